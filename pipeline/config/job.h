@@ -1,0 +1,54 @@
+#pragma once
+// A pipeline file, parsed, linted and bound to the registry: what plan/ works on.
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pipeline/core/stage.h"
+
+namespace ggufmill {
+
+struct Limits {
+  std::uint64_t memory = 512ull << 20;  // bytes of slabs in flight
+  unsigned threads = 0;                 // 0: as many as the machine gives this process
+};
+
+struct JobOutput {
+  const SinkSpec* sink = nullptr;
+  ConfigNode sink_value;                         // of the sink's key
+  std::vector<std::shared_ptr<const Stage>> stages;  // of this output alone
+  Position position;
+};
+
+struct Job {
+  std::string file;  // the pipeline file's path
+  const SourceSpec* source = nullptr;
+  ConfigNode source_value;
+  std::vector<std::shared_ptr<const Stage>> stages;  // shared by all outputs
+  std::vector<JobOutput> outputs;                    // at least one
+  Limits limits;
+  std::shared_ptr<const std::deque<ConfigText>> texts;  // what the nodes' positions point into
+};
+
+struct JobOptions {
+  std::vector<std::string> set;         // "outputs.0.gguf=out/a.gguf": path=YAML value
+  std::vector<std::string> parameters;  // "NAME=value": over the environment and the default of a declared parameter
+};
+
+// Parses, lints and binds. All errors are added to `errors`; no Job when there are any. Opens nothing but the file.
+std::optional<Job> load_job(const std::string& path, const Registry& registry, const JobOptions& options, Diagnostics& errors);
+// The same for a text; `name` stands for the path in messages.
+std::optional<Job> parse_job(std::string_view text, const std::string& name, const Registry& registry,
+                             const JobOptions& options, Diagnostics& errors);
+
+// The field table of a whole pipeline file, made of the registry's; what the lint, schema and reference page come from.
+FieldSpec job_fields(const Registry& registry);
+// JSON Schema (draft 2020-12) of a field table, pretty-printed, ends with a newline.
+std::string json_schema(const FieldSpec& fields);
+
+}  // namespace ggufmill

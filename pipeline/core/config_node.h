@@ -1,0 +1,57 @@
+#pragma once
+// A parsed configuration file, independent of the YAML library: a tree whose every node knows its place in the text.
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "pipeline/core/error.h"
+
+namespace ggufmill {
+
+// 1-based line and column (in bytes) and the number of bytes to mark; line 0: not from a file.
+struct Position {
+  int line = 0;
+  int column = 0;
+  int length = 1;
+};
+
+// The text a tree was parsed from, kept for messages.
+struct ConfigText {
+  std::string name;  // path, or "--set outputs.0.gguf"
+  std::vector<std::string> lines;
+};
+
+struct ConfigNode {
+  enum class Kind { kNull, kScalar, kList, kMap };
+  struct Entry;
+
+  Kind kind = Kind::kNull;
+  Position position;
+  const ConfigText* text = nullptr;  // outlives the node
+  std::string scalar;                // after unquoting and parameter substitution
+  bool quoted = false;               // a quoted scalar is always a string
+  std::vector<ConfigNode> items;     // of a list
+  std::vector<Entry> entries;        // of a map, in the order of the file
+
+  const ConfigNode* find(std::string_view key) const;
+  bool is_scalar() const { return kind == Kind::kScalar; }
+  bool is_list() const { return kind == Kind::kList; }
+  bool is_map() const { return kind == Kind::kMap; }
+};
+
+struct ConfigNode::Entry {
+  std::string key;
+  Position position;  // of the key
+  ConfigNode value;
+};
+
+// "file:line:column: error: what", the source line, a caret, "help: ...". Exit code 2.
+Error error_at(const ConfigNode& node, std::string what, std::string help = {});
+Error error_at(const ConfigText* text, Position position, std::string what, std::string help = {});
+
+// The candidate nearest to `word` by edit distance when it is near enough to be meant; else empty.
+std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates);
+
+}  // namespace ggufmill

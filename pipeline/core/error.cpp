@@ -1,0 +1,38 @@
+#include "pipeline/core/error.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <sstream>
+
+namespace ggufmill {
+namespace {
+
+void append_indented(std::string& out, const std::string& text) {
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) out += "  " + line + "\n";
+}
+
+}  // namespace
+
+std::string render(const Error& error) {
+  std::string out = error.where.empty() ? "" : error.where + ": ";
+  out += "error: " + error.what + "\n";
+  append_indented(out, error.detail);
+  if (!error.help.empty()) append_indented(out, "help: " + error.help);
+  return out;
+}
+
+Error usage_error(std::string what, std::string help) {
+  return {ExitCode::kUsage, "", std::move(what), "", std::move(help)};
+}
+
+Error input_error(std::string where, std::string what, std::string help) {
+  return {ExitCode::kBadInput, std::move(where), std::move(what), "", std::move(help)};
+}
+
+Error io_error(std::string path, std::string action, int errno_value) {
+  return {ExitCode::kIo, std::move(path), fmt::format("cannot {}: {}", action, std::strerror(errno_value)), "", ""};
+}
+
+}  // namespace ggufmill

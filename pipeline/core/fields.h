@@ -1,0 +1,57 @@
+#pragma once
+// Field tables: what a mapping of a pipeline file may hold. One table gives the lint, the JSON Schema, `--help` and the
+// reference page.
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pipeline/core/config_node.h"
+
+namespace ggufmill {
+
+enum class FieldKind {
+  kString,
+  kPath,
+  kBool,
+  kInteger,  // decimal, not negative unless `minimum` says so
+  kNumber,
+  kBytes,     // "512MiB", "20G", "1000000": decimal K M G T, binary KiB MiB GiB TiB
+  kRegex,     // Boost.Regex, Perl syntax; compiled by the lint
+  kTypeName,  // a tensor type by name
+  kEnum,      // one of `choices`
+  kAny,       // whatever; checked by the stage
+  kList,      // of `item`
+  kMap,       // exactly `fields`
+  kDictionary,  // any keys; every value is an `item`
+  kOneOf,     // the first of `alternatives` whose node kind (scalar, list, map) fits
+};
+
+struct FieldSpec {
+  std::string name;  // key in the mapping; empty for an item or an alternative
+  FieldKind kind = FieldKind::kString;
+  std::string doc;       // one sentence
+  bool required = false;
+  std::string default_text;  // as a user would write it; empty: none
+  std::string example;       // YAML flow text that passes the lint
+  std::vector<std::string> choices;         // kEnum
+  std::vector<FieldSpec> fields;            // kMap
+  std::vector<FieldSpec> item;              // kList, kDictionary: exactly one
+  std::vector<FieldSpec> alternatives;      // kOneOf
+  double minimum = 0;                       // kInteger, kNumber, kBytes
+  // A check beyond the kind: returns what is wrong in one line, or an empty string. May be empty.
+  std::function<std::string(const ConfigNode&)> check;
+};
+
+// Adds every violation of `spec` in `node` to `out`: unknown, duplicate and missing keys, wrong kinds and values.
+void lint(const ConfigNode& node, const FieldSpec& spec, Diagnostics& out);
+
+// Typed access to linted nodes. A node of the wrong form gives an error with its position.
+Result<bool> to_bool(const ConfigNode& node);
+Result<std::int64_t> to_integer(const ConfigNode& node);
+Result<double> to_number(const ConfigNode& node);
+Result<std::uint64_t> to_bytes(const ConfigNode& node);
+Result<std::uint64_t> parse_bytes(std::string_view text);
+
+}  // namespace ggufmill

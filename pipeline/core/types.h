@@ -1,0 +1,75 @@
+#pragma once
+// The one table of tensor types: ids and names as in GGUF, block size in elements and bytes.
+// Source of the figures: ggml, include/ggml.h and src/ggml-common.h (MIT).
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "pipeline/core/error.h"
+
+namespace ggufmill {
+
+using TypeId = std::uint32_t;
+
+enum class TypeClass : std::uint8_t {
+  kFloat,      // one element a block, IEEE or bfloat
+  kInteger,    // carried, never converted
+  kQuantized,  // blocks of elements with shared scales
+  kForeign,    // brought by a kernel module from outside the tree
+};
+
+// How the scales of a block are read, for the check that what was written is finite.
+enum class ScaleFormat : std::uint8_t {
+  kNone,  // every byte is valid
+  kF16,
+  kBf16,
+  kF32,
+  kF64,
+  kE8m0,  // 0xff is NaN
+  kIq1m,  // an F16 in the high nibbles of four 16-bit words
+};
+
+// `count` consecutive scales from byte `offset` of a block. F16, BF16, F32 and F64 elements count as their own scales.
+struct ScaleField {
+  ScaleFormat format = ScaleFormat::kNone;
+  std::uint16_t offset = 0;
+  std::uint16_t count = 0;
+};
+
+// `count` consecutive words of `width` bytes from byte `offset` of a block: what differs between byte orders.
+struct WordField {
+  std::uint16_t offset = 0;
+  std::uint16_t count = 0;
+  std::uint16_t width = 0;
+};
+
+struct TypeInfo {
+  TypeId id;
+  std::string_view name;         // as users write it: "Q4_K"
+  TypeClass type_class;
+  std::uint32_t block_elements;  // at least 1
+  std::uint32_t block_bytes;     // at least 1
+  ScaleField scales;             // what must be finite in a block
+  WordField words[2];            // what is swapped between byte orders
+  double bits_per_weight() const { return 8.0 * block_bytes / block_elements; }
+  bool is_quantized() const { return type_class == TypeClass::kQuantized || type_class == TypeClass::kForeign; }
+};
+
+// All known types in order of id, foreign ones last.
+std::span<const TypeInfo> all_types();
+// Null when there is none. Pointers stay valid for the life of the program.
+const TypeInfo* find_type(TypeId id);
+const TypeInfo* find_type(std::string_view name);  // letter case does not matter
+// For types that must exist ("F32"): ends the program when it does not.
+const TypeInfo& type_named(std::string_view name);
+
+// Adds a type that a kernel module brings. Call before any thread is started. The same type twice is no error; another
+// type under a known id or name is.
+Status add_foreign_type(TypeId id, std::string name, std::uint32_t block_elements, std::uint32_t block_bytes);
+
+// Bytes of `elements` consecutive elements; an error when that is no whole number of blocks or overflows 64 bits.
+Result<std::uint64_t> bytes_of(const TypeInfo& type, std::uint64_t elements);
+
+}  // namespace ggufmill

@@ -1,0 +1,56 @@
+#include "pipeline/core/types.h"
+
+#include <set>
+
+#include "tests/support/catch.h"
+
+using namespace ggufmill;
+
+TEST_CASE("every type is found by id and by name in any letter case") {
+  for (const TypeInfo& type : all_types()) {
+    REQUIRE(find_type(type.id) == &type);
+    std::string lower(type.name);
+    for (char& c : lower) c = static_cast<char>(std::tolower(c));
+    REQUIRE(find_type(lower) == &type);
+  }
+}
+
+TEST_CASE("ids and names are unique") {
+  std::set<TypeId> ids;
+  std::set<std::string_view> names;
+  for (const TypeInfo& type : all_types()) {
+    CHECK(ids.insert(type.id).second);
+    CHECK(names.insert(type.name).second);
+  }
+}
+
+TEST_CASE("scales and words lie inside the block") {
+  for (const TypeInfo& type : all_types()) {
+    INFO(type.name);
+    for (const WordField& words : type.words) CHECK(words.offset + words.count * words.width <= static_cast<int>(type.block_bytes));
+    CHECK(type.scales.offset + type.scales.count <= static_cast<int>(type.block_bytes));
+  }
+}
+
+TEST_CASE("removed ids are unknown") {
+  for (TypeId id : {4u, 5u, 31u, 32u, 33u, 36u, 37u, 38u, 43u, 0xffffffffu}) CHECK(find_type(id) == nullptr);
+}
+
+TEST_CASE("bits per weight") {
+  CHECK(type_named("Q4_K").bits_per_weight() == 4.5);
+  CHECK(type_named("F32").bits_per_weight() == 32);
+}
+
+TEST_CASE("bytes_of refuses a part of a block") { CHECK_FALSE(bytes_of(type_named("Q4_K"), 255)); }
+
+TEST_CASE("bytes_of refuses an overflow") { CHECK_FALSE(bytes_of(type_named("F64"), 1ull << 61)); }
+
+TEST_CASE("bytes_of counts blocks") { CHECK(bytes_of(type_named("Q4_K"), 512).value() == 288); }
+
+TEST_CASE("a foreign type can be added once, and again the same") {
+  REQUIRE(add_foreign_type(0x10100, "TEST_A", 4, 3));
+  CHECK(find_type("test_a")->block_bytes == 3);
+  CHECK(add_foreign_type(0x10100, "TEST_A", 4, 3));
+  CHECK_FALSE(add_foreign_type(0x10100, "TEST_A", 4, 2));
+  CHECK_FALSE(add_foreign_type(0x10101, "q4_k", 4, 2));
+}

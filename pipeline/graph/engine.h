@@ -1,0 +1,45 @@
+#pragma once
+// Runs a plan: the plain loop (reference) or the flow graph. Both write the same bytes.
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "pipeline/core/error.h"
+#include "pipeline/io/io.h"
+#include "pipeline/kernels/kernels.h"
+#include "pipeline/plan/plan.h"
+
+namespace ggufmill {
+
+enum class EngineKind { kGraph, kSimple };
+
+struct Progress {
+  std::uint64_t bytes_read = 0;
+  std::uint64_t bytes_written = 0;
+  const std::string* tensor = nullptr;  // finished last
+};
+
+struct RunOptions {
+  EngineKind engine = EngineKind::kGraph;
+  IoKind io = IoKind::kAuto;
+  bool overwrite = false;
+  const std::atomic<bool>* stop = nullptr;  // set by a signal handler: the run ends with kInterrupted, nothing is left
+  std::function<void(const Progress&)> progress;  // from one thread at a time, not more often than every 50 ms
+  std::uint64_t shuffle_seed = 0;           // not 0: slabs in a random order (tests)
+  std::uint64_t slab_bytes = 0;             // 0: chosen from the budget
+};
+
+struct RunReport {
+  std::uint64_t bytes_read = 0;
+  std::uint64_t bytes_written = 0;
+  std::uint64_t peak_budget = 0;  // most bytes acquired at once
+  double seconds = 0;
+  std::string io;  // "io_uring" or "threads"
+};
+
+// Writes all outputs of the plan or none of those not yet sealed. Thread-safe for distinct outputs.
+Result<RunReport> run_plan(const Plan& plan, const Kernels& kernels, const RunOptions& options);
+
+}  // namespace ggufmill

@@ -1,0 +1,7 @@
+#pragma once
+// Catch2, version 2 or 3, whichever the distribution has.
+#if __has_include(<catch2/catch_all.hpp>)
+#include <catch2/catch_all.hpp>
+#else
+#include <catch2/catch.hpp>
+#endif
