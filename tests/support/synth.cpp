@@ -1,0 +1,105 @@
+#include "tests/support/synth.h"
+
+#include <cmath>
+#include <stdexcept>
+#include <string>
+
+namespace ggufmill::synth {
+namespace {
+
+// Output `index` + 1 of the splitmix64 generator seeded with `seed`.
+inline std::uint64_t bits(std::uint64_t seed, std::uint64_t index) {
+  std::uint64_t z = seed + (index + 1) * 0x9E3779B97F4A7C15ull;
+  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
+  z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
+  return z ^ (z >> 31);
+}
+
+// The sum of the four 16-bit fields, centred: an exact float32 in (-1, 1).
+inline float bell(std::uint64_t z) {
+  const auto sum = static_cast<std::int32_t>((z & 0xFFFF) + (z >> 16 & 0xFFFF) + (z >> 32 & 0xFFFF) + (z >> 48));
+  return static_cast<float>(sum - 131070) * 0x1p-17f;
+}
+
+// The top 24 bits as an exact float32 in [-1, 1).
+inline float uniform(std::uint64_t z) {
+  return static_cast<float>(static_cast<std::int32_t>(z >> 40) - 8388608) * 0x1p-23f;
+}
+
+inline float outlier(std::uint64_t z) {
+  const float value = bell(z) * 0x1p-5f;
+  return (z >> 3 & 511) == 0 ? value * 16.0f : value;
+}
+
+inline float cubed(std::uint64_t z) {
+  const float u = uniform(z);
+  return u * u * u;
+}
+
+template <class Value>  // float(std::uint64_t index)
+void fill_with(std::uint64_t start, std::span<float> out, Value value) {
+  for (std::size_t k = 0; k < out.size(); ++k) out[k] = value(start + k);
+}
+
+template <class FromBits>  // float(std::uint64_t bits)
+void fill_from_bits(std::uint64_t seed, std::uint64_t start, std::span<float> out, FromBits from_bits) {
+  fill_with(start, out, [=](std::uint64_t index) { return from_bits(bits(seed, index)); });
+}
+
+struct Name {
+  std::string_view text;
+  Distribution distribution;
+};
+
+constexpr Name kNames[] = {
+    {"normal", Distribution::kNormal},     {"outliers", Distribution::kOutliers}, {"cubed", Distribution::kCubed},
+    {"positive", Distribution::kPositive}, {"sparse", Distribution::kSparse},     {"steps", Distribution::kSteps},
+    {"tiny", Distribution::kTiny},         {"large", Distribution::kLarge},       {"norm", Distribution::kNorm},
+};
+
+}  // namespace
+
+Distribution distribution_named(std::string_view name) {
+  for (const Name& known : kNames) {
+    if (known.text == name) return known.distribution;
+  }
+  throw std::invalid_argument("unknown distribution '" + std::string(name) + "'");
+}
+
+void fill(Distribution distribution, std::uint64_t seed, std::uint64_t start, std::span<float> out) {
+  const auto from_bits = [&](auto value) { fill_from_bits(seed, start, out, value); };
+  switch (distribution) {
+    case Distribution::kNormal:
+      return from_bits([](std::uint64_t z) { return bell(z) * 0x1p-4f; });
+    case Distribution::kOutliers:
+      return from_bits(outlier);
+    case Distribution::kCubed:
+      return from_bits(cubed);
+    case Distribution::kPositive:
+      return from_bits([](std::uint64_t z) { return std::fabs(bell(z)) + 0x1p-7f; });
+    case Distribution::kSparse:
+      return from_bits([](std::uint64_t z) { return (z >> 5 & 3) == 0 ? bell(z) : 0.0f; });
+    case Distribution::kSteps:
+      return fill_with(start, out, [=](std::uint64_t i) { return bell(bits(seed, i & ~31ull)); });
+    case Distribution::kTiny:
+      return from_bits([](std::uint64_t z) { return bell(z) * ((z >> 7 & 1) == 0 ? 0x1p-50f : 0x1p-40f); });
+    case Distribution::kLarge:
+      return from_bits([](std::uint64_t z) { return bell(z) * 8192.0f; });
+    case Distribution::kNorm:
+      return from_bits([](std::uint64_t z) { return 1.0f + bell(z) * 0.125f; });
+  }
+}
+
+std::vector<float> values(std::string_view distribution, std::uint64_t seed, std::uint64_t start, std::uint64_t count) {
+  std::vector<float> out(count);
+  fill(distribution_named(distribution), seed, start, out);
+  return out;
+}
+
+std::vector<float> importance(std::uint64_t seed, std::uint64_t count) {
+  std::vector<float> out(count);
+  fill_from_bits(seed, 0, out, [](std::uint64_t z) { return bell(z) * bell(z) * 4.0f + 0x1p-10f; });
+  return out;
+}
+
+}  // namespace ggufmill::synth

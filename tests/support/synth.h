@@ -1,0 +1,37 @@
+#pragma once
+// Synthetic weights: deterministic float32 values that anyone can make again, on any machine, in any order.
+// Value k of a seed comes from output k + 1 of splitmix64 (Steele, Lea, Flood, 2014) by exact float32 arithmetic.
+// All functions are pure and thread-safe.
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace ggufmill::synth {
+
+enum class Distribution : std::uint8_t {
+  kNormal,    // bell-shaped, within 1/16
+  kOutliers,  // bell-shaped within 1/32, about one in 512 sixteen times larger
+  kCubed,     // heavy tail
+  kPositive,  // above 1/128
+  kSparse,    // three of four are +0
+  kSteps,     // runs of 32 equal values
+  kTiny,      // near the thresholds below which a block counts as zero
+  kLarge,     // up to 8192
+  kNorm,      // around 1: the weights of a normalization layer
+};
+
+// "normal", "outliers", ...; throws std::invalid_argument for any other name.
+Distribution distribution_named(std::string_view name);
+
+// Fills `out` with the values from linear index `start`.
+void fill(Distribution distribution, std::uint64_t seed, std::uint64_t start, std::span<float> out);
+
+// The same as a vector; throws std::invalid_argument for an unknown name.
+std::vector<float> values(std::string_view distribution, std::uint64_t seed, std::uint64_t start, std::uint64_t count);
+
+// Strictly positive importance weights, one per column.
+std::vector<float> importance(std::uint64_t seed, std::uint64_t count);
+
+}  // namespace ggufmill::synth
