@@ -1,0 +1,20 @@
+#include "tests/support/temp_dir.h"
+
+#include <cerrno>
+#include <cstdlib>
+#include <system_error>
+
+namespace ggufmill {
+
+TempDir::TempDir() {
+  std::string name = std::filesystem::temp_directory_path() / "ggufmill-test-XXXXXX";
+  if (::mkdtemp(name.data()) == nullptr) throw std::system_error(errno, std::generic_category(), "mkdtemp " + name);
+  path_ = name;
+}
+
+TempDir::~TempDir() {
+  std::error_code ignored;  // what cannot be removed is left for the system to clean
+  std::filesystem::remove_all(path_, ignored);
+}
+
+}  // namespace ggufmill
