@@ -1,0 +1,94 @@
+#pragma once
+// From codecs to kernels of the ABI. A codec is a type that describes one tensor type and converts one block of it:
+//
+//   struct Q8_0 {
+//     static constexpr std::uint32_t kTypeId, kElements, kFlags;        // kFlags: GGUFMILL_*_IMPORTANCE, or 0
+//     static constexpr const char* kName;
+//     using Block = ...;                                                // of bytes only, so aligned to 1
+//     static void decode(const Block& block, float* x);                 // kElements values out
+//     static void encode(const float* x, [const float* importance,] Block& block);  // kElements values in
+//   };
+//
+// `importance` is there when kFlags is not 0: kElements weights of the block's columns, or null. A codec whose weights
+// depend on the whole row has, besides encode(x, block) for calls without importance,
+//
+//     static void encode_weighted(const float* x, const float* importance, float row_mean_square, Block& block);
+//
+// kernels_of<Codec...>() makes the kernels; a family's header keeps them in a constexpr array, module.cpp joins those.
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "plugins/abi/ggufmill_kernels.h"
+
+namespace ggufmill::reference {
+
+template <class Codec>
+concept WeighsWholeRows = requires(const float* x, typename Codec::Block& block) {
+  Codec::encode_weighted(x, x, 0.0f, block);
+};
+
+template <class Codec>
+int32_t decode_rows(const ggufmill_call* call) {
+  const auto* block = static_cast<const typename Codec::Block*>(call->src);
+  auto* x = static_cast<float*>(call->dst);
+  const std::uint64_t blocks = call->rows * (call->cols / Codec::kElements);
+  for (std::uint64_t i = 0; i < blocks; ++i) Codec::decode(block[i], x + i * Codec::kElements);
+  return GGUFMILL_OK;
+}
+
+// Mean of the squares of one row, summed in order.
+inline float mean_square(const float* x, std::uint64_t cols) {
+  float sum = 0;
+  for (std::uint64_t i = 0; i < cols; ++i) sum += x[i] * x[i];
+  return sum / static_cast<float>(cols);
+}
+
+template <class Codec>
+void encode_row(const float* x, std::uint64_t cols, const float* importance, typename Codec::Block* block) {
+  [[maybe_unused]] float row_mean_square = 0;
+  if constexpr (WeighsWholeRows<Codec>) row_mean_square = importance ? mean_square(x, cols) : 0.0f;
+  for (std::uint64_t at = 0; at < cols; at += Codec::kElements, ++block) {
+    [[maybe_unused]] const float* weights = importance ? importance + at : nullptr;
+    if constexpr (WeighsWholeRows<Codec>) {
+      if (weights)
+        Codec::encode_weighted(x + at, weights, row_mean_square, *block);
+      else
+        Codec::encode(x + at, *block);
+    } else if constexpr (Codec::kFlags != 0) {
+      Codec::encode(x + at, weights, *block);
+    } else {
+      Codec::encode(x + at, *block);
+    }
+  }
+}
+
+template <class Codec>
+int32_t encode_rows(const ggufmill_call* call) {
+  const auto* x = static_cast<const float*>(call->src);
+  auto* block = static_cast<typename Codec::Block*>(call->dst);
+  const std::uint64_t blocks_a_row = call->cols / Codec::kElements;
+  for (std::uint64_t row = 0; row < call->rows; ++row)
+    encode_row<Codec>(x + row * call->cols, call->cols, call->importance, block + row * blocks_a_row);
+  return GGUFMILL_OK;
+}
+
+template <class Codec>
+constexpr ggufmill_kernel kernel_of(std::uint32_t operation, std::uint32_t flags, ggufmill_run run) {
+  static_assert(alignof(typename Codec::Block) == 1);
+  return {operation, Codec::kTypeId, Codec::kElements, sizeof(typename Codec::Block), flags, 0, Codec::kName, run};
+}
+
+// A decoder and an encoder of each codec.
+template <class... Codecs>
+constexpr std::array<ggufmill_kernel, 2 * sizeof...(Codecs)> kernels_of() {
+  std::array<ggufmill_kernel, 2 * sizeof...(Codecs)> kernels{};
+  std::size_t count = 0;
+  ((kernels[count++] = kernel_of<Codecs>(GGUFMILL_DECODE, 0, decode_rows<Codecs>),
+    kernels[count++] = kernel_of<Codecs>(GGUFMILL_ENCODE, Codecs::kFlags, encode_rows<Codecs>)),
+   ...);
+  return kernels;
+}
+
+}  // namespace ggufmill::reference

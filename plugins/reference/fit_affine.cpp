@@ -1,0 +1,96 @@
+// Scales with a minimum. Source: ggml, src/ggml-quants.c (make_qkx2_quants, make_qkx3_quants).
+
+#include <algorithm>
+#include <cmath>
+
+#include "plugins/reference/fit.h"
+#include "plugins/reference/floats.h"
+
+namespace ggufmill::reference {
+namespace {
+
+// One group and what is summed over it once.
+struct Group {
+  int count;
+  int limit;
+  const float* x;
+  const float* weights;
+  float low, high;  // low is at most 0
+  float sum_w, sum_wx;
+
+  Group(int count_in, int limit_in, const float* x_in, const float* weights_in)
+      : count(count_in), limit(limit_in), x(x_in), weights(weights_in), low(x[0]), high(x[0]) {
+    sum_w = weights[0];
+    sum_wx = sum_w * x[0];
+    for (int i = 1; i < count; ++i) {
+      if (x[i] < low) low = x[i];
+      if (x[i] > high) high = x[i];
+      sum_w += weights[i];
+      sum_wx += weights[i] * x[i];
+    }
+    if (low > 0) low = 0;
+  }
+
+  std::uint8_t level(float inverse, int i) const {
+    return static_cast<std::uint8_t>(clamp_level(nearest_int(inverse * (x[i] - low)), 0, limit));
+  }
+};
+
+float error_of(const Group& group, const AffineFit& fit, ErrorMeasure measure, const std::uint8_t* levels) {
+  float error = 0;
+  for (int i = 0; i < group.count; ++i) {
+    const float difference = fit.scale * static_cast<float>(levels[i]) + fit.minimum - group.x[i];
+    const float term = measure == ErrorMeasure::kAbsolute ? std::fabs(difference) : difference * difference;
+    error += group.weights[i] * term;
+  }
+  return error;
+}
+
+// The levels for `inverse`, and the weighted least-squares line through them. False when they fix no line.
+bool fit_line(const Group& group, float inverse, std::uint8_t* levels, AffineFit& fit) {
+  float sum_l = 0, sum_l2 = 0, sum_xl = 0;
+  for (int i = 0; i < group.count; ++i) {
+    levels[i] = group.level(inverse, i);
+    const auto l = static_cast<float>(levels[i]);
+    const float w = group.weights[i];
+    sum_l += w * l;
+    sum_l2 += w * l * l;
+    sum_xl += w * l * group.x[i];
+  }
+  const float determinant = group.sum_w * sum_l2 - sum_l * sum_l;
+  if (!(determinant > 0)) return false;
+  fit.scale = (group.sum_w * sum_xl - group.sum_wx * sum_l) / determinant;
+  fit.minimum = (sum_l2 * group.sum_wx - sum_l * sum_xl) / determinant;
+  if (fit.minimum > 0) fit = {sum_xl / sum_l2, 0};
+  return true;
+}
+
+}  // namespace
+
+AffineFit fit_affine(int count, int limit, const float* x, const float* weights, const AffineSearch& search,
+                     std::uint8_t* levels) {
+  const Group group(count, limit, x, weights);
+  std::fill_n(levels, count, std::uint8_t{0});
+  if (group.high <= group.low) return {0, group.low};
+
+  const float range = group.high - group.low;
+  const float first_inverse = static_cast<float>(limit) / range;
+  AffineFit best = {1 / first_inverse, group.low};
+  for (int i = 0; i < count; ++i) levels[i] = group.level(first_inverse, i);
+  float least = error_of(group, best, search.measure, levels);
+
+  std::uint8_t tried[kMostInGroup];
+  AffineFit fit;
+  for (int i = 0; i <= search.last; ++i) {
+    const float inverse = (search.first + search.step * static_cast<float>(i) + static_cast<float>(limit)) / range;
+    if (!fit_line(group, inverse, tried, fit)) continue;
+    const float error = error_of(group, fit, search.measure, tried);
+    if (!(error < least)) continue;
+    std::copy_n(tried, count, levels);
+    least = error;
+    best = fit;
+  }
+  return best;
+}
+
+}  // namespace ggufmill::reference

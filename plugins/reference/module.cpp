@@ -1,0 +1,48 @@
+// The module's description and its one table of kernels, all of it constant data. Compiled once into the program, as
+// ggufmill_reference_module, and once into the loadable module, as ggufmill_kernels_v1.
+
+#include <array>
+#include <cstddef>
+
+#include "plugins/reference/float_types.h"
+#include "plugins/reference/reference.h"
+#include "plugins/reference/simple_types.h"
+
+namespace ggufmill::reference {
+namespace {
+
+template <std::size_t... kCounts>
+constexpr auto join(const std::array<ggufmill_kernel, kCounts>&... families) {
+  std::array<ggufmill_kernel, (kCounts + ...)> all{};
+  std::size_t count = 0;
+  auto append = [&](const auto& family) {
+    for (const ggufmill_kernel& kernel : family) all[count++] = kernel;
+  };
+  (append(families), ...);
+  return all;
+}
+
+constexpr auto kKernels = join(kFloatKernels, kSimpleKernels);
+
+}  // namespace
+}  // namespace ggufmill::reference
+
+#ifdef GGUFMILL_LOADABLE
+#define GGUFMILL_MODULE ggufmill_kernels_v1
+#else
+#define GGUFMILL_MODULE ggufmill_reference_module
+#endif
+
+extern "C" __attribute__((visibility("default"))) constinit const ggufmill_module GGUFMILL_MODULE = {
+    GGUFMILL_MAGIC,
+    sizeof(ggufmill_module),
+    GGUFMILL_ABI_MAJOR,
+    GGUFMILL_ABI_MINOR,
+    sizeof(ggufmill_kernel),
+    ggufmill::reference::kKernels.size(),
+    "reference",
+    GGUFMILL_VERSION,
+    "reference",
+    "",
+    ggufmill::reference::kKernels.data(),
+};

@@ -1,0 +1,150 @@
+// Q4_0, Q4_1, Q5_0, Q5_1 and Q8_0 from their values alone, and back. Source: ggml, src/ggml-quants.c.
+
+#include "plugins/reference/simple_types.h"
+
+#include <cfloat>
+#include <cmath>
+
+#include "plugins/reference/nibbles.h"
+
+namespace ggufmill::reference {
+namespace {
+
+constexpr int kCount = 32;
+
+float reciprocal_or_zero(float d) { return d != 0 ? 1.0f / d : 0.0f; }
+
+// The first value of greatest magnitude, with its sign.
+float extreme(const float* x) {
+  float magnitude = 0;
+  float value = 0;
+  for (int j = 0; j < kCount; ++j) {
+    if (magnitude < std::fabs(x[j])) {
+      magnitude = std::fabs(x[j]);
+      value = x[j];
+    }
+  }
+  return value;
+}
+
+// Levels 0 .. 2 * half - 1 of x = d * (level - half), rounded half up; the extreme value gets level 0. Returns d.
+float symmetric_levels(const float* x, int half, std::uint8_t* levels) {
+  const float d = extreme(x) / static_cast<float>(-half);
+  const float inverse = reciprocal_or_zero(d);
+  const float rounding = static_cast<float>(half) + 0.5f;
+  for (int j = 0; j < kCount; ++j) {
+    const int level = static_cast<std::int8_t>(to_int32(x[j] * inverse + rounding));
+    levels[j] = static_cast<std::uint8_t>(level < 2 * half - 1 ? level : 2 * half - 1);
+  }
+  return d;
+}
+
+struct Range {
+  float low = FLT_MAX;
+  float high = -FLT_MAX;
+};
+
+Range range_of(const float* x) {
+  Range range;
+  for (int j = 0; j < kCount; ++j) {
+    if (x[j] < range.low) range.low = x[j];
+    if (x[j] > range.high) range.high = x[j];
+  }
+  return range;
+}
+
+// Levels of x = d * level + range.low before the limit to what their bits hold.
+float affine_levels(const float* x, const Range& range, int limit, std::int32_t* levels) {
+  const float d = (range.high - range.low) / static_cast<float>(limit);
+  const float inverse = reciprocal_or_zero(d);
+  for (int j = 0; j < kCount; ++j) levels[j] = to_int32((x[j] - range.low) * inverse + 0.5f);
+  return d;
+}
+
+}  // namespace
+
+void Q4_0::encode(const float* x, Block& block) {
+  std::uint8_t levels[kCount];
+  block.d.store(symmetric_levels(x, 8, levels));
+  pack_nibbles(levels, block.qs);
+}
+
+void Q4_0::decode(const Block& block, float* x) {
+  std::uint8_t levels[kCount];
+  const float d = block.d.load();
+  unpack_nibbles(block.qs, levels);
+  for (int j = 0; j < kCount; ++j) x[j] = static_cast<float>(levels[j] - 8) * d;
+}
+
+void Q4_1::encode(const float* x, Block& block) {
+  const Range range = range_of(x);
+  std::int32_t wide[kCount];
+  std::uint8_t levels[kCount];
+  block.d.store(affine_levels(x, range, 15, wide));
+  block.m.store(range.low);
+  for (int j = 0; j < kCount; ++j) {
+    const int level = static_cast<std::int8_t>(wide[j]);
+    levels[j] = static_cast<std::uint8_t>(level < 15 ? level : 15);
+  }
+  pack_nibbles(levels, block.qs);
+}
+
+void Q4_1::decode(const Block& block, float* x) {
+  std::uint8_t levels[kCount];
+  const float d = block.d.load();
+  const float m = block.m.load();
+  unpack_nibbles(block.qs, levels);
+  for (int j = 0; j < kCount; ++j) x[j] = static_cast<float>(levels[j]) * d + m;
+}
+
+void Q5_0::encode(const float* x, Block& block) {
+  std::uint8_t levels[kCount];
+  block.d.store(symmetric_levels(x, 16, levels));
+  pack_nibbles(levels, block.qs);
+  pack_fifth_bits(levels, block.qh);
+}
+
+void Q5_0::decode(const Block& block, float* x) {
+  std::uint8_t levels[kCount];
+  const float d = block.d.load();
+  unpack_nibbles(block.qs, levels);
+  unpack_fifth_bits(block.qh, levels);
+  for (int j = 0; j < kCount; ++j) x[j] = static_cast<float>(levels[j] - 16) * d;
+}
+
+// Unlike Q4_1 no limit: only rounding at the top could ask for one, and 31 + 0.5 is exact.
+void Q5_1::encode(const float* x, Block& block) {
+  const Range range = range_of(x);
+  std::int32_t wide[kCount];
+  std::uint8_t levels[kCount];
+  block.d.store(affine_levels(x, range, 31, wide));
+  block.m.store(range.low);
+  for (int j = 0; j < kCount; ++j) levels[j] = static_cast<std::uint8_t>(wide[j]);
+  pack_nibbles(levels, block.qs);
+  pack_fifth_bits(levels, block.qh);
+}
+
+void Q5_1::decode(const Block& block, float* x) {
+  std::uint8_t levels[kCount];
+  const float d = block.d.load();
+  const float m = block.m.load();
+  unpack_nibbles(block.qs, levels);
+  unpack_fifth_bits(block.qh, levels);
+  for (int j = 0; j < kCount; ++j) x[j] = static_cast<float>(levels[j]) * d + m;
+}
+
+void Q8_0::encode(const float* x, Block& block) {
+  float magnitude = 0;
+  for (int j = 0; j < kCount; ++j) magnitude = magnitude > std::fabs(x[j]) ? magnitude : std::fabs(x[j]);
+  const float d = magnitude / 127.0f;
+  const float inverse = reciprocal_or_zero(d);
+  block.d.store(d);
+  for (int j = 0; j < kCount; ++j) block.qs[j] = static_cast<std::uint8_t>(to_int32(std::round(x[j] * inverse)));
+}
+
+void Q8_0::decode(const Block& block, float* x) {
+  const float d = block.d.load();
+  for (int j = 0; j < kCount; ++j) x[j] = static_cast<float>(static_cast<std::int8_t>(block.qs[j])) * d;
+}
+
+}  // namespace ggufmill::reference
