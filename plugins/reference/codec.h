@@ -14,9 +14,12 @@
 //
 //     static void encode_weighted(const float* x, const float* importance, float row_mean_square, Block& block);
 //
+// An encode(x, importance, block) that can fail returns a status, std::int32_t, which ends the call.
+//
 // kernels_of<Codec...>() makes the kernels; a family's header keeps them in a constexpr array, module.cpp joins those.
 
 #include <array>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 
@@ -27,6 +30,11 @@ namespace ggufmill::reference {
 template <class Codec>
 concept WeighsWholeRows = requires(const float* x, typename Codec::Block& block) {
   Codec::encode_weighted(x, x, 0.0f, block);
+};
+
+template <class Codec>
+concept CanFail = requires(const float* x, typename Codec::Block& block) {
+  { Codec::encode(x, x, block) } -> std::same_as<std::int32_t>;
 };
 
 template <class Codec>
@@ -46,7 +54,7 @@ inline float mean_square(const float* x, std::uint64_t cols) {
 }
 
 template <class Codec>
-void encode_row(const float* x, std::uint64_t cols, const float* importance, typename Codec::Block* block) {
+int32_t encode_row(const float* x, std::uint64_t cols, const float* importance, typename Codec::Block* block) {
   [[maybe_unused]] float row_mean_square = 0;
   if constexpr (WeighsWholeRows<Codec>) row_mean_square = importance ? mean_square(x, cols) : 0.0f;
   for (std::uint64_t at = 0; at < cols; at += Codec::kElements, ++block) {
@@ -56,12 +64,15 @@ void encode_row(const float* x, std::uint64_t cols, const float* importance, typ
         Codec::encode_weighted(x + at, weights, row_mean_square, *block);
       else
         Codec::encode(x + at, *block);
+    } else if constexpr (CanFail<Codec>) {
+      if (const std::int32_t status = Codec::encode(x + at, weights, *block); status != GGUFMILL_OK) return status;
     } else if constexpr (Codec::kFlags != 0) {
       Codec::encode(x + at, weights, *block);
     } else {
       Codec::encode(x + at, *block);
     }
   }
+  return GGUFMILL_OK;
 }
 
 template <class Codec>
@@ -69,9 +80,10 @@ int32_t encode_rows(const ggufmill_call* call) {
   const auto* x = static_cast<const float*>(call->src);
   auto* block = static_cast<typename Codec::Block*>(call->dst);
   const std::uint64_t blocks_a_row = call->cols / Codec::kElements;
-  for (std::uint64_t row = 0; row < call->rows; ++row)
-    encode_row<Codec>(x + row * call->cols, call->cols, call->importance, block + row * blocks_a_row);
-  return GGUFMILL_OK;
+  int32_t status = GGUFMILL_OK;
+  for (std::uint64_t row = 0; row < call->rows && status == GGUFMILL_OK; ++row)
+    status = encode_row<Codec>(x + row * call->cols, call->cols, call->importance, block + row * blocks_a_row);
+  return status;
 }
 
 template <class Codec>

@@ -5,6 +5,8 @@
 #include <cstddef>
 
 #include "plugins/reference/float_types.h"
+#include "plugins/reference/iq2_types.h"
+#include "plugins/reference/iq3_types.h"
 #include "plugins/reference/reference.h"
 #include "plugins/reference/simple_types.h"
 
@@ -22,7 +24,7 @@ constexpr auto join(const std::array<ggufmill_kernel, kCounts>&... families) {
   return all;
 }
 
-constexpr auto kKernels = join(kFloatKernels, kSimpleKernels);
+constexpr auto kKernels = join(kFloatKernels, kSimpleKernels, kIq2Kernels, kIq3Kernels);
 
 }  // namespace
 }  // namespace ggufmill::reference

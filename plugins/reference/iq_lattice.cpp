@@ -1,0 +1,95 @@
+#include "plugins/reference/iq_lattice.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace ggufmill::reference {
+namespace {
+
+// Squared distance in levels: what orders the neighbours.
+template <class Space>
+int distance(const typename Space::Point& a, const typename Space::Point& b) {
+  int sum = 0;
+  for (int i = 0; i < Space::kDims; ++i) sum += (a[i] - b[i]) * (a[i] - b[i]);
+  return sum;
+}
+
+// The lists of one book. `Neighbours` is how many entries all lists have together: a fact of the book, which the unit
+// test holds to the storage.
+template <class Space, int Size, int Neighbours>
+class Lists {
+ public:
+  Lists(const CodeBook<Space, Size>& book, int rings) {
+    std::fill(std::begin(index_), std::end(index_), std::int16_t{-1});
+    for (int i = 0; i < Size; ++i) index_[Space::code_of(book[i].data())] = static_cast<std::int16_t>(i);
+    for (int code = 0; code < Space::kCodes; ++code) {
+      first_[code] = count_;
+      if (index_[code] < 0) append_neighbours(book, Space::point_of(code), rings);
+    }
+    first_[Space::kCodes] = count_;
+    lattice_ = {book.data(), index_, first_, neighbours_};
+  }
+
+  const Lattice<Space>& lattice() const { return lattice_; }
+
+ private:
+  static constexpr int kMostDistance = Space::kDims * (Space::kLevels - 1) * (Space::kLevels - 1);
+
+  // A counting sort by distance; it keeps the order of the indices, and only the first rings are written.
+  void append_neighbours(const CodeBook<Space, Size>& book, const typename Space::Point& point, int rings) {
+    std::uint16_t distances[Size];
+    std::uint32_t next[kMostDistance + 1] = {};  // members at each distance, then where the next of them goes
+    for (int i = 0; i < Size; ++i) {
+      distances[i] = static_cast<std::uint16_t>(distance<Space>(point, book[i]));
+      ++next[distances[i]];
+    }
+    int reach = 0;
+    for (int met = 0; reach <= kMostDistance && met < rings; ++reach) {
+      if (next[reach] == 0) continue;
+      count_ += std::exchange(next[reach], count_);
+      ++met;
+    }
+    for (int i = 0; i < Size; ++i)
+      if (distances[i] < reach) neighbours_[next[distances[i]]++] = static_cast<std::uint16_t>(i);
+  }
+
+  std::uint32_t count_ = 0;
+  std::int16_t index_[Space::kCodes];
+  std::uint32_t first_[Space::kCodes + 1];
+  std::uint16_t neighbours_[Neighbours];
+  Lattice<Space> lattice_;
+};
+
+}  // namespace
+
+const Lattice<Ternary>& iq1_lattice() {
+  static const Lists<Ternary, 2048, 327721> lists(kIq1Book, 3);
+  return lists.lattice();
+}
+
+const Lattice<Ternary>& iq2_xxs_lattice() {
+  static const Lists<Ternary, 256, 113157> lists(kIq2XxsBook, 2);
+  return lists.lattice();
+}
+
+const Lattice<Ternary>& iq2_xs_lattice() {
+  static const Lists<Ternary, 512, 181721> lists(kIq2XsBook, 2);
+  return lists.lattice();
+}
+
+const Lattice<Ternary>& iq2_s_lattice() {
+  static const Lists<Ternary, 1024, 44716> lists(kIq2SBook, 1);
+  return lists.lattice();
+}
+
+const Lattice<Octal>& iq3_xxs_lattice() {
+  static const Lists<Octal, 256, 18985> lists(kIq3XxsBook, 2);
+  return lists.lattice();
+}
+
+const Lattice<Octal>& iq3_s_lattice() {
+  static const Lists<Octal, 512, 24733> lists(kIq3SBook, 3);
+  return lists.lattice();
+}
+
+}  // namespace ggufmill::reference
