@@ -1,5 +1,29 @@
 #pragma once
 // The plugin host: finds kernel modules, checks and ranks them, and chooses a kernel for every operation and type.
+//
+// Where modules come from, in this order: the reference that is linked in; `*.so`, sorted by name, in the host's own
+// module directory (../lib/ggufmill from the program); `*.so`, sorted by name, in each of KernelOptions::directories.
+// Never the working directory, never where a pipeline file says.
+//
+// What is refused, with its reason in a ModuleReport:
+// - a file or directory that everyone may write to, or that belongs to neither root, nor the user, nor the owner of the
+//   program itself;
+// - before the file is loaded, so before one instruction of it runs: no ELF file of this machine, no symbol, magic,
+// ABI,
+//   sizes, an unknown ISA, a CPU feature (of the ISA or asked for by the module) that is missing;
+// - once loaded: a kernel that breaks the ABI's rules, two for the same operation and type, a name or a block that is
+//   not the type's; a module of the same name and ISA as a file loaded before. (The linked-in reference and its twin,
+//   reference.so, are both loaded.)
+// A module is loaded whole or not at all, but for kernels that this host has no place for: a type id that it does not
+// know (below GGUFMILL_FIRST_FOREIGN_TYPE), or a foreign type whose id or name another module has taken. Those alone
+// are passed over.
+//
+// Which kernel is chosen, for each operation and type: of the best ISA (isa.h); among equals, of the module that was
+// found first, the linked-in reference last of all.
+//
+// A forced ISA (KernelOptions::isa): only modules of that ISA are chosen from. What they lack is an error when it is
+// asked for, not silently another ISA's. Foreign types alone are served by whichever module has them, since an ISA
+// cannot be had for them.
 
 #include <memory>
 #include <optional>
@@ -19,11 +43,13 @@ struct KernelOptions {
 
 // One module that was looked at, loaded or refused.
 struct ModuleReport {
-  std::string path;     // "(built in)" for the linked-in reference
-  std::string name, version, isa;
+  std::string path;                // "(built in)" for the linked-in reference; a directory that was refused whole
+  std::string name, version, isa;  // empty when it was refused before they could be read
+  std::string cpu_features;        // what the module itself asks for, beside what its ISA needs
   bool loaded = false;
-  std::string refusal;  // why not; empty when loaded
-  std::size_t kernels = 0;
+  std::string refusal;                       // why not; empty when loaded
+  std::size_t kernels = 0;                   // that it has, without those passed over
+  std::size_t chosen = 0;                    // of these: those that run
   std::vector<std::string> kernel_refusals;  // single kernels that were passed over, each with its reason
 };
 
@@ -36,12 +62,19 @@ struct KernelChoice {
 // Immutable after load; all methods are thread-safe. Keeps the modules loaded while it lives.
 class Kernels {
  public:
-  // Fails (exit code 5) only when a forced ISA cannot run or does not exist, naming what can.
+  // Call before any thread is started: it adds foreign types to the type table. Fails with exit code 5 when a forced
+  // ISA does not exist, cannot run or has no module (naming what can), and when a directory of the options cannot be
+  // used: not there, not safe, or without any module. A refused module is no failure.
   static Result<std::shared_ptr<const Kernels>> load(const KernelOptions& options);
 
-  // The chosen kernel; null when no module has one.
+  // The chosen kernel; null when there is none: see missing().
   const KernelChoice* decode(TypeId type) const;
   const KernelChoice* encode(TypeId type) const;
+  // The error for a kernel that decode() or encode() did not have (`operation`: GGUFMILL_DECODE or GGUFMILL_ENCODE):
+  // names the loaded modules that a forced ISA keeps from use. Exit code 5.
+  Error missing(std::uint32_t operation, TypeId type) const;
+
+  // In the order found.
   const std::vector<ModuleReport>& reports() const;
   // Every loaded module, best first, for tests and benchmarks that drive each.
   std::vector<const ggufmill_module*> modules() const;

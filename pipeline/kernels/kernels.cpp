@@ -1,0 +1,131 @@
+#include "pipeline/kernels/kernels.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "pipeline/kernels/choose.h"
+#include "pipeline/kernels/module_search.h"
+
+// The reference kernels (plugins/reference), linked in. The symbol is all that the host knows of them.
+extern "C" const ggufmill_module ggufmill_reference_module;
+
+namespace ggufmill {
+
+struct Kernels::State {
+  ModuleSet set{cpu_features()};
+  KernelTable table;
+  std::string forced;
+};
+
+namespace {
+
+std::vector<std::string> loaded_isas(const ModuleSet& set) {
+  std::vector<std::string> names;
+  for (const LoadedModule* module : ranked(set.modules())) {
+    const std::string name(module->isa->name);
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  }
+  return names;
+}
+
+// What was looked at for `isa` and why it was refused, a line each.
+std::string refusals_of(const ModuleSet& set, std::string_view isa) {
+  std::string lines;
+  for (const ModuleReport& report : set.reports())
+    if (!report.loaded && report.isa == isa) lines += fmt::format("{}: {}\n", report.path, report.refusal);
+  return lines;
+}
+
+Status check_forced(const ModuleSet& set, const std::string& isa) {
+  const std::vector<std::string> usable = loaded_isas(set);
+  if (isa.empty() || std::find(usable.begin(), usable.end(), isa) != usable.end()) return ok();
+  Error error{ExitCode::kKernel, "", "", "", fmt::format("ISAs that can be had here: {}", fmt::join(usable, ", "))};
+  const Isa* known = find_isa(isa);
+  const std::vector<std::string> missing =
+      known ? missing_features(known->cpu_features, cpu_features()) : std::vector<std::string>();
+  if (!known)
+    error.what = fmt::format("unknown ISA '{}'", isa);
+  else if (!missing.empty())
+    error.what = fmt::format("ISA '{}' cannot run here: this CPU or system lacks {}", isa, fmt::join(missing, " "));
+  else
+    error.what = fmt::format("no kernel module for ISA '{}' is loaded", isa);
+  error.detail = refusals_of(set, isa);
+  return error;
+}
+
+Status add_asked_directory(ModuleSet& set, const std::string& directory) {
+  const std::size_t before = set.reports().size();
+  if (!set.add_directory(directory))
+    return Error{ExitCode::kKernel, "",
+                 fmt::format("kernel directory '{}' {}", directory, set.reports().back().refusal), "",
+                 "--kernel-dir names a folder of kernel modules (*.so)"};
+  if (set.reports().size() == before)
+    return Error{ExitCode::kKernel, "", fmt::format("kernel directory '{}' holds no kernel module (*.so)", directory),
+                 "", "leave it out, or build the module into it"};
+  return ok();
+}
+
+}  // namespace
+
+Kernels::Kernels() : state_(std::make_unique<State>()) {}
+Kernels::~Kernels() = default;
+
+Result<std::shared_ptr<const Kernels>> Kernels::load(const KernelOptions& options) {
+  auto kernels = std::make_shared<Kernels>();
+  State& state = *kernels->state_;
+  state.set.add_built_in(ggufmill_reference_module);
+  const std::string own = own_module_directory();
+  if (std::error_code error; std::filesystem::exists(own, error)) state.set.add_directory(own);
+  for (const std::string& directory : options.directories) {
+    BOOST_OUTCOME_TRY(add_asked_directory(state.set, directory));
+  }
+  BOOST_OUTCOME_TRY(check_forced(state.set, options.isa));
+  state.forced = options.isa;
+  state.table = choose(state.set.modules(), options.isa);
+  for (const auto& [key, chosen] : state.table) ++state.set.reports()[chosen.report].chosen;
+  return std::shared_ptr<const Kernels>(std::move(kernels));
+}
+
+const KernelChoice* Kernels::decode(TypeId type) const {
+  const auto found = state_->table.find({GGUFMILL_DECODE, type});
+  return found == state_->table.end() ? nullptr : &found->second.choice;
+}
+
+const KernelChoice* Kernels::encode(TypeId type) const {
+  const auto found = state_->table.find({GGUFMILL_ENCODE, type});
+  return found == state_->table.end() ? nullptr : &found->second.choice;
+}
+
+Error Kernels::missing(std::uint32_t operation, TypeId type) const {
+  const TypeInfo* info = find_type(type);
+  std::vector<std::string> have;
+  for (const LoadedModule* module : ranked(state_->set.modules()))
+    for (const ggufmill_kernel* kernel : module->kernels)
+      if (kernel->operation == operation && kernel->type_id == type)
+        have.push_back(fmt::format("{} ({})", module->module->name, module->isa->name));
+  Error error{ExitCode::kKernel, "", "", "", "`ggufmill kernels` lists the modules that were found"};
+  error.what = fmt::format("no kernel {} type '{}'", operation == GGUFMILL_ENCODE ? "encodes" : "decodes",
+                           info ? std::string(info->name) : std::to_string(type));
+  if (!state_->forced.empty()) error.what += fmt::format(" for the forced ISA '{}'", state_->forced);
+  if (!have.empty()) error.detail = fmt::format("modules that do: {}", fmt::join(have, ", "));
+  return error;
+}
+
+const std::vector<ModuleReport>& Kernels::reports() const { return state_->set.reports(); }
+
+std::vector<const ggufmill_module*> Kernels::modules() const {
+  std::vector<const ggufmill_module*> modules;
+  for (const LoadedModule* module : ranked(state_->set.modules())) modules.push_back(module->module);
+  return modules;
+}
+
+std::string Kernels::isa() const {
+  if (!state_->forced.empty()) return state_->forced;
+  const auto order = ranked(state_->set.modules());
+  return order.empty() ? std::string() : std::string(order.front()->isa->name);
+}
+
+}  // namespace ggufmill

@@ -1,0 +1,158 @@
+#include "pipeline/kernels/module_check.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cstring>
+#include <span>
+
+#include "pipeline/core/types.h"
+#include "pipeline/kernels/isa.h"
+
+namespace ggufmill {
+namespace {
+
+constexpr std::uint32_t kMostKernels = 4096;
+constexpr std::uint32_t kKnownFlags = GGUFMILL_NEEDS_IMPORTANCE | GGUFMILL_ACCEPTS_IMPORTANCE;
+
+bool is_name(std::string_view text) {
+  return !text.empty() && text.size() <= 64 && std::all_of(text.begin(), text.end(), [](unsigned char c) {
+    return std::isalnum(c) || c == '-' || c == '_' || c == '.';
+  });
+}
+
+bool is_printable(std::string_view text) {
+  return std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isprint(c); });
+}
+
+bool copy_word(const char* from, std::string& to) {
+  if (!from) return false;
+  const std::size_t length = strnlen(from, kLongestWord + 1);
+  to.assign(from, std::min(length, kLongestWord));
+  return length <= kLongestWord;
+}
+
+std::string what_it_does(const ggufmill_kernel& kernel) {
+  return fmt::format("{} type id {}", kernel.operation == GGUFMILL_ENCODE ? "encodes" : "decodes", kernel.type_id);
+}
+
+// One kernel by itself: the rules of the ABI that need no type table.
+std::string check_rules(const ggufmill_kernel& kernel) {
+  if (kernel.operation != GGUFMILL_DECODE && kernel.operation != GGUFMILL_ENCODE)
+    return fmt::format("a kernel has the unknown operation {}", kernel.operation);
+  std::string name;
+  if (!copy_word(kernel.name, name) || !is_name(name))
+    return fmt::format("the kernel that {} has no type name of letters, digits, '-', '_', '.'", what_it_does(kernel));
+  if (!kernel.run) return fmt::format("the kernel that {} has nothing to run", what_it_does(kernel));
+  if (kernel.block_elements == 0 || kernel.block_bytes == 0)
+    return fmt::format("the kernel that {} has an empty block", what_it_does(kernel));
+  const std::uint32_t allowed = kernel.operation == GGUFMILL_ENCODE ? kKnownFlags : 0;
+  if (kernel.reserved != 0 || (kernel.flags & ~allowed) != 0)
+    return fmt::format("the kernel that {} has unknown flags", what_it_does(kernel));
+  return {};
+}
+
+bool same_block(const ggufmill_kernel& a, const ggufmill_kernel& b) {
+  return a.block_elements == b.block_elements && a.block_bytes == b.block_bytes && !std::strcmp(a.name, b.name);
+}
+
+// One kernel against those before it in its module.
+std::string check_among(std::span<const ggufmill_kernel> before, const ggufmill_kernel& kernel) {
+  for (const ggufmill_kernel& other : before) {
+    if (other.type_id != kernel.type_id) continue;
+    if (other.operation == kernel.operation)
+      return fmt::format("has two kernels that {} '{}' (type id {})",
+                         kernel.operation == GGUFMILL_ENCODE ? "encode" : "decode", kernel.name, kernel.type_id);
+    if (!same_block(other, kernel))
+      return fmt::format("has kernels of type id {} that do not agree on its name and block", kernel.type_id);
+  }
+  return {};
+}
+
+// One kernel of a type that the table has from the start.
+std::string check_type(const ggufmill_kernel& kernel) {
+  const TypeInfo* type = find_type(kernel.type_id);
+  if (!type || kernel.type_id >= GGUFMILL_FIRST_FOREIGN_TYPE) return {};
+  if (type->name != kernel.name)
+    return fmt::format("calls type id {} '{}'; it is '{}'", kernel.type_id, kernel.name, type->name);
+  if (type->block_elements != kernel.block_elements || type->block_bytes != kernel.block_bytes)
+    return fmt::format("has {} elements in {} bytes for a block of '{}'; it has {} in {}", kernel.block_elements,
+                       kernel.block_bytes, kernel.name, type->block_elements, type->block_bytes);
+  return {};
+}
+
+// Why this host has no place for a kernel that is right by itself; adds its type when it is foreign.
+std::string find_place(const ggufmill_kernel& kernel) {
+  if (kernel.type_id >= GGUFMILL_FIRST_FOREIGN_TYPE) {
+    const Status added = add_foreign_type(kernel.type_id, kernel.name, kernel.block_elements, kernel.block_bytes);
+    return added ? std::string() : added.error().what;
+  }
+  if (find_type(kernel.type_id)) return {};
+  return fmt::format("type '{}' (id {}) is unknown to this version; a module's own types have ids from {}", kernel.name,
+                     kernel.type_id, GGUFMILL_FIRST_FOREIGN_TYPE);
+}
+
+}  // namespace
+
+std::string check_abi(const ggufmill_module& module) {
+  if (module.magic != GGUFMILL_MAGIC)
+    return fmt::format("is no kernel module: its magic is 0x{:08x}, not 0x{:08x}", module.magic, GGUFMILL_MAGIC);
+  if (module.abi_major != GGUFMILL_ABI_MAJOR || module.abi_minor > GGUFMILL_ABI_MINOR)
+    return fmt::format("has kernel ABI {}.{}; this host has {}.{}", module.abi_major, module.abi_minor,
+                       GGUFMILL_ABI_MAJOR, GGUFMILL_ABI_MINOR);
+  if (module.struct_size != sizeof(ggufmill_module))
+    return fmt::format("describes itself in {} bytes; ABI {}.{} has {}", module.struct_size, module.abi_major,
+                       module.abi_minor, sizeof(ggufmill_module));
+  if (module.kernel_size != sizeof(ggufmill_kernel))
+    return fmt::format("describes a kernel in {} bytes; ABI {}.{} has {}", module.kernel_size, module.abi_major,
+                       module.abi_minor, sizeof(ggufmill_kernel));
+  if (module.kernel_count == 0 || module.kernel_count > kMostKernels)
+    return fmt::format("has {} kernels; 1 to {} are allowed", module.kernel_count, kMostKernels);
+  return {};
+}
+
+std::string copy_words(const ggufmill_module& module, ModuleWords& words) {
+  const bool good = copy_word(module.name, words.name) && copy_word(module.version, words.version) &&
+                    copy_word(module.isa, words.isa) && copy_word(module.cpu_features, words.cpu_features);
+  return good ? std::string() : "lacks its name, version, ISA or CPU features";
+}
+
+std::string check_words(const ModuleWords& words, const CpuFeatures& features) {
+  if (!is_name(words.name) || !is_printable(words.version) || !is_printable(words.cpu_features))
+    return "has no name of letters, digits, '-', '_', '.', or unprintable words";
+  const Isa* isa = find_isa(words.isa);
+  if (!isa) {
+    std::vector<std::string_view> known;
+    for (const Isa& each : all_isas()) known.push_back(each.name);
+    return fmt::format("is for the unknown ISA '{}'; known: {}", words.isa, fmt::join(known, ", "));
+  }
+  std::vector<std::string> missing = missing_features(isa->cpu_features, features);
+  for (std::string& word : missing_features(words.cpu_features, features))
+    if (std::find(missing.begin(), missing.end(), word) == missing.end()) missing.push_back(std::move(word));
+  if (!missing.empty()) return fmt::format("needs what this CPU or system lacks: {}", fmt::join(missing, " "));
+  return {};
+}
+
+std::string check_kernels(const ggufmill_module& module, std::vector<const ggufmill_kernel*>& usable,
+                          std::vector<std::string>& passed_over) {
+  if (!module.kernels) return "has no table of kernels";
+  const std::span<const ggufmill_kernel> kernels(module.kernels, module.kernel_count);
+  for (std::size_t i = 0; i < kernels.size(); ++i) {
+    std::string reason = check_rules(kernels[i]);
+    if (reason.empty()) reason = check_among(kernels.first(i), kernels[i]);
+    if (reason.empty()) reason = check_type(kernels[i]);
+    if (!reason.empty()) return reason;
+  }
+  for (const ggufmill_kernel& kernel : kernels) {
+    std::string reason = find_place(kernel);
+    if (reason.empty())
+      usable.push_back(&kernel);
+    else
+      passed_over.push_back(std::move(reason));
+  }
+  return usable.empty() ? "has no kernel of a type that this host knows" : std::string();
+}
+
+}  // namespace ggufmill

@@ -1,0 +1,156 @@
+#include "pipeline/kernels/module_file.h"
+
+#include <elf.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+namespace ggufmill {
+namespace {
+
+constexpr unsigned char kByteOrder = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? ELFDATA2LSB : ELFDATA2MSB;
+constexpr std::size_t kMostTableBytes = 64u << 20;  // of the sections of one kind, which are read whole
+
+// One ELF file, open: its segments and sections. Every read is checked against what the file has.
+class ElfFile {
+ public:
+  ElfFile() = default;
+  ElfFile(const ElfFile&) = delete;
+  ElfFile& operator=(const ElfFile&) = delete;
+  ~ElfFile() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+
+  std::string open(const std::string& path);
+  std::optional<Elf64_Sym> find_symbol(std::string_view name) const;
+  // `bytes` bytes from address `address` of the image; false when the file does not have them.
+  bool read_image(std::uint64_t address, void* to, std::size_t bytes) const;
+  // The pointer at `address` of the image, as an address of the image; 0 for null.
+  std::uint64_t read_pointer(std::uint64_t address) const;
+  bool read_string(std::uint64_t address, std::string& to) const;
+
+ private:
+  bool read(std::uint64_t offset, void* to, std::size_t bytes) const;
+  template <class T>
+  bool read_table(std::uint64_t offset, std::uint64_t bytes, std::vector<T>& to) const;
+
+  int fd_ = -1;
+  std::vector<Elf64_Phdr> segments_;
+  std::vector<Elf64_Shdr> sections_;
+  std::vector<Elf64_Sym> symbols_;       // dynamic
+  std::vector<char> names_;              // of the symbols
+  std::vector<Elf64_Rela> relocations_;  // of the dynamic loader, of all sections
+};
+
+bool ElfFile::read(std::uint64_t offset, void* to, std::size_t bytes) const {
+  if (offset > static_cast<std::uint64_t>(INT64_MAX) - bytes) return false;
+  return ::pread(fd_, to, bytes, static_cast<off_t>(offset)) == static_cast<ssize_t>(bytes);
+}
+
+template <class T>
+bool ElfFile::read_table(std::uint64_t offset, std::uint64_t bytes, std::vector<T>& to) const {
+  const std::size_t old = to.size(), count = bytes / sizeof(T);
+  if (bytes > kMostTableBytes - old * sizeof(T)) return false;
+  to.resize(old + count);
+  return read(offset, to.data() + old, count * sizeof(T));
+}
+
+std::string ElfFile::open(const std::string& path) {
+  fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd_ < 0) return fmt::format("cannot be read: {}", std::strerror(errno));
+  Elf64_Ehdr header;
+  if (!read(0, &header, sizeof header) || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) return "is no ELF file";
+  if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_ident[EI_DATA] != kByteOrder || header.e_type != ET_DYN)
+    return "is no shared library of this machine";
+  if (!read_table(header.e_phoff, std::uint64_t{header.e_phnum} * sizeof(Elf64_Phdr), segments_) ||
+      !read_table(header.e_shoff, std::uint64_t{header.e_shnum} * sizeof(Elf64_Shdr), sections_))
+    return "is a damaged ELF file";
+  for (const Elf64_Shdr& section : sections_) {
+    bool good = true;
+    if (section.sh_type == SHT_RELA) good = read_table(section.sh_offset, section.sh_size, relocations_);
+    if (section.sh_type == SHT_DYNSYM && symbols_.empty() && section.sh_link < sections_.size()) {
+      const Elf64_Shdr& names = sections_[section.sh_link];
+      good = read_table(section.sh_offset, section.sh_size, symbols_) &&
+             read_table(names.sh_offset, names.sh_size, names_);
+    }
+    if (!good) return "is a damaged ELF file";
+  }
+  names_.push_back('\0');
+  return {};
+}
+
+std::optional<Elf64_Sym> ElfFile::find_symbol(std::string_view name) const {
+  for (const Elf64_Sym& symbol : symbols_)
+    if (symbol.st_shndx != SHN_UNDEF && symbol.st_name < names_.size() && name == &names_[symbol.st_name])
+      return symbol;
+  return {};
+}
+
+bool ElfFile::read_image(std::uint64_t address, void* to, std::size_t bytes) const {
+  for (const Elf64_Phdr& segment : segments_) {
+    if (segment.p_type != PT_LOAD || address < segment.p_vaddr) continue;
+    const std::uint64_t inside = address - segment.p_vaddr;
+    if (inside <= segment.p_filesz && bytes <= segment.p_filesz - inside)
+      return segment.p_offset <= UINT64_MAX - inside && read(segment.p_offset + inside, to, bytes);
+  }
+  return false;
+}
+
+// A library does not know where it will be loaded: the loader adds the base to what a relocation says, or, where the
+// relocations are packed (DT_RELR), to what the image has.
+std::uint64_t ElfFile::read_pointer(std::uint64_t address) const {
+  for (const Elf64_Rela& relocation : relocations_) {
+    if (relocation.r_offset != address) continue;
+    const std::size_t index = ELF64_R_SYM(relocation.r_info);
+    const std::uint64_t addend = static_cast<std::uint64_t>(relocation.r_addend);
+    if (index == 0) return addend;
+    return index < symbols_.size() && symbols_[index].st_shndx != SHN_UNDEF ? symbols_[index].st_value + addend : 0;
+  }
+  std::uintptr_t in_place = 0;
+  return read_image(address, &in_place, sizeof in_place) ? in_place : 0;
+}
+
+bool ElfFile::read_string(std::uint64_t address, std::string& to) const {
+  to.clear();
+  for (char c = 0; to.size() <= kLongestWord; to.push_back(c)) {
+    if (!read_image(address + to.size(), &c, 1)) return false;
+    if (c == '\0') return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+std::string read_module_file(const std::string& path, ModuleFile& file) {
+  ElfFile elf;
+  if (std::string reason = elf.open(path); !reason.empty()) return reason;
+  const std::optional<Elf64_Sym> symbol = elf.find_symbol(GGUFMILL_SYMBOL);
+  if (!symbol) return "is no kernel module: it exports no symbol " GGUFMILL_SYMBOL;
+  const std::uint64_t at = symbol->st_value;
+  if (!elf.read_image(at, &file.numbers, std::min<std::uint64_t>(symbol->st_size, sizeof file.numbers)))
+    return "is no kernel module: " GGUFMILL_SYMBOL " is no constant data";
+  file.numbers.name = file.numbers.version = file.numbers.isa = file.numbers.cpu_features = nullptr;
+  file.numbers.kernels = nullptr;
+  if (std::string reason = check_abi(file.numbers); !reason.empty()) return reason;
+
+  auto word = [&](std::size_t field, std::string& to) {
+    const std::uint64_t address = elf.read_pointer(at + field);
+    return address != 0 && elf.read_string(address, to);
+  };
+  const bool good = word(offsetof(ggufmill_module, name), file.words.name) &&
+                    word(offsetof(ggufmill_module, version), file.words.version) &&
+                    word(offsetof(ggufmill_module, isa), file.words.isa) &&
+                    word(offsetof(ggufmill_module, cpu_features), file.words.cpu_features);
+  return good ? std::string() : "lacks its name, version, ISA or CPU features, or hides them";
+}
+
+}  // namespace ggufmill
