@@ -1,0 +1,165 @@
+#include "pipeline/kernels/kernels.h"
+
+#include <algorithm>
+
+#include "pipeline/kernels/choose.h"
+#include "pipeline/kernels/module_search.h"
+#include "plugins/reference/reference.h"
+#include "tests/support/catch.h"
+#include "tests/support/skip.h"
+#include "tests/support/temp_dir.h"
+
+using namespace ggufmill;
+
+namespace {
+
+constexpr TypeId kF32 = 0, kExample = GGUFMILL_FIRST_FOREIGN_TYPE + 1;
+
+std::string folder_of(const std::string& name) { return std::string(GGUFMILL_TEST_MODULES) + "/" + name; }
+
+std::shared_ptr<const Kernels> load(const KernelOptions& options) {
+  auto kernels = Kernels::load(options);
+  if (!kernels) FAIL(render(kernels.error()));
+  return kernels.value();
+}
+
+bool has_v2() { return missing_features(find_isa("x86-64-v2")->cpu_features, cpu_features()).empty(); }
+
+// The built-in reference and the modules of the named folders of tests/support/modules; nothing of the host's own.
+ModuleSet set_of(const std::vector<std::string>& names) {
+  ModuleSet set(cpu_features());
+  set.add_built_in(ggufmill_reference_module);
+  for (const std::string& name : names) REQUIRE(set.add_directory(folder_of(name)));
+  return set;
+}
+
+std::string isa_of(const KernelTable& table, std::uint32_t operation, TypeId type) {
+  const auto found = table.find({operation, type});
+  return found == table.end() ? "none" : found->second.choice.module->isa;
+}
+
+}  // namespace
+
+TEST_CASE("the linked-in reference alone serves every type that it has") {
+  const ModuleSet set = set_of({});
+  REQUIRE(set.modules().size() == 1);
+  CHECK(choose(set.modules(), "").size() == ggufmill_reference_module.kernel_count);
+}
+
+TEST_CASE("a module of the same ISA goes before the linked-in reference") {
+  const ModuleSet set = set_of({"plain"});
+  const KernelTable table = choose(set.modules(), "");
+  CHECK(table.at({GGUFMILL_DECODE, kF32}).choice.module->name == std::string("variant"));
+  CHECK(ranked(set.modules()).back()->module == &ggufmill_reference_module);
+}
+
+TEST_CASE("among equals the module that was found first is chosen") {
+  const ModuleSet set = set_of({"plain", "other_name"});
+  CHECK(choose(set.modules(), "").at({GGUFMILL_DECODE, kF32}).choice.module->name == std::string("variant"));
+}
+
+TEST_CASE("the better ISA is chosen, type by type") {
+  if (!has_v2()) GGUFMILL_SKIP("this CPU lacks x86-64-v2");
+  const ModuleSet set = set_of({"plain", "v2"});
+  const KernelTable table = choose(set.modules(), "");
+  CHECK(isa_of(table, GGUFMILL_DECODE, kF32) == "x86-64-v2");
+  CHECK(isa_of(table, GGUFMILL_DECODE, find_type("Q8_0")->id) == "reference");
+}
+
+TEST_CASE("a forced ISA takes nothing from another, but for foreign types") {
+  if (!has_v2()) GGUFMILL_SKIP("this CPU lacks x86-64-v2");
+  const ModuleSet set = set_of({"v2", "example"});
+  const KernelTable table = choose(set.modules(), "x86-64-v2");
+  CHECK(isa_of(table, GGUFMILL_DECODE, kF32) == "x86-64-v2");
+  CHECK(isa_of(table, GGUFMILL_DECODE, find_type("Q8_0")->id) == "none");
+  CHECK(isa_of(table, GGUFMILL_DECODE, kExample) == "reference");
+  CHECK(isa_of(choose(set.modules(), "reference"), GGUFMILL_DECODE, kF32) == "reference");
+}
+
+TEST_CASE("whichever ISA is forced, its own kernels run") {
+  const auto all = load({});
+  for (const ggufmill_module* module : all->modules()) {
+    const auto kernels = load({{}, module->isa});
+    CHECK(kernels->isa() == module->isa);
+    for (const TypeInfo& type : all_types()) {
+      if (type.type_class == TypeClass::kForeign) continue;
+      CAPTURE(module->isa, type.name);
+      for (const KernelChoice* choice : {kernels->decode(type.id), kernels->encode(type.id)})
+        if (choice) CHECK(choice->module->isa == std::string(module->isa));
+    }
+  }
+}
+
+TEST_CASE("the host's own modules are found beside the program and used") {
+  const auto kernels = load({});
+  const std::string path = own_module_directory() + "/reference.so";
+  const auto& reports = kernels->reports();
+  const auto own = std::find_if(reports.begin(), reports.end(), [&](auto& report) { return report.path == path; });
+  REQUIRE(own != reports.end());
+  CHECK(own->refusal == "");
+  CHECK(load({{}, "reference"})->decode(kF32)->module != &ggufmill_reference_module);
+}
+
+TEST_CASE("reports count what was chosen") {
+  std::size_t chosen = 0;
+  const auto kernels = load({{folder_of("example")}, "reference"});
+  for (const ModuleReport& report : kernels->reports()) chosen += report.chosen;
+  CHECK(chosen == ggufmill_reference_module.kernel_count + 2);
+  CHECK(kernels->reports().back().chosen == 2);
+}
+
+TEST_CASE("a forced ISA that no one knows is an error that names what can be had") {
+  const auto kernels = Kernels::load({{}, "x86-64-v9"});
+  REQUIRE_FALSE(kernels);
+  CHECK(kernels.error().code == ExitCode::kKernel);
+  CHECK(kernels.error().what == "unknown ISA 'x86-64-v9'");
+  CHECK(kernels.error().help.find("reference") != std::string::npos);
+}
+
+TEST_CASE("a forced ISA that cannot run here is an error that says what is lacking") {
+  const std::string isa = has_v2() ? "arm64-neon" : "x86-64-v2";
+  const auto kernels = Kernels::load({{}, isa});
+  REQUIRE_FALSE(kernels);
+  CHECK(kernels.error().code == ExitCode::kKernel);
+  CHECK(kernels.error().what.find("ISA '" + isa + "' cannot run here: this CPU or system lacks ") == 0);
+}
+
+TEST_CASE("a missing kernel is an error that names the modules a forced ISA keeps out") {
+  const auto kernels = load({{folder_of("example")}, "reference"});
+  const TypeId integer = find_type("I8")->id;
+  REQUIRE(kernels->encode(integer) == nullptr);
+  const Error error = kernels->missing(GGUFMILL_ENCODE, integer);
+  CHECK(error.code == ExitCode::kKernel);
+  CHECK(error.what == "no kernel encodes type 'I8' for the forced ISA 'reference'");
+  CHECK(kernels->missing(GGUFMILL_DECODE, kExample).detail == "modules that do: example (reference)");
+}
+
+TEST_CASE("a kernel directory that cannot be used is an error") {
+  const TempDir empty;
+  for (const std::string& directory : {std::string("/no/such/folder"), std::string(), empty.path().string()}) {
+    CAPTURE(directory);
+    const auto kernels = Kernels::load({{directory}, ""});
+    REQUIRE_FALSE(kernels);
+    CHECK(kernels.error().code == ExitCode::kKernel);
+    CHECK(kernels.error().what.find("kernel directory '" + directory + "'") == 0);
+  }
+}
+
+TEST_CASE("a module in plain C adds a type of its own, there and back") {
+  const auto kernels = load({{folder_of("example")}, ""});
+  const TypeInfo* type = find_type("x3_example");
+  REQUIRE(type != nullptr);
+  CHECK(type->id == kExample);
+  CHECK(type->type_class == TypeClass::kForeign);
+
+  constexpr std::uint64_t kRows = 3, kCols = 32;
+  std::vector<float> values(kRows * kCols), back(values.size());
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 16) - 127.0f;
+  std::vector<std::byte> blocks(bytes_of(*type, values.size()).value());
+  const ggufmill_call encode{values.data(), blocks.data(), kRows, kCols, nullptr};
+  const ggufmill_call decode{blocks.data(), back.data(), kRows, kCols, nullptr};
+  REQUIRE(kernels->encode(kExample)->kernel->run(&encode) == GGUFMILL_OK);
+  REQUIRE(kernels->decode(kExample)->kernel->run(&decode) == GGUFMILL_OK);
+  CHECK(blocks.size() == 6 * 20);
+  CHECK(back == values);  // the largest magnitude of each block is 127, so its scale is 1
+}

@@ -1,0 +1,184 @@
+// Modules from outside the tree (tests/support/modules): each bad one is refused, for its own reason.
+
+#include "pipeline/kernels/module_set.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "pipeline/kernels/module_file.h"
+#include "tests/support/catch.h"
+#include "tests/support/skip.h"
+#include "tests/support/temp_dir.h"
+
+using namespace ggufmill;
+
+namespace {
+
+std::string path_of(const std::string& name) {
+  return std::string(GGUFMILL_TEST_MODULES) + "/" + name + "/" + name + ".so";
+}
+
+ModuleReport load_alone(const std::string& path) {
+  ModuleSet set(cpu_features());
+  set.add_file(path);
+  REQUIRE(set.reports().size() == 1);
+  CHECK(set.modules().size() == (set.reports()[0].loaded ? 1 : 0));
+  return set.reports()[0];
+}
+
+struct BadModule {
+  const char* name;
+  const char* reason;  // a part of it
+};
+
+constexpr BadModule kBadModules[] = {
+    {"wrong_magic", "its magic is 0x12345678, not 0x4d4b4d47"},
+    {"abi_major", "has kernel ABI 2.0; this host has 1.0"},
+    {"abi_minor", "has kernel ABI 1.1; this host has 1.0"},
+    {"struct_size", "describes itself in 56 bytes"},
+    {"kernel_size", "describes a kernel in 32 bytes"},
+    {"no_kernels", "has 0 kernels"},
+    {"null_kernels", "has no table of kernels"},
+    {"null_name", "lacks its name"},
+    {"odd_name", "has no name of letters"},
+    {"missing_feature", "needs what this CPU or system lacks: avx1024"},
+    {"unknown_isa", "is for the unknown ISA 'x86-64-v9'; known: reference, x86-64-v2"},
+    {"no_symbol", "exports no symbol ggufmill_kernels_v1"},
+    {"duplicate", "has two kernels that decode 'F32'"},
+    {"operation", "unknown operation 3"},
+    {"no_run", "the kernel that encodes type id 0 has nothing to run"},
+    {"flags", "the kernel that decodes type id 0 has unknown flags"},
+    {"block", "has 1 elements in 2 bytes for a block of 'F32'; it has 1 in 4"},
+    {"type_name", "calls type id 0 'F16'; it is 'F32'"},
+    {"disagreeing", "do not agree on its name and block"},
+    {"taken_type", "has no kernel of a type that this host knows"},
+    {"not_elf", "is no ELF file"},
+};
+
+std::string file_bytes(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+void write_file(const std::string& path, const std::string& bytes) { std::ofstream(path, std::ios::binary) << bytes; }
+
+}  // namespace
+
+TEST_CASE("a good module is loaded") {
+  const ModuleReport report = load_alone(path_of("plain"));
+  CHECK(report.refusal == "");
+  CHECK(report.loaded);
+  CHECK(report.name == "variant");
+  CHECK(report.isa == "reference");
+  CHECK(report.kernels == 2);
+}
+
+TEST_CASE("every bad module is refused for its own reason") {
+  for (const BadModule& bad : kBadModules) {
+    const ModuleReport report = load_alone(path_of(bad.name));
+    INFO(bad.name << ": " << report.refusal);
+    CHECK_FALSE(report.loaded);
+    CHECK(report.refusal.find(bad.reason) != std::string::npos);
+  }
+}
+
+TEST_CASE("a refused module says what it is where that can be read") {
+  const ModuleReport report = load_alone(path_of("missing_feature"));
+  CHECK(report.name == "variant");
+  CHECK(report.cpu_features == "avx1024");
+}
+
+TEST_CASE("a machine without the ISA's features refuses its modules") {
+  ModuleSet set({"popcnt", "sse4_1", "sse4_2"});
+  set.add_file(path_of("v2"));
+  CHECK(set.reports()[0].refusal == "needs what this CPU or system lacks: cx16 lahf_lm pni ssse3");
+}
+
+TEST_CASE("the second module of the same name and ISA is refused") {
+  ModuleSet set(cpu_features());
+  set.add_file(path_of("plain"));
+  set.add_file(path_of("plain"));
+  CHECK(set.modules().size() == 1);
+  CHECK(set.reports()[1].refusal == "module 'variant' for reference is loaded already from " + path_of("plain"));
+}
+
+TEST_CASE("kernels of types that the host does not know are passed over alone") {
+  const ModuleReport report = load_alone(path_of("newer_type"));
+  CHECK(report.loaded);
+  CHECK(report.kernels == 2);
+  REQUIRE(report.kernel_refusals.size() == 1);
+  CHECK(report.kernel_refusals[0] ==
+        "type 'Q9_Z' (id 999) is unknown to this version; a module's own types have ids from 65536");
+}
+
+TEST_CASE("the modules of a directory are taken in order of their names, and nothing but *.so") {
+  const TempDir dir;
+  for (const char* name : {"b.so", "a.so", "c.txt"}) write_file(dir.path() / name, "x");
+  ModuleSet set(cpu_features());
+  REQUIRE(set.add_directory(dir.path()));
+  REQUIRE(set.reports().size() == 2);
+  CHECK(set.reports()[0].path == (dir.path() / "a.so").string());
+  CHECK(set.reports()[1].path == (dir.path() / "b.so").string());
+}
+
+TEST_CASE("a file that everyone may write to is refused") {
+  const TempDir dir;
+  const std::string path = dir.path() / "open.so";
+  std::filesystem::copy_file(path_of("plain"), path);
+  REQUIRE(::chmod(path.c_str(), 0666) == 0);
+  CHECK(load_alone(path).refusal == "is not safe to load code from: everyone may write to it");
+}
+
+TEST_CASE("a directory that everyone may write to is refused whole") {
+  const TempDir dir;
+  std::filesystem::copy_file(path_of("plain"), dir.path() / "plain.so");
+  REQUIRE(::chmod(dir.path().c_str(), 0777) == 0);
+  ModuleSet set(cpu_features());
+  CHECK_FALSE(set.add_directory(dir.path()));
+  REQUIRE(set.reports().size() == 1);
+  CHECK(set.reports()[0].refusal == "is not safe to load code from: everyone may write to it");
+}
+
+TEST_CASE("a file of another user is refused") {
+  if (::geteuid() != 0) GGUFMILL_SKIP("only root can make a file another user's");
+  const TempDir dir;
+  const std::string path = dir.path() / "theirs.so";
+  std::filesystem::copy_file(path_of("plain"), path);
+  REQUIRE(::chown(path.c_str(), 4242, 4242) == 0);
+  CHECK(load_alone(path).refusal == "is not safe to load code from: it belongs to user 4242, not to root or to you");
+}
+
+TEST_CASE("a folder or a pipe in place of a module is refused") {
+  const TempDir dir;
+  std::filesystem::create_directory(dir.path() / "folder.so");
+  REQUIRE(::mkfifo((dir.path() / "pipe.so").c_str(), 0600) == 0);
+  CHECK(load_alone(dir.path() / "folder.so").refusal == "is no ELF file");
+  CHECK(load_alone(dir.path() / "pipe.so").refusal == "is no file");
+}
+
+TEST_CASE("a module cut short at any place is refused") {
+  const TempDir dir;
+  const std::string path = dir.path() / "cut.so", whole = file_bytes(path_of("plain"));
+  for (std::size_t length = 0; length < whole.size(); length += 97) {
+    CAPTURE(length);
+    write_file(path, whole.substr(0, length));
+    REQUIRE_FALSE(load_alone(path).loaded);
+  }
+}
+
+TEST_CASE("a damaged module file is read without harm") {
+  const TempDir dir;
+  const std::string path = dir.file("damaged.so");
+  const std::string whole = file_bytes(path_of("plain"));
+  for (std::size_t at = 0; at < whole.size(); at += at < 1024 ? 1 : 61) {
+    std::string damaged = whole;
+    damaged[at] = static_cast<char>(damaged[at] ^ 0xff);
+    write_file(path, damaged);
+    ModuleFile file;
+    CAPTURE(at);
+    REQUIRE(read_module_file(path, file).size() < 4096);
+  }
+}

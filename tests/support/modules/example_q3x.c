@@ -1,0 +1,81 @@
+/* An example of a kernel module from outside the tree: plain C11 and the ABI header, nothing else. It brings a type of
+ * its own, X3_EXAMPLE: blocks of 16 elements in 20 bytes, a float32 scale and 16 signed bytes; element = scale * byte.
+ *
+ * Build one anywhere:  cc -std=c11 -O2 -ffp-contract=off -fPIC -shared -I PATH/TO/ggufmill -o example.so example_q3x.c
+ * and give its folder to ggufmill as --kernel-dir. */
+#include "plugins/abi/ggufmill_kernels.h"
+
+#define TYPE_ID (GGUFMILL_FIRST_FOREIGN_TYPE + 1)
+#define BLOCK_ELEMENTS 16
+#define BLOCK_BYTES 20
+
+/* A block may lie at any address, so its scale is moved byte by byte. */
+typedef union scale_bytes {
+  float scale;
+  uint8_t bytes[4];
+} scale_bytes;
+
+static float largest_magnitude(const float* x) {
+  float largest = 0.0f;
+  for (int i = 0; i < BLOCK_ELEMENTS; ++i) {
+    const float magnitude = x[i] < 0.0f ? -x[i] : x[i];
+    if (magnitude > largest) largest = magnitude;
+  }
+  return largest;
+}
+
+/* To the nearest integer, halves away from zero, in [-127, 127]. The first test is false for NaN as well. */
+static int8_t round_to_byte(float x) {
+  if (!(x > -127.0f)) return -127;
+  if (x > 127.0f) return 127;
+  return (int8_t)(x < 0.0f ? x - 0.5f : x + 0.5f);
+}
+
+static void encode_block(const float* x, uint8_t* block) {
+  const scale_bytes scale = {.scale = largest_magnitude(x) / 127.0f};
+  const float inverse = scale.scale > 0.0f ? 1.0f / scale.scale : 0.0f;
+  for (int i = 0; i < 4; ++i) block[i] = scale.bytes[i];
+  for (int i = 0; i < BLOCK_ELEMENTS; ++i) block[4 + i] = (uint8_t)round_to_byte(x[i] * inverse);
+}
+
+static void decode_block(const uint8_t* block, float* y) {
+  scale_bytes scale;
+  for (int i = 0; i < 4; ++i) scale.bytes[i] = block[i];
+  for (int i = 0; i < BLOCK_ELEMENTS; ++i) y[i] = scale.scale * (float)(int8_t)block[4 + i];
+}
+
+static int32_t encode(const ggufmill_call* call) {
+  const float* x = call->src;
+  uint8_t* block = call->dst;
+  const uint64_t blocks = call->rows * (call->cols / BLOCK_ELEMENTS);
+  for (uint64_t i = 0; i < blocks; ++i) encode_block(x + i * BLOCK_ELEMENTS, block + i * BLOCK_BYTES);
+  return GGUFMILL_OK;
+}
+
+static int32_t decode(const ggufmill_call* call) {
+  const uint8_t* block = call->src;
+  float* y = call->dst;
+  const uint64_t blocks = call->rows * (call->cols / BLOCK_ELEMENTS);
+  for (uint64_t i = 0; i < blocks; ++i) decode_block(block + i * BLOCK_BYTES, y + i * BLOCK_ELEMENTS);
+  return GGUFMILL_OK;
+}
+
+static const ggufmill_kernel kernels[] = {
+    {GGUFMILL_ENCODE, TYPE_ID, BLOCK_ELEMENTS, BLOCK_BYTES, 0, 0, "X3_EXAMPLE", encode},
+    {GGUFMILL_DECODE, TYPE_ID, BLOCK_ELEMENTS, BLOCK_BYTES, 0, 0, "X3_EXAMPLE", decode},
+};
+
+extern const ggufmill_module ggufmill_kernels_v1;
+const ggufmill_module ggufmill_kernels_v1 = {
+    .magic = GGUFMILL_MAGIC,
+    .struct_size = sizeof(ggufmill_module),
+    .abi_major = GGUFMILL_ABI_MAJOR,
+    .abi_minor = GGUFMILL_ABI_MINOR,
+    .kernel_size = sizeof(ggufmill_kernel),
+    .kernel_count = sizeof kernels / sizeof kernels[0],
+    .name = "example",
+    .version = "1",
+    .isa = "reference",
+    .cpu_features = "",
+    .kernels = kernels,
+};

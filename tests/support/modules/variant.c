@@ -1,0 +1,95 @@
+/* A module that is right as it stands (it decodes and encodes F32 by copying); every macro makes one thing of it wrong
+ * or different. For the tests of the host. */
+#include "plugins/abi/ggufmill_kernels.h"
+
+#ifndef MODULE_MAGIC
+#define MODULE_MAGIC GGUFMILL_MAGIC
+#endif
+#ifndef MODULE_STRUCT_SIZE
+#define MODULE_STRUCT_SIZE sizeof(ggufmill_module)
+#endif
+#ifndef MODULE_ABI_MAJOR
+#define MODULE_ABI_MAJOR GGUFMILL_ABI_MAJOR
+#endif
+#ifndef MODULE_ABI_MINOR
+#define MODULE_ABI_MINOR GGUFMILL_ABI_MINOR
+#endif
+#ifndef MODULE_KERNEL_SIZE
+#define MODULE_KERNEL_SIZE sizeof(ggufmill_kernel)
+#endif
+#ifndef MODULE_KERNEL_COUNT
+#define MODULE_KERNEL_COUNT (sizeof kernels / sizeof kernels[0])
+#endif
+#ifndef MODULE_KERNELS
+#define MODULE_KERNELS kernels
+#endif
+#ifndef MODULE_NAME
+#define MODULE_NAME "variant"
+#endif
+#ifndef MODULE_ISA
+#define MODULE_ISA "reference"
+#endif
+#ifndef MODULE_CPU_FEATURES
+#define MODULE_CPU_FEATURES ""
+#endif
+#ifndef MODULE_SYMBOL
+#define MODULE_SYMBOL ggufmill_kernels_v1
+#endif
+#ifndef ENCODE_OPERATION
+#define ENCODE_OPERATION GGUFMILL_ENCODE
+#endif
+#ifndef ENCODE_RUN
+#define ENCODE_RUN copy
+#endif
+#ifndef ENCODE_FLAGS
+#define ENCODE_FLAGS 0
+#endif
+#ifndef DECODE_FLAGS
+#define DECODE_FLAGS 0
+#endif
+#ifndef TYPE_ID
+#define TYPE_ID 0
+#endif
+#ifndef TYPE_NAME
+#define TYPE_NAME "F32"
+#endif
+#ifndef BLOCK_BYTES
+#define BLOCK_BYTES 4
+#endif
+#ifndef ENCODE_BLOCK_BYTES
+#define ENCODE_BLOCK_BYTES BLOCK_BYTES
+#endif
+
+#ifdef MODULE_CONSTRUCTOR_TRAPS
+__attribute__((constructor)) static void trap(void) { __builtin_trap(); }
+#endif
+
+static int32_t copy(const ggufmill_call* call) {
+  const float* from = call->src;
+  float* to = call->dst;
+  for (uint64_t i = 0; i < call->rows * call->cols; ++i) to[i] = from[i];
+  return GGUFMILL_OK;
+}
+
+static const ggufmill_kernel kernels[] = {
+    {GGUFMILL_DECODE, TYPE_ID, 1, BLOCK_BYTES, DECODE_FLAGS, 0, TYPE_NAME, copy},
+    {ENCODE_OPERATION, TYPE_ID, 1, ENCODE_BLOCK_BYTES, ENCODE_FLAGS, 0, TYPE_NAME, ENCODE_RUN},
+#ifdef WITH_UNKNOWN_TYPE
+    {GGUFMILL_DECODE, 999, 1, 1, 0, 0, "Q9_Z", copy},
+#endif
+};
+
+extern const ggufmill_module MODULE_SYMBOL;
+const ggufmill_module MODULE_SYMBOL = {
+    .magic = MODULE_MAGIC,
+    .struct_size = MODULE_STRUCT_SIZE,
+    .abi_major = MODULE_ABI_MAJOR,
+    .abi_minor = MODULE_ABI_MINOR,
+    .kernel_size = MODULE_KERNEL_SIZE,
+    .kernel_count = MODULE_KERNEL_COUNT,
+    .name = MODULE_NAME,
+    .version = "1",
+    .isa = MODULE_ISA,
+    .cpu_features = MODULE_CPU_FEATURES,
+    .kernels = MODULE_KERNELS,
+};
