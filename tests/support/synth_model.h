@@ -38,7 +38,7 @@ struct ModelSpec {
 
 // {"alignment": 32, "metadata": [[key, kind, value], ...],
 //  "tensors": [{"name":, "type": "BF16", "dims": [...], "dist":, "seed":}, ...]}
-ModelSpec parse_spec(const boost::json::value& spec);
+ModelSpec parse_spec(const boost::json::value& value);
 ModelSpec load_spec(const std::string& path);
 
 // A Llama-shaped model of about `weights` weights, with the metadata that llama.cpp asks of one.
