@@ -1,0 +1,47 @@
+#pragma once
+// Output files.
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "pipeline/core/error.h"
+
+namespace ggufmill {
+
+// A file that appears under its name whole or not at all (DESIGN 6): a temporary `.NAME.ggufmill-XXXXXX` in the
+// target's folder, full size reserved, data, fsync, header last, rename, fsync of the folder. What is never written
+// stays zero. Destroyed before seal(): the temporary, and the folders made for it, are removed; a process that is
+// killed (SIGKILL, power) leaves the temporary, which is then for its owner to remove.
+class AtomicFile {
+ public:
+  struct Options {
+    bool overwrite = false;           // replace an existing file; it keeps its permissions
+    std::vector<std::string> inputs;  // paths that must not be the target, however they are spelled
+  };
+  // Creates missing folders. Exit code 2 for an existing target without `overwrite`, for one that is an input, a
+  // folder, a symbolic link or not a regular file; 6 when there is no space or permission. `bytes` is the final size.
+  static Result<std::unique_ptr<AtomicFile>> create(const std::string& path, std::uint64_t bytes,
+                                                    const Options& options);
+  virtual ~AtomicFile() = default;
+
+  virtual const std::string& path() const = 0;
+  virtual int descriptor() const = 0;
+  // Blocking, thread-safe for disjoint ranges.
+  virtual Status write(std::uint64_t offset, std::span<const std::byte> from) = 0;
+  // Once, after all writes: fsync, write `header` at 0, fsync, rename, fsync of the folder. `data_bytes` is what the
+  // caller means to have written (without the header); where other than that arrived, nothing is published (exit code
+  // 1).
+  virtual Status seal(std::span<const std::byte> header, std::uint64_t data_bytes) = 0;
+  Status seal(std::span<const std::byte> header) { return seal(header, written()); }
+
+  // For those who write through descriptor(): whether `bytes` at `offset` lie in the file, and that they were written.
+  virtual Status check(std::uint64_t offset, std::uint64_t bytes) const = 0;
+  virtual void add_written(std::uint64_t bytes) = 0;
+  virtual std::uint64_t written() const = 0;
+};
+
+}  // namespace ggufmill

@@ -1,0 +1,234 @@
+#include "pipeline/io/atomic_file.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "pipeline/io/system_calls.h"
+#include "tests/support/catch.h"
+#include "tests/support/files.h"
+#include "tests/support/temp_dir.h"
+
+using namespace ggufmill;
+
+namespace {
+
+using Names = std::vector<std::string>;
+
+std::unique_ptr<AtomicFile> created(const std::string& path, std::uint64_t bytes, bool overwrite = false) {
+  auto file = AtomicFile::create(path, bytes, {overwrite, {}});
+  if (!file) FAIL(render(file.error()));
+  return std::move(file).value();
+}
+
+// "HHdata" with a gap of zeros before the data where `bytes` leave one.
+Status write_whole(AtomicFile& file, std::uint64_t bytes) {
+  BOOST_OUTCOME_TRY(file.write(bytes - 4, as_bytes("data")));
+  return file.seal(as_bytes("HH"), 4);
+}
+
+Error create_error(const std::string& path, const AtomicFile::Options& options) {
+  auto file = AtomicFile::create(path, 6, options);
+  return file ? Error{ExitCode::kOk, "", "no error", "", ""} : file.error();
+}
+
+}  // namespace
+
+TEST_CASE("a sealed file is there, whole, and alone") {
+  const TempDir folder;
+  auto file = created(folder.file("out.gguf"), 8);
+  CHECK(names_in(folder.path()).size() == 1);
+  CHECK(names_in(folder.path())[0].starts_with(".out.gguf.ggufmill-"));
+  REQUIRE(write_whole(*file, 8));
+  CHECK(names_in(folder.path()) == Names{"out.gguf"});
+  CHECK(read_text(folder.file("out.gguf")) == std::string("HH\0\0data", 8));
+}
+
+TEST_CASE("a file that is not sealed leaves nothing") {
+  const TempDir folder;
+  created(folder.file("a/b/out.gguf"), 6);
+  CHECK(names_in(folder.path()).empty());
+}
+
+TEST_CASE("missing folders are made") {
+  const TempDir folder;
+  const std::string path = GENERATE(as<std::string>(), "a/out", "a/b/c/out", "a//b/out", "a/../b/out");
+  REQUIRE(write_whole(*created(folder.file(path), 6), 6));
+  CHECK(read_text(folder.file(path)) == "HHdata");
+}
+
+TEST_CASE("a file is made in the current folder") {
+  const TempDir folder;
+  const auto before = std::filesystem::current_path();
+  std::filesystem::current_path(folder.path());
+  const Status status = write_whole(*created("out", 6), 6);
+  std::filesystem::current_path(before);
+  CHECK(status);
+  CHECK(names_in(folder.path()) == Names{"out"});
+}
+
+TEST_CASE("a new file has the permissions that the umask leaves") {
+  const TempDir folder;
+  const mode_t before = ::umask(027);
+  REQUIRE(write_whole(*created(folder.file("out"), 6), 6));
+  ::umask(before);
+  struct stat info {};
+  REQUIRE(::stat(folder.file("out").c_str(), &info) == 0);
+  CHECK((info.st_mode & 0777) == 0640);
+}
+
+TEST_CASE("an existing file is refused, naming --overwrite") {
+  const TempDir folder;
+  write_text(folder.file("out"), "old");
+  const Error error = create_error(folder.file("out"), {});
+  CHECK(error.code == ExitCode::kUsage);
+  CHECK(error.help.find("--overwrite") != std::string::npos);
+  CHECK(read_text(folder.file("out")) == "old");
+}
+
+TEST_CASE("an overwritten file is the old one until the new one is sealed") {
+  const TempDir folder;
+  write_text(folder.file("out"), "old");
+  ::chmod(folder.file("out").c_str(), 0600);
+  auto file = created(folder.file("out"), 6, true);
+  REQUIRE(file->write(2, as_bytes("data")));
+  CHECK(read_text(folder.file("out")) == "old");
+  REQUIRE(file->seal(as_bytes("HH"), 4));
+  CHECK(read_text(folder.file("out")) == "HHdata");
+  CHECK((std::filesystem::status(folder.file("out")).permissions()) == std::filesystem::perms(0600));
+}
+
+TEST_CASE("an input is never the target, however it is spelled") {
+  const TempDir folder;
+  write_text(folder.file("in"), "weights");
+  std::filesystem::create_symlink("in", folder.file("symbolic"));
+  std::filesystem::create_hard_link(folder.file("in"), folder.file("hard"));
+  const std::string name = GENERATE(as<std::string>(), "in", "./in", "symbolic", "hard", "new/../in");
+  const std::string input = GENERATE(as<std::string>(), "in", "symbolic", "hard");
+  for (const bool overwrite : {false, true}) {
+    const Error error = create_error(folder.file(name), {overwrite, {folder.file("missing"), folder.file(input)}});
+    CAPTURE(name, input, overwrite, error.what);
+    CHECK(error.code == ExitCode::kUsage);
+    CHECK(error.what.find("same file as the input") != std::string::npos);
+    CHECK(names_in(folder.path()) == Names{"hard", "in", "symbolic"});
+  }
+}
+
+TEST_CASE("what is no file is no target") {
+  const TempDir folder;
+  std::filesystem::create_directory(folder.file("folder"));
+  write_text(folder.file("file"), "x");
+  std::filesystem::create_symlink("file", folder.file("link"));
+  std::filesystem::create_symlink("nowhere", folder.file("dangling"));
+  const std::string name = GENERATE(as<std::string>(), "folder", "folder/", "folder/..", "", "link", "dangling");
+  CAPTURE(name);
+  CHECK(create_error(folder.file(name), {true, {}}).code == ExitCode::kUsage);
+  CHECK(create_error("/dev/null", {true, {}}).code == ExitCode::kUsage);
+  CHECK(create_error("", {true, {}}).code == ExitCode::kUsage);
+  CHECK(create_error(folder.file(std::string_view("a\0b", 3)), {}).code == ExitCode::kUsage);
+}
+
+TEST_CASE("a file in place of a folder is an error that names it") {
+  const TempDir folder;
+  write_text(folder.file("file"), "x");
+  const Error error = create_error(folder.file("file/out"), {});
+  CHECK(error.code == ExitCode::kIo);
+  CHECK(error.where == folder.file("file/"));
+}
+
+TEST_CASE("a folder that may not be written is an error") {
+  if (::geteuid() == 0) {
+    WARN("skipped: nothing is forbidden to root");
+    return;
+  }
+  const TempDir folder;
+  std::filesystem::permissions(folder.path(), std::filesystem::perms(0500));
+  CHECK(create_error(folder.file("out"), {}).code == ExitCode::kIo);
+  CHECK(create_error(folder.file("new/out"), {}).code == ExitCode::kIo);
+}
+
+TEST_CASE("a name as long as they get works, a longer one is refused at once") {
+  const TempDir folder;
+  const std::string name(255, 'n');
+  REQUIRE(write_whole(*created(folder.file(name), 6), 6));
+  CHECK(names_in(folder.path()) == Names{name});
+  CHECK(create_error(folder.file(name + "n"), {}).code == ExitCode::kIo);
+}
+
+TEST_CASE("a file that appears meanwhile is not lost") {
+  const TempDir folder;
+  SystemCalls calls = kernel_calls();
+  const int supported = GENERATE(2, 1, 0);  // rename without replacing, hard links, neither
+  if (supported < 2)
+    calls.renameat2 = [](int from, const char* a, int to, const char* b, unsigned flags) {
+      errno = EINVAL;
+      return flags ? -1 : kernel_calls().renameat2(from, a, to, b, flags);
+    };
+  if (supported < 1)
+    calls.linkat = [](int, const char*, int, const char*, int) {
+      errno = EPERM;
+      return -1;
+    };
+  set_system_calls(&calls);
+  auto late = created(folder.file("out"), 6);
+  auto first = created(folder.file("out"), 6);
+  const Status sealed = write_whole(*first, 6);
+  write_text(folder.file("out"), "theirs");
+  const Status refused = write_whole(*late, 6);
+  late.reset();
+  first.reset();
+  set_system_calls(nullptr);
+  CHECK(sealed);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == ExitCode::kUsage);
+  CHECK(read_text(folder.file("out")) == "theirs");
+  CHECK(names_in(folder.path()) == Names{"out"});
+}
+
+TEST_CASE("a file is reserved where the file system cannot allocate") {
+  const TempDir folder;
+  SystemCalls calls = kernel_calls();
+  calls.fallocate = [](int, int, off_t, off_t) {
+    errno = EOPNOTSUPP;
+    return -1;
+  };
+  set_system_calls(&calls);
+  auto file = created(folder.file("out"), 8);
+  const auto huge = AtomicFile::create(folder.file("huge"), 1ull << 62, {});
+  set_system_calls(nullptr);
+  REQUIRE(write_whole(*file, 8));
+  CHECK(read_text(folder.file("out")) == std::string("HH\0\0data", 8));
+  REQUIRE_FALSE(huge);
+  CHECK(huge.error().code == ExitCode::kIo);
+  CHECK(huge.error().what == "cannot reserve 4611686018427387904 bytes: No space left on device");
+}
+
+TEST_CASE("a size that no file can have is an error at the start") {
+  const TempDir folder;
+  for (const std::uint64_t bytes : {~0ull, 1ull << 63, 1ull << 61}) {
+    const auto file = AtomicFile::create(folder.file("out"), bytes, {});
+    REQUIRE_FALSE(file);
+    CHECK(file.error().code == ExitCode::kIo);
+  }
+  CHECK(names_in(folder.path()).empty());
+}
+
+TEST_CASE("nothing is published when bytes are missing or too many") {
+  const TempDir folder;
+  auto file = created(folder.file("out"), 6);
+  REQUIRE(file->write(2, as_bytes("dat")));
+  const Status status = file->seal(as_bytes("HH"), 4);
+  REQUIRE_FALSE(status);
+  CHECK(status.error().code == ExitCode::kInternal);
+  CHECK_FALSE(file->seal(as_bytes("HHHH"), 3));
+  CHECK_FALSE(file->write(5, as_bytes("xx")));
+  CHECK_FALSE(file->write(~0ull, as_bytes("xx")));
+  CHECK_FALSE(std::filesystem::exists(folder.file("out")));
+}
+
+TEST_CASE("an empty file can be made") {
+  const TempDir folder;
+  REQUIRE(created(folder.file("out"), 0)->seal({}, 0));
+  CHECK(read_text(folder.file("out")).empty());
+}

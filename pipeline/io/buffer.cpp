@@ -1,0 +1,41 @@
+#include "pipeline/io/buffer.h"
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+
+#include <new>
+#include <utility>
+
+namespace ggufmill {
+
+Buffer::Buffer(std::size_t bytes) : bytes_(bytes) {
+  if (bytes == 0) return;
+  void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) throw std::bad_alloc();
+  data_ = static_cast<std::byte*>(memory);
+}
+
+Buffer::Buffer(Buffer&& other) noexcept
+    : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+
+Buffer& Buffer::operator=(Buffer&& other) noexcept {
+  Buffer moved(std::move(other));
+  std::swap(data_, moved.data_);
+  std::swap(bytes_, moved.bytes_);
+  return *this;
+}
+
+Buffer::~Buffer() {
+  if (data_) ::munmap(data_, bytes_);
+}
+
+Result<Buffer> Buffer::allocate(std::size_t bytes) {
+  try {
+    return Buffer(bytes);
+  } catch (const std::bad_alloc&) {
+    return Error{ExitCode::kTransient, "", fmt::format("no memory for a buffer of {} bytes", bytes), "",
+                 "lower the memory limit of the pipeline, or run where more memory is free"};
+  }
+}
+
+}  // namespace ggufmill

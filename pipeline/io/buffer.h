@@ -1,0 +1,33 @@
+#pragma once
+// Memory for slabs.
+
+#include <cstddef>
+#include <span>
+
+#include "pipeline/core/error.h"
+
+namespace ggufmill {
+
+// Page-aligned memory, given back to the system when destroyed (so that resident memory follows the budget). Movable;
+// a moved-from buffer is empty.
+class Buffer {
+ public:
+  Buffer() = default;
+  explicit Buffer(std::size_t bytes);  // all zero; std::bad_alloc when the system has no memory
+  Buffer(Buffer&& other) noexcept;
+  Buffer& operator=(Buffer&& other) noexcept;
+  ~Buffer();
+
+  // The same with an error (exit code 75: the memory may be there later) instead of an exception.
+  static Result<Buffer> allocate(std::size_t bytes);
+
+  std::span<std::byte> span() const { return {data_, bytes_}; }
+  std::byte* data() const { return data_; }
+  std::size_t size() const { return bytes_; }
+
+ private:
+  std::byte* data_ = nullptr;
+  std::size_t bytes_ = 0;
+};
+
+}  // namespace ggufmill

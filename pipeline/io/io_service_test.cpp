@@ -1,0 +1,178 @@
+#include "pipeline/io/io_service.h"
+
+#include <array>
+#include <atomic>
+#include <filesystem>
+#include <future>
+#include <numeric>
+
+#include "pipeline/io/services.h"
+#include "tests/support/catch.h"
+#include "tests/support/files.h"
+#include "tests/support/hooked_calls.h"
+#include "tests/support/temp_dir.h"
+
+using namespace ggufmill;
+
+namespace {
+
+// Both kinds one after the other, or the one that can be had.
+std::vector<IoKind> kinds() {
+  const std::string why = why_no_uring();
+  if (why.empty()) return {IoKind::kThreads, IoKind::kUring};
+  WARN("io_uring is skipped: " << why);
+  return {IoKind::kThreads};
+}
+
+std::unique_ptr<IoService> started(IoKind kind) { return std::move(IoService::start(kind)).value(); }
+
+Status read_now(IoService& service, const InputFile& file, std::uint64_t offset, std::span<std::byte> into) {
+  std::promise<Status> result;
+  service.read(file, offset, into, [&](Status status) { result.set_value(std::move(status)); });
+  return result.get_future().get();
+}
+
+Status write_now(IoService& service, AtomicFile& file, std::uint64_t offset, std::string_view text) {
+  std::promise<Status> result;
+  service.write(file, offset, as_bytes(text), [&](Status status) { result.set_value(std::move(status)); });
+  return result.get_future().get();
+}
+
+std::string pattern(std::size_t bytes) {
+  std::string text(bytes, 0);
+  std::uint64_t state = 1;
+  for (char& c : text) c = static_cast<char>((state = state * 6364136223846793005u + 1442695040888963407u) >> 56);
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("a service says what it is") {
+  CHECK(started(IoKind::kThreads)->name() == "threads");
+  const auto uring = IoService::start(IoKind::kUring);
+  if (uring) {
+    CHECK(uring.value()->name() == "io_uring");
+    CHECK(started(IoKind::kAuto)->name() == "io_uring");
+  } else {
+    CHECK(uring.error().code == ExitCode::kKernel);
+    CHECK(uring.error().what.starts_with("io_uring cannot be used: "));
+    CHECK(started(IoKind::kAuto)->name() == "threads");
+  }
+}
+
+TEST_CASE("many reads of one file at once give its bytes") {
+  const TempDir folder;
+  const std::string text = pattern(1 << 20);
+  write_text(folder.file("in"), text);
+  const auto file = InputFile::open(folder.file("in")).value();
+  for (const IoKind kind : kinds()) {
+    std::string into(text.size(), 0);
+    std::atomic<int> failures{0};
+    auto service = started(kind);
+    for (std::size_t at = 0; at < text.size(); at += 1000) {
+      const std::size_t bytes = std::min<std::size_t>(1000, text.size() - at);
+      service->read(*file, at, std::as_writable_bytes(std::span(into)).subspan(at, bytes),
+                    [&](Status status) { failures += status.has_error(); });
+    }
+    service.reset();  // waits
+    CHECK(failures == 0);
+    CHECK((into == text));
+  }
+}
+
+TEST_CASE("many writes at once, in any order, give the file") {
+  const TempDir folder;
+  const std::string text = pattern(1 << 20);
+  for (const IoKind kind : kinds()) {
+    const std::string path = folder.file(kind == IoKind::kUring ? "uring" : "threads");
+    auto file = AtomicFile::create(path, text.size() + 2, {}).value();
+    std::atomic<int> failures{0};
+    auto service = started(kind);
+    for (std::size_t i = 0; i < text.size() / 4096; ++i) {
+      const std::size_t at = i * 7919 % (text.size() / 4096) * 4096;
+      service->write(*file, 2 + at, as_bytes(text).subspan(at, 4096),
+                     [&](Status status) { failures += status.has_error(); });
+    }
+    service.reset();
+    CHECK(failures == 0);
+    REQUIRE(file->seal(as_bytes("HH"), text.size()));
+    CHECK((read_text(path) == "HH" + text));
+  }
+}
+
+TEST_CASE("a completion may start operations, and destruction waits for those too") {
+  const TempDir folder;
+  write_text(folder.file("in"), pattern(4096));
+  const auto file = InputFile::open(folder.file("in")).value();
+  for (const IoKind kind : kinds()) {
+    std::atomic<int> completions{0};
+    std::array<std::byte, 64> into;
+    auto service = started(kind);
+    IoService& running = *service;
+    std::function<void(Status)> next = [&](Status) {
+      if (++completions < 100) running.read(*file, 0, into, next);
+    };
+    running.read(*file, 0, into, next);
+    service.reset();
+    CHECK(completions == 100);
+  }
+}
+
+TEST_CASE("an operation of no bytes completes") {
+  const TempDir folder;
+  write_text(folder.file("in"), "abc");
+  const auto input = InputFile::open(folder.file("in")).value();
+  for (const IoKind kind : kinds()) {
+    const auto service = started(kind);
+    const auto output = AtomicFile::create(folder.file("out"), 4, {}).value();
+    CHECK(read_now(*service, *input, 3, {}));
+    CHECK(write_now(*service, *output, 4, ""));
+  }
+}
+
+TEST_CASE("a service gives the errors of the blocking calls") {
+  const TempDir folder;
+  write_text(folder.file("in"), "0123456789");
+  const auto input = InputFile::open(folder.file("in")).value();
+  std::filesystem::resize_file(folder.file("in"), 5);
+  for (const IoKind kind : kinds()) {
+    const auto service = started(kind);
+    const auto output = AtomicFile::create(folder.file("out"), 4, {}).value();
+    std::array<std::byte, 10> into;
+    const Status shrunk = read_now(*service, *input, 0, into);
+    const Status beyond = read_now(*service, *input, 10, std::span(into).first(1));
+    const Status outside = write_now(*service, *output, 3, "xx");
+    CHECK(shrunk.error().what == "the file ends before the 5 bytes at byte 0x5");
+    CHECK(beyond.error().what == "the file ends before the 1 bytes at byte 0xa");
+    CHECK(outside.error().code == ExitCode::kInternal);
+  }
+}
+
+TEST_CASE("writes through a service count as written") {
+  const TempDir folder;
+  for (const IoKind kind : kinds()) {
+    const auto service = started(kind);
+    const auto output = AtomicFile::create(folder.file("out"), 10, {}).value();
+    REQUIRE(write_now(*service, *output, 2, "data"));
+    CHECK(output->written() == 4);
+  }
+}
+
+TEST_CASE("a call that fails on a service thread reaches the completion") {
+  const TempDir folder;
+  write_text(folder.file("in"), "0123456789");
+  const auto input = InputFile::open(folder.file("in")).value();
+  const auto output = AtomicFile::create(folder.file("out"), 10, {}).value();
+  const auto service = started(IoKind::kThreads);
+  std::array<std::byte, 10> into;
+  {
+    const FaultAt fault(1, EIO);
+    CHECK(read_now(*service, *input, 0, into).error().code == ExitCode::kIo);
+  }
+  {
+    const FaultAt fault(1, ENOSPC);
+    const Status status = write_now(*service, *output, 0, "0123456789");
+    CHECK(status.error().code == ExitCode::kIo);
+    CHECK(status.error().what == "cannot write 10 bytes at byte 0x0: No space left on device");
+  }
+}

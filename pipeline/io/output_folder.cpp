@@ -1,0 +1,71 @@
+#include "pipeline/io/output_folder.h"
+
+#include <filesystem>
+
+#include "pipeline/io/system_calls.h"
+
+namespace ggufmill {
+namespace {
+
+constexpr int kFolderFlags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
+
+std::string or_current(std::string path) { return path.empty() ? "." : path; }
+
+Descriptor open_folder(const std::string& path) {
+  return Descriptor(retry([&] { return system_calls().openat(AT_FDCWD, path.c_str(), kFolderFlags, 0); }));
+}
+
+// Makes the name of a new folder durable, as that of a file is.
+Status sync_parent(const std::string& path) {
+  const std::string parent = or_current(std::filesystem::path(path).parent_path());
+  const Descriptor descriptor = open_folder(parent);
+  if (!descriptor || sync_to_disk(descriptor.get()) < 0) return io_error(parent, "bring the folder to the disk", errno);
+  return ok();
+}
+
+}  // namespace
+
+int sync_to_disk(int descriptor) {
+  const int result = retry([&] { return system_calls().fsync(descriptor); });
+  return result < 0 && errno == EINVAL ? 0 : result;
+}
+
+Result<OutputFolder> OutputFolder::open(const std::string& path) {
+  OutputFolder folder(or_current(path));
+  folder.descriptor_ = open_folder(folder.path_);
+  if (!folder.descriptor_ && errno == ENOENT) {
+    BOOST_OUTCOME_TRY(folder.make(folder.path_));
+    folder.descriptor_ = open_folder(folder.path_);
+  }
+  if (!folder.descriptor_) return io_error(folder.path_, "open the output's folder", errno);
+  return folder;
+}
+
+Status OutputFolder::make(const std::string& path) {
+  auto attempt = [&] { return retry([&] { return system_calls().mkdirat(AT_FDCWD, path.c_str(), 0777); }); };
+  int result = attempt();
+  if (result < 0 && errno == ENOENT) {
+    const std::string parent = std::filesystem::path(path).parent_path();
+    if (parent.empty() || parent == path) return io_error(path, "create the output's folder", ENOENT);
+    BOOST_OUTCOME_TRY(make(parent));
+    result = attempt();
+  }
+  if (result < 0 && errno == EEXIST) return ok();
+  if (result < 0) return io_error(path, "create the output's folder", errno);
+  made_.push_back(path);
+  return sync_parent(path);
+}
+
+Status OutputFolder::sync() const {
+  if (sync_to_disk(descriptor()) < 0) return io_error(path_, "bring the folder to the disk", errno);
+  return ok();
+}
+
+OutputFolder::~OutputFolder() {
+  while (!made_.empty()) {
+    system_calls().unlinkat(AT_FDCWD, made_.back().c_str(), AT_REMOVEDIR);  // fails where another output is in it
+    made_.pop_back();
+  }
+}
+
+}  // namespace ggufmill

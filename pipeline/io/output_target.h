@@ -1,0 +1,28 @@
+#pragma once
+// What may and may not be overwritten.
+
+#include <sys/stat.h>
+
+#include <optional>
+#include <string>
+
+#include "pipeline/core/error.h"
+#include "pipeline/io/atomic_file.h"
+
+namespace ggufmill {
+
+// A target path taken apart: "out/a.gguf" is "out" and "a.gguf". Exit code 2 where it names no file.
+struct TargetPath {
+  std::string folder;  // empty: the current one
+  std::string name;
+};
+Result<TargetPath> split_target(const std::string& path);
+
+// What is at `path` now: nothing, or a regular file that `options` allow to be replaced. Else exit code 2; 6 where the
+// system does not let us look.
+Result<std::optional<struct stat>> check_target(const std::string& path, const AtomicFile::Options& options);
+
+// The target exists and is not to be replaced.
+Error target_exists(const std::string& path);
+
+}  // namespace ggufmill

@@ -1,0 +1,136 @@
+#include "pipeline/io/temporary_file.h"
+
+#include <fmt/format.h>
+#include <linux/fs.h>
+#include <sys/resource.h>
+
+#include <limits>
+#include <random>
+
+#include "pipeline/io/output_target.h"
+#include "pipeline/io/system_calls.h"
+
+namespace ggufmill {
+namespace {
+
+constexpr std::size_t kLongestName = 255;  // NAME_MAX of every common file system
+constexpr std::size_t kRandomLetters = 6;
+constexpr std::string_view kMark = ".ggufmill-";
+
+// "." + as much of `name` as fits, cut between UTF-8 characters + mark + letters that differ in more than case.
+std::string temporary_name(const std::string& name) {
+  std::size_t kept = std::min(name.size(), kLongestName - 1 - kMark.size() - kRandomLetters);
+  while (kept > 0 && kept < name.size() && (name[kept] & 0xc0) == 0x80) --kept;
+  std::string result = "." + name.substr(0, kept) + std::string(kMark);
+  std::random_device random;
+  for (std::size_t i = 0; i < kRandomLetters; ++i) result += "abcdefghijklmnopqrstuvwxyz0123456789"[random() % 36];
+  return result;
+}
+
+// What file systems answer that lack a call or a flag of it.
+bool unsupported(int errno_value) {
+  return errno_value == EINVAL || errno_value == ENOSYS || errno_value == EOPNOTSUPP || errno_value == EPERM;
+}
+
+Error no_space(const std::string& target, int descriptor, std::uint64_t bytes, int errno_value) {
+  Error error = io_error(target, fmt::format("reserve {} bytes", bytes), errno_value);
+  struct statvfs disk {};
+  if (::fstatvfs(descriptor, &disk) == 0)
+    error.detail = fmt::format("{} bytes are free there", std::uint64_t{disk.f_bavail} * disk.f_frsize);
+  error.help = "free space, or write the output to another disk";
+  return error;
+}
+
+// Beyond this limit the kernel sends SIGXFSZ, which ends the process: better to refuse at the start.
+Status check_size_limit(const std::string& target, std::uint64_t bytes) {
+  struct rlimit limit {};
+  if (::getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) limit.rlim_cur = ~rlim_t{0};
+  const std::uint64_t most = std::min<std::uint64_t>(limit.rlim_cur, std::numeric_limits<off_t>::max());
+  if (bytes <= most) return ok();
+  Error error = io_error(target, fmt::format("reserve {} bytes", bytes), EFBIG);
+  error.detail = fmt::format("a file may have {} bytes here", most);
+  error.help = "raise the limit: ulimit -f unlimited";
+  return error;
+}
+
+}  // namespace
+
+Result<TemporaryFile> TemporaryFile::create(int folder, const std::string& name, const std::string& target) {
+  TemporaryFile file(folder, name, target);
+  for (int attempt = 0; attempt < 100 && !file.descriptor_; ++attempt) {
+    const std::string temporary = temporary_name(name);
+    const int flags = O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC;
+    file.descriptor_ = Descriptor(retry([&] { return system_calls().openat(folder, temporary.c_str(), flags, 0666); }));
+    if (file.descriptor_)
+      file.temporary_ = temporary;
+    else if (errno != EEXIST)
+      break;
+  }
+  if (!file.descriptor_) return io_error(target, "create a temporary file beside it", errno);
+  return file;
+}
+
+TemporaryFile::TemporaryFile(TemporaryFile&& other) noexcept
+    : folder_(other.folder_),
+      name_(std::move(other.name_)),
+      target_(std::move(other.target_)),
+      temporary_(std::exchange(other.temporary_, {})),
+      descriptor_(std::move(other.descriptor_)) {}
+
+TemporaryFile::~TemporaryFile() {
+  if (!temporary_.empty()) system_calls().unlinkat(folder_, temporary_.c_str(), 0);
+}
+
+Status TemporaryFile::reserve(std::uint64_t bytes) {
+  const SystemCalls& calls = system_calls();
+  BOOST_OUTCOME_TRY(check_size_limit(target_, bytes));
+  if (bytes == 0) return ok();
+  const off_t size = static_cast<off_t>(bytes);
+  if (retry([&] { return calls.fallocate(descriptor(), 0, 0, size); }) == 0) return ok();
+  if (errno != EOPNOTSUPP && errno != ENOSYS) return no_space(target_, descriptor(), bytes, errno);
+  struct statvfs disk {};
+  if (retry([&] { return calls.fstatvfs(descriptor(), &disk); }) < 0) return failed("look at the disk", errno);
+  if (disk.f_bavail < bytes / disk.f_frsize) return no_space(target_, descriptor(), bytes, ENOSPC);
+  if (retry([&] { return calls.ftruncate(descriptor(), size); }) < 0)
+    return no_space(target_, descriptor(), bytes, errno);
+  return ok();
+}
+
+Status TemporaryFile::publish(bool overwrite) {
+  int problem = rename(overwrite ? 0 : RENAME_NOREPLACE);
+  // Network file systems do not have this flag; a hard link is as good where it can be had.
+  if (!overwrite && unsupported(problem)) problem = link();
+  if (!overwrite && unsupported(problem)) problem = rename_unless_exists();
+  if (problem != 0) return failed("give the finished file its name", problem);
+  return ok();
+}
+
+int TemporaryFile::rename(unsigned flags) {
+  const auto call = [&] {
+    return system_calls().renameat2(folder_, temporary_.c_str(), folder_, name_.c_str(), flags);
+  };
+  if (retry(call) < 0) return errno;
+  temporary_.clear();
+  return 0;
+}
+
+// The first name goes with the destructor.
+int TemporaryFile::link() {
+  const auto call = [&] { return system_calls().linkat(folder_, temporary_.c_str(), folder_, name_.c_str(), 0); };
+  return retry(call) < 0 ? errno : 0;
+}
+
+// A file that appears between the two calls is lost: there is no better way where neither of the others works.
+int TemporaryFile::rename_unless_exists() {
+  struct stat info {};
+  const auto call = [&] { return system_calls().fstatat(folder_, name_.c_str(), &info, AT_SYMLINK_NOFOLLOW); };
+  if (retry(call) == 0) return EEXIST;
+  return errno == ENOENT ? rename(0) : errno;
+}
+
+Error TemporaryFile::failed(const char* action, int errno_value) const {
+  if (errno_value == EEXIST) return target_exists(target_);
+  return io_error(target_, action, errno_value);
+}
+
+}  // namespace ggufmill

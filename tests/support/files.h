@@ -1,0 +1,22 @@
+#pragma once
+// Small files for tests.
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ggufmill {
+
+// All throw std::runtime_error on failure.
+void write_text(const std::string& path, std::string_view text);
+std::string read_text(const std::string& path);
+// The names in a folder, hidden ones too, sorted.
+std::vector<std::string> names_in(const std::string& folder);
+
+inline std::span<const std::byte> as_bytes(std::string_view text) {
+  return std::as_bytes(std::span(text.data(), text.size()));
+}
+
+}  // namespace ggufmill
