@@ -42,6 +42,7 @@ class ElfFile {
   bool read(std::uint64_t offset, void* to, std::size_t bytes) const;
   template <class T>
   bool read_table(std::uint64_t offset, std::uint64_t bytes, std::vector<T>& to) const;
+  bool read_section(const Elf64_Shdr& section);
 
   int fd_ = -1;
   std::vector<Elf64_Phdr> segments_;
@@ -64,6 +65,14 @@ bool ElfFile::read_table(std::uint64_t offset, std::uint64_t bytes, std::vector<
   return read(offset, to.data() + old, count * sizeof(T));
 }
 
+bool ElfFile::read_section(const Elf64_Shdr& section) {
+  if (section.sh_type == SHT_RELA) return read_table(section.sh_offset, section.sh_size, relocations_);
+  if (section.sh_type != SHT_DYNSYM || !symbols_.empty()) return true;
+  if (section.sh_link >= sections_.size()) return false;
+  const Elf64_Shdr& names = sections_[section.sh_link];
+  return read_table(section.sh_offset, section.sh_size, symbols_) && read_table(names.sh_offset, names.sh_size, names_);
+}
+
 std::string ElfFile::open(const std::string& path) {
   fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd_ < 0) return fmt::format("cannot be read: {}", std::strerror(errno));
@@ -74,16 +83,8 @@ std::string ElfFile::open(const std::string& path) {
   if (!read_table(header.e_phoff, std::uint64_t{header.e_phnum} * sizeof(Elf64_Phdr), segments_) ||
       !read_table(header.e_shoff, std::uint64_t{header.e_shnum} * sizeof(Elf64_Shdr), sections_))
     return "is a damaged ELF file";
-  for (const Elf64_Shdr& section : sections_) {
-    bool good = true;
-    if (section.sh_type == SHT_RELA) good = read_table(section.sh_offset, section.sh_size, relocations_);
-    if (section.sh_type == SHT_DYNSYM && symbols_.empty() && section.sh_link < sections_.size()) {
-      const Elf64_Shdr& names = sections_[section.sh_link];
-      good = read_table(section.sh_offset, section.sh_size, symbols_) &&
-             read_table(names.sh_offset, names.sh_size, names_);
-    }
-    if (!good) return "is a damaged ELF file";
-  }
+  for (const Elf64_Shdr& section : sections_)
+    if (!read_section(section)) return "is a damaged ELF file";
   names_.push_back('\0');
   return {};
 }
@@ -128,6 +129,17 @@ bool ElfFile::read_string(std::uint64_t address, std::string& to) const {
   return false;
 }
 
+// The words of the module at address `at` of the image.
+bool read_words(const ElfFile& elf, std::uint64_t at, ModuleWords& words) {
+  auto word = [&](std::size_t field, std::string& to) {
+    const std::uint64_t address = elf.read_pointer(at + field);
+    return address != 0 && elf.read_string(address, to);
+  };
+  return word(offsetof(ggufmill_module, name), words.name) && word(offsetof(ggufmill_module, version), words.version) &&
+         word(offsetof(ggufmill_module, isa), words.isa) &&
+         word(offsetof(ggufmill_module, cpu_features), words.cpu_features);
+}
+
 }  // namespace
 
 std::string read_module_file(const std::string& path, ModuleFile& file) {
@@ -142,15 +154,8 @@ std::string read_module_file(const std::string& path, ModuleFile& file) {
   file.numbers.kernels = nullptr;
   if (std::string reason = check_abi(file.numbers); !reason.empty()) return reason;
 
-  auto word = [&](std::size_t field, std::string& to) {
-    const std::uint64_t address = elf.read_pointer(at + field);
-    return address != 0 && elf.read_string(address, to);
-  };
-  const bool good = word(offsetof(ggufmill_module, name), file.words.name) &&
-                    word(offsetof(ggufmill_module, version), file.words.version) &&
-                    word(offsetof(ggufmill_module, isa), file.words.isa) &&
-                    word(offsetof(ggufmill_module, cpu_features), file.words.cpu_features);
-  return good ? std::string() : "lacks its name, version, ISA or CPU features, or hides them";
+  return read_words(elf, at, file.words) ? std::string()
+                                         : "lacks its name, version, ISA or CPU features, or hides them";
 }
 
 }  // namespace ggufmill

@@ -18,10 +18,10 @@
 #define MODULE_KERNEL_SIZE sizeof(ggufmill_kernel)
 #endif
 #ifndef MODULE_KERNEL_COUNT
-#define MODULE_KERNEL_COUNT (sizeof kernels / sizeof kernels[0])
+#define MODULE_KERNEL_COUNT (sizeof variant_kernels / sizeof variant_kernels[0])
 #endif
 #ifndef MODULE_KERNELS
-#define MODULE_KERNELS kernels
+#define MODULE_KERNELS variant_kernels
 #endif
 #ifndef MODULE_NAME
 #define MODULE_NAME "variant"
@@ -71,7 +71,8 @@ static int32_t copy(const ggufmill_call* call) {
   return GGUFMILL_OK;
 }
 
-static const ggufmill_kernel kernels[] = {
+extern const ggufmill_kernel variant_kernels[];
+const ggufmill_kernel variant_kernels[] = {
     {GGUFMILL_DECODE, TYPE_ID, 1, BLOCK_BYTES, DECODE_FLAGS, 0, TYPE_NAME, copy},
     {ENCODE_OPERATION, TYPE_ID, 1, ENCODE_BLOCK_BYTES, ENCODE_FLAGS, 0, TYPE_NAME, ENCODE_RUN},
 #ifdef WITH_UNKNOWN_TYPE
