@@ -5,8 +5,10 @@
 #include <cstddef>
 
 #include "plugins/reference/float_types.h"
+#include "plugins/reference/iq1_types.h"
 #include "plugins/reference/iq2_types.h"
 #include "plugins/reference/iq3_types.h"
+#include "plugins/reference/iq4_types.h"
 #include "plugins/reference/reference.h"
 #include "plugins/reference/simple_types.h"
 
@@ -24,7 +26,7 @@ constexpr auto join(const std::array<ggufmill_kernel, kCounts>&... families) {
   return all;
 }
 
-constexpr auto kKernels = join(kFloatKernels, kSimpleKernels, kIq2Kernels, kIq3Kernels);
+constexpr auto kKernels = join(kFloatKernels, kSimpleKernels, kIq1Kernels, kIq2Kernels, kIq3Kernels, kIq4Kernels);
 
 }  // namespace
 }  // namespace ggufmill::reference

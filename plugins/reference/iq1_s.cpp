@@ -1,0 +1,98 @@
+#include "plugins/reference/codebooks.h"
+#include "plugins/reference/iq1_thirds.h"
+#include "plugins/reference/iq1_types.h"
+#include "plugins/reference/iq_bits.h"
+#include "plugins/reference/iq_match.h"
+#include "plugins/reference/iq_sub_block.h"
+
+namespace ggufmill::reference {
+namespace {
+
+constexpr int kSub = 32;
+constexpr int kSubBlocks = 8;
+constexpr float kLeast = 1e-12f;  // a sub-block below it becomes zeros
+constexpr float kFudge = 1.125f;  // of the stored scale
+
+// Both shifts of all cuts, from the sums over the sorted elements before each place.
+Cut best_cut(const float* x, const float* weight, const std::uint8_t* order) {
+  float wx[kSub + 1] = {}, w[kSub + 1] = {};
+  for (int i = 0; i < kSub; ++i) {
+    wx[i + 1] = wx[i] + weight[order[i]] * x[order[i]];
+    w[i + 1] = w[i] + weight[order[i]];
+  }
+  Cut best;
+  for (int low = 0; low <= kSub; ++low) {
+    for (int high = low; high <= kSub; ++high) {
+      const float wx1 = wx[high] - wx[low], wx2 = wx[kSub] - wx[high];
+      const float w1 = w[high] - w[low], w2 = w[kSub] - w[high];
+      for (unsigned shift = 0; shift < 2; ++shift) {
+        const auto& v = kShiftedValues[shift];
+        best.consider(low, high, shift, wx[low] * v[0] + wx1 * v[1] + wx2 * v[2],
+                      w[low] * v[0] * v[0] + w1 * v[1] * v[1] + w2 * v[2] * v[2]);
+      }
+    }
+  }
+  return best;
+}
+
+struct Sub {
+  float scale = 0;
+  unsigned shift = 0;
+  std::uint16_t index[4] = {};
+};
+
+// One sub-block, which stays zero when it weighs nothing. False: see kNoBookPoint.
+bool encode_sub(const float* x, const float* importance, float mean_square, Sub& sub) {
+  float weight[kSub];
+  weigh(x, importance, mean_square, kSub, weight);
+  if (largest_magnitude(x, kSub) < kLeast) return true;
+  std::uint8_t order[kSub], levels[kSub];
+  ascending(x, kSub, order);
+  const Cut cut = best_cut(x, weight, order);
+  if (!cut.found()) return true;
+  levels_of(cut, order, kSub, levels);
+  sub.shift = cut.scale < 0 ? cut.shifts ^ 1 : cut.shifts;
+  sub.scale = cut.scale < 0 ? -cut.scale : cut.scale;
+  const auto* values = &kShiftedValues[sub.shift];
+  return take_to_book({x, weight, levels, {values, values, values, values}, 4}, sub.scale, sub.index);
+}
+
+void put_indices(const Sub& sub, int at, Iq1S::Block& block) {
+  for (int group = 0; group < 4; ++group) {
+    block.qs[4 * at + group] = static_cast<std::uint8_t>(sub.index[group]);
+    put_u16(block.qh + 2 * at, (sub.index[group] >> 8) << (3 * group));
+  }
+}
+
+}  // namespace
+
+void Iq1S::decode(const Block& block, float* x) {
+  const float d = block.d.load();
+  for (int group = 0; group < 32; ++group) {
+    const unsigned high = load_u16(block.qh + group / 4 * 2);
+    const float scale = d * static_cast<float>(2 * (high >> 12 & 7) + 1);
+    const float shift = high & 0x8000 ? -kIq1Shift : kIq1Shift;
+    const Ternary::Point& point = kIq1Book[block.qs[group] | (high >> (group % 4 * 3) & 7) << 8];
+    for (const std::uint8_t level : point) *x++ = scale * (kIq1Values[level] + shift);
+  }
+}
+
+std::int32_t Iq1S::encode(const float* x, const float* importance, Block& block) {
+  block = {};
+  const float mean_square = 2 * sum_of_squares(x, kElements) / kElements;
+  Sub subs[kSubBlocks];
+  float most = 0;
+  for (int at = 0; at < kSubBlocks; ++at) {
+    if (!encode_sub(x + kSub * at, importance + kSub * at, mean_square, subs[at])) return kNoBookPoint;
+    put_indices(subs[at], at, block);
+    most = most > subs[at].scale ? most : subs[at].scale;
+  }
+  if (most == 0) return GGUFMILL_OK;
+  const float d = most / 15;
+  block.d.store(d * kFudge);
+  for (int at = 0; at < kSubBlocks; ++at)
+    put_u16(block.qh + 2 * at, (scale_level(1 / d, subs[at].scale) | subs[at].shift << 3) << 12);
+  return GGUFMILL_OK;
+}
+
+}  // namespace ggufmill::reference

@@ -1,0 +1,136 @@
+#include "plugins/reference/iq4_types.h"
+
+#include <cmath>
+
+#include "plugins/reference/codebooks.h"
+#include "plugins/reference/fit.h"
+#include "plugins/reference/iq_bits.h"
+#include "plugins/reference/iq_sub_block.h"
+#include "plugins/reference/nibbles.h"
+
+namespace ggufmill::reference {
+namespace {
+
+constexpr int kSub = 32;
+constexpr int kTries = 7;  // scales on either side of the first
+
+// The index of the value nearest to x, the higher one of two as near.
+std::uint8_t nearest_value(float x) {
+  if (x <= kIq4Values[0]) return 0;
+  if (x >= kIq4Values[15]) return 15;
+  int low = 0, high = 15;  // value[low] <= x < value[high]
+  while (high - low > 1) {
+    const int middle = (low + high) / 2;
+    (x < kIq4Values[middle] ? high : low) = middle;
+  }
+  return static_cast<std::uint8_t>(x - kIq4Values[low] < kIq4Values[high] - x ? low : high);
+}
+
+// Least-squares scale of 32 values whose levels are those at `inverse`, with how much it explains.
+struct Trial {
+  float xq = 0;
+  float qq = 0;
+};
+
+Trial try_inverse(const float* x, const float* weight, float inverse) {
+  Trial sums;
+  for (int i = 0; i < kSub; ++i) {
+    const float q = kIq4Values[nearest_value(inverse * x[i])];
+    sums.xq += weight[i] * q * x[i];
+    sums.qq += weight[i] * q * q;
+  }
+  return sums;
+}
+
+float value_of_largest_magnitude(const float* x) {
+  float magnitude = 0, value = 0;
+  for (int i = 0; i < kSub; ++i)
+    if (std::fabs(x[i]) > magnitude) magnitude = std::fabs(x[i]), value = x[i];
+  return value;
+}
+
+// The best of the scales that take the extreme value near the lowest level; the first takes it to the other sign's.
+float find_scale(const float* x, const float* weight) {
+  const float extreme = value_of_largest_magnitude(x);
+  if (std::fabs(extreme) < kZeroGroup) return 0;
+  const Trial first = try_inverse(x, weight, 1 / (-extreme / kIq4Values[0]));
+  float scale = first.qq > 0 ? first.xq / first.qq : 0.0f;
+  float best = scale * first.xq;
+  for (int attempt = -kTries; attempt <= kTries; ++attempt) {
+    const float inverse = static_cast<float>(attempt + kIq4Values[0]) / extreme;
+    const Trial trial = try_inverse(x, weight, inverse);
+    if (trial.qq > 0 && trial.xq * trial.xq > best * trial.qq) {
+      scale = trial.xq / trial.qq;
+      best = scale * trial.xq;
+    }
+  }
+  return scale;
+}
+
+// mean_square: twice that of the block or super-block. importance: 32 weights, or null for the squares.
+float find_scale(const float* x, const float* importance, float mean_square) {
+  float weight[kSub];
+  if (importance)
+    weigh(x, importance, mean_square, kSub, weight);
+  else
+    for (int i = 0; i < kSub; ++i) weight[i] = x[i] * x[i];
+  return find_scale(x, weight);
+}
+
+float inverse_or_zero(float value) { return value != 0 ? 1 / value : 0.0f; }
+
+void put_levels(const float* x, float inverse, std::uint8_t* qs) {
+  std::uint8_t levels[kSub];
+  for (int i = 0; i < kSub; ++i) levels[i] = nearest_value(inverse * x[i]);
+  pack_nibbles(levels, qs);
+}
+
+void get_values(const std::uint8_t* qs, float scale, float* x) {
+  std::uint8_t levels[kSub];
+  unpack_nibbles(qs, levels);
+  for (int i = 0; i < kSub; ++i) x[i] = scale * kIq4Values[levels[i]];
+}
+
+}  // namespace
+
+void Iq4Nl::decode(const Block& block, float* x) { get_values(block.qs, block.d.load(), x); }
+
+void Iq4Nl::encode(const float* x, const float* importance, Block& block) {
+  const float mean_square = sum_of_squares(x, kSub) * (2.0f / kSub);
+  const float d = find_scale(x, importance, mean_square);
+  block.d.store(d);
+  put_levels(x, inverse_or_zero(d), block.qs);
+}
+
+void Iq4Xs::decode(const Block& block, float* x) {
+  const float d = block.d.load();
+  for (int sub = 0; sub < 8; ++sub) {
+    const unsigned low = block.scales_l[sub / 2] >> (sub % 2 * 4) & 15u;
+    const unsigned high = load_u16(block.scales_h) >> (2 * sub) & 3u;
+    get_values(block.qs + 16 * sub, d * static_cast<float>(static_cast<int>(low | high << 4) - 32), x + kSub * sub);
+  }
+}
+
+void Iq4Xs::encode(const float* x, const float* importance, Block& block) {
+  block = {};
+  const float mean_square = sum_of_squares(x, kElements) * (2.0f / kElements);
+  float scales[8];
+  float most = 0;  // the scale of largest magnitude
+  for (int sub = 0; sub < 8; ++sub) {
+    const int first = kSub * sub;
+    scales[sub] = find_scale(x + first, importance ? importance + first : nullptr, mean_square);
+    if (std::fabs(scales[sub]) > std::fabs(most)) most = scales[sub];
+  }
+  const float d = -most / 32;
+  const float inverse = inverse_or_zero(d);
+  block.d.store(d);
+  for (int sub = 0; sub < 8; ++sub) {
+    const int level = clamp_level(nearest_int(inverse * scales[sub]), -32, 31);
+    put_levels(x + kSub * sub, inverse_or_zero(d * static_cast<float>(level)), block.qs + 16 * sub);
+    const unsigned stored = static_cast<unsigned>(level + 32);
+    put_u8(block.scales_l[sub / 2], (stored & 15) << (sub % 2 * 4));
+    put_u16(block.scales_h, stored >> 4 << (2 * sub));
+  }
+}
+
+}  // namespace ggufmill::reference

@@ -1,0 +1,38 @@
+#pragma once
+// IQ4_NL and IQ4_XS: 4-bit indices into 16 unequally spaced values (kIq4Values), by blocks of 32 with one scale each.
+// Source: ggml-common.h and ggml-quants.c.
+
+#include "plugins/reference/codec.h"
+#include "plugins/reference/floats.h"
+
+namespace ggufmill::reference {
+
+// x = d * value[q]
+struct Iq4Nl {
+  static constexpr std::uint32_t kTypeId = 20, kElements = 32, kFlags = GGUFMILL_ACCEPTS_IMPORTANCE;
+  static constexpr const char* kName = "IQ4_NL";
+  struct Block {
+    StoredHalf d;
+    std::uint8_t qs[16];  // low nibbles: elements 0-15, high nibbles: 16-31
+  };
+  static void decode(const Block& block, float* x);
+  static void encode(const float* x, const float* importance, Block& block);
+};
+
+// x = d * (s - 32) * value[q], s: 6 bits for each of eight sub-blocks of 32
+struct Iq4Xs {
+  static constexpr std::uint32_t kTypeId = 23, kElements = 256, kFlags = GGUFMILL_ACCEPTS_IMPORTANCE;
+  static constexpr const char* kName = "IQ4_XS";
+  struct Block {
+    StoredHalf d;
+    std::uint8_t scales_h[2];  // a little-endian word of the scales' high 2 bits
+    std::uint8_t scales_l[4];  // their low 4 bits, the even sub-block's in the low nibble
+    std::uint8_t qs[128];      // per sub-block as in IQ4_NL
+  };
+  static void decode(const Block& block, float* x);
+  static void encode(const float* x, const float* importance, Block& block);
+};
+
+inline constexpr auto kIq4Kernels = kernels_of<Iq4Nl, Iq4Xs>();
+
+}  // namespace ggufmill::reference
