@@ -1,10 +1,9 @@
 // Q4_0, Q4_1, Q5_0 and Q5_1 with importance. Source: ggml, src/ggml-quants.c (quantize_row_q4_0_impl and its siblings).
 
-#include <cmath>
-
 #include "plugins/reference/fit.h"
 #include "plugins/reference/nibbles.h"
 #include "plugins/reference/simple_types.h"
+#include "plugins/reference/weights.h"
 
 namespace ggufmill::reference {
 namespace {
@@ -14,7 +13,7 @@ constexpr int kCount = 32;
 struct Weights {
   float values[kCount];
   Weights(const float* x, const float* importance, float row_mean_square) {
-    for (int j = 0; j < kCount; ++j) values[j] = importance[j] * std::sqrt(row_mean_square + x[j] * x[j]);
+    weigh(kCount, x, importance, row_mean_square, values);
   }
 };
 

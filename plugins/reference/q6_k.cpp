@@ -1,0 +1,85 @@
+// Q6_K. Source: ggml, src/ggml-quants.c (quantize_row_q6_K_ref, quantize_row_q6_K_impl, dequantize_row_q6_K).
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "plugins/reference/crumbs.h"
+#include "plugins/reference/fit.h"
+#include "plugins/reference/k_types.h"
+
+namespace ggufmill::reference {
+namespace {
+
+constexpr int kGroups = 16;
+constexpr int kGroup = 16;
+
+float signed_byte(std::uint8_t byte) { return static_cast<float>(static_cast<std::int8_t>(byte)); }
+
+// The first of greatest magnitude; zero when all are that small.
+float extreme_scale(const float* scales) {
+  float magnitude = 0;
+  float extreme = 0;
+  for (int i = 0; i < kGroups; ++i) {
+    if (std::fabs(scales[i]) > magnitude) {
+      magnitude = std::fabs(scales[i]);
+      extreme = scales[i];
+    }
+  }
+  return magnitude < kZeroGroup ? 0.0f : extreme;
+}
+
+// The best levels for the scales as they are stored; a group of scale zero keeps those it has.
+void settle_levels(const float* x, const Q6_K::Block& block, std::uint8_t* levels) {
+  for (int group = 0; group < kGroups; ++group, x += kGroup, levels += kGroup) {
+    const float scale = block.d.load() * signed_byte(block.scales[group]);
+    if (scale == 0) continue;
+    for (int i = 0; i < kGroup; ++i)
+      levels[i] = static_cast<std::uint8_t>(clamp_level(nearest_int(x[i] / scale), -32, 31) + 32);
+  }
+}
+
+void pack_low_nibbles(const std::uint8_t* levels, std::uint8_t* ql) {
+  for (int i = 0; i < kSuperBlock / 2; ++i) {
+    const std::uint8_t* first = levels + (i / 64) * 128 + i % 64;
+    ql[i] = static_cast<std::uint8_t>((first[0] & 0xf) | (first[64] & 0xf) << 4);
+  }
+}
+
+int low_nibble(const std::uint8_t* ql, int i) {
+  const int byte = ql[i / 128 * 64 + i % 64];
+  return i % 128 < 64 ? byte & 0xf : byte >> 4;
+}
+
+}  // namespace
+
+void Q6_K::encode(const float* x, const float* importance, Block& block) {
+  std::uint8_t levels[kSuperBlock];
+  float scales[kGroups];
+  for (int group = 0; group < kGroups; ++group) {
+    const int at = group * kGroup;
+    scales[group] = fit_symmetric(kGroup, 32, x + at, importance ? importance + at : nullptr, levels + at);
+  }
+  const float extreme = extreme_scale(scales);
+  if (extreme == 0) {
+    std::memset(&block, 0, sizeof block);
+    return;
+  }
+  const float inverse = -128.0f / extreme;
+  block.d.store(1 / inverse);
+  for (int i = 0; i < kGroups; ++i)
+    block.scales[i] = static_cast<std::uint8_t>(std::min(127, nearest_int(inverse * scales[i])));
+  settle_levels(x, block, levels);
+  pack_low_nibbles(levels, block.ql);
+  pack_crumbs(levels, 4, block.qh);
+}
+
+void Q6_K::decode(const Block& block, float* x) {
+  const float d = block.d.load();
+  for (int i = 0; i < kSuperBlock; ++i) {
+    const int level = low_nibble(block.ql, i) + 16 * static_cast<int>(crumb(block.qh, i));
+    x[i] = d * signed_byte(block.scales[i / kGroup]) * static_cast<float>(level - 32);
+  }
+}
+
+}  // namespace ggufmill::reference
