@@ -1,0 +1,62 @@
+#include "pipeline/core/text.h"
+
+#include <fmt/format.h>
+
+namespace ggufmill {
+namespace {
+
+// One row of table 3-7 of the Unicode standard: lead bytes, the range of the second byte, and the length.
+struct Utf8Row {
+  unsigned char first, last, second_least, second_most;
+  std::size_t length;
+};
+constexpr Utf8Row kUtf8Rows[] = {
+    {0x00, 0x7f, 0x00, 0x00, 1}, {0xc2, 0xdf, 0x80, 0xbf, 2}, {0xe0, 0xe0, 0xa0, 0xbf, 3},
+    {0xe1, 0xec, 0x80, 0xbf, 3}, {0xed, 0xed, 0x80, 0x9f, 3}, {0xee, 0xef, 0x80, 0xbf, 3},
+    {0xf0, 0xf0, 0x90, 0xbf, 4}, {0xf1, 0xf3, 0x80, 0xbf, 4}, {0xf4, 0xf4, 0x80, 0x8f, 4},
+};
+
+bool fits(const Utf8Row& row, std::string_view text) {
+  if (text.size() < row.length) return false;
+  for (std::size_t i = 1; i < row.length; ++i) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    if (byte < (i == 1 ? row.second_least : 0x80) || byte > (i == 1 ? row.second_most : 0xbf)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+std::size_t utf8_sequence(std::string_view text) {
+  if (text.empty()) return 0;
+  const auto lead = static_cast<unsigned char>(text[0]);
+  for (const Utf8Row& row : kUtf8Rows)
+    if (lead >= row.first && lead <= row.last) return fits(row, text) ? row.length : 0;
+  return 0;
+}
+
+bool is_utf8(std::string_view text) {
+  while (!text.empty()) {
+    const std::size_t length = utf8_sequence(text);
+    if (length == 0) return false;
+    text.remove_prefix(length);
+  }
+  return true;
+}
+
+std::string quoted_name(std::string_view text, std::size_t width) {
+  std::string out = "'";
+  while (!text.empty()) {
+    if (out.size() > width) return out + "'...";
+    const std::size_t length = utf8_sequence(text);
+    const auto byte = static_cast<unsigned char>(text[0]);
+    if (length == 0 || byte < 0x20 || byte == 0x7f)
+      out += fmt::format("\\x{:02x}", byte);
+    else
+      out += text.substr(0, length);
+    text.remove_prefix(length == 0 ? 1 : length);
+  }
+  return out + "'";
+}
+
+}  // namespace ggufmill
