@@ -27,8 +27,8 @@ struct RunOptions {
   bool overwrite = false;
   const std::atomic<bool>* stop = nullptr;  // set by a signal handler: the run ends with kInterrupted, nothing is left
   std::function<void(const Progress&)> progress;  // from one thread at a time, not more often than every 50 ms
-  std::uint64_t shuffle_seed = 0;           // not 0: slabs in a random order (tests)
-  std::uint64_t slab_bytes = 0;             // 0: chosen from the budget
+  std::uint64_t shuffle_seed = 0;                 // not 0: slabs in a random order (tests)
+  std::uint64_t slab_bytes = 0;                   // 0: chosen from the budget
 };
 
 struct RunReport {

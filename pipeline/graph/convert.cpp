@@ -1,0 +1,137 @@
+#include "pipeline/graph/convert.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "pipeline/core/byte_order.h"
+#include "pipeline/graph/finite.h"
+
+namespace ggufmill {
+namespace {
+
+// Some rows of a flight; `first` counts from the slab's first row.
+struct Tile {
+  Flight& flight;
+  const RouteWork& work;
+  std::uint64_t first;
+  std::uint64_t rows;
+
+  std::uint64_t columns() const { return work.route->shape.columns(); }
+  std::uint64_t row_in_tensor(std::uint64_t row) const { return flight.slab.first_row + first + row; }
+  std::span<std::byte> part(Buffer& of, std::uint64_t row_bytes) const {
+    return of.span().subspan(first * row_bytes, rows * row_bytes);
+  }
+  std::span<std::byte> source() const { return part(flight.source, work.row_bytes); }
+};
+
+std::span<float> as_floats(std::span<std::byte> bytes) {
+  return {reinterpret_cast<float*>(bytes.data()), bytes.size() / sizeof(float)};
+}
+
+// Where the tile's F32 values are, or are to be decoded to.
+std::span<float> values_of(const Tile& tile, std::span<float> scratch) {
+  const std::uint64_t row_bytes = tile.columns() * sizeof(float);
+  if (!tile.work.decode.kernel) return as_floats(tile.source());
+  if (tile.work.f32_target) return as_floats(tile.part(tile.flight.outputs[*tile.work.f32_target], row_bytes));
+  if (tile.work.long_row_bytes != 0) return as_floats(tile.part(tile.flight.long_rows, row_bytes));
+  return scratch.first(tile.rows * tile.columns());
+}
+
+Status run_kernel(const KernelChoice& choice, const ggufmill_call& call, const std::string& tensor) {
+  const std::int32_t status = choice.kernel->run(&call);
+  if (status == GGUFMILL_OK) return ok();
+  return Error{ExitCode::kInternal, "",
+               fmt::format("tensor '{}': kernel {} of module '{}' failed with status {}", tensor, choice.kernel->name,
+                           choice.module->name, status),
+               "", ""};
+}
+
+// The value at `index` of the tile, named by its place in the tensor and in the file (for blocks: that of its block).
+Error not_finite(const Tile& tile, std::uint64_t index, float value, const std::vector<SourceFile>& files) {
+  const Route& route = *tile.work.route;
+  const TypeInfo& type = *route.source.type;
+  const std::uint64_t row = index / tile.columns(), column = index % tile.columns();
+  const std::uint64_t in_row = column / type.block_elements * type.block_bytes;
+  const std::uint64_t byte =
+      route.source.offset + tile.flight.slab.first_byte + (tile.first + row) * tile.work.row_bytes + in_row;
+  return {ExitCode::kBadInput, "",
+          fmt::format("tensor '{}', row {}, column {}: {}", route.name, tile.row_in_tensor(row), column,
+                      std::isnan(value) ? "NaN" : "infinity"),
+          fmt::format("in {} at byte {:#x}; nothing was written", files[route.source.file].path, byte), ""};
+}
+
+Error too_large(const Tile& tile, const TargetWork& target, std::uint64_t block) {
+  const TypeInfo& type = *target.tensor->type;
+  const std::uint64_t blocks = tile.columns() / type.block_elements;
+  const std::uint64_t column = block % blocks * type.block_elements;
+  return {ExitCode::kBadInput, "",
+          fmt::format("tensor '{}', row {}, column {}: a value is too large for {}", target.tensor->name,
+                      tile.row_in_tensor(block / blocks), column, type.name),
+          fmt::format("the {} that the values come to is not finite; nothing was written",
+                      type.block_elements == 1 ? "number" : "block's scale"),
+          "choose a type with a greater range for this tensor, such as BF16 or F32"};
+}
+
+Status encode(const Tile& tile, std::size_t index, std::span<const float> values) {
+  const TargetWork& target = tile.work.targets[index];
+  const std::span<std::byte> into = tile.part(tile.flight.outputs[index], target.row_bytes);
+  if (target.kind == TargetKind::kDecode) {  // decoded to its place already, unless the source is
+    if (values.data() != reinterpret_cast<const float*>(into.data()))
+      std::ranges::copy(std::as_bytes(values), into.begin());
+    return ok();
+  }
+  const float* importance = target.importance ? tile.flight.importance[*target.importance].data() : nullptr;
+  const ggufmill_call call{values.data(), into.data(), tile.rows, tile.columns(), importance};
+  BOOST_OUTCOME_TRY(run_kernel(target.encode, call, target.tensor->name));
+  const std::size_t blocks = into.size() / target.tensor->type->block_bytes;
+  const std::size_t bad = first_bad_block(*target.tensor->type, into.data(), blocks);
+  if (bad != blocks) return too_large(tile, target, bad);
+  return ok();
+}
+
+Status convert(const Tile& tile, std::span<float> scratch, const std::vector<SourceFile>& files) {
+  const std::span<float> values = values_of(tile, scratch);
+  if (tile.work.decode.kernel) {
+    const ggufmill_call call{tile.source().data(), values.data(), tile.rows, tile.columns(), nullptr};
+    BOOST_OUTCOME_TRY(run_kernel(tile.work.decode, call, tile.work.route->name));
+  }
+  const std::size_t bad = first_not_finite(values);
+  if (bad != values.size()) return not_finite(tile, bad, values[bad], files);
+  for (std::size_t i = 0; i < tile.work.targets.size(); ++i) {
+    if (tile.work.targets[i].kind == TargetKind::kCarry) continue;
+    BOOST_OUTCOME_TRY(encode(tile, i, values));
+  }
+  return ok();
+}
+
+}  // namespace
+
+Status load_importance(Flight& flight) {
+  const Shape& shape = flight.work->route->shape;
+  for (const Importance* importance : flight.work->importances) {
+    BOOST_OUTCOME_TRY(auto weights, importance->weights(flight.slab.first_row / shape.dims[1]));
+    if (weights.size() != shape.columns())
+      return input_error("", fmt::format("tensor '{}': {} importance weights for rows of {}", flight.work->route->name,
+                                         weights.size(), shape.columns()));
+    flight.importance.push_back(std::move(weights));
+  }
+  return ok();
+}
+
+Status convert_tile(Flight& flight, std::uint32_t tile, std::span<float> scratch,
+                    const std::vector<SourceFile>& files) {
+  const RouteWork& work = *flight.work;
+  const TensorSource& source = work.route->source;
+  if (!work.converts) {  // the one tile of a copy from the other byte order
+    swap_words(*source.type, flight.source.span());
+    return ok();
+  }
+  const std::uint64_t first = tile * work.tile_rows;
+  const Tile part{flight, work, first, std::min(work.tile_rows, flight.slab.rows - first)};
+  if (source.big_endian) swap_words(*source.type, part.source());
+  return convert(part, scratch, files);
+}
+
+}  // namespace ggufmill

@@ -1,0 +1,95 @@
+#include "pipeline/graph/finite.h"
+
+#include <cstdint>
+#include <cstring>
+
+namespace ggufmill {
+namespace {
+
+template <class Word>
+Word load(const std::byte* from) {
+  Word word;
+  std::memcpy(&word, from, sizeof(word));
+  return word;
+}
+
+// An IEEE number is NaN or infinite when all bits of its exponent are set.
+template <class Word, Word kExponent>
+bool is_bad(Word word) {
+  return (word & kExponent) == kExponent;
+}
+
+// First bad one of `count` words `stride` bytes apart.
+template <class Word, Word kExponent>
+std::size_t first_bad_strided(const std::byte* words, std::size_t count, std::size_t stride) {
+  for (std::size_t i = 0; i < count; ++i)
+    if (is_bad<Word, kExponent>(load<Word>(words + i * stride))) return i;
+  return count;
+}
+
+// The same for adjacent words, in chunks that compilers turn into vectors: a full exponent plus its lowest bit carries
+// into the sign bit, and no other does.
+template <class Word, Word kExponent>
+std::size_t first_bad_dense(const std::byte* words, std::size_t count) {
+  constexpr std::size_t kChunk = 64;
+  constexpr Word kLowest = kExponent & static_cast<Word>(-kExponent);
+  constexpr Word kSign = static_cast<Word>(Word{1} << (8 * sizeof(Word) - 1));
+  std::size_t i = 0;
+  for (; i + kChunk <= count; i += kChunk) {
+    Word chunk[kChunk], carries = 0;
+    std::memcpy(chunk, words + i * sizeof(Word), sizeof(chunk));
+    for (Word word : chunk) carries = static_cast<Word>(carries | ((word & kExponent) + kLowest));
+    if (carries & kSign) break;
+  }
+  return i + first_bad_strided<Word, kExponent>(words + i * sizeof(Word), count - i, sizeof(Word));
+}
+
+// `type.scales.count` words in each block.
+template <class Word, Word kExponent>
+std::size_t first_bad(const TypeInfo& type, const std::byte* blocks, std::size_t count) {
+  if constexpr (sizeof(Word) > 1)  // an E8M0 has no sign bit to carry into
+    if (type.block_bytes == sizeof(Word)) return first_bad_dense<Word, kExponent>(blocks, count);
+  std::size_t first = count;
+  for (std::size_t scale = 0; scale < type.scales.count; ++scale)
+    first =
+        first_bad_strided<Word, kExponent>(blocks + type.scales.offset + scale * sizeof(Word), first, type.block_bytes);
+  return first;
+}
+
+// An F16 whose nibbles are the highest ones of four 16-bit words: only the last two hold the exponent.
+std::size_t first_bad_iq1m(const TypeInfo& type, const std::byte* blocks, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::byte* words = blocks + i * type.block_bytes + type.scales.offset;
+    const auto nibble = [&](int word) { return load<std::uint16_t>(words + 2 * word) >> 12; };
+    if (is_bad<std::uint16_t, 0x7c00>(static_cast<std::uint16_t>(nibble(3) << 12 | nibble(2) << 8))) return i;
+  }
+  return count;
+}
+
+}  // namespace
+
+std::size_t first_not_finite(std::span<const float> values) {
+  return first_bad_dense<std::uint32_t, 0x7f800000>(std::as_bytes(values).data(), values.size());
+}
+
+std::size_t first_bad_block(const TypeInfo& type, const std::byte* blocks, std::size_t count) {
+  switch (type.scales.format) {
+    case ScaleFormat::kNone:
+      return count;
+    case ScaleFormat::kF16:
+      return first_bad<std::uint16_t, 0x7c00>(type, blocks, count);
+    case ScaleFormat::kBf16:
+      return first_bad<std::uint16_t, 0x7f80>(type, blocks, count);
+    case ScaleFormat::kF32:
+      return first_bad<std::uint32_t, 0x7f800000>(type, blocks, count);
+    case ScaleFormat::kF64:
+      return first_bad<std::uint64_t, 0x7ff0000000000000>(type, blocks, count);
+    case ScaleFormat::kE8m0:
+      return first_bad<std::uint8_t, 0xff>(type, blocks, count);
+    case ScaleFormat::kIq1m:
+      return first_bad_iq1m(type, blocks, count);
+  }
+  return count;
+}
+
+}  // namespace ggufmill

@@ -1,0 +1,76 @@
+#include "pipeline/graph/finite.h"
+
+#include <cstring>
+#include <limits>
+#include <vector>
+
+#include "tests/support/catch.h"
+
+using namespace ggufmill;
+
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+
+// `count` zero blocks of `type`, with `bytes` at `offset` of block `at`.
+std::size_t first_bad_with(const char* name, std::size_t count, std::size_t at, std::size_t offset,
+                           std::vector<std::uint8_t> bytes) {
+  const TypeInfo& type = type_named(name);
+  std::vector<std::byte> blocks(count * type.block_bytes);
+  std::memcpy(blocks.data() + at * type.block_bytes + offset, bytes.data(), bytes.size());
+  return first_bad_block(type, blocks.data(), count);
+}
+
+}  // namespace
+
+TEST_CASE("the first value that is not finite is found wherever it stands") {
+  const std::size_t count = GENERATE(1, 63, 64, 65, 200);
+  for (const float bad : {kNan, -kNan, kInfinity, -kInfinity}) {
+    std::vector<float> values(count, std::numeric_limits<float>::max());
+    CHECK(first_not_finite(values) == count);
+    for (std::size_t i = count; i-- > 0;) {
+      values[i] = bad;
+      CHECK(first_not_finite(values) == i);
+    }
+  }
+}
+
+TEST_CASE("the greatest, least and subnormal numbers are finite") {
+  using Limits = std::numeric_limits<float>;
+  const std::vector<float> values = {0.0f, -0.0f, Limits::max(), Limits::lowest(), Limits::denorm_min(), Limits::min()};
+  CHECK(first_not_finite(values) == values.size());
+}
+
+TEST_CASE("a block is bad when one of its scales is") {
+  struct Case {
+    const char* type;
+    std::size_t offset;
+    std::vector<std::uint8_t> bytes;
+    bool bad;
+  };
+  const std::vector<Case> cases = {
+      {"F16", 0, {0x00, 0x7c}, true},                             // infinity
+      {"F16", 0, {0xff, 0x7b}, false},                            // 65504
+      {"BF16", 0, {0x80, 0xff}, true},                            // -infinity
+      {"BF16", 0, {0x7f, 0x7f}, false},                           //
+      {"F32", 0, {0, 0, 0xc0, 0x7f}, true},                       // NaN
+      {"F64", 0, {0, 0, 0, 0, 0, 0, 0xf0, 0x7f}, true},           // infinity
+      {"F64", 0, {0, 0, 0, 0, 0, 0, 0, 0x7f}, false},             //
+      {"Q8_0", 0, {0x00, 0xfc}, true},                            // scale
+      {"Q8_0", 2, {0x00, 0xfc}, false},                           // elements may be anything
+      {"Q4_1", 2, {0x01, 0x7c}, true},                            // minimum
+      {"Q2_K", 82, {0x00, 0x7c}, true},                           // second of two
+      {"Q6_K", 208, {0x00, 0x7c}, true},                          // at the end of the block
+      {"MXFP4", 0, {0xff}, true},                                 // E8M0 NaN
+      {"MXFP4", 0, {0xfe}, false},                                //
+      {"IQ1_M", 48, {0, 0, 0, 0, 0x00, 0xc0, 0x00, 0x70}, true},  // 0x7c00 in the high nibbles
+      {"IQ1_M", 48, {0, 0, 0, 0, 0x00, 0xb0, 0x00, 0x70}, false},
+      {"I32", 0, {0, 0, 0xc0, 0x7f}, false},
+  };
+  for (const Case& c : cases) {
+    INFO(c.type << " at " << c.offset);
+    for (std::size_t at : {0, 1, 70, 99})
+      CHECK(first_bad_with(c.type, 100, at, c.offset, c.bytes) == (c.bad ? at : 100));
+  }
+}

@@ -1,0 +1,49 @@
+#include "pipeline/graph/flight.h"
+
+namespace ggufmill {
+namespace {
+
+// Where nothing is converted only the byte order may have to change: that is one tile.
+std::uint32_t tile_count(const Slab& slab, const RouteWork& work) {
+  if (!work.converts) return work.route->source.big_endian ? 1 : 0;
+  return static_cast<std::uint32_t>((slab.rows + work.tile_rows - 1) / work.tile_rows);
+}
+
+}  // namespace
+
+std::uint64_t Flight::target_offset(std::size_t index) const {
+  const TargetWork& target = work->targets[index];
+  const bool carried = target.kind == TargetKind::kCarry;
+  return target.target->offset + (carried ? slab.first_byte : slab.first_row * target.row_bytes);
+}
+
+std::span<const std::byte> Flight::target_bytes(std::size_t index) const {
+  return work->targets[index].kind == TargetKind::kCarry ? source.span() : outputs[index].span();
+}
+
+void Flight::land() {
+  source = Buffer();
+  long_rows = Buffer();
+  outputs.clear();
+  importance.clear();
+}
+
+Result<std::shared_ptr<Flight>> make_flight(const Slab& slab, std::uint64_t ordinal, const RouteWork& work) {
+  auto flight = std::make_shared<Flight>();
+  flight->slab = slab;
+  flight->ordinal = ordinal;
+  flight->work = &work;
+  flight->tiles = tile_count(slab, work);
+  flight->tiles_left = flight->tiles;
+  flight->writes_left = static_cast<std::uint32_t>(work.targets.size());
+  BOOST_OUTCOME_TRY(flight->source, Buffer::allocate(slab.source_bytes));
+  BOOST_OUTCOME_TRY(flight->long_rows, Buffer::allocate(slab.rows * work.long_row_bytes));
+  flight->outputs.resize(work.targets.size());
+  for (std::size_t i = 0; i < work.targets.size(); ++i) {
+    if (work.targets[i].kind == TargetKind::kCarry) continue;
+    BOOST_OUTCOME_TRY(flight->outputs[i], Buffer::allocate(slab.rows * work.targets[i].row_bytes));
+  }
+  return flight;
+}
+
+}  // namespace ggufmill

@@ -1,0 +1,93 @@
+#include "pipeline/graph/run_files.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <system_error>
+
+namespace ggufmill {
+namespace {
+
+std::uint64_t data_bytes(const OutputFile& file) {
+  std::uint64_t bytes = 0;
+  for (const Placement& tensor : file.tensors) bytes += tensor.bytes;
+  return bytes;
+}
+
+// A spelling of `path` that two spellings of one place share, as far as links and dots go.
+std::string place_of(const std::string& path) {
+  std::error_code error;
+  const std::filesystem::path place = std::filesystem::weakly_canonical(std::filesystem::absolute(path, error), error);
+  return error ? path : place.string();
+}
+
+std::size_t count_files(const Plan& plan) {
+  std::size_t count = 0;
+  for (const PlannedOutput& output : plan.outputs) count += output.files.size();
+  return count;
+}
+
+// What the user has to know about the outputs that were published before a later one failed.
+Error with_sealed(Error error, std::size_t sealed, std::size_t files) {
+  if (sealed == 0) return error;
+  if (!error.detail.empty()) error.detail += "\n";
+  error.detail += fmt::format("{} of {} output files had been finished and stay", sealed, files);
+  return error;
+}
+
+}  // namespace
+
+Error interrupted(std::size_t sealed, std::size_t files) {
+  return with_sealed({ExitCode::kInterrupted, "", "interrupted", sealed == 0 ? "nothing was written" : "", ""}, sealed,
+                     files);
+}
+
+Result<std::unique_ptr<RunFiles>> RunFiles::open(const Plan& plan, bool overwrite) {
+  std::unique_ptr<RunFiles> files(new RunFiles(plan));
+  BOOST_OUTCOME_TRY(files->open_inputs());
+  BOOST_OUTCOME_TRY(files->create_outputs(overwrite));
+  return files;
+}
+
+Status RunFiles::open_inputs() {
+  for (const SourceFile& file : plan_.source.files) {
+    BOOST_OUTCOME_TRY(auto input, InputFile::open(file.path));
+    if (input->bytes() != file.bytes)
+      return input_error(file.path,
+                         fmt::format("{} bytes long, but {} when its header was read", input->bytes(), file.bytes),
+                         "something else writes to this file: wait until it is done");
+    inputs_.push_back(std::move(input));
+  }
+  return ok();
+}
+
+Status RunFiles::create_outputs(bool overwrite) {
+  AtomicFile::Options options{overwrite, {}};
+  for (const SourceFile& file : plan_.source.files) options.inputs.push_back(file.path);
+  std::set<std::string> places;
+  for (const PlannedOutput& output : plan_.outputs) {
+    outputs_.emplace_back();
+    for (const OutputFile& file : output.files) {
+      if (!places.insert(place_of(file.path)).second)
+        return usage_error(fmt::format("two outputs are the same file '{}'", file.path), "give each a path of its own");
+      BOOST_OUTCOME_TRY(auto created, AtomicFile::create(file.path, file.bytes, options));
+      outputs_.back().push_back(std::move(created));
+    }
+  }
+  return ok();
+}
+
+Status RunFiles::seal(const std::atomic<bool>* stop) {
+  std::size_t sealed = 0;
+  for (std::size_t i = 0; i < outputs_.size(); ++i) {
+    for (std::size_t j = 0; j < outputs_[i].size(); ++j, ++sealed) {
+      if (stop && *stop) return interrupted(sealed, count_files(plan_));
+      const OutputFile& file = plan_.outputs[i].files[j];
+      const Status status = outputs_[i][j]->seal(std::as_bytes(std::span(file.header)), data_bytes(file));
+      if (!status) return with_sealed(status.error(), sealed, count_files(plan_));
+    }
+  }
+  return ok();
+}
+
+}  // namespace ggufmill

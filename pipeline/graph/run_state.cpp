@@ -1,0 +1,58 @@
+#include "pipeline/graph/run_state.h"
+
+#include <new>
+
+#include "pipeline/graph/run_files.h"
+
+namespace ggufmill {
+namespace {
+
+constexpr std::chrono::milliseconds kReportInterval{50};
+
+}  // namespace
+
+Error unexpected(const std::exception& exception) {
+  if (dynamic_cast<const std::bad_alloc*>(&exception))
+    return {ExitCode::kTransient, "", "out of memory", "", "lower the memory limit, or run where more memory is free"};
+  return {ExitCode::kInternal, "", exception.what(), "", "this is a defect of ggufmill: please report it"};
+}
+
+RunState::RunState(const Plan& plan, const RunOptions& options)
+    : stop_(options.stop), report_(options.progress), reported_(Clock::now()), plan_(plan) {
+  bytes_left_.reserve(plan.routes.size());
+  for (const Route& route : plan.routes) bytes_left_.push_back(route.source.bytes);
+}
+
+void RunState::fail(std::uint64_t ordinal, std::uint64_t step, Error error) {
+  const std::lock_guard lock(mutex_);
+  if (std::pair(ordinal, step) >= failed_at_) return;
+  failed_at_ = {ordinal, step};
+  failed_ordinal_ = ordinal;
+  error_ = std::move(error);
+}
+
+void RunState::finished(const Flight& flight) {
+  if (spoiled(flight.ordinal)) return;
+  progress_.bytes_read += flight.slab.source_bytes;
+  for (std::size_t i = 0; i < flight.work->targets.size(); ++i)
+    progress_.bytes_written += flight.target_bytes(i).size();
+  bytes_left_[flight.slab.route] -= flight.slab.source_bytes;
+  if (bytes_left_[flight.slab.route] == 0) progress_.tensor = &plan_.routes[flight.slab.route].name;
+  report(false);
+}
+
+void RunState::report(bool at_once) {
+  const Clock::time_point now = Clock::now();
+  if (!report_ || (!at_once && now - reported_ < kReportInterval)) return;
+  reported_ = now;
+  report_(progress_);
+}
+
+Status RunState::status() {
+  if (stopped()) return interrupted(0, 0);
+  if (error_) return *error_;
+  report(true);
+  return ok();
+}
+
+}  // namespace ggufmill

@@ -1,0 +1,98 @@
+// Whatever the engine, threads, budget, slab size and order: the same bytes, those of the kernels run on whole
+// matrices.
+#include "pipeline/plan/slabs.h"
+#include "tests/pipeline/engine_fixture.h"
+#include "tests/support/catch.h"
+
+using namespace ggufmill;
+using testing::EngineFixture;
+using testing::options_for;
+using testing::shape_of;
+using testing::SteppedImportance;
+
+namespace {
+
+// Every way from source to target, and the corners: an empty tensor, a row longer than a worker's scratch, experts with
+// importance of their own, copies cut into pieces, the other byte order, a tensor that one output leaves out.
+const EngineFixture& zoo() {
+  const auto weights = [](std::uint64_t columns) { return std::make_shared<SteppedImportance>(columns); };
+  static const EngineFixture fixture({
+      {"embedding", shape_of({512, 300}), "BF16", {"Q8_0", "IQ4_NL", "F32"}, nullptr},
+      {"norm", shape_of({512}), "F32", {"F32", "F32", "F32"}, nullptr},
+      {"empty", shape_of({256, 0}), "F32", {"Q8_0", "F16", "F32"}, nullptr},
+      {"up", shape_of({512, 700}), "F32", {"Q4_0", "F16", ""}, weights(512)},
+      {"experts", shape_of({256, 33, 7}), "F16", {"Q4_0", "IQ2_XXS", "F16"}, weights(256)},
+      {"long", shape_of({100000 / 32 * 32, 5}), "F16", {"Q8_0", "F16", ""}, nullptr},
+      {"long too", shape_of({70400, 3}), "Q8_0", {"F32", "Q4_0", "Q8_0"}, nullptr},
+      {"copied", shape_of({512, 1000}), "Q8_0", {"Q8_0", "Q8_0", "Q8_0"}, nullptr},
+      {"swapped", shape_of({256, 500}), "BF16", {"BF16", "Q8_0", "F32"}, nullptr, true},
+      {"swapped copy", shape_of({256, 500}), "Q8_0", {"Q8_0", "Q8_0", ""}, nullptr, true},
+      {"scalar", shape_of({1}), "F32", {"F32", "F32", "F32"}, nullptr},
+  });
+  return fixture;
+}
+
+// Not in the message of a failure: megabytes.
+bool same(const std::vector<std::string>& a, const std::vector<std::string>& b) { return a == b; }
+
+void check_run(EngineFixture& fixture, const RunOptions& options) {
+  static const std::vector<std::string> expected = zoo().expected_outputs();
+  const Result<RunReport> report = fixture.run(options);
+  if (!report) FAIL(render(report.error()));
+  CHECK(same(fixture.take_outputs(), expected));
+  CHECK(report.value().peak_budget <= fixture.plan.limits.memory);
+}
+
+EngineFixture& shared_zoo() { return const_cast<EngineFixture&>(zoo()); }
+
+}  // namespace
+
+TEST_CASE("the plain loop writes what the kernels make of whole matrices") {
+  EngineFixture& fixture = shared_zoo();
+  fixture.plan.limits.memory = 64 << 20;
+  check_run(fixture, options_for(EngineKind::kSimple));
+}
+
+TEST_CASE("the flow graph writes the same with any number of threads") {
+  EngineFixture& fixture = shared_zoo();
+  fixture.plan.limits.memory = 64 << 20;
+  fixture.plan.limits.threads = GENERATE(0u, 1u, 2u, 3u, 8u);
+  check_run(fixture, options_for(EngineKind::kGraph));
+}
+
+TEST_CASE("both engines write the same from the least budget upward") {
+  EngineFixture& fixture = shared_zoo();
+  const double factor = GENERATE(1.0, 1.0001, 2.0, 5.0, 40.0);
+  fixture.plan.limits.memory = static_cast<std::uint64_t>(static_cast<double>(least_budget(fixture.plan)) * factor);
+  fixture.plan.limits.threads = GENERATE(1u, 8u);
+  check_run(fixture, options_for(EngineKind::kGraph));
+  if (fixture.plan.limits.threads == 1) check_run(fixture, options_for(EngineKind::kSimple));
+}
+
+TEST_CASE("both engines write the same for any slab size and order") {
+  EngineFixture& fixture = shared_zoo();
+  fixture.plan.limits.memory = 16 << 20;
+  fixture.plan.limits.threads = 2;
+  RunOptions options = options_for(GENERATE(EngineKind::kGraph, EngineKind::kSimple));
+  options.shuffle_seed = GENERATE(0u, 1u, 2u);
+  options.slab_bytes = GENERATE(1u, 2000000u, 16000000u);
+  check_run(fixture, options);
+}
+
+TEST_CASE("both ways of background I/O write the same") {
+  EngineFixture& fixture = shared_zoo();
+  fixture.plan.limits.memory = 8 << 20;
+  fixture.plan.limits.threads = 2;
+  RunOptions options = options_for(EngineKind::kGraph);
+  options.io = GENERATE(IoKind::kAuto, IoKind::kThreads);
+  check_run(fixture, options);
+}
+
+TEST_CASE("the report counts all bytes of the tensors") {
+  const EngineFixture fixture({{"a", shape_of({256, 1000}), "F32", {"F16", "F32"}, nullptr}});
+  const RunReport report = fixture.run(options_for(GENERATE(EngineKind::kGraph, EngineKind::kSimple))).value();
+  CHECK(report.bytes_read == 1024000);
+  CHECK(report.bytes_written == 512000 + 1024000);
+  CHECK(report.seconds > 0);
+  fixture.take_outputs();
+}
