@@ -2,6 +2,7 @@
 // IQ3_XXS and IQ3_S: formats for iq_codec.h. Groups of 4 weights, magnitudes of eight levels.
 // Source of layouts and constants: ggml-common.h and ggml-quants.c.
 
+#include <algorithm>
 #include <limits>
 
 #include "plugins/reference/iq_format.h"
@@ -72,6 +73,22 @@ struct Iq3SFormat : NibbleScales<Iq3SBlock> {
     put_u8(block.qh[group / 8], index >> 8 << (group % 8));
   }
   static void put_signs(Block& block, int eight, unsigned signs) { put_u8(block.signs[eight], signs); }
+
+  // The encoder of ggml leaves no room for a sub-block of zeros: the low index bits and the signs of those after it lie
+  // one sub-block early, while the ninth bits and the scales keep their places. Such a super-block decodes to other
+  // values than were meant; its bytes are kept all the same. Bit s of `zeros`: sub-block s is one.
+  static void close_gaps(Block& block, unsigned zeros) {
+    const Block wide = block;
+    std::fill_n(block.qs, 64, std::uint8_t{0});
+    std::fill_n(block.signs, 32, std::uint8_t{0});
+    int to = 0;
+    for (int sub = 0; sub < 8; ++sub) {
+      if (zeros >> sub & 1) continue;
+      std::copy_n(wide.qs + 8 * sub, 8, block.qs + 8 * to);
+      std::copy_n(wide.signs + 4 * sub, 4, block.signs + 4 * to);
+      ++to;
+    }
+  }
 };
 
 }  // namespace ggufmill::reference

@@ -43,7 +43,8 @@ void LatticeCodec<Format>::decode(const Block& block, float* x) {
     for (int i = 0; i < 8; ++i) {
       const int group = (eight * 8 + i) / Space::kDims;
       const int level = Format::kBook[Format::get_index(block, group)][i % Space::kDims];
-      x[i] = scale * Format::kMagnitudes[level] * (signs >> i & 1 ? -1.0f : 1.0f);
+      const float magnitude = scale * Format::kMagnitudes[level];
+      x[i] = signs >> i & 1 ? -magnitude : magnitude;
     }
   }
 }
@@ -98,16 +99,21 @@ std::int32_t LatticeCodec<Format>::encode(const float* x, const float* importanc
   block = {};
   const float mean_square = Format::kMeanFactor * sum_of_squares(x, kElements) / kElements;
   float scales[kSubBlocks] = {};
+  [[maybe_unused]] unsigned zeros = 0;
   for (int at = 0; at < kSubBlocks; ++at) {
     Sub sub;
     const int first = at * Format::kSubBlock;
     prepare(x + first, importance ? importance + first : nullptr, mean_square, sub);
     const Found found = find_scale(sub);
     if (found == Found::kNoPoint) return kNoBookPoint;
-    if (found == Found::kZeros) continue;
+    if (found == Found::kZeros) {
+      zeros |= 1u << at;
+      continue;
+    }
     put(sub, at, block);
     scales[at] = sub.scale;
   }
+  if constexpr (requires { Format::close_gaps(block, zeros); }) Format::close_gaps(block, zeros);
   put_scales(scales, block);
   return GGUFMILL_OK;
 }

@@ -13,6 +13,7 @@
 //   plain_weight   of a value when there is no importance; absent where importance is needed
 //   kFudge         of the super-block's scale, when it is stored
 //   kFitsGuess     the first guess of a scale is a fit without the book, not the largest magnitude at the top level
+//   close_gaps     what an encoder does with sub-blocks of zeros; in one format only
 //   kClearsFlat    a super-block without scale is all zero bytes, even where levels were found
 
 #include "plugins/reference/codec.h"
