@@ -32,7 +32,7 @@ struct AffineFit {
 
 enum class ErrorMeasure { kSquared, kAbsolute };
 
-// The inverse scales tried: (limit + first + step * i) / range, i in [0, last].
+// The inverse scales tried: (limit + first + step * i) / (greatest value - best minimum so far), i in [0, last].
 struct AffineSearch {
   float first;
   float step;

@@ -31,8 +31,8 @@ struct Group {
     if (low > 0) low = 0;
   }
 
-  std::uint8_t level(float inverse, int i) const {
-    return static_cast<std::uint8_t>(clamp_level(nearest_int(inverse * (x[i] - low)), 0, limit));
+  std::uint8_t level(int i, float inverse, float minimum) const {
+    return static_cast<std::uint8_t>(clamp_level(nearest_int(inverse * (x[i] - minimum)), 0, limit));
   }
 };
 
@@ -46,11 +46,12 @@ float error_of(const Group& group, const AffineFit& fit, ErrorMeasure measure, c
   return error;
 }
 
-// The levels for `inverse`, and the weighted least-squares line through them. False when they fix no line.
-bool fit_line(const Group& group, float inverse, std::uint8_t* levels, AffineFit& fit) {
+// The levels for `inverse` and `minimum`, and the weighted least-squares line through them. False when they fix no
+// line.
+bool fit_line(const Group& group, float inverse, float minimum, std::uint8_t* levels, AffineFit& fit) {
   float sum_l = 0, sum_l2 = 0, sum_xl = 0;
   for (int i = 0; i < group.count; ++i) {
-    levels[i] = group.level(inverse, i);
+    levels[i] = group.level(i, inverse, minimum);
     const auto l = static_cast<float>(levels[i]);
     const float w = group.weights[i];
     sum_l += w * l;
@@ -73,17 +74,18 @@ AffineFit fit_affine(int count, int limit, const float* x, const float* weights,
   std::fill_n(levels, count, std::uint8_t{0});
   if (group.high <= group.low) return {0, group.low};
 
-  const float range = group.high - group.low;
-  const float first_inverse = static_cast<float>(limit) / range;
+  const float first_inverse = static_cast<float>(limit) / (group.high - group.low);
   AffineFit best = {1 / first_inverse, group.low};
-  for (int i = 0; i < count; ++i) levels[i] = group.level(first_inverse, i);
+  for (int i = 0; i < count; ++i) levels[i] = group.level(i, first_inverse, group.low);
   float least = error_of(group, best, search.measure, levels);
 
   std::uint8_t tried[kMostInGroup];
   AffineFit fit;
   for (int i = 0; i <= search.last; ++i) {
-    const float inverse = (search.first + search.step * static_cast<float>(i) + static_cast<float>(limit)) / range;
-    if (!fit_line(group, inverse, tried, fit)) continue;
+    // A better fit moves the minimum from which the later ones start.
+    const float inverse =
+        (search.first + search.step * static_cast<float>(i) + static_cast<float>(limit)) / (group.high - best.minimum);
+    if (!fit_line(group, inverse, best.minimum, tried, fit)) continue;
     const float error = error_of(group, fit, search.measure, tried);
     if (!(error < least)) continue;
     std::copy_n(tried, count, levels);

@@ -1,0 +1,98 @@
+#include "tests/conformance/compare.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstring>
+#include <optional>
+
+#include "tests/conformance/hard_inputs.h"
+#include "tests/conformance/kernel_run.h"
+
+namespace ggufmill::conformance {
+namespace {
+
+struct Pair {
+  const ggufmill_kernel& expected;
+  const ggufmill_kernel& tested;
+};
+
+bool both_nan(const Bytes& a, const Bytes& b, std::size_t at) {
+  float x, y;
+  std::memcpy(&x, a.data() + at / 4 * 4, 4);
+  std::memcpy(&y, b.data() + at / 4 * 4, 4);
+  return std::isnan(x) && std::isnan(y);
+}
+
+std::optional<std::size_t> first_difference(const Bytes& a, const Bytes& b, bool any_nan) {
+  for (std::size_t i = 0; i < a.size(); ++i)
+    if (a[i] != b[i] && !(any_nan && both_nan(a, b, i))) return i;
+  return std::nullopt;
+}
+
+class Comparison {
+ public:
+  Comparison(const CompareOptions& options, CompareResult& result)
+      : seed_(options.seed), random_(options.seed), result_(result) {}
+
+  // One shape, all kinds of input.
+  void run(const Pair& pair) {
+    const std::uint64_t rows = 1 + random_.below(4);
+    const std::uint64_t most = pair.tested.block_elements == 1 ? 100 : pair.tested.block_elements <= 32 ? 24 : 6;
+    const std::uint64_t cols = (1 + random_.below(most)) * pair.tested.block_elements;
+    if (pair.tested.operation == GGUFMILL_DECODE || pair.tested.block_elements == 1)
+      compare(pair, {random_bytes(random_, rows * source_row_bytes(pair.tested, cols)), rows, cols, {}}, "any bytes");
+    if (pair.tested.operation == GGUFMILL_DECODE) return;
+    for (int kind = 0; kind < kInputKinds; ++kind) encode(pair, static_cast<InputKind>(kind), rows, cols);
+  }
+
+ private:
+  void encode(const Pair& pair, InputKind kind, std::uint64_t rows, std::uint64_t cols) {
+    const std::vector<float> values = hard_input(kind, random_, rows * cols);
+    const auto bytes = std::as_bytes(std::span(values));
+    if (!(pair.tested.flags & GGUFMILL_NEEDS_IMPORTANCE)) compare(pair, {bytes, rows, cols, {}}, name_of(kind));
+    if (pair.tested.flags == 0) return;
+    const std::vector<float> importance = hard_importance(random_, cols);
+    compare(pair, {bytes, rows, cols, importance}, name_of(kind) + ", with importance");
+  }
+
+  void compare(const Pair& pair, const Work& work, const std::string& input) {
+    ++result_.calls;
+    const Outcome expected = try_kernel(pair.expected, work);
+    const Outcome tested = try_kernel(pair.tested, work);
+    const bool any_nan = pair.tested.operation == GGUFMILL_DECODE && pair.tested.block_elements > 1;
+    std::string difference;
+    if (expected.status != tested.status)
+      difference = fmt::format("status {} instead of {}", tested.status, expected.status);
+    else if (const auto at = first_difference(expected.bytes, tested.bytes, any_nan); expected.status == 0 && at)
+      difference = fmt::format("byte {} differs", *at);
+    if (!difference.empty())
+      result_.differences.push_back(fmt::format("{}, seed {}, input {}, {} rows of {}: {}", describe(pair.tested),
+                                                seed_, input, work.rows, work.cols, difference));
+  }
+
+  std::uint64_t seed_;
+  Random random_;
+  CompareResult& result_;
+};
+
+}  // namespace
+
+CompareResult compare_modules(const ggufmill_module& expected, const ggufmill_module& tested,
+                              const CompareOptions& options) {
+  CompareResult result;
+  for (const ggufmill_kernel& kernel : kernels_of(tested)) {
+    if (!options.type.empty() && options.type != kernel.name) continue;
+    ++result.kernels;
+    const ggufmill_kernel* namesake = find_kernel(expected, kernel.operation, kernel.type_id);
+    if (!namesake) {
+      result.differences.push_back(fmt::format("{}: {} has no such kernel", describe(kernel), expected.name));
+      continue;
+    }
+    Comparison comparison(options, result);  // each kernel from the seed, so that one alone repeats what it saw
+    for (std::uint64_t round = 0; round < options.rounds; ++round) comparison.run({*namesake, kernel});
+  }
+  return result;
+}
+
+}  // namespace ggufmill::conformance

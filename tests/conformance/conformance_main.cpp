@@ -1,0 +1,88 @@
+// kernel_conformance: every module named, or the linked-in reference, against the golden figures and the contract of
+// the ABI. Prints N of N; succeeds when nothing is wrong and, with --complete, nothing lacks.
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <exception>
+#include <memory>
+
+#include "plugins/reference/reference.h"
+#include "tests/conformance/contract.h"
+#include "tests/conformance/golden_check.h"
+#include "tests/support/module_file.h"
+
+namespace {
+
+using namespace ggufmill;
+using namespace ggufmill::conformance;
+
+constexpr const char* kUsage =
+    "usage: kernel_conformance [--table FILE] [--complete] [MODULE.so ...]\n"
+    "  --table FILE  the golden figures (tests/golden/kernels.tsv)\n"
+    "  --complete    a case whose type the module has no kernel for is a failure\n"
+    "without a module: the reference that is linked in\n";
+
+struct Options {
+  std::string table = "tests/golden/kernels.tsv";
+  bool complete = false;
+  std::vector<std::string> modules;
+};
+
+Options parse(int count, char** words) {
+  Options options;
+  for (int i = 1; i < count; ++i) {
+    const std::string word = words[i];
+    if (word == "--complete")
+      options.complete = true;
+    else if (word == "--table" && i + 1 < count)
+      options.table = words[++i];
+    else if (word.starts_with("--"))
+      throw std::runtime_error(kUsage);
+    else
+      options.modules.push_back(word);
+  }
+  return options;
+}
+
+void print_tally(const char* what, const Tally& tally) {
+  fmt::print("  {}: {} of {}", what, tally.right, tally.cases);
+  if (tally.lacking > 0) fmt::print(" ({} cases of types without a kernel)", tally.lacking);
+  fmt::print("\n");
+  for (const std::string& line : tally.wrong) fmt::print(stderr, "{}: {}\n", what, line);
+}
+
+bool is_right(const Tally& tally, bool complete) {
+  return tally.wrong.empty() && tally.cases > 0 && !(complete && tally.lacking > 0);
+}
+
+bool check(const ggufmill_module& module, const std::vector<GoldenRow>& rows, bool complete) {
+  fmt::print("{} {} ({}), {} kernels\n", module.name, module.version, module.isa, module.kernel_count);
+  const GoldenResult golden = check_golden(module, ggufmill_reference_module, rows);
+  print_tally("quantized", golden.quantized);
+  print_tally("dequantized", golden.dequantized);
+  const ContractResult contract = check_contract(module, 7);
+  fmt::print("  contract: {} of {}\n", contract.checks - contract.violations.size(), contract.checks);
+  for (const std::string& line : contract.violations) fmt::print(stderr, "contract: {}\n", line);
+  return is_right(golden.quantized, complete) && is_right(golden.dequantized, complete) && contract.violations.empty();
+}
+
+int run(const Options& options) {
+  const std::vector<GoldenRow> rows = load_golden_table(options.table);
+  if (options.modules.empty()) return check(ggufmill_reference_module, rows, options.complete) ? 0 : 1;
+  bool right = true;
+  for (const std::string& path : options.modules)
+    right = check(ModuleFile(path).module(), rows, options.complete) && right;
+  return right ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int count, char** words) {
+  try {
+    return run(parse(count, words));
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "{}\n", error.what());
+    return 2;
+  }
+}

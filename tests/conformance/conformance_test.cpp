@@ -1,0 +1,113 @@
+// The checks themselves: that they pass what is right and notice what is not.
+
+#include <algorithm>
+#include <cstring>
+#include <fstream>
+#include <vector>
+
+#include "plugins/reference/reference.h"
+#include "tests/conformance/compare.h"
+#include "tests/conformance/contract.h"
+#include "tests/conformance/golden_check.h"
+#include "tests/support/catch.h"
+#include "tests/support/temp_dir.h"
+
+namespace ggufmill::conformance {
+namespace {
+
+int32_t run_reference(const char* type, const ggufmill_call* call) {
+  for (std::uint32_t i = 0; i < ggufmill_reference_module.kernel_count; ++i) {
+    const ggufmill_kernel& kernel = ggufmill_reference_module.kernels[i];
+    if (kernel.operation == GGUFMILL_ENCODE && std::strcmp(kernel.name, type) == 0) return kernel.run(call);
+  }
+  return 1;
+}
+
+// Q8_0 with its last byte one off.
+int32_t wrong_byte(const ggufmill_call* call) {
+  const int32_t status = run_reference("Q8_0", call);
+  static_cast<unsigned char*>(call->dst)[call->rows * (call->cols / 32) * 34 - 1] ^= 1;
+  return status;
+}
+
+// Q8_0 of the first row only.
+int32_t first_row_only(const ggufmill_call* call) {
+  ggufmill_call first = *call;
+  first.rows = 1;
+  return run_reference("Q8_0", &first);
+}
+
+struct OneKernel {
+  ggufmill_kernel kernel;
+  ggufmill_module module = ggufmill_reference_module;
+  explicit OneKernel(ggufmill_run run) : kernel{GGUFMILL_ENCODE, 8, 32, 34, 0, 0, "Q8_0", run} {
+    module.kernels = &kernel;
+    module.kernel_count = 1;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a module compares equal with itself") {
+  const CompareResult result = compare_modules(ggufmill_reference_module, ggufmill_reference_module, {3, 1, "Q4_0"});
+  CHECK(result.differences.empty());
+  CHECK(result.kernels == 2);
+  CHECK(result.calls == 1 + 2 * 10);
+}
+
+TEST_CASE("a byte that differs is found, every time") {
+  const OneKernel wrong(wrong_byte);
+  const CompareResult result = compare_modules(ggufmill_reference_module, wrong.module, {3, 2, ""});
+  CHECK(result.differences.size() == result.calls);
+}
+
+TEST_CASE("a kernel that the expected module lacks is a difference") {
+  const OneKernel only(wrong_byte);
+  CHECK(compare_modules(only.module, ggufmill_reference_module, {3, 1, "Q4_0"}).differences.size() == 2);
+}
+
+TEST_CASE("the contract notices target bytes left unwritten") {
+  const OneKernel lazy(first_row_only);
+  const ContractResult result = check_contract(lazy.module, 1);
+  CHECK_FALSE(result.violations.empty());
+}
+
+TEST_CASE("the contract notices bytes that depend on the number of rows") {
+  const OneKernel uneven(wrong_byte);  // one wrong byte a call, whatever the rows
+  const ContractResult result = check_contract(uneven.module, 1);
+  REQUIRE(result.violations.size() == 3);
+  CHECK(result.violations[0].find("number of rows") != std::string::npos);
+}
+
+TEST_CASE("golden figures tell right from wrong") {
+  const std::vector<GoldenRow> all = load_golden_table("tests/golden/kernels.tsv");
+  std::vector<GoldenRow> rows;
+  std::copy_if(all.begin(), all.end(), std::back_inserter(rows), [](const GoldenRow& r) { return r.type == "Q8_0"; });
+  REQUIRE(rows.size() == 12);
+  SECTION("of a wrong kernel") {
+    const OneKernel wrong(wrong_byte);
+    const GoldenResult result = check_golden(wrong.module, ggufmill_reference_module, rows);
+    CHECK(result.quantized.wrong.size() == 12);
+    CHECK(result.dequantized.lacking == 12);
+  }
+  SECTION("of a table that was changed") {
+    rows[0].dequantized[0] = rows[0].dequantized[0] == '0' ? '1' : '0';
+    const GoldenResult result = check_golden(ggufmill_reference_module, ggufmill_reference_module, rows);
+    CHECK(result.quantized.right == 12);
+    CHECK(result.dequantized.right == 11);
+  }
+}
+
+TEST_CASE("a broken golden table is refused with its line") {
+  TempDir folder;
+  const std::string path = folder.file("kernels.tsv");
+  std::ofstream(path) << "type\nQ8_0\tnormal\tno\n";
+  try {
+    load_golden_table(path);
+    FAIL("accepted");
+  } catch (const std::runtime_error& error) {
+    CHECK(std::string(error.what()).find("kernels.tsv:2: 3 fields") != std::string::npos);
+  }
+}
+
+}  // namespace ggufmill::conformance

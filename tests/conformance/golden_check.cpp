@@ -1,0 +1,60 @@
+#include "tests/conformance/golden_check.h"
+
+#include <fmt/format.h>
+
+#include <span>
+#include <stdexcept>
+
+#include "tests/conformance/kernel_run.h"
+#include "tests/support/sha256.h"
+#include "tests/support/synth.h"
+
+namespace ggufmill::conformance {
+namespace {
+
+std::vector<float> input_of(const GoldenRow& row) {
+  std::vector<float> values = synth::values(row.distribution, row.seed, 0, row.rows * row.cols);
+  if (sha256_hex(std::as_bytes(std::span(values))).substr(0, 16) != row.input)
+    throw std::runtime_error(fmt::format("{}: the input is not the one of the table", describe(row)));
+  return values;
+}
+
+void judge(const GoldenRow& row, const Bytes& bytes, const std::string& expected, Tally& tally) {
+  ++tally.cases;
+  const std::string found = sha256_hex(bytes);
+  if (found == expected)
+    ++tally.right;
+  else
+    tally.wrong.push_back(fmt::format("{}: {} instead of {}", describe(row), found, expected));
+}
+
+Bytes quantize(const ggufmill_kernel& encoder, const GoldenRow& row) {
+  const std::vector<float> values = input_of(row);
+  std::vector<float> importance;
+  if (row.importance) importance = synth::importance(row.seed + 1, row.cols);
+  return run_kernel(encoder, {std::as_bytes(std::span(values)), row.rows, row.cols, importance});
+}
+
+void check_row(const ggufmill_module& module, const ggufmill_module& fallback, const GoldenRow& row,
+               GoldenResult& result) {
+  const ggufmill_kernel* own = find_kernel(module, GGUFMILL_ENCODE, row.type);
+  const ggufmill_kernel* encoder = own ? own : find_kernel(fallback, GGUFMILL_ENCODE, row.type);
+  const ggufmill_kernel* decoder = find_kernel(module, GGUFMILL_DECODE, row.type);
+  if (!own) ++result.quantized.lacking;
+  if (!decoder || !encoder) ++result.dequantized.lacking;
+  if (!encoder) return;
+  const Bytes packed = quantize(*encoder, row);
+  if (own) judge(row, packed, row.quantized, result.quantized);
+  if (decoder) judge(row, run_kernel(*decoder, {packed, row.rows, row.cols, {}}), row.dequantized, result.dequantized);
+}
+
+}  // namespace
+
+GoldenResult check_golden(const ggufmill_module& module, const ggufmill_module& fallback,
+                          const std::vector<GoldenRow>& rows) {
+  GoldenResult result;
+  for (const GoldenRow& row : rows) check_row(module, fallback, row, result);
+  return result;
+}
+
+}  // namespace ggufmill::conformance

@@ -1,0 +1,57 @@
+#include "tests/conformance/golden_table.h"
+
+#include <fmt/format.h>
+
+#include <fstream>
+#include <stdexcept>
+
+namespace ggufmill::conformance {
+namespace {
+
+std::vector<std::string> split(const std::string& line) {
+  std::vector<std::string> fields(1);
+  for (char c : line) {
+    if (c == '\t')
+      fields.emplace_back();
+    else
+      fields.back() += c;
+  }
+  return fields;
+}
+
+GoldenRow parse_row(const std::string& line) {
+  const std::vector<std::string> fields = split(line);
+  if (fields.size() != 9) throw std::runtime_error(fmt::format("{} fields instead of 9", fields.size()));
+  if (fields[2] != "yes" && fields[2] != "no") throw std::runtime_error("importance is neither yes nor no");
+  if (fields[6].size() != 16 || fields[7].size() != 64 || fields[8].size() != 64)
+    throw std::runtime_error("a digest of the wrong length");
+  return {
+      fields[0], fields[1], fields[2] == "yes", std::stoull(fields[3]), std::stoull(fields[4]), std::stoull(fields[5]),
+      fields[6], fields[7], fields[8]};
+}
+
+}  // namespace
+
+std::string describe(const GoldenRow& row) {
+  return fmt::format("{} {} {}x{} seed {}{}", row.type, row.distribution, row.rows, row.cols, row.seed,
+                     row.importance ? ", with importance" : "");
+}
+
+std::vector<GoldenRow> load_golden_table(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) throw std::runtime_error(fmt::format("{}: cannot be opened", path));
+  std::vector<GoldenRow> rows;
+  std::string line;
+  std::getline(file, line);  // names of the fields
+  for (int number = 2; std::getline(file, line); ++number) {
+    try {
+      rows.push_back(parse_row(line));
+    } catch (const std::exception& error) {
+      throw std::runtime_error(fmt::format("{}:{}: {}", path, number, error.what()));
+    }
+  }
+  if (rows.empty()) throw std::runtime_error(fmt::format("{}: no cases", path));
+  return rows;
+}
+
+}  // namespace ggufmill::conformance

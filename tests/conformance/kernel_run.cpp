@@ -1,0 +1,66 @@
+#include "tests/conformance/kernel_run.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <stdexcept>
+#include <utility>
+
+namespace ggufmill::conformance {
+
+std::span<const ggufmill_kernel> kernels_of(const ggufmill_module& module) {
+  return {module.kernels, module.kernel_count};
+}
+
+const ggufmill_kernel* find_kernel(const ggufmill_module& module, std::uint32_t operation, const std::string& type) {
+  for (const ggufmill_kernel& kernel : kernels_of(module))
+    if (kernel.operation == operation && kernel.name == type) return &kernel;
+  return nullptr;
+}
+
+const ggufmill_kernel* find_kernel(const ggufmill_module& module, std::uint32_t operation, std::uint32_t type_id) {
+  for (const ggufmill_kernel& kernel : kernels_of(module))
+    if (kernel.operation == operation && kernel.type_id == type_id) return &kernel;
+  return nullptr;
+}
+
+std::string describe(const ggufmill_kernel& kernel) {
+  return fmt::format("{} {}", kernel.operation == GGUFMILL_DECODE ? "decode" : "encode", kernel.name);
+}
+
+std::uint64_t packed_row_bytes(const ggufmill_kernel& kernel, std::uint64_t cols) {
+  return cols / kernel.block_elements * kernel.block_bytes;
+}
+
+std::uint64_t source_row_bytes(const ggufmill_kernel& kernel, std::uint64_t cols) {
+  return kernel.operation == GGUFMILL_DECODE ? packed_row_bytes(kernel, cols) : cols * sizeof(float);
+}
+
+std::uint64_t target_row_bytes(const ggufmill_kernel& kernel, std::uint64_t cols) {
+  return kernel.operation == GGUFMILL_ENCODE ? packed_row_bytes(kernel, cols) : cols * sizeof(float);
+}
+
+Outcome try_kernel(const ggufmill_kernel& kernel, const Work& work, GuardedBuffer::Side side, std::byte filler) {
+  GuardedBuffer source(work.rows * source_row_bytes(kernel, work.cols), side);
+  source.copy_from(work.source);
+  GuardedBuffer target(work.rows * target_row_bytes(kernel, work.cols), side);
+  target.fill(filler);
+  ggufmill_call call{source.bytes().data(), target.bytes().data(), work.rows, work.cols, nullptr};
+  std::unique_ptr<GuardedBuffer> weights;
+  if (!work.importance.empty() && kernel.flags != 0) {
+    weights = std::make_unique<GuardedBuffer>(work.importance.size_bytes(), side);
+    weights->copy_from(std::as_bytes(work.importance));
+    call.importance = reinterpret_cast<const float*>(weights->bytes().data());
+  }
+  const std::int32_t status = kernel.run(&call);
+  return {status, {target.bytes().begin(), target.bytes().end()}};
+}
+
+Bytes run_kernel(const ggufmill_kernel& kernel, const Work& work, GuardedBuffer::Side side, std::byte filler) {
+  Outcome outcome = try_kernel(kernel, work, side, filler);
+  if (outcome.status != GGUFMILL_OK)
+    throw std::runtime_error(fmt::format("{} returned {}", describe(kernel), outcome.status));
+  return std::move(outcome.bytes);
+}
+
+}  // namespace ggufmill::conformance

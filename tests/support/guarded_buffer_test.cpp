@@ -1,0 +1,39 @@
+#include "tests/support/guarded_buffer.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdint>
+
+#include "tests/support/catch.h"
+
+namespace ggufmill {
+
+TEST_CASE("guarded bytes lie against the page that was asked for") {
+  const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+  GuardedBuffer front(18, GuardedBuffer::Side::kFront);
+  GuardedBuffer end(18, GuardedBuffer::Side::kEnd);
+  CHECK(reinterpret_cast<std::uintptr_t>(front.bytes().data()) % page == 0);
+  CHECK((reinterpret_cast<std::uintptr_t>(end.bytes().data()) + 18) % page == 0);
+  CHECK(end.bytes()[17] == std::byte{0xa5});
+}
+
+TEST_CASE("touching what lies beside guarded bytes ends the program") {
+  const auto side = GENERATE(GuardedBuffer::Side::kFront, GuardedBuffer::Side::kEnd);
+  GuardedBuffer buffer(18, side);
+  volatile std::byte* beside =
+      side == GuardedBuffer::Side::kFront ? buffer.bytes().data() - 1 : buffer.bytes().data() + 18;
+  const pid_t child = fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    std::signal(SIGSEGV, SIG_DFL);  // not the handlers of Catch2 or a sanitizer: it is meant to happen
+    *beside = std::byte{0};
+    _exit(0);
+  }
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  CHECK_FALSE((WIFEXITED(status) && WEXITSTATUS(status) == 0));
+}
+
+}  // namespace ggufmill

@@ -1,0 +1,23 @@
+#include "tests/support/module_file.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <stdexcept>
+
+namespace ggufmill {
+
+ModuleFile::ModuleFile(const std::string& path) {
+  // With a slash in it the path is taken as it is, not looked up.
+  library_ = dlopen(std::filesystem::absolute(path).c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library_ == nullptr) throw std::runtime_error(dlerror());
+  module_ = static_cast<const ggufmill_module*>(dlsym(library_, GGUFMILL_SYMBOL));
+  if (module_ != nullptr && module_->magic == GGUFMILL_MAGIC && module_->abi_major == GGUFMILL_ABI_MAJOR) return;
+  dlclose(library_);
+  throw std::runtime_error(fmt::format("{}: no module of kernel ABI {}", path, GGUFMILL_ABI_MAJOR));
+}
+
+ModuleFile::~ModuleFile() { dlclose(library_); }
+
+}  // namespace ggufmill
