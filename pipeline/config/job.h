@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "pipeline/config/schema.h"
 #include "pipeline/core/stage.h"
 
 namespace ggufmill {
@@ -20,7 +21,7 @@ struct Limits {
 
 struct JobOutput {
   const SinkSpec* sink = nullptr;
-  ConfigNode sink_value;                         // of the sink's key
+  ConfigNode sink_value;                             // of the sink's key
   std::vector<std::shared_ptr<const Stage>> stages;  // of this output alone
   Position position;
 };
@@ -40,15 +41,17 @@ struct JobOptions {
   std::vector<std::string> parameters;  // "NAME=value": over the environment and the default of a declared parameter
 };
 
-// Parses, lints and binds. All errors are added to `errors`; no Job when there are any. Opens nothing but the file.
-std::optional<Job> load_job(const std::string& path, const Registry& registry, const JobOptions& options, Diagnostics& errors);
+// Parses, lints and binds, in this order: YAML, --set, parameters, lint, the stages' make(). All errors are added to
+// `errors`; no Job when there are any. A stage is made when its own part of the file is right, so that what it finds is
+// told with the rest. The Job points into `registry`, which outlives it. Opens nothing but the file and what the
+// stages' make() opens.
+std::optional<Job> load_job(const std::string& path, const Registry& registry, const JobOptions& options,
+                            Diagnostics& errors);
 // The same for a text; `name` stands for the path in messages.
 std::optional<Job> parse_job(std::string_view text, const std::string& name, const Registry& registry,
                              const JobOptions& options, Diagnostics& errors);
 
 // The field table of a whole pipeline file, made of the registry's; what the lint, schema and reference page come from.
 FieldSpec job_fields(const Registry& registry);
-// JSON Schema (draft 2020-12) of a field table, pretty-printed, ends with a newline.
-std::string json_schema(const FieldSpec& fields);
 
 }  // namespace ggufmill

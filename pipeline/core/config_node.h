@@ -19,8 +19,9 @@ struct Position {
 
 // The text a tree was parsed from, kept for messages.
 struct ConfigText {
-  std::string name;  // path, or "--set outputs.0.gguf"
+  std::string name;  // path, or "--set"
   std::vector<std::string> lines;
+  bool numbered = true;  // false: one command-line argument, shown without line and column numbers
 };
 
 struct ConfigNode {
@@ -32,6 +33,7 @@ struct ConfigNode {
   const ConfigText* text = nullptr;  // outlives the node
   std::string scalar;                // after unquoting and parameter substitution
   bool quoted = false;               // a quoted scalar is always a string
+  bool substituted = false;          // holds the value of a parameter: may be a number even where it is quoted
   std::vector<ConfigNode> items;     // of a list
   std::vector<Entry> entries;        // of a map, in the order of the file
 
@@ -47,11 +49,16 @@ struct ConfigNode::Entry {
   ConfigNode value;
 };
 
-// "file:line:column: error: what", the source line, a caret, "help: ...". Exit code 2.
+// "file:line:column: error: what", the source line, a caret, "help: ...". Exit code 2. A long line is cut to the part
+// around the caret; control characters are not shown as such.
 Error error_at(const ConfigNode& node, std::string what, std::string help = {});
 Error error_at(const ConfigText* text, Position position, std::string what, std::string help = {});
 
-// The candidate nearest to `word` by edit distance when it is near enough to be meant; else empty.
+// A user's word for a message: 'word', cut to 60 bytes, control characters as "\x1b".
+std::string in_quotes(std::string_view word);
+
+// The candidate nearest to `word` by edit distance when it is near enough to be meant; else empty. Of equally near ones
+// that which keeps letters letters and digits digits, then the first.
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates);
 
 }  // namespace ggufmill

@@ -2,7 +2,9 @@
 // Field tables: what a mapping of a pipeline file may hold. One table gives the lint, the JSON Schema, `--help` and the
 // reference page.
 
+#include <cstdint>
 #include <functional>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,35 +19,45 @@ enum class FieldKind {
   kBool,
   kInteger,  // decimal, not negative unless `minimum` says so
   kNumber,
-  kBytes,     // "512MiB", "20G", "1000000": decimal K M G T, binary KiB MiB GiB TiB
-  kRegex,     // Boost.Regex, Perl syntax; compiled by the lint
-  kTypeName,  // a tensor type by name
-  kEnum,      // one of `choices`
-  kAny,       // whatever; checked by the stage
-  kList,      // of `item`
-  kMap,       // exactly `fields`
+  kBytes,       // "512MiB", "20G", "1000000": decimal K M G T, binary KiB MiB GiB TiB
+  kRegex,       // Boost.Regex, Perl syntax; compiled by the lint
+  kTypeName,    // a tensor type by name
+  kEnum,        // one of `choices`
+  kAny,         // whatever; checked by the stage
+  kList,        // of `item`
+  kMap,         // exactly `fields`
   kDictionary,  // any keys; every value is an `item`
-  kOneOf,     // the first of `alternatives` whose node kind (scalar, list, map) fits
+  kOneOf,       // an alternative: of those whose node kind (scalar, list, map) fits, one that passes its lint
 };
 
+// Every member has an initializer, so that tables can name just the ones they need: {.name = "x", .doc = "..."}.
 struct FieldSpec {
-  std::string name;  // key in the mapping; empty for an item or an alternative
+  std::string name{};  // key in the mapping; empty for an item or an alternative
   FieldKind kind = FieldKind::kString;
-  std::string doc;       // one sentence
+  std::string doc{};  // one sentence
   bool required = false;
-  std::string default_text;  // as a user would write it; empty: none
-  std::string example;       // YAML flow text that passes the lint
-  std::vector<std::string> choices;         // kEnum
-  std::vector<FieldSpec> fields;            // kMap
-  std::vector<FieldSpec> item;              // kList, kDictionary: exactly one
-  std::vector<FieldSpec> alternatives;      // kOneOf
-  double minimum = 0;                       // kInteger, kNumber, kBytes
+  std::string default_text{};             // as a user would write it; empty: none
+  std::string example{};                  // YAML flow text that passes the lint
+  std::vector<std::string> choices{};     // kEnum
+  std::vector<FieldSpec> fields{};        // kMap
+  std::vector<FieldSpec> item{};          // kList, kDictionary: exactly one
+  std::vector<FieldSpec> alternatives{};  // kOneOf
+  double minimum = 0;                     // kInteger, kNumber, kBytes; kList: the least number of items
+  double maximum = std::numeric_limits<double>::infinity();  // kInteger, kNumber, kBytes
+  std::string group{};  // of a kMap's fields that share a group, exactly one must be there
   // A check beyond the kind: returns what is wrong in one line, or an empty string. May be empty.
-  std::function<std::string(const ConfigNode&)> check;
+  std::function<std::string(const ConfigNode&)> check{};
 };
 
-// Adds every violation of `spec` in `node` to `out`: unknown, duplicate and missing keys, wrong kinds and values.
+// Adds every violation of `spec` in `node` to `out`: unknown and missing keys, wrong kinds and values (duplicate keys
+// are found when the text is read). Stops after kMostErrors. Pure; thread-safe with separate `out`s.
 void lint(const ConfigNode& node, const FieldSpec& spec, Diagnostics& out);
+constexpr std::size_t kMostErrors = 100;
+
+// What a value of this field is, for messages and help: "a path", "one of 'a', 'b'", "a whole number from 1 to 1024".
+std::string value_words(const FieldSpec& spec);
+// "512MiB", "1000": the largest binary unit that divides it. What parse_bytes reads back.
+std::string format_bytes(std::uint64_t bytes);
 
 // Typed access to linted nodes. A node of the wrong form gives an error with its position.
 Result<bool> to_bool(const ConfigNode& node);

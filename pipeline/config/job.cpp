@@ -1,0 +1,154 @@
+#include "pipeline/config/job.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <fstream>
+#include <limits>
+#include <set>
+
+#include "pipeline/config/overrides.h"
+#include "pipeline/config/parameters.h"
+#include "pipeline/config/yaml_reader.h"
+
+namespace ggufmill {
+namespace {
+
+constexpr std::size_t kReadAtMost = (1 << 20) + 1;  // one more than a pipeline file may have
+
+// Whether `node` is right by itself.
+bool passes(const ConfigNode& node, const FieldSpec& field) {
+  Diagnostics found;
+  lint(node, field, found);
+  return found.empty();
+}
+
+// Line and column at the end of an error's `where`. What is of the command line comes first, of no place last.
+std::pair<int, int> place_of(const Error& error, const std::string& name) {
+  std::pair<int, int> place{error.where.empty() ? std::numeric_limits<int>::max() : 0, 0};
+  if (error.where.compare(0, name.size() + 1, name + ":") == 0)
+    std::sscanf(error.where.c_str() + name.size(), ":%d:%d", &place.first, &place.second);
+  return place;
+}
+
+// In the order of the file: what is found by different steps stands together.
+std::vector<Error> in_order(std::vector<Error> errors, const std::string& name) {
+  std::stable_sort(errors.begin(), errors.end(),
+                   [&](const Error& a, const Error& b) { return place_of(a, name) < place_of(b, name); });
+  return errors;
+}
+
+// Adds `found` but for what is already said of the same place: a parameter without a value is also no valid size.
+void add_new(const Diagnostics& found, Diagnostics& errors) {
+  std::set<std::string> places;
+  for (const Error& error : errors.errors()) places.insert(error.where + error.detail);
+  for (const Error& error : found.errors())
+    if (places.count(error.where + error.detail) == 0) errors.add(error);
+}
+
+template <class Spec>
+const Spec* spec_named(const std::vector<Spec>& specs, std::string_view name) {
+  const auto found =
+      std::find_if(specs.begin(), specs.end(), [&](const Spec& spec) { return spec.field.name == name; });
+  return found == specs.end() ? nullptr : &*found;
+}
+
+// Makes the parts of a job out of what passes the lint.
+class Binding {
+ public:
+  Binding(const Registry& registry, Job& job, Diagnostics& errors) : registry_(registry), job_(job), errors_(errors) {}
+
+  void bind(const ConfigNode& root) {
+    if (const ConfigNode* source = root.find("source")) bind_source(*source);
+    if (const ConfigNode* stages = root.find("stages"))
+      for (const ConfigNode& item : stages->items)
+        if (item.entries.size() == 1) make_stage(item.entries.front(), false, job_.stages);
+    if (const ConfigNode* outputs = root.find("outputs"))
+      for (const ConfigNode& item : outputs->items) bind_output(item);
+    if (const ConfigNode* limits = root.find("limits")) bind_limits(*limits);
+  }
+
+ private:
+  void bind_source(const ConfigNode& node) {
+    for (const ConfigNode::Entry& entry : node.entries) {
+      job_.source = spec_named(registry_.sources, entry.key);
+      job_.source_value = entry.value;
+    }
+  }
+
+  void bind_output(const ConfigNode& node) {
+    JobOutput& output = job_.outputs.emplace_back();
+    output.position = node.position;
+    for (const ConfigNode::Entry& entry : node.entries) {
+      if (const SinkSpec* sink = spec_named(registry_.sinks, entry.key)) {
+        output.sink = sink;
+        output.sink_value = entry.value;
+      } else {
+        make_stage(entry, true, output.stages);
+      }
+    }
+  }
+
+  void make_stage(const ConfigNode::Entry& entry, bool in_output, std::vector<std::shared_ptr<const Stage>>& stages) {
+    const StageSpec* spec = spec_named(registry_.stages, entry.key);
+    if (!spec || (in_output && !spec->per_output) || !passes(entry.value, spec->field)) return;
+    Result<std::unique_ptr<Stage>> stage = spec->make(entry.value);
+    if (stage)
+      stages.push_back(std::move(stage).value());
+    else
+      errors_.add(stage.error());
+  }
+
+  void bind_limits(const ConfigNode& node) {
+    if (const ConfigNode* memory = node.find("memory"))
+      if (const Result<std::uint64_t> bytes = to_bytes(*memory)) job_.limits.memory = bytes.value();
+    if (const ConfigNode* threads = node.find("threads"))
+      if (const Result<std::int64_t> number = to_integer(*threads))
+        job_.limits.threads = static_cast<unsigned>(number.value());
+  }
+
+  const Registry& registry_;
+  Job& job_;
+  Diagnostics& errors_;
+};
+
+}  // namespace
+
+std::optional<Job> parse_job(std::string_view text, const std::string& name, const Registry& registry,
+                             const JobOptions& options, Diagnostics& errors) {
+  const auto texts = std::make_shared<ConfigTexts>();
+  Diagnostics found;
+  std::optional<ConfigNode> root = read_yaml(text, name, *texts, found);
+  const FieldSpec fields = job_fields(registry);
+  Job job;
+  if (root) {
+    for (const std::string& argument : options.set) apply_override(*root, fields, argument, *texts, found);
+    substitute_parameters(*root, options.parameters, *texts, found);
+    Diagnostics linted;
+    lint(*root, fields, linted);
+    add_new(linted, found);
+    Binding(registry, job, found).bind(*root);
+  }
+  for (Error& error : in_order(found.errors(), name)) errors.add(std::move(error));
+  if (!found.empty()) return {};
+  job.file = name;
+  job.texts = texts;
+  return job;
+}
+
+std::optional<Job> load_job(const std::string& path, const Registry& registry, const JobOptions& options,
+                            Diagnostics& errors) {
+  std::ifstream file(path, std::ios::binary);
+  std::string text(kReadAtMost, '\0');
+  if (file) file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  if (!file && !file.eof()) {
+    Error error = io_error(path, "read the pipeline file", errno);
+    error.code = ExitCode::kUsage;
+    errors.add(std::move(error));
+    return {};
+  }
+  text.resize(static_cast<std::size_t>(file.gcount()));
+  return parse_job(text, path, registry, options, errors);
+}
+
+}  // namespace ggufmill

@@ -1,0 +1,108 @@
+// The field table of a pipeline file: its own fields here, the rest from the registry.
+
+#include <fmt/format.h>
+
+#include "pipeline/config/job.h"
+#include "pipeline/config/parameters.h"
+
+namespace ggufmill {
+namespace {
+
+constexpr int kVersion = 1;
+
+// "{gguf: model.gguf}": a map of one field, by its own example.
+std::string example_map(const std::vector<FieldSpec>& fields) {
+  if (fields.empty() || fields.front().example.empty()) return {};
+  return fmt::format("{{{}: {}}}", fields.front().name, fields.front().example);
+}
+
+std::string example_list(const FieldSpec& item) { return item.example.empty() ? "" : "[" + item.example + "]"; }
+
+FieldSpec version_field() {
+  return {.name = "version",
+          .kind = FieldKind::kInteger,
+          .doc = "The version of the file's format.",
+          .required = true,
+          .example = fmt::format("{}", kVersion),
+          .check = [](const ConfigNode& node) {
+            return node.scalar == fmt::format("{}", kVersion)
+                       ? ""
+                       : fmt::format("version {} is not known: this program reads version {}", node.scalar, kVersion);
+          }};
+}
+
+FieldSpec source_field(const Registry& registry) {
+  FieldSpec source{.name = "source", .kind = FieldKind::kMap, .doc = "The model to read.", .required = true};
+  for (const SourceSpec& spec : registry.sources) {
+    source.fields.push_back(spec.field);
+    source.fields.back().group = "source";
+  }
+  source.example = example_map(source.fields);
+  return source;
+}
+
+FieldSpec stages_field(const Registry& registry) {
+  FieldSpec stage{.kind = FieldKind::kMap, .doc = "One stage: its name and what it is to do."};
+  for (const StageSpec& spec : registry.stages) {
+    stage.fields.push_back(spec.field);
+    stage.fields.back().group = "stage";
+  }
+  stage.example = example_map(stage.fields);
+  return {.name = "stages",
+          .kind = FieldKind::kList,
+          .doc = "What is done for all outputs, in this order.",
+          .example = example_list(stage),
+          .item = {stage}};
+}
+
+FieldSpec outputs_field(const Registry& registry) {
+  FieldSpec output{.kind = FieldKind::kMap,
+                   .doc = "One output: where it goes, and the stages of it alone in the order written."};
+  for (const SinkSpec& spec : registry.sinks) {
+    output.fields.push_back(spec.field);
+    output.fields.back().group = "sink";
+  }
+  output.example = example_map(output.fields);
+  for (const StageSpec& spec : registry.stages)
+    if (spec.per_output) output.fields.push_back(spec.field);
+  return {.name = "outputs",
+          .kind = FieldKind::kList,
+          .doc = "What is written: one read of the source feeds all of them.",
+          .required = true,
+          .example = example_list(output),
+          .item = {output},
+          .minimum = 1};
+}
+
+FieldSpec limits_field() {
+  const FieldSpec memory{.name = "memory",
+                         .kind = FieldKind::kBytes,
+                         .doc = "Bytes of tensor data held at once.",
+                         .default_text = "512MiB",
+                         .example = "2GiB",
+                         .minimum = 1 << 20};
+  const FieldSpec automatic{.kind = FieldKind::kEnum, .doc = "As many as the machine gives.", .choices = {"auto"}};
+  const FieldSpec number{.kind = FieldKind::kInteger, .doc = "So many.", .minimum = 1, .maximum = 1024};
+  const FieldSpec threads{.name = "threads",
+                          .kind = FieldKind::kOneOf,
+                          .doc = "Threads that convert.",
+                          .default_text = "auto",
+                          .example = "8",
+                          .alternatives = {automatic, number}};
+  return {.name = "limits",
+          .kind = FieldKind::kMap,
+          .doc = "What a run may use.",
+          .example = "{memory: 2GiB, threads: auto}",
+          .fields = {memory, threads}};
+}
+
+}  // namespace
+
+FieldSpec job_fields(const Registry& registry) {
+  return {.kind = FieldKind::kMap,
+          .doc = "A ggufmill pipeline file.",
+          .fields = {version_field(), parameters_field(), source_field(registry), stages_field(registry),
+                     outputs_field(registry), limits_field()}};
+}
+
+}  // namespace ggufmill

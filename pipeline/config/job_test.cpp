@@ -1,0 +1,236 @@
+#include "pipeline/config/job.h"
+
+#include "pipeline/config/test_registry.h"
+#include "tests/support/catch.h"
+
+using namespace ggufmill;
+
+namespace {
+
+const Registry& registry() {
+  static const Registry kRegistry = testing::make_registry();  // outlives every job
+  return kRegistry;
+}
+
+std::string messages(std::string_view text, const JobOptions& options = {}) {
+  Diagnostics errors;
+  const bool bound = parse_job(text, "a.yaml", registry(), options, errors).has_value();
+  CHECK(bound == errors.empty());
+  std::string out;
+  for (const Error& error : errors.errors()) {
+    CHECK(error.code == ExitCode::kUsage);
+    out += render(error);
+  }
+  return out;
+}
+
+Job bind(std::string_view text, const JobOptions& options = {}) {
+  Diagnostics errors;
+  std::optional<Job> job = parse_job(text, "a.yaml", registry(), options, errors);
+  for (const Error& error : errors.errors()) INFO(render(error));
+  REQUIRE(job);
+  return std::move(*job);
+}
+
+constexpr const char* kSmall = "version: 1\nsource: {gguf: in.gguf}\noutputs: [{gguf: out.gguf}]\n";
+
+}  // namespace
+
+TEST_CASE("a small pipeline file has defaults") {
+  const Job job = bind(kSmall);
+  CHECK(job.file == "a.yaml");
+  CHECK(job.source->field.name == "gguf");
+  CHECK(job.source_value.scalar == "in.gguf");
+  CHECK(job.stages.empty());
+  REQUIRE(job.outputs.size() == 1);
+  CHECK(job.outputs[0].sink->field.name == "gguf");
+  CHECK(job.outputs[0].sink_value.scalar == "out.gguf");
+  CHECK(job.limits.memory == 512ull << 20);
+  CHECK(job.limits.threads == 0);
+}
+
+TEST_CASE("a whole pipeline file is bound") {
+  const Job job = bind(R"(# comment
+version: 1
+source: {gguf: models/in.gguf}
+stages:
+  - metadata: {set: {general.license: mit}, remove: [general.url]}
+  - quantize: F16
+outputs:
+  - gguf: out/Llama-{recipe}.gguf
+    quantize: Q4_K
+  - gguf: {path: out/mine.gguf, shard_size: 20G}
+    quantize:
+      type: Q3_K
+      tensors:
+        - {match: 'blk\.\d+\.ffn_down', type: Q5_K}
+limits: {memory: 1.5GiB, threads: 12}
+)");
+  CHECK(job.stages.size() == 2);
+  REQUIRE(job.outputs.size() == 2);
+  CHECK(job.outputs[0].sink_value.scalar == "out/Llama-{recipe}.gguf");
+  CHECK(job.outputs[0].stages.size() == 1);
+  CHECK(job.outputs[1].sink_value.find("shard_size")->scalar == "20G");
+  CHECK(job.outputs[1].position.line == 10);
+  CHECK(job.limits.memory == 3ull << 29);
+  CHECK(job.limits.threads == 12);
+}
+
+TEST_CASE("nodes of a job point into its texts after all else is gone") {
+  const Job job = bind(kSmall);
+  CHECK(error_at(job.source_value, "x").where == "a.yaml:2:16");
+  REQUIRE(job.texts);
+  CHECK(job.source_value.text == &job.texts->front());
+}
+
+TEST_CASE("all errors of a file are told at once, in the order of the file") {
+  CHECK(messages(R"(version: 2
+sourc: {gguf: in.gguf}
+stages:
+  - metadata: {remov: [general.url]}
+  - metadata: {}
+    quantize: F16
+  - {}
+  -
+outputs:
+  - gguf: a.gguf
+    quantize: Q5_M
+  - gguf: {path: out/x.gguf, shard_size: 20X}
+    quantize:
+      tensors:
+        - {match: 'blk\.(\d+', type: Q5_K, type: Q6_K}
+        - [a]
+  - quantize: {type: F17}
+  - gguf: b.gguf
+    quantize: F64
+limits: {memory: 512, threads: many, nice: 3}
+)") == R"(a.yaml:1:10: error: version 2 is not known: this program reads version 1
+     1 | version: 2
+       |          ^
+a.yaml:2:1: error: unknown key 'sourc'
+     2 | sourc: {gguf: in.gguf}
+       | ^^^^^
+  help: did you mean 'source'?
+a.yaml:4:16: error: unknown key 'remov'
+     4 |   - metadata: {remov: [general.url]}
+       |                ^^^^^
+  help: did you mean 'remove'?
+a.yaml:6:5: error: 'quantize' cannot stand beside 'metadata'
+     6 |     quantize: F16
+       |     ^^^^^^^^
+  help: exactly one of them is taken
+a.yaml:7:5: error: missing one of the keys 'metadata', 'quantize'
+     7 |   - {}
+       |     ^
+a.yaml:8:3: error: expected a map, found nothing
+     8 |   -
+       |   ^
+  help: for example {metadata: {remove: [general.url]}}
+a.yaml:11:15: error: unknown quantization type 'Q5_M'
+    11 |     quantize: Q5_M
+       |               ^^^^
+  help: did you mean 'Q5_K'? `ggufmill types` lists them
+a.yaml:12:42: error: '20X' is not a size
+    12 |   - gguf: {path: out/x.gguf, shard_size: 20X}
+       |                                          ^^^
+  help: write a number and a unit: 512MiB, 20G, 1.5GiB
+a.yaml:14:7: error: missing key 'type'
+    14 |       tensors:
+       |       ^^^^^^^
+  help: for example type: Q5_K
+a.yaml:15:29: error: bad regular expression 'blk\.(\d+': unmatched marking parenthesis ( or \(
+    15 |         - {match: 'blk\.(\d+', type: Q5_K, type: Q6_K}
+       |                             ^
+a.yaml:15:44: error: duplicate key 'type'
+    15 |         - {match: 'blk\.(\d+', type: Q5_K, type: Q6_K}
+       |                                            ^^^^
+  help: it is in line 15 already
+a.yaml:16:11: error: expected a map, found a list
+    16 |         - [a]
+       |           ^
+a.yaml:17:5: error: missing key 'gguf'
+    17 |   - quantize: {type: F17}
+       |     ^^^^^^^^
+a.yaml:17:22: error: unknown quantization type 'F17'
+    17 |   - quantize: {type: F17}
+       |                      ^^^
+  help: did you mean 'F16'? `ggufmill types` lists them
+a.yaml:19:15: error: nothing is quantized to F64
+    19 |     quantize: F64
+       |               ^^^
+a.yaml:20:18: error: '512' is not a size of at least 1MiB
+    20 | limits: {memory: 512, threads: many, nice: 3}
+       |                  ^^^
+a.yaml:20:32: error: 'many' is not 'auto' or a whole number from 1 to 1024
+    20 | limits: {memory: 512, threads: many, nice: 3}
+       |                                ^^^^
+a.yaml:20:38: error: unknown key 'nice'
+    20 | limits: {memory: 512, threads: many, nice: 3}
+       |                                      ^^^^
+  help: known keys: memory, threads
+)");
+}
+
+TEST_CASE("an empty file lacks everything") {
+  CHECK(messages("") == "a.yaml: error: expected a map, found nothing\n");
+  CHECK(messages("# nothing\n") == "a.yaml: error: expected a map, found nothing\n");
+}
+
+TEST_CASE("what must be there is named with an example") {
+  CHECK(messages("limits: {}\n") == R"(a.yaml:1:1: error: missing key 'version'
+     1 | limits: {}
+       | ^^^^^^
+  help: for example version: 1
+a.yaml:1:1: error: missing key 'source'
+     1 | limits: {}
+       | ^^^^^^
+  help: for example source: {gguf: model.gguf}
+a.yaml:1:1: error: missing key 'outputs'
+     1 | limits: {}
+       | ^^^^^^
+  help: for example outputs: [{gguf: out/model.gguf}]
+)");
+}
+
+TEST_CASE("a job has at least one output") {
+  CHECK(messages("version: 1\nsource: {gguf: a}\noutputs: []\n") ==
+        R"(a.yaml:3:10: error: expected at least 1 item, found 0
+     3 | outputs: []
+       |          ^
+  help: for example [{gguf: out/model.gguf}]
+)");
+}
+
+TEST_CASE("a stage that is not per output cannot stand in one") {
+  CHECK(messages("version: 1\nsource: {gguf: a}\noutputs: [{gguf: b, metadata: {}}]\n") ==
+        R"(a.yaml:3:21: error: unknown key 'metadata'
+     3 | outputs: [{gguf: b, metadata: {}}]
+       |                     ^^^^^^^^
+  help: known keys: gguf, quantize
+)");
+}
+
+TEST_CASE("a file that cannot be read is a usage error") {
+  Diagnostics errors;
+  CHECK_FALSE(load_job("no/such.yaml", registry(), {}, errors));
+  REQUIRE(errors.errors().size() == 1);
+  CHECK(errors.errors()[0].code == ExitCode::kUsage);
+  CHECK(render(errors.errors()[0]) ==
+        "no/such.yaml: error: cannot read the pipeline file: No such file or directory\n");
+}
+
+TEST_CASE("a folder is no pipeline file") {
+  Diagnostics errors;
+  CHECK_FALSE(load_job("/", registry(), {}, errors));
+  REQUIRE(errors.errors().size() == 1);
+  CHECK(errors.errors()[0].what == "cannot read the pipeline file: Is a directory");
+}
+
+TEST_CASE("errors are cut off at a hundred") {
+  std::string text = kSmall;
+  for (int i = 0; i < 300; ++i) text += "k" + std::to_string(i) + ": 1\n";
+  Diagnostics errors;
+  CHECK_FALSE(parse_job(text, "a.yaml", registry(), {}, errors));
+  REQUIRE(errors.errors().size() == kMostErrors + 1);
+  CHECK(render(errors.errors().back()) == "error: stopped after 100 errors\n");
+}

@@ -1,0 +1,184 @@
+#include "pipeline/config/schema.h"
+
+#include <fmt/format.h>
+
+#include <boost/json.hpp>
+#include <cmath>
+#include <map>
+
+#include "pipeline/core/types.h"
+
+namespace ggufmill {
+namespace {
+
+namespace json = boost::json;
+
+// Values that the lint takes from a parameter: "${NAME}" in place of a number.
+constexpr const char* kParameterReference = "#/$defs/parameter";
+
+json::object or_parameter(json::object schema) {
+  json::object out;
+  out["anyOf"] = json::array{std::move(schema), json::object{{"$ref", kParameterReference}}};
+  return out;
+}
+
+json::value number(double value) {
+  if (value == std::floor(value) && std::abs(value) < 0x1p53) return static_cast<std::int64_t>(value);
+  return value;
+}
+
+json::object numeric(const FieldSpec& spec, const char* type) {
+  json::object out{{"type", type}};
+  if (std::isfinite(spec.minimum)) out["minimum"] = number(spec.minimum);
+  if (std::isfinite(spec.maximum)) out["maximum"] = number(spec.maximum);
+  return or_parameter(std::move(out));
+}
+
+json::object bytes() {
+  json::object text{{"type", "string"}, {"pattern", "^[0-9]+(\\.[0-9]+)?([KMGT]i?B?|B)?$"}};
+  json::object plain{{"type", "integer"}, {"minimum", 0}};
+  json::object out;
+  out["anyOf"] = json::array{std::move(text), std::move(plain), json::object{{"$ref", kParameterReference}}};
+  return out;
+}
+
+json::object choices(const FieldSpec& spec) {
+  json::array words;
+  for (const std::string& choice : spec.choices) words.emplace_back(choice);
+  return or_parameter({{"enum", std::move(words)}});
+}
+
+// The built-in names for completion; any other text may be a kernel module's type.
+json::object type_name() {
+  json::array names;
+  for (const TypeInfo& type : all_types())
+    if (type.type_class != TypeClass::kForeign)
+      names.emplace_back(json::string_view(type.name.data(), type.name.size()));
+  json::object out;
+  out["anyOf"] = json::array{json::object{{"enum", std::move(names)}}, json::object{{"type", "string"}}};
+  return out;
+}
+
+json::object schema_of(const FieldSpec& spec);
+
+json::object list(const FieldSpec& spec) {
+  json::object out{{"type", "array"}, {"items", schema_of(spec.item.front())}};
+  if (spec.minimum > 0) out["minItems"] = number(spec.minimum);
+  return out;
+}
+
+// One of a group's keys must be there, and no two.
+json::array group_rules(const FieldSpec& spec) {
+  std::map<std::string, json::array> groups;
+  for (const FieldSpec& field : spec.fields)
+    if (!field.group.empty()) groups[field.group].push_back(json::object{{"required", json::array{field.name}}});
+  json::array rules;
+  for (auto& [group, alternatives] : groups) rules.push_back(json::object{{"oneOf", std::move(alternatives)}});
+  return rules;
+}
+
+json::object map(const FieldSpec& spec) {
+  json::object properties;
+  json::array required;
+  for (const FieldSpec& field : spec.fields) {
+    properties[field.name] = schema_of(field);
+    if (field.required) required.emplace_back(field.name);
+  }
+  json::object out{{"type", "object"}, {"properties", std::move(properties)}};
+  if (!required.empty()) out["required"] = std::move(required);
+  if (json::array rules = group_rules(spec); !rules.empty()) out["allOf"] = std::move(rules);
+  out["additionalProperties"] = false;
+  return out;
+}
+
+json::object alternatives(const FieldSpec& spec) {
+  json::array all;
+  for (const FieldSpec& alternative : spec.alternatives) all.push_back(schema_of(alternative));
+  return {{"anyOf", std::move(all)}};
+}
+
+json::object form_of(const FieldSpec& spec) {
+  switch (spec.kind) {
+    case FieldKind::kString:
+    case FieldKind::kRegex:
+      return {{"type", "string"}};
+    case FieldKind::kPath:
+      return {{"type", "string"}, {"minLength", 1}};
+    case FieldKind::kBool:
+      return or_parameter({{"type", "boolean"}});
+    case FieldKind::kInteger:
+      return numeric(spec, "integer");
+    case FieldKind::kNumber:
+      return numeric(spec, "number");
+    case FieldKind::kBytes:
+      return bytes();
+    case FieldKind::kTypeName:
+      return type_name();
+    case FieldKind::kEnum:
+      return choices(spec);
+    case FieldKind::kAny:
+      return {};
+    case FieldKind::kList:
+      return list(spec);
+    case FieldKind::kMap:
+      return map(spec);
+    case FieldKind::kDictionary:
+      return {{"type", "object"}, {"additionalProperties", schema_of(spec.item.front())}};
+    case FieldKind::kOneOf:
+      return alternatives(spec);
+  }
+  return {};
+}
+
+json::object schema_of(const FieldSpec& spec) {
+  json::object out;
+  if (!spec.doc.empty()) out["description"] = spec.doc;
+  for (auto& [key, value] : form_of(spec)) out[key] = value;
+  if (!spec.default_text.empty()) out["default"] = spec.default_text;
+  return out;
+}
+
+bool is_short(const json::value& value) {
+  if (value.is_structured() && json::serialize(value).size() > 100) return false;
+  return true;
+}
+
+// Two spaces a level; what is short stays on one line.
+void print(const json::value& value, std::size_t depth, std::string& out) {
+  const std::string indent(2 * depth + 2, ' ');
+  const char* separator = "\n";
+  if (value.is_object() && !is_short(value)) {
+    out += "{";
+    for (const auto& [key, item] : value.get_object()) {
+      out += separator + indent + json::serialize(json::value(key)) + ": ";
+      print(item, depth + 1, out);
+      separator = ",\n";
+    }
+    out += "\n" + std::string(2 * depth, ' ') + "}";
+  } else if (value.is_array() && !is_short(value)) {
+    out += "[";
+    for (const json::value& item : value.get_array()) {
+      out += separator + indent;
+      print(item, depth + 1, out);
+      separator = ",\n";
+    }
+    out += "\n" + std::string(2 * depth, ' ') + "]";
+  } else {
+    out += json::serialize(value);
+  }
+}
+
+}  // namespace
+
+std::string json_schema(const FieldSpec& fields) {
+  json::object root{{"$schema", "https://json-schema.org/draft/2020-12/schema"}};
+  for (auto& [key, value] : schema_of(fields)) root[key] = value;
+  root["$defs"] = json::object{{"parameter", json::object{{"description", "The value of a declared parameter."},
+                                                          {"type", "string"},
+                                                          {"pattern", "\\$\\{[A-Za-z_][A-Za-z0-9_]*\\}"}}}};
+  std::string out;
+  print(root, 0, out);
+  return out + "\n";
+}
+
+}  // namespace ggufmill

@@ -1,0 +1,95 @@
+#pragma once
+// A registry like the real one, with stages that do nothing: for the tests of this folder.
+
+#include <memory>
+
+#include "pipeline/core/stage.h"
+
+namespace ggufmill::testing {
+
+class NoStage final : public Stage {
+ public:
+  Result<Model> apply(Model model) const override { return model; }
+};
+
+inline Result<std::unique_ptr<Stage>> make_nothing(const ConfigNode&) { return std::make_unique<NoStage>(); }
+
+// Refuses a tensor type of its own, as a stage that finds more than the field table says.
+inline Result<std::unique_ptr<Stage>> make_quantize(const ConfigNode& value) {
+  if (value.scalar == "F64") return error_at(value, "nothing is quantized to F64");
+  return std::make_unique<NoStage>();
+}
+
+inline FieldSpec quantize_field() {
+  const FieldSpec match{
+      .name = "match", .kind = FieldKind::kRegex, .doc = "Found in the name.", .required = true, .example = "ffn_down"};
+  const FieldSpec type{
+      .name = "type", .kind = FieldKind::kTypeName, .doc = "The type to have.", .required = true, .example = "Q5_K"};
+  const FieldSpec rule{.kind = FieldKind::kMap, .doc = "The first rule that matches counts.", .fields = {match, type}};
+  const FieldSpec rules{.name = "tensors",
+                        .kind = FieldKind::kList,
+                        .doc = "Rules for single tensors.",
+                        .example = "[{match: ffn_down, type: Q5_K}]",
+                        .item = {rule}};
+  const FieldSpec keep{
+      .name = "keep", .kind = FieldKind::kBool, .doc = "Keep small ones.", .default_text = "true", .example = "false"};
+  const FieldSpec missing{.name = "missing",
+                          .kind = FieldKind::kEnum,
+                          .doc = "Where data lacks.",
+                          .default_text = "error",
+                          .example = "unweighted",
+                          .choices = {"error", "unweighted"}};
+  const FieldSpec scale{
+      .name = "scale", .kind = FieldKind::kNumber, .doc = "A number.", .example = "0.5", .maximum = 1};
+  const FieldSpec plain{.kind = FieldKind::kTypeName, .doc = "One type for all."};
+  const FieldSpec full{.kind = FieldKind::kMap, .doc = "With rules.", .fields = {type, rules, keep, missing, scale}};
+  return {.name = "quantize",
+          .kind = FieldKind::kOneOf,
+          .doc = "Changes the type of tensors.",
+          .example = "Q4_K",
+          .alternatives = {plain, full}};
+}
+
+inline FieldSpec metadata_field() {
+  const FieldSpec set{.name = "set",
+                      .kind = FieldKind::kDictionary,
+                      .doc = "Keys to set.",
+                      .example = "{general.license: mit}",
+                      .item = {{.kind = FieldKind::kAny, .doc = "The value."}}};
+  const FieldSpec remove{.name = "remove",
+                         .kind = FieldKind::kList,
+                         .doc = "Keys to remove.",
+                         .example = "[general.url]",
+                         .item = {{.doc = "A key."}}};
+  return {.name = "metadata",
+          .kind = FieldKind::kMap,
+          .doc = "Changes metadata.",
+          .example = "{remove: [general.url]}",
+          .fields = {set, remove}};
+}
+
+inline FieldSpec sink_field() {
+  const FieldSpec path{
+      .name = "path", .kind = FieldKind::kPath, .doc = "The file.", .required = true, .example = "out/model.gguf"};
+  const FieldSpec shard{.name = "shard_size", .kind = FieldKind::kBytes, .doc = "Cut here.", .example = "20G"};
+  const FieldSpec plain{.kind = FieldKind::kPath, .doc = "One file."};
+  const FieldSpec full{.kind = FieldKind::kMap, .doc = "With options.", .fields = {path, shard}};
+  return {.name = "gguf",
+          .kind = FieldKind::kOneOf,
+          .doc = "Writes GGUF.",
+          .example = "out/model.gguf",
+          .alternatives = {plain, full}};
+}
+
+inline Registry make_registry() {
+  const FieldSpec source{.name = "gguf", .kind = FieldKind::kPath, .doc = "A GGUF file.", .example = "model.gguf"};
+  Registry registry;
+  registry.sources = {{source, [](const ConfigNode&) -> Result<Model> { return Model{}; }}};
+  registry.stages = {{metadata_field(), false, make_nothing}, {quantize_field(), true, make_quantize}};
+  registry.sinks = {{sink_field(), [](const Model&, const ConfigNode&) -> Result<std::vector<OutputFile>> {
+                       return std::vector<OutputFile>{};
+                     }}};
+  return registry;
+}
+
+}  // namespace ggufmill::testing

@@ -1,0 +1,170 @@
+#include "pipeline/config/tree_builder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "pipeline/config/yaml_text.h"
+#include "pipeline/core/fields.h"
+
+namespace ggufmill {
+namespace {
+
+constexpr std::size_t kDeepest = 64;
+constexpr std::size_t kMostNodes = 100000;
+
+}  // namespace
+
+std::size_t TreeBuilder::offset_of(const YAML::Mark& mark) const {
+  return std::min(static_cast<std::size_t>(std::max(mark.pos, 0)), text_.size());
+}
+
+Position TreeBuilder::place_of(const YAML::Mark& mark, int length) const {
+  return {std::max(mark.line, 0) + 1, std::max(mark.column, 0) + 1, length};
+}
+
+// Notes what is against the rules and lets the walk go on, so that further errors are found.
+void TreeBuilder::refuse(const YAML::Mark& mark, std::string what, std::string help) {
+  sound_ = false;
+  note(error_at(&shown_, place_of(mark, 1), std::move(what), std::move(help)));
+}
+
+void TreeBuilder::note(Error error) {
+  if (errors_.errors().size() >= kMostErrors) throw ReadStopped{std::move(error)};
+  errors_.add(std::move(error));
+}
+
+void TreeBuilder::check_properties(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor) {
+  if (anchor != 0) refuse(mark, "an anchor (&) is not taken", "write the value out where it is used");
+  const std::size_t at = offset_of(mark);
+  const bool written = at < text_.size() && text_[at] == '!';
+  if (written || (tag != "?" && tag != "!" && !tag.empty()))
+    refuse(mark, "a tag (!) is not taken", "put a text that begins with ! in quotes");
+}
+
+ConfigNode TreeBuilder::make(ConfigNode::Kind kind, Position position) {
+  ConfigNode node;
+  node.kind = kind;
+  node.position = position;
+  node.text = &shown_;
+  if (++nodes_ > kMostNodes) throw ReadStopped{error_at(node, fmt::format("more than {} values", kMostNodes))};
+  return node;
+}
+
+void TreeBuilder::OnDocumentStart(const YAML::Mark& mark) {
+  if (++documents_ == 1) return;
+  const bool marked = text_.substr(offset_of(mark), 3) == "---";
+  throw ReadStopped{error_at(&shown_, place_of(mark, marked ? 3 : 1),
+                             marked ? "a second document begins here" : "unexpected text after the end of the document",
+                             marked ? "a file holds exactly one" : "")};
+}
+
+void TreeBuilder::OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) {
+  check_properties(mark, "", anchor);
+  add(make(ConfigNode::Kind::kNull, place_of_null(mark)));
+}
+
+// Where null is spelled out, or else what lacks a value: yaml-cpp gives the place of whatever comes next.
+Position TreeBuilder::place_of_null(const YAML::Mark& mark) const {
+  const std::size_t at = offset_of(mark);
+  const std::string_view rest = text_.substr(at);
+  for (const std::string_view word : {"null", "Null", "NULL", "~"}) {
+    const std::string_view next = rest.substr(std::min(word.size(), rest.size())).substr(0, 1);
+    if (rest.substr(0, word.size()) == word && std::string_view(" \t\r\n,]}").find(next) != std::string_view::npos)
+      return place_of(mark, static_cast<int>(word.size()));
+  }
+  if (frames_.empty()) return place_of(mark, 1);
+  if (frames_.back().has_key) return frames_.back().entry.position;
+  const std::size_t dash = text_.find_last_not_of(" \t\r\n", at == 0 ? 0 : at - 1);
+  if (dash == std::string_view::npos || text_[dash] != '-') return place_of(mark, 1);
+  const auto lines = static_cast<int>(std::count(text_.begin() + dash, text_.begin() + at, '\n'));
+  const std::size_t line_begin = text_.rfind('\n', dash) + 1;  // npos + 1 is 0
+  return {mark.line + 1 - lines, static_cast<int>(dash - line_begin) + 1, 1};
+}
+
+void TreeBuilder::OnAlias(const YAML::Mark& mark, YAML::anchor_t) {
+  refuse(mark, "an alias (*) is not taken", "write the value out, or put a text that begins with * in quotes");
+  add(make(ConfigNode::Kind::kNull, place_of(mark, 1)));
+}
+
+void TreeBuilder::OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                           const std::string& value) {
+  check_properties(mark, tag, anchor);
+  if (tag == "!" && is_unclosed_quote(text_, offset_of(mark)))  // yaml-cpp takes the end of the text for the quote
+    throw ReadStopped{error_at(&shown_, place_of(mark, 1), "the quote is not closed")};
+  ConfigNode node = make(ConfigNode::Kind::kScalar, place_of(mark, scalar_length(text_, offset_of(mark), value)));
+  node.scalar = value;
+  node.quoted = tag == "!";
+  add(std::move(node));
+}
+
+void TreeBuilder::OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                                  YAML::EmitterStyle::value) {
+  check_properties(mark, tag, anchor);
+  open(make(ConfigNode::Kind::kList, place_of(mark, 1)));
+}
+
+void TreeBuilder::OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                             YAML::EmitterStyle::value) {
+  check_properties(mark, tag, anchor);
+  open(make(ConfigNode::Kind::kMap, place_of(mark, 1)));
+}
+
+void TreeBuilder::open(ConfigNode node) {
+  if (frames_.size() >= kDeepest)
+    throw ReadStopped{error_at(node, fmt::format("nested more than {} levels deep", kDeepest))};
+  if (!frames_.empty() && frames_.back().node.is_map() && !frames_.back().has_key)
+    throw ReadStopped{error_at(node, node.is_map() ? "a key cannot be a map" : "a key cannot be a list",
+                               "close every { and [; put texts that hold them in quotes, '${NAME}' too")};
+  frames_.emplace_back().node = std::move(node);
+}
+
+void TreeBuilder::close() {
+  ConfigNode node = std::move(frames_.back().node);
+  frames_.pop_back();
+  add(std::move(node));
+}
+
+void TreeBuilder::add(ConfigNode node) {
+  if (frames_.empty()) {
+    root_ = std::move(node);
+    return;
+  }
+  Frame& frame = frames_.back();
+  if (frame.node.is_list()) {
+    frame.node.items.push_back(std::move(node));
+  } else if (!frame.has_key) {
+    add_key(std::move(node));
+  } else {
+    frame.has_key = false;
+    if (frame.duplicate) return;
+    frame.entry.value = std::move(node);
+    frame.node.entries.push_back(std::move(frame.entry));
+  }
+}
+
+void TreeBuilder::add_key(ConfigNode node) {
+  if (!node.is_scalar()) throw ReadStopped{error_at(node, "a key must be a text", "put it in quotes")};
+  if (node.scalar == "<<" && !node.quoted) {
+    sound_ = false;
+    note(error_at(node, "a merge key (<<) is not taken", "write the keys out"));
+  }
+  Frame& frame = frames_.back();
+  Position& map = frame.node.position;
+  if (map.line == node.position.line && map.column == node.position.column) map.length = node.position.length;
+  frame.entry = {node.scalar, node.position, {}};
+  frame.has_key = true;
+  const auto [first, is_new] = frame.seen.emplace(node.scalar, node.position.line);
+  frame.duplicate = !is_new;
+  if (!is_new)
+    note(error_at(node, fmt::format("duplicate key {}", in_quotes(node.scalar)),
+                  fmt::format("it is in line {} already", first->second)));
+}
+
+std::optional<ConfigNode> TreeBuilder::take() {
+  if (!sound_) return {};
+  if (!root_) root_ = make(ConfigNode::Kind::kNull, {});
+  return std::move(root_);
+}
+
+}  // namespace ggufmill

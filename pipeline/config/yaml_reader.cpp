@@ -1,0 +1,111 @@
+#include "pipeline/config/yaml_reader.h"
+
+#include <fmt/format.h>
+#include <yaml-cpp/exceptions.h>
+#include <yaml-cpp/parser.h>
+
+#include <exception>
+#include <sstream>
+
+#include "pipeline/config/tree_builder.h"
+#include "pipeline/config/yaml_text.h"
+
+namespace ggufmill {
+namespace {
+
+constexpr std::size_t kLargestText = 1 << 20;
+
+// What yaml-cpp says, and what it means for somebody who does not know YAML's grammar.
+struct Phrase {
+  std::string_view theirs;  // how yaml-cpp's message begins
+  const char* what;
+  const char* help;
+};
+
+constexpr const char* kQuoteHelp = "put a text that holds any of { } [ ] , : # in quotes, '${NAME}' too";
+constexpr const char* kIndentHelp = "keys of one map and dashes of one list begin in one column";
+constexpr Phrase kPhrases[] = {
+    {"end of map flow not found", "expected ',' or '}' here", kQuoteHelp},
+    {"end of sequence flow not found", "expected ',' or ']' here", kQuoteHelp},
+    {"end of map not found", "expected a key here", kIndentHelp},
+    {"end of sequence not found", "expected '- ' here", kIndentHelp},
+    {"illegal map value", "a ':' cannot stand here", "put a text that holds ': ' in quotes; check the indentation"},
+    {"illegal map key", "a key cannot stand here", kIndentHelp},
+    {"illegal block entry", "a '-' cannot stand here", kIndentHelp},
+    {"illegal flow end", "nothing is open that this closes", kQuoteHelp},
+    {"illegal tab", "a tab cannot indent", "indent with spaces"},
+    {"unknown token", "a text cannot begin with this character", "put it in quotes"},
+    {"unknown escape", "no such escape in double quotes", "write \\\\ for a backslash, or use single quotes"},
+    {"the referenced anchor", "an alias (*) is not taken", "put a text that begins with * in quotes"},
+};
+
+// The last line's end instead of a place behind it.
+Position inside(Position position, const ConfigText& shown) {
+  const int lines = static_cast<int>(shown.lines.size());
+  if (lines == 0 || position.line <= lines) return position;
+  return {lines, static_cast<int>(shown.lines.back().size()) + 1, 1};
+}
+
+Error syntax_error(const YAML::Exception& exception, std::string_view text, const ConfigText& shown) {
+  const Position place = inside(position_of(text, static_cast<std::size_t>(std::max(exception.mark.pos, 0))), shown);
+  const std::string_view line = shown.lines.empty() ? "" : std::string_view(shown.lines[place.line - 1]);
+  const std::size_t tab = line.substr(0, line.find_first_not_of(" \t")).find('\t');
+  if (tab != std::string_view::npos)
+    return error_at(&shown, {place.line, static_cast<int>(tab) + 1, 1}, "a tab cannot indent", "indent with spaces");
+  for (const Phrase& phrase : kPhrases)
+    if (exception.msg.compare(0, phrase.theirs.size(), phrase.theirs) == 0)
+      return error_at(&shown, place, phrase.what, phrase.help);
+  return error_at(&shown, place, fmt::format("bad YAML: {}", exception.msg));
+}
+
+void walk(std::string_view text, TreeBuilder& builder) {
+  std::istringstream stream{std::string(text)};
+  YAML::Parser parser(stream);
+  while (parser.HandleNextDocument(builder)) {
+  }
+}
+
+// Whether the text could be walked to its end.
+bool try_walk(std::string_view text, const ConfigText& shown, TreeBuilder& builder, Diagnostics& errors) {
+  try {
+    walk(text, builder);
+    return true;
+  } catch (const ReadStopped& stopped) {
+    errors.add(stopped.error);
+  } catch (const YAML::Exception& exception) {
+    errors.add(syntax_error(exception, text, shown));
+  } catch (const std::exception& exception) {  // out of memory
+    errors.add(error_at(&shown, {}, fmt::format("cannot be read: {}", exception.what())));
+  }
+  return false;
+}
+
+std::optional<ConfigNode> read(std::string_view text, const ConfigText& shown, Diagnostics& errors) {
+  if (const auto fault = find_text_fault(text)) {
+    errors.add(error_at(&shown, position_of(text, fault->offset), fault->what, fault->help));
+    return {};
+  }
+  TreeBuilder builder(text, shown, errors);
+  if (!try_walk(text, shown, builder, errors)) return {};
+  return builder.take();
+}
+
+}  // namespace
+
+std::optional<ConfigNode> read_yaml(std::string_view text, std::string name, ConfigTexts& texts, Diagnostics& errors) {
+  ConfigText& shown = texts.emplace_back(ConfigText{std::move(name), {}});
+  if (text.size() > kLargestText) {
+    errors.add(error_at(&shown, {}, "more than 1 MiB of YAML"));
+    return {};
+  }
+  if (text.substr(0, 3) == "\xef\xbb\xbf") text.remove_prefix(3);  // a byte order mark
+  shown.lines = split_lines(text);
+  return read(text, shown, errors);
+}
+
+std::optional<ConfigNode> read_yaml_value(std::size_t begin, const ConfigText& shown, Diagnostics& errors) {
+  const std::string& argument = shown.lines.front();
+  return read(std::string(begin, ' ') + argument.substr(begin), shown, errors);
+}
+
+}  // namespace ggufmill

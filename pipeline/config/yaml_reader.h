@@ -1,0 +1,26 @@
+#pragma once
+// YAML text -> ConfigNode tree.
+
+#include <deque>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "pipeline/core/config_node.h"
+
+namespace ggufmill {
+
+// Texts that trees point into; addresses stay valid while it grows.
+using ConfigTexts = std::deque<ConfigText>;
+
+// Reads one YAML 1.2 document, strictly: UTF-8, at most 1 MiB, 64 levels and 100,000 values; no duplicate keys,
+// anchors, aliases, merge keys, tags, directives or further documents; keys are texts. Scalars stay text: what they
+// mean is up to the field tables. A tree comes back unless the text cannot be read; then, duplicate keys may be among
+// `errors` all the same (the first one counts). The tree points into the text appended to `texts`. An empty document is
+// a kNull node.
+std::optional<ConfigNode> read_yaml(std::string_view text, std::string name, ConfigTexts& texts, Diagnostics& errors);
+
+// Reads a value from byte `begin` of a command-line argument on; positions are those in `shown`, its one line.
+std::optional<ConfigNode> read_yaml_value(std::size_t begin, const ConfigText& shown, Diagnostics& errors);
+
+}  // namespace ggufmill

@@ -1,0 +1,189 @@
+#include "pipeline/core/fields.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "pipeline/core/lint_scalar.h"
+
+namespace ggufmill {
+namespace {
+
+// The node kind that a field of this kind takes; kNull: every one.
+ConfigNode::Kind node_kind(const FieldSpec& spec) {
+  switch (spec.kind) {
+    case FieldKind::kAny:
+    case FieldKind::kOneOf:
+      return ConfigNode::Kind::kNull;
+    case FieldKind::kList:
+      return ConfigNode::Kind::kList;
+    case FieldKind::kMap:
+    case FieldKind::kDictionary:
+      return ConfigNode::Kind::kMap;
+    default:
+      return ConfigNode::Kind::kScalar;
+  }
+}
+
+std::string found_words(const ConfigNode& node) {
+  switch (node.kind) {
+    case ConfigNode::Kind::kNull:
+      return "nothing";
+    case ConfigNode::Kind::kList:
+      return "a list";
+    case ConfigNode::Kind::kMap:
+      return "a map";
+    case ConfigNode::Kind::kScalar:
+      break;
+  }
+  return in_quotes(node.scalar);
+}
+
+Error wrong_kind(const ConfigNode& node, const FieldSpec& spec) {
+  return error_at(node, fmt::format("expected {}, found {}", value_words(spec), found_words(node)),
+                  spec.example.empty() ? "" : fmt::format("for example {}", spec.example));
+}
+
+// One walk over a tree. Errors stop being added when there are kMostErrors.
+class Linter {
+ public:
+  explicit Linter(Diagnostics& out) : out_(out) {}
+
+  void check(const ConfigNode& node, const FieldSpec& spec) {
+    const std::size_t before = added_;
+    if (node.kind == ConfigNode::Kind::kNull && spec.kind != FieldKind::kAny)
+      add(wrong_kind(node, spec));
+    else
+      check_kind(node, spec);
+    if (added_ > before || !spec.check) return;
+    if (std::string what = spec.check(node); !what.empty()) add(error_at(node, std::move(what)));
+  }
+
+  bool full() const { return added_ >= kMostErrors; }
+
+ private:
+  void add(Error error) {
+    if (full()) return;
+    ++added_;
+    out_.add(std::move(error));
+  }
+
+  void check_kind(const ConfigNode& node, const FieldSpec& spec) {
+    if (spec.kind == FieldKind::kAny) return;
+    if (spec.kind == FieldKind::kOneOf) return check_alternatives(node, spec);
+    if (node_kind(spec) != node.kind) return add(wrong_kind(node, spec));
+    if (spec.kind == FieldKind::kMap) return check_map(node, spec);
+    if (spec.kind == FieldKind::kList) return check_list(node, spec);
+    if (spec.kind == FieldKind::kDictionary) return check_dictionary(node, spec);
+    if (std::optional<Error> fault = lint_scalar(node, spec)) add(std::move(*fault));
+  }
+
+  void check_list(const ConfigNode& node, const FieldSpec& spec) {
+    if (static_cast<double>(node.items.size()) < spec.minimum)
+      add(error_at(node,
+                   fmt::format("expected at least {} item{}, found {}", spec.minimum, spec.minimum == 1 ? "" : "s",
+                               node.items.size()),
+                   spec.example.empty() ? "" : fmt::format("for example {}", spec.example)));
+    for (const ConfigNode& item : node.items) {
+      if (full()) return;
+      check(item, spec.item.front());
+    }
+  }
+
+  void check_dictionary(const ConfigNode& node, const FieldSpec& spec) {
+    for (const ConfigNode::Entry& entry : node.entries) {
+      if (full()) return;
+      check(entry.value, spec.item.front());
+    }
+  }
+
+  void check_map(const ConfigNode& node, const FieldSpec& spec) {
+    std::set<std::string> meant;  // keys that are there but for a slip: not missing on top
+    for (const ConfigNode::Entry& entry : node.entries) {
+      if (full()) return;
+      const auto field = std::find_if(spec.fields.begin(), spec.fields.end(),
+                                      [&](const FieldSpec& known) { return known.name == entry.key; });
+      if (field != spec.fields.end())
+        check(entry.value, *field);
+      else
+        meant.insert(unknown_key(entry, spec));
+    }
+    for (const FieldSpec& field : spec.fields)
+      if (field.required && !node.find(field.name) && meant.count(field.name) == 0) add(missing_key(node, field));
+    check_groups(node, spec, meant);
+  }
+
+  // Returns the key that was meant, if one is near.
+  std::string unknown_key(const ConfigNode::Entry& entry, const FieldSpec& spec) {
+    std::vector<std::string> names;
+    for (const FieldSpec& field : spec.fields) names.push_back(field.name);
+    const std::string meant = did_you_mean(entry.key, names);
+    add(error_at(entry.value.text, entry.position, fmt::format("unknown key {}", in_quotes(entry.key)),
+                 meant.empty() ? fmt::format("known keys: {}", fmt::join(names, ", "))
+                               : fmt::format("did you mean '{}'?", meant)));
+    return meant;
+  }
+
+  static Error missing_key(const ConfigNode& node, const FieldSpec& field) {
+    return error_at(node, fmt::format("missing key '{}'", field.name),
+                    field.example.empty() ? fmt::format("it takes {}", value_words(field))
+                                          : fmt::format("for example {}: {}", field.name, field.example));
+  }
+
+  // Of the fields of a group exactly one stands.
+  void check_groups(const ConfigNode& node, const FieldSpec& spec, const std::set<std::string>& meant) {
+    std::map<std::string, std::vector<std::string>> groups;
+    for (const FieldSpec& field : spec.fields)
+      if (!field.group.empty()) groups[field.group].push_back(field.name);
+    for (const auto& [group, names] : groups) check_group(node, names, meant);
+  }
+
+  void check_group(const ConfigNode& node, const std::vector<std::string>& names, const std::set<std::string>& meant) {
+    const auto is_member = [&](const std::string& key) {
+      return std::find(names.begin(), names.end(), key) != names.end();
+    };
+    const ConfigNode::Entry* first = nullptr;
+    for (const ConfigNode::Entry& entry : node.entries) {
+      if (!is_member(entry.key)) continue;
+      if (first)
+        add(error_at(entry.value.text, entry.position,
+                     fmt::format("'{}' cannot stand beside '{}'", entry.key, first->key),
+                     "exactly one of them is taken"));
+      else
+        first = &entry;
+    }
+    if (first || std::any_of(meant.begin(), meant.end(), is_member)) return;
+    add(error_at(
+        node, fmt::format("missing {}'{}'", names.size() > 1 ? "one of the keys " : "key ", fmt::join(names, "', '"))));
+  }
+
+  void check_alternatives(const ConfigNode& node, const FieldSpec& spec) {
+    std::vector<Diagnostics> tries;
+    for (const FieldSpec& alternative : spec.alternatives) {
+      const ConfigNode::Kind kind = node_kind(alternative);
+      if (kind != node.kind && kind != ConfigNode::Kind::kNull) continue;
+      Linter linter(tries.emplace_back());
+      linter.check(node, alternative);
+      if (tries.back().empty()) return;
+    }
+    if (tries.empty()) return add(wrong_kind(node, spec));
+    if (tries.size() > 1 && node.is_scalar())
+      return add(error_at(node, fmt::format("{} is not {}", in_quotes(node.scalar), value_words(spec))));
+    for (const Error& error : tries.front().errors()) add(error);
+  }
+
+  Diagnostics& out_;
+  std::size_t added_ = 0;
+};
+
+}  // namespace
+
+void lint(const ConfigNode& node, const FieldSpec& spec, Diagnostics& out) {
+  Linter linter(out);
+  linter.check(node, spec);
+  if (linter.full()) out.add(usage_error(fmt::format("stopped after {} errors", kMostErrors)));
+}
+
+}  // namespace ggufmill

@@ -1,0 +1,92 @@
+#include "pipeline/core/pattern.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/regex.hpp>
+#include <exception>
+
+namespace ggufmill {
+namespace {
+
+constexpr std::size_t kLongestPattern = 4096;  // nothing longer names tensors, and compiling stays cheap
+
+// Boost's words without the copy of the pattern that it appends.
+std::string reason_of(const boost::regex_error& error) {
+  std::string reason = error.what();
+  reason.resize(std::min(reason.find("  The error occurred"), reason.size()));
+  while (!reason.empty() && (reason.back() == '.' || reason.back() == ' ')) reason.pop_back();
+  if (!reason.empty()) reason[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(reason[0])));
+  return reason;
+}
+
+// Where the bytes of a scalar begin in its source line, when they are there as they are; else 0.
+int column_of_text(const ConfigNode& node) {
+  if (!node.text || node.position.line < 1 || node.position.line > static_cast<int>(node.text->lines.size())) return 0;
+  const std::string& line = node.text->lines[node.position.line - 1];
+  const std::size_t begin = node.position.column - 1 + (node.quoted ? 1 : 0);
+  return begin <= line.size() && line.compare(begin, node.scalar.size(), node.scalar) == 0 ? static_cast<int>(begin) + 1
+                                                                                           : 0;
+}
+
+}  // namespace
+
+struct Pattern::Compiled {
+  boost::regex expression;
+};
+
+// What is wrong with a pattern, and at which byte; no reason: nothing.
+struct Pattern::Fault {
+  std::string reason;
+  std::size_t offset = 0;
+};
+
+Pattern::Fault Pattern::try_compile(std::string_view text, Pattern& out) {
+  if (text.empty()) return {"it is empty"};
+  if (text.size() > kLongestPattern) return {fmt::format("longer than {} bytes", kLongestPattern)};
+  try {
+    out.compiled_ = std::make_shared<Compiled>(Compiled{boost::regex(text.begin(), text.end())});
+    out.text_ = text;
+    return {};
+  } catch (const boost::regex_error& error) {
+    return {reason_of(error),
+            std::min(static_cast<std::size_t>(std::max<std::ptrdiff_t>(0, error.position())), text.size())};
+  } catch (const std::exception& error) {  // out of memory, or Boost's own limits
+    return {error.what()};
+  }
+}
+
+Result<Pattern> Pattern::compile(std::string_view text) {
+  Pattern pattern;
+  const Fault fault = try_compile(text, pattern);
+  if (fault.reason.empty()) return pattern;
+  Error error = usage_error(fmt::format("bad regular expression {}: {}", in_quotes(text), fault.reason));
+  error.detail = fmt::format("at character {}", fault.offset + 1);
+  return error;
+}
+
+Result<Pattern> Pattern::compile(const ConfigNode& node) {
+  Pattern pattern;
+  const Fault fault = try_compile(node.scalar, pattern);
+  if (fault.reason.empty()) return pattern;
+  const std::string what = fmt::format("bad regular expression {}: {}", in_quotes(node.scalar), fault.reason);
+  Position place = node.position;
+  if (const int column = column_of_text(node); column > 0) {
+    place.column = column + static_cast<int>(fault.offset);
+    place.length = 1;
+    if (fault.offset == 0) place = node.position;
+    return error_at(node.text, place, what);
+  }
+  return error_at(node.text, place, fmt::format("{} at character {}", what, fault.offset + 1));
+}
+
+Result<bool> Pattern::matches(std::string_view name) const {
+  try {
+    return boost::regex_search(name.begin(), name.end(), compiled_->expression);
+  } catch (const std::exception&) {  // std::runtime_error: too many steps
+    return usage_error(fmt::format("regular expression {} takes too long on {}", in_quotes(text_), in_quotes(name)),
+                       "write it without nested repeats such as (a*)*");
+  }
+}
+
+}  // namespace ggufmill

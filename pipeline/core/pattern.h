@@ -1,0 +1,34 @@
+#pragma once
+// Regular expressions over tensor names: Boost.Regex, Perl syntax.
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "pipeline/core/config_node.h"
+
+namespace ggufmill {
+
+// A compiled pattern. Immutable, cheap to copy, thread-safe.
+class Pattern {
+ public:
+  // At most 4096 bytes. The error says what is wrong and at which character of the pattern.
+  static Result<Pattern> compile(std::string_view text);
+  // The same for a scalar of a configuration file; the error's caret is at that character.
+  static Result<Pattern> compile(const ConfigNode& node);
+
+  // Whether the pattern is found anywhere in `name`. An error when the search would take too long: Boost.Regex counts
+  // its steps and gives up on runaway patterns.
+  Result<bool> matches(std::string_view name) const;
+  const std::string& text() const { return text_; }
+
+ private:
+  struct Compiled;
+  struct Fault;
+  static Fault try_compile(std::string_view text, Pattern& out);
+
+  std::string text_;
+  std::shared_ptr<const Compiled> compiled_;
+};
+
+}  // namespace ggufmill
