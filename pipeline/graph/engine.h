@@ -36,7 +36,7 @@ struct RunReport {
   std::uint64_t bytes_written = 0;
   std::uint64_t peak_budget = 0;  // most bytes acquired at once
   double seconds = 0;
-  std::string io;  // "io_uring" or "threads"
+  std::string io;  // "io_uring" or "threads"; "blocking" of the plain loop
 };
 
 // Writes all outputs of the plan or none of those not yet sealed. Thread-safe for distinct outputs.

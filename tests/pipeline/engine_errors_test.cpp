@@ -1,0 +1,153 @@
+// What a run says about bad weights and bad plans, and that nothing is left of it.
+#include <cstring>
+#include <limits>
+
+#include "tests/pipeline/engine_fixture.h"
+#include "tests/support/catch.h"
+#include "tests/support/files.h"
+
+using namespace ggufmill;
+using testing::EngineFixture;
+using testing::options_for;
+using testing::shape_of;
+
+namespace {
+
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+const std::vector<std::string> kOnlySource = {"source.gguf"};
+
+std::string bytes_of_float(float value) { return {reinterpret_cast<const char*>(&value), sizeof(value)}; }
+
+// The error of both engines, the graph's with many threads and small slabs; nothing but the source may be left.
+Error error_of(EngineFixture& fixture) {
+  fixture.plan.limits.threads = 8;
+  RunOptions options = options_for(EngineKind::kGraph);
+  options.slab_bytes = 1;
+  const Result<RunReport> graph = fixture.run(options);
+  const Result<RunReport> simple = fixture.run(options_for(EngineKind::kSimple));
+  REQUIRE(!graph);
+  REQUIRE(!simple);
+  CHECK(render(graph.error()) == render(simple.error()));
+  CHECK(graph.error().code == simple.error().code);
+  CHECK(fixture.names() == kOnlySource);
+  return graph.error();
+}
+
+}  // namespace
+
+TEST_CASE("NaN is named by tensor, row, column and byte of the file, the first of all") {
+  EngineFixture fixture({{"a", shape_of({256, 100}), "F32", {"F32"}, nullptr},
+                         {"blk.0.ffn_up.weight", shape_of({256, 3000}), "F32", {"Q8_0"}, nullptr}});
+  fixture.patch_source(1, (2101 * 256 + 77) * 4, bytes_of_float(kNan));
+  fixture.patch_source(1, (2102 * 256 + 5) * 4, bytes_of_float(kInfinity));
+  fixture.patch_source(1, (2999 * 256) * 4, bytes_of_float(kNan));
+  const Error error = error_of(fixture);
+  CHECK(error.code == ExitCode::kBadInput);
+  CHECK(error.what == "tensor 'blk.0.ffn_up.weight', row 2101, column 77: NaN");
+  // 64 of header, 102400 of the first tensor, 2151732 of the second
+  CHECK(error.detail == "in " + fixture.path("source.gguf") + " at byte 0x226574; nothing was written");
+}
+
+TEST_CASE("infinity is told from NaN, in rows of all matrices") {
+  EngineFixture fixture({{"experts", shape_of({32, 10, 5}), "F32", {"F16"}, nullptr}});
+  fixture.patch_source(0, (37 * 32 + 31) * 4, bytes_of_float(-kInfinity));
+  CHECK(error_of(fixture).what == "tensor 'experts', row 37, column 31: infinity");
+}
+
+TEST_CASE("a bad scale of a quantized source is named by its block") {
+  EngineFixture fixture({{"q", shape_of({64, 10}), "Q8_0", {"F32"}, nullptr}});
+  fixture.patch_source(0, (3 * 2 + 1) * 34, std::string("\x00\x7c", 2));
+  const Error error = error_of(fixture);
+  CHECK(error.what.rfind("tensor 'q', row 3, column 32: ", 0) == 0);
+  CHECK(error.detail == "in " + fixture.path("source.gguf") + " at byte 0x12e; nothing was written");  // 64 + 7 * 34
+}
+
+TEST_CASE("bad weights in the other byte order are found where they stand in the file") {
+  EngineFixture fixture({{"b", shape_of({64, 10}), "F32", {"F16"}, nullptr, true}});
+  fixture.patch_source(0, (9 * 64 + 1) * 4, std::string("\x7f\x80\x00\x00", 4));
+  const Error error = error_of(fixture);
+  CHECK(error.what == "tensor 'b', row 9, column 1: infinity");
+  CHECK(error.detail == "in " + fixture.path("source.gguf") + " at byte 0x944; nothing was written");
+}
+
+TEST_CASE("a value that is too large for the target type is refused") {
+  EngineFixture fixture({{"big", shape_of({64, 10}), "F32", {"F16"}, nullptr}});
+  fixture.patch_source(0, (5 * 64 + 33) * 4, bytes_of_float(70000.0f));
+  const Error error = error_of(fixture);
+  CHECK(error.code == ExitCode::kBadInput);
+  CHECK(error.what == "tensor 'big', row 5, column 33: a value is too large for F16");
+}
+
+TEST_CASE("a value that makes a scale overflow is refused, named by its block") {
+  EngineFixture fixture({{"big", shape_of({64, 10}), "F32", {"Q4_0"}, nullptr}});
+  fixture.patch_source(0, (5 * 64 + 33) * 4, bytes_of_float(1e9f));
+  CHECK(error_of(fixture).what == "tensor 'big', row 5, column 32: a value is too large for Q4_0");
+}
+
+TEST_CASE("what is only copied is not judged") {
+  EngineFixture fixture({{"carried", shape_of({64, 10}), "F32", {"F32"}, nullptr}});
+  fixture.patch_source(0, 400, bytes_of_float(kNan));
+  REQUIRE(fixture.run(options_for(GENERATE(EngineKind::kGraph, EngineKind::kSimple))));
+  CHECK(fixture.take_outputs()[0].substr(64 + 400, 4) == bytes_of_float(kNan));
+}
+
+TEST_CASE("a type without a kernel is refused with the tensor's name") {
+  EngineFixture fixture({{"ids", shape_of({64, 10}), "F32", {"I32"}, nullptr}});
+  const Error error = error_of(fixture);
+  CHECK(error.code == ExitCode::kKernel);
+  CHECK(error.what.rfind("tensor 'ids': ", 0) == 0);
+  CHECK(error.what.find("I32") != std::string::npos);
+}
+
+TEST_CASE("a type that needs importance is refused without it") {
+  EngineFixture fixture({{"w", shape_of({256, 10}), "F32", {"IQ2_XXS"}, nullptr}});
+  const Error error = error_of(fixture);
+  CHECK(error.code == ExitCode::kUsage);
+  CHECK(error.what == "tensor 'w': IQ2_XXS needs importance weights");
+}
+
+TEST_CASE("importance of another length is refused") {
+  EngineFixture fixture(
+      {{"w", shape_of({256, 10}), "F32", {"Q4_0"}, std::make_shared<testing::SteppedImportance>(255)}});
+  const Error error = error_of(fixture);
+  CHECK(error.code == ExitCode::kBadInput);
+  CHECK(error.what == "tensor 'w': 255 importance weights for rows of 256");
+}
+
+TEST_CASE("a memory limit below the least is refused, and the least is enough") {
+  EngineFixture fixture({{"w", shape_of({4096, 10}), "F32", {"Q8_0"}, nullptr}}, 24575);
+  const Error error = error_of(fixture);
+  CHECK(error.code == ExitCode::kUsage);
+  CHECK(error.what == "a memory limit of 24575 bytes is too small for this job");
+  CHECK(error.help == "its longest row needs 24576 bytes: set limits.memory to that or more");
+  fixture.plan.limits.memory = 24576;
+  CHECK(fixture.run());
+}
+
+TEST_CASE("a source that changed since its header was read is refused") {
+  EngineFixture fixture({{"w", shape_of({256, 10}), "F32", {"Q8_0"}, nullptr}});
+  write_text(fixture.path("source.gguf"), "shorter");
+  const Error error = error_of(fixture);
+  CHECK(error.code == ExitCode::kBadInput);
+  CHECK(error.what == "7 bytes long, but 10304 when its header was read");
+}
+
+TEST_CASE("two outputs of one path are refused, however they are spelled") {
+  EngineFixture fixture({{"w", shape_of({256, 10}), "F32", {"Q8_0", "F16"}, nullptr}});
+  fixture.plan.outputs[1].files[0].path = fixture.path("./x/../out-0.gguf");
+  const Error error = error_of(fixture);
+  CHECK(error.code == ExitCode::kUsage);
+  CHECK(error.what.rfind("two outputs are the same file", 0) == 0);
+}
+
+TEST_CASE("an existing output stays as it was unless it may be overwritten") {
+  EngineFixture fixture({{"w", shape_of({256, 10}), "F32", {"Q8_0"}, nullptr}});
+  write_text(fixture.path("out-0.gguf"), "old");
+  RunOptions options = options_for(GENERATE(EngineKind::kGraph, EngineKind::kSimple));
+  CHECK(fixture.run(options).error().code == ExitCode::kUsage);
+  CHECK(read_text(fixture.path("out-0.gguf")) == "old");
+  options.overwrite = true;
+  REQUIRE(fixture.run(options));
+  CHECK(fixture.take_outputs() == fixture.expected_outputs());
+}

@@ -1,0 +1,53 @@
+// A program of its own: the most memory it ever held is what is looked at.
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "tests/pipeline/engine_fixture.h"
+#include "tests/support/catch.h"
+
+using namespace ggufmill;
+using testing::shape_of;
+
+namespace {
+
+constexpr std::uint64_t kMiB = 1 << 20;
+
+// VmHWM: the highest resident memory so far.
+std::uint64_t peak_resident_bytes() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.rfind("VmHWM:", 0) != 0) continue;
+    std::uint64_t kib = 0;
+    std::istringstream(line.substr(6)) >> kib;
+    return kib * 1024;
+  }
+  return 0;
+}
+
+bool has_sanitizer() {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  return true;
+#else
+  return false;
+#endif
+}
+
+}  // namespace
+
+TEST_CASE("memory stays under the budget and 64 MiB for a tensor 50 times the budget") {
+  constexpr std::uint64_t kBudget = 4 * kMiB;
+  TempDir folder;
+  Plan plan =
+      testing::plan_of({{"huge", shape_of({4096, 12800}), "F32", {"Q4_0", "F16"}, nullptr}}, folder.path(), kBudget);
+  REQUIRE(plan.routes[0].source.bytes == 50 * kBudget);
+  { std::ofstream file(plan.source.files[0].path); }
+  std::filesystem::resize_file(plan.source.files[0].path, plan.source.files[0].bytes);  // zeros that take no disk
+  plan.limits.threads = 8;
+  const RunReport report = run_plan(plan, testing::reference_kernels(), {}).value();
+  CHECK(report.bytes_read == 50 * kBudget);
+  CHECK(report.peak_budget <= kBudget);
+  CHECK(report.peak_budget > kBudget / 2);  // and it is used
+  if (!has_sanitizer()) CHECK(peak_resident_bytes() < kBudget + 64 * kMiB);
+}
