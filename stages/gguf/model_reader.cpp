@@ -1,0 +1,154 @@
+// A model from its file or files.
+
+#include <fmt/format.h>
+
+#include <unordered_set>
+
+#include "pipeline/core/text.h"
+#include "stages/gguf/format.h"
+#include "stages/gguf/gguf.h"
+#include "stages/gguf/header_reader.h"
+#include "stages/gguf/shard_name.h"
+
+namespace ggufmill {
+namespace gguf {
+namespace {
+
+// What split.* says of a file. A count of 0 or 1: not one of several.
+struct Split {
+  std::uint64_t number = 0;
+  std::uint64_t count = 0;
+  std::optional<std::uint64_t> tensors;
+};
+
+Result<std::optional<std::uint64_t>> read_split_key(const std::string& path, const Metadata& metadata,
+                                                    std::string_view key) {
+  const MetadataValue* value = metadata.find(key);
+  if (!value) return std::optional<std::uint64_t>();
+  const std::optional<std::uint64_t> number = as_unsigned(*value);
+  if (!number)
+    return input_error(
+        path, fmt::format("{} is {} of type {}, not a count", key, describe(*value), metadata_type_name(value->type)));
+  return number;
+}
+
+Result<Split> read_split(const std::string& path, const Metadata& metadata) {
+  Split split;
+  BOOST_OUTCOME_TRY(const auto count, read_split_key(path, metadata, kSplitCountKey));
+  if (!count || *count < 2) return split;
+  split.count = *count;
+  BOOST_OUTCOME_TRY(const auto number, read_split_key(path, metadata, kSplitNumberKey));
+  if (!number)
+    return input_error(path, fmt::format("{} is {}, but {} is missing", kSplitCountKey, *count, kSplitNumberKey));
+  split.number = *number;
+  BOOST_OUTCOME_TRY(split.tensors, read_split_key(path, metadata, kSplitTensorsKey));
+  return split;
+}
+
+// Reads one file after the other into one model.
+class ModelReader {
+ public:
+  Result<Model> read(const std::string& path) {
+    BOOST_OUTCOME_TRY(Header first, open(path));
+    BOOST_OUTCOME_TRY(const Split split, read_split(path, first.metadata));
+    BOOST_OUTCOME_TRY(const std::string prefix, prefix_of(path, split));
+    model_.metadata = std::move(first.metadata);
+    BOOST_OUTCOME_TRY(add_tensors(std::move(first.tensors)));
+    for (std::uint64_t i = 1; i < split.count; ++i) {
+      BOOST_OUTCOME_TRY(read_shard(shard_path(prefix, i, split.count), i, split));
+    }
+    if (split.tensors && *split.tensors != model_.tensors.size())
+      return input_error(path,
+                         fmt::format("{} is {}, but the {} files have {} tensors", kSplitTensorsKey, *split.tensors,
+                                     split.count, model_.tensors.size()),
+                         "do the files belong to one model?");
+    warn_of_long_names();
+    return std::move(model_);
+  }
+
+ private:
+  Result<Header> open(const std::string& path) {
+    BOOST_OUTCOME_TRY(const auto file, InputFile::open(path));
+    BOOST_OUTCOME_TRY(Header header, read_header(*file));
+    model_.files.push_back({path, file->bytes()});
+    return header;
+  }
+
+  // The other shards' names come from the given one, never from what a file says.
+  static Result<std::string> prefix_of(const std::string& path, const Split& split) {
+    if (split.count < 2) return std::string();
+    const auto prefix = shard_prefix(path, split.number, split.count);
+    if (split.number != 0)
+      return input_error(path, fmt::format("this is file {} of a model in {}", split.number + 1, split.count),
+                         fmt::format("give the first, {}", shard_path(prefix.value_or("NAME"), 0, split.count)));
+    if (prefix) return *prefix;
+    return input_error(
+        path, fmt::format("this is the first file of a model in {}, but its name does not say so", split.count),
+        fmt::format("name it {}, and the others likewise", shard_path("NAME", 0, split.count)));
+  }
+
+  Status read_shard(const std::string& path, std::uint64_t index, const Split& first) {
+    Result<Header> header = open(path);
+    if (!header) {
+      header.error().detail +=
+          fmt::format("{}this is file {} of {}, after {}", header.error().detail.empty() ? "" : "\n", index + 1,
+                      first.count, model_.files.front().path);
+      return header.error();
+    }
+    BOOST_OUTCOME_TRY(const Split split, read_split(path, header.value().metadata));
+    if (split.count != first.count || split.number != index || (split.tensors && split.tensors != first.tensors))
+      return input_error(path,
+                         fmt::format("the file says that it is number {} of {}, not {} of {} as its name and {} say",
+                                     split.number + 1, split.count, index + 1, first.count, model_.files.front().path),
+                         "do the files belong to one model?");
+    return add_tensors(std::move(header.value().tensors));
+  }
+
+  Status add_tensors(std::vector<DescribedTensor> tensors) {
+    const auto file = static_cast<std::uint32_t>(model_.files.size() - 1);
+    for (DescribedTensor& described : tensors) {
+      described.tensor.source.file = file;
+      if (!names_.insert(described.tensor.name).second) return twice(described);
+      model_.tensors.push_back(std::move(described.tensor));
+    }
+    return ok();
+  }
+
+  Error twice(const DescribedTensor& described) const {
+    Error error = input_error(model_.files.back().path, fmt::format("tensor {} is in an earlier file of the model too",
+                                                                    quoted_name(described.tensor.name)));
+    error.detail = fmt::format("at byte {:#x}", described.described_at);
+    return error;
+  }
+
+  void warn_of_long_names() {
+    std::size_t count = 0;
+    const std::string* first = nullptr;
+    for (const Tensor& tensor : model_.tensors)
+      if (tensor.name.size() > kLongestNameElsewhere && count++ == 0) first = &tensor.name;
+    if (first)
+      model_.warnings.push_back(
+          fmt::format("{} of the tensor names are longer than the {} bytes that llama.cpp reads; the "
+                      "first is {}",
+                      count, kLongestNameElsewhere, quoted_name(*first)));
+  }
+
+  Model model_;
+  std::unordered_set<std::string> names_;
+};
+
+}  // namespace
+}  // namespace gguf
+
+Result<Model> read_gguf(const std::string& path) { return gguf::ModelReader().read(path); }
+
+SourceSpec gguf_source() {
+  FieldSpec field;
+  field.name = "gguf";
+  field.kind = FieldKind::kPath;
+  field.doc = "A GGUF file, version 1 to 3; of a model in several files, the first.";
+  field.example = "models/Llama-3-8B-BF16.gguf";
+  return {std::move(field), [](const ConfigNode& value) { return read_gguf(value.scalar); }};
+}
+
+}  // namespace ggufmill

@@ -1,0 +1,114 @@
+#include "stages/gguf/output_files.h"
+
+#include <fmt/format.h>
+
+#include <limits>
+#include <unordered_set>
+
+#include "pipeline/core/text.h"
+#include "stages/gguf/file_layout.h"
+#include "stages/gguf/format.h"
+#include "stages/gguf/shard_name.h"
+
+namespace ggufmill::gguf {
+namespace {
+
+constexpr std::uint64_t kMostShards = std::numeric_limits<std::uint16_t>::max();       // the type of split.count
+constexpr std::uint64_t kMostShardTensors = std::numeric_limits<std::int32_t>::max();  // of split.tensors.count
+
+bool is_split_key(std::string_view key) {
+  return key == kSplitNumberKey || key == kSplitCountKey || key == kSplitTensorsKey;
+}
+
+Result<std::uint64_t> alignment_of(const Metadata& metadata) {
+  const MetadataValue* value = metadata.find(kAlignmentKey);
+  if (!value) return kDefaultAlignment;
+  if (value->type == MetadataType::kUint32 && is_valid_alignment(*as_unsigned(*value))) return *as_unsigned(*value);
+  return usage_error(fmt::format("{} is {} ({}), not a power of two up to {} of type uint32", kAlignmentKey,
+                                 describe(*value), metadata_type_name(value->type), kLargestAlignment));
+}
+
+Status check_names(const Model& model) {
+  std::unordered_set<std::string_view> names;
+  for (const Tensor& tensor : model.tensors)
+    if (!names.insert(tensor.name).second)
+      return usage_error(fmt::format("two tensors would be named {}", quoted_name(tensor.name)));
+  return ok();
+}
+
+// Where each file's tensors end; the last is the number of tensors. The rule is that of the reference (llama.cpp,
+// tools/gguf-split): data alone counts, and a file is closed when the next tensor would be one too many.
+Result<std::vector<std::size_t>> cut(const Model& model, const SinkOptions& options, std::uint64_t alignment) {
+  std::vector<std::size_t> ends;
+  const std::uint64_t most_bytes = options.shard_size.value_or(UINT64_MAX),
+                      most = options.shard_tensors.value_or(UINT64_MAX);
+  std::uint64_t bytes = 0, tensors = 0;
+  for (std::size_t i = 0; i < model.tensors.size(); ++i) {
+    BOOST_OUTCOME_TRY(const std::uint64_t plain, tensor_bytes(model.tensors[i]));
+    const std::uint64_t size = padded(plain, alignment).value_or(UINT64_MAX);
+    if (size > most_bytes)
+      return usage_error(fmt::format("tensor {} has {} bytes, more than the shard_size of {}",
+                                     quoted_name(model.tensors[i].name), size, most_bytes));
+    if (size > most_bytes - bytes || tensors == most) {
+      ends.push_back(i);
+      bytes = tensors = 0;
+    }
+    bytes += size;
+    ++tensors;
+  }
+  ends.push_back(model.tensors.size());
+  return ends;
+}
+
+// A shard's own entries. A later shard is a file of its own: it says its alignment too where that is not the usual one.
+std::vector<MetadataEntry> shard_entries(std::size_t index, std::size_t count, std::size_t tensors,
+                                         std::uint64_t alignment) {
+  std::vector<MetadataEntry> entries;
+  if (index != 0 && alignment != kDefaultAlignment)
+    entries.push_back({std::string(kAlignmentKey), metadata_unsigned(MetadataType::kUint32, alignment)});
+  entries.push_back({std::string(kSplitNumberKey), metadata_unsigned(MetadataType::kUint16, index)});
+  entries.push_back({std::string(kSplitTensorsKey), metadata_unsigned(MetadataType::kInt32, tensors)});
+  entries.push_back({std::string(kSplitCountKey), metadata_unsigned(MetadataType::kUint16, count)});
+  return entries;
+}
+
+std::vector<const MetadataEntry*> carried(const Model& model) {
+  std::vector<const MetadataEntry*> entries;
+  for (const MetadataEntry& entry : model.metadata.entries())
+    if (!is_split_key(entry.key)) entries.push_back(&entry);
+  return entries;
+}
+
+Result<std::vector<OutputFile>> lay_out_shards(const Model& model, const SinkOptions& options,
+                                               std::uint64_t alignment) {
+  BOOST_OUTCOME_TRY(const std::vector<std::size_t> ends, cut(model, options, alignment));
+  if (ends.size() > kMostShards || model.tensors.size() > kMostShardTensors)
+    return usage_error(fmt::format("{} tensors in {} files; at most {} files are possible", model.tensors.size(),
+                                   ends.size(), kMostShards),
+                       "choose a larger shard_size or shard_tensors");
+  const std::string_view path = options.path;
+  const std::string_view prefix = path.ends_with(".gguf") ? path.substr(0, path.size() - 5) : path;
+  std::vector<OutputFile> files;
+  for (std::size_t i = 0; i < ends.size(); ++i) {
+    const auto own = shard_entries(i, ends.size(), model.tensors.size(), alignment);
+    FileContent content{shard_path(prefix, i, ends.size()), {}, i == 0 ? 0 : ends[i - 1], ends[i]};
+    if (i == 0) content.metadata = carried(model);
+    for (const MetadataEntry& entry : own) content.metadata.push_back(&entry);
+    BOOST_OUTCOME_TRY(OutputFile file, lay_out_file(model, content, alignment));
+    files.push_back(std::move(file));
+  }
+  return files;
+}
+
+}  // namespace
+
+Result<std::vector<OutputFile>> lay_out_files(const Model& model, const SinkOptions& options) {
+  BOOST_OUTCOME_TRY(const std::uint64_t alignment, alignment_of(model.metadata));
+  BOOST_OUTCOME_TRY(check_names(model));
+  if (options.sharded()) return lay_out_shards(model, options, alignment);
+  BOOST_OUTCOME_TRY(OutputFile file,
+                    lay_out_file(model, {options.path, carried(model), 0, model.tensors.size()}, alignment));
+  return std::vector<OutputFile>{std::move(file)};
+}
+
+}  // namespace ggufmill::gguf

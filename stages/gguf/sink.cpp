@@ -1,0 +1,80 @@
+// The sink as a pipeline file names it.
+
+#include "stages/gguf/gguf.h"
+#include "stages/gguf/output_files.h"
+
+namespace ggufmill {
+namespace gguf {
+namespace {
+
+Result<SinkOptions> read_options(const ConfigNode& value) {
+  SinkOptions options;
+  if (value.is_scalar()) options.path = value.scalar;
+  if (const ConfigNode* path = value.find("path")) options.path = path->scalar;
+  if (const ConfigNode* size = value.find("shard_size")) {
+    BOOST_OUTCOME_TRY(options.shard_size, to_bytes(*size));
+  }
+  if (const ConfigNode* tensors = value.find("shard_tensors")) {
+    BOOST_OUTCOME_TRY(const std::int64_t count, to_integer(*tensors));
+    if (count < 1) return error_at(*tensors, "shard_tensors is at least 1");
+    options.shard_tensors = static_cast<std::uint64_t>(count);
+  }
+  return options;
+}
+
+FieldSpec path_field() {
+  FieldSpec field;
+  field.kind = FieldKind::kPath;
+  field.doc = "The file to write.";
+  field.example = "out/Llama-3-8B-Q4_K_M.gguf";
+  return field;
+}
+
+FieldSpec options_field() {
+  FieldSpec path = path_field(), size, tensors, field;
+  path.name = "path";
+  path.required = true;
+  path.doc =
+      "The file to write; with shard_size or shard_tensors, NAME.gguf becomes NAME-00001-of-00005.gguf and so on.";
+  size.name = "shard_size";
+  size.kind = FieldKind::kBytes;
+  size.doc = "Writes several files, each of at most this many bytes of tensor data; headers do not count.";
+  size.example = "20G";
+  size.minimum = 1;
+  tensors.name = "shard_tensors";
+  tensors.kind = FieldKind::kInteger;
+  tensors.doc = "Writes several files, each of at most this many tensors.";
+  tensors.example = "128";
+  tensors.minimum = 1;
+  field.kind = FieldKind::kMap;
+  field.doc = "The file to write, and how it is cut into several.";
+  field.example = "{path: out/model.gguf, shard_size: 20G}";
+  field.fields = {path, size, tensors};
+  return field;
+}
+
+// Errors of the layout belong to the place in the pipeline file that asks for the output.
+Error placed(const ConfigNode& value, const Error& error) {
+  if (error.code != ExitCode::kUsage || !error.where.empty()) return error;
+  return error_at(value, error.what, error.help);
+}
+
+}  // namespace
+}  // namespace gguf
+
+SinkSpec gguf_sink() {
+  FieldSpec field;
+  field.name = "gguf";
+  field.kind = FieldKind::kOneOf;
+  field.doc = "Writes a GGUF file, version 3.";
+  field.example = "out/Llama-3-8B-Q4_K_M.gguf";
+  field.alternatives = {gguf::path_field(), gguf::options_field()};
+  return {std::move(field), [](const Model& model, const ConfigNode& value) -> Result<std::vector<OutputFile>> {
+            BOOST_OUTCOME_TRY(const gguf::SinkOptions options, gguf::read_options(value));
+            Result<std::vector<OutputFile>> files = gguf::lay_out_files(model, options);
+            if (!files) return gguf::placed(value, files.error());
+            return files;
+          }};
+}
+
+}  // namespace ggufmill
