@@ -5,10 +5,12 @@
 #include <fstream>
 #include <vector>
 
+#include "pipeline/core/types.h"
 #include "plugins/reference/reference.h"
 #include "tests/conformance/compare.h"
 #include "tests/conformance/contract.h"
 #include "tests/conformance/golden_check.h"
+#include "tests/conformance/kernel_run.h"
 #include "tests/support/catch.h"
 #include "tests/support/temp_dir.h"
 
@@ -47,6 +49,22 @@ struct OneKernel {
 };
 
 }  // namespace
+
+TEST_CASE("the reference fills every slot of the table of types") {
+  for (const TypeInfo& type : all_types()) {
+    // Integers are carried; Q8_1 and Q8_K are the intermediates of matrix products, in no file.
+    if (type.type_class == TypeClass::kInteger || type.name == "Q8_1" || type.name == "Q8_K") continue;
+    CAPTURE(type.name);
+    for (std::uint32_t operation : {GGUFMILL_DECODE, GGUFMILL_ENCODE}) {
+      if (type.name == "F64" && operation == GGUFMILL_ENCODE) continue;  // read only
+      const ggufmill_kernel* kernel = find_kernel(ggufmill_reference_module, operation, type.id);
+      REQUIRE(kernel != nullptr);
+      CHECK(kernel->name == type.name);
+      CHECK(kernel->block_elements == type.block_elements);
+      CHECK(kernel->block_bytes == type.block_bytes);
+    }
+  }
+}
 
 TEST_CASE("a module compares equal with itself") {
   const CompareResult result = compare_modules(ggufmill_reference_module, ggufmill_reference_module, {3, 1, "Q4_0"});
