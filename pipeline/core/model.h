@@ -65,6 +65,9 @@ struct Model {
   Metadata metadata;
   std::vector<Tensor> tensors;
   std::vector<std::string> warnings;  // for the user, one line each: "tensor name of 70 bytes ..."
+  std::vector<Error> problems;        // what `plan` shows beside its table and `run` refuses: importance that lacks
+  bool importance_given = false;      // an importance matrix was given, whether or not it covers every tensor
+  std::string recipe;                 // what quantized it, for `{recipe}` in output paths; empty: nothing
 };
 
 }  // namespace ggufmill

@@ -80,13 +80,30 @@ Result<Pattern> Pattern::compile(const ConfigNode& node) {
   return error_at(node.text, place, fmt::format("{} at character {}", what, fault.offset + 1));
 }
 
+Error Pattern::too_slow(std::string_view name) const {
+  return usage_error(fmt::format("regular expression {} takes too long on {}", in_quotes(text_), in_quotes(name)),
+                     "write it without nested repeats such as (a*)*");
+}
+
 Result<bool> Pattern::matches(std::string_view name) const {
   try {
     return boost::regex_search(name.begin(), name.end(), compiled_->expression);
   } catch (const std::exception&) {  // std::runtime_error: too many steps
-    return usage_error(fmt::format("regular expression {} takes too long on {}", in_quotes(text_), in_quotes(name)),
-                       "write it without nested repeats such as (a*)*");
+    return too_slow(name);
   }
 }
+
+Result<std::optional<std::string>> Pattern::replace(std::string_view name, const std::string& format) const {
+  try {
+    boost::match_results<std::string_view::const_iterator> match;
+    if (!boost::regex_search(name.begin(), name.end(), match, compiled_->expression)) return std::nullopt;
+    return std::string(match.prefix().first, match.prefix().second) + match.format(format) +
+           std::string(match.suffix().first, match.suffix().second);
+  } catch (const std::exception&) {
+    return too_slow(name);
+  }
+}
+
+std::size_t Pattern::groups() const { return compiled_->expression.mark_count(); }
 
 }  // namespace ggufmill

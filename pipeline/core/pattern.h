@@ -2,6 +2,7 @@
 // Regular expressions over tensor names: Boost.Regex, Perl syntax.
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -20,12 +21,19 @@ class Pattern {
   // Whether the pattern is found anywhere in `name`. An error when the search would take too long: Boost.Regex counts
   // its steps and gives up on runaway patterns.
   Result<bool> matches(std::string_view name) const;
+  // `name` with the first match replaced by `format`, in which $1 to $9 are what the groups matched, $& is the whole
+  // match, and \\ and \$ stand for themselves (Boost's Perl format strings); nothing when there is no match. Errors as
+  // of matches().
+  Result<std::optional<std::string>> replace(std::string_view name, const std::string& format) const;
+  // Capturing groups in the pattern.
+  std::size_t groups() const;
   const std::string& text() const { return text_; }
 
  private:
   struct Compiled;
   struct Fault;
   static Fault try_compile(std::string_view text, Pattern& out);
+  Error too_slow(std::string_view name) const;
 
   std::string text_;
   std::shared_ptr<const Compiled> compiled_;

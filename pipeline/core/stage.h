@@ -28,6 +28,9 @@ struct SourceSpec {
   std::function<Result<Model>(const ConfigNode& value)> open;
 };
 
+// Opens another model than the source, headers only: how a stage reads a format that another one knows.
+using ModelOpener = std::function<Result<Model>(const std::string& path)>;
+
 struct StageSpec {
   FieldSpec field;  // its name is the key of an item of `stages:`, or of an output (`quantize:`)
   bool per_output = false;  // may stand in an output, beside the sink's key

@@ -1,0 +1,114 @@
+#include "stages/rename/rename_stage.h"
+
+#include <fmt/format.h>
+
+#include <string_view>
+#include <unordered_map>
+
+#include "pipeline/core/text.h"
+#include "stages/rename/rename_rule.h"
+
+namespace ggufmill {
+namespace {
+
+constexpr std::size_t kLongestNameElsewhere = 63;  // bytes of a tensor name that llama.cpp can hold
+constexpr std::size_t kLongestName = 65535;        // bytes of a name in a GGUF file that this program reads
+
+class RenameStage : public Stage {
+ public:
+  RenameStage(ConfigNode value, std::vector<RenameRule> rules) : value_(std::move(value)), rules_(std::move(rules)) {}
+
+  Result<Model> apply(Model model) const override {
+    std::vector<std::string> before;
+    before.reserve(model.tensors.size());
+    for (const Tensor& tensor : model.tensors) before.push_back(tensor.name);
+    for (const RenameRule& rule : rules_) {
+      BOOST_OUTCOME_TRY(apply_rule(rule, model));
+    }
+    BOOST_OUTCOME_TRY(check_names(model, before));
+    warn_of_long_names(model, before);
+    return model;
+  }
+
+ private:
+  static Status apply_rule(const RenameRule& rule, Model& model) {
+    bool used = false;
+    for (Tensor& tensor : model.tensors) {
+      BOOST_OUTCOME_TRY(auto renamed, rule.match.replace(tensor.name, rule.to));
+      if (!renamed) continue;
+      tensor.name = std::move(*renamed);
+      used = true;
+    }
+    if (used) return ok();
+    return error_at(rule.node, fmt::format("no tensor matches {}", in_quotes(rule.match.text())),
+                    "`ggufmill inspect` lists the tensors; the rules before this one may have renamed them");
+  }
+
+  Status check_names(const Model& model, const std::vector<std::string>& before) const {
+    std::unordered_map<std::string_view, std::size_t> places;
+    for (std::size_t i = 0; i < before.size(); ++i) {
+      const std::string& name = model.tensors[i].name;
+      const std::string fault = fault_in_name(name);
+      if (!fault.empty()) return error_at(value_, fmt::format("the new name of {} {}", quoted_name(before[i]), fault));
+      const auto [at, fresh] = places.emplace(name, i);
+      if (!fresh)
+        return error_at(value_, fmt::format("tensors {} and {} would both be named {}", quoted_name(before[at->second]),
+                                            quoted_name(before[i]), quoted_name(name)));
+    }
+    return ok();
+  }
+
+  static std::string fault_in_name(const std::string& name) {
+    if (name.empty()) return "is empty";
+    if (name.size() > kLongestName) return fmt::format("has {} bytes; {} is the most", name.size(), kLongestName);
+    if (!is_utf8(name)) return fmt::format("is not UTF-8: {}", quoted_name(name));  // half a character was replaced
+    return {};
+  }
+
+  static void warn_of_long_names(Model& model, const std::vector<std::string>& before) {
+    for (std::size_t i = 0; i < before.size(); ++i)
+      if (const std::string& name = model.tensors[i].name; name.size() > kLongestNameElsewhere && name != before[i])
+        model.warnings.push_back(fmt::format("tensor {} is renamed to {}, {} bytes; llama.cpp reads at most {}",
+                                             quoted_name(before[i]), quoted_name(name), name.size(),
+                                             kLongestNameElsewhere));
+  }
+
+  ConfigNode value_;
+  std::vector<RenameRule> rules_;
+};
+
+Result<std::unique_ptr<Stage>> make(const ConfigNode& value) {
+  std::vector<RenameRule> rules;
+  for (const ConfigNode& item : value.items) {
+    BOOST_OUTCOME_TRY(rules.emplace_back(), read_rename_rule(item));
+  }
+  return std::unique_ptr<Stage>(std::make_unique<RenameStage>(value, std::move(rules)));
+}
+
+}  // namespace
+
+StageSpec rename_stage() {
+  const FieldSpec match{.name = "match",
+                        .kind = FieldKind::kRegex,
+                        .doc = "Found anywhere in the tensor's name (Perl syntax); the first match is replaced.",
+                        .required = true,
+                        .example = "'^model\\.layers\\.(\\d+)'"};
+  const FieldSpec to{.name = "to",
+                     .kind = FieldKind::kString,
+                     .doc = "What replaces it: $1 to $9 are what the groups matched, $& is the whole match.",
+                     .required = true,
+                     .example = "'blk.$1'"};
+  const FieldSpec rule{.kind = FieldKind::kMap,
+                       .doc = "A rule; all apply in order, and one that matches nothing is an error.",
+                       .fields = {match, to}};
+  return {{.name = "rename",
+           .kind = FieldKind::kList,
+           .doc = "Renames tensors.",
+           .example = "[{match: '^model\\.layers\\.(\\d+)', to: 'blk.$1'}]",
+           .item = {rule},
+           .minimum = 1},
+          true,
+          make};
+}
+
+}  // namespace ggufmill

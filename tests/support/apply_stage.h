@@ -1,0 +1,17 @@
+#pragma once
+// Stages as a pipeline file would run them.
+
+#include <string_view>
+
+#include "pipeline/core/stage.h"
+
+namespace ggufmill {
+
+// Reads `yaml` as the value of the stage's key (of a file named "a.yaml"), lints it, makes the stage and applies it to
+// `model`. The first error of all that.
+Result<Model> apply_stage(const StageSpec& spec, std::string_view yaml, Model model);
+
+// A tensor of F32 without a place in any file.
+Tensor bare_tensor(std::string name, const std::vector<std::uint64_t>& dims = {32, 2});
+
+}  // namespace ggufmill
