@@ -227,6 +227,31 @@ TEST_CASE("nothing is published when bytes are missing or too many") {
   CHECK_FALSE(std::filesystem::exists(folder.file("out")));
 }
 
+TEST_CASE("the header follows the data to the disk, the name follows the header, the folder follows the name") {
+  const TempDir folder;
+  static std::string order;
+  order.clear();
+  SystemCalls calls = kernel_calls();
+  calls.pwrite = [](int descriptor, const void* from, std::size_t bytes, off_t offset) {
+    order += offset == 0 ? "header " : "data ";
+    return kernel_calls().pwrite(descriptor, from, bytes, offset);
+  };
+  calls.fsync = [](int descriptor) {
+    struct stat info {};
+    order += ::fstat(descriptor, &info) == 0 && S_ISDIR(info.st_mode) ? "fsync-folder " : "fsync ";
+    return kernel_calls().fsync(descriptor);
+  };
+  calls.renameat2 = [](int from, const char* a, int to, const char* b, unsigned flags) {
+    order += "rename ";
+    return kernel_calls().renameat2(from, a, to, b, flags);
+  };
+  set_system_calls(&calls);
+  const Status status = write_whole(*created(folder.file("out"), 6), 6);
+  set_system_calls(nullptr);
+  CHECK(status);
+  CHECK(order == "data fsync header fsync rename fsync-folder ");
+}
+
 TEST_CASE("an empty file can be made") {
   const TempDir folder;
   REQUIRE(created(folder.file("out"), 0)->seal({}, 0));
