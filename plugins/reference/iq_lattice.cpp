@@ -14,9 +14,9 @@ int distance(const typename Space::Point& a, const typename Space::Point& b) {
   return sum;
 }
 
-// The lists of one book. `Neighbours` is how many entries all lists have together: a fact of the book, which the unit
-// test holds to the storage.
-template <class Space, int Size, int Neighbours>
+// The lists of one book. `Neighbours` is how many entries all lists have together; a unit test holds the
+// books to it.
+template <class Space, int Size, std::uint32_t Neighbours>
 class Lists {
  public:
   Lists(const CodeBook<Space, Size>& book, int rings) {
@@ -63,32 +63,32 @@ class Lists {
 }  // namespace
 
 const Lattice<Ternary>& iq1_lattice() {
-  static const Lists<Ternary, 2048, 327721> lists(kIq1Book, 3);
+  static const Lists<Ternary, 2048, kIq1Neighbours> lists(kIq1Book, 3);
   return lists.lattice();
 }
 
 const Lattice<Ternary>& iq2_xxs_lattice() {
-  static const Lists<Ternary, 256, 113157> lists(kIq2XxsBook, 2);
+  static const Lists<Ternary, 256, kIq2XxsNeighbours> lists(kIq2XxsBook, 2);
   return lists.lattice();
 }
 
 const Lattice<Ternary>& iq2_xs_lattice() {
-  static const Lists<Ternary, 512, 181721> lists(kIq2XsBook, 2);
+  static const Lists<Ternary, 512, kIq2XsNeighbours> lists(kIq2XsBook, 2);
   return lists.lattice();
 }
 
 const Lattice<Ternary>& iq2_s_lattice() {
-  static const Lists<Ternary, 1024, 44716> lists(kIq2SBook, 1);
+  static const Lists<Ternary, 1024, kIq2SNeighbours> lists(kIq2SBook, 1);
   return lists.lattice();
 }
 
 const Lattice<Octal>& iq3_xxs_lattice() {
-  static const Lists<Octal, 256, 18985> lists(kIq3XxsBook, 2);
+  static const Lists<Octal, 256, kIq3XxsNeighbours> lists(kIq3XxsBook, 2);
   return lists.lattice();
 }
 
 const Lattice<Octal>& iq3_s_lattice() {
-  static const Lists<Octal, 512, 24733> lists(kIq3SBook, 3);
+  static const Lists<Octal, 512, kIq3SNeighbours> lists(kIq3SBook, 3);
   return lists.lattice();
 }
 

@@ -20,6 +20,14 @@ struct Lattice {
   const std::uint16_t* neighbours;    // indices; those of `code` are [first[code], first[code + 1])
 };
 
+// How many entries the lists of each book have: facts of the books.
+inline constexpr std::uint32_t kIq1Neighbours = 327721;
+inline constexpr std::uint32_t kIq2XxsNeighbours = 113157;
+inline constexpr std::uint32_t kIq2XsNeighbours = 181721;
+inline constexpr std::uint32_t kIq2SNeighbours = 44716;
+inline constexpr std::uint32_t kIq3XxsNeighbours = 18985;
+inline constexpr std::uint32_t kIq3SNeighbours = 24733;
+
 // Made at the first call, which takes some milliseconds; thread-safe, without allocation, valid for ever. The storage
 // is static because the ABI lets no allocation outlive a call and a kernel must not make the lists anew for each call.
 const Lattice<Ternary>& iq1_lattice();
