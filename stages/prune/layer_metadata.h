@@ -1,0 +1,31 @@
+#pragma once
+// The metadata that speaks of layers, after some are gone.
+
+#include <cstdint>
+#include <string>
+
+#include "pipeline/core/model.h"
+#include "stages/prune/layer_set.h"
+
+namespace ggufmill {
+
+// What a model says of its layers.
+struct LayerCount {
+  std::string architecture;  // prefix of the keys
+  std::uint64_t layers = 0;  // ARCHITECTURE.block_count, or more where tensors have higher numbers
+};
+
+// `highest`: one more than the highest layer number among the tensors. Exit code 4 where general.architecture is
+// missing or the count is none.
+Result<LayerCount> layer_count(const Metadata& metadata, std::uint64_t highest);
+
+// Brings the keys of the architecture in line with the layers that are left:
+// - arrays of numbers or booleans with one item for each layer lose those of the pruned ones;
+// - counts of first or last layers (leading_dense_block_count, nextn_predict_layers, attention.shared_kv_layers) go
+//   down by the pruned layers among them, where there are any;
+// - block_count becomes a uint32 at the end, as the reference writes it.
+// A warning for each key that gives a pattern by layer number, unless only the last layers went. The reference changes
+// block_count alone.
+void prune_metadata(const LayerCount& before, const LayerSet& pruned, Model& model);
+
+}  // namespace ggufmill

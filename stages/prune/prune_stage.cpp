@@ -1,0 +1,106 @@
+#include "stages/prune/prune_stage.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+
+#include "stages/prune/layer_metadata.h"
+#include "stages/prune/layer_set.h"
+
+namespace ggufmill {
+namespace {
+
+constexpr std::string_view kPrefix = "blk.";
+
+// The layer of a tensor `blk.N.*`.
+std::optional<std::uint64_t> layer_of(const std::string& name) {
+  if (!name.starts_with(kPrefix)) return {};
+  std::uint64_t layer = 0;
+  const char* end = name.data() + name.size();
+  const auto [stop, error] = std::from_chars(name.data() + kPrefix.size(), end, layer);
+  if (error != std::errc() || stop == end || *stop != '.' || layer >= kMostLayers) return {};
+  return layer;
+}
+
+std::string with_layer(const std::string& name, std::uint64_t layer) {
+  return fmt::format("{}{}{}", kPrefix, layer, name.substr(name.find('.', kPrefix.size())));
+}
+
+std::uint64_t highest_layer(const std::vector<Tensor>& tensors) {
+  std::uint64_t highest = 0;
+  for (const Tensor& tensor : tensors)
+    if (const auto layer = layer_of(tensor.name)) highest = std::max(highest, *layer + 1);
+  return highest;
+}
+
+class PruneStage : public Stage {
+ public:
+  PruneStage(ConfigNode value, LayerSet layers) : value_(std::move(value)), pruned_(std::move(layers)) {}
+
+  Result<Model> apply(Model model) const override {
+    BOOST_OUTCOME_TRY(const LayerCount count, layer_count(model.metadata, highest_layer(model.tensors)));
+    BOOST_OUTCOME_TRY(check(count.layers));
+    std::vector<Tensor> kept;
+    for (Tensor& tensor : model.tensors) {
+      const auto layer = layer_of(tensor.name);
+      if (layer && pruned_.contains(*layer)) continue;
+      if (const std::uint64_t gone = layer ? pruned_.count(0, *layer) : 0)
+        tensor.name = with_layer(tensor.name, *layer - gone);
+      kept.push_back(std::move(tensor));
+    }
+    model.tensors = std::move(kept);
+    prune_metadata(count, pruned_, model);
+    return model;
+  }
+
+ private:
+  Status check(std::uint64_t layers) const {
+    if (layers == 0) return error_at(value_, "the model has no layers to prune: no tensor 'blk.N.*'");
+    if (pruned_.last() >= layers)
+      return error_at(value_, fmt::format("layer {} does not exist", pruned_.last()),
+                      fmt::format("the model has {} layers, 0 to {}", layers, layers - 1));
+    if (pruned_.count(0, layers) == layers)
+      return error_at(value_, fmt::format("all {} layers would be pruned", layers), "leave at least one");
+    return ok();
+  }
+
+  ConfigNode value_;  // of `layers`
+  LayerSet pruned_;
+};
+
+std::string fault_in_layers(const ConfigNode& node) {
+  const Status added = LayerSet().add(node.scalar);
+  return added ? std::string() : added.error().what;
+}
+
+Result<std::unique_ptr<Stage>> make(const ConfigNode& value) {
+  const ConfigNode& node = *value.find("layers");
+  BOOST_OUTCOME_TRY(LayerSet layers, read_layers(node));
+  return std::unique_ptr<Stage>(std::make_unique<PruneStage>(node, std::move(layers)));
+}
+
+}  // namespace
+
+StageSpec prune_stage() {
+  const FieldSpec text{
+      .doc = "Numbers and ranges, both ends included.", .example = "'0-3,10'", .check = fault_in_layers};
+  const FieldSpec list{
+      .kind = FieldKind::kList, .doc = "Such numbers and ranges.", .example = "[6, 7]", .item = {text}, .minimum = 1};
+  const FieldSpec layers{.name = "layers",
+                         .kind = FieldKind::kOneOf,
+                         .doc = "The layers to leave out, counted from 0; the others are numbered anew.",
+                         .required = true,
+                         .example = "[6, 7]",
+                         .alternatives = {text, list}};
+  return {{.name = "prune",
+           .kind = FieldKind::kMap,
+           .doc = "Leaves layers out: their tensors, and their share of the metadata that goes by layer.",
+           .example = "{layers: '0-3,10'}",
+           .fields = {layers}},
+          true,
+          make};
+}
+
+}  // namespace ggufmill
