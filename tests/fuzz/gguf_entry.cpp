@@ -1,0 +1,92 @@
+#include "tests/fuzz/gguf_entry.h"
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "stages/gguf/gguf.h"
+
+namespace ggufmill {
+namespace {
+
+// A file without a name, in memory; a regular file all the same.
+class MemoryFile {
+ public:
+  // Zeros up to `size`.
+  MemoryFile(std::string_view bytes, std::uint64_t size) : descriptor_(::memfd_create("gguf", MFD_CLOEXEC)) {
+    good_ = descriptor_ >= 0 &&
+            ::write(descriptor_, bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size()) &&
+            ::ftruncate(descriptor_, static_cast<off_t>(size)) == 0;
+  }
+  MemoryFile(const MemoryFile&) = delete;
+  MemoryFile& operator=(const MemoryFile&) = delete;
+  ~MemoryFile() { ::close(descriptor_); }
+  bool good() const { return good_; }
+  std::string path() const { return fmt::format("/proc/self/fd/{}", descriptor_); }
+
+ private:
+  int descriptor_;
+  bool good_;
+};
+
+std::string check_error(const Error& error, const std::string& path) {
+  const bool whole = error.code == ExitCode::kBadInput && error.where == path && !error.what.empty() &&
+                     error.what.find('\n') == std::string::npos;
+  return whole ? "" : "not a clear error: " + render(error);
+}
+
+std::string check_places(const Model& model) {
+  for (const Tensor& tensor : model.tensors) {
+    const std::uint64_t file = model.files[tensor.source.file].bytes;
+    if (tensor.source.offset > file || tensor.source.bytes > file - tensor.source.offset)
+      return "tensor outside the file";
+    if (tensor.shape.elements() / tensor.type->block_elements * tensor.type->block_bytes != tensor.source.bytes)
+      return "tensor of a wrong size";
+  }
+  return "";
+}
+
+std::string check_same(const Model& before, const Model& after) {
+  std::vector<const MetadataEntry*> entries;
+  for (const MetadataEntry& entry : before.metadata.entries())
+    if (!entry.key.starts_with("split.") || after.metadata.find(entry.key)) entries.push_back(&entry);
+  if (entries.size() != after.metadata.entries().size()) return "metadata lost";
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    const MetadataEntry& entry = after.metadata.entries()[i];
+    if (entry.key != entries[i]->key || !(entry.value == entries[i]->value)) return "metadata changed";
+    if (describe(entry.value).empty()) return "metadata without words";
+  }
+  if (before.tensors.size() != after.tensors.size()) return "tensors lost";
+  for (std::size_t i = 0; i < before.tensors.size(); ++i) {
+    const Tensor &a = before.tensors[i], &b = after.tensors[i];
+    if (a.name != b.name || a.type != b.type || a.shape.dims != b.shape.dims) return "tensor changed";
+  }
+  return "";
+}
+
+std::string check_written(const Model& model) {
+  ConfigNode node;
+  node.kind = ConfigNode::Kind::kScalar;
+  node.scalar = "out.gguf";
+  const auto files = gguf_sink().layout(model, node);
+  if (!files) return "cannot be written: " + render(files.error());
+  const OutputFile& out = files.value()[0];
+  const MemoryFile file(out.header, out.bytes);
+  if (!file.good()) return "";  // too large for memory files
+  const auto again = read_gguf(file.path());
+  if (!again) return "cannot be read back: " + render(again.error());
+  return check_same(model, again.value());
+}
+
+}  // namespace
+
+std::string fuzz_gguf(std::string_view bytes) {
+  const MemoryFile file(bytes, bytes.size());
+  if (!file.good()) return "no memory file";
+  const auto model = read_gguf(file.path());
+  if (!model) return check_error(model.error(), file.path());
+  if (std::string problem = check_places(model.value()); !problem.empty()) return problem;
+  return check_written(model.value());
+}
+
+}  // namespace ggufmill

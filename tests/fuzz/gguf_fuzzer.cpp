@@ -1,0 +1,14 @@
+// The libFuzzer target: ./gguf_fuzzer FOLDER (a corpus; gguf_seeds makes the first one).
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+
+#include "tests/fuzz/gguf_entry.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t bytes) {
+  const std::string problem = ggufmill::fuzz_gguf({reinterpret_cast<const char*>(data), bytes});
+  if (problem.empty()) return 0;
+  std::fprintf(stderr, "%s\n", problem.c_str());
+  std::abort();
+}
