@@ -1,6 +1,9 @@
 #pragma once
 // A parsed configuration file, independent of the YAML library: a tree whose every node knows its place in the text.
 
+#include <functional>
+#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -48,6 +51,16 @@ struct ConfigNode::Entry {
   Position position;  // of the key
   ConfigNode value;
 };
+
+// A parsed file: the tree, and the text that its nodes point into. Keep both together.
+struct ConfigDocument {
+  std::shared_ptr<const ConfigText> text;
+  ConfigNode root;
+};
+
+// Parses a text; adds what is wrong to `errors`. How stages read files of their own without knowing the YAML library.
+using ConfigReader =
+    std::function<std::optional<ConfigDocument>(std::string_view text, const std::string& name, Diagnostics& errors)>;
 
 // "file:line:column: error: what", the source line, a caret, "help: ...". Exit code 2. A long line is cut to the part
 // around the caret; control characters are not shown as such.

@@ -21,6 +21,13 @@ RunState::RunState(const Plan& plan, const RunOptions& options)
     : stop_(options.stop), report_(options.progress), reported_(Clock::now()), plan_(plan) {
   bytes_left_.reserve(plan.routes.size());
   for (const Route& route : plan.routes) bytes_left_.push_back(route.source.bytes);
+  std::size_t files = 0;
+  for (const PlannedOutput& output : plan.outputs) {
+    first_file_.push_back(files);
+    files += output.files.size();
+  }
+  file_bytes_.resize(files);
+  progress_.file_bytes = file_bytes_;
 }
 
 void RunState::fail(std::uint64_t ordinal, std::uint64_t step, Error error) {
@@ -34,8 +41,11 @@ void RunState::fail(std::uint64_t ordinal, std::uint64_t step, Error error) {
 void RunState::finished(const Flight& flight) {
   if (spoiled(flight.ordinal)) return;
   progress_.bytes_read += flight.slab.source_bytes;
-  for (std::size_t i = 0; i < flight.work->targets.size(); ++i)
+  const std::vector<Target>& targets = plan_.routes[flight.slab.route].targets;
+  for (std::size_t i = 0; i < flight.work->targets.size(); ++i) {
     progress_.bytes_written += flight.target_bytes(i).size();
+    file_bytes_[first_file_[targets[i].output] + targets[i].file] += flight.target_bytes(i).size();
+  }
   bytes_left_[flight.slab.route] -= flight.slab.source_bytes;
   if (bytes_left_[flight.slab.route] == 0) progress_.tensor = &plan_.routes[flight.slab.route].name;
   report(false);

@@ -63,6 +63,8 @@ class RunState {
   Clock::time_point reported_;
   const Plan& plan_;
   std::vector<std::uint64_t> bytes_left_;  // of each route
+  std::vector<std::size_t> first_file_;    // of each output: index into file_bytes_
+  std::vector<std::uint64_t> file_bytes_;  // written of each file of all outputs
 };
 
 }  // namespace ggufmill

@@ -1,0 +1,43 @@
+// `ggufmill check`: everything that can be known without reading a weight.
+
+#include <fmt/format.h>
+
+#include "pipeline/cli/command_line.h"
+#include "pipeline/cli/messages.h"
+#include "pipeline/cli/planning.h"
+#include "pipeline/cli/table.h"
+
+namespace ggufmill {
+namespace {
+
+CommandSpec command() {
+  CommandSpec spec;
+  spec.usage = "ggufmill check FILE [options]";
+  spec.description =
+      "Checks a pipeline file, the source's headers, every rule, the outputs' paths, disk space and memory.\n"
+      "Reads headers only and writes nothing. Exit code 0: `run` can start.";
+  spec.examples = "  ggufmill check configs/demo.yaml";
+  spec.positional = "file";
+  add_job_options(spec.options);
+  spec.options.add_options()("overwrite", "outputs that are there already are no error");
+  return spec;
+}
+
+}  // namespace
+
+int check_verb(const Arguments& arguments) {
+  const Parsed parsed = parse_command(command(), arguments);
+  if (parsed.exit_code) return *parsed.exit_code;
+  Diagnostics errors;
+  const auto planned = plan_from(parsed.values, errors);
+  if (planned) preflight(planned->plan, parsed.values.count("overwrite") > 0, errors);
+  if (!errors.empty()) return fail(errors);
+  const Plan& plan = planned->plan;
+  say_note(fmt::format("{}: good: {} tensors, {} to read, {} to write as {} output{}, at least {} of memory",
+                       planned->job.file, plan.source.tensors.size(), human_bytes(plan.bytes_read()),
+                       human_bytes(plan.bytes_written()), plan.outputs.size(), plan.outputs.size() == 1 ? "" : "s",
+                       human_bytes(plan.least_memory)));
+  return 0;
+}
+
+}  // namespace ggufmill

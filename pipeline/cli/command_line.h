@@ -1,0 +1,35 @@
+#pragma once
+// Parsing of a verb's arguments with Boost.Program_options: help, one positional file, errors in our words.
+
+#include <boost/program_options.hpp>
+#include <optional>
+#include <string>
+
+#include "pipeline/cli/verb.h"
+#include "pipeline/core/error.h"
+
+namespace ggufmill {
+
+struct CommandSpec {
+  std::string usage;        // "ggufmill plan FILE [options]"
+  std::string description;  // a few lines
+  std::string examples;     // one command a line
+  boost::program_options::options_description options{"options"};
+  std::string positional;   // the option that an argument without a name stands for; empty: none
+  int most_positional = 1;  // how many such arguments there may be
+};
+
+// The parsed options, or the exit code when there is nothing more to do (help was printed, or the arguments are wrong
+// and the error was said). Adds and obeys --help and --log.
+struct Parsed {
+  std::optional<int> exit_code;
+  boost::program_options::variables_map values;
+};
+Parsed parse_command(CommandSpec spec, const Arguments& arguments);
+
+template <class T>
+T value_or(const boost::program_options::variables_map& values, const char* name, T otherwise) {
+  return values.count(name) ? values[name].as<T>() : std::move(otherwise);
+}
+
+}  // namespace ggufmill

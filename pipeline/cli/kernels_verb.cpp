@@ -1,0 +1,90 @@
+// `ggufmill kernels`: the kernel modules, loaded and refused, and which kernel serves each type.
+
+#include <fmt/format.h>
+
+#include <boost/json.hpp>
+#include <cstdio>
+
+#include "pipeline/cli/command_line.h"
+#include "pipeline/cli/messages.h"
+#include "pipeline/cli/table.h"
+#include "pipeline/kernels/kernels.h"
+
+namespace ggufmill {
+namespace {
+
+using Strings = std::vector<std::string>;
+
+CommandSpec command() {
+  CommandSpec spec;
+  spec.usage = "ggufmill kernels [options]";
+  spec.description =
+      "Lists every kernel module that was looked at, with the reason where one was refused, and the kernel chosen for "
+      "each type.";
+  spec.examples =
+      "  ggufmill kernels\n"
+      "  ggufmill kernels --isa x86-64-v2 --kernel-dir ./my-kernels";
+  auto add = spec.options.add_options();
+  add("kernel-dir", boost::program_options::value<Strings>()->composing(), "a folder with further kernel modules");
+  add("isa", boost::program_options::value<std::string>(), "use the kernels of this ISA only");
+  add("json", "a JSON object on stdout");
+  return spec;
+}
+
+std::string choice_text(const KernelChoice* choice) {
+  return choice ? fmt::format("{} ({})", choice->module->isa, choice->module->name) : "-";
+}
+
+void print_text(const Kernels& kernels) {
+  std::vector<Row> rows;
+  for (const ModuleReport& report : kernels.reports())
+    rows.push_back({report.path, report.name, report.version, report.isa, report.loaded ? "loaded" : "refused",
+                    std::to_string(report.kernels), report.refusal});
+  std::fputs(
+      render_table({{"module"}, {"name"}, {"version"}, {"ISA"}, {"state"}, {"kernels", Align::kRight}, {"why"}}, rows)
+          .c_str(),
+      stdout);
+  for (const ModuleReport& report : kernels.reports())
+    for (const std::string& refusal : report.kernel_refusals) fmt::print("{}: {}\n", report.path, refusal);
+  rows.clear();
+  for (const TypeInfo& type : all_types())
+    if (kernels.decode(type.id) || kernels.encode(type.id))
+      rows.push_back(
+          {std::string(type.name), choice_text(kernels.decode(type.id)), choice_text(kernels.encode(type.id))});
+  fmt::print("\n{}", render_table({{"type"}, {"decode"}, {"encode"}}, rows));
+}
+
+void print_json(const Kernels& kernels) {
+  boost::json::array modules;
+  for (const ModuleReport& report : kernels.reports())
+    modules.push_back({{"path", report.path},
+                       {"name", report.name},
+                       {"version", report.version},
+                       {"isa", report.isa},
+                       {"loaded", report.loaded},
+                       {"refusal", report.refusal},
+                       {"kernels", report.kernels}});
+  boost::json::array types;
+  for (const TypeInfo& type : all_types())
+    types.push_back({{"type", type.name},
+                     {"decode", choice_text(kernels.decode(type.id))},
+                     {"encode", choice_text(kernels.encode(type.id))}});
+  std::puts(boost::json::serialize(boost::json::object{{"modules", modules}, {"types", types}}).c_str());
+}
+
+}  // namespace
+
+int kernels_verb(const Arguments& arguments) {
+  const Parsed parsed = parse_command(command(), arguments);
+  if (parsed.exit_code) return *parsed.exit_code;
+  const auto kernels = Kernels::load(
+      {value_or<Strings>(parsed.values, "kernel-dir", {}), value_or<std::string>(parsed.values, "isa", {})});
+  if (!kernels) return fail(kernels.error());
+  if (parsed.values.count("json"))
+    print_json(*kernels.value());
+  else
+    print_text(*kernels.value());
+  return 0;
+}
+
+}  // namespace ggufmill

@@ -1,0 +1,72 @@
+// ggufmill VERB [options]: looks the verb up and runs it.
+
+#include <fmt/format.h>
+
+#include <csignal>
+#include <cstdio>
+
+#include "pipeline/cli/messages.h"
+#include "pipeline/cli/verb.h"
+#include "pipeline/core/config_node.h"
+
+namespace ggufmill {
+namespace {
+
+constexpr Verb kVerbs[] = {
+    {"run", "carry out a pipeline file", run_verb},
+    {"check", "check a pipeline file, its headers, disk space and memory; write nothing", check_verb},
+    {"plan", "show what a pipeline file does to every tensor; write nothing", plan_verb},
+    {"inspect", "show the metadata and tensors of a GGUF file", inspect_verb},
+    {"types", "list the tensor types and what can be done with them", types_verb},
+    {"kernels", "list the kernel modules, loaded and refused", kernels_verb},
+    {"recipe", "list the built-in recipes, or print one to start from", recipe_verb},
+    {"schema", "print the JSON Schema or the reference of pipeline files and recipes", schema_verb},
+};
+
+void print_help() {
+  std::string text = "ggufmill " GGUFMILL_VERSION
+                     ": turns model weight files into other model weight files\n\n"
+                     "usage: ggufmill VERB [options]\n\nverbs:\n";
+  for (const Verb& verb : kVerbs) text += fmt::format("  {:<9} {}\n", verb.name, verb.summary);
+  text += "\n`ggufmill VERB --help` explains a verb.\nexample: ggufmill run configs/demo.yaml\n";
+  std::fputs(text.c_str(), stdout);
+}
+
+int unknown_verb(const std::string& word) {
+  std::vector<std::string> names;
+  for (const Verb& verb : kVerbs) names.emplace_back(verb.name);
+  const std::string meant = did_you_mean(word, names);
+  return fail(usage_error(fmt::format("unknown verb '{}'", word), meant.empty()
+                                                                      ? "`ggufmill --help` lists the verbs"
+                                                                      : fmt::format("did you mean '{}'?", meant)));
+}
+
+int dispatch(const Arguments& arguments) {
+  if (arguments.empty() || arguments[0] == "--help" || arguments[0] == "-h" || arguments[0] == "help") {
+    print_help();
+    return arguments.empty() ? static_cast<int>(ExitCode::kUsage) : 0;
+  }
+  if (arguments[0] == "--version") {
+    std::puts("ggufmill " GGUFMILL_VERSION);
+    return 0;
+  }
+  for (const Verb& verb : kVerbs)
+    if (verb.name == arguments[0]) return verb.run({arguments.begin() + 1, arguments.end()});
+  return unknown_verb(arguments[0]);
+}
+
+}  // namespace
+
+std::span<const Verb> all_verbs() { return kVerbs; }
+
+}  // namespace ggufmill
+
+// Exceptions come from libraries only; whatever gets this far is a defect.
+int main(int argc, char** argv) try {
+  std::signal(SIGPIPE, SIG_IGN);  // `ggufmill plan x | head` ends with a write error, not silently
+  std::signal(SIGXFSZ, SIG_IGN);  // a file size limit is a write error too
+  return ggufmill::dispatch({argv + 1, argv + argc});
+} catch (const std::exception& exception) {
+  return ggufmill::fail({ggufmill::ExitCode::kInternal, "", fmt::format("internal error: {}", exception.what()), "",
+                         "please report this with the command and the pipeline file"});
+}

@@ -1,0 +1,53 @@
+#include "pipeline/cli/messages.h"
+
+#include <fmt/format.h>
+
+#include <boost/json.hpp>
+#include <cstdio>
+
+namespace ggufmill {
+namespace {
+
+LogFormat format_now = LogFormat::kText;
+
+void put(const std::string& text) { std::fputs(text.c_str(), stderr); }
+
+void put_json(boost::json::object object) { put(boost::json::serialize(object) + "\n"); }
+
+}  // namespace
+
+void set_log_format(LogFormat format) { format_now = format; }
+
+LogFormat log_format() { return format_now; }
+
+void say_error(const Error& error) {
+  if (format_now == LogFormat::kText) return put(render(error));
+  boost::json::object object{{"level", "error"}, {"code", static_cast<int>(error.code)}, {"message", error.what}};
+  if (!error.where.empty()) object["where"] = error.where;
+  if (!error.detail.empty()) object["detail"] = error.detail;
+  if (!error.help.empty()) object["help"] = error.help;
+  put_json(std::move(object));
+}
+
+void say_warning(const std::string& text) {
+  if (format_now == LogFormat::kText) return put("warning: " + text + "\n");
+  put_json({{"level", "warning"}, {"message", text}});
+}
+
+void say_note(const std::string& text) {
+  if (format_now == LogFormat::kText) return put(text + "\n");
+  put_json({{"level", "info"}, {"message", text}});
+}
+
+int fail(const Error& error) {
+  say_error(error);
+  return static_cast<int>(error.code);
+}
+
+int fail(const Diagnostics& errors) {
+  for (const Error& error : errors.errors()) say_error(error);
+  if (errors.errors().size() > 1) say_note(fmt::format("{} errors; nothing was written", errors.errors().size()));
+  return errors.empty() ? 0 : static_cast<int>(errors.errors().front().code);
+}
+
+}  // namespace ggufmill

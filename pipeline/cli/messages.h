@@ -1,0 +1,25 @@
+#pragma once
+// What the command line says on stderr: text, or with `--log json` one JSON object a line. stdout is for data alone.
+
+#include <string>
+
+#include "pipeline/core/error.h"
+
+namespace ggufmill {
+
+enum class LogFormat { kText, kJson };
+
+// Set once, before the first message.
+void set_log_format(LogFormat format);
+LogFormat log_format();
+
+void say_error(const Error& error);
+void say_warning(const std::string& text);
+void say_note(const std::string& text);
+
+// Says the error and returns its exit code.
+int fail(const Error& error);
+// Says all of them, counts them, and returns the exit code of the first.
+int fail(const Diagnostics& errors);
+
+}  // namespace ggufmill

@@ -1,0 +1,144 @@
+// `ggufmill plan`: what a pipeline file does to every tensor.
+
+#include <fmt/format.h>
+
+#include <boost/json.hpp>
+#include <cstdio>
+#include <map>
+
+#include "pipeline/cli/command_line.h"
+#include "pipeline/cli/messages.h"
+#include "pipeline/cli/planning.h"
+#include "pipeline/cli/table.h"
+
+namespace ggufmill {
+namespace {
+
+namespace json = boost::json;
+
+CommandSpec command() {
+  CommandSpec spec;
+  spec.usage = "ggufmill plan FILE [options]";
+  spec.description =
+      "Shows every tensor of every output: shape, type before and after, bytes, and which rule decided; then totals.\n"
+      "Reads headers only and writes nothing.";
+  spec.examples =
+      "  ggufmill plan configs/demo.yaml\n"
+      "  ggufmill plan configs/demo.yaml --json";
+  spec.positional = "file";
+  add_job_options(spec.options);
+  spec.options.add_options()("json", "one JSON object on stdout");
+  return spec;
+}
+
+struct Totals {
+  std::uint64_t bytes_before = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t weights = 0;
+  std::map<std::string_view, std::uint64_t> tensors_of_type;
+
+  double bits_per_weight() const {
+    return weights ? 8.0 * static_cast<double>(bytes) / static_cast<double>(weights) : 0;
+  }
+};
+
+std::uint64_t bytes_after(const Tensor& tensor) { return bytes_of(*tensor.type, tensor.shape.elements()).value(); }
+
+Totals totals_of(const Model& model) {
+  Totals totals;
+  for (const Tensor& tensor : model.tensors) {
+    totals.bytes_before += tensor.source.bytes;
+    totals.bytes += bytes_after(tensor);
+    totals.weights += tensor.shape.elements();
+    ++totals.tensors_of_type[tensor.type->name];
+  }
+  return totals;
+}
+
+std::string title_of(const PlannedOutput& output) {
+  if (output.files.size() == 1) return output.files.front().path;
+  return fmt::format("{} and {} more", output.files.front().path, output.files.size() - 1);
+}
+
+void print_totals(const PlannedOutput& output) {
+  const Totals totals = totals_of(output.model);
+  std::string types;
+  for (const auto& [name, count] : totals.tensors_of_type)
+    types += fmt::format("{}{} {}", types.empty() ? "" : ", ", count, name);
+  std::uint64_t file_bytes = 0;
+  for (const OutputFile& file : output.files) file_bytes += file.bytes;
+  fmt::print("{} weights, {} -> {} of tensors, {:.4f} bits per weight; {} on disk; {}\n", with_commas(totals.weights),
+             human_bytes(totals.bytes_before), human_bytes(totals.bytes), totals.bits_per_weight(),
+             human_bytes(file_bytes), types);
+}
+
+void print_output(const PlannedOutput& output) {
+  std::vector<Row> rows;
+  for (const Tensor& tensor : output.model.tensors)
+    rows.push_back({tensor.name, describe(tensor.shape), std::string(tensor.source.type->name),
+                    std::string(tensor.type->name), with_commas(bytes_after(tensor)), tensor.reason});
+  fmt::print("{}\n", title_of(output));
+  std::fputs(render_table({{"tensor"}, {"shape"}, {"from"}, {"to"}, {"bytes", Align::kRight}, {"why"}}, rows).c_str(),
+             stdout);
+  print_totals(output);
+}
+
+json::object tensor_json(const Tensor& tensor) {
+  json::array shape;
+  for (std::uint32_t i = 0; i < tensor.shape.rank; ++i) shape.push_back(tensor.shape.dims[i]);
+  return {{"name", tensor.name},
+          {"shape", shape},
+          {"from", tensor.source.type->name},
+          {"to", tensor.type->name},
+          {"bytes_from", tensor.source.bytes},
+          {"bytes", bytes_after(tensor)},
+          {"why", tensor.reason}};
+}
+
+json::object output_json(const PlannedOutput& output) {
+  const Totals totals = totals_of(output.model);
+  json::array files;
+  for (const OutputFile& file : output.files) files.push_back({{"path", file.path}, {"bytes", file.bytes}});
+  json::array tensors;
+  for (const Tensor& tensor : output.model.tensors) tensors.push_back(tensor_json(tensor));
+  return {{"files", files},
+          {"tensors", tensors},
+          {"weights", totals.weights},
+          {"tensor_bytes_from", totals.bytes_before},
+          {"tensor_bytes", totals.bytes},
+          {"bits_per_weight", totals.bits_per_weight()}};
+}
+
+void print_json(const Plan& plan) {
+  json::array files;
+  for (const SourceFile& file : plan.source.files) files.push_back({{"path", file.path}, {"bytes", file.bytes}});
+  json::array outputs;
+  for (const PlannedOutput& output : plan.outputs) outputs.push_back(output_json(output));
+  const json::object all{{"source", {{"files", files}, {"tensors", plan.source.tensors.size()}}},
+                         {"outputs", outputs},
+                         {"bytes_read", plan.bytes_read()},
+                         {"bytes_written", plan.bytes_written()},
+                         {"least_memory", plan.least_memory}};
+  std::puts(json::serialize(all).c_str());
+}
+
+}  // namespace
+
+int plan_verb(const Arguments& arguments) {
+  const Parsed parsed = parse_command(command(), arguments);
+  if (parsed.exit_code) return *parsed.exit_code;
+  Diagnostics errors;
+  const auto planned = plan_from(parsed.values, errors);
+  if (!planned) return fail(errors);
+  if (parsed.values.count("json")) {
+    print_json(planned->plan);
+    return 0;
+  }
+  for (const PlannedOutput& output : planned->plan.outputs) {
+    if (&output != &planned->plan.outputs.front()) std::puts("");
+    print_output(output);
+  }
+  return 0;
+}
+
+}  // namespace ggufmill

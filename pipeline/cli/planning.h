@@ -1,0 +1,33 @@
+#pragma once
+// What run, check and plan share: the options that say which job, and from the arguments to a Plan.
+
+#include <boost/program_options.hpp>
+#include <memory>
+#include <optional>
+
+#include "pipeline/config/job.h"
+#include "pipeline/core/error.h"
+#include "pipeline/kernels/kernels.h"
+#include "pipeline/plan/plan.h"
+
+namespace ggufmill {
+
+// --set, --param, --kernel-dir, --isa and the positional `file`.
+void add_job_options(boost::program_options::options_description& options);
+
+struct Planned {
+  std::shared_ptr<const Kernels> kernels;  // first: loading them may add types that the files name
+  Job job;                                 // outlives the plan's stages
+  Plan plan;
+};
+
+// Loads kernels, job and plan; says warnings. Errors are added.
+std::optional<Planned> plan_from(const boost::program_options::variables_map& values, Diagnostics& errors);
+
+// What can be known to go wrong before the first byte: outputs that exist, space on their disks, memory.
+void preflight(const Plan& plan, bool overwrite, Diagnostics& errors);
+
+// Elements of all tensors.
+std::uint64_t weights_of(const Model& model);
+
+}  // namespace ggufmill

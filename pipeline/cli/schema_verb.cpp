@@ -1,0 +1,46 @@
+// `ggufmill schema`: the JSON Schema or the reference page of pipeline files and recipes, from the field tables.
+
+#include <fmt/format.h>
+
+#include <cstdio>
+
+#include "pipeline/cli/command_line.h"
+#include "pipeline/cli/messages.h"
+#include "pipeline/cli/registry.h"
+#include "pipeline/config/job.h"
+#include "stages/quantize/recipe.h"
+
+namespace ggufmill {
+namespace {
+
+CommandSpec command() {
+  CommandSpec spec;
+  spec.usage = "ggufmill schema [pipeline | recipe] [options]";
+  spec.description =
+      "Prints the JSON Schema of pipeline files or of recipes, for editors that complete and check while you type;\n"
+      "with --reference, the same as a page to read.";
+  spec.examples =
+      "  ggufmill schema > pipeline.schema.json\n"
+      "  ggufmill schema recipe --reference";
+  spec.options.add_options()("what", boost::program_options::value<std::string>()->default_value("pipeline"),
+                             "pipeline or recipe");
+  spec.options.add_options()("reference", "a page in Markdown");
+  spec.positional = "what";
+  return spec;
+}
+
+}  // namespace
+
+int schema_verb(const Arguments& arguments) {
+  const Parsed parsed = parse_command(command(), arguments);
+  if (parsed.exit_code) return *parsed.exit_code;
+  const auto what = parsed.values["what"].as<std::string>();
+  if (what != "pipeline" && what != "recipe")
+    return fail(usage_error(fmt::format("unknown file kind '{}'", what), "write pipeline or recipe"));
+  const FieldSpec fields = what == "pipeline" ? job_fields(registry()) : recipe_fields();
+  const std::string text = json_schema(fields);
+  std::fputs(text.c_str(), stdout);
+  return 0;
+}
+
+}  // namespace ggufmill

@@ -1,0 +1,36 @@
+#include "pipeline/cli/signals.h"
+
+#include <signal.h>
+
+#include "pipeline/core/error.h"
+
+namespace ggufmill {
+namespace {
+
+std::atomic<bool> stop{false};
+std::atomic<int> last_signal{0};
+static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int>::is_always_lock_free);
+
+void on_signal(int number) {
+  last_signal = number;
+  stop = true;
+}
+
+}  // namespace
+
+const std::atomic<bool>* catch_signals() {
+  struct sigaction action {};
+  action.sa_handler = on_signal;
+  action.sa_flags = SA_RESETHAND | SA_RESTART;
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+  return &stop;
+}
+
+std::optional<int> signal_exit_code() {
+  if (last_signal == SIGINT) return static_cast<int>(ExitCode::kInterrupted);
+  if (last_signal == SIGTERM) return static_cast<int>(ExitCode::kTerminated);
+  return {};
+}
+
+}  // namespace ggufmill

@@ -1,0 +1,26 @@
+#pragma once
+// Tables for people: columns as wide as their widest cell.
+
+#include <string>
+#include <vector>
+
+namespace ggufmill {
+
+enum class Align { kLeft, kRight };
+
+struct Column {
+  std::string title;
+  Align align = Align::kLeft;
+};
+
+using Row = std::vector<std::string>;
+
+// A title line and one line a row, two spaces between columns, no trailing spaces.
+std::string render_table(const std::vector<Column>& columns, const std::vector<Row>& rows);
+
+// "1,234,567".
+std::string with_commas(std::uint64_t number);
+// "1.50 GiB".
+std::string human_bytes(std::uint64_t bytes);
+
+}  // namespace ggufmill

@@ -1,0 +1,82 @@
+// `ggufmill types`: the tensor types and what can be done with them.
+
+#include <fmt/format.h>
+
+#include <boost/json.hpp>
+#include <cstdio>
+
+#include "pipeline/cli/command_line.h"
+#include "pipeline/cli/messages.h"
+#include "pipeline/cli/table.h"
+#include "pipeline/kernels/kernels.h"
+
+namespace ggufmill {
+namespace {
+
+CommandSpec command() {
+  CommandSpec spec;
+  spec.usage = "ggufmill types [options]";
+  spec.description =
+      "Lists the tensor types: bits per weight, block, and whether they can be read (decoded) and written (encoded).";
+  spec.examples = "  ggufmill types";
+  spec.options.add_options()("kernel-dir", boost::program_options::value<std::vector<std::string>>()->composing(),
+                             "a folder with kernel modules that bring types of their own");
+  spec.options.add_options()("json", "a JSON array on stdout");
+  return spec;
+}
+
+std::string importance_word(const KernelChoice* encode) {
+  if (!encode) return "";
+  if (encode->kernel->flags & GGUFMILL_NEEDS_IMPORTANCE) return "needed";
+  return encode->kernel->flags & GGUFMILL_ACCEPTS_IMPORTANCE ? "used" : "not used";
+}
+
+void print_text(const Kernels& kernels) {
+  std::vector<Row> rows;
+  for (const TypeInfo& type : all_types())
+    rows.push_back({std::string(type.name), std::to_string(type.id), fmt::format("{:.4f}", type.bits_per_weight()),
+                    std::to_string(type.block_elements), std::to_string(type.block_bytes),
+                    kernels.decode(type.id) ? "yes" : "no", kernels.encode(type.id) ? "yes" : "no",
+                    importance_word(kernels.encode(type.id))});
+  std::fputs(render_table({{"type"},
+                           {"id", Align::kRight},
+                           {"bits per weight", Align::kRight},
+                           {"block", Align::kRight},
+                           {"block bytes", Align::kRight},
+                           {"read"},
+                           {"write"},
+                           {"importance"}},
+                          rows)
+                 .c_str(),
+             stdout);
+}
+
+void print_json(const Kernels& kernels) {
+  boost::json::array types;
+  for (const TypeInfo& type : all_types())
+    types.push_back({{"name", type.name},
+                     {"id", type.id},
+                     {"bits_per_weight", type.bits_per_weight()},
+                     {"block_elements", type.block_elements},
+                     {"block_bytes", type.block_bytes},
+                     {"read", kernels.decode(type.id) != nullptr},
+                     {"write", kernels.encode(type.id) != nullptr},
+                     {"importance", importance_word(kernels.encode(type.id))}});
+  std::puts(boost::json::serialize(types).c_str());
+}
+
+}  // namespace
+
+int types_verb(const Arguments& arguments) {
+  const Parsed parsed = parse_command(command(), arguments);
+  if (parsed.exit_code) return *parsed.exit_code;
+  const auto kernels = Kernels::load({value_or<std::vector<std::string>>(parsed.values, "kernel-dir", {}), {}});
+  if (!kernels) return fail(kernels.error());
+  if (parsed.values.count("json"))
+    print_json(*kernels.value());
+  else
+    print_text(*kernels.value());
+  return 0;
+}
+
+}  // namespace ggufmill

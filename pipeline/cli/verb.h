@@ -1,0 +1,31 @@
+#pragma once
+// The verbs of the command line: one file each, one table here.
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ggufmill {
+
+using Arguments = std::vector<std::string>;
+
+struct Verb {
+  std::string_view name;
+  std::string_view summary;                // one line for `ggufmill --help`
+  int (*run)(const Arguments& arguments);  // without the verb itself; returns the exit code
+};
+
+int run_verb(const Arguments& arguments);
+int check_verb(const Arguments& arguments);
+int plan_verb(const Arguments& arguments);
+int inspect_verb(const Arguments& arguments);
+int types_verb(const Arguments& arguments);
+int kernels_verb(const Arguments& arguments);
+int recipe_verb(const Arguments& arguments);
+int schema_verb(const Arguments& arguments);
+
+// In the order in which help lists them.
+std::span<const Verb> all_verbs();
+
+}  // namespace ggufmill

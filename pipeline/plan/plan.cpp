@@ -1,0 +1,108 @@
+#include "pipeline/plan/plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "pipeline/plan/slabs.h"
+
+namespace ggufmill {
+namespace {
+
+using StageList = std::vector<std::shared_ptr<const Stage>>;
+
+Result<Model> apply_all(Model model, const StageList& stages) {
+  for (const auto& stage : stages) {
+    BOOST_OUTCOME_TRY(model, stage->apply(std::move(model)));
+  }
+  return model;
+}
+
+Result<PlannedOutput> plan_output(const Model& shared, const JobOutput& output) {
+  PlannedOutput planned;
+  BOOST_OUTCOME_TRY(planned.model, apply_all(shared, output.stages));
+  BOOST_OUTCOME_TRY(planned.files, output.sink->layout(planned.model, output.sink_value));
+  return planned;
+}
+
+// Where a tensor's bytes lie identifies it, whatever it was renamed to.
+using SourceKey = std::tuple<std::uint32_t, std::uint64_t, std::uint64_t>;
+
+SourceKey key_of(const TensorSource& source) { return {source.file, source.offset, source.bytes}; }
+
+// One route for each source tensor that any output holds, in the order of the source files' bytes.
+std::vector<Route> make_routes(const Model& source, const std::vector<PlannedOutput>& outputs) {
+  std::map<SourceKey, Route> routes;
+  for (const Tensor& tensor : source.tensors)
+    if (tensor.source.bytes > 0) routes[key_of(tensor.source)] = {tensor.source, tensor.shape, tensor.name, {}};
+  for (std::uint32_t o = 0; o < outputs.size(); ++o)
+    for (std::uint32_t f = 0; f < outputs[o].files.size(); ++f)
+      for (const Placement& placement : outputs[o].files[f].tensors) {
+        const Tensor& tensor = outputs[o].model.tensors[placement.tensor];
+        const auto route = routes.find(key_of(tensor.source));
+        if (route != routes.end()) route->second.targets.push_back({o, f, placement.tensor, placement.offset});
+      }
+  std::vector<Route> ordered;
+  for (auto& [key, route] : routes)
+    if (!route.targets.empty()) ordered.push_back(std::move(route));
+  return ordered;
+}
+
+// Two outputs under one path would overwrite each other.
+void check_paths(const Job& job, const std::vector<PlannedOutput>& outputs, Diagnostics& errors) {
+  std::map<std::string, std::size_t> seen;
+  for (std::size_t o = 0; o < outputs.size(); ++o)
+    for (const OutputFile& file : outputs[o].files)
+      if (const auto [at, fresh] = seen.emplace(file.path, o); !fresh)
+        errors.add(error_at(job.outputs[o].sink_value,
+                            fmt::format("output '{}' is written by outputs {} and {}", file.path, at->second, o),
+                            "give each output a path of its own"));
+}
+
+}  // namespace
+
+std::uint64_t Plan::bytes_read() const {
+  std::uint64_t bytes = 0;
+  for (const Route& route : routes) bytes += route.source.bytes;
+  return bytes;
+}
+
+std::uint64_t Plan::bytes_written() const {
+  std::uint64_t bytes = 0;
+  for (const PlannedOutput& output : outputs)
+    for (const OutputFile& file : output.files) bytes += file.bytes;
+  return bytes;
+}
+
+std::optional<Plan> make_plan(const Job& job, Diagnostics& errors) {
+  Result<Model> source = job.source->open(job.source_value);
+  if (!source) {
+    errors.add(source.error());
+    return {};
+  }
+  Plan plan;
+  plan.source = source.value();
+  plan.limits = job.limits;
+  Result<Model> shared = apply_all(std::move(source).value(), job.stages);
+  if (!shared) {
+    errors.add(shared.error());
+    return {};
+  }
+  for (const JobOutput& output : job.outputs) {
+    Result<PlannedOutput> planned = plan_output(shared.value(), output);
+    if (planned)
+      plan.outputs.push_back(std::move(planned).value());
+    else
+      errors.add(planned.error());
+  }
+  if (!errors.empty()) return {};
+  check_paths(job, plan.outputs, errors);
+  plan.routes = make_routes(plan.source, plan.outputs);
+  plan.least_memory = least_budget(plan);
+  if (!errors.empty()) return {};
+  return plan;
+}
+
+}  // namespace ggufmill

@@ -1,0 +1,211 @@
+#include "stages/metadata/value_of.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+#include <limits>
+
+#include "pipeline/core/fields.h"
+#include "pipeline/io/io.h"
+
+namespace ggufmill {
+namespace {
+
+constexpr std::uint64_t kMostFileBytes = 1ull << 30;
+
+struct IntegerRange {
+  MetadataType type;
+  std::int64_t least;
+  std::uint64_t most;
+};
+
+// In the order in which an untyped integer looks for its type.
+constexpr IntegerRange kIntegers[] = {
+    {MetadataType::kUint32, 0, std::numeric_limits<std::uint32_t>::max()},
+    {MetadataType::kInt32, std::numeric_limits<std::int32_t>::min(), std::numeric_limits<std::int32_t>::max()},
+    {MetadataType::kUint64, 0, std::numeric_limits<std::uint64_t>::max()},
+    {MetadataType::kInt64, std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::max()},
+    {MetadataType::kUint8, 0, 255},
+    {MetadataType::kInt8, -128, 127},
+    {MetadataType::kUint16, 0, 65535},
+    {MetadataType::kInt16, -32768, 32767},
+};
+
+const IntegerRange* range_of(MetadataType type) {
+  for (const IntegerRange& range : kIntegers)
+    if (range.type == type) return &range;
+  return nullptr;
+}
+
+bool is_float(MetadataType type) { return type == MetadataType::kFloat32 || type == MetadataType::kFloat64; }
+
+// A whole number between -2^63 and 2^64 - 1, kept as its 64 bits and its sign.
+struct Whole {
+  std::uint64_t bits;
+  bool negative;
+};
+
+std::optional<Whole> parse_whole(const std::string& text) {
+  const char* end = text.data() + text.size();
+  std::int64_t with_sign = 0;
+  std::uint64_t without_sign = 0;
+  if (std::from_chars(text.data(), end, without_sign) == std::from_chars_result{end, std::errc()})
+    return Whole{without_sign, false};
+  if (std::from_chars(text.data(), end, with_sign) == std::from_chars_result{end, std::errc()})
+    return Whole{static_cast<std::uint64_t>(with_sign), with_sign < 0};
+  return {};
+}
+
+std::optional<double> parse_float(const std::string& text) {
+  double number = 0;
+  const char* end = text.data() + text.size();
+  if (std::from_chars(text.data(), end, number) != std::from_chars_result{end, std::errc()}) return {};
+  return number;
+}
+
+bool holds(const IntegerRange& range, Whole whole) {
+  return whole.negative ? static_cast<std::int64_t>(whole.bits) >= range.least : whole.bits <= range.most;
+}
+
+std::string type_choices() {
+  std::string text;
+  for (std::uint32_t i = 0; i <= static_cast<std::uint32_t>(MetadataType::kFloat64); ++i)
+    if (static_cast<MetadataType>(i) != MetadataType::kArray)
+      text += fmt::format("{}{}", text.empty() ? "" : ", ", metadata_type_name(static_cast<MetadataType>(i)));
+  return text;
+}
+
+Result<MetadataValue> integer_as(const ConfigNode& node, MetadataType type) {
+  const auto whole = parse_whole(node.scalar);
+  const IntegerRange* range = range_of(type);
+  if (!whole)
+    return error_at(node,
+                    fmt::format("'{}' is not a whole number, as {} needs", node.scalar, metadata_type_name(type)));
+  if (!holds(*range, *whole))
+    return error_at(node, fmt::format("{} does not fit {}: {} to {}", node.scalar, metadata_type_name(type),
+                                      range->least, range->most));
+  return metadata_unsigned(type, whole->bits);
+}
+
+// A scalar as a type that is no array.
+Result<MetadataValue> scalar_as(const ConfigNode& node, MetadataType type) {
+  if (!node.is_scalar()) return error_at(node, fmt::format("a single {} is expected here", metadata_type_name(type)));
+  if (type == MetadataType::kString) return metadata_string(node.scalar);
+  if (type == MetadataType::kBool) {
+    BOOST_OUTCOME_TRY(const bool flag, to_bool(node));
+    return metadata_bool(flag);
+  }
+  if (range_of(type)) return integer_as(node, type);
+  const auto number = parse_float(node.scalar);
+  if (!number)
+    return error_at(node, fmt::format("'{}' is not a number, as {} needs", node.scalar, metadata_type_name(type)));
+  return metadata_float(type, *number);
+}
+
+// What an untyped scalar is on its own.
+MetadataType natural_type(const ConfigNode& node) {
+  if (node.quoted) return MetadataType::kString;
+  if (node.scalar == "true" || node.scalar == "false") return MetadataType::kBool;
+  if (const auto whole = parse_whole(node.scalar))
+    for (const IntegerRange& range : kIntegers)
+      if (holds(range, *whole)) return range.type;
+  return parse_float(node.scalar) ? MetadataType::kFloat32 : MetadataType::kString;
+}
+
+// `before` where a value of type `natural` can become it without loss of kind.
+MetadataType prefer(MetadataType natural, std::optional<MetadataType> before) {
+  if (!before) return natural;
+  if (range_of(natural) && (range_of(*before) || is_float(*before))) return *before;
+  if (is_float(natural) && is_float(*before)) return *before;
+  return natural;
+}
+
+// The type that holds two untyped items of one list.
+MetadataType common(MetadataType a, MetadataType b) {
+  if (a == b) return a;
+  if ((range_of(a) || is_float(a)) && (range_of(b) || is_float(b))) {
+    if (is_float(a) || is_float(b)) return MetadataType::kFloat32;
+    return MetadataType::kInt64;
+  }
+  return MetadataType::kString;
+}
+
+Result<MetadataValue> list_as(const ConfigNode& node, std::string_view element);
+
+// `type_name`: a type and any number of [].
+Result<MetadataValue> value_as(const ConfigNode& node, std::string_view type_name) {
+  if (type_name.ends_with("[]")) return list_as(node, type_name.substr(0, type_name.size() - 2));
+  const auto type = metadata_type_named(type_name);
+  return scalar_as(node, *type);
+}
+
+Result<MetadataValue> list_as(const ConfigNode& node, std::string_view element) {
+  if (!node.is_list()) return error_at(node, fmt::format("a list is expected for type '{}[]'", element));
+  std::vector<MetadataValue> items;
+  for (const ConfigNode& item : node.items) {
+    BOOST_OUTCOME_TRY(items.emplace_back(), value_as(item, element));
+  }
+  const bool nested = element.ends_with("[]");
+  return metadata_array(nested ? MetadataType::kArray : *metadata_type_named(element), items);
+}
+
+// The element type of an array that the key holds now.
+std::optional<MetadataType> element_of(const MetadataValue* before) {
+  if (!before) return {};
+  const auto array = as_array(*before);
+  if (!array) return {};
+  return array->element;
+}
+
+Result<MetadataValue> untyped_list(const ConfigNode& node, const MetadataValue* before) {
+  const auto element_before = element_of(before);
+  std::optional<MetadataType> element;
+  for (const ConfigNode& item : node.items) {
+    if (!item.is_scalar())
+      return error_at(item, "a list of lists needs its type", "write {type: uint32[][], value: ...}");
+    element = element ? common(*element, natural_type(item)) : natural_type(item);
+  }
+  if (element) return list_as(node, metadata_type_name(prefer(*element, element_before)));
+  if (element_before) return list_as(node, metadata_type_name(*element_before));
+  return error_at(node, "an empty list does not say of what type it is", "write {type: string[], value: []}");
+}
+
+Result<MetadataValue> typed(const ConfigNode& node) {
+  const ConfigNode* type = node.find("type");
+  const ConfigNode* value = node.find("value");
+  if (!type || !value)
+    return error_at(node, "a typed value needs both 'type' and 'value'", "write {type: uint64, value: 5}");
+  std::string_view base = type->scalar;
+  while (base.ends_with("[]")) base.remove_suffix(2);
+  const auto known = metadata_type_named(base);
+  if (!known || *known == MetadataType::kArray)
+    return error_at(*type, fmt::format("unknown metadata type '{}'", type->scalar),
+                    fmt::format("types: {}; arrays: string[], uint32[][]", type_choices()));
+  return value_as(*value, type->scalar);
+}
+
+Result<MetadataValue> from_file(const ConfigNode& path) {
+  BOOST_OUTCOME_TRY(const auto file, InputFile::open(path.scalar));
+  if (file->bytes() > kMostFileBytes)
+    return error_at(
+        path, fmt::format("'{}' has {} bytes, more than the 1 GiB of a metadata value", path.scalar, file->bytes()));
+  std::string text(static_cast<std::size_t>(file->bytes()), '\0');
+  BOOST_OUTCOME_TRY(file->read(0, std::as_writable_bytes(std::span(text))));
+  return metadata_string(text);
+}
+
+}  // namespace
+
+Result<MetadataValue> metadata_value_of(const ConfigNode& node, const MetadataValue* before) {
+  if (node.is_map()) {
+    const ConfigNode* file = node.find("file");
+    return file ? from_file(*file) : typed(node);
+  }
+  if (node.is_list()) return untyped_list(node, before);
+  if (!node.is_scalar()) return error_at(node, "a value is missing here");
+  const auto now = before ? std::optional(before->type) : std::nullopt;
+  return scalar_as(node, node.quoted ? MetadataType::kString : prefer(natural_type(node), now));
+}
+
+}  // namespace ggufmill

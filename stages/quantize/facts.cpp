@@ -1,0 +1,60 @@
+#include "stages/quantize/facts.h"
+
+#include <charconv>
+
+namespace ggufmill {
+namespace {
+
+// A whole number, or the first of an array of them (one for each layer).
+std::uint64_t number_at(const Model& model, const std::string& key, std::uint64_t otherwise) {
+  const MetadataValue* value = model.metadata.find(key);
+  if (!value) return otherwise;
+  if (const auto number = as_unsigned(*value)) return *number;
+  const auto first = array_items(*value, 1);
+  return first.empty() ? otherwise : as_unsigned(first.front()).value_or(otherwise);
+}
+
+bool carries_values(TensorClass tensor_class) { return class_named("attn_values")->contains(tensor_class, false); }
+
+// N of "blk.N."; `otherwise` for other names.
+std::uint64_t layer_of(std::string_view name, std::uint64_t otherwise) {
+  if (!name.starts_with("blk.")) return otherwise;
+  std::uint64_t layer = 0;
+  const auto [end, error] = std::from_chars(name.data() + 4, name.data() + name.size(), layer);
+  return error == std::errc() && end != name.data() + name.size() && *end == '.' ? layer : otherwise;
+}
+
+}  // namespace
+
+ModelFacts facts_of(const Model& model) {
+  ModelFacts facts;
+  if (const MetadataValue* value = model.metadata.find("general.architecture"))
+    facts.architecture = as_string(*value).value_or("");
+  const std::string& arch = facts.architecture;
+  facts.layers = number_at(model, arch + ".block_count", 0);
+  facts.experts = number_at(model, arch + ".expert_count", 0);
+  facts.heads = number_at(model, arch + ".attention.head_count", 0);
+  facts.kv_heads = number_at(model, arch + ".attention.head_count_kv", facts.heads);
+  facts.importance = model.importance_given;
+  for (const Tensor& tensor : model.tensors) {
+    const TensorClass tensor_class = class_of(tensor.name);
+    facts.value_tensors += carries_values(tensor_class) ? 1 : 0;
+    if (tensor_class == TensorClass::kOutput) facts.tied = false;
+  }
+  return facts;
+}
+
+TensorFacts PlaceCounter::next(const Tensor& tensor) {
+  TensorFacts facts{&tensor, class_of(tensor.name), 0, model_.layers, 0};
+  if (carries_values(facts.tensor_class)) {
+    facts.order = values_++;
+    facts.kind_count = model_.value_tensors;
+  }
+  if (facts.tensor_class == TensorClass::kFfnUp) facts.order = ups_++;
+  if (facts.tensor_class == TensorClass::kFfnGate) facts.order = gates_++;
+  if (facts.tensor_class == TensorClass::kFfnDown) facts.order = downs_++;
+  facts.depth = model_.experts > 1 ? layer_of(tensor.name, facts.order) : facts.order;
+  return facts;
+}
+
+}  // namespace ggufmill

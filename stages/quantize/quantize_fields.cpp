@@ -1,0 +1,126 @@
+#include "stages/quantize/quantize_fields.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace ggufmill {
+namespace {
+
+constexpr std::string_view kTypeParent = "base";  // what a bare type has in common with the recipes
+
+FieldSpec tensors_field() {
+  FieldSpec rule{"", FieldKind::kMap, "A rule; the first that matches a tensor decides."};
+  rule.fields = {{"match", FieldKind::kRegex, "Found anywhere in the tensor's name (Perl syntax)."},
+                 {"type", FieldKind::kOneOf, "The type, or `keep` for the one it has."}};
+  rule.fields[0].required = rule.fields[1].required = true;
+  rule.fields[0].example = "'blk\\.\\d+\\.ffn_down'";
+  FieldSpec type{"", FieldKind::kString, "A type, or keep."};
+  type.check = [](const ConfigNode& node) -> std::string {
+    if (node.scalar == "keep" || find_type(node.scalar)) return {};
+    return fmt::format("unknown quantization type '{}'", node.scalar);
+  };
+  rule.fields[1].alternatives = {type};
+  FieldSpec field{"tensors", FieldKind::kList, "Rules for single tensors; one that matches nothing is an error."};
+  field.item = {std::move(rule)};
+  return field;
+}
+
+FieldSpec mapping() {
+  FieldSpec map{"", FieldKind::kMap, "A recipe or a type, with rules of your own."};
+  FieldSpec more{"rules", FieldKind::kList, "Recipe rules that come before the recipe's own."};
+  const FieldSpec recipe = recipe_fields();
+  for (const FieldSpec& field : recipe.fields)
+    if (field.name == "rules") more.item = field.item;
+  FieldSpec order{"order", FieldKind::kEnum,
+                  "Tensors layer by layer, by name, as llama-quantize writes them; or as in the source."};
+  order.choices = {"layers", "source"};
+  order.default_text = "layers";
+  map.fields = {{"recipe", FieldKind::kString, "A built-in recipe by name, or the path of a file."},
+                {"type", FieldKind::kTypeName, "One type for all tensors of two dimensions and more."},
+                tensors_field(),
+                std::move(more),
+                {"pure", FieldKind::kBool, "The recipe's type for all tensors: none of its rules."},
+                {"requantize", FieldKind::kBool, "Whether quantized tensors may be quantized anew."},
+                std::move(order)};
+  map.fields[0].example = "Q4_K_M";
+  map.fields[1].example = "Q4_K";
+  map.fields[4].default_text = "false";
+  map.fields[5].default_text = "true";
+  return map;
+}
+
+Result<std::vector<TensorRule>> read_rules(const ConfigNode* list) {
+  std::vector<TensorRule> rules;
+  if (!list) return rules;
+  for (const ConfigNode& node : list->items) {
+    const ConfigNode& match = *node.find("match");
+    BOOST_OUTCOME_TRY(Pattern pattern, Pattern::compile(match.scalar));
+    const std::string& type = node.find("type")->scalar;
+    rules.push_back({std::move(pattern), type == "keep" ? nullptr : find_type(type),
+                     fmt::format("tensors[{}]: {}", rules.size(), match.scalar), match.position, false});
+  }
+  return rules;
+}
+
+// Every tensor of two dimensions and more gets `type`; rows that are no whole blocks keep theirs.
+Result<Recipe> recipe_of_type(const ConfigNode& type, const RecipeShelf& shelf) {
+  BOOST_OUTCOME_TRY(Recipe recipe, shelf.find(std::string(kTypeParent), type));
+  recipe.rules.clear();
+  recipe.adjust.clear();
+  recipe.fallback.clear();
+  recipe.needs_importance.clear();
+  recipe.keep.erase(std::remove_if(recipe.keep.begin(), recipe.keep.end(),
+                                   [](const Rule& rule) { return !rule.condition.rank_below; }),
+                    recipe.keep.end());
+  recipe.type = find_type(type.scalar);
+  recipe.name = recipe.type->name;
+  recipe.file_type = shelf.file_type_of(recipe.name);
+  return recipe;
+}
+
+Result<bool> flag(const ConfigNode& value, std::string_view name, bool otherwise) {
+  const ConfigNode* node = value.find(name);
+  return node ? to_bool(*node) : Result<bool>(otherwise);
+}
+
+Result<QuantizeSettings> read_mapping(const ConfigNode& value, const RecipeShelf& shelf) {
+  QuantizeSettings settings;
+  const ConfigNode* recipe = value.find("recipe");
+  const ConfigNode* type = value.find("type");
+  if (!recipe == !type)
+    return error_at(value, recipe ? "both a recipe and a type are given" : "neither a recipe nor a type is given",
+                    "write one of them: {recipe: Q4_K_M} or {type: Q4_K}");
+  BOOST_OUTCOME_TRY(settings.recipe, recipe ? shelf.find(recipe->scalar, *recipe) : recipe_of_type(*type, shelf));
+  if (const ConfigNode* rules = value.find("rules")) {
+    BOOST_OUTCOME_TRY(add_rules(*rules, "rules", settings.recipe));
+  }
+  BOOST_OUTCOME_TRY(settings.rules, read_rules(value.find("tensors")));
+  BOOST_OUTCOME_TRY(settings.pure, flag(value, "pure", false));
+  BOOST_OUTCOME_TRY(settings.requantize, flag(value, "requantize", true));
+  const ConfigNode* order = value.find("order");
+  settings.order_by_layer = !order || order->scalar == "layers";
+  return settings;
+}
+
+}  // namespace
+
+FieldSpec quantize_fields() {
+  FieldSpec name{"", FieldKind::kString, "A built-in recipe by name, the path of a recipe, or a type."};
+  name.example = "Q4_K_M";
+  FieldSpec field{"quantize", FieldKind::kOneOf, "Decides the type of every tensor."};
+  field.alternatives = {std::move(name), mapping()};
+  field.example = "{recipe: Q3_K_M, tensors: [{match: 'ffn_down', type: Q5_K}]}";
+  return field;
+}
+
+Result<QuantizeSettings> read_quantize(const ConfigNode& value, const RecipeShelf& shelf) {
+  if (value.is_map()) return read_mapping(value, shelf);
+  QuantizeSettings settings;
+  auto recipe = shelf.find(value.scalar, value);
+  if (!recipe && find_type(value.scalar)) recipe = recipe_of_type(value, shelf);
+  BOOST_OUTCOME_TRY(settings.recipe, std::move(recipe));
+  return settings;
+}
+
+}  // namespace ggufmill

@@ -1,0 +1,82 @@
+#include "stages/quantize/quantize_stage.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "stages/quantize/decide.h"
+#include "stages/quantize/importance_needs.h"
+#include "stages/quantize/quantize_fields.h"
+#include "stages/quantize/tensor_order.h"
+
+namespace ggufmill {
+namespace {
+
+class QuantizeStage : public Stage {
+ public:
+  QuantizeStage(ConfigNode value, QuantizeSettings settings)
+      : value_(std::move(value)), settings_(std::move(settings)) {}
+
+  Result<Model> apply(Model model) const override {
+    if (settings_.order_by_layer) sort_by_layer(model.tensors);
+    std::vector<TensorRule> rules = settings_.rules;
+    const ModelFacts facts = facts_of(model);
+    Decider decider(settings_.recipe, rules, settings_.pure, facts);
+    for (Tensor& tensor : model.tensors) {
+      BOOST_OUTCOME_TRY(Decision decision, decider.decide(tensor));
+      BOOST_OUTCOME_TRY(check_requantize(tensor, *decision.type));
+      tensor.type = decision.type;
+      tensor.reason = std::move(decision.reason);
+    }
+    BOOST_OUTCOME_TRY(check_rules_used(rules));
+    find_importance_problems(settings_.recipe, model);
+    write_metadata(model);
+    model.recipe = settings_.recipe.name;
+    return model;
+  }
+
+ private:
+  Status check_rules_used(const std::vector<TensorRule>& rules) const {
+    for (const TensorRule& rule : rules)
+      if (!rule.used)
+        return error_at(value_.text, rule.position, fmt::format("no tensor matches '{}'", rule.match.text()),
+                        "`ggufmill inspect` lists the tensors; an earlier rule may have taken them all");
+    return ok();
+  }
+
+  // Quality that one quantization has lost no other brings back.
+  Status check_requantize(const Tensor& tensor, const TypeInfo& type) const {
+    if (settings_.requantize || !tensor.source.type->is_quantized() || &type == tensor.source.type) return ok();
+    return error_at(
+        value_,
+        fmt::format("tensor '{}' is {} already and would become {}", tensor.name, tensor.source.type->name, type.name),
+        "start from the F16, BF16 or F32 model, or allow it: requantize: true");
+  }
+
+  void write_metadata(Model& model) const {
+    model.metadata.set_at_end("general.quantization_version", metadata_unsigned(MetadataType::kUint32, 2));
+    if (settings_.recipe.file_type)
+      model.metadata.set_at_end("general.file_type",
+                                metadata_unsigned(MetadataType::kUint32, *settings_.recipe.file_type));
+    else if (const MetadataValue* before = model.metadata.find("general.file_type"))
+      model.metadata.set_at_end("general.file_type", MetadataValue(*before));
+  }
+
+  ConfigNode value_;
+  QuantizeSettings settings_;
+};
+
+}  // namespace
+
+StageSpec quantize_stage(ConfigReader reader) {
+  StageSpec spec;
+  spec.field = quantize_fields();
+  spec.per_output = true;
+  spec.make = [shelf = RecipeShelf(std::move(reader))](const ConfigNode& value) -> Result<std::unique_ptr<Stage>> {
+    BOOST_OUTCOME_TRY(QuantizeSettings settings, read_quantize(value, shelf));
+    return std::unique_ptr<Stage>(std::make_unique<QuantizeStage>(value, std::move(settings)));
+  };
+  return spec;
+}
+
+}  // namespace ggufmill

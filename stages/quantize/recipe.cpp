@@ -1,0 +1,251 @@
+#include "stages/quantize/recipe.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+
+#include "pipeline/io/io.h"
+
+namespace ggufmill {
+namespace {
+
+constexpr std::uint64_t kMostRecipeBytes = 1 << 20;
+
+FieldSpec rules_field(std::string name, std::string doc, bool typed) {
+  FieldSpec rule{"", FieldKind::kMap, "Conditions, all of which must hold, and what follows."};
+  rule.fields = condition_fields();
+  if (typed) {
+    rule.fields.push_back({"type", FieldKind::kTypeName, "The type such a tensor gets."});
+    rule.fields.back().required = true;
+  }
+  FieldSpec field{std::move(name), FieldKind::kList, std::move(doc)};
+  field.item = {std::move(rule)};
+  return field;
+}
+
+FieldSpec list_of(std::string name, FieldSpec item, std::string doc) {
+  FieldSpec field{std::move(name), FieldKind::kList, std::move(doc)};
+  field.item = {std::move(item)};
+  return field;
+}
+
+// What a rule asks, in the recipe's own words: "class ffn_down, depth spread".
+std::string words_of(const ConfigNode& rule) {
+  std::string text;
+  for (const ConfigNode::Entry& entry : rule.entries) {
+    if (entry.key == "type") continue;
+    std::string value = entry.value.scalar;
+    for (const ConfigNode& item : entry.value.items) value += (value.empty() ? "" : "|") + item.scalar;
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", entry.key, value);
+  }
+  return text.size() > 72 ? text.substr(0, 69) + "..." : text;
+}
+
+Result<std::vector<Rule>> read_rules(const ConfigNode* list, const std::string& recipe) {
+  std::vector<Rule> rules;
+  if (!list) return rules;
+  for (const ConfigNode& node : list->items) {
+    Rule rule;
+    BOOST_OUTCOME_TRY(rule.condition, read_condition(node));
+    if (const ConfigNode* type = node.find("type")) rule.type = find_type(type->scalar);
+    rule.text = fmt::format("{}: {}", recipe, words_of(node));
+    rules.push_back(std::move(rule));
+  }
+  return rules;
+}
+
+// What the recipe says comes before what it extends.
+Status prepend(std::vector<Rule>& rules, const ConfigNode* list, const std::string& recipe) {
+  BOOST_OUTCOME_TRY(auto own, read_rules(list, recipe));
+  rules.insert(rules.begin(), std::make_move_iterator(own.begin()), std::make_move_iterator(own.end()));
+  return ok();
+}
+
+Status read_groups(const ConfigNode* groups, ModelGroups& into) {
+  if (!groups) return ok();
+  for (const ConfigNode::Entry& group : groups->entries) {
+    std::vector<Condition> members;
+    for (const ConfigNode& member : group.value.items) {
+      BOOST_OUTCOME_TRY(members.emplace_back(), read_condition(member));
+    }
+    into[group.key] = std::move(members);
+  }
+  return ok();
+}
+
+Status check_groups(const std::vector<Rule>& rules, const Recipe& recipe, const ConfigNode& root) {
+  for (const Rule& rule : rules)
+    for (const std::string& name : rule.condition.models)
+      if (!recipe.models.count(name))
+        return error_at(root,
+                        fmt::format("recipe '{}' asks for model group '{}', which nothing defines", recipe.name, name),
+                        "define it under `models:`, or extend a recipe that does");
+  return ok();
+}
+
+void read_plain(const ConfigNode& root, Recipe& recipe) {
+  if (const ConfigNode* node = root.find("description")) recipe.description = node->scalar;
+  if (const ConfigNode* node = root.find("type")) recipe.type = find_type(node->scalar);
+  if (const ConfigNode* node = root.find("last_fallback")) recipe.last_fallback = find_type(node->scalar);
+  recipe.aliases.clear();
+  if (const ConfigNode* node = root.find("aliases"))
+    for (const ConfigNode& item : node->items) recipe.aliases.push_back(item.scalar);
+  if (const ConfigNode* node = root.find("fallback"))
+    for (const ConfigNode::Entry& entry : node->entries)
+      recipe.fallback[find_type(entry.key)] = find_type(entry.value.scalar);
+  if (const ConfigNode* node = root.find("needs_importance"))
+    for (const ConfigNode& item : node->items) recipe.needs_importance.push_back(find_type(item.scalar));
+  if (const ConfigNode* node = root.find("importance_exempt"))
+    for (const ConfigNode& item : node->items) recipe.importance_exempt.push_back(*class_named(item.scalar));
+}
+
+// Adds the file's words to `recipe`, which holds what it extends.
+Status read_recipe(const ConfigNode& root, Recipe& recipe) {
+  read_plain(root, recipe);
+  if (const ConfigNode* node = root.find("file_type")) {
+    BOOST_OUTCOME_TRY(const std::int64_t number, to_integer(*node));
+    recipe.file_type = static_cast<std::uint32_t>(number);
+  }
+  BOOST_OUTCOME_TRY(read_groups(root.find("models"), recipe.models));
+  BOOST_OUTCOME_TRY(prepend(recipe.keep, root.find("keep"), recipe.name));
+  BOOST_OUTCOME_TRY(prepend(recipe.rules, root.find("rules"), recipe.name));
+  BOOST_OUTCOME_TRY(prepend(recipe.adjust, root.find("adjust"), recipe.name));
+  for (const auto* rules : {&recipe.keep, &recipe.rules, &recipe.adjust}) {
+    BOOST_OUTCOME_TRY(check_groups(*rules, recipe, root));
+  }
+  return ok();
+}
+
+bool same_word(std::string_view a, std::string_view b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](unsigned char x, unsigned char y) { return std::tolower(x) == std::tolower(y); });
+}
+
+struct RecipeText {
+  std::string name;  // for messages and reasons
+  std::string text;
+};
+
+Result<std::string> file_text(const std::string& path) {
+  BOOST_OUTCOME_TRY(const auto file, InputFile::open(path));
+  if (file->bytes() > kMostRecipeBytes) return usage_error(fmt::format("recipe '{}' is larger than 1 MiB", path));
+  std::string text(static_cast<std::size_t>(file->bytes()), '\0');
+  BOOST_OUTCOME_TRY(file->read(0, std::as_writable_bytes(std::span(text))));
+  return text;
+}
+
+bool looks_like_path(const std::string& name) { return name.find('/') != std::string::npos || name.ends_with(".yaml"); }
+
+}  // namespace
+
+FieldSpec recipe_fields() {
+  const FieldSpec word{"", FieldKind::kString, "A name."};
+  const FieldSpec type{"", FieldKind::kTypeName, "A tensor type."};
+  FieldSpec class_word{"", FieldKind::kEnum, "A class of tensors."};
+  class_word.choices = class_names();
+  FieldSpec members{"", FieldKind::kList, "Conditions on the model, one of which must hold."};
+  members.item = {FieldSpec{"", FieldKind::kMap, "A condition."}};
+  members.item[0].fields = condition_fields();
+  FieldSpec models{"models", FieldKind::kDictionary, "Groups of models by name, for the condition `model`."};
+  models.item = {std::move(members)};
+  FieldSpec fallback{"fallback", FieldKind::kDictionary,
+                     "What takes a type's place where rows are no whole blocks of it."};
+  fallback.item = {type};
+
+  FieldSpec fields{"recipe", FieldKind::kMap, "Which type each tensor gets."};
+  fields.fields = {
+      {"description", FieldKind::kString, "What it is for, in a line."},
+      list_of("aliases", word, "Further names."),
+      {"extends", FieldKind::kString, "A recipe by name or path; what stands here comes first."},
+      {"file_type", FieldKind::kInteger, "The number written as general.file_type."},
+      {"type", FieldKind::kTypeName, "The type where no rule decides."},
+      rules_field("keep", "Tensors that keep the type they have, whatever else is said.", false),
+      rules_field("rules", "The first that holds decides the type.", true),
+      rules_field("adjust", "The first that holds, with `from` the type decided so far, decides it anew.", true),
+      std::move(fallback),
+      {"last_fallback", FieldKind::kTypeName, "What takes the fallback's place where that does not fit either."},
+      list_of("needs_importance", type, "Types that are refused without importance."),
+      list_of("importance_exempt", class_word, "Classes that are never refused for lack of importance."),
+      std::move(models)};
+  return fields;
+}
+
+Status add_rules(const ConfigNode& list, const std::string& where, Recipe& recipe) {
+  return prepend(recipe.rules, &list, where);
+}
+
+std::optional<std::uint32_t> RecipeShelf::file_type_of(const std::string& name) const {
+  if (looks_like_path(name)) return {};
+  const auto recipe = find(name, ConfigNode{});
+  return recipe ? recipe.value().file_type : std::nullopt;
+}
+
+Result<Recipe> RecipeShelf::find(const std::string& name_or_path, const ConfigNode& asked) const {
+  std::vector<std::string> chain;
+  return find(name_or_path, asked, chain);
+}
+
+namespace {
+
+Result<RecipeText> text_of(const std::string& name, const ConfigReader& reader, const ConfigNode& asked) {
+  std::vector<std::string> names;
+  for (const BuiltInRecipe& recipe : built_in_recipes()) {
+    if (same_word(recipe.name, name)) return RecipeText{std::string(recipe.name), std::string(recipe.text)};
+    names.emplace_back(recipe.name);
+  }
+  for (const BuiltInRecipe& recipe : built_in_recipes()) {
+    Diagnostics ignored;  // built-in files are right: a test reads them all
+    const auto document = reader(recipe.text, std::string(recipe.name), ignored);
+    const ConfigNode* aliases = document ? document->root.find("aliases") : nullptr;
+    if (aliases)
+      for (const ConfigNode& alias : aliases->items)
+        if (same_word(alias.scalar, name)) return RecipeText{std::string(recipe.name), std::string(recipe.text)};
+  }
+  if (looks_like_path(name)) {
+    BOOST_OUTCOME_TRY(std::string text, file_text(name));
+    return RecipeText{name, std::move(text)};
+  }
+  const std::string meant = did_you_mean(name, names);
+  return error_at(asked, fmt::format("unknown recipe '{}'", name),
+                  meant.empty() ? "`ggufmill recipe list` lists them; a file is given by its path: ./mine.yaml"
+                                : fmt::format("did you mean '{}'? `ggufmill recipe list` lists them", meant));
+}
+
+// Keys of dictionaries are not linted by the field table.
+Status check_fallback_keys(const ConfigNode& root) {
+  const ConfigNode* fallback = root.find("fallback");
+  if (!fallback) return ok();
+  for (const ConfigNode::Entry& entry : fallback->entries)
+    if (!find_type(entry.key))
+      return error_at(root.text, entry.position, fmt::format("unknown quantization type '{}'", entry.key),
+                      "`ggufmill types` lists them");
+  return ok();
+}
+
+}  // namespace
+
+Result<Recipe> RecipeShelf::find(const std::string& name_or_path, const ConfigNode& asked,
+                                 std::vector<std::string>& chain) const {
+  BOOST_OUTCOME_TRY(const RecipeText text, text_of(name_or_path, reader_, asked));
+  if (std::find(chain.begin(), chain.end(), text.name) != chain.end())
+    return error_at(asked, fmt::format("recipe '{}' extends itself, by way of '{}'", text.name, chain.back()));
+  chain.push_back(text.name);
+
+  Diagnostics errors;
+  const auto document = reader_(text.text, text.name, errors);
+  if (document) lint(document->root, recipe_fields(), errors);
+  if (!errors.empty()) return errors.errors().front();
+  const ConfigNode& root = document->root;
+  BOOST_OUTCOME_TRY(check_fallback_keys(root));
+  Recipe recipe;
+  if (const ConfigNode* parent = root.find("extends")) {
+    BOOST_OUTCOME_TRY(recipe, find(parent->scalar, *parent, chain));
+  }
+  recipe.name = looks_like_path(text.name) ? std::filesystem::path(text.name).stem().string() : text.name;
+  BOOST_OUTCOME_TRY(read_recipe(root, recipe));
+  return recipe;
+}
+
+}  // namespace ggufmill

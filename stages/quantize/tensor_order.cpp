@@ -1,0 +1,25 @@
+#include "stages/quantize/tensor_order.h"
+
+#include <algorithm>
+#include <cstdio>
+
+namespace ggufmill {
+namespace {
+
+// N of "blk.N", read as sscanf("blk.%d.") does; -1 for other names.
+int layer_of(const std::string& name) {
+  int layer = -1;
+  return std::sscanf(name.c_str(), "blk.%9d.", &layer) == 1 ? layer : -1;
+}
+
+}  // namespace
+
+void sort_by_layer(std::vector<Tensor>& tensors) {
+  std::stable_sort(tensors.begin(), tensors.end(), [](const Tensor& a, const Tensor& b) {
+    const int layer_a = layer_of(a.name);
+    const int layer_b = layer_of(b.name);
+    return layer_a != layer_b ? layer_a < layer_b : a.name < b.name;
+  });
+}
+
+}  // namespace ggufmill
