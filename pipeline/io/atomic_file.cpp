@@ -59,7 +59,7 @@ Status NewFile::write(std::uint64_t offset, std::span<const std::byte> from) {
 }
 
 Status NewFile::sync() const {
-  if (sync_to_disk(descriptor()) < 0) return io_error(path_, "bring the file to the disk", errno);
+  if (sync_to_disk(descriptor()) < 0) return io_error(path_, "flush the file to the disk (fsync)", errno);
   return ok();
 }
 

@@ -1,18 +1,19 @@
 #include "pipeline/io/buffer.h"
 
 #include <fmt/format.h>
-#include <sys/mman.h>
 
 #include <new>
 #include <utility>
 
+#include "pipeline/io/spare_memory.h"
+
 namespace ggufmill {
 
-Buffer::Buffer(std::size_t bytes) : bytes_(bytes) {
+Buffer::Buffer(std::size_t bytes) {
   if (bytes == 0) return;
-  void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) throw std::bad_alloc();
-  data_ = static_cast<std::byte*>(memory);
+  data_ = SpareMemory::instance().take(bytes);
+  if (!data_) throw std::bad_alloc();
+  bytes_ = bytes;
 }
 
 Buffer::Buffer(Buffer&& other) noexcept
@@ -26,7 +27,7 @@ Buffer& Buffer::operator=(Buffer&& other) noexcept {
 }
 
 Buffer::~Buffer() {
-  if (data_) ::munmap(data_, bytes_);
+  if (data_) SpareMemory::instance().give(data_, bytes_);
 }
 
 Result<Buffer> Buffer::allocate(std::size_t bytes) {

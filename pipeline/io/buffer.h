@@ -8,12 +8,12 @@
 
 namespace ggufmill {
 
-// Page-aligned memory, given back to the system when destroyed (so that resident memory follows the budget). Movable;
-// a moved-from buffer is empty.
+// Page-aligned memory, given back to the system when destroyed but for a few MiB in all (SpareMemory), so that resident
+// memory follows the budget. Movable; a moved-from buffer is empty.
 class Buffer {
  public:
   Buffer() = default;
-  explicit Buffer(std::size_t bytes);  // all zero; std::bad_alloc when the system has no memory
+  explicit Buffer(std::size_t bytes);  // contents undefined; std::bad_alloc when the system has no memory
   Buffer(Buffer&& other) noexcept;
   Buffer& operator=(Buffer&& other) noexcept;
   ~Buffer();

@@ -5,7 +5,9 @@
 
 #include <cstdint>
 #include <utility>
+#include <vector>
 
+#include "pipeline/io/spare_memory.h"
 #include "tests/support/catch.h"
 
 using namespace ggufmill;
@@ -37,18 +39,41 @@ TEST_CASE("a moved buffer keeps its memory and leaves nothing behind") {
   CHECK(from.span().empty());
 }
 
-TEST_CASE("a destroyed buffer is given back to the system") {
+TEST_CASE("a large buffer is given back to the system when destroyed") {
   void* data = nullptr;
   {
-    const Buffer buffer(1 << 20);
+    const Buffer buffer(SpareMemory::kMostBytes + 1);
     data = buffer.data();
   }
   unsigned char resident = 0;
   CHECK(::mincore(data, 1, &resident) == -1);
 }
 
+TEST_CASE("no more than the limit is kept of destroyed buffers") {
+  {
+    std::vector<Buffer> buffers;
+    for (int i = 0; i < 30; ++i) buffers.emplace_back(1 << 20);
+  }
+  CHECK(SpareMemory::instance().kept() <= SpareMemory::kMostBytes);
+}
+
+TEST_CASE("the next buffer of a size is the last one") {
+  const std::byte* data = Buffer(12345).data();
+  CHECK(Buffer(12288 + 1).data() == data);
+}
+
+TEST_CASE("memory that is used again has the new size") {
+  for (const std::size_t bytes : {100000, 5000, 3000000, 1, 70000}) {
+    const Buffer buffer(bytes);
+    for (std::byte& byte : buffer.span()) byte = std::byte{1};
+    CHECK(buffer.span().size() == bytes);
+  }
+}
+
 TEST_CASE("memory that cannot be had is an error") {
-  const Result<Buffer> buffer = Buffer::allocate(std::size_t{1} << 62);
-  REQUIRE_FALSE(buffer);
-  CHECK(buffer.error().code == ExitCode::kTransient);
+  for (const std::size_t bytes : {std::size_t{1} << 62, ~std::size_t{0}}) {
+    const Result<Buffer> buffer = Buffer::allocate(bytes);
+    REQUIRE_FALSE(buffer);
+    CHECK(buffer.error().code == ExitCode::kTransient);
+  }
 }

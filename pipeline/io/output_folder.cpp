@@ -19,7 +19,8 @@ Descriptor open_folder(const std::string& path) {
 Status sync_parent(const std::string& path) {
   const std::string parent = or_current(std::filesystem::path(path).parent_path());
   const Descriptor descriptor = open_folder(parent);
-  if (!descriptor || sync_to_disk(descriptor.get()) < 0) return io_error(parent, "bring the folder to the disk", errno);
+  if (!descriptor || sync_to_disk(descriptor.get()) < 0)
+    return io_error(parent, "flush the folder to the disk (fsync)", errno);
   return ok();
 }
 
@@ -57,7 +58,7 @@ Status OutputFolder::make(const std::string& path) {
 }
 
 Status OutputFolder::sync() const {
-  if (sync_to_disk(descriptor()) < 0) return io_error(path_, "bring the folder to the disk", errno);
+  if (sync_to_disk(descriptor()) < 0) return io_error(path_, "flush the folder to the disk (fsync)", errno);
   return ok();
 }
 
