@@ -28,7 +28,9 @@ struct Cut {
     if (!(qq > 0 && xq * xq > score * qq)) return;
     scale = xq / qq;
     score = scale * xq;
-    low = a, high = b, shifts = ways;
+    low = a;
+    high = b;
+    shifts = ways;
   }
 };
 

@@ -43,9 +43,9 @@ Trial try_inverse(const float* x, const float* weight, float inverse) {
 }
 
 float value_of_largest_magnitude(const float* x) {
-  float magnitude = 0, value = 0;
+  float value = 0;
   for (int i = 0; i < kSub; ++i)
-    if (std::fabs(x[i]) > magnitude) magnitude = std::fabs(x[i]), value = x[i];
+    if (std::fabs(x[i]) > std::fabs(value)) value = x[i];
   return value;
 }
 

@@ -2,6 +2,8 @@
 // The codec of the IQ2 and IQ3 types, from a format (iq_format.h): the super-block as a whole.
 // Source: ggml-quants.c, quantize_row_* and dequantize_row_* of these types.
 
+#include <type_traits>
+
 #include "plugins/reference/fit.h"
 #include "plugins/reference/iq_format.h"
 
@@ -19,8 +21,7 @@ struct LatticeCodec {
   static std::int32_t encode(const float* x, const float* importance, Block& block);
 
  private:
-  using Space =
-      std::conditional_t<std::is_same_v<decltype(Format::lattice()), const Lattice<Ternary>&>, Ternary, Octal>;
+  using Space = typename std::remove_cvref_t<decltype(Format::lattice())>::SpaceType;
   using Sub = SubBlock<Space, Format::kSubBlock>;
   static constexpr int kSubBlocks = static_cast<int>(kElements) / Format::kSubBlock;
 

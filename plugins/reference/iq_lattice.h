@@ -14,6 +14,7 @@ namespace ggufmill::reference {
 
 template <class Space>
 struct Lattice {
+  using SpaceType = Space;
   const typename Space::Point* book;  // index -> levels
   const std::int16_t* index;          // code -> index in the book, or -1
   const std::uint32_t* first;         // code -> its first neighbour; kCodes + 1 entries

@@ -4,6 +4,8 @@
 // Source: ggml-quants.c, quantize_row_iq2_xxs_impl, _iq2_xs_impl, _iq2_s_impl, _iq3_xxs_impl and _iq3_s_impl; what
 // differs between them is in ScaleRule.
 
+#include <algorithm>
+
 #include "plugins/reference/floats.h"
 #include "plugins/reference/iq_match.h"
 #include "plugins/reference/iq_sub_block.h"
