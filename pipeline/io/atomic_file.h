@@ -36,7 +36,6 @@ class AtomicFile {
   // caller means to have written (without the header); where other than that arrived, nothing is published (exit code
   // 1).
   virtual Status seal(std::span<const std::byte> header, std::uint64_t data_bytes) = 0;
-  Status seal(std::span<const std::byte> header) { return seal(header, written()); }
 
   // For those who write through descriptor(): whether `bytes` at `offset` lie in the file, and that they were written.
   virtual Status check(std::uint64_t offset, std::uint64_t bytes) const = 0;

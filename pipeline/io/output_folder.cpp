@@ -1,6 +1,9 @@
 #include "pipeline/io/output_folder.h"
 
+#include <algorithm>
 #include <filesystem>
+#include <mutex>
+#include <utility>
 
 #include "pipeline/io/system_calls.h"
 
@@ -22,6 +25,19 @@ Status sync_parent(const std::string& path) {
   if (!descriptor || sync_to_disk(descriptor.get()) < 0)
     return io_error(parent, "flush the folder to the disk (fsync)", errno);
   return ok();
+}
+
+// Those that still hold something are tried again with the next ones: the other outputs in them go one after the other.
+void remove_empty(const std::vector<std::string>& made) {
+  static std::mutex mutex;
+  static std::vector<std::string> waiting;
+  const std::scoped_lock lock(mutex);
+  waiting.insert(waiting.end(), made.begin(), made.end());
+  // The longer path first: it may lie in the other.
+  std::stable_sort(waiting.begin(), waiting.end(), [](const auto& a, const auto& b) { return a.size() > b.size(); });
+  std::erase_if(waiting, [](const std::string& path) {
+    return system_calls().unlinkat(AT_FDCWD, path.c_str(), AT_REMOVEDIR) == 0 || errno != ENOTEMPTY;
+  });
 }
 
 }  // namespace
@@ -62,11 +78,14 @@ Status OutputFolder::sync() const {
   return ok();
 }
 
+OutputFolder::OutputFolder(OutputFolder&& other) noexcept
+    : path_(std::move(other.path_)),
+      descriptor_(std::move(other.descriptor_)),
+      made_(std::move(other.made_)),
+      kept_(std::exchange(other.kept_, true)) {}
+
 OutputFolder::~OutputFolder() {
-  while (!made_.empty()) {
-    system_calls().unlinkat(AT_FDCWD, made_.back().c_str(), AT_REMOVEDIR);  // fails where another output is in it
-    made_.pop_back();
-  }
+  if (!kept_) remove_empty(made_);
 }
 
 }  // namespace ggufmill

@@ -18,12 +18,12 @@ class OutputFolder {
  public:
   // `path` empty: the current folder. Errors (exit code 6) name `path`.
   static Result<OutputFolder> open(const std::string& path);
-  OutputFolder(OutputFolder&& other) noexcept = default;
-  OutputFolder& operator=(OutputFolder&& other) noexcept = default;
+  OutputFolder(OutputFolder&& other) noexcept;
+  OutputFolder& operator=(OutputFolder&&) = delete;
   ~OutputFolder();
 
   int descriptor() const { return descriptor_.get(); }
-  void keep() { made_.clear(); }
+  void keep() { kept_ = true; }
   // Makes the names in it durable.
   Status sync() const;
 
@@ -34,6 +34,7 @@ class OutputFolder {
   std::string path_;
   Descriptor descriptor_;
   std::vector<std::string> made_;  // outermost first
+  bool kept_ = false;
 };
 
 }  // namespace ggufmill

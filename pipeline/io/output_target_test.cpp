@@ -1,0 +1,91 @@
+// What an output may not be.
+
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "pipeline/io/atomic_file.h"
+#include "tests/support/catch.h"
+#include "tests/support/files.h"
+#include "tests/support/temp_dir.h"
+
+using namespace ggufmill;
+
+namespace {
+
+using Names = std::vector<std::string>;
+
+Error create_error(const std::string& path, const AtomicFile::Options& options) {
+  auto file = AtomicFile::create(path, 6, options);
+  return file ? Error{ExitCode::kOk, "", "no error", "", ""} : file.error();
+}
+
+}  // namespace
+
+TEST_CASE("an existing file is refused, naming --overwrite") {
+  const TempDir folder;
+  write_text(folder.file("out"), "old");
+  const Error error = create_error(folder.file("out"), {});
+  CHECK(error.code == ExitCode::kUsage);
+  CHECK(error.help.find("--overwrite") != std::string::npos);
+  CHECK(read_text(folder.file("out")) == "old");
+}
+
+TEST_CASE("an input is never the target, however it is spelled") {
+  const TempDir folder;
+  write_text(folder.file("in"), "weights");
+  std::filesystem::create_symlink("in", folder.file("symbolic"));
+  std::filesystem::create_hard_link(folder.file("in"), folder.file("hard"));
+  const std::string name = GENERATE(as<std::string>(), "in", "./in", "symbolic", "hard", "new/../in");
+  const std::string input = GENERATE(as<std::string>(), "in", "symbolic", "hard");
+  for (const bool overwrite : {false, true}) {
+    const Error error = create_error(folder.file(name), {overwrite, {folder.file("missing"), folder.file(input)}});
+    CAPTURE(name, input, overwrite, error.what);
+    CHECK(error.code == ExitCode::kUsage);
+    CHECK(error.what.find("same file as the input") != std::string::npos);
+    CHECK(names_in(folder.path()) == Names{"hard", "in", "symbolic"});
+  }
+}
+
+TEST_CASE("what is no file is no target") {
+  const TempDir folder;
+  std::filesystem::create_directory(folder.file("folder"));
+  write_text(folder.file("file"), "x");
+  std::filesystem::create_symlink("file", folder.file("link"));
+  std::filesystem::create_symlink("nowhere", folder.file("dangling"));
+  const std::string name = GENERATE(as<std::string>(), "folder", "folder/", "folder/..", "", "link", "dangling");
+  CAPTURE(name);
+  CHECK(create_error(folder.file(name), {true, {}}).code == ExitCode::kUsage);
+  CHECK(create_error("/dev/null", {true, {}}).code == ExitCode::kUsage);
+  CHECK(create_error("", {true, {}}).code == ExitCode::kUsage);
+  CHECK(create_error(folder.file(std::string_view("a\0b", 3)), {}).code == ExitCode::kUsage);
+}
+
+TEST_CASE("a file in place of a folder is an error that names it") {
+  const TempDir folder;
+  write_text(folder.file("file"), "x");
+  const Error error = create_error(folder.file("file/out"), {});
+  CHECK(error.code == ExitCode::kIo);
+  CHECK(error.where == folder.file("file/"));
+}
+
+TEST_CASE("a folder that may not be written is an error") {
+  if (::geteuid() == 0) {
+    WARN("skipped: nothing is forbidden to root");
+    return;
+  }
+  const TempDir folder;
+  std::filesystem::permissions(folder.path(), std::filesystem::perms(0500));
+  CHECK(create_error(folder.file("out"), {}).code == ExitCode::kIo);
+  CHECK(create_error(folder.file("new/out"), {}).code == ExitCode::kIo);
+}
+
+TEST_CASE("a size that no file can have is an error at the start") {
+  const TempDir folder;
+  for (const std::uint64_t bytes : {~0ull, 1ull << 63, 1ull << 61}) {
+    const auto file = AtomicFile::create(folder.file("out"), bytes, {});
+    REQUIRE_FALSE(file);
+    CHECK(file.error().code == ExitCode::kIo);
+  }
+  CHECK(names_in(folder.path()).empty());
+}
