@@ -21,7 +21,7 @@ CommandSpec command() {
   spec.usage = "ggufmill plan FILE [options]";
   spec.description =
       "Shows every tensor of every output: shape, type before and after, bytes, and which rule decided; then totals.\n"
-      "Reads headers only and writes nothing.";
+      "Reads headers only and writes nothing. What stands in the way of a run follows on stderr (exit code 2).";
   spec.examples =
       "  ggufmill plan configs/demo.yaml\n"
       "  ggufmill plan configs/demo.yaml --json";
@@ -83,6 +83,14 @@ void print_output(const PlannedOutput& output) {
   print_totals(output);
 }
 
+void print_text(const Plan& plan) {
+  for (const PlannedOutput& output : plan.outputs) {
+    if (&output != &plan.outputs.front()) std::puts("");
+    print_output(output);
+  }
+  std::fflush(stdout);  // before the problems on stderr
+}
+
 json::object tensor_json(const Tensor& tensor) {
   json::array shape;
   for (std::uint32_t i = 0; i < tensor.shape.rank; ++i) shape.push_back(tensor.shape.dims[i]);
@@ -101,7 +109,10 @@ json::object output_json(const PlannedOutput& output) {
   for (const OutputFile& file : output.files) files.push_back({{"path", file.path}, {"bytes", file.bytes}});
   json::array tensors;
   for (const Tensor& tensor : output.model.tensors) tensors.push_back(tensor_json(tensor));
+  json::array problems;
+  for (const Error& problem : output.model.problems) problems.push_back(json::string(problem.what));
   return {{"files", files},
+          {"problems", problems},
           {"tensors", tensors},
           {"weights", totals.weights},
           {"tensor_bytes_from", totals.bytes_before},
@@ -130,15 +141,12 @@ int plan_verb(const Arguments& arguments) {
   Diagnostics errors;
   const auto planned = plan_from(parsed.values, errors);
   if (!planned) return fail(errors);
-  if (parsed.values.count("json")) {
+  if (parsed.values.count("json"))
     print_json(planned->plan);
-    return 0;
-  }
-  for (const PlannedOutput& output : planned->plan.outputs) {
-    if (&output != &planned->plan.outputs.front()) std::puts("");
-    print_output(output);
-  }
-  return 0;
+  else
+    print_text(planned->plan);
+  add_problems(planned->plan, errors);
+  return errors.empty() ? 0 : fail(errors);
 }
 
 }  // namespace ggufmill

@@ -24,8 +24,12 @@ struct Planned {
 // Loads kernels, job and plan; says warnings. Errors are added.
 std::optional<Planned> plan_from(const boost::program_options::variables_map& values, Diagnostics& errors);
 
-// What can be known to go wrong before the first byte: outputs that exist, space on their disks, memory.
-void preflight(const Plan& plan, bool overwrite, Diagnostics& errors);
+// What the stages found that must be solved before a run: importance that lacks, rows that nothing fits.
+void add_problems(const Plan& plan, Diagnostics& errors);
+
+// What can be known to go wrong before the first byte: those problems, types without kernels, outputs that exist, space
+// on their disks, memory.
+void preflight(const Plan& plan, const Kernels& kernels, bool overwrite, Diagnostics& errors);
 
 // Elements of all tensors.
 std::uint64_t weights_of(const Model& model);

@@ -5,6 +5,7 @@
 
 #include "pipeline/cli/planning.h"
 #include "pipeline/cli/table.h"
+#include "pipeline/graph/work.h"
 
 namespace ggufmill {
 namespace {
@@ -47,7 +48,15 @@ void check_space(const Plan& plan, Diagnostics& errors) {
 
 }  // namespace
 
-void preflight(const Plan& plan, bool overwrite, Diagnostics& errors) {
+void add_problems(const Plan& plan, Diagnostics& errors) {
+  for (const PlannedOutput& output : plan.outputs)
+    for (const Error& problem : output.model.problems) errors.add(problem);
+}
+
+void preflight(const Plan& plan, const Kernels& kernels, bool overwrite, Diagnostics& errors) {
+  add_problems(plan, errors);
+  if (const auto bound = bind_kernels(plan, kernels); !bound) errors.add(bound.error());
+
   for (const PlannedOutput& output : plan.outputs)
     for (const OutputFile& file : output.files) check_target(plan, file, overwrite, errors);
   check_space(plan, errors);

@@ -80,7 +80,7 @@ int run_verb(const Arguments& arguments) {
   if (!options) return fail(options.error());
   Diagnostics errors;
   auto planned = plan_from(parsed.values, errors);
-  if (planned) preflight(planned->plan, options.value().overwrite, errors);
+  if (planned) preflight(planned->plan, *planned->kernels, options.value().overwrite, errors);
   if (!errors.empty()) return fail(errors);
   if (parsed.values.count("threads")) planned->plan.limits.threads = parsed.values["threads"].as<unsigned>();
 

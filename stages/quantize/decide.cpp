@@ -41,16 +41,17 @@ Result<Decision> Decider::by_recipe(const Tensor& tensor) {
 }
 
 // A type whose blocks the rows cannot fill gives way to its fallback, and that to the last one.
-Decision Decider::fit(Decision decision, const Tensor& tensor) {
+Decision Decider::fit(Decision decision, const Tensor& tensor) const {
   if (fits(*decision.type, tensor.shape)) return decision;
-  ++fallbacks_;
   const std::string why = fmt::format("{}; rows of {} are no whole blocks of {}", decision.reason,
                                       tensor.shape.columns(), decision.type->name);
   const auto fallback = recipe_.fallback.find(decision.type);
   const TypeInfo* type = fallback == recipe_.fallback.end() ? nullptr : fallback->second;
   if (type && !fits(*type, tensor.shape)) type = recipe_.last_fallback;
-  if (!type || !fits(*type, tensor.shape)) return kept(tensor, why + ": kept");
-  return {type, why};
+  if (type && fits(*type, tensor.shape)) return {type, why};
+  Decision stays = kept(tensor, why + ": kept");
+  stays.misfit = !recipe_.keep_misfits;
+  return stays;
 }
 
 Result<Decision> Decider::decide(const Tensor& tensor) {

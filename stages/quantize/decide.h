@@ -22,6 +22,7 @@ struct TensorRule {
 struct Decision {
   const TypeInfo* type = nullptr;  // never null
   std::string reason;
+  bool misfit = false;  // rows are no whole blocks of the type that was decided, and the recipe has no fallback for it
 };
 
 // Takes the tensors of one model one after the other. Not thread-safe.
@@ -32,20 +33,18 @@ class Decider {
       : recipe_(recipe), rules_(rules), pure_(pure), model_(model), places_(model) {}
 
   Result<Decision> decide(const Tensor& tensor);
-  std::size_t fallbacks() const { return fallbacks_; }
 
  private:
   Result<const Rule*> first(const std::vector<Rule>& rules, const TensorFacts& facts, const TypeInfo* type) const;
   Result<TensorRule*> user_rule(const Tensor& tensor) const;
   Result<Decision> by_recipe(const Tensor& tensor);
-  Decision fit(Decision decision, const Tensor& tensor);
+  Decision fit(Decision decision, const Tensor& tensor) const;
 
   const Recipe& recipe_;
   std::vector<TensorRule>& rules_;
   const bool pure_;
   const ModelFacts& model_;
   PlaceCounter places_;
-  std::size_t fallbacks_ = 0;
 };
 
 }  // namespace ggufmill

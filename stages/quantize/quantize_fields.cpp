@@ -69,6 +69,7 @@ Result<Recipe> recipe_of_type(const ConfigNode& type, const RecipeShelf& shelf) 
   recipe.rules.clear();
   recipe.adjust.clear();
   recipe.fallback.clear();
+  recipe.keep_misfits = true;
   recipe.needs_importance.clear();
   recipe.keep.erase(std::remove_if(recipe.keep.begin(), recipe.keep.end(),
                                    [](const Rule& rule) { return !rule.condition.rank_below; }),

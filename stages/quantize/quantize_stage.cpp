@@ -25,6 +25,7 @@ class QuantizeStage : public Stage {
     for (Tensor& tensor : model.tensors) {
       BOOST_OUTCOME_TRY(Decision decision, decider.decide(tensor));
       BOOST_OUTCOME_TRY(check_requantize(tensor, *decision.type));
+      if (decision.misfit) model.problems.push_back(misfit(tensor, decision.reason));
       tensor.type = decision.type;
       tensor.reason = std::move(decision.reason);
     }
@@ -51,6 +52,12 @@ class QuantizeStage : public Stage {
         value_,
         fmt::format("tensor '{}' is {} already and would become {}", tensor.name, tensor.source.type->name, type.name),
         "start from the F16, BF16 or F32 model, or allow it: requantize: true");
+  }
+
+  Error misfit(const Tensor& tensor, const std::string& reason) const {
+    return error_at(
+        value_, fmt::format("tensor '{}': {}", tensor.name, reason),
+        "give it a type that fits: tensors: [{match: ..., type: F16}]; or a fallback in a recipe of your own");
   }
 
   void write_metadata(Model& model) const {

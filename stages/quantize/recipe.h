@@ -30,8 +30,9 @@ struct Recipe {
   std::vector<Rule> adjust;                             // then, first match wins again, mostly with `from`
   std::map<const TypeInfo*, const TypeInfo*> fallback;  // for rows that are no whole blocks
   const TypeInfo* last_fallback = nullptr;              // where that does not fit either
-  std::vector<const TypeInfo*> needs_importance;        // types that are refused without it, but for...
-  std::vector<ClassSet> importance_exempt;              // ...tensors of these classes
+  bool keep_misfits = false;                      // rows that nothing fits keep their type; else they are a problem
+  std::vector<const TypeInfo*> needs_importance;  // types that are refused without it, but for...
+  std::vector<ClassSet> importance_exempt;        // ...tensors of these classes
   ModelGroups models;
 };
 
