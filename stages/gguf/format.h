@@ -22,7 +22,7 @@ inline constexpr std::size_t kLongestNameElsewhere = 63;  // bytes of a tensor n
 
 // Limits of this program, against hostile files. The format has none, but for names.
 inline constexpr std::uint64_t kLargestAlignment = 1ull << 20;
-inline constexpr std::uint64_t kLargestValue = 1ull << 30;     // bytes of one metadata value
+inline constexpr std::uint64_t kLargestValue = 1ull << 30;     // bytes of one string or array
 inline constexpr std::uint64_t kLargestMetadata = 2ull << 30;  // bytes of all values of a file
 inline constexpr std::uint64_t kLongestName = 65535;           // bytes of a key or tensor name
 inline constexpr int kDeepestArray = 8;                        // arrays inside arrays

@@ -82,7 +82,6 @@ Result<Header> read_header(const InputFile& file) {
   BOOST_OUTCOME_TRY(header.metadata, read_metadata(in, counts.entries));
   header.alignment = alignment_of(header.metadata);
   BOOST_OUTCOME_TRY(header.tensors, read_tensors(in, counts.tensors));
-  in.enter("the list of tensors");
   BOOST_OUTCOME_TRY(check_names(in, header.tensors));
   BOOST_OUTCOME_TRY(place_tensors(in, header.alignment, header.tensors));
   return header;

@@ -65,7 +65,7 @@ TEST_CASE("values over a gigabyte are refused before they are held") {
   if (error) GGUFMILL_SKIP("no sparse files of 64 GB here");
   const auto model = read_gguf(path);
   REQUIRE_FALSE(model);
-  CHECK(model.error().what == "a metadata value is larger than 1073741824 bytes, the most that is read");
+  CHECK(model.error().what == "a value is larger than 1073741824 bytes, the most that is read");
 }
 
 TEST_CASE("a path that is no regular file is refused") {

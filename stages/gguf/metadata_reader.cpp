@@ -22,7 +22,9 @@ class ValueReader {
   explicit ValueReader(ByteReader& in) : in_(in) {}
 
   Result<MetadataValue> read(MetadataType type) {
+    limit_ = kLargestValue + (type == MetadataType::kString ? 8 : 12);  // without the length, or type and count
     BOOST_OUTCOME_TRY(append(type, 0));
+    out_.shrink_to_fit();
     return MetadataValue{type, std::move(out_)};
   }
 
@@ -35,7 +37,7 @@ class ValueReader {
 
   Status append_bytes(std::uint64_t bytes) {
     if (bytes > in_.remaining()) return in_.cut_short(bytes);
-    if (bytes > kLargestValue - std::min<std::uint64_t>(out_.size(), kLargestValue)) return too_large();
+    if (bytes > limit_ - std::min<std::uint64_t>(out_.size(), limit_)) return too_large();
     const std::size_t at = out_.size();
     out_.resize(at + static_cast<std::size_t>(bytes));
     return in_.read(std::span(out_).subspan(at));
@@ -72,7 +74,7 @@ class ValueReader {
     if (metadata_type_bytes(type) != 0) return append_numbers(type, count);
     for (std::uint64_t i = 0; i < count; ++i) {
       BOOST_OUTCOME_TRY(append(type, depth));
-      if (out_.size() > kLargestValue) return too_large();
+      if (out_.size() > limit_) return too_large();
     }
     return ok();
   }
@@ -90,10 +92,11 @@ class ValueReader {
 
   Error too_large() const {
     return in_.error(in_.position(),
-                     fmt::format("a metadata value is larger than {} bytes, the most that is read", kLargestValue));
+                     fmt::format("a value is larger than {} bytes, the most that is read", kLargestValue));
   }
 
   ByteReader& in_;
+  std::uint64_t limit_ = 0;
   std::string out_;
 };
 

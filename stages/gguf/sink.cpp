@@ -1,6 +1,8 @@
 // The sink as a pipeline file names it.
 
+#include <fmt/format.h>
 #include "stages/gguf/gguf.h"
+
 #include "stages/gguf/output_files.h"
 
 namespace ggufmill {
@@ -22,11 +24,28 @@ Result<SinkOptions> read_options(const ConfigNode& value) {
   return options;
 }
 
+// The path with the name of the recipe in place of every {recipe}.
+Result<std::string> named_path(std::string path, const std::string& recipe) {
+  constexpr std::string_view kPlace = "{recipe}";
+  if (path.find(kPlace) == std::string::npos) return path;
+  if (recipe.empty() || recipe.find('/') != std::string::npos)
+    return usage_error(recipe.empty() ? "the path wants the name of a recipe, and no quantize stage has given one"
+                                      : fmt::format("the recipe's name '{}' cannot be part of a path", recipe));
+  for (std::size_t at = 0; (at = path.find(kPlace, at)) != std::string::npos; at += recipe.size())
+    path.replace(at, kPlace.size(), recipe);
+  return path;
+}
+
+Result<std::vector<OutputFile>> lay_out(const Model& model, SinkOptions options) {
+  BOOST_OUTCOME_TRY(options.path, named_path(std::move(options.path), model.recipe));
+  return lay_out_files(model, options);
+}
+
 FieldSpec path_field() {
   FieldSpec field;
   field.kind = FieldKind::kPath;
-  field.doc = "The file to write.";
-  field.example = "out/Llama-3-8B-Q4_K_M.gguf";
+  field.doc = "The file to write; {recipe} stands for the name of the recipe.";
+  field.example = "out/Llama-3-8B-{recipe}.gguf";
   return field;
 }
 
@@ -67,11 +86,11 @@ SinkSpec gguf_sink() {
   field.name = "gguf";
   field.kind = FieldKind::kOneOf;
   field.doc = "Writes a GGUF file, version 3.";
-  field.example = "out/Llama-3-8B-Q4_K_M.gguf";
+  field.example = "out/Llama-3-8B-{recipe}.gguf";
   field.alternatives = {gguf::path_field(), gguf::options_field()};
   return {std::move(field), [](const Model& model, const ConfigNode& value) -> Result<std::vector<OutputFile>> {
             BOOST_OUTCOME_TRY(const gguf::SinkOptions options, gguf::read_options(value));
-            Result<std::vector<OutputFile>> files = gguf::lay_out_files(model, options);
+            Result<std::vector<OutputFile>> files = gguf::lay_out(model, options);
             if (!files) return gguf::placed(value, files.error());
             return files;
           }};

@@ -10,6 +10,7 @@
 #include "tests/support/gguf_builder.h"
 #include "tests/support/shared_data.h"
 #include "tests/support/skip.h"
+#include "tests/support/synth_model.h"
 #include "tests/support/temp_dir.h"
 
 using namespace ggufmill;
@@ -235,6 +236,22 @@ TEST_CASE("what cannot be written is refused") {
   }
 }
 
+TEST_CASE("a path can name the recipe") {
+  Model model;
+  model.recipe = "Q4_K_M";
+  const auto files = gguf_sink().layout(model, path_node("{recipe}/m-{recipe}.gguf"));
+  REQUIRE(files);
+  CHECK(files.value()[0].path == "Q4_K_M/m-Q4_K_M.gguf");
+  CHECK(shards_of(model, "shard_tensors", "1")[0].path == "out/m-00001-of-00001.gguf");
+}
+
+TEST_CASE("a path cannot name a recipe that is none") {
+  Model model;
+  CHECK(refusal(model, path_node("m-{recipe}.gguf")).find("no quantize stage has given one") != std::string::npos);
+  model.recipe = "../up";
+  CHECK(refusal(model, path_node("m-{recipe}.gguf")).find("'../up' cannot be part of a path") != std::string::npos);
+}
+
 TEST_CASE("more shards than the format can count are refused") {
   const TempDir folder;
   GgufBuilder builder;
@@ -259,5 +276,30 @@ TEST_CASE("real files are written again byte for byte") {
     CHECK(equal);
     same += equal;
   }
+  CHECK(all > 0);
   WARN("real files identical: " << same << " of " << all);
+}
+
+TEST_CASE("models of real size are written with the header they have") {
+  const auto shared = shared_data();
+  if (!shared) GGUFMILL_SKIP("no shared data");
+  const TempDir folder;
+  const std::string path = folder.file("m.gguf");
+  std::size_t same = 0, all = 0;
+  for (const char* kind : {"models", "full"})
+    for (const auto& entry : std::filesystem::directory_iterator(*shared / "golden" / kind)) {
+      CAPTURE(entry.path());
+      ++all;
+      synth::write_model(synth::load_spec(entry.path()), path, true);
+      const auto model = read_gguf(path);
+      REQUIRE(model);
+      const auto files = gguf_sink().layout(model.value(), path_node("out.gguf"));
+      REQUIRE(files);
+      std::string header(files.value()[0].header.size(), ' ');
+      REQUIRE(InputFile::open(path).value()->read(0, std::as_writable_bytes(std::span(header))));
+      const bool equal = header == files.value()[0].header && files.value()[0].bytes == model.value().files[0].bytes;
+      CHECK(equal);
+      same += equal;
+    }
+  WARN("headers identical: " << same << " of " << all);
 }

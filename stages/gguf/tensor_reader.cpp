@@ -22,12 +22,17 @@ struct RemovedType {
 constexpr RemovedType kRemovedTypes[] = {{4, "Q4_2"},      {5, "Q4_3"},        {31, "Q4_0_4_4"},   {32, "Q4_0_4_8"},
                                          {33, "Q4_0_8_8"}, {36, "IQ4_NL_4_4"}, {37, "IQ4_NL_4_8"}, {38, "IQ4_NL_8_8"}};
 
-Result<Shape> read_shape(ByteReader& in) {
+Error wrong(const ByteReader& in, std::uint64_t offset, std::string_view name, std::string_view what,
+            std::string help = {}) {
+  return in.error(offset, fmt::format("tensor {} {}", quoted_name(name), what), std::move(help));
+}
+
+Result<Shape> read_shape(ByteReader& in, std::string_view name) {
   const std::uint64_t offset = in.position();
   Shape shape;
   BOOST_OUTCOME_TRY(shape.rank, in.u32());
   if (shape.rank > kMostDimensions)
-    return in.error(offset, fmt::format("{} dimensions; at most {} are possible", shape.rank, kMostDimensions));
+    return wrong(in, offset, name, fmt::format("has {} dimensions; {} are possible", shape.rank, kMostDimensions));
   std::uint64_t elements = 1;
   bool fits = true;
   for (std::uint32_t i = 0; i < shape.rank; ++i) {
@@ -35,37 +40,39 @@ Result<Shape> read_shape(ByteReader& in) {
     fits = fits && !__builtin_mul_overflow(elements, std::max<std::uint64_t>(1, shape.dims[i]), &elements) &&
            elements <= kMostElements;
   }
-  if (!fits) return in.error(offset, fmt::format("{} are more than 2^63 - 1 elements", describe(shape)));
+  if (!fits) return wrong(in, offset, name, fmt::format("has {}: more than 2^63 - 1 elements", describe(shape)));
   return shape;
 }
 
-Error unknown_type(const ByteReader& in, std::uint64_t offset, TypeId id) {
+Error unknown_type(const ByteReader& in, std::uint64_t offset, std::string_view name, TypeId id) {
   for (const RemovedType& removed : kRemovedTypes)
     if (removed.id == id)
-      return in.error(offset, fmt::format("tensor type {} ({}) was removed from the format", id, removed.name),
-                      "make the file again with a type of today");
-  return in.error(offset, fmt::format("unknown tensor type {}", id),
-                  "`ggufmill types` lists those that are known; a kernel module can bring more");
+      return wrong(in, offset, name,
+                   fmt::format("is of type {} ({}), which was removed from the format", id, removed.name),
+                   "make the file again with a type of today");
+  return wrong(in, offset, name, fmt::format("is of unknown type {}", id),
+               "`ggufmill types` lists the known ones; a kernel module can bring more");
 }
 
-Result<const TypeInfo*> read_type(ByteReader& in) {
+Result<const TypeInfo*> read_type(ByteReader& in, std::string_view name) {
   const std::uint64_t offset = in.position();
   BOOST_OUTCOME_TRY(const TypeId id, in.u32());
   const TypeInfo* type = find_type(id);
-  if (!type) return unknown_type(in, offset, id);
+  if (!type) return unknown_type(in, offset, name, id);
   if (in.encoding().big_endian && !can_swap(*type))
-    return in.error(offset,
-                    fmt::format("the file is big-endian, and how to swap the bytes of {} is not known", type->name));
+    return wrong(in, offset, name,
+                 fmt::format("is big-endian, and how the bytes of {} are swapped is not known", type->name));
   return type;
 }
 
-Result<std::uint64_t> source_bytes(const ByteReader& in, const TypeInfo& type, const Shape& shape,
-                                   std::uint64_t offset) {
-  if (shape.columns() % type.block_elements != 0)
-    return in.error(offset, fmt::format("a row of {} elements is no multiple of the {} in a block of {}",
-                                        shape.columns(), type.block_elements, type.name));
-  const Result<std::uint64_t> bytes = bytes_of(type, shape.elements());
-  if (!bytes) return in.error(offset, bytes.error().what);
+Result<std::uint64_t> source_bytes(const ByteReader& in, const Tensor& tensor, std::uint64_t offset) {
+  const TypeInfo& type = *tensor.type;
+  if (tensor.shape.columns() % type.block_elements != 0)
+    return wrong(in, offset, tensor.name,
+                 fmt::format("has rows of {} elements, no multiple of the {} in a block of {}", tensor.shape.columns(),
+                             type.block_elements, type.name));
+  const Result<std::uint64_t> bytes = bytes_of(type, tensor.shape.elements());
+  if (!bytes) return wrong(in, offset, tensor.name, "is too large: " + bytes.error().what);
   return bytes;
 }
 
@@ -73,35 +80,28 @@ Result<DescribedTensor> read_tensor(ByteReader& in) {
   DescribedTensor described;
   described.described_at = in.position();
   Tensor& tensor = described.tensor;
-  in.enter("the list of tensors");
   BOOST_OUTCOME_TRY(tensor.name, in.name("tensor name"));
-  in.enter("the description of tensor", tensor.name);
-  BOOST_OUTCOME_TRY(tensor.shape, read_shape(in));
-  BOOST_OUTCOME_TRY(tensor.type, read_type(in));
-  BOOST_OUTCOME_TRY(tensor.source.bytes, source_bytes(in, *tensor.type, tensor.shape, described.described_at));
+  BOOST_OUTCOME_TRY(tensor.shape, read_shape(in, tensor.name));
+  BOOST_OUTCOME_TRY(tensor.type, read_type(in, tensor.name));
+  BOOST_OUTCOME_TRY(tensor.source.bytes, source_bytes(in, tensor, described.described_at));
   BOOST_OUTCOME_TRY(tensor.source.offset, in.u64());
   tensor.source.type = tensor.type;
   tensor.source.big_endian = in.encoding().big_endian;
   return described;
 }
 
-Error misplaced(const ByteReader& in, const DescribedTensor& described, std::string_view why) {
-  return in.error(described.described_at,
-                  fmt::format("the data of tensor {} {}", quoted_name(described.tensor.name), why));
-}
-
 Status place(const ByteReader& in, std::uint64_t data, std::uint64_t alignment, DescribedTensor& described) {
-  TensorSource& source = described.tensor.source;
-  if (source.offset % alignment != 0)
-    return misplaced(in, described,
-                     fmt::format("is at offset {}, no multiple of the alignment {}", source.offset, alignment));
-  const std::uint64_t file = in.position() + in.remaining();
-  if (data > file || source.offset > file - data || source.bytes > file - data - source.offset)
-    return misplaced(in, described,
-                     fmt::format("({} bytes at offset {} of the data, which begins at byte {:#x}) goes past "
-                                 "the end of the file ({} bytes)",
-                                 source.bytes, source.offset, data, file));
-  source.offset += data;
+  Tensor& tensor = described.tensor;
+  const std::uint64_t offset = tensor.source.offset, file = in.position() + in.remaining();
+  if (offset % alignment != 0)
+    return wrong(in, described.described_at, tensor.name,
+                 fmt::format("lies at offset {}, no multiple of the alignment {}", offset, alignment));
+  if (data > file || offset > file - data || tensor.source.bytes > file - data - offset)
+    return wrong(
+        in, described.described_at, tensor.name,
+        fmt::format("has {} bytes at offset {} of the data, past the end of the file", tensor.source.bytes, offset),
+        "the file is damaged or cut short: copy or download it again");
+  tensor.source.offset += data;
   return ok();
 }
 
@@ -121,6 +121,7 @@ std::vector<const DescribedTensor*> by_place(const std::vector<DescribedTensor>&
 
 Result<std::vector<DescribedTensor>> read_tensors(ByteReader& in, std::uint64_t count) {
   std::vector<DescribedTensor> tensors;
+  in.enter("the list of tensors");
   for (std::uint64_t i = 0; i < count; ++i) {
     BOOST_OUTCOME_TRY(DescribedTensor described, read_tensor(in));
     tensors.push_back(std::move(described));
@@ -138,7 +139,8 @@ Status place_tensors(const ByteReader& in, std::uint64_t alignment, std::vector<
   for (std::size_t i = 1; i < order.size(); ++i) {
     const TensorSource& before = order[i - 1]->tensor.source;
     if (before.offset + before.bytes > order[i]->tensor.source.offset)
-      return misplaced(in, *order[i], "overlaps that of " + quoted_name(order[i - 1]->tensor.name));
+      return wrong(in, order[i]->described_at, order[i]->tensor.name,
+                   "lies where tensor " + quoted_name(order[i - 1]->tensor.name) + " does");
   }
   return ok();
 }

@@ -108,40 +108,45 @@ void add_alignments(Files& out) {
 void add_shapes(Files& out) {
   constexpr std::uint64_t k63 = std::uint64_t{1} << 63, k32 = std::uint64_t{1} << 32;
   for (const std::uint32_t rank : {5u, 9u, 0xffffffffu})
-    out.push_back({"rank " + std::to_string(rank), head(1, 0).text("t").u32(rank).zeros(90).bytes(), "dimensions", 33});
+    out.push_back({"rank " + std::to_string(rank), head(1, 0).text("t").u32(rank).zeros(90).bytes(),
+                   "dimensions; 4 are possible", 33});
   for (const Dims& dims : {Dims{kMost}, Dims{k63}, Dims{kMost, 2}, Dims{k32, k32}, Dims{k32, k32 / 2}, Dims{0, k63},
                            Dims{k32, 0, k32}, Dims{k32, k32, k32, k32}})
     out.push_back({"dimensions", one_tensor(dims, 0, 0), "more than 2^63 - 1 elements", 33});
   out.push_back({"2^63 - 1 bytes too many", one_tensor({k63 - 1}, 28, 0), "more than 2^64 bytes", kHead});
-  out.push_back({"2^61 floats", one_tensor({k63 / 4}, 0, 0), "goes past the end", kHead});
+  out.push_back({"2^61 floats", one_tensor({k63 / 4}, 0, 0), "past the end", kHead});
   for (const std::uint64_t columns : {1u, 31u, 33u})
     out.push_back({"a row of " + std::to_string(columns), one_tensor({columns, 64}, 2, 0, 999),
-                   "no multiple of the 32 in a block of Q4_0", kHead});
+                   "tensor 't' has rows of ", kHead});
 }
 
 void add_types(Files& out) {
   for (const std::uint32_t type : {4u, 5u, 31u, 32u, 33u, 36u, 37u, 38u})
-    out.push_back({"removed type " + std::to_string(type), one_tensor({256}, type, 0, 999), "was removed", 45});
+    out.push_back(
+        {"removed type " + std::to_string(type), one_tensor({256}, type, 0, 999), "), which was removed", 45});
   for (const std::uint32_t type : {9999u, 0x7fffffffu, 0x80000000u, 0xffffffffu})
-    out.push_back({"type " + std::to_string(type), one_tensor({256}, type, 0, 999), "unknown tensor type", 45});
+    out.push_back(
+        {"type " + std::to_string(type), one_tensor({256}, type, 0, 999), "tensor 't' is of unknown type", 45});
 }
 
 void add_places(Files& out) {
-  out.push_back({"an offset past the end", one_tensor({8}, 0, 1024, 64), "goes past the end", kHead});
-  out.push_back({"data cut short", one_tensor({8}, 0, 0, 31), "goes past the end of the file", kHead});
-  out.push_back({"no data at all", one_tensor({8}, 0, 0), "goes past the end of the file", kHead});
+  out.push_back({"an offset past the end", one_tensor({8}, 0, 1024, 64), "past the end", kHead});
+  out.push_back({"data cut short", one_tensor({8}, 0, 0, 31), "past the end of the file", kHead});
+  out.push_back({"no data at all", one_tensor({8}, 0, 0), "past the end of the file", kHead});
   out.push_back(
-      {"no padding before the data", GgufBytes().head(1, 0).tensor("t", {0}, 0, 0).bytes(), "goes past", kHead});
+      {"no padding before the data", GgufBytes().head(1, 0).tensor("t", {0}, 0, 0).bytes(), "past the end", kHead});
   for (const std::uint64_t offset : {kMost - 31, (std::uint64_t{1} << 63) - 32, std::uint64_t{1} << 63})
-    out.push_back({"offset " + std::to_string(offset), one_tensor({8}, 0, offset, 64), "goes past the end", kHead});
+    out.push_back({"offset " + std::to_string(offset), one_tensor({8}, 0, offset, 64), "past the end", kHead});
   for (const std::uint64_t offset : {kMost, std::uint64_t{1}, std::uint64_t{16}, std::uint64_t{33}})
     out.push_back(
         {"offset " + std::to_string(offset), one_tensor({8}, 0, offset, 64), "no multiple of the align", kHead});
-  out.push_back({"two tensors in one place", two_tensors("ab", 0, 0), "'b' overlaps that of 'a'", 57});
-  out.push_back({"two tensors in one place, turned round", two_tensors("ab", 32, 32), "'b' overlaps that of 'a'", 57});
+  out.push_back({"two tensors in one place", two_tensors("ab", 0, 0), "tensor 'b' lies where tensor 'a' does", 57});
+  out.push_back({"two tensors in one place, turned round", two_tensors("ab", 32, 32),
+                 "tensor 'b' lies where tensor 'a' does", 57});
   GgufBytes larger;
   larger.head(2, 0).tensor("a", {8}, 0, 32).tensor("b", {9}, 0, 0).pad().zeros(128);
-  out.push_back({"a tensor that reaches into the next", larger.bytes(), "'a' overlaps that of 'b'", kHead});
+  out.push_back(
+      {"a tensor that reaches into the next", larger.bytes(), "tensor 'a' lies where tensor 'b' does", kHead});
 }
 
 void add_names(Files& out) {
