@@ -1,73 +1,14 @@
-// Layout of the files that are written.
+// Which files a model is cut into, and what is refused.
 
 #include <fmt/format.h>
 
-#include "pipeline/core/byte_order.h"
-#include "pipeline/io/io.h"
-#include "stages/gguf/gguf.h"
+#include "stages/gguf/sink_testing.h"
 #include "tests/support/catch.h"
 #include "tests/support/files.h"
-#include "tests/support/gguf_builder.h"
-#include "tests/support/shared_data.h"
-#include "tests/support/skip.h"
-#include "tests/support/synth_model.h"
-#include "tests/support/temp_dir.h"
 
 using namespace ggufmill;
 
 namespace {
-
-ConfigNode path_node(std::string path) {
-  ConfigNode node;
-  node.kind = ConfigNode::Kind::kScalar;
-  node.scalar = std::move(path);
-  return node;
-}
-
-ConfigNode options_node(std::string path, std::string key, std::string value) {
-  ConfigNode node;
-  node.kind = ConfigNode::Kind::kMap;
-  node.entries.push_back({"path", {}, path_node(std::move(path))});
-  node.entries.push_back({std::move(key), {}, path_node(std::move(value))});
-  return node;
-}
-
-// What the engine makes of a layout when nothing is converted.
-std::string assemble(const Model& model, const OutputFile& file) {
-  std::string out = file.header;
-  out.resize(file.bytes);
-  for (const Placement& place : file.tensors) {
-    const TensorSource& source = model.tensors[place.tensor].source;
-    const auto input = InputFile::open(model.files[source.file].path);
-    const auto into = std::as_writable_bytes(std::span(out).subspan(place.offset, place.bytes));
-    REQUIRE(input.value()->read(source.offset, into));
-    if (source.big_endian) swap_words(*source.type, into);
-  }
-  return out;
-}
-
-// The bytes of the model at `path` written again.
-std::string rewritten(const std::string& path) {
-  const auto model = read_gguf(path);
-  REQUIRE(model);
-  const auto files = gguf_sink().layout(model.value(), path_node("out.gguf"));
-  REQUIRE(files);
-  REQUIRE(files.value().size() == 1);
-  return assemble(model.value(), files.value()[0]);
-}
-
-GgufBuilder sample() {
-  GgufBuilder builder;
-  builder.metadata = every_metadata_type();
-  builder.add_tensor("a", {5}, "I8", 1).add_tensor("b", {256, 3}, "Q4_K", 2).add_tensor("c", {7}, "F64", 3);
-  return builder.add_tensor("d", {0, 4}, "F32").add_tensor("e", {32, 1, 2}, "Q8_0", 4);
-}
-
-std::vector<OutputFile> shards_of(const Model& model, const std::string& key, const std::string& value) {
-  auto files = gguf_sink().layout(model, options_node("out/m.gguf", key, value));
-  REQUIRE(files);
-  return std::move(files.value());
-}
 
 std::string refusal(const Model& model, const ConfigNode& node) {
   const auto files = gguf_sink().layout(model, node);
@@ -76,79 +17,11 @@ std::string refusal(const Model& model, const ConfigNode& node) {
   return files.error().what;
 }
 
-Model model_of(const GgufBuilder& builder, const TempDir& folder) {
-  builder.write(folder.file("m.gguf"));
-  auto model = read_gguf(folder.file("m.gguf"));
-  REQUIRE(model);
-  return std::move(model.value());
-}
-
 }  // namespace
-
-TEST_CASE("a file of version 3 is written again as it is") {
-  const TempDir folder;
-  GgufBuilder builder = sample();
-  const std::uint32_t alignment = GENERATE(0u, 1u, 8u, 32u, 64u, 4096u);
-  CAPTURE(alignment);
-  if (alignment != 0) builder.set_alignment(alignment);
-  builder.write(folder.file("m.gguf"));
-  CHECK(rewritten(folder.file("m.gguf")) == builder.build());
-}
-
-TEST_CASE("every version and byte order becomes the same file of version 3") {
-  const TempDir folder;
-  GgufBuilder builder = sample();
-  const std::string expected = builder.build();
-  builder.version = GENERATE(1u, 2u, 3u);
-  builder.big_endian = GENERATE(false, true);
-  CAPTURE(builder.version, builder.big_endian);
-  builder.write(folder.file("m.gguf"));
-  CHECK(rewritten(folder.file("m.gguf")) == expected);
-}
-
-TEST_CASE("a model of metadata alone is written") {
-  const TempDir folder;
-  GgufBuilder builder;
-  builder.metadata = every_metadata_type();
-  builder.write(folder.file("m.gguf"));
-  CHECK(rewritten(folder.file("m.gguf")) == builder.build());
-}
-
-TEST_CASE("data in any order and with gaps is packed in the order of the list") {
-  const TempDir folder;
-  GgufBytes file;
-  file.head(2, 0).tensor("late", {8}, 0, 128).tensor("early", {8}, 0, 32).pad();
-  file.raw(std::string(32, '.')).raw(std::string(32, 'e')).zeros(64).raw(std::string(32, 'l'));
-  write_text(folder.file("m.gguf"), file.bytes());
-  GgufBytes expected;
-  expected.head(2, 0).tensor("late", {8}, 0, 0).tensor("early", {8}, 0, 32).pad();
-  expected.raw(std::string(32, 'l')).raw(std::string(32, 'e'));
-  CHECK(rewritten(folder.file("m.gguf")) == expected.bytes());
-}
-
-TEST_CASE("dimensions of 1 at the end are left out, as the reference does") {
-  const TempDir folder;
-  GgufBuilder builder, expected;
-  builder.add_tensor("a", {4, 1}).add_tensor("b", {1, 1, 1, 1}).add_tensor("c", {}).add_tensor("d", {1, 2, 1});
-  expected.add_tensor("a", {4}).add_tensor("b", {1}).add_tensor("c", {1}).add_tensor("d", {1, 2});
-  builder.write(folder.file("m.gguf"));
-  CHECK(rewritten(folder.file("m.gguf")) == expected.build());
-}
-
-TEST_CASE("a model in several files becomes one without split keys") {
-  const TempDir folder;
-  GgufBuilder builder = sample();
-  const Model model = model_of(builder, folder);
-  for (const OutputFile& file : shards_of(model, "shard_tensors", "2")) {
-    const std::string name = file.path.substr(file.path.find("m-"));
-    write_text(folder.file(name), assemble(model, file));
-  }
-  CHECK(rewritten(folder.file("m-00001-of-00003.gguf")) == builder.build());
-}
 
 TEST_CASE("shards are cut by number of tensors") {
   const TempDir folder;
-  const Model model = model_of(sample(), folder);
+  const Model model = model_of(sample_model(), folder);
   const std::vector<OutputFile> files = shards_of(model, "shard_tensors", "2");
   REQUIRE(files.size() == 3);
   CHECK(files[0].path == "out/m-00001-of-00003.gguf");
@@ -262,44 +135,3 @@ TEST_CASE("more shards than the format can count are refused") {
 }
 
 // The files may lack the zeros at the end that the format asks for.
-TEST_CASE("real files are written again byte for byte") {
-  const auto shared = shared_data();
-  if (!shared) GGUFMILL_SKIP("no shared data");
-  std::size_t same = 0, all = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(*shared / "real")) {
-    if (entry.path().extension() != ".gguf") continue;
-    CAPTURE(entry.path());
-    ++all;
-    std::string expected = read_text(entry.path());
-    expected.resize((expected.size() + 31) / 32 * 32);
-    const bool equal = rewritten(entry.path()) == expected;
-    CHECK(equal);
-    same += equal;
-  }
-  CHECK(all > 0);
-  WARN("real files identical: " << same << " of " << all);
-}
-
-TEST_CASE("models of real size are written with the header they have") {
-  const auto shared = shared_data();
-  if (!shared) GGUFMILL_SKIP("no shared data");
-  const TempDir folder;
-  const std::string path = folder.file("m.gguf");
-  std::size_t same = 0, all = 0;
-  for (const char* kind : {"models", "full"})
-    for (const auto& entry : std::filesystem::directory_iterator(*shared / "golden" / kind)) {
-      CAPTURE(entry.path());
-      ++all;
-      synth::write_model(synth::load_spec(entry.path()), path, true);
-      const auto model = read_gguf(path);
-      REQUIRE(model);
-      const auto files = gguf_sink().layout(model.value(), path_node("out.gguf"));
-      REQUIRE(files);
-      std::string header(files.value()[0].header.size(), ' ');
-      REQUIRE(InputFile::open(path).value()->read(0, std::as_writable_bytes(std::span(header))));
-      const bool equal = header == files.value()[0].header && files.value()[0].bytes == model.value().files[0].bytes;
-      CHECK(equal);
-      same += equal;
-    }
-  WARN("headers identical: " << same << " of " << all);
-}
