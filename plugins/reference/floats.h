@@ -66,6 +66,9 @@ inline std::int32_t round_to_int(float value) {
   return rounded >= -0x1p63f && rounded < 0x1p63f ? static_cast<std::int32_t>(static_cast<std::int64_t>(rounded)) : 0;
 }
 
+// The low 8 bits as a signed number.
+inline int signed_byte(int value) { return static_cast<int>(static_cast<std::int8_t>(value)); }
+
 // `value` within [low, high].
 inline int clamp_level(int value, int low, int high) { return value < low ? low : value > high ? high : value; }
 

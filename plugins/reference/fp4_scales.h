@@ -38,7 +38,7 @@ inline float half_of_e8m0(std::uint8_t e) { return std::bit_cast<float>(e < 2 ? 
 inline std::uint8_t to_ue4m3(float x) {
   if (!(x > 0)) return 0;
   if (x < 0x1p-6f) {  // subnormal: multiples of 2^-9
-    const int multiple = static_cast<int>(x * 512.0f + 0.5f);
+    const int multiple = to_int32(x * 512.0f + 0.5f);
     return static_cast<std::uint8_t>(multiple < 7 ? multiple : 7);
   }
   // The exponent of the float over the upper three bits of its mantissa.

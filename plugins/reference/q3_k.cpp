@@ -29,7 +29,7 @@ float code_plain(const float* scales, std::uint8_t* codes) {
   if (extreme == 0) return 0;
   const float inverse = -32.0f / extreme;
   for (int i = 0; i < kGroups; ++i) {
-    const auto code = static_cast<std::int8_t>(nearest_int(inverse * scales[i]));
+    const int code = signed_byte(nearest_int(inverse * scales[i]));
     codes[i] = static_cast<std::uint8_t>(clamp_level(code, -32, 31) + 32);
   }
   return 1 / inverse;

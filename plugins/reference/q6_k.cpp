@@ -14,8 +14,6 @@ namespace {
 constexpr int kGroups = 16;
 constexpr int kGroup = 16;
 
-float signed_byte(std::uint8_t byte) { return static_cast<float>(static_cast<std::int8_t>(byte)); }
-
 // The first of greatest magnitude; zero when all are that small.
 float extreme_scale(const float* scales) {
   float magnitude = 0;
@@ -32,7 +30,7 @@ float extreme_scale(const float* scales) {
 // The best levels for the scales as they are stored; a group of scale zero keeps those it has.
 void settle_levels(const float* x, const Q6_K::Block& block, std::uint8_t* levels) {
   for (int group = 0; group < kGroups; ++group, x += kGroup, levels += kGroup) {
-    const float scale = block.d.load() * signed_byte(block.scales[group]);
+    const float scale = block.d.load() * static_cast<float>(signed_byte(block.scales[group]));
     if (scale == 0) continue;
     for (int i = 0; i < kGroup; ++i)
       levels[i] = static_cast<std::uint8_t>(clamp_level(nearest_int(x[i] / scale), -32, 31) + 32);
@@ -78,7 +76,7 @@ void Q6_K::decode(const Block& block, float* x) {
   const float d = block.d.load();
   for (int i = 0; i < kSuperBlock; ++i) {
     const int level = low_nibble(block.ql, i) + 16 * static_cast<int>(crumb(block.qh, i));
-    x[i] = d * signed_byte(block.scales[i / kGroup]) * static_cast<float>(level - 32);
+    x[i] = d * static_cast<float>(signed_byte(block.scales[i / kGroup])) * static_cast<float>(level - 32);
   }
 }
 

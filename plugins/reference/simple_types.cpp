@@ -33,7 +33,7 @@ float symmetric_levels(const float* x, int half, std::uint8_t* levels) {
   const float inverse = reciprocal_or_zero(d);
   const float rounding = static_cast<float>(half) + 0.5f;
   for (int j = 0; j < kCount; ++j) {
-    const int level = static_cast<std::int8_t>(to_int32(x[j] * inverse + rounding));
+    const int level = signed_byte(to_int32(x[j] * inverse + rounding));
     levels[j] = static_cast<std::uint8_t>(level < 2 * half - 1 ? level : 2 * half - 1);
   }
   return d;
@@ -83,7 +83,7 @@ void Q4_1::encode(const float* x, Block& block) {
   block.d.store(affine_levels(x, range, 15, wide));
   block.m.store(range.low);
   for (int j = 0; j < kCount; ++j) {
-    const int level = static_cast<std::int8_t>(wide[j]);
+    const int level = signed_byte(wide[j]);
     levels[j] = static_cast<std::uint8_t>(level < 15 ? level : 15);
   }
   pack_nibbles(levels, block.qs);
@@ -144,7 +144,7 @@ void Q8_0::encode(const float* x, Block& block) {
 
 void Q8_0::decode(const Block& block, float* x) {
   const float d = block.d.load();
-  for (int j = 0; j < kCount; ++j) x[j] = static_cast<float>(static_cast<std::int8_t>(block.qs[j])) * d;
+  for (int j = 0; j < kCount; ++j) x[j] = static_cast<float>(signed_byte(block.qs[j])) * d;
 }
 
 }  // namespace ggufmill::reference

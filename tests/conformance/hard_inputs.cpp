@@ -7,7 +7,7 @@ namespace ggufmill::conformance {
 namespace {
 
 float power_of_two(Random& random, int low, int high) {
-  return std::ldexp(1.0f, low + static_cast<int>(random.below(static_cast<std::uint64_t>(high - low + 1))));
+  return std::ldexp(1.0f, low + static_cast<int>(random.below(static_cast<unsigned>(high - low) + 1u)));
 }
 
 float any_finite(Random& random) {
