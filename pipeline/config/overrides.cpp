@@ -6,6 +6,8 @@
 #include <charconv>
 #include <optional>
 
+#include "pipeline/core/text.h"
+
 namespace ggufmill {
 namespace {
 
@@ -87,7 +89,7 @@ class Walk {
     if (fits(spec, node)) return &spec;
     for (const FieldSpec& alternative : spec.alternatives)
       if (fits(alternative, node)) return &alternative;
-    return fail(fmt::format("nothing can be set within {}", at_ == 0 ? "this file" : in_quotes(path_[at_ - 1].word)),
+    return fail(fmt::format("nothing can be set within {}", at_ == 0 ? "this file" : quoted_name(path_[at_ - 1].word)),
                 fmt::format("it is {}: set the whole of it", value_words(spec)));
   }
 
@@ -109,7 +111,7 @@ class Walk {
     const std::string& word = here().word;
     const auto [stop, error] = std::from_chars(word.data(), word.data() + word.size(), index);
     if (error != std::errc() || stop != word.data() + word.size() || index > list.items.size())
-      return fail(fmt::format("{} is no item of the list", in_quotes(word)),
+      return fail(fmt::format("{} is no item of the list", quoted_name(word)),
                   list.items.empty()
                       ? "the list is empty: 0 adds an item"
                       : fmt::format("0 to {} are there, {} adds one", list.items.size() - 1, list.items.size()));
@@ -127,7 +129,7 @@ class Walk {
       return entry(map, known.name);
     }
     const std::string meant = did_you_mean(here().word, names);
-    return fail(fmt::format("unknown key {}", in_quotes(here().word)),
+    return fail(fmt::format("unknown key {}", quoted_name(here().word)),
                 meant.empty() ? fmt::format("known keys: {}", fmt::join(names, ", "))
                               : fmt::format("did you mean '{}'?", meant));
   }

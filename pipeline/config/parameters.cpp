@@ -7,6 +7,8 @@
 #include <map>
 #include <optional>
 
+#include "pipeline/core/text.h"
+
 namespace ggufmill {
 namespace {
 
@@ -36,7 +38,8 @@ Parameters declared(const ConfigNode& root, Diagnostics& errors) {
   for (const ConfigNode::Entry& entry : block->entries) {
     if (!is_parameter_name(entry.key)) {
       errors.add(error_at(entry.value.text, entry.position,
-                          fmt::format("{} is no parameter name", in_quotes(entry.key)), "use letters, digits and '_'"));
+                          fmt::format("{} is no parameter name", quoted_name(entry.key)),
+                          "use letters, digits and '_'"));
       continue;
     }
     Parameter& parameter = parameters[entry.key];
@@ -72,10 +75,10 @@ void take_given(const std::vector<std::string>& given, Parameters& parameters, C
       errors.add(argument_error(shown, argument.size(), "expected NAME=value", ""));
     else if (found == parameters.end())
       errors.add(argument_error(shown, equals,
-                                fmt::format("the pipeline file declares no parameter {}", in_quotes(name)),
+                                fmt::format("the pipeline file declares no parameter {}", quoted_name(name)),
                                 help_of(name, parameters)));
     else if (!seen.emplace(name, true).second)
-      errors.add(argument_error(shown, equals, fmt::format("parameter {} is given twice", in_quotes(name)), ""));
+      errors.add(argument_error(shown, equals, fmt::format("parameter {} is given twice", quoted_name(name)), ""));
     else
       found->second.value = argument.substr(equals + 1);
   }
@@ -126,7 +129,7 @@ class Substitution {
     const auto found = parameters_.find(name);
     if (found == parameters_.end()) {
       const bool fit = is_parameter_name(name);
-      errors_.add(error_at(node, fmt::format("parameter {} is not declared", in_quotes(name)),
+      errors_.add(error_at(node, fmt::format("parameter {} is not declared", quoted_name(name)),
                            fit ? help_of(name, parameters_) : "write ${NAME}, or $${ for the characters themselves"));
       return nullptr;
     }
@@ -134,7 +137,7 @@ class Substitution {
     if (parameter.value) return &*parameter.value;
     if (!parameter.reported)
       errors_.add(
-          error_at(node, fmt::format("parameter {} has no value", in_quotes(name)),
+          error_at(node, fmt::format("parameter {} has no value", quoted_name(name)),
                    fmt::format("give --param {}=VALUE, set it in the environment, or declare a default", name)));
     parameter.reported = true;
     return nullptr;

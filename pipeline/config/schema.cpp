@@ -1,11 +1,9 @@
 #include "pipeline/config/schema.h"
 
-#include <fmt/format.h>
-
-#include <boost/json.hpp>
 #include <cmath>
 #include <map>
 
+#include "pipeline/config/schema_json.h"
 #include "pipeline/core/types.h"
 
 namespace ggufmill {
@@ -14,7 +12,25 @@ namespace {
 namespace json = boost::json;
 
 // Values that the lint takes from a parameter: "${NAME}" in place of a number.
+json::object parameter() {
+  return {{"description", "A text with the value of a declared parameter."},
+          {"type", "string"},
+          {"pattern", "\\$\\{[A-Za-z_][A-Za-z0-9_]*\\}"}};
+}
+
+// The built-in names for completion; any other text may be a kernel module's type.
+json::object tensor_type() {
+  json::array names;
+  for (const TypeInfo& type : all_types())
+    if (type.type_class != TypeClass::kForeign)
+      names.emplace_back(json::string_view(type.name.data(), type.name.size()));
+  json::object out;
+  out["anyOf"] = json::array{json::object{{"enum", std::move(names)}}, json::object{{"type", "string"}}};
+  return out;
+}
+
 constexpr const char* kParameterReference = "#/$defs/parameter";
+constexpr const char* kTypeReference = "#/$defs/tensor_type";
 
 json::object or_parameter(json::object schema) {
   json::object out;
@@ -34,9 +50,9 @@ json::object numeric(const FieldSpec& spec, const char* type) {
   return or_parameter(std::move(out));
 }
 
-json::object bytes() {
-  json::object text{{"type", "string"}, {"pattern", "^[0-9]+(\\.[0-9]+)?([KMGT]i?B?|B)?$"}};
-  json::object plain{{"type", "integer"}, {"minimum", 0}};
+json::object bytes(const FieldSpec& spec) {
+  json::object text{{"type", "string"}, {"pattern", "^([0-9]+\\.?[0-9]*|\\.[0-9]+)([KMGT](i?B)?|B)?$"}};
+  json::object plain{{"type", "integer"}, {"minimum", number(spec.minimum)}};
   json::object out;
   out["anyOf"] = json::array{std::move(text), std::move(plain), json::object{{"$ref", kParameterReference}}};
   return out;
@@ -46,17 +62,6 @@ json::object choices(const FieldSpec& spec) {
   json::array words;
   for (const std::string& choice : spec.choices) words.emplace_back(choice);
   return or_parameter({{"enum", std::move(words)}});
-}
-
-// The built-in names for completion; any other text may be a kernel module's type.
-json::object type_name() {
-  json::array names;
-  for (const TypeInfo& type : all_types())
-    if (type.type_class != TypeClass::kForeign)
-      names.emplace_back(json::string_view(type.name.data(), type.name.size()));
-  json::object out;
-  out["anyOf"] = json::array{json::object{{"enum", std::move(names)}}, json::object{{"type", "string"}}};
-  return out;
 }
 
 json::object schema_of(const FieldSpec& spec);
@@ -111,9 +116,9 @@ json::object form_of(const FieldSpec& spec) {
     case FieldKind::kNumber:
       return numeric(spec, "number");
     case FieldKind::kBytes:
-      return bytes();
+      return bytes(spec);
     case FieldKind::kTypeName:
-      return type_name();
+      return {{"$ref", kTypeReference}};
     case FieldKind::kEnum:
       return choices(spec);
     case FieldKind::kAny:
@@ -134,38 +139,9 @@ json::object schema_of(const FieldSpec& spec) {
   json::object out;
   if (!spec.doc.empty()) out["description"] = spec.doc;
   for (auto& [key, value] : form_of(spec)) out[key] = value;
-  if (!spec.default_text.empty()) out["default"] = spec.default_text;
+  if (!spec.default_text.empty()) out["default"] = json_of(spec.default_text, spec);
+  if (!spec.example.empty()) out["examples"] = json::array{json_of(spec.example, spec)};
   return out;
-}
-
-bool is_short(const json::value& value) {
-  if (value.is_structured() && json::serialize(value).size() > 100) return false;
-  return true;
-}
-
-// Two spaces a level; what is short stays on one line.
-void print(const json::value& value, std::size_t depth, std::string& out) {
-  const std::string indent(2 * depth + 2, ' ');
-  const char* separator = "\n";
-  if (value.is_object() && !is_short(value)) {
-    out += "{";
-    for (const auto& [key, item] : value.get_object()) {
-      out += separator + indent + json::serialize(json::value(key)) + ": ";
-      print(item, depth + 1, out);
-      separator = ",\n";
-    }
-    out += "\n" + std::string(2 * depth, ' ') + "}";
-  } else if (value.is_array() && !is_short(value)) {
-    out += "[";
-    for (const json::value& item : value.get_array()) {
-      out += separator + indent;
-      print(item, depth + 1, out);
-      separator = ",\n";
-    }
-    out += "\n" + std::string(2 * depth, ' ') + "]";
-  } else {
-    out += json::serialize(value);
-  }
 }
 
 }  // namespace
@@ -173,12 +149,8 @@ void print(const json::value& value, std::size_t depth, std::string& out) {
 std::string json_schema(const FieldSpec& fields) {
   json::object root{{"$schema", "https://json-schema.org/draft/2020-12/schema"}};
   for (auto& [key, value] : schema_of(fields)) root[key] = value;
-  root["$defs"] = json::object{{"parameter", json::object{{"description", "The value of a declared parameter."},
-                                                          {"type", "string"},
-                                                          {"pattern", "\\$\\{[A-Za-z_][A-Za-z0-9_]*\\}"}}}};
-  std::string out;
-  print(root, 0, out);
-  return out + "\n";
+  root["$defs"] = json::object{{"parameter", parameter()}, {"tensor_type", tensor_type()}};
+  return pretty(root) + "\n";
 }
 
 }  // namespace ggufmill

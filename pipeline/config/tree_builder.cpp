@@ -6,12 +6,14 @@
 
 #include "pipeline/config/yaml_text.h"
 #include "pipeline/core/fields.h"
+#include "pipeline/core/text.h"
 
 namespace ggufmill {
 namespace {
 
 constexpr std::size_t kDeepest = 64;
 constexpr std::size_t kMostNodes = 100000;
+constexpr const char* kBracketHelp = "put a text that holds any of { } [ ] in quotes, '${NAME}' too";
 
 }  // namespace
 
@@ -68,9 +70,11 @@ void TreeBuilder::OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) {
 Position TreeBuilder::place_of_null(const YAML::Mark& mark) const {
   const std::size_t at = offset_of(mark);
   const std::string_view rest = text_.substr(at);
+  const bool is_key = !frames_.empty() && frames_.back().node.is_map() && !frames_.back().has_key;
+  const std::string_view ends = is_key ? " \t\r\n,]}:" : " \t\r\n,]}";
   for (const std::string_view word : {"null", "Null", "NULL", "~"}) {
     const std::string_view next = rest.substr(std::min(word.size(), rest.size())).substr(0, 1);
-    if (rest.substr(0, word.size()) == word && std::string_view(" \t\r\n,]}").find(next) != std::string_view::npos)
+    if (rest.substr(0, word.size()) == word && ends.find(next) != std::string_view::npos)
       return place_of(mark, static_cast<int>(word.size()));
   }
   if (frames_.empty()) return place_of(mark, 1);
@@ -101,21 +105,29 @@ void TreeBuilder::OnScalar(const YAML::Mark& mark, const std::string& tag, YAML:
 void TreeBuilder::OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                                   YAML::EmitterStyle::value) {
   check_properties(mark, tag, anchor);
-  open(make(ConfigNode::Kind::kList, place_of(mark, 1)));
+  open(make(ConfigNode::Kind::kList, place_of(mark, 1)), offset_of(mark));
 }
 
 void TreeBuilder::OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                              YAML::EmitterStyle::value) {
   check_properties(mark, tag, anchor);
-  open(make(ConfigNode::Kind::kMap, place_of(mark, 1)));
+  open(make(ConfigNode::Kind::kMap, place_of(mark, 1)), offset_of(mark));
 }
 
-void TreeBuilder::open(ConfigNode node) {
+// A list or map where a key stands. yaml-cpp takes a bracket that nothing closes for one.
+void TreeBuilder::refuse_key(const ConfigNode& node, std::size_t offset) const {
+  const std::string bracket(text_.substr(offset, 1));
+  throw ReadStopped{error_at(node,
+                             bracket == "{" || bracket == "["
+                                 ? fmt::format("the '{}' is not closed, or stands where a key must be", bracket)
+                                 : "a key cannot be a list",
+                             kBracketHelp)};
+}
+
+void TreeBuilder::open(ConfigNode node, std::size_t offset) {
   if (frames_.size() >= kDeepest)
     throw ReadStopped{error_at(node, fmt::format("nested more than {} levels deep", kDeepest))};
-  if (!frames_.empty() && frames_.back().node.is_map() && !frames_.back().has_key)
-    throw ReadStopped{error_at(node, node.is_map() ? "a key cannot be a map" : "a key cannot be a list",
-                               "close every { and [; put texts that hold them in quotes, '${NAME}' too")};
+  if (!frames_.empty() && frames_.back().node.is_map() && !frames_.back().has_key) refuse_key(node, offset);
   frames_.emplace_back().node = std::move(node);
 }
 
@@ -157,7 +169,7 @@ void TreeBuilder::add_key(ConfigNode node) {
   const auto [first, is_new] = frame.seen.emplace(node.scalar, node.position.line);
   frame.duplicate = !is_new;
   if (!is_new)
-    note(error_at(node, fmt::format("duplicate key {}", in_quotes(node.scalar)),
+    note(error_at(node, fmt::format("duplicate key {}", quoted_name(node.scalar)),
                   fmt::format("it is in line {} already", first->second)));
 }
 

@@ -57,7 +57,8 @@ class TreeBuilder final : public YAML::EventHandler {
   void refuse(const YAML::Mark& mark, std::string what, std::string help);
   void check_properties(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor);
   ConfigNode make(ConfigNode::Kind kind, Position position);
-  void open(ConfigNode node);
+  void refuse_key(const ConfigNode& node, std::size_t offset) const;
+  void open(ConfigNode node, std::size_t offset);
   void close();
   void add(ConfigNode node);
   void add_key(ConfigNode node);

@@ -4,6 +4,7 @@
 #include <yaml-cpp/exceptions.h>
 #include <yaml-cpp/parser.h>
 
+#include <algorithm>
 #include <exception>
 #include <sstream>
 
@@ -20,6 +21,7 @@ struct Phrase {
   std::string_view theirs;  // how yaml-cpp's message begins
   const char* what;
   const char* help;
+  int behind = 0;  // bytes from what is wrong to yaml-cpp's mark
 };
 
 constexpr const char* kQuoteHelp = "put a text that holds any of { } [ ] , : # in quotes, '${NAME}' too";
@@ -35,7 +37,7 @@ constexpr Phrase kPhrases[] = {
     {"illegal flow end", "nothing is open that this closes", kQuoteHelp},
     {"illegal tab", "a tab cannot indent", "indent with spaces"},
     {"unknown token", "a text cannot begin with this character", "put it in quotes"},
-    {"unknown escape", "no such escape in double quotes", "write \\\\ for a backslash, or use single quotes"},
+    {"unknown escape", "no such escape in double quotes", "write \\\\ for a backslash, or use single quotes", 2},
     {"the referenced anchor", "an alias (*) is not taken", "put a text that begins with * in quotes"},
 };
 
@@ -54,7 +56,8 @@ Error syntax_error(const YAML::Exception& exception, std::string_view text, cons
     return error_at(&shown, {place.line, static_cast<int>(tab) + 1, 1}, "a tab cannot indent", "indent with spaces");
   for (const Phrase& phrase : kPhrases)
     if (exception.msg.compare(0, phrase.theirs.size(), phrase.theirs) == 0)
-      return error_at(&shown, place, phrase.what, phrase.help);
+      return error_at(&shown, {place.line, place.column - phrase.behind, std::max(1, phrase.behind)}, phrase.what,
+                      phrase.help);
   return error_at(&shown, place, fmt::format("bad YAML: {}", exception.msg));
 }
 

@@ -4,26 +4,10 @@
 
 #include <algorithm>
 
+#include "pipeline/core/text.h"
+
 namespace ggufmill {
 namespace {
-
-// Bytes of the UTF-8 character at `at`, or 0 where there is none (RFC 3629: no surrogates, nothing overlong).
-std::size_t utf8_length(std::string_view text, std::size_t at) {
-  const auto byte = [&](std::size_t i) -> unsigned {
-    return at + i < text.size() ? static_cast<unsigned char>(text[at + i]) : 0;
-  };
-  const unsigned lead = byte(0);
-  if (lead < 0x80) return 1;
-  const std::size_t length = lead >= 0xc2 && lead <= 0xdf   ? 2
-                             : (lead & 0xf0) == 0xe0        ? 3
-                             : lead >= 0xf0 && lead <= 0xf4 ? 4
-                                                            : 0;
-  for (std::size_t i = 1; i < length; ++i)
-    if ((byte(i) & 0xc0) != 0x80) return 0;
-  const bool overlong = (lead == 0xe0 && byte(1) < 0xa0) || (lead == 0xf0 && byte(1) < 0x90);
-  const bool outside = (lead == 0xed && byte(1) > 0x9f) || (lead == 0xf4 && byte(1) > 0x8f);
-  return overlong || outside ? 0 : length;
-}
 
 bool is_allowed(std::string_view text, std::size_t at) {
   const auto c = static_cast<unsigned char>(text[at]);
@@ -83,7 +67,7 @@ Position position_of(std::string_view text, std::size_t offset, int length) {
 
 std::optional<TextFault> find_text_fault(std::string_view text) {
   for (std::size_t at = 0; at < text.size();) {
-    const std::size_t length = utf8_length(text, at);
+    const std::size_t length = utf8_sequence(text.substr(at));
     const unsigned byte = static_cast<unsigned char>(text[at]);
     if (length == 0) return TextFault{at, fmt::format("byte 0x{:02x} is not UTF-8", byte), "save the file as UTF-8"};
     if (length == 1 && !is_allowed(text, at))
@@ -97,13 +81,13 @@ std::optional<TextFault> find_text_fault(std::string_view text) {
 
 int scalar_length(std::string_view text, std::size_t offset, std::string_view value) {
   const std::string_view rest = text.substr(std::min(offset, text.size()));
-  std::string_view line = rest.substr(0, rest.find('\n'));
-  if (is_quote(text, offset)) {
-    line = line.substr(0, end_of_quoted(line, 0));
-  } else if (!value.empty() && line.substr(0, value.size()) == value) {
-    return static_cast<int>(value.size());
-  }
-  return static_cast<int>(std::max<std::size_t>(1, line.find_last_not_of(" \t\r") + 1));
+  std::string_view written = value;
+  if (is_quote(text, offset))
+    written = rest.substr(0, end_of_quoted(rest, 0));
+  else if (value.empty() || rest.substr(0, value.size()) != value)  // it goes on in further lines
+    written = rest.substr(0, rest.find('\n'));
+  written = written.substr(0, written.find('\n'));
+  return static_cast<int>(std::max<std::size_t>(1, written.find_last_not_of(" \t\r") + 1));
 }
 
 bool is_unclosed_quote(std::string_view text, std::size_t offset) {

@@ -88,20 +88,6 @@ Error error_at(const ConfigNode& node, std::string what, std::string help) {
   return error_at(node.text, node.position, std::move(what), std::move(help));
 }
 
-std::string in_quotes(std::string_view word) {
-  constexpr std::size_t kWidestWord = 60;
-  std::size_t end = std::min(word.size(), kWidestWord);
-  while (end < word.size() && end > 0 && is_continuation(word[end])) --end;
-  std::string out = "'";
-  for (const char c : word.substr(0, end)) {
-    if (is_control(c))
-      out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
-    else
-      out += c;
-  }
-  return out + (end < word.size() ? "...'" : "'");
-}
-
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates) {
   if (word.empty() || word.size() > 64) return {};
   const std::size_t limit = kReplaceKind * std::max<std::size_t>(1, word.size() / 3);

@@ -67,9 +67,6 @@ using ConfigReader =
 Error error_at(const ConfigNode& node, std::string what, std::string help = {});
 Error error_at(const ConfigText* text, Position position, std::string what, std::string help = {});
 
-// A user's word for a message: 'word', cut to 60 bytes, control characters as "\x1b".
-std::string in_quotes(std::string_view word);
-
 // The candidate nearest to `word` by edit distance when it is near enough to be meant; else empty. Of equally near ones
 // that which keeps letters letters and digits digits, then the first.
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates);

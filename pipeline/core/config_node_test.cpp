@@ -23,3 +23,31 @@ TEST_CASE("did_you_mean knows near words only") {
   CHECK(did_you_mean("ggfu", words) == "gguf");
   CHECK(did_you_mean("prune", words).empty());
 }
+
+TEST_CASE("of equally near words the one of the same kinds of characters is meant") {
+  CHECK(did_you_mean("Q5_M", {"Q5_0", "Q5_1", "Q5_K"}) == "Q5_K");
+  CHECK(did_you_mean("Q5_2", {"Q5_K", "Q5_0", "Q5_1"}) == "Q5_0");
+}
+
+TEST_CASE("the caret counts characters, and tabs are one column") {
+  const ConfigText text{"a.yaml", {"k\xc3\xa9y:\t'\xc3\xbc' x"}};
+  CHECK(error_at(&text, {1, 7, 4}, "x").detail == "   1 | k\xc3\xa9y: '\xc3\xbc' x\n     |      ^^^");
+}
+
+TEST_CASE("of a long line only the part around the caret is shown") {
+  const ConfigText text{"a.yaml", {std::string(1000, 'a') + "b" + std::string(1000, 'a')}};
+  const std::string detail = error_at(&text, {1, 1001, 1}, "x").detail;
+  CHECK(detail.size() < 300);
+  CHECK(detail == "   1 | ..." + std::string(80, 'a') + "b" + std::string(79, 'a') + "...\n     |    " +
+                      std::string(80, ' ') + "^");
+}
+
+TEST_CASE("control characters of a line are not sent to the terminal") {
+  const ConfigText text{"--set", {"a=\x1b[31m"}, false};
+  CHECK(render(error_at(&text, {1, 3, 1}, "x")) == "--set: error: x\n       | a=?[31m\n       |   ^\n");
+}
+
+TEST_CASE("a place behind the line's end is marked there") {
+  const ConfigText text{"a.yaml", {"abc"}};
+  CHECK(error_at(&text, {1, 9, 5}, "x").detail == "   1 | abc\n     |    ^");
+}

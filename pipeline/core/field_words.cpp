@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "pipeline/core/fields.h"
+#include "pipeline/core/text.h"
 
 namespace ggufmill {
 namespace {
@@ -23,7 +24,7 @@ std::string with_range(std::string noun, const FieldSpec& spec) {
 
 std::string choice_words(const std::vector<std::string>& choices) {
   std::string out = choices.size() > 1 ? "one of " : "";
-  for (std::size_t i = 0; i < choices.size(); ++i) out += (i ? ", " : "") + in_quotes(choices[i]);
+  for (std::size_t i = 0; i < choices.size(); ++i) out += (i ? ", " : "") + quoted_name(choices[i]);
   return out;
 }
 

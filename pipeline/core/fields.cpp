@@ -7,6 +7,7 @@
 #include <set>
 
 #include "pipeline/core/lint_scalar.h"
+#include "pipeline/core/text.h"
 
 namespace ggufmill {
 namespace {
@@ -38,7 +39,7 @@ std::string found_words(const ConfigNode& node) {
     case ConfigNode::Kind::kScalar:
       break;
   }
-  return in_quotes(node.scalar);
+  return quoted_name(node.scalar);
 }
 
 Error wrong_kind(const ConfigNode& node, const FieldSpec& spec) {
@@ -120,7 +121,7 @@ class Linter {
     std::vector<std::string> names;
     for (const FieldSpec& field : spec.fields) names.push_back(field.name);
     const std::string meant = did_you_mean(entry.key, names);
-    add(error_at(entry.value.text, entry.position, fmt::format("unknown key {}", in_quotes(entry.key)),
+    add(error_at(entry.value.text, entry.position, fmt::format("unknown key {}", quoted_name(entry.key)),
                  meant.empty() ? fmt::format("known keys: {}", fmt::join(names, ", "))
                                : fmt::format("did you mean '{}'?", meant)));
     return meant;
@@ -170,7 +171,7 @@ class Linter {
     }
     if (tries.empty()) return add(wrong_kind(node, spec));
     if (tries.size() > 1 && node.is_scalar())
-      return add(error_at(node, fmt::format("{} is not {}", in_quotes(node.scalar), value_words(spec))));
+      return add(error_at(node, fmt::format("{} is not {}", quoted_name(node.scalar), value_words(spec))));
     for (const Error& error : tries.front().errors()) add(error);
   }
 

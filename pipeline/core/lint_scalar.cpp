@@ -6,6 +6,7 @@
 #include <cctype>
 
 #include "pipeline/core/pattern.h"
+#include "pipeline/core/text.h"
 #include "pipeline/core/types.h"
 
 namespace ggufmill {
@@ -16,13 +17,14 @@ using Fault = std::optional<Error>;
 // A number or a boolean in quotes is a text, unless a parameter stands in them: in `{ }` those need the quotes.
 Fault lint_plain(const ConfigNode& node, const FieldSpec& spec) {
   if (!node.quoted || node.substituted) return {};
-  return error_at(node, fmt::format("expected {}, found the quoted text {}", value_words(spec), in_quotes(node.scalar)),
+  return error_at(node,
+                  fmt::format("expected {}, found the quoted text {}", value_words(spec), quoted_name(node.scalar)),
                   "remove the quotes");
 }
 
 Fault lint_range(const ConfigNode& node, const FieldSpec& spec, double value) {
   if (value >= spec.minimum && value <= spec.maximum) return {};
-  return error_at(node, fmt::format("{} is not {}", in_quotes(node.scalar),
+  return error_at(node, fmt::format("{} is not {}", quoted_name(node.scalar),
                                     spec.minimum == 0 && value < 0 ? "0 or more" : value_words(spec)));
 }
 
@@ -53,14 +55,14 @@ Fault lint_type(const ConfigNode& node) {
   std::vector<std::string> names;
   for (const TypeInfo& type : all_types()) names.emplace_back(type.name);
   const std::string meant = did_you_mean(node.scalar, names);
-  return error_at(node, fmt::format("unknown quantization type {}", in_quotes(node.scalar)),
+  return error_at(node, fmt::format("unknown quantization type {}", quoted_name(node.scalar)),
                   (meant.empty() ? "" : fmt::format("did you mean '{}'? ", meant)) + "`ggufmill types` lists them");
 }
 
 Fault lint_enum(const ConfigNode& node, const FieldSpec& spec) {
   if (std::find(spec.choices.begin(), spec.choices.end(), node.scalar) != spec.choices.end()) return {};
   const std::string meant = did_you_mean(node.scalar, spec.choices);
-  return error_at(node, fmt::format("{} is not {}", in_quotes(node.scalar), value_words(spec)),
+  return error_at(node, fmt::format("{} is not {}", quoted_name(node.scalar), value_words(spec)),
                   meant.empty() ? "" : fmt::format("did you mean '{}'?", meant));
 }
 

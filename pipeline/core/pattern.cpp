@@ -6,6 +6,8 @@
 #include <boost/regex.hpp>
 #include <exception>
 
+#include "pipeline/core/text.h"
+
 namespace ggufmill {
 namespace {
 
@@ -60,7 +62,7 @@ Result<Pattern> Pattern::compile(std::string_view text) {
   Pattern pattern;
   const Fault fault = try_compile(text, pattern);
   if (fault.reason.empty()) return pattern;
-  Error error = usage_error(fmt::format("bad regular expression {}: {}", in_quotes(text), fault.reason));
+  Error error = usage_error(fmt::format("bad regular expression {}: {}", quoted_name(text), fault.reason));
   error.detail = fmt::format("at character {}", fault.offset + 1);
   return error;
 }
@@ -69,7 +71,7 @@ Result<Pattern> Pattern::compile(const ConfigNode& node) {
   Pattern pattern;
   const Fault fault = try_compile(node.scalar, pattern);
   if (fault.reason.empty()) return pattern;
-  const std::string what = fmt::format("bad regular expression {}: {}", in_quotes(node.scalar), fault.reason);
+  const std::string what = fmt::format("bad regular expression {}: {}", quoted_name(node.scalar), fault.reason);
   Position place = node.position;
   if (const int column = column_of_text(node); column > 0) {
     place.column = column + static_cast<int>(fault.offset);
@@ -81,7 +83,7 @@ Result<Pattern> Pattern::compile(const ConfigNode& node) {
 }
 
 Error Pattern::too_slow(std::string_view name) const {
-  return usage_error(fmt::format("regular expression {} takes too long on {}", in_quotes(text_), in_quotes(name)),
+  return usage_error(fmt::format("regular expression {} takes too long on {}", quoted_name(text_), quoted_name(name)),
                      "write it without nested repeats such as (a*)*");
 }
 

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "pipeline/core/fields.h"
+#include "pipeline/core/text.h"
 
 namespace ggufmill {
 namespace {
@@ -35,7 +36,7 @@ constexpr Unit kUnits[] = {
 constexpr const char* kSizeHelp = "write a number and a unit: 512MiB, 20G, 1.5GiB";
 
 Error not_a(const ConfigNode& node, std::string_view kind, std::string help = {}) {
-  return error_at(node, fmt::format("{} is not {}", in_quotes(node.scalar), kind), std::move(help));
+  return error_at(node, fmt::format("{} is not {}", quoted_name(node.scalar), kind), std::move(help));
 }
 
 template <class T>
@@ -44,7 +45,7 @@ Result<T> parse_whole(const ConfigNode& node, std::string_view kind) {
   const char* end = node.scalar.data() + node.scalar.size();
   const auto [stop, error] = std::from_chars(node.scalar.data(), end, value);
   if (node.is_scalar() && stop == end && error == std::errc::result_out_of_range)
-    return error_at(node, fmt::format("{} does not fit into 64 bits", in_quotes(node.scalar)));
+    return error_at(node, fmt::format("{} does not fit into 64 bits", quoted_name(node.scalar)));
   if (!node.is_scalar() || error != std::errc() || stop != end) return not_a(node, kind);
   return value;
 }
@@ -75,19 +76,19 @@ Result<double> to_number(const ConfigNode& node) {
 
 Result<std::uint64_t> parse_bytes(std::string_view text) {
   double number = 0;
-  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), number, std::chars_format::fixed);
   const std::string_view unit(stop, static_cast<std::size_t>(text.data() + text.size() - stop));
   for (const Unit& known : kUnits) {
-    if (error != std::errc() || known.name != unit || !(number >= 0)) continue;
+    if (error != std::errc() || known.name != unit || text[0] == '-' || !std::isfinite(number)) continue;
     std::uint64_t whole = 0;  // exact where no fraction is written
     if (std::from_chars(text.data(), stop, whole).ptr == stop) {
       if (!__builtin_mul_overflow(whole, known.factor, &whole)) return whole;
     } else if (number * static_cast<double>(known.factor) < 0x1p63) {
       return static_cast<std::uint64_t>(number * static_cast<double>(known.factor));
     }
-    return usage_error(fmt::format("{} does not fit into 64 bits", in_quotes(text)));
+    return usage_error(fmt::format("{} does not fit into 64 bits", quoted_name(text)));
   }
-  return usage_error(fmt::format("{} is not a size", in_quotes(text)), kSizeHelp);
+  return usage_error(fmt::format("{} is not a size", quoted_name(text)), kSizeHelp);
 }
 
 Result<std::uint64_t> to_bytes(const ConfigNode& node) {

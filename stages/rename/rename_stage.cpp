@@ -40,7 +40,7 @@ class RenameStage : public Stage {
       used = true;
     }
     if (used) return ok();
-    return error_at(rule.node, fmt::format("no tensor matches {}", in_quotes(rule.match.text())),
+    return error_at(rule.node, fmt::format("no tensor matches {}", quoted_name(rule.match.text())),
                     "`ggufmill inspect` lists the tensors; the rules before this one may have renamed them");
   }
 

@@ -1,0 +1,79 @@
+#include "pipeline/config/schema.h"
+
+#include <boost/json.hpp>
+
+#include "pipeline/config/job.h"
+#include "pipeline/config/test_registry.h"
+#include "tests/support/catch.h"
+
+using namespace ggufmill;
+
+namespace {
+
+// The schema without its head and its definitions, which all have.
+std::string body(const FieldSpec& spec) {
+  boost::json::object schema = boost::json::parse(json_schema(spec)).as_object();
+  CHECK(schema.at("$schema").as_string() == "https://json-schema.org/draft/2020-12/schema");
+  CHECK(schema.at("$defs").as_object().size() == 2);
+  schema.erase("$schema");
+  schema.erase("$defs");
+  // erase() moves the last member to the gap: put in order of the key for the comparison
+  std::string out;
+  for (const char* key : {"description", "type", "enum", "anyOf", "minLength", "items", "minItems", "properties",
+                          "additionalProperties", "required", "allOf", "$ref", "default", "examples"})
+    if (const auto* value = schema.if_contains(key))
+      out += std::string(key) + " " + boost::json::serialize(*value) + "\n";
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("each kind of field has its schema") {
+  const std::string reference = R"({"$ref":"#/$defs/parameter"})";
+  CHECK(body({.doc = "D."}) == "description \"D.\"\ntype \"string\"\n");
+  CHECK(body({.kind = FieldKind::kPath}) == "type \"string\"\nminLength 1\n");
+  CHECK(body({.kind = FieldKind::kBool, .default_text = "true"}) ==
+        "anyOf [{\"type\":\"boolean\"}," + reference + "]\ndefault true\n");
+  CHECK(body({.kind = FieldKind::kInteger, .example = "3", .minimum = 1, .maximum = 8}) ==
+        "anyOf [{\"type\":\"integer\",\"minimum\":1,\"maximum\":8}," + reference + "]\nexamples [3]\n");
+  CHECK(body({.kind = FieldKind::kEnum, .choices = {"a", "b"}}) ==
+        "anyOf [{\"enum\":[\"a\",\"b\"]}," + reference + "]\n");
+  CHECK(body({.kind = FieldKind::kTypeName}) == "$ref \"#/$defs/tensor_type\"\n");
+  CHECK(body({.kind = FieldKind::kAny, .doc = "D."}) == "description \"D.\"\n");
+}
+
+TEST_CASE("containers have the schema of what they hold") {
+  const FieldSpec text{.name = "t", .required = true, .example = "007"};
+  CHECK(body({.kind = FieldKind::kList, .item = {{}}, .minimum = 1}) ==
+        "type \"array\"\nitems {\"type\":\"string\"}\nminItems 1\n");
+  CHECK(body({.kind = FieldKind::kDictionary, .item = {{}}}) ==
+        "type \"object\"\nadditionalProperties {\"type\":\"string\"}\n");
+  CHECK(body({.kind = FieldKind::kMap, .fields = {text}}) ==
+        "type \"object\"\nproperties {\"t\":{\"type\":\"string\",\"examples\":[\"007\"]}}\n"
+        "additionalProperties false\nrequired [\"t\"]\n");
+  CHECK(body({.kind = FieldKind::kOneOf, .alternatives = {{}, {.kind = FieldKind::kList, .item = {{}}}}}) ==
+        "anyOf [{\"type\":\"string\"},{\"type\":\"array\",\"items\":{\"type\":\"string\"}}]\n");
+}
+
+TEST_CASE("of a group exactly one key is required") {
+  const FieldSpec a{.name = "a", .group = "g"}, b{.name = "b", .group = "g"};
+  CHECK(body({.kind = FieldKind::kMap, .fields = {a, b}})
+            .find("allOf [{\"oneOf\":[{\"required\":[\"a\"]},{\"required\":[\"b\"]}]}]\n") != std::string::npos);
+}
+
+TEST_CASE("sizes are texts with a unit or whole numbers") {
+  const std::string schema = body({.kind = FieldKind::kBytes, .minimum = 1 << 20});
+  CHECK(schema.find(R"({"type":"integer","minimum":1048576})") != std::string::npos);
+  CHECK(schema.find(R"("pattern":"^([0-9]+\\.?[0-9]*|\\.[0-9]+)([KMGT](i?B)?|B)?$")") != std::string::npos);
+}
+
+TEST_CASE("the schema of a job is printed for people, short things on one line") {
+  const std::string schema = json_schema(job_fields(testing::make_registry()));
+  CHECK(schema.substr(0, 115) ==
+        "{\n  \"$schema\": \"https://json-schema.org/draft/2020-12/schema\",\n"
+        "  \"description\": \"A ggufmill pipeline file.\",\n  \"typ");
+  CHECK(schema.find("\n    \"limits\": {\n") != std::string::npos);
+  CHECK(schema.find("\n  \"required\": [\"version\", \"source\", \"outputs\"],\n") != std::string::npos);
+  CHECK(schema.find("\"examples\": [0.5]") != std::string::npos);
+  CHECK(schema.substr(schema.size() - 2) == "}\n");
+}

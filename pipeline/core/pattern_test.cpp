@@ -1,0 +1,82 @@
+#include "pipeline/core/pattern.h"
+
+#include "tests/support/catch.h"
+
+using namespace ggufmill;
+
+namespace {
+
+std::string fault(const ConfigText& text, ConfigNode node) {
+  node.kind = ConfigNode::Kind::kScalar;
+  node.text = &text;
+  const Result<Pattern> pattern = Pattern::compile(node);
+  return pattern ? "" : render(pattern.error());
+}
+
+}  // namespace
+
+TEST_CASE("a pattern is found anywhere in a name") {
+  const Pattern pattern = Pattern::compile(R"(blk\.\d+\.ffn_(up|down))").value();
+  CHECK(pattern.matches("blk.17.ffn_down.weight").value());
+  CHECK(pattern.matches("x.blk.0.ffn_up").value());
+  CHECK_FALSE(pattern.matches("blk.x.ffn_down").value());
+  CHECK(pattern.text() == R"(blk\.\d+\.ffn_(up|down))");
+}
+
+TEST_CASE("patterns have Perl's anchors, classes and look-around") {
+  CHECK_FALSE(Pattern::compile("^down").value().matches("ffn_down").value());
+  CHECK(Pattern::compile("down$").value().matches("ffn_down").value());
+  CHECK(Pattern::compile(R"(blk\.(?!0\.))").value().matches("blk.1.x").value());
+  CHECK_FALSE(Pattern::compile(R"(blk\.(?!0\.))").value().matches("blk.0.x").value());
+}
+
+TEST_CASE("a copy of a pattern matches as the first does") {
+  const Pattern pattern = Pattern::compile("a+b").value();
+  const Pattern copy = pattern;
+  CHECK(copy.matches("xaab").value());
+}
+
+TEST_CASE("a bad pattern says what is wrong, and where") {
+  CHECK(render(Pattern::compile("ffn_(up").error()) ==
+        "error: bad regular expression 'ffn_(up': unmatched marking parenthesis ( or \\(\n  at character 8\n");
+  CHECK_FALSE(Pattern::compile("a|*"));
+  CHECK(render(Pattern::compile("").error()) == "error: bad regular expression '': it is empty\n  at character 1\n");
+}
+
+TEST_CASE("the caret of a bad pattern stands at its place in the file") {
+  const ConfigText text{"a.yaml", {"match: ffn_)up", "match: 'ffn_)up'", R"(match: "ffn_\x29up")"}};
+  ConfigNode plain;
+  plain.scalar = "ffn_)up";
+  plain.position = {1, 8, 7};
+  CHECK(fault(text, plain) ==
+        "a.yaml:1:12: error: bad regular expression 'ffn_)up': found a closing ) with no corresponding opening "
+        "parenthesis\n     1 | match: ffn_)up\n       |            ^\n");
+  ConfigNode quoted = plain;
+  quoted.quoted = true;
+  quoted.position = {2, 8, 9};
+  CHECK(fault(text, quoted).substr(0, 12) == "a.yaml:2:13:");
+}
+
+TEST_CASE("a bad pattern written with escapes is marked as a whole") {
+  const ConfigText text{"a.yaml", {R"(match: "ffn_\x29up")"}};
+  ConfigNode node;
+  node.scalar = "ffn_)up";
+  node.quoted = true;
+  node.position = {1, 8, 12};
+  CHECK(fault(text, node) ==
+        "a.yaml:1:8: error: bad regular expression 'ffn_)up': found a closing ) with no corresponding opening "
+        "parenthesis at character 5\n     1 | match: \"ffn_\\x29up\"\n       |        ^^^^^^^^^^^^\n");
+}
+
+TEST_CASE("a runaway pattern is an error, not a wait") {
+  const Pattern pattern = Pattern::compile("(a|aa|a*)*(a|aa)*(a*)*b").value();
+  const Result<bool> found = pattern.matches(std::string(200, 'a'));
+  REQUIRE_FALSE(found);
+  CHECK(found.error().what.find("takes too long on 'aaaa") != std::string::npos);
+}
+
+TEST_CASE("patterns that are too long or too deep are refused") {
+  CHECK_FALSE(Pattern::compile(std::string(4097, 'a')));
+  CHECK_FALSE(Pattern::compile(std::string(2000, '(') + std::string(2000, ')')));
+  CHECK(Pattern::compile(std::string(4096, 'a')));
+}
