@@ -1,0 +1,25 @@
+#pragma once
+// Importance brought to the tensors of a model.
+
+#include "pipeline/core/model.h"
+#include "stages/importance/importance_file.h"
+#include "stages/importance/selection.h"
+
+namespace ggufmill {
+
+enum class Missing {
+  kUnweighted,  // a tensor without data is quantized without
+  kError,       // is a problem
+};
+
+// Gives every tensor of the model the entry of its name. Each entry is read once, so that what is wrong with its
+// numbers is known now: an error. Problems of the model (Model::problems, exit code 4):
+// - an entry whose size is not the tensor's columns times its matrices (dims[0] * dims[2]; what dims[3] counts shares
+//   them), but for token embeddings, which get a warning and no importance, as with the reference;
+// - entries none of which fits any tensor: of another model;
+// - with Missing::kError, tensors of two dimensions or more, named *weight, that `selection` keeps and that have none;
+//   token embeddings need none, since calibration looks their rows up instead of multiplying by them.
+// Entries that fit no tensor get one warning.
+Status attach_importance(const ImportanceFile& file, const Selection& selection, Missing missing, Model& model);
+
+}  // namespace ggufmill

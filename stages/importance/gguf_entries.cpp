@@ -1,0 +1,113 @@
+#include "stages/importance/gguf_entries.h"
+
+#include <fmt/format.h>
+
+#include <map>
+
+#include "pipeline/core/text.h"
+
+namespace ggufmill {
+namespace {
+
+constexpr std::string_view kSums = ".in_sum2";
+constexpr std::string_view kCounts = ".counts";
+constexpr std::string_view kDatasets = "imatrix.datasets";
+constexpr std::string_view kChunkCount = "imatrix.chunk_count";
+constexpr std::string_view kChunkSize = "imatrix.chunk_size";
+
+struct Pair {
+  const Tensor* sums = nullptr;
+  const Tensor* counts = nullptr;
+};
+
+std::map<std::string, Pair> pairs_in(const Model& model) {
+  std::map<std::string, Pair> pairs;
+  for (const Tensor& tensor : model.tensors) {
+    std::string_view name = tensor.name;
+    if (name.ends_with(kSums))
+      pairs[std::string(name.substr(0, name.size() - kSums.size()))].sums = &tensor;
+    else if (name.ends_with(kCounts))
+      pairs[std::string(name.substr(0, name.size() - kCounts.size()))].counts = &tensor;
+  }
+  return pairs;
+}
+
+class GgufEntries {
+ public:
+  GgufEntries(const std::string& path, const Model& model) : path_(path), model_(model) {}
+
+  Result<ImportanceFile> find() {
+    ImportanceFile out;
+    out.path = path_;
+    BOOST_OUTCOME_TRY(read_metadata(out));
+    for (const SourceFile& file : model_.files) {
+      BOOST_OUTCOME_TRY(files_.emplace_back(), InputFile::open(file.path));
+    }
+    for (const auto& [name, pair] : pairs_in(model_)) {
+      BOOST_OUTCOME_TRY(out.entries.emplace_back(), entry_of(name, pair));
+    }
+    if (out.entries.empty()) return error("it has no tensors NAME.in_sum2 and NAME.counts");
+    return out;
+  }
+
+ private:
+  Error error(const std::string& what) const {
+    return input_error(path_, fmt::format("not a sound importance file: {}", what),
+                       "an importance file is what llama-imatrix writes: GGUF, or the older .dat");
+  }
+
+  Result<const MetadataValue*> key(std::string_view name) const {
+    const MetadataValue* value = model_.metadata.find(name);
+    if (!value) return error(fmt::format("metadata key '{}' is missing", name));
+    return value;
+  }
+
+  Status read_metadata(ImportanceFile& out) const {
+    BOOST_OUTCOME_TRY(const MetadataValue* datasets, key(kDatasets));
+    BOOST_OUTCOME_TRY(const MetadataValue* chunks, key(kChunkCount));
+    BOOST_OUTCOME_TRY(key(kChunkSize));
+    const auto array = as_array(*datasets);
+    if (!array || array->element != MetadataType::kString)
+      return error(fmt::format("'{}' is {}, not an array of texts", kDatasets, describe(*datasets)));
+    for (const MetadataValue& first : array_items(*datasets, 1)) {
+      const std::string_view text = as_string(first).value_or("");
+      out.dataset = text.substr(0, text.find('\0'));  // as the reference reads it
+    }
+    const auto count = as_unsigned(*chunks);
+    if (!count || *count > INT32_MAX)
+      return error(fmt::format("'{}' is {}, not a number of chunks", kChunkCount, describe(*chunks)));
+    out.chunks = static_cast<std::uint32_t>(*count);
+    return ok();
+  }
+
+  FloatRun run_of(const Tensor& tensor) const {
+    const TensorSource& source = tensor.source;
+    return {files_[source.file], source.offset, tensor.shape.elements(), source.big_endian};
+  }
+
+  Result<ImportanceEntry> entry_of(const std::string& name, const Pair& pair) const {
+    if (name.empty()) return error("an entry without a tensor's name");
+    if (!pair.sums || !pair.counts)
+      return error(fmt::format("the entry of tensor {} has no {}", quoted_name(name), pair.sums ? "counts" : "sums"));
+    for (const Tensor* tensor : {pair.sums, pair.counts})
+      if (tensor->source.type != &type_named("F32"))
+        return error(fmt::format("{} is {}, not F32", quoted_name(tensor->name), tensor->source.type->name));
+    const std::uint64_t sums = pair.sums->shape.elements();
+    const std::uint64_t counts = pair.counts->shape.elements();
+    if (counts == 0 || sums == 0 || sums % counts != 0)
+      return error(fmt::format("the entry of tensor {} has {} sums and {} counts", quoted_name(name), sums, counts));
+    return ImportanceEntry{name, run_of(*pair.sums), run_of(*pair.counts)};
+  }
+
+  const std::string& path_;
+  const Model& model_;
+  std::vector<std::shared_ptr<const InputFile>> files_;
+};
+
+}  // namespace
+
+Result<ImportanceFile> find_gguf_entries(const std::string& path, const Model& model) {
+  return GgufEntries(path, model).find();
+}
+
+}  // namespace ggufmill

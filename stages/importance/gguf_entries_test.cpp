@@ -1,0 +1,126 @@
+#include "stages/importance/gguf_entries.h"
+
+#include "stages/gguf/gguf.h"
+#include "tests/support/catch.h"
+#include "tests/support/files.h"
+#include "tests/support/hostile_gguf.h"
+#include "tests/support/importance_files.h"
+#include "tests/support/temp_dir.h"
+
+using namespace ggufmill;
+
+namespace {
+
+Result<ImportanceFile> open_bytes(const std::string& bytes) {
+  const TempDir folder;
+  const std::string path = folder.file("imatrix.gguf");
+  write_text(path, bytes);
+  return open_importance(path, read_gguf);
+}
+
+GgufBuilder with_entry() {
+  GgufBuilder file = gguf_importance();
+  add_entry(file, "a", {1, 2, 3, 4}, {1, 2});
+  return file;
+}
+
+std::string fault(const GgufBuilder& builder) {
+  const auto file = open_bytes(builder.build());
+  REQUIRE_FALSE(file);
+  CHECK(file.error().code == ExitCode::kBadInput);
+  const std::string prefix = "not a sound importance file: ";
+  REQUIRE(file.error().what.find(prefix) == 0);
+  return file.error().what.substr(prefix.size());
+}
+
+// Of a sound file in which `key` is something else; an empty value: is missing.
+std::string fault_with(const std::string& key, const MetadataValue* value) {
+  GgufBuilder file = with_entry();
+  for (std::size_t i = 0; i < file.metadata.size(); ++i)
+    if (file.metadata[i].key == key) file.metadata.erase(file.metadata.begin() + static_cast<std::ptrdiff_t>(i));
+  if (value) file.metadata.push_back({key, *value});
+  return fault(file);
+}
+
+}  // namespace
+
+TEST_CASE("a GGUF importance file has entries, chunks and data sets") {
+  GgufBuilder builder = with_entry();
+  builder.add_tensor("something.else", {3});
+  add_entry(builder, "b.weight", {1}, {1});
+  const auto file = open_bytes(builder.build()).value();
+  REQUIRE(file.entries.size() == 2);
+  CHECK(file.entries[0].name == "a");
+  CHECK(file.entries[0].size() == 4);
+  CHECK(file.entries[1].name == "b.weight");
+  CHECK(file.chunks == 7);
+  CHECK(file.dataset == "a.txt");
+}
+
+TEST_CASE("data sets may be none, and a name ends at a zero byte") {
+  using namespace std::string_literals;
+  GgufBuilder builder = with_entry();
+  builder.metadata[1].value = metadata_array(MetadataType::kString, {});
+  CHECK_FALSE(open_bytes(builder.build()).value().dataset);
+  builder.metadata[1].value = metadata_array(MetadataType::kString, {metadata_string("a\0b"s)});
+  CHECK(open_bytes(builder.build()).value().dataset == "a");
+}
+
+TEST_CASE("metadata that an importance file has must be there") {
+  CHECK(fault_with("imatrix.datasets", nullptr) == "metadata key 'imatrix.datasets' is missing");
+  CHECK(fault_with("imatrix.chunk_count", nullptr) == "metadata key 'imatrix.chunk_count' is missing");
+  CHECK(fault_with("imatrix.chunk_size", nullptr) == "metadata key 'imatrix.chunk_size' is missing");
+}
+
+TEST_CASE("metadata of the wrong kind is refused") {
+  const MetadataValue text = metadata_string("x");
+  const MetadataValue large = metadata_unsigned(MetadataType::kUint32, 1u << 31);
+  CHECK(fault_with("imatrix.datasets", &text) == "'imatrix.datasets' is \"x\", not an array of texts");
+  CHECK(fault_with("imatrix.chunk_count", &text) == "'imatrix.chunk_count' is \"x\", not a number of chunks");
+  CHECK(fault_with("imatrix.chunk_count", &large) == "'imatrix.chunk_count' is 2147483648, not a number of chunks");
+}
+
+TEST_CASE("sums and counts come in pairs") {
+  GgufBuilder file = with_entry();
+  SECTION("no counts") {
+    file.tensors.pop_back();
+    CHECK(fault(file) == "the entry of tensor 'a' has no counts");
+  }
+  SECTION("no sums") {
+    file.tensors.erase(file.tensors.begin());
+    CHECK(fault(file) == "the entry of tensor 'a' has no sums");
+  }
+  SECTION("of neither") {
+    file.tensors.clear();
+    CHECK(fault(file) == "it has no tensors NAME.in_sum2 and NAME.counts");
+  }
+  SECTION("of no tensor") {
+    add_entry(file, "", {1}, {1});
+    CHECK(fault(file) == "an entry without a tensor's name");
+  }
+}
+
+TEST_CASE("counts that do not divide the sums are refused") {
+  GgufBuilder file = with_entry();
+  file.tensors[0] = {"a.in_sum2", {5}, "F32", std::string(20, '\0')};
+  CHECK(fault(file) == "the entry of tensor 'a' has 5 sums and 2 counts");
+  file.tensors[0] = {"a.in_sum2", {0}, "F32", ""};
+  CHECK(fault(file) == "the entry of tensor 'a' has 0 sums and 2 counts");
+  file.tensors[1] = {"a.counts", {0}, "F32", ""};
+  CHECK(fault(file) == "the entry of tensor 'a' has 0 sums and 0 counts");
+}
+
+TEST_CASE("sums and counts are F32") {
+  GgufBuilder file = with_entry();
+  file.tensors[1] = {"a.counts", {2}, "F16", std::string(4, '\0')};
+  CHECK(fault(file) == "'a.counts' is F16, not F32");
+}
+
+TEST_CASE("a broken GGUF is no legacy file") {
+  for (const HostileFile& file : hostile_files()) {
+    CAPTURE(file.name);
+    const auto opened = open_bytes(file.bytes);
+    REQUIRE_FALSE(opened);
+    CHECK(opened.error().code == ExitCode::kBadInput);
+  }
+}

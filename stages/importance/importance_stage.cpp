@@ -1,0 +1,116 @@
+#include "stages/importance/importance_stage.h"
+
+#include <fmt/format.h>
+
+#include "stages/importance/coverage.h"
+#include "stages/importance/importance_summary.h"
+
+namespace ggufmill {
+namespace {
+
+struct Settings {
+  std::string file;
+  Selection selection;
+  Missing missing = Missing::kUnweighted;
+  bool record = true;
+};
+
+class ImportanceStage : public Stage {
+ public:
+  ImportanceStage(Settings settings, ModelOpener open) : settings_(std::move(settings)), open_(std::move(open)) {}
+
+  Result<Model> apply(Model model) const override {
+    BOOST_OUTCOME_TRY(ImportanceFile file, open_importance(settings_.file, open_));
+    BOOST_OUTCOME_TRY(select_entries(settings_.selection, file));
+    if (file.entries.empty()) {
+      model.warnings.push_back(fmt::format("{}: no entry is left by include or exclude", settings_.file));
+      return model;
+    }
+    BOOST_OUTCOME_TRY(attach_importance(file, settings_.selection, settings_.missing, model));
+    model.importance_given = true;
+    if (settings_.record)
+      for (MetadataEntry& entry : metadata_of(summary_of(file)))
+        model.metadata.set_at_end(std::move(entry.key), std::move(entry.value));
+    return model;
+  }
+
+ private:
+  Settings settings_;
+  ModelOpener open_;
+};
+
+Result<std::vector<Pattern>> read_patterns(const ConfigNode* list) {
+  std::vector<Pattern> patterns;
+  if (!list) return patterns;
+  for (const ConfigNode& item : list->items) {
+    BOOST_OUTCOME_TRY(patterns.emplace_back(), Pattern::compile(item));
+  }
+  return patterns;
+}
+
+Result<Settings> read_settings(const ConfigNode& value) {
+  Settings settings;
+  settings.file = value.find("file")->scalar;
+  const ConfigNode* exclude = value.find("exclude");
+  if (exclude && value.find("include"))
+    return error_at(*exclude, "both include and exclude are given",
+                    "name the tensors that count, or those that do not");
+  BOOST_OUTCOME_TRY(settings.selection.include, read_patterns(value.find("include")));
+  BOOST_OUTCOME_TRY(settings.selection.exclude, read_patterns(exclude));
+  if (const ConfigNode* missing = value.find("missing"); missing && missing->scalar == "error")
+    settings.missing = Missing::kError;
+  if (const ConfigNode* record = value.find("record")) {
+    BOOST_OUTCOME_TRY(settings.record, to_bool(*record));
+  }
+  return settings;
+}
+
+FieldSpec patterns_field(std::string name, std::string doc, std::string example) {
+  const FieldSpec pattern{.kind = FieldKind::kRegex, .doc = "Found anywhere in the tensor's name (Perl syntax)."};
+  return {.name = std::move(name),
+          .kind = FieldKind::kList,
+          .doc = std::move(doc),
+          .example = std::move(example),
+          .item = {pattern},
+          .minimum = 1};
+}
+
+FieldSpec importance_fields() {
+  const FieldSpec file{.name = "file",
+                       .kind = FieldKind::kPath,
+                       .doc = "What llama-imatrix wrote: GGUF, or the older .dat.",
+                       .required = true,
+                       .example = "imatrix.gguf"};
+  const FieldSpec missing{.name = "missing",
+                          .kind = FieldKind::kEnum,
+                          .doc =
+                              "Whether a tensor without data is quantized unweighted or is an error; some types "
+                              "refuse to go without in any case.",
+                          .default_text = "unweighted",
+                          .example = "error",
+                          .choices = {"error", "unweighted"}};
+  const FieldSpec record{.name = "record",
+                         .kind = FieldKind::kBool,
+                         .doc = "Whether the output says what importance was used: keys quantize.imatrix.*.",
+                         .default_text = "true",
+                         .example = "false"};
+  return {.name = "importance",
+          .kind = FieldKind::kMap,
+          .doc = "Weighs the columns of tensors by how much they matter; data goes to tensors of the same name.",
+          .example = "{file: imatrix.gguf, missing: error}",
+          .fields = {file, patterns_field("include", "Only the data of tensors that one of these matches.", "[ffn]"),
+                     patterns_field("exclude", "Not the data of tensors that one of these matches.", "['attn_v']"),
+                     missing, record}};
+}
+
+}  // namespace
+
+StageSpec importance_stage(ModelOpener open) {
+  auto make = [open = std::move(open)](const ConfigNode& value) -> Result<std::unique_ptr<Stage>> {
+    BOOST_OUTCOME_TRY(Settings settings, read_settings(value));
+    return std::unique_ptr<Stage>(std::make_unique<ImportanceStage>(std::move(settings), open));
+  };
+  return {importance_fields(), true, std::move(make)};
+}
+
+}  // namespace ggufmill

@@ -1,0 +1,115 @@
+#include "stages/importance/legacy_entries.h"
+
+#include <fmt/format.h>
+
+#include <unordered_set>
+
+#include "pipeline/core/text.h"
+
+namespace ggufmill {
+namespace {
+
+constexpr std::uint64_t kLeastEntry = 4 + 1 + 4 + 4 + 4;        // bytes in the file
+constexpr std::uint64_t kLongestText = 65535;                   // of a name
+constexpr std::uint64_t kEntryMemory = 256;                     // bytes, besides the name
+constexpr std::uint64_t kMostMemory = std::uint64_t{64} << 20;  // of all entries: 200,000 tensors and more
+
+class LegacyReader {
+ public:
+  explicit LegacyReader(std::shared_ptr<const InputFile> file) : file_(std::move(file)) {}
+
+  Result<ImportanceFile> read() {
+    ImportanceFile out;
+    out.path = file_->path();
+    BOOST_OUTCOME_TRY(const std::uint64_t entries, length("the number of entries", 1, left() / kLeastEntry));
+    for (std::uint64_t i = 0; i < entries; ++i) {
+      part_ = fmt::format("entry {} of {}", i + 1, entries);
+      BOOST_OUTCOME_TRY(out.entries.emplace_back(), read_entry());
+    }
+    part_ = "what follows the entries";
+    if (left() == 0) return out;
+    BOOST_OUTCOME_TRY(const std::uint64_t chunks, length("the number of chunks", 0, INT32_MAX));
+    out.chunks = static_cast<std::uint32_t>(chunks);
+    if (left() == 0) return out;
+    BOOST_OUTCOME_TRY(const std::uint64_t bytes, length("the length of the data set's name", 0, kLongestText));
+    if (bytes == 0) return out;
+    BOOST_OUTCOME_TRY(out.dataset, text(bytes));
+    return out;
+  }
+
+ private:
+  std::uint64_t left() const { return file_->bytes() - at_; }
+
+  Error error(std::uint64_t at, const std::string& what) const {
+    Error error = input_error(file_->path(), fmt::format("not a sound importance file: {}", what),
+                              "an importance file is what llama-imatrix writes: GGUF, or the older .dat");
+    error.detail = fmt::format("at byte {:#x}, in {}", at, part_);
+    return error;
+  }
+
+  Result<std::int32_t> number(std::string_view what) {
+    std::int32_t value = 0;
+    if (left() < sizeof value) return error(at_, fmt::format("the file ends where {} should stand", what));
+    BOOST_OUTCOME_TRY(file_->read(at_, std::as_writable_bytes(std::span(&value, 1))));
+    at_ += sizeof value;
+    return value;
+  }
+
+  // A number from `least` to `most`.
+  Result<std::uint64_t> length(std::string_view what, std::int64_t least, std::uint64_t most) {
+    const std::uint64_t at = at_;
+    BOOST_OUTCOME_TRY(const std::int32_t value, number(what));
+    if (value < least || static_cast<std::uint64_t>(value) > most)
+      return error(at, fmt::format("{} is {}, not {} to {}", what, value, least, most));
+    return static_cast<std::uint64_t>(value);
+  }
+
+  // Cut at the first zero byte, as the reference does.
+  Result<std::string> text(std::uint64_t bytes) {
+    if (left() < bytes) return error(at_, fmt::format("a text of {} bytes, but {} are left", bytes, left()));
+    std::string text(bytes, '\0');
+    BOOST_OUTCOME_TRY(file_->read(at_, std::as_writable_bytes(std::span(text))));
+    at_ += bytes;
+    return text.substr(0, text.find('\0'));
+  }
+
+  Result<std::string> name() {
+    const std::uint64_t at = at_;
+    BOOST_OUTCOME_TRY(const std::uint64_t bytes, length("the length of the name", 1, kLongestText));
+    BOOST_OUTCOME_TRY(std::string name, text(bytes));
+    if (name.size() != bytes || !is_utf8(name)) return error(at, "the name is no UTF-8 text without zero bytes");
+    if (!names_.insert(name).second) return error(at, fmt::format("a second entry for {}", quoted_name(name)));
+    memory_ += bytes + kEntryMemory;
+    if (memory_ > kMostMemory) return error(at, "more entries than any model has tensors");
+    return name;
+  }
+
+  Result<ImportanceEntry> read_entry() {
+    ImportanceEntry entry;
+    BOOST_OUTCOME_TRY(entry.name, name());
+    part_ += fmt::format(", {}", quoted_name(entry.name));
+    BOOST_OUTCOME_TRY(const std::uint64_t calls, length("the number of calls", 0, INT32_MAX));
+    entry.calls = static_cast<std::int32_t>(calls);
+    const std::uint64_t at = at_;
+    BOOST_OUTCOME_TRY(const std::uint64_t count, length("the number of values", 1, INT32_MAX));
+    if (left() / sizeof(float) < count)
+      return error(at, fmt::format("{} values, but {} bytes are left", count, left()));
+    entry.sums = {file_, at_, count, false};
+    at_ += count * sizeof(float);
+    return entry;
+  }
+
+  std::shared_ptr<const InputFile> file_;
+  std::uint64_t at_ = 0;
+  std::string part_ = "the beginning";
+  std::unordered_set<std::string> names_;
+  std::uint64_t memory_ = 0;
+};
+
+}  // namespace
+
+Result<ImportanceFile> read_legacy_entries(std::shared_ptr<const InputFile> file) {
+  return LegacyReader(std::move(file)).read();
+}
+
+}  // namespace ggufmill
