@@ -2,7 +2,7 @@
 // Keeps signals away from service threads.
 
 #include <pthread.h>
-#include <signal.h>
+#include <csignal>
 
 namespace ggufmill {
 

@@ -33,6 +33,7 @@ TEST_CASE("what is released can be acquired again, and the peak stays") {
 TEST_CASE("threads never hold more than the budget together") {
   Budget budget(1000);
   std::vector<std::thread> threads;
+  threads.reserve(4);
   for (int t = 0; t < 4; ++t)
     threads.emplace_back([&budget, t] {
       for (int i = 0; i < 20000; ++i)

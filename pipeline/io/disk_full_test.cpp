@@ -1,8 +1,8 @@
 // A full disk and a limit on the size of files.
 
-#include <signal.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
+#include <csignal>
 
 #include <cstring>
 #include <future>

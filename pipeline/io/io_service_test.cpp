@@ -72,7 +72,7 @@ TEST_CASE("many reads of one file at once give its bytes") {
     for (std::size_t at = 0; at < text.size(); at += 1000) {
       const std::size_t bytes = std::min<std::size_t>(1000, text.size() - at);
       service->read(*file, at, std::as_writable_bytes(std::span(into)).subspan(at, bytes),
-                    [&](Status status) { failures += status.has_error(); });
+                    [&](const Status& status) { failures += status.has_error(); });
     }
     service.reset();  // waits
     CHECK(failures == 0);
@@ -91,7 +91,7 @@ TEST_CASE("many writes at once, in any order, give the file") {
     for (std::size_t i = 0; i < text.size() / 4096; ++i) {
       const std::size_t at = i * 7919 % (text.size() / 4096) * 4096;
       service->write(*file, 2 + at, as_bytes(text).subspan(at, 4096),
-                     [&](Status status) { failures += status.has_error(); });
+                     [&](const Status& status) { failures += status.has_error(); });
     }
     service.reset();
     CHECK(failures == 0);
@@ -109,7 +109,7 @@ TEST_CASE("a completion may start operations, and destruction waits for those to
     std::array<std::byte, 64> into;
     auto service = started(kind);
     IoService& running = *service;
-    std::function<void(Status)> next = [&](Status) {
+    std::function<void(Status)> next = [&](const Status&) {
       if (++completions < 100) running.read(*file, 0, into, next);
     };
     running.read(*file, 0, into, next);

@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kFolderFlags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
 
-std::string or_current(std::string path) { return path.empty() ? "." : path; }
+std::string or_current(const std::string& path) { return path.empty() ? "." : path; }
 
 Descriptor open_folder(const std::string& path) {
   return Descriptor(retry([&] { return system_calls().openat(AT_FDCWD, path.c_str(), kFolderFlags, 0); }));

@@ -32,7 +32,7 @@ Status write_version(const std::string& path, char letter, IoKind kind) {
   BOOST_OUTCOME_TRY(std::unique_ptr<IoService> service, IoService::start(kind));
   for (std::size_t i = 0; i < kPieces; ++i)
     service->write(*file, kHeaderBytes + i * kPieceBytes, as_bytes(text).subspan(i * kPieceBytes, kPieceBytes),
-                   [](Status status) {
+                   [](const Status& status) {
                      if (!status) ::_exit(2);
                    });
   service.reset();

@@ -3,7 +3,7 @@
 namespace ggufmill {
 namespace {
 
-CallHook hook;
+CallHook asked_hook;
 
 template <auto Member>
 struct Hooked;
@@ -11,7 +11,7 @@ struct Hooked;
 template <class R, class... Arguments, R (*SystemCalls::*Member)(Arguments...)>
 struct Hooked<Member> {
   static R call(Arguments... arguments) {
-    if (const int outcome = hook(); outcome > 0) {
+    if (const int outcome = asked_hook(); outcome > 0) {
       errno = outcome;
       return -1;
     }
@@ -21,7 +21,7 @@ struct Hooked<Member> {
 
 template <class Pointer, ssize_t (*SystemCalls::*Member)(int, Pointer, std::size_t, off_t)>
 ssize_t transfer(int descriptor, Pointer data, std::size_t bytes, off_t offset) {
-  const int outcome = hook();
+  const int outcome = asked_hook();
   if (outcome > 0) {
     errno = outcome;
     return -1;
@@ -49,14 +49,14 @@ constexpr SystemCalls kHooked = {
 
 }  // namespace
 
-HookedCalls::HookedCalls(CallHook asked) {
-  hook = std::move(asked);
+HookedCalls::HookedCalls(CallHook hook) {
+  asked_hook = std::move(hook);
   set_system_calls(&kHooked);
 }
 
 HookedCalls::~HookedCalls() {
   set_system_calls(nullptr);
-  hook = nullptr;
+  asked_hook = nullptr;
 }
 
 }  // namespace ggufmill
