@@ -3,11 +3,11 @@
 #include <filesystem>
 
 #include "pipeline/io/io.h"
-#include "stages/gguf/sink_testing.h"
 #include "tests/support/catch.h"
 #include "tests/support/files.h"
 #include "tests/support/sha256.h"
 #include "tests/support/shared_data.h"
+#include "tests/support/sink_testing.h"
 #include "tests/support/skip.h"
 #include "tests/support/synth_model.h"
 

@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include "stages/gguf/sink_testing.h"
 #include "tests/support/catch.h"
 #include "tests/support/files.h"
+#include "tests/support/sink_testing.h"
 
 using namespace ggufmill;
 

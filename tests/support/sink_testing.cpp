@@ -1,4 +1,4 @@
-#include "stages/gguf/sink_testing.h"
+#include "tests/support/sink_testing.h"
 
 #include "pipeline/core/byte_order.h"
 #include "pipeline/io/io.h"
