@@ -66,6 +66,7 @@ struct Model {
   std::vector<Tensor> tensors;
   std::vector<std::string> warnings;  // for the user, one line each: "tensor name of 70 bytes ..."
   std::vector<Error> problems;        // what `plan` shows beside its table and `run` refuses: importance that lacks
+  std::uint64_t pruned_layers = 0;    // left out so far: recipes place tensors among the layers that there were
   bool importance_given = false;      // an importance matrix was given, whether or not it covers every tensor
   std::string recipe;                 // what quantized it, for `{recipe}` in output paths; empty: nothing
 };

@@ -52,6 +52,7 @@ class PruneStage : public Stage {
     }
     model.tensors = std::move(kept);
     prune_metadata(count, pruned_, model);
+    model.pruned_layers += pruned_.count(0, count.layers);
     return model;
   }
 

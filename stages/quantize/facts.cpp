@@ -31,7 +31,7 @@ ModelFacts facts_of(const Model& model) {
   if (const MetadataValue* value = model.metadata.find("general.architecture"))
     facts.architecture = as_string(*value).value_or("");
   const std::string& arch = facts.architecture;
-  facts.layers = number_at(model, arch + ".block_count", 0);
+  facts.layers = number_at(model, arch + ".block_count", 0) + model.pruned_layers;
   facts.experts = number_at(model, arch + ".expert_count", 0);
   facts.heads = number_at(model, arch + ".attention.head_count", 0);
   facts.kv_heads = number_at(model, arch + ".attention.head_count_kv", facts.heads);
