@@ -64,6 +64,14 @@ json::object choices(const FieldSpec& spec) {
   return or_parameter({{"enum", std::move(words)}});
 }
 
+json::object type_name(const FieldSpec& spec) {
+  json::object type{{"$ref", kTypeReference}};
+  if (spec.choices.empty()) return type;
+  json::object out;
+  out["anyOf"] = json::array{choices(spec), std::move(type)};
+  return out;
+}
+
 json::object schema_of(const FieldSpec& spec);
 
 json::object list(const FieldSpec& spec) {
@@ -118,7 +126,7 @@ json::object form_of(const FieldSpec& spec) {
     case FieldKind::kBytes:
       return bytes(spec);
     case FieldKind::kTypeName:
-      return {{"$ref", kTypeReference}};
+      return type_name(spec);
     case FieldKind::kEnum:
       return choices(spec);
     case FieldKind::kAny:

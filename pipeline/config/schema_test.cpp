@@ -39,6 +39,8 @@ TEST_CASE("each kind of field has its schema") {
   CHECK(body({.kind = FieldKind::kEnum, .choices = {"a", "b"}}) ==
         "anyOf [{\"enum\":[\"a\",\"b\"]}," + reference + "]\n");
   CHECK(body({.kind = FieldKind::kTypeName}) == "$ref \"#/$defs/tensor_type\"\n");
+  CHECK(body({.kind = FieldKind::kTypeName, .choices = {"keep"}}) ==
+        "anyOf [{\"anyOf\":[{\"enum\":[\"keep\"]}," + reference + "]},{\"$ref\":\"#/$defs/tensor_type\"}]\n");
   CHECK(body({.kind = FieldKind::kAny, .doc = "D."}) == "description \"D.\"\n");
 }
 

@@ -53,7 +53,7 @@ std::string value_words(const FieldSpec& spec) {
     case FieldKind::kRegex:
       return "a regular expression";
     case FieldKind::kTypeName:
-      return "a tensor type";
+      return spec.choices.empty() ? "a tensor type" : "a tensor type or " + choice_words(spec.choices);
     case FieldKind::kEnum:
       return choice_words(spec.choices);
     case FieldKind::kAny:

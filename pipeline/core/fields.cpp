@@ -170,9 +170,16 @@ class Linter {
       if (tries.back().empty()) return;
     }
     if (tries.empty()) return add(wrong_kind(node, spec));
-    if (tries.size() > 1 && node.is_scalar())
-      return add(error_at(node, fmt::format("{} is not {}", quoted_name(node.scalar), value_words(spec))));
+    if (tries.size() > 1 && node.is_scalar()) return add(no_alternative(node, spec, tries));
     for (const Error& error : tries.front().errors()) add(error);
+  }
+
+  // Of several scalars, none fits: what all of them are, with the first help that one of them gives.
+  static Error no_alternative(const ConfigNode& node, const FieldSpec& spec, const std::vector<Diagnostics>& tries) {
+    std::string help;
+    for (const Diagnostics& found : tries)
+      if (help.empty()) help = found.errors().front().help;
+    return error_at(node, fmt::format("{} is not {}", quoted_name(node.scalar), value_words(spec)), std::move(help));
   }
 
   Diagnostics& out_;

@@ -21,7 +21,7 @@ enum class FieldKind {
   kNumber,
   kBytes,       // "512MiB", "20G", "1000000": decimal K M G T, binary KiB MiB GiB TiB
   kRegex,       // Boost.Regex, Perl syntax; compiled by the lint
-  kTypeName,    // a tensor type by name
+  kTypeName,    // a tensor type by name, or one of `choices`
   kEnum,        // one of `choices`
   kAny,         // whatever; checked by the stage
   kList,        // of `item`
@@ -38,7 +38,7 @@ struct FieldSpec {
   bool required = false;
   std::string default_text{};             // as a user would write it; empty: none
   std::string example{};                  // YAML flow text that passes the lint
-  std::vector<std::string> choices{};     // kEnum
+  std::vector<std::string> choices{};     // kEnum; kTypeName: words beside the types
   std::vector<FieldSpec> fields{};        // kMap
   std::vector<FieldSpec> item{};          // kList, kDictionary: exactly one
   std::vector<FieldSpec> alternatives{};  // kOneOf

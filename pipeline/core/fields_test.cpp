@@ -49,6 +49,7 @@ FieldSpec of(FieldKind kind) { return {.kind = kind}; }
 
 TEST_CASE("each kind of scalar has its message") {
   const FieldSpec choice{.kind = FieldKind::kEnum, .choices = {"error", "unweighted"}};
+  const FieldSpec type_or_keep{.kind = FieldKind::kTypeName, .choices = {"keep"}};
   const FieldSpec part{.kind = FieldKind::kNumber, .maximum = 1};
   const FieldSpec memory{.kind = FieldKind::kBytes, .minimum = 1 << 20};
   const FieldSpec cores{.kind = FieldKind::kInteger, .minimum = 1, .maximum = 1024};
@@ -96,6 +97,10 @@ TEST_CASE("each kind of scalar has its message") {
       {of(FieldKind::kTypeName), scalar("IQ4_SX"),
        "unknown quantization type 'IQ4_SX' | did you mean 'IQ4_XS'? `ggufmill types` lists them\n"},
       {of(FieldKind::kTypeName), scalar("half"), "unknown quantization type 'half' | `ggufmill types` lists them\n"},
+      {type_or_keep, scalar("keep"), ""},
+      {type_or_keep, scalar("Q6_K"), ""},
+      {type_or_keep, scalar("kep"),
+       "unknown quantization type 'kep' | did you mean 'keep'? `ggufmill types` lists them\n"},
       {choice, scalar("error"), ""},
       {choice, scalar("unweigthed"), "'unweigthed' is not one of 'error', 'unweighted' | did you mean 'unweighted'?\n"},
       {choice, scalar("skip"), "'skip' is not one of 'error', 'unweighted'\n"},
@@ -172,6 +177,8 @@ TEST_CASE("an alternative is chosen by form, then by what passes") {
   CHECK(faults(scalar("9"), spec) == "'9' is not 'auto' or a whole number from 1 to 8 or a map\n");
   CHECK(faults(map({}), spec) == "missing key 'path' | for example path: a\n");
   CHECK(faults(list({}), spec) == "expected 'auto' or a whole number from 1 to 8 or a map, found a list\n");
+  CHECK(faults(scalar("atuo"), spec) ==
+        "'atuo' is not 'auto' or a whole number from 1 to 8 or a map | did you mean 'auto'?\n");
 }
 
 TEST_CASE("a field's own check is asked when the rest is right") {

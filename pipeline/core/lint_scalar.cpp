@@ -50,9 +50,13 @@ Fault lint_regex(const ConfigNode& node) {
   return pattern ? Fault{} : pattern.error();
 }
 
-Fault lint_type(const ConfigNode& node) {
-  if (find_type(node.scalar)) return {};
-  std::vector<std::string> names;
+bool is_choice(const ConfigNode& node, const FieldSpec& spec) {
+  return std::find(spec.choices.begin(), spec.choices.end(), node.scalar) != spec.choices.end();
+}
+
+Fault lint_type(const ConfigNode& node, const FieldSpec& spec) {
+  if (is_choice(node, spec) || find_type(node.scalar)) return {};
+  std::vector<std::string> names = spec.choices;
   for (const TypeInfo& type : all_types()) names.emplace_back(type.name);
   const std::string meant = did_you_mean(node.scalar, names);
   return error_at(node, fmt::format("unknown quantization type {}", quoted_name(node.scalar)),
@@ -60,7 +64,7 @@ Fault lint_type(const ConfigNode& node) {
 }
 
 Fault lint_enum(const ConfigNode& node, const FieldSpec& spec) {
-  if (std::find(spec.choices.begin(), spec.choices.end(), node.scalar) != spec.choices.end()) return {};
+  if (is_choice(node, spec)) return {};
   const std::string meant = did_you_mean(node.scalar, spec.choices);
   return error_at(node, fmt::format("{} is not {}", quoted_name(node.scalar), value_words(spec)),
                   meant.empty() ? "" : fmt::format("did you mean '{}'?", meant));
@@ -88,7 +92,7 @@ std::optional<Error> lint_scalar(const ConfigNode& node, const FieldSpec& spec) 
     case FieldKind::kRegex:
       return lint_regex(node);
     case FieldKind::kTypeName:
-      return lint_type(node);
+      return lint_type(node, spec);
     case FieldKind::kEnum:
       return lint_enum(node, spec);
     default:
