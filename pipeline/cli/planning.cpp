@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <functional>
+
 #include "pipeline/cli/command_line.h"
 #include "pipeline/cli/messages.h"
 #include "pipeline/cli/registry.h"
@@ -19,18 +21,9 @@ void say_warnings(const Plan& plan) {
       say_warning(output.model.warnings[i]);
 }
 
-}  // namespace
-
-void add_job_options(po::options_description& options) {
-  options.add_options()("file", po::value<std::string>(), "the pipeline file");
-  options.add_options()("set", po::value<Strings>()->composing(), "override a value: outputs.0.gguf=out/a.gguf");
-  options.add_options()("param", po::value<Strings>()->composing(), "give a declared parameter its value: NAME=value");
-  options.add_options()("kernel-dir", po::value<Strings>()->composing(), "a folder with further kernel modules");
-  options.add_options()("isa", po::value<std::string>(),
-                        "use the kernels of this ISA only; `ggufmill kernels` lists them");
-}
-
-std::optional<Planned> plan_from(const po::variables_map& values, Diagnostics& errors) {
+// Kernels come first: they may bring types that the files name.
+std::optional<Planned> plan_job(const po::variables_map& values, const std::function<std::optional<Job>()>& load,
+                                Diagnostics& errors) {
   Planned planned;
   auto kernels = Kernels::load({value_or<Strings>(values, "kernel-dir", {}), value_or<std::string>(values, "isa", {})});
   if (!kernels) {
@@ -38,8 +31,7 @@ std::optional<Planned> plan_from(const po::variables_map& values, Diagnostics& e
     return {};
   }
   planned.kernels = std::move(kernels).value();
-  const JobOptions options{value_or<Strings>(values, "set", {}), value_or<Strings>(values, "param", {})};
-  auto job = load_job(values["file"].as<std::string>(), registry(), options, errors);
+  auto job = load();
   if (!job) return {};
   planned.job = std::move(*job);
   auto plan = make_plan(planned.job, errors);
@@ -47,6 +39,33 @@ std::optional<Planned> plan_from(const po::variables_map& values, Diagnostics& e
   planned.plan = std::move(*plan);
   say_warnings(planned.plan);
   return planned;
+}
+
+}  // namespace
+
+void add_kernel_options(po::options_description& options) {
+  options.add_options()("kernel-dir", po::value<Strings>()->composing(), "a folder with further kernel modules");
+  options.add_options()("isa", po::value<std::string>(),
+                        "use the kernels of this ISA only; `ggufmill kernels` lists them");
+}
+
+void add_job_options(po::options_description& options) {
+  options.add_options()("file", po::value<std::string>(), "the pipeline file");
+  options.add_options()("set", po::value<Strings>()->composing(), "override a value: outputs.0.gguf=out/a.gguf");
+  options.add_options()("param", po::value<Strings>()->composing(), "give a declared parameter its value: NAME=value");
+  add_kernel_options(options);
+}
+
+std::optional<Planned> plan_from(const po::variables_map& values, Diagnostics& errors) {
+  const JobOptions options{value_or<Strings>(values, "set", {}), value_or<Strings>(values, "param", {})};
+  return plan_job(
+      values, [&] { return load_job(values["file"].as<std::string>(), registry(), options, errors); }, errors);
+}
+
+std::optional<Planned> plan_text(const std::string& text, const std::string& name, const po::variables_map& values,
+                                 Diagnostics& errors) {
+  return plan_job(
+      values, [&] { return parse_job(text, name, registry(), {}, errors); }, errors);
 }
 
 std::uint64_t weights_of(const Model& model) {

@@ -12,6 +12,8 @@
 
 namespace ggufmill {
 
+// --kernel-dir and --isa.
+void add_kernel_options(boost::program_options::options_description& options);
 // --set, --param, --kernel-dir, --isa and the positional `file`.
 void add_job_options(boost::program_options::options_description& options);
 
@@ -20,6 +22,10 @@ struct Planned {
   Job job;                                 // outlives the plan's stages
   Plan plan;
 };
+
+// The same for a pipeline file's text; `name` stands for its path in messages.
+std::optional<Planned> plan_text(const std::string& text, const std::string& name,
+                                 const boost::program_options::variables_map& values, Diagnostics& errors);
 
 // Loads kernels, job and plan; says warnings. Errors are added.
 std::optional<Planned> plan_from(const boost::program_options::variables_map& values, Diagnostics& errors);

@@ -22,6 +22,7 @@ int plan_verb(const Arguments& arguments);
 int inspect_verb(const Arguments& arguments);
 int types_verb(const Arguments& arguments);
 int kernels_verb(const Arguments& arguments);
+int quantize_verb(const Arguments& arguments);
 int recipe_verb(const Arguments& arguments);
 int schema_verb(const Arguments& arguments);
 

@@ -60,15 +60,31 @@ Result<std::vector<std::size_t>> cut(const Model& model, const SinkOptions& opti
   return ends;
 }
 
+// The same where the source's shards are kept: tensors are in the order of the source's files.
+Result<std::vector<std::size_t>> cut_as_source(const Model& model) {
+  std::vector<std::size_t> ends;
+  for (std::size_t i = 1; i < model.tensors.size(); ++i) {
+    const std::uint32_t before = model.tensors[i - 1].source.file, now = model.tensors[i].source.file;
+    if (now < before)
+      return usage_error("the source's shards cannot be kept, as its tensors are in another order",
+                         "keep the order, too: quantize: {..., order: source}");
+    if (now != before) ends.push_back(i);
+  }
+  ends.push_back(model.tensors.size());
+  return ends;
+}
+
 // A shard's own entries. A later shard is a file of its own: it says its alignment too where that is not the usual one.
 std::vector<MetadataEntry> shard_entries(std::size_t index, std::size_t count, std::size_t tensors,
-                                         std::uint64_t alignment) {
+                                         std::uint64_t alignment, bool as_source) {
   std::vector<MetadataEntry> entries;
   if (index != 0 && alignment != kDefaultAlignment)
     entries.push_back({std::string(kAlignmentKey), metadata_unsigned(MetadataType::kUint32, alignment)});
   entries.push_back({std::string(kSplitNumberKey), metadata_unsigned(MetadataType::kUint16, index)});
   entries.push_back({std::string(kSplitTensorsKey), metadata_unsigned(MetadataType::kInt32, tensors)});
   entries.push_back({std::string(kSplitCountKey), metadata_unsigned(MetadataType::kUint16, count)});
+  if (as_source) std::swap(entries.back(), entries[entries.size() - 2]);  // llama-quantize's order, not gguf-split's
+  if (as_source && count == 1) entries.clear();
   return entries;
 }
 
@@ -81,7 +97,8 @@ std::vector<const MetadataEntry*> carried(const Model& model) {
 
 Result<std::vector<OutputFile>> lay_out_shards(const Model& model, const SinkOptions& options,
                                                std::uint64_t alignment) {
-  BOOST_OUTCOME_TRY(const std::vector<std::size_t> ends, cut(model, options, alignment));
+  BOOST_OUTCOME_TRY(const std::vector<std::size_t> ends,
+                    options.as_source ? cut_as_source(model) : cut(model, options, alignment));
   if (ends.size() > kMostShards || model.tensors.size() > kMostShardTensors)
     return usage_error(fmt::format("{} tensors in {} files; at most {} files are possible", model.tensors.size(),
                                    ends.size(), kMostShards),
@@ -90,7 +107,7 @@ Result<std::vector<OutputFile>> lay_out_shards(const Model& model, const SinkOpt
   const std::string_view prefix = path.ends_with(".gguf") ? path.substr(0, path.size() - 5) : path;
   std::vector<OutputFile> files;
   for (std::size_t i = 0; i < ends.size(); ++i) {
-    const auto own = shard_entries(i, ends.size(), model.tensors.size(), alignment);
+    const auto own = shard_entries(i, ends.size(), model.tensors.size(), alignment, options.as_source);
     FileContent content{shard_path(prefix, i, ends.size()), {}, i == 0 ? 0 : ends[i - 1], ends[i]};
     if (i == 0) content.metadata = carried(model);
     for (const MetadataEntry& entry : own) content.metadata.push_back(&entry);

@@ -15,7 +15,8 @@ struct SinkOptions {
   std::string path;
   std::optional<std::uint64_t> shard_size;     // most bytes of tensor data, padding included, in a file
   std::optional<std::uint64_t> shard_tensors;  // most tensors in a file; at least 1
-  bool sharded() const { return shard_size || shard_tensors; }
+  bool as_source = false;                      // the shards that the source has
+  bool sharded() const { return shard_size || shard_tensors || as_source; }
 };
 
 // One file, or with limits as many as needed (one at least), named as shards. Metadata is in the first, without the

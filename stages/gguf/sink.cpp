@@ -21,6 +21,9 @@ Result<SinkOptions> read_options(const ConfigNode& value) {
     if (count < 1) return error_at(*tensors, "shard_tensors is at least 1");
     options.shard_tensors = static_cast<std::uint64_t>(count);
   }
+  options.as_source = value.find("shards") != nullptr;
+  if (options.as_source && (options.shard_size || options.shard_tensors))
+    return error_at(value, "the source's shards and a size of shards exclude each other", "give one of them");
   return options;
 }
 
@@ -50,7 +53,7 @@ FieldSpec path_field() {
 }
 
 FieldSpec options_field() {
-  FieldSpec path = path_field(), size, tensors, field;
+  FieldSpec path = path_field(), size, tensors, shards, field;
   path.name = "path";
   path.required = true;
   path.doc =
@@ -65,10 +68,14 @@ FieldSpec options_field() {
   tensors.doc = "Writes several files, each of at most this many tensors.";
   tensors.example = "128";
   tensors.minimum = 1;
+  shards.name = "shards";
+  shards.kind = FieldKind::kEnum;
+  shards.choices = {"source"};
+  shards.doc = "Writes the shards that the source has; tensors must be in the source's order.";
   field.kind = FieldKind::kMap;
   field.doc = "The file to write, and how it is cut into several.";
   field.example = "{path: out/model.gguf, shard_size: 20G}";
-  field.fields = {path, size, tensors};
+  field.fields = {path, size, tensors, shards};
   return field;
 }
 

@@ -16,6 +16,7 @@ struct TensorRule {
   const TypeInfo* type = nullptr;  // null: the tensor keeps the type it has
   std::string text;                // for `plan`: "tensors[0]: blk\.\d+\.ffn_down"
   Position position;               // in the pipeline file
+  bool optional = false;           // it is no error that no tensor matches
   bool used = false;               // some tensor matched
 };
 

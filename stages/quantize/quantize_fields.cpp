@@ -13,6 +13,8 @@ FieldSpec tensors_field() {
   FieldSpec rule{"", FieldKind::kMap, "A rule; the first that matches a tensor decides."};
   rule.fields = {{"match", FieldKind::kRegex, "Found anywhere in the tensor's name (Perl syntax)."},
                  {"type", FieldKind::kOneOf, "The type, or `keep` for the one it has."}};
+  rule.fields.push_back({"optional", FieldKind::kBool, "Whether it is no error that no tensor matches."});
+  rule.fields.back().default_text = "false";
   rule.fields[0].required = rule.fields[1].required = true;
   rule.fields[0].example = "'blk\\.\\d+\\.ffn_down'";
   FieldSpec type{"", FieldKind::kString, "A type, or keep."};
@@ -50,6 +52,11 @@ FieldSpec mapping() {
   return map;
 }
 
+Result<bool> flag(const ConfigNode& value, std::string_view name, bool otherwise) {
+  const ConfigNode* node = value.find(name);
+  return node ? to_bool(*node) : Result<bool>(otherwise);
+}
+
 Result<std::vector<TensorRule>> read_rules(const ConfigNode* list) {
   std::vector<TensorRule> rules;
   if (!list) return rules;
@@ -57,8 +64,9 @@ Result<std::vector<TensorRule>> read_rules(const ConfigNode* list) {
     const ConfigNode& match = *node.find("match");
     BOOST_OUTCOME_TRY(Pattern pattern, Pattern::compile(match.scalar));
     const std::string& type = node.find("type")->scalar;
+    BOOST_OUTCOME_TRY(const bool optional, flag(node, "optional", false));
     rules.push_back({std::move(pattern), type == "keep" ? nullptr : find_type(type),
-                     fmt::format("tensors[{}]: {}", rules.size(), match.scalar), match.position, false});
+                     fmt::format("tensors[{}]: {}", rules.size(), match.scalar), match.position, optional, false});
   }
   return rules;
 }
@@ -78,11 +86,6 @@ Result<Recipe> recipe_of_type(const ConfigNode& type, const RecipeShelf& shelf) 
   recipe.name = recipe.type->name;
   recipe.file_type = shelf.file_type_of(recipe.name);
   return recipe;
-}
-
-Result<bool> flag(const ConfigNode& value, std::string_view name, bool otherwise) {
-  const ConfigNode* node = value.find(name);
-  return node ? to_bool(*node) : Result<bool>(otherwise);
 }
 
 Result<QuantizeSettings> read_mapping(const ConfigNode& value, const RecipeShelf& shelf) {

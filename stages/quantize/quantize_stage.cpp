@@ -29,7 +29,7 @@ class QuantizeStage : public Stage {
       tensor.type = decision.type;
       tensor.reason = std::move(decision.reason);
     }
-    BOOST_OUTCOME_TRY(check_rules_used(rules));
+    BOOST_OUTCOME_TRY(check_rules_used(rules, model));
     find_importance_problems(settings_.recipe, model);
     write_metadata(model);
     model.recipe = settings_.recipe.name;
@@ -37,11 +37,15 @@ class QuantizeStage : public Stage {
   }
 
  private:
-  Status check_rules_used(const std::vector<TensorRule>& rules) const {
-    for (const TensorRule& rule : rules)
-      if (!rule.used)
-        return error_at(value_.text, rule.position, fmt::format("no tensor matches '{}'", rule.match.text()),
+  Status check_rules_used(const std::vector<TensorRule>& rules, Model& model) const {
+    for (const TensorRule& rule : rules) {
+      if (rule.used) continue;
+      const std::string what = fmt::format("no tensor matches '{}'", rule.match.text());
+      if (!rule.optional)
+        return error_at(value_.text, rule.position, what,
                         "`ggufmill inspect` lists the tensors; an earlier rule may have taken them all");
+      model.warnings.push_back(what);
+    }
     return ok();
   }
 

@@ -1,0 +1,35 @@
+#pragma once
+// The arguments of `ggufmill quantize`, which are those of llama-quantize, and the pipeline file they stand for.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "pipeline/cli/verb.h"
+#include "pipeline/core/error.h"
+
+namespace ggufmill {
+
+struct QuantizeOptions {
+  std::string input, output, recipe;
+  std::optional<unsigned> threads;
+  bool allow_requantize = false, leave_output_tensor = false, pure = false, keep_split = false, dry_run = false;
+  std::optional<std::string> output_tensor_type, token_embedding_type;
+  std::vector<std::string> tensor_types;  // "PATTERN=TYPE"
+  std::string imatrix;
+  std::vector<std::string> include_weights, exclude_weights;  // parts of names
+  std::string prune_layers;                                   // "6,7"
+  std::vector<std::string> override_kv;                       // "KEY=TYPE:VALUE"
+};
+
+// INPUT [OUTPUT] TYPE [THREADS]: TYPE is a recipe by name, alias or file type number, in any letter case. Without
+// OUTPUT it is ggml-model-TYPE.gguf beside the input, as the reference names it.
+Status read_words(const Arguments& words, QuantizeOptions& options);
+
+// "PATTERN=TYPE" of each word of a file, separated by white space.
+Result<std::vector<std::string>> read_tensor_type_file(const std::string& path);
+
+// The pipeline file. Opens the importance file, whose size and origin it records as the reference does.
+Result<std::string> pipeline_of(const QuantizeOptions& options);
+
+}  // namespace ggufmill

@@ -1,0 +1,152 @@
+// `ggufmill quantize`: the arguments of llama-quantize.
+
+#include <fmt/format.h>
+
+#include <cstdio>
+
+#include "pipeline/cli/command_line.h"
+#include "pipeline/cli/messages.h"
+#include "pipeline/cli/quantize_options.h"
+#include "pipeline/cli/running.h"
+#include "pipeline/cli/table.h"
+
+namespace ggufmill {
+namespace {
+
+namespace po = boost::program_options;
+using Strings = std::vector<std::string>;
+
+void add_reference_options(po::options_description& options) {
+  auto add = options.add_options();
+  add("allow-requantize", "quantize tensors anew that are quantized already: loses quality");
+  add("leave-output-tensor", "keep output.weight as it is");
+  add("pure", "one type for all tensors, no mixture");
+  add("imatrix", po::value<std::string>(), "an importance matrix: GGUF or legacy .dat");
+  add("include-weights", po::value<Strings>()->composing(), "use importance for tensors with this in their names only");
+  add("exclude-weights", po::value<Strings>()->composing(), "use no importance for tensors with this in their names");
+  add("output-tensor-type", po::value<std::string>(), "the type of output.weight");
+  add("token-embedding-type", po::value<std::string>(), "the type of the token embedding");
+  add("tensor-type", po::value<Strings>()->composing(),
+      "PATTERN=TYPE: the type of tensors whose names match; the first wins");
+  add("tensor-type-file", po::value<std::string>(), "a file of such words");
+  add("prune-layers", po::value<std::string>(), "layers to leave out: 6,7");
+  add("keep-split", "write the shards that the input has");
+  add("override-kv", po::value<Strings>()->composing(),
+      "KEY=TYPE:VALUE: set metadata; int, float, bool, str or a metadata type");
+  add("dry-run", "show what would be done; write nothing");
+}
+
+CommandSpec command() {
+  CommandSpec spec;
+  spec.usage = "ggufmill quantize [options] INPUT [OUTPUT] TYPE [THREADS]";
+  spec.description =
+      "Does the job of llama-quantize: the same arguments, the same bytes. TYPE is a recipe (`ggufmill recipe list`) "
+      "or its\n"
+      "number; without OUTPUT it is ggml-model-TYPE.gguf beside the input. An existing output is replaced when the new "
+      "one\n"
+      "is whole. --emit-pipeline prints the pipeline file that the arguments stand for.";
+  spec.examples =
+      "  ggufmill quantize model-BF16.gguf Q4_K_M\n"
+      "  ggufmill quantize --imatrix imatrix.gguf model-BF16.gguf model-IQ3_M.gguf IQ3_M 8\n"
+      "  ggufmill quantize --emit-pipeline model-BF16.gguf Q4_K_M > job.yaml";
+  spec.positional = "words";
+  spec.most_positional = -1;
+  add_reference_options(spec.options);
+  spec.options.add_options()("emit-pipeline", "print the pipeline file and stop");
+  add_kernel_options(spec.options);
+  add_run_options(spec.options);
+  spec.options.add_options()("words", po::value<Strings>()->composing(), "INPUT [OUTPUT] TYPE [THREADS]");
+  return spec;
+}
+
+std::optional<std::string> text_of(const po::variables_map& values, const char* name) {
+  if (!values.count(name)) return {};
+  return values[name].as<std::string>();
+}
+
+Result<QuantizeOptions> read_options(const po::variables_map& values) {
+  QuantizeOptions options;
+  BOOST_OUTCOME_TRY(read_words(values["words"].as<Strings>(), options));
+  options.allow_requantize = values.count("allow-requantize") > 0;
+  options.leave_output_tensor = values.count("leave-output-tensor") > 0;
+  options.pure = values.count("pure") > 0;
+  options.keep_split = values.count("keep-split") > 0;
+  options.dry_run = values.count("dry-run") > 0;
+  options.output_tensor_type = text_of(values, "output-tensor-type");
+  options.token_embedding_type = text_of(values, "token-embedding-type");
+  options.imatrix = text_of(values, "imatrix").value_or("");
+  options.prune_layers = text_of(values, "prune-layers").value_or("");
+  options.include_weights = value_or<Strings>(values, "include-weights", {});
+  options.exclude_weights = value_or<Strings>(values, "exclude-weights", {});
+  options.override_kv = value_or<Strings>(values, "override-kv", {});
+  options.tensor_types = value_or<Strings>(values, "tensor-type", {});
+  if (const auto path = text_of(values, "tensor-type-file")) {
+    BOOST_OUTCOME_TRY(const auto words, read_tensor_type_file(*path));
+    options.tensor_types.insert(options.tensor_types.end(), words.begin(), words.end());
+  }
+  return options;
+}
+
+// What is done with each tensor, one line each.
+void say_tensors(const Plan& plan) {
+  const std::vector<Tensor>& tensors = plan.outputs.front().model.tensors;
+  std::size_t index = 0;
+  for (const Tensor& tensor : tensors) {
+    std::string line = fmt::format("[{:4}/{:4}] {:<36} - [{}], {}", ++index, tensors.size(), tensor.name,
+                                   describe(tensor.shape), tensor.source.type->name);
+    if (tensor.converted())
+      line += fmt::format(" -> {}, {} -> {}", tensor.type->name, human_bytes(tensor.source.bytes),
+                          human_bytes(bytes_of(*tensor.type, tensor.shape.elements()).value()));
+    else
+      line += fmt::format(", {}", human_bytes(tensor.source.bytes));
+    say_note(line + fmt::format(" ({})", tensor.reason));
+  }
+}
+
+void say_sizes(const Plan& plan) {
+  std::uint64_t before = 0;
+  std::uint64_t after = 0;
+  const Model& model = plan.outputs.front().model;
+  for (const Tensor& tensor : model.tensors) {
+    before += tensor.source.bytes;
+    after += bytes_of(*tensor.type, tensor.shape.elements()).value();
+  }
+  const auto bits = [&](std::uint64_t bytes) {
+    return 8.0 * static_cast<double>(bytes) / static_cast<double>(weights_of(model));
+  };
+  say_note(fmt::format("model size = {} ({:.2f} bits per weight)", human_bytes(before), bits(before)));
+  say_note(fmt::format("quant size = {} ({:.2f} bits per weight)", human_bytes(after), bits(after)));
+}
+
+int dry_run(const Planned& planned) {
+  Diagnostics problems;
+  add_problems(planned.plan, problems);
+  for (const Error& problem : problems.errors()) say_warning(problem.what);
+  return 0;
+}
+
+}  // namespace
+
+int quantize_verb(const Arguments& arguments) {
+  const Parsed parsed = parse_command(command(), arguments);
+  if (parsed.exit_code) return *parsed.exit_code;
+  const auto options = read_options(parsed.values);
+  if (!options) return fail(options.error());
+  const auto pipeline = pipeline_of(options.value());
+  if (!pipeline) return fail(pipeline.error());
+  if (parsed.values.count("emit-pipeline")) {
+    std::fputs(pipeline.value().c_str(), stdout);
+    return 0;
+  }
+  Diagnostics errors;
+  const auto planned = plan_text(pipeline.value(), "(arguments)", parsed.values, errors);
+  if (!planned) return fail(errors);
+  if (!parsed.values.count("quiet")) {
+    say_tensors(planned->plan);
+    say_sizes(planned->plan);
+  }
+  if (options.value().dry_run) return dry_run(*planned);
+  return execute(*planned, parsed.values, true);
+}
+
+}  // namespace ggufmill

@@ -1,0 +1,101 @@
+// The positional arguments of `ggufmill quantize`.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <fstream>
+
+#include "pipeline/cli/quantize_options.h"
+#include "pipeline/cli/registry.h"
+#include "pipeline/core/config_node.h"
+#include "pipeline/core/text.h"
+#include "stages/quantize/recipe.h"
+
+namespace ggufmill {
+namespace {
+
+struct RecipeName {
+  std::string recipe;
+  std::string shown;  // in default output names
+};
+
+std::string upper(std::string word) {
+  for (char& c : word) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  return word;
+}
+
+template <class T>
+std::optional<T> whole_number(const std::string& word) {
+  T number{};
+  const char* end = word.data() + word.size();
+  if (std::from_chars(word.data(), end, number) != std::from_chars_result{end, std::errc()}) return {};
+  return number;
+}
+
+// The recipe of a word, or nothing. Numbers show the alias where there is one, as the reference does.
+std::optional<RecipeName> recipe_of(const std::string& word) {
+  const RecipeShelf shelf(read_document);
+  const auto number = whole_number<std::uint32_t>(word);
+  for (const BuiltInRecipe& built_in : built_in_recipes()) {
+    const auto recipe = shelf.find(std::string(built_in.name), ConfigNode{});
+    if (!recipe || (!recipe.value().file_type && built_in.name != "COPY")) continue;  // a parent, not a file type
+    const std::string name(built_in.name);
+    const auto& aliases = recipe.value().aliases;
+    if (upper(name) == upper(word)) return RecipeName{name, name};
+    for (const std::string& alias : aliases)
+      if (upper(alias) == upper(word)) return RecipeName{name, alias};
+    if (number && recipe.value().file_type == number) return RecipeName{name, aliases.empty() ? name : aliases.front()};
+  }
+  return {};
+}
+
+Error no_type(const std::string& word) {
+  std::vector<std::string> names;
+  for (const BuiltInRecipe& recipe : built_in_recipes()) names.emplace_back(recipe.name);
+  const std::string meant = did_you_mean(word, names);
+  return usage_error(fmt::format("unknown quantization type {}", quoted_name(word)),
+                     meant.empty() ? "`ggufmill recipe list` lists them"
+                                   : fmt::format("did you mean '{}'? `ggufmill recipe list` lists them", meant));
+}
+
+std::string default_output(const QuantizeOptions& options, const std::string& shown) {
+  const std::size_t slash = options.input.find_last_of('/');
+  const std::string folder = slash == std::string::npos ? "" : options.input.substr(0, slash + 1);
+  return folder + "ggml-model-" + shown + ".gguf";
+}
+
+}  // namespace
+
+Status read_words(const Arguments& words, QuantizeOptions& options) {
+  if (words.size() < 2)
+    return usage_error("an input and a type are needed", "ggufmill quantize INPUT [OUTPUT] TYPE [THREADS]");
+  options.input = words[0];
+  std::size_t at = 1;
+  auto recipe = recipe_of(words[at]);
+  if (!recipe) {
+    options.output = words[at++];
+    if (at == words.size()) return no_type(words[at - 1]);
+    recipe = recipe_of(words[at]);
+    if (!recipe) return no_type(words[at]);
+  }
+  options.recipe = recipe->recipe;
+  if (options.output.empty()) options.output = default_output(options, recipe->shown);
+  if (++at == words.size()) return ok();
+  const auto threads = whole_number<unsigned>(words[at]);
+  if (!threads) return usage_error(fmt::format("{} is not a number of threads", quoted_name(words[at])));
+  if (*threads > 0) options.threads = *threads;
+  if (++at < words.size()) return usage_error(fmt::format("{} is one argument too many", quoted_name(words[at])));
+  return ok();
+}
+
+Result<std::vector<std::string>> read_tensor_type_file(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) return io_error(path, "open the file", errno);
+  std::vector<std::string> words;
+  for (std::string word; file >> word;) words.push_back(std::move(word));
+  return words;
+}
+
+}  // namespace ggufmill

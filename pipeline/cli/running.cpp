@@ -1,0 +1,81 @@
+#include "pipeline/cli/running.h"
+
+#include <fmt/format.h>
+
+#include "pipeline/cli/messages.h"
+#include "pipeline/cli/progress.h"
+#include "pipeline/cli/signals.h"
+#include "pipeline/cli/table.h"
+#include "pipeline/graph/engine.h"
+
+namespace ggufmill {
+namespace {
+
+namespace po = boost::program_options;
+
+Result<RunOptions> run_options(const po::variables_map& values) {
+  RunOptions options;
+  const auto engine = values["engine"].as<std::string>();
+  const auto io = values["io"].as<std::string>();
+  if (engine != "graph" && engine != "simple")
+    return usage_error(fmt::format("unknown engine '{}'", engine), "--engine is graph or simple");
+  if (io != "auto" && io != "io_uring" && io != "threads")
+    return usage_error(fmt::format("unknown I/O '{}'", io), "--io is auto, io_uring or threads");
+  options.engine = engine == "simple" ? EngineKind::kSimple : EngineKind::kGraph;
+  options.io = io == "auto" ? IoKind::kAuto : io == "io_uring" ? IoKind::kUring : IoKind::kThreads;
+  return options;
+}
+
+std::string summary(const PlannedOutput& output, const OutputFile& file) {
+  std::uint64_t bytes = 0;
+  std::uint64_t elements = 0;
+  for (const Placement& placement : file.tensors) {
+    bytes += placement.bytes;
+    elements += output.model.tensors[placement.tensor].shape.elements();
+  }
+  const double bits = elements ? 8.0 * static_cast<double>(bytes) / static_cast<double>(elements) : 0;
+  return fmt::format("{}  {}, {} tensors, {:.2f} bits per weight", file.path, human_bytes(file.bytes),
+                     file.tensors.size(), bits);
+}
+
+void say_summary(const Plan& plan, const RunReport& report) {
+  const double megabytes = static_cast<double>(report.bytes_read + report.bytes_written) / 1e6;
+  for (const PlannedOutput& output : plan.outputs)
+    for (const OutputFile& file : output.files) say_note("wrote " + summary(output, file));
+  say_note(fmt::format("read {} once, wrote {} in {:.2f} s ({:.0f} MB/s), {} of slabs at most, I/O by {}",
+                       human_bytes(report.bytes_read), human_bytes(report.bytes_written), report.seconds,
+                       report.seconds > 0 ? megabytes / report.seconds : 0, human_bytes(report.peak_budget),
+                       report.io));
+}
+
+}  // namespace
+
+void add_run_options(po::options_description& options) {
+  auto add = options.add_options();
+  add("engine", po::value<std::string>()->default_value("graph"), "graph, or simple: one slab after the other");
+  add("io", po::value<std::string>()->default_value("auto"), "auto, io_uring or threads");
+  add("quiet,q", "no progress and no summary");
+}
+
+int execute(const Planned& planned, const po::variables_map& values, bool overwrite) {
+  auto options = run_options(values);
+  if (!options) return fail(options.error());
+  Diagnostics errors;
+  preflight(planned.plan, *planned.kernels, overwrite, errors);
+  if (!errors.empty()) return fail(errors);
+  const bool quiet = values.count("quiet") > 0;
+  ProgressMeter meter(planned.plan, quiet);
+  options.value().overwrite = overwrite;
+  options.value().stop = catch_signals();
+  options.value().progress = [&](const Progress& now) { meter.show(now); };
+  const auto report = run_plan(planned.plan, *planned.kernels, options.value());
+  meter.finish();
+  if (!report) {
+    const int code = fail(report.error());
+    return signal_exit_code().value_or(code);
+  }
+  if (!quiet) say_summary(planned.plan, report.value());
+  return 0;
+}
+
+}  // namespace ggufmill

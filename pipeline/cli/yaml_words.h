@@ -1,0 +1,15 @@
+#pragma once
+// Text as scalars of a pipeline file.
+
+#include <string>
+#include <string_view>
+
+namespace ggufmill {
+
+// `text` in quotes, whatever bytes it holds: single quotes where that is enough. A parameter's `${` is kept as text.
+std::string yaml_quoted(std::string_view text);
+
+// `text` as a regular expression that matches just this text.
+std::string regex_literal(std::string_view text);
+
+}  // namespace ggufmill
