@@ -10,6 +10,7 @@
 
 #include "plugins/reference/reference.h"
 #include "tests/conformance/compare.h"
+#include "tests/conformance/runnable.h"
 #include "tests/support/module_file.h"
 
 namespace {
@@ -55,6 +56,10 @@ int run(const Arguments& arguments) {
   std::optional<ModuleFile> expected;
   if (!arguments.expected.empty()) expected.emplace(arguments.expected);
   const ModuleFile tested(arguments.tested);
+  if (const std::string missing = missing_here(tested.module()); !missing.empty()) {
+    fmt::print("{}: skipped, this machine lacks {}\n", arguments.tested, missing);
+    return kSkipped;
+  }
   fmt::print("seed {}\n", arguments.options.seed);
   const CompareResult result =
       compare_modules(expected ? expected->module() : ggufmill_reference_module, tested.module(), arguments.options);

@@ -1,0 +1,20 @@
+#pragma once
+// Levels as bytes in memory, as numbers in lanes.
+
+#include "plugins/simd/lanes.h"
+
+namespace ggufmill::simd {
+
+inline constexpr hn::Rebind<std::uint8_t, decltype(kFloats)> kBytes{};
+inline constexpr hn::Rebind<std::int8_t, decltype(kFloats)> kSignedBytes{};
+
+// kLanes bytes, not aligned.
+inline Ints load_signed(const std::uint8_t* bytes) {
+  return hn::PromoteTo(kInts, hn::BitCast(kSignedBytes, hn::LoadU(kBytes, bytes)));
+}
+inline Words load_bytes(const std::uint8_t* bytes) { return hn::PromoteTo(kWords, hn::LoadU(kBytes, bytes)); }
+
+// The lowest byte of each word.
+inline void store_bytes(Words value, std::uint8_t* bytes) { hn::StoreU(hn::TruncateTo(kBytes, value), kBytes, bytes); }
+
+}  // namespace ggufmill::simd

@@ -1,0 +1,154 @@
+#pragma once
+// From codecs to kernels of the ABI. A codec is the reference's one (plugins/reference/codec.h), which describes the
+// type, derived from and with functions of its own that make the same bytes. It has
+//
+//   static void decode(const Block& block, float* x);                 // one block
+//
+// and either, when the order of its sums does not matter or there are none,
+//
+//   static void encode(const float* x, Block& block);                 // one block, no importance
+//
+// or, with one block a lane and kSets batches of kLanes blocks in flight,
+//
+//   static constexpr int kSets;
+//   static void encode(const Batch<kSets>& batch, LaneBlocks<Block>* blocks);  // blocks: kSets of them
+//
+// or both: encode_weighted(batch, blocks) beside encode(x, block). A codec with `kWeighsRows` true is given the mean
+// squares of the rows.
+
+#include <array>
+#include <concepts>
+
+#include "plugins/abi/ggufmill_kernels.h"
+#include "plugins/simd/lane_blocks.h"
+
+namespace ggufmill::simd {
+
+template <class Codec>
+concept EncodesOneBlock = requires(const float* x, typename Codec::Block& block) {
+  Codec::encode(x, block);
+};
+
+template <class Codec>
+concept WeighsWholeRows = requires {
+  requires Codec::kWeighsRows;
+};
+
+template <class Codec>
+int32_t decode_rows(const ggufmill_call* call) {
+  const auto* block = static_cast<const typename Codec::Block*>(call->src);
+  auto* x = static_cast<float*>(call->dst);
+  const std::uint64_t blocks = call->rows * (call->cols / Codec::kElements);
+  for (std::uint64_t i = 0; i < blocks; ++i) Codec::decode(block[i], x + i * Codec::kElements);
+  return GGUFMILL_OK;
+}
+
+template <class Codec>
+int32_t encode_each(const ggufmill_call* call) {
+  const auto* x = static_cast<const float*>(call->src);
+  auto* block = static_cast<typename Codec::Block*>(call->dst);
+  const std::uint64_t blocks = call->rows * (call->cols / Codec::kElements);
+  for (std::uint64_t i = 0; i < blocks; ++i) Codec::encode(x + i * Codec::kElements, block[i]);
+  return GGUFMILL_OK;
+}
+
+// Means of the squares of rows, each summed in order. cols: a multiple of 4.
+inline void mean_squares(const float* const* rows, std::uint64_t cols, float* means) {
+  Floats sum = floats(0);
+  for (std::uint64_t at = 0; at < cols; at += 4) {
+    Floats a = load_parts(kFloats, rows, at);
+    Floats b = load_parts(kFloats, rows + 1, at);
+    Floats c = load_parts(kFloats, rows + 2, at);
+    Floats d = load_parts(kFloats, rows + 3, at);
+    transpose_parts(a, b, c, d);
+    sum = sum + a * a;
+    sum = sum + b * b;
+    sum = sum + c * c;
+    sum = sum + d * d;
+  }
+  hn::StoreU(sum / floats(static_cast<float>(cols)), kFloats, means);
+}
+
+template <class Codec>
+void encode_batch(const Batch<Codec::kSets>& batch, LaneBlocks<typename Codec::Block>* blocks) {
+  if constexpr (EncodesOneBlock<Codec>)
+    Codec::encode_weighted(batch, blocks);
+  else
+    Codec::encode(batch, blocks);
+}
+
+// The blocks of some rows as one stream, a batch at a time. `means` are those of the rows, or null.
+template <class Codec>
+void encode_stream(const ggufmill_call& call, std::uint64_t first_row, std::uint64_t rows, const float* means) {
+  using Block = typename Codec::Block;
+  constexpr std::uint64_t kBlocks = Batch<Codec::kSets>::kBlocks;
+  const std::uint64_t blocks_a_row = call.cols / Codec::kElements;
+  const std::uint64_t blocks = rows * blocks_a_row;
+  const float* x = static_cast<const float*>(call.src) + first_row * call.cols;
+  Block* block = static_cast<Block*>(call.dst) + first_row * blocks_a_row;
+  Batch<Codec::kSets> batch{};
+  batch.weighted = call.importance != nullptr;
+  LaneBlocks<Block> packed[Codec::kSets];
+  std::uint64_t row = 0, column = 0;  // of the next block, in blocks
+  for (std::uint64_t done = 0; done < blocks; done += kBlocks) {
+    for (std::uint64_t i = 0; i < kBlocks; ++i) {
+      batch.x[i] = x + (row * blocks_a_row + column) * Codec::kElements;
+      if (batch.weighted) batch.importance[i] = call.importance + column * Codec::kElements;
+      if (means) batch.row_mean_square[i] = means[row];
+      if (done + i + 1 >= blocks) continue;
+      if (++column == blocks_a_row) column = 0, ++row;
+    }
+    encode_batch<Codec>(batch, packed);
+    for (std::uint64_t set = 0; set < Codec::kSets && done + set * kLanes < blocks; ++set) {
+      const std::uint64_t at = done + set * kLanes;
+      packed[set].store(reinterpret_cast<std::uint8_t*>(block + at), std::min<std::uint64_t>(kLanes, blocks - at));
+    }
+  }
+}
+
+// kLanes rows at a time, after their means.
+template <class Codec>
+void encode_weighing_rows(const ggufmill_call& call) {
+  const auto* x = static_cast<const float*>(call.src);
+  for (std::uint64_t first = 0; first < call.rows; first += kLanes) {
+    const float* rows[kLanes];
+    for (std::uint64_t i = 0; i < kLanes; ++i) rows[i] = x + std::min(first + i, call.rows - 1) * call.cols;
+    float means[kLanes];
+    mean_squares(rows, call.cols, means);
+    encode_stream<Codec>(call, first, std::min<std::uint64_t>(kLanes, call.rows - first), means);
+  }
+}
+
+template <class Codec>
+int32_t encode_rows(const ggufmill_call* call) {
+  if constexpr (EncodesOneBlock<Codec>) {
+    if (!call->importance) return encode_each<Codec>(call);
+  }
+  if constexpr (WeighsWholeRows<Codec>) {
+    if (call->importance) {
+      encode_weighing_rows<Codec>(*call);
+      return GGUFMILL_OK;
+    }
+  }
+  if constexpr (requires { Codec::kSets; }) encode_stream<Codec>(*call, 0, call->rows, nullptr);
+  return GGUFMILL_OK;
+}
+
+template <class Codec>
+constexpr ggufmill_kernel kernel_of(std::uint32_t operation, std::uint32_t flags, ggufmill_run run) {
+  static_assert(alignof(typename Codec::Block) == 1);
+  return {operation, Codec::kTypeId, Codec::kElements, sizeof(typename Codec::Block), flags, 0, Codec::kName, run};
+}
+
+// A decoder and an encoder of each codec.
+template <class... Codecs>
+constexpr std::array<ggufmill_kernel, 2 * sizeof...(Codecs)> kernels_of() {
+  std::array<ggufmill_kernel, 2 * sizeof...(Codecs)> kernels{};
+  std::size_t count = 0;
+  ((kernels[count++] = simd::kernel_of<Codecs>(GGUFMILL_DECODE, 0, decode_rows<Codecs>),
+    kernels[count++] = simd::kernel_of<Codecs>(GGUFMILL_ENCODE, Codecs::kFlags, encode_rows<Codecs>)),
+   ...);
+  return kernels;
+}
+
+}  // namespace ggufmill::simd

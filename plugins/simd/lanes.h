@@ -1,0 +1,126 @@
+#pragma once
+// Vectors of 32-bit lanes, as wide as the instruction set that the module is built for, and the bit-level arithmetic of
+// plugins/reference/floats.h on all lanes at once, with its results for every argument.
+//
+// One block of weights is in each lane, so that every lane repeats the scalar order of operations. Never hn::MulAdd in
+// what makes bytes: where the instruction set has it, it rounds once where the specification rounds twice.
+
+#include <hwy/highway.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace ggufmill::simd {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+inline constexpr hn::ScalableTag<float> kFloats{};
+inline constexpr hn::ScalableTag<std::int32_t> kInts{};
+inline constexpr hn::ScalableTag<std::uint32_t> kWords{};
+
+using Floats = hn::Vec<decltype(kFloats)>;
+using Ints = hn::Vec<decltype(kInts)>;
+using Words = hn::Vec<decltype(kWords)>;
+using Mask = hn::Mask<decltype(kFloats)>;
+
+inline constexpr std::size_t kLanes = hn::MaxLanes(kFloats);
+static_assert(kLanes == GGUFMILL_SIMD_LANES, "Highway chose another target than the module's instruction set");
+
+inline Floats floats(float value) { return hn::Set(kFloats, value); }
+inline Ints ints(std::int32_t value) { return hn::Set(kInts, value); }
+inline Words words(std::uint32_t value) { return hn::Set(kWords, value); }
+
+inline Floats as_floats(Words bits) { return hn::BitCast(kFloats, bits); }
+inline Words as_words(Floats value) { return hn::BitCast(kWords, value); }
+inline Words as_words(Ints value) { return hn::BitCast(kWords, value); }
+inline Ints as_ints(Floats value) { return hn::BitCast(kInts, value); }
+inline Ints as_ints(Words value) { return hn::BitCast(kInts, value); }
+inline Floats to_floats(Ints value) { return hn::ConvertTo(kFloats, value); }
+
+inline Mask mask_of(hn::Mask<decltype(kInts)> mask) { return hn::RebindMask(kFloats, mask); }
+inline Mask mask_of(hn::Mask<decltype(kWords)> mask) { return hn::RebindMask(kFloats, mask); }
+inline bool any(Mask mask) { return !hn::AllFalse(kFloats, mask); }
+inline bool all(Mask mask) { return hn::AllTrue(kFloats, mask); }
+
+inline Floats choose(Mask mask, Floats yes, Floats no) { return hn::IfThenElse(mask, yes, no); }
+inline Ints choose(Mask mask, Ints yes, Ints no) { return hn::IfThenElse(hn::RebindMask(kInts, mask), yes, no); }
+inline Words choose(Mask mask, Words yes, Words no) { return hn::IfThenElse(hn::RebindMask(kWords, mask), yes, no); }
+// True with a NaN on either side, as in C++: Highway's operator is not so for all targets.
+inline Mask differ(Floats a, Floats b) { return hn::Not(a == b); }
+inline Mask is_nan(Floats value) { return differ(value, value); }
+
+// `yes`, or zero where the mask is not set.
+inline Floats or_zero(Mask mask, Floats yes) { return hn::IfThenElseZero(mask, yes); }
+
+// a < b ? a : b and a > b ? a : b, also where both are zero or one is NaN: x86's instructions are defined so.
+#if HWY_ARCH_X86
+inline Floats lesser(Floats a, Floats b) { return hn::Min(a, b); }
+inline Floats greater(Floats a, Floats b) { return hn::Max(a, b); }
+#else
+inline Floats lesser(Floats a, Floats b) { return choose(a < b, a, b); }
+inline Floats greater(Floats a, Floats b) { return choose(a > b, a, b); }
+#endif
+
+// Toward zero; INT32_MIN where the value does not fit or is NaN. Highway's own conversion saturates.
+inline Ints to_ints(Floats value) {
+#if HWY_TARGET == HWY_AVX3
+  return Ints{_mm512_cvttps_epi32(value.raw)};
+#elif HWY_TARGET == HWY_AVX2
+  return Ints{_mm256_cvttps_epi32(value.raw)};
+#elif HWY_ARCH_X86
+  return Ints{_mm_cvttps_epi32(value.raw)};
+#else
+  const Mask fits = hn::And(value >= floats(-0x1p31f), value < floats(0x1p31f));
+  return choose(fits, hn::ConvertTo(kInts, value), ints(INT32_MIN));
+#endif
+}
+
+// To nearest, ties to even, by an addition that leaves no fraction bits; beyond +-4194303 the low bits of the sum, as
+// reference::nearest_int. Within it hn::Round is the same and cheaper.
+inline Ints nearest_ints(Floats value) {
+  const Words bits = as_words(value + floats(12582912.0f));
+  return as_ints(bits & words(0x007fffff)) - ints(0x00400000);
+}
+
+// hn::Round(value) is nearest_int(value) below this magnitude.
+inline constexpr float kRoundable = 4194303.0f;
+
+// To nearest, ties away from zero: for to_ints(), which cuts off what this adds. The constant is the greatest value
+// below one half, so that nothing less than a half is carried over.
+inline Floats before_truncation(Floats value) {
+  const Floats sign = as_floats(as_words(value) & words(0x80000000u));
+  return value + hn::Or(sign, floats(0x1.fffffep-2f));
+}
+
+inline Ints clamp(Ints value, int low, int high) { return hn::Min(hn::Max(value, ints(low)), ints(high)); }
+inline Floats clamp(Floats value, float low, float high) { return hn::Min(hn::Max(value, floats(low)), floats(high)); }
+
+// IEEE half, in the lower half of each word -> float, exact, as reference::half_to_float.
+inline Floats half_to_floats(Words half) {
+  const Words sign = hn::ShiftLeft<16>(half & words(0x8000));
+  const Words magnitude = half & words(0x7fff);
+  // As if the exponent's bias were 127; subnormals become right by the product, which is exact.
+  const Floats finite = as_floats(hn::ShiftLeft<13>(magnitude)) * floats(0x1p112f);
+  const Words quiet = choose(mask_of(magnitude > words(0x7c00)), words(0x7fc00000), words(0x7f800000));
+  const Words special = hn::ShiftLeft<13>(magnitude) | quiet;
+  return as_floats(sign | choose(mask_of(magnitude > words(0x7bff)), special, as_words(finite)));
+}
+
+// float -> IEEE half in the lower half of each word, as reference::float_to_half.
+inline Words floats_to_half(Floats value) {
+  const Words bits = as_words(value);
+  const Words sign = hn::ShiftRight<16>(bits) & words(0x8000);
+  const Words magnitude = bits & words(0x7fffffff);
+  const Words odd = hn::ShiftRight<13>(magnitude) & words(1);
+  const Words normal = hn::ShiftRight<13>(magnitude - words(0x38000000 - 0xfff) + odd);
+  const Words tiny = as_words(as_floats(magnitude) + floats(0.5f)) - words(0x3f000000);
+  Words half = choose(mask_of(as_ints(magnitude) < ints(0x38800000)), tiny, normal);
+  half = choose(mask_of(as_ints(magnitude) > ints(0x477fefff)), words(0x7c00), half);
+  half = choose(mask_of(as_ints(magnitude) > ints(0x7f800000)), words(0x7e00), half);
+  return sign | half;
+}
+
+// As it is once stored and loaded.
+inline Floats through_half(Floats value) { return half_to_floats(floats_to_half(value)); }
+
+}  // namespace ggufmill::simd

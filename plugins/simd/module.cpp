@@ -1,0 +1,45 @@
+// The module's description and its one table of kernels, all of it constant data: built once for each instruction set,
+// which the build names (GGUFMILL_SIMD_ISA).
+
+#include <array>
+#include <cstddef>
+
+#include "plugins/simd/float_types.h"
+#include "plugins/simd/simple_types.h"
+
+namespace ggufmill::simd {
+namespace {
+
+template <std::size_t... kCounts>
+constexpr auto join(const std::array<ggufmill_kernel, kCounts>&... families) {
+  std::array<ggufmill_kernel, (kCounts + ...)> all{};
+  std::size_t count = 0;
+  auto append = [&](const auto& family) {
+    for (const ggufmill_kernel& kernel : family) all[count++] = kernel;
+  };
+  (append(families), ...);
+  return all;
+}
+
+// A line a family.
+constexpr auto kKernels = join(  //
+    kFloatKernels,               //
+    kSimpleKernels               //
+);
+
+}  // namespace
+}  // namespace ggufmill::simd
+
+extern "C" __attribute__((visibility("default"))) constinit const ggufmill_module ggufmill_kernels_v1 = {
+    GGUFMILL_MAGIC,
+    sizeof(ggufmill_module),
+    GGUFMILL_ABI_MAJOR,
+    GGUFMILL_ABI_MINOR,
+    sizeof(ggufmill_kernel),
+    ggufmill::simd::kKernels.size(),
+    "simd",
+    GGUFMILL_VERSION,
+    GGUFMILL_SIMD_ISA,
+    "",  // nothing beside what the instruction set needs
+    ggufmill::simd::kKernels.data(),
+};
