@@ -71,7 +71,7 @@ Result<std::uint64_t> source_bytes(const ByteReader& in, const Tensor& tensor, s
     return wrong(in, offset, tensor.name,
                  fmt::format("has rows of {} elements, no multiple of the {} in a block of {}", tensor.shape.columns(),
                              type.block_elements, type.name));
-  const Result<std::uint64_t> bytes = bytes_of(type, tensor.shape.elements());
+  Result<std::uint64_t> bytes = bytes_of(type, tensor.shape.elements());
   if (!bytes) return wrong(in, offset, tensor.name, "is too large: " + bytes.error().what);
   return bytes;
 }

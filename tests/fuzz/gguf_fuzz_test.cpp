@@ -6,7 +6,11 @@
 using namespace ggufmill;
 
 TEST_CASE("no seed breaks the reader") {
-  for (const std::string& seed : gguf_seeds()) CHECK(fuzz_gguf(seed) == "");
+  for (const std::string& seed : gguf_seeds()) {
+    const std::string problem = fuzz_gguf(seed);
+    CAPTURE(problem);
+    CHECK(problem.empty());
+  }
 }
 
 TEST_CASE("no damaged file breaks the reader") {
@@ -17,8 +21,8 @@ TEST_CASE("no damaged file breaks the reader") {
     const std::uint64_t times = i < 7 ? 30 * kTimes : kTimes;
     for (std::uint64_t k = 0; k < times; ++k) {
       const std::string problem = fuzz_gguf(damaged(seeds[i], i * 1000000 + k));
-      CAPTURE(i, k);
-      REQUIRE(problem == "");
+      CAPTURE(i, k, problem);
+      REQUIRE(problem.empty());
     }
   }
 }

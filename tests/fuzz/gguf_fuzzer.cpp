@@ -6,6 +6,7 @@
 
 #include "tests/fuzz/gguf_entry.h"
 
+// NOLINTNEXTLINE(readability-identifier-naming): the fuzzer looks for this name.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t bytes) {
   const std::string problem = ggufmill::fuzz_gguf({reinterpret_cast<const char*>(data), bytes});
   if (problem.empty()) return 0;

@@ -45,7 +45,7 @@ GgufBytes& GgufBytes::head(std::uint64_t tensors, std::uint64_t entries) {
   return raw("GGUF").u32(version_).length(tensors).length(entries);
 }
 
-std::string_view GgufBytes::value(MetadataType type, std::string_view canonical) {
+std::string_view GgufBytes::append_value(MetadataType type, std::string_view canonical) {
   if (const std::size_t width = metadata_type_bytes(type)) {
     word(canonical.substr(0, width));
     return canonical.substr(width);
@@ -58,13 +58,13 @@ std::string_view GgufBytes::value(MetadataType type, std::string_view canonical)
   const auto element = take<std::uint32_t>(canonical);
   const auto count = take<std::uint64_t>(canonical);
   u32(element).length(count);
-  for (std::uint64_t i = 0; i < count; ++i) canonical = value(static_cast<MetadataType>(element), canonical);
+  for (std::uint64_t i = 0; i < count; ++i) canonical = append_value(static_cast<MetadataType>(element), canonical);
   return canonical;
 }
 
-GgufBytes& GgufBytes::entry(std::string_view name, const MetadataValue& canonical) {
-  key(name, static_cast<std::uint32_t>(canonical.type));
-  value(canonical.type, canonical.bytes);
+GgufBytes& GgufBytes::entry(std::string_view key, const MetadataValue& value) {
+  this->key(key, static_cast<std::uint32_t>(value.type));
+  append_value(value.type, value.bytes);
   return *this;
 }
 

@@ -39,7 +39,7 @@ class GgufBytes {
 
  private:
   GgufBytes& word(std::string_view little_endian);
-  std::string_view value(MetadataType type, std::string_view canonical);  // returns what is left
+  std::string_view append_value(MetadataType type, std::string_view canonical);  // returns what is left
 
   std::uint32_t version_;
   bool big_endian_;

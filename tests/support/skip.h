@@ -5,6 +5,6 @@
 
 #define GGUFMILL_SKIP(reason)    \
   do {                           \
-    WARN("skipped: " << reason); \
+    WARN("skipped: " << (reason)); \
     return;                      \
   } while (false)
