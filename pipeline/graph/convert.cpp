@@ -77,7 +77,7 @@ Error too_large(const Tile& tile, const TargetWork& target, std::uint64_t block)
 Status encode(const Tile& tile, std::size_t index, std::span<const float> values) {
   const TargetWork& target = tile.work.targets[index];
   const std::span<std::byte> into = tile.part(tile.flight.outputs[index], target.row_bytes);
-  if (target.kind == TargetKind::kDecode) {  // decoded to its place already, unless the source is
+  if (target.kind == TargetKind::kDecode) {  // decoded to its place, or to that of another output
     if (values.data() != reinterpret_cast<const float*>(into.data()))
       std::ranges::copy(std::as_bytes(values), into.begin());
     return ok();

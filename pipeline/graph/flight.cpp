@@ -21,15 +21,8 @@ std::span<const std::byte> Flight::target_bytes(std::size_t index) const {
   return work->targets[index].kind == TargetKind::kCarry ? source.span() : outputs[index].span();
 }
 
-void Flight::land() {
-  source = Buffer();
-  long_rows = Buffer();
-  outputs.clear();
-  importance.clear();
-}
-
-Result<std::shared_ptr<Flight>> make_flight(const Slab& slab, std::uint64_t ordinal, const RouteWork& work) {
-  auto flight = std::make_shared<Flight>();
+Result<std::unique_ptr<Flight>> make_flight(const Slab& slab, std::uint64_t ordinal, const RouteWork& work) {
+  auto flight = std::make_unique<Flight>();
   flight->slab = slab;
   flight->ordinal = ordinal;
   flight->work = &work;

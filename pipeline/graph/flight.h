@@ -31,11 +31,9 @@ struct Flight {
   // Where target `index` of this slab goes, and what goes there once all tiles are converted.
   std::uint64_t target_offset(std::size_t index) const;
   std::span<const std::byte> target_bytes(std::size_t index) const;
-  // Gives the memory back to the system.
-  void land();
 };
 
 // The memory is reserved, not yet touched. Exit code 75 when there is none.
-Result<std::shared_ptr<Flight>> make_flight(const Slab& slab, std::uint64_t ordinal, const RouteWork& work);
+Result<std::unique_ptr<Flight>> make_flight(const Slab& slab, std::uint64_t ordinal, const RouteWork& work);
 
 }  // namespace ggufmill

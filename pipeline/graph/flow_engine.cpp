@@ -5,6 +5,7 @@
 
 #include <exception>
 #include <tuple>
+#include <vector>
 
 #include "pipeline/graph/convert.h"
 #include "pipeline/graph/run.h"
@@ -13,10 +14,8 @@
 namespace ggufmill {
 namespace {
 
-using FlightPtr = std::shared_ptr<Flight>;
-
 struct TileOfFlight {
-  FlightPtr flight;
+  Flight* flight = nullptr;
   std::uint32_t tile = 0;
 };
 
@@ -36,31 +35,35 @@ class FlowEngine {
   }
 
  private:
-  using Feed = tbb::flow::multifunction_node<FlightPtr, std::tuple<FlightPtr>>;
-  using Async = tbb::flow::async_node<FlightPtr, FlightPtr>;
-  using Cut = tbb::flow::multifunction_node<FlightPtr, std::tuple<TileOfFlight, FlightPtr>>;
-  using Convert = tbb::flow::multifunction_node<TileOfFlight, std::tuple<FlightPtr>>;
+  using Feed = tbb::flow::multifunction_node<Flight*, std::tuple<Flight*>>;
+  using Async = tbb::flow::async_node<Flight*, Flight*>;
+  using Gateway = Async::gateway_type;
+  using Cut = tbb::flow::multifunction_node<Flight*, std::tuple<TileOfFlight, Flight*>>;
+  using Convert = tbb::flow::multifunction_node<TileOfFlight, std::tuple<Flight*>>;
 
-  void feed(const FlightPtr& landed, Feed::output_ports_type& ports);
-  FlightPtr take_off();
-  void read(const FlightPtr& flight, Async::gateway_type& gateway);
-  void cut(const FlightPtr& flight, Cut::output_ports_type& ports);
-  void convert(const TileOfFlight& part, Convert::output_ports_type& ports);
-  void write(const FlightPtr& flight, Async::gateway_type& gateway);
-  void write_target(const FlightPtr& flight, std::size_t index, Async::gateway_type& gateway);
-  void wrote(const FlightPtr& flight, const Status& status, Async::gateway_type& gateway);
+  void feed(Flight* landed, Feed::output_ports_type& ports);
+  void land(Flight* flight);
+  Flight* take_off();
+  void read(Flight* flight, Gateway& gateway);
+  void cut(Flight* flight, Cut::output_ports_type& ports);
+  void convert(TileOfFlight part, Convert::output_ports_type& ports);
+  void write(Flight* flight, Gateway& gateway);
+  void write_target(Flight* flight, std::size_t index, Gateway& gateway);
+  void wrote(Flight* flight, const Status& status, Gateway& gateway);
 
   // Runs `step` of a slab; an error or exception of it becomes the error of the run.
   template <class Step>
   bool guard(std::uint64_t ordinal, std::uint64_t number, Step step);
+  // Puts a flight back on the ring at the end of background I/O, from a thread of the IoService.
+  void come_back(Flight* flight, Gateway& gateway);
 
   Run& run_;
   IoService& io_;
   tbb::enumerable_thread_specific<Buffer> scratch_{[] { return Buffer(kTileBytes); }};
   // Only feed touches these.
+  std::vector<std::unique_ptr<Flight>> under_way_;
   std::optional<Slab> next_;
   std::uint64_t ordinal_ = 0;
-  std::uint64_t under_way_ = 0;
 
   tbb::flow::graph graph_;
   Feed feed_;
@@ -72,16 +75,16 @@ class FlowEngine {
 
 // Beyond this number of slabs under way more memory only means colder caches: every thread has one at hand, one being
 // read and two being written.
-std::uint64_t most_under_way(unsigned threads) { return 4 * std::uint64_t{threads} + 4; }
+std::size_t most_under_way(unsigned threads) { return 4 * std::size_t{threads} + 4; }
 
 FlowEngine::FlowEngine(Run& run, IoService& io)
     : run_(run),
       io_(io),
-      feed_(graph_, tbb::flow::serial, [this](const FlightPtr& landed, auto& ports) { feed(landed, ports); }),
-      read_(graph_, tbb::flow::unlimited, [this](const FlightPtr& flight, auto& gateway) { read(flight, gateway); }),
-      cut_(graph_, tbb::flow::unlimited, [this](const FlightPtr& flight, auto& ports) { cut(flight, ports); }),
-      convert_(graph_, tbb::flow::unlimited, [this](const TileOfFlight& part, auto& ports) { convert(part, ports); }),
-      write_(graph_, tbb::flow::unlimited, [this](const FlightPtr& flight, auto& gateway) { write(flight, gateway); }) {
+      feed_(graph_, tbb::flow::serial, [this](Flight* landed, auto& ports) { feed(landed, ports); }),
+      read_(graph_, tbb::flow::unlimited, [this](Flight* flight, auto& gateway) { read(flight, gateway); }),
+      cut_(graph_, tbb::flow::unlimited, [this](Flight* flight, auto& ports) { cut(flight, ports); }),
+      convert_(graph_, tbb::flow::unlimited, [this](TileOfFlight part, auto& ports) { convert(part, ports); }),
+      write_(graph_, tbb::flow::unlimited, [this](Flight* flight, auto& gateway) { write(flight, gateway); }) {
   using tbb::flow::make_edge;
   using tbb::flow::output_port;
   make_edge(output_port<0>(feed_), read_);
@@ -104,74 +107,81 @@ bool FlowEngine::guard(std::uint64_t ordinal, std::uint64_t number, Step step) {
   return false;
 }
 
-void FlowEngine::feed(const FlightPtr& landed, Feed::output_ports_type& ports) {
-  if (landed) {
-    run_.state.finished(*landed);
-    landed->land();
-    run_.budget.release(landed->slab.cost);
-    --under_way_;
-  }
-  while (const FlightPtr flight = take_off()) std::get<0>(ports).try_put(flight);
+void FlowEngine::come_back(Flight* flight, Gateway& gateway) {
+  guard(flight->ordinal, RunState::kWrite, [&] { return gateway.try_put(flight), Status(ok()); });
+  gateway.release_wait();
+}
+
+void FlowEngine::feed(Flight* landed, Feed::output_ports_type& ports) {
+  if (landed) land(landed);
+  while (Flight* flight = take_off()) std::get<0>(ports).try_put(flight);
+}
+
+void FlowEngine::land(Flight* flight) {
+  run_.state.finished(*flight);
+  const std::uint64_t cost = flight->slab.cost;
+  std::erase_if(under_way_, [&](const auto& other) { return other.get() == flight; });  // its memory first
+  run_.budget.release(cost);
 }
 
 // The next slab with its memory; null when none is left or there is no budget for it now.
-FlightPtr FlowEngine::take_off() {
-  if (run_.state.feeds_no_more() || under_way_ >= most_under_way(run_.threads)) return nullptr;
+Flight* FlowEngine::take_off() {
+  if (run_.state.feeds_no_more() || under_way_.size() >= most_under_way(run_.threads)) return nullptr;
   if (!next_) next_ = run_.feed.next();
   if (!next_ || !run_.budget.try_acquire(next_->cost)) return nullptr;
-  FlightPtr flight;
   const bool made = guard(ordinal_, RunState::kRead, [&]() -> Status {
-    BOOST_OUTCOME_TRY(flight, make_flight(*next_, ordinal_, run_.work[next_->route]));
+    BOOST_OUTCOME_TRY(auto flight, make_flight(*next_, ordinal_, run_.work[next_->route]));
+    under_way_.push_back(std::move(flight));
     return ok();
   });
   if (!made) run_.budget.release(next_->cost);
   next_.reset();
   ++ordinal_;
-  under_way_ += made;
-  return flight;
+  return made ? under_way_.back().get() : nullptr;
 }
 
-void FlowEngine::read(const FlightPtr& flight, Async::gateway_type& gateway) {
+void FlowEngine::read(Flight* flight, Gateway& gateway) {
   if (run_.state.skips(flight->ordinal)) return void(gateway.try_put(flight));
   const Route& route = *flight->work->route;
   gateway.reserve_wait();
   const auto done = [this, flight, &gateway](const Status& status) {
     guard(flight->ordinal, RunState::kRead, [&] { return status; });
-    guard(flight->ordinal, RunState::kRead, [&] { return gateway.try_put(flight), Status(ok()); });
-    gateway.release_wait();
+    come_back(flight, gateway);
   };
   const bool started = guard(flight->ordinal, RunState::kRead, [&] {
     io_.read(run_.files.input(route), route.source.offset + flight->slab.first_byte, flight->source.span(), done);
     return Status(ok());
   });
-  if (!started) done(ok());
+  if (!started) come_back(flight, gateway);
 }
 
-void FlowEngine::cut(const FlightPtr& flight, Cut::output_ports_type& ports) {
+void FlowEngine::cut(Flight* flight, Cut::output_ports_type& ports) {
   const bool go_on = !run_.state.skips(flight->ordinal) &&
                      guard(flight->ordinal, RunState::kTiles, [&] { return load_importance(*flight); });
   if (!go_on || flight->tiles == 0) return void(std::get<1>(ports).try_put(flight));
-  for (std::uint32_t tile = 0; tile < flight->tiles; ++tile) std::get<0>(ports).try_put({flight, tile});
+  const std::uint32_t tiles = flight->tiles;  // the flight is gone with its last tile
+  for (std::uint32_t tile = 0; tile < tiles; ++tile) std::get<0>(ports).try_put({flight, tile});
 }
 
-void FlowEngine::convert(const TileOfFlight& part, Convert::output_ports_type& ports) {
+void FlowEngine::convert(TileOfFlight part, Convert::output_ports_type& ports) {
   Flight& flight = *part.flight;
   if (!run_.state.skips(flight.ordinal))
     guard(flight.ordinal, RunState::kTiles + part.tile, [&] {
-      Buffer& scratch = scratch_.local();
-      return convert_tile(flight, part.tile, {reinterpret_cast<float*>(scratch.data()), scratch.size() / sizeof(float)},
+      const std::span<std::byte> scratch = scratch_.local().span();
+      return convert_tile(flight, part.tile, {reinterpret_cast<float*>(scratch.data()), kTileBytes / sizeof(float)},
                           run_.plan.source.files);
     });
-  if (flight.tiles_left.fetch_sub(1, std::memory_order_acq_rel) == 1) std::get<0>(ports).try_put(part.flight);
+  if (flight.tiles_left.fetch_sub(1, std::memory_order_acq_rel) == 1) std::get<0>(ports).try_put(&flight);
 }
 
-void FlowEngine::write(const FlightPtr& flight, Async::gateway_type& gateway) {
+void FlowEngine::write(Flight* flight, Gateway& gateway) {
   if (run_.state.spoiled(flight->ordinal)) return void(gateway.try_put(flight));
   gateway.reserve_wait();
-  for (std::size_t i = 0; i < flight->work->targets.size(); ++i) write_target(flight, i, gateway);
+  const std::size_t targets = flight->work->targets.size();  // the flight is gone with its last write
+  for (std::size_t i = 0; i < targets; ++i) write_target(flight, i, gateway);
 }
 
-void FlowEngine::write_target(const FlightPtr& flight, std::size_t index, Async::gateway_type& gateway) {
+void FlowEngine::write_target(Flight* flight, std::size_t index, Gateway& gateway) {
   const bool started = guard(flight->ordinal, RunState::kWrite, [&] {
     io_.write(run_.files.output(*flight->work->targets[index].target), flight->target_offset(index),
               flight->target_bytes(index),
@@ -181,11 +191,9 @@ void FlowEngine::write_target(const FlightPtr& flight, std::size_t index, Async:
   if (!started) wrote(flight, ok(), gateway);
 }
 
-void FlowEngine::wrote(const FlightPtr& flight, const Status& status, Async::gateway_type& gateway) {
+void FlowEngine::wrote(Flight* flight, const Status& status, Gateway& gateway) {
   guard(flight->ordinal, RunState::kWrite, [&] { return status; });
-  if (flight->writes_left.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
-  guard(flight->ordinal, RunState::kWrite, [&] { return gateway.try_put(flight), Status(ok()); });
-  gateway.release_wait();
+  if (flight->writes_left.fetch_sub(1, std::memory_order_acq_rel) == 1) come_back(flight, gateway);
 }
 
 }  // namespace

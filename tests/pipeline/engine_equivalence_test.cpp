@@ -27,6 +27,7 @@ const EngineFixture& zoo() {
       {"copied", shape_of({512, 1000}), "Q8_0", {"Q8_0", "Q8_0", "Q8_0"}, nullptr},
       {"swapped", shape_of({256, 500}), "BF16", {"BF16", "Q8_0", "F32"}, nullptr, true},
       {"swapped copy", shape_of({256, 500}), "Q8_0", {"Q8_0", "Q8_0", ""}, nullptr, true},
+      {"twice", shape_of({256, 600}), "BF16", {"F32", "Q8_0", "F32"}, nullptr},
       {"scalar", shape_of({1}), "F32", {"F32", "F32", "F32"}, nullptr},
   });
   return fixture;
