@@ -5,6 +5,7 @@
 #include <cstddef>
 
 #include "plugins/simd/float_types.h"
+#include "plugins/simd/k_types.h"
 #include "plugins/simd/simple_types.h"
 
 namespace ggufmill::simd {
@@ -24,7 +25,8 @@ constexpr auto join(const std::array<ggufmill_kernel, kCounts>&... families) {
 // A line a family.
 constexpr auto kKernels = join(  //
     kFloatKernels,               //
-    kSimpleKernels               //
+    kSimpleKernels,              //
+    kKKernels                    //
 );
 
 }  // namespace

@@ -1,0 +1,173 @@
+#pragma once
+// The search for a scale and a minimum (reference::fit_affine), one block a lane. kGroups groups are in flight, so that
+// the sums of one, each of which waits for the one before, fill the time that those of another take.
+
+#include <cmath>
+
+#include "plugins/reference/fit.h"
+#include "plugins/simd/lanes.h"
+
+namespace ggufmill::simd {
+
+// x ~ scale * level + minimum. The levels are nearest(inverse * (x - origin)), clamped: few callers need them.
+struct Line {
+  Floats scale, minimum;
+  Floats inverse, origin;
+
+  Ints level(Floats x, int limit) const { return clamp(nearest_ints(inverse * (x - origin)), 0, limit); }
+};
+
+// kGroups groups of kCount weights each, one after the other, in lanes: element i of the first at x[i * kLanes].
+template <int kGroups, int kCount, int kLimit, reference::ErrorMeasure kMeasure>
+class LineSearch {
+ public:
+  LineSearch(const float* x, const float* weights) : x_(x), weights_(weights) {}
+
+  void run(const reference::AffineSearch& search, Line* best) {
+    start(best);
+    for (int step = 0; step <= search.last; ++step) {
+      const float reach = search.first + search.step * static_cast<float>(step) + float{kLimit};
+      for (int g = 0; g < kGroups; ++g) {
+        tried_[g].inverse = floats(reach) / (high_[g] - best[g].minimum);
+        tried_[g].origin = best[g].minimum;
+      }
+      fit_levels();
+      Mask fixed[kGroups];
+      for (int g = 0; g < kGroups; ++g) fixed[g] = fit_line(g);
+      Floats errors[kGroups];
+      sum_errors(tried_, errors);
+      for (int g = 0; g < kGroups; ++g) keep_better(hn::And(fixed[g], errors[g] < least_[g]), errors[g], g, best[g]);
+    }
+    for (int g = 0; g < kGroups; ++g) {  // what is all one value has no scale; its levels are 0
+      best[g].scale = hn::IfThenZeroElse(flat_[g], best[g].scale);
+      best[g].minimum = choose(flat_[g], low_[g], best[g].minimum);
+      best[g].inverse = hn::IfThenZeroElse(flat_[g], best[g].inverse);
+      best[g].origin = hn::IfThenZeroElse(flat_[g], best[g].origin);
+    }
+  }
+
+ private:
+  static constexpr int kStep = static_cast<int>(kLanes);
+
+  Floats x(int g, int i) const { return hn::Load(kFloats, x_ + (g * kCount + i) * kStep); }
+  Floats weight(int g, int i) const { return hn::Load(kFloats, weights_ + (g * kCount + i) * kStep); }
+  float* level(int g, int i) { return levels_ + (g * kCount + i) * kStep; }
+
+  // Sums over the groups, and the first line: from the lowest to the highest value.
+  void start(Line* best) {
+    for (int g = 0; g < kGroups; ++g) {
+      low_[g] = high_[g] = x(g, 0);
+      sum_w_[g] = weight(g, 0);
+      sum_wx_[g] = sum_w_[g] * x(g, 0);
+    }
+    for (int i = 1; i < kCount; ++i) {
+      for (int g = 0; g < kGroups; ++g) {
+        low_[g] = lesser(x(g, i), low_[g]);
+        high_[g] = greater(x(g, i), high_[g]);
+        sum_w_[g] = sum_w_[g] + weight(g, i);
+        sum_wx_[g] = sum_wx_[g] + weight(g, i) * x(g, i);
+      }
+    }
+    for (int g = 0; g < kGroups; ++g) {
+      low_[g] = choose(low_[g] > floats(0), floats(0), low_[g]);
+      flat_[g] = high_[g] <= low_[g];
+      high_[g] = choose(flat_[g], floats(1), high_[g]);  // any range, so that nothing below is special
+      tried_[g].inverse = floats(float{kLimit}) / (high_[g] - low_[g]);
+      tried_[g].origin = low_[g];
+    }
+    fit_levels();
+    for (int g = 0; g < kGroups; ++g) {
+      tried_[g].scale = floats(1) / tried_[g].inverse;
+      tried_[g].minimum = low_[g];
+      best[g] = tried_[g];
+    }
+    sum_errors(best, least_);
+  }
+
+  // The products grow with x, so those of the lowest and the highest tell whether all can be rounded the quick way.
+  bool roundable() const {
+    Mask small = hn::Eq(low_[0], low_[0]);
+    for (int g = 0; g < kGroups; ++g) {
+      const Floats bottom = hn::Abs(tried_[g].inverse * (low_[g] - tried_[g].origin));
+      const Floats top = hn::Abs(tried_[g].inverse * (high_[g] - tried_[g].origin));
+      small = hn::And(small, hn::And(bottom < floats(kRoundable), top < floats(kRoundable)));
+    }
+    return all(small);
+  }
+
+  void fit_levels() {
+    if (HWY_LIKELY(roundable())) {
+      sum_levels([&](int g, int i) {
+        const Floats exact = tried_[g].inverse * (x(g, i) - tried_[g].origin);
+        return clamp(hn::Round(exact), 0.0f, float{kLimit});
+      });
+    } else {
+      sum_levels([&](int g, int i) { return to_floats(tried_[g].level(x(g, i), kLimit)); });
+    }
+  }
+
+  template <class Level>
+  HWY_INLINE void sum_levels(const Level& level_of) {
+    Floats sum_l[kGroups], sum_l2[kGroups], sum_xl[kGroups];
+    for (int g = 0; g < kGroups; ++g) sum_l[g] = sum_l2[g] = sum_xl[g] = floats(0);
+    for (int i = 0; i < kCount; ++i) {
+      for (int g = 0; g < kGroups; ++g) {
+        const Floats l = level_of(g, i);
+        hn::Store(l, kFloats, level(g, i));
+        const Floats wl = weight(g, i) * l;
+        sum_l[g] = sum_l[g] + wl;
+        sum_l2[g] = sum_l2[g] + wl * l;
+        sum_xl[g] = sum_xl[g] + wl * x(g, i);
+      }
+    }
+    for (int g = 0; g < kGroups; ++g) sum_l_[g] = sum_l[g], sum_l2_[g] = sum_l2[g], sum_xl_[g] = sum_xl[g];
+  }
+
+  // The least-squares line through the levels. Where there is none the mask is not set.
+  Mask fit_line(int g) {
+    const Floats determinant = sum_w_[g] * sum_l2_[g] - sum_l_[g] * sum_l_[g];
+    Floats scale = (sum_w_[g] * sum_xl_[g] - sum_wx_[g] * sum_l_[g]) / determinant;
+    Floats minimum = (sum_l2_[g] * sum_wx_[g] - sum_l_[g] * sum_xl_[g]) / determinant;
+    const Mask above = minimum > floats(0);
+    if (any(above)) {
+      scale = choose(above, sum_xl_[g] / sum_l2_[g], scale);
+      minimum = hn::IfThenZeroElse(above, minimum);
+    }
+    tried_[g].scale = scale;
+    tried_[g].minimum = minimum;
+    return determinant > floats(0);
+  }
+
+  HWY_INLINE void sum_errors(const Line* lines, Floats* errors) {
+    Floats sums[kGroups];
+    for (int g = 0; g < kGroups; ++g) sums[g] = floats(0);
+    for (int i = 0; i < kCount; ++i) {
+      for (int g = 0; g < kGroups; ++g) {
+        const Floats l = hn::Load(kFloats, level(g, i));
+        const Floats difference = lines[g].scale * l + lines[g].minimum - x(g, i);
+        const bool absolute = kMeasure == reference::ErrorMeasure::kAbsolute;
+        sums[g] = sums[g] + weight(g, i) * (absolute ? hn::Abs(difference) : difference * difference);
+      }
+    }
+    for (int g = 0; g < kGroups; ++g) errors[g] = sums[g];
+  }
+
+  void keep_better(Mask better, Floats error, int g, Line& best) {
+    least_[g] = choose(better, error, least_[g]);
+    best.scale = choose(better, tried_[g].scale, best.scale);
+    best.minimum = choose(better, tried_[g].minimum, best.minimum);
+    best.inverse = choose(better, tried_[g].inverse, best.inverse);
+    best.origin = choose(better, tried_[g].origin, best.origin);
+  }
+
+  const float* x_;
+  const float* weights_;
+  Floats low_[kGroups], high_[kGroups], sum_w_[kGroups], sum_wx_[kGroups];
+  Floats sum_l_[kGroups], sum_l2_[kGroups], sum_xl_[kGroups];
+  Floats least_[kGroups];
+  Mask flat_[kGroups];
+  Line tried_[kGroups];
+  alignas(64) float levels_[kGroups * kCount * kLanes];
+};
+
+}  // namespace ggufmill::simd

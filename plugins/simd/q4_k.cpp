@@ -1,0 +1,231 @@
+// Q4_K and Q5_K, as plugins/reference/q4_k.cpp computes them.
+
+#include "plugins/simd/bytes.h"
+#include "plugins/simd/fit_lines.h"
+#include "plugins/simd/fit_positive.h"
+#include "plugins/simd/k_types.h"
+#include "plugins/simd/super_block.h"
+
+namespace ggufmill::simd {
+namespace {
+
+using reference::AffineSearch;
+
+constexpr int kGroups = 8;
+constexpr int kGroup = 32;
+constexpr int kInFlight = 2;
+constexpr int kGreatestCode = 63;
+constexpr int kStep = static_cast<int>(kLanes);
+
+template <int kLimit>
+using Search = LineSearch<kInFlight, kGroup, kLimit, reference::ErrorMeasure::kSquared>;
+
+struct Codes {
+  Words scales[kGroups];
+  Words minimums[kGroups];
+};
+
+// The scales' words of the block, from the third byte pair on.
+struct PackedCodes {
+  Words words[3];
+};
+
+PackedCodes pack_codes(const Codes& codes) {
+  const auto whole = [](const Words* c, int i) {
+    return (c[i] | hn::ShiftLeft<6>(hn::ShiftRight<4>(c[i + 4]))) & words(0xff);
+  };
+  PackedCodes packed;
+  packed.words[0] = four_bytes(0, [&](int i) { return whole(codes.scales, i); });
+  packed.words[1] = four_bytes(0, [&](int i) { return whole(codes.minimums, i); });
+  packed.words[2] = four_bytes(0, [&](int i) {
+    return (codes.scales[i + 4] & words(0xf)) | (hn::ShiftLeft<4>(codes.minimums[i + 4]) & words(0xf0));
+  });
+  return packed;
+}
+
+// As they will be read. A code above 63, which only a negative scale gives, spoils its neighbours.
+Codes unpack_codes(const PackedCodes& packed) {
+  alignas(64) std::uint32_t lanes[3][kLanes];
+  for (int i = 0; i < 3; ++i) hn::Store(packed.words[i], kWords, lanes[i]);
+  const auto byte = [&](int word, int i) {
+    return hn::ShiftRightSame(hn::Load(kWords, lanes[word]), 8 * i) & words(0xff);
+  };
+  Codes codes;
+  for (int i = 0; i < 4; ++i) {
+    const Words scale = byte(0, i), minimum = byte(1, i), upper = byte(2, i);
+    codes.scales[i] = scale & words(63);
+    codes.minimums[i] = minimum & words(63);
+    codes.scales[i + 4] = (upper & words(0xf)) | hn::ShiftLeft<4>(hn::ShiftRight<6>(scale));
+    codes.minimums[i + 4] = hn::ShiftRight<4>(upper) | hn::ShiftLeft<4>(hn::ShiftRight<6>(minimum));
+  }
+  return codes;
+}
+
+// Lines through all groups of super-blocks, and what is left of them in the block.
+template <int kLimit, bool kBoundCodes>
+class Encoder {
+ public:
+  Encoder(const Batch<1>& batch, const AffineSearch& plain) : blocks_(batch), plain_(plain) {}
+
+  // d and dmin, the codes, and then the levels for them.
+  void run() {
+    Codes codes;
+    Floats d, dmin;
+    fit();
+    if (blocks_.weighted()) {
+      d = PositiveFit<kGroups, kGreatestCode>(scales_, weight_sums_, codes.scales).run();
+      dmin = PositiveFit<kGroups, kGreatestCode>(minimums_, weight_sums_, codes.minimums).run();
+    } else {
+      d = code_values<kGroups, kGreatestCode>(scales_, codes.scales);
+      dmin = code_values<kGroups, kGreatestCode>(minimums_, codes.minimums);
+    }
+    for (int i = 0; i < kGroups && (kBoundCodes || !blocks_.weighted()); ++i) {
+      codes.scales[i] = hn::Min(codes.scales[i], words(kGreatestCode));
+      codes.minimums[i] = hn::Min(codes.minimums[i], words(kGreatestCode));
+    }
+    const Words d_bits = floats_to_half(d), dmin_bits = floats_to_half(dmin);
+    halves_ = d_bits | hn::ShiftLeft<16>(dmin_bits);
+    packed_ = pack_codes(codes);
+    settle_levels(half_to_floats(d_bits), half_to_floats(dmin_bits), unpack_codes(packed_));
+  }
+
+  const LaneLevels<kSuperBlock>& levels() const { return levels_; }
+
+  // d, dmin and the codes: the first four words of the block.
+  template <class Block>
+  void set_scales(LaneBlocks<Block>& block) const {
+    block.set(0, halves_);
+    for (int i = 0; i < 3; ++i) block.set(1 + i, packed_.words[i]);
+  }
+
+  // Nibbles of 64 levels in 8 words: the first 32 in the low ones.
+  template <class Block>
+  void set_nibbles(LaneBlocks<Block>& block, int first) const {
+    set_bytes(block, first, 32, [&](int i) {
+      const int at = i / 32 * 64 + i % 32;
+      return (levels_[at] & words(0xf)) | (hn::ShiftLeft<4>(levels_[at + 32]) & words(0xf0));
+    });
+  }
+
+ private:
+  void fit() {
+    const Floats spread = blocks_.weighted()
+                              ? floats(2) * blocks_.sum_of_squares(0, kSuperBlock) / floats(float{kSuperBlock})
+                              : floats(0);
+    alignas(64) float weights[kInFlight * kGroup * kLanes];
+    for (int group = 0; group < kGroups; group += kInFlight) {
+      for (int g = 0; g < kInFlight; ++g) weigh(group + g, spread, weights + g * kGroup * kStep);
+      Search<kLimit> search(blocks_.x(group * kGroup), weights);
+      search.run(blocks_.weighted() ? reference::kWeightedSearch : plain_, lines_ + group);
+    }
+    for (int group = 0; group < kGroups; ++group) {
+      scales_[group] = lines_[group].scale;
+      minimums_[group] = hn::Neg(lines_[group].minimum);
+    }
+  }
+
+  void weigh(int group, Floats spread, float* weights) {
+    const int first = group * kGroup;
+    if (blocks_.weighted()) {
+      weight_sums_[group] = blocks_.weigh(first, kGroup, spread, weights);
+      return;
+    }
+    const Floats average = hn::Sqrt(blocks_.sum_of_squares(first, kGroup) / floats(float{kGroup}));
+    for (int i = 0; i < kGroup; ++i) hn::Store(average + hn::Abs(blocks_.at(first + i)), kFloats, weights + i * kStep);
+  }
+
+  // The best levels for the scales as they are stored; a group of scale zero keeps those of its line.
+  void settle_levels(Floats d, Floats dmin, const Codes& codes) {
+    for (int group = 0; group < kGroups; ++group) {
+      const Floats scale = d * to_floats(as_ints(codes.scales[group]));
+      const Floats minimum = dmin * to_floats(as_ints(codes.minimums[group]));
+      const Mask zero = scale == floats(0);
+      const bool any_zero = any(zero);
+      for (int i = group * kGroup; i < (group + 1) * kGroup; ++i) {
+        const Floats x = blocks_.at(i);
+        Ints level = clamp(nearest_ints((x + minimum) / scale), 0, kLimit);
+        if (HWY_UNLIKELY(any_zero)) level = choose(zero, lines_[group].level(x, kLimit), level);
+        levels_.set(i, as_words(level));
+      }
+    }
+  }
+
+  SuperBlocks blocks_;
+  AffineSearch plain_;
+  Line lines_[kGroups];
+  Floats scales_[kGroups], minimums_[kGroups], weight_sums_[kGroups];
+  Words halves_;
+  PackedCodes packed_;
+  LaneLevels<kSuperBlock> levels_;
+};
+
+struct GroupScales {
+  float scales[kGroups];
+  float minimums[kGroups];
+};
+
+template <class Block>
+GroupScales group_scales(const Block& block) {
+  const float d = block.d.load(), dmin = block.dmin.load();
+  const std::uint8_t* bytes = block.scales;
+  GroupScales result;
+  for (int i = 0; i < 4; ++i) {
+    result.scales[i] = d * static_cast<float>(bytes[i] & 63);
+    result.minimums[i] = dmin * static_cast<float>(bytes[i + 4] & 63);
+    result.scales[i + 4] = d * static_cast<float>((bytes[i + 8] & 0xf) | bytes[i] >> 6 << 4);
+    result.minimums[i + 4] = dmin * static_cast<float>(bytes[i + 8] >> 4 | bytes[i + 4] >> 6 << 4);
+  }
+  return result;
+}
+
+// x from levels that level(group, i), kLanes of them from element i of the group on, gives.
+template <class Block, class Level>
+HWY_INLINE void decode_groups(const Block& block, float* x, const Level& level) {
+  const GroupScales scales = group_scales(block);
+  for (int group = 0; group < kGroups; ++group, x += kGroup) {
+    const Floats scale = floats(scales.scales[group]);
+    const Floats minimum = floats(scales.minimums[group]);
+    for (int i = 0; i < kGroup; i += kStep)
+      hn::StoreU(scale * to_floats(as_ints(level(group, i))) - minimum, kFloats, x + i);
+  }
+}
+
+Words nibbles(const std::uint8_t* qs, int group, int i) {
+  const Words bytes = load_bytes(qs + group / 2 * 32 + i);
+  return group % 2 == 0 ? bytes & words(0xf) : hn::ShiftRight<4>(bytes);
+}
+
+}  // namespace
+
+void Q4_K::encode(const Batch<1>& batch, LaneBlocks<Block>* blocks) {
+  Encoder<15, false> encoder(batch, {-1.0f, 0.1f, 20, reference::ErrorMeasure::kSquared});
+  encoder.run();
+  encoder.set_scales(*blocks);
+  encoder.set_nibbles(*blocks, 4);
+}
+
+void Q4_K::decode(const Block& block, float* x) {
+  decode_groups(block, x, [&](int group, int i) { return nibbles(block.qs, group, i); });
+}
+
+void Q5_K::encode(const Batch<1>& batch, LaneBlocks<Block>* blocks) {
+  Encoder<31, true> encoder(batch, {-0.5f, 0.1f, 15, reference::ErrorMeasure::kSquared});
+  encoder.run();
+  encoder.set_scales(*blocks);
+  set_bytes(*blocks, 4, 8, [&](int i) {
+    Words bits = words(0);
+    for (int group = 0; group < kGroups; ++group)
+      bits = bits | hn::ShiftLeftSame(hn::ShiftRight<4>(encoder.levels()[group * kGroup + i]), group);
+    return bits;
+  });
+  encoder.set_nibbles(*blocks, 12);
+}
+
+void Q5_K::decode(const Block& block, float* x) {
+  decode_groups(block, x, [&](int group, int i) {
+    const Words fifth = hn::ShiftRightSame(load_bytes(block.qh + i), group) & words(1);
+    return nibbles(block.qs, group, i) | hn::ShiftLeft<4>(fifth);
+  });
+}
+
+}  // namespace ggufmill::simd

@@ -1,0 +1,59 @@
+#pragma once
+// What the K types have in common: a batch of super-blocks of 256 weights, one a lane.
+
+#include "plugins/simd/pack.h"
+
+namespace ggufmill::simd {
+
+inline constexpr int kSuperBlock = 256;
+
+class SuperBlocks {
+ public:
+  explicit SuperBlocks(const Batch<1>& batch) : weighted_(batch.weighted) {
+    rows_to_lanes(batch.x, kSuperBlock, x_);
+    if (weighted_) rows_to_lanes(batch.importance, kSuperBlock, importance_);
+  }
+
+  bool weighted() const { return weighted_; }
+  const float* x(int i) const { return x_ + i * static_cast<int>(kLanes); }
+  Floats at(int i) const { return hn::Load(kFloats, x(i)); }
+  Floats importance(int i) const { return hn::Load(kFloats, importance_ + i * static_cast<int>(kLanes)); }
+
+  // In order.
+  Floats sum_of_squares(int first, int count) const {
+    Floats sum = floats(0);
+    for (int i = first; i < first + count; ++i) sum = sum + at(i) * at(i);
+    return sum;
+  }
+
+  // As reference::weigh, from element `first` on; the weights go to `weights`. Returns their sum.
+  Floats weigh(int first, int count, Floats spread, float* weights) const {
+    Floats sum = floats(0);
+    for (int i = 0; i < count; ++i) {
+      const Floats x = at(first + i);
+      const Floats weight = importance(first + i) * hn::Sqrt(spread + x * x);
+      hn::Store(weight, kFloats, weights + i * static_cast<int>(kLanes));
+      sum = sum + weight;
+    }
+    return sum;
+  }
+
+ private:
+  bool weighted_;
+  alignas(64) float x_[kSuperBlock * kLanes];
+  alignas(64) float importance_[kSuperBlock * kLanes];
+};
+
+// Codes of kCount values that are not negative, the greatest getting kGreatest; all 0 when none is above 0. Returns the
+// scale of the codes, whose bytes wrap where a value is negative.
+template <int kCount, int kGreatest>
+Floats code_values(const Floats* values, Words* codes) {
+  Floats greatest = floats(0);
+  for (int i = 0; i < kCount; ++i) greatest = greater(values[i], greatest);
+  const Mask some = greatest > floats(0);
+  const Floats inverse = or_zero(some, floats(float{kGreatest}) / greatest);
+  for (int i = 0; i < kCount; ++i) codes[i] = as_words(nearest_ints(inverse * values[i])) & words(0xff);
+  return greatest / floats(float{kGreatest});
+}
+
+}  // namespace ggufmill::simd
