@@ -8,6 +8,7 @@
 #include "pipeline/cli/messages.h"
 #include "pipeline/cli/registry.h"
 #include "pipeline/config/job.h"
+#include "pipeline/config/reference.h"
 #include "stages/quantize/recipe.h"
 
 namespace ggufmill {
@@ -38,7 +39,7 @@ int schema_verb(const Arguments& arguments) {
   if (what != "pipeline" && what != "recipe")
     return fail(usage_error(fmt::format("unknown file kind '{}'", what), "write pipeline or recipe"));
   const FieldSpec fields = what == "pipeline" ? job_fields(registry()) : recipe_fields();
-  const std::string text = json_schema(fields);
+  const std::string text = parsed.values.count("reference") ? field_reference_markdown(fields) : json_schema(fields);
   std::fputs(text.c_str(), stdout);
   return 0;
 }

@@ -10,10 +10,16 @@ namespace {
 
 constexpr int kVersion = 1;
 
+// An example as it stands within { }: quoted where a plain text would end there.
+std::string in_flow(const std::string& example) {
+  const bool plain = example.find_first_of("{[\"'") != 0;
+  return plain && example.find_first_of("{}[],#") != std::string::npos ? "'" + example + "'" : example;
+}
+
 // "{gguf: model.gguf}": a map of one field, by its own example.
 std::string example_map(const std::vector<FieldSpec>& fields) {
   if (fields.empty() || fields.front().example.empty()) return {};
-  return fmt::format("{{{}: {}}}", fields.front().name, fields.front().example);
+  return fmt::format("{{{}: {}}}", fields.front().name, in_flow(fields.front().example));
 }
 
 std::string example_list(const FieldSpec& item) { return item.example.empty() ? "" : "[" + item.example + "]"; }

@@ -234,3 +234,10 @@ TEST_CASE("errors are cut off at a hundred") {
   REQUIRE(errors.errors().size() == kMostErrors + 1);
   CHECK(render(errors.errors().back()) == "error: stopped after 100 errors\n");
 }
+
+TEST_CASE("an example with braces is quoted where it stands in braces") {
+  Registry braces = testing::make_registry();
+  braces.sinks[0].field.example = "out/{recipe}.gguf";
+  for (const FieldSpec& field : job_fields(braces).fields)
+    if (field.name == "outputs") CHECK(field.example == "[{gguf: 'out/{recipe}.gguf'}]");
+}

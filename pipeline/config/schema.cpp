@@ -113,6 +113,7 @@ json::object alternatives(const FieldSpec& spec) {
 json::object form_of(const FieldSpec& spec) {
   switch (spec.kind) {
     case FieldKind::kString:
+      return {{"type", json::array{"string", "number", "boolean"}}};  // a plain 8192 is a text to the lint
     case FieldKind::kRegex:
       return {{"type", "string"}};
     case FieldKind::kPath:

@@ -7,7 +7,8 @@
 
 namespace ggufmill {
 
-// JSON Schema (draft 2020-12) of a field table, pretty-printed, ends with a newline. It takes all that the lint takes.
+// JSON Schema (draft 2020-12) of a field table, pretty-printed, ends with a newline. It takes all that the lint takes,
+// but for paths and patterns that look like numbers.
 std::string json_schema(const FieldSpec& fields);
 
 }  // namespace ggufmill

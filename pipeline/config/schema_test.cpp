@@ -30,7 +30,7 @@ std::string body(const FieldSpec& spec) {
 
 TEST_CASE("each kind of field has its schema") {
   const std::string reference = R"({"$ref":"#/$defs/parameter"})";
-  CHECK(body({.doc = "D."}) == "description \"D.\"\ntype \"string\"\n");
+  CHECK(body({.doc = "D."}) == "description \"D.\"\ntype [\"string\",\"number\",\"boolean\"]\n");
   CHECK(body({.kind = FieldKind::kPath}) == "type \"string\"\nminLength 1\n");
   CHECK(body({.kind = FieldKind::kBool, .default_text = "true"}) ==
         "anyOf [{\"type\":\"boolean\"}," + reference + "]\ndefault true\n");
@@ -47,14 +47,16 @@ TEST_CASE("each kind of field has its schema") {
 TEST_CASE("containers have the schema of what they hold") {
   const FieldSpec text{.name = "t", .required = true, .example = "007"};
   CHECK(body({.kind = FieldKind::kList, .item = {{}}, .minimum = 1}) ==
-        "type \"array\"\nitems {\"type\":\"string\"}\nminItems 1\n");
+        "type \"array\"\nitems {\"type\":[\"string\",\"number\",\"boolean\"]}\nminItems 1\n");
   CHECK(body({.kind = FieldKind::kDictionary, .item = {{}}}) ==
-        "type \"object\"\nadditionalProperties {\"type\":\"string\"}\n");
+        "type \"object\"\nadditionalProperties {\"type\":[\"string\",\"number\",\"boolean\"]}\n");
   CHECK(body({.kind = FieldKind::kMap, .fields = {text}}) ==
-        "type \"object\"\nproperties {\"t\":{\"type\":\"string\",\"examples\":[\"007\"]}}\n"
+        "type \"object\"\nproperties {\"t\":{\"type\":[\"string\",\"number\",\"boolean\"],\"examples\":[\"007\"]}}\n"
         "additionalProperties false\nrequired [\"t\"]\n");
   CHECK(body({.kind = FieldKind::kOneOf, .alternatives = {{}, {.kind = FieldKind::kList, .item = {{}}}}}) ==
-        "anyOf [{\"type\":\"string\"},{\"type\":\"array\",\"items\":{\"type\":\"string\"}}]\n");
+        "anyOf "
+        "[{\"type\":[\"string\",\"number\",\"boolean\"]},{\"type\":\"array\",\"items\":{\"type\":[\"string\","
+        "\"number\",\"boolean\"]}}]\n");
 }
 
 TEST_CASE("of a group exactly one key is required") {

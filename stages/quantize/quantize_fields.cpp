@@ -12,17 +12,13 @@ constexpr std::string_view kTypeParent = "base";  // what a bare type has in com
 FieldSpec tensors_field() {
   FieldSpec rule{"", FieldKind::kMap, "A rule; the first that matches a tensor decides."};
   rule.fields = {{"match", FieldKind::kRegex, "Found anywhere in the tensor's name (Perl syntax)."},
-                 {"type", FieldKind::kOneOf, "The type, or `keep` for the one it has."}};
+                 {"type", FieldKind::kTypeName, "The type, or `keep` for the one it has."}};
   rule.fields.push_back({"optional", FieldKind::kBool, "Whether it is no error that no tensor matches."});
   rule.fields.back().default_text = "false";
   rule.fields[0].required = rule.fields[1].required = true;
   rule.fields[0].example = "'blk\\.\\d+\\.ffn_down'";
-  FieldSpec type{"", FieldKind::kString, "A type, or keep."};
-  type.check = [](const ConfigNode& node) -> std::string {
-    if (node.scalar == "keep" || find_type(node.scalar)) return {};
-    return fmt::format("unknown quantization type '{}'", node.scalar);
-  };
-  rule.fields[1].alternatives = {type};
+  rule.fields[1].choices = {"keep"};
+  rule.fields[1].example = "Q5_K";
   FieldSpec field{"tensors", FieldKind::kList, "Rules for single tensors; one that matches nothing is an error."};
   field.item = {std::move(rule)};
   return field;

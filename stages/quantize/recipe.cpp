@@ -19,6 +19,7 @@ FieldSpec rules_field(std::string name, std::string doc, bool typed) {
   if (typed) {
     rule.fields.push_back({"type", FieldKind::kTypeName, "The type such a tensor gets."});
     rule.fields.back().required = true;
+    rule.fields.back().example = "Q5_K";
   }
   FieldSpec field{std::move(name), FieldKind::kList, std::move(doc)};
   field.item = {std::move(rule)};

@@ -1,0 +1,36 @@
+// The schemas in configs/ are those of the field tables, and the tables pass their own lint.
+
+#include <fstream>
+#include <iterator>
+
+#include "pipeline/cli/registry.h"
+#include "pipeline/config/job.h"
+#include "pipeline/config/reference.h"
+#include "stages/quantize/recipe.h"
+#include "tests/support/catch.h"
+
+using namespace ggufmill;
+
+namespace {
+
+std::string read_text(const char* path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+}  // namespace
+
+TEST_CASE("configs/pipeline.schema.json is current") {
+  INFO("to renew it: ggufmill schema pipeline > configs/pipeline.schema.json");
+  CHECK((read_text("configs/pipeline.schema.json") == json_schema(job_fields(registry()))));
+}
+
+TEST_CASE("configs/recipe.schema.json is current") {
+  INFO("to renew it: ggufmill schema recipe > configs/recipe.schema.json");
+  CHECK((read_text("configs/recipe.schema.json") == json_schema(recipe_fields())));
+}
+
+TEST_CASE("every field has a sentence, and examples and defaults that pass its own lint") {
+  for (const Error& error : check_examples(job_fields(registry()))) FAIL_CHECK(render(error));
+  for (const Error& error : check_examples(recipe_fields())) FAIL_CHECK(render(error));
+}
