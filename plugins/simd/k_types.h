@@ -1,10 +1,16 @@
 #pragma once
-// Q2_K, Q4_K, Q5_K: super-blocks of 256 weights. The formats are in plugins/reference/k_types.h.
+// Q2_K, Q4_K, Q5_K, Q6_K: super-blocks of 256 weights. The formats are in plugins/reference/k_types.h.
 
 #include "plugins/reference/k_types.h"
 #include "plugins/simd/codec.h"
 
 namespace ggufmill::simd {
+
+struct Q2_K : reference::Q2_K {
+  static constexpr int kSets = 1;
+  static void decode(const Block& block, float* x);
+  static void encode(const Batch<kSets>& batch, LaneBlocks<Block>* blocks);
+};
 
 struct Q4_K : reference::Q4_K {
   static constexpr int kSets = 1;
@@ -18,6 +24,12 @@ struct Q5_K : reference::Q5_K {
   static void encode(const Batch<kSets>& batch, LaneBlocks<Block>* blocks);
 };
 
-inline constexpr auto kKKernels = kernels_of<Q4_K, Q5_K>();
+struct Q6_K : reference::Q6_K {
+  static constexpr int kSets = 1;
+  static void decode(const Block& block, float* x);
+  static void encode(const Batch<kSets>& batch, LaneBlocks<Block>* blocks);
+};
+
+inline constexpr auto kKKernels = kernels_of<Q2_K, Q4_K, Q5_K, Q6_K>();
 
 }  // namespace ggufmill::simd

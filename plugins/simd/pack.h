@@ -28,14 +28,12 @@ HWY_INLINE void set_bytes(LaneBlocks<Block>& block, int first, int count, const 
   for (int word = 0; word < count; ++word) block.set(first + word, four_bytes(4 * word, byte));
 }
 
-// As reference::pack_crumbs: bits kShift and kShift + 1 of 256 levels, in 16 words.
-template <int kShift, class Block>
-void set_crumbs(LaneBlocks<Block>& block, int first, const LaneLevels<256>& levels) {
-  set_bytes(block, first, 16, [&](int i) {
-    const int at = i / 32 * 128 + i % 32;
-    const auto part = [&](int p) { return hn::ShiftRight<kShift>(levels[at + 32 * p]) & words(3); };
-    return part(0) | hn::ShiftLeft<2>(part(1)) | hn::ShiftLeft<4>(part(2)) | hn::ShiftLeft<6>(part(3));
-  });
+// Byte i of the 64 that reference::pack_crumbs makes of bits kShift and kShift + 1 of 256 levels.
+template <int kShift>
+HWY_INLINE Words crumbs(const LaneLevels<256>& levels, int i) {
+  const int at = i / 32 * 128 + i % 32;
+  const auto part = [&](int p) { return hn::ShiftRight<kShift>(levels[at + 32 * p]) & words(3); };
+  return part(0) | hn::ShiftLeft<2>(part(1)) | hn::ShiftLeft<4>(part(2)) | hn::ShiftLeft<6>(part(3));
 }
 
 }  // namespace ggufmill::simd

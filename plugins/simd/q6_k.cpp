@@ -1,0 +1,117 @@
+// Q6_K, as plugins/reference/q6_k.cpp computes it.
+
+#include "plugins/simd/bytes.h"
+#include "plugins/simd/fit_symmetric.h"
+#include "plugins/simd/k_types.h"
+#include "plugins/simd/super_block.h"
+
+namespace ggufmill::simd {
+namespace {
+
+constexpr int kGroups = 16;
+constexpr int kGroup = 16;
+constexpr int kLimit = 32;
+constexpr int kStep = static_cast<int>(kLanes);
+
+// The lowest byte of each lane as a signed number.
+Ints sign_extend(Ints value) { return hn::ShiftRight<24>(hn::ShiftLeft<24>(value)); }
+
+void fit_groups(const SuperBlocks& blocks, Symmetric* fits) {
+  alignas(64) float weights[kGroup * kLanes];
+  SymmetricFit<kGroup, kLimit, true> fit;
+  for (int group = 0; group < kGroups; ++group) {
+    const int first = group * kGroup;
+    for (int i = 0; i < kGroup && blocks.weighted(); ++i)
+      hn::Store(blocks.importance(first + i), kFloats, weights + i * kStep);
+    fits[group] = fit.run(blocks.x(first), blocks.weighted() ? weights : nullptr);
+  }
+}
+
+// The best levels for the scales as they are stored; a group of scale zero keeps those of its fit.
+void settle_levels(const SuperBlocks& blocks, Floats d, const Ints* codes, const Symmetric* fits,
+                   LaneLevels<kSuperBlock>& levels) {
+  for (int group = 0; group < kGroups; ++group) {
+    const Floats scale = d * to_floats(codes[group]);
+    const Mask zero = scale == floats(0);
+    const bool any_zero = any(zero);
+    for (int i = group * kGroup; i < (group + 1) * kGroup; ++i) {
+      const Floats x = blocks.at(i);
+      Ints level = clamp(nearest_ints(x / scale), -kLimit, kLimit - 1) + ints(kLimit);
+      if (HWY_UNLIKELY(any_zero)) level = choose(zero, fits[group].level(x, kLimit), level);
+      levels.set(i, as_words(level));
+    }
+  }
+}
+
+// Nothing but zeros where the mask is set.
+class MaskedBlocks {
+ public:
+  MaskedBlocks(LaneBlocks<Q6_K::Block>& blocks, Mask empty) : blocks_(blocks), empty_(empty) {}
+
+  template <class Byte>
+  void set(int first, int count, const Byte& byte) {
+    for (int word = 0; word < count; ++word) set_word(first + word, four_bytes(4 * word, byte));
+  }
+  void set_word(int word, Words value) { blocks_.set(word, choose(empty_, words(0), value)); }
+
+ private:
+  LaneBlocks<Q6_K::Block>& blocks_;
+  Mask empty_;
+};
+
+}  // namespace
+
+void Q6_K::encode(const Batch<1>& batch, LaneBlocks<Block>* packed) {
+  const SuperBlocks blocks(batch);
+  Symmetric fits[kGroups];
+  fit_groups(blocks, fits);
+  Floats magnitude;
+  const Floats peak = extreme<kGroups>([&](int i) { return fits[i].scale; }, magnitude);
+  const Mask empty = magnitude < floats(reference::kZeroGroup);
+  const Floats inverse = floats(-128.0f) / peak;
+  Ints codes[kGroups];
+  for (int i = 0; i < kGroups; ++i) codes[i] = sign_extend(hn::Min(ints(127), nearest_ints(inverse * fits[i].scale)));
+  const Words d = floats_to_half(floats(1) / inverse);
+  LaneLevels<kSuperBlock> levels;
+  settle_levels(blocks, half_to_floats(d), codes, fits, levels);
+
+  MaskedBlocks masked(*packed, empty);
+  masked.set(0, 32, [&](int i) {
+    const int at = i / 64 * 128 + i % 64;
+    return (levels[at] & words(0xf)) | hn::ShiftLeft<4>(levels[at + 64] & words(0xf));
+  });
+  masked.set(32, 16, [&](int i) { return crumbs<4>(levels, i); });
+  masked.set(48, 4, [&](int i) { return as_words(codes[i]) & words(0xff); });
+  masked.set_word(52, d);
+}
+
+namespace {
+
+template <int kShift>
+HWY_INLINE void decode_groups(const Q6_K::Block& block, int half, const float* scales, float* x) {
+  constexpr int kQuarter = kShift / 2;
+  for (int i = 0; i < 32; i += kStep) {
+    const Words bytes = load_bytes(block.ql + half * 64 + kQuarter % 2 * 32 + i);
+    const Words low = kQuarter < 2 ? bytes & words(0xf) : hn::ShiftRight<4>(bytes);
+    const Words high = hn::ShiftRight<kShift>(load_bytes(block.qh + half * 32 + i)) & words(3);
+    const Ints level = as_ints(low | hn::ShiftLeft<4>(high)) - ints(kLimit);
+    const Floats scale = floats(scales[half * 8 + kQuarter * 2 + i / kGroup]);
+    hn::StoreU(scale * to_floats(level), kFloats, x + half * 128 + kQuarter * 32 + i);
+  }
+}
+
+}  // namespace
+
+void Q6_K::decode(const Block& block, float* x) {
+  const float d = block.d.load();
+  float scales[kGroups];
+  for (int i = 0; i < kGroups; ++i) scales[i] = d * static_cast<float>(static_cast<std::int8_t>(block.scales[i]));
+  for (int half = 0; half < 2; ++half) {
+    decode_groups<0>(block, half, scales, x);
+    decode_groups<2>(block, half, scales, x);
+    decode_groups<4>(block, half, scales, x);
+    decode_groups<6>(block, half, scales, x);
+  }
+}
+
+}  // namespace ggufmill::simd
