@@ -1,5 +1,5 @@
 #pragma once
-// Q2_K, Q4_K, Q5_K, Q6_K: super-blocks of 256 weights. The formats are in plugins/reference/k_types.h.
+// Q2_K, Q3_K, Q4_K, Q5_K, Q6_K: super-blocks of 256 weights. The formats are in plugins/reference/k_types.h.
 
 #include "plugins/reference/k_types.h"
 #include "plugins/simd/codec.h"
@@ -7,6 +7,12 @@
 namespace ggufmill::simd {
 
 struct Q2_K : reference::Q2_K {
+  static constexpr int kSets = 1;
+  static void decode(const Block& block, float* x);
+  static void encode(const Batch<kSets>& batch, LaneBlocks<Block>* blocks);
+};
+
+struct Q3_K : reference::Q3_K {
   static constexpr int kSets = 1;
   static void decode(const Block& block, float* x);
   static void encode(const Batch<kSets>& batch, LaneBlocks<Block>* blocks);
@@ -30,6 +36,6 @@ struct Q6_K : reference::Q6_K {
   static void encode(const Batch<kSets>& batch, LaneBlocks<Block>* blocks);
 };
 
-inline constexpr auto kKKernels = kernels_of<Q2_K, Q4_K, Q5_K, Q6_K>();
+inline constexpr auto kKKernels = kernels_of<Q2_K, Q3_K, Q4_K, Q5_K, Q6_K>();
 
 }  // namespace ggufmill::simd

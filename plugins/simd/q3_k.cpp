@@ -1,0 +1,146 @@
+// Q3_K, as plugins/reference/q3_k.cpp computes it.
+
+#include "plugins/simd/bytes.h"
+#include "plugins/simd/fit_steps.h"
+#include "plugins/simd/k_types.h"
+#include "plugins/simd/super_block.h"
+
+namespace ggufmill::simd {
+namespace {
+
+constexpr int kGroups = 16;
+constexpr int kGroup = 16;
+constexpr int kInFlight = 4;
+constexpr int kLimit = 4;
+constexpr int kStep = static_cast<int>(kLanes);
+
+using Levels = LaneLevels<kSuperBlock>;
+
+// Codes of the groups' scales, value + 32; the first scale of greatest magnitude gets 0. Returns the scale of the
+// codes.
+Floats code_plain(const Floats* scales, Words* codes) {
+  Floats magnitude;
+  const Floats peak = extreme<kGroups>([&](int i) { return scales[i]; }, magnitude);
+  const Mask none = peak == floats(0);
+  const Floats inverse = floats(-32.0f) / peak;
+  for (int i = 0; i < kGroups; ++i) {
+    const Ints byte = hn::ShiftRight<24>(hn::ShiftLeft<24>(nearest_ints(inverse * scales[i])));
+    codes[i] = choose(none, words(0), as_words(clamp(byte, -32, 31) + ints(32)));
+  }
+  return hn::IfThenZeroElse(none, floats(1) / inverse);
+}
+
+Floats fit_plain(const SuperBlocks& blocks, Levels& levels, Words* codes) {
+  Floats scales[kGroups];
+  StepFit<kInFlight, kGroup, kLimit> fit;
+  for (int group = 0; group < kGroups; group += kInFlight) {
+    fit.run(blocks.x(group * kGroup), scales + group);
+    for (int g = 0; g < kInFlight; ++g)
+      for (int i = 0; i < kGroup; ++i) levels.set((group + g) * kGroup + i, as_words(fit.level(g, i)));
+  }
+  return code_plain(scales, codes);
+}
+
+// The scales' own fit, on values that need not be finite.
+Floats code_weighted(const Floats* scales, const Floats* weight_sums, Words* codes) {
+  alignas(64) float x[kGroups * kLanes], weights[kGroups * kLanes];
+  for (int i = 0; i < kGroups; ++i) {
+    hn::Store(scales[i], kFloats, x + i * kStep);
+    hn::Store(weight_sums[i], kFloats, weights + i * kStep);
+  }
+  SymmetricFit<kGroups, 32, false> fit;
+  const Symmetric best = fit.run(x, weights);
+  for (int i = 0; i < kGroups; ++i) codes[i] = as_words(best.level(scales[i], 32));
+  return best.scale;
+}
+
+Floats fit_weighted(const SuperBlocks& blocks, Levels& levels, Words* codes) {
+  const Floats spread = floats(2) * blocks.sum_of_squares(0, kSuperBlock) / floats(float{kSuperBlock});
+  Floats scales[kGroups], weight_sums[kGroups];
+  alignas(64) float weights[kGroup * kLanes];
+  SymmetricFit<kGroup, kLimit, true> fit;
+  for (int group = 0; group < kGroups; ++group) {
+    const int first = group * kGroup;
+    weight_sums[group] = blocks.weigh(first, kGroup, spread, weights);
+    const Symmetric best = fit.run(blocks.x(first), weights);
+    scales[group] = best.scale;
+    for (int i = first; i < first + kGroup; ++i) levels.set(i, as_words(best.level(blocks.at(i), kLimit)));
+  }
+  return code_weighted(scales, weight_sums, codes);
+}
+
+// The best levels for the scales as they are stored; a group of scale zero keeps those it has.
+void settle_levels(const SuperBlocks& blocks, Floats d, const Words* codes, Levels& levels) {
+  for (int group = 0; group < kGroups; ++group) {
+    const Floats scale = d * to_floats(as_ints(codes[group]) - ints(32));
+    const Mask zero = scale == floats(0);
+    for (int i = group * kGroup; i < (group + 1) * kGroup; ++i) {
+      const Ints level = clamp(nearest_ints(blocks.at(i) / scale), -kLimit, kLimit - 1) + ints(kLimit);
+      levels.set(i, choose(zero, levels[i], as_words(level)));
+    }
+  }
+}
+
+// Byte i of the scales: nibbles of two in the first eight, then the upper pairs of four.
+Words scale_byte(const Words* codes, int i) {
+  if (i < 8) return (codes[i] & words(0xf)) | hn::ShiftLeft<4>(codes[i + 8] & words(0xf));
+  const Words* first = codes + i - 8;
+  const auto pair = [&](int part) { return hn::ShiftRight<4>(first[4 * part]); };
+  return pair(0) | hn::ShiftLeft<2>(pair(1)) | hn::ShiftLeft<4>(pair(2)) | hn::ShiftLeft<6>(pair(3));
+}
+
+// Bit i / 32 of byte i % 32: the third bit of level i.
+Words third_bits(const Levels& levels, int byte) {
+  Words bits = words(0);
+  for (int i = 0; i < 8; ++i) bits = bits | hn::ShiftLeftSame(hn::ShiftRight<2>(levels[byte + 32 * i]), i);
+  return bits;
+}
+
+int stored_scale(const std::uint8_t* bytes, int group) {
+  const int low = group < 8 ? bytes[group] & 0xf : bytes[group - 8] >> 4;
+  const int high = (bytes[8 + group % 4] >> (2 * (group / 4))) & 3;
+  return (low | high << 4) - 32;
+}
+
+// x of groups 2 * kPart and 2 * kPart + 1.
+template <int kPart>
+HWY_INLINE void decode_part(const Q3_K::Block& block, const float* scales, float* x) {
+  for (int i = 0; i < 32; i += kStep) {
+    const Words low = hn::ShiftRight<2 * (kPart % 4)>(load_bytes(block.qs + kPart / 4 * 32 + i)) & words(3);
+    const Words third = hn::ShiftRight<kPart>(load_bytes(block.hmask + i)) & words(1);
+    const Ints level = as_ints(low | hn::ShiftLeft<2>(third)) - ints(kLimit);
+    const Floats scale = floats(scales[2 * kPart + i / kGroup]);
+    hn::StoreU(scale * to_floats(level), kFloats, x + 32 * kPart + i);
+  }
+}
+
+}  // namespace
+
+void Q3_K::encode(const Batch<1>& batch, LaneBlocks<Block>* packed) {
+  const SuperBlocks blocks(batch);
+  Levels levels;
+  Words codes[kGroups];
+  const Floats scale = blocks.weighted() ? fit_weighted(blocks, levels, codes) : fit_plain(blocks, levels, codes);
+  const Words d = floats_to_half(scale);
+  settle_levels(blocks, half_to_floats(d), codes, levels);
+  set_bytes(*packed, 0, 8, [&](int i) { return third_bits(levels, i); });
+  set_bytes(*packed, 8, 16, [&](int i) { return crumbs<0>(levels, i); });
+  set_bytes(*packed, 24, 3, [&](int i) { return scale_byte(codes, i); });
+  packed->set(27, d);
+}
+
+void Q3_K::decode(const Block& block, float* x) {
+  const float d = block.d.load();
+  float scales[kGroups];
+  for (int i = 0; i < kGroups; ++i) scales[i] = d * static_cast<float>(stored_scale(block.scales, i));
+  decode_part<0>(block, scales, x);
+  decode_part<1>(block, scales, x);
+  decode_part<2>(block, scales, x);
+  decode_part<3>(block, scales, x);
+  decode_part<4>(block, scales, x);
+  decode_part<5>(block, scales, x);
+  decode_part<6>(block, scales, x);
+  decode_part<7>(block, scales, x);
+}
+
+}  // namespace ggufmill::simd
