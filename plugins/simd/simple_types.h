@@ -1,16 +1,50 @@
 #pragma once
-// Q8_0: blocks of 32 weights. The formats are in plugins/reference/simple_types.h.
+// Q4_0, Q4_1, Q5_0, Q5_1, Q8_0: blocks of 32 weights. The formats are in plugins/reference/simple_types.h.
 
 #include "plugins/reference/simple_types.h"
 #include "plugins/simd/codec.h"
 
 namespace ggufmill::simd {
 
+// Without importance there are no sums: one block at a time, its weights in the lanes. With it there are: one block a
+// lane.
+struct Q4_0 : reference::Q4_0 {
+  static constexpr int kSets = 1;
+  static constexpr bool kWeighsRows = true;
+  static void decode(const Block& block, float* x);
+  static void encode(const float* x, Block& block);
+  static void encode_weighted(const Batch<kSets>& batch, LaneBlocks<Block>* blocks);
+};
+
+struct Q4_1 : reference::Q4_1 {
+  static constexpr int kSets = 2;
+  static constexpr bool kWeighsRows = true;
+  static void decode(const Block& block, float* x);
+  static void encode(const float* x, Block& block);
+  static void encode_weighted(const Batch<kSets>& batch, LaneBlocks<Block>* blocks);
+};
+
+struct Q5_0 : reference::Q5_0 {
+  static constexpr int kSets = 1;
+  static constexpr bool kWeighsRows = true;
+  static void decode(const Block& block, float* x);
+  static void encode(const float* x, Block& block);
+  static void encode_weighted(const Batch<kSets>& batch, LaneBlocks<Block>* blocks);
+};
+
+struct Q5_1 : reference::Q5_1 {
+  static constexpr int kSets = 2;
+  static constexpr bool kWeighsRows = true;
+  static void decode(const Block& block, float* x);
+  static void encode(const float* x, Block& block);
+  static void encode_weighted(const Batch<kSets>& batch, LaneBlocks<Block>* blocks);
+};
+
 struct Q8_0 : reference::Q8_0 {
   static void decode(const Block& block, float* x);
   static void encode(const float* x, Block& block);
 };
 
-inline constexpr auto kSimpleKernels = kernels_of<Q8_0>();
+inline constexpr auto kSimpleKernels = kernels_of<Q4_0, Q4_1, Q5_0, Q5_1, Q8_0>();
 
 }  // namespace ggufmill::simd

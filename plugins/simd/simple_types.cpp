@@ -1,0 +1,189 @@
+// Q4_0, Q4_1, Q5_0 and Q5_1 from their values alone, and back. Minimums and maximums are the same in any order, but for
+// which of two equal ones is the first: that is looked for where it matters.
+
+#include "plugins/simd/simple_types.h"
+
+#include <cmath>
+
+#include "plugins/simd/bytes.h"
+
+namespace ggufmill::simd {
+namespace {
+
+constexpr int kCount = 32;
+constexpr int kStep = static_cast<int>(kLanes);
+constexpr int kVectors = kCount / kStep;
+
+// One block, in order.
+struct Values {
+  Floats vectors[kVectors];
+
+  explicit Values(const float* x) {
+    for (int v = 0; v < kVectors; ++v) vectors[v] = hn::LoadU(kFloats, x + v * kStep);
+  }
+  float least() const {
+    Floats low = vectors[0];
+    for (int v = 1; v < kVectors; ++v) low = hn::Min(low, vectors[v]);
+    return hn::GetLane(hn::MinOfLanes(kFloats, low));
+  }
+  float greatest() const {
+    Floats high = vectors[0];
+    for (int v = 1; v < kVectors; ++v) high = hn::Max(high, vectors[v]);
+    return hn::GetLane(hn::MaxOfLanes(kFloats, high));
+  }
+};
+
+struct Levels {
+  Ints vectors[kVectors];
+};
+
+float reciprocal_or_zero(float d) { return d != 0 ? 1.0f / d : 0.0f; }
+
+// The first value of greatest magnitude, with its sign.
+float extreme(const Values& values, const float* x) {
+  const float low = values.least(), high = values.greatest();
+  if (-low > high) return low;
+  if (high > -low) return high;
+  if (high == 0) return 0;
+  for (int j = 0;; ++j)
+    if (std::fabs(x[j]) == high) return x[j];
+}
+
+// The first of the least values: of zeros the sign is stored.
+float first_least(const Values& values, const float* x) {
+  const float low = values.least();
+  if (low != 0) return low;
+  for (int j = 0;; ++j)
+    if (x[j] == 0) return x[j];
+}
+
+Ints sign_extend(Ints value) { return hn::ShiftRight<24>(hn::ShiftLeft<24>(value)); }
+
+// Levels 0 .. 2 * kHalf - 1 of x = d * (level - kHalf), rounded half up; the extreme value gets level 0. Returns d.
+template <int kHalf>
+float symmetric_levels(const float* x, Levels& levels) {
+  const Values values(x);
+  const float d = extreme(values, x) / float{-kHalf};
+  const Floats inverse = floats(reciprocal_or_zero(d));
+  for (int v = 0; v < kVectors; ++v) {
+    const Ints level = to_ints(values.vectors[v] * inverse + floats(float{kHalf} + 0.5f));
+    levels.vectors[v] = hn::Min(sign_extend(level), ints(2 * kHalf - 1));
+  }
+  return d;
+}
+
+struct Line {
+  float d, m;
+};
+
+// Levels of x = d * level + m before the limit to what their bits hold.
+template <int kLimit>
+Line affine_levels(const float* x, Levels& levels) {
+  const Values values(x);
+  const float low = first_least(values, x);
+  const float high = values.greatest();
+  const float d = (high == low ? 0.0f : high - low) / float{kLimit};  // zeros of either sign are no range
+  const Floats inverse = floats(reciprocal_or_zero(d));
+  for (int v = 0; v < kVectors; ++v)
+    levels.vectors[v] = to_ints((values.vectors[v] - floats(low)) * inverse + floats(0.5f));
+  return {d, low};
+}
+
+void store_nibbles(const Levels& levels, std::uint8_t* qs) {
+  for (int v = 0; v < kVectors / 2; ++v) {
+    const Ints low = levels.vectors[v] & ints(0xf), high = levels.vectors[v + kVectors / 2] & ints(0xf);
+    store_bytes(as_words(low | hn::ShiftLeft<4>(high)), qs + v * kStep);
+  }
+}
+
+// Bit i of the four bytes: bit 4 of level i.
+void store_fifth_bits(const Levels& levels, std::uint8_t* qh) {
+  std::uint32_t all = 0;
+  for (int v = 0; v < kVectors; ++v) {
+    std::uint8_t bits[8] = {};
+    hn::StoreMaskBits(kInts, hn::TestBit(levels.vectors[v], ints(16)), bits);
+    const std::uint32_t these = bits[0] | std::uint32_t{bits[1]} << 8;
+    all |= these << (v * kStep);
+  }
+  for (int i = 0; i < 4; ++i) qh[i] = static_cast<std::uint8_t>(all >> (8 * i));
+}
+
+// value(v, levels) makes x of vector v.
+template <class Value>
+HWY_INLINE void decode_nibbles(const std::uint8_t* qs, float* x, const Value& value) {
+  for (int v = 0; v < kVectors / 2; ++v) {
+    const Words bytes = load_bytes(qs + v * kStep);
+    const int upper = v + kVectors / 2;
+    hn::StoreU(value(v, bytes & words(0xf)), kFloats, x + v * kStep);
+    hn::StoreU(value(upper, hn::ShiftRight<4>(bytes)), kFloats, x + upper * kStep);
+  }
+}
+
+// 16 in those lanes of vector v whose fifth bit is set.
+Words fifth_bits(const std::uint8_t* qh, int v) {
+  std::uint32_t all = 0;
+  for (int i = 0; i < 4; ++i) all |= std::uint32_t{qh[i]} << (8 * i);
+  const Words shifted = words(all >> (v * kStep));
+  alignas(64) static constexpr std::uint32_t kBit[16] = {1 << 0,  1 << 1,  1 << 2,  1 << 3, 1 << 4,  1 << 5,
+                                                         1 << 6,  1 << 7,  1 << 8,  1 << 9, 1 << 10, 1 << 11,
+                                                         1 << 12, 1 << 13, 1 << 14, 1 << 15};
+  return hn::IfThenElseZero(hn::TestBit(shifted, hn::Load(kWords, kBit)), words(16));
+}
+
+}  // namespace
+
+void Q4_0::encode(const float* x, Block& block) {
+  Levels levels;
+  block.d.store(symmetric_levels<8>(x, levels));
+  store_nibbles(levels, block.qs);
+}
+
+void Q4_0::decode(const Block& block, float* x) {
+  const Floats d = floats(block.d.load());
+  decode_nibbles(block.qs, x, [&](int, Words levels) { return to_floats(as_ints(levels) - ints(8)) * d; });
+}
+
+void Q4_1::encode(const float* x, Block& block) {
+  Levels levels;
+  const Line line = affine_levels<15>(x, levels);
+  block.d.store(line.d);
+  block.m.store(line.m);
+  for (Ints& vector : levels.vectors) vector = hn::Min(sign_extend(vector), ints(15));
+  store_nibbles(levels, block.qs);
+}
+
+void Q4_1::decode(const Block& block, float* x) {
+  const Floats d = floats(block.d.load()), m = floats(block.m.load());
+  decode_nibbles(block.qs, x, [&](int, Words levels) { return to_floats(as_ints(levels)) * d + m; });
+}
+
+void Q5_0::encode(const float* x, Block& block) {
+  Levels levels;
+  block.d.store(symmetric_levels<16>(x, levels));
+  store_nibbles(levels, block.qs);
+  store_fifth_bits(levels, block.qh);
+}
+
+void Q5_0::decode(const Block& block, float* x) {
+  const Floats d = floats(block.d.load());
+  decode_nibbles(block.qs, x, [&](int v, Words levels) {
+    return to_floats(as_ints(levels | fifth_bits(block.qh, v)) - ints(16)) * d;
+  });
+}
+
+void Q5_1::encode(const float* x, Block& block) {
+  Levels levels;
+  const Line line = affine_levels<31>(x, levels);
+  block.d.store(line.d);
+  block.m.store(line.m);
+  store_nibbles(levels, block.qs);
+  store_fifth_bits(levels, block.qh);
+}
+
+void Q5_1::decode(const Block& block, float* x) {
+  const Floats d = floats(block.d.load()), m = floats(block.m.load());
+  decode_nibbles(block.qs, x,
+                 [&](int v, Words levels) { return to_floats(as_ints(levels | fifth_bits(block.qh, v))) * d + m; });
+}
+
+}  // namespace ggufmill::simd
