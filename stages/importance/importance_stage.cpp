@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "pipeline/core/text.h"
 #include "stages/importance/coverage.h"
 #include "stages/importance/importance_summary.h"
 
@@ -21,6 +22,7 @@ class ImportanceStage : public Stage {
 
   Result<Model> apply(Model model) const override {
     BOOST_OUTCOME_TRY(ImportanceFile file, open_importance(settings_.file, open_));
+    BOOST_OUTCOME_TRY(warn_of_idle_patterns(file, model));
     BOOST_OUTCOME_TRY(select_entries(settings_.selection, file));
     if (file.entries.empty()) {
       model.warnings.push_back(fmt::format("{}: no entry is left by include or exclude", settings_.file));
@@ -35,6 +37,15 @@ class ImportanceStage : public Stage {
   }
 
  private:
+  Status warn_of_idle_patterns(const ImportanceFile& file, Model& model) const {
+    std::vector<std::string_view> names;
+    for (const ImportanceEntry& entry : file.entries) names.push_back(entry.name);
+    BOOST_OUTCOME_TRY(const std::vector<std::string> idle, settings_.selection.idle(names));
+    for (const std::string& text : idle)
+      model.warnings.push_back(fmt::format("{}: no entry matches {}", file.path, quoted_name(text)));
+    return ok();
+  }
+
   Settings settings_;
   ModelOpener open_;
 };

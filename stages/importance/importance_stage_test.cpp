@@ -1,12 +1,10 @@
 #include "stages/importance/importance_stage.h"
 
 #include "stages/gguf/gguf.h"
-#include "stages/importance/importance_summary.h"
 #include "tests/support/apply_stage.h"
 #include "tests/support/catch.h"
 #include "tests/support/files.h"
 #include "tests/support/importance_files.h"
-#include "tests/support/synth_model.h"
 #include "tests/support/temp_dir.h"
 
 using namespace ggufmill;
@@ -105,7 +103,15 @@ TEST_CASE("without any entry left no importance is given") {
   const Model model = bench.run(", include: [zzz]").value();
   CHECK_FALSE(model.importance_given);
   CHECK(model.metadata.entries().empty());
-  CHECK(model.warnings == Texts{bench.path + ": no entry is left by include or exclude"});
+  CHECK(model.warnings ==
+        Texts{bench.path + ": no entry matches 'zzz'", bench.path + ": no entry is left by include or exclude"});
+}
+
+TEST_CASE("a pattern that matches no entry gives a warning") {
+  Bench bench;
+  bench.give(kBoth);
+  CHECK(bench.run(", exclude: ['^a', 'y+', b]").value().warnings ==
+        Texts{bench.path + ": no entry matches 'y+'", bench.path + ": no entry is left by include or exclude"});
 }
 
 TEST_CASE("numbers of excluded entries are not looked at") {
@@ -180,55 +186,9 @@ TEST_CASE("the output says what importance was used") {
   CHECK(bench.run(", record: false").value().metadata.entries().size() == 2);
 }
 
-TEST_CASE("what is not known is not recorded, and texts are cut to 127 bytes") {
-  const ImportanceSummary summary{std::string(200, 'p'), {}, 3, 0};
-  const std::vector<MetadataEntry> entries = metadata_of(summary);
-  REQUIRE(entries.size() == 2);
-  CHECK(entries[0].value == metadata_string(std::string(127, 'p')));
-  CHECK(entries[1].value == metadata_unsigned(MetadataType::kUint32, 3));
-  CHECK(metadata_of({"p", "d", 0, 5}).empty());
-}
-
-TEST_CASE("a summary counts the entries that are left") {
-  Bench bench;
-  bench.give(kBoth);
-  const Selection only_b{{Pattern::compile("^b").value()}, {}};
-  const ImportanceSummary summary = summarize_importance(bench.path, only_b, read_gguf).value();
-  CHECK(summary.file == bench.path);
-  CHECK(summary.dataset == "a.txt");
-  CHECK(summary.entries == 1);
-  CHECK(summary.chunks == 7);
-}
-
 TEST_CASE("a file that is not there is an error") {
   const Bench bench;
   const auto model = bench.run();
   REQUIRE_FALSE(model);
   CHECK(model.error().code == ExitCode::kBadInput);
-}
-
-TEST_CASE("synthetic importance comes back to the bit, in both formats") {
-  const auto spec = synth::load_spec("tests/golden/models/tiny-moe.json");
-  const TempDir folder;
-  const std::string path = folder.file(GENERATE("imatrix.gguf", "imatrix.dat"));
-  synth::write_imatrix(spec, 70, path);
-  Model model;
-  for (const auto& tensor : spec.tensors) model.tensors.push_back(bare_tensor(tensor.name, tensor.dims));
-  model = apply_stage(importance_stage(read_gguf), "{file: '" + path + "', missing: error}", model).value();
-  CHECK(model.problems.empty());
-  std::uint64_t entries = 0;
-  for (const Tensor& tensor : model.tensors) {
-    CAPTURE(tensor.name);
-    if (!tensor.importance) continue;
-    const std::uint64_t matrices = tensor.shape.dims[2];
-    const Floats expected = synth::importance(70 + entries++, tensor.shape.columns() * matrices);
-    Floats found;
-    for (std::uint64_t matrix = 0; matrix < matrices; ++matrix)
-      for (const float weight : weights(tensor, matrix)) found.push_back(weight);
-    CHECK(found == expected);
-  }
-  CHECK(entries > 30);
-  CHECK(*model.metadata.find("quantize.imatrix.entries_count") == metadata_unsigned(MetadataType::kUint32, entries));
-  CHECK(*model.metadata.find("quantize.imatrix.dataset") == metadata_string("calibration.txt"));
-  CHECK(*model.metadata.find("quantize.imatrix.chunks_count") == metadata_unsigned(MetadataType::kUint32, 100));
 }

@@ -19,4 +19,17 @@ Result<bool> Selection::keeps(std::string_view name) const {
   return any_matches(include, name);
 }
 
+Result<std::vector<std::string>> Selection::idle(const std::vector<std::string_view>& names) const {
+  std::vector<std::string> texts;
+  for (const auto* patterns : {&include, &exclude})
+    for (const Pattern& pattern : *patterns) {
+      bool used = false;
+      for (auto name = names.begin(); name != names.end() && !used; ++name) {
+        BOOST_OUTCOME_TRY(used, pattern.matches(*name));
+      }
+      if (!used) texts.push_back(pattern.text());
+    }
+  return texts;
+}
+
 }  // namespace ggufmill

@@ -1,6 +1,7 @@
 #pragma once
 // Which entries of an importance file count.
 
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -15,6 +16,8 @@ struct Selection {
   std::vector<Pattern> exclude;
 
   Result<bool> keeps(std::string_view name) const;
+  // The texts of the patterns that match none of `names`.
+  Result<std::vector<std::string>> idle(const std::vector<std::string_view>& names) const;
 };
 
 }  // namespace ggufmill
