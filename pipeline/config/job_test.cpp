@@ -8,8 +8,8 @@ using namespace ggufmill;
 namespace {
 
 const Registry& registry() {
-  static const Registry kRegistry = testing::make_registry();  // outlives every job
-  return kRegistry;
+  static const Registry all = testing::make_registry();  // outlives every job
+  return all;
 }
 
 std::string messages(std::string_view text, const JobOptions& options = {}) {

@@ -19,8 +19,8 @@ outputs:
 )";
 
 const Registry& registry() {
-  static const Registry kRegistry = testing::make_registry();
-  return kRegistry;
+  static const Registry all = testing::make_registry();
+  return all;
 }
 
 Job with(const std::vector<std::string>& set) {

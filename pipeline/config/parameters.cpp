@@ -155,12 +155,13 @@ FieldSpec parameters_field() {
                      .doc = "The value where neither --param nor the environment gives one, taken as it is written.",
                      .example = "llama.gguf"};
   FieldSpec parameter{.kind = FieldKind::kMap, .doc = "One parameter.", .fields = {doc, fallback}};
-  return {
-      .name = "parameters",
-      .kind = FieldKind::kDictionary,
-      .doc = "Names that values may hold as ${NAME}: from --param NAME=VALUE, else the environment, else the default.",
-      .example = "{MODEL: {doc: the model to read, default: llama.gguf}, OUT: {}}",
-      .item = {parameter}};
+  return {.name = "parameters",
+          .kind = FieldKind::kDictionary,
+          .doc =
+              "Names that values may hold as ${NAME}: from --param NAME=VALUE, else the environment, else the "
+              "default. $${ stands for ${ itself.",
+          .example = "{MODEL: {doc: the model to read, default: llama.gguf}, OUT: {}}",
+          .item = {parameter}};
 }
 
 void substitute_parameters(ConfigNode& root, const std::vector<std::string>& given, ConfigTexts& texts,

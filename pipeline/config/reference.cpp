@@ -16,8 +16,8 @@ struct Row {
 };
 
 void collect(const FieldSpec& spec, const std::string& path, std::size_t depth, std::vector<Row>& rows) {
-  const auto add = [&](const FieldSpec& field, std::string child, std::string label) {
-    rows.push_back({child, std::move(label), depth, &field});
+  const auto add = [&](const FieldSpec& field, const std::string& child, const std::string& label) {
+    rows.push_back({child, label, depth, &field});
     collect(field, child, depth + 1, rows);
   };
   const std::string dot = path.empty() ? "" : ".";

@@ -30,9 +30,9 @@ limits: {memory: 512MiB, threads: auto}
 
 // Binds, and reads all that the errors say.
 std::size_t try_text(std::string_view text, const JobOptions& options = {}) {
-  static const Registry kRegistry = testing::make_registry();
+  static const Registry registry = testing::make_registry();
   Diagnostics errors;
-  const bool bound = parse_job(text, "a.yaml", kRegistry, options, errors).has_value();
+  const bool bound = parse_job(text, "a.yaml", registry, options, errors).has_value();
   std::size_t bytes = 0;
   for (const Error& error : errors.errors()) bytes += render(error).size();
   CHECK(bound == errors.empty());

@@ -146,7 +146,7 @@ void TreeBuilder::add(ConfigNode node) {
   if (frame.node.is_list()) {
     frame.node.items.push_back(std::move(node));
   } else if (!frame.has_key) {
-    add_key(std::move(node));
+    add_key(node);
   } else {
     frame.has_key = false;
     if (frame.duplicate) return;
@@ -155,7 +155,7 @@ void TreeBuilder::add(ConfigNode node) {
   }
 }
 
-void TreeBuilder::add_key(ConfigNode node) {
+void TreeBuilder::add_key(const ConfigNode& node) {
   if (!node.is_scalar()) throw ReadStopped{error_at(node, "a key must be a text", "put it in quotes")};
   if (node.scalar == "<<" && !node.quoted) {
     sound_ = false;

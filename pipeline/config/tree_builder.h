@@ -61,7 +61,7 @@ class TreeBuilder final : public YAML::EventHandler {
   void open(ConfigNode node, std::size_t offset);
   void close();
   void add(ConfigNode node);
-  void add_key(ConfigNode node);
+  void add_key(const ConfigNode& node);
 
   std::string_view text_;
   const ConfigText& shown_;

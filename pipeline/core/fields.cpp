@@ -120,7 +120,7 @@ class Linter {
   std::string unknown_key(const ConfigNode::Entry& entry, const FieldSpec& spec) {
     std::vector<std::string> names;
     for (const FieldSpec& field : spec.fields) names.push_back(field.name);
-    const std::string meant = did_you_mean(entry.key, names);
+    std::string meant = did_you_mean(entry.key, names);
     add(error_at(entry.value.text, entry.position, fmt::format("unknown key {}", quoted_name(entry.key)),
                  meant.empty() ? fmt::format("known keys: {}", fmt::join(names, ", "))
                                : fmt::format("did you mean '{}'?", meant)));
