@@ -4,9 +4,13 @@
 #include <array>
 #include <cstddef>
 
+#include "plugins/simd/bit_types.h"
 #include "plugins/simd/float_types.h"
+#include "plugins/simd/fp4_types.h"
+#include "plugins/simd/iq4_types.h"
 #include "plugins/simd/k_types.h"
 #include "plugins/simd/simple_types.h"
+#include "plugins/simd/ternary_types.h"
 
 namespace ggufmill::simd {
 namespace {
@@ -26,7 +30,11 @@ constexpr auto join(const std::array<ggufmill_kernel, kCounts>&... families) {
 constexpr auto kKernels = join(  //
     kFloatKernels,               //
     kSimpleKernels,              //
-    kKKernels                    //
+    kKKernels,                   //
+    kIq4Kernels,                 //
+    kTernaryKernels,             //
+    kFp4Kernels,                 //
+    kBitKernels                  //
 );
 
 }  // namespace

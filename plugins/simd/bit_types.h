@@ -1,0 +1,22 @@
+#pragma once
+// Q1_0 and Q2_0. The formats are in plugins/reference/bit_types.h.
+
+#include "plugins/reference/bit_types.h"
+#include "plugins/simd/codec.h"
+
+namespace ggufmill::simd {
+
+struct Q1_0 : reference::Q1_0 {
+  static constexpr int kSets = 2;
+  static void decode(const Block& block, float* x);
+  static void encode(const Batch<kSets>& batch, LaneBlocks<Block>* blocks);
+};
+
+struct Q2_0 : reference::Q2_0 {
+  static void decode(const Block& block, float* x);
+  static void encode(const float* x, Block& block);
+};
+
+inline constexpr auto kBitKernels = kernels_of<Q1_0, Q2_0>();
+
+}  // namespace ggufmill::simd

@@ -1,0 +1,98 @@
+// MXFP4 and NVFP4, as plugins/reference/fp4_types.cpp computes them. Their one reduction is a maximum, in any order the
+// same: one block at a time, its weights in the lanes.
+
+#include "plugins/simd/fp4_types.h"
+
+#include <cstring>
+
+#include "plugins/reference/fp4_scales.h"
+#include "plugins/simd/nibble_values.h"
+
+namespace ggufmill::simd {
+namespace {
+
+constexpr int kStep = static_cast<int>(kLanes);
+constexpr int kPositive = 8;  // levels; the negative ones have the same magnitudes
+
+// Twice the value of each level.
+constexpr std::int8_t kDoubled[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
+
+float greatest_magnitude(const float* x, int count) {
+  Floats greatest = floats(0);
+  for (int i = 0; i < count; i += kStep) greatest = greater(hn::Abs(hn::LoadU(kFloats, x + i)), greatest);
+  return hn::GetLane(hn::MaxOfLanes(kFloats, greatest));
+}
+
+// The levels times one scale.
+class Steps {
+ public:
+  explicit Steps(float scale) {
+    for (int level = 1; level < kPositive; ++level) values_[level] = floats(kDoubled[level] * scale);
+  }
+
+  // The first of the levels nearest to each value. Those of the other sign are never nearer than level 0, and those of
+  // the value's sign are as far from it as the positive ones from its magnitude.
+  Words nearest(Floats x) const {
+    const Floats magnitude = hn::Abs(x);
+    Floats least = magnitude;
+    Words best = words(0);
+    for (int level = 1; level < kPositive; ++level) {
+      const Floats error = hn::Abs(values_[level] - magnitude);
+      const Mask nearer = error < least;
+      best = choose(nearer, words(static_cast<std::uint32_t>(level)), best);
+      least = lesser(error, least);
+    }
+    const Words sign = hn::ShiftRight<28>(as_words(x)) & words(8);
+    return best | choose(mask_of(best == words(0)), best, sign);
+  }
+
+ private:
+  Floats values_[kPositive];
+};
+
+}  // namespace
+
+void MXFP4::encode(const float* x, Block& block) {
+  block.e = reference::e8m0_for(greatest_magnitude(x, 32));
+  const Steps steps(reference::half_of_e8m0(block.e));
+  for (int i = 0; i < 16; i += kStep) {
+    const Words low = steps.nearest(hn::LoadU(kFloats, x + i));
+    const Words high = steps.nearest(hn::LoadU(kFloats, x + 16 + i));
+    store_bytes(low | hn::ShiftLeft<4>(high), block.qs + i);
+  }
+}
+
+void MXFP4::decode(const Block& block, float* x) {
+  const Floats scale = floats(reference::half_of_e8m0(block.e));
+  const NibbleValues values = nibble_values(kDoubled, block.qs);
+  store_scaled(values.low, scale, x);
+  store_scaled(values.high, scale, x + 16);
+}
+
+void NVFP4::encode(const float* x, Block& block) {
+  for (int group = 0; group < 4; ++group, x += 16) {
+    block.d[group] = reference::to_ue4m3(greatest_magnitude(x, 16) / 6.0f);
+    const Steps steps(reference::half_of_ue4m3(block.d[group]));
+    std::uint8_t levels[16];
+    for (int i = 0; i < 16; i += kStep) store_bytes(steps.nearest(hn::LoadU(kFloats, x + i)), levels + i);
+    std::uint64_t low, high;  // eight levels each; a shift carries nothing from one to the next
+    std::memcpy(&low, levels, 8);
+    std::memcpy(&high, levels + 8, 8);
+    low |= high << 4;
+    std::memcpy(block.qs + 8 * group, &low, 8);
+  }
+}
+
+void NVFP4::decode(const Block& block, float* x) {
+  constexpr hn::Full128<std::uint64_t> groups{};
+  for (int pair = 0; pair < 2; ++pair, x += 32) {
+    const NibbleValues values = nibble_values(kDoubled, block.qs + 16 * pair);
+    const auto low = hn::BitCast(groups, values.low), high = hn::BitCast(groups, values.high);
+    const Floats first = floats(reference::half_of_ue4m3(block.d[2 * pair]));
+    const Floats second = floats(reference::half_of_ue4m3(block.d[2 * pair + 1]));
+    store_scaled(hn::BitCast(k16Signed, hn::InterleaveLower(groups, low, high)), first, x);
+    store_scaled(hn::BitCast(k16Signed, hn::InterleaveUpper(groups, low, high)), second, x + 16);
+  }
+}
+
+}  // namespace ggufmill::simd

@@ -1,0 +1,137 @@
+// TQ1_0 and TQ2_0, as plugins/reference/ternary_types.cpp computes them. Their one reduction is a maximum, in any order
+// the same: one block at a time, its weights in the lanes.
+
+#include "plugins/simd/ternary_types.h"
+
+#include <cmath>
+
+#include "plugins/simd/bytes.h"
+
+namespace ggufmill::simd {
+namespace {
+
+constexpr int kCount = 256;
+constexpr int kStep = static_cast<int>(kLanes);
+
+// What a NaN leaves of the magnitudes before it: only the order tells.
+float magnitude_in_order(const float* x) {
+  float magnitude = 0;
+  for (int i = 0; i < kCount; ++i) magnitude = magnitude > std::fabs(x[i]) ? magnitude : std::fabs(x[i]);
+  return magnitude;
+}
+
+float greatest_magnitude(const float* x) {
+  Floats greatest = floats(0);
+  Mask odd = is_nan(greatest);
+  for (int i = 0; i < kCount; i += kStep) {
+    const Floats value = hn::LoadU(kFloats, x + i);
+    greatest = hn::Max(hn::Abs(value), greatest);
+    odd = hn::Or(odd, is_nan(value));
+  }
+  return HWY_UNLIKELY(any(odd)) ? magnitude_in_order(x) : hn::GetLane(hn::MaxOfLanes(kFloats, greatest));
+}
+
+// x over the greatest magnitude, plus one: a digit to base 3, in the lowest byte of each word.
+class Digits {
+ public:
+  Digits(const float* x, reference::StoredHalf& d) : x_(x) {
+    const float magnitude = greatest_magnitude(x);
+    inverse_ = magnitude != 0 ? 1.0f / magnitude : 0.0f;
+    d.store(magnitude);
+  }
+
+  // From element i on, as many as `d` has lanes.
+  template <class D>
+  hn::Vec<hn::RebindToUnsigned<D>> at(D d, int i) const {
+    const auto sign_bit = hn::BitCast(d, hn::Set(hn::RebindToUnsigned<D>(), 0x80000000u));
+    const auto exact = hn::LoadU(d, x_ + i) * hn::Set(d, inverse_);
+    const auto rounded = exact + hn::Or(hn::And(exact, sign_bit), hn::Set(d, 0x1.fffffep-2f));
+    // What does not fit becomes a number whose lowest byte is 0, as with the specification; 0x7fffffff would not.
+    const auto fits = hn::Abs(rounded) < hn::Set(d, 0x1p31f);
+    const auto digit = hn::ConvertTo(hn::RebindToSigned<D>(), hn::IfThenElseZero(fits, rounded));
+    return hn::BitCast(hn::RebindToUnsigned<D>(), digit) + hn::Set(hn::RebindToUnsigned<D>(), 1);
+  }
+
+ private:
+  const float* x_;
+  float inverse_;
+};
+
+// As many bytes as `d` has lanes, of kPerByte digits each: those of byte i are elements i, i + bytes, i + 2 * bytes,
+// ..., the first the most significant of five.
+template <int kPerByte, class D>
+HWY_INLINE void pack_step(D d, const Digits& digits, int first, int bytes, std::uint8_t* out) {
+  constexpr hn::RebindToUnsigned<D> unsigned_d{};
+  auto number = hn::Zero(unsigned_d);
+  for (int n = 0; n < 5; ++n) {
+    number = number + number + number;
+    if (n < kPerByte) number = number + (digits.at(d, first + n * bytes) & hn::Set(unsigned_d, 0xff));
+  }
+  number = number & hn::Set(unsigned_d, 0xff);
+  // (number * 256 + 242) / 243: the product is right for all 256 numbers.
+  const auto thirteenths = number * hn::Set(unsigned_d, 13) + hn::Set(unsigned_d, 242);
+  const auto fraction = number + hn::ShiftRight<20>(thirteenths * hn::Set(unsigned_d, 4316));
+  constexpr hn::Rebind<std::uint8_t, D> bytes_d{};
+  hn::StoreU(hn::TruncateTo(bytes_d, fraction), bytes_d, out);
+}
+
+constexpr bool divides_by_243() {
+  for (unsigned number = 0; number < 256; ++number)
+    if (number + ((number * 13 + 242) * 4316 >> 20) != (number * 256 + 242) / 243) return false;
+  return true;
+}
+static_assert(divides_by_243());
+
+constexpr hn::Full128<float> kFour{};
+
+template <int kPerByte, class D>
+HWY_INLINE void unpack_step(D d, const std::uint8_t* in, int bytes, float scale, float* x) {
+  constexpr hn::RebindToUnsigned<D> unsigned_d{};
+  constexpr hn::Rebind<std::uint8_t, D> bytes_d{};
+  auto rest = hn::PromoteTo(unsigned_d, hn::LoadU(bytes_d, in));
+  for (int n = 0; n < kPerByte; ++n) {
+    const auto tripled = rest + rest + rest;
+    const auto level = hn::BitCast(hn::RebindToSigned<D>(), hn::ShiftRight<8>(tripled));
+    const auto value = hn::ConvertTo(d, level - hn::Set(hn::RebindToSigned<D>(), 1));
+    hn::StoreU(value * hn::Set(d, scale), d, x + n * bytes);
+    rest = tripled & hn::Set(unsigned_d, 0xff);
+  }
+}
+
+}  // namespace
+
+void TQ1_0::encode(const float* x, Block& block) {
+  const Digits digits(x, block.d);
+  for (int i = 0; i < 32; i += kStep) pack_step<5>(kFloats, digits, i, 32, block.qs + i);
+  for (int i = 0; i < 16; i += kStep) pack_step<5>(kFloats, digits, 160 + i, 16, block.qs + 32 + i);
+  pack_step<4>(kFour, digits, 240, 4, block.qh);
+}
+
+void TQ1_0::decode(const Block& block, float* x) {
+  const float d = block.d.load();
+  for (int i = 0; i < 32; i += kStep) unpack_step<5>(kFloats, block.qs + i, 32, d, x + i);
+  for (int i = 0; i < 16; i += kStep) unpack_step<5>(kFloats, block.qs + 32 + i, 16, d, x + 160 + i);
+  unpack_step<4>(kFour, block.qh, 4, d, x + 240);
+}
+
+void TQ2_0::encode(const float* x, Block& block) {
+  const Digits digits(x, block.d);
+  for (int i = 0; i < 64; i += kStep) {
+    const auto part = [&](int p) { return digits.at(kFloats, i / 32 * 128 + i % 32 + 32 * p) & words(3); };
+    const Words byte = part(0) | hn::ShiftLeft<2>(part(1)) | hn::ShiftLeft<4>(part(2)) | hn::ShiftLeft<6>(part(3));
+    store_bytes(byte, block.qs + i);
+  }
+}
+
+void TQ2_0::decode(const Block& block, float* x) {
+  const Floats d = floats(block.d.load());
+  for (int i = 0; i < 64; i += kStep) {
+    const Words bytes = load_bytes(block.qs + i);
+    for (int part = 0; part < 4; ++part) {
+      const Ints level = as_ints(hn::ShiftRightSame(bytes, 2 * part) & words(3));
+      hn::StoreU(to_floats(level - ints(1)) * d, kFloats, x + i / 32 * 128 + i % 32 + 32 * part);
+    }
+  }
+}
+
+}  // namespace ggufmill::simd
