@@ -5,8 +5,8 @@
 #include <cstdlib>
 
 #include "pipeline/cli/quantize_options.h"
-#include "pipeline/cli/registry.h"
 #include "pipeline/cli/yaml_words.h"
+#include "pipeline/config/yaml_reader.h"
 #include "pipeline/core/text.h"
 #include "stages/gguf/gguf.h"
 #include "stages/importance/importance_summary.h"
@@ -167,7 +167,8 @@ Result<std::string> metadata_text(const QuantizeOptions& options) {
 std::string stages_text(const QuantizeOptions& options) {
   std::string text;
   if (!options.imatrix.empty()) {
-    text += fmt::format("  - importance:\n      file: {}\n      record: false\n", yaml_quoted(options.imatrix));
+    text += fmt::format("  - importance:\n      file: {}\n      any_model: true\n      record: false\n",
+                        yaml_quoted(options.imatrix));
     if (!options.include_weights.empty())
       text += fmt::format("      include: {}\n", quoted_list(literals(options.include_weights)));
     if (!options.exclude_weights.empty())

@@ -8,7 +8,7 @@
 #include <fstream>
 
 #include "pipeline/cli/quantize_options.h"
-#include "pipeline/cli/registry.h"
+#include "pipeline/config/yaml_reader.h"
 #include "pipeline/core/config_node.h"
 #include "pipeline/core/text.h"
 #include "stages/quantize/recipe.h"
@@ -40,7 +40,7 @@ std::optional<RecipeName> recipe_of(const std::string& word) {
   const auto number = whole_number<std::uint32_t>(word);
   for (const BuiltInRecipe& built_in : built_in_recipes()) {
     const auto recipe = shelf.find(std::string(built_in.name), ConfigNode{});
-    if (!recipe || (!recipe.value().file_type && built_in.name != "COPY")) continue;  // a parent, not a file type
+    if (!recipe || recipe.value().partial) continue;
     const std::string name(built_in.name);
     const auto& aliases = recipe.value().aliases;
     if (upper(name) == upper(word)) return RecipeName{name, name};

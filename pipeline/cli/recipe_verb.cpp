@@ -6,8 +6,8 @@
 
 #include "pipeline/cli/command_line.h"
 #include "pipeline/cli/messages.h"
-#include "pipeline/cli/registry.h"
 #include "pipeline/cli/table.h"
+#include "pipeline/config/yaml_reader.h"
 #include "stages/quantize/recipe.h"
 
 namespace ggufmill {

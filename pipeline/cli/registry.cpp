@@ -1,7 +1,5 @@
 #include "pipeline/cli/registry.h"
 
-#include <memory>
-
 #include "pipeline/config/yaml_reader.h"
 #include "stages/gguf/gguf.h"
 #include "stages/importance/importance_stage.h"
@@ -11,13 +9,6 @@
 #include "stages/rename/rename_stage.h"
 
 namespace ggufmill {
-
-std::optional<ConfigDocument> read_document(std::string_view text, const std::string& name, Diagnostics& errors) {
-  const auto texts = std::make_shared<ConfigTexts>();
-  auto root = read_yaml(text, name, *texts, errors);
-  if (!root || texts->empty()) return {};
-  return ConfigDocument{std::shared_ptr<const ConfigText>(texts, &texts->front()), std::move(*root)};
-}
 
 const Registry& registry() {
   static const Registry all{

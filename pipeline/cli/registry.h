@@ -7,7 +7,4 @@ namespace ggufmill {
 
 const Registry& registry();
 
-// Reads a YAML file's text, for the stages that have files of their own (recipes).
-std::optional<ConfigDocument> read_document(std::string_view text, const std::string& name, Diagnostics& errors);
-
 }  // namespace ggufmill

@@ -111,4 +111,11 @@ std::optional<ConfigNode> read_yaml_value(std::size_t begin, const ConfigText& s
   return read(std::string(begin, ' ') + argument.substr(begin), shown, errors);
 }
 
+std::optional<ConfigDocument> read_document(std::string_view text, const std::string& name, Diagnostics& errors) {
+  const auto texts = std::make_shared<ConfigTexts>();
+  auto root = read_yaml(text, name, *texts, errors);
+  if (!root || texts->empty()) return {};
+  return ConfigDocument{std::shared_ptr<const ConfigText>(texts, &texts->front()), std::move(*root)};
+}
+
 }  // namespace ggufmill

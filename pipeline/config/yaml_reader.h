@@ -20,6 +20,9 @@ using ConfigTexts = std::deque<ConfigText>;
 // a kNull node.
 std::optional<ConfigNode> read_yaml(std::string_view text, std::string name, ConfigTexts& texts, Diagnostics& errors);
 
+// The same, with the text beside the tree: for stages that have files of their own (recipes).
+std::optional<ConfigDocument> read_document(std::string_view text, const std::string& name, Diagnostics& errors);
+
 // Reads a value from byte `begin` of a command-line argument on; positions are those in `shown`, its one line.
 std::optional<ConfigNode> read_yaml_value(std::size_t begin, const ConfigText& shown, Diagnostics& errors);
 

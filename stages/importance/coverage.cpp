@@ -41,8 +41,8 @@ bool is_token_embedding(const std::string& name) {
 
 class Coverage {
  public:
-  Coverage(const ImportanceFile& file, const Selection& selection, Missing missing, Model& model)
-      : file_(file), selection_(selection), missing_(missing), model_(model) {}
+  Coverage(const ImportanceFile& file, const Selection& selection, CoveragePolicy policy, Model& model)
+      : file_(file), selection_(selection), policy_(policy), model_(model) {}
 
   Status attach() {
     for (Tensor& tensor : model_.tensors) tensors_.emplace(tensor.name, &tensor);
@@ -55,7 +55,7 @@ class Coverage {
         give(entry, std::move(fingerprint), *at->second);
     }
     report_strangers();
-    return missing_ == Missing::kError ? report_missing() : ok();
+    return policy_.missing == Missing::kError ? report_missing() : ok();
   }
 
  private:
@@ -85,9 +85,9 @@ class Coverage {
     for (std::size_t i = 0; i < std::min(strangers_.size(), kNamesShown); ++i)
       names += fmt::format("{}{}", i == 0 ? "" : ", ", quoted_name(strangers_[i]));
     if (strangers_.size() > kNamesShown) names += ", ...";
-    if (strangers_.size() == file_.entries.size())
+    if (strangers_.size() == file_.entries.size() && !policy_.any_model)
       problem(fmt::format("none of its {} entries fits a tensor of the model: {}", strangers_.size(), names),
-              "it was made with another model, or the tensors were renamed");
+              "it was made with another model, or the tensors were renamed; allow it: any_model: true");
     else
       model_.warnings.push_back(fmt::format("{}: {} of {} entries fit no tensor of the model: {}", file_.path,
                                             strangers_.size(), file_.entries.size(), names));
@@ -107,7 +107,7 @@ class Coverage {
 
   const ImportanceFile& file_;
   const Selection& selection_;
-  const Missing missing_;
+  const CoveragePolicy policy_;
   Model& model_;
   std::unordered_map<std::string_view, Tensor*> tensors_;
   std::unordered_set<std::string_view> met_;  // tensors that have an entry, of the right size or not
@@ -116,8 +116,8 @@ class Coverage {
 
 }  // namespace
 
-Status attach_importance(const ImportanceFile& file, const Selection& selection, Missing missing, Model& model) {
-  return Coverage(file, selection, missing, model).attach();
+Status attach_importance(const ImportanceFile& file, const Selection& selection, CoveragePolicy policy, Model& model) {
+  return Coverage(file, selection, policy, model).attach();
 }
 
 }  // namespace ggufmill

@@ -12,7 +12,7 @@ namespace {
 struct Settings {
   std::string file;
   Selection selection;
-  Missing missing = Missing::kUnweighted;
+  CoveragePolicy policy;
   bool record = true;
 };
 
@@ -28,7 +28,7 @@ class ImportanceStage : public Stage {
       model.warnings.push_back(fmt::format("{}: no entry is left by include or exclude", settings_.file));
       return model;
     }
-    BOOST_OUTCOME_TRY(attach_importance(file, settings_.selection, settings_.missing, model));
+    BOOST_OUTCOME_TRY(attach_importance(file, settings_.selection, settings_.policy, model));
     model.importance_given = true;
     if (settings_.record)
       for (MetadataEntry& entry : metadata_of(summary_of(file)))
@@ -69,7 +69,10 @@ Result<Settings> read_settings(const ConfigNode& value) {
   BOOST_OUTCOME_TRY(settings.selection.include, read_patterns(value.find("include")));
   BOOST_OUTCOME_TRY(settings.selection.exclude, read_patterns(exclude));
   if (const ConfigNode* missing = value.find("missing"); missing && missing->scalar == "error")
-    settings.missing = Missing::kError;
+    settings.policy.missing = Missing::kError;
+  if (const ConfigNode* any_model = value.find("any_model")) {
+    BOOST_OUTCOME_TRY(settings.policy.any_model, to_bool(*any_model));
+  }
   if (const ConfigNode* record = value.find("record")) {
     BOOST_OUTCOME_TRY(settings.record, to_bool(*record));
   }
@@ -100,6 +103,11 @@ FieldSpec importance_fields() {
                           .default_text = "unweighted",
                           .example = "error",
                           .choices = {"error", "unweighted"}};
+  const FieldSpec any_model{.name = "any_model",
+                            .kind = FieldKind::kBool,
+                            .doc = "Whether data that fits no tensor at all is accepted, as llama-quantize does.",
+                            .default_text = "false",
+                            .example = "true"};
   const FieldSpec record{.name = "record",
                          .kind = FieldKind::kBool,
                          .doc = "Whether the output says what importance was used: keys quantize.imatrix.*.",
@@ -111,7 +119,7 @@ FieldSpec importance_fields() {
           .example = "{file: imatrix.gguf, missing: error}",
           .fields = {file, patterns_field("include", "Only the data of tensors that one of these matches.", "[ffn]"),
                      patterns_field("exclude", "Not the data of tensors that one of these matches.", "['attn_v']"),
-                     missing, record}};
+                     missing, any_model, record}};
 }
 
 }  // namespace

@@ -167,6 +167,15 @@ TEST_CASE("a file of another model is a problem") {
   CHECK(model.importance_given);
 }
 
+TEST_CASE("a file of another model is a warning where that is allowed") {
+  Bench bench;
+  bench.give({{"c", {1}}});
+  const Model model = bench.run(", any_model: true").value();
+  CHECK(model.problems.empty());
+  CHECK(model.warnings == Texts{bench.path + ": 1 of 1 entries fit no tensor of the model: 'c'"});
+  CHECK(model.importance_given);
+}
+
 TEST_CASE("the output says what importance was used") {
   Bench bench;
   bench.give(kBoth);

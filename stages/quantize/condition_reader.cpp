@@ -22,6 +22,8 @@ FieldSpec words_field(std::string name, FieldSpec word, std::string doc) {
   return field;
 }
 
+FieldSpec name_field() { return {"", FieldKind::kString, "A name."}; }
+
 FieldSpec span_field(std::string name, std::string doc) {
   FieldSpec field{std::move(name), FieldKind::kEnum, std::move(doc)};
   for (const auto& [word, span] : kSpans) field.choices.emplace_back(word);
@@ -77,19 +79,6 @@ Status read_flags(const ConfigNode& value, Condition& c) {
   return ok();
 }
 
-std::vector<FieldSpec> model_fields() {
-  const FieldSpec word{"", FieldKind::kString, "A name."};
-  return {words_field("arch", word, "The model's general.architecture is one of these."),
-          words_field("not_arch", word, "The model's general.architecture is none of these."),
-          words_field("model", word, "The model is in one of these groups (`models`)."),
-          {"experts", FieldKind::kInteger, "The model has exactly this many experts."},
-          {"experts_at_least", FieldKind::kInteger, "The model has at least this many experts."},
-          {"head_groups_at_least", FieldKind::kInteger, "Attention heads that share a key-value head, at least."},
-          {"grouped_heads", FieldKind::kBool, "Whether there are fewer key-value heads than heads."},
-          {"layers", FieldKind::kInteger, "The model has exactly this many layers."},
-          {"importance", FieldKind::kBool, "Whether an importance matrix is given."}};
-}
-
 std::vector<FieldSpec> tensor_fields() {
   FieldSpec class_word{"", FieldKind::kEnum, "A class of tensors."};
   class_word.choices = class_names();
@@ -107,9 +96,21 @@ std::vector<FieldSpec> tensor_fields() {
 
 }  // namespace
 
+std::vector<FieldSpec> model_condition_fields() {
+  return {words_field("arch", name_field(), "The model's general.architecture is one of these."),
+          words_field("not_arch", name_field(), "The model's general.architecture is none of these."),
+          {"experts", FieldKind::kInteger, "The model has exactly this many experts."},
+          {"experts_at_least", FieldKind::kInteger, "The model has at least this many experts."},
+          {"head_groups_at_least", FieldKind::kInteger, "Attention heads that share a key-value head, at least."},
+          {"grouped_heads", FieldKind::kBool, "Whether there are fewer key-value heads than heads."},
+          {"layers", FieldKind::kInteger, "The model has exactly this many layers."},
+          {"importance", FieldKind::kBool, "Whether an importance matrix is given."}};
+}
+
 std::vector<FieldSpec> condition_fields() {
   std::vector<FieldSpec> fields = tensor_fields();
-  for (FieldSpec& field : model_fields()) fields.push_back(std::move(field));
+  fields.push_back(words_field("model", name_field(), "The model is in one of these groups (`models`)."));
+  for (FieldSpec& field : model_condition_fields()) fields.push_back(std::move(field));
   return fields;
 }
 

@@ -62,9 +62,8 @@ Result<Decision> Decider::decide(const Tensor& tensor) {
   BOOST_OUTCOME_TRY(const Rule* keep, first(recipe_.keep, facts, tensor.type));
   if (keep) return kept(tensor, "kept: " + keep->text);
   if (user) return user->type ? fit({user->type, user->text}, tensor) : kept(tensor, "kept: " + user->text);
-  if (!recipe_.type) return kept(tensor, recipe_.name);
   BOOST_OUTCOME_TRY(Decision decision, by_recipe(tensor));
-  return fit(std::move(decision), tensor);
+  return decision.type ? fit(std::move(decision), tensor) : kept(tensor, decision.reason);
 }
 
 }  // namespace ggufmill

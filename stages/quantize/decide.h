@@ -38,7 +38,7 @@ class Decider {
  private:
   Result<const Rule*> first(const std::vector<Rule>& rules, const TensorFacts& facts, const TypeInfo* type) const;
   Result<TensorRule*> user_rule(const Tensor& tensor) const;
-  Result<Decision> by_recipe(const Tensor& tensor);
+  Result<Decision> by_recipe(const Tensor& tensor);  // type null: no rule decides, and the recipe has no type
   Decision fit(Decision decision, const Tensor& tensor) const;
 
   const Recipe& recipe_;

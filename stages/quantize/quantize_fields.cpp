@@ -84,6 +84,14 @@ Result<Recipe> recipe_of_type(const ConfigNode& type, const RecipeShelf& shelf) 
   return recipe;
 }
 
+Result<Recipe> whole_recipe(const ConfigNode& name, const RecipeShelf& shelf) {
+  BOOST_OUTCOME_TRY(Recipe recipe, shelf.find(name.scalar, name));
+  if (recipe.partial)
+    return error_at(name, fmt::format("recipe '{}' is there for others to extend", recipe.name),
+                    "`ggufmill recipe list` lists those that decide every tensor");
+  return recipe;
+}
+
 Result<QuantizeSettings> read_mapping(const ConfigNode& value, const RecipeShelf& shelf) {
   QuantizeSettings settings;
   const ConfigNode* recipe = value.find("recipe");
@@ -91,7 +99,7 @@ Result<QuantizeSettings> read_mapping(const ConfigNode& value, const RecipeShelf
   if (!recipe == !type)
     return error_at(value, recipe ? "both a recipe and a type are given" : "neither a recipe nor a type is given",
                     "write one of them: {recipe: Q4_K_M} or {type: Q4_K}");
-  BOOST_OUTCOME_TRY(settings.recipe, recipe ? shelf.find(recipe->scalar, *recipe) : recipe_of_type(*type, shelf));
+  BOOST_OUTCOME_TRY(settings.recipe, recipe ? whole_recipe(*recipe, shelf) : recipe_of_type(*type, shelf));
   if (const ConfigNode* rules = value.find("rules")) {
     BOOST_OUTCOME_TRY(add_rules(*rules, "rules", settings.recipe));
   }
@@ -117,7 +125,7 @@ FieldSpec quantize_fields() {
 Result<QuantizeSettings> read_quantize(const ConfigNode& value, const RecipeShelf& shelf) {
   if (value.is_map()) return read_mapping(value, shelf);
   QuantizeSettings settings;
-  auto recipe = shelf.find(value.scalar, value);
+  auto recipe = whole_recipe(value, shelf);
   if (!recipe && find_type(value.scalar)) recipe = recipe_of_type(value, shelf);
   BOOST_OUTCOME_TRY(settings.recipe, std::move(recipe));
   return settings;

@@ -90,9 +90,6 @@ void read_plain(const ConfigNode& root, Recipe& recipe) {
   if (const ConfigNode* node = root.find("description")) recipe.description = node->scalar;
   if (const ConfigNode* node = root.find("type")) recipe.type = find_type(node->scalar);
   if (const ConfigNode* node = root.find("last_fallback")) recipe.last_fallback = find_type(node->scalar);
-  recipe.aliases.clear();
-  if (const ConfigNode* node = root.find("aliases"))
-    for (const ConfigNode& item : node->items) recipe.aliases.push_back(item.scalar);
   if (const ConfigNode* node = root.find("fallback"))
     for (const ConfigNode::Entry& entry : node->entries)
       recipe.fallback[find_type(entry.key)] = find_type(entry.value.scalar);
@@ -102,9 +99,22 @@ void read_plain(const ConfigNode& root, Recipe& recipe) {
     for (const ConfigNode& item : node->items) recipe.importance_exempt.push_back(*class_named(item.scalar));
 }
 
+// What is not handed on to the recipes that extend this one.
+Status read_own(const ConfigNode& root, Recipe& recipe) {
+  recipe.aliases.clear();
+  if (const ConfigNode* node = root.find("aliases"))
+    for (const ConfigNode& item : node->items) recipe.aliases.push_back(item.scalar);
+  recipe.partial = false;
+  if (const ConfigNode* node = root.find("partial")) {
+    BOOST_OUTCOME_TRY(recipe.partial, to_bool(*node));
+  }
+  return ok();
+}
+
 // Adds the file's words to `recipe`, which holds what it extends.
 Status read_recipe(const ConfigNode& root, Recipe& recipe) {
   read_plain(root, recipe);
+  BOOST_OUTCOME_TRY(read_own(root, recipe));
   if (const ConfigNode* node = root.find("file_type")) {
     BOOST_OUTCOME_TRY(const std::int64_t number, to_integer(*node));
     recipe.file_type = static_cast<std::uint32_t>(number);
@@ -148,7 +158,7 @@ FieldSpec recipe_fields() {
   class_word.choices = class_names();
   FieldSpec members{"", FieldKind::kList, "Conditions on the model, one of which must hold."};
   members.item = {FieldSpec{"", FieldKind::kMap, "A condition."}};
-  members.item[0].fields = condition_fields();
+  members.item[0].fields = model_condition_fields();
   FieldSpec models{"models", FieldKind::kDictionary, "Groups of models by name, for the condition `model`."};
   models.item = {std::move(members)};
   FieldSpec fallback{"fallback", FieldKind::kDictionary,
@@ -160,6 +170,7 @@ FieldSpec recipe_fields() {
       {"description", FieldKind::kString, "What it is for, in a line."},
       list_of("aliases", word, "Further names."),
       {"extends", FieldKind::kString, "A recipe by name or path; what stands here comes first."},
+      {"partial", FieldKind::kBool, "Whether it is there for others to extend, and no recipe for an output."},
       {"file_type", FieldKind::kInteger, "The number written as general.file_type."},
       {"type", FieldKind::kTypeName, "The type where no rule decides."},
       rules_field("keep", "Tensors that keep the type they have, whatever else is said.", false),

@@ -23,7 +23,8 @@ struct Recipe {
   std::string name;
   std::string description;
   std::vector<std::string> aliases;
-  const TypeInfo* type = nullptr;                       // where no rule decides; null: tensors keep their type
+  bool partial = false;                                 // there for others to extend
+  const TypeInfo* type = nullptr;                       // where no rule decides; null: a tensor keeps its type
   std::optional<std::uint32_t> file_type;               // written as general.file_type; none: left as it is
   std::vector<Rule> keep;                               // tensors that are never converted
   std::vector<Rule> rules;                              // first match wins

@@ -2,25 +2,14 @@
 
 #include <fmt/format.h>
 
-#include <fstream>
 #include <stdexcept>
+
+#include "tests/support/tsv.h"
 
 namespace ggufmill::conformance {
 namespace {
 
-std::vector<std::string> split(const std::string& line) {
-  std::vector<std::string> fields(1);
-  for (char c : line) {
-    if (c == '\t')
-      fields.emplace_back();
-    else
-      fields.back() += c;
-  }
-  return fields;
-}
-
-GoldenRow parse_row(const std::string& line) {
-  const std::vector<std::string> fields = split(line);
+GoldenRow parse_row(const std::vector<std::string>& fields) {
   if (fields.size() != 9) throw std::runtime_error(fmt::format("{} fields instead of 9", fields.size()));
   if (fields[2] != "yes" && fields[2] != "no") throw std::runtime_error("importance is neither yes nor no");
   if (fields[6].size() != 16 || fields[7].size() != 64 || fields[8].size() != 64)
@@ -38,19 +27,14 @@ std::string describe(const GoldenRow& row) {
 }
 
 std::vector<GoldenRow> load_golden_table(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) throw std::runtime_error(fmt::format("{}: cannot be opened", path));
   std::vector<GoldenRow> rows;
-  std::string line;
-  std::getline(file, line);  // names of the fields
-  for (int number = 2; std::getline(file, line); ++number) {
+  for (const std::vector<std::string>& fields : read_tsv(path).rows) {
     try {
-      rows.push_back(parse_row(line));
+      rows.push_back(parse_row(fields));
     } catch (const std::exception& error) {
-      throw std::runtime_error(fmt::format("{}:{}: {}", path, number, error.what()));
+      throw std::runtime_error(fmt::format("{}:{}: {}", path, rows.size() + 2, error.what()));
     }
   }
-  if (rows.empty()) throw std::runtime_error(fmt::format("{}: no cases", path));
   return rows;
 }
 

@@ -6,13 +6,17 @@
 
 namespace ggufmill {
 
-Result<Model> apply_stage(const StageSpec& spec, std::string_view yaml, Model model) {
-  ConfigTexts texts;
+Result<ConfigDocument> linted(std::string_view yaml, const FieldSpec& field) {
   Diagnostics errors;
-  const std::optional<ConfigNode> node = read_yaml(yaml, "a.yaml", texts, errors);
-  if (node) lint(*node, spec.field, errors);
+  std::optional<ConfigDocument> document = read_document(yaml, "a.yaml", errors);
+  if (document) lint(document->root, field, errors);
   if (!errors.empty()) return errors.errors().front();
-  BOOST_OUTCOME_TRY(const std::unique_ptr<Stage> stage, spec.make(*node));
+  return std::move(*document);
+}
+
+Result<Model> apply_stage(const StageSpec& spec, std::string_view yaml, Model model) {
+  BOOST_OUTCOME_TRY(const ConfigDocument document, linted(yaml, spec.field));
+  BOOST_OUTCOME_TRY(const std::unique_ptr<Stage> stage, spec.make(document.root));
   return stage->apply(std::move(model));
 }
 

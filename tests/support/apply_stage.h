@@ -7,6 +7,9 @@
 
 namespace ggufmill {
 
+// Reads `yaml` as a file named "a.yaml" and lints it by `field`: the document, or the first error.
+Result<ConfigDocument> linted(std::string_view yaml, const FieldSpec& field);
+
 // Reads `yaml` as the value of the stage's key (of a file named "a.yaml"), lints it, makes the stage and applies it to
 // `model`. The first error of all that.
 Result<Model> apply_stage(const StageSpec& spec, std::string_view yaml, Model model);

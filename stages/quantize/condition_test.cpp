@@ -1,0 +1,158 @@
+#include "stages/quantize/condition.h"
+
+#include "tests/support/apply_stage.h"
+#include "tests/support/catch.h"
+
+using namespace ggufmill;
+
+namespace {
+
+// A tensor of a model, and the type decided so far.
+struct Bench {
+  ModelFacts model;
+  ModelGroups groups;
+  Tensor tensor = bare_tensor("blk.3.ffn_down.weight", {512, 64});
+  TensorFacts facts;
+  const TypeInfo* type = &type_named("Q4_K");
+
+  Bench() {
+    model.architecture = "llama";
+    model.layers = 32;
+    model.experts = 8;
+    model.heads = 32;
+    model.kv_heads = 8;
+    facts.tensor_class = TensorClass::kFfnDown;
+  }
+  Condition condition(const std::string& yaml) const {
+    FieldSpec field{"", FieldKind::kMap, ""};
+    field.fields = condition_fields();
+    const auto document = linted(yaml, field);
+    REQUIRE(document);
+    return read_condition(document.value().root).value();
+  }
+  bool operator()(const std::string& yaml) {
+    facts.tensor = &tensor;
+    return holds(condition(yaml), facts, {model, groups, type}).value();
+  }
+};
+
+// The places of `count` that a span holds, as a picture.
+std::string picture(Span span, std::uint64_t count) {
+  std::string text;
+  for (std::uint64_t place = 0; place < count; ++place) text += within(span, place, count) ? 'x' : '.';
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("spans hold their parts of the places") {
+  CHECK(picture(Span::kFirstSixteenth, 32) == "xx..............................");
+  CHECK(picture(Span::kFirstEighth, 32) == "xxxx............................");
+  CHECK(picture(Span::kInner, 32) == "....xxxxxxxxxxxxxxxxxxxxxxxx....");
+  CHECK(picture(Span::kSpread, 32) == "xxxx..x..x..x..x..x..x..x..xxxxx");
+}
+
+TEST_CASE("spans round down where the places do not divide") {
+  CHECK(picture(Span::kFirstSixteenth, 15) == "...............");
+  CHECK(picture(Span::kFirstEighth, 9) == "x........");
+  CHECK(picture(Span::kInner, 9) == ".xxxxxx..");
+  CHECK(picture(Span::kSpread, 9) == "x..x..xxx");
+  CHECK(picture(Span::kFirstEighth, 7) == ".......");
+  CHECK(picture(Span::kSpread, 7) == "..x..xx");
+}
+
+TEST_CASE("an empty condition holds") { CHECK(Bench()("{}")); }
+
+TEST_CASE("a name matches in any part") {
+  Bench bench;
+  CHECK(bench("{match: 'ffn_d'}"));
+  CHECK(bench("{match: '^blk\\.3\\.'}"));
+  CHECK_FALSE(bench("{match: '^ffn'}"));
+}
+
+TEST_CASE("one class of a list is enough") {
+  Bench bench;
+  CHECK(bench("{class: ffn_down}"));
+  CHECK(bench("{class: [attn_k, ffn_down]}"));
+  CHECK_FALSE(bench("{class: [attn_k, attn_q]}"));
+}
+
+TEST_CASE("architectures are asked for and ruled out") {
+  Bench bench;
+  CHECK(bench("{arch: [falcon, llama]}"));
+  CHECK_FALSE(bench("{arch: falcon}"));
+  CHECK(bench("{not_arch: falcon}"));
+  CHECK_FALSE(bench("{not_arch: [falcon, llama]}"));
+}
+
+TEST_CASE("numbers of the model are compared") {
+  Bench bench;
+  CHECK(bench("{experts: 8, experts_at_least: 8, layers: 32, head_groups_at_least: 4, grouped_heads: true}"));
+  CHECK_FALSE(bench("{experts: 4}"));
+  CHECK_FALSE(bench("{experts_at_least: 9}"));
+  CHECK_FALSE(bench("{layers: 31}"));
+  CHECK_FALSE(bench("{head_groups_at_least: 5}"));
+  CHECK_FALSE(bench("{grouped_heads: false}"));
+}
+
+TEST_CASE("importance is asked for or ruled out") {
+  Bench bench;
+  CHECK(bench("{importance: false}"));
+  bench.model.importance = true;
+  CHECK(bench("{importance: true}"));
+  CHECK_FALSE(bench("{importance: false}"));
+}
+
+TEST_CASE("the type decided so far is asked for") {
+  Bench bench;
+  CHECK(bench("{from: [Q3_K, Q4_K]}"));
+  CHECK_FALSE(bench("{from: Q3_K}"));
+  bench.type = nullptr;
+  CHECK_FALSE(bench("{from: Q4_K}"));
+}
+
+TEST_CASE("rows divide into blocks of the type decided so far, or do not") {
+  Bench bench;
+  CHECK(bench("{divisible: true}"));
+  bench.tensor.shape.dims[0] = 320;
+  CHECK(bench("{divisible: false}"));
+  bench.type = &type_named("Q8_0");
+  CHECK(bench("{divisible: true}"));
+}
+
+TEST_CASE("dimensions of 1 at the end do not count") {
+  Bench bench;
+  CHECK(bench("{rank_below: 3}"));
+  CHECK_FALSE(bench("{rank_below: 2}"));
+  bench.tensor.shape.dims[1] = 1;
+  CHECK(bench("{rank_below: 2}"));
+}
+
+TEST_CASE("matrices are counted by the third dimension") {
+  Bench bench;
+  CHECK_FALSE(bench("{matrices_at_least: 2}"));
+  bench.tensor.shape = {3, {512, 64, 8, 1}};
+  CHECK(bench("{matrices_at_least: 2}"));
+}
+
+TEST_CASE("order is the place among the kind, depth that among the layers") {
+  Bench bench;
+  bench.facts.order = 1;
+  bench.facts.kind_count = 16;
+  bench.facts.depth = 5;
+  CHECK(bench("{order: first_eighth, order_below: 2}"));
+  CHECK_FALSE(bench("{order_below: 1}"));
+  CHECK_FALSE(bench("{depth: first_eighth}"));
+  CHECK(bench("{depth: inner}"));
+}
+
+TEST_CASE("a model is in a group when one of its conditions holds") {
+  Bench bench;
+  bench.groups["mine"] = {bench.condition("{arch: falcon}"), bench.condition("{layers: 32}")};
+  bench.groups["others"] = {bench.condition("{arch: falcon}")};
+  CHECK(bench("{model: mine}"));
+  CHECK_FALSE(bench("{model: others}"));
+  CHECK(bench("{model: [others, mine]}"));
+}
+
+TEST_CASE("all parts of a condition must hold") { CHECK_FALSE(Bench()("{class: ffn_down, layers: 31}")); }

@@ -1,0 +1,267 @@
+#include "stages/quantize/quantize_stage.h"
+
+#include "pipeline/config/yaml_reader.h"
+#include "tests/support/apply_stage.h"
+#include "tests/support/catch.h"
+#include "tests/support/files.h"
+#include "tests/support/temp_dir.h"
+
+using namespace ggufmill;
+
+namespace {
+
+// A small model of rows of 512, F32 throughout but for what a test changes.
+struct Bench {
+  Model model;
+
+  Bench() {
+    model.metadata.add("general.architecture", metadata_string("llama"));
+    model.metadata.add("llama.block_count", metadata_unsigned(MetadataType::kUint32, 2));
+    for (const char* name : {"token_embd.weight", "output.weight", "blk.0.attn_v.weight", "blk.0.ffn_down.weight"})
+      add(name, {512, 64});
+    add("output_norm.weight", {512});
+  }
+  Tensor& add(const std::string& name, const std::vector<std::uint64_t>& dims) {
+    return model.tensors.emplace_back(bare_tensor(name, dims));
+  }
+  Result<Model> run(const std::string& yaml) const { return apply_stage(quantize_stage(read_document), yaml, model); }
+  Error error(const std::string& yaml) const {
+    const auto result = run(yaml);
+    REQUIRE_FALSE(result);
+    return result.error();
+  }
+};
+
+const Tensor& tensor(const Model& model, std::string_view name) {
+  for (const Tensor& it : model.tensors)
+    if (it.name == name) return it;
+  FAIL("no tensor " << name);
+  std::abort();
+}
+
+std::string type(const Result<Model>& model, std::string_view name) {
+  if (!model) FAIL(render(model.error()));
+  return std::string(tensor(model.value(), name).type->name);
+}
+
+std::string reason(const Result<Model>& model, std::string_view name) { return tensor(model.value(), name).reason; }
+
+}  // namespace
+
+TEST_CASE("a recipe decides every tensor and says why") {
+  const auto model = Bench().run("Q4_K_M");
+  CHECK(type(model, "output.weight") == "Q6_K");
+  CHECK(reason(model, "output.weight") == "mix: class head");
+  CHECK(type(model, "token_embd.weight") == "Q4_K");
+  CHECK(reason(model, "token_embd.weight") == "Q4_K_M");
+  CHECK(type(model, "output_norm.weight") == "F32");
+  CHECK(reason(model, "output_norm.weight") == "kept: base: rank_below 2");
+  CHECK(model.value().recipe == "Q4_K_M");
+}
+
+TEST_CASE("the first rule that matches decides") {
+  const auto model = Bench().run(
+      "{recipe: Q4_K_M, tensors: [{match: 'ffn', type: Q5_K}, {match: 'ffn_down', type: Q6_K, optional: true}]}");
+  CHECK(type(model, "blk.0.ffn_down.weight") == "Q5_K");
+  CHECK(reason(model, "blk.0.ffn_down.weight") == "tensors[0]: ffn");
+}
+
+TEST_CASE("patterns are matched as written, letter case too") {
+  const Bench bench;
+  CHECK(bench.error("{recipe: Q4_K_M, tensors: [{match: 'FFN', type: Q5_K}]}").what == "no tensor matches 'FFN'");
+  CHECK(type(bench.run("{recipe: Q4_K_M, tensors: [{match: '(?i)FFN', type: Q5_K}]}"), "blk.0.ffn_down.weight") ==
+        "Q5_K");
+}
+
+TEST_CASE("a rule that matches nothing is an error at its pattern") {
+  const Error error = Bench().error("{recipe: Q4_K_M,\n tensors: [{match: 'zzz', type: Q5_K}]}");
+  CHECK(error.code == ExitCode::kUsage);
+  CHECK(error.where == "a.yaml:2:20");
+  CHECK(error.what == "no tensor matches 'zzz'");
+}
+
+TEST_CASE("a rule that an earlier one leaves nothing is an error") {
+  CHECK(Bench().error("{type: Q4_K, tensors: [{match: ffn, type: Q5_K}, {match: ffn_down, type: Q6_K}]}").what ==
+        "no tensor matches 'ffn_down'");
+}
+
+TEST_CASE("an optional rule that matches nothing is a warning") {
+  const auto model = Bench().run("{recipe: Q4_K_M, tensors: [{match: 'zzz', type: Q5_K, optional: true}]}");
+  REQUIRE(model);
+  CHECK(model.value().warnings == std::vector<std::string>{"no tensor matches 'zzz'"});
+}
+
+TEST_CASE("a rule for a tensor that is never converted counts as used") {
+  const auto model = Bench().run("{recipe: Q4_K_M, tensors: [{match: 'norm', type: Q5_K}]}");
+  CHECK(type(model, "output_norm.weight") == "F32");
+}
+
+TEST_CASE("keep leaves a tensor as it is") {
+  const auto model = Bench().run("{recipe: Q4_K_M, tensors: [{match: '^output\\.weight$', type: keep}]}");
+  CHECK(type(model, "output.weight") == "F32");
+  CHECK(reason(model, "output.weight") == "kept: tensors[0]: ^output\\.weight$");
+}
+
+TEST_CASE("a tensor that a rule decides does not count among its kind") {
+  Bench bench;
+  for (const char* name : {"blk.1.attn_v.weight", "blk.2.attn_v.weight", "blk.3.attn_v.weight"})
+    bench.add(name, {512, 64});
+  CHECK(type(bench.run("Q3_K_M"), "blk.2.attn_v.weight") == "Q4_K");  // the third of its kind: two get Q5_K
+  CHECK(type(bench.run("{recipe: Q3_K_M, tensors: [{match: 'blk.0.attn_v', type: Q8_0}]}"), "blk.2.attn_v.weight") ==
+        "Q5_K");
+}
+
+TEST_CASE("rules beside a recipe come before its own") {
+  const auto model = Bench().run("{recipe: Q4_K_M, rules: [{class: head, type: Q8_0}]}");
+  CHECK(type(model, "output.weight") == "Q8_0");
+  CHECK(reason(model, "output.weight") == "rules: class head");
+  CHECK(type(model, "token_embd.weight") == "Q4_K");
+}
+
+TEST_CASE("pure asks none of the recipe's rules") {
+  CHECK(type(Bench().run("{recipe: Q4_K_M, pure: true}"), "output.weight") == "Q4_K");
+}
+
+TEST_CASE("rows that are no whole blocks get the fallback") {
+  Bench bench;
+  bench.add("blk.0.attn_k.weight", {96, 64});
+  const auto model = bench.run("Q4_K_M");
+  CHECK(type(model, "blk.0.attn_k.weight") == "Q5_0");
+  CHECK(reason(model, "blk.0.attn_k.weight") == "Q4_K_M; rows of 96 are no whole blocks of Q4_K");
+}
+
+TEST_CASE("where the fallback does not fit either, the last one does") {
+  Bench bench;
+  bench.add("blk.0.attn_k.weight", {90, 64});
+  CHECK(type(bench.run("Q4_K_M"), "blk.0.attn_k.weight") == "F16");
+}
+
+TEST_CASE("a type that has no fallback is a problem, and the tensor stays") {
+  Bench bench;
+  bench.add("blk.0.attn_k.weight", {90, 64});
+  const auto model = bench.run("Q8_0");
+  CHECK(type(model, "blk.0.attn_k.weight") == "F32");
+  REQUIRE(model.value().problems.size() == 1);
+  CHECK(model.value().problems[0].where == "a.yaml:1:1");
+  CHECK(model.value().problems[0].what ==
+        "tensor 'blk.0.attn_k.weight': Q8_0; rows of 90 are no whole blocks of Q8_0: kept");
+}
+
+TEST_CASE("a bare type is for all tensors of two dimensions, and misfits stay as they are") {
+  Bench bench;
+  bench.add("blk.0.attn_k.weight", {96, 64});
+  bench.add("blk.0.ffn_gate_inp.weight", {512, 8});
+  for (const char* yaml : {"{type: Q4_K}", "q4_k_s", "{type: q4_k}"}) {
+    CAPTURE(yaml);
+    const auto model = bench.run(yaml);
+    CHECK(type(model, "blk.0.ffn_down.weight") == "Q4_K");
+    CHECK(type(model, "output_norm.weight") == "F32");
+    if (yaml[0] != '{') continue;
+    CHECK(type(model, "output.weight") == "Q4_K");
+    CHECK(type(model, "blk.0.ffn_gate_inp.weight") == "Q4_K");
+    CHECK(type(model, "blk.0.attn_k.weight") == "F32");
+    CHECK(model.value().problems.empty());
+  }
+}
+
+TEST_CASE("a type that is no recipe is a type by itself") {
+  const auto model = Bench().run("Q5_K");  // an alias of Q5_K_M
+  CHECK(type(model, "output.weight") == "Q6_K");
+  CHECK(type(Bench().run("NVFP4"), "output.weight") == "NVFP4");
+}
+
+TEST_CASE("integers are carried") {
+  Bench bench;
+  Tensor& ids = bench.add("blk.0.ids.weight", {512, 4});
+  ids.type = ids.source.type = &type_named("I32");
+  CHECK(type(bench.run("Q4_K_M"), "blk.0.ids.weight") == "I32");
+  CHECK(type(bench.run("{type: Q4_K}"), "blk.0.ids.weight") == "I32");
+}
+
+TEST_CASE("quantized tensors are quantized anew unless that is forbidden") {
+  Bench bench;
+  bench.model.tensors[3].type = bench.model.tensors[3].source.type = &type_named("Q8_0");
+  CHECK(type(bench.run("Q4_K_M"), "blk.0.ffn_down.weight") == "Q4_K");
+  const Error error = bench.error("{recipe: Q4_K_M, requantize: false}");
+  CHECK(error.what == "tensor 'blk.0.ffn_down.weight' is Q8_0 already and would become Q4_K");
+  CHECK(error.where == "a.yaml:1:1");
+}
+
+TEST_CASE("a quantized tensor that keeps its type is not quantized anew") {
+  Bench bench;
+  bench.model.tensors[3].type = bench.model.tensors[3].source.type = &type_named("Q8_0");
+  CHECK(bench.run("{recipe: Q8_0, requantize: false}"));
+}
+
+TEST_CASE("a type that needs importance is a problem without it") {
+  const auto model = Bench().run("IQ2_XXS");
+  CHECK(type(model, "blk.0.ffn_down.weight") == "IQ2_XXS");
+  REQUIRE(model.value().problems.size() == 1);  // not for attn_v, token_embd and output, which get other types
+  CHECK(model.value().problems[0].what ==
+        "tensor 'blk.0.ffn_down.weight' is to become IQ2_XXS, which is poor without an importance matrix");
+}
+
+TEST_CASE("a type that needs importance is a problem where a file was given but lacks the tensor") {
+  Bench bench;
+  bench.model.importance_given = true;
+  const auto model = bench.run("IQ2_XXS");
+  REQUIRE(model.value().problems.size() == 1);
+  CHECK(model.value().problems[0].help.find("has no data for it") != std::string::npos);
+}
+
+TEST_CASE("tensors come layer by layer, or as in the source") {
+  const Bench bench;
+  CHECK(bench.run("Q8_0").value().tensors.front().name == "output.weight");
+  CHECK(bench.run("{recipe: Q8_0, order: source}").value().tensors.front().name == "token_embd.weight");
+}
+
+TEST_CASE("the file type and the version of quantization are written at the end") {
+  Bench bench;
+  bench.model.metadata.add("general.file_type", metadata_unsigned(MetadataType::kUint32, 1));
+  bench.model.metadata.add("z", metadata_bool(true));
+  const auto model = bench.run("Q4_K_M");
+  const auto& entries = model.value().metadata.entries();
+  REQUIRE(entries.size() == 5);
+  CHECK(entries[3].key == "general.quantization_version");
+  CHECK(entries[3].value == metadata_unsigned(MetadataType::kUint32, 2));
+  CHECK(entries[4].key == "general.file_type");
+  CHECK(entries[4].value == metadata_unsigned(MetadataType::kUint32, 15));
+}
+
+TEST_CASE("a recipe or a type is needed, not both") {
+  const Bench bench;
+  CHECK(bench.error("{pure: true}").what == "neither a recipe nor a type is given");
+  CHECK(bench.error("{recipe: Q4_K_M, type: Q4_K}").what == "both a recipe and a type are given");
+}
+
+TEST_CASE("an unknown name is an error at its place") {
+  const Bench bench;
+  CHECK(bench.error("Q5_M").where == "a.yaml:1:1");
+  CHECK(bench.error("{recipe: Q5_M}").where == "a.yaml:1:10");
+  CHECK(bench.error("{type: Q5_M}").where == "a.yaml:1:8");
+  CHECK(bench.error("{type: Q4_K, tensors: [{match: a, type: Q5_M}]}").where == "a.yaml:1:41");
+}
+
+TEST_CASE("a recipe that others are to extend is no recipe for an output") {
+  const Error error = Bench().error("{recipe: mix}");
+  CHECK(error.where == "a.yaml:1:10");
+  CHECK(error.what == "recipe 'mix' is there for others to extend");
+}
+
+TEST_CASE("without a type of its own a recipe's rules decide and the rest stays") {
+  const TempDir folder;
+  write_text(folder.file("mine.yaml"), "{rules: [{class: ffn_down, type: Q5_K}]}");
+  const auto model = Bench().run("'" + folder.file("mine.yaml") + "'");
+  CHECK(type(model, "blk.0.ffn_down.weight") == "Q5_K");
+  CHECK(type(model, "output.weight") == "F32");
+  CHECK(reason(model, "output.weight") == "mine");
+}
+
+TEST_CASE("adjust sees the type decided so far") {
+  const TempDir folder;
+  write_text(folder.file("mine.yaml"),
+             "{type: Q4_K, rules: [{class: head, type: Q6_K}], adjust: [{from: Q6_K, type: Q8_0}]}");
+  const auto model = Bench().run("'" + folder.file("mine.yaml") + "'");
+  CHECK(type(model, "output.weight") == "Q8_0");
+  CHECK(type(model, "blk.0.ffn_down.weight") == "Q4_K");
+}

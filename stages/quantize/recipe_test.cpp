@@ -1,0 +1,145 @@
+// What recipe files may say, and how they extend each other.
+#include "stages/quantize/recipe.h"
+
+#include "pipeline/config/yaml_reader.h"
+#include "tests/support/catch.h"
+#include "tests/support/files.h"
+#include "tests/support/temp_dir.h"
+
+using namespace ggufmill;
+
+namespace {
+
+Result<Recipe> find(const std::string& name) { return RecipeShelf(read_document).find(name, ConfigNode{}); }
+
+// Recipe files in a folder of their own.
+struct Folder {
+  TempDir folder;
+  std::string path(const std::string& name) const { return folder.file(name + ".yaml"); }
+  Result<Recipe> write(const std::string& name, const std::string& text) const {
+    write_text(path(name), text);
+    return find(path(name));
+  }
+  Error error(const std::string& text) const {
+    const auto recipe = write("mine", text);
+    REQUIRE_FALSE(recipe);
+    CHECK(recipe.error().code == ExitCode::kUsage);
+    return recipe.error();
+  }
+};
+
+std::vector<std::string> texts(const std::vector<Rule>& rules) {
+  std::vector<std::string> all;
+  for (const Rule& rule : rules) all.push_back(rule.text);
+  return all;
+}
+
+using Texts = std::vector<std::string>;
+
+}  // namespace
+
+TEST_CASE("a recipe is found by its name in any letter case") {
+  CHECK(find("Q4_K_M").value().name == "Q4_K_M");
+  CHECK(find("q4_k_m").value().name == "Q4_K_M");
+}
+
+TEST_CASE("a recipe is found by its alias") { CHECK(find("q4_k").value().name == "Q4_K_M"); }
+
+TEST_CASE("an unknown recipe is an error that says what was meant") {
+  const auto recipe = find("Q4_K_N");
+  REQUIRE_FALSE(recipe);
+  CHECK(recipe.error().what == "unknown recipe 'Q4_K_N'");
+  CHECK(recipe.error().help.find("did you mean 'Q4_K_M'?") != std::string::npos);
+}
+
+TEST_CASE("a file is named for what comes before its ending") {
+  const Recipe recipe = Folder().write("mine", "{type: Q4_K}").value();
+  CHECK(recipe.name == "mine");
+  CHECK(recipe.type == &type_named("Q4_K"));
+  CHECK(recipe.rules.empty());
+  CHECK_FALSE(recipe.file_type);
+}
+
+TEST_CASE("what a recipe says comes before what it extends") {
+  const Folder folder;
+  REQUIRE(folder.write("parent", "{type: Q4_K, file_type: 7, rules: [{class: head, type: Q6_K}], aliases: [old]}"));
+  const Recipe recipe =
+      folder.write("mine", "{extends: '" + folder.path("parent") + "', rules: [{class: attn_v, type: Q8_0}]}").value();
+  CHECK(recipe.type == &type_named("Q4_K"));
+  CHECK(recipe.file_type == 7u);
+  CHECK(texts(recipe.rules) == Texts{"mine: class attn_v", "parent: class head"});
+  CHECK(recipe.aliases.empty());
+}
+
+TEST_CASE("a recipe extends a built-in one") {
+  const Recipe recipe = Folder().write("mine", "{extends: Q4_K_M, type: Q5_K}").value();
+  CHECK(recipe.type == &type_named("Q5_K"));
+  CHECK(recipe.file_type == 15u);
+  CHECK(texts(recipe.rules).back() == "mix: class head");
+  CHECK(recipe.fallback.at(&type_named("Q4_K")) == &type_named("Q5_0"));
+}
+
+TEST_CASE("a recipe that extends itself is an error at the word that closes the circle") {
+  const Folder folder;
+  write_text(folder.path("b"), "{extends: '" + folder.path("mine") + "'}");
+  const Error error = folder.error("{type: Q4_K,\n extends: '" + folder.path("b") + "'}");
+  CHECK(error.where == folder.path("b") + ":1:11");
+  CHECK(error.what == "recipe '" + folder.path("mine") + "' extends itself, by way of '" + folder.path("b") + "'");
+}
+
+TEST_CASE("an unknown recipe to extend is an error with its place") {
+  const Folder folder;
+  const Error error = folder.error("{extends: Q9}");
+  CHECK(error.where == folder.path("mine") + ":1:11");
+  CHECK(error.what == "unknown recipe 'Q9'");
+}
+
+TEST_CASE("an unknown class is an error with its place") {
+  const Folder folder;
+  const Error error = folder.error("{type: Q4_K, rules: [{class: ffn_dwon, type: Q6_K}]}");
+  CHECK(error.where == folder.path("mine") + ":1:30");
+  CHECK(error.what.find("'ffn_dwon'") != std::string::npos);
+  CHECK(error.help.find("did you mean 'ffn_down'?") != std::string::npos);
+}
+
+TEST_CASE("unknown types are errors, as a fallback too") {
+  const Folder folder;
+  CHECK(folder.error("{type: Q4_Q}").what == "unknown quantization type 'Q4_Q'");
+  CHECK(folder.error("{type: Q4_K, fallback: {Q4_Q: Q4_0}}").what == "unknown quantization type 'Q4_Q'");
+  CHECK(folder.error("{type: Q4_K, fallback: {Q4_K: Q4_Q}}").what == "unknown quantization type 'Q4_Q'");
+}
+
+TEST_CASE("a model group that nothing defines is an error") {
+  CHECK(Folder().error("{type: Q4_K, rules: [{model: big, type: Q6_K}]}").what ==
+        "recipe 'mine' asks for model group 'big', which nothing defines");
+}
+
+TEST_CASE("a model group asks for facts of models only") {
+  const Folder folder;
+  CHECK(folder.write("a", "{type: Q4_K, models: {big: [{layers: 80, arch: llama}]}}"));
+  CHECK(folder.error("{type: Q4_K, models: {big: [{class: attn_v}]}}").what == "unknown key 'class'");
+  CHECK(folder.error("{type: Q4_K, models: {big: [{model: big}]}}").what == "unknown key 'model'");
+}
+
+TEST_CASE("a file that is not there is an error") {
+  const auto recipe = find("no/such/recipe.yaml");
+  REQUIRE_FALSE(recipe);
+  CHECK(recipe.error().where == "no/such/recipe.yaml");
+}
+
+TEST_CASE("a file that is no YAML is an error with its place") {
+  const Folder folder;
+  CHECK(folder.error("{type: Q4_K").where.starts_with(folder.path("mine") + ":"));
+}
+
+TEST_CASE("a file larger than a recipe can be is refused") {
+  CHECK(Folder().error("# " + std::string(2 << 20, 'x')).what.find("larger than 1 MiB") != std::string::npos);
+}
+
+TEST_CASE("the file type of a recipe is known by its names, not by paths") {
+  const RecipeShelf shelf(read_document);
+  CHECK(shelf.file_type_of("Q4_K_M") == 15u);
+  CHECK(shelf.file_type_of("Q4_K") == 15u);
+  CHECK_FALSE(shelf.file_type_of("IQ9"));
+  CHECK_FALSE(shelf.file_type_of("./a.yaml"));
+}

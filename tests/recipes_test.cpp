@@ -1,0 +1,105 @@
+// The built-in recipes, configs/recipes/*.yaml, as a set: all can be read, are short, and are known to no code.
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <map>
+
+#include "pipeline/config/yaml_reader.h"
+#include "stages/quantize/recipe.h"
+#include "tests/support/catch.h"
+#include "tests/support/files.h"
+
+namespace ggufmill {
+namespace {
+
+namespace fs = std::filesystem;
+
+Recipe read(std::string_view name) {
+  auto recipe = RecipeShelf(read_document).find(std::string(name), ConfigNode{});
+  if (!recipe) FAIL(render(recipe.error()));
+  return std::move(recipe).value();
+}
+
+TEST_CASE("every recipe file is built in, byte for byte") {
+  std::map<std::string, std::string> files;
+  for (const auto& entry : fs::directory_iterator("configs/recipes"))
+    files[entry.path().stem()] = read_text(entry.path());
+  CHECK(files.size() == built_in_recipes().size());
+  for (const BuiltInRecipe& recipe : built_in_recipes()) {
+    CAPTURE(recipe.name);
+    CHECK(files[std::string(recipe.name)] == recipe.text);
+  }
+}
+
+TEST_CASE("every recipe can be read and describes itself") {
+  for (const BuiltInRecipe& built_in : built_in_recipes()) {
+    CAPTURE(built_in.name);
+    const Recipe recipe = read(built_in.name);
+    CHECK(recipe.name == built_in.name);
+    CHECK_FALSE(recipe.description.empty());
+  }
+}
+
+TEST_CASE("no recipe is longer than 60 lines") {
+  for (const BuiltInRecipe& recipe : built_in_recipes()) {
+    CAPTURE(recipe.name);
+    CHECK(std::count(recipe.text.begin(), recipe.text.end(), '\n') <= 60);
+  }
+}
+
+TEST_CASE("every recipe of a file type has a number of its own, a type and fallbacks") {
+  std::map<std::uint32_t, std::string_view> numbers;
+  for (const BuiltInRecipe& built_in : built_in_recipes()) {
+    CAPTURE(built_in.name);
+    const Recipe recipe = read(built_in.name);
+    if (recipe.partial || built_in.name == "COPY") continue;
+    REQUIRE(recipe.file_type);
+    CHECK(numbers.emplace(*recipe.file_type, built_in.name).second);
+    CHECK(recipe.type != nullptr);
+    CHECK(recipe.last_fallback == &type_named("F16"));
+  }
+  CHECK(numbers.size() == 35);
+}
+
+TEST_CASE("names and aliases are unambiguous") {
+  std::map<std::string, std::string_view> names;
+  for (const BuiltInRecipe& built_in : built_in_recipes()) {
+    CHECK(names.emplace(built_in.name, built_in.name).second);
+    for (const std::string& alias : read(built_in.name).aliases) CHECK(names.emplace(alias, built_in.name).second);
+  }
+}
+
+bool is_code(const fs::path& path) {
+  return (path.extension() == ".cpp" || path.extension() == ".h") && !path.stem().string().ends_with("_test");
+}
+
+// Where code below `folder` holds `name` in quotes, but for the examples of field tables: "FILE: LINE".
+std::vector<std::string> uses_of(std::string_view name, const std::string& folder) {
+  std::vector<std::string> uses;
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    if (!is_code(entry.path())) continue;
+    std::ifstream file(entry.path());
+    for (std::string line; std::getline(file, line);)
+      if (line.find('"' + std::string(name) + '"') != std::string::npos && line.find("example") == std::string::npos)
+        uses.push_back(entry.path().string() + ": " + line);
+  }
+  return uses;
+}
+
+TEST_CASE("no code names a recipe") {
+  for (const BuiltInRecipe& recipe : built_in_recipes()) {
+    if (find_type(recipe.name)) continue;  // then it is the type that is named
+    CAPTURE(recipe.name);
+    std::vector<std::string> uses = uses_of(recipe.name, "stages");
+    for (std::string& use : uses_of(recipe.name, "pipeline")) uses.push_back(std::move(use));
+    if (recipe.name == "base") {  // what a bare type shares with the recipes
+      REQUIRE(uses.size() == 1);
+      CHECK(uses[0].starts_with("stages/quantize/quantize_fields.cpp: "));
+    } else {
+      CHECK(uses == std::vector<std::string>{});
+    }
+  }
+}
+
+}  // namespace
+}  // namespace ggufmill
