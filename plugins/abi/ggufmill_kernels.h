@@ -33,7 +33,10 @@ enum {
 };
 
 /* Status of a run. Any other value is a failure of the kernel's own; the host reports it and stops the job. */
-enum { GGUFMILL_OK = 0 };
+enum {
+  GGUFMILL_OK = 0,
+  GGUFMILL_CANNOT_REPRESENT = 1 /* the weights are beyond what the type can hold, as where their squares overflow */
+};
 
 /* One call: `rows` whole rows of `cols` elements each, of one tensor.
  *
@@ -44,7 +47,8 @@ enum { GGUFMILL_OK = 0 };
  * cols        a positive multiple of the type's block elements
  * importance  `cols` weights, all finite and not negative, shared by all rows of the call; or null
  *
- * A row's bytes depend on that row, `cols` and `importance` alone: not on `rows`, the thread, earlier calls or the ISA. */
+ * A row's bytes depend on that row, `cols` and `importance` alone: not on `rows`, the thread, earlier calls or the ISA.
+ */
 typedef struct ggufmill_call {
   const void* src;
   void* dst;
@@ -82,8 +86,8 @@ typedef struct ggufmill_module {
   const ggufmill_kernel* kernels;
 } ggufmill_module;
 
-/* A module that brings a type of its own takes an id from here upward; the host adds the type from the kernel's name and
- * block when it loads the module. */
+/* A module that brings a type of its own takes an id from here upward; the host adds the type from the kernel's name
+ * and block when it loads the module. */
 #define GGUFMILL_FIRST_FOREIGN_TYPE UINT32_C(0x10000)
 
 #ifdef __cplusplus

@@ -6,13 +6,14 @@
 #include <array>
 #include <cfloat>
 
+#include "plugins/abi/ggufmill_kernels.h"
 #include "plugins/reference/iq_lattice.h"
 
 namespace ggufmill::reference {
 
 // The status of an encoder where weights or importance are so large (or no numbers) that no book point has a finite
 // distance, or a scale is no number. Smaller than about 1e15, nothing fails. ggml ends the process there.
-inline constexpr std::int32_t kNoBookPoint = 1;
+inline constexpr std::int32_t kNoBookPoint = GGUFMILL_CANNOT_REPRESENT;
 
 // What each level stands for, times a scale.
 template <class Space>

@@ -212,8 +212,10 @@ Result<RecipeText> text_of(const std::string& name, const ConfigReader& reader, 
     const auto document = reader(recipe.text, std::string(recipe.name), ignored);
     const ConfigNode* aliases = document ? document->root.find("aliases") : nullptr;
     if (aliases)
-      for (const ConfigNode& alias : aliases->items)
+      for (const ConfigNode& alias : aliases->items) {
         if (same_word(alias.scalar, name)) return RecipeText{std::string(recipe.name), std::string(recipe.text)};
+        names.push_back(alias.scalar);
+      }
   }
   if (looks_like_path(name)) {
     BOOST_OUTCOME_TRY(std::string text, file_text(name));
