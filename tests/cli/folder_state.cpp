@@ -1,0 +1,40 @@
+#include "tests/cli/folder_state.h"
+
+#include <filesystem>
+#include <set>
+
+#include "tests/support/files.h"
+
+namespace ggufmill {
+
+FolderState::FolderState(const std::string& folder) {
+  namespace fs = std::filesystem;
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    const std::string name = fs::relative(entry.path(), folder);
+    if (entry.is_symlink())
+      contents_[name] = "link to " + fs::read_symlink(entry.path()).string();
+    else if (entry.is_directory())
+      contents_[name + "/"];
+    else
+      contents_[name] = entry.is_regular_file() ? read_text(entry.path()) : std::string();
+  }
+}
+
+std::string FolderState::changes_to(const FolderState& later) const {
+  std::set<std::string> names;
+  for (const auto& [name, bytes] : contents_) names.insert(name);
+  for (const auto& [name, bytes] : later.contents_) names.insert(name);
+  std::string text;
+  for (const std::string& name : names) {
+    const auto before = contents_.find(name), now = later.contents_.find(name);
+    if (before == contents_.end())
+      text += "+ " + name + "\n";
+    else if (now == later.contents_.end())
+      text += "- " + name + "\n";
+    else if (before->second != now->second)
+      text += "~ " + name + "\n";
+  }
+  return text;
+}
+
+}  // namespace ggufmill

@@ -1,0 +1,130 @@
+#include "tests/cli/golden_case.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <sstream>
+#include <stdexcept>
+
+#include "tests/cli/command.h"
+#include "tests/cli/folder_state.h"
+#include "tests/cli/masks.h"
+#include "tests/support/files.h"
+#include "tests/support/temp_dir.h"
+
+namespace ggufmill {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Member {
+  const char* file;
+  std::string Outcome::*text;
+};
+constexpr Member kMembers[] = {
+    {"stdout", &Outcome::out}, {"stderr", &Outcome::err}, {"exit", &Outcome::exit}, {"files", &Outcome::files}};
+
+bool is_reserved(const std::string& name) {
+  return name == "cmd" || name == "setup" || name == "needs" ||
+         std::any_of(std::begin(kMembers), std::end(kMembers), [&](const Member& m) { return name == m.file; });
+}
+
+std::string text_or_nothing(const std::string& path) { return fs::exists(path) ? read_text(path) : std::string(); }
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  return lines;
+}
+
+GoldenCase load_case(const fs::path& folder) {
+  GoldenCase test;
+  test.name = folder.filename();
+  test.folder = folder;
+  for (const std::string& line : lines_of(read_text(folder / "cmd"))) {
+    if (line.starts_with("# "))
+      test.comments.push_back(line.substr(2));
+    else if (!line.empty())
+      test.commands.push_back(line);
+  }
+  test.setup = text_or_nothing(folder / "setup");
+  test.needs = text_or_nothing(folder / "needs");
+  for (const Member& member : kMembers) test.expected.*member.text = text_or_nothing(folder / member.file);
+  for (const std::string& name : names_in(folder))
+    if (!is_reserved(name)) test.inputs.push_back(name);
+  return test;
+}
+
+void make_inputs(const GoldenCase& test, const std::string& folder) {
+  for (const std::string& name : test.inputs)
+    fs::copy(fs::path(test.folder) / name, fs::path(folder) / name, fs::copy_options::recursive);
+  if (test.setup.empty()) return;
+  const CommandResult result = run_command("set -e\n" + test.setup, folder);
+  if (result.exit != 0) throw std::runtime_error("the setup failed: " + result.err);
+}
+
+void append_headed(std::string& to, const std::string& command, const std::string& text, bool headed) {
+  if (text.empty()) return;
+  if (headed) to += "$ " + command + "\n";
+  to += text;
+  if (headed && text.back() != '\n') to += "\n";
+}
+
+}  // namespace
+
+std::vector<GoldenCase> load_cases(const std::string& folder) {
+  std::vector<GoldenCase> cases;
+  for (const std::string& name : names_in(folder)) cases.push_back(load_case(fs::path(folder) / name));
+  return cases;
+}
+
+std::optional<Outcome> run_case(const GoldenCase& test, std::string& why_skipped) {
+  const TempDir folder;
+  if (!test.needs.empty()) {
+    const CommandResult needs = run_command(test.needs, folder.path());
+    why_skipped = needs.out + needs.err;
+    if (needs.exit != 0) return {};
+  }
+  make_inputs(test, folder.path());
+  const FolderState before(folder.path());
+  Outcome outcome;
+  const bool several = test.commands.size() > 1;
+  bool failed = false;
+  for (const std::string& command : test.commands) {
+    const CommandResult result = run_command(command, folder.path());
+    append_headed(outcome.out, command, mask(result.out, folder.path()), several);
+    append_headed(outcome.err, command, mask(result.err, folder.path()), several);
+    outcome.exit += std::to_string(result.exit) + "\n";
+    failed = failed || result.exit != 0;
+  }
+  if (!failed) outcome.exit.clear();
+  outcome.files = before.changes_to(FolderState(folder.path()));
+  return outcome;
+}
+
+void accept(const GoldenCase& test, const Outcome& outcome) {
+  for (const Member& member : kMembers) {
+    const fs::path path = fs::path(test.folder) / member.file;
+    if ((outcome.*member.text).empty())
+      fs::remove(path);
+    else
+      write_text(path, outcome.*member.text);
+  }
+}
+
+std::string describe_difference(const Outcome& expected, const Outcome& got) {
+  std::string text;
+  for (const Member& member : kMembers) {
+    std::vector<std::string> before = lines_of(expected.*member.text), now = lines_of(got.*member.text);
+    const auto [b, n] = std::mismatch(before.begin(), before.end(), now.begin(), now.end());
+    if (b == before.end() && n == now.end()) continue;
+    text += std::string("  ") + member.file + ", line " + std::to_string(b - before.begin() + 1) + ":\n";
+    const auto [b_end, n_end] =
+        std::mismatch(before.rbegin(), std::make_reverse_iterator(b), now.rbegin(), std::make_reverse_iterator(n));
+    for (auto line = b; line != b_end.base(); ++line) text += "  - " + *line + "\n";
+    for (auto line = n; line != n_end.base(); ++line) text += "  + " + *line + "\n";
+  }
+  return text.empty() && !(expected == got) ? "  only the ends of lines differ\n" : text;
+}
+
+}  // namespace ggufmill

@@ -1,0 +1,113 @@
+// cli_golden [--update] [NAME...]: runs the cases of tests/cli/cases, all or those whose names begin with a NAME, and
+// compares. --update makes what came of them the expectation, and makes MESSAGES.md anew.
+
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <thread>
+
+#include "tests/cli/golden_case.h"
+#include "tests/cli/messages_page.h"
+#include "tests/support/files.h"
+
+namespace ggufmill {
+namespace {
+
+const std::string kCases = GGUFMILL_CLI_TESTS "/cases";
+const std::string kPage = GGUFMILL_CLI_TESTS "/MESSAGES.md";
+constexpr const char* kHint = "if the new output is right: cli_golden --update (in the build folder's tests/)\n";
+
+// How a case ended.
+struct Report {
+  std::string difference;  // empty: as expected
+  std::string skipped;     // why
+  bool broken = false;     // it could not be run
+};
+
+// Programs of the build first; messages of the system in English.
+void set_environment() {
+  const char* path = std::getenv("PATH");
+  ::setenv("PATH", (GGUFMILL_BUILD_DIR "/bin:" GGUFMILL_BUILD_DIR "/tests:" + std::string(path ? path : "")).c_str(),
+           1);
+  ::setenv("LC_ALL", "C", 1);
+  ::setenv("MODULES", GGUFMILL_TEST_MODULES, 1);
+  ::setenv("MODELS", GGUFMILL_CLI_TESTS "/../golden/models", 1);
+}
+
+Report check(GoldenCase& test, bool update) try {
+  Report report;
+  const auto outcome = run_case(test, report.skipped);
+  if (!outcome) return report;
+  report.skipped.clear();
+  report.difference = describe_difference(test.expected, *outcome);
+  if (!update || report.difference.empty()) return report;
+  accept(test, *outcome);
+  test.expected = *outcome;
+  return report;
+} catch (const std::exception& error) {
+  return {std::string("  ") + error.what() + "\n", "", true};
+}
+
+// Many at a time: a case mostly waits for its processes.
+std::vector<Report> check_all(std::vector<GoldenCase>& cases, bool update) {
+  std::vector<Report> reports(cases.size());
+  std::atomic<std::size_t> next{0};
+  std::vector<std::thread> threads;
+  for (unsigned i = 0; i < std::max(2u, std::thread::hardware_concurrency()); ++i)
+    threads.emplace_back([&] {
+      for (std::size_t at; (at = next++) < cases.size();) reports[at] = check(cases[at], update);
+    });
+  for (std::thread& thread : threads) thread.join();
+  return reports;
+}
+
+bool is_wanted(const GoldenCase& test, const std::vector<std::string>& names) {
+  for (const std::string& name : names)
+    if (test.name.starts_with(name)) return true;
+  return names.empty();
+}
+
+bool check_page(const std::vector<GoldenCase>& cases, bool update) {
+  const std::string page = messages_page(cases);
+  if (update) write_text(kPage, page);
+  if (read_text(kPage) == page) return true;
+  std::printf("MESSAGES.md is not what the cases make\n");
+  return false;
+}
+
+int run(const std::vector<std::string>& names, bool update) {
+  set_environment();
+  std::vector<GoldenCase> all = load_cases(kCases), cases;
+  for (const GoldenCase& test : all)
+    if (is_wanted(test, names)) cases.push_back(test);
+  const std::vector<Report> reports = check_all(cases, update);
+  std::size_t commands = 0, different = 0, broken = 0;
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    commands += cases[i].commands.size();
+    if (!reports[i].skipped.empty())
+      std::printf("%s: skipped: %s\n", cases[i].name.c_str(), reports[i].skipped.c_str());
+    if (reports[i].difference.empty()) continue;
+    ++different;
+    broken += reports[i].broken;
+    std::printf("%s: %s\n%s", cases[i].name.c_str(), update ? "new" : "not as expected", reports[i].difference.c_str());
+  }
+  const bool page = check_page(load_cases(kCases), update);
+  std::printf("%zu of %zu cases as expected, %zu commands\n", cases.size() - different, cases.size(), commands);
+  if (broken == 0 && page && (update || different == 0)) return 0;
+  std::fputs(kHint, stdout);
+  return 1;
+}
+
+}  // namespace
+}  // namespace ggufmill
+
+int main(int count, char** arguments) try {
+  std::vector<std::string> names(arguments + 1, arguments + count);
+  const bool update = !names.empty() && names.front() == "--update";
+  if (update) names.erase(names.begin());
+  return ggufmill::run(names, update);
+} catch (const std::exception& error) {
+  std::fprintf(stderr, "cli_golden: %s\n", error.what());
+  return 2;
+}
