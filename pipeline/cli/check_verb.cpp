@@ -30,7 +30,7 @@ int check_verb(const Arguments& arguments) {
   if (parsed.exit_code) return *parsed.exit_code;
   Diagnostics errors;
   const auto planned = plan_from(parsed.values, errors);
-  if (planned) preflight(planned->plan, *planned->kernels, parsed.values.count("overwrite") > 0, errors);
+  if (planned) preflight(*planned, parsed.values.count("overwrite") > 0, errors);
   if (!errors.empty()) return fail(errors);
   const Plan& plan = planned->plan;
   say_note(fmt::format("{}: good: {} tensors, {} to read, {} to write as {} output{}, at least {} of memory",

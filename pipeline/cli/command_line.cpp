@@ -2,10 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <iostream>
+#include <cstdio>
 #include <sstream>
 
 #include "pipeline/cli/messages.h"
+#include "pipeline/core/config_node.h"
 
 namespace ggufmill {
 namespace {
@@ -23,14 +24,52 @@ Parsed usage_failure(const CommandSpec& spec, const std::string& what) {
   return {fail(usage_error(what, fmt::format("usage: {}; `--help` explains", spec.usage))), {}};
 }
 
-po::variables_map parse(const CommandSpec& spec, const Arguments& arguments) {
+constexpr int kStyle = po::command_line_style::default_style & ~po::command_line_style::allow_guessing;
+
+// Those that help lists, and the positional one.
+po::options_description all_options(const CommandSpec& spec) {
+  po::options_description all;
+  all.add(spec.options);
+  if (spec.positional.empty()) return all;
+  if (spec.many)
+    all.add_options()(spec.positional.c_str(), po::value<Arguments>()->composing());
+  else
+    all.add_options()(spec.positional.c_str(), po::value<std::string>());
+  return all;
+}
+
+po::variables_map parse(const CommandSpec& spec, const po::options_description& all, const Arguments& arguments) {
   po::positional_options_description positional;
-  if (!spec.positional.empty()) positional.add(spec.positional.c_str(), spec.most_positional);
+  if (!spec.positional.empty()) positional.add(spec.positional.c_str(), spec.many ? -1 : 1);
   po::variables_map values;
-  const int style = po::command_line_style::default_style & ~po::command_line_style::allow_guessing;
-  po::store(po::command_line_parser(arguments).options(spec.options).positional(positional).style(style).run(), values);
+  po::store(po::command_line_parser(arguments).options(all).positional(positional).style(kStyle).run(), values);
   po::notify(values);
   return values;
+}
+
+// The first argument without a name beyond those that are taken.
+std::string extra_word(const CommandSpec& spec, const po::options_description& all, const Arguments& arguments) {
+  std::size_t taken = spec.positional.empty() ? 0 : 1;
+  for (const po::option& option : po::command_line_parser(arguments).options(all).style(kStyle).run().options)
+    if (option.string_key.empty() && taken-- == 0) return option.value.front();
+  return {};
+}
+
+std::string unknown_option(const po::unknown_option& error, const po::options_description& all) {
+  std::vector<std::string> names;
+  for (const auto& option : all.options()) names.push_back("--" + option->long_name());
+  const std::string name = error.get_option_name();
+  const std::string meant = did_you_mean(name, names);
+  return fmt::format("unknown option '{}'{}", name, meant.empty() ? "" : fmt::format("; did you mean '{}'?", meant));
+}
+
+// How messages are wanted, as far as that can be known of arguments that may be wrong.
+bool asks_for_json(const Arguments& arguments) {
+  for (std::size_t i = 0; i < arguments.size(); ++i)
+    if (arguments[i] == "--log=json" ||
+        (arguments[i] == "--log" && i + 1 < arguments.size() && arguments[i + 1] == "json"))
+      return true;
+  return false;
 }
 
 }  // namespace
@@ -38,19 +77,24 @@ po::variables_map parse(const CommandSpec& spec, const Arguments& arguments) {
 Parsed parse_command(CommandSpec spec, const Arguments& arguments) {
   spec.options.add_options()("log", po::value<std::string>()->default_value("text"),
                              "messages on stderr: text, or json for one object a line")("help,h", "this text");
+  const po::options_description all = all_options(spec);
+  if (asks_for_json(arguments)) set_log_format(LogFormat::kJson);
   try {
-    Parsed parsed{{}, parse(spec, arguments)};
+    Parsed parsed{{}, parse(spec, all, arguments)};
     if (parsed.values.count("help")) {
-      std::cout << help_text(spec);
+      std::fputs(help_text(spec).c_str(), stdout);
       return {0, {}};
     }
     const auto log = parsed.values["log"].as<std::string>();
     if (log != "text" && log != "json")
       return usage_failure(spec, fmt::format("--log is 'text' or 'json', not '{}'", log));
-    set_log_format(log == "json" ? LogFormat::kJson : LogFormat::kText);
-    if (!spec.positional.empty() && !parsed.values.count(spec.positional))
-      return usage_failure(spec, fmt::format("no {} given", spec.positional));
+    if (!spec.positional.empty() && !spec.optional && !parsed.values.count(spec.positional))
+      return usage_failure(spec, spec.many ? "arguments are missing" : fmt::format("no {} given", spec.positional));
     return parsed;
+  } catch (const po::unknown_option& error) {
+    return usage_failure(spec, unknown_option(error, all));
+  } catch (const po::too_many_positional_options_error&) {
+    return usage_failure(spec, fmt::format("'{}' is one argument too many", extra_word(spec, all, arguments)));
   } catch (const po::error& error) {
     return usage_failure(spec, error.what());
   }

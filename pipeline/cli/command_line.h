@@ -14,13 +14,16 @@ struct CommandSpec {
   std::string usage;        // "ggufmill plan FILE [options]"
   std::string description;  // a few lines
   std::string examples;     // one command a line
-  boost::program_options::options_description options{"options"};
-  std::string positional;   // the option that an argument without a name stands for; empty: none
-  int most_positional = 1;  // how many such arguments there may be
+  boost::program_options::options_description options{"options", 120};
+  // The option that an argument without a name stands for, of a std::string; with `many`, of a vector of them. Empty:
+  // none. Help says nothing of it: `usage` does.
+  std::string positional;
+  bool many = false;
+  bool optional = false;  // it may be left out
 };
 
 // The parsed options, or the exit code when there is nothing more to do (help was printed, or the arguments are wrong
-// and the error was said). Adds and obeys --help and --log.
+// and the error was said). Adds the positional option, --help and --log, and obeys the latter two.
 struct Parsed {
   std::optional<int> exit_code;
   boost::program_options::variables_map values;

@@ -25,7 +25,6 @@ CommandSpec command() {
       "  ggufmill inspect model.gguf\n"
       "  ggufmill inspect model-00001-of-00005.gguf --json";
   spec.positional = "file";
-  spec.options.add_options()("file", boost::program_options::value<std::string>(), "the file");
   spec.options.add_options()("kernel-dir", boost::program_options::value<std::vector<std::string>>()->composing(),
                              "a folder with kernel modules that bring types of their own");
   spec.options.add_options()("json", "one JSON object on stdout");

@@ -31,6 +31,13 @@ CommandSpec command() {
   return spec;
 }
 
+// A module says what it likes of itself: no control characters for the terminal.
+std::string plain(std::string words) {
+  for (char& c : words)
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
+  return words;
+}
+
 std::string choice_text(const KernelChoice* choice) {
   return choice ? fmt::format("{} ({})", choice->module->isa, choice->module->name) : "-";
 }
@@ -38,8 +45,8 @@ std::string choice_text(const KernelChoice* choice) {
 void print_text(const Kernels& kernels) {
   std::vector<Row> rows;
   for (const ModuleReport& report : kernels.reports())
-    rows.push_back({report.path, report.name, report.version, report.isa, report.loaded ? "loaded" : "refused",
-                    std::to_string(report.kernels), report.refusal});
+    rows.push_back({plain(report.path), plain(report.name), plain(report.version), plain(report.isa),
+                    report.loaded ? "loaded" : "refused", std::to_string(report.kernels), plain(report.refusal)});
   std::fputs(
       render_table({{"module"}, {"name"}, {"version"}, {"ISA"}, {"state"}, {"kernels", Align::kRight}, {"why"}}, rows)
           .c_str(),

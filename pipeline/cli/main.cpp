@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 
@@ -43,9 +44,10 @@ int unknown_verb(const std::string& word) {
 }
 
 int dispatch(const Arguments& arguments) {
-  if (arguments.empty() || arguments[0] == "--help" || arguments[0] == "-h" || arguments[0] == "help") {
+  if (arguments.empty()) return fail(usage_error("no verb given", "`ggufmill --help` lists the verbs"));
+  if (arguments[0] == "--help" || arguments[0] == "-h" || arguments[0] == "help") {
     print_help();
-    return arguments.empty() ? static_cast<int>(ExitCode::kUsage) : 0;
+    return 0;
   }
   if (arguments[0] == "--version") {
     std::puts("ggufmill " GGUFMILL_VERSION);
@@ -56,18 +58,27 @@ int dispatch(const Arguments& arguments) {
   return unknown_verb(arguments[0]);
 }
 
+// Data that did not get out is an error, whatever the verb thought.
+int finish(int exit_code) {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return exit_code;
+  return fail(io_error("standard output", "write", errno == 0 ? EIO : errno));
+}
+
 }  // namespace
 
-std::span<const Verb> all_verbs() { return kVerbs; }
+// Exceptions come from libraries only: stdout that cannot be written, or a defect.
+int run_program(const Arguments& arguments) try {
+  return finish(dispatch(arguments));
+} catch (const std::exception& exception) {
+  if (std::ferror(stdout)) return finish(0);
+  return fail({ExitCode::kInternal, "", fmt::format("internal error: {}", exception.what()), "",
+               "please report this with the command and the pipeline file"});
+}
 
 }  // namespace ggufmill
 
-// Exceptions come from libraries only; whatever gets this far is a defect.
-int main(int argc, char** argv) try {
+int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);  // `ggufmill plan x | head` ends with a write error, not silently
   std::signal(SIGXFSZ, SIG_IGN);  // a file size limit is a write error too
-  return ggufmill::dispatch({argv + 1, argv + argc});
-} catch (const std::exception& exception) {
-  return ggufmill::fail({ggufmill::ExitCode::kInternal, "", fmt::format("internal error: {}", exception.what()), "",
-                         "please report this with the command and the pipeline file"});
+  return ggufmill::run_program({argv + 1, argv + argc});
 }

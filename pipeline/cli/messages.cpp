@@ -40,8 +40,9 @@ void say_note(const std::string& text) {
 }
 
 int fail(const Error& error) {
-  say_error(error);
-  return static_cast<int>(error.code);
+  Diagnostics errors;
+  errors.add(error);
+  return fail(errors);
 }
 
 int fail(const Diagnostics& errors) {

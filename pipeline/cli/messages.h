@@ -17,7 +17,7 @@ void say_error(const Error& error);
 void say_warning(const std::string& text);
 void say_note(const std::string& text);
 
-// Says the error and returns its exit code.
+// Says the error, with those that came with it, and returns its exit code.
 int fail(const Error& error);
 // Says all of them, counts them, and returns the exit code of the first.
 int fail(const Diagnostics& errors);

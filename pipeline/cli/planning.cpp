@@ -50,7 +50,6 @@ void add_kernel_options(po::options_description& options) {
 }
 
 void add_job_options(po::options_description& options) {
-  options.add_options()("file", po::value<std::string>(), "the pipeline file");
   options.add_options()("set", po::value<Strings>()->composing(), "override a value: outputs.0.gguf=out/a.gguf");
   options.add_options()("param", po::value<Strings>()->composing(), "give a declared parameter its value: NAME=value");
   add_kernel_options(options);

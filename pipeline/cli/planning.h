@@ -14,7 +14,7 @@ namespace ggufmill {
 
 // --kernel-dir and --isa.
 void add_kernel_options(boost::program_options::options_description& options);
-// --set, --param, --kernel-dir, --isa and the positional `file`.
+// --set, --param, --kernel-dir and --isa.
 void add_job_options(boost::program_options::options_description& options);
 
 struct Planned {
@@ -35,7 +35,7 @@ void add_problems(const Plan& plan, Diagnostics& errors);
 
 // What can be known to go wrong before the first byte: those problems, types without kernels, outputs that exist, space
 // on their disks, memory.
-void preflight(const Plan& plan, const Kernels& kernels, bool overwrite, Diagnostics& errors);
+void preflight(const Planned& planned, bool overwrite, Diagnostics& errors);
 
 // Elements of all tensors.
 std::uint64_t weights_of(const Model& model);

@@ -1,49 +1,101 @@
 #include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <filesystem>
 #include <map>
 
 #include "pipeline/cli/planning.h"
 #include "pipeline/cli/table.h"
 #include "pipeline/graph/work.h"
+#include "pipeline/io/output_target.h"
 
 namespace ggufmill {
 namespace {
 
 namespace fs = std::filesystem;
 
-// The nearest folder above `path` that is there: the output's own may yet have to be made.
-fs::path existing_folder(const std::string& path) {
-  std::error_code ignored;
-  fs::path folder = fs::absolute(path, ignored).parent_path();
-  while (!fs::is_directory(folder, ignored) && folder.has_relative_path()) folder = folder.parent_path();
-  return folder;
+std::vector<std::string> paths_of(const Plan& plan) {
+  std::vector<std::string> paths;
+  for (const PlannedOutput& output : plan.outputs)
+    for (const OutputFile& file : output.files) paths.push_back(file.path);
+  return paths;
 }
 
-void check_target(const Plan& plan, const OutputFile& file, bool overwrite, Diagnostics& errors) {
+// The nearest thing above `path` that is there: the output's own folder may yet have to be made.
+fs::path nearest_above(const std::string& path) {
   std::error_code ignored;
-  if (!fs::exists(file.path, ignored)) return;
-  for (const SourceFile& input : plan.source.files)
-    if (fs::equivalent(input.path, file.path, ignored))
-      return errors.add({ExitCode::kUsage, file.path, "the output is also an input", "", "write to another path"});
-  if (fs::is_directory(file.path, ignored))
-    return errors.add({ExitCode::kUsage, file.path, "the output is a folder", "", "give the path of a file"});
-  if (!overwrite)
-    errors.add({ExitCode::kUsage, file.path, "the output is there already", "", "give --overwrite to replace it"});
+  fs::path above = fs::path(path).parent_path();
+  while (!above.empty() && !fs::exists(above, ignored) && above.has_relative_path()) above = above.parent_path();
+  return above.empty() ? fs::path(".") : above;
 }
+
+Status check_folder(const std::string& path) {
+  const fs::path above = nearest_above(path);
+  std::error_code ignored;
+  if (!fs::is_directory(above, ignored))
+    return Error{ExitCode::kUsage, path, fmt::format("'{}' is a file, not a folder", above.string()), "",
+                 "name another output"};
+  if (::access(above.c_str(), W_OK | X_OK) != 0)
+    return io_error(path, fmt::format("create files in '{}'", above.string()), errno);
+  return ok();
+}
+
+void check_targets(const Plan& plan, bool overwrite, Diagnostics& errors) {
+  AtomicFile::Options options{overwrite, {}};
+  for (const SourceFile& input : plan.source.files) options.inputs.push_back(input.path);
+  std::map<fs::path, std::string> places;
+  for (const std::string& path : paths_of(plan)) {
+    std::error_code ignored;
+    const auto [other, is_new] = places.emplace(fs::weakly_canonical(fs::absolute(path, ignored), ignored), path);
+    const auto target = split_target(path);
+    if (!is_new)
+      errors.add({ExitCode::kUsage, path, fmt::format("the output is the same file as the output '{}'", other->second),
+                  "", "give each output a path of its own"});
+    else if (!target)
+      errors.add(target.error());
+    else if (const auto there = check_target(path, options); !there)
+      errors.add(there.error());
+    else if (const Status folder = check_folder(path); !folder)
+      errors.add(folder.error());
+  }
+}
+
+// What all outputs on one disk need.
+struct Need {
+  fs::path folder;
+  std::uint64_t bytes = 0;
+};
 
 void check_space(const Plan& plan, Diagnostics& errors) {
-  std::map<fs::path, std::uint64_t> needed;
+  std::map<dev_t, Need> disks;
   for (const PlannedOutput& output : plan.outputs)
-    for (const OutputFile& file : output.files) needed[existing_folder(file.path)] += file.bytes;
-  for (const auto& [folder, bytes] : needed) {
+    for (const OutputFile& file : output.files) {
+      const fs::path folder = nearest_above(file.path);
+      struct stat info {};
+      if (::stat(folder.c_str(), &info) != 0) continue;
+      Need& need = disks.try_emplace(info.st_dev, Need{folder, 0}).first->second;
+      need.bytes += file.bytes;
+    }
+  for (const auto& [device, need] : disks) {
     std::error_code unknown;
-    const fs::space_info space = fs::space(folder, unknown);
-    if (!unknown && space.available < bytes)
-      errors.add({ExitCode::kIo, folder.string(),
-                  fmt::format("the outputs need {}, and {} are free", human_bytes(bytes), human_bytes(space.available)),
-                  "", "free some space or write elsewhere"});
+    const fs::space_info space = fs::space(need.folder, unknown);
+    if (!unknown && space.available < need.bytes)
+      errors.add(
+          {ExitCode::kIo, need.folder.string(),
+           fmt::format("the outputs need {}, and {} are free", human_bytes(need.bytes), human_bytes(space.available)),
+           "", "free some space or write elsewhere"});
   }
+}
+
+void check_memory(const Planned& planned, Diagnostics& errors) {
+  const Plan& plan = planned.plan;
+  if (plan.limits.memory >= plan.least_memory) return;
+  errors.add({ExitCode::kUsage, planned.job.file,
+              fmt::format("limits.memory is {}, and the longest row needs {}", human_bytes(plan.limits.memory),
+                          human_bytes(plan.least_memory)),
+              "", fmt::format("set limits.memory to {}MiB or more", (plan.least_memory >> 20) + 1)});
 }
 
 }  // namespace
@@ -53,17 +105,14 @@ void add_problems(const Plan& plan, Diagnostics& errors) {
     for (const Error& problem : output.model.problems) errors.add(problem);
 }
 
-void preflight(const Plan& plan, const Kernels& kernels, bool overwrite, Diagnostics& errors) {
-  add_problems(plan, errors);
-  if (const auto bound = bind_kernels(plan, kernels); !bound) errors.add(bound.error());
-
-  for (const PlannedOutput& output : plan.outputs)
-    for (const OutputFile& file : output.files) check_target(plan, file, overwrite, errors);
-  check_space(plan, errors);
-  if (plan.limits.memory < plan.least_memory)
-    errors.add(usage_error(
-        fmt::format("limits.memory is {} bytes, and the widest row needs {}", plan.limits.memory, plan.least_memory),
-        fmt::format("set limits.memory to {}MiB or more", (plan.least_memory >> 20) + 1)));
+void preflight(const Planned& planned, bool overwrite, Diagnostics& errors) {
+  add_problems(planned.plan, errors);
+  const bool has_problems = !errors.empty();  // importance that lacks is told already
+  const auto bound = bind_kernels(planned.plan, *planned.kernels);
+  if (!bound && (!has_problems || bound.error().code == ExitCode::kKernel)) errors.add(bound.error());
+  check_targets(planned.plan, overwrite, errors);
+  check_space(planned.plan, errors);
+  check_memory(planned, errors);
 }
 
 }  // namespace ggufmill

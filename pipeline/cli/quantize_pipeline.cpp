@@ -18,6 +18,8 @@ namespace {
 
 using Strings = std::vector<std::string>;
 
+constexpr const char* kOverrideExample = "for example general.name=str:mine";
+
 std::string quoted_list(const Strings& words) {
   std::string text;
   for (const std::string& word : words) text += (text.empty() ? "" : ", ") + yaml_quoted(word);
@@ -31,10 +33,12 @@ Strings literals(const Strings& words) {
 }
 
 Result<std::string> type_name(const std::string& word) {
-  const TypeInfo* type = find_type(word);
-  if (!type)
-    return usage_error(fmt::format("unknown quantization type {}", quoted_name(word)), "`ggufmill types` lists them");
-  return std::string(type->name);
+  if (const TypeInfo* type = find_type(word)) return std::string(type->name);
+  std::vector<std::string> names;
+  for (const TypeInfo& type : all_types()) names.emplace_back(type.name);
+  const std::string meant = did_you_mean(word, names);
+  return usage_error(fmt::format("unknown quantization type {}", quoted_name(word)),
+                     (meant.empty() ? "" : fmt::format("did you mean '{}'? ", meant)) + "`ggufmill types` lists them");
 }
 
 std::string rule_line(const std::string& pattern, const std::string& type) {
@@ -42,10 +46,10 @@ std::string rule_line(const std::string& pattern, const std::string& type) {
 }
 
 // Splits "LEFT=RIGHT"; both must be there.
-Result<std::pair<std::string, std::string>> split(const std::string& word, std::string_view option) {
+Result<std::pair<std::string, std::string>> split(const std::string& word, const char* form, const char* example) {
   const std::size_t equals = word.find('=');
   if (equals == 0 || equals == std::string::npos || equals + 1 == word.size())
-    return usage_error(fmt::format("{} is not of the form {}", quoted_name(word), option));
+    return usage_error(fmt::format("{} is not of the form {}", quoted_name(word), form), example);
   return std::pair(word.substr(0, equals), word.substr(equals + 1));
 }
 
@@ -67,8 +71,9 @@ Result<std::string> tensor_rules(const QuantizeOptions& options, bool mixed) {
     text += rule_line("^output\\.weight$", type);
   }
   for (const std::string& word : options.tensor_types) {
-    BOOST_OUTCOME_TRY(const auto sides, split(word, "PATTERN=TYPE"));
+    BOOST_OUTCOME_TRY(const auto sides, split(word, "PATTERN=TYPE", "for example ffn_down=Q6_K"));
     BOOST_OUTCOME_TRY(const auto type, type_name(sides.second));
+    BOOST_OUTCOME_TRY(Pattern::compile(sides.first));
     if (mixed) text += rule_line(sides.first, type);
   }
   return text.empty() ? text : "      tensors:\n" + text;
@@ -99,11 +104,11 @@ std::string entry_line(const std::string& key, std::string_view type, const std:
 // KEY=TYPE:VALUE. int becomes uint32 of the absolute value, as in the reference; besides its int, float, bool and str,
 // TYPE may be any metadata type, or one followed by [] and a list in brackets.
 Result<std::string> override_line(const std::string& word) {
-  BOOST_OUTCOME_TRY(const auto sides, split(word, "KEY=TYPE:VALUE"));
+  BOOST_OUTCOME_TRY(const auto sides, split(word, "KEY=TYPE:VALUE", kOverrideExample));
   const auto& [key, typed] = sides;
   const std::size_t colon = typed.find(':');
   if (colon == std::string::npos)
-    return usage_error(fmt::format("{} is not of the form KEY=TYPE:VALUE", quoted_name(word)));
+    return usage_error(fmt::format("{} is not of the form KEY=TYPE:VALUE", quoted_name(word)), kOverrideExample);
   const std::string type = typed.substr(0, colon);
   const std::string value = typed.substr(colon + 1);
   if (type == "int") {
@@ -183,7 +188,7 @@ std::string stages_text(const QuantizeOptions& options) {
 
 Result<std::string> pipeline_of(const QuantizeOptions& options) {
   if (!options.include_weights.empty() && !options.exclude_weights.empty())
-    return usage_error("--include-weights and --exclude-weights cannot be used together");
+    return usage_error("--include-weights and --exclude-weights cannot be used together", "give one of them");
   BOOST_OUTCOME_TRY(const auto quantize, quantize_text(options));
   BOOST_OUTCOME_TRY(const auto metadata, metadata_text(options));
   std::string text = fmt::format("version: 1\nsource: {{gguf: {}}}\n", yaml_quoted(options.input));

@@ -50,12 +50,11 @@ CommandSpec command() {
       "  ggufmill quantize --imatrix imatrix.gguf model-BF16.gguf model-IQ3_M.gguf IQ3_M 8\n"
       "  ggufmill quantize --emit-pipeline model-BF16.gguf Q4_K_M > job.yaml";
   spec.positional = "words";
-  spec.most_positional = -1;
+  spec.many = true;
   add_reference_options(spec.options);
   spec.options.add_options()("emit-pipeline", "print the pipeline file and stop");
   add_kernel_options(spec.options);
   add_run_options(spec.options);
-  spec.options.add_options()("words", po::value<Strings>()->composing(), "INPUT [OUTPUT] TYPE [THREADS]");
   return spec;
 }
 

@@ -5,16 +5,19 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
-#include <fstream>
+#include <sstream>
 
 #include "pipeline/cli/quantize_options.h"
 #include "pipeline/config/yaml_reader.h"
 #include "pipeline/core/config_node.h"
 #include "pipeline/core/text.h"
+#include "pipeline/io/io.h"
 #include "stages/quantize/recipe.h"
 
 namespace ggufmill {
 namespace {
+
+constexpr const char* kQuantizeUsage = "usage: ggufmill quantize [options] INPUT [OUTPUT] TYPE [THREADS]";
 
 struct RecipeName {
   std::string recipe;
@@ -52,8 +55,13 @@ std::optional<RecipeName> recipe_of(const std::string& word) {
 }
 
 Error no_type(const std::string& word) {
+  const RecipeShelf shelf(read_document);
   std::vector<std::string> names;
-  for (const BuiltInRecipe& recipe : built_in_recipes()) names.emplace_back(recipe.name);
+  for (const BuiltInRecipe& built_in : built_in_recipes()) {
+    names.emplace_back(built_in.name);
+    if (const auto recipe = shelf.find(names.back(), ConfigNode{}))
+      names.insert(names.end(), recipe.value().aliases.begin(), recipe.value().aliases.end());
+  }
   const std::string meant = did_you_mean(word, names);
   return usage_error(fmt::format("unknown quantization type {}", quoted_name(word)),
                      meant.empty() ? "`ggufmill recipe list` lists them"
@@ -69,8 +77,7 @@ std::string default_output(const QuantizeOptions& options, const std::string& sh
 }  // namespace
 
 Status read_words(const Arguments& words, QuantizeOptions& options) {
-  if (words.size() < 2)
-    return usage_error("an input and a type are needed", "ggufmill quantize INPUT [OUTPUT] TYPE [THREADS]");
+  if (words.size() < 2) return usage_error("an input and a type are needed", kQuantizeUsage);
   options.input = words[0];
   std::size_t at = 1;
   auto recipe = recipe_of(words[at]);
@@ -84,17 +91,23 @@ Status read_words(const Arguments& words, QuantizeOptions& options) {
   if (options.output.empty()) options.output = default_output(options, recipe->shown);
   if (++at == words.size()) return ok();
   const auto threads = whole_number<unsigned>(words[at]);
-  if (!threads) return usage_error(fmt::format("{} is not a number of threads", quoted_name(words[at])));
+  if (!threads)
+    return usage_error(fmt::format("{} is not a number of threads", quoted_name(words[at])), kQuantizeUsage);
   if (*threads > 0) options.threads = *threads;
-  if (++at < words.size()) return usage_error(fmt::format("{} is one argument too many", quoted_name(words[at])));
+  if (++at < words.size())
+    return usage_error(fmt::format("{} is one argument too many", quoted_name(words[at])), kQuantizeUsage);
   return ok();
 }
 
 Result<std::vector<std::string>> read_tensor_type_file(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) return io_error(path, "open the file", errno);
+  constexpr std::uint64_t kMostBytes = 16 << 20;
+  BOOST_OUTCOME_TRY(const auto file, InputFile::open(path));
+  if (file->bytes() > kMostBytes) return input_error(path, "more than 16 MiB of PATTERN=TYPE words");
+  std::string text(static_cast<std::size_t>(file->bytes()), '\0');
+  BOOST_OUTCOME_TRY(file->read(0, std::as_writable_bytes(std::span(text))));
   std::vector<std::string> words;
-  for (std::string word; file >> word;) words.push_back(std::move(word));
+  std::istringstream in(text);
+  for (std::string word; in >> word;) words.push_back(std::move(word));
   return words;
 }
 

@@ -24,9 +24,8 @@ CommandSpec command() {
   spec.examples =
       "  ggufmill recipe list\n"
       "  ggufmill recipe show Q4_K_M > mine.yaml";
-  spec.options.add_options()("words", po::value<Arguments>()->composing(), "list, or show and a name");
   spec.positional = "words";
-  spec.most_positional = 2;
+  spec.many = true;
   return spec;
 }
 
@@ -55,7 +54,8 @@ int show(const std::string& name) {
       std::fwrite(built_in.text.data(), 1, built_in.text.size(), stdout);
       return 0;
     }
-  return fail(usage_error(fmt::format("'{}' is a file, not a built-in recipe", name)));
+  return fail(
+      usage_error(fmt::format("'{}' is a file, not a built-in recipe", name), "`ggufmill recipe list` lists those"));
 }
 
 }  // namespace

@@ -61,7 +61,7 @@ int execute(const Planned& planned, const po::variables_map& values, bool overwr
   auto options = run_options(values);
   if (!options) return fail(options.error());
   Diagnostics errors;
-  preflight(planned.plan, *planned.kernels, overwrite, errors);
+  preflight(planned, overwrite, errors);
   if (!errors.empty()) return fail(errors);
   const bool quiet = values.count("quiet") > 0;
   ProgressMeter meter(planned.plan, quiet);

@@ -23,10 +23,9 @@ CommandSpec command() {
   spec.examples =
       "  ggufmill schema > pipeline.schema.json\n"
       "  ggufmill schema recipe --reference";
-  spec.options.add_options()("what", boost::program_options::value<std::string>()->default_value("pipeline"),
-                             "pipeline or recipe");
   spec.options.add_options()("reference", "a page in Markdown");
   spec.positional = "what";
+  spec.optional = true;
   return spec;
 }
 
@@ -35,9 +34,9 @@ CommandSpec command() {
 int schema_verb(const Arguments& arguments) {
   const Parsed parsed = parse_command(command(), arguments);
   if (parsed.exit_code) return *parsed.exit_code;
-  const auto what = parsed.values["what"].as<std::string>();
+  const auto what = value_or<std::string>(parsed.values, "what", "pipeline");
   if (what != "pipeline" && what != "recipe")
-    return fail(usage_error(fmt::format("unknown file kind '{}'", what), "write pipeline or recipe"));
+    return fail(usage_error(fmt::format("'{}' has no schema", what), "write pipeline or recipe"));
   const FieldSpec fields = what == "pipeline" ? job_fields(registry()) : recipe_fields();
   const std::string text = parsed.values.count("reference") ? field_reference_markdown(fields) : json_schema(fields);
   std::fputs(text.c_str(), stdout);

@@ -1,7 +1,6 @@
 #pragma once
 // The verbs of the command line: one file each, one table here.
 
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,8 +24,5 @@ int kernels_verb(const Arguments& arguments);
 int quantize_verb(const Arguments& arguments);
 int recipe_verb(const Arguments& arguments);
 int schema_verb(const Arguments& arguments);
-
-// In the order in which help lists them.
-std::span<const Verb> all_verbs();
 
 }  // namespace ggufmill

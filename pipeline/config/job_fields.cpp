@@ -105,10 +105,15 @@ FieldSpec limits_field() {
 }  // namespace
 
 FieldSpec job_fields(const Registry& registry) {
-  return {.kind = FieldKind::kMap,
-          .doc = "A ggufmill pipeline file.",
-          .fields = {version_field(), parameters_field(), source_field(registry), stages_field(registry),
-                     outputs_field(registry), limits_field()}};
+  FieldSpec job{.kind = FieldKind::kMap,
+                .doc = "A ggufmill pipeline file.",
+                .fields = {version_field(), parameters_field(), source_field(registry), stages_field(registry),
+                           outputs_field(registry), limits_field()}};
+  for (const FieldSpec& field : job.fields)
+    if (field.required)
+      job.example += fmt::format("{}{}: {}", job.example.empty() ? "{" : ", ", field.name, field.example);
+  job.example += "}";
+  return job;
 }
 
 }  // namespace ggufmill

@@ -122,6 +122,7 @@ a.yaml:6:5: error: 'quantize' cannot stand beside 'metadata'
 a.yaml:7:5: error: missing one of the keys 'metadata', 'quantize'
      7 |   - {}
        |     ^
+  help: for example metadata: {remove: [general.url]}
 a.yaml:8:3: error: expected a map, found nothing
      8 |   -
        |   ^
@@ -151,6 +152,7 @@ a.yaml:16:11: error: expected a map, found a list
 a.yaml:17:5: error: missing key 'gguf'
     17 |   - quantize: {type: F17}
        |     ^^^^^^^^
+  help: for example gguf: out/model.gguf
 a.yaml:17:22: error: unknown quantization type 'F17'
     17 |   - quantize: {type: F17}
        |                      ^^^
@@ -172,8 +174,11 @@ a.yaml:20:38: error: unknown key 'nice'
 }
 
 TEST_CASE("an empty file lacks everything") {
-  CHECK(messages("") == "a.yaml: error: expected a map, found nothing\n");
-  CHECK(messages("# nothing\n") == "a.yaml: error: expected a map, found nothing\n");
+  const std::string nothing =
+      "a.yaml: error: expected a map, found nothing\n"
+      "  help: for example {version: 1, source: {gguf: model.gguf}, outputs: [{gguf: out/model.gguf}]}\n";
+  CHECK(messages("") == nothing);
+  CHECK(messages("# nothing\n") == nothing);
 }
 
 TEST_CASE("what must be there is named with an example") {

@@ -206,7 +206,7 @@ TEST_CASE("what is no YAML has one message with its place") {
        "a.yaml:1:2: error: a key must be a text\n     1 | {null: 1}\n       |  ^^^^\n"
        "  help: put it in quotes\n"},
       {"a: \xff\n",
-       "a.yaml:1:4: error: byte 0xff is not UTF-8\n     1 | a: \xff\n       |    ^\n"
+       "a.yaml:1:4: error: byte 0xff is not UTF-8\n     1 | a: ?\n       |    ^\n"
        "  help: save the file as UTF-8\n"},
       {"a: x\x1b[0m\n",
        "a.yaml:1:5: error: control character 0x1b\n     1 | a: x?[0m\n       |     ^\n"

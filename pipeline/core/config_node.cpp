@@ -6,6 +6,8 @@
 #include <cctype>
 #include <numeric>
 
+#include "pipeline/core/text.h"
+
 namespace ggufmill {
 namespace {
 
@@ -41,13 +43,27 @@ constexpr std::size_t kWidestLine = 160;  // bytes of a source line that are sho
 bool is_continuation(char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; }
 bool is_control(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }
 
-// A source line and the marks under it, cut to what is worth showing. One column a character; tabs become spaces.
+// Tabs as spaces, and every byte that no terminal should get as a question mark: byte for byte, so that places hold.
+std::string printable(std::string line) {
+  for (std::size_t at = 0; at < line.size();) {
+    const std::size_t length = utf8_sequence(std::string_view(line).substr(at));
+    if (line[at] == '\t')
+      line[at] = ' ';
+    else if (length == 0 || is_control(line[at]))
+      line[at] = '?';
+    at += std::max<std::size_t>(length, 1);
+  }
+  return line;
+}
+
+// A source line and the marks under it, cut to what is worth showing. One column a character.
 struct Excerpt {
   std::string line;
   std::string marks;
 };
 
-Excerpt excerpt(const std::string& line, const Position& position) {
+Excerpt excerpt(const std::string& source, const Position& position) {
+  const std::string line = printable(source);
   const std::size_t mark = std::min<std::size_t>(std::max(position.column, 1) - 1, line.size());
   std::size_t begin = line.size() <= kWidestLine ? 0 : mark - std::min(mark, kWidestLine / 2);
   while (begin > 0 && is_continuation(line[begin])) --begin;
@@ -56,7 +72,7 @@ Excerpt excerpt(const std::string& line, const Position& position) {
   Excerpt shown{begin > 0 ? "..." : "", begin > 0 ? "   " : ""};
   const std::size_t mark_end = mark + static_cast<std::size_t>(std::max(position.length, 1));
   for (std::size_t at = begin; at < end; ++at) {
-    shown.line += line[at] == '\t' ? ' ' : is_control(line[at]) ? '?' : line[at];
+    shown.line += line[at];
     if (at < mark_end && !is_continuation(line[at])) shown.marks += at < mark ? ' ' : '^';
   }
   if (mark >= end) shown.marks += '^';

@@ -4,6 +4,7 @@
 
 #include <cstring>
 #include <sstream>
+#include <utility>
 
 namespace ggufmill {
 namespace {
@@ -33,6 +34,18 @@ Error input_error(std::string where, std::string what, std::string help) {
 
 Error io_error(std::string path, std::string action, int errno_value) {
   return {ExitCode::kIo, std::move(path), fmt::format("cannot {}: {}", action, std::strerror(errno_value)), "", ""};
+}
+
+void Diagnostics::add(Error error) {
+  const std::vector<Error> also = std::exchange(error.also, {});
+  errors_.push_back(std::move(error));
+  for (const Error& other : also) add(other);
+}
+
+Error Diagnostics::together() const {
+  Error first = errors_.front();
+  first.also.assign(errors_.begin() + 1, errors_.end());
+  return first;
 }
 
 }  // namespace ggufmill

@@ -35,6 +35,8 @@ struct Error {
   std::string what;    // one line, quoting the user's words
   std::string detail;  // further lines: source line and caret, byte offset, limit
   std::string help;    // what to do now
+  // Further errors that the same step found: how several pass through one Result. Diagnostics takes them apart.
+  std::vector<Error> also{};
 };
 
 std::string render(const Error& error);
@@ -55,9 +57,11 @@ Error io_error(std::string path, std::string action, int errno_value);
 // Every error of a check, in the order found. Not thread-safe.
 class Diagnostics {
  public:
-  void add(Error error) { errors_.push_back(std::move(error)); }
+  void add(Error error);
   bool empty() const { return errors_.empty(); }
   const std::vector<Error>& errors() const { return errors_; }
+  // The first, the others in its `also`. There must be one.
+  Error together() const;
 
  private:
   std::vector<Error> errors_;

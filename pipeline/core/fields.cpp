@@ -138,10 +138,11 @@ class Linter {
     std::map<std::string, std::vector<std::string>> groups;
     for (const FieldSpec& field : spec.fields)
       if (!field.group.empty()) groups[field.group].push_back(field.name);
-    for (const auto& [group, names] : groups) check_group(node, names, meant);
+    for (const auto& [group, names] : groups) check_group(node, spec, names, meant);
   }
 
-  void check_group(const ConfigNode& node, const std::vector<std::string>& names, const std::set<std::string>& meant) {
+  void check_group(const ConfigNode& node, const FieldSpec& spec, const std::vector<std::string>& names,
+                   const std::set<std::string>& meant) {
     const auto is_member = [&](const std::string& key) {
       return std::find(names.begin(), names.end(), key) != names.end();
     };
@@ -156,8 +157,11 @@ class Linter {
         first = &entry;
     }
     if (first || std::any_of(meant.begin(), meant.end(), is_member)) return;
+    const auto field = std::find_if(spec.fields.begin(), spec.fields.end(),
+                                    [&](const FieldSpec& known) { return known.name == names.front(); });
     add(error_at(
-        node, fmt::format("missing {}'{}'", names.size() > 1 ? "one of the keys " : "key ", fmt::join(names, "', '"))));
+        node, fmt::format("missing {}'{}'", names.size() > 1 ? "one of the keys " : "key ", fmt::join(names, "', '")),
+        field->example.empty() ? "" : fmt::format("for example {}: {}", field->name, field->example)));
   }
 
   void check_alternatives(const ConfigNode& node, const FieldSpec& spec) {

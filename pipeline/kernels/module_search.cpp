@@ -34,7 +34,7 @@ bool list_modules(const std::string& directory, std::vector<std::string>& paths,
   std::filesystem::directory_iterator entry(directory, error);
   for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error))
     if (entry->path().extension() == ".so") paths.push_back(entry->path().string());
-  if (error) reason = error.message();
+  if (error) reason = "cannot be read: " + error.message();
   std::sort(paths.begin(), paths.end());
   return !error;
 }

@@ -12,6 +12,13 @@
 namespace ggufmill::gguf {
 namespace {
 
+// The text file that Git keeps in a large one's place. `in` stands behind its first four bytes.
+bool is_lfs_pointer(std::string_view magic, ByteReader& in) {
+  constexpr std::string_view kRest = "ion https://git-lfs";
+  std::string rest(kRest.size(), '\0');
+  return magic == "vers" && in.remaining() >= rest.size() && in.read(rest) && rest == kRest;
+}
+
 Status check_magic(ByteReader& in) {
   char magic[4];
   if (in.remaining() < sizeof magic)
@@ -20,7 +27,7 @@ Status check_magic(ByteReader& in) {
   const std::string_view found(magic, sizeof magic);
   if (found == kMagic) return ok();
   return in.error(0, fmt::format("not a GGUF file: it begins with {}, not 'GGUF'", quoted_name(found)),
-                  found == "vers" ? "is it a Git LFS pointer? `git lfs pull` gets the file itself" : "");
+                  is_lfs_pointer(found, in) ? "it is a Git LFS pointer: `git lfs pull` gets the file itself" : "");
 }
 
 // A version whose low half is zero is one in the other byte order.

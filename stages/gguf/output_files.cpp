@@ -25,7 +25,8 @@ Result<std::uint64_t> alignment_of(const Metadata& metadata) {
   if (!value) return kDefaultAlignment;
   if (value->type == MetadataType::kUint32 && is_valid_alignment(*as_unsigned(*value))) return *as_unsigned(*value);
   return usage_error(fmt::format("{} is {} ({}), not a power of two up to {} of type uint32", kAlignmentKey,
-                                 describe(*value), metadata_type_name(value->type), kLargestAlignment));
+                                 describe(*value), metadata_type_name(value->type), kLargestAlignment),
+                     "remove the key, or set it: {type: uint32, value: 64}");
 }
 
 Status check_names(const Model& model) {
@@ -48,7 +49,8 @@ Result<std::vector<std::size_t>> cut(const Model& model, const SinkOptions& opti
     const std::uint64_t size = padded(plain, alignment).value_or(UINT64_MAX);
     if (size > most_bytes)
       return usage_error(fmt::format("tensor {} has {} bytes, more than the shard_size of {}",
-                                     quoted_name(model.tensors[i].name), size, most_bytes));
+                                     quoted_name(model.tensors[i].name), size, most_bytes),
+                         "a tensor is never cut: choose a larger shard_size");
     if (size > most_bytes - bytes || tensors == most) {
       ends.push_back(i);
       bytes = tensors = 0;

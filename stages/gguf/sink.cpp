@@ -93,7 +93,7 @@ SinkSpec gguf_sink() {
   field.name = "gguf";
   field.kind = FieldKind::kOneOf;
   field.doc = "Writes a GGUF file, version 3.";
-  field.example = "out/Llama-3-8B-{recipe}.gguf";
+  field.example = "out/model.gguf";
   field.alternatives = {gguf::path_field(), gguf::options_field()};
   return {std::move(field), [](const Model& model, const ConfigNode& value) -> Result<std::vector<OutputFile>> {
             BOOST_OUTCOME_TRY(const gguf::SinkOptions options, gguf::read_options(value));

@@ -21,7 +21,9 @@ class LegacyReader {
   Result<ImportanceFile> read() {
     ImportanceFile out;
     out.path = file_->path();
-    BOOST_OUTCOME_TRY(const std::uint64_t entries, length("the number of entries", 1, left() / kLeastEntry));
+    BOOST_OUTCOME_TRY(const std::uint64_t entries, length("the number of entries", 1, INT32_MAX));
+    if (entries > left() / kLeastEntry)
+      return error(0, fmt::format("{} entries do not fit in the {} bytes left", entries, left()));
     for (std::uint64_t i = 0; i < entries; ++i) {
       part_ = fmt::format("entry {} of {}", i + 1, entries);
       BOOST_OUTCOME_TRY(out.entries.emplace_back(), read_entry());

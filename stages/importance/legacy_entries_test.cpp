@@ -79,10 +79,11 @@ TEST_CASE("a legacy file cut anywhere but between its parts is refused") {
 }
 
 TEST_CASE("numbers of entries that cannot be are refused") {
-  CHECK(fault(ints({0})) == "the number of entries is 0, not 1 to 0, at byte 0x0, in the beginning");
-  CHECK(fault(ints({-1}) + kEntry) == "the number of entries is -1, not 1 to 1, at byte 0x0, in the beginning");
+  CHECK(fault(ints({0})) == "the number of entries is 0, not 1 to 2147483647, at byte 0x0, in the beginning");
+  CHECK(fault(ints({-1}) + kEntry) ==
+        "the number of entries is -1, not 1 to 2147483647, at byte 0x0, in the beginning");
   CHECK(fault(ints({INT32_MAX}) + kEntry) ==
-        "the number of entries is 2147483647, not 1 to 1, at byte 0x0, in the beginning");
+        "2147483647 entries do not fit in the 25 bytes left, at byte 0x0, in the beginning");
   CHECK(fault("") == "the file ends where the number of entries should stand, at byte 0x0, in the beginning");
 }
 

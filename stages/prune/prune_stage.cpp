@@ -35,12 +35,20 @@ std::uint64_t highest_layer(const std::vector<Tensor>& tensors) {
   return highest;
 }
 
+// Names the file that the metadata is of.
+Error in_file(Error error, const Model& model) {
+  if (!model.files.empty()) error.where = model.files.front().path;
+  return error;
+}
+
 class PruneStage : public Stage {
  public:
   PruneStage(ConfigNode value, LayerSet layers) : value_(std::move(value)), pruned_(std::move(layers)) {}
 
   Result<Model> apply(Model model) const override {
-    BOOST_OUTCOME_TRY(const LayerCount count, layer_count(model.metadata, highest_layer(model.tensors)));
+    const auto counted = layer_count(model.metadata, highest_layer(model.tensors));
+    if (!counted) return in_file(counted.error(), model);
+    const LayerCount& count = counted.value();
     BOOST_OUTCOME_TRY(check(count.layers));
     std::vector<Tensor> kept;
     for (Tensor& tensor : model.tensors) {

@@ -27,8 +27,9 @@ void find_importance_problems(const Recipe& recipe, Model& model) {
       model.problems.push_back(
           usage_error(fmt::format("tensor '{}' is to become {}, which is poor without an importance matrix",
                                   tensor.name, tensor.type->name),
-                      model.importance_given ? "the importance file has no data for it; choose a larger type for it"
-                                             : "give one: stages: [{importance: {file: imatrix.gguf}}]"));
+                      model.importance_given
+                          ? "the importance file has no data for it; choose a larger type for it"
+                          : "give one: stages: [{importance: {file: imatrix.gguf}}], or --imatrix imatrix.gguf"));
 }
 
 }  // namespace ggufmill

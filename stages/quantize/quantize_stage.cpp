@@ -23,7 +23,9 @@ class QuantizeStage : public Stage {
     const ModelFacts facts = facts_of(model);
     Decider decider(settings_.recipe, rules, settings_.pure, facts);
     for (Tensor& tensor : model.tensors) {
-      BOOST_OUTCOME_TRY(Decision decision, decider.decide(tensor));
+      auto decided = decider.decide(tensor);
+      if (!decided) return error_at(value_, decided.error().what, decided.error().help);
+      Decision& decision = decided.value();
       BOOST_OUTCOME_TRY(check_requantize(tensor, *decision.type));
       if (decision.misfit) model.problems.push_back(misfit(tensor, decision.reason));
       tensor.type = decision.type;
@@ -38,14 +40,17 @@ class QuantizeStage : public Stage {
 
  private:
   Status check_rules_used(const std::vector<TensorRule>& rules, Model& model) const {
+    Diagnostics unused;
     for (const TensorRule& rule : rules) {
       if (rule.used) continue;
       const std::string what = fmt::format("no tensor matches '{}'", rule.match.text());
-      if (!rule.optional)
-        return error_at(value_.text, rule.position, what,
-                        "`ggufmill inspect` lists the tensors; an earlier rule may have taken them all");
-      model.warnings.push_back(what);
+      if (rule.optional)
+        model.warnings.push_back(what);
+      else
+        unused.add(error_at(value_.text, rule.position, what,
+                            "`ggufmill inspect` lists the tensors; an earlier rule may have taken them all"));
     }
+    if (!unused.empty()) return unused.together();
     return ok();
   }
 
@@ -55,7 +60,7 @@ class QuantizeStage : public Stage {
     return error_at(
         value_,
         fmt::format("tensor '{}' is {} already and would become {}", tensor.name, tensor.source.type->name, type.name),
-        "start from the F16, BF16 or F32 model, or allow it: requantize: true");
+        "start from the F16, BF16 or F32 model, or allow it: requantize: true, or --allow-requantize");
   }
 
   Error misfit(const Tensor& tensor, const std::string& reason) const {

@@ -141,7 +141,8 @@ struct RecipeText {
 
 Result<std::string> file_text(const std::string& path) {
   BOOST_OUTCOME_TRY(const auto file, InputFile::open(path));
-  if (file->bytes() > kMostRecipeBytes) return usage_error(fmt::format("recipe '{}' is larger than 1 MiB", path));
+  if (file->bytes() > kMostRecipeBytes)
+    return Error{ExitCode::kUsage, path, "a recipe of more than 1 MiB", "", "is this the right file? no recipe needs as much"};
   std::string text(static_cast<std::size_t>(file->bytes()), '\0');
   BOOST_OUTCOME_TRY(file->read(0, std::as_writable_bytes(std::span(text))));
   return text;
@@ -250,7 +251,7 @@ Result<Recipe> RecipeShelf::find(const std::string& name_or_path, const ConfigNo
   Diagnostics errors;
   const auto document = reader_(text.text, text.name, errors);
   if (document) lint(document->root, recipe_fields(), errors);
-  if (!errors.empty()) return errors.errors().front();
+  if (!errors.empty()) return errors.together();
   const ConfigNode& root = document->root;
   BOOST_OUTCOME_TRY(check_fallback_keys(root));
   Recipe recipe;

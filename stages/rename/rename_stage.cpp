@@ -34,7 +34,9 @@ class RenameStage : public Stage {
   static Status apply_rule(const RenameRule& rule, Model& model) {
     bool used = false;
     for (Tensor& tensor : model.tensors) {
-      BOOST_OUTCOME_TRY(auto renamed, rule.match.replace(tensor.name, rule.to));
+      auto result = rule.match.replace(tensor.name, rule.to);
+      if (!result) return error_at(rule.node, result.error().what, result.error().help);
+      std::optional<std::string>& renamed = result.value();
       if (!renamed) continue;
       tensor.name = std::move(*renamed);
       used = true;

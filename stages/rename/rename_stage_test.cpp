@@ -78,7 +78,7 @@ TEST_CASE("names that cannot be are refused") {
 TEST_CASE("a group that the pattern lacks is refused") {
   const Error error = refusal(R"([{match: '(a)', to: '$1$2'}])", {"a"});
   CHECK(error.where == "a.yaml:1:21");
-  CHECK(error.what == "'$2' is used, but '(a)' has 1 groups");
+  CHECK(error.what == "'$2' is used, but '(a)' has 1 group");
 }
 
 TEST_CASE("a pattern that runs away is an error") {

@@ -1,11 +1,21 @@
 #include "tests/cli/folder_state.h"
 
+#include <unistd.h>
+
 #include <filesystem>
 #include <set>
 
 #include "tests/support/files.h"
 
 namespace ggufmill {
+
+namespace {
+
+bool is_readable(const std::filesystem::directory_entry& entry) {
+  return entry.is_regular_file() && ::access(entry.path().c_str(), R_OK) == 0;
+}
+
+}  // namespace
 
 FolderState::FolderState(const std::string& folder) {
   namespace fs = std::filesystem;
@@ -16,7 +26,7 @@ FolderState::FolderState(const std::string& folder) {
     else if (entry.is_directory())
       contents_[name + "/"];
     else
-      contents_[name] = entry.is_regular_file() ? read_text(entry.path()) : std::string();
+      contents_[name] = is_readable(entry) ? read_text(entry.path()) : std::string();
   }
 }
 

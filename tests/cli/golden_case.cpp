@@ -5,10 +5,10 @@
 #include <sstream>
 #include <stdexcept>
 
-#include "tests/cli/command.h"
 #include "tests/cli/folder_state.h"
 #include "tests/cli/masks.h"
 #include "tests/support/files.h"
+#include "tests/support/process.h"
 #include "tests/support/temp_dir.h"
 
 namespace ggufmill {
@@ -30,8 +30,10 @@ bool is_reserved(const std::string& name) {
 
 std::string text_or_nothing(const std::string& path) { return fs::exists(path) ? read_text(path) : std::string(); }
 
-std::vector<std::string> lines_of(const std::string& text) {
-  std::vector<std::string> lines;
+using Lines = std::vector<std::string>;
+
+Lines lines_of(const std::string& text) {
+  Lines lines;
   std::istringstream in(text);
   for (std::string line; std::getline(in, line);) lines.push_back(line);
   return lines;
@@ -55,12 +57,16 @@ GoldenCase load_case(const fs::path& folder) {
   return test;
 }
 
+ProcessResult run_command(const std::string& line, const std::string& folder) {
+  return run_process({"/bin/sh", "-c", line}, folder);
+}
+
 void make_inputs(const GoldenCase& test, const std::string& folder) {
   for (const std::string& name : test.inputs)
     fs::copy(fs::path(test.folder) / name, fs::path(folder) / name, fs::copy_options::recursive);
   if (test.setup.empty()) return;
-  const CommandResult result = run_command("set -e\n" + test.setup, folder);
-  if (result.exit != 0) throw std::runtime_error("the setup failed: " + result.err);
+  const ProcessResult result = run_command("set -e\n" + test.setup, folder);
+  if (result.exit_code != 0) throw std::runtime_error("the setup failed: " + result.err);
 }
 
 void append_headed(std::string& to, const std::string& command, const std::string& text, bool headed) {
@@ -68,6 +74,29 @@ void append_headed(std::string& to, const std::string& command, const std::strin
   if (headed) to += "$ " + command + "\n";
   to += text;
   if (headed && text.back() != '\n') to += "\n";
+}
+
+// How many lines two texts have in common, from each pair of lines on: the table of the longest common subsequence.
+std::vector<std::vector<std::size_t>> common_lines(const Lines& a, const Lines& b) {
+  std::vector<std::vector<std::size_t>> common(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
+  for (std::size_t i = a.size(); i-- > 0;)
+    for (std::size_t j = b.size(); j-- > 0;)
+      common[i][j] = a[i] == b[j] ? common[i + 1][j + 1] + 1 : std::max(common[i + 1][j], common[i][j + 1]);
+  return common;
+}
+
+std::string line_difference(const Lines& before, const Lines& now) {
+  const auto common = common_lines(before, now);
+  std::string text;
+  for (std::size_t i = 0, j = 0; i < before.size() || j < now.size();) {
+    if (i < before.size() && j < now.size() && before[i] == now[j])
+      ++i, ++j;
+    else if (j == now.size() || (i < before.size() && common[i + 1][j] >= common[i][j + 1]))
+      text += "  - " + before[i++] + "\n";
+    else
+      text += "  + " + now[j++] + "\n";
+  }
+  return text.empty() ? "  only the last line's end differs\n" : text;
 }
 
 }  // namespace
@@ -81,9 +110,9 @@ std::vector<GoldenCase> load_cases(const std::string& folder) {
 std::optional<Outcome> run_case(const GoldenCase& test, std::string& why_skipped) {
   const TempDir folder;
   if (!test.needs.empty()) {
-    const CommandResult needs = run_command(test.needs, folder.path());
+    const ProcessResult needs = run_command(test.needs, folder.path());
     why_skipped = needs.out + needs.err;
-    if (needs.exit != 0) return {};
+    if (needs.exit_code != 0) return {};
   }
   make_inputs(test, folder.path());
   const FolderState before(folder.path());
@@ -91,11 +120,11 @@ std::optional<Outcome> run_case(const GoldenCase& test, std::string& why_skipped
   const bool several = test.commands.size() > 1;
   bool failed = false;
   for (const std::string& command : test.commands) {
-    const CommandResult result = run_command(command, folder.path());
+    const ProcessResult result = run_command(command, folder.path());
     append_headed(outcome.out, command, mask(result.out, folder.path()), several);
     append_headed(outcome.err, command, mask(result.err, folder.path()), several);
-    outcome.exit += std::to_string(result.exit) + "\n";
-    failed = failed || result.exit != 0;
+    outcome.exit += std::to_string(result.exit_code) + "\n";
+    failed = failed || result.exit_code != 0;
   }
   if (!failed) outcome.exit.clear();
   outcome.files = before.changes_to(FolderState(folder.path()));
@@ -115,16 +144,12 @@ void accept(const GoldenCase& test, const Outcome& outcome) {
 std::string describe_difference(const Outcome& expected, const Outcome& got) {
   std::string text;
   for (const Member& member : kMembers) {
-    std::vector<std::string> before = lines_of(expected.*member.text), now = lines_of(got.*member.text);
-    const auto [b, n] = std::mismatch(before.begin(), before.end(), now.begin(), now.end());
-    if (b == before.end() && n == now.end()) continue;
-    text += std::string("  ") + member.file + ", line " + std::to_string(b - before.begin() + 1) + ":\n";
-    const auto [b_end, n_end] =
-        std::mismatch(before.rbegin(), std::make_reverse_iterator(b), now.rbegin(), std::make_reverse_iterator(n));
-    for (auto line = b; line != b_end.base(); ++line) text += "  - " + *line + "\n";
-    for (auto line = n; line != n_end.base(); ++line) text += "  + " + *line + "\n";
+    const std::string& before = expected.*member.text;
+    const std::string& now = got.*member.text;
+    if (before != now)
+      text += std::string("  ") + member.file + ":\n" + line_difference(lines_of(before), lines_of(now));
   }
-  return text.empty() && !(expected == got) ? "  only the ends of lines differ\n" : text;
+  return text;
 }
 
 }  // namespace ggufmill

@@ -5,8 +5,8 @@
 
 namespace ggufmill {
 
-// The case's `folder` becomes DIR, the build folder BUILD, times TIME, free space FREE. What a module or a program of
-// the system says of itself is not masked: cases choose what they show.
+// The case's `folder` becomes DIR, the build folder BUILD, times TIME, free space FREE, instruction sets ISAS. What a
+// module or a program of the system says of itself is not masked: cases choose what they show.
 std::string mask(std::string text, const std::string& folder);
 
 }  // namespace ggufmill

@@ -29,10 +29,9 @@ std::string language_of(const std::string& name) {
   return extension.empty() ? "" : extension.substr(1);
 }
 
-std::string commands_of(const GoldenCase& test) {
-  std::string text = test.setup;
-  for (const std::string& command : test.commands) text += command + "\n";
-  return text;
+// What is typed; of several commands each stands above what it says.
+std::string script_of(const GoldenCase& test) {
+  return test.setup + (test.commands.size() == 1 ? test.commands.front() + "\n" : "");
 }
 
 // "exit codes: 2", "exit codes: 2, 2, 0".
@@ -52,7 +51,7 @@ std::string section(const GoldenCase& test) {
     if (std::filesystem::is_regular_file(path))
       text += "`" + input + "`:\n" + block(language_of(input), read_text(path));
   }
-  if (test.commands.size() == 1 || !test.setup.empty()) text += block("sh", commands_of(test));
+  if (const std::string script = script_of(test); !script.empty()) text += block("sh", script);
   return text + exit_line(test) + block("text", test.expected.err);
 }
 
