@@ -25,8 +25,11 @@ void call(const KernelChoice& choice, const ggufmill_call& arguments) {
 Bytes encoded(const Tensor& tensor, const std::vector<float>& values) {
   const TypeInfo& type = *tensor.type;
   Bytes bytes(bytes_of(type, values.size()).value());
-  if (is_f32(type)) std::memcpy(bytes.data(), values.data(), bytes.size());
-  if (is_f32(type) || values.empty()) return bytes;
+  if (values.empty()) return bytes;
+  if (is_f32(type)) {
+    std::memcpy(bytes.data(), values.data(), bytes.size());
+    return bytes;
+  }
   const KernelChoice& choice = *reference_kernels().encode(type.id);
   const std::uint64_t columns = tensor.shape.columns(), rows = tensor.shape.dims[1];
   for (std::uint64_t matrix = 0; matrix < tensor.shape.rows() / rows; ++matrix) {
@@ -42,8 +45,11 @@ Bytes encoded(const Tensor& tensor, const std::vector<float>& values) {
 
 std::vector<float> decoded(const Tensor& tensor, const Bytes& bytes) {
   std::vector<float> values(tensor.shape.elements());
-  if (is_f32(*tensor.source.type)) std::memcpy(values.data(), bytes.data(), bytes.size());
-  if (is_f32(*tensor.source.type) || values.empty()) return values;
+  if (values.empty()) return values;
+  if (is_f32(*tensor.source.type)) {
+    std::memcpy(values.data(), bytes.data(), bytes.size());
+    return values;
+  }
   call(*reference_kernels().decode(tensor.source.type->id),
        {bytes.data(), values.data(), tensor.shape.rows(), tensor.shape.columns(), nullptr});
   return values;
