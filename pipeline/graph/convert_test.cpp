@@ -120,3 +120,12 @@ TEST_CASE("a kernel that fails is named with its module") {
   CHECK(status.error().code == ExitCode::kInternal);
   CHECK(status.error().what == "tensor 't': kernel Q8_0 of module 'test' failed with status 7");
 }
+
+TEST_CASE("weights that a kernel cannot represent are an error of the input") {
+  Fixture fixture({{"t", shape_of({256, 10}), "F32", {"Q8_0"}, nullptr}});
+  calls.status = GGUFMILL_CANNOT_REPRESENT;
+  const Status status = fixture.convert_all();
+  REQUIRE(!status);
+  CHECK(status.error().code == ExitCode::kBadInput);
+  CHECK(status.error().what == "tensor 't': values are too large for Q8_0");
+}
