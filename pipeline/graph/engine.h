@@ -19,8 +19,8 @@ enum class EngineKind { kGraph, kSimple };
 struct Progress {
   std::uint64_t bytes_read = 0;
   std::uint64_t bytes_written = 0;
-  const std::string* tensor = nullptr;            // finished last
-  std::span<const std::uint64_t> file_bytes;      // written of each file, in the order of outputs and their files
+  const std::string* tensor = nullptr;        // finished last
+  std::span<const std::uint64_t> file_bytes;  // written of each file, in the order of outputs and their files
 };
 
 struct RunOptions {

@@ -129,11 +129,16 @@ TEST_CASE("progress is told at the end whatever the pace, and names the tensor t
   EngineFixture fixture(two_outputs());
   std::vector<Progress> told;
   RunOptions options = small_slabs(GENERATE(EngineKind::kGraph, EngineKind::kSimple));
-  options.progress = [&](const Progress& progress) { told.push_back(progress); };
+  std::vector<std::uint64_t> file_bytes;
+  options.progress = [&](const Progress& progress) {
+    told.push_back(progress);
+    file_bytes.assign(progress.file_bytes.begin(), progress.file_bytes.end());
+  };
   const RunReport report = fixture.run(options).value();
   REQUIRE(!told.empty());
   CHECK(told.back().bytes_read == report.bytes_read);
   CHECK(told.back().bytes_written == report.bytes_written);
+  CHECK(file_bytes == std::vector<std::uint64_t>{320 * (34 + 18), 512 * 20 * (2 + 2)});
   REQUIRE(told.back().tensor != nullptr);
   CHECK((*told.back().tensor == "a" || *told.back().tensor == "b"));
 }
