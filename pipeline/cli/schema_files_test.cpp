@@ -1,24 +1,14 @@
 // The schemas in configs/ are those of the field tables, and the tables pass their own lint.
 
-#include <fstream>
-#include <iterator>
-
+#include "pipeline/cli/reference_page.h"
 #include "pipeline/cli/registry.h"
 #include "pipeline/config/job.h"
 #include "pipeline/config/reference.h"
 #include "stages/quantize/recipe.h"
 #include "tests/support/catch.h"
+#include "tests/support/files.h"
 
 using namespace ggufmill;
-
-namespace {
-
-std::string read_text(const char* path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-}  // namespace
 
 TEST_CASE("configs/pipeline.schema.json is current") {
   INFO("to renew it: ggufmill schema pipeline > configs/pipeline.schema.json");
@@ -28,6 +18,11 @@ TEST_CASE("configs/pipeline.schema.json is current") {
 TEST_CASE("configs/recipe.schema.json is current") {
   INFO("to renew it: ggufmill schema recipe > configs/recipe.schema.json");
   CHECK((read_text("configs/recipe.schema.json") == json_schema(recipe_fields())));
+}
+
+TEST_CASE("configs/REFERENCE.md is current") {
+  INFO("to renew it: (ggufmill schema --reference; echo; ggufmill schema recipe --reference) > configs/REFERENCE.md");
+  CHECK((read_text("configs/REFERENCE.md") == pipeline_reference() + "\n" + recipe_reference()));
 }
 
 TEST_CASE("every field has a sentence, and examples and defaults that pass its own lint") {

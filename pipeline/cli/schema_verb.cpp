@@ -6,9 +6,9 @@
 
 #include "pipeline/cli/command_line.h"
 #include "pipeline/cli/messages.h"
+#include "pipeline/cli/reference_page.h"
 #include "pipeline/cli/registry.h"
 #include "pipeline/config/job.h"
-#include "pipeline/config/reference.h"
 #include "stages/quantize/recipe.h"
 
 namespace ggufmill {
@@ -37,8 +37,10 @@ int schema_verb(const Arguments& arguments) {
   const auto what = value_or<std::string>(parsed.values, "what", "pipeline");
   if (what != "pipeline" && what != "recipe")
     return fail(usage_error(fmt::format("'{}' has no schema", what), "write pipeline or recipe"));
-  const FieldSpec fields = what == "pipeline" ? job_fields(registry()) : recipe_fields();
-  const std::string text = parsed.values.count("reference") ? field_reference_markdown(fields) : json_schema(fields);
+  const bool pipeline = what == "pipeline";
+  const std::string text = parsed.values.count("reference")
+                               ? (pipeline ? pipeline_reference() : recipe_reference())
+                               : json_schema(pipeline ? job_fields(registry()) : recipe_fields());
   std::fputs(text.c_str(), stdout);
   return 0;
 }

@@ -1,0 +1,79 @@
+#include "pipeline/cli/reference_page.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "pipeline/cli/registry.h"
+#include "pipeline/config/job.h"
+#include "pipeline/config/reference.h"
+#include "stages/quantize/recipe.h"
+
+namespace ggufmill {
+namespace {
+
+// Without what is below it.
+FieldSpec closed(FieldSpec field) {
+  field.fields.clear();
+  field.item.clear();
+  for (FieldSpec& alternative : field.alternatives) alternative = closed(std::move(alternative));
+  return field;
+}
+
+FieldSpec* field_named(FieldSpec& map, const std::string& name) {
+  const auto found =
+      std::find_if(map.fields.begin(), map.fields.end(), [&](const FieldSpec& field) { return field.name == name; });
+  return found == map.fields.end() ? nullptr : &*found;
+}
+
+bool is_stage(const std::string& name) {
+  const auto& stages = registry().stages;
+  return std::any_of(stages.begin(), stages.end(), [&](const StageSpec& stage) { return stage.field.name == name; });
+}
+
+// The conditions of recipe rules have a section of their own.
+void close_rules(FieldSpec& field) {
+  for (const char* name : {"keep", "rules", "adjust", "models"})
+    if (FieldSpec* rules = field_named(field, name)) *rules = closed(std::move(*rules));
+  for (FieldSpec& alternative : field.alternatives) close_rules(alternative);
+}
+
+std::string section(const std::string& title, const std::string& text, const FieldSpec& fields) {
+  return fmt::format("\n## {}\n{}\n\n{}", title, text, field_reference_markdown(fields));
+}
+
+std::string stage_section(const StageSpec& stage) {
+  FieldSpec field = stage.field;
+  close_rules(field);
+  const char* places = stage.per_output ? "In `stages:`, for all outputs, or in an output." : "In `stages:`.";
+  return section("Stage `" + field.name + "`", places, field);
+}
+
+}  // namespace
+
+std::string pipeline_reference() {
+  FieldSpec job = job_fields(registry());
+  for (FieldSpec& field : field_named(job, "stages")->item.front().fields) field = closed(std::move(field));
+  std::erase_if(field_named(job, "outputs")->item.front().fields,
+                [](const FieldSpec& field) { return is_stage(field.name); });
+  std::string page =
+      fmt::format("# Pipeline files\n`ggufmill schema pipeline --reference` prints this. For example `{}`.\n\n{}",
+                  job.example, field_reference_markdown(job));
+  for (const StageSpec& stage : registry().stages) page += stage_section(stage);
+  return page;
+}
+
+std::string recipe_reference() {
+  FieldSpec recipe = recipe_fields(), rule = field_named(recipe, "rules")->item.front();
+  recipe.name.clear();
+  close_rules(recipe);
+  return "# Recipes\n`ggufmill schema recipe --reference` prints this; `ggufmill recipe show Q4_K_M` shows one.\n\n" +
+         field_reference_markdown(recipe) +
+         section("Rules of recipes",
+                 "All conditions of a rule must hold. What `keep` lists has no type; the groups of "
+                 "`models` ask of the model alone.",
+                 rule);
+}
+
+}  // namespace ggufmill

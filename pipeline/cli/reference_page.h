@@ -1,0 +1,13 @@
+#pragma once
+// What may stand in pipeline files and recipes, as pages to read. configs/REFERENCE.md is both of them.
+
+#include <string>
+
+namespace ggufmill {
+
+// Markdown, made of the field tables: the file itself, then a section for each stage.
+std::string pipeline_reference();
+// The same for recipes, then a section for the conditions of their rules.
+std::string recipe_reference();
+
+}  // namespace ggufmill

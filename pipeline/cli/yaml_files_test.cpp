@@ -1,0 +1,76 @@
+// Every pipeline file and recipe of the repository, and of its README, passes the lint. Sources need not be there.
+
+#include <filesystem>
+#include <sstream>
+
+#include "pipeline/cli/registry.h"
+#include "pipeline/config/job.h"
+#include "pipeline/config/yaml_reader.h"
+#include "stages/quantize/recipe.h"
+#include "tests/support/catch.h"
+#include "tests/support/files.h"
+
+using namespace ggufmill;
+
+namespace {
+
+// What is wrong, as the command line would say it.
+std::string faults_in_job(const std::string& text, const std::string& name) {
+  Diagnostics errors;
+  parse_job(text, name, registry(), {}, errors);
+  std::string faults;
+  for (const Error& error : errors.errors()) faults += render(error);
+  return faults;
+}
+
+std::string faults_in_recipe(const std::string& text, const std::string& name) {
+  Diagnostics errors;
+  if (const auto document = read_document(text, name, errors)) lint(document->root, recipe_fields(), errors);
+  std::string faults;
+  for (const Error& error : errors.errors()) faults += render(error);
+  return faults;
+}
+
+// The blocks of a Markdown file that begin with ```yaml.
+std::vector<std::string> yaml_blocks(const std::string& text) {
+  std::vector<std::string> blocks;
+  bool inside = false;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    if (!inside && line == "```yaml") blocks.emplace_back();
+    if (inside && line != "```") blocks.back() += line + "\n";
+    inside = inside ? line != "```" : line == "```yaml";
+  }
+  return blocks;
+}
+
+std::vector<std::string> files_in(const std::string& folder) {
+  std::vector<std::string> paths;
+  for (const std::string& name : names_in(folder))
+    if (name.ends_with(".yaml")) paths.push_back(folder + "/" + name);
+  return paths;
+}
+
+}  // namespace
+
+TEST_CASE("the pipeline files in configs/ pass the lint") {
+  const std::vector<std::string> paths = files_in("configs");
+  REQUIRE_FALSE(paths.empty());
+  for (const std::string& path : paths) CHECK(faults_in_job(read_text(path), path) == "");
+}
+
+TEST_CASE("the recipes in configs/recipes pass the lint") {
+  const std::vector<std::string> paths = files_in("configs/recipes");
+  REQUIRE(paths.size() > 30);
+  for (const std::string& path : paths) CHECK(faults_in_recipe(read_text(path), path) == "");
+}
+
+TEST_CASE("the YAML in README.md passes the lint") {
+  const std::vector<std::string> blocks = yaml_blocks(read_text("README.md"));
+  REQUIRE_FALSE(blocks.empty());
+  for (const std::string& block : blocks) {
+    CAPTURE(block);
+    const bool job = block.find("version:") != std::string::npos;
+    CHECK((job ? faults_in_job(block, "README.md") : faults_in_recipe(block, "README.md")) == "");
+  }
+}
