@@ -9,6 +9,24 @@
 
 namespace ggufmill::reference {
 
+// The super-block's scale, and those of its sub-blocks in units of it.
+template <class Format>
+void put_scales(const float* scales, typename Format::Block& block) {
+  constexpr int kSubBlocks = 256 / Format::kSubBlock;
+  const float most = largest(scales, kSubBlocks);
+  if (most == 0) {
+    if (Format::kClearsFlat) block = {};
+    return;
+  }
+  const float d = most / 31;
+  const float inverse = 1 / d;
+  block.d.store(d * Format::kFudge);
+  for (int at = 0; at < kSubBlocks; ++at) {
+    const int level = nearest_int(0.5f * (inverse * scales[at] - 1));
+    Format::put_scale(block, at, static_cast<unsigned>(clamp_level(level, 0, 15)));
+  }
+}
+
 template <class Format>
 struct LatticeCodec {
   static constexpr std::uint32_t kTypeId = Format::kTypeId, kElements = 256;
@@ -30,7 +48,6 @@ struct LatticeCodec {
   static void prepare(const float* x, const float* importance, float mean_square, Sub& sub);
   static Found find_scale(Sub& sub);
   static void put(const Sub& sub, int at, Block& block);
-  static void put_scales(const float* scales, Block& block);
 };
 
 template <class Format>
@@ -115,25 +132,8 @@ std::int32_t LatticeCodec<Format>::encode(const float* x, const float* importanc
     scales[at] = sub.scale;
   }
   if constexpr (requires { Format::close_gaps(block, zeros); }) Format::close_gaps(block, zeros);
-  put_scales(scales, block);
+  put_scales<Format>(scales, block);
   return GGUFMILL_OK;
-}
-
-// The super-block's scale, and those of its sub-blocks in units of it.
-template <class Format>
-void LatticeCodec<Format>::put_scales(const float* scales, Block& block) {
-  const float most = largest(scales, kSubBlocks);
-  if (most == 0) {
-    if (Format::kClearsFlat) block = {};
-    return;
-  }
-  const float d = most / 31;
-  const float inverse = 1 / d;
-  block.d.store(d * Format::kFudge);
-  for (int at = 0; at < kSubBlocks; ++at) {
-    const int level = nearest_int(0.5f * (inverse * scales[at] - 1));
-    Format::put_scale(block, at, static_cast<unsigned>(clamp_level(level, 0, 15)));
-  }
 }
 
 }  // namespace ggufmill::reference

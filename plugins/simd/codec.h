@@ -13,6 +13,11 @@
 //   static constexpr int kSets;
 //   static void encode(const Batch<kSets>& batch, LaneBlocks<Block>* blocks);  // blocks: kSets of them
 //
+// or, where it makes whole blocks itself and can fail, with a status as reference::LatticeCodec's,
+//
+//   static constexpr int kSets;
+//   static std::int32_t encode(const Batch<kSets>& batch, Block* block, std::size_t count);  // the first `count`
+//
 // or both: encode_weighted(batch, blocks) beside encode(x, block). A codec with `kWeighsRows` true is given the mean
 // squares of the rows.
 
@@ -32,6 +37,11 @@ concept EncodesOneBlock = requires(const float* x, typename Codec::Block& block)
 template <class Codec>
 concept WeighsWholeRows = requires {
   requires Codec::kWeighsRows;
+};
+
+template <class Codec>
+concept FillsBlocks = requires(const Batch<Codec::kSets>& batch, typename Codec::Block* block) {
+  Codec::encode(batch, block, std::size_t{});
 };
 
 template <class Codec>
@@ -69,17 +79,27 @@ inline void mean_squares(const float* const* rows, std::uint64_t cols, float* me
   hn::StoreU(sum / floats(static_cast<float>(cols)), kFloats, means);
 }
 
+// The first `count` blocks of a batch.
 template <class Codec>
-void encode_batch(const Batch<Codec::kSets>& batch, LaneBlocks<typename Codec::Block>* blocks) {
-  if constexpr (EncodesOneBlock<Codec>)
-    Codec::encode_weighted(batch, blocks);
-  else
-    Codec::encode(batch, blocks);
+int32_t encode_batch(const Batch<Codec::kSets>& batch, typename Codec::Block* block, std::uint64_t count) {
+  if constexpr (FillsBlocks<Codec>) {
+    return Codec::encode(batch, block, count);
+  } else {
+    LaneBlocks<typename Codec::Block> packed[Codec::kSets];
+    if constexpr (EncodesOneBlock<Codec>)
+      Codec::encode_weighted(batch, packed);
+    else
+      Codec::encode(batch, packed);
+    for (std::uint64_t set = 0; set < Codec::kSets && set * kLanes < count; ++set)
+      packed[set].store(reinterpret_cast<std::uint8_t*>(block + set * kLanes),
+                        std::min<std::uint64_t>(kLanes, count - set * kLanes));
+    return GGUFMILL_OK;
+  }
 }
 
 // The blocks of some rows as one stream, a batch at a time. `means` are those of the rows, or null.
 template <class Codec>
-void encode_stream(const ggufmill_call& call, std::uint64_t first_row, std::uint64_t rows, const float* means) {
+int32_t encode_stream(const ggufmill_call& call, std::uint64_t first_row, std::uint64_t rows, const float* means) {
   using Block = typename Codec::Block;
   constexpr std::uint64_t kBlocks = Batch<Codec::kSets>::kBlocks;
   const std::uint64_t blocks_a_row = call.cols / Codec::kElements;
@@ -88,7 +108,6 @@ void encode_stream(const ggufmill_call& call, std::uint64_t first_row, std::uint
   Block* block = static_cast<Block*>(call.dst) + first_row * blocks_a_row;
   Batch<Codec::kSets> batch{};
   batch.weighted = call.importance != nullptr;
-  LaneBlocks<Block> packed[Codec::kSets];
   std::uint64_t row = 0, column = 0;  // of the next block, in blocks
   for (std::uint64_t done = 0; done < blocks; done += kBlocks) {
     for (std::uint64_t i = 0; i < kBlocks; ++i) {
@@ -98,12 +117,10 @@ void encode_stream(const ggufmill_call& call, std::uint64_t first_row, std::uint
       if (done + i + 1 >= blocks) continue;
       if (++column == blocks_a_row) column = 0, ++row;
     }
-    encode_batch<Codec>(batch, packed);
-    for (std::uint64_t set = 0; set < Codec::kSets && done + set * kLanes < blocks; ++set) {
-      const std::uint64_t at = done + set * kLanes;
-      packed[set].store(reinterpret_cast<std::uint8_t*>(block + at), std::min<std::uint64_t>(kLanes, blocks - at));
-    }
+    const int32_t status = encode_batch<Codec>(batch, block + done, std::min(kBlocks, blocks - done));
+    if (status != GGUFMILL_OK) return status;
   }
+  return GGUFMILL_OK;
 }
 
 // kLanes rows at a time, after their means.
@@ -130,7 +147,7 @@ int32_t encode_rows(const ggufmill_call* call) {
       return GGUFMILL_OK;
     }
   }
-  if constexpr (requires { Codec::kSets; }) encode_stream<Codec>(*call, 0, call->rows, nullptr);
+  if constexpr (requires { Codec::kSets; }) return encode_stream<Codec>(*call, 0, call->rows, nullptr);
   return GGUFMILL_OK;
 }
 

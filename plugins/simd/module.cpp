@@ -7,6 +7,8 @@
 #include "plugins/simd/bit_types.h"
 #include "plugins/simd/float_types.h"
 #include "plugins/simd/fp4_types.h"
+#include "plugins/simd/iq2_types.h"
+#include "plugins/simd/iq3_types.h"
 #include "plugins/simd/iq4_types.h"
 #include "plugins/simd/k_types.h"
 #include "plugins/simd/simple_types.h"
@@ -31,6 +33,8 @@ constexpr auto kKernels = join(  //
     kFloatKernels,               //
     kSimpleKernels,              //
     kKKernels,                   //
+    kIq2Kernels,                 //
+    kIq3Kernels,                 //
     kIq4Kernels,                 //
     kTernaryKernels,             //
     kFp4Kernels,                 //

@@ -1,0 +1,48 @@
+#include "plugins/simd/iq3_types.h"
+
+#include "plugins/simd/lattice_codec.h"
+#include "plugins/simd/lattice_decode.h"
+
+namespace ggufmill::simd {
+namespace {
+
+// The reference's formats, with weights in lanes.
+struct Iq3XxsLanes : reference::Iq3XxsFormat {
+  static Floats plain_weight(Floats x, Floats) { return x * x; }
+  static LatticeView<reference::Octal> view() {
+    static const LatticeTable<reference::Octal, reference::kIq3XxsNeighbours> table(lattice());
+    return table.view();
+  }
+};
+
+struct Iq3SLanes : reference::Iq3SFormat {
+  static Floats plain_weight(Floats x, Floats) { return x * x; }
+  static LatticeView<reference::Octal> view() {
+    static const LatticeTable<reference::Octal, reference::kIq3SNeighbours> table(lattice());
+    return table.view();
+  }
+};
+
+}  // namespace
+
+template <>
+void Iq3Xxs::decode(const Block& block, float* x) {
+  decode_lattice<reference::Iq3XxsFormat>(block, x);
+}
+
+template <>
+std::int32_t Iq3Xxs::encode(const Batch<1>& batch, Block* block, std::size_t count) {
+  return encode_lattice<Iq3XxsLanes>(batch, block, count);
+}
+
+template <>
+void Iq3S::decode(const Block& block, float* x) {
+  decode_lattice<reference::Iq3SFormat>(block, x);
+}
+
+template <>
+std::int32_t Iq3S::encode(const Batch<1>& batch, Block* block, std::size_t count) {
+  return encode_lattice<Iq3SLanes>(batch, block, count);
+}
+
+}  // namespace ggufmill::simd

@@ -1,0 +1,122 @@
+#pragma once
+// What the encoders of the IQ2 and IQ3 types work on (reference::SubBlock), a sub-block of each lane: magnitudes and
+// signs apart, each weight with its importance. Elements are in lanes, and again in rows for the search among
+// neighbours.
+
+#include "plugins/reference/iq_format.h"
+#include "plugins/simd/transpose.h"
+
+namespace ggufmill::simd {
+
+template <class Format>
+class LatticeInput {
+ public:
+  using Space = typename std::remove_cvref_t<decltype(Format::lattice())>::SpaceType;
+  static constexpr int kCount = Format::kSubBlock;
+  static constexpr int kSigns = kCount / 8;
+
+  // Takes kCount values of each lane, in lanes, and their importance or null. `mean_square` is the super-block's.
+  void prepare(const float* x, const float* importance, Floats mean_square);
+
+  // With even signs, the magnitude of the least of eight may be below zero.
+  Floats x(int i) const { return hn::Load(kFloats, x_ + i * kStep); }
+  Floats weight(int i) const { return hn::Load(kFloats, weight_ + i * kStep); }
+  Floats weighted_x(int i) const { return hn::Load(kFloats, weighted_x_ + i * kStep); }
+  // Bit i: element i of the eight is negative.
+  Words signs(int eight) const { return signs_[eight]; }
+  void turn_signs(Mask lanes) {
+    for (Words& signs : signs_) signs = choose(lanes, signs ^ words(Format::kEvenSigns ? 127 : 255), signs);
+  }
+
+  // Of one lane, from element i on. The search for a neighbour uses the weights' square roots.
+  const float* row_x(std::size_t lane, int i) const { return row_x_[lane] + i; }
+  const float* row_root(std::size_t lane, int i) const { return row_root_[lane] + i; }
+
+ private:
+  static constexpr int kStep = static_cast<int>(kLanes);
+  static constexpr int kRow = kCount + 16;  // room for a vector from the last group on
+
+  void weigh(const float* x, const float* importance, Floats mean_square);
+  void split_signs(const float* x, int eight);
+  void flip_least(const float* x, int eight);
+
+  Words signs_[kSigns];
+  alignas(64) float x_[kCount * kLanes];
+  alignas(64) float weight_[kCount * kLanes];
+  alignas(64) float weighted_x_[kCount * kLanes];
+  alignas(64) float root_[kCount * kLanes];
+  alignas(64) float row_x_[kLanes][kRow];
+  alignas(64) float row_root_[kLanes][kRow];
+};
+
+template <class Format>
+void LatticeInput<Format>::weigh(const float* x, const float* importance, Floats mean_square) {
+  for (int i = 0; i < kCount; ++i) {
+    const Floats value = hn::Load(kFloats, x + i * kStep);
+    Floats weight = floats(0);
+    if (importance)
+      weight = hn::Load(kFloats, importance + i * kStep) * hn::Sqrt(mean_square + value * value);
+    else if constexpr (Format::kFlags != GGUFMILL_NEEDS_IMPORTANCE)
+      weight = Format::plain_weight(value, mean_square);
+    hn::Store(weight, kFloats, weight_ + i * kStep);
+    hn::Store(hn::Sqrt(weight), kFloats, root_ + i * kStep);
+  }
+}
+
+template <class Format>
+void LatticeInput<Format>::prepare(const float* x, const float* importance, Floats mean_square) {
+  weigh(x, importance, mean_square);
+  for (int eight = 0; eight < kSigns; ++eight) {
+    split_signs(x + 8 * eight * kStep, eight);
+    if (Format::kEvenSigns) flip_least(x + 8 * eight * kStep, eight);
+  }
+  for (int i = 0; i < kCount; ++i) hn::Store(weight(i) * this->x(i), kFloats, weighted_x_ + i * kStep);
+  std::uint8_t *x_rows[kLanes], *root_rows[kLanes];
+  for (std::size_t lane = 0; lane < kLanes; ++lane) {
+    x_rows[lane] = reinterpret_cast<std::uint8_t*>(row_x_[lane]);
+    root_rows[lane] = reinterpret_cast<std::uint8_t*>(row_root_[lane]);
+  }
+  lanes_to_rows(reinterpret_cast<const std::uint32_t*>(x_), kCount, x_rows);
+  lanes_to_rows(reinterpret_cast<const std::uint32_t*>(root_), kCount, root_rows);
+}
+
+// Eight values to magnitudes and sign bits.
+template <class Format>
+void LatticeInput<Format>::split_signs(const float* x, int eight) {
+  Words signs = words(0);
+  for (int i = 0; i < 8; ++i) {
+    const Floats value = hn::Load(kFloats, x + i * kStep);
+    const Mask negative = hn::Not(value >= floats(0));
+    hn::Store(choose(negative, hn::Neg(value), value), kFloats, x_ + (8 * eight + i) * kStep);
+    signs = signs | choose(negative, words(1u << i), words(0));
+  }
+  signs_[eight] = signs;
+}
+
+// Makes the number of negatives even, as reference::split_even_signs.
+template <class Format>
+void LatticeInput<Format>::flip_least(const float* x, int eight) {
+  Words least = words(0);
+  Floats least_cost = floats(0);
+  for (int i = 0; i < 8; ++i) {
+    const Floats value = hn::Load(kFloats, x + i * kStep);
+    const Floats cost = weight(8 * eight + i) * value * value;
+    const Mask less = cost < least_cost;
+    least = i == 0 ? least : choose(less, words(static_cast<std::uint32_t>(i)), least);
+    least_cost = i == 0 ? cost : choose(less, cost, least_cost);
+  }
+  Words parity = signs_[eight];
+  parity = parity ^ hn::ShiftRight<4>(parity);
+  parity = parity ^ hn::ShiftRight<2>(parity);
+  parity = parity ^ hn::ShiftRight<1>(parity);
+  const Mask odd = mask_of((parity & words(1)) == words(1));
+  for (int i = 0; i < 8; ++i) {
+    const Mask flip = hn::And(odd, mask_of(least == words(static_cast<std::uint32_t>(i))));
+    const Floats value = this->x(8 * eight + i);
+    hn::Store(choose(flip, hn::Neg(value), value), kFloats, x_ + (8 * eight + i) * kStep);
+    signs_[eight] = signs_[eight] ^ choose(flip, words(1u << i), words(0));
+  }
+  signs_[eight] = signs_[eight] & words(127);
+}
+
+}  // namespace ggufmill::simd

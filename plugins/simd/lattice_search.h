@@ -1,0 +1,127 @@
+#pragma once
+// The search for the best of a point's neighbours (reference::nearest_neighbour), the neighbours in the lanes. The
+// terms of a neighbour's sum depend on one level each: they are computed once for all levels, and looked up.
+
+#include <cfloat>
+
+#include "plugins/simd/lattice_table.h"
+
+namespace ggufmill::simd {
+
+#if HWY_TARGET == HWY_AVX3
+#define GGUFMILL_SIMD_PICKS 1
+// The lanes of `table` that the lowest bits of `index` say.
+inline Floats pick(Floats table, Words index) { return Floats{_mm512_permutexvar_ps(index.raw, table.raw)}; }
+#elif HWY_TARGET == HWY_AVX2
+#define GGUFMILL_SIMD_PICKS 1
+inline Floats pick(Floats table, Words index) { return Floats{_mm256_permutevar8x32_ps(table.raw, index.raw)}; }
+#else
+#define GGUFMILL_SIMD_PICKS 0
+#endif
+
+// What levels stand for, again and again in Points<Space>::kPadded places: as many as any vector has lanes.
+struct LevelValues {
+  alignas(64) float at[16];
+};
+
+// 1, 3, 5, ...: half steps.
+template <class Space>
+inline constexpr LevelValues kOddValues = [] {
+  LevelValues values{};
+  for (int i = 0; i < 16; ++i) values.at[i] = static_cast<float>(2 * (i % Points<Space>::kPadded) + 1);
+  return values;
+}();
+
+// The value of coordinate i of points.
+template <class Space>
+HWY_INLINE Floats odd_value(Words points, int i) {
+#if GGUFMILL_SIMD_PICKS
+  return pick(hn::Load(kFloats, kOddValues<Space>.at), hn::ShiftRightSame(points, 4 * i));
+#else
+  const Words level = hn::ShiftRightSame(points, 4 * i) & words(Points<Space>::kPadded - 1);
+  return to_floats(as_ints(level + level + words(1)));
+#endif
+}
+
+// One point on its way to the book.
+struct StrayPoint {
+  const float* x;  // kDims values; more that can be read, up to kLanes
+  const float* weight;
+  const LevelValues& values;
+  float scale;  // of the values
+  LatticeEntry entry;
+};
+
+// The neighbour with the least sum of weight * (scale * value - x)^2, the first of equals, to `nearest`. False, and
+// nothing written, where no sum is below FLT_MAX.
+#if GGUFMILL_SIMD_PICKS
+
+template <class Space>
+HWY_INLINE bool nearest_point(const LatticeView<Space>& lattice, const StrayPoint& point, std::uint32_t& nearest) {
+  constexpr int kPadded = Points<Space>::kPadded;
+  constexpr int kInVector = static_cast<int>(kLanes) / kPadded;  // coordinates
+  constexpr int kVectors = Space::kDims / kInVector;
+  const Floats x = hn::LoadU(kFloats, point.x), weight = hn::LoadU(kFloats, point.weight);
+  const Floats scaled = floats(point.scale) * hn::Load(kFloats, point.values.at);
+  Floats terms[kVectors];
+  for (int v = 0; v < kVectors; ++v) {
+    const Words coordinate = hn::ShiftRight < kPadded == 4
+                                 ? 2
+                                 : 3 > (hn::Iota(kWords, 0)) + words(static_cast<std::uint32_t>(v * kInVector));
+    const Floats difference = scaled - pick(x, coordinate);
+    terms[v] = pick(weight, coordinate) * difference * difference;
+  }
+  const std::uint32_t* list = lattice.words + point.entry.first_vector() * kLanes;
+  Floats least = floats(FLT_MAX);
+  Words from = words(0);
+  for (std::uint32_t vector = 0; vector < point.entry.vectors(); ++vector) {
+    const Words points = hn::Load(kWords, list + vector * kLanes);
+    Floats sum = pick(terms[0], points);
+    for (int i = 1; i < Space::kDims; ++i) sum = sum + pick(terms[i / kInVector], hn::ShiftRightSame(points, 4 * i));
+    const Mask nearer = sum < least;
+    least = choose(nearer, sum, least);
+    from = choose(nearer, words(vector), from);
+  }
+  const Floats minimum = hn::MinOfLanes(kFloats, least);
+  if (HWY_UNLIKELY(!(hn::GetLane(minimum) < FLT_MAX))) return false;
+  const Mask equal = least == minimum;
+  std::size_t lane = static_cast<std::size_t>(hn::FindFirstTrue(kFloats, equal));
+  if (point.entry.vectors() == 1) {
+    nearest = list[lane];
+    return true;
+  }
+  alignas(64) std::uint32_t vectors[kLanes];
+  hn::Store(choose(equal, from, words(LatticeEntry::kVectors)), kWords, vectors);
+  for (std::size_t i = lane + 1; hn::CountTrue(kFloats, equal) > 1 && i < kLanes; ++i)
+    if (vectors[i] < vectors[lane]) lane = i;
+  nearest = list[vectors[lane] * kLanes + lane];
+  return true;
+}
+
+#else
+
+template <class Space>
+bool nearest_point(const LatticeView<Space>& lattice, const StrayPoint& point, std::uint32_t& nearest) {
+  constexpr int kPadded = Points<Space>::kPadded;
+  float terms[Space::kDims][kPadded];
+  for (int i = 0; i < Space::kDims; ++i) {
+    for (int level = 0; level < kPadded; ++level) {
+      const float difference = point.scale * point.values.at[level] - point.x[i];
+      terms[i][level] = point.weight[i] * difference * difference;
+    }
+  }
+  const std::uint32_t* list = lattice.words + point.entry.first_vector() * kLanes;
+  float least = FLT_MAX;
+  for (std::uint32_t n = 0; n < point.entry.vectors() * kLanes; ++n) {
+    float sum = 0;
+    for (int i = 0; i < Space::kDims; ++i) sum += terms[i][list[n] >> (4 * i) & (kPadded - 1)];
+    if (!(sum < least)) continue;
+    least = sum;
+    nearest = list[n];
+  }
+  return least < FLT_MAX;
+}
+
+#endif
+
+}  // namespace ggufmill::simd
