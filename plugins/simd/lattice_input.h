@@ -4,7 +4,7 @@
 // neighbours.
 
 #include "plugins/reference/iq_format.h"
-#include "plugins/simd/transpose.h"
+#include "plugins/simd/lane_rows.h"
 
 namespace ggufmill::simd {
 
@@ -29,12 +29,11 @@ class LatticeInput {
   }
 
   // Of one lane, from element i on. The search for a neighbour uses the weights' square roots.
-  const float* row_x(std::size_t lane, int i) const { return row_x_[lane] + i; }
-  const float* row_root(std::size_t lane, int i) const { return row_root_[lane] + i; }
+  const float* row_x(std::size_t lane, int i) const { return row_x_.at(lane, i); }
+  const float* row_root(std::size_t lane, int i) const { return row_root_.at(lane, i); }
 
  private:
   static constexpr int kStep = static_cast<int>(kLanes);
-  static constexpr int kRow = kCount + 16;  // room for a vector from the last group on
 
   void weigh(const float* x, const float* importance, Floats mean_square);
   void split_signs(const float* x, int eight);
@@ -45,8 +44,7 @@ class LatticeInput {
   alignas(64) float weight_[kCount * kLanes];
   alignas(64) float weighted_x_[kCount * kLanes];
   alignas(64) float root_[kCount * kLanes];
-  alignas(64) float row_x_[kLanes][kRow];
-  alignas(64) float row_root_[kLanes][kRow];
+  LaneRows<kCount> row_x_, row_root_;
 };
 
 template <class Format>
@@ -71,13 +69,8 @@ void LatticeInput<Format>::prepare(const float* x, const float* importance, Floa
     if (Format::kEvenSigns) flip_least(x + 8 * eight * kStep, eight);
   }
   for (int i = 0; i < kCount; ++i) hn::Store(weight(i) * this->x(i), kFloats, weighted_x_ + i * kStep);
-  std::uint8_t *x_rows[kLanes], *root_rows[kLanes];
-  for (std::size_t lane = 0; lane < kLanes; ++lane) {
-    x_rows[lane] = reinterpret_cast<std::uint8_t*>(row_x_[lane]);
-    root_rows[lane] = reinterpret_cast<std::uint8_t*>(row_root_[lane]);
-  }
-  lanes_to_rows(reinterpret_cast<const std::uint32_t*>(x_), kCount, x_rows);
-  lanes_to_rows(reinterpret_cast<const std::uint32_t*>(root_), kCount, root_rows);
+  row_x_.set(x_);
+  row_root_.set(root_);
 }
 
 // Eight values to magnitudes and sign bits.

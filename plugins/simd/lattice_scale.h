@@ -102,9 +102,7 @@ bool LatticeScale<Format>::take_to_book(int group, Mask stray, Words entry, cons
   alignas(64) std::uint32_t entries[kLanes], found[kLanes];
   hn::Store(entry, kWords, entries);
   hn::Store(points[group], kWords, found);
-  std::uint8_t bytes[8] = {};
-  hn::StoreMaskBits(kFloats, stray, bytes);
-  for (unsigned lanes = bytes[0] | unsigned{bytes[1]} << 8; lanes != 0; lanes &= lanes - 1) {
+  for (unsigned lanes = mask_bits(stray); lanes != 0; lanes &= lanes - 1) {
     const auto lane = static_cast<std::size_t>(__builtin_ctz(lanes));
     const int at = group * Space::kDims;
     const StrayPoint point{input_->row_x(lane, at), input_->row_root(lane, at), kOddValues<Space>, scales[lane],

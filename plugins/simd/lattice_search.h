@@ -43,6 +43,13 @@ HWY_INLINE Floats odd_value(Words points, int i) {
 #endif
 }
 
+// Bit l: lane l of the mask.
+inline unsigned mask_bits(Mask mask) {
+  std::uint8_t bytes[8] = {};
+  hn::StoreMaskBits(kFloats, mask, bytes);
+  return bytes[0] | unsigned{bytes[1]} << 8;
+}
+
 // One point on its way to the book.
 struct StrayPoint {
   const float* x;  // kDims values; more that can be read, up to kLanes

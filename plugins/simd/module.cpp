@@ -7,6 +7,7 @@
 #include "plugins/simd/bit_types.h"
 #include "plugins/simd/float_types.h"
 #include "plugins/simd/fp4_types.h"
+#include "plugins/simd/iq1_types.h"
 #include "plugins/simd/iq2_types.h"
 #include "plugins/simd/iq3_types.h"
 #include "plugins/simd/iq4_types.h"
@@ -33,6 +34,7 @@ constexpr auto kKernels = join(  //
     kFloatKernels,               //
     kSimpleKernels,              //
     kKKernels,                   //
+    kIq1Kernels,                 //
     kIq2Kernels,                 //
     kIq3Kernels,                 //
     kIq4Kernels,                 //

@@ -1,0 +1,156 @@
+#pragma once
+// What the encoders of IQ1_S and IQ1_M share after the cut (plugins/reference/iq1_thirds.cpp): levels from a cut, each
+// group to the book, one sub-block a lane.
+
+#include "plugins/reference/iq1_thirds.h"
+#include "plugins/reference/iq_match.h"
+#include "plugins/simd/iq1_cuts.h"
+#include "plugins/simd/lane_rows.h"
+#include "plugins/simd/lattice_search.h"
+
+namespace ggufmill::simd {
+
+using Iq1Points = Points<reference::Ternary>;
+
+// The table of the book, made at the first call.
+LatticeView<reference::Ternary> iq1_view();
+
+// With the shift up [0] and down [1].
+inline constexpr LevelValues kIq1LevelValues[2] = {
+    [] {
+      LevelValues values{};
+      for (int i = 0; i < 12; ++i) values.at[i / 3 * 4 + i % 3] = reference::kShiftedValues[0][i % 3];
+      return values;
+    }(),
+    [] {
+      LevelValues values{};
+      for (int i = 0; i < 12; ++i) values.at[i / 3 * 4 + i % 3] = reference::kShiftedValues[1][i % 3];
+      return values;
+    }()};
+
+// Coordinate i of points as a number, with the shift: all these sums are exact.
+inline Floats iq1_value(Words points, int i, Floats shift) {
+  const Ints level = as_ints(hn::ShiftRightSame(points, 4 * i) & words(3));
+  return to_floats(level - ints(1)) + shift;
+}
+
+// kCount weights of each lane.
+template <int kCount>
+class Iq1Sub {
+ public:
+  static constexpr int kGroups = kCount / 8;
+
+  // x, weight: in lanes; to outlive this.
+  Iq1Sub(const float* x, const float* weight) : x_(x), weight_(weight) {}
+
+  // Takes levels from a cut, and the groups to the book. `down(group)`: the lanes whose shift is down. Lanes without a
+  // cut get scale 0 and the book's first point. False: see reference::kNoBookPoint.
+  template <class Down>
+  bool take(const SortedLanes<kCount>& sorted, const LaneCut& cut, const Down& down) {
+    const Mask found = cut.found();
+    scale_ = or_zero(found, hn::Abs(cut.scale));
+    for (int group = 0; group < kGroups; ++group)
+      shifts_[group] = choose(down(group), floats(-reference::kIq1Shift), floats(reference::kIq1Shift));
+    set_levels(sorted, cut, found);
+    Mask moved = is_nan(floats(0));
+    if (!take_to_book(found, moved)) return false;
+    if (any(moved)) fit(moved);
+    return all(scale_ >= floats(0));
+  }
+
+  Floats scale() const { return scale_; }
+  Words point(int group) const { return points_[group]; }
+  Words index(int group) const { return hn::ShiftRight<8>(entry(group)); }
+  // The value of element i, before the scale.
+  Floats value(int i) const { return iq1_value(points_[i / 8], i % 8, shifts_[i / 8]); }
+
+ private:
+  static constexpr int kStep = static_cast<int>(kLanes);
+
+  Floats x(int i) const { return hn::Load(kFloats, x_ + i * kStep); }
+  Floats weight(int i) const { return hn::Load(kFloats, weight_ + i * kStep); }
+
+  void set_levels(const SortedLanes<kCount>& sorted, const LaneCut& cut, Mask found) {
+    const auto low = sorted.at(hn::Max(cut.low, ints(0))), high = sorted.at(hn::Max(cut.high, ints(0)));
+    const Mask turned = cut.scale < floats(0);
+    const Words first = words(Iq1Points::word_of(reference::kIq1Book[0]));
+    for (int group = 0; group < kGroups; ++group) {
+      Words point = words(Iq1Points::kOrigin);
+      for (int i = 0; i < 8; ++i) {
+        const Floats value = x(8 * group + i);
+        const Words one = choose(low.not_after(value, 8 * group + i), words(1), words(0));
+        const Words two = choose(high.not_after(value, 8 * group + i), words(1), words(0));
+        const Words level = choose(turned, words(2) - one - two, one + two);
+        point = point | hn::ShiftLeftSame(level, 4 * i);
+      }
+      points_[group] = choose(found, point, first);
+    }
+  }
+
+  Words entry(int group) const {
+    Words code = words(0);
+    for (int i = 8; i-- > 0;) code = code + code + code + (hn::ShiftRightSame(points_[group], 4 * i) & words(3));
+    return hn::GatherIndex(kWords, lattice_.entries, as_ints(code));
+  }
+
+  // `moved` gets the lanes where a group was not in the book.
+  bool take_to_book(Mask found, Mask& moved) {
+    LaneRows<kCount> x_rows, weight_rows;
+    x_rows.set(x_);
+    weight_rows.set(weight_);
+    alignas(64) float scales[kLanes], shifts[kLanes];
+    alignas(64) std::uint32_t entries[kLanes], points[kLanes];
+    hn::Store(scale_, kFloats, scales);
+    for (int group = 0; group < kGroups; ++group) {
+      const Words entry = this->entry(group);
+      const Mask stray = hn::AndNot(mask_of((entry & words(LatticeEntry::kVectors)) == words(0)), found);
+      if (!any(stray)) continue;
+      moved = hn::Or(moved, stray);
+      hn::Store(entry, kWords, entries);
+      hn::Store(points_[group], kWords, points);
+      hn::Store(shifts_[group], kFloats, shifts);
+      for (unsigned lanes = mask_bits(stray); lanes != 0; lanes &= lanes - 1) {
+        const auto lane = static_cast<std::size_t>(__builtin_ctz(lanes));
+        const StrayPoint point{x_rows.at(lane, 8 * group), weight_rows.at(lane, 8 * group),
+                               kIq1LevelValues[shifts[lane] < 0], scales[lane], LatticeEntry(entries[lane])};
+        if (!nearest_point(lattice_, point, points[lane])) return false;
+      }
+      points_[group] = hn::Load(kWords, points);
+    }
+    return true;
+  }
+
+  // The least-squares scale of what is now in the book.
+  void fit(Mask moved) {
+    Floats xq = floats(0), qq = floats(0);
+    for (int i = 0; i < kCount; ++i) {
+      const Floats q = value(i);
+      const Floats wq = weight(i) * q;
+      xq = xq + wq * x(i);
+      qq = qq + wq * q;
+    }
+    const Mask positive = hn::And(xq > floats(0), qq > floats(0));
+    scale_ = choose(hn::And(moved, positive), xq / qq, scale_);
+  }
+
+  LatticeView<reference::Ternary> lattice_ = iq1_view();
+  const float* x_;
+  const float* weight_;
+  Floats scale_;
+  Floats shifts_[kGroups];
+  Words points_[kGroups];
+};
+
+// 2 * level + 1 for the scales of sub-blocks in units of the super-block's.
+inline Words iq1_scale_level(Floats inverse, Floats scale) {
+  return as_words(clamp(nearest_ints(floats(0.5f) * (inverse * scale - floats(1))), 0, 7));
+}
+
+template <int kCount>
+Floats largest_magnitude(const float* x) {
+  Floats most = hn::Abs(hn::Load(kFloats, x));
+  for (int i = 1; i < kCount; ++i) most = greater(most, hn::Abs(hn::Load(kFloats, x + i * static_cast<int>(kLanes))));
+  return most;
+}
+
+}  // namespace ggufmill::simd

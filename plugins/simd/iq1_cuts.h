@@ -1,0 +1,98 @@
+#pragma once
+// The best cut of a sorted sub-block in three (plugins/reference/iq1_thirds.h), a sub-block of each lane.
+
+#include <cfloat>
+#include <limits>
+
+#include "plugins/simd/lanes.h"
+
+namespace ggufmill::simd {
+
+// kCount values of each lane in ascending order, equal ones in the order of their places, with their weights.
+template <int kCount>
+class SortedLanes {
+ public:
+  // From lanes: element i at x[i * kLanes]. Where a value is NaN the order is any; no cut is found there.
+  SortedLanes(const float* x, const float* weight) {
+    for (int i = 0; i < kCount; ++i) {
+      hn::Store(hn::Load(kFloats, x + i * kStep), kFloats, x_ + i * kStep);
+      hn::Store(hn::Load(kFloats, weight + i * kStep), kFloats, weight_ + i * kStep);
+      hn::Store(ints(i), kInts, place_ + i * kStep);
+    }
+    hn::Store(floats(std::numeric_limits<float>::infinity()), kFloats, x_ + kCount * kStep);
+    hn::Store(ints(kCount), kInts, place_ + kCount * kStep);
+    sort();
+  }
+
+  Floats x(int i) const { return hn::Load(kFloats, x_ + i * kStep); }
+  Floats weight(int i) const { return hn::Load(kFloats, weight_ + i * kStep); }
+  Ints place(int i) const { return hn::Load(kInts, place_ + i * kStep); }
+
+  // The element at a position of each lane's own, kCount at most: past all others there.
+  struct Element {
+    Floats x;
+    Ints place;
+
+    // Whether an element is this one or comes after it.
+    Mask not_after(Floats other, int other_place) const {
+      const Mask later = mask_of(ints(other_place + 1) > place);
+      return hn::Or(other > x, hn::And(other == x, later));
+    }
+  };
+  Element at(Ints position) const {
+    const Ints index = position * ints(kStep) + hn::Iota(kInts, 0);
+    return {hn::GatherIndex(kFloats, x_, index), hn::GatherIndex(kInts, place_, index)};
+  }
+
+ private:
+  static constexpr int kStep = static_cast<int>(kLanes);
+
+  // Batcher's odd-even merge sort.
+  void sort() {
+    for (int run = 1; run < kCount; run *= 2)
+      for (int distance = run; distance > 0; distance /= 2)
+        for (int first = distance % run; first + distance < kCount; first += 2 * distance)
+          for (int i = first; i < first + distance && i + distance < kCount; ++i)
+            if (i / (2 * run) == (i + distance) / (2 * run)) order(i, i + distance);
+  }
+
+  void order(int i, int j) {
+    const Floats a = x(i), b = x(j);
+    const Floats weight_a = weight(i), weight_b = weight(j);
+    const Ints place_a = place(i), place_b = place(j);
+    const Mask swap = hn::Or(a > b, hn::And(a == b, mask_of(place_a > place_b)));
+    hn::Store(choose(swap, b, a), kFloats, x_ + i * kStep);
+    hn::Store(choose(swap, a, b), kFloats, x_ + j * kStep);
+    hn::Store(choose(swap, weight_b, weight_a), kFloats, weight_ + i * kStep);
+    hn::Store(choose(swap, weight_a, weight_b), kFloats, weight_ + j * kStep);
+    hn::Store(choose(swap, place_b, place_a), kInts, place_ + i * kStep);
+    hn::Store(choose(swap, place_a, place_b), kInts, place_ + j * kStep);
+  }
+
+  alignas(64) float x_[(kCount + 1) * kLanes];
+  alignas(64) float weight_[(kCount + 1) * kLanes];
+  alignas(64) std::int32_t place_[(kCount + 1) * kLanes];
+};
+
+// In the sorted order, the elements before `low` have level 0, those before `high` level 1, the others level 2.
+struct LaneCut {
+  Ints low = ints(-1), high = ints(-1);
+  Words shifts = words(0);  // which of the ways to shift
+  Floats scale = floats(0);
+  Floats score = floats(-FLT_MAX);
+
+  Mask found() const { return mask_of(low > ints(-1)); }
+
+  // Takes a cut with its least-squares sums where it is better.
+  HWY_INLINE void consider(int a, int b, unsigned ways, Floats xq, Floats qq) {
+    const Mask better = hn::And(qq > floats(0), xq * xq > score * qq);
+    if (!any(better)) return;
+    scale = choose(better, xq / qq, scale);
+    score = choose(better, scale * xq, score);
+    low = choose(better, ints(a), low);
+    high = choose(better, ints(b), high);
+    shifts = choose(better, words(ways), shifts);
+  }
+};
+
+}  // namespace ggufmill::simd

@@ -1,0 +1,203 @@
+// IQ1_M, as plugins/reference/iq1_m.cpp computes it, a super-block a lane.
+
+#include "plugins/reference/iq_bits.h"
+#include "plugins/simd/iq1_book.h"
+#include "plugins/simd/iq1_decode.h"
+#include "plugins/simd/iq1_types.h"
+#include "plugins/simd/super_block.h"
+
+namespace ggufmill::simd {
+namespace {
+
+constexpr int kSub = 16;
+constexpr int kSubBlocks = 16;
+constexpr unsigned kWays = 4;      // to shift the two groups of a sub-block: bit 1 the first one down, bit 0 the second
+constexpr float kLeast = 1e-7f;    // a sub-block below it becomes zeros
+constexpr float kFudge = 1.1125f;  // of the stored scale
+constexpr int kStep = static_cast<int>(kLanes);
+
+// The sums of a least-squares scale for each way to shift.
+struct WaySums {
+  Floats xq[kWays], qq[kWays];
+};
+
+// What each element adds to them at each level.
+class Terms {
+ public:
+  explicit Terms(const SortedLanes<kSub>& sorted) {
+    for (int level = 0; level < 3; ++level)
+      for (int i = 0; i < kSub; ++i) set(level, i, sorted);
+  }
+
+  HWY_INLINE void add(int level, int i, WaySums& sums) const {
+    const float* terms = at(level, i);
+    for (unsigned way = 0; way < kWays; ++way) {
+      sums.xq[way] = sums.xq[way] + hn::Load(kFloats, terms + 2 * way * kLanes);
+      sums.qq[way] = sums.qq[way] + hn::Load(kFloats, terms + (2 * way + 1) * kLanes);
+    }
+  }
+
+ private:
+  const float* at(int level, int i) const { return terms_ + (level * kSub + i) * 2 * static_cast<int>(kWays) * kStep; }
+
+  void set(int level, int i, const SortedLanes<kSub>& sorted) {
+    const Mask second = mask_of(sorted.place(i) > ints(7));
+    Floats xq[2], qq[2];  // with the shift up and down
+    for (unsigned down = 0; down < 2; ++down) {
+      const Floats q = floats(reference::kShiftedValues[down][static_cast<std::size_t>(level)]);
+      const Floats wq = sorted.weight(i) * q;
+      xq[down] = wq * sorted.x(i);
+      qq[down] = wq * q;
+    }
+    auto* terms = const_cast<float*>(at(level, i));
+    for (unsigned way = 0; way < kWays; ++way) {
+      hn::Store(choose(second, xq[way & 1], xq[way >> 1]), kFloats, terms + 2 * way * kLanes);
+      hn::Store(choose(second, qq[way & 1], qq[way >> 1]), kFloats, terms + (2 * way + 1) * kLanes);
+    }
+  }
+
+  alignas(64) float terms_[3 * kSub * 2 * kWays * kLanes];
+};
+
+// All shifts of all cuts. Every sum runs over the sorted elements in their order, so the sums of a cut go on from those
+// of the cut before.
+LaneCut best_cut(const Terms& terms) {
+  LaneCut best;
+  WaySums to_low;
+  for (unsigned way = 0; way < kWays; ++way) to_low.xq[way] = to_low.qq[way] = floats(0);
+  for (int low = 0; low <= kSub; ++low) {
+    WaySums to_high = to_low;
+    for (int high = low; high <= kSub; ++high) {
+      WaySums all = to_high;
+      for (int i = high; i < kSub; ++i) terms.add(2, i, all);
+      for (unsigned way = 0; way < kWays; ++way) best.consider(low, high, way, all.xq[way], all.qq[way]);
+      if (high < kSub) terms.add(1, high, to_high);
+    }
+    if (low < kSub) terms.add(0, low, to_low);
+  }
+  return best;
+}
+
+class Encoder {
+ public:
+  explicit Encoder(const Batch<1>& batch) : blocks_(batch) {}
+
+  // False: see reference::kNoBookPoint.
+  bool run() {
+    weigh();
+    for (int at = 0; at < kSubBlocks; ++at)
+      if (!encode_sub(at)) return false;
+    put_scales();
+    return true;
+  }
+
+  void put(std::size_t lane, Iq1M::Block& block) const {
+    for (int group = 0; group < 32; ++group) block.qs[group] = static_cast<std::uint8_t>(low_[group][lane]);
+    for (int at = 0; at < kSubBlocks; ++at) block.qh[at] = static_cast<std::uint8_t>(high_[at][lane]);
+    for (int i = 0; i < 4; ++i) {
+      block.scales[2 * i] = static_cast<std::uint8_t>(scales16_[i][lane]);
+      block.scales[2 * i + 1] = static_cast<std::uint8_t>(scales16_[i][lane] >> 8);
+    }
+  }
+
+ private:
+  Floats weight(int i) const { return hn::Load(kFloats, weight_ + i * kStep); }
+
+  void weigh() {
+    if (blocks_.weighted()) {
+      blocks_.weigh(0, 256, floats(2) * blocks_.sum_of_squares(0, 256) / floats(256), weight_);
+      return;
+    }
+    for (int i = 0; i < 256; ++i) hn::Store(blocks_.at(i) * blocks_.at(i), kFloats, weight_ + i * kStep);
+  }
+
+  bool encode_sub(int at) {
+    const float* x = blocks_.x(kSub * at);
+    const float* weight = weight_ + kSub * at * kStep;
+    const SortedLanes<kSub> sorted(x, weight);
+    LaneCut cut = best_cut(Terms(sorted));
+    cut.low = choose(largest_magnitude<kSub>(x) < floats(kLeast), ints(-1), cut.low);
+    const Words turned = choose(cut.scale < floats(0), cut.shifts ^ words(kWays - 1), cut.shifts);
+    const Words ways = choose(cut.found(), turned, words(0));
+    Iq1Sub<kSub> sub(x, weight);
+    const auto down = [&](int group) { return mask_of((ways & words(2u >> group)) == words(2u >> group)); };
+    if (!sub.take(sorted, cut, down)) return false;
+    keep(at, sub, ways);
+    return true;
+  }
+
+  void keep(int at, const Iq1Sub<kSub>& sub, Words ways) {
+    scales_[at] = sub.scale();
+    for (int i = 0; i < kSub; ++i) hn::Store(sub.value(i), kFloats, value_ + (kSub * at + i) * kStep);
+    const Words first = sub.index(0), second = sub.index(1);
+    hn::Store(first, kWords, low_[2 * at]);
+    hn::Store(second, kWords, low_[2 * at + 1]);
+    const Words shifts = hn::ShiftLeft<2>(ways & words(2)) | hn::ShiftLeft<7>(ways & words(1));
+    hn::Store(hn::ShiftRight<8>(first) | hn::ShiftLeft<4>(hn::ShiftRight<8>(second)) | shifts, kWords, high_[at]);
+  }
+
+  // The scales relative to the largest, then the super-block's scale that fits best with those; none of them, nor the
+  // shifts, where all are 0.
+  void put_scales() {
+    Floats most = floats(0);
+    for (const Floats scale : scales_) most = greater(most, scale);
+    const Mask some = most > floats(0);
+    Floats d = most / floats(15);
+    const Floats inverse = floats(1) / d;
+    Words packed[4] = {words(0), words(0), words(0), words(0)};
+    Floats xq = floats(0), qq = floats(0);
+    for (int at = 0; at < kSubBlocks; ++at) {
+      const Words level = iq1_scale_level(inverse, scales_[at]);
+      packed[at / 4] = packed[at / 4] | hn::ShiftLeftSame(level, at % 4 * 3);
+      const Floats factor = to_floats(as_ints(level + level + words(1)));
+      for (int i = kSub * at; i < kSub * (at + 1); ++i) {
+        const Floats q = hn::Load(kFloats, value_ + i * kStep) * factor;
+        const Floats wq = weight(i) * q;
+        xq = xq + wq * blocks_.at(i);
+        qq = qq + wq * q;
+      }
+      const Words high = hn::Load(kWords, high_[at]);
+      hn::Store(choose(some, high, high & words(0x77)), kWords, high_[at]);
+    }
+    d = choose(qq > floats(0), xq / qq, d);
+    const Words half = floats_to_half(d * floats(kFudge));
+    for (int i = 0; i < 4; ++i) {
+      const Words nibble = hn::ShiftLeft<12>(hn::ShiftRightSame(half, 4 * i) & words(15));
+      hn::Store(choose(some, packed[i] | nibble, words(0)), kWords, scales16_[i]);
+    }
+  }
+
+  SuperBlocks blocks_;
+  Floats scales_[kSubBlocks];
+  alignas(64) float weight_[256 * kLanes];
+  alignas(64) float value_[256 * kLanes];  // what the levels of the book's points stand for
+  alignas(64) std::uint32_t low_[32][kLanes];
+  alignas(64) std::uint32_t high_[kSubBlocks][kLanes];
+  alignas(64) std::uint32_t scales16_[4][kLanes];
+};
+
+}  // namespace
+
+std::int32_t Iq1M::encode(const Batch<1>& batch, Block* block, std::size_t count) {
+  Encoder encoder(batch);
+  if (!encoder.run()) return reference::kNoBookPoint;
+  for (std::size_t lane = 0; lane < count; ++lane) encoder.put(lane, block[lane]);
+  return GGUFMILL_OK;
+}
+
+void Iq1M::decode(const Block& block, float* x) {
+  const Iq1Eighths& eighths = Iq1Eighths::get();
+  unsigned half = 0, scales = 0;
+  for (unsigned i = 0; i < 4; ++i) half |= unsigned{block.scales[2 * i + 1]} >> 4 << (4 * i);
+  const float d = reference::half_to_float(static_cast<std::uint16_t>(half));
+  for (unsigned at = 0; at < kSubBlocks; ++at, x += kSub) {
+    scales = at % 4 == 0 ? reference::load_u16(block.scales + at / 2) : scales >> 3;
+    const unsigned high = block.qh[at];
+    std::uint8_t bytes[kSub];
+    eighths.copy_point(block.qs[2 * at] | (high & 7) << 8, high & 8, bytes);
+    eighths.copy_point(block.qs[2 * at + 1] | (high >> 4 & 7) << 8, high & 0x80, bytes + 8);
+    store_eighths(bytes, d * static_cast<float>(2 * (scales & 7) + 1), x);
+  }
+}
+
+}  // namespace ggufmill::simd
