@@ -106,7 +106,8 @@ Error Kernels::missing(std::uint32_t operation, TypeId type) const {
     for (const ggufmill_kernel* kernel : module->kernels)
       if (kernel->operation == operation && kernel->type_id == type)
         have.push_back(fmt::format("{} ({})", module->module->name, module->isa->name));
-  Error error{ExitCode::kKernel, "", "", "", "`ggufmill kernels` lists the modules that were found"};
+  Error error{ExitCode::kKernel, "", "", "",
+              "`ggufmill types` lists what can be read and written, `ggufmill kernels` the modules"};
   error.what = fmt::format("no kernel {} type '{}'", operation == GGUFMILL_ENCODE ? "encodes" : "decodes",
                            info ? std::string(info->name) : std::to_string(type));
   if (!state_->forced.empty()) error.what += fmt::format(" for the forced ISA '{}'", state_->forced);

@@ -33,7 +33,8 @@ Status check_names(const Model& model) {
   std::unordered_set<std::string_view> names;
   for (const Tensor& tensor : model.tensors)
     if (!names.insert(tensor.name).second)
-      return usage_error(fmt::format("two tensors would be named {}", quoted_name(tensor.name)));
+      return usage_error(fmt::format("two tensors would be named {}", quoted_name(tensor.name)),
+                         "rename one of them before: stages: [{rename: ...}]");
   return ok();
 }
 

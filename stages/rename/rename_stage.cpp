@@ -81,9 +81,15 @@ class RenameStage : public Stage {
 
 Result<std::unique_ptr<Stage>> make(const ConfigNode& value) {
   std::vector<RenameRule> rules;
+  Diagnostics errors;
   for (const ConfigNode& item : value.items) {
-    BOOST_OUTCOME_TRY(rules.emplace_back(), read_rename_rule(item));
+    auto rule = read_rename_rule(item);
+    if (rule)
+      rules.push_back(std::move(rule).value());
+    else
+      errors.add(rule.error());
   }
+  if (!errors.empty()) return errors.together();
   return std::unique_ptr<Stage>(std::make_unique<RenameStage>(value, std::move(rules)));
 }
 

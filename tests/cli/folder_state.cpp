@@ -11,8 +11,12 @@ namespace ggufmill {
 
 namespace {
 
-bool is_readable(const std::filesystem::directory_entry& entry) {
-  return entry.is_regular_file() && ::access(entry.path().c_str(), R_OK) == 0;
+constexpr std::uintmax_t kCompared = 1 << 20;  // bytes; of larger files only size and time are compared
+
+std::string content_of(const std::filesystem::directory_entry& entry) {
+  if (!entry.is_regular_file() || ::access(entry.path().c_str(), R_OK) != 0) return {};
+  if (entry.file_size() <= kCompared) return read_text(entry.path());
+  return std::to_string(entry.file_size()) + " " + std::to_string(entry.last_write_time().time_since_epoch().count());
 }
 
 }  // namespace
@@ -26,7 +30,7 @@ FolderState::FolderState(const std::string& folder) {
     else if (entry.is_directory())
       contents_[name + "/"];
     else
-      contents_[name] = is_readable(entry) ? read_text(entry.path()) : std::string();
+      contents_[name] = content_of(entry);
   }
 }
 

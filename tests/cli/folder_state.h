@@ -11,8 +11,8 @@ class FolderState {
   // Throws std::exception when the folder cannot be read.
   explicit FolderState(const std::string& folder);
 
-  // "+ NAME" for what is only in `later`, "- NAME" for what is only here, "~ NAME" where the bytes differ; a line each,
-  // sorted by name. Folders end with /.
+  // "+ NAME" for what is only in `later`, "- NAME" for what is only here, "~ NAME" where the bytes differ (of large
+  // files the size or time); a line each, sorted by name. Folders end with /.
   std::string changes_to(const FolderState& later) const;
 
  private:
