@@ -6,7 +6,7 @@
 #include "plugins/reference/iq_match.h"
 #include "plugins/simd/iq1_cuts.h"
 #include "plugins/simd/lane_rows.h"
-#include "plugins/simd/lattice_search.h"
+#include "plugins/simd/lattice_neighbours.h"
 
 namespace ggufmill::simd {
 
@@ -109,12 +109,11 @@ class Iq1Sub {
       hn::Store(entry, kWords, entries);
       hn::Store(points_[group], kWords, points);
       hn::Store(shifts_[group], kFloats, shifts);
-      for (unsigned lanes = mask_bits(stray); lanes != 0; lanes &= lanes - 1) {
-        const auto lane = static_cast<std::size_t>(__builtin_ctz(lanes));
-        const StrayPoint point{x_rows.at(lane, 8 * group), weight_rows.at(lane, 8 * group),
-                               kIq1LevelValues[shifts[lane] < 0], scales[lane], LatticeEntry(entries[lane])};
-        if (!nearest_point(lattice_, point, points[lane])) return false;
-      }
+      const auto point_of = [&](std::size_t lane) {
+        return StrayPoint{x_rows.at(lane, 8 * group), weight_rows.at(lane, 8 * group),
+                          kIq1LevelValues[shifts[lane] < 0], scales[lane], LatticeEntry(entries[lane])};
+      };
+      if (!find_neighbours(lattice_, mask_bits(stray), point_of, points)) return false;
       points_[group] = hn::Load(kWords, points);
     }
     return true;

@@ -4,7 +4,7 @@
 
 #include "plugins/simd/fit_positive.h"
 #include "plugins/simd/lattice_input.h"
-#include "plugins/simd/lattice_search.h"
+#include "plugins/simd/lattice_neighbours.h"
 
 namespace ggufmill::simd {
 
@@ -102,13 +102,12 @@ bool LatticeScale<Format>::take_to_book(int group, Mask stray, Words entry, cons
   alignas(64) std::uint32_t entries[kLanes], found[kLanes];
   hn::Store(entry, kWords, entries);
   hn::Store(points[group], kWords, found);
-  for (unsigned lanes = mask_bits(stray); lanes != 0; lanes &= lanes - 1) {
-    const auto lane = static_cast<std::size_t>(__builtin_ctz(lanes));
-    const int at = group * Space::kDims;
-    const StrayPoint point{input_->row_x(lane, at), input_->row_root(lane, at), kOddValues<Space>, scales[lane],
-                           LatticeEntry(entries[lane])};
-    if (!nearest_point(lattice_, point, found[lane])) return false;
-  }
+  const int at = group * Space::kDims;
+  const auto point_of = [&](std::size_t lane) {
+    return StrayPoint{input_->row_x(lane, at), input_->row_root(lane, at), kOddValues<Space>, scales[lane],
+                      LatticeEntry(entries[lane])};
+  };
+  if (!find_neighbours(lattice_, mask_bits(stray), point_of, found)) return false;
   points[group] = hn::Load(kWords, found);
   return true;
 }

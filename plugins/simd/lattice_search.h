@@ -63,6 +63,22 @@ struct StrayPoint {
 // nothing written, where no sum is below FLT_MAX.
 #if GGUFMILL_SIMD_PICKS
 
+inline std::size_t first_bit(unsigned bits) { return static_cast<std::size_t>(__builtin_ctz(bits)); }
+
+// The first place in a list of what is in one of `lanes`, of which there is one at least: in vector from[first + lane],
+// each kStep places.
+template <std::size_t kStep>
+std::size_t first_place(unsigned lanes, std::size_t first, Words from) {
+  alignas(64) std::uint32_t vectors[kLanes];
+  hn::Store(from, kWords, vectors);
+  std::size_t place = SIZE_MAX;
+  for (; lanes != 0; lanes &= lanes - 1) {
+    const std::size_t lane = first_bit(lanes);
+    place = std::min(place, vectors[first + lane] * kStep + lane);
+  }
+  return place;
+}
+
 template <class Space>
 HWY_INLINE bool nearest_point(const LatticeView<Space>& lattice, const StrayPoint& point, std::uint32_t& nearest) {
   constexpr int kPadded = Points<Space>::kPadded;
@@ -89,19 +105,10 @@ HWY_INLINE bool nearest_point(const LatticeView<Space>& lattice, const StrayPoin
     least = choose(nearer, sum, least);
     from = choose(nearer, words(vector), from);
   }
-  const Floats minimum = hn::MinOfLanes(kFloats, least);
-  if (HWY_UNLIKELY(!(hn::GetLane(minimum) < FLT_MAX))) return false;
-  const Mask equal = least == minimum;
-  std::size_t lane = static_cast<std::size_t>(hn::FindFirstTrue(kFloats, equal));
-  if (point.entry.vectors() == 1) {
-    nearest = list[lane];
-    return true;
-  }
-  alignas(64) std::uint32_t vectors[kLanes];
-  hn::Store(choose(equal, from, words(LatticeEntry::kVectors)), kWords, vectors);
-  for (std::size_t i = lane + 1; hn::CountTrue(kFloats, equal) > 1 && i < kLanes; ++i)
-    if (vectors[i] < vectors[lane]) lane = i;
-  nearest = list[vectors[lane] * kLanes + lane];
+  const Mask equal = hn::And(least == hn::MinOfLanes(kFloats, least), least < floats(FLT_MAX));
+  const unsigned lanes = mask_bits(equal);
+  if (HWY_UNLIKELY(lanes == 0)) return false;
+  nearest = list[point.entry.vectors() == 1 ? first_bit(lanes) : first_place<kLanes>(lanes, 0, from)];
   return true;
 }
 

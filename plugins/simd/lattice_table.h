@@ -9,13 +9,18 @@
 
 namespace ggufmill::simd {
 
-// Nibble i of a word is level i, plus an offset that makes the nibble the level's place in a vector of 16 in which 2 or
-// 4 coordinates have their 8 or 4 levels one after the other, and its lower 3 bits the place in a vector of 8.
+// Nibble i of a word is level i; with up to four levels plus an offset that makes the nibble the level's place in a
+// vector of 16 in which 4 coordinates have their 4 levels one after the other, and its lower 3 bits the place in a
+// vector of 8.
 template <class Space>
 struct Points {
   static constexpr int kPadded = Space::kLevels <= 4 ? 4 : 8;  // levels with room for a power of two
+  // Whether a vector has room for the levels of two points.
+  static constexpr bool kPairs = kPadded == 8 && kLanes == 16;
 
-  static constexpr std::uint32_t offset(int i) { return static_cast<std::uint32_t>(i % (16 / kPadded) * kPadded); }
+  static constexpr std::uint32_t offset(int i) {
+    return kPadded == 4 ? static_cast<std::uint32_t>(i % 4 * kPadded) : 0;
+  }
 
   // The word of levels that are all 0.
   static constexpr std::uint32_t kOrigin = [] {
@@ -50,7 +55,7 @@ class LatticeEntry {
 template <class Space>
 struct LatticeView {
   const std::uint32_t* entries;  // by code
-  const std::uint32_t* words;    // of all neighbours; the last vector of a list filled up with its last one
+  const std::uint32_t* words;    // of all neighbours; the last vector of a list is filled up with its last one
 };
 
 // In static storage, as reference::Lattice; `Neighbours` is how many entries all lists have together.
