@@ -1,6 +1,7 @@
 #pragma once
 // Tables for people: columns as wide as their widest cell.
 
+#include <cstdint>
 #include <string>
 #include <vector>
 

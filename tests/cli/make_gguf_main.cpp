@@ -6,6 +6,7 @@
 //   version N | big-endian | alignment N
 // ggufmill-make-gguf hostile FOLDER: the files of tests/support/hostile_gguf.h, named by number.
 
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
