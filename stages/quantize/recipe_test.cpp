@@ -133,7 +133,7 @@ TEST_CASE("a file that is no YAML is an error with its place") {
 }
 
 TEST_CASE("a file larger than a recipe can be is refused") {
-  CHECK(Folder().error("# " + std::string(2 << 20, 'x')).what.find("larger than 1 MiB") != std::string::npos);
+  CHECK(Folder().error("# " + std::string(2 << 20, 'x')).what.find("more than 1 MiB") != std::string::npos);
 }
 
 TEST_CASE("the file type of a recipe is known by its names, not by paths") {
