@@ -12,8 +12,8 @@ struct TypeRow {
   std::string_view name;
   std::size_t bytes;  // 0: of no fixed size
 };
-constexpr TypeRow kTypes[] = {{"uint8", 1},  {"int8", 1}, {"uint16", 2}, {"int16", 2}, {"uint32", 4},
-                              {"int32", 4},  {"float32", 4}, {"bool", 1}, {"string", 0}, {"array", 0},
+constexpr TypeRow kTypes[] = {{"uint8", 1},  {"int8", 1},    {"uint16", 2}, {"int16", 2},  {"uint32", 4},
+                              {"int32", 4},  {"float32", 4}, {"bool", 1},   {"string", 0}, {"array", 0},
                               {"uint64", 8}, {"int64", 8},   {"float64", 8}};
 
 const TypeRow* row_of(MetadataType type) {
@@ -47,15 +47,23 @@ bool is_unsigned_integer(MetadataType type) {
 std::optional<std::int64_t> integer_bits(const MetadataValue& value) {
   if (value.bytes.size() != metadata_type_bytes(value.type)) return {};
   switch (value.type) {
-    case MetadataType::kUint8: return read_as<std::uint8_t>(value.bytes);
-    case MetadataType::kInt8: return read_as<std::int8_t>(value.bytes);
-    case MetadataType::kUint16: return read_as<std::uint16_t>(value.bytes);
-    case MetadataType::kInt16: return read_as<std::int16_t>(value.bytes);
-    case MetadataType::kUint32: return read_as<std::uint32_t>(value.bytes);
-    case MetadataType::kInt32: return read_as<std::int32_t>(value.bytes);
+    case MetadataType::kUint8:
+      return read_as<std::uint8_t>(value.bytes);
+    case MetadataType::kInt8:
+      return read_as<std::int8_t>(value.bytes);
+    case MetadataType::kUint16:
+      return read_as<std::uint16_t>(value.bytes);
+    case MetadataType::kInt16:
+      return read_as<std::int16_t>(value.bytes);
+    case MetadataType::kUint32:
+      return read_as<std::uint32_t>(value.bytes);
+    case MetadataType::kInt32:
+      return read_as<std::int32_t>(value.bytes);
     case MetadataType::kUint64:
-    case MetadataType::kInt64: return read_as<std::int64_t>(value.bytes);
-    default: return {};
+    case MetadataType::kInt64:
+      return read_as<std::int64_t>(value.bytes);
+    default:
+      return {};
   }
 }
 

@@ -49,7 +49,7 @@ struct Tensor {
   Shape shape;
   const TypeInfo* type = nullptr;  // what it will be; what it is: source.type
   TensorSource source;
-  std::string reason;              // which rule decided `type`, for `plan`
+  std::string reason;                            // which rule decided `type`, for `plan`
   std::shared_ptr<const Importance> importance;  // null: none; used where the target type accepts it
 
   bool converted() const { return type != source.type; }

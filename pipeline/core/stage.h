@@ -14,8 +14,8 @@
 
 namespace ggufmill {
 
-// A step of the header plane: Model -> Model over metadata and tensor descriptions. Immutable after making; apply() reads
-// headers at most, never weights, and is a pure function of the model and the stage's configuration.
+// A step of the header plane: Model -> Model over metadata and tensor descriptions. Immutable after making; apply()
+// reads headers at most, never weights, and is a pure function of the model and the stage's configuration.
 class Stage {
  public:
   virtual ~Stage() = default;
@@ -32,7 +32,7 @@ struct SourceSpec {
 using ModelOpener = std::function<Result<Model>(const std::string& path)>;
 
 struct StageSpec {
-  FieldSpec field;  // its name is the key of an item of `stages:`, or of an output (`quantize:`)
+  FieldSpec field;          // its name is the key of an item of `stages:`, or of an output (`quantize:`)
   bool per_output = false;  // may stand in an output, beside the sink's key
   std::function<Result<std::unique_ptr<Stage>>(const ConfigNode& value)> make;
 };

@@ -56,8 +56,8 @@ bool same_word(std::string_view a, std::string_view b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), [&](char x, char y) { return lower(x) == lower(y); });
 }
 
-// The built-in types, then the foreign ones. Filled once before threads start; never shrinks. Reserved, so that pointers
-// into it stay valid.
+// The built-in types, then the foreign ones. Filled once before threads start; never shrinks. Reserved, so that
+// pointers into it stay valid.
 struct Table {
   std::vector<TypeInfo> types;
   std::deque<std::string> names;  // of the foreign types

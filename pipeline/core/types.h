@@ -47,7 +47,7 @@ struct WordField {
 
 struct TypeInfo {
   TypeId id;
-  std::string_view name;         // as users write it: "Q4_K"
+  std::string_view name;  // as users write it: "Q4_K"
   TypeClass type_class;
   std::uint32_t block_elements;  // at least 1
   std::uint32_t block_bytes;     // at least 1

@@ -27,7 +27,8 @@ TEST_CASE("ids and names are unique") {
 TEST_CASE("scales and words lie inside the block") {
   for (const TypeInfo& type : all_types()) {
     INFO(type.name);
-    for (const WordField& words : type.words) CHECK(words.offset + words.count * words.width <= static_cast<int>(type.block_bytes));
+    for (const WordField& words : type.words)
+      CHECK(words.offset + words.count * words.width <= static_cast<int>(type.block_bytes));
     CHECK(type.scales.offset + type.scales.count <= static_cast<int>(type.block_bytes));
   }
 }

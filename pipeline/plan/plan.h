@@ -29,8 +29,8 @@ struct Target {
 struct Route {
   TensorSource source;
   Shape shape;
-  std::string name;              // in the source
-  std::vector<Target> targets;   // at least one
+  std::string name;             // in the source
+  std::vector<Target> targets;  // at least one
 };
 
 struct Plan {
@@ -59,9 +59,9 @@ struct Slab {
 };
 
 // Cuts a plan into slabs of at most `slab_bytes` of cost where a row allows it (a row is never cut unless it is only
-// copied). Where importance is used, no slab crosses a matrix (dims[0] * dims[1]) of a tensor, so that one importance row
-// serves a slab. In order of the routes. `slab_bytes` at least plan.least_memory. All slabs at once; pipeline/plan/slabs.h
-// hands them out one by one.
+// copied). Where importance is used, no slab crosses a matrix (dims[0] * dims[1]) of a tensor, so that one importance
+// row serves a slab. In order of the routes. `slab_bytes` at least plan.least_memory. All slabs at once;
+// pipeline/plan/slabs.h hands them out one by one.
 std::vector<Slab> cut_slabs(const Plan& plan, std::uint64_t slab_bytes);
 
 }  // namespace ggufmill

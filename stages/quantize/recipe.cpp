@@ -142,7 +142,8 @@ struct RecipeText {
 Result<std::string> file_text(const std::string& path) {
   BOOST_OUTCOME_TRY(const auto file, InputFile::open(path));
   if (file->bytes() > kMostRecipeBytes)
-    return Error{ExitCode::kUsage, path, "a recipe of more than 1 MiB", "", "is this the right file? no recipe needs as much"};
+    return Error{ExitCode::kUsage, path, "a recipe of more than 1 MiB", "",
+                 "is this the right file? no recipe needs as much"};
   std::string text(static_cast<std::size_t>(file->bytes()), '\0');
   BOOST_OUTCOME_TRY(file->read(0, std::as_writable_bytes(std::span(text))));
   return text;

@@ -3,8 +3,8 @@
 
 #include "tests/support/catch.h"
 
-#define GGUFMILL_SKIP(reason)    \
-  do {                           \
+#define GGUFMILL_SKIP(reason)      \
+  do {                             \
     WARN("skipped: " << (reason)); \
-    return;                      \
+    return;                        \
   } while (false)
