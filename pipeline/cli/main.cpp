@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <exception>
 
 #include "pipeline/cli/messages.h"
 #include "pipeline/cli/verb.h"

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <boost/regex.hpp>
+#include <cctype>
 #include <exception>
 
 #include "pipeline/core/text.h"

@@ -1,5 +1,6 @@
 #include "pipeline/core/types.h"
 
+#include <cctype>
 #include <set>
 
 #include "tests/support/catch.h"

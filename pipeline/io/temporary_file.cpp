@@ -4,6 +4,7 @@
 #include <linux/fs.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <limits>
 #include <random>
 

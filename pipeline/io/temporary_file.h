@@ -1,6 +1,7 @@
 #pragma once
 // The temporary behind an output file.
 
+#include <cstdint>
 #include <string>
 
 #include "pipeline/core/error.h"

@@ -5,6 +5,7 @@
 #include <liburing.h>
 #include <sys/mman.h>
 
+#include <cerrno>
 #include <cstring>
 
 #include "pipeline/io/descriptor.h"

@@ -2,6 +2,7 @@
 // What the CPU and the operating system let a kernel use, by the names of /proc/cpuinfo.
 
 #include <cstdint>
+#include <functional>
 #include <set>
 #include <string>
 

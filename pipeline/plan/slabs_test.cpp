@@ -1,5 +1,7 @@
 #include "pipeline/plan/slabs.h"
 
+#include <algorithm>
+
 #include "tests/support/catch.h"
 #include "tests/support/plan_maker.h"
 

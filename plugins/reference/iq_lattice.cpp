@@ -1,6 +1,7 @@
 #include "plugins/reference/iq_lattice.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace ggufmill::reference {

@@ -1,5 +1,7 @@
 #include "stages/quantize/quantize_stage.h"
 
+#include <cstdlib>
+
 #include "pipeline/config/yaml_reader.h"
 #include "tests/support/apply_stage.h"
 #include "tests/support/catch.h"

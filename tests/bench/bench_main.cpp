@@ -1,8 +1,10 @@
 // ggufmill-bench: kernels by ISA, and whole files beside llama-quantize. Run by ./dev bench.
 #include <boost/program_options.hpp>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <iostream>
+#include <stdexcept>
 
 #include "tests/bench/file_bench.h"
 #include "tests/bench/kernel_bench.h"

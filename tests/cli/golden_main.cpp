@@ -1,6 +1,7 @@
 // cli_golden [--update] [NAME...]: runs the cases of tests/cli/cases, all or those whose names begin with a NAME, and
 // compares. --update makes what came of them the expectation, and makes MESSAGES.md anew.
 
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <exception>
 #include <optional>
+#include <stdexcept>
 
 #include "plugins/reference/reference.h"
 #include "tests/conformance/compare.h"

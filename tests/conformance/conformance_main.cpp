@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <exception>
 #include <memory>
+#include <stdexcept>
 
 #include "plugins/reference/reference.h"
 #include "tests/conformance/contract.h"

@@ -1,6 +1,7 @@
 #pragma once
 // What is fuzzed of the GGUF format, by the fuzzer and by the regression test alike.
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
