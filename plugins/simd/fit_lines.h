@@ -51,7 +51,6 @@ class LineSearch {
 
   Floats x(int g, int i) const { return hn::Load(kFloats, x_ + (g * kCount + i) * kStep); }
   Floats weight(int g, int i) const { return hn::Load(kFloats, weights_ + (g * kCount + i) * kStep); }
-  float* level(int g, int i) { return levels_ + (g * kCount + i) * kStep; }
 
   // Sums over the groups, and the first line: from the lowest to the highest value.
   void start(Line* best) {
@@ -84,42 +83,65 @@ class LineSearch {
     sum_errors(best, least_);
   }
 
-  // The products grow with x, so those of the lowest and the highest tell whether all can be rounded the quick way.
-  bool roundable() const {
+  // How levels may be rounded and clamped.
+  enum class Rounding { kExact, kQuick, kQuickBelowLimit };
+
+  // The products grow with x, so those of the lowest and the highest tell for all.
+  Rounding rounding() const {
     Mask small = hn::Eq(low_[0], low_[0]);
-    for (int g = 0; g < kGroups; ++g) {
-      const Floats bottom = hn::Abs(tried_[g].inverse * (low_[g] - tried_[g].origin));
-      const Floats top = hn::Abs(tried_[g].inverse * (high_[g] - tried_[g].origin));
-      small = hn::And(small, hn::And(bottom < floats(kRoundable), top < floats(kRoundable)));
+    Mask below = small;
+    for (int g = 0; g < kGroups; ++g) {  // each compared by itself: a NaN is not small
+      for (const Floats end : {low_[g], high_[g]}) {
+        const Floats product = tried_[g].inverse * (end - tried_[g].origin);
+        small = hn::And(small, hn::Abs(product) < floats(kRoundable));
+        below = hn::And(below, product < floats(float{kLimit} + 0.5f));
+      }
     }
-    return all(small);
+    if (HWY_UNLIKELY(!all(small))) return Rounding::kExact;
+    return all(below) ? Rounding::kQuickBelowLimit : Rounding::kQuick;
   }
 
   void fit_levels() {
-    if (HWY_LIKELY(roundable())) {
-      sum_levels([&](int g, int i) {
-        const Floats exact = tried_[g].inverse * (x(g, i) - tried_[g].origin);
-        return clamp(hn::Round(exact), 0.0f, float{kLimit});
-      });
-    } else {
-      sum_levels([&](int g, int i) { return to_floats(tried_[g].level(x(g, i), kLimit)); });
+    switch (rounding()) {
+      case Rounding::kExact:
+        return sum_levels([](const Line& line, Floats x) { return to_floats(line.level(x, kLimit)); });
+      case Rounding::kQuick:
+        return sum_levels([](const Line& line, Floats x) {
+          return at_most<kLimit>(not_negative(hn::Round(line.inverse * (x - line.origin))));
+        });
+      case Rounding::kQuickBelowLimit:
+        return sum_levels(
+            [](const Line& line, Floats x) { return not_negative(hn::Round(line.inverse * (x - line.origin))); });
     }
   }
 
+  // All that the loop uses is in locals, which no store through a pointer can change.
   template <class Level>
   HWY_INLINE void sum_levels(const Level& level_of) {
     Floats sum_l[kGroups], sum_l2[kGroups], sum_xl[kGroups];
-    for (int g = 0; g < kGroups; ++g) sum_l[g] = sum_l2[g] = sum_xl[g] = floats(0);
-    for (int i = 0; i < kCount; ++i) {
+    Line lines[kGroups];
+    GGUFMILL_UNROLL
+    for (int g = 0; g < kGroups; ++g) {
+      sum_l[g] = sum_l2[g] = sum_xl[g] = floats(0);
+      lines[g] = tried_[g];
+    }
+    const float* HWY_RESTRICT xs = x_;
+    const float* HWY_RESTRICT ws = weights_;
+    float* HWY_RESTRICT levels = levels_;
+    for (int i = 0; i < kCount * kStep; i += kStep) {
+      GGUFMILL_UNROLL
       for (int g = 0; g < kGroups; ++g) {
-        const Floats l = level_of(g, i);
-        hn::Store(l, kFloats, level(g, i));
-        const Floats wl = weight(g, i) * l;
+        const int at = g * kCount * kStep + i;
+        const Floats x = hn::Load(kFloats, xs + at);
+        const Floats l = level_of(lines[g], x);
+        hn::Store(l, kFloats, levels + at);
+        const Floats wl = hn::Load(kFloats, ws + at) * l;
         sum_l[g] = sum_l[g] + wl;
         sum_l2[g] = sum_l2[g] + wl * l;
-        sum_xl[g] = sum_xl[g] + wl * x(g, i);
+        sum_xl[g] = sum_xl[g] + wl * x;
       }
     }
+    GGUFMILL_UNROLL
     for (int g = 0; g < kGroups; ++g) sum_l_[g] = sum_l[g], sum_l2_[g] = sum_l2[g], sum_xl_[g] = sum_xl[g];
   }
 
@@ -138,17 +160,26 @@ class LineSearch {
     return determinant > floats(0);
   }
 
-  HWY_INLINE void sum_errors(const Line* lines, Floats* errors) {
-    Floats sums[kGroups];
-    for (int g = 0; g < kGroups; ++g) sums[g] = floats(0);
-    for (int i = 0; i < kCount; ++i) {
+  HWY_INLINE void sum_errors(const Line* lines, Floats* errors) const {
+    Floats sums[kGroups], scales[kGroups], minimums[kGroups];
+    GGUFMILL_UNROLL
+    for (int g = 0; g < kGroups; ++g) {
+      sums[g] = floats(0);
+      scales[g] = lines[g].scale;
+      minimums[g] = lines[g].minimum;
+    }
+    for (int i = 0; i < kCount * kStep; i += kStep) {
+      GGUFMILL_UNROLL
       for (int g = 0; g < kGroups; ++g) {
-        const Floats l = hn::Load(kFloats, level(g, i));
-        const Floats difference = lines[g].scale * l + lines[g].minimum - x(g, i);
+        const int at = g * kCount * kStep + i;
+        const Floats l = hn::Load(kFloats, levels_ + at);
+        const Floats difference = scales[g] * l + minimums[g] - hn::Load(kFloats, x_ + at);
         const bool absolute = kMeasure == reference::ErrorMeasure::kAbsolute;
-        sums[g] = sums[g] + weight(g, i) * (absolute ? hn::Abs(difference) : difference * difference);
+        const Floats term = absolute ? hn::Abs(difference) : difference * difference;
+        sums[g] = sums[g] + hn::Load(kFloats, weights_ + at) * term;
       }
     }
+    GGUFMILL_UNROLL
     for (int g = 0; g < kGroups; ++g) errors[g] = sums[g];
   }
 

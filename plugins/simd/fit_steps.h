@@ -63,10 +63,12 @@ class StepFit {
   bool improve_all() {
     Floats xl[kGroups], l2[kGroups];
     Mask moved[kGroups];
+    GGUFMILL_UNROLL
     for (int g = 0; g < kGroups; ++g) xl[g] = sum_xl_[g], l2[g] = sum_l2_[g], moved[g] = floats(1) < floats(0);
-    for (int i = 0; i < kCount; ++i)
-      for (int g = 0; g < kGroups; ++g) moved[g] = hn::Or(moved[g], improve(values_[i][g], xl[g], l2[g]));
+    for (int i = 0; i < kCount; ++i) GGUFMILL_UNROLL
+    for (int g = 0; g < kGroups; ++g) moved[g] = hn::Or(moved[g], improve(values_[i][g], xl[g], l2[g]));
     bool some = false;
+    GGUFMILL_UNROLL
     for (int g = 0; g < kGroups; ++g) {
       sum_xl_[g] = xl[g], sum_l2_[g] = l2[g];
       some |= any(hn::AndNot(zero_[g], moved[g]));

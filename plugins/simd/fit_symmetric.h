@@ -87,11 +87,13 @@ class SymmetricFit {
   template <int kSteps, bool kLow, bool kHigh>
   HWY_INLINE Sums<kSteps> sums_for(const Floats* inverses) const {
     Sums<kSteps> sums;
+    GGUFMILL_UNROLL
     for (int s = 0; s < kSteps; ++s) sums.xl[s] = sums.l2[s] = floats(0);
     for (int i = 0; i < kCount; ++i) {
       const Floats x = hn::Load(kFloats, values_[i].x);
       const Floats w = hn::Load(kFloats, values_[i].w);
       const Floats wx = hn::Load(kFloats, values_[i].wx);
+      GGUFMILL_UNROLL
       for (int s = 0; s < kSteps; ++s) {
         const Floats l = rounded<kLow, kHigh>(inverses[s] * x);
         sums.xl[s] = sums.xl[s] + wx * l;

@@ -10,6 +10,13 @@
 #include <cstddef>
 #include <cstdint>
 
+// Before a short loop over vectors in flight: unrolled early, so that the vectors stay in registers.
+#if defined(__clang__)
+#define GGUFMILL_UNROLL _Pragma("unroll")
+#else
+#define GGUFMILL_UNROLL _Pragma("GCC unroll 8")
+#endif
+
 namespace ggufmill::simd {
 
 namespace hn = hwy::HWY_NAMESPACE;
@@ -93,7 +100,13 @@ inline Floats before_truncation(Floats value) {
 }
 
 inline Ints clamp(Ints value, int low, int high) { return hn::Min(hn::Max(value, ints(low)), ints(high)); }
-inline Floats clamp(Floats value, float low, float high) { return hn::Min(hn::Max(value, floats(low)), floats(high)); }
+// Whole numbers below 0 become 0, those above kHigh kHigh. The bits of floats that are not negative are in the order of
+// integers, whose minimum and maximum leave the units for multiplication free.
+inline Floats not_negative(Floats value) { return hn::BitCast(kFloats, hn::Max(as_ints(value), ints(0))); }
+template <int kHigh>
+Floats at_most(Floats value) {
+  return hn::BitCast(kFloats, hn::Min(as_ints(value), hn::BitCast(kInts, floats(float{kHigh}))));
+}
 
 // IEEE half, in the lower half of each word -> float, exact, as reference::half_to_float.
 inline Floats half_to_floats(Words half) {

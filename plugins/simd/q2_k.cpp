@@ -14,7 +14,7 @@ using reference::ErrorMeasure;
 
 constexpr int kGroups = 16;
 constexpr int kGroup = 16;
-constexpr int kInFlight = 2;
+constexpr int kInFlight = kLanes == 16 ? 4 : 2;  // as many as the registers hold
 constexpr int kLimit = 3;
 constexpr int kGreatestCode = 15;
 constexpr int kStep = static_cast<int>(kLanes);

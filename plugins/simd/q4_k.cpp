@@ -13,7 +13,7 @@ using reference::AffineSearch;
 
 constexpr int kGroups = 8;
 constexpr int kGroup = 32;
-constexpr int kInFlight = 2;
+constexpr int kInFlight = kLanes == 16 ? 4 : 2;  // as many as the registers hold
 constexpr int kGreatestCode = 63;
 constexpr int kStep = static_cast<int>(kLanes);
 
