@@ -113,7 +113,7 @@ class Iq1Sub {
         return StrayPoint{x_rows.at(lane, 8 * group), weight_rows.at(lane, 8 * group),
                           kIq1LevelValues[shifts[lane] < 0], scales[lane], LatticeEntry(entries[lane])};
       };
-      if (!find_neighbours(lattice_, mask_bits(stray), point_of, points)) return false;
+      if (!find_neighbours(lattice_, stray, entry, point_of, points)) return false;
       points_[group] = hn::Load(kWords, points);
     }
     return true;

@@ -3,80 +3,18 @@
 #include "plugins/reference/iq_bits.h"
 #include "plugins/simd/iq1_book.h"
 #include "plugins/simd/iq1_decode.h"
+#include "plugins/simd/iq1_m_cuts.h"
 #include "plugins/simd/iq1_types.h"
 #include "plugins/simd/super_block.h"
 
 namespace ggufmill::simd {
 namespace {
 
-constexpr int kSub = 16;
+constexpr int kSub = kIq1MSub;
 constexpr int kSubBlocks = 16;
-constexpr unsigned kWays = 4;      // to shift the two groups of a sub-block: bit 1 the first one down, bit 0 the second
 constexpr float kLeast = 1e-7f;    // a sub-block below it becomes zeros
 constexpr float kFudge = 1.1125f;  // of the stored scale
 constexpr int kStep = static_cast<int>(kLanes);
-
-// The sums of a least-squares scale for each way to shift.
-struct WaySums {
-  Floats xq[kWays], qq[kWays];
-};
-
-// What each element adds to them at each level.
-class Terms {
- public:
-  explicit Terms(const SortedLanes<kSub>& sorted) {
-    for (int level = 0; level < 3; ++level)
-      for (int i = 0; i < kSub; ++i) set(level, i, sorted);
-  }
-
-  HWY_INLINE void add(int level, int i, WaySums& sums) const {
-    const float* terms = at(level, i);
-    for (unsigned way = 0; way < kWays; ++way) {
-      sums.xq[way] = sums.xq[way] + hn::Load(kFloats, terms + 2 * way * kLanes);
-      sums.qq[way] = sums.qq[way] + hn::Load(kFloats, terms + (2 * way + 1) * kLanes);
-    }
-  }
-
- private:
-  const float* at(int level, int i) const { return terms_ + (level * kSub + i) * 2 * static_cast<int>(kWays) * kStep; }
-
-  void set(int level, int i, const SortedLanes<kSub>& sorted) {
-    const Mask second = mask_of(sorted.place(i) > ints(7));
-    Floats xq[2], qq[2];  // with the shift up and down
-    for (unsigned down = 0; down < 2; ++down) {
-      const Floats q = floats(reference::kShiftedValues[down][static_cast<std::size_t>(level)]);
-      const Floats wq = sorted.weight(i) * q;
-      xq[down] = wq * sorted.x(i);
-      qq[down] = wq * q;
-    }
-    auto* terms = const_cast<float*>(at(level, i));
-    for (unsigned way = 0; way < kWays; ++way) {
-      hn::Store(choose(second, xq[way & 1], xq[way >> 1]), kFloats, terms + 2 * way * kLanes);
-      hn::Store(choose(second, qq[way & 1], qq[way >> 1]), kFloats, terms + (2 * way + 1) * kLanes);
-    }
-  }
-
-  alignas(64) float terms_[3 * kSub * 2 * kWays * kLanes];
-};
-
-// All shifts of all cuts. Every sum runs over the sorted elements in their order, so the sums of a cut go on from those
-// of the cut before.
-LaneCut best_cut(const Terms& terms) {
-  LaneCut best;
-  WaySums to_low;
-  for (unsigned way = 0; way < kWays; ++way) to_low.xq[way] = to_low.qq[way] = floats(0);
-  for (int low = 0; low <= kSub; ++low) {
-    WaySums to_high = to_low;
-    for (int high = low; high <= kSub; ++high) {
-      WaySums all = to_high;
-      for (int i = high; i < kSub; ++i) terms.add(2, i, all);
-      for (unsigned way = 0; way < kWays; ++way) best.consider(low, high, way, all.xq[way], all.qq[way]);
-      if (high < kSub) terms.add(1, high, to_high);
-    }
-    if (low < kSub) terms.add(0, low, to_low);
-  }
-  return best;
-}
 
 class Encoder {
  public:
@@ -115,9 +53,9 @@ class Encoder {
     const float* x = blocks_.x(kSub * at);
     const float* weight = weight_ + kSub * at * kStep;
     const SortedLanes<kSub> sorted(x, weight);
-    LaneCut cut = best_cut(Terms(sorted));
+    LaneCut cut = best_iq1_m_cut(Iq1MTerms(sorted));
     cut.low = choose(largest_magnitude<kSub>(x) < floats(kLeast), ints(-1), cut.low);
-    const Words turned = choose(cut.scale < floats(0), cut.shifts ^ words(kWays - 1), cut.shifts);
+    const Words turned = choose(cut.scale < floats(0), cut.shifts ^ words(kIq1MWays - 1), cut.shifts);
     const Words ways = choose(cut.found(), turned, words(0));
     Iq1Sub<kSub> sub(x, weight);
     const auto down = [&](int group) { return mask_of((ways & words(2u >> group)) == words(2u >> group)); };

@@ -19,7 +19,8 @@ inline Floats least_of_halves(Floats value) {
 }
 
 // nearest_point() for two points with the same values, of four coordinates with eight levels each.
-template <class Space>
+// kShort: each has one vector of neighbours.
+template <bool kShort, class Space>
 HWY_INLINE bool nearest_pair(const LatticeView<Space>& lattice, const StrayPoint& a, const StrayPoint& b,
                              std::uint32_t& nearest_a, std::uint32_t& nearest_b) {
   static_assert(Space::kDims == 4 && Points<Space>::kPadded == 8);
@@ -48,8 +49,7 @@ HWY_INLINE bool nearest_pair(const LatticeView<Space>& lattice, const StrayPoint
   };
   const Floats none = floats(FLT_MAX);
   const Floats first = lesser(sum_of(0, 0), none), second = lesser(sum_of(8, 8), none);
-  const std::uint32_t last_a = 2 * a.entry.vectors() - 1, last_b = 2 * b.entry.vectors() - 1;  // eights
-  if (HWY_LIKELY((last_a | last_b) == 1)) {
+  if constexpr (kShort) {
     const Floats least = least_of_halves(hn::Min(first, second));
     const Mask some = least < none;
     const unsigned in_first = mask_bits(hn::And(first == least, some));
@@ -61,6 +61,7 @@ HWY_INLINE bool nearest_pair(const LatticeView<Space>& lattice, const StrayPoint
     nearest_b = list_b[first_bit(places_b)];
     return true;
   }
+  const std::uint32_t last_a = 2 * a.entry.vectors() - 1, last_b = 2 * b.entry.vectors() - 1;  // eights
   Mask nearer = second < first;
   Floats least = choose(nearer, second, first);
   Words from = choose(nearer, words(1), words(0));
@@ -80,22 +81,31 @@ HWY_INLINE bool nearest_pair(const LatticeView<Space>& lattice, const StrayPoint
 
 #endif
 
-// Writes the best neighbour of point_of(lane) to nearest[lane] for each lane that `lanes` has a bit for. False: one has
-// none (reference::kNoBookPoint).
+// Writes the best neighbour of point_of(lane) to nearest[lane] for each lane of `stray`; `entries` are those of the
+// points. False: one has none (reference::kNoBookPoint).
 template <class Space, class PointOf>
-HWY_INLINE bool find_neighbours(const LatticeView<Space>& lattice, unsigned lanes, const PointOf& point_of,
-                                std::uint32_t* nearest) {
-  while (lanes != 0) {
-    const auto lane = static_cast<std::size_t>(__builtin_ctz(lanes));
-    lanes &= lanes - 1;
+HWY_INLINE bool find_neighbours(const LatticeView<Space>& lattice, Mask stray, [[maybe_unused]] Words entries,
+                                const PointOf& point_of, std::uint32_t* nearest) {
 #if HWY_TARGET == HWY_AVX3
-    if constexpr (Points<Space>::kPairs) {
-      const std::size_t other = lanes != 0 ? first_bit(lanes) : lane;
-      lanes &= lanes - 1;
-      if (!nearest_pair(lattice, point_of(lane), point_of(other), nearest[lane], nearest[other])) return false;
-      continue;
-    }
+  if constexpr (Points<Space>::kPairs) {
+    const auto take = [&](unsigned lanes, auto is_short) {
+      while (lanes != 0) {
+        const std::size_t lane = first_bit(lanes);
+        lanes &= lanes - 1;
+        const std::size_t other = lanes != 0 ? first_bit(lanes) : lane;
+        lanes &= lanes - 1;
+        const StrayPoint a = point_of(lane), b = point_of(other);
+        if (!nearest_pair<is_short.value>(lattice, a, b, nearest[lane], nearest[other])) return false;
+      }
+      return true;
+    };
+    // Apart, so that no branch depends on a list's length.
+    const Mask is_long = hn::And(stray, mask_of((entries & words(LatticeEntry::kVectors)) > words(1)));
+    return take(mask_bits(hn::AndNot(is_long, stray)), std::true_type()) && take(mask_bits(is_long), std::false_type());
+  }
 #endif
+  for (unsigned lanes = mask_bits(stray); lanes != 0; lanes &= lanes - 1) {
+    const auto lane = static_cast<std::size_t>(__builtin_ctz(lanes));
     if (!nearest_point(lattice, point_of(lane), nearest[lane])) return false;
   }
   return true;

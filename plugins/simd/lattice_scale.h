@@ -107,7 +107,7 @@ bool LatticeScale<Format>::take_to_book(int group, Mask stray, Words entry, cons
     return StrayPoint{input_->row_x(lane, at), input_->row_root(lane, at), kOddValues<Space>, scales[lane],
                       LatticeEntry(entries[lane])};
   };
-  if (!find_neighbours(lattice_, mask_bits(stray), point_of, found)) return false;
+  if (!find_neighbours(lattice_, stray, entry, point_of, found)) return false;
   points[group] = hn::Load(kWords, found);
   return true;
 }
