@@ -18,7 +18,10 @@ constexpr std::size_t kNamesShown = 3;
 class EntryWeights : public Importance {
  public:
   EntryWeights(ImportanceEntry entry, const Shape& shape, std::string fingerprint)
-      : entry_(std::move(entry)), columns_(shape.columns()), matrices_(shape.dims[2]), fingerprint_(fingerprint) {}
+      : entry_(std::move(entry)),
+        columns_(shape.columns()),
+        matrices_(shape.dims[2]),
+        fingerprint_(std::move(fingerprint)) {}
 
   Result<std::vector<float>> weights(std::uint64_t matrix) const override {
     std::vector<float> weights(columns_);

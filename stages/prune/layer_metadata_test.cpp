@@ -10,21 +10,22 @@ MetadataValue u32(std::uint64_t value) { return metadata_unsigned(MetadataType::
 
 MetadataValue u32s(const std::vector<std::uint64_t>& values) {
   std::vector<MetadataValue> items;
+  items.reserve(values.size());
   for (const std::uint64_t value : values) items.push_back(u32(value));
   return metadata_array(MetadataType::kUint32, items);
 }
 
 // Of four layers, and `entries` after the usual keys.
-Model model_of(std::vector<MetadataEntry> entries) {
+Model model_of(const std::vector<MetadataEntry>& entries) {
   Model model;
   model.metadata.add("general.architecture", metadata_string("x"));
   model.metadata.add("x.block_count", u32(4));
-  for (MetadataEntry& entry : entries) REQUIRE(model.metadata.add(entry.key, entry.value));
+  for (const MetadataEntry& entry : entries) REQUIRE(model.metadata.add(entry.key, entry.value));
   return model;
 }
 
-Model pruned(std::string_view layers, std::vector<MetadataEntry> entries) {
-  Model model = model_of(std::move(entries));
+Model pruned(std::string_view layers, const std::vector<MetadataEntry>& entries) {
+  Model model = model_of(entries);
   LayerSet set;
   REQUIRE(set.add(layers));
   prune_metadata(layer_count(model.metadata, 4).value(), set, model);
@@ -51,10 +52,10 @@ TEST_CASE("arrays by layer lose the items of pruned layers and keep their place"
   const Model model = pruned("1", {{"x.attention.head_count_kv", u32s({10, 11, 12, 13})}, {"x.last", u32(1)}});
   CHECK(*model.metadata.find("x.attention.head_count_kv") == u32s({10, 12, 13}));
   CHECK(model.metadata.entries()[1].key == "x.attention.head_count_kv");
-  const MetadataValue flags =
-      metadata_array(MetadataType::kBool, {metadata_bool(1), metadata_bool(0), metadata_bool(0), metadata_bool(1)});
+  const MetadataValue flags = metadata_array(
+      MetadataType::kBool, {metadata_bool(true), metadata_bool(false), metadata_bool(false), metadata_bool(true)});
   CHECK(after("0,3", "x.attention.sliding_window_pattern", flags) ==
-        metadata_array(MetadataType::kBool, {metadata_bool(0), metadata_bool(0)}));
+        metadata_array(MetadataType::kBool, {metadata_bool(false), metadata_bool(false)}));
 }
 
 TEST_CASE("other arrays stay as they are") {
