@@ -25,7 +25,7 @@ struct Codes {
   Words minimums[kGroups];
 };
 
-// The scales' words of the block, from the third byte pair on.
+// The three words of the block that hold the codes.
 struct PackedCodes {
   Words words[3];
 };
