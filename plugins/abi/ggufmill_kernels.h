@@ -41,7 +41,7 @@ enum {
 /* One call: `rows` whole rows of `cols` elements each, of one tensor.
  *
  * src         rows * row size of the source type, bytes; aligned for the source's elements only (2 for F16, 4 for F32,
- *             1 for blocks), never overlapping dst
+ *             1 for blocks), never overlapping dst; to encode, finite numbers only: the host has looked
  * dst         rows * row size of the target type, bytes; aligned likewise; written wholly, nothing beside it
  * rows        at least 1
  * cols        a positive multiple of the type's block elements
