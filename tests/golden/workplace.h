@@ -1,0 +1,47 @@
+#pragma once
+// A folder in which the program under test is run, for Catch2 tests.
+
+#include "tests/golden/model_file.h"
+#include "tests/support/catch.h"
+#include "tests/support/files.h"
+#include "tests/support/gguf_builder.h"
+#include "tests/support/process.h"
+#include "tests/support/temp_dir.h"
+
+namespace ggufmill::golden {
+
+using Words = std::vector<std::string>;
+
+struct Workplace {
+  TempDir folder;
+
+  std::string file(const std::string& name) const { return folder.file(name); }
+  ProcessResult run(Words words) const {
+    words.insert(words.begin(), GGUFMILL_PROGRAM);
+    return run_process(words, folder.path());
+  }
+  // Runs what must go well.
+  void must(const Words& words) const {
+    const ProcessResult result = run(words);
+    INFO(result.err);
+    REQUIRE(result.exit_code == 0);
+  }
+  void quantize(const Words& words) const {
+    Words all = {"quantize", "-q"};
+    all.insert(all.end(), words.begin(), words.end());
+    must(all);
+  }
+  ModelFile read(const std::string& name) const { return read_model(file(name)); }
+  void pipeline(const std::string& text) const {
+    write_text(file("job.yaml"), "version: 1\n" + text);
+    must({"run", "job.yaml", "-q"});
+  }
+};
+
+// No exponent of an F16 is all ones then.
+inline void make_finite(GgufBuilder& builder) {
+  for (GgufBuilder::TensorSpec& tensor : builder.tensors)
+    for (char& byte : tensor.data) byte = static_cast<char>(byte & 0x3b);
+}
+
+}  // namespace ggufmill::golden
