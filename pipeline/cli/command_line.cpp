@@ -21,7 +21,7 @@ std::string help_text(const CommandSpec& spec) {
 }
 
 Parsed usage_failure(const CommandSpec& spec, const std::string& what) {
-  return {fail(usage_error(what, fmt::format("usage: {}; `--help` explains", spec.usage))), {}};
+  return {fail(usage_error(what, fmt::format("usage: {}; `--help` explains", spec.usage))), {}, {}};
 }
 
 constexpr int kStyle = po::command_line_style::default_style & ~po::command_line_style::allow_guessing;
@@ -38,13 +38,17 @@ po::options_description all_options(const CommandSpec& spec) {
   return all;
 }
 
-po::variables_map parse(const CommandSpec& spec, const po::options_description& all, const Arguments& arguments) {
+Parsed parse(const CommandSpec& spec, const po::options_description& all, const Arguments& arguments) {
   po::positional_options_description positional;
   if (!spec.positional.empty()) positional.add(spec.positional.c_str(), spec.many ? -1 : 1);
-  po::variables_map values;
-  po::store(po::command_line_parser(arguments).options(all).positional(positional).style(kStyle).run(), values);
-  po::notify(values);
-  return values;
+  Parsed parsed;
+  const po::parsed_options options =
+      po::command_line_parser(arguments).options(all).positional(positional).style(kStyle).run();
+  for (const po::option& option : options.options)
+    for (const std::string& value : option.value) parsed.given.emplace_back(option.string_key, value);
+  po::store(options, parsed.values);
+  po::notify(parsed.values);
+  return parsed;
 }
 
 // The first argument without a name beyond those that are taken.
@@ -80,10 +84,10 @@ Parsed parse_command(CommandSpec spec, const Arguments& arguments) {
   const po::options_description all = all_options(spec);
   if (asks_for_json(arguments)) set_log_format(LogFormat::kJson);
   try {
-    Parsed parsed{{}, parse(spec, all, arguments)};
+    Parsed parsed = parse(spec, all, arguments);
     if (parsed.values.count("help")) {
       std::fputs(help_text(spec).c_str(), stdout);
-      return {0, {}};
+      return {0, {}, {}};
     }
     const auto log = parsed.values["log"].as<std::string>();
     if (log != "text" && log != "json")

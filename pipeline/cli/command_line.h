@@ -4,6 +4,8 @@
 #include <boost/program_options.hpp>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "pipeline/cli/verb.h"
 #include "pipeline/core/error.h"
@@ -27,6 +29,7 @@ struct CommandSpec {
 struct Parsed {
   std::optional<int> exit_code;
   boost::program_options::variables_map values;
+  std::vector<std::pair<std::string, std::string>> given;  // every option that has a value, in the order given
 };
 Parsed parse_command(CommandSpec spec, const Arguments& arguments);
 

@@ -1,6 +1,7 @@
 #pragma once
 // The arguments of `ggufmill quantize`, which are those of llama-quantize, and the pipeline file they stand for.
 
+#include <charconv>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,12 +16,21 @@ struct QuantizeOptions {
   std::optional<unsigned> threads;
   bool allow_requantize = false, leave_output_tensor = false, pure = false, keep_split = false, dry_run = false;
   std::optional<std::string> output_tensor_type, token_embedding_type;
-  std::vector<std::string> tensor_types;  // "PATTERN=TYPE"
+  std::vector<std::string> tensor_types;  // "PATTERN=TYPE", in the order given
   std::string imatrix;
   std::vector<std::string> include_weights, exclude_weights;  // parts of names
   std::string prune_layers;                                   // "6,7"
   std::vector<std::string> override_kv;                       // "KEY=TYPE:VALUE"
 };
+
+// All of `word` as a decimal number, or nothing.
+template <class T>
+std::optional<T> whole_number(const std::string& word) {
+  T number{};
+  const char* end = word.data() + word.size();
+  if (std::from_chars(word.data(), end, number) != std::from_chars_result{end, std::errc()}) return {};
+  return number;
+}
 
 // INPUT [OUTPUT] TYPE [THREADS]: TYPE is a recipe by name, alias or file type number, in any letter case. Without
 // OUTPUT it is ggml-model-TYPE.gguf beside the input, as the reference names it.

@@ -28,7 +28,7 @@ void add_reference_options(po::options_description& options) {
   add("token-embedding-type", po::value<std::string>(), "the type of the token embedding");
   add("tensor-type", po::value<Strings>()->composing(),
       "PATTERN=TYPE: the type of tensors whose names match; the first wins");
-  add("tensor-type-file", po::value<std::string>(), "a file of such words");
+  add("tensor-type-file", po::value<Strings>()->composing(), "a file of such words");
   add("prune-layers", po::value<std::string>(), "layers to leave out: 6,7");
   add("keep-split", "write the shards that the input has");
   add("override-kv", po::value<Strings>()->composing(),
@@ -63,7 +63,20 @@ std::optional<std::string> text_of(const po::variables_map& values, const char* 
   return values[name].as<std::string>();
 }
 
-Result<QuantizeOptions> read_options(const po::variables_map& values) {
+// The first that matches wins: in the order given, from the command line and from files.
+Result<Strings> tensor_types(const Parsed& parsed) {
+  Strings words;
+  for (const auto& [name, value] : parsed.given) {
+    if (name == "tensor-type") words.push_back(value);
+    if (name != "tensor-type-file") continue;
+    BOOST_OUTCOME_TRY(const auto more, read_tensor_type_file(value));
+    words.insert(words.end(), more.begin(), more.end());
+  }
+  return words;
+}
+
+Result<QuantizeOptions> read_options(const Parsed& parsed) {
+  const po::variables_map& values = parsed.values;
   QuantizeOptions options;
   BOOST_OUTCOME_TRY(read_words(values["words"].as<Strings>(), options));
   options.allow_requantize = values.count("allow-requantize") > 0;
@@ -78,11 +91,7 @@ Result<QuantizeOptions> read_options(const po::variables_map& values) {
   options.include_weights = value_or<Strings>(values, "include-weights", {});
   options.exclude_weights = value_or<Strings>(values, "exclude-weights", {});
   options.override_kv = value_or<Strings>(values, "override-kv", {});
-  options.tensor_types = value_or<Strings>(values, "tensor-type", {});
-  if (const auto path = text_of(values, "tensor-type-file")) {
-    BOOST_OUTCOME_TRY(const auto words, read_tensor_type_file(*path));
-    options.tensor_types.insert(options.tensor_types.end(), words.begin(), words.end());
-  }
+  BOOST_OUTCOME_TRY(options.tensor_types, tensor_types(parsed));
   return options;
 }
 
@@ -129,7 +138,7 @@ int dry_run(const Planned& planned) {
 int quantize_verb(const Arguments& arguments) {
   const Parsed parsed = parse_command(command(), arguments);
   if (parsed.exit_code) return *parsed.exit_code;
-  const auto options = read_options(parsed.values);
+  const auto options = read_options(parsed);
   if (!options) return fail(options.error());
   const auto pipeline = pipeline_of(options.value());
   if (!pipeline) return fail(pipeline.error());

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 #include <sstream>
 
 #include "pipeline/cli/quantize_options.h"
@@ -27,14 +26,6 @@ struct RecipeName {
 std::string upper(std::string word) {
   for (char& c : word) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
   return word;
-}
-
-template <class T>
-std::optional<T> whole_number(const std::string& word) {
-  T number{};
-  const char* end = word.data() + word.size();
-  if (std::from_chars(word.data(), end, number) != std::from_chars_result{end, std::errc()}) return {};
-  return number;
 }
 
 // The recipe of a word, or nothing. Numbers show the alias where there is one, as the reference does.

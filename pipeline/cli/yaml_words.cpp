@@ -50,4 +50,10 @@ std::string regex_literal(std::string_view text) {
   return out;
 }
 
+std::vector<std::string> regex_literals(const std::vector<std::string>& texts) {
+  std::vector<std::string> patterns;
+  for (const std::string& text : texts) patterns.push_back(regex_literal(text));
+  return patterns;
+}
+
 }  // namespace ggufmill

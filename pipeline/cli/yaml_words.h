@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace ggufmill {
 
@@ -11,5 +12,6 @@ std::string yaml_quoted(std::string_view text);
 
 // `text` as a regular expression that matches just this text.
 std::string regex_literal(std::string_view text);
+std::vector<std::string> regex_literals(const std::vector<std::string>& texts);
 
 }  // namespace ggufmill

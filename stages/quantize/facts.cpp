@@ -5,6 +5,13 @@
 namespace ggufmill {
 namespace {
 
+constexpr std::string_view kArchitecture = "general.architecture";
+// After the architecture's name.
+constexpr const char* kLayers = ".block_count";
+constexpr const char* kExperts = ".expert_count";
+constexpr const char* kHeads = ".attention.head_count";
+constexpr const char* kKvHeads = ".attention.head_count_kv";
+
 // A whole number, or the first of an array of them (one for each layer).
 std::uint64_t number_at(const Model& model, const std::string& key, std::uint64_t otherwise) {
   const MetadataValue* value = model.metadata.find(key);
@@ -28,13 +35,13 @@ std::uint64_t layer_of(std::string_view name, std::uint64_t otherwise) {
 
 ModelFacts facts_of(const Model& model) {
   ModelFacts facts;
-  if (const MetadataValue* value = model.metadata.find("general.architecture"))
+  if (const MetadataValue* value = model.metadata.find(kArchitecture))
     facts.architecture = as_string(*value).value_or("");
   const std::string& arch = facts.architecture;
-  facts.layers = number_at(model, arch + ".block_count", 0) + model.pruned_layers;
-  facts.experts = number_at(model, arch + ".expert_count", 0);
-  facts.heads = number_at(model, arch + ".attention.head_count", 0);
-  facts.kv_heads = number_at(model, arch + ".attention.head_count_kv", facts.heads);
+  facts.layers = number_at(model, arch + kLayers, 0) + model.pruned_layers;
+  facts.experts = number_at(model, arch + kExperts, 0);
+  facts.heads = number_at(model, arch + kHeads, 0);
+  facts.kv_heads = number_at(model, arch + kKvHeads, facts.heads);
   facts.importance = model.importance_given;
   for (const Tensor& tensor : model.tensors) {
     const TensorClass tensor_class = class_of(tensor.name);
@@ -42,6 +49,11 @@ ModelFacts facts_of(const Model& model) {
     if (tensor_class == TensorClass::kOutput) facts.tied = false;
   }
   return facts;
+}
+
+bool decides_types(std::string_view key) {
+  return key == kArchitecture || key.ends_with(kLayers) || key.ends_with(kExperts) || key.ends_with(kHeads) ||
+         key.ends_with(kKvHeads);
 }
 
 TensorFacts PlaceCounter::next(const Tensor& tensor) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "pipeline/core/model.h"
 #include "stages/quantize/tensor_class.h"
@@ -23,6 +24,9 @@ struct ModelFacts {
 };
 
 ModelFacts facts_of(const Model& model);
+
+// Whether facts are read from the metadata key, of some architecture.
+bool decides_types(std::string_view key);
 
 struct TensorFacts {
   const Tensor* tensor = nullptr;

@@ -86,3 +86,11 @@ TEST_CASE("depth is the layer in the name where there are experts, else the plac
   CHECK(PlaceCounter(model).next(down).depth == 5);
   CHECK(PlaceCounter(model).next(other).depth == 0);
 }
+
+TEST_CASE("the keys that decide types are known, of any architecture") {
+  for (const char* key : {"general.architecture", "llama.block_count", "x.expert_count", "x.attention.head_count",
+                          "x.attention.head_count_kv"})
+    CHECK(decides_types(key));
+  for (const char* key : {"general.name", "llama.context_length", "llama.expert_used_count"})
+    CHECK_FALSE(decides_types(key));
+}

@@ -1,0 +1,135 @@
+#include "pipeline/cli/quantize_metadata.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "pipeline/cli/yaml_words.h"
+#include "pipeline/core/text.h"
+#include "stages/gguf/gguf.h"
+#include "stages/importance/importance_summary.h"
+#include "stages/prune/layer_set.h"
+#include "stages/quantize/facts.h"
+
+namespace ggufmill {
+namespace {
+
+constexpr const char* kForm = "KEY=TYPE:VALUE";
+constexpr const char* kExample = "for example general.name=str:mine";
+
+struct Entry {
+  std::string key;
+  std::string value;  // YAML: "{type: 'uint32', value: '8'}"
+};
+
+// A key that is there already moves to the end.
+void put(std::vector<Entry>& entries, Entry entry) {
+  entries.erase(std::remove_if(entries.begin(), entries.end(), [&](const Entry& it) { return it.key == entry.key; }),
+                entries.end());
+  entries.push_back(std::move(entry));
+}
+
+std::string lines_of(const std::vector<Entry>& entries) {
+  std::string text;
+  for (const Entry& entry : entries) text += fmt::format("        {}: {}\n", yaml_quoted(entry.key), entry.value);
+  return text;
+}
+
+std::string typed(std::string_view type, const std::string& value) {
+  return fmt::format("{{type: {}, value: {}}}", yaml_quoted(type), value);
+}
+
+// The reference's `int` becomes uint32 of the absolute value.
+Result<std::string> int_value(const std::string& text, const std::string& word) {
+  const bool negative = text.starts_with('-');
+  const auto number = whole_number<std::uint32_t>(negative ? text.substr(1) : text);
+  if (!number)
+    return usage_error(fmt::format("{} in {} is no whole number of 32 bits", quoted_name(text), quoted_name(word)),
+                       "larger ones have a type of their own: KEY=uint64:VALUE");
+  return typed("uint32", std::to_string(*number));
+}
+
+// Besides the reference's int, float, bool and str, TYPE may be any metadata type, or one followed by [] and a list in
+// brackets.
+Result<std::string> override_value(const std::string& type, const std::string& value, const std::string& word) {
+  if (type == "int") return int_value(value, word);
+  if (type == "float") return typed("float32", yaml_quoted(value));
+  if (type == "str" || type == "string") return typed("string", yaml_quoted(value));
+  if (type.ends_with("[]")) return typed(type, value);
+  if (!metadata_type_named(type) || type == "array")
+    return usage_error(fmt::format("unknown type {} in {}", quoted_name(type), quoted_name(word)),
+                       "int, float, bool, str, or a metadata type such as uint64, string[]");
+  return typed(type, yaml_quoted(value));
+}
+
+Result<Entry> override_entry(const std::string& word) {
+  BOOST_OUTCOME_TRY(const auto sides, split_word(word, kForm, kExample));
+  const auto& [key, right] = sides;
+  const std::size_t colon = right.find(':');
+  if (colon == std::string::npos)
+    return usage_error(fmt::format("{} is not of the form {}", quoted_name(word), kForm), kExample);
+  BOOST_OUTCOME_TRY(std::string value, override_value(right.substr(0, colon), right.substr(colon + 1), word));
+  return Entry{key, std::move(value)};
+}
+
+Status put_importance(const QuantizeOptions& options, std::vector<Entry>& entries) {
+  if (options.imatrix.empty()) return ok();
+  Selection selection;
+  for (const auto& [words, patterns] : {std::pair(&options.include_weights, &selection.include),
+                                        std::pair(&options.exclude_weights, &selection.exclude)})
+    for (const std::string& word : regex_literals(*words)) {
+      BOOST_OUTCOME_TRY(patterns->emplace_back(), Pattern::compile(word));
+    }
+  BOOST_OUTCOME_TRY(const auto summary, summarize_importance(options.imatrix, selection, read_gguf));
+  for (const MetadataEntry& entry : metadata_of(summary)) {
+    const auto words = as_string(entry.value);
+    put(entries,
+        {entry.key, typed(metadata_type_name(entry.value.type), words ? yaml_quoted(*words) : describe(entry.value))});
+  }
+  return ok();
+}
+
+// The stage `prune` has set the count already; here it only moves to the end.
+Status put_layer_count(const QuantizeOptions& options, std::vector<Entry>& entries) {
+  if (options.prune_layers.empty()) return ok();
+  BOOST_OUTCOME_TRY(const Model model, read_gguf(options.input));
+  LayerSet pruned;
+  BOOST_OUTCOME_TRY(pruned.add(options.prune_layers));
+  const MetadataValue* arch = model.metadata.find("general.architecture");
+  const std::string key = std::string(arch ? as_string(*arch).value_or("") : "") + ".block_count";
+  const MetadataValue* count = model.metadata.find(key);
+  const auto layers = count ? as_unsigned(*count) : std::nullopt;
+  if (layers) put(entries, {key, typed("uint32", std::to_string(*layers - pruned.count(0, *layers)))});
+  return ok();
+}
+
+}  // namespace
+
+Result<std::pair<std::string, std::string>> split_word(const std::string& word, const char* form, const char* example) {
+  const std::size_t equals = word.find('=');
+  if (equals == 0 || equals == std::string::npos || equals + 1 == word.size())
+    return usage_error(fmt::format("{} is not of the form {}", quoted_name(word), form), example);
+  return std::pair(word.substr(0, equals), word.substr(equals + 1));
+}
+
+Result<std::string> metadata_text(const QuantizeOptions& options) {
+  std::vector<Entry> entries;
+  for (const std::string& word : options.override_kv) {
+    BOOST_OUTCOME_TRY(Entry entry, override_entry(word));
+    put(entries, std::move(entry));
+  }
+  BOOST_OUTCOME_TRY(put_importance(options, entries));
+  BOOST_OUTCOME_TRY(put_layer_count(options, entries));
+  return entries.empty() ? std::string() : "    metadata:\n      append:\n" + lines_of(entries);
+}
+
+Result<std::string> fact_text(const QuantizeOptions& options) {
+  std::vector<Entry> entries;
+  for (const std::string& word : options.override_kv) {
+    BOOST_OUTCOME_TRY(Entry entry, override_entry(word));
+    if (decides_types(entry.key)) put(entries, std::move(entry));
+  }
+  return entries.empty() ? std::string() : "  - metadata:\n      set:\n" + lines_of(entries);
+}
+
+}  // namespace ggufmill

@@ -1,0 +1,202 @@
+// The pipeline files that `ggufmill quantize` stands for.
+#include "pipeline/cli/quantize_options.h"
+#include "pipeline/cli/registry.h"
+#include "pipeline/config/job.h"
+#include "tests/support/catch.h"
+#include "tests/support/files.h"
+#include "tests/support/synth_model.h"
+#include "tests/support/temp_dir.h"
+
+using namespace ggufmill;
+
+namespace {
+
+QuantizeOptions options(const std::string& recipe = "Q4_K_M") {
+  QuantizeOptions options;
+  options.input = "in.gguf";
+  options.output = "out.gguf";
+  options.recipe = recipe;
+  return options;
+}
+
+// The pipeline file, which passes the lint.
+std::string pipeline(const QuantizeOptions& options) {
+  const auto text = pipeline_of(options);
+  if (!text) FAIL(render(text.error()));
+  Diagnostics errors;
+  CHECK(parse_job(text.value(), "job.yaml", registry(), {}, errors));
+  for (const Error& error : errors.errors()) FAIL_CHECK(render(error));
+  return text.value();
+}
+
+// What follows the first line with `head`, up to a line that is not indented by `spaces`.
+std::string part(const std::string& text, const std::string& head, std::size_t spaces) {
+  const std::size_t at = text.find(head);
+  if (at == std::string::npos) return "";
+  std::size_t begin = at + head.size(), end = begin;
+  while (text.substr(end, spaces) == std::string(spaces, ' ')) end = text.find('\n', end) + 1;
+  return text.substr(begin, end - begin);
+}
+
+std::string overrides(const std::vector<std::string>& words) {
+  QuantizeOptions with = options();
+  with.override_kv = words;
+  return part(pipeline(with), "    metadata:\n      append:\n", 8);
+}
+
+std::string error(const QuantizeOptions& options) {
+  const auto text = pipeline_of(options);
+  REQUIRE_FALSE(text);
+  CHECK(text.error().code == ExitCode::kUsage);
+  return text.error().what;
+}
+
+}  // namespace
+
+TEST_CASE("the shortest pipeline file") {
+  CHECK(pipeline(options()) == R"(version: 1
+source: {gguf: 'in.gguf'}
+outputs:
+  - gguf: 'out.gguf'
+    quantize:
+      recipe: Q4_K_M
+      requantize: false
+)");
+}
+
+TEST_CASE("switches") {
+  QuantizeOptions with = options();
+  with.allow_requantize = with.pure = with.keep_split = true;
+  with.threads = 3;
+  CHECK(pipeline(with) == R"(version: 1
+source: {gguf: 'in.gguf'}
+outputs:
+  - gguf: {path: 'out.gguf', shards: source}
+    quantize:
+      recipe: Q4_K_M
+      requantize: true
+      pure: true
+      order: source
+limits: {threads: 3}
+)");
+}
+
+TEST_CASE("tensor types are rules in the order in which the reference asks them") {
+  QuantizeOptions with = options();
+  with.leave_output_tensor = true;
+  with.output_tensor_type = "q8_0";
+  with.token_embedding_type = "q3_k";
+  with.tensor_types = {"attn_v=q6_k", "a'b=F16"};
+  CHECK(part(pipeline(with), "      tensors:\n", 8) ==
+        R"(        - {match: '^output\.weight$', type: keep, optional: true}
+        - {match: '^(per_layer_)?token_embd\.weight$', type: Q3_K, optional: true}
+        - {match: '^output\.weight$', type: Q8_0, optional: true}
+        - {match: 'attn_v', type: Q6_K, optional: true}
+        - {match: 'a''b', type: F16, optional: true}
+)");
+  CHECK(pipeline(with).find("      rules: [{class: head, type: Q8_0}]\n") != std::string::npos);
+}
+
+TEST_CASE("patterns count only where the recipe's main type is quantized") {
+  QuantizeOptions with = options("F16");
+  with.output_tensor_type = "q8_0";
+  with.tensor_types = {"attn_v=q6_k"};
+  CHECK(part(pipeline(with), "      tensors:\n", 8) ==
+        "        - {match: '^output\\.weight$', type: Q8_0, optional: true}\n");
+  CHECK(pipeline(with).find("rules:") == std::string::npos);
+}
+
+TEST_CASE("pure leaves the type of a tied head alone") {
+  QuantizeOptions with = options();
+  with.output_tensor_type = "q8_0";
+  with.pure = true;
+  CHECK(pipeline(with).find("rules:") == std::string::npos);
+}
+
+TEST_CASE("overrides are metadata of their types") {
+  CHECK(
+      overrides({"a=int:7", "b=float:0.5", "c=bool:true", "d=str:x: y", "e=uint64:5000000000", "f=string[]:[x, y]"}) ==
+      R"(        'a': {type: 'uint32', value: 7}
+        'b': {type: 'float32', value: '0.5'}
+        'c': {type: 'bool', value: 'true'}
+        'd': {type: 'string', value: 'x: y'}
+        'e': {type: 'uint64', value: '5000000000'}
+        'f': {type: 'string[]', value: [x, y]}
+)");
+}
+
+TEST_CASE("an int is its absolute value, as in the reference") {
+  CHECK(overrides({"a=int:-7"}) == "        'a': {type: 'uint32', value: 7}\n");
+}
+
+TEST_CASE("of a key that is overridden twice the last counts, at its place") {
+  CHECK(overrides({"a=int:1", "b=int:2", "a=int:3"}) ==
+        "        'b': {type: 'uint32', value: 2}\n        'a': {type: 'uint32', value: 3}\n");
+}
+
+TEST_CASE("overrides that recipes ask for are set before them as well") {
+  QuantizeOptions with = options();
+  with.override_kv = {"llama.expert_count=int:8", "general.name=str:x", "llama.attention.head_count_kv=int:2"};
+  CHECK(part(pipeline(with), "stages:\n  - metadata:\n      set:\n", 8) ==
+        "        'llama.expert_count': {type: 'uint32', value: 8}\n"
+        "        'llama.attention.head_count_kv': {type: 'uint32', value: 2}\n");
+}
+
+TEST_CASE("overrides of no form, type or value are refused") {
+  const auto refused = [](const std::string& word) {
+    QuantizeOptions with = options();
+    with.override_kv = {word};
+    return error(with);
+  };
+  CHECK(refused("a") == "'a' is not of the form KEY=TYPE:VALUE");
+  CHECK(refused("a=1") == "'a=1' is not of the form KEY=TYPE:VALUE");
+  CHECK(refused("=int:1") == "'=int:1' is not of the form KEY=TYPE:VALUE");
+  CHECK(refused("a=long:1") == "unknown type 'long' in 'a=long:1'");
+  CHECK(refused("a=int:seven") == "'seven' in 'a=int:seven' is no whole number of 32 bits");
+  CHECK(refused("a=int:4294967296") == "'4294967296' in 'a=int:4294967296' is no whole number of 32 bits");
+}
+
+TEST_CASE("unknown types and patterns that are none are refused") {
+  QuantizeOptions with = options();
+  with.tensor_types = {"attn_v=q9"};
+  CHECK(error(with) == "unknown quantization type 'q9'");
+  with.tensor_types = {"attn_v"};
+  CHECK(error(with) == "'attn_v' is not of the form PATTERN=TYPE");
+  with.tensor_types = {"(=q8_0"};
+  CHECK(error(with).find("bad regular expression '('") != std::string::npos);
+  with = options();
+  with.output_tensor_type = "q9";
+  CHECK(error(with) == "unknown quantization type 'q9'");
+}
+
+TEST_CASE("weights are included or excluded, not both") {
+  QuantizeOptions with = options();
+  with.include_weights = {"a"};
+  with.exclude_weights = {"b"};
+  CHECK(error(with) == "--include-weights and --exclude-weights cannot be used together");
+}
+
+TEST_CASE("importance is a stage, recorded after the overrides; pruning's count comes last") {
+  const TempDir folder;
+  const synth::ModelSpec spec = synth::load_spec("tests/golden/models/tiny-phi3.json");
+  synth::write_model(spec, folder.file("in.gguf"), true);
+  synth::write_imatrix(spec, 70, folder.file("imatrix.gguf"));
+  QuantizeOptions with = options();
+  with.input = folder.file("in.gguf");
+  with.imatrix = folder.file("imatrix.gguf");
+  with.include_weights = {"blk.0", "ffn_(up)"};
+  with.prune_layers = "1";
+  with.override_kv = {"general.name=str:x", "phi3.block_count=int:9"};
+  const std::string text = pipeline(with);
+  CHECK(part(text, "  - importance:\n", 6) == "      file: '" + with.imatrix +
+                                                  "'\n      any_model: true\n      record: false\n"
+                                                  "      include: ['blk\\.0', 'ffn_\\(up\\)']\n");
+  CHECK(text.find("  - prune: {layers: '1'}\n") > text.find("  - importance:\n"));
+  const std::string metadata = part(text, "    metadata:\n      append:\n", 8);
+  CHECK(
+      metadata.starts_with("        'general.name': {type: 'string', value: 'x'}\n        'quantize.imatrix.file': "));
+  CHECK(metadata.find("        'quantize.imatrix.entries_count': {type: 'uint32', value: ") != std::string::npos);
+  CHECK(metadata.find("        'phi3.block_count': {type: 'uint32', value: ") ==
+        metadata.rfind("        'phi3.block_count'"));
+  CHECK(metadata.rfind("        '") == metadata.find("        'phi3.block_count'"));
+}

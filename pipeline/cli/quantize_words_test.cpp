@@ -1,0 +1,86 @@
+#include "pipeline/cli/quantize_options.h"
+#include "tests/support/catch.h"
+#include "tests/support/files.h"
+#include "tests/support/temp_dir.h"
+
+using namespace ggufmill;
+
+namespace {
+
+QuantizeOptions read(const Arguments& words) {
+  QuantizeOptions options;
+  const Status status = read_words(words, options);
+  if (!status) FAIL(render(status.error()));
+  return options;
+}
+
+std::string error(const Arguments& words) {
+  QuantizeOptions options;
+  const Status status = read_words(words, options);
+  REQUIRE_FALSE(status);
+  CHECK(status.error().code == ExitCode::kUsage);
+  return status.error().what;
+}
+
+}  // namespace
+
+TEST_CASE("input, output, type and threads") {
+  const QuantizeOptions options = read({"a/in.gguf", "b/out.gguf", "Q4_K_M", "8"});
+  CHECK(options.input == "a/in.gguf");
+  CHECK(options.output == "b/out.gguf");
+  CHECK(options.recipe == "Q4_K_M");
+  CHECK(options.threads == 8u);
+}
+
+TEST_CASE("the type is known by name, alias and number, in any letter case") {
+  for (const char* word : {"Q4_K_M", "q4_k_m", "Q4_K", "q4_k", "15"}) {
+    CAPTURE(word);
+    CHECK(read({"in.gguf", "out.gguf", word}).recipe == "Q4_K_M");
+  }
+  CHECK(read({"in.gguf", "out.gguf", "0"}).recipe == "F32");
+  CHECK(read({"in.gguf", "out.gguf", "copy"}).recipe == "COPY");
+}
+
+TEST_CASE("without an output it is named for the type, beside the input") {
+  CHECK(read({"in.gguf", "q8_0"}).output == "ggml-model-Q8_0.gguf");
+  CHECK(read({"a/b/in.gguf", "Q4_K_M"}).output == "a/b/ggml-model-Q4_K_M.gguf");
+  CHECK(read({"a/in.gguf", "COPY"}).output == "a/ggml-model-COPY.gguf");
+}
+
+TEST_CASE("without an output it is named for the alias where that or the number was given") {
+  CHECK(read({"in.gguf", "q4_k"}).output == "ggml-model-Q4_K.gguf");
+  CHECK(read({"in.gguf", "15"}).output == "ggml-model-Q4_K.gguf");
+  CHECK(read({"in.gguf", "7"}).output == "ggml-model-Q8_0.gguf");
+}
+
+TEST_CASE("no threads, or none asked for, is the machine's number") {
+  CHECK_FALSE(read({"in.gguf", "Q8_0"}).threads);
+  CHECK_FALSE(read({"in.gguf", "Q8_0", "0"}).threads);
+  CHECK(read({"in.gguf", "Q8_0", "3"}).threads == 3u);
+}
+
+TEST_CASE("words that are missing, wrong or too many are refused") {
+  CHECK(error({"in.gguf"}) == "an input and a type are needed");
+  CHECK(error({"in.gguf", "out.gguf"}) == "unknown quantization type 'out.gguf'");
+  CHECK(error({"in.gguf", "out.gguf", "Q4_N"}) == "unknown quantization type 'Q4_N'");
+  CHECK(error({"in.gguf", "out.gguf", "99"}) == "unknown quantization type '99'");
+  CHECK(error({"in.gguf", "Q8_0", "two"}) == "'two' is not a number of threads");
+  CHECK(error({"in.gguf", "Q8_0", "2", "x"}) == "'x' is one argument too many");
+}
+
+TEST_CASE("recipes that others are to extend are no types") {
+  CHECK(error({"in.gguf", "out.gguf", "mix"}) == "unknown quantization type 'mix'");
+}
+
+TEST_CASE("a file of tensor types holds words between spaces and lines") {
+  const TempDir folder;
+  write_text(folder.file("types.txt"), "a=q8_0  b=q4_k\n\n\tc\\.d=f16\n");
+  CHECK(read_tensor_type_file(folder.file("types.txt")).value() ==
+        std::vector<std::string>{"a=q8_0", "b=q4_k", "c\\.d=f16"});
+  CHECK_FALSE(read_tensor_type_file(folder.file("nothing.txt")));
+}
+
+TEST_CASE("a number is a word of digits alone") {
+  CHECK(whole_number<unsigned>("12") == 12u);
+  for (const char* word : {"", "12x", " 12", "-1", "99999999999"}) CHECK_FALSE(whole_number<unsigned>(word));
+}

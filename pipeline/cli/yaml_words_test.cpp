@@ -1,0 +1,46 @@
+#include "pipeline/cli/yaml_words.h"
+
+#include "pipeline/config/yaml_reader.h"
+#include "pipeline/core/pattern.h"
+#include "tests/support/catch.h"
+
+using namespace ggufmill;
+
+namespace {
+
+std::string read_back(const std::string& yaml) {
+  Diagnostics errors;
+  const auto document = read_document(yaml, "a.yaml", errors);
+  for (const Error& error : errors.errors()) FAIL_CHECK(render(error));
+  return document ? document->root.scalar : std::string();
+}
+
+}  // namespace
+
+TEST_CASE("plain text is put between single quotes") {
+  CHECK(yaml_quoted("a: b") == "'a: b'");
+  CHECK(yaml_quoted("it's") == "'it''s'");
+  CHECK(yaml_quoted("") == "''");
+}
+
+TEST_CASE("text with control characters is put between double quotes") {
+  CHECK(yaml_quoted("a\n\"\\") == R"("a\x0a\"\\")");
+}
+
+TEST_CASE("quoted text is read back as it was") {
+  for (const std::string text : {"plain", "it's", "a # b", "- x", "{a: b}", "\x01\x1f\x7f", "tab\there", "two\nlines",
+                                 "\"", "\\", "\\n", "Grüße", "null", "true", "12", " led", "trailed "}) {
+    CAPTURE(text);
+    CHECK(read_back(yaml_quoted(text)) == text);
+  }
+}
+
+TEST_CASE("a parameter's beginning is kept as text") { CHECK(yaml_quoted("${HOME}/$x") == "'$${HOME}/$x'"); }
+
+TEST_CASE("a literal matches itself and nothing else") {
+  const std::string text = "blk.0.(a|b)[c]{2}^$*+?\\d";
+  const Pattern pattern = Pattern::compile(regex_literal(text)).value();
+  CHECK(pattern.matches(text).value());
+  CHECK(pattern.matches("x" + text + "y").value());
+  CHECK_FALSE(pattern.matches("blk00.(a|b)[c]{2}^$*+?\\d").value());
+}
