@@ -15,8 +15,10 @@ constexpr const char* kIntroduction =
     "cases beside this file, which the tests run; do not edit. Commands are run one after the other in a folder of\n"
     "their own, DIR.\n";
 
+// Kernel modules that are refused are told of on standard output: it is what `ggufmill kernels` was asked for.
 bool has_message(const GoldenCase& test) {
-  return !test.expected.exit.empty() || test.expected.err.find("warning: ") != std::string::npos;
+  return !test.expected.exit.empty() || test.expected.err.find("warning: ") != std::string::npos ||
+         test.expected.out.find(" refused ") != std::string::npos;
 }
 
 std::string block(const std::string& language, const std::string& text) {
@@ -52,7 +54,7 @@ std::string section(const GoldenCase& test) {
       text += "`" + input + "`:\n" + block(language_of(input), read_text(path));
   }
   if (const std::string script = script_of(test); !script.empty()) text += block("sh", script);
-  return text + exit_line(test) + block("text", test.expected.err);
+  return text + exit_line(test) + block("text", test.expected.err.empty() ? test.expected.out : test.expected.err);
 }
 
 }  // namespace
