@@ -96,7 +96,7 @@ TEST_CASE("no code names a recipe") {
       REQUIRE(uses.size() == 1);
       CHECK(uses[0].starts_with("stages/quantize/quantize_fields.cpp: "));
     } else {
-      CHECK(uses == std::vector<std::string>{});
+      CHECK(uses.empty());
     }
   }
 }

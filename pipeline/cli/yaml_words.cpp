@@ -52,6 +52,7 @@ std::string regex_literal(std::string_view text) {
 
 std::vector<std::string> regex_literals(const std::vector<std::string>& texts) {
   std::vector<std::string> patterns;
+  patterns.reserve(texts.size());
   for (const std::string& text : texts) patterns.push_back(regex_literal(text));
   return patterns;
 }

@@ -7,8 +7,8 @@
 
 namespace ggufmill {
 
-// `text` in quotes, whatever bytes it holds: single quotes where that is enough. A parameter's `${` is kept as text.
-std::string yaml_quoted(std::string_view text);
+// `raw` in quotes, whatever bytes it holds: single quotes where that is enough. A parameter's `${` is kept as text.
+std::string yaml_quoted(std::string_view raw);
 
 // `text` as a regular expression that matches just this text.
 std::string regex_literal(std::string_view text);

@@ -30,6 +30,7 @@ struct Folder {
 
 std::vector<std::string> texts(const std::vector<Rule>& rules) {
   std::vector<std::string> all;
+  all.reserve(rules.size());
   for (const Rule& rule : rules) all.push_back(rule.text);
   return all;
 }

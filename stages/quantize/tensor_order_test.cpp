@@ -9,9 +9,11 @@ namespace {
 
 std::vector<std::string> sorted(const std::vector<std::string>& names) {
   std::vector<Tensor> tensors;
+  tensors.reserve(names.size());
   for (const std::string& name : names) tensors.push_back(bare_tensor(name));
   sort_by_layer(tensors);
   std::vector<std::string> order;
+  order.reserve(tensors.size());
   for (const Tensor& tensor : tensors) order.push_back(tensor.name);
   return order;
 }

@@ -40,6 +40,7 @@ PlanRun plan_model(const std::string& program, const std::string& spec, const st
 template <class Map>
 std::vector<std::string> keys_of(const Map& map) {
   std::vector<std::string> keys;
+  keys.reserve(map.size());
   for (const auto& [key, value] : map) keys.push_back(key);
   return keys;
 }

@@ -45,6 +45,7 @@ class Capture {
 // Null-terminated, as exec takes it. The strings must outlive it.
 std::vector<char*> pointers(std::vector<std::string>& words) {
   std::vector<char*> all;
+  all.reserve(words.size() + 1);
   for (std::string& word : words) all.push_back(word.data());
   all.push_back(nullptr);
   return all;
