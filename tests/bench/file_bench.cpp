@@ -1,14 +1,11 @@
 #include "tests/bench/file_bench.h"
 
-#include <fcntl.h>
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <filesystem>
 #include <stdexcept>
 
+#include "tests/bench/timing.h"
 #include "tests/support/files.h"
+#include "tests/support/process.h"
 #include "tests/support/sha256.h"
 
 namespace ggufmill::bench {
@@ -16,26 +13,26 @@ namespace {
 
 using Command = std::vector<std::string>;
 
-[[noreturn]] void fail(const Command& command) {
-  std::string line;
-  for (const std::string& word : command) line.append(" ").append(word);
-  throw std::runtime_error("this failed:" + line);
-}
+// By round.
+struct Runs {
+  std::vector<double> seconds, cpu_seconds, peak_mebibytes;
 
-// Runs a program without its output and waits for it.
-void run(Command command) {
-  std::vector<char*> words;
-  for (std::string& word : command) words.push_back(word.data());
-  words.push_back(nullptr);
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
-  posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
-  pid_t child = 0;
-  const int error = ::posix_spawn(&child, words[0], &actions, nullptr, words.data(), environ);
-  posix_spawn_file_actions_destroy(&actions);
-  int status = 0;
-  if (error != 0 || ::waitpid(child, &status, 0) != child || status != 0) fail(command);
+  ProgramTime medians() const {
+    if (seconds.empty()) return {};
+    return {median(seconds), median(cpu_seconds), median(peak_mebibytes)};
+  }
+};
+
+void run(const Command& command, Runs& runs) {
+  const ProcessResult result = run_process(command);
+  if (result.exit_code != 0) {
+    std::string line = "this failed:";
+    for (const std::string& word : command) line.append(" ").append(word);
+    throw std::runtime_error(line + "\n" + result.err);
+  }
+  runs.seconds.push_back(result.seconds);
+  runs.cpu_seconds.push_back(result.cpu_seconds);
+  runs.peak_mebibytes.push_back(static_cast<double>(result.peak_memory_kib) / 1024);
 }
 
 // A pipeline file of one output; llama-quantize's own order of tensors is the default.
@@ -50,14 +47,15 @@ FileTime time_type(const FileJob& job, const std::string& type) {
   write_text(yaml, pipeline(job, type, ours));
   const Command our_command = {job.ggufmill, "run", yaml, "--overwrite"};
   const Command their_command = {job.llama_quantize, job.model, theirs, type, std::to_string(job.threads)};
-  std::vector<double> our_seconds, their_seconds;
+  Runs our_runs, their_runs;
   for (unsigned round = 0; round < job.rounds; ++round) {
-    our_seconds.push_back(seconds_of([&] { run(our_command); }));
-    if (!job.llama_quantize.empty()) their_seconds.push_back(seconds_of([&] { run(their_command); }));
+    run(our_command, our_runs);
+    if (!job.llama_quantize.empty()) run(their_command, their_runs);
   }
-  FileTime time{type, median(our_seconds), 0, false};
+  FileTime time{type, our_runs.medians(), their_runs.medians()};
   if (job.llama_quantize.empty()) return time;
-  time.llama_seconds = median(their_seconds);
+  time.ratio = speed_ratio(their_runs.seconds, our_runs.seconds);
+  time.cpu_ratio = speed_ratio(their_runs.cpu_seconds, our_runs.cpu_seconds);
   time.same_bytes = sha256_file(ours) == sha256_file(theirs);
   return time;
 }
@@ -67,6 +65,7 @@ FileTime time_type(const FileJob& job, const std::string& type) {
 std::vector<FileTime> time_files(const FileJob& job, const std::vector<std::string>& types) {
   std::filesystem::create_directories(job.folder);
   std::vector<FileTime> times;
+  times.reserve(types.size());
   for (const std::string& type : types) times.push_back(time_type(job, type));
   std::filesystem::remove_all(job.folder);
   return times;

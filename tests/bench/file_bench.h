@@ -4,8 +4,6 @@
 #include <string>
 #include <vector>
 
-#include "tests/bench/timing.h"
-
 namespace ggufmill::bench {
 
 struct FileJob {
@@ -14,17 +12,27 @@ struct FileJob {
   std::string model;           // a GGUF
   std::string folder;          // for the outputs; they are removed
   unsigned threads = 2;
-  unsigned rounds = 5;  // of which the median counts
+  unsigned rounds = 5;  // of which the medians count
+};
+
+// Medians of one program's runs.
+struct ProgramTime {
+  double seconds = 0;      // of wall clock
+  double cpu_seconds = 0;  // of all threads, the system's part included
+  double peak_mebibytes = 0;
 };
 
 struct FileTime {
   std::string type;  // a recipe's or a type's name
-  double ggufmill_seconds = 0;
-  double llama_seconds = 0;  // 0: not run
-  bool same_bytes = false;   // of both outputs
+  ProgramTime ggufmill;
+  ProgramTime llama_quantize;  // zeros: not run
+  // Medians over the rounds: how many times as long llama-quantize took.
+  double ratio = 0;
+  double cpu_ratio = 0;
+  bool same_bytes = false;  // of both outputs
 };
 
-// Throws std::runtime_error when a program fails, with its command line.
+// Throws std::runtime_error when a program fails, with its command line and what it said.
 std::vector<FileTime> time_files(const FileJob& job, const std::vector<std::string>& types);
 
 }  // namespace ggufmill::bench

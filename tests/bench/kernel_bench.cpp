@@ -2,127 +2,148 @@
 
 #include <algorithm>
 #include <cstring>
-#include <set>
+#include <functional>
 #include <span>
-#include <stdexcept>
-#include <string_view>
-#include <tuple>
 
+#include "tests/bench/contenders.h"
+#include "tests/bench/targets.h"
 #include "tests/support/synth.h"
 
 namespace ggufmill::bench {
 namespace {
 
-constexpr std::uint64_t kRows = 16, kCols = 4096;
-constexpr std::uint64_t kWeights = kRows * kCols;
+using Bytes = std::vector<std::byte>;
+using Seconds = std::vector<double>;  // by round
 
-struct Candidate {
-  const ggufmill_module* module;
-  const ggufmill_kernel* kernel;
-};
+constexpr std::size_t kFloatBytes = kWeights * sizeof(float);
 
-// A module's twin under another path (the linked-in reference and reference.so) is left out.
-std::vector<Candidate> candidates(const Kernels& kernels, const std::vector<std::string>& types) {
-  std::vector<Candidate> found;
-  std::set<std::tuple<std::string, std::string, std::uint32_t, std::uint32_t>> seen;
-  for (const ggufmill_module* module : kernels.modules()) {
-    for (const ggufmill_kernel& kernel : std::span(module->kernels, module->kernel_count)) {
-      const bool wanted = types.empty() || std::find(types.begin(), types.end(), kernel.name) != types.end();
-      if (!wanted || kCols % kernel.block_elements != 0) continue;
-      if (seen.emplace(module->name, module->isa, kernel.type_id, kernel.operation).second) {
-        found.push_back({module, &kernel});
-      }
-    }
+bool is_decoder(const Job& job) { return job.kernel->operation == GGUFMILL_DECODE; }
+
+std::size_t packed_bytes(const ggufmill_kernel& kernel) {
+  return kWeights / kernel.block_elements * kernel.block_bytes;
+}
+
+const std::vector<float>& weights() {
+  static const std::vector<float> all = synth::values("outliers", 1, 0, kWeights);
+  return all;
+}
+
+const std::vector<float>& importance() {
+  static const std::vector<float> all = synth::importance(2, kCols);
+  return all;
+}
+
+// What the type's encoder makes of the weights; zeros where there is no encoder.
+Bytes packed_weights(const Kernels& kernels, const ggufmill_kernel& decoder) {
+  Bytes packed(packed_bytes(decoder));
+  if (const KernelChoice* encoder = kernels.encode(decoder.type_id)) {
+    const bool weighted = encoder->kernel->flags & GGUFMILL_NEEDS_IMPORTANCE;
+    const ggufmill_call call{weights().data(), packed.data(), kRows, kCols, weighted ? importance().data() : nullptr};
+    encoder->kernel->run(&call);
   }
-  const auto order = [](const Candidate& c) { return std::tuple(c.kernel->type_id, c.kernel->operation); };
-  std::stable_sort(found.begin(), found.end(), [&](const auto& a, const auto& b) { return order(a) < order(b); });
-  return found;
+  return packed;
 }
 
-void run(const ggufmill_kernel& kernel, const ggufmill_call& call) {
-  if (kernel.run(&call) != GGUFMILL_OK) throw std::runtime_error(std::string("a kernel failed: ") + kernel.name);
-}
-
-// Bytes a second, read and written, of a copy that moves `bytes` in all.
-double memcpy_speed(std::uint64_t bytes, const Effort& effort) {
-  std::vector<std::byte> from(bytes / 2, std::byte{1}), to(bytes / 2);
-  const double seconds = time_of(effort, [&] {
-    std::memcpy(to.data(), from.data(), to.size());
-    asm volatile("" : : "r"(to.data()) : "memory");  // so that the copy is not optimized away
-  });
-  return static_cast<double>(bytes) / seconds;
-}
-
-class Bench {
+// A copy of as many bytes as a decoder writes, in the same target.
+class Copy {
  public:
-  Bench(const Kernels& kernels, const Effort& effort) : kernels_(kernels), effort_(effort) {}
-
-  void add(const Candidate& candidate) {
-    const std::uint32_t flags = candidate.kernel->flags;
-    if (candidate.kernel->operation == GGUFMILL_DECODE) return add_decode(candidate);
-    if (!(flags & GGUFMILL_NEEDS_IMPORTANCE)) add_encode(candidate, "encode", nullptr);
-    if (flags & (GGUFMILL_NEEDS_IMPORTANCE | GGUFMILL_ACCEPTS_IMPORTANCE)) {
-      add_encode(candidate, "encode, importance", importance_.data());
-    }
+  explicit Copy(Place place) : from_(std::as_bytes(std::span(weights())), 0, place) {}
+  void run(void* target) {
+    std::memcpy(target, from_.next(nullptr).src, kFloatBytes);
+    asm volatile("" : : "r"(target) : "memory");  // so that the copy is not optimized away
   }
-
-  std::vector<KernelTime> take() { return std::move(times_); }
 
  private:
-  std::uint64_t packed_bytes(const ggufmill_kernel& kernel) const {
-    return kWeights / kernel.block_elements * kernel.block_bytes;
-  }
-
-  // Decodes what the type's encoder makes of the weights; zeros where there is no encoder.
-  void add_decode(const Candidate& candidate) {
-    packed_.assign(packed_bytes(*candidate.kernel), std::byte{0});
-    if (const KernelChoice* encoder = kernels_.encode(candidate.kernel->type_id)) {
-      const bool weighted = encoder->kernel->flags & GGUFMILL_NEEDS_IMPORTANCE;
-      run(*encoder->kernel, {weights_.data(), packed_.data(), kRows, kCols, weighted ? importance_.data() : nullptr});
-    }
-    time(candidate, "decode", {packed_.data(), decoded_.data(), kRows, kCols, nullptr});
-  }
-
-  void add_encode(const Candidate& candidate, std::string operation, const float* importance) {
-    packed_.resize(packed_bytes(*candidate.kernel));
-    time(candidate, std::move(operation), {weights_.data(), packed_.data(), kRows, kCols, importance});
-  }
-
-  void time(const Candidate& candidate, std::string operation, const ggufmill_call& call) {
-    const double seconds = time_of(effort_, [&] { run(*candidate.kernel, call); });
-    const std::uint64_t bytes = kWeights * sizeof(float) + packed_bytes(*candidate.kernel);
-    const double speed = static_cast<double>(bytes) / seconds;
-    times_.push_back({candidate.kernel->name, std::move(operation), candidate.module->name, candidate.module->isa,
-                      kWeights / seconds, speed, speed / memcpy_speed(bytes, effort_), 0});
-  }
-
-  const Kernels& kernels_;
-  Effort effort_;
-  std::vector<float> weights_ = synth::values("outliers", 1, 0, kWeights);
-  std::vector<float> importance_ = synth::importance(2, kCols);
-  std::vector<float> decoded_ = std::vector<float>(kWeights);
-  std::vector<std::byte> packed_;
-  std::vector<KernelTime> times_;
+  Workspace from_;
 };
 
-void relate_to_reference(std::vector<KernelTime>& times) {
-  for (KernelTime& time : times) {
-    for (const KernelTime& other : times) {
-      const bool same = other.type == time.type && other.operation == time.operation;
-      if (same && other.isa == "reference") time.of_reference = time.weights_per_second / other.weights_per_second;
-    }
+bool writes_the_same(const Contender& expected, const Contender& tested, Workspace& space, const float* weighted) {
+  expected.run(space.next(weighted));
+  const auto written = space.target();
+  const Bytes bytes(written.begin(), written.end());
+  const ggufmill_call call = space.next(weighted);
+  std::ranges::fill(space.target(), std::byte{0xa5});
+  tested.run(call);
+  return std::ranges::equal(bytes, space.target());
+}
+
+// The seconds that ratios are to; null where there are none.
+struct Bases {
+  const Seconds* reference = nullptr;
+  const Seconds* ggml = nullptr;
+  const Seconds* memcpy = nullptr;
+};
+
+Bases bases_of(const Job& job, const std::vector<Seconds>& seconds) {
+  Bases bases;
+  for (std::size_t i = 0; i < job.contenders.size(); ++i) {
+    if (job.contenders[i].isa == "reference") bases.reference = &seconds[i];
+    if (job.contenders[i].name == "ggml") bases.ggml = &seconds[i];
+  }
+  if (is_decoder(job)) bases.memcpy = &seconds.back();
+  return bases;
+}
+
+double ratio(const Seconds* base, const Seconds& seconds) { return base ? speed_ratio(*base, seconds) : 0; }
+
+KernelTime result_of(const Job& job, const Contender& contender, const Seconds& seconds, const Bases& bases) {
+  const double calls = 1 / median(seconds);
+  KernelTime time;
+  time.name = contender.name;
+  time.weights_per_second = calls * static_cast<double>(kWeights);
+  time.bytes_per_second = calls * static_cast<double>(kFloatBytes + packed_bytes(*job.kernel));
+  time.of_reference = ratio(bases.reference, seconds);
+  time.of_ggml = ratio(bases.ggml, seconds);
+  time.of_memcpy = ratio(bases.memcpy, seconds);
+  time.target = target(contender.isa, job.kernel->operation, job.kernel->name, job.importance);
+  const double reached = is_decoder(job) ? time.of_memcpy : bases.ggml ? time.of_ggml : time.of_reference;
+  time.met = time.target && reached >= *time.target;
+  return time;
+}
+
+KernelTime copy_result(const Seconds& seconds) {
+  KernelTime time;
+  time.name = "memcpy";
+  time.bytes_per_second = 2 * static_cast<double>(kFloatBytes) / median(seconds);
+  time.of_memcpy = 1;
+  return time;
+}
+
+KernelRow measure(const Job& job, Workspace& space, Place place, const Effort& effort) {
+  const float* weighted = job.importance ? importance().data() : nullptr;
+  Copy copy(place);
+  std::vector<std::function<void()>> works;
+  for (const Contender& each : job.contenders) works.emplace_back([&] { each.run(space.next(weighted)); });
+  if (is_decoder(job)) works.emplace_back([&] { copy.run(space.next(nullptr).dst); });
+  const std::vector<Seconds> seconds = time_in_turn(works, effort);
+  KernelRow row{job.kernel->name, operation_of(job), name_of(place), {}};
+  for (std::size_t i = 0; i < job.contenders.size(); ++i) {
+    row.times.push_back(result_of(job, job.contenders[i], seconds[i], bases_of(job, seconds)));
+    row.times.back().same_bytes = writes_the_same(job.contenders.front(), job.contenders[i], space, weighted);
+  }
+  if (is_decoder(job)) row.times.push_back(copy_result(seconds.back()));
+  return row;
+}
+
+void measure_all(const Kernels& kernels, const Job& job, const KernelJobs& jobs, std::vector<KernelRow>& rows) {
+  const auto floats = std::as_bytes(std::span(weights()));
+  const Bytes packed = packed_weights(kernels, *job.kernel);
+  for (const Place place : jobs.places) {
+    const std::string label = std::string(job.kernel->name) + " " + operation_of(job) + " " + name_of(place);
+    if (!std::regex_search(label, jobs.filter)) continue;
+    Workspace space(is_decoder(job) ? std::span<const std::byte>(packed) : floats,
+                    is_decoder(job) ? floats.size() : packed.size(), place);
+    rows.push_back(measure(job, space, place, jobs.effort));
   }
 }
 
 }  // namespace
 
-std::vector<KernelTime> time_kernels(const Kernels& kernels, const std::vector<std::string>& types,
-                                     const Effort& effort) {
-  Bench bench(kernels, effort);
-  for (const Candidate& candidate : candidates(kernels, types)) bench.add(candidate);
-  std::vector<KernelTime> times = bench.take();
-  relate_to_reference(times);
-  return times;
+std::vector<KernelRow> time_kernels(const Kernels& kernels, const KernelJobs& jobs) {
+  std::vector<KernelRow> rows;
+  for (const Job& job : jobs_of(kernels, jobs.isa, jobs.ggml))
+    if (kCols % job.kernel->block_elements == 0) measure_all(kernels, job, jobs, rows);
+  return rows;
 }
 
 }  // namespace ggufmill::bench

@@ -1,27 +1,49 @@
 #pragma once
-// The speed of kernels, one thread, on data that stays in the second-level cache.
+// The speed of kernels, one thread: all modules' and ggml's kernels of one job in turn.
 
+#include <cstdint>
+#include <optional>
+#include <regex>
 #include <string>
 #include <vector>
 
 #include "pipeline/kernels/kernels.h"
+#include "tests/bench/ggml_library.h"
 #include "tests/bench/timing.h"
+#include "tests/bench/workspace.h"
 
 namespace ggufmill::bench {
 
+// One contender's speed in a row. A ratio is how many times faster it is than the other, 0 where there is no other.
 struct KernelTime {
-  std::string type;
-  std::string operation;  // "decode", "encode", "encode, importance"
-  std::string module;
-  std::string isa;
+  std::string name;  // "reference", "x86-64-v3", ..., a foreign module's name and ISA, "ggml"
   double weights_per_second = 0;
   double bytes_per_second = 0;  // read and written together
-  double of_memcpy = 0;         // bytes_per_second over that of memcpy() on as many bytes
-  double of_reference = 0;      // ratio to the linked-in reference's speed; 0 where that has no such kernel
+  double of_reference = 0;
+  double of_ggml = 0;
+  double of_memcpy = 0;          // decoders: a copy of the bytes that they write
+  std::optional<double> target;  // for of_ggml (of_reference without ggml), for decoders of_memcpy
+  bool met = false;              // the target
+  bool same_bytes = true;        // as the reference
 };
 
-// Every kernel of every loaded module for `types` (all when empty), in order of type, then operation, then module.
-std::vector<KernelTime> time_kernels(const Kernels& kernels, const std::vector<std::string>& types,
-                                     const Effort& effort);
+struct KernelRow {
+  std::string type;
+  std::string operation;  // "decode", "encode", "encode, importance"
+  std::string place;      // "L2", "memory"
+  std::vector<KernelTime> times;
+};
+
+struct KernelJobs {
+  std::regex filter;  // of "TYPE OPERATION PLACE": what to measure
+  std::vector<Place> places;
+  std::string isa;          // beside the reference this one alone; empty: all
+  const GgmlLibrary* ggml;  // null: none
+  Effort effort;
+};
+
+// A row for every type, operation and place, in this order, that any loaded module has a kernel for. Throws
+// std::runtime_error when a kernel fails.
+std::vector<KernelRow> time_kernels(const Kernels& kernels, const KernelJobs& jobs);
 
 }  // namespace ggufmill::bench

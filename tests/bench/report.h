@@ -10,12 +10,15 @@
 namespace ggufmill::bench {
 
 struct Report {
-  std::vector<KernelTime> kernels;
+  std::vector<KernelRow> kernels;
   std::vector<FileTime> files;
 };
 
-std::string to_tables(const Report& report);
-// {"kernels": [{...}], "files": [{...}]}, the members named as in the structs.
+// A line a row, a group of columns a contender; encoders, decoders; then how many targets are met. Empty without rows.
+std::string kernel_tables(const std::vector<KernelRow>& rows);
+std::string file_table(const std::vector<FileTime>& times);
+
+// {"kernels": [{...}], "files": [{...}]}, the members named as in the structs; no "target" and "met" where none is set.
 std::string to_json(const Report& report);
 
 }  // namespace ggufmill::bench

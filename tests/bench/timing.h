@@ -1,44 +1,28 @@
 #pragma once
-// Seconds, and the median of several.
+// Seconds of work, measured so that a busy machine disturbs little: CPU time of this thread, contenders in turn.
 
-#include <algorithm>
-#include <chrono>
+#include <functional>
+#include <span>
 #include <vector>
 
 namespace ggufmill::bench {
 
-template <class Work>
-double seconds_of(const Work& work) {
-  const auto start = std::chrono::steady_clock::now();
-  work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
+// CPU time of this thread so far, in seconds: what others on the machine take does not count.
+double thread_seconds();
 
-inline double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
+// The upper one of two in the middle. values: at least one.
+double median(std::vector<double> values);
 
 struct Effort {
   unsigned rounds = 5;    // of which the median counts
-  double seconds = 0.05;  // of each round, at least
+  double seconds = 0.02;  // of each contender in each round, at least
 };
 
-// Seconds of one `work`: the median of rounds, each of as many calls as its time needs.
-template <class Work>
-double time_of(const Effort& effort, const Work& work) {
-  work();  // tables are built, pages touched
-  const double once = std::max(seconds_of(work), 1e-9);
-  const auto calls = static_cast<unsigned>(std::clamp(effort.seconds / once, 1.0, 1e6));
-  std::vector<double> rounds;
-  for (unsigned round = 0; round < std::max(effort.rounds, 1u); ++round) {
-    const double total = seconds_of([&] {
-      for (unsigned call = 0; call < calls; ++call) work();
-    });
-    rounds.push_back(total / calls);
-  }
-  return median(std::move(rounds));
-}
+// Seconds of one call by contender and round: result[contender][round]. After a warm-up of the same length all
+// contenders run once in every round, in an order that turns, so that a slow phase of the machine hits all alike.
+std::vector<std::vector<double>> time_in_turn(std::span<const std::function<void()>> contenders, const Effort& effort);
+
+// The median over the rounds of base[round] / time[round]: how many times faster than `base`, both of a round.
+double speed_ratio(const std::vector<double>& base, const std::vector<double>& time);
 
 }  // namespace ggufmill::bench

@@ -79,6 +79,10 @@ pid_t start(std::vector<std::string> words, const std::string& folder, std::vect
   return child;
 }
 
+double seconds_of(const timeval& time) {
+  return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
+}
+
 }  // namespace
 
 ProcessResult run_process(const std::vector<std::string>& words, const std::string& folder,
@@ -93,6 +97,7 @@ ProcessResult run_process(const std::vector<std::string>& words, const std::stri
   ProcessResult result;
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   result.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  result.cpu_seconds = seconds_of(usage.ru_utime) + seconds_of(usage.ru_stime);
   result.peak_memory_kib = usage.ru_maxrss;
   result.out = out.text();
   result.err = err.text();

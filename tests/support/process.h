@@ -10,6 +10,7 @@ struct ProcessResult {
   int exit_code = 0;  // 128 + N: ended by signal N
   std::string out, err;
   double seconds = 0;        // of wall clock
+  double cpu_seconds = 0;    // of all its threads, what the system did for it included
   long peak_memory_kib = 0;  // the largest resident set
 };
 

@@ -1,0 +1,77 @@
+#include "tests/bench/contenders.h"
+
+#include <algorithm>
+#include <map>
+#include <span>
+#include <stdexcept>
+#include <utility>
+
+namespace ggufmill::bench {
+namespace {
+
+using Key = std::pair<std::uint32_t, std::uint32_t>;  // type, operation
+
+struct Kernel {
+  const ggufmill_module* module;
+  const ggufmill_kernel* kernel;
+};
+
+bool is_reference(const ggufmill_module& module) { return std::string_view(module.isa) == "reference"; }
+
+std::string name_of(const ggufmill_module& module) {
+  const std::string_view name = module.name;
+  return name == "simd" || name == "reference" ? module.isa : module.name + std::string(" ") + module.isa;
+}
+
+void run(const ggufmill_kernel& kernel, const ggufmill_call& call) {
+  if (kernel.run(&call) != GGUFMILL_OK) throw std::runtime_error(std::string("a kernel failed: ") + kernel.name);
+}
+
+Contender contender_of(const Kernel& found) {
+  return {name_of(*found.module), found.module->isa,
+          [kernel = found.kernel](const ggufmill_call& call) { run(*kernel, call); }};
+}
+
+// Worst ISA first, so the reference. A module's twin under another path (reference.so) is left out.
+std::map<Key, std::vector<Kernel>> kernels_by_job(const Kernels& kernels, const std::string& isa) {
+  std::map<Key, std::vector<Kernel>> all;
+  std::vector<const ggufmill_module*> modules = kernels.modules();
+  std::reverse(modules.begin(), modules.end());
+  for (const ggufmill_module* module : modules) {
+    if (!isa.empty() && isa != module->isa && !is_reference(*module)) continue;
+    for (const ggufmill_kernel& kernel : std::span(module->kernels, module->kernel_count)) {
+      std::vector<Kernel>& others = all[{kernel.type_id, kernel.operation}];
+      const auto is_twin = [&](const Kernel& other) { return name_of(*other.module) == name_of(*module); };
+      if (std::none_of(others.begin(), others.end(), is_twin)) others.push_back({module, &kernel});
+    }
+  }
+  return all;
+}
+
+Job job_of(const std::vector<Kernel>& found, bool importance, const GgmlLibrary* ggml) {
+  Job job{found.front().kernel, importance, {}};
+  for (const Kernel& each : found) job.contenders.push_back(contender_of(each));
+  if (ggml == nullptr || job.kernel->type_id >= GGUFMILL_FIRST_FOREIGN_TYPE) return job;
+  auto theirs = ggml->namesake(*job.kernel);
+  if (theirs) job.contenders.insert(job.contenders.begin() + 1, {"ggml", "", std::move(theirs)});
+  return job;
+}
+
+}  // namespace
+
+std::string operation_of(const Job& job) {
+  if (job.kernel->operation == GGUFMILL_DECODE) return "decode";
+  return job.importance ? "encode, importance" : "encode";
+}
+
+std::vector<Job> jobs_of(const Kernels& kernels, const std::string& isa, const GgmlLibrary* ggml) {
+  std::vector<Job> jobs;
+  for (const auto& [key, found] : kernels_by_job(kernels, isa)) {
+    const std::uint32_t flags = found.front().kernel->flags;
+    if (!(flags & GGUFMILL_NEEDS_IMPORTANCE)) jobs.push_back(job_of(found, false, ggml));
+    if (flags != 0) jobs.push_back(job_of(found, true, ggml));
+  }
+  return jobs;
+}
+
+}  // namespace ggufmill::bench
