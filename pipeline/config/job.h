@@ -19,6 +19,12 @@ struct Limits {
   unsigned threads = 0;                 // 0: as many as the machine gives this process
 };
 
+// What the user wants to be told about a run.
+struct ReportRequest {
+  bool error = false;      // measure what every converted tensor lost
+  std::string json, html;  // where to write it; empty: not in this form
+};
+
 struct JobOutput {
   const SinkSpec* sink = nullptr;
   ConfigNode sink_value;                             // of the sink's key
@@ -33,6 +39,7 @@ struct Job {
   std::vector<std::shared_ptr<const Stage>> stages;  // shared by all outputs
   std::vector<JobOutput> outputs;                    // at least one
   Limits limits;
+  std::optional<ReportRequest> report;                  // no paths: beside the first output
   std::shared_ptr<const std::deque<ConfigText>> texts;  // what the nodes' positions point into
 };
 

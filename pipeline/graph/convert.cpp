@@ -7,6 +7,9 @@
 
 #include "pipeline/core/byte_order.h"
 #include "pipeline/graph/finite.h"
+#include "pipeline/graph/measuring.h"
+#include "pipeline/graph/run_kernel.h"
+#include "pipeline/plan/slabs.h"
 
 namespace ggufmill {
 namespace {
@@ -39,19 +42,6 @@ std::span<float> values_of(const Tile& tile, std::span<float> scratch) {
   return scratch.first(tile.rows * tile.columns());
 }
 
-Status run_kernel(const KernelChoice& choice, const ggufmill_call& call, const std::string& tensor) {
-  const std::int32_t status = choice.kernel->run(&call);
-  if (status == GGUFMILL_OK) return ok();
-  if (status == GGUFMILL_CANNOT_REPRESENT)
-    return Error{ExitCode::kBadInput, "",
-                 fmt::format("tensor '{}': values are too large for {}", tensor, choice.kernel->name),
-                 "nothing was written", "choose a type with a greater range for this tensor, such as BF16 or F32"};
-  return Error{ExitCode::kInternal, "",
-               fmt::format("tensor '{}': kernel {} of module '{}' failed with status {}", tensor, choice.kernel->name,
-                           choice.module->name, status),
-               "", ""};
-}
-
 // The value at `index` of the tile, named by its place in the tensor and in the file (for blocks: that of its block).
 Error not_finite(const Tile& tile, std::uint64_t index, float value, const std::vector<SourceFile>& files) {
   const Route& route = *tile.work.route;
@@ -80,6 +70,7 @@ Error too_large(const Tile& tile, const TargetWork& target, std::uint64_t block)
 
 Status encode(const Tile& tile, std::size_t index, std::span<const float> values) {
   const TargetWork& target = tile.work.targets[index];
+  const MeasuredTime time(target.measure);
   const std::span<std::byte> into = tile.part(tile.flight.outputs[index], target.row_bytes);
   if (target.kind == TargetKind::kDecode) {  // decoded to its place, or to that of another output
     if (values.data() != reinterpret_cast<const float*>(into.data()))
@@ -95,6 +86,17 @@ Status encode(const Tile& tile, std::size_t index, std::span<const float> values
   return ok();
 }
 
+Status measure(const Tile& tile, std::size_t index, std::span<const float> values, std::span<float> scratch) {
+  const TargetWork& target = tile.work.targets[index];
+  const std::span<float> decoded = tile.work.measured_row_bytes != 0
+                                       ? as_floats(tile.part(tile.flight.measured_rows, tile.columns() * sizeof(float)))
+                                       : scratch.subspan(kTileBytes / sizeof(float));
+  const float* weights = target.weights ? tile.flight.importance[*target.weights].data() : nullptr;
+  return measure_error(
+      target, {tile.rows, tile.columns(), values, tile.part(tile.flight.outputs[index], target.row_bytes), weights},
+      decoded);
+}
+
 Status convert(const Tile& tile, std::span<float> scratch, const std::vector<SourceFile>& files) {
   const std::span<float> values = values_of(tile, scratch);
   if (tile.work.decode.kernel) {
@@ -106,11 +108,16 @@ Status convert(const Tile& tile, std::span<float> scratch, const std::vector<Sou
   for (std::size_t i = 0; i < tile.work.targets.size(); ++i) {
     if (tile.work.targets[i].kind == TargetKind::kCarry) continue;
     BOOST_OUTCOME_TRY(encode(tile, i, values));
+    if (tile.work.targets[i].decode.kernel) {
+      BOOST_OUTCOME_TRY(measure(tile, i, values, scratch));
+    }
   }
   return ok();
 }
 
 }  // namespace
+
+std::size_t scratch_bytes(const Plan& plan) { return plan.report.error ? 2 * kTileBytes : kTileBytes; }
 
 Status load_importance(Flight& flight) {
   const Shape& shape = flight.work->route->shape;

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <exception>
 
+#include "pipeline/graph/measuring.h"
 #include "pipeline/graph/run.h"
 #include "pipeline/plan/slabs.h"
 
@@ -51,7 +52,8 @@ Result<RunReport> run_checked(const Plan& plan, const Kernels& kernels, const Ru
   const auto start = std::chrono::steady_clock::now();
   const unsigned threads = thread_count(plan.limits);
   BOOST_OUTCOME_TRY(check_memory(plan));
-  BOOST_OUTCOME_TRY(const auto work, bind_kernels(plan, kernels));
+  BOOST_OUTCOME_TRY(auto work, bind_kernels(plan, kernels));
+  RunMeasures measures(plan, work);
   BOOST_OUTCOME_TRY(const auto files, RunFiles::open(plan, options.overwrite));
   SlabFeed feed(plan, slab_bytes(plan, threads, options.slab_bytes), options.shuffle_seed);
   Budget budget(plan.limits.memory);
@@ -63,6 +65,8 @@ Result<RunReport> run_checked(const Plan& plan, const Kernels& kernels, const Ru
   BOOST_OUTCOME_TRY(files->seal(options.stop));
   report.bytes_read = state.bytes_read();
   report.bytes_written = state.bytes_written();
+  report.threads = threads;
+  report.targets = measures.results();
   report.peak_budget = budget.peak();
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return report;

@@ -6,11 +6,13 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "pipeline/core/error.h"
 #include "pipeline/io/io.h"
 #include "pipeline/kernels/kernels.h"
 #include "pipeline/plan/plan.h"
+#include "pipeline/report/target_measure.h"
 
 namespace ggufmill {
 
@@ -39,6 +41,8 @@ struct RunReport {
   std::uint64_t peak_budget = 0;  // most bytes acquired at once
   double seconds = 0;
   std::string io;  // "io_uring" or "threads"; "blocking" of the plain loop
+  unsigned threads = 0;
+  std::vector<std::vector<TargetResult>> targets;  // of the targets of each route; empty: no report was asked for
 };
 
 // Writes all outputs of the plan or none of those not yet sealed. Thread-safe for distinct outputs.

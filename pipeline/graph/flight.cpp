@@ -31,6 +31,7 @@ Result<std::unique_ptr<Flight>> make_flight(const Slab& slab, std::uint64_t ordi
   flight->writes_left = static_cast<std::uint32_t>(work.targets.size());
   BOOST_OUTCOME_TRY(flight->source, Buffer::allocate(slab.source_bytes));
   BOOST_OUTCOME_TRY(flight->long_rows, Buffer::allocate(slab.rows * work.long_row_bytes));
+  BOOST_OUTCOME_TRY(flight->measured_rows, Buffer::allocate(slab.rows * work.measured_row_bytes));
   flight->outputs.resize(work.targets.size());
   for (std::size_t i = 0; i < work.targets.size(); ++i) {
     if (work.targets[i].kind == TargetKind::kCarry) continue;

@@ -22,6 +22,7 @@ struct Flight {
   Buffer source;
   std::vector<Buffer> outputs;                 // one for each target; empty where it is carried
   Buffer long_rows;                            // F32, where a row does not fit into a worker's scratch
+  Buffer measured_rows;                        // the same, of what was encoded and is decoded again
   std::vector<std::vector<float>> importance;  // of the slab's matrix, one for each of work->importances
 
   std::uint32_t tiles = 0;  // 0: nothing is to be changed

@@ -59,7 +59,7 @@ class FlowEngine {
 
   Run& run_;
   IoService& io_;
-  tbb::enumerable_thread_specific<Buffer> scratch_{[] { return Buffer(kTileBytes); }};
+  tbb::enumerable_thread_specific<Buffer> scratch_{[this] { return Buffer(scratch_bytes(run_.plan)); }};
   // Only feed touches these.
   std::vector<std::unique_ptr<Flight>> under_way_;
   std::optional<Slab> next_;
@@ -168,7 +168,7 @@ void FlowEngine::convert(TileOfFlight part, Convert::output_ports_type& ports) {
   if (!run_.state.skips(flight.ordinal))
     guard(flight.ordinal, RunState::kTiles + part.tile, [&] {
       const std::span<std::byte> scratch = scratch_.local().span();
-      return convert_tile(flight, part.tile, {reinterpret_cast<float*>(scratch.data()), kTileBytes / sizeof(float)},
+      return convert_tile(flight, part.tile, {reinterpret_cast<float*>(scratch.data()), scratch.size() / sizeof(float)},
                           run_.plan.source.files);
     });
   if (flight.tiles_left.fetch_sub(1, std::memory_order_acq_rel) == 1) std::get<0>(ports).try_put(&flight);

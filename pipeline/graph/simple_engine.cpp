@@ -7,7 +7,7 @@ namespace {
 
 class SimpleEngine {
  public:
-  explicit SimpleEngine(Run& run) : run_(run), scratch_(kTileBytes / sizeof(float)) {}
+  explicit SimpleEngine(Run& run) : run_(run), scratch_(scratch_bytes(run.plan) / sizeof(float)) {}
 
   void run() {
     while (const std::optional<Slab> slab = run_.feed.next()) {

@@ -37,6 +37,17 @@ Status bind_importance(RouteWork& work, TargetWork& target) {
   return ok();
 }
 
+// What the error of a target is measured with.
+Status bind_measure(RouteWork& work, TargetWork& target, const Kernels& kernels) {
+  const TypeInfo& type = *target.tensor->type;
+  const KernelChoice* decode = kernels.decode(type.id);
+  if (!decode) return no_kernel(target.tensor->name, kernels, GGUFMILL_DECODE, type);
+  target.decode = *decode;
+  if (const Importance* importance = target.tensor->importance.get())
+    target.weights = index_of(work.importances, importance);
+  return ok();
+}
+
 Status bind_encode(RouteWork& work, TargetWork& target, const Kernels& kernels) {
   const TypeInfo& type = *target.tensor->type;
   target.row_bytes = work.route->shape.columns() / type.block_elements * type.block_bytes;
@@ -72,11 +83,16 @@ Result<RouteWork> bind_route(const Plan& plan, const Route& route, const Kernels
     bound.tensor = &tensor_of(plan, target);
     if (is_converted(plan, route, target)) {
       BOOST_OUTCOME_TRY(bind_encode(work, bound, kernels));
+      if (plan.report.error && bound.kind == TargetKind::kEncode) {
+        BOOST_OUTCOME_TRY(bind_measure(work, bound, kernels));
+      }
     }
     work.targets.push_back(bound);
   }
   if (!work.converts) return work;
-  work.long_row_bytes = RouteCost(plan, route).long_row_bytes();
+  const RouteCost cost(plan, route);
+  work.long_row_bytes = cost.long_row_bytes();
+  work.measured_row_bytes = cost.measured_row_bytes();
   work.tile_rows =
       std::max<std::uint64_t>(kTileBytes / sizeof(float) / std::max<std::uint64_t>(route.shape.columns(), 1), 1);
   BOOST_OUTCOME_TRY(bind_decode(work, kernels));

@@ -8,6 +8,7 @@
 #include "pipeline/core/error.h"
 #include "pipeline/kernels/kernels.h"
 #include "pipeline/plan/plan.h"
+#include "pipeline/report/target_measure.h"
 
 namespace ggufmill {
 
@@ -25,12 +26,16 @@ struct TargetWork {
   std::uint64_t row_bytes = 0;
   KernelChoice encode;                    // kEncode
   std::optional<std::size_t> importance;  // index into RouteWork::importances; none: unweighted
+  KernelChoice decode{};                  // kEncode, where errors are measured: to see what was lost
+  std::optional<std::size_t> weights{};   // likewise, of the error: whether or not the encoding uses them
+  TargetMeasure* measure = nullptr;       // where a report is wanted; the run's
 };
 
 struct RouteWork {
   const Route* route = nullptr;
-  std::uint64_t row_bytes = 0;       // in the source
-  std::uint64_t long_row_bytes = 0;  // F32 bytes of a row where it does not fit into a worker's scratch; else 0
+  std::uint64_t row_bytes = 0;           // in the source
+  std::uint64_t long_row_bytes = 0;      // F32 bytes of a row where it does not fit into a worker's scratch; else 0
+  std::uint64_t measured_row_bytes = 0;  // likewise of a row that is decoded again
   std::uint64_t tile_rows = 1;
   bool converts = false;                  // some target is not carried
   KernelChoice decode;                    // null kernel: the source is F32

@@ -50,6 +50,17 @@ std::vector<Route> make_routes(const Model& source, const std::vector<PlannedOut
   return ordered;
 }
 
+// Where the paths are left to us: beside the first output.
+ReportRequest placed(ReportRequest report, const std::vector<PlannedOutput>& outputs) {
+  if (!report.json.empty() || !report.html.empty() || outputs.empty() || outputs[0].files.empty()) return report;
+  constexpr std::string_view kEnding = ".gguf";
+  std::string stem = outputs[0].files[0].path;
+  if (stem.ends_with(kEnding)) stem.resize(stem.size() - kEnding.size());
+  report.json = stem + ".report.json";
+  report.html = stem + ".report.html";
+  return report;
+}
+
 // Two outputs under one path would overwrite each other.
 void check_paths(const Job& job, const std::vector<PlannedOutput>& outputs, Diagnostics& errors) {
   std::map<std::string, std::size_t> seen;
@@ -99,6 +110,7 @@ std::optional<Plan> make_plan(const Job& job, Diagnostics& errors) {
   }
   if (!errors.empty()) return {};
   check_paths(job, plan.outputs, errors);
+  if (job.report) plan.report = placed(*job.report, plan.outputs);
   plan.routes = make_routes(plan.source, plan.outputs);
   plan.least_memory = least_budget(plan);
   if (!errors.empty()) return {};

@@ -38,6 +38,8 @@ struct Plan {
   std::vector<PlannedOutput> outputs;
   std::vector<Route> routes;  // in the order of the source files' bytes
   Limits limits;
+  ReportRequest report;  // with its paths; none: no report is wanted
+  bool is_reported() const { return !report.json.empty() || !report.html.empty(); }
 
   // The smallest limits.memory the engine accepts: the costliest single row of any route, in bytes.
   std::uint64_t least_memory = 0;

@@ -44,34 +44,36 @@ bool is_converted(const Plan& plan, const Route& route, const Target& target) {
 
 RouteCost::RouteCost(const Plan& plan, const Route& route)
     : block_bytes_(route.source.type->block_bytes), source_row_(row_bytes(*route.source.type, route.shape)) {
-  bool f32_is_at_hand = is_f32(*route.source.type);
+  bool f32_is_at_hand = is_f32(*route.source.type), encodes = false;
   std::set<const Importance*> importances;
   for (const Target& target : route.targets) {
     if (!is_converted(plan, route, target)) continue;
     const Tensor& tensor = tensor_of(plan, target);
     outputs_.push_back(row_bytes(*tensor.type, route.shape));
     f32_is_at_hand |= is_f32(*tensor.type);
+    encodes |= !is_f32(*tensor.type);
     if (tensor.importance) importances.insert(tensor.importance.get());
   }
   const std::uint64_t f32_row = product(route.shape.columns(), sizeof(float));
   has_importance_ = !importances.empty();
   fixed_ = product(importances.size(), whole_pages(f32_row));
   if (!f32_is_at_hand && !copies_only() && f32_row > kTileBytes) long_row_ = f32_row;
+  if (plan.report.error && encodes && f32_row > kTileBytes) measured_row_ = f32_row;
 }
 
 std::uint64_t RouteCost::of_rows(std::uint64_t rows) const {
   std::uint64_t cost = sum(fixed_, whole_pages(product(rows, source_row_)));
   for (std::uint64_t row : outputs_) cost = sum(cost, whole_pages(product(rows, row)));
-  return sum(cost, whole_pages(product(rows, long_row_)));
+  return sum(sum(cost, whole_pages(product(rows, long_row_))), whole_pages(product(rows, measured_row_)));
 }
 
 std::uint64_t RouteCost::of_bytes(std::uint64_t bytes) const { return whole_pages(bytes); }
 
 std::uint64_t RouteCost::rows_within(std::uint64_t limit) const {
-  std::uint64_t row = sum(source_row_, long_row_);
+  std::uint64_t row = sum(sum(source_row_, long_row_), measured_row_);
   for (std::uint64_t output : outputs_) row = sum(row, output);
   // What the rounding to pages can add: nearly a page for each buffer.
-  const std::uint64_t fixed = sum(fixed_, (outputs_.size() + 2) * (kPageBytes - 1));
+  const std::uint64_t fixed = sum(fixed_, (outputs_.size() + 3) * (kPageBytes - 1));
   return limit <= fixed ? 1 : std::max<std::uint64_t>((limit - fixed) / row, 1);
 }
 

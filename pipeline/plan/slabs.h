@@ -10,8 +10,8 @@
 namespace ggufmill {
 
 // F32 values that one worker decodes at a time: with what they are made of and made into they stay in a core's L2
-// cache. Every worker owns that much scratch outside of the budget. Rows whose F32 form is longer bring their own, as a
-// part of their slab's cost.
+// cache. Every worker owns that much scratch outside of the budget, and as much again where errors are measured. Rows
+// whose F32 form is longer bring their own, as a part of their slab's cost.
 inline constexpr std::uint64_t kTileBytes = 256 << 10;
 
 // What a buffer occupies: whole pages. (Of the least size that machines have: the cost must not depend on the machine.)
@@ -23,7 +23,8 @@ const Tensor& tensor_of(const Plan& plan, const Target& target);
 bool is_converted(const Plan& plan, const Route& route, const Target& target);
 
 // The memory that rows of one route take on their way: source buffer, one buffer for every converted target, F32 rows
-// where they do not fit into a worker's scratch, and importance weights. Figures that would pass 2^64 stay at its edge.
+// where they do not fit into a worker's scratch (twice where errors are measured), and importance weights. Figures that
+// would pass 2^64 stay at its edge.
 class RouteCost {
  public:
   RouteCost(const Plan& plan, const Route& route);
@@ -33,6 +34,8 @@ class RouteCost {
   std::uint64_t source_row_bytes() const { return source_row_; }
   // F32 bytes of one row when the slab has to hold them; 0 when a worker's scratch does.
   std::uint64_t long_row_bytes() const { return long_row_; }
+  // The same of one row that was encoded and is decoded again, to measure its error; 0 when nothing is measured.
+  std::uint64_t measured_row_bytes() const { return measured_row_; }
 
   std::uint64_t of_rows(std::uint64_t rows) const;
   std::uint64_t of_bytes(std::uint64_t bytes) const;  // of a copy
@@ -47,6 +50,7 @@ class RouteCost {
   std::uint64_t block_bytes_;
   std::uint64_t source_row_ = 0;
   std::uint64_t long_row_ = 0;
+  std::uint64_t measured_row_ = 0;
   std::uint64_t fixed_ = 0;             // importance weights
   std::vector<std::uint64_t> outputs_;  // bytes of a row of each converted target
   bool has_importance_ = false;

@@ -118,3 +118,14 @@ TEST_CASE("costs beyond 64 bits stay at the edge") {
   const Plan plan = plan_of({{"t", shape_of({1ull << 62, 1}), "Q8_0", {"Q4_0"}, nullptr}});
   CHECK(least_budget(plan) == UINT64_MAX);
 }
+
+TEST_CASE("a row that is decoded again to measure its error costs its F32 form once more, where scratch is too small") {
+  const std::uint64_t columns = GENERATE(512u, 1000000u);
+  Plan plan = plan_of({{"t", shape_of({columns, 4}), "F16", {"Q8_0", "F32"}, nullptr}});
+  const std::uint64_t before = RouteCost(plan, plan.routes[0]).of_rows(4);
+  plan.report.error = true;
+  const RouteCost cost(plan, plan.routes[0]);
+  CHECK(cost.measured_row_bytes() == (columns == 512 ? 0 : columns * 4));
+  CHECK(cost.of_rows(4) - before == (columns == 512 ? 0 : (columns * 16 + kPageBytes - 1) / kPageBytes * kPageBytes));
+  CHECK(cost.of_rows(cost.rows_within(cost.of_rows(4))) <= cost.of_rows(4));
+}

@@ -1,0 +1,141 @@
+#include "pipeline/report/difference.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+namespace ggufmill {
+namespace {
+
+constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+
+// Additions of one row go round these in turn, so that none waits for the one before it and compilers use vectors. Part
+// of what the figures are: another number would round differently.
+constexpr std::size_t kLanes = 8;
+
+enum Sum { kDifference, kReference, kValue, kProduct, kWeightedDifference, kWeightedReference };
+
+struct RowSums {
+  double sum[6][kLanes] = {};
+  double largest[kLanes] = {};
+};
+
+template <bool kWeighted>
+inline void add_pair(RowSums& row, std::size_t lane, float reference, float value, float weight) {
+  const double a = reference, b = value, d = a - b;
+  row.sum[kDifference][lane] += d * d;
+  row.sum[kReference][lane] += a * a;
+  row.sum[kValue][lane] += b * b;
+  row.sum[kProduct][lane] += a * b;
+  if constexpr (kWeighted) {
+    row.sum[kWeightedDifference][lane] += weight * (d * d);
+    row.sum[kWeightedReference][lane] += weight * (a * a);
+  }
+  row.largest[lane] = std::fabs(d) > row.largest[lane] ? std::fabs(d) : row.largest[lane];
+}
+
+template <bool kWeighted>
+RowSums sum_row(const float* a, const float* b, std::uint64_t columns, const float* w) {
+  RowSums row;
+  std::uint64_t i = 0;
+  for (; i + kLanes <= columns; i += kLanes)
+    for (std::size_t lane = 0; lane < kLanes; ++lane)
+      add_pair<kWeighted>(row, lane, a[i + lane], b[i + lane], kWeighted ? w[i + lane] : 0);
+  for (std::size_t lane = 0; i < columns; ++i, ++lane) add_pair<kWeighted>(row, lane, a[i], b[i], kWeighted ? w[i] : 0);
+  return row;
+}
+
+double total(const double (&lanes)[kLanes]) {
+  return ((lanes[0] + lanes[1]) + (lanes[2] + lanes[3])) + ((lanes[4] + lanes[5]) + (lanes[6] + lanes[7]));
+}
+
+// The finite pairs of a row.
+struct FinitePairs {
+  FinitePairs(const float* reference, const float* values, std::uint64_t columns, const float* weights) {
+    for (std::uint64_t i = 0; i < columns; ++i) {
+      if (!std::isfinite(reference[i]) || !std::isfinite(values[i])) continue;
+      a.push_back(reference[i]);
+      b.push_back(values[i]);
+      if (weights) w.push_back(weights[i]);
+    }
+  }
+  std::vector<float> a, b, w;
+};
+
+double root_of_share(double part, double whole) {
+  if (whole == 0) return part == 0 ? 0 : kNone;
+  return std::sqrt(part / whole);
+}
+
+}  // namespace
+
+void ErrorSums::add(const ErrorSums& other) {
+  count += other.count;
+  not_finite += other.not_finite;
+  difference += other.difference;
+  reference += other.reference;
+  value += other.value;
+  product += other.product;
+  weighted_difference += other.weighted_difference;
+  weighted_reference += other.weighted_reference;
+  weighted |= other.weighted;
+  largest = std::max(largest, other.largest);
+}
+
+ErrorFigures figures_of(const ErrorSums& sums) {
+  if (sums.count == 0) return {kNone, kNone, kNone, kNone, kNone};
+  ErrorFigures figures{};
+  figures.rmse = std::sqrt(sums.difference / static_cast<double>(sums.count));
+  figures.largest = sums.largest;
+  const double lengths = std::sqrt(sums.reference) * std::sqrt(sums.value);
+  figures.cosine = lengths > 0 ? std::clamp(sums.product / lengths, -1.0, 1.0)
+                               : (sums.reference == 0 && sums.value == 0 ? 1 : kNone);
+  figures.relative = root_of_share(sums.difference, sums.reference);
+  figures.weighted = sums.weighted ? root_of_share(sums.weighted_difference, sums.weighted_reference) : kNone;
+  return figures;
+}
+
+void DifferenceSums::add_row(const float* reference, const float* values, std::uint64_t columns, const float* weights) {
+  const RowSums row = weights ? sum_row<true>(reference, values, columns, weights)
+                              : sum_row<false>(reference, values, columns, nullptr);
+  if (!std::isfinite(total(row.sum[kDifference]))) {
+    const FinitePairs finite(reference, values, columns, weights);
+    not_finite_ += columns - finite.a.size();
+    return add_row(finite.a.data(), finite.b.data(), finite.a.size(), weights ? finite.w.data() : nullptr);
+  }
+  count_ += columns;
+  weighted_ |= weights != nullptr;
+  for (std::size_t i = 0; i < (weights ? kSums : std::size_t{kWeightedDifference}); ++i)
+    sums_[i].add(total(row.sum[i]));
+  largest_ = std::max(largest_, *std::max_element(std::begin(row.largest), std::end(row.largest)));
+}
+
+void DifferenceSums::add_rows(std::span<const float> reference, std::span<const float> values, std::uint64_t columns,
+                              const float* weights) {
+  for (std::uint64_t first = 0; first < reference.size(); first += columns)
+    add_row(reference.data() + first, values.data() + first, columns, weights);
+}
+
+void DifferenceSums::add(const DifferenceSums& other) {
+  for (std::size_t i = 0; i < kSums; ++i) sums_[i].add(other.sums_[i]);
+  count_ += other.count_;
+  not_finite_ += other.not_finite_;
+  largest_ = std::max(largest_, other.largest_);
+  weighted_ |= other.weighted_;
+}
+
+ErrorSums DifferenceSums::rounded() const {
+  return {count_,
+          not_finite_,
+          sums_[kDifference].value(),
+          sums_[kReference].value(),
+          sums_[kValue].value(),
+          sums_[kProduct].value(),
+          sums_[kWeightedDifference].value(),
+          sums_[kWeightedReference].value(),
+          weighted_,
+          largest_};
+}
+
+}  // namespace ggufmill

@@ -1,0 +1,61 @@
+#pragma once
+// How far values are from those they stand for: the sums of which all error figures are made.
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "pipeline/report/exact_sum.h"
+
+namespace ggufmill {
+
+// Sums over pairs of a reference value a and the value b that stands for it, with the importance w of its column. Pairs
+// of which one is NaN or infinite are only counted.
+struct ErrorSums {
+  std::uint64_t count = 0;         // of finite pairs
+  std::uint64_t not_finite = 0;    // of the others
+  double difference = 0;           // of (a - b)^2
+  double reference = 0;            // of a^2
+  double value = 0;                // of b^2
+  double product = 0;              // of a * b
+  double weighted_difference = 0;  // of w * (a - b)^2, where there are weights
+  double weighted_reference = 0;   // of w * a^2
+  bool weighted = false;
+  double largest = 0;  // |a - b|
+
+  // Adds what was summed over other pairs.
+  void add(const ErrorSums& other);
+};
+
+// What people read. Not-a-number where it does not exist: no finite pair, no weights, a reference of zeros only.
+struct ErrorFigures {
+  double rmse;      // root-mean-square error: sqrt(sum (a - b)^2 / count)
+  double largest;   // max |a - b|
+  double cosine;    // sum a b / sqrt(sum a^2 * sum b^2); 1 where both are all zeros
+  double relative;  // sqrt(sum (a - b)^2 / sum a^2); 0 where both are all zeros
+  double weighted;  // sqrt(sum w (a - b)^2 / sum w a^2)
+};
+ErrorFigures figures_of(const ErrorSums& sums);
+
+// Adds up rows, in any order and in any groups to the same result: within a row the order of additions is fixed, the
+// sums of rows are added exactly. Not thread-safe.
+class DifferenceSums {
+ public:
+  // Whole rows of `columns` values each; `weights` of the columns, or null.
+  void add_rows(std::span<const float> reference, std::span<const float> values, std::uint64_t columns,
+                const float* weights);
+  void add(const DifferenceSums& other);
+  ErrorSums rounded() const;
+
+ private:
+  static constexpr std::size_t kSums = 6;
+  void add_row(const float* reference, const float* values, std::uint64_t columns, const float* weights);
+
+  std::array<ExactSum, kSums> sums_;
+  std::uint64_t count_ = 0, not_finite_ = 0;
+  double largest_ = 0;
+  bool weighted_ = false;
+};
+
+}  // namespace ggufmill

@@ -1,0 +1,114 @@
+#include "pipeline/report/difference.h"
+
+#include <cmath>
+#include <limits>
+#include <random>
+#include <vector>
+
+#include "pipeline/report/target_measure.h"
+#include "tests/support/catch.h"
+
+using namespace ggufmill;
+
+namespace {
+
+ErrorSums sums_of(const std::vector<float>& a, const std::vector<float>& b, std::uint64_t columns,
+                  const std::vector<float>& weights = {}) {
+  DifferenceSums sums;
+  sums.add_rows(a, b, columns, weights.empty() ? nullptr : weights.data());
+  return sums.rounded();
+}
+
+std::vector<float> random_values(std::size_t count, unsigned seed) {
+  std::mt19937 random(seed);
+  std::normal_distribution<float> normal;
+  std::vector<float> values(count);
+  for (float& value : values) value = normal(random);
+  return values;
+}
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity(), kNan = std::numeric_limits<float>::quiet_NaN();
+
+}  // namespace
+
+TEST_CASE("the figures are those of their formulas") {
+  const ErrorFigures figures = figures_of(sums_of({3, 4, 0, 0}, {3, 2, 1, 0}, 2));
+  CHECK(figures.rmse == std::sqrt(5.0 / 4));
+  CHECK(figures.largest == 2);
+  CHECK(figures.cosine == (9.0 + 8) / (std::sqrt(25.0) * std::sqrt(14.0)));
+  CHECK(figures.relative == std::sqrt(5.0 / 25));
+  CHECK(std::isnan(figures.weighted));
+}
+
+TEST_CASE("weights count by column") {
+  const ErrorFigures figures = figures_of(sums_of({3, 4, 0, 1}, {3, 2, 1, 0}, 2, {10, 0.5}));
+  CHECK(figures.weighted == std::sqrt((10 * 0 + 0.5 * 4 + 10 * 1 + 0.5 * 1) / (10 * 9 + 0.5 * 16 + 10 * 0 + 0.5 * 1)));
+  CHECK(figures.rmse == std::sqrt((4.0 + 1 + 1) / 4));
+}
+
+TEST_CASE("equal values have no error, zeros included") {
+  const std::vector<float> values = GENERATE(std::vector<float>{1, -2, 3}, std::vector<float>{0, 0, 0});
+  const ErrorFigures figures = figures_of(sums_of(values, values, 3, {1, 1, 1}));
+  CHECK(figures.rmse == 0);
+  CHECK(figures.largest == 0);
+  CHECK(figures.cosine == 1);
+  CHECK(figures.relative == 0);
+  CHECK(figures.weighted == 0);
+}
+
+TEST_CASE("what has no direction or no size has no figure") {
+  const ErrorFigures figures = figures_of(sums_of({0, 0}, {1, 1}, 2));
+  CHECK(figures.rmse == 1);
+  CHECK(std::isnan(figures.cosine));
+  CHECK(std::isnan(figures.relative));
+  CHECK(std::isnan(figures_of(ErrorSums{}).rmse));
+}
+
+TEST_CASE("values that are not finite are counted and left out") {
+  const ErrorSums sums = sums_of({1, kNan, 3, kInfinity, 5, 6}, {1, 2, kInfinity, kInfinity, 4, 6}, 3, {1, 2, 3});
+  CHECK(sums.not_finite == 3);
+  CHECK(sums.count == 3);
+  CHECK(sums.difference == 1);
+  CHECK(sums.weighted_difference == 2);
+  CHECK(sums_of({kNan, kNan}, {1, 1}, 2).count == 0);
+}
+
+TEST_CASE("the largest floats do not overflow") {
+  const float most = std::numeric_limits<float>::max();
+  const ErrorFigures figures = figures_of(sums_of({most, -most}, {-most, most}, 2, {most, most}));
+  CHECK(figures.largest == 2 * static_cast<double>(most));
+  CHECK(figures.rmse == 2 * static_cast<double>(most));
+  CHECK(figures.cosine == -1);
+  CHECK(figures.weighted == 2);
+}
+
+TEST_CASE("sums near those of plain additions, for columns of any number") {
+  const std::uint64_t columns = GENERATE(1u, 7u, 8u, 9u, 31u, 256u);
+  const std::vector<float> a = random_values(columns * 5, 1), b = random_values(columns * 5, 2);
+  double difference = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) difference += std::pow(static_cast<double>(a[i]) - b[i], 2);
+  const ErrorSums sums = sums_of(a, b, columns);
+  CHECK(std::fabs(sums.difference - difference) <= 1e-14 * difference);
+  CHECK(sums.count == a.size());
+}
+
+TEST_CASE("rows may come in any order and any groups") {
+  constexpr std::uint64_t kColumns = 100, kRows = 64;
+  const std::vector<float> a = random_values(kColumns * kRows, 3), b = random_values(kColumns * kRows, 4);
+  const std::vector<float> weights = random_values(kColumns, 5);
+  const ErrorSums expected = sums_of(a, b, kColumns, weights);
+  const std::uint64_t group = GENERATE(1u, 4u, 16u, 32u);
+  TargetMeasure measure(kRows);
+  for (std::uint64_t first = kRows; first > 0; first -= group) {
+    DifferenceSums part;
+    const std::uint64_t begin = (first - group) * kColumns, size = group * kColumns;
+    part.add_rows(std::span(a).subspan(begin, size), std::span(b).subspan(begin, size), kColumns, weights.data());
+    CHECK_FALSE(measure.result().error);
+    measure.add_error(part, group);
+  }
+  REQUIRE(measure.result().error);
+  CHECK(measure.result().error->difference == expected.difference);
+  CHECK(measure.result().error->product == expected.product);
+  CHECK(measure.result().error->weighted_reference == expected.weighted_reference);
+  CHECK(measure.result().error->largest == expected.largest);
+}
