@@ -45,16 +45,18 @@ float extreme(const Values& values, const float* x) {
   if (-low > high) return low;
   if (high > -low) return high;
   if (high == 0) return 0;
-  for (int j = 0;; ++j)
+  for (int j = 0; j < kCount; ++j)
     if (std::fabs(x[j]) == high) return x[j];
+  return high;  // only among NaNs
 }
 
 // The first of the least values: of zeros the sign is stored.
 float first_least(const Values& values, const float* x) {
   const float low = values.least();
   if (low != 0) return low;
-  for (int j = 0;; ++j)
+  for (int j = 0; j < kCount; ++j)
     if (x[j] == 0) return x[j];
+  return low;  // only among NaNs
 }
 
 Ints sign_extend(Ints value) { return hn::ShiftRight<24>(hn::ShiftLeft<24>(value)); }

@@ -60,15 +60,10 @@ class Comparison {
     ++result_.calls;
     const Outcome expected = try_kernel(pair.expected, work);
     const Outcome tested = try_kernel(pair.tested, work);
-    const bool any_nan = pair.tested.operation == GGUFMILL_DECODE && pair.tested.block_elements > 1;
-    std::string difference;
-    if (expected.status != tested.status)
-      difference = fmt::format("status {} instead of {}", tested.status, expected.status);
-    else if (const auto at = first_difference(expected.bytes, tested.bytes, any_nan); expected.status == 0 && at)
-      difference = fmt::format("byte {} differs", *at);
-    if (!difference.empty())
+    const std::string found = difference(pair.tested, expected, tested);
+    if (!found.empty())
       result_.differences.push_back(fmt::format("{}, seed {}, input {}, {} rows of {}: {}", describe(pair.tested),
-                                                seed_, input, work.rows, work.cols, difference));
+                                                seed_, input, work.rows, work.cols, found));
   }
 
   std::uint64_t seed_;
@@ -77,6 +72,14 @@ class Comparison {
 };
 
 }  // namespace
+
+std::string difference(const ggufmill_kernel& kernel, const Outcome& expected, const Outcome& tested) {
+  if (expected.status != tested.status) return fmt::format("status {} instead of {}", tested.status, expected.status);
+  if (expected.status != GGUFMILL_OK) return {};
+  const bool any_nan = kernel.operation == GGUFMILL_DECODE && kernel.block_elements > 1;
+  const auto at = first_difference(expected.bytes, tested.bytes, any_nan);
+  return at ? fmt::format("byte {} differs", *at) : "";
+}
 
 CompareResult compare_modules(const ggufmill_module& expected, const ggufmill_module& tested,
                               const CompareOptions& options) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "plugins/abi/ggufmill_kernels.h"
+#include "tests/conformance/kernel_run.h"
 
 namespace ggufmill::conformance {
 
@@ -20,6 +21,10 @@ struct CompareResult {
   std::uint64_t calls = 0;
   std::vector<std::string> differences;  // one a call that differs: kernel, input, shape, seed, first byte
 };
+
+// How `tested` differs from what is expected of `kernel`, or nothing. In what a decoder of a block makes a NaN is as
+// good as another; the bytes of a call that failed are of no interest.
+std::string difference(const ggufmill_kernel& kernel, const Outcome& expected, const Outcome& tested);
 
 // Runs every kernel of `tested` and its namesake of `expected`; one that `expected` lacks is a difference. Encoders get
 // finite values, with and without importance as their flags say; the float types any bits. Decoders get any bytes, and
