@@ -10,6 +10,7 @@
 #include "pipeline/cli/messages.h"
 #include "pipeline/cli/planning.h"
 #include "pipeline/cli/table.h"
+#include "pipeline/report/json_text.h"
 #include "stages/gguf/gguf.h"
 
 namespace ggufmill {
@@ -52,16 +53,8 @@ void print_text(const Model& model) {
              model.files.size() == 1 ? "" : "s");
 }
 
-// Text of any bytes as JSON: what is no UTF-8 cannot be carried exactly and is replaced.
-json::value text_json(std::string_view text) {
-  boost::system::error_code invalid;
-  const std::string quoted = json::serialize(json::string(text));
-  json::value parsed = json::parse(quoted, invalid);
-  return invalid ? json::value(describe(metadata_string(text), text.size())) : parsed;
-}
-
 json::value value_json(const MetadataValue& value) {
-  if (const auto text = as_string(value)) return text_json(*text);
+  if (const auto text = as_string(value)) return json_text(*text);
   if (const auto flag = as_bool(value)) return *flag;
   if (const auto whole = as_signed(value)) return *whole;
   if (const auto whole = as_unsigned(value)) return *whole;
@@ -77,13 +70,14 @@ json::value value_json(const MetadataValue& value) {
 void print_json(const Model& model) {
   json::array metadata;
   for (const MetadataEntry& entry : model.metadata.entries())
-    metadata.push_back(
-        {{"key", entry.key}, {"type", metadata_type_name(entry.value.type)}, {"value", value_json(entry.value)}});
+    metadata.push_back({{"key", json_text(entry.key)},
+                        {"type", metadata_type_name(entry.value.type)},
+                        {"value", value_json(entry.value)}});
   json::array tensors;
   for (const Tensor& tensor : model.tensors) {
     json::array shape;
     for (std::uint32_t i = 0; i < tensor.shape.rank; ++i) shape.push_back(tensor.shape.dims[i]);
-    tensors.push_back({{"name", tensor.name},
+    tensors.push_back({{"name", json_text(tensor.name)},
                        {"shape", shape},
                        {"type", tensor.type->name},
                        {"bytes", tensor.source.bytes},
@@ -91,7 +85,7 @@ void print_json(const Model& model) {
                        {"offset", tensor.source.offset}});
   }
   json::array files;
-  for (const SourceFile& file : model.files) files.push_back({{"path", file.path}, {"bytes", file.bytes}});
+  for (const SourceFile& file : model.files) files.push_back({{"path", json_text(file.path)}, {"bytes", file.bytes}});
   std::puts(json::serialize(json::object{{"files", files}, {"metadata", metadata}, {"tensors", tensors}}).c_str());
 }
 

@@ -7,6 +7,7 @@
 #include "pipeline/cli/command_line.h"
 #include "pipeline/cli/messages.h"
 #include "pipeline/cli/registry.h"
+#include "pipeline/cli/reporting.h"
 
 namespace ggufmill {
 namespace {
@@ -34,6 +35,10 @@ std::optional<Planned> plan_job(const po::variables_map& values, const std::func
   auto job = load();
   if (!job) return {};
   planned.job = std::move(*job);
+  if (const Status read = read_report_options(values, planned.job.report); !read) {
+    errors.add(read.error());
+    return {};
+  }
   auto plan = make_plan(planned.job, errors);
   if (!plan) return {};
   planned.plan = std::move(*plan);

@@ -20,6 +20,8 @@ std::vector<std::string> paths_of(const Plan& plan) {
   std::vector<std::string> paths;
   for (const PlannedOutput& output : plan.outputs)
     for (const OutputFile& file : output.files) paths.push_back(file.path);
+  for (const std::string& path : {plan.report.json, plan.report.html})
+    if (!path.empty()) paths.push_back(path);
   return paths;
 }
 

@@ -4,6 +4,7 @@
 
 #include "pipeline/cli/messages.h"
 #include "pipeline/cli/progress.h"
+#include "pipeline/cli/reporting.h"
 #include "pipeline/cli/signals.h"
 #include "pipeline/cli/table.h"
 #include "pipeline/graph/engine.h"
@@ -48,6 +49,17 @@ void say_summary(const Plan& plan, const RunReport& report) {
                        report.io));
 }
 
+// Writes the report, where one is wanted. The outputs are there by now, whatever becomes of it.
+int tell(const Planned& planned, const RunReport& run, bool overwrite, bool quiet) {
+  const Plan& plan = planned.plan;
+  if (!plan.is_reported()) return 0;
+  const Status written = write_report(report_of(planned, run), plan.report, plan.source.files, overwrite);
+  if (!written) return fail(written.error());
+  for (const std::string& path : {plan.report.json, plan.report.html})
+    if (!path.empty() && !quiet) say_note("wrote " + path + "  the report");
+  return 0;
+}
+
 }  // namespace
 
 void add_run_options(po::options_description& options) {
@@ -55,6 +67,7 @@ void add_run_options(po::options_description& options) {
   add("engine", po::value<std::string>()->default_value("graph"), "graph, or simple: one slab after the other");
   add("io", po::value<std::string>()->default_value("auto"), "auto, io_uring or threads");
   add("quiet,q", "no progress and no summary");
+  add_report_options(options);
 }
 
 int execute(const Planned& planned, const po::variables_map& values, bool overwrite) {
@@ -75,7 +88,7 @@ int execute(const Planned& planned, const po::variables_map& values, bool overwr
     return signal_exit_code().value_or(code);
   }
   if (!quiet) say_summary(planned.plan, report.value());
-  return 0;
+  return tell(planned, report.value(), overwrite, quiet);
 }
 
 }  // namespace ggufmill

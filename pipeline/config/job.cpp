@@ -66,6 +66,7 @@ class Binding {
     if (const ConfigNode* outputs = root.find("outputs"))
       for (const ConfigNode& item : outputs->items) bind_output(item);
     if (const ConfigNode* limits = root.find("limits")) bind_limits(*limits);
+    if (const ConfigNode* report = root.find("report")) bind_report(*report);
   }
 
  private:
@@ -105,6 +106,14 @@ class Binding {
     if (const ConfigNode* threads = node.find("threads"))
       if (const Result<std::int64_t> number = to_integer(*threads))
         job_.limits.threads = static_cast<unsigned>(number.value());
+  }
+
+  void bind_report(const ConfigNode& node) {
+    ReportRequest& report = job_.report.emplace();
+    if (const ConfigNode* error = node.find("error"))
+      if (const Result<bool> wanted = to_bool(*error)) report.error = wanted.value();
+    if (const ConfigNode* json = node.find("json")) report.json = json->scalar;
+    if (const ConfigNode* html = node.find("html")) report.html = html->scalar;
   }
 
   const Registry& registry_;

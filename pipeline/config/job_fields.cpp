@@ -102,13 +102,39 @@ FieldSpec limits_field() {
           .fields = {memory, threads}};
 }
 
+FieldSpec report_field() {
+  const FieldSpec error{.name = "error",
+                        .kind = FieldKind::kBool,
+                        .doc =
+                            "Whether to measure what every converted tensor lost: root-mean-square and largest error, "
+                            "cosine similarity, with importance the weighted error. Takes time: what was written is "
+                            "decoded again.",
+                        .default_text = "false",
+                        .example = "true"};
+  const FieldSpec json{.name = "json",
+                       .kind = FieldKind::kPath,
+                       .doc =
+                           "The file for programs; where neither path is given, the first output's with .report.json "
+                           "in place of .gguf, and the page as well.",
+                       .example = "out/report.json"};
+  const FieldSpec html{.name = "html",
+                       .kind = FieldKind::kPath,
+                       .doc = "The page for people, one file that needs no network; its default is like that of json.",
+                       .example = "out/report.html"};
+  return {.name = "report",
+          .kind = FieldKind::kMap,
+          .doc = "Tells about the run, when it is done: sizes, types, rules, time, and errors where asked for.",
+          .example = "{error: true, html: out/report.html}",
+          .fields = {error, json, html}};
+}
+
 }  // namespace
 
 FieldSpec job_fields(const Registry& registry) {
   FieldSpec job{.kind = FieldKind::kMap,
                 .doc = "A ggufmill pipeline file.",
                 .fields = {version_field(), parameters_field(), source_field(registry), stages_field(registry),
-                           outputs_field(registry), limits_field()}};
+                           outputs_field(registry), limits_field(), report_field()}};
   for (const FieldSpec& field : job.fields)
     if (field.required)
       job.example += fmt::format("{}{}: {}", job.example.empty() ? "{" : ", ", field.name, field.example);

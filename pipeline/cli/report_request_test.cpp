@@ -1,0 +1,61 @@
+// Which report a pipeline file and the command line ask for.
+#include <boost/program_options.hpp>
+
+#include "pipeline/cli/registry.h"
+#include "pipeline/cli/reporting.h"
+#include "tests/support/catch.h"
+
+using namespace ggufmill;
+
+namespace {
+
+namespace po = boost::program_options;
+
+std::optional<ReportRequest> of_file(const std::string& report) {
+  Diagnostics errors;
+  const auto job =
+      parse_job("version: 1\nsource: {gguf: a}\noutputs: [{gguf: b}]\n" + report, "a.yaml", registry(), {}, errors);
+  for (const Error& error : errors.errors()) FAIL(render(error));
+  return job->report;
+}
+
+Status add_options(const std::vector<std::string>& arguments, std::optional<ReportRequest>& report) {
+  po::options_description options;
+  add_report_options(options);
+  po::variables_map values;
+  po::store(po::command_line_parser(arguments).options(options).run(), values);
+  return read_report_options(values, report);
+}
+
+}  // namespace
+
+TEST_CASE("a file asks for nothing, for the defaults, or for what it says") {
+  CHECK_FALSE(of_file(""));
+  REQUIRE(of_file("report: {}\n"));
+  CHECK_FALSE(of_file("report: {}\n")->error);
+  const ReportRequest all = *of_file("report: {error: true, json: a.json, html: b.html}\n");
+  CHECK(all.error);
+  CHECK(all.json == "a.json");
+  CHECK(all.html == "b.html");
+}
+
+TEST_CASE("the command line adds to it, and its paths win") {
+  std::optional<ReportRequest> report = of_file("report: {json: a.json, html: b.html}\n");
+  REQUIRE(add_options({"--errors", "--report", "c.html"}, report));
+  CHECK(report->error);
+  CHECK(report->json == "a.json");
+  CHECK(report->html == "c.html");
+}
+
+TEST_CASE("no option, no report") {
+  std::optional<ReportRequest> report;
+  REQUIRE(add_options({}, report));
+  CHECK_FALSE(report);
+}
+
+TEST_CASE("the ending says which form is meant") {
+  std::optional<ReportRequest> report;
+  const Status read = add_options({"--report", "a.txt"}, report);
+  REQUIRE_FALSE(read);
+  CHECK(read.error().code == ExitCode::kUsage);
+}

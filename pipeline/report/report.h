@@ -1,0 +1,83 @@
+#pragma once
+// What a run or a comparison came to, and its two forms: JSON for programs, a page for people.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "pipeline/core/model.h"
+#include "pipeline/report/difference.h"
+
+namespace ggufmill {
+
+enum class ErrorState {
+  kNotMeasured,  // it was not asked for, or the values cannot be read (only its bytes are known to differ)
+  kExact,        // every value is as in the source
+  kMeasured,
+};
+
+struct ReportTensor {
+  std::string name;
+  Shape shape;
+  const TypeInfo* source_type = nullptr;
+  const TypeInfo* type = nullptr;
+  std::uint64_t source_bytes = 0, bytes = 0;
+  std::string rule;         // which decided the type
+  bool importance = false;  // it has importance weights
+  double seconds = 0;       // that threads spent on making it
+  ErrorState state = ErrorState::kNotMeasured;
+  ErrorSums sums;  // kMeasured
+};
+
+// A tensor of a comparison that has nothing to be compared with.
+struct UnmatchedTensor {
+  std::string name;
+  std::string what;  // "only in A", "shape 4096 x 2 in A, 4096 x 4 in B"
+};
+
+struct ReportOutput {
+  std::vector<SourceFile> files;  // at least one
+  std::string recipe;             // empty: none
+  std::vector<ReportTensor> tensors;
+  std::vector<UnmatchedTensor> unmatched;
+};
+
+struct RunFacts {
+  double seconds = 0;
+  std::uint64_t bytes_read = 0, bytes_written = 0, peak_memory = 0;
+  unsigned threads = 0;
+  std::string io, isa;
+};
+
+struct Report {
+  bool comparison = false;                            // of two files; else of a run
+  bool measured = false;                              // errors were asked for
+  std::string name;                                   // of the model, as its metadata says; may be empty
+  std::string architecture;                           // likewise
+  std::vector<SourceFile> files;                      // of the source, or of A
+  std::uint64_t tensors = 0, weights = 0, bytes = 0;  // in the source; bytes of tensors
+  RunFacts run;
+  std::vector<ReportOutput> outputs;
+};
+
+// Which part of a model a tensor belongs to: "blk.12" for blk.12.attn_q.weight, "token_embd" for token_embd.weight.
+std::string layer_of(const std::string& tensor);
+
+// The sums of those tensors of a layer, or of an output, whose values are not all as in the source.
+struct LayerSums {
+  std::string layer;
+  ErrorSums sums;
+};
+// Numbered layers by their numbers, then the other parts as they come.
+std::vector<LayerSums> layers_of(const ReportOutput& output);
+ErrorSums total_of(const ReportOutput& output);
+
+// Version 1 of the form; a line for each tensor. Figures that do not exist are null. Names that are not UTF-8 are
+// shown with escapes.
+std::string report_json(const Report& report);
+
+// One file that needs no other: a page with the JSON inside, which it shows. Whatever the names hold, they are text.
+std::string report_html(const Report& report);
+
+}  // namespace ggufmill

@@ -1,0 +1,87 @@
+#include <boost/json.hpp>
+
+#include "pipeline/report/report.h"
+#include "tests/support/catch.h"
+#include "tests/support/report_maker.h"
+
+using namespace ggufmill;
+using testing::measured_tensor;
+using testing::report_of;
+
+namespace json = boost::json;
+
+namespace {
+
+json::value parsed(const Report& report) { return json::parse(report_json(report)); }
+
+const json::value& first_output(const json::value& root) { return root.at("outputs").at(0); }
+
+std::vector<std::string> layer_names(const Report& report) {
+  std::vector<std::string> names;
+  for (const LayerSums& layer : layers_of(report.outputs[0])) names.push_back(layer.layer);
+  return names;
+}
+
+}  // namespace
+
+TEST_CASE("a report says what it is and of what") {
+  const json::value root = parsed(report_of({measured_tensor("blk.0.a", {1, 2}, {1, 1})}));
+  CHECK(root.at("format") == "ggufmill-report");
+  CHECK(root.at("version") == 1);
+  CHECK(root.at("kind") == "run");
+  CHECK(root.at("source").at("files").at(0).at("path") == "model.gguf");
+  CHECK(root.at("source").at("bits_per_weight").to_number<double>() == 32);
+}
+
+TEST_CASE("a tensor has its types, sizes and figures") {
+  const json::value root = parsed(report_of({measured_tensor("blk.0.a", {3, 4}, {3, 2})}));
+  const json::value& tensor = first_output(root).at("tensors").at(0);
+  CHECK(tensor.at("name") == "blk.0.a");
+  CHECK(tensor.at("type") == "F16");
+  CHECK(tensor.at("source_type") == "F32");
+  CHECK(tensor.at("bytes") == 4);
+  CHECK(tensor.at("error").at("largest").to_number<double>() == 2);
+  CHECK(tensor.at("error").at("weighted").is_null());
+}
+
+TEST_CASE("what is exact has figures, what is not measured has none") {
+  Report report = report_of({measured_tensor("a", {1}, {1}), measured_tensor("b", {1}, {1})});
+  report.outputs[0].tensors[0].state = ErrorState::kExact;
+  report.outputs[0].tensors[1].state = ErrorState::kNotMeasured;
+  const json::value root = parsed(report);
+  CHECK(first_output(root).at("tensors").at(0).at("error").at("cosine") == 1);
+  CHECK(first_output(root).at("tensors").at(1).at("error").is_null());
+}
+
+TEST_CASE("the figures of an output are those of what changed") {
+  const json::value root =
+      parsed(report_of({measured_tensor("a", {1, 2}, {1, 2}), measured_tensor("b", {3, 4}, {3, 2})}));
+  CHECK(first_output(root).at("changed_weights") == 2);
+  CHECK(first_output(root).at("error").at("relative") ==
+        first_output(root).at("tensors").at(1).at("error").at("relative"));
+  CHECK(parsed(report_of({measured_tensor("a", {1}, {1})})).at("outputs").at(0).at("error").is_null());
+}
+
+TEST_CASE("layers come by number, then the parts that have none") {
+  const auto tensor = [](const char* name) { return measured_tensor(name, {1}, {2}); };
+  const Report report = report_of({tensor("output.weight"), tensor("blk.10.a"), tensor("blk.2.b"), tensor("blk.2.a"),
+                                   tensor("token_embd.weight"), tensor("v.blk.1.a")});
+  CHECK(layer_names(report) == std::vector<std::string>{"blk.2", "blk.10", "v.blk.1", "output", "token_embd"});
+  CHECK(layers_of(report.outputs[0])[0].sums.count == 2);
+}
+
+TEST_CASE("parts of names that only look like layers are none") {
+  CHECK(layer_of("blk.7.attn_q.weight") == "blk.7");
+  CHECK(layer_of("enc.blk.7.attn_q.weight") == "enc.blk.7");
+  CHECK(layer_of("xblk.7.a") == "xblk");
+  CHECK(layer_of("blk.x.a") == "blk");
+  CHECK(layer_of("blk.7") == "blk");
+  CHECK(layer_of("").empty());
+}
+
+TEST_CASE("a figure that does not exist is null, names that are not UTF-8 are shown with escapes") {
+  const json::value root = parsed(report_of({measured_tensor("a\xff", {0}, {1})}));
+  const json::value& tensor = first_output(root).at("tensors").at(0);
+  CHECK(tensor.at("error").at("relative").is_null());
+  CHECK(std::string(tensor.at("name").as_string()).find("\\xff") != std::string::npos);
+}
