@@ -18,6 +18,13 @@ namespace ggufmill {
 namespace {
 
 constexpr unsigned char kByteOrder = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? ELFDATA2LSB : ELFDATA2MSB;
+#if defined(__x86_64__)
+constexpr Elf64_Half kMachine = EM_X86_64;
+#elif defined(__aarch64__)
+constexpr Elf64_Half kMachine = EM_AARCH64;
+#else
+constexpr Elf64_Half kMachine = EM_NONE;  // not known here: the loader tells
+#endif
 constexpr std::size_t kMostTableBytes = 64u << 20;  // of the sections of one kind, which are read whole
 
 // One ELF file, open: its segments and sections. Every read is checked against what the file has.
@@ -78,7 +85,9 @@ std::string ElfFile::open(const std::string& path) {
   if (fd_ < 0) return fmt::format("cannot be read: {}", std::strerror(errno));
   Elf64_Ehdr header;
   if (!read(0, &header, sizeof header) || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) return "is no ELF file";
-  if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_ident[EI_DATA] != kByteOrder || header.e_type != ET_DYN)
+  const bool own_machine = kMachine == EM_NONE || header.e_machine == kMachine;
+  if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_ident[EI_DATA] != kByteOrder || !own_machine ||
+      header.e_type != ET_DYN)
     return "is no shared library of this machine";
   if (!read_table(header.e_phoff, std::uint64_t{header.e_phnum} * sizeof(Elf64_Phdr), segments_) ||
       !read_table(header.e_shoff, std::uint64_t{header.e_shnum} * sizeof(Elf64_Shdr), sections_))

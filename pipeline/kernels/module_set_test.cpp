@@ -124,6 +124,15 @@ TEST_CASE("the modules of a directory are taken in order of their names, and not
   CHECK(set.reports()[1].path == (dir.path() / "b.so").string());
 }
 
+TEST_CASE("a module for another CPU is refused before it is loaded") {
+  constexpr std::streamoff kMachineField = 18;
+  const TempDir dir;
+  const std::string path = dir.path() / "other.so";
+  std::filesystem::copy_file(path_of("plain"), path);
+  std::fstream(path, std::ios::in | std::ios::out | std::ios::binary).seekp(kMachineField).put(22);  // EM_S390
+  CHECK(load_alone(path).refusal == "is no shared library of this machine");
+}
+
 TEST_CASE("a file that everyone may write to is refused") {
   const TempDir dir;
   const std::string path = dir.path() / "open.so";
