@@ -19,6 +19,7 @@ constexpr Verb kVerbs[] = {
     {"check", "check a pipeline file, its headers, disk space and memory; write nothing", check_verb},
     {"plan", "show what a pipeline file does to every tensor; write nothing", plan_verb},
     {"inspect", "show the metadata and tensors of a GGUF file", inspect_verb},
+    {"compare", "compare the values of two GGUF files", compare_verb},
     {"types", "list the tensor types and what can be done with them", types_verb},
     {"kernels", "list the kernel modules, loaded and refused", kernels_verb},
     {"quantize", "do the job of llama-quantize, with its arguments", quantize_verb},

@@ -19,6 +19,7 @@ int run_verb(const Arguments& arguments);
 int check_verb(const Arguments& arguments);
 int plan_verb(const Arguments& arguments);
 int inspect_verb(const Arguments& arguments);
+int compare_verb(const Arguments& arguments);
 int types_verb(const Arguments& arguments);
 int kernels_verb(const Arguments& arguments);
 int quantize_verb(const Arguments& arguments);

@@ -36,6 +36,8 @@ LayerPlace place_of(const std::string& layer, std::map<std::string, std::size_t>
   return {layer.size() == family.size(), place, number.size(), number};
 }
 
+bool is_changed(const ReportTensor& tensor) { return tensor.sums.difference > 0 || tensor.sums.not_finite > 0; }
+
 }  // namespace
 
 std::string layer_of(const std::string& tensor) {
@@ -51,7 +53,7 @@ std::vector<LayerSums> layers_of(const ReportOutput& output) {
     const std::string name = layer_of(tensor.name);
     LayerSums& layer = layers[place_of(name, families)];
     layer.layer = name;
-    if (tensor.sums.difference > 0) layer.sums.add(tensor.sums);
+    if (is_changed(tensor)) layer.sums.add(tensor.sums);
   }
   std::vector<LayerSums> ordered;
   for (auto& [place, layer] : layers) ordered.push_back(std::move(layer));
@@ -61,7 +63,7 @@ std::vector<LayerSums> layers_of(const ReportOutput& output) {
 ErrorSums total_of(const ReportOutput& output) {
   ErrorSums total;
   for (const ReportTensor& tensor : output.tensors)
-    if (tensor.sums.difference > 0) total.add(tensor.sums);
+    if (is_changed(tensor)) total.add(tensor.sums);
   return total;
 }
 

@@ -1,0 +1,139 @@
+// `ggufmill compare`: how far the values of one model are from those of another.
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstdio>
+
+#include "pipeline/cli/command_line.h"
+#include "pipeline/cli/comparing.h"
+#include "pipeline/cli/messages.h"
+#include "pipeline/cli/reporting.h"
+#include "pipeline/cli/signals.h"
+#include "pipeline/cli/table.h"
+#include "pipeline/core/text.h"
+#include "pipeline/io/output_target.h"
+
+namespace ggufmill {
+namespace {
+
+namespace po = boost::program_options;
+using Strings = std::vector<std::string>;
+
+CommandSpec command() {
+  CommandSpec spec;
+  spec.usage = "ggufmill compare A.gguf B.gguf [options]";
+  spec.description =
+      "Compares the values of two models, tensor by tensor of the same name, with A as what B stands for: with a the\n"
+      "values of A and b those of B, RMSE is sqrt(mean (a - b)^2), the relative error sqrt(sum (a - b)^2 / sum a^2), "
+      "and\n"
+      "with --imatrix the weighted error sqrt(sum w (a - b)^2 / sum w a^2), w being the importance of the column. "
+      "Totals\n"
+      "are of the tensors whose values differ. A model in shards is named by its first. The exit code is 0 whatever\n"
+      "differs, but 3 where --max-rmse is given and not kept.";
+  spec.examples =
+      "  ggufmill compare model-BF16.gguf model-Q4_K_M.gguf\n"
+      "  ggufmill compare a.gguf b.gguf --json > errors.json\n"
+      "  ggufmill compare a.gguf b.gguf --html errors.html --imatrix imatrix.gguf\n"
+      "  ggufmill compare old.gguf new.gguf --max-rmse 0";
+  spec.positional = "files";
+  spec.many = true;
+  auto add = spec.options.add_options();
+  add("json", "one JSON object on stdout, of the form of reports");
+  add("html", po::value<std::string>(), "write a page to this file");
+  add("imatrix", po::value<std::string>(), "an importance matrix for A, GGUF or legacy .dat: gives the weighted error");
+  add("max-rmse", po::value<double>(), "exit code 3 where a tensor's RMSE is greater, or tensors cannot be compared");
+  add("memory", po::value<std::string>(), "bytes of tensor data held at once: 512MiB");
+  add("threads", po::value<unsigned>(), "as many as the machine gives");
+  add("overwrite", "replace a page that is there already");
+  add_kernel_options(spec.options);
+  return spec;
+}
+
+std::string text_of(double figure) { return std::isfinite(figure) ? fmt::format("{:.4g}", figure) : "-"; }
+
+Row figure_cells(const ErrorSums& sums, bool weighted) {
+  const ErrorFigures figures = figures_of(sums);
+  Row cells{text_of(figures.rmse), text_of(figures.largest), text_of(figures.relative)};
+  if (weighted) cells.push_back(text_of(figures.weighted));
+  cells.push_back(std::isfinite(figures.cosine) ? fmt::format("{:.7f}", figures.cosine) : "-");
+  return cells;
+}
+
+Row row_of(const ReportTensor& tensor, bool weighted) {
+  Row row{tensor.name, describe(tensor.shape), std::string(tensor.source_type->name), std::string(tensor.type->name)};
+  Row cells = figure_cells(tensor.sums, weighted);
+  if (tensor.state == ErrorState::kExact) cells.assign(cells.size(), ""), cells[0] = "equal";
+  if (tensor.state == ErrorState::kNotMeasured) cells.assign(cells.size(), ""), cells[0] = "differs";
+  row.insert(row.end(), cells.begin(), cells.end());
+  return row;
+}
+
+void print_text(const Report& report, bool weighted) {
+  const ReportOutput& output = report.outputs[0];
+  std::vector<Column> columns{{"tensor"}, {"shape"}, {"A"}, {"B"}};
+  for (const char* title : {"RMSE", "largest", "relative"}) columns.push_back({title, Align::kRight});
+  if (weighted) columns.push_back({"weighted", Align::kRight});
+  columns.push_back({"cosine", Align::kRight});
+  std::vector<Row> rows;
+  for (const ReportTensor& tensor : output.tensors) rows.push_back(row_of(tensor, weighted));
+  const ErrorSums total = total_of(output);
+  Row last{"all that differ", "", "", ""};
+  const Row cells = figure_cells(total, weighted);
+  last.insert(last.end(), cells.begin(), cells.end());
+  if (total.count != 0) rows.push_back(last);
+  fmt::print("{}", render_table(columns, rows));
+  for (const UnmatchedTensor& tensor : output.unmatched) fmt::print("not compared: {}: {}\n", tensor.name, tensor.what);
+  if (total.not_finite != 0) fmt::print("pairs with NaN or infinity, left out: {}\n", with_commas(total.not_finite));
+  if (total.count == 0 && output.unmatched.empty()) fmt::print("all values are equal\n");
+}
+
+// What goes beyond `most`, in words; empty: nothing does.
+std::string excess(const Report& report, double most) {
+  for (const UnmatchedTensor& tensor : report.outputs[0].unmatched)
+    return fmt::format("{} is not compared: {}", quoted_name(tensor.name), tensor.what);
+  for (const ReportTensor& tensor : report.outputs[0].tensors) {
+    const double rmse = figures_of(tensor.sums).rmse;
+    if (tensor.state == ErrorState::kMeasured && !(rmse <= most) && tensor.sums.count > 0)
+      return fmt::format("the RMSE of {} is {:.4g}, more than {:.4g}", quoted_name(tensor.name), rmse, most);
+    if (tensor.state == ErrorState::kNotMeasured || tensor.sums.not_finite > 0)
+      return fmt::format("{} holds values that cannot be compared", quoted_name(tensor.name));
+  }
+  return "";
+}
+
+}  // namespace
+
+int compare_verb(const Arguments& arguments) {
+  const Parsed parsed = parse_command(command(), arguments);
+  if (parsed.exit_code) return *parsed.exit_code;
+  const po::variables_map& values = parsed.values;
+  const auto files = values["files"].as<Strings>();
+  if (files.size() != 2)
+    return fail(
+        usage_error(fmt::format("{} file{} given, where two are compared", files.size(), files.size() > 1 ? "s" : ""),
+                    "usage: ggufmill compare A.gguf B.gguf [options]"));
+  const bool overwrite = values.count("overwrite") > 0;
+  const auto page = value_or<std::string>(values, "html", "");
+  if (!page.empty())  // known before the work
+    if (const auto there = check_target(page, {overwrite, files}); !there) return fail(there.error());
+  const auto report = compare_models(files[0], files[1], values);
+  if (!report) {
+    const int code = fail(report.error());
+    return signal_exit_code().value_or(code);
+  }
+  const bool weighted = values.count("imatrix") > 0;
+  std::vector<SourceFile> inputs = report.value().files;
+  inputs.insert(inputs.end(), report.value().outputs[0].files.begin(), report.value().outputs[0].files.end());
+  if (const Status written = write_report(report.value(), {true, "", page}, inputs, overwrite); !written)
+    return fail(written.error());
+  if (values.count("json"))
+    std::fputs(report_json(report.value()).c_str(), stdout);
+  else
+    print_text(report.value(), weighted);
+  if (!values.count("max-rmse")) return 0;
+  const std::string beyond = excess(report.value(), values["max-rmse"].as<double>());
+  return beyond.empty() ? 0 : fail({ExitCode::kVerification, files[1], beyond, "", ""});
+}
+
+}  // namespace ggufmill

@@ -1,0 +1,162 @@
+// Comparing files: the figures of a run's report, whatever memory and threads.
+
+#include <fmt/format.h>
+
+#include <boost/program_options.hpp>
+#include <map>
+
+#include "pipeline/cli/comparing.h"
+#include "pipeline/cli/planning.h"
+#include "pipeline/cli/reporting.h"
+#include "pipeline/cli/running.h"
+#include "tests/support/catch.h"
+#include "tests/support/files.h"
+#include "tests/support/gguf_builder.h"
+#include "tests/support/importance_files.h"
+#include "tests/support/synth.h"
+#include "tests/support/temp_dir.h"
+
+using namespace ggufmill;
+
+namespace {
+
+namespace po = boost::program_options;
+
+// F32 weights, different in every tensor.
+void add_weights(GgufBuilder& file, const std::string& name, const std::vector<std::uint64_t>& dims) {
+  file.add_tensor(name, dims);
+  std::vector<float> values(file.tensors.back().data.size() / sizeof(float));
+  synth::fill(synth::Distribution::kNormal, file.tensors.size(), 0, values);
+  file.tensors.back().data = float_bytes(values);
+}
+
+GgufBuilder model() {
+  GgufBuilder file;
+  add_weights(file, "token_embd.weight", {256, 40});
+  add_weights(file, "blk.0.ffn_down.weight", {512, 33});
+  add_weights(file, "blk.0.ffn_up_exps.weight", {256, 7, 3});
+  add_weights(file, "blk.0.attn_norm.weight", {256});
+  file.add_tensor("blk.0.ids", {5}, "I32");
+  file.add_tensor("none", {256, 0});
+  return file;
+}
+
+void write_importance(const std::string& path) {
+  GgufBuilder file = gguf_importance();
+  std::vector<float> sums(512);
+  for (std::size_t i = 0; i < sums.size(); ++i) sums[i] = static_cast<float>(i % 50) + 1;
+  add_entry(file, "blk.0.ffn_down.weight", sums, {1});
+  sums.resize(256 * 3, 2);
+  add_entry(file, "blk.0.ffn_up_exps.weight", sums, {1, 2, 3});
+  file.write(path);
+}
+
+po::variables_map values_of(const std::vector<std::string>& arguments) {
+  po::options_description options;
+  options.add_options()("imatrix", po::value<std::string>())("memory", po::value<std::string>())("threads",
+                                                                                                 po::value<unsigned>());
+  po::variables_map values;
+  po::store(po::command_line_parser(arguments).options(options).run(), values);
+  return values;
+}
+
+Report compared(const std::string& a, const std::string& b, const std::vector<std::string>& arguments = {}) {
+  auto report = compare_models(a, b, values_of(arguments));
+  if (!report) FAIL(render(report.error()));
+  return std::move(report).value();
+}
+
+// A run from `in` to `out` with importance, with its report.
+Report run(const TempDir& folder) {
+  Diagnostics errors;
+  const std::string text = fmt::format(
+      "version: 1\nsource: {{gguf: {0}/in.gguf}}\nstages: [{{importance: {{file: {0}/imatrix.gguf}}}}]\n"
+      "outputs: [{{gguf: {0}/out.gguf, quantize: Q4_K}}]\nreport: {{error: true}}\n",
+      folder.path().string());
+  const auto planned = plan_text(text, "job.yaml", {}, errors);
+  for (const Error& error : errors.errors()) FAIL(render(error));
+  const auto done = run_plan(planned->plan, *planned->kernels, {});
+  if (!done) FAIL(render(done.error()));
+  return report_of(*planned, done.value());
+}
+
+// All bits of the sums of each tensor, by name.
+std::map<std::string, std::string> sums_of(const Report& report) {
+  std::map<std::string, std::string> texts;
+  for (const ReportTensor& tensor : report.outputs[0].tensors)
+    texts[tensor.name] =
+        fmt::format("{} {} {:a} {:a} {:a} {:a} {:a} {:a} {:a}", static_cast<int>(tensor.state), tensor.sums.count,
+                    tensor.sums.difference, tensor.sums.reference, tensor.sums.value, tensor.sums.product,
+                    tensor.sums.weighted_difference, tensor.sums.weighted_reference, tensor.sums.largest);
+  return texts;
+}
+
+}  // namespace
+
+TEST_CASE("a comparison of source and output gives the figures of the run's report") {
+  const TempDir folder;
+  model().write(folder.file("in.gguf"));
+  write_importance(folder.file("imatrix.gguf"));
+  const Report told = run(folder);
+  const Report report =
+      compared(folder.file("in.gguf"), folder.file("out.gguf"), {"--imatrix", folder.file("imatrix.gguf")});
+  CHECK(report.outputs[0].unmatched.empty());
+  CHECK(sums_of(report) == sums_of(told));
+  CHECK(figures_of(total_of(report.outputs[0])).weighted == figures_of(total_of(told.outputs[0])).weighted);
+  CHECK(figures_of(total_of(told.outputs[0])).weighted > 0);
+}
+
+TEST_CASE("neither memory nor threads change the figures") {
+  const TempDir folder;
+  model().write(folder.file("in.gguf"));
+  write_importance(folder.file("imatrix.gguf"));
+  run(folder);
+  const auto with = [&](const char* memory, const char* threads) {
+    return compared(folder.file("in.gguf"), folder.file("out.gguf"),
+                    {"--memory", memory, "--threads", threads, "--imatrix", folder.file("imatrix.gguf")});
+  };
+  const Report one = with("512MiB", "1");
+  const char* memory = GENERATE("70KiB", "150KiB", "1MiB");
+  const char* threads = GENERATE("1", "2", "7");
+  const Report other = with(memory, threads);
+  CHECK(sums_of(other) == sums_of(one));
+  CHECK(other.run.peak_memory <= parse_bytes(memory).value());
+}
+
+TEST_CASE("a model is equal to itself, in either byte order and whatever its types") {
+  const TempDir folder;
+  GgufBuilder file = model();
+  file.add_tensor("q", {256, 3}, "Q6_K");
+  file.write(folder.file("a.gguf"));
+  file.big_endian = true;
+  file.write(folder.file("b.gguf"));
+  const Report report = compared(folder.file("a.gguf"), folder.file("b.gguf"));
+  CHECK(report.outputs[0].tensors.size() == 7);
+  for (const ReportTensor& tensor : report.outputs[0].tensors) CHECK(tensor.state == ErrorState::kExact);
+  CHECK(total_of(report.outputs[0]).count == 0);
+}
+
+TEST_CASE("what is not in both, of another shape or no numbers is named") {
+  const TempDir folder;
+  GgufBuilder a, b;
+  a.add_tensor("gone", {32}).add_tensor("shape", {32, 2}).add_tensor("ids", {4}, "I32").add_tensor("kind", {4}, "I32");
+  b.add_tensor("shape", {2, 32}).add_tensor("ids", {4}, "I32", 9).add_tensor("kind", {4}).add_tensor("new", {32});
+  a.write(folder.file("a.gguf"));
+  b.write(folder.file("b.gguf"));
+  const Report report = compared(folder.file("a.gguf"), folder.file("b.gguf"));
+  std::vector<std::string> words;
+  for (const UnmatchedTensor& tensor : report.outputs[0].unmatched) words.push_back(tensor.name + ": " + tensor.what);
+  CHECK(words == std::vector<std::string>{"gone: only in A", "shape: its shape is 32 x 2 in A and 2 x 32 in B",
+                                          "kind: it is I32 in A and F32 in B, and I32 is not read as numbers",
+                                          "new: only in B"});
+  REQUIRE(report.outputs[0].tensors.size() == 1);
+  CHECK(report.outputs[0].tensors[0].state == ErrorState::kNotMeasured);
+}
+
+TEST_CASE("a budget that no row fits into is refused") {
+  const TempDir folder;
+  model().write(folder.file("in.gguf"));
+  const auto report = compare_models(folder.file("in.gguf"), folder.file("in.gguf"), values_of({"--memory", "10KiB"}));
+  REQUIRE_FALSE(report);
+  CHECK(report.error().code == ExitCode::kUsage);
+}
