@@ -81,6 +81,12 @@ std::vector<std::byte> any_bytes(std::size_t count, Stream& stream) {
   return all;
 }
 
+// One input in four has as many blocks as the widest kernels have in flight, and more; the others are quicker.
+std::uint64_t blocks_of(const ggufmill_kernel& kernel, unsigned byte) {
+  if (byte < 192) return 1 + byte % 4;
+  return 1 + (kernel.block_elements >= 256 ? byte % 24 : byte);
+}
+
 }  // namespace
 
 KernelInput kernel_input(const ggufmill_kernel& kernel, std::span<const std::byte, 3> head,
@@ -91,8 +97,7 @@ KernelInput kernel_input(const ggufmill_kernel& kernel, std::span<const std::byt
   KernelInput input;
   input.rows = 1 + shape % 3;
   input.side = shape & 0x80 ? GuardedBuffer::Side::kFront : GuardedBuffer::Side::kEnd;
-  // As many blocks as the widest kernels have in flight, and more.
-  input.cols = (1 + blocks % (kernel.block_elements >= 256 ? 24 : 80)) * kernel.block_elements;
+  input.cols = blocks_of(kernel, blocks) * kernel.block_elements;
   if (kernel.operation == GGUFMILL_DECODE || kernel.block_elements == 1) {
     input.source = any_bytes(input.rows * source_row_bytes(kernel, input.cols), stream);
     return input;
