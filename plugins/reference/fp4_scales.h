@@ -31,7 +31,7 @@ inline std::uint8_t e8m0_for(float greatest) {
 }
 
 // Half of 2^(e - 127), subnormal for the two smallest.
-inline float half_of_e8m0(std::uint8_t e) { return std::bit_cast<float>(e < 2 ? 0x00200000u << e : (e - 1u) << 23); }
+constexpr float half_of_e8m0(std::uint8_t e) { return std::bit_cast<float>(e < 2 ? 0x00200000u << e : (e - 1u) << 23); }
 
 // Unsigned E4M3 nearest to x, halves up; what rounds to 256 or more gets the greatest, 448 (0x7e), though the format
 // has values between. 0 for what is not positive.
@@ -48,7 +48,7 @@ inline std::uint8_t to_ue4m3(float x) {
 }
 
 // Half of the value; the NaN code 0x7f reads as 0, the uppermost bit as if clear.
-inline float half_of_ue4m3(std::uint8_t code) {
+constexpr float half_of_ue4m3(std::uint8_t code) {
   if (code == 0x7f) return 0;
   const std::uint32_t exponent = (code >> 3) & 0xfu;
   const std::uint32_t mantissa = code & 7u;

@@ -6,7 +6,9 @@
 #include <cstring>
 
 #include "plugins/simd/bytes.h"
+#include "plugins/simd/crumbs.h"
 #include "plugins/simd/pack.h"
+#include "plugins/simd/stored_half.h"
 
 namespace ggufmill::simd {
 namespace {
@@ -15,6 +17,15 @@ constexpr int kStep = static_cast<int>(kLanes);
 
 // 0, 1, 2, ... times `step`.
 Words multiples(std::uint32_t step) { return hn::Iota(kWords, 0) * words(step); }
+
+// Where bit i of the block is set d, elsewhere minus.
+Floats signed_step(const Q1_0::Block& block, std::size_t i, Floats d, Floats minus) {
+  if constexpr (kLanes == 16) return choose(hn::LoadMaskBits(kFloats, block.qs + i / 8), d, minus);
+  std::uint32_t bits;
+  std::memcpy(&bits, block.qs + i / 32 * 4, 4);
+  const Words shifts = words(31 - static_cast<std::uint32_t>(i % 32)) - hn::Iota(kWords, 0);
+  return hn::IfNegativeThenElse(as_floats(words(bits) << shifts), d, minus);
+}
 
 }  // namespace
 
@@ -48,15 +59,13 @@ void Q1_0::encode(const Batch<kSets>& batch, LaneBlocks<Block>* blocks) {
   }
 }
 
-void Q1_0::decode(const Block& block, float* x) {
-  const Words d = as_words(floats(block.d.load()));
-  const Words shifts = hn::Iota(kWords, 0);
-  for (unsigned first = 0; first < kElements; first += 16, x += 16) {
-    const Words bits = words(~(block.qs[first / 8] | unsigned{block.qs[first / 8 + 1]} << 8));
-    for (unsigned i = 0; i < 16; i += kLanes) {
-      const Words sign = hn::ShiftLeft<31>(bits >> (shifts + words(i)));
-      hn::StoreU(as_floats(d ^ sign), kFloats, x + i);
-    }
+void Q1_0::decode(const Block* block, std::uint64_t count, float* x) {
+  for (; count > 0; --count, ++block) {
+    const Floats d = load_half(block->d);
+    const Floats minus = hn::Neg(d);
+    GGUFMILL_UNROLL
+    for (std::size_t i = 0; i < kElements; i += kLanes, x += kLanes)
+      hn::StoreU(signed_step(*block, i, d, minus), kFloats, x);
   }
 }
 
@@ -80,15 +89,15 @@ void Q2_0::encode(const float* x, Block& block) {
   }
 }
 
-void Q2_0::decode(const Block& block, float* x) {
-  const Floats d = floats(block.d.load());
+void Q2_0::decode(const Block* block, std::uint64_t count, float* x) {
   const Words shifts = multiples(2);
-  for (unsigned byte = 0; byte < kElements / 4; byte += 4, x += 16) {
-    std::uint32_t four;
-    std::memcpy(&four, block.qs + byte, 4);
-    for (unsigned i = 0; i < 16; i += kLanes) {
-      const Words level = (words(four) >> (shifts + words(2 * i))) & words(3);
-      hn::StoreU(to_floats(as_ints(level) - ints(1)) * d, kFloats, x + i);
+  for (; count > 0; --count, ++block) {
+    const Crumbs crumbs(load_half(block->d));
+    GGUFMILL_UNROLL
+    for (unsigned i = 0; i < kElements; i += kStep, x += kLanes) {
+      std::uint32_t four;
+      std::memcpy(&four, block->qs + i / 16 * 4, 4);
+      hn::StoreU(crumbs.values(words(four) >> (shifts + words(2 * (i % 16)))), kFloats, x);
     }
   }
 }

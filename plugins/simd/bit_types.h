@@ -8,12 +8,12 @@ namespace ggufmill::simd {
 
 struct Q1_0 : reference::Q1_0 {
   static constexpr int kSets = 2;
-  static void decode(const Block& block, float* x);
+  static void decode(const Block* block, std::uint64_t count, float* x);
   static void encode(const Batch<kSets>& batch, LaneBlocks<Block>* blocks);
 };
 
 struct Q2_0 : reference::Q2_0 {
-  static void decode(const Block& block, float* x);
+  static void decode(const Block* block, std::uint64_t count, float* x);
   static void encode(const float* x, Block& block);
 };
 

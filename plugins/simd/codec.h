@@ -2,7 +2,7 @@
 // From codecs to kernels of the ABI. A codec is the reference's one (plugins/reference/codec.h), which describes the
 // type, derived from and with functions of its own that make the same bytes. It has
 //
-//   static void decode(const Block& block, float* x);                 // one block
+//   static void decode(const Block* block, std::uint64_t count, float* x);  // `count` blocks, one after the other
 //
 // and either, when the order of its sums does not matter or there are none,
 //
@@ -48,8 +48,7 @@ template <class Codec>
 int32_t decode_rows(const ggufmill_call* call) {
   const auto* block = static_cast<const typename Codec::Block*>(call->src);
   auto* x = static_cast<float*>(call->dst);
-  const std::uint64_t blocks = call->rows * (call->cols / Codec::kElements);
-  for (std::uint64_t i = 0; i < blocks; ++i) Codec::decode(block[i], x + i * Codec::kElements);
+  Codec::decode(block, call->rows * (call->cols / Codec::kElements), x);
   return GGUFMILL_OK;
 }
 

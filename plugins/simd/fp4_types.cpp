@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "plugins/reference/fp4_scales.h"
-#include "plugins/simd/nibble_values.h"
+#include "plugins/simd/nibble_book.h"
 
 namespace ggufmill::simd {
 namespace {
@@ -16,6 +16,20 @@ constexpr int kPositive = 8;  // levels; the negative ones have the same magnitu
 
 // Twice the value of each level.
 constexpr std::int8_t kDoubled[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
+
+constexpr NibbleBook kBook(kDoubled);
+
+// What a function makes of all bytes.
+template <float (*kFunction)(std::uint8_t)>
+struct OfBytes {
+  float values[256] = {};
+  constexpr OfBytes() {
+    for (unsigned byte = 0; byte < 256; ++byte) values[byte] = kFunction(static_cast<std::uint8_t>(byte));
+  }
+};
+
+constexpr OfBytes<reference::half_of_e8m0> kE8m0Halves;
+constexpr OfBytes<reference::half_of_ue4m3> kUe4m3Halves;
 
 float greatest_magnitude(const float* x, int count) {
   Floats greatest = floats(0);
@@ -62,11 +76,9 @@ void MXFP4::encode(const float* x, Block& block) {
   }
 }
 
-void MXFP4::decode(const Block& block, float* x) {
-  const Floats scale = floats(reference::half_of_e8m0(block.e));
-  const NibbleValues values = nibble_values(kDoubled, block.qs);
-  store_scaled(values.low, scale, x);
-  store_scaled(values.high, scale, x + 16);
+void MXFP4::decode(const Block* block, std::uint64_t count, float* x) {
+  for (; count > 0; --count, ++block, x += kElements)
+    ScaledBook(kBook, floats(kE8m0Halves.values[block->e])).decode(block->qs, x);
 }
 
 void NVFP4::encode(const float* x, Block& block) {
@@ -83,15 +95,15 @@ void NVFP4::encode(const float* x, Block& block) {
   }
 }
 
-void NVFP4::decode(const Block& block, float* x) {
-  constexpr hn::Full128<std::uint64_t> groups{};
-  for (int pair = 0; pair < 2; ++pair, x += 32) {
-    const NibbleValues values = nibble_values(kDoubled, block.qs + 16 * pair);
-    const auto low = hn::BitCast(groups, values.low), high = hn::BitCast(groups, values.high);
-    const Floats first = floats(reference::half_of_ue4m3(block.d[2 * pair]));
-    const Floats second = floats(reference::half_of_ue4m3(block.d[2 * pair + 1]));
-    store_scaled(hn::BitCast(k16Signed, hn::InterleaveLower(groups, low, high)), first, x);
-    store_scaled(hn::BitCast(k16Signed, hn::InterleaveUpper(groups, low, high)), second, x + 16);
+void NVFP4::decode(const Block* block, std::uint64_t count, float* x) {
+  for (; count > 0; --count, ++block) {
+    GGUFMILL_UNROLL
+    for (int pair = 0; pair < 2; ++pair, x += 32) {
+      const auto scaled = [&](int group) {
+        return ScaledBook(kBook, floats(kUe4m3Halves.values[block->d[2 * pair + group]]));
+      };
+      ScaledBook::decode_eights(scaled(0), scaled(1), block->qs + 16 * pair, x);
+    }
   }
 }
 

@@ -7,12 +7,12 @@
 namespace ggufmill::simd {
 
 struct MXFP4 : reference::MXFP4 {
-  static void decode(const Block& block, float* x);
+  static void decode(const Block* block, std::uint64_t count, float* x);
   static void encode(const float* x, Block& block);
 };
 
 struct NVFP4 : reference::NVFP4 {
-  static void decode(const Block& block, float* x);
+  static void decode(const Block* block, std::uint64_t count, float* x);
   static void encode(const float* x, Block& block);
 };
 

@@ -2,7 +2,6 @@
 
 #include "plugins/reference/iq_bits.h"
 #include "plugins/simd/iq1_book.h"
-#include "plugins/simd/iq1_decode.h"
 #include "plugins/simd/iq1_m_cuts.h"
 #include "plugins/simd/iq1_types.h"
 #include "plugins/simd/super_block.h"
@@ -121,21 +120,6 @@ std::int32_t Iq1M::encode(const Batch<1>& batch, Block* block, std::size_t count
   if (!encoder.run()) return reference::kNoBookPoint;
   for (std::size_t lane = 0; lane < count; ++lane) encoder.put(lane, block[lane]);
   return GGUFMILL_OK;
-}
-
-void Iq1M::decode(const Block& block, float* x) {
-  const Iq1Eighths& eighths = Iq1Eighths::get();
-  unsigned half = 0, scales = 0;
-  for (unsigned i = 0; i < 4; ++i) half |= unsigned{block.scales[2 * i + 1]} >> 4 << (4 * i);
-  const float d = reference::half_to_float(static_cast<std::uint16_t>(half));
-  for (unsigned at = 0; at < kSubBlocks; ++at, x += kSub) {
-    scales = at % 4 == 0 ? reference::load_u16(block.scales + at / 2) : scales >> 3;
-    const unsigned high = block.qh[at];
-    std::uint8_t bytes[kSub];
-    eighths.copy_point(block.qs[2 * at] | (high & 7) << 8, high & 8, bytes);
-    eighths.copy_point(block.qs[2 * at + 1] | (high >> 4 & 7) << 8, high & 0x80, bytes + 8);
-    store_eighths(bytes, d * static_cast<float>(2 * (scales & 7) + 1), x);
-  }
 }
 
 }  // namespace ggufmill::simd

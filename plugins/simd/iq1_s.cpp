@@ -2,7 +2,6 @@
 
 #include "plugins/reference/iq_bits.h"
 #include "plugins/simd/iq1_book.h"
-#include "plugins/simd/iq1_decode.h"
 #include "plugins/simd/iq1_types.h"
 #include "plugins/simd/super_block.h"
 
@@ -163,20 +162,6 @@ std::int32_t Iq1S::encode(const Batch<1>& batch, Block* block, std::size_t count
   if (!encoder.run()) return reference::kNoBookPoint;
   for (std::size_t lane = 0; lane < count; ++lane) encoder.put(lane, block[lane]);
   return GGUFMILL_OK;
-}
-
-void Iq1S::decode(const Block& block, float* x) {
-  const Iq1Eighths& eighths = Iq1Eighths::get();
-  const float d = block.d.load();
-  for (unsigned at = 0; at < kSubBlocks; ++at, x += kSub) {
-    const unsigned high = reference::load_u16(block.qh + 2 * at);
-    std::uint8_t bytes[kSub];
-    for (unsigned group = 0; group < 4; ++group)
-      eighths.copy_point(block.qs[4 * at + group] | (high >> (3 * group) & 7) << 8, high & 0x8000, bytes + 8 * group);
-    const float scale = d * static_cast<float>(2 * (high >> 12 & 7) + 1);
-    store_eighths(bytes, scale, x);
-    store_eighths(bytes + 16, scale, x + 16);
-  }
 }
 
 }  // namespace ggufmill::simd

@@ -8,13 +8,13 @@ namespace ggufmill::simd {
 
 struct Iq1S : reference::Iq1S {
   static constexpr int kSets = 1;
-  static void decode(const Block& block, float* x);
+  static void decode(const Block* block, std::uint64_t count, float* x);
   static std::int32_t encode(const Batch<kSets>& batch, Block* block, std::size_t count);
 };
 
 struct Iq1M : reference::Iq1M {
   static constexpr int kSets = 1;
-  static void decode(const Block& block, float* x);
+  static void decode(const Block* block, std::uint64_t count, float* x);
   static std::int32_t encode(const Batch<kSets>& batch, Block* block, std::size_t count);
 };
 

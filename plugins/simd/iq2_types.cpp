@@ -1,7 +1,6 @@
 #include "plugins/simd/iq2_types.h"
 
 #include "plugins/simd/lattice_codec.h"
-#include "plugins/simd/lattice_decode.h"
 
 namespace ggufmill::simd {
 namespace {
@@ -32,28 +31,13 @@ struct Iq2SLanes : reference::Iq2SFormat {
 }  // namespace
 
 template <>
-void Iq2Xxs::decode(const Block& block, float* x) {
-  decode_lattice<reference::Iq2XxsFormat>(block, x);
-}
-
-template <>
 std::int32_t Iq2Xxs::encode(const Batch<1>& batch, Block* block, std::size_t count) {
   return encode_lattice<Iq2XxsLanes>(batch, block, count);
 }
 
 template <>
-void Iq2Xs::decode(const Block& block, float* x) {
-  decode_lattice<reference::Iq2XsFormat>(block, x);
-}
-
-template <>
 std::int32_t Iq2Xs::encode(const Batch<1>& batch, Block* block, std::size_t count) {
   return encode_lattice<Iq2XsLanes>(batch, block, count);
-}
-
-template <>
-void Iq2S::decode(const Block& block, float* x) {
-  decode_lattice<reference::Iq2SFormat>(block, x);
 }
 
 template <>

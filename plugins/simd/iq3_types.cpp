@@ -1,7 +1,6 @@
 #include "plugins/simd/iq3_types.h"
 
 #include "plugins/simd/lattice_codec.h"
-#include "plugins/simd/lattice_decode.h"
 
 namespace ggufmill::simd {
 namespace {
@@ -26,18 +25,8 @@ struct Iq3SLanes : reference::Iq3SFormat {
 }  // namespace
 
 template <>
-void Iq3Xxs::decode(const Block& block, float* x) {
-  decode_lattice<reference::Iq3XxsFormat>(block, x);
-}
-
-template <>
 std::int32_t Iq3Xxs::encode(const Batch<1>& batch, Block* block, std::size_t count) {
   return encode_lattice<Iq3XxsLanes>(batch, block, count);
-}
-
-template <>
-void Iq3S::decode(const Block& block, float* x) {
-  decode_lattice<reference::Iq3SFormat>(block, x);
 }
 
 template <>

@@ -3,9 +3,7 @@
 #include "plugins/simd/iq4_types.h"
 
 #include "plugins/reference/fit.h"
-#include "plugins/reference/iq_bits.h"
 #include "plugins/simd/iq4_values.h"
-#include "plugins/simd/nibble_values.h"
 #include "plugins/simd/pack.h"
 
 namespace ggufmill::simd {
@@ -112,12 +110,6 @@ class Nibbles {
   LaneLevels<kSub> levels_;
 };
 
-void decode_values(const std::uint8_t* qs, float scale, float* x) {
-  const NibbleValues values = nibble_values(reference::kIq4Values, qs);
-  store_scaled(values.low, floats(scale), x);
-  store_scaled(values.high, floats(scale), x + 16);
-}
-
 }  // namespace
 
 void Iq4Nl::encode(const Batch<1>& batch, LaneBlocks<Block>* blocks) {
@@ -129,8 +121,6 @@ void Iq4Nl::encode(const Batch<1>& batch, LaneBlocks<Block>* blocks) {
   blocks->set(0, floats_to_half(d) | hn::ShiftLeft<16>(nibbles(0)) | hn::ShiftLeft<24>(nibbles(1)));
   set_bytes(*blocks, 1, 4, [&](int i) { return i < 14 ? nibbles(i + 2) : words(0); });
 }
-
-void Iq4Nl::decode(const Block& block, float* x) { decode_values(block.qs, block.d.load(), x); }
 
 void Iq4Xs::encode(const Batch<1>& batch, LaneBlocks<Block>* blocks) {
   const Input<256> input(batch);
@@ -156,15 +146,6 @@ void Iq4Xs::encode(const Batch<1>& batch, LaneBlocks<Block>* blocks) {
   }
   blocks->set(0, floats_to_half(d) | high);
   blocks->set(1, low);
-}
-
-void Iq4Xs::decode(const Block& block, float* x) {
-  const float d = block.d.load();
-  for (int sub = 0; sub < 8; ++sub) {
-    const unsigned low = block.scales_l[sub / 2] >> (sub % 2 * 4) & 15u;
-    const unsigned high = reference::load_u16(block.scales_h) >> (2 * sub) & 3u;
-    decode_values(block.qs + 16 * sub, d * static_cast<float>(static_cast<int>(low | high << 4) - 32), x + kSub * sub);
-  }
 }
 
 }  // namespace ggufmill::simd

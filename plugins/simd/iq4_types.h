@@ -8,13 +8,13 @@ namespace ggufmill::simd {
 
 struct Iq4Nl : reference::Iq4Nl {
   static constexpr int kSets = 1;
-  static void decode(const Block& block, float* x);
+  static void decode(const Block* block, std::uint64_t count, float* x);
   static void encode(const Batch<kSets>& batch, LaneBlocks<Block>* blocks);
 };
 
 struct Iq4Xs : reference::Iq4Xs {
   static constexpr int kSets = 1;
-  static void decode(const Block& block, float* x);
+  static void decode(const Block* block, std::uint64_t count, float* x);
   static void encode(const Batch<kSets>& batch, LaneBlocks<Block>* blocks);
 };
 

@@ -13,8 +13,10 @@
 // Before a short loop over vectors in flight: unrolled early, so that the vectors stay in registers.
 #if defined(__clang__)
 #define GGUFMILL_UNROLL _Pragma("unroll")
+#define GGUFMILL_UNROLL16 _Pragma("unroll")
 #else
 #define GGUFMILL_UNROLL _Pragma("GCC unroll 8")
+#define GGUFMILL_UNROLL16 _Pragma("GCC unroll 16")
 #endif
 
 namespace ggufmill::simd {

@@ -1,10 +1,12 @@
 #pragma once
-// The decoder of the IQ2 and IQ3 types, as reference::LatticeCodec's: magnitudes a vector at a time.
+// The decoder of the IQ2 and IQ3 types, as reference::LatticeCodec's. The points' magnitudes come from a table; where
+// they are there, the signs and the scales are worked out for a whole super-block at a time.
 
-#include <cstring>
+#include <type_traits>
 
 #include "plugins/reference/iq_codec.h"
-#include "plugins/simd/bytes.h"
+#include "plugins/simd/lattice_signs.h"
+#include "plugins/simd/stored_half.h"
 
 namespace ggufmill::simd {
 
@@ -12,46 +14,69 @@ namespace ggufmill::simd {
 template <class Format>
 class Magnitudes {
  public:
-  static constexpr std::size_t kDims =
-      std::tuple_size_v<typename std::remove_cvref_t<decltype(Format::kBook)>::value_type>;
+  using Book = std::remove_cvref_t<decltype(Format::kBook)>;
+  static constexpr std::size_t kDims = std::tuple_size_v<typename Book::value_type>;
 
-  static const Magnitudes& get() {
+  static const float* get() {
     static const Magnitudes magnitudes;
-    return magnitudes;
+    return magnitudes.values_;
   }
-  void copy_point(int index, std::uint8_t* bytes) const { std::memcpy(bytes, bytes_[index], kDims); }
 
  private:
   Magnitudes() {
-    for (std::size_t index = 0; index < Format::kBook.size(); ++index)
-      for (std::size_t i = 0; i < kDims; ++i) bytes_[index][i] = Format::kMagnitudes[Format::kBook[index][i]];
+    float* value = values_;
+    for (const auto& point : Format::kBook)
+      for (const std::uint8_t level : point) *value++ = Format::kMagnitudes[level];
   }
 
-  std::uint8_t bytes_[std::tuple_size_v<std::remove_cvref_t<decltype(Format::kBook)>>][kDims];
+  alignas(64) float values_[std::tuple_size_v<Book> * kDims];
+};
+
+// What is worked out of a super-block: where in their table the points' magnitudes are, the signs (lattice_signs.h) and
+// the scales.
+template <class Format>
+struct LatticeFields {
+  static constexpr int kDims = static_cast<int>(Magnitudes<Format>::kDims);
+  static constexpr int kSubBlocks = 256 / Format::kSubBlock;
+  std::uint16_t points[256 / kDims];
+  LatticeSigns<Format::kEvenSigns> signs;
+  SubFloats<kSubBlocks> scales;
 };
 
 template <class Format>
-unsigned signs_of(const typename Format::Block& block, int eight) {
-  const unsigned signs = Format::get_signs(block, eight);
-  return Format::kEvenSigns ? reference::expand_even_signs(signs) : signs;
+HWY_INLINE void decode_fields(const LatticeFields<Format>& fields, const float* magnitudes, float* x) {
+  constexpr int kDims = LatticeFields<Format>::kDims;
+  GGUFMILL_UNROLL16
+  for (int i = 0; i < 256; i += static_cast<int>(kLanes)) {
+    const Floats magnitude = load_pieces<kDims>(kFloats, magnitudes, fields.points, i);
+    hn::StoreU(fields.signs.apply(fields.scales[i / Format::kSubBlock] * magnitude, i), kFloats, x + i);
+  }
 }
 
-template <class Format>
-void decode_lattice(const typename Format::Block& block, float* x) {
-  constexpr int kGroup = static_cast<int>(Magnitudes<Format>::kDims);
-  const Magnitudes<Format>& magnitudes = Magnitudes<Format>::get();
-  std::uint8_t bytes[256];
-  for (int group = 0; group < 256 / kGroup; ++group)
-    magnitudes.copy_point(Format::get_index(block, group), bytes + group * kGroup);
-  const float d = block.d.load();
-  for (int at = 0; at < 256; at += 16) {
-    const Floats scale = floats(Format::scale(d, Format::get_scale(block, at / Format::kSubBlock)));
-    const Words signs = words(signs_of<Format>(block, at / 8) | signs_of<Format>(block, at / 8 + 1) << 8);
-    for (int i = 0; i < 16; i += static_cast<int>(kLanes)) {
-      const Words sign = hn::ShiftLeft<31>(signs >> hn::Iota(kWords, static_cast<std::uint32_t>(i)));
-      const Words magnitude = as_words(scale * to_floats(as_ints(load_bytes(bytes + at + i))));
-      hn::StoreU(as_floats(magnitude ^ sign), kFloats, x + at + i);
-    }
+// set_fields(block, fields): see LatticeFields.
+template <class Format, class SetFields>
+void decode_lattice(const typename Format::Block* blocks, std::uint64_t count, float* x, const SetFields& set_fields) {
+  using Fields = LatticeFields<Format>;
+  const float* magnitudes = Magnitudes<Format>::get();
+  decode_scaled<Fields, 256>(blocks, count, x, set_fields,
+                             [&](const typename Format::Block&, const Fields& fields, float* to) {
+                               decode_fields<Format>(fields, magnitudes, to);
+                             });
+}
+
+// Words of four sign fields of 7 bits each, under a scale; words_at(i) gives those from word i on in 64 bits each.
+template <class WordsAt, class Fields>
+HWY_INLINE void set_packed_signs(const WordsAt& words_at, Fields& fields) {
+  constexpr hn::RepartitionToWide<decltype(kWords)> wide{};
+  constexpr int kStep = static_cast<int>(kLanes) / 2;
+  for (int i = 0; i < 8; i += kStep) {
+    const auto word = words_at(i);
+    const auto field = [&](auto shifted, int k) {  // from bit 7 * k to bit 16 * k
+      return shifted & hn::Set(wide, std::uint64_t{127} << (16 * k));
+    };
+    const auto lower = field(word, 0) | field(hn::ShiftLeft<9>(word), 1);
+    const auto upper = field(hn::ShiftLeft<18>(word), 2) | field(hn::ShiftLeft<27>(word), 3);
+    fields.signs.set(4 * i, hn::BitCast(kShorts, lower | upper));
   }
 }
 

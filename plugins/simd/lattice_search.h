@@ -5,19 +5,9 @@
 #include <cfloat>
 
 #include "plugins/simd/lattice_table.h"
+#include "plugins/simd/pick.h"
 
 namespace ggufmill::simd {
-
-#if HWY_TARGET == HWY_AVX3
-#define GGUFMILL_SIMD_PICKS 1
-// The lanes of `table` that the lowest bits of `index` say.
-inline Floats pick(Floats table, Words index) { return Floats{_mm512_permutexvar_ps(index.raw, table.raw)}; }
-#elif HWY_TARGET == HWY_AVX2
-#define GGUFMILL_SIMD_PICKS 1
-inline Floats pick(Floats table, Words index) { return Floats{_mm256_permutevar8x32_ps(table.raw, index.raw)}; }
-#else
-#define GGUFMILL_SIMD_PICKS 0
-#endif
 
 // What levels stand for, again and again in Points<Space>::kPadded places: as many as any vector has lanes.
 struct LevelValues {

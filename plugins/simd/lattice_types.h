@@ -13,7 +13,7 @@ struct LatticeCodec {
   static constexpr int kSets = 1;
   using Block = typename Format::Block;
 
-  static void decode(const Block& block, float* x);
+  static void decode(const Block* block, std::uint64_t count, float* x);
   static std::int32_t encode(const Batch<kSets>& batch, Block* block, std::size_t count);
 };
 

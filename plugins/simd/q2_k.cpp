@@ -67,15 +67,6 @@ void settle_levels(const SuperBlocks& blocks, Floats d, Floats dmin, const Words
   }
 }
 
-// x of one group from its bytes' bits kShift and kShift + 1.
-template <int kShift>
-HWY_INLINE void decode_group(const std::uint8_t* qs, Floats scale, Floats minimum, float* x) {
-  for (int i = 0; i < kGroup; i += kStep) {
-    const Words levels = hn::ShiftRight<kShift>(load_bytes(qs + i)) & words(3);
-    hn::StoreU(scale * to_floats(as_ints(levels)) - minimum, kFloats, x + i);
-  }
-}
-
 }  // namespace
 
 void Q2_K::encode(const Batch<1>& batch, LaneBlocks<Block>* packed) {
@@ -103,33 +94,6 @@ void Q2_K::encode(const Batch<1>& batch, LaneBlocks<Block>* packed) {
   set_bytes(*packed, 0, 4, [&](int i) { return bytes[i]; });
   set_bytes(*packed, 4, 16, [&](int i) { return crumbs<0>(levels, i); });
   packed->set(20, d_bits | hn::ShiftLeft<16>(dmin_bits));
-}
-
-void Q2_K::decode(const Block& block, float* x) {
-  const float d = block.d.load(), dmin = block.dmin.load();
-  float scales[kGroups], minimums[kGroups];
-  for (int i = 0; i < kGroups; ++i) {
-    scales[i] = d * static_cast<float>(block.scales[i] & 0xf);
-    minimums[i] = dmin * static_cast<float>(block.scales[i] >> 4);
-  }
-  for (int group = 0; group < kGroups; ++group, x += kGroup) {
-    const std::uint8_t* qs = block.qs + group / 8 * 32 + group % 2 * 16;
-    const Floats scale = floats(scales[group]), minimum = floats(minimums[group]);
-    switch (group % 8 / 2) {
-      case 0:
-        decode_group<0>(qs, scale, minimum, x);
-        break;
-      case 1:
-        decode_group<2>(qs, scale, minimum, x);
-        break;
-      case 2:
-        decode_group<4>(qs, scale, minimum, x);
-        break;
-      default:
-        decode_group<6>(qs, scale, minimum, x);
-        break;
-    }
-  }
 }
 
 }  // namespace ggufmill::simd

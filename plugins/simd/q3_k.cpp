@@ -96,24 +96,6 @@ Words third_bits(const Levels& levels, int byte) {
   return bits;
 }
 
-int stored_scale(const std::uint8_t* bytes, int group) {
-  const int low = group < 8 ? bytes[group] & 0xf : bytes[group - 8] >> 4;
-  const int high = (bytes[8 + group % 4] >> (2 * (group / 4))) & 3;
-  return (low | high << 4) - 32;
-}
-
-// x of groups 2 * kPart and 2 * kPart + 1.
-template <int kPart>
-HWY_INLINE void decode_part(const Q3_K::Block& block, const float* scales, float* x) {
-  for (int i = 0; i < 32; i += kStep) {
-    const Words low = hn::ShiftRight<2 * (kPart % 4)>(load_bytes(block.qs + kPart / 4 * 32 + i)) & words(3);
-    const Words third = hn::ShiftRight<kPart>(load_bytes(block.hmask + i)) & words(1);
-    const Ints level = as_ints(low | hn::ShiftLeft<2>(third)) - ints(kLimit);
-    const Floats scale = floats(scales[2 * kPart + i / kGroup]);
-    hn::StoreU(scale * to_floats(level), kFloats, x + 32 * kPart + i);
-  }
-}
-
 }  // namespace
 
 void Q3_K::encode(const Batch<1>& batch, LaneBlocks<Block>* packed) {
@@ -127,20 +109,6 @@ void Q3_K::encode(const Batch<1>& batch, LaneBlocks<Block>* packed) {
   set_bytes(*packed, 8, 16, [&](int i) { return crumbs<0>(levels, i); });
   set_bytes(*packed, 24, 3, [&](int i) { return scale_byte(codes, i); });
   packed->set(27, d);
-}
-
-void Q3_K::decode(const Block& block, float* x) {
-  const float d = block.d.load();
-  float scales[kGroups];
-  for (int i = 0; i < kGroups; ++i) scales[i] = d * static_cast<float>(stored_scale(block.scales, i));
-  decode_part<0>(block, scales, x);
-  decode_part<1>(block, scales, x);
-  decode_part<2>(block, scales, x);
-  decode_part<3>(block, scales, x);
-  decode_part<4>(block, scales, x);
-  decode_part<5>(block, scales, x);
-  decode_part<6>(block, scales, x);
-  decode_part<7>(block, scales, x);
 }
 
 }  // namespace ggufmill::simd

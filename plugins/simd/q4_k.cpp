@@ -159,42 +159,6 @@ class Encoder {
   LaneLevels<kSuperBlock> levels_;
 };
 
-struct GroupScales {
-  float scales[kGroups];
-  float minimums[kGroups];
-};
-
-template <class Block>
-GroupScales group_scales(const Block& block) {
-  const float d = block.d.load(), dmin = block.dmin.load();
-  const std::uint8_t* bytes = block.scales;
-  GroupScales result;
-  for (int i = 0; i < 4; ++i) {
-    result.scales[i] = d * static_cast<float>(bytes[i] & 63);
-    result.minimums[i] = dmin * static_cast<float>(bytes[i + 4] & 63);
-    result.scales[i + 4] = d * static_cast<float>((bytes[i + 8] & 0xf) | bytes[i] >> 6 << 4);
-    result.minimums[i + 4] = dmin * static_cast<float>(bytes[i + 8] >> 4 | bytes[i + 4] >> 6 << 4);
-  }
-  return result;
-}
-
-// x from levels that level(group, i), kLanes of them from element i of the group on, gives.
-template <class Block, class Level>
-HWY_INLINE void decode_groups(const Block& block, float* x, const Level& level) {
-  const GroupScales scales = group_scales(block);
-  for (int group = 0; group < kGroups; ++group, x += kGroup) {
-    const Floats scale = floats(scales.scales[group]);
-    const Floats minimum = floats(scales.minimums[group]);
-    for (int i = 0; i < kGroup; i += kStep)
-      hn::StoreU(scale * to_floats(as_ints(level(group, i))) - minimum, kFloats, x + i);
-  }
-}
-
-Words nibbles(const std::uint8_t* qs, int group, int i) {
-  const Words bytes = load_bytes(qs + group / 2 * 32 + i);
-  return group % 2 == 0 ? bytes & words(0xf) : hn::ShiftRight<4>(bytes);
-}
-
 }  // namespace
 
 void Q4_K::encode(const Batch<1>& batch, LaneBlocks<Block>* blocks) {
@@ -202,10 +166,6 @@ void Q4_K::encode(const Batch<1>& batch, LaneBlocks<Block>* blocks) {
   encoder.run();
   encoder.set_scales(*blocks);
   encoder.set_nibbles(*blocks, 4);
-}
-
-void Q4_K::decode(const Block& block, float* x) {
-  decode_groups(block, x, [&](int group, int i) { return nibbles(block.qs, group, i); });
 }
 
 void Q5_K::encode(const Batch<1>& batch, LaneBlocks<Block>* blocks) {
@@ -219,13 +179,6 @@ void Q5_K::encode(const Batch<1>& batch, LaneBlocks<Block>* blocks) {
     return bits;
   });
   encoder.set_nibbles(*blocks, 12);
-}
-
-void Q5_K::decode(const Block& block, float* x) {
-  decode_groups(block, x, [&](int group, int i) {
-    const Words fifth = hn::ShiftRightSame(load_bytes(block.qh + i), group) & words(1);
-    return nibbles(block.qs, group, i) | hn::ShiftLeft<4>(fifth);
-  });
 }
 
 }  // namespace ggufmill::simd

@@ -85,33 +85,4 @@ void Q6_K::encode(const Batch<1>& batch, LaneBlocks<Block>* packed) {
   masked.set_word(52, d);
 }
 
-namespace {
-
-template <int kShift>
-HWY_INLINE void decode_groups(const Q6_K::Block& block, int half, const float* scales, float* x) {
-  constexpr int kQuarter = kShift / 2;
-  for (int i = 0; i < 32; i += kStep) {
-    const Words bytes = load_bytes(block.ql + half * 64 + kQuarter % 2 * 32 + i);
-    const Words low = kQuarter < 2 ? bytes & words(0xf) : hn::ShiftRight<4>(bytes);
-    const Words high = hn::ShiftRight<kShift>(load_bytes(block.qh + half * 32 + i)) & words(3);
-    const Ints level = as_ints(low | hn::ShiftLeft<4>(high)) - ints(kLimit);
-    const Floats scale = floats(scales[half * 8 + kQuarter * 2 + i / kGroup]);
-    hn::StoreU(scale * to_floats(level), kFloats, x + half * 128 + kQuarter * 32 + i);
-  }
-}
-
-}  // namespace
-
-void Q6_K::decode(const Block& block, float* x) {
-  const float d = block.d.load();
-  float scales[kGroups];
-  for (int i = 0; i < kGroups; ++i) scales[i] = d * static_cast<float>(static_cast<std::int8_t>(block.scales[i]));
-  for (int half = 0; half < 2; ++half) {
-    decode_groups<0>(block, half, scales, x);
-    decode_groups<2>(block, half, scales, x);
-    decode_groups<4>(block, half, scales, x);
-    decode_groups<6>(block, half, scales, x);
-  }
-}
-
 }  // namespace ggufmill::simd

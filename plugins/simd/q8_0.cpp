@@ -2,6 +2,7 @@
 
 #include "plugins/simd/bytes.h"
 #include "plugins/simd/simple_types.h"
+#include "plugins/simd/stored_half.h"
 
 namespace ggufmill::simd {
 namespace {
@@ -28,10 +29,13 @@ void Q8_0::encode(const float* x, Block& block) {
   }
 }
 
-void Q8_0::decode(const Block& block, float* x) {
-  const Floats d = floats(block.d.load());
-  for (int v = 0; v < kVectors; ++v)
-    hn::StoreU(to_floats(load_signed(block.qs + v * kStep)) * d, kFloats, x + v * kStep);
+void Q8_0::decode(const Block* block, std::uint64_t count, float* x) {
+  for (; count > 0; --count, ++block, x += kCount) {
+    const Floats d = load_half(block->d);
+    GGUFMILL_UNROLL
+    for (int v = 0; v < kVectors; ++v)
+      hn::StoreU(to_floats(load_signed(block->qs + v * kStep)) * d, kFloats, x + v * kStep);
+  }
 }
 
 }  // namespace ggufmill::simd

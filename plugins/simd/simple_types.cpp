@@ -110,39 +110,12 @@ void store_fifth_bits(const Levels& levels, std::uint8_t* qh) {
   for (int i = 0; i < 4; ++i) qh[i] = static_cast<std::uint8_t>(all >> (8 * i));
 }
 
-// value(v, levels) makes x of vector v.
-template <class Value>
-HWY_INLINE void decode_nibbles(const std::uint8_t* qs, float* x, const Value& value) {
-  for (int v = 0; v < kVectors / 2; ++v) {
-    const Words bytes = load_bytes(qs + v * kStep);
-    const int upper = v + kVectors / 2;
-    hn::StoreU(value(v, bytes & words(0xf)), kFloats, x + v * kStep);
-    hn::StoreU(value(upper, hn::ShiftRight<4>(bytes)), kFloats, x + upper * kStep);
-  }
-}
-
-// 16 in those lanes of vector v whose fifth bit is set.
-Words fifth_bits(const std::uint8_t* qh, int v) {
-  std::uint32_t all = 0;
-  for (int i = 0; i < 4; ++i) all |= std::uint32_t{qh[i]} << (8 * i);
-  const Words shifted = words(all >> (v * kStep));
-  alignas(64) static constexpr std::uint32_t kBit[16] = {1 << 0,  1 << 1,  1 << 2,  1 << 3, 1 << 4,  1 << 5,
-                                                         1 << 6,  1 << 7,  1 << 8,  1 << 9, 1 << 10, 1 << 11,
-                                                         1 << 12, 1 << 13, 1 << 14, 1 << 15};
-  return hn::IfThenElseZero(hn::TestBit(shifted, hn::Load(kWords, kBit)), words(16));
-}
-
 }  // namespace
 
 void Q4_0::encode(const float* x, Block& block) {
   Levels levels;
   block.d.store(symmetric_levels<8>(x, levels));
   store_nibbles(levels, block.qs);
-}
-
-void Q4_0::decode(const Block& block, float* x) {
-  const Floats d = floats(block.d.load());
-  decode_nibbles(block.qs, x, [&](int, Words levels) { return to_floats(as_ints(levels) - ints(8)) * d; });
 }
 
 void Q4_1::encode(const float* x, Block& block) {
@@ -154,23 +127,11 @@ void Q4_1::encode(const float* x, Block& block) {
   store_nibbles(levels, block.qs);
 }
 
-void Q4_1::decode(const Block& block, float* x) {
-  const Floats d = floats(block.d.load()), m = floats(block.m.load());
-  decode_nibbles(block.qs, x, [&](int, Words levels) { return to_floats(as_ints(levels)) * d + m; });
-}
-
 void Q5_0::encode(const float* x, Block& block) {
   Levels levels;
   block.d.store(symmetric_levels<16>(x, levels));
   store_nibbles(levels, block.qs);
   store_fifth_bits(levels, block.qh);
-}
-
-void Q5_0::decode(const Block& block, float* x) {
-  const Floats d = floats(block.d.load());
-  decode_nibbles(block.qs, x, [&](int v, Words levels) {
-    return to_floats(as_ints(levels | fifth_bits(block.qh, v)) - ints(16)) * d;
-  });
 }
 
 void Q5_1::encode(const float* x, Block& block) {
@@ -180,12 +141,6 @@ void Q5_1::encode(const float* x, Block& block) {
   block.m.store(line.m);
   store_nibbles(levels, block.qs);
   store_fifth_bits(levels, block.qh);
-}
-
-void Q5_1::decode(const Block& block, float* x) {
-  const Floats d = floats(block.d.load()), m = floats(block.m.load());
-  decode_nibbles(block.qs, x,
-                 [&](int v, Words levels) { return to_floats(as_ints(levels | fifth_bits(block.qh, v))) * d + m; });
 }
 
 }  // namespace ggufmill::simd

@@ -11,7 +11,7 @@ namespace ggufmill::simd {
 struct Q4_0 : reference::Q4_0 {
   static constexpr int kSets = 1;
   static constexpr bool kWeighsRows = true;
-  static void decode(const Block& block, float* x);
+  static void decode(const Block* block, std::uint64_t count, float* x);
   static void encode(const float* x, Block& block);
   static void encode_weighted(const Batch<kSets>& batch, LaneBlocks<Block>* blocks);
 };
@@ -19,7 +19,7 @@ struct Q4_0 : reference::Q4_0 {
 struct Q4_1 : reference::Q4_1 {
   static constexpr int kSets = 2;
   static constexpr bool kWeighsRows = true;
-  static void decode(const Block& block, float* x);
+  static void decode(const Block* block, std::uint64_t count, float* x);
   static void encode(const float* x, Block& block);
   static void encode_weighted(const Batch<kSets>& batch, LaneBlocks<Block>* blocks);
 };
@@ -27,7 +27,7 @@ struct Q4_1 : reference::Q4_1 {
 struct Q5_0 : reference::Q5_0 {
   static constexpr int kSets = 1;
   static constexpr bool kWeighsRows = true;
-  static void decode(const Block& block, float* x);
+  static void decode(const Block* block, std::uint64_t count, float* x);
   static void encode(const float* x, Block& block);
   static void encode_weighted(const Batch<kSets>& batch, LaneBlocks<Block>* blocks);
 };
@@ -35,13 +35,13 @@ struct Q5_0 : reference::Q5_0 {
 struct Q5_1 : reference::Q5_1 {
   static constexpr int kSets = 2;
   static constexpr bool kWeighsRows = true;
-  static void decode(const Block& block, float* x);
+  static void decode(const Block* block, std::uint64_t count, float* x);
   static void encode(const float* x, Block& block);
   static void encode_weighted(const Batch<kSets>& batch, LaneBlocks<Block>* blocks);
 };
 
 struct Q8_0 : reference::Q8_0 {
-  static void decode(const Block& block, float* x);
+  static void decode(const Block* block, std::uint64_t count, float* x);
   static void encode(const float* x, Block& block);
 };
 

@@ -84,20 +84,6 @@ static_assert(divides_by_243());
 
 constexpr hn::Full128<float> kFour{};
 
-template <int kPerByte, class D>
-HWY_INLINE void unpack_step(D d, const std::uint8_t* in, int bytes, float scale, float* x) {
-  constexpr hn::RebindToUnsigned<D> unsigned_d{};
-  constexpr hn::Rebind<std::uint8_t, D> bytes_d{};
-  auto rest = hn::PromoteTo(unsigned_d, hn::LoadU(bytes_d, in));
-  for (int n = 0; n < kPerByte; ++n) {
-    const auto tripled = rest + rest + rest;
-    const auto level = hn::BitCast(hn::RebindToSigned<D>(), hn::ShiftRight<8>(tripled));
-    const auto value = hn::ConvertTo(d, level - hn::Set(hn::RebindToSigned<D>(), 1));
-    hn::StoreU(value * hn::Set(d, scale), d, x + n * bytes);
-    rest = tripled & hn::Set(unsigned_d, 0xff);
-  }
-}
-
 }  // namespace
 
 void TQ1_0::encode(const float* x, Block& block) {
@@ -107,30 +93,12 @@ void TQ1_0::encode(const float* x, Block& block) {
   pack_step<4>(kFour, digits, 240, 4, block.qh);
 }
 
-void TQ1_0::decode(const Block& block, float* x) {
-  const float d = block.d.load();
-  for (int i = 0; i < 32; i += kStep) unpack_step<5>(kFloats, block.qs + i, 32, d, x + i);
-  for (int i = 0; i < 16; i += kStep) unpack_step<5>(kFloats, block.qs + 32 + i, 16, d, x + 160 + i);
-  unpack_step<4>(kFour, block.qh, 4, d, x + 240);
-}
-
 void TQ2_0::encode(const float* x, Block& block) {
   const Digits digits(x, block.d);
   for (int i = 0; i < 64; i += kStep) {
     const auto part = [&](int p) { return digits.at(kFloats, i / 32 * 128 + i % 32 + 32 * p) & words(3); };
     const Words byte = part(0) | hn::ShiftLeft<2>(part(1)) | hn::ShiftLeft<4>(part(2)) | hn::ShiftLeft<6>(part(3));
     store_bytes(byte, block.qs + i);
-  }
-}
-
-void TQ2_0::decode(const Block& block, float* x) {
-  const Floats d = floats(block.d.load());
-  for (int i = 0; i < 64; i += kStep) {
-    const Words bytes = load_bytes(block.qs + i);
-    for (int part = 0; part < 4; ++part) {
-      const Ints level = as_ints(hn::ShiftRightSame(bytes, 2 * part) & words(3));
-      hn::StoreU(to_floats(level - ints(1)) * d, kFloats, x + i / 32 * 128 + i % 32 + 32 * part);
-    }
   }
 }
 

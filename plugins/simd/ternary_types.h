@@ -7,12 +7,12 @@
 namespace ggufmill::simd {
 
 struct TQ1_0 : reference::TQ1_0 {
-  static void decode(const Block& block, float* x);
+  static void decode(const Block* block, std::uint64_t count, float* x);
   static void encode(const float* x, Block& block);
 };
 
 struct TQ2_0 : reference::TQ2_0 {
-  static void decode(const Block& block, float* x);
+  static void decode(const Block* block, std::uint64_t count, float* x);
   static void encode(const float* x, Block& block);
 };
 

@@ -1,0 +1,103 @@
+#pragma once
+// Fields of the IQ1, IQ2 and IQ3 types, of a whole super-block at a time: indices of points as 16-bit numbers, and
+// scales. Indices come multiplied by how many numbers a point has in the table that they are for.
+
+#include <cstring>
+
+#include "plugins/simd/group_floats.h"
+
+namespace ggufmill::simd {
+
+inline constexpr hn::Repartition<std::uint16_t, decltype(kWords)> kShorts{};
+inline constexpr hn::Repartition<std::uint8_t, decltype(kWords)> kWideBytes{};
+using Shorts = hn::Vec<decltype(kShorts)>;
+inline constexpr int kShortLanes = static_cast<int>(hn::MaxLanes(kShorts));
+
+inline Shorts shorts(unsigned value) { return hn::Set(kShorts, static_cast<std::uint16_t>(value)); }
+
+// As many bytes as there are shorts.
+inline Shorts load_as_shorts(const std::uint8_t* bytes) {
+  return hn::PromoteTo(kShorts, hn::LoadU(hn::Half<decltype(kWideBytes)>(), bytes));
+}
+
+// How fields of kBits bits, one after the other from the lowest bit of a byte on, come to bit 8 of shorts.
+template <int kBits, int kCount>
+struct HighFields {
+  alignas(64) std::uint8_t bytes[2 * kCount];      // from which byte; 0x80: a zero
+  alignas(64) std::uint16_t factors[kShortLanes];  // that move the field there
+
+  constexpr HighFields() : bytes(), factors() {
+    for (int i = 0; i < 2 * kCount; ++i) bytes[i] = i % 2 == 0 ? static_cast<std::uint8_t>(i / 2 * kBits / 8) : 0x80;
+    for (int i = 0; i < kShortLanes; ++i) factors[i] = static_cast<std::uint16_t>(256 >> (i * kBits % 8));
+  }
+};
+
+// kCount indices, of which `low` has the lower 8 bits and `high` the upper kBits; 16 bytes of `high` can be read.
+template <int kBits, int kCount, int kTimes>
+HWY_INLINE void set_indices(const std::uint8_t* low, const std::uint8_t* high, std::uint16_t* indices) {
+  static constexpr HighFields<kBits, kCount> kFields;
+  const auto source = hn::LoadDup128(kWideBytes, high);
+  for (int i = 0; i < kCount; i += kShortLanes) {
+    const auto bytes = hn::TableLookupBytesOr0(source, hn::Load(kWideBytes, kFields.bytes + 2 * i));
+    const Shorts fields = hn::BitCast(kShorts, bytes) * hn::Load(kShorts, kFields.factors);
+    const Shorts index = load_as_shorts(low + i) | (fields & shorts(((1 << kBits) - 1) << 8));
+    hn::StoreU(index * shorts(kTimes), kShorts, indices + i);
+  }
+}
+
+// Numbers for up to kCount sub-blocks; a vector of them at least.
+template <int kCount>
+using SubFloats = GroupFloats < kCount<static_cast<int>(kLanes) ? static_cast<int>(kLanes) : kCount>;
+
+// Of eight words those from i on; zeros in lanes that are beyond.
+template <class D = decltype(kWords)>
+HWY_INLINE hn::Vec<D> load_eight_words(const std::uint8_t* bytes, int i) {
+  constexpr std::size_t kUsed = hn::MaxLanes(D()) < 8 ? hn::MaxLanes(D()) : 8;
+  constexpr hn::Repartition<std::uint8_t, hn::CappedTag<std::uint32_t, kUsed>> used{};
+  const auto four = hn::BitCast(hn::CappedTag<std::uint32_t, kUsed>(), hn::LoadU(used, bytes + 4 * i));
+  if constexpr (kUsed == hn::MaxLanes(D()))
+    return four;
+  else
+    return hn::ZeroExtendVector(D(), four);
+}
+
+// Of eight shorts those from i on, likewise.
+template <class D = decltype(kWords)>
+HWY_INLINE hn::Vec<D> load_eight_shorts(const std::uint8_t* bytes, int i) {
+  constexpr std::size_t kUsed = hn::MaxLanes(D()) < 8 ? hn::MaxLanes(D()) : 8;
+  constexpr hn::CappedTag<std::uint16_t, kUsed> shorts{};
+  const auto loaded = hn::BitCast(shorts, hn::LoadU(hn::Repartition<std::uint8_t, decltype(shorts)>(), bytes + 2 * i));
+  const auto promoted = hn::PromoteTo(hn::CappedTag<std::uint32_t, kUsed>(), loaded);
+  if constexpr (kUsed == hn::MaxLanes(D()))
+    return promoted;
+  else
+    return hn::ZeroExtendVector(D(), promoted);
+}
+
+// Nibbles from number i on, the lower one of a byte first.
+HWY_INLINE Ints load_nibbles(const std::uint8_t* bytes, int i, int count) {
+  const auto eight = [&](int first) {
+    std::uint32_t four;
+    std::memcpy(&four, bytes + first / 2, 4);
+    return words(four);
+  };
+  const Words shifts = hn::ShiftLeft<2>(hn::Iota(kWords, static_cast<std::uint32_t>(i)) & words(7));
+  Words nibbles = eight(i / 8 * 8);
+  if (kLanes > 8 && count > 8) nibbles = hn::IfThenElse(hn::FirstN(kWords, 8), nibbles, eight(8));
+  return as_ints((nibbles >> shifts) & words(15));
+}
+
+// A vector of pieces of kPiece numbers of a table, each at a place of its own; where pieces are larger than a vector,
+// the part of one from number `from` on.
+template <int kPiece, class D, class T>
+HWY_INLINE hn::Vec<D> load_pieces(D d, const T* table, const std::uint16_t* places, int from) {
+  if constexpr (hn::MaxLanes(d) <= kPiece) {
+    return hn::LoadU(d, table + places[from / kPiece] + from % kPiece);
+  } else {
+    const hn::Half<D> half;
+    const auto low = load_pieces<kPiece>(half, table, places, from);
+    return hn::Combine(d, load_pieces<kPiece>(half, table, places, from + static_cast<int>(hn::MaxLanes(half))), low);
+  }
+}
+
+}  // namespace ggufmill::simd

@@ -1,0 +1,57 @@
+// IQ3_XXS and IQ3_S decoded.
+
+#include "plugins/simd/iq3_types.h"
+#include "plugins/simd/lattice_decode.h"
+
+namespace ggufmill::simd {
+namespace {
+
+using reference::Iq3SFormat;
+using reference::Iq3XxsFormat;
+
+void set_fields(const Iq3XxsFormat::Block& block, LatticeFields<Iq3XxsFormat>& fields) {
+  constexpr hn::RepartitionToWide<decltype(kWords)> wide{};
+  constexpr hn::Half<decltype(kWords)> half{};
+  for (int i = 0; i < 64; i += kShortLanes)
+    hn::StoreU(hn::ShiftLeft<2>(load_as_shorts(block.qs + i)), kShorts, fields.points + i);
+  set_packed_signs(
+      [&](int i) {
+        const auto bytes = hn::LoadU(hn::Half<decltype(kWideBytes)>(), block.words + 4 * i);
+        return hn::PromoteTo(wide, hn::BitCast(half, bytes));
+      },
+      fields);
+  fields.scales.set([&](int i) {  // as Iq3XxsFormat::scale
+    const Ints stored = as_ints(hn::ShiftRight<28>(load_eight_words(block.words, i)));
+    return load_half(block.d) * (floats(0.5f) + to_floats(stored)) * floats(0.5f);
+  });
+}
+
+void set_fields(const Iq3SFormat::Block& block, LatticeFields<Iq3SFormat>& fields) {
+  set_indices<1, 64, 4>(block.qs, block.qh, fields.points);
+  for (int i = 0; i < 32; i += kShortLanes) fields.signs.set(i, load_as_shorts(block.signs + i));
+  fields.scales.set([&](int i) {  // as Iq3SFormat::scale
+    const Ints stored = load_nibbles(block.scales, i, 8);
+    return load_half(block.d) * to_floats(ints(1) + stored + stored);
+  });
+}
+
+template <class Format>
+void decode_format(const typename Format::Block* blocks, std::uint64_t count, float* x) {
+  decode_lattice<Format>(blocks, count, x, [](const typename Format::Block& block, LatticeFields<Format>& fields) {
+    set_fields(block, fields);
+  });
+}
+
+}  // namespace
+
+template <>
+void Iq3Xxs::decode(const Block* block, std::uint64_t count, float* x) {
+  decode_format<Iq3XxsFormat>(block, count, x);
+}
+
+template <>
+void Iq3S::decode(const Block* block, std::uint64_t count, float* x) {
+  decode_format<Iq3SFormat>(block, count, x);
+}
+
+}  // namespace ggufmill::simd
