@@ -22,6 +22,11 @@ function weights(number) {
   return count(number);
 }
 
+function percent(part, whole) {
+  const share = 100 * part / (whole || 1);
+  return share > 0 && share < 0.1 ? '< 0.1%' : share.toFixed(1) + '%';
+}
+
 function figure(number) {
   if (number === null || number === undefined) return '–';
   if (number === 0) return '0';
@@ -48,11 +53,11 @@ const chip = (index) => element('span', {class: 'chip', color: index});
 
 const hasWeighted = report.outputs.some((output) => output.tensors.some((tensor) => tensor.importance));
 const metrics = [
-  {key: 'relative', label: 'Relative error', formula: 'sqrt(sum (a − b)² / sum a²)'},
-  {key: 'weighted', label: 'Weighted error', formula: 'sqrt(sum w (a − b)² / sum w a²), w the importance of the column'},
-  {key: 'rmse', label: 'RMSE', formula: 'root-mean-square error, sqrt(sum (a − b)² / number of weights)'},
-  {key: 'largest', label: 'Largest error', formula: 'max |a − b|'},
-  {key: 'cosine', label: 'Cosine', formula: 'sum a b / sqrt(sum a² · sum b²); bars show 1 − cosine', text: cosineText},
+  {key: 'relative', short: 'Relative', label: 'Relative error', formula: 'sqrt(sum (a − b)² / sum a²)'},
+  {key: 'weighted', short: 'Weighted', label: 'Weighted error', formula: 'sqrt(sum w (a − b)² / sum w a²), w the importance of the column'},
+  {key: 'rmse', short: 'RMSE', label: 'RMSE', formula: 'root-mean-square error, sqrt(sum (a − b)² / number of weights)'},
+  {key: 'largest', short: 'Largest', label: 'Largest error', formula: 'max |a − b|'},
+  {key: 'cosine', short: 'Cosine', label: 'Cosine', formula: 'sum a b / sqrt(sum a² · sum b²); bars show 1 − cosine', text: cosineText},
 ].filter((metric) => metric.key !== 'weighted' || hasWeighted);
 let metric = metrics[0];
 
@@ -68,7 +73,7 @@ const metricText = (error, which) => (which.text || figure)(value(error, which.k
 function showHead() {
   const source = report.source, run = report.run;
   const path = source.files.length ? source.files[0].path : '';
-  byId('kind').textContent = `ggufmill ${report.ggufmill} · ${compares ? 'comparison with A' : 'report of a run'}`;
+  byId('kind').textContent = `ggufmill ${report.ggufmill} · ${compares ? 'comparison of B with A' : 'report of a run'}`;
   byId('name').textContent = source.name || baseName(path);
   byId('path').textContent = path + (source.files.length > 1 ? ` and ${source.files.length - 1} more` : '');
   document.title = `${baseName(path)} · ggufmill report`;
@@ -95,7 +100,7 @@ function typesCell(output, index) {
     part.style.opacity = Math.max(1 - i * 0.28, 0.2);
     stack.append(part);
   });
-  const words = shares.map((share) => `${share.type} ${(100 * share.bytes / (output.bytes || 1)).toFixed(1)}%`);
+  const words = shares.map((share) => `${share.type} ${percent(share.bytes, output.bytes)}`);
   return element('td', {class: 'types'}, stack, words.join(' · '));
 }
 
@@ -113,7 +118,7 @@ function showOutputs() {
       element('td', {title: files}, chip(index), outputName(index) + more),
       element('td', {}, output.recipe || '–'),
       number(bytes(output.bytes)), number(output.bits_per_weight.toFixed(3)),
-      number((100 * output.bytes / (report.source.bytes || 1)).toFixed(1) + '%'),
+      number(percent(output.bytes, report.source.bytes)),
       ...(report.measured ? metrics.map((m) => number(output.error ? metricText(output.error, m) : '0')) : []),
       typesCell(output, index)));
   });
@@ -173,10 +178,10 @@ const columns = [
   {title: 'Size', by: (row) => row.bytes, text: (row) => bytes(row.bytes), number: true},
   {title: 'Bits', by: bits, text: (row) => bits(row).toFixed(2), number: true},
   ...(!report.measured ? [] : [
-    ...metrics.map((m) => ({title: m.label, key: m.key, by: (row) => value(row.error, m.key), text: (row) => metricText(row.error, m), number: true})),
+    ...metrics.map((m) => ({title: m.short, key: m.key, by: (row) => value(row.error, m.key), text: (row) => metricText(row.error, m), number: true})),
     {title: '', gauge: true}]),
   ...(compares ? [] : [
-    {title: 'Time', by: (row) => row.seconds, text: (row) => row.seconds < 0.0005 ? '–' : row.seconds.toFixed(3), number: true},
+    {title: 'Time', by: (row) => row.seconds, text: (row) => row.seconds === 0 ? '–' : (1000 * row.seconds).toFixed(1) + ' ms', number: true},
     {title: 'Rule', by: (row) => row.rule, text: (row) => row.rule, style: 'rule'}]),
 ];
 

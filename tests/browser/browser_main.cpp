@@ -1,0 +1,186 @@
+// The report's page in a real browser: of a run with five outputs, and of a thousand tensors in five outputs. Exit code
+// 77, which ctest takes for skipped, where there is no Chromium.
+//   browser_test [FOLDER]: pages and pictures stay in FOLDER
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <iostream>
+#include <sstream>
+#include <stdexcept>
+
+#include "pipeline/report/report.h"
+#include "tests/support/files.h"
+#include "tests/support/process.h"
+#include "tests/support/report_maker.h"
+#include "tests/support/temp_dir.h"
+
+namespace ggufmill {
+namespace {
+
+namespace fs = std::filesystem;
+using Words = std::vector<std::string>;
+
+constexpr int kSkipped = 77;
+constexpr std::string_view kHostile = "</script><b id=pwned><script>pwned=1</script>&amp;";
+
+// $GGUFMILL_BROWSER, or the first that the system has; empty: none.
+std::string find_browser() {
+  if (const char* named = std::getenv("GGUFMILL_BROWSER")) return named;
+  const char* path = std::getenv("PATH");
+  for (const char* name : {"chromium", "chromium-browser", "google-chrome"}) {
+    std::istringstream folders(path ? path : "");
+    for (std::string folder; std::getline(folders, folder, ':');)
+      if (fs::exists(fs::path(folder) / name)) return fs::path(folder) / name;
+  }
+  return "";
+}
+
+class Browser {
+ public:
+  Browser(std::string program, std::string folder) : program_(std::move(program)), folder_(std::move(folder)) {}
+
+  // What the page of this address is after its scripts; `scheme`: "dark" or "light", what the system is said to be.
+  std::string dom_of(const std::string& page, const std::string& scheme) const {
+    return run({"--dump-dom", "file://" + page + "#" + scheme}, scheme);
+  }
+  void take_picture(const std::string& page, const std::string& scheme, const std::string& picture) const {
+    run({"--hide-scrollbars", "--screenshot=" + picture, "file://" + page}, scheme);
+  }
+
+ private:
+  std::string run(const Words& more, const std::string& scheme) const {
+    Words words{"/usr/bin/env",
+                "timeout",
+                "100",
+                program_,
+                "--headless",
+                "--no-sandbox",
+                "--disable-gpu",
+                "--disable-dev-shm-usage",
+                "--disable-background-networking",
+                "--disable-component-update",
+                "--disable-sync",
+                "--no-first-run",
+                "--user-data-dir=" + folder_ + "/profile",
+                "--window-size=1500,1700",
+                "--virtual-time-budget=5000",
+                fmt::format("--blink-settings=preferredColorScheme={}", scheme == "dark" ? 0 : 1)};
+    words.insert(words.end(), more.begin(), more.end());
+    const ProcessResult result = run_process(words, folder_);
+    if (result.exit_code != 0)
+      throw std::runtime_error(fmt::format("{} ended with {}: {}", program_, result.exit_code, result.err));
+    return result.out;
+  }
+
+  std::string program_;
+  std::string folder_;
+};
+
+void must_run(const Words& words, const std::string& folder) {
+  const ProcessResult result = run_process(words, folder);
+  if (result.exit_code != 0) throw std::runtime_error(fmt::format("{} failed: {}", words[0], result.err));
+}
+
+// A model of 12 layers, one tensor of it with a name that would be markup, made into five others; their report.
+std::string page_of_run(const std::string& folder) {
+  Words make{GGUFMILL_BUILD_DIR "/tests/ggufmill-make-gguf",
+             "model.gguf",
+             "tiny",
+             "tensor",
+             std::string(kHostile),
+             "F32",
+             "256x4"};
+  for (int layer = 2; layer < 12; ++layer)
+    for (const char* part : {"attn_q", "attn_v", "ffn_up", "ffn_down"})
+      make.insert(make.end(), {"tensor", fmt::format("blk.{}.{}.weight", layer, part), "F32", "256x8"});
+  must_run(make, folder);
+  std::string job = "version: 1\nsource: {gguf: model.gguf}\noutputs:\n";
+  for (const char* recipe : {"Q8_0", "Q6_K", "Q5_K_M", "Q4_K_M", "Q2_K"})
+    job += fmt::format("  - {{gguf: 'model-{{recipe}}.gguf', quantize: {}}}\n", recipe);
+  write_text(folder + "/job.yaml", job + "report: {error: true, html: run.html}\n");
+  must_run({GGUFMILL_BUILD_DIR "/bin/ggufmill", "run", "job.yaml", "--overwrite", "--quiet"}, folder);
+  return folder + "/run.html";
+}
+
+// Five outputs of a thousand tensors each.
+std::string large_page(const std::string& folder) {
+  Report report = testing::report_of({});
+  report.outputs.clear();
+  for (int output = 0; output < 5; ++output) {
+    ReportOutput& told = report.outputs.emplace_back();
+    told.files = {{fmt::format("out/model-{}.gguf", output), 1000}};
+    for (int i = 0; i < 1000; ++i) {
+      const float error = static_cast<float>((i * 7919 + output) % 1000 + 1) / 1e6f;
+      const std::string name =
+          i == 0 ? std::string(kHostile) : fmt::format("blk.{}.ffn_{}.weight", i / 10, i % 10 ? "up" : "down");
+      told.tensors.push_back(testing::measured_tensor(name, {1, 2}, {1, 2 + error}));
+    }
+  }
+  write_text(folder + "/large.html", report_html(report));
+  return folder + "/large.html";
+}
+
+// A copy of the page with the checks at its end.
+std::string with_checks(const std::string& page) {
+  std::string text = read_text(page);
+  const std::string script = "<script>" + read_text(GGUFMILL_BROWSER_TESTS "/page_checks.js") + "</script>\n";
+  text.insert(text.rfind("</body>"), script);
+  const std::string copy = page.substr(0, page.size() - 5) + "-checked.html";
+  write_text(copy, text);
+  return copy;
+}
+
+// Prints the checks' lines; how many of them failed, at least 1 where they did not all run.
+int count_failures(const std::string& dom, const std::string& what) {
+  const std::size_t begin = dom.find("<pre id=\"checks\">"), end = dom.find("</pre>", begin);
+  std::istringstream lines(begin == std::string::npos ? "" : dom.substr(begin + 17, end - begin - 17));
+  int failures = 0, passed = 0;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.empty()) continue;
+    const bool good = line.starts_with("ok ");
+    good ? ++passed : ++failures;
+    if (!good) std::cout << what << ": " << line << "\n";
+  }
+  const bool all_ran = dom.find("\nok all checks ran") != std::string::npos;
+  if (!all_ran) std::cout << what << ": not all checks ran\n";
+  std::cout << what << ": " << passed << " of " << passed + failures << " checks as expected\n";
+  return failures + (all_ran ? 0 : 1);
+}
+
+int check_pages(const Browser& browser, const std::string& folder) {
+  int failures = 0;
+  for (const std::string& page : {page_of_run(folder), large_page(folder)})
+    for (const char* scheme : {"light", "dark"}) {
+      const std::string what = fs::path(page).stem().string() + " " + scheme;
+      failures += count_failures(browser.dom_of(with_checks(page), scheme), what);
+      const std::string picture = page.substr(0, page.size() - 5) + "-" + scheme + ".png";
+      browser.take_picture(page, scheme, picture);
+      if (!fs::exists(picture) || fs::file_size(picture) < 10000) std::cout << what << ": no picture\n", ++failures;
+    }
+  return failures;
+}
+
+int run(const std::vector<std::string>& arguments) {
+  const std::string program = find_browser();
+  if (program.empty()) {
+    std::cout << "skipped: no Chromium is installed (Debian: apt-get install chromium)\n";
+    return kSkipped;
+  }
+  const TempDir own;
+  const std::string folder = arguments.empty() ? own.path().string() : fs::absolute(arguments[0]).string();
+  fs::create_directories(folder);
+  return check_pages(Browser(program, folder), folder) == 0 ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace ggufmill
+
+int main(int argc, char** argv) try {
+  return ggufmill::run({argv + 1, argv + argc});
+} catch (const std::exception& error) {
+  std::cerr << "browser_test: " << error.what() << "\n";
+  return 1;
+}
