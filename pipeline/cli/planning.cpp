@@ -2,12 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <functional>
 
 #include "pipeline/cli/command_line.h"
 #include "pipeline/cli/messages.h"
 #include "pipeline/cli/registry.h"
 #include "pipeline/cli/reporting.h"
+#include "pipeline/io/machine.h"
 
 namespace ggufmill {
 namespace {
@@ -39,6 +41,8 @@ std::optional<Planned> plan_job(const po::variables_map& values, const std::func
     errors.add(read.error());
     return {};
   }
+  Limits& limits = planned.job.limits;
+  if (!limits.memory_is_given) limits.memory = std::min(limits.memory, usable_memory() / 4);
   auto plan = make_plan(planned.job, errors);
   if (!plan) return {};
   planned.plan = std::move(*plan);

@@ -45,7 +45,7 @@ Status check_folder(const std::string& path) {
 }
 
 void check_targets(const Plan& plan, bool overwrite, Diagnostics& errors) {
-  AtomicFile::Options options{overwrite, {}};
+  AtomicFile::Options options{overwrite, {}, IoMode::kCached};
   for (const SourceFile& input : plan.source.files) options.inputs.push_back(input.path);
   std::map<fs::path, std::string> places;
   for (const std::string& path : paths_of(plan)) {

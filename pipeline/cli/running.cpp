@@ -1,6 +1,10 @@
 #include "pipeline/cli/running.h"
 
 #include <fmt/format.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cerrno>
 
 #include "pipeline/cli/messages.h"
 #include "pipeline/cli/progress.h"
@@ -17,11 +21,11 @@ namespace po = boost::program_options;
 Result<RunOptions> run_options(const po::variables_map& values) {
   RunOptions options;
   const auto engine = values["engine"].as<std::string>();
-  const auto io = values["io"].as<std::string>();
+  const auto io = values["io-engine"].as<std::string>();
   if (engine != "graph" && engine != "simple")
     return usage_error(fmt::format("unknown engine '{}'", engine), "--engine is graph or simple");
   if (io != "auto" && io != "io_uring" && io != "threads")
-    return usage_error(fmt::format("unknown I/O '{}'", io), "--io is auto, io_uring or threads");
+    return usage_error(fmt::format("unknown I/O engine '{}'", io), "--io-engine is auto, io_uring or threads");
   options.engine = engine == "simple" ? EngineKind::kSimple : EngineKind::kGraph;
   options.io = io == "auto" ? IoKind::kAuto : io == "io_uring" ? IoKind::kUring : IoKind::kThreads;
   return options;
@@ -43,10 +47,24 @@ void say_summary(const Plan& plan, const RunReport& report) {
   const double megabytes = static_cast<double>(report.bytes_read + report.bytes_written) / 1e6;
   for (const PlannedOutput& output : plan.outputs)
     for (const OutputFile& file : output.files) say_note("wrote " + summary(output, file));
-  say_note(fmt::format("read {} once, wrote {} in {:.2f} s ({:.0f} MB/s), {} of slabs at most, I/O by {}",
+  say_note(fmt::format("read {} once, wrote {} in {:.2f} s ({:.0f} MB/s), {} of slabs at most, {} I/O by {}",
                        human_bytes(report.bytes_read), human_bytes(report.bytes_written), report.seconds,
                        report.seconds > 0 ? megabytes / report.seconds : 0, human_bytes(report.peak_budget),
-                       report.io));
+                       io_mode_names()[static_cast<std::size_t>(report.io_mode)], report.io));
+}
+
+// An output for each of many recipes, and shards, are more files than a process may have open by default.
+void allow_many_files() {
+  struct rlimit limit {};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+// The threads of the run, which start later, do as this one does.
+void give_way(unsigned nice) {
+  errno = 0;
+  if (nice != 0 && ::nice(static_cast<int>(nice)) == -1 && errno != 0) say_warning("the niceness stays as it is");
 }
 
 // Writes the report, where one is wanted. The outputs are there by now, whatever becomes of it.
@@ -65,7 +83,7 @@ int tell(const Planned& planned, const RunReport& run, bool overwrite, bool quie
 void add_run_options(po::options_description& options) {
   auto add = options.add_options();
   add("engine", po::value<std::string>()->default_value("graph"), "graph, or simple: one slab after the other");
-  add("io", po::value<std::string>()->default_value("auto"), "auto, io_uring or threads");
+  add("io-engine", po::value<std::string>()->default_value("auto"), "auto, io_uring or threads");
   add("quiet,q", "no progress and no summary");
   add_report_options(options);
 }
@@ -76,6 +94,8 @@ int execute(const Planned& planned, const po::variables_map& values, bool overwr
   Diagnostics errors;
   preflight(planned, overwrite, errors);
   if (!errors.empty()) return fail(errors);
+  allow_many_files();
+  give_way(planned.plan.limits.nice);
   const bool quiet = values.count("quiet") > 0;
   ProgressMeter meter(planned.plan, quiet);
   options.value().overwrite = overwrite;

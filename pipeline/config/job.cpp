@@ -102,10 +102,17 @@ class Binding {
 
   void bind_limits(const ConfigNode& node) {
     if (const ConfigNode* memory = node.find("memory"))
-      if (const Result<std::uint64_t> bytes = to_bytes(*memory)) job_.limits.memory = bytes.value();
+      if (const Result<std::uint64_t> bytes = to_bytes(*memory)) {
+        job_.limits.memory = bytes.value();
+        job_.limits.memory_is_given = true;
+      }
     if (const ConfigNode* threads = node.find("threads"))
       if (const Result<std::int64_t> number = to_integer(*threads))
         job_.limits.threads = static_cast<unsigned>(number.value());
+    if (const ConfigNode* nice = node.find("nice"))
+      if (const Result<std::int64_t> number = to_integer(*nice))
+        job_.limits.nice = static_cast<unsigned>(number.value());
+    if (const ConfigNode* io = node.find("io")) job_.limits.io = io_mode_named(io->scalar);
   }
 
   void bind_report(const ConfigNode& node) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "pipeline/config/schema.h"
+#include "pipeline/core/io_mode.h"
 #include "pipeline/core/stage.h"
 
 namespace ggufmill {
@@ -17,6 +18,9 @@ namespace ggufmill {
 struct Limits {
   std::uint64_t memory = 512ull << 20;  // bytes of slabs in flight
   unsigned threads = 0;                 // 0: as many as the machine gives this process
+  unsigned nice = 0;                    // added to the niceness of the process
+  std::optional<IoMode> io = {};        // none: by the size of the job
+  bool memory_is_given = false;         // else a machine that has little may make `memory` less
 };
 
 // What the user wants to be told about a run.

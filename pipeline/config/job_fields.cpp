@@ -83,7 +83,9 @@ FieldSpec outputs_field(const Registry& registry) {
 FieldSpec limits_field() {
   const FieldSpec memory{.name = "memory",
                          .kind = FieldKind::kBytes,
-                         .doc = "Bytes of tensor data held at once.",
+                         .doc =
+                             "Bytes of tensor data held at once. By default at most a quarter of what the machine, or "
+                             "the control group of this process, has.",
                          .default_text = "512MiB",
                          .example = "2GiB",
                          .minimum = 1 << 20};
@@ -95,11 +97,26 @@ FieldSpec limits_field() {
                           .default_text = "auto",
                           .example = "8",
                           .alternatives = {automatic, number}};
+  const FieldSpec nice{.name = "nice",
+                       .kind = FieldKind::kInteger,
+                       .doc = "How much the run gives way to other programs.",
+                       .default_text = "0",
+                       .example = "10",
+                       .minimum = 0,
+                       .maximum = 19};
+  const FieldSpec io{.name = "io",
+                     .kind = FieldKind::kEnum,
+                     .doc =
+                         "Through the page cache; through it, but what was read or written once is dropped behind; or "
+                         "past it (O_DIRECT). By default streaming where input and outputs together are more than half "
+                         "of the memory, else cached.",
+                     .example = "streaming",
+                     .choices = {io_mode_names().begin(), io_mode_names().end()}};
   return {.name = "limits",
           .kind = FieldKind::kMap,
           .doc = "What a run may use.",
           .example = "{memory: 2GiB, threads: auto}",
-          .fields = {memory, threads}};
+          .fields = {memory, threads, nice, io}};
 }
 
 FieldSpec report_field() {

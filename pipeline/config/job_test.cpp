@@ -64,7 +64,7 @@ outputs:
       type: Q3_K
       tensors:
         - {match: 'blk\.\d+\.ffn_down', type: Q5_K}
-limits: {memory: 1.5GiB, threads: 12}
+limits: {memory: 1.5GiB, threads: 12, nice: 10, io: direct}
 )");
   CHECK(job.stages.size() == 2);
   REQUIRE(job.outputs.size() == 2);
@@ -74,6 +74,8 @@ limits: {memory: 1.5GiB, threads: 12}
   CHECK(job.outputs[1].position.line == 10);
   CHECK(job.limits.memory == 3ull << 29);
   CHECK(job.limits.threads == 12);
+  CHECK(job.limits.nice == 10);
+  CHECK(job.limits.io == IoMode::kDirect);
 }
 
 TEST_CASE("nodes of a job point into its texts after all else is gone") {
@@ -103,7 +105,7 @@ outputs:
   - quantize: {type: F17}
   - gguf: b.gguf
     quantize: F64
-limits: {memory: 512, threads: many, nice: 3}
+limits: {memory: 512, threads: many, speed: 3}
 )") == R"(a.yaml:1:10: error: version 2 is not known: this program reads version 1
      1 | version: 2
        |          ^
@@ -161,15 +163,15 @@ a.yaml:19:15: error: nothing is quantized to F64
     19 |     quantize: F64
        |               ^^^
 a.yaml:20:18: error: '512' is not a size of at least 1MiB
-    20 | limits: {memory: 512, threads: many, nice: 3}
+    20 | limits: {memory: 512, threads: many, speed: 3}
        |                  ^^^
 a.yaml:20:32: error: 'many' is not 'auto' or a whole number from 1 to 1024
-    20 | limits: {memory: 512, threads: many, nice: 3}
+    20 | limits: {memory: 512, threads: many, speed: 3}
        |                                ^^^^
-a.yaml:20:38: error: unknown key 'nice'
-    20 | limits: {memory: 512, threads: many, nice: 3}
-       |                                      ^^^^
-  help: known keys: memory, threads
+a.yaml:20:38: error: unknown key 'speed'
+    20 | limits: {memory: 512, threads: many, speed: 3}
+       |                                      ^^^^^
+  help: known keys: memory, threads, nice, io
 )");
 }
 

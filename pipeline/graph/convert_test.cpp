@@ -62,7 +62,7 @@ RouteWork work_of(const Plan& plan) {
 struct Fixture {
   explicit Fixture(const std::vector<testing::TensorRecipe>& tensors) : plan(plan_of(tensors)), work(work_of(plan)) {
     calls = {};
-    flight = make_flight(cut_slabs(plan, 1ull << 30).at(0), 0, work).value();
+    flight = make_flight(cut_slabs(plan, 1ull << 30).at(0), 0, work, false).value();
   }
   Status convert_all() {
     for (std::uint32_t tile = 0; tile < flight->tiles; ++tile) {

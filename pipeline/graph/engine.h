@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "pipeline/core/error.h"
+#include "pipeline/core/io_mode.h"
 #include "pipeline/io/io.h"
 #include "pipeline/kernels/kernels.h"
 #include "pipeline/plan/plan.h"
@@ -40,6 +41,7 @@ struct RunReport {
   std::uint64_t bytes_written = 0;
   std::uint64_t peak_budget = 0;  // most bytes acquired at once
   double seconds = 0;
+  IoMode io_mode = IoMode::kCached;
   std::string io;  // "io_uring" or "threads"; "blocking" of the plain loop
   unsigned threads = 0;
   std::vector<std::vector<TargetResult>> targets;  // of the targets of each route; empty: no report was asked for

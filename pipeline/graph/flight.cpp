@@ -21,7 +21,8 @@ std::span<const std::byte> Flight::target_bytes(std::size_t index) const {
   return work->targets[index].kind == TargetKind::kCarry ? source.span() : outputs[index].span();
 }
 
-Result<std::unique_ptr<Flight>> make_flight(const Slab& slab, std::uint64_t ordinal, const RouteWork& work) {
+Result<std::unique_ptr<Flight>> make_flight(const Slab& slab, std::uint64_t ordinal, const RouteWork& work,
+                                            bool direct) {
   auto flight = std::make_unique<Flight>();
   flight->slab = slab;
   flight->ordinal = ordinal;
@@ -29,13 +30,16 @@ Result<std::unique_ptr<Flight>> make_flight(const Slab& slab, std::uint64_t ordi
   flight->tiles = tile_count(slab, work);
   flight->tiles_left = flight->tiles;
   flight->writes_left = static_cast<std::uint32_t>(work.targets.size());
-  BOOST_OUTCOME_TRY(flight->source, Buffer::allocate(slab.source_bytes));
+  const auto phase = [direct](std::uint64_t offset) { return direct ? offset % kDirectAlignment : 0; };
+  const std::uint64_t offset = work.route->source.offset + slab.first_byte;
+  BOOST_OUTCOME_TRY(flight->source, Buffer::allocate(slab.source_bytes, phase(offset)));
   BOOST_OUTCOME_TRY(flight->long_rows, Buffer::allocate(slab.rows * work.long_row_bytes));
   BOOST_OUTCOME_TRY(flight->measured_rows, Buffer::allocate(slab.rows * work.measured_row_bytes));
   flight->outputs.resize(work.targets.size());
   for (std::size_t i = 0; i < work.targets.size(); ++i) {
     if (work.targets[i].kind == TargetKind::kCarry) continue;
-    BOOST_OUTCOME_TRY(flight->outputs[i], Buffer::allocate(slab.rows * work.targets[i].row_bytes));
+    BOOST_OUTCOME_TRY(flight->outputs[i],
+                      Buffer::allocate(slab.rows * work.targets[i].row_bytes, phase(flight->target_offset(i))));
   }
   return flight;
 }

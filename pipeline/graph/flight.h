@@ -34,7 +34,8 @@ struct Flight {
   std::span<const std::byte> target_bytes(std::size_t index) const;
 };
 
-// The memory is reserved, not yet touched. Exit code 75 when there is none.
-Result<std::unique_ptr<Flight>> make_flight(const Slab& slab, std::uint64_t ordinal, const RouteWork& work);
+// The memory is reserved, not yet touched; for direct I/O it lies as the files do. Exit code 75 when there is none.
+Result<std::unique_ptr<Flight>> make_flight(const Slab& slab, std::uint64_t ordinal, const RouteWork& work,
+                                            bool direct);
 
 }  // namespace ggufmill

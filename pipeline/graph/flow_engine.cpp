@@ -130,7 +130,7 @@ Flight* FlowEngine::take_off() {
   if (!next_) next_ = run_.feed.next();
   if (!next_ || !run_.budget.try_acquire(next_->cost)) return nullptr;
   const bool made = guard(ordinal_, RunState::kRead, [&]() -> Status {
-    BOOST_OUTCOME_TRY(auto flight, make_flight(*next_, ordinal_, run_.work[next_->route]));
+    BOOST_OUTCOME_TRY(auto flight, make_flight(*next_, ordinal_, run_.work[next_->route], is_direct(run_.plan)));
     under_way_.push_back(std::move(flight));
     return ok();
   });

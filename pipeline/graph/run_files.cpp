@@ -42,16 +42,16 @@ Error interrupted(std::size_t sealed, std::size_t files) {
                      files);
 }
 
-Result<std::unique_ptr<RunFiles>> RunFiles::open(const Plan& plan, bool overwrite) {
+Result<std::unique_ptr<RunFiles>> RunFiles::open(const Plan& plan, bool overwrite, IoMode mode) {
   std::unique_ptr<RunFiles> files(new RunFiles(plan));
-  BOOST_OUTCOME_TRY(files->open_inputs());
-  BOOST_OUTCOME_TRY(files->create_outputs(overwrite));
+  BOOST_OUTCOME_TRY(files->open_inputs(mode));
+  BOOST_OUTCOME_TRY(files->create_outputs(overwrite, mode));
   return files;
 }
 
-Status RunFiles::open_inputs() {
+Status RunFiles::open_inputs(IoMode mode) {
   for (const SourceFile& file : plan_.source.files) {
-    BOOST_OUTCOME_TRY(auto input, InputFile::open(file.path));
+    BOOST_OUTCOME_TRY(auto input, InputFile::open(file.path, mode));
     if (input->bytes() != file.bytes)
       return input_error(file.path,
                          fmt::format("{} bytes long, but {} when its header was read", input->bytes(), file.bytes),
@@ -61,8 +61,8 @@ Status RunFiles::open_inputs() {
   return ok();
 }
 
-Status RunFiles::create_outputs(bool overwrite) {
-  AtomicFile::Options options{overwrite, {}};
+Status RunFiles::create_outputs(bool overwrite, IoMode mode) {
+  AtomicFile::Options options{overwrite, {}, mode};
   for (const SourceFile& file : plan_.source.files) options.inputs.push_back(file.path);
   std::set<std::string> places;
   for (const PlannedOutput& output : plan_.outputs) {

@@ -17,7 +17,7 @@ namespace ggufmill {
 class RunFiles {
  public:
   // Exit code 4 for an input that is not what was planned with, else as AtomicFile::create.
-  static Result<std::unique_ptr<RunFiles>> open(const Plan& plan, bool overwrite);
+  static Result<std::unique_ptr<RunFiles>> open(const Plan& plan, bool overwrite, IoMode mode);
 
   const InputFile& input(const Route& route) const { return *inputs_[route.source.file]; }
   AtomicFile& output(const Target& target) const { return *outputs_[target.output][target.file]; }
@@ -28,8 +28,8 @@ class RunFiles {
 
  private:
   explicit RunFiles(const Plan& plan) : plan_(plan) {}
-  Status open_inputs();
-  Status create_outputs(bool overwrite);
+  Status open_inputs(IoMode mode);
+  Status create_outputs(bool overwrite, IoMode mode);
 
   const Plan& plan_;
   std::vector<std::shared_ptr<const InputFile>> inputs_;

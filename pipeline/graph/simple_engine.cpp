@@ -21,7 +21,7 @@ class SimpleEngine {
   Status carry(const Slab& slab) {
     step_ = RunState::kRead;
     const RouteWork& work = run_.work[slab.route];
-    BOOST_OUTCOME_TRY(auto flight, make_flight(slab, ordinal_, work));
+    BOOST_OUTCOME_TRY(auto flight, make_flight(slab, ordinal_, work, is_direct(run_.plan)));
     run_.budget.try_acquire(slab.cost);  // always there: all of the budget is free, and no slab costs more
     Status status = carry(*flight);
     if (status) run_.state.finished(*flight);

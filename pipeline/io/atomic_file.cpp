@@ -2,35 +2,38 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
 
 #include "pipeline/io/output_folder.h"
 #include "pipeline/io/output_target.h"
 #include "pipeline/io/system_calls.h"
 #include "pipeline/io/temporary_file.h"
-#include "pipeline/io/transfer.h"
+#include "pipeline/io/write_behind.h"
 
 namespace ggufmill {
 namespace {
 
 class NewFile final : public AtomicFile {
  public:
-  NewFile(std::string path, std::uint64_t bytes, bool overwrite, OutputFolder folder, TemporaryFile temporary)
+  NewFile(std::string path, std::uint64_t bytes, const Options& options, OutputFolder folder, TemporaryFile temporary)
       : path_(std::move(path)),
         bytes_(bytes),
-        overwrite_(overwrite),
+        overwrite_(options.overwrite),
+        behind_(options.mode),
         folder_(std::move(folder)),
         temporary_(std::move(temporary)) {}
 
   const std::string& path() const override { return path_; }
-  int descriptor() const override { return temporary_.descriptor(); }
   Status write(std::uint64_t offset, std::span<const std::byte> from) override;
   Status seal(std::span<const std::byte> header, std::uint64_t data_bytes) override;
-  Status check(std::uint64_t offset, std::uint64_t bytes) const override;
-  void add_written(std::uint64_t bytes) override { written_ += bytes; }
+  Result<Extent> begin_write(std::uint64_t offset, std::span<const std::byte> from) override;
+  void end_write(std::uint64_t offset, std::size_t bytes) override;
   std::uint64_t written() const override { return written_; }
 
  private:
+  int descriptor() const { return temporary_.descriptor(); }
+  Status check(std::uint64_t offset, std::uint64_t bytes) const;
   Status sync() const;
   Error defect(std::string what) const;
 
@@ -38,9 +41,14 @@ class NewFile final : public AtomicFile {
   const std::uint64_t bytes_;
   const bool overwrite_;
   std::atomic<std::uint64_t> written_{0};
+  WriteBehind behind_;
   OutputFolder folder_;  // outlives the temporary in it
   TemporaryFile temporary_;
 };
+
+bool lies_like_the_file(std::uint64_t offset, std::span<const std::byte> memory) {
+  return reinterpret_cast<std::uintptr_t>(memory.data()) % kDirectAlignment == offset % kDirectAlignment;
+}
 
 Error NewFile::defect(std::string what) const {
   return {ExitCode::kInternal, path_, std::move(what), "", "this is a defect of ggufmill: please report it"};
@@ -52,10 +60,27 @@ Status NewFile::check(std::uint64_t offset, std::uint64_t bytes) const {
 }
 
 Status NewFile::write(std::uint64_t offset, std::span<const std::byte> from) {
-  BOOST_OUTCOME_TRY(check(offset, from.size()));
-  BOOST_OUTCOME_TRY(write_all(descriptor(), path_, offset, from));
-  add_written(from.size());
+  BOOST_OUTCOME_TRY(const Extent extent, begin_write(offset, from));
+  BOOST_OUTCOME_TRY(write_all(extent, path_));
+  end_write(offset, from.size());
   return ok();
+}
+
+Result<Extent> NewFile::begin_write(std::uint64_t offset, std::span<const std::byte> from) {
+  BOOST_OUTCOME_TRY(check(offset, from.size()));
+  const Extent whole{descriptor(), offset, const_cast<std::byte*>(from.data()), from.size(), from.size()};
+  const int direct = temporary_.direct_descriptor();
+  if (direct < 0 || !lies_like_the_file(offset, from)) return whole;
+  const std::size_t head = std::min((kDirectAlignment - offset % kDirectAlignment) % kDirectAlignment, from.size());
+  const std::size_t body = (from.size() - head) / kDirectAlignment * kDirectAlignment;
+  BOOST_OUTCOME_TRY(write_all(descriptor(), path_, offset, from.first(head)));
+  BOOST_OUTCOME_TRY(write_all(descriptor(), path_, offset + head + body, from.subspan(head + body)));
+  return Extent{direct, offset + head, whole.data + head, body, body};
+}
+
+void NewFile::end_write(std::uint64_t offset, std::size_t bytes) {
+  written_ += bytes;
+  behind_.wrote(descriptor(), offset, bytes);
 }
 
 Status NewFile::sync() const {
@@ -68,6 +93,7 @@ Status NewFile::seal(std::span<const std::byte> header, std::uint64_t data_bytes
     return defect(fmt::format("{} bytes of data were written and {} planned, with a header of {} in a file of {}",
                               written(), data_bytes, header.size(), bytes_));
   BOOST_OUTCOME_TRY(sync());
+  behind_.drop_all(descriptor());
   BOOST_OUTCOME_TRY(write_all(descriptor(), path_, 0, header));
   BOOST_OUTCOME_TRY(sync());
   BOOST_OUTCOME_TRY(temporary_.publish(overwrite_));
@@ -91,10 +117,12 @@ Result<std::unique_ptr<AtomicFile>> AtomicFile::create(const std::string& path, 
   // Again, now that the path has all its folders: "new/../model.gguf" was nothing before.
   BOOST_OUTCOME_TRY(const std::optional<struct stat> old, check_target(path, options));
   BOOST_OUTCOME_TRY(TemporaryFile temporary, TemporaryFile::create(folder.descriptor(), target.name, path));
+  if (options.mode == IoMode::kDirect) {
+    BOOST_OUTCOME_TRY(temporary.open_direct());
+  }
   BOOST_OUTCOME_TRY(temporary.reserve(bytes));
   BOOST_OUTCOME_TRY(keep_permissions(path, temporary.descriptor(), old));
-  return std::unique_ptr<AtomicFile>(
-      new NewFile(path, bytes, options.overwrite, std::move(folder), std::move(temporary)));
+  return std::unique_ptr<AtomicFile>(new NewFile(path, bytes, options, std::move(folder), std::move(temporary)));
 }
 
 }  // namespace ggufmill

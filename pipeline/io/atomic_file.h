@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "pipeline/core/error.h"
+#include "pipeline/core/io_mode.h"
+#include "pipeline/io/transfer.h"
 
 namespace ggufmill {
 
@@ -21,25 +23,29 @@ class AtomicFile {
   struct Options {
     bool overwrite = false;           // replace an existing file; it keeps its permissions
     std::vector<std::string> inputs;  // paths that must not be the target, however they are spelled
+    IoMode mode = IoMode::kCached;
   };
   // Creates missing folders. Exit code 2 for an existing target without `overwrite`, for one that is an input, a
-  // folder, a symbolic link or not a regular file; 6 when there is no space or permission. `bytes` is the final size.
+  // folder, a symbolic link or not a regular file; 6 when there is no space or permission, or no direct I/O where that
+  // is the mode. `bytes` is the final size.
   static Result<std::unique_ptr<AtomicFile>> create(const std::string& path, std::uint64_t bytes,
                                                     const Options& options);
   virtual ~AtomicFile() = default;
 
   virtual const std::string& path() const = 0;
-  virtual int descriptor() const = 0;
-  // Blocking, thread-safe for disjoint ranges.
+  // Blocking, thread-safe for disjoint ranges. Direct where the mode and the memory allow it: where `from` starts at
+  // the same place of a memory page as `offset` of a block, and then but for the ragged ends.
   virtual Status write(std::uint64_t offset, std::span<const std::byte> from) = 0;
   // Once, after all writes: fsync, write `header` at 0, fsync, rename, fsync of the folder. `data_bytes` is what the
   // caller means to have written (without the header); where other than that arrived, nothing is published (exit code
   // 1).
   virtual Status seal(std::span<const std::byte> header, std::uint64_t data_bytes) = 0;
 
-  // For those who write through descriptor(): whether `bytes` at `offset` lie in the file, and that they were written.
-  virtual Status check(std::uint64_t offset, std::uint64_t bytes) const = 0;
-  virtual void add_written(std::uint64_t bytes) = 0;
+  // For those who write by other means, thread-safe, too: what to ask the system for, and the word that it is done.
+  // begin_write() writes the ragged ends of a direct write.
+  virtual Result<Extent> begin_write(std::uint64_t offset, std::span<const std::byte> from) = 0;
+  virtual void end_write(std::uint64_t offset, std::size_t bytes) = 0;
+
   virtual std::uint64_t written() const = 0;
 };
 

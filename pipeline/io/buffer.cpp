@@ -9,30 +9,33 @@
 
 namespace ggufmill {
 
-Buffer::Buffer(std::size_t bytes) {
+Buffer::Buffer(std::size_t bytes, std::size_t phase) {
   if (bytes == 0) return;
-  data_ = SpareMemory::instance().take(bytes);
-  if (!data_) throw std::bad_alloc();
+  std::byte* const page = SpareMemory::instance().take(phase + bytes);
+  if (!page) throw std::bad_alloc();
+  data_ = page + phase;
   bytes_ = bytes;
+  phase_ = phase;
 }
 
 Buffer::Buffer(Buffer&& other) noexcept
-    : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+    : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)), phase_(other.phase_) {}
 
 Buffer& Buffer::operator=(Buffer&& other) noexcept {
   Buffer moved(std::move(other));
   std::swap(data_, moved.data_);
   std::swap(bytes_, moved.bytes_);
+  std::swap(phase_, moved.phase_);
   return *this;
 }
 
 Buffer::~Buffer() {
-  if (data_) SpareMemory::instance().give(data_, bytes_);
+  if (data_) SpareMemory::instance().give(data_ - phase_, phase_ + bytes_);
 }
 
-Result<Buffer> Buffer::allocate(std::size_t bytes) {
+Result<Buffer> Buffer::allocate(std::size_t bytes, std::size_t phase) {
   try {
-    return Buffer(bytes);
+    return Buffer(bytes, phase);
   } catch (const std::bad_alloc&) {
     return Error{ExitCode::kTransient, "", fmt::format("no memory for a buffer of {} bytes", bytes), "",
                  "lower the memory limit of the pipeline, or run where more memory is free"};

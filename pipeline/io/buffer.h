@@ -13,13 +13,15 @@ namespace ggufmill {
 class Buffer {
  public:
   Buffer() = default;
-  explicit Buffer(std::size_t bytes);  // contents undefined; std::bad_alloc when the system has no memory
+  // Contents undefined; std::bad_alloc when the system has no memory. It starts `phase` bytes into a page, and has all
+  // of the pages that it lies in to itself.
+  explicit Buffer(std::size_t bytes, std::size_t phase = 0);
   Buffer(Buffer&& other) noexcept;
   Buffer& operator=(Buffer&& other) noexcept;
   ~Buffer();
 
   // The same with an error (exit code 75: the memory may be there later) instead of an exception.
-  static Result<Buffer> allocate(std::size_t bytes);
+  static Result<Buffer> allocate(std::size_t bytes, std::size_t phase = 0);
 
   std::span<std::byte> span() const { return {data_, bytes_}; }
   std::byte* data() const { return data_; }
@@ -28,6 +30,7 @@ class Buffer {
  private:
   std::byte* data_ = nullptr;
   std::size_t bytes_ = 0;
+  std::size_t phase_ = 0;
 };
 
 }  // namespace ggufmill

@@ -8,6 +8,8 @@
 #include <string>
 
 #include "pipeline/core/error.h"
+#include "pipeline/core/io_mode.h"
+#include "pipeline/io/transfer.h"
 
 namespace ggufmill {
 
@@ -15,25 +17,30 @@ namespace ggufmill {
 // followed. Thread-safe.
 class InputFile {
  public:
-  // Exit code 4 for what is missing or not a regular file, 6 for what the system refuses.
-  static Result<std::shared_ptr<const InputFile>> open(const std::string& path);
+  // Exit code 4 for what is missing or not a regular file, 6 for what the system refuses, which direct I/O may be.
+  static Result<std::shared_ptr<const InputFile>> open(const std::string& path, IoMode mode = IoMode::kCached);
   ~InputFile();
   InputFile(const InputFile&) = delete;
   InputFile& operator=(const InputFile&) = delete;
 
   const std::string& path() const { return path_; }
   std::uint64_t bytes() const { return bytes_; }  // when it was opened
-  int descriptor() const { return descriptor_; }
-  // Blocking; fills all of `into` or fails (kBadInput when the file ends early). Retries EINTR and short reads.
+  // Blocking; fills all of `into` or fails (kBadInput when the file ends early). Retries EINTR and short reads. Direct:
+  // `into` starts at the same place of a memory page as `offset` of a block, and the pages it lies in are the caller's
+  // (Buffer with a phase).
   Status read(std::uint64_t offset, std::span<std::byte> into) const;
-  // Whether `bytes` at `offset` lie in the file: the same error as of read().
-  Status check(std::uint64_t offset, std::uint64_t bytes) const;
+
+  // For those who read by other means: what to ask the system for (the same errors as of read()), and the word that it
+  // is there.
+  Result<Extent> begin_read(std::uint64_t offset, std::span<std::byte> into) const;
+  void end_read(std::uint64_t offset, std::size_t bytes) const;
 
  private:
-  InputFile(std::string path, std::uint64_t bytes, int descriptor);
+  InputFile(std::string path, std::uint64_t bytes, int descriptor, IoMode mode);
   std::string path_;
   std::uint64_t bytes_;
   int descriptor_;
+  IoMode mode_;
 };
 
 }  // namespace ggufmill

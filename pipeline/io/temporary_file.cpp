@@ -10,6 +10,7 @@
 
 #include "pipeline/io/output_target.h"
 #include "pipeline/io/system_calls.h"
+#include "pipeline/io/transfer.h"
 
 namespace ggufmill {
 namespace {
@@ -76,10 +77,18 @@ TemporaryFile::TemporaryFile(TemporaryFile&& other) noexcept
       name_(std::move(other.name_)),
       target_(std::move(other.target_)),
       temporary_(std::exchange(other.temporary_, {})),
-      descriptor_(std::move(other.descriptor_)) {}
+      descriptor_(std::move(other.descriptor_)),
+      direct_(std::move(other.direct_)) {}
 
 TemporaryFile::~TemporaryFile() {
   if (!temporary_.empty()) system_calls().unlinkat(folder_, temporary_.c_str(), 0);
+}
+
+Status TemporaryFile::open_direct() {
+  const int flags = O_WRONLY | O_DIRECT | O_CLOEXEC | O_NOFOLLOW;
+  direct_ = Descriptor(retry([&] { return system_calls().openat(folder_, temporary_.c_str(), flags, 0); }));
+  if (direct_) return ok();
+  return errno == EINVAL ? no_direct_io(target_) : io_error(target_, "open the temporary file beside it", errno);
 }
 
 Status TemporaryFile::reserve(std::uint64_t bytes) {

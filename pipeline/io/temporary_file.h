@@ -19,6 +19,9 @@ class TemporaryFile {
   ~TemporaryFile();
 
   int descriptor() const { return descriptor_.get(); }
+  // -1 until open_direct(), which is refused (exit code 6) where the file system has no direct I/O.
+  int direct_descriptor() const { return direct_.get(); }
+  Status open_direct();
   // Allocates `bytes` on the disk, so that a full one is known now. Where the file system cannot: compares with what is
   // free. Exit code 6.
   Status reserve(std::uint64_t bytes);
@@ -36,7 +39,7 @@ class TemporaryFile {
   int folder_;
   std::string name_, target_;
   std::string temporary_;  // empty: nothing to remove
-  Descriptor descriptor_;
+  Descriptor descriptor_, direct_;
 };
 
 }  // namespace ggufmill

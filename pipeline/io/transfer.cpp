@@ -2,32 +2,42 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "pipeline/io/system_calls.h"
 
 namespace ggufmill {
 
-Status read_all(int descriptor, const std::string& path, std::uint64_t offset, std::span<std::byte> into) {
-  while (!into.empty()) {
-    const ssize_t got =
-        retry([&] { return system_calls().pread(descriptor, into.data(), into.size(), static_cast<off_t>(offset)); });
-    if (got < 0) return read_failed(path, offset, into.size(), errno);
-    if (got == 0) return ends_early(path, offset, into.size());
-    into = into.subspan(static_cast<std::size_t>(got));
-    offset += static_cast<std::uint64_t>(got);
+Extent Extent::after(std::size_t done) const {
+  return {descriptor, offset + done, data + done, bytes - done, least - std::min(least, done)};
+}
+
+Status read_all(Extent extent, const std::string& path) {
+  while (extent.least > 0) {
+    const ssize_t got = retry([&] {
+      return system_calls().pread(extent.descriptor, extent.data, extent.bytes, static_cast<off_t>(extent.offset));
+    });
+    if (got < 0) return read_failed(path, extent.offset, extent.least, errno);
+    if (got == 0) return ends_early(path, extent.offset, extent.least);
+    extent = extent.after(static_cast<std::size_t>(got));
+  }
+  return ok();
+}
+
+Status write_all(Extent extent, const std::string& path) {
+  while (extent.least > 0) {
+    const ssize_t put = retry([&] {
+      return system_calls().pwrite(extent.descriptor, extent.data, extent.bytes, static_cast<off_t>(extent.offset));
+    });
+    if (put < 0) return write_failed(path, extent.offset, extent.least, errno);
+    if (put == 0) return write_failed(path, extent.offset, extent.least, EIO);  // would be tried for ever
+    extent = extent.after(static_cast<std::size_t>(put));
   }
   return ok();
 }
 
 Status write_all(int descriptor, const std::string& path, std::uint64_t offset, std::span<const std::byte> from) {
-  while (!from.empty()) {
-    const ssize_t put =
-        retry([&] { return system_calls().pwrite(descriptor, from.data(), from.size(), static_cast<off_t>(offset)); });
-    if (put < 0) return write_failed(path, offset, from.size(), errno);
-    if (put == 0) return write_failed(path, offset, from.size(), EIO);  // would be tried for ever
-    from = from.subspan(static_cast<std::size_t>(put));
-    offset += static_cast<std::uint64_t>(put);
-  }
-  return ok();
+  return write_all({descriptor, offset, const_cast<std::byte*>(from.data()), from.size(), from.size()}, path);
 }
 
 Error ends_early(const std::string& path, std::uint64_t offset, std::uint64_t bytes) {
@@ -41,6 +51,13 @@ Error read_failed(const std::string& path, std::uint64_t offset, std::uint64_t b
 
 Error write_failed(const std::string& path, std::uint64_t offset, std::uint64_t bytes, int errno_value) {
   return io_error(path, fmt::format("write {} bytes at byte {:#x}", bytes, offset), errno_value);
+}
+
+Error no_direct_io(const std::string& path) {
+  Error error = io_error(path, "use direct I/O (O_DIRECT)", EINVAL);
+  error.detail = "the file system does not have it";
+  error.help = "set limits.io to streaming, which keeps the page cache free, too";
+  return error;
 }
 
 }  // namespace ggufmill

@@ -10,8 +10,22 @@
 
 namespace ggufmill {
 
-// Blocking; go on after EINTR and short transfers until all is done. `path` is for messages.
-Status read_all(int descriptor, const std::string& path, std::uint64_t offset, std::span<std::byte> into);
+// What is asked of the system for a read or write: `bytes` at `offset`, of which the first `least` must arrive (direct
+// reads ask for whole blocks, and a file may end within its last). `data` is not written to where the file is written.
+struct Extent {
+  int descriptor = -1;
+  std::uint64_t offset = 0;
+  std::byte* data = nullptr;
+  std::size_t bytes = 0;
+  std::size_t least = 0;
+
+  // What is left of it when `done` bytes are there.
+  Extent after(std::size_t done) const;
+};
+
+// Blocking; go on after EINTR and short transfers until enough is done. `path` is for messages.
+Status read_all(Extent extent, const std::string& path);
+Status write_all(Extent extent, const std::string& path);
 Status write_all(int descriptor, const std::string& path, std::uint64_t offset, std::span<const std::byte> from);
 
 // `bytes` at `offset` were wanted of a file that ends before (exit code 4).
@@ -19,5 +33,7 @@ Error ends_early(const std::string& path, std::uint64_t offset, std::uint64_t by
 // Exit code 6.
 Error read_failed(const std::string& path, std::uint64_t offset, std::uint64_t bytes, int errno_value);
 Error write_failed(const std::string& path, std::uint64_t offset, std::uint64_t bytes, int errno_value);
+// The file system of `path` has no direct I/O (exit code 6).
+Error no_direct_io(const std::string& path);
 
 }  // namespace ggufmill

@@ -25,21 +25,21 @@ constexpr std::size_t kThreads = 2;
 // Operations under way in the kernel at once; the others wait their turn here.
 constexpr std::size_t kLanes = 16;
 
-// One read or write, of which the first bytes may be done already.
+// One read or write of `memory` at `offset`.
 struct Operation {
   const InputFile* input = nullptr;  // one of the two
   AtomicFile* output = nullptr;
   std::uint64_t offset = 0;
-  std::byte* data = nullptr;  // only read from where `output` is set
-  std::size_t bytes = 0;
-  std::size_t done_bytes = 0;
+  std::span<std::byte> memory;  // only read from where `output` is set
   IoService::Completion done;
+  Extent left;  // to ask the kernel for; the first bytes may be done already
 
-  int descriptor() const { return input ? input->descriptor() : output->descriptor(); }
   const std::string& path() const { return input ? input->path() : output->path(); }
-  Status check() const { return input ? input->check(offset, bytes) : output->check(offset, bytes); }
-  std::size_t left() const { return bytes - done_bytes; }
-  std::uint64_t position() const { return offset + done_bytes; }
+  Status begin() {
+    BOOST_OUTCOME_TRY(left, input ? input->begin_read(offset, memory) : output->begin_write(offset, memory));
+    return ok();
+  }
+  void end() const { input ? input->end_read(offset, memory.size()) : output->end_write(offset, memory.size()); }
 };
 
 // Asio runs the reads of one file object one after the other, and its writes likewise. So a lane is a file object that
@@ -59,10 +59,10 @@ class UringService final : public IoService {
 
   std::string name() const override { return "io_uring"; }
   void read(const InputFile& file, std::uint64_t offset, std::span<std::byte> into, Completion done) override {
-    start({&file, nullptr, offset, into.data(), into.size(), 0, std::move(done)});
+    start({&file, nullptr, offset, into, std::move(done), {}});
   }
   void write(AtomicFile& file, std::uint64_t offset, std::span<const std::byte> from, Completion done) override {
-    start({nullptr, &file, offset, const_cast<std::byte*>(from.data()), from.size(), 0, std::move(done)});
+    start({nullptr, &file, offset, {const_cast<std::byte*>(from.data()), from.size()}, std::move(done), {}});
   }
 
  private:
@@ -95,40 +95,41 @@ void UringService::start(Operation operation) {
 }
 
 void UringService::begin(Lane& lane) {
-  Status fits = lane.operation.check();
-  if (!fits || lane.operation.bytes == 0) {
-    boost::asio::post(pool_, [this, &lane, fits = std::move(fits)] { finish(lane, fits); });
+  Status begun = lane.operation.begin();
+  if (!begun || lane.operation.left.least == 0) {
+    if (begun) lane.operation.end();
+    boost::asio::post(pool_, [this, &lane, begun = std::move(begun)] { finish(lane, begun); });
     return;
   }
-  lane.file.assign(lane.operation.descriptor());
+  lane.file.assign(lane.operation.left.descriptor);
   transfer(lane);
 }
 
 void UringService::transfer(Lane& lane) {
-  const Operation& operation = lane.operation;
-  std::byte* data = operation.data + operation.done_bytes;
+  const Extent& left = lane.operation.left;
   auto handler = [this, &lane](const error_code& error, std::size_t bytes) { transferred(lane, error, bytes); };
-  if (operation.input)
-    lane.file.async_read_some_at(operation.position(), boost::asio::buffer(data, operation.left()), handler);
+  if (lane.operation.input)
+    lane.file.async_read_some_at(left.offset, boost::asio::buffer(left.data, left.bytes), handler);
   else
-    lane.file.async_write_some_at(operation.position(), boost::asio::const_buffer(data, operation.left()), handler);
+    lane.file.async_write_some_at(left.offset, boost::asio::const_buffer(left.data, left.bytes), handler);
 }
 
 void UringService::transferred(Lane& lane, const error_code& error, std::size_t bytes) {
   Operation& operation = lane.operation;
-  operation.done_bytes += bytes;
+  Extent& left = operation.left;
+  left = left.after(bytes);
   const bool again = error == boost::asio::error::interrupted || error == boost::asio::error::try_again;
-  if (operation.left() > 0 && (again || (!error && bytes > 0))) return transfer(lane);
+  if (left.least > 0 && (again || (!error && bytes > 0))) return transfer(lane);
   lane.file.release();
-  if (operation.left() == 0) {
-    if (operation.output) operation.output->add_written(operation.bytes);
+  if (left.least == 0) {
+    operation.end();
     finish(lane, ok());
   } else if (operation.output) {
-    finish(lane, write_failed(operation.path(), operation.position(), operation.left(), error ? error.value() : EIO));
+    finish(lane, write_failed(operation.path(), left.offset, left.least, error ? error.value() : EIO));
   } else if (!error || error == boost::asio::error::eof) {
-    finish(lane, ends_early(operation.path(), operation.position(), operation.left()));
+    finish(lane, ends_early(operation.path(), left.offset, left.least));
   } else {
-    finish(lane, read_failed(operation.path(), operation.position(), operation.left(), error.value()));
+    finish(lane, read_failed(operation.path(), left.offset, left.least, error.value()));
   }
 }
 

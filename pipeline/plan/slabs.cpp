@@ -38,6 +38,8 @@ const Tensor& tensor_of(const Plan& plan, const Target& target) {
   return plan.outputs[target.output].model.tensors[target.tensor];
 }
 
+bool is_direct(const Plan& plan) { return plan.limits.io == IoMode::kDirect; }
+
 bool is_converted(const Plan& plan, const Route& route, const Target& target) {
   return tensor_of(plan, target).type != route.source.type;
 }
@@ -57,6 +59,7 @@ RouteCost::RouteCost(const Plan& plan, const Route& route)
   const std::uint64_t f32_row = product(route.shape.columns(), sizeof(float));
   has_importance_ = !importances.empty();
   fixed_ = product(importances.size(), whole_pages(f32_row));
+  if (is_direct(plan)) fixed_ += (1 + outputs_.size()) * kPageBytes;
   if (!f32_is_at_hand && !copies_only() && f32_row > kTileBytes) long_row_ = f32_row;
   if (plan.report.error && encodes && f32_row > kTileBytes) measured_row_ = f32_row;
 }
@@ -67,7 +70,7 @@ std::uint64_t RouteCost::of_rows(std::uint64_t rows) const {
   return sum(sum(cost, whole_pages(product(rows, long_row_))), whole_pages(product(rows, measured_row_)));
 }
 
-std::uint64_t RouteCost::of_bytes(std::uint64_t bytes) const { return whole_pages(bytes); }
+std::uint64_t RouteCost::of_bytes(std::uint64_t bytes) const { return sum(fixed_, whole_pages(bytes)); }
 
 std::uint64_t RouteCost::rows_within(std::uint64_t limit) const {
   std::uint64_t row = sum(sum(source_row_, long_row_), measured_row_);
@@ -78,7 +81,8 @@ std::uint64_t RouteCost::rows_within(std::uint64_t limit) const {
 }
 
 std::uint64_t RouteCost::bytes_within(std::uint64_t limit) const {
-  return std::max<std::uint64_t>(limit / kPageBytes * kPageBytes / block_bytes_, 1) * block_bytes_;
+  const std::uint64_t pages = (limit - std::min(limit, fixed_)) / kPageBytes;
+  return std::max<std::uint64_t>(pages * kPageBytes / block_bytes_, 1) * block_bytes_;
 }
 
 std::uint64_t RouteCost::least() const { return copies_only() ? of_bytes(block_bytes_) : of_rows(1); }

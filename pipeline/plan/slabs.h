@@ -22,6 +22,10 @@ const Tensor& tensor_of(const Plan& plan, const Target& target);
 // True where the target's bytes come from kernels; false where they are the source's.
 bool is_converted(const Plan& plan, const Route& route, const Target& target);
 
+// Whether the limits say so. Buffers for direct I/O lie in the memory's pages as the file does in blocks, so that each
+// may need a page more.
+bool is_direct(const Plan& plan);
+
 // The memory that rows of one route take on their way: source buffer, one buffer for every converted target, F32 rows
 // where they do not fit into a worker's scratch (twice where errors are measured), and importance weights. Figures that
 // would pass 2^64 stay at its edge.
@@ -51,7 +55,7 @@ class RouteCost {
   std::uint64_t source_row_ = 0;
   std::uint64_t long_row_ = 0;
   std::uint64_t measured_row_ = 0;
-  std::uint64_t fixed_ = 0;             // importance weights
+  std::uint64_t fixed_ = 0;             // importance weights, pages of direct I/O
   std::vector<std::uint64_t> outputs_;  // bytes of a row of each converted target
   bool has_importance_ = false;
 };

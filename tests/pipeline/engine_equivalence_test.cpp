@@ -89,6 +89,22 @@ TEST_CASE("both ways of background I/O write the same") {
   check_run(fixture, options);
 }
 
+TEST_CASE("every I/O mode writes the same") {
+  EngineFixture& fixture = shared_zoo();
+  if (!InputFile::open(fixture.plan.source.files[0].path, IoMode::kDirect)) {
+    WARN("skipped: the file system of temporary files has no direct I/O");
+    return;
+  }
+  fixture.plan.limits.memory = 8 << 20;
+  fixture.plan.limits.threads = 2;
+  fixture.plan.limits.io = GENERATE(IoMode::kCached, IoMode::kStreaming, IoMode::kDirect);
+  RunOptions options = options_for(GENERATE(EngineKind::kGraph, EngineKind::kSimple));
+  options.io = GENERATE(IoKind::kAuto, IoKind::kThreads);
+  options.slab_bytes = GENERATE(1u, 2000000u);
+  check_run(fixture, options);
+  fixture.plan.limits.io.reset();
+}
+
 TEST_CASE("the report counts all bytes of the tensors") {
   const EngineFixture fixture({{"a", shape_of({256, 1000}), "F32", {"F16", "F32"}, nullptr}});
   const RunReport report = fixture.run(options_for(GENERATE(EngineKind::kGraph, EngineKind::kSimple))).value();

@@ -1,0 +1,104 @@
+// Cached, streaming and direct I/O give the same bytes.
+#include "pipeline/core/io_mode.h"
+
+#include <algorithm>
+#include <cstring>
+#include <future>
+#include <random>
+
+#include "pipeline/io/buffer.h"
+#include "pipeline/io/io_service.h"
+#include "pipeline/io/services.h"
+#include "tests/support/catch.h"
+#include "tests/support/files.h"
+#include "tests/support/temp_dir.h"
+
+using namespace ggufmill;
+
+namespace {
+
+std::string pattern(std::size_t bytes) {
+  std::string text(bytes, 0);
+  std::mt19937 random(1);
+  for (char& c : text) c = static_cast<char>(random());
+  return text;
+}
+
+// Those that the file system of `folder` has.
+std::vector<IoMode> modes(const TempDir& folder) {
+  write_text(folder.file("probe"), "x");
+  if (InputFile::open(folder.file("probe"), IoMode::kDirect))
+    return {IoMode::kCached, IoMode::kStreaming, IoMode::kDirect};
+  WARN("direct I/O is skipped: the file system of temporary files does not have it");
+  return {IoMode::kCached, IoMode::kStreaming};
+}
+
+std::vector<IoKind> kinds() {
+  return why_no_uring().empty() ? std::vector{IoKind::kThreads, IoKind::kUring} : std::vector{IoKind::kThreads};
+}
+
+// A range of a file, not at the edges of blocks, some of it short.
+struct Range {
+  std::size_t offset, bytes;
+};
+constexpr Range kRanges[] = {{0, 100000}, {100000, 32}, {100032, 5000}, {105032, 4096 * 9}, {141896, 158104}};
+
+}  // namespace
+
+TEST_CASE("files are read at any place in every mode") {
+  const TempDir folder;
+  const std::string text = pattern(300000);
+  write_text(folder.file("in"), text);
+  for (const IoMode mode : modes(folder))
+    for (const IoKind kind : kinds()) {
+      const auto file = InputFile::open(folder.file("in"), mode).value();
+      const auto service = IoService::start(kind).value();
+      for (const Range& range : kRanges) {
+        const Buffer into(range.bytes, range.offset % kDirectAlignment);
+        std::promise<Status> done;
+        service->read(*file, range.offset, into.span(), [&](Status status) { done.set_value(std::move(status)); });
+        CAPTURE(mode, kind, range.offset);
+        REQUIRE(done.get_future().get());
+        CHECK(std::ranges::equal(into.span(), as_bytes(text).subspan(range.offset, range.bytes)));
+      }
+    }
+}
+
+TEST_CASE("files are written at any place in every mode") {
+  const TempDir folder;
+  const std::string text = pattern(300000);
+  for (const IoMode mode : modes(folder))
+    for (const IoKind kind : kinds()) {
+      auto file = AtomicFile::create(folder.file("out"), 300032, {true, {}, mode}).value();
+      const auto service = IoService::start(kind).value();
+      for (const Range& range : kRanges) {
+        const std::size_t offset = 32 + range.offset;
+        const std::size_t phase = range.offset == 105032 ? 7 : offset % kDirectAlignment;  // 7: not as the file lies
+        const Buffer from(range.bytes, phase);
+        std::memcpy(from.data(), text.data() + range.offset, range.bytes);
+        std::promise<Status> done;
+        service->write(*file, offset, from.span(), [&](Status status) { done.set_value(std::move(status)); });
+        REQUIRE(done.get_future().get());
+      }
+      REQUIRE(file->seal(as_bytes(pattern(32)), 300000));
+      CAPTURE(mode, kind);
+      CHECK((read_text(folder.file("out")) == pattern(32) + text));
+    }
+}
+
+TEST_CASE("a file that ends before what is wanted of it is told in every mode") {
+  const TempDir folder;
+  for (const IoMode mode : modes(folder)) {
+    write_text(folder.file("in"), pattern(10000));
+    const auto file = InputFile::open(folder.file("in"), mode).value();
+    const Buffer into(5000, 5);
+    CHECK(file->read(8197, into.span()).error().what == "the file ends before the 5000 bytes at byte 0x2005");
+  }
+}
+
+TEST_CASE("direct I/O is refused where the file system has none") {
+  const auto file = InputFile::open("/proc/self/status", IoMode::kDirect);
+  REQUIRE_FALSE(file);
+  CHECK(file.error().code == ExitCode::kIo);
+  CHECK(file.error().detail == "the file system does not have it");
+}

@@ -1,0 +1,68 @@
+#include "pipeline/io/machine.h"
+
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <limits>
+
+namespace ggufmill {
+namespace {
+
+// "200000 100000", "max 100000": microseconds of CPU time per microseconds. Infinite where it says so or is not there.
+double quota_of(const std::string& path) {
+  std::ifstream file(path);
+  double quota = 0, period = 0;
+  return file >> quota >> period && quota > 0 && period > 0 ? quota / period : std::numeric_limits<double>::infinity();
+}
+
+std::uint64_t number_of(const std::string& path) {
+  std::ifstream file(path);
+  std::uint64_t number = 0;
+  return file >> number ? number : UINT64_MAX;
+}
+
+// The group of this process in version 2: of the line "0::/slice/job".
+std::string own_group(const std::string& root) {
+  std::ifstream groups(root + "/proc/self/cgroup");
+  for (std::string line; std::getline(groups, line);)
+    if (line.starts_with("0::/")) return line.substr(3);
+  return "/";
+}
+
+}  // namespace
+
+ControlGroup::ControlGroup(const std::string& root) : cpus_(std::numeric_limits<double>::infinity()) {
+  const std::string mount = root + "/sys/fs/cgroup";
+  for (std::string group = own_group(root); !group.empty(); group.resize(group.rfind('/'))) read_group(mount + group);
+  read_group(mount);  // what a container sees of its own group
+  read_v1(mount);
+}
+
+void ControlGroup::read_group(const std::string& folder) {
+  cpus_ = std::min(cpus_, quota_of(folder + "/cpu.max"));
+  memory_ = std::min(memory_, number_of(folder + "/memory.max"));
+}
+
+void ControlGroup::read_v1(const std::string& mount) {
+  std::ifstream quota(mount + "/cpu/cpu.cfs_quota_us"), period(mount + "/cpu/cpu.cfs_period_us");
+  double part = 0, whole = 0;
+  if (quota >> part && period >> whole && part > 0 && whole > 0) cpus_ = std::min(cpus_, part / whole);
+  memory_ = std::min(memory_, number_of(mount + "/memory/memory.limit_in_bytes"));
+}
+
+unsigned usable_cpus() {
+  cpu_set_t mask;
+  double cpus = static_cast<double>(::sysconf(_SC_NPROCESSORS_ONLN));
+  if (::sched_getaffinity(0, sizeof(mask), &mask) == 0) cpus = CPU_COUNT(&mask);  // fails beyond 1024 CPUs
+  return static_cast<unsigned>(std::max(std::ceil(std::min(cpus, ControlGroup().cpus())), 1.0));
+}
+
+std::uint64_t usable_memory() {
+  const auto pages = static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES));
+  return std::min(pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)), ControlGroup().memory());
+}
+
+}  // namespace ggufmill
