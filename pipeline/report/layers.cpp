@@ -56,6 +56,7 @@ std::vector<LayerSums> layers_of(const ReportOutput& output) {
     if (is_changed(tensor)) layer.sums.add(tensor.sums);
   }
   std::vector<LayerSums> ordered;
+  ordered.reserve(layers.size());
   for (auto& [place, layer] : layers) ordered.push_back(std::move(layer));
   return ordered;
 }

@@ -79,6 +79,8 @@ class Browser {
   std::string folder_;
 };
 
+std::string built(const char* program) { return std::string(GGUFMILL_BUILD_DIR "/") + program; }
+
 void must_run(const Words& words, const std::string& folder) {
   const ProcessResult result = run_process(words, folder);
   if (result.exit_code != 0) throw std::runtime_error(fmt::format("{} failed: {}", words[0], result.err));
@@ -86,13 +88,7 @@ void must_run(const Words& words, const std::string& folder) {
 
 // A model of 12 layers, one tensor of it with a name that would be markup, made into five others; their report.
 std::string page_of_run(const std::string& folder) {
-  Words make{GGUFMILL_BUILD_DIR "/tests/ggufmill-make-gguf",
-             "model.gguf",
-             "tiny",
-             "tensor",
-             std::string(kHostile),
-             "F32",
-             "256x4"};
+  Words make{built("tests/ggufmill-make-gguf"), "model.gguf", "tiny", "tensor", std::string(kHostile), "F32", "256x4"};
   for (int layer = 2; layer < 12; ++layer)
     for (const char* part : {"attn_q", "attn_v", "ffn_up", "ffn_down"})
       make.insert(make.end(), {"tensor", fmt::format("blk.{}.{}.weight", layer, part), "F32", "256x8"});
@@ -101,7 +97,7 @@ std::string page_of_run(const std::string& folder) {
   for (const char* recipe : {"Q8_0", "Q6_K", "Q5_K_M", "Q4_K_M", "Q2_K"})
     job += fmt::format("  - {{gguf: 'model-{{recipe}}.gguf', quantize: {}}}\n", recipe);
   write_text(folder + "/job.yaml", job + "report: {error: true, html: run.html}\n");
-  must_run({GGUFMILL_BUILD_DIR "/bin/ggufmill", "run", "job.yaml", "--overwrite", "--quiet"}, folder);
+  must_run({built("bin/ggufmill"), "run", "job.yaml", "--overwrite", "--quiet"}, folder);
   return folder + "/run.html";
 }
 
@@ -128,7 +124,7 @@ std::string with_checks(const std::string& page) {
   std::string text = read_text(page);
   const std::string script = "<script>" + read_text(GGUFMILL_BROWSER_TESTS "/page_checks.js") + "</script>\n";
   text.insert(text.rfind("</body>"), script);
-  const std::string copy = page.substr(0, page.size() - 5) + "-checked.html";
+  std::string copy = page.substr(0, page.size() - 5) + "-checked.html";
   write_text(copy, text);
   return copy;
 }

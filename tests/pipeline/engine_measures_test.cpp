@@ -115,7 +115,7 @@ TEST_CASE("the figures are those of the values, computed plainly") {
 }
 
 TEST_CASE("any number of threads, any budget: the same figures") {
-  const std::string text = expected();
+  const std::string& text = expected();
   const double factor = GENERATE(1.0, 1.7, 5.0);
   fixture().plan.limits.memory = static_cast<std::uint64_t>(static_cast<double>(least_budget(fixture().plan)) * factor);
   fixture().plan.limits.threads = GENERATE(1u, 2u, 8u);
@@ -123,7 +123,7 @@ TEST_CASE("any number of threads, any budget: the same figures") {
 }
 
 TEST_CASE("either engine, any slabs, any order: the same figures") {
-  const std::string text = expected();
+  const std::string& text = expected();
   fixture().plan.limits = {16 << 20, 2};
   RunOptions options = options_for(GENERATE(EngineKind::kGraph, EngineKind::kSimple));
   options.shuffle_seed = GENERATE(0u, 1u, 2u);
