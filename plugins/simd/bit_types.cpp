@@ -9,6 +9,7 @@
 #include "plugins/simd/crumbs.h"
 #include "plugins/simd/pack.h"
 #include "plugins/simd/stored_half.h"
+#include "plugins/simd/turn_signs.h"
 
 namespace ggufmill::simd {
 namespace {
@@ -17,15 +18,6 @@ constexpr int kStep = static_cast<int>(kLanes);
 
 // 0, 1, 2, ... times `step`.
 Words multiples(std::uint32_t step) { return hn::Iota(kWords, 0) * words(step); }
-
-// Where bit i of the block is set d, elsewhere minus.
-Floats signed_step(const Q1_0::Block& block, std::size_t i, Floats d, Floats minus) {
-  if constexpr (kLanes == 16) return choose(hn::LoadMaskBits(kFloats, block.qs + i / 8), d, minus);
-  std::uint32_t bits;
-  std::memcpy(&bits, block.qs + i / 32 * 4, 4);
-  const Words shifts = words(31 - static_cast<std::uint32_t>(i % 32)) - hn::Iota(kWords, 0);
-  return hn::IfNegativeThenElse(as_floats(words(bits) << shifts), d, minus);
-}
 
 }  // namespace
 
@@ -61,11 +53,13 @@ void Q1_0::encode(const Batch<kSets>& batch, LaneBlocks<Block>* blocks) {
 
 void Q1_0::decode(const Block* block, std::uint64_t count, float* x) {
   for (; count > 0; --count, ++block) {
-    const Floats d = load_half(block->d);
-    const Floats minus = hn::Neg(d);
-    GGUFMILL_UNROLL
-    for (std::size_t i = 0; i < kElements; i += kLanes, x += kLanes)
-      hn::StoreU(signed_step(*block, i, d, minus), kFloats, x);
+    const Floats minus = hn::Neg(load_half(block->d));
+    for (unsigned byte = 0; byte < kElements / 8; byte += 4, x += 32) {
+      std::uint32_t bits;
+      std::memcpy(&bits, block->qs + byte, sizeof bits);
+      GGUFMILL_UNROLL
+      for (int i = 0; i < 32; i += kStep) hn::StoreU(turn_signs(minus, bits, i), kFloats, x + i);
+    }
   }
 }
 

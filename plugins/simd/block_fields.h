@@ -87,10 +87,20 @@ HWY_INLINE Ints load_nibbles(const std::uint8_t* bytes, int i, int count) {
   return as_ints((nibbles >> shifts) & words(15));
 }
 
-// A vector of pieces of kPiece numbers of a table, each at a place of its own; where pieces are larger than a vector,
-// the part of one from number `from` on.
+// Places in a table, four in a word: loads are what the decoders of these types have most of.
+class FourPlaces {
+ public:
+  explicit FourPlaces(const std::uint16_t* places) { std::memcpy(&places_, places, sizeof places_); }
+  std::size_t operator[](int i) const { return places_ >> (16 * i) & 0xffff; }
+
+ private:
+  std::uint64_t places_;
+};
+
+// A vector of pieces of kPiece numbers of a table, each at a place of its own, from number `from` of all pieces on;
+// where pieces are larger than a vector, a part of one.
 template <int kPiece, class D, class T>
-HWY_INLINE hn::Vec<D> load_pieces(D d, const T* table, const std::uint16_t* places, int from) {
+HWY_INLINE hn::Vec<D> load_pieces(D d, const T* table, FourPlaces places, int from) {
   if constexpr (hn::MaxLanes(d) <= kPiece) {
     return hn::LoadU(d, table + places[from / kPiece] + from % kPiece);
   } else {

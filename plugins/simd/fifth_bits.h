@@ -26,18 +26,6 @@ HWY_INLINE void each_five(const std::uint8_t* qs, const std::uint8_t* qh, const 
 
 #else
 
-// The nibbles of levels `first` and after, one a byte.
-template <class D = decltype(kWords)>
-HWY_INLINE hn::Vec<D> nibble_bytes(const std::uint8_t* qs, int first) {
-  constexpr hn::Full128<std::uint32_t> part{};
-  constexpr hn::Full128<std::uint8_t> bytes{};
-  const auto both = hn::BitCast(part, hn::LoadU(bytes, qs));
-  if constexpr (hn::MaxLanes(D()) == 8)
-    return hn::Combine(D(), hn::ShiftRight<4>(both), both) & bytes_of(0x0f);
-  else
-    return hn::And(first == 0 ? both : hn::ShiftRight<4>(both), hn::Set(part, 0x0f0f0f0f));
-}
-
 // Bytes of levels: kSet goes to those whose fifth bit is set, kClear to the others.
 template <std::uint8_t kSet, std::uint8_t kClear>
 HWY_INLINE Words five_bytes(const std::uint8_t* qs, const std::uint8_t* qh, int first) {

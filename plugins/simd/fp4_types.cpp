@@ -76,9 +76,29 @@ void MXFP4::encode(const float* x, Block& block) {
   }
 }
 
+namespace {
+
+// Below it scales are too small for ScaledBook.
+constexpr std::uint8_t kLeastExponent = 3;
+static_assert(kE8m0Halves.values[kLeastExponent] * kBookUnit / kBookUnit == kE8m0Halves.values[kLeastExponent]);
+
+void decode_tiny(const reference::MXFP4::Block& block, float* x) {
+  const float scale = kE8m0Halves.values[block.e];
+  for (int i = 0; i < 16; ++i) {
+    x[i] = kDoubled[block.qs[i] & 0xf] * scale;
+    x[16 + i] = kDoubled[block.qs[i] >> 4] * scale;
+  }
+}
+
+}  // namespace
+
 void MXFP4::decode(const Block* block, std::uint64_t count, float* x) {
-  for (; count > 0; --count, ++block, x += kElements)
-    ScaledBook(kBook, floats(kE8m0Halves.values[block->e])).decode(block->qs, x);
+  for (; count > 0; --count, ++block, x += kElements) {
+    if (HWY_UNLIKELY(block->e < kLeastExponent))
+      decode_tiny(*block, x);
+    else
+      ScaledBook(kBook, floats(kE8m0Halves.values[block->e])).decode(block->qs, x);
+  }
 }
 
 void NVFP4::encode(const float* x, Block& block) {

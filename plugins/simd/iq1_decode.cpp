@@ -44,10 +44,14 @@ struct Fields {
 template <class Fields>
 HWY_INLINE void decode_fields(const Fields& fields, const std::int8_t* eighths, float* x) {
   constexpr hn::Rebind<std::int8_t, decltype(kFloats)> bytes{};
-  GGUFMILL_UNROLL16
-  for (int i = 0; i < 256; i += static_cast<int>(kLanes)) {
-    const Ints level = hn::PromoteTo(kInts, load_pieces<8>(bytes, eighths, fields.points, i));
-    hn::StoreU(fields.scales[i / Fields::kSubWeights] * to_floats(level), kFloats, x + i);
+  GGUFMILL_UNROLL
+  for (int first = 0; first < 256; first += 32) {
+    const FourPlaces places(fields.points + first / 8);
+    GGUFMILL_UNROLL
+    for (int i = 0; i < 32; i += static_cast<int>(kLanes)) {
+      const Ints level = hn::PromoteTo(kInts, load_pieces<8>(bytes, eighths, places, i));
+      hn::StoreU(fields.scales[(first + i) / Fields::kSubWeights] * to_floats(level), kFloats, x + first + i);
+    }
   }
 }
 

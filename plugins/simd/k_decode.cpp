@@ -45,6 +45,7 @@ HWY_INLINE void set_scales(const Q2_K::Block& block, Lines& lines) {
 }
 
 HWY_INLINE void decode_block(const Q2_K::Block& block, const Lines& lines, float* x) {
+  GGUFMILL_UNROLL
   for (int byte = 0; byte < 64; byte += kWide) {
     const Words bytes = load_wide(block.qs + byte);
     const int element = first_of_crumbs(byte);
@@ -98,6 +99,7 @@ HWY_INLINE void set_scales(const Q3_K::Block& block, Scales& scales) {
 }
 
 HWY_INLINE void decode_block(const Q3_K::Block& block, const Scales& scales, float* x) {
+  GGUFMILL_UNROLL
   for (int byte = 0; byte < 64; byte += kWide) {
     const Words low = load_wide(block.qs + byte), third = load_twice<4>(block.hmask, byte);
     const int element = first_of_crumbs(byte);
@@ -122,6 +124,7 @@ HWY_INLINE void set_scales(const Q6_K::Block& block, Scales& scales) {
 }
 
 HWY_INLINE void decode_block(const Q6_K::Block& block, const Scales& scales, float* x) {
+  GGUFMILL_UNROLL
   for (int byte = 0; byte < 128; byte += kWide) {  // byte / 64: half of the super-block
     const Words nibbles = load_wide(block.ql + byte), pairs = load_twice<2>(block.qh + byte / 64 * 32, byte % 64);
     const int element = byte / 64 * 128 + byte % 64;

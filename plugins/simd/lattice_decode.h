@@ -47,9 +47,14 @@ template <class Format>
 HWY_INLINE void decode_fields(const LatticeFields<Format>& fields, const float* magnitudes, float* x) {
   constexpr int kDims = LatticeFields<Format>::kDims;
   GGUFMILL_UNROLL16
-  for (int i = 0; i < 256; i += static_cast<int>(kLanes)) {
-    const Floats magnitude = load_pieces<kDims>(kFloats, magnitudes, fields.points, i);
-    hn::StoreU(fields.signs.apply(fields.scales[i / Format::kSubBlock] * magnitude, i), kFloats, x + i);
+  for (int first = 0; first < 256; first += 4 * kDims) {
+    const FourPlaces places(fields.points + first / kDims);
+    GGUFMILL_UNROLL
+    for (int i = 0; i < 4 * kDims; i += static_cast<int>(kLanes)) {
+      const Floats magnitude = load_pieces<kDims>(kFloats, magnitudes, places, i);
+      const Floats value = fields.scales[(first + i) / Format::kSubBlock] * magnitude;
+      hn::StoreU(fields.signs.apply(value, first + i), kFloats, x + first + i);
+    }
   }
 }
 

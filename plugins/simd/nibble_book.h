@@ -3,6 +3,7 @@
 
 #include "plugins/simd/bytes.h"
 #include "plugins/simd/pick.h"
+#include "plugins/simd/spread.h"
 
 namespace ggufmill::simd {
 
@@ -16,9 +17,12 @@ struct NibbleBook {
   }
 };
 
+// What values may be brought up by before they are scaled.
+inline constexpr float kBookUnit = 0x1p-24f;
+
 #if HWY_TARGET == HWY_AVX3
 
-// The values of a book under one scale.
+// The values of a book under one scale, which can be multiplied by kBookUnit without a rounding.
 class ScaledBook {
  public:
   ScaledBook(const NibbleBook& book, Floats scale) : values_(scale * hn::Load(kFloats, book.floats)) {}
@@ -49,46 +53,50 @@ class ScaledBook {
 
 class ScaledBook {
  public:
-  ScaledBook(const NibbleBook& book, Floats scale) : values_(hn::Load(kSigned, book.bytes)), scale_(scale) {}
+  ScaledBook(const NibbleBook& book, Floats scale)
+      : book_(hn::LoadDup128(kSigned, book.bytes)), scale_(scale * floats(kBookUnit)) {}
 
   void decode(const std::uint8_t* qs, float* x) const {
-    const Nibbles nibbles(qs);
-    store(values(nibbles.low), x);
-    store(values(nibbles.high), x + 16);
+    for (int first = 0; first < 32; first += kWide)
+      spread_signed(values(nibble_bytes(qs, first)),
+                    [&](int part, Ints level) { hn::StoreU(x_of(level), kFloats, x + first + part * kStep); });
   }
   static void decode_eights(const ScaledBook& first, const ScaledBook& second, const std::uint8_t* qs, float* x) {
-    const Nibbles nibbles(qs);
-    const auto low = hn::BitCast(kEights, first.values(nibbles.low));
-    const auto high = hn::BitCast(kEights, first.values(nibbles.high));
-    first.store(hn::BitCast(kSigned, hn::InterleaveLower(kEights, low, high)), x);
-    second.store(hn::BitCast(kSigned, hn::InterleaveUpper(kEights, low, high)), x + 16);
+    for (int at = 0; at < 32; at += kWide)
+      spread_signed(first.values(eights(qs, at)), [&](int part, Ints level) {
+        const int i = at + part * kStep;
+        hn::StoreU((i < 16 ? first : second).x_of(level), kFloats, x + i);
+      });
   }
 
  private:
-  static constexpr hn::Full128<std::uint8_t> kBytes16{};
-  static constexpr hn::Full128<std::int8_t> kSigned{};
-  static constexpr hn::Full128<std::uint64_t> kEights{};
-  using Signed = hn::Vec<decltype(kSigned)>;
+  static constexpr int kStep = static_cast<int>(kLanes);
+  static constexpr hn::Repartition<std::int8_t, decltype(kWords)> kSigned{};
 
-  struct Nibbles {
-    Signed low, high;
-    explicit Nibbles(const std::uint8_t* qs) {
-      const auto bytes = hn::LoadU(kBytes16, qs);
-      low = hn::BitCast(kSigned, bytes & hn::Set(kBytes16, 0x0f));
-      high = hn::BitCast(kSigned, hn::ShiftRight<4>(bytes));
-    }
-  };
-
-  Signed values(Signed levels) const { return hn::TableLookupBytes(values_, levels); }
-  void store(Signed values, float* x) const {
-    alignas(16) std::uint8_t bytes[16];
-    hn::Store(hn::BitCast(kBytes16, values), kBytes16, bytes);
-    GGUFMILL_UNROLL
-    for (std::size_t i = 0; i < 16; i += kLanes) hn::StoreU(scale_ * to_floats(load_signed(bytes + i)), kFloats, x + i);
+  // The nibbles of eight bytes one after the other, and then those of the other eight.
+  template <class D = decltype(kWords)>
+  static hn::Vec<D> eights(const std::uint8_t* qs, int first) {
+    constexpr hn::Full128<std::uint8_t> bytes{};
+    constexpr hn::Full128<std::uint64_t> halves{};
+    constexpr hn::Repartition<std::uint8_t, D> wide{};
+    const auto low = hn::BitCast(halves, hn::LoadU(bytes, qs));
+    const auto high = hn::ShiftRight<4>(low);
+    const auto nibbles = [&](auto eight) { return hn::And(eight, hn::Set(halves, 0x0f0f0f0f0f0f0f0f)); };
+    const auto of_first = hn::BitCast(bytes, nibbles(hn::InterleaveLower(halves, low, high)));
+    const auto of_second = hn::BitCast(bytes, nibbles(hn::InterleaveUpper(halves, low, high)));
+    if constexpr (hn::MaxLanes(D()) == 8)
+      return hn::BitCast(D(), hn::Combine(wide, of_second, of_first));
+    else
+      return hn::BitCast(D(), first == 0 ? of_first : of_second);
   }
 
-  Signed values_;
-  Floats scale_;
+  Words values(Words levels) const {
+    return hn::BitCast(kWords, hn::TableLookupBytes(book_, hn::BitCast(kSigned, levels)));
+  }
+  Floats x_of(Ints value) const { return to_floats(value) * scale_; }
+
+  hn::Vec<decltype(kSigned)> book_;
+  Floats scale_;  // of values times 2^24
 };
 
 #endif

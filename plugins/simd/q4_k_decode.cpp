@@ -84,6 +84,7 @@ HWY_INLINE void decode_block(const Q5_K::Block& block, const GroupLines& lines, 
   GGUFMILL_UNROLL
   for (int half = 0; half < 2; ++half) {  // of the super-block
     const auto* qs = block.qs + 64 * half;
+    GGUFMILL_UNROLL
     for (int byte = 0; byte < 64; byte += kWide) {
       const Words nibbles = load_wide(qs + byte), fifths = load_twice<2>(block.qh, byte);
       const int group = 4 * half;

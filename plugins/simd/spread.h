@@ -47,6 +47,19 @@ HWY_INLINE hn::Vec<D> load_twice(const std::uint8_t* bytes, int first) {
   }
 }
 
+// Of 32 levels, which are the low nibbles of 16 bytes and after them the high ones, those from level `first` on, a byte
+// each. Not for 16 lanes.
+template <class D = decltype(kWords)>
+HWY_INLINE hn::Vec<D> nibble_bytes(const std::uint8_t* qs, int first) {
+  constexpr hn::Full128<std::uint32_t> part{};
+  constexpr hn::Full128<std::uint8_t> bytes{};
+  const auto both = hn::BitCast(part, hn::LoadU(bytes, qs));
+  if constexpr (hn::MaxLanes(D()) == 8)
+    return hn::Combine(D(), hn::ShiftRight<4>(both), both) & hn::Set(D(), 0x0f0f0f0f);
+  else
+    return hn::And(first == 0 ? both : hn::ShiftRight<4>(both), hn::Set(part, 0x0f0f0f0f));
+}
+
 // Where the bytes of each word of a part come from, in the 128-bit parts of a vector; 0x80: nowhere, a zero.
 struct SpreadOrder {
   alignas(64) std::uint8_t lowest[4][64];   // the level in the word's lowest byte

@@ -22,6 +22,7 @@ struct Digits {
 
 // `bytes` bytes of five digits each: those of byte i are elements i, i + bytes, i + 2 * bytes, ...
 HWY_INLINE void unpack_digits(const std::uint8_t* in, int bytes, const Crumbs& values, float* x) {
+  GGUFMILL_UNROLL
   for (int i = 0; i < bytes; i += kStep) {
     Words rest = load_bytes(in + i);
     GGUFMILL_UNROLL
@@ -61,6 +62,7 @@ void TQ1_0::decode(const Block* block, std::uint64_t count, float* x) {
 void TQ2_0::decode(const Block* block, std::uint64_t count, float* x) {
   for (; count > 0; --count, ++block, x += kElements) {
     const Crumbs values(load_half(block->d));
+    GGUFMILL_UNROLL
     for (int i = 0; i < 64; i += kStep) {
       const Words bytes = load_bytes(block->qs + i);
       float* to = x + i / 32 * 128 + i % 32;
