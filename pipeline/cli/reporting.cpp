@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "pipeline/cli/text_output.h"
 #include "pipeline/core/text.h"
-#include "pipeline/io/io.h"
 
 namespace ggufmill {
 namespace {
@@ -55,14 +55,6 @@ void put_results(const Plan& plan, const RunReport& run, Report& report) {
     }
 }
 
-Status write_file(const std::string& path, const std::string& text, const std::vector<SourceFile>& inputs,
-                  bool overwrite) {
-  AtomicFile::Options options{overwrite, {}};
-  for (const SourceFile& input : inputs) options.inputs.push_back(input.path);
-  BOOST_OUTCOME_TRY(const auto file, AtomicFile::create(path, text.size(), options));
-  return file->seal(std::as_bytes(std::span(text)), 0);
-}
-
 }  // namespace
 
 void add_report_options(po::options_description& options) {
@@ -112,9 +104,9 @@ Report report_of(const Planned& planned, const RunReport& run) {
 Status write_report(const Report& report, const ReportRequest& request, const std::vector<SourceFile>& inputs,
                     bool overwrite) {
   if (!request.json.empty()) {
-    BOOST_OUTCOME_TRY(write_file(request.json, report_json(report), inputs, overwrite));
+    BOOST_OUTCOME_TRY(write_text(request.json, report_json(report), inputs, overwrite));
   }
-  return request.html.empty() ? Status(ok()) : write_file(request.html, report_html(report), inputs, overwrite);
+  return request.html.empty() ? Status(ok()) : write_text(request.html, report_html(report), inputs, overwrite);
 }
 
 }  // namespace ggufmill

@@ -6,11 +6,14 @@
 
 #include <cerrno>
 
+#include "pipeline/cli/command_line.h"
 #include "pipeline/cli/messages.h"
+#include "pipeline/cli/profiling.h"
 #include "pipeline/cli/progress.h"
 #include "pipeline/cli/reporting.h"
 #include "pipeline/cli/signals.h"
 #include "pipeline/cli/table.h"
+#include "pipeline/cli/text_output.h"
 #include "pipeline/graph/engine.h"
 
 namespace ggufmill {
@@ -84,6 +87,7 @@ void add_run_options(po::options_description& options) {
   auto add = options.add_options();
   add("engine", po::value<std::string>()->default_value("graph"), "graph, or simple: one slab after the other");
   add("io-engine", po::value<std::string>()->default_value("auto"), "auto, io_uring or threads");
+  add("profile", po::value<std::string>(), "FILE.json: say where the time went, and write a trace for Perfetto");
   add("quiet,q", "no progress and no summary");
   add_report_options(options);
 }
@@ -93,6 +97,9 @@ int execute(const Planned& planned, const po::variables_map& values, bool overwr
   if (!options) return fail(options.error());
   Diagnostics errors;
   preflight(planned, overwrite, errors);
+  const auto trace = value_or<std::string>(values, "profile", {});
+  if (!trace.empty())
+    if (const Status there = check_text(trace, planned.plan.source.files, overwrite); !there) errors.add(there.error());
   if (!errors.empty()) return fail(errors);
   allow_many_files();
   give_way(planned.plan.limits.nice);
@@ -101,6 +108,8 @@ int execute(const Planned& planned, const po::variables_map& values, bool overwr
   options.value().overwrite = overwrite;
   options.value().stop = catch_signals();
   options.value().progress = [&](const Progress& now) { meter.show(now); };
+  std::optional<Profile> profile;
+  if (!trace.empty()) options.value().profile = &profile.emplace();
   const auto report = run_plan(planned.plan, *planned.kernels, options.value());
   meter.finish();
   if (!report) {
@@ -108,6 +117,9 @@ int execute(const Planned& planned, const po::variables_map& values, bool overwr
     return signal_exit_code().value_or(code);
   }
   if (!quiet) say_summary(planned.plan, report.value());
+  if (profile)
+    if (const Status told = tell_profile(*profile, trace, planned.plan, overwrite, quiet); !told)
+      return fail(told.error());
   return tell(planned, report.value(), overwrite, quiet);
 }
 

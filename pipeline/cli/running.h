@@ -7,7 +7,7 @@
 
 namespace ggufmill {
 
-// --engine, --io-engine and --quiet; --report and --errors.
+// --engine, --io-engine and --quiet; --report and --errors; --profile.
 void add_run_options(boost::program_options::options_description& options);
 
 // Checks what can be checked, runs the plan with progress on stderr, and says what was written. Returns the exit code.

@@ -71,6 +71,7 @@ Error too_large(const Tile& tile, const TargetWork& target, std::uint64_t block)
 Status encode(const Tile& tile, std::size_t index, std::span<const float> values) {
   const TargetWork& target = tile.work.targets[index];
   const MeasuredTime time(target.measure);
+  const ProfiledStep step(ProfileStep::kEncode, tile.flight);
   const std::span<std::byte> into = tile.part(tile.flight.outputs[index], target.row_bytes);
   if (target.kind == TargetKind::kDecode) {  // decoded to its place, or to that of another output
     if (values.data() != reinterpret_cast<const float*>(into.data()))
@@ -88,6 +89,7 @@ Status encode(const Tile& tile, std::size_t index, std::span<const float> values
 
 Status measure(const Tile& tile, std::size_t index, std::span<const float> values, std::span<float> scratch) {
   const TargetWork& target = tile.work.targets[index];
+  const ProfiledStep step(ProfileStep::kMeasure, tile.flight);
   const std::span<float> decoded = tile.work.measured_row_bytes != 0
                                        ? as_floats(tile.part(tile.flight.measured_rows, tile.columns() * sizeof(float)))
                                        : scratch.subspan(kTileBytes / sizeof(float));
@@ -97,14 +99,24 @@ Status measure(const Tile& tile, std::size_t index, std::span<const float> value
       decoded);
 }
 
+Status decode(const Tile& tile, std::span<float> values) {
+  if (!tile.work.decode.kernel) return ok();
+  const ProfiledStep step(ProfileStep::kDecode, tile.flight);
+  const ggufmill_call call{tile.source().data(), values.data(), tile.rows, tile.columns(), nullptr};
+  return run_kernel(tile.work.decode, call, tile.work.route->name);
+}
+
+Status check(const Tile& tile, std::span<const float> values, const std::vector<SourceFile>& files) {
+  const ProfiledStep step(ProfileStep::kCheck, tile.flight);
+  const std::size_t bad = first_not_finite(values);
+  if (bad == values.size()) return ok();
+  return not_finite(tile, bad, values[bad], files);
+}
+
 Status convert(const Tile& tile, std::span<float> scratch, const std::vector<SourceFile>& files) {
   const std::span<float> values = values_of(tile, scratch);
-  if (tile.work.decode.kernel) {
-    const ggufmill_call call{tile.source().data(), values.data(), tile.rows, tile.columns(), nullptr};
-    BOOST_OUTCOME_TRY(run_kernel(tile.work.decode, call, tile.work.route->name));
-  }
-  const std::size_t bad = first_not_finite(values);
-  if (bad != values.size()) return not_finite(tile, bad, values[bad], files);
+  BOOST_OUTCOME_TRY(decode(tile, values));
+  BOOST_OUTCOME_TRY(check(tile, values, files));
   for (std::size_t i = 0; i < tile.work.targets.size(); ++i) {
     if (tile.work.targets[i].kind == TargetKind::kCarry) continue;
     BOOST_OUTCOME_TRY(encode(tile, i, values));

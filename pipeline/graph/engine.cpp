@@ -69,12 +69,13 @@ Result<RunReport> run_checked(const Plan& plan, const Kernels& kernels, const Ru
   SlabFeed feed(plan, slab_bytes(plan, threads, options.slab_bytes), options.shuffle_seed);
   Budget budget(plan.limits.memory);
   RunState state(plan, options);
-  Run run{plan, work, *files, feed, budget, state, threads};
+  Run run{plan, work, *files, feed, budget, state, threads, options.profile};
   RunReport report;
   BOOST_OUTCOME_TRY(report.io, carry(run, options));
   report.io_mode = mode;
   BOOST_OUTCOME_TRY(state.status());
   BOOST_OUTCOME_TRY(files->seal(options.stop));
+  if (options.profile) options.profile->finish(threads);
   report.bytes_read = state.bytes_read();
   report.bytes_written = state.bytes_written();
   report.threads = threads;

@@ -17,6 +17,8 @@
 
 namespace ggufmill {
 
+class Profile;
+
 enum class EngineKind { kGraph, kSimple };
 
 struct Progress {
@@ -34,6 +36,7 @@ struct RunOptions {
   std::function<void(const Progress&)> progress;  // from one thread at a time, not more often than every 50 ms
   std::uint64_t shuffle_seed = 0;                 // not 0: slabs in a random order (tests)
   std::uint64_t slab_bytes = 0;                   // 0: chosen from the budget
+  Profile* profile = nullptr;                     // outlives the run; the trace names the plan's tensors
 };
 
 struct RunReport {

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "pipeline/graph/profile.h"
 #include "pipeline/graph/work.h"
 #include "pipeline/io/io.h"
 
@@ -18,6 +19,7 @@ struct Flight {
   Slab slab;
   std::uint64_t ordinal = 0;  // the slabs of a run are numbered in the order they are fed
   const RouteWork* work = nullptr;
+  Profile* profile = nullptr;  // null: not wanted
 
   Buffer source;
   std::vector<Buffer> outputs;                 // one for each target; empty where it is carried

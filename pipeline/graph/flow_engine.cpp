@@ -131,6 +131,7 @@ Flight* FlowEngine::take_off() {
   if (!next_ || !run_.budget.try_acquire(next_->cost)) return nullptr;
   const bool made = guard(ordinal_, RunState::kRead, [&]() -> Status {
     BOOST_OUTCOME_TRY(auto flight, make_flight(*next_, ordinal_, run_.work[next_->route], is_direct(run_.plan)));
+    flight->profile = run_.profile;
     under_way_.push_back(std::move(flight));
     return ok();
   });
@@ -144,7 +145,8 @@ void FlowEngine::read(Flight* flight, Gateway& gateway) {
   if (run_.state.skips(flight->ordinal)) return void(gateway.try_put(flight));
   const Route& route = *flight->work->route;
   gateway.reserve_wait();
-  const auto done = [this, flight, &gateway](const Status& status) {
+  const auto done = [this, flight, &gateway, start = Profile::Clock::now()](const Status& status) {
+    if (run_.profile) run_.profile->transferred(ProfileStep::kRead, *flight, start);
     guard(flight->ordinal, RunState::kRead, [&] { return status; });
     come_back(flight, gateway);
   };
@@ -185,7 +187,10 @@ void FlowEngine::write_target(Flight* flight, std::size_t index, Gateway& gatewa
   const bool started = guard(flight->ordinal, RunState::kWrite, [&] {
     io_.write(run_.files.output(*flight->work->targets[index].target), flight->target_offset(index),
               flight->target_bytes(index),
-              [this, flight, &gateway](const Status& status) { wrote(flight, status, gateway); });
+              [this, flight, &gateway, start = Profile::Clock::now()](const Status& status) {
+                if (run_.profile) run_.profile->transferred(ProfileStep::kWrite, *flight, start);
+                wrote(flight, status, gateway);
+              });
     return Status(ok());
   });
   if (!started) wrote(flight, ok(), gateway);

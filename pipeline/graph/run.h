@@ -20,6 +20,7 @@ struct Run {
   Budget& budget;
   RunState& state;
   unsigned threads;
+  Profile* profile;  // null: not wanted
 };
 
 // Carry every slab of the feed from the inputs to the outputs. Errors go to run.state. Both return when nothing is

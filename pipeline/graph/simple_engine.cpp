@@ -22,6 +22,7 @@ class SimpleEngine {
     step_ = RunState::kRead;
     const RouteWork& work = run_.work[slab.route];
     BOOST_OUTCOME_TRY(auto flight, make_flight(slab, ordinal_, work, is_direct(run_.plan)));
+    flight->profile = run_.profile;
     run_.budget.try_acquire(slab.cost);  // always there: all of the budget is free, and no slab costs more
     Status status = carry(*flight);
     if (status) run_.state.finished(*flight);
@@ -29,9 +30,14 @@ class SimpleEngine {
     return status;
   }
 
-  Status carry(Flight& flight) {
+  Status read(Flight& flight) {
+    const ProfiledStep step(ProfileStep::kRead, flight);
     const Route& route = *flight.work->route;
-    BOOST_OUTCOME_TRY(run_.files.input(route).read(route.source.offset + flight.slab.first_byte, flight.source.span()));
+    return run_.files.input(route).read(route.source.offset + flight.slab.first_byte, flight.source.span());
+  }
+
+  Status carry(Flight& flight) {
+    BOOST_OUTCOME_TRY(read(flight));
     step_ = RunState::kTiles;
     BOOST_OUTCOME_TRY(load_importance(flight));
     for (std::uint32_t tile = 0; tile < flight.tiles && !run_.state.stopped(); ++tile, ++step_) {
@@ -39,6 +45,7 @@ class SimpleEngine {
     }
     step_ = RunState::kWrite;
     for (std::size_t i = 0; i < flight.work->targets.size() && !run_.state.stopped(); ++i) {
+      const ProfiledStep step(ProfileStep::kWrite, flight);
       AtomicFile& output = run_.files.output(*flight.work->targets[i].target);
       BOOST_OUTCOME_TRY(output.write(flight.target_offset(i), flight.target_bytes(i)));
     }

@@ -1,0 +1,126 @@
+#include "pipeline/graph/profile.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/json/serialize.hpp>
+#include <boost/json/string.hpp>
+#include <boost/json/value.hpp>
+
+#include "pipeline/graph/flight.h"
+
+namespace ggufmill {
+namespace {
+
+double seconds_between(Profile::Clock::time_point start, Profile::Clock::time_point end) {
+  return std::chrono::duration<double>(end - start).count();
+}
+
+// A JSON string; what is no UTF-8 is nobody's tensor name to read in a trace.
+std::string quoted(const std::string& name) {
+  std::string safe = name;
+  std::replace_if(
+      safe.begin(), safe.end(), [](char c) { return static_cast<unsigned char>(c) >= 0x80; }, '?');
+  return boost::json::serialize(boost::json::value(safe));
+}
+
+}  // namespace
+
+const char* name_of(ProfileStep step) {
+  static constexpr std::array kNames{"read", "decode", "check", "encode", "measure", "write"};
+  static_assert(kNames.size() == kProfileSteps);
+  return kNames[static_cast<std::size_t>(step)];
+}
+
+Profile::Profile() : begin_(Clock::now()), end_(begin_) {}
+
+void Profile::add(Lane& lane, ProfileStep step, const Flight& flight, Clock::time_point start) {
+  const Clock::time_point end = Clock::now();
+  Sum& sum = lane.sums[static_cast<std::size_t>(step)];
+  ++sum.calls;
+  sum.seconds += seconds_between(start, end);
+  if (events_.fetch_add(1, std::memory_order_relaxed) < kMostEvents)
+    lane.events.push_back({step, flight.ordinal, &flight.work->route->name, start, end});
+}
+
+void Profile::worked(ProfileStep step, const Flight& flight, Clock::time_point start) {
+  add(lanes_.local(), step, flight, start);
+}
+
+void Profile::transferred(ProfileStep step, const Flight& flight, Clock::time_point start) {
+  const std::scoped_lock lock(mutex_);
+  add(transfers_, step, flight, start);
+}
+
+void Profile::finish(unsigned threads) {
+  end_ = Clock::now();
+  threads_ = threads;
+}
+
+Profile::Summary Profile::summary() const {
+  Summary all;
+  all.steps = transfers_.sums;
+  all.wall = seconds_between(begin_, end_);
+  all.threads = threads_;
+  double busy = 0;
+  for (const Lane& lane : lanes_)
+    for (std::size_t i = 0; i < kProfileSteps; ++i) {
+      all.steps[i].calls += lane.sums[i].calls;
+      all.steps[i].seconds += lane.sums[i].seconds;
+      busy += lane.sums[i].seconds;
+    }
+  all.wait = std::max(all.wall * threads_ - busy, 0.0);
+  return all;
+}
+
+double Profile::microseconds(Clock::time_point time) const { return 1e6 * seconds_between(begin_, time); }
+
+void Profile::add_span(std::string& json, const Event& event, std::size_t thread) const {
+  json += fmt::format(R"(,
+{{"name":"{}","cat":"convert","ph":"X","pid":1,"tid":{},"ts":{:.3f},"dur":{:.3f},"args":{{"tensor":{},"slab":{}}}}})",
+                      name_of(event.step), thread, microseconds(event.start),
+                      1e6 * seconds_between(event.start, event.end), quoted(*event.tensor), event.ordinal);
+}
+
+// Reads and writes overlap: each slab's are a track of their own, which begins and ends by the number of the slab.
+void Profile::add_transfer(std::string& json, const Event& event) const {
+  const char* name = name_of(event.step);
+  json += fmt::format(R"(,
+{{"name":"{0}","cat":"{0}","ph":"b","pid":1,"tid":0,"id":{1},"ts":{2:.3f},"args":{{"tensor":{3}}}}},
+{{"name":"{0}","cat":"{0}","ph":"e","pid":1,"tid":0,"id":{1},"ts":{4:.3f}}})",
+                      name, event.ordinal, microseconds(event.start), quoted(*event.tensor), microseconds(event.end));
+}
+
+std::string Profile::totals() const {
+  const Summary sums = summary();
+  std::string json = fmt::format(R"("seconds":{:.6f},"threads":{},"wait":{:.6f})", sums.wall, sums.threads, sums.wait);
+  for (std::size_t i = 0; i < kProfileSteps; ++i)
+    json += fmt::format(R"(,"{}":{{"calls":{},"seconds":{:.6f}}})", name_of(static_cast<ProfileStep>(i)),
+                        sums.steps[i].calls, sums.steps[i].seconds);
+  const std::uint64_t events = events_;
+  return json + fmt::format(R"(,"events_left_out":{})", events - std::min(events, kMostEvents));
+}
+
+std::string Profile::trace() const {
+  std::string json = "{\"otherData\":{" + totals() + "},\n\"traceEvents\":[\n";
+  json += R"({"name":"process_name","ph":"M","pid":1,"args":{"name":"ggufmill"}})";
+  std::size_t thread = 0;
+  for (const Lane& lane : lanes_) {
+    json += fmt::format(
+        ",\n{{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":1,\"tid\":{0},\"args\":{{\"name\":\"thread {0}\"}}}}",
+        ++thread);
+    for (const Event& event : lane.events) add_span(json, event, thread);
+  }
+  for (const Event& event : transfers_.events) add_transfer(json, event);
+  return json + "\n]}\n";
+}
+
+ProfiledStep::ProfiledStep(ProfileStep step, const Flight& flight) : step_(step), flight_(flight) {
+  if (flight_.profile) start_ = Profile::Clock::now();
+}
+
+ProfiledStep::~ProfiledStep() {
+  if (flight_.profile) flight_.profile->worked(step_, flight_, start_);
+}
+
+}  // namespace ggufmill

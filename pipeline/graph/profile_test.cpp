@@ -1,0 +1,71 @@
+#include "pipeline/graph/profile.h"
+
+#include <boost/json/parse.hpp>
+#include <boost/json/value.hpp>
+#include <cmath>
+
+#include "pipeline/graph/flight.h"
+#include "tests/support/catch.h"
+
+using namespace ggufmill;
+
+namespace {
+
+// A slab of a tensor with a name.
+struct NamedFlight {
+  explicit NamedFlight(const std::string& name) {
+    route.name = name;
+    work.route = &route;
+    flight.ordinal = 7;
+    flight.work = &work;
+  }
+  Route route;
+  RouteWork work;
+  Flight flight;
+};
+
+boost::json::value parsed(const Profile& profile) { return boost::json::parse(profile.trace()); }
+
+}  // namespace
+
+TEST_CASE("steps are counted, and what is left of the threads' time is waiting") {
+  NamedFlight named("a");
+  Profile profile;
+  named.flight.profile = &profile;
+  { const ProfiledStep step(ProfileStep::kEncode, named.flight); }
+  { const ProfiledStep step(ProfileStep::kEncode, named.flight); }
+  profile.transferred(ProfileStep::kRead, named.flight, Profile::Clock::now());
+  profile.finish(4);
+  const Profile::Summary sums = profile.summary();
+  CHECK(sums.steps[static_cast<std::size_t>(ProfileStep::kEncode)].calls == 2);
+  CHECK(sums.steps[static_cast<std::size_t>(ProfileStep::kRead)].calls == 1);
+  const double busy = sums.steps[static_cast<std::size_t>(ProfileStep::kEncode)].seconds;
+  CHECK(std::abs(sums.wait + busy - 4 * sums.wall) < 1e-9);
+}
+
+TEST_CASE("without a profile a step costs nothing and says nothing") {
+  NamedFlight named("a");
+  { const ProfiledStep step(ProfileStep::kEncode, named.flight); }
+  SUCCEED();
+}
+
+TEST_CASE("a trace has a span for each step and a pair for each transfer") {
+  NamedFlight named("blk.0.ffn_up.weight");
+  Profile profile;
+  profile.worked(ProfileStep::kDecode, named.flight, Profile::Clock::now());
+  profile.transferred(ProfileStep::kWrite, named.flight, Profile::Clock::now());
+  profile.finish(1);
+  std::string phases;
+  const boost::json::value trace = parsed(profile);
+  for (const auto& event : trace.at("traceEvents").as_array()) phases += event.at("ph").as_string().c_str();
+  CHECK(phases == "MMXbe");
+  CHECK(trace.at("otherData").at("write").at("calls") == 1);
+}
+
+TEST_CASE("a tensor's name cannot break a trace") {
+  NamedFlight named("\"}\n\xff</script>");
+  Profile profile;
+  profile.worked(ProfileStep::kDecode, named.flight, Profile::Clock::now());
+  const boost::json::value trace = parsed(profile);
+  CHECK(trace.at("traceEvents").as_array().back().at("args").at("tensor") == "\"}\n?</script>");
+}
