@@ -8,6 +8,12 @@ namespace ggufmill::simd {
 inline constexpr hn::Rebind<std::uint8_t, decltype(kFloats)> kBytes{};
 inline constexpr hn::Rebind<std::int8_t, decltype(kFloats)> kSignedBytes{};
 
+// A block from byte `offset` on, for loads that begin before the field that they are for.
+template <class Block>
+const std::uint8_t* bytes_from(const Block& block, std::size_t offset) {
+  return reinterpret_cast<const std::uint8_t*>(&block) + offset;
+}
+
 // kLanes bytes, not aligned.
 inline Ints load_signed(const std::uint8_t* bytes) {
   return hn::PromoteTo(kInts, hn::BitCast(kSignedBytes, hn::LoadU(kBytes, bytes)));

@@ -1,8 +1,11 @@
 // IQ1_S and IQ1_M decoded. The values of points are in a table in eighths, with the shift, as signed bytes; which
 // points, and the scales, is worked out for a whole super-block at a time.
 
+#include <cstddef>
+
 #include "plugins/reference/codebooks.h"
 #include "plugins/simd/block_fields.h"
+#include "plugins/simd/bytes.h"
 #include "plugins/simd/iq1_types.h"
 #include "plugins/simd/stored_half.h"
 
@@ -111,9 +114,10 @@ Floats iq1_m_half(const std::uint8_t* scales) {
 // A nibble of a group is the three upper bits of its index and a bit that is set for a shift down.
 void set_fields(const Iq1M::Block& block, Fields<16>& fields) {
   static constexpr Iq1MScales kScalesOf;
+  constexpr std::size_t kScales = offsetof(Iq1M::Block, scales);
   set_indices<4, 32, 8>(block.qs, block.qh, fields.points);
   const Floats d = iq1_m_half(block.scales);
-  const auto source = hn::LoadDup128(kWideBytes, block.scales - 8);  // the field and the eight bytes before it
+  const auto source = hn::LoadDup128(kWideBytes, bytes_from(block, kScales - 8));  // with the bytes before
   fields.scales.set([&](int i) {
     const auto bytes = hn::TableLookupBytesOr0(source, hn::Load(kWideBytes, kScalesOf.bytes + 4 * i));
     return scales_of(d, (hn::BitCast(kWords, bytes) >> hn::Load(kWords, kScalesOf.shifts + i)) & words(7));

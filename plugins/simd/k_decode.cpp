@@ -2,6 +2,7 @@
 // 16 weights then has a scale of its own.
 
 #include <bit>
+#include <cstddef>
 #include <cstring>
 
 #include "plugins/simd/bytes.h"
@@ -60,11 +61,12 @@ HWY_INLINE void decode_block(const Q2_K::Block& block, const Lines& lines, float
 HWY_INLINE void unpack_scales(const Q3_K::Block& block, std::uint8_t* scales) {
   constexpr hn::Full128<std::uint8_t> bytes{};
   constexpr hn::Full128<std::uint32_t> fours{};
+  constexpr std::size_t kScales = offsetof(Q3_K::Block, scales);
   alignas(16) static constexpr std::uint8_t kNibbles[16] = {4, 5, 6, 7, 8, 9, 10, 11, 4, 5, 6, 7, 8, 9, 10, 11};
   alignas(16) static constexpr std::uint8_t kPairs[16] = {12, 13, 14, 15, 12, 13, 14, 15,
                                                           12, 13, 14, 15, 12, 13, 14, 15};
   alignas(16) static constexpr std::uint32_t kNibbleShifts[4] = {0, 0, 4, 4}, kPairShifts[4] = {0, 2, 4, 6};
-  const auto packed = hn::LoadU(bytes, block.scales - 4);  // the field and the four bytes before it
+  const auto packed = hn::LoadU(bytes, bytes_from(block, kScales - 4));  // with four bytes before
   const auto nibbles = hn::BitCast(fours, hn::TableLookupBytes(packed, hn::Load(bytes, kNibbles)));
   const auto pairs = hn::BitCast(fours, hn::TableLookupBytes(packed, hn::Load(bytes, kPairs)));
   const auto low = (nibbles >> hn::Load(fours, kNibbleShifts)) & hn::Set(fours, 0x0f0f0f0f);

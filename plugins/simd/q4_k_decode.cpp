@@ -29,7 +29,7 @@ HWY_INLINE void unpack_codes(const Block& block, std::uint8_t* codes) {
   alignas(16) static constexpr std::uint32_t kNibbleBits[4] = {0, 0, 0x0f000f00, 0x0f000f00};
   alignas(16) static constexpr std::uint32_t kHighBits[4] = {0, 0, 0x30303030, 0x30303030};
   static_assert(offsetof(Block, scales) == 4);
-  const auto packed = hn::LoadU(bytes, block.scales - 4);  // the field and the halves before it
+  const auto packed = hn::LoadU(bytes, bytes_from(block, 0));  // the field and the halves before it
   const auto low = hn::BitCast(fours, hn::TableLookupBytes(packed, hn::Load(bytes, kLow)));
   const auto high = hn::BitCast(fours, hn::TableLookupBytes(packed, hn::Load(bytes, kHigh)));
   const auto nibbles = (low & hn::Load(fours, kLowBits)) | (hn::ShiftRight<4>(low) & hn::Load(fours, kNibbleBits));

@@ -38,10 +38,11 @@ void check_runs(const ggufmill_kernel& kernel, const Work& work, ContractResult&
   using Side = GuardedBuffer::Side;
   const std::string subject =
       fmt::format("{}, rows of {}{}", describe(kernel), work.cols, work.importance.empty() ? "" : ", with importance");
-  const Bytes bytes = run_kernel(kernel, work, Side::kEnd, std::byte{0xa5});
-  note(bytes == run_kernel(kernel, work, Side::kEnd, std::byte{0x5a}), subject, "leaves target bytes unwritten",
+  const Bytes bytes = run_kernel(kernel, work, {Side::kEnd}, std::byte{0xa5});
+  note(bytes == run_kernel(kernel, work, {Side::kEnd}, std::byte{0x5a}), subject, "leaves target bytes unwritten",
        result);
-  note(bytes == run_kernel(kernel, work, Side::kFront), subject, "depends on the address", result);
+  note(bytes == run_kernel(kernel, work, {Side::kFront}), subject, "depends on the address", result);
+  note(bytes == run_kernel(kernel, work, {Side::kEnd, true}), subject, "depends on the alignment", result);
   note(bytes == row_by_row(kernel, work), subject, "depends on the number of rows", result);
 }
 

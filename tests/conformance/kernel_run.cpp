@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <memory>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 
@@ -40,15 +40,20 @@ std::uint64_t target_row_bytes(const ggufmill_kernel& kernel, std::uint64_t cols
   return kernel.operation == GGUFMILL_ENCODE ? packed_row_bytes(kernel, cols) : cols * sizeof(float);
 }
 
-Outcome try_kernel(const ggufmill_kernel& kernel, const Work& work, GuardedBuffer::Side side, std::byte filler) {
-  GuardedBuffer source(work.rows * source_row_bytes(kernel, work.cols), side);
+Outcome try_kernel(const ggufmill_kernel& kernel, const Work& work, Placement placement, std::byte filler) {
+  const std::size_t packed = kernel.block_elements == 1 ? kernel.block_bytes : 1;  // the alignment on the type's side
+  const bool decodes = kernel.operation == GGUFMILL_DECODE;
+  const auto gap = [&](std::size_t alignment) { return placement.one_element_away ? alignment : 0; };
+  GuardedBuffer source(work.rows * source_row_bytes(kernel, work.cols), placement.side,
+                       gap(decodes ? packed : sizeof(float)));
   source.copy_from(work.source);
-  GuardedBuffer target(work.rows * target_row_bytes(kernel, work.cols), side);
+  GuardedBuffer target(work.rows * target_row_bytes(kernel, work.cols), placement.side,
+                       gap(decodes ? sizeof(float) : packed));
   target.fill(filler);
   ggufmill_call call{source.bytes().data(), target.bytes().data(), work.rows, work.cols, nullptr};
-  std::unique_ptr<GuardedBuffer> weights;
+  std::optional<GuardedBuffer> weights;
   if (!work.importance.empty() && kernel.flags != 0) {
-    weights = std::make_unique<GuardedBuffer>(work.importance.size_bytes(), side);
+    weights.emplace(work.importance.size_bytes(), placement.side, gap(sizeof(float)));
     weights->copy_from(std::as_bytes(work.importance));
     call.importance = reinterpret_cast<const float*>(weights->bytes().data());
   }
@@ -56,8 +61,8 @@ Outcome try_kernel(const ggufmill_kernel& kernel, const Work& work, GuardedBuffe
   return {status, {target.bytes().begin(), target.bytes().end()}};
 }
 
-Bytes run_kernel(const ggufmill_kernel& kernel, const Work& work, GuardedBuffer::Side side, std::byte filler) {
-  Outcome outcome = try_kernel(kernel, work, side, filler);
+Bytes run_kernel(const ggufmill_kernel& kernel, const Work& work, Placement placement, std::byte filler) {
+  Outcome outcome = try_kernel(kernel, work, placement, filler);
   if (outcome.status != GGUFMILL_OK)
     throw std::runtime_error(fmt::format("{} returned {}", describe(kernel), outcome.status));
   return std::move(outcome.bytes);

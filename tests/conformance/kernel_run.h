@@ -44,11 +44,19 @@ struct Outcome {
   bool operator==(const Outcome&) const = default;
 };
 
+// Where the memory of a run lies.
+struct Placement {
+  GuardedBuffer::Side side = GuardedBuffer::Side::kEnd;
+  // One element of source, target and importance each away from the guard page: aligned for the element, and whole
+  // blocks for no vector.
+  bool one_element_away = false;
+};
+
 // Runs with source, target and importance each against a guard page, the target filled with `filler` before.
-Outcome try_kernel(const ggufmill_kernel& kernel, const Work& work,
-                   GuardedBuffer::Side side = GuardedBuffer::Side::kEnd, std::byte filler = std::byte{0xa5});
+Outcome try_kernel(const ggufmill_kernel& kernel, const Work& work, Placement placement = {},
+                   std::byte filler = std::byte{0xa5});
 // The bytes of the same; throws std::runtime_error when the kernel returns a failure.
-Bytes run_kernel(const ggufmill_kernel& kernel, const Work& work, GuardedBuffer::Side side = GuardedBuffer::Side::kEnd,
+Bytes run_kernel(const ggufmill_kernel& kernel, const Work& work, Placement placement = {},
                  std::byte filler = std::byte{0xa5});
 
 }  // namespace ggufmill::conformance

@@ -25,7 +25,7 @@ std::string describe(const ggufmill_kernel& kernel, const KernelInput& input) {
 }
 
 Outcome outcome(const ggufmill_kernel& kernel, const KernelInput& input) {
-  return conformance::try_kernel(kernel, {input.source, input.rows, input.cols, input.importance}, input.side);
+  return conformance::try_kernel(kernel, {input.source, input.rows, input.cols, input.importance}, input.placement);
 }
 
 }  // namespace

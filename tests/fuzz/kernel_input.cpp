@@ -5,8 +5,6 @@
 #include <bit>
 #include <cmath>
 
-#include "tests/conformance/kernel_run.h"
-
 namespace ggufmill {
 namespace {
 
@@ -96,7 +94,7 @@ KernelInput kernel_input(const ggufmill_kernel& kernel, std::span<const std::byt
   Stream stream(data);
   KernelInput input;
   input.rows = 1 + shape % 3;
-  input.side = shape & 0x80 ? GuardedBuffer::Side::kFront : GuardedBuffer::Side::kEnd;
+  input.placement = {shape & 0x80 ? GuardedBuffer::Side::kFront : GuardedBuffer::Side::kEnd, (shape & 0x40) != 0};
   input.cols = blocks_of(kernel, blocks) * kernel.block_elements;
   if (kernel.operation == GGUFMILL_DECODE || kernel.block_elements == 1) {
     input.source = any_bytes(input.rows * source_row_bytes(kernel, input.cols), stream);

@@ -7,14 +7,14 @@
 #include <vector>
 
 #include "plugins/abi/ggufmill_kernels.h"
-#include "tests/support/guarded_buffer.h"
+#include "tests/conformance/kernel_run.h"
 
 namespace ggufmill {
 
 struct KernelInput {
   std::uint64_t rows = 1;
   std::uint64_t cols = 0;
-  GuardedBuffer::Side side = GuardedBuffer::Side::kEnd;
+  conformance::Placement placement;
   std::vector<std::byte> source;
   std::vector<float> importance;  // empty: none
   bool finite = true;             // the weights

@@ -12,8 +12,9 @@ class GuardedBuffer {
   // Which guard page the bytes lie against. At the end their address has the alignment of their size.
   enum class Side { kFront, kEnd };
 
-  // `size` bytes, at least 1, all 0xa5. Throws std::system_error.
-  GuardedBuffer(std::size_t size, Side side);
+  // `size` bytes, at least 1, all 0xa5; `gap` bytes (less than a page) lie between them and the guard page. Throws
+  // std::system_error.
+  GuardedBuffer(std::size_t size, Side side, std::size_t gap = 0);
   ~GuardedBuffer();
   GuardedBuffer(const GuardedBuffer&) = delete;
   GuardedBuffer& operator=(const GuardedBuffer&) = delete;

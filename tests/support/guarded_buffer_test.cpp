@@ -17,6 +17,8 @@ TEST_CASE("guarded bytes lie against the page that was asked for") {
   CHECK(reinterpret_cast<std::uintptr_t>(front.bytes().data()) % page == 0);
   CHECK((reinterpret_cast<std::uintptr_t>(end.bytes().data()) + 18) % page == 0);
   CHECK(end.bytes()[17] == std::byte{0xa5});
+  GuardedBuffer apart(18, GuardedBuffer::Side::kEnd, 4);
+  CHECK((reinterpret_cast<std::uintptr_t>(apart.bytes().data()) + 22) % page == 0);
 }
 
 TEST_CASE("touching what lies beside guarded bytes ends the program") {
