@@ -1,6 +1,6 @@
 #pragma once
 // Fields of the IQ1, IQ2 and IQ3 types, of a whole super-block at a time: indices of points as 16-bit numbers, and
-// scales. Indices come multiplied by how many numbers a point has in the table that they are for.
+// scales.
 
 #include <cstring>
 
@@ -33,15 +33,15 @@ struct HighFields {
 };
 
 // kCount indices, of which `low` has the lower 8 bits and `high` the upper kBits; 16 bytes of `high` can be read.
-template <int kBits, int kCount, int kTimes>
-HWY_INLINE void set_indices(const std::uint8_t* low, const std::uint8_t* high, std::uint16_t* indices) {
+// take(i, indices): for all vectors of them.
+template <int kBits, int kCount, class Take>
+HWY_INLINE void each_index(const std::uint8_t* low, const std::uint8_t* high, const Take& take) {
   static constexpr HighFields<kBits, kCount> kFields;
   const auto source = hn::LoadDup128(kWideBytes, high);
   for (int i = 0; i < kCount; i += kShortLanes) {
     const auto bytes = hn::TableLookupBytesOr0(source, hn::Load(kWideBytes, kFields.bytes + 2 * i));
     const Shorts fields = hn::BitCast(kShorts, bytes) * hn::Load(kShorts, kFields.factors);
-    const Shorts index = load_as_shorts(low + i) | (fields & shorts(((1 << kBits) - 1) << 8));
-    hn::StoreU(index * shorts(kTimes), kShorts, indices + i);
+    take(i, load_as_shorts(low + i) | (fields & shorts(((1 << kBits) - 1) << 8)));
   }
 }
 

@@ -115,7 +115,8 @@ Floats iq1_m_half(const std::uint8_t* scales) {
 void set_fields(const Iq1M::Block& block, Fields<16>& fields) {
   static constexpr Iq1MScales kScalesOf;
   constexpr std::size_t kScales = offsetof(Iq1M::Block, scales);
-  set_indices<4, 32, 8>(block.qs, block.qh, fields.points);
+  each_index<4, 32>(block.qs, block.qh,
+                    [&](int i, Shorts points) { hn::StoreU(hn::ShiftLeft<3>(points), kShorts, fields.points + i); });
   const Floats d = iq1_m_half(block.scales);
   const auto source = hn::LoadDup128(kWideBytes, bytes_from(block, kScales - 8));  // with the bytes before
   fields.scales.set([&](int i) {

@@ -17,7 +17,8 @@ Floats scales_of(const reference::StoredHalf& d, Ints stored) {
   return load_half(d) * (floats(0.5f) + to_floats(stored)) * floats(0.25f);
 }
 
-void set_fields(const Iq2XxsFormat::Block& block, LatticeFields<Iq2XxsFormat>& fields) {
+void set_fields(const Iq2XxsFormat::Block& block, const LatticeFields<Iq2XxsFormat>::Book& book,
+                LatticeFields<Iq2XxsFormat>& fields) {
   constexpr hn::RepartitionToWide<decltype(kWords)> wide{};
   alignas(64) static constexpr std::uint8_t kIndexBytes[64] = {
       0,  0x80, 1,  0x80, 2, 0x80, 3,  0x80, 8,  0x80, 9, 0x80, 10, 0x80, 11, 0x80, 0,  0x80, 1,  0x80, 2, 0x80,
@@ -25,7 +26,7 @@ void set_fields(const Iq2XxsFormat::Block& block, LatticeFields<Iq2XxsFormat>& f
       10, 0x80, 11, 0x80, 0, 0x80, 1,  0x80, 2,  0x80, 3, 0x80, 8,  0x80, 9,  0x80, 10, 0x80, 11, 0x80};
   for (int i = 0; i < 64; i += 4 * kStep) {
     const auto bytes = hn::TableLookupBytesOr0(hn::LoadU(kWideBytes, block.qs + i), hn::Load(kWideBytes, kIndexBytes));
-    hn::StoreU(hn::ShiftLeft<3>(hn::BitCast(kShorts, bytes)), kShorts, fields.points + i / 2);
+    fields.points.set(book, i / 2, hn::BitCast(kShorts, bytes));
   }
   set_packed_signs(
       [&](int i) { return hn::ShiftRight<32>(hn::BitCast(wide, hn::LoadU(kWideBytes, block.qs + 8 * i))); }, fields);
@@ -36,26 +37,30 @@ void set_fields(const Iq2XxsFormat::Block& block, LatticeFields<Iq2XxsFormat>& f
   });
 }
 
-void set_fields(const Iq2XsFormat::Block& block, LatticeFields<Iq2XsFormat>& fields) {
+void set_fields(const Iq2XsFormat::Block& block, const LatticeFields<Iq2XsFormat>::Book& book,
+                LatticeFields<Iq2XsFormat>& fields) {
   for (int i = 0; i < 32; i += kShortLanes) {
     const Shorts both = hn::BitCast(kShorts, hn::LoadU(kWideBytes, block.qs + 2 * i));
-    hn::StoreU(hn::ShiftLeft<3>(both & shorts(511)), kShorts, fields.points + i);
+    fields.points.set(book, i, both & shorts(511));
     fields.signs.set(i, hn::ShiftRight<9>(both));
   }
   fields.scales.set([&](int i) { return scales_of(block.d, load_nibbles(block.scales, i, 16)); });
 }
 
-void set_fields(const Iq2SFormat::Block& block, LatticeFields<Iq2SFormat>& fields) {
-  set_indices<2, 32, 8>(block.qs, block.qh, fields.points);
+void set_fields(const Iq2SFormat::Block& block, const LatticeFields<Iq2SFormat>::Book& book,
+                LatticeFields<Iq2SFormat>& fields) {
+  each_index<2, 32>(block.qs, block.qh, [&](int i, Shorts indices) { fields.points.set(book, i, indices); });
   for (int i = 0; i < 32; i += kShortLanes) fields.signs.set(i, load_as_shorts(block.signs + i));
   fields.scales.set([&](int i) { return scales_of(block.d, load_nibbles(block.scales, i, 16)); });
 }
 
 template <class Format>
 void decode_format(const typename Format::Block* blocks, std::uint64_t count, float* x) {
-  decode_lattice<Format>(blocks, count, x, [](const typename Format::Block& block, LatticeFields<Format>& fields) {
-    set_fields(block, fields);
-  });
+  using Fields = LatticeFields<Format>;
+  decode_lattice<Format>(blocks, count, x,
+                         [](const typename Format::Block& block, const typename Fields::Book& book, Fields& fields) {
+                           set_fields(block, book, fields);
+                         });
 }
 
 }  // namespace

@@ -9,11 +9,11 @@ namespace {
 using reference::Iq3SFormat;
 using reference::Iq3XxsFormat;
 
-void set_fields(const Iq3XxsFormat::Block& block, LatticeFields<Iq3XxsFormat>& fields) {
+void set_fields(const Iq3XxsFormat::Block& block, const LatticeFields<Iq3XxsFormat>::Book& book,
+                LatticeFields<Iq3XxsFormat>& fields) {
   constexpr hn::RepartitionToWide<decltype(kWords)> wide{};
   constexpr hn::Half<decltype(kWords)> half{};
-  for (int i = 0; i < 64; i += kShortLanes)
-    hn::StoreU(hn::ShiftLeft<2>(load_as_shorts(block.qs + i)), kShorts, fields.points + i);
+  for (int i = 0; i < 64; i += kShortLanes) fields.points.set(book, i, load_as_shorts(block.qs + i));
   set_packed_signs(
       [&](int i) {
         const auto bytes = hn::LoadU(hn::Half<decltype(kWideBytes)>(), block.words + 4 * i);
@@ -26,8 +26,9 @@ void set_fields(const Iq3XxsFormat::Block& block, LatticeFields<Iq3XxsFormat>& f
   });
 }
 
-void set_fields(const Iq3SFormat::Block& block, LatticeFields<Iq3SFormat>& fields) {
-  set_indices<1, 64, 4>(block.qs, block.qh, fields.points);
+void set_fields(const Iq3SFormat::Block& block, const LatticeFields<Iq3SFormat>::Book& book,
+                LatticeFields<Iq3SFormat>& fields) {
+  each_index<1, 64>(block.qs, block.qh, [&](int i, Shorts indices) { fields.points.set(book, i, indices); });
   for (int i = 0; i < 32; i += kShortLanes) fields.signs.set(i, load_as_shorts(block.signs + i));
   fields.scales.set([&](int i) {  // as Iq3SFormat::scale
     const Ints stored = load_nibbles(block.scales, i, 8);
@@ -37,9 +38,11 @@ void set_fields(const Iq3SFormat::Block& block, LatticeFields<Iq3SFormat>& field
 
 template <class Format>
 void decode_format(const typename Format::Block* blocks, std::uint64_t count, float* x) {
-  decode_lattice<Format>(blocks, count, x, [](const typename Format::Block& block, LatticeFields<Format>& fields) {
-    set_fields(block, fields);
-  });
+  using Fields = LatticeFields<Format>;
+  decode_lattice<Format>(blocks, count, x,
+                         [](const typename Format::Block& block, const typename Fields::Book& book, Fields& fields) {
+                           set_fields(block, book, fields);
+                         });
 }
 
 }  // namespace

@@ -1,0 +1,48 @@
+#pragma once
+// Decoding 32 levels of five bits: nibbles in 16 bytes, the low ones those of levels 0 to 15; bit i of four bytes: the
+// fifth bit of level i.
+
+#include <cstring>
+
+#include "plugins/simd/bytes.h"
+#include "plugins/simd/pick.h"
+#include "plugins/simd/spread.h"
+
+namespace ggufmill::simd {
+
+#if HWY_TARGET == HWY_AVX3
+
+// x of levels, which are worth value(levels), a function of the level alone.
+template <class Value>
+HWY_INLINE void decode_fives(const std::uint8_t* qs, const std::uint8_t* qh, const Value& value, float* x) {
+  const Words lanes = hn::Iota(kWords, 0);
+  const Floats lower = value(lanes), upper = value(lanes + words(16));
+  std::uint32_t fifths;
+  std::memcpy(&fifths, qh, sizeof fifths);
+  const auto store = [&](Words nibbles, std::uint32_t first) {  // the fifth bits come to bit 4
+    const Words turned{_mm512_rorv_epi32(words(fifths).raw, (lanes + words(28 + first)).raw)};
+    hn::StoreU(pick(lower, upper, hn::IfVecThenElse(words(16), turned, nibbles)), kFloats, x + first);
+  };
+  const Words bytes = load_bytes(qs);
+  store(bytes, 0);
+  store(hn::ShiftRight<4>(bytes), 16);
+}
+
+#else
+
+template <class Value>
+HWY_INLINE void decode_fives(const std::uint8_t* qs, const std::uint8_t* qh, const Value& value, float* x) {
+  constexpr hn::Repartition<std::uint8_t, decltype(kWords)> wide{};
+  for (int first = 0; first < 32; first += kWide) {
+    std::uint8_t bits[8] = {};
+    std::memcpy(bits, qh + first / 8, kWide / 8);
+    const auto fifths = hn::IfThenElseZero(hn::LoadMaskBits(wide, bits), hn::Set(wide, 16));
+    spread(nibble_bytes(qs, first) | hn::BitCast(kWords, fifths), [&](int part, Ints levels) {
+      hn::StoreU(value(as_words(levels)), kFloats, x + first + part * static_cast<int>(kLanes));
+    });
+  }
+}
+
+#endif
+
+}  // namespace ggufmill::simd
