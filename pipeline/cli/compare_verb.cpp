@@ -128,7 +128,7 @@ int compare_verb(const Arguments& arguments) {
   if (const Status written = write_report(report.value(), {true, "", page}, inputs, overwrite); !written)
     return fail(written.error());
   if (values.count("json"))
-    std::fputs(report_json(report.value()).c_str(), stdout);
+    report_json(report.value(), [](std::string_view piece) { std::fwrite(piece.data(), 1, piece.size(), stdout); });
   else
     print_text(report.value(), weighted);
   if (!values.count("max-rmse")) return 0;

@@ -104,9 +104,12 @@ Report report_of(const Planned& planned, const RunReport& run) {
 Status write_report(const Report& report, const ReportRequest& request, const std::vector<SourceFile>& inputs,
                     bool overwrite) {
   if (!request.json.empty()) {
-    BOOST_OUTCOME_TRY(write_text(request.json, report_json(report), inputs, overwrite));
+    const auto form = [&](const TextSink& sink) { report_json(report, sink); };
+    BOOST_OUTCOME_TRY(write_pieces(request.json, form, inputs, overwrite));
   }
-  return request.html.empty() ? Status(ok()) : write_text(request.html, report_html(report), inputs, overwrite);
+  if (request.html.empty()) return ok();
+  const auto form = [&](const TextSink& sink) { report_html(report, sink); };
+  return write_pieces(request.html, form, inputs, overwrite);
 }
 
 }  // namespace ggufmill

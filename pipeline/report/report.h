@@ -2,8 +2,9 @@
 // What a run or a comparison came to, and its two forms: JSON for programs, a page for people.
 
 #include <cstdint>
-#include <optional>
+#include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "pipeline/core/model.h"
@@ -73,11 +74,23 @@ struct LayerSums {
 std::vector<LayerSums> layers_of(const ReportOutput& output);
 ErrorSums total_of(const ReportOutput& output);
 
-// Version 1 of the form; a line for each tensor. Figures that do not exist are null. Names that are not UTF-8 are
-// shown with escapes.
-std::string report_json(const Report& report);
+// Takes a text piece by piece: a report of many tensors is never whole in memory.
+using TextSink = std::function<void(std::string_view piece)>;
+
+// Version 1 of the form; a line for each tensor:
+//   {format, version, ggufmill, kind: run | compare, measured, source: {name, architecture, files: [{path, bytes}],
+//    tensors, weights, bytes, bits_per_weight}, run: {seconds, bytes_read, bytes_written, peak_memory, threads, io,
+//    isa}, outputs: [{files, recipe, weights, bytes, bits_per_weight, types: [{type, tensors, bytes}], changed_weights,
+//    error,
+//     layers: [{layer, weights, error}], unmatched: [{name, what}] where there are some,
+//     tensors: [{name, layer, shape, weights, source_type, type, source_bytes, bytes, rule, importance, seconds,
+//     error}]}]}
+// `error` is null where nothing was measured, else the figures of ErrorFigures by name; those that do not exist are
+// null. That of an output or layer is of its tensors whose values changed, which hold changed_weights or weights. Names
+// that are not UTF-8 are shown with escapes.
+void report_json(const Report& report, const TextSink& sink);
 
 // One file that needs no other: a page with the JSON inside, which it shows. Whatever the names hold, they are text.
-std::string report_html(const Report& report);
+void report_html(const Report& report, const TextSink& sink);
 
 }  // namespace ggufmill

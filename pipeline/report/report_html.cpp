@@ -10,9 +10,8 @@ namespace {
 constexpr std::string_view kDataPlace = "@REPORT@";
 
 // JSON as a script element may hold it: nothing in it ends the element or begins a comment.
-std::string script_text(const std::string& json) {
+std::string script_text(std::string_view json) {
   std::string text;
-  text.reserve(json.size() + json.size() / 64);
   for (const char c : json)
     if (c == '<' || c == '>' || c == '&')
       text += c == '<' ? "\\u003c" : c == '>' ? "\\u003e" : "\\u0026";
@@ -23,11 +22,11 @@ std::string script_text(const std::string& json) {
 
 }  // namespace
 
-std::string report_html(const Report& report) {
+void report_html(const Report& report, const TextSink& sink) {
   const std::size_t place = kReportPage.find(kDataPlace);
-  std::string page(kReportPage.substr(0, place));
-  page += script_text(report_json(report));
-  return page += kReportPage.substr(place + kDataPlace.size());
+  sink(kReportPage.substr(0, place));
+  report_json(report, [&](std::string_view piece) { sink(script_text(piece)); });
+  sink(kReportPage.substr(place + kDataPlace.size()));
 }
 
 }  // namespace ggufmill

@@ -5,7 +5,9 @@
 #include "tests/support/report_maker.h"
 
 using namespace ggufmill;
+using testing::json_text_of;
 using testing::measured_tensor;
+using testing::page_of;
 using testing::report_of;
 
 namespace {
@@ -27,17 +29,17 @@ std::string data_of(const std::string& page) {
 
 TEST_CASE("a page is whole and holds the JSON") {
   const Report report = report_of({measured_tensor("blk.0.a", {1, 2}, {1, 1})});
-  const std::string page = report_html(report);
+  const std::string page = page_of(report);
   CHECK(page.rfind("<!DOCTYPE html>", 0) == 0);
   CHECK(page.find("</html>") != std::string::npos);
   CHECK(page.find('@' + std::string("REPORT@")) == std::string::npos);
   CHECK(page.find('@' + std::string("STYLE@")) == std::string::npos);
   CHECK(page.find('@' + std::string("SCRIPT@")) == std::string::npos);
-  CHECK(boost::json::parse(data_of(page)) == boost::json::parse(report_json(report)));
+  CHECK(boost::json::parse(data_of(page)) == boost::json::parse(json_text_of(report)));
 }
 
 TEST_CASE("a page asks for nothing from elsewhere") {
-  const std::string page = report_html(report_of({}));
+  const std::string page = page_of(report_of({}));
   for (const char* part : {"http:", "https:", "src=", "href=", "url(", "@import", "fetch("}) {
     INFO(part);
     CHECK(count_of(page, part) == 0);
@@ -48,8 +50,8 @@ TEST_CASE("a page asks for nothing from elsewhere") {
 TEST_CASE("no name ends the data or begins markup") {
   const std::string name =
       GENERATE("</script><script>alert(1)</script>", "<!--<script>", "]]>&amp;\"'\\", "\xe2\x80\xa8");
-  const std::string page = report_html(report_of({measured_tensor(name, {1}, {2})}));
-  CHECK(count_of(page, "<script") == count_of(report_html(report_of({})), "<script"));
+  const std::string page = page_of(report_of({measured_tensor(name, {1}, {2})}));
+  CHECK(count_of(page, "<script") == count_of(page_of(report_of({})), "<script"));
   CHECK(count_of(data_of(page), "<") == 0);
   const boost::json::value data = boost::json::parse(data_of(page));
   CHECK(data.at("outputs").at(0).at("tensors").at(0).at("name") == boost::json::string(name));

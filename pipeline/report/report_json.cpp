@@ -148,16 +148,16 @@ std::string open_object(const json::object& object) {
 
 }  // namespace
 
-std::string report_json(const Report& report) {
-  std::string text = open_object(head_json(report)) + ",\n\"outputs\":[";
+void report_json(const Report& report, const TextSink& sink) {
+  sink(open_object(head_json(report)) + ",\n\"outputs\":[");
   for (std::size_t o = 0; o < report.outputs.size(); ++o) {
-    text += (o ? ",\n" : "\n") + open_object(output_json(report.outputs[o])) + ",\"tensors\":[";
+    sink((o ? ",\n" : "\n") + open_object(output_json(report.outputs[o])) + ",\"tensors\":[");
     const std::vector<ReportTensor>& tensors = report.outputs[o].tensors;
     for (std::size_t i = 0; i < tensors.size(); ++i)
-      text += (i ? ",\n" : "\n") + json::serialize(tensor_json(tensors[i]));
-    text += "\n]}";
+      sink((i ? ",\n" : "\n") + json::serialize(tensor_json(tensors[i])));
+    sink("\n]}");
   }
-  return text + "\n]}\n";
+  sink("\n]}\n");
 }
 
 }  // namespace ggufmill

@@ -5,6 +5,7 @@
 #include "tests/support/report_maker.h"
 
 using namespace ggufmill;
+using testing::json_text_of;
 using testing::measured_tensor;
 using testing::report_of;
 
@@ -12,7 +13,7 @@ namespace json = boost::json;
 
 namespace {
 
-json::value parsed(const Report& report) { return json::parse(report_json(report)); }
+json::value parsed(const Report& report) { return json::parse(json_text_of(report)); }
 
 const json::value& first_output(const json::value& root) { return root.at("outputs").at(0); }
 

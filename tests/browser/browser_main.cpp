@@ -13,6 +13,8 @@
 
 #include "pipeline/report/report.h"
 #include "tests/support/files.h"
+#include "tests/support/gguf_builder.h"
+#include "tests/support/importance_files.h"
 #include "tests/support/process.h"
 #include "tests/support/report_maker.h"
 #include "tests/support/temp_dir.h"
@@ -86,6 +88,15 @@ void must_run(const Words& words, const std::string& folder) {
   if (result.exit_code != 0) throw std::runtime_error(fmt::format("{} failed: {}", words[0], result.err));
 }
 
+// For some tensors, so that they have a weighted error.
+void write_importance(const std::string& path) {
+  GgufBuilder file = gguf_importance();
+  std::vector<float> sums(256);
+  for (std::size_t i = 0; i < sums.size(); ++i) sums[i] = static_cast<float>(i % 10) + 1;
+  for (int layer = 0; layer < 6; ++layer) add_entry(file, fmt::format("blk.{}.ffn_down.weight", layer), sums, {1});
+  file.write(path);
+}
+
 // A model of 12 layers, one tensor of it with a name that would be markup, made into five others; their report.
 std::string page_of_run(const std::string& folder) {
   Words make{built("tests/ggufmill-make-gguf"), "model.gguf", "tiny", "tensor", std::string(kHostile), "F32", "256x4"};
@@ -93,7 +104,8 @@ std::string page_of_run(const std::string& folder) {
     for (const char* part : {"attn_q", "attn_v", "ffn_up", "ffn_down"})
       make.insert(make.end(), {"tensor", fmt::format("blk.{}.{}.weight", layer, part), "F32", "256x8"});
   must_run(make, folder);
-  std::string job = "version: 1\nsource: {gguf: model.gguf}\noutputs:\n";
+  write_importance(folder + "/imatrix.gguf");
+  std::string job = "version: 1\nsource: {gguf: model.gguf}\nstages: [{importance: {file: imatrix.gguf}}]\noutputs:\n";
   for (const char* recipe : {"Q8_0", "Q6_K", "Q5_K_M", "Q4_K_M", "Q2_K"})
     job += fmt::format("  - {{gguf: 'model-{{recipe}}.gguf', quantize: {}}}\n", recipe);
   write_text(folder + "/job.yaml", job + "report: {error: true, html: run.html}\n");
@@ -115,7 +127,7 @@ std::string large_page(const std::string& folder) {
       told.tensors.push_back(testing::measured_tensor(name, {1, 2}, {1, 2 + error}));
     }
   }
-  write_text(folder + "/large.html", report_html(report));
+  write_text(folder + "/large.html", testing::page_of(report));
   return folder + "/large.html";
 }
 

@@ -44,6 +44,8 @@
     const most = tensors.reduce((top, tensor) => tensor.error && tensor.error.rmse > top.error.rmse ? tensor : top, {error: {rmse: -1}});
     check('which is the greatest there is', cellsOf('Tensor')[0] === most.name);
     check('the head says so', document.querySelector('[aria-sort]').textContent === 'RMSE');
+    check('there are weighted errors where there is importance', Boolean(document.querySelector('[data-sort="weighted"]')) ===
+      tensors.some((tensor) => tensor.importance));
     sort('rmse');
     document.getElementById('more').click();
     check('the second turns the order', falls(numbers('RMSE').reverse()));

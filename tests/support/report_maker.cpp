@@ -19,6 +19,18 @@ ReportTensor measured_tensor(const std::string& name, const std::vector<float>& 
   return tensor;
 }
 
+std::string json_text_of(const Report& report) {
+  std::string text;
+  report_json(report, [&](std::string_view piece) { text += piece; });
+  return text;
+}
+
+std::string page_of(const Report& report) {
+  std::string text;
+  report_html(report, [&](std::string_view piece) { text += piece; });
+  return text;
+}
+
 Report report_of(std::vector<ReportTensor> tensors) {
   Report report;
   report.measured = true;
