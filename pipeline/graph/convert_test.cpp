@@ -60,9 +60,10 @@ RouteWork work_of(const Plan& plan) {
 }
 
 struct Fixture {
-  explicit Fixture(const std::vector<testing::TensorRecipe>& tensors) : plan(plan_of(tensors)), work(work_of(plan)) {
+  explicit Fixture(const std::vector<testing::TensorRecipe>& tensors) : plan(plan_of(tensors)), works{work_of(plan)} {
     calls = {};
-    flight = make_flight(cut_slabs(plan, 1ull << 30).at(0), 0, work, false).value();
+    const Slab slab = cut_slabs(plan, 1ull << 30).at(0);
+    flight = make_flight({{slab}, slab.cost}, 0, works, false).value();
   }
   Status convert_all() {
     for (std::uint32_t tile = 0; tile < flight->tiles; ++tile) {
@@ -72,7 +73,7 @@ struct Fixture {
   }
 
   Plan plan;
-  RouteWork work;
+  std::vector<RouteWork> works;
   std::unique_ptr<Flight> flight;
   std::vector<float> scratch = std::vector<float>(kTileBytes / sizeof(float));
 };
@@ -93,7 +94,7 @@ TEST_CASE("an F32 target is decoded to its place, and the others are made from i
   Fixture fixture({{"t", shape_of({256, 10}), "F16", {"Q8_0", "F32"}, nullptr}});
   std::memset(fixture.flight->source.data(), 1, fixture.flight->source.size());
   REQUIRE(fixture.convert_all());
-  const auto* made = reinterpret_cast<const float*>(fixture.flight->target_bytes(1).data());
+  const auto* made = reinterpret_cast<const float*>(fixture.flight->legs[0].target_bytes(1).data());
   CHECK(calls.encoded_from == made);
   CHECK(std::accumulate(made, made + 2560, 0.0) == 2560 * 257.0);
 }
@@ -109,7 +110,7 @@ TEST_CASE("rows longer than the scratch are decoded into the slab's own memory")
   Fixture fixture({{"t", shape_of({131072, 3}), "F16", {"Q8_0"}, nullptr}});
   CHECK(fixture.flight->tiles == 3);
   REQUIRE(fixture.convert_all());
-  CHECK(calls.encoded_from == reinterpret_cast<const float*>(fixture.flight->long_rows.data()) + 2 * 131072);
+  CHECK(calls.encoded_from == reinterpret_cast<const float*>(fixture.flight->legs[0].long_rows.data()) + 2 * 131072);
 }
 
 TEST_CASE("a kernel that fails is named with its module") {

@@ -48,7 +48,7 @@ class FlowEngine {
   void cut(Flight* flight, Cut::output_ports_type& ports);
   void convert(TileOfFlight part, Convert::output_ports_type& ports);
   void write(Flight* flight, Gateway& gateway);
-  void write_target(Flight* flight, std::size_t index, Gateway& gateway);
+  void write_target(Flight* flight, const Leg& leg, std::size_t index, Gateway& gateway);
   void wrote(Flight* flight, const Status& status, Gateway& gateway);
 
   // Runs `step` of a slab; an error or exception of it becomes the error of the run.
@@ -62,7 +62,7 @@ class FlowEngine {
   tbb::enumerable_thread_specific<Buffer> scratch_{[this] { return Buffer(scratch_bytes(run_.plan)); }};
   // Only feed touches these.
   std::vector<std::unique_ptr<Flight>> under_way_;
-  std::optional<Slab> next_;
+  std::optional<SlabBatch> next_;
   std::uint64_t ordinal_ = 0;
 
   tbb::flow::graph graph_;
@@ -119,7 +119,7 @@ void FlowEngine::feed(Flight* landed, Feed::output_ports_type& ports) {
 
 void FlowEngine::land(Flight* flight) {
   run_.state.finished(*flight);
-  const std::uint64_t cost = flight->slab.cost;
+  const std::uint64_t cost = flight->cost;
   std::erase_if(under_way_, [&](const auto& other) { return other.get() == flight; });  // its memory first
   run_.budget.release(cost);
 }
@@ -130,7 +130,7 @@ Flight* FlowEngine::take_off() {
   if (!next_) next_ = run_.feed.next();
   if (!next_ || !run_.budget.try_acquire(next_->cost)) return nullptr;
   const bool made = guard(ordinal_, RunState::kRead, [&]() -> Status {
-    BOOST_OUTCOME_TRY(auto flight, make_flight(*next_, ordinal_, run_.work[next_->route], is_direct(run_.plan)));
+    BOOST_OUTCOME_TRY(auto flight, make_flight(*next_, ordinal_, run_.work, is_direct(run_.plan)));
     flight->profile = run_.profile;
     under_way_.push_back(std::move(flight));
     return ok();
@@ -143,15 +143,15 @@ Flight* FlowEngine::take_off() {
 
 void FlowEngine::read(Flight* flight, Gateway& gateway) {
   if (run_.state.skips(flight->ordinal)) return void(gateway.try_put(flight));
-  const Route& route = *flight->work->route;
+  const Leg& first = flight->legs.front();
   gateway.reserve_wait();
   const auto done = [this, flight, &gateway, start = Profile::Clock::now()](const Status& status) {
-    if (run_.profile) run_.profile->transferred(ProfileStep::kRead, *flight, start);
+    if (run_.profile) run_.profile->transferred(ProfileStep::kRead, *flight, flight->legs.front(), start);
     guard(flight->ordinal, RunState::kRead, [&] { return status; });
     come_back(flight, gateway);
   };
   const bool started = guard(flight->ordinal, RunState::kRead, [&] {
-    io_.read(run_.files.input(route), route.source.offset + flight->slab.first_byte, flight->source.span(), done);
+    io_.read(run_.files.input(*first.work->route), flight->source_offset, flight->source, done);
     return Status(ok());
   });
   if (!started) come_back(flight, gateway);
@@ -179,16 +179,20 @@ void FlowEngine::convert(TileOfFlight part, Convert::output_ports_type& ports) {
 void FlowEngine::write(Flight* flight, Gateway& gateway) {
   if (run_.state.spoiled(flight->ordinal)) return void(gateway.try_put(flight));
   gateway.reserve_wait();
-  const std::size_t targets = flight->work->targets.size();  // the flight is gone with its last write
-  for (std::size_t i = 0; i < targets; ++i) write_target(flight, i, gateway);
+  // The flight is gone with its last write: the loops must not look at it after that.
+  const std::size_t legs = flight->legs.size();
+  for (std::size_t l = 0; l < legs; ++l) {
+    const Leg& leg = flight->legs[l];
+    const std::size_t targets = leg.work->targets.size();
+    for (std::size_t i = 0; i < targets; ++i) write_target(flight, leg, i, gateway);
+  }
 }
 
-void FlowEngine::write_target(Flight* flight, std::size_t index, Gateway& gateway) {
+void FlowEngine::write_target(Flight* flight, const Leg& leg, std::size_t index, Gateway& gateway) {
   const bool started = guard(flight->ordinal, RunState::kWrite, [&] {
-    io_.write(run_.files.output(*flight->work->targets[index].target), flight->target_offset(index),
-              flight->target_bytes(index),
-              [this, flight, &gateway, start = Profile::Clock::now()](const Status& status) {
-                if (run_.profile) run_.profile->transferred(ProfileStep::kWrite, *flight, start);
+    io_.write(run_.files.output(*leg.work->targets[index].target), leg.target_offset(index), leg.target_bytes(index),
+              [this, flight, &leg, &gateway, start = Profile::Clock::now()](const Status& status) {
+                if (run_.profile) run_.profile->transferred(ProfileStep::kWrite, *flight, leg, start);
                 wrote(flight, status, gateway);
               });
     return Status(ok());

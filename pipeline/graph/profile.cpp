@@ -34,22 +34,22 @@ const char* name_of(ProfileStep step) {
 
 Profile::Profile() : begin_(Clock::now()), end_(begin_) {}
 
-void Profile::add(Lane& lane, ProfileStep step, const Flight& flight, Clock::time_point start) {
+void Profile::add(Lane& lane, ProfileStep step, const Flight& flight, const Leg& leg, Clock::time_point start) {
   const Clock::time_point end = Clock::now();
   Sum& sum = lane.sums[static_cast<std::size_t>(step)];
   ++sum.calls;
   sum.seconds += seconds_between(start, end);
   if (events_.fetch_add(1, std::memory_order_relaxed) < kMostEvents)
-    lane.events.push_back({step, flight.ordinal, &flight.work->route->name, start, end});
+    lane.events.push_back({step, flight.ordinal, &leg.work->route->name, start, end});
 }
 
-void Profile::worked(ProfileStep step, const Flight& flight, Clock::time_point start) {
-  add(lanes_.local(), step, flight, start);
+void Profile::worked(ProfileStep step, const Flight& flight, const Leg& leg, Clock::time_point start) {
+  add(lanes_.local(), step, flight, leg, start);
 }
 
-void Profile::transferred(ProfileStep step, const Flight& flight, Clock::time_point start) {
+void Profile::transferred(ProfileStep step, const Flight& flight, const Leg& leg, Clock::time_point start) {
   const std::scoped_lock lock(mutex_);
-  add(transfers_, step, flight, start);
+  add(transfers_, step, flight, leg, start);
 }
 
 void Profile::finish(unsigned threads) {
@@ -115,12 +115,13 @@ std::string Profile::trace() const {
   return json + "\n]}\n";
 }
 
-ProfiledStep::ProfiledStep(ProfileStep step, const Flight& flight) : step_(step), flight_(flight) {
+ProfiledStep::ProfiledStep(ProfileStep step, const Flight& flight, const Leg& leg)
+    : step_(step), flight_(flight), leg_(leg) {
   if (flight_.profile) start_ = Profile::Clock::now();
 }
 
 ProfiledStep::~ProfiledStep() {
-  if (flight_.profile) flight_.profile->worked(step_, flight_, start_);
+  if (flight_.profile) flight_.profile->worked(step_, flight_, leg_, start_);
 }
 
 }  // namespace ggufmill

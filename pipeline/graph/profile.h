@@ -14,6 +14,7 @@
 namespace ggufmill {
 
 struct Flight;
+struct Leg;
 
 enum class ProfileStep { kRead, kDecode, kCheck, kEncode, kMeasure, kWrite };
 inline constexpr std::size_t kProfileSteps = 6;
@@ -37,9 +38,9 @@ class Profile {
 
   Profile();
 
-  // `step` of a slab went on from `start` until now: on this thread, or in the background.
-  void worked(ProfileStep step, const Flight& flight, Clock::time_point start);
-  void transferred(ProfileStep step, const Flight& flight, Clock::time_point start);
+  // `step` of a leg (of a read: the first) went on from `start` until now: on this thread, or in the background.
+  void worked(ProfileStep step, const Flight& flight, const Leg& leg, Clock::time_point start);
+  void transferred(ProfileStep step, const Flight& flight, const Leg& leg, Clock::time_point start);
   // The run is over.
   void finish(unsigned threads);
 
@@ -62,7 +63,7 @@ class Profile {
     std::vector<Event> events;
   };
 
-  void add(Lane& lane, ProfileStep step, const Flight& flight, Clock::time_point start);
+  void add(Lane& lane, ProfileStep step, const Flight& flight, const Leg& leg, Clock::time_point start);
   double microseconds(Clock::time_point time) const;
   void add_span(std::string& json, const Event& event, std::size_t thread) const;
   void add_transfer(std::string& json, const Event& event) const;
@@ -80,7 +81,7 @@ class Profile {
 // Measures a step on this thread from its making to its end, where the flight's run is profiled.
 class ProfiledStep {
  public:
-  ProfiledStep(ProfileStep step, const Flight& flight);
+  ProfiledStep(ProfileStep step, const Flight& flight, const Leg& leg);
   ~ProfiledStep();
   ProfiledStep(const ProfiledStep&) = delete;
   ProfiledStep& operator=(const ProfiledStep&) = delete;
@@ -88,6 +89,7 @@ class ProfiledStep {
  private:
   ProfileStep step_;
   const Flight& flight_;
+  const Leg& leg_;
   Profile::Clock::time_point start_;
 };
 

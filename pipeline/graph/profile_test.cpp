@@ -16,11 +16,12 @@ struct NamedFlight {
   explicit NamedFlight(const std::string& name) {
     route.name = name;
     work.route = &route;
+    leg.work = &work;
     flight.ordinal = 7;
-    flight.work = &work;
   }
   Route route;
   RouteWork work;
+  Leg leg;
   Flight flight;
 };
 
@@ -32,9 +33,9 @@ TEST_CASE("steps are counted, and what is left of the threads' time is waiting")
   NamedFlight named("a");
   Profile profile;
   named.flight.profile = &profile;
-  { const ProfiledStep step(ProfileStep::kEncode, named.flight); }
-  { const ProfiledStep step(ProfileStep::kEncode, named.flight); }
-  profile.transferred(ProfileStep::kRead, named.flight, Profile::Clock::now());
+  { const ProfiledStep step(ProfileStep::kEncode, named.flight, named.leg); }
+  { const ProfiledStep step(ProfileStep::kEncode, named.flight, named.leg); }
+  profile.transferred(ProfileStep::kRead, named.flight, named.leg, Profile::Clock::now());
   profile.finish(4);
   const Profile::Summary sums = profile.summary();
   CHECK(sums.steps[static_cast<std::size_t>(ProfileStep::kEncode)].calls == 2);
@@ -45,15 +46,15 @@ TEST_CASE("steps are counted, and what is left of the threads' time is waiting")
 
 TEST_CASE("without a profile a step costs nothing and says nothing") {
   NamedFlight named("a");
-  { const ProfiledStep step(ProfileStep::kEncode, named.flight); }
+  { const ProfiledStep step(ProfileStep::kEncode, named.flight, named.leg); }
   SUCCEED();
 }
 
 TEST_CASE("a trace has a span for each step and a pair for each transfer") {
   NamedFlight named("blk.0.ffn_up.weight");
   Profile profile;
-  profile.worked(ProfileStep::kDecode, named.flight, Profile::Clock::now());
-  profile.transferred(ProfileStep::kWrite, named.flight, Profile::Clock::now());
+  profile.worked(ProfileStep::kDecode, named.flight, named.leg, Profile::Clock::now());
+  profile.transferred(ProfileStep::kWrite, named.flight, named.leg, Profile::Clock::now());
   profile.finish(1);
   std::string phases;
   const boost::json::value trace = parsed(profile);
@@ -65,7 +66,7 @@ TEST_CASE("a trace has a span for each step and a pair for each transfer") {
 TEST_CASE("a tensor's name cannot break a trace") {
   NamedFlight named("\"}\n\xff</script>");
   Profile profile;
-  profile.worked(ProfileStep::kDecode, named.flight, Profile::Clock::now());
+  profile.worked(ProfileStep::kDecode, named.flight, named.leg, Profile::Clock::now());
   const boost::json::value trace = parsed(profile);
   CHECK(trace.at("traceEvents").as_array().back().at("args").at("tensor") == "\"}\n?</script>");
 }

@@ -40,15 +40,19 @@ void RunState::fail(std::uint64_t ordinal, std::uint64_t step, Error error) {
 
 void RunState::finished(const Flight& flight) {
   if (spoiled(flight.ordinal)) return;
-  progress_.bytes_read += flight.slab.source_bytes;
-  const std::vector<Target>& targets = plan_.routes[flight.slab.route].targets;
-  for (std::size_t i = 0; i < flight.work->targets.size(); ++i) {
-    progress_.bytes_written += flight.target_bytes(i).size();
-    file_bytes_[first_file_[targets[i].output] + targets[i].file] += flight.target_bytes(i).size();
-  }
-  bytes_left_[flight.slab.route] -= flight.slab.source_bytes;
-  if (bytes_left_[flight.slab.route] == 0) progress_.tensor = &plan_.routes[flight.slab.route].name;
+  for (const Leg& leg : flight.legs) finished(leg);
   report(false);
+}
+
+void RunState::finished(const Leg& leg) {
+  progress_.bytes_read += leg.slab.source_bytes;
+  const std::vector<Target>& targets = plan_.routes[leg.slab.route].targets;
+  for (std::size_t i = 0; i < targets.size(); ++i) {
+    progress_.bytes_written += leg.target_bytes(i).size();
+    file_bytes_[first_file_[targets[i].output] + targets[i].file] += leg.target_bytes(i).size();
+  }
+  bytes_left_[leg.slab.route] -= leg.slab.source_bytes;
+  if (bytes_left_[leg.slab.route] == 0) progress_.tensor = &plan_.routes[leg.slab.route].name;
 }
 
 void RunState::report(bool at_once) {

@@ -39,7 +39,7 @@ class RunState {
   bool feeds_no_more() const { return stopped() || failed_ordinal_ != kNone; }
   bool stopped() const { return stop_ && *stop_; }
 
-  // Counts a slab that came to its end, and reports progress. One thread at a time.
+  // Counts a flight that came to its end, and reports progress. One thread at a time.
   void finished(const Flight& flight);
   // After the last slab: the error that the run ends with, if any.
   Status status();
@@ -51,6 +51,7 @@ class RunState {
   using Clock = std::chrono::steady_clock;
   static constexpr std::uint64_t kNone = std::numeric_limits<std::uint64_t>::max();
 
+  void finished(const Leg& leg);
   void report(bool at_once);
 
   const std::atomic<bool>* stop_;

@@ -10,30 +10,29 @@ class SimpleEngine {
   explicit SimpleEngine(Run& run) : run_(run), scratch_(scratch_bytes(run.plan) / sizeof(float)) {}
 
   void run() {
-    while (const std::optional<Slab> slab = run_.feed.next()) {
+    while (const std::optional<SlabBatch> batch = run_.feed.next()) {
       if (run_.state.feeds_no_more()) return;
-      if (Status status = carry(*slab); !status) run_.state.fail(ordinal_, step_, status.error());
+      if (Status status = carry(*batch); !status) run_.state.fail(ordinal_, step_, status.error());
       ++ordinal_;
     }
   }
 
  private:
-  Status carry(const Slab& slab) {
+  Status carry(const SlabBatch& batch) {
     step_ = RunState::kRead;
-    const RouteWork& work = run_.work[slab.route];
-    BOOST_OUTCOME_TRY(auto flight, make_flight(slab, ordinal_, work, is_direct(run_.plan)));
+    BOOST_OUTCOME_TRY(auto flight, make_flight(batch, ordinal_, run_.work, is_direct(run_.plan)));
     flight->profile = run_.profile;
-    run_.budget.try_acquire(slab.cost);  // always there: all of the budget is free, and no slab costs more
+    run_.budget.try_acquire(batch.cost);  // always there: all of the budget is free, and no batch costs more
     Status status = carry(*flight);
     if (status) run_.state.finished(*flight);
-    run_.budget.release(slab.cost);
+    run_.budget.release(batch.cost);
     return status;
   }
 
   Status read(Flight& flight) {
-    const ProfiledStep step(ProfileStep::kRead, flight);
-    const Route& route = *flight.work->route;
-    return run_.files.input(route).read(route.source.offset + flight.slab.first_byte, flight.source.span());
+    const Leg& first = flight.legs.front();
+    const ProfiledStep step(ProfileStep::kRead, flight, first);
+    return run_.files.input(*first.work->route).read(flight.source_offset, flight.source);
   }
 
   Status carry(Flight& flight) {
@@ -44,10 +43,17 @@ class SimpleEngine {
       BOOST_OUTCOME_TRY(convert_tile(flight, tile, scratch_, run_.plan.source.files));
     }
     step_ = RunState::kWrite;
-    for (std::size_t i = 0; i < flight.work->targets.size() && !run_.state.stopped(); ++i) {
-      const ProfiledStep step(ProfileStep::kWrite, flight);
-      AtomicFile& output = run_.files.output(*flight.work->targets[i].target);
-      BOOST_OUTCOME_TRY(output.write(flight.target_offset(i), flight.target_bytes(i)));
+    for (const Leg& leg : flight.legs) {
+      BOOST_OUTCOME_TRY(write(flight, leg));
+    }
+    return ok();
+  }
+
+  Status write(const Flight& flight, const Leg& leg) {
+    for (std::size_t i = 0; i < leg.work->targets.size() && !run_.state.stopped(); ++i) {
+      const ProfiledStep step(ProfileStep::kWrite, flight, leg);
+      AtomicFile& output = run_.files.output(*leg.work->targets[i].target);
+      BOOST_OUTCOME_TRY(output.write(leg.target_offset(i), leg.target_bytes(i)));
     }
     return ok();
   }

@@ -2,36 +2,50 @@
 
 #include <fcntl.h>
 
+#include <algorithm>
+#include <utility>
+
 namespace ggufmill {
 namespace {
 
 constexpr unsigned kWholly = SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
 
-void send(int descriptor, std::uint64_t offset, std::size_t bytes, unsigned how) {
-  ::sync_file_range(descriptor, static_cast<off_t>(offset), static_cast<off_t>(bytes), how);
+void send(int descriptor, std::uint64_t offset, std::uint64_t end, unsigned how) {
+  ::sync_file_range(descriptor, static_cast<off_t>(offset), static_cast<off_t>(end - offset), how);
 }
 
 // Only clean pages can be dropped.
-void drop(int descriptor, std::uint64_t offset, std::size_t bytes) {
-  ::posix_fadvise(descriptor, static_cast<off_t>(offset), static_cast<off_t>(bytes), POSIX_FADV_DONTNEED);
+void drop(int descriptor, std::uint64_t offset, std::uint64_t end) {
+  ::posix_fadvise(descriptor, static_cast<off_t>(offset), static_cast<off_t>(end - offset), POSIX_FADV_DONTNEED);
 }
 
 }  // namespace
 
 void WriteBehind::wrote(int descriptor, std::uint64_t offset, std::size_t bytes) {
   if (bytes == 0) return;
-  send(descriptor, offset, bytes, SYNC_FILE_RANGE_WRITE);
-  if (mode_ == IoMode::kCached) return;
-  {
-    const std::scoped_lock lock(mutex_);
-    ranges_.push_back({offset, bytes});
-    bytes_ += bytes;
+  Range full;
+  if (!gather({offset, offset + bytes, bytes}, full)) return;
+  send(descriptor, full.offset, full.end, SYNC_FILE_RANGE_WRITE);
+  Range oldest;
+  while (mode_ != IoMode::kCached && take_oldest(oldest, kBehind)) {
+    send(descriptor, oldest.offset, oldest.end, kWholly);
+    drop(descriptor, oldest.offset, oldest.end);
   }
-  Range oldest{};
-  while (take_oldest(oldest, kBehind)) {
-    send(descriptor, oldest.offset, oldest.bytes, kWholly);
-    drop(descriptor, oldest.offset, oldest.bytes);
-  }
+}
+
+// Adds `range` to what is gathered; when that is enough, it is `full` and under way.
+bool WriteBehind::gather(const Range& range, Range& full) {
+  const std::scoped_lock lock(mutex_);
+  if (gathered_.written == 0) gathered_ = {range.offset, range.end, 0};
+  gathered_.offset = std::min(gathered_.offset, range.offset);
+  gathered_.end = std::max(gathered_.end, range.end);
+  gathered_.written += range.written;
+  if (gathered_.written < kAtOnce) return false;
+  full = std::exchange(gathered_, {});
+  if (mode_ == IoMode::kCached) return true;
+  ranges_.push_back(full);
+  bytes_ += full.written;
+  return true;
 }
 
 bool WriteBehind::take_oldest(Range& range, std::size_t most_kept) {
@@ -39,13 +53,14 @@ bool WriteBehind::take_oldest(Range& range, std::size_t most_kept) {
   if (ranges_.empty() || bytes_ <= most_kept) return false;
   range = ranges_.front();
   ranges_.pop_front();
-  bytes_ -= range.bytes;
+  bytes_ -= range.written;
   return true;
 }
 
 void WriteBehind::drop_all(int descriptor) {
-  Range range{};
-  while (take_oldest(range, 0)) drop(descriptor, range.offset, range.bytes);
+  Range range;
+  while (take_oldest(range, 0)) drop(descriptor, range.offset, range.end);
+  if (mode_ != IoMode::kCached && gathered_.written != 0) drop(descriptor, gathered_.offset, gathered_.end);
 }
 
 }  // namespace ggufmill
