@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <type_traits>
 #include <vector>
 
 namespace ggufmill {
@@ -50,7 +51,7 @@ GGUFMILL_ALWAYS_INLINE double lane_of(const Quad* sums, std::size_t lane) { retu
 template <class Numbers, bool kWeighted>
 class LaneSums {
  public:
-  static constexpr std::size_t kStep = sizeof(Numbers) / sizeof(double), kParts = kLanes / kStep;
+  static constexpr std::size_t kStep = std::is_same_v<Numbers, double> ? 1 : 4, kParts = kLanes / kStep;
 
   // The next kLanes pairs.
   GGUFMILL_ALWAYS_INLINE void add(const float* reference, const float* values, const float* weights) {

@@ -138,7 +138,7 @@ function axis(layers) {
   const step = Math.ceil(layers.length / 24);
   return element('div', {class: 'axis'}, ...layers.map((layer, i) => {
     const number = /(\d+)$/.exec(layer.layer);
-    return element('span', {title: layer.layer}, number ? (Number(number[1]) % step === 0 ? number[1] : '') : layers.length <= 24 ? layer.layer : '');
+    return element('span', {title: layer.layer, class: number ? 'number' : 'word'}, number ? (Number(number[1]) % step === 0 ? number[1] : '') : layers.length <= 24 ? layer.layer : '');
   }));
 }
 
