@@ -32,19 +32,20 @@ class StepFit {
   static constexpr int kStep = static_cast<int>(kLanes);
 
   struct Value {
-    float w[kLanes], wx[kLanes], level[kLanes];
+    float w[kLanes], wx[kLanes], level[kLanes], wl2[kLanes], wxl[kLanes];
   };
 
   Floats x(int g, int i) const { return hn::Load(kFloats, x_ + (g * kCount + i) * kStep); }
 
-  // kQuick: false when a quotient was beyond what hn::Round can round as the specification does, which almost none is.
+  // kQuick: false when a quotient was beyond what round_to_ints() rounds as the specification does, which almost none
+  // is.
   template <bool kQuick>
   bool search() {
-    for (int g = 0; g < kGroups; ++g) start(g);
+    start();
     for (int round = 0; round < 5; ++round) {  // a group that is done stays as it is
-      Mask odd = none();
-      const bool moved = improve_all<kQuick>(odd);
-      if (kQuick && any(odd)) return false;
+      Ints largest = ints(0);
+      const bool moved = improve_all<kQuick>(largest);
+      if (kQuick && !all(as_floats(as_words(largest)) < floats(kRoundable))) return false;
       if (!moved) break;
     }
     return true;
@@ -54,33 +55,48 @@ class StepFit {
 
   template <bool kQuick>
   static Floats rounded(Floats value) {
-    if constexpr (!kQuick) return to_floats(clamp(nearest_ints(value), -kLimit, kLimit - 1));
-    return hn::Max(hn::Min(hn::Round(value), floats(float{kLimit - 1})), floats(float{-kLimit}));
+    return to_floats(clamp(kQuick ? round_to_ints(value) : nearest_ints(value), -kLimit, kLimit - 1));
   }
 
-  void start(int g) {
-    Floats magnitude;
-    const Floats peak = extreme<kCount>([&](int i) { return x(g, i); }, magnitude);
-    zero_[g] = magnitude < floats(reference::kZeroGroup);
-    const Floats inverse = floats(float{-kLimit}) / choose(zero_[g], floats(1), peak);
-    Floats sum_xl = floats(0), sum_l2 = floats(0);
+  // The levels at the scale that takes the first value of greatest magnitude to the end of the range.
+  void start() {
+    Floats magnitude[kGroups], peak[kGroups], inverse[kGroups];
+    GGUFMILL_UNROLL
+    for (int g = 0; g < kGroups; ++g) magnitude[g] = peak[g] = floats(0);
     for (int i = 0; i < kCount; ++i) {
-      const Floats value = x(g, i);
-      const Floats w = value * value;
-      const Floats l = rounded<true>(inverse * value);  // within the limit, but for rounding
-      hn::Store(w, kFloats, values_[i][g].w);
-      hn::Store(w * value, kFloats, values_[i][g].wx);
-      hn::Store(l, kFloats, values_[i][g].level);
-      sum_xl = sum_xl + w * value * l;
-      sum_l2 = sum_l2 + w * l * l;
+      GGUFMILL_UNROLL
+      for (int g = 0; g < kGroups; ++g) keep_extreme(x(g, i), magnitude[g], peak[g]);
     }
-    sum_xl_[g] = sum_xl;
-    sum_l2_[g] = sum_l2;
+    GGUFMILL_UNROLL
+    for (int g = 0; g < kGroups; ++g) {
+      zero_[g] = magnitude[g] < floats(reference::kZeroGroup);
+      inverse[g] = floats(float{-kLimit}) / choose(zero_[g], floats(1), peak[g]);
+      sum_xl_[g] = sum_l2_[g] = floats(0);
+    }
+    for (int g = 0; g < kGroups; ++g) {
+      Floats sum_xl = floats(0), sum_l2 = floats(0);
+      for (int i = 0; i < kCount; ++i) {
+        const Floats value = x(g, i);
+        const Floats w = value * value, wx = w * value;
+        const Floats l = rounded<true>(inverse[g] * value);  // within the limit, but for rounding
+        const Floats wxl = wx * l, wl2 = w * l * l;
+        hn::Store(w, kFloats, values_[i][g].w);
+        hn::Store(wx, kFloats, values_[i][g].wx);
+        hn::Store(l, kFloats, values_[i][g].level);
+        hn::Store(wxl, kFloats, values_[i][g].wxl);
+        hn::Store(wl2, kFloats, values_[i][g].wl2);
+        sum_xl = sum_xl + wxl;
+        sum_l2 = sum_l2 + wl2;
+      }
+      sum_xl_[g] = sum_xl;
+      sum_l2_[g] = sum_l2;
+    }
   }
 
-  // One round over all levels. Whether any moved; in `odd` those that could not be rounded the quick way.
+  // One round over all levels. Whether any moved; in `largest` the largest magnitude that was rounded. Its bits are in
+  // the order of integers, NaNs above all numbers.
   template <bool kQuick>
-  bool improve_all(Mask& odd) {
+  bool improve_all(Ints& largest) {
     Floats xl[kGroups], l2[kGroups];
     GGUFMILL_UNROLL
     for (int g = 0; g < kGroups; ++g) xl[g] = sum_xl_[g], l2[g] = sum_l2_[g];
@@ -88,7 +104,7 @@ class StepFit {
     for (int i = 0; i < kCount; ++i) {
       GGUFMILL_UNROLL
       for (int g = 0; g < kGroups; ++g)
-        moved = hn::Or(moved, improve<kQuick>(x(g, i), values_[i][g], xl[g], l2[g], odd));
+        moved = hn::Or(moved, improve<kQuick>(x(g, i), values_[i][g], xl[g], l2[g], largest));
     }
     GGUFMILL_UNROLL
     for (int g = 0; g < kGroups; ++g) sum_xl_[g] = xl[g], sum_l2_[g] = l2[g];
@@ -97,21 +113,26 @@ class StepFit {
 
   // Moves one level, where that lessens the error with all others fixed. True where it moved.
   template <bool kQuick>
-  static HWY_INLINE Mask improve(Floats x, Value& value, Floats& sum_xl, Floats& sum_l2, Mask& odd) {
+  static HWY_INLINE Mask improve(Floats x, Value& value, Floats& sum_xl, Floats& sum_l2, Ints& largest) {
     const Floats w = hn::Load(kFloats, value.w);
     const Floats wx = hn::Load(kFloats, value.wx);
     const Floats old = hn::Load(kFloats, value.level);
-    const Floats other_xl = sum_xl - wx * old;
-    const Floats other_l2 = sum_l2 - w * old * old;
+    const Floats old_wxl = hn::Load(kFloats, value.wxl);
+    const Floats old_wl2 = hn::Load(kFloats, value.wl2);
+    const Floats other_xl = sum_xl - old_wxl;
+    const Floats other_l2 = sum_l2 - old_wl2;
     const Mask rest = other_xl > floats(0);
     const Floats quotient = x * other_l2 / other_xl;
-    if constexpr (kQuick) odd = hn::Or(odd, hn::AndNot(hn::Abs(quotient) < floats(kRoundable), rest));
+    if constexpr (kQuick) largest = hn::Max(largest, as_ints(or_zero(rest, hn::Abs(quotient))));
     const Floats better = rounded<kQuick>(quotient);
-    const Floats xl = other_xl + wx * better;
-    const Floats l2 = other_l2 + w * better * better;
-    const Mask less = hn::And(l2 > floats(0), xl * xl * sum_l2 > sum_xl * sum_xl * l2);
-    const Mask moves = hn::And(hn::AndNot(better == old, rest), less);
+    const Floats wxl = wx * better, wl2 = w * better * better;
+    const Floats xl = other_xl + wxl;
+    const Floats l2 = other_l2 + wl2;
+    const Mask other = and_differ(and_greater(rest, l2, floats(0)), better, old);
+    const Mask moves = and_greater(other, xl * xl * sum_l2, sum_xl * sum_xl * l2);
     hn::Store(choose(moves, better, old), kFloats, value.level);
+    hn::Store(choose(moves, wxl, old_wxl), kFloats, value.wxl);
+    hn::Store(choose(moves, wl2, old_wl2), kFloats, value.wl2);
     sum_xl = choose(moves, xl, sum_xl);
     sum_l2 = choose(moves, l2, sum_l2);
     return moves;

@@ -18,16 +18,19 @@ struct Symmetric {
   }
 };
 
-// The first value of greatest magnitude, with its sign, and that magnitude. x(i): value i.
+// Keeps the first value of greatest magnitude, with its sign, and that magnitude.
+HWY_INLINE void keep_extreme(Floats next, Floats& magnitude, Floats& value) {
+  const Floats size = hn::Abs(next);
+  const Mask farther = size > magnitude;
+  magnitude = choose(farther, size, magnitude);
+  value = choose(farther, next, value);
+}
+
+// That of kCount values. x(i): value i.
 template <int kCount, class X>
 HWY_INLINE Floats extreme(const X& x, Floats& magnitude) {
   Floats value = magnitude = floats(0);
-  for (int i = 0; i < kCount; ++i) {
-    const Floats size = hn::Abs(x(i));
-    const Mask farther = size > magnitude;
-    magnitude = choose(farther, size, magnitude);
-    value = choose(farther, x(i), value);
-  }
+  for (int i = 0; i < kCount; ++i) keep_extreme(x(i), magnitude, value);
   return value;
 }
 

@@ -61,6 +61,22 @@ inline Mask is_nan(Floats value) { return differ(value, value); }
 // `yes`, or zero where the mask is not set.
 inline Floats or_zero(Mask mask, Floats yes) { return hn::IfThenElseZero(mask, yes); }
 
+// a > b, and whether a and b differ, both only where the mask is set: one operation where masks are not vectors.
+inline Mask and_greater(Mask mask, Floats a, Floats b) {
+#if HWY_TARGET == HWY_AVX3
+  return Mask{_mm512_mask_cmp_ps_mask(mask.raw, a.raw, b.raw, _CMP_GT_OQ)};
+#else
+  return hn::And(mask, a > b);
+#endif
+}
+inline Mask and_differ(Mask mask, Floats a, Floats b) {
+#if HWY_TARGET == HWY_AVX3
+  return Mask{_mm512_mask_cmp_ps_mask(mask.raw, a.raw, b.raw, _CMP_NEQ_UQ)};
+#else
+  return hn::AndNot(a == b, mask);
+#endif
+}
+
 // a < b ? a : b and a > b ? a : b, also where both are zero or one is NaN: x86's instructions are defined so.
 #if HWY_ARCH_X86
 inline Floats lesser(Floats a, Floats b) { return hn::Min(a, b); }
@@ -84,6 +100,19 @@ inline Ints to_ints(Floats value) {
 #endif
 }
 
+// To nearest, ties to even; any number where that does not fit or is NaN.
+inline Ints round_to_ints(Floats value) {
+#if HWY_TARGET == HWY_AVX3
+  return Ints{_mm512_cvtps_epi32(value.raw)};
+#elif HWY_TARGET == HWY_AVX2
+  return Ints{_mm256_cvtps_epi32(value.raw)};
+#elif HWY_ARCH_X86
+  return Ints{_mm_cvtps_epi32(value.raw)};
+#else
+  return hn::NearestInt(value);
+#endif
+}
+
 // To nearest, ties to even, by an addition that leaves no fraction bits; beyond +-4194303 the low bits of the sum, as
 // reference::nearest_int. Within it hn::Round is the same and cheaper.
 inline Ints nearest_ints(Floats value) {
@@ -91,7 +120,7 @@ inline Ints nearest_ints(Floats value) {
   return as_ints(bits & words(0x007fffff)) - ints(0x00400000);
 }
 
-// hn::Round(value) is nearest_int(value) below this magnitude.
+// hn::Round(value) and round_to_ints(value) are nearest_int(value) below this magnitude.
 inline constexpr float kRoundable = 4194303.0f;
 
 // To nearest, ties away from zero: for to_ints(), which cuts off what this adds. The constant is the greatest value

@@ -10,7 +10,7 @@ namespace {
 
 constexpr int kGroups = 16;
 constexpr int kGroup = 16;
-constexpr int kInFlight = 4;
+constexpr int kInFlight = kLanes == 16 ? 8 : 4;
 constexpr int kLimit = 4;
 constexpr int kStep = static_cast<int>(kLanes);
 
