@@ -1,10 +1,12 @@
 #include "pipeline/report/difference.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <random>
 #include <vector>
 
+#include "pipeline/report/row_sums.h"
 #include "pipeline/report/target_measure.h"
 #include "tests/support/catch.h"
 
@@ -90,6 +92,15 @@ TEST_CASE("sums near those of plain additions, for columns of any number") {
   const ErrorSums sums = sums_of(a, b, columns);
   CHECK(std::fabs(sums.difference - difference) <= 1e-14 * difference);
   CHECK(sums.count == a.size());
+}
+
+TEST_CASE("the instructions that there are make no difference") {
+  const std::uint64_t columns = GENERATE(0u, 1u, 7u, 8u, 9u, 31u, 256u, 1001u);
+  const std::vector<float> a = random_values(columns, 1), b = random_values(columns, 2), w = random_values(columns, 3);
+  const PairedRow row{a.data(), b.data(), columns, GENERATE(true, false) ? w.data() : nullptr};
+  const RowSums quick = sum_row(row), plain = sum_row_plainly(row);
+  CHECK(std::equal(std::begin(quick.sum), std::end(quick.sum), std::begin(plain.sum)));
+  CHECK(quick.largest == plain.largest);
 }
 
 TEST_CASE("rows may come in any order and any groups") {
