@@ -5,17 +5,9 @@
 #include <cmath>
 
 #include "plugins/reference/fit.h"
-#include "plugins/simd/lanes.h"
+#include "plugins/simd/line.h"
 
 namespace ggufmill::simd {
-
-// x ~ scale * level + minimum. The levels are nearest(inverse * (x - origin)), clamped: few callers need them.
-struct Line {
-  Floats scale, minimum;
-  Floats inverse, origin;
-
-  Ints level(Floats x, int limit) const { return clamp(nearest_ints(inverse * (x - origin)), 0, limit); }
-};
 
 // kGroups groups of kCount weights each, one after the other, in lanes: element i of the first at x[i * kLanes].
 template <int kGroups, int kCount, int kLimit, reference::ErrorMeasure kMeasure>
@@ -33,7 +25,7 @@ class LineSearch {
       }
       fit_levels();
       Mask fixed[kGroups];
-      for (int g = 0; g < kGroups; ++g) fixed[g] = fit_line(g);
+      for (int g = 0; g < kGroups; ++g) fixed[g] = sums_[g].fit(tried_[g]);
       Floats errors[kGroups];
       sum_errors(tried_, errors);
       for (int g = 0; g < kGroups; ++g) keep_better(hn::And(fixed[g], errors[g] < least_[g]), errors[g], g, best[g]);
@@ -56,15 +48,15 @@ class LineSearch {
   void start(Line* best) {
     for (int g = 0; g < kGroups; ++g) {
       low_[g] = high_[g] = x(g, 0);
-      sum_w_[g] = weight(g, 0);
-      sum_wx_[g] = sum_w_[g] * x(g, 0);
+      sums_[g].w = weight(g, 0);
+      sums_[g].wx = sums_[g].w * x(g, 0);
     }
     for (int i = 1; i < kCount; ++i) {
       for (int g = 0; g < kGroups; ++g) {
         low_[g] = lesser(x(g, i), low_[g]);
         high_[g] = greater(x(g, i), high_[g]);
-        sum_w_[g] = sum_w_[g] + weight(g, i);
-        sum_wx_[g] = sum_wx_[g] + weight(g, i) * x(g, i);
+        sums_[g].w = sums_[g].w + weight(g, i);
+        sums_[g].wx = sums_[g].wx + weight(g, i) * x(g, i);
       }
     }
     for (int g = 0; g < kGroups; ++g) {
@@ -142,22 +134,7 @@ class LineSearch {
       }
     }
     GGUFMILL_UNROLL
-    for (int g = 0; g < kGroups; ++g) sum_l_[g] = sum_l[g], sum_l2_[g] = sum_l2[g], sum_xl_[g] = sum_xl[g];
-  }
-
-  // The least-squares line through the levels. Where there is none the mask is not set.
-  Mask fit_line(int g) {
-    const Floats determinant = sum_w_[g] * sum_l2_[g] - sum_l_[g] * sum_l_[g];
-    Floats scale = (sum_w_[g] * sum_xl_[g] - sum_wx_[g] * sum_l_[g]) / determinant;
-    Floats minimum = (sum_l2_[g] * sum_wx_[g] - sum_l_[g] * sum_xl_[g]) / determinant;
-    const Mask above = minimum > floats(0);
-    if (any(above)) {
-      scale = choose(above, sum_xl_[g] / sum_l2_[g], scale);
-      minimum = hn::IfThenZeroElse(above, minimum);
-    }
-    tried_[g].scale = scale;
-    tried_[g].minimum = minimum;
-    return determinant > floats(0);
+    for (int g = 0; g < kGroups; ++g) sums_[g].l = sum_l[g], sums_[g].l2 = sum_l2[g], sums_[g].xl = sum_xl[g];
   }
 
   HWY_INLINE void sum_errors(const Line* lines, Floats* errors) const {
@@ -193,8 +170,8 @@ class LineSearch {
 
   const float* x_;
   const float* weights_;
-  Floats low_[kGroups], high_[kGroups], sum_w_[kGroups], sum_wx_[kGroups];
-  Floats sum_l_[kGroups], sum_l2_[kGroups], sum_xl_[kGroups];
+  Floats low_[kGroups], high_[kGroups];
+  LineSums sums_[kGroups];
   Floats least_[kGroups];
   Mask flat_[kGroups];
   Line tried_[kGroups];
