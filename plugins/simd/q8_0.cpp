@@ -1,6 +1,7 @@
 // Q8_0. Its one reduction is a maximum, in any order the same: one block at a time, its weights in the lanes.
 
 #include "plugins/simd/bytes.h"
+#include "plugins/simd/magnitude.h"
 #include "plugins/simd/simple_types.h"
 #include "plugins/simd/stored_half.h"
 
@@ -14,17 +15,11 @@ constexpr int kStep = static_cast<int>(kLanes);
 }  // namespace
 
 void Q8_0::encode(const float* x, Block& block) {
-  Floats values[kVectors];
-  Floats magnitude = floats(0);
-  for (int v = 0; v < kVectors; ++v) {
-    values[v] = hn::LoadU(kFloats, x + v * kStep);
-    magnitude = hn::Max(magnitude, hn::Abs(values[v]));
-  }
-  const Floats d = hn::MaxOfLanes(kFloats, magnitude) / floats(127.0f);
+  const Floats d = floats(greatest_magnitude<kCount>(x)) / floats(127.0f);
   const Floats inverse = or_zero(differ(d, floats(0)), floats(1) / d);
   block.d.store(hn::GetLane(d));
   for (int v = 0; v < kVectors; ++v) {
-    const Ints levels = to_ints(before_truncation(values[v] * inverse));
+    const Ints levels = to_ints(before_truncation(hn::LoadU(kFloats, x + v * kStep) * inverse));
     store_bytes(as_words(levels), block.qs + v * kStep);
   }
 }

@@ -3,9 +3,8 @@
 
 #include "plugins/simd/ternary_types.h"
 
-#include <cmath>
-
 #include "plugins/simd/bytes.h"
+#include "plugins/simd/magnitude.h"
 
 namespace ggufmill::simd {
 namespace {
@@ -13,29 +12,11 @@ namespace {
 constexpr int kCount = 256;
 constexpr int kStep = static_cast<int>(kLanes);
 
-// What a NaN leaves of the magnitudes before it: only the order tells.
-float magnitude_in_order(const float* x) {
-  float magnitude = 0;
-  for (int i = 0; i < kCount; ++i) magnitude = magnitude > std::fabs(x[i]) ? magnitude : std::fabs(x[i]);
-  return magnitude;
-}
-
-float greatest_magnitude(const float* x) {
-  Floats greatest = floats(0);
-  Mask odd = is_nan(greatest);
-  for (int i = 0; i < kCount; i += kStep) {
-    const Floats value = hn::LoadU(kFloats, x + i);
-    greatest = hn::Max(hn::Abs(value), greatest);
-    odd = hn::Or(odd, is_nan(value));
-  }
-  return HWY_UNLIKELY(any(odd)) ? magnitude_in_order(x) : hn::GetLane(hn::MaxOfLanes(kFloats, greatest));
-}
-
 // x over the greatest magnitude, plus one: a digit to base 3, in the lowest byte of each word.
 class Digits {
  public:
   Digits(const float* x, reference::StoredHalf& d) : x_(x) {
-    const float magnitude = greatest_magnitude(x);
+    const float magnitude = greatest_magnitude<kCount>(x);
     inverse_ = magnitude != 0 ? 1.0f / magnitude : 0.0f;
     d.store(magnitude);
   }
