@@ -39,15 +39,34 @@ struct Levels {
 
 float reciprocal_or_zero(float d) { return d != 0 ? 1.0f / d : 0.0f; }
 
-// The first value of greatest magnitude, with its sign.
-float extreme(const Values& values, const float* x) {
-  const float low = values.least(), high = values.greatest();
-  if (-low > high) return low;
-  if (high > -low) return high;
-  if (high == 0) return 0;
+float extreme_in_order(const float* x) {
+  float magnitude = 0, value = 0;
   for (int j = 0; j < kCount; ++j)
-    if (std::fabs(x[j]) == high) return x[j];
-  return high;  // only among NaNs
+    if (magnitude < std::fabs(x[j])) magnitude = std::fabs(x[j]), value = x[j];
+  return value;
+}
+
+// Bit l: lane l of the mask.
+std::uint32_t mask_bits(hn::Mask<decltype(kWords)> mask) {
+  std::uint8_t bytes[8] = {};
+  hn::StoreMaskBits(kWords, mask, bytes);
+  return bytes[0] | std::uint32_t{bytes[1]} << 8;
+}
+
+// The first value of greatest magnitude, with its sign. The bits of magnitudes are in their order, NaNs above all.
+float extreme(const Values& values, const float* x) {
+  Words magnitudes[kVectors];
+  Words greatest = words(0);
+  for (int v = 0; v < kVectors; ++v) {
+    magnitudes[v] = as_words(hn::Abs(values.vectors[v]));
+    greatest = hn::Max(greatest, magnitudes[v]);
+  }
+  greatest = hn::MaxOfLanes(kWords, greatest);
+  const std::uint32_t bits = hn::GetLane(greatest);
+  if (HWY_UNLIKELY(bits > 0x7f800000)) return extreme_in_order(x);
+  std::uint32_t equal = 0;
+  for (int v = 0; v < kVectors; ++v) equal |= mask_bits(magnitudes[v] == greatest) << (v * kStep);
+  return bits == 0 ? 0 : x[__builtin_ctz(equal)];
 }
 
 // The first of the least values: of zeros the sign is stored.
@@ -102,10 +121,7 @@ void store_nibbles(const Levels& levels, std::uint8_t* qs) {
 void store_fifth_bits(const Levels& levels, std::uint8_t* qh) {
   std::uint32_t all = 0;
   for (int v = 0; v < kVectors; ++v) {
-    std::uint8_t bits[8] = {};
-    hn::StoreMaskBits(kInts, hn::TestBit(levels.vectors[v], ints(16)), bits);
-    const std::uint32_t these = bits[0] | std::uint32_t{bits[1]} << 8;
-    all |= these << (v * kStep);
+    all |= mask_bits(hn::TestBit(as_words(levels.vectors[v]), words(16))) << (v * kStep);
   }
   for (int i = 0; i < 4; ++i) qh[i] = static_cast<std::uint8_t>(all >> (8 * i));
 }
