@@ -11,22 +11,23 @@ namespace {
 
 std::string part(double of, double whole) { return whole > 0 ? fmt::format("{:.1f} %", 100 * of / whole) : ""; }
 
-// Reads and writes go on in the background, several at once: their part is of the run's time, and may be over 100 %.
-bool in_background(ProfileStep step) { return step == ProfileStep::kRead || step == ProfileStep::kWrite; }
+void add_rows(std::vector<Row>& rows, const Profile::Sums& sums, double whole, const char* whose) {
+  for (std::size_t i = 0; i < kProfileSteps; ++i) {
+    const Profile::Sum& sum = sums[i];
+    if (sum.calls == 0) continue;
+    rows.push_back({name_of(static_cast<ProfileStep>(i)), with_commas(sum.calls), fmt::format("{:.3f}", sum.seconds),
+                    part(sum.seconds, whole), whose});
+  }
+}
 
 std::vector<Row> rows_of(const Profile::Summary& sums) {
-  std::vector<Row> rows;
+  constexpr const char* kOfThreads = "of the threads' time";
   const double of_threads = sums.wall * sums.threads;
-  for (std::size_t i = 0; i < kProfileSteps; ++i) {
-    const auto step = static_cast<ProfileStep>(i);
-    const Profile::Sum& sum = sums.steps[i];
-    if (sum.calls == 0) continue;
-    const bool background = in_background(step);
-    rows.push_back({name_of(step), with_commas(sum.calls), fmt::format("{:.3f}", sum.seconds),
-                    part(sum.seconds, background ? sums.wall : of_threads),
-                    background ? "of the run's time, in the background" : "of the threads' time"});
-  }
-  rows.push_back({"wait", "", fmt::format("{:.3f}", sums.wait), part(sums.wait, of_threads), "of the threads' time"});
+  std::vector<Row> rows;
+  add_rows(rows, sums.worked, of_threads, kOfThreads);
+  rows.push_back({"wait", "", fmt::format("{:.3f}", sums.wait), part(sums.wait, of_threads), kOfThreads});
+  // Several go on at once: over 100 % is no mistake.
+  add_rows(rows, sums.transferred, sums.wall, "of the run's time, in the background");
   return rows;
 }
 

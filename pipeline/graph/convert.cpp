@@ -107,9 +107,20 @@ Status decode(const Tile& tile, std::span<float> values) {
   return run_kernel(tile.work.decode, call, tile.work.route->name);
 }
 
+bool is_half(const TypeInfo& type) {
+  return type.block_elements == 1 &&
+         (type.scales.format == ScaleFormat::kF16 || type.scales.format == ScaleFormat::kBf16);
+}
+
+// Numbers of 16 bits are as finite as what they are decoded to, and fewer bytes to look at.
+std::size_t first_bad_value(const Tile& tile, std::span<const float> values) {
+  const TypeInfo& type = *tile.work.route->source.type;
+  return is_half(type) ? first_bad_block(type, tile.source().data(), values.size()) : first_not_finite(values);
+}
+
 Status check(const Tile& tile, std::span<const float> values, const std::vector<SourceFile>& files) {
   const ProfiledStep step(ProfileStep::kCheck, tile.flight, tile.leg);
-  const std::size_t bad = first_not_finite(values);
+  const std::size_t bad = first_bad_value(tile, values);
   if (bad == values.size()) return ok();
   return not_finite(tile, bad, values[bad], files);
 }

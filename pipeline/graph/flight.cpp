@@ -17,19 +17,17 @@ std::uint64_t offset_of(const Slab& slab, const std::vector<RouteWork>& works) {
   return works[slab.route].route->source.offset + slab.first_byte;
 }
 
-// Hands out pieces of memory one after the other, each from a page of its own; first of none, to count how much it
-// takes, and then of what was allocated.
+// Hands out pieces of memory one after the other, each from a page of its own.
 class Carver {
  public:
   Carver(std::byte* memory, bool direct) : memory_(memory), direct_(direct) {}
 
-  std::uint64_t used() const { return used_; }
   // `offset`: in the file that the piece is read from or written to.
   std::span<std::byte> piece(std::uint64_t bytes, std::uint64_t offset) {
     if (bytes == 0) return {};
     const std::uint64_t start = used_ + (direct_ ? offset % kDirectAlignment : 0);
     used_ = (start + bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
-    return memory_ ? std::span(memory_ + start, bytes) : std::span<std::byte>();
+    return {memory_ + start, bytes};
   }
 
  private:
@@ -51,7 +49,7 @@ void carve(Flight& flight, std::uint64_t source_bytes, Carver& carver) {
   flight.source = carver.piece(source_bytes, flight.source_offset);
   for (Leg& leg : flight.legs) {
     const std::uint64_t start = leg.work->route->source.offset + leg.slab.first_byte - flight.source_offset;
-    if (!flight.source.empty()) leg.source = flight.source.subspan(start, leg.slab.source_bytes);
+    leg.source = flight.source.subspan(start, leg.slab.source_bytes);
     carve(leg, carver);
   }
 }
@@ -95,9 +93,7 @@ Result<std::unique_ptr<Flight>> make_flight(const SlabBatch& batch, std::uint64_
   flight->legs.reserve(batch.slabs.size());
   for (const Slab& slab : batch.slabs) add_leg(*flight, slab, works[slab.route]);
   flight->tiles_left = flight->tiles;
-  Carver counted(nullptr, direct);
-  carve(*flight, end - flight->source_offset, counted);
-  BOOST_OUTCOME_TRY(flight->memory, Buffer::allocate(counted.used()));
+  BOOST_OUTCOME_TRY(flight->memory, Buffer::allocate(batch.cost));
   Carver carver(flight->memory.data(), direct);
   carve(*flight, end - flight->source_offset, carver);
   return flight;

@@ -44,6 +44,7 @@ class FlowEngine {
   void feed(Flight* landed, Feed::output_ports_type& ports);
   void land(Flight* flight);
   Flight* take_off();
+  bool read_if_cached(const Flight& flight);
   void read(Flight* flight, Gateway& gateway);
   void cut(Flight* flight, Cut::output_ports_type& ports);
   void convert(TileOfFlight part, Convert::output_ports_type& ports);
@@ -141,9 +142,19 @@ Flight* FlowEngine::take_off() {
   return made ? under_way_.back().get() : nullptr;
 }
 
+// What is in the page cache is copied by the thread that is likely to convert it next.
+bool FlowEngine::read_if_cached(const Flight& flight) {
+  const Leg& first = flight.legs.front();
+  const Profile::Clock::time_point start = Profile::Clock::now();
+  if (!run_.files.input(*first.work->route).read_if_cached(flight.source_offset, flight.source)) return false;
+  if (run_.profile) run_.profile->worked(ProfileStep::kRead, flight, first, start);
+  return true;
+}
+
 void FlowEngine::read(Flight* flight, Gateway& gateway) {
   if (run_.state.skips(flight->ordinal)) return void(gateway.try_put(flight));
   const Leg& first = flight->legs.front();
+  if (read_if_cached(*flight)) return void(gateway.try_put(flight));
   gateway.reserve_wait();
   const auto done = [this, flight, &gateway, start = Profile::Clock::now()](const Status& status) {
     if (run_.profile) run_.profile->transferred(ProfileStep::kRead, *flight, flight->legs.front(), start);

@@ -59,14 +59,14 @@ void Profile::finish(unsigned threads) {
 
 Profile::Summary Profile::summary() const {
   Summary all;
-  all.steps = transfers_.sums;
+  all.transferred = transfers_.sums;
   all.wall = seconds_between(begin_, end_);
   all.threads = threads_;
   double busy = 0;
   for (const Lane& lane : lanes_)
     for (std::size_t i = 0; i < kProfileSteps; ++i) {
-      all.steps[i].calls += lane.sums[i].calls;
-      all.steps[i].seconds += lane.sums[i].seconds;
+      all.worked[i].calls += lane.sums[i].calls;
+      all.worked[i].seconds += lane.sums[i].seconds;
       busy += lane.sums[i].seconds;
     }
   all.wait = std::max(all.wall * threads_ - busy, 0.0);
@@ -91,14 +91,21 @@ void Profile::add_transfer(std::string& json, const Event& event) const {
                       name, event.ordinal, microseconds(event.start), quoted(*event.tensor), microseconds(event.end));
 }
 
+std::string Profile::totals(const Sums& sums) {
+  std::string json;
+  for (std::size_t i = 0; i < kProfileSteps; ++i)
+    if (sums[i].calls > 0)
+      json += fmt::format(R"({}"{}":{{"calls":{},"seconds":{:.6f}}})", json.empty() ? "" : ",",
+                          name_of(static_cast<ProfileStep>(i)), sums[i].calls, sums[i].seconds);
+  return "{" + json + "}";
+}
+
 std::string Profile::totals() const {
   const Summary sums = summary();
-  std::string json = fmt::format(R"("seconds":{:.6f},"threads":{},"wait":{:.6f})", sums.wall, sums.threads, sums.wait);
-  for (std::size_t i = 0; i < kProfileSteps; ++i)
-    json += fmt::format(R"(,"{}":{{"calls":{},"seconds":{:.6f}}})", name_of(static_cast<ProfileStep>(i)),
-                        sums.steps[i].calls, sums.steps[i].seconds);
   const std::uint64_t events = events_;
-  return json + fmt::format(R"(,"events_left_out":{})", events - std::min(events, kMostEvents));
+  return fmt::format(R"("seconds":{:.6f},"threads":{},"wait":{:.6f},"worked":{},"transferred":{},"events_left_out":{})",
+                     sums.wall, sums.threads, sums.wait, totals(sums.worked), totals(sums.transferred),
+                     events - std::min(events, kMostEvents));
 }
 
 std::string Profile::trace() const {

@@ -27,10 +27,12 @@ class Profile {
 
   struct Sum {
     std::uint64_t calls = 0;
-    double seconds = 0;  // of all calls; those of reads and writes overlap
+    double seconds = 0;  // of all calls
   };
+  using Sums = std::array<Sum, kProfileSteps>;
   struct Summary {
-    std::array<Sum, kProfileSteps> steps;
+    Sums worked;       // of the threads that convert, each of its own time
+    Sums transferred;  // in the background, several at once
     double wait = 0;  // seconds in which threads that convert had nothing to convert
     double wall = 0;
     unsigned threads = 0;
@@ -59,7 +61,7 @@ class Profile {
     Clock::time_point start, end;
   };
   struct Lane {
-    std::array<Sum, kProfileSteps> sums;
+    Sums sums;
     std::vector<Event> events;
   };
 
@@ -67,6 +69,7 @@ class Profile {
   double microseconds(Clock::time_point time) const;
   void add_span(std::string& json, const Event& event, std::size_t thread) const;
   void add_transfer(std::string& json, const Event& event) const;
+  static std::string totals(const Sums& sums);
   std::string totals() const;
 
   const Clock::time_point begin_;

@@ -38,9 +38,9 @@ TEST_CASE("steps are counted, and what is left of the threads' time is waiting")
   profile.transferred(ProfileStep::kRead, named.flight, named.leg, Profile::Clock::now());
   profile.finish(4);
   const Profile::Summary sums = profile.summary();
-  CHECK(sums.steps[static_cast<std::size_t>(ProfileStep::kEncode)].calls == 2);
-  CHECK(sums.steps[static_cast<std::size_t>(ProfileStep::kRead)].calls == 1);
-  const double busy = sums.steps[static_cast<std::size_t>(ProfileStep::kEncode)].seconds;
+  CHECK(sums.worked[static_cast<std::size_t>(ProfileStep::kEncode)].calls == 2);
+  CHECK(sums.transferred[static_cast<std::size_t>(ProfileStep::kRead)].calls == 1);
+  const double busy = sums.worked[static_cast<std::size_t>(ProfileStep::kEncode)].seconds;
   CHECK(std::abs(sums.wait + busy - 4 * sums.wall) < 1e-9);
 }
 
@@ -60,7 +60,7 @@ TEST_CASE("a trace has a span for each step and a pair for each transfer") {
   const boost::json::value trace = parsed(profile);
   for (const auto& event : trace.at("traceEvents").as_array()) phases += event.at("ph").as_string().c_str();
   CHECK(phases == "MMXbe");
-  CHECK(trace.at("otherData").at("write").at("calls") == 1);
+  CHECK(trace.at("otherData").at("transferred").at("write").at("calls") == 1);
 }
 
 TEST_CASE("a tensor's name cannot break a trace") {

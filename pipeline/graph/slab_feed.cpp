@@ -22,12 +22,16 @@ std::optional<SlabBatch> SlabFeed::next() {
   std::optional<Slab> first = ahead_ ? std::exchange(ahead_, std::nullopt) : take();
   if (!first) return std::nullopt;
   SlabBatch batch{{*first}, first->cost};
-  if (!is_small_tensor(*first)) return batch;
+  if (is_small_tensor(*first)) add_company(batch);
+  batch.cost = std::max(batch.cost, slab_bytes_);
+  return batch;
+}
+
+void SlabFeed::add_company(SlabBatch& batch) {
   while ((ahead_ = take()) && joins(batch, *ahead_)) {
     batch.slabs.push_back(*ahead_);
     batch.cost += ahead_->cost;
   }
-  return batch;
 }
 
 std::optional<Slab> SlabFeed::take() {

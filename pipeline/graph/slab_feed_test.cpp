@@ -23,7 +23,7 @@ std::vector<std::size_t> batches(const Plan& plan, std::uint64_t slab_bytes) {
   SlabFeed feed(plan, slab_bytes, 0);
   while (const std::optional<SlabBatch> batch = feed.next()) {
     sizes.push_back(batch->slabs.size());
-    CHECK(batch->cost <= slab_bytes);
+    CHECK(batch->cost == slab_bytes);
   }
   return sizes;
 }
@@ -63,4 +63,10 @@ TEST_CASE("tensors far from each other are not read together") {
   Plan plan = testing::plan_of({small("a"), small("b")});
   plan.routes[1].source.offset += 1;
   CHECK(batches(plan, 1 << 20) == std::vector<std::size_t>{1, 1});
+}
+
+TEST_CASE("a slab that is larger than wished costs what it takes") {
+  const Plan plan = testing::plan_of({{"t", testing::shape_of({1 << 16, 2}), "F32", {"F16"}, nullptr}});
+  SlabFeed feed(plan, 1 << 16, 0);
+  CHECK(feed.next()->cost == (256 << 10) + (128 << 10));
 }

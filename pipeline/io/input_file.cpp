@@ -1,5 +1,7 @@
 #include "pipeline/io/input_file.h"
 
+#include <sys/uio.h>
+
 #include "pipeline/io/descriptor.h"
 #include "pipeline/io/system_calls.h"
 #include "pipeline/io/transfer.h"
@@ -57,6 +59,20 @@ Status InputFile::read(std::uint64_t offset, std::span<std::byte> into) const {
   BOOST_OUTCOME_TRY(read_all(extent, path_));
   end_read(offset, into.size());
   return ok();
+}
+
+bool InputFile::read_if_cached(std::uint64_t offset, std::span<std::byte> into) const {
+  const Result<Extent> extent = begin_read(offset, into);
+  if (!extent || mode_ == IoMode::kDirect) return false;
+  Extent left = extent.value();
+  while (left.least > 0) {
+    const iovec piece{left.data, left.bytes};
+    const ssize_t got = ::preadv2(descriptor_, &piece, 1, static_cast<off_t>(left.offset), RWF_NOWAIT);
+    if (got <= 0) return false;
+    left = left.after(static_cast<std::size_t>(got));
+  }
+  end_read(offset, into.size());
+  return true;
 }
 
 Result<Extent> InputFile::begin_read(std::uint64_t offset, std::span<std::byte> into) const {

@@ -30,6 +30,10 @@ class InputFile {
   // (Buffer with a phase).
   Status read(std::uint64_t offset, std::span<std::byte> into) const;
 
+  // The same without ever waiting for a disk: false, whatever is in `into` by then, where not all of it is in the page
+  // cache, or the system cannot tell; or where read() has an error to give.
+  bool read_if_cached(std::uint64_t offset, std::span<std::byte> into) const;
+
   // For those who read by other means: what to ask the system for (the same errors as of read()), and the word that it
   // is there.
   Result<Extent> begin_read(std::uint64_t offset, std::span<std::byte> into) const;

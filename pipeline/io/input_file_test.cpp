@@ -68,6 +68,25 @@ TEST_CASE("a file that shrinks while it is open is a bad input") {
   CHECK(status.error().what == "the file ends before the 5 bytes at byte 0x5");
 }
 
+TEST_CASE("what is in the page cache is read without waiting, where the system can tell") {
+  const TempDir folder;
+  write_text(folder.file("a"), "0123456789");
+  const auto file = InputFile::open(folder.file("a")).value();
+  std::string into(4, '?');
+  if (!file->read_if_cached(3, std::as_writable_bytes(std::span(into)))) into = read_at(*file, 3, 4);
+  CHECK(into == "3456");
+}
+
+TEST_CASE("what is beyond the end is in no cache") {
+  const TempDir folder;
+  write_text(folder.file("a"), "0123456789");
+  const auto file = InputFile::open(folder.file("a")).value();
+  std::array<std::byte, 10> into;
+  CHECK_FALSE(file->read_if_cached(1, into));
+  std::filesystem::resize_file(folder.file("a"), 5);
+  CHECK_FALSE(file->read_if_cached(0, into));
+}
+
 TEST_CASE("only regular files are opened") {
   const TempDir folder;
   REQUIRE(::mkfifo(folder.file("pipe").c_str(), 0600) == 0);
