@@ -33,7 +33,7 @@ class Profile {
   struct Summary {
     Sums worked;       // of the threads that convert, each of its own time
     Sums transferred;  // in the background, several at once
-    double wait = 0;  // seconds in which threads that convert had nothing to convert
+    double wait = 0;   // seconds in which threads that convert had nothing to convert
     double wall = 0;
     unsigned threads = 0;
   };
