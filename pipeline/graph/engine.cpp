@@ -71,7 +71,8 @@ Result<RunReport> run_checked(const Plan& plan, const Kernels& kernels, const Ru
   BOOST_OUTCOME_TRY(check_memory(plan));
   BOOST_OUTCOME_TRY(auto work, bind_kernels(plan, kernels));
   RunMeasures measures(plan, work);
-  BOOST_OUTCOME_TRY(const auto files, RunFiles::open(plan, options.overwrite, mode));
+  const unsigned openers = options.engine == EngineKind::kSimple ? 1 : threads;
+  BOOST_OUTCOME_TRY(const auto files, RunFiles::open(plan, options.overwrite, mode, openers));
   SlabFeed feed(plan, slab_bytes(plan, threads, options.slab_bytes), options.shuffle_seed);
   Budget budget(plan.limits.memory);
   RunState state(plan, options);

@@ -1,6 +1,9 @@
 #include "pipeline/graph/run_files.h"
 
 #include <fmt/format.h>
+#include <tbb/global_control.h>
+#include <tbb/parallel_for.h>
+#include <tbb/task_arena.h>
 
 #include <filesystem>
 #include <system_error>
@@ -27,6 +30,36 @@ std::size_t count_files(const Plan& plan) {
   return count;
 }
 
+Status check_distinct(const Plan& plan) {
+  std::set<std::string> places;
+  for (const PlannedOutput& output : plan.outputs)
+    for (const OutputFile& file : output.files)
+      if (!places.insert(place_of(file.path)).second)
+        return usage_error(fmt::format("two outputs are the same file '{}'", file.path), "give each a path of its own");
+  return ok();
+}
+
+// One output file to be created.
+struct Creation {
+  const OutputFile* planned;
+  std::unique_ptr<AtomicFile>* file;
+  Status status;
+
+  void carry_out(const AtomicFile::Options& options) {
+    Result<std::unique_ptr<AtomicFile>> created = AtomicFile::create(planned->path, planned->bytes, options);
+    if (created)
+      *file = std::move(created).value();
+    else
+      status = created.error();
+  }
+};
+
+AtomicFile::Options options_for(const Plan& plan, bool overwrite, IoMode mode) {
+  AtomicFile::Options options{overwrite, {}, mode};
+  for (const SourceFile& file : plan.source.files) options.inputs.push_back(file.path);
+  return options;
+}
+
 // What the user has to know about the outputs that were published before a later one failed.
 Error with_sealed(Error error, std::size_t sealed, std::size_t files) {
   if (sealed == 0) return error;
@@ -42,10 +75,11 @@ Error interrupted(std::size_t sealed, std::size_t files) {
                      files);
 }
 
-Result<std::unique_ptr<RunFiles>> RunFiles::open(const Plan& plan, bool overwrite, IoMode mode) {
+Result<std::unique_ptr<RunFiles>> RunFiles::open(const Plan& plan, bool overwrite, IoMode mode, unsigned threads) {
   std::unique_ptr<RunFiles> files(new RunFiles(plan));
   BOOST_OUTCOME_TRY(files->open_inputs(mode));
-  BOOST_OUTCOME_TRY(files->create_outputs(overwrite, mode));
+  BOOST_OUTCOME_TRY(check_distinct(plan));
+  BOOST_OUTCOME_TRY(files->create_outputs(options_for(plan, overwrite, mode), threads));
   return files;
 }
 
@@ -61,18 +95,20 @@ Status RunFiles::open_inputs(IoMode mode) {
   return ok();
 }
 
-Status RunFiles::create_outputs(bool overwrite, IoMode mode) {
-  AtomicFile::Options options{overwrite, {}, mode};
-  for (const SourceFile& file : plan_.source.files) options.inputs.push_back(file.path);
-  std::set<std::string> places;
+Status RunFiles::create_outputs(const AtomicFile::Options& options, unsigned threads) {
+  std::vector<Creation> creations;
   for (const PlannedOutput& output : plan_.outputs) {
-    outputs_.emplace_back();
-    for (const OutputFile& file : output.files) {
-      if (!places.insert(place_of(file.path)).second)
-        return usage_error(fmt::format("two outputs are the same file '{}'", file.path), "give each a path of its own");
-      BOOST_OUTCOME_TRY(auto created, AtomicFile::create(file.path, file.bytes, options));
-      outputs_.back().push_back(std::move(created));
-    }
+    outputs_.emplace_back(output.files.size());
+    for (std::size_t i = 0; i < output.files.size(); ++i)
+      creations.push_back({&output.files[i], &outputs_.back()[i], ok()});
+  }
+  const tbb::global_control limit(tbb::global_control::max_allowed_parallelism, threads);
+  tbb::task_arena arena(static_cast<int>(threads));
+  arena.execute([&] {
+    tbb::parallel_for(std::size_t{0}, creations.size(), [&](std::size_t i) { creations[i].carry_out(options); });
+  });
+  for (const Creation& creation : creations) {
+    BOOST_OUTCOME_TRY(creation.status);
   }
   return ok();
 }

@@ -16,8 +16,10 @@ namespace ggufmill {
 // Destroyed before seal(): no output is left. The plan outlives it. Reading members are thread-safe.
 class RunFiles {
  public:
-  // Exit code 4 for an input that is not what was planned with, else as AtomicFile::create.
-  static Result<std::unique_ptr<RunFiles>> open(const Plan& plan, bool overwrite, IoMode mode);
+  // Creates the outputs on as many `threads`: where reserving takes time (a file system in memory or on the network),
+  // many outputs take no more of it than few. Exit code 4 for an input that is not what was planned with, else as
+  // AtomicFile::create, for the first output in order that failed.
+  static Result<std::unique_ptr<RunFiles>> open(const Plan& plan, bool overwrite, IoMode mode, unsigned threads);
 
   const InputFile& input(const Route& route) const { return *inputs_[route.source.file]; }
   AtomicFile& output(const Target& target) const { return *outputs_[target.output][target.file]; }
@@ -29,7 +31,7 @@ class RunFiles {
  private:
   explicit RunFiles(const Plan& plan) : plan_(plan) {}
   Status open_inputs(IoMode mode);
-  Status create_outputs(bool overwrite, IoMode mode);
+  Status create_outputs(const AtomicFile::Options& options, unsigned threads);
 
   const Plan& plan_;
   std::vector<std::shared_ptr<const InputFile>> inputs_;

@@ -1,5 +1,6 @@
 // What a run says about bad weights and bad plans, and that nothing is left of it.
 #include <cstring>
+#include <filesystem>
 #include <limits>
 
 #include "tests/pipeline/engine_fixture.h"
@@ -150,4 +151,30 @@ TEST_CASE("an existing output stays as it was unless it may be overwritten") {
   options.overwrite = true;
   REQUIRE(fixture.run(options));
   CHECK(fixture.take_outputs() == fixture.expected_outputs());
+}
+
+TEST_CASE("of several outputs that cannot be made the first is named, and none is left") {
+  EngineFixture fixture({{"w", shape_of({256, 10}), "F32", {"Q8_0", "F16", "Q4_0"}, nullptr}});
+  fixture.plan.limits.threads = 8;
+  write_text(fixture.path("out-1.gguf"), "old");
+  write_text(fixture.path("out-2.gguf"), "old");
+  CHECK(fixture.run().error().where == fixture.path("out-1.gguf"));
+  CHECK(fixture.names() == std::vector<std::string>{"out-1.gguf", "out-2.gguf", "source.gguf"});
+}
+
+TEST_CASE("outputs that share missing folders are all made, or none of the folders") {
+  const std::vector<std::string> types(12, "Q8_0");
+  EngineFixture fixture({{"w", shape_of({256, 10}), "F32", types, nullptr}});
+  fixture.plan.limits.threads = 8;
+  for (std::size_t i = 0; i < types.size(); ++i)
+    fixture.plan.outputs[i].files[0].path = fixture.path("a/b/" + std::to_string(i % 2) + "/" + std::to_string(i));
+  SECTION("made") {
+    REQUIRE(fixture.run());
+    for (const PlannedOutput& output : fixture.plan.outputs) CHECK(std::filesystem::exists(output.files[0].path));
+  }
+  SECTION("none") {
+    fixture.plan.outputs[5].files[0].path = fixture.path("source.gguf");
+    CHECK_FALSE(fixture.run());
+    CHECK(fixture.names() == std::vector<std::string>{"source.gguf"});
+  }
 }
