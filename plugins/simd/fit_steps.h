@@ -1,25 +1,37 @@
 #pragma once
 // The search that starts from one inverse scale and then improves the levels one at a time
-// (reference::fit_symmetric_by_steps), one block a lane. Every level waits for the one before and for a division, so
-// kGroups groups are in flight.
+// (reference::fit_symmetric_by_steps), one group a lane. Every level waits for the one before and for a division, so
+// kGroups vectors of them are in flight.
 
 #include "plugins/reference/fit.h"
 #include "plugins/simd/fit_symmetric.h"
 
 namespace ggufmill::simd {
 
-// kGroups groups of kCount weights each, one after the other, in lanes.
+// Where the weights of groups are: weight i of those in lanes of vector v at first[v * vector + i * weight].
+struct StepInput {
+  const float* first;
+  int vector, weight;
+};
+
+// kGroups vectors of groups of kCount weights each.
 template <int kGroups, int kCount, int kLimit>
 class StepFit {
  public:
-  // The groups' scales; with them the levels.
-  void run(const float* x, Floats* scales) {
+  static constexpr int kRounds = 5;
+
+  // With it the levels, and the scales. At most so many `rounds`; a group is done with the first that moves no level.
+  void run(const StepInput& x, int rounds) {
     x_ = x;
-    if (HWY_UNLIKELY(!search<true>())) search<false>();
-    for (int g = 0; g < kGroups; ++g) {
-      const Floats scale = or_zero(sum_l2_[g] > floats(0), sum_xl_[g] / sum_l2_[g]);
-      scales[g] = hn::IfThenZeroElse(zero_[g], scale);
-    }
+    if (HWY_UNLIKELY(!search<true>(rounds))) search<false>(rounds);
+  }
+
+  // Whether the last round moved a level.
+  Mask moved(int g) const { return hn::AndNot(zero_[g], moved_[g]); }
+
+  Floats scale(int g) const {
+    const Floats scale = or_zero(sum_l2_[g] > floats(0), sum_xl_[g] / sum_l2_[g]);
+    return hn::IfThenZeroElse(zero_[g], scale);
   }
 
   // In [0, 2 * kLimit).
@@ -29,20 +41,18 @@ class StepFit {
   }
 
  private:
-  static constexpr int kStep = static_cast<int>(kLanes);
-
   struct Value {
     float w[kLanes], wx[kLanes], level[kLanes], wl2[kLanes], wxl[kLanes];
   };
 
-  Floats x(int g, int i) const { return hn::Load(kFloats, x_ + (g * kCount + i) * kStep); }
+  Floats x(int g, int i) const { return hn::Load(kFloats, x_.first + g * x_.vector + i * x_.weight); }
 
   // kQuick: false when a quotient was beyond what round_to_ints() rounds as the specification does, which almost none
   // is.
   template <bool kQuick>
-  bool search() {
+  bool search(int rounds) {
     start();
-    for (int round = 0; round < 5; ++round) {  // a group that is done stays as it is
+    for (int round = 0; round < rounds; ++round) {  // a group that is done stays as it is
       Ints largest = ints(0);
       const bool moved = improve_all<kQuick>(largest);
       if (kQuick && !all(as_floats(as_words(largest)) < floats(kRoundable))) return false;
@@ -100,15 +110,17 @@ class StepFit {
     Floats xl[kGroups], l2[kGroups];
     GGUFMILL_UNROLL
     for (int g = 0; g < kGroups; ++g) xl[g] = sum_xl_[g], l2[g] = sum_l2_[g];
-    Mask moved = none();
+    GGUFMILL_UNROLL
+    for (int g = 0; g < kGroups; ++g) moved_[g] = none();
     for (int i = 0; i < kCount; ++i) {
       GGUFMILL_UNROLL
       for (int g = 0; g < kGroups; ++g)
-        moved = hn::Or(moved, improve<kQuick>(x(g, i), values_[i][g], xl[g], l2[g], largest));
+        moved_[g] = hn::Or(moved_[g], improve<kQuick>(x(g, i), values_[i][g], xl[g], l2[g], largest));
     }
+    Mask some = none();
     GGUFMILL_UNROLL
-    for (int g = 0; g < kGroups; ++g) sum_xl_[g] = xl[g], sum_l2_[g] = l2[g];
-    return any(moved);
+    for (int g = 0; g < kGroups; ++g) sum_xl_[g] = xl[g], sum_l2_[g] = l2[g], some = hn::Or(some, moved_[g]);
+    return any(some);
   }
 
   // Moves one level, where that lessens the error with all others fixed. True where it moved.
@@ -138,9 +150,9 @@ class StepFit {
     return moves;
   }
 
-  const float* x_ = nullptr;
+  StepInput x_{};
   Floats sum_xl_[kGroups], sum_l2_[kGroups];
-  Mask zero_[kGroups];
+  Mask zero_[kGroups], moved_[kGroups];
   alignas(64) Value values_[kCount][kGroups];
 };
 

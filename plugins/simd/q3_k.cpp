@@ -1,7 +1,7 @@
 // Q3_K, as plugins/reference/q3_k.cpp computes it.
 
 #include "plugins/simd/bytes.h"
-#include "plugins/simd/fit_steps.h"
+#include "plugins/simd/fit_all_steps.h"
 #include "plugins/simd/k_types.h"
 #include "plugins/simd/super_block.h"
 
@@ -32,12 +32,8 @@ Floats code_plain(const Floats* scales, Words* codes) {
 
 Floats fit_plain(const SuperBlocks& blocks, Levels& levels, Words* codes) {
   Floats scales[kGroups];
-  StepFit<kInFlight, kGroup, kLimit> fit;
-  for (int group = 0; group < kGroups; group += kInFlight) {
-    fit.run(blocks.x(group * kGroup), scales + group);
-    for (int g = 0; g < kInFlight; ++g)
-      for (int i = 0; i < kGroup; ++i) levels.set((group + g) * kGroup + i, as_words(fit.level(g, i)));
-  }
+  AllStepFits<kGroups, kGroup, kLimit, kInFlight> fit;
+  fit.run(blocks.x(0), scales, levels);
   return code_plain(scales, codes);
 }
 
