@@ -45,6 +45,7 @@ CommandSpec command() {
   add("max-rmse", po::value<double>(), "exit code 3 where a tensor's RMSE is greater, or tensors cannot be compared");
   add("memory", po::value<std::string>(), "bytes of tensor data held at once: 512MiB");
   add("threads", po::value<unsigned>(), "as many as the machine gives");
+  add("quiet,q", "no progress");
   add("overwrite", "replace a page that is there already");
   add_kernel_options(spec.options);
   return spec;

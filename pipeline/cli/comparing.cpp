@@ -6,6 +6,7 @@
 
 #include "pipeline/cli/command_line.h"
 #include "pipeline/cli/messages.h"
+#include "pipeline/cli/progress.h"
 #include "pipeline/cli/reporting.h"
 #include "pipeline/cli/signals.h"
 #include "pipeline/graph/compare.h"
@@ -100,13 +101,15 @@ ReportTensor tensor_report(const TensorPair& pair, const ComparedPair& compared)
 Result<Report> compare_models(const std::string& path_a, const std::string& path_b, const po::variables_map& values) {
   BOOST_OUTCOME_TRY(const auto kernels, Kernels::load({value_or<std::vector<std::string>>(values, "kernel-dir", {}),
                                                        value_or<std::string>(values, "isa", {})}));
-  BOOST_OUTCOME_TRY(const CompareOptions options, read_options(values));
+  BOOST_OUTCOME_TRY(CompareOptions options, read_options(values));
   BOOST_OUTCOME_TRY(Model a, read_model(path_a));
   BOOST_OUTCOME_TRY(const Model b, read_model(path_b));
   if (values.count("imatrix")) {
     BOOST_OUTCOME_TRY(add_importance(values["imatrix"].as<std::string>(), a));
   }
   Matching matching = match(a, b, *kernels);
+  ProgressMeter meter(values.count("quiet") > 0);
+  options.progress = [&](std::uint64_t done, std::uint64_t total) { meter.show("comparing", done, total); };
   BOOST_OUTCOME_TRY(const CompareResult compared, compare_tensors(matching.pairs, a, b, *kernels, options));
   Report report;
   report.comparison = report.measured = true;

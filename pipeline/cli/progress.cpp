@@ -26,14 +26,18 @@ std::string time_text(double seconds) {
   return fmt::format("{}:{:02} h", whole / 3600, whole / 60 % 60);
 }
 
-void put_json(std::uint64_t done, std::uint64_t total, const Progress& now, double seconds) {
+void put_json(const boost::json::object& object) {
+  std::fputs((boost::json::serialize(object) + "\n").c_str(), stderr);
+}
+
+boost::json::object to_json(const Plan& plan, const Progress& now, double seconds) {
   boost::json::object object{{"level", "progress"},
-                             {"bytes_written", done},
-                             {"bytes_total", total},
+                             {"bytes_written", now.bytes_written},
+                             {"bytes_total", plan.bytes_written()},
                              {"bytes_read", now.bytes_read},
                              {"seconds", seconds}};
   if (now.tensor) object["tensor"] = *now.tensor;
-  std::fputs((boost::json::serialize(object) + "\n").c_str(), stderr);
+  return object;
 }
 
 }  // namespace
@@ -49,34 +53,53 @@ std::string progress_text(std::uint64_t done, std::uint64_t total, double second
   return text;
 }
 
-ProgressMeter::ProgressMeter(const Plan& plan, bool quiet)
-    : plan_(plan), quiet_(quiet), terminal_(isatty(STDERR_FILENO)) {
+ProgressMeter::ProgressMeter(bool quiet) : quiet_(quiet), terminal_(isatty(STDERR_FILENO)) {
   if (!terminal_) next_ += kLogPace;
 }
 
-void ProgressMeter::show(const Progress& now) {
+bool ProgressMeter::is_due() {
   const auto time = Clock::now();
-  if (quiet_ || time < next_) return;
+  if (quiet_ || time < next_) return false;
   const bool redraw = terminal_ && log_format() == LogFormat::kText;
   next_ = time + (redraw ? std::chrono::duration_cast<Clock::duration>(kTerminalPace)
                          : std::chrono::duration_cast<Clock::duration>(kLogPace));
-  draw(now, std::chrono::duration<double>(time - start_).count());
+  return true;
 }
 
-void ProgressMeter::draw(const Progress& now, double seconds) {
-  if (log_format() == LogFormat::kJson) return put_json(now.bytes_written, plan_.bytes_written(), now, seconds);
-  std::string text = terminal_ && lines_ > 0 ? fmt::format("\x1b[{}A", lines_) : "";
+void ProgressMeter::show(const Plan& plan, const Progress& now) {
+  if (!is_due()) return;
+  if (log_format() == LogFormat::kJson) return put_json(to_json(plan, now, seconds()));
+  begin();
   std::size_t index = 0;
-  for (const PlannedOutput& output : plan_.outputs)
+  for (const PlannedOutput& output : plan.outputs)
     for (const OutputFile& file : output.files) {
       const std::uint64_t done = index < now.file_bytes.size() ? now.file_bytes[index] : 0;
-      text += (terminal_ ? "\x1b[2K" : "") + file.path + "  " +
-              progress_text(std::min(done, file.bytes), file.bytes, seconds) + "\n";
+      add_line(file.path, std::min(done, file.bytes), file.bytes);
       ++index;
     }
-  lines_ = index;
-  std::fputs(text.c_str(), stderr);
+  end();
 }
+
+void ProgressMeter::show(const std::string& name, std::uint64_t done, std::uint64_t total) {
+  if (!is_due()) return;
+  if (log_format() == LogFormat::kJson)
+    return put_json({{"level", "progress"}, {"bytes_read", done}, {"bytes_total", total}, {"seconds", seconds()}});
+  begin();
+  add_line(name, done, total);
+  end();
+}
+
+void ProgressMeter::begin() {
+  text_ = terminal_ && lines_ > 0 ? fmt::format("\x1b[{}A", lines_) : "";
+  lines_ = 0;
+}
+
+void ProgressMeter::add_line(const std::string& name, std::uint64_t done, std::uint64_t total) {
+  text_ += (terminal_ ? "\x1b[2K" : "") + name + "  " + progress_text(done, total, seconds()) + "\n";
+  ++lines_;
+}
+
+void ProgressMeter::end() { std::fputs(text_.c_str(), stderr); }
 
 void ProgressMeter::finish() { lines_ = 0; }
 

@@ -104,10 +104,10 @@ int execute(const Planned& planned, const po::variables_map& values, bool overwr
   allow_many_files();
   give_way(planned.plan.limits.nice);
   const bool quiet = values.count("quiet") > 0;
-  ProgressMeter meter(planned.plan, quiet);
+  ProgressMeter meter(quiet);
   options.value().overwrite = overwrite;
   options.value().stop = catch_signals();
-  options.value().progress = [&](const Progress& now) { meter.show(now); };
+  options.value().progress = [&](const Progress& now) { meter.show(planned.plan, now); };
   std::optional<Profile> profile;
   if (!trace.empty()) options.value().profile = &profile.emplace();
   const auto report = run_plan(planned.plan, *planned.kernels, options.value());

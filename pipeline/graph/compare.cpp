@@ -18,7 +18,10 @@
 namespace ggufmill {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 constexpr std::uint64_t kMostPieceBytes = 4 << 20;
+constexpr std::chrono::milliseconds kReportInterval{50};
 
 bool is_f32(const TypeInfo& type) { return type.id == type_named("F32").id; }
 
@@ -35,6 +38,10 @@ ComparedSide side_of(const Tensor& tensor, const InputFiles& files, const Kernel
   const KernelChoice* decode = is_f32(type) ? nullptr : kernels.decode(type.id);
   return {&tensor, &files, decode ? *decode : KernelChoice{},
           tensor.shape.columns() / type.block_elements * type.block_bytes};
+}
+
+std::uint64_t bytes_of(const ComparedPiece& piece) {
+  return piece.rows * (piece.work->a.row_bytes + piece.work->b.row_bytes);
 }
 
 // Claims pieces in order, so that reads follow the files whatever the number of threads.
@@ -64,6 +71,7 @@ class Comparison {
     arena.execute([&] { tbb::parallel_for(0u, threads_, [&](unsigned) { work(); }); });
     if (options_.stop && *options_.stop) return interrupted(0, 0);
     if (error_) return *error_;
+    if (options_.progress) options_.progress(bytes_read_, bytes_read_);
     return result();
   }
 
@@ -91,7 +99,7 @@ class Comparison {
     for (std::uint64_t row = 0; row < work.rows;) {
       const std::uint64_t rows = std::min({step, matrix - row % matrix, work.rows - row});
       pieces_.push_back({&work, row, rows});
-      bytes_read_ += rows * (work.a.row_bytes + work.b.row_bytes);
+      bytes_read_ += bytes_of(pieces_.back());
       most_cost_ = std::max(most_cost_, work.cost(rows));
       row += rows;
     }
@@ -103,10 +111,21 @@ class Comparison {
       if (options_.stop && *options_.stop) return;
       try {
         if (const Status status = compare_piece(pieces_[piece], memory.span()); !status) fail(piece, status.error());
+        report(pieces_[piece]);
       } catch (const std::exception& error) {
         fail(piece, unexpected(error));
       }
     }
+  }
+
+  void report(const ComparedPiece& piece) {
+    if (!options_.progress) return;
+    const std::lock_guard lock(progress_mutex_);
+    done_ += bytes_of(piece);
+    const auto now = Clock::now();
+    if (now - reported_ < kReportInterval) return;
+    reported_ = now;
+    options_.progress(done_, bytes_read_);
   }
 
   void fail(std::size_t piece, Error error) {
@@ -133,6 +152,9 @@ class Comparison {
   std::uint64_t bytes_read_ = 0, most_cost_ = 0;
   unsigned threads_ = 1;
   std::atomic<std::size_t> next_{0}, failed_{std::numeric_limits<std::size_t>::max()};
+  std::mutex progress_mutex_;
+  std::uint64_t done_ = 0;                     // guarded by progress_mutex_
+  Clock::time_point reported_ = Clock::now();  // likewise
   std::mutex mutex_;
   std::optional<Error> error_;  // of piece failed_; guarded by mutex_
 };
@@ -143,11 +165,11 @@ bool is_decodable(const TypeInfo& type, const Kernels& kernels) { return is_f32(
 
 Result<CompareResult> compare_tensors(const std::vector<TensorPair>& pairs, const Model& a, const Model& b,
                                       const Kernels& kernels, const CompareOptions& options) try {
-  const auto start = std::chrono::steady_clock::now();
+  const auto start = Clock::now();
   BOOST_OUTCOME_TRY(const InputFiles files_a, open_files(a));
   BOOST_OUTCOME_TRY(const InputFiles files_b, open_files(b));
   BOOST_OUTCOME_TRY(CompareResult result, Comparison(pairs, files_a, files_b, kernels, options).run());
-  result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  result.seconds = std::chrono::duration<double>(Clock::now() - start).count();
   return result;
 } catch (const std::exception& error) {
   return unexpected(error);

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -28,6 +29,9 @@ struct CompareOptions {
   std::uint64_t memory = 512ull << 20;  // bytes of buffers; the importance weights of one row per thread come on top
   unsigned threads = 0;                 // 0: as many as the machine gives this process
   const std::atomic<bool>* stop = nullptr;
+  // Bytes read of both files, and how many there are: from one thread at a time, at the end and not more often than
+  // every 50 ms.
+  std::function<void(std::uint64_t done, std::uint64_t total)> progress;
 };
 
 struct CompareResult {

@@ -9,6 +9,8 @@
 #include "pipeline/cli/planning.h"
 #include "pipeline/cli/reporting.h"
 #include "pipeline/cli/running.h"
+#include "pipeline/graph/compare.h"
+#include "stages/gguf/gguf.h"
 #include "tests/support/catch.h"
 #include "tests/support/files.h"
 #include "tests/support/gguf_builder.h"
@@ -121,6 +123,22 @@ TEST_CASE("neither memory nor threads change the figures") {
   const Report other = with(memory, threads);
   CHECK(sums_of(other) == sums_of(one));
   CHECK(other.run.peak_memory <= parse_bytes(memory).value());
+}
+
+TEST_CASE("a comparison tells how far it is, at the end that all is read") {
+  const TempDir folder;
+  model().write(folder.file("a.gguf"));
+  const Model a = read_gguf(folder.file("a.gguf")).value();
+  const auto kernels = Kernels::load({}).value();
+  CompareOptions options;
+  std::uint64_t last = 0;
+  options.progress = [&](std::uint64_t done, std::uint64_t total) {
+    CHECK(done >= last);
+    CHECK(total == 2 * a.tensors[0].source.bytes);
+    last = done;
+  };
+  REQUIRE(compare_tensors({{&a.tensors[0], &a.tensors[0]}}, a, a, *kernels, options));
+  CHECK(last == 2 * a.tensors[0].source.bytes);
 }
 
 TEST_CASE("a model is equal to itself, in either byte order and whatever its types") {
