@@ -12,7 +12,7 @@ LogFormat format_now = LogFormat::kText;
 
 void put(const std::string& text) { std::fputs(text.c_str(), stderr); }
 
-void put_json(boost::json::object object) { put(boost::json::serialize(object) + "\n"); }
+void put_json(const boost::json::object& object) { put(boost::json::serialize(object) + "\n"); }
 
 }  // namespace
 
@@ -26,7 +26,7 @@ void say_error(const Error& error) {
   if (!error.where.empty()) object["where"] = error.where;
   if (!error.detail.empty()) object["detail"] = error.detail;
   if (!error.help.empty()) object["help"] = error.help;
-  put_json(std::move(object));
+  put_json(object);
 }
 
 void say_warning(const std::string& text) {

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <sstream>
+#include <string_view>
 
 #include "pipeline/cli/registry.h"
 #include "pipeline/config/job.h"
@@ -13,6 +14,8 @@
 using namespace ggufmill;
 
 namespace {
+
+constexpr std::string_view kNothing;
 
 // What is wrong, as the command line would say it.
 std::string faults_in_job(const std::string& text, const std::string& name) {
@@ -56,13 +59,13 @@ std::vector<std::string> files_in(const std::string& folder) {
 TEST_CASE("the pipeline files in configs/ pass the lint") {
   const std::vector<std::string> paths = files_in("configs");
   REQUIRE_FALSE(paths.empty());
-  for (const std::string& path : paths) CHECK(faults_in_job(read_text(path), path) == "");
+  for (const std::string& path : paths) CHECK(faults_in_job(read_text(path), path) == kNothing);
 }
 
 TEST_CASE("the recipes in configs/recipes pass the lint") {
   const std::vector<std::string> paths = files_in("configs/recipes");
   REQUIRE(paths.size() > 30);
-  for (const std::string& path : paths) CHECK(faults_in_recipe(read_text(path), path) == "");
+  for (const std::string& path : paths) CHECK(faults_in_recipe(read_text(path), path) == kNothing);
 }
 
 TEST_CASE("the YAML in README.md passes the lint") {
@@ -71,6 +74,6 @@ TEST_CASE("the YAML in README.md passes the lint") {
   for (const std::string& block : blocks) {
     CAPTURE(block);
     const bool job = block.find("version:") != std::string::npos;
-    CHECK((job ? faults_in_job(block, "README.md") : faults_in_recipe(block, "README.md")) == "");
+    CHECK((job ? faults_in_job(block, "README.md") : faults_in_recipe(block, "README.md")) == kNothing);
   }
 }

@@ -18,7 +18,7 @@ class ControlGroup {
 
  private:
   void read_group(const std::string& folder);
-  void read_v1(const std::string& root);
+  void read_v1(const std::string& mount);
 
   double cpus_;
   std::uint64_t memory_ = UINT64_MAX;

@@ -1,6 +1,7 @@
 #include "pipeline/kernels/kernels.h"
 
 #include <algorithm>
+#include <string_view>
 
 #include "pipeline/kernels/choose.h"
 #include "pipeline/kernels/module_search.h"
@@ -12,6 +13,8 @@
 using namespace ggufmill;
 
 namespace {
+
+constexpr std::string_view kNothing;
 
 constexpr TypeId kF32 = 0, kExample = GGUFMILL_FIRST_FOREIGN_TYPE + 1;
 
@@ -96,7 +99,7 @@ TEST_CASE("the host's own modules are found beside the program and used") {
   const auto& reports = kernels->reports();
   const auto own = std::find_if(reports.begin(), reports.end(), [&](auto& report) { return report.path == path; });
   REQUIRE(own != reports.end());
-  CHECK(own->refusal == "");
+  CHECK(own->refusal == kNothing);
   CHECK(load({{}, "reference"})->decode(kF32)->module != &ggufmill_reference_module);
 }
 

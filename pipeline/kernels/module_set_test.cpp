@@ -7,6 +7,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <string_view>
 
 #include "pipeline/kernels/module_file.h"
 #include "tests/support/catch.h"
@@ -16,6 +17,8 @@
 using namespace ggufmill;
 
 namespace {
+
+constexpr std::string_view kNothing;
 
 std::string path_of(const std::string& name) {
   return std::string(GGUFMILL_TEST_MODULES) + "/" + name + "/" + name + ".so";
@@ -69,7 +72,7 @@ void write_file(const std::string& path, const std::string& bytes) { std::ofstre
 
 TEST_CASE("a good module is loaded") {
   const ModuleReport report = load_alone(path_of("plain"));
-  CHECK(report.refusal == "");
+  CHECK(report.refusal == kNothing);
   CHECK(report.loaded);
   CHECK(report.name == "variant");
   CHECK(report.isa == "reference");

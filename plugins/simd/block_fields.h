@@ -53,7 +53,7 @@ using SubFloats = GroupFloats < kCount<static_cast<int>(kLanes) ? static_cast<in
 template <class D = decltype(kWords)>
 HWY_INLINE hn::Vec<D> load_eight_words(const std::uint8_t* bytes, int i) {
   constexpr std::size_t kUsed = hn::MaxLanes(D()) < 8 ? hn::MaxLanes(D()) : 8;
-  constexpr hn::Repartition<std::uint8_t, hn::CappedTag<std::uint32_t, kUsed>> used{};
+  const hn::Repartition<std::uint8_t, hn::CappedTag<std::uint32_t, kUsed>> used{};
   const auto four = hn::BitCast(hn::CappedTag<std::uint32_t, kUsed>(), hn::LoadU(used, bytes + 4 * i));
   if constexpr (kUsed == hn::MaxLanes(D()))
     return four;
@@ -65,7 +65,7 @@ HWY_INLINE hn::Vec<D> load_eight_words(const std::uint8_t* bytes, int i) {
 template <class D = decltype(kWords)>
 HWY_INLINE hn::Vec<D> load_eight_shorts(const std::uint8_t* bytes, int i) {
   constexpr std::size_t kUsed = hn::MaxLanes(D()) < 8 ? hn::MaxLanes(D()) : 8;
-  constexpr hn::CappedTag<std::uint16_t, kUsed> shorts{};
+  const hn::CappedTag<std::uint16_t, kUsed> shorts{};
   const auto loaded = hn::BitCast(shorts, hn::LoadU(hn::Repartition<std::uint8_t, decltype(shorts)>(), bytes + 2 * i));
   const auto promoted = hn::PromoteTo(hn::CappedTag<std::uint32_t, kUsed>(), loaded);
   if constexpr (kUsed == hn::MaxLanes(D()))

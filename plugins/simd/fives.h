@@ -32,7 +32,7 @@ HWY_INLINE void decode_fives(const std::uint8_t* qs, const std::uint8_t* qh, con
 
 template <class Value>
 HWY_INLINE void decode_fives(const std::uint8_t* qs, const std::uint8_t* qh, const Value& value, float* x) {
-  constexpr hn::Repartition<std::uint8_t, decltype(kWords)> wide{};
+  const hn::Repartition<std::uint8_t, decltype(kWords)> wide{};
   for (int first = 0; first < 32; first += kWide) {
     std::uint8_t bits[8] = {};
     std::memcpy(bits, qh + first / 8, kWide / 8);

@@ -24,7 +24,7 @@ int32_t convert(const ggufmill_call* call, const Wide& wide, const Narrow& narro
 
 Floats load_half(const std::uint16_t* from) {
 #if HWY_TARGET <= HWY_AVX2
-  constexpr hn::Rebind<hwy::float16_t, decltype(kFloats)> halves{};
+  const hn::Rebind<hwy::float16_t, decltype(kFloats)> halves{};
   return hn::PromoteTo(kFloats, hn::BitCast(halves, hn::LoadU(kShorts, from)));
 #else
   return half_to_floats(hn::PromoteTo(kWords, hn::LoadU(kShorts, from)));
@@ -38,7 +38,7 @@ void store_half(Floats value, std::uint16_t* to) {
 #if HWY_TARGET <= HWY_AVX2
   // The instruction keeps bits of a NaN that the specification drops.
   if (HWY_LIKELY(!any(is_nan(value)))) {
-    constexpr hn::Rebind<hwy::float16_t, decltype(kFloats)> halves{};
+    const hn::Rebind<hwy::float16_t, decltype(kFloats)> halves{};
     hn::StoreU(hn::BitCast(kShorts, hn::DemoteTo(halves, value)), kShorts, to);
     return;
   }
@@ -87,8 +87,8 @@ int32_t encode_bf16(const ggufmill_call* call) {
 }
 
 int32_t decode_f64(const ggufmill_call* call) {
-  constexpr hn::ScalableTag<double> doubles{};
-  constexpr hn::Rebind<float, decltype(doubles)> singles{};
+  const hn::ScalableTag<double> doubles{};
+  const hn::Rebind<float, decltype(doubles)> singles{};
   constexpr std::size_t kStep = hn::MaxLanes(doubles);
   const auto* from = static_cast<const double*>(call->src);
   auto* to = static_cast<float*>(call->dst);

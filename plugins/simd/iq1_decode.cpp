@@ -46,7 +46,7 @@ struct Fields {
 
 template <class Fields>
 HWY_INLINE void decode_fields(const Fields& fields, const std::int8_t* eighths, float* x) {
-  constexpr hn::Rebind<std::int8_t, decltype(kFloats)> bytes{};
+  const hn::Rebind<std::int8_t, decltype(kFloats)> bytes{};
   GGUFMILL_UNROLL
   for (int first = 0; first < 256; first += 32) {
     const FourPlaces places(fields.points + first / 8);

@@ -19,7 +19,7 @@ Floats scales_of(const reference::StoredHalf& d, Ints stored) {
 
 void set_fields(const Iq2XxsFormat::Block& block, const LatticeFields<Iq2XxsFormat>::Book& book,
                 LatticeFields<Iq2XxsFormat>& fields) {
-  constexpr hn::RepartitionToWide<decltype(kWords)> wide{};
+  const hn::RepartitionToWide<decltype(kWords)> wide{};
   alignas(64) static constexpr std::uint8_t kIndexBytes[64] = {
       0,  0x80, 1,  0x80, 2, 0x80, 3,  0x80, 8,  0x80, 9, 0x80, 10, 0x80, 11, 0x80, 0,  0x80, 1,  0x80, 2, 0x80,
       3,  0x80, 8,  0x80, 9, 0x80, 10, 0x80, 11, 0x80, 0, 0x80, 1,  0x80, 2,  0x80, 3,  0x80, 8,  0x80, 9, 0x80,

@@ -11,8 +11,8 @@ using reference::Iq3XxsFormat;
 
 void set_fields(const Iq3XxsFormat::Block& block, const LatticeFields<Iq3XxsFormat>::Book& book,
                 LatticeFields<Iq3XxsFormat>& fields) {
-  constexpr hn::RepartitionToWide<decltype(kWords)> wide{};
-  constexpr hn::Half<decltype(kWords)> half{};
+  const hn::RepartitionToWide<decltype(kWords)> wide{};
+  const hn::Half<decltype(kWords)> half{};
   for (int i = 0; i < 64; i += kShortLanes) fields.points.set(book, i, load_as_shorts(block.qs + i));
   set_packed_signs(
       [&](int i) {

@@ -59,8 +59,8 @@ HWY_INLINE void decode_block(const Q2_K::Block& block, const Lines& lines, float
 
 // The 16 scales of 6 bits, 32 too great, as bytes: nibbles in the first eight, then the upper pairs of four a byte.
 HWY_INLINE void unpack_scales(const Q3_K::Block& block, std::uint8_t* scales) {
-  constexpr hn::Full128<std::uint8_t> bytes{};
-  constexpr hn::Full128<std::uint32_t> fours{};
+  const hn::Full128<std::uint8_t> bytes{};
+  const hn::Full128<std::uint32_t> fours{};
   constexpr std::size_t kScales = offsetof(Q3_K::Block, scales);
   alignas(16) static constexpr std::uint8_t kNibbles[16] = {4, 5, 6, 7, 8, 9, 10, 11, 4, 5, 6, 7, 8, 9, 10, 11};
   alignas(16) static constexpr std::uint8_t kPairs[16] = {12, 13, 14, 15, 12, 13, 14, 15,

@@ -35,7 +35,7 @@ void decode_lattice(const typename Format::Block* blocks, std::uint64_t count, f
 // Words of four sign fields of 7 bits each, under a scale; words_at(i) gives those from word i on in 64 bits each.
 template <class WordsAt, class Fields>
 HWY_INLINE void set_packed_signs(const WordsAt& words_at, Fields& fields) {
-  constexpr hn::RepartitionToWide<decltype(kWords)> wide{};
+  const hn::RepartitionToWide<decltype(kWords)> wide{};
   constexpr int kStep = static_cast<int>(kLanes) / 2;
   for (int i = 0; i < 8; i += kStep) {
     const auto word = words_at(i);

@@ -150,7 +150,7 @@ class CodedPoints {
           0, 1, 0x80, 0x80, 0, 1, 0x80, 0x80, 0, 1, 0x80, 0x80, 0, 1, 0x80, 0x80,  // code by 128-bit part
           2, 3, 0x80, 0x80, 2, 3, 0x80, 0x80, 2, 3, 0x80, 0x80, 2, 3, 0x80, 0x80, 4, 5, 0x80, 0x80, 4, 5, 0x80, 0x80,
           4, 5, 0x80, 0x80, 4, 5, 0x80, 0x80, 6, 7, 0x80, 0x80, 6, 7, 0x80, 0x80, 6, 7, 0x80, 0x80, 6, 7, 0x80, 0x80};
-      constexpr hn::RepartitionToWide<decltype(kWords)> wide{};
+      const hn::RepartitionToWide<decltype(kWords)> wide{};
       std::uint64_t four;
       std::memcpy(&four, codes_ + i / kDims, sizeof four);
       const auto codes = hn::BitCast(kWideBytes, hn::Set(wide, four));

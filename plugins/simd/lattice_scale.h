@@ -46,7 +46,7 @@ class LatticeScale {
   Fit fit(const Words* points) const;
   Floats guess();
   bool search(Floats top);
-  bool revisit(Words beside);
+  bool revisit(Words groups);
 
   LatticeView<Space> lattice_;
   const Input* input_ = nullptr;

@@ -18,7 +18,7 @@ class LatticeSigns {
       parity = parity ^ hn::ShiftRight<1>(parity);
       fields = fields | hn::ShiftLeft<7>(parity & shorts(1));
     }
-    constexpr hn::Rebind<std::uint8_t, decltype(kShorts)> bytes{};
+    const hn::Rebind<std::uint8_t, decltype(kShorts)> bytes{};
     hn::StoreU(hn::TruncateTo(bytes, fields), bytes, bits_ + i);
   }
 

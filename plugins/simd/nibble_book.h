@@ -76,9 +76,9 @@ class ScaledBook {
   // The nibbles of eight bytes one after the other, and then those of the other eight.
   template <class D = decltype(kWords)>
   static hn::Vec<D> eights(const std::uint8_t* qs, int first) {
-    constexpr hn::Full128<std::uint8_t> bytes{};
-    constexpr hn::Full128<std::uint64_t> halves{};
-    constexpr hn::Repartition<std::uint8_t, D> wide{};
+    const hn::Full128<std::uint8_t> bytes{};
+    const hn::Full128<std::uint64_t> halves{};
+    const hn::Repartition<std::uint8_t, D> wide{};
     const auto low = hn::BitCast(halves, hn::LoadU(bytes, qs));
     const auto high = hn::ShiftRight<4>(low);
     const auto nibbles = [&](auto eight) { return hn::And(eight, hn::Set(halves, 0x0f0f0f0f0f0f0f0f)); };

@@ -161,24 +161,24 @@ class Encoder {
 
 }  // namespace
 
-void Q4_K::encode(const Batch<1>& batch, LaneBlocks<Block>* blocks) {
+void Q4_K::encode(const Batch<1>& batch, LaneBlocks<Block>* packed) {
   Encoder<15, false> encoder(batch, {-1.0f, 0.1f, 20, reference::ErrorMeasure::kSquared});
   encoder.run();
-  encoder.set_scales(*blocks);
-  encoder.set_nibbles(*blocks, 4);
+  encoder.set_scales(*packed);
+  encoder.set_nibbles(*packed, 4);
 }
 
-void Q5_K::encode(const Batch<1>& batch, LaneBlocks<Block>* blocks) {
+void Q5_K::encode(const Batch<1>& batch, LaneBlocks<Block>* packed) {
   Encoder<31, true> encoder(batch, {-0.5f, 0.1f, 15, reference::ErrorMeasure::kSquared});
   encoder.run();
-  encoder.set_scales(*blocks);
-  set_bytes(*blocks, 4, 8, [&](int i) {
+  encoder.set_scales(*packed);
+  set_bytes(*packed, 4, 8, [&](int i) {
     Words bits = words(0);
     for (int group = 0; group < kGroups; ++group)
       bits = bits | hn::ShiftLeftSame(hn::ShiftRight<4>(encoder.levels()[group * kGroup + i]), group);
     return bits;
   });
-  encoder.set_nibbles(*blocks, 12);
+  encoder.set_nibbles(*packed, 12);
 }
 
 }  // namespace ggufmill::simd

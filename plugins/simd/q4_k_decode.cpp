@@ -19,8 +19,8 @@ constexpr int kStep = static_cast<int>(kLanes);
 // The codes of the groups: for each its scale's, then its minimum's.
 template <class Block>
 HWY_INLINE void unpack_codes(const Block& block, std::uint8_t* codes) {
-  constexpr hn::Full128<std::uint8_t> bytes{};
-  constexpr hn::Full128<std::uint32_t> fours{};
+  const hn::Full128<std::uint8_t> bytes{};
+  const hn::Full128<std::uint32_t> fours{};
   // Groups 0 to 3 have six bits in one byte. The others have a nibble in a byte that scale and minimum share, and above
   // it the two bits that are left of the former bytes.
   alignas(16) static constexpr std::uint8_t kLow[16] = {4, 8, 5, 9, 6, 10, 7, 11, 12, 12, 13, 13, 14, 14, 15, 15};

@@ -28,7 +28,7 @@ HWY_INLINE Words merge_bits(Words a, Words b) {
 
 // kWide bytes from byte `first` on.
 inline Words load_wide(const std::uint8_t* bytes) {
-  constexpr hn::Repartition<std::uint8_t, decltype(kWords)> wide{};
+  const hn::Repartition<std::uint8_t, decltype(kWords)> wide{};
   return hn::BitCast(kWords, hn::LoadU(wide, bytes));
 }
 
@@ -37,8 +37,8 @@ inline Words load_wide(const std::uint8_t* bytes) {
 template <int kShift, class D = decltype(kWords)>
 HWY_INLINE hn::Vec<D> load_twice(const std::uint8_t* bytes, int first) {
   if constexpr (hn::MaxLanes(D()) == 16) {
-    constexpr hn::Half<D> half{};
-    constexpr hn::Repartition<std::uint8_t, hn::Half<D>> half_bytes{};
+    const hn::Half<D> half{};
+    const hn::Repartition<std::uint8_t, hn::Half<D>> half_bytes{};
     const auto once = hn::BitCast(half, hn::LoadU(half_bytes, bytes));
     return hn::Combine(D(), hn::ShiftRight<kShift>(once), once);
   } else {
@@ -51,8 +51,8 @@ HWY_INLINE hn::Vec<D> load_twice(const std::uint8_t* bytes, int first) {
 // each. Not for 16 lanes.
 template <class D = decltype(kWords)>
 HWY_INLINE hn::Vec<D> nibble_bytes(const std::uint8_t* qs, int first) {
-  constexpr hn::Full128<std::uint32_t> part{};
-  constexpr hn::Full128<std::uint8_t> bytes{};
+  const hn::Full128<std::uint32_t> part{};
+  const hn::Full128<std::uint8_t> bytes{};
   const auto both = hn::BitCast(part, hn::LoadU(bytes, qs));
   if constexpr (hn::MaxLanes(D()) == 8)
     return hn::Combine(D(), hn::ShiftRight<4>(both), both) & hn::Set(D(), 0x0f0f0f0f);
@@ -85,7 +85,7 @@ namespace detail {
 
 template <class Take, class Order>
 HWY_INLINE void spread(Words levels, const Order& order, const Take& take) {
-  constexpr hn::Repartition<std::uint8_t, decltype(kWords)> wide{};
+  const hn::Repartition<std::uint8_t, decltype(kWords)> wide{};
   if constexpr (kLanes > 4) levels = hn::TableLookupLanes(levels, hn::SetTableIndices(kWords, kSpreadOrder.words));
   const auto bytes = hn::BitCast(wide, levels);
   GGUFMILL_UNROLL

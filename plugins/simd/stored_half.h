@@ -11,8 +11,8 @@ namespace ggufmill::simd {
 // The value of a half in all lanes, as reference::half_to_float: by the instruction, where there is one.
 inline Floats half_of_bits(std::uint16_t bits) {
 #if HWY_TARGET <= HWY_AVX2
-  constexpr hn::Rebind<std::uint16_t, decltype(kFloats)> shorts{};
-  constexpr hn::Rebind<hwy::float16_t, decltype(kFloats)> halves{};
+  const hn::Rebind<std::uint16_t, decltype(kFloats)> shorts{};
+  const hn::Rebind<hwy::float16_t, decltype(kFloats)> halves{};
   return hn::PromoteTo(kFloats, hn::BitCast(halves, hn::Set(shorts, bits)));
 #else
   return floats(reference::half_to_float(bits));
@@ -28,8 +28,8 @@ inline Floats load_half(const reference::StoredHalf& half) {
 // The values of two halves: the first one in even lanes, the second one in odd lanes.
 inline Floats load_halves(const reference::StoredHalf* two) {
 #if HWY_TARGET <= HWY_AVX2
-  constexpr hn::Rebind<hwy::float16_t, decltype(kFloats)> halves{};
-  constexpr hn::Repartition<std::uint32_t, decltype(halves)> pairs{};
+  const hn::Rebind<hwy::float16_t, decltype(kFloats)> halves{};
+  const hn::Repartition<std::uint32_t, decltype(halves)> pairs{};
   std::uint32_t bits;
   std::memcpy(&bits, two, sizeof bits);
   return hn::PromoteTo(kFloats, hn::BitCast(halves, hn::Set(pairs, bits)));

@@ -42,7 +42,7 @@ class Digits {
 // ..., the first the most significant of five.
 template <int kPerByte, class D>
 HWY_INLINE void pack_step(D d, const Digits& digits, int first, int bytes, std::uint8_t* out) {
-  constexpr hn::RebindToUnsigned<D> unsigned_d{};
+  const hn::RebindToUnsigned<D> unsigned_d{};
   auto number = hn::Zero(unsigned_d);
   for (int n = 0; n < 5; ++n) {
     number = number + number + number;
@@ -52,7 +52,7 @@ HWY_INLINE void pack_step(D d, const Digits& digits, int first, int bytes, std::
   // (number * 256 + 242) / 243: the product is right for all 256 numbers.
   const auto thirteenths = number * hn::Set(unsigned_d, 13) + hn::Set(unsigned_d, 242);
   const auto fraction = number + hn::ShiftRight<20>(thirteenths * hn::Set(unsigned_d, 4316));
-  constexpr hn::Rebind<std::uint8_t, D> bytes_d{};
+  const hn::Rebind<std::uint8_t, D> bytes_d{};
   hn::StoreU(hn::TruncateTo(bytes_d, fraction), bytes_d, out);
 }
 

@@ -34,7 +34,7 @@ void store_parts(D d, hn::Vec<D> vector, std::uint8_t* const* rows, std::size_t 
 
 // Transposes the 4 x 4 values of each 128-bit part.
 inline void transpose_parts(Floats& a, Floats& b, Floats& c, Floats& d) {
-  constexpr hn::RepartitionToWide<decltype(kFloats)> wide{};
+  const hn::RepartitionToWide<decltype(kFloats)> wide{};
   const auto ab_low = hn::BitCast(wide, hn::InterleaveLower(kFloats, a, b));
   const auto ab_high = hn::BitCast(wide, hn::InterleaveUpper(kFloats, a, b));
   const auto cd_low = hn::BitCast(wide, hn::InterleaveLower(kFloats, c, d));
@@ -65,7 +65,7 @@ inline void rows_to_lanes(const float* const* rows, int count, float* lanes) {
 // multiple of 4.
 inline void lanes_to_rows(const std::uint32_t* lanes, int count, std::uint8_t* const* rows) {
   for (int i = 0; i < count; i += 4, lanes += 4 * kLanes) {
-    const auto at = static_cast<std::size_t>(4 * i);
+    const std::size_t at = std::size_t{4} * static_cast<std::size_t>(i);
     Floats a = as_floats(hn::Load(kWords, lanes));
     Floats b = as_floats(hn::Load(kWords, lanes + kLanes));
     Floats c = as_floats(hn::Load(kWords, lanes + 2 * kLanes));

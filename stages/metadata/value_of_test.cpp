@@ -24,10 +24,10 @@ ConfigNode list(std::vector<ConfigNode> items) {
   return node;
 }
 
-ConfigNode map(std::vector<std::pair<std::string, ConfigNode>> entries) {
+ConfigNode map(const std::vector<std::pair<std::string, ConfigNode>>& entries) {
   ConfigNode node;
   node.kind = ConfigNode::Kind::kMap;
-  for (auto& [key, value] : entries) node.entries.push_back({key, {}, value});
+  for (const auto& [key, value] : entries) node.entries.push_back({key, {}, value});
   return node;
 }
 
