@@ -1,10 +1,7 @@
 #include "pipeline/graph/compare.h"
 
 #include <fmt/format.h>
-#include <tbb/global_control.h>
 #include <tbb/info.h>
-#include <tbb/parallel_for.h>
-#include <tbb/task_arena.h>
 
 #include <algorithm>
 #include <chrono>
@@ -12,6 +9,7 @@
 #include <limits>
 
 #include "pipeline/graph/compare_piece.h"
+#include "pipeline/graph/on_threads.h"
 #include "pipeline/graph/run_files.h"
 #include "pipeline/graph/run_state.h"
 
@@ -66,9 +64,7 @@ class Comparison {
     BOOST_OUTCOME_TRY(choose_threads());
     const std::uint64_t share = std::min(kMostPieceBytes, options_.memory / threads_);
     for (const ComparedWork& work : work_) cut(work, std::max(share, work.cost(1)));
-    const tbb::global_control limit(tbb::global_control::max_allowed_parallelism, threads_);
-    tbb::task_arena arena(static_cast<int>(threads_));
-    arena.execute([&] { tbb::parallel_for(0u, threads_, [&](unsigned) { work(); }); });
+    on_threads(threads_, [this] { work(); });
     if (options_.stop && *options_.stop) return interrupted(0, 0);
     if (error_) return *error_;
     if (options_.progress) options_.progress(bytes_read_, bytes_read_);

@@ -1,12 +1,13 @@
 #include "pipeline/graph/run_files.h"
 
 #include <fmt/format.h>
-#include <tbb/global_control.h>
-#include <tbb/parallel_for.h>
-#include <tbb/task_arena.h>
 
+#include <algorithm>
+#include <atomic>
 #include <filesystem>
 #include <system_error>
+
+#include "pipeline/graph/on_threads.h"
 
 namespace ggufmill {
 namespace {
@@ -102,10 +103,9 @@ Status RunFiles::create_outputs(const AtomicFile::Options& options, unsigned thr
     for (std::size_t i = 0; i < output.files.size(); ++i)
       creations.push_back({&output.files[i], &outputs_.back()[i], ok()});
   }
-  const tbb::global_control limit(tbb::global_control::max_allowed_parallelism, threads);
-  tbb::task_arena arena(static_cast<int>(threads));
-  arena.execute([&] {
-    tbb::parallel_for(std::size_t{0}, creations.size(), [&](std::size_t i) { creations[i].carry_out(options); });
+  std::atomic<std::size_t> next{0};
+  on_threads(static_cast<unsigned>(std::min<std::size_t>(threads, creations.size())), [&] {
+    for (std::size_t i; (i = next++) < creations.size();) creations[i].carry_out(options);
   });
   for (const Creation& creation : creations) {
     BOOST_OUTCOME_TRY(creation.status);
