@@ -81,7 +81,8 @@ TEST_CASE("calls that transfer half of what they should, or are interrupted, do 
   std::atomic<unsigned> count{0};
   const int outcome = GENERATE(kHalf, EINTR);
   const HookedCalls calls([&] { return ++count % 3 == 0 ? outcome : 0; });
-  REQUIRE(fixture.run(small_slabs(GENERATE(EngineKind::kGraph, EngineKind::kSimple))));
+  const Result<RunReport> report = fixture.run(small_slabs(GENERATE(EngineKind::kGraph, EngineKind::kSimple)));
+  if (!report) FAIL(render(report.error()));
   CHECK(check_leftovers(fixture, fixture.expected_outputs()) == 2);
 }
 
