@@ -30,8 +30,12 @@ const std::vector<FolderRule> kFolderRules = {
     {"pipeline/graph/",
      {"pipeline/core/", "pipeline/config/", "pipeline/plan/", "pipeline/io/", "pipeline/kernels/", "pipeline/report/",
       "plugins/abi/"}},
+    {"pipeline/api/",
+     {"pipeline/core/", "pipeline/config/", "pipeline/plan/", "pipeline/io/", "pipeline/kernels/", "pipeline/graph/",
+      "pipeline/report/", "stages/", "plugins/abi/"}},
     {"pipeline/cluster/",
-     {"pipeline/core/", "pipeline/config/", "pipeline/plan/", "pipeline/io/", "pipeline/kernels/", "pipeline/graph/"}},
+     {"pipeline/core/", "pipeline/config/", "pipeline/plan/", "pipeline/io/", "pipeline/kernels/", "pipeline/graph/",
+      "pipeline/api/"}},
     {"pipeline/cli/", {"pipeline/", "stages/", "plugins/"}},
     {"stages/", {"pipeline/core/", "pipeline/io/"}},
 };

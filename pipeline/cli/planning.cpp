@@ -7,7 +7,7 @@
 
 #include "pipeline/cli/command_line.h"
 #include "pipeline/cli/messages.h"
-#include "pipeline/cli/registry.h"
+#include "pipeline/api/registry.h"
 #include "pipeline/cli/reporting.h"
 #include "pipeline/io/machine.h"
 

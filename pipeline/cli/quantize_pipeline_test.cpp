@@ -1,6 +1,6 @@
 // The pipeline files that `ggufmill quantize` stands for.
 #include "pipeline/cli/quantize_options.h"
-#include "pipeline/cli/registry.h"
+#include "pipeline/api/registry.h"
 #include "pipeline/config/job.h"
 #include "tests/support/catch.h"
 #include "tests/support/files.h"

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "pipeline/cli/registry.h"
+#include "pipeline/api/registry.h"
 #include "pipeline/config/job.h"
 #include "pipeline/config/reference.h"
 #include "stages/quantize/recipe.h"

@@ -1,7 +1,7 @@
 // Which report a pipeline file and the command line ask for.
 #include <boost/program_options.hpp>
 
-#include "pipeline/cli/registry.h"
+#include "pipeline/api/registry.h"
 #include "pipeline/cli/reporting.h"
 #include "tests/support/catch.h"
 

@@ -1,7 +1,7 @@
 // The schemas in configs/ are those of the field tables, and the tables pass their own lint.
 
 #include "pipeline/cli/reference_page.h"
-#include "pipeline/cli/registry.h"
+#include "pipeline/api/registry.h"
 #include "pipeline/config/job.h"
 #include "pipeline/config/reference.h"
 #include "stages/quantize/recipe.h"

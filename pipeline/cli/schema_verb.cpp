@@ -7,7 +7,7 @@
 #include "pipeline/cli/command_line.h"
 #include "pipeline/cli/messages.h"
 #include "pipeline/cli/reference_page.h"
-#include "pipeline/cli/registry.h"
+#include "pipeline/api/registry.h"
 #include "pipeline/config/job.h"
 #include "stages/quantize/recipe.h"
 

@@ -4,7 +4,7 @@
 #include <sstream>
 #include <string_view>
 
-#include "pipeline/cli/registry.h"
+#include "pipeline/api/registry.h"
 #include "pipeline/config/job.h"
 #include "pipeline/config/yaml_reader.h"
 #include "stages/quantize/recipe.h"

@@ -5,7 +5,7 @@
 
 #include <filesystem>
 
-#include "pipeline/cli/registry.h"
+#include "pipeline/api/registry.h"
 #include "pipeline/config/job.h"
 #include "pipeline/graph/engine.h"
 #include "tests/support/catch.h"

@@ -1,4 +1,4 @@
-#include "pipeline/cli/registry.h"
+#include "pipeline/api/registry.h"
 
 #include "pipeline/config/yaml_reader.h"
 #include "stages/gguf/gguf.h"
