@@ -28,15 +28,14 @@ CommandSpec command() {
 int check_verb(const Arguments& arguments) {
   const Parsed parsed = parse_command(command(), arguments);
   if (parsed.exit_code) return *parsed.exit_code;
-  Diagnostics errors;
-  const auto planned = plan_from(parsed.values, errors);
-  if (planned) preflight(*planned, parsed.values.count("overwrite") > 0, errors);
+  const auto planned = plan_from(parsed.values);
+  if (!planned) return fail(planned.error());
+  const Plan& plan = planned.value().plan;
+  const std::vector<Error> errors = planned.value().context.check(plan, parsed.values.count("overwrite") > 0);
   if (!errors.empty()) return fail(errors);
-  const Plan& plan = planned->plan;
-  say_note(fmt::format("{}: good: {} tensors, {} to read, {} to write as {} output{}, at least {} of memory",
-                       planned->job.file, plan.source.tensors.size(), human_bytes(plan.bytes_read()),
-                       human_bytes(plan.bytes_written()), plan.outputs.size(), plan.outputs.size() == 1 ? "" : "s",
-                       human_bytes(plan.least_memory)));
+  say_note(fmt::format("{}: good: {} tensors, {} to read, {} to write as {} output{}, at least {} of memory", plan.file,
+                       plan.source.tensors.size(), human_bytes(plan.bytes_read()), human_bytes(plan.bytes_written()),
+                       plan.outputs.size(), plan.outputs.size() == 1 ? "" : "s", human_bytes(plan.least_memory)));
   return 0;
 }
 

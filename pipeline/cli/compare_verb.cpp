@@ -6,13 +6,12 @@
 #include <cstdio>
 
 #include "pipeline/cli/command_line.h"
-#include "pipeline/cli/comparing.h"
 #include "pipeline/cli/messages.h"
-#include "pipeline/cli/reporting.h"
+#include "pipeline/cli/planning.h"
+#include "pipeline/cli/progress.h"
 #include "pipeline/cli/signals.h"
 #include "pipeline/cli/table.h"
 #include "pipeline/core/text.h"
-#include "pipeline/io/output_target.h"
 
 namespace ggufmill {
 namespace {
@@ -44,7 +43,7 @@ CommandSpec command() {
   add("imatrix", po::value<std::string>(), "an importance matrix for A, GGUF or legacy .dat: gives the weighted error");
   add("max-rmse", po::value<double>(), "exit code 3 where a tensor's RMSE is greater, or tensors cannot be compared");
   add("memory", po::value<std::string>(), "bytes of tensor data held at once: 512MiB");
-  add("threads", po::value<unsigned>(), "as many as the machine gives");
+  add("threads", po::value<std::string>()->default_value("auto"), "threads that compare: a number, or auto");
   add("quiet,q", "no progress");
   add("overwrite", "replace a page that is there already");
   add_kernel_options(spec.options);
@@ -103,6 +102,21 @@ std::string excess(const Report& report, double most) {
   return "";
 }
 
+Result<ComparisonOptions> read_options(const po::variables_map& values) {
+  ComparisonOptions options;
+  options.importance = value_or<std::string>(values, "imatrix", "");
+  options.html = value_or<std::string>(values, "html", "");
+  options.overwrite = values.count("overwrite") > 0;
+  options.stop = catch_signals();
+  if (values.count("memory")) {
+    BOOST_OUTCOME_TRY(options.memory, parse_bytes(values["memory"].as<std::string>()));
+  }
+  if (values.count("threads")) {
+    BOOST_OUTCOME_TRY(options.threads, parse_threads(values["threads"].as<std::string>()));
+  }
+  return options;
+}
+
 }  // namespace
 
 int compare_verb(const Arguments& arguments) {
@@ -114,26 +128,26 @@ int compare_verb(const Arguments& arguments) {
     return fail(
         usage_error(fmt::format("{} file{} given, where two are compared", files.size(), files.size() > 1 ? "s" : ""),
                     "usage: ggufmill compare A.gguf B.gguf [options]"));
-  const bool overwrite = values.count("overwrite") > 0;
-  const auto page = value_or<std::string>(values, "html", "");
-  if (!page.empty())  // known before the work
-    if (const auto there = check_target(page, {overwrite, files}); !there) return fail(there.error());
-  const auto report = compare_models(files[0], files[1], values);
-  if (!report) {
-    const int code = fail(report.error());
+  const auto context = open_context(values);
+  if (!context) return fail(context.error());
+  ProgressMeter meter(values.count("quiet") > 0);
+  auto options = read_options(values);
+  if (!options) return fail(options.error());
+  options.value().progress = [&](std::uint64_t done, std::uint64_t total) { meter.show("comparing", done, total); };
+  const auto comparison = context.value().compare(files[0], files[1], options.value());
+  meter.finish();
+  if (!comparison) {
+    const int code = fail(comparison.error());
     return signal_exit_code().value_or(code);
   }
-  const bool weighted = values.count("imatrix") > 0;
-  std::vector<SourceFile> inputs = report.value().files;
-  inputs.insert(inputs.end(), report.value().outputs[0].files.begin(), report.value().outputs[0].files.end());
-  if (const Status written = write_report(report.value(), {true, "", page}, inputs, overwrite); !written)
-    return fail(written.error());
+  for (const std::string& warning : comparison.value().warnings) say_warning(warning);
+  const Report& report = comparison.value().report;
   if (values.count("json"))
-    report_json(report.value(), [](std::string_view piece) { std::fwrite(piece.data(), 1, piece.size(), stdout); });
+    report_json(report, [](std::string_view piece) { std::fwrite(piece.data(), 1, piece.size(), stdout); });
   else
-    print_text(report.value(), weighted);
+    print_text(report, values.count("imatrix") > 0);
   if (!values.count("max-rmse")) return 0;
-  const std::string beyond = excess(report.value(), values["max-rmse"].as<double>());
+  const std::string beyond = excess(report, values["max-rmse"].as<double>());
   return beyond.empty() ? 0 : fail({ExitCode::kVerification, files[1], beyond, "", ""});
 }
 

@@ -6,12 +6,12 @@
 #include <cmath>
 #include <cstdio>
 
+#include "pipeline/api/reports.h"
 #include "pipeline/cli/command_line.h"
 #include "pipeline/cli/messages.h"
 #include "pipeline/cli/planning.h"
 #include "pipeline/cli/table.h"
 #include "pipeline/report/json_text.h"
-#include "stages/gguf/gguf.h"
 
 namespace ggufmill {
 namespace {
@@ -94,9 +94,9 @@ void print_json(const Model& model) {
 int inspect_verb(const Arguments& arguments) {
   const Parsed parsed = parse_command(command(), arguments);
   if (parsed.exit_code) return *parsed.exit_code;
-  const auto kernels = Kernels::load({value_or<std::vector<std::string>>(parsed.values, "kernel-dir", {}), {}});
-  if (!kernels) return fail(kernels.error());
-  const auto model = read_gguf(parsed.values["file"].as<std::string>());
+  const auto context = open_context(parsed.values);
+  if (!context) return fail(context.error());
+  const auto model = context.value().inspect(parsed.values["file"].as<std::string>());
   if (!model) return fail(model.error());
   for (const std::string& warning : model.value().warnings) say_warning(warning);
   if (parsed.values.count("json"))

@@ -42,13 +42,13 @@ void say_note(const std::string& text) {
 int fail(const Error& error) {
   Diagnostics errors;
   errors.add(error);
-  return fail(errors);
+  return fail(errors.errors());
 }
 
-int fail(const Diagnostics& errors) {
-  for (const Error& error : errors.errors()) say_error(error);
-  if (errors.errors().size() > 1) say_note(fmt::format("{} errors; nothing was written", errors.errors().size()));
-  return errors.empty() ? 0 : static_cast<int>(errors.errors().front().code);
+int fail(const std::vector<Error>& errors) {
+  for (const Error& error : errors) say_error(error);
+  if (errors.size() > 1) say_note(fmt::format("{} errors; nothing was written", errors.size()));
+  return errors.empty() ? 0 : static_cast<int>(errors.front().code);
 }
 
 }  // namespace ggufmill

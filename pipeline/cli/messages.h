@@ -2,6 +2,7 @@
 // What the command line says on stderr: text, or with `--log json` one JSON object a line. stdout is for data alone.
 
 #include <string>
+#include <vector>
 
 #include "pipeline/core/error.h"
 
@@ -20,6 +21,6 @@ void say_note(const std::string& text);
 // Says the error, with those that came with it, and returns its exit code.
 int fail(const Error& error);
 // Says all of them, counts them, and returns the exit code of the first.
-int fail(const Diagnostics& errors);
+int fail(const std::vector<Error>& errors);
 
 }  // namespace ggufmill

@@ -138,15 +138,15 @@ void print_json(const Plan& plan) {
 int plan_verb(const Arguments& arguments) {
   const Parsed parsed = parse_command(command(), arguments);
   if (parsed.exit_code) return *parsed.exit_code;
-  Diagnostics errors;
-  const auto planned = plan_from(parsed.values, errors);
-  if (!planned) return fail(errors);
+  const auto planned = plan_from(parsed.values);
+  if (!planned) return fail(planned.error());
+  const auto& [context, plan] = planned.value();
+  const std::vector<Error> problems = context.problems(plan);
   if (parsed.values.count("json"))
-    print_json(planned->plan);
+    print_json(plan);
   else
-    print_text(planned->plan);
-  add_problems(planned->plan, errors);
-  return errors.empty() ? 0 : fail(errors);
+    print_text(plan);
+  return problems.empty() ? 0 : fail(problems);
 }
 
 }  // namespace ggufmill

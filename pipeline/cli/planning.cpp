@@ -2,14 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <functional>
-
 #include "pipeline/cli/command_line.h"
 #include "pipeline/cli/messages.h"
-#include "pipeline/api/registry.h"
-#include "pipeline/cli/reporting.h"
-#include "pipeline/io/machine.h"
+#include "pipeline/core/text.h"
 
 namespace ggufmill {
 namespace {
@@ -17,37 +12,27 @@ namespace {
 namespace po = boost::program_options;
 using Strings = std::vector<std::string>;
 
-void say_warnings(const Plan& plan) {
-  for (const std::string& warning : plan.source.warnings) say_warning(warning);
-  for (const PlannedOutput& output : plan.outputs)  // a stage's warnings come after the source's
-    for (std::size_t i = plan.source.warnings.size(); i < output.model.warnings.size(); ++i)
-      say_warning(output.model.warnings[i]);
+// --threads and --io, in place of what the file says.
+Status override_limits(const po::variables_map& values, Limits& limits) {
+  if (values.count("threads")) {
+    BOOST_OUTCOME_TRY(limits.threads, parse_threads(values["threads"].as<std::string>()));
+  }
+  if (!values.count("io")) return ok();
+  const auto io = values["io"].as<std::string>();
+  limits.io = io_mode_named(io);
+  if (limits.io) return ok();
+  return usage_error(fmt::format("unknown I/O mode '{}'", io),
+                     fmt::format("--io is one of: {}", fmt::join(io_mode_names(), ", ")));
 }
 
-// Kernels come first: they may bring types that the files name.
-std::optional<Planned> plan_job(const po::variables_map& values, const std::function<std::optional<Job>()>& load,
-                                Diagnostics& errors) {
-  Planned planned;
-  auto kernels = Kernels::load({value_or<Strings>(values, "kernel-dir", {}), value_or<std::string>(values, "isa", {})});
-  if (!kernels) {
-    errors.add(kernels.error());
-    return {};
-  }
-  planned.kernels = std::move(kernels).value();
-  auto job = load();
-  if (!job) return {};
-  planned.job = std::move(*job);
-  if (const Status read = read_report_options(values, planned.job.report); !read) {
-    errors.add(read.error());
-    return {};
-  }
-  Limits& limits = planned.job.limits;
-  if (!limits.memory_is_given) limits.memory = std::min(limits.memory, usable_memory() / 4);
-  auto plan = make_plan(planned.job, errors);
-  if (!plan) return {};
-  planned.plan = std::move(*plan);
-  say_warnings(planned.plan);
-  return planned;
+Result<Planned> plan_job(Context context, Result<Job> loaded, const po::variables_map& values) {
+  BOOST_OUTCOME_TRY(Job job, std::move(loaded));
+  BOOST_OUTCOME_TRY(read_report_options(values, job.report));
+  BOOST_OUTCOME_TRY(override_limits(values, job.limits));
+  job.trace = value_or<std::string>(values, "profile", {});
+  BOOST_OUTCOME_TRY(Plan plan, context.plan(job));
+  for (const std::string& warning : plan.warnings) say_warning(warning);
+  return Planned{std::move(context), std::move(plan)};
 }
 
 }  // namespace
@@ -58,28 +43,52 @@ void add_kernel_options(po::options_description& options) {
                         "use the kernels of this ISA only; `ggufmill kernels` lists them");
 }
 
+Result<Context> open_context(const po::variables_map& values) {
+  return Context::create({value_or<Strings>(values, "kernel-dir", {}), value_or<std::string>(values, "isa", {})});
+}
+
 void add_job_options(po::options_description& options) {
   options.add_options()("set", po::value<Strings>()->composing(), "override a value: outputs.0.gguf=out/a.gguf");
   options.add_options()("param", po::value<Strings>()->composing(), "give a declared parameter its value: NAME=value");
   add_kernel_options(options);
 }
 
-std::optional<Planned> plan_from(const po::variables_map& values, Diagnostics& errors) {
-  const JobOptions options{value_or<Strings>(values, "set", {}), value_or<Strings>(values, "param", {})};
-  return plan_job(
-      values, [&] { return load_job(values["file"].as<std::string>(), registry(), options, errors); }, errors);
+void add_report_options(po::options_description& options) {
+  auto add = options.add_options();
+  add("report", po::value<Strings>()->composing(),
+      "FILE.html or FILE.json: write a report of the run; may be given twice");
+  add("errors", "measure what every tensor lost, for the report (report.error)");
 }
 
-std::optional<Planned> plan_text(const std::string& text, const std::string& name, const po::variables_map& values,
-                                 Diagnostics& errors) {
-  return plan_job(
-      values, [&] { return parse_job(text, name, registry(), {}, errors); }, errors);
+Status read_report_options(const po::variables_map& values, std::optional<ReportRequest>& report) {
+  if (values.count("errors")) {
+    if (!report) report.emplace();
+    report->error = true;
+  }
+  if (!values.count("report")) return ok();
+  if (!report) report.emplace();
+  for (const std::string& path : values["report"].as<Strings>()) {
+    if (!path.ends_with(".html") && !path.ends_with(".json"))
+      return usage_error(fmt::format("--report {} is no .html and no .json file", quoted_name(path)),
+                         "the ending says which form is meant: --report report.html");
+    (path.ends_with(".html") ? report->html : report->json) = path;
+  }
+  return ok();
 }
 
-std::uint64_t weights_of(const Model& model) {
-  std::uint64_t elements = 0;
-  for (const Tensor& tensor : model.tensors) elements += tensor.shape.elements();
-  return elements;
+Result<Planned> plan_from(const po::variables_map& values) {
+  BOOST_OUTCOME_TRY(Context context, open_context(values));
+  Result<Job> job = context.load_job(values["file"].as<std::string>(),
+                                     {value_or<Strings>(values, "set", {}), value_or<Strings>(values, "param", {})});
+  return plan_job(std::move(context), std::move(job), values);
+}
+
+Result<Planned> plan_text(const std::string& text, const std::string& name, const Strings& inputs,
+                          const po::variables_map& values) {
+  BOOST_OUTCOME_TRY(Context context, open_context(values));
+  Result<Job> job = context.parse_job(text, name);
+  if (job) job.value().inputs = inputs;
+  return plan_job(std::move(context), std::move(job), values);
 }
 
 }  // namespace ggufmill

@@ -1,43 +1,33 @@
 #pragma once
-// What run, check and plan share: the options that say which job, and from the arguments to a Plan.
+// What the verbs share that plan and run: the options that say which job, and from the arguments to a Plan.
 
 #include <boost/program_options.hpp>
-#include <memory>
 #include <optional>
 
-#include "pipeline/config/job.h"
-#include "pipeline/core/error.h"
-#include "pipeline/kernels/kernels.h"
-#include "pipeline/plan/plan.h"
+#include "pipeline/api/ggufmill.h"
 
 namespace ggufmill {
 
-// --kernel-dir and --isa.
+// --kernel-dir and --isa, and the library with them.
 void add_kernel_options(boost::program_options::options_description& options);
+Result<Context> open_context(const boost::program_options::variables_map& values);
+
 // --set, --param, --kernel-dir and --isa.
 void add_job_options(boost::program_options::options_description& options);
+// --report and --errors, and what they add to what the pipeline file asks for. Exit code 2 for a file that is neither
+// .json nor .html.
+void add_report_options(boost::program_options::options_description& options);
+Status read_report_options(const boost::program_options::variables_map& values, std::optional<ReportRequest>& report);
 
 struct Planned {
-  std::shared_ptr<const Kernels> kernels;  // first: loading them may add types that the files name
-  Job job;                                 // outlives the plan's stages
+  Context context;
   Plan plan;
 };
 
-// The same for a pipeline file's text; `name` stands for its path in messages.
-std::optional<Planned> plan_text(const std::string& text, const std::string& name,
-                                 const boost::program_options::variables_map& values, Diagnostics& errors);
-
-// Loads kernels, job and plan; says warnings. Errors are added.
-std::optional<Planned> plan_from(const boost::program_options::variables_map& values, Diagnostics& errors);
-
-// What the stages found that must be solved before a run: importance that lacks, rows that nothing fits.
-void add_problems(const Plan& plan, Diagnostics& errors);
-
-// What can be known to go wrong before the first byte: those problems, types without kernels, outputs that exist, space
-// on their disks, memory.
-void preflight(const Planned& planned, bool overwrite, Diagnostics& errors);
-
-// Elements of all tensors.
-std::uint64_t weights_of(const Model& model);
+// From the arguments of a verb with these options, or of those that it has of them. Says warnings.
+Result<Planned> plan_from(const boost::program_options::variables_map& values);
+// The same for a pipeline file's text; `name` stands for its path in messages. `inputs` are files that it was made of.
+Result<Planned> plan_text(const std::string& text, const std::string& name, const std::vector<std::string>& inputs,
+                          const boost::program_options::variables_map& values);
 
 }  // namespace ggufmill

@@ -4,6 +4,7 @@
 
 #include <cstdio>
 
+#include "pipeline/api/reports.h"
 #include "pipeline/cli/command_line.h"
 #include "pipeline/cli/messages.h"
 #include "pipeline/cli/quantize_options.h"
@@ -126,10 +127,10 @@ void say_sizes(const Plan& plan) {
   say_note(fmt::format("quant size = {} ({:.2f} bits per weight)", human_bytes(after), bits(after)));
 }
 
+// What would stop a run is no error here.
 int dry_run(const Planned& planned) {
-  Diagnostics problems;
-  add_problems(planned.plan, problems);
-  for (const Error& problem : problems.errors()) say_warning(problem.what);
+  for (const PlannedOutput& output : planned.plan.outputs)
+    for (const Error& problem : output.model.problems) say_warning(problem.what);
   return 0;
 }
 
@@ -146,15 +147,15 @@ int quantize_verb(const Arguments& arguments) {
     std::fputs(pipeline.value().c_str(), stdout);
     return 0;
   }
-  Diagnostics errors;
-  const auto planned = plan_text(pipeline.value(), "(arguments)", parsed.values, errors);
-  if (!planned) return fail(errors);
+  const auto planned = plan_text(pipeline.value(), "(arguments)",
+                                 value_or<Strings>(parsed.values, "tensor-type-file", {}), parsed.values);
+  if (!planned) return fail(planned.error());
   if (!parsed.values.count("quiet")) {
-    say_tensors(planned->plan);
-    say_sizes(planned->plan);
+    say_tensors(planned.value().plan);
+    say_sizes(planned.value().plan);
   }
-  if (options.value().dry_run) return dry_run(*planned);
-  return execute(*planned, parsed.values, true);
+  if (options.value().dry_run) return dry_run(planned.value());
+  return execute(planned.value(), parsed.values, true);
 }
 
 }  // namespace ggufmill

@@ -2,7 +2,7 @@
 #include <boost/program_options.hpp>
 
 #include "pipeline/api/registry.h"
-#include "pipeline/cli/reporting.h"
+#include "pipeline/cli/planning.h"
 #include "tests/support/catch.h"
 
 using namespace ggufmill;

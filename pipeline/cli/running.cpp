@@ -1,20 +1,13 @@
 #include "pipeline/cli/running.h"
 
 #include <fmt/format.h>
-#include <sys/resource.h>
-#include <unistd.h>
-
-#include <cerrno>
 
 #include "pipeline/cli/command_line.h"
 #include "pipeline/cli/messages.h"
-#include "pipeline/cli/profiling.h"
 #include "pipeline/cli/progress.h"
-#include "pipeline/cli/reporting.h"
 #include "pipeline/cli/signals.h"
 #include "pipeline/cli/table.h"
-#include "pipeline/cli/text_output.h"
-#include "pipeline/graph/engine.h"
+#include "pipeline/graph/profile.h"
 
 namespace ggufmill {
 namespace {
@@ -56,29 +49,36 @@ void say_summary(const Plan& plan, const RunReport& report) {
                        io_mode_names()[static_cast<std::size_t>(report.io_mode)], report.io));
 }
 
-// An output for each of many recipes, and shards, are more files than a process may have open by default.
-void allow_many_files() {
-  struct rlimit limit {};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  limit.rlim_cur = limit.rlim_max;
-  ::setrlimit(RLIMIT_NOFILE, &limit);
+// Where the time went.
+std::string part(double of, double whole) { return whole > 0 ? fmt::format("{:.1f} %", 100 * of / whole) : ""; }
+
+void add_rows(std::vector<Row>& rows, const Profile::Sums& sums, double whole, const char* whose) {
+  for (std::size_t i = 0; i < kProfileSteps; ++i) {
+    const Profile::Sum& sum = sums[i];
+    if (sum.calls == 0) continue;
+    rows.push_back({name_of(static_cast<ProfileStep>(i)), with_commas(sum.calls), fmt::format("{:.3f}", sum.seconds),
+                    part(sum.seconds, whole), whose});
+  }
 }
 
-// The threads of the run, which start later, do as this one does.
-void give_way(unsigned nice) {
-  errno = 0;
-  if (nice != 0 && ::nice(static_cast<int>(nice)) == -1 && errno != 0) say_warning("the niceness stays as it is");
+std::vector<Row> rows_of(const Profile::Summary& sums) {
+  constexpr const char* kOfThreads = "of the threads' time";
+  const double of_threads = sums.wall * sums.threads;
+  std::vector<Row> rows;
+  add_rows(rows, sums.worked, of_threads, kOfThreads);
+  rows.push_back({"wait", "", fmt::format("{:.3f}", sums.wait), part(sums.wait, of_threads), kOfThreads});
+  // Several go on at once: over 100 % is no mistake.
+  add_rows(rows, sums.transferred, sums.wall, "of the run's time, in the background");
+  return rows;
 }
 
-// Writes the report, where one is wanted. The outputs are there by now, whatever becomes of it.
-int tell(const Planned& planned, const RunReport& run, bool overwrite, bool quiet) {
-  const Plan& plan = planned.plan;
-  if (!plan.is_reported()) return 0;
-  const Status written = write_report(report_of(planned, run), plan.report, plan.source.files, overwrite);
-  if (!written) return fail(written.error());
-  for (const std::string& path : {plan.report.json, plan.report.html})
-    if (!path.empty() && !quiet) say_note("wrote " + path + "  the report");
-  return 0;
+void say_profile(const Profile& profile) {
+  const Profile::Summary sums = profile.summary();
+  say_note(fmt::format("{:.3f} s on {} threads", sums.wall, sums.threads));
+  std::string table = render_table(
+      {{"step"}, {"calls", Align::kRight}, {"seconds", Align::kRight}, {"part", Align::kRight}, {""}}, rows_of(sums));
+  while (table.ends_with('\n')) table.pop_back();
+  say_note(table);
 }
 
 }  // namespace
@@ -95,32 +95,28 @@ void add_run_options(po::options_description& options) {
 int execute(const Planned& planned, const po::variables_map& values, bool overwrite) {
   auto options = run_options(values);
   if (!options) return fail(options.error());
-  Diagnostics errors;
-  preflight(planned, overwrite, errors);
-  const auto trace = value_or<std::string>(values, "profile", {});
-  if (!trace.empty())
-    if (const Status there = check_text(trace, planned.plan.source.files, overwrite); !there) errors.add(there.error());
-  if (!errors.empty()) return fail(errors);
-  allow_many_files();
-  give_way(planned.plan.limits.nice);
+  const Plan& plan = planned.plan;
   const bool quiet = values.count("quiet") > 0;
   ProgressMeter meter(quiet);
   options.value().overwrite = overwrite;
   options.value().stop = catch_signals();
-  options.value().progress = [&](const Progress& now) { meter.show(planned.plan, now); };
+  options.value().progress = [&](const Progress& now) { meter.show(plan, now); };
   std::optional<Profile> profile;
-  if (!trace.empty()) options.value().profile = &profile.emplace();
-  const auto report = run_plan(planned.plan, *planned.kernels, options.value());
+  if (!plan.trace.empty()) options.value().profile = &profile.emplace();
+  const auto report = planned.context.run(plan, options.value());
   meter.finish();
   if (!report) {
     const int code = fail(report.error());
     return signal_exit_code().value_or(code);
   }
-  if (!quiet) say_summary(planned.plan, report.value());
-  if (profile)
-    if (const Status told = tell_profile(*profile, trace, planned.plan, overwrite, quiet); !told)
-      return fail(told.error());
-  return tell(planned, report.value(), overwrite, quiet);
+  for (const std::string& warning : report.value().warnings) say_warning(warning);
+  if (quiet) return 0;
+  say_summary(plan, report.value());
+  if (profile) say_profile(*profile);
+  if (!plan.trace.empty()) say_note("wrote " + plan.trace + "  the trace: open it with https://ui.perfetto.dev");
+  for (const std::string& path : {plan.report.json, plan.report.html})
+    if (!path.empty()) say_note("wrote " + path + "  the report");
+  return 0;
 }
 
 }  // namespace ggufmill

@@ -1,8 +1,6 @@
 #pragma once
 // From a plan to its outputs: what `run` and `quantize` share.
 
-#include <boost/program_options.hpp>
-
 #include "pipeline/cli/planning.h"
 
 namespace ggufmill {
@@ -10,7 +8,7 @@ namespace ggufmill {
 // --engine, --io-engine and --quiet; --report and --errors; --profile.
 void add_run_options(boost::program_options::options_description& options);
 
-// Checks what can be checked, runs the plan with progress on stderr, and says what was written. Returns the exit code.
+// Runs the plan with progress on stderr, and says what was written. Returns the exit code.
 int execute(const Planned& planned, const boost::program_options::variables_map& values, bool overwrite);
 
 }  // namespace ggufmill

@@ -4,10 +4,10 @@
 
 #include <cstdio>
 
+#include "pipeline/api/registry.h"
 #include "pipeline/cli/command_line.h"
 #include "pipeline/cli/messages.h"
 #include "pipeline/cli/reference_page.h"
-#include "pipeline/api/registry.h"
 #include "pipeline/config/job.h"
 #include "stages/quantize/recipe.h"
 

@@ -41,16 +41,4 @@ std::string with_commas(std::uint64_t number) {
   return digits;
 }
 
-std::string human_bytes(std::uint64_t bytes) {
-  if (bytes < 1024) return fmt::format("{} B", bytes);
-  double amount = static_cast<double>(bytes);
-  const char* unit = "";
-  for (const char* next : {"KiB", "MiB", "GiB", "TiB", "PiB"}) {
-    if (amount < 1024) break;
-    amount /= 1024;
-    unit = next;
-  }
-  return fmt::format("{:.2f} {}", amount, unit);
-}
-
 }  // namespace ggufmill

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "pipeline/core/text.h"  // human_bytes
+
 namespace ggufmill {
 
 enum class Align { kLeft, kRight };
@@ -21,7 +23,5 @@ std::string render_table(const std::vector<Column>& columns, const std::vector<R
 
 // "1,234,567".
 std::string with_commas(std::uint64_t number);
-// "1.50 GiB".
-std::string human_bytes(std::uint64_t bytes);
 
 }  // namespace ggufmill

@@ -7,8 +7,8 @@
 
 #include "pipeline/cli/command_line.h"
 #include "pipeline/cli/messages.h"
+#include "pipeline/cli/planning.h"
 #include "pipeline/cli/table.h"
-#include "pipeline/kernels/kernels.h"
 
 namespace ggufmill {
 namespace {
@@ -70,12 +70,13 @@ void print_json(const Kernels& kernels) {
 int types_verb(const Arguments& arguments) {
   const Parsed parsed = parse_command(command(), arguments);
   if (parsed.exit_code) return *parsed.exit_code;
-  const auto kernels = Kernels::load({value_or<std::vector<std::string>>(parsed.values, "kernel-dir", {}), {}});
-  if (!kernels) return fail(kernels.error());
+  const auto context = open_context(parsed.values);
+  if (!context) return fail(context.error());
+  const Kernels& kernels = context.value().kernels();
   if (parsed.values.count("json"))
-    print_json(*kernels.value());
+    print_json(kernels);
   else
-    print_text(*kernels.value());
+    print_text(kernels);
   return 0;
 }
 

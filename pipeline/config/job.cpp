@@ -106,9 +106,7 @@ class Binding {
         job_.limits.memory = bytes.value();
         job_.limits.memory_is_given = true;
       }
-    if (const ConfigNode* threads = node.find("threads"))
-      if (const Result<std::int64_t> number = to_integer(*threads))
-        job_.limits.threads = static_cast<unsigned>(number.value());
+    if (const ConfigNode* threads = node.find("threads")) job_.limits.threads = threads_of(*threads);
     if (const ConfigNode* nice = node.find("nice"))
       if (const Result<std::int64_t> number = to_integer(*nice))
         job_.limits.nice = static_cast<unsigned>(number.value());
@@ -129,6 +127,11 @@ class Binding {
 };
 
 }  // namespace
+
+unsigned threads_of(const ConfigNode& node) {
+  const Result<std::int64_t> number = to_integer(node);
+  return number ? static_cast<unsigned>(number.value()) : 0;
+}
 
 std::optional<Job> parse_job(std::string_view text, const std::string& name, const Registry& registry,
                              const JobOptions& options, Diagnostics& errors) {
@@ -164,7 +167,9 @@ std::optional<Job> load_job(const std::string& path, const Registry& registry, c
     return {};
   }
   text.resize(static_cast<std::size_t>(file.gcount()));
-  return parse_job(text, path, registry, options, errors);
+  std::optional<Job> job = parse_job(text, path, registry, options, errors);
+  if (job) job->inputs.push_back(path);
+  return job;
 }
 
 }  // namespace ggufmill

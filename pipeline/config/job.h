@@ -21,6 +21,9 @@ struct Limits {
   unsigned nice = 0;                    // added to the niceness of the process
   std::optional<IoMode> io = {};        // none: by the size of the job
   bool memory_is_given = false;         // else a machine that has little may make `memory` less
+
+  static constexpr unsigned kMostThreads = 1024;
+  static constexpr unsigned kMostNice = 19;
 };
 
 // What the user wants to be told about a run.
@@ -43,7 +46,9 @@ struct Job {
   std::vector<std::shared_ptr<const Stage>> stages;  // shared by all outputs
   std::vector<JobOutput> outputs;                    // at least one
   Limits limits;
-  std::optional<ReportRequest> report;                  // no paths: beside the first output
+  std::optional<ReportRequest> report;  // no paths: beside the first output
+  std::string trace;                    // where the trace of a run goes; empty: none is wanted
+  std::vector<std::string> inputs;  // files that the job was made of, beside those that its parts read: never written
   std::shared_ptr<const std::deque<ConfigText>> texts;  // what the nodes' positions point into
 };
 
@@ -61,6 +66,10 @@ std::optional<Job> load_job(const std::string& path, const Registry& registry, c
 // The same for a text; `name` stands for the path in messages.
 std::optional<Job> parse_job(std::string_view text, const std::string& name, const Registry& registry,
                              const JobOptions& options, Diagnostics& errors);
+
+// What limits.threads and --threads say: 0 for `auto`.
+unsigned threads_of(const ConfigNode& node);  // which has passed the lint
+Result<unsigned> parse_threads(const std::string& text);
 
 // The field table of a whole pipeline file, made of the registry's; what the lint, schema and reference page come from.
 FieldSpec job_fields(const Registry& registry);

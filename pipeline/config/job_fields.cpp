@@ -4,6 +4,7 @@
 
 #include "pipeline/config/job.h"
 #include "pipeline/config/parameters.h"
+#include "pipeline/config/yaml_reader.h"
 
 namespace ggufmill {
 namespace {
@@ -80,6 +81,17 @@ FieldSpec outputs_field(const Registry& registry) {
           .minimum = 1};
 }
 
+FieldSpec threads_field() {
+  const FieldSpec automatic{.kind = FieldKind::kEnum, .doc = "As many as the machine gives.", .choices = {"auto"}};
+  const FieldSpec number{.kind = FieldKind::kInteger, .doc = "So many.", .minimum = 1, .maximum = Limits::kMostThreads};
+  return {.name = "threads",
+          .kind = FieldKind::kOneOf,
+          .doc = "Threads that convert.",
+          .default_text = "auto",
+          .example = "8",
+          .alternatives = {automatic, number}};
+}
+
 FieldSpec limits_field() {
   const FieldSpec memory{.name = "memory",
                          .kind = FieldKind::kBytes,
@@ -89,21 +101,13 @@ FieldSpec limits_field() {
                          .default_text = "512MiB",
                          .example = "2GiB",
                          .minimum = 1 << 20};
-  const FieldSpec automatic{.kind = FieldKind::kEnum, .doc = "As many as the machine gives.", .choices = {"auto"}};
-  const FieldSpec number{.kind = FieldKind::kInteger, .doc = "So many.", .minimum = 1, .maximum = 1024};
-  const FieldSpec threads{.name = "threads",
-                          .kind = FieldKind::kOneOf,
-                          .doc = "Threads that convert.",
-                          .default_text = "auto",
-                          .example = "8",
-                          .alternatives = {automatic, number}};
   const FieldSpec nice{.name = "nice",
                        .kind = FieldKind::kInteger,
                        .doc = "How much the run gives way to other programs.",
                        .default_text = "0",
                        .example = "10",
                        .minimum = 0,
-                       .maximum = 19};
+                       .maximum = Limits::kMostNice};
   const FieldSpec io{.name = "io",
                      .kind = FieldKind::kEnum,
                      .doc =
@@ -116,7 +120,7 @@ FieldSpec limits_field() {
           .kind = FieldKind::kMap,
           .doc = "What a run may use.",
           .example = "{memory: 2GiB, threads: auto}",
-          .fields = {memory, threads, nice, io}};
+          .fields = {memory, threads_field(), nice, io}};
 }
 
 FieldSpec report_field() {
@@ -146,6 +150,16 @@ FieldSpec report_field() {
 }
 
 }  // namespace
+
+Result<unsigned> parse_threads(const std::string& text) {
+  constexpr std::string_view kOption = "--threads ";
+  const ConfigText shown{"--threads", {std::string(kOption) + text}, false};
+  Diagnostics errors;
+  const std::optional<ConfigNode> node = read_yaml_value(kOption.size(), shown, errors);
+  if (node) lint(*node, threads_field(), errors);
+  if (!errors.empty()) return errors.together();
+  return threads_of(*node);
+}
 
 FieldSpec job_fields(const Registry& registry) {
   FieldSpec job{.kind = FieldKind::kMap,

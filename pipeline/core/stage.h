@@ -20,6 +20,8 @@ class Stage {
  public:
   virtual ~Stage() = default;
   virtual Result<Model> apply(Model model) const = 0;
+  // Paths of the files that it reads, or was made of: never written.
+  virtual std::vector<std::string> inputs() const { return {}; }
 };
 
 // Opens a model: reads headers only.

@@ -59,4 +59,16 @@ std::string quoted_name(std::string_view text, std::size_t width) {
   return out + "'";
 }
 
+std::string human_bytes(std::uint64_t bytes) {
+  if (bytes < 1024) return fmt::format("{} B", bytes);
+  double amount = static_cast<double>(bytes);
+  const char* unit = "";
+  for (const char* next : {"KiB", "MiB", "GiB", "TiB", "PiB"}) {
+    if (amount < 1024) break;
+    amount /= 1024;
+    unit = next;
+  }
+  return fmt::format("{:.2f} {}", amount, unit);
+}
+
 }  // namespace ggufmill

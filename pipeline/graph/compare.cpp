@@ -1,7 +1,6 @@
 #include "pipeline/graph/compare.h"
 
 #include <fmt/format.h>
-#include <tbb/info.h>
 
 #include <algorithm>
 #include <chrono>
@@ -12,6 +11,7 @@
 #include "pipeline/graph/on_threads.h"
 #include "pipeline/graph/run_files.h"
 #include "pipeline/graph/run_state.h"
+#include "pipeline/io/machine.h"
 
 namespace ggufmill {
 namespace {
@@ -79,9 +79,7 @@ class Comparison {
     if (least > options_.memory)
       return usage_error(fmt::format("a memory limit of {} bytes is too small for this comparison", options_.memory),
                          fmt::format("its longest row needs {} bytes: --memory {} or more", least, least));
-    const unsigned wanted =
-        options_.threads != 0 ? options_.threads : static_cast<unsigned>(tbb::info::default_concurrency());
-    threads_ = static_cast<unsigned>(std::min<std::uint64_t>(wanted, options_.memory / least));
+    threads_ = static_cast<unsigned>(std::min<std::uint64_t>(threads_for(options_.threads), options_.memory / least));
     return ok();
   }
 

@@ -1,7 +1,6 @@
 #include "pipeline/graph/engine.h"
 
 #include <fmt/format.h>
-#include <tbb/info.h>
 
 #include <algorithm>
 #include <chrono>
@@ -19,11 +18,6 @@ namespace {
 // nothing else can be done; of 256 KiB and less the hand-overs from step to step begin to count. (Measured with two
 // threads from 256 KiB to 8 MiB: the CPU time is least from 1 to 4 MiB.)
 constexpr std::uint64_t kMostSlabBytes = 2 << 20;
-
-unsigned thread_count(const Limits& limits) {
-  if (limits.threads != 0) return limits.threads;
-  return std::min(usable_cpus(), static_cast<unsigned>(tbb::info::default_concurrency()));
-}
 
 // What does not fit into half of the memory would drive out of the page cache what others keep there, and more.
 IoMode io_mode(const Plan& plan) {
@@ -66,7 +60,7 @@ Result<std::string> carry(Run& run, const RunOptions& options, IoMode mode) {
 
 Result<RunReport> run_checked(const Plan& plan, const Kernels& kernels, const RunOptions& options) {
   const auto start = std::chrono::steady_clock::now();
-  const unsigned threads = thread_count(plan.limits);
+  const unsigned threads = threads_for(plan.limits.threads);
   const IoMode mode = io_mode(plan);
   BOOST_OUTCOME_TRY(check_memory(plan));
   BOOST_OUTCOME_TRY(auto work, bind_kernels(plan, kernels));
@@ -79,6 +73,9 @@ Result<RunReport> run_checked(const Plan& plan, const Kernels& kernels, const Ru
   Run run{plan, work, *files, feed, budget, state, threads, options.profile};
   RunReport report;
   BOOST_OUTCOME_TRY(report.io, carry(run, options, mode));
+  if (plan.limits.threads > threads)
+    report.warnings.push_back(fmt::format("limits.threads is {}: {} are used, as this process has {} CPUs",
+                                          plan.limits.threads, threads, usable_cpus()));
   report.io_mode = mode;
   BOOST_OUTCOME_TRY(state.status());
   BOOST_OUTCOME_TRY(files->seal(options.stop));

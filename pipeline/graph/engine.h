@@ -47,6 +47,7 @@ struct RunReport {
   IoMode io_mode = IoMode::kCached;
   std::string io;  // "io_uring" or "threads"; "blocking" of the plain loop
   unsigned threads = 0;
+  std::vector<std::string> warnings;               // what was asked for and not had, a line each
   std::vector<std::vector<TargetResult>> targets;  // of the targets of each route; empty: no report was asked for
 };
 

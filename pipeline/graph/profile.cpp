@@ -33,6 +33,7 @@ const char* name_of(ProfileStep step) {
 }
 
 Profile::Profile() : begin_(Clock::now()), end_(begin_) {}
+Profile::~Profile() = default;
 
 void Profile::add(Lane& lane, ProfileStep step, const Flight& flight, const Leg& leg, Clock::time_point start) {
   const Clock::time_point end = Clock::now();

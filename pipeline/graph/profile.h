@@ -39,6 +39,7 @@ class Profile {
   };
 
   Profile();
+  ~Profile();
 
   // `step` of a leg (of a read: the first) went on from `start` until now: on this thread, or in the background.
   void worked(ProfileStep step, const Flight& flight, const Leg& leg, Clock::time_point start);

@@ -4,10 +4,9 @@
 
 #include <algorithm>
 #include <atomic>
-#include <filesystem>
-#include <system_error>
 
 #include "pipeline/graph/on_threads.h"
+#include "pipeline/io/output_target.h"
 
 namespace ggufmill {
 namespace {
@@ -18,25 +17,19 @@ std::uint64_t data_bytes(const OutputFile& file) {
   return bytes;
 }
 
-// A spelling of `path` that two spellings of one place share, as far as links and dots go.
-std::string place_of(const std::string& path) {
-  std::error_code error;
-  const std::filesystem::path place = std::filesystem::weakly_canonical(std::filesystem::absolute(path, error), error);
-  return error ? path : place.string();
-}
-
 std::size_t count_files(const Plan& plan) {
   std::size_t count = 0;
   for (const PlannedOutput& output : plan.outputs) count += output.files.size();
   return count;
 }
 
-Status check_distinct(const Plan& plan) {
-  std::set<std::string> places;
+Status check_paths(const Plan& plan) {
+  std::vector<WrittenPath> written;
   for (const PlannedOutput& output : plan.outputs)
-    for (const OutputFile& file : output.files)
-      if (!places.insert(place_of(file.path)).second)
-        return usage_error(fmt::format("two outputs are the same file '{}'", file.path), "give each a path of its own");
+    for (const OutputFile& file : output.files) written.push_back({file.path});
+  Diagnostics errors;
+  check_distinct(written, plan.input_paths(), errors);
+  if (!errors.empty()) return errors.together();
   return ok();
 }
 
@@ -56,9 +49,7 @@ struct Creation {
 };
 
 AtomicFile::Options options_for(const Plan& plan, bool overwrite, IoMode mode) {
-  AtomicFile::Options options{overwrite, {}, mode};
-  for (const SourceFile& file : plan.source.files) options.inputs.push_back(file.path);
-  return options;
+  return {overwrite, plan.input_paths(), mode};
 }
 
 // What the user has to know about the outputs that were published before a later one failed.
@@ -79,7 +70,7 @@ Error interrupted(std::size_t sealed, std::size_t files) {
 Result<std::unique_ptr<RunFiles>> RunFiles::open(const Plan& plan, bool overwrite, IoMode mode, unsigned threads) {
   std::unique_ptr<RunFiles> files(new RunFiles(plan));
   BOOST_OUTCOME_TRY(files->open_inputs(mode));
-  BOOST_OUTCOME_TRY(check_distinct(plan));
+  BOOST_OUTCOME_TRY(check_paths(plan));
   BOOST_OUTCOME_TRY(files->create_outputs(options_for(plan, overwrite, mode), threads));
   return files;
 }

@@ -60,6 +60,13 @@ unsigned usable_cpus() {
   return static_cast<unsigned>(std::max(std::ceil(std::min(cpus, ControlGroup().cpus())), 1.0));
 }
 
+unsigned most_threads() {
+  constexpr unsigned kLeast = 64, kForEachCpu = 4;
+  return std::max(kLeast, kForEachCpu * usable_cpus());
+}
+
+unsigned threads_for(unsigned wanted) { return wanted == 0 ? usable_cpus() : std::min(wanted, most_threads()); }
+
 std::uint64_t usable_memory() {
   const auto pages = static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES));
   return std::min(pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)), ControlGroup().memory());

@@ -28,6 +28,11 @@ class ControlGroup {
 // as its control group's quota keeps busy; at least 1.
 unsigned usable_cpus();
 
+// As many threads as a run that was asked for `wanted` uses: 0 asks for as many as there are usable CPUs. More than
+// most_threads() only wait for each other.
+unsigned threads_for(unsigned wanted);
+unsigned most_threads();
+
 // Bytes of memory: of the machine, or of its control group where that is less.
 std::uint64_t usable_memory();
 

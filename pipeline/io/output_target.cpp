@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
+#include <map>
+#include <utility>
+
 #include "pipeline/io/system_calls.h"
 
 namespace ggufmill {
@@ -21,20 +25,63 @@ Result<std::optional<struct stat>> look(const std::string& path, int flags) {
 
 bool same_file(const struct stat& a, const struct stat& b) { return a.st_dev == b.st_dev && a.st_ino == b.st_ino; }
 
+Error same_as_input(const std::string& path, const std::string& what, const std::string& input) {
+  return refused(path, fmt::format("the {} is the same file as the input '{}'", what, input),
+                 fmt::format("name another {}: an input is never written", what));
+}
+
 // By device and inode, so that no spelling, symbolic link or hard link hides an input.
 Status check_no_input(const std::string& path, const std::vector<std::string>& inputs) {
   BOOST_OUTCOME_TRY(const std::optional<struct stat> target, look(path, 0));
   if (!target) return ok();
   for (const std::string& input : inputs) {
     BOOST_OUTCOME_TRY(const std::optional<struct stat> source, look(input, 0));
-    if (source && same_file(*target, *source))
-      return refused(path, fmt::format("the output is the same file as the input '{}'", input),
-                     "name another output: an input is never written");
+    if (source && same_file(*target, *source)) return same_as_input(path, "output", input);
   }
   return ok();
 }
 
+// A spelling of `path` that all spellings of one place share, as far as links and dots go.
+std::string place_of(const std::string& path) {
+  std::error_code error;
+  const std::filesystem::path place = std::filesystem::weakly_canonical(std::filesystem::absolute(path, error), error);
+  return error ? path : place.string();
+}
+
+using FileId = std::pair<dev_t, ino_t>;
+
+// What is there now, links followed.
+std::optional<FileId> id_of(const std::string& path) {
+  const auto info = look(path, 0);
+  if (!info || !info.value()) return {};
+  return FileId{info.value()->st_dev, info.value()->st_ino};
+}
+
 }  // namespace
+
+void check_distinct(std::span<const WrittenPath> written, std::span<const std::string> read, Diagnostics& errors) {
+  std::map<std::string, const std::string*> inputs;  // by place; those that are there also by id
+  std::map<FileId, const std::string*> input_ids;
+  for (const std::string& path : read) {
+    inputs.emplace(place_of(path), &path);
+    if (const auto id = id_of(path)) input_ids.emplace(*id, &path);
+  }
+  std::map<std::string, const WrittenPath*> outputs;
+  for (const WrittenPath& target : written) {
+    const std::string place = place_of(target.path);
+    const std::string* input = nullptr;
+    if (const auto found = inputs.find(place); found != inputs.end()) input = found->second;
+    if (const auto id = input ? std::nullopt : id_of(target.path))
+      if (const auto found = input_ids.find(*id); found != input_ids.end()) input = found->second;
+    if (input) errors.add(same_as_input(target.path, target.what, *input));
+    const auto [other, is_new] = outputs.emplace(place, &target);
+    if (!is_new)
+      errors.add(refused(
+          target.path,
+          fmt::format("the {} is the same file as the {} '{}'", target.what, other->second->what, other->second->path),
+          fmt::format("give each {} a path of its own", target.what == other->second->what ? target.what : "of them")));
+  }
+}
 
 Result<TargetPath> split_target(const std::string& path) {
   const std::size_t slash = path.rfind('/');

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include <optional>
+#include <span>
 #include <string>
 
 #include "pipeline/core/error.h"
@@ -21,6 +22,16 @@ Result<TargetPath> split_target(const std::string& path);
 // What is at `path` now: nothing, or a regular file that `options` allow to be replaced. Else exit code 2; 6 where the
 // system does not let us look.
 Result<std::optional<struct stat>> check_target(const std::string& path, const AtomicFile::Options& options);
+
+// A path that a job writes, and what is written there, for messages.
+struct WrittenPath {
+  std::string path;
+  std::string what = "output";
+};
+
+// Adds an error (exit code 2) for every path of `written` that is the same file as one before it or as one of `read`,
+// whatever its spelling and links.
+void check_distinct(std::span<const WrittenPath> written, std::span<const std::string> read, Diagnostics& errors);
 
 // The target exists and is not to be replaced.
 Error target_exists(const std::string& path);

@@ -61,18 +61,36 @@ ReportRequest placed(ReportRequest report, const std::vector<PlannedOutput>& out
   return report;
 }
 
-// Two outputs under one path would overwrite each other.
-void check_paths(const Job& job, const std::vector<PlannedOutput>& outputs, Diagnostics& errors) {
-  std::map<std::string, std::size_t> seen;
-  for (std::size_t o = 0; o < outputs.size(); ++o)
-    for (const OutputFile& file : outputs[o].files)
-      if (const auto [at, fresh] = seen.emplace(file.path, o); !fresh)
-        errors.add(error_at(job.outputs[o].sink_value,
-                            fmt::format("output '{}' is written by outputs {} and {}", file.path, at->second, o),
-                            "give each output a path of its own"));
+// Files that the job's parts read beside the source, and the pipeline file.
+std::vector<std::string> other_inputs(const Job& job) {
+  std::vector<std::string> paths = job.inputs;
+  const auto add = [&](const StageList& stages) {
+    for (const auto& stage : stages) {
+      const std::vector<std::string> more = stage->inputs();
+      paths.insert(paths.end(), more.begin(), more.end());
+    }
+  };
+  add(job.stages);
+  for (const JobOutput& output : job.outputs) add(output.stages);
+  return paths;
+}
+
+// A stage that outputs share warns once.
+std::vector<std::string> all_warnings(const Plan& plan) {
+  std::vector<std::string> warnings = plan.source.warnings;
+  for (const PlannedOutput& output : plan.outputs)
+    for (const std::string& warning : output.model.warnings)
+      if (std::find(warnings.begin(), warnings.end(), warning) == warnings.end()) warnings.push_back(warning);
+  return warnings;
 }
 
 }  // namespace
+
+std::vector<std::string> Plan::input_paths() const {
+  std::vector<std::string> paths = other_inputs;
+  for (const SourceFile& file : source.files) paths.push_back(file.path);
+  return paths;
+}
 
 std::uint64_t Plan::bytes_read() const {
   std::uint64_t bytes = 0;
@@ -109,11 +127,13 @@ std::optional<Plan> make_plan(const Job& job, Diagnostics& errors) {
       errors.add(planned.error());
   }
   if (!errors.empty()) return {};
-  check_paths(job, plan.outputs, errors);
+  plan.file = job.file;
+  plan.other_inputs = other_inputs(job);
+  plan.warnings = all_warnings(plan);
+  plan.trace = job.trace;
   if (job.report) plan.report = placed(*job.report, plan.outputs);
   plan.routes = make_routes(plan.source, plan.outputs);
   plan.least_memory = least_budget(plan);
-  if (!errors.empty()) return {};
   return plan;
 }
 

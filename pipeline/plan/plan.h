@@ -34,11 +34,18 @@ struct Route {
 };
 
 struct Plan {
+  std::string file;  // the pipeline file's path, for messages
   Model source;
+  // What else the job reads and was made of: importance, recipes, the pipeline file. Like the source's files none of
+  // these is ever written.
+  std::vector<std::string> other_inputs;
+  std::vector<std::string> input_paths() const;  // the source's, and these
   std::vector<PlannedOutput> outputs;
   std::vector<Route> routes;  // in the order of the source files' bytes
   Limits limits;
-  ReportRequest report;  // with its paths; none: no report is wanted
+  ReportRequest report;               // with its paths; none: no report is wanted
+  std::string trace;                  // where the trace of a run goes; empty: none is wanted
+  std::vector<std::string> warnings;  // of source and outputs, each once
   bool is_reported() const { return !report.json.empty() || !report.html.empty(); }
 
   // The smallest limits.memory the engine accepts: the costliest single row of any route, in bytes.

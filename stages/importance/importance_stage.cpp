@@ -36,6 +36,8 @@ class ImportanceStage : public Stage {
     return model;
   }
 
+  std::vector<std::string> inputs() const override { return {settings_.file}; }
+
  private:
   Status warn_of_idle_patterns(const ImportanceFile& file, Model& model) const {
     std::vector<std::string_view> names;

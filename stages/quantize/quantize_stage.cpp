@@ -38,6 +38,8 @@ class QuantizeStage : public Stage {
     return model;
   }
 
+  std::vector<std::string> inputs() const override { return settings_.recipe.files; }
+
  private:
   Status check_rules_used(const std::vector<TensorRule>& rules, Model& model) const {
     Diagnostics unused;

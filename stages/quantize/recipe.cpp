@@ -260,6 +260,7 @@ Result<Recipe> RecipeShelf::find(const std::string& name_or_path, const ConfigNo
     BOOST_OUTCOME_TRY(recipe, find(parent->scalar, *parent, chain));
   }
   recipe.name = looks_like_path(text.name) ? std::filesystem::path(text.name).stem().string() : text.name;
+  if (looks_like_path(text.name)) recipe.files.push_back(text.name);
   BOOST_OUTCOME_TRY(read_recipe(root, recipe));
   return recipe;
 }

@@ -35,6 +35,7 @@ struct Recipe {
   std::vector<const TypeInfo*> needs_importance;  // types that are refused without it, but for...
   std::vector<ClassSet> importance_exempt;        // ...tensors of these classes
   ModelGroups models;
+  std::vector<std::string> files;  // that it was read from, those that it extends included; none of a built-in one
 };
 
 // The field table of a recipe file.

@@ -2,13 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <boost/program_options.hpp>
 #include <map>
 
-#include "pipeline/cli/comparing.h"
-#include "pipeline/cli/planning.h"
-#include "pipeline/cli/reporting.h"
-#include "pipeline/cli/running.h"
+#include "pipeline/api/ggufmill.h"
 #include "pipeline/graph/compare.h"
 #include "stages/gguf/gguf.h"
 #include "tests/support/catch.h"
@@ -21,8 +17,6 @@
 using namespace ggufmill;
 
 namespace {
-
-namespace po = boost::program_options;
 
 // F32 weights, different in every tensor.
 void add_weights(GgufBuilder& file, const std::string& name, const std::vector<std::uint64_t>& dims) {
@@ -53,33 +47,28 @@ void write_importance(const std::string& path) {
   file.write(path);
 }
 
-po::variables_map values_of(const std::vector<std::string>& arguments) {
-  po::options_description options;
-  options.add_options()("imatrix", po::value<std::string>())("memory", po::value<std::string>())("threads",
-                                                                                                 po::value<unsigned>());
-  po::variables_map values;
-  po::store(po::command_line_parser(arguments).options(options).run(), values);
-  return values;
+const Context& context() {
+  static const Context one = Context::create().value();
+  return one;
 }
 
-Report compared(const std::string& a, const std::string& b, const std::vector<std::string>& arguments = {}) {
-  auto report = compare_models(a, b, values_of(arguments));
-  if (!report) FAIL(render(report.error()));
-  return std::move(report).value();
+Report compared(const std::string& a, const std::string& b, const ComparisonOptions& options = {}) {
+  auto comparison = context().compare(a, b, options);
+  if (!comparison) FAIL(render(comparison.error()));
+  return std::move(comparison).value().report;
 }
 
 // A run from `in` to `out` with importance, with its report.
 Report run(const TempDir& folder) {
-  Diagnostics errors;
   const std::string text = fmt::format(
       "version: 1\nsource: {{gguf: {0}/in.gguf}}\nstages: [{{importance: {{file: {0}/imatrix.gguf}}}}]\n"
       "outputs: [{{gguf: {0}/out.gguf, quantize: Q4_K}}]\nreport: {{error: true}}\n",
       folder.path().string());
-  const auto planned = plan_text(text, "job.yaml", {}, errors);
-  for (const Error& error : errors.errors()) FAIL(render(error));
-  const auto done = run_plan(planned->plan, *planned->kernels, {});
+  const auto plan = context().plan(context().parse_job(text, "job.yaml").value());
+  if (!plan) FAIL(render(plan.error()));
+  const auto done = context().run(plan.value(), {});
   if (!done) FAIL(render(done.error()));
-  return report_of(*planned, done.value());
+  return context().report_of(plan.value(), done.value());
 }
 
 // All bits of the sums of each tensor, by name.
@@ -101,7 +90,7 @@ TEST_CASE("a comparison of source and output gives the figures of the run's repo
   write_importance(folder.file("imatrix.gguf"));
   const Report told = run(folder);
   const Report report =
-      compared(folder.file("in.gguf"), folder.file("out.gguf"), {"--imatrix", folder.file("imatrix.gguf")});
+      compared(folder.file("in.gguf"), folder.file("out.gguf"), {.importance = folder.file("imatrix.gguf")});
   CHECK(report.outputs[0].unmatched.empty());
   CHECK(sums_of(report) == sums_of(told));
   CHECK(figures_of(total_of(report.outputs[0])).weighted == figures_of(total_of(told.outputs[0])).weighted);
@@ -113,13 +102,14 @@ TEST_CASE("neither memory nor threads change the figures") {
   model().write(folder.file("in.gguf"));
   write_importance(folder.file("imatrix.gguf"));
   run(folder);
-  const auto with = [&](const char* memory, const char* threads) {
-    return compared(folder.file("in.gguf"), folder.file("out.gguf"),
-                    {"--memory", memory, "--threads", threads, "--imatrix", folder.file("imatrix.gguf")});
+  const auto with = [&](const char* memory, unsigned threads) {
+    return compared(
+        folder.file("in.gguf"), folder.file("out.gguf"),
+        {.importance = folder.file("imatrix.gguf"), .memory = parse_bytes(memory).value(), .threads = threads});
   };
-  const Report one = with("512MiB", "1");
+  const Report one = with("512MiB", 1);
   const char* memory = GENERATE("70KiB", "150KiB", "1MiB");
-  const char* threads = GENERATE("1", "2", "7");
+  const unsigned threads = GENERATE(1u, 2u, 7u);
   const Report other = with(memory, threads);
   CHECK(sums_of(other) == sums_of(one));
   CHECK(other.run.peak_memory <= parse_bytes(memory).value());
@@ -129,7 +119,6 @@ TEST_CASE("a comparison tells how far it is, at the end that all is read") {
   const TempDir folder;
   model().write(folder.file("a.gguf"));
   const Model a = read_gguf(folder.file("a.gguf")).value();
-  const auto kernels = Kernels::load({}).value();
   CompareOptions options;
   std::uint64_t last = 0;
   options.progress = [&](std::uint64_t done, std::uint64_t total) {
@@ -137,7 +126,7 @@ TEST_CASE("a comparison tells how far it is, at the end that all is read") {
     CHECK(total == 2 * a.tensors[0].source.bytes);
     last = done;
   };
-  REQUIRE(compare_tensors({{&a.tensors[0], &a.tensors[0]}}, a, a, *kernels, options));
+  REQUIRE(compare_tensors({{&a.tensors[0], &a.tensors[0]}}, a, a, context().kernels(), options));
   CHECK(last == 2 * a.tensors[0].source.bytes);
 }
 
@@ -174,7 +163,7 @@ TEST_CASE("what is not in both, of another shape or no numbers is named") {
 TEST_CASE("a budget that no row fits into is refused") {
   const TempDir folder;
   model().write(folder.file("in.gguf"));
-  const auto report = compare_models(folder.file("in.gguf"), folder.file("in.gguf"), values_of({"--memory", "10KiB"}));
+  const auto report = context().compare(folder.file("in.gguf"), folder.file("in.gguf"), {.memory = 10 << 10});
   REQUIRE_FALSE(report);
   CHECK(report.error().code == ExitCode::kUsage);
 }

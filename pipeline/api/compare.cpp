@@ -1,44 +1,24 @@
-#include "pipeline/cli/comparing.h"
+// Two models, matched by name and compared.
+
+#include "pipeline/graph/compare.h"
 
 #include <fmt/format.h>
 
 #include <unordered_map>
 
-#include "pipeline/cli/command_line.h"
-#include "pipeline/cli/messages.h"
-#include "pipeline/cli/progress.h"
-#include "pipeline/cli/reporting.h"
-#include "pipeline/cli/signals.h"
-#include "pipeline/graph/compare.h"
+#include "pipeline/api/check.h"
+#include "pipeline/api/ggufmill.h"
+#include "pipeline/api/reports.h"
+#include "pipeline/io/output_target.h"
 #include "stages/gguf/gguf.h"
 #include "stages/importance/coverage.h"
 
 namespace ggufmill {
 namespace {
 
-namespace po = boost::program_options;
-
-Result<CompareOptions> read_options(const po::variables_map& values) {
-  CompareOptions options;
-  if (values.count("memory")) {
-    BOOST_OUTCOME_TRY(options.memory, parse_bytes(values["memory"].as<std::string>()));
-  }
-  options.threads = value_or<unsigned>(values, "threads", 0);
-  options.stop = catch_signals();
-  return options;
-}
-
-Result<Model> read_model(const std::string& path) {
-  BOOST_OUTCOME_TRY(Model model, read_gguf(path));
-  for (const std::string& warning : model.warnings) say_warning(warning);
-  model.warnings.clear();
-  return model;
-}
-
 Status add_importance(const std::string& path, Model& model) {
   BOOST_OUTCOME_TRY(const ImportanceFile file, open_importance(path, read_gguf));
   BOOST_OUTCOME_TRY(attach_importance(file, {}, {}, model));
-  for (const std::string& warning : model.warnings) say_warning(warning);
   if (!model.problems.empty()) return model.problems.front();
   return ok();
 }
@@ -96,31 +76,51 @@ ReportTensor tensor_report(const TensorPair& pair, const ComparedPair& compared)
   return told;
 }
 
+Status check_page(const std::string& path, const std::vector<std::string>& inputs, bool overwrite) {
+  const WrittenPath page{path, "page"};
+  Diagnostics errors;
+  check_distinct({&page, 1}, inputs, errors);
+  if (!errors.empty()) return errors.together();
+  BOOST_OUTCOME_TRY(split_target(path));
+  BOOST_OUTCOME_TRY(check_target(path, {overwrite, {}}));
+  return ok();
+}
+
 }  // namespace
 
-Result<Report> compare_models(const std::string& path_a, const std::string& path_b, const po::variables_map& values) {
-  BOOST_OUTCOME_TRY(const auto kernels, Kernels::load({value_or<std::vector<std::string>>(values, "kernel-dir", {}),
-                                                       value_or<std::string>(values, "isa", {})}));
-  BOOST_OUTCOME_TRY(CompareOptions options, read_options(values));
-  BOOST_OUTCOME_TRY(Model a, read_model(path_a));
-  BOOST_OUTCOME_TRY(const Model b, read_model(path_b));
-  if (values.count("imatrix")) {
-    BOOST_OUTCOME_TRY(add_importance(values["imatrix"].as<std::string>(), a));
+Result<Comparison> Context::compare(const std::string& path_a, const std::string& path_b,
+                                    const ComparisonOptions& options) const {
+  if (options.threads > Limits::kMostThreads)
+    return usage_error(fmt::format("{} threads, and the most is {}", options.threads, Limits::kMostThreads));
+  BOOST_OUTCOME_TRY(Model a, read_gguf(path_a));
+  BOOST_OUTCOME_TRY(const Model b, read_gguf(path_b));
+  std::vector<std::string> inputs = module_paths(kernels());
+  for (const Model* model : std::initializer_list<const Model*>{&a, &b})
+    for (const SourceFile& file : model->files) inputs.push_back(file.path);
+  if (!options.importance.empty()) {
+    inputs.push_back(options.importance);
+    BOOST_OUTCOME_TRY(add_importance(options.importance, a));
   }
-  Matching matching = match(a, b, *kernels);
-  ProgressMeter meter(values.count("quiet") > 0);
-  options.progress = [&](std::uint64_t done, std::uint64_t total) { meter.show("comparing", done, total); };
-  BOOST_OUTCOME_TRY(const CompareResult compared, compare_tensors(matching.pairs, a, b, *kernels, options));
-  Report report;
+  if (!options.html.empty()) {  // known before the work
+    BOOST_OUTCOME_TRY(check_page(options.html, inputs, options.overwrite));
+  }
+  Matching matching = match(a, b, kernels());
+  CompareOptions how{options.memory, options.threads, options.stop, options.progress};
+  BOOST_OUTCOME_TRY(const CompareResult compared, compare_tensors(matching.pairs, a, b, kernels(), how));
+  Comparison comparison;
+  for (const Model* model : std::initializer_list<const Model*>{&a, &b})
+    comparison.warnings.insert(comparison.warnings.end(), model->warnings.begin(), model->warnings.end());
+  Report& report = comparison.report;
   report.comparison = report.measured = true;
   describe_source(a, report);
-  report.run = {compared.seconds, compared.bytes_read, 0, compared.peak_memory, compared.threads, "", kernels->isa()};
+  report.run = {compared.seconds, compared.bytes_read, 0, compared.peak_memory, compared.threads, "", kernels().isa()};
   ReportOutput& output = report.outputs.emplace_back();
   output.files = b.files;
   output.unmatched = std::move(matching.unmatched);
   for (std::size_t i = 0; i < matching.pairs.size(); ++i)
     output.tensors.push_back(tensor_report(matching.pairs[i], compared.pairs[i]));
-  return report;
+  BOOST_OUTCOME_TRY(write_report(report, "", options.html, inputs, options.overwrite));
+  return comparison;
 }
 
 }  // namespace ggufmill

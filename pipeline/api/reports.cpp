@@ -1,14 +1,9 @@
-#include "pipeline/cli/reporting.h"
+#include "pipeline/api/reports.h"
 
-#include <fmt/format.h>
-
-#include "pipeline/cli/text_output.h"
-#include "pipeline/core/text.h"
+#include "pipeline/io/atomic_file.h"
 
 namespace ggufmill {
 namespace {
-
-namespace po = boost::program_options;
 
 std::string text_of(const Metadata& metadata, const char* key) {
   const MetadataValue* value = metadata.find(key);
@@ -55,29 +50,54 @@ void put_results(const Plan& plan, const RunReport& run, Report& report) {
     }
 }
 
-}  // namespace
+constexpr std::size_t kWriteAtOnce = 1 << 20;
 
-void add_report_options(po::options_description& options) {
-  auto add = options.add_options();
-  add("report", po::value<std::vector<std::string>>()->composing(),
-      "FILE.html or FILE.json: write a report of the run; may be given twice");
-  add("errors", "measure what every tensor lost, for the report (report.error)");
+// Puts pieces together to writes of some size.
+class PieceWriter {
+ public:
+  explicit PieceWriter(AtomicFile& file) : file_(file) {}
+
+  void add(std::string_view piece) {
+    part_ += piece;
+    if (part_.size() >= kWriteAtOnce) flush();
+  }
+  // The first error of all writes.
+  Status finish() {
+    flush();
+    return status_;
+  }
+
+ private:
+  void flush() {
+    if (status_) status_ = file_.write(at_, std::as_bytes(std::span(part_)));
+    at_ += part_.size();
+    part_.clear();
+  }
+
+  AtomicFile& file_;
+  std::string part_;
+  std::uint64_t at_ = 0;
+  Status status_ = ok();
+};
+
+// A text that is never whole in memory: `form` gives it piece by piece, the same each time.
+Status write_pieces(const std::string& path, const std::function<void(const TextSink&)>& form,
+                    const std::vector<std::string>& inputs, bool overwrite) {
+  std::uint64_t bytes = 0;
+  form([&](std::string_view piece) { bytes += piece.size(); });
+  BOOST_OUTCOME_TRY(const auto file, AtomicFile::create(path, bytes, {overwrite, inputs}));
+  PieceWriter writer(*file);
+  form([&](std::string_view piece) { writer.add(piece); });
+  BOOST_OUTCOME_TRY(writer.finish());
+  return file->seal({}, bytes);
 }
 
-Status read_report_options(const po::variables_map& values, std::optional<ReportRequest>& report) {
-  if (values.count("errors")) {
-    if (!report) report.emplace();
-    report->error = true;
-  }
-  if (!values.count("report")) return ok();
-  if (!report) report.emplace();
-  for (const std::string& path : values["report"].as<std::vector<std::string>>()) {
-    if (!path.ends_with(".html") && !path.ends_with(".json"))
-      return usage_error(fmt::format("--report {} is no .html and no .json file", quoted_name(path)),
-                         "the ending says which form is meant: --report report.html");
-    (path.ends_with(".html") ? report->html : report->json) = path;
-  }
-  return ok();
+}  // namespace
+
+std::uint64_t weights_of(const Model& model) {
+  std::uint64_t elements = 0;
+  for (const Tensor& tensor : model.tensors) elements += tensor.shape.elements();
+  return elements;
 }
 
 void describe_source(const Model& model, Report& report) {
@@ -89,27 +109,31 @@ void describe_source(const Model& model, Report& report) {
   for (const Tensor& tensor : model.tensors) report.bytes += tensor.source.bytes;
 }
 
-Report report_of(const Planned& planned, const RunReport& run) {
-  const Plan& plan = planned.plan;
+Report report_of(const Plan& plan, const RunReport& run, const std::string& isa) {
   Report report;
   report.measured = plan.report.error;
   describe_source(plan.source, report);
-  report.run = {run.seconds, run.bytes_read, run.bytes_written,     run.peak_budget,
-                run.threads, run.io,         planned.kernels->isa()};
+  report.run = {run.seconds, run.bytes_read, run.bytes_written, run.peak_budget, run.threads, run.io, isa};
   for (const PlannedOutput& output : plan.outputs) report.outputs.push_back(output_report(plan, output));
   put_results(plan, run, report);
   return report;
 }
 
-Status write_report(const Report& report, const ReportRequest& request, const std::vector<SourceFile>& inputs,
-                    bool overwrite) {
-  if (!request.json.empty()) {
+Status write_text(const std::string& path, const std::string& text, const std::vector<std::string>& inputs,
+                  bool overwrite) {
+  BOOST_OUTCOME_TRY(const auto file, AtomicFile::create(path, text.size(), {overwrite, inputs}));
+  return file->seal(std::as_bytes(std::span(text)), 0);
+}
+
+Status write_report(const Report& report, const std::string& json, const std::string& html,
+                    const std::vector<std::string>& inputs, bool overwrite) {
+  if (!json.empty()) {
     const auto form = [&](const TextSink& sink) { report_json(report, sink); };
-    BOOST_OUTCOME_TRY(write_pieces(request.json, form, inputs, overwrite));
+    BOOST_OUTCOME_TRY(write_pieces(json, form, inputs, overwrite));
   }
-  if (request.html.empty()) return ok();
+  if (html.empty()) return ok();
   const auto form = [&](const TextSink& sink) { report_html(report, sink); };
-  return write_pieces(request.html, form, inputs, overwrite);
+  return write_pieces(html, form, inputs, overwrite);
 }
 
 }  // namespace ggufmill

@@ -1,14 +1,17 @@
+#include "pipeline/api/check.h"
+
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <map>
 
-#include "pipeline/cli/planning.h"
-#include "pipeline/cli/table.h"
+#include "pipeline/core/text.h"
 #include "pipeline/graph/work.h"
+#include "pipeline/io/machine.h"
 #include "pipeline/io/output_target.h"
 
 namespace ggufmill {
@@ -16,13 +19,23 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::vector<std::string> paths_of(const Plan& plan) {
-  std::vector<std::string> paths;
+std::vector<WrittenPath> written_by(const Plan& plan) {
+  std::vector<WrittenPath> paths;
   for (const PlannedOutput& output : plan.outputs)
-    for (const OutputFile& file : output.files) paths.push_back(file.path);
+    for (const OutputFile& file : output.files) paths.push_back({file.path});
   for (const std::string& path : {plan.report.json, plan.report.html})
-    if (!path.empty()) paths.push_back(path);
+    if (!path.empty()) paths.push_back({path, "report"});
+  if (!plan.trace.empty()) paths.push_back({plan.trace, "trace"});
   return paths;
+}
+
+void check_range(const char* limit, std::uint64_t value, std::uint64_t most, Diagnostics& errors) {
+  if (value > most) errors.add(usage_error(fmt::format("limits.{} is {}, and the most is {}", limit, value, most)));
+}
+
+void check_limits(const Plan& plan, Diagnostics& errors) {
+  check_range("threads", plan.limits.threads, Limits::kMostThreads, errors);
+  check_range("nice", plan.limits.nice, Limits::kMostNice, errors);
 }
 
 // The nearest thing above `path` that is there: the output's own folder may yet have to be made.
@@ -44,22 +57,21 @@ Status check_folder(const std::string& path) {
   return ok();
 }
 
+// Of a path that is refused already nothing more is said.
+bool is_refused(const std::string& path, const Diagnostics& errors) {
+  return std::any_of(errors.errors().begin(), errors.errors().end(),
+                     [&](const Error& error) { return error.where == path; });
+}
+
 void check_targets(const Plan& plan, bool overwrite, Diagnostics& errors) {
-  AtomicFile::Options options{overwrite, {}, IoMode::kCached};
-  for (const SourceFile& input : plan.source.files) options.inputs.push_back(input.path);
-  std::map<fs::path, std::string> places;
-  for (const std::string& path : paths_of(plan)) {
-    std::error_code ignored;
-    const auto [other, is_new] = places.emplace(fs::weakly_canonical(fs::absolute(path, ignored), ignored), path);
-    const auto target = split_target(path);
-    if (!is_new)
-      errors.add({ExitCode::kUsage, path, fmt::format("the output is the same file as the output '{}'", other->second),
-                  "", "give each output a path of its own"});
-    else if (!target)
-      errors.add(target.error());
-    else if (const auto there = check_target(path, options); !there)
+  for (const WrittenPath& target : written_by(plan)) {
+    if (is_refused(target.path, errors)) continue;
+    const auto parts = split_target(target.path);
+    if (!parts)
+      errors.add(parts.error());
+    else if (const auto there = check_target(target.path, {overwrite, {}}); !there)
       errors.add(there.error());
-    else if (const Status folder = check_folder(path); !folder)
+    else if (const Status folder = check_folder(target.path); !folder)
       errors.add(folder.error());
   }
 }
@@ -91,10 +103,9 @@ void check_space(const Plan& plan, Diagnostics& errors) {
   }
 }
 
-void check_memory(const Planned& planned, Diagnostics& errors) {
-  const Plan& plan = planned.plan;
+void check_memory(const Plan& plan, Diagnostics& errors) {
   if (plan.limits.memory >= plan.least_memory) return;
-  errors.add({ExitCode::kUsage, planned.job.file,
+  errors.add({ExitCode::kUsage, plan.file,
               fmt::format("limits.memory is {}, and the longest row needs {}", human_bytes(plan.limits.memory),
                           human_bytes(plan.least_memory)),
               "", fmt::format("set limits.memory to {}MiB or more", (plan.least_memory >> 20) + 1)});
@@ -102,19 +113,34 @@ void check_memory(const Planned& planned, Diagnostics& errors) {
 
 }  // namespace
 
-void add_problems(const Plan& plan, Diagnostics& errors) {
+void find_problems(const Plan& plan, const Kernels& kernels, Diagnostics& errors) {
   for (const PlannedOutput& output : plan.outputs)
     for (const Error& problem : output.model.problems) errors.add(problem);
+  const bool has_problems = !errors.empty();  // importance that lacks is told already
+  const auto bound = bind_kernels(plan, kernels);
+  if (!bound && (!has_problems || bound.error().code == ExitCode::kKernel)) errors.add(bound.error());
+  check_limits(plan, errors);
+  check_distinct(written_by(plan), inputs_of(plan, kernels), errors);
 }
 
-void preflight(const Planned& planned, bool overwrite, Diagnostics& errors) {
-  add_problems(planned.plan, errors);
-  const bool has_problems = !errors.empty();  // importance that lacks is told already
-  const auto bound = bind_kernels(planned.plan, *planned.kernels);
-  if (!bound && (!has_problems || bound.error().code == ExitCode::kKernel)) errors.add(bound.error());
-  check_targets(planned.plan, overwrite, errors);
-  check_space(planned.plan, errors);
-  check_memory(planned, errors);
+void check_here(const Plan& plan, bool overwrite, Diagnostics& errors) {
+  check_targets(plan, overwrite, errors);
+  check_space(plan, errors);
+  check_memory(plan, errors);
+}
+
+std::vector<std::string> module_paths(const Kernels& kernels) {
+  std::vector<std::string> paths;
+  for (const ModuleReport& report : kernels.reports())
+    if (report.path.find('/') != std::string::npos) paths.push_back(report.path);  // the others are built in
+  return paths;
+}
+
+std::vector<std::string> inputs_of(const Plan& plan, const Kernels& kernels) {
+  std::vector<std::string> paths = module_paths(kernels);
+  const std::vector<std::string> files = plan.input_paths();
+  paths.insert(paths.end(), files.begin(), files.end());
+  return paths;
 }
 
 }  // namespace ggufmill

@@ -1,0 +1,61 @@
+#include <algorithm>
+
+#include "pipeline/api/check.h"
+#include "pipeline/api/ggufmill.h"
+#include "pipeline/api/registry.h"
+#include "pipeline/io/machine.h"
+#include "stages/gguf/gguf.h"
+
+namespace ggufmill {
+namespace {
+
+// A value with the errors that stand in its place.
+template <class T>
+Result<T> value_or_errors(std::optional<T> value, const Diagnostics& errors) {
+  if (!value) return errors.together();
+  return std::move(*value);
+}
+
+}  // namespace
+
+Result<Context> Context::create(const KernelOptions& options) {
+  BOOST_OUTCOME_TRY(auto kernels, Kernels::load(options));
+  return Context(std::move(kernels));
+}
+
+const Registry& Context::registry() const { return ggufmill::registry(); }
+
+Result<Model> Context::inspect(const std::string& path) const { return read_gguf(path); }
+
+Result<Job> Context::load_job(const std::string& path, const JobOptions& options) const {
+  Diagnostics errors;
+  return value_or_errors(ggufmill::load_job(path, registry(), options, errors), errors);
+}
+
+Result<Job> Context::parse_job(const std::string& text, const std::string& name, const JobOptions& options) const {
+  Diagnostics errors;
+  return value_or_errors(ggufmill::parse_job(text, name, registry(), options, errors), errors);
+}
+
+Result<Plan> Context::plan(const Job& job) const {
+  Diagnostics errors;
+  Result<Plan> plan = value_or_errors(make_plan(job, errors), errors);
+  if (plan && !job.limits.memory_is_given)
+    plan.value().limits.memory = std::min(plan.value().limits.memory, usable_memory() / 4);
+  return plan;
+}
+
+std::vector<Error> Context::problems(const Plan& plan) const {
+  Diagnostics errors;
+  find_problems(plan, kernels(), errors);
+  return errors.errors();
+}
+
+std::vector<Error> Context::check(const Plan& plan, bool overwrite) const {
+  Diagnostics errors;
+  find_problems(plan, kernels(), errors);
+  check_here(plan, overwrite, errors);
+  return errors.errors();
+}
+
+}  // namespace ggufmill

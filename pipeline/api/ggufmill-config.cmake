@@ -1,0 +1,9 @@
+# find_package(ggufmill): ggufmill::ggufmill, the library, and ggufmill::abi, the header for kernel modules.
+# find_package(ggufmill COMPONENTS abi) gives the latter alone, which needs nothing else.
+include("${CMAKE_CURRENT_LIST_DIR}/ggufmill-abi-targets.cmake")
+set(ggufmill_abi_FOUND TRUE)
+if(NOT "${ggufmill_FIND_COMPONENTS}" STREQUAL "abi")
+  include(CMakeFindDependencyMacro)
+  find_dependency(Boost)
+  include("${CMAKE_CURRENT_LIST_DIR}/ggufmill-targets.cmake")
+endif()

@@ -1,0 +1,96 @@
+#pragma once
+// libggufmill: whatever the command line can do, for other programs.
+//
+//   auto context = ggufmill::Context::create();
+//   auto job = context.value().load_job("job.yaml");  // or a Job made in the program
+//   auto plan = context.value().plan(job.value());
+//   ggufmill::RunOptions options;
+//   options.progress = [](const ggufmill::Progress& now) { ... };
+//   auto report = context.value().run(plan.value(), options);
+//
+// Errors: every call gives a Result, its value or an Error; an Error's `also` has the others that the same call found.
+// Nothing throws but std::bad_alloc, nothing is printed, nothing ends the program. Warnings are data of what is
+// returned. Ownership: what a Context gives points into it (types, kernels), so the Context outlives it; moving the
+// Context is no matter. Nothing else is kept: strings and options are copied. Threads: a Context is immutable. All its
+// calls may be made from several threads at once, and several Contexts may be there, but for creating one: that is not
+// for two threads at once, nor while another Context is in use, since modules may bring types of their own.
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "pipeline/config/job.h"
+#include "pipeline/core/error.h"
+#include "pipeline/core/model.h"
+#include "pipeline/graph/engine.h"
+#include "pipeline/kernels/kernels.h"
+#include "pipeline/plan/plan.h"
+#include "pipeline/report/report.h"
+
+namespace ggufmill {
+
+struct ComparisonOptions {
+  std::string importance{};                 // a file for A, GGUF or legacy .dat: gives the weighted error; empty: none
+  std::uint64_t memory = 512ull << 20;      // bytes of tensor data held at once
+  unsigned threads = 0;                     // 0: as many as the machine gives this process
+  const std::atomic<bool>* stop = nullptr;  // once it is set the comparison ends with kInterrupted
+  // Bytes read and how many there are: from one thread at a time, not more often than every 50 ms.
+  std::function<void(std::uint64_t done, std::uint64_t total)> progress{};
+  std::string html{};      // where a page is written; empty: none
+  bool overwrite = false;  // replace a page that is there already
+};
+
+struct Comparison {
+  Report report;  // its one output is the model B
+  std::vector<std::string> warnings;
+};
+
+// Kernels and what pipeline files can name. Movable.
+class Context {
+ public:
+  // Looks for kernel modules beside the library and in options.directories: see kernels.h, also for the errors.
+  static Result<Context> create(const KernelOptions& options = {});
+
+  const Kernels& kernels() const { return *kernels_; }
+  const Registry& registry() const;
+
+  // The header of a GGUF file, or of a model in shards, named by its first. Exit code 4 for what is malformed.
+  Result<Model> inspect(const std::string& path) const;
+
+  // A pipeline file, or the text of one; `name` stands for its path in messages.
+  Result<Job> load_job(const std::string& path, const JobOptions& options = {}) const;
+  Result<Job> parse_job(const std::string& text, const std::string& name, const JobOptions& options = {}) const;
+
+  // Reads headers, never weights; writes nothing. Warnings are in Plan::warnings; what stands in the way of a run is
+  // no error yet: see problems() and check().
+  Result<Plan> plan(const Job& job) const;
+
+  // What no state of disks or memory would mend: problems of the model (importance that lacks, rows that nothing fits),
+  // limits out of range, paths that are written twice or are also read, types without a kernel.
+  std::vector<Error> problems(const Plan& plan) const;
+  // These, and what can be known to go wrong here and now: outputs that exist (without `overwrite`) or cannot be made,
+  // too little space, too little memory.
+  std::vector<Error> check(const Plan& plan, bool overwrite) const;
+
+  // check(), then all outputs, the report and the trace, each whole or not at all. To stop it set options.stop, from
+  // wherever: the progress function, another thread, a signal handler. An error of the report or the trace comes when
+  // the outputs are there; it says so.
+  // For many outputs the process's limit of open files is raised as far as is needed and allowed. With limits.nice the
+  // run has a thread of its own; TBB's threads, which the process shares, may stay as nice.
+  Result<RunReport> run(const Plan& plan, const RunOptions& options) const;
+  // What run() writes as the report of the plan.
+  Report report_of(const Plan& plan, const RunReport& run) const;
+
+  // Two models, tensor by tensor of the same name.
+  Result<Comparison> compare(const std::string& a, const std::string& b, const ComparisonOptions& options = {}) const;
+
+ private:
+  explicit Context(std::shared_ptr<const Kernels> kernels) : kernels_(std::move(kernels)) {}
+
+  std::shared_ptr<const Kernels> kernels_;
+};
+
+}  // namespace ggufmill

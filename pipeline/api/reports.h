@@ -1,0 +1,28 @@
+#pragma once
+// Reports of runs and comparisons as data, and the files that a run writes beside its outputs.
+
+#include <string>
+#include <vector>
+
+#include "pipeline/graph/engine.h"
+#include "pipeline/plan/plan.h"
+#include "pipeline/report/report.h"
+
+namespace ggufmill {
+
+// Elements of all tensors.
+std::uint64_t weights_of(const Model& model);
+
+// The facts of the model that a report tells about.
+void describe_source(const Model& model, Report& report);
+// `isa`: of the kernels that ran.
+Report report_of(const Plan& plan, const RunReport& run, const std::string& isa);
+
+// Both write whole files or nothing. `inputs`, and what is there without `overwrite`, are not replaced.
+Status write_text(const std::string& path, const std::string& text, const std::vector<std::string>& inputs,
+                  bool overwrite);
+// In the forms that have a path.
+Status write_report(const Report& report, const std::string& json, const std::string& html,
+                    const std::vector<std::string>& inputs, bool overwrite);
+
+}  // namespace ggufmill

@@ -1,0 +1,38 @@
+// embed MODEL.gguf FOLDER: quantizes the model as a program that embeds libggufmill would, and shows what such a
+// program can rely on: progress, cancelling, that what cannot be right is refused, and that nothing partial is left.
+#include <ggufmill.h>
+
+#include <cstdio>
+#include <filesystem>
+
+using namespace ggufmill;
+
+// Plans and runs MODEL -> FOLDER/out.gguf as `recipe`.
+Result<RunReport> quantize(const Context& context, const std::string& model, const std::string& out,
+                           const std::string& recipe, const RunOptions& options) {
+  const std::string text =
+      "version: 1\nsource: {gguf: '" + model + "'}\noutputs: [{gguf: '" + out + "', quantize: " + recipe + "}]\n";
+  BOOST_OUTCOME_TRY(const Job job, context.parse_job(text, "(program)"));
+  BOOST_OUTCOME_TRY(const Plan plan, context.plan(job));
+  return context.run(plan, options);
+}
+
+int main(int, char** argv) {
+  const std::string model = argv[1], folder = argv[2], out = folder + "/out.gguf";
+  const auto context = Context::create();
+  if (!context) return std::fputs(render(context.error()).c_str(), stderr), 1;
+  std::atomic<bool> stop{true};
+  RunOptions options;
+  options.stop = &stop;
+  const auto stopped = quantize(context.value(), model, out, "Q4_K_M", options);
+  if (stopped || stopped.error().code != ExitCode::kInterrupted) return 2;
+  const auto refused = quantize(context.value(), model, out, "IQ1_S", {});  // which needs importance
+  if (refused || refused.error().code != ExitCode::kUsage) return 3;
+  if (!std::filesystem::is_empty(folder)) return 4;
+  std::uint64_t written = 0;
+  options.progress = [&](const Progress& now) { written = now.bytes_written; };
+  stop = false;
+  const auto report = quantize(context.value(), model, out, "Q4_K_M", options);
+  if (!report) return std::fputs(render(report.error()).c_str(), stderr), 1;
+  return written <= report.value().bytes_written && std::filesystem::file_size(out) > 0 ? 0 : 5;
+}
