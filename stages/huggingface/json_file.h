@@ -1,0 +1,58 @@
+#pragma once
+// The JSON files of a checkpoint, read in pieces and within limits: no file makes more than a small multiple of its
+// size in memory, nor a deep stack.
+
+#include <boost/json/value.hpp>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "pipeline/core/error.h"
+
+namespace ggufmill {
+
+inline constexpr std::uint64_t kMaxJsonBytes = 64 << 20;  // of a file that becomes values
+inline constexpr std::size_t kMaxJsonDepth = 64;
+inline constexpr std::size_t kMaxJsonValues = 4'000'000;
+
+// One step inside a member that is not to become values.
+struct JsonEvent {
+  enum class Kind { kObjectBegin, kObjectEnd, kArrayBegin, kArrayEnd, kKey, kString, kNumber, kOther };
+  Kind kind;
+  std::string_view text;  // of a key, a string (unescaped) or a number (as it stands in the file)
+};
+
+// Takes the large members of a document instead of having them as values.
+class JsonSink {
+ public:
+  virtual ~JsonSink() = default;
+  // Whether the array or object at `outer`.`inner` of the document goes to take(); null stands in its place then.
+  virtual bool wants(std::string_view outer, std::string_view inner) = 0;
+  // Empty, or what is wrong ("token 17 has no id"), which ends the reading.
+  virtual std::string take(const JsonEvent& event) = 0;
+};
+
+// The document in a file of at most `limit` bytes. Numbers that are no 64-bit integers are the nearest double; of two
+// members of one name the later one counts. Errors are of code kBadInput, with the byte where reading stopped.
+Result<boost::json::value> read_json(const std::string& path, std::uint64_t limit = kMaxJsonBytes,
+                                     JsonSink* sink = nullptr);
+// The same of a document in memory; `path` is for messages.
+Result<boost::json::value> parse_json(const std::string& path, std::string_view text, JsonSink* sink = nullptr);
+
+// A UTF-8 text of at most `limit` bytes; "\r\n" and "\r" become "\n", as Python reads text.
+Result<std::string> read_text_file(const std::string& path, std::uint64_t limit);
+
+bool is_file(const std::filesystem::path& path);
+
+// What `value` holds itself.
+std::optional<std::string_view> json_text(const boost::json::value& value);
+
+// Members of an object; null or nothing where `value` is no object, lacks the member, or holds another kind.
+const boost::json::value* json_member(const boost::json::value& value, std::string_view name);
+const boost::json::array* json_array(const boost::json::value& value, std::string_view name);
+std::optional<std::string_view> json_string(const boost::json::value& value, std::string_view name);
+bool json_flag(const boost::json::value& value, std::string_view name, bool otherwise = false);
+
+}  // namespace ggufmill

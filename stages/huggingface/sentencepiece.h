@@ -1,0 +1,60 @@
+#pragma once
+// The model files of SentencePiece (tokenizer.model, spiece.model, sentencepiece.bpe.model): a protocol buffer, of
+// which the fields that llama.cpp's vocabularies need are read.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pipeline/core/error.h"
+
+namespace ggufmill {
+
+// The numbers are those of the file, and of tokenizer.ggml.token_type.
+enum class PieceType : std::int32_t {
+  kNormal = 1,
+  kUnknown = 2,
+  kControl = 3,
+  kUserDefined = 4,
+  kUnused = 5,
+  kByte = 6,
+};
+
+class SentencePieceModel {
+ public:
+  struct Piece {
+    std::string_view text;  // UTF-8, not empty
+    float score = 0;
+    PieceType type = PieceType::kNormal;
+  };
+  enum class Kind : std::uint64_t { kUnigram = 1, kBpe = 2, kWord = 3, kCharacter = 4 };
+
+  // Errors: not such a file, a piece without text or one that is not UTF-8, not exactly one unknown piece.
+  static Result<SentencePieceModel> read(const std::string& path);
+  static Result<SentencePieceModel> parse(const std::string& path, std::string bytes);
+
+  const std::vector<Piece>& pieces() const { return pieces_; }
+  Kind kind() const { return kind_; }
+  std::string_view charsmap() const { return charsmap_; }  // normalizer_spec.precompiled_charsmap
+  bool adds_prefix() const { return adds_prefix_; }        // add_dummy_prefix
+  bool removes_spaces() const { return removes_spaces_; }  // remove_extra_whitespaces
+
+  SentencePieceModel(SentencePieceModel&&) = default;
+  SentencePieceModel& operator=(SentencePieceModel&&) = default;
+
+ private:
+  SentencePieceModel() = default;
+  bool read_piece(std::string_view message);
+  bool read_trainer(std::string_view message);
+  bool read_normalizer(std::string_view message);
+
+  std::vector<char> bytes_;  // of the file: a vector, so that moving the model leaves the views as they are
+  std::vector<Piece> pieces_;
+  Kind kind_ = Kind::kUnigram;
+  std::string_view charsmap_;
+  bool adds_prefix_ = true;
+  bool removes_spaces_ = true;
+};
+
+}  // namespace ggufmill

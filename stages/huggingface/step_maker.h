@@ -1,0 +1,76 @@
+#pragma once
+// What the makers of normalizers, pre-tokenizers and decoders have in common.
+
+#include <fmt/format.h>
+
+#include <boost/json/value.hpp>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "pipeline/core/error.h"
+#include "pipeline/core/text.h"
+#include "stages/huggingface/json_file.h"
+#include "stages/huggingface/regex.h"
+#include "stages/huggingface/text_steps.h"
+
+namespace ggufmill {
+
+inline constexpr std::size_t kMaxSteps = 256;  // of one kind, those in sequences too
+
+// A member that is a text.
+std::string step_text(const boost::json::value& step, std::string_view name, std::string_view otherwise);
+// `pattern`: {"Regex": ...} or {"String": ...}.
+Result<Regex> step_pattern(const std::string& path, const boost::json::value& step);
+// Every match of the pattern replaced; a result beyond kMaxText is cut short.
+Result<std::string> replaced(const Regex& regex, std::string_view content, std::string_view text);
+
+// Makes steps of one kind, and runs those of a sequence one after the other.
+template <class T, class Value>
+class Maker {
+ public:
+  Maker(const std::string& path, std::string_view kind, std::string_view members, std::size_t (*size)(const Value&))
+      : path_(path), kind_(kind), members_(members), size_(size) {}
+  virtual ~Maker() = default;
+
+  Result<T> make(const boost::json::value& step) {
+    if (++steps_ > kMaxSteps) return input_error(path_, fmt::format("more than {} steps of one {}", kMaxSteps, kind_));
+    const std::string type = step_text(step, "type", "");
+    if (type == "Sequence") return sequence(step);
+    BOOST_OUTCOME_TRY(T made, of_type(type, step));
+    if (made) return made;
+    return input_error(path_,
+                       fmt::format("the {} is of a type {} that ggufmill does not know", kind_, quoted_name(type)));
+  }
+
+ protected:
+  // An empty function for a type that is not known.
+  virtual Result<T> of_type(const std::string& type, const boost::json::value& step) = 0;
+
+  const std::string path_;
+
+ private:
+  Result<T> sequence(const boost::json::value& step) {
+    const boost::json::array* items = json_array(step, members_);
+    if (!items) return input_error(path_, fmt::format("a sequence of {}s has no list `{}`", kind_, members_));
+    std::vector<T> made;
+    for (const boost::json::value& item : *items) {
+      BOOST_OUTCOME_TRY(made.emplace_back(), make(item));
+    }
+    return T([made = std::move(made), path = path_, kind = kind_, size = size_](Value& value) -> Status {
+      for (const T& one : made) {
+        BOOST_OUTCOME_TRY(one(value));
+        if (size(value) > kMaxText) {
+          return input_error(path, fmt::format("the {} makes a short text longer than {} bytes", kind, kMaxText));
+        }
+      }
+      return ok();
+    });
+  }
+  const std::string kind_, members_;
+  std::size_t (*const size_)(const Value&);  // in bytes
+  std::size_t steps_ = 0;
+};
+
+}  // namespace ggufmill

@@ -1,0 +1,267 @@
+#include "stages/huggingface/tokenizer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "pipeline/core/text.h"
+#include "stages/huggingface/json_file.h"
+#include "stages/huggingface/special_tokens.h"
+#include "stages/huggingface/text_steps.h"
+#include "stages/huggingface/vocabulary.h"
+
+namespace ggufmill {
+namespace {
+
+namespace json = boost::json;
+namespace fs = std::filesystem;
+
+struct ReaderName {
+  TokenizerReader reader;
+  std::string_view name;
+};
+constexpr ReaderName kReaders[] = {
+    {TokenizerReader::kBpe, "bpe"},
+    {TokenizerReader::kWordPiece, "wordpiece"},
+    {TokenizerReader::kWhitespace, "whitespace"},
+    {TokenizerReader::kByteFallbackBpe, "byte-fallback-bpe"},
+    {TokenizerReader::kSentencePiece, "sentencepiece"},
+    {TokenizerReader::kSentencePieceListed, "sentencepiece-listed"},
+    {TokenizerReader::kSentencePieceAppended, "sentencepiece-appended"},
+    {TokenizerReader::kUnigram, "unigram"},
+    {TokenizerReader::kUnigramFairseq, "unigram-fairseq"},
+    {TokenizerReader::kNone, "none"},
+};
+
+// The encoded elements of an array are appended one by one, so that a large one is in memory once.
+class ArrayMaker {
+ public:
+  ArrayMaker(MetadataType element, std::uint64_t count) {
+    put(static_cast<std::uint32_t>(element));
+    put(count);
+  }
+  void put(std::string_view text) {
+    put(std::uint64_t{text.size()});
+    bytes_ += text;
+  }
+  template <class T>
+  void put(T number) requires std::is_unsigned_v<T> {
+    for (std::size_t i = 0; i < sizeof(T); ++i) bytes_ += static_cast<char>(number >> (8 * i));
+  }
+  MetadataValue done() { return {MetadataType::kArray, std::move(bytes_)}; }
+
+ private:
+  std::string bytes_;
+};
+
+class TokenizerMaker {
+ public:
+  TokenizerMaker(const TokenizerFiles& files, const TokenizerOptions& options) : files_(files), options_(options) {}
+
+  Result<TokenizerMetadata> make() {
+    if (options_.vocabulary_size && *options_.vocabulary_size > kMaxTokens) {
+      return input_error(files_.folder / "config.json", fmt::format("a vocabulary of {} tokens; {} are the limit",
+                                                                    *options_.vocabulary_size, kMaxTokens));
+    }
+    if (options_.space_prefix_of_config) {
+      const json::value* prefix = json_member(files_.tokenizer_config, "add_prefix_space");
+      if (prefix && prefix->is_bool()) set_flag("add_space_prefix", prefix->get_bool());
+    }
+    std::vector<std::string> missing;
+    for (const TokenizerChoice& choice : options_.readers) {
+      BOOST_OUTCOME_TRY(const bool readable, applies(choice, missing));
+      if (!readable) continue;
+      out_.reader = choice.reader;
+      BOOST_OUTCOME_TRY(read(choice.reader));
+      if (options_.second_pass) {
+        BOOST_OUTCOME_TRY(SpecialTokens special,
+                          SpecialTokens::find(files_, options_.second_pass->roles, std::nullopt, out_.warnings));
+        BOOST_OUTCOME_TRY(apply(options_.second_pass->rules, special));
+        special.write(out_.metadata);
+      }
+      if (choice.add_space_prefix) set_flag("add_space_prefix", *choice.add_space_prefix);
+      return std::move(out_);
+    }
+    std::sort(missing.begin(), missing.end());
+    missing.erase(std::unique(missing.begin(), missing.end()), missing.end());
+    return input_error(files_.folder, fmt::format("no tokenizer: {}", fmt::join(missing, "; ")),
+                       "copy the tokenizer's files of the checkpoint into the folder");
+  }
+
+ private:
+  fs::path file(std::string_view name) const { return files_.folder / name; }
+  void set(std::string_view key, MetadataValue value) {
+    out_.metadata.set("tokenizer.ggml." + std::string(key), std::move(value));
+  }
+  void set_flag(std::string_view key, bool value) { set(key, metadata_bool(value)); }
+  void set_token_types() {
+    if (options_.token_types) set("token_type_count", metadata_unsigned(MetadataType::kUint32, *options_.token_types));
+  }
+
+  // Whether the reader has what it reads; else says in `missing` what that is.
+  Result<bool> applies(const TokenizerChoice& choice, std::vector<std::string>& missing) const {
+    const auto need = [&](bool there, std::string what) {
+      if (!there) missing.push_back(std::move(what));
+      return there;
+    };
+    if (!choice.tokenizer_class.empty()) {
+      const auto name = json_string(files_.tokenizer_config, "tokenizer_class");
+      if (!need(name && *name == choice.tokenizer_class,
+                fmt::format("tokenizer_config.json is not of class {}", choice.tokenizer_class)))
+        return false;
+    }
+    switch (choice.reader) {
+      case TokenizerReader::kBpe:
+      case TokenizerReader::kWordPiece:
+      case TokenizerReader::kWhitespace:
+        return need(files_.tokenizer.has_value(), "tokenizer.json is missing");
+      case TokenizerReader::kByteFallbackBpe:
+        return need(files_.tokenizer.has_value(), "tokenizer.json is missing") &&
+               need(has_byte_fallback(), "tokenizer.json has no BPE model with byte fallback");
+      case TokenizerReader::kSentencePiece:
+      case TokenizerReader::kSentencePieceListed:
+      case TokenizerReader::kSentencePieceAppended:
+        return need(is_file(file("tokenizer.model")), "tokenizer.model is missing");
+      case TokenizerReader::kUnigram:
+        return need(is_file(file("tokenizer.model")) || is_file(file("spiece.model")),
+                    "tokenizer.model and spiece.model are missing");
+      case TokenizerReader::kUnigramFairseq:
+        return need(is_file(file("sentencepiece.bpe.model")) || files_.tokenizer,
+                    "sentencepiece.bpe.model and tokenizer.json are missing");
+      case TokenizerReader::kNone:
+        return true;
+    }
+    return true;
+  }
+
+  bool has_byte_fallback() const {
+    const json::value& document = files_.tokenizer->document;
+    const json::value *decoder = json_member(document, "decoder"), *model = json_member(document, "model");
+    const auto type = decoder ? json_string(*decoder, "type") : std::nullopt;
+    return files_.tokenizer->model == "BPE" && model && json_flag(*model, "byte_fallback") && type &&
+           *type == "Sequence";
+  }
+
+  Status read(TokenizerReader reader) {
+    if (reader == TokenizerReader::kNone) {
+      set("model", metadata_string("none"));
+      return ok();
+    }
+    const bool of_json = reader == TokenizerReader::kBpe || reader == TokenizerReader::kWordPiece ||
+                         reader == TokenizerReader::kWhitespace || reader == TokenizerReader::kByteFallbackBpe ||
+                         (reader == TokenizerReader::kUnigramFairseq && !is_file(file("sentencepiece.bpe.model")));
+    BOOST_OUTCOME_TRY(const Vocabulary vocabulary, of_json ? read_json_vocabulary(reader, files_, options_)
+                                                           : read_sentencepiece_vocabulary(reader, files_, options_));
+    out_.warnings.insert(out_.warnings.end(), vocabulary.warnings.begin(), vocabulary.warnings.end());
+    added_ = vocabulary.added;
+    if (reader == TokenizerReader::kWordPiece) set_token_types();
+    write(vocabulary);
+    const std::size_t tokens = vocabulary.tokens.size();
+    BOOST_OUTCOME_TRY(
+        SpecialTokens special,
+        SpecialTokens::find(files_, {"bos", "eos", "unk", "sep", "pad", "cls", "mask"},
+                            vocabulary.special_beyond ? std::nullopt : std::optional<std::uint64_t>(tokens),
+                            out_.warnings));
+    BOOST_OUTCOME_TRY(apply(options_.special_tokens, special));
+    special.write(out_.metadata);
+    if (reader == TokenizerReader::kBpe || reader == TokenizerReader::kWhitespace) set_token_types();
+    return ok();
+  }
+
+  void write(const Vocabulary& vocabulary) {
+    set("model", metadata_string(vocabulary.model));
+    if (!vocabulary.pre.empty()) set("pre", metadata_string(vocabulary.pre));
+    write_tokens(vocabulary.tokens, vocabulary.has_scores);
+    if (vocabulary.own_merges)
+      write_merges(*vocabulary.own_merges);
+    else if (vocabulary.merges)
+      write_merges(*vocabulary.merges);
+    if (vocabulary.adds_prefix) set_flag("add_space_prefix", *vocabulary.adds_prefix);
+    if (!vocabulary.removes_spaces) return;
+    if (out_.reader == TokenizerReader::kUnigramFairseq) set_token_types();
+    set_flag("remove_extra_whitespaces", *vocabulary.removes_spaces);
+    if (vocabulary.charsmap.empty()) return;
+    ArrayMaker bytes(MetadataType::kUint8, vocabulary.charsmap.size());
+    for (const char byte : vocabulary.charsmap) bytes.put(static_cast<std::uint8_t>(byte));
+    set("precompiled_charsmap", bytes.done());
+  }
+
+  void write_tokens(const std::vector<Token>& tokens, bool scores) {
+    out_.tokens = tokens.size();
+    if (tokens.empty()) return;
+    ArrayMaker texts(MetadataType::kString, tokens.size());
+    for (const Token& token : tokens) texts.put(token.text);
+    set("tokens", texts.done());
+    if (scores) {
+      ArrayMaker all(MetadataType::kFloat32, tokens.size());
+      for (const Token& token : tokens) all.put(std::bit_cast<std::uint32_t>(token.score));
+      set("scores", all.done());
+    }
+    ArrayMaker types(MetadataType::kInt32, tokens.size());
+    for (const Token& token : tokens) types.put(static_cast<std::uint32_t>(token.type));
+    set("token_type", types.done());
+  }
+
+  // A space in a token of a pair is written as the byte-level character for it.
+  void write_merges(const MergeList& merges) {
+    if (merges.size() == 0) return;
+    ArrayMaker all(MetadataType::kString, merges.size());
+    for (std::size_t i = 0; i < merges.size(); ++i) {
+      std::string left(merges.left(i)), right(merges.right(i));
+      replace_all(left, " ", "\u0120");
+      replace_all(right, " ", "\u0120");
+      all.put(left + " " + right);
+    }
+    set("merges", all.done());
+  }
+
+  // Rules name added tokens by their text, whose ids the reader has collected.
+  Status apply(const std::vector<SpecialTokenRule>& rules, SpecialTokens& special) {
+    for (const SpecialTokenRule& rule : rules) {
+      std::optional<std::uint64_t> id = rule.id;
+      if (!rule.text.empty()) {
+        const auto found = added_.find(rule.text);
+        if (found != added_.end()) id = found->second;
+      }
+      if (id && rule.replaces) {
+        special.replace(rule.role, *id);
+      } else if (id) {
+        special.set(rule.role, *id, out_.warnings);
+      } else if (rule.must_exist) {
+        return input_error(files_.folder,
+                           fmt::format("no added token is {}, which is the {} token of this architecture",
+                                       quoted_name(rule.text), rule.role));
+      }
+    }
+    return ok();
+  }
+
+  const TokenizerFiles& files_;
+  const TokenizerOptions& options_;
+  TokenizerMetadata out_;
+  std::map<std::string, std::uint64_t, std::less<>> added_;  // ids of added tokens by text
+};
+
+}  // namespace
+
+std::string_view tokenizer_reader_name(TokenizerReader reader) {
+  return std::find_if(std::begin(kReaders), std::end(kReaders),
+                      [&](const ReaderName& row) { return row.reader == reader; })
+      ->name;
+}
+
+std::optional<TokenizerReader> tokenizer_reader_named(std::string_view name) {
+  for (const ReaderName& row : kReaders) {
+    if (row.name == name) return row.reader;
+  }
+  return std::nullopt;
+}
+
+Result<TokenizerMetadata> read_tokenizer(const fs::path& folder, const TokenizerOptions& options) {
+  BOOST_OUTCOME_TRY(const TokenizerFiles files, TokenizerFiles::read(folder));
+  return TokenizerMaker(files, options).make();
+}
+
+}  // namespace ggufmill

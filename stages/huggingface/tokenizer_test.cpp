@@ -1,0 +1,496 @@
+#include "stages/huggingface/tokenizer.h"
+
+#include <array>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "stages/huggingface/special_tokens.h"
+#include "stages/huggingface/tokenizer_json.h"
+#include "tests/support/catch.h"
+#include "tests/support/files.h"
+#include "tests/support/temp_dir.h"
+
+using namespace ggufmill;
+namespace fs = std::filesystem;
+using Reader = TokenizerReader;
+
+namespace {
+
+// A folder of files, read with one reader.
+class Folder {
+ public:
+  Folder& put(std::string_view name, std::string_view text) {
+    const fs::path path = dir_.path() / name;
+    fs::create_directories(path.parent_path());
+    write_text(path, text);
+    return *this;
+  }
+  Result<TokenizerMetadata> read(Reader reader, TokenizerOptions options = {}) const {
+    options.readers = {{reader}};
+    return read_tokenizer(dir_.path(), options);
+  }
+  Result<TokenizerMetadata> read_any(const TokenizerOptions& options) const {
+    return read_tokenizer(dir_.path(), options);
+  }
+  fs::path path() const { return dir_.path(); }
+
+ private:
+  TempDir dir_;
+};
+
+// Every key with its value, one a line, without the common prefix; arrays with all of their items.
+std::string lines(const Result<TokenizerMetadata>& made) {
+  if (!made) return render(made.error());
+  std::string out;
+  for (const MetadataEntry& entry : made.value().metadata.entries()) {
+    out += entry.key.substr(std::string_view("tokenizer.").size()) + " =";
+    if (entry.value.type == MetadataType::kArray) {
+      for (const MetadataValue& item : array_items(entry.value)) out += " " + describe(item);
+    } else {
+      out += " " + describe(entry.value, 400);
+    }
+    out += "\n";
+  }
+  return out;
+}
+
+std::string error_of(const Result<TokenizerMetadata>& made) {
+  REQUIRE(!made);
+  CHECK(made.error().code == ExitCode::kBadInput);
+  return render(made.error());
+}
+
+bool has(std::string_view text, std::string_view part) { return text.find(part) != text.npos; }
+
+// BPE over bytes: "a", "b", "ab", "abb" and two added tokens.
+constexpr std::string_view kBpe = R"({
+  "added_tokens": [{"id": 4, "content": "<s>", "special": true, "normalized": false},
+                   {"id": 5, "content": "\u0120user\u2581text", "special": false, "normalized": false}],
+  "normalizer": null,
+  "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false, "use_regex": true},
+  "post_processor": {"type": "TemplateProcessing",
+    "single": [{"SpecialToken": {"id": "<s>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}],
+    "pair": [{"SpecialToken": {"id": "<s>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}},
+             {"Sequence": {"id": "B", "type_id": 1}}],
+    "special_tokens": {"<s>": {"id": "<s>", "ids": [4], "tokens": ["<s>"]}}},
+  "decoder": {"type": "ByteLevel"},
+  "model": {"type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 2, "abb": 3}, "merges": ["a b", "ab b"]}})";
+
+// One field of the protocol buffer format.
+std::string field(unsigned number, std::string_view bytes) {
+  return std::string{static_cast<char>(number << 3 | 2), static_cast<char>(bytes.size())} + std::string(bytes);
+}
+std::string number(unsigned field_number, char value) { return {static_cast<char>(field_number << 3), value}; }
+std::string piece(std::string_view text, unsigned char score, char type) {
+  const std::string bits{'\0', '\0', static_cast<char>(score), '\xC0'};  // -2.0 and below
+  return field(1,
+               field(1, text) + std::string{static_cast<char>(2 << 3 | 5)} + bits + (type == 1 ? "" : number(3, type)));
+}
+// <unk>, <s>, <0x41>, "▁a", and a piece that the user defined; `kind`: 1 Unigram, 2 BPE.
+std::string sentencepiece(char kind, std::string_view charsmap = {}) {
+  return piece("<unk>", 0, 2) + piece("<s>", 0, 3) + piece("<0x41>", 0, 6) + piece("\u2581a", 0x40, 1) +
+         piece("mine", 0, 4) + field(2, number(3, kind)) + field(3, field(2, charsmap) + number(3, 0) + number(4, 0));
+}
+
+}  // namespace
+
+TEST_CASE("BPE of tokenizer.json, with added tokens as they decode") {
+  Folder folder;
+  folder.put("tokenizer.json", kBpe)
+      .put("tokenizer_config.json", R"({"bos_token": "<s>", "add_bos_token": false, "chat_template": "hello"})")
+      .put("config.json", R"({"eos_token_id": 3, "pad_token_id": [1, 2], "text_config": {"unk_token_id": 7}})");
+  TokenizerOptions options;
+  options.pre = "mine";
+  options.vocabulary_size = 8;
+  CHECK(lines(folder.read(Reader::kBpe, options)) ==
+        "ggml.model = \"gpt2\"\n"
+        "ggml.pre = \"mine\"\n"
+        "ggml.tokens = \"a\" \"b\" \"ab\" \"abb\" \"<s>\" \"\u0120user text\" \"[PAD6]\" \"[PAD7]\"\n"
+        "ggml.token_type = 1 1 1 1 3 4 5 5\n"
+        "ggml.merges = \"a b\" \"ab b\"\n"
+        "ggml.bos_token_id = 4\n"
+        "ggml.eos_token_id = 3\n"
+        "ggml.unknown_token_id = 7\n"
+        "ggml.add_bos_token = false\n"
+        "chat_template = \"hello\"\n");
+}
+
+TEST_CASE("merges as pairs, spaces in them as the byte-level character, or in merges.txt") {
+  Folder folder;
+  folder.put("tokenizer.json",
+             R"({"model": {"type": "BPE", "vocab": {"a": 0, " ": 1, "a ": 2}, "merges": [["a", " "]]}})");
+  TokenizerOptions options;
+  options.pre = "mine";
+  CHECK(has(lines(folder.read(Reader::kBpe, options)), "ggml.merges = \"a \u0120\"\n"));
+  folder.put("tokenizer.json", R"({"model": {"type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 2}, "merges": []}})")
+      .put("merges.txt", "#version: 0.2\r\na b\r\nnot a merge\r\n");
+  CHECK(has(lines(folder.read(Reader::kBpe, options)), "ggml.merges = \"a b\"\n"));
+}
+
+TEST_CASE("an unknown way to cut text is an error that tells the hash and how to name it") {
+  Folder folder;
+  folder.put("tokenizer.json", kBpe);
+  const std::string error = error_of(folder.read(Reader::kBpe));
+  CAPTURE(error);
+  CHECK(has(error, "the hash of its check text is "));
+  CHECK(has(error, "`pre: NAME`"));
+  folder.put("tokenizer.json", R"({"model": {"type": "Unigram", "vocab": [["a", -1.5]]}})");
+  CHECK(has(error_of(folder.read(Reader::kBpe)), "a model of type 'Unigram'"));
+}
+
+TEST_CASE("a vocabulary that is larger than config.json says is refused") {
+  Folder folder;
+  folder.put("tokenizer.json", kBpe);
+  TokenizerOptions options;
+  options.pre = "mine";
+  options.vocabulary_size = 5;
+  CHECK(
+      has(error_of(folder.read(Reader::kBpe, options)), "has the id 5, and config.json has a vocabulary of 5 tokens"));
+  options.vocabulary_size = std::uint64_t{1} << 40;
+  CHECK(has(error_of(folder.read(Reader::kBpe, options)), "4194304 are the limit"));
+}
+
+TEST_CASE("added tokens with a gap in their ids are refused, as the library would number them otherwise") {
+  Folder folder;
+  folder.put("tokenizer.json",
+             R"({"added_tokens": [{"id": 7, "content": "<x>"}], "model": {"type": "BPE", "vocab": {"a": 0}}})");
+  CHECK(has(error_of(folder.read(Reader::kBpe)),
+            "added token '<x>' has the id 7, where the tokenizers library gives it 1"));
+}
+
+TEST_CASE("word pieces are marked where a word begins") {
+  Folder folder;
+  folder.put("tokenizer.json", R"({
+      "added_tokens": [{"id": 0, "content": "[CLS]", "special": true}],
+      "normalizer": {"type": "BertNormalizer", "lowercase": true, "strip_accents": null},
+      "model": {"type": "WordPiece", "vocab": {"[CLS]": 0, "a": 1, "##b": 2}}})");
+  TokenizerOptions options;
+  options.pre = "mine";
+  options.token_types = 2;
+  CHECK(lines(folder.read(Reader::kWordPiece, options)) ==
+        "ggml.token_type_count = 2\n"
+        "ggml.model = \"bert\"\n"
+        "ggml.pre = \"mine\"\n"
+        "ggml.tokens = \"[CLS]\" \"\u2581a\" \"b\"\n"
+        "ggml.token_type = 3 1 1\n"
+        "ggml.normalizer.lowercase = true\n");
+}
+
+TEST_CASE("BPE with byte fallback becomes a SentencePiece vocabulary, and llama's readers are tried in turn") {
+  Folder folder;
+  folder
+      .put("tokenizer.json", R"({
+      "added_tokens": [{"id": 0, "content": "<s>", "special": true}, {"id": 3, "content": "<x>", "special": false}],
+      "decoder": {"type": "Sequence", "decoders": []},
+      "model": {"type": "BPE", "byte_fallback": true, "vocab": {"<s>": 0, "<0x41>": 1, "a": 2}, "merges": []}})")
+      .put("tokenizer_config.json", R"({"bos_token": "<s>", "add_prefix_space": true, "tokenizer_class": "X"})");
+  TokenizerOptions options;
+  options.readers = {{Reader::kSentencePiece}, {Reader::kByteFallbackBpe}, {Reader::kBpe}};
+  options.space_prefix_of_config = true;
+  CHECK(lines(folder.read_any(options)) ==
+        "ggml.add_space_prefix = true\n"
+        "ggml.model = \"llama\"\n"
+        "ggml.pre = \"default\"\n"
+        "ggml.tokens = \"<s>\" \"<0x41>\" \"a\" \"<x>\"\n"
+        "ggml.scores = -1000 -1000 -1000 -1000\n"
+        "ggml.token_type = 3 6 1 4\n"
+        "ggml.bos_token_id = 0\n");
+  options.readers = {{Reader::kSentencePiece}, {Reader::kUnigram}, {Reader::kBpe, "GPT2Tokenizer"}};
+  const std::string error = error_of(folder.read_any(options));
+  CHECK(has(error,
+            "no tokenizer: tokenizer.model and spiece.model are missing; tokenizer.model is missing; "
+            "tokenizer_config.json is not of class GPT2Tokenizer"));
+}
+
+TEST_CASE("SentencePiece, added tokens by id, padding") {
+  Folder folder;
+  folder.put("tokenizer.model", sentencepiece(2))
+      .put("added_tokens.json", R"({"<new>": 5, "far": 99})")
+      .put("tokenizer_config.json", R"({"add_eos_token": true, "eos_token": "<s>", "added_tokens_decoder": {
+          "4": {"content": "\u2581my", "special": false}, "1": {"content": "<|im|>", "special": false}}})")
+      .put("config.json", R"({"eos_token_id": 1, "pad_token_id": 50})");
+  TokenizerOptions options;
+  options.vocabulary_size = 7;
+  const auto made = folder.read(Reader::kSentencePiece, options);
+  CHECK(lines(made) ==
+        "ggml.model = \"llama\"\n"
+        "ggml.pre = \"default\"\n"
+        "ggml.tokens = \"<unk>\" \"<|im|>\" \"<0x41>\" \"\u2581a\" \" my\" \"<new>\" \"[PAD6]\"\n"
+        "ggml.scores = -2 -1000 -2 -3 -1000 -1000 -10000\n"
+        "ggml.token_type = 2 3 6 1 4 4 5\n"
+        "ggml.eos_token_id = 1\n"
+        "ggml.add_eos_token = true\n");
+  REQUIRE(made);
+  CHECK(made.value().warnings ==
+        std::vector<std::string>{"the added token 99 is left out: there are 7 tokens",
+                                 "the pad token has the id 50, and there are 7 tokens; left out"});
+  // As they are listed: the text and the type that the files say.
+  folder.put("tokenizer.json", R"({"added_tokens": [{"id": 6, "content": "<|end|>", "special": true}]})");
+  CHECK(has(lines(folder.read(Reader::kSentencePieceListed, options)),
+            "ggml.tokens = \"<unk>\" \"<|im|>\" \"<0x41>\" \"\u2581a\" \"\u2581my\" \"<new>\" \"<|end|>\"\n"));
+  CHECK(has(lines(folder.read(Reader::kSentencePieceListed, options)), "ggml.token_type = 2 4 6 1 4 4 3\n"));
+  options.vocabulary_size = 3;
+  CHECK(has(error_of(folder.read(Reader::kSentencePieceListed, options)),
+            "5 pieces, and config.json has a vocabulary of 3"));
+}
+
+TEST_CASE("SentencePiece with added tokens appended, and a rule for EOS") {
+  Folder folder;
+  folder
+      .put("tokenizer.model",
+           sentencepiece(2) + piece("[UNUSED_TOKEN_1]", 0, 1) + piece(std::string_view("\0", 1), 0, 1))
+      .put("added_tokens.json", R"({"<|im_end|>": 7})")
+      .put("tokenizer_config.json", R"({"added_tokens_decoder": {"7": {"content": "<|im_end|>", "special": true}}})")
+      .put("config.json", R"({"eos_token_id": 1})");
+  TokenizerOptions options;
+  options.special_tokens = {{"eos", "<|im_end|>", {}, true, false}};
+  CHECK(lines(folder.read(Reader::kSentencePieceAppended, options)) ==
+        "ggml.model = \"llama\"\n"
+        "ggml.pre = \"default\"\n"
+        "ggml.tokens = \"<unk>\" \"<s>\" \"<0x41>\" \"\u2581a\" \"mine\" \"[UNUSED_TOKEN_1]\" \"\U0001F409\" "
+        "\"<|im_end|>\"\n"
+        "ggml.scores = -2 -2 -2 -3 -2 -2 -2 -1000\n"
+        "ggml.token_type = 2 3 6 1 1 5 1 3\n"
+        "ggml.add_space_prefix = false\n"
+        "ggml.eos_token_id = 7\n");
+}
+
+TEST_CASE("Unigram with its normalizer, plain and as fairseq numbers it") {
+  Folder folder;
+  folder.put("spiece.model", sentencepiece(1, "\x01\x02"));
+  CHECK(lines(folder.read(Reader::kUnigram)) ==
+        "ggml.model = \"t5\"\n"
+        "ggml.pre = \"default\"\n"
+        "ggml.tokens = \"<unk>\" \"<s>\" \"<0x41>\" \"\u2581a\" \"mine\"\n"
+        "ggml.scores = -2 -2 -2 -3 -2\n"
+        "ggml.token_type = 2 3 6 1 1\n"
+        "ggml.add_space_prefix = false\n"
+        "ggml.remove_extra_whitespaces = false\n"
+        "ggml.precompiled_charsmap = 1 2\n");
+  folder.put("sentencepiece.bpe.model", sentencepiece(1));
+  TokenizerOptions options;
+  options.token_types = 1;
+  options.vocabulary_size = 6;
+  CHECK(lines(folder.read(Reader::kUnigramFairseq, options)) ==
+        "ggml.model = \"t5\"\n"
+        "ggml.pre = \"default\"\n"
+        "ggml.tokens = \"<s>\" \"<pad>\" \"</s>\" \"<unk>\" \"\u2581a\" \"mine\"\n"
+        "ggml.scores = 0 0 0 0 -3 -2\n"
+        "ggml.token_type = 3 3 3 2 1 1\n"
+        "ggml.add_space_prefix = false\n"
+        "ggml.token_type_count = 1\n"
+        "ggml.remove_extra_whitespaces = false\n");
+  folder.put("sentencepiece.bpe.model", sentencepiece(2));
+  CHECK(has(error_of(folder.read(Reader::kUnigramFairseq, options)), "a SentencePiece model of type 2"));
+}
+
+TEST_CASE("Unigram of tokenizer.json, where there is no model file") {
+  Folder folder;
+  folder
+      .put("tokenizer.json", R"({
+      "added_tokens": [{"id": 0, "content": "<s>", "special": true}, {"id": 1, "content": "<unk>", "special": true},
+                       {"id": 2, "content": "<x>", "special": false}],
+      "normalizer": {"type": "Precompiled", "precompiled_charsmap": "AQL/"},
+      "model": {"type": "Unigram", "unk_id": 1, "vocab": [["<s>", 0.0], ["<unk>", 0.0], ["<x>", 0], ["\u2581a", -3.25]]}})")
+      .put("tokenizer_config.json",
+           R"({"bos_token": "<s>", "unk_token": "<unk>", "clean_up_tokenization_spaces": true})");
+  CHECK(lines(folder.read(Reader::kUnigramFairseq)) ==
+        "ggml.model = \"t5\"\n"
+        "ggml.pre = \"default\"\n"
+        "ggml.tokens = \"<s>\" \"<unk>\" \"<x>\" \"\u2581a\"\n"
+        "ggml.scores = 0 0 0 -3.25\n"
+        "ggml.token_type = 3 2 4 1\n"
+        "ggml.add_space_prefix = false\n"
+        "ggml.remove_extra_whitespaces = true\n"
+        "ggml.precompiled_charsmap = 1 2 255\n"
+        "ggml.bos_token_id = 0\n"
+        "ggml.unknown_token_id = 1\n");
+}
+
+TEST_CASE("no vocabulary at all") { CHECK(lines(Folder().read(Reader::kNone)) == "ggml.model = \"none\"\n"); }
+
+TEST_CASE("rules and a second pass for special tokens") {
+  Folder folder;
+  folder.put("tokenizer.json", kBpe).put("config.json", R"({"eos_token_id": 3})");
+  TokenizerOptions options;
+  options.pre = "mine";
+  options.special_tokens = {{"eos", "<s>"}, {"eot", "<s>"}};
+  options.second_pass = SpecialTokenPass{{"prefix", "eot"}, {{"prefix", {}, 2}, {"eot", {}, 1}}};
+  const std::string made = lines(folder.read(Reader::kBpe, options));
+  CHECK(has(made, "ggml.eos_token_id = 3\n"));  // the file's comes first
+  CHECK(has(made, "ggml.eot_token_id = 1\n"));  // the second pass is written over the first
+  options.special_tokens = {{"eot", "<missing>"}};
+  CHECK(has(error_of(folder.read(Reader::kBpe, options)), "no added token is '<missing>', which is the eot token"));
+}
+
+TEST_CASE("names of readers") {
+  for (const std::string_view name :
+       {"bpe", "wordpiece", "whitespace", "byte-fallback-bpe", "sentencepiece", "sentencepiece-listed",
+        "sentencepiece-appended", "unigram", "unigram-fairseq", "none"}) {
+    REQUIRE(tokenizer_reader_named(name));
+    CHECK(tokenizer_reader_name(*tokenizer_reader_named(name)) == name);
+  }
+  CHECK(!tokenizer_reader_named("spm"));
+}
+
+// ---- special tokens and chat templates ----
+
+namespace {
+
+std::string special(const Folder& folder, std::vector<std::string> roles = {"bos", "eos", "sep", "cls"}) {
+  const auto files = TokenizerFiles::read(folder.path());
+  if (!files) return render(files.error());
+  TokenizerMetadata out;
+  const auto found = SpecialTokens::find(files.value(), std::move(roles), std::nullopt, out.warnings);
+  if (!found) return render(found.error());
+  found.value().write(out.metadata);
+  return lines(out);
+}
+
+}  // namespace
+
+TEST_CASE("whether BOS, EOS and SEP are added is told from the post-processor") {
+  Folder folder;
+  folder.put("tokenizer_config.json", R"({"cls_token": "[CLS]", "sep_token": "[SEP]"})").put("tokenizer.json", R"({
+      "added_tokens": [{"id": 1, "content": "[CLS]"}, {"id": 2, "content": "[SEP]"}],
+      "post_processor": {"type": "TemplateProcessing",
+        "single": [{"SpecialToken": {"id": "[CLS]"}}, {"Sequence": {"id": "A"}}, {"SpecialToken": {"id": "[SEP]"}}],
+        "pair": [{"SpecialToken": {"id": "[CLS]"}}, {"Sequence": {"id": "A"}}, {"SpecialToken": {"id": "[SEP]"}},
+                 {"Sequence": {"id": "B"}}, {"SpecialToken": {"id": "[SEP]"}}]}})");
+  CHECK(special(folder) ==
+        "ggml.bos_token_id = 1\nggml.eos_token_id = 2\nggml.seperator_token_id = 2\n"
+        "ggml.add_bos_token = true\nggml.add_eos_token = true\nggml.add_sep_token = false\n");
+  // Another last token than the EOS of the configuration: that one becomes the end of a turn.
+  folder.put("tokenizer_config.json", R"({"bos_token": "[CLS]", "eos_token": "[EOS]"})").put("tokenizer.json", R"({
+      "added_tokens": [{"id": 1, "content": "[CLS]"}, {"id": 2, "content": "[SEP]"}, {"id": 3, "content": "[EOS]"}],
+      "post_processor": {"type": "Sequence", "processors": [{"type": "TemplateProcessing",
+        "single": [{"Sequence": {"id": "A"}}, {"SpecialToken": {"id": "[SEP]"}}], "pair": []}]}})");
+  CHECK(special(folder) ==
+        "ggml.bos_token_id = 1\nggml.eos_token_id = 2\nggml.eot_token_id = 3\nggml.add_eos_token = true\n");
+  folder.put("tokenizer.json", R"({
+      "added_tokens": [{"id": 1, "content": "[CLS]"}, {"id": 2, "content": "[SEP]"}, {"id": 3, "content": "[EOS]"}],
+      "post_processor": {"type": "RobertaProcessing", "cls": ["[CLS]", 1], "sep": ["[SEP]", 2]}})");
+  CHECK(special(folder) ==
+        "ggml.bos_token_id = 1\nggml.eos_token_id = 3\nggml.seperator_token_id = 2\n"
+        "ggml.add_bos_token = true\nggml.add_eos_token = true\nggml.add_sep_token = true\n");
+}
+
+TEST_CASE("ids come from the configuration through the added tokens, then from config.json") {
+  Folder folder;
+  folder.put("tokenizer.json", R"({"added_tokens": [{"id": 9, "content": "<e>"}]})")
+      .put("tokenizer_config.json", R"({"bos_token": "<b>", "eos_token": {"content": "<e>"}})")
+      .put("config.json", R"({"bos_token_id": 4, "eos_token_id": 5})");
+  CHECK(special(folder) == "ggml.eos_token_id = 9\nggml.bos_token_id = 4\n");
+  folder.put("config.json", R"({"bos_token_id": -1})");
+  CHECK(has(special(folder), "the id of the bos token is -1, which no token has"));
+}
+
+TEST_CASE("chat templates: in the configuration, in files, with names") {
+  Folder folder;
+  folder.put("tokenizer_config.json", R"({"x": 1})").put("chat_template.json", R"({"chat_template": "from json"})");
+  CHECK(special(folder) == "chat_template = \"from json\"\n");
+  folder.put("chat_template.jinja", "from\r\njinja\r");
+  CHECK(special(folder) == "chat_template = \"from\\njinja\\n\"\n");
+  folder.put("additional_chat_templates/tool use.jinja", "tools").put("additional_chat_templates/notes.txt", "no");
+  CHECK(special(folder) ==
+        "chat_template.tool_use = \"tools\"\nchat_templates = \"tool_use\"\nchat_template = \"from\\njinja\\n\"\n");
+  folder.put("tokenizer_config.json",
+             R"({"chat_template": [{"name": "r\u00e4g", "template": "one"}, {"name": "", "template": "no"},
+      {"name": "default", "template": "two"}]})");
+  CHECK(special(folder) == "chat_template.r_g = \"one\"\nchat_templates = \"r_g\"\nchat_template = \"two\"\n");
+  folder.put("tokenizer_config.json", R"({"chat_template": null})");
+  CHECK(special(folder).empty());
+}
+
+// ---- bad input ----
+
+TEST_CASE("files that are too large, too deep, not UTF-8 or cut off: one error each") {
+  Folder folder;
+  const auto error_for = [&](std::string_view text) {
+    folder.put("tokenizer.json", text);
+    return error_of(folder.read(Reader::kBpe));
+  };
+  folder.put("tokenizer.json", "{}");
+  fs::resize_file(folder.path() / "tokenizer.json", std::uint64_t{500} << 20);
+  CHECK(has(error_of(folder.read(Reader::kBpe)), "524288000 bytes are more than such a file may have, 268435456"));
+  CHECK(has(error_for(R"({"a": )" + std::string(10000, '[')), "nested more than 64 deep"));
+  CHECK(has(error_for("{\"model\": {\"vocab\": {\"\xFF\": 1}}}"), "not UTF-8"));
+  CHECK(has(error_for(R"({"model": {"vocab": {"a": 1})"), "the file ends in the middle"));
+  CHECK(has(error_for(R"({"model": {"vocab": {"a": 1}}} x)"), "something follows the end of the document"));
+  CHECK(has(error_for(""), "the file ends in the middle"));
+  CHECK(has(error_for("[]"), "not an object"));
+  CHECK(has(error_for("{}"), "no `model` with a `vocab`"));
+  CHECK(has(error_for(R"({"model": {"vocab": {"a": -1}}})"), "token 'a' has no id from 0 to 4194303"));
+  CHECK(has(error_for(R"({"model": {"vocab": {"a": 1.5}}})"), "token 'a' has no id"));
+  CHECK(has(error_for(R"({"model": {"vocab": {"a": {}}}})"), "entry 0 of the model's vocabulary is no token"));
+  CHECK(has(error_for(R"({"model": {"vocab": [["a"]]}})"), "entry 0 of the model's vocabulary is no token"));
+  CHECK(
+      has(error_for(R"({"model": {"vocab": {"a": 0}, "merges": ["a b", "abc"]}})"), "merge 1 of the model is no pair"));
+  CHECK(has(error_for(R"({"model": {"vocab": {"a": 0}, "merges": [["a", "b", "c"]]}})"), "is no pair of tokens"));
+  CHECK(has(error_for(R"({"model": {"vocab": {"a": 0}, "merges": {"a": 1}}})"), "is no pair of tokens"));
+  CHECK(has(error_for(R"({"model": {"type": "BPE", "vocab": {"a": 0}, "merges": ["a b"]}})"),
+            "merge 0, 'a' and 'b', is not in"));
+  std::string many = "{\"a\": [";
+  for (int i = 0; i < 4'000'001; ++i) many += "0,";
+  CHECK(has(error_for(many + "0]}"), "more than 4000000 values"));
+}
+
+TEST_CASE("a chat template of ten megabytes is refused, wherever it is") {
+  Folder folder;
+  const std::string large(10 << 20, 'x');
+  folder.put("tokenizer_config.json", "{\"chat_template\": \"" + large + "\"}");
+  CHECK(has(special(folder), "a chat template of 10485760 bytes; 1048576 are the limit"));
+  folder.put("tokenizer_config.json", "{\"chat_template\": [{\"name\": \"a\", \"template\": \"" + large + "\"}]}");
+  CHECK(has(special(folder), "a chat template of 10485760 bytes"));
+  folder.put("tokenizer_config.json", "{\"x\": 1}").put("chat_template.jinja", large);
+  CHECK(has(special(folder), "10485760 bytes are more than such a file may have, 1048576"));
+  folder.put("chat_template.jinja", "\xC3");
+  CHECK(has(special(folder), "not UTF-8"));
+}
+
+TEST_CASE("a regular expression that would run for ever ends with an error") {
+  Folder folder;
+  const auto with = [&](std::string_view pre_tokenizer) {
+    folder.put("tokenizer.json", R"({"pre_tokenizer": )" + std::string(pre_tokenizer) +
+                                     R"(, "model": {"type": "BPE", "vocab": {"a": 0}, "merges": []}})");
+    return error_of(folder.read(Reader::kBpe));
+  };
+  CHECK(has(
+      with(
+          R"({"type": "Split", "pattern": {"Regex": "(?:(?:\\s|\\S)+)+[\\x{1}\\x{2}]"}, "behavior": "Isolated", "invert": false})"),
+      "comes to no end"));
+  CHECK(has(with(R"({"type": "Split", "pattern": {"Regex": "("}, "behavior": "Isolated", "invert": false})"),
+            "is none: "));
+  CHECK(has(
+      with(R"({"type": "Split", "pattern": {"Regex": ")" + std::string(20000, 'a') + R"("}, "behavior": "Isolated"})"),
+      "a regular expression of 20000 bytes"));
+  CHECK(has(with(R"({"type": "Magic"})"), "the pre-tokenizer is of a type 'Magic' that ggufmill does not know"));
+}
+
+TEST_CASE("a normalizer that makes a text without end is stopped") {
+  std::string steps;
+  for (int i = 0; i < 60; ++i) steps += R"({"type": "Replace", "pattern": {"String": "a"}, "content": "aaaaaaaa"},)";
+  Folder folder;
+  folder.put("tokenizer.json", R"({"normalizer": {"type": "Sequence", "normalizers": [)" + steps +
+                                   R"({"type": "NFC"}]}, "model": {"type": "BPE", "vocab": {"a": 0}, "merges": []}})");
+  CHECK(has(error_of(folder.read(Reader::kBpe)), "the normalizer makes a short text longer than 1048576 bytes"));
+}
+
+TEST_CASE("SentencePiece files that are none: one error each") {
+  Folder folder;
+  const auto error_for = [&](std::string_view bytes) {
+    folder.put("tokenizer.model", bytes);
+    return error_of(folder.read(Reader::kSentencePiece));
+  };
+  const std::string good = sentencepiece(2);
+  CHECK(has(error_for("version https://git-lfs.github.com/spec/v1\n"), "this is no SentencePiece model"));
+  CHECK(has(error_for(""), "this is no SentencePiece model"));
+  CHECK(has(error_for(good.substr(0, good.size() - 1)), "this is no SentencePiece model"));
+  CHECK(has(error_for(piece("a", 0, 1)), "0 pieces are of type UNKNOWN"));
+  CHECK(has(error_for(good + piece("", 0, 1)), "piece 5 is empty"));
+  CHECK(has(error_for(good + piece("\xFF", 0, 1)), "piece 5 is not UTF-8"));
+  CHECK(has(error_for(good + std::string(12, '\xFF')), "this is no SentencePiece model"));
+  fs::resize_file(folder.path() / "tokenizer.model", std::uint64_t{500} << 20);
+  CHECK(has(error_of(folder.read(Reader::kSentencePiece)), "524288000 bytes are more than a tokenizer may have"));
+}

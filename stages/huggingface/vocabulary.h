@@ -1,0 +1,58 @@
+#pragma once
+// The vocabulary of a checkpoint, as one of the readers of tokenizer.h makes it: what goes into the metadata besides
+// special tokens and chat templates.
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pipeline/core/error.h"
+#include "stages/huggingface/sentencepiece.h"
+#include "stages/huggingface/special_tokens.h"
+#include "stages/huggingface/tokenizer.h"
+#include "stages/huggingface/tokenizer_json.h"
+
+namespace ggufmill {
+
+struct Token {
+  std::string text;
+  float score = 0;
+  PieceType type = PieceType::kNormal;
+};
+
+struct Vocabulary {
+  std::string model, pre;  // no pre: empty
+  std::vector<Token> tokens;
+  bool has_scores = false;
+  bool special_beyond = false;  // ids of special tokens may lie beyond the tokens
+  // From tokenizer.json or merges.txt, which must outlive it, or none.
+  std::optional<MergeList> own_merges{};
+  const MergeList* merges = nullptr;
+  // What SentencePiece does to a text.
+  std::optional<bool> adds_prefix{}, removes_spaces{};
+  std::string charsmap{};
+  std::map<std::string, std::uint64_t, std::less<>> added{};  // ids of added tokens by text
+  std::vector<std::string> warnings{};
+};
+
+// The score of added tokens, and that of padding.
+inline constexpr float kAddedScore = -1000.0F, kPaddingScore = -10000.0F;
+Token padding_token(std::uint64_t id);  // "[PAD17]"
+
+// Tokens that their files do not call special, and that are: "<|...|>", "<pad>" and some more.
+bool looks_special(std::string_view text);
+// The mark of SentencePiece for a space, U+2581, as a space: what a user's token stands for.
+std::string with_spaces(std::string_view text);
+
+// Of kBpe, kWordPiece, kWhitespace, kByteFallbackBpe, and kUnigramFairseq where there is no model file; tokenizer.json
+// is there. The files must outlive what is returned.
+Result<Vocabulary> read_json_vocabulary(TokenizerReader reader, const TokenizerFiles& files,
+                                        const TokenizerOptions& options);
+// Of the other readers, but kNone; their file is there.
+Result<Vocabulary> read_sentencepiece_vocabulary(TokenizerReader reader, const TokenizerFiles& files,
+                                                 const TokenizerOptions& options);
+
+}  // namespace ggufmill
