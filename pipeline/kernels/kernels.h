@@ -2,7 +2,7 @@
 // The plugin host: finds kernel modules, checks and ranks them, and chooses a kernel for every operation and type.
 //
 // Where modules come from, in this order: the reference that is linked in; `*.so`, sorted by name, in the host's own
-// module directory (../lib/ggufmill from the program); `*.so`, sorted by name, in each of KernelOptions::directories.
+// module directory (ggufmill/ beside libggufmill); `*.so`, sorted by name, in each of KernelOptions::directories.
 // Never the working directory, never where a pipeline file says.
 //
 // What is refused, with its reason in a ModuleReport:

@@ -6,27 +6,50 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cinttypes>
+#include <cstdint>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 
 namespace ggufmill {
 namespace {
 
 constexpr const char* kProgram = "/proc/self/exe";
 
-// Whoever owns the program decides already what it runs; so do root and the user.
+// The file that this code is mapped from: libggufmill, or a program that has it linked in. Empty when the system does
+// not say.
+const std::string& own_file() {
+  static const std::string path = [] {
+    const auto here = reinterpret_cast<std::uintptr_t>(&own_file);
+    std::ifstream maps("/proc/self/maps");  // "7f1c00000-7f1c02000 r-xp 00000000 08:01 1234    /usr/lib/libggufmill.so"
+    for (std::string line; std::getline(maps, line);) {
+      std::uintptr_t begin = 0, end = 0;
+      const std::size_t slash = line.find('/');
+      if (std::sscanf(line.c_str(), "%" SCNxPTR "-%" SCNxPTR, &begin, &end) != 2 || here < begin || here >= end)
+        continue;
+      return slash == std::string::npos ? std::string() : line.substr(slash);
+    }
+    return std::string();
+  }();
+  return path;
+}
+
+// Whoever owns the library or program decides already what it runs; so do root and the user.
 bool is_trusted(uid_t owner) {
-  struct stat program;
-  return owner == 0 || owner == ::geteuid() || (::stat(kProgram, &program) == 0 && owner == program.st_uid);
+  struct stat own;
+  return owner == 0 || owner == ::geteuid() || (::stat(own_file().c_str(), &own) == 0 && owner == own.st_uid);
 }
 
 }  // namespace
 
 std::string own_module_directory() {
   std::error_code error;
-  const std::filesystem::path program = std::filesystem::read_symlink(kProgram, error);
-  if (error) return {};
-  return (program.parent_path().parent_path() / "lib" / "ggufmill").string();
+  const std::filesystem::path own = own_file();
+  if (own.empty()) return {};
+  if (own != std::filesystem::read_symlink(kProgram, error)) return own.parent_path() / "ggufmill";
+  return own.parent_path().parent_path() / "lib" / "ggufmill";
 }
 
 bool list_modules(const std::string& directory, std::vector<std::string>& paths, std::string& reason) {

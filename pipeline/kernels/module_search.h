@@ -6,8 +6,8 @@
 
 namespace ggufmill {
 
-// The host's own module directory: "../lib/ggufmill" from the program's folder. Empty when the system does not say
-// where the program is.
+// The host's own module directory: ggufmill/ beside libggufmill; "../lib/ggufmill" from the folder of a program that
+// has it linked in. Empty when the system does not say where that is.
 std::string own_module_directory();
 
 // The paths of the `*.so` in a directory, sorted by name. False, with the system's words in `reason`, when it cannot be

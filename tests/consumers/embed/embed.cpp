@@ -21,6 +21,7 @@ int main(int, char** argv) {
   const std::string model = argv[1], folder = argv[2], out = folder + "/out.gguf";
   const auto context = Context::create();
   if (!context) return std::fputs(render(context.error()).c_str(), stderr), 1;
+  if (context.value().kernels().modules().size() < 2) return 6;  // those beside the library, with the built-in one
   std::atomic<bool> stop{true};
   RunOptions options;
   options.stop = &stop;
