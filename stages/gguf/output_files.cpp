@@ -63,9 +63,11 @@ Result<std::vector<std::size_t>> cut(const Model& model, const SinkOptions& opti
   return ends;
 }
 
-// The same where the source's shards are kept: tensors are in the order of the source's files.
+// The same where the source's shards are kept: tensors are in the order of the source's files. A first file that holds
+// only metadata stays one; others that are left without tensors are not written.
 Result<std::vector<std::size_t>> cut_as_source(const Model& model) {
   std::vector<std::size_t> ends;
+  if (!model.tensors.empty() && model.tensors.front().source.file != 0) ends.push_back(0);
   for (std::size_t i = 1; i < model.tensors.size(); ++i) {
     const std::uint32_t before = model.tensors[i - 1].source.file, now = model.tensors[i].source.file;
     if (now < before)

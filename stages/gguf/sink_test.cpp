@@ -109,6 +109,24 @@ TEST_CASE("what cannot be written is refused") {
   }
 }
 
+TEST_CASE("the source's first shard stays where it holds only metadata") {
+  const TempDir folder;
+  GgufBuilder builder;
+  builder.metadata = {{"general.name", metadata_string("x")}};
+  Model model = model_of(builder.add_tensor("a", {8}).add_tensor("b", {8}), folder);
+  model.files.resize(4, model.files.front());
+  model.tensors[0].source.file = 1;
+  model.tensors[1].source.file = 3;
+  const std::vector<OutputFile> files = shards_of(model, "shards", "source");
+  REQUIRE(files.size() == 3);  // the third file held nothing
+  CHECK(files[0].path == "out/m-00001-of-00003.gguf");
+  CHECK(files[0].tensors.empty());
+  CHECK(files[0].header.find("general.name") != std::string::npos);
+  CHECK(files[0].bytes == files[0].header.size());
+  CHECK(files[1].tensors.size() == 1);
+  CHECK(files[2].tensors.size() == 1);
+}
+
 TEST_CASE("a path can name the recipe") {
   Model model;
   model.recipe = "Q4_K_M";
