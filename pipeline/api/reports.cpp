@@ -1,5 +1,9 @@
 #include "pipeline/api/reports.h"
 
+#include <fmt/format.h>
+
+#include <map>
+
 #include "pipeline/io/atomic_file.h"
 
 namespace ggufmill {
@@ -16,6 +20,7 @@ ReportTensor tensor_report(const Plan& plan, const Tensor& tensor, std::uint64_t
   told.shape = tensor.shape;
   told.source_type = tensor.source.type;
   told.type = tensor.type;
+  told.fallback_from = tensor.fallback_from;
   told.source_bytes = tensor.source.bytes;
   told.bytes = bytes;
   told.rule = tensor.reason;
@@ -93,6 +98,21 @@ Status write_pieces(const std::string& path, const std::function<void(const Text
 }
 
 }  // namespace
+
+std::string describe_fallbacks(const Model& model) {
+  std::map<std::pair<const TypeInfo*, const TypeInfo*>, std::size_t> counts;
+  std::size_t fallbacks = 0;
+  for (const Tensor& tensor : model.tensors)
+    if (tensor.fallback_from) ++counts[{tensor.fallback_from, tensor.type}], ++fallbacks;
+  if (fallbacks == 0) return {};
+  std::string types;
+  for (const TypeInfo& from : all_types())  // in the order of the table, not of addresses
+    for (const auto& [pair, count] : counts)
+      if (pair.first == &from)
+        types += fmt::format("{}{} {} -> {}", types.empty() ? "" : ", ", count, from.name, pair.second->name);
+  return fmt::format("{} of {} tensors fall back to another type, as their rows are no whole blocks: {}", fallbacks,
+                     model.tensors.size(), types);
+}
 
 std::uint64_t weights_of(const Model& model) {
   std::uint64_t elements = 0;

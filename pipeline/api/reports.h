@@ -13,6 +13,10 @@ namespace ggufmill {
 // Elements of all tensors.
 std::uint64_t weights_of(const Model& model);
 
+// How many tensors have another type than was wanted, as their rows are no whole blocks of it, and which types took its
+// place: one line, empty where there are none.
+std::string describe_fallbacks(const Model& model);
+
 // The facts of the model that a report tells about.
 void describe_source(const Model& model, Report& report);
 // `isa`: of the kernels that ran.

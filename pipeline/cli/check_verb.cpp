@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "pipeline/api/reports.h"
 #include "pipeline/cli/command_line.h"
 #include "pipeline/cli/messages.h"
 #include "pipeline/cli/planning.h"
@@ -36,6 +37,9 @@ int check_verb(const Arguments& arguments) {
   say_note(fmt::format("{}: good: {} tensors, {} to read, {} to write as {} output{}, at least {} of memory", plan.file,
                        plan.source.tensors.size(), human_bytes(plan.bytes_read()), human_bytes(plan.bytes_written()),
                        plan.outputs.size(), plan.outputs.size() == 1 ? "" : "s", human_bytes(plan.least_memory)));
+  for (const PlannedOutput& output : plan.outputs)
+    if (const std::string fallbacks = describe_fallbacks(output.model); !fallbacks.empty())
+      say_note(fmt::format("{}: {}", output.files.front().path, fallbacks));
   return 0;
 }
 

@@ -98,6 +98,7 @@ json::object tensor_json(const Tensor& tensor) {
           {"shape", shape},
           {"from", tensor.source.type->name},
           {"to", tensor.type->name},
+          {"fallback_from", tensor.fallback_from ? json::value(tensor.fallback_from->name) : json::value()},
           {"bytes_from", tensor.source.bytes},
           {"bytes", bytes_after(tensor)},
           {"why", tensor.reason}};

@@ -8,7 +8,6 @@
 #include "pipeline/core/text.h"
 #include "stages/gguf/gguf.h"
 #include "stages/importance/importance_summary.h"
-#include "stages/prune/layer_set.h"
 #include "stages/quantize/facts.h"
 
 namespace ggufmill {
@@ -89,20 +88,6 @@ Status put_importance(const QuantizeOptions& options, std::vector<Entry>& entrie
   return ok();
 }
 
-// The stage `prune` has set the count already; here it only moves to the end.
-Status put_layer_count(const QuantizeOptions& options, std::vector<Entry>& entries) {
-  if (options.prune_layers.empty()) return ok();
-  BOOST_OUTCOME_TRY(const Model model, read_gguf(options.input));
-  LayerSet pruned;
-  BOOST_OUTCOME_TRY(pruned.add(options.prune_layers));
-  const MetadataValue* arch = model.metadata.find("general.architecture");
-  const std::string key = std::string(arch ? as_string(*arch).value_or("") : "") + ".block_count";
-  const MetadataValue* count = model.metadata.find(key);
-  const auto layers = count ? as_unsigned(*count) : std::nullopt;
-  if (layers) put(entries, {key, typed("uint32", std::to_string(*layers - pruned.count(0, *layers)))});
-  return ok();
-}
-
 }  // namespace
 
 Result<std::pair<std::string, std::string>> split_word(const std::string& word, const char* form, const char* example) {
@@ -112,14 +97,20 @@ Result<std::pair<std::string, std::string>> split_word(const std::string& word, 
   return std::pair(word.substr(0, equals), word.substr(equals + 1));
 }
 
-Result<std::string> metadata_text(const QuantizeOptions& options) {
+Result<std::string> metadata_text(const QuantizeOptions& options, const std::optional<LayerCount>& layers_left,
+                                  std::vector<std::string>& warnings) {
   std::vector<Entry> entries;
   for (const std::string& word : options.override_kv) {
     BOOST_OUTCOME_TRY(Entry entry, override_entry(word));
+    if (word.find("=int:-") == entry.key.size())
+      warnings.push_back(fmt::format("{} is written as {}, as the reference does; a number below zero is {}=int32:{}",
+                                     quoted_name(word), word.substr(entry.key.size() + 6), entry.key,
+                                     word.substr(entry.key.size() + 5)));
     put(entries, std::move(entry));
   }
   BOOST_OUTCOME_TRY(put_importance(options, entries));
-  BOOST_OUTCOME_TRY(put_layer_count(options, entries));
+  if (layers_left)  // the stage `prune` has set it already; here it only moves to the end
+    put(entries, {layers_left->architecture + ".block_count", typed("uint32", std::to_string(layers_left->layers))});
   return entries.empty() ? std::string() : "    metadata:\n      append:\n" + lines_of(entries);
 }
 

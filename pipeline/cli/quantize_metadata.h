@@ -3,12 +3,15 @@
 // none.
 
 #include "pipeline/cli/quantize_options.h"
+#include "stages/prune/layer_metadata.h"
 
 namespace ggufmill {
 
 // The output's `metadata:`, in the reference's order, which puts all of it after the file type: overrides, importance,
 // pruning's count of layers. A key that is there twice has its last value, at its last place.
-Result<std::string> metadata_text(const QuantizeOptions& options);
+// `layers_left`: that count, where layers are pruned. Adds to `warnings` what is written otherwise than it is given.
+Result<std::string> metadata_text(const QuantizeOptions& options, const std::optional<LayerCount>& layers_left,
+                                  std::vector<std::string>& warnings);
 
 // The overrides that the recipes' decisions follow, as an item of `stages:`: there the `quantize` of the output, which
 // comes before its `metadata:`, sees them.

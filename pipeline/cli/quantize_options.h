@@ -33,13 +33,15 @@ std::optional<T> whole_number(const std::string& word) {
 }
 
 // INPUT [OUTPUT] TYPE [THREADS]: TYPE is a recipe by name, alias or file type number, in any letter case. Without
-// OUTPUT it is ggml-model-TYPE.gguf beside the input, as the reference names it.
-Status read_words(const Arguments& words, QuantizeOptions& options);
+// OUTPUT it is ggml-model-TYPE.gguf beside the input, as the reference names it. What is taken in another way than it
+// is written is added to `warnings`; pipeline/api/llama-quantize.md says what and why.
+Status read_words(const Arguments& words, QuantizeOptions& options, std::vector<std::string>& warnings);
 
 // "PATTERN=TYPE" of each word of a file, separated by white space.
 Result<std::vector<std::string>> read_tensor_type_file(const std::string& path);
 
-// The pipeline file. Opens the importance file, whose size and origin it records as the reference does.
-Result<std::string> pipeline_of(const QuantizeOptions& options);
+// The pipeline file. Opens the importance file, whose size and origin it records as the reference does, and the input
+// where layers are pruned. Warnings as with read_words().
+Result<std::string> pipeline_of(const QuantizeOptions& options, std::vector<std::string>& warnings);
 
 }  // namespace ggufmill

@@ -2,10 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cctype>
+
 #include "pipeline/cli/quantize_metadata.h"
 #include "pipeline/cli/yaml_words.h"
 #include "pipeline/config/yaml_reader.h"
 #include "pipeline/core/text.h"
+#include "stages/gguf/gguf.h"
+#include "stages/prune/prune_stage.h"
 #include "stages/quantize/recipe.h"
 
 namespace ggufmill {
@@ -28,8 +33,44 @@ Result<std::string> type_name(const std::string& word) {
                      (meant.empty() ? "" : fmt::format("did you mean '{}'? ", meant)) + "`ggufmill types` lists them");
 }
 
-std::string rule_line(const std::string& pattern, const std::string& type) {
-  return fmt::format("        - {{match: {}, type: {}, optional: true}}\n", yaml_quoted(pattern), type);
+// `misfit`: what becomes of tensors whose rows are no whole blocks of the type; empty: it does not matter.
+std::string rule_line(const std::string& pattern, const std::string& type, const std::string& misfit) {
+  return fmt::format("        - {{match: {}, type: {}, optional: true{}}}\n", yaml_quoted(pattern), type,
+                     misfit.empty() ? "" : ", misfit: " + misfit);
+}
+
+// The reference looks for a pattern in small letters, whatever was given: \D becomes \d.
+void warn_of_capitals(const std::string& pattern, std::vector<std::string>& warnings) {
+  std::string small = pattern;
+  for (char& c : small) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  if (small != pattern)
+    warnings.push_back(fmt::format("the pattern {} is searched as it is written; llama-quantize would search {}",
+                                   quoted_name(pattern), quoted_name(small)));
+}
+
+// The layers that are to be pruned and are there, and the count of those that stay.
+struct Pruning {
+  std::string layers;  // "6,7"; empty: none is left out
+  std::optional<LayerCount> left;
+};
+
+// The reference takes the numbers of layers that the model does not have for harmless.
+Result<Pruning> pruning(const QuantizeOptions& options, std::vector<std::string>& warnings) {
+  if (options.prune_layers.empty()) return Pruning{};
+  LayerSet asked;
+  BOOST_OUTCOME_TRY(asked.add(options.prune_layers));
+  BOOST_OUTCOME_TRY(const Model model, read_gguf(options.input));
+  BOOST_OUTCOME_TRY(LayerCount count, count_layers(model));
+  Pruning found;
+  for (std::uint64_t layer = 0; layer < std::min(count.layers, asked.last() + 1); ++layer)
+    if (asked.contains(layer)) found.layers += (found.layers.empty() ? "" : ",") + std::to_string(layer);
+  if (asked.last() >= count.layers)
+    warnings.push_back(fmt::format("--prune-layers {}: the model has no layer {}; its {} layers are 0 to {}",
+                                   quoted_name(options.prune_layers), asked.last(), count.layers,
+                                   count.layers == 0 ? 0 : count.layers - 1));
+  count.layers -= asked.count(0, count.layers);
+  found.left = std::move(count);
+  return found;
 }
 
 // The reference asks its patterns and mixes only where the recipe's main type is a quantized one.
@@ -38,36 +79,38 @@ Result<bool> is_mixed(const QuantizeOptions& options) {
   return recipe.type && recipe.type->is_quantized();
 }
 
-Result<std::string> tensor_rules(const QuantizeOptions& options, bool mixed) {
+// The types of these two are had or refused; those of patterns fall back.
+Result<std::string> tensor_rules(const QuantizeOptions& options, bool mixed, std::vector<std::string>& warnings) {
   std::string text;
-  if (options.leave_output_tensor) text += rule_line("^output\\.weight$", "keep");
+  if (options.leave_output_tensor) text += rule_line("^output\\.weight$", "keep", "");
   if (options.token_embedding_type) {
     BOOST_OUTCOME_TRY(const auto type, type_name(*options.token_embedding_type));
-    text += rule_line("^(per_layer_)?token_embd\\.weight$", type);
+    text += rule_line("^(per_layer_)?token_embd\\.weight$", type, "refuse");
   }
   if (options.output_tensor_type) {
     BOOST_OUTCOME_TRY(const auto type, type_name(*options.output_tensor_type));
-    text += rule_line("^output\\.weight$", type);
+    text += rule_line("^output\\.weight$", type, "refuse");
   }
   for (const std::string& word : options.tensor_types) {
     BOOST_OUTCOME_TRY(const auto sides, split_word(word, "PATTERN=TYPE", "for example ffn_down=Q6_K"));
     BOOST_OUTCOME_TRY(const auto type, type_name(sides.second));
     BOOST_OUTCOME_TRY(Pattern::compile(sides.first));
-    if (mixed) text += rule_line(sides.first, type);
+    warn_of_capitals(sides.first, warnings);
+    if (mixed) text += rule_line(sides.first, type, "fallback");
   }
   return text.empty() ? text : "      tensors:\n" + text;
 }
 
-// A tied token embedding is the head, too, and takes the output tensor's type.
+// A tied token embedding is the head, too, and takes the output tensor's type, or what that falls back to.
 Result<std::string> head_rule(const QuantizeOptions& options, bool mixed) {
   if (!options.output_tensor_type || options.pure || !mixed) return std::string();
   BOOST_OUTCOME_TRY(const auto type, type_name(*options.output_tensor_type));
-  return fmt::format("      rules: [{{class: head, type: {}}}]\n", type);
+  return fmt::format("      rules: [{{class: head, type: {}}}]\n      misfit: fallback\n", type);
 }
 
-Result<std::string> quantize_text(const QuantizeOptions& options) {
+Result<std::string> quantize_text(const QuantizeOptions& options, std::vector<std::string>& warnings) {
   BOOST_OUTCOME_TRY(const bool mixed, is_mixed(options));
-  BOOST_OUTCOME_TRY(const auto tensors, tensor_rules(options, mixed));
+  BOOST_OUTCOME_TRY(const auto tensors, tensor_rules(options, mixed, warnings));
   BOOST_OUTCOME_TRY(const auto rules, head_rule(options, mixed));
   std::string text =
       fmt::format("    quantize:\n      recipe: {}\n      requantize: {}\n", options.recipe, options.allow_requantize);
@@ -77,7 +120,7 @@ Result<std::string> quantize_text(const QuantizeOptions& options) {
 }
 
 // Stages are shared by all outputs; `facts` comes first.
-std::string stages_text(const QuantizeOptions& options, const std::string& facts) {
+std::string stages_text(const QuantizeOptions& options, const std::string& facts, const std::string& pruned) {
   std::string text = facts;
   if (!options.imatrix.empty()) {
     text += fmt::format("  - importance:\n      file: {}\n      any_model: true\n      record: false\n",
@@ -87,21 +130,21 @@ std::string stages_text(const QuantizeOptions& options, const std::string& facts
     if (!options.exclude_weights.empty())
       text += fmt::format("      exclude: {}\n", quoted_list(regex_literals(options.exclude_weights)));
   }
-  if (!options.prune_layers.empty())
-    text += fmt::format("  - prune: {{layers: {}}}\n", yaml_quoted(options.prune_layers));
+  if (!pruned.empty()) text += fmt::format("  - prune: {{layers: {}}}\n", yaml_quoted(pruned));
   return text.empty() ? text : "stages:\n" + text;
 }
 
 }  // namespace
 
-Result<std::string> pipeline_of(const QuantizeOptions& options) {
+Result<std::string> pipeline_of(const QuantizeOptions& options, std::vector<std::string>& warnings) {
   if (!options.include_weights.empty() && !options.exclude_weights.empty())
     return usage_error("--include-weights and --exclude-weights cannot be used together", "give one of them");
-  BOOST_OUTCOME_TRY(const auto quantize, quantize_text(options));
+  BOOST_OUTCOME_TRY(const auto quantize, quantize_text(options, warnings));
   BOOST_OUTCOME_TRY(const auto facts, fact_text(options));
-  BOOST_OUTCOME_TRY(const auto metadata, metadata_text(options));
+  BOOST_OUTCOME_TRY(const auto pruned, pruning(options, warnings));
+  BOOST_OUTCOME_TRY(const auto metadata, metadata_text(options, pruned.left, warnings));
   std::string text = fmt::format("version: 1\nsource: {{gguf: {}}}\n", yaml_quoted(options.input));
-  text += stages_text(options, facts);
+  text += stages_text(options, facts, pruned.layers);
   text += options.keep_split
               ? fmt::format("outputs:\n  - gguf: {{path: {}, shards: source}}\n", yaml_quoted(options.output))
               : fmt::format("outputs:\n  - gguf: {}\n", yaml_quoted(options.output));

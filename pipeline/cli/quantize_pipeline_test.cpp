@@ -1,6 +1,6 @@
 // The pipeline files that `ggufmill quantize` stands for.
-#include "pipeline/cli/quantize_options.h"
 #include "pipeline/api/registry.h"
+#include "pipeline/cli/quantize_options.h"
 #include "pipeline/config/job.h"
 #include "tests/support/catch.h"
 #include "tests/support/files.h"
@@ -21,7 +21,8 @@ QuantizeOptions options(const std::string& recipe = "Q4_K_M") {
 
 // The pipeline file, which passes the lint.
 std::string pipeline(const QuantizeOptions& options) {
-  const auto text = pipeline_of(options);
+  std::vector<std::string> warnings;
+  const auto text = pipeline_of(options, warnings);
   if (!text) FAIL(render(text.error()));
   Diagnostics errors;
   CHECK(parse_job(text.value(), "job.yaml", registry(), {}, errors));
@@ -45,10 +46,19 @@ std::string overrides(const std::vector<std::string>& words) {
 }
 
 std::string error(const QuantizeOptions& options) {
-  const auto text = pipeline_of(options);
+  std::vector<std::string> warnings;
+  const auto text = pipeline_of(options, warnings);
   REQUIRE_FALSE(text);
   CHECK(text.error().code == ExitCode::kUsage);
   return text.error().what;
+}
+
+using Strings = std::vector<std::string>;
+
+Strings warnings(const QuantizeOptions& options) {
+  Strings warnings;
+  CHECK(pipeline_of(options, warnings));
+  return warnings;
 }
 
 }  // namespace
@@ -89,12 +99,20 @@ TEST_CASE("tensor types are rules in the order in which the reference asks them"
   with.tensor_types = {"attn_v=q6_k", "a'b=F16"};
   CHECK(part(pipeline(with), "      tensors:\n", 8) ==
         R"(        - {match: '^output\.weight$', type: keep, optional: true}
-        - {match: '^(per_layer_)?token_embd\.weight$', type: Q3_K, optional: true}
-        - {match: '^output\.weight$', type: Q8_0, optional: true}
-        - {match: 'attn_v', type: Q6_K, optional: true}
-        - {match: 'a''b', type: F16, optional: true}
+        - {match: '^(per_layer_)?token_embd\.weight$', type: Q3_K, optional: true, misfit: refuse}
+        - {match: '^output\.weight$', type: Q8_0, optional: true, misfit: refuse}
+        - {match: 'attn_v', type: Q6_K, optional: true, misfit: fallback}
+        - {match: 'a''b', type: F16, optional: true, misfit: fallback}
 )");
-  CHECK(pipeline(with).find("      rules: [{class: head, type: Q8_0}]\n") != std::string::npos);
+  CHECK(pipeline(with).find("      rules: [{class: head, type: Q8_0}]\n      misfit: fallback\n") != std::string::npos);
+}
+
+TEST_CASE("a pattern with capitals is taken as it is written, with a warning") {
+  QuantizeOptions with = options();
+  with.tensor_types = {"ATTN_\\D=q6_k"};
+  CHECK(warnings(with) == Strings{"the pattern 'ATTN_\\D' is searched as it is written; llama-quantize would search "
+                                  "'attn_\\d'"});
+  CHECK(pipeline(with).find("{match: 'ATTN_\\D', type: Q6_K") != std::string::npos);
 }
 
 TEST_CASE("patterns count only where the recipe's main type is quantized") {
@@ -102,7 +120,7 @@ TEST_CASE("patterns count only where the recipe's main type is quantized") {
   with.output_tensor_type = "q8_0";
   with.tensor_types = {"attn_v=q6_k"};
   CHECK(part(pipeline(with), "      tensors:\n", 8) ==
-        "        - {match: '^output\\.weight$', type: Q8_0, optional: true}\n");
+        "        - {match: '^output\\.weight$', type: Q8_0, optional: true, misfit: refuse}\n");
   CHECK(pipeline(with).find("rules:") == std::string::npos);
 }
 
@@ -127,6 +145,10 @@ TEST_CASE("overrides are metadata of their types") {
 
 TEST_CASE("an int is its absolute value, as in the reference") {
   CHECK(overrides({"a=int:-7"}) == "        'a': {type: 'uint32', value: 7}\n");
+  QuantizeOptions with = options();
+  with.override_kv = {"a=int:-7", "b=str:=int:-7"};
+  CHECK(warnings(with) == Strings{"'a=int:-7' is written as 7, as the reference does; a number below zero is "
+                                  "a=int32:-7"});
 }
 
 TEST_CASE("of a key that is overridden twice the last counts, at its place") {
@@ -174,6 +196,21 @@ TEST_CASE("weights are included or excluded, not both") {
   with.include_weights = {"a"};
   with.exclude_weights = {"b"};
   CHECK(error(with) == "--include-weights and --exclude-weights cannot be used together");
+}
+
+TEST_CASE("layers that the model does not have are not pruned, with a warning") {
+  const TempDir folder;
+  const synth::ModelSpec spec = synth::load_spec("tests/golden/models/tiny-phi3.json");
+  synth::write_model(spec, folder.file("in.gguf"), true);
+  QuantizeOptions with = options();
+  with.input = folder.file("in.gguf");
+  with.prune_layers = "1,99";
+  CHECK(pipeline(with).find("  - prune: {layers: '1'}\n") != std::string::npos);
+  CHECK(warnings(with).size() == 1);
+  with.prune_layers = "99";
+  const std::string text = pipeline(with);
+  CHECK(text.find("prune:") == std::string::npos);
+  CHECK(text.find("        'phi3.block_count': {type: 'uint32', value: 4}\n") != std::string::npos);
 }
 
 TEST_CASE("importance is a stage, recorded after the overrides; pruning's count comes last") {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cctype>
 #include <cstdio>
 
 #include "pipeline/api/reports.h"
@@ -76,10 +77,10 @@ Result<Strings> tensor_types(const Parsed& parsed) {
   return words;
 }
 
-Result<QuantizeOptions> read_options(const Parsed& parsed) {
+Result<QuantizeOptions> read_options(const Parsed& parsed, std::vector<std::string>& warnings) {
   const po::variables_map& values = parsed.values;
   QuantizeOptions options;
-  BOOST_OUTCOME_TRY(read_words(values["words"].as<Strings>(), options));
+  BOOST_OUTCOME_TRY(read_words(values["words"].as<Strings>(), options, warnings));
   options.allow_requantize = values.count("allow-requantize") > 0;
   options.leave_output_tensor = values.count("leave-output-tensor") > 0;
   options.pure = values.count("pure") > 0;
@@ -127,22 +128,34 @@ void say_sizes(const Plan& plan) {
   say_note(fmt::format("quant size = {} ({:.2f} bits per weight)", human_bytes(after), bits(after)));
 }
 
+// A word such as -1, the number of threads, is no option: with a space before it the parser takes it as it is, and it
+// is the same number.
+Arguments with_numbers(Arguments arguments) {
+  for (std::string& word : arguments)
+    if (word.size() > 1 && word[0] == '-' && std::isdigit(static_cast<unsigned char>(word[1]))) word.insert(0, " ");
+  return arguments;
+}
+
 // What would stop a run is no error here.
 int dry_run(const Planned& planned) {
   for (const PlannedOutput& output : planned.plan.outputs)
     for (const Error& problem : output.model.problems) say_warning(problem.what);
+  if (const auto fallbacks = describe_fallbacks(planned.plan.outputs.front().model); !fallbacks.empty())
+    say_warning(fallbacks);
   return 0;
 }
 
 }  // namespace
 
 int quantize_verb(const Arguments& arguments) {
-  const Parsed parsed = parse_command(command(), arguments);
+  const Parsed parsed = parse_command(command(), with_numbers(arguments));
   if (parsed.exit_code) return *parsed.exit_code;
-  const auto options = read_options(parsed);
+  Strings warnings;
+  const auto options = read_options(parsed, warnings);
   if (!options) return fail(options.error());
-  const auto pipeline = pipeline_of(options.value());
+  const auto pipeline = pipeline_of(options.value(), warnings);
   if (!pipeline) return fail(pipeline.error());
+  for (const std::string& warning : warnings) say_warning(warning);
   if (parsed.values.count("emit-pipeline")) {
     std::fputs(pipeline.value().c_str(), stdout);
     return 0;

@@ -16,6 +16,7 @@
 namespace ggufmill {
 namespace {
 
+constexpr int kMostThreads = 1024;  // limits.threads
 constexpr const char* kQuantizeUsage = "usage: ggufmill quantize [options] INPUT [OUTPUT] TYPE [THREADS]";
 
 struct RecipeName {
@@ -45,6 +46,37 @@ std::optional<RecipeName> recipe_of(const std::string& word) {
   return {};
 }
 
+// The number that a word begins with, as the reference reads numbers (std::stoi), and what follows it.
+struct LeadingNumber {
+  int number = 0;
+  std::string rest;
+};
+std::optional<LeadingNumber> leading_number(const std::string& word) {
+  const std::size_t first = word.find_first_not_of(" \t");
+  if (first == word.npos) return {};
+  const char* begin = word.data() + first;
+  const char* end = word.data() + word.size();
+  if (*begin == '+') ++begin;
+  LeadingNumber found;
+  const auto [stop, error] = std::from_chars(begin, end, found.number);
+  if (error != std::errc()) return {};
+  found.rest.assign(stop, end);
+  return found;
+}
+
+Status read_threads(const std::string& word, QuantizeOptions& options, std::vector<std::string>& warnings) {
+  const auto threads = leading_number(word);
+  if (!threads) return usage_error(fmt::format("{} is not a number of threads", quoted_name(word)), kQuantizeUsage);
+  if (!threads->rest.empty())
+    warnings.push_back(fmt::format("{} is read as {} threads", quoted_name(word), threads->number));
+  if (threads->number < 0)
+    warnings.push_back(fmt::format("{} threads: as many as the machine has", threads->number));
+  else if (threads->number > kMostThreads)
+    warnings.push_back(fmt::format("{} threads are too many: {} are used", threads->number, kMostThreads));
+  if (threads->number > 0) options.threads = static_cast<unsigned>(std::min(threads->number, kMostThreads));
+  return ok();
+}
+
 Error no_type(const std::string& word) {
   const RecipeShelf shelf(read_document);
   std::vector<std::string> names;
@@ -53,7 +85,9 @@ Error no_type(const std::string& word) {
     if (const auto recipe = shelf.find(names.back(), ConfigNode{}))
       names.insert(names.end(), recipe.value().aliases.begin(), recipe.value().aliases.end());
   }
-  const std::string meant = did_you_mean(word, names);
+  std::string meant = did_you_mean(word, names);
+  if (const auto number = leading_number(word); meant.empty() && number && recipe_of(std::to_string(number->number)))
+    meant = std::to_string(number->number);
   return usage_error(fmt::format("unknown quantization type {}", quoted_name(word)),
                      meant.empty() ? "`ggufmill recipe list` lists them"
                                    : fmt::format("did you mean '{}'? `ggufmill recipe list` lists them", meant));
@@ -67,7 +101,7 @@ std::string default_output(const QuantizeOptions& options, const std::string& sh
 
 }  // namespace
 
-Status read_words(const Arguments& words, QuantizeOptions& options) {
+Status read_words(const Arguments& words, QuantizeOptions& options, std::vector<std::string>& warnings) {
   if (words.size() < 2) return usage_error("an input and a type are needed", kQuantizeUsage);
   options.input = words[0];
   std::size_t at = 1;
@@ -81,12 +115,9 @@ Status read_words(const Arguments& words, QuantizeOptions& options) {
   options.recipe = recipe->recipe;
   if (options.output.empty()) options.output = default_output(options, recipe->shown);
   if (++at == words.size()) return ok();
-  const auto threads = whole_number<unsigned>(words[at]);
-  if (!threads)
-    return usage_error(fmt::format("{} is not a number of threads", quoted_name(words[at])), kQuantizeUsage);
-  if (*threads > 0) options.threads = *threads;
-  if (++at < words.size())
-    return usage_error(fmt::format("{} is one argument too many", quoted_name(words[at])), kQuantizeUsage);
+  BOOST_OUTCOME_TRY(read_threads(words[at], options, warnings));
+  while (++at < words.size())
+    warnings.push_back(fmt::format("{} is one argument too many and is ignored", quoted_name(words[at])));
   return ok();
 }
 

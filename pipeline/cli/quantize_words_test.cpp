@@ -9,17 +9,26 @@ namespace {
 
 QuantizeOptions read(const Arguments& words) {
   QuantizeOptions options;
-  const Status status = read_words(words, options);
+  std::vector<std::string> warnings;
+  const Status status = read_words(words, options, warnings);
   if (!status) FAIL(render(status.error()));
   return options;
 }
 
 std::string error(const Arguments& words) {
   QuantizeOptions options;
-  const Status status = read_words(words, options);
+  std::vector<std::string> warnings;
+  const Status status = read_words(words, options, warnings);
   REQUIRE_FALSE(status);
   CHECK(status.error().code == ExitCode::kUsage);
   return status.error().what;
+}
+
+std::vector<std::string> warnings(const Arguments& words) {
+  QuantizeOptions options;
+  std::vector<std::string> warnings;
+  CHECK(read_words(words, options, warnings));
+  return warnings;
 }
 
 }  // namespace
@@ -57,6 +66,32 @@ TEST_CASE("no threads, or none asked for, is the machine's number") {
   CHECK_FALSE(read({"in.gguf", "Q8_0"}).threads);
   CHECK_FALSE(read({"in.gguf", "Q8_0", "0"}).threads);
   CHECK(read({"in.gguf", "Q8_0", "3"}).threads == 3u);
+  CHECK(warnings({"in.gguf", "Q8_0", "0"}).empty());
+}
+
+TEST_CASE("what the reference reads as a number of threads is read, with a warning") {
+  using Texts = std::vector<std::string>;
+  CHECK_FALSE(read({"in.gguf", "Q8_0", "-1"}).threads);
+  CHECK(warnings({"in.gguf", "Q8_0", " -1"}) == Texts{"-1 threads: as many as the machine has"});
+  CHECK(read({"in.gguf", "Q8_0", "+8x"}).threads == 8u);
+  CHECK(warnings({"in.gguf", "Q8_0", "8x"}) == Texts{"'8x' is read as 8 threads"});
+  CHECK(read({"in.gguf", "Q8_0", "5000"}).threads == 1024u);
+  CHECK(warnings({"in.gguf", "Q8_0", "5000"}) == Texts{"5000 threads are too many: 1024 are used"});
+  CHECK(error({"in.gguf", "Q8_0", "99999999999"}) == "'99999999999' is not a number of threads");
+}
+
+TEST_CASE("words behind the threads are ignored, with a warning") {
+  CHECK(read({"in.gguf", "Q8_0", "2", "x", "y"}).threads == 2u);
+  CHECK(warnings({"in.gguf", "Q8_0", "2", "x", "y"}) ==
+        std::vector<std::string>{"'x' is one argument too many and is ignored",
+                                 "'y' is one argument too many and is ignored"});
+}
+
+TEST_CASE("a number with letters behind it is no type, but may be an output") {
+  CHECK(error({"in.gguf", "out.gguf", "15abc"}) == "unknown quantization type '15abc'");
+  const QuantizeOptions options = read({"in.gguf", "7b.gguf", "Q4_K_M"});
+  CHECK(options.output == "7b.gguf");
+  CHECK(options.recipe == "Q4_K_M");
 }
 
 TEST_CASE("words that are missing, wrong or too many are refused") {
@@ -65,7 +100,6 @@ TEST_CASE("words that are missing, wrong or too many are refused") {
   CHECK(error({"in.gguf", "out.gguf", "Q4_N"}) == "unknown quantization type 'Q4_N'");
   CHECK(error({"in.gguf", "out.gguf", "99"}) == "unknown quantization type '99'");
   CHECK(error({"in.gguf", "Q8_0", "two"}) == "'two' is not a number of threads");
-  CHECK(error({"in.gguf", "Q8_0", "2", "x"}) == "'x' is one argument too many");
 }
 
 TEST_CASE("recipes that others are to extend are no types") {

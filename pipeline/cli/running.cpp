@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "pipeline/api/reports.h"
 #include "pipeline/cli/command_line.h"
 #include "pipeline/cli/messages.h"
 #include "pipeline/cli/progress.h"
@@ -41,8 +42,11 @@ std::string summary(const PlannedOutput& output, const OutputFile& file) {
 
 void say_summary(const Plan& plan, const RunReport& report) {
   const double megabytes = static_cast<double>(report.bytes_read + report.bytes_written) / 1e6;
-  for (const PlannedOutput& output : plan.outputs)
+  for (const PlannedOutput& output : plan.outputs) {
     for (const OutputFile& file : output.files) say_note("wrote " + summary(output, file));
+    if (const std::string fallbacks = describe_fallbacks(output.model); !fallbacks.empty())
+      say_note(fmt::format("{}  {}", output.files.front().path, fallbacks));
+  }
   say_note(fmt::format("read {} once, wrote {} in {:.2f} s ({:.0f} MB/s), {} of slabs at most, {} I/O by {}",
                        human_bytes(report.bytes_read), human_bytes(report.bytes_written), report.seconds,
                        report.seconds > 0 ? megabytes / report.seconds : 0, human_bytes(report.peak_budget),

@@ -50,7 +50,12 @@ struct Tensor {
   const TypeInfo* type = nullptr;  // what it will be; what it is: source.type
   TensorSource source;
   std::string reason;                            // which rule decided `type`, for `plan`
+  // Set where rows are no whole blocks of the type that a recipe wanted, and `type` took its place.
+  const TypeInfo* fallback_from = nullptr;
   std::shared_ptr<const Importance> importance;  // null: none; used where the target type accepts it
+  // Why importance data of the tensor's name cannot be used; null: nothing is wrong. A problem of the model once the
+  // tensor is converted, of no matter where it is kept.
+  std::shared_ptr<const Error> importance_fault;
 
   bool converted() const { return type != source.type; }
 };

@@ -101,6 +101,7 @@ function typesCell(output, index) {
     stack.append(part);
   });
   const words = shares.map((share) => `${share.type} ${percent(share.bytes, output.bytes)}`);
+  if (output.fallbacks) words.push(`${output.fallbacks} tensor${output.fallbacks === 1 ? '' : 's'} fell back to another type, as their rows are no whole blocks`);
   return element('td', {class: 'types'}, stack, words.join(' · '));
 }
 

@@ -23,6 +23,7 @@ struct ReportTensor {
   Shape shape;
   const TypeInfo* source_type = nullptr;
   const TypeInfo* type = nullptr;
+  const TypeInfo* fallback_from = nullptr;  // as Tensor::fallback_from
   std::uint64_t source_bytes = 0, bytes = 0;
   std::string rule;         // which decided the type
   bool importance = false;  // it has importance weights
@@ -80,11 +81,12 @@ using TextSink = std::function<void(std::string_view piece)>;
 // Version 1 of the form; a line for each tensor:
 //   {format, version, ggufmill, kind: run | compare, measured, source: {name, architecture, files: [{path, bytes}],
 //    tensors, weights, bytes, bits_per_weight}, run: {seconds, bytes_read, bytes_written, peak_memory, threads, io,
-//    isa}, outputs: [{files, recipe, weights, bytes, bits_per_weight, types: [{type, tensors, bytes}], changed_weights,
-//    error,
+//    isa}, outputs: [{files, recipe, weights, bytes, bits_per_weight, types: [{type, tensors, bytes}], fallbacks,
+//    changed_weights, error,
 //     layers: [{layer, weights, error}], unmatched: [{name, what}] where there are some,
-//     tensors: [{name, layer, shape, weights, source_type, type, source_bytes, bytes, rule, importance, seconds,
-//     error}]}]}
+//     tensors: [{name, layer, shape, weights, source_type, type, fallback_from where there is one, source_bytes, bytes,
+//     rule, importance, seconds, error}]}]}
+// `fallbacks` counts the tensors whose rows are no whole blocks of the type that the recipe wanted, `fallback_from`.
 // `error` is null where nothing was measured, else the figures of ErrorFigures by name; those that do not exist are
 // null. That of an output or layer is of its tensors whose values changed, which hold changed_weights or weights. Names
 // that are not UTF-8 are shown with escapes.

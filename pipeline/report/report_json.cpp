@@ -46,18 +46,20 @@ json::value error_json(const ReportTensor& tensor) {
 json::object tensor_json(const ReportTensor& tensor) {
   json::array shape;
   for (std::uint32_t i = 0; i < tensor.shape.rank; ++i) shape.push_back(tensor.shape.dims[i]);
-  return {{"name", json_text(tensor.name)},
-          {"layer", json_text(layer_of(tensor.name))},
-          {"shape", shape},
-          {"weights", tensor.shape.elements()},
-          {"source_type", tensor.source_type->name},
-          {"type", tensor.type->name},
-          {"source_bytes", tensor.source_bytes},
-          {"bytes", tensor.bytes},
-          {"rule", json_text(tensor.rule)},
-          {"importance", tensor.importance},
-          {"seconds", tensor.seconds},
-          {"error", error_json(tensor)}};
+  json::object object{{"name", json_text(tensor.name)},
+                      {"layer", json_text(layer_of(tensor.name))},
+                      {"shape", shape},
+                      {"weights", tensor.shape.elements()},
+                      {"source_type", tensor.source_type->name},
+                      {"type", tensor.type->name},
+                      {"source_bytes", tensor.source_bytes},
+                      {"bytes", tensor.bytes},
+                      {"rule", json_text(tensor.rule)},
+                      {"importance", tensor.importance},
+                      {"seconds", tensor.seconds},
+                      {"error", error_json(tensor)}};
+  if (tensor.fallback_from) object["fallback_from"] = tensor.fallback_from->name;
+  return object;
 }
 
 // How much of an output has which type.
@@ -95,10 +97,11 @@ json::array unmatched_json(const ReportOutput& output) {
 }
 
 json::object output_json(const ReportOutput& output) {
-  std::uint64_t weights = 0, bytes = 0;
+  std::uint64_t weights = 0, bytes = 0, fallbacks = 0;
   for (const ReportTensor& tensor : output.tensors) {
     weights += tensor.shape.elements();
     bytes += tensor.bytes;
+    fallbacks += tensor.fallback_from ? 1 : 0;
   }
   const ErrorSums total = total_of(output);
   json::object object{{"files", files_json(output.files)},
@@ -107,6 +110,7 @@ json::object output_json(const ReportOutput& output) {
                       {"bytes", bytes},
                       {"bits_per_weight", bits_per_weight(bytes, weights)},
                       {"types", types_json(output)},
+                      {"fallbacks", fallbacks},
                       {"changed_weights", total.count},
                       {"error", total.count ? json::value(figures_json(total)) : json::value()},
                       {"layers", layers_json(output)}};

@@ -45,6 +45,15 @@ TEST_CASE("a tensor has its types, sizes and figures") {
   CHECK(tensor.at("error").at("weighted").is_null());
 }
 
+TEST_CASE("tensors that fell back to another type say so and are counted") {
+  Report report = report_of({measured_tensor("a", {1}, {1}), measured_tensor("b", {1}, {1})});
+  report.outputs[0].tensors[1].fallback_from = &type_named("Q4_K");
+  const json::value root = parsed(report);
+  CHECK(first_output(root).at("fallbacks") == 1);
+  CHECK_FALSE(first_output(root).at("tensors").at(0).as_object().contains("fallback_from"));
+  CHECK(first_output(root).at("tensors").at(1).at("fallback_from") == "Q4_K");
+}
+
 TEST_CASE("what is exact has figures, what is not measured has none") {
   Report report = report_of({measured_tensor("a", {1}, {1}), measured_tensor("b", {1}, {1})});
   report.outputs[0].tensors[0].state = ErrorState::kExact;

@@ -76,10 +76,15 @@ class Coverage {
     }
     const std::string what = fmt::format("the entry of tensor {} has {} values, but the tensor ({}) needs {}",
                                          quoted_name(tensor.name), entry.size(), describe(shape), needed);
-    if (is_token_embedding(tensor.name))
+    if (is_token_embedding(tensor.name)) {
       model_.warnings.push_back(fmt::format("{}: {}: ignored", file_.path, what));
-    else
-      problem(what, "make it with this very model, or leave the entry out: exclude");
+      return;
+    }
+    Error fault = input_error(file_.path, what, "make it with this very model, or leave the entry out: exclude");
+    if (tensor.converted())
+      model_.problems.push_back(std::move(fault));
+    else  // whether it matters is known when the type is decided
+      tensor.importance_fault = std::make_shared<const Error>(std::move(fault));
   }
 
   void report_strangers() {

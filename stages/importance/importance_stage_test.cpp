@@ -123,12 +123,26 @@ TEST_CASE("numbers of excluded entries are not looked at") {
   CHECK(bad.error().what == "the entry of tensor 'a.weight' holds a negative number: value 1");
 }
 
-TEST_CASE("an entry of the wrong size is a problem") {
+TEST_CASE("an entry of the wrong size is a problem for a tensor that is converted") {
   Bench bench;
   bench.give({{"a.weight", {1, 2, 3}}, {"b.weight", {3, 4}}});
+  bench.model.tensors[0].type = &type_named("F16");
   const Model model = bench.run(", missing: error").value();
   CHECK(problems(model) == Texts{"the entry of tensor 'a.weight' has 3 values, but the tensor (2 x 3) needs 2"});
   CHECK_FALSE(model.tensors[0].importance);
+}
+
+TEST_CASE("an entry of the wrong size for a tensor whose type is not decided is a fault of the tensor") {
+  Bench bench;
+  bench.give({{"a.weight", {1, 2, 3}}, {"b.weight", {3, 4}}});
+  const Model model = bench.run(", missing: error").value();
+  CHECK(model.problems.empty());
+  CHECK_FALSE(model.tensors[0].importance);
+  REQUIRE(model.tensors[0].importance_fault);
+  CHECK(model.tensors[0].importance_fault->code == ExitCode::kBadInput);
+  CHECK(model.tensors[0].importance_fault->what ==
+        "the entry of tensor 'a.weight' has 3 values, but the tensor (2 x 3) needs 2");
+  CHECK_FALSE(model.tensors[1].importance_fault);
 }
 
 TEST_CASE("an entry of the wrong size for token embeddings is ignored") {

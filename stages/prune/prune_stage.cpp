@@ -6,7 +6,6 @@
 #include <charconv>
 #include <optional>
 
-#include "stages/prune/layer_metadata.h"
 #include "stages/prune/layer_set.h"
 
 namespace ggufmill {
@@ -46,9 +45,7 @@ class PruneStage : public Stage {
   PruneStage(ConfigNode value, LayerSet layers) : value_(std::move(value)), pruned_(std::move(layers)) {}
 
   Result<Model> apply(Model model) const override {
-    const auto counted = layer_count(model.metadata, highest_layer(model.tensors));
-    if (!counted) return in_file(counted.error(), model);
-    const LayerCount& count = counted.value();
+    BOOST_OUTCOME_TRY(const LayerCount count, count_layers(model));
     BOOST_OUTCOME_TRY(check(count.layers));
     std::vector<Tensor> kept;
     for (Tensor& tensor : model.tensors) {
@@ -91,6 +88,12 @@ Result<std::unique_ptr<Stage>> make(const ConfigNode& value) {
 }
 
 }  // namespace
+
+Result<LayerCount> count_layers(const Model& model) {
+  auto count = layer_count(model.metadata, highest_layer(model.tensors));
+  if (!count) return in_file(count.error(), model);
+  return count;
+}
 
 StageSpec prune_stage() {
   const FieldSpec text{

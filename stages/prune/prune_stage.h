@@ -2,6 +2,7 @@
 // The stage `prune`: leaves layers out.
 
 #include "pipeline/core/stage.h"
+#include "stages/prune/layer_metadata.h"
 
 namespace ggufmill {
 
@@ -10,5 +11,8 @@ namespace ggufmill {
 // have are refused, and so is pruning all of them. What is attached to a tensor (importance) stays with it.
 // Where only the last layers go, the result is that of llama-quantize --prune-layers, which can do no other.
 StageSpec prune_stage();
+
+// The layers of a model as the stage counts them: by its metadata, or by its tensors where those have more.
+Result<LayerCount> count_layers(const Model& model);
 
 }  // namespace ggufmill

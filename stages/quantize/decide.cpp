@@ -31,27 +31,29 @@ Result<TensorRule*> Decider::user_rule(const Tensor& tensor) const {
 
 Result<Decision> Decider::by_recipe(const Tensor& tensor) {
   Decision decision{recipe_.type, recipe_.name};
+  decision.named = recipe_.is_type;
   if (pure_) return decision;
   const TensorFacts facts = places_.next(tensor);
   for (const auto* rules : {&recipe_.rules, &recipe_.adjust}) {
     BOOST_OUTCOME_TRY(const Rule* rule, first(*rules, facts, decision.type));
-    if (rule) decision = {rule->type, rule->text};
+    if (!rule) continue;
+    decision = {rule->type, rule->text};
+    decision.named = rule->named;
   }
   return decision;
 }
 
-// A type whose blocks the rows cannot fill gives way to its fallback, and that to the last one.
-Decision Decider::fit(Decision decision, const Tensor& tensor) const {
+// A type whose blocks the rows cannot fill gives way to its fallback, and that to the last one, where that may be.
+Decision Decider::fit(Decision decision, const Tensor& tensor, bool fallback) const {
   if (fits(*decision.type, tensor.shape)) return decision;
-  const std::string why = fmt::format("{}; rows of {} are no whole blocks of {}", decision.reason,
-                                      tensor.shape.columns(), decision.type->name);
-  const auto fallback = recipe_.fallback.find(decision.type);
-  const TypeInfo* type = fallback == recipe_.fallback.end() ? nullptr : fallback->second;
+  decision.reason += fmt::format("; rows of {} are no whole blocks of {}", tensor.shape.columns(), decision.type->name);
+  decision.wanted = decision.type;
+  const auto found = recipe_.fallback.find(decision.wanted);
+  const TypeInfo* type = fallback && found != recipe_.fallback.end() ? found->second : nullptr;
   if (type && !fits(*type, tensor.shape)) type = recipe_.last_fallback;
-  if (type && fits(*type, tensor.shape)) return {type, why};
-  Decision stays = kept(tensor, why + ": kept");
-  stays.misfit = !recipe_.keep_misfits;
-  return stays;
+  decision.refused = !type || !fits(*type, tensor.shape);
+  decision.type = decision.refused ? tensor.source.type : type;
+  return decision;
 }
 
 Result<Decision> Decider::decide(const Tensor& tensor) {
@@ -61,9 +63,18 @@ Result<Decision> Decider::decide(const Tensor& tensor) {
   const TensorFacts facts{&tensor, class_of(tensor.name), 0, 0, 0};
   BOOST_OUTCOME_TRY(const Rule* keep, first(recipe_.keep, facts, tensor.type));
   if (keep) return kept(tensor, "kept: " + keep->text);
-  if (user) return user->type ? fit({user->type, user->text}, tensor) : kept(tensor, "kept: " + user->text);
-  BOOST_OUTCOME_TRY(Decision decision, by_recipe(tensor));
-  return decision.type ? fit(std::move(decision), tensor) : kept(tensor, decision.reason);
+  if (user && !user->type) return kept(tensor, "kept: " + user->text);
+  Decision decision;
+  if (user) {
+    decision = {user->type, user->text};
+    decision.rule = user;
+    decision.named = true;
+  } else {
+    BOOST_OUTCOME_TRY(decision, by_recipe(tensor));
+    if (!decision.type) return kept(tensor, decision.reason);
+  }
+  const bool fallback = !decision.named || (user ? user->fallback : fallback_);
+  return fit(std::move(decision), tensor, fallback);
 }
 
 }  // namespace ggufmill

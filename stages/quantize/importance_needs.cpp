@@ -23,7 +23,9 @@ bool needs(const Recipe& recipe, const Tensor& tensor) {
 
 void find_importance_problems(const Recipe& recipe, Model& model) {
   for (const Tensor& tensor : model.tensors)
-    if (!tensor.importance && needs(recipe, tensor))
+    if (tensor.converted() && tensor.importance_fault)
+      model.problems.push_back(*tensor.importance_fault);
+    else if (!tensor.importance && needs(recipe, tensor))
       model.problems.push_back(
           usage_error(fmt::format("tensor '{}' is to become {}, which is poor without an importance matrix",
                                   tensor.name, tensor.type->name),

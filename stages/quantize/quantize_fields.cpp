@@ -9,12 +9,21 @@ namespace {
 
 constexpr std::string_view kTypeParent = "base";  // what a bare type has in common with the recipes
 
+constexpr std::string_view kFallback = "fallback";
+
+FieldSpec misfit_field(std::string doc) {
+  FieldSpec field{"misfit", FieldKind::kEnum, std::move(doc)};
+  field.choices = {"refuse", std::string(kFallback)};
+  return field;
+}
+
 FieldSpec tensors_field() {
   FieldSpec rule{"", FieldKind::kMap, "A rule; the first that matches a tensor decides."};
   rule.fields = {{"match", FieldKind::kRegex, "Found anywhere in the tensor's name (Perl syntax)."},
                  {"type", FieldKind::kTypeName, "The type, or `keep` for the one it has."}};
   rule.fields.push_back({"optional", FieldKind::kBool, "Whether it is no error that no tensor matches."});
   rule.fields.back().default_text = "false";
+  rule.fields.push_back(misfit_field("As `misfit` beside the rules, for this rule."));
   rule.fields[0].required = rule.fields[1].required = true;
   rule.fields[0].example = "'blk\\.\\d+\\.ffn_down'";
   rule.fields[1].choices = {"keep"};
@@ -40,11 +49,15 @@ FieldSpec mapping() {
                 std::move(more),
                 {"pure", FieldKind::kBool, "The recipe's type for all tensors: none of its rules."},
                 {"requantize", FieldKind::kBool, "Whether quantized tensors may be quantized anew."},
-                std::move(order)};
+                std::move(order),
+                misfit_field("Whether a type named here is refused where rows are no whole blocks of it, or another "
+                             "takes its place, as the recipe's `fallback` says. A recipe's own types always fall "
+                             "back.")};
   map.fields[0].example = "Q4_K_M";
   map.fields[1].example = "Q4_K";
   map.fields[4].default_text = "false";
   map.fields[5].default_text = "true";
+  map.fields[7].default_text = "refuse";
   return map;
 }
 
@@ -53,7 +66,12 @@ Result<bool> flag(const ConfigNode& value, std::string_view name, bool otherwise
   return node ? to_bool(*node) : Result<bool>(otherwise);
 }
 
-Result<std::vector<TensorRule>> read_rules(const ConfigNode* list) {
+bool falls_back(const ConfigNode& value, bool otherwise) {
+  const ConfigNode* misfit = value.find("misfit");
+  return misfit ? misfit->scalar == kFallback : otherwise;
+}
+
+Result<std::vector<TensorRule>> read_rules(const ConfigNode* list, bool fallback) {
   std::vector<TensorRule> rules;
   if (!list) return rules;
   for (const ConfigNode& node : list->items) {
@@ -62,18 +80,18 @@ Result<std::vector<TensorRule>> read_rules(const ConfigNode* list) {
     const std::string& type = node.find("type")->scalar;
     BOOST_OUTCOME_TRY(const bool optional, flag(node, "optional", false));
     rules.push_back({std::move(pattern), type == "keep" ? nullptr : find_type(type),
-                     fmt::format("tensors[{}]: {}", rules.size(), match.scalar), match.position, optional, false});
+                     fmt::format("tensors[{}]: {}", rules.size(), match.scalar), match.text, match.position, optional,
+                     falls_back(node, fallback), node.find("misfit") != nullptr, false});
   }
   return rules;
 }
 
-// Every tensor of two dimensions and more gets `type`; rows that are no whole blocks keep theirs.
+// Every tensor of two dimensions and more gets `type`.
 Result<Recipe> recipe_of_type(const ConfigNode& type, const RecipeShelf& shelf) {
   BOOST_OUTCOME_TRY(Recipe recipe, shelf.find(std::string(kTypeParent), type));
   recipe.rules.clear();
   recipe.adjust.clear();
-  recipe.fallback.clear();
-  recipe.keep_misfits = true;
+  recipe.is_type = true;
   recipe.needs_importance.clear();
   recipe.keep.erase(std::remove_if(recipe.keep.begin(), recipe.keep.end(),
                                    [](const Rule& rule) { return !rule.condition.rank_below; }),
@@ -103,7 +121,8 @@ Result<QuantizeSettings> read_mapping(const ConfigNode& value, const RecipeShelf
   if (const ConfigNode* rules = value.find("rules")) {
     BOOST_OUTCOME_TRY(add_rules(*rules, "rules", settings.recipe));
   }
-  BOOST_OUTCOME_TRY(settings.rules, read_rules(value.find("tensors")));
+  settings.fallback = falls_back(value, false);
+  BOOST_OUTCOME_TRY(settings.rules, read_rules(value.find("tensors"), settings.fallback));
   BOOST_OUTCOME_TRY(settings.pure, flag(value, "pure", false));
   BOOST_OUTCOME_TRY(settings.requantize, flag(value, "requantize", true));
   const ConfigNode* order = value.find("order");

@@ -10,6 +10,7 @@ struct QuantizeSettings {
   std::vector<TensorRule> rules;
   bool pure = false;
   bool requantize = true;
+  bool fallback = false;  // of types that the user named; a recipe's own always fall back
   bool order_by_layer = true;
 };
 

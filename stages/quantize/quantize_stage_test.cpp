@@ -1,5 +1,6 @@
 #include "stages/quantize/quantize_stage.h"
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "pipeline/config/yaml_reader.h"
@@ -87,10 +88,10 @@ TEST_CASE("a rule that an earlier one leaves nothing is an error") {
         "no tensor matches 'ffn_down'");
 }
 
-TEST_CASE("an optional rule that matches nothing is a warning") {
+TEST_CASE("an optional rule that matches nothing is silent") {
   const auto model = Bench().run("{recipe: Q4_K_M, tensors: [{match: 'zzz', type: Q5_K, optional: true}]}");
   REQUIRE(model);
-  CHECK(model.value().warnings == std::vector<std::string>{"no tensor matches 'zzz'"});
+  CHECK(model.value().warnings.empty());
 }
 
 TEST_CASE("a rule for a tensor that is never converted counts as used") {
@@ -130,6 +131,8 @@ TEST_CASE("rows that are no whole blocks get the fallback") {
   const auto model = bench.run("Q4_K_M");
   CHECK(type(model, "blk.0.attn_k.weight") == "Q5_0");
   CHECK(reason(model, "blk.0.attn_k.weight") == "Q4_K_M; rows of 96 are no whole blocks of Q4_K");
+  CHECK(tensor(model.value(), "blk.0.attn_k.weight").fallback_from == &type_named("Q4_K"));
+  CHECK(tensor(model.value(), "blk.0.ffn_down.weight").fallback_from == nullptr);
 }
 
 TEST_CASE("where the fallback does not fit either, the last one does") {
@@ -146,12 +149,71 @@ TEST_CASE("a type that has no fallback is a problem, and the tensor stays") {
   REQUIRE(model.value().problems.size() == 1);
   CHECK(model.value().problems[0].where == "a.yaml:1:1");
   CHECK(model.value().problems[0].what ==
-        "tensor 'blk.0.attn_k.weight': Q8_0; rows of 90 are no whole blocks of Q8_0: kept");
+        "tensor 'blk.0.attn_k.weight' cannot be Q8_0, as its rows of 90 are no multiple of the 32 of a block");
+  CHECK(model.value().problems[0].help ==
+        "what fits it: F16, BF16, F32; name one: tensors: [{match: ..., type: ...}], or --tensor-type");
+  CHECK(tensor(model.value(), "blk.0.attn_k.weight").fallback_from == nullptr);
 }
 
-TEST_CASE("a bare type is for all tensors of two dimensions, and misfits stay as they are") {
+TEST_CASE("a type that the user named is had or refused") {
+  Bench bench;
+  for (const char* name : {"a.weight", "b.weight", "c.weight", "d.weight", "e.weight"}) bench.add(name, {96, 64});
+  bench.add("f.weight", {320, 64});
+  const auto model = bench.run("{type: Q6_K}");
+  CHECK(type(model, "blk.0.ffn_down.weight") == "Q6_K");
+  CHECK(type(model, "a.weight") == "F32");
+  REQUIRE(model.value().problems.size() == 1);
+  const Error& error = model.value().problems[0];
+  CHECK(error.where == "a.yaml:1:8");
+  CHECK(error.what ==
+        "6 tensors cannot be Q6_K, as their rows are no multiple of the 256 of a block: 'a.weight' (96), "
+        "'b.weight' (96), 'c.weight' (96), 'd.weight' (96), ...");
+  CHECK(error.help.find("what fits all of them: MXFP4, Q4_0, IQ4_NL, Q4_1, Q5_0, Q5_1, Q8_0, F16, BF16, F32; or let") ==
+        0);
+}
+
+TEST_CASE("misfit: fallback lets the recipe's fallback take the place of a type that the user named") {
+  Bench bench;
+  bench.add("a.weight", {96, 64});
+  bench.add("b.weight", {90, 64});
+  const auto model = bench.run("{type: Q6_K, misfit: fallback}");
+  CHECK(type(model, "a.weight") == "Q8_0");
+  CHECK(type(model, "b.weight") == "F16");
+  CHECK(tensor(model.value(), "b.weight").fallback_from == &type_named("Q6_K"));
+  CHECK(model.value().problems.empty());
+  CHECK(bench.run("{type: Q8_0, misfit: fallback}").value().problems.size() == 1);  // which has no fallback
+}
+
+TEST_CASE("a rule's type is had or refused, beside a recipe that falls back") {
+  Bench bench;
+  bench.add("a.weight", {96, 64});
+  bench.add("b.weight", {96, 64});
+  const auto model = bench.run("{recipe: Q4_K_M,\n tensors: [{match: '^a', type: Q6_K}]}");
+  CHECK(type(model, "a.weight") == "F32");
+  CHECK(type(model, "b.weight") == "Q5_0");
+  REQUIRE(model.value().problems.size() == 1);
+  CHECK(model.value().problems[0].where == "a.yaml:2:20");
+  CHECK(type(bench.run("{recipe: Q4_K_M, misfit: fallback, tensors: [{match: '^a', type: Q6_K}]}"), "a.weight") ==
+        "Q8_0");
+  CHECK(type(bench.run("{recipe: Q4_K_M, tensors: [{match: '^a', type: Q6_K, misfit: fallback}]}"), "a.weight") ==
+        "Q8_0");
+  const auto strict =
+      bench.run("{recipe: Q4_K_M, misfit: fallback, tensors: [{match: '^a', type: Q6_K, misfit: refuse}]}");
+  REQUIRE(strict.value().problems.size() == 1);
+  CHECK(strict.value().problems[0].help.find("misfit") == std::string::npos);
+}
+
+TEST_CASE("the type of a rule that stands beside a recipe is had or refused") {
   Bench bench;
   bench.add("blk.0.attn_k.weight", {96, 64});
+  const auto model = bench.run("{recipe: Q4_K_M, rules: [{class: attn_k, type: Q6_K}]}");
+  REQUIRE(model.value().problems.size() == 1);
+  CHECK(type(bench.run("{recipe: Q4_K_M, misfit: fallback, rules: [{class: attn_k, type: Q6_K}]}"),
+             "blk.0.attn_k.weight") == "Q8_0");
+}
+
+TEST_CASE("a bare type is for all tensors of two dimensions") {
+  Bench bench;
   bench.add("blk.0.ffn_gate_inp.weight", {512, 8});
   for (const char* yaml : {"{type: Q4_K}", "q4_k_s", "{type: q4_k}"}) {
     CAPTURE(yaml);
@@ -161,7 +223,6 @@ TEST_CASE("a bare type is for all tensors of two dimensions, and misfits stay as
     if (yaml[0] != '{') continue;
     CHECK(type(model, "output.weight") == "Q4_K");
     CHECK(type(model, "blk.0.ffn_gate_inp.weight") == "Q4_K");
-    CHECK(type(model, "blk.0.attn_k.weight") == "F32");
     CHECK(model.value().problems.empty());
   }
 }
@@ -211,6 +272,16 @@ TEST_CASE("a type that needs importance is a problem where a file was given but 
   CHECK(model.value().problems[0].help.find("has no data for it") != std::string::npos);
 }
 
+TEST_CASE("importance of the wrong size is a problem where the tensor is converted") {
+  Bench bench;
+  const Error fault = input_error("imatrix.gguf", "3 values");
+  for (Tensor& tensor : bench.model.tensors) tensor.importance_fault = std::make_shared<const Error>(fault);
+  const auto model = bench.run("{recipe: Q4_K_M, tensors: [{match: 'attn_v|ffn_down|token', type: keep}]}");
+  REQUIRE(model.value().problems.size() == 1);  // of output.weight alone
+  CHECK(model.value().problems[0].where == "imatrix.gguf");
+  CHECK(bench.run("COPY").value().problems.empty());
+}
+
 TEST_CASE("tensors come layer by layer, or as in the source") {
   const Bench bench;
   CHECK(bench.run("Q8_0").value().tensors.front().name == "output.weight");
@@ -228,6 +299,51 @@ TEST_CASE("the file type and the version of quantization are written at the end"
   CHECK(entries[3].value == metadata_unsigned(MetadataType::kUint32, 2));
   CHECK(entries[4].key == "general.file_type");
   CHECK(entries[4].value == metadata_unsigned(MetadataType::kUint32, 15));
+}
+
+std::uint64_t file_type(const Result<Model>& model) {
+  REQUIRE(model);
+  const MetadataValue* value = model.value().metadata.find("general.file_type");
+  REQUIRE(value);
+  CHECK(value->type == MetadataType::kUint32);
+  return *as_unsigned(*value);
+}
+
+TEST_CASE("without a file type anywhere it is guessed as the reference guesses it") {
+  Bench bench;  // four matrices and a norm
+  constexpr std::uint64_t kGuessed = 1024;
+  CHECK(file_type(bench.run("COPY")) == kGuessed + 0);
+  const auto become = [&](std::size_t tensor, const char* type) {
+    bench.model.tensors[tensor].type = bench.model.tensors[tensor].source.type = &type_named(type);
+  };
+  for (std::size_t i : {0, 1, 2}) become(i, "Q3_K");
+  CHECK(file_type(bench.run("COPY")) == kGuessed + 12);  // of Q3_K_M
+  for (std::size_t i : {0, 1, 2}) become(i, "NVFP4");
+  CHECK(file_type(bench.run("COPY")) == kGuessed + 39);
+  for (std::size_t i : {0, 1, 2}) become(i, "MXFP4");  // has no number of its own
+  CHECK(file_type(bench.run("COPY")) == kGuessed + 0);
+}
+
+TEST_CASE("of types that are there as often, the guess is that which is first there as often, layer by layer") {
+  Bench bench;
+  bench.model.tensors.pop_back();  // left: token_embd, output, blk.0.attn_v, blk.0.ffn_down
+  const auto become = [&](const std::vector<const char*>& types) {
+    for (std::size_t i = 0; i < 4; ++i)
+      bench.model.tensors[i].type = bench.model.tensors[i].source.type = &type_named(types[i]);
+  };
+  constexpr std::uint64_t kF16 = 1024 + 1, kBf16 = 1024 + 32;
+  become({"F16", "F16", "BF16", "BF16"});
+  CHECK(file_type(bench.run("COPY")) == kF16);
+  become({"BF16", "F16", "BF16", "F16"});
+  CHECK(file_type(bench.run("COPY")) == kBf16);
+  std::reverse(bench.model.tensors.begin(), bench.model.tensors.end());
+  CHECK(file_type(bench.run("{recipe: COPY, order: source}")) == kBf16);
+}
+
+TEST_CASE("the source's file type is left as it is where the recipe has none") {
+  Bench bench;
+  bench.model.metadata.add("general.file_type", metadata_unsigned(MetadataType::kUint32, 7));
+  CHECK(file_type(bench.run("COPY")) == 7);
 }
 
 TEST_CASE("a recipe or a type is needed, not both") {

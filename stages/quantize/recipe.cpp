@@ -187,7 +187,10 @@ FieldSpec recipe_fields() {
 }
 
 Status add_rules(const ConfigNode& list, const std::string& where, Recipe& recipe) {
-  return prepend(recipe.rules, &list, where);
+  const std::size_t before = recipe.rules.size();
+  BOOST_OUTCOME_TRY(prepend(recipe.rules, &list, where));
+  for (std::size_t i = 0; i < recipe.rules.size() - before; ++i) recipe.rules[i].named = true;
+  return ok();
 }
 
 std::optional<std::uint32_t> RecipeShelf::file_type_of(const std::string& name) const {

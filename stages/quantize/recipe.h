@@ -17,6 +17,7 @@ struct Rule {
   Condition condition;
   const TypeInfo* type = nullptr;  // null: the tensor keeps the type it has
   std::string text;                // "Q4_K_M rule 2 (ffn_down spread)": what `plan` shows
+  bool named = false;              // it stands beside the recipe, in the pipeline file
 };
 
 struct Recipe {
@@ -31,7 +32,7 @@ struct Recipe {
   std::vector<Rule> adjust;                             // then, first match wins again, mostly with `from`
   std::map<const TypeInfo*, const TypeInfo*> fallback;  // for rows that are no whole blocks
   const TypeInfo* last_fallback = nullptr;              // where that does not fit either
-  bool keep_misfits = false;                      // rows that nothing fits keep their type; else they are a problem
+  bool is_type = false;                           // one type that the user named, with what all recipes have in common
   std::vector<const TypeInfo*> needs_importance;  // types that are refused without it, but for...
   std::vector<ClassSet> importance_exempt;        // ...tensors of these classes
   ModelGroups models;

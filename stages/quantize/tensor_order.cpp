@@ -14,12 +14,12 @@ int layer_of(const std::string& name) {
 
 }  // namespace
 
-void sort_by_layer(std::vector<Tensor>& tensors) {
-  std::stable_sort(tensors.begin(), tensors.end(), [](const Tensor& a, const Tensor& b) {
-    const int layer_a = layer_of(a.name);
-    const int layer_b = layer_of(b.name);
-    return layer_a != layer_b ? layer_a < layer_b : a.name < b.name;
-  });
+bool is_before(const Tensor& a, const Tensor& b) {
+  const int layer_a = layer_of(a.name);
+  const int layer_b = layer_of(b.name);
+  return layer_a != layer_b ? layer_a < layer_b : a.name < b.name;
 }
+
+void sort_by_layer(std::vector<Tensor>& tensors) { std::stable_sort(tensors.begin(), tensors.end(), is_before); }
 
 }  // namespace ggufmill

@@ -7,6 +7,7 @@
 
 namespace ggufmill {
 
+bool is_before(const Tensor& a, const Tensor& b);
 void sort_by_layer(std::vector<Tensor>& tensors);
 
 }  // namespace ggufmill

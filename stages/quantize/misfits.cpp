@@ -1,0 +1,77 @@
+#include "stages/quantize/misfits.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "pipeline/core/text.h"
+
+namespace ggufmill {
+namespace {
+
+constexpr std::size_t kTensorsShown = 4;
+
+std::string named_rows(const std::vector<const Tensor*>& tensors) {
+  std::string text;
+  for (std::size_t i = 0; i < std::min(tensors.size(), kTensorsShown); ++i)
+    text += fmt::format("{}{} ({})", i == 0 ? "" : ", ", quoted_name(tensors[i]->name), tensors[i]->shape.columns());
+  return tensors.size() > kTensorsShown ? text + ", ..." : text;
+}
+
+// The types of weights whose blocks fill rows of all these lengths, small ones first.
+std::string fitting_types(const std::vector<const Tensor*>& tensors) {
+  std::uint64_t divisor = 0;
+  for (const Tensor* tensor : tensors) divisor = std::gcd(divisor, tensor->shape.columns());
+  std::vector<const TypeInfo*> types;
+  for (const TypeInfo& type : all_types()) {
+    const bool is_weight = type.is_quantized() || type.name == "F16" || type.name == "BF16" || type.name == "F32";
+    const bool is_product = type.name == "Q8_1" || type.name == "Q8_K";  // of activations, never of a file
+    if (is_weight && !is_product && divisor % type.block_elements == 0) types.push_back(&type);
+  }
+  std::stable_sort(types.begin(), types.end(),
+                   [](const TypeInfo* a, const TypeInfo* b) { return a->bits_per_weight() < b->bits_per_weight(); });
+  std::string text;
+  for (const TypeInfo* type : types) text += fmt::format("{}{}", text.empty() ? "" : ", ", type->name);
+  return text;
+}
+
+}  // namespace
+
+void Misfits::add(const Decision& decision, const Tensor& tensor) {
+  const auto same = std::find_if(groups_.begin(), groups_.end(), [&](const Group& group) {
+    return group.rule == decision.rule && group.type == decision.wanted && group.named == decision.named;
+  });
+  if (same != groups_.end())
+    same->tensors.push_back(&tensor);
+  else
+    groups_.push_back({decision.rule, decision.wanted, decision.named, {&tensor}});
+}
+
+std::vector<Error> Misfits::errors(const ConfigNode& value) const {
+  std::vector<Error> errors;
+  for (const Group& group : groups_) {
+    const bool one = group.tensors.size() == 1;
+    const std::string what =
+        one ? fmt::format("tensor {} cannot be {}, as its rows of {} are no multiple of the {} of a block",
+                          quoted_name(group.tensors.front()->name), group.type->name,
+                          group.tensors.front()->shape.columns(), group.type->block_elements)
+            : fmt::format("{} tensors cannot be {}, as their rows are no multiple of the {} of a block: {}",
+                          group.tensors.size(), group.type->name, group.type->block_elements,
+                          named_rows(group.tensors));
+    const ConfigNode* type = value.find("type");
+    const ConfigNode& asked = type ? *type : value;
+    const ConfigText* const text = group.rule ? group.rule->file : asked.text;
+    const Position position = group.rule ? group.rule->position : asked.position;
+    const bool said = group.rule ? group.rule->misfit_is_given : value.find("misfit") != nullptr;
+    const char* way = !group.named ? "; name one: tensors: [{match: ..., type: ...}], or --tensor-type"
+                      : !said      ? "; or let another type take its place: misfit: fallback"
+                                   : "";
+    errors.push_back(
+        error_at(text, position, what,
+                 fmt::format("what fits {}: {}{}", one ? "it" : "all of them", fitting_types(group.tensors), way)));
+  }
+  return errors;
+}
+
+}  // namespace ggufmill

@@ -1,0 +1,30 @@
+#pragma once
+// Types that tensors were to get and cannot, as their rows are no whole blocks of them: told together, one error for
+// each rule.
+
+#include <vector>
+
+#include "pipeline/core/config_node.h"
+#include "stages/quantize/decide.h"
+
+namespace ggufmill {
+
+class Misfits {
+ public:
+  // `decision` refuses its type to `tensor`.
+  void add(const Decision& decision, const Tensor& tensor);
+  // One error for each rule and type, in the order found, at the place in `value` that asked for it: how many tensors,
+  // the first few with the lengths of their rows, and the types that fit all of them.
+  std::vector<Error> errors(const ConfigNode& value) const;
+
+ private:
+  struct Group {
+    const TensorRule* rule;  // the user's; null: the recipe, or one type for all
+    const TypeInfo* type;
+    bool named;
+    std::vector<const Tensor*> tensors;  // at least one
+  };
+  std::vector<Group> groups_;
+};
+
+}  // namespace ggufmill
