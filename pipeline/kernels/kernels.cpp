@@ -5,9 +5,9 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <span>
 
-#include "pipeline/kernels/choose.h"
-#include "pipeline/kernels/module_search.h"
+#include "pipeline/kernels/module_set.h"
 
 // The reference kernels (plugins/reference), linked in. The symbol is all that the host knows of them.
 extern "C" const ggufmill_module ggufmill_reference_module;
@@ -18,6 +18,7 @@ struct Kernels::State {
   ModuleSet set{cpu_features()};
   KernelTable table;
   std::string forced;
+  std::vector<std::string> warnings;
 };
 
 namespace {
@@ -56,7 +57,24 @@ Status check_forced(const ModuleSet& set, const std::string& isa) {
   return error;
 }
 
-Status add_asked_directory(ModuleSet& set, const std::string& directory) {
+// Of a directory that is of no use: the reports on its modules from number `first` on say why. Empty when one is
+// loaded.
+std::string all_refused(const ModuleSet& set, const std::string& directory, std::size_t first) {
+  constexpr std::size_t kMostNamed = 3;
+  const std::span<const ModuleReport> reports = std::span(set.reports()).subspan(first);
+  std::string reasons;
+  for (const ModuleReport& report : reports) {
+    if (report.loaded) return {};
+    if (&report - reports.data() < static_cast<std::ptrdiff_t>(kMostNamed))
+      reasons += fmt::format("{}{}: {}", reasons.empty() ? "" : "; ",
+                             std::filesystem::path(report.path).filename().string(), report.refusal);
+  }
+  if (reports.size() > kMostNamed)
+    reasons += fmt::format("; and {} more, which `ggufmill kernels` lists", reports.size() - kMostNamed);
+  return fmt::format("no kernel module in '{}' can be used: {}", directory, reasons);
+}
+
+Status add_asked_directory(ModuleSet& set, const std::string& directory, std::vector<std::string>& warnings) {
   const std::size_t before = set.reports().size();
   if (!set.add_directory(directory))
     return Error{ExitCode::kKernel, "",
@@ -65,6 +83,8 @@ Status add_asked_directory(ModuleSet& set, const std::string& directory) {
   if (set.reports().size() == before)
     return Error{ExitCode::kKernel, "", fmt::format("kernel directory '{}' holds no kernel module (*.so)", directory),
                  "", "leave it out, or build the module into it"};
+  if (std::string refused = all_refused(set, directory, before); !refused.empty())
+    warnings.push_back(std::move(refused));
   return ok();
 }
 
@@ -78,9 +98,9 @@ Result<std::shared_ptr<const Kernels>> Kernels::load(const KernelOptions& option
   State& state = *kernels->state_;
   state.set.add_built_in(ggufmill_reference_module);
   const std::string own = own_module_directory();
-  if (std::error_code error; std::filesystem::exists(own, error)) state.set.add_directory(own);
+  if (std::error_code error; std::filesystem::exists(own, error)) state.set.add_directory(own, Trial::kNone);
   for (const std::string& directory : options.directories) {
-    BOOST_OUTCOME_TRY(add_asked_directory(state.set, directory));
+    BOOST_OUTCOME_TRY(add_asked_directory(state.set, directory, state.warnings));
   }
   BOOST_OUTCOME_TRY(check_forced(state.set, options.isa));
   state.forced = options.isa;
@@ -116,6 +136,8 @@ Error Kernels::missing(std::uint32_t operation, TypeId type) const {
 }
 
 const std::vector<ModuleReport>& Kernels::reports() const { return state_->set.reports(); }
+
+const std::vector<std::string>& Kernels::warnings() const { return state_->warnings; }
 
 std::vector<const ggufmill_module*> Kernels::modules() const {
   std::vector<const ggufmill_module*> modules;

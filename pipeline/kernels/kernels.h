@@ -8,9 +8,9 @@
 // What is refused, with its reason in a ModuleReport:
 // - a file or directory that everyone may write to, or that belongs to neither root, nor the user, nor the owner of the
 //   program itself;
-// - before the file is loaded, so before one instruction of it runs: no ELF file of this machine, no symbol, magic,
-// ABI,
-//   sizes, an unknown ISA, a CPU feature (of the ISA or asked for by the module) that is missing;
+// - before the file is loaded, so before one instruction of it runs: no ELF file of this machine, a damaged one, no
+//   symbol, magic, ABI, sizes, an unknown ISA, a CPU feature (of the ISA or asked for by the module) that is missing;
+// - a child process that loads it crashes or does not come to an end. The host's own modules are not tried so;
 // - once loaded: a kernel that breaks the ABI's rules, two for the same operation and type, a name or a block that is
 //   not the type's; a module of the same name and ISA as a file loaded before. (The linked-in reference and its twin,
 //   reference.so, are both loaded.)
@@ -76,6 +76,8 @@ class Kernels {
 
   // In the order found.
   const std::vector<ModuleReport>& reports() const;
+  // For the user, one line each: directories of the options of whose modules all are refused.
+  const std::vector<std::string>& warnings() const;
   // Every loaded module, best first, for tests and benchmarks that drive each.
   std::vector<const ggufmill_module*> modules() const;
   std::string isa() const;  // the forced one, or the best loaded

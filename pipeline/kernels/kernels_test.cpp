@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
-#include "pipeline/kernels/choose.h"
-#include "pipeline/kernels/module_search.h"
+#include "pipeline/kernels/module_set.h"
 #include "plugins/reference/reference.h"
 #include "tests/support/catch.h"
 #include "tests/support/skip.h"
@@ -146,6 +145,15 @@ TEST_CASE("a kernel directory that cannot be used is an error") {
     CHECK(kernels.error().code == ExitCode::kKernel);
     CHECK(kernels.error().what.find("kernel directory '" + directory + "'") == 0);
   }
+}
+
+TEST_CASE("a kernel directory whose modules are all refused is warned of") {
+  CHECK(load({{folder_of("plain")}, ""})->warnings().empty());
+  const auto kernels = load({{folder_of("not_elf"), folder_of("plain"), folder_of("no_kernels")}, ""});
+  REQUIRE(kernels->warnings().size() == 2);
+  CHECK(kernels->warnings()[0] ==
+        "no kernel module in '" + folder_of("not_elf") + "' can be used: not_elf.so: is no ELF file");
+  CHECK(kernels->warnings()[1].find("no_kernels.so: has 0 kernels") != std::string::npos);
 }
 
 TEST_CASE("a module in plain C adds a type of its own, there and back") {

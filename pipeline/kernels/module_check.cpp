@@ -9,7 +9,6 @@
 #include <span>
 
 #include "pipeline/core/types.h"
-#include "pipeline/kernels/isa.h"
 
 namespace ggufmill {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "pipeline/kernels/cpu_features.h"
+#include "pipeline/kernels/isa.h"
 #include "plugins/abi/ggufmill_kernels.h"
 
 namespace ggufmill {

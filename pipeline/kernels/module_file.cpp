@@ -25,9 +25,15 @@ constexpr Elf64_Half kMachine = EM_AARCH64;
 #else
 constexpr Elf64_Half kMachine = EM_NONE;  // not known here: the loader tells
 #endif
-constexpr std::size_t kMostTableBytes = 64u << 20;  // of the sections of one kind, which are read whole
+constexpr std::size_t kMostTableBytes = 64u << 20;   // of the tables of one kind, which are read whole
+constexpr std::uint64_t kMostImageBytes = 1u << 30;  // of memory that a module takes when it is loaded
+#if defined(__aarch64__)
+constexpr std::uint64_t kCopy = R_AARCH64_COPY, kTwoWords = R_AARCH64_TLSDESC;
+#else
+constexpr std::uint64_t kCopy = R_X86_64_COPY, kTwoWords = R_X86_64_TLSDESC;
+#endif
 
-// One ELF file, open: its segments and sections. Every read is checked against what the file has.
+// One ELF file, open: what it has of segments, symbols and relocations. Every read is checked against the file.
 class ElfFile {
  public:
   ElfFile() = default;
@@ -38,6 +44,8 @@ class ElfFile {
   }
 
   std::string open(const std::string& path);
+  // Whether all that the loader would write on behalf of the file lies within the file's own memory.
+  bool keeps_to_itself() const;
   std::optional<Elf64_Sym> find_symbol(std::string_view name) const;
   // `bytes` bytes from address `address` of the image; false when the file does not have them.
   bool read_image(std::uint64_t address, void* to, std::size_t bytes) const;
@@ -50,13 +58,22 @@ class ElfFile {
   template <class T>
   bool read_table(std::uint64_t offset, std::uint64_t bytes, std::vector<T>& to) const;
   bool read_section(const Elf64_Shdr& section);
+  bool read_dynamic();
+  bool read_packed_relocations(std::uint64_t address, std::uint64_t bytes);
+  template <class T>
+  bool read_image_table(std::uint64_t address, std::uint64_t bytes, std::vector<T>& to) const;
+  bool segments_are_sound() const;
+  bool is_within(const Elf64_Phdr& part) const;
+  bool is_writable(std::uint64_t address, std::uint64_t bytes) const;
 
   int fd_ = -1;
+  std::uint64_t bytes_ = 0;
   std::vector<Elf64_Phdr> segments_;
   std::vector<Elf64_Shdr> sections_;
   std::vector<Elf64_Sym> symbols_;       // dynamic
   std::vector<char> names_;              // of the symbols
-  std::vector<Elf64_Rela> relocations_;  // of the dynamic loader, of all sections
+  std::vector<Elf64_Rela> relocations_;  // of the dynamic loader
+  std::vector<Elf64_Addr> packed_;       // the addresses of the packed ones (DT_RELR), which add the base
 };
 
 bool ElfFile::read(std::uint64_t offset, void* to, std::size_t bytes) const {
@@ -73,7 +90,6 @@ bool ElfFile::read_table(std::uint64_t offset, std::uint64_t bytes, std::vector<
 }
 
 bool ElfFile::read_section(const Elf64_Shdr& section) {
-  if (section.sh_type == SHT_RELA) return read_table(section.sh_offset, section.sh_size, relocations_);
   if (section.sh_type != SHT_DYNSYM || !symbols_.empty()) return true;
   if (section.sh_link >= sections_.size()) return false;
   const Elf64_Shdr& names = sections_[section.sh_link];
@@ -89,13 +105,114 @@ std::string ElfFile::open(const std::string& path) {
   if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_ident[EI_DATA] != kByteOrder || !own_machine ||
       header.e_type != ET_DYN)
     return "is no shared library of this machine";
+  struct stat info;
+  if (::fstat(fd_, &info) != 0 || info.st_size < 0) return "is a damaged ELF file";
+  bytes_ = static_cast<std::uint64_t>(info.st_size);
   if (!read_table(header.e_phoff, std::uint64_t{header.e_phnum} * sizeof(Elf64_Phdr), segments_) ||
       !read_table(header.e_shoff, std::uint64_t{header.e_shnum} * sizeof(Elf64_Shdr), sections_))
     return "is a damaged ELF file";
   for (const Elf64_Shdr& section : sections_)
     if (!read_section(section)) return "is a damaged ELF file";
+  if (!read_dynamic()) return "is a damaged ELF file";
   names_.push_back('\0');
   return {};
+}
+
+template <class T>
+bool ElfFile::read_image_table(std::uint64_t address, std::uint64_t bytes, std::vector<T>& to) const {
+  const std::size_t old = to.size(), count = bytes / sizeof(T);
+  if (bytes > kMostTableBytes - old * sizeof(T)) return false;
+  to.resize(old + count);
+  return count == 0 || read_image(address, to.data() + old, count * sizeof(T));
+}
+
+// The relocations that the loader will see: it goes by the dynamic segment and not by sections.
+bool ElfFile::read_dynamic() {
+  std::vector<Elf64_Dyn> entries;
+  for (const Elf64_Phdr& segment : segments_)
+    if (segment.p_type == PT_DYNAMIC && !read_image_table(segment.p_vaddr, segment.p_filesz, entries)) return false;
+  const auto value = [&](Elf64_Sxword tag) {
+    std::uint64_t found = 0;
+    for (const Elf64_Dyn& entry : entries) {
+      if (entry.d_tag == DT_NULL) break;
+      if (entry.d_tag == tag) found = entry.d_un.d_val;  // of several, the loader takes the last
+    }
+    return found;
+  };
+  return read_image_table(value(DT_RELA), value(DT_RELASZ), relocations_) &&
+         read_image_table(value(DT_JMPREL), value(DT_PLTRELSZ), relocations_) &&
+         read_packed_relocations(value(DT_RELR), value(DT_RELRSZ));
+}
+
+// An even entry is an address; an odd one a map of which of the next 63 words are relocated as well.
+bool ElfFile::read_packed_relocations(std::uint64_t address, std::uint64_t bytes) {
+  constexpr std::uint64_t kWord = sizeof(Elf64_Addr), kMapped = 8 * kWord - 1;
+  std::vector<Elf64_Addr> entries;
+  if (!read_image_table(address, bytes, entries)) return false;
+  std::uint64_t next = 0;
+  for (const Elf64_Addr entry : entries) {
+    if ((entry & 1) == 0) {
+      packed_.push_back(entry);
+      next = entry + kWord;
+      continue;
+    }
+    for (std::uint64_t bit = 0; bit < kMapped; ++bit)
+      if (entry >> (bit + 1) & 1) packed_.push_back(next + bit * kWord);
+    next += kMapped * kWord;
+  }
+  return true;
+}
+
+// Segments of the file, in order, apart and of some reasonable size: the loader maps each over whatever lies there.
+bool ElfFile::segments_are_sound() const {
+  const std::uint64_t page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  std::uint64_t end = 0, pages_end = 0;
+  bool first = true;
+  std::uint64_t begin = 0;
+  for (const Elf64_Phdr& segment : segments_) {
+    if (segment.p_type != PT_LOAD) continue;
+    if (segment.p_filesz > segment.p_memsz || segment.p_filesz > bytes_ ||
+        segment.p_offset > bytes_ - segment.p_filesz || segment.p_memsz > kMostImageBytes)
+      return false;
+    if (first) begin = segment.p_vaddr;
+    if (!first && segment.p_vaddr / page * page < pages_end) return false;
+    first = false;
+    if (__builtin_add_overflow(segment.p_vaddr, segment.p_memsz, &end) || end - begin > kMostImageBytes) return false;
+    pages_end = (end + page - 1) / page * page;
+  }
+  return !first;
+}
+
+// Whether a segment that is a part of others (dynamic, read-only after relocation, thread-local) is one.
+bool ElfFile::is_within(const Elf64_Phdr& part) const {
+  const std::uint64_t page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  for (const Elf64_Phdr& segment : segments_) {
+    if (segment.p_type != PT_LOAD || part.p_vaddr < segment.p_vaddr) continue;
+    const std::uint64_t inside = part.p_vaddr - segment.p_vaddr;
+    const std::uint64_t room = (segment.p_memsz + page - 1) / page * page;  // linkers round the read-only part up
+    if (inside <= room && part.p_memsz <= room - inside && part.p_filesz <= part.p_memsz) return true;
+  }
+  return false;
+}
+
+bool ElfFile::is_writable(std::uint64_t address, std::uint64_t bytes) const {
+  for (const Elf64_Phdr& segment : segments_) {
+    if (segment.p_type != PT_LOAD || !(segment.p_flags & PF_W) || address < segment.p_vaddr) continue;
+    const std::uint64_t inside = address - segment.p_vaddr;
+    if (inside <= segment.p_memsz && bytes <= segment.p_memsz - inside) return true;
+  }
+  return false;
+}
+
+bool ElfFile::keeps_to_itself() const {
+  if (!segments_are_sound()) return false;
+  for (const Elf64_Phdr& segment : segments_)
+    if ((segment.p_type == PT_DYNAMIC || segment.p_type == PT_GNU_RELRO) && !is_within(segment)) return false;
+  for (const Elf64_Rela& relocation : relocations_) {
+    const std::uint64_t type = ELF64_R_TYPE(relocation.r_info);  // a copy is as long as a symbol of somebody else's
+    if (type == kCopy || !is_writable(relocation.r_offset, type == kTwoWords ? 16 : 8)) return false;
+  }
+  return std::all_of(packed_.begin(), packed_.end(), [&](Elf64_Addr address) { return is_writable(address, 8); });
 }
 
 std::optional<Elf64_Sym> ElfFile::find_symbol(std::string_view name) const {
@@ -154,6 +271,7 @@ bool read_words(const ElfFile& elf, std::uint64_t at, ModuleWords& words) {
 std::string read_module_file(const std::string& path, ModuleFile& file) {
   ElfFile elf;
   if (std::string reason = elf.open(path); !reason.empty()) return reason;
+  if (!elf.keeps_to_itself()) return "is a damaged ELF file";
   const std::optional<Elf64_Sym> symbol = elf.find_symbol(GGUFMILL_SYMBOL);
   if (!symbol) return "is no kernel module: it exports no symbol " GGUFMILL_SYMBOL;
   const std::uint64_t at = symbol->st_value;

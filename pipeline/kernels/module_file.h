@@ -15,7 +15,9 @@ struct ModuleFile {
 };
 
 // Empty, or why `path` cannot be a module of this machine (of a wrong ABI included). `file` has what was read so far.
-// Nothing in the file is believed; it may change while it is read.
+// Nothing in the file is believed; it may change while it is read. A file is refused, too, where the loader, which does
+// believe it, would write outside of the module's own memory: that would do harm without a crash that a trial could
+// see.
 std::string read_module_file(const std::string& path, ModuleFile& file);
 
 }  // namespace ggufmill

@@ -2,14 +2,75 @@
 
 #include <dlfcn.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
+#include <cinttypes>
+#include <cstdint>
+#include <cstdio>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <mutex>
+#include <tuple>
 
+#include "pipeline/kernels/child_process.h"
 #include "pipeline/kernels/module_file.h"
-#include "pipeline/kernels/module_search.h"
 
 namespace ggufmill {
 namespace {
+
+constexpr const char* kProgram = "/proc/self/exe";
+
+// The file that this code is mapped from: libggufmill, or a program that has it linked in. Empty when the system does
+// not say.
+const std::string& own_file() {
+  static const std::string path = [] {
+    const auto here = reinterpret_cast<std::uintptr_t>(&own_file);
+    std::ifstream maps("/proc/self/maps");  // "7f1c00000-7f1c02000 r-xp 00000000 08:01 1234    /usr/lib/libggufmill.so"
+    for (std::string line; std::getline(maps, line);) {
+      std::uintptr_t begin = 0, end = 0;
+      const std::size_t slash = line.find('/');
+      if (std::sscanf(line.c_str(), "%" SCNxPTR "-%" SCNxPTR, &begin, &end) != 2 || here < begin || here >= end)
+        continue;
+      return slash == std::string::npos ? std::string() : line.substr(slash);
+    }
+    return std::string();
+  }();
+  return path;
+}
+
+// Whoever owns the library or program decides already what it runs; so do root and the user.
+bool is_trusted(uid_t owner) {
+  struct stat own;
+  return owner == 0 || owner == ::geteuid() || (::stat(own_file().c_str(), &own) == 0 && owner == own.st_uid);
+}
+
+// Why no code may be loaded from a file or directory: anyone can have put it there. Empty when it may. Symbolic links
+// are followed.
+std::string why_unsafe(const std::string& path) {
+  struct stat info;
+  if (::stat(path.c_str(), &info) != 0) return fmt::format("cannot be read: {}", std::strerror(errno));
+  if (!S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode)) return "is no file";
+  if (info.st_mode & S_IWOTH) return "is not safe to load code from: everyone may write to it";
+  if (!is_trusted(info.st_uid))
+    return fmt::format("is not safe to load code from: it belongs to user {}, not to root or to you", info.st_uid);
+  return {};
+}
+
+// The paths of the `*.so` in a directory, sorted by name. False, with the system's words in `reason`, when it cannot be
+// read.
+bool list_modules(const std::string& directory, std::vector<std::string>& paths, std::string& reason) {
+  std::error_code error;
+  std::filesystem::directory_iterator entry(directory, error);
+  for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error))
+    if (entry->path().extension() == ".so") paths.push_back(entry->path().string());
+  if (error) reason = "cannot be read: " + error.message();
+  std::sort(paths.begin(), paths.end());
+  return !error;
+}
 
 void describe(const ModuleWords& words, ModuleReport& report) {
   report.name = words.name;
@@ -26,7 +87,46 @@ std::shared_ptr<void> open_library(const std::string& path, std::string& reason)
           }};
 }
 
+const ggufmill_module* module_in(void* library, std::string& reason) {
+  const auto* module = static_cast<const ggufmill_module*>(::dlsym(library, GGUFMILL_SYMBOL));
+  if (!module) reason = "is no kernel module: it exports no symbol " GGUFMILL_SYMBOL;
+  return module;
+}
+
+// All that reads the module's memory and runs its code before its first kernel. Why it cannot be loaded, else empty:
+// what is wrong with its description is for this process to say, which reads it in the same way.
+std::string load_and_unload(const std::string& path) {
+  std::string reason;
+  const std::shared_ptr<void> library = open_library(path, reason);
+  const ggufmill_module* module = library ? module_in(library.get(), reason) : nullptr;
+  ModuleWords words;
+  std::vector<const ggufmill_kernel*> usable;
+  std::vector<std::string> passed_over;
+  if (module && check_abi(*module).empty() && copy_words(*module, words).empty())
+    check_kernels(*module, usable, passed_over);
+  return reason;
+}
+
+// The loader is the process's own: a child that is made while another thread loads a library would find it locked.
+std::mutex& loading() {
+  static std::mutex instance;
+  return instance;
+}
+
+std::string try_to_load(const std::string& path) {
+  const ChildAnswer answer = ask_child([&] { return load_and_unload(path); });
+  return answer.fault.empty() ? answer.text : fmt::format("is damaged: a process that loads it {}", answer.fault);
+}
+
 }  // namespace
+
+std::string own_module_directory() {
+  std::error_code error;
+  const std::filesystem::path own = own_file();
+  if (own.empty()) return {};
+  if (own != std::filesystem::read_symlink(kProgram, error)) return own.parent_path() / "ggufmill";
+  return own.parent_path().parent_path() / "lib" / "ggufmill";
+}
 
 void ModuleSet::add_built_in(const ggufmill_module& module) {
   ModuleReport report;
@@ -35,18 +135,18 @@ void ModuleSet::add_built_in(const ggufmill_module& module) {
   record(std::move(report), std::move(refusal));
 }
 
-void ModuleSet::add_file(const std::string& path) {
+void ModuleSet::add_file(const std::string& path, Trial trial) {
   ModuleReport report;
   report.path = path;
-  std::string refusal = load_file(path, report);
+  std::string refusal = load_file(path, trial, report);
   record(std::move(report), std::move(refusal));
 }
 
-bool ModuleSet::add_directory(const std::string& directory) {
+bool ModuleSet::add_directory(const std::string& directory, Trial trial) {
   std::vector<std::string> paths;
   std::string refusal = why_unsafe(directory);
   if (refusal.empty() && list_modules(directory, paths, refusal)) {
-    for (const std::string& path : paths) add_file(path);
+    for (const std::string& path : paths) add_file(path, trial);
     return true;
   }
   ModuleReport report;
@@ -57,19 +157,19 @@ bool ModuleSet::add_directory(const std::string& directory) {
 
 // The words are checked in the file before one instruction of it runs, and once more in memory, because the file may
 // have changed in between.
-std::string ModuleSet::load_file(const std::string& path, ModuleReport& report) {
+std::string ModuleSet::load_file(const std::string& path, Trial trial, ModuleReport& report) {
+  const std::lock_guard lock(loading());
   std::string reason = why_unsafe(path);
   ModuleFile file;
   if (reason.empty()) reason = read_module_file(path, file);
   describe(file.words, report);
   if (reason.empty()) reason = check_words(file.words, features_);
+  if (reason.empty() && trial == Trial::kInChild) reason = try_to_load(path);
   if (!reason.empty()) return reason;
 
   std::shared_ptr<void> library = open_library(path, reason);
-  if (!library) return reason;
-  const auto* module = static_cast<const ggufmill_module*>(::dlsym(library.get(), GGUFMILL_SYMBOL));
-  if (!module) return "is no kernel module: it exports no symbol " GGUFMILL_SYMBOL;
-  return accept(*module, std::move(library), report);
+  const ggufmill_module* module = library ? module_in(library.get(), reason) : nullptr;
+  return module ? accept(*module, std::move(library), report) : reason;
 }
 
 std::string ModuleSet::accept(const ggufmill_module& module, std::shared_ptr<void> library, ModuleReport& report) {
@@ -96,6 +196,28 @@ void ModuleSet::record(ModuleReport report, std::string refusal) {
   report.loaded = refusal.empty();
   report.refusal = std::move(refusal);
   reports_.push_back(std::move(report));
+}
+
+std::vector<const LoadedModule*> ranked(std::span<const LoadedModule> modules) {
+  std::vector<const LoadedModule*> order;
+  for (const LoadedModule& module : modules) order.push_back(&module);
+  auto merit = [](const LoadedModule* module) { return std::tuple(module->isa->rank, module->library != nullptr); };
+  std::stable_sort(order.begin(), order.end(), [&](auto* a, auto* b) { return merit(a) > merit(b); });
+  return order;
+}
+
+KernelTable choose(std::span<const LoadedModule> modules, std::string_view isa) {
+  const std::vector<const LoadedModule*> order = ranked(modules);
+  KernelTable table;
+  const auto choose_from = [&](const LoadedModule& module, bool foreign_alone) {
+    for (const ggufmill_kernel* kernel : module.kernels)
+      if (!foreign_alone || kernel->type_id >= GGUFMILL_FIRST_FOREIGN_TYPE)
+        table.try_emplace({kernel->operation, kernel->type_id}, Chosen{{kernel, module.module}, module.report});
+  };
+  for (const LoadedModule* module : order)
+    if (isa.empty() || module->isa->name == isa) choose_from(*module, false);
+  for (const LoadedModule* module : order) choose_from(*module, true);
+  return table;
 }
 
 }  // namespace ggufmill

@@ -2,11 +2,13 @@
 
 #include "pipeline/kernels/module_set.h"
 
+#include <elf.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
+#include <stdexcept>
 #include <string_view>
 
 #include "pipeline/kernels/module_file.h"
@@ -67,6 +69,23 @@ std::string file_bytes(const std::string& path) {
 }
 
 void write_file(const std::string& path, const std::string& bytes) { std::ofstream(path, std::ios::binary) << bytes; }
+
+// The `number`th program header of a type, in the file's bytes.
+Elf64_Phdr& segment(std::string& elf, std::uint32_t type, int number) {
+  const auto& header = reinterpret_cast<const Elf64_Ehdr&>(elf[0]);
+  auto* segments = reinterpret_cast<Elf64_Phdr*>(&elf[header.e_phoff]);
+  for (int i = 0; i < header.e_phnum; ++i)
+    if (segments[i].p_type == type && number-- == 0) return segments[i];
+  throw std::runtime_error("no such segment");
+}
+
+// The first relocation, which lies in the first segment.
+Elf64_Rela& relocation(std::string& elf) {
+  const Elf64_Phdr& dynamic = segment(elf, PT_DYNAMIC, 0);
+  const auto* entry = reinterpret_cast<const Elf64_Dyn*>(&elf[dynamic.p_offset]);
+  while (entry->d_tag != DT_RELA) ++entry;
+  return reinterpret_cast<Elf64_Rela&>(elf[entry->d_un.d_ptr]);
+}
 
 }  // namespace
 
@@ -179,6 +198,57 @@ TEST_CASE("a module cut short at any place is refused") {
     write_file(path, whole.substr(0, length));
     REQUIRE_FALSE(load_alone(path).loaded);
   }
+}
+
+TEST_CASE("a module that crashes or hangs when it is loaded is refused") {
+  CHECK(load_alone(path_of("crashes")).refusal.find("is damaged: a process that loads it ends with signal ") == 0);
+  CHECK(load_alone(path_of("exits")).refusal == "is damaged: a process that loads it ends before it is done");
+  CHECK(load_alone(path_of("hangs")).refusal == "is damaged: a process that loads it does not come to an end");
+}
+
+// One bit is turned in every byte of what the loader reads, and in bytes in between of the code: whatever comes of it,
+// this program lives, and the module is loaded or has a reason why not.
+TEST_CASE("a module with a flipped bit is loaded or refused, and does no harm") {
+  const TempDir dir;
+  const std::string path = dir.file("flipped.so"), whole = file_bytes(path_of("plain"));
+  std::size_t loaded = 0, refused = 0;
+  std::uint32_t random = 1;
+  for (std::size_t at = 0; at < whole.size(); at += at < 4096 ? 3 : 17) {
+    random = random * 1664525 + 1013904223;
+    std::string flipped = whole;
+    flipped[at] = static_cast<char>(flipped[at] ^ (1 << (random >> 29)));
+    write_file(path, flipped);
+    CAPTURE(at);
+    const ModuleReport report = load_alone(path);
+    REQUIRE(report.loaded == report.refusal.empty());
+    ++(report.loaded ? loaded : refused);
+  }
+  CHECK(loaded > 100);
+  CHECK(refused > 100);
+}
+
+TEST_CASE("a module that would have the loader write elsewhere is refused before it is loaded") {
+  const TempDir dir;
+  const std::string path = dir.file("stray.so");
+  const auto refusal = [&](const auto& damage) {
+    std::string bytes = file_bytes(path_of("plain"));
+    damage(bytes);
+    write_file(path, bytes);
+    ModuleFile file;
+    return read_module_file(path, file);
+  };
+  const std::string damaged = "is a damaged ELF file";
+  CHECK(refusal([](std::string&) {}) == kNothing);
+  CHECK(refusal([](std::string& elf) { relocation(elf).r_offset += 2 << 20; }) == damaged);
+  CHECK(refusal([](std::string& elf) { relocation(elf).r_offset = 0; }) == damaged);  // code
+#if defined(__x86_64__)
+  CHECK(refusal([](std::string& elf) { relocation(elf).r_info = R_X86_64_COPY; }) == damaged);
+#endif
+  CHECK(refusal([](std::string& elf) { segment(elf, PT_LOAD, 1).p_vaddr = 0; }) == damaged);
+  CHECK(refusal([](std::string& elf) { segment(elf, PT_LOAD, 0).p_memsz += 8 << 20; }) == damaged);
+  CHECK(refusal([](std::string& elf) { segment(elf, PT_LOAD, 0).p_filesz += 8 << 20; }) == damaged);
+  CHECK(refusal([](std::string& elf) { segment(elf, PT_GNU_RELRO, 0).p_memsz += 8 << 20; }) == damaged);
+  CHECK(refusal([](std::string& elf) { segment(elf, PT_DYNAMIC, 0).p_vaddr += 8 << 20; }) == damaged);
 }
 
 TEST_CASE("a damaged module file is read without harm") {

@@ -9,7 +9,6 @@
 #include <filesystem>
 #include <stdexcept>
 
-#include "pipeline/kernels/cpu_features.h"
 #include "pipeline/kernels/isa.h"
 #include "tests/golden/file_case.h"
 #include "tests/support/temp_dir.h"

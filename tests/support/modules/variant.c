@@ -64,6 +64,17 @@
 __attribute__((constructor)) static void trap(void) { __builtin_trap(); }
 #endif
 
+#ifdef MODULE_CONSTRUCTOR_EXITS
+#include <stdlib.h>
+__attribute__((constructor)) static void leave(void) { _Exit(0); }
+#endif
+#ifdef MODULE_CONSTRUCTOR_HANGS
+__attribute__((constructor)) static void hang(void) {
+  for (volatile int i = 0;; i = i + 1 > 1000 ? 0 : i + 1) {
+  }
+}
+#endif
+
 static int32_t copy(const ggufmill_call* call) {
   const float* from = call->src;
   float* to = call->dst;

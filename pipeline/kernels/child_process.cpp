@@ -1,0 +1,101 @@
+#include "pipeline/kernels/child_process.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+
+namespace ggufmill {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr rlim_t kCpuSeconds = 2;
+constexpr std::chrono::seconds kPatience{30};
+constexpr char kEnd = '\0';  // behind every answer
+
+// No core file, no messages of the loader, no handlers of this program, and an end to loops.
+void give_up_everything() {
+  const int nothing = ::open("/dev/null", O_RDWR);
+  for (const int file : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::dup2(nothing, file);
+  const struct rlimit none { 0, 0 }, time{kCpuSeconds, kCpuSeconds};
+  ::setrlimit(RLIMIT_CORE, &none);
+  ::setrlimit(RLIMIT_CPU, &time);
+  for (const int number : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTRAP, SIGSYS, SIGXCPU, SIGINT, SIGTERM})
+    ::signal(number, SIG_DFL);
+}
+
+[[noreturn]] void answer(const std::function<std::string()>& work, int to) {
+  give_up_everything();
+  std::string text = work();
+  text.push_back(kEnd);
+  for (std::size_t at = 0; at < text.size();) {
+    const ssize_t wrote = ::write(to, text.data() + at, text.size() - at);
+    if (wrote < 0 && errno != EINTR) break;
+    at += static_cast<std::size_t>(std::max<ssize_t>(0, wrote));
+  }
+  ::_exit(0);
+}
+
+// What comes until the answer is whole or the child's end is closed; `in_time` is false when neither happened.
+std::string read_all(int from, bool& in_time) {
+  const Clock::time_point end = Clock::now() + kPatience;
+  std::string text;
+  for (char part[4096];;) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now());
+    struct pollfd ready {
+      from, POLLIN, 0
+    };
+    const int events = left.count() > 0 ? ::poll(&ready, 1, static_cast<int>(left.count())) : 0;
+    if (events < 0 && errno == EINTR) continue;
+    in_time = events > 0;
+    if (!in_time) return text;
+    const ssize_t got = ::read(from, part, sizeof part);
+    if (got == 0 || (got < 0 && errno != EINTR)) return text;
+    text.append(part, static_cast<std::size_t>(std::max<ssize_t>(0, got)));
+    if (!text.empty() && text.back() == kEnd) return text;
+  }
+}
+
+// How the child ended. Where this program has SIGCHLD ignored, the system keeps no status.
+std::string end_of(pid_t child) {
+  int status = 0;
+  pid_t waited = 0;
+  while ((waited = ::waitpid(child, &status, 0)) < 0 && errno == EINTR) {
+  }
+  if (waited == child && WIFSIGNALED(status) && WTERMSIG(status) != SIGXCPU && WTERMSIG(status) != SIGKILL)
+    return fmt::format("ends with signal {} ({})", WTERMSIG(status), ::strsignal(WTERMSIG(status)));
+  if (waited == child && WIFSIGNALED(status)) return "does not come to an end";
+  return "ends before it is done";
+}
+
+}  // namespace
+
+ChildAnswer ask_child(const std::function<std::string()>& work) {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return {{}, fmt::format("cannot be started: {}", std::strerror(errno))};
+  const pid_t child = ::fork();
+  if (child == 0) answer(work, ends[1]);
+  const int fork_error = errno;
+  ::close(ends[1]);
+  ChildAnswer got;
+  bool in_time = false;
+  if (child > 0) got.text = read_all(ends[0], in_time);
+  ::close(ends[0]);
+  if (child < 0) return {{}, fmt::format("cannot be started: {}", std::strerror(fork_error))};
+  if (!in_time) ::kill(child, SIGKILL);
+  std::string end = end_of(child);
+  if (got.text.empty() || got.text.back() != kEnd) return {{}, std::move(end)};
+  got.text.pop_back();
+  return got;
+}
+
+}  // namespace ggufmill
