@@ -4,9 +4,8 @@
 #include <vector>
 
 #include "plugins/reference/iq1_types.h"
-#include "plugins/reference/iq2_types.h"
-#include "plugins/reference/iq3_types.h"
 #include "plugins/reference/iq4_types.h"
+#include "plugins/reference/lattice_types.h"
 #include "tests/support/catch.h"
 #include "tests/support/synth.h"
 
@@ -21,7 +20,7 @@ std::vector<ggufmill_kernel> kernels_for(std::uint32_t operation) {
     std::copy_if(family.begin(), family.end(), std::back_inserter(kernels),
                  [&](const ggufmill_kernel& kernel) { return kernel.operation == operation; });
   };
-  append(kIq1Kernels), append(kIq2Kernels), append(kIq3Kernels), append(kIq4Kernels);
+  append(kIq1Kernels), append(kLatticeKernels), append(kIq4Kernels);
   return kernels;
 }
 
@@ -103,7 +102,7 @@ TEST_CASE("weights too large for a distance are refused", "[iq]") {
   const std::vector<float> x = synth::values("normal", 1, 0, 256);
   std::vector<float> huge(x);
   for (float& value : huge) value *= 1e30f;
-  const ggufmill_kernel& iq3_s = kIq3Kernels[3];
+  const ggufmill_kernel& iq3_s = kLatticeKernels.back();
   REQUIRE_FALSE(encode(iq3_s, x, nullptr).empty());
   CHECK(encode(iq3_s, huge, nullptr).empty());
 }

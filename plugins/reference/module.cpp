@@ -8,10 +8,9 @@
 #include "plugins/reference/float_types.h"
 #include "plugins/reference/fp4_types.h"
 #include "plugins/reference/iq1_types.h"
-#include "plugins/reference/iq2_types.h"
-#include "plugins/reference/iq3_types.h"
 #include "plugins/reference/iq4_types.h"
 #include "plugins/reference/k_types.h"
+#include "plugins/reference/lattice_types.h"
 #include "plugins/reference/reference.h"
 #include "plugins/reference/simple_types.h"
 #include "plugins/reference/ternary_types.h"
@@ -30,8 +29,8 @@ constexpr auto join(const std::array<ggufmill_kernel, kCounts>&... families) {
   return all;
 }
 
-constexpr auto kKernels = join(kFloatKernels, kSimpleKernels, kKKernels, kIq1Kernels, kIq2Kernels, kIq3Kernels,
-                               kIq4Kernels, kTernaryKernels, kFp4Kernels, kBitKernels);
+constexpr auto kKernels = join(kFloatKernels, kSimpleKernels, kKKernels, kIq1Kernels, kLatticeKernels, kIq4Kernels,
+                               kTernaryKernels, kFp4Kernels, kBitKernels);
 
 }  // namespace
 }  // namespace ggufmill::reference

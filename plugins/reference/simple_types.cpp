@@ -1,11 +1,14 @@
-// Q4_0, Q4_1, Q5_0, Q5_1 and Q8_0 from their values alone, and back. Source: ggml, src/ggml-quants.c.
+// Q4_0, Q4_1, Q5_0, Q5_1 and Q8_0, and with importance all but Q8_0. Source: ggml, src/ggml-quants.c
+// (quantize_row_*_ref, and quantize_row_q4_0_impl and its siblings).
 
 #include "plugins/reference/simple_types.h"
 
 #include <cfloat>
 #include <cmath>
 
+#include "plugins/reference/fit.h"
 #include "plugins/reference/nibbles.h"
+#include "plugins/reference/weights.h"
 
 namespace ggufmill::reference {
 namespace {
@@ -60,6 +63,14 @@ float affine_levels(const float* x, const Range& range, int limit, std::int32_t*
   for (int j = 0; j < kCount; ++j) levels[j] = to_int32((x[j] - range.low) * inverse + 0.5f);
   return d;
 }
+
+// The weights of a block, with importance.
+struct Weights {
+  float values[kCount];
+  Weights(const float* x, const float* importance, float row_mean_square) {
+    weigh(kCount, x, importance, row_mean_square, values);
+  }
+};
 
 }  // namespace
 
@@ -145,6 +156,40 @@ void Q8_0::encode(const float* x, Block& block) {
 void Q8_0::decode(const Block& block, float* x) {
   const float d = block.d.load();
   for (int j = 0; j < kCount; ++j) x[j] = static_cast<float>(signed_byte(block.qs[j])) * d;
+}
+
+void Q4_0::encode_weighted(const float* x, const float* importance, float row_mean_square, Block& block) {
+  const Weights weights(x, importance, row_mean_square);
+  std::uint8_t levels[kCount];
+  block.d.store(fit_symmetric(kCount, 8, x, weights.values, levels));
+  pack_nibbles(levels, block.qs);
+}
+
+void Q4_1::encode_weighted(const float* x, const float* importance, float row_mean_square, Block& block) {
+  const Weights weights(x, importance, row_mean_square);
+  std::uint8_t levels[kCount];
+  const AffineFit fit = fit_affine(kCount, 15, x, weights.values, kWeightedSearch, levels);
+  block.d.store(fit.scale);
+  block.m.store(fit.minimum);
+  pack_nibbles(levels, block.qs);
+}
+
+void Q5_0::encode_weighted(const float* x, const float* importance, float row_mean_square, Block& block) {
+  const Weights weights(x, importance, row_mean_square);
+  std::uint8_t levels[kCount];
+  block.d.store(fit_symmetric(kCount, 16, x, weights.values, levels));
+  pack_nibbles(levels, block.qs);
+  pack_fifth_bits(levels, block.qh);
+}
+
+void Q5_1::encode_weighted(const float* x, const float* importance, float row_mean_square, Block& block) {
+  const Weights weights(x, importance, row_mean_square);
+  std::uint8_t levels[kCount];
+  const AffineFit fit = fit_affine(kCount, 31, x, weights.values, kWeightedSearch, levels);
+  block.d.store(fit.scale);
+  block.m.store(fit.minimum);
+  pack_nibbles(levels, block.qs);
+  pack_fifth_bits(levels, block.qh);
 }
 
 }  // namespace ggufmill::reference
