@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <filesystem>
 #include <map>
+#include <set>
 
 #include "pipeline/core/text.h"
 #include "pipeline/graph/work.h"
@@ -114,8 +115,10 @@ void check_memory(const Plan& plan, Diagnostics& errors) {
 }  // namespace
 
 void find_problems(const Plan& plan, const Kernels& kernels, Diagnostics& errors) {
+  std::set<std::string> known;  // what a shared stage found, every output has
   for (const PlannedOutput& output : plan.outputs)
-    for (const Error& problem : output.model.problems) errors.add(problem);
+    for (const Error& problem : output.model.problems)
+      if (known.insert(render(problem)).second) errors.add(problem);
   const bool has_problems = !errors.empty();  // importance that lacks is told already
   const auto bound = bind_kernels(plan, kernels);
   if (!bound && (!has_problems || bound.error().code == ExitCode::kKernel)) errors.add(bound.error());

@@ -83,7 +83,8 @@ void print_text(const Report& report, bool weighted) {
   last.insert(last.end(), cells.begin(), cells.end());
   if (total.count != 0) rows.push_back(last);
   fmt::print("{}", render_table(columns, rows));
-  for (const UnmatchedTensor& tensor : output.unmatched) fmt::print("not compared: {}: {}\n", tensor.name, tensor.what);
+  for (const UnmatchedTensor& tensor : output.unmatched)
+    fmt::print("not compared: {}: {}\n", printable(tensor.name), printable(tensor.what));
   if (total.not_finite != 0) fmt::print("pairs with NaN or infinity, left out: {}\n", with_commas(total.not_finite));
   if (total.count == 0 && output.unmatched.empty()) fmt::print("all values are equal\n");
 }
@@ -140,7 +141,7 @@ int compare_verb(const Arguments& arguments) {
     const int code = fail(comparison.error());
     return signal_exit_code().value_or(code);
   }
-  for (const std::string& warning : comparison.value().warnings) say_warning(warning);
+  say_warnings(comparison.value().warnings);
   const Report& report = comparison.value().report;
   if (values.count("json"))
     report_json(report, [](std::string_view piece) { std::fwrite(piece.data(), 1, piece.size(), stdout); });

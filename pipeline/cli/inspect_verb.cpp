@@ -5,6 +5,7 @@
 #include <boost/json.hpp>
 #include <cmath>
 #include <cstdio>
+#include <utility>
 
 #include "pipeline/api/reports.h"
 #include "pipeline/cli/command_line.h"
@@ -14,6 +15,7 @@
 #include "pipeline/report/json_text.h"
 
 namespace ggufmill {
+bool for_each_item(const MetadataValue& array, const std::function<bool(MetadataValue item)>& take);  // TEMP
 namespace {
 
 namespace json = boost::json;
@@ -53,40 +55,96 @@ void print_text(const Model& model) {
              model.files.size() == 1 ? "" : "s");
 }
 
+void put(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
+
 json::value value_json(const MetadataValue& value) {
-  if (const auto text = as_string(value)) return json_text(*text);
+  if (const auto text = as_string(value)) return json::string(*text);
   if (const auto flag = as_bool(value)) return *flag;
   if (const auto whole = as_signed(value)) return *whole;
   if (const auto whole = as_unsigned(value)) return *whole;
-  if (const auto number = as_number(value)) {
-    if (!std::isfinite(*number)) return json::string(describe(value));  // JSON has no NaN
-    return *number;
+  const auto number = as_number(value);
+  if (!number || !std::isfinite(*number)) return json::string(describe(value));  // JSON has no NaN
+  return *number;
+}
+
+// A list, written part by part: vocabularies are long, and a tree of one takes many times its memory.
+class ListWriter {
+ public:
+  ListWriter() { put("["); }
+  void add(json::value item) {
+    part_.push_back(std::move(item));
+    if (part_.size() == kPart) flush();
   }
-  json::array items;
-  for (const MetadataValue& item : array_items(value)) items.push_back(value_json(item));
-  return items;
+  // Before an item that the caller writes itself.
+  void separate() {
+    flush();
+    if (any_) put(",");
+    any_ = true;
+  }
+  void close() {
+    flush();
+    put("]");
+  }
+
+ private:
+  static constexpr std::size_t kPart = 4096;
+
+  void flush() {
+    if (part_.empty()) return;
+    const std::string text = json_text(std::exchange(part_, {}));
+    if (any_) put(",");
+    put(std::string_view(text).substr(1, text.size() - 2));
+    any_ = true;
+  }
+
+  json::array part_;
+  bool any_ = false;
+};
+
+void print_value(const MetadataValue& value) {
+  if (value.type != MetadataType::kArray) return put(json_text(value_json(value)));
+  ListWriter list;
+  for_each_item(value, [&](MetadataValue item) {
+    if (item.type != MetadataType::kArray) {
+      list.add(value_json(item));
+    } else {
+      list.separate();
+      print_value(item);
+    }
+    return true;
+  });
+  list.close();
+}
+
+json::value tensor_json(const Tensor& tensor) {
+  json::array shape;
+  for (std::uint32_t i = 0; i < tensor.shape.rank; ++i) shape.push_back(tensor.shape.dims[i]);
+  return {{"name", tensor.name},        {"shape", shape},
+          {"type", tensor.type->name},  {"bytes", tensor.source.bytes},
+          {"file", tensor.source.file}, {"offset", tensor.source.offset}};
 }
 
 void print_json(const Model& model) {
-  json::array metadata;
-  for (const MetadataEntry& entry : model.metadata.entries())
-    metadata.push_back({{"key", json_text(entry.key)},
-                        {"type", metadata_type_name(entry.value.type)},
-                        {"value", value_json(entry.value)}});
-  json::array tensors;
-  for (const Tensor& tensor : model.tensors) {
-    json::array shape;
-    for (std::uint32_t i = 0; i < tensor.shape.rank; ++i) shape.push_back(tensor.shape.dims[i]);
-    tensors.push_back({{"name", json_text(tensor.name)},
-                       {"shape", shape},
-                       {"type", tensor.type->name},
-                       {"bytes", tensor.source.bytes},
-                       {"file", tensor.source.file},
-                       {"offset", tensor.source.offset}});
+  put("{\"files\":");
+  ListWriter files;
+  for (const SourceFile& file : model.files) files.add({{"path", file.path}, {"bytes", file.bytes}});
+  files.close();
+  put(",\"metadata\":");
+  ListWriter metadata;
+  for (const MetadataEntry& entry : model.metadata.entries()) {
+    metadata.separate();
+    const std::string head = json_text({{"key", entry.key}, {"type", metadata_type_name(entry.value.type)}});
+    put(std::string_view(head).substr(0, head.size() - 1));
+    put(",\"value\":");
+    print_value(entry.value);
+    put("}");
   }
-  json::array files;
-  for (const SourceFile& file : model.files) files.push_back({{"path", json_text(file.path)}, {"bytes", file.bytes}});
-  std::puts(json::serialize(json::object{{"files", files}, {"metadata", metadata}, {"tensors", tensors}}).c_str());
+  metadata.close();
+  put(",\"tensors\":");
+  ListWriter tensors;
+  for (const Tensor& tensor : model.tensors) tensors.add(tensor_json(tensor));
+  tensors.close();
+  put("}\n");
 }
 
 }  // namespace
@@ -98,7 +156,7 @@ int inspect_verb(const Arguments& arguments) {
   if (!context) return fail(context.error());
   const auto model = context.value().inspect(parsed.values["file"].as<std::string>());
   if (!model) return fail(model.error());
-  for (const std::string& warning : model.value().warnings) say_warning(warning);
+  say_warnings(model.value().warnings);
   if (parsed.values.count("json"))
     print_json(model.value());
   else

@@ -9,6 +9,8 @@
 #include "pipeline/cli/messages.h"
 #include "pipeline/cli/planning.h"
 #include "pipeline/cli/table.h"
+#include "pipeline/core/text.h"
+#include "pipeline/report/json_text.h"
 
 namespace ggufmill {
 namespace {
@@ -31,13 +33,6 @@ CommandSpec command() {
   return spec;
 }
 
-// A module says what it likes of itself: no control characters for the terminal.
-std::string plain(std::string words) {
-  for (char& c : words)
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
-  return words;
-}
-
 std::string choice_text(const KernelChoice* choice) {
   return choice ? fmt::format("{} ({})", choice->module->isa, choice->module->name) : "-";
 }
@@ -45,14 +40,15 @@ std::string choice_text(const KernelChoice* choice) {
 void print_text(const Kernels& kernels) {
   std::vector<Row> rows;
   for (const ModuleReport& report : kernels.reports())
-    rows.push_back({plain(report.path), plain(report.name), plain(report.version), plain(report.isa),
-                    report.loaded ? "loaded" : "refused", std::to_string(report.kernels), plain(report.refusal)});
+    rows.push_back({report.path, report.name, report.version, report.isa, report.loaded ? "loaded" : "refused",
+                    std::to_string(report.kernels), report.refusal});
   std::fputs(
       render_table({{"module"}, {"name"}, {"version"}, {"ISA"}, {"state"}, {"kernels", Align::kRight}, {"why"}}, rows)
           .c_str(),
       stdout);
   for (const ModuleReport& report : kernels.reports())
-    for (const std::string& refusal : report.kernel_refusals) fmt::print("{}: {}\n", report.path, refusal);
+    for (const std::string& refusal : report.kernel_refusals)
+      fmt::print("{}\n", printable(report.path + ": " + refusal));
   rows.clear();
   for (const TypeInfo& type : all_types())
     if (kernels.decode(type.id) || kernels.encode(type.id))
@@ -76,7 +72,7 @@ void print_json(const Kernels& kernels) {
     types.push_back({{"type", type.name},
                      {"decode", choice_text(kernels.decode(type.id))},
                      {"encode", choice_text(kernels.encode(type.id))}});
-  std::puts(boost::json::serialize(boost::json::object{{"modules", modules}, {"types", types}}).c_str());
+  std::puts(json_text({{"modules", modules}, {"types", types}}).c_str());
 }
 
 }  // namespace

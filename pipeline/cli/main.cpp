@@ -1,6 +1,8 @@
 // ggufmill VERB [options]: looks the verb up and runs it.
 
 #include <fmt/format.h>
+#include <poll.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <csignal>
@@ -60,9 +62,23 @@ int dispatch(const Arguments& arguments) {
   return unknown_verb(arguments[0]);
 }
 
-// Data that did not get out is an error, whatever the verb thought.
+// Whether standard output is a pipe that nobody reads any more: `ggufmill plan x | head`.
+bool nobody_reads() {
+  struct pollfd pipe {
+    STDOUT_FILENO, POLLOUT, 0
+  };
+  return ::poll(&pipe, 1, 0) == 1 && (pipe.revents & (POLLERR | POLLHUP)) != 0;
+}
+
+// Data that did not get out is an error, whatever the verb thought. Where nobody wants it the program ends as programs
+// do that do not ignore SIGPIPE: without a word, and the shell sees 141.
 int finish(int exit_code) {
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return exit_code;
+  if (nobody_reads()) {
+    std::signal(SIGPIPE, SIG_DFL);
+    std::raise(SIGPIPE);
+    return 128 + SIGPIPE;  // where the signal is blocked
+  }
   return fail(io_error("standard output", "write", errno == 0 ? EIO : errno));
 }
 
@@ -80,7 +96,7 @@ int run_program(const Arguments& arguments) try {
 }  // namespace ggufmill
 
 int main(int argc, char** argv) {
-  std::signal(SIGPIPE, SIG_IGN);  // `ggufmill plan x | head` ends with a write error, not silently
+  std::signal(SIGPIPE, SIG_IGN);  // a run goes on where nobody reads what it says; see finish()
   std::signal(SIGXFSZ, SIG_IGN);  // a file size limit is a write error too
   return ggufmill::run_program({argv + 1, argv + argc});
 }

@@ -5,14 +5,15 @@
 #include <boost/json.hpp>
 #include <cstdio>
 
+#include "pipeline/core/text.h"
+#include "pipeline/report/json_text.h"
+
 namespace ggufmill {
 namespace {
 
 LogFormat format_now = LogFormat::kText;
 
 void put(const std::string& text) { std::fputs(text.c_str(), stderr); }
-
-void put_json(const boost::json::object& object) { put(boost::json::serialize(object) + "\n"); }
 
 }  // namespace
 
@@ -26,18 +27,26 @@ void say_error(const Error& error) {
   if (!error.where.empty()) object["where"] = error.where;
   if (!error.detail.empty()) object["detail"] = error.detail;
   if (!error.help.empty()) object["help"] = error.help;
-  put_json(object);
+  say_object(object);
 }
 
 void say_warning(const std::string& text) {
-  if (format_now == LogFormat::kText) return put("warning: " + text + "\n");
-  put_json({{"level", "warning"}, {"message", text}});
+  if (format_now == LogFormat::kText) return put("warning: " + printable(text) + "\n");
+  say_object({{"level", "warning"}, {"message", text}});
 }
 
-void say_note(const std::string& text) {
-  if (format_now == LogFormat::kText) return put(text + "\n");
-  put_json({{"level", "info"}, {"message", text}});
+void say_warnings(const std::vector<std::string>& texts) {
+  for (const std::string& text : texts) say_warning(text);
 }
+
+void say_note(const std::string& text, const std::string& table) {
+  if (format_now == LogFormat::kText) return put(printable(text) + "\n" + printable(table, "\n"));
+  boost::json::object object{{"level", "info"}, {"message", text}};
+  if (!table.empty()) object["table"] = table;
+  say_object(object);
+}
+
+void say_object(const boost::json::value& object) { put(json_text(object) + "\n"); }
 
 int fail(const Error& error) {
   Diagnostics errors;

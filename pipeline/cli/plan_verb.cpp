@@ -10,6 +10,8 @@
 #include "pipeline/cli/messages.h"
 #include "pipeline/cli/planning.h"
 #include "pipeline/cli/table.h"
+#include "pipeline/core/text.h"
+#include "pipeline/report/json_text.h"
 
 namespace ggufmill {
 namespace {
@@ -77,7 +79,7 @@ void print_output(const PlannedOutput& output) {
   for (const Tensor& tensor : output.model.tensors)
     rows.push_back({tensor.name, describe(tensor.shape), std::string(tensor.source.type->name),
                     std::string(tensor.type->name), with_commas(bytes_after(tensor)), tensor.reason});
-  fmt::print("{}\n", title_of(output));
+  fmt::print("{}\n", printable(title_of(output)));
   std::fputs(render_table({{"tensor"}, {"shape"}, {"from"}, {"to"}, {"bytes", Align::kRight}, {"why"}}, rows).c_str(),
              stdout);
   print_totals(output);
@@ -131,7 +133,7 @@ void print_json(const Plan& plan) {
                          {"bytes_read", plan.bytes_read()},
                          {"bytes_written", plan.bytes_written()},
                          {"least_memory", plan.least_memory}};
-  std::puts(json::serialize(all).c_str());
+  std::puts(json_text(all).c_str());
 }
 
 }  // namespace

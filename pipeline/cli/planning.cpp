@@ -31,7 +31,7 @@ Result<Planned> plan_job(Context context, Result<Job> loaded, const po::variable
   BOOST_OUTCOME_TRY(override_limits(values, job.limits));
   job.trace = value_or<std::string>(values, "profile", {});
   BOOST_OUTCOME_TRY(Plan plan, context.plan(job));
-  for (const std::string& warning : plan.warnings) say_warning(warning);
+  say_warnings(plan.warnings);
   return Planned{std::move(context), std::move(plan)};
 }
 
@@ -44,7 +44,9 @@ void add_kernel_options(po::options_description& options) {
 }
 
 Result<Context> open_context(const po::variables_map& values) {
-  return Context::create({value_or<Strings>(values, "kernel-dir", {}), value_or<std::string>(values, "isa", {})});
+  auto context = Context::create({value_or<Strings>(values, "kernel-dir", {}), value_or<std::string>(values, "isa", {})});
+  if (context) say_warnings(context.value().kernels().warnings());
+  return context;
 }
 
 void add_job_options(po::options_description& options) {

@@ -1,6 +1,8 @@
 #include "pipeline/cli/progress.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,13 +12,16 @@
 
 #include "pipeline/cli/messages.h"
 #include "pipeline/cli/table.h"
+#include "pipeline/core/text.h"
 
 namespace ggufmill {
 namespace {
 
 using namespace std::chrono_literals;
 
-constexpr int kBarCells = 24;
+constexpr std::size_t kBarCells = 24;
+constexpr std::size_t kShortBar = 8;    // a shorter one says nothing
+constexpr std::size_t kShortName = 20;  // of a longer name as much is shown, at the cost of figures and bar
 constexpr auto kTerminalPace = 100ms;
 constexpr auto kLogPace = 5s;
 
@@ -25,10 +30,6 @@ std::string time_text(double seconds) {
   if (whole < 60) return fmt::format("{} s", whole);
   if (whole < 3600) return fmt::format("{}:{:02} min", whole / 60, whole % 60);
   return fmt::format("{}:{:02} h", whole / 3600, whole / 60 % 60);
-}
-
-void put_json(const boost::json::object& object) {
-  std::fputs((boost::json::serialize(object) + "\n").c_str(), stderr);
 }
 
 boost::json::object to_json(const Plan& plan, const Progress& now, double seconds) {
@@ -41,17 +42,72 @@ boost::json::object to_json(const Plan& plan, const Progress& now, double second
   return object;
 }
 
+// The figures of a line, most important first.
+std::vector<std::string> figures_of(std::uint64_t done, std::uint64_t total, double seconds) {
+  const double share = total ? static_cast<double>(done) / static_cast<double>(total) : 1;
+  const double rate = seconds > 0 ? static_cast<double>(done) / seconds : 0;
+  std::vector<std::string> figures{fmt::format("{:3.0f}%", 100 * share),
+                                   fmt::format("{} of {}", human_bytes(done), human_bytes(total)),
+                                   fmt::format("{:.0f} MB/s", rate / 1e6)};
+  if (rate > 0 && done < total) figures.push_back(time_text(static_cast<double>(total - done) / rate) + " left");
+  return figures;
+}
+
+std::string bar(std::uint64_t done, std::uint64_t total, std::size_t cells) {
+  const double share = total ? static_cast<double>(done) / static_cast<double>(total) : 1;
+  const auto full = std::min(cells, static_cast<std::size_t>(share * static_cast<double>(cells)));
+  return std::string(full, '#') + std::string(cells - full, '.');
+}
+
+std::string joined(const std::vector<std::string>& figures) { return fmt::format("{}", fmt::join(figures, "  ")); }
+
+// In at most `width` columns: first figures go, then the bar gets shorter, then the name.
+std::string fitted_line(const ProgressItem& item, double seconds, std::size_t width) {
+  std::vector<std::string> figures = figures_of(item.done, item.total, seconds);
+  const std::size_t name_width = display_width(printable(item.name));
+  while (figures.size() > 1 && joined(figures).size() + 2 + std::min(name_width, kShortName) > width)
+    figures.pop_back();
+  const std::string behind = joined(figures);
+  const std::size_t room = width - std::min(width, behind.size() + 2);
+  const std::size_t for_bar = room - std::min(room, std::min(name_width, kShortName) + 3);
+  const std::size_t cells = std::min(kBarCells, room > name_width + 3 ? room - name_width - 3 : for_bar);
+  if (cells < kShortBar) return fit_name(item.name, room) + "  " + behind;
+  return fit_name(item.name, room - cells - 3) + "  " + bar(item.done, item.total, cells) + " " + behind;
+}
+
+struct TerminalSize {
+  std::size_t columns = 80, rows = 24;
+};
+
+TerminalSize terminal_size() {
+  TerminalSize size;
+  struct winsize window {};
+  if (::ioctl(STDERR_FILENO, TIOCGWINSZ, &window) != 0) return size;
+  if (window.ws_col > 0) size.columns = window.ws_col;
+  if (window.ws_row > 0) size.rows = window.ws_row;
+  return size;
+}
+
 }  // namespace
 
 std::string progress_text(std::uint64_t done, std::uint64_t total, double seconds) {
-  const double share = total ? static_cast<double>(done) / static_cast<double>(total) : 1;
-  const int cells = static_cast<int>(share * kBarCells);
-  const double rate = seconds > 0 ? static_cast<double>(done) / seconds : 0;
-  std::string text =
-      fmt::format("{}{} {:3.0f}%  {} of {}  {:.0f} MB/s", std::string(cells, '#'), std::string(kBarCells - cells, '.'),
-                  100 * share, human_bytes(done), human_bytes(total), rate / 1e6);
-  if (rate > 0 && done < total) text += "  " + time_text(static_cast<double>(total - done) / rate) + " left";
-  return text;
+  return bar(done, total, kBarCells) + " " + joined(figures_of(done, total, seconds));
+}
+
+std::vector<std::string> progress_lines(const std::vector<ProgressItem>& items, double seconds, std::size_t columns,
+                                        std::size_t rows) {
+  const std::size_t width = std::max<std::size_t>(columns, 2) - 1;  // a full line would begin the next one
+  const std::size_t most = std::max<std::size_t>(rows, 2) - 1;
+  std::vector<ProgressItem> shown(
+      items.begin(), items.begin() + static_cast<std::ptrdiff_t>(items.size() > most ? most - 1 : items.size()));
+  if (shown.size() < items.size()) {
+    ProgressItem rest{fmt::format("{} {}", items.size() - shown.size(), shown.empty() ? "files" : "more files")};
+    for (std::size_t i = shown.size(); i < items.size(); ++i) rest.done += items[i].done, rest.total += items[i].total;
+    shown.push_back(std::move(rest));
+  }
+  std::vector<std::string> lines;
+  for (const ProgressItem& item : shown) lines.push_back(fitted_line(item, seconds, width));
+  return lines;
 }
 
 ProgressMeter::ProgressMeter(bool quiet) : quiet_(quiet), terminal_(isatty(STDERR_FILENO)) {
@@ -69,38 +125,38 @@ bool ProgressMeter::is_due() {
 
 void ProgressMeter::show(const Plan& plan, const Progress& now) {
   if (!is_due()) return;
-  if (log_format() == LogFormat::kJson) return put_json(to_json(plan, now, seconds()));
-  begin();
-  std::size_t index = 0;
+  if (log_format() == LogFormat::kJson) return say_object(to_json(plan, now, seconds()));
+  std::vector<ProgressItem> items;
   for (const PlannedOutput& output : plan.outputs)
     for (const OutputFile& file : output.files) {
-      const std::uint64_t done = index < now.file_bytes.size() ? now.file_bytes[index] : 0;
-      add_line(file.path, std::min(done, file.bytes), file.bytes);
-      ++index;
+      const std::uint64_t done = items.size() < now.file_bytes.size() ? now.file_bytes[items.size()] : 0;
+      items.push_back({file.path, std::min(done, file.bytes), file.bytes});
     }
-  end();
+  draw(items);
 }
 
 void ProgressMeter::show(const std::string& name, std::uint64_t done, std::uint64_t total) {
   if (!is_due()) return;
   if (log_format() == LogFormat::kJson)
-    return put_json({{"level", "progress"}, {"bytes_read", done}, {"bytes_total", total}, {"seconds", seconds()}});
-  begin();
-  add_line(name, done, total);
-  end();
+    return say_object({{"level", "progress"}, {"bytes_read", done}, {"bytes_total", total}, {"seconds", seconds()}});
+  draw({{name, done, total}});
 }
 
-void ProgressMeter::begin() {
-  text_ = terminal_ && lines_ > 0 ? fmt::format("\x1b[{}A", lines_) : "";
-  lines_ = 0;
+// On a terminal over what was drawn last; what that has of further lines is erased.
+void ProgressMeter::draw(const std::vector<ProgressItem>& items) {
+  std::string text;
+  if (terminal_) {
+    const TerminalSize size = terminal_size();
+    if (lines_ > 0) text = fmt::format("\r\x1b[{}A\x1b[J", lines_);
+    const std::vector<std::string> lines = progress_lines(items, seconds(), size.columns, size.rows);
+    for (const std::string& line : lines) text += line + "\n";
+    lines_ = lines.size();
+  } else {
+    for (const ProgressItem& item : items)
+      text += printable(item.name) + "  " + progress_text(item.done, item.total, seconds()) + "\n";
+  }
+  std::fputs(text.c_str(), stderr);
 }
-
-void ProgressMeter::add_line(const std::string& name, std::uint64_t done, std::uint64_t total) {
-  text_ += (terminal_ ? "\x1b[2K" : "") + name + "  " + progress_text(done, total, seconds()) + "\n";
-  ++lines_;
-}
-
-void ProgressMeter::end() { std::fputs(text_.c_str(), stderr); }
 
 void ProgressMeter::finish() { lines_ = 0; }
 

@@ -1,10 +1,11 @@
 #pragma once
-// Progress on stderr: on a terminal one line that is drawn again and again; else a plain line every few seconds; with
-// `--log json` an object.
+// Progress on stderr: on a terminal lines that are drawn again and again, of its width and no more than it has; else
+// plain lines every few seconds; with `--log json` an object.
 
 #include <chrono>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "pipeline/graph/engine.h"
 #include "pipeline/plan/plan.h"
@@ -13,6 +14,18 @@ namespace ggufmill {
 
 // "#####.....  50%  1.00 GiB of 2.00 GiB  120 MB/s  9 s left" for `done` of `total` bytes after `seconds`.
 std::string progress_text(std::uint64_t done, std::uint64_t total, double seconds);
+
+// Something that goes on.
+struct ProgressItem {
+  std::string name;  // as it is: it is shown printable()
+  std::uint64_t done = 0, total = 0;
+};
+
+// The same for a terminal of `columns` columns and `rows` rows: a line for each item, none wider than the terminal
+// (names are cut in the middle, bars are shortened, figures left out), and at most rows - 1 of them, the last being the
+// sum of the items that are left.
+std::vector<std::string> progress_lines(const std::vector<ProgressItem>& items, double seconds, std::size_t columns,
+                                        std::size_t rows);
 
 // Not thread-safe: engines report from one thread at a time.
 class ProgressMeter {
@@ -29,15 +42,12 @@ class ProgressMeter {
 
   bool is_due();
   double seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
-  void begin();
-  void add_line(const std::string& name, std::uint64_t done, std::uint64_t total);
-  void end();
+  void draw(const std::vector<ProgressItem>& items);
 
   const bool quiet_;
   const bool terminal_;
   const Clock::time_point start_ = Clock::now();
   Clock::time_point next_ = start_;
-  std::string text_;
   std::size_t lines_ = 0;  // on the terminal now
 };
 

@@ -1,5 +1,6 @@
 #include "pipeline/cli/progress.h"
 
+#include "pipeline/cli/table.h"
 #include "tests/support/catch.h"
 
 using namespace ggufmill;
@@ -15,4 +16,33 @@ TEST_CASE("progress of nothing is complete") {
 
 TEST_CASE("long times are in hours") {
   CHECK(progress_text(1 << 20, 1ull << 40, 1).find(" 291:16 h left") != std::string::npos);
+}
+
+TEST_CASE("a line of progress fits the terminal, whatever its width") {
+  const std::string name =
+      "models/a-rather-long-folder/\xe6\xa8\xa1\xe5\x9e\x8b\x1b[31m/Llama-3.1-70B-Instruct-IQ2_XXS.gguf";
+  for (std::size_t columns = 1; columns < 200; ++columns) {
+    const std::vector<std::string> lines = progress_lines({{name, 5ull << 30, 9ull << 30}}, 100, columns, 24);
+    CAPTURE(columns, lines);
+    REQUIRE(lines.size() == 1);
+    if (columns > 7) CHECK(display_width(lines[0]) < columns);
+    if (columns > 7) CHECK(lines[0].find("56%") != std::string::npos);
+    CHECK(lines[0].find('\x1b') == std::string::npos);
+  }
+  CHECK(progress_lines({{"a.gguf", 512ull << 20, 1ull << 30}}, 4, 120, 24)[0] ==
+        "a.gguf  ############............  50%  512.00 MiB of 1.00 GiB  134 MB/s  4 s left");
+  CHECK(progress_lines({{"models/Llama-3.1-70B-Instruct-IQ2_XXS.gguf", 512ull << 20, 1ull << 30}}, 4, 80, 24)[0] ==
+        "models/Llama-...-IQ2_XXS.gguf   50%  512.00 MiB of 1.00 GiB  134 MB/s  4 s left");
+}
+
+TEST_CASE("more items than the terminal has rows are summed up in the last") {
+  std::vector<ProgressItem> items;
+  for (int i = 0; i < 25; ++i) items.push_back({"out-" + std::to_string(i) + ".gguf", 1ull << 30, 2ull << 30});
+  CHECK(progress_lines(items, 1, 100, 30).size() == 25);
+  const std::vector<std::string> lines = progress_lines(items, 1, 100, 11);
+  REQUIRE(lines.size() == 10);
+  CHECK(lines[8].find("out-8.gguf ") == 0);
+  CHECK(lines[9].find("16 more files ") == 0);
+  CHECK(lines[9].find("16.00 GiB of 32.00 GiB") != std::string::npos);
+  CHECK(progress_lines(items, 1, 100, 2).size() == 1);
 }

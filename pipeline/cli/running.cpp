@@ -78,11 +78,10 @@ std::vector<Row> rows_of(const Profile::Summary& sums) {
 
 void say_profile(const Profile& profile) {
   const Profile::Summary sums = profile.summary();
-  say_note(fmt::format("{:.3f} s on {} threads", sums.wall, sums.threads));
-  std::string table = render_table(
-      {{"step"}, {"calls", Align::kRight}, {"seconds", Align::kRight}, {"part", Align::kRight}, {""}}, rows_of(sums));
-  while (table.ends_with('\n')) table.pop_back();
-  say_note(table);
+  say_note(fmt::format("{:.3f} s on {} threads", sums.wall, sums.threads),
+           render_table(
+               {{"step"}, {"calls", Align::kRight}, {"seconds", Align::kRight}, {"part", Align::kRight}, {""}},
+               rows_of(sums)));
 }
 
 }  // namespace
@@ -113,7 +112,7 @@ int execute(const Planned& planned, const po::variables_map& values, bool overwr
     const int code = fail(report.error());
     return signal_exit_code().value_or(code);
   }
-  for (const std::string& warning : report.value().warnings) say_warning(warning);
+  say_warnings(report.value().warnings);
   if (quiet) return 0;
   say_summary(plan, report.value());
   if (profile) say_profile(*profile);

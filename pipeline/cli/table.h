@@ -1,8 +1,9 @@
 #pragma once
-// Tables for people: columns as wide as their widest cell.
+// Text for people at a terminal: tables whose columns are as wide as their widest cell, names that fit, figures.
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "pipeline/core/text.h"  // human_bytes
@@ -18,7 +19,12 @@ struct Column {
 
 using Row = std::vector<std::string>;
 
-// A title line and one line a row, two spaces between columns, no trailing spaces.
+// Columns of a terminal that `text`, which is printable(), takes: East Asian characters and emoji take two.
+std::size_t display_width(std::string_view text);
+// The name, printable(), in at most `width` columns: "models/very-l...-IQ2_XXS.gguf" where it is longer.
+std::string fit_name(std::string_view name, std::size_t width);
+
+// A title line and one line a row, two spaces between columns, no trailing spaces. Cells are made printable().
 std::string render_table(const std::vector<Column>& columns, const std::vector<Row>& rows);
 
 // "1,234,567".

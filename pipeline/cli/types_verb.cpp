@@ -9,6 +9,7 @@
 #include "pipeline/cli/messages.h"
 #include "pipeline/cli/planning.h"
 #include "pipeline/cli/table.h"
+#include "pipeline/report/json_text.h"
 
 namespace ggufmill {
 namespace {
@@ -62,7 +63,7 @@ void print_json(const Kernels& kernels) {
                      {"read", kernels.decode(type.id) != nullptr},
                      {"write", kernels.encode(type.id) != nullptr},
                      {"importance", importance_word(kernels.encode(type.id))}});
-  std::puts(boost::json::serialize(types).c_str());
+  std::puts(json_text(types).c_str());
 }
 
 }  // namespace

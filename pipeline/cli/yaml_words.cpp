@@ -4,10 +4,10 @@
 
 #include <algorithm>
 
+#include "pipeline/core/text.h"
+
 namespace ggufmill {
 namespace {
-
-bool is_control(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }
 
 std::string without_parameters(std::string_view text) {
   std::string out;
@@ -18,15 +18,18 @@ std::string without_parameters(std::string_view text) {
   return out;
 }
 
+// What is not UTF-8 stays as it is: YAML has no words for it.
 std::string double_quoted(std::string_view text) {
   std::string out = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\')
-      out += {'\\', c};
-    else if (is_control(c))
-      out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+  while (!text.empty()) {
+    const std::size_t length = std::max<std::size_t>(1, utf8_sequence(text));
+    if (text[0] == '"' || text[0] == '\\')
+      out += {'\\', text[0]};
+    else if (is_utf8(text.substr(0, length)) && printable_sequence(text) == 0)
+      out += fmt::format("\\u{:04x}", static_cast<unsigned>(code_point(text.substr(0, length))));
     else
-      out += c;
+      out += text.substr(0, length);
+    text.remove_prefix(length);
   }
   return out + "\"";
 }
@@ -35,7 +38,7 @@ std::string double_quoted(std::string_view text) {
 
 std::string yaml_quoted(std::string_view raw) {
   const std::string text = without_parameters(raw);
-  if (std::any_of(text.begin(), text.end(), is_control)) return double_quoted(text);
+  if (printable(text) != text) return double_quoted(text);
   std::string out = "'";
   for (const char c : text) out += c == '\'' ? std::string("''") : std::string(1, c);
   return out + "'";

@@ -24,7 +24,7 @@ TEST_CASE("plain text is put between single quotes") {
 }
 
 TEST_CASE("text with control characters is put between double quotes") {
-  CHECK(yaml_quoted("a\n\"\\") == R"("a\x0a\"\\")");
+  CHECK(yaml_quoted("a\n\"\\") == R"("a\u000a\"\\")");
 }
 
 TEST_CASE("quoted text is read back as it was") {

@@ -38,10 +38,16 @@ void TreeBuilder::note(Error error) {
 
 void TreeBuilder::check_properties(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor) {
   if (anchor != 0) refuse(mark, "an anchor (&) is not taken", "write the value out where it is used");
-  const std::size_t at = offset_of(mark);
+  const std::size_t at = reached_ = offset_of(mark);
   const bool written = at < text_.size() && text_[at] == '!';
   if (written || (tag != "?" && tag != "!" && !tag.empty()))
     refuse(mark, "a tag (!) is not taken", "put a text that begins with ! in quotes");
+}
+
+Error TreeBuilder::too_long() const {
+  return error_at(&shown_, position_of(text_, reached_),
+                  "a value here has too many brackets, commas, colons and quotes",
+                  "write a long list with a line and a dash for each item, not in brackets");
 }
 
 ConfigNode TreeBuilder::make(ConfigNode::Kind kind, Position position) {

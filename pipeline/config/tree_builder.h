@@ -38,6 +38,11 @@ class TreeBuilder final : public YAML::EventHandler {
                   YAML::EmitterStyle::value style) override;
   void OnMapEnd() override { close(); }
 
+  // Where the last value or key began that yaml-cpp told of, in bytes of the text.
+  std::size_t reached() const { return reached_; }
+  // The error for a value that begins there and is too long to be read.
+  Error too_long() const;
+
   // The document, when nothing but duplicate keys was wrong.
   std::optional<ConfigNode> take();
 
@@ -68,6 +73,7 @@ class TreeBuilder final : public YAML::EventHandler {
   Diagnostics& errors_;
   std::vector<Frame> frames_;
   std::optional<ConfigNode> root_;
+  std::size_t reached_ = 0;
   std::size_t nodes_ = 0;
   std::size_t documents_ = 0;
   bool sound_ = true;

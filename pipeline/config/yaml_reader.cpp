@@ -6,7 +6,10 @@
 
 #include <algorithm>
 #include <exception>
-#include <sstream>
+#include <istream>
+#include <streambuf>
+#include <string>
+#include <vector>
 
 #include "pipeline/config/tree_builder.h"
 #include "pipeline/config/yaml_text.h"
@@ -15,6 +18,7 @@ namespace ggufmill {
 namespace {
 
 constexpr std::size_t kLargestText = 1 << 20;
+constexpr std::size_t kMostMarks = 110000;  // a list in brackets of as many values as a text may have needs fewer
 
 // What yaml-cpp says, and what it means for somebody who does not know YAML's grammar.
 struct Phrase {
@@ -61,8 +65,39 @@ Error syntax_error(const YAML::Exception& exception, std::string_view text, cons
   return error_at(&shown, place, fmt::format("bad YAML: {}", exception.msg));
 }
 
+// Hands a text to yaml-cpp in pieces, and no further than kMostMarks beyond what the builder was told of: until the
+// brackets of a list are closed yaml-cpp keeps all of it as tokens, of some 250 bytes each.
+class BoundedText : public std::streambuf {
+ public:
+  BoundedText(std::string_view text, const TreeBuilder& builder) : text_(text), builder_(builder) {}
+
+ private:
+  int_type underflow() override {
+    const std::size_t at = marks_.size() * kPart;
+    if (at >= text_.size()) return traits_type::eof();
+    const std::size_t told = std::min(builder_.reached() / kPart, marks_.size());
+    const std::size_t before = told == 0 ? 0 : marks_[told - 1];
+    if (!marks_.empty() && marks_.back() - before > kMostMarks) throw ReadStopped{builder_.too_long()};
+    part_ = std::string(text_.substr(at, kPart));
+    const auto marks = std::count_if(part_.begin(), part_.end(), [](char c) {
+      return std::string_view("[]{},:?&*!\"'").find(c) != std::string_view::npos;
+    });
+    marks_.push_back((marks_.empty() ? 0 : marks_.back()) + static_cast<std::size_t>(marks));
+    setg(part_.data(), part_.data(), part_.data() + part_.size());
+    return traits_type::to_int_type(part_[0]);
+  }
+
+  static constexpr std::size_t kPart = 4096;
+  std::string_view text_;
+  const TreeBuilder& builder_;
+  std::string part_;
+  std::vector<std::size_t> marks_;  // that may begin a token, up to the end of each part handed out
+};
+
 void walk(std::string_view text, TreeBuilder& builder) {
-  std::istringstream stream{std::string(text)};
+  BoundedText bounded(text, builder);
+  std::istream stream(&bounded);
+  stream.exceptions(std::ios::badbit);  // what the text throws comes through
   YAML::Parser parser(stream);
   while (parser.HandleNextDocument(builder)) {
   }

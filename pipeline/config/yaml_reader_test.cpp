@@ -239,6 +239,11 @@ TEST_CASE("100,000 values are read, more are refused") {
   CHECK(read(text + "a]").find("error: more than 100000 values\n") != std::string::npos);
 }
 
+TEST_CASE("brackets that nothing closes are refused before they take much memory") {
+  CHECK(read("a: " + std::string(1 << 19, '['))
+            .find("a.yaml:1:4: error: a value here has too many brackets, commas, colons and quotes\n") == 0);
+}
+
 TEST_CASE("part of an argument is read at its own place") {
   const ConfigText shown{"--set", {"a.b={c: [1}"}, false};
   Diagnostics errors;

@@ -6,19 +6,21 @@
 #include <sstream>
 #include <utility>
 
+#include "pipeline/core/text.h"
+
 namespace ggufmill {
 namespace {
 
 void append_indented(std::string& out, const std::string& text) {
   std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);) out += "  " + line + "\n";
+  for (std::string line; std::getline(lines, line);) out += "  " + printable(line) + "\n";
 }
 
 }  // namespace
 
 std::string render(const Error& error) {
-  std::string out = error.where.empty() ? "" : error.where + ": ";
-  out += "error: " + error.what + "\n";
+  std::string out = error.where.empty() ? "" : printable(error.where) + ": ";
+  out += "error: " + printable(error.what) + "\n";
   append_indented(out, error.detail);
   if (!error.help.empty()) append_indented(out, "help: " + error.help);
   return out;

@@ -163,18 +163,26 @@ std::optional<ArrayView> as_array(const MetadataValue& value) {
                    bytes.substr(12)};
 }
 
-std::vector<MetadataValue> array_items(const MetadataValue& array, std::size_t at_most) {
-  std::vector<MetadataValue> items;
+bool for_each_item(const MetadataValue& array, const std::function<bool(MetadataValue item)>& take) {
   const auto view = as_array(array);
-  if (!view) return items;
+  if (!view) return false;
   std::string_view rest = view->bytes;
-  for (std::uint64_t i = 0; i < view->count && i < at_most; ++i) {
+  for (std::uint64_t i = 0; i < view->count; ++i) {
     const std::size_t size = item_bytes(view->element, rest);
-    if (size == 0) return {};
-    items.push_back({view->element, std::string(rest.substr(0, size))});
+    if (size == 0) return false;
+    if (!take({view->element, std::string(rest.substr(0, size))})) return true;
     rest.remove_prefix(size);
   }
-  return items;
+  return true;
+}
+
+std::vector<MetadataValue> array_items(const MetadataValue& array, std::size_t at_most) {
+  std::vector<MetadataValue> items;
+  const bool sound = for_each_item(array, [&](MetadataValue item) {
+    if (items.size() < at_most) items.push_back(std::move(item));
+    return items.size() < at_most;
+  });
+  return sound ? items : std::vector<MetadataValue>();
 }
 
 const MetadataValue* Metadata::find(std::string_view key) const {

@@ -5,24 +5,22 @@
 #include <algorithm>
 
 #include "pipeline/core/metadata.h"
+#include "pipeline/core/text.h"
 
 namespace ggufmill {
 namespace {
 
 std::string quoted(std::string_view text, std::size_t width) {
-  std::string out = "\"";
-  for (const char c : text.substr(0, width)) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '\n')
-      out += "\\n";
-    else if (c == '"' || c == '\\')
-      out += {'\\', c};
-    else if (byte < 0x20 || byte == 0x7f)
-      out += fmt::format("\\x{:02x}", byte);
-    else
-      out += c;
+  std::size_t end = 0;
+  std::string escaped;
+  while (end < text.size() && end < width) {
+    const std::string_view rest = text.substr(end);
+    const std::size_t length = std::max<std::size_t>(1, utf8_sequence(rest));
+    if (rest[0] == '"' || rest[0] == '\\') escaped += '\\';
+    escaped += rest[0] == '\n' ? "\\n" : printable(rest.substr(0, length));
+    end += length;
   }
-  return out + (text.size() > width ? "\"..." : "\"");
+  return "\"" + escaped + (end < text.size() ? "\"..." : "\"");
 }
 
 }  // namespace

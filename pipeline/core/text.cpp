@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace ggufmill {
 namespace {
 
@@ -44,19 +46,46 @@ bool is_utf8(std::string_view text) {
   return true;
 }
 
-std::string quoted_name(std::string_view text, std::size_t width) {
-  std::string out = "'";
+char32_t code_point(std::string_view sequence) {
+  static constexpr unsigned kLeadBits[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
+  char32_t code = static_cast<unsigned char>(sequence[0]) & kLeadBits[sequence.size()];
+  for (const char c : sequence.substr(1)) code = code << 6 | (static_cast<unsigned char>(c) & 0x3f);
+  return code;
+}
+
+std::size_t printable_sequence(std::string_view text) {
+  struct Range {
+    char32_t first, last;
+  };
+  static constexpr Range kSteering[] = {{0, 0x1f},        {0x7f, 0x9f},     {0x61c, 0x61c},  {0x200e, 0x200f},
+                                        {0x2028, 0x202e}, {0x2066, 0x2069}, {0xfeff, 0xfeff}};
+  const std::size_t length = utf8_sequence(text);
+  if (length == 0) return 0;
+  const char32_t code = code_point(text.substr(0, length));
+  const bool steers = std::any_of(std::begin(kSteering), std::end(kSteering),
+                                  [&](const Range& range) { return code >= range.first && code <= range.last; });
+  return steers ? 0 : length;
+}
+
+std::string printable(std::string_view text, std::string_view keep) {
+  std::string out;
   while (!text.empty()) {
-    if (out.size() > width) return out + "'...";
-    const std::size_t length = utf8_sequence(text);
-    const auto byte = static_cast<unsigned char>(text[0]);
-    if (length == 0 || byte < 0x20 || byte == 0x7f)
-      out += fmt::format("\\x{:02x}", byte);
-    else
+    std::size_t length = keep.find(text[0]) == std::string_view::npos ? printable_sequence(text) : 1;
+    if (length > 0) {
       out += text.substr(0, length);
-    text.remove_prefix(length == 0 ? 1 : length);
+    } else {
+      length = std::max<std::size_t>(1, utf8_sequence(text));
+      for (const char c : text.substr(0, length)) out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+    }
+    text.remove_prefix(length);
   }
-  return out + "'";
+  return out;
+}
+
+std::string quoted_name(std::string_view text, std::size_t width) {
+  std::size_t end = 0;
+  while (end < text.size() && end < width) end += std::max<std::size_t>(1, utf8_sequence(text.substr(end)));
+  return "'" + printable(text.substr(0, end)) + (end < text.size() ? "'..." : "'");
 }
 
 std::string human_bytes(std::uint64_t bytes) {

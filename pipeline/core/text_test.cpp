@@ -26,3 +26,21 @@ TEST_CASE("names are shown on one line") {
 TEST_CASE("long names are cut between characters") {
   CHECK(quoted_name("abc\xc3\xa9\xc3\xa9", 5) == "'abc\xc3\xa9'...");
 }
+
+TEST_CASE("what steers a terminal is shown by its bytes") {
+  CHECK(printable("blk.\x1b[31m\x7f\t\n") == "blk.\\x1b[31m\\x7f\\x09\\x0a");
+  CHECK(printable("\xc2\x9b"
+                  "1m\xc2\xa0") == "\\xc2\\x9b1m\xc2\xa0");  // CSI as one character of C1
+  CHECK(printable("a\xe2\x80\xae"
+                  "b\xe2\x81\xa6") ==
+        "a\\xe2\\x80\\xae"
+        "b\\xe2\\x81\\xa6");  // bidirectional
+  CHECK(printable("\xd8\x9c\xef\xbb\xbf\xe2\x80\xa8") == "\\xd8\\x9c\\xef\\xbb\\xbf\\xe2\\x80\\xa8");
+  CHECK(printable("\xff\xe2\x82") == "\\xff\\xe2\\x82");
+}
+
+TEST_CASE("what a terminal shows stays as it is") {
+  const std::string text = "blk.0 \xc3\xa9 \xe6\xa8\xa1\xe5\x9e\x8b \xf0\x9f\x99\x82 '\\x1b'";
+  CHECK(printable(text) == text);
+  CHECK(printable("a\tb\nc", "\t\n") == "a\tb\nc");
+}

@@ -3,25 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <boost/json/serialize.hpp>
 #include <boost/json/string.hpp>
-#include <boost/json/value.hpp>
 
 #include "pipeline/graph/flight.h"
+#include "pipeline/report/json_text.h"
 
 namespace ggufmill {
 namespace {
 
 double seconds_between(Profile::Clock::time_point start, Profile::Clock::time_point end) {
   return std::chrono::duration<double>(end - start).count();
-}
-
-// A JSON string; what is no UTF-8 is nobody's tensor name to read in a trace.
-std::string quoted(const std::string& name) {
-  std::string safe = name;
-  std::replace_if(
-      safe.begin(), safe.end(), [](char c) { return static_cast<unsigned char>(c) >= 0x80; }, '?');
-  return boost::json::serialize(boost::json::value(safe));
 }
 
 }  // namespace
@@ -77,10 +68,11 @@ Profile::Summary Profile::summary() const {
 double Profile::microseconds(Clock::time_point time) const { return 1e6 * seconds_between(begin_, time); }
 
 void Profile::add_span(std::string& json, const Event& event, std::size_t thread) const {
-  json += fmt::format(R"(,
+  json +=
+      fmt::format(R"(,
 {{"name":"{}","cat":"convert","ph":"X","pid":1,"tid":{},"ts":{:.3f},"dur":{:.3f},"args":{{"tensor":{},"slab":{}}}}})",
-                      name_of(event.step), thread, microseconds(event.start),
-                      1e6 * seconds_between(event.start, event.end), quoted(*event.tensor), event.ordinal);
+                  name_of(event.step), thread, microseconds(event.start), 1e6 * seconds_between(event.start, event.end),
+                  json_text(boost::json::string(*event.tensor)), event.ordinal);
 }
 
 // Reads and writes overlap: each slab's are a track of their own, which begins and ends by the number of the slab.
@@ -89,7 +81,8 @@ void Profile::add_transfer(std::string& json, const Event& event) const {
   json += fmt::format(R"(,
 {{"name":"{0}","cat":"{0}","ph":"b","pid":1,"tid":0,"id":{1},"ts":{2:.3f},"args":{{"tensor":{3}}}}},
 {{"name":"{0}","cat":"{0}","ph":"e","pid":1,"tid":0,"id":{1},"ts":{4:.3f}}})",
-                      name, event.ordinal, microseconds(event.start), quoted(*event.tensor), microseconds(event.end));
+                      name, event.ordinal, microseconds(event.start), json_text(boost::json::string(*event.tensor)),
+                      microseconds(event.end));
 }
 
 std::string Profile::totals(const Sums& sums) {

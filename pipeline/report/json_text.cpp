@@ -1,19 +1,34 @@
 #include "pipeline/report/json_text.h"
 
+#include <fmt/format.h>
+
+#include <boost/json/serialize.hpp>
 #include <cmath>
-#include <cstdint>
+#include <string_view>
 
 #include "pipeline/core/text.h"
 
 namespace ggufmill {
-
-namespace json = boost::json;
-
-json::value json_text(std::string_view text) {
-  if (is_utf8(text)) return json::string(text);
-  return json::string(quoted_name(text, SIZE_MAX));
+// Bytes beyond ASCII, and the control characters that the serializer leaves, stand nowhere but in strings.
+std::string json_text(const boost::json::value& value) {
+  const std::string raw = boost::json::serialize(value);
+  std::string out;
+  out.reserve(raw.size());
+  for (std::string_view rest = raw; !rest.empty();) {
+    const std::size_t length = utf8_sequence(rest);
+    if (length == 0)
+      out += fmt::format("\\\\x{:02x}", static_cast<unsigned char>(rest[0]));
+    else if (printable_sequence(rest) == 0)
+      out += fmt::format("\\u{:04x}", static_cast<unsigned>(code_point(rest.substr(0, length))));
+    else
+      out += rest.substr(0, length);
+    rest.remove_prefix(length == 0 ? 1 : length);
+  }
+  return out;
 }
 
-json::value json_number(double number) { return std::isfinite(number) ? json::value(number) : json::value(); }
+boost::json::value json_number(double number) {
+  return std::isfinite(number) ? boost::json::value(number) : boost::json::value();
+}
 
 }  // namespace ggufmill

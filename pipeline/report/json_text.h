@@ -1,13 +1,15 @@
 #pragma once
-// Text as JSON.
+// JSON as text.
 
 #include <boost/json/value.hpp>
-#include <string_view>
+#include <string>
 
 namespace ggufmill {
 
-// Text of any bytes: what is no UTF-8 cannot be carried exactly and is shown with escapes, in quotes.
-boost::json::value json_text(std::string_view text);
+// On one line, and valid whatever bytes the strings hold: names and paths need not be UTF-8, and JSON must. A byte that
+// is not UTF-8 becomes the four characters \xNN; what is UTF-8 stays the text that it is, with characters that steer
+// a terminal (see printable_sequence()) as \uNNNN.
+std::string json_text(const boost::json::value& value);
 
 // Null for what is not finite, which JSON does not have.
 boost::json::value json_number(double number);

@@ -12,6 +12,7 @@ namespace ggufmill {
 namespace {
 
 constexpr std::uint64_t kMostRecipeBytes = 1 << 20;
+constexpr std::size_t kLongestChain = 32;  // of recipes that extend one another
 
 FieldSpec rules_field(std::string name, std::string doc, bool typed) {
   FieldSpec rule{"", FieldKind::kMap, "Conditions, all of which must hold, and what follows."};
@@ -250,6 +251,10 @@ Result<Recipe> RecipeShelf::find(const std::string& name_or_path, const ConfigNo
   BOOST_OUTCOME_TRY(const RecipeText text, text_of(name_or_path, reader_, asked));
   if (std::find(chain.begin(), chain.end(), text.name) != chain.end())
     return error_at(asked, fmt::format("recipe '{}' extends itself, by way of '{}'", text.name, chain.back()));
+  if (chain.size() == kLongestChain)
+    return error_at(asked,
+                    fmt::format("recipe '{}' extends others over more than {} steps", chain.front(), kLongestChain),
+                    "put the rules of several of them into one");
   chain.push_back(text.name);
 
   Diagnostics errors;

@@ -80,6 +80,20 @@ TEST_CASE("a recipe extends a built-in one") {
   CHECK(recipe.fallback.at(&type_named("Q4_K")) == &type_named("Q5_0"));
 }
 
+TEST_CASE("a chain of recipes that extend one another ends at 32") {
+  const Folder folder;
+  write_text(folder.path("0"), "{type: Q4_K}");
+  for (int i = 1; i <= 40; ++i)
+    write_text(folder.path(std::to_string(i)), "{extends: '" + folder.path(std::to_string(i - 1)) + "'}");
+  CHECK(find(folder.path("31")).value().type == &type_named("Q4_K"));
+  for (const char* name : {"32", "40"}) {
+    const auto recipe = find(folder.path(name));
+    REQUIRE_FALSE(recipe);
+    CHECK(recipe.error().code == ExitCode::kUsage);
+    CHECK(recipe.error().what == "recipe '" + folder.path(name) + "' extends others over more than 32 steps");
+  }
+}
+
 TEST_CASE("a recipe that extends itself is an error at the word that closes the circle") {
   const Folder folder;
   write_text(folder.path("b"), "{extends: '" + folder.path("mine") + "'}");

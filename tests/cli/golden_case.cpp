@@ -1,12 +1,16 @@
 #include "tests/cli/golden_case.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cstdint>
 #include <filesystem>
+#include <map>
+#include <regex>
+#include <set>
 #include <sstream>
 #include <stdexcept>
 
-#include "tests/cli/folder_state.h"
-#include "tests/cli/masks.h"
 #include "tests/support/files.h"
 #include "tests/support/process.h"
 #include "tests/support/temp_dir.h"
@@ -15,6 +19,84 @@ namespace ggufmill {
 namespace {
 
 namespace fs = std::filesystem;
+
+// What is in a folder, to tell what a command has made, removed or changed.
+class FolderState {
+ public:
+  // Throws std::exception when the folder cannot be read.
+  explicit FolderState(const std::string& folder);
+
+  // "+ NAME" for what is only in `later`, "- NAME" for what is only here, "~ NAME" where the bytes differ (of large
+  // files the size or time); a line each, sorted by name. Folders end with /.
+  std::string changes_to(const FolderState& later) const;
+
+ private:
+  std::map<std::string, std::string> contents_;  // by path
+};
+
+constexpr std::uintmax_t kCompared = 1 << 20;  // bytes; of larger files only size and time are compared
+
+std::string content_of(const fs::directory_entry& entry) {
+  if (!entry.is_regular_file() || ::access(entry.path().c_str(), R_OK) != 0) return {};
+  if (entry.file_size() <= kCompared) return read_text(entry.path());
+  return std::to_string(entry.file_size()) + " " + std::to_string(entry.last_write_time().time_since_epoch().count());
+}
+
+FolderState::FolderState(const std::string& folder) {
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    const std::string name = fs::relative(entry.path(), folder);
+    if (entry.is_symlink())
+      contents_[name] = "link to " + fs::read_symlink(entry.path()).string();
+    else if (entry.is_directory())
+      contents_[name + "/"];
+    else
+      contents_[name] = content_of(entry);
+  }
+}
+
+std::string FolderState::changes_to(const FolderState& later) const {
+  std::set<std::string> names;
+  for (const auto& [name, bytes] : contents_) names.insert(name);
+  for (const auto& [name, bytes] : later.contents_) names.insert(name);
+  std::string text;
+  for (const std::string& name : names) {
+    const auto before = contents_.find(name), now = later.contents_.find(name);
+    if (before == contents_.end())
+      text += "+ " + name + "\n";
+    else if (now == later.contents_.end())
+      text += "- " + name + "\n";
+    else if (before->second != now->second)
+      text += "~ " + name + "\n";
+  }
+  return text;
+}
+
+void replace_all(std::string& text, const std::string& what, const std::string& by) {
+  for (std::size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += by.size())
+    text.replace(at, what.size(), by);
+}
+
+struct Mask {
+  std::regex what;
+  const char* by;
+};
+
+const Mask kMasks[] = {
+    {std::regex("ggufmill [0-9]+\\.[0-9]+\\.[0-9]+"), "ggufmill VERSION"},
+    {std::regex("in [0-9.]+ s \\([0-9]+ MB/s\\), [0-9.]+ [KMGi]*B of slabs at most, [a-z]+ I/O by [a-z_]+"), "in TIME"},
+    {std::regex("[0-9.]+ [a-zA-Z]+ are free"), "FREE are free"},
+    {std::regex("ISAs that can be had here: [-a-z0-9, ]+"), "ISAs that can be had here: ISAS"},
+};
+
+// What differs from run to run and from machine to machine, replaced by words: the case's `folder` becomes DIR, the
+// build folder BUILD, times TIME, free space FREE, instruction sets ISAS. What a module or a program of the system says
+// of itself is not masked: cases choose what they show.
+std::string mask(std::string text, const std::string& folder) {
+  replace_all(text, folder, "DIR");
+  replace_all(text, GGUFMILL_BUILD_DIR, "BUILD");
+  for (const Mask& each : kMasks) text = std::regex_replace(text, each.what, each.by);
+  return text;
+}
 
 struct Member {
   const char* file;

@@ -1,11 +1,49 @@
-#include <boost/json.hpp>
-#include <map>
-
-#include "pipeline/report/json_text.h"
 #include "pipeline/report/report.h"
 
+#include <algorithm>
+#include <boost/json.hpp>
+#include <map>
+#include <tuple>
+
+#include "pipeline/report/json_text.h"
+
 namespace ggufmill {
+
+// page.html, embedded at build time.
+extern const std::string_view kReportPage;
+
 namespace {
+
+// Which tensors belong together.
+
+// The end of "blk.12" in "blk.12.attn_q.weight" or "enc.blk.12.ffn_up.weight"; npos when there is no such part.
+std::size_t end_of_block(const std::string& tensor) {
+  const std::size_t word = tensor.find("blk.");
+  if (word == std::string::npos || (word != 0 && tensor[word - 1] != '.')) return std::string::npos;
+  const std::size_t digits = word + 4, end = tensor.find_first_not_of("0123456789", digits);
+  return end != digits && end != std::string::npos && tensor[end] == '.' ? end : std::string::npos;
+}
+
+// Sorts "blk.2" before "blk.10", every family of layers where its first one came, and parts without a number last.
+struct LayerPlace {
+  bool single;
+  std::size_t family;
+  std::size_t digits;  // of the number, without zeros in front
+  std::string number;
+  bool operator<(const LayerPlace& other) const {
+    return std::tie(single, family, digits, number) < std::tie(other.single, other.family, other.digits, other.number);
+  }
+};
+
+LayerPlace place_of(const std::string& layer, std::map<std::string, std::size_t>& families) {
+  std::string number = layer.substr(layer.find_last_not_of("0123456789") + 1);
+  const std::string family = layer.substr(0, layer.size() - number.size());
+  number.erase(0, number.find_first_not_of('0'));
+  const std::size_t place = families.emplace(family, families.size()).first->second;
+  return {layer.size() == family.size(), place, number.size(), number};
+}
+
+bool is_changed(const ReportTensor& tensor) { return tensor.sums.difference > 0 || tensor.sums.not_finite > 0; }
 
 namespace json = boost::json;
 
@@ -17,7 +55,7 @@ double bits_per_weight(std::uint64_t bytes, std::uint64_t weights) {
 
 json::array files_json(const std::vector<SourceFile>& files) {
   json::array list;
-  for (const SourceFile& file : files) list.push_back({{"path", json_text(file.path)}, {"bytes", file.bytes}});
+  for (const SourceFile& file : files) list.push_back({{"path", file.path}, {"bytes", file.bytes}});
   return list;
 }
 
@@ -46,15 +84,15 @@ json::value error_json(const ReportTensor& tensor) {
 json::object tensor_json(const ReportTensor& tensor) {
   json::array shape;
   for (std::uint32_t i = 0; i < tensor.shape.rank; ++i) shape.push_back(tensor.shape.dims[i]);
-  json::object object{{"name", json_text(tensor.name)},
-                      {"layer", json_text(layer_of(tensor.name))},
+  json::object object{{"name", tensor.name},
+                      {"layer", layer_of(tensor.name)},
                       {"shape", shape},
                       {"weights", tensor.shape.elements()},
                       {"source_type", tensor.source_type->name},
                       {"type", tensor.type->name},
                       {"source_bytes", tensor.source_bytes},
                       {"bytes", tensor.bytes},
-                      {"rule", json_text(tensor.rule)},
+                      {"rule", tensor.rule},
                       {"importance", tensor.importance},
                       {"seconds", tensor.seconds},
                       {"error", error_json(tensor)}};
@@ -82,7 +120,7 @@ json::array types_json(const ReportOutput& output) {
 json::array layers_json(const ReportOutput& output) {
   json::array list;
   for (const LayerSums& layer : layers_of(output)) {
-    json::object object{{"layer", json_text(layer.layer)}, {"weights", layer.sums.count}};
+    json::object object{{"layer", layer.layer}, {"weights", layer.sums.count}};
     object["error"] = layer.sums.count ? json::value(figures_json(layer.sums)) : json::value();
     list.push_back(std::move(object));
   }
@@ -91,8 +129,7 @@ json::array layers_json(const ReportOutput& output) {
 
 json::array unmatched_json(const ReportOutput& output) {
   json::array list;
-  for (const UnmatchedTensor& tensor : output.unmatched)
-    list.push_back({{"name", json_text(tensor.name)}, {"what", json_text(tensor.what)}});
+  for (const UnmatchedTensor& tensor : output.unmatched) list.push_back({{"name", tensor.name}, {"what", tensor.what}});
   return list;
 }
 
@@ -105,7 +142,7 @@ json::object output_json(const ReportOutput& output) {
   }
   const ErrorSums total = total_of(output);
   json::object object{{"files", files_json(output.files)},
-                      {"recipe", json_text(output.recipe)},
+                      {"recipe", output.recipe},
                       {"weights", weights},
                       {"bytes", bytes},
                       {"bits_per_weight", bits_per_weight(bytes, weights)},
@@ -126,8 +163,8 @@ json::object head_json(const Report& report) {
           {"kind", report.comparison ? "compare" : "run"},
           {"measured", report.measured},
           {"source",
-           {{"name", json_text(report.name)},
-            {"architecture", json_text(report.architecture)},
+           {{"name", report.name},
+            {"architecture", report.architecture},
             {"files", files_json(report.files)},
             {"tensors", report.tensors},
             {"weights", report.weights},
@@ -145,23 +182,70 @@ json::object head_json(const Report& report) {
 
 // An object but for its last brace, so that a list can follow that is never held as a tree.
 std::string open_object(const json::object& object) {
-  std::string text = json::serialize(object);
+  std::string text = json_text(object);
   text.pop_back();
   return text;
 }
 
+constexpr std::string_view kDataPlace = "@REPORT@";
+
+// JSON as a script element may hold it: nothing in it ends the element or begins a comment.
+std::string script_text(std::string_view json) {
+  std::string text;
+  for (const char c : json)
+    if (c == '<' || c == '>' || c == '&')
+      text += c == '<' ? "\\u003c" : c == '>' ? "\\u003e" : "\\u0026";
+    else
+      text += c;
+  return text;
+}
+
 }  // namespace
+
+std::string layer_of(const std::string& tensor) {
+  const std::size_t end = end_of_block(tensor);
+  return tensor.substr(0, end == std::string::npos ? tensor.find('.') : end);
+}
+
+std::vector<LayerSums> layers_of(const ReportOutput& output) {
+  std::map<std::string, std::size_t> families;
+  std::map<LayerPlace, LayerSums> layers;
+  for (const ReportTensor& tensor : output.tensors) {
+    if (tensor.state == ErrorState::kNotMeasured) continue;
+    const std::string name = layer_of(tensor.name);
+    LayerSums& layer = layers[place_of(name, families)];
+    layer.layer = name;
+    if (is_changed(tensor)) layer.sums.add(tensor.sums);
+  }
+  std::vector<LayerSums> ordered;
+  ordered.reserve(layers.size());
+  for (auto& [place, layer] : layers) ordered.push_back(std::move(layer));
+  return ordered;
+}
+
+ErrorSums total_of(const ReportOutput& output) {
+  ErrorSums total;
+  for (const ReportTensor& tensor : output.tensors)
+    if (is_changed(tensor)) total.add(tensor.sums);
+  return total;
+}
 
 void report_json(const Report& report, const TextSink& sink) {
   sink(open_object(head_json(report)) + ",\n\"outputs\":[");
   for (std::size_t o = 0; o < report.outputs.size(); ++o) {
     sink((o ? ",\n" : "\n") + open_object(output_json(report.outputs[o])) + ",\"tensors\":[");
     const std::vector<ReportTensor>& tensors = report.outputs[o].tensors;
-    for (std::size_t i = 0; i < tensors.size(); ++i)
-      sink((i ? ",\n" : "\n") + json::serialize(tensor_json(tensors[i])));
+    for (std::size_t i = 0; i < tensors.size(); ++i) sink((i ? ",\n" : "\n") + json_text(tensor_json(tensors[i])));
     sink("\n]}");
   }
   sink("\n]}\n");
+}
+
+void report_html(const Report& report, const TextSink& sink) {
+  const std::size_t place = kReportPage.find(kDataPlace);
+  sink(kReportPage.substr(0, place));
+  report_json(report, [&](std::string_view piece) { sink(script_text(piece)); });
+  sink(kReportPage.substr(place + kDataPlace.size()));
 }
 
 }  // namespace ggufmill
