@@ -74,9 +74,16 @@ Result<Pruning> pruning(const QuantizeOptions& options, std::vector<std::string>
 }
 
 // The reference asks its patterns and mixes only where the recipe's main type is a quantized one.
-Result<bool> is_mixed(const QuantizeOptions& options) {
-  BOOST_OUTCOME_TRY(const Recipe recipe, RecipeShelf(read_document).find(options.recipe, ConfigNode{}));
-  return recipe.type && recipe.type->is_quantized();
+bool is_mixed(const Recipe& recipe) { return recipe.type && recipe.type->is_quantized(); }
+
+// The types that the recipe makes no use of.
+void warn_of_unused_types(const QuantizeOptions& options, const Recipe& recipe, std::vector<std::string>& warnings) {
+  if (!is_mixed(recipe) && !options.tensor_types.empty())
+    warnings.push_back(
+        fmt::format("--tensor-type is ignored: with {} there is no mix of types to change", recipe.name));
+  if (!recipe.type && (options.output_tensor_type || options.token_embedding_type))
+    warnings.push_back(
+        fmt::format("--output-tensor-type and --token-embedding-type are ignored: {} changes no type", recipe.name));
 }
 
 // The types of these two are had or refused; those of patterns fall back.
@@ -109,7 +116,9 @@ Result<std::string> head_rule(const QuantizeOptions& options, bool mixed) {
 }
 
 Result<std::string> quantize_text(const QuantizeOptions& options, std::vector<std::string>& warnings) {
-  BOOST_OUTCOME_TRY(const bool mixed, is_mixed(options));
+  BOOST_OUTCOME_TRY(const Recipe recipe, RecipeShelf(read_document).find(options.recipe, ConfigNode{}));
+  const bool mixed = is_mixed(recipe);
+  warn_of_unused_types(options, recipe, warnings);
   BOOST_OUTCOME_TRY(const auto tensors, tensor_rules(options, mixed, warnings));
   BOOST_OUTCOME_TRY(const auto rules, head_rule(options, mixed));
   std::string text =

@@ -122,6 +122,10 @@ TEST_CASE("patterns count only where the recipe's main type is quantized") {
   CHECK(part(pipeline(with), "      tensors:\n", 8) ==
         "        - {match: '^output\\.weight$', type: Q8_0, optional: true, misfit: refuse}\n");
   CHECK(pipeline(with).find("rules:") == std::string::npos);
+  CHECK(warnings(with) == Strings{"--tensor-type is ignored: with F16 there is no mix of types to change"});
+  with.recipe = "COPY";
+  CHECK(warnings(with) == Strings{"--tensor-type is ignored: with COPY there is no mix of types to change",
+                                  "--output-tensor-type and --token-embedding-type are ignored: COPY changes no type"});
 }
 
 TEST_CASE("pure leaves the type of a tied head alone") {
