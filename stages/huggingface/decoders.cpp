@@ -133,7 +133,7 @@ class DecoderMaker : public Maker<Decoder, Tokens> {
                                 std::size_t, std::string& token) { strip_token(token, content, start, stop); });
     }
     if (type == "Replace") {
-      BOOST_OUTCOME_TRY(Regex regex, step_pattern(path_, step));
+      BOOST_OUTCOME_TRY(Regex regex, step_pattern(path_, step, budget_));
       return Decoder([regex = std::move(regex), content = step_text(step, "content", "")](Tokens& tokens) -> Status {
         for (std::string& token : tokens) {
           BOOST_OUTCOME_TRY(token, replaced(regex, content, token));

@@ -90,9 +90,23 @@ class TokenFinder {
 
   static bool is_word(char32_t c) { return is_numeric(c) || is_letter(c) || is_combining(c) || c == '_'; }
 
-  bool alone(std::string_view text, std::size_t begin, std::size_t end) const {
-    const std::vector<Character> before = characters(text.substr(0, begin)), after = characters(text.substr(end));
-    return (before.empty() || !is_word(before.back().code)) && (after.empty() || !is_word(after.front().code));
+  // The characters beside the range of a token; none at an end of the text.
+  static std::optional<Character> before(std::string_view text, std::size_t at) {
+    std::size_t begin = at;
+    while (begin > 0 && (static_cast<unsigned char>(text[--begin]) & 0xC0) == 0x80) {
+    }
+    if (begin == at) return std::nullopt;
+    return Character{characters(text.substr(begin, at - begin)).front().code, begin, at - begin};
+  }
+  static std::optional<Character> after(std::string_view text, std::size_t at) {
+    const std::size_t bytes = utf8_sequence(text.substr(at));
+    if (bytes == 0) return std::nullopt;
+    return Character{characters(text.substr(at, bytes)).front().code, at, bytes};
+  }
+
+  static bool alone(std::string_view text, std::size_t begin, std::size_t end) {
+    const auto left = before(text, begin), right = after(text, end);
+    return (!left || !is_word(left->code)) && (!right || !is_word(right->code));
   }
 
   void split_one(const Piece& piece, std::vector<Piece>& out) const {
@@ -111,15 +125,12 @@ class TokenFinder {
       at = end;
       if (found->token->single_word && !alone(text, begin, end)) continue;
       if (found->token->strip_left) {
-        const std::vector<Character> before = characters(text.substr(0, begin));
-        for (auto last = before.rbegin(); last != before.rend() && is_space(last->code); ++last) begin = last->begin;
+        for (auto left = before(text, begin); left && is_space(left->code); left = before(text, begin))
+          begin = left->begin;
       }
       if (found->token->strip_right) {
-        const std::size_t from = end;
-        for (const Character& character : characters(text.substr(from))) {
-          if (!is_space(character.code)) break;
-          end = from + character.begin + character.bytes;
-        }
+        for (auto right = after(text, end); right && is_space(right->code); right = after(text, end))
+          end += right->bytes;
       }
       begin = std::max(begin, done);
       put(done, begin, std::nullopt);

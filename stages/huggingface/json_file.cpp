@@ -25,10 +25,12 @@ constexpr std::size_t kPiece = 1 << 20;  // bytes read at a time
 // What the parser calls. `problem` says more than an error code can.
 class Handler {
  public:
+  // NOLINTBEGIN(readability-identifier-naming): the parser looks for these names.
   static constexpr std::size_t max_object_size = SIZE_MAX;
   static constexpr std::size_t max_array_size = SIZE_MAX;
   static constexpr std::size_t max_key_size = SIZE_MAX;
   static constexpr std::size_t max_string_size = SIZE_MAX;
+  // NOLINTEND(readability-identifier-naming)
 
   explicit Handler(JsonSink* sink) : sink_(sink) { values_.reset(); }
 

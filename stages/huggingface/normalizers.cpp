@@ -114,7 +114,7 @@ class NormalizerMaker : public Maker<Normalizer, std::string> {
       });
     }
     if (type == "Replace") {
-      BOOST_OUTCOME_TRY(Regex regex, step_pattern(path_, step));
+      BOOST_OUTCOME_TRY(Regex regex, step_pattern(path_, step, budget_));
       return Normalizer(
           [regex = std::move(regex), content = step_text(step, "content", "")](std::string& text) -> Status {
             BOOST_OUTCOME_TRY(text, replaced(regex, content, text));

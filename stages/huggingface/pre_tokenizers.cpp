@@ -138,7 +138,7 @@ class PreTokenizerMaker : public Maker<PreTokenizer, Pieces> {
     if (type == "ByteLevel") return byte_level_step(step);
     if (type == "Metaspace") return metaspace(step);
     if (type == "Split") {
-      BOOST_OUTCOME_TRY(Regex regex, step_pattern(path_, step));
+      BOOST_OUTCOME_TRY(Regex regex, step_pattern(path_, step, budget_));
       BOOST_OUTCOME_TRY(const Behavior behavior, behavior_of(path_, step, Behavior::kIsolated));
       return splitting(by_regex(std::move(regex), json_flag(step, "invert")), behavior);
     }
@@ -151,7 +151,7 @@ class PreTokenizerMaker : public Maker<PreTokenizer, Pieces> {
       return splitting(by_character(is_numeric), one_by_one ? Behavior::kIsolated : Behavior::kContiguous);
     }
     if (type == "Whitespace") {
-      BOOST_OUTCOME_TRY(Regex regex, Regex::compile(path_, kWordPattern));
+      BOOST_OUTCOME_TRY(Regex regex, Regex::compile(path_, kWordPattern, budget_));
       return splitting(by_regex(std::move(regex), true), Behavior::kRemoved);
     }
     if (type == "WhitespaceSplit") return splitting(by_character(is_space), Behavior::kRemoved);
@@ -171,7 +171,7 @@ class PreTokenizerMaker : public Maker<PreTokenizer, Pieces> {
   }
 
   Result<PreTokenizer> byte_level_step(const json::value& step) const {
-    BOOST_OUTCOME_TRY(Regex regex, Regex::compile(path_, kByteLevelPattern));
+    BOOST_OUTCOME_TRY(Regex regex, Regex::compile(path_, kByteLevelPattern, budget_));
     return PreTokenizer([matcher = by_regex(std::move(regex), false), prefix = json_flag(step, "add_prefix_space"),
                          cuts = json_flag(step, "use_regex", true)](Pieces& pieces) -> Status {
       each(pieces, [&](Piece& piece) {

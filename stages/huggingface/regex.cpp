@@ -12,8 +12,10 @@
 namespace ggufmill {
 namespace {
 
-constexpr std::size_t kMaxPattern = 16384;        // bytes; the longest in use have some 500
-constexpr std::uint32_t kMatchSteps = 200000;     // of one match; those in use need some hundred
+constexpr std::size_t kMaxPattern = 16384;  // bytes; the longest in use have some 500
+// Steps that a match may take. It is tried with few first, which is what the budget is charged: PCRE2 tells only
+// whether the limit was reached.
+constexpr std::uint32_t kMatchSteps[] = {64, 1024, 16384, 262144};
 constexpr std::uint32_t kMatchKibibytes = 16384;  // of memory for one match
 
 constexpr std::string_view kWord = "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}";  // \w, for use in a class
@@ -173,10 +175,11 @@ std::string pcre2_message(int code) {
 
 std::string pcre2_pattern(std::string_view ruby) { return Rewriter(ruby).run(); }
 
-Regex::Regex(std::string where, std::string pattern, std::shared_ptr<const pcre2_real_code_8> code)
-    : where_(std::move(where)), pattern_(std::move(pattern)), code_(std::move(code)) {}
+Regex::Regex(std::string where, std::string pattern, std::shared_ptr<const pcre2_real_code_8> code,
+             std::shared_ptr<MatchBudget> budget)
+    : where_(std::move(where)), pattern_(std::move(pattern)), code_(std::move(code)), budget_(std::move(budget)) {}
 
-Result<Regex> Regex::compile(const std::string& where, std::string_view pattern) {
+Result<Regex> Regex::compile(const std::string& where, std::string_view pattern, std::shared_ptr<MatchBudget> budget) {
   if (pattern.size() > kMaxPattern) {
     return input_error(where,
                        fmt::format("a regular expression of {} bytes; {} are the limit", pattern.size(), kMaxPattern));
@@ -194,21 +197,33 @@ Result<Regex> Regex::compile(const std::string& where, std::string_view pattern)
     return input_error(where,
                        fmt::format("the regular expression {} is none: {}", quoted_name(pattern), pcre2_message(code)));
   }
-  return Regex(where, std::string(pattern), std::shared_ptr<const pcre2_code>(compiled, [](const pcre2_code* owned) {
-                 pcre2_code_free(const_cast<pcre2_code*>(owned));
-               }));
+  std::shared_ptr<const pcre2_code> code_owner(
+      compiled, [](const pcre2_code* owned) { pcre2_code_free(const_cast<pcre2_code*>(owned)); });
+  return Regex(where, std::string(pattern), std::move(code_owner), std::move(budget));
+}
+
+int Regex::match(std::string_view text, std::size_t at, pcre2_match_data* data, pcre2_match_context* context) const {
+  int code = PCRE2_ERROR_MATCHLIMIT;
+  for (const std::uint32_t steps : kMatchSteps) {
+    // A step may look at all of a long text.
+    const std::int64_t cost = std::int64_t{steps} * static_cast<std::int64_t>(1 + text.size() / 1024);
+    if (budget_->steps.fetch_sub(cost) < cost) return PCRE2_ERROR_MATCHLIMIT;
+    pcre2_set_match_limit(context, steps);
+    code = pcre2_match(code_.get(), reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), at,
+                       at == 0 ? 0 : PCRE2_NO_UTF_CHECK, data, context);
+    if (code != PCRE2_ERROR_MATCHLIMIT) return code;
+  }
+  return code;
 }
 
 Result<std::vector<TextRange>> Regex::find_all(std::string_view text) const {
   const Owned<pcre2_match_context, pcre2_match_context_free> context(pcre2_match_context_create(nullptr));
-  pcre2_set_match_limit(context.get(), kMatchSteps);
   pcre2_set_heap_limit(context.get(), kMatchKibibytes);
   const Owned<pcre2_match_data, pcre2_match_data_free> data(pcre2_match_data_create(1, nullptr));
   std::vector<TextRange> found;
   std::size_t at = 0;
   while (at <= text.size()) {
-    const int code = pcre2_match(code_.get(), reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), at,
-                                 at == 0 ? 0 : PCRE2_NO_UTF_CHECK, data.get(), context.get());
+    const int code = match(text, at, data.get(), context.get());
     if (code == PCRE2_ERROR_NOMATCH) break;
     if (code < 0) {
       return input_error(where_, fmt::format("the regular expression {} comes to no end: {}", quoted_name(pattern_),

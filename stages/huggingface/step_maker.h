@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <boost/json/value.hpp>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -17,12 +18,13 @@
 
 namespace ggufmill {
 
-inline constexpr std::size_t kMaxSteps = 256;  // of one kind, those in sequences too
+inline constexpr std::size_t kMaxSteps = 64;  // of one kind, those in sequences too
 
 // A member that is a text.
 std::string step_text(const boost::json::value& step, std::string_view name, std::string_view otherwise);
 // `pattern`: {"Regex": ...} or {"String": ...}.
-Result<Regex> step_pattern(const std::string& path, const boost::json::value& step);
+Result<Regex> step_pattern(const std::string& path, const boost::json::value& step,
+                           std::shared_ptr<MatchBudget> budget);
 // Every match of the pattern replaced; a result beyond kMaxText is cut short.
 Result<std::string> replaced(const Regex& regex, std::string_view content, std::string_view text);
 
@@ -39,7 +41,7 @@ class Maker {
     const std::string type = step_text(step, "type", "");
     if (type == "Sequence") return sequence(step);
     BOOST_OUTCOME_TRY(T made, of_type(type, step));
-    if (made) return made;
+    if (made) return bounded(std::move(made));
     return input_error(path_,
                        fmt::format("the {} is of a type {} that ggufmill does not know", kind_, quoted_name(type)));
   }
@@ -49,6 +51,7 @@ class Maker {
   virtual Result<T> of_type(const std::string& type, const boost::json::value& step) = 0;
 
   const std::string path_;
+  const std::shared_ptr<MatchBudget> budget_ = std::make_shared<MatchBudget>();
 
  private:
   Result<T> sequence(const boost::json::value& step) {
@@ -58,16 +61,21 @@ class Maker {
     for (const boost::json::value& item : *items) {
       BOOST_OUTCOME_TRY(made.emplace_back(), make(item));
     }
-    return T([made = std::move(made), path = path_, kind = kind_, size = size_](Value& value) -> Status {
+    return T([made = std::move(made)](Value& value) -> Status {
       for (const T& one : made) {
         BOOST_OUTCOME_TRY(one(value));
-        if (size(value) > kMaxText) {
-          return input_error(path, fmt::format("the {} makes a short text longer than {} bytes", kind, kMaxText));
-        }
       }
       return ok();
     });
   }
+  T bounded(T made) const {
+    return [made = std::move(made), path = path_, kind = kind_, size = size_](Value& value) -> Status {
+      BOOST_OUTCOME_TRY(made(value));
+      if (size(value) <= kMaxText) return ok();
+      return input_error(path, fmt::format("the {} makes a short text longer than {} bytes", kind, kMaxText));
+    };
+  }
+
   const std::string kind_, members_;
   std::size_t (*const size_)(const Value&);  // in bytes
   std::size_t steps_ = 0;

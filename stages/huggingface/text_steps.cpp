@@ -42,10 +42,11 @@ std::string step_text(const json::value& step, std::string_view name, std::strin
   return std::string(text ? *text : otherwise);
 }
 
-Result<Regex> step_pattern(const std::string& path, const json::value& step) {
+Result<Regex> step_pattern(const std::string& path, const json::value& step, std::shared_ptr<MatchBudget> budget) {
   if (const json::value* pattern = json_member(step, "pattern")) {
-    if (const auto regex = json_string(*pattern, "Regex")) return Regex::compile(path, *regex);
-    if (const auto text = json_string(*pattern, "String")) return Regex::compile(path, escaped(*text));
+    if (const auto regex = json_string(*pattern, "Regex")) return Regex::compile(path, *regex, std::move(budget));
+    if (const auto text = json_string(*pattern, "String"))
+      return Regex::compile(path, escaped(*text), std::move(budget));
   }
   return input_error(path, "a step of the tokenizer has a `pattern` that is neither Regex nor String");
 }

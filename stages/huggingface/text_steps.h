@@ -14,7 +14,7 @@
 
 namespace ggufmill {
 
-inline constexpr std::size_t kMaxText = 1 << 20;  // bytes that a text may grow to
+inline constexpr std::size_t kMaxText = 1 << 16;  // bytes that a text may grow to
 
 // A part of the text to be encoded.
 struct Piece {

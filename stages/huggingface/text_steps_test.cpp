@@ -145,7 +145,7 @@ TEST_CASE("patterns mean what they mean to Oniguruma") {
   CHECK(pcre2_pattern(R"(\h+\H)") == R"([0-9a-fA-F]+[^0-9a-fA-F])");
   CHECK(pcre2_pattern(R"([a[bc]])") == "[abc]");
   const auto matches = [](std::string_view pattern, std::string_view text) {
-    const auto regex = Regex::compile("t", pattern);
+    const auto regex = Regex::compile("t", pattern, std::make_shared<MatchBudget>());
     REQUIRE(regex);
     const auto found = regex.value().find_all(text);
     REQUIRE(found);

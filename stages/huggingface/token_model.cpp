@@ -18,6 +18,8 @@ namespace {
 namespace json = boost::json;
 using Ids = std::vector<std::uint32_t>;
 
+constexpr std::size_t kMaxWord = 1000;  // characters, for WordPiece, whose time is their square
+
 // Merges by the ids of the pair, with the rank and what comes out.
 class BytePairs {
  public:
@@ -191,6 +193,8 @@ Result<Ids> word_pieces(const TokenizerJson& file, std::string_view word) {
   const json::value* limit = json_member(model, "max_input_chars_per_word");
   const std::int64_t most = limit && limit->is_int64() ? limit->get_int64() : 100;
   const std::vector<Character> all = characters(word);
+  if (all.size() > kMaxWord)
+    return input_error(file.path, fmt::format("the check text has a word of {} characters", all.size()));
   Ids ids;
   std::size_t begin = 0;
   while (begin < all.size() && static_cast<std::int64_t>(all.size()) <= most) {

@@ -259,9 +259,13 @@ std::optional<TokenizerReader> tokenizer_reader_named(std::string_view name) {
   return std::nullopt;
 }
 
+Result<TokenizerMetadata> make_tokenizer(const TokenizerFiles& files, const TokenizerOptions& options) {
+  return TokenizerMaker(files, options).make();
+}
+
 Result<TokenizerMetadata> read_tokenizer(const fs::path& folder, const TokenizerOptions& options) {
   BOOST_OUTCOME_TRY(const TokenizerFiles files, TokenizerFiles::read(folder));
-  return TokenizerMaker(files, options).make();
+  return make_tokenizer(files, options);
 }
 
 }  // namespace ggufmill

@@ -474,7 +474,7 @@ TEST_CASE("a normalizer that makes a text without end is stopped") {
   Folder folder;
   folder.put("tokenizer.json", R"({"normalizer": {"type": "Sequence", "normalizers": [)" + steps +
                                    R"({"type": "NFC"}]}, "model": {"type": "BPE", "vocab": {"a": 0}, "merges": []}})");
-  CHECK(has(error_of(folder.read(Reader::kBpe)), "the normalizer makes a short text longer than 1048576 bytes"));
+  CHECK(has(error_of(folder.read(Reader::kBpe)), "the normalizer makes a short text longer than 65536 bytes"));
 }
 
 TEST_CASE("SentencePiece files that are none: one error each") {

@@ -55,4 +55,7 @@ Result<Vocabulary> read_json_vocabulary(TokenizerReader reader, const TokenizerF
 Result<Vocabulary> read_sentencepiece_vocabulary(TokenizerReader reader, const TokenizerFiles& files,
                                                  const TokenizerOptions& options);
 
+// What read_tokenizer() does, of files that are read.
+Result<TokenizerMetadata> make_tokenizer(const TokenizerFiles& files, const TokenizerOptions& options);
+
 }  // namespace ggufmill
