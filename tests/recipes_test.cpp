@@ -15,7 +15,7 @@ namespace {
 namespace fs = std::filesystem;
 
 Recipe read(std::string_view name) {
-  auto recipe = RecipeShelf(read_document).find(std::string(name), ConfigNode{});
+  auto recipe = RecipeShelf(read_document).find(std::string(name));
   if (!recipe) FAIL(render(recipe.error()));
   return std::move(recipe).value();
 }

@@ -1,7 +1,7 @@
 #pragma once
 // Everything that a pipeline file can name.
 
-#include "pipeline/core/stage.h"
+#include "pipeline/config/registry.h"
 
 namespace ggufmill {
 

@@ -6,7 +6,7 @@
 #include <sstream>
 
 #include "pipeline/cli/messages.h"
-#include "pipeline/core/config_node.h"
+#include "pipeline/core/text.h"
 
 namespace ggufmill {
 namespace {

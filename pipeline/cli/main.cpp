@@ -11,7 +11,7 @@
 
 #include "pipeline/cli/messages.h"
 #include "pipeline/cli/verb.h"
-#include "pipeline/core/config_node.h"
+#include "pipeline/core/text.h"
 
 namespace ggufmill {
 namespace {

@@ -116,7 +116,7 @@ Result<std::string> head_rule(const QuantizeOptions& options, bool mixed) {
 }
 
 Result<std::string> quantize_text(const QuantizeOptions& options, std::vector<std::string>& warnings) {
-  BOOST_OUTCOME_TRY(const Recipe recipe, RecipeShelf(read_document).find(options.recipe, ConfigNode{}));
+  BOOST_OUTCOME_TRY(const Recipe recipe, RecipeShelf(read_document).find(options.recipe));
   const bool mixed = is_mixed(recipe);
   warn_of_unused_types(options, recipe, warnings);
   BOOST_OUTCOME_TRY(const auto tensors, tensor_rules(options, mixed, warnings));

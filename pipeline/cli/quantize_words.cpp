@@ -8,7 +8,6 @@
 
 #include "pipeline/cli/quantize_options.h"
 #include "pipeline/config/yaml_reader.h"
-#include "pipeline/core/config_node.h"
 #include "pipeline/core/text.h"
 #include "pipeline/io/io.h"
 #include "stages/quantize/recipe.h"
@@ -34,7 +33,7 @@ std::optional<RecipeName> recipe_of(const std::string& word) {
   const RecipeShelf shelf(read_document);
   const auto number = whole_number<std::uint32_t>(word);
   for (const BuiltInRecipe& built_in : built_in_recipes()) {
-    const auto recipe = shelf.find(std::string(built_in.name), ConfigNode{});
+    const auto recipe = shelf.find(std::string(built_in.name));
     if (!recipe || recipe.value().partial) continue;
     const std::string name(built_in.name);
     const auto& aliases = recipe.value().aliases;
@@ -82,7 +81,7 @@ Error no_type(const std::string& word) {
   std::vector<std::string> names;
   for (const BuiltInRecipe& built_in : built_in_recipes()) {
     names.emplace_back(built_in.name);
-    if (const auto recipe = shelf.find(names.back(), ConfigNode{}))
+    if (const auto recipe = shelf.find(names.back()))
       names.insert(names.end(), recipe.value().aliases.begin(), recipe.value().aliases.end());
   }
   std::string meant = did_you_mean(word, names);

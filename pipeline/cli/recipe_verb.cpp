@@ -33,7 +33,7 @@ int list() {
   std::vector<Row> rows;
   const RecipeShelf shelf(read_document);
   for (const BuiltInRecipe& built_in : built_in_recipes()) {
-    const auto recipe = shelf.find(std::string(built_in.name), ConfigNode{});
+    const auto recipe = shelf.find(std::string(built_in.name));
     if (!recipe) return fail(recipe.error());
     const Recipe& it = recipe.value();
     rows.push_back({it.name, it.aliases.empty() ? "" : it.aliases.front(),
@@ -47,7 +47,7 @@ int list() {
 }
 
 int show(const std::string& name) {
-  const auto recipe = RecipeShelf(read_document).find(name, ConfigNode{});
+  const auto recipe = RecipeShelf(read_document).find(name);
   if (!recipe) return fail(recipe.error());
   for (const BuiltInRecipe& built_in : built_in_recipes())
     if (built_in.name == recipe.value().name) {

@@ -1,9 +1,10 @@
 // The schemas in configs/ are those of the field tables, and the tables pass their own lint.
 
-#include "pipeline/cli/reference_page.h"
 #include "pipeline/api/registry.h"
+#include "pipeline/cli/reference_page.h"
 #include "pipeline/config/job.h"
 #include "pipeline/config/reference.h"
+#include "pipeline/config/schema.h"
 #include "stages/quantize/recipe.h"
 #include "tests/support/catch.h"
 #include "tests/support/files.h"

@@ -9,6 +9,7 @@
 #include "pipeline/cli/messages.h"
 #include "pipeline/cli/reference_page.h"
 #include "pipeline/config/job.h"
+#include "pipeline/config/schema.h"
 #include "stages/quantize/recipe.h"
 
 namespace ggufmill {

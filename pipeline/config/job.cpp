@@ -6,6 +6,7 @@
 #include <fstream>
 #include <limits>
 #include <set>
+#include <type_traits>
 
 #include "pipeline/config/overrides.h"
 #include "pipeline/config/parameters.h"
@@ -61,8 +62,7 @@ class Binding {
   void bind(const ConfigNode& root) {
     if (const ConfigNode* source = root.find("source")) bind_source(*source);
     if (const ConfigNode* stages = root.find("stages"))
-      for (const ConfigNode& item : stages->items)
-        if (item.entries.size() == 1) make_stage(item.entries.front(), false, job_.stages);
+      for (const ConfigNode& item : stages->items) bind_stage(item);
     if (const ConfigNode* outputs = root.find("outputs"))
       for (const ConfigNode& item : outputs->items) bind_output(item);
     if (const ConfigNode* limits = root.find("limits")) bind_limits(*limits);
@@ -70,34 +70,42 @@ class Binding {
   }
 
  private:
+  // What `spec`, where there is one, makes of a value that passes its lint; null, and the errors told, when that fails.
+  template <class Spec>
+  auto made(const Spec* spec, const ConfigNode& value) {
+    using Made = std::decay_t<decltype(spec->make(value).value())>;
+    if (!spec || !passes(value, spec->field)) return Made();
+    auto result = spec->make(value);
+    if (result) return std::move(result).value();
+    errors_.add(result.error());
+    return Made();
+  }
+
   void bind_source(const ConfigNode& node) {
-    for (const ConfigNode::Entry& entry : node.entries) {
-      job_.source = spec_named(registry_.sources, entry.key);
-      job_.source_value = entry.value;
-    }
+    for (const ConfigNode::Entry& entry : node.entries)
+      if (auto source = made(spec_named(registry_.sources, entry.key), entry.value)) job_.source = std::move(source);
+  }
+
+  void bind_stage(const ConfigNode& node) {
+    if (node.entries.size() != 1) return;
+    const ConfigNode::Entry& entry = node.entries.front();
+    if (const StageSpec* stage = spec_named(registry_.stages, entry.key)) add_stage(*stage, entry.value, job_.stages);
   }
 
   void bind_output(const ConfigNode& node) {
     JobOutput& output = job_.outputs.emplace_back();
-    output.position = node.position;
     for (const ConfigNode::Entry& entry : node.entries) {
       if (const SinkSpec* sink = spec_named(registry_.sinks, entry.key)) {
-        output.sink = sink;
-        output.sink_value = entry.value;
+        output.sink = made(sink, entry.value);
       } else {
-        make_stage(entry, true, output.stages);
+        const StageSpec* stage = spec_named(registry_.stages, entry.key);
+        if (stage && stage->per_output) add_stage(*stage, entry.value, output.stages);
       }
     }
   }
 
-  void make_stage(const ConfigNode::Entry& entry, bool in_output, std::vector<std::shared_ptr<const Stage>>& stages) {
-    const StageSpec* spec = spec_named(registry_.stages, entry.key);
-    if (!spec || (in_output && !spec->per_output) || !passes(entry.value, spec->field)) return;
-    Result<std::unique_ptr<Stage>> stage = spec->make(entry.value);
-    if (stage)
-      stages.push_back(std::move(stage).value());
-    else
-      errors_.add(stage.error());
+  void add_stage(const StageSpec& spec, const ConfigNode& value, StageList& stages) {
+    if (auto stage = made(&spec, value)) stages.push_back(std::move(stage));
   }
 
   void bind_limits(const ConfigNode& node) {
@@ -135,14 +143,14 @@ unsigned threads_of(const ConfigNode& node) {
 
 std::optional<Job> parse_job(std::string_view text, const std::string& name, const Registry& registry,
                              const JobOptions& options, Diagnostics& errors) {
-  const auto texts = std::make_shared<ConfigTexts>();
+  ConfigTexts texts;
   Diagnostics found;
-  std::optional<ConfigNode> root = read_yaml(text, name, *texts, found);
+  std::optional<ConfigNode> root = read_yaml(text, name, texts, found);
   const FieldSpec fields = job_fields(registry);
   Job job;
   if (root) {
-    for (const std::string& argument : options.set) apply_override(*root, fields, argument, *texts, found);
-    substitute_parameters(*root, options.parameters, *texts, found);
+    for (const std::string& argument : options.set) apply_override(*root, fields, argument, texts, found);
+    substitute_parameters(*root, options.parameters, texts, found);
     Diagnostics linted;
     lint(*root, fields, linted);
     add_new(linted, found);
@@ -151,7 +159,6 @@ std::optional<Job> parse_job(std::string_view text, const std::string& name, con
   for (Error& error : in_order(found.errors(), name)) errors.add(std::move(error));
   if (!found.empty()) return {};
   job.file = name;
-  job.texts = texts;
   return job;
 }
 

@@ -3,8 +3,8 @@
 
 #include <string>
 
+#include "pipeline/config/fields.h"
 #include "pipeline/config/yaml_reader.h"
-#include "pipeline/core/fields.h"
 
 namespace ggufmill {
 

@@ -42,9 +42,9 @@ std::string messages(const std::vector<std::string>& set) {
 }  // namespace
 
 TEST_CASE("--set changes a value") {
-  CHECK(with({"source.gguf=x.gguf"}).source_value.scalar == "x.gguf");
-  CHECK(with({"outputs.0.gguf=out/x.gguf"}).outputs[0].sink_value.scalar == "out/x.gguf");
-  CHECK(with({"outputs.1.gguf.path=x.gguf"}).outputs[1].sink_value.find("path")->scalar == "x.gguf");
+  CHECK(testing::path_of(*with({"source.gguf=x.gguf"}).source) == "x.gguf");
+  CHECK(testing::file_of(*with({"outputs.0.gguf=out/x.gguf"}).outputs[0].sink).path == "out/x.gguf");
+  CHECK(testing::file_of(*with({"outputs.1.gguf.path=x.gguf"}).outputs[1].sink).path == "x.gguf");
 }
 
 TEST_CASE("--set adds what the field table knows") {
@@ -52,14 +52,14 @@ TEST_CASE("--set adds what the field table knows") {
       with({"limits.memory=1GiB", "limits.threads=3", "outputs.1.gguf.shard_size=5G", "outputs.1.quantize=F16"});
   CHECK(job.limits.memory == 1ull << 30);
   CHECK(job.limits.threads == 3);
-  CHECK(job.outputs[1].sink_value.find("shard_size")->scalar == "5G");
+  CHECK(testing::file_of(*job.outputs[1].sink).bytes == 5000000000);
   CHECK(job.outputs[1].stages.size() == 1);
 }
 
 TEST_CASE("--set adds an item behind the last of a list") {
   const Job job = with({"outputs.2.gguf=c.gguf", "outputs.2.quantize.type=Q8_0"});
   REQUIRE(job.outputs.size() == 3);
-  CHECK(job.outputs[2].sink_value.scalar == "c.gguf");
+  CHECK(testing::file_of(*job.outputs[2].sink).path == "c.gguf");
   CHECK(job.outputs[2].stages.size() == 1);
 }
 
@@ -70,7 +70,7 @@ TEST_CASE("the value of --set is YAML") {
 }
 
 TEST_CASE("the last --set of one path counts") {
-  CHECK(with({"source.gguf=x", "source.gguf=y"}).source_value.scalar == "y");
+  CHECK(testing::path_of(*with({"source.gguf=x", "source.gguf=y"}).source) == "y");
 }
 
 TEST_CASE("keys with dots are one key in a dictionary of values, and in quotes") {
@@ -90,7 +90,7 @@ TEST_CASE("keys with dots are one key in a dictionary of values, and in quotes")
 }
 
 TEST_CASE("parameters can be declared and used by --set") {
-  CHECK(with({"parameters.NAME.default=n", "source.gguf=${NAME}.gguf"}).source_value.scalar == "n.gguf");
+  CHECK(testing::path_of(*with({"parameters.NAME.default=n", "source.gguf=${NAME}.gguf"}).source) == "n.gguf");
 }
 
 TEST_CASE("a --set that cannot be is refused with its place") {

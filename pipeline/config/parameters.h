@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "pipeline/config/fields.h"
 #include "pipeline/config/yaml_reader.h"
-#include "pipeline/core/fields.h"
 
 namespace ggufmill {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "pipeline/core/fields.h"
+#include "pipeline/config/fields.h"
 
 namespace ggufmill {
 

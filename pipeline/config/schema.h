@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "pipeline/core/fields.h"
+#include "pipeline/config/fields.h"
 
 namespace ggufmill {
 

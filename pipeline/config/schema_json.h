@@ -4,7 +4,7 @@
 #include <boost/json.hpp>
 #include <string>
 
-#include "pipeline/core/fields.h"
+#include "pipeline/config/fields.h"
 
 namespace ggufmill {
 

@@ -2,10 +2,43 @@
 // A registry like the real one, with stages that do nothing: for the tests of this folder.
 
 #include <memory>
+#include <string>
+#include <utility>
+#include <vector>
 
-#include "pipeline/core/stage.h"
+#include "pipeline/config/registry.h"
 
 namespace ggufmill::testing {
+
+// A model that says what it was opened as.
+class NamedSource final : public Source {
+ public:
+  explicit NamedSource(std::string name) : name_(std::move(name)) {}
+  Result<Model> open() const override {
+    Model model;
+    model.files.push_back({name_, 0});
+    return model;
+  }
+
+ private:
+  std::string name_;
+};
+
+// One file of its options.
+class OptionsSink final : public Sink {
+ public:
+  OptionsSink(std::string path, std::uint64_t shard_size) : path_(std::move(path)), shard_size_(shard_size) {}
+  Result<std::vector<OutputFile>> layout(const Model&) const override {
+    return std::vector<OutputFile>{{path_, "", {}, shard_size_}};
+  }
+
+ private:
+  std::string path_;
+  std::uint64_t shard_size_;
+};
+
+inline std::string path_of(const Source& source) { return source.open().value().files[0].path; }
+inline OutputFile file_of(const Sink& sink) { return sink.layout({}).value()[0]; }
 
 class NoStage final : public Stage {
  public:
@@ -84,10 +117,14 @@ inline FieldSpec sink_field() {
 inline Registry make_registry() {
   const FieldSpec source{.name = "gguf", .kind = FieldKind::kPath, .doc = "A GGUF file.", .example = "model.gguf"};
   Registry registry;
-  registry.sources = {{source, [](const ConfigNode&) -> Result<Model> { return Model{}; }}};
+  registry.sources = {{source, [](const ConfigNode& value) -> Result<std::unique_ptr<Source>> {
+                         return std::make_unique<NamedSource>(value.scalar);
+                       }}};
   registry.stages = {{metadata_field(), false, make_nothing}, {quantize_field(), true, make_quantize}};
-  registry.sinks = {{sink_field(), [](const Model&, const ConfigNode&) -> Result<std::vector<OutputFile>> {
-                       return std::vector<OutputFile>{};
+  registry.sinks = {{sink_field(), [](const ConfigNode& value) -> Result<std::unique_ptr<Sink>> {
+                       const ConfigNode *path = value.find("path"), *size = value.find("shard_size");
+                       return std::make_unique<OptionsSink>(path ? path->scalar : value.scalar,
+                                                            size ? to_bytes(*size).value() : 0);
                      }}};
   return registry;
 }

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
+#include "pipeline/config/fields.h"
 #include "pipeline/config/yaml_text.h"
-#include "pipeline/core/fields.h"
 #include "pipeline/core/text.h"
 
 namespace ggufmill {

@@ -10,7 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "pipeline/core/config_node.h"
+#include "pipeline/config/config_node.h"
 
 namespace ggufmill {
 

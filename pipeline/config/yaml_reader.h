@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "pipeline/core/config_node.h"
+#include "pipeline/config/config_node.h"
 
 namespace ggufmill {
 

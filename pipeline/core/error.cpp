@@ -38,6 +38,10 @@ Error io_error(std::string path, std::string action, int errno_value) {
   return {ExitCode::kIo, std::move(path), fmt::format("cannot {}: {}", action, std::strerror(errno_value)), "", ""};
 }
 
+Error error_at(const Origin& origin, std::string what, std::string help) {
+  return {ExitCode::kUsage, origin.where, std::move(what), origin.excerpt, std::move(help)};
+}
+
 void Diagnostics::add(Error error) {
   const std::vector<Error> also = std::exchange(error.also, {});
   errors_.push_back(std::move(error));

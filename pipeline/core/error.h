@@ -54,6 +54,14 @@ Error input_error(std::string where, std::string what, std::string help = {});
 // `errno_value` becomes words ("No space left on device"); `action` says what was tried ("write 4096 bytes at 512").
 Error io_error(std::string path, std::string action, int errno_value);
 
+// Where the user asked for something, for messages about it: a place in a pipeline file. Empty where a program asks.
+struct Origin {
+  std::string where;    // "configs/big.yaml:9:56"
+  std::string excerpt;  // the line, and a caret under the place
+};
+// What is wrong with what was asked for there. Exit code 2.
+Error error_at(const Origin& origin, std::string what, std::string help = {});
+
 // Every error of a check, in the order found. Not thread-safe.
 class Diagnostics {
  public:

@@ -23,15 +23,6 @@ std::string reason_of(const boost::regex_error& error) {
   return reason;
 }
 
-// Where the bytes of a scalar begin in its source line, when they are there as they are; else 0.
-int column_of_text(const ConfigNode& node) {
-  if (!node.text || node.position.line < 1 || node.position.line > static_cast<int>(node.text->lines.size())) return 0;
-  const std::string& line = node.text->lines[node.position.line - 1];
-  const std::size_t begin = node.position.column - 1 + (node.quoted ? 1 : 0);
-  return begin <= line.size() && line.compare(begin, node.scalar.size(), node.scalar) == 0 ? static_cast<int>(begin) + 1
-                                                                                           : 0;
-}
-
 }  // namespace
 
 struct Pattern::Compiled {
@@ -59,28 +50,14 @@ Pattern::Fault Pattern::try_compile(std::string_view text, Pattern& out) {
   }
 }
 
-Result<Pattern> Pattern::compile(std::string_view text) {
+Result<Pattern> Pattern::compile(std::string_view text, std::size_t* fault_at) {
   Pattern pattern;
   const Fault fault = try_compile(text, pattern);
   if (fault.reason.empty()) return pattern;
   Error error = usage_error(fmt::format("bad regular expression {}: {}", quoted_name(text), fault.reason));
   error.detail = fmt::format("at character {}", fault.offset + 1);
+  if (fault_at) *fault_at = fault.offset;
   return error;
-}
-
-Result<Pattern> Pattern::compile(const ConfigNode& node) {
-  Pattern pattern;
-  const Fault fault = try_compile(node.scalar, pattern);
-  if (fault.reason.empty()) return pattern;
-  const std::string what = fmt::format("bad regular expression {}: {}", quoted_name(node.scalar), fault.reason);
-  Position place = node.position;
-  if (const int column = column_of_text(node); column > 0) {
-    place.column = column + static_cast<int>(fault.offset);
-    place.length = 1;
-    if (fault.offset == 0) place = node.position;
-    return error_at(node.text, place, what);
-  }
-  return error_at(node.text, place, fmt::format("{} at character {}", what, fault.offset + 1));
 }
 
 Error Pattern::too_slow(std::string_view name) const {

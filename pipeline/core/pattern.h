@@ -6,17 +6,16 @@
 #include <string>
 #include <string_view>
 
-#include "pipeline/core/config_node.h"
+#include "pipeline/core/error.h"
 
 namespace ggufmill {
 
 // A compiled pattern. Immutable, cheap to copy, thread-safe.
 class Pattern {
  public:
-  // At most 4096 bytes. The error says what is wrong and at which character of the pattern.
-  static Result<Pattern> compile(std::string_view text);
-  // The same for a scalar of a configuration file; the error's caret is at that character.
-  static Result<Pattern> compile(const ConfigNode& node);
+  // At most 4096 bytes. The error says what is wrong and at which character of the pattern; `fault_at`, where given,
+  // then gets the number of bytes before that character.
+  static Result<Pattern> compile(std::string_view text, std::size_t* fault_at = nullptr);
 
   // Whether the pattern is found anywhere in `name`. An error when the search would take too long: Boost.Regex counts
   // its steps and gives up on runaway patterns.

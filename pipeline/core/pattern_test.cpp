@@ -4,17 +4,6 @@
 
 using namespace ggufmill;
 
-namespace {
-
-std::string fault(const ConfigText& text, ConfigNode node) {
-  node.kind = ConfigNode::Kind::kScalar;
-  node.text = &text;
-  const Result<Pattern> pattern = Pattern::compile(node);
-  return pattern ? "" : render(pattern.error());
-}
-
-}  // namespace
-
 TEST_CASE("a pattern is found anywhere in a name") {
   const Pattern pattern = Pattern::compile(R"(blk\.\d+\.ffn_(up|down))").value();
   CHECK(pattern.matches("blk.17.ffn_down.weight").value());
@@ -42,31 +31,6 @@ TEST_CASE("a bad pattern says what is wrong, and where") {
         "error: bad regular expression 'ffn_(up': unmatched marking parenthesis ( or \\(\n  at character 8\n");
   CHECK_FALSE(Pattern::compile("a|*"));
   CHECK(render(Pattern::compile("").error()) == "error: bad regular expression '': it is empty\n  at character 1\n");
-}
-
-TEST_CASE("the caret of a bad pattern stands at its place in the file") {
-  const ConfigText text{"a.yaml", {"match: ffn_)up", "match: 'ffn_)up'", R"(match: "ffn_\x29up")"}};
-  ConfigNode plain;
-  plain.scalar = "ffn_)up";
-  plain.position = {1, 8, 7};
-  CHECK(fault(text, plain) ==
-        "a.yaml:1:12: error: bad regular expression 'ffn_)up': found a closing ) with no corresponding opening "
-        "parenthesis\n     1 | match: ffn_)up\n       |            ^\n");
-  ConfigNode quoted = plain;
-  quoted.quoted = true;
-  quoted.position = {2, 8, 9};
-  CHECK(fault(text, quoted).substr(0, 12) == "a.yaml:2:13:");
-}
-
-TEST_CASE("a bad pattern written with escapes is marked as a whole") {
-  const ConfigText text{"a.yaml", {R"(match: "ffn_\x29up")"}};
-  ConfigNode node;
-  node.scalar = "ffn_)up";
-  node.quoted = true;
-  node.position = {1, 8, 12};
-  CHECK(fault(text, node) ==
-        "a.yaml:1:8: error: bad regular expression 'ffn_)up': found a closing ) with no corresponding opening "
-        "parenthesis at character 5\n     1 | match: \"ffn_\\x29up\"\n       |        ^^^^^^^^^^^^\n");
 }
 
 TEST_CASE("a runaway pattern is an error, not a wait") {

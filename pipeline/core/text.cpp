@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <cmath>
 
 namespace ggufmill {
 namespace {
@@ -25,6 +28,65 @@ bool fits(const Utf8Row& row, std::string_view text) {
     if (byte < (i == 1 ? row.second_least : 0x80) || byte > (i == 1 ? row.second_most : 0xbf)) return false;
   }
   return true;
+}
+
+// Costs of an edit. A replacement that keeps the kind of character is likelier meant: Q5_M for Q5_K, not for Q5_0.
+constexpr std::size_t kEdit = 4;
+constexpr std::size_t kReplaceKind = 5;
+
+std::size_t replacement(char a, char b) {
+  const auto x = static_cast<unsigned char>(a), y = static_cast<unsigned char>(b);
+  if (std::tolower(x) == std::tolower(y)) return 0;
+  return !std::isdigit(x) == !std::isdigit(y) ? kEdit : kReplaceKind;
+}
+
+// Edits (insert, remove, replace, swap neighbours) between two words, letter case aside, in units of 1 / kEdit.
+std::size_t distance(std::string_view a, std::string_view b) {
+  std::vector<std::vector<std::size_t>> d(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
+  for (std::size_t i = 0; i <= a.size(); ++i) {
+    for (std::size_t j = 0; j <= b.size(); ++j) {
+      if (i == 0 || j == 0) {
+        d[i][j] = (i + j) * kEdit;
+        continue;
+      }
+      d[i][j] = std::min({d[i - 1][j] + kEdit, d[i][j - 1] + kEdit, d[i - 1][j - 1] + replacement(a[i - 1], b[j - 1])});
+      if (i > 1 && j > 1 && replacement(a[i - 1], b[j - 2]) == 0 && replacement(a[i - 2], b[j - 1]) == 0)
+        d[i][j] = std::min(d[i][j], d[i - 2][j - 2] + kEdit);
+    }
+  }
+  return d[a.size()][b.size()];
+}
+
+struct Unit {
+  std::string_view name;
+  std::uint64_t factor;
+};
+
+constexpr Unit kUnits[] = {
+    {"", 1},
+    {"B", 1},
+    {"K", 1000},
+    {"KB", 1000},
+    {"KiB", 1ull << 10},
+    {"M", 1000000},
+    {"MB", 1000000},
+    {"MiB", 1ull << 20},
+    {"G", 1000000000},
+    {"GB", 1000000000},
+    {"GiB", 1ull << 30},
+    {"T", 1000000000000},
+    {"TB", 1000000000000},
+    {"TiB", 1ull << 40},
+};
+
+constexpr const char* kSizeHelp = "write a number and a unit: 512MiB, 20G, 1.5GiB";
+
+// What YAML 1.1 took for a boolean, and is a plain text in YAML 1.2.
+std::string bool_help(std::string word) {
+  for (char& c : word) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  if (word == "yes" || word == "on" || word == "y" || word == "true") return "write true";
+  if (word == "no" || word == "off" || word == "n" || word == "false") return "write false";
+  return {};
 }
 
 }  // namespace
@@ -98,6 +160,49 @@ std::string human_bytes(std::uint64_t bytes) {
     unit = next;
   }
   return fmt::format("{:.2f} {}", amount, unit);
+}
+
+std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates) {
+  if (word.empty() || word.size() > 64) return {};
+  const std::size_t limit = kReplaceKind * std::max<std::size_t>(1, word.size() / 3);
+  std::string best;
+  std::size_t best_distance = limit + 1;
+  for (const std::string& candidate : candidates) {
+    if (candidate.size() > 2 * word.size() + 1) continue;
+    const std::size_t edits = distance(word, candidate);
+    if (edits < best_distance) best = candidate, best_distance = edits;
+  }
+  return best;
+}
+
+Result<bool> parse_bool(std::string_view text) {
+  if (text == "true") return true;
+  if (text == "false") return false;
+  return usage_error(fmt::format("{} is not true or false", quoted_name(text)), bool_help(std::string(text)));
+}
+
+std::string format_bytes(std::uint64_t bytes) {
+  constexpr const char* kNames[] = {"", "KiB", "MiB", "GiB", "TiB"};
+  std::size_t unit = 0;
+  while (bytes != 0 && bytes % 1024 == 0 && unit < 4) bytes /= 1024, ++unit;
+  return fmt::format("{}{}", bytes, kNames[unit]);
+}
+
+Result<std::uint64_t> parse_bytes(std::string_view text) {
+  double number = 0;
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), number, std::chars_format::fixed);
+  const std::string_view unit(stop, static_cast<std::size_t>(text.data() + text.size() - stop));
+  for (const Unit& known : kUnits) {
+    if (error != std::errc() || known.name != unit || text[0] == '-' || !std::isfinite(number)) continue;
+    std::uint64_t whole = 0;  // exact where no fraction is written
+    if (std::from_chars(text.data(), stop, whole).ptr == stop) {
+      if (!__builtin_mul_overflow(whole, known.factor, &whole)) return whole;
+    } else if (number * static_cast<double>(known.factor) < 0x1p63) {
+      return static_cast<std::uint64_t>(number * static_cast<double>(known.factor));
+    }
+    return usage_error(fmt::format("{} does not fit into 64 bits", quoted_name(text)));
+  }
+  return usage_error(fmt::format("{} is not a size", quoted_name(text)), kSizeHelp);
 }
 
 }  // namespace ggufmill

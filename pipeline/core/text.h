@@ -1,10 +1,13 @@
 #pragma once
-// Text that came from outside: is it UTF-8, and how is it shown.
+// Text that came from outside: is it UTF-8, how is it shown, which word and which size is meant.
 
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
+
+#include "pipeline/core/error.h"
 
 namespace ggufmill {
 
@@ -31,5 +34,17 @@ std::string quoted_name(std::string_view text, std::size_t width = 80);
 
 // "1.50 GiB".
 std::string human_bytes(std::uint64_t bytes);
+
+// The candidate nearest to `word` by edit distance when it is near enough to be meant; else empty. Of equally near ones
+// that which keeps letters letters and digits digits, then the first.
+std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates);
+
+// "true" and "false" alone. Exit code 2.
+Result<bool> parse_bool(std::string_view text);
+
+// "512MiB", "1000": the largest binary unit that divides it. What parse_bytes reads back.
+std::string format_bytes(std::uint64_t bytes);
+// "512MiB", "20G", "1000000": decimal K M G T, binary KiB MiB GiB TiB, a B behind or not. Exit code 2.
+Result<std::uint64_t> parse_bytes(std::string_view text);
 
 }  // namespace ggufmill

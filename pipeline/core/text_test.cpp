@@ -44,3 +44,38 @@ TEST_CASE("what a terminal shows stays as it is") {
   CHECK(printable(text) == text);
   CHECK(printable("a\tb\nc", "\t\n") == "a\tb\nc");
 }
+
+TEST_CASE("did_you_mean knows near words only") {
+  const std::vector<std::string> words{"quantize", "metadata", "gguf"};
+  CHECK(did_you_mean("quantise", words) == "quantize");
+  CHECK(did_you_mean("Metdata", words) == "metadata");
+  CHECK(did_you_mean("ggfu", words) == "gguf");
+  CHECK(did_you_mean("prune", words).empty());
+}
+
+TEST_CASE("of equally near words the one of the same kinds of characters is meant") {
+  CHECK(did_you_mean("Q5_M", {"Q5_0", "Q5_1", "Q5_K"}) == "Q5_K");
+  CHECK(did_you_mean("Q5_2", {"Q5_K", "Q5_0", "Q5_1"}) == "Q5_0");
+}
+
+TEST_CASE("sizes have decimal and binary units") {
+  CHECK(parse_bytes("512MiB").value() == 512ull << 20);
+  CHECK(parse_bytes("20G").value() == 20000000000ull);
+  CHECK(parse_bytes("1.5GiB").value() == 3ull << 29);
+  CHECK(parse_bytes("18446744073709551615").value() == ~0ull);
+}
+
+TEST_CASE("what is no size is refused") {
+  for (const char* text : {"", "abc", "-1", "12 MiB", "1X", "99999999999T", "1e400", "nan"}) {
+    INFO(text);
+    CHECK_FALSE(parse_bytes(text));
+  }
+}
+
+TEST_CASE("sizes are written so that they read back") {
+  CHECK(format_bytes(0) == "0");
+  CHECK(format_bytes(1000) == "1000");
+  CHECK(format_bytes(512ull << 20) == "512MiB");
+  CHECK(format_bytes(3ull << 29) == "1536MiB");
+  for (const std::uint64_t bytes : {1ull, 1ull << 50, ~0ull}) CHECK(parse_bytes(format_bytes(bytes)).value() == bytes);
+}

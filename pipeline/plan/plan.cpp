@@ -11,8 +11,6 @@
 namespace ggufmill {
 namespace {
 
-using StageList = std::vector<std::shared_ptr<const Stage>>;
-
 Result<Model> apply_all(Model model, const StageList& stages) {
   for (const auto& stage : stages) {
     BOOST_OUTCOME_TRY(model, stage->apply(std::move(model)));
@@ -23,7 +21,7 @@ Result<Model> apply_all(Model model, const StageList& stages) {
 Result<PlannedOutput> plan_output(const Model& shared, const JobOutput& output) {
   PlannedOutput planned;
   BOOST_OUTCOME_TRY(planned.model, apply_all(shared, output.stages));
-  BOOST_OUTCOME_TRY(planned.files, output.sink->layout(planned.model, output.sink_value));
+  BOOST_OUTCOME_TRY(planned.files, output.sink->layout(planned.model));
   return planned;
 }
 
@@ -106,7 +104,7 @@ std::uint64_t Plan::bytes_written() const {
 }
 
 std::optional<Plan> make_plan(const Job& job, Diagnostics& errors) {
-  Result<Model> source = job.source->open(job.source_value);
+  Result<Model> source = job.source->open();
   if (!source) {
     errors.add(source.error());
     return {};

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "pipeline/config/job.h"
 #include "pipeline/core/model.h"
 #include "pipeline/core/stage.h"
+#include "pipeline/plan/job.h"
 
 namespace ggufmill {
 

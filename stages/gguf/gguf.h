@@ -1,9 +1,12 @@
 #pragma once
-// The GGUF format as a source and a sink of pipeline files.
+// The GGUF format as a source and a sink.
 
+#include <cstdint>
+#include <memory>
+#include <optional>
 #include <string>
 
-#include "pipeline/core/model.h"
+#include "pipeline/config/registry.h"
 #include "pipeline/core/stage.h"
 
 namespace ggufmill {
@@ -13,12 +16,26 @@ namespace ggufmill {
 // metadata is that of the first file, split.* included. Weights are not touched. Exit code 4 for what is malformed.
 Result<Model> read_gguf(const std::string& path);
 
-// `gguf: PATH`, for a shard set the path of the first.
+// Opens `path` with read_gguf(); for a shard set it is the first.
+std::unique_ptr<Source> make_gguf_source(std::string path);
+// `gguf: PATH`.
 SourceSpec gguf_source();
 
-// `gguf: PATH`, or `gguf: {path: PATH, shard_size: 20G, shard_tensors: 100}` for several files. Writes GGUF version 3,
-// as the reference does: tensors one after another, each padded to the alignment, dimensions of 1 at the end left out,
-// split.* keys only in shards.
+namespace gguf {
+struct SinkOptions {
+  std::string path{};                            // {recipe} in it stands for the recipe's name
+  std::optional<std::uint64_t> shard_size{};     // most bytes of tensor data, padding included, in a file
+  std::optional<std::uint64_t> shard_tensors{};  // most tensors in a file; at least 1
+  bool as_source = false;                        // the shards that the source has; excludes the other two
+  Origin origin{};
+  bool sharded() const { return shard_size || shard_tensors || as_source; }
+};
+}  // namespace gguf
+
+// Writes GGUF version 3, as the reference does: tensors one after another, each padded to the alignment, dimensions of
+// 1 at the end left out, split.* keys only in shards.
+Result<std::unique_ptr<Sink>> make_gguf_sink(gguf::SinkOptions options);
+// `gguf: PATH`, or `gguf: {path: PATH, shard_size: 20G, shard_tensors: 100}` for several files.
 SinkSpec gguf_sink();
 
 }  // namespace ggufmill

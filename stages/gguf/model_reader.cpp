@@ -137,10 +137,23 @@ class ModelReader {
   std::unordered_set<std::string> names_;
 };
 
+class GgufSource : public Source {
+ public:
+  explicit GgufSource(std::string path) : path_(std::move(path)) {}
+  Result<Model> open() const override { return read_gguf(path_); }
+
+ private:
+  std::string path_;
+};
+
 }  // namespace
 }  // namespace gguf
 
 Result<Model> read_gguf(const std::string& path) { return gguf::ModelReader().read(path); }
+
+std::unique_ptr<Source> make_gguf_source(std::string path) {
+  return std::make_unique<gguf::GgufSource>(std::move(path));
+}
 
 SourceSpec gguf_source() {
   FieldSpec field;
@@ -148,7 +161,8 @@ SourceSpec gguf_source() {
   field.kind = FieldKind::kPath;
   field.doc = "A GGUF file, version 1 to 3; of a model in several files, the first.";
   field.example = "models/Llama-3-8B-BF16.gguf";
-  return {std::move(field), [](const ConfigNode& value) { return read_gguf(value.scalar); }};
+  return {std::move(field),
+          [](const ConfigNode& value) -> Result<std::unique_ptr<Source>> { return make_gguf_source(value.scalar); }};
 }
 
 }  // namespace ggufmill

@@ -19,7 +19,7 @@ namespace {
 std::string rewritten(const std::string& path) {
   const auto model = read_gguf(path);
   REQUIRE(model);
-  const auto files = gguf_sink().layout(model.value(), path_node("out.gguf"));
+  const auto files = lay_out(model.value(), {.path = "out.gguf"});
   REQUIRE(files);
   REQUIRE(files.value().size() == 1);
   return assemble(model.value(), files.value()[0]);
@@ -81,7 +81,7 @@ TEST_CASE("a model in several files becomes one without split keys") {
   const TempDir folder;
   GgufBuilder builder = sample_model();
   const Model model = model_of(builder, folder);
-  for (const OutputFile& file : shards_of(model, "shard_tensors", "2")) {
+  for (const OutputFile& file : shards_of(model, {.shard_tensors = 2})) {
     const std::string name = file.path.substr(file.path.find("m-"));
     write_text(folder.file(name), assemble(model, file));
   }
@@ -120,7 +120,7 @@ TEST_CASE("models of real size are written with the header they have") {
       synth::write_model(synth::load_spec(entry.path()), path, true);
       const auto model = read_gguf(path);
       REQUIRE(model);
-      const auto files = gguf_sink().layout(model.value(), path_node("out.gguf"));
+      const auto files = lay_out(model.value(), {.path = "out.gguf"});
       REQUIRE(files);
       std::string header(files.value()[0].header.size(), ' ');
       REQUIRE(InputFile::open(path).value()->read(0, std::as_writable_bytes(std::span(header))));
@@ -139,11 +139,11 @@ TEST_CASE("shards are those of the reference") {
   synth::write_model(synth::load_spec(*shared / "golden/models/tiny-llama.json"), folder.file("m.gguf"));
   const auto model = read_gguf(folder.file("m.gguf"));
   REQUIRE(model);
-  const auto digest = [&](const std::string& key, const std::string& value) {
+  const auto digest = [&](const gguf::SinkOptions& options) {
     std::string all;
-    for (const OutputFile& file : shards_of(model.value(), key, value)) all += assemble(model.value(), file);
+    for (const OutputFile& file : shards_of(model.value(), options)) all += assemble(model.value(), file);
     return sha256_hex(as_bytes(all));
   };
-  CHECK(digest("shard_tensors", "7") == "246724949735d9243b6b2e1812e6f11f4c6a5a54105917b65f8ac6fe2abbee41");
-  CHECK(digest("shard_size", "1M") == "737b5f6c7eceb5ca2f5576e5bd3e897c8cb8870886b9f57d3b96b00e94f9e313");
+  CHECK(digest({.shard_tensors = 7}) == "246724949735d9243b6b2e1812e6f11f4c6a5a54105917b65f8ac6fe2abbee41");
+  CHECK(digest({.shard_size = 1000000}) == "737b5f6c7eceb5ca2f5576e5bd3e897c8cb8870886b9f57d3b96b00e94f9e313");
 }

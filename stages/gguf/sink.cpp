@@ -1,7 +1,6 @@
-// The sink as a pipeline file names it.
+// The sink, and its options in a pipeline file.
 
 #include <fmt/format.h>
-#include "stages/gguf/gguf.h"
 
 #include "stages/gguf/output_files.h"
 
@@ -18,12 +17,10 @@ Result<SinkOptions> read_options(const ConfigNode& value) {
   }
   if (const ConfigNode* tensors = value.find("shard_tensors")) {
     BOOST_OUTCOME_TRY(const std::int64_t count, to_integer(*tensors));
-    if (count < 1) return error_at(*tensors, "shard_tensors is at least 1");
     options.shard_tensors = static_cast<std::uint64_t>(count);
   }
   options.as_source = value.find("shards") != nullptr;
-  if (options.as_source && (options.shard_size || options.shard_tensors))
-    return error_at(value, "the source's shards and a size of shards exclude each other", "give one of them");
+  options.origin = origin_of(value);
   return options;
 }
 
@@ -39,10 +36,25 @@ Result<std::string> named_path(std::string path, const std::string& recipe) {
   return path;
 }
 
-Result<std::vector<OutputFile>> lay_out(const Model& model, SinkOptions options) {
-  BOOST_OUTCOME_TRY(options.path, named_path(std::move(options.path), model.recipe));
-  return lay_out_files(model, options);
-}
+class GgufSink : public Sink {
+ public:
+  explicit GgufSink(SinkOptions options) : options_(std::move(options)) {}
+
+  Result<std::vector<OutputFile>> layout(const Model& model) const override {
+    Result<std::vector<OutputFile>> files = lay_out(model);
+    if (files || files.error().code != ExitCode::kUsage || !files.error().where.empty()) return files;
+    return error_at(options_.origin, files.error().what, files.error().help);
+  }
+
+ private:
+  Result<std::vector<OutputFile>> lay_out(const Model& model) const {
+    SinkOptions options = options_;
+    BOOST_OUTCOME_TRY(options.path, named_path(std::move(options.path), model.recipe));
+    return lay_out_files(model, options);
+  }
+
+  SinkOptions options_;
+};
 
 FieldSpec path_field() {
   FieldSpec field;
@@ -79,14 +91,15 @@ FieldSpec options_field() {
   return field;
 }
 
-// Errors of the layout belong to the place in the pipeline file that asks for the output.
-Error placed(const ConfigNode& value, const Error& error) {
-  if (error.code != ExitCode::kUsage || !error.where.empty()) return error;
-  return error_at(value, error.what, error.help);
-}
-
 }  // namespace
 }  // namespace gguf
+
+Result<std::unique_ptr<Sink>> make_gguf_sink(gguf::SinkOptions options) {
+  if (options.as_source && (options.shard_size || options.shard_tensors))
+    return error_at(options.origin, "the source's shards and a size of shards exclude each other", "give one of them");
+  if (options.shard_tensors == 0u) return error_at(options.origin, "shard_tensors is at least 1");
+  return std::make_unique<gguf::GgufSink>(std::move(options));
+}
 
 SinkSpec gguf_sink() {
   FieldSpec field;
@@ -95,11 +108,9 @@ SinkSpec gguf_sink() {
   field.doc = "Writes a GGUF file, version 3.";
   field.example = "out/model.gguf";
   field.alternatives = {gguf::path_field(), gguf::options_field()};
-  return {std::move(field), [](const Model& model, const ConfigNode& value) -> Result<std::vector<OutputFile>> {
-            BOOST_OUTCOME_TRY(const gguf::SinkOptions options, gguf::read_options(value));
-            Result<std::vector<OutputFile>> files = gguf::lay_out(model, options);
-            if (!files) return gguf::placed(value, files.error());
-            return files;
+  return {std::move(field), [](const ConfigNode& value) -> Result<std::unique_ptr<Sink>> {
+            BOOST_OUTCOME_TRY(gguf::SinkOptions options, gguf::read_options(value));
+            return make_gguf_sink(std::move(options));
           }};
 }
 

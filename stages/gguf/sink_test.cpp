@@ -10,8 +10,8 @@ using namespace ggufmill;
 
 namespace {
 
-std::string refusal(const Model& model, const ConfigNode& node) {
-  const auto files = gguf_sink().layout(model, node);
+std::string refusal(const Model& model, const gguf::SinkOptions& options) {
+  const auto files = lay_out(model, options);
   REQUIRE_FALSE(files);
   CHECK(files.error().code == ExitCode::kUsage);
   return files.error().what;
@@ -22,7 +22,7 @@ std::string refusal(const Model& model, const ConfigNode& node) {
 TEST_CASE("shards are cut by number of tensors") {
   const TempDir folder;
   const Model model = model_of(sample_model(), folder);
-  const std::vector<OutputFile> files = shards_of(model, "shard_tensors", "2");
+  const std::vector<OutputFile> files = shards_of(model, {.shard_tensors = 2});
   REQUIRE(files.size() == 3);
   CHECK(files[0].path == "out/m-00001-of-00003.gguf");
   CHECK(files[2].path == "out/m-00003-of-00003.gguf");
@@ -36,10 +36,10 @@ TEST_CASE("shards are cut by bytes of padded data") {
   GgufBuilder builder;
   for (const char* name : {"a", "b", "c", "d"}) builder.add_tensor(name, {40}, "I8");  // 64 bytes each
   const Model model = model_of(builder, folder);
-  CHECK(shards_of(model, "shard_size", "128").size() == 2);
-  CHECK(shards_of(model, "shard_size", "127").size() == 4);
-  CHECK(shards_of(model, "shard_size", "1K").size() == 1);
-  CHECK(shards_of(model, "shard_size", "1K")[0].path == "out/m-00001-of-00001.gguf");
+  CHECK(shards_of(model, {.shard_size = 128}).size() == 2);
+  CHECK(shards_of(model, {.shard_size = 127}).size() == 4);
+  CHECK(shards_of(model, {.shard_size = 1000}).size() == 1);
+  CHECK(shards_of(model, {.shard_size = 1000})[0].path == "out/m-00001-of-00001.gguf");
 }
 
 TEST_CASE("the first shard has all metadata, the others only their own") {
@@ -49,7 +49,7 @@ TEST_CASE("the first shard has all metadata, the others only their own") {
   builder.metadata[1].value = metadata_unsigned(MetadataType::kUint16, 0);
   builder.add_tensor("a", {8}).add_tensor("b", {8});
   const Model model = model_of(builder, folder);
-  const std::vector<OutputFile> files = shards_of(model, "shard_tensors", "1");
+  const std::vector<OutputFile> files = shards_of(model, {.shard_tensors = 1});
   const auto own = [](GgufBytes& out, std::uint64_t index) {
     out.entry("split.no", metadata_unsigned(MetadataType::kUint16, index));
     out.entry("split.tensors.count", metadata_unsigned(MetadataType::kInt32, 2));
@@ -67,7 +67,7 @@ TEST_CASE("every shard says an alignment that is not the usual one") {
   GgufBuilder builder;
   builder.set_alignment(256).add_tensor("a", {8}).add_tensor("b", {8}).add_tensor("c", {8});
   const Model model = model_of(builder, folder);
-  for (const OutputFile& file : shards_of(model, "shard_tensors", "1"))
+  for (const OutputFile& file : shards_of(model, {.shard_tensors = 1}))
     write_text(folder.file(file.path.substr(4)), assemble(model, file));
   const auto again = read_gguf(folder.file("m-00001-of-00003.gguf"));
   REQUIRE(again);
@@ -78,10 +78,9 @@ TEST_CASE("what cannot be written is refused") {
   const TempDir folder;
   GgufBuilder builder;
   Model model = model_of(builder.add_tensor("a", {64}).add_tensor("b", {8}), folder);
-  const ConfigNode one = path_node("out.gguf");
+  const gguf::SinkOptions one{.path = "out.gguf"};
   SECTION("a tensor larger than a shard") {
-    CHECK(refusal(model, options_node("out.gguf", "shard_size", "100")).find("tensor 'a' has 256 bytes, more than") ==
-          0);
+    CHECK(refusal(model, {.path = "out.gguf", .shard_size = 100}).find("tensor 'a' has 256 bytes, more than") == 0);
   }
   SECTION("a row that is no multiple of the block") {
     model.tensors[1].type = &type_named("Q4_0");
@@ -130,17 +129,17 @@ TEST_CASE("the source's first shard stays where it holds only metadata") {
 TEST_CASE("a path can name the recipe") {
   Model model;
   model.recipe = "Q4_K_M";
-  const auto files = gguf_sink().layout(model, path_node("{recipe}/m-{recipe}.gguf"));
+  const auto files = lay_out(model, {.path = "{recipe}/m-{recipe}.gguf"});
   REQUIRE(files);
   CHECK(files.value()[0].path == "Q4_K_M/m-Q4_K_M.gguf");
-  CHECK(shards_of(model, "shard_tensors", "1")[0].path == "out/m-00001-of-00001.gguf");
+  CHECK(shards_of(model, {.shard_tensors = 1})[0].path == "out/m-00001-of-00001.gguf");
 }
 
 TEST_CASE("a path cannot name a recipe that is none") {
   Model model;
-  CHECK(refusal(model, path_node("m-{recipe}.gguf")).find("no quantize stage has given one") != std::string::npos);
+  CHECK(refusal(model, {.path = "m-{recipe}.gguf"}).find("no quantize stage has given one") != std::string::npos);
   model.recipe = "../up";
-  CHECK(refusal(model, path_node("m-{recipe}.gguf")).find("'../up' cannot be part of a path") != std::string::npos);
+  CHECK(refusal(model, {.path = "m-{recipe}.gguf"}).find("'../up' cannot be part of a path") != std::string::npos);
 }
 
 TEST_CASE("more shards than the format can count are refused") {
@@ -148,8 +147,7 @@ TEST_CASE("more shards than the format can count are refused") {
   GgufBuilder builder;
   for (int i = 0; i < 65536; ++i) builder.add_tensor(fmt::format("t{}", i), {1}, "I8");
   const Model model = model_of(builder, folder);
-  CHECK(refusal(model, options_node("m", "shard_tensors", "1")).find("65536 tensors in 65536 files; at most 65535") ==
-        0);
+  CHECK(refusal(model, {.path = "m", .shard_tensors = 1}).find("65536 tensors in 65536 files; at most 65535") == 0);
 }
 
 // The files may lack the zeros at the end that the format asks for.

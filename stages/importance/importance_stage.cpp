@@ -3,52 +3,44 @@
 #include <fmt/format.h>
 
 #include "pipeline/core/text.h"
-#include "stages/importance/coverage.h"
 #include "stages/importance/importance_summary.h"
 
 namespace ggufmill {
 namespace {
 
-struct Settings {
-  std::string file;
-  Selection selection;
-  CoveragePolicy policy;
-  bool record = true;
-};
-
 class ImportanceStage : public Stage {
  public:
-  ImportanceStage(Settings settings, ModelOpener open) : settings_(std::move(settings)), open_(std::move(open)) {}
+  ImportanceStage(ImportanceOptions options, ModelOpener open) : options_(std::move(options)), open_(std::move(open)) {}
 
   Result<Model> apply(Model model) const override {
-    BOOST_OUTCOME_TRY(ImportanceFile file, open_importance(settings_.file, open_));
+    BOOST_OUTCOME_TRY(ImportanceFile file, open_importance(options_.file, open_));
     BOOST_OUTCOME_TRY(warn_of_idle_patterns(file, model));
-    BOOST_OUTCOME_TRY(select_entries(settings_.selection, file));
+    BOOST_OUTCOME_TRY(select_entries(options_.selection, file));
     if (file.entries.empty()) {
-      model.warnings.push_back(fmt::format("{}: no entry is left by include or exclude", settings_.file));
+      model.warnings.push_back(fmt::format("{}: no entry is left by include or exclude", options_.file));
       return model;
     }
-    BOOST_OUTCOME_TRY(attach_importance(file, settings_.selection, settings_.policy, model));
+    BOOST_OUTCOME_TRY(attach_importance(file, options_.selection, options_.policy, model));
     model.importance_given = true;
-    if (settings_.record)
+    if (options_.record)
       for (MetadataEntry& entry : metadata_of(summary_of(file)))
         model.metadata.set_at_end(std::move(entry.key), std::move(entry.value));
     return model;
   }
 
-  std::vector<std::string> inputs() const override { return {settings_.file}; }
+  std::vector<std::string> inputs() const override { return {options_.file}; }
 
  private:
   Status warn_of_idle_patterns(const ImportanceFile& file, Model& model) const {
     std::vector<std::string_view> names;
     for (const ImportanceEntry& entry : file.entries) names.push_back(entry.name);
-    BOOST_OUTCOME_TRY(const std::vector<std::string> idle, settings_.selection.idle(names));
+    BOOST_OUTCOME_TRY(const std::vector<std::string> idle, options_.selection.idle(names));
     for (const std::string& text : idle)
       model.warnings.push_back(fmt::format("{}: no entry matches {}", file.path, quoted_name(text)));
     return ok();
   }
 
-  Settings settings_;
+  ImportanceOptions options_;
   ModelOpener open_;
 };
 
@@ -56,29 +48,29 @@ Result<std::vector<Pattern>> read_patterns(const ConfigNode* list) {
   std::vector<Pattern> patterns;
   if (!list) return patterns;
   for (const ConfigNode& item : list->items) {
-    BOOST_OUTCOME_TRY(patterns.emplace_back(), Pattern::compile(item));
+    BOOST_OUTCOME_TRY(patterns.emplace_back(), to_pattern(item));
   }
   return patterns;
 }
 
-Result<Settings> read_settings(const ConfigNode& value) {
-  Settings settings;
-  settings.file = value.find("file")->scalar;
+Result<ImportanceOptions> read_options(const ConfigNode& value) {
+  ImportanceOptions options;
+  options.file = value.find("file")->scalar;
   const ConfigNode* exclude = value.find("exclude");
   if (exclude && value.find("include"))
     return error_at(*exclude, "both include and exclude are given",
                     "name the tensors that count, or those that do not");
-  BOOST_OUTCOME_TRY(settings.selection.include, read_patterns(value.find("include")));
-  BOOST_OUTCOME_TRY(settings.selection.exclude, read_patterns(exclude));
+  BOOST_OUTCOME_TRY(options.selection.include, read_patterns(value.find("include")));
+  BOOST_OUTCOME_TRY(options.selection.exclude, read_patterns(exclude));
   if (const ConfigNode* missing = value.find("missing"); missing && missing->scalar == "error")
-    settings.policy.missing = Missing::kError;
+    options.policy.missing = Missing::kError;
   if (const ConfigNode* any_model = value.find("any_model")) {
-    BOOST_OUTCOME_TRY(settings.policy.any_model, to_bool(*any_model));
+    BOOST_OUTCOME_TRY(options.policy.any_model, to_bool(*any_model));
   }
   if (const ConfigNode* record = value.find("record")) {
-    BOOST_OUTCOME_TRY(settings.record, to_bool(*record));
+    BOOST_OUTCOME_TRY(options.record, to_bool(*record));
   }
-  return settings;
+  return options;
 }
 
 FieldSpec patterns_field(std::string name, std::string doc, std::string example) {
@@ -126,10 +118,14 @@ FieldSpec importance_fields() {
 
 }  // namespace
 
+std::unique_ptr<Stage> make_importance_stage(ImportanceOptions options, ModelOpener open) {
+  return std::make_unique<ImportanceStage>(std::move(options), std::move(open));
+}
+
 StageSpec importance_stage(ModelOpener open) {
   auto make = [open = std::move(open)](const ConfigNode& value) -> Result<std::unique_ptr<Stage>> {
-    BOOST_OUTCOME_TRY(Settings settings, read_settings(value));
-    return std::unique_ptr<Stage>(std::make_unique<ImportanceStage>(std::move(settings), open));
+    BOOST_OUTCOME_TRY(ImportanceOptions options, read_options(value));
+    return make_importance_stage(std::move(options), open);
   };
   return {importance_fields(), true, std::move(make)};
 }

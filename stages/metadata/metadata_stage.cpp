@@ -2,41 +2,93 @@
 
 #include <fmt/format.h>
 
-#include "stages/metadata/value_of.h"
+#include "pipeline/io/io.h"
 
 namespace ggufmill {
 namespace {
 
+constexpr std::uint64_t kMostFileBytes = 1ull << 30;
+
+Result<MetadataValue> text_of(const ValueFile& from) {
+  BOOST_OUTCOME_TRY(const auto file, InputFile::open(from.path));
+  if (file->bytes() > kMostFileBytes)
+    return error_at(from.origin, fmt::format("'{}' has {} bytes, more than the 1 GiB of a metadata value", from.path,
+                                             file->bytes()));
+  std::string text(static_cast<std::size_t>(file->bytes()), '\0');
+  BOOST_OUTCOME_TRY(file->read(0, std::as_writable_bytes(std::span(text))));
+  return metadata_string(text);
+}
+
 class MetadataStage : public Stage {
  public:
-  explicit MetadataStage(ConfigNode value) : value_(std::move(value)) {}
+  explicit MetadataStage(MetadataOptions options) : options_(std::move(options)) {}
 
   Result<Model> apply(Model model) const override {
-    if (const ConfigNode* keys = value_.find("remove"))
-      for (const ConfigNode& key : keys->items)
-        if (!model.metadata.remove(key.scalar))
-          model.warnings.push_back(
-              fmt::format("metadata key '{}' is to be removed, but the model has none", key.scalar));
-    BOOST_OUTCOME_TRY(assign("set", model.metadata, &Metadata::set));
-    BOOST_OUTCOME_TRY(assign("append", model.metadata, &Metadata::set_at_end));
+    for (const std::string& key : options_.remove)
+      if (!model.metadata.remove(key))
+        model.warnings.push_back(fmt::format("metadata key '{}' is to be removed, but the model has none", key));
+    BOOST_OUTCOME_TRY(assign(options_.set, model.metadata, &Metadata::set));
+    BOOST_OUTCOME_TRY(assign(options_.append, model.metadata, &Metadata::set_at_end));
     return model;
   }
 
  private:
   using Setter = void (Metadata::*)(std::string, MetadataValue);
 
-  Status assign(std::string_view field, Metadata& metadata, Setter setter) const {
-    const ConfigNode* values = value_.find(field);
-    if (!values) return ok();
-    for (const ConfigNode::Entry& entry : values->entries) {
-      BOOST_OUTCOME_TRY(auto value, metadata_value_of(entry.value, metadata.find(entry.key)));
-      (metadata.*setter)(entry.key, std::move(value));
+  static Status assign(const std::vector<MetadataSetting>& settings, Metadata& metadata, Setter setter) {
+    for (const MetadataSetting& setting : settings) {
+      BOOST_OUTCOME_TRY(auto value, value_for(setting, metadata.find(setting.key)));
+      (metadata.*setter)(setting.key, std::move(value));
     }
     return ok();
   }
 
-  ConfigNode value_;
+  static Result<MetadataValue> value_for(const MetadataSetting& setting, const MetadataValue* before) {
+    if (const auto* written = std::get_if<WrittenValue>(&setting.value)) return value_of(*written, before);
+    if (const auto* file = std::get_if<ValueFile>(&setting.value)) return text_of(*file);
+    return std::get<MetadataValue>(setting.value);
+  }
+
+  MetadataOptions options_;
 };
+
+WrittenValue read_value(const ConfigNode& node) {
+  WrittenValue written{.text = node.scalar, .is_text = node.quoted, .origin = origin_of(node)};
+  if (!node.is_scalar()) written.kind = node.is_list() ? WrittenValue::Kind::kList : WrittenValue::Kind::kOther;
+  for (const ConfigNode& item : node.items) written.items.push_back(read_value(item));
+  return written;
+}
+
+Result<MetadataSetting> read_setting(const ConfigNode::Entry& entry) {
+  const ConfigNode& node = entry.value;
+  if (!node.is_map()) return MetadataSetting{entry.key, read_value(node)};
+  if (const ConfigNode* file = node.find("file"))
+    return MetadataSetting{entry.key, ValueFile{file->scalar, origin_of(*file)}};
+  const ConfigNode *type = node.find("type"), *value = node.find("value");
+  if (!type || !value)
+    return error_at(node, "a typed value needs both 'type' and 'value'", "write {type: uint64, value: 5}");
+  BOOST_OUTCOME_TRY(MetadataValue typed, value_of(read_value(*value), type->scalar, origin_of(*type)));
+  return MetadataSetting{entry.key, std::move(typed)};
+}
+
+Result<std::vector<MetadataSetting>> read_settings(const ConfigNode* map) {
+  std::vector<MetadataSetting> settings;
+  if (!map) return settings;
+  for (const ConfigNode::Entry& entry : map->entries) {
+    BOOST_OUTCOME_TRY(auto setting, read_setting(entry));
+    settings.push_back(std::move(setting));
+  }
+  return settings;
+}
+
+Result<std::unique_ptr<Stage>> make(const ConfigNode& value) {
+  MetadataOptions options;
+  if (const ConfigNode* keys = value.find("remove"))
+    for (const ConfigNode& key : keys->items) options.remove.push_back(key.scalar);
+  BOOST_OUTCOME_TRY(options.set, read_settings(value.find("set")));
+  BOOST_OUTCOME_TRY(options.append, read_settings(value.find("append")));
+  return make_metadata_stage(std::move(options));
+}
 
 FieldSpec value_field() {
   FieldSpec scalar{"", FieldKind::kString, "true, false, a number or a text; keeps the type the key has."};
@@ -54,6 +106,10 @@ FieldSpec value_field() {
 
 }  // namespace
 
+std::unique_ptr<Stage> make_metadata_stage(MetadataOptions options) {
+  return std::make_unique<MetadataStage>(std::move(options));
+}
+
 StageSpec metadata_stage() {
   StageSpec spec;
   spec.field = {"metadata", FieldKind::kMap, "Sets and removes metadata keys; `remove` comes first."};
@@ -70,9 +126,7 @@ StageSpec metadata_stage() {
   remove.item.push_back({"", FieldKind::kString, "A key."});
   spec.field.fields = {set, append, remove};
   spec.per_output = true;
-  spec.make = [](const ConfigNode& value) -> Result<std::unique_ptr<Stage>> {
-    return std::unique_ptr<Stage>(std::make_unique<MetadataStage>(value));
-  };
+  spec.make = make;
   return spec;
 }
 

@@ -1,41 +1,48 @@
 #include "stages/metadata/metadata_stage.h"
 
+#include "tests/support/apply_stage.h"
 #include "tests/support/catch.h"
+#include "tests/support/files.h"
+#include "tests/support/temp_dir.h"
 
 using namespace ggufmill;
 
 namespace {
 
-ConfigNode scalar(std::string text) {
-  ConfigNode node;
-  node.kind = ConfigNode::Kind::kScalar;
-  node.scalar = std::move(text);
-  return node;
-}
-
-ConfigNode parent(ConfigNode::Kind kind) {
-  ConfigNode node;
-  node.kind = kind;
-  return node;
+Model model_of(const std::vector<std::string>& keys) {
+  Model model;
+  for (const std::string& key : keys) model.metadata.add(key, metadata_string("old"));
+  return model;
 }
 
 }  // namespace
 
 TEST_CASE("the metadata stage removes, then sets in place or at the end") {
-  Model model;
-  for (const char* key : {"a", "b", "c"}) model.metadata.add(key, metadata_string("old"));
-  ConfigNode set = parent(ConfigNode::Kind::kMap);
-  set.entries = {{"c", {}, scalar("new")}, {"d", {}, scalar("1")}};
-  ConfigNode remove = parent(ConfigNode::Kind::kList);
-  remove.items = {scalar("a"), scalar("nowhere")};
-  ConfigNode value = parent(ConfigNode::Kind::kMap);
-  value.entries = {{"set", {}, set}, {"remove", {}, remove}};
-
-  const Model after = metadata_stage().make(value).value()->apply(model).value();
-
+  const Model after = apply_stage(metadata_stage(), "{set: {c: new, d: 1}, append: {b: last}, remove: [a, nowhere]}",
+                                  model_of({"a", "b", "c"}))
+                          .value();
   REQUIRE(after.metadata.entries().size() == 3);
-  CHECK(after.metadata.entries()[0].key == "b");
-  CHECK(as_string(after.metadata.entries()[1].value) == "new");
-  CHECK(after.metadata.entries()[2].key == "d");
+  CHECK(after.metadata.entries()[0].key == "c");
+  CHECK(as_string(after.metadata.entries()[0].value) == "new");
+  CHECK(after.metadata.entries()[1].value == metadata_unsigned(MetadataType::kUint32, 1));
+  CHECK(after.metadata.entries()[2].key == "b");
   CHECK(after.warnings.size() == 1);
+}
+
+TEST_CASE("a program sets values without a pipeline file") {
+  MetadataOptions options;
+  options.set = {{"a", metadata_bool(true)}, {"b", WrittenValue{.text = "7"}}};
+  const Model after = make_metadata_stage(std::move(options))->apply({}).value();
+  CHECK(*after.metadata.find("a") == metadata_bool(true));
+  CHECK(*after.metadata.find("b") == metadata_unsigned(MetadataType::kUint32, 7));
+}
+
+TEST_CASE("a file's bytes become a string") {
+  const TempDir folder;
+  const std::string path = folder.file("template.txt");
+  const std::string yaml = "{set: {a: {file: " + path + "}}}";
+  CHECK_FALSE(apply_stage(metadata_stage(), yaml, {}));
+  write_text(path, "{{ bos }}\n");
+  const Model after = apply_stage(metadata_stage(), yaml, {}).value();
+  CHECK(*after.metadata.find("a") == metadata_string("{{ bos }}\n"));
 }

@@ -69,13 +69,4 @@ std::uint64_t LayerSet::count(std::uint64_t begin, std::uint64_t end) const {
   return layers;
 }
 
-Result<LayerSet> read_layers(const ConfigNode& node) {
-  LayerSet layers;
-  const std::vector<ConfigNode> one{node};
-  for (const ConfigNode& item : node.is_list() ? node.items : one)
-    if (const Status added = layers.add(item.scalar); !added)
-      return error_at(item, added.error().what, "write numbers and ranges: [6, 7] or '0-3,10'");
-  return layers;
-}
-
 }  // namespace ggufmill

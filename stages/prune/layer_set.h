@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "pipeline/core/config_node.h"
+#include "pipeline/core/error.h"
 
 namespace ggufmill {
 
@@ -33,8 +33,5 @@ class LayerSet {
 
   std::vector<Range> ranges_;  // in order, none touching the next
 };
-
-// The layers that a linted scalar or list of scalars names. The error has the position.
-Result<LayerSet> read_layers(const ConfigNode& node);
 
 }  // namespace ggufmill

@@ -42,7 +42,7 @@ Error in_file(Error error, const Model& model) {
 
 class PruneStage : public Stage {
  public:
-  PruneStage(ConfigNode value, LayerSet layers) : value_(std::move(value)), pruned_(std::move(layers)) {}
+  explicit PruneStage(PruneOptions options) : origin_(std::move(options.origin)), pruned_(std::move(options.layers)) {}
 
   Result<Model> apply(Model model) const override {
     BOOST_OUTCOME_TRY(const LayerCount count, count_layers(model));
@@ -63,16 +63,16 @@ class PruneStage : public Stage {
 
  private:
   Status check(std::uint64_t layers) const {
-    if (layers == 0) return error_at(value_, "the model has no layers to prune: no tensor 'blk.N.*'");
+    if (layers == 0) return error_at(origin_, "the model has no layers to prune: no tensor 'blk.N.*'");
     if (pruned_.last() >= layers)
-      return error_at(value_, fmt::format("layer {} does not exist", pruned_.last()),
+      return error_at(origin_, fmt::format("layer {} does not exist", pruned_.last()),
                       fmt::format("the model has {} layers, 0 to {}", layers, layers - 1));
     if (pruned_.count(0, layers) == layers)
-      return error_at(value_, fmt::format("all {} layers would be pruned", layers), "leave at least one");
+      return error_at(origin_, fmt::format("all {} layers would be pruned", layers), "leave at least one");
     return ok();
   }
 
-  ConfigNode value_;  // of `layers`
+  Origin origin_;
   LayerSet pruned_;
 };
 
@@ -83,11 +83,19 @@ std::string fault_in_layers(const ConfigNode& node) {
 
 Result<std::unique_ptr<Stage>> make(const ConfigNode& value) {
   const ConfigNode& node = *value.find("layers");
-  BOOST_OUTCOME_TRY(LayerSet layers, read_layers(node));
-  return std::unique_ptr<Stage>(std::make_unique<PruneStage>(node, std::move(layers)));
+  PruneOptions options{{}, origin_of(node)};
+  const std::vector<ConfigNode> one{node};
+  for (const ConfigNode& item : node.is_list() ? node.items : one)
+    if (const Status added = options.layers.add(item.scalar); !added)
+      return error_at(item, added.error().what, "write numbers and ranges: [6, 7] or '0-3,10'");
+  return make_prune_stage(std::move(options));
 }
 
 }  // namespace
+
+std::unique_ptr<Stage> make_prune_stage(PruneOptions options) {
+  return std::make_unique<PruneStage>(std::move(options));
+}
 
 Result<LayerCount> count_layers(const Model& model) {
   auto count = layer_count(model.metadata, highest_layer(model.tensors));

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "pipeline/core/fields.h"
+#include "pipeline/config/fields.h"
 #include "pipeline/core/pattern.h"
 #include "stages/quantize/facts.h"
 

@@ -13,14 +13,13 @@ namespace ggufmill {
 // A user's rule: tensors whose name has a part that matches.
 struct TensorRule {
   Pattern match;
-  const TypeInfo* type = nullptr;    // null: the tensor keeps the type it has
-  std::string text;                  // for `plan`: "tensors[0]: blk\.\d+\.ffn_down"
-  const ConfigText* file = nullptr;  // where it is written
-  Position position;                 // in there
-  bool optional = false;             // it is no error that no tensor matches
-  bool fallback = false;             // another type takes its place where rows are no whole blocks
-  bool misfit_is_given = false;      // `fallback` is said of this rule
-  bool used = false;                 // some tensor matched
+  const TypeInfo* type = nullptr;  // null: the tensor keeps the type it has
+  std::string text{};              // for `plan`: "tensors[0]: blk\.\d+\.ffn_down"
+  Origin origin{};                 // of `match`
+  bool optional = false;           // it is no error that no tensor matches
+  bool fallback = false;           // another type takes its place where rows are no whole blocks
+  bool misfit_is_given = false;    // `fallback` is said of this rule
+  bool used = false;               // some tensor matched
 };
 
 struct Decision {

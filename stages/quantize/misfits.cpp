@@ -48,7 +48,7 @@ void Misfits::add(const Decision& decision, const Tensor& tensor) {
     groups_.push_back({decision.rule, decision.wanted, decision.named, {&tensor}});
 }
 
-std::vector<Error> Misfits::errors(const ConfigNode& value) const {
+std::vector<Error> Misfits::errors(const Origin& asked, bool misfit_is_given) const {
   std::vector<Error> errors;
   for (const Group& group : groups_) {
     const bool one = group.tensors.size() == 1;
@@ -59,16 +59,13 @@ std::vector<Error> Misfits::errors(const ConfigNode& value) const {
             : fmt::format("{} tensors cannot be {}, as their rows are no multiple of the {} of a block: {}",
                           group.tensors.size(), group.type->name, group.type->block_elements,
                           named_rows(group.tensors));
-    const ConfigNode* type = value.find("type");
-    const ConfigNode& asked = type ? *type : value;
-    const ConfigText* const text = group.rule ? group.rule->file : asked.text;
-    const Position position = group.rule ? group.rule->position : asked.position;
-    const bool said = group.rule ? group.rule->misfit_is_given : value.find("misfit") != nullptr;
+    const Origin& origin = group.rule ? group.rule->origin : asked;
+    const bool said = group.rule ? group.rule->misfit_is_given : misfit_is_given;
     const char* way = !group.named ? "; name one: tensors: [{match: ..., type: ...}], or --tensor-type"
                       : !said      ? "; or let another type take its place: misfit: fallback"
                                    : "";
     errors.push_back(
-        error_at(text, position, what,
+        error_at(origin, what,
                  fmt::format("what fits {}: {}{}", one ? "it" : "all of them", fitting_types(group.tensors), way)));
   }
   return errors;

@@ -4,7 +4,6 @@
 
 #include <vector>
 
-#include "pipeline/core/config_node.h"
 #include "stages/quantize/decide.h"
 
 namespace ggufmill {
@@ -13,9 +12,10 @@ class Misfits {
  public:
   // `decision` refuses its type to `tensor`.
   void add(const Decision& decision, const Tensor& tensor);
-  // One error for each rule and type, in the order found, at the place in `value` that asked for it: how many tensors,
-  // the first few with the lengths of their rows, and the types that fit all of them.
-  std::vector<Error> errors(const ConfigNode& value) const;
+  // One error for each rule and type, in the order found, at the rule, or at `asked` where there is none: how many
+  // tensors, the first few with the lengths of their rows, and the types that fit all of them. `misfit_is_given`: what
+  // to do about them is said where there is no rule.
+  std::vector<Error> errors(const Origin& asked, bool misfit_is_given) const;
 
  private:
   struct Group {

@@ -80,15 +80,40 @@ Result<std::vector<TensorRule>> read_rules(const ConfigNode* list, bool fallback
     const std::string& type = node.find("type")->scalar;
     BOOST_OUTCOME_TRY(const bool optional, flag(node, "optional", false));
     rules.push_back({std::move(pattern), type == "keep" ? nullptr : find_type(type),
-                     fmt::format("tensors[{}]: {}", rules.size(), match.scalar), match.text, match.position, optional,
+                     fmt::format("tensors[{}]: {}", rules.size(), match.scalar), origin_of(match), optional,
                      falls_back(node, fallback), node.find("misfit") != nullptr, false});
   }
   return rules;
 }
 
-// Every tensor of two dimensions and more gets `type`.
-Result<Recipe> recipe_of_type(const ConfigNode& type, const RecipeShelf& shelf) {
-  BOOST_OUTCOME_TRY(Recipe recipe, shelf.find(std::string(kTypeParent), type));
+Result<QuantizeStageOptions> read_mapping(const ConfigNode& value, const RecipeShelf& shelf) {
+  QuantizeStageOptions options;
+  const ConfigNode* recipe = value.find("recipe");
+  const ConfigNode* type = value.find("type");
+  if (!recipe == !type)
+    return error_at(value, recipe ? "both a recipe and a type are given" : "neither a recipe nor a type is given",
+                    "write one of them: {recipe: Q4_K_M} or {type: Q4_K}");
+  options.origin = origin_of(value);
+  options.recipe_origin = origin_of(recipe ? *recipe : *type);
+  BOOST_OUTCOME_TRY(options.recipe, recipe ? shelf.find(recipe->scalar, options.recipe_origin)
+                                           : recipe_of_type(*find_type(type->scalar), shelf));
+  if (const ConfigNode* rules = value.find("rules")) {
+    BOOST_OUTCOME_TRY(add_rules(*rules, "rules", options.recipe));
+  }
+  options.fallback = falls_back(value, false);
+  options.misfit_is_given = value.find("misfit") != nullptr;
+  BOOST_OUTCOME_TRY(options.rules, read_rules(value.find("tensors"), options.fallback));
+  BOOST_OUTCOME_TRY(options.pure, flag(value, "pure", false));
+  BOOST_OUTCOME_TRY(options.requantize, flag(value, "requantize", true));
+  const ConfigNode* order = value.find("order");
+  options.order_by_layer = !order || order->scalar == "layers";
+  return options;
+}
+
+}  // namespace
+
+Result<Recipe> recipe_of_type(const TypeInfo& type, const RecipeShelf& shelf) {
+  BOOST_OUTCOME_TRY(Recipe recipe, shelf.find(std::string(kTypeParent)));
   recipe.rules.clear();
   recipe.adjust.clear();
   recipe.is_type = true;
@@ -96,41 +121,12 @@ Result<Recipe> recipe_of_type(const ConfigNode& type, const RecipeShelf& shelf) 
   recipe.keep.erase(std::remove_if(recipe.keep.begin(), recipe.keep.end(),
                                    [](const Rule& rule) { return !rule.condition.rank_below; }),
                     recipe.keep.end());
-  recipe.type = find_type(type.scalar);
-  recipe.name = recipe.type->name;
+  recipe.partial = false;
+  recipe.type = &type;
+  recipe.name = type.name;
   recipe.file_type = shelf.file_type_of(recipe.name);
   return recipe;
 }
-
-Result<Recipe> whole_recipe(const ConfigNode& name, const RecipeShelf& shelf) {
-  BOOST_OUTCOME_TRY(Recipe recipe, shelf.find(name.scalar, name));
-  if (recipe.partial)
-    return error_at(name, fmt::format("recipe '{}' is there for others to extend", recipe.name),
-                    "`ggufmill recipe list` lists those that decide every tensor");
-  return recipe;
-}
-
-Result<QuantizeSettings> read_mapping(const ConfigNode& value, const RecipeShelf& shelf) {
-  QuantizeSettings settings;
-  const ConfigNode* recipe = value.find("recipe");
-  const ConfigNode* type = value.find("type");
-  if (!recipe == !type)
-    return error_at(value, recipe ? "both a recipe and a type are given" : "neither a recipe nor a type is given",
-                    "write one of them: {recipe: Q4_K_M} or {type: Q4_K}");
-  BOOST_OUTCOME_TRY(settings.recipe, recipe ? whole_recipe(*recipe, shelf) : recipe_of_type(*type, shelf));
-  if (const ConfigNode* rules = value.find("rules")) {
-    BOOST_OUTCOME_TRY(add_rules(*rules, "rules", settings.recipe));
-  }
-  settings.fallback = falls_back(value, false);
-  BOOST_OUTCOME_TRY(settings.rules, read_rules(value.find("tensors"), settings.fallback));
-  BOOST_OUTCOME_TRY(settings.pure, flag(value, "pure", false));
-  BOOST_OUTCOME_TRY(settings.requantize, flag(value, "requantize", true));
-  const ConfigNode* order = value.find("order");
-  settings.order_by_layer = !order || order->scalar == "layers";
-  return settings;
-}
-
-}  // namespace
 
 FieldSpec quantize_fields() {
   FieldSpec name{"", FieldKind::kString, "A built-in recipe by name, the path of a recipe, or a type."};
@@ -141,13 +137,15 @@ FieldSpec quantize_fields() {
   return field;
 }
 
-Result<QuantizeSettings> read_quantize(const ConfigNode& value, const RecipeShelf& shelf) {
+Result<QuantizeStageOptions> read_quantize(const ConfigNode& value, const RecipeShelf& shelf) {
   if (value.is_map()) return read_mapping(value, shelf);
-  QuantizeSettings settings;
-  auto recipe = whole_recipe(value, shelf);
-  if (!recipe && find_type(value.scalar)) recipe = recipe_of_type(value, shelf);
-  BOOST_OUTCOME_TRY(settings.recipe, std::move(recipe));
-  return settings;
+  QuantizeStageOptions options;
+  options.origin = options.recipe_origin = origin_of(value);
+  auto recipe = shelf.find(value.scalar, options.origin);
+  if (const TypeInfo* type = find_type(value.scalar); type && (!recipe || recipe.value().partial))
+    recipe = recipe_of_type(*type, shelf);
+  BOOST_OUTCOME_TRY(options.recipe, std::move(recipe));
+  return options;
 }
 
 }  // namespace ggufmill

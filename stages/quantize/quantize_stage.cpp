@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "stages/quantize/decide.h"
 #include "stages/quantize/file_type.h"
 #include "stages/quantize/importance_needs.h"
 #include "stages/quantize/misfits.h"
@@ -16,18 +15,18 @@ namespace {
 
 class QuantizeStage : public Stage {
  public:
-  QuantizeStage(ConfigNode value, QuantizeSettings settings, RecipeShelf shelf)
-      : value_(std::move(value)), settings_(std::move(settings)), shelf_(std::move(shelf)) {}
+  QuantizeStage(QuantizeStageOptions options, RecipeShelf shelf)
+      : options_(std::move(options)), shelf_(std::move(shelf)) {}
 
   Result<Model> apply(Model model) const override {
-    if (settings_.order_by_layer) sort_by_layer(model.tensors);
-    std::vector<TensorRule> rules = settings_.rules;
+    if (options_.order_by_layer) sort_by_layer(model.tensors);
+    std::vector<TensorRule> rules = options_.rules;
     const ModelFacts facts = facts_of(model);
-    Decider decider(settings_.recipe, rules, settings_.pure, settings_.fallback, facts);
+    Decider decider(options_.recipe, rules, options_.pure, options_.fallback, facts);
     Misfits misfits;
     for (Tensor& tensor : model.tensors) {
       auto decided = decider.decide(tensor);
-      if (!decided) return error_at(value_, decided.error().what, decided.error().help);
+      if (!decided) return error_at(options_.origin, decided.error().what, decided.error().help);
       Decision& decision = decided.value();
       BOOST_OUTCOME_TRY(check_requantize(tensor, *decision.type));
       if (decision.refused) misfits.add(decision, tensor);
@@ -36,21 +35,22 @@ class QuantizeStage : public Stage {
       tensor.reason = std::move(decision.reason);
     }
     BOOST_OUTCOME_TRY(check_rules_used(rules));
-    for (Error& error : misfits.errors(value_)) model.problems.push_back(std::move(error));
-    find_importance_problems(settings_.recipe, model);
+    const Origin& asked = options_.recipe.is_type ? options_.recipe_origin : options_.origin;
+    for (Error& error : misfits.errors(asked, options_.misfit_is_given)) model.problems.push_back(std::move(error));
+    find_importance_problems(options_.recipe, model);
     write_metadata(model);
-    model.recipe = settings_.recipe.name;
+    model.recipe = options_.recipe.name;
     return model;
   }
 
-  std::vector<std::string> inputs() const override { return settings_.recipe.files; }
+  std::vector<std::string> inputs() const override { return options_.recipe.files; }
 
  private:
   Status check_rules_used(const std::vector<TensorRule>& rules) const {
     Diagnostics unused;
     for (const TensorRule& rule : rules) {
       if (rule.used || rule.optional) continue;
-      unused.add(error_at(rule.file, rule.position, fmt::format("no tensor matches '{}'", rule.match.text()),
+      unused.add(error_at(rule.origin, fmt::format("no tensor matches '{}'", rule.match.text()),
                           "`ggufmill inspect` lists the tensors; an earlier rule may have taken them all"));
     }
     if (!unused.empty()) return unused.together();
@@ -59,18 +59,18 @@ class QuantizeStage : public Stage {
 
   // Quality that one quantization has lost no other brings back.
   Status check_requantize(const Tensor& tensor, const TypeInfo& type) const {
-    if (settings_.requantize || !tensor.source.type->is_quantized() || &type == tensor.source.type) return ok();
+    if (options_.requantize || !tensor.source.type->is_quantized() || &type == tensor.source.type) return ok();
     return error_at(
-        value_,
+        options_.origin,
         fmt::format("tensor '{}' is {} already and would become {}", tensor.name, tensor.source.type->name, type.name),
         "start from the F16, BF16 or F32 model, or allow it: requantize: true, or --allow-requantize");
   }
 
   void write_metadata(Model& model) const {
     model.metadata.set_at_end("general.quantization_version", metadata_unsigned(MetadataType::kUint32, 2));
-    if (settings_.recipe.file_type)
+    if (options_.recipe.file_type)
       model.metadata.set_at_end("general.file_type",
-                                metadata_unsigned(MetadataType::kUint32, *settings_.recipe.file_type));
+                                metadata_unsigned(MetadataType::kUint32, *options_.recipe.file_type));
     else if (const MetadataValue* before = model.metadata.find("general.file_type"))
       model.metadata.set_at_end("general.file_type", MetadataValue(*before));
     else
@@ -78,20 +78,27 @@ class QuantizeStage : public Stage {
                                 metadata_unsigned(MetadataType::kUint32, guessed_file_type(model.tensors, shelf_)));
   }
 
-  ConfigNode value_;
-  QuantizeSettings settings_;
+  QuantizeStageOptions options_;
   RecipeShelf shelf_;
 };
 
 }  // namespace
+
+Result<std::unique_ptr<Stage>> make_quantize_stage(QuantizeStageOptions options, RecipeShelf shelf) {
+  if (options.recipe.partial)
+    return error_at(options.recipe_origin,
+                    fmt::format("recipe '{}' is there for others to extend", options.recipe.name),
+                    "`ggufmill recipe list` lists those that decide every tensor");
+  return std::make_unique<QuantizeStage>(std::move(options), std::move(shelf));
+}
 
 StageSpec quantize_stage(ConfigReader reader) {
   StageSpec spec;
   spec.field = quantize_fields();
   spec.per_output = true;
   spec.make = [shelf = RecipeShelf(std::move(reader))](const ConfigNode& value) -> Result<std::unique_ptr<Stage>> {
-    BOOST_OUTCOME_TRY(QuantizeSettings settings, read_quantize(value, shelf));
-    return std::unique_ptr<Stage>(std::make_unique<QuantizeStage>(value, std::move(settings), shelf));
+    BOOST_OUTCOME_TRY(QuantizeStageOptions options, read_quantize(value, shelf));
+    return make_quantize_stage(std::move(options), shelf);
   };
   return spec;
 }

@@ -6,6 +6,7 @@
 #include <cctype>
 #include <filesystem>
 
+#include "pipeline/core/text.h"
 #include "pipeline/io/io.h"
 
 namespace ggufmill {
@@ -196,18 +197,18 @@ Status add_rules(const ConfigNode& list, const std::string& where, Recipe& recip
 
 std::optional<std::uint32_t> RecipeShelf::file_type_of(const std::string& name) const {
   if (looks_like_path(name)) return {};
-  const auto recipe = find(name, ConfigNode{});
+  const auto recipe = find(name);
   return recipe ? recipe.value().file_type : std::nullopt;
 }
 
-Result<Recipe> RecipeShelf::find(const std::string& name_or_path, const ConfigNode& asked) const {
+Result<Recipe> RecipeShelf::find(const std::string& name_or_path, const Origin& asked) const {
   std::vector<std::string> chain;
   return find(name_or_path, asked, chain);
 }
 
 namespace {
 
-Result<RecipeText> text_of(const std::string& name, const ConfigReader& reader, const ConfigNode& asked) {
+Result<RecipeText> text_of(const std::string& name, const ConfigReader& reader, const Origin& asked) {
   std::vector<std::string> names;
   for (const BuiltInRecipe& recipe : built_in_recipes()) {
     if (same_word(recipe.name, name)) return RecipeText{std::string(recipe.name), std::string(recipe.text)};
@@ -246,7 +247,7 @@ Status check_fallback_keys(const ConfigNode& root) {
 
 }  // namespace
 
-Result<Recipe> RecipeShelf::find(const std::string& name_or_path, const ConfigNode& asked,
+Result<Recipe> RecipeShelf::find(const std::string& name_or_path, const Origin& asked,
                                  std::vector<std::string>& chain) const {
   BOOST_OUTCOME_TRY(const RecipeText text, text_of(name_or_path, reader_, asked));
   if (std::find(chain.begin(), chain.end(), text.name) != chain.end())
@@ -265,7 +266,7 @@ Result<Recipe> RecipeShelf::find(const std::string& name_or_path, const ConfigNo
   BOOST_OUTCOME_TRY(check_fallback_keys(root));
   Recipe recipe;
   if (const ConfigNode* parent = root.find("extends")) {
-    BOOST_OUTCOME_TRY(recipe, find(parent->scalar, *parent, chain));
+    BOOST_OUTCOME_TRY(recipe, find(parent->scalar, origin_of(*parent), chain));
   }
   recipe.name = looks_like_path(text.name) ? std::filesystem::path(text.name).stem().string() : text.name;
   if (looks_like_path(text.name)) recipe.files.push_back(text.name);

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "pipeline/core/config_node.h"
+#include "pipeline/config/config_node.h"
 #include "stages/quantize/condition.h"
 
 namespace ggufmill {
@@ -48,12 +48,12 @@ class RecipeShelf {
   explicit RecipeShelf(ConfigReader reader) : reader_(std::move(reader)) {}
   // Resolves `extends`: the recipe's own rules come before those it extends, its other values replace them. An unknown
   // name, a recipe that extends itself, or a file with errors: the error names `asked` as the place.
-  Result<Recipe> find(const std::string& name_or_path, const ConfigNode& asked) const;
+  Result<Recipe> find(const std::string& name_or_path, const Origin& asked = {}) const;
   // The number of the built-in recipe of that name or alias; none where there is no such recipe.
   std::optional<std::uint32_t> file_type_of(const std::string& name) const;
 
  private:
-  Result<Recipe> find(const std::string& name_or_path, const ConfigNode& asked, std::vector<std::string>& chain) const;
+  Result<Recipe> find(const std::string& name_or_path, const Origin& asked, std::vector<std::string>& chain) const;
 
   ConfigReader reader_;
 };

@@ -10,7 +10,7 @@ using namespace ggufmill;
 
 namespace {
 
-Result<Recipe> find(const std::string& name) { return RecipeShelf(read_document).find(name, ConfigNode{}); }
+Result<Recipe> find(const std::string& name) { return RecipeShelf(read_document).find(name); }
 
 // Recipe files in a folder of their own.
 struct Folder {

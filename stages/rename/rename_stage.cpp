@@ -6,7 +6,6 @@
 #include <unordered_map>
 
 #include "pipeline/core/text.h"
-#include "stages/rename/rename_rule.h"
 
 namespace ggufmill {
 namespace {
@@ -14,15 +13,32 @@ namespace {
 constexpr std::size_t kLongestNameElsewhere = 63;  // bytes of a tensor name that llama.cpp can hold
 constexpr std::size_t kLongestName = 65535;        // bytes of a name in a GGUF file that this program reads
 
+// What is wrong with `to` as a replacement for `match`, in one line; empty: nothing. A group that is not there would
+// silently be empty text.
+std::string fault_in_replacement(const Pattern& match, std::string_view to) {
+  if (!is_utf8(to) || to.find('\0') != to.npos) return "a name is UTF-8 text without zero bytes";
+  for (std::size_t i = 0; i + 1 < to.size(); ++i) {
+    if (to[i] == '\\') {
+      ++i;
+    } else if (to[i] == '$' && to[i + 1] >= '1' && to[i + 1] <= '9') {
+      const auto group = static_cast<std::size_t>(to[i + 1] - '0');
+      if (group > match.groups())
+        return fmt::format("'${}' is used, but {} has {} group{}", group, quoted_name(match.text()), match.groups(),
+                           match.groups() == 1 ? "" : "s");
+    }
+  }
+  return {};
+}
+
 class RenameStage : public Stage {
  public:
-  RenameStage(ConfigNode value, std::vector<RenameRule> rules) : value_(std::move(value)), rules_(std::move(rules)) {}
+  explicit RenameStage(RenameOptions options) : options_(std::move(options)) {}
 
   Result<Model> apply(Model model) const override {
     std::vector<std::string> before;
     before.reserve(model.tensors.size());
     for (const Tensor& tensor : model.tensors) before.push_back(tensor.name);
-    for (const RenameRule& rule : rules_) {
+    for (const RenameRule& rule : options_.rules) {
       BOOST_OUTCOME_TRY(apply_rule(rule, model));
     }
     BOOST_OUTCOME_TRY(check_names(model, before));
@@ -35,14 +51,14 @@ class RenameStage : public Stage {
     bool used = false;
     for (Tensor& tensor : model.tensors) {
       auto result = rule.match.replace(tensor.name, rule.to);
-      if (!result) return error_at(rule.node, result.error().what, result.error().help);
+      if (!result) return error_at(rule.match_origin, result.error().what, result.error().help);
       std::optional<std::string>& renamed = result.value();
       if (!renamed) continue;
       tensor.name = std::move(*renamed);
       used = true;
     }
     if (used) return ok();
-    return error_at(rule.node, fmt::format("no tensor matches {}", quoted_name(rule.match.text())),
+    return error_at(rule.match_origin, fmt::format("no tensor matches {}", quoted_name(rule.match.text())),
                     "`ggufmill inspect` lists the tensors; the rules before this one may have renamed them");
   }
 
@@ -51,11 +67,13 @@ class RenameStage : public Stage {
     for (std::size_t i = 0; i < before.size(); ++i) {
       const std::string& name = model.tensors[i].name;
       const std::string fault = fault_in_name(name);
-      if (!fault.empty()) return error_at(value_, fmt::format("the new name of {} {}", quoted_name(before[i]), fault));
+      if (!fault.empty())
+        return error_at(options_.origin, fmt::format("the new name of {} {}", quoted_name(before[i]), fault));
       const auto [at, fresh] = places.emplace(name, i);
       if (!fresh)
-        return error_at(value_, fmt::format("tensors {} and {} would both be named {}", quoted_name(before[at->second]),
-                                            quoted_name(before[i]), quoted_name(name)));
+        return error_at(options_.origin,
+                        fmt::format("tensors {} and {} would both be named {}", quoted_name(before[at->second]),
+                                    quoted_name(before[i]), quoted_name(name)));
     }
     return ok();
   }
@@ -75,25 +93,30 @@ class RenameStage : public Stage {
                                              kLongestNameElsewhere));
   }
 
-  ConfigNode value_;
-  std::vector<RenameRule> rules_;
+  RenameOptions options_;
 };
 
 Result<std::unique_ptr<Stage>> make(const ConfigNode& value) {
-  std::vector<RenameRule> rules;
-  Diagnostics errors;
+  RenameOptions options{{}, origin_of(value)};
   for (const ConfigNode& item : value.items) {
-    auto rule = read_rename_rule(item);
-    if (rule)
-      rules.push_back(std::move(rule).value());
-    else
-      errors.add(rule.error());
+    const ConfigNode &match = *item.find("match"), &to = *item.find("to");
+    BOOST_OUTCOME_TRY(Pattern pattern, to_pattern(match));
+    options.rules.push_back({std::move(pattern), to.scalar, origin_of(match), origin_of(to)});
   }
-  if (!errors.empty()) return errors.together();
-  return std::unique_ptr<Stage>(std::make_unique<RenameStage>(value, std::move(rules)));
+  return make_rename_stage(std::move(options));
 }
 
 }  // namespace
+
+Result<std::unique_ptr<Stage>> make_rename_stage(RenameOptions options) {
+  Diagnostics errors;
+  for (const RenameRule& rule : options.rules)
+    if (const std::string fault = fault_in_replacement(rule.match, rule.to); !fault.empty())
+      errors.add(
+          error_at(rule.to_origin, fault, "groups are what stands in ( ) in `match`; write \\$ for the character $"));
+  if (!errors.empty()) return errors.together();
+  return std::make_unique<RenameStage>(std::move(options));
+}
 
 StageSpec rename_stage() {
   const FieldSpec match{.name = "match",

@@ -65,10 +65,7 @@ std::string check_same(const Model& before, const Model& after) {
 }
 
 std::string check_written(const Model& model) {
-  ConfigNode node;
-  node.kind = ConfigNode::Kind::kScalar;
-  node.scalar = "out.gguf";
-  const auto files = gguf_sink().layout(model, node);
+  const auto files = make_gguf_sink({.path = "out.gguf"}).value()->layout(model);
   if (!files) return "cannot be written: " + render(files.error());
   const OutputFile& out = files.value()[0];
   const MemoryFile file(out.header, out.bytes);

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "pipeline/api/ggufmill.h"
+#include "pipeline/core/text.h"
 #include "pipeline/graph/compare.h"
 #include "stages/gguf/gguf.h"
 #include "tests/support/catch.h"

@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include "pipeline/core/stage.h"
+#include "pipeline/config/registry.h"
 
 namespace ggufmill {
 

@@ -6,19 +6,9 @@
 
 namespace ggufmill {
 
-ConfigNode path_node(std::string path) {
-  ConfigNode node;
-  node.kind = ConfigNode::Kind::kScalar;
-  node.scalar = std::move(path);
-  return node;
-}
-
-ConfigNode options_node(std::string path, std::string key, std::string value) {
-  ConfigNode node;
-  node.kind = ConfigNode::Kind::kMap;
-  node.entries.push_back({"path", {}, path_node(std::move(path))});
-  node.entries.push_back({std::move(key), {}, path_node(std::move(value))});
-  return node;
+Result<std::vector<OutputFile>> lay_out(const Model& model, gguf::SinkOptions options) {
+  BOOST_OUTCOME_TRY(const std::unique_ptr<Sink> sink, make_gguf_sink(std::move(options)));
+  return sink->layout(model);
 }
 
 // What the engine makes of a layout when nothing is converted.
@@ -49,8 +39,9 @@ Model model_of(const GgufBuilder& builder, const TempDir& folder) {
   return std::move(model.value());
 }
 
-std::vector<OutputFile> shards_of(const Model& model, const std::string& key, const std::string& value) {
-  auto files = gguf_sink().layout(model, options_node("out/m.gguf", key, value));
+std::vector<OutputFile> shards_of(const Model& model, gguf::SinkOptions options) {
+  options.path = "out/m.gguf";
+  auto files = lay_out(model, std::move(options));
   REQUIRE(files);
   return std::move(files.value());
 }

@@ -11,8 +11,7 @@
 
 namespace ggufmill {
 
-ConfigNode path_node(std::string path);
-ConfigNode options_node(std::string path, std::string key, std::string value);
+Result<std::vector<OutputFile>> lay_out(const Model& model, gguf::SinkOptions options);
 
 // What the engine makes of a layout when nothing is converted.
 std::string assemble(const Model& model, const OutputFile& file);
@@ -21,7 +20,7 @@ std::string assemble(const Model& model, const OutputFile& file);
 GgufBuilder sample_model();
 Model model_of(const GgufBuilder& builder, const TempDir& folder);
 
-// The layout as out/m.gguf in shards.
-std::vector<OutputFile> shards_of(const Model& model, const std::string& key, const std::string& value);
+// The layout in shards, as out/m.gguf.
+std::vector<OutputFile> shards_of(const Model& model, gguf::SinkOptions options);
 
 }  // namespace ggufmill

@@ -1,4 +1,4 @@
-#include "pipeline/core/config_node.h"
+#include "pipeline/config/config_node.h"
 
 #include "tests/support/catch.h"
 
@@ -14,19 +14,6 @@ TEST_CASE("an error shows the place, the line and a caret") {
         "     2 |   type: Q5_M\n"
         "       |         ^^^^\n"
         "  help: did you mean 'Q5_K'?\n");
-}
-
-TEST_CASE("did_you_mean knows near words only") {
-  const std::vector<std::string> words{"quantize", "metadata", "gguf"};
-  CHECK(did_you_mean("quantise", words) == "quantize");
-  CHECK(did_you_mean("Metdata", words) == "metadata");
-  CHECK(did_you_mean("ggfu", words) == "gguf");
-  CHECK(did_you_mean("prune", words).empty());
-}
-
-TEST_CASE("of equally near words the one of the same kinds of characters is meant") {
-  CHECK(did_you_mean("Q5_M", {"Q5_0", "Q5_1", "Q5_K"}) == "Q5_K");
-  CHECK(did_you_mean("Q5_2", {"Q5_K", "Q5_0", "Q5_1"}) == "Q5_0");
 }
 
 TEST_CASE("the caret counts characters, and tabs are one column") {

@@ -62,13 +62,12 @@ struct ConfigDocument {
 using ConfigReader =
     std::function<std::optional<ConfigDocument>(std::string_view text, const std::string& name, Diagnostics& errors)>;
 
-// "file:line:column: error: what", the source line, a caret, "help: ...". Exit code 2. A long line is cut to the part
-// around the caret; control characters are not shown as such.
+// What messages about a node, or about a place in a text, show of it: "file:line:column", the source line, a caret. A
+// long line is cut to the part around the caret; control characters are not shown as such.
+Origin origin_of(const ConfigNode& node);
+Origin origin_of(const ConfigText* text, Position position);
+// The error at that place. Exit code 2.
 Error error_at(const ConfigNode& node, std::string what, std::string help = {});
 Error error_at(const ConfigText* text, Position position, std::string what, std::string help = {});
-
-// The candidate nearest to `word` by edit distance when it is near enough to be meant; else empty. Of equally near ones
-// that which keeps letters letters and digits digits, then the first.
-std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates);
 
 }  // namespace ggufmill

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "pipeline/core/fields.h"
+#include "pipeline/config/fields.h"
 #include "pipeline/core/text.h"
 
 namespace ggufmill {
@@ -67,13 +67,6 @@ std::string value_words(const FieldSpec& spec) {
       return alternative_words(spec.alternatives);
   }
   return {};
-}
-
-std::string format_bytes(std::uint64_t bytes) {
-  constexpr const char* kNames[] = {"", "KiB", "MiB", "GiB", "TiB"};
-  std::size_t unit = 0;
-  while (bytes != 0 && bytes % 1024 == 0 && unit < 4) bytes /= 1024, ++unit;
-  return fmt::format("{}{}", bytes, kNames[unit]);
 }
 
 }  // namespace ggufmill

@@ -9,7 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include "pipeline/core/config_node.h"
+#include "pipeline/config/config_node.h"
+#include "pipeline/core/pattern.h"
 
 namespace ggufmill {
 
@@ -56,14 +57,12 @@ constexpr std::size_t kMostErrors = 100;
 
 // What a value of this field is, for messages and help: "a path", "one of 'a', 'b'", "a whole number from 1 to 1024".
 std::string value_words(const FieldSpec& spec);
-// "512MiB", "1000": the largest binary unit that divides it. What parse_bytes reads back.
-std::string format_bytes(std::uint64_t bytes);
 
 // Typed access to linted nodes. A node of the wrong form gives an error with its position.
 Result<bool> to_bool(const ConfigNode& node);
 Result<std::int64_t> to_integer(const ConfigNode& node);
 Result<double> to_number(const ConfigNode& node);
 Result<std::uint64_t> to_bytes(const ConfigNode& node);
-Result<std::uint64_t> parse_bytes(std::string_view text);
+Result<Pattern> to_pattern(const ConfigNode& node);  // the error's caret is at the character that is wrong
 
 }  // namespace ggufmill

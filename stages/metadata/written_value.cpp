@@ -1,18 +1,16 @@
-#include "stages/metadata/value_of.h"
+#include "stages/metadata/written_value.h"
 
 #include <fmt/format.h>
 
 #include <charconv>
 #include <cmath>
 #include <limits>
+#include <optional>
 
-#include "pipeline/core/fields.h"
-#include "pipeline/io/io.h"
+#include "pipeline/core/text.h"
 
 namespace ggufmill {
 namespace {
-
-constexpr std::uint64_t kMostFileBytes = 1ull << 30;
 
 struct IntegerRange {
   MetadataType type;
@@ -76,41 +74,44 @@ std::string type_choices() {
   return text;
 }
 
-Result<MetadataValue> integer_as(const ConfigNode& node, MetadataType type) {
-  const auto whole = parse_whole(node.scalar);
+Result<MetadataValue> integer_as(const WrittenValue& written, MetadataType type) {
+  const auto whole = parse_whole(written.text);
   const IntegerRange* range = range_of(type);
   if (!whole)
-    return error_at(node,
-                    fmt::format("'{}' is not a whole number, as {} needs", node.scalar, metadata_type_name(type)));
+    return error_at(written.origin,
+                    fmt::format("'{}' is not a whole number, as {} needs", written.text, metadata_type_name(type)));
   if (!holds(*range, *whole))
-    return error_at(node, fmt::format("{} does not fit {}: {} to {}", node.scalar, metadata_type_name(type),
-                                      range->least, range->most));
+    return error_at(written.origin, fmt::format("{} does not fit {}: {} to {}", written.text, metadata_type_name(type),
+                                                range->least, range->most));
   return metadata_unsigned(type, whole->bits);
 }
 
 // A scalar as a type that is no array.
-Result<MetadataValue> scalar_as(const ConfigNode& node, MetadataType type) {
-  if (!node.is_scalar()) return error_at(node, fmt::format("a single {} is expected here", metadata_type_name(type)));
-  if (type == MetadataType::kString) return metadata_string(node.scalar);
+Result<MetadataValue> scalar_as(const WrittenValue& written, MetadataType type) {
+  if (written.kind != WrittenValue::Kind::kScalar)
+    return error_at(written.origin, fmt::format("a single {} is expected here", metadata_type_name(type)));
+  if (type == MetadataType::kString) return metadata_string(written.text);
   if (type == MetadataType::kBool) {
-    BOOST_OUTCOME_TRY(const bool flag, to_bool(node));
-    return metadata_bool(flag);
+    const Result<bool> flag = parse_bool(written.text);
+    if (!flag) return error_at(written.origin, flag.error().what, flag.error().help);
+    return metadata_bool(flag.value());
   }
-  if (range_of(type)) return integer_as(node, type);
-  const auto number = parse_float(node.scalar);
+  if (range_of(type)) return integer_as(written, type);
+  const auto number = parse_float(written.text);
   if (!number)
-    return error_at(node, fmt::format("'{}' is not a number, as {} needs", node.scalar, metadata_type_name(type)));
+    return error_at(written.origin,
+                    fmt::format("'{}' is not a number, as {} needs", written.text, metadata_type_name(type)));
   return metadata_float(type, *number);
 }
 
 // What an untyped scalar is on its own.
-MetadataType natural_type(const ConfigNode& node) {
-  if (node.quoted) return MetadataType::kString;
-  if (node.scalar == "true" || node.scalar == "false") return MetadataType::kBool;
-  if (const auto whole = parse_whole(node.scalar))
+MetadataType natural_type(const WrittenValue& written) {
+  if (written.is_text) return MetadataType::kString;
+  if (written.text == "true" || written.text == "false") return MetadataType::kBool;
+  if (const auto whole = parse_whole(written.text))
     for (const IntegerRange& range : kIntegers)
       if (holds(range, *whole)) return range.type;
-  return parse_float(node.scalar) ? MetadataType::kFloat32 : MetadataType::kString;
+  return parse_float(written.text) ? MetadataType::kFloat32 : MetadataType::kString;
 }
 
 // `before` where a value of type `natural` can become it without loss of kind.
@@ -131,19 +132,20 @@ MetadataType common(MetadataType a, MetadataType b) {
   return MetadataType::kString;
 }
 
-Result<MetadataValue> list_as(const ConfigNode& node, std::string_view element);
+Result<MetadataValue> list_as(const WrittenValue& written, std::string_view element);
 
 // `type_name`: a type and any number of [].
-Result<MetadataValue> value_as(const ConfigNode& node, std::string_view type_name) {
-  if (type_name.ends_with("[]")) return list_as(node, type_name.substr(0, type_name.size() - 2));
+Result<MetadataValue> value_as(const WrittenValue& written, std::string_view type_name) {
+  if (type_name.ends_with("[]")) return list_as(written, type_name.substr(0, type_name.size() - 2));
   const auto type = metadata_type_named(type_name);
-  return scalar_as(node, *type);
+  return scalar_as(written, *type);
 }
 
-Result<MetadataValue> list_as(const ConfigNode& node, std::string_view element) {
-  if (!node.is_list()) return error_at(node, fmt::format("a list is expected for type '{}[]'", element));
+Result<MetadataValue> list_as(const WrittenValue& written, std::string_view element) {
+  if (written.kind != WrittenValue::Kind::kList)
+    return error_at(written.origin, fmt::format("a list is expected for type '{}[]'", element));
   std::vector<MetadataValue> items;
-  for (const ConfigNode& item : node.items) {
+  for (const WrittenValue& item : written.items) {
     BOOST_OUTCOME_TRY(items.emplace_back(), value_as(item, element));
   }
   const bool nested = element.ends_with("[]");
@@ -158,54 +160,36 @@ std::optional<MetadataType> element_of(const MetadataValue* before) {
   return array->element;
 }
 
-Result<MetadataValue> untyped_list(const ConfigNode& node, const MetadataValue* before) {
+Result<MetadataValue> untyped_list(const WrittenValue& written, const MetadataValue* before) {
   const auto element_before = element_of(before);
   std::optional<MetadataType> element;
-  for (const ConfigNode& item : node.items) {
-    if (!item.is_scalar())
-      return error_at(item, "a list of lists needs its type", "write {type: uint32[][], value: ...}");
+  for (const WrittenValue& item : written.items) {
+    if (item.kind != WrittenValue::Kind::kScalar)
+      return error_at(item.origin, "a list of lists needs its type", "write {type: uint32[][], value: ...}");
     element = element ? common(*element, natural_type(item)) : natural_type(item);
   }
-  if (element) return list_as(node, metadata_type_name(prefer(*element, element_before)));
-  if (element_before) return list_as(node, metadata_type_name(*element_before));
-  return error_at(node, "an empty list does not say of what type it is", "write {type: string[], value: []}");
-}
-
-Result<MetadataValue> typed(const ConfigNode& node) {
-  const ConfigNode* type = node.find("type");
-  const ConfigNode* value = node.find("value");
-  if (!type || !value)
-    return error_at(node, "a typed value needs both 'type' and 'value'", "write {type: uint64, value: 5}");
-  std::string_view base = type->scalar;
-  while (base.ends_with("[]")) base.remove_suffix(2);
-  const auto known = metadata_type_named(base);
-  if (!known || *known == MetadataType::kArray)
-    return error_at(*type, fmt::format("unknown metadata type '{}'", type->scalar),
-                    fmt::format("types: {}; arrays: string[], uint32[][]", type_choices()));
-  return value_as(*value, type->scalar);
-}
-
-Result<MetadataValue> from_file(const ConfigNode& path) {
-  BOOST_OUTCOME_TRY(const auto file, InputFile::open(path.scalar));
-  if (file->bytes() > kMostFileBytes)
-    return error_at(
-        path, fmt::format("'{}' has {} bytes, more than the 1 GiB of a metadata value", path.scalar, file->bytes()));
-  std::string text(static_cast<std::size_t>(file->bytes()), '\0');
-  BOOST_OUTCOME_TRY(file->read(0, std::as_writable_bytes(std::span(text))));
-  return metadata_string(text);
+  if (element) return list_as(written, metadata_type_name(prefer(*element, element_before)));
+  if (element_before) return list_as(written, metadata_type_name(*element_before));
+  return error_at(written.origin, "an empty list does not say of what type it is", "write {type: string[], value: []}");
 }
 
 }  // namespace
 
-Result<MetadataValue> metadata_value_of(const ConfigNode& node, const MetadataValue* before) {
-  if (node.is_map()) {
-    const ConfigNode* file = node.find("file");
-    return file ? from_file(*file) : typed(node);
-  }
-  if (node.is_list()) return untyped_list(node, before);
-  if (!node.is_scalar()) return error_at(node, "a value is missing here");
+Result<MetadataValue> value_of(const WrittenValue& written, std::string_view type, const Origin& type_origin) {
+  std::string_view base = type;
+  while (base.ends_with("[]")) base.remove_suffix(2);
+  const auto known = metadata_type_named(base);
+  if (!known || *known == MetadataType::kArray)
+    return error_at(type_origin, fmt::format("unknown metadata type '{}'", type),
+                    fmt::format("types: {}; arrays: string[], uint32[][]", type_choices()));
+  return value_as(written, type);
+}
+
+Result<MetadataValue> value_of(const WrittenValue& written, const MetadataValue* before) {
+  if (written.kind == WrittenValue::Kind::kList) return untyped_list(written, before);
+  if (written.kind != WrittenValue::Kind::kScalar) return error_at(written.origin, "a value is missing here");
   const auto now = before ? std::optional(before->type) : std::nullopt;
-  return scalar_as(node, node.quoted ? MetadataType::kString : prefer(natural_type(node), now));
+  return scalar_as(written, written.is_text ? MetadataType::kString : prefer(natural_type(written), now));
 }
 
 }  // namespace ggufmill

@@ -1,4 +1,4 @@
-#include "pipeline/core/fields.h"
+#include "pipeline/config/fields.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 #include <map>
 #include <set>
 
-#include "pipeline/core/lint_scalar.h"
+#include "pipeline/config/lint_scalar.h"
 #include "pipeline/core/text.h"
 
 namespace ggufmill {

@@ -1,9 +1,9 @@
 #pragma once
-// The lint of one scalar. Private to core.
+// The lint of one scalar. Private to config.
 
 #include <optional>
 
-#include "pipeline/core/fields.h"
+#include "pipeline/config/fields.h"
 
 namespace ggufmill {
 

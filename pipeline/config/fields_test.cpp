@@ -1,4 +1,4 @@
-#include "pipeline/core/fields.h"
+#include "pipeline/config/fields.h"
 
 #include "tests/support/catch.h"
 
@@ -44,6 +44,13 @@ struct Case {
 };
 
 FieldSpec of(FieldKind kind) { return {.kind = kind}; }
+
+std::string pattern_fault(const ConfigText& text, ConfigNode node) {
+  node.kind = ConfigNode::Kind::kScalar;
+  node.text = &text;
+  const Result<Pattern> pattern = to_pattern(node);
+  return pattern ? "" : render(pattern.error());
+}
 
 }  // namespace
 
@@ -198,10 +205,27 @@ TEST_CASE("a lint stops after a hundred errors") {
   CHECK(out.errors().back().what == "stopped after 100 errors");
 }
 
-TEST_CASE("sizes are written so that they read back") {
-  CHECK(format_bytes(0) == "0");
-  CHECK(format_bytes(1000) == "1000");
-  CHECK(format_bytes(512ull << 20) == "512MiB");
-  CHECK(format_bytes(3ull << 29) == "1536MiB");
-  for (const std::uint64_t bytes : {1ull, 1ull << 50, ~0ull}) CHECK(parse_bytes(format_bytes(bytes)).value() == bytes);
+TEST_CASE("the caret of a bad pattern stands at its place in the file") {
+  const ConfigText text{"a.yaml", {"match: ffn_)up", "match: 'ffn_)up'", R"(match: "ffn_\x29up")"}};
+  ConfigNode plain;
+  plain.scalar = "ffn_)up";
+  plain.position = {1, 8, 7};
+  CHECK(pattern_fault(text, plain) ==
+        "a.yaml:1:12: error: bad regular expression 'ffn_)up': found a closing ) with no corresponding opening "
+        "parenthesis\n     1 | match: ffn_)up\n       |            ^\n");
+  ConfigNode quoted = plain;
+  quoted.quoted = true;
+  quoted.position = {2, 8, 9};
+  CHECK(pattern_fault(text, quoted).substr(0, 12) == "a.yaml:2:13:");
+}
+
+TEST_CASE("a bad pattern written with escapes is marked as a whole") {
+  const ConfigText text{"a.yaml", {R"(match: "ffn_\x29up")"}};
+  ConfigNode node;
+  node.scalar = "ffn_)up";
+  node.quoted = true;
+  node.position = {1, 8, 12};
+  CHECK(pattern_fault(text, node) ==
+        "a.yaml:1:8: error: bad regular expression 'ffn_)up': found a closing ) with no corresponding opening "
+        "parenthesis at character 5\n     1 | match: \"ffn_\\x29up\"\n       |        ^^^^^^^^^^^^\n");
 }

@@ -1,11 +1,10 @@
-#include "pipeline/core/lint_scalar.h"
+#include "pipeline/config/lint_scalar.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cctype>
 
-#include "pipeline/core/pattern.h"
 #include "pipeline/core/text.h"
 #include "pipeline/core/types.h"
 
@@ -46,7 +45,7 @@ Fault lint_bool(const ConfigNode& node) {
 }
 
 Fault lint_regex(const ConfigNode& node) {
-  const Result<Pattern> pattern = Pattern::compile(node);
+  const Result<Pattern> pattern = to_pattern(node);
   return pattern ? Fault{} : pattern.error();
 }
 

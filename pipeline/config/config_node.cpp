@@ -1,0 +1,85 @@
+#include "pipeline/config/config_node.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "pipeline/core/text.h"
+
+namespace ggufmill {
+namespace {
+
+constexpr std::size_t kWidestLine = 160;  // bytes of a source line that are shown
+
+bool is_continuation(char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; }
+bool is_control(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }
+
+// Tabs as spaces, and every byte that no terminal should get as a question mark: byte for byte, so that places hold.
+std::string printable(std::string line) {
+  for (std::size_t at = 0; at < line.size();) {
+    const std::size_t length = utf8_sequence(std::string_view(line).substr(at));
+    if (line[at] == '\t')
+      line[at] = ' ';
+    else if (length == 0 || is_control(line[at]))
+      line[at] = '?';
+    at += std::max<std::size_t>(length, 1);
+  }
+  return line;
+}
+
+// A source line and the marks under it, cut to what is worth showing. One column a character.
+struct Excerpt {
+  std::string line;
+  std::string marks;
+};
+
+Excerpt excerpt(const std::string& source, const Position& position) {
+  const std::size_t mark = std::min<std::size_t>(std::max(position.column, 1) - 1, source.size());
+  std::size_t begin = source.size() <= kWidestLine ? 0 : mark - std::min(mark, kWidestLine / 2);
+  for (int i = 0; i < 3 && begin > 0 && is_continuation(source[begin]); ++i) --begin;
+  std::size_t end = std::min(source.size(), begin + kWidestLine);
+  for (int i = 0; i < 3 && end < source.size() && is_continuation(source[end]); ++i) ++end;
+  const std::string line = printable(source.substr(begin, end - begin));
+  Excerpt shown{begin > 0 ? "..." : "", begin > 0 ? "   " : ""};
+  const std::size_t mark_end = mark + static_cast<std::size_t>(std::max(position.length, 1));
+  for (std::size_t at = begin; at < end; ++at) {
+    const char c = line[at - begin];
+    shown.line += c;
+    if (at < mark_end && !is_continuation(c)) shown.marks += at < mark ? ' ' : '^';
+  }
+  if (mark >= end) shown.marks += '^';
+  if (end < source.size()) shown.line += "...";
+  return shown;
+}
+
+}  // namespace
+
+const ConfigNode* ConfigNode::find(std::string_view key) const {
+  for (const Entry& entry : entries)
+    if (entry.key == key) return &entry.value;
+  return nullptr;
+}
+
+Origin origin_of(const ConfigText* text, Position position) {
+  Origin origin{text ? text->name : "", ""};
+  if (!text || position.line < 1) return origin;
+  if (text->numbered) origin.where += fmt::format(":{}:{}", position.line, position.column);
+  if (position.line <= static_cast<int>(text->lines.size())) {
+    const Excerpt shown = excerpt(text->lines[position.line - 1], position);
+    const std::string number = text->numbered ? fmt::format("{:>4}", position.line) : "    ";
+    origin.excerpt = fmt::format("{} | {}\n{} | {}", number, shown.line, std::string(number.size(), ' '), shown.marks);
+  }
+  return origin;
+}
+
+Origin origin_of(const ConfigNode& node) { return origin_of(node.text, node.position); }
+
+Error error_at(const ConfigText* text, Position position, std::string what, std::string help) {
+  return error_at(origin_of(text, position), std::move(what), std::move(help));
+}
+
+Error error_at(const ConfigNode& node, std::string what, std::string help) {
+  return error_at(origin_of(node), std::move(what), std::move(help));
+}
+
+}  // namespace ggufmill

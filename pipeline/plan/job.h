@@ -1,0 +1,50 @@
+#pragma once
+// A job: what is to be read, changed and written, and what that may use. What a Plan is made of.
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "pipeline/core/io_mode.h"
+#include "pipeline/core/stage.h"
+
+namespace ggufmill {
+
+struct Limits {
+  std::uint64_t memory = 512ull << 20;  // bytes of slabs in flight
+  unsigned threads = 0;                 // 0: as many as the machine gives this process
+  unsigned nice = 0;                    // added to the niceness of the process
+  std::optional<IoMode> io = {};        // none: by the size of the job
+  bool memory_is_given = false;         // else a machine that has little may make `memory` less
+
+  static constexpr unsigned kMostThreads = 1024;
+  static constexpr unsigned kMostNice = 19;
+};
+
+// What the user wants to be told about a run.
+struct ReportRequest {
+  bool error = false;      // measure what every converted tensor lost
+  std::string json, html;  // where to write it; empty: not in this form
+};
+
+using StageList = std::vector<std::shared_ptr<const Stage>>;
+
+struct JobOutput {
+  std::shared_ptr<const Sink> sink;
+  StageList stages;  // of this output alone
+};
+
+struct Job {
+  std::string file;  // the pipeline file's path, for messages
+  std::shared_ptr<const Source> source;
+  StageList stages;                // shared by all outputs
+  std::vector<JobOutput> outputs;  // at least one
+  Limits limits;
+  std::optional<ReportRequest> report;  // no paths: beside the first output
+  std::string trace;                    // where the trace of a run goes; empty: none is wanted
+  std::vector<std::string> inputs;  // files that the job was made of, beside those that its parts read: never written
+};
+
+}  // namespace ggufmill
