@@ -11,7 +11,7 @@
 #include <set>
 
 #include "pipeline/core/text.h"
-#include "pipeline/graph/work.h"
+#include "pipeline/graph/bind.h"
 #include "pipeline/io/machine.h"
 #include "pipeline/io/output_target.h"
 
@@ -117,7 +117,7 @@ void check_memory(const Plan& plan, Diagnostics& errors) {
 void find_problems(const Plan& plan, const Kernels& kernels, Diagnostics& errors) {
   std::set<std::string> known;  // what a shared stage found, every output has
   for (const PlannedOutput& output : plan.outputs)
-    for (const Error& problem : output.model.problems)
+    for (const Error& problem : output.problems)
       if (known.insert(render(problem)).second) errors.add(problem);
   const bool has_problems = !errors.empty();  // importance that lacks is told already
   const auto bound = bind_kernels(plan, kernels);

@@ -1,7 +1,5 @@
 // Two models, matched by name and compared.
 
-#include "pipeline/graph/compare.h"
-
 #include <fmt/format.h>
 
 #include <unordered_map>
@@ -9,6 +7,7 @@
 #include "pipeline/api/check.h"
 #include "pipeline/api/ggufmill.h"
 #include "pipeline/api/reports.h"
+#include "pipeline/graph/bind.h"
 #include "pipeline/io/output_target.h"
 #include "stages/gguf/gguf.h"
 #include "stages/importance/coverage.h"
@@ -30,11 +29,12 @@ struct Matching {
 };
 
 std::string why_not(const Tensor& a, const Tensor& b, const Kernels& kernels) {
-  if (a.shape != b.shape) return fmt::format("its shape is {} in A and {} in B", describe(a.shape), describe(b.shape));
+  if (a.shape() != b.shape())
+    return fmt::format("its shape is {} in A and {} in B", describe(a.shape()), describe(b.shape()));
   for (const Tensor* tensor : {&a, &b})
-    if (a.source.type != b.source.type && !is_decodable(*tensor->source.type, kernels))
-      return fmt::format("it is {} in A and {} in B, and {} is not read as numbers", a.source.type->name,
-                         b.source.type->name, tensor->source.type->name);
+    if (a.expression->type != b.expression->type && !is_decodable(tensor->source_type(), kernels))
+      return fmt::format("it is {} in A and {} in B, and {} is not read as numbers", a.source_type().name,
+                         b.source_type().name, tensor->source_type().name);
   return "";
 }
 
@@ -59,20 +59,20 @@ Matching match(const Model& a, const Model& b, const Kernels& kernels) {
   return matching;
 }
 
-ReportTensor tensor_report(const TensorPair& pair, const ComparedPair& compared) {
+// `compared`: null for a pair without elements.
+ReportTensor tensor_report(const TensorPair& pair, const StepResult* compared) {
   ReportTensor told;
   told.name = pair.a->name;
-  told.shape = pair.a->shape;
-  told.source_type = pair.a->source.type;
-  told.type = pair.b->source.type;
-  told.source_bytes = pair.a->source.bytes;
-  told.bytes = pair.b->source.bytes;
+  told.shape = pair.a->shape();
+  told.source_type = pair.a->expression->type;
+  told.type = pair.b->expression->type;
+  told.source_bytes = pair.a->source_bytes();
+  told.bytes = pair.b->source_bytes();
   told.importance = pair.a->importance != nullptr;
-  const bool empty = pair.a->shape.elements() == 0;
-  if (compared.same_bytes || empty)
+  if (!compared || compared->same_bytes)
     told.state = ErrorState::kExact;
-  else if (compared.error)
-    told.state = ErrorState::kMeasured, told.sums = *compared.error;
+  else if (compared->difference)
+    told.state = ErrorState::kMeasured, told.sums = *compared->difference;
   return told;
 }
 
@@ -96,7 +96,7 @@ Result<Comparison> Context::compare(const std::string& path_a, const std::string
   BOOST_OUTCOME_TRY(const Model b, read_gguf(path_b));
   std::vector<std::string> inputs = module_paths(kernels());
   for (const Model* model : std::initializer_list<const Model*>{&a, &b})
-    for (const SourceFile& file : model->files) inputs.push_back(file.path);
+    for (const SourceRef& file : model->files) inputs.push_back(file->path);
   if (!options.importance.empty()) {
     inputs.push_back(options.importance);
     BOOST_OUTCOME_TRY(add_importance(options.importance, a));
@@ -105,20 +105,31 @@ Result<Comparison> Context::compare(const std::string& path_a, const std::string
     BOOST_OUTCOME_TRY(check_page(options.html, inputs, options.overwrite));
   }
   Matching matching = match(a, b, kernels());
-  CompareOptions how{options.memory, options.threads, options.stop, options.progress};
-  BOOST_OUTCOME_TRY(const CompareResult compared, compare_tensors(matching.pairs, a, b, kernels(), how));
+  Limits limits;
+  limits.memory = options.memory;
+  limits.threads = options.threads;
+  const Plan plan = make_comparison(a, b, matching.pairs, limits);
+  RunOptions how;
+  how.stop = options.stop;
+  if (options.progress)
+    how.progress = [&, total = plan.bytes_read()](const Progress& now) { options.progress(now.bytes_read, total); };
+  if (limits.memory < plan.least_memory)
+    return usage_error(fmt::format("a memory limit of {} bytes is too small for this comparison", limits.memory),
+                       fmt::format("its longest row needs {0} bytes: --memory {0} or more", plan.least_memory));
+  BOOST_OUTCOME_TRY(const RunReport run, run_plan(plan, kernels(), how));
   Comparison comparison;
   for (const Model* model : std::initializer_list<const Model*>{&a, &b})
     comparison.warnings.insert(comparison.warnings.end(), model->warnings.begin(), model->warnings.end());
   Report& report = comparison.report;
   report.comparison = report.measured = true;
-  describe_source(a, report);
-  report.run = {compared.seconds, compared.bytes_read, 0, compared.peak_memory, compared.threads, "", kernels().isa()};
+  describe_source(plan.source, report);
+  report.run = {run.seconds, run.bytes_read, 0, run.peak_budget, run.threads, "", kernels().isa()};
   ReportOutput& output = report.outputs.emplace_back();
-  output.files = b.files;
+  output.files = files_of(b.files);
   output.unmatched = std::move(matching.unmatched);
-  for (std::size_t i = 0; i < matching.pairs.size(); ++i)
-    output.tensors.push_back(tensor_report(matching.pairs[i], compared.pairs[i]));
+  auto compared = run.steps.begin();
+  for (const TensorPair& pair : matching.pairs)
+    output.tensors.push_back(tensor_report(pair, pair.a->shape().elements() == 0 ? nullptr : &*compared++));
   BOOST_OUTCOME_TRY(write_report(report, "", options.html, inputs, options.overwrite));
   return comparison;
 }

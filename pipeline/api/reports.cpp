@@ -9,22 +9,17 @@
 namespace ggufmill {
 namespace {
 
-std::string text_of(const Metadata& metadata, const char* key) {
-  const MetadataValue* value = metadata.find(key);
-  return value ? std::string(as_string(*value).value_or("")) : "";
-}
-
-ReportTensor tensor_report(const Plan& plan, const Tensor& tensor, std::uint64_t bytes) {
+ReportTensor tensor_report(const Plan& plan, const PlannedTensor& tensor) {
   ReportTensor told;
   told.name = tensor.name;
   told.shape = tensor.shape;
-  told.source_type = tensor.source.type;
+  told.source_type = tensor.source_type;
   told.type = tensor.type;
   told.fallback_from = tensor.fallback_from;
-  told.source_bytes = tensor.source.bytes;
-  told.bytes = bytes;
+  told.source_bytes = tensor.source_bytes;
+  told.bytes = tensor.bytes;
   told.rule = tensor.reason;
-  told.importance = tensor.importance != nullptr;
+  told.importance = tensor.importance;
   if (plan.report.error) told.state = ErrorState::kExact;
   return told;
 }
@@ -32,27 +27,20 @@ ReportTensor tensor_report(const Plan& plan, const Tensor& tensor, std::uint64_t
 // Tensors in the order of the output's files; results are put in afterwards.
 ReportOutput output_report(const Plan& plan, const PlannedOutput& output) {
   ReportOutput told;
-  told.recipe = output.model.recipe;
-  told.tensors.resize(output.model.tensors.size());
-  for (const OutputFile& file : output.files) {
-    told.files.push_back({file.path, file.bytes});
-    for (const Placement& placement : file.tensors)
-      told.tensors[placement.tensor] = tensor_report(plan, output.model.tensors[placement.tensor], placement.bytes);
-  }
+  told.recipe = output.recipe;
+  for (const PlannedTensor& tensor : output.tensors) told.tensors.push_back(tensor_report(plan, tensor));
+  for (const OutputFile& file : output.files) told.files.push_back({file.path, file.bytes});
   return told;
 }
 
-void put_results(const Plan& plan, const RunReport& run, Report& report) {
-  for (std::size_t r = 0; r < run.targets.size(); ++r)
-    for (std::size_t t = 0; t < run.targets[r].size(); ++t) {
-      const Target& target = plan.routes[r].targets[t];
-      const TargetResult& result = run.targets[r][t];
-      ReportTensor& told = report.outputs[target.output].tensors[target.tensor];
-      told.seconds = result.seconds;
-      if (!result.error) continue;
-      told.state = ErrorState::kMeasured;
-      told.sums = *result.error;
-    }
+void put_result(const Encoding& encoding, const TargetResult& result, Report& report) {
+  for (const Place& place : encoding.places) {
+    ReportTensor& told = report.outputs[place.output].tensors[place.tensor];
+    told.seconds = result.seconds;
+    if (!result.error) continue;
+    told.state = ErrorState::kMeasured;
+    told.sums = *result.error;
+  }
 }
 
 constexpr std::size_t kWriteAtOnce = 1 << 20;
@@ -99,10 +87,10 @@ Status write_pieces(const std::string& path, const std::function<void(const Text
 
 }  // namespace
 
-std::string describe_fallbacks(const Model& model) {
+std::string describe_fallbacks(const PlannedOutput& output) {
   std::map<std::pair<const TypeInfo*, const TypeInfo*>, std::size_t> counts;
   std::size_t fallbacks = 0;
-  for (const Tensor& tensor : model.tensors)
+  for (const PlannedTensor& tensor : output.tensors)
     if (tensor.fallback_from) ++counts[{tensor.fallback_from, tensor.type}], ++fallbacks;
   if (fallbacks == 0) return {};
   std::string types;
@@ -111,22 +99,22 @@ std::string describe_fallbacks(const Model& model) {
       if (pair.first == &from)
         types += fmt::format("{}{} {} -> {}", types.empty() ? "" : ", ", count, from.name, pair.second->name);
   return fmt::format("{} of {} tensors fall back to another type, as their rows are no whole blocks: {}", fallbacks,
-                     model.tensors.size(), types);
+                     output.tensors.size(), types);
 }
 
-std::uint64_t weights_of(const Model& model) {
-  std::uint64_t elements = 0;
-  for (const Tensor& tensor : model.tensors) elements += tensor.shape.elements();
-  return elements;
+std::vector<ReportFile> files_of(const std::vector<SourceRef>& sources) {
+  std::vector<ReportFile> files;
+  for (const SourceRef& source : sources) files.push_back({source->path, source->bytes});
+  return files;
 }
 
-void describe_source(const Model& model, Report& report) {
-  report.name = text_of(model.metadata, "general.name");
-  report.architecture = text_of(model.metadata, "general.architecture");
-  report.files = model.files;
-  report.tensors = model.tensors.size();
-  report.weights = weights_of(model);
-  for (const Tensor& tensor : model.tensors) report.bytes += tensor.source.bytes;
+void describe_source(const PlannedSource& source, Report& report) {
+  report.name = source.name;
+  report.architecture = source.architecture;
+  report.files = files_of(source.files);
+  report.tensors = source.tensors;
+  report.weights = source.weights;
+  report.bytes = source.bytes;
 }
 
 Report report_of(const Plan& plan, const RunReport& run, const std::string& isa) {
@@ -135,7 +123,9 @@ Report report_of(const Plan& plan, const RunReport& run, const std::string& isa)
   describe_source(plan.source, report);
   report.run = {run.seconds, run.bytes_read, run.bytes_written, run.peak_budget, run.threads, run.io, isa};
   for (const PlannedOutput& output : plan.outputs) report.outputs.push_back(output_report(plan, output));
-  put_results(plan, run, report);
+  for (std::size_t s = 0; s < run.steps.size(); ++s)
+    for (std::size_t e = 0; e < run.steps[s].encodings.size(); ++e)
+      put_result(plan.steps[s].encodings[e], run.steps[s].encodings[e], report);
   return report;
 }
 

@@ -10,15 +10,13 @@
 
 namespace ggufmill {
 
-// Elements of all tensors.
-std::uint64_t weights_of(const Model& model);
-
 // How many tensors have another type than was wanted, as their rows are no whole blocks of it, and which types took its
 // place: one line, empty where there are none.
-std::string describe_fallbacks(const Model& model);
+std::string describe_fallbacks(const PlannedOutput& output);
 
-// The facts of the model that a report tells about.
-void describe_source(const Model& model, Report& report);
+std::vector<ReportFile> files_of(const std::vector<SourceRef>& sources);
+// The facts of the model that a report gives.
+void describe_source(const PlannedSource& source, Report& report);
 // `isa`: of the kernels that ran.
 Report report_of(const Plan& plan, const RunReport& run, const std::string& isa);
 

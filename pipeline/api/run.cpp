@@ -20,7 +20,7 @@ namespace {
 // An output for each of many recipes, and shards, are more files than a process may have open by default.
 void allow_files(const Plan& plan) {
   constexpr rlim_t kOthers = 256;  // the program's own, and what the run needs beside its files
-  rlim_t needed = kOthers + plan.source.files.size();
+  rlim_t needed = kOthers + plan.sources.size();
   for (const PlannedOutput& output : plan.outputs) needed += 2 * output.files.size();  // each with its folder
   struct rlimit limit {};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= needed) return;

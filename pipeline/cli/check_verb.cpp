@@ -35,10 +35,10 @@ int check_verb(const Arguments& arguments) {
   const std::vector<Error> errors = planned.value().context.check(plan, parsed.values.count("overwrite") > 0);
   if (!errors.empty()) return fail(errors);
   say_note(fmt::format("{}: good: {} tensors, {} to read, {} to write as {} output{}, at least {} of memory", plan.file,
-                       plan.source.tensors.size(), human_bytes(plan.bytes_read()), human_bytes(plan.bytes_written()),
+                       plan.source.tensors, human_bytes(plan.bytes_read()), human_bytes(plan.bytes_written()),
                        plan.outputs.size(), plan.outputs.size() == 1 ? "" : "s", human_bytes(plan.least_memory)));
   for (const PlannedOutput& output : plan.outputs)
-    if (const std::string fallbacks = describe_fallbacks(output.model); !fallbacks.empty())
+    if (const std::string fallbacks = describe_fallbacks(output); !fallbacks.empty())
       say_note(fmt::format("{}: {}", output.files.front().path, fallbacks));
   return 0;
 }

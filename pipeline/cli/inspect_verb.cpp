@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <boost/json.hpp>
 #include <cmath>
 #include <cstdio>
@@ -42,11 +43,12 @@ void print_text(const Model& model) {
   rows.clear();
   std::uint64_t bytes = 0;
   for (const Tensor& tensor : model.tensors) {
-    rows.push_back({tensor.name, describe(tensor.shape), std::string(tensor.type->name),
-                    with_commas(tensor.source.bytes), with_commas(tensor.source.offset)});
-    bytes += tensor.source.bytes;
+    rows.push_back({tensor.name, describe(tensor.shape()), std::string(tensor.type->name),
+                    with_commas(tensor.source_bytes()), with_commas(tensor.expression->extent.offset)});
+    bytes += tensor.source_bytes();
   }
-  const std::uint64_t weights = weights_of(model);
+  std::uint64_t weights = 0;
+  for (const Tensor& tensor : model.tensors) weights += tensor.shape().elements();
   fmt::print(
       "{} tensors\n{}", rows.size(),
       render_table({{"tensor"}, {"shape"}, {"type"}, {"bytes", Align::kRight}, {"offset", Align::kRight}}, rows));
@@ -116,18 +118,22 @@ void print_value(const MetadataValue& value) {
   list.close();
 }
 
-json::value tensor_json(const Tensor& tensor) {
+json::value tensor_json(const Model& model, const Tensor& tensor) {
   json::array shape;
-  for (std::uint32_t i = 0; i < tensor.shape.rank; ++i) shape.push_back(tensor.shape.dims[i]);
-  return {{"name", tensor.name},        {"shape", shape},
-          {"type", tensor.type->name},  {"bytes", tensor.source.bytes},
-          {"file", tensor.source.file}, {"offset", tensor.source.offset}};
+  for (std::uint32_t i = 0; i < tensor.shape().rank; ++i) shape.push_back(tensor.shape().dims[i]);
+  const Extent& data = *tensor.expression->as_extent();
+  return {{"name", tensor.name},
+          {"shape", shape},
+          {"type", tensor.type->name},
+          {"bytes", data.bytes},
+          {"file", std::ranges::find(model.files, data.source) - model.files.begin()},
+          {"offset", data.offset}};
 }
 
 void print_json(const Model& model) {
   put("{\"files\":");
   ListWriter files;
-  for (const SourceFile& file : model.files) files.add({{"path", file.path}, {"bytes", file.bytes}});
+  for (const SourceRef& file : model.files) files.add({{"path", file->path}, {"bytes", file->bytes}});
   files.close();
   put(",\"metadata\":");
   ListWriter metadata;
@@ -142,7 +148,7 @@ void print_json(const Model& model) {
   metadata.close();
   put(",\"tensors\":");
   ListWriter tensors;
-  for (const Tensor& tensor : model.tensors) tensors.add(tensor_json(tensor));
+  for (const Tensor& tensor : model.tensors) tensors.add(tensor_json(model, tensor));
   tensors.close();
   put("}\n");
 }

@@ -44,13 +44,11 @@ struct Totals {
   }
 };
 
-std::uint64_t bytes_after(const Tensor& tensor) { return bytes_of(*tensor.type, tensor.shape.elements()).value(); }
-
-Totals totals_of(const Model& model) {
+Totals totals_of(const PlannedOutput& output) {
   Totals totals;
-  for (const Tensor& tensor : model.tensors) {
-    totals.bytes_before += tensor.source.bytes;
-    totals.bytes += bytes_after(tensor);
+  for (const PlannedTensor& tensor : output.tensors) {
+    totals.bytes_before += tensor.source_bytes;
+    totals.bytes += tensor.bytes;
     totals.weights += tensor.shape.elements();
     ++totals.tensors_of_type[tensor.type->name];
   }
@@ -63,7 +61,7 @@ std::string title_of(const PlannedOutput& output) {
 }
 
 void print_totals(const PlannedOutput& output) {
-  const Totals totals = totals_of(output.model);
+  const Totals totals = totals_of(output);
   std::string types;
   for (const auto& [name, count] : totals.tensors_of_type)
     types += fmt::format("{}{} {}", types.empty() ? "" : ", ", count, name);
@@ -76,9 +74,9 @@ void print_totals(const PlannedOutput& output) {
 
 void print_output(const PlannedOutput& output) {
   std::vector<Row> rows;
-  for (const Tensor& tensor : output.model.tensors)
-    rows.push_back({tensor.name, describe(tensor.shape), std::string(tensor.source.type->name),
-                    std::string(tensor.type->name), with_commas(bytes_after(tensor)), tensor.reason});
+  for (const PlannedTensor& tensor : output.tensors)
+    rows.push_back({tensor.name, describe(tensor.shape), std::string(tensor.source_type->name),
+                    std::string(tensor.type->name), with_commas(tensor.bytes), tensor.reason});
   fmt::print("{}\n", printable(title_of(output)));
   std::fputs(render_table({{"tensor"}, {"shape"}, {"from"}, {"to"}, {"bytes", Align::kRight}, {"why"}}, rows).c_str(),
              stdout);
@@ -93,27 +91,27 @@ void print_text(const Plan& plan) {
   std::fflush(stdout);  // before the problems on stderr
 }
 
-json::object tensor_json(const Tensor& tensor) {
+json::object tensor_json(const PlannedTensor& tensor) {
   json::array shape;
   for (std::uint32_t i = 0; i < tensor.shape.rank; ++i) shape.push_back(tensor.shape.dims[i]);
   return {{"name", tensor.name},
           {"shape", shape},
-          {"from", tensor.source.type->name},
+          {"from", tensor.source_type->name},
           {"to", tensor.type->name},
           {"fallback_from", tensor.fallback_from ? json::value(tensor.fallback_from->name) : json::value()},
-          {"bytes_from", tensor.source.bytes},
-          {"bytes", bytes_after(tensor)},
+          {"bytes_from", tensor.source_bytes},
+          {"bytes", tensor.bytes},
           {"why", tensor.reason}};
 }
 
 json::object output_json(const PlannedOutput& output) {
-  const Totals totals = totals_of(output.model);
+  const Totals totals = totals_of(output);
   json::array files;
   for (const OutputFile& file : output.files) files.push_back({{"path", file.path}, {"bytes", file.bytes}});
   json::array tensors;
-  for (const Tensor& tensor : output.model.tensors) tensors.push_back(tensor_json(tensor));
+  for (const PlannedTensor& tensor : output.tensors) tensors.push_back(tensor_json(tensor));
   json::array problems;
-  for (const Error& problem : output.model.problems) problems.push_back(json::string(problem.what));
+  for (const Error& problem : output.problems) problems.push_back(json::string(problem.what));
   return {{"files", files},
           {"problems", problems},
           {"tensors", tensors},
@@ -125,10 +123,10 @@ json::object output_json(const PlannedOutput& output) {
 
 void print_json(const Plan& plan) {
   json::array files;
-  for (const SourceFile& file : plan.source.files) files.push_back({{"path", file.path}, {"bytes", file.bytes}});
+  for (const SourceRef& file : plan.source.files) files.push_back({{"path", file->path}, {"bytes", file->bytes}});
   json::array outputs;
   for (const PlannedOutput& output : plan.outputs) outputs.push_back(output_json(output));
-  const json::object all{{"source", {{"files", files}, {"tensors", plan.source.tensors.size()}}},
+  const json::object all{{"source", {{"files", files}, {"tensors", plan.source.tensors}}},
                          {"outputs", outputs},
                          {"bytes_read", plan.bytes_read()},
                          {"bytes_written", plan.bytes_written()},

@@ -99,30 +99,29 @@ Result<QuantizeOptions> read_options(const Parsed& parsed, std::vector<std::stri
 
 // What is done with each tensor, one line each.
 void say_tensors(const Plan& plan) {
-  const std::vector<Tensor>& tensors = plan.outputs.front().model.tensors;
+  const std::vector<PlannedTensor>& tensors = plan.outputs.front().tensors;
   std::size_t index = 0;
-  for (const Tensor& tensor : tensors) {
+  for (const PlannedTensor& tensor : tensors) {
     std::string line = fmt::format("[{:4}/{:4}] {:<36} - [{}], {}", ++index, tensors.size(), tensor.name,
-                                   describe(tensor.shape), tensor.source.type->name);
-    if (tensor.converted())
-      line += fmt::format(" -> {}, {} -> {}", tensor.type->name, human_bytes(tensor.source.bytes),
-                          human_bytes(bytes_of(*tensor.type, tensor.shape.elements()).value()));
+                                   describe(tensor.shape), tensor.source_type->name);
+    if (tensor.type != tensor.source_type)
+      line += fmt::format(" -> {}, {} -> {}", tensor.type->name, human_bytes(tensor.source_bytes),
+                          human_bytes(tensor.bytes));
     else
-      line += fmt::format(", {}", human_bytes(tensor.source.bytes));
+      line += fmt::format(", {}", human_bytes(tensor.source_bytes));
     say_note(line + fmt::format(" ({})", tensor.reason));
   }
 }
 
 void say_sizes(const Plan& plan) {
-  std::uint64_t before = 0;
-  std::uint64_t after = 0;
-  const Model& model = plan.outputs.front().model;
-  for (const Tensor& tensor : model.tensors) {
-    before += tensor.source.bytes;
-    after += bytes_of(*tensor.type, tensor.shape.elements()).value();
+  std::uint64_t before = 0, after = 0, weights = 0;
+  for (const PlannedTensor& tensor : plan.outputs.front().tensors) {
+    before += tensor.source_bytes;
+    after += tensor.bytes;
+    weights += tensor.shape.elements();
   }
   const auto bits = [&](std::uint64_t bytes) {
-    return 8.0 * static_cast<double>(bytes) / static_cast<double>(weights_of(model));
+    return 8.0 * static_cast<double>(bytes) / static_cast<double>(weights);
   };
   say_note(fmt::format("model size = {} ({:.2f} bits per weight)", human_bytes(before), bits(before)));
   say_note(fmt::format("quant size = {} ({:.2f} bits per weight)", human_bytes(after), bits(after)));
@@ -139,8 +138,8 @@ Arguments with_numbers(Arguments arguments) {
 // What would stop a run is no error here.
 int dry_run(const Planned& planned) {
   for (const PlannedOutput& output : planned.plan.outputs)
-    for (const Error& problem : output.model.problems) say_warning(problem.what);
-  if (const auto fallbacks = describe_fallbacks(planned.plan.outputs.front().model); !fallbacks.empty())
+    for (const Error& problem : output.problems) say_warning(problem.what);
+  if (const auto fallbacks = describe_fallbacks(planned.plan.outputs.front()); !fallbacks.empty())
     say_warning(fallbacks);
   return 0;
 }

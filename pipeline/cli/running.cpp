@@ -33,7 +33,7 @@ std::string summary(const PlannedOutput& output, const OutputFile& file) {
   std::uint64_t elements = 0;
   for (const Placement& placement : file.tensors) {
     bytes += placement.bytes;
-    elements += output.model.tensors[placement.tensor].shape.elements();
+    elements += output.tensors[placement.tensor].shape.elements();
   }
   const double bits = elements ? 8.0 * static_cast<double>(bytes) / static_cast<double>(elements) : 0;
   return fmt::format("{}  {}, {} tensors, {:.2f} bits per weight", file.path, human_bytes(file.bytes),
@@ -44,7 +44,7 @@ void say_summary(const Plan& plan, const RunReport& report) {
   const double megabytes = static_cast<double>(report.bytes_read + report.bytes_written) / 1e6;
   for (const PlannedOutput& output : plan.outputs) {
     for (const OutputFile& file : output.files) say_note("wrote " + summary(output, file));
-    if (const std::string fallbacks = describe_fallbacks(output.model); !fallbacks.empty())
+    if (const std::string fallbacks = describe_fallbacks(output); !fallbacks.empty())
       say_note(fmt::format("{}  {}", output.files.front().path, fallbacks));
   }
   say_note(fmt::format("read {} once, wrote {} in {:.2f} s ({:.0f} MB/s), {} of slabs at most, {} I/O by {}",
@@ -79,9 +79,8 @@ std::vector<Row> rows_of(const Profile::Summary& sums) {
 void say_profile(const Profile& profile) {
   const Profile::Summary sums = profile.summary();
   say_note(fmt::format("{:.3f} s on {} threads", sums.wall, sums.threads),
-           render_table(
-               {{"step"}, {"calls", Align::kRight}, {"seconds", Align::kRight}, {"part", Align::kRight}, {""}},
-               rows_of(sums)));
+           render_table({{"step"}, {"calls", Align::kRight}, {"seconds", Align::kRight}, {"part", Align::kRight}, {""}},
+                        rows_of(sums)));
 }
 
 }  // namespace

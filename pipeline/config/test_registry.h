@@ -16,7 +16,7 @@ class NamedSource final : public Source {
   explicit NamedSource(std::string name) : name_(std::move(name)) {}
   Result<Model> open() const override {
     Model model;
-    model.files.push_back({name_, 0});
+    model.files.push_back(std::make_shared<const SourceFile>(SourceFile{name_, 0, 0, 0}));
     return model;
   }
 
@@ -37,7 +37,7 @@ class OptionsSink final : public Sink {
   std::uint64_t shard_size_;
 };
 
-inline std::string path_of(const Source& source) { return source.open().value().files[0].path; }
+inline std::string path_of(const Source& source) { return source.open().value().files[0]->path; }
 inline OutputFile file_of(const Sink& sink) { return sink.layout({}).value()[0]; }
 
 class NoStage final : public Stage {

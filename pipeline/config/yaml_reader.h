@@ -14,10 +14,10 @@ namespace ggufmill {
 using ConfigTexts = std::deque<ConfigText>;
 
 // Reads one YAML 1.2 document, strictly: UTF-8, at most 1 MiB, 64 levels, 100,000 values, and 110,000 brackets,
-// commas, colons and quotes for one value that is written in brackets; no duplicate keys, anchors, aliases, merge keys, tags, directives or further documents; keys are texts. Scalars stay text: what they
-// mean is up to the field tables. A tree comes back unless the text cannot be read; then, duplicate keys may be among
-// `errors` all the same (the first one counts). The tree points into the text appended to `texts`. An empty document is
-// a kNull node.
+// commas, colons and quotes for one value that is written in brackets; no duplicate keys, anchors, aliases, merge keys,
+// tags, directives or further documents; keys are texts. Scalars stay text: what they mean is up to the field tables. A
+// tree comes back unless the text cannot be read; then, duplicate keys may be among `errors` all the same (the first
+// one counts). The tree points into the text appended to `texts`. An empty document is a kNull node.
 std::optional<ConfigNode> read_yaml(std::string_view text, std::string name, ConfigTexts& texts, Diagnostics& errors);
 
 // The same, with the text beside the tree: for stages that have files of their own (recipes).

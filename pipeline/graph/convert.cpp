@@ -3,178 +3,267 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 
 #include "pipeline/core/byte_order.h"
 #include "pipeline/graph/finite.h"
-#include "pipeline/graph/measuring.h"
-#include "pipeline/graph/run_kernel.h"
-#include "pipeline/plan/slabs.h"
 
 namespace ggufmill {
 namespace {
 
-// Some rows of a leg; `first` counts from the slab's first row.
+// Some rows of a part; `first` counts from the part's first row.
 struct Tile {
-  const Flight& flight;
-  Leg& leg;
-  const RouteWork& work;
+  const Slab& slab;
+  SlabPart& part;
+  const BoundStep& step;
+  const Kernels& kernels;
   std::uint64_t first;
   std::uint64_t rows;
 
-  std::uint64_t columns() const { return work.route->shape.columns(); }
-  std::uint64_t row_in_tensor(std::uint64_t row) const { return leg.slab.first_row + first + row; }
-  std::span<std::byte> part(std::span<std::byte> of, std::uint64_t row_bytes) const {
-    return of.subspan(first * row_bytes, rows * row_bytes);
+  std::uint64_t columns() const { return step.step->expression->shape.columns(); }
+  std::uint64_t row_in_tensor(std::uint64_t row) const { return part.rows.first_row + first + row; }
+  std::span<std::byte> rows_of(std::span<std::byte> all, std::uint64_t row_bytes) const {
+    return all.subspan(first * row_bytes, rows * row_bytes);
   }
-  std::span<std::byte> source() const { return part(leg.source, work.row_bytes); }
 };
 
 std::span<float> as_floats(std::span<std::byte> bytes) {
   return {reinterpret_cast<float*>(bytes.data()), bytes.size() / sizeof(float)};
 }
 
-// Where the tile's F32 values are, or are to be decoded to.
-std::span<float> values_of(const Tile& tile, std::span<float> scratch) {
-  const std::uint64_t row_bytes = tile.columns() * sizeof(float);
-  if (!tile.work.decode.kernel) return as_floats(tile.source());
-  if (tile.work.f32_target) return as_floats(tile.part(tile.leg.outputs[*tile.work.f32_target], row_bytes));
-  if (tile.work.long_row_bytes != 0) return as_floats(tile.part(tile.leg.long_rows, row_bytes));
-  return scratch.first(tile.rows * tile.columns());
+// Adds the time from its making to its end to what an encoding took, where that is wanted.
+class MeasuredTime {
+ public:
+  explicit MeasuredTime(TargetMeasure* measure) : measure_(measure) {
+    if (measure_) start_ = Clock::now();
+  }
+  ~MeasuredTime() {
+    if (measure_) measure_->add_time(Clock::now() - start_);
+  }
+  MeasuredTime(const MeasuredTime&) = delete;
+  MeasuredTime& operator=(const MeasuredTime&) = delete;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  TargetMeasure* measure_;
+  Clock::time_point start_;
+};
+
+// Where in which file the block lies that the element at `row` and `column` comes from.
+std::string place_of(const Expression& expression, std::uint64_t row, std::uint64_t column) {
+  Box box = box_of_rows(expression.shape, row, 1);
+  box.first[0] = column / expression.type->block_elements * expression.type->block_elements;
+  box.count[0] = expression.type->block_elements;
+  const std::vector<ByteRange> ranges = ranges_of(expression, box);
+  if (ranges.empty()) return "nothing was written";
+  return fmt::format("in {} at byte {:#x}; nothing was written", ranges[0].source->path, ranges[0].offset);
 }
 
-// The value at `index` of the tile, named by its place in the tensor and in the file (for blocks: that of its block).
-Error not_finite(const Tile& tile, std::uint64_t index, float value, const std::vector<SourceFile>& files) {
-  const Route& route = *tile.work.route;
-  const TypeInfo& type = *route.source.type;
-  const std::uint64_t row = index / tile.columns(), column = index % tile.columns();
-  const std::uint64_t in_row = column / type.block_elements * type.block_bytes;
-  const std::uint64_t byte =
-      route.source.offset + tile.leg.slab.first_byte + (tile.first + row) * tile.work.row_bytes + in_row;
-  return {ExitCode::kBadInput, "",
-          fmt::format("tensor '{}', row {}, column {}: {}", route.name, tile.row_in_tensor(row), column,
-                      std::isnan(value) ? "NaN" : "infinity"),
-          fmt::format("in {} at byte {:#x}; nothing was written", files[route.source.file].path, byte), ""};
+Error not_finite(const Step& step, std::uint64_t row, std::uint64_t column, const char* what) {
+  return {ExitCode::kBadInput, "", fmt::format("tensor '{}', row {}, column {}: {}", step.name, row, column, what),
+          place_of(*step.expression, row, column), ""};
 }
 
-Error too_large(const Tile& tile, const TargetWork& target, std::uint64_t block) {
-  const TypeInfo& type = *target.tensor->type;
+Error too_large(const Tile& tile, const BoundEncoding& encoding, std::uint64_t block) {
+  const TypeInfo& type = *encoding.encoding->type;
   const std::uint64_t blocks = tile.columns() / type.block_elements;
   const std::uint64_t column = block % blocks * type.block_elements;
   return {ExitCode::kBadInput, "",
-          fmt::format("tensor '{}', row {}, column {}: a value is too large for {}", target.tensor->name,
+          fmt::format("tensor '{}', row {}, column {}: a value is too large for {}", *encoding.name,
                       tile.row_in_tensor(block / blocks), column, type.name),
           fmt::format("the {} that the values come to is not finite; nothing was written",
                       type.block_elements == 1 ? "number" : "block's scale"),
           "choose a type with a greater range for this tensor, such as BF16 or F32"};
 }
 
-Status encode(const Tile& tile, std::size_t index, std::span<const float> values) {
-  const TargetWork& target = tile.work.targets[index];
-  const MeasuredTime time(target.measure);
-  const ProfiledStep step(ProfileStep::kEncode, tile.flight, tile.leg);
-  const std::span<std::byte> into = tile.part(tile.leg.outputs[index], target.row_bytes);
-  if (target.kind == TargetKind::kDecode) {  // decoded to its place, or to that of another output
-    if (values.data() != reinterpret_cast<const float*>(into.data()))
-      std::ranges::copy(std::as_bytes(values), into.begin());
+// The values of the tile's rows, in the host's byte order.
+Status make_values(const Tile& tile, PartValues& values) {
+  const Expression& expression = *values.expression;
+  const std::span<std::byte> bytes = tile.rows_of(values.bytes, expression.row_bytes());
+  if (values.is_read) {
+    if (expression.extent.big_endian) swap_words(*expression.type, bytes);
     return ok();
   }
-  const float* importance = target.importance ? tile.leg.importance[*target.importance].data() : nullptr;
-  const ggufmill_call call{values.data(), into.data(), tile.rows, tile.columns(), importance};
-  BOOST_OUTCOME_TRY(run_kernel(target.encode, call, target.tensor->name));
-  const std::size_t blocks = into.size() / target.tensor->type->block_bytes;
-  const std::size_t bad = first_bad_block(*target.tensor->type, into.data(), blocks);
-  if (bad != blocks) return too_large(tile, target, bad);
-  return ok();
+  const Box box = box_of_rows(expression.shape, tile.row_in_tensor(0), tile.rows);
+  return assemble(expression, box, values.read, tile.kernels, tile.step.step->name, bytes);
 }
 
-Status measure(const Tile& tile, std::size_t index, std::span<const float> values, std::span<float> scratch) {
-  const TargetWork& target = tile.work.targets[index];
-  const ProfiledStep step(ProfileStep::kMeasure, tile.flight, tile.leg);
-  const std::span<float> decoded = tile.work.measured_row_bytes != 0
-                                       ? as_floats(tile.part(tile.leg.measured_rows, tile.columns() * sizeof(float)))
-                                       : scratch.subspan(kTileBytes / sizeof(float));
-  const float* weights = target.weights ? tile.leg.importance[*target.weights].data() : nullptr;
-  return measure_error(
-      target, {tile.rows, tile.columns(), values, tile.part(tile.leg.outputs[index], target.row_bytes), weights},
-      decoded);
+// Values that are copied are looked at all the same: `bytes` are whole blocks from byte `first_byte` of the tensor on.
+Status check_blocks(const Step& step, std::span<const std::byte> bytes, std::uint64_t first_byte) {
+  const TypeInfo& type = *step.expression->type;
+  const std::size_t count = bytes.size() / type.block_bytes, bad = first_bad_block(type, bytes.data(), count);
+  if (bad == count) return ok();
+  const std::uint64_t block = first_byte / type.block_bytes + bad;
+  const std::uint64_t blocks = step.expression->shape.columns() / type.block_elements;
+  return not_finite(step, block / blocks, block % blocks * type.block_elements,
+                    describe_bad_block(type, bytes.data() + bad * type.block_bytes));
 }
 
-Status decode(const Tile& tile, std::span<float> values) {
-  if (!tile.work.decode.kernel) return ok();
-  const ProfiledStep step(ProfileStep::kDecode, tile.flight, tile.leg);
-  const ggufmill_call call{tile.source().data(), values.data(), tile.rows, tile.columns(), nullptr};
-  return run_kernel(tile.work.decode, call, tile.work.route->name);
-}
+class TileConversion {
+ public:
+  TileConversion(const Tile& tile, std::span<float> scratch) : tile_(tile), step_(tile.step), scratch_(scratch) {}
 
-bool is_half(const TypeInfo& type) {
-  return type.block_elements == 1 &&
-         (type.scales.format == ScaleFormat::kF16 || type.scales.format == ScaleFormat::kBf16);
-}
-
-// Numbers of 16 bits are as finite as what they are decoded to, and fewer bytes to look at.
-std::size_t first_bad_value(const Tile& tile, std::span<const float> values) {
-  const TypeInfo& type = *tile.work.route->source.type;
-  return is_half(type) ? first_bad_block(type, tile.source().data(), values.size()) : first_not_finite(values);
-}
-
-Status check(const Tile& tile, std::span<const float> values, const std::vector<SourceFile>& files) {
-  const ProfiledStep step(ProfileStep::kCheck, tile.flight, tile.leg);
-  const std::size_t bad = first_bad_value(tile, values);
-  if (bad == values.size()) return ok();
-  return not_finite(tile, bad, values[bad], files);
-}
-
-Status convert(const Tile& tile, std::span<float> scratch, const std::vector<SourceFile>& files) {
-  const std::span<float> values = values_of(tile, scratch);
-  BOOST_OUTCOME_TRY(decode(tile, values));
-  BOOST_OUTCOME_TRY(check(tile, values, files));
-  for (std::size_t i = 0; i < tile.work.targets.size(); ++i) {
-    if (tile.work.targets[i].kind == TargetKind::kCarry) continue;
-    BOOST_OUTCOME_TRY(encode(tile, i, values));
-    if (tile.work.targets[i].decode.kernel) {
-      BOOST_OUTCOME_TRY(measure(tile, i, values, scratch));
+  Status run() {
+    BOOST_OUTCOME_TRY(make_values(tile_, tile_.part.values));
+    if (step_.step->compared) return compare();
+    if (!step_.computes) {
+      const ProfiledStep profiled(ProfileStep::kCheck, tile_.slab, tile_.part);
+      return check_blocks(*step_.step, bytes(), tile_.row_in_tensor(0) * step_.row_bytes);
     }
+    const std::span<float> values = place_of_values();
+    BOOST_OUTCOME_TRY(decode(step_.decode, bytes(), values));
+    BOOST_OUTCOME_TRY(check(values));
+    for (std::size_t i = 0; i < step_.encodings.size(); ++i) {
+      if (step_.encodings[i].kind == EncodingKind::kCopy) continue;
+      BOOST_OUTCOME_TRY(encode(i, values));
+      if (step_.encodings[i].decode.kernel) {
+        BOOST_OUTCOME_TRY(measure(i, values));
+      }
+    }
+    return ok();
   }
-  return ok();
-}
 
-Status load_importance(Leg& leg) {
-  const Shape& shape = leg.work->route->shape;
-  for (const Importance* importance : leg.work->importances) {
-    BOOST_OUTCOME_TRY(auto weights, importance->weights(leg.slab.first_row / shape.dims[1]));
-    if (weights.size() != shape.columns())
-      return input_error("", fmt::format("tensor '{}': {} importance weights for rows of {}", leg.work->route->name,
-                                         weights.size(), shape.columns()));
-    leg.importance.push_back(std::move(weights));
+ private:
+  // Values that are decoded and compared at a time: with those they stand for they stay in a core's L1 or L2 cache.
+  static constexpr std::uint64_t kAtOnce = 8 << 10;
+
+  std::span<std::byte> bytes() const { return tile_.rows_of(tile_.part.values.bytes, step_.row_bytes); }
+  std::span<std::byte> compared_bytes() const {
+    return tile_.rows_of(tile_.part.compared.bytes, step_.step->compared->row_bytes());
   }
-  return ok();
+
+  // Where the tile's F32 values are, or are to be decoded to.
+  std::span<float> place_of_values() const {
+    const std::uint64_t row_bytes = tile_.columns() * sizeof(float);
+    if (!step_.decode.kernel) return as_floats(bytes());
+    if (step_.f32_encoding) return as_floats(tile_.rows_of(tile_.part.encoded[*step_.f32_encoding], row_bytes));
+    if (step_.long_row_bytes != 0) return as_floats(tile_.rows_of(tile_.part.long_rows, row_bytes));
+    return scratch_.first(tile_.rows * tile_.columns());
+  }
+
+  // Room for a second set of values.
+  std::span<float> second_place() const {
+    if (step_.measured_row_bytes != 0)
+      return as_floats(tile_.rows_of(tile_.part.measured_rows, tile_.columns() * sizeof(float)));
+    return scratch_.subspan(kTileBytes / sizeof(float));
+  }
+
+  Status decode(const KernelChoice& kernel, std::span<const std::byte> from, std::span<float> into) const {
+    if (!kernel.kernel) return ok();
+    const ProfiledStep profiled(ProfileStep::kDecode, tile_.slab, tile_.part);
+    return run_kernel(kernel, {from.data(), into.data(), tile_.rows, tile_.columns(), nullptr}, step_.step->name);
+  }
+
+  Status check(std::span<const float> values) const {
+    const ProfiledStep profiled(ProfileStep::kCheck, tile_.slab, tile_.part);
+    // Numbers of 16 bits are as finite as what they are decoded to, and fewer bytes to look at.
+    const TypeInfo& type = *step_.step->expression->type;
+    const bool half = type.block_elements == 1 &&
+                      (type.scales.format == ScaleFormat::kF16 || type.scales.format == ScaleFormat::kBf16);
+    const std::size_t bad = half ? first_bad_block(type, bytes().data(), values.size()) : first_not_finite(values);
+    if (bad == values.size()) return ok();
+    return not_finite(*step_.step, tile_.row_in_tensor(bad / tile_.columns()), bad % tile_.columns(),
+                      std::isnan(values[bad]) ? "NaN" : "infinity");
+  }
+
+  Status encode(std::size_t index, std::span<const float> values) const {
+    const BoundEncoding& encoding = step_.encodings[index];
+    const TypeInfo& type = *encoding.encoding->type;
+    const MeasuredTime time(encoding.measure);
+    const ProfiledStep profiled(ProfileStep::kEncode, tile_.slab, tile_.part);
+    const std::span<std::byte> into = tile_.rows_of(tile_.part.encoded[index], encoding.row_bytes);
+    if (encoding.kind == EncodingKind::kDecoded) {  // decoded to its place already, unless the values were F32
+      if (values.data() != reinterpret_cast<const float*>(into.data()))
+        std::ranges::copy(std::as_bytes(values), into.begin());
+      return ok();
+    }
+    const ggufmill_call call{values.data(), into.data(), tile_.rows, tile_.columns(), weights(encoding.importance)};
+    BOOST_OUTCOME_TRY(run_kernel(encoding.encode, call, *encoding.name));
+    const std::size_t blocks = into.size() / type.block_bytes, bad = first_bad_block(type, into.data(), blocks);
+    if (bad != blocks) return too_large(tile_, encoding, bad);
+    return ok();
+  }
+
+  const float* weights(const std::optional<std::size_t>& importance) const {
+    return importance ? tile_.part.importance[*importance]->values.data() : nullptr;
+  }
+
+  // Decodes what was encoded again and adds what it lost to the measure.
+  Status measure(std::size_t index, std::span<const float> values) const {
+    const BoundEncoding& encoding = step_.encodings[index];
+    const ProfiledStep profiled(ProfileStep::kMeasure, tile_.slab, tile_.part);
+    const std::span<const std::byte> encoded = tile_.rows_of(tile_.part.encoded[index], encoding.row_bytes);
+    const std::uint64_t columns = tile_.columns(), step = std::max<std::uint64_t>(kAtOnce / columns, 1);
+    DifferenceSums sums;
+    for (std::uint64_t row = 0; row < tile_.rows; row += step) {
+      const std::uint64_t rows = std::min(step, tile_.rows - row);
+      const std::span<float> decoded = second_place().first(rows * columns);
+      const ggufmill_call call{encoded.data() + row * encoding.row_bytes, decoded.data(), rows, columns, nullptr};
+      BOOST_OUTCOME_TRY(run_kernel(encoding.decode, call, *encoding.name));
+      sums.add_rows(values.subspan(row * columns, rows * columns), decoded, columns, weights(encoding.weights));
+    }
+    encoding.measure->add_error(sums, tile_.rows);
+    return ok();
+  }
+
+  // Adds the difference between the values and those that they are compared with to the step's measure.
+  Status compare() const {
+    BOOST_OUTCOME_TRY(make_values(tile_, tile_.part.compared));
+    const bool same =
+        step_.step->expression->type == step_.step->compared->type && std::ranges::equal(bytes(), compared_bytes());
+    if (!same) *step_.differs = true;
+    if (!step_.computes) return ok();
+    const ProfiledStep profiled(ProfileStep::kMeasure, tile_.slab, tile_.part);
+    const std::span<float> a = place_of_values();
+    BOOST_OUTCOME_TRY(decode(step_.decode, bytes(), a));
+    std::span<const float> b = a;
+    if (!same && !step_.decode_compared.kernel) b = as_floats(compared_bytes());
+    if (!same && step_.decode_compared.kernel) {
+      const std::span<float> decoded = second_place().first(a.size());
+      BOOST_OUTCOME_TRY(decode(step_.decode_compared, compared_bytes(), decoded));
+      b = decoded;
+    }
+    DifferenceSums sums;
+    sums.add_rows(a, b, tile_.columns(), step_.step->importance ? tile_.part.importance[0]->values.data() : nullptr);
+    step_.measure->add_error(sums, tile_.rows);
+    return ok();
+  }
+
+  const Tile& tile_;
+  const BoundStep& step_;
+  std::span<float> scratch_;
+};
+
+// Some bytes of a copy.
+Status check_copy(Slab& slab, SlabPart& part, std::uint64_t first) {
+  const ProfiledStep profiled(ProfileStep::kCheck, slab, part);
+  const Expression& expression = *part.values.expression;
+  const std::uint64_t block = expression.type->block_bytes;
+  // Tiles begin at the block that their first byte lies in, or after it where a tile before has begun it.
+  const std::uint64_t begin = (first + block - 1) / block * block;
+  const std::uint64_t end = std::min((first + kTileBytes + block - 1) / block * block, part.rows.bytes);
+  if (begin >= end) return ok();
+  const std::span<std::byte> bytes = part.values.bytes.subspan(begin, end - begin);
+  if (expression.extent.big_endian) swap_words(*expression.type, bytes);
+  return check_blocks(*part.step->step, bytes, part.rows.first_byte + begin);
 }
 
 }  // namespace
 
-std::size_t scratch_bytes(const Plan& plan) { return plan.report.error ? 2 * kTileBytes : kTileBytes; }
-
-Status load_importance(Flight& flight) {
-  for (Leg& leg : flight.legs) {
-    BOOST_OUTCOME_TRY(load_importance(leg));
-  }
-  return ok();
+std::size_t scratch_bytes(const Plan& plan) {
+  const bool measures =
+      plan.report.error || std::ranges::any_of(plan.steps, [](const Step& step) { return step.compared != nullptr; });
+  return measures ? 2 * kTileBytes : kTileBytes;
 }
 
-Status convert_tile(Flight& flight, std::uint32_t tile, std::span<float> scratch,
-                    const std::vector<SourceFile>& files) {
-  Leg& leg = flight.leg_of(tile);
-  const RouteWork& work = *leg.work;
-  const TensorSource& source = work.route->source;
-  if (!work.converts) {  // the one tile of a copy from the other byte order
-    swap_words(*source.type, leg.source);
-    return ok();
-  }
-  const std::uint64_t first = (tile - leg.first_tile) * work.tile_rows;
-  const Tile part{flight, leg, work, first, std::min(work.tile_rows, leg.slab.rows - first)};
-  if (source.big_endian) swap_words(*source.type, part.source());
-  return convert(part, scratch, files);
+Status convert_tile(Slab& slab, std::uint32_t tile, std::span<float> scratch, const Kernels& kernels) {
+  SlabPart& part = slab.part_of(tile);
+  const std::uint64_t index = tile - part.first_tile;
+  if (part.rows.rows == 0) return check_copy(slab, part, index * kTileBytes);
+  const std::uint64_t first = index * part.step->tile_rows;
+  const Tile rows{slab, part, *part.step, kernels, first, std::min(part.step->tile_rows, part.rows.rows - first)};
+  return TileConversion(rows, scratch).run();
 }
 
 }  // namespace ggufmill

@@ -38,83 +38,90 @@ constexpr ggufmill_kernel kDecode{GGUFMILL_DECODE, 1, 1, 2, 0, 0, "F16", decode}
 constexpr ggufmill_kernel kEncode{GGUFMILL_ENCODE, 8, 32, 34, 0, 0, "Q8_0", encode};
 constexpr ggufmill_module kModule{0, 0, 0, 0, 0, 0, "test", "", "", "", nullptr};
 
-// The work of the only route of a plan, with the kernels above.
-RouteWork work_of(const Plan& plan) {
-  const Route& route = plan.routes[0];
-  RouteWork work;
-  work.route = &route;
-  work.row_bytes = route.source.bytes / route.shape.rows();
-  work.tile_rows = std::max<std::uint64_t>(kTileBytes / 4 / route.shape.columns(), 1);
-  work.long_row_bytes = RouteCost(plan, route).long_row_bytes();
-  work.converts = true;
-  if (route.source.type->name == "F16") work.decode = {&kDecode, &kModule};
-  for (const Target& target : route.targets) {
-    const Tensor& tensor = tensor_of(plan, target);
-    const bool f32 = tensor.type->name == "F32";
-    if (f32) work.f32_target = work.targets.size();
-    TargetWork bound{f32 ? TargetKind::kDecode : TargetKind::kEncode, &target, &tensor, 0, {&kEncode, &kModule}, {}};
-    bound.row_bytes = route.shape.columns() / tensor.type->block_elements * tensor.type->block_bytes;
-    work.targets.push_back(bound);
+// The only step of a plan, with the kernels above.
+BoundStep bound_step(const Plan& plan) {
+  const Step& step = plan.steps[0];
+  const StepCost cost(plan, step);
+  BoundStep bound;
+  bound.step = &step;
+  bound.row_bytes = step.expression->row_bytes();
+  bound.tile_rows = std::max<std::uint64_t>(kTileBytes / 4 / step.expression->shape.columns(), 1);
+  bound.long_row_bytes = cost.long_row_bytes();
+  bound.computes = true;
+  if (step.expression->type->name == "F16") bound.decode = {&kDecode, &kModule};
+  for (const Encoding& encoding : step.encodings) {
+    const bool f32 = encoding.type->name == "F32";
+    if (f32) bound.f32_encoding = bound.encodings.size();
+    BoundEncoding& each = bound.encodings.emplace_back();
+    each.kind = f32 ? EncodingKind::kDecoded : EncodingKind::kEncoded;
+    each.encoding = &encoding;
+    each.name = &step.name;
+    each.row_bytes = step.expression->shape.columns() / encoding.type->block_elements * encoding.type->block_bytes;
+    each.encode = {&kEncode, &kModule};
   }
-  return work;
+  return bound;
 }
 
 struct Fixture {
-  explicit Fixture(const std::vector<testing::TensorRecipe>& tensors) : plan(plan_of(tensors)), works{work_of(plan)} {
+  explicit Fixture(const std::vector<testing::TensorRecipe>& tensors)
+      : plan(plan_of(tensors)), steps{bound_step(plan)}, kernels(Kernels::load({{}, "reference"}).value()) {
     calls = {};
-    const Slab slab = cut_slabs(plan, 1ull << 30).at(0);
-    flight = make_flight({{slab}, slab.cost}, 0, works, false).value();
+    const SlabRows rows = testing::slabs_of(plan, 1ull << 30).at(0);
+    slab = make_slab({{rows}, rows.cost}, 0, steps, weights, false).value();
+    std::memset(slab->reads[0].into.data(), 0, slab->reads[0].into.size());
   }
   Status convert_all() {
-    for (std::uint32_t tile = 0; tile < flight->tiles; ++tile) {
-      BOOST_OUTCOME_TRY(convert_tile(*flight, tile, scratch, plan.source.files));
+    for (std::uint32_t tile = 0; tile < slab->tiles; ++tile) {
+      BOOST_OUTCOME_TRY(convert_tile(*slab, tile, scratch, *kernels));
     }
     return ok();
   }
 
   Plan plan;
-  std::vector<RouteWork> works;
-  std::unique_ptr<Flight> flight;
+  std::vector<BoundStep> steps;
+  std::shared_ptr<const Kernels> kernels;
+  ImportanceWeights weights;
+  std::unique_ptr<Slab> slab;
   std::vector<float> scratch = std::vector<float>(kTileBytes / sizeof(float));
 };
 
 }  // namespace
 
-TEST_CASE("all targets are fed from one decoding") {
-  Fixture fixture({{"t", shape_of({256, 1000}), "F16", {"Q8_0", "Q8_0", "Q8_0"}, nullptr}});
-  CHECK(fixture.flight->tiles == 4);  // of 256 rows: 64 Ki values
+TEST_CASE("all encodings are made of one decoding, and one that goes to two places is made once") {
+  Fixture fixture({{"t", shape_of({256, 1000}), "F16", {"Q8_0", "Q8_0", "Q8_0"}, false}});
+  CHECK(fixture.slab->tiles == 4);  // of 256 rows: 64 Ki values
   REQUIRE(fixture.convert_all());
   CHECK(calls.decodes == 4);
   CHECK(calls.decoded_rows == 1000);
-  CHECK(calls.encodes == 12);
+  CHECK(calls.encodes == 4);
   CHECK(calls.encoded_from == fixture.scratch.data());
 }
 
 TEST_CASE("an F32 target is decoded to its place, and the others are made from it") {
-  Fixture fixture({{"t", shape_of({256, 10}), "F16", {"Q8_0", "F32"}, nullptr}});
-  std::memset(fixture.flight->source.data(), 1, fixture.flight->source.size());
+  Fixture fixture({{"t", shape_of({256, 10}), "F16", {"Q8_0", "F32"}, false}});
+  std::memset(fixture.slab->reads[0].into.data(), 1, fixture.slab->reads[0].into.size());
   REQUIRE(fixture.convert_all());
-  const auto* made = reinterpret_cast<const float*>(fixture.flight->legs[0].target_bytes(1).data());
+  const auto* made = reinterpret_cast<const float*>(fixture.slab->parts[0].encoded_bytes(1).data());
   CHECK(calls.encoded_from == made);
   CHECK(std::accumulate(made, made + 2560, 0.0) == 2560 * 257.0);
 }
 
 TEST_CASE("an F32 source is encoded from where it was read to") {
-  Fixture fixture({{"t", shape_of({256, 10}), "F32", {"Q8_0"}, nullptr}});
+  Fixture fixture({{"t", shape_of({256, 10}), "F32", {"Q8_0"}, false}});
   REQUIRE(fixture.convert_all());
   CHECK(calls.decodes == 0);
-  CHECK(static_cast<const void*>(calls.encoded_from) == fixture.flight->source.data());
+  CHECK(static_cast<const void*>(calls.encoded_from) == fixture.slab->reads[0].into.data());
 }
 
 TEST_CASE("rows longer than the scratch are decoded into the slab's own memory") {
-  Fixture fixture({{"t", shape_of({131072, 3}), "F16", {"Q8_0"}, nullptr}});
-  CHECK(fixture.flight->tiles == 3);
+  Fixture fixture({{"t", shape_of({131072, 3}), "F16", {"Q8_0"}, false}});
+  CHECK(fixture.slab->tiles == 3);
   REQUIRE(fixture.convert_all());
-  CHECK(calls.encoded_from == reinterpret_cast<const float*>(fixture.flight->legs[0].long_rows.data()) + 2 * 131072);
+  CHECK(calls.encoded_from == reinterpret_cast<const float*>(fixture.slab->parts[0].long_rows.data()) + 2 * 131072);
 }
 
 TEST_CASE("a kernel that fails is named with its module") {
-  Fixture fixture({{"t", shape_of({256, 10}), "F32", {"Q8_0"}, nullptr}});
+  Fixture fixture({{"t", shape_of({256, 10}), "F32", {"Q8_0"}, false}});
   calls.status = 7;
   const Status status = fixture.convert_all();
   REQUIRE(!status);
@@ -123,7 +130,7 @@ TEST_CASE("a kernel that fails is named with its module") {
 }
 
 TEST_CASE("weights that a kernel cannot represent are an error of the input") {
-  Fixture fixture({{"t", shape_of({256, 10}), "F32", {"Q8_0"}, nullptr}});
+  Fixture fixture({{"t", shape_of({256, 10}), "F32", {"Q8_0"}, false}});
   calls.status = GGUFMILL_CANNOT_REPRESENT;
   const Status status = fixture.convert_all();
   REQUIRE(!status);

@@ -4,20 +4,17 @@
 
 #include <algorithm>
 #include <chrono>
+#include <deque>
 #include <exception>
 
-#include "pipeline/graph/measuring.h"
 #include "pipeline/graph/run.h"
 #include "pipeline/io/machine.h"
+#include "pipeline/io/output_target.h"
 #include "pipeline/plan/slabs.h"
+#include "pipeline/plan/written.h"
 
 namespace ggufmill {
 namespace {
-
-// Greater slabs leave the caches between the steps, and make the first read and the last write longer during which
-// nothing else can be done; of 256 KiB and less the hand-overs from step to step begin to count. (Measured with two
-// threads from 256 KiB to 8 MiB: the CPU time is least from 1 to 4 MiB.)
-constexpr std::uint64_t kMostSlabBytes = 2 << 20;
 
 // What does not fit into half of the memory would drive out of the page cache what others keep there, and more.
 IoMode io_mode(const Plan& plan) {
@@ -34,11 +31,16 @@ Status check_memory(const Plan& plan) {
 }
 
 // So that a quarter of the budget is enough to give every thread a slab, while as many again are read, and twice as
-// many written.
-std::uint64_t slab_bytes(const Plan& plan, unsigned threads, std::uint64_t wanted) {
+// many written. Slabs greater than a read has to be leave the caches between the nodes, and make the first read and the
+// last write longer during which nothing else can be done; of 256 KiB and less the hand-overs from node to node begin
+// to count. (Measured with two threads from 256 KiB to 8 MiB: the CPU time is least from 1 to 4 MiB.)
+std::uint64_t slab_bytes(const Plan& plan, const RunSources& sources, unsigned threads, std::uint64_t wanted) {
   const std::uint64_t least = least_budget(plan);
   if (wanted != 0) return std::clamp(wanted, least, plan.limits.memory);
-  return std::max(least, std::min(kMostSlabBytes, plan.limits.memory / (4 * std::uint64_t{threads} + 4)));
+  std::uint64_t most = 1 << 20;
+  for (const SourceRef& source : plan.sources)
+    most = std::max<std::uint64_t>(most, sources.of(*source).request_bytes());
+  return std::max(least, std::min(most, plan.limits.memory / (4 * std::uint64_t{threads} + 4)));
 }
 
 // What goes through the page cache is mostly copied there and then: threads do that with fewer switches between them
@@ -47,10 +49,10 @@ IoKind io_kind(IoKind wanted, IoMode mode) {
   return wanted == IoKind::kAuto && mode != IoMode::kDirect ? IoKind::kThreads : wanted;
 }
 
-// Carries all slabs; what carried them.
-Result<std::string> carry(Run& run, const RunOptions& options, IoMode mode) {
+// Brings all slabs to their places; what did the I/O.
+Result<std::string> run_slabs(Run& run, const RunOptions& options, IoMode mode) {
   if (options.engine == EngineKind::kSimple) {
-    run_simple(run);
+    run_plain(run);
     return std::string("blocking");
   }
   BOOST_OUTCOME_TRY(auto io, IoService::start(io_kind(options.io, mode)));
@@ -58,32 +60,105 @@ Result<std::string> carry(Run& run, const RunOptions& options, IoMode mode) {
   return io->name();
 }
 
+Status check_paths(const Plan& plan) {
+  std::vector<WrittenPath> written;
+  for (const PlannedOutput& output : plan.outputs)
+    for (const OutputFile& file : output.files) written.push_back({file.path});
+  Diagnostics errors;
+  check_distinct(written, plan.input_paths(), errors);
+  if (!errors.empty()) return errors.together();
+  return ok();
+}
+
+Result<std::unique_ptr<OutputStore>> open_store(const Plan& plan, const RunOptions& options, IoMode mode,
+                                                unsigned threads) {
+  std::vector<StoredFile> files;
+  for (const PlannedOutput& output : plan.outputs)
+    for (const OutputFile& file : output.files) files.push_back({file.path, file.header, file.bytes});
+  LocalStore::Options store{options.overwrite, plan.input_paths(), mode, {}, threads};
+  if (!files.empty()) store.identity = identity_of(plan);
+  return options.attach ? LocalStore::attach(std::move(files), store) : LocalStore::create(std::move(files), store);
+}
+
+// What is measured of the steps of a plan. Where neither a report is wanted nor anything compared: nothing at all.
+class Measures {
+ public:
+  // Gives every encoding and comparison its measure. Outlives all use of `steps`.
+  Measures(const Plan& plan, std::vector<BoundStep>& steps) : steps_(steps) {
+    const bool reports = plan.is_reported() || plan.report.error;
+    for (BoundStep& step : steps) {
+      const std::uint64_t rows = step.step->expression->shape.rows();
+      if (reports)
+        for (BoundEncoding& encoding : step.encodings) encoding.measure = &measures_.emplace_back(rows);
+      if (!step.step->compared) continue;
+      step.measure = &measures_.emplace_back(rows);
+      step.differs = &differs_.emplace_back(step.step->expression->type != step.step->compared->type);
+    }
+  }
+
+  std::vector<StepResult> results() const {
+    std::vector<StepResult> results;
+    if (measures_.empty()) return results;
+    for (const BoundStep& step : steps_) {
+      StepResult& result = results.emplace_back();
+      for (const BoundEncoding& encoding : step.encodings) result.encodings.push_back(encoding.measure->result());
+      if (!step.measure) continue;
+      result.same_bytes = !*step.differs;
+      result.difference = step.measure->result().error;
+    }
+    return results;
+  }
+
+ private:
+  const std::vector<BoundStep>& steps_;
+  std::deque<TargetMeasure> measures_;  // a deque's elements need not move
+  std::deque<std::atomic<bool>> differs_;
+};
+
+// Whatever an engine does: outputs of which a unit lacks are not published.
+Status check_complete(const RunState& state, const std::vector<bool>& wanted) {
+  const auto all = static_cast<std::size_t>(std::ranges::count(wanted, true));
+  if (state.units_done() == all) return ok();
+  return Error{ExitCode::kInternal, "", fmt::format("the run ended with {} of {} units done", state.units_done(), all),
+               "nothing was written", "this is a defect of ggufmill: please report it"};
+}
+
 Result<RunReport> run_checked(const Plan& plan, const Kernels& kernels, const RunOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   const unsigned threads = threads_for(plan.limits.threads);
-  const IoMode mode = io_mode(plan);
-  BOOST_OUTCOME_TRY(check_memory(plan));
-  BOOST_OUTCOME_TRY(auto work, bind_kernels(plan, kernels));
-  RunMeasures measures(plan, work);
-  const unsigned openers = options.engine == EngineKind::kSimple ? 1 : threads;
-  BOOST_OUTCOME_TRY(const auto files, RunFiles::open(plan, options.overwrite, mode, openers));
-  SlabFeed feed(plan, slab_bytes(plan, threads, options.slab_bytes), options.shuffle_seed);
-  Budget budget(plan.limits.memory);
-  RunState state(plan, options);
-  Run run{plan, work, *files, feed, budget, state, threads, options.profile};
   RunReport report;
-  BOOST_OUTCOME_TRY(report.io, carry(run, options, mode));
+  report.threads = threads;
   if (plan.limits.threads > threads)
     report.warnings.push_back(fmt::format("limits.threads is {}: {} are used, as this process has {} CPUs",
                                           plan.limits.threads, threads, usable_cpus()));
-  report.io_mode = mode;
+  report.io_mode = io_mode(plan);
+  BOOST_OUTCOME_TRY(check_memory(plan));
+  BOOST_OUTCOME_TRY(auto steps, bind_kernels(plan, kernels));
+  const Measures measures(plan, steps);
+  BOOST_OUTCOME_TRY(const auto sources, RunSources::open(plan, report.io_mode));
+  BOOST_OUTCOME_TRY(check_paths(plan));
+  const unsigned openers = options.engine == EngineKind::kSimple ? 1 : threads;
+  BOOST_OUTCOME_TRY(const auto store, open_store(plan, options, report.io_mode, openers));
+  NoLedger nothing_done;
+  Ledger& ledger = options.ledger ? *options.ledger : nothing_done;
+  const UnitRange units = options.units.value_or(UnitRange{0, plan.units.size()});
+  std::vector<bool> wanted(plan.units.size());
+  for (std::size_t unit = units.first; unit < std::min(units.last, wanted.size()); ++unit)
+    wanted[unit] = !ledger.is_done(unit);
+  Feed feed(plan, slab_bytes(plan, *sources, threads, options.slab_bytes), options.shuffle_seed,
+            [&](std::size_t unit) { return wanted[unit]; });
+  Budget budget(plan.limits.memory);
+  RunState state(plan, options, ledger);
+  Run run{plan, steps, kernels, *sources, *store, feed, budget, state, threads, options.profile};
+  BOOST_OUTCOME_TRY(report.io, run_slabs(run, options, report.io_mode));
   BOOST_OUTCOME_TRY(state.status());
-  BOOST_OUTCOME_TRY(files->seal(options.stop));
+  BOOST_OUTCOME_TRY(check_complete(state, wanted));
+  BOOST_OUTCOME_TRY(sources->check_unchanged());
+  BOOST_OUTCOME_TRY(options.leave ? store->leave() : store->seal(state.file_bytes(), options.stop));
   if (options.profile) options.profile->finish(threads);
   report.bytes_read = state.bytes_read();
   report.bytes_written = state.bytes_written();
-  report.threads = threads;
-  report.targets = measures.results();
+  report.steps = measures.results();
   report.peak_budget = budget.peak();
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return report;

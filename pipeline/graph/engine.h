@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "pipeline/core/error.h"
 #include "pipeline/core/io_mode.h"
 #include "pipeline/io/io.h"
+#include "pipeline/io/ledger.h"
 #include "pipeline/kernels/kernels.h"
 #include "pipeline/plan/plan.h"
 #include "pipeline/report/target_measure.h"
@@ -24,19 +26,36 @@ enum class EngineKind { kGraph, kSimple };
 struct Progress {
   std::uint64_t bytes_read = 0;
   std::uint64_t bytes_written = 0;
-  const std::string* tensor = nullptr;        // finished last
+  const std::string* tensor = nullptr;        // of the unit that was finished last
   std::span<const std::uint64_t> file_bytes;  // written of each file, in the order of outputs and their files
+};
+
+// Units [first, last) of a plan.
+struct UnitRange {
+  std::size_t first = 0;
+  std::size_t last = 0;
 };
 
 struct RunOptions {
   EngineKind engine = EngineKind::kGraph;
   IoKind io = IoKind::kAuto;
   bool overwrite = false;
-  const std::atomic<bool>* stop = nullptr;  // set by a signal handler: the run ends with kInterrupted, nothing is left
+  const std::atomic<bool>* stop = nullptr;        // once set, the run ends with kInterrupted and nothing is left of it
   std::function<void(const Progress&)> progress;  // from one thread at a time, not more often than every 50 ms
+  std::optional<UnitRange> units;                 // those to be done; none: all
+  Ledger* ledger = nullptr;                       // of the units done; outlives the run; null: none
+  bool attach = false;                            // goes on with the outputs that an earlier run left
+  bool leave = false;                             // leaves the outputs unfinished, for a later run to go on with
   std::uint64_t shuffle_seed = 0;                 // not 0: slabs in a random order (tests)
   std::uint64_t slab_bytes = 0;                   // 0: chosen from the budget
   Profile* profile = nullptr;                     // outlives the run; the trace names the plan's tensors
+};
+
+// What became of a step.
+struct StepResult {
+  std::vector<TargetResult> encodings;  // of each, where a report was asked for
+  bool same_bytes = true;               // of a comparison: and the same type
+  std::optional<ErrorSums> difference;  // likewise; none where a type cannot be decoded
 };
 
 struct RunReport {
@@ -47,11 +66,12 @@ struct RunReport {
   IoMode io_mode = IoMode::kCached;
   std::string io;  // "io_uring" or "threads"; "blocking" of the plain loop
   unsigned threads = 0;
-  std::vector<std::string> warnings;               // what was asked for and not had, a line each
-  std::vector<std::vector<TargetResult>> targets;  // of the targets of each route; empty: no report was asked for
+  std::vector<std::string> warnings;  // what was asked for and not had, a line each
+  std::vector<StepResult> steps;      // of each step; empty where neither a report was asked for nor anything compared
 };
 
-// Writes all outputs of the plan or none of those not yet sealed. Thread-safe for distinct outputs.
+// Writes all outputs of the plan or none of those not yet sealed. Thread-safe for distinct outputs. Exit code 4 for a
+// source that changed since the plan was made, or during the run.
 Result<RunReport> run_plan(const Plan& plan, const Kernels& kernels, const RunOptions& options);
 
 }  // namespace ggufmill

@@ -92,4 +92,21 @@ std::size_t first_bad_block(const TypeInfo& type, const std::byte* blocks, std::
   return count;
 }
 
+const char* describe_bad_block(const TypeInfo& type, const std::byte* block) {
+  if (type.block_elements != 1) return "a scale that is not finite";
+  const auto is_infinite = [&]() -> bool {  // no bit of the fraction is set
+    switch (type.scales.format) {
+      case ScaleFormat::kF16:
+        return (load<std::uint16_t>(block) & 0x3ff) == 0;
+      case ScaleFormat::kBf16:
+        return (load<std::uint16_t>(block) & 0x7f) == 0;
+      case ScaleFormat::kF32:
+        return (load<std::uint32_t>(block) & 0x7fffff) == 0;
+      default:
+        return (load<std::uint64_t>(block) & 0xfffffffffffff) == 0;
+    }
+  };
+  return is_infinite() ? "infinity" : "NaN";
+}
+
 }  // namespace ggufmill

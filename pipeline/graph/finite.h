@@ -15,4 +15,7 @@ std::size_t first_not_finite(std::span<const float> values);
 // they lie; `count` when there is none. For F16 and other types of one element a block: the element itself.
 std::size_t first_bad_block(const TypeInfo& type, const std::byte* blocks, std::size_t count);
 
+// What is wrong with such a block: "NaN" or "infinity" of a number, "a scale that is not finite" of others.
+const char* describe_bad_block(const TypeInfo& type, const std::byte* block);
+
 }  // namespace ggufmill

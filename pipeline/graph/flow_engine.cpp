@@ -1,30 +1,21 @@
-#include <tbb/enumerable_thread_specific.h>
 #include <tbb/flow_graph.h>
 #include <tbb/global_control.h>
 #include <tbb/task_arena.h>
 
-#include <exception>
 #include <tuple>
 #include <vector>
 
 #include "pipeline/graph/convert.h"
-#include "pipeline/graph/run.h"
-#include "pipeline/plan/slabs.h"
 
 namespace ggufmill {
 namespace {
 
-struct TileOfFlight {
-  Flight* flight = nullptr;
-  std::uint32_t tile = 0;
-};
-
-// feed -> read -> cut -> convert -> write -> feed: a ring on which flights go round.
+// feed -> read -> convert -> write -> feed: a ring on which slabs go round.
 //
 // Only feed acquires and releases budget, and it runs one at a time: whatever came back is released before the next
 // slab is tried, and with nothing under way all of the budget is free. So some slab can always go on its way. No body
-// waits for I/O: read and write hand over to the IoService, whose completions put the flight back on the ring. A flight
-// always comes back to feed; after an error the steps just pass it on.
+// waits: read and write hand over to the sources and the store, convert to the converter, and what these call when they
+// are done puts the slab back on the ring. A slab always comes back to feed; after an error the nodes just pass it on.
 class FlowEngine {
  public:
   FlowEngine(Run& run, IoService& io);
@@ -35,42 +26,36 @@ class FlowEngine {
   }
 
  private:
-  using Feed = tbb::flow::multifunction_node<Flight*, std::tuple<Flight*>>;
-  using Async = tbb::flow::async_node<Flight*, Flight*>;
+  using Feed = tbb::flow::multifunction_node<Slab*, std::tuple<Slab*>>;
+  using Async = tbb::flow::async_node<Slab*, Slab*>;
   using Gateway = Async::gateway_type;
-  using Cut = tbb::flow::multifunction_node<Flight*, std::tuple<TileOfFlight, Flight*>>;
-  using Convert = tbb::flow::multifunction_node<TileOfFlight, std::tuple<Flight*>>;
 
-  void feed(Flight* landed, Feed::output_ports_type& ports);
-  void land(Flight* flight);
-  Flight* take_off();
-  bool read_if_cached(const Flight& flight);
-  void read(Flight* flight, Gateway& gateway);
-  void cut(Flight* flight, Cut::output_ports_type& ports);
-  void convert(TileOfFlight part, Convert::output_ports_type& ports);
-  void write(Flight* flight, Gateway& gateway);
-  void write_target(Flight* flight, const Leg& leg, std::size_t index, Gateway& gateway);
-  void wrote(Flight* flight, const Status& status, Gateway& gateway);
-
-  // Runs `step` of a slab; an error or exception of it becomes the error of the run.
-  template <class Step>
-  bool guard(std::uint64_t ordinal, std::uint64_t number, Step step);
-  // Puts a flight back on the ring at the end of background I/O, from a thread of the IoService.
-  void come_back(Flight* flight, Gateway& gateway);
+  void feed(Slab* done, Feed::output_ports_type& ports);
+  void release(Slab* slab);
+  Slab* next_slab();
+  bool read_if_cached(const Slab& slab);
+  void read(Slab* slab, Gateway& gateway);
+  void read_done(Slab* slab, const Status& status, Gateway& gateway);
+  void convert(Slab* slab, Gateway& gateway);
+  void write(Slab* slab, Gateway& gateway);
+  void write_place(Slab* slab, const SlabPart& part, std::size_t encoding, const Place& place, Gateway& gateway);
+  void write_done(Slab* slab, const Status& status, Gateway& gateway);
+  // Puts a slab back on the ring, from whatever thread.
+  void put_back(Slab* slab, Gateway& gateway);
 
   Run& run_;
   IoService& io_;
-  tbb::enumerable_thread_specific<Buffer> scratch_{[this] { return Buffer(scratch_bytes(run_.plan)); }};
+  ImportanceWeights weights_;
   // Only feed touches these.
-  std::vector<std::unique_ptr<Flight>> under_way_;
+  std::vector<std::unique_ptr<Slab>> under_way_;
   std::optional<SlabBatch> next_;
   std::uint64_t ordinal_ = 0;
 
+  std::unique_ptr<Converter> converter_;  // destroyed after the graph: its threads may still be in it
   tbb::flow::graph graph_;
   Feed feed_;
   Async read_;
-  Cut cut_;
-  Convert convert_;
+  Async convert_;
   Async write_;
 };
 
@@ -81,59 +66,44 @@ std::size_t most_under_way(unsigned threads) { return 4 * std::size_t{threads} +
 FlowEngine::FlowEngine(Run& run, IoService& io)
     : run_(run),
       io_(io),
-      feed_(graph_, tbb::flow::serial, [this](Flight* landed, auto& ports) { feed(landed, ports); }),
-      read_(graph_, tbb::flow::unlimited, [this](Flight* flight, auto& gateway) { read(flight, gateway); }),
-      cut_(graph_, tbb::flow::unlimited, [this](Flight* flight, auto& ports) { cut(flight, ports); }),
-      convert_(graph_, tbb::flow::unlimited, [this](TileOfFlight part, auto& ports) { convert(part, ports); }),
-      write_(graph_, tbb::flow::unlimited, [this](Flight* flight, auto& gateway) { write(flight, gateway); }) {
+      converter_(make_parallel_converter(run.plan, run.kernels, run.state)),
+      feed_(graph_, tbb::flow::serial, [this](Slab* done, auto& ports) { feed(done, ports); }),
+      read_(graph_, tbb::flow::unlimited, [this](Slab* slab, auto& gateway) { read(slab, gateway); }),
+      convert_(graph_, tbb::flow::unlimited, [this](Slab* slab, auto& gateway) { convert(slab, gateway); }),
+      write_(graph_, tbb::flow::unlimited, [this](Slab* slab, auto& gateway) { write(slab, gateway); }) {
   using tbb::flow::make_edge;
-  using tbb::flow::output_port;
-  make_edge(output_port<0>(feed_), read_);
-  make_edge(read_, cut_);
-  make_edge(output_port<0>(cut_), convert_);
-  make_edge(output_port<1>(cut_), write_);
-  make_edge(output_port<0>(convert_), write_);
+  make_edge(tbb::flow::output_port<0>(feed_), read_);
+  make_edge(read_, convert_);
+  make_edge(convert_, write_);
   make_edge(write_, feed_);
 }
 
-template <class Step>
-bool FlowEngine::guard(std::uint64_t ordinal, std::uint64_t number, Step step) {
-  try {
-    const Status status = step();
-    if (status) return true;
-    run_.state.fail(ordinal, number, status.error());
-  } catch (const std::exception& error) {
-    run_.state.fail(ordinal, number, unexpected(error));
-  }
-  return false;
-}
-
-void FlowEngine::come_back(Flight* flight, Gateway& gateway) {
-  guard(flight->ordinal, RunState::kWrite, [&] { return gateway.try_put(flight), Status(ok()); });
+void FlowEngine::put_back(Slab* slab, Gateway& gateway) {
+  run_.state.guard(slab->ordinal, RunState::kWrite, [&] { return gateway.try_put(slab), Status(ok()); });
   gateway.release_wait();
 }
 
-void FlowEngine::feed(Flight* landed, Feed::output_ports_type& ports) {
-  if (landed) land(landed);
-  while (Flight* flight = take_off()) std::get<0>(ports).try_put(flight);
+void FlowEngine::feed(Slab* done, Feed::output_ports_type& ports) {
+  if (done) release(done);
+  while (Slab* slab = next_slab()) std::get<0>(ports).try_put(slab);
 }
 
-void FlowEngine::land(Flight* flight) {
-  run_.state.finished(*flight);
-  const std::uint64_t cost = flight->cost;
-  std::erase_if(under_way_, [&](const auto& other) { return other.get() == flight; });  // its memory first
+void FlowEngine::release(Slab* slab) {
+  run_.state.finished(*slab);
+  const std::uint64_t cost = slab->cost;
+  std::erase_if(under_way_, [&](const auto& other) { return other.get() == slab; });  // its memory first
   run_.budget.release(cost);
 }
 
 // The next slab with its memory; null when none is left or there is no budget for it now.
-Flight* FlowEngine::take_off() {
+Slab* FlowEngine::next_slab() {
   if (run_.state.feeds_no_more() || under_way_.size() >= most_under_way(run_.threads)) return nullptr;
   if (!next_) next_ = run_.feed.next();
   if (!next_ || !run_.budget.try_acquire(next_->cost)) return nullptr;
-  const bool made = guard(ordinal_, RunState::kRead, [&]() -> Status {
-    BOOST_OUTCOME_TRY(auto flight, make_flight(*next_, ordinal_, run_.work, is_direct(run_.plan)));
-    flight->profile = run_.profile;
-    under_way_.push_back(std::move(flight));
+  const bool made = run_.state.guard(ordinal_, RunState::kRead, [&]() -> Status {
+    BOOST_OUTCOME_TRY(auto slab, make_slab(*next_, ordinal_, run_.steps, weights_, is_direct(run_.plan)));
+    slab->profile = run_.profile;
+    under_way_.push_back(std::move(slab));
     return ok();
   });
   if (!made) run_.budget.release(next_->cost);
@@ -142,78 +112,76 @@ Flight* FlowEngine::take_off() {
   return made ? under_way_.back().get() : nullptr;
 }
 
-// What is in the page cache is copied by the thread that is likely to convert it next.
-bool FlowEngine::read_if_cached(const Flight& flight) {
-  const Leg& first = flight.legs.front();
+// What is in memory is copied by the thread that is likely to convert it next.
+bool FlowEngine::read_if_cached(const Slab& slab) {
   const Profile::Clock::time_point start = Profile::Clock::now();
-  if (!run_.files.input(*first.work->route).read_if_cached(flight.source_offset, flight.source)) return false;
-  if (run_.profile) run_.profile->worked(ProfileStep::kRead, flight, first, start);
+  for (const SlabRead& read : slab.reads)
+    if (!run_.sources.of(*read.source).read_if_cached(read.offset, read.into)) return false;
+  if (run_.profile) run_.profile->worked(ProfileStep::kRead, slab, slab.parts.front(), start);
   return true;
 }
 
-void FlowEngine::read(Flight* flight, Gateway& gateway) {
-  if (run_.state.skips(flight->ordinal)) return void(gateway.try_put(flight));
-  const Leg& first = flight->legs.front();
-  if (read_if_cached(*flight)) return void(gateway.try_put(flight));
+void FlowEngine::read(Slab* slab, Gateway& gateway) {
+  if (run_.state.skips(slab->ordinal) || read_if_cached(*slab)) return void(gateway.try_put(slab));
   gateway.reserve_wait();
-  const auto done = [this, flight, &gateway, start = Profile::Clock::now()](const Status& status) {
-    if (run_.profile) run_.profile->transferred(ProfileStep::kRead, *flight, flight->legs.front(), start);
-    guard(flight->ordinal, RunState::kRead, [&] { return status; });
-    come_back(flight, gateway);
-  };
-  const bool started = guard(flight->ordinal, RunState::kRead, [&] {
-    io_.read(run_.files.input(*first.work->route), flight->source_offset, flight->source, done);
-    return Status(ok());
-  });
-  if (!started) come_back(flight, gateway);
-}
-
-void FlowEngine::cut(Flight* flight, Cut::output_ports_type& ports) {
-  const bool go_on = !run_.state.skips(flight->ordinal) &&
-                     guard(flight->ordinal, RunState::kTiles, [&] { return load_importance(*flight); });
-  if (!go_on || flight->tiles == 0) return void(std::get<1>(ports).try_put(flight));
-  const std::uint32_t tiles = flight->tiles;  // the flight is gone with its last tile
-  for (std::uint32_t tile = 0; tile < tiles; ++tile) std::get<0>(ports).try_put({flight, tile});
-}
-
-void FlowEngine::convert(TileOfFlight part, Convert::output_ports_type& ports) {
-  Flight& flight = *part.flight;
-  if (!run_.state.skips(flight.ordinal))
-    guard(flight.ordinal, RunState::kTiles + part.tile, [&] {
-      const std::span<std::byte> scratch = scratch_.local().span();
-      return convert_tile(flight, part.tile, {reinterpret_cast<float*>(scratch.data()), scratch.size() / sizeof(float)},
-                          run_.plan.source.files);
+  const std::size_t reads = slab->reads.size();  // the slab may be gone with its last read
+  for (std::size_t i = 0; i < reads; ++i) {
+    const SlabRead& read = slab->reads[i];
+    const bool started = run_.state.guard(slab->ordinal, RunState::kRead, [&] {
+      run_.sources.of(*read.source)
+          .start_read(io_, read.offset, read.into,
+                      [this, slab, &gateway, start = Profile::Clock::now()](const Status& status) {
+                        if (run_.profile)
+                          run_.profile->transferred(ProfileStep::kRead, *slab, slab->parts.front(), start);
+                        read_done(slab, status, gateway);
+                      });
+      return Status(ok());
     });
-  if (flight.tiles_left.fetch_sub(1, std::memory_order_acq_rel) == 1) std::get<0>(ports).try_put(&flight);
-}
-
-void FlowEngine::write(Flight* flight, Gateway& gateway) {
-  if (run_.state.spoiled(flight->ordinal)) return void(gateway.try_put(flight));
-  gateway.reserve_wait();
-  // The flight is gone with its last write: the loops must not look at it after that.
-  const std::size_t legs = flight->legs.size();
-  for (std::size_t l = 0; l < legs; ++l) {
-    const Leg& leg = flight->legs[l];
-    const std::size_t targets = leg.work->targets.size();
-    for (std::size_t i = 0; i < targets; ++i) write_target(flight, leg, i, gateway);
+    if (!started) read_done(slab, ok(), gateway);
   }
 }
 
-void FlowEngine::write_target(Flight* flight, const Leg& leg, std::size_t index, Gateway& gateway) {
-  const bool started = guard(flight->ordinal, RunState::kWrite, [&] {
-    io_.write(run_.files.output(*leg.work->targets[index].target), leg.target_offset(index), leg.target_bytes(index),
-              [this, flight, &leg, &gateway, start = Profile::Clock::now()](const Status& status) {
-                if (run_.profile) run_.profile->transferred(ProfileStep::kWrite, *flight, leg, start);
-                wrote(flight, status, gateway);
-              });
-    return Status(ok());
-  });
-  if (!started) wrote(flight, ok(), gateway);
+void FlowEngine::read_done(Slab* slab, const Status& status, Gateway& gateway) {
+  run_.state.guard(slab->ordinal, RunState::kRead, [&] { return status; });
+  if (slab->reads_left.fetch_sub(1, std::memory_order_acq_rel) == 1) put_back(slab, gateway);
 }
 
-void FlowEngine::wrote(Flight* flight, const Status& status, Gateway& gateway) {
-  guard(flight->ordinal, RunState::kWrite, [&] { return status; });
-  if (flight->writes_left.fetch_sub(1, std::memory_order_acq_rel) == 1) come_back(flight, gateway);
+// A slab may have to wait for importance that comes with another, and then goes on when that one comes here.
+void FlowEngine::convert(Slab* slab, Gateway& gateway) {
+  gateway.reserve_wait();
+  if (!run_.state.skips(slab->ordinal))
+    run_.state.guard(slab->ordinal, RunState::kTiles, [&] { return weights_.finish_reads(*slab); });
+  for (Slab* ready : weights_.ready_slabs(*slab))
+    converter_->submit(*ready, [this, ready, &gateway] { put_back(ready, gateway); });
+}
+
+void FlowEngine::write(Slab* slab, Gateway& gateway) {
+  if (run_.state.spoiled(slab->ordinal)) return void(gateway.try_put(slab));
+  gateway.reserve_wait();
+  ++slab->writes_left;  // the slab is gone with its last write: not before all are started
+  for (const SlabPart& part : slab->parts)
+    for (std::size_t i = 0; i < part.encoded.size(); ++i)
+      for (const Place& place : part.step->encodings[i].encoding->places) write_place(slab, part, i, place, gateway);
+  write_done(slab, ok(), gateway);
+}
+
+void FlowEngine::write_place(Slab* slab, const SlabPart& part, std::size_t encoding, const Place& place,
+                             Gateway& gateway) {
+  const bool started = run_.state.guard(slab->ordinal, RunState::kWrite, [&] {
+    run_.store.start_write(io_, run_.state.file_of(place), place.offset + part.offset_in_place(encoding),
+                           part.encoded_bytes(encoding),
+                           [this, slab, &part, &gateway, start = Profile::Clock::now()](const Status& status) {
+                             if (run_.profile) run_.profile->transferred(ProfileStep::kWrite, *slab, part, start);
+                             write_done(slab, status, gateway);
+                           });
+    return Status(ok());
+  });
+  if (!started) write_done(slab, ok(), gateway);
+}
+
+void FlowEngine::write_done(Slab* slab, const Status& status, Gateway& gateway) {
+  run_.state.guard(slab->ordinal, RunState::kWrite, [&] { return status; });
+  if (slab->writes_left.fetch_sub(1, std::memory_order_acq_rel) == 1) put_back(slab, gateway);
 }
 
 }  // namespace

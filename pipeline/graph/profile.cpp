@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <boost/json/string.hpp>
 
-#include "pipeline/graph/flight.h"
+#include "pipeline/graph/slab.h"
 #include "pipeline/report/json_text.h"
 
 namespace ggufmill {
@@ -26,22 +26,22 @@ const char* name_of(ProfileStep step) {
 Profile::Profile() : begin_(Clock::now()), end_(begin_) {}
 Profile::~Profile() = default;
 
-void Profile::add(Lane& lane, ProfileStep step, const Flight& flight, const Leg& leg, Clock::time_point start) {
+void Profile::add(Track& track, ProfileStep step, const Slab& slab, const SlabPart& part, Clock::time_point start) {
   const Clock::time_point end = Clock::now();
-  Sum& sum = lane.sums[static_cast<std::size_t>(step)];
+  Sum& sum = track.sums[static_cast<std::size_t>(step)];
   ++sum.calls;
   sum.seconds += seconds_between(start, end);
   if (events_.fetch_add(1, std::memory_order_relaxed) < kMostEvents)
-    lane.events.push_back({step, flight.ordinal, &leg.work->route->name, start, end});
+    track.events.push_back({step, slab.ordinal, &part.step->step->name, start, end});
 }
 
-void Profile::worked(ProfileStep step, const Flight& flight, const Leg& leg, Clock::time_point start) {
-  add(lanes_.local(), step, flight, leg, start);
+void Profile::worked(ProfileStep step, const Slab& slab, const SlabPart& part, Clock::time_point start) {
+  add(tracks_.local(), step, slab, part, start);
 }
 
-void Profile::transferred(ProfileStep step, const Flight& flight, const Leg& leg, Clock::time_point start) {
+void Profile::transferred(ProfileStep step, const Slab& slab, const SlabPart& part, Clock::time_point start) {
   const std::scoped_lock lock(mutex_);
-  add(transfers_, step, flight, leg, start);
+  add(transfers_, step, slab, part, start);
 }
 
 void Profile::finish(unsigned threads) {
@@ -55,11 +55,11 @@ Profile::Summary Profile::summary() const {
   all.wall = seconds_between(begin_, end_);
   all.threads = threads_;
   double busy = 0;
-  for (const Lane& lane : lanes_)
+  for (const Track& track : tracks_)
     for (std::size_t i = 0; i < kProfileSteps; ++i) {
-      all.worked[i].calls += lane.sums[i].calls;
-      all.worked[i].seconds += lane.sums[i].seconds;
-      busy += lane.sums[i].seconds;
+      all.worked[i].calls += track.sums[i].calls;
+      all.worked[i].seconds += track.sums[i].seconds;
+      busy += track.sums[i].seconds;
     }
   all.wait = std::max(all.wall * threads_ - busy, 0.0);
   return all;
@@ -106,23 +106,23 @@ std::string Profile::trace() const {
   std::string json = "{\"otherData\":{" + totals() + "},\n\"traceEvents\":[\n";
   json += R"({"name":"process_name","ph":"M","pid":1,"args":{"name":"ggufmill"}})";
   std::size_t thread = 0;
-  for (const Lane& lane : lanes_) {
+  for (const Track& track : tracks_) {
     json += fmt::format(
         ",\n{{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":1,\"tid\":{0},\"args\":{{\"name\":\"thread {0}\"}}}}",
         ++thread);
-    for (const Event& event : lane.events) add_span(json, event, thread);
+    for (const Event& event : track.events) add_span(json, event, thread);
   }
   for (const Event& event : transfers_.events) add_transfer(json, event);
   return json + "\n]}\n";
 }
 
-ProfiledStep::ProfiledStep(ProfileStep step, const Flight& flight, const Leg& leg)
-    : step_(step), flight_(flight), leg_(leg) {
-  if (flight_.profile) start_ = Profile::Clock::now();
+ProfiledStep::ProfiledStep(ProfileStep step, const Slab& slab, const SlabPart& part)
+    : step_(step), slab_(slab), part_(part) {
+  if (slab_.profile) start_ = Profile::Clock::now();
 }
 
 ProfiledStep::~ProfiledStep() {
-  if (flight_.profile) flight_.profile->worked(step_, flight_, leg_, start_);
+  if (slab_.profile) slab_.profile->worked(step_, slab_, part_, start_);
 }
 
 }  // namespace ggufmill

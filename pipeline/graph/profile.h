@@ -13,8 +13,8 @@
 
 namespace ggufmill {
 
-struct Flight;
-struct Leg;
+struct Slab;
+struct SlabPart;
 
 enum class ProfileStep { kRead, kDecode, kCheck, kEncode, kMeasure, kWrite };
 inline constexpr std::size_t kProfileSteps = 6;
@@ -41,9 +41,10 @@ class Profile {
   Profile();
   ~Profile();
 
-  // `step` of a leg (of a read: the first) went on from `start` until now: on this thread, or in the background.
-  void worked(ProfileStep step, const Flight& flight, const Leg& leg, Clock::time_point start);
-  void transferred(ProfileStep step, const Flight& flight, const Leg& leg, Clock::time_point start);
+  // `step` of a part of a slab (of a read: the first) went on from `start` until now: on this thread, or in the
+  // background.
+  void worked(ProfileStep step, const Slab& slab, const SlabPart& part, Clock::time_point start);
+  void transferred(ProfileStep step, const Slab& slab, const SlabPart& part, Clock::time_point start);
   // The run is over.
   void finish(unsigned threads);
 
@@ -61,12 +62,12 @@ class Profile {
     const std::string* tensor;
     Clock::time_point start, end;
   };
-  struct Lane {
+  struct Track {
     Sums sums;
     std::vector<Event> events;
   };
 
-  void add(Lane& lane, ProfileStep step, const Flight& flight, const Leg& leg, Clock::time_point start);
+  void add(Track& track, ProfileStep step, const Slab& slab, const SlabPart& part, Clock::time_point start);
   double microseconds(Clock::time_point time) const;
   void add_span(std::string& json, const Event& event, std::size_t thread) const;
   void add_transfer(std::string& json, const Event& event) const;
@@ -77,23 +78,23 @@ class Profile {
   Clock::time_point end_;
   unsigned threads_ = 0;
   std::atomic<std::uint64_t> events_{0};
-  tbb::enumerable_thread_specific<Lane> lanes_;
+  tbb::enumerable_thread_specific<Track> tracks_;
   std::mutex mutex_;
-  Lane transfers_;  // guarded by mutex_
+  Track transfers_;  // guarded by mutex_
 };
 
-// Measures a step on this thread from its making to its end, where the flight's run is profiled.
+// Measures a step on this thread from its making to its end, where the run is profiled.
 class ProfiledStep {
  public:
-  ProfiledStep(ProfileStep step, const Flight& flight, const Leg& leg);
+  ProfiledStep(ProfileStep step, const Slab& slab, const SlabPart& part);
   ~ProfiledStep();
   ProfiledStep(const ProfiledStep&) = delete;
   ProfiledStep& operator=(const ProfiledStep&) = delete;
 
  private:
   ProfileStep step_;
-  const Flight& flight_;
-  const Leg& leg_;
+  const Slab& slab_;
+  const SlabPart& part_;
   Profile::Clock::time_point start_;
 };
 

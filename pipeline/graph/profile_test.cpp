@@ -4,7 +4,7 @@
 #include <boost/json/value.hpp>
 #include <cmath>
 
-#include "pipeline/graph/flight.h"
+#include "pipeline/graph/slab.h"
 #include "tests/support/catch.h"
 
 using namespace ggufmill;
@@ -12,17 +12,17 @@ using namespace ggufmill;
 namespace {
 
 // A slab of a tensor with a name.
-struct NamedFlight {
-  explicit NamedFlight(const std::string& name) {
-    route.name = name;
-    work.route = &route;
-    leg.work = &work;
-    flight.ordinal = 7;
+struct NamedSlab {
+  explicit NamedSlab(const std::string& name) {
+    step.name = name;
+    bound.step = &step;
+    part.step = &bound;
+    slab.ordinal = 7;
   }
-  Route route;
-  RouteWork work;
-  Leg leg;
-  Flight flight;
+  Step step;
+  BoundStep bound;
+  SlabPart part;
+  Slab slab;
 };
 
 boost::json::value parsed(const Profile& profile) { return boost::json::parse(profile.trace()); }
@@ -30,12 +30,12 @@ boost::json::value parsed(const Profile& profile) { return boost::json::parse(pr
 }  // namespace
 
 TEST_CASE("steps are counted, and what is left of the threads' time is waiting") {
-  NamedFlight named("a");
+  NamedSlab named("a");
   Profile profile;
-  named.flight.profile = &profile;
-  { const ProfiledStep step(ProfileStep::kEncode, named.flight, named.leg); }
-  { const ProfiledStep step(ProfileStep::kEncode, named.flight, named.leg); }
-  profile.transferred(ProfileStep::kRead, named.flight, named.leg, Profile::Clock::now());
+  named.slab.profile = &profile;
+  { const ProfiledStep step(ProfileStep::kEncode, named.slab, named.part); }
+  { const ProfiledStep step(ProfileStep::kEncode, named.slab, named.part); }
+  profile.transferred(ProfileStep::kRead, named.slab, named.part, Profile::Clock::now());
   profile.finish(4);
   const Profile::Summary sums = profile.summary();
   CHECK(sums.worked[static_cast<std::size_t>(ProfileStep::kEncode)].calls == 2);
@@ -44,17 +44,11 @@ TEST_CASE("steps are counted, and what is left of the threads' time is waiting")
   CHECK(std::abs(sums.wait + busy - 4 * sums.wall) < 1e-9);
 }
 
-TEST_CASE("without a profile a step costs nothing and says nothing") {
-  NamedFlight named("a");
-  { const ProfiledStep step(ProfileStep::kEncode, named.flight, named.leg); }
-  SUCCEED();
-}
-
 TEST_CASE("a trace has a span for each step and a pair for each transfer") {
-  NamedFlight named("blk.0.ffn_up.weight");
+  NamedSlab named("blk.0.ffn_up.weight");
   Profile profile;
-  profile.worked(ProfileStep::kDecode, named.flight, named.leg, Profile::Clock::now());
-  profile.transferred(ProfileStep::kWrite, named.flight, named.leg, Profile::Clock::now());
+  profile.worked(ProfileStep::kDecode, named.slab, named.part, Profile::Clock::now());
+  profile.transferred(ProfileStep::kWrite, named.slab, named.part, Profile::Clock::now());
   profile.finish(1);
   std::string phases;
   const boost::json::value trace = parsed(profile);
@@ -64,9 +58,9 @@ TEST_CASE("a trace has a span for each step and a pair for each transfer") {
 }
 
 TEST_CASE("a tensor's name cannot break a trace") {
-  NamedFlight named("\"}\n\xff</script>");
+  NamedSlab named("\"}\n\xff</script>");
   Profile profile;
-  profile.worked(ProfileStep::kDecode, named.flight, named.leg, Profile::Clock::now());
+  profile.worked(ProfileStep::kDecode, named.slab, named.part, Profile::Clock::now());
   const boost::json::value trace = parsed(profile);
   CHECK(trace.at("traceEvents").as_array().back().at("args").at("tensor") == "\"}\n\\xff</script>");
 }

@@ -27,7 +27,8 @@ class NewFile final : public AtomicFile {
   const std::string& path() const override { return path_; }
   Status write(std::uint64_t offset, std::span<const std::byte> from) override;
   Status seal(std::span<const std::byte> header, std::uint64_t data_bytes) override;
-  Result<Extent> begin_write(std::uint64_t offset, std::span<const std::byte> from) override;
+  Status leave() override;
+  Result<Transfer> begin_write(std::uint64_t offset, std::span<const std::byte> from) override;
   void end_write(std::uint64_t offset, std::size_t bytes) override;
   std::uint64_t written() const override { return written_; }
 
@@ -60,22 +61,22 @@ Status NewFile::check(std::uint64_t offset, std::uint64_t bytes) const {
 }
 
 Status NewFile::write(std::uint64_t offset, std::span<const std::byte> from) {
-  BOOST_OUTCOME_TRY(const Extent extent, begin_write(offset, from));
-  BOOST_OUTCOME_TRY(write_all(extent, path_));
+  BOOST_OUTCOME_TRY(const Transfer transfer, begin_write(offset, from));
+  BOOST_OUTCOME_TRY(write_all(transfer, path_));
   end_write(offset, from.size());
   return ok();
 }
 
-Result<Extent> NewFile::begin_write(std::uint64_t offset, std::span<const std::byte> from) {
+Result<Transfer> NewFile::begin_write(std::uint64_t offset, std::span<const std::byte> from) {
   BOOST_OUTCOME_TRY(check(offset, from.size()));
-  const Extent whole{descriptor(), offset, const_cast<std::byte*>(from.data()), from.size(), from.size()};
+  const Transfer whole{descriptor(), offset, const_cast<std::byte*>(from.data()), from.size(), from.size()};
   const int direct = temporary_.direct_descriptor();
   if (direct < 0 || !lies_like_the_file(offset, from)) return whole;
   const std::size_t head = std::min((kDirectAlignment - offset % kDirectAlignment) % kDirectAlignment, from.size());
   const std::size_t body = (from.size() - head) / kDirectAlignment * kDirectAlignment;
   BOOST_OUTCOME_TRY(write_all(descriptor(), path_, offset, from.first(head)));
   BOOST_OUTCOME_TRY(write_all(descriptor(), path_, offset + head + body, from.subspan(head + body)));
-  return Extent{direct, offset + head, whole.data + head, body, body};
+  return Transfer{direct, offset + head, whole.data + head, body, body};
 }
 
 void NewFile::end_write(std::uint64_t offset, std::size_t bytes) {
@@ -101,6 +102,13 @@ Status NewFile::seal(std::span<const std::byte> header, std::uint64_t data_bytes
   return folder_.sync();
 }
 
+Status NewFile::leave() {
+  BOOST_OUTCOME_TRY(sync());
+  temporary_.keep();
+  folder_.keep();
+  return folder_.sync();
+}
+
 // A replaced file keeps its permissions: what was private stays so.
 Status keep_permissions(const std::string& path, int descriptor, const std::optional<struct stat>& old) {
   if (!old || retry([&] { return system_calls().fchmod(descriptor, old->st_mode & 0777); }) == 0) return ok();
@@ -116,12 +124,17 @@ Result<std::unique_ptr<AtomicFile>> AtomicFile::create(const std::string& path, 
   BOOST_OUTCOME_TRY(OutputFolder folder, OutputFolder::open(target.folder));
   // Again, now that the path has all its folders: "new/../model.gguf" was nothing before.
   BOOST_OUTCOME_TRY(const std::optional<struct stat> old, check_target(path, options));
-  BOOST_OUTCOME_TRY(TemporaryFile temporary, TemporaryFile::create(folder.descriptor(), target.name, path));
+  BOOST_OUTCOME_TRY(TemporaryFile temporary,
+                    TemporaryFile::open(folder.descriptor(), target.name, path, options.identity, options.attach));
   if (options.mode == IoMode::kDirect) {
     BOOST_OUTCOME_TRY(temporary.open_direct());
   }
-  BOOST_OUTCOME_TRY(temporary.reserve(bytes));
-  BOOST_OUTCOME_TRY(keep_permissions(path, temporary.descriptor(), old));
+  if (options.attach) {
+    BOOST_OUTCOME_TRY(temporary.check_size(bytes));
+  } else {
+    BOOST_OUTCOME_TRY(temporary.reserve(bytes));
+    BOOST_OUTCOME_TRY(keep_permissions(path, temporary.descriptor(), old));
+  }
   return std::unique_ptr<AtomicFile>(new NewFile(path, bytes, options, std::move(folder), std::move(temporary)));
 }
 

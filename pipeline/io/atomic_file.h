@@ -14,7 +14,7 @@
 
 namespace ggufmill {
 
-// A file that appears under its name whole or not at all (DESIGN 6): a temporary `.NAME.ggufmill-XXXXXX` in the
+// A file that appears under its name whole or not at all (DESIGN 6): a temporary `.NAME.ggufmill-IDENTITY` in the
 // target's folder, full size reserved, data, fsync, header last, rename, fsync of the folder. What is never written
 // stays zero. Destroyed before seal(): the temporary, and the folders made for it, are removed; a process that is
 // killed (SIGKILL, power) leaves the temporary, which is then for its owner to remove.
@@ -24,6 +24,10 @@ class AtomicFile {
     bool overwrite = false;           // replace an existing file; it keeps its permissions
     std::vector<std::string> inputs;  // paths that must not be the target, however they are spelled
     IoMode mode = IoMode::kCached;
+    // Names the temporary, so that a run of the same identity finds it; empty: a name that nothing else has. What lies
+    // there already is written anew, unless another process has it open: exit code 75.
+    std::string identity;
+    bool attach = false;  // goes on with the temporary that leave() kept; it has to be there, of the same size
   };
   // Creates missing folders. Exit code 2 for an existing target without `overwrite`, for one that is an input, a
   // folder, a symbolic link or not a regular file; 6 when there is no space or permission, or no direct I/O where that
@@ -41,9 +45,12 @@ class AtomicFile {
   // 1).
   virtual Status seal(std::span<const std::byte> header, std::uint64_t data_bytes) = 0;
 
+  // Makes what was written durable and keeps the temporary under its name.
+  virtual Status leave() = 0;
+
   // For those who write by other means, thread-safe, too: what to ask the system for, and the word that it is done.
   // begin_write() writes the ragged ends of a direct write.
-  virtual Result<Extent> begin_write(std::uint64_t offset, std::span<const std::byte> from) = 0;
+  virtual Result<Transfer> begin_write(std::uint64_t offset, std::span<const std::byte> from) = 0;
   virtual void end_write(std::uint64_t offset, std::size_t bytes) = 0;
 
   virtual std::uint64_t written() const = 0;

@@ -1,8 +1,14 @@
 #include "pipeline/io/input_file.h"
 
+#include <fmt/format.h>
 #include <sys/uio.h>
+#include <xxhash.h>
 
+#include <algorithm>
+
+#include "pipeline/io/buffer.h"
 #include "pipeline/io/descriptor.h"
+#include "pipeline/io/io_service.h"
 #include "pipeline/io/system_calls.h"
 #include "pipeline/io/transfer.h"
 
@@ -21,15 +27,31 @@ Status check_regular(const std::string& path, const struct stat& info) {
                      "name a file on a disk: pipes and devices cannot be read at positions");
 }
 
-// io_uring takes O_NONBLOCK at its word even for regular files and answers EAGAIN.
-Status set_mode(int descriptor, const std::string& path, IoMode mode) {
-  const int direct = mode == IoMode::kDirect ? O_DIRECT : 0;
-  if (retry([&] { return system_calls().set_status_flags(descriptor, O_RDONLY | direct); }) == 0) return ok();
-  if (direct != 0 && errno == EINVAL) return no_direct_io(path);
-  return cannot_open(path, errno);
+constexpr int kReadFlags = O_RDONLY | O_CLOEXEC | O_NOCTTY;
+
+Error changed(const SourceFile& before, const SourceFile& now) {
+  Error error = input_error(before.path, "the file changed since its header was read",
+                            "something else writes to it: wait until that is done, and start again");
+  if (now.bytes != before.bytes)
+    error.detail = fmt::format("{} bytes long, but {} before", now.bytes, before.bytes);
+  else if (now.header_hash != before.header_hash)
+    error.detail = "its beginning is another one";
+  else
+    error.detail = "it was written to";
+  return error;
+}
+
+bool is_same(const SourceFile& a, const SourceFile& b) {
+  return a.bytes == b.bytes && a.header_hash == b.header_hash && a.modified == b.modified;
 }
 
 }  // namespace
+
+Result<std::shared_ptr<const ByteSource>> ByteSource::open(const SourceFile& described, IoMode mode) {
+  BOOST_OUTCOME_TRY(auto file, InputFile::open(described.path, mode));
+  if (!is_same(described, *file->describe())) return changed(described, *file->describe());
+  return std::shared_ptr<const ByteSource>(std::move(file));
+}
 
 Result<std::shared_ptr<const InputFile>> InputFile::open(const std::string& path, IoMode mode) {
   const SystemCalls& calls = system_calls();
@@ -39,35 +61,61 @@ Result<std::shared_ptr<const InputFile>> InputFile::open(const std::string& path
   if (retry([&] { return calls.fstatat(AT_FDCWD, path.c_str(), &info, 0); }) < 0) return cannot_open(path, errno);
   BOOST_OUTCOME_TRY(check_regular(path, info));
   // Not blocking, in case a pipe has taken the name since.
-  const int flags = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
-  Descriptor descriptor(retry([&] { return calls.openat(AT_FDCWD, path.c_str(), flags, 0); }));
+  Descriptor descriptor(retry([&] { return calls.openat(AT_FDCWD, path.c_str(), kReadFlags | O_NONBLOCK, 0); }));
   if (!descriptor) return cannot_open(path, errno);
   if (retry([&] { return calls.fstat(descriptor.get(), &info); }) < 0) return cannot_open(path, errno);
   BOOST_OUTCOME_TRY(check_regular(path, info));
-  BOOST_OUTCOME_TRY(set_mode(descriptor.get(), path, mode));
-  return std::shared_ptr<const InputFile>(
-      new InputFile(path, static_cast<std::uint64_t>(info.st_size), descriptor.release(), mode));
+  // io_uring takes O_NONBLOCK at its word even for regular files and answers EAGAIN.
+  if (retry([&] { return calls.set_status_flags(descriptor.get(), O_RDONLY); }) < 0) return cannot_open(path, errno);
+  std::shared_ptr<InputFile> file(
+      new InputFile(path, static_cast<std::uint64_t>(info.st_size), std::move(descriptor), mode));
+  BOOST_OUTCOME_TRY(SourceFile identity, file->identity());
+  file->description_ = std::make_shared<const SourceFile>(std::move(identity));
+  if (mode == IoMode::kDirect) {
+    BOOST_OUTCOME_TRY(file->open_direct());
+  }
+  return std::shared_ptr<const InputFile>(std::move(file));
 }
 
-InputFile::InputFile(std::string path, std::uint64_t bytes, int descriptor, IoMode mode)
-    : path_(std::move(path)), bytes_(bytes), descriptor_(descriptor), mode_(mode) {}
+// The same file once more, as the other descriptor has it.
+Status InputFile::open_direct() {
+  const std::string same = fmt::format("/proc/self/fd/{}", descriptor_.get());
+  direct_ = Descriptor(retry([&] { return system_calls().openat(AT_FDCWD, same.c_str(), kReadFlags | O_DIRECT, 0); }));
+  if (direct_) return ok();
+  return errno == EINVAL ? no_direct_io(path_) : cannot_open(path_, errno);
+}
 
-InputFile::~InputFile() { Descriptor closed(descriptor_); }
+Result<SourceFile> InputFile::identity() const {
+  struct stat info {};
+  if (retry([&] { return system_calls().fstat(descriptor_.get(), &info); }) < 0) return cannot_open(path_, errno);
+  const auto now = static_cast<std::uint64_t>(info.st_size);
+  const std::size_t bytes = std::min<std::uint64_t>({kHashedBytes, bytes_, now});
+  BOOST_OUTCOME_TRY(const Buffer beginning, Buffer::allocate(std::max<std::size_t>(bytes, 1)));
+  BOOST_OUTCOME_TRY(read_all({descriptor_.get(), 0, beginning.data(), bytes, bytes}, path_));
+  return SourceFile{path_, now, XXH3_64bits(beginning.data(), bytes),
+                    info.st_mtim.tv_sec * std::int64_t{1000000000} + info.st_mtim.tv_nsec};
+}
+
+Status InputFile::check_unchanged() const {
+  BOOST_OUTCOME_TRY(const SourceFile now, identity());
+  if (is_same(now, *description_)) return ok();
+  return changed(*description_, now);
+}
 
 Status InputFile::read(std::uint64_t offset, std::span<std::byte> into) const {
-  BOOST_OUTCOME_TRY(const Extent extent, begin_read(offset, into));
-  BOOST_OUTCOME_TRY(read_all(extent, path_));
+  BOOST_OUTCOME_TRY(const Transfer transfer, begin_read(offset, into));
+  BOOST_OUTCOME_TRY(read_all(transfer, path_));
   end_read(offset, into.size());
   return ok();
 }
 
 bool InputFile::read_if_cached(std::uint64_t offset, std::span<std::byte> into) const {
-  const Result<Extent> extent = begin_read(offset, into);
-  if (!extent || mode_ == IoMode::kDirect) return false;
-  Extent left = extent.value();
+  const Result<Transfer> transfer = begin_read(offset, into);
+  if (!transfer || mode_ == IoMode::kDirect) return false;
+  Transfer left = transfer.value();
   while (left.least > 0) {
     const iovec piece{left.data, left.bytes};
-    const ssize_t got = ::preadv2(descriptor_, &piece, 1, static_cast<off_t>(left.offset), RWF_NOWAIT);
+    const ssize_t got = ::preadv2(descriptor_.get(), &piece, 1, static_cast<off_t>(left.offset), RWF_NOWAIT);
     if (got <= 0) return false;
     left = left.after(static_cast<std::size_t>(got));
   }
@@ -75,22 +123,23 @@ bool InputFile::read_if_cached(std::uint64_t offset, std::span<std::byte> into) 
   return true;
 }
 
-Result<Extent> InputFile::begin_read(std::uint64_t offset, std::span<std::byte> into) const {
+void InputFile::start_read(IoService& io, std::uint64_t offset, std::span<std::byte> into, Completion done) const {
+  io.read(*this, offset, into, std::move(done));
+}
+
+Result<Transfer> InputFile::begin_read(std::uint64_t offset, std::span<std::byte> into) const {
   if (offset > bytes_ || into.size() > bytes_ - offset) return ends_early(path_, offset, into.size());
-  if (mode_ != IoMode::kDirect || into.empty())
-    return Extent{descriptor_, offset, into.data(), into.size(), into.size()};
   const std::size_t before = offset % kDirectAlignment;
-  if (reinterpret_cast<std::uintptr_t>(into.data()) % kDirectAlignment != before)
-    return Error{ExitCode::kInternal, path_, "a direct read into memory that does not lie like the file", "",
-                 "this is a defect of ggufmill: please report it"};
+  if (!direct_ || into.empty() || reinterpret_cast<std::uintptr_t>(into.data()) % kDirectAlignment != before)
+    return Transfer{descriptor_.get(), offset, into.data(), into.size(), into.size()};
   const std::size_t least = before + into.size();
   const std::size_t blocks = (least + kDirectAlignment - 1) / kDirectAlignment;
-  return Extent{descriptor_, offset - before, into.data() - before, blocks * kDirectAlignment, least};
+  return Transfer{direct_.get(), offset - before, into.data() - before, blocks * kDirectAlignment, least};
 }
 
 void InputFile::end_read(std::uint64_t offset, std::size_t bytes) const {
   if (mode_ == IoMode::kStreaming)  // of the pages that lie wholly in it; a hint that may be ignored
-    ::posix_fadvise(descriptor_, static_cast<off_t>(offset), static_cast<off_t>(bytes), POSIX_FADV_DONTNEED);
+    ::posix_fadvise(descriptor_.get(), static_cast<off_t>(offset), static_cast<off_t>(bytes), POSIX_FADV_DONTNEED);
 }
 
 }  // namespace ggufmill

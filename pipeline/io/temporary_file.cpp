@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <linux/fs.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -19,15 +20,26 @@ constexpr std::size_t kLongestName = 255;  // NAME_MAX of every common file syst
 constexpr std::size_t kRandomLetters = 6;
 constexpr std::string_view kMark = ".ggufmill-";
 
-// "." + as much of `name` as fits, cut between UTF-8 characters + mark + letters that differ in more than case.
-std::string temporary_name(const std::string& name) {
-  std::size_t kept = std::min(name.size(), kLongestName - 1 - kMark.size() - kRandomLetters);
+// "." + as much of `name` as fits, cut between UTF-8 characters + mark + identity.
+std::string temporary_name(const std::string& name, const std::string& identity) {
+  std::size_t kept = std::min(name.size(), kLongestName - 1 - kMark.size() - identity.size());
   while (kept > 0 && kept < name.size() && (name[kept] & 0xc0) == 0x80) --kept;
-  std::string result = "." + name.substr(0, kept) + std::string(kMark);
-  std::random_device random;
-  for (std::size_t i = 0; i < kRandomLetters; ++i) result += "abcdefghijklmnopqrstuvwxyz0123456789"[random() % 36];
-  return result;
+  return "." + name.substr(0, kept) + std::string(kMark) + identity;
 }
+
+// Letters that differ in more than case.
+std::string random_identity() {
+  std::string letters;
+  std::random_device random;
+  for (std::size_t i = 0; i < kRandomLetters; ++i) letters += "abcdefghijklmnopqrstuvwxyz0123456789"[random() % 36];
+  return letters;
+}
+
+// Of those that are made under a name that may be there: another try is for a file that just went away.
+constexpr int kMostAttempts = 100;
+
+// Whether nobody else has the lock of an open file; where the file system has no locks, nobody has.
+bool try_lock(int descriptor) { return ::flock(descriptor, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK; }
 
 // What file systems answer that lack a call or a flag of it.
 bool unsupported(int errno_value) {
@@ -57,19 +69,69 @@ Status check_size_limit(const std::string& target, std::uint64_t bytes) {
 
 }  // namespace
 
-Result<TemporaryFile> TemporaryFile::create(int folder, const std::string& name, const std::string& target) {
+Result<TemporaryFile> TemporaryFile::open(int folder, const std::string& name, const std::string& target,
+                                          const std::string& identity, bool attach) {
   TemporaryFile file(folder, name, target);
-  for (int attempt = 0; attempt < 100 && !file.descriptor_; ++attempt) {
-    const std::string temporary = temporary_name(name);
-    const int flags = O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC;
-    file.descriptor_ = Descriptor(retry([&] { return system_calls().openat(folder, temporary.c_str(), flags, 0666); }));
-    if (file.descriptor_)
-      file.temporary_ = temporary;
-    else if (errno != EEXIST)
-      break;
+  if (attach) {
+    BOOST_OUTCOME_TRY(const bool there, file.open_existing(temporary_name(name, identity)));
+    if (!there) return io_error(target, "go on with the file that an earlier run left beside it", ENOENT);
+    return file;
   }
-  if (!file.descriptor_) return io_error(target, "create a temporary file beside it", errno);
+  for (int attempt = 0; attempt < kMostAttempts && !file.descriptor_; ++attempt) {
+    BOOST_OUTCOME_TRY(file.create(identity));
+  }
+  if (!file.descriptor_) return io_error(target, "create a temporary file beside it", EEXIST);
   return file;
+}
+
+// No descriptor afterwards: the name was taken and is free again, try once more.
+Status TemporaryFile::create(const std::string& identity) {
+  const std::string temporary = temporary_name(name_, identity.empty() ? random_identity() : identity);
+  const int flags = O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC;
+  Descriptor created(retry([&] { return system_calls().openat(folder_, temporary.c_str(), flags, 0666); }));
+  if (created) {
+    try_lock(created.get());
+    descriptor_ = std::move(created);
+    temporary_ = temporary;
+    return ok();
+  }
+  if (errno != EEXIST) return io_error(target_, "create a temporary file beside it", errno);
+  if (identity.empty()) return ok();
+  BOOST_OUTCOME_TRY(const bool there, open_existing(temporary));
+  if (there && retry([&] { return system_calls().ftruncate(descriptor(), 0); }) < 0)
+    return failed("empty the temporary file beside it", errno);
+  return ok();
+}
+
+// False: it is not there. What is opened is what has the name: a file that was published meanwhile is none of ours.
+Result<bool> TemporaryFile::open_existing(const std::string& temporary) {
+  const SystemCalls& calls = system_calls();
+  const int flags = O_RDWR | O_CLOEXEC | O_NOFOLLOW;
+  Descriptor found(retry([&] { return calls.openat(folder_, temporary.c_str(), flags, 0); }));
+  if (!found && errno == ENOENT) return false;
+  if (!found) return io_error(target_, "open the temporary file beside it", errno);
+  if (!try_lock(found.get()))
+    return Error{ExitCode::kTransient, target_, "another run is writing this output now", "",
+                 "wait until it is done, or give this output a path of its own"};
+  struct stat opened {
+  }, named{};
+  if (retry([&] { return calls.fstat(found.get(), &opened); }) < 0 ||
+      retry([&] { return calls.fstatat(folder_, temporary.c_str(), &named, AT_SYMLINK_NOFOLLOW); }) < 0 ||
+      opened.st_ino != named.st_ino || opened.st_dev != named.st_dev)
+    return false;
+  descriptor_ = std::move(found);
+  temporary_ = temporary;
+  return true;
+}
+
+Status TemporaryFile::check_size(std::uint64_t bytes) const {
+  struct stat info {};
+  if (retry([&] { return system_calls().fstat(descriptor(), &info); }) < 0)
+    return failed("look at the temporary file beside it", errno);
+  if (static_cast<std::uint64_t>(info.st_size) == bytes) return ok();
+  return Error{ExitCode::kIo, target_,
+               fmt::format("the file that an earlier run left has {} bytes, not {}", info.st_size, bytes), "",
+               "start anew"};
 }
 
 TemporaryFile::TemporaryFile(TemporaryFile&& other) noexcept

@@ -8,30 +8,32 @@
 
 namespace ggufmill {
 
-Extent Extent::after(std::size_t done) const {
+Transfer Transfer::after(std::size_t done) const {
   return {descriptor, offset + done, data + done, bytes - done, least - std::min(least, done)};
 }
 
-Status read_all(Extent extent, const std::string& path) {
-  while (extent.least > 0) {
+Status read_all(Transfer transfer, const std::string& path) {
+  while (transfer.least > 0) {
     const ssize_t got = retry([&] {
-      return system_calls().pread(extent.descriptor, extent.data, extent.bytes, static_cast<off_t>(extent.offset));
+      return system_calls().pread(transfer.descriptor, transfer.data, transfer.bytes,
+                                  static_cast<off_t>(transfer.offset));
     });
-    if (got < 0) return read_failed(path, extent.offset, extent.least, errno);
-    if (got == 0) return ends_early(path, extent.offset, extent.least);
-    extent = extent.after(static_cast<std::size_t>(got));
+    if (got < 0) return read_failed(path, transfer.offset, transfer.least, errno);
+    if (got == 0) return ends_early(path, transfer.offset, transfer.least);
+    transfer = transfer.after(static_cast<std::size_t>(got));
   }
   return ok();
 }
 
-Status write_all(Extent extent, const std::string& path) {
-  while (extent.least > 0) {
+Status write_all(Transfer transfer, const std::string& path) {
+  while (transfer.least > 0) {
     const ssize_t put = retry([&] {
-      return system_calls().pwrite(extent.descriptor, extent.data, extent.bytes, static_cast<off_t>(extent.offset));
+      return system_calls().pwrite(transfer.descriptor, transfer.data, transfer.bytes,
+                                   static_cast<off_t>(transfer.offset));
     });
-    if (put < 0) return write_failed(path, extent.offset, extent.least, errno);
-    if (put == 0) return write_failed(path, extent.offset, extent.least, EIO);  // would be tried for ever
-    extent = extent.after(static_cast<std::size_t>(put));
+    if (put < 0) return write_failed(path, transfer.offset, transfer.least, errno);
+    if (put == 0) return write_failed(path, transfer.offset, transfer.least, EIO);  // would be tried for ever
+    transfer = transfer.after(static_cast<std::size_t>(put));
   }
   return ok();
 }

@@ -12,7 +12,7 @@ namespace ggufmill {
 
 // What is asked of the system for a read or write: `bytes` at `offset`, of which the first `least` must arrive (direct
 // reads ask for whole blocks, and a file may end within its last). `data` is not written to where the file is written.
-struct Extent {
+struct Transfer {
   int descriptor = -1;
   std::uint64_t offset = 0;
   std::byte* data = nullptr;
@@ -20,12 +20,12 @@ struct Extent {
   std::size_t least = 0;
 
   // What is left of it when `done` bytes are there.
-  Extent after(std::size_t done) const;
+  Transfer after(std::size_t done) const;
 };
 
 // Blocking; go on after EINTR and short transfers until enough is done. `path` is for messages.
-Status read_all(Extent extent, const std::string& path);
-Status write_all(Extent extent, const std::string& path);
+Status read_all(Transfer transfer, const std::string& path);
+Status write_all(Transfer transfer, const std::string& path);
 Status write_all(int descriptor, const std::string& path, std::uint64_t offset, std::span<const std::byte> from);
 
 // `bytes` at `offset` were wanted of a file that ends before (exit code 4).

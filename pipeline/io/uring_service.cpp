@@ -32,7 +32,7 @@ struct Operation {
   std::uint64_t offset = 0;
   std::span<std::byte> memory;  // only read from where `output` is set
   IoService::Completion done;
-  Extent left;  // to ask the kernel for; the first bytes may be done already
+  Transfer left;  // to ask the kernel for; the first bytes may be done already
 
   const std::string& path() const { return input ? input->path() : output->path(); }
   Status begin() {
@@ -106,7 +106,7 @@ void UringService::begin(Lane& lane) {
 }
 
 void UringService::transfer(Lane& lane) {
-  const Extent& left = lane.operation.left;
+  const Transfer& left = lane.operation.left;
   auto handler = [this, &lane](const error_code& error, std::size_t bytes) { transferred(lane, error, bytes); };
   if (lane.operation.input)
     lane.file.async_read_some_at(left.offset, boost::asio::buffer(left.data, left.bytes), handler);
@@ -116,7 +116,7 @@ void UringService::transfer(Lane& lane) {
 
 void UringService::transferred(Lane& lane, const error_code& error, std::size_t bytes) {
   Operation& operation = lane.operation;
-  Extent& left = operation.left;
+  Transfer& left = operation.left;
   left = left.after(bytes);
   const bool again = error == boost::asio::error::interrupted || error == boost::asio::error::try_again;
   if (left.least > 0 && (again || (!error && bytes > 0))) return transfer(lane);

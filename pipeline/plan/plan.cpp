@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <map>
 #include <tuple>
+#include <unordered_map>
+#include <unordered_set>
 
 #include "pipeline/plan/slabs.h"
 
@@ -18,38 +20,95 @@ Result<Model> apply_all(Model model, const StageList& stages) {
   return model;
 }
 
-Result<PlannedOutput> plan_output(const Model& shared, const JobOutput& output) {
-  PlannedOutput planned;
-  BOOST_OUTCOME_TRY(planned.model, apply_all(shared, output.stages));
-  BOOST_OUTCOME_TRY(planned.files, output.sink->layout(planned.model));
-  return planned;
+std::string text_of(const Metadata& metadata, const char* key) {
+  const MetadataValue* value = metadata.find(key);
+  return value ? std::string(as_string(*value).value_or("")) : "";
 }
 
-// Where a tensor's bytes lie identifies it, whatever it was renamed to.
-using SourceKey = std::tuple<std::uint32_t, std::uint64_t, std::uint64_t>;
+PlannedSource describe_source(const Model& model) {
+  PlannedSource source;
+  source.name = text_of(model.metadata, "general.name");
+  source.architecture = text_of(model.metadata, "general.architecture");
+  source.files = model.files;
+  source.tensors = model.tensors.size();
+  for (const Tensor& tensor : model.tensors) {
+    source.weights += tensor.shape().elements();
+    source.bytes += tensor.source_bytes();
+  }
+  return source;
+}
 
-SourceKey key_of(const TensorSource& source) { return {source.file, source.offset, source.bytes}; }
+PlannedTensor describe_tensor(const Tensor& tensor) {
+  return {tensor.name,           tensor.shape(),
+          &tensor.source_type(), tensor.type,
+          tensor.source_bytes(), bytes_of(*tensor.type, tensor.shape().elements()).value(),
+          tensor.reason,         tensor.importance != nullptr,
+          tensor.fallback_from};
+}
 
-// One route for each source tensor that any output holds, in the order of the source files' bytes.
-std::vector<Route> make_routes(const Model& source, const std::vector<PlannedOutput>& outputs) {
-  std::map<SourceKey, Route> routes;
-  for (const Tensor& tensor : source.tensors)
-    if (tensor.source.bytes > 0) routes[key_of(tensor.source)] = {tensor.source, tensor.shape, tensor.name, {}};
-  for (std::uint32_t o = 0; o < outputs.size(); ++o)
-    for (std::uint32_t f = 0; f < outputs[o].files.size(); ++f)
-      for (const Placement& placement : outputs[o].files[f].tensors) {
-        const Tensor& tensor = outputs[o].model.tensors[placement.tensor];
-        const auto route = routes.find(key_of(tensor.source));
-        if (route != routes.end()) route->second.targets.push_back({o, f, placement.tensor, placement.offset});
-      }
-  std::vector<Route> ordered;
-  for (auto& [key, route] : routes)
-    if (!route.targets.empty()) ordered.push_back(std::move(route));
-  return ordered;
+// Gathers the steps of a plan: what is made of equal expressions is one step, and what is encoded alike one encoding.
+class StepMaker {
+ public:
+  // `source`: where the names of steps come from.
+  explicit StepMaker(const Model& source) {
+    for (const Tensor& tensor : source.tensors) step_of(tensor);
+  }
+
+  void add(const Tensor& tensor, const Place& place) {
+    if (tensor.expression->bytes() == 0) return;
+    Step& step = steps_[step_of(tensor)];
+    const bool encodes = tensor.converted() && tensor.type->name != "F32";
+    const std::string weights = encodes && tensor.importance ? tensor.importance->fingerprint : "";
+    for (Encoding& encoding : step.encodings)
+      if (encoding.type == tensor.type && (encoding.importance ? encoding.importance->fingerprint : "") == weights)
+        return encoding.places.push_back(place);
+    step.encodings.push_back({tensor.type, weights.empty() ? nullptr : tensor.importance, {place}});
+  }
+
+  // Those that something is made of, in the order of the sources' bytes.
+  std::vector<Step> take() {
+    std::erase_if(steps_, [](const Step& step) { return step.encodings.empty(); });
+    std::unordered_map<const SourceFile*, std::size_t> order;
+    const auto place_of = [&](const Step& step) -> std::pair<std::size_t, std::uint64_t> {
+      const Extent* extent = first_extent(*step.expression);
+      if (!extent) return {0, 0};
+      return {1 + order.emplace(extent->source.get(), order.size()).first->second, extent->offset};
+    };
+    for (const Step& step : steps_) place_of(step);  // sources are numbered as they come
+    std::ranges::stable_sort(steps_, {}, place_of);
+    return std::move(steps_);
+  }
+
+ private:
+  std::size_t step_of(const Tensor& tensor) {
+    const auto [known, is_new] = by_node_.emplace(tensor.expression.get(), steps_.size());
+    if (!is_new) return known->second;
+    const auto [equal, is_unequal] = by_key_.emplace(key_of(*tensor.expression), steps_.size());
+    known->second = equal->second;
+    if (is_unequal) steps_.push_back({tensor.name, tensor.expression, {}, nullptr, nullptr});
+    return known->second;
+  }
+
+  std::vector<Step> steps_;
+  std::unordered_map<const Expression*, std::size_t> by_node_;  // outputs mostly share the nodes themselves
+  std::unordered_map<std::string, std::size_t> by_key_;
+};
+
+// What the stages of an output came to, before its model is let go.
+struct LaidOut {
+  Model model;
+  std::vector<OutputFile> files;
+};
+
+Result<LaidOut> lay_out(const Model& shared, const JobOutput& output) {
+  LaidOut laid;
+  BOOST_OUTCOME_TRY(laid.model, apply_all(shared, output.stages));
+  BOOST_OUTCOME_TRY(laid.files, output.sink->layout(laid.model));
+  return laid;
 }
 
 // Where the paths are left to us: beside the first output.
-ReportRequest placed(ReportRequest report, const std::vector<PlannedOutput>& outputs) {
+ReportRequest with_paths(ReportRequest report, const std::vector<PlannedOutput>& outputs) {
   if (!report.json.empty() || !report.html.empty() || outputs.empty() || outputs[0].files.empty()) return report;
   constexpr std::string_view kEnding = ".gguf";
   std::string stem = outputs[0].files[0].path;
@@ -73,26 +132,70 @@ std::vector<std::string> other_inputs(const Job& job) {
   return paths;
 }
 
-// A stage that outputs share warns once.
-std::vector<std::string> all_warnings(const Plan& plan) {
-  std::vector<std::string> warnings = plan.source.warnings;
-  for (const PlannedOutput& output : plan.outputs)
-    for (const std::string& warning : output.model.warnings)
-      if (std::find(warnings.begin(), warnings.end(), warning) == warnings.end()) warnings.push_back(warning);
-  return warnings;
+class PlanMaker {
+ public:
+  explicit PlanMaker(const Model& source) : steps_(source) { plan_.source = describe_source(source); }
+
+  void add_output(LaidOut laid) {
+    const auto index = static_cast<std::uint32_t>(plan_.outputs.size());
+    for (std::uint32_t f = 0; f < laid.files.size(); ++f)
+      for (const Placement& placement : laid.files[f].tensors)
+        steps_.add(laid.model.tensors[placement.tensor], {index, f, placement.tensor, placement.offset});
+    PlannedOutput& output = plan_.outputs.emplace_back();
+    output.recipe = laid.model.recipe;
+    output.tensors.reserve(laid.model.tensors.size());
+    for (const Tensor& tensor : laid.model.tensors) output.tensors.push_back(describe_tensor(tensor));
+    output.files = std::move(laid.files);
+    output.problems = std::move(laid.model.problems);
+    add_warnings(laid.model);
+  }
+
+  // What a stage before the outputs says, all of them repeat.
+  void add_warnings(const Model& model) {
+    for (const std::string& warning : model.warnings)
+      if (warnings_.insert(warning).second) plan_.warnings.push_back(warning);
+  }
+
+  Plan finish(const Job& job) {
+    plan_.file = job.file;
+    plan_.other_inputs = other_inputs(job);
+    plan_.trace = job.trace;
+    plan_.limits = job.limits;
+    if (job.report) plan_.report = with_paths(*job.report, plan_.outputs);
+    plan_.steps = steps_.take();
+    finish_plan(plan_);
+    return std::move(plan_);
+  }
+
+ private:
+  Plan plan_;
+  StepMaker steps_;
+  std::unordered_set<std::string> warnings_;
+};
+
+// Whole rows, in the fewest runs of at most kUnitBytes, all about equal.
+void add_units(const Plan& plan, std::size_t index, std::vector<Unit>& units) {
+  const Expression& expression = *plan.steps[index].expression;
+  const std::uint64_t rows = expression.shape.rows();
+  const std::uint64_t most =
+      std::max<std::uint64_t>(kUnitBytes / std::max<std::uint64_t>(expression.row_bytes(), 1), 1);
+  const std::uint64_t count = (rows + most - 1) / most;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const std::uint64_t each = rows / count, longer = rows % count;
+    units.push_back({index, i * each + std::min(i, longer), each + (i < longer)});
+  }
+}
+
+void add_importance(const std::shared_ptr<const Importance>& importance, std::vector<SourceRef>& sources) {
+  if (importance && std::ranges::count(sources, importance->sums.source) == 0)
+    sources.push_back(importance->sums.source);
 }
 
 }  // namespace
 
-std::vector<std::string> Plan::input_paths() const {
-  std::vector<std::string> paths = other_inputs;
-  for (const SourceFile& file : source.files) paths.push_back(file.path);
-  return paths;
-}
-
 std::uint64_t Plan::bytes_read() const {
   std::uint64_t bytes = 0;
-  for (const Route& route : routes) bytes += route.source.bytes;
+  for (const Step& step : steps) bytes += step.expression->bytes() + (step.compared ? step.compared->bytes() : 0);
   return bytes;
 }
 
@@ -103,35 +206,59 @@ std::uint64_t Plan::bytes_written() const {
   return bytes;
 }
 
+std::vector<std::string> Plan::input_paths() const {
+  std::vector<std::string> paths = other_inputs;
+  for (const SourceRef& each : sources) paths.push_back(each->path);
+  return paths;
+}
+
+void finish_plan(Plan& plan) {
+  plan.sources = plan.source.files;
+  plan.units.clear();
+  for (std::size_t i = 0; i < plan.steps.size(); ++i) {
+    const Step& step = plan.steps[i];
+    add_sources(*step.expression, plan.sources);
+    if (step.compared) add_sources(*step.compared, plan.sources);
+    add_importance(step.importance, plan.sources);
+    for (const Encoding& encoding : step.encodings) add_importance(encoding.importance, plan.sources);
+    add_units(plan, i, plan.units);
+  }
+  plan.least_memory = least_budget(plan);
+}
+
 std::optional<Plan> make_plan(const Job& job, Diagnostics& errors) {
   Result<Model> source = job.source->open();
   if (!source) {
     errors.add(source.error());
     return {};
   }
-  Plan plan;
-  plan.source = source.value();
-  plan.limits = job.limits;
+  PlanMaker maker(source.value());
   Result<Model> shared = apply_all(std::move(source).value(), job.stages);
   if (!shared) {
     errors.add(shared.error());
     return {};
   }
+  maker.add_warnings(shared.value());
   for (const JobOutput& output : job.outputs) {
-    Result<PlannedOutput> planned = plan_output(shared.value(), output);
-    if (planned)
-      plan.outputs.push_back(std::move(planned).value());
+    Result<LaidOut> laid = lay_out(shared.value(), output);
+    if (laid)
+      maker.add_output(std::move(laid).value());
     else
-      errors.add(planned.error());
+      errors.add(laid.error());
   }
   if (!errors.empty()) return {};
-  plan.file = job.file;
-  plan.other_inputs = other_inputs(job);
-  plan.warnings = all_warnings(plan);
-  plan.trace = job.trace;
-  if (job.report) plan.report = placed(*job.report, plan.outputs);
-  plan.routes = make_routes(plan.source, plan.outputs);
-  plan.least_memory = least_budget(plan);
+  return maker.finish(job);
+}
+
+Plan make_comparison(const Model& a, const Model& b, const std::vector<TensorPair>& pairs, const Limits& limits) {
+  Plan plan;
+  plan.source = describe_source(a);
+  plan.limits = limits;
+  for (const SourceRef& file : b.files) plan.sources.push_back(file);
+  for (const TensorPair& pair : pairs)
+    if (pair.a->shape().elements() != 0)
+      plan.steps.push_back({pair.a->name, pair.a->expression, {}, pair.b->expression, pair.a->importance});
+  finish_plan(plan);
   return plan;
 }
 

@@ -1,7 +1,10 @@
 #pragma once
-// The Plan: everything about a job but the weights. A pure function of the headers and the job.
+// The Plan: everything about a job but the weights. A pure function of the headers and the job; all that check, plan,
+// run, reports and parts on other machines need to know, with a written form (written.h).
 
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,66 +14,106 @@
 
 namespace ggufmill {
 
-// One output of the pipeline file: the model as its stages leave it, and the files it is laid out as.
-struct PlannedOutput {
-  Model model;
-  std::vector<OutputFile> files;
+// What is known of the model that a plan reads.
+struct PlannedSource {
+  std::string name, architecture;  // as its metadata says; may be empty
+  std::vector<SourceRef> files;    // of the model, in their order
+  std::uint64_t tensors = 0, weights = 0, bytes = 0;
 };
 
-// Where one source tensor goes in one output.
-struct Target {
+struct PlannedTensor {
+  std::string name;
+  Shape shape;
+  const TypeInfo* source_type = nullptr;
+  const TypeInfo* type = nullptr;
+  std::uint64_t source_bytes = 0;
+  std::uint64_t bytes = 0;
+  std::string reason;  // which rule decided the type
+  bool importance = false;
+  const TypeInfo* fallback_from = nullptr;  // the type that was wanted, where rows are no whole blocks of it
+
+  bool operator==(const PlannedTensor&) const = default;
+};
+
+// One output of the pipeline file: its tensors as its stages leave them, and the files it is laid out as.
+struct PlannedOutput {
+  std::string recipe;  // what quantized it; empty: nothing
+  std::vector<PlannedTensor> tensors;
+  std::vector<OutputFile> files;
+  std::vector<Error> problems;  // what stands in the way of a run, which refuses such a plan
+};
+
+// Where encoded bytes go.
+struct Place {
   std::uint32_t output = 0;  // index into Plan::outputs
   std::uint32_t file = 0;    // index into PlannedOutput::files
-  std::size_t tensor = 0;    // index into PlannedOutput::model.tensors
+  std::size_t tensor = 0;    // index into PlannedOutput::tensors
   std::uint64_t offset = 0;  // in the file
+
+  bool operator==(const Place&) const = default;
 };
 
-// All that is done with one source tensor: read once, decode at most once, fed to every target.
-struct Route {
-  TensorSource source;
-  Shape shape;
-  std::string name;             // in the source
-  std::vector<Target> targets;  // at least one
+// One form of a step's values. Made once, however many places it goes to.
+struct Encoding {
+  const TypeInfo* type = nullptr;
+  std::shared_ptr<const Importance> importance;  // null: none; used where the type's kernel accepts it
+  std::vector<Place> places;                     // at least one
+};
+
+// All that is done with the values of one expression: they are read and decoded once, for every encoding.
+struct Step {
+  std::string name;  // of the tensor in the source, or in the first output that has it
+  ExpressionRef expression;
+  std::vector<Encoding> encodings;               // none in a comparison
+  ExpressionRef compared;                        // of the same shape: its difference is measured; null: no comparison
+  std::shared_ptr<const Importance> importance;  // of a comparison
+};
+
+// A run of whole rows of a step: what progress, resuming and parts are counted in. The same on every machine.
+struct Unit {
+  std::size_t step = 0;
+  std::uint64_t first_row = 0;
+  std::uint64_t rows = 0;
+
+  bool operator==(const Unit&) const = default;
 };
 
 struct Plan {
   std::string file;  // the pipeline file's path, for messages
-  Model source;
-  // What else the job reads and was made of: importance, recipes, the pipeline file. Like the source's files none of
-  // these is ever written.
+  PlannedSource source;
+  std::vector<SourceRef> sources;  // everything that a run reads: the model, importance
+  // What the job was made of beside: recipes, the pipeline file. Like the sources none of these is ever written.
   std::vector<std::string> other_inputs;
-  std::vector<std::string> input_paths() const;  // the source's, and these
   std::vector<PlannedOutput> outputs;
-  std::vector<Route> routes;  // in the order of the source files' bytes
+  std::vector<Step> steps;  // in the order of the sources' bytes
+  std::vector<Unit> units;  // in the order of the steps and their rows
   Limits limits;
   ReportRequest report;               // with its paths; none: no report is wanted
   std::string trace;                  // where the trace of a run goes; empty: none is wanted
-  std::vector<std::string> warnings;  // of source and outputs, each once
-  bool is_reported() const { return !report.json.empty() || !report.html.empty(); }
-
-  // The smallest limits.memory the engine accepts: the costliest single row of any route, in bytes.
+  std::vector<std::string> warnings;  // for the user, each once
+  // The smallest limits.memory the engine accepts: the costliest single row of any step, in bytes.
   std::uint64_t least_memory = 0;
+
+  bool is_reported() const { return !report.json.empty() || !report.html.empty(); }
   std::uint64_t bytes_read() const;
   std::uint64_t bytes_written() const;
+  std::vector<std::string> input_paths() const;  // the sources', and the other inputs
 };
 
-// Runs the header plane: opens the source, applies the stages, lays out the outputs. Adds every problem to `errors`.
+// Runs the header plane: opens the source, applies the stages, lays out the outputs. Adds every error to `errors`.
 std::optional<Plan> make_plan(const Job& job, Diagnostics& errors);
 
-// Some whole rows of a route (or, where nothing is converted, some bytes): the unit of the data plane.
-struct Slab {
-  std::size_t route = 0;
-  std::uint64_t first_row = 0;  // for a route that only copies: 0, and `first_byte` / `source_bytes` count
-  std::uint64_t rows = 0;
-  std::uint64_t first_byte = 0;    // in the source tensor
-  std::uint64_t source_bytes = 0;  // to read
-  std::uint64_t cost = 0;          // bytes of budget for the whole way: source buffer and all targets' buffers
+// Two tensors of the same shape; `a` may have importance.
+struct TensorPair {
+  const Tensor* a = nullptr;
+  const Tensor* b = nullptr;
 };
+// A step for each pair, in their order: what `b` lost against `a`. Pairs without elements have none. No outputs.
+Plan make_comparison(const Model& a, const Model& b, const std::vector<TensorPair>& pairs, const Limits& limits);
 
-// Cuts a plan into slabs of at most `slab_bytes` of cost where a row allows it (a row is never cut unless it is only
-// copied). Where importance is used, no slab crosses a matrix (dims[0] * dims[1]) of a tensor, so that one importance
-// row serves a slab. In order of the routes. `slab_bytes` at least plan.least_memory. All slabs at once;
-// pipeline/plan/slabs.h hands them out one by one.
-std::vector<Slab> cut_slabs(const Plan& plan, std::uint64_t slab_bytes);
+// Expression bytes of a unit; a longer row is a unit of its own.
+inline constexpr std::uint64_t kUnitBytes = 64 << 20;
+// What follows from the steps: units, sources and the least memory. For whoever makes the steps of a plan.
+void finish_plan(Plan& plan);
 
 }  // namespace ggufmill

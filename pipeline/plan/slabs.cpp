@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <set>
 
+#include "pipeline/core/rows.h"
+
 namespace ggufmill {
 namespace {
 
@@ -15,17 +17,10 @@ std::uint64_t product(std::uint64_t a, std::uint64_t b) {
   return __builtin_mul_overflow(a, b, &result) ? kMost : result;
 }
 
-std::uint64_t whole_pages(std::uint64_t bytes) { return sum(bytes, kPageBytes - 1) / kPageBytes * kPageBytes; }
-
 std::uint64_t ceil_div(std::uint64_t a, std::uint64_t b) { return a / b + (a % b != 0); }
 
 std::uint64_t row_bytes(const TypeInfo& type, const Shape& shape) {
   return product(shape.columns() / type.block_elements, type.block_bytes);
-}
-
-bool is_f32(const TypeInfo& type) {
-  static const TypeInfo& f32 = type_named("F32");
-  return &type == &f32;
 }
 
 // The size of the pieces when `total` is cut into the fewest pieces of at most `most`, all about equal: no thread is
@@ -34,103 +29,130 @@ std::uint64_t even_piece(std::uint64_t total, std::uint64_t most) { return ceil_
 
 }  // namespace
 
-const Tensor& tensor_of(const Plan& plan, const Target& target) {
-  return plan.outputs[target.output].model.tensors[target.tensor];
-}
+std::uint64_t whole_pages(std::uint64_t bytes) { return sum(bytes, kPageBytes - 1) / kPageBytes * kPageBytes; }
 
 bool is_direct(const Plan& plan) { return plan.limits.io == IoMode::kDirect; }
 
-bool is_converted(const Plan& plan, const Route& route, const Target& target) {
-  return tensor_of(plan, target).type != route.source.type;
-}
-
-RouteCost::RouteCost(const Plan& plan, const Route& route)
-    : block_bytes_(route.source.type->block_bytes), source_row_(row_bytes(*route.source.type, route.shape)) {
-  bool f32_is_at_hand = is_f32(*route.source.type), encodes = false;
+StepCost::StepCost(const Plan& plan, const Step& step) : step_(step) {
+  const Expression& values = *step.expression;
+  const TypeInfo& f32 = type_named("F32");
+  bool f32_is_at_hand = values.type == &f32, converts = false, encodes = false;
   std::set<const Importance*> importances;
-  for (const Target& target : route.targets) {
-    if (!is_converted(plan, route, target)) continue;
-    const Tensor& tensor = tensor_of(plan, target);
-    outputs_.push_back(row_bytes(*tensor.type, route.shape));
-    f32_is_at_hand |= is_f32(*tensor.type);
-    encodes |= !is_f32(*tensor.type);
-    if (tensor.importance) importances.insert(tensor.importance.get());
+  if (step.importance) importances.insert(step.importance.get());
+  for (const Encoding& encoding : step.encodings) {
+    if (encoding.type == values.type) continue;
+    converts = true;
+    rows_.push_back(row_bytes(*encoding.type, values.shape));
+    f32_is_at_hand |= encoding.type == &f32;
+    encodes |= encoding.type != &f32;
+    if (encoding.importance) importances.insert(encoding.importance.get());
   }
-  const std::uint64_t f32_row = product(route.shape.columns(), sizeof(float));
+  for (const Expression* read : {step.expression.get(), step.compared.get()})
+    if (read && !read->as_extent()) {
+      rows_.push_back(read->row_bytes());
+      stays_in_matrix_ = true;
+    }
+  copies_only_ = !converts && !step.compared && values.as_extent();
   has_importance_ = !importances.empty();
-  fixed_ = product(importances.size(), whole_pages(f32_row));
-  if (is_direct(plan)) fixed_ += (1 + outputs_.size()) * kPageBytes;
-  if (!f32_is_at_hand && !copies_only() && f32_row > kTileBytes) long_row_ = f32_row;
-  if (plan.report.error && encodes && f32_row > kTileBytes) measured_row_ = f32_row;
+  stays_in_matrix_ |= has_importance_;
+  const std::uint64_t f32_row = product(values.shape.columns(), sizeof(float));
+  for (const Importance* importance : importances)  // weights, and the counts that they are divided by
+    fixed_ = sum(fixed_, whole_pages(sum(f32_row, importance->ranges(0).counts.bytes + sizeof(float))));
+  if (is_direct(plan)) fixed_ += (2 + rows_.size()) * kPageBytes;
+  const bool decodes = converts || step.compared;
+  if (!f32_is_at_hand && decodes && f32_row > kTileBytes) long_row_ = f32_row;
+  if (((plan.report.error && encodes) || step.compared) && f32_row > kTileBytes) measured_row_ = f32_row;
+  if (long_row_ != 0) rows_.push_back(long_row_);
+  if (measured_row_ != 0) rows_.push_back(measured_row_);
 }
 
-std::uint64_t RouteCost::of_rows(std::uint64_t rows) const {
-  std::uint64_t cost = sum(fixed_, whole_pages(product(rows, source_row_)));
-  for (std::uint64_t row : outputs_) cost = sum(cost, whole_pages(product(rows, row)));
-  return sum(sum(cost, whole_pages(product(rows, long_row_))), whole_pages(product(rows, measured_row_)));
+std::uint64_t StepCost::read_cost(const Expression& expression, std::uint64_t rows) const {
+  if (expression.as_extent()) return whole_pages(product(rows, expression.row_bytes()));
+  const ReadBound bound = read_bound(expression, {expression.shape.columns(), rows, 1, 1});
+  return sum(whole_pages(bound.bytes), whole_pages(product(bound.ranges, kRangeCost)));
 }
 
-std::uint64_t RouteCost::of_bytes(std::uint64_t bytes) const { return sum(fixed_, whole_pages(bytes)); }
-
-std::uint64_t RouteCost::rows_within(std::uint64_t limit) const {
-  std::uint64_t row = sum(sum(source_row_, long_row_), measured_row_);
-  for (std::uint64_t output : outputs_) row = sum(row, output);
-  // What the rounding to pages can add: nearly a page for each buffer.
-  const std::uint64_t fixed = sum(fixed_, (outputs_.size() + 3) * (kPageBytes - 1));
-  return limit <= fixed ? 1 : std::max<std::uint64_t>((limit - fixed) / row, 1);
+std::uint64_t StepCost::of_rows(std::uint64_t rows) const {
+  std::uint64_t cost = sum(fixed_, read_cost(*step_.expression, rows));
+  if (step_.compared) cost = sum(cost, read_cost(*step_.compared, rows));
+  for (const std::uint64_t row : rows_) cost = sum(cost, whole_pages(product(rows, row)));
+  return cost;
 }
 
-std::uint64_t RouteCost::bytes_within(std::uint64_t limit) const {
-  const std::uint64_t pages = (limit - std::min(limit, fixed_)) / kPageBytes;
-  return std::max<std::uint64_t>(pages * kPageBytes / block_bytes_, 1) * block_bytes_;
-}
+std::uint64_t StepCost::of_bytes(std::uint64_t bytes) const { return sum(fixed_, whole_pages(bytes)); }
 
-std::uint64_t RouteCost::least() const { return copies_only() ? of_bytes(block_bytes_) : of_rows(1); }
-
-Slab SlabCutter::next_copy(const Route& route) {
-  const std::uint64_t blocks = route.source.bytes / route.source.type->block_bytes;
-  const std::uint64_t most = cost_->bytes_within(slab_bytes_) / route.source.type->block_bytes;
-  const std::uint64_t piece = even_piece(blocks, most) * route.source.type->block_bytes;
-  Slab slab{route_, 0, 0, byte_, std::min(piece, route.source.bytes - byte_), 0};
-  slab.cost = cost_->of_bytes(slab.source_bytes);
-  byte_ += slab.source_bytes;
-  return slab;
-}
-
-Slab SlabCutter::next_rows(const Route& route) {
-  // Without importance weights the rows of all matrices are alike.
-  const std::uint64_t matrix = cost_->has_importance() ? route.shape.dims[1] : route.shape.rows();
-  const std::uint64_t piece = even_piece(matrix, cost_->rows_within(slab_bytes_));
-  const std::uint64_t rows = std::min(piece, matrix - row_ % matrix);
-  const Slab slab{route_, row_, rows, byte_, rows * cost_->source_row_bytes(), cost_->of_rows(rows)};
-  row_ += rows;
-  byte_ += slab.source_bytes;
-  return slab;
-}
-
-std::optional<Slab> SlabCutter::next() {
-  while (route_ < plan_.routes.size() && byte_ == plan_.routes[route_].source.bytes) {
-    ++route_;
-    row_ = byte_ = 0;
-    cost_.reset();
+std::uint64_t StepCost::rows_within(std::uint64_t limit) const {
+  std::uint64_t fits = 1, too_many = sum(step_.expression->shape.dims[1], 1);
+  if (!stays_in_matrix_) too_many = sum(step_.expression->shape.rows(), 1);
+  while (too_many - fits > 1) {  // the cost grows with the rows
+    const std::uint64_t middle = fits + (too_many - fits) / 2;
+    (of_rows(middle) <= limit ? fits : too_many) = middle;
   }
-  if (route_ == plan_.routes.size()) return std::nullopt;
-  const Route& route = plan_.routes[route_];
-  if (!cost_) cost_.emplace(plan_, route);
-  return cost_->copies_only() ? next_copy(route) : next_rows(route);
+  return fits;
 }
 
-std::vector<Slab> cut_slabs(const Plan& plan, std::uint64_t slab_bytes) {
-  std::vector<Slab> slabs;
-  SlabCutter cutter(plan, slab_bytes);
-  while (std::optional<Slab> slab = cutter.next()) slabs.push_back(*slab);
-  return slabs;
+std::uint64_t StepCost::bytes_within(std::uint64_t limit) const {
+  const std::uint64_t block = step_.expression->type->block_bytes;
+  const std::uint64_t pages = (limit - std::min(limit, fixed_)) / kPageBytes;
+  return std::max<std::uint64_t>(pages * kPageBytes / block, 1) * block;
+}
+
+std::uint64_t StepCost::least() const {
+  return copies_only_ ? of_bytes(step_.expression->type->block_bytes) : of_rows(1);
+}
+
+std::uint64_t SlabCutter::unit_bytes() const {
+  const Unit& unit = plan_.units[unit_];
+  return unit.rows * plan_.steps[unit.step].expression->row_bytes();
+}
+
+SlabRows SlabCutter::next_copy(const Unit& unit, const Step& step) {
+  const std::uint64_t block = step.expression->type->block_bytes, row = step.expression->row_bytes();
+  const std::uint64_t piece = even_piece(unit_bytes() / block, cost_->bytes_within(slab_bytes_) / block) * block;
+  SlabRows slab{unit_, unit.step, 0, 0, unit.first_row * row + done_bytes_, 0, 0};
+  slab.first_row = slab.first_byte / row;
+  slab.bytes = std::min(piece, unit_bytes() - done_bytes_);
+  slab.cost = cost_->of_bytes(slab.bytes);
+  done_bytes_ += slab.bytes;
+  return slab;
+}
+
+SlabRows SlabCutter::next_rows(const Unit& unit, const Step& step) {
+  const Shape& shape = step.expression->shape;
+  const std::uint64_t row_size = step.expression->row_bytes();
+  const std::uint64_t row = unit.first_row + done_bytes_ / row_size, end = unit.first_row + unit.rows;
+  // The part of the unit that slabs are cut of: all, or what lies in the matrix of the row.
+  std::uint64_t first = unit.first_row, last = end;
+  if (cost_->stays_in_matrix()) {
+    const std::uint64_t matrix = row / shape.dims[1] * shape.dims[1];
+    first = std::max(first, matrix);
+    last = std::min(last, matrix + shape.dims[1]);
+  }
+  const std::uint64_t piece = even_piece(last - first, rows_within_);
+  const std::uint64_t rows = std::min(piece, last - row);
+  done_bytes_ += rows * row_size;
+  return {unit_, unit.step, row, rows, row * row_size, rows * row_size, cost_->of_rows(rows)};
+}
+
+std::optional<SlabRows> SlabCutter::next() {
+  if (unit_ < plan_.units.size() && done_bytes_ == unit_bytes()) {
+    ++unit_;
+    done_bytes_ = 0;
+  }
+  if (unit_ == plan_.units.size()) return std::nullopt;
+  const Unit& unit = plan_.units[unit_];
+  const Step& step = plan_.steps[unit.step];
+  if (!cost_ || cost_step_ != unit.step) {
+    cost_.emplace(plan_, step);
+    rows_within_ = cost_->copies_only() ? 0 : cost_->rows_within(slab_bytes_);
+    cost_step_ = unit.step;
+  }
+  return cost_->copies_only() ? next_copy(unit, step) : next_rows(unit, step);
 }
 
 std::uint64_t least_budget(const Plan& plan) {
   std::uint64_t least = 0;
-  for (const Route& route : plan.routes)
-    if (route.source.bytes != 0) least = std::max(least, RouteCost(plan, route).least());
+  for (const Step& step : plan.steps) least = std::max(least, StepCost(plan, step).least());
   return least;
 }
 

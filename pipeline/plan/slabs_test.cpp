@@ -8,47 +8,49 @@
 using namespace ggufmill;
 using testing::plan_of;
 using testing::shape_of;
-using testing::SteppedImportance;
+using testing::slabs_of;
 
 namespace {
 
-// What must hold for any cutting: the slabs of each route follow each other without gap and cover it.
-void check_cover(const Plan& plan, const std::vector<Slab>& slabs) {
-  std::vector<std::uint64_t> bytes(plan.routes.size()), rows(plan.routes.size());
-  std::size_t route = 0;
-  for (const Slab& slab : slabs) {
-    CHECK(slab.route >= route);
-    route = slab.route;
-    CHECK(slab.first_byte == bytes[route]);
-    CHECK(slab.first_row == rows[route]);
-    CHECK(slab.source_bytes > 0);
-    bytes[route] += slab.source_bytes;
-    rows[route] += slab.rows;
+// What must hold for any cutting: the slabs of each unit follow each other without gap and cover it.
+void check_cover(const Plan& plan, const std::vector<SlabRows>& slabs) {
+  std::vector<std::uint64_t> bytes(plan.steps.size());
+  std::size_t unit = 0;
+  for (const SlabRows& slab : slabs) {
+    CHECK(slab.unit >= unit);
+    unit = slab.unit;
+    CHECK(slab.step == plan.units[unit].step);
+    CHECK(slab.first_byte == bytes[slab.step]);
+    CHECK(slab.first_row == slab.first_byte / plan.steps[slab.step].expression->row_bytes());
+    CHECK(slab.first_row >= plan.units[unit].first_row);
+    CHECK(slab.first_row + slab.rows <= plan.units[unit].first_row + plan.units[unit].rows);
+    CHECK(slab.bytes > 0);
+    bytes[slab.step] += slab.bytes;
   }
-  for (std::size_t i = 0; i < plan.routes.size(); ++i) CHECK(bytes[i] == plan.routes[i].source.bytes);
+  for (std::size_t i = 0; i < plan.steps.size(); ++i) CHECK(bytes[i] == plan.steps[i].expression->bytes());
 }
 
-std::uint64_t costliest(const std::vector<Slab>& slabs) {
+std::uint64_t costliest(const std::vector<SlabRows>& slabs) {
   std::uint64_t most = 0;
-  for (const Slab& slab : slabs) most = std::max(most, slab.cost);
+  for (const SlabRows& slab : slabs) most = std::max(most, slab.cost);
   return most;
 }
 
 Plan mixed_plan() {
-  return plan_of({{"a", shape_of({256, 1000}), "BF16", {"Q4_K", "F16"}, nullptr},
-                  {"norm", shape_of({4096}), "F32", {"F32", "F32"}, nullptr},
-                  {"empty", shape_of({256, 0}), "F32", {"Q4_K", "F32"}, nullptr},
-                  {"experts", shape_of({512, 7, 5}), "F16", {"Q8_0", ""}, std::make_shared<SteppedImportance>(512)},
-                  {"copied", shape_of({256, 4096}), "Q6_K", {"Q6_K", "Q6_K"}, nullptr}});
+  return plan_of({{"a", shape_of({256, 1000}), "BF16", {"Q4_K", "F16"}, false},
+                  {"norm", shape_of({4096}), "F32", {"F32", "F32"}, false},
+                  {"empty", shape_of({256, 0}), "F32", {"Q4_K", "F32"}, false},
+                  {"experts", shape_of({512, 7, 5}), "F16", {"Q8_0", ""}, true},
+                  {"copied", shape_of({256, 4096}), "Q6_K", {"Q6_K", "Q6_K"}, false}});
 }
 
 }  // namespace
 
 TEST_CASE("slabs cover every route and keep to their size, from the least budget upward") {
   const Plan plan = mixed_plan();
-  const std::uint64_t least = least_budget(plan);
+  const std::uint64_t least = plan.least_memory;
   const std::uint64_t slab_bytes = least * GENERATE(1, 2, 3, 10, 100, 100000);
-  const std::vector<Slab> slabs = cut_slabs(plan, slab_bytes);
+  const std::vector<SlabRows> slabs = slabs_of(plan, slab_bytes);
   check_cover(plan, slabs);
   CHECK(costliest(slabs) <= slab_bytes);
 }
@@ -56,8 +58,8 @@ TEST_CASE("slabs cover every route and keep to their size, from the least budget
 TEST_CASE("a slab with importance stays within its matrix") {
   const Plan plan = mixed_plan();
   std::size_t count = 0;
-  for (const Slab& slab : cut_slabs(plan, 1 << 20)) {
-    if (plan.routes[slab.route].name != "experts") continue;
+  for (const SlabRows& slab : slabs_of(plan, 1 << 20)) {
+    if (plan.steps[slab.step].name != "experts") continue;
     ++count;
     CHECK(slab.first_row / 7 == (slab.first_row + slab.rows - 1) / 7);
   }
@@ -65,23 +67,22 @@ TEST_CASE("a slab with importance stays within its matrix") {
 }
 
 TEST_CASE("without importance one slab takes many small matrices") {
-  const Plan plan = plan_of({{"conv", shape_of({32, 1, 8192}), "F16", {"Q8_0"}, nullptr}});
-  CHECK(cut_slabs(plan, 8 << 20).size() == 1);
+  const Plan plan = plan_of({{"conv", shape_of({32, 1, 8192}), "F16", {"Q8_0"}, false}});
+  CHECK(slabs_of(plan, 8 << 20).size() == 1);
 }
 
 TEST_CASE("a slab costs its source, every converted target, in whole pages, and its importance") {
-  const Plan plan =
-      plan_of({{"t", shape_of({256, 16}), "F16", {"F16", "Q8_0"}, std::make_shared<SteppedImportance>(256)}});
-  const std::vector<Slab> slabs = cut_slabs(plan, 1 << 20);
+  const Plan plan = plan_of({{"t", shape_of({256, 16}), "F16", {"F16", "Q8_0"}, true}});
+  const std::vector<SlabRows> slabs = slabs_of(plan, 1 << 20);
   REQUIRE(slabs.size() == 1);
-  CHECK(slabs[0].source_bytes == 8192);
+  CHECK(slabs[0].bytes == 8192);
   CHECK(slabs[0].cost == 8192 + 8192 /* 16 * 272 = 4352 of Q8_0 */ + 4096 /* 256 weights */);
 }
 
 TEST_CASE("a row too long for a worker's scratch brings its F32 form, unless that is at hand anyway") {
   const std::uint64_t columns = 1 << 20;
   auto least = [&](const char* from, std::vector<std::string> to) {
-    return least_budget(plan_of({{"t", shape_of({columns, 2}), from, std::move(to), nullptr}}));
+    return plan_of({{"t", shape_of({columns, 2}), from, std::move(to), false}}).least_memory;
   };
   const std::uint64_t f32 = 4 * columns, f16 = 2 * columns, q8 = columns / 32 * 34;
   CHECK(least("F16", {"Q8_0"}) == f16 + q8 + f32);
@@ -91,40 +92,40 @@ TEST_CASE("a row too long for a worker's scratch brings its F32 form, unless tha
 }
 
 TEST_CASE("a copy is cut at blocks") {
-  const Plan plan = plan_of({{"t", shape_of({256, 4096}), "Q6_K", {"Q6_K"}, nullptr}});
-  const std::vector<Slab> slabs = cut_slabs(plan, 65536);
+  const Plan plan = plan_of({{"t", shape_of({256, 4096}), "Q6_K", {"Q6_K"}, false}});
+  const std::vector<SlabRows> slabs = slabs_of(plan, 65536);
   check_cover(plan, slabs);
   CHECK(slabs.size() == 14);  // 860,160 bytes; 312 blocks fit
-  for (const Slab& slab : slabs) CHECK(slab.source_bytes % 210 == 0);
+  for (const SlabRows& slab : slabs) CHECK(slab.bytes % 210 == 0);
 }
 
 TEST_CASE("pieces of a tensor are about equal") {
-  const Plan plan = plan_of({{"t", shape_of({1024, 1025}), "F32", {"F16"}, nullptr}});
-  const std::vector<Slab> slabs = cut_slabs(plan, (4096 + 2048) * 1024 + 2 * kPageBytes);
+  const Plan plan = plan_of({{"t", shape_of({1024, 1025}), "F32", {"F16"}, false}});
+  const std::vector<SlabRows> slabs = slabs_of(plan, (4096 + 2048) * 1024);
   REQUIRE(slabs.size() == 2);
   CHECK(slabs[0].rows == 513);
   CHECK(slabs[1].rows == 512);
 }
 
 TEST_CASE("a model of 5 trillion weights is cut one slab at a time") {
-  const Plan plan = plan_of({{"huge", shape_of({1 << 14, 1 << 14, 1 << 14}), "BF16", {"Q4_K"}, nullptr}});
+  const Plan plan = plan_of({{"huge", shape_of({1 << 14, 1 << 14, 1 << 14}), "BF16", {"Q4_K"}, false}});
   SlabCutter cutter(plan, 8 << 20);
   std::uint64_t bytes = 0;
-  while (std::optional<Slab> slab = cutter.next()) bytes += slab->source_bytes;
-  CHECK(bytes == plan.routes[0].source.bytes);
+  while (std::optional<SlabRows> slab = cutter.next()) bytes += slab->bytes;
+  CHECK(bytes == plan.steps[0].expression->bytes());
 }
 
 TEST_CASE("costs beyond 64 bits stay at the edge") {
-  const Plan plan = plan_of({{"t", shape_of({1ull << 62, 1}), "Q8_0", {"Q4_0"}, nullptr}});
-  CHECK(least_budget(plan) == UINT64_MAX);
+  const Plan plan = plan_of({{"t", shape_of({1ull << 62, 1}), "Q8_0", {"Q4_0"}, false}});
+  CHECK(plan.least_memory == UINT64_MAX);
 }
 
 TEST_CASE("a row that is decoded again to measure its error costs its F32 form once more, where scratch is too small") {
   const std::uint64_t columns = GENERATE(512u, 1000000u);
-  Plan plan = plan_of({{"t", shape_of({columns, 4}), "F16", {"Q8_0", "F32"}, nullptr}});
-  const std::uint64_t before = RouteCost(plan, plan.routes[0]).of_rows(4);
+  Plan plan = plan_of({{"t", shape_of({columns, 4}), "F16", {"Q8_0", "F32"}, false}});
+  const std::uint64_t before = StepCost(plan, plan.steps[0]).of_rows(4);
   plan.report.error = true;
-  const RouteCost cost(plan, plan.routes[0]);
+  const StepCost cost(plan, plan.steps[0]);
   CHECK(cost.measured_row_bytes() == (columns == 512 ? 0 : columns * 4));
   CHECK(cost.of_rows(4) - before == (columns == 512 ? 0 : (columns * 16 + kPageBytes - 1) / kPageBytes * kPageBytes));
   CHECK(cost.of_rows(cost.rows_within(cost.of_rows(4))) <= cost.of_rows(4));

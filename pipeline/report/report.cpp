@@ -53,9 +53,9 @@ double bits_per_weight(std::uint64_t bytes, std::uint64_t weights) {
   return weights ? 8.0 * static_cast<double>(bytes) / static_cast<double>(weights) : 0;
 }
 
-json::array files_json(const std::vector<SourceFile>& files) {
+json::array files_json(const std::vector<ReportFile>& files) {
   json::array list;
-  for (const SourceFile& file : files) list.push_back({{"path", file.path}, {"bytes", file.bytes}});
+  for (const ReportFile& file : files) list.push_back({{"path", file.path}, {"bytes", file.bytes}});
   return list;
 }
 

@@ -32,6 +32,11 @@ struct ReportTensor {
   ErrorSums sums;  // kMeasured
 };
 
+struct ReportFile {
+  std::string path;
+  std::uint64_t bytes = 0;
+};
+
 // A tensor of a comparison that has nothing to be compared with.
 struct UnmatchedTensor {
   std::string name;
@@ -39,7 +44,7 @@ struct UnmatchedTensor {
 };
 
 struct ReportOutput {
-  std::vector<SourceFile> files;  // at least one
+  std::vector<ReportFile> files;  // at least one
   std::string recipe;             // empty: none
   std::vector<ReportTensor> tensors;
   std::vector<UnmatchedTensor> unmatched;
@@ -57,7 +62,7 @@ struct Report {
   bool measured = false;                              // errors were asked for
   std::string name;                                   // of the model, as its metadata says; may be empty
   std::string architecture;                           // likewise
-  std::vector<SourceFile> files;                      // of the source, or of A
+  std::vector<ReportFile> files;                      // of the source, or of A
   std::uint64_t tensors = 0, weights = 0, bytes = 0;  // in the source; bytes of tensors
   RunFacts run;
   std::vector<ReportOutput> outputs;

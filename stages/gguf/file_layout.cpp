@@ -33,9 +33,9 @@ std::uint32_t written_rank(const Shape& shape) {
 
 void append_tensor(std::string& out, const Tensor& tensor, std::uint64_t offset) {
   append_string(out, tensor.name);
-  const std::uint32_t rank = written_rank(tensor.shape);
+  const std::uint32_t rank = written_rank(tensor.shape());
   append_number(out, rank);
-  for (std::uint32_t i = 0; i < rank; ++i) append_number(out, tensor.shape.dims[i]);
+  for (std::uint32_t i = 0; i < rank; ++i) append_number(out, tensor.shape().dims[i]);
   append_number(out, tensor.type->id);
   append_number(out, offset);
 }
@@ -73,11 +73,11 @@ Error too_large(const FileContent& content) {
 }  // namespace
 
 Result<std::uint64_t> tensor_bytes(const Tensor& tensor) {
-  if (tensor.shape.columns() % tensor.type->block_elements != 0)
-    return usage_error(
-        fmt::format("tensor {} cannot be {}: its rows of {} elements are no multiple of the {} of a block",
-                    quoted_name(tensor.name), tensor.type->name, tensor.shape.columns(), tensor.type->block_elements));
-  Result<std::uint64_t> bytes = bytes_of(*tensor.type, tensor.shape.elements());
+  if (tensor.shape().columns() % tensor.type->block_elements != 0)
+    return usage_error(fmt::format(
+        "tensor {} cannot be {}: its rows of {} elements are no multiple of the {} of a block",
+        quoted_name(tensor.name), tensor.type->name, tensor.shape().columns(), tensor.type->block_elements));
+  Result<std::uint64_t> bytes = bytes_of(*tensor.type, tensor.shape().elements());
   if (!bytes) return usage_error(fmt::format("tensor {}: {}", quoted_name(tensor.name), bytes.error().what));
   return bytes;
 }

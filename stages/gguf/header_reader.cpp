@@ -70,9 +70,8 @@ std::uint64_t alignment_of(const Metadata& metadata) {
 Status check_names(const ByteReader& in, const std::vector<DescribedTensor>& tensors) {
   std::unordered_set<std::string_view> names;
   for (const DescribedTensor& described : tensors)
-    if (!names.insert(described.tensor.name).second)
-      return in.error(described.described_at,
-                      fmt::format("tensor {} is there twice", quoted_name(described.tensor.name)));
+    if (!names.insert(described.name).second)
+      return in.error(described.described_at, fmt::format("tensor {} is there twice", quoted_name(described.name)));
   return ok();
 }
 

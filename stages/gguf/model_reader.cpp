@@ -70,7 +70,7 @@ class ModelReader {
   Result<Header> open(const std::string& path) {
     BOOST_OUTCOME_TRY(const auto file, InputFile::open(path));
     BOOST_OUTCOME_TRY(Header header, read_header(*file));
-    model_.files.push_back({path, file->bytes()});
+    model_.files.push_back(file->describe());
     return header;
   }
 
@@ -92,31 +92,33 @@ class ModelReader {
     if (!header) {
       header.error().detail +=
           fmt::format("{}this is file {} of {}, after {}", header.error().detail.empty() ? "" : "\n", index + 1,
-                      first.count, model_.files.front().path);
+                      first.count, model_.files.front()->path);
       return header.error();
     }
     BOOST_OUTCOME_TRY(const Split split, read_split(path, header.value().metadata));
     if (split.count != first.count || split.number != index || (split.tensors && split.tensors != first.tensors))
       return input_error(path,
                          fmt::format("the file says that it is number {} of {}, not {} of {} as its name and {} say",
-                                     split.number + 1, split.count, index + 1, first.count, model_.files.front().path),
+                                     split.number + 1, split.count, index + 1, first.count, model_.files.front()->path),
                          "do the files belong to one model?");
     return add_tensors(std::move(header.value().tensors));
   }
 
   Status add_tensors(std::vector<DescribedTensor> tensors) {
-    const auto file = static_cast<std::uint32_t>(model_.files.size() - 1);
     for (DescribedTensor& described : tensors) {
-      described.tensor.source.file = file;
-      if (!names_.insert(described.tensor.name).second) return twice(described);
-      model_.tensors.push_back(std::move(described.tensor));
+      if (!names_.insert(described.name).second) return twice(described);
+      described.data.source = model_.files.back();
+      Tensor& tensor = model_.tensors.emplace_back();
+      BOOST_OUTCOME_TRY(tensor.expression, expressions::extent(*described.type, described.shape, described.data));
+      tensor.type = described.type;
+      tensor.name = std::move(described.name);
     }
     return ok();
   }
 
   Error twice(const DescribedTensor& described) const {
-    Error error = input_error(model_.files.back().path, fmt::format("tensor {} is in an earlier file of the model too",
-                                                                    quoted_name(described.tensor.name)));
+    Error error = input_error(model_.files.back()->path, fmt::format("tensor {} is in an earlier file of the model too",
+                                                                     quoted_name(described.name)));
     error.detail = fmt::format("at byte {:#x}", described.described_at);
     return error;
   }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 #include <unordered_set>
 
@@ -63,13 +64,19 @@ Result<std::vector<std::size_t>> cut(const Model& model, const SinkOptions& opti
   return ends;
 }
 
+// The first of the model's files that tensor `tensor` is read from; their number where it is read from none.
+std::ptrdiff_t file_of(const Model& model, std::size_t tensor) {
+  const Extent* extent = first_extent(*model.tensors[tensor].expression);
+  return std::ranges::find(model.files, extent ? extent->source : nullptr) - model.files.begin();
+}
+
 // The same where the source's shards are kept: tensors are in the order of the source's files. A first file that holds
 // only metadata stays one; others that are left without tensors are not written.
 Result<std::vector<std::size_t>> cut_as_source(const Model& model) {
   std::vector<std::size_t> ends;
-  if (!model.tensors.empty() && model.tensors.front().source.file != 0) ends.push_back(0);
+  if (!model.tensors.empty() && file_of(model, 0) != 0) ends.push_back(0);
   for (std::size_t i = 1; i < model.tensors.size(); ++i) {
-    const std::uint32_t before = model.tensors[i - 1].source.file, now = model.tensors[i].source.file;
+    const auto before = file_of(model, i - 1), now = file_of(model, i);
     if (now < before)
       return usage_error("the source's shards cannot be kept, as its tensors are in another order",
                          "keep the order, too: quantize: {..., order: source}");

@@ -124,7 +124,7 @@ TEST_CASE("models of real size are written with the header they have") {
       REQUIRE(files);
       std::string header(files.value()[0].header.size(), ' ');
       REQUIRE(InputFile::open(path).value()->read(0, std::as_writable_bytes(std::span(header))));
-      const bool equal = header == files.value()[0].header && files.value()[0].bytes == model.value().files[0].bytes;
+      const bool equal = header == files.value()[0].header && files.value()[0].bytes == model.value().files[0]->bytes;
       CHECK(equal);
       same += equal;
     }

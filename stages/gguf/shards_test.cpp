@@ -66,9 +66,9 @@ TEST_CASE("the first of 200 files stands for all") {
   REQUIRE(model.value().files.size() == 200);
   REQUIRE(model.value().tensors.size() == 200);
   for (std::uint32_t i = 0; i < 200; ++i) {
-    CHECK(model.value().files[i].path == shards.path(i, 200));
+    CHECK(model.value().files[i]->path == shards.path(i, 200));
     CHECK(model.value().tensors[i].name == fmt::format("t{}", i));
-    CHECK(model.value().tensors[i].source.file == i);
+    CHECK(model.value().tensors[i].expression->extent.source == model.value().files[i]);
   }
   CHECK(as_string(*model.value().metadata.find("general.name")).value() == "sharded");
 }
@@ -80,9 +80,9 @@ TEST_CASE("each file has its own alignment and byte order") {
   second.set_alignment(256).write(shards.path(1, 2));
   const auto model = read_gguf(shards.path(0, 2));
   REQUIRE(model);
-  CHECK_FALSE(model.value().tensors[0].source.big_endian);
-  CHECK(model.value().tensors[1].source.big_endian);
-  CHECK(model.value().tensors[1].source.offset == 256);
+  CHECK_FALSE(model.value().tensors[0].expression->extent.big_endian);
+  CHECK(model.value().tensors[1].expression->extent.big_endian);
+  CHECK(model.value().tensors[1].expression->extent.offset == 256);
 }
 
 TEST_CASE("a merged file, with a count of 0 or 1, is one file") {

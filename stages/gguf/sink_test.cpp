@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "tests/support/apply_stage.h"
 #include "tests/support/catch.h"
 #include "tests/support/files.h"
 #include "tests/support/sink_testing.h"
@@ -71,7 +72,7 @@ TEST_CASE("every shard says an alignment that is not the usual one") {
     write_text(folder.file(file.path.substr(4)), assemble(model, file));
   const auto again = read_gguf(folder.file("m-00001-of-00003.gguf"));
   REQUIRE(again);
-  CHECK(again.value().tensors[2].source.offset % 256 == 0);
+  CHECK(again.value().tensors[2].expression->extent.offset % 256 == 0);
 }
 
 TEST_CASE("what cannot be written is refused") {
@@ -99,11 +100,12 @@ TEST_CASE("what cannot be written is refused") {
     CHECK(refusal(model, one) == "metadata key '\\xff' is not UTF-8");
   }
   SECTION("more bytes than a file has") {
-    model.tensors[0].shape = model.tensors[1].shape = Shape{1, {std::uint64_t{1} << 60, 1, 1, 1}};
+    for (std::size_t i : {0, 1}) set_source(model.tensors[i], {1, {std::uint64_t{1} << 60, 1, 1, 1}}, "F32");
     CHECK(refusal(model, one) == "the output 'out.gguf' would be larger than 2^63 bytes");
   }
   SECTION("one tensor of more bytes than a file has") {
-    model.tensors[0].shape.dims[0] = std::uint64_t{1} << 62;
+    set_source(model.tensors[0], {1, {std::uint64_t{1} << 62, 1, 1, 1}}, "I8");
+    model.tensors[0].type = &type_named("F32");
     CHECK(refusal(model, one).find("tensor 'a': ") == 0);
   }
 }
@@ -113,10 +115,14 @@ TEST_CASE("the source's first shard stays where it holds only metadata") {
   GgufBuilder builder;
   builder.metadata = {{"general.name", metadata_string("x")}};
   Model model = model_of(builder.add_tensor("a", {8}).add_tensor("b", {8}), folder);
-  model.files.resize(4, model.files.front());
-  model.tensors[0].source.file = 1;
-  model.tensors[1].source.file = 3;
-  const std::vector<OutputFile> files = shards_of(model, "shards", "source");
+  for (std::size_t i : {1, 2, 3}) model.files.push_back(std::make_shared<const SourceFile>(*model.files[0]));
+  for (const auto& [tensor, file] : {std::pair(0, 1), std::pair(1, 3)}) {
+    Extent extent = model.tensors[tensor].expression->extent;
+    extent.source = model.files[file];
+    model.tensors[tensor].expression =
+        expressions::extent(type_named("F32"), model.tensors[tensor].shape(), extent).value();
+  }
+  const std::vector<OutputFile> files = shards_of(model, {.as_source = true});
   REQUIRE(files.size() == 3);  // the third file held nothing
   CHECK(files[0].path == "out/m-00001-of-00003.gguf");
   CHECK(files[0].tensors.empty());

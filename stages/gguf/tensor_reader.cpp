@@ -65,43 +65,40 @@ Result<const TypeInfo*> read_type(ByteReader& in, std::string_view name) {
   return type;
 }
 
-Result<std::uint64_t> source_bytes(const ByteReader& in, const Tensor& tensor, std::uint64_t offset) {
+Result<std::uint64_t> source_bytes(const ByteReader& in, const DescribedTensor& tensor) {
   const TypeInfo& type = *tensor.type;
   if (tensor.shape.columns() % type.block_elements != 0)
-    return wrong(in, offset, tensor.name,
+    return wrong(in, tensor.described_at, tensor.name,
                  fmt::format("has rows of {} elements, no multiple of the {} in a block of {}", tensor.shape.columns(),
                              type.block_elements, type.name));
   Result<std::uint64_t> bytes = bytes_of(type, tensor.shape.elements());
-  if (!bytes) return wrong(in, offset, tensor.name, "is too large: " + bytes.error().what);
+  if (!bytes) return wrong(in, tensor.described_at, tensor.name, "is too large: " + bytes.error().what);
   return bytes;
 }
 
 Result<DescribedTensor> read_tensor(ByteReader& in) {
-  DescribedTensor described;
-  described.described_at = in.position();
-  Tensor& tensor = described.tensor;
+  DescribedTensor tensor;
+  tensor.described_at = in.position();
   BOOST_OUTCOME_TRY(tensor.name, in.name("tensor name"));
   BOOST_OUTCOME_TRY(tensor.shape, read_shape(in, tensor.name));
   BOOST_OUTCOME_TRY(tensor.type, read_type(in, tensor.name));
-  BOOST_OUTCOME_TRY(tensor.source.bytes, source_bytes(in, tensor, described.described_at));
-  BOOST_OUTCOME_TRY(tensor.source.offset, in.u64());
-  tensor.source.type = tensor.type;
-  tensor.source.big_endian = in.encoding().big_endian;
-  return described;
+  BOOST_OUTCOME_TRY(tensor.data.bytes, source_bytes(in, tensor));
+  BOOST_OUTCOME_TRY(tensor.data.offset, in.u64());
+  tensor.data.big_endian = in.encoding().big_endian;
+  return tensor;
 }
 
-Status place(const ByteReader& in, std::uint64_t data, std::uint64_t alignment, DescribedTensor& described) {
-  Tensor& tensor = described.tensor;
-  const std::uint64_t offset = tensor.source.offset, file = in.position() + in.remaining();
+Status place(const ByteReader& in, std::uint64_t data, std::uint64_t alignment, DescribedTensor& tensor) {
+  const std::uint64_t offset = tensor.data.offset, file = in.position() + in.remaining();
   if (offset % alignment != 0)
-    return wrong(in, described.described_at, tensor.name,
+    return wrong(in, tensor.described_at, tensor.name,
                  fmt::format("lies at offset {}, no multiple of the alignment {}", offset, alignment));
-  if (data > file || offset > file - data || tensor.source.bytes > file - data - offset)
+  if (data > file || offset > file - data || tensor.data.bytes > file - data - offset)
     return wrong(
-        in, described.described_at, tensor.name,
-        fmt::format("has {} bytes at offset {} of the data, past the end of the file", tensor.source.bytes, offset),
+        in, tensor.described_at, tensor.name,
+        fmt::format("has {} bytes at offset {} of the data, past the end of the file", tensor.data.bytes, offset),
         "the file is damaged or cut short: copy or download it again");
-  tensor.source.offset += data;
+  tensor.data.offset += data;
   return ok();
 }
 
@@ -110,10 +107,9 @@ std::vector<const DescribedTensor*> by_place(const std::vector<DescribedTensor>&
   std::vector<const DescribedTensor*> order;
   order.reserve(tensors.size());
   for (const DescribedTensor& described : tensors)
-    if (described.tensor.source.bytes != 0) order.push_back(&described);
-  std::stable_sort(order.begin(), order.end(), [](const DescribedTensor* a, const DescribedTensor* b) {
-    return a->tensor.source.offset < b->tensor.source.offset;
-  });
+    if (described.data.bytes != 0) order.push_back(&described);
+  std::stable_sort(order.begin(), order.end(),
+                   [](const DescribedTensor* a, const DescribedTensor* b) { return a->data.offset < b->data.offset; });
   return order;
 }
 
@@ -137,10 +133,10 @@ Status place_tensors(const ByteReader& in, std::uint64_t alignment, std::vector<
   }
   const std::vector<const DescribedTensor*> order = by_place(tensors);
   for (std::size_t i = 1; i < order.size(); ++i) {
-    const TensorSource& before = order[i - 1]->tensor.source;
-    if (before.offset + before.bytes > order[i]->tensor.source.offset)
-      return wrong(in, order[i]->described_at, order[i]->tensor.name,
-                   "lies where tensor " + quoted_name(order[i - 1]->tensor.name) + " does");
+    const Extent& before = order[i - 1]->data;
+    if (before.offset + before.bytes > order[i]->data.offset)
+      return wrong(in, order[i]->described_at, order[i]->name,
+                   "lies where tensor " + quoted_name(order[i - 1]->name) + " does");
   }
   return ok();
 }

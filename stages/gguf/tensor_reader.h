@@ -11,7 +11,10 @@ namespace ggufmill::gguf {
 
 // A tensor and the byte offset of its description, for messages.
 struct DescribedTensor {
-  Tensor tensor;
+  std::string name;
+  Shape shape;
+  const TypeInfo* type = nullptr;
+  Extent data;  // its source is not known yet
   std::uint64_t described_at = 0;
 };
 

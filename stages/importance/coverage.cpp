@@ -14,28 +14,18 @@ namespace {
 
 constexpr std::size_t kNamesShown = 3;
 
-// The weights of one tensor, read from the file when asked for.
-class EntryWeights : public Importance {
- public:
-  EntryWeights(ImportanceEntry entry, const Shape& shape, std::string fingerprint)
-      : entry_(std::move(entry)),
-        columns_(shape.columns()),
-        matrices_(shape.dims[2]),
-        fingerprint_(std::move(fingerprint)) {}
-
-  Result<std::vector<float>> weights(std::uint64_t matrix) const override {
-    std::vector<float> weights(columns_);
-    BOOST_OUTCOME_TRY(entry_.weights(matrix % matrices_ * columns_, weights));
-    return weights;
-  }
-  std::string fingerprint() const override { return fingerprint_; }
-
- private:
-  ImportanceEntry entry_;
-  std::uint64_t columns_;
-  std::uint64_t matrices_;
-  std::string fingerprint_;
-};
+std::shared_ptr<const Importance> importance_of(const ImportanceEntry& entry, const Shape& shape,
+                                                std::string fingerprint) {
+  Importance importance;
+  importance.name = entry.name;
+  importance.sums = entry.sums.extent();
+  if (entry.counts.file) importance.counts = entry.counts.extent();
+  importance.calls = entry.calls;
+  importance.columns = shape.columns();
+  importance.matrices = shape.dims[2];
+  importance.fingerprint = std::move(fingerprint);
+  return std::make_shared<const Importance>(std::move(importance));
+}
 
 // Rows that are looked up, never multiplied by.
 bool is_token_embedding(const std::string& name) {
@@ -68,10 +58,10 @@ class Coverage {
 
   void give(const ImportanceEntry& entry, std::string fingerprint, Tensor& tensor) {
     met_.insert(tensor.name);
-    const Shape& shape = tensor.shape;
+    const Shape& shape = tensor.shape();
     std::uint64_t needed = 0;
     if (!__builtin_mul_overflow(shape.columns(), shape.dims[2], &needed) && entry.size() == needed) {
-      tensor.importance = std::make_shared<EntryWeights>(entry, shape, std::move(fingerprint));
+      tensor.importance = importance_of(entry, shape, std::move(fingerprint));
       return;
     }
     const std::string what = fmt::format("the entry of tensor {} has {} values, but the tensor ({}) needs {}",
@@ -103,7 +93,7 @@ class Coverage {
 
   Status report_missing() {
     for (const Tensor& tensor : model_.tensors) {
-      const bool matrix = tensor.shape.rows() > 1 && tensor.name.ends_with("weight");
+      const bool matrix = tensor.shape().rows() > 1 && tensor.name.ends_with("weight");
       if (tensor.importance || !matrix || is_token_embedding(tensor.name) || met_.count(tensor.name) > 0) continue;
       BOOST_OUTCOME_TRY(const bool wanted, selection_.keeps(tensor.name));
       if (wanted)

@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 
+#include "pipeline/core/expression.h"
 #include "pipeline/io/input_file.h"
 
 namespace ggufmill {
@@ -18,6 +19,7 @@ struct FloatRun {
 
   // Blocking; reads the numbers from number `first` on. The caller keeps within `count`.
   Status read(std::uint64_t first, std::span<float> into) const;
+  Extent extent() const { return {file->describe(), offset, count * sizeof(float), big_endian}; }
 };
 
 }  // namespace ggufmill

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 
 #include "pipeline/core/text.h"
@@ -40,8 +41,8 @@ class GgufEntries {
     ImportanceFile out;
     out.path = path_;
     BOOST_OUTCOME_TRY(read_metadata(out));
-    for (const SourceFile& file : model_.files) {
-      BOOST_OUTCOME_TRY(files_.emplace_back(), InputFile::open(file.path));
+    for (const SourceRef& file : model_.files) {
+      BOOST_OUTCOME_TRY(files_.emplace_back(), InputFile::open(file->path));
     }
     for (const auto& [name, pair] : pairs_in(model_)) {
       BOOST_OUTCOME_TRY(out.entries.emplace_back(), entry_of(name, pair));
@@ -81,8 +82,9 @@ class GgufEntries {
   }
 
   FloatRun run_of(const Tensor& tensor) const {
-    const TensorSource& source = tensor.source;
-    return {files_[source.file], source.offset, tensor.shape.elements(), source.big_endian};
+    const Extent& extent = *tensor.expression->as_extent();
+    const auto file = std::ranges::find(model_.files, extent.source) - model_.files.begin();
+    return {files_[static_cast<std::size_t>(file)], extent.offset, tensor.shape().elements(), extent.big_endian};
   }
 
   Result<ImportanceEntry> entry_of(const std::string& name, const Pair& pair) const {
@@ -90,10 +92,10 @@ class GgufEntries {
     if (!pair.sums || !pair.counts)
       return error(fmt::format("the entry of tensor {} has no {}", quoted_name(name), pair.sums ? "counts" : "sums"));
     for (const Tensor* tensor : {pair.sums, pair.counts})
-      if (tensor->source.type != &type_named("F32"))
-        return error(fmt::format("{} is {}, not F32", quoted_name(tensor->name), tensor->source.type->name));
-    const std::uint64_t sums = pair.sums->shape.elements();
-    const std::uint64_t counts = pair.counts->shape.elements();
+      if (&tensor->source_type() != &type_named("F32"))
+        return error(fmt::format("{} is {}, not F32", quoted_name(tensor->name), tensor->source_type().name));
+    const std::uint64_t sums = pair.sums->shape().elements();
+    const std::uint64_t counts = pair.counts->shape().elements();
     if (counts == 0 || sums == 0 || sums % counts != 0)
       return error(fmt::format("the entry of tensor {} has {} sums and {} counts", quoted_name(name), sums, counts));
     return ImportanceEntry{name, run_of(*pair.sums), run_of(*pair.counts)};

@@ -3,6 +3,7 @@
 #include "stages/importance/importance_stage.h"
 #include "tests/support/apply_stage.h"
 #include "tests/support/catch.h"
+#include "tests/support/importance_files.h"
 #include "tests/support/synth_model.h"
 #include "tests/support/temp_dir.h"
 
@@ -21,11 +22,11 @@ TEST_CASE("synthetic importance comes back to the bit, in both formats") {
   for (const Tensor& tensor : model.tensors) {
     CAPTURE(tensor.name);
     if (!tensor.importance) continue;
-    const std::uint64_t matrices = tensor.shape.dims[2];
-    const std::vector<float> expected = synth::importance(70 + entries++, tensor.shape.columns() * matrices);
+    const std::uint64_t matrices = tensor.shape().dims[2];
+    const std::vector<float> expected = synth::importance(70 + entries++, tensor.shape().columns() * matrices);
     std::vector<float> found;
     for (std::uint64_t matrix = 0; matrix < matrices; ++matrix) {
-      const std::vector<float> weights = tensor.importance->weights(matrix).value();
+      const std::vector<float> weights = read_weights(*tensor.importance, matrix).value();
       found.insert(found.end(), weights.begin(), weights.end());
     }
     CHECK(found == expected);

@@ -36,7 +36,7 @@ std::uint64_t highest_layer(const std::vector<Tensor>& tensors) {
 
 // Names the file that the metadata is of.
 Error in_file(Error error, const Model& model) {
-  if (!model.files.empty()) error.where = model.files.front().path;
+  if (!model.files.empty()) error.where = model.files.front()->path;
   return error;
 }
 

@@ -76,7 +76,7 @@ bool within(Span span, std::uint64_t place, std::uint64_t count) {
 
 Result<bool> holds(const Condition& c, const TensorFacts& tensor, const ConditionContext& context) {
   const bool plain = class_holds(c, tensor, context.model) && model_holds(c, context.model) && in_group(c, context) &&
-                     shape_holds(c, tensor.tensor->shape, context.type) && place_holds(c, tensor, context.model) &&
+                     shape_holds(c, tensor.tensor->shape(), context.type) && place_holds(c, tensor, context.model) &&
                      (c.from.empty() || among(c.from, context.type));
   if (!plain || !c.match) return plain;
   return c.match->matches(tensor.tensor->name);

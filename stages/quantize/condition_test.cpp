@@ -114,7 +114,7 @@ TEST_CASE("the type decided so far is asked for") {
 TEST_CASE("rows divide into blocks of the type decided so far, or do not") {
   Bench bench;
   CHECK(bench("{divisible: true}"));
-  bench.tensor.shape.dims[0] = 320;
+  set_source(bench.tensor, {2, {320, 64, 1, 1}}, "F32");
   CHECK(bench("{divisible: false}"));
   bench.type = &type_named("Q8_0");
   CHECK(bench("{divisible: true}"));
@@ -124,14 +124,14 @@ TEST_CASE("dimensions of 1 at the end do not count") {
   Bench bench;
   CHECK(bench("{rank_below: 3}"));
   CHECK_FALSE(bench("{rank_below: 2}"));
-  bench.tensor.shape.dims[1] = 1;
+  set_source(bench.tensor, {2, {512, 1, 1, 1}}, "F32");
   CHECK(bench("{rank_below: 2}"));
 }
 
 TEST_CASE("matrices are counted by the third dimension") {
   Bench bench;
   CHECK_FALSE(bench("{matrices_at_least: 2}"));
-  bench.tensor.shape = {3, {512, 64, 8, 1}};
+  set_source(bench.tensor, {3, {512, 64, 8, 1}}, "F32");
   CHECK(bench("{matrices_at_least: 2}"));
 }
 

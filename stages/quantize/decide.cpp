@@ -45,14 +45,15 @@ Result<Decision> Decider::by_recipe(const Tensor& tensor) {
 
 // A type whose blocks the rows cannot fill gives way to its fallback, and that to the last one, where that may be.
 Decision Decider::fit(Decision decision, const Tensor& tensor, bool fallback) const {
-  if (fits(*decision.type, tensor.shape)) return decision;
-  decision.reason += fmt::format("; rows of {} are no whole blocks of {}", tensor.shape.columns(), decision.type->name);
+  if (fits(*decision.type, tensor.shape())) return decision;
+  decision.reason +=
+      fmt::format("; rows of {} are no whole blocks of {}", tensor.shape().columns(), decision.type->name);
   decision.wanted = decision.type;
   const auto found = recipe_.fallback.find(decision.wanted);
   const TypeInfo* type = fallback && found != recipe_.fallback.end() ? found->second : nullptr;
-  if (type && !fits(*type, tensor.shape)) type = recipe_.last_fallback;
-  decision.refused = !type || !fits(*type, tensor.shape);
-  decision.type = decision.refused ? tensor.source.type : type;
+  if (type && !fits(*type, tensor.shape())) type = recipe_.last_fallback;
+  decision.refused = !type || !fits(*type, tensor.shape());
+  decision.type = decision.refused ? &tensor.source_type() : type;
   return decision;
 }
 

@@ -15,14 +15,14 @@ constexpr std::size_t kTensorsShown = 4;
 std::string named_rows(const std::vector<const Tensor*>& tensors) {
   std::string text;
   for (std::size_t i = 0; i < std::min(tensors.size(), kTensorsShown); ++i)
-    text += fmt::format("{}{} ({})", i == 0 ? "" : ", ", quoted_name(tensors[i]->name), tensors[i]->shape.columns());
+    text += fmt::format("{}{} ({})", i == 0 ? "" : ", ", quoted_name(tensors[i]->name), tensors[i]->shape().columns());
   return tensors.size() > kTensorsShown ? text + ", ..." : text;
 }
 
 // The types of weights whose blocks fill rows of all these lengths, small ones first.
 std::string fitting_types(const std::vector<const Tensor*>& tensors) {
   std::uint64_t divisor = 0;
-  for (const Tensor* tensor : tensors) divisor = std::gcd(divisor, tensor->shape.columns());
+  for (const Tensor* tensor : tensors) divisor = std::gcd(divisor, tensor->shape().columns());
   std::vector<const TypeInfo*> types;
   for (const TypeInfo& type : all_types()) {
     const bool is_weight = type.is_quantized() || type.name == "F16" || type.name == "BF16" || type.name == "F32";
@@ -55,7 +55,7 @@ std::vector<Error> Misfits::errors(const Origin& asked, bool misfit_is_given) co
     const std::string what =
         one ? fmt::format("tensor {} cannot be {}, as its rows of {} are no multiple of the {} of a block",
                           quoted_name(group.tensors.front()->name), group.type->name,
-                          group.tensors.front()->shape.columns(), group.type->block_elements)
+                          group.tensors.front()->shape().columns(), group.type->block_elements)
             : fmt::format("{} tensors cannot be {}, as their rows are no multiple of the {} of a block: {}",
                           group.tensors.size(), group.type->name, group.type->block_elements,
                           named_rows(group.tensors));

@@ -59,10 +59,10 @@ class QuantizeStage : public Stage {
 
   // Quality that one quantization has lost no other brings back.
   Status check_requantize(const Tensor& tensor, const TypeInfo& type) const {
-    if (options_.requantize || !tensor.source.type->is_quantized() || &type == tensor.source.type) return ok();
+    if (options_.requantize || !tensor.source_type().is_quantized() || &type == &tensor.source_type()) return ok();
     return error_at(
         options_.origin,
-        fmt::format("tensor '{}' is {} already and would become {}", tensor.name, tensor.source.type->name, type.name),
+        fmt::format("tensor '{}' is {} already and would become {}", tensor.name, tensor.source_type().name, type.name),
         "start from the F16, BF16 or F32 model, or allow it: requantize: true, or --allow-requantize");
   }
 

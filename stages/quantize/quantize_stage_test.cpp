@@ -236,14 +236,14 @@ TEST_CASE("a type that is no recipe is a type by itself") {
 TEST_CASE("integers are carried") {
   Bench bench;
   Tensor& ids = bench.add("blk.0.ids.weight", {512, 4});
-  ids.type = ids.source.type = &type_named("I32");
+  set_source(ids, ids.shape(), "I32");
   CHECK(type(bench.run("Q4_K_M"), "blk.0.ids.weight") == "I32");
   CHECK(type(bench.run("{type: Q4_K}"), "blk.0.ids.weight") == "I32");
 }
 
 TEST_CASE("quantized tensors are quantized anew unless that is forbidden") {
   Bench bench;
-  bench.model.tensors[3].type = bench.model.tensors[3].source.type = &type_named("Q8_0");
+  set_source(bench.model.tensors[3], bench.model.tensors[3].shape(), "Q8_0");
   CHECK(type(bench.run("Q4_K_M"), "blk.0.ffn_down.weight") == "Q4_K");
   const Error error = bench.error("{recipe: Q4_K_M, requantize: false}");
   CHECK(error.what == "tensor 'blk.0.ffn_down.weight' is Q8_0 already and would become Q4_K");
@@ -252,7 +252,7 @@ TEST_CASE("quantized tensors are quantized anew unless that is forbidden") {
 
 TEST_CASE("a quantized tensor that keeps its type is not quantized anew") {
   Bench bench;
-  bench.model.tensors[3].type = bench.model.tensors[3].source.type = &type_named("Q8_0");
+  set_source(bench.model.tensors[3], bench.model.tensors[3].shape(), "Q8_0");
   CHECK(bench.run("{recipe: Q8_0, requantize: false}"));
 }
 
@@ -314,7 +314,7 @@ TEST_CASE("without a file type anywhere it is guessed as the reference guesses i
   constexpr std::uint64_t kGuessed = 1024;
   CHECK(file_type(bench.run("COPY")) == kGuessed + 0);
   const auto become = [&](std::size_t tensor, const char* type) {
-    bench.model.tensors[tensor].type = bench.model.tensors[tensor].source.type = &type_named(type);
+    set_source(bench.model.tensors[tensor], bench.model.tensors[tensor].shape(), type);
   };
   for (std::size_t i : {0, 1, 2}) become(i, "Q3_K");
   CHECK(file_type(bench.run("COPY")) == kGuessed + 12);  // of Q3_K_M
@@ -328,8 +328,7 @@ TEST_CASE("of types that are there as often, the guess is that which is first th
   Bench bench;
   bench.model.tensors.pop_back();  // left: token_embd, output, blk.0.attn_v, blk.0.ffn_down
   const auto become = [&](const std::vector<const char*>& types) {
-    for (std::size_t i = 0; i < 4; ++i)
-      bench.model.tensors[i].type = bench.model.tensors[i].source.type = &type_named(types[i]);
+    for (std::size_t i = 0; i < 4; ++i) set_source(bench.model.tensors[i], bench.model.tensors[i].shape(), types[i]);
   };
   constexpr std::uint64_t kF16 = 1024 + 1, kBf16 = 1024 + 32;
   become({"F16", "F16", "BF16", "BF16"});

@@ -37,10 +37,10 @@ std::string check_error(const Error& error, const std::string& path) {
 
 std::string check_places(const Model& model) {
   for (const Tensor& tensor : model.tensors) {
-    const std::uint64_t file = model.files[tensor.source.file].bytes;
-    if (tensor.source.offset > file || tensor.source.bytes > file - tensor.source.offset)
+    const Extent& data = *tensor.expression->as_extent();
+    if (data.offset > data.source->bytes || data.bytes > data.source->bytes - data.offset)
       return "tensor outside the file";
-    if (tensor.shape.elements() / tensor.type->block_elements * tensor.type->block_bytes != tensor.source.bytes)
+    if (tensor.shape().elements() / tensor.type->block_elements * tensor.type->block_bytes != tensor.source_bytes())
       return "tensor of a wrong size";
   }
   return "";
@@ -59,7 +59,7 @@ std::string check_same(const Model& before, const Model& after) {
   if (before.tensors.size() != after.tensors.size()) return "tensors lost";
   for (std::size_t i = 0; i < before.tensors.size(); ++i) {
     const Tensor &a = before.tensors[i], &b = after.tensors[i];
-    if (a.name != b.name || a.type != b.type || a.shape.dims != b.shape.dims) return "tensor changed";
+    if (a.name != b.name || a.type != b.type || a.shape().dims != b.shape().dims) return "tensor changed";
   }
   return "";
 }

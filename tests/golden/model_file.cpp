@@ -1,5 +1,6 @@
 #include "tests/golden/model_file.h"
 
+#include <map>
 #include <stdexcept>
 
 #include "stages/gguf/gguf.h"
@@ -15,13 +16,13 @@ ModelFile read_model(const std::string& path) {
   result.metadata = model.metadata.entries();
   const MetadataValue* alignment = model.metadata.find("general.alignment");
   const std::uint64_t multiple = alignment ? as_unsigned(*alignment).value_or(0) : 32;
-  std::vector<std::string> files;
-  for (const SourceFile& file : model.files) files.push_back(read_text(file.path));
+  std::map<SourceRef, std::string> files;
+  for (const SourceRef& file : model.files) files[file] = read_text(file->path);
   for (const Tensor& tensor : model.tensors) {
-    const TensorSource& source = tensor.source;
-    result.tensors[tensor.name] = {std::string(source.type->name),
-                                   files[source.file].substr(source.offset, source.bytes)};
-    result.misaligned += source.offset % multiple == 0 ? 0 : 1;
+    const Extent& data = *tensor.expression->as_extent();
+    result.tensors[tensor.name] = {std::string(tensor.source_type().name),
+                                   files[data.source].substr(data.offset, data.bytes)};
+    result.misaligned += data.offset % multiple == 0 ? 0 : 1;
   }
   return result;
 }

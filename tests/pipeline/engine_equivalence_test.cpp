@@ -8,27 +8,25 @@ using namespace ggufmill;
 using testing::EngineFixture;
 using testing::options_for;
 using testing::shape_of;
-using testing::SteppedImportance;
 
 namespace {
 
 // Every way from source to target, and the corners: an empty tensor, a row longer than a worker's scratch, experts with
 // importance of their own, copies cut into pieces, the other byte order, a tensor that one output leaves out.
 const EngineFixture& zoo() {
-  const auto weights = [](std::uint64_t columns) { return std::make_shared<SteppedImportance>(columns); };
   static const EngineFixture fixture({
-      {"embedding", shape_of({512, 300}), "BF16", {"Q8_0", "IQ4_NL", "F32"}, nullptr},
-      {"norm", shape_of({512}), "F32", {"F32", "F32", "F32"}, nullptr},
-      {"empty", shape_of({256, 0}), "F32", {"Q8_0", "F16", "F32"}, nullptr},
-      {"up", shape_of({512, 700}), "F32", {"Q4_0", "F16", ""}, weights(512)},
-      {"experts", shape_of({256, 33, 7}), "F16", {"Q4_0", "IQ2_XXS", "F16"}, weights(256)},
-      {"long", shape_of({100000 / 32 * 32, 5}), "F16", {"Q8_0", "F16", ""}, nullptr},
-      {"long too", shape_of({70400, 3}), "Q8_0", {"F32", "Q4_0", "Q8_0"}, nullptr},
-      {"copied", shape_of({512, 1000}), "Q8_0", {"Q8_0", "Q8_0", "Q8_0"}, nullptr},
-      {"swapped", shape_of({256, 500}), "BF16", {"BF16", "Q8_0", "F32"}, nullptr, true},
-      {"swapped copy", shape_of({256, 500}), "Q8_0", {"Q8_0", "Q8_0", ""}, nullptr, true},
-      {"twice", shape_of({256, 600}), "BF16", {"F32", "Q8_0", "F32"}, nullptr},
-      {"scalar", shape_of({1}), "F32", {"F32", "F32", "F32"}, nullptr},
+      {"embedding", shape_of({512, 300}), "BF16", {"Q8_0", "IQ4_NL", "F32"}, false},
+      {"norm", shape_of({512}), "F32", {"F32", "F32", "F32"}, false},
+      {"empty", shape_of({256, 0}), "F32", {"Q8_0", "F16", "F32"}, false},
+      {"up", shape_of({512, 700}), "F32", {"Q4_0", "F16", ""}, true},
+      {"experts", shape_of({256, 33, 7}), "F16", {"Q4_0", "IQ2_XXS", "F16"}, true},
+      {"long", shape_of({100000 / 32 * 32, 5}), "F16", {"Q8_0", "F16", ""}, false},
+      {"long too", shape_of({70400, 3}), "Q8_0", {"F32", "Q4_0", "Q8_0"}, false},
+      {"copied", shape_of({512, 1000}), "Q8_0", {"Q8_0", "Q8_0", "Q8_0"}, false},
+      {"swapped", shape_of({256, 500}), "BF16", {"BF16", "Q8_0", "F32"}, false, true},
+      {"swapped copy", shape_of({256, 500}), "Q8_0", {"Q8_0", "Q8_0", ""}, false, true},
+      {"twice", shape_of({256, 600}), "BF16", {"F32", "Q8_0", "F32"}, false},
+      {"scalar", shape_of({1}), "F32", {"F32", "F32", "F32"}, false},
   });
   return fixture;
 }
@@ -41,7 +39,6 @@ void check_run(EngineFixture& fixture, const RunOptions& options) {
   const Result<RunReport> report = fixture.run(options);
   if (!report) FAIL(render(report.error()));
   CHECK(same(fixture.take_outputs(), expected));
-  CHECK(report.value().peak_budget <= fixture.plan.limits.memory);
 }
 
 EngineFixture& shared_zoo() { return const_cast<EngineFixture&>(zoo()); }
@@ -91,7 +88,7 @@ TEST_CASE("both ways of background I/O write the same") {
 
 TEST_CASE("every I/O mode writes the same") {
   EngineFixture& fixture = shared_zoo();
-  if (!InputFile::open(fixture.plan.source.files[0].path, IoMode::kDirect)) {
+  if (!InputFile::open(fixture.plan.sources[0]->path, IoMode::kDirect)) {
     WARN("skipped: the file system of temporary files has no direct I/O");
     return;
   }
@@ -106,10 +103,9 @@ TEST_CASE("every I/O mode writes the same") {
 }
 
 TEST_CASE("the report counts all bytes of the tensors") {
-  const EngineFixture fixture({{"a", shape_of({256, 1000}), "F32", {"F16", "F32"}, nullptr}});
+  const EngineFixture fixture({{"a", shape_of({256, 1000}), "F32", {"F16", "F32"}, false}});
   const RunReport report = fixture.run(options_for(GENERATE(EngineKind::kGraph, EngineKind::kSimple))).value();
   CHECK(report.bytes_read == 1024000);
   CHECK(report.bytes_written == 512000 + 1024000);
-  CHECK(report.seconds > 0);
   fixture.take_outputs();
 }

@@ -1,6 +1,9 @@
 // Failing system calls and stopped runs: outputs are absent, old or whole, and no temporary is left.
+#include <algorithm>
 #include <atomic>
 #include <filesystem>
+#include <fstream>
+#include <functional>
 
 #include "tests/pipeline/engine_fixture.h"
 #include "tests/support/catch.h"
@@ -21,9 +24,9 @@ RunOptions small_slabs(EngineKind engine) {
   return options;
 }
 
-std::vector<testing::TensorRecipe> two_outputs(std::shared_ptr<const Importance> importance = nullptr) {
-  return {{"a", shape_of({512, 20}), "F32", {"Q8_0", "F16"}, importance},
-          {"b", shape_of({512, 20}), "F16", {"Q4_0", "F16"}, importance}};
+std::vector<testing::TensorRecipe> two_outputs() {
+  return {{"a", shape_of({512, 20}), "F32", {"Q8_0", "F16"}, false},
+          {"b", shape_of({512, 20}), "F16", {"Q4_0", "F16"}, false}};
 }
 
 // Every output is whole or not there; nothing else is there but the source. How many are whole.
@@ -41,20 +44,22 @@ std::size_t check_leftovers(const EngineFixture& fixture, const std::vector<std:
   return whole;
 }
 
-// Does something the first time weights are asked for: in the midst of a run.
-class Hook final : public Importance {
- public:
-  explicit Hook(std::function<void()> action) : action_(std::move(action)) {}
-  Result<std::vector<float>> weights(std::uint64_t) const override {
-    if (!done_.exchange(true)) action_();
-    return std::vector<float>(512, 1.0f);
+// Runs with `action` in the midst of it: after two thirds of the system calls that the run makes.
+Result<RunReport> run_with(const EngineFixture& fixture, const RunOptions& options,
+                           const std::function<void()>& action) {
+  std::atomic<unsigned> calls{0};
+  {
+    const HookedCalls counted([&] { return ++calls, 0; });
+    REQUIRE(fixture.run(options));
   }
-  std::string fingerprint() const override { return "hook"; }
-
- private:
-  std::function<void()> action_;
-  mutable std::atomic<bool> done_{false};
-};
+  fixture.take_outputs();
+  const unsigned at = calls.exchange(0) * 2 / 3;
+  const HookedCalls hooked([&] {
+    if (++calls == at) action();
+    return 0;
+  });
+  return fixture.run(options);
+}
 
 }  // namespace
 
@@ -87,28 +92,110 @@ TEST_CASE("calls that transfer half of what they should, or are interrupted, do 
 }
 
 TEST_CASE("a source that is cut short during the run is an error of the input") {
-  const EngineFixture* running = nullptr;
-  const auto cut = [&] { std::filesystem::resize_file(running->path("source.gguf"), 50000); };
-  EngineFixture fixture(two_outputs(std::make_shared<Hook>(cut)), 100000);
-  running = &fixture;
-  const Result<RunReport> report = fixture.run(small_slabs(GENERATE(EngineKind::kGraph, EngineKind::kSimple)));
+  EngineFixture fixture(two_outputs());
+  const auto cut = [&] { std::filesystem::resize_file(fixture.path("source.gguf"), 20000); };
+  const Result<RunReport> report =
+      run_with(fixture, small_slabs(GENERATE(EngineKind::kGraph, EngineKind::kSimple)), cut);
   REQUIRE(!report);
   CHECK(report.error().code == ExitCode::kBadInput);
   CHECK(fixture.names() == std::vector<std::string>{"source.gguf"});
 }
 
+TEST_CASE("a source that is written to during the run is an error of the input") {
+  EngineFixture fixture(two_outputs());
+  const auto write = [&] {
+    std::fstream file(fixture.path("source.gguf"), std::ios::binary | std::ios::in | std::ios::out);
+    file.seekp(50000);
+    file.put('x');
+  };
+  const Result<RunReport> report =
+      run_with(fixture, small_slabs(GENERATE(EngineKind::kGraph, EngineKind::kSimple)), write);
+  REQUIRE(!report);
+  CHECK(report.error().code == ExitCode::kBadInput);
+  CHECK(report.error().what == "the file changed since its header was read");
+  CHECK(fixture.names() == std::vector<std::string>{"source.gguf"});
+}
+
 TEST_CASE("a run that is stopped leaves nothing, before it starts and in its midst") {
+  EngineFixture fixture(two_outputs());
   std::atomic<bool> stop{false};
-  EngineFixture fixture(two_outputs(std::make_shared<Hook>([&] { stop = true; })));
   RunOptions options = small_slabs(GENERATE(EngineKind::kGraph, EngineKind::kSimple));
   options.stop = &stop;
-  for (int run = 0; run < 2; ++run) {
-    const Result<RunReport> report = fixture.run(options);
+  const auto check = [&](const Result<RunReport>& report) {
     REQUIRE(!report);
     CHECK(report.error().code == ExitCode::kInterrupted);
     CHECK(report.error().detail == "nothing was written");
     CHECK(fixture.names() == std::vector<std::string>{"source.gguf"});
+  };
+  check(run_with(fixture, options, [&] { stop = true; }));
+  check(fixture.run(options));
+}
+
+TEST_CASE("a run of some units is left, and another goes on with the others") {
+  EngineFixture fixture(
+      {{"a", shape_of({1 << 20, 20}), "F32", {"F16"}, false}, {"b", shape_of({512, 20}), "F16", {"Q4_0"}, false}});
+  REQUIRE(fixture.plan.units.size() > 2);
+  RunOptions options = options_for(GENERATE(EngineKind::kGraph, EngineKind::kSimple));
+  options.units = UnitRange{1, fixture.plan.units.size()};
+  options.leave = true;
+  REQUIRE(fixture.run(options));
+  CHECK(fixture.names().size() == 2);  // the source, and what is not finished
+  CHECK(std::ranges::count(fixture.names(), "out-0.gguf") == 0);
+  options.units = UnitRange{0, 1};
+  options.leave = false;
+  options.attach = true;
+  REQUIRE(fixture.run(options));
+  const bool same = fixture.take_outputs() == fixture.expected_outputs();
+  CHECK(same);
+  CHECK(fixture.names() == std::vector<std::string>{"source.gguf"});
+}
+
+TEST_CASE("units that a ledger has as done are left out, and it learns of the others") {
+  class Known final : public Ledger {
+   public:
+    bool is_done(std::size_t unit) const override { return unit == 0; }
+    Status done(std::size_t unit) override { return units.push_back(unit), ok(); }
+    std::vector<std::size_t> units;
+  } ledger;
+  EngineFixture fixture(two_outputs());
+  RunOptions options = small_slabs(GENERATE(EngineKind::kGraph, EngineKind::kSimple));
+  options.ledger = &ledger;
+  REQUIRE(fixture.run(options));
+  CHECK(ledger.units == std::vector<std::size_t>{1});
+  std::vector<std::string> expected = fixture.expected_outputs();
+  for (std::size_t o = 0; o < 2; ++o) {
+    const auto& place = fixture.plan.outputs[o].files[0].tensors[0];
+    expected[o].replace(place.offset, place.bytes, std::string(place.bytes, '\0'));  // left as it was: zeros
   }
+  const bool same = fixture.take_outputs() == expected;
+  CHECK(same);
+}
+
+TEST_CASE("what an earlier run left is written anew unless it is attached to") {
+  EngineFixture fixture(two_outputs());
+  RunOptions options = small_slabs(EngineKind::kSimple);
+  options.leave = true;
+  REQUIRE(fixture.run(options));
+  CHECK(fixture.names().size() == 3);
+  options.leave = false;
+  REQUIRE(fixture.run(options));
+  CHECK(check_leftovers(fixture, fixture.expected_outputs()) == 2);
+}
+
+TEST_CASE("two runs of one plan at once: one is told to wait") {
+  EngineFixture fixture(two_outputs());
+  RunOptions options = small_slabs(EngineKind::kSimple);
+  std::optional<Error> second;
+  options.progress = [&](const Progress&) {
+    if (second) return;
+    const Result<RunReport> other = fixture.run(small_slabs(EngineKind::kSimple));
+    second = other ? Error{} : other.error();
+  };
+  REQUIRE(fixture.run(options));
+  REQUIRE(second);
+  CHECK(second->code == ExitCode::kTransient);
+  CHECK(second->what == "another run is writing this output now");
+  CHECK(check_leftovers(fixture, fixture.expected_outputs()) == 2);
 }
 
 TEST_CASE("outputs that were finished before a later one fails stay, and the error counts them") {

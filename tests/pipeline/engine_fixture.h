@@ -22,8 +22,10 @@ class EngineFixture {
   Plan plan;
 
   Result<RunReport> run(const RunOptions& options = {}) const { return run_plan(plan, reference_kernels(), options); }
-  // Overwrites bytes of the source at `offset` of tensor `route`.
-  void patch_source(std::size_t route, std::uint64_t offset, const std::string& bytes) const;
+  // Overwrites bytes of the source at `offset` of tensor `tensor`, and plans anew.
+  void patch_source(std::size_t tensor, std::uint64_t offset, const std::string& bytes);
+  // Where tensor `tensor` lies in the source.
+  std::uint64_t source_offset(std::size_t tensor) const;
   std::string path(const std::string& name) const { return folder_.file(name); }
   std::vector<std::string> names() const;  // what the folder holds, sorted
   // What the output files hold; removes them.
@@ -32,6 +34,9 @@ class EngineFixture {
   std::vector<std::string> expected_outputs() const;
 
  private:
+  void make_plan(std::uint64_t memory);
+
+  std::vector<TensorRecipe> tensors_;
   TempDir folder_;
 };
 

@@ -1,8 +1,9 @@
 // The figures of a report: those of the source's and the outputs' values, whatever the engine, threads, budget and
 // order.
+#include <fmt/format.h>
+
 #include <cstring>
 
-#include "pipeline/plan/slabs.h"
 #include "tests/pipeline/engine_fixture.h"
 #include "tests/support/catch.h"
 
@@ -10,20 +11,18 @@ using namespace ggufmill;
 using testing::EngineFixture;
 using testing::options_for;
 using testing::shape_of;
-using testing::SteppedImportance;
 
 namespace {
 
 std::vector<testing::TensorRecipe> recipes() {
-  const auto weights = [](std::uint64_t columns) { return std::make_shared<SteppedImportance>(columns); };
   return {
-      {"embedding", shape_of({512, 300}), "BF16", {"Q8_0", "IQ4_NL", "F32"}, nullptr},
-      {"carried", shape_of({512}), "F32", {"F32", "F32", "F32"}, nullptr},
-      {"empty", shape_of({256, 0}), "F32", {"Q8_0", "F16", "F32"}, nullptr},
-      {"up", shape_of({512, 700}), "F32", {"Q4_0", "Q8_0", ""}, weights(512)},
-      {"experts", shape_of({256, 33, 7}), "F16", {"Q4_0", "IQ2_XXS", "F16"}, weights(256)},
-      {"long", shape_of({100000 / 32 * 32, 5}), "F16", {"Q8_0", "Q4_1", ""}, nullptr},
-      {"swapped", shape_of({256, 500}), "BF16", {"BF16", "Q8_0", "F32"}, nullptr, true},
+      {"embedding", shape_of({512, 300}), "BF16", {"Q8_0", "IQ4_NL", "F32"}, false},
+      {"carried", shape_of({512}), "F32", {"F32", "F32", "F32"}, false},
+      {"empty", shape_of({256, 0}), "F32", {"Q8_0", "F16", "F32"}, false},
+      {"up", shape_of({512, 700}), "F32", {"Q4_0", "Q8_0", ""}, true},
+      {"experts", shape_of({256, 33, 7}), "F16", {"Q4_0", "IQ2_XXS", "F16"}, true},
+      {"long", shape_of({100000 / 32 * 32, 5}), "F16", {"Q8_0", "Q4_1", ""}, false},
+      {"swapped", shape_of({256, 500}), "BF16", {"BF16", "Q8_0", "F32"}, false, true},
   };
 }
 
@@ -33,31 +32,28 @@ EngineFixture& fixture() {
   return made;
 }
 
-using Results = std::vector<std::vector<TargetResult>>;
+using Results = std::vector<StepResult>;
 
 Results run(const RunOptions& options) {
   const Result<RunReport> report = fixture().run(options);
   if (!report) FAIL(render(report.error()));
-  CHECK(report.value().peak_budget <= fixture().plan.limits.memory);
   fixture().take_outputs();
-  return report.value().targets;
+  return report.value().steps;
 }
 
 // All bits of the sums, as text: what differs is seen.
 std::string text_of(const Results& results) {
   std::string text;
-  for (const auto& route : results)
-    for (const TargetResult& target : route) {
-      if (!target.error) {
+  for (const StepResult& step : results)
+    for (const TargetResult& encoding : step.encodings) {
+      if (!encoding.error) {
         text += "-\n";
         continue;
       }
-      const ErrorSums& sums = *target.error;
-      char line[400];
-      std::snprintf(line, sizeof line, "%llu %llu %a %a %a %a %a %a %a\n", static_cast<unsigned long long>(sums.count),
-                    static_cast<unsigned long long>(sums.not_finite), sums.difference, sums.reference, sums.value,
-                    sums.product, sums.weighted_difference, sums.weighted_reference, sums.largest);
-      text += line;
+      const ErrorSums& sums = *encoding.error;
+      text += fmt::format("{} {} {:a} {:a} {:a} {:a} {:a} {:a} {:a}\n", sums.count, sums.not_finite, sums.difference,
+                          sums.reference, sums.value, sums.product, sums.weighted_difference, sums.weighted_reference,
+                          sums.largest);
     }
   return text;
 }
@@ -72,41 +68,44 @@ const std::string& expected() {
 
 }  // namespace
 
-TEST_CASE("what is converted is measured, what is carried or only decoded is not") {
+TEST_CASE("what is encoded is measured, what is copied or only decoded is not") {
   fixture().plan.limits = {64 << 20, 2};
   const Results results = run(options_for(EngineKind::kGraph));
-  REQUIRE(results.size() == recipes().size());
-  for (std::size_t r = 0; r < results.size(); ++r)
-    for (std::size_t t = 0; t < results[r].size(); ++t) {
-      const Route& route = fixture().plan.routes[r];
-      const Tensor& tensor = tensor_of(fixture().plan, route.targets[t]);
-      const bool measured = tensor.converted() && tensor.type->name != "F32" && tensor.shape.elements() > 0;
-      INFO(tensor.name << " " << tensor.type->name);
-      CHECK(results[r][t].error.has_value() == measured);
-      if (!measured) continue;
-      CHECK(results[r][t].error->count == tensor.shape.elements());
-      CHECK(results[r][t].error->weighted == (tensor.importance != nullptr));
-      CHECK(results[r][t].error->difference > 0);
-      CHECK(results[r][t].seconds > 0);
+  const std::vector<Step>& steps = fixture().plan.steps;
+  REQUIRE(results.size() == steps.size());
+  for (std::size_t s = 0; s < results.size(); ++s)
+    for (std::size_t e = 0; e < results[s].encodings.size(); ++e) {
+      const Encoding& encoding = steps[s].encodings[e];
+      const std::optional<ErrorSums>& error = results[s].encodings[e].error;
+      INFO(steps[s].name << " " << encoding.type->name);
+      CHECK(error.has_value() == (encoding.type != steps[s].expression->type && encoding.type->name != "F32"));
+      if (!error) continue;
+      CHECK(error->count == steps[s].expression->shape.elements());
+      CHECK(error->weighted == (encoding.importance != nullptr));
+      CHECK(error->difference > 0);
     }
 }
 
 TEST_CASE("the figures are those of the values, computed plainly") {
-  EngineFixture plain({{"t", shape_of({64, 50}), "F32", {"Q8_0"}, std::make_shared<SteppedImportance>(64)}});
+  EngineFixture plain({{"t", shape_of({64, 50}), "F32", {"Q8_0"}, true}});
   plain.plan.report.error = true;
   const RunReport report = plain.run().value();
   const std::string out = plain.take_outputs()[0];
   std::vector<float> a(64 * 50), b(64 * 50);
   std::FILE* source = std::fopen(plain.path("source.gguf").c_str(), "rb");
-  std::fseek(source, static_cast<long>(plain.plan.routes[0].source.offset), SEEK_SET);
+  std::fseek(source, static_cast<long>(plain.source_offset(0)), SEEK_SET);
   REQUIRE(std::fread(a.data(), sizeof(float), a.size(), source) == a.size());
   std::fclose(source);
-  const ggufmill_call call{out.data() + plain.plan.routes[0].targets[0].offset, b.data(), 50, 64, nullptr};
+  const ggufmill_call call{out.data() + plain.plan.steps[0].encodings[0].places[0].offset, b.data(), 50, 64, nullptr};
   REQUIRE(testing::reference_kernels().decode(type_named("Q8_0").id)->kernel->run(&call) == GGUFMILL_OK);
-  const std::vector<float> weights = SteppedImportance(64).weights(0).value();
+  const std::vector<float> weights = [] {
+    std::vector<float> all(64);
+    for (std::size_t i = 0; i < all.size(); ++i) all[i] = testing::importance_value(0, i);
+    return all;
+  }();
   DifferenceSums sums;
   sums.add_rows(a, b, 64, weights.data());
-  const ErrorSums expected_sums = sums.rounded(), measured = *report.targets[0][0].error;
+  const ErrorSums expected_sums = sums.rounded(), measured = *report.steps[0].encodings[0].error;
   CHECK(measured.difference == expected_sums.difference);
   CHECK(measured.product == expected_sums.product);
   CHECK(measured.weighted_difference == expected_sums.weighted_difference);
@@ -138,5 +137,5 @@ TEST_CASE("the bytes are the same with and without measuring") {
   const RunReport report = fixture().run().value();
   const bool same = fixture().take_outputs() == expected_bytes;
   CHECK(same);
-  CHECK(report.targets.empty() != fixture().plan.report.error);
+  CHECK(report.steps.empty() != fixture().plan.report.error);
 }

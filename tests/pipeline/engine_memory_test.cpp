@@ -39,11 +39,12 @@ bool has_sanitizer() {
 TEST_CASE("memory stays under the budget and 64 MiB for a tensor 50 times the budget") {
   constexpr std::uint64_t kBudget = 4 * kMiB;
   TempDir folder;
-  Plan plan =
-      testing::plan_of({{"huge", shape_of({4096, 12800}), "F32", {"Q4_0", "F16"}, nullptr}}, folder.path(), kBudget);
-  REQUIRE(plan.routes[0].source.bytes == 50 * kBudget);
-  { std::ofstream file(plan.source.files[0].path); }
-  std::filesystem::resize_file(plan.source.files[0].path, plan.source.files[0].bytes);  // zeros that take no disk
+  const std::vector<testing::TensorRecipe> huge{{"huge", shape_of({4096, 12800}), "F32", {"Q4_0", "F16"}, false}};
+  const std::string source = folder.file("source.gguf");
+  { std::ofstream file(source); }
+  std::filesystem::resize_file(source, testing::source_bytes(huge));  // zeros that take no disk
+  Plan plan = testing::plan_of(huge, folder.path(), kBudget, InputFile::open(source).value()->describe());
+  REQUIRE(plan.bytes_read() == 50 * kBudget);
   plan.limits.threads = 8;
   plan.report.error = GENERATE(false, true);
   const RunReport report = run_plan(plan, testing::reference_kernels(), {}).value();

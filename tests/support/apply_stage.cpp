@@ -23,10 +23,18 @@ Result<Model> apply_stage(const StageSpec& spec, std::string_view yaml, Model mo
 Tensor bare_tensor(std::string name, const std::vector<std::uint64_t>& dims) {
   Tensor tensor;
   tensor.name = std::move(name);
-  tensor.shape.rank = static_cast<std::uint32_t>(dims.size());
-  std::copy(dims.begin(), dims.end(), tensor.shape.dims.begin());
-  tensor.type = tensor.source.type = &type_named("F32");
+  Shape shape;
+  shape.rank = static_cast<std::uint32_t>(dims.size());
+  std::copy(dims.begin(), dims.end(), shape.dims.begin());
+  set_source(tensor, shape, "F32");
   return tensor;
+}
+
+void set_source(Tensor& tensor, const Shape& shape, const char* type) {
+  tensor.type = &type_named(type);
+  Extent nowhere;
+  nowhere.bytes = bytes_of(*tensor.type, shape.elements()).value();
+  tensor.expression = expressions::extent(*tensor.type, shape, nowhere).value();
 }
 
 }  // namespace ggufmill

@@ -16,5 +16,7 @@ Result<Model> apply_stage(const StageSpec& spec, std::string_view yaml, Model mo
 
 // A tensor of F32 without a place in any file.
 Tensor bare_tensor(std::string name, const std::vector<std::uint64_t>& dims = {32, 2});
+// Makes it one of another shape and type, still without a place.
+void set_source(Tensor& tensor, const Shape& shape, const char* type);
 
 }  // namespace ggufmill

@@ -1,5 +1,10 @@
 #include "tests/support/importance_files.h"
 
+#include <utility>
+
+#include "pipeline/core/byte_order.h"
+#include "pipeline/io/input_file.h"
+
 namespace ggufmill {
 namespace {
 
@@ -44,6 +49,19 @@ void add_entry(GgufBuilder& file, const std::string& name, const std::vector<flo
                const std::vector<float>& counts) {
   file.tensors.push_back({name + ".in_sum2", {sums.size() / counts.size(), counts.size()}, "F32", float_bytes(sums)});
   file.tensors.push_back({name + ".counts", {1, counts.size()}, "F32", float_bytes(counts)});
+}
+
+Result<std::vector<float>> read_weights(const Importance& importance, std::uint64_t matrix) {
+  const Importance::Ranges ranges = importance.ranges(matrix);
+  std::vector<float> counts(ranges.counts.bytes / sizeof(float)), weights(ranges.sums.bytes / sizeof(float));
+  for (const auto& [extent, numbers] : {std::pair(ranges.sums, &weights), std::pair(ranges.counts, &counts)}) {
+    if (numbers->empty()) continue;
+    BOOST_OUTCOME_TRY(const auto file, InputFile::open(extent.source->path));
+    BOOST_OUTCOME_TRY(file->read(extent.offset, std::as_writable_bytes(std::span(*numbers))));
+    if (extent.big_endian) swap_words(sizeof(float), std::as_writable_bytes(std::span(*numbers)));
+  }
+  BOOST_OUTCOME_TRY(importance.to_weights(matrix, counts, weights));
+  return weights;
 }
 
 }  // namespace ggufmill

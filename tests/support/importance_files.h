@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "pipeline/core/importance.h"
 #include "tests/support/gguf_builder.h"
 
 namespace ggufmill {
@@ -25,5 +26,8 @@ GgufBuilder gguf_importance();
 // Adds an entry of `counts.size()` parts.
 void add_entry(GgufBuilder& file, const std::string& name, const std::vector<float>& sums,
                const std::vector<float>& counts);
+
+// The weights of a matrix, read from their file.
+Result<std::vector<float>> read_weights(const Importance& importance, std::uint64_t matrix);
 
 }  // namespace ggufmill

@@ -16,11 +16,11 @@ std::string assemble(const Model& model, const OutputFile& file) {
   std::string out = file.header;
   out.resize(file.bytes);
   for (const Placement& place : file.tensors) {
-    const TensorSource& source = model.tensors[place.tensor].source;
-    const auto input = InputFile::open(model.files[source.file].path);
+    const Extent& source = *model.tensors[place.tensor].expression->as_extent();
+    const auto input = InputFile::open(source.source->path);
     const auto into = std::as_writable_bytes(std::span(out).subspan(place.offset, place.bytes));
     REQUIRE(input.value()->read(source.offset, into));
-    if (source.big_endian) swap_words(*source.type, into);
+    if (source.big_endian) swap_words(model.tensors[place.tensor].source_type(), into);
   }
   return out;
 }

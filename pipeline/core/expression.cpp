@@ -1,0 +1,339 @@
+#include "pipeline/core/expression.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <numeric>
+
+namespace ggufmill {
+namespace {
+
+// Torch's exponential of float32 vectors, which is not the nearest float: Sleef's expf with an error of up to 1.0 units
+// in the last place, with fused multiply-adds. Source of the method and the constants: SLEEF, sleefsp.c, xexpf (Boost
+// Software License).
+float sleef_exp(float x) {
+  if (x < -104) return 0;
+  if (x > 104) return INFINITY;
+  const float q = std::nearbyintf(x * 1.442695040888963407359924681001892137426645954152985934135449406931f);
+  float s = std::fmaf(q, -0.693145751953125f, x);
+  s = std::fmaf(q, -1.428606765330187045e-06f, s);
+  float u = 0.000198527617612853646278381f;
+  for (const float c : {0.00139304355252534151077271f, 0.00833336077630519866943359f, 0.0416664853692054748535156f,
+                        0.166666671633720397949219f, 0.5f})
+    u = std::fmaf(u, s, c);
+  u = 1.0f + std::fmaf(s * s, u, s);
+  // By two factors, so that neither leaves the exponents that there are.
+  const int power = static_cast<int>(q), half = power >> 1;
+  return u * std::ldexp(1.0f, half) * std::ldexp(1.0f, power - half);
+}
+
+constexpr MapFunction kMapFunctions[] = {
+    {"add", [](float value, float parameter) { return value + parameter; }},
+    {"negate_exp", [](float value, float) { return -sleef_exp(value); }},
+};
+
+// A block of 32 elements: in a checkpoint 16 bytes of two neighbours each, the first in the low bits, and the exponent
+// apart; in GGUF the exponent, then 16 bytes of elements i (low) and i + 16.
+void repack_mxfp4(std::uint64_t blocks, const std::byte* const inputs[2], std::byte* into) {
+  for (std::uint64_t b = 0; b < blocks; ++b, into += 17) {
+    const auto* pairs = reinterpret_cast<const unsigned char*>(inputs[0]) + 16 * b;
+    const auto element = [&](unsigned i) { return pairs[i / 2] >> (i % 2 * 4) & 15; };
+    into[0] = inputs[1][b];
+    for (unsigned i = 0; i < 16; ++i) into[1 + i] = static_cast<std::byte>(element(i) | element(i + 16) << 4);
+  }
+}
+
+constexpr RepackFunction kRepackFunctions[] = {{"mxfp4", "MXFP4", {16, 1}, repack_mxfp4}};
+
+Error broken(Operation operation, std::string what) {
+  return usage_error(fmt::format("{}: {}", name_of(operation), std::move(what)));
+}
+
+bool is_f32(const TypeInfo& type) { return type.name == "F32"; }
+
+Status check_shape(Operation operation, const TypeInfo& type, const Shape& shape) {
+  std::uint64_t elements = 1;
+  for (const std::uint64_t dim : shape.dims)
+    if (__builtin_mul_overflow(elements, dim, &elements) || elements > INT64_MAX)
+      return broken(operation, fmt::format("{} are more than 2^63 elements", describe(shape)));
+  if (shape.columns() % type.block_elements != 0)
+    return broken(operation, fmt::format("rows of {} elements are no multiple of the {} of a block of {}",
+                                         shape.columns(), type.block_elements, type.name));
+  if (const auto bytes = bytes_of(type, elements); !bytes) return broken(operation, bytes.error().what);
+  return ok();
+}
+
+// The node with its type and shape, once that is known to be sound.
+Result<ExpressionRef> made(Expression node) {
+  BOOST_OUTCOME_TRY(check_shape(node.operation, *node.type, node.shape));
+  return ExpressionRef(std::make_shared<const Expression>(std::move(node)));
+}
+
+Expression node_of(Operation operation, std::vector<ExpressionRef> inputs) {
+  Expression node;
+  node.operation = operation;
+  node.type = inputs.front()->type;
+  node.shape = inputs.front()->shape;
+  node.inputs = std::move(inputs);
+  return node;
+}
+
+Status check_alike(Operation operation, const std::vector<ExpressionRef>& inputs, std::uint32_t but_for_axis) {
+  if (inputs.empty()) return broken(operation, "there is nothing to put together");
+  for (const ExpressionRef& input : inputs) {
+    if (input->type != inputs[0]->type)
+      return broken(operation, fmt::format("inputs are {} and {}", inputs[0]->type->name, input->type->name));
+    for (std::uint32_t d = 0; d < 4; ++d)
+      if (d != but_for_axis && input->shape.dims[d] != inputs[0]->shape.dims[d])
+        return broken(operation,
+                      fmt::format("inputs are {} and {}", describe(inputs[0]->shape), describe(input->shape)));
+  }
+  return ok();
+}
+
+// Whether `order` names each of 0 ... count - 1 once.
+bool is_order(const std::vector<std::uint32_t>& order, std::size_t count) {
+  std::vector<std::uint32_t> sorted = order;
+  std::ranges::sort(sorted);
+  if (sorted.size() != count) return false;
+  for (std::uint32_t i = 0; i < count; ++i)
+    if (sorted[i] != i) return false;
+  return true;
+}
+
+}  // namespace
+
+std::string describe(const Shape& shape) {
+  if (shape.rank == 0) return "scalar";
+  std::string text = std::to_string(shape.dims[0]);
+  for (std::uint32_t i = 1; i < shape.rank; ++i) text += fmt::format(" x {}", shape.dims[i]);
+  return text;
+}
+
+std::string_view name_of(Operation operation) {
+  constexpr std::string_view kNames[] = {"extent",    "stack", "concat", "slice",        "reshape", "reorder_rows",
+                                         "transpose", "cast",  "map",    "scale_blocks", "repack",  "constant"};
+  return kNames[static_cast<std::size_t>(operation)];
+}
+
+std::span<const MapFunction> map_functions() { return kMapFunctions; }
+
+const MapFunction* find_map_function(std::string_view name) {
+  const auto found = std::ranges::find(kMapFunctions, name, &MapFunction::name);
+  return found == std::end(kMapFunctions) ? nullptr : found;
+}
+
+std::span<const RepackFunction> repack_functions() { return kRepackFunctions; }
+
+const RepackFunction* find_repack_function(std::string_view name) {
+  const auto found = std::ranges::find(kRepackFunctions, name, &RepackFunction::name);
+  return found == std::end(kRepackFunctions) ? nullptr : found;
+}
+
+void add_sources(const Expression& expression, std::vector<SourceRef>& sources) {
+  if (const Extent* extent = expression.as_extent(); extent && std::ranges::count(sources, extent->source) == 0)
+    sources.push_back(extent->source);
+  for (const ExpressionRef& input : expression.inputs) add_sources(*input, sources);
+}
+
+const Extent* first_extent(const Expression& expression) {
+  if (expression.as_extent()) return expression.as_extent();
+  for (const ExpressionRef& input : expression.inputs)
+    if (const Extent* extent = first_extent(*input)) return extent;
+  return nullptr;
+}
+
+std::string key_of(const Expression& node) {
+  std::string key = fmt::format("{}:{}[{},{},{},{}]", name_of(node.operation), node.type->name, node.shape.dims[0],
+                                node.shape.dims[1], node.shape.dims[2], node.shape.dims[3]);
+  if (const Extent* extent = node.as_extent())
+    key += fmt::format("@{}+{}{}{}", extent->offset, extent->bytes, extent->big_endian ? "B" : "L",
+                       extent->source ? extent->source->path : "");
+  if (node.operation == Operation::kConcat || node.operation == Operation::kSlice)
+    key += fmt::format("@{}+{}", node.axis, node.first);
+  if (!node.order.empty()) key += fmt::format("@{}<{}", fmt::join(node.factors, ","), fmt::join(node.order, ","));
+  if (node.map) key += fmt::format("@{}({:#x})", node.map->name, std::bit_cast<std::uint32_t>(node.parameter));
+  if (node.operation == Operation::kScaleBlocks) key += fmt::format("@{}x{}", node.block[0], node.block[1]);
+  if (node.repack) key += fmt::format("@{}", node.repack->name);
+  for (const float value : node.values) key += fmt::format(" {:x}", std::bit_cast<std::uint32_t>(value));
+  if (node.inputs.empty()) return key;
+  key += "(";
+  for (const ExpressionRef& input : node.inputs) key += key_of(*input) + ";";
+  return key + ")";
+}
+
+namespace expressions {
+
+Result<ExpressionRef> extent(const TypeInfo& type, const Shape& shape, Extent extent) {
+  Expression node;
+  node.operation = Operation::kExtent;
+  node.type = &type;
+  node.shape = shape;
+  node.extent = std::move(extent);
+  BOOST_OUTCOME_TRY(check_shape(node.operation, type, shape));
+  if (node.bytes() != node.extent.bytes)
+    return broken(node.operation, fmt::format("{} of {} are {} bytes, not {}", describe(shape), type.name, node.bytes(),
+                                              node.extent.bytes));
+  if (node.extent.source && (node.extent.offset > node.extent.source->bytes ||
+                             node.extent.bytes > node.extent.source->bytes - node.extent.offset))
+    return broken(node.operation, fmt::format("{} bytes at byte {:#x} lie beyond the {} of the file", node.extent.bytes,
+                                              node.extent.offset, node.extent.source->bytes));
+  return ExpressionRef(std::make_shared<const Expression>(std::move(node)));
+}
+
+Result<ExpressionRef> stack(std::vector<ExpressionRef> inputs) {
+  BOOST_OUTCOME_TRY(check_alike(Operation::kStack, inputs, 4));
+  for (const ExpressionRef& input : inputs)
+    if (input->shape.rank != inputs[0]->shape.rank || input->shape.rank >= 4)
+      return broken(Operation::kStack, "inputs have the same rank, of 1 to 3");
+  Expression node = node_of(Operation::kStack, std::move(inputs));
+  node.shape.dims[node.shape.rank++] = node.inputs.size();
+  return made(std::move(node));
+}
+
+Result<ExpressionRef> concat(std::vector<ExpressionRef> inputs, std::uint32_t axis) {
+  BOOST_OUTCOME_TRY(check_alike(Operation::kConcat, inputs, axis));
+  if (axis >= inputs[0]->shape.rank)
+    return broken(Operation::kConcat, fmt::format("{} has no dimension {}", describe(inputs[0]->shape), axis));
+  if (inputs.size() == 1) return inputs[0];
+  Expression node = node_of(Operation::kConcat, std::move(inputs));
+  node.axis = axis;
+  node.shape.dims[axis] = 0;
+  for (const ExpressionRef& input : node.inputs)
+    if (__builtin_add_overflow(node.shape.dims[axis], input->shape.dims[axis], &node.shape.dims[axis]))
+      return broken(Operation::kConcat, "the dimension would be more than 2^64");
+  return made(std::move(node));
+}
+
+Result<ExpressionRef> slice(ExpressionRef input, std::uint32_t axis, std::uint64_t first, std::uint64_t count) {
+  const Shape& shape = input->shape;
+  if (axis >= shape.rank || first > shape.dims[axis] || count > shape.dims[axis] - first)
+    return broken(Operation::kSlice,
+                  fmt::format("{} from {} of dimension {} are not in {}", count, first, axis, describe(shape)));
+  const std::uint64_t block = input->type->block_elements;
+  if (axis == 0 && (first % block != 0 || count % block != 0))
+    return broken(Operation::kSlice, fmt::format("columns {} to {} cut a block of {} of {}", first, first + count,
+                                                 input->type->name, block));
+  if (count == shape.dims[axis]) return input;
+  Expression node = node_of(Operation::kSlice, {std::move(input)});
+  node.axis = axis;
+  node.first = first;
+  node.shape.dims[axis] = count;
+  return made(std::move(node));
+}
+
+Result<ExpressionRef> reshape(ExpressionRef input, const Shape& shape) {
+  if (shape == input->shape) return input;
+  BOOST_OUTCOME_TRY(check_shape(Operation::kReshape, *input->type, shape));
+  if (shape.elements() != input->shape.elements())
+    return broken(Operation::kReshape, fmt::format("{} have {} elements, {} have {}", describe(input->shape),
+                                                   input->shape.elements(), describe(shape), shape.elements()));
+  if (const Extent* bytes = input->as_extent()) return extent(*input->type, shape, *bytes);
+  if (input->operation == Operation::kReshape) input = input->inputs[0];
+  if (shape == input->shape) return input;
+  Expression node = node_of(Operation::kReshape, {std::move(input)});
+  node.shape = shape;
+  return made(std::move(node));
+}
+
+Result<ExpressionRef> reorder_rows(ExpressionRef input, std::vector<std::uint64_t> factors,
+                                   std::vector<std::uint32_t> order) {
+  std::uint64_t rows = 1;
+  for (const std::uint64_t factor : factors)
+    if (__builtin_mul_overflow(rows, factor, &rows)) rows = 0;
+  if (rows != input->shape.dims[1] || rows == 0)
+    return broken(Operation::kReorderRows,
+                  fmt::format("{} rows are no grid of {}", input->shape.dims[1], fmt::join(factors, " x ")));
+  if (!is_order(order, factors.size()))
+    return broken(Operation::kReorderRows,
+                  fmt::format("{} is no order of {} axes", fmt::join(order, ", "), factors.size()));
+  if (std::ranges::is_sorted(order)) return input;
+  Expression node = node_of(Operation::kReorderRows, {std::move(input)});
+  node.factors = std::move(factors);
+  node.order = std::move(order);
+  return made(std::move(node));
+}
+
+Result<ExpressionRef> transpose(ExpressionRef input, std::vector<std::uint32_t> order) {
+  if (!is_order(order, input->shape.rank))
+    return broken(Operation::kTranspose, fmt::format("{} is no order of the dimensions of {}", fmt::join(order, ", "),
+                                                     describe(input->shape)));
+  if (std::ranges::is_sorted(order)) return input;
+  if (order[0] != 0 && input->type->block_elements != 1)
+    return broken(Operation::kTranspose,
+                  fmt::format("blocks of {} lie along the rows and cannot be turned", input->type->name));
+  Expression node = node_of(Operation::kTranspose, {std::move(input)});
+  for (std::size_t d = 0; d < order.size(); ++d) node.shape.dims[d] = node.inputs[0]->shape.dims[order[d]];
+  node.order = std::move(order);
+  return made(std::move(node));
+}
+
+Result<ExpressionRef> cast(ExpressionRef input, const TypeInfo& type) {
+  if (input->type == &type) return input;
+  for (const TypeInfo* each : {input->type, &type})
+    if (each->type_class == TypeClass::kInteger)
+      return broken(Operation::kCast, fmt::format("{} is not converted", each->name));
+  Expression node = node_of(Operation::kCast, {std::move(input)});
+  node.type = &type;
+  return made(std::move(node));
+}
+
+Result<ExpressionRef> map(ExpressionRef input, const MapFunction& function, float parameter) {
+  if (!is_f32(*input->type)) return broken(Operation::kMap, fmt::format("the input is {}, not F32", input->type->name));
+  Expression node = node_of(Operation::kMap, {std::move(input)});
+  node.map = &function;
+  node.parameter = parameter;
+  return made(std::move(node));
+}
+
+Result<ExpressionRef> scale_blocks(ExpressionRef input, ExpressionRef scales, std::uint64_t columns,
+                                   std::uint64_t rows) {
+  for (const ExpressionRef& each : {input, scales})
+    if (!is_f32(*each->type))
+      return broken(Operation::kScaleBlocks, fmt::format("an input is {}, not F32", each->type->name));
+  if (columns == 0 || rows == 0) return broken(Operation::kScaleBlocks, "a block has one column and one row at least");
+  Shape needed = input->shape;
+  needed.dims[0] = (needed.dims[0] + columns - 1) / columns;
+  needed.dims[1] = (needed.dims[1] + rows - 1) / rows;
+  if (needed.dims != scales->shape.dims)
+    return broken(Operation::kScaleBlocks,
+                  fmt::format("{} in blocks of {} x {} need {} scales, not {}", describe(input->shape), columns, rows,
+                              describe(needed), describe(scales->shape)));
+  Expression node = node_of(Operation::kScaleBlocks, {std::move(input), std::move(scales)});
+  node.block = {columns, rows};
+  return made(std::move(node));
+}
+
+Result<ExpressionRef> repack(const RepackFunction& function, ExpressionRef first, ExpressionRef second) {
+  Expression node = node_of(Operation::kRepack, {std::move(first), std::move(second)});
+  node.type = find_type(function.type);
+  node.repack = &function;
+  const std::uint64_t blocks = node.inputs[0]->shape.columns() / function.input_bytes[0];
+  for (std::size_t i = 0; i < 2; ++i) {
+    Shape expected = node.inputs[0]->shape;
+    expected.dims[0] = blocks * function.input_bytes[i];
+    if (node.inputs[i]->type->name != "I8" || node.inputs[i]->shape.dims != expected.dims)
+      return broken(node.operation, fmt::format("{} wants rows of {} bytes for each block as input {}, not {} of {}",
+                                                function.name, function.input_bytes[i], i,
+                                                describe(node.inputs[i]->shape), node.inputs[i]->type->name));
+  }
+  node.shape.dims[0] = blocks * node.type->block_elements;
+  return made(std::move(node));
+}
+
+Result<ExpressionRef> constant(const Shape& shape, std::vector<float> values) {
+  Expression node;
+  node.operation = Operation::kConstant;
+  node.type = find_type("F32");
+  node.shape = shape;
+  node.values = std::move(values);
+  BOOST_OUTCOME_TRY(check_shape(node.operation, *node.type, shape));
+  if (node.values.size() != shape.elements())
+    return broken(node.operation, fmt::format("{} values for {}", node.values.size(), describe(shape)));
+  return ExpressionRef(std::make_shared<const Expression>(std::move(node)));
+}
+
+}  // namespace expressions
+}  // namespace ggufmill

@@ -1,0 +1,361 @@
+#include "pipeline/core/rows.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <unordered_map>
+
+namespace ggufmill {
+namespace {
+
+using Index = std::array<std::uint64_t, 4>;
+
+std::uint64_t sum(std::uint64_t a, std::uint64_t b) { return a > UINT64_MAX - b ? UINT64_MAX : a + b; }
+
+std::uint64_t product(std::uint64_t a, std::uint64_t b) {
+  std::uint64_t result = 0;
+  return __builtin_mul_overflow(a, b, &result) ? UINT64_MAX : result;
+}
+
+std::uint64_t ceil_div(std::uint64_t a, std::uint64_t b) { return a / b + (a % b != 0); }
+
+bool is_empty(const Box& box) { return std::ranges::count(box.count, 0u) != 0; }
+
+// Calls f(box, first) for the boxes that `count` elements from `first` on, in the order of the elements, make up of a
+// tensor; `first` of the call is the number of the box's first element. Along `dimension` and those below it.
+using BoxVisitor = std::function<void(const Box& box, std::uint64_t first)>;
+void for_each_box(const Shape& shape, std::uint32_t dimension, Index at, std::uint64_t first, std::uint64_t count,
+                  const BoxVisitor& f) {
+  if (count == 0) return;
+  std::uint64_t size = 1;  // elements of one step along the dimension
+  for (std::uint32_t d = 0; d < dimension; ++d) size *= shape.dims[d];
+  const auto below = [&](std::uint64_t elements) {
+    at[dimension] = first / size;
+    for_each_box(shape, dimension - 1, at, first % size, elements,
+                 [&](const Box& box, std::uint64_t start) { f(box, start + first / size * size); });
+    first += elements;
+    count -= elements;
+  };
+  if (dimension != 0 && first % size != 0) below(std::min(count, size - first % size));
+  if (const std::uint64_t whole = count / size; whole != 0) {
+    Box box;
+    for (std::uint32_t d = 0; d < 4; ++d) {
+      box.first[d] = d > dimension ? at[d] : d == dimension ? first / size : 0;
+      box.count[d] = d > dimension ? 1 : d == dimension ? whole : shape.dims[d];
+    }
+    f(box, first);
+    first += whole * size;
+    count -= whole * size;
+  }
+  if (count != 0) below(count);
+}
+
+// The row of the input that row `row` of the result of a kReorderRows is.
+std::uint64_t row_before(const Expression& node, std::uint64_t row) {
+  std::uint64_t before = 0;
+  for (const std::uint32_t axis : node.order) {
+    std::uint64_t stride = 1;
+    for (std::uint32_t i = 0; i < axis; ++i) stride *= node.factors[i];
+    before += row % node.factors[axis] * stride;
+    row /= node.factors[axis];
+  }
+  return before;
+}
+
+// The part of a box that lies in [start, start + size) along `axis`, counted from `start`; and where it goes.
+bool cut_box(const Box& box, std::uint32_t axis, std::uint64_t start, std::uint64_t size, std::uint64_t block,
+             Box& part, Layout& layout) {
+  const std::uint64_t begin = std::max(box.first[axis], start);
+  const std::uint64_t end = std::min(box.first[axis] + box.count[axis], start + size);
+  if (begin >= end) return false;
+  part = box;
+  part.first[axis] = begin - start;
+  part.count[axis] = end - begin;
+  layout.offset += (begin - box.first[axis]) / (axis == 0 ? block : 1) * layout.step[axis];
+  return true;
+}
+
+void follow_concat(const Expression& node, const Box& box, const Layout& layout, const PartVisitor& part) {
+  const bool stacks = node.operation == Operation::kStack;
+  const std::uint32_t axis = stacks ? node.shape.rank - 1 : node.axis;
+  std::uint64_t start = 0;
+  for (const ExpressionRef& input : node.inputs) {
+    const std::uint64_t size = stacks ? 1 : input->shape.dims[axis];
+    Box of_input;
+    Layout place = layout;
+    if (cut_box(box, axis, start, size, node.type->block_elements, of_input, place))
+      for_each_part(*input, of_input, place, part);
+    start += size;
+  }
+}
+
+void follow_reshape(const Expression& node, const Box& box, const Layout& layout, const PartVisitor& part) {
+  const std::uint64_t block = node.type->block_elements;
+  // Dimensions whose elements follow each other both in the result's order and where they go are one run.
+  std::uint32_t run_dims = 1;
+  std::uint64_t run = box.count[0];
+  while (run_dims < 4 && box.count[run_dims - 1] == node.shape.dims[run_dims - 1] &&
+         (box.count[run_dims] == 1 || layout.step[run_dims] == layout.step[0] * (run / block)))
+    run *= box.count[run_dims++];
+  const Shape& shape = node.inputs[0]->shape;
+  Index at{};
+  for (;;) {
+    std::uint64_t first = 0, offset = layout.offset, size = 1;
+    for (std::uint32_t d = 0; d < 4; ++d) {
+      first += (box.first[d] + at[d]) * size;
+      size *= node.shape.dims[d];
+      offset += (d == 0 ? 0 : at[d] * layout.step[d]);
+    }
+    for_each_box(shape, 3, {}, first, run, [&](const Box& of_input, std::uint64_t start) {
+      Layout place;
+      place.offset = offset + (start - first) / block * layout.step[0];
+      place.step[0] = layout.step[0];
+      for (std::uint32_t d = 1; d < 4; ++d)
+        place.step[d] = place.step[d - 1] * (d == 1 ? shape.dims[0] / block : shape.dims[d - 1]);
+      for_each_part(*node.inputs[0], of_input, place, part);
+    });
+    std::uint32_t d = run_dims;
+    while (d < 4 && ++at[d] == box.count[d]) at[d++] = 0;
+    if (d >= 4) return;
+  }
+}
+
+void follow_rows(const Expression& node, const Box& box, const Layout& layout, const PartVisitor& part) {
+  for (std::uint64_t i = 0, n = 0; i < box.count[1]; i += n) {
+    const std::uint64_t row = row_before(node, box.first[1] + i);
+    for (n = 1; i + n < box.count[1] && row_before(node, box.first[1] + i + n) == row + n;) ++n;
+    Box of_input = box;
+    of_input.first[1] = row;
+    of_input.count[1] = n;
+    Layout place = layout;
+    place.offset += i * layout.step[1];
+    for_each_part(*node.inputs[0], of_input, place, part);
+  }
+}
+
+void collect(const Expression& expression, const Box& box, std::vector<ByteRange>& ranges) {
+  for_each_part(expression, box, {}, [&](const Expression& node, const Box& wanted, const Layout&) {
+    if (const Extent* extent = node.as_extent())
+      for_each_run(node, wanted, [&](std::uint64_t offset, std::uint64_t bytes, const Index&) {
+        ranges.push_back({extent->source.get(), extent->offset + offset, bytes});
+      });
+    const std::vector<Box> boxes = input_boxes(node, wanted);
+    for (std::size_t i = 0; i < boxes.size(); ++i) collect(*node.inputs[i], boxes[i], ranges);
+  });
+}
+
+ReadBound operator+(ReadBound a, ReadBound b) { return {sum(a.bytes, b.bytes), sum(a.ranges, b.ranges)}; }
+ReadBound most_of(ReadBound a, ReadBound b) { return {std::max(a.bytes, b.bytes), std::max(a.ranges, b.ranges)}; }
+
+Index at_most(const Index& count, const Shape& shape) {
+  Index least;
+  for (std::uint32_t d = 0; d < 4; ++d) least[d] = std::min(count[d], shape.dims[d]);
+  return least;
+}
+
+ReadBound bound_of_extent(const Expression& node, const Index& count) {
+  std::uint64_t elements = 1, runs = 1;
+  bool whole = true;  // all dimensions below
+  for (std::uint32_t d = 0; d < 4; ++d) {
+    elements = product(elements, count[d]);
+    if (!whole) runs = product(runs, count[d]);
+    whole = whole && count[d] == node.shape.dims[d];
+  }
+  return {product(ceil_div(elements, node.type->block_elements), node.type->block_bytes), runs};
+}
+
+// Any `elements` neighbours of the input of a reshape.
+ReadBound bound_of_run(const Expression& input, std::uint64_t elements) {
+  Index count;
+  std::uint64_t size = 1;
+  for (std::uint32_t d = 0; d < 4; ++d) {
+    count[d] = std::min(input.shape.dims[d], d == 0 ? elements : sum(elements / size, 2));
+    size = product(size, std::max<std::uint64_t>(input.shape.dims[d], 1));
+  }
+  return read_bound(input, count);
+}
+
+ReadBound bound_of_reshape(const Expression& node, const Index& count) {
+  std::uint64_t run = count[0];
+  std::uint32_t d = 1;
+  for (; d < 4 && count[d - 1] == node.shape.dims[d - 1]; ++d) run = product(run, count[d]);
+  std::uint64_t runs = 1;
+  for (; d < 4; ++d) runs = product(runs, count[d]);
+  const ReadBound one = bound_of_run(*node.inputs[0], run);
+  return {product(one.bytes, runs), product(one.ranges, runs)};
+}
+
+}  // namespace
+
+Box box_of_rows(const Shape& shape, std::uint64_t first, std::uint64_t rows) {
+  const std::uint64_t matrix = first / shape.dims[1];
+  Box box;
+  box.first = {0, first % shape.dims[1], matrix % shape.dims[2], matrix / shape.dims[2]};
+  box.count = {shape.dims[0], rows, 1, 1};
+  return box;
+}
+
+Layout packed_layout(const TypeInfo& type, const Box& box) {
+  Layout layout;
+  layout.step[0] = type.block_bytes;
+  layout.step[1] = box.count[0] / type.block_elements * type.block_bytes;
+  for (std::uint32_t d = 2; d < 4; ++d) layout.step[d] = layout.step[d - 1] * box.count[d - 1];
+  return layout;
+}
+
+void for_each_part(const Expression& node, const Box& box, const Layout& layout, const PartVisitor& part) {
+  if (is_empty(box)) return;
+  switch (node.operation) {
+    case Operation::kStack:
+    case Operation::kConcat:
+      return follow_concat(node, box, layout, part);
+    case Operation::kSlice: {
+      Box of_input = box;
+      of_input.first[node.axis] += node.first;
+      return for_each_part(*node.inputs[0], of_input, layout, part);
+    }
+    case Operation::kReshape:
+      return follow_reshape(node, box, layout, part);
+    case Operation::kReorderRows:
+      return follow_rows(node, box, layout, part);
+    case Operation::kTranspose: {
+      Box of_input = box;
+      Layout place = layout;
+      for (std::size_t d = 0; d < node.order.size(); ++d) {
+        of_input.first[node.order[d]] = box.first[d];
+        of_input.count[node.order[d]] = box.count[d];
+        place.step[node.order[d]] = layout.step[d];
+      }
+      return for_each_part(*node.inputs[0], of_input, place, part);
+    }
+    default:
+      part(node, box, layout);
+  }
+}
+
+std::vector<Box> input_boxes(const Expression& node, const Box& box) {
+  Box same = box;
+  switch (node.operation) {
+    case Operation::kMap:
+      return {same};
+    case Operation::kCast: {
+      const std::uint64_t block =
+          std::lcm<std::uint64_t>(node.type->block_elements, node.inputs[0]->type->block_elements);
+      const std::uint64_t end = ceil_div(box.first[0] + box.count[0], block) * block;
+      same.first[0] = box.first[0] / block * block;
+      same.count[0] = std::min(end, node.shape.dims[0]) - same.first[0];
+      return {same};
+    }
+    case Operation::kScaleBlocks: {
+      Box scales = box;
+      for (std::uint32_t d = 0; d < 2; ++d) {
+        scales.first[d] = box.first[d] / node.block[d];
+        scales.count[d] = (box.first[d] + box.count[d] - 1) / node.block[d] + 1 - scales.first[d];
+      }
+      return {same, scales};
+    }
+    case Operation::kRepack: {
+      std::vector<Box> boxes(2, same);
+      for (std::size_t i = 0; i < 2; ++i) {
+        boxes[i].first[0] = box.first[0] / node.type->block_elements * node.repack->input_bytes[i];
+        boxes[i].count[0] = box.count[0] / node.type->block_elements * node.repack->input_bytes[i];
+      }
+      return boxes;
+    }
+    default:
+      return {};
+  }
+}
+
+void for_each_run(const Expression& node, const Box& box, const RunVisitor& run) {
+  const std::uint64_t block = node.type->block_elements, block_bytes = node.type->block_bytes;
+  std::uint32_t run_dims = 1;
+  std::uint64_t bytes = box.count[0] / block * block_bytes;
+  while (run_dims < 4 && box.count[run_dims - 1] == node.shape.dims[run_dims - 1]) bytes *= box.count[run_dims++];
+  Index at{};
+  for (;;) {
+    std::uint64_t offset = 0, size = block_bytes;
+    for (std::uint32_t d = 0; d < 4; ++d) {
+      offset += (box.first[d] + at[d]) / (d == 0 ? block : 1) * size;
+      size *= d == 0 ? node.shape.dims[0] / block : node.shape.dims[d];
+    }
+    run(offset, bytes, at);
+    std::uint32_t d = run_dims;
+    while (d < 4 && ++at[d] == box.count[d]) at[d++] = 0;
+    if (d >= 4) return;
+  }
+}
+
+std::vector<ByteRange> ranges_of(const Expression& expression, const Box& box) {
+  std::vector<ByteRange> ranges;
+  collect(expression, box, ranges);
+  std::unordered_map<const SourceFile*, std::size_t> order;  // of the sources
+  for (const ByteRange& range : ranges) order.emplace(range.source, order.size());
+  std::ranges::sort(ranges, {}, [&](const ByteRange& range) { return std::pair(order[range.source], range.offset); });
+  std::size_t last = 0;
+  for (std::size_t i = 1; i < ranges.size(); ++i) {
+    ByteRange& before = ranges[last];
+    if (ranges[i].source == before.source && ranges[i].offset <= before.offset + before.bytes)
+      before.bytes = std::max(before.offset + before.bytes, ranges[i].offset + ranges[i].bytes) - before.offset;
+    else
+      ranges[++last] = ranges[i];
+  }
+  if (!ranges.empty()) ranges.resize(last + 1);
+  return ranges;
+}
+
+ReadBound read_bound(const Expression& node, const Index& wanted) {
+  const Index count = at_most(wanted, node.shape);
+  switch (node.operation) {
+    case Operation::kExtent:
+      return bound_of_extent(node, count);
+    case Operation::kConstant:
+      return {};
+    case Operation::kStack:
+    case Operation::kConcat: {
+      const std::uint32_t axis = node.operation == Operation::kStack ? node.shape.rank - 1 : node.axis;
+      Index one = count;  // of an input that as much as there can be lies in
+      ReadBound most, all;
+      for (const ExpressionRef& input : node.inputs) {
+        one[axis] = node.operation == Operation::kStack ? 1 : std::min(count[axis], input->shape.dims[axis]);
+        const ReadBound bound = read_bound(*input, one);
+        most = most_of(most, bound);
+        all = all + bound;
+      }
+      // At most as many inputs as elements along the dimension, and no more bytes than all of them have.
+      const std::uint64_t inputs = std::min<std::uint64_t>(count[axis], node.inputs.size());
+      return {std::min(all.bytes, product(most.bytes, inputs)), std::min(all.ranges, product(most.ranges, inputs))};
+    }
+    case Operation::kSlice:
+      return read_bound(*node.inputs[0], count);
+    case Operation::kReshape:
+      return bound_of_reshape(node, count);
+    case Operation::kReorderRows: {
+      const ReadBound bound = read_bound(*node.inputs[0], count);
+      return {bound.bytes, product(bound.ranges, std::max<std::uint64_t>(count[1], 1))};
+    }
+    case Operation::kTranspose: {
+      Index of_input{1, 1, 1, 1};
+      for (std::size_t d = 0; d < node.order.size(); ++d) of_input[node.order[d]] = count[d];
+      return read_bound(*node.inputs[0], of_input);
+    }
+    default: {  // those that compute: columns may be rounded to whole blocks on both sides
+      ReadBound all;
+      for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+        const Expression& input = *node.inputs[i];
+        Index of_input = count;
+        if (node.operation == Operation::kCast)
+          of_input[0] =
+              sum(count[0], 2 * std::lcm<std::uint64_t>(node.type->block_elements, input.type->block_elements));
+        if (node.operation == Operation::kScaleBlocks && i == 1)
+          for (std::uint32_t d = 0; d < 2; ++d) of_input[d] = count[d] / node.block[d] + 2;
+        if (node.operation == Operation::kRepack)
+          of_input[0] = count[0] / node.type->block_elements * node.repack->input_bytes[i];
+        all = all + read_bound(input, of_input);
+      }
+      return all;
+    }
+  }
+}
+
+}  // namespace ggufmill

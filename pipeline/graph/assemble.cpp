@@ -1,0 +1,234 @@
+#include "pipeline/graph/assemble.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+#include "pipeline/core/byte_order.h"
+
+namespace ggufmill {
+namespace {
+
+// Columns that are computed at a time; whole blocks of every type, and few enough to stay in a cache.
+constexpr std::uint64_t kColumnsAtOnce = 4096;
+
+// Copies `count` blocks that lie one after the other to places `step` bytes apart.
+void scatter(const std::byte* from, std::uint64_t count, std::size_t block_bytes, std::byte* into, std::uint64_t step) {
+  if (step == block_bytes) {
+    std::memcpy(into, from, count * block_bytes);
+    return;
+  }
+  const auto copy = [&](auto word) {
+    for (std::uint64_t i = 0; i < count; ++i) std::memcpy(into + i * step, from + i * sizeof word, sizeof word);
+  };
+  switch (block_bytes) {  // sizes that the compiler knows are moves, not calls
+    case 1:
+      return copy(std::uint8_t{});
+    case 2:
+      return copy(std::uint16_t{});
+    case 4:
+      return copy(std::uint32_t{});
+    case 8:
+      return copy(std::uint64_t{});
+    default:
+      for (std::uint64_t i = 0; i < count; ++i) std::memcpy(into + i * step, from + i * block_bytes, block_bytes);
+  }
+}
+
+class Assembler {
+ public:
+  Assembler(const ReadRanges& read, const Kernels& kernels, const std::string& tensor)
+      : read_(read), kernels_(kernels), tensor_(tensor) {}
+
+  Status put(const Expression& expression, const Box& box, std::byte* into, const Layout& layout) {
+    Status status = ok();
+    for_each_part(expression, box, layout, [&](const Expression& node, const Box& part, const Layout& place) {
+      if (status) status = put_part(node, part, into, place);
+    });
+    return status;
+  }
+
+ private:
+  Status put_part(const Expression& node, const Box& box, std::byte* into, const Layout& layout) {
+    if (node.operation == Operation::kExtent) return put_extent(node, box, into, layout), ok();
+    if (node.operation == Operation::kConstant) return put_constant(node, box, into, layout), ok();
+    return put_computed(node, box, into, layout);
+  }
+
+  void put_extent(const Expression& node, const Box& box, std::byte* into, const Layout& layout) {
+    const TypeInfo& type = *node.type;
+    const std::uint64_t blocks = box.count[0] / type.block_elements;
+    for_each_run(node, box, [&](std::uint64_t offset, std::uint64_t bytes, std::array<std::uint64_t, 4> at) {
+      const std::byte* from = read_.find(*node.extent.source, node.extent.offset + offset, hint_);
+      // A run may go over several rows, which need not follow each other where they go.
+      for (std::uint64_t row = 0; row < bytes; row += blocks * type.block_bytes) {
+        std::byte* place = into + layout.offset;
+        for (std::uint32_t d = 1; d < 4; ++d) place += at[d] * layout.step[d];
+        put_row(type, from + row, blocks, place, layout.step[0], node.extent.big_endian);
+        for (std::uint32_t d = 1; d < 4 && ++at[d] == box.count[d]; ++d) at[d] = 0;
+      }
+    });
+  }
+
+  void put_row(const TypeInfo& type, const std::byte* from, std::uint64_t blocks, std::byte* into, std::uint64_t step,
+               bool swap) {
+    if (!swap) return scatter(from, blocks, type.block_bytes, into, step);
+    swapped_.assign(from, from + blocks * type.block_bytes);
+    swap_words(type, swapped_);
+    scatter(swapped_.data(), blocks, type.block_bytes, into, step);
+  }
+
+  static void put_constant(const Expression& node, const Box& box, std::byte* into, const Layout& layout) {
+    for_each_row(box, [&](const std::array<std::uint64_t, 4>& at) {
+      std::uint64_t element = box.first[0], size = node.shape.dims[0];
+      std::byte* place = into + layout.offset;
+      for (std::uint32_t d = 1; d < 4; ++d) {
+        element += (box.first[d] + at[d]) * size;
+        size *= node.shape.dims[d];
+        place += at[d] * layout.step[d];
+      }
+      const auto* from = reinterpret_cast<const std::byte*>(node.values.data() + element);
+      scatter(from, box.count[0], sizeof(float), place, layout.step[0]);
+    });
+  }
+
+  // Row by row, some columns at a time: the inputs are put together in buffers of that size, whatever the row's length.
+  Status put_computed(const Expression& node, const Box& box, std::byte* into, const Layout& layout) {
+    const std::uint64_t block = node.type->block_elements;
+    std::vector<std::byte> result(kColumnsAtOnce / block * node.type->block_bytes);
+    Status status = ok();
+    for_each_row(box, [&](const std::array<std::uint64_t, 4>& at) {
+      std::byte* place = into + layout.offset;
+      Box part = box;
+      for (std::uint32_t d = 1; d < 4; ++d) {
+        part.first[d] += at[d];
+        part.count[d] = 1;
+        place += at[d] * layout.step[d];
+      }
+      for (std::uint64_t done = 0; done < box.count[0] && status; done += part.count[0]) {
+        part.first[0] = box.first[0] + done;
+        // Ends at whole multiples, so that no block of an input is looked at twice.
+        const std::uint64_t end = (part.first[0] / kColumnsAtOnce + 1) * kColumnsAtOnce;
+        part.count[0] = std::min(end - part.first[0], box.count[0] - done);
+        status = compute(node, part, result);
+        if (status)
+          scatter(result.data(), part.count[0] / block, node.type->block_bytes, place + done / block * layout.step[0],
+                  layout.step[0]);
+      }
+    });
+    return status;
+  }
+
+  // A part of one row, of kColumnsAtOnce columns at most.
+  Status compute(const Expression& node, const Box& part, std::vector<std::byte>& result) {
+    const std::vector<Box> boxes = input_boxes(node, part);
+    std::vector<std::vector<std::byte>> inputs(boxes.size());
+    for (std::size_t i = 0; i < boxes.size(); ++i) {
+      const Expression& input = *node.inputs[i];
+      inputs[i].resize(boxes[i].count[0] / input.type->block_elements * input.type->block_bytes);
+      BOOST_OUTCOME_TRY(put(input, boxes[i], inputs[i].data(), packed_layout(*input.type, boxes[i])));
+    }
+    if (node.operation == Operation::kCast) return cast(node, part, boxes[0], inputs[0], result);
+    if (node.operation == Operation::kRepack) {
+      const std::byte* const both[2] = {inputs[0].data(), inputs[1].data()};
+      node.repack->apply(part.count[0] / node.type->block_elements, both, result.data());
+      return ok();
+    }
+    const auto* values = reinterpret_cast<const float*>(inputs[0].data());
+    auto* results = reinterpret_cast<float*>(result.data());
+    if (node.operation == Operation::kMap) {
+      for (std::uint64_t i = 0; i < part.count[0]; ++i) results[i] = node.map->apply(values[i], node.parameter);
+      return ok();
+    }
+    const auto* scales = reinterpret_cast<const float*>(inputs[1].data());
+    for (std::uint64_t i = 0; i < part.count[0]; ++i)
+      results[i] = values[i] * scales[(part.first[0] + i) / node.block[0] - boxes[1].first[0]];
+    return ok();
+  }
+
+  // `wide`: the box of the input, which may have more columns on both sides.
+  Status cast(const Expression& node, const Box& part, const Box& wide, const std::vector<std::byte>& input,
+              std::vector<std::byte>& result) {
+    const TypeInfo &from = *node.inputs[0]->type, &to = *node.type;
+    std::vector<float> decoded;
+    const float* values = reinterpret_cast<const float*>(input.data());
+    if (const TypeInfo& f32 = type_named("F32"); &from != &f32) {
+      decoded.resize(wide.count[0]);
+      values = decoded.data();
+      BOOST_OUTCOME_TRY(
+          run_kernel(*kernels_.decode(from.id), {input.data(), decoded.data(), 1, wide.count[0], nullptr}, tensor_));
+    }
+    values += part.first[0] - wide.first[0];
+    if (to.name == "F32") {
+      std::memcpy(result.data(), values, part.count[0] * sizeof(float));
+      return ok();
+    }
+    return run_kernel(*kernels_.encode(to.id), {values, result.data(), 1, part.count[0], nullptr}, tensor_);
+  }
+
+  template <class F>
+  static void for_each_row(const Box& box, const F& f) {
+    std::array<std::uint64_t, 4> at{};
+    for (at[3] = 0; at[3] < box.count[3]; ++at[3])
+      for (at[2] = 0; at[2] < box.count[2]; ++at[2])
+        for (at[1] = 0; at[1] < box.count[1]; ++at[1]) f(at);
+  }
+
+  const ReadRanges& read_;
+  const Kernels& kernels_;
+  const std::string& tensor_;
+  std::size_t hint_ = 0;
+  std::vector<std::byte> swapped_;
+};
+
+}  // namespace
+
+ReadRanges::ReadRanges(std::vector<ByteRange> ranges) : ranges_(std::move(ranges)) {
+  starts_.reserve(ranges_.size() + 1);
+  for (const ByteRange& range : ranges_) {
+    starts_.push_back(starts_.back() + range.bytes);
+    if (order_.empty() || order_.back() != range.source) order_.push_back(range.source);
+  }
+}
+
+std::span<std::byte> ReadRanges::memory(std::size_t index) const {
+  return memory_.subspan(starts_[index], ranges_[index].bytes);
+}
+
+const std::byte* ReadRanges::find(const SourceFile& source, std::uint64_t offset, std::size_t& hint) const {
+  const auto holds = [&](std::size_t i) {
+    return i < ranges_.size() && ranges_[i].source == &source && offset >= ranges_[i].offset &&
+           offset - ranges_[i].offset < ranges_[i].bytes;
+  };
+  if (!holds(hint) && !holds(++hint)) {
+    const auto number = std::ranges::find(order_, &source) - order_.begin();
+    const auto after = std::partition_point(ranges_.begin(), ranges_.end(), [&](const ByteRange& range) {
+      const auto other = std::ranges::find(order_, range.source) - order_.begin();
+      return other < number || (other == number && range.offset <= offset);
+    });
+    hint = static_cast<std::size_t>(after - ranges_.begin()) - 1;
+  }
+  return memory_.data() + starts_[hint] + (offset - ranges_[hint].offset);
+}
+
+Status assemble(const Expression& expression, const Box& box, const ReadRanges& read, const Kernels& kernels,
+                const std::string& tensor, std::span<std::byte> into) {
+  return Assembler(read, kernels, tensor).put(expression, box, into.data(), packed_layout(*expression.type, box));
+}
+
+Status run_kernel(const KernelChoice& choice, const ggufmill_call& call, const std::string& tensor) {
+  const std::int32_t status = choice.kernel->run(&call);
+  if (status == GGUFMILL_OK) return ok();
+  if (status == GGUFMILL_CANNOT_REPRESENT)
+    return Error{ExitCode::kBadInput, "",
+                 fmt::format("tensor '{}': values are too large for {}", tensor, choice.kernel->name),
+                 "nothing was written", "choose a type with a greater range for this tensor, such as BF16 or F32"};
+  return Error{ExitCode::kInternal, "",
+               fmt::format("tensor '{}': kernel {} of module '{}' failed with status {}", tensor, choice.kernel->name,
+                           choice.module->name, status),
+               "", ""};
+}
+
+}  // namespace ggufmill

@@ -1,0 +1,306 @@
+// Random expressions, put together by rows and plainly: the plain way below is what they mean.
+
+#include "pipeline/graph/assemble.h"
+
+#include <algorithm>
+#include <cstring>
+#include <random>
+#include <utility>
+
+#include "pipeline/core/byte_order.h"
+#include "tests/support/catch.h"
+
+using namespace ggufmill;
+
+namespace {
+
+using Bytes = std::vector<std::byte>;
+using Index = std::array<std::uint64_t, 4>;
+
+const Kernels& kernels() {
+  static const auto loaded = Kernels::load({{}, "reference"}).value();
+  return *loaded;
+}
+
+// A source whose bytes are small numbers of every type: nothing infinite.
+struct World {
+  SourceRef source = std::make_shared<const SourceFile>(SourceFile{"source", 1 << 22, 0, 0});
+  Bytes bytes = Bytes(1 << 22);
+  std::uint64_t used = 0;
+  std::mt19937_64 random;
+
+  explicit World(std::uint64_t seed) : random(seed) {
+    for (std::byte& byte : bytes) byte = static_cast<std::byte>(random() & 0x3f);
+  }
+  std::uint64_t below(std::uint64_t limit) { return random() % limit; }
+  ExpressionRef leaf(const TypeInfo& type, const Shape& shape) {
+    const std::uint64_t size = bytes_of(type, shape.elements()).value();
+    const Extent extent{source, used, size, below(4) == 0};
+    used += size + below(3) * 8;
+    REQUIRE(used <= bytes.size());
+    return expressions::extent(type, shape, extent).value();
+  }
+};
+
+std::uint64_t block_of(const Expression& node, Index at) {
+  const std::uint64_t columns = node.shape.dims[0] / node.type->block_elements;
+  return at[0] / node.type->block_elements +
+         columns * (at[1] + node.shape.dims[1] * (at[2] + node.shape.dims[2] * at[3]));
+}
+
+// The element `at` of the result is which element of which input.
+std::pair<std::size_t, Index> element_before(const Expression& node, Index at) {
+  switch (node.operation) {
+    case Operation::kStack: {
+      const std::uint64_t input = std::exchange(at[node.shape.rank - 1], 0);
+      return {input, at};
+    }
+    case Operation::kConcat:
+      for (std::size_t i = 0;; ++i) {
+        if (at[node.axis] < node.inputs[i]->shape.dims[node.axis]) return {i, at};
+        at[node.axis] -= node.inputs[i]->shape.dims[node.axis];
+      }
+    case Operation::kSlice:
+      return at[node.axis] += node.first, std::pair(std::size_t{0}, at);
+    case Operation::kReshape: {
+      std::uint64_t element = 0, size = 1;
+      for (std::size_t d = 0; d < 4; ++d) element += at[d] * size, size *= node.shape.dims[d];
+      for (std::size_t d = 0; d < 4; ++d)
+        at[d] = element % node.inputs[0]->shape.dims[d], element /= node.inputs[0]->shape.dims[d];
+      return {0, at};
+    }
+    case Operation::kReorderRows: {
+      std::vector<std::uint64_t> place(node.factors.size());
+      for (std::size_t i = 0; i < place.size(); ++i) {
+        place[node.order[i]] = at[1] % node.factors[node.order[i]];
+        at[1] /= node.factors[node.order[i]];
+      }
+      at[1] = 0;
+      for (std::size_t i = place.size(); i-- > 0;) at[1] = at[1] * node.factors[i] + place[i];
+      return {0, at};
+    }
+    default: {  // kTranspose
+      Index before{};
+      for (std::size_t d = 0; d < node.order.size(); ++d) before[node.order[d]] = at[d];
+      return {0, before};
+    }
+  }
+}
+
+Bytes plainly(const Expression& node, const World& world);
+
+Bytes computed(const Expression& node, const World& world) {
+  std::vector<Bytes> inputs;
+  for (const ExpressionRef& input : node.inputs) inputs.push_back(plainly(*input, world));
+  const std::uint64_t elements = node.shape.elements();
+  Bytes result(node.bytes());
+  auto* results = reinterpret_cast<float*>(result.data());
+  const auto* values = reinterpret_cast<const float*>(inputs[0].data());
+  if (node.operation == Operation::kMap) {
+    for (std::uint64_t i = 0; i < elements; ++i) results[i] = node.map->apply(values[i], node.parameter);
+  } else if (node.operation == Operation::kRepack) {
+    const std::byte* const both[2] = {inputs[0].data(), inputs[1].data()};
+    node.repack->apply(elements / node.type->block_elements, both, result.data());
+  } else if (node.operation == Operation::kScaleBlocks) {
+    const auto* scales = reinterpret_cast<const float*>(inputs[1].data());
+    const Expression& of_scales = *node.inputs[1];
+    for (std::uint64_t i = 0; i < elements; ++i) {
+      const Index at{i % node.shape.dims[0], i / node.shape.dims[0] % node.shape.dims[1],
+                     i / node.shape.dims[0] / node.shape.dims[1], 0};
+      results[i] = values[i] * scales[block_of(of_scales, {at[0] / node.block[0], at[1] / node.block[1], at[2], 0})];
+    }
+  } else {
+    std::vector<float> decoded(elements);
+    const TypeInfo& from = *node.inputs[0]->type;
+    if (from.name == "F32")
+      std::memcpy(decoded.data(), inputs[0].data(), inputs[0].size());
+    else
+      REQUIRE(run_kernel(*kernels().decode(from.id),
+                         {inputs[0].data(), decoded.data(), node.shape.rows(), node.shape.columns(), nullptr}, ""));
+    if (node.type->name == "F32")
+      std::memcpy(result.data(), decoded.data(), result.size());
+    else
+      REQUIRE(run_kernel(*kernels().encode(node.type->id),
+                         {decoded.data(), result.data(), node.shape.rows(), node.shape.columns(), nullptr}, ""));
+  }
+  return result;
+}
+
+// All of an expression, element by element.
+Bytes plainly(const Expression& node, const World& world) {
+  if (const Extent* extent = node.as_extent()) {
+    Bytes bytes(world.bytes.begin() + static_cast<std::ptrdiff_t>(extent->offset),
+                world.bytes.begin() + static_cast<std::ptrdiff_t>(extent->offset + extent->bytes));
+    if (extent->big_endian) swap_words(*node.type, bytes);
+    return bytes;
+  }
+  if (node.operation == Operation::kConstant) {
+    const auto bytes = std::as_bytes(std::span(node.values));
+    return {bytes.begin(), bytes.end()};
+  }
+  if (node.operation >= Operation::kCast) return computed(node, world);
+  std::vector<Bytes> inputs;
+  for (const ExpressionRef& input : node.inputs) inputs.push_back(plainly(*input, world));
+  Bytes result(node.bytes());
+  Index at{};
+  const std::uint64_t block = node.type->block_elements, bytes = node.type->block_bytes;
+  for (at[3] = 0; at[3] < node.shape.dims[3]; ++at[3])
+    for (at[2] = 0; at[2] < node.shape.dims[2]; ++at[2])
+      for (at[1] = 0; at[1] < node.shape.dims[1]; ++at[1])
+        for (at[0] = 0; at[0] < node.shape.dims[0]; at[0] += block) {
+          const auto [input, before] = element_before(node, at);
+          std::memcpy(result.data() + block_of(node, at) * bytes,
+                      inputs[input].data() + block_of(*node.inputs[input], before) * bytes, bytes);
+        }
+  return result;
+}
+
+// A random expression over `depth` operations.
+class RandomExpression {
+ public:
+  explicit RandomExpression(World& world) : world_(world) {}
+
+  ExpressionRef make(int depth) {
+    if (depth == 0) return world_.leaf(any_type(), any_shape());
+    for (;;)
+      if (auto node = grown(make(depth - 1))) return std::move(node).value();
+  }
+
+ private:
+  const TypeInfo& any_type() {
+    static constexpr const char* kTypes[] = {"F32", "F16", "BF16", "F64", "Q8_0", "Q4_0", "I8"};
+    return type_named(kTypes[world_.below(std::size(kTypes))]);
+  }
+  Shape any_shape() {
+    Shape shape{static_cast<std::uint32_t>(1 + world_.below(4)), {32 * (1 + world_.below(3)), 1, 1, 1}};
+    for (std::uint32_t d = 1; d < shape.rank; ++d) shape.dims[d] = 1 + world_.below(6);
+    return shape;
+  }
+  ExpressionRef like(const Expression& node) { return world_.leaf(*node.type, node.shape); }
+
+  std::vector<std::uint32_t> any_order(std::size_t count) {
+    std::vector<std::uint32_t> order(count);
+    for (std::uint32_t i = 0; i < count; ++i) order[i] = i;
+    std::shuffle(order.begin(), order.end(), world_.random);
+    return order;
+  }
+
+  Result<ExpressionRef> grown(ExpressionRef node) {
+    using namespace expressions;
+    const Shape shape = node->shape;
+    switch (static_cast<Operation>(1 + world_.below(9))) {
+      case Operation::kStack:
+        return stack({node, like(*node), node});
+      case Operation::kConcat:
+        return concat({like(*node), node, like(*node)}, static_cast<std::uint32_t>(world_.below(shape.rank)));
+      case Operation::kSlice: {
+        const auto axis = static_cast<std::uint32_t>(world_.below(shape.rank));
+        const std::uint64_t unit = axis == 0 ? node->type->block_elements : 1, all = shape.dims[axis] / unit;
+        const std::uint64_t first = world_.below(all), count = 1 + world_.below(all - first);
+        return slice(node, axis, first * unit, count * unit);
+      }
+      case Operation::kReshape: {
+        Shape other{2, {node->type->block_elements * (1 + world_.below(5)), 1, 1, 1}};
+        other.dims[1] = shape.elements() / other.dims[0];
+        return reshape(node, other);
+      }
+      case Operation::kReorderRows: {
+        std::vector<std::uint64_t> factors;
+        std::uint64_t rows = shape.dims[1];
+        for (std::uint64_t f = 2; f <= rows && factors.size() < 2; ++f)
+          if (rows % f == 0) factors.push_back(f), rows /= f;
+        factors.push_back(rows);
+        return reorder_rows(node, factors, any_order(factors.size()));
+      }
+      case Operation::kTranspose:
+        return transpose(node, any_order(shape.rank));
+      case Operation::kCast:
+        return cast(node, type_named(std::array{"F32", "F16", "BF16", "Q8_0", "Q4_0"}[world_.below(5)]));
+      case Operation::kMap:
+        return map(node, *find_map_function("add"), 0.25f);
+      default: {
+        Shape scales = shape;
+        scales.dims[0] = (shape.dims[0] + 6) / 7;
+        scales.dims[1] = (shape.dims[1] + 1) / 2;
+        return scale_blocks(node, world_.leaf(type_named("F32"), scales), 7, 2);
+      }
+    }
+  }
+
+  World& world_;
+};
+
+// Rows of an expression, as an engine makes them.
+Bytes by_rows(const Expression& expression, std::uint64_t first, std::uint64_t rows, const World& world) {
+  const Box box = box_of_rows(expression.shape, first, rows);
+  ReadRanges read(ranges_of(expression, box));
+  const ReadBound bound = read_bound(expression, {expression.shape.columns(), rows, 1, 1});
+  CHECK(read.bytes() <= bound.bytes);
+  CHECK(read.ranges().size() <= bound.ranges);
+  Bytes memory(read.bytes());
+  read.set_memory(memory);
+  for (std::size_t i = 0; i < read.ranges().size(); ++i)
+    std::memcpy(read.memory(i).data(), world.bytes.data() + read.ranges()[i].offset, read.ranges()[i].bytes);
+  Bytes result(rows * expression.row_bytes());
+  const Status status = assemble(expression, box, read, kernels(), "t", result);
+  REQUIRE(status);
+  return result;
+}
+
+void check(const Expression& expression, World& world) {
+  const Bytes expected = plainly(expression, world);
+  const std::uint64_t matrix = expression.shape.dims[1];
+  Bytes made;
+  for (std::uint64_t row = 0; row < expression.shape.rows();) {
+    const std::uint64_t rows = std::min(1 + world.below(5), matrix - row % matrix);
+    const Bytes part = by_rows(expression, row, rows, world);
+    made.insert(made.end(), part.begin(), part.end());
+    row += rows;
+  }
+  INFO(key_of(expression));
+  const bool same = made == expected;
+  CHECK(same);
+}
+
+}  // namespace
+
+TEST_CASE("random expressions by rows are what they mean, and read no more than their bound") {
+  for (std::uint64_t seed = 1; seed <= 400; ++seed) {
+    World world(seed);
+    CAPTURE(seed);
+    check(*RandomExpression(world).make(static_cast<int>(seed % 5)), world);
+  }
+}
+
+TEST_CASE("rows longer than what is computed at a time are the same") {
+  World world(1);
+  const Shape shape{2, {40000, 3, 1, 1}};
+  auto node = expressions::cast(world.leaf(type_named("BF16"), shape), type_named("F32")).value();
+  node = expressions::map(node, *find_map_function("add"), 1).value();
+  check(*expressions::cast(node, type_named("Q8_0")).value(), world);
+}
+
+TEST_CASE("the rows of query heads are permuted as llama's are") {
+  World world(2);
+  const auto heads = world.leaf(type_named("BF16"), {2, {64, 4 * 2 * 8, 1, 1}});
+  const auto permuted = expressions::reorder_rows(heads, {8, 2, 4}, {1, 0, 2}).value();  // halves of a head interleaved
+  check(*permuted, world);
+  const Bytes rows = by_rows(*permuted, 0, 3, world), plain = plainly(*heads, world);
+  CHECK(std::memcmp(rows.data(), plain.data(), 128) == 0);
+  CHECK(std::memcmp(rows.data() + 128, plain.data() + 8 * 128, 128) == 0);
+  CHECK(std::memcmp(rows.data() + 256, plain.data() + 128, 128) == 0);
+}
+
+TEST_CASE("blocks of MXFP4 are put together from neighbours and exponents") {
+  World world(3);
+  const auto pairs = world.leaf(type_named("I8"), {2, {48, 4, 1, 1}}),
+             scales = world.leaf(type_named("I8"), {2, {3, 4, 1, 1}});
+  check(*expressions::repack(*find_repack_function("mxfp4"), pairs, scales).value(), world);
+}
+
+TEST_CASE("constants need no source") {
+  World world(4);
+  const auto constant = expressions::constant({1, {4, 1, 1, 1}}, {1, 2, 3, 4}).value();
+  CHECK(ranges_of(*constant, box_of_rows(constant->shape, 0, 1)).empty());
+  check(*expressions::stack({constant, constant}).value(), world);
+}

@@ -1,0 +1,149 @@
+#include "pipeline/graph/bind.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "pipeline/plan/slabs.h"
+
+namespace ggufmill {
+namespace {
+
+bool is_f32(const TypeInfo& type) { return &type == &type_named("F32"); }
+
+class StepBinder {
+ public:
+  StepBinder(const Plan& plan, const Step& step, const Kernels& kernels) : plan_(plan), step_(step), kernels_(kernels) {
+    bound_.step = &step;
+    bound_.row_bytes = step.expression->row_bytes();
+  }
+
+  Result<BoundStep> bind() {
+    for (const Encoding& encoding : step_.encodings) {
+      BOOST_OUTCOME_TRY(add(encoding));
+    }
+    BOOST_OUTCOME_TRY(check_casts(*step_.expression));
+    if (step_.compared) {
+      BOOST_OUTCOME_TRY(check_casts(*step_.compared));
+      bind_comparison();
+    }
+    if (!bound_.computes) return std::move(bound_);
+    const StepCost cost(plan_, step_);
+    bound_.long_row_bytes = cost.long_row_bytes();
+    bound_.measured_row_bytes = cost.measured_row_bytes();
+    BOOST_OUTCOME_TRY(bound_.decode, decoder(*step_.expression->type, step_.name));
+    return std::move(bound_);
+  }
+
+ private:
+  Error no_kernel(const std::string& tensor, std::uint32_t operation, const TypeInfo& type) const {
+    Error error = kernels_.missing(operation, type.id);
+    error.what = fmt::format("tensor '{}': {}", tensor, error.what);
+    return error;
+  }
+
+  // Null for F32.
+  Result<KernelChoice> decoder(const TypeInfo& type, const std::string& tensor) const {
+    if (is_f32(type)) return KernelChoice{};
+    const KernelChoice* decode = kernels_.decode(type.id);
+    if (!decode) return no_kernel(tensor, GGUFMILL_DECODE, type);
+    return *decode;
+  }
+
+  Result<KernelChoice> encoder(const TypeInfo& type, const std::string& tensor) const {
+    const KernelChoice* encode = kernels_.encode(type.id);
+    if (!encode) return no_kernel(tensor, GGUFMILL_ENCODE, type);
+    return *encode;
+  }
+
+  Status add(const Encoding& encoding) {
+    const Place& place = encoding.places.front();
+    BoundEncoding bound;
+    bound.encoding = &encoding;
+    bound.name = &plan_.outputs[place.output].tensors[place.tensor].name;
+    bound.row_bytes = step_.expression->shape.columns() / encoding.type->block_elements * encoding.type->block_bytes;
+    if (encoding.type != step_.expression->type) {
+      bound_.computes = true;
+      BOOST_OUTCOME_TRY(choose(bound));
+    }
+    bound_.encodings.push_back(bound);
+    return ok();
+  }
+
+  Status choose(BoundEncoding& bound) {
+    const TypeInfo& type = *bound.encoding->type;
+    if (is_f32(type)) {
+      bound.kind = EncodingKind::kDecoded;
+      bound_.f32_encoding = bound_.encodings.size();
+      return ok();
+    }
+    bound.kind = EncodingKind::kEncoded;
+    BOOST_OUTCOME_TRY(bound.encode, encoder(type, *bound.name));
+    const std::uint32_t flags = bound.encode.kernel->flags;
+    const auto& importance = bound.encoding->importance;
+    if (importance && flags & (GGUFMILL_NEEDS_IMPORTANCE | GGUFMILL_ACCEPTS_IMPORTANCE))
+      bound.importance = index_of(importance);
+    if (!importance && flags & GGUFMILL_NEEDS_IMPORTANCE)
+      return usage_error(fmt::format("tensor '{}': {} needs importance weights", *bound.name, type.name),
+                         "add a stage `importance`, or choose another type for this tensor");
+    if (!plan_.report.error) return ok();
+    BOOST_OUTCOME_TRY(bound.decode, decoder(type, *bound.name));
+    if (importance) bound.weights = index_of(importance);
+    return ok();
+  }
+
+  // Types that cannot be decoded are compared by their bytes alone.
+  void bind_comparison() {
+    const TypeInfo &a = *step_.expression->type, &b = *step_.compared->type;
+    bound_.computes = is_decodable(a, kernels_) && is_decodable(b, kernels_);
+    if (!bound_.computes) return;
+    if (!is_f32(b)) bound_.decode_compared = *kernels_.decode(b.id);
+    if (step_.importance) bound_.importances.push_back(step_.importance);
+  }
+
+  // What an expression converts on its way needs kernels, too.
+  Status check_casts(const Expression& node) const {
+    for (const ExpressionRef& input : node.inputs) {
+      if (node.operation == Operation::kCast) {
+        BOOST_OUTCOME_TRY(decoder(*input->type, step_.name));
+        if (!is_f32(*node.type)) {
+          BOOST_OUTCOME_TRY(encoder(*node.type, step_.name));
+        }
+      }
+      BOOST_OUTCOME_TRY(check_casts(*input));
+    }
+    return ok();
+  }
+
+  // The place of `importance` among those of the step, which has it once however many encodings use it.
+  std::size_t index_of(const std::shared_ptr<const Importance>& importance) {
+    const auto found = std::ranges::find(bound_.importances, importance);
+    const auto index = static_cast<std::size_t>(found - bound_.importances.begin());
+    if (found == bound_.importances.end()) bound_.importances.push_back(importance);
+    return index;
+  }
+
+  const Plan& plan_;
+  const Step& step_;
+  const Kernels& kernels_;
+  BoundStep bound_;
+};
+
+}  // namespace
+
+bool is_decodable(const TypeInfo& type, const Kernels& kernels) { return is_f32(type) || kernels.decode(type.id); }
+
+Result<std::vector<BoundStep>> bind_kernels(const Plan& plan, const Kernels& kernels) {
+  std::vector<BoundStep> all;
+  all.reserve(plan.steps.size());
+  for (const Step& step : plan.steps) {
+    BOOST_OUTCOME_TRY(BoundStep bound, StepBinder(plan, step, kernels).bind());
+    // Values that are only looked at come in tiles of as many bytes.
+    const std::uint64_t row = bound.computes ? step.expression->shape.columns() * sizeof(float) : bound.row_bytes;
+    bound.tile_rows = std::max<std::uint64_t>(kTileBytes / std::max<std::uint64_t>(row, 1), 1);
+    all.push_back(std::move(bound));
+  }
+  return all;
+}
+
+}  // namespace ggufmill

@@ -1,0 +1,70 @@
+#include "pipeline/graph/convert.h"
+
+namespace ggufmill {
+namespace {
+
+class PlainEngine {
+ public:
+  explicit PlainEngine(Run& run) : run_(run), converter_(make_plain_converter(run.plan, run.kernels, run.state)) {}
+
+  void run() {
+    while (const std::optional<SlabBatch> batch = run_.feed.next()) {
+      if (run_.state.feeds_no_more()) return;
+      run_.budget.try_acquire(batch->cost);  // always there: all of the budget is free, and no batch costs more
+      process(*batch);
+      run_.budget.release(batch->cost);
+      ++ordinal_;
+    }
+  }
+
+ private:
+  void process(const SlabBatch& batch) {
+    std::unique_ptr<Slab> slab;
+    const bool read = run_.state.guard(ordinal_, RunState::kRead, [&]() -> Status {
+      BOOST_OUTCOME_TRY(slab, make_slab(batch, ordinal_, run_.steps, weights_, is_direct(run_.plan)));
+      slab->profile = run_.profile;
+      return read_all(*slab);
+    });
+    if (!read) return;
+    converter_->submit(*slab, [] {});
+    if (run_.state.spoiled(ordinal_)) return;
+    if (run_.state.guard(ordinal_, RunState::kWrite, [&] { return write_all(*slab); })) run_.state.finished(*slab);
+    last_weights_ = std::move(slab->parts.back().importance);
+  }
+
+  Status read_all(Slab& slab) {
+    {
+      const ProfiledStep profiled(ProfileStep::kRead, slab, slab.parts.front());
+      for (const SlabRead& read : slab.reads) {
+        BOOST_OUTCOME_TRY(run_.sources.of(*read.source).read(read.offset, read.into));
+      }
+    }
+    BOOST_OUTCOME_TRY(weights_.finish_reads(slab));
+    weights_.ready_slabs(slab);
+    return ok();
+  }
+
+  Status write_all(const Slab& slab) {
+    for (const SlabPart& part : slab.parts)
+      for (std::size_t i = 0; i < part.encoded.size(); ++i)
+        for (const Place& place : part.step->encodings[i].encoding->places) {
+          if (run_.state.stopped()) return ok();
+          const ProfiledStep profiled(ProfileStep::kWrite, slab, part);
+          BOOST_OUTCOME_TRY(run_.store.write(run_.state.file_of(place), place.offset + part.offset_in_place(i),
+                                             part.encoded_bytes(i)));
+        }
+    return ok();
+  }
+
+  Run& run_;
+  std::unique_ptr<Converter> converter_;
+  ImportanceWeights weights_;
+  std::vector<std::shared_ptr<MatrixWeights>> last_weights_;  // the next slab mostly needs the same
+  std::uint64_t ordinal_ = 0;
+};
+
+}  // namespace
+
+void run_plain(Run& run) { PlainEngine(run).run(); }
+
+}  // namespace ggufmill

@@ -1,0 +1,164 @@
+#include "pipeline/graph/slab.h"
+
+#include <algorithm>
+
+namespace ggufmill {
+namespace {
+
+std::uint32_t tile_count(const SlabRows& rows, const BoundStep& step) {
+  const std::uint64_t per_tile = rows.rows == 0 ? kTileBytes : step.tile_rows;
+  const std::uint64_t all = rows.rows == 0 ? rows.bytes : rows.rows;
+  return static_cast<std::uint32_t>((all + per_tile - 1) / per_tile);
+}
+
+// Hands out pieces of memory one after the other, each from a page of its own.
+class Pieces {
+ public:
+  Pieces(std::byte* memory, bool direct) : memory_(memory), direct_(direct) {}
+
+  // `offset`: in the file that the piece is read from or written to.
+  std::span<std::byte> take(std::uint64_t bytes, std::uint64_t offset) {
+    if (bytes == 0) return {};
+    const std::uint64_t start = used_ + (direct_ ? offset % kDirectAlignment : 0);
+    used_ = whole_pages(start + bytes);
+    return {memory_ + start, bytes};
+  }
+
+ private:
+  std::byte* memory_;
+  bool direct_;
+  std::uint64_t used_ = 0;
+};
+
+class SlabMaker {
+ public:
+  SlabMaker(const std::vector<BoundStep>& steps, ImportanceWeights& weights, bool direct)
+      : steps_(steps), weights_(weights), direct_(direct) {}
+
+  Result<std::unique_ptr<Slab>> make(const SlabBatch& batch, std::uint64_t ordinal) {
+    slab_->ordinal = ordinal;
+    slab_->cost = batch.cost;
+    BOOST_OUTCOME_TRY(slab_->memory, Buffer::allocate(batch.cost));
+    pieces_ = Pieces(slab_->memory.data(), direct_);
+    slab_->parts.reserve(batch.rows.size());
+    for (const SlabRows& rows : batch.rows) add_part(rows);
+    if (slab_->parts.size() > 1)
+      read_side_by_side();
+    else
+      read_values(slab_->parts.front());
+    for (SlabPart& part : slab_->parts) take_memory(part);
+    slab_->tiles_left = slab_->tiles;
+    slab_->reads_left = static_cast<std::uint32_t>(slab_->reads.size());
+    return std::move(slab_);
+  }
+
+ private:
+  void add_part(const SlabRows& rows) {
+    SlabPart& part = slab_->parts.emplace_back();
+    part.rows = rows;
+    part.step = &steps_[rows.step];
+    part.values.expression = part.step->step->expression.get();
+    part.compared.expression = part.step->step->compared.get();
+    part.encoded.resize(part.step->encodings.size());
+    part.first_tile = slab_->tiles;
+    part.tiles = tile_count(rows, *part.step);
+    slab_->tiles += part.tiles;
+    for (const BoundEncoding& encoding : part.step->encodings)
+      slab_->writes_left += static_cast<std::uint32_t>(encoding.encoding->places.size());
+  }
+
+  // Small whole tensors, with what lies between them.
+  void read_side_by_side() {
+    const auto extent_of = [](const SlabPart& part) { return part.values.expression->extent; };
+    const Extent first = extent_of(slab_->parts.front()), last = extent_of(slab_->parts.back());
+    const std::span<std::byte> all = pieces_.take(last.offset + last.bytes - first.offset, first.offset);
+    slab_->reads.push_back({first.source.get(), first.offset, all});
+    for (SlabPart& part : slab_->parts) {
+      part.values.is_read = true;
+      part.values.bytes = all.subspan(extent_of(part).offset - first.offset, extent_of(part).bytes);
+    }
+  }
+
+  void read_values(SlabPart& part) {
+    read_values(part, part.values);
+    if (part.compared.expression) read_values(part, part.compared);
+  }
+
+  void read_values(const SlabPart& part, PartValues& values) {
+    const Expression& expression = *values.expression;
+    if (const Extent* extent = expression.as_extent()) {
+      const std::uint64_t row = expression.row_bytes();
+      const bool copied = part.rows.rows == 0;
+      const std::uint64_t first = copied ? part.rows.first_byte : part.rows.first_row * row;
+      const std::uint64_t offset = extent->offset + first;
+      values.is_read = true;
+      values.bytes = pieces_.take(copied ? part.rows.bytes : part.rows.rows * row, offset);
+      slab_->reads.push_back({extent->source.get(), offset, values.bytes});
+      return;
+    }
+    const Box box = box_of_rows(expression.shape, part.rows.first_row, part.rows.rows);
+    values.read = ReadRanges(ranges_of(expression, box));
+    values.read.set_memory(pieces_.take(values.read.bytes(), 0));
+    for (std::size_t i = 0; i < values.read.ranges().size(); ++i)
+      slab_->reads.push_back({values.read.ranges()[i].source, values.read.ranges()[i].offset, values.read.memory(i)});
+    values.bytes = pieces_.take(part.rows.rows * expression.row_bytes(), 0);
+  }
+
+  void take_memory(SlabPart& part) {
+    const std::uint64_t rows = part.rows.rows;
+    part.long_rows = pieces_.take(rows * part.step->long_row_bytes, 0);
+    part.measured_rows = pieces_.take(rows * part.step->measured_row_bytes, 0);
+    for (std::size_t i = 0; i < part.encoded.size(); ++i) {
+      const BoundEncoding& encoding = part.step->encodings[i];
+      if (encoding.kind != EncodingKind::kCopy)
+        part.encoded[i] =
+            pieces_.take(rows * encoding.row_bytes, encoding.encoding->places.front().offset + part.offset_in_place(i));
+    }
+    const std::uint64_t matrix =
+        part.rows.first_row / std::max<std::uint64_t>(part.values.expression->shape.dims[1], 1);
+    for (const auto& importance : part.step->importances) part.importance.push_back(read_weights(importance, matrix));
+  }
+
+  std::shared_ptr<MatrixWeights> read_weights(const std::shared_ptr<const Importance>& importance,
+                                              std::uint64_t matrix) {
+    ImportanceWeights::Found found = weights_.find(importance, matrix);
+    if (!found.must_read) return found.weights;
+    for (const auto& [extent, numbers] : {std::pair(&found.weights->ranges.sums, &found.weights->values),
+                                          std::pair(&found.weights->ranges.counts, &found.weights->counts)})
+      if (extent->bytes != 0)
+        slab_->reads.push_back({extent->source.get(), extent->offset, std::as_writable_bytes(std::span(*numbers))});
+    slab_->weights_read.push_back(found.weights);
+    return found.weights;
+  }
+
+  const std::vector<BoundStep>& steps_;
+  ImportanceWeights& weights_;
+  const bool direct_;
+  std::unique_ptr<Slab> slab_ = std::make_unique<Slab>();
+  Pieces pieces_{nullptr, false};
+};
+
+}  // namespace
+
+std::uint64_t SlabPart::offset_in_place(std::size_t index) const {
+  const BoundEncoding& encoding = step->encodings[index];
+  return encoding.kind == EncodingKind::kCopy ? rows.first_byte : rows.first_row * encoding.row_bytes;
+}
+
+std::span<const std::byte> SlabPart::encoded_bytes(std::size_t index) const {
+  return step->encodings[index].kind == EncodingKind::kCopy ? values.bytes : encoded[index];
+}
+
+SlabPart& Slab::part_of(std::uint32_t tile) {
+  const auto after = std::upper_bound(parts.begin(), parts.end(), tile,
+                                      [](std::uint32_t t, const SlabPart& part) { return t < part.first_tile; });
+  return *std::find_if(std::make_reverse_iterator(after), parts.rend(),
+                       [](const SlabPart& part) { return part.tiles != 0; });
+}
+
+Result<std::unique_ptr<Slab>> make_slab(const SlabBatch& batch, std::uint64_t ordinal,
+                                        const std::vector<BoundStep>& steps, ImportanceWeights& weights, bool direct) {
+  return SlabMaker(steps, weights, direct).make(batch, ordinal);
+}
+
+}  // namespace ggufmill

@@ -1,0 +1,44 @@
+#pragma once
+// Where bytes are read from: a file (input_file.h); later an object on a server.
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+
+#include "pipeline/core/error.h"
+#include "pipeline/core/expression.h"
+#include "pipeline/core/io_mode.h"
+
+namespace ggufmill {
+
+class IoService;
+
+// Random access to something that does not change while it is read. Thread-safe.
+class ByteSource {
+ public:
+  using Completion = std::function<void(Status)>;
+
+  // What `described` names, to be read by a run. Exit code 4 where it is not what it was when it was described, and for
+  // what is missing or not a regular file; 6 for what the system refuses, which direct I/O may be.
+  static Result<std::shared_ptr<const ByteSource>> open(const SourceFile& described, IoMode mode);
+  virtual ~ByteSource() = default;
+
+  // What it was when it was opened.
+  virtual const SourceRef& describe() const = 0;
+  // Whether it is that still: exit code 4 where something else has written to it since.
+  virtual Status check_unchanged() const = 0;
+  // Bytes of a read that is large enough to be worth its way.
+  virtual std::size_t request_bytes() const = 0;
+
+  // Blocking; fills all of `into` or fails (exit code 4 where the source ends early).
+  virtual Status read(std::uint64_t offset, std::span<std::byte> into) const = 0;
+  // The same without ever waiting: false, whatever is in `into` by then, where not all of it is in memory, or that is
+  // not known; or where read() has an error to give.
+  virtual bool read_if_cached(std::uint64_t offset, std::span<std::byte> into) const = 0;
+  // In the background; `into` stays valid until `done` is called, from a thread of the service, never from within.
+  virtual void start_read(IoService& io, std::uint64_t offset, std::span<std::byte> into, Completion done) const = 0;
+};
+
+}  // namespace ggufmill

@@ -1,0 +1,127 @@
+#include "pipeline/plan/written.h"
+
+#include <boost/json.hpp>
+
+#include "tests/support/catch.h"
+#include "tests/support/plan_maker.h"
+
+using namespace ggufmill;
+using testing::plan_of;
+using testing::shape_of;
+
+namespace {
+
+Plan sample() {
+  Plan plan = plan_of({{"a", shape_of({256, 1000}), "BF16", {"Q4_K", "F16"}, true},
+                       {"experts", shape_of({512, 7, 5}), "F16", {"Q8_0", ""}, true, true},
+                       {"copied", shape_of({256, 4096}), "Q6_K", {"Q6_K", "Q6_K"}}},
+                      "folder");
+  plan.limits.io = IoMode::kDirect;
+  plan.report = {true, "report.json", ""};
+  finish_plan(plan);
+  plan.warnings = {"of \xff bytes"};
+  plan.outputs[0].problems.push_back(usage_error("what", "help"));
+  return plan;
+}
+
+// Over every operation there is.
+Plan all_operations() {
+  using namespace expressions;
+  const auto source = std::make_shared<const SourceFile>(SourceFile{"checkpoint", 1 << 20, 12, 34});
+  const auto leaf = [&](const char* type, std::vector<std::uint64_t> dims) {
+    const Shape shape = shape_of(std::move(dims));
+    return extent(type_named(type), shape, {source, 0, bytes_of(type_named(type), shape.elements()).value()}).value();
+  };
+  const ExpressionRef values = leaf("F32", {64, 12});
+  const ExpressionRef nodes[] = {
+      stack({values, values}).value(),
+      concat({values, values}, 0).value(),
+      slice(values, 1, 2, 5).value(),
+      reshape(slice(values, 1, 2, 6).value(), shape_of({128, 3})).value(),
+      reorder_rows(values, {3, 4}, {1, 0}).value(),
+      transpose(values, {1, 0}).value(),
+      cast(values, type_named("BF16")).value(),
+      map(values, *find_map_function("add"), 0.1f).value(),
+      scale_blocks(values, leaf("F32", {2, 3}), 32, 4).value(),
+      repack(*find_repack_function("mxfp4"), leaf("I8", {32, 3}), leaf("I8", {2, 3})).value(),
+      constant(shape_of({3}), {1.5f, 0.1f, -3e-8f}).value(),
+  };
+  Model model;
+  model.files.push_back(source);
+  std::vector<std::string> types;
+  for (const ExpressionRef& node : nodes) {
+    model.tensors.push_back({std::string(name_of(node->operation)), node, node->type, "", nullptr, nullptr, nullptr});
+    types.emplace_back(node->type->name);
+  }
+  return testing::plan_for(std::move(model), {types}, "folder", 64 << 20);
+}
+
+void check_round(const Plan& plan) {
+  const std::string text = write_plan(plan);
+  const Result<Plan> again = read_plan(text, "plan.json");
+  if (!again) FAIL(render(again.error()));
+  CHECK(write_plan(again.value()) == text);
+  CHECK(again.value().units == plan.units);
+  CHECK(again.value().least_memory == plan.least_memory);
+}
+
+Error error_of(std::string text) { return read_plan(text, "plan.json").error(); }
+
+std::string changed(const std::function<void(boost::json::object&)>& change) {
+  boost::json::value root = boost::json::parse(write_plan(sample()));
+  change(root.as_object());
+  return boost::json::serialize(root);
+}
+
+}  // namespace
+
+TEST_CASE("a plan is written and read back to an equal one") {
+  check_round(sample());
+  check_round(all_operations());
+}
+
+TEST_CASE("the identity is of what decides the bytes, not of paths, limits and reports") {
+  const Plan plan = sample();
+  Plan other = plan;
+  other.limits.memory = 1 << 30;
+  other.limits.threads = 7;
+  other.report = {};
+  other.file = "another.yaml";
+  CHECK(identity_of(other) == identity_of(plan));
+  other.outputs[0].files[0].header += "x";
+  CHECK(identity_of(other) != identity_of(plan));
+  const Plan of_types = plan_of({{"a", shape_of({256, 1000}), "BF16", {"Q4_K"}}});
+  CHECK(identity_of(of_types) != identity_of(plan_of({{"a", shape_of({256, 1000}), "BF16", {"Q5_K"}}})));
+  CHECK(identity_of(of_types) == identity_of(plan_of({{"b", shape_of({256, 1000}), "BF16", {"Q4_K"}}}, "elsewhere")));
+}
+
+TEST_CASE("units are of about 64 MiB, whole rows, whatever the limits") {
+  Plan plan = plan_of({{"a", shape_of({1 << 20, 1000}), "F32", {"F16"}}, {"b", shape_of({32}), "F32", {"F32"}}});
+  REQUIRE(plan.units.size() == 64);
+  CHECK(plan.units[0] == Unit{0, 0, 16});
+  CHECK(plan.units[62] == Unit{0, 985, 15});
+  CHECK(plan.units[63] == Unit{1, 0, 1});
+}
+
+TEST_CASE("nothing in a written plan is believed") {
+  CHECK(error_of("{").code == ExitCode::kBadInput);
+  CHECK(error_of("[]").where == "plan.json");
+  CHECK(error_of(changed([](auto& root) { root["ggufmill"] = "9.9.9"; })).what.find("was not written by") !=
+        std::string::npos);
+  CHECK(error_of(changed([](auto& root) {
+          root["expressions"].as_array()[0].as_object()["extent"].as_object()["offset"] = 1ull << 60;
+        })).what == "not a sound plan: an extent lies beyond its source");
+  CHECK(error_of(changed([](auto& root) {
+          root["steps"]
+              .as_array()[0]
+              .as_object()["encodings"]
+              .as_array()[0]
+              .as_object()["places"]
+              .as_array()[0]
+              .as_array()[3] = 1ull << 60;
+        })).what == "not a sound plan: a place lies beyond its file");
+  CHECK(error_of(changed([](auto& root) { root["steps"].as_array()[0].as_object()["expression"] = 99; })).code ==
+        ExitCode::kBadInput);
+  CHECK(error_of(changed([](auto& root) { root["identity"] = "0"; })).what ==
+        "not a sound plan: its identity is that of another one");
+}
