@@ -11,6 +11,7 @@
 #include "pipeline/cli/planning.h"
 #include "pipeline/cli/table.h"
 #include "pipeline/core/text.h"
+#include "pipeline/plan/written.h"
 #include "pipeline/report/json_text.h"
 
 namespace ggufmill {
@@ -26,10 +27,12 @@ CommandSpec command() {
       "Reads headers only and writes nothing. What stands in the way of a run follows on stderr (exit code 2).";
   spec.examples =
       "  ggufmill plan configs/demo.yaml\n"
-      "  ggufmill plan configs/demo.yaml --json";
+      "  ggufmill plan configs/demo.yaml --json\n"
+      "  ggufmill plan configs/demo.yaml --written | sha256sum";
   spec.positional = "file";
   add_job_options(spec.options);
-  spec.options.add_options()("json", "one JSON object on stdout");
+  spec.options.add_options()("json", "one JSON object on stdout")(
+      "written", "the plan in its written form, JSON: the same on every machine");
   return spec;
 }
 
@@ -143,7 +146,9 @@ int plan_verb(const Arguments& arguments) {
   if (!planned) return fail(planned.error());
   const auto& [context, plan] = planned.value();
   const std::vector<Error> problems = context.problems(plan);
-  if (parsed.values.count("json"))
+  if (parsed.values.count("written"))
+    std::puts(write_plan(plan).c_str());
+  else if (parsed.values.count("json"))
     print_json(plan);
   else
     print_text(plan);

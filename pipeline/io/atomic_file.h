@@ -26,7 +26,7 @@ class AtomicFile {
     IoMode mode = IoMode::kCached;
     // Names the temporary, so that a run of the same identity finds it; empty: a name that nothing else has. What lies
     // there already is written anew, unless another process has it open: exit code 75.
-    std::string identity;
+    std::string identity{};
     bool attach = false;  // goes on with the temporary that leave() kept; it has to be there, of the same size
   };
   // Creates missing folders. Exit code 2 for an existing target without `overwrite`, for one that is an input, a

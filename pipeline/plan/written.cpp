@@ -222,12 +222,6 @@ class Writer {
                      {"tensors", plan.source.tensors},
                      {"weights", plan.source.weights},
                      {"bytes", plan.source.bytes}};
-    const Limits& limits = plan.limits;
-    all["limits"] = {{"memory", limits.memory},
-                     {"memory_is_given", limits.memory_is_given},
-                     {"threads", limits.threads},
-                     {"nice", limits.nice},
-                     {"io", limits.io ? json::value(io_mode_names()[static_cast<std::size_t>(*limits.io)]) : nullptr}};
     all["report"] = {
         {"error", plan.report.error}, {"json", text_json(plan.report.json)}, {"html", text_json(plan.report.html)}};
     json::array inputs;
@@ -504,15 +498,7 @@ class Reader {
   }
 
   void read_rest() {
-    const json::object &limits = object_of(root_, "limits"), &report = object_of(root_, "report");
-    plan_.limits.memory = number_of(limits, "memory");
-    plan_.limits.memory_is_given = limits.at("memory_is_given").as_bool();
-    plan_.limits.threads = limits.at("threads").to_number<unsigned>();
-    plan_.limits.nice = limits.at("nice").to_number<unsigned>();
-    if (!limits.at("io").is_null()) {
-      plan_.limits.io = io_mode_named(limits.at("io").as_string());
-      if (!plan_.limits.io) throw Unsound("an unknown I/O mode");
-    }
+    const json::object& report = object_of(root_, "report");
     plan_.report = {report.at("error").as_bool(), text_of(report, "json"), text_of(report, "html")};
     plan_.file = text_of(root_, "file");
     plan_.trace = text_of(root_, "trace");

@@ -9,14 +9,14 @@
 namespace ggufmill {
 
 // JSON, one object: {format: "ggufmill plan", version: 1, ggufmill, sources: [{path, bytes, header_hash, modified}],
-// source: {...}, expressions: [...], importances: [...], steps: [...], outputs: [...], limits, report, warnings,
+// source: {...}, expressions: [...], importances: [...], steps: [...], outputs: [...], report, warnings,
 // identity}. Expressions, importances and sources are numbered; 64-bit hashes are hexadecimal text; headers
-// of output files are Base64.
+// of output files are Base64. Limits are not in it: they are the machine's that runs it.
 std::string write_plan(const Plan& plan);
 
-// Reads that back to an equal plan. Nothing in it is believed: expressions are made anew with their checks, places lie
-// within their files, units are counted anew. Exit code 4 for what is wrong, and for a plan of another version.
-// `name`: the file's, for messages.
+// Reads that back to an equal plan, but for limits, which are the usual ones. Nothing in it is believed: expressions
+// are made anew with their checks, places lie within their files, units are counted anew. Exit code 4 for what is
+// wrong, and for a plan of another version. `name`: the file's, for messages.
 Result<Plan> read_plan(std::string_view text, const std::string& name);
 
 // 32 hexadecimal digits: a hash of everything that decides a byte of the outputs: sources (size, header hash, time; not

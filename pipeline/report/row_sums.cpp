@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <type_traits>
 
 namespace ggufmill {
 namespace {
@@ -11,43 +10,38 @@ namespace {
 // another number would round differently.
 constexpr std::size_t kLanes = 8;
 
-// Makes a function part of its callers, whatever instructions these are compiled for.
-#define GGUFMILL_ALWAYS_INLINE inline __attribute__((always_inline))
-
-// A vector of the compiler's (GCC, clang).
+// A vector of the compiler's (GCC, clang), for whatever instructions there are: the same additions on all machines.
 using Quad = double __attribute__((vector_size(4 * sizeof(double))));
 
-GGUFMILL_ALWAYS_INLINE void load(const float* from, double& into) { into = *from; }
-GGUFMILL_ALWAYS_INLINE void load(const float* from, Quad& into) {
+void load(const float* from, Quad& into) {
   using Floats = float __attribute__((vector_size(4 * sizeof(float))));
   Floats floats;
   std::memcpy(&floats, from, sizeof floats);
   into = __builtin_convertvector(floats, Quad);
 }
 
-GGUFMILL_ALWAYS_INLINE double lane_of(const double* sums, std::size_t lane) { return sums[lane]; }
-GGUFMILL_ALWAYS_INLINE double lane_of(const Quad* sums, std::size_t lane) { return sums[lane / 4][lane % 4]; }
+double lane_of(const Quad* sums, std::size_t lane) { return sums[lane / 4][lane % 4]; }
 
-// The sums of a row in kLanes lanes, held in doubles or in quads of them: the same additions.
-template <class Numbers, bool kWeighted>
+// The sums of a row in kLanes lanes.
+template <bool kWeighted>
 class LaneSums {
  public:
-  static constexpr std::size_t kStep = std::is_same_v<Numbers, double> ? 1 : 4, kParts = kLanes / kStep;
+  static constexpr std::size_t kStep = 4, kParts = kLanes / kStep;
 
   // The next kLanes pairs.
-  GGUFMILL_ALWAYS_INLINE void add(const float* reference, const float* values, const float* weights) {
+  void add(const float* reference, const float* values, const float* weights) {
     for (std::size_t part = 0; part < kParts; ++part) {
-      Numbers a, b;
+      Quad a, b;
       load(reference + part * kStep, a);
       load(values + part * kStep, b);
-      const Numbers d = a - b, minus = -d, size = d > minus ? d : minus;
+      const Quad d = a - b, minus = -d, size = d > minus ? d : minus;
       sum_[kDifference][part] += d * d;
       sum_[kReference][part] += a * a;
       sum_[kValue][part] += b * b;
       sum_[kProduct][part] += a * b;
       largest_[part] = size > largest_[part] ? size : largest_[part];
       if constexpr (kWeighted) {
-        Numbers w;
+        Quad w;
         load(weights + part * kStep, w);
         sum_[kWeightedDifference][part] += w * (d * d);
         sum_[kWeightedReference][part] += w * (a * a);
@@ -55,7 +49,7 @@ class LaneSums {
     }
   }
 
-  GGUFMILL_ALWAYS_INLINE RowSums total() const {
+  RowSums total() const {
     RowSums row;
     for (std::size_t i = 0; i < kSums; ++i) row.sum[i] = total_of(sum_[i]);
     for (std::size_t lane = 0; lane < kLanes; ++lane) row.largest = std::max(row.largest, lane_of(largest_, lane));
@@ -65,18 +59,18 @@ class LaneSums {
  private:
   static constexpr std::size_t kSums = kWeighted ? 6 : 4;
 
-  GGUFMILL_ALWAYS_INLINE static double total_of(const Numbers* sums) {
+  static double total_of(const Quad* sums) {
     const auto pair = [&](std::size_t lane) { return lane_of(sums, lane) + lane_of(sums, lane + 1); };
     return (pair(0) + pair(2)) + (pair(4) + pair(6));
   }
 
-  Numbers sum_[kSums][kParts] = {};
-  Numbers largest_[kParts] = {};
+  Quad sum_[kSums][kParts] = {};
+  Quad largest_[kParts] = {};
 };
 
-template <class Numbers, bool kWeighted>
-GGUFMILL_ALWAYS_INLINE RowSums sum_in(const PairedRow& row) {
-  LaneSums<Numbers, kWeighted> sums;
+template <bool kWeighted>
+RowSums sum_in(const PairedRow& row) {
+  LaneSums<kWeighted> sums;
   std::uint64_t i = 0;
   for (; i + kLanes <= row.columns; i += kLanes)
     sums.add(row.reference + i, row.values + i, kWeighted ? row.weights + i : nullptr);
@@ -89,25 +83,8 @@ GGUFMILL_ALWAYS_INLINE RowSums sum_in(const PairedRow& row) {
   return sums.total();
 }
 
-#if defined(__x86_64__)
-__attribute__((target("avx2"))) RowSums sum_with_avx2(const PairedRow& row) {
-  return row.weights ? sum_in<Quad, true>(row) : sum_in<Quad, false>(row);
-}
-bool has_avx2() { return __builtin_cpu_supports("avx2"); }
-#endif
-
 }  // namespace
 
-RowSums sum_row_plainly(const PairedRow& row) {
-  return row.weights ? sum_in<double, true>(row) : sum_in<double, false>(row);
-}
-
-RowSums sum_row(const PairedRow& row) {
-#if defined(__x86_64__)
-  static const bool quick = has_avx2();
-  if (quick) return sum_with_avx2(row);
-#endif
-  return sum_row_plainly(row);
-}
+RowSums sum_row(const PairedRow& row) { return row.weights ? sum_in<true>(row) : sum_in<false>(row); }
 
 }  // namespace ggufmill

@@ -24,7 +24,5 @@ struct PairedRow {
 // The same on every machine: element i is added to lane i % 8 of eight, and these are added in pairs. With a NaN or an
 // infinity among the values the sum of differences is not finite either.
 RowSums sum_row(const PairedRow& row);
-// With no other instructions than every machine has: what sum_row() must come to.
-RowSums sum_row_plainly(const PairedRow& row);
 
 }  // namespace ggufmill

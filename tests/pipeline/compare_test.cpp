@@ -119,7 +119,8 @@ TEST_CASE("a comparison tells how far it is, at the end that all is read") {
   const TempDir folder;
   model().write(folder.file("a.gguf"));
   std::uint64_t all = 0, last = 0;
-  for (const Tensor& tensor : read_gguf(folder.file("a.gguf")).value().tensors) all += tensor.source_bytes();
+  const Model a = read_gguf(folder.file("a.gguf")).value();
+  for (const Tensor& tensor : a.tensors) all += tensor.source_bytes();
   ComparisonOptions options;
   options.progress = [&](std::uint64_t done, std::uint64_t total) {
     CHECK(done >= last);
