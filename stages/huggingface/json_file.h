@@ -15,7 +15,7 @@ namespace ggufmill {
 
 inline constexpr std::uint64_t kMaxJsonBytes = 64 << 20;  // of a file that becomes values
 inline constexpr std::size_t kMaxJsonDepth = 64;
-inline constexpr std::size_t kMaxJsonValues = 4'000'000;
+inline constexpr std::size_t kMaxJsonValues = 2'000'000;
 
 // One step inside a member that is not to become values.
 struct JsonEvent {

@@ -78,11 +78,17 @@ class JsonVocabulary {
   Result<std::vector<Token>> all_tokens(const LoadedTokenizer& tokenizer) const {
     const std::uint64_t size = options_.vocabulary_size.value_or(tokenizer.size());
     if (tokenizer.id_end() > size) {
+      const std::uint32_t last = tokenizer.id_end() - 1;
+      const std::string token = quoted_name(tokenizer.text_of(last).value_or(""));
+      if (options_.vocabulary_size) {
+        return input_error(
+            file_.path,
+            fmt::format("token {} has the id {}, and config.json has a vocabulary of {} tokens", token, last, size),
+            "config.json and the tokenizer do not belong together");
+      }
       return input_error(file_.path,
-                         fmt::format("token {} has the id {}, and config.json has a vocabulary of {} tokens",
-                                     quoted_name(tokenizer.text_of(tokenizer.id_end() - 1).value_or("")),
-                                     tokenizer.id_end() - 1, size),
-                         "config.json and the tokenizer do not belong together");
+                         fmt::format("token {} has the id {}, and there are only {} tokens", token, last, size),
+                         "config.json must say how many there are to be, as `vocab_size`");
     }
     std::vector<Token> tokens;
     tokens.reserve(size);
