@@ -204,14 +204,14 @@ class PreTokenizerMaker : public Maker<PreTokenizer, Pieces> {
 
   // Cuts where the script changes; kana counts as Han, and a space belongs to any script.
   static Status by_script(Pieces& pieces) {
-    static const int kHan = script_of(U'\u4E00'), kHiragana = script_of(U'\u3042'), kKatakana = script_of(U'\u30AB');
+    static const int han = script_of(U'\u4E00'), hiragana = script_of(U'\u3042'), katakana = script_of(U'\u30AB');
     constexpr int kAny = -2;
     const Matcher matcher = [](std::string_view text) -> Result<std::vector<Match>> {
       std::vector<Match> out;
       int last = -1;
       for (const Character& character : characters(text)) {
-        int script = character.code == 0x30FC ? kHan : character.code == ' ' ? kAny : script_of(character.code);
-        if (script == kHiragana || script == kKatakana) script = kHan;
+        int script = character.code == 0x30FC ? han : character.code == ' ' ? kAny : script_of(character.code);
+        if (script == hiragana || script == katakana) script = han;
         if (out.empty() && script == kAny) continue;  // the library loses spaces in front
         if (script != kAny && script != last) out.push_back({{character.begin, character.begin}, false});
         out.back().range.second = character.begin + character.bytes;

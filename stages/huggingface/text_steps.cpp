@@ -23,7 +23,7 @@ std::string escaped(std::string_view literal) {
 
 // Byte -> character: printable Latin-1 is itself, the others follow from U+0100 on.
 const std::array<char32_t, 256>& byte_characters() {
-  static const std::array<char32_t, 256> kTable = [] {
+  static const std::array<char32_t, 256> characters_of_bytes = [] {
     std::array<char32_t, 256> table{};
     char32_t next = 256;
     for (unsigned byte = 0; byte < 256; ++byte) {
@@ -32,7 +32,7 @@ const std::array<char32_t, 256>& byte_characters() {
     }
     return table;
   }();
-  return kTable;
+  return characters_of_bytes;
 }
 
 }  // namespace
