@@ -22,7 +22,7 @@ const Context& context() {
   return one;
 }
 
-// A folder with all that a job can read: model.gguf, imatrix.gguf, recipe.yaml, parent.yaml, job.yaml.
+// A folder with all that a job can read: model.gguf, imatrix.gguf, recipe.yaml, parent.yaml, chat.txt, job.yaml.
 class JobFolder {
  public:
   JobFolder() {
@@ -35,15 +35,16 @@ class JobFolder {
     importance.write(path("imatrix.gguf"));
     write_text(path("parent.yaml"), "extends: Q8_0\n");
     write_text(path("recipe.yaml"), fmt::format("extends: {}\n", path("parent.yaml")));
+    write_text(path("chat.txt"), "{{ bos }}");
     write_text(path("job.yaml"), text("out.gguf"));
   }
 
   std::string path(const std::string& name) const { return folder_.file(name); }
-  std::string text(const std::string& output, const std::string& more = "") const {
+  std::string text(const std::string& output) const {
     return fmt::format(
         "version: 1\nsource: {{gguf: {0}}}\nstages: [{{importance: {{file: {1}}}}}]\n"
-        "outputs: [{{gguf: {2}, quantize: {3}}}]\n{4}",
-        path("model.gguf"), path("imatrix.gguf"), path(output), path("recipe.yaml"), more);
+        "outputs: [{{gguf: {2}, quantize: {3}, metadata: {{set: {{tokenizer.chat_template: {{file: {4}}}}}}}}}]\n",
+        path("model.gguf"), path("imatrix.gguf"), path(output), path("recipe.yaml"), path("chat.txt"));
   }
   Job job() const { return context().load_job(path("job.yaml")).value(); }
   // With another output.
@@ -75,7 +76,7 @@ Error refusal(const Plan& plan) {
 
 TEST_CASE("what a job reads is never written, whatever its name or link") {
   const JobFolder folder;
-  const char* input = GENERATE("model.gguf", "imatrix.gguf", "recipe.yaml", "parent.yaml", "job.yaml");
+  const char* input = GENERATE("model.gguf", "imatrix.gguf", "recipe.yaml", "parent.yaml", "chat.txt", "job.yaml");
   const std::string before = read_text(folder.path(input));
   fs::create_symlink(folder.path(input), folder.path("symbolic"));
   fs::create_hard_link(folder.path(input), folder.path("hard"));
@@ -184,6 +185,15 @@ TEST_CASE("a plan with problems is refused") {
   CHECK_FALSE(context().problems(plan).empty());
   CHECK(refusal(plan).code == ExitCode::kUsage);
   CHECK_FALSE(fs::exists(folder.path("out.gguf")));
+}
+
+TEST_CASE("a job that lacks its source, outputs or a sink is refused") {
+  const JobFolder folder;
+  Job job = folder.job();
+  SECTION("source") { job.source.reset(); }
+  SECTION("outputs") { job.outputs.clear(); }
+  SECTION("sink") { job.outputs[0].sink.reset(); }
+  CHECK(context().plan(job).error().code == ExitCode::kUsage);
 }
 
 TEST_CASE("report and trace are written with the outputs") {

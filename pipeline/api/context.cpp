@@ -3,8 +3,8 @@
 #include "pipeline/api/check.h"
 #include "pipeline/api/ggufmill.h"
 #include "pipeline/api/registry.h"
+#include "pipeline/config/yaml_reader.h"
 #include "pipeline/io/machine.h"
-#include "stages/gguf/gguf.h"
 
 namespace ggufmill {
 namespace {
@@ -27,6 +27,10 @@ const Registry& Context::registry() const { return ggufmill::registry(); }
 
 Result<Model> Context::inspect(const std::string& path) const { return read_gguf(path); }
 
+Result<Recipe> Context::recipe(const std::string& name_or_path) const {
+  return RecipeShelf(read_document).find(name_or_path);
+}
+
 Result<Job> Context::load_job(const std::string& path, const JobOptions& options) const {
   Diagnostics errors;
   return value_or_errors(ggufmill::load_job(path, registry(), options, errors), errors);
@@ -38,6 +42,9 @@ Result<Job> Context::parse_job(const std::string& text, const std::string& name,
 }
 
 Result<Plan> Context::plan(const Job& job) const {
+  const bool all_sinks = std::all_of(job.outputs.begin(), job.outputs.end(), [](const auto& it) { return it.sink; });
+  if (!job.source || job.outputs.empty() || !all_sinks)
+    return usage_error("the job lacks its source or a sink", "a Job has a source, and one output or more with a sink");
   Diagnostics errors;
   Result<Plan> plan = value_or_errors(make_plan(job, errors), errors);
   if (plan && !job.limits.memory_is_given)

@@ -2,11 +2,9 @@
 // libggufmill: whatever the command line can do, for other programs.
 //
 //   auto context = ggufmill::Context::create();
-//   auto job = context.value().load_job("job.yaml");  // or a Job made in the program
-//   auto plan = context.value().plan(job.value());
-//   ggufmill::RunOptions options;
-//   options.progress = [](const ggufmill::Progress& now) { ... };
-//   auto report = context.value().run(plan.value(), options);
+//   auto job = context.value().load_job("job.yaml");  // or a Job made of make_gguf_source(), make_quantize_stage(),
+//   ... auto plan = context.value().plan(job.value()); ggufmill::RunOptions options; options.progress = [](const
+//   ggufmill::Progress& now) { ... }; auto report = context.value().run(plan.value(), options);
 //
 // Errors: every call gives a Result, its value or an Error; an Error's `also` has the others that the same call found.
 // Nothing throws but std::bad_alloc, nothing is printed, nothing ends the program. Warnings are data of what is
@@ -29,6 +27,12 @@
 #include "pipeline/kernels/kernels.h"
 #include "pipeline/plan/plan.h"
 #include "pipeline/report/report.h"
+#include "stages/gguf/gguf.h"
+#include "stages/importance/importance_stage.h"
+#include "stages/metadata/metadata_stage.h"
+#include "stages/prune/prune_stage.h"
+#include "stages/quantize/quantize_stage.h"
+#include "stages/rename/rename_stage.h"
 
 namespace ggufmill {
 
@@ -59,6 +63,9 @@ class Context {
 
   // The header of a GGUF file, or of a model in shards, named by its first. Exit code 4 for what is malformed.
   Result<Model> inspect(const std::string& path) const;
+
+  // A built-in recipe by its name, or one of a file: what a quantize stage takes.
+  Result<Recipe> recipe(const std::string& name_or_path) const;
 
   // A pipeline file, or the text of one; `name` stands for its path in messages.
   Result<Job> load_job(const std::string& path, const JobOptions& options = {}) const;

@@ -32,6 +32,14 @@ class MetadataStage : public Stage {
     return model;
   }
 
+  std::vector<std::string> inputs() const override {
+    std::vector<std::string> paths;
+    for (const auto* settings : {&options_.set, &options_.append})
+      for (const MetadataSetting& setting : *settings)
+        if (const auto* file = std::get_if<ValueFile>(&setting.value)) paths.push_back(file->path);
+    return paths;
+  }
+
  private:
   using Setter = void (Metadata::*)(std::string, MetadataValue);
 

@@ -7,12 +7,16 @@
 
 using namespace ggufmill;
 
-// Plans and runs MODEL -> FOLDER/out.gguf as `recipe`.
+// MODEL -> `out`, by `recipe`.
 Result<RunReport> quantize(const Context& context, const std::string& model, const std::string& out,
                            const std::string& recipe, const RunOptions& options) {
-  const std::string text =
-      "version: 1\nsource: {gguf: '" + model + "'}\noutputs: [{gguf: '" + out + "', quantize: " + recipe + "}]\n";
-  BOOST_OUTCOME_TRY(const Job job, context.parse_job(text, "(program)"));
+  QuantizeStageOptions quantize;
+  BOOST_OUTCOME_TRY(quantize.recipe, context.recipe(recipe));
+  BOOST_OUTCOME_TRY(auto stage, make_quantize_stage(std::move(quantize)));
+  BOOST_OUTCOME_TRY(auto sink, make_gguf_sink({.path = out}));
+  Job job;
+  job.source = make_gguf_source(model);
+  job.outputs.push_back({std::move(sink), {std::move(stage)}});
   BOOST_OUTCOME_TRY(const Plan plan, context.plan(job));
   return context.run(plan, options);
 }
