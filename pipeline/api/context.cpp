@@ -41,6 +41,11 @@ Result<Job> Context::parse_job(const std::string& text, const std::string& name,
   return value_or_errors(ggufmill::parse_job(text, name, registry(), options, errors), errors);
 }
 
+Result<std::string> Context::quantize_pipeline(const QuantizeOptions& options,
+                                               std::vector<std::string>& warnings) const {
+  return pipeline_of(options, warnings);
+}
+
 Result<Plan> Context::plan(const Job& job) const {
   const bool all_sinks = std::all_of(job.outputs.begin(), job.outputs.end(), [](const auto& it) { return it.sink; });
   if (!job.source || job.outputs.empty() || !all_sinks)

@@ -20,6 +20,7 @@
 #include <string>
 #include <vector>
 
+#include "pipeline/api/quantize_options.h"
 #include "pipeline/config/job.h"
 #include "pipeline/core/error.h"
 #include "pipeline/core/model.h"
@@ -70,6 +71,10 @@ class Context {
   // A pipeline file, or the text of one; `name` stands for its path in messages.
   Result<Job> load_job(const std::string& path, const JobOptions& options = {}) const;
   Result<Job> parse_job(const std::string& text, const std::string& name, const JobOptions& options = {}) const;
+
+  // The pipeline file that does what llama-quantize does of these options, for parse_job(). Warnings are added: of what
+  // is taken in another way than it is written.
+  Result<std::string> quantize_pipeline(const QuantizeOptions& options, std::vector<std::string>& warnings) const;
 
   // Reads headers, never weights; writes nothing. Warnings are in Plan::warnings; what stands in the way of a run is
   // no error yet: see problems() and check().

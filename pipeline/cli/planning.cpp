@@ -25,16 +25,6 @@ Status override_limits(const po::variables_map& values, Limits& limits) {
                      fmt::format("--io is one of: {}", fmt::join(io_mode_names(), ", ")));
 }
 
-Result<Planned> plan_job(Context context, Result<Job> loaded, const po::variables_map& values) {
-  BOOST_OUTCOME_TRY(Job job, std::move(loaded));
-  BOOST_OUTCOME_TRY(read_report_options(values, job.report));
-  BOOST_OUTCOME_TRY(override_limits(values, job.limits));
-  job.trace = value_or<std::string>(values, "profile", {});
-  BOOST_OUTCOME_TRY(Plan plan, context.plan(job));
-  say_warnings(plan.warnings);
-  return Planned{std::move(context), std::move(plan)};
-}
-
 }  // namespace
 
 void add_kernel_options(po::options_description& options) {
@@ -44,7 +34,8 @@ void add_kernel_options(po::options_description& options) {
 }
 
 Result<Context> open_context(const po::variables_map& values) {
-  auto context = Context::create({value_or<Strings>(values, "kernel-dir", {}), value_or<std::string>(values, "isa", {})});
+  auto context =
+      Context::create({value_or<Strings>(values, "kernel-dir", {}), value_or<std::string>(values, "isa", {})});
   if (context) say_warnings(context.value().kernels().warnings());
   return context;
 }
@@ -80,17 +71,19 @@ Status read_report_options(const po::variables_map& values, std::optional<Report
 
 Result<Planned> plan_from(const po::variables_map& values) {
   BOOST_OUTCOME_TRY(Context context, open_context(values));
-  Result<Job> job = context.load_job(values["file"].as<std::string>(),
-                                     {value_or<Strings>(values, "set", {}), value_or<Strings>(values, "param", {})});
+  BOOST_OUTCOME_TRY(Job job,
+                    context.load_job(values["file"].as<std::string>(),
+                                     {value_or<Strings>(values, "set", {}), value_or<Strings>(values, "param", {})}));
   return plan_job(std::move(context), std::move(job), values);
 }
 
-Result<Planned> plan_text(const std::string& text, const std::string& name, const Strings& inputs,
-                          const po::variables_map& values) {
-  BOOST_OUTCOME_TRY(Context context, open_context(values));
-  Result<Job> job = context.parse_job(text, name);
-  if (job) job.value().inputs = inputs;
-  return plan_job(std::move(context), std::move(job), values);
+Result<Planned> plan_job(Context context, Job job, const po::variables_map& values) {
+  BOOST_OUTCOME_TRY(read_report_options(values, job.report));
+  BOOST_OUTCOME_TRY(override_limits(values, job.limits));
+  job.trace = value_or<std::string>(values, "profile", {});
+  BOOST_OUTCOME_TRY(Plan plan, context.plan(job));
+  say_warnings(plan.warnings);
+  return Planned{std::move(context), std::move(plan)};
 }
 
 }  // namespace ggufmill

@@ -26,8 +26,7 @@ struct Planned {
 
 // From the arguments of a verb with these options, or of those that it has of them. Says warnings.
 Result<Planned> plan_from(const boost::program_options::variables_map& values);
-// The same for a pipeline file's text; `name` stands for its path in messages. `inputs` are files that it was made of.
-Result<Planned> plan_text(const std::string& text, const std::string& name, const std::vector<std::string>& inputs,
-                          const boost::program_options::variables_map& values);
+// The same from a job of `context` on.
+Result<Planned> plan_job(Context context, Job job, const boost::program_options::variables_map& values);
 
 }  // namespace ggufmill

@@ -5,10 +5,10 @@
 #include <cctype>
 #include <cstdio>
 
+#include "pipeline/api/quantize_options.h"
 #include "pipeline/api/reports.h"
 #include "pipeline/cli/command_line.h"
 #include "pipeline/cli/messages.h"
-#include "pipeline/cli/quantize_options.h"
 #include "pipeline/cli/running.h"
 #include "pipeline/cli/table.h"
 
@@ -152,15 +152,19 @@ int quantize_verb(const Arguments& arguments) {
   Strings warnings;
   const auto options = read_options(parsed, warnings);
   if (!options) return fail(options.error());
-  const auto pipeline = pipeline_of(options.value(), warnings);
+  auto context = open_context(parsed.values);
+  if (!context) return fail(context.error());
+  const auto pipeline = context.value().quantize_pipeline(options.value(), warnings);
   if (!pipeline) return fail(pipeline.error());
   for (const std::string& warning : warnings) say_warning(warning);
   if (parsed.values.count("emit-pipeline")) {
     std::fputs(pipeline.value().c_str(), stdout);
     return 0;
   }
-  const auto planned = plan_text(pipeline.value(), "(arguments)",
-                                 value_or<Strings>(parsed.values, "tensor-type-file", {}), parsed.values);
+  auto job = context.value().parse_job(pipeline.value(), "(arguments)");
+  if (!job) return fail(job.error());
+  job.value().inputs = value_or<Strings>(parsed.values, "tensor-type-file", {});
+  const auto planned = plan_job(std::move(context).value(), std::move(job).value(), parsed.values);
   if (!planned) return fail(planned.error());
   if (!parsed.values.count("quiet")) {
     say_tensors(planned.value().plan);

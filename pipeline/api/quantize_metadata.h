@@ -2,7 +2,7 @@
 // The metadata that the arguments of `ggufmill quantize` set, as parts of a pipeline file. All empty where there is
 // none.
 
-#include "pipeline/cli/quantize_options.h"
+#include "pipeline/api/quantize_options.h"
 #include "stages/prune/layer_metadata.h"
 
 namespace ggufmill {

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cctype>
 
-#include "pipeline/cli/quantize_metadata.h"
-#include "pipeline/cli/yaml_words.h"
+#include "pipeline/api/quantize_metadata.h"
+#include "pipeline/api/yaml_words.h"
 #include "pipeline/config/yaml_reader.h"
 #include "pipeline/core/text.h"
 #include "stages/gguf/gguf.h"

@@ -1,4 +1,4 @@
-#include "pipeline/cli/quantize_options.h"
+#include "pipeline/api/quantize_options.h"
 #include "tests/support/catch.h"
 #include "tests/support/files.h"
 #include "tests/support/temp_dir.h"
@@ -7,7 +7,7 @@ using namespace ggufmill;
 
 namespace {
 
-QuantizeOptions read(const Arguments& words) {
+QuantizeOptions read(const std::vector<std::string>& words) {
   QuantizeOptions options;
   std::vector<std::string> warnings;
   const Status status = read_words(words, options, warnings);
@@ -15,7 +15,7 @@ QuantizeOptions read(const Arguments& words) {
   return options;
 }
 
-std::string error(const Arguments& words) {
+std::string error(const std::vector<std::string>& words) {
   QuantizeOptions options;
   std::vector<std::string> warnings;
   const Status status = read_words(words, options, warnings);
@@ -24,7 +24,7 @@ std::string error(const Arguments& words) {
   return status.error().what;
 }
 
-std::vector<std::string> warnings(const Arguments& words) {
+std::vector<std::string> warnings(const std::vector<std::string>& words) {
   QuantizeOptions options;
   std::vector<std::string> warnings;
   CHECK(read_words(words, options, warnings));

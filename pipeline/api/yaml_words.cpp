@@ -1,4 +1,4 @@
-#include "pipeline/cli/yaml_words.h"
+#include "pipeline/api/yaml_words.h"
 
 #include <fmt/format.h>
 

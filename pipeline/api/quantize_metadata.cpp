@@ -1,10 +1,10 @@
-#include "pipeline/cli/quantize_metadata.h"
+#include "pipeline/api/quantize_metadata.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "pipeline/cli/yaml_words.h"
+#include "pipeline/api/yaml_words.h"
 #include "pipeline/core/text.h"
 #include "stages/gguf/gguf.h"
 #include "stages/importance/importance_summary.h"

@@ -6,7 +6,7 @@
 #include <cctype>
 #include <sstream>
 
-#include "pipeline/cli/quantize_options.h"
+#include "pipeline/api/quantize_options.h"
 #include "pipeline/config/yaml_reader.h"
 #include "pipeline/core/text.h"
 #include "pipeline/io/io.h"
@@ -100,7 +100,7 @@ std::string default_output(const QuantizeOptions& options, const std::string& sh
 
 }  // namespace
 
-Status read_words(const Arguments& words, QuantizeOptions& options, std::vector<std::string>& warnings) {
+Status read_words(const std::vector<std::string>& words, QuantizeOptions& options, std::vector<std::string>& warnings) {
   if (words.size() < 2) return usage_error("an input and a type are needed", kQuantizeUsage);
   options.input = words[0];
   std::size_t at = 1;

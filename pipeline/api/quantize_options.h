@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "pipeline/cli/verb.h"
 #include "pipeline/core/error.h"
 
 namespace ggufmill {
@@ -35,7 +34,7 @@ std::optional<T> whole_number(const std::string& word) {
 // INPUT [OUTPUT] TYPE [THREADS]: TYPE is a recipe by name, alias or file type number, in any letter case. Without
 // OUTPUT it is ggml-model-TYPE.gguf beside the input, as the reference names it. What is taken in another way than it
 // is written is added to `warnings`; pipeline/api/llama-quantize.md says what and why.
-Status read_words(const Arguments& words, QuantizeOptions& options, std::vector<std::string>& warnings);
+Status read_words(const std::vector<std::string>& words, QuantizeOptions& options, std::vector<std::string>& warnings);
 
 // "PATTERN=TYPE" of each word of a file, separated by white space.
 Result<std::vector<std::string>> read_tensor_type_file(const std::string& path);

@@ -1,6 +1,6 @@
 // The pipeline files that `ggufmill quantize` stands for.
+#include "pipeline/api/quantize_options.h"
 #include "pipeline/api/registry.h"
-#include "pipeline/cli/quantize_options.h"
 #include "pipeline/config/job.h"
 #include "tests/support/catch.h"
 #include "tests/support/files.h"
