@@ -2,16 +2,23 @@
 // libggufmill: whatever the command line can do, for other programs.
 //
 //   auto context = ggufmill::Context::create();
-//   auto job = context.value().load_job("job.yaml");  // or a Job made of make_gguf_source(), make_quantize_stage(),
-//   ... auto plan = context.value().plan(job.value()); ggufmill::RunOptions options; options.progress = [](const
-//   ggufmill::Progress& now) { ... }; auto report = context.value().run(plan.value(), options);
+//   auto job = context.value().load_job("job.yaml");
+//   auto plan = context.value().plan(job.value());
+//   ggufmill::RunOptions options;
+//   options.progress = [](const ggufmill::Progress& now) { ... };
+//   auto report = context.value().run(plan.value(), options);
 //
-// Errors: every call gives a Result, its value or an Error; an Error's `also` has the others that the same call found.
-// Nothing throws but std::bad_alloc, nothing is printed, nothing ends the program. Warnings are data of what is
-// returned. Ownership: what a Context gives points into it (types, kernels), so the Context outlives it; moving the
-// Context is no matter. Nothing else is kept: strings and options are copied. Threads: a Context is immutable. All its
-// calls may be made from several threads at once, and several Contexts may be there, but for creating one: that is not
-// for two threads at once, nor while another Context is in use, since modules may bring types of their own.
+// A Job can also be made without a pipeline file, of make_gguf_source(), make_quantize_stage(), make_gguf_sink() and
+// their like: tests/consumers/embed does.
+//
+// Errors: every call gives a Result, its value or an Error, whose `also` has the others that the same call found.
+// Nothing throws but std::bad_alloc, nothing is printed, nothing ends the program. Warnings are data of what is given.
+//
+// Ownership: what a Context gives points into it (types, kernels), so the Context outlives it; it may be moved. Strings
+// and options are copied.
+//
+// Threads: a Context is immutable, and all its calls may be made from several threads at once. There may be several
+// Contexts. Creating one is not for two threads at once, nor while another is in use: modules may bring types.
 
 #include <atomic>
 #include <cstdint>

@@ -1,7 +1,9 @@
 #include <tbb/flow_graph.h>
 #include <tbb/global_control.h>
+#include <tbb/info.h>
 #include <tbb/task_arena.h>
 
+#include <optional>
 #include <tuple>
 #include <vector>
 
@@ -187,7 +189,11 @@ void FlowEngine::write_done(Slab* slab, const Status& status, Gateway& gateway) 
 }  // namespace
 
 void run_flow(Run& run, IoService& io) {
-  const tbb::global_control limit(tbb::global_control::max_allowed_parallelism, run.threads);
+  // More threads than CPUs are to be had for the asking alone. Fewer are the arena's own matter: what the process
+  // allows is shared with other runs and with the program around.
+  std::optional<tbb::global_control> more;
+  if (run.threads > static_cast<unsigned>(tbb::info::default_concurrency()))
+    more.emplace(tbb::global_control::max_allowed_parallelism, run.threads);
   tbb::task_arena arena(static_cast<int>(run.threads));
   arena.execute([&] { FlowEngine(run, io).run(); });
 }
