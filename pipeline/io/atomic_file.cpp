@@ -130,7 +130,7 @@ Result<std::unique_ptr<AtomicFile>> AtomicFile::create(const std::string& path, 
     BOOST_OUTCOME_TRY(temporary.open_direct());
   }
   if (options.attach) {
-    BOOST_OUTCOME_TRY(temporary.check_size(bytes));
+    if (const Status size = temporary.check_size(bytes); !size) return temporary.keep(), size.error();
   } else {
     BOOST_OUTCOME_TRY(temporary.reserve(bytes));
     BOOST_OUTCOME_TRY(keep_permissions(path, temporary.descriptor(), old));
