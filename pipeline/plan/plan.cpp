@@ -202,7 +202,7 @@ std::uint64_t Plan::bytes_read() const {
 std::uint64_t Plan::bytes_written() const {
   std::uint64_t bytes = 0;
   for (const PlannedOutput& output : outputs)
-    for (const OutputFile& file : output.files) bytes += file.bytes;
+    for (const OutputFile& written : output.files) bytes += written.bytes;
   return bytes;
 }
 

@@ -91,6 +91,13 @@ std::uint64_t StepCost::rows_within(std::uint64_t limit) const {
   return fits;
 }
 
+std::uint64_t StepCost::rows_of_slab(std::uint64_t usual, std::uint64_t most) const {
+  const std::uint64_t rows = rows_within(usual);
+  if (step_.expression->as_extent()) return rows;
+  const ReadBound bound = read_bound(*step_.expression, {step_.expression->shape.columns(), rows, 1, 1});
+  return bound.bytes / std::max<std::uint64_t>(bound.ranges, 1) < kPageBytes ? rows_within(std::max(usual, most)) : rows;
+}
+
 std::uint64_t StepCost::bytes_within(std::uint64_t limit) const {
   const std::uint64_t block = step_.expression->type->block_bytes;
   const std::uint64_t pages = (limit - std::min(limit, fixed_)) / kPageBytes;
@@ -144,7 +151,7 @@ std::optional<SlabRows> SlabCutter::next() {
   const Step& step = plan_.steps[unit.step];
   if (!cost_ || cost_step_ != unit.step) {
     cost_.emplace(plan_, step);
-    rows_within_ = cost_->copies_only() ? 0 : cost_->rows_within(slab_bytes_);
+    rows_within_ = cost_->copies_only() ? 0 : cost_->rows_of_slab(slab_bytes_, plan_.limits.memory / 4);
     cost_step_ = unit.step;
   }
   return cost_->copies_only() ? next_copy(unit, step) : next_rows(unit, step);

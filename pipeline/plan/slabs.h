@@ -60,6 +60,9 @@ class StepCost {
   std::uint64_t of_bytes(std::uint64_t bytes) const;  // of a copy
   // Rows whose cost is at most `limit`; at least 1.
   std::uint64_t rows_within(std::uint64_t limit) const;
+  // The same for a slab of `usual` cost; where that would read many pieces smaller than a page, as of a transpose, of
+  // `most`: the more rows, the larger the pieces.
+  std::uint64_t rows_of_slab(std::uint64_t usual, std::uint64_t most) const;
   // Bytes of whole blocks whose cost, as a copy, is at most `limit`; at least one block.
   std::uint64_t bytes_within(std::uint64_t limit) const;
   // The smallest piece: one row, or one block of a copy.

@@ -53,3 +53,28 @@ TEST_CASE("memory stays under the budget and 64 MiB for a tensor 50 times the bu
   CHECK(report.peak_budget > kBudget / 2);  // and it is used
   if (!has_sanitizer()) CHECK(peak_resident_bytes() < kBudget + 64 * kMiB);
 }
+
+TEST_CASE("a tensor of many times the budget is transposed within it") {
+  constexpr std::uint64_t kBudget = 16 * kMiB;
+  const std::uint64_t columns = 8192, rows = 8192;  // F16: 8 budgets
+  TempDir folder;
+  const std::string path = folder.file("source.gguf");
+  { std::ofstream file(path); }
+  std::filesystem::resize_file(path, columns * rows * 2);  // zeros that take no disk
+  Model model;
+  model.files.push_back(InputFile::open(path).value()->describe());
+  const auto values = expressions::extent(type_named("F16"), shape_of({columns, rows}),
+                                          {model.files[0], 0, columns * rows * 2, false});
+  Tensor& tensor = model.tensors.emplace_back();
+  tensor.name = "turned";
+  tensor.expression = expressions::transpose(values.value(), {1, 0}).value();
+  tensor.type = tensor.expression->type;
+  Plan plan = testing::plan_for(model, {{"Q4_0"}}, folder.path(), kBudget);
+  REQUIRE(plan.least_memory < kBudget);
+  plan.limits.threads = 2;
+  const auto report = run_plan(plan, testing::reference_kernels(), {});
+  if (!report) FAIL(render(report.error()));
+  CHECK(report.value().bytes_read == columns * rows * 2);
+  CHECK(report.value().peak_budget > kBudget / 8);
+  if (!has_sanitizer()) CHECK(peak_resident_bytes() < kBudget + 64 * kMiB);
+}
