@@ -95,7 +95,8 @@ std::uint64_t StepCost::rows_of_slab(std::uint64_t usual, std::uint64_t most) co
   const std::uint64_t rows = rows_within(usual);
   if (step_.expression->as_extent()) return rows;
   const ReadBound bound = read_bound(*step_.expression, {step_.expression->shape.columns(), rows, 1, 1});
-  return bound.bytes / std::max<std::uint64_t>(bound.ranges, 1) < kPageBytes ? rows_within(std::max(usual, most)) : rows;
+  return bound.bytes / std::max<std::uint64_t>(bound.ranges, 1) < kPageBytes ? rows_within(std::max(usual, most))
+                                                                             : rows;
 }
 
 std::uint64_t StepCost::bytes_within(std::uint64_t limit) const {

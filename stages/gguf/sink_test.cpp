@@ -115,7 +115,7 @@ TEST_CASE("the source's first shard stays where it holds only metadata") {
   GgufBuilder builder;
   builder.metadata = {{"general.name", metadata_string("x")}};
   Model model = model_of(builder.add_tensor("a", {8}).add_tensor("b", {8}), folder);
-  for (std::size_t i : {1, 2, 3}) model.files.push_back(std::make_shared<const SourceFile>(*model.files[0]));
+  while (model.files.size() < 4) model.files.push_back(std::make_shared<const SourceFile>(*model.files[0]));
   for (const auto& [tensor, file] : {std::pair(0, 1), std::pair(1, 3)}) {
     Extent extent = model.tensors[tensor].expression->extent;
     extent.source = model.files[file];

@@ -63,8 +63,8 @@ TEST_CASE("a tensor of many times the budget is transposed within it") {
   std::filesystem::resize_file(path, columns * rows * 2);  // zeros that take no disk
   Model model;
   model.files.push_back(InputFile::open(path).value()->describe());
-  const auto values = expressions::extent(type_named("F16"), shape_of({columns, rows}),
-                                          {model.files[0], 0, columns * rows * 2, false});
+  const auto values =
+      expressions::extent(type_named("F16"), shape_of({columns, rows}), {model.files[0], 0, columns * rows * 2, false});
   Tensor& tensor = model.tensors.emplace_back();
   tensor.name = "turned";
   tensor.expression = expressions::transpose(values.value(), {1, 0}).value();
