@@ -13,10 +13,10 @@
 #include "pipeline/cli/messages.h"
 #include "pipeline/cli/planning.h"
 #include "pipeline/cli/table.h"
+#include "pipeline/core/metadata_items.h"
 #include "pipeline/report/json_text.h"
 
 namespace ggufmill {
-bool for_each_item(const MetadataValue& array, const std::function<bool(MetadataValue item)>& take);  // TEMP
 namespace {
 
 namespace json = boost::json;

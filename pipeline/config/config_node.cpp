@@ -12,17 +12,15 @@ namespace {
 constexpr std::size_t kWidestLine = 160;  // bytes of a source line that are shown
 
 bool is_continuation(char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; }
-bool is_control(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }
 
-// Tabs as spaces, and every byte that no terminal should get as a question mark: byte for byte, so that places hold.
-std::string printable(std::string line) {
+// Tabs as spaces, and every byte that belongs to no printable character as a question mark: byte for byte, so that
+// places hold.
+std::string plain_line(std::string line) {
   for (std::size_t at = 0; at < line.size();) {
-    const std::size_t length = utf8_sequence(std::string_view(line).substr(at));
-    if (line[at] == '\t')
-      line[at] = ' ';
-    else if (length == 0 || is_control(line[at]))
-      line[at] = '?';
-    at += std::max<std::size_t>(length, 1);
+    const std::string_view rest = std::string_view(line).substr(at);
+    const std::size_t length = std::max<std::size_t>(1, utf8_sequence(rest));
+    if (printable_sequence(rest) == 0) line.replace(at, length, length, line[at] == '\t' ? ' ' : '?');
+    at += length;
   }
   return line;
 }

@@ -3,6 +3,8 @@
 #include <bit>
 #include <cstring>
 
+#include "pipeline/core/metadata_items.h"
+
 namespace ggufmill {
 namespace {
 
