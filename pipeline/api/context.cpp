@@ -27,9 +27,7 @@ const Registry& Context::registry() const { return ggufmill::registry(); }
 
 Result<Model> Context::inspect(const std::string& path) const { return read_gguf(path); }
 
-Result<Recipe> Context::recipe(const std::string& name_or_path) const {
-  return RecipeShelf(read_document).find(name_or_path);
-}
+RecipeShelf Context::recipes() const { return RecipeShelf(read_document); }
 
 Result<Job> Context::load_job(const std::string& path, const JobOptions& options) const {
   Diagnostics errors;

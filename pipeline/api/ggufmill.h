@@ -72,8 +72,8 @@ class Context {
   // The header of a GGUF file, or of a model in shards, named by its first. Exit code 4 for what is malformed.
   Result<Model> inspect(const std::string& path) const;
 
-  // A built-in recipe by its name, or one of a file: what a quantize stage takes.
-  Result<Recipe> recipe(const std::string& name_or_path) const;
+  // The recipes, built in and of files: what make_quantize_stage() takes.
+  RecipeShelf recipes() const;
 
   // A pipeline file, or the text of one; `name` stands for its path in messages.
   Result<Job> load_job(const std::string& path, const JobOptions& options = {}) const;

@@ -11,8 +11,8 @@ using namespace ggufmill;
 Result<RunReport> quantize(const Context& context, const std::string& model, const std::string& out,
                            const std::string& recipe, const RunOptions& options) {
   QuantizeStageOptions quantize;
-  BOOST_OUTCOME_TRY(quantize.recipe, context.recipe(recipe));
-  BOOST_OUTCOME_TRY(auto stage, make_quantize_stage(std::move(quantize)));
+  BOOST_OUTCOME_TRY(quantize.recipe, context.recipes().find(recipe));
+  BOOST_OUTCOME_TRY(auto stage, make_quantize_stage(std::move(quantize), context.recipes()));
   BOOST_OUTCOME_TRY(auto sink, make_gguf_sink({.path = out}));
   Job job;
   job.source = make_gguf_source(model);
