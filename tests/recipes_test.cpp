@@ -4,7 +4,6 @@
 #include <fstream>
 #include <map>
 
-#include "pipeline/config/yaml_reader.h"
 #include "stages/quantize/recipe.h"
 #include "tests/support/catch.h"
 #include "tests/support/files.h"
@@ -15,7 +14,7 @@ namespace {
 namespace fs = std::filesystem;
 
 Recipe read(std::string_view name) {
-  auto recipe = RecipeShelf(read_document).find(std::string(name));
+  auto recipe = RecipeShelf().find(std::string(name));
   if (!recipe) FAIL(render(recipe.error()));
   return std::move(recipe).value();
 }
@@ -88,7 +87,7 @@ std::vector<std::string> uses_of(std::string_view name, const std::string& folde
 
 TEST_CASE("no code names a recipe") {
   for (const BuiltInRecipe& recipe : built_in_recipes()) {
-    if (find_type(recipe.name)) continue;  // then it is the type that is named
+    if (Types().find(recipe.name)) continue;  // then it is the type that is named
     CAPTURE(recipe.name);
     std::vector<std::string> uses = uses_of(recipe.name, "stages");
     for (std::string& use : uses_of(recipe.name, "pipeline")) uses.push_back(std::move(use));

@@ -259,3 +259,18 @@ TEST_CASE("a page of a comparison is none of what is compared") {
   CHECK(comparison.error().what ==
         fmt::format("the page is the same file as the input '{}'", folder.path("imatrix.gguf")));
 }
+
+TEST_CASE("contexts with other modules have other types, in one process") {
+  const Context plain = Context::create().value();
+  const Context with_module = Context::create({{GGUFMILL_TEST_MODULES "/example"}, ""}).value();
+  const JobFolder folder;
+  const std::string text = "version: 1\nsource: {gguf: " + folder.path("model.gguf") +
+                           "}\noutputs:\n  - gguf: " + folder.path("out.gguf") + "\n    quantize: {type: x3_example}\n";
+  const auto job = with_module.parse_job(text, "job.yaml");
+  if (!job) FAIL(render(job.error()));
+  const auto refused = plain.parse_job(text, "job.yaml");
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().what == "unknown quantization type 'x3_example'");
+  CHECK(plain.kernels().types().find("x3_example") == nullptr);
+  CHECK(with_module.kernels().types().find("Q4_K") == plain.kernels().types().find("Q4_K"));
+}

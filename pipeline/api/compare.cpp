@@ -15,8 +15,8 @@
 namespace ggufmill {
 namespace {
 
-Status add_importance(const std::string& path, Model& model) {
-  BOOST_OUTCOME_TRY(const ImportanceFile file, open_importance(path, read_gguf));
+Status add_importance(const std::string& path, const Types& types, Model& model) {
+  BOOST_OUTCOME_TRY(const ImportanceFile file, open_importance(path, gguf_opener(types)));
   BOOST_OUTCOME_TRY(attach_importance(file, {}, {}, model));
   if (!model.problems.empty()) return model.problems.front();
   return ok();
@@ -92,14 +92,14 @@ Result<Comparison> Context::compare(const std::string& path_a, const std::string
                                     const ComparisonOptions& options) const {
   if (options.threads > Limits::kMostThreads)
     return usage_error(fmt::format("{} threads, and the most is {}", options.threads, Limits::kMostThreads));
-  BOOST_OUTCOME_TRY(Model a, read_gguf(path_a));
-  BOOST_OUTCOME_TRY(const Model b, read_gguf(path_b));
+  BOOST_OUTCOME_TRY(Model a, read_gguf(path_a, kernels_->types()));
+  BOOST_OUTCOME_TRY(const Model b, read_gguf(path_b, kernels_->types()));
   std::vector<std::string> inputs = module_paths(kernels());
   for (const Model* model : std::initializer_list<const Model*>{&a, &b})
     for (const SourceRef& file : model->files) inputs.push_back(file->path);
   if (!options.importance.empty()) {
     inputs.push_back(options.importance);
-    BOOST_OUTCOME_TRY(add_importance(options.importance, a));
+    BOOST_OUTCOME_TRY(add_importance(options.importance, kernels_->types(), a));
   }
   if (!options.html.empty()) {  // known before the work
     BOOST_OUTCOME_TRY(check_page(options.html, inputs, options.overwrite));

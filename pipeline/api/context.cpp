@@ -23,9 +23,10 @@ Result<Context> Context::create(const KernelOptions& options) {
   return Context(std::move(kernels));
 }
 
-const Registry& Context::registry() const { return ggufmill::registry(); }
+Context::Context(std::shared_ptr<const Kernels> kernels)
+    : kernels_(std::move(kernels)), registry_(std::make_shared<const Registry>(make_registry(kernels_->types()))) {}
 
-Result<Model> Context::inspect(const std::string& path) const { return read_gguf(path); }
+Result<Model> Context::inspect(const std::string& path) const { return read_gguf(path, kernels_->types()); }
 
 RecipeShelf Context::recipes() const { return RecipeShelf(read_document); }
 

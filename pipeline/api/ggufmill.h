@@ -18,7 +18,7 @@
 // and options are copied.
 //
 // Threads: a Context is immutable, and all its calls may be made from several threads at once. There may be several
-// Contexts. Creating one is not for two threads at once, nor while another is in use: modules may bring types.
+// Contexts at once, each with modules and types of its own.
 
 #include <atomic>
 #include <cstdint>
@@ -67,7 +67,7 @@ class Context {
   static Result<Context> create(const KernelOptions& options = {});
 
   const Kernels& kernels() const { return *kernels_; }
-  const Registry& registry() const;
+  const Registry& registry() const { return *registry_; }
 
   // The header of a GGUF file, or of a model in shards, named by its first. Exit code 4 for what is malformed.
   Result<Model> inspect(const std::string& path) const;
@@ -107,9 +107,10 @@ class Context {
   Result<Comparison> compare(const std::string& a, const std::string& b, const ComparisonOptions& options = {}) const;
 
  private:
-  explicit Context(std::shared_ptr<const Kernels> kernels) : kernels_(std::move(kernels)) {}
+  explicit Context(std::shared_ptr<const Kernels> kernels);
 
   std::shared_ptr<const Kernels> kernels_;
+  std::shared_ptr<const Registry> registry_;  // over the kernels' types
 };
 
 }  // namespace ggufmill

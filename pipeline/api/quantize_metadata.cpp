@@ -79,7 +79,7 @@ Status put_importance(const QuantizeOptions& options, std::vector<Entry>& entrie
     for (const std::string& word : regex_literals(*words)) {
       BOOST_OUTCOME_TRY(patterns->emplace_back(), Pattern::compile(word));
     }
-  BOOST_OUTCOME_TRY(const auto summary, summarize_importance(options.imatrix, selection, read_gguf));
+  BOOST_OUTCOME_TRY(const auto summary, summarize_importance(options.imatrix, selection, gguf_opener()));
   for (const MetadataEntry& entry : metadata_of(summary)) {
     const auto words = as_string(entry.value);
     put(entries,

@@ -7,7 +7,6 @@
 
 #include "pipeline/api/quantize_metadata.h"
 #include "pipeline/api/yaml_words.h"
-#include "pipeline/config/yaml_reader.h"
 #include "pipeline/core/text.h"
 #include "stages/gguf/gguf.h"
 #include "stages/prune/prune_stage.h"
@@ -25,9 +24,9 @@ std::string quoted_list(const Strings& words) {
 }
 
 Result<std::string> type_name(const std::string& word) {
-  if (const TypeInfo* type = find_type(word)) return std::string(type->name);
+  if (const TypeInfo* type = Types().find(word)) return std::string(type->name);
   std::vector<std::string> names;
-  for (const TypeInfo& type : all_types()) names.emplace_back(type.name);
+  for (const TypeInfo& type : built_in_types()) names.emplace_back(type.name);
   const std::string meant = did_you_mean(word, names);
   return usage_error(fmt::format("unknown quantization type {}", quoted_name(word)),
                      (meant.empty() ? "" : fmt::format("did you mean '{}'? ", meant)) + "`ggufmill types` lists them");
@@ -116,7 +115,7 @@ Result<std::string> head_rule(const QuantizeOptions& options, bool mixed) {
 }
 
 Result<std::string> quantize_text(const QuantizeOptions& options, std::vector<std::string>& warnings) {
-  BOOST_OUTCOME_TRY(const Recipe recipe, RecipeShelf(read_document).find(options.recipe));
+  BOOST_OUTCOME_TRY(const Recipe recipe, RecipeShelf().find(options.recipe));
   const bool mixed = is_mixed(recipe);
   warn_of_unused_types(options, recipe, warnings);
   BOOST_OUTCOME_TRY(const auto tensors, tensor_rules(options, mixed, warnings));

@@ -25,7 +25,7 @@ std::string pipeline(const QuantizeOptions& options) {
   const auto text = pipeline_of(options, warnings);
   if (!text) FAIL(render(text.error()));
   Diagnostics errors;
-  CHECK(parse_job(text.value(), "job.yaml", registry(), {}, errors));
+  CHECK(parse_job(text.value(), "job.yaml", make_registry(), {}, errors));
   for (const Error& error : errors.errors()) FAIL_CHECK(render(error));
   return text.value();
 }

@@ -7,7 +7,6 @@
 #include <sstream>
 
 #include "pipeline/api/quantize_options.h"
-#include "pipeline/config/yaml_reader.h"
 #include "pipeline/core/text.h"
 #include "pipeline/io/io.h"
 #include "stages/quantize/recipe.h"
@@ -30,7 +29,7 @@ std::string upper(std::string word) {
 
 // The recipe of a word, or nothing. Numbers show the alias where there is one, as the reference does.
 std::optional<RecipeName> recipe_of(const std::string& word) {
-  const RecipeShelf shelf(read_document);
+  const RecipeShelf shelf;
   const auto number = whole_number<std::uint32_t>(word);
   for (const BuiltInRecipe& built_in : built_in_recipes()) {
     const auto recipe = shelf.find(std::string(built_in.name));
@@ -77,7 +76,7 @@ Status read_threads(const std::string& word, QuantizeOptions& options, std::vect
 }
 
 Error no_type(const std::string& word) {
-  const RecipeShelf shelf(read_document);
+  const RecipeShelf shelf;
   std::vector<std::string> names;
   for (const BuiltInRecipe& built_in : built_in_recipes()) {
     names.emplace_back(built_in.name);

@@ -1,6 +1,5 @@
 #include "pipeline/api/registry.h"
 
-#include "pipeline/config/yaml_reader.h"
 #include "stages/gguf/gguf.h"
 #include "stages/importance/importance_stage.h"
 #include "stages/metadata/metadata_stage.h"
@@ -10,12 +9,12 @@
 
 namespace ggufmill {
 
-const Registry& registry() {
-  static const Registry all{
-      {gguf_source()},
-      {importance_stage(read_gguf), prune_stage(), rename_stage(), metadata_stage(), quantize_stage(read_document)},
+Registry make_registry(const Types& types) {
+  return {
+      types,
+      {gguf_source(types)},
+      {importance_stage(gguf_opener(types)), prune_stage(), rename_stage(), metadata_stage(), quantize_stage(types)},
       {gguf_sink()}};
-  return all;
 }
 
 }  // namespace ggufmill

@@ -5,6 +5,7 @@
 
 namespace ggufmill {
 
-const Registry& registry();
+// `types` are those of a context.
+Registry make_registry(const Types& types = {});
 
 }  // namespace ggufmill

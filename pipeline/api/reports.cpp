@@ -88,16 +88,21 @@ Status write_pieces(const std::string& path, const std::function<void(const Text
 }  // namespace
 
 std::string describe_fallbacks(const PlannedOutput& output) {
-  std::map<std::pair<const TypeInfo*, const TypeInfo*>, std::size_t> counts;
+  std::map<std::pair<TypeId, TypeId>, std::pair<const PlannedTensor*, std::size_t>>
+      counts;  // a tensor, how many like it
   std::size_t fallbacks = 0;
-  for (const PlannedTensor& tensor : output.tensors)
-    if (tensor.fallback_from) ++counts[{tensor.fallback_from, tensor.type}], ++fallbacks;
+  for (const PlannedTensor& tensor : output.tensors) {
+    if (!tensor.fallback_from) continue;
+    auto& [first, count] = counts[{tensor.fallback_from->id, tensor.type->id}];
+    first = &tensor;
+    ++count;
+    ++fallbacks;
+  }
   if (fallbacks == 0) return {};
   std::string types;
-  for (const TypeInfo& from : all_types())  // in the order of the table, not of addresses
-    for (const auto& [pair, count] : counts)
-      if (pair.first == &from)
-        types += fmt::format("{}{} {} -> {}", types.empty() ? "" : ", ", count, from.name, pair.second->name);
+  for (const auto& [ids, like] : counts)
+    types += fmt::format("{}{} {} -> {}", types.empty() ? "" : ", ", like.second, like.first->fallback_from->name,
+                         like.first->type->name);
   return fmt::format("{} of {} tensors fall back to another type, as their rows are no whole blocks: {}", fallbacks,
                      output.tensors.size(), types);
 }

@@ -50,10 +50,10 @@ void print_text(const Kernels& kernels) {
     for (const std::string& refusal : report.kernel_refusals)
       fmt::print("{}\n", printable(report.path + ": " + refusal));
   rows.clear();
-  for (const TypeInfo& type : all_types())
-    if (kernels.decode(type.id) || kernels.encode(type.id))
+  for (const TypeInfo* type : kernels.types().all())
+    if (kernels.decode(type->id) || kernels.encode(type->id))
       rows.push_back(
-          {std::string(type.name), choice_text(kernels.decode(type.id)), choice_text(kernels.encode(type.id))});
+          {std::string(type->name), choice_text(kernels.decode(type->id)), choice_text(kernels.encode(type->id))});
   fmt::print("\n{}", render_table({{"type"}, {"decode"}, {"encode"}}, rows));
 }
 
@@ -68,10 +68,10 @@ void print_json(const Kernels& kernels) {
                        {"refusal", report.refusal},
                        {"kernels", report.kernels}});
   boost::json::array types;
-  for (const TypeInfo& type : all_types())
-    types.push_back({{"type", type.name},
-                     {"decode", choice_text(kernels.decode(type.id))},
-                     {"encode", choice_text(kernels.encode(type.id))}});
+  for (const TypeInfo* type : kernels.types().all())
+    types.push_back({{"type", type->name},
+                     {"decode", choice_text(kernels.decode(type->id))},
+                     {"encode", choice_text(kernels.encode(type->id))}});
   std::puts(json_text({{"modules", modules}, {"types", types}}).c_str());
 }
 

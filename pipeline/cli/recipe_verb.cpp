@@ -7,7 +7,6 @@
 #include "pipeline/cli/command_line.h"
 #include "pipeline/cli/messages.h"
 #include "pipeline/cli/table.h"
-#include "pipeline/config/yaml_reader.h"
 #include "stages/quantize/recipe.h"
 
 namespace ggufmill {
@@ -31,7 +30,7 @@ CommandSpec command() {
 
 int list() {
   std::vector<Row> rows;
-  const RecipeShelf shelf(read_document);
+  const RecipeShelf shelf;
   for (const BuiltInRecipe& built_in : built_in_recipes()) {
     const auto recipe = shelf.find(std::string(built_in.name));
     if (!recipe) return fail(recipe.error());
@@ -47,7 +46,7 @@ int list() {
 }
 
 int show(const std::string& name) {
-  const auto recipe = RecipeShelf(read_document).find(name);
+  const auto recipe = RecipeShelf().find(name);
   if (!recipe) return fail(recipe.error());
   for (const BuiltInRecipe& built_in : built_in_recipes())
     if (built_in.name == recipe.value().name) {

@@ -28,7 +28,7 @@ FieldSpec* field_named(FieldSpec& map, const std::string& name) {
 }
 
 bool is_stage(const std::string& name) {
-  const auto& stages = registry().stages;
+  const auto& stages = make_registry().stages;
   return std::any_of(stages.begin(), stages.end(), [&](const StageSpec& stage) { return stage.field.name == name; });
 }
 
@@ -53,14 +53,14 @@ std::string stage_section(const StageSpec& stage) {
 }  // namespace
 
 std::string pipeline_reference() {
-  FieldSpec job = job_fields(registry());
+  FieldSpec job = job_fields(make_registry());
   for (FieldSpec& field : field_named(job, "stages")->item.front().fields) field = closed(std::move(field));
   std::erase_if(field_named(job, "outputs")->item.front().fields,
                 [](const FieldSpec& field) { return is_stage(field.name); });
   std::string page =
       fmt::format("# Pipeline files\n`ggufmill schema pipeline --reference` prints this. For example `{}`.\n\n{}",
                   job.example, field_reference_markdown(job));
-  for (const StageSpec& stage : registry().stages) page += stage_section(stage);
+  for (const StageSpec& stage : make_registry().stages) page += stage_section(stage);
   return page;
 }
 

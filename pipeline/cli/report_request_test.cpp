@@ -13,8 +13,8 @@ namespace po = boost::program_options;
 
 std::optional<ReportRequest> of_file(const std::string& report) {
   Diagnostics errors;
-  const auto job =
-      parse_job("version: 1\nsource: {gguf: a}\noutputs: [{gguf: b}]\n" + report, "a.yaml", registry(), {}, errors);
+  const auto job = parse_job("version: 1\nsource: {gguf: a}\noutputs: [{gguf: b}]\n" + report, "a.yaml",
+                             make_registry(), {}, errors);
   for (const Error& error : errors.errors()) FAIL(render(error));
   return job->report;
 }

@@ -13,7 +13,7 @@ using namespace ggufmill;
 
 TEST_CASE("configs/pipeline.schema.json is current") {
   INFO("to renew it: ggufmill schema pipeline > configs/pipeline.schema.json");
-  CHECK((read_text("configs/pipeline.schema.json") == json_schema(job_fields(registry()))));
+  CHECK((read_text("configs/pipeline.schema.json") == json_schema(job_fields(make_registry()))));
 }
 
 TEST_CASE("configs/recipe.schema.json is current") {
@@ -27,6 +27,6 @@ TEST_CASE("configs/REFERENCE.md is current") {
 }
 
 TEST_CASE("every field has a sentence, and examples and defaults that pass its own lint") {
-  for (const Error& error : check_examples(job_fields(registry()))) FAIL_CHECK(render(error));
+  for (const Error& error : check_examples(job_fields(make_registry()))) FAIL_CHECK(render(error));
   for (const Error& error : check_examples(recipe_fields())) FAIL_CHECK(render(error));
 }

@@ -41,7 +41,7 @@ int schema_verb(const Arguments& arguments) {
   const bool pipeline = what == "pipeline";
   const std::string text = parsed.values.count("reference")
                                ? (pipeline ? pipeline_reference() : recipe_reference())
-                               : json_schema(pipeline ? job_fields(registry()) : recipe_fields());
+                               : json_schema(pipeline ? job_fields(make_registry()) : recipe_fields());
   std::fputs(text.c_str(), stdout);
   return 0;
 }

@@ -34,11 +34,11 @@ std::string importance_word(const KernelChoice* encode) {
 
 void print_text(const Kernels& kernels) {
   std::vector<Row> rows;
-  for (const TypeInfo& type : all_types())
-    rows.push_back({std::string(type.name), std::to_string(type.id), fmt::format("{:.4f}", type.bits_per_weight()),
-                    std::to_string(type.block_elements), std::to_string(type.block_bytes),
-                    kernels.decode(type.id) ? "yes" : "no", kernels.encode(type.id) ? "yes" : "no",
-                    importance_word(kernels.encode(type.id))});
+  for (const TypeInfo* type : kernels.types().all())
+    rows.push_back({std::string(type->name), std::to_string(type->id), fmt::format("{:.4f}", type->bits_per_weight()),
+                    std::to_string(type->block_elements), std::to_string(type->block_bytes),
+                    kernels.decode(type->id) ? "yes" : "no", kernels.encode(type->id) ? "yes" : "no",
+                    importance_word(kernels.encode(type->id))});
   std::fputs(render_table({{"type"},
                            {"id", Align::kRight},
                            {"bits per weight", Align::kRight},
@@ -54,15 +54,15 @@ void print_text(const Kernels& kernels) {
 
 void print_json(const Kernels& kernels) {
   boost::json::array types;
-  for (const TypeInfo& type : all_types())
-    types.push_back({{"name", type.name},
-                     {"id", type.id},
-                     {"bits_per_weight", type.bits_per_weight()},
-                     {"block_elements", type.block_elements},
-                     {"block_bytes", type.block_bytes},
-                     {"read", kernels.decode(type.id) != nullptr},
-                     {"write", kernels.encode(type.id) != nullptr},
-                     {"importance", importance_word(kernels.encode(type.id))}});
+  for (const TypeInfo* type : kernels.types().all())
+    types.push_back({{"name", type->name},
+                     {"id", type->id},
+                     {"bits_per_weight", type->bits_per_weight()},
+                     {"block_elements", type->block_elements},
+                     {"block_bytes", type->block_bytes},
+                     {"read", kernels.decode(type->id) != nullptr},
+                     {"write", kernels.encode(type->id) != nullptr},
+                     {"importance", importance_word(kernels.encode(type->id))}});
   std::puts(json_text(types).c_str());
 }
 

@@ -1,7 +1,6 @@
 #pragma once
 // A parsed configuration file, independent of the YAML library: a tree whose every node knows its place in the text.
 
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -57,10 +56,6 @@ struct ConfigDocument {
   std::shared_ptr<const ConfigText> text;
   ConfigNode root;
 };
-
-// Parses a text; adds what is wrong to `errors`. How stages read files of their own without knowing the YAML library.
-using ConfigReader =
-    std::function<std::optional<ConfigDocument>(std::string_view text, const std::string& name, Diagnostics& errors)>;
 
 // What messages about a node, or about a place in a text, show of it: "file:line:column", the source line, a caret. A
 // long line is cut to the part around the caret; control characters are not shown as such.

@@ -50,7 +50,7 @@ Error wrong_kind(const ConfigNode& node, const FieldSpec& spec) {
 // One walk over a tree. Errors stop being added when there are kMostErrors.
 class Linter {
  public:
-  explicit Linter(Diagnostics& out) : out_(out) {}
+  Linter(Diagnostics& out, const Types& types) : out_(out), types_(types) {}
 
   void check(const ConfigNode& node, const FieldSpec& spec) {
     const std::size_t before = added_;
@@ -78,7 +78,7 @@ class Linter {
     if (spec.kind == FieldKind::kMap) return check_map(node, spec);
     if (spec.kind == FieldKind::kList) return check_list(node, spec);
     if (spec.kind == FieldKind::kDictionary) return check_dictionary(node, spec);
-    if (std::optional<Error> fault = lint_scalar(node, spec)) add(std::move(*fault));
+    if (std::optional<Error> fault = lint_scalar(node, spec, types_)) add(std::move(*fault));
   }
 
   void check_list(const ConfigNode& node, const FieldSpec& spec) {
@@ -169,7 +169,7 @@ class Linter {
     for (const FieldSpec& alternative : spec.alternatives) {
       const ConfigNode::Kind kind = node_kind(alternative);
       if (kind != node.kind && kind != ConfigNode::Kind::kNull) continue;
-      Linter linter(tries.emplace_back());
+      Linter linter(tries.emplace_back(), types_);
       linter.check(node, alternative);
       if (tries.back().empty()) return;
     }
@@ -187,13 +187,14 @@ class Linter {
   }
 
   Diagnostics& out_;
+  const Types& types_;
   std::size_t added_ = 0;
 };
 
 }  // namespace
 
-void lint(const ConfigNode& node, const FieldSpec& spec, Diagnostics& out) {
-  Linter linter(out);
+void lint(const ConfigNode& node, const FieldSpec& spec, Diagnostics& out, const Types& types) {
+  Linter linter(out, types);
   linter.check(node, spec);
   if (linter.full()) out.add(usage_error(fmt::format("stopped after {} errors", kMostErrors)));
 }

@@ -11,6 +11,7 @@
 
 #include "pipeline/config/config_node.h"
 #include "pipeline/core/pattern.h"
+#include "pipeline/core/types.h"
 
 namespace ggufmill {
 
@@ -51,8 +52,9 @@ struct FieldSpec {
 };
 
 // Adds every violation of `spec` in `node` to `out`: unknown and missing keys, wrong kinds and values (duplicate keys
-// are found when the text is read). Stops after kMostErrors. Pure; thread-safe with separate `out`s.
-void lint(const ConfigNode& node, const FieldSpec& spec, Diagnostics& out);
+// are found when the text is read). `types` are those that a type can be. Stops after kMostErrors. Pure; thread-safe
+// with separate `out`s.
+void lint(const ConfigNode& node, const FieldSpec& spec, Diagnostics& out, const Types& types = {});
 constexpr std::size_t kMostErrors = 100;
 
 // What a value of this field is, for messages and help: "a path", "one of 'a', 'b'", "a whole number from 1 to 1024".

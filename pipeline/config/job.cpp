@@ -18,9 +18,9 @@ namespace {
 constexpr std::size_t kReadAtMost = (1 << 20) + 1;  // one more than a pipeline file may have
 
 // Whether `node` is right by itself.
-bool passes(const ConfigNode& node, const FieldSpec& field) {
+bool passes(const ConfigNode& node, const FieldSpec& field, const Types& types) {
   Diagnostics found;
-  lint(node, field, found);
+  lint(node, field, found, types);
   return found.empty();
 }
 
@@ -74,7 +74,7 @@ class Binding {
   template <class Spec>
   auto made(const Spec* spec, const ConfigNode& value) {
     using Made = std::decay_t<decltype(spec->make(value).value())>;
-    if (!spec || !passes(value, spec->field)) return Made();
+    if (!spec || !passes(value, spec->field, registry_.types)) return Made();
     auto result = spec->make(value);
     if (result) return std::move(result).value();
     errors_.add(result.error());
@@ -152,7 +152,7 @@ std::optional<Job> parse_job(std::string_view text, const std::string& name, con
     for (const std::string& argument : options.set) apply_override(*root, fields, argument, texts, found);
     substitute_parameters(*root, options.parameters, texts, found);
     Diagnostics linted;
-    lint(*root, fields, linted);
+    lint(*root, fields, linted, registry.types);
     add_new(linted, found);
     Binding(registry, job, found).bind(*root);
   }

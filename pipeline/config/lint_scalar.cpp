@@ -53,10 +53,10 @@ bool is_choice(const ConfigNode& node, const FieldSpec& spec) {
   return std::find(spec.choices.begin(), spec.choices.end(), node.scalar) != spec.choices.end();
 }
 
-Fault lint_type(const ConfigNode& node, const FieldSpec& spec) {
-  if (is_choice(node, spec) || find_type(node.scalar)) return {};
+Fault lint_type(const ConfigNode& node, const FieldSpec& spec, const Types& types) {
+  if (is_choice(node, spec) || types.find(node.scalar)) return {};
   std::vector<std::string> names = spec.choices;
-  for (const TypeInfo& type : all_types()) names.emplace_back(type.name);
+  for (const TypeInfo* type : types.all()) names.emplace_back(type->name);
   const std::string meant = did_you_mean(node.scalar, names);
   return error_at(node, fmt::format("unknown quantization type {}", quoted_name(node.scalar)),
                   (meant.empty() ? "" : fmt::format("did you mean '{}'? ", meant)) + "`ggufmill types` lists them");
@@ -71,7 +71,7 @@ Fault lint_enum(const ConfigNode& node, const FieldSpec& spec) {
 
 }  // namespace
 
-std::optional<Error> lint_scalar(const ConfigNode& node, const FieldSpec& spec) {
+std::optional<Error> lint_scalar(const ConfigNode& node, const FieldSpec& spec, const Types& types) {
   const bool plain =
       spec.kind == FieldKind::kBool || spec.kind == FieldKind::kInteger || spec.kind == FieldKind::kNumber;
   if (plain) {
@@ -91,7 +91,7 @@ std::optional<Error> lint_scalar(const ConfigNode& node, const FieldSpec& spec) 
     case FieldKind::kRegex:
       return lint_regex(node);
     case FieldKind::kTypeName:
-      return lint_type(node, spec);
+      return lint_type(node, spec, types);
     case FieldKind::kEnum:
       return lint_enum(node, spec);
     default:

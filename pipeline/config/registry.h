@@ -28,6 +28,7 @@ struct SinkSpec {
 };
 
 struct Registry {
+  Types types;  // that its parts and its files can name
   std::vector<SourceSpec> sources;
   std::vector<StageSpec> stages;
   std::vector<SinkSpec> sinks;

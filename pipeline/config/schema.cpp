@@ -21,9 +21,8 @@ json::object parameter() {
 // The built-in names for completion; any other text may be a kernel module's type.
 json::object tensor_type() {
   json::array names;
-  for (const TypeInfo& type : all_types())
-    if (type.type_class != TypeClass::kForeign)
-      names.emplace_back(json::string_view(type.name.data(), type.name.size()));
+  for (const TypeInfo& type : built_in_types())
+    names.emplace_back(json::string_view(type.name.data(), type.name.size()));
   json::object out;
   out["anyOf"] = json::array{json::object{{"enum", std::move(names)}}, json::object{{"type", "string"}}};
   return out;

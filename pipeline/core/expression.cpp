@@ -308,7 +308,7 @@ Result<ExpressionRef> scale_blocks(ExpressionRef input, ExpressionRef scales, st
 
 Result<ExpressionRef> repack(const RepackFunction& function, ExpressionRef first, ExpressionRef second) {
   Expression node = node_of(Operation::kRepack, {std::move(first), std::move(second)});
-  node.type = find_type(function.type);
+  node.type = &type_named(function.type);
   node.repack = &function;
   const std::uint64_t blocks = node.inputs[0]->shape.columns() / function.input_bytes[0];
   for (std::size_t i = 0; i < 2; ++i) {
@@ -326,7 +326,7 @@ Result<ExpressionRef> repack(const RepackFunction& function, ExpressionRef first
 Result<ExpressionRef> constant(const Shape& shape, std::vector<float> values) {
   Expression node;
   node.operation = Operation::kConstant;
-  node.type = find_type("F32");
+  node.type = &type_named("F32");
   node.shape = shape;
   node.values = std::move(values);
   BOOST_OUTCOME_TRY(check_shape(node.operation, *node.type, shape));

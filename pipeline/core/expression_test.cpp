@@ -7,7 +7,7 @@ using namespace ggufmill::expressions;
 
 namespace {
 
-const TypeInfo& type(const char* name) { return *find_type(name); }
+const TypeInfo& type(const char* name) { return type_named(name); }
 
 ExpressionRef leaf(const char* name, std::vector<std::uint64_t> dims, std::uint64_t offset = 0) {
   Shape shape{static_cast<std::uint32_t>(dims.size()), {1, 1, 1, 1}};

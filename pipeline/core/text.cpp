@@ -162,6 +162,11 @@ std::string human_bytes(std::uint64_t bytes) {
   return fmt::format("{:.2f} {}", amount, unit);
 }
 
+bool same_word(std::string_view a, std::string_view b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](unsigned char x, unsigned char y) { return std::tolower(x) == std::tolower(y); });
+}
+
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates) {
   if (word.empty() || word.size() > 64) return {};
   const std::size_t limit = kReplaceKind * std::max<std::size_t>(1, word.size() / 3);

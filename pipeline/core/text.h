@@ -35,6 +35,9 @@ std::string quoted_name(std::string_view text, std::size_t width = 80);
 // "1.50 GiB".
 std::string human_bytes(std::uint64_t bytes);
 
+// Whether two words are the same but for letter case (ASCII).
+bool same_word(std::string_view a, std::string_view b);
+
 // The candidate nearest to `word` by edit distance when it is near enough to be meant; else empty. Of equally near ones
 // that which keeps letters letters and digits digits, then the first.
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates);

@@ -2,11 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cctype>
 #include <cstdlib>
-#include <deque>
-#include <vector>
+
+#include "pipeline/core/text.h"
 
 namespace ggufmill {
 namespace {
@@ -51,65 +49,59 @@ constexpr TypeInfo kBuiltIn[] = {
 };
 // clang-format on
 
-bool same_word(std::string_view a, std::string_view b) {
-  auto lower = [](char c) { return std::tolower(static_cast<unsigned char>(c)); };
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [&](char x, char y) { return lower(x) == lower(y); });
-}
-
-// The built-in types, then the foreign ones. Filled once before threads start; never shrinks. Reserved, so that
-// pointers into it stay valid.
-struct Table {
-  std::vector<TypeInfo> types;
-  std::deque<std::string> names;  // of the foreign types
-
-  Table() {
-    types.reserve(std::size(kBuiltIn) + kMostForeign);
-    types.assign(std::begin(kBuiltIn), std::end(kBuiltIn));
-  }
-  static constexpr std::size_t kMostForeign = 256;
-};
-
-Table& table() {
-  static Table instance;
-  return instance;
-}
+constexpr std::size_t kMostForeign = 256;
 
 }  // namespace
 
-std::span<const TypeInfo> all_types() { return table().types; }
-
-const TypeInfo* find_type(TypeId id) {
-  for (const TypeInfo& type : table().types)
-    if (type.id == id) return &type;
-  return nullptr;
-}
-
-const TypeInfo* find_type(std::string_view name) {
-  for (const TypeInfo& type : table().types)
-    if (same_word(type.name, name)) return &type;
-  return nullptr;
-}
+std::span<const TypeInfo> built_in_types() { return kBuiltIn; }
 
 const TypeInfo& type_named(std::string_view name) {
-  const TypeInfo* type = find_type(name);
+  const TypeInfo* type = Types().find(name);
   if (!type) std::abort();
   return *type;
 }
 
-Status add_foreign_type(TypeId id, std::string name, std::uint32_t block_elements, std::uint32_t block_bytes) {
-  Table& all = table();
-  const TypeInfo* by_id = find_type(id);
-  const TypeInfo* by_name = find_type(name);
+std::vector<const TypeInfo*> Types::all() const {
+  std::vector<const TypeInfo*> types;
+  for (const TypeInfo& type : kBuiltIn) types.push_back(&type);
+  if (foreign_)
+    for (const Foreign& type : *foreign_) types.push_back(&type.info);
+  return types;
+}
+
+const TypeInfo* Types::find(TypeId id) const {
+  for (const TypeInfo& type : kBuiltIn)
+    if (type.id == id) return &type;
+  if (foreign_)
+    for (const Foreign& type : *foreign_)
+      if (type.info.id == id) return &type.info;
+  return nullptr;
+}
+
+const TypeInfo* Types::find(std::string_view name) const {
+  for (const TypeInfo& type : kBuiltIn)
+    if (same_word(type.name, name)) return &type;
+  if (foreign_)
+    for (const Foreign& type : *foreign_)
+      if (same_word(type.name, name)) return &type.info;
+  return nullptr;
+}
+
+Status Types::add(TypeId id, std::string name, std::uint32_t block_elements, std::uint32_t block_bytes) {
+  const TypeInfo* by_id = find(id);
+  const TypeInfo* by_name = find(name);
   if (by_id && by_id == by_name && by_id->block_elements == block_elements && by_id->block_bytes == block_bytes)
     return ok();
   if (by_id || by_name)
     return Error{ExitCode::kKernel, "", fmt::format("type '{}' (id {}) is already another type", name, id), "", ""};
   if (name.empty() || block_elements == 0 || block_bytes == 0)
     return Error{ExitCode::kKernel, "", fmt::format("type id {}: empty name or block", id), "", ""};
-  if (all.types.size() == all.types.capacity())
-    return Error{ExitCode::kKernel, "", fmt::format("more than {} foreign types", Table::kMostForeign), "", ""};
-  all.names.push_back(std::move(name));
-  all.types.push_back({id, all.names.back(), TypeClass::kForeign, block_elements, block_bytes, {}, {}});
+  if (!foreign_) foreign_ = std::make_shared<std::deque<Foreign>>();
+  if (foreign_->size() == kMostForeign)
+    return Error{ExitCode::kKernel, "", fmt::format("more than {} foreign types", kMostForeign), "", ""};
+  Foreign& type = foreign_->emplace_back(
+      Foreign{std::move(name), {id, {}, TypeClass::kForeign, block_elements, block_bytes, {}, {}}});
+  type.info.name = type.name;
   return ok();
 }
 

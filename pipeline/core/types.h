@@ -1,11 +1,14 @@
 #pragma once
-// The one table of tensor types: ids and names as in GGUF, block size in elements and bytes.
+// Tensor types: ids and names as in GGUF, block size in elements and bytes.
 // Source of the figures: ggml, include/ggml.h and src/ggml-common.h (MIT).
 
 #include <cstdint>
+#include <deque>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "pipeline/core/error.h"
 
@@ -57,17 +60,32 @@ struct TypeInfo {
   bool is_quantized() const { return type_class == TypeClass::kQuantized || type_class == TypeClass::kForeign; }
 };
 
-// All known types in order of id, foreign ones last.
-std::span<const TypeInfo> all_types();
-// Null when there is none. Pointers stay valid for the life of the program.
-const TypeInfo* find_type(TypeId id);
-const TypeInfo* find_type(std::string_view name);  // letter case does not matter
-// For types that must exist ("F32"): ends the program when it does not.
+// The types that every program knows, in order of id. They are constant: pointers to them are the same everywhere.
+std::span<const TypeInfo> built_in_types();
+// One of these that must exist ("F32"): ends the program when it does not.
 const TypeInfo& type_named(std::string_view name);
 
-// Adds a type that a kernel module brings. Call before any thread is started. The same type twice is no error; another
-// type under a known id or name is.
-Status add_foreign_type(TypeId id, std::string name, std::uint32_t block_elements, std::uint32_t block_bytes);
+// The types that one context knows: the built-in ones, and those that its kernel modules bring. Copies share them;
+// what they point to stays valid while any copy lives. Thread-safe, but for add().
+class Types {
+ public:
+  // In order of id, foreign ones last, in the order added.
+  std::vector<const TypeInfo*> all() const;
+  // Null when there is none.
+  const TypeInfo* find(TypeId id) const;
+  const TypeInfo* find(std::string_view name) const;  // letter case does not matter
+
+  // Adds a foreign type; call it before there are copies. The same type twice is no error; another type under a known
+  // id or name is. Exit code 5.
+  Status add(TypeId id, std::string name, std::uint32_t block_elements, std::uint32_t block_bytes);
+
+ private:
+  struct Foreign {
+    std::string name;
+    TypeInfo info;
+  };
+  std::shared_ptr<std::deque<Foreign>> foreign_;  // addresses stay; null: none
+};
 
 // Bytes of `elements` consecutive elements; an error when that is no whole number of blocks or overflows 64 bits.
 Result<std::uint64_t> bytes_of(const TypeInfo& type, std::uint64_t elements);

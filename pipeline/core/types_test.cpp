@@ -8,25 +8,25 @@
 using namespace ggufmill;
 
 TEST_CASE("every type is found by id and by name in any letter case") {
-  for (const TypeInfo& type : all_types()) {
-    REQUIRE(find_type(type.id) == &type);
+  for (const TypeInfo& type : built_in_types()) {
+    REQUIRE(Types().find(type.id) == &type);
     std::string lower(type.name);
     for (char& c : lower) c = static_cast<char>(std::tolower(c));
-    REQUIRE(find_type(lower) == &type);
+    REQUIRE(Types().find(lower) == &type);
   }
 }
 
 TEST_CASE("ids and names are unique") {
   std::set<TypeId> ids;
   std::set<std::string_view> names;
-  for (const TypeInfo& type : all_types()) {
+  for (const TypeInfo& type : built_in_types()) {
     CHECK(ids.insert(type.id).second);
     CHECK(names.insert(type.name).second);
   }
 }
 
 TEST_CASE("scales and words lie inside the block") {
-  for (const TypeInfo& type : all_types()) {
+  for (const TypeInfo& type : built_in_types()) {
     INFO(type.name);
     for (const WordField& words : type.words)
       CHECK(words.offset + words.count * words.width <= static_cast<int>(type.block_bytes));
@@ -35,7 +35,7 @@ TEST_CASE("scales and words lie inside the block") {
 }
 
 TEST_CASE("removed ids are unknown") {
-  for (TypeId id : {4u, 5u, 31u, 32u, 33u, 36u, 37u, 38u, 43u, 0xffffffffu}) CHECK(find_type(id) == nullptr);
+  for (TypeId id : {4u, 5u, 31u, 32u, 33u, 36u, 37u, 38u, 43u, 0xffffffffu}) CHECK(Types().find(id) == nullptr);
 }
 
 TEST_CASE("bits per weight") {
@@ -50,9 +50,27 @@ TEST_CASE("bytes_of refuses an overflow") { CHECK_FALSE(bytes_of(type_named("F64
 TEST_CASE("bytes_of counts blocks") { CHECK(bytes_of(type_named("Q4_K"), 512).value() == 288); }
 
 TEST_CASE("a foreign type can be added once, and again the same") {
-  REQUIRE(add_foreign_type(0x10100, "TEST_A", 4, 3));
-  CHECK(find_type("test_a")->block_bytes == 3);
-  CHECK(add_foreign_type(0x10100, "TEST_A", 4, 3));
-  CHECK_FALSE(add_foreign_type(0x10100, "TEST_A", 4, 2));
-  CHECK_FALSE(add_foreign_type(0x10101, "q4_k", 4, 2));
+  Types types;
+  REQUIRE(types.add(0x10100, "TEST_A", 4, 3));
+  CHECK(types.find("test_a")->block_bytes == 3);
+  CHECK(types.find(0x10100) == types.find("TEST_A"));
+  CHECK(types.all().size() == built_in_types().size() + 1);
+  CHECK(types.add(0x10100, "TEST_A", 4, 3));
+  CHECK_FALSE(types.add(0x10100, "TEST_A", 4, 2));
+  CHECK_FALSE(types.add(0x10101, "q4_k", 4, 2));
+}
+
+TEST_CASE("what one context's types add, no other has; the built-in ones are the same") {
+  Types a, b;
+  REQUIRE(a.add(0x10100, "TEST_A", 4, 3));
+  REQUIRE(b.add(0x10100, "TEST_B", 8, 5));
+  CHECK(a.find(0x10100)->name == "TEST_A");
+  CHECK(b.find(0x10100)->name == "TEST_B");
+  CHECK(b.find("TEST_A") == nullptr);
+  CHECK(Types().find(0x10100) == nullptr);
+  CHECK(a.find("Q4_K") == b.find("Q4_K"));
+  const TypeInfo* type = a.find("TEST_A");
+  const Types copy = a;
+  a = b;
+  CHECK(copy.find("TEST_A") == type);
 }

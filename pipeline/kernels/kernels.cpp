@@ -120,7 +120,7 @@ const KernelChoice* Kernels::encode(TypeId type) const {
 }
 
 Error Kernels::missing(std::uint32_t operation, TypeId type) const {
-  const TypeInfo* info = find_type(type);
+  const TypeInfo* info = types().find(type);
   std::vector<std::string> have;
   for (const LoadedModule* module : ranked(state_->set.modules()))
     for (const ggufmill_kernel* kernel : module->kernels)
@@ -134,6 +134,8 @@ Error Kernels::missing(std::uint32_t operation, TypeId type) const {
   if (!have.empty()) error.detail = fmt::format("modules that do: {}", fmt::join(have, ", "));
   return error;
 }
+
+const Types& Kernels::types() const { return state_->set.types(); }
 
 const std::vector<ModuleReport>& Kernels::reports() const { return state_->set.reports(); }
 

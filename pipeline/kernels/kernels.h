@@ -62,7 +62,7 @@ struct KernelChoice {
 // Immutable after load; all methods are thread-safe. Keeps the modules loaded while it lives.
 class Kernels {
  public:
-  // Call before any thread is started: it adds foreign types to the type table. Fails with exit code 5 when a forced
+  // Fails with exit code 5 when a forced
   // ISA does not exist, cannot run or has no module (naming what can), and when a directory of the options cannot be
   // used: not there, not safe, or without any module. A refused module is no failure.
   static Result<std::shared_ptr<const Kernels>> load(const KernelOptions& options);
@@ -74,6 +74,8 @@ class Kernels {
   // names the loaded modules that a forced ISA keeps from use. Exit code 5.
   Error missing(std::uint32_t operation, TypeId type) const;
 
+  // The built-in types, and those that the modules bring.
+  const Types& types() const;
   // In the order found.
   const std::vector<ModuleReport>& reports() const;
   // For the user, one line each: directories of the options of whose modules all are refused.

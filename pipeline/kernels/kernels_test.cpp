@@ -65,7 +65,7 @@ TEST_CASE("the better ISA is chosen, type by type") {
   const ModuleSet set = set_of({"plain", "v2"});
   const KernelTable table = choose(set.modules(), "");
   CHECK(isa_of(table, GGUFMILL_DECODE, kF32) == "x86-64-v2");
-  CHECK(isa_of(table, GGUFMILL_DECODE, find_type("Q8_0")->id) == "reference");
+  CHECK(isa_of(table, GGUFMILL_DECODE, type_named("Q8_0").id) == "reference");
 }
 
 TEST_CASE("a forced ISA takes nothing from another, but for foreign types") {
@@ -73,7 +73,7 @@ TEST_CASE("a forced ISA takes nothing from another, but for foreign types") {
   const ModuleSet set = set_of({"v2", "example"});
   const KernelTable table = choose(set.modules(), "x86-64-v2");
   CHECK(isa_of(table, GGUFMILL_DECODE, kF32) == "x86-64-v2");
-  CHECK(isa_of(table, GGUFMILL_DECODE, find_type("Q8_0")->id) == "none");
+  CHECK(isa_of(table, GGUFMILL_DECODE, type_named("Q8_0").id) == "none");
   CHECK(isa_of(table, GGUFMILL_DECODE, kExample) == "reference");
   CHECK(isa_of(choose(set.modules(), "reference"), GGUFMILL_DECODE, kF32) == "reference");
 }
@@ -83,7 +83,7 @@ TEST_CASE("whichever ISA is forced, its own kernels run") {
   for (const ggufmill_module* module : all->modules()) {
     const auto kernels = load({{}, module->isa});
     CHECK(kernels->isa() == module->isa);
-    for (const TypeInfo& type : all_types()) {
+    for (const TypeInfo& type : built_in_types()) {
       if (type.type_class == TypeClass::kForeign) continue;
       CAPTURE(module->isa, type.name);
       for (const KernelChoice* choice : {kernels->decode(type.id), kernels->encode(type.id)})
@@ -128,7 +128,7 @@ TEST_CASE("a forced ISA that cannot run here is an error that says what is lacki
 
 TEST_CASE("a missing kernel is an error that names the modules a forced ISA keeps out") {
   const auto kernels = load({{folder_of("example")}, "reference"});
-  const TypeId integer = find_type("I8")->id;
+  const TypeId integer = type_named("I8").id;
   REQUIRE(kernels->encode(integer) == nullptr);
   const Error error = kernels->missing(GGUFMILL_ENCODE, integer);
   CHECK(error.code == ExitCode::kKernel);
@@ -158,7 +158,8 @@ TEST_CASE("a kernel directory whose modules are all refused is warned of") {
 
 TEST_CASE("a module in plain C adds a type of its own, there and back") {
   const auto kernels = load({{folder_of("example")}, ""});
-  const TypeInfo* type = find_type("x3_example");
+  const TypeInfo* type = kernels->types().find("x3_example");
+  CHECK(load({})->types().find("x3_example") == nullptr);
   REQUIRE(type != nullptr);
   CHECK(type->id == kExample);
   CHECK(type->type_class == TypeClass::kForeign);

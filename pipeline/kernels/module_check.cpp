@@ -70,9 +70,9 @@ std::string check_among(std::span<const ggufmill_kernel> before, const ggufmill_
   return {};
 }
 
-// One kernel of a type that the table has from the start.
+// One kernel of a built-in type.
 std::string check_type(const ggufmill_kernel& kernel) {
-  const TypeInfo* type = find_type(kernel.type_id);
+  const TypeInfo* type = Types().find(kernel.type_id);
   if (!type || kernel.type_id >= GGUFMILL_FIRST_FOREIGN_TYPE) return {};
   if (type->name != kernel.name)
     return fmt::format("calls type id {} '{}'; it is '{}'", kernel.type_id, kernel.name, type->name);
@@ -83,12 +83,12 @@ std::string check_type(const ggufmill_kernel& kernel) {
 }
 
 // Why this host has no place for a kernel that is right by itself; adds its type when it is foreign.
-std::string find_place(const ggufmill_kernel& kernel) {
+std::string find_place(const ggufmill_kernel& kernel, Types& types) {
   if (kernel.type_id >= GGUFMILL_FIRST_FOREIGN_TYPE) {
-    const Status added = add_foreign_type(kernel.type_id, kernel.name, kernel.block_elements, kernel.block_bytes);
+    const Status added = types.add(kernel.type_id, kernel.name, kernel.block_elements, kernel.block_bytes);
     return added ? std::string() : added.error().what;
   }
-  if (find_type(kernel.type_id)) return {};
+  if (types.find(kernel.type_id)) return {};
   return fmt::format("type '{}' (id {}) is unknown to this version; a module's own types have ids from {}", kernel.name,
                      kernel.type_id, GGUFMILL_FIRST_FOREIGN_TYPE);
 }
@@ -134,7 +134,7 @@ std::string check_words(const ModuleWords& words, const CpuFeatures& features) {
   return {};
 }
 
-std::string check_kernels(const ggufmill_module& module, std::vector<const ggufmill_kernel*>& usable,
+std::string check_kernels(const ggufmill_module& module, Types& types, std::vector<const ggufmill_kernel*>& usable,
                           std::vector<std::string>& passed_over) {
   if (!module.kernels) return "has no table of kernels";
   const std::span<const ggufmill_kernel> kernels(module.kernels, module.kernel_count);
@@ -145,7 +145,7 @@ std::string check_kernels(const ggufmill_module& module, std::vector<const ggufm
     if (!reason.empty()) return reason;
   }
   for (const ggufmill_kernel& kernel : kernels) {
-    std::string reason = find_place(kernel);
+    std::string reason = find_place(kernel, types);
     if (reason.empty())
       usable.push_back(&kernel);
     else

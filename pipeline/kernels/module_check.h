@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "pipeline/core/types.h"
 #include "pipeline/kernels/isa.h"
 #include "plugins/abi/ggufmill_kernels.h"
 
@@ -30,8 +31,8 @@ std::string copy_words(const ggufmill_module& module, ModuleWords& words);
 std::string check_words(const ModuleWords& words, const CpuFeatures& features);
 
 // The kernels of a module in memory whose ABI and words are good. Those that this host has no place for are not in
-// `usable`, each with a line in `passed_over`. Adds the module's foreign types to the type table when all is well.
-std::string check_kernels(const ggufmill_module& module, std::vector<const ggufmill_kernel*>& usable,
+// `usable`, each with a line in `passed_over`. Adds the module's foreign types to `types` when all is well.
+std::string check_kernels(const ggufmill_module& module, Types& types, std::vector<const ggufmill_kernel*>& usable,
                           std::vector<std::string>& passed_over);
 
 }  // namespace ggufmill

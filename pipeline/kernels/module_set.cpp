@@ -100,10 +100,11 @@ std::string load_and_unload(const std::string& path) {
   const std::shared_ptr<void> library = open_library(path, reason);
   const ggufmill_module* module = library ? module_in(library.get(), reason) : nullptr;
   ModuleWords words;
+  Types types;
   std::vector<const ggufmill_kernel*> usable;
   std::vector<std::string> passed_over;
   if (module && check_abi(*module).empty() && copy_words(*module, words).empty())
-    check_kernels(*module, usable, passed_over);
+    check_kernels(*module, types, usable, passed_over);
   return reason;
 }
 
@@ -185,7 +186,7 @@ std::string ModuleSet::accept(const ggufmill_module& module, std::shared_ptr<voi
                          reports_[other.report].path);
 
   LoadedModule loaded{std::move(library), &module, find_isa(words.isa), {}, reports_.size()};
-  reason = check_kernels(module, loaded.kernels, report.kernel_refusals);
+  reason = check_kernels(module, types_, loaded.kernels, report.kernel_refusals);
   if (!reason.empty()) return reason;
   report.kernels = loaded.kernels.size();
   modules_.push_back(std::move(loaded));

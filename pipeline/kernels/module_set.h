@@ -35,7 +35,7 @@ enum class Trial {
   kNone,  // of the host's own modules, which were installed with it
 };
 
-// Not thread-safe, and adds to the type table: see add_foreign_type().
+// Not thread-safe.
 class ModuleSet {
  public:
   // `features`: what the machine has; another set than cpu_features() is for tests.
@@ -52,6 +52,8 @@ class ModuleSet {
   const std::vector<LoadedModule>& modules() const { return modules_; }
   const std::vector<ModuleReport>& reports() const { return reports_; }
   std::vector<ModuleReport>& reports() { return reports_; }
+  // With those that the modules bring.
+  const Types& types() const { return types_; }
 
  private:
   std::string load_file(const std::string& path, Trial trial, ModuleReport& report);
@@ -59,6 +61,7 @@ class ModuleSet {
   void record(ModuleReport report, std::string refusal);
 
   CpuFeatures features_;
+  Types types_;
   std::vector<LoadedModule> modules_;
   std::vector<ModuleReport> reports_;
 };

@@ -254,7 +254,7 @@ T sound(Result<T> result) {
 // Boost.JSON's own accessors throw what they do not find.
 class Reader {
  public:
-  explicit Reader(const json::object& root) : root_(root) {}
+  Reader(const json::object& root, const Types& types) : root_(root), types_(types) {}
 
   Plan read() {
     for (const json::value& source : array_of(root_, "sources")) plan_.sources.push_back(source_of(source.as_object()));
@@ -312,8 +312,8 @@ class Reader {
     return texts;
   }
 
-  static const TypeInfo& type_of(const json::object& object, std::string_view key) {
-    const TypeInfo* type = find_type(object.at(key).as_string());
+  const TypeInfo& type_of(const json::object& object, std::string_view key) const {
+    const TypeInfo* type = types_.find(object.at(key).as_string());
     if (!type) throw Unsound(fmt::format("unknown type {}", quoted_name(object.at(key).as_string())));
     return *type;
   }
@@ -507,6 +507,7 @@ class Reader {
   }
 
   const json::object& root_;
+  const Types& types_;
   Plan plan_;
   std::vector<std::shared_ptr<const Importance>> importances_;
   std::vector<ExpressionRef> expressions_;
@@ -524,13 +525,13 @@ std::string write_plan(const Plan& plan) {
   return json::serialize(all);
 }
 
-Result<Plan> read_plan(std::string_view text, const std::string& name) try {
+Result<Plan> read_plan(std::string_view text, const std::string& name, const Types& types) try {
   const json::value parsed = json::parse(text);
   const json::object& root = parsed.as_object();
   if (root.at("format").as_string() != kFormat || root.at("version").to_number<int>() != kVersion ||
       root.at("ggufmill").as_string() != GGUFMILL_VERSION)
     return unsound(name, fmt::format("it was not written by ggufmill {}", GGUFMILL_VERSION));
-  Plan plan = Reader(root).read();
+  Plan plan = Reader(root, types).read();
   if (root.at("identity").as_string() != identity_of(plan)) return unsound(name, "its identity is that of another one");
   return plan;
 } catch (const std::exception& error) {

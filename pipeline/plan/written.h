@@ -17,7 +17,8 @@ std::string write_plan(const Plan& plan);
 // Reads that back to an equal plan, but for limits, which are the usual ones. Nothing in it is believed: expressions
 // are made anew with their checks, places lie within their files, units are counted anew. Exit code 4 for what is
 // wrong, and for a plan of another version. `name`: the file's, for messages.
-Result<Plan> read_plan(std::string_view text, const std::string& name);
+// `types`: those that the plan can name.
+Result<Plan> read_plan(std::string_view text, const std::string& name, const Types& types = {});
 
 // 32 hexadecimal digits: a hash of everything that decides a byte of the outputs: sources (size, header hash, time; not
 // their paths), expressions, types, importance, places, headers, and the version of ggufmill. Not limits or reports.

@@ -13,13 +13,15 @@ namespace ggufmill {
 
 // Reads the headers of a model: one file, or, when it says so (split.count), it and its further shards, which are found
 // by name in the same folder. GGUF versions 1 to 3, little- and big-endian. Tensors are in the order of the files; the
-// metadata is that of the first file, split.* included. Weights are not touched. Exit code 4 for what is malformed.
-Result<Model> read_gguf(const std::string& path);
+// metadata is that of the first file, split.* included. Weights are not touched.
+// `types` are those that tensors can have. Exit code 4 for what is malformed.
+Result<Model> read_gguf(const std::string& path, const Types& types = {});
+ModelOpener gguf_opener(Types types = {});
 
 // Opens `path` with read_gguf(); for a shard set it is the first.
-std::unique_ptr<Source> make_gguf_source(std::string path);
+std::unique_ptr<Source> make_gguf_source(std::string path, Types types = {});
 // `gguf: PATH`.
-SourceSpec gguf_source();
+SourceSpec gguf_source(Types types = {});
 
 namespace gguf {
 struct SinkOptions {

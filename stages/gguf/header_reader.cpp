@@ -77,7 +77,7 @@ Status check_names(const ByteReader& in, const std::vector<DescribedTensor>& ten
 
 }  // namespace
 
-Result<Header> read_header(const InputFile& file) {
+Result<Header> read_header(const InputFile& file, const Types& types) {
   ByteReader in(file);
   Header header;
   in.enter("the header");
@@ -87,7 +87,7 @@ Result<Header> read_header(const InputFile& file) {
   BOOST_OUTCOME_TRY(const Counts counts, read_counts(in));
   BOOST_OUTCOME_TRY(header.metadata, read_metadata(in, counts.entries));
   header.alignment = alignment_of(header.metadata);
-  BOOST_OUTCOME_TRY(header.tensors, read_tensors(in, counts.tensors));
+  BOOST_OUTCOME_TRY(header.tensors, read_tensors(in, counts.tensors, types));
   BOOST_OUTCOME_TRY(check_names(in, header.tensors));
   BOOST_OUTCOME_TRY(place_tensors(in, header.alignment, header.tensors));
   return header;

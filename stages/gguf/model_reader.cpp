@@ -48,6 +48,8 @@ Result<Split> read_split(const std::string& path, const Metadata& metadata) {
 // Reads one file after the other into one model.
 class ModelReader {
  public:
+  explicit ModelReader(const Types& types) : types_(types) {}
+
   Result<Model> read(const std::string& path) {
     BOOST_OUTCOME_TRY(Header first, open(path));
     BOOST_OUTCOME_TRY(const Split split, read_split(path, first.metadata));
@@ -69,7 +71,7 @@ class ModelReader {
  private:
   Result<Header> open(const std::string& path) {
     BOOST_OUTCOME_TRY(const auto file, InputFile::open(path));
-    BOOST_OUTCOME_TRY(Header header, read_header(*file));
+    BOOST_OUTCOME_TRY(Header header, read_header(*file, types_));
     model_.files.push_back(file->describe());
     return header;
   }
@@ -135,36 +137,43 @@ class ModelReader {
                       count, kLongestNameElsewhere, quoted_name(*first)));
   }
 
+  const Types& types_;
   Model model_;
   std::unordered_set<std::string> names_;
 };
 
 class GgufSource : public Source {
  public:
-  explicit GgufSource(std::string path) : path_(std::move(path)) {}
-  Result<Model> open() const override { return read_gguf(path_); }
+  GgufSource(std::string path, Types types) : path_(std::move(path)), types_(std::move(types)) {}
+  Result<Model> open() const override { return read_gguf(path_, types_); }
 
  private:
   std::string path_;
+  Types types_;
 };
 
 }  // namespace
 }  // namespace gguf
 
-Result<Model> read_gguf(const std::string& path) { return gguf::ModelReader().read(path); }
+Result<Model> read_gguf(const std::string& path, const Types& types) { return gguf::ModelReader(types).read(path); }
 
-std::unique_ptr<Source> make_gguf_source(std::string path) {
-  return std::make_unique<gguf::GgufSource>(std::move(path));
+ModelOpener gguf_opener(Types types) {
+  return [types = std::move(types)](const std::string& path) { return read_gguf(path, types); };
 }
 
-SourceSpec gguf_source() {
+std::unique_ptr<Source> make_gguf_source(std::string path, Types types) {
+  return std::make_unique<gguf::GgufSource>(std::move(path), std::move(types));
+}
+
+SourceSpec gguf_source(Types types) {
   FieldSpec field;
   field.name = "gguf";
   field.kind = FieldKind::kPath;
   field.doc = "A GGUF file, version 1 to 3; of a model in several files, the first.";
   field.example = "models/Llama-3-8B-BF16.gguf";
-  return {std::move(field),
-          [](const ConfigNode& value) -> Result<std::unique_ptr<Source>> { return make_gguf_source(value.scalar); }};
+  return {std::move(field), [types = std::move(types)](const ConfigNode& value) -> Result<std::unique_ptr<Source>> {
+            return make_gguf_source(value.scalar, types);
+          }};
 }
 
 }  // namespace ggufmill

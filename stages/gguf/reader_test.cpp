@@ -11,10 +11,10 @@ using namespace ggufmill;
 
 namespace {
 
-Result<Model> read_bytes(const std::string& bytes) {
+Result<Model> read_bytes(const std::string& bytes, const Types& types = {}) {
   const TempDir folder;
   write_text(folder.file("model.gguf"), bytes);
-  return read_gguf(folder.file("model.gguf"));
+  return read_gguf(folder.file("model.gguf"), types);
 }
 
 std::string data_of(const std::string& path, const Tensor& tensor) {
@@ -168,14 +168,15 @@ TEST_CASE("names too long for others are read with one warning") {
 }
 
 TEST_CASE("types of kernel modules are read where their bytes need no swapping") {
-  REQUIRE(add_foreign_type(4242, "FOREIGN", 4, 3));
   GgufBuilder builder;
+  REQUIRE(builder.types.add(4242, "FOREIGN", 4, 3));
   builder.add_tensor("t", {8}, "FOREIGN");
-  const auto model = read_bytes(builder.build());
+  const auto model = read_bytes(builder.build(), builder.types);
   REQUIRE(model);
   CHECK(model.value().tensors[0].source_bytes() == 6);
+  CHECK_FALSE(read_bytes(builder.build()));
   builder.big_endian = true;
-  const auto swapped = read_bytes(builder.build());
+  const auto swapped = read_bytes(builder.build(), builder.types);
   REQUIRE_FALSE(swapped);
   CHECK(swapped.error().what.find("'t' is big-endian, and how the bytes of FOREIGN are swapped") != std::string::npos);
 }

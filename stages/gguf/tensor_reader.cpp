@@ -54,10 +54,10 @@ Error unknown_type(const ByteReader& in, std::uint64_t offset, std::string_view 
                "`ggufmill types` lists the known ones; a kernel module can bring more");
 }
 
-Result<const TypeInfo*> read_type(ByteReader& in, std::string_view name) {
+Result<const TypeInfo*> read_type(ByteReader& in, std::string_view name, const Types& types) {
   const std::uint64_t offset = in.position();
   BOOST_OUTCOME_TRY(const TypeId id, in.u32());
-  const TypeInfo* type = find_type(id);
+  const TypeInfo* type = types.find(id);
   if (!type) return unknown_type(in, offset, name, id);
   if (in.encoding().big_endian && !can_swap(*type))
     return wrong(in, offset, name,
@@ -76,12 +76,12 @@ Result<std::uint64_t> source_bytes(const ByteReader& in, const DescribedTensor& 
   return bytes;
 }
 
-Result<DescribedTensor> read_tensor(ByteReader& in) {
+Result<DescribedTensor> read_tensor(ByteReader& in, const Types& types) {
   DescribedTensor tensor;
   tensor.described_at = in.position();
   BOOST_OUTCOME_TRY(tensor.name, in.name("tensor name"));
   BOOST_OUTCOME_TRY(tensor.shape, read_shape(in, tensor.name));
-  BOOST_OUTCOME_TRY(tensor.type, read_type(in, tensor.name));
+  BOOST_OUTCOME_TRY(tensor.type, read_type(in, tensor.name, types));
   BOOST_OUTCOME_TRY(tensor.data.bytes, source_bytes(in, tensor));
   BOOST_OUTCOME_TRY(tensor.data.offset, in.u64());
   tensor.data.big_endian = in.encoding().big_endian;
@@ -115,11 +115,11 @@ std::vector<const DescribedTensor*> by_place(const std::vector<DescribedTensor>&
 
 }  // namespace
 
-Result<std::vector<DescribedTensor>> read_tensors(ByteReader& in, std::uint64_t count) {
+Result<std::vector<DescribedTensor>> read_tensors(ByteReader& in, std::uint64_t count, const Types& types) {
   std::vector<DescribedTensor> tensors;
   in.enter("the list of tensors");
   for (std::uint64_t i = 0; i < count; ++i) {
-    BOOST_OUTCOME_TRY(DescribedTensor described, read_tensor(in));
+    BOOST_OUTCOME_TRY(DescribedTensor described, read_tensor(in, types));
     tensors.push_back(std::move(described));
   }
   return tensors;

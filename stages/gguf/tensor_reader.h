@@ -21,7 +21,7 @@ struct DescribedTensor {
 // `count` tensors, in order. Source offsets are as in the file: from the start of the data. Refused (exit code 4):
 // more than four dimensions, 2^63 elements and more (zeros counted as ones), unknown types, rows that are no whole
 // number of blocks, foreign types in big-endian files. Names are not compared with each other.
-Result<std::vector<DescribedTensor>> read_tensors(ByteReader& in, std::uint64_t count);
+Result<std::vector<DescribedTensor>> read_tensors(ByteReader& in, std::uint64_t count, const Types& types);
 
 // Makes source offsets absolute. Refused: a place that is unaligned, past the end, or overlaps another tensor's. Gaps
 // and any order are accepted. `in` has read the last description.

@@ -15,7 +15,7 @@ Result<ImportanceFile> open_bytes(const std::string& bytes) {
   const TempDir folder;
   const std::string path = folder.file("imatrix.gguf");
   write_text(path, bytes);
-  return open_importance(path, read_gguf);
+  return open_importance(path, gguf_opener());
 }
 
 GgufBuilder with_entry() {

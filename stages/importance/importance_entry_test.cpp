@@ -27,7 +27,7 @@ struct EntryFile {
   explicit EntryFile(const std::string& bytes) {
     const std::string path = folder.file("imatrix");
     write_text(path, bytes);
-    entry = std::move(open_importance(path, read_gguf).value().entries.at(0));
+    entry = std::move(open_importance(path, gguf_opener()).value().entries.at(0));
   }
   static EntryFile gguf(const Floats& sums, const Floats& counts, bool big_endian = false) {
     GgufBuilder file = gguf_importance();

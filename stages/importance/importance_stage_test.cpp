@@ -27,7 +27,7 @@ struct Bench {
     file.write(path);
   }
   Result<Model> run(const std::string& options = "") const {
-    return apply_stage(importance_stage(read_gguf), "{file: '" + path + "'" + options + "}", model);
+    return apply_stage(importance_stage(gguf_opener()), "{file: '" + path + "'" + options + "}", model);
   }
 };
 

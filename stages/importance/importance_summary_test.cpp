@@ -24,7 +24,7 @@ TEST_CASE("a summary counts the entries that are left") {
   add_entry(file, "b", {3, 4}, {1});
   file.write(path);
   const Selection only_b{{Pattern::compile("^b").value()}, {}};
-  const ImportanceSummary summary = summarize_importance(path, only_b, read_gguf).value();
+  const ImportanceSummary summary = summarize_importance(path, only_b, gguf_opener()).value();
   CHECK(summary.file == path);
   CHECK(summary.dataset == "a.txt");
   CHECK(summary.entries == 1);

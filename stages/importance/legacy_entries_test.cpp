@@ -17,7 +17,7 @@ Result<ImportanceFile> open_bytes(const std::string& bytes) {
   const TempDir folder;
   const std::string path = folder.file("imatrix.dat");
   write_text(path, bytes);
-  return open_importance(path, read_gguf);
+  return open_importance(path, gguf_opener());
 }
 
 // "WHAT, at byte 0x4, in PART"
@@ -139,5 +139,5 @@ TEST_CASE("opening a legacy file does not read its numbers") {
   std::error_code error;
   std::filesystem::resize_file(path, 17 + 4 * std::uint64_t{INT32_MAX}, error);
   if (error) GGUFMILL_SKIP("no sparse files of 8 GB here");
-  CHECK(open_importance(path, read_gguf).value().entries[0].size() == INT32_MAX);
+  CHECK(open_importance(path, gguf_opener()).value().entries[0].size() == INT32_MAX);
 }

@@ -16,7 +16,7 @@ TEST_CASE("synthetic importance comes back to the bit, in both formats") {
   synth::write_imatrix(spec, 70, path);
   Model model;
   for (const auto& tensor : spec.tensors) model.tensors.push_back(bare_tensor(tensor.name, tensor.dims));
-  model = apply_stage(importance_stage(read_gguf), "{file: '" + path + "', missing: error}", model).value();
+  model = apply_stage(importance_stage(gguf_opener()), "{file: '" + path + "', missing: error}", model).value();
   CHECK(model.problems.empty());
   std::uint64_t entries = 0;
   for (const Tensor& tensor : model.tensors) {

@@ -49,6 +49,6 @@ Result<bool> holds(const Condition& condition, const TensorFacts& tensor, const 
 // The fields that conditions add to a rule, and their reading. `value` has passed the lint.
 std::vector<FieldSpec> condition_fields();
 std::vector<FieldSpec> model_condition_fields();  // those that ask for facts of the model, for the members of groups
-Result<Condition> read_condition(const ConfigNode& value);
+Result<Condition> read_condition(const ConfigNode& value, const Types& types);
 
 }  // namespace ggufmill

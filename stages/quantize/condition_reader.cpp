@@ -114,13 +114,13 @@ std::vector<FieldSpec> condition_fields() {
   return fields;
 }
 
-Result<Condition> read_condition(const ConfigNode& value) {
+Result<Condition> read_condition(const ConfigNode& value, const Types& types) {
   Condition c;
   if (const ConfigNode* match = value.find("match")) {
     BOOST_OUTCOME_TRY(c.match, Pattern::compile(match->scalar));
   }
   for (const std::string& word : words_of(value.find("class"))) c.classes.push_back(*class_named(word));
-  for (const std::string& word : words_of(value.find("from"))) c.from.push_back(find_type(word));
+  for (const std::string& word : words_of(value.find("from"))) c.from.push_back(types.find(word));
   c.architectures = words_of(value.find("arch"));
   c.other_architectures = words_of(value.find("not_arch"));
   c.models = words_of(value.find("model"));

@@ -28,7 +28,7 @@ struct Bench {
     field.fields = condition_fields();
     const auto document = linted(yaml, field);
     REQUIRE(document);
-    return read_condition(document.value().root).value();
+    return read_condition(document.value().root, {}).value();
   }
   bool operator()(const std::string& yaml) {
     facts.tensor = &tensor;

@@ -20,14 +20,14 @@ std::string named_rows(const std::vector<const Tensor*>& tensors) {
 }
 
 // The types of weights whose blocks fill rows of all these lengths, small ones first.
-std::string fitting_types(const std::vector<const Tensor*>& tensors) {
+std::string fitting_types(const std::vector<const Tensor*>& tensors, const Types& known) {
   std::uint64_t divisor = 0;
   for (const Tensor* tensor : tensors) divisor = std::gcd(divisor, tensor->shape().columns());
   std::vector<const TypeInfo*> types;
-  for (const TypeInfo& type : all_types()) {
-    const bool is_weight = type.is_quantized() || type.name == "F16" || type.name == "BF16" || type.name == "F32";
-    const bool is_product = type.name == "Q8_1" || type.name == "Q8_K";  // of activations, never of a file
-    if (is_weight && !is_product && divisor % type.block_elements == 0) types.push_back(&type);
+  for (const TypeInfo* type : known.all()) {
+    const bool is_weight = type->is_quantized() || type->name == "F16" || type->name == "BF16" || type->name == "F32";
+    const bool is_product = type->name == "Q8_1" || type->name == "Q8_K";  // of activations, never of a file
+    if (is_weight && !is_product && divisor % type->block_elements == 0) types.push_back(type);
   }
   std::stable_sort(types.begin(), types.end(),
                    [](const TypeInfo* a, const TypeInfo* b) { return a->bits_per_weight() < b->bits_per_weight(); });
@@ -48,7 +48,7 @@ void Misfits::add(const Decision& decision, const Tensor& tensor) {
     groups_.push_back({decision.rule, decision.wanted, decision.named, {&tensor}});
 }
 
-std::vector<Error> Misfits::errors(const Origin& asked, bool misfit_is_given) const {
+std::vector<Error> Misfits::errors(const Origin& asked, bool misfit_is_given, const Types& known) const {
   std::vector<Error> errors;
   for (const Group& group : groups_) {
     const bool one = group.tensors.size() == 1;
@@ -64,9 +64,9 @@ std::vector<Error> Misfits::errors(const Origin& asked, bool misfit_is_given) co
     const char* way = !group.named ? "; name one: tensors: [{match: ..., type: ...}], or --tensor-type"
                       : !said      ? "; or let another type take its place: misfit: fallback"
                                    : "";
-    errors.push_back(
-        error_at(origin, what,
-                 fmt::format("what fits {}: {}{}", one ? "it" : "all of them", fitting_types(group.tensors), way)));
+    errors.push_back(error_at(
+        origin, what,
+        fmt::format("what fits {}: {}{}", one ? "it" : "all of them", fitting_types(group.tensors, known), way)));
   }
   return errors;
 }

@@ -71,7 +71,7 @@ bool falls_back(const ConfigNode& value, bool otherwise) {
   return misfit ? misfit->scalar == kFallback : otherwise;
 }
 
-Result<std::vector<TensorRule>> read_rules(const ConfigNode* list, bool fallback) {
+Result<std::vector<TensorRule>> read_rules(const ConfigNode* list, bool fallback, const Types& types) {
   std::vector<TensorRule> rules;
   if (!list) return rules;
   for (const ConfigNode& node : list->items) {
@@ -79,7 +79,7 @@ Result<std::vector<TensorRule>> read_rules(const ConfigNode* list, bool fallback
     BOOST_OUTCOME_TRY(Pattern pattern, Pattern::compile(match.scalar));
     const std::string& type = node.find("type")->scalar;
     BOOST_OUTCOME_TRY(const bool optional, flag(node, "optional", false));
-    rules.push_back({std::move(pattern), type == "keep" ? nullptr : find_type(type),
+    rules.push_back({std::move(pattern), type == "keep" ? nullptr : types.find(type),
                      fmt::format("tensors[{}]: {}", rules.size(), match.scalar), origin_of(match), optional,
                      falls_back(node, fallback), node.find("misfit") != nullptr, false});
   }
@@ -96,13 +96,13 @@ Result<QuantizeStageOptions> read_mapping(const ConfigNode& value, const RecipeS
   options.origin = origin_of(value);
   options.recipe_origin = origin_of(recipe ? *recipe : *type);
   BOOST_OUTCOME_TRY(options.recipe, recipe ? shelf.find(recipe->scalar, options.recipe_origin)
-                                           : recipe_of_type(*find_type(type->scalar), shelf));
+                                           : recipe_of_type(*shelf.types().find(type->scalar), shelf));
   if (const ConfigNode* rules = value.find("rules")) {
-    BOOST_OUTCOME_TRY(add_rules(*rules, "rules", options.recipe));
+    BOOST_OUTCOME_TRY(add_rules(*rules, "rules", shelf.types(), options.recipe));
   }
   options.fallback = falls_back(value, false);
   options.misfit_is_given = value.find("misfit") != nullptr;
-  BOOST_OUTCOME_TRY(options.rules, read_rules(value.find("tensors"), options.fallback));
+  BOOST_OUTCOME_TRY(options.rules, read_rules(value.find("tensors"), options.fallback, shelf.types()));
   BOOST_OUTCOME_TRY(options.pure, flag(value, "pure", false));
   BOOST_OUTCOME_TRY(options.requantize, flag(value, "requantize", true));
   const ConfigNode* order = value.find("order");
@@ -142,7 +142,7 @@ Result<QuantizeStageOptions> read_quantize(const ConfigNode& value, const Recipe
   QuantizeStageOptions options;
   options.origin = options.recipe_origin = origin_of(value);
   auto recipe = shelf.find(value.scalar, options.origin);
-  if (const TypeInfo* type = find_type(value.scalar); type && (!recipe || recipe.value().partial))
+  if (const TypeInfo* type = shelf.types().find(value.scalar); type && (!recipe || recipe.value().partial))
     recipe = recipe_of_type(*type, shelf);
   BOOST_OUTCOME_TRY(options.recipe, std::move(recipe));
   return options;

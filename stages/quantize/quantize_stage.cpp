@@ -36,7 +36,8 @@ class QuantizeStage : public Stage {
     }
     BOOST_OUTCOME_TRY(check_rules_used(rules));
     const Origin& asked = options_.recipe.is_type ? options_.recipe_origin : options_.origin;
-    for (Error& error : misfits.errors(asked, options_.misfit_is_given)) model.problems.push_back(std::move(error));
+    for (Error& error : misfits.errors(asked, options_.misfit_is_given, shelf_.types()))
+      model.problems.push_back(std::move(error));
     find_importance_problems(options_.recipe, model);
     write_metadata(model);
     model.recipe = options_.recipe.name;
@@ -92,11 +93,11 @@ Result<std::unique_ptr<Stage>> make_quantize_stage(QuantizeStageOptions options,
   return std::make_unique<QuantizeStage>(std::move(options), std::move(shelf));
 }
 
-StageSpec quantize_stage(ConfigReader reader) {
+StageSpec quantize_stage(Types types) {
   StageSpec spec;
   spec.field = quantize_fields();
   spec.per_output = true;
-  spec.make = [shelf = RecipeShelf(std::move(reader))](const ConfigNode& value) -> Result<std::unique_ptr<Stage>> {
+  spec.make = [shelf = RecipeShelf(std::move(types))](const ConfigNode& value) -> Result<std::unique_ptr<Stage>> {
     BOOST_OUTCOME_TRY(QuantizeStageOptions options, read_quantize(value, shelf));
     return make_quantize_stage(std::move(options), shelf);
   };

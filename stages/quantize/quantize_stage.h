@@ -26,7 +26,8 @@ Result<std::unique_ptr<Stage>> make_quantize_stage(QuantizeStageOptions options,
 // One type for every tensor of two dimensions and more.
 Result<Recipe> recipe_of_type(const TypeInfo& type, const RecipeShelf& shelf);
 
-// `quantize: Q4_K_M`, or `quantize: {recipe: Q4_K_M, tensors: [..], ..}`; `reader` parses recipe files.
-StageSpec quantize_stage(ConfigReader reader);
+// `quantize: Q4_K_M`, or `quantize: {recipe: Q4_K_M, tensors: [..], ..}`; `types` are
+// those that it and recipes can name.
+StageSpec quantize_stage(Types types = {});
 
 }  // namespace ggufmill

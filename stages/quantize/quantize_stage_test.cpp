@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "pipeline/config/yaml_reader.h"
 #include "tests/support/apply_stage.h"
 #include "tests/support/catch.h"
 #include "tests/support/files.h"
@@ -27,7 +26,7 @@ struct Bench {
   Tensor& add(const std::string& name, const std::vector<std::uint64_t>& dims) {
     return model.tensors.emplace_back(bare_tensor(name, dims));
   }
-  Result<Model> run(const std::string& yaml) const { return apply_stage(quantize_stage(read_document), yaml, model); }
+  Result<Model> run(const std::string& yaml) const { return apply_stage(quantize_stage(), yaml, model); }
   Error error(const std::string& yaml) const {
     const auto result = run(yaml);
     REQUIRE_FALSE(result);

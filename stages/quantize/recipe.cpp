@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <filesystem>
 
+#include "pipeline/config/yaml_reader.h"
 #include "pipeline/core/text.h"
 #include "pipeline/io/io.h"
 
@@ -46,13 +46,13 @@ std::string words_of(const ConfigNode& rule) {
   return text.size() > 72 ? text.substr(0, 69) + "..." : text;
 }
 
-Result<std::vector<Rule>> read_rules(const ConfigNode* list, const std::string& recipe) {
+Result<std::vector<Rule>> read_rules(const ConfigNode* list, const std::string& recipe, const Types& types) {
   std::vector<Rule> rules;
   if (!list) return rules;
   for (const ConfigNode& node : list->items) {
     Rule rule;
-    BOOST_OUTCOME_TRY(rule.condition, read_condition(node));
-    if (const ConfigNode* type = node.find("type")) rule.type = find_type(type->scalar);
+    BOOST_OUTCOME_TRY(rule.condition, read_condition(node, types));
+    if (const ConfigNode* type = node.find("type")) rule.type = types.find(type->scalar);
     rule.text = fmt::format("{}: {}", recipe, words_of(node));
     rules.push_back(std::move(rule));
   }
@@ -60,18 +60,18 @@ Result<std::vector<Rule>> read_rules(const ConfigNode* list, const std::string& 
 }
 
 // What the recipe says comes before what it extends.
-Status prepend(std::vector<Rule>& rules, const ConfigNode* list, const std::string& recipe) {
-  BOOST_OUTCOME_TRY(auto own, read_rules(list, recipe));
+Status prepend(std::vector<Rule>& rules, const ConfigNode* list, const std::string& recipe, const Types& types) {
+  BOOST_OUTCOME_TRY(auto own, read_rules(list, recipe, types));
   rules.insert(rules.begin(), std::make_move_iterator(own.begin()), std::make_move_iterator(own.end()));
   return ok();
 }
 
-Status read_groups(const ConfigNode* groups, ModelGroups& into) {
+Status read_groups(const ConfigNode* groups, const Types& types, ModelGroups& into) {
   if (!groups) return ok();
   for (const ConfigNode::Entry& group : groups->entries) {
     std::vector<Condition> members;
     for (const ConfigNode& member : group.value.items) {
-      BOOST_OUTCOME_TRY(members.emplace_back(), read_condition(member));
+      BOOST_OUTCOME_TRY(members.emplace_back(), read_condition(member, types));
     }
     into[group.key] = std::move(members);
   }
@@ -88,15 +88,15 @@ Status check_groups(const std::vector<Rule>& rules, const Recipe& recipe, const 
   return ok();
 }
 
-void read_plain(const ConfigNode& root, Recipe& recipe) {
+void read_plain(const ConfigNode& root, const Types& types, Recipe& recipe) {
   if (const ConfigNode* node = root.find("description")) recipe.description = node->scalar;
-  if (const ConfigNode* node = root.find("type")) recipe.type = find_type(node->scalar);
-  if (const ConfigNode* node = root.find("last_fallback")) recipe.last_fallback = find_type(node->scalar);
+  if (const ConfigNode* node = root.find("type")) recipe.type = types.find(node->scalar);
+  if (const ConfigNode* node = root.find("last_fallback")) recipe.last_fallback = types.find(node->scalar);
   if (const ConfigNode* node = root.find("fallback"))
     for (const ConfigNode::Entry& entry : node->entries)
-      recipe.fallback[find_type(entry.key)] = find_type(entry.value.scalar);
+      recipe.fallback[types.find(entry.key)] = types.find(entry.value.scalar);
   if (const ConfigNode* node = root.find("needs_importance"))
-    for (const ConfigNode& item : node->items) recipe.needs_importance.push_back(find_type(item.scalar));
+    for (const ConfigNode& item : node->items) recipe.needs_importance.push_back(types.find(item.scalar));
   if (const ConfigNode* node = root.find("importance_exempt"))
     for (const ConfigNode& item : node->items) recipe.importance_exempt.push_back(*class_named(item.scalar));
 }
@@ -114,26 +114,21 @@ Status read_own(const ConfigNode& root, Recipe& recipe) {
 }
 
 // Adds the file's words to `recipe`, which holds what it extends.
-Status read_recipe(const ConfigNode& root, Recipe& recipe) {
-  read_plain(root, recipe);
+Status read_recipe(const ConfigNode& root, const Types& types, Recipe& recipe) {
+  read_plain(root, types, recipe);
   BOOST_OUTCOME_TRY(read_own(root, recipe));
   if (const ConfigNode* node = root.find("file_type")) {
     BOOST_OUTCOME_TRY(const std::int64_t number, to_integer(*node));
     recipe.file_type = static_cast<std::uint32_t>(number);
   }
-  BOOST_OUTCOME_TRY(read_groups(root.find("models"), recipe.models));
-  BOOST_OUTCOME_TRY(prepend(recipe.keep, root.find("keep"), recipe.name));
-  BOOST_OUTCOME_TRY(prepend(recipe.rules, root.find("rules"), recipe.name));
-  BOOST_OUTCOME_TRY(prepend(recipe.adjust, root.find("adjust"), recipe.name));
+  BOOST_OUTCOME_TRY(read_groups(root.find("models"), types, recipe.models));
+  BOOST_OUTCOME_TRY(prepend(recipe.keep, root.find("keep"), recipe.name, types));
+  BOOST_OUTCOME_TRY(prepend(recipe.rules, root.find("rules"), recipe.name, types));
+  BOOST_OUTCOME_TRY(prepend(recipe.adjust, root.find("adjust"), recipe.name, types));
   for (const auto* rules : {&recipe.keep, &recipe.rules, &recipe.adjust}) {
     BOOST_OUTCOME_TRY(check_groups(*rules, recipe, root));
   }
   return ok();
-}
-
-bool same_word(std::string_view a, std::string_view b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                    [](unsigned char x, unsigned char y) { return std::tolower(x) == std::tolower(y); });
 }
 
 struct RecipeText {
@@ -188,9 +183,9 @@ FieldSpec recipe_fields() {
   return fields;
 }
 
-Status add_rules(const ConfigNode& list, const std::string& where, Recipe& recipe) {
+Status add_rules(const ConfigNode& list, const std::string& where, const Types& types, Recipe& recipe) {
   const std::size_t before = recipe.rules.size();
-  BOOST_OUTCOME_TRY(prepend(recipe.rules, &list, where));
+  BOOST_OUTCOME_TRY(prepend(recipe.rules, &list, where, types));
   for (std::size_t i = 0; i < recipe.rules.size() - before; ++i) recipe.rules[i].named = true;
   return ok();
 }
@@ -208,7 +203,7 @@ Result<Recipe> RecipeShelf::find(const std::string& name_or_path, const Origin& 
 
 namespace {
 
-Result<RecipeText> text_of(const std::string& name, const ConfigReader& reader, const Origin& asked) {
+Result<RecipeText> text_of(const std::string& name, const Origin& asked) {
   std::vector<std::string> names;
   for (const BuiltInRecipe& recipe : built_in_recipes()) {
     if (same_word(recipe.name, name)) return RecipeText{std::string(recipe.name), std::string(recipe.text)};
@@ -216,7 +211,7 @@ Result<RecipeText> text_of(const std::string& name, const ConfigReader& reader, 
   }
   for (const BuiltInRecipe& recipe : built_in_recipes()) {
     Diagnostics ignored;  // built-in files are right: a test reads them all
-    const auto document = reader(recipe.text, std::string(recipe.name), ignored);
+    const auto document = read_document(recipe.text, std::string(recipe.name), ignored);
     const ConfigNode* aliases = document ? document->root.find("aliases") : nullptr;
     if (aliases)
       for (const ConfigNode& alias : aliases->items) {
@@ -235,11 +230,11 @@ Result<RecipeText> text_of(const std::string& name, const ConfigReader& reader, 
 }
 
 // Keys of dictionaries are not linted by the field table.
-Status check_fallback_keys(const ConfigNode& root) {
+Status check_fallback_keys(const ConfigNode& root, const Types& types) {
   const ConfigNode* fallback = root.find("fallback");
   if (!fallback) return ok();
   for (const ConfigNode::Entry& entry : fallback->entries)
-    if (!find_type(entry.key))
+    if (!types.find(entry.key))
       return error_at(root.text, entry.position, fmt::format("unknown quantization type '{}'", entry.key),
                       "`ggufmill types` lists them");
   return ok();
@@ -249,7 +244,7 @@ Status check_fallback_keys(const ConfigNode& root) {
 
 Result<Recipe> RecipeShelf::find(const std::string& name_or_path, const Origin& asked,
                                  std::vector<std::string>& chain) const {
-  BOOST_OUTCOME_TRY(const RecipeText text, text_of(name_or_path, reader_, asked));
+  BOOST_OUTCOME_TRY(const RecipeText text, text_of(name_or_path, asked));
   if (std::find(chain.begin(), chain.end(), text.name) != chain.end())
     return error_at(asked, fmt::format("recipe '{}' extends itself, by way of '{}'", text.name, chain.back()));
   if (chain.size() == kLongestChain)
@@ -259,18 +254,18 @@ Result<Recipe> RecipeShelf::find(const std::string& name_or_path, const Origin& 
   chain.push_back(text.name);
 
   Diagnostics errors;
-  const auto document = reader_(text.text, text.name, errors);
-  if (document) lint(document->root, recipe_fields(), errors);
+  const auto document = read_document(text.text, text.name, errors);
+  if (document) lint(document->root, recipe_fields(), errors, types_);
   if (!errors.empty()) return errors.together();
   const ConfigNode& root = document->root;
-  BOOST_OUTCOME_TRY(check_fallback_keys(root));
+  BOOST_OUTCOME_TRY(check_fallback_keys(root, types_));
   Recipe recipe;
   if (const ConfigNode* parent = root.find("extends")) {
     BOOST_OUTCOME_TRY(recipe, find(parent->scalar, origin_of(*parent), chain));
   }
   recipe.name = looks_like_path(text.name) ? std::filesystem::path(text.name).stem().string() : text.name;
   if (looks_like_path(text.name)) recipe.files.push_back(text.name);
-  BOOST_OUTCOME_TRY(read_recipe(root, recipe));
+  BOOST_OUTCOME_TRY(read_recipe(root, types_, recipe));
   return recipe;
 }
 

@@ -45,21 +45,22 @@ FieldSpec recipe_fields();
 // Where recipes come from: built in, by name or alias in any letter case; else a file by its path.
 class RecipeShelf {
  public:
-  explicit RecipeShelf(ConfigReader reader) : reader_(std::move(reader)) {}
+  explicit RecipeShelf(Types types = {}) : types_(std::move(types)) {}
   // Resolves `extends`: the recipe's own rules come before those it extends, its other values replace them. An unknown
   // name, a recipe that extends itself, or a file with errors: the error names `asked` as the place.
   Result<Recipe> find(const std::string& name_or_path, const Origin& asked = {}) const;
   // The number of the built-in recipe of that name or alias; none where there is no such recipe.
   std::optional<std::uint32_t> file_type_of(const std::string& name) const;
+  const Types& types() const { return types_; }
 
  private:
   Result<Recipe> find(const std::string& name_or_path, const Origin& asked, std::vector<std::string>& chain) const;
 
-  ConfigReader reader_;
+  Types types_;
 };
 
 // Puts the rules of `list`, which has passed the lint, before those of the recipe.
-Status add_rules(const ConfigNode& list, const std::string& where, Recipe& recipe);
+Status add_rules(const ConfigNode& list, const std::string& where, const Types& types, Recipe& recipe);
 
 // A recipe file embedded at build time.
 struct BuiltInRecipe {

@@ -1,7 +1,6 @@
 // What recipe files may say, and how they extend each other.
 #include "stages/quantize/recipe.h"
 
-#include "pipeline/config/yaml_reader.h"
 #include "tests/support/catch.h"
 #include "tests/support/files.h"
 #include "tests/support/temp_dir.h"
@@ -10,7 +9,7 @@ using namespace ggufmill;
 
 namespace {
 
-Result<Recipe> find(const std::string& name) { return RecipeShelf(read_document).find(name); }
+Result<Recipe> find(const std::string& name) { return RecipeShelf().find(name); }
 
 // Recipe files in a folder of their own.
 struct Folder {
@@ -152,7 +151,7 @@ TEST_CASE("a file larger than a recipe can be is refused") {
 }
 
 TEST_CASE("the file type of a recipe is known by its names, not by paths") {
-  const RecipeShelf shelf(read_document);
+  const RecipeShelf shelf;
   CHECK(shelf.file_type_of("Q4_K_M") == 15u);
   CHECK(shelf.file_type_of("Q4_K") == 15u);
   CHECK_FALSE(shelf.file_type_of("IQ9"));

@@ -24,7 +24,7 @@ namespace {
 void run_pipeline(const std::string& in, const std::string& out, EngineKind engine, const std::string& more = "") {
   Diagnostics errors;
   const std::string text = fmt::format("version: 1\nsource: {{gguf: {}}}\noutputs: [{{gguf: {}{}}}]\n", in, out, more);
-  const auto job = parse_job(text, "copy.yaml", registry(), {}, errors);
+  const auto job = parse_job(text, "copy.yaml", make_registry(), {}, errors);
   const auto plan = job ? make_plan(*job, errors) : std::nullopt;
   for (const Error& error : errors.errors()) UNSCOPED_INFO(render(error));
   REQUIRE(plan);
@@ -43,7 +43,7 @@ void run_pipeline(const std::string& in, const std::string& out, EngineKind engi
 GgufBuilder every_type() {
   GgufBuilder builder;
   builder.metadata = every_metadata_type();
-  for (const TypeInfo& type : all_types())
+  for (const TypeInfo& type : built_in_types())
     if (type.type_class != TypeClass::kForeign)
       builder.add_tensor(fmt::format("t.{}", type.name), {3 * type.block_elements, 5, 3}, std::string(type.name),
                          static_cast<unsigned char>(type.id));

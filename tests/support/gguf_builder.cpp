@@ -87,7 +87,7 @@ GgufBuilder& GgufBuilder::add_tensor(std::string name, std::vector<std::uint64_t
                                      unsigned char first) {
   std::uint64_t elements = 1;
   for (const std::uint64_t dim : dims) elements *= dim;
-  std::string data(bytes_of(type_named(type), elements).value(), '\0');
+  std::string data(bytes_of(*types.find(type), elements).value(), '\0');
   for (char& c : data) c = static_cast<char>(first++);
   tensors.push_back({std::move(name), std::move(dims), std::move(type), std::move(data)});
   return *this;
@@ -99,13 +99,13 @@ std::string GgufBuilder::build() const {
   for (const MetadataEntry& entry : metadata) out.entry(entry.key, entry.value);
   std::uint64_t offset = 0;
   for (const TensorSpec& tensor : tensors) {
-    out.tensor(tensor.name, tensor.dims, type_named(tensor.type).id, offset);
+    out.tensor(tensor.name, tensor.dims, types.find(tensor.type)->id, offset);
     offset += round_up(tensor.data.size(), alignment);
   }
   out.pad(alignment);
   for (const TensorSpec& tensor : tensors) {
     std::string data = tensor.data;
-    if (big_endian) swap_words(type_named(tensor.type), std::as_writable_bytes(std::span(data)));
+    if (big_endian) swap_words(*types.find(tensor.type), std::as_writable_bytes(std::span(data)));
     out.raw(data).pad(alignment);
   }
   return out.bytes();

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "pipeline/core/metadata.h"
+#include "pipeline/core/types.h"
 
 namespace ggufmill {
 
@@ -56,6 +57,7 @@ struct GgufBuilder {
     std::string data;  // as in a little-endian file
   };
 
+  Types types;  // of tensors
   std::uint32_t version = 3;
   bool big_endian = false;
   std::uint64_t alignment = 32;
