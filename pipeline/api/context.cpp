@@ -28,7 +28,7 @@ Context::Context(std::shared_ptr<const Kernels> kernels)
 
 Result<Model> Context::inspect(const std::string& path) const { return read_gguf(path, kernels_->types()); }
 
-RecipeShelf Context::recipes() const { return RecipeShelf(read_document); }
+RecipeShelf Context::recipes() const { return RecipeShelf(registry().types); }
 
 Result<Job> Context::load_job(const std::string& path, const JobOptions& options) const {
   Diagnostics errors;
