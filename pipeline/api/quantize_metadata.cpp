@@ -43,7 +43,7 @@ Result<std::string> int_value(const std::string& text, const std::string& word) 
   const bool negative = text.starts_with('-');
   const auto number = whole_number<std::uint32_t>(negative ? text.substr(1) : text);
   if (!number)
-    return usage_error(fmt::format("{} in {} is no whole number of 32 bits", quoted_name(text), quoted_name(word)),
+    return usage_error(fmt::format("{} in {} is not a whole number of 32 bits", quoted_name(text), quoted_name(word)),
                        "larger ones have a type of their own: KEY=uint64:VALUE");
   return typed("uint32", std::to_string(*number));
 }

@@ -32,7 +32,7 @@ Result<std::string> type_name(const std::string& word) {
                      (meant.empty() ? "" : fmt::format("did you mean '{}'? ", meant)) + "`ggufmill types` lists them");
 }
 
-// `misfit`: what becomes of tensors whose rows are no whole blocks of the type; empty: it does not matter.
+// `misfit`: what becomes of tensors whose rows are not whole blocks of the type; empty: it does not matter.
 std::string rule_line(const std::string& pattern, const std::string& type, const std::string& misfit) {
   return fmt::format("        - {{match: {}, type: {}, optional: true{}}}\n", yaml_quoted(pattern), type,
                      misfit.empty() ? "" : ", misfit: " + misfit);

@@ -178,8 +178,8 @@ TEST_CASE("overrides of no form, type or value are refused") {
   CHECK(refused("a=1") == "'a=1' is not of the form KEY=TYPE:VALUE");
   CHECK(refused("=int:1") == "'=int:1' is not of the form KEY=TYPE:VALUE");
   CHECK(refused("a=long:1") == "unknown type 'long' in 'a=long:1'");
-  CHECK(refused("a=int:seven") == "'seven' in 'a=int:seven' is no whole number of 32 bits");
-  CHECK(refused("a=int:4294967296") == "'4294967296' in 'a=int:4294967296' is no whole number of 32 bits");
+  CHECK(refused("a=int:seven") == "'seven' in 'a=int:seven' is not a whole number of 32 bits");
+  CHECK(refused("a=int:4294967296") == "'4294967296' in 'a=int:4294967296' is not a whole number of 32 bits");
 }
 
 TEST_CASE("unknown types and patterns that are none are refused") {

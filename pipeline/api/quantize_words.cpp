@@ -122,7 +122,7 @@ Status read_words(const std::vector<std::string>& words, QuantizeOptions& option
 Result<std::vector<std::string>> read_tensor_type_file(const std::string& path) {
   constexpr std::uint64_t kMostBytes = 16 << 20;
   BOOST_OUTCOME_TRY(const auto file, InputFile::open(path));
-  if (file->bytes() > kMostBytes) return input_error(path, "more than 16 MiB of PATTERN=TYPE words");
+  if (file->bytes() > kMostBytes) return input_error(path, "more than 16 MiB of PATTERN=TYPE entries");
   std::string text(static_cast<std::size_t>(file->bytes()), '\0');
   BOOST_OUTCOME_TRY(file->read(0, std::as_writable_bytes(std::span(text))));
   std::vector<std::string> words;

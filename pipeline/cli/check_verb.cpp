@@ -20,7 +20,7 @@ CommandSpec command() {
   spec.examples = "  ggufmill check configs/demo.yaml";
   spec.positional = "file";
   add_job_options(spec.options);
-  spec.options.add_options()("overwrite", "outputs that are there already are no error");
+  spec.options.add_options()("overwrite", "existing outputs are not an error");
   return spec;
 }
 
@@ -34,7 +34,7 @@ int check_verb(const Arguments& arguments) {
   const Plan& plan = planned.value().plan;
   const std::vector<Error> errors = planned.value().context.check(plan, parsed.values.count("overwrite") > 0);
   if (!errors.empty()) return fail(errors);
-  say_note(fmt::format("{}: good: {} tensors, {} to read, {} to write as {} output{}, at least {} of memory", plan.file,
+  say_note(fmt::format("{}: ok: {} tensors, {} to read, {} to write as {} output{}, at least {} of memory", plan.file,
                        plan.source.tensors, human_bytes(plan.bytes_read()), human_bytes(plan.bytes_written()),
                        plan.outputs.size(), plan.outputs.size() == 1 ? "" : "s", human_bytes(plan.least_memory)));
   for (const PlannedOutput& output : plan.outputs)

@@ -24,7 +24,7 @@ CommandSpec command() {
   spec.usage = "ggufmill plan FILE [options]";
   spec.description =
       "Shows every tensor of every output: shape, type before and after, bytes, and which rule decided; then totals.\n"
-      "Reads headers only and writes nothing. What stands in the way of a run follows on stderr (exit code 2).";
+      "Reads headers only and writes nothing. Problems that prevent a run follow on stderr (exit code 2).";
   spec.examples =
       "  ggufmill plan configs/demo.yaml\n"
       "  ggufmill plan configs/demo.yaml --json\n"

@@ -62,7 +62,7 @@ Status read_report_options(const po::variables_map& values, std::optional<Report
   if (!report) report.emplace();
   for (const std::string& path : values["report"].as<Strings>()) {
     if (!path.ends_with(".html") && !path.ends_with(".json"))
-      return usage_error(fmt::format("--report {} is no .html and no .json file", quoted_name(path)),
+      return usage_error(fmt::format("--report {} is neither an .html nor a .json file", quoted_name(path)),
                          "the ending says which form is meant: --report report.html");
     (path.ends_with(".html") ? report->html : report->json) = path;
   }

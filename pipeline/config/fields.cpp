@@ -151,8 +151,8 @@ class Linter {
       if (!is_member(entry.key)) continue;
       if (first)
         add(error_at(entry.value.text, entry.position,
-                     fmt::format("'{}' cannot stand beside '{}'", entry.key, first->key),
-                     "exactly one of them is taken"));
+                     fmt::format("'{}' and '{}' cannot be given together", entry.key, first->key),
+                     "give exactly one of them"));
       else
         first = &entry;
     }

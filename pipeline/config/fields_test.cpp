@@ -161,7 +161,7 @@ TEST_CASE("of a group exactly one key stands") {
   CHECK(faults(map({{"other", {}, scalar("x")}}), spec).empty());
   CHECK(faults(map({}), spec) == "missing one of the keys 'gguf', 'other'\n");
   CHECK(faults(map({{"other", {}, scalar("x")}, {"gguf", {}, scalar("x")}}), spec) ==
-        "'gguf' cannot stand beside 'other' | exactly one of them is taken\n");
+        "'gguf' and 'other' cannot be given together | give exactly one of them\n");
 }
 
 TEST_CASE("lists and dictionaries judge every item") {

@@ -108,10 +108,10 @@ a.yaml:4:16: error: unknown key 'remov'
      4 |   - metadata: {remov: [general.url]}
        |                ^^^^^
   help: did you mean 'remove'?
-a.yaml:6:5: error: 'quantize' cannot stand beside 'metadata'
+a.yaml:6:5: error: 'quantize' and 'metadata' cannot be given together
      6 |     quantize: F16
        |     ^^^^^^^^
-  help: exactly one of them is taken
+  help: give exactly one of them
 a.yaml:7:5: error: missing one of the keys 'metadata', 'quantize'
      7 |   - {}
        |     ^

@@ -89,8 +89,8 @@ class Walk {
     if (fits(spec, node)) return &spec;
     for (const FieldSpec& alternative : spec.alternatives)
       if (fits(alternative, node)) return &alternative;
-    return fail(fmt::format("nothing can be set within {}", at_ == 0 ? "this file" : quoted_name(path_[at_ - 1].word)),
-                fmt::format("it is {}: set the whole of it", value_words(spec)));
+    return fail(fmt::format("nothing can be set inside {}", at_ == 0 ? "this file" : quoted_name(path_[at_ - 1].word)),
+                fmt::format("it is {}: set it as a whole", value_words(spec)));
   }
 
   // The child that the path goes on to; `spec` becomes the child's.
@@ -111,10 +111,10 @@ class Walk {
     const std::string& word = here().word;
     const auto [stop, error] = std::from_chars(word.data(), word.data() + word.size(), index);
     if (error != std::errc() || stop != word.data() + word.size() || index > list.items.size())
-      return fail(fmt::format("{} is no item of the list", quoted_name(word)),
+      return fail(fmt::format("the list has no item {}", quoted_name(word)),
                   list.items.empty()
-                      ? "the list is empty: 0 adds an item"
-                      : fmt::format("0 to {} are there, {} adds one", list.items.size() - 1, list.items.size()));
+                      ? "the list is empty: 0 appends an item"
+                      : fmt::format("items 0 to {} exist, {} appends one", list.items.size() - 1, list.items.size()));
     if (index == list.items.size()) list.items.push_back(blank());
     ++at_;
     return &list.items[index];

@@ -99,25 +99,25 @@ TEST_CASE("a --set that cannot be is refused with its place") {
        |           ^^^^^
   help: did you mean 'gguf'?
 )");
-  CHECK(messages({"outputs.5.gguf=x"}) == R"(--set: error: '5' is no item of the list
+  CHECK(messages({"outputs.5.gguf=x"}) == R"(--set: error: the list has no item '5'
        | outputs.5.gguf=x
        |         ^
-  help: 0 to 1 are there, 2 adds one
+  help: items 0 to 1 exist, 2 appends one
 )");
-  CHECK(messages({"outputs.first.gguf=x"}) == R"(--set: error: 'first' is no item of the list
+  CHECK(messages({"outputs.first.gguf=x"}) == R"(--set: error: the list has no item 'first'
        | outputs.first.gguf=x
        |         ^^^^^
-  help: 0 to 1 are there, 2 adds one
+  help: items 0 to 1 exist, 2 appends one
 )");
-  CHECK(messages({"outputs.0.gguf.path=x"}) == R"(--set: error: nothing can be set within 'gguf'
+  CHECK(messages({"outputs.0.gguf.path=x"}) == R"(--set: error: nothing can be set inside 'gguf'
        | outputs.0.gguf.path=x
        |                ^^^^
-  help: it is a path or a map: set the whole of it
+  help: it is a path or a map: set it as a whole
 )");
-  CHECK(messages({"version.x=1"}) == R"(--set: error: nothing can be set within 'version'
+  CHECK(messages({"version.x=1"}) == R"(--set: error: nothing can be set inside 'version'
        | version.x=1
        |         ^
-  help: it is a whole number: set the whole of it
+  help: it is a whole number: set it as a whole
 )");
 }
 

@@ -38,7 +38,7 @@ Parameters declared(const ConfigNode& root, Diagnostics& errors) {
   for (const ConfigNode::Entry& entry : block->entries) {
     if (!is_parameter_name(entry.key)) {
       errors.add(error_at(entry.value.text, entry.position,
-                          fmt::format("{} is no parameter name", quoted_name(entry.key)),
+                          fmt::format("{} is not a parameter name", quoted_name(entry.key)),
                           "use letters, digits and '_'"));
       continue;
     }
@@ -94,7 +94,7 @@ class Substitution {
     for (ConfigNode& item : node.items) walk(item);
     for (ConfigNode::Entry& entry : node.entries) {
       if (entry.key.find("${") != std::string::npos)
-        errors_.add(error_at(entry.value.text, entry.position, "a key takes no parameters"));
+        errors_.add(error_at(entry.value.text, entry.position, "parameters cannot be used in a key"));
       walk(entry.value);
     }
   }

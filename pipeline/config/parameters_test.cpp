@@ -112,16 +112,16 @@ TEST_CASE("malformed references and names are refused") {
        |      ^^^^^^^^
   help: write ${NAME}, or $${ for the characters themselves
 )");
-  CHECK(substitute("parameters: {a-b: {}}\nkey: x\n") == R"(a.yaml:1:14: error: 'a-b' is no parameter name
+  CHECK(substitute("parameters: {a-b: {}}\nkey: x\n") == R"(a.yaml:1:14: error: 'a-b' is not a parameter name
      1 | parameters: {a-b: {}}
        |              ^^^
   help: use letters, digits and '_'
 )");
 }
 
-TEST_CASE("a key takes no parameters") {
+TEST_CASE("parameters cannot be used in a key") {
   CHECK(substitute("parameters: {A: {default: x}}\nkey: {'${A}': 1}\n") ==
-        R"(a.yaml:2:7: error: a key takes no parameters
+        R"(a.yaml:2:7: error: parameters cannot be used in a key
      2 | key: {'${A}': 1}
        |       ^^^^^^
 )");

@@ -69,7 +69,7 @@ TEST_CASE("a wrong table is found out") {
   CHECK(out == R"(size (example):1:6: error: expected ',' or '}' here
      1 | a: {b
        |      ^
-  help: put a text that holds any of { } [ ] , : # in quotes, '${NAME}' too
+  help: put text that contains any of { } [ ] , : # in quotes, such as '${NAME}'
 size (default):1:1: error: 'many' is not a size
      1 | many
        | ^^^^

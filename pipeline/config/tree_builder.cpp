@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kDeepest = 64;
 constexpr std::size_t kMostNodes = 100000;
-constexpr const char* kBracketHelp = "put a text that holds any of { } [ ] in quotes, '${NAME}' too";
+constexpr const char* kBracketHelp = "put text that contains any of { } [ ] in quotes, such as '${NAME}'";
 
 }  // namespace
 
@@ -37,11 +37,11 @@ void TreeBuilder::note(Error error) {
 }
 
 void TreeBuilder::check_properties(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor) {
-  if (anchor != 0) refuse(mark, "an anchor (&) is not taken", "write the value out where it is used");
+  if (anchor != 0) refuse(mark, "anchors (&) are not supported", "write the value out where it is used");
   const std::size_t at = reached_ = offset_of(mark);
   const bool written = at < text_.size() && text_[at] == '!';
   if (written || (tag != "?" && tag != "!" && !tag.empty()))
-    refuse(mark, "a tag (!) is not taken", "put a text that begins with ! in quotes");
+    refuse(mark, "tags (!) are not supported", "put text that begins with ! in quotes");
 }
 
 Error TreeBuilder::too_long() const {
@@ -64,7 +64,7 @@ void TreeBuilder::OnDocumentStart(const YAML::Mark& mark) {
   const bool marked = text_.substr(offset_of(mark), 3) == "---";
   throw ReadStopped{error_at(&shown_, place_of(mark, marked ? 3 : 1),
                              marked ? "a second document begins here" : "unexpected text after the end of the document",
-                             marked ? "a file holds exactly one" : "")};
+                             marked ? "a file contains exactly one" : "")};
 }
 
 void TreeBuilder::OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) {
@@ -93,7 +93,7 @@ Position TreeBuilder::place_of_null(const YAML::Mark& mark) const {
 }
 
 void TreeBuilder::OnAlias(const YAML::Mark& mark, YAML::anchor_t) {
-  refuse(mark, "an alias (*) is not taken", "write the value out, or put a text that begins with * in quotes");
+  refuse(mark, "aliases (*) are not supported", "write the value out, or put text that begins with * in quotes");
   add(make(ConfigNode::Kind::kNull, place_of(mark, 1)));
 }
 
@@ -162,10 +162,10 @@ void TreeBuilder::add(ConfigNode node) {
 }
 
 void TreeBuilder::add_key(const ConfigNode& node) {
-  if (!node.is_scalar()) throw ReadStopped{error_at(node, "a key must be a text", "put it in quotes")};
+  if (!node.is_scalar()) throw ReadStopped{error_at(node, "a key must be text", "put it in quotes")};
   if (node.scalar == "<<" && !node.quoted) {
     sound_ = false;
-    note(error_at(node, "a merge key (<<) is not taken", "write the keys out"));
+    note(error_at(node, "merge keys (<<) are not supported", "write the keys out"));
   }
   Frame& frame = frames_.back();
   Position& map = frame.node.position;

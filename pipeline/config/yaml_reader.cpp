@@ -28,21 +28,21 @@ struct Phrase {
   int behind = 0;  // bytes from what is wrong to yaml-cpp's mark
 };
 
-constexpr const char* kQuoteHelp = "put a text that holds any of { } [ ] , : # in quotes, '${NAME}' too";
-constexpr const char* kIndentHelp = "keys of one map and dashes of one list begin in one column";
+constexpr const char* kQuoteHelp = "put text that contains any of { } [ ] , : # in quotes, such as '${NAME}'";
+constexpr const char* kIndentHelp = "the keys of a map, and the dashes of a list, start in the same column";
 constexpr Phrase kPhrases[] = {
     {"end of map flow not found", "expected ',' or '}' here", kQuoteHelp},
     {"end of sequence flow not found", "expected ',' or ']' here", kQuoteHelp},
     {"end of map not found", "expected a key here", kIndentHelp},
     {"end of sequence not found", "expected '- ' here", kIndentHelp},
-    {"illegal map value", "a ':' cannot stand here", "put a text that holds ': ' in quotes; check the indentation"},
-    {"illegal map key", "a key cannot stand here", kIndentHelp},
-    {"illegal block entry", "a '-' cannot stand here", kIndentHelp},
-    {"illegal flow end", "nothing is open that this closes", kQuoteHelp},
+    {"illegal map value", "a ':' is not allowed here", "put text that contains ': ' in quotes; check the indentation"},
+    {"illegal map key", "a key is not allowed here", kIndentHelp},
+    {"illegal block entry", "a '-' is not allowed here", kIndentHelp},
+    {"illegal flow end", "no bracket is open that this could close", kQuoteHelp},
     {"illegal tab", "a tab cannot indent", "indent with spaces"},
-    {"unknown token", "a text cannot begin with this character", "put it in quotes"},
-    {"unknown escape", "no such escape in double quotes", "write \\\\ for a backslash, or use single quotes", 2},
-    {"the referenced anchor", "an alias (*) is not taken", "put a text that begins with * in quotes"},
+    {"unknown token", "text cannot begin with this character", "put it in quotes"},
+    {"unknown escape", "unknown escape in double quotes", "write \\\\ for a backslash, or use single quotes", 2},
+    {"the referenced anchor", "aliases (*) are not supported", "put text that begins with * in quotes"},
 };
 
 // The last line's end instead of a place behind it.

@@ -118,30 +118,30 @@ TEST_CASE("duplicate keys are told together, and the first counts") {
 
 TEST_CASE("anchors, aliases, merge keys and tags are told together") {
   CHECK(read("a: &x {k: 1}\nb: *x\nc: {<<: *x}\nd: !!int 3\ne: ! f\n") ==
-        R"(a.yaml:1:4: error: an anchor (&) is not taken
+        R"(a.yaml:1:4: error: anchors (&) are not supported
      1 | a: &x {k: 1}
        |    ^
   help: write the value out where it is used
-a.yaml:2:4: error: an alias (*) is not taken
+a.yaml:2:4: error: aliases (*) are not supported
      2 | b: *x
        |    ^
-  help: write the value out, or put a text that begins with * in quotes
-a.yaml:3:5: error: a merge key (<<) is not taken
+  help: write the value out, or put text that begins with * in quotes
+a.yaml:3:5: error: merge keys (<<) are not supported
      3 | c: {<<: *x}
        |     ^^
   help: write the keys out
-a.yaml:3:9: error: an alias (*) is not taken
+a.yaml:3:9: error: aliases (*) are not supported
      3 | c: {<<: *x}
        |         ^
-  help: write the value out, or put a text that begins with * in quotes
-a.yaml:4:4: error: a tag (!) is not taken
+  help: write the value out, or put text that begins with * in quotes
+a.yaml:4:4: error: tags (!) are not supported
      4 | d: !!int 3
        |    ^
-  help: put a text that begins with ! in quotes
-a.yaml:5:4: error: a tag (!) is not taken
+  help: put text that begins with ! in quotes
+a.yaml:5:4: error: tags (!) are not supported
      5 | e: ! f
        |    ^
-  help: put a text that begins with ! in quotes
+  help: put text that begins with ! in quotes
 )");
 }
 
@@ -150,7 +150,7 @@ TEST_CASE("a nest of aliases is refused at once") {
   for (int i = 1; i < 60; ++i)
     bomb += "a" + std::to_string(i) + ": &a" + std::to_string(i) + " [*a" + std::to_string(i - 1) + ", *a" +
             std::to_string(i - 1) + "]\n";
-  CHECK(read(bomb).find("an alias (*) is not taken") != std::string::npos);
+  CHECK(read(bomb).find("aliases (*) are not supported") != std::string::npos);
 }
 
 TEST_CASE("what is no YAML has one message with its place") {
@@ -161,49 +161,49 @@ TEST_CASE("what is no YAML has one message with its place") {
   const std::vector<Case> cases = {
       {"a: 1\n---\nb: 2\n",
        "a.yaml:2:1: error: a second document begins here\n     2 | ---\n       | ^^^\n"
-       "  help: a file holds exactly one\n"},
+       "  help: a file contains exactly one\n"},
       {"{a: 1} x\n",
        "a.yaml:1:8: error: unexpected text after the end of the document\n     1 | {a: 1} x\n"
        "       |        ^\n"},
       {"%YAML 1.1\n---\na: 1\n",
-       "a.yaml:1:1: error: a directive is not taken\n     1 | %YAML 1.1\n       | ^\n"
+       "a.yaml:1:1: error: directives (%) are not supported\n     1 | %YAML 1.1\n       | ^\n"
        "  help: remove the line: files are read as YAML 1.2\n"},
       {"a:\n\t- b\n",
        "a.yaml:2:1: error: a tab cannot indent\n     2 |  - b\n       | ^\n"
        "  help: indent with spaces\n"},
       {"a: b: c\n",
-       "a.yaml:1:5: error: a ':' cannot stand here\n     1 | a: b: c\n       |     ^\n"
-       "  help: put a text that holds ': ' in quotes; check the indentation\n"},
+       "a.yaml:1:5: error: a ':' is not allowed here\n     1 | a: b: c\n       |     ^\n"
+       "  help: put text that contains ': ' in quotes; check the indentation\n"},
       {"a: {b: ${X}}\n",
        "a.yaml:1:9: error: expected ',' or '}' here\n     1 | a: {b: ${X}}\n       |         ^\n"
-       "  help: put a text that holds any of { } [ ] , : # in quotes, '${NAME}' too\n"},
+       "  help: put text that contains any of { } [ ] , : # in quotes, such as '${NAME}'\n"},
       {"a: [1, 2\nb: 3\n",
        "a.yaml:2:2: error: expected ',' or ']' here\n     2 | b: 3\n       |  ^\n"
-       "  help: put a text that holds any of { } [ ] , : # in quotes, '${NAME}' too\n"},
+       "  help: put text that contains any of { } [ ] , : # in quotes, such as '${NAME}'\n"},
       {"a: [1, 2\n",
        "a.yaml:1:9: error: expected ',' or ']' here\n     1 | a: [1, 2\n       |         ^\n"
-       "  help: put a text that holds any of { } [ ] , : # in quotes, '${NAME}' too\n"},
+       "  help: put text that contains any of { } [ ] , : # in quotes, such as '${NAME}'\n"},
       {"a: }\n",
-       "a.yaml:1:4: error: nothing is open that this closes\n     1 | a: }\n       |    ^\n"
-       "  help: put a text that holds any of { } [ ] , : # in quotes, '${NAME}' too\n"},
+       "a.yaml:1:4: error: no bracket is open that this could close\n     1 | a: }\n       |    ^\n"
+       "  help: put text that contains any of { } [ ] , : # in quotes, such as '${NAME}'\n"},
       {"a:\n  b: 1\n c: 2\n",
        "a.yaml:3:2: error: expected a key here\n     3 |  c: 2\n       |  ^\n"
-       "  help: keys of one map and dashes of one list begin in one column\n"},
+       "  help: the keys of a map, and the dashes of a list, start in the same column\n"},
       {"a: 'x\nb: c\n", "a.yaml:1:4: error: the quote is not closed\n     1 | a: 'x\n       |    ^\n"},
       {"a: @x\n",
-       "a.yaml:1:4: error: a text cannot begin with this character\n     1 | a: @x\n       |    ^\n"
+       "a.yaml:1:4: error: text cannot begin with this character\n     1 | a: @x\n       |    ^\n"
        "  help: put it in quotes\n"},
       {"a: \"blk\\.0\"\n",
-       "a.yaml:1:8: error: no such escape in double quotes\n     1 | a: \"blk\\.0\"\n"
+       "a.yaml:1:8: error: unknown escape in double quotes\n     1 | a: \"blk\\.0\"\n"
        "       |        ^^\n  help: write \\\\ for a backslash, or use single quotes\n"},
       {"a: *x\n",
-       "a.yaml:1:4: error: an alias (*) is not taken\n     1 | a: *x\n       |    ^\n"
-       "  help: put a text that begins with * in quotes\n"},
+       "a.yaml:1:4: error: aliases (*) are not supported\n     1 | a: *x\n       |    ^\n"
+       "  help: put text that begins with * in quotes\n"},
       {"? [a]\n: b\n",
        "a.yaml:1:3: error: the '[' is not closed, or stands where a key must be\n     1 | ? [a]\n       |   ^\n"
-       "  help: put a text that holds any of { } [ ] in quotes, '${NAME}' too\n"},
+       "  help: put text that contains any of { } [ ] in quotes, such as '${NAME}'\n"},
       {"{null: 1}\n",
-       "a.yaml:1:2: error: a key must be a text\n     1 | {null: 1}\n       |  ^^^^\n"
+       "a.yaml:1:2: error: a key must be text\n     1 | {null: 1}\n       |  ^^^^\n"
        "  help: put it in quotes\n"},
       {"a: \xff\n",
        "a.yaml:1:4: error: byte 0xff is not UTF-8\n     1 | a: ?\n       |    ^\n"

@@ -75,7 +75,7 @@ std::optional<TextFault> find_text_fault(std::string_view text) {
     at += length;
   }
   if (const auto directive = find_directive(text))
-    return TextFault{*directive, "a directive is not taken", "remove the line: files are read as YAML 1.2"};
+    return TextFault{*directive, "directives (%) are not supported", "remove the line: files are read as YAML 1.2"};
   return {};
 }
 

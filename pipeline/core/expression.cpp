@@ -59,7 +59,7 @@ Status check_shape(Operation operation, const TypeInfo& type, const Shape& shape
     if (__builtin_mul_overflow(elements, dim, &elements) || elements > INT64_MAX)
       return broken(operation, fmt::format("{} are more than 2^63 elements", describe(shape)));
   if (shape.columns() % type.block_elements != 0)
-    return broken(operation, fmt::format("rows of {} elements are no multiple of the {} of a block of {}",
+    return broken(operation, fmt::format("rows of {} elements are not a multiple of the {} of a block of {}",
                                          shape.columns(), type.block_elements, type.name));
   if (const auto bytes = bytes_of(type, elements); !bytes) return broken(operation, bytes.error().what);
   return ok();

@@ -30,7 +30,7 @@ TEST_CASE("an extent has the bytes of its type and shape, within its source") {
         "extent: 16 bytes at byte 0x55 lie beyond the 100 of the file");
   CHECK(shape(extent(type("F32"), four, {source, 0, 15})) == "extent: 4 of F32 are 16 bytes, not 15");
   CHECK(shape(extent(type("Q8_0"), four, {source, 0, 17})) ==
-        "extent: rows of 4 elements are no multiple of the 32 of a block of Q8_0");
+        "extent: rows of 4 elements are not a multiple of the 32 of a block of Q8_0");
 }
 
 TEST_CASE("a stack has one more dimension, and inputs of one type and shape") {
@@ -62,7 +62,7 @@ TEST_CASE("a reshaped extent is an extent, and the number of elements stays") {
   CHECK(reshaped.value()->as_extent() != nullptr);
   CHECK(shape(reshape(leaf("F16", {8, 3}), {1, {25, 1, 1, 1}})) == "reshape: 8 x 3 have 24 elements, 25 have 25");
   CHECK(shape(reshape(leaf("Q8_0", {32, 3}), {2, {48, 2, 1, 1}})) ==
-        "reshape: rows of 48 elements are no multiple of the 32 of a block of Q8_0");
+        "reshape: rows of 48 elements are not a multiple of the 32 of a block of Q8_0");
 }
 
 TEST_CASE("rows are reordered as a grid of them") {
@@ -83,7 +83,7 @@ TEST_CASE("numbers are cast, integers are not") {
   CHECK(cast(leaf("BF16", {8, 3}), type("F16")).value()->type == &type("F16"));
   CHECK(shape(cast(leaf("I32", {8}), type("F32"))) == "cast: I32 is not converted");
   CHECK(shape(cast(leaf("F16", {8}), type("Q8_0"))) ==
-        "cast: rows of 8 elements are no multiple of the 32 of a block of Q8_0");
+        "cast: rows of 8 elements are not a multiple of the 32 of a block of Q8_0");
 }
 
 TEST_CASE("functions and scales are of F32, and scales cover the values") {

@@ -107,7 +107,7 @@ Status Types::add(TypeId id, std::string name, std::uint32_t block_elements, std
 
 Result<std::uint64_t> bytes_of(const TypeInfo& type, std::uint64_t elements) {
   if (elements % type.block_elements != 0)
-    return input_error("", fmt::format("{} elements are no multiple of the {} of a block of {}", elements,
+    return input_error("", fmt::format("{} elements are not a multiple of the {} of a block of {}", elements,
                                        type.block_elements, type.name));
   std::uint64_t bytes = 0;
   if (__builtin_mul_overflow(elements / type.block_elements, std::uint64_t{type.block_bytes}, &bytes))

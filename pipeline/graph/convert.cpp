@@ -69,12 +69,12 @@ Error too_large(const Tile& tile, const BoundEncoding& encoding, std::uint64_t b
   const TypeInfo& type = *encoding.encoding->type;
   const std::uint64_t blocks = tile.columns() / type.block_elements;
   const std::uint64_t column = block % blocks * type.block_elements;
-  return {ExitCode::kBadInput, "",
-          fmt::format("tensor '{}', row {}, column {}: a value is too large for {}", *encoding.name,
-                      tile.row_in_tensor(block / blocks), column, type.name),
-          fmt::format("the {} that the values come to is not finite; nothing was written",
-                      type.block_elements == 1 ? "number" : "block's scale"),
-          "choose a type with a greater range for this tensor, such as BF16 or F32"};
+  return {
+      ExitCode::kBadInput, "",
+      fmt::format("tensor '{}', row {}, column {}: a value is too large for {}", *encoding.name,
+                  tile.row_in_tensor(block / blocks), column, type.name),
+      fmt::format("the encoded {} is not finite; nothing was written", type.block_elements == 1 ? "number" : "scale"),
+      "choose a type with a greater range for this tensor, such as BF16 or F32"};
 }
 
 // The values of the tile's rows, in the host's byte order.

@@ -24,7 +24,7 @@ Error cannot_open(const std::string& path, int errno_value) {
 Status check_regular(const std::string& path, const struct stat& info) {
   if (S_ISREG(info.st_mode)) return ok();
   return input_error(path, S_ISDIR(info.st_mode) ? "is a folder, not a file" : "is not a regular file",
-                     "name a file on a disk: pipes and devices cannot be read at positions");
+                     "name a regular file: pipes and devices cannot be read at any position");
 }
 
 constexpr int kReadFlags = O_RDONLY | O_CLOEXEC | O_NOCTTY;

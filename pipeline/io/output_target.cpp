@@ -27,7 +27,7 @@ bool same_file(const struct stat& a, const struct stat& b) { return a.st_dev == 
 
 Error same_as_input(const std::string& path, const std::string& what, const std::string& input) {
   return refused(path, fmt::format("the {} is the same file as the input '{}'", what, input),
-                 fmt::format("name another {}: an input is never written", what));
+                 fmt::format("name another {}: inputs are never overwritten", what));
 }
 
 // By device and inode, so that no spelling, symbolic link or hard link hides an input.
@@ -79,7 +79,7 @@ void check_distinct(std::span<const WrittenPath> written, std::span<const std::s
       errors.add(refused(
           target.path,
           fmt::format("the {} is the same file as the {} '{}'", target.what, other->second->what, other->second->path),
-          fmt::format("give each {} a path of its own", target.what == other->second->what ? target.what : "of them")));
+          fmt::format("give each {}its own path", target.what == other->second->what ? target.what + " " : "")));
   }
 }
 
@@ -90,7 +90,7 @@ Result<TargetPath> split_target(const std::string& path) {
   if (path.find('\0') != std::string::npos)
     return refused("", "the output's path holds a zero byte", "name the output without it");
   if (target.name.empty() || target.name == "." || target.name == "..")
-    return refused(path, fmt::format("the output '{}' names a folder, not a file", path),
+    return refused(path, fmt::format("the output '{}' is a folder, not a file", path),
                    "add a file name: out/model.gguf");
   return target;
 }
@@ -103,13 +103,13 @@ Result<std::optional<struct stat>> check_target(const std::string& path, const A
   if (S_ISLNK(target->st_mode))
     return refused(path, "the output is a symbolic link", "name the file that it points to, or remove the link");
   if (!S_ISREG(target->st_mode))
-    return refused(path, "the output is not a regular file", "name a file on a disk: data is written at positions");
+    return refused(path, "the output is not a regular file", "name a regular file: data is not written in order");
   if (!options.overwrite) return target_exists(path);
   return target;
 }
 
 Error target_exists(const std::string& path) {
-  return refused(path, "the output exists already", "give --overwrite to replace it, or name another output");
+  return refused(path, "the output already exists", "give --overwrite to replace it, or name another output");
 }
 
 }  // namespace ggufmill

@@ -43,7 +43,7 @@ std::string refusals_of(const ModuleSet& set, std::string_view isa) {
 Status check_forced(const ModuleSet& set, const std::string& isa) {
   const std::vector<std::string> usable = loaded_isas(set);
   if (isa.empty() || std::find(usable.begin(), usable.end(), isa) != usable.end()) return ok();
-  Error error{ExitCode::kKernel, "", "", "", fmt::format("ISAs that can be had here: {}", fmt::join(usable, ", "))};
+  Error error{ExitCode::kKernel, "", "", "", fmt::format("ISAs available here: {}", fmt::join(usable, ", "))};
   const Isa* known = find_isa(isa);
   const std::vector<std::string> missing =
       known ? missing_features(known->cpu_features, cpu_features()) : std::vector<std::string>();
@@ -131,7 +131,7 @@ Error Kernels::missing(std::uint32_t operation, TypeId type) const {
   error.what = fmt::format("no kernel {} type '{}'", operation == GGUFMILL_ENCODE ? "encodes" : "decodes",
                            info ? std::string(info->name) : std::to_string(type));
   if (!state_->forced.empty()) error.what += fmt::format(" for the forced ISA '{}'", state_->forced);
-  if (!have.empty()) error.detail = fmt::format("modules that do: {}", fmt::join(have, ", "));
+  if (!have.empty()) error.detail = fmt::format("modules that have one: {}", fmt::join(have, ", "));
   return error;
 }
 

@@ -133,7 +133,7 @@ TEST_CASE("a missing kernel is an error that names the modules a forced ISA keep
   const Error error = kernels->missing(GGUFMILL_ENCODE, integer);
   CHECK(error.code == ExitCode::kKernel);
   CHECK(error.what == "no kernel encodes type 'I8' for the forced ISA 'reference'");
-  CHECK(kernels->missing(GGUFMILL_DECODE, kExample).detail == "modules that do: example (reference)");
+  CHECK(kernels->missing(GGUFMILL_DECODE, kExample).detail == "modules that have one: example (reference)");
 }
 
 TEST_CASE("a kernel directory that cannot be used is an error") {
@@ -152,7 +152,7 @@ TEST_CASE("a kernel directory whose modules are all refused is warned of") {
   const auto kernels = load({{folder_of("not_elf"), folder_of("plain"), folder_of("no_kernels")}, ""});
   REQUIRE(kernels->warnings().size() == 2);
   CHECK(kernels->warnings()[0] ==
-        "no kernel module in '" + folder_of("not_elf") + "' can be used: not_elf.so: is no ELF file");
+        "no kernel module in '" + folder_of("not_elf") + "' can be used: not_elf.so: is not an ELF file");
   CHECK(kernels->warnings()[1].find("no_kernels.so: has 0 kernels") != std::string::npos);
 }
 

@@ -44,7 +44,7 @@ std::string check_rules(const ggufmill_kernel& kernel) {
   std::string name;
   if (!copy_word(kernel.name, name) || !is_name(name))
     return fmt::format("the kernel that {} has no type name of letters, digits, '-', '_', '.'", what_it_does(kernel));
-  if (!kernel.run) return fmt::format("the kernel that {} has nothing to run", what_it_does(kernel));
+  if (!kernel.run) return fmt::format("the kernel that {} has no function", what_it_does(kernel));
   if (kernel.block_elements == 0 || kernel.block_bytes == 0)
     return fmt::format("the kernel that {} has an empty block", what_it_does(kernel));
   const std::uint32_t allowed = kernel.operation == GGUFMILL_ENCODE ? kKnownFlags : 0;
@@ -97,9 +97,9 @@ std::string find_place(const ggufmill_kernel& kernel, Types& types) {
 
 std::string check_abi(const ggufmill_module& module) {
   if (module.magic != GGUFMILL_MAGIC)
-    return fmt::format("is no kernel module: its magic is 0x{:08x}, not 0x{:08x}", module.magic, GGUFMILL_MAGIC);
+    return fmt::format("is not a kernel module: its magic is 0x{:08x}, not 0x{:08x}", module.magic, GGUFMILL_MAGIC);
   if (module.abi_major != GGUFMILL_ABI_MAJOR || module.abi_minor > GGUFMILL_ABI_MINOR)
-    return fmt::format("has kernel ABI {}.{}; this host has {}.{}", module.abi_major, module.abi_minor,
+    return fmt::format("has kernel ABI {}.{}; this program has {}.{}", module.abi_major, module.abi_minor,
                        GGUFMILL_ABI_MAJOR, GGUFMILL_ABI_MINOR);
   if (module.struct_size != sizeof(ggufmill_module))
     return fmt::format("describes itself in {} bytes; ABI {}.{} has {}", module.struct_size, module.abi_major,
@@ -115,12 +115,12 @@ std::string check_abi(const ggufmill_module& module) {
 std::string copy_words(const ggufmill_module& module, ModuleWords& words) {
   const bool good = copy_word(module.name, words.name) && copy_word(module.version, words.version) &&
                     copy_word(module.isa, words.isa) && copy_word(module.cpu_features, words.cpu_features);
-  return good ? std::string() : "lacks its name, version, ISA or CPU features";
+  return good ? std::string() : "has no readable name, version, ISA or CPU features";
 }
 
 std::string check_words(const ModuleWords& words, const CpuFeatures& features) {
   if (!is_name(words.name) || !is_printable(words.version) || !is_printable(words.cpu_features))
-    return "has no name of letters, digits, '-', '_', '.', or unprintable words";
+    return "has a name that is not made of letters, digits, '-', '_' and '.', or unprintable text";
   const Isa* isa = find_isa(words.isa);
   if (!isa) {
     std::vector<std::string_view> known;
@@ -151,7 +151,7 @@ std::string check_kernels(const ggufmill_module& module, Types& types, std::vect
     else
       passed_over.push_back(std::move(reason));
   }
-  return usable.empty() ? "has no kernel of a type that this host knows" : std::string();
+  return usable.empty() ? "has no kernel of a type that this program knows" : std::string();
 }
 
 }  // namespace ggufmill

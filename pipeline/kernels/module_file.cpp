@@ -100,11 +100,12 @@ std::string ElfFile::open(const std::string& path) {
   fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd_ < 0) return fmt::format("cannot be read: {}", std::strerror(errno));
   Elf64_Ehdr header;
-  if (!read(0, &header, sizeof header) || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) return "is no ELF file";
+  if (!read(0, &header, sizeof header) || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0)
+    return "is not an ELF file";
   const bool own_machine = kMachine == EM_NONE || header.e_machine == kMachine;
   if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_ident[EI_DATA] != kByteOrder || !own_machine ||
       header.e_type != ET_DYN)
-    return "is no shared library of this machine";
+    return "is not a shared library for this machine";
   struct stat info;
   if (::fstat(fd_, &info) != 0 || info.st_size < 0) return "is a damaged ELF file";
   bytes_ = static_cast<std::uint64_t>(info.st_size);
@@ -273,16 +274,15 @@ std::string read_module_file(const std::string& path, ModuleFile& file) {
   if (std::string reason = elf.open(path); !reason.empty()) return reason;
   if (!elf.keeps_to_itself()) return "is a damaged ELF file";
   const std::optional<Elf64_Sym> symbol = elf.find_symbol(GGUFMILL_SYMBOL);
-  if (!symbol) return "is no kernel module: it exports no symbol " GGUFMILL_SYMBOL;
+  if (!symbol) return "is not a kernel module: it exports no symbol " GGUFMILL_SYMBOL;
   const std::uint64_t at = symbol->st_value;
   if (!elf.read_image(at, &file.numbers, std::min<std::uint64_t>(symbol->st_size, sizeof file.numbers)))
-    return "is no kernel module: " GGUFMILL_SYMBOL " is no constant data";
+    return "is not a kernel module: " GGUFMILL_SYMBOL " is not constant data";
   file.numbers.name = file.numbers.version = file.numbers.isa = file.numbers.cpu_features = nullptr;
   file.numbers.kernels = nullptr;
   if (std::string reason = check_abi(file.numbers); !reason.empty()) return reason;
 
-  return read_words(elf, at, file.words) ? std::string()
-                                         : "lacks its name, version, ISA or CPU features, or hides them";
+  return read_words(elf, at, file.words) ? std::string() : "has no readable name, version, ISA or CPU features";
 }
 
 }  // namespace ggufmill

@@ -53,7 +53,7 @@ bool is_trusted(uid_t owner) {
 std::string why_unsafe(const std::string& path) {
   struct stat info;
   if (::stat(path.c_str(), &info) != 0) return fmt::format("cannot be read: {}", std::strerror(errno));
-  if (!S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode)) return "is no file";
+  if (!S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode)) return "is not a regular file";
   if (info.st_mode & S_IWOTH) return "is not safe to load code from: everyone may write to it";
   if (!is_trusted(info.st_uid))
     return fmt::format("is not safe to load code from: it belongs to user {}, not to root or to you", info.st_uid);
@@ -89,7 +89,7 @@ std::shared_ptr<void> open_library(const std::string& path, std::string& reason)
 
 const ggufmill_module* module_in(void* library, std::string& reason) {
   const auto* module = static_cast<const ggufmill_module*>(::dlsym(library, GGUFMILL_SYMBOL));
-  if (!module) reason = "is no kernel module: it exports no symbol " GGUFMILL_SYMBOL;
+  if (!module) reason = "is not a kernel module: it exports no symbol " GGUFMILL_SYMBOL;
   return module;
 }
 
@@ -182,7 +182,7 @@ std::string ModuleSet::accept(const ggufmill_module& module, std::shared_ptr<voi
   if (!reason.empty()) return reason;
   for (const LoadedModule& other : modules_)
     if (other.library && words.name == other.module->name && words.isa == other.isa->name)
-      return fmt::format("module '{}' for {} is loaded already from {}", words.name, words.isa,
+      return fmt::format("module '{}' for {} is already loaded from {}", words.name, words.isa,
                          reports_[other.report].path);
 
   LoadedModule loaded{std::move(library), &module, find_isa(words.isa), {}, reports_.size()};

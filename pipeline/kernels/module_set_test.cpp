@@ -41,26 +41,26 @@ struct BadModule {
 
 constexpr BadModule kBadModules[] = {
     {"wrong_magic", "its magic is 0x12345678, not 0x4d4b4d47"},
-    {"abi_major", "has kernel ABI 2.0; this host has 1.0"},
-    {"abi_minor", "has kernel ABI 1.1; this host has 1.0"},
+    {"abi_major", "has kernel ABI 2.0; this program has 1.0"},
+    {"abi_minor", "has kernel ABI 1.1; this program has 1.0"},
     {"struct_size", "describes itself in 56 bytes"},
     {"kernel_size", "describes a kernel in 32 bytes"},
     {"no_kernels", "has 0 kernels"},
     {"null_kernels", "has no table of kernels"},
-    {"null_name", "lacks its name"},
-    {"odd_name", "has no name of letters"},
+    {"null_name", "has no readable name"},
+    {"odd_name", "has a name that is not made of letters"},
     {"missing_feature", "needs what this CPU or system lacks: avx1024"},
     {"unknown_isa", "is for the unknown ISA 'x86-64-v9'; known: reference, x86-64-v2"},
     {"no_symbol", "exports no symbol ggufmill_kernels_v1"},
     {"duplicate", "has two kernels that decode 'F32'"},
     {"operation", "unknown operation 3"},
-    {"no_run", "the kernel that encodes type id 0 has nothing to run"},
+    {"no_run", "the kernel that encodes type id 0 has no function"},
     {"flags", "the kernel that decodes type id 0 has unknown flags"},
     {"block", "has 1 elements in 2 bytes for a block of 'F32'; it has 1 in 4"},
     {"type_name", "calls type id 0 'F16'; it is 'F32'"},
     {"disagreeing", "do not agree on its name and block"},
-    {"taken_type", "has no kernel of a type that this host knows"},
-    {"not_elf", "is no ELF file"},
+    {"taken_type", "has no kernel of a type that this program knows"},
+    {"not_elf", "is not an ELF file"},
 };
 
 std::string file_bytes(const std::string& path) {
@@ -124,7 +124,7 @@ TEST_CASE("the second module of the same name and ISA is refused") {
   set.add_file(path_of("plain"));
   set.add_file(path_of("plain"));
   CHECK(set.modules().size() == 1);
-  CHECK(set.reports()[1].refusal == "module 'variant' for reference is loaded already from " + path_of("plain"));
+  CHECK(set.reports()[1].refusal == "module 'variant' for reference is already loaded from " + path_of("plain"));
 }
 
 TEST_CASE("kernels of types that the host does not know are passed over alone") {
@@ -152,7 +152,7 @@ TEST_CASE("a module for another CPU is refused before it is loaded") {
   const std::string path = dir.path() / "other.so";
   std::filesystem::copy_file(path_of("plain"), path);
   std::fstream(path, std::ios::in | std::ios::out | std::ios::binary).seekp(kMachineField).put(22);  // EM_S390
-  CHECK(load_alone(path).refusal == "is no shared library of this machine");
+  CHECK(load_alone(path).refusal == "is not a shared library for this machine");
 }
 
 TEST_CASE("a file that everyone may write to is refused") {
@@ -186,8 +186,8 @@ TEST_CASE("a folder or a pipe in place of a module is refused") {
   const TempDir dir;
   std::filesystem::create_directory(dir.path() / "folder.so");
   REQUIRE(::mkfifo((dir.path() / "pipe.so").c_str(), 0600) == 0);
-  CHECK(load_alone(dir.path() / "folder.so").refusal == "is no ELF file");
-  CHECK(load_alone(dir.path() / "pipe.so").refusal == "is no file");
+  CHECK(load_alone(dir.path() / "folder.so").refusal == "is not an ELF file");
+  CHECK(load_alone(dir.path() / "pipe.so").refusal == "is not a regular file");
 }
 
 TEST_CASE("a module cut short at any place is refused") {

@@ -75,7 +75,7 @@ Error too_large(const FileContent& content) {
 Result<std::uint64_t> tensor_bytes(const Tensor& tensor) {
   if (tensor.shape().columns() % tensor.type->block_elements != 0)
     return usage_error(fmt::format(
-        "tensor {} cannot be {}: its rows of {} elements are no multiple of the {} of a block",
+        "tensor {} cannot be {}: its rows of {} elements are not a multiple of the {} of a block",
         quoted_name(tensor.name), tensor.type->name, tensor.shape().columns(), tensor.type->block_elements));
   Result<std::uint64_t> bytes = bytes_of(*tensor.type, tensor.shape().elements());
   if (!bytes) return usage_error(fmt::format("tensor {}: {}", quoted_name(tensor.name), bytes.error().what));

@@ -71,7 +71,7 @@ Status check_names(const ByteReader& in, const std::vector<DescribedTensor>& ten
   std::unordered_set<std::string_view> names;
   for (const DescribedTensor& described : tensors)
     if (!names.insert(described.name).second)
-      return in.error(described.described_at, fmt::format("tensor {} is there twice", quoted_name(described.name)));
+      return in.error(described.described_at, fmt::format("tensor {} occurs twice", quoted_name(described.name)));
   return ok();
 }
 

@@ -113,7 +113,7 @@ Status check_alignment(const ByteReader& in, std::uint64_t offset, const Metadat
     return in.error(offset, fmt::format("the alignment is of type {}, not uint32", metadata_type_name(value.type)));
   const std::uint64_t alignment = *as_unsigned(value);
   if (is_valid_alignment(alignment)) return ok();
-  return in.error(offset, fmt::format("the alignment {} is no power of two up to {}", alignment, kLargestAlignment));
+  return in.error(offset, fmt::format("the alignment {} is not a power of two up to {}", alignment, kLargestAlignment));
 }
 
 }  // namespace
@@ -135,7 +135,7 @@ Result<Metadata> read_metadata(ByteReader& in, std::uint64_t count) {
     if (bytes > kLargestMetadata)
       return in.error(offset,
                       fmt::format("the metadata is larger than {} bytes, the most that is read", kLargestMetadata));
-    if (metadata.find(key)) return in.error(offset, fmt::format("metadata key {} is there twice", quoted_name(key)));
+    if (metadata.find(key)) return in.error(offset, fmt::format("metadata key {} occurs twice", quoted_name(key)));
     metadata.add(std::move(key), std::move(value));
   }
   return metadata;

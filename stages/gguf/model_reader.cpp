@@ -63,7 +63,7 @@ class ModelReader {
       return input_error(path,
                          fmt::format("{} is {}, but the {} files have {} tensors", kSplitTensorsKey, *split.tensors,
                                      split.count, model_.tensors.size()),
-                         "do the files belong to one model?");
+                         "check that the files belong to the same model");
     warn_of_long_names();
     return std::move(model_);
   }
@@ -102,7 +102,7 @@ class ModelReader {
       return input_error(path,
                          fmt::format("the file says that it is number {} of {}, not {} of {} as its name and {} say",
                                      split.number + 1, split.count, index + 1, first.count, model_.files.front()->path),
-                         "do the files belong to one model?");
+                         "check that the files belong to the same model");
     return add_tensors(std::move(header.value().tensors));
   }
 
@@ -132,9 +132,8 @@ class ModelReader {
       if (tensor.name.size() > kLongestNameElsewhere && count++ == 0) first = &tensor.name;
     if (first)
       model_.warnings.push_back(
-          fmt::format("{} of the tensor names are longer than the {} bytes that llama.cpp reads; the "
-                      "first is {}",
-                      count, kLongestNameElsewhere, quoted_name(*first)));
+          fmt::format("{} tensor name{} longer than the {} bytes that llama.cpp reads, the first being {}", count,
+                      count == 1 ? " is" : "s are", kLongestNameElsewhere, quoted_name(*first)));
   }
 
   const Types& types_;

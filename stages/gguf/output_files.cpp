@@ -35,7 +35,7 @@ Status check_names(const Model& model) {
   for (const Tensor& tensor : model.tensors)
     if (!names.insert(tensor.name).second)
       return usage_error(fmt::format("two tensors would be named {}", quoted_name(tensor.name)),
-                         "rename one of them before: stages: [{rename: ...}]");
+                         "rename one of them first: stages: [{rename: ...}]");
   return ok();
 }
 
@@ -52,7 +52,7 @@ Result<std::vector<std::size_t>> cut(const Model& model, const SinkOptions& opti
     if (size > most_bytes)
       return usage_error(fmt::format("tensor {} has {} bytes, more than the shard_size of {}",
                                      quoted_name(model.tensors[i].name), size, most_bytes),
-                         "a tensor is never cut: choose a larger shard_size");
+                         "a tensor is never split: choose a larger shard_size");
     if (size > most_bytes - bytes || tensors == most) {
       ends.push_back(i);
       bytes = tensors = 0;

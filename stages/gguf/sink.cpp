@@ -29,7 +29,7 @@ Result<std::string> named_path(std::string path, const std::string& recipe) {
   constexpr std::string_view kPlace = "{recipe}";
   if (path.find(kPlace) == std::string::npos) return path;
   if (recipe.empty() || recipe.find('/') != std::string::npos)
-    return usage_error(recipe.empty() ? "the path wants the name of a recipe, and no quantize stage has given one"
+    return usage_error(recipe.empty() ? "the path contains {recipe}, but no quantize stage names a recipe"
                                       : fmt::format("the recipe's name '{}' cannot be part of a path", recipe));
   for (std::size_t at = 0; (at = path.find(kPlace, at)) != std::string::npos; at += recipe.size())
     path.replace(at, kPlace.size(), recipe);
@@ -96,7 +96,8 @@ FieldSpec options_field() {
 
 Result<std::unique_ptr<Sink>> make_gguf_sink(gguf::SinkOptions options) {
   if (options.as_source && (options.shard_size || options.shard_tensors))
-    return error_at(options.origin, "the source's shards and a size of shards exclude each other", "give one of them");
+    return error_at(options.origin, "`shards: source` and a size of shards cannot be given together",
+                    "give one of them");
   if (options.shard_tensors == 0u) return error_at(options.origin, "shard_tensors is at least 1");
   return std::make_unique<gguf::GgufSink>(std::move(options));
 }

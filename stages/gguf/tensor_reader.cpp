@@ -40,7 +40,8 @@ Result<Shape> read_shape(ByteReader& in, std::string_view name) {
     fits = fits && !__builtin_mul_overflow(elements, std::max<std::uint64_t>(1, shape.dims[i]), &elements) &&
            elements <= kMostElements;
   }
-  if (!fits) return wrong(in, offset, name, fmt::format("has {}: more than 2^63 - 1 elements", describe(shape)));
+  if (!fits)
+    return wrong(in, offset, name, fmt::format("has the shape {}: more than 2^63 - 1 elements", describe(shape)));
   return shape;
 }
 
@@ -49,7 +50,7 @@ Error unknown_type(const ByteReader& in, std::uint64_t offset, std::string_view 
     if (removed.id == id)
       return wrong(in, offset, name,
                    fmt::format("is of type {} ({}), which was removed from the format", id, removed.name),
-                   "make the file again with a type of today");
+                   "make the file again with a current type");
   return wrong(in, offset, name, fmt::format("is of unknown type {}", id),
                "`ggufmill types` lists the known ones; a kernel module can bring more");
 }
@@ -69,8 +70,8 @@ Result<std::uint64_t> source_bytes(const ByteReader& in, const DescribedTensor& 
   const TypeInfo& type = *tensor.type;
   if (tensor.shape.columns() % type.block_elements != 0)
     return wrong(in, tensor.described_at, tensor.name,
-                 fmt::format("has rows of {} elements, no multiple of the {} in a block of {}", tensor.shape.columns(),
-                             type.block_elements, type.name));
+                 fmt::format("has rows of {} elements, not a multiple of the {} in a block of {}",
+                             tensor.shape.columns(), type.block_elements, type.name));
   Result<std::uint64_t> bytes = bytes_of(type, tensor.shape.elements());
   if (!bytes) return wrong(in, tensor.described_at, tensor.name, "is too large: " + bytes.error().what);
   return bytes;
@@ -92,7 +93,7 @@ Status place(const ByteReader& in, std::uint64_t data, std::uint64_t alignment, 
   const std::uint64_t offset = tensor.data.offset, file = in.position() + in.remaining();
   if (offset % alignment != 0)
     return wrong(in, tensor.described_at, tensor.name,
-                 fmt::format("lies at offset {}, no multiple of the alignment {}", offset, alignment));
+                 fmt::format("lies at offset {}, not a multiple of the alignment {}", offset, alignment));
   if (data > file || offset > file - data || tensor.data.bytes > file - data - offset)
     return wrong(
         in, tensor.described_at, tensor.name,
@@ -135,8 +136,7 @@ Status place_tensors(const ByteReader& in, std::uint64_t alignment, std::vector<
   for (std::size_t i = 1; i < order.size(); ++i) {
     const Extent& before = order[i - 1]->data;
     if (before.offset + before.bytes > order[i]->data.offset)
-      return wrong(in, order[i]->described_at, order[i]->name,
-                   "lies where tensor " + quoted_name(order[i - 1]->name) + " does");
+      return wrong(in, order[i]->described_at, order[i]->name, "overlaps tensor " + quoted_name(order[i - 1]->name));
   }
   return ok();
 }

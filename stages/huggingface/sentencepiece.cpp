@@ -135,7 +135,7 @@ Result<SentencePieceModel> SentencePieceModel::parse(const std::string& path, st
     return true;
   });
   if (!sound || model.pieces_.empty())
-    return input_error(path, "this is no SentencePiece model",
+    return input_error(path, "this is not a SentencePiece model",
                        "is it a pointer of Git LFS, or a download that was cut off?");
   std::size_t unknown = 0;
   for (std::size_t id = 0; id < model.pieces_.size(); ++id) {

@@ -108,7 +108,7 @@ class SentencePieceVocabulary {
       const auto text = json_string(value, "content");
       if (std::from_chars(key.data(), end, id) != std::from_chars_result{end, {}} || !text) {
         return input_error(file("tokenizer_config.json"),
-                           fmt::format("entry {} of added_tokens_decoder is no id with a content",
+                           fmt::format("entry {} of added_tokens_decoder is not an id with a content",
                                        quoted_name({key.data(), key.size()})));
       }
       out_.added[std::string(*text)] = id;

@@ -53,8 +53,8 @@ class Tables : public JsonSink {
   }
 
   std::string malformed() const {
-    return merges_ ? fmt::format("merge {} of the model is no pair of tokens", out_.merges.size())
-                   : fmt::format("entry {} of the model's vocabulary is no token", out_.vocabulary.size());
+    return merges_ ? fmt::format("merge {} of the model is not a pair of tokens", out_.merges.size())
+                   : fmt::format("entry {} of the model's vocabulary is not a token", out_.vocabulary.size());
   }
 
   std::string take_token(const JsonEvent& event) {

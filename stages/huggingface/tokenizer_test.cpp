@@ -426,12 +426,12 @@ TEST_CASE("files that are too large, too deep, not UTF-8 or cut off: one error e
   CHECK(has(error_for("{}"), "no `model` with a `vocab`"));
   CHECK(has(error_for(R"({"model": {"vocab": {"a": -1}}})"), "token 'a' has no id from 0 to 4194303"));
   CHECK(has(error_for(R"({"model": {"vocab": {"a": 1.5}}})"), "token 'a' has no id"));
-  CHECK(has(error_for(R"({"model": {"vocab": {"a": {}}}})"), "entry 0 of the model's vocabulary is no token"));
-  CHECK(has(error_for(R"({"model": {"vocab": [["a"]]}})"), "entry 0 of the model's vocabulary is no token"));
-  CHECK(
-      has(error_for(R"({"model": {"vocab": {"a": 0}, "merges": ["a b", "abc"]}})"), "merge 1 of the model is no pair"));
-  CHECK(has(error_for(R"({"model": {"vocab": {"a": 0}, "merges": [["a", "b", "c"]]}})"), "is no pair of tokens"));
-  CHECK(has(error_for(R"({"model": {"vocab": {"a": 0}, "merges": {"a": 1}}})"), "is no pair of tokens"));
+  CHECK(has(error_for(R"({"model": {"vocab": {"a": {}}}})"), "entry 0 of the model's vocabulary is not a token"));
+  CHECK(has(error_for(R"({"model": {"vocab": [["a"]]}})"), "entry 0 of the model's vocabulary is not a token"));
+  CHECK(has(error_for(R"({"model": {"vocab": {"a": 0}, "merges": ["a b", "abc"]}})"),
+            "merge 1 of the model is not a pair"));
+  CHECK(has(error_for(R"({"model": {"vocab": {"a": 0}, "merges": [["a", "b", "c"]]}})"), "is not a pair of tokens"));
+  CHECK(has(error_for(R"({"model": {"vocab": {"a": 0}, "merges": {"a": 1}}})"), "is not a pair of tokens"));
   CHECK(has(error_for(R"({"model": {"type": "BPE", "vocab": {"a": 0}, "merges": ["a b"]}})"),
             "merge 0, 'a' and 'b', is not in"));
   std::string many = "{\"a\": [";
@@ -487,13 +487,13 @@ TEST_CASE("SentencePiece files that are none: one error each") {
     return error_of(folder.read(Reader::kSentencePiece));
   };
   const std::string good = sentencepiece(2);
-  CHECK(has(error_for("version https://git-lfs.github.com/spec/v1\n"), "this is no SentencePiece model"));
-  CHECK(has(error_for(""), "this is no SentencePiece model"));
-  CHECK(has(error_for(good.substr(0, good.size() - 1)), "this is no SentencePiece model"));
+  CHECK(has(error_for("version https://git-lfs.github.com/spec/v1\n"), "this is not a SentencePiece model"));
+  CHECK(has(error_for(""), "this is not a SentencePiece model"));
+  CHECK(has(error_for(good.substr(0, good.size() - 1)), "this is not a SentencePiece model"));
   CHECK(has(error_for(piece("a", 0, 1)), "0 pieces are of type UNKNOWN"));
   CHECK(has(error_for(good + piece("", 0, 1)), "piece 5 is empty"));
   CHECK(has(error_for(good + piece("\xFF", 0, 1)), "piece 5 is not UTF-8"));
-  CHECK(has(error_for(good + std::string(12, '\xFF')), "this is no SentencePiece model"));
+  CHECK(has(error_for(good + std::string(12, '\xFF')), "this is not a SentencePiece model"));
   fs::resize_file(folder.path() / "tokenizer.model", std::uint64_t{500} << 20);
   CHECK(has(error_of(folder.read(Reader::kSentencePiece)), "524288000 bytes are more than a tokenizer may have"));
 }

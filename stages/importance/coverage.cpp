@@ -70,7 +70,7 @@ class Coverage {
       model_.warnings.push_back(fmt::format("{}: {}: ignored", file_.path, what));
       return;
     }
-    Error fault = input_error(file_.path, what, "make it with this very model, or leave the entry out: exclude");
+    Error fault = input_error(file_.path, what, "make it with this model, or leave the entry out: exclude");
     if (tensor.converted())
       model_.problems.push_back(std::move(fault));
     else  // whether it matters is known when the type is decided

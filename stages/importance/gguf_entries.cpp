@@ -53,7 +53,7 @@ class GgufEntries {
 
  private:
   Error error(const std::string& what) const {
-    return input_error(path_, fmt::format("not a sound importance file: {}", what),
+    return input_error(path_, fmt::format("not a valid importance file: {}", what),
                        "an importance file is what llama-imatrix writes: GGUF, or the older .dat");
   }
 

@@ -28,7 +28,7 @@ std::string fault(const GgufBuilder& builder) {
   const auto file = open_bytes(builder.build());
   REQUIRE_FALSE(file);
   CHECK(file.error().code == ExitCode::kBadInput);
-  const std::string prefix = "not a sound importance file: ";
+  const std::string prefix = "not a valid importance file: ";
   REQUIRE(file.error().what.find(prefix) == 0);
   return file.error().what.substr(prefix.size());
 }

@@ -59,7 +59,7 @@ Result<ImportanceOptions> read_options(const ConfigNode& value) {
   const ConfigNode* exclude = value.find("exclude");
   if (exclude && value.find("include"))
     return error_at(*exclude, "both include and exclude are given",
-                    "name the tensors that count, or those that do not");
+                    "give one of them: the tensors to use, or those to leave out");
   BOOST_OUTCOME_TRY(options.selection.include, read_patterns(value.find("include")));
   BOOST_OUTCOME_TRY(options.selection.exclude, read_patterns(exclude));
   if (const ConfigNode* missing = value.find("missing"); missing && missing->scalar == "error")

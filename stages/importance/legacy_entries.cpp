@@ -43,7 +43,7 @@ class LegacyReader {
   std::uint64_t left() const { return file_->bytes() - at_; }
 
   Error error(std::uint64_t at, const std::string& what) const {
-    Error error = input_error(file_->path(), fmt::format("not a sound importance file: {}", what),
+    Error error = input_error(file_->path(), fmt::format("not a valid importance file: {}", what),
                               "an importance file is what llama-imatrix writes: GGUF, or the older .dat");
     error.detail = fmt::format("at byte {:#x}, in {}", at, part_);
     return error;
@@ -79,7 +79,7 @@ class LegacyReader {
     const std::uint64_t at = at_;
     BOOST_OUTCOME_TRY(const std::uint64_t bytes, length("the length of the name", 1, kLongestText));
     BOOST_OUTCOME_TRY(std::string name, text(bytes));
-    if (name.size() != bytes || !is_utf8(name)) return error(at, "the name is no UTF-8 text without zero bytes");
+    if (name.size() != bytes || !is_utf8(name)) return error(at, "the name is not UTF-8 text without zero bytes");
     if (!names_.insert(name).second) return error(at, fmt::format("a second entry for {}", quoted_name(name)));
     memory_ += bytes + kEntryMemory;
     if (memory_ > kMostMemory) return error(at, "more entries than any model has tensors");

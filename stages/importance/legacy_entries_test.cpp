@@ -26,7 +26,7 @@ std::string fault(const std::string& bytes) {
   REQUIRE_FALSE(file);
   const Error& error = file.error();
   CHECK(error.code == ExitCode::kBadInput);
-  const std::string prefix = "not a sound importance file: ";
+  const std::string prefix = "not a valid importance file: ";
   REQUIRE(error.what.find(prefix) == 0);
   return error.what.substr(prefix.size()) + ", " + error.detail;
 }
@@ -98,7 +98,7 @@ TEST_CASE("lengths of names that cannot be are refused") {
 
 TEST_CASE("names that cannot be are refused") {
   using namespace std::string_literals;
-  const std::string reason = "the name is no UTF-8 text without zero bytes, at byte 0x4, in entry 1 of 1";
+  const std::string reason = "the name is not UTF-8 text without zero bytes, at byte 0x4, in entry 1 of 1";
   CHECK(fault(legacy_importance({legacy_entry("a\0b"s, 1, {1})})) == reason);
   CHECK(fault(legacy_importance({legacy_entry("\xff", 1, {1})})) == reason);
   CHECK(fault(legacy_importance({kEntry, kEntry})) == "a second entry for 'a', at byte 0x1d, in entry 2 of 2");

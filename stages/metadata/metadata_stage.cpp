@@ -26,7 +26,8 @@ class MetadataStage : public Stage {
   Result<Model> apply(Model model) const override {
     for (const std::string& key : options_.remove)
       if (!model.metadata.remove(key))
-        model.warnings.push_back(fmt::format("metadata key '{}' is to be removed, but the model has none", key));
+        model.warnings.push_back(
+            fmt::format("metadata key '{}' is to be removed, but the model does not have it", key));
     BOOST_OUTCOME_TRY(assign(options_.set, model.metadata, &Metadata::set));
     BOOST_OUTCOME_TRY(assign(options_.append, model.metadata, &Metadata::set_at_end));
     return model;

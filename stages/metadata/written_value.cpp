@@ -170,7 +170,7 @@ Result<MetadataValue> untyped_list(const WrittenValue& written, const MetadataVa
   }
   if (element) return list_as(written, metadata_type_name(prefer(*element, element_before)));
   if (element_before) return list_as(written, metadata_type_name(*element_before));
-  return error_at(written.origin, "an empty list does not say of what type it is", "write {type: string[], value: []}");
+  return error_at(written.origin, "the type of an empty list is not known", "write {type: string[], value: []}");
 }
 
 }  // namespace

@@ -83,7 +83,7 @@ class LayerKeys {
       if (const auto period = number(name); period && *period > 1)
         model_.warnings.push_back(
             fmt::format("metadata key '{}' is {} and goes by layer number, but layers in the middle are pruned: "
-                        "the layers behind them may play another part now",
+                        "the layers after them may have another role now",
                         key(name), *period));
   }
 
@@ -101,14 +101,14 @@ Result<LayerCount> layer_count(const Metadata& metadata, std::uint64_t highest) 
   const auto name = architecture ? as_string(*architecture) : std::nullopt;
   if (!name)
     return input_error("", "the model has no general.architecture, so the key that counts its layers is not known",
-                       "set it before: stages: [{metadata: {set: {general.architecture: llama}}}]");
+                       "set it first: stages: [{metadata: {set: {general.architecture: llama}}}]");
   LayerCount count{std::string(*name), highest};
   const std::string key = fmt::format("{}.{}", *name, kBlockCount);
   const MetadataValue* value = metadata.find(key);
   if (!value) return count;
   const auto layers = as_unsigned(*value);
   if (!layers || *layers >= kMostLayers)
-    return input_error("", fmt::format("{} is {}, no number of layers", quoted_name(key), describe(*value)));
+    return input_error("", fmt::format("{} is {}, not a number of layers", quoted_name(key), describe(*value)));
   count.layers = std::max(highest, *layers);
   return count;
 }

@@ -109,7 +109,7 @@ TEST_CASE("the number of layers is the larger of the key's and the tensors'") {
 TEST_CASE("metadata that cannot count layers is refused") {
   Model model = model_of({});
   model.metadata.set("x.block_count", metadata_string("four"));
-  CHECK(layer_count(model.metadata, 1).error().what == "'x.block_count' is \"four\", no number of layers");
+  CHECK(layer_count(model.metadata, 1).error().what == "'x.block_count' is \"four\", not a number of layers");
   model.metadata.set("x.block_count", metadata_unsigned(MetadataType::kUint64, std::uint64_t{1} << 31));
   CHECK(layer_count(model.metadata, 1).error().code == ExitCode::kBadInput);
   model.metadata.set("general.architecture", u32(1));

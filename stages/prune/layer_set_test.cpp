@@ -38,12 +38,12 @@ TEST_CASE("a range of any length takes no memory") {
 }
 
 TEST_CASE("what is no layer number is refused") {
-  CHECK(fault("") == "'' is no layer number and no range");
-  CHECK(fault("1,,2") == "'' is no layer number and no range");
-  CHECK(fault("-1") == "'-1' is no layer number and no range");
-  CHECK(fault("1-2-3") == "'1-2-3' is no layer number and no range");
-  CHECK(fault("0x7") == "'0x7' is no layer number and no range");
+  CHECK(fault("") == "'' is neither a layer number nor a range");
+  CHECK(fault("1,,2") == "'' is neither a layer number nor a range");
+  CHECK(fault("-1") == "'-1' is neither a layer number nor a range");
+  CHECK(fault("1-2-3") == "'1-2-3' is neither a layer number nor a range");
+  CHECK(fault("0x7") == "'0x7' is neither a layer number nor a range");
   CHECK(fault("7-6") == "range '7-6' ends before it begins");
   CHECK(fault("2147483648") == "no model has a layer 2147483648");
-  CHECK(fault("99999999999999999999") == "'99999999999999999999' is no layer number and no range");
+  CHECK(fault("99999999999999999999") == "'99999999999999999999' is neither a layer number nor a range");
 }

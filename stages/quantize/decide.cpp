@@ -47,7 +47,7 @@ Result<Decision> Decider::by_recipe(const Tensor& tensor) {
 Decision Decider::fit(Decision decision, const Tensor& tensor, bool fallback) const {
   if (fits(*decision.type, tensor.shape())) return decision;
   decision.reason +=
-      fmt::format("; rows of {} are no whole blocks of {}", tensor.shape().columns(), decision.type->name);
+      fmt::format("; rows of {} are not whole blocks of {}", tensor.shape().columns(), decision.type->name);
   decision.wanted = decision.type;
   const auto found = recipe_.fallback.find(decision.wanted);
   const TypeInfo* type = fallback && found != recipe_.fallback.end() ? found->second : nullptr;
@@ -60,7 +60,7 @@ Decision Decider::fit(Decision decision, const Tensor& tensor, bool fallback) co
 Result<Decision> Decider::decide(const Tensor& tensor) {
   BOOST_OUTCOME_TRY(TensorRule * user, user_rule(tensor));
   if (user) user->used = true;
-  if (tensor.type->type_class == TypeClass::kInteger) return kept(tensor, "integers are carried");
+  if (tensor.type->type_class == TypeClass::kInteger) return kept(tensor, "integers are copied");
   const TensorFacts facts{&tensor, class_of(tensor.name), 0, 0, 0};
   BOOST_OUTCOME_TRY(const Rule* keep, first(recipe_.keep, facts, tensor.type));
   if (keep) return kept(tensor, "kept: " + keep->text);

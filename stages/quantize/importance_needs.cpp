@@ -27,7 +27,7 @@ void find_importance_problems(const Recipe& recipe, Model& model) {
       model.problems.push_back(*tensor.importance_fault);
     else if (!tensor.importance && needs(recipe, tensor))
       model.problems.push_back(
-          usage_error(fmt::format("tensor '{}' is to become {}, which is poor without an importance matrix",
+          usage_error(fmt::format("tensor '{}' is to become {}, which gives poor results without an importance matrix",
                                   tensor.name, tensor.type->name),
                       model.importance_given
                           ? "the importance file has no data for it; choose a larger type for it"

@@ -53,12 +53,13 @@ std::vector<Error> Misfits::errors(const Origin& asked, bool misfit_is_given, co
   for (const Group& group : groups_) {
     const bool one = group.tensors.size() == 1;
     const std::string what =
-        one ? fmt::format("tensor {} cannot be {}, as its rows of {} are no multiple of the {} of a block",
-                          quoted_name(group.tensors.front()->name), group.type->name,
-                          group.tensors.front()->shape().columns(), group.type->block_elements)
-            : fmt::format("{} tensors cannot be {}, as their rows are no multiple of the {} of a block: {}",
-                          group.tensors.size(), group.type->name, group.type->block_elements,
-                          named_rows(group.tensors));
+        one ? fmt::format(
+                  "tensor {} cannot be {}, because its rows of {} are not a multiple of the {} elements of a block",
+                  quoted_name(group.tensors.front()->name), group.type->name, group.tensors.front()->shape().columns(),
+                  group.type->block_elements)
+            : fmt::format(
+                  "{} tensors cannot be {}, because their rows are not a multiple of the {} elements of a block: {}",
+                  group.tensors.size(), group.type->name, group.type->block_elements, named_rows(group.tensors));
     const Origin& origin = group.rule ? group.rule->origin : asked;
     const bool said = group.rule ? group.rule->misfit_is_given : misfit_is_given;
     const char* way = !group.named ? "; name one: tensors: [{match: ..., type: ...}], or --tensor-type"
@@ -66,7 +67,7 @@ std::vector<Error> Misfits::errors(const Origin& asked, bool misfit_is_given, co
                                    : "";
     errors.push_back(error_at(
         origin, what,
-        fmt::format("what fits {}: {}{}", one ? "it" : "all of them", fitting_types(group.tensors, known), way)));
+        fmt::format("types that fit{}: {}{}", one ? "" : " all of them", fitting_types(group.tensors, known), way)));
   }
   return errors;
 }

@@ -50,7 +50,7 @@ FieldSpec mapping() {
                 {"pure", FieldKind::kBool, "The recipe's type for all tensors: none of its rules."},
                 {"requantize", FieldKind::kBool, "Whether quantized tensors may be quantized anew."},
                 std::move(order),
-                misfit_field("Whether a type named here is refused where rows are no whole blocks of it, or another "
+                misfit_field("Whether a type named here is refused where rows are not whole blocks of it, or another "
                              "takes its place, as the recipe's `fallback` says. A recipe's own types always fall "
                              "back.")};
   map.fields[0].example = "Q4_K_M";

@@ -88,8 +88,8 @@ class QuantizeStage : public Stage {
 Result<std::unique_ptr<Stage>> make_quantize_stage(QuantizeStageOptions options, RecipeShelf shelf) {
   if (options.recipe.partial)
     return error_at(options.recipe_origin,
-                    fmt::format("recipe '{}' is there for others to extend", options.recipe.name),
-                    "`ggufmill recipe list` lists those that decide every tensor");
+                    fmt::format("recipe '{}' is only a base for other recipes", options.recipe.name),
+                    "`ggufmill recipe list` lists the complete ones");
   return std::make_unique<QuantizeStage>(std::move(options), std::move(shelf));
 }
 

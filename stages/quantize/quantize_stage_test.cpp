@@ -129,7 +129,7 @@ TEST_CASE("rows that are no whole blocks get the fallback") {
   bench.add("blk.0.attn_k.weight", {96, 64});
   const auto model = bench.run("Q4_K_M");
   CHECK(type(model, "blk.0.attn_k.weight") == "Q5_0");
-  CHECK(reason(model, "blk.0.attn_k.weight") == "Q4_K_M; rows of 96 are no whole blocks of Q4_K");
+  CHECK(reason(model, "blk.0.attn_k.weight") == "Q4_K_M; rows of 96 are not whole blocks of Q4_K");
   CHECK(tensor(model.value(), "blk.0.attn_k.weight").fallback_from == &type_named("Q4_K"));
   CHECK(tensor(model.value(), "blk.0.ffn_down.weight").fallback_from == nullptr);
 }
@@ -148,9 +148,10 @@ TEST_CASE("a type that has no fallback is a problem, and the tensor stays") {
   REQUIRE(model.value().problems.size() == 1);
   CHECK(model.value().problems[0].where == "a.yaml:1:1");
   CHECK(model.value().problems[0].what ==
-        "tensor 'blk.0.attn_k.weight' cannot be Q8_0, as its rows of 90 are no multiple of the 32 of a block");
+        "tensor 'blk.0.attn_k.weight' cannot be Q8_0, because its rows of 90 are not a multiple of the 32 elements of "
+        "a block");
   CHECK(model.value().problems[0].help ==
-        "what fits it: F16, BF16, F32; name one: tensors: [{match: ..., type: ...}], or --tensor-type");
+        "types that fit: F16, BF16, F32; name one: tensors: [{match: ..., type: ...}], or --tensor-type");
   CHECK(tensor(model.value(), "blk.0.attn_k.weight").fallback_from == nullptr);
 }
 
@@ -165,10 +166,11 @@ TEST_CASE("a type that the user named is had or refused") {
   const Error& error = model.value().problems[0];
   CHECK(error.where == "a.yaml:1:8");
   CHECK(error.what ==
-        "6 tensors cannot be Q6_K, as their rows are no multiple of the 256 of a block: 'a.weight' (96), "
+        "6 tensors cannot be Q6_K, because their rows are not a multiple of the 256 elements of a block: 'a.weight' "
+        "(96), "
         "'b.weight' (96), 'c.weight' (96), 'd.weight' (96), ...");
-  CHECK(error.help.find("what fits all of them: MXFP4, Q4_0, IQ4_NL, Q4_1, Q5_0, Q5_1, Q8_0, F16, BF16, F32; or let") ==
-        0);
+  CHECK(error.help.find(
+            "types that fit all of them: MXFP4, Q4_0, IQ4_NL, Q4_1, Q5_0, Q5_1, Q8_0, F16, BF16, F32; or let") == 0);
 }
 
 TEST_CASE("misfit: fallback lets the recipe's fallback take the place of a type that the user named") {
@@ -232,7 +234,7 @@ TEST_CASE("a type that is no recipe is a type by itself") {
   CHECK(type(Bench().run("NVFP4"), "output.weight") == "NVFP4");
 }
 
-TEST_CASE("integers are carried") {
+TEST_CASE("integers are copied") {
   Bench bench;
   Tensor& ids = bench.add("blk.0.ids.weight", {512, 4});
   set_source(ids, ids.shape(), "I32");
@@ -260,7 +262,7 @@ TEST_CASE("a type that needs importance is a problem without it") {
   CHECK(type(model, "blk.0.ffn_down.weight") == "IQ2_XXS");
   REQUIRE(model.value().problems.size() == 1);  // not for attn_v, token_embd and output, which get other types
   CHECK(model.value().problems[0].what ==
-        "tensor 'blk.0.ffn_down.weight' is to become IQ2_XXS, which is poor without an importance matrix");
+        "tensor 'blk.0.ffn_down.weight' is to become IQ2_XXS, which gives poor results without an importance matrix");
 }
 
 TEST_CASE("a type that needs importance is a problem where a file was given but lacks the tensor") {
@@ -361,7 +363,7 @@ TEST_CASE("an unknown name is an error at its place") {
 TEST_CASE("a recipe that others are to extend is no recipe for an output") {
   const Error error = Bench().error("{recipe: mix}");
   CHECK(error.where == "a.yaml:1:10");
-  CHECK(error.what == "recipe 'mix' is there for others to extend");
+  CHECK(error.what == "recipe 'mix' is only a base for other recipes");
 }
 
 TEST_CASE("without a type of its own a recipe's rules decide and the rest stays") {

@@ -140,7 +140,7 @@ Result<std::string> file_text(const std::string& path) {
   BOOST_OUTCOME_TRY(const auto file, InputFile::open(path));
   if (file->bytes() > kMostRecipeBytes)
     return Error{ExitCode::kUsage, path, "a recipe of more than 1 MiB", "",
-                 "is this the right file? no recipe needs as much"};
+                 "is this the right file? no recipe needs that much"};
   std::string text(static_cast<std::size_t>(file->bytes()), '\0');
   BOOST_OUTCOME_TRY(file->read(0, std::as_writable_bytes(std::span(text))));
   return text;
@@ -161,7 +161,7 @@ FieldSpec recipe_fields() {
   FieldSpec models{"models", FieldKind::kDictionary, "Groups of models by name, for the condition `model`."};
   models.item = {std::move(members)};
   FieldSpec fallback{"fallback", FieldKind::kDictionary,
-                     "What takes a type's place where rows are no whole blocks of it."};
+                     "What takes a type's place where rows are not whole blocks of it."};
   fallback.item = {type};
 
   FieldSpec fields{"recipe", FieldKind::kMap, "Which type each tensor gets."};
@@ -246,7 +246,7 @@ Result<Recipe> RecipeShelf::find(const std::string& name_or_path, const Origin& 
                                  std::vector<std::string>& chain) const {
   BOOST_OUTCOME_TRY(const RecipeText text, text_of(name_or_path, asked));
   if (std::find(chain.begin(), chain.end(), text.name) != chain.end())
-    return error_at(asked, fmt::format("recipe '{}' extends itself, by way of '{}'", text.name, chain.back()));
+    return error_at(asked, fmt::format("recipe '{}' extends itself through '{}'", text.name, chain.back()));
   if (chain.size() == kLongestChain)
     return error_at(asked,
                     fmt::format("recipe '{}' extends others over more than {} steps", chain.front(), kLongestChain),

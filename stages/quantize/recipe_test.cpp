@@ -98,7 +98,7 @@ TEST_CASE("a recipe that extends itself is an error at the word that closes the 
   write_text(folder.path("b"), "{extends: '" + folder.path("mine") + "'}");
   const Error error = folder.error("{type: Q4_K,\n extends: '" + folder.path("b") + "'}");
   CHECK(error.where == folder.path("b") + ":1:11");
-  CHECK(error.what == "recipe '" + folder.path("mine") + "' extends itself, by way of '" + folder.path("b") + "'");
+  CHECK(error.what == "recipe '" + folder.path("mine") + "' extends itself through '" + folder.path("b") + "'");
 }
 
 TEST_CASE("an unknown recipe to extend is an error with its place") {

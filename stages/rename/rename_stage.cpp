@@ -16,7 +16,7 @@ constexpr std::size_t kLongestName = 65535;        // bytes of a name in a GGUF 
 // What is wrong with `to` as a replacement for `match`, in one line; empty: nothing. A group that is not there would
 // silently be empty text.
 std::string fault_in_replacement(const Pattern& match, std::string_view to) {
-  if (!is_utf8(to) || to.find('\0') != to.npos) return "a name is UTF-8 text without zero bytes";
+  if (!is_utf8(to) || to.find('\0') != to.npos) return "a name must be UTF-8 text without zero bytes";
   for (std::size_t i = 0; i + 1 < to.size(); ++i) {
     if (to[i] == '\\') {
       ++i;
@@ -80,7 +80,8 @@ class RenameStage : public Stage {
 
   static std::string fault_in_name(const std::string& name) {
     if (name.empty()) return "is empty";
-    if (name.size() > kLongestName) return fmt::format("has {} bytes; {} is the most", name.size(), kLongestName);
+    if (name.size() > kLongestName)
+      return fmt::format("has {} bytes; at most {} are allowed", name.size(), kLongestName);
     if (!is_utf8(name)) return fmt::format("is not UTF-8: {}", quoted_name(name));  // half a character was replaced
     return {};
   }
@@ -112,8 +113,7 @@ Result<std::unique_ptr<Stage>> make_rename_stage(RenameOptions options) {
   Diagnostics errors;
   for (const RenameRule& rule : options.rules)
     if (const std::string fault = fault_in_replacement(rule.match, rule.to); !fault.empty())
-      errors.add(
-          error_at(rule.to_origin, fault, "groups are what stands in ( ) in `match`; write \\$ for the character $"));
+      errors.add(error_at(rule.to_origin, fault, "a group is a part of `match` in ( ); write \\$ for the character $"));
   if (!errors.empty()) return errors.together();
   return std::make_unique<RenameStage>(std::move(options));
 }

@@ -68,11 +68,11 @@ TEST_CASE("two tensors of one name are refused") {
 TEST_CASE("names that cannot be are refused") {
   CHECK(refusal(R"([{match: '^a$', to: ''}])", {"a"}).what == "the new name of 'a' is empty");
   CHECK(refusal(R"([{match: '^.', to: ''}])", {"\xc3\xa4"}).what == "the new name of '\xc3\xa4' is not UTF-8: '\\xa4'");
-  CHECK(refusal(R"([{match: a, to: "b\0"}])", {"a"}).what == "a name is UTF-8 text without zero bytes");
+  CHECK(refusal(R"([{match: a, to: "b\0"}])", {"a"}).what == "a name must be UTF-8 text without zero bytes");
   const std::string doubling = "{match: '^(.*)$', to: '$1$1'},";
   std::string yaml = "[";
   for (int i = 0; i < 17; ++i) yaml += doubling;
-  CHECK(refusal(yaml + "]", {"a"}).what == "the new name of 'a' has 131072 bytes; 65535 is the most");
+  CHECK(refusal(yaml + "]", {"a"}).what == "the new name of 'a' has 131072 bytes; at most 65535 are allowed");
 }
 
 TEST_CASE("a group that the pattern lacks is refused") {

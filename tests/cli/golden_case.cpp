@@ -85,7 +85,7 @@ const Mask kMasks[] = {
     {std::regex("ggufmill [0-9]+\\.[0-9]+\\.[0-9]+"), "ggufmill VERSION"},
     {std::regex("in [0-9.]+ s \\([0-9]+ MB/s\\), [0-9.]+ [KMGi]*B of slabs at most, [a-z]+ I/O by [a-z_]+"), "in TIME"},
     {std::regex("[0-9.]+ [a-zA-Z]+ are free"), "FREE are free"},
-    {std::regex("ISAs that can be had here: [-a-z0-9, ]+"), "ISAs that can be had here: ISAS"},
+    {std::regex("ISAs available here: [-a-z0-9, ]+"), "ISAs available here: ISAS"},
 };
 
 // What differs from run to run and from machine to machine, replaced by words: the case's `folder` becomes DIR, the

@@ -67,7 +67,7 @@ void add_keys(Files& out) {
   out.push_back({"a key with a zero", head(0, 1).key({"a\0b", 3}, 0).zeros(9).bytes(), "'a\\x00b' has a zero", kHead});
   out.push_back({"a key that is no UTF-8", head(0, 1).key("a\xc0\x80", 0).zeros(9).bytes(), "is not UTF-8", kHead});
   out.push_back({"the same key twice", head(0, 2).key("key", 0).raw("x").key("key", 4).u32(1).bytes(),
-                 "metadata key 'key' is there twice", 40});
+                 "metadata key 'key' occurs twice", 40});
 }
 
 void add_values(Files& out) {
@@ -99,7 +99,7 @@ void add_arrays(Files& out) {
 void add_alignments(Files& out) {
   for (const std::uint32_t value : {0u, 3u, 31u, 48u, 1u << 21, 1u << 31, 0xffffffffu})
     out.push_back({"alignment " + std::to_string(value),
-                   alignment_file(metadata_unsigned(MetadataType::kUint32, value)), "no power of two", kHead});
+                   alignment_file(metadata_unsigned(MetadataType::kUint32, value)), "not a power of two", kHead});
   out.push_back({"alignment of uint64", alignment_file(metadata_unsigned(MetadataType::kUint64, 32)),
                  "of type uint64, not uint32", kHead});
   out.push_back({"alignment as text", alignment_file(metadata_string("32")), "of type string, not uint32", kHead});
@@ -139,18 +139,17 @@ void add_places(Files& out) {
     out.push_back({"offset " + std::to_string(offset), one_tensor({8}, 0, offset, 64), "past the end", kHead});
   for (const std::uint64_t offset : {kMost, std::uint64_t{1}, std::uint64_t{16}, std::uint64_t{33}})
     out.push_back(
-        {"offset " + std::to_string(offset), one_tensor({8}, 0, offset, 64), "no multiple of the align", kHead});
-  out.push_back({"two tensors in one place", two_tensors("ab", 0, 0), "tensor 'b' lies where tensor 'a' does", 57});
-  out.push_back({"two tensors in one place, turned round", two_tensors("ab", 32, 32),
-                 "tensor 'b' lies where tensor 'a' does", 57});
+        {"offset " + std::to_string(offset), one_tensor({8}, 0, offset, 64), "not a multiple of the align", kHead});
+  out.push_back({"two tensors in one place", two_tensors("ab", 0, 0), "tensor 'b' overlaps tensor 'a'", 57});
+  out.push_back(
+      {"two tensors in one place, turned round", two_tensors("ab", 32, 32), "tensor 'b' overlaps tensor 'a'", 57});
   GgufBytes larger;
   larger.head(2, 0).tensor("a", {8}, 0, 32).tensor("b", {9}, 0, 0).pad().zeros(128);
-  out.push_back(
-      {"a tensor that reaches into the next", larger.bytes(), "tensor 'a' lies where tensor 'b' does", kHead});
+  out.push_back({"a tensor that reaches into the next", larger.bytes(), "tensor 'a' overlaps tensor 'b'", kHead});
 }
 
 void add_names(Files& out) {
-  out.push_back({"the same name twice", two_tensors("aa", 0, 32), "tensor 'a' is there twice", 57});
+  out.push_back({"the same name twice", two_tensors("aa", 0, 32), "tensor 'a' occurs twice", 57});
   for (const std::uint64_t length : {kMost, std::uint64_t{1} << 63, std::uint64_t{100}})
     out.push_back(
         {"name length " + std::to_string(length), head(1, 0).u64(length).zeros(60).bytes(), "are needed", 32});
