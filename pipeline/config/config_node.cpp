@@ -37,7 +37,7 @@ Excerpt excerpt(const std::string& source, const Position& position) {
   for (int i = 0; i < 3 && begin > 0 && is_continuation(source[begin]); ++i) --begin;
   std::size_t end = std::min(source.size(), begin + kWidestLine);
   for (int i = 0; i < 3 && end < source.size() && is_continuation(source[end]); ++i) ++end;
-  const std::string line = printable(source.substr(begin, end - begin));
+  const std::string line = plain_line(source.substr(begin, end - begin));
   Excerpt shown{begin > 0 ? "..." : "", begin > 0 ? "   " : ""};
   const std::size_t mark_end = mark + static_cast<std::size_t>(std::max(position.length, 1));
   for (std::size_t at = begin; at < end; ++at) {
