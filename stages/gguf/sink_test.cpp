@@ -143,7 +143,7 @@ TEST_CASE("a path can name the recipe") {
 
 TEST_CASE("a path cannot name a recipe that is none") {
   Model model;
-  CHECK(refusal(model, {.path = "m-{recipe}.gguf"}).find("no quantize stage has given one") != std::string::npos);
+  CHECK(refusal(model, {.path = "m-{recipe}.gguf"}).find("no quantize stage names a recipe") != std::string::npos);
   model.recipe = "../up";
   CHECK(refusal(model, {.path = "m-{recipe}.gguf"}).find("'../up' cannot be part of a path") != std::string::npos);
 }
