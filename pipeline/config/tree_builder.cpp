@@ -14,6 +14,26 @@ namespace {
 constexpr std::size_t kDeepest = 64;
 constexpr std::size_t kMostNodes = 100000;
 constexpr const char* kBracketHelp = "put text that contains any of { } [ ] in quotes, such as '${NAME}'";
+constexpr std::string_view kTextTag = "tag:yaml.org,2002:str";
+
+// What a copy counts for among the values of a text: a long scalar as several.
+std::size_t weight_of(const ConfigNode& node) {
+  std::size_t weight = 1 + node.scalar.size() / 100;
+  for (const ConfigNode& item : node.items) weight += weight_of(item);
+  for (const ConfigNode::Entry& entry : node.entries) weight += entry.key.size() / 100 + weight_of(entry.value);
+  return weight;
+}
+
+std::size_t depth_of(const ConfigNode& node) {
+  std::size_t deepest = 0;
+  for (const ConfigNode& item : node.items) deepest = std::max(deepest, depth_of(item));
+  for (const ConfigNode::Entry& entry : node.entries) deepest = std::max(deepest, depth_of(entry.value));
+  return deepest + 1;
+}
+
+ReadStopped too_many(const ConfigNode& node) {
+  return {error_at(node, fmt::format("more than {} values", kMostNodes))};
+}
 
 }  // namespace
 
@@ -37,8 +57,9 @@ void TreeBuilder::note(Error error) {
 }
 
 void TreeBuilder::check_properties(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor) {
-  if (anchor != 0) refuse(mark, "anchors (&) are not supported", "write the value out where it is used");
+  if (anchor != 0 && !foreign_) refuse(mark, "anchors (&) are not supported", "write the value out where it is used");
   const std::size_t at = reached_ = offset_of(mark);
+  if (foreign_ && tag == kTextTag) return;
   const bool written = at < text_.size() && text_[at] == '!';
   if (written || (tag != "?" && tag != "!" && !tag.empty()))
     refuse(mark, "tags (!) are not supported", "put text that begins with ! in quotes");
@@ -55,7 +76,7 @@ ConfigNode TreeBuilder::make(ConfigNode::Kind kind, Position position) {
   node.kind = kind;
   node.position = position;
   node.text = &shown_;
-  if (++nodes_ > kMostNodes) throw ReadStopped{error_at(node, fmt::format("more than {} values", kMostNodes))};
+  if (++nodes_ > kMostNodes) throw too_many(node);
   return node;
 }
 
@@ -92,7 +113,16 @@ Position TreeBuilder::place_of_null(const YAML::Mark& mark) const {
   return {mark.line + 1 - lines, static_cast<int>(dash - line_begin) + 1, 1};
 }
 
-void TreeBuilder::OnAlias(const YAML::Mark& mark, YAML::anchor_t) {
+void TreeBuilder::OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) {
+  if (foreign_) {
+    const auto named = anchored_.find(anchor);
+    if (named == anchored_.end())
+      throw ReadStopped{error_at(&shown_, place_of(mark, 1), "the alias stands inside what it names")};
+    ConfigNode copy = copied(named->second);
+    check_depth(copy, depth_of(copy));
+    add(std::move(copy));
+    return;
+  }
   refuse(mark, "aliases (*) are not supported", "write the value out, or put text that begins with * in quotes");
   add(make(ConfigNode::Kind::kNull, place_of(mark, 1)));
 }
@@ -104,20 +134,21 @@ void TreeBuilder::OnScalar(const YAML::Mark& mark, const std::string& tag, YAML:
     throw ReadStopped{error_at(&shown_, place_of(mark, 1), "the quote is not closed")};
   ConfigNode node = make(ConfigNode::Kind::kScalar, place_of(mark, scalar_length(text_, offset_of(mark), value)));
   node.scalar = value;
-  node.quoted = tag == "!";
+  node.quoted = tag == "!" || tag == kTextTag;
+  remember(anchor, node);
   add(std::move(node));
 }
 
 void TreeBuilder::OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                                   YAML::EmitterStyle::value) {
   check_properties(mark, tag, anchor);
-  open(make(ConfigNode::Kind::kList, place_of(mark, 1)), offset_of(mark));
+  open(make(ConfigNode::Kind::kList, place_of(mark, 1)), offset_of(mark), anchor);
 }
 
 void TreeBuilder::OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                              YAML::EmitterStyle::value) {
   check_properties(mark, tag, anchor);
-  open(make(ConfigNode::Kind::kMap, place_of(mark, 1)), offset_of(mark));
+  open(make(ConfigNode::Kind::kMap, place_of(mark, 1)), offset_of(mark), anchor);
 }
 
 // A list or map where a key stands. yaml-cpp takes a bracket that nothing closes for one.
@@ -130,15 +161,31 @@ void TreeBuilder::refuse_key(const ConfigNode& node, std::size_t offset) const {
                              kBracketHelp)};
 }
 
-void TreeBuilder::open(ConfigNode node, std::size_t offset) {
-  if (frames_.size() >= kDeepest)
+void TreeBuilder::check_depth(const ConfigNode& node, std::size_t levels) const {
+  if (frames_.size() + levels > kDeepest)
     throw ReadStopped{error_at(node, fmt::format("nested more than {} levels deep", kDeepest))};
+}
+
+void TreeBuilder::remember(YAML::anchor_t anchor, const ConfigNode& node) {
+  if (foreign_ && anchor != 0) anchored_.emplace(anchor, copied(node));
+}
+
+ConfigNode TreeBuilder::copied(const ConfigNode& node) {
+  nodes_ += weight_of(node);
+  if (nodes_ > kMostNodes) throw too_many(node);
+  return node;
+}
+
+void TreeBuilder::open(ConfigNode node, std::size_t offset, YAML::anchor_t anchor) {
+  check_depth(node, 1);
   if (!frames_.empty() && frames_.back().node.is_map() && !frames_.back().has_key) refuse_key(node, offset);
   frames_.emplace_back().node = std::move(node);
+  frames_.back().anchor = anchor;
 }
 
 void TreeBuilder::close() {
   ConfigNode node = std::move(frames_.back().node);
+  remember(frames_.back().anchor, node);
   frames_.pop_back();
   add(std::move(node));
 }
@@ -155,7 +202,10 @@ void TreeBuilder::add(ConfigNode node) {
     add_key(node);
   } else {
     frame.has_key = false;
-    if (frame.duplicate) return;
+    if (frame.same) {
+      if (foreign_) frame.node.entries[*frame.same].value = std::move(node);
+      return;
+    }
     frame.entry.value = std::move(node);
     frame.node.entries.push_back(std::move(frame.entry));
   }
@@ -172,11 +222,11 @@ void TreeBuilder::add_key(const ConfigNode& node) {
   if (map.line == node.position.line && map.column == node.position.column) map.length = node.position.length;
   frame.entry = {node.scalar, node.position, {}};
   frame.has_key = true;
-  const auto [first, is_new] = frame.seen.emplace(node.scalar, node.position.line);
-  frame.duplicate = !is_new;
-  if (!is_new)
+  const auto [first, is_new] = frame.seen.emplace(node.scalar, frame.node.entries.size());
+  frame.same = is_new ? std::nullopt : std::optional(first->second);
+  if (!is_new && !foreign_)
     note(error_at(node, fmt::format("duplicate key {}", quoted_name(node.scalar)),
-                  fmt::format("it is in line {} already", first->second)));
+                  fmt::format("it is in line {} already", frame.node.entries[first->second].position.line)));
 }
 
 std::optional<ConfigNode> TreeBuilder::take() {

@@ -19,11 +19,14 @@ struct ReadStopped {
   Error error;
 };
 
+// Whose text it is: ours is read strictly; what others wrote may have aliases, equal keys and the tag !!str.
+enum class YamlAuthor { kUs, kOthers };
+
 class TreeBuilder final : public YAML::EventHandler {
  public:
   // `shown` is what positions of `text` refer to; both outlive the builder.
-  TreeBuilder(std::string_view text, const ConfigText& shown, Diagnostics& errors)
-      : text_(text), shown_(shown), errors_(errors) {}
+  TreeBuilder(std::string_view text, const ConfigText& shown, Diagnostics& errors, YamlAuthor author)
+      : text_(text), shown_(shown), errors_(errors), foreign_(author == YamlAuthor::kOthers) {}
 
   void OnDocumentStart(const YAML::Mark& mark) override;
   void OnDocumentEnd() override {}
@@ -50,9 +53,10 @@ class TreeBuilder final : public YAML::EventHandler {
   struct Frame {
     ConfigNode node;
     bool has_key = false;
-    bool duplicate = false;  // the value of the present key is dropped
+    std::optional<std::size_t> same;  // the entry that has the present key already
     ConfigNode::Entry entry;
-    std::unordered_map<std::string, int> seen;  // key -> its line
+    std::unordered_map<std::string, std::size_t> seen;  // key -> its place among the entries
+    YAML::anchor_t anchor = 0;
   };
 
   std::size_t offset_of(const YAML::Mark& mark) const;
@@ -63,7 +67,10 @@ class TreeBuilder final : public YAML::EventHandler {
   void check_properties(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor);
   ConfigNode make(ConfigNode::Kind kind, Position position);
   void refuse_key(const ConfigNode& node, std::size_t offset) const;
-  void open(ConfigNode node, std::size_t offset);
+  void open(ConfigNode node, std::size_t offset, YAML::anchor_t anchor);
+  void check_depth(const ConfigNode& node, std::size_t levels) const;
+  ConfigNode copied(const ConfigNode& node);
+  void remember(YAML::anchor_t anchor, const ConfigNode& node);
   void close();
   void add(ConfigNode node);
   void add_key(const ConfigNode& node);
@@ -71,7 +78,9 @@ class TreeBuilder final : public YAML::EventHandler {
   std::string_view text_;
   const ConfigText& shown_;
   Diagnostics& errors_;
+  bool foreign_;
   std::vector<Frame> frames_;
+  std::unordered_map<YAML::anchor_t, ConfigNode> anchored_;  // where aliases may stand for it
   std::optional<ConfigNode> root_;
   std::size_t reached_ = 0;
   std::size_t nodes_ = 0;

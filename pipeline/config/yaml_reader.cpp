@@ -118,19 +118,19 @@ bool try_walk(std::string_view text, const ConfigText& shown, TreeBuilder& build
   return false;
 }
 
-std::optional<ConfigNode> read(std::string_view text, const ConfigText& shown, Diagnostics& errors) {
+std::optional<ConfigNode> read(std::string_view text, const ConfigText& shown, Diagnostics& errors,
+                               YamlAuthor author = YamlAuthor::kUs) {
   if (const auto fault = find_text_fault(text)) {
     errors.add(error_at(&shown, position_of(text, fault->offset), fault->what, fault->help));
     return {};
   }
-  TreeBuilder builder(text, shown, errors);
+  TreeBuilder builder(text, shown, errors, author);
   if (!try_walk(text, shown, builder, errors)) return {};
   return builder.take();
 }
 
-}  // namespace
-
-std::optional<ConfigNode> read_yaml(std::string_view text, std::string name, ConfigTexts& texts, Diagnostics& errors) {
+std::optional<ConfigNode> read_named(std::string_view text, std::string name, ConfigTexts& texts, Diagnostics& errors,
+                                     YamlAuthor author) {
   ConfigText& shown = texts.emplace_back(ConfigText{std::move(name), {}});
   if (text.size() > kLargestText) {
     errors.add(error_at(&shown, {}, "more than 1 MiB of YAML"));
@@ -138,7 +138,18 @@ std::optional<ConfigNode> read_yaml(std::string_view text, std::string name, Con
   }
   if (text.substr(0, 3) == "\xef\xbb\xbf") text.remove_prefix(3);  // a byte order mark
   shown.lines = split_lines(text);
-  return read(text, shown, errors);
+  return read(text, shown, errors, author);
+}
+
+}  // namespace
+
+std::optional<ConfigNode> read_yaml(std::string_view text, std::string name, ConfigTexts& texts, Diagnostics& errors) {
+  return read_named(text, std::move(name), texts, errors, YamlAuthor::kUs);
+}
+
+std::optional<ConfigNode> read_foreign_yaml(std::string_view text, std::string name, ConfigTexts& texts,
+                                            Diagnostics& errors) {
+  return read_named(text, std::move(name), texts, errors, YamlAuthor::kOthers);
 }
 
 std::optional<ConfigNode> read_yaml_value(std::size_t begin, const ConfigText& shown, Diagnostics& errors) {

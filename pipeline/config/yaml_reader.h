@@ -20,7 +20,12 @@ using ConfigTexts = std::deque<ConfigText>;
 // one counts). The tree points into the text appended to `texts`. An empty document is a kNull node.
 std::optional<ConfigNode> read_yaml(std::string_view text, std::string name, ConfigTexts& texts, Diagnostics& errors);
 
-// The same, with the text beside the tree: for stages that have files of their own (recipes).
+// The same of a text that somebody else wrote, such as the front matter of a model card: of equal keys the last counts,
+// an alias stands for a copy of what it names, and a text may have the tag !!str.
+std::optional<ConfigNode> read_foreign_yaml(std::string_view text, std::string name, ConfigTexts& texts,
+                                            Diagnostics& errors);
+
+// The same as read_yaml(), with the text beside the tree: for stages that have files of their own (recipes).
 std::optional<ConfigDocument> read_document(std::string_view text, const std::string& name, Diagnostics& errors);
 
 // Reads a value from byte `begin` of a command-line argument on; positions are those in `shown`, its one line.

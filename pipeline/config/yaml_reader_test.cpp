@@ -1,5 +1,7 @@
 #include "pipeline/config/yaml_reader.h"
 
+#include <fmt/format.h>
+
 #include "tests/support/catch.h"
 
 using namespace ggufmill;
@@ -26,10 +28,10 @@ std::string show(const ConfigNode& node) {
 }
 
 // The tree, or the messages.
-std::string read(std::string_view text) {
+std::string read(std::string_view text, decltype(read_yaml)* reader = read_yaml) {
   ConfigTexts texts;
   Diagnostics errors;
-  const std::optional<ConfigNode> node = read_yaml(text, "a.yaml", texts, errors);
+  const std::optional<ConfigNode> node = reader(text, "a.yaml", texts, errors);
   if (node && errors.empty()) return show(*node);
   std::string out;
   for (const Error& error : errors.errors()) out += render(error);
@@ -251,4 +253,26 @@ TEST_CASE("part of an argument is read at its own place") {
   REQUIRE(errors.errors().size() == 1);
   CHECK(errors.errors()[0].where == "--set");
   CHECK(errors.errors()[0].detail == "     | a.b={c: [1}\n     |           ^");
+}
+
+TEST_CASE("what others wrote may have aliases, equal keys and text tags") {
+  const auto foreign = [](std::string_view text) { return read(text, read_foreign_yaml); };
+  CHECK(foreign("a: &x [1, &y 2]\nb: *x\nc: *y\n") == "{a: [1, 2], b: [1, 2], c: 2}");
+  CHECK(foreign("a: 1\nb: 2\na: 3\n") == "{a: 3, b: 2}");
+  CHECK(foreign("a: !!str 7\n") == "{a: \"7\"}");
+  CHECK(foreign("a: !!binary eA==\n").find("tags (!) are not supported") != std::string::npos);
+  CHECK(foreign("a: &x [*x]\n").find("the alias stands inside what it names") != std::string::npos);
+}
+
+TEST_CASE("aliases cannot make a text grow without end") {
+  std::string doubled = "a0: &a0 [x, x]\n", deep = "a0: &a0 [x]\n";
+  for (int i = 1; i < 70; ++i) {
+    doubled += fmt::format("a{0}: &a{0} [*a{1}, *a{1}]\n", i, i - 1);
+    deep += fmt::format("a{0}: &a{0} [*a{1}]\n", i, i - 1);
+  }
+  CHECK(read(doubled, read_foreign_yaml).find("more than 100000 values") != std::string::npos);
+  std::string long_text = "a: &a " + std::string(100000, 'x') + "\nb:\n";
+  for (int i = 0; i < 1000; ++i) long_text += "- *a\n";
+  CHECK(read(long_text, read_foreign_yaml).find("more than 100000 values") != std::string::npos);
+  CHECK(read(deep, read_foreign_yaml).find("nested more than 64 levels deep") != std::string::npos);
 }
