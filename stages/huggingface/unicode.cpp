@@ -49,6 +49,27 @@ std::string lower_case(std::string_view utf8) {
   return out;
 }
 
+bool is_lower_case(std::string_view utf8) {
+  bool found = false;
+  for (const Character& character : characters(utf8)) {
+    const auto code = static_cast<UChar32>(character.code);
+    if (u_hasBinaryProperty(code, UCHAR_UPPERCASE) || u_istitle(code)) return false;
+    found = found || u_hasBinaryProperty(code, UCHAR_LOWERCASE);
+  }
+  return found;
+}
+
+std::string title_case(std::string_view utf8) {
+  std::string out;
+  bool inside = false;
+  for (const Character& character : characters(utf8)) {
+    const auto code = static_cast<UChar32>(character.code);
+    append_utf8(out, static_cast<char32_t>(inside ? u_tolower(code) : u_totitle(code)));
+    inside = u_hasBinaryProperty(code, UCHAR_CASED);
+  }
+  return out;
+}
+
 namespace {
 std::uint32_t category(char32_t code) { return U_GET_GC_MASK(static_cast<UChar32>(code)); }
 }  // namespace

@@ -22,6 +22,10 @@ enum class NormalForm { kC, kD, kKC, kKD };
 std::string normal_form(std::string_view utf8, NormalForm form);
 // Each character for itself, so that a sigma at the end of a word is none.
 std::string lower_case(std::string_view utf8);
+// Whether it has letters of the lower case, and none of another case.
+bool is_lower_case(std::string_view utf8);
+// The first letter of each run of letters that have a case in title case, the others in lower case.
+std::string title_case(std::string_view utf8);
 
 bool is_space(char32_t code);        // White_Space
 bool is_punctuation(char32_t code);  // ASCII punctuation and symbols, and category P

@@ -1,0 +1,168 @@
+// How a card is cut out of its file and put right is convert_hf_to_gguf.py's (llama.cpp, gguf-py/gguf/metadata.py); how
+// its scalars are typed is that of the library it reads them with, PyYAML.
+
+#include "stages/huggingface/model_card.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/json/array.hpp>
+#include <boost/json/value.hpp>
+#include <charconv>
+
+#include "pipeline/config/yaml_reader.h"
+#include "pipeline/core/pattern.h"
+#include "pipeline/io/input_file.h"
+#include "stages/huggingface/json_file.h"
+
+namespace ggufmill {
+namespace {
+
+namespace json = boost::json;
+namespace fs = std::filesystem;
+
+constexpr std::uint64_t kMostRead = 2 << 20;  // the YAML is at most 1 MiB, which its reader checks
+constexpr std::string_view kFence = "---";
+
+// What ends a line for Python's splitlines(), longest first.
+constexpr std::string_view kLineEnds[] = {"\r\n", "\n",   "\r",       "\v",           "\f",          "\x1c",
+                                          "\x1d", "\x1e", "\xc2\x85", "\xe2\x80\xa8", "\xe2\x80\xa9"};
+
+// Takes the first line off `text`, its end included.
+std::string_view next_line(std::string_view& text) {
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    for (const std::string_view end : kLineEnds) {
+      if (!text.substr(at).starts_with(end)) continue;
+      const std::string_view line = text.substr(0, at);
+      text.remove_prefix(at + end.size());
+      return line;
+    }
+  }
+  return std::exchange(text, {});
+}
+
+void replace_all(std::string& text, std::string_view old, std::string_view by) {
+  for (std::size_t at = 0; (at = text.find(old, at)) != std::string::npos; at += by.size())
+    text.replace(at, old.size(), by);
+}
+
+// The YAML, with an empty line in place of the first fence so that lines keep their numbers; empty: no card. Norwegian
+// among languages is put in quotes, and tabs, which no YAML may have there, become spaces.
+std::string front_matter(std::string_view readme) {
+  if (next_line(readme) != kFence) return {};
+  std::string yaml = "\n";
+  while (!readme.empty()) {
+    const std::string_view line = next_line(readme);
+    if (line == kFence) break;
+    std::string put_right = std::string(line) + '\n';
+    replace_all(put_right, "- no\n", "- \"no\"\n");
+    replace_all(put_right, "\t", "  ");
+    yaml += put_right;
+  }
+  return yaml;
+}
+
+// Plain scalars by the patterns of YAML 1.1 (PyYAML's resolver). Numbers to base 60 and dates stay text.
+class ScalarTypes {
+ public:
+  json::value typed(const std::string& scalar) const {
+    if (scalar.size() > kLongestNumber) return text(scalar);
+    if (is(null_, scalar)) return nullptr;
+    if (is(true_, scalar)) return true;
+    if (is(false_, scalar)) return false;
+    if (is(integer_, scalar)) return integer(scalar);
+    if (is(real_, scalar)) return real(scalar);
+    return text(scalar);
+  }
+
+ private:
+  static constexpr std::size_t kLongestNumber = 100;
+
+  static Pattern made(std::string_view pattern) { return Pattern::compile(pattern).value(); }
+  static bool is(const Pattern& pattern, const std::string& scalar) {
+    const Result<bool> matches = pattern.matches(scalar);
+    return matches && matches.value();
+  }
+  static json::value text(const std::string& scalar) { return json::string(scalar); }
+
+  static json::value integer(const std::string& scalar) {
+    std::string digits = scalar;
+    std::erase(digits, '_');
+    const bool negative = digits[0] == '-';
+    digits.erase(0, digits.find_first_not_of("+-"));
+    int base = 10;
+    if (digits.starts_with("0x")) base = 16;
+    if (digits.starts_with("0b")) base = 2;
+    if (base != 10)
+      digits.erase(0, 2);
+    else if (digits[0] == '0')
+      base = 8;
+    std::int64_t number = 0;
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number, base);
+    if (error != std::errc() || end != digits.data() + digits.size()) return text(scalar);  // no number of 64 bits
+    return negative ? -number : number;
+  }
+
+  static json::value real(const std::string& scalar) {
+    std::string digits = scalar;
+    std::erase(digits, '_');
+    double number = 0;
+    const char* begin = digits.data() + (digits[0] == '+' ? 1 : 0);
+    const auto [end, error] = std::from_chars(begin, digits.data() + digits.size(), number);
+    if (error != std::errc() || end != digits.data() + digits.size()) return text(scalar);
+    return number;
+  }
+
+  Pattern null_ = made(R"(\A(~|null|Null|NULL|)\z)");
+  Pattern true_ = made(R"(\A(yes|Yes|YES|true|True|TRUE|on|On|ON)\z)");
+  Pattern false_ = made(R"(\A(no|No|NO|false|False|FALSE|off|Off|OFF)\z)");
+  Pattern integer_ = made(R"(\A[-+]?(0b[01_]+|0[0-7_]*|[1-9][0-9_]*|0x[0-9a-fA-F_]+)\z)");
+  Pattern real_ = made(R"(\A([-+]?[0-9][0-9_]*\.[0-9_]*|\.[0-9][0-9_]*)([eE][-+][0-9]+)?\z)");
+};
+
+json::value value_of(const ConfigNode& node, const ScalarTypes& types) {
+  switch (node.kind) {
+    case ConfigNode::Kind::kNull:
+      return nullptr;
+    case ConfigNode::Kind::kScalar:
+      return node.quoted ? json::value(json::string(node.scalar)) : types.typed(node.scalar);
+    case ConfigNode::Kind::kList: {
+      json::array list;
+      for (const ConfigNode& item : node.items) list.push_back(value_of(item, types));
+      return list;
+    }
+    case ConfigNode::Kind::kMap: {
+      json::object map;
+      for (const ConfigNode::Entry& entry : node.entries) map[entry.key] = value_of(entry.value, types);
+      return map;
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+Result<json::object> read_model_card(const fs::path& folder, std::vector<std::string>& warnings) {
+  const fs::path path = folder / "README.md";
+  if (!is_file(path)) return json::object();
+  BOOST_OUTCOME_TRY(const auto file, InputFile::open(path));
+  std::string readme(std::min(file->bytes(), kMostRead), '\0');
+  BOOST_OUTCOME_TRY(file->read(0, std::as_writable_bytes(std::span(readme))));
+  const std::string yaml = front_matter(readme);
+  if (yaml.empty()) return json::object();
+
+  ConfigTexts texts;
+  Diagnostics errors;
+  const auto root = read_foreign_yaml(yaml, path, texts, errors);
+  if (!errors.empty()) {
+    Error error = errors.together();
+    error.code = ExitCode::kBadInput;
+    return error;
+  }
+  if (root->is_map()) return value_of(*root, ScalarTypes()).as_object();
+  if (root->kind != ConfigNode::Kind::kNull)
+    warnings.push_back(fmt::format("{}: what stands between the lines --- is no map; it is ignored", path.string()));
+  return json::object();
+}
+
+}  // namespace ggufmill
