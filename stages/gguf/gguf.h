@@ -24,13 +24,21 @@ std::unique_ptr<Source> make_gguf_source(std::string path, Types types = {});
 SourceSpec gguf_source(Types types = {});
 
 namespace gguf {
+// How tensors are shared out among files, and what the files say of it.
+enum class ShardRule {
+  kSplit,    // llama-gguf-split's: padding counts, no tensor is larger than a file, one file is named as a shard, too
+  kConvert,  // convert_hf_to_gguf.py's: padding does not count, a larger tensor is alone, one file is no shard
+};
+
 struct SinkOptions {
   std::string path{};                            // {recipe} in it stands for the recipe's name
-  std::optional<std::uint64_t> shard_size{};     // most bytes of tensor data, padding included, in a file
+  std::optional<std::uint64_t> shard_size{};     // most bytes of tensor data in a file
   std::optional<std::uint64_t> shard_tensors{};  // most tensors in a file; at least 1
-  bool as_source = false;                        // the shards that the source has; excludes the other two
+  bool as_source = false;                        // the shards that the source has; excludes the others
+  ShardRule shard_rule = ShardRule::kSplit;
+  bool metadata_shard = false;  // the first file has the metadata and no tensor
   Origin origin{};
-  bool sharded() const { return shard_size || shard_tensors || as_source; }
+  bool sharded() const { return shard_size || shard_tensors || as_source || metadata_shard; }
 };
 }  // namespace gguf
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <limits>
 #include <unordered_set>
 
@@ -39,21 +40,25 @@ Status check_names(const Model& model) {
   return ok();
 }
 
-// Where each file's tensors end; the last is the number of tensors. The rule is that of the reference (llama.cpp,
-// tools/gguf-split): data alone counts, and a file is closed when the next tensor would be one too many.
+// Where each file's tensors end; the last is the number of tensors. The rules are those of the reference (llama.cpp,
+// tools/gguf-split and gguf-py/gguf/gguf_writer.py): data alone counts, and a file is closed when the next tensor would
+// be one too many.
 Result<std::vector<std::size_t>> cut(const Model& model, const SinkOptions& options, std::uint64_t alignment) {
   std::vector<std::size_t> ends;
+  if (options.metadata_shard) ends.push_back(0);
+  const bool converts = options.shard_rule == ShardRule::kConvert;
   const std::uint64_t most_bytes = options.shard_size.value_or(UINT64_MAX),
                       most = options.shard_tensors.value_or(UINT64_MAX);
   std::uint64_t bytes = 0, tensors = 0;
   for (std::size_t i = 0; i < model.tensors.size(); ++i) {
-    BOOST_OUTCOME_TRY(const std::uint64_t plain, tensor_bytes(model.tensors[i]));
-    const std::uint64_t size = padded(plain, alignment).value_or(UINT64_MAX);
-    if (size > most_bytes)
+    BOOST_OUTCOME_TRY(std::uint64_t size, tensor_bytes(model.tensors[i]));
+    if (!converts) size = padded(size, alignment).value_or(UINT64_MAX);
+    if (size > most_bytes && !converts)
       return usage_error(fmt::format("tensor {} has {} bytes, more than the shard_size of {}",
                                      quoted_name(model.tensors[i].name), size, most_bytes),
                          "a tensor is never split: choose a larger shard_size");
-    if (size > most_bytes - bytes || tensors == most) {
+    const bool fits = bytes <= most_bytes && size <= most_bytes - bytes;
+    if (tensors != 0 && (!fits || tensors == most)) {
       ends.push_back(i);
       bytes = tensors = 0;
     }
@@ -88,16 +93,25 @@ Result<std::vector<std::size_t>> cut_as_source(const Model& model) {
 
 // A shard's own entries. A later shard is a file of its own: it says its alignment too where that is not the usual one.
 std::vector<MetadataEntry> shard_entries(std::size_t index, std::size_t count, std::size_t tensors,
-                                         std::uint64_t alignment, bool as_source) {
+                                         std::uint64_t alignment, const SinkOptions& options) {
   std::vector<MetadataEntry> entries;
   if (index != 0 && alignment != kDefaultAlignment)
     entries.push_back({std::string(kAlignmentKey), metadata_unsigned(MetadataType::kUint32, alignment)});
   entries.push_back({std::string(kSplitNumberKey), metadata_unsigned(MetadataType::kUint16, index)});
   entries.push_back({std::string(kSplitTensorsKey), metadata_unsigned(MetadataType::kInt32, tensors)});
   entries.push_back({std::string(kSplitCountKey), metadata_unsigned(MetadataType::kUint16, count)});
-  if (as_source) std::swap(entries.back(), entries[entries.size() - 2]);  // llama-quantize's order, not gguf-split's
-  if (as_source && count == 1) entries.clear();
+  if (!options.as_source && options.shard_rule == ShardRule::kSplit) return entries;
+  std::swap(entries.back(), entries[entries.size() - 2]);  // llama-quantize's and gguf-py's order, not gguf-split's
+  if (count == 1) entries.clear();
   return entries;
+}
+
+std::string path_of_shard(const SinkOptions& options, std::size_t index, std::size_t count) {
+  const std::filesystem::path path = options.path;
+  if (options.shard_rule == ShardRule::kConvert)
+    return count == 1 ? options.path : shard_path((path.parent_path() / path.stem()).string(), index, count);
+  const std::string_view all = options.path;
+  return shard_path(all.ends_with(".gguf") ? all.substr(0, all.size() - 5) : all, index, count);
 }
 
 std::vector<const MetadataEntry*> carried(const Model& model) {
@@ -115,12 +129,10 @@ Result<std::vector<OutputFile>> lay_out_shards(const Model& model, const SinkOpt
     return usage_error(fmt::format("{} tensors in {} files; at most {} files are possible", model.tensors.size(),
                                    ends.size(), kMostShards),
                        "choose a larger shard_size or shard_tensors");
-  const std::string_view path = options.path;
-  const std::string_view prefix = path.ends_with(".gguf") ? path.substr(0, path.size() - 5) : path;
   std::vector<OutputFile> files;
   for (std::size_t i = 0; i < ends.size(); ++i) {
-    const auto own = shard_entries(i, ends.size(), model.tensors.size(), alignment, options.as_source);
-    FileContent content{shard_path(prefix, i, ends.size()), {}, i == 0 ? 0 : ends[i - 1], ends[i]};
+    const auto own = shard_entries(i, ends.size(), model.tensors.size(), alignment, options);
+    FileContent content{path_of_shard(options, i, ends.size()), {}, i == 0 ? 0 : ends[i - 1], ends[i]};
     if (i == 0) content.metadata = carried(model);
     for (const MetadataEntry& entry : own) content.metadata.push_back(&entry);
     BOOST_OUTCOME_TRY(OutputFile file, lay_out_file(model, content, alignment));

@@ -20,6 +20,11 @@ Result<SinkOptions> read_options(const ConfigNode& value) {
     options.shard_tensors = static_cast<std::uint64_t>(count);
   }
   options.as_source = value.find("shards") != nullptr;
+  if (const ConfigNode* rule = value.find("shard_rule"); rule && rule->scalar == "convert")
+    options.shard_rule = ShardRule::kConvert;
+  if (const ConfigNode* first = value.find("metadata_shard")) {
+    BOOST_OUTCOME_TRY(options.metadata_shard, to_bool(*first));
+  }
   options.origin = origin_of(value);
   return options;
 }
@@ -65,7 +70,7 @@ FieldSpec path_field() {
 }
 
 FieldSpec options_field() {
-  FieldSpec path = path_field(), size, tensors, shards, field;
+  FieldSpec path = path_field(), size, tensors, shards, rule, first, field;
   path.name = "path";
   path.required = true;
   path.doc =
@@ -84,10 +89,22 @@ FieldSpec options_field() {
   shards.kind = FieldKind::kEnum;
   shards.choices = {"source"};
   shards.doc = "Writes the shards that the source has; tensors must be in the source's order.";
+  rule.name = "shard_rule";
+  rule.kind = FieldKind::kEnum;
+  rule.choices = {"split", "convert"};
+  rule.default_text = "split";
+  rule.doc =
+      "Whose shards are written: llama-gguf-split's, or convert_hf_to_gguf.py's, which counts no padding, gives a "
+      "tensor "
+      "that is too large a file of its own and leaves the name of a single file as it is.";
+  first.name = "metadata_shard";
+  first.kind = FieldKind::kBool;
+  first.default_text = "false";
+  first.doc = "Writes the metadata into a first file without tensors.";
   field.kind = FieldKind::kMap;
   field.doc = "The file to write, and how it is cut into several.";
   field.example = "{path: out/model.gguf, shard_size: 20G}";
-  field.fields = {path, size, tensors, shards};
+  field.fields = {path, size, tensors, shards, rule, first};
   return field;
 }
 
@@ -95,8 +112,9 @@ FieldSpec options_field() {
 }  // namespace gguf
 
 Result<std::unique_ptr<Sink>> make_gguf_sink(gguf::SinkOptions options) {
-  if (options.as_source && (options.shard_size || options.shard_tensors))
-    return error_at(options.origin, "`shards: source` and a size of shards cannot be given together",
+  if (options.as_source && (options.shard_size || options.shard_tensors || options.metadata_shard ||
+                            options.shard_rule != gguf::ShardRule::kSplit))
+    return error_at(options.origin, "`shards: source` and what else says how to cut cannot be given together",
                     "give one of them");
   if (options.shard_tensors == 0u) return error_at(options.origin, "shard_tensors is at least 1");
   return std::make_unique<gguf::GgufSink>(std::move(options));

@@ -43,6 +43,30 @@ TEST_CASE("shards are cut by bytes of padded data") {
   CHECK(shards_of(model, {.shard_size = 1000})[0].path == "out/m-00001-of-00001.gguf");
 }
 
+TEST_CASE("shards of a conversion are cut by plain bytes, and one file is none") {
+  Model model;
+  for (const char* name : {"a", "b", "c", "d"}) model.tensors.push_back(bare_tensor(name, {10, 1}));  // 40 bytes
+  model.tensors.push_back(bare_tensor("e", {100, 1}));
+  const auto files_of = [&](gguf::SinkOptions options) {
+    options.shard_rule = gguf::ShardRule::kConvert;
+    std::vector<std::size_t> tensors;
+    for (const OutputFile& file : shards_of(model, options)) tensors.push_back(file.tensors.size());
+    return tensors;
+  };
+  using Counts = std::vector<std::size_t>;
+  CHECK(files_of({.shard_size = 80}) == Counts{2, 2, 1});
+  CHECK(files_of({.shard_size = 79}) == Counts{1, 1, 1, 1, 1});
+  CHECK(files_of({.shard_tensors = 4}) == Counts{4, 1});
+  CHECK(files_of({.shard_tensors = 4, .metadata_shard = true}) == Counts{0, 4, 1});
+  CHECK(files_of({.metadata_shard = true}) == Counts{0, 5});
+  CHECK(files_of({.shard_size = 560}) == Counts{5});
+  const auto paths = [&](std::uint64_t tensors) {
+    return lay_out(model, {.path = "out/m.x", .shard_tensors = tensors, .shard_rule = gguf::ShardRule::kConvert});
+  };
+  CHECK(paths(9).value()[0].path == "out/m.x");
+  CHECK(paths(4).value()[1].path == "out/m-00002-of-00002.gguf");
+}
+
 TEST_CASE("the first shard has all metadata, the others only their own") {
   const TempDir folder;
   GgufBuilder builder;
