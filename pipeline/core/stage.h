@@ -41,6 +41,7 @@ struct OutputFile {
   std::string header;
   std::vector<Placement> tensors;  // in order of offset
   std::uint64_t bytes = 0;
+  bool big_endian = false;  // words of tensors are swapped before they are written
 };
 
 // Lays a model out as files.

@@ -65,6 +65,8 @@ class StepBinder {
     if (encoding.type != step_.expression->type) {
       bound_.computes = true;
       BOOST_OUTCOME_TRY(choose(bound));
+    } else if (encoding.big_endian) {
+      bound.kind = EncodingKind::kSwapped;
     }
     bound_.encodings.push_back(bound);
     return ok();
@@ -74,7 +76,7 @@ class StepBinder {
     const TypeInfo& type = *bound.encoding->type;
     if (is_f32(type)) {
       bound.kind = EncodingKind::kDecoded;
-      bound_.f32_encoding = bound_.encodings.size();
+      if (!bound.encoding->big_endian) bound_.f32_encoding = bound_.encodings.size();
       return ok();
     }
     bound.kind = EncodingKind::kEncoded;

@@ -15,6 +15,7 @@ namespace ggufmill {
 
 enum class EncodingKind {
   kCopy,     // the step's values as they are, in the host's byte order
+  kSwapped,  // the same in the other byte order
   kDecoded,  // F32
   kEncoded,
 };

@@ -109,18 +109,21 @@ class TileConversion {
     if (step_.step->compared) return compare();
     if (!step_.computes) {
       const ProfiledStep profiled(ProfileStep::kCheck, tile_.slab, tile_.part);
-      return check_blocks(*step_.step, bytes(), tile_.row_in_tensor(0) * step_.row_bytes);
+      BOOST_OUTCOME_TRY(check_blocks(*step_.step, bytes(), tile_.row_in_tensor(0) * step_.row_bytes));
+      swap();
+      return ok();
     }
     const std::span<float> values = place_of_values();
     BOOST_OUTCOME_TRY(decode(step_.decode, bytes(), values));
     BOOST_OUTCOME_TRY(check(values));
     for (std::size_t i = 0; i < step_.encodings.size(); ++i) {
-      if (step_.encodings[i].kind == EncodingKind::kCopy) continue;
+      if (step_.encodings[i].kind == EncodingKind::kCopy || step_.encodings[i].kind == EncodingKind::kSwapped) continue;
       BOOST_OUTCOME_TRY(encode(i, values));
       if (step_.encodings[i].decode.kernel) {
         BOOST_OUTCOME_TRY(measure(i, values));
       }
     }
+    swap();
     return ok();
   }
 
@@ -205,6 +208,17 @@ class TileConversion {
     }
     encoding.measure->add_error(sums, tile_.rows);
     return ok();
+  }
+
+  // Gives the encodings their byte order, last of all: others may be made of the same values.
+  void swap() const {
+    for (std::size_t i = 0; i < step_.encodings.size(); ++i) {
+      const BoundEncoding& encoding = step_.encodings[i];
+      if (!encoding.encoding->big_endian) continue;
+      const std::span<std::byte> into = tile_.rows_of(tile_.part.encoded[i], encoding.row_bytes);
+      if (encoding.kind == EncodingKind::kSwapped) std::ranges::copy(bytes(), into.begin());
+      swap_words(*encoding.encoding->type, into);
+    }
   }
 
   // Adds the difference between the values and those that they are compared with to the step's measure.

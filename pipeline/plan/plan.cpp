@@ -54,15 +54,16 @@ class StepMaker {
     for (const Tensor& tensor : source.tensors) step_of(tensor);
   }
 
-  void add(const Tensor& tensor, const Place& place) {
+  void add(const Tensor& tensor, const Place& place, bool big_endian) {
     if (tensor.expression->bytes() == 0) return;
     Step& step = steps_[step_of(tensor)];
     const bool encodes = tensor.converted() && tensor.type->name != "F32";
     const std::string weights = encodes && tensor.importance ? tensor.importance->fingerprint : "";
     for (Encoding& encoding : step.encodings)
-      if (encoding.type == tensor.type && (encoding.importance ? encoding.importance->fingerprint : "") == weights)
+      if (encoding.type == tensor.type && encoding.big_endian == big_endian &&
+          (encoding.importance ? encoding.importance->fingerprint : "") == weights)
         return encoding.places.push_back(place);
-    step.encodings.push_back({tensor.type, weights.empty() ? nullptr : tensor.importance, {place}});
+    step.encodings.push_back({tensor.type, weights.empty() ? nullptr : tensor.importance, {place}, big_endian});
   }
 
   // Those that something is made of, in the order of the sources' bytes.
@@ -140,7 +141,8 @@ class PlanMaker {
     const auto index = static_cast<std::uint32_t>(plan_.outputs.size());
     for (std::uint32_t f = 0; f < laid.files.size(); ++f)
       for (const Placement& placement : laid.files[f].tensors)
-        steps_.add(laid.model.tensors[placement.tensor], {index, f, placement.tensor, placement.offset});
+        steps_.add(laid.model.tensors[placement.tensor], {index, f, placement.tensor, placement.offset},
+                   laid.files[f].big_endian);
     PlannedOutput& output = plan_.outputs.emplace_back();
     output.recipe = laid.model.recipe;
     output.tensors.reserve(laid.model.tensors.size());

@@ -58,6 +58,7 @@ struct Encoding {
   const TypeInfo* type = nullptr;
   std::shared_ptr<const Importance> importance;  // null: none; used where the type's kernel accepts it
   std::vector<Place> places;                     // at least one
+  bool big_endian = false;                       // its words are swapped once it is made
 };
 
 // All that is done with the values of one expression: they are read and decoded once, for every encoding.

@@ -36,14 +36,17 @@ bool is_direct(const Plan& plan) { return plan.limits.io == IoMode::kDirect; }
 StepCost::StepCost(const Plan& plan, const Step& step) : step_(step) {
   const Expression& values = *step.expression;
   const TypeInfo& f32 = type_named("F32");
-  bool f32_is_at_hand = values.type == &f32, converts = false, encodes = false;
+  bool f32_is_at_hand = values.type == &f32, changes = false, converts = false, encodes = false;
   std::set<const Importance*> importances;
   if (step.importance) importances.insert(step.importance.get());
   for (const Encoding& encoding : step.encodings) {
-    if (encoding.type == values.type) continue;
-    converts = true;
+    const bool same = encoding.type == values.type;
+    if (same && !encoding.big_endian) continue;
+    changes = true;
     rows_.push_back(row_bytes(*encoding.type, values.shape));
-    f32_is_at_hand |= encoding.type == &f32;
+    if (same) continue;
+    converts = true;
+    f32_is_at_hand |= encoding.type == &f32 && !encoding.big_endian;
     encodes |= encoding.type != &f32;
     if (encoding.importance) importances.insert(encoding.importance.get());
   }
@@ -52,7 +55,7 @@ StepCost::StepCost(const Plan& plan, const Step& step) : step_(step) {
       rows_.push_back(read->row_bytes());
       stays_in_matrix_ = true;
     }
-  copies_only_ = !converts && !step.compared && values.as_extent();
+  copies_only_ = !changes && !step.compared && values.as_extent();
   has_importance_ = !importances.empty();
   stays_in_matrix_ |= has_importance_;
   const std::uint64_t f32_row = product(values.shape.columns(), sizeof(float));

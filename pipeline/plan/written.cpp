@@ -12,6 +12,7 @@
 #include <stdexcept>
 #include <unordered_map>
 
+#include "pipeline/core/byte_order.h"
 #include "pipeline/core/text.h"
 
 namespace ggufmill {
@@ -157,9 +158,11 @@ class Writer {
       json::array places;
       for (const Place& place : encoding.places)
         places.push_back(json::array{place.output, place.file, place.tensor, place.offset});
-      encodings.push_back({{"type", encoding.type->name},
-                           {"importance", importance_number(encoding.importance)},
-                           {"places", std::move(places)}});
+      json::object one{{"type", encoding.type->name},
+                       {"importance", importance_number(encoding.importance)},
+                       {"places", std::move(places)}};
+      if (encoding.big_endian) one["big_endian"] = true;
+      encodings.push_back(std::move(one));
     }
     json::object object{{"expression", expression_number(*step.expression)}, {"encodings", encodings}};
     if (!deciding_) object["name"] = step.name;
@@ -475,6 +478,8 @@ class Reader {
     Encoding encoding;
     encoding.type = &type_of(object, "type");
     encoding.importance = importance_numbered(object.at("importance"));
+    if (const json::value* big_endian = object.if_contains("big_endian")) encoding.big_endian = big_endian->as_bool();
+    if (encoding.big_endian && !can_swap(*encoding.type)) throw Unsound("a type whose words are not known is swapped");
     if (encoding.importance && (encoding.importance->columns != values.shape.columns()))
       throw Unsound("importance of another length");
     if (values.shape.columns() % encoding.type->block_elements != 0) throw Unsound("rows are no whole blocks");

@@ -78,6 +78,11 @@ std::string changed(const std::function<void(boost::json::object&)>& change) {
 TEST_CASE("a plan is written and read back to an equal one") {
   check_round(sample());
   check_round(all_operations());
+  Plan swapped = sample();
+  swapped.steps[0].encodings[0].big_endian = true;
+  finish_plan(swapped);
+  check_round(swapped);
+  CHECK(identity_of(swapped) != identity_of(sample()));
 }
 
 TEST_CASE("the identity is of what decides the bytes, not of paths, limits and reports") {

@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
+#include <span>
 
+#include "pipeline/core/byte_order.h"
 #include "pipeline/core/text.h"
 #include "stages/gguf/byte_reader.h"
 #include "stages/gguf/format.h"
@@ -12,17 +15,7 @@
 namespace ggufmill::gguf {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "numbers are written as they are in memory");
-
-template <class T>
-void append_number(std::string& out, T value) {
-  out.append(reinterpret_cast<const char*>(&value), sizeof value);
-}
-
-void append_string(std::string& out, std::string_view text) {
-  append_number<std::uint64_t>(out, text.size());
-  out.append(text);
-}
+static_assert(std::endian::native == std::endian::little, "numbers are swapped for big-endian files alone");
 
 // As the reference: dimensions of 1 at the end are left out, and there is one at least.
 std::uint32_t written_rank(const Shape& shape) {
@@ -31,14 +24,76 @@ std::uint32_t written_rank(const Shape& shape) {
   return rank;
 }
 
-void append_tensor(std::string& out, const Tensor& tensor, std::uint64_t offset) {
-  append_string(out, tensor.name);
-  const std::uint32_t rank = written_rank(tensor.shape());
-  append_number(out, rank);
-  for (std::uint32_t i = 0; i < rank; ++i) append_number(out, tensor.shape().dims[i]);
-  append_number(out, tensor.type->id);
-  append_number(out, offset);
-}
+// Gathers a header in the byte order of its file.
+class HeaderText {
+ public:
+  explicit HeaderText(bool big_endian) : big_endian_(big_endian), out_(kMagic) {}
+
+  template <class T>
+  void add_number(T number) {
+    std::string bytes(reinterpret_cast<const char*>(&number), sizeof number);
+    if (big_endian_) std::reverse(bytes.begin(), bytes.end());
+    out_ += bytes;
+  }
+  void add_text(std::string_view text) {
+    add_number<std::uint64_t>(text.size());
+    out_ += text;
+  }
+  void add_value(const MetadataValue& value) {
+    add_number(static_cast<std::uint32_t>(value.type));
+    std::string_view bytes = value.bytes;
+    if (big_endian_)
+      add_values(value.type, 1, bytes);
+    else
+      out_ += bytes;
+  }
+  void add_tensor(const Tensor& tensor, std::uint64_t offset) {
+    add_text(tensor.name);
+    const std::uint32_t rank = written_rank(tensor.shape());
+    add_number(rank);
+    for (std::uint32_t i = 0; i < rank; ++i) add_number(tensor.shape().dims[i]);
+    add_number(tensor.type->id);
+    add_number(offset);
+  }
+  std::string take() { return std::move(out_); }
+
+ private:
+  // Takes `count` values, one after the other, off `bytes`, which are little-endian. Arrays are no deeper than readers
+  // and stages make them.
+  void add_values(MetadataType type, std::uint64_t count, std::string_view& bytes) {
+    if (const std::size_t width = metadata_type_bytes(type); width != 0) {
+      std::string swapped(bytes.substr(0, width * count));
+      swap_words(width, std::as_writable_bytes(std::span(swapped)));
+      bytes.remove_prefix(swapped.size());
+      out_ += swapped;
+      return;
+    }
+    for (std::uint64_t i = 0; i < count; ++i) {
+      if (type == MetadataType::kString) {
+        const auto size = taken<std::uint64_t>(bytes);
+        add_text(bytes.substr(0, size));
+        bytes.remove_prefix(size);
+        continue;
+      }
+      const auto element = taken<std::uint32_t>(bytes);
+      const auto items = taken<std::uint64_t>(bytes);
+      add_number(element);
+      add_number(items);
+      add_values(static_cast<MetadataType>(element), items, bytes);
+    }
+  }
+
+  template <class T>
+  static T taken(std::string_view& bytes) {
+    T number;
+    std::memcpy(&number, bytes.data(), sizeof number);
+    bytes.remove_prefix(sizeof number);
+    return number;
+  }
+
+  bool big_endian_;
+  std::string out_;
+};
 
 Status check_name(std::string_view what, std::string_view name) {
   std::string problem = name_problem(name);
@@ -49,21 +104,27 @@ Status check_name(std::string_view what, std::string_view name) {
 
 Result<std::string> make_header(const Model& model, const FileContent& content,
                                 const std::vector<std::uint64_t>& offsets) {
-  std::string out(kMagic);
-  append_number(out, kNewestVersion);
-  append_number<std::uint64_t>(out, content.last - content.first);
-  append_number<std::uint64_t>(out, content.metadata.size());
+  HeaderText out(content.big_endian);
+  out.add_number(kNewestVersion);
+  out.add_number<std::uint64_t>(content.last - content.first);
+  out.add_number<std::uint64_t>(content.metadata.size());
   for (const MetadataEntry* entry : content.metadata) {
     BOOST_OUTCOME_TRY(check_name("metadata key", entry->key));
-    append_string(out, entry->key);
-    append_number(out, static_cast<std::uint32_t>(entry->value.type));
-    out += entry->value.bytes;
+    out.add_text(entry->key);
+    out.add_value(entry->value);
   }
   for (std::size_t i = content.first; i < content.last; ++i) {
     BOOST_OUTCOME_TRY(check_name("tensor", model.tensors[i].name));
-    append_tensor(out, model.tensors[i], offsets[i - content.first]);
+    out.add_tensor(model.tensors[i], offsets[i - content.first]);
   }
-  return out;
+  return out.take();
+}
+
+Status check_byte_order(const Tensor& tensor, bool big_endian) {
+  if (!big_endian || can_swap(*tensor.type)) return ok();
+  return usage_error(fmt::format("tensor {} cannot be written big-endian: nothing is known of the bytes of {}",
+                                 quoted_name(tensor.name), tensor.type->name),
+                     "choose another type for this tensor");
 }
 
 Error too_large(const FileContent& content) {
@@ -85,9 +146,11 @@ Result<std::uint64_t> tensor_bytes(const Tensor& tensor) {
 Result<OutputFile> lay_out_file(const Model& model, const FileContent& content, std::uint64_t alignment) {
   OutputFile file;
   file.path = content.path;
+  file.big_endian = content.big_endian;
   std::vector<std::uint64_t> offsets;
   std::uint64_t end = 0;  // of the data so far, from its start
   for (std::size_t i = content.first; i < content.last; ++i) {
+    BOOST_OUTCOME_TRY(check_byte_order(model.tensors[i], content.big_endian));
     BOOST_OUTCOME_TRY(const std::uint64_t bytes, tensor_bytes(model.tensors[i]));
     file.tensors.push_back({i, end, bytes});
     offsets.push_back(end);

@@ -16,6 +16,7 @@ struct FileContent {
   std::vector<const MetadataEntry*> metadata;
   std::size_t first = 0;
   std::size_t last = 0;
+  bool big_endian = false;
 };
 
 // The header, padded to `alignment` (valid, and what general.alignment in `content` says), and every tensor's place:

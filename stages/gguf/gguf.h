@@ -37,6 +37,7 @@ struct SinkOptions {
   bool as_source = false;                        // the shards that the source has; excludes the others
   ShardRule shard_rule = ShardRule::kSplit;
   bool metadata_shard = false;  // the first file has the metadata and no tensor
+  bool big_endian = false;
   Origin origin{};
   bool sharded() const { return shard_size || shard_tensors || as_source || metadata_shard; }
 };

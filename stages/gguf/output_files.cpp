@@ -132,7 +132,8 @@ Result<std::vector<OutputFile>> lay_out_shards(const Model& model, const SinkOpt
   std::vector<OutputFile> files;
   for (std::size_t i = 0; i < ends.size(); ++i) {
     const auto own = shard_entries(i, ends.size(), model.tensors.size(), alignment, options);
-    FileContent content{path_of_shard(options, i, ends.size()), {}, i == 0 ? 0 : ends[i - 1], ends[i]};
+    FileContent content{
+        path_of_shard(options, i, ends.size()), {}, i == 0 ? 0 : ends[i - 1], ends[i], options.big_endian};
     if (i == 0) content.metadata = carried(model);
     for (const MetadataEntry& entry : own) content.metadata.push_back(&entry);
     BOOST_OUTCOME_TRY(OutputFile file, lay_out_file(model, content, alignment));
@@ -147,8 +148,9 @@ Result<std::vector<OutputFile>> lay_out_files(const Model& model, const SinkOpti
   BOOST_OUTCOME_TRY(const std::uint64_t alignment, alignment_of(model.metadata));
   BOOST_OUTCOME_TRY(check_names(model));
   if (options.sharded()) return lay_out_shards(model, options, alignment);
-  BOOST_OUTCOME_TRY(OutputFile file,
-                    lay_out_file(model, {options.path, carried(model), 0, model.tensors.size()}, alignment));
+  BOOST_OUTCOME_TRY(
+      OutputFile file,
+      lay_out_file(model, {options.path, carried(model), 0, model.tensors.size(), options.big_endian}, alignment));
   return std::vector<OutputFile>{std::move(file)};
 }
 

@@ -25,6 +25,7 @@ Result<SinkOptions> read_options(const ConfigNode& value) {
   if (const ConfigNode* first = value.find("metadata_shard")) {
     BOOST_OUTCOME_TRY(options.metadata_shard, to_bool(*first));
   }
+  if (const ConfigNode* order = value.find("byte_order")) options.big_endian = order->scalar == "big";
   options.origin = origin_of(value);
   return options;
 }
@@ -70,7 +71,7 @@ FieldSpec path_field() {
 }
 
 FieldSpec options_field() {
-  FieldSpec path = path_field(), size, tensors, shards, rule, first, field;
+  FieldSpec path = path_field(), size, tensors, shards, rule, first, order, field;
   path.name = "path";
   path.required = true;
   path.doc =
@@ -101,10 +102,15 @@ FieldSpec options_field() {
   first.kind = FieldKind::kBool;
   first.default_text = "false";
   first.doc = "Writes the metadata into a first file without tensors.";
+  order.name = "byte_order";
+  order.kind = FieldKind::kEnum;
+  order.choices = {"little", "big"};
+  order.default_text = "little";
+  order.doc = "The order of the bytes of numbers: that of the machines that will read the file.";
   field.kind = FieldKind::kMap;
   field.doc = "The file to write, and how it is cut into several.";
   field.example = "{path: out/model.gguf, shard_size: 20G}";
-  field.fields = {path, size, tensors, shards, rule, first};
+  field.fields = {path, size, tensors, shards, rule, first, order};
   return field;
 }
 
@@ -114,8 +120,9 @@ FieldSpec options_field() {
 Result<std::unique_ptr<Sink>> make_gguf_sink(gguf::SinkOptions options) {
   if (options.as_source && (options.shard_size || options.shard_tensors || options.metadata_shard ||
                             options.shard_rule != gguf::ShardRule::kSplit))
-    return error_at(options.origin, "`shards: source` and what else says how to cut cannot be given together",
-                    "give one of them");
+    return error_at(options.origin,
+                    "`shards: source` cannot be given with shard_size, shard_tensors, shard_rule or metadata_shard",
+                    "it cuts where the source does");
   if (options.shard_tensors == 0u) return error_at(options.origin, "shard_tensors is at least 1");
   return std::make_unique<gguf::GgufSink>(std::move(options));
 }

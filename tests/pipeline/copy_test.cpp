@@ -70,6 +70,49 @@ TEST_CASE("inputs of every version and byte order are copied to the same file") 
   CHECK(same);
 }
 
+TEST_CASE("an output of either byte order is what a machine of that order would write") {
+  const TempDir folder;
+  const std::string in = folder.file("in.gguf"), out = folder.file("out.gguf");
+  GgufBuilder builder = every_type();
+  builder.set_alignment(64);
+  builder.big_endian = true;
+  const std::string expected = builder.build();
+  builder.big_endian = GENERATE(false, true);
+  const EngineKind engine = GENERATE(EngineKind::kSimple, EngineKind::kGraph);
+  CAPTURE(builder.big_endian, engine == EngineKind::kSimple);
+  builder.write(in);
+  run_pipeline(in, fmt::format("{{path: {}, byte_order: big}}", out), engine);
+  const bool same = read_text(out) == expected;
+  CHECK(same);
+}
+
+TEST_CASE("outputs of both byte orders have the same values, whatever is converted") {
+  const TempDir folder;
+  GgufBuilder builder;
+  for (const char* type : {"F32", "F16", "BF16", "Q8_0", "Q4_K"})
+    builder.add_tensor(std::string("blk.0.ffn_down.") + type, {256, 9}, type);
+  builder.add_tensor("blk.0.long.weight", {1 << 17, 2}, "F16");  // rows longer than a worker's scratch
+  for (auto& tensor : builder.tensors)
+    for (char& byte : tensor.data) byte = static_cast<char>(byte & 0x3f);  // nothing infinite
+  const std::string in = folder.file("in.gguf"), big = folder.file("big.gguf"), little = folder.file("little.gguf");
+  builder.write(in);
+  const EngineKind engine = GENERATE(EngineKind::kSimple, EngineKind::kGraph);
+  const std::string type = GENERATE("F32", "F16", "Q8_0", "Q4_K");
+  CAPTURE(type, engine == EngineKind::kSimple);
+  const std::string more = fmt::format(", quantize: {{type: {}, requantize: true}}", type);
+  // Both in one run, so that they share what is decoded; the second again as a file of the usual order.
+  run_pipeline(in, little, engine, fmt::format("{0}}}, {{gguf: {{path: {1}, byte_order: big}}{0}", more, big));
+  run_pipeline(big, folder.file("again.gguf"), engine);
+  const bool same = read_text(folder.file("again.gguf")) == read_text(little);
+  CHECK(same);
+  run_pipeline(in, folder.file("alone.gguf"), engine, more);
+  const bool alone = read_text(folder.file("alone.gguf")) == read_text(little);
+  CHECK(alone);
+  run_pipeline(in, fmt::format("{{path: {}, byte_order: big}}", folder.file("big_alone.gguf")), engine, more);
+  const bool big_alone = read_text(folder.file("big_alone.gguf")) == read_text(big);
+  CHECK(big_alone);
+}
+
 TEST_CASE("the byte order of the input makes no difference to what is converted") {
   const TempDir folder;
   GgufBuilder builder;
