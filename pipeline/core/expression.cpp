@@ -52,6 +52,7 @@ Error broken(Operation operation, std::string what) {
 }
 
 bool is_f32(const TypeInfo& type) { return type.name == "F32"; }
+bool is_byte(const TypeInfo& type) { return type.name == "I8" || type.name == "U8"; }
 
 Status check_shape(Operation operation, const TypeInfo& type, const Shape& shape) {
   std::uint64_t elements = 1;
@@ -272,9 +273,8 @@ Result<ExpressionRef> transpose(ExpressionRef input, std::vector<std::uint32_t> 
 
 Result<ExpressionRef> cast(ExpressionRef input, const TypeInfo& type) {
   if (input->type == &type) return input;
-  for (const TypeInfo* each : {input->type, &type})
-    if (each->type_class == TypeClass::kInteger)
-      return broken(Operation::kCast, fmt::format("{} is not converted", each->name));
+  if (type.type_class == TypeClass::kInteger || is_source_type(type))
+    return broken(Operation::kCast, fmt::format("nothing is converted to {}", type.name));
   Expression node = node_of(Operation::kCast, {std::move(input)});
   node.type = &type;
   return made(std::move(node));
@@ -314,7 +314,7 @@ Result<ExpressionRef> repack(const RepackFunction& function, ExpressionRef first
   for (std::size_t i = 0; i < 2; ++i) {
     Shape expected = node.inputs[0]->shape;
     expected.dims[0] = blocks * function.input_bytes[i];
-    if (node.inputs[i]->type->name != "I8" || node.inputs[i]->shape.dims != expected.dims)
+    if (!is_byte(*node.inputs[i]->type) || node.inputs[i]->shape.dims != expected.dims)
       return broken(node.operation, fmt::format("{} wants rows of {} bytes for each block as input {}, not {} of {}",
                                                 function.name, function.input_bytes[i], i,
                                                 describe(node.inputs[i]->shape), node.inputs[i]->type->name));

@@ -57,7 +57,7 @@ enum class Operation : std::uint8_t {
   kReorderRows,  // dimension 1 as a grid of `factors`, whose axes are taken in another order: what permuting the rows
                  // of query and key heads is, and regrouping heads
   kTranspose,    // dimensions in another order
-  kCast,         // to another type: decoded to F32, and encoded where that is not what is wanted
+  kCast,         // to another type, but an integer: decoded to F32, and encoded where that is not what is wanted
   kMap,          // F32: a named function of every value
   kScaleBlocks,  // F32: every value times the scale of its block of rows and columns
   kRepack,       // blocks of one format made of the bytes of another, without a number changed
@@ -73,7 +73,7 @@ struct MapFunction {
 std::span<const MapFunction> map_functions();
 const MapFunction* find_map_function(std::string_view name);  // null: there is none
 
-// Blocks of `type` made of other bytes. Input i gives input_bytes[i] bytes for each block and is a tensor of I8.
+// Blocks of `type` made of other bytes. Input i gives input_bytes[i] bytes for each block and is a tensor of I8 or U8.
 struct RepackFunction {
   std::string_view name;
   std::string_view type;

@@ -79,9 +79,12 @@ TEST_CASE("a transpose swaps the dimensions of the shape with those of the value
   CHECK(shape(transpose(leaf("F16", {8, 3}), {0})) == "transpose: 0 is no order of the dimensions of 8 x 3");
 }
 
-TEST_CASE("numbers are cast, integers are not") {
+TEST_CASE("what can be read as numbers is cast, but not to integers and to types that only sources have") {
   CHECK(cast(leaf("BF16", {8, 3}), type("F16")).value()->type == &type("F16"));
-  CHECK(shape(cast(leaf("I32", {8}), type("F32"))) == "cast: I32 is not converted");
+  CHECK(cast(leaf("I32", {8}), type("F32")).value()->type == &type("F32"));
+  CHECK(cast(leaf("F8_E4M3", {8}), type("BF16")).value()->type == &type("BF16"));
+  CHECK(shape(cast(leaf("F32", {8}), type("I32"))) == "cast: nothing is converted to I32");
+  CHECK(shape(cast(leaf("F32", {8}), type("F8_E5M2"))) == "cast: nothing is converted to F8_E5M2");
   CHECK(shape(cast(leaf("F16", {8}), type("Q8_0"))) ==
         "cast: rows of 8 elements are not a multiple of the 32 of a block of Q8_0");
 }

@@ -47,6 +47,16 @@ constexpr TypeInfo kBuiltIn[] = {
     {41, "Q1_0", TypeClass::kQuantized, 128, 18, {ScaleFormat::kF16, 0, 1}, {{0, 1, 2}}},
     {42, "Q2_0", TypeClass::kQuantized, 64, 18, {ScaleFormat::kF16, 0, 1}, {{0, 1, 2}}},
 };
+
+constexpr TypeInfo kSource[] = {
+    {kFirstSourceType + 0, "F8_E4M3", TypeClass::kFloat, 1, 1, {ScaleFormat::kE4m3, 0, 1}, {}},
+    {kFirstSourceType + 1, "F8_E5M2", TypeClass::kFloat, 1, 1, {ScaleFormat::kE5m2, 0, 1}, {}},
+    {kFirstSourceType + 2, "BOOL", TypeClass::kInteger, 1, 1, {}, {}},
+    {kFirstSourceType + 3, "U8", TypeClass::kInteger, 1, 1, {}, {}},
+    {kFirstSourceType + 4, "U16", TypeClass::kInteger, 1, 2, {}, {{0, 1, 2}}},
+    {kFirstSourceType + 5, "U32", TypeClass::kInteger, 1, 4, {}, {{0, 1, 4}}},
+    {kFirstSourceType + 6, "U64", TypeClass::kInteger, 1, 8, {}, {{0, 1, 8}}},
+};
 // clang-format on
 
 constexpr std::size_t kMostForeign = 256;
@@ -55,8 +65,23 @@ constexpr std::size_t kMostForeign = 256;
 
 std::span<const TypeInfo> built_in_types() { return kBuiltIn; }
 
+std::span<const TypeInfo> source_types() { return kSource; }
+
+const TypeInfo* find_source_type(TypeId id) {
+  for (const TypeInfo& type : kSource)
+    if (type.id == id) return &type;
+  return nullptr;
+}
+
+const TypeInfo* find_source_type(std::string_view name) {
+  for (const TypeInfo& type : kSource)
+    if (type.name == name) return &type;
+  return nullptr;
+}
+
 const TypeInfo& type_named(std::string_view name) {
   const TypeInfo* type = Types().find(name);
+  if (!type) type = find_source_type(name);
   if (!type) std::abort();
   return *type;
 }

@@ -18,7 +18,7 @@ using TypeId = std::uint32_t;
 
 enum class TypeClass : std::uint8_t {
   kFloat,      // one element a block, IEEE or bfloat
-  kInteger,    // carried, never converted
+  kInteger,    // copied, or read as numbers; never written from numbers
   kQuantized,  // blocks of elements with shared scales
   kForeign,    // brought by a kernel module from outside the tree
 };
@@ -31,10 +31,12 @@ enum class ScaleFormat : std::uint8_t {
   kF32,
   kF64,
   kE8m0,  // 0xff is NaN
+  kE4m3,  // a float of 8 bits without infinities: 0x7f and 0xff are NaN
+  kE5m2,  // a float of 8 bits with the exponents of F16
   kIq1m,  // an F16 in the high nibbles of four 16-bit words
 };
 
-// `count` consecutive scales from byte `offset` of a block. F16, BF16, F32 and F64 elements count as their own scales.
+// `count` consecutive scales from byte `offset` of a block. Elements that are floats count as their own scales.
 struct ScaleField {
   ScaleFormat format = ScaleFormat::kNone;
   std::uint16_t offset = 0;
@@ -56,13 +58,27 @@ struct TypeInfo {
   std::uint32_t block_bytes;     // at least 1
   ScaleField scales;             // what must be finite in a block
   WordField words[2];            // what is swapped between byte orders
+  // Its values lie at multiples of so many bytes in memory when a kernel reads them.
+  std::uint32_t alignment() const { return block_elements == 1 ? block_bytes : 1; }
   double bits_per_weight() const { return 8.0 * block_bytes / block_elements; }
   bool is_quantized() const { return type_class == TypeClass::kQuantized || type_class == TypeClass::kForeign; }
 };
 
 // The types that every program knows, in order of id. They are constant: pointers to them are the same everywhere.
 std::span<const TypeInfo> built_in_types();
-// One of these that must exist ("F32"): ends the program when it does not.
+// Types that sources other than GGUF have: floats of 8 bits, unsigned integers, truth values. They are read as numbers
+// or copied; no GGUF holds one, and nothing is quantized to one. Their ids are from kFirstSourceType on, below those of
+// foreign types. Constant, too.
+inline constexpr TypeId kFirstSourceType = 0x8000;
+std::span<const TypeInfo> source_types();
+// Null when there is none.
+const TypeInfo* find_source_type(TypeId id);
+const TypeInfo* find_source_type(std::string_view name);
+// Whether it is one of them.
+inline bool is_source_type(const TypeInfo& type) {
+  return type.id >= kFirstSourceType && type.id < 2 * kFirstSourceType;
+}
+// A built-in type or one of sources that must exist ("F32"): ends the program when it does not.
 const TypeInfo& type_named(std::string_view name);
 
 // The types that one context knows: the built-in ones, and those that its kernel modules bring. Copies share them;

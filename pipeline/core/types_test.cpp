@@ -38,6 +38,21 @@ TEST_CASE("removed ids are unknown") {
   for (TypeId id : {4u, 5u, 31u, 32u, 33u, 36u, 37u, 38u, 43u, 0xffffffffu}) CHECK(Types().find(id) == nullptr);
 }
 
+TEST_CASE("types of sources have ids and names of their own, and are none of those that outputs can have") {
+  std::set<TypeId> ids;
+  for (const TypeInfo& type : source_types()) {
+    CHECK(ids.insert(type.id).second);
+    CHECK(is_source_type(type));
+    CHECK(type.block_elements == 1);
+    CHECK(Types().find(type.id) == nullptr);
+    CHECK(Types().find(type.name) == nullptr);
+    CHECK(find_source_type(type.id) == &type);
+    CHECK(find_source_type(type.name) == &type);
+    CHECK(&type_named(type.name) == &type);
+  }
+  for (const TypeInfo& type : built_in_types()) CHECK_FALSE(is_source_type(type));
+}
+
 TEST_CASE("bits per weight") {
   CHECK(type_named("Q4_K").bits_per_weight() == 4.5);
   CHECK(type_named("F32").bits_per_weight() == 32);

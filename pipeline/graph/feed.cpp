@@ -58,13 +58,17 @@ bool Feed::is_small_tensor(const SlabRows& rows) const {
 }
 
 // What lies between the two is read as well: it must fit into the rounding of the one before to pages, so that the
-// memory of a batch is no more than that of its parts.
+// memory of a batch is no more than that of its parts. Values lie in memory as in the file, so they must be aligned
+// there, and to the first ones of the batch, where these are not.
 bool Feed::joins(const SlabBatch& batch, const SlabRows& rows) const {
   if (!is_small_tensor(rows)) return false;
+  const Extent& first = plan_.steps[batch.rows.front().step].expression->extent;
   const Extent& before = plan_.steps[batch.rows.back().step].expression->extent;
   const Extent& next = plan_.steps[rows.step].expression->extent;
+  const std::uint32_t alignment = plan_.steps[rows.step].expression->type->alignment();
   return next.source == before.source && next.offset >= before.offset &&
-         next.offset - before.offset <= whole_pages(before.bytes) && batch.cost + rows.cost <= slab_bytes_;
+         next.offset - before.offset <= whole_pages(before.bytes) && batch.cost + rows.cost <= slab_bytes_ &&
+         next.offset % alignment == 0 && (next.offset - first.offset) % alignment == 0;
 }
 
 }  // namespace ggufmill

@@ -79,3 +79,14 @@ TEST_CASE("units that are not wanted are left out") {
   std::ranges::sort(units);
   CHECK(units == std::vector<std::size_t>{0, 2});
 }
+
+TEST_CASE("a small tensor that is not aligned in its file is read alone, so that it is in memory") {
+  const auto source = std::make_shared<const SourceFile>(SourceFile{"/source.safetensors", 1 << 20, 0, 0});
+  Model model = testing::source_model({small("a"), small("b"), small("c")}, source);
+  const Extent extent = *model.tensors[1].expression->as_extent();
+  model.tensors[1].expression =
+      expressions::extent(type_named("F32"), model.tensors[1].shape(), {source, extent.offset + 2, extent.bytes, false})
+          .value();
+  const Plan plan = testing::plan_for(std::move(model), {{"F16", "F16", "F16"}}, "", 64 << 20);
+  CHECK(batches(plan, 1 << 20) == std::vector<std::size_t>{1, 1, 1});
+}

@@ -47,7 +47,7 @@ std::size_t first_bad_dense(const std::byte* words, std::size_t count) {
 // `type.scales.count` words in each block.
 template <class Word, Word kExponent>
 std::size_t first_bad(const TypeInfo& type, const std::byte* blocks, std::size_t count) {
-  if constexpr (sizeof(Word) > 1)  // an E8M0 has no sign bit to carry into
+  if constexpr (kExponent >> (8 * sizeof(Word) - 1) == 0)  // an E8M0 has no sign bit to carry into
     if (type.block_bytes == sizeof(Word)) return first_bad_dense<Word, kExponent>(blocks, count);
   std::size_t first = count;
   for (std::size_t scale = 0; scale < type.scales.count; ++scale)
@@ -86,6 +86,10 @@ std::size_t first_bad_block(const TypeInfo& type, const std::byte* blocks, std::
       return first_bad<std::uint64_t, 0x7ff0000000000000>(type, blocks, count);
     case ScaleFormat::kE8m0:
       return first_bad<std::uint8_t, 0xff>(type, blocks, count);
+    case ScaleFormat::kE4m3:
+      return first_bad<std::uint8_t, 0x7f>(type, blocks, count);
+    case ScaleFormat::kE5m2:
+      return first_bad<std::uint8_t, 0x7c>(type, blocks, count);
     case ScaleFormat::kIq1m:
       return first_bad_iq1m(type, blocks, count);
   }
@@ -102,6 +106,10 @@ const char* describe_bad_block(const TypeInfo& type, const std::byte* block) {
         return (load<std::uint16_t>(block) & 0x7f) == 0;
       case ScaleFormat::kF32:
         return (load<std::uint32_t>(block) & 0x7fffff) == 0;
+      case ScaleFormat::kE4m3:
+        return false;
+      case ScaleFormat::kE5m2:
+        return (load<std::uint8_t>(block) & 3) == 0;
       default:
         return (load<std::uint64_t>(block) & 0xfffffffffffff) == 0;
     }

@@ -57,6 +57,10 @@ TEST_CASE("a block is bad when one of its scales is") {
       {"F32", 0, {0, 0, 0xc0, 0x7f}, true},                       // NaN
       {"F64", 0, {0, 0, 0, 0, 0, 0, 0xf0, 0x7f}, true},           // infinity
       {"F64", 0, {0, 0, 0, 0, 0, 0, 0, 0x7f}, false},             //
+      {"F8_E4M3", 0, {0xff}, true},                               // NaN
+      {"F8_E4M3", 0, {0x7e}, false},                              // 448
+      {"F8_E5M2", 0, {0x7c}, true},                               // infinity
+      {"F8_E5M2", 0, {0xfb}, false},                              // -57344
       {"Q8_0", 0, {0x00, 0xfc}, true},                            // scale
       {"Q8_0", 2, {0x00, 0xfc}, false},                           // elements may be anything
       {"Q4_1", 2, {0x01, 0x7c}, true},                            // minimum

@@ -16,10 +16,12 @@ class Pieces {
  public:
   Pieces(std::byte* memory, bool direct) : memory_(memory), direct_(direct) {}
 
-  // `offset`: in the file that the piece is read from or written to.
-  std::span<std::byte> take(std::uint64_t bytes, std::uint64_t offset) {
+  // `offset`: in the file that the piece is read from or written to. A piece that holds values of `type` is aligned for
+  // them even where the file is not; then it is not read past the page cache.
+  std::span<std::byte> take(std::uint64_t bytes, std::uint64_t offset, const TypeInfo* type = nullptr) {
     if (bytes == 0) return {};
-    const std::uint64_t start = used_ + (direct_ ? offset % kDirectAlignment : 0);
+    const bool as_in_file = direct_ && (!type || offset % type->alignment() == 0);
+    const std::uint64_t start = used_ + (as_in_file ? offset % kDirectAlignment : 0);
     used_ = whole_pages(start + bytes);
     return {memory_ + start, bytes};
   }
@@ -71,7 +73,8 @@ class SlabMaker {
   void read_side_by_side() {
     const auto extent_of = [](const SlabPart& part) { return part.values.expression->extent; };
     const Extent first = extent_of(slab_->parts.front()), last = extent_of(slab_->parts.back());
-    const std::span<std::byte> all = pieces_.take(last.offset + last.bytes - first.offset, first.offset);
+    const std::span<std::byte> all = pieces_.take(last.offset + last.bytes - first.offset, first.offset,
+                                                  slab_->parts.front().values.expression->type);
     slab_->reads.push_back({first.source.get(), first.offset, all});
     for (SlabPart& part : slab_->parts) {
       part.values.is_read = true;
@@ -92,7 +95,7 @@ class SlabMaker {
       const std::uint64_t first = copied ? part.rows.first_byte : part.rows.first_row * row;
       const std::uint64_t offset = extent->offset + first;
       values.is_read = true;
-      values.bytes = pieces_.take(copied ? part.rows.bytes : part.rows.rows * row, offset);
+      values.bytes = pieces_.take(copied ? part.rows.bytes : part.rows.rows * row, offset, expression.type);
       slab_->reads.push_back({extent->source.get(), offset, values.bytes});
       return;
     }

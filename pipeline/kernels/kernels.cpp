@@ -121,6 +121,7 @@ const KernelChoice* Kernels::encode(TypeId type) const {
 
 Error Kernels::missing(std::uint32_t operation, TypeId type) const {
   const TypeInfo* info = types().find(type);
+  if (!info) info = find_source_type(type);
   std::vector<std::string> have;
   for (const LoadedModule* module : ranked(state_->set.modules()))
     for (const ggufmill_kernel* kernel : module->kernels)

@@ -70,9 +70,15 @@ std::string check_among(std::span<const ggufmill_kernel> before, const ggufmill_
   return {};
 }
 
-// One kernel of a built-in type.
+// Null when there is none.
+const TypeInfo* find_type(const Types& types, TypeId id) {
+  const TypeInfo* type = types.find(id);
+  return type ? type : find_source_type(id);
+}
+
+// One kernel of a built-in type, or of one that sources have.
 std::string check_type(const ggufmill_kernel& kernel) {
-  const TypeInfo* type = Types().find(kernel.type_id);
+  const TypeInfo* type = find_type({}, kernel.type_id);
   if (!type || kernel.type_id >= GGUFMILL_FIRST_FOREIGN_TYPE) return {};
   if (type->name != kernel.name)
     return fmt::format("calls type id {} '{}'; it is '{}'", kernel.type_id, kernel.name, type->name);
@@ -88,7 +94,7 @@ std::string find_place(const ggufmill_kernel& kernel, Types& types) {
     const Status added = types.add(kernel.type_id, kernel.name, kernel.block_elements, kernel.block_bytes);
     return added ? std::string() : added.error().what;
   }
-  if (types.find(kernel.type_id)) return {};
+  if (find_type(types, kernel.type_id)) return {};
   return fmt::format("type '{}' (id {}) is unknown to this version; a module's own types have ids from {}", kernel.name,
                      kernel.type_id, GGUFMILL_FIRST_FOREIGN_TYPE);
 }

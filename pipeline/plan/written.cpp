@@ -316,7 +316,9 @@ class Reader {
   }
 
   const TypeInfo& type_of(const json::object& object, std::string_view key) const {
-    const TypeInfo* type = types_.find(object.at(key).as_string());
+    const json::string& name = object.at(key).as_string();
+    const TypeInfo* type = types_.find(name);
+    if (!type) type = find_source_type(name);
     if (!type) throw Unsound(fmt::format("unknown type {}", quoted_name(object.at(key).as_string())));
     return *type;
   }

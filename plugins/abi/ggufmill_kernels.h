@@ -63,7 +63,7 @@ typedef int32_t (*ggufmill_run)(const ggufmill_call* call);
 
 typedef struct ggufmill_kernel {
   uint32_t operation;      /* GGUFMILL_DECODE or GGUFMILL_ENCODE */
-  uint32_t type_id;        /* as in the GGUF file */
+  uint32_t type_id;        /* as in the GGUF file, or one of a type below that no GGUF holds */
   uint32_t block_elements; /* of the type; the host refuses a kernel whose block differs from the type's */
   uint32_t block_bytes;
   uint32_t flags;
@@ -85,6 +85,10 @@ typedef struct ggufmill_module {
   const char* cpu_features; /* what it runs, as in /proc/cpuinfo, separated by spaces: "avx2 f16c"; "" for none */
   const ggufmill_kernel* kernels;
 } ggufmill_module;
+
+/* Types that only other formats have, one element a block, decoded alone: F8_E4M3 (without infinities), F8_E5M2, BOOL,
+ * U8, U16, U32, U64, in this order from here upward. */
+#define GGUFMILL_FIRST_SOURCE_TYPE UINT32_C(0x8000)
 
 /* A module that brings a type of its own takes an id from here upward; the host adds the type from the kernel's name
  * and block when it loads the module. */

@@ -11,6 +11,7 @@
 #include "plugins/reference/iq4_types.h"
 #include "plugins/reference/k_types.h"
 #include "plugins/reference/lattice_types.h"
+#include "plugins/reference/number_types.h"
 #include "plugins/reference/reference.h"
 #include "plugins/reference/simple_types.h"
 #include "plugins/reference/ternary_types.h"
@@ -30,7 +31,7 @@ constexpr auto join(const std::array<ggufmill_kernel, kCounts>&... families) {
 }
 
 constexpr auto kKernels = join(kFloatKernels, kSimpleKernels, kKKernels, kIq1Kernels, kLatticeKernels, kIq4Kernels,
-                               kTernaryKernels, kFp4Kernels, kBitKernels);
+                               kTernaryKernels, kFp4Kernels, kBitKernels, kNumberKernels);
 
 }  // namespace
 }  // namespace ggufmill::reference

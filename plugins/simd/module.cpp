@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 
+#include "plugins/reference/number_types.h"
 #include "plugins/simd/bit_types.h"
 #include "plugins/simd/float_types.h"
 #include "plugins/simd/fp4_types.h"
@@ -40,7 +41,8 @@ constexpr auto kKernels = join(  //
     kIq4Kernels,                 //
     kTernaryKernels,             //
     kFp4Kernels,                 //
-    kBitKernels                  //
+    kBitKernels,                 //
+    reference::kNumberKernels    //
 );
 
 }  // namespace

@@ -52,19 +52,21 @@ struct OneKernel {
 }  // namespace
 
 TEST_CASE("the reference fills every slot of the table of types") {
+  const auto check = [](std::uint32_t operation, const TypeInfo& type) {
+    CAPTURE(type.name, operation);
+    const ggufmill_kernel* kernel = find_kernel(ggufmill_reference_module, operation, type.id);
+    REQUIRE(kernel != nullptr);
+    CHECK(kernel->name == type.name);
+    CHECK(kernel->block_elements == type.block_elements);
+    CHECK(kernel->block_bytes == type.block_bytes);
+  };
   for (const TypeInfo& type : built_in_types()) {
-    // Integers are carried; Q8_1 and Q8_K are the intermediates of matrix products, in no file.
-    if (type.type_class == TypeClass::kInteger || type.name == "Q8_1" || type.name == "Q8_K") continue;
-    CAPTURE(type.name);
-    for (std::uint32_t operation : {GGUFMILL_DECODE, GGUFMILL_ENCODE}) {
-      if (type.name == "F64" && operation == GGUFMILL_ENCODE) continue;  // read only
-      const ggufmill_kernel* kernel = find_kernel(ggufmill_reference_module, operation, type.id);
-      REQUIRE(kernel != nullptr);
-      CHECK(kernel->name == type.name);
-      CHECK(kernel->block_elements == type.block_elements);
-      CHECK(kernel->block_bytes == type.block_bytes);
-    }
+    if (type.name == "Q8_1" || type.name == "Q8_K") continue;  // intermediates of matrix products, in no file
+    check(GGUFMILL_DECODE, type);
+    if (type.type_class == TypeClass::kInteger || type.name == "F64") continue;  // read only
+    check(GGUFMILL_ENCODE, type);
   }
+  for (const TypeInfo& type : source_types()) check(GGUFMILL_DECODE, type);
 }
 
 TEST_CASE("a module compares equal with itself") {

@@ -1,0 +1,67 @@
+#include "plugins/reference/number_types.h"
+
+#include <cstdint>
+#include <limits>
+
+namespace ggufmill::reference {
+namespace {
+
+// Rows make no difference to these types: one run over all elements.
+template <class From, class Convert>
+int32_t convert(const ggufmill_call* call, const Convert& value_of) {
+  const auto* from = static_cast<const From*>(call->src);
+  auto* to = static_cast<float*>(call->dst);
+  const std::uint64_t count = call->rows * call->cols;
+  for (std::uint64_t i = 0; i < count; ++i) to[i] = value_of(from[i]);
+  return GGUFMILL_OK;
+}
+
+template <class From>
+int32_t round_all(const ggufmill_call* call) {
+  return convert<From>(call, [](From value) { return static_cast<float>(value); });
+}
+
+// What every code of a float of 8 bits stands for. Its exponent is biased as IEEE's; an exponent of 0: subnormal.
+template <int kFractionBits, bool kInfinities>
+constexpr std::array<float, 256> values_of_codes() {
+  constexpr int kExponentBits = 7 - kFractionBits, kBias = (1 << (kExponentBits - 1)) - 1;
+  constexpr int kLast = (1 << kExponentBits) - 1, kOne = 1 << kFractionBits;
+  std::array<float, 256> values{};
+  for (int code = 0; code < 256; ++code) {
+    const int exponent = (code & 0x7f) >> kFractionBits, fraction = code & (kOne - 1);
+    const int power = (exponent == 0 ? 1 : exponent) - kBias - kFractionBits;
+    float value = static_cast<float>(exponent == 0 ? fraction : fraction + kOne);
+    for (int i = 0; i < power; ++i) value *= 2;
+    for (int i = 0; i > power; --i) value /= 2;
+    if (exponent == kLast && kInfinities)
+      value = fraction == 0 ? std::numeric_limits<float>::infinity() : std::numeric_limits<float>::quiet_NaN();
+    if (!kInfinities && (code & 0x7f) == 0x7f) value = std::numeric_limits<float>::quiet_NaN();
+    values[static_cast<std::size_t>(code)] = code < 0x80 ? value : -value;
+  }
+  return values;
+}
+
+constexpr std::array<float, 256> kE4m3 = values_of_codes<3, false>();
+constexpr std::array<float, 256> kE5m2 = values_of_codes<2, true>();
+
+}  // namespace
+
+int32_t decode_i8(const ggufmill_call* call) { return round_all<std::int8_t>(call); }
+int32_t decode_i16(const ggufmill_call* call) { return round_all<std::int16_t>(call); }
+int32_t decode_i32(const ggufmill_call* call) { return round_all<std::int32_t>(call); }
+int32_t decode_i64(const ggufmill_call* call) { return round_all<std::int64_t>(call); }
+int32_t decode_u8(const ggufmill_call* call) { return round_all<std::uint8_t>(call); }
+int32_t decode_u16(const ggufmill_call* call) { return round_all<std::uint16_t>(call); }
+int32_t decode_u32(const ggufmill_call* call) { return round_all<std::uint32_t>(call); }
+int32_t decode_u64(const ggufmill_call* call) { return round_all<std::uint64_t>(call); }
+int32_t decode_bool(const ggufmill_call* call) {
+  return convert<std::uint8_t>(call, [](std::uint8_t value) { return value != 0 ? 1.0f : 0.0f; });
+}
+int32_t decode_e4m3(const ggufmill_call* call) {
+  return convert<std::uint8_t>(call, [](std::uint8_t code) { return kE4m3[code]; });
+}
+int32_t decode_e5m2(const ggufmill_call* call) {
+  return convert<std::uint8_t>(call, [](std::uint8_t code) { return kE5m2[code]; });
+}
+
+}  // namespace ggufmill::reference

@@ -1,0 +1,38 @@
+#pragma once
+// What is decoded alone: integers, and the types that only sources other than GGUF have. One element a block; integers
+// are rounded to the nearest F32, ties to even.
+// Source of the floats of 8 bits: OCP 8-bit Floating Point Specification (OFP8), revision 1.0.
+
+#include <array>
+
+#include "plugins/abi/ggufmill_kernels.h"
+
+namespace ggufmill::reference {
+
+int32_t decode_i8(const ggufmill_call* call);
+int32_t decode_i16(const ggufmill_call* call);
+int32_t decode_i32(const ggufmill_call* call);
+int32_t decode_i64(const ggufmill_call* call);
+int32_t decode_e4m3(const ggufmill_call* call);
+int32_t decode_e5m2(const ggufmill_call* call);
+int32_t decode_bool(const ggufmill_call* call);
+int32_t decode_u8(const ggufmill_call* call);
+int32_t decode_u16(const ggufmill_call* call);
+int32_t decode_u32(const ggufmill_call* call);
+int32_t decode_u64(const ggufmill_call* call);
+
+inline constexpr std::array kNumberKernels = {
+    ggufmill_kernel{GGUFMILL_DECODE, 24, 1, 1, 0, 0, "I8", decode_i8},
+    ggufmill_kernel{GGUFMILL_DECODE, 25, 1, 2, 0, 0, "I16", decode_i16},
+    ggufmill_kernel{GGUFMILL_DECODE, 26, 1, 4, 0, 0, "I32", decode_i32},
+    ggufmill_kernel{GGUFMILL_DECODE, 27, 1, 8, 0, 0, "I64", decode_i64},
+    ggufmill_kernel{GGUFMILL_DECODE, GGUFMILL_FIRST_SOURCE_TYPE + 0, 1, 1, 0, 0, "F8_E4M3", decode_e4m3},
+    ggufmill_kernel{GGUFMILL_DECODE, GGUFMILL_FIRST_SOURCE_TYPE + 1, 1, 1, 0, 0, "F8_E5M2", decode_e5m2},
+    ggufmill_kernel{GGUFMILL_DECODE, GGUFMILL_FIRST_SOURCE_TYPE + 2, 1, 1, 0, 0, "BOOL", decode_bool},
+    ggufmill_kernel{GGUFMILL_DECODE, GGUFMILL_FIRST_SOURCE_TYPE + 3, 1, 1, 0, 0, "U8", decode_u8},
+    ggufmill_kernel{GGUFMILL_DECODE, GGUFMILL_FIRST_SOURCE_TYPE + 4, 1, 2, 0, 0, "U16", decode_u16},
+    ggufmill_kernel{GGUFMILL_DECODE, GGUFMILL_FIRST_SOURCE_TYPE + 5, 1, 4, 0, 0, "U32", decode_u32},
+    ggufmill_kernel{GGUFMILL_DECODE, GGUFMILL_FIRST_SOURCE_TYPE + 6, 1, 8, 0, 0, "U64", decode_u64},
+};
+
+}  // namespace ggufmill::reference
