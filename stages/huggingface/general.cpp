@@ -13,7 +13,7 @@
 #include <map>
 
 #include "pipeline/core/text.h"
-#include "stages/huggingface/json_file.h"
+#include "pipeline/io/json_file.h"
 #include "stages/huggingface/model_card.h"
 
 namespace ggufmill {

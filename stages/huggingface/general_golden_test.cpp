@@ -7,8 +7,8 @@
 #include <iostream>
 #include <map>
 
+#include "pipeline/io/json_file.h"
 #include "stages/huggingface/general.h"
-#include "stages/huggingface/json_file.h"
 #include "stages/huggingface/output_name.h"
 #include "tests/support/catch.h"
 #include "tests/support/files.h"

@@ -6,8 +6,8 @@
 #include <iostream>
 #include <map>
 
+#include "pipeline/io/json_file.h"
 #include "stages/huggingface/encoder.h"
-#include "stages/huggingface/json_file.h"
 #include "stages/huggingface/tokenizer.h"
 #include "tests/support/catch.h"
 #include "tests/support/files.h"

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "pipeline/core/text.h"
+#include "pipeline/io/json_file.h"
 #include "stages/huggingface/encoder.h"
-#include "stages/huggingface/json_file.h"
 #include "stages/huggingface/vocabulary.h"
 
 namespace ggufmill {

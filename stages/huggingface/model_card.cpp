@@ -13,7 +13,7 @@
 #include "pipeline/config/yaml_reader.h"
 #include "pipeline/core/pattern.h"
 #include "pipeline/io/input_file.h"
-#include "stages/huggingface/json_file.h"
+#include "pipeline/io/json_file.h"
 
 namespace ggufmill {
 namespace {

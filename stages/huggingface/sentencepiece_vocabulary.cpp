@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "pipeline/core/text.h"
-#include "stages/huggingface/json_file.h"
+#include "pipeline/io/json_file.h"
 #include "stages/huggingface/vocabulary.h"
 
 namespace ggufmill {

@@ -8,7 +8,7 @@
 #include <cctype>
 
 #include "pipeline/core/text.h"
-#include "stages/huggingface/json_file.h"
+#include "pipeline/io/json_file.h"
 
 namespace ggufmill {
 namespace {

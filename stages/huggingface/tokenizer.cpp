@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "pipeline/core/text.h"
-#include "stages/huggingface/json_file.h"
+#include "pipeline/io/json_file.h"
 #include "stages/huggingface/special_tokens.h"
 #include "stages/huggingface/text_steps.h"
 #include "stages/huggingface/vocabulary.h"

@@ -6,7 +6,7 @@
 #include <boost/json/object.hpp>
 
 #include "pipeline/core/text.h"
-#include "stages/huggingface/json_file.h"
+#include "pipeline/io/json_file.h"
 #include "stages/huggingface/sentencepiece.h"
 #include "stages/huggingface/vocabulary.h"
 

@@ -1,4 +1,4 @@
-#include "stages/huggingface/json_file.h"
+#include "pipeline/io/json_file.h"
 
 #include <fmt/format.h>
 
@@ -121,8 +121,10 @@ class Handler {
   bool open(Kind kind, error_code& ec) {
     ++depth_;
     if (!captured_) {
-      if (!sink_ || depth_ != 3 || !sink_->wants(outer_, inner_)) return count(ec);
+      const bool may_want = sink_ && (depth_ == 1 || depth_ == 3);
+      if (!may_want || !sink_->wants(outer_, inner_)) return count(ec);
       captured_ = true;
+      captured_at_ = depth_;
     }
     return give({kind, {}}, ec);
   }
@@ -133,7 +135,7 @@ class Handler {
       return true;
     }
     if (!give({kind, {}}, ec)) return false;
-    if (depth_ == 2) {
+    if (depth_ + 1 == captured_at_) {
       captured_ = false;
       values_.push_null();
     }
@@ -158,6 +160,7 @@ class Handler {
   std::size_t depth_ = 0;
   std::size_t count_ = 0;
   bool captured_ = false;
+  std::size_t captured_at_ = 0;  // the depth of what is captured
   std::string problem_;
 };
 
@@ -175,24 +178,38 @@ std::string reason(const error_code& ec, const Handler& handler, std::string_vie
   return ec.message();
 }
 
-// `next` fills a piece (empty at the end of the document) or fails.
+// `next` gives a piece (empty at the end of the document) or fails; `at`: where in the file the document begins.
 Result<json::value> parse(const std::string& path, const std::function<Result<std::string_view>()>& next,
-                          JsonSink* sink) {
-  const auto error = [&](const std::string& why, std::uint64_t at) {
-    return input_error(path, fmt::format("no sound JSON: {}", why), fmt::format("reading stopped at byte {}", at));
+                          JsonSink* sink, std::uint64_t at = 0) {
+  const auto error = [&](const std::string& why) {
+    Error found = input_error(path, fmt::format("no sound JSON: {}", why));
+    found.detail = fmt::format("reading stopped at byte {:#x}", at);
+    return found;
   };
   json::basic_parser<Handler> parser(bounded(), sink);
-  std::uint64_t at = 0;
   while (true) {
     BOOST_OUTCOME_TRY(const std::string_view piece, next());
     error_code ec;
     const std::size_t used = parser.write_some(!piece.empty(), piece.data(), piece.size(), ec);
     const std::string_view rest = piece.substr(std::min(used, piece.size()));
     at += used;
-    if (!ec && !rest.empty()) return error("something follows the end of the document", at);
-    if (ec) return error(reason(ec, parser.handler(), rest), at);
+    if (!ec && !rest.empty()) return error("something follows the end of the document");
+    if (ec) return error(reason(ec, parser.handler(), rest));
     if (piece.empty()) return parser.handler().release();
   }
+}
+
+Result<json::value> parse_part(const InputFile& file, std::uint64_t offset, std::uint64_t bytes, JsonSink* sink) {
+  std::vector<char> piece(std::min<std::uint64_t>(kPiece, bytes));
+  std::uint64_t at = offset;
+  const auto next = [&]() -> Result<std::string_view> {
+    const std::size_t count = std::min<std::uint64_t>(piece.size(), offset + bytes - at);
+    if (count == 0) return std::string_view();
+    BOOST_OUTCOME_TRY(file.read(at, std::as_writable_bytes(std::span(piece.data(), count))));
+    at += count;
+    return std::string_view(piece.data(), count);
+  };
+  return parse(file.path(), next, sink, offset);
 }
 
 Result<std::shared_ptr<const InputFile>> open_bounded(const std::string& path, std::uint64_t limit) {
@@ -208,16 +225,12 @@ Result<std::shared_ptr<const InputFile>> open_bounded(const std::string& path, s
 
 Result<json::value> read_json(const std::string& path, std::uint64_t limit, JsonSink* sink) {
   BOOST_OUTCOME_TRY(const auto file, open_bounded(path, limit));
-  std::vector<char> piece(std::min<std::uint64_t>(kPiece, file->bytes()));
-  std::uint64_t at = 0;
-  const auto next = [&]() -> Result<std::string_view> {
-    const std::size_t bytes = std::min<std::uint64_t>(piece.size(), file->bytes() - at);
-    if (bytes == 0) return std::string_view();
-    BOOST_OUTCOME_TRY(file->read(at, std::as_writable_bytes(std::span(piece.data(), bytes))));
-    at += bytes;
-    return std::string_view(piece.data(), bytes);
-  };
-  return parse(path, next, sink);
+  return parse_part(*file, 0, file->bytes(), sink);
+}
+
+Status read_json_part(const InputFile& file, std::uint64_t offset, std::uint64_t bytes, JsonSink& sink) {
+  BOOST_OUTCOME_TRY(parse_part(file, offset, bytes, &sink));
+  return ok();
 }
 
 Result<json::value> parse_json(const std::string& path, std::string_view text, JsonSink* sink) {

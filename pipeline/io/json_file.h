@@ -1,6 +1,6 @@
 #pragma once
-// The JSON files of a checkpoint, read in pieces and within limits: no file makes more than a small multiple of its
-// size in memory, nor a deep stack.
+// JSON files, read in pieces and within limits: no file makes more than a small multiple of its size in memory, nor a
+// deep stack.
 
 #include <boost/json/value.hpp>
 #include <cstdint>
@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "pipeline/core/error.h"
+#include "pipeline/io/input_file.h"
 
 namespace ggufmill {
 
@@ -28,7 +29,8 @@ struct JsonEvent {
 class JsonSink {
  public:
   virtual ~JsonSink() = default;
-  // Whether the array or object at `outer`.`inner` of the document goes to take(); null stands in its place then.
+  // Whether the array or object at `outer`.`inner` of the document goes to take(); null stands in its place then. Asked
+  // with both empty at first: the document itself.
   virtual bool wants(std::string_view outer, std::string_view inner) = 0;
   // Empty, or what is wrong ("token 17 has no id"), which ends the reading.
   virtual std::string take(const JsonEvent& event) = 0;
@@ -40,6 +42,8 @@ Result<boost::json::value> read_json(const std::string& path, std::uint64_t limi
                                      JsonSink* sink = nullptr);
 // The same of a document in memory; `path` is for messages.
 Result<boost::json::value> parse_json(const std::string& path, std::string_view text, JsonSink* sink = nullptr);
+// Hands the document that is `bytes` bytes of a file from `offset` on to `sink`, which wants all of it.
+Status read_json_part(const InputFile& file, std::uint64_t offset, std::uint64_t bytes, JsonSink& sink);
 
 // A UTF-8 text of at most `limit` bytes; "\r\n" and "\r" become "\n", as Python reads text.
 Result<std::string> read_text_file(const std::string& path, std::uint64_t limit);
