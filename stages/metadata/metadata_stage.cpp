@@ -61,22 +61,12 @@ class MetadataStage : public Stage {
   MetadataOptions options_;
 };
 
-WrittenValue read_value(const ConfigNode& node) {
-  WrittenValue written{.text = node.scalar, .is_text = node.quoted, .origin = origin_of(node)};
-  if (!node.is_scalar()) written.kind = node.is_list() ? WrittenValue::Kind::kList : WrittenValue::Kind::kOther;
-  for (const ConfigNode& item : node.items) written.items.push_back(read_value(item));
-  return written;
-}
-
 Result<MetadataSetting> read_setting(const ConfigNode::Entry& entry) {
   const ConfigNode& node = entry.value;
-  if (!node.is_map()) return MetadataSetting{entry.key, read_value(node)};
+  if (!node.is_map()) return MetadataSetting{entry.key, written_value(node)};
   if (const ConfigNode* file = node.find("file"))
     return MetadataSetting{entry.key, ValueFile{file->scalar, origin_of(*file)}};
-  const ConfigNode *type = node.find("type"), *value = node.find("value");
-  if (!type || !value)
-    return error_at(node, "a typed value needs both 'type' and 'value'", "write {type: uint64, value: 5}");
-  BOOST_OUTCOME_TRY(MetadataValue typed, value_of(read_value(*value), type->scalar, origin_of(*type)));
+  BOOST_OUTCOME_TRY(MetadataValue typed, typed_value_of(node));
   return MetadataSetting{entry.key, std::move(typed)};
 }
 
@@ -104,9 +94,7 @@ FieldSpec value_field() {
   FieldSpec list{"", FieldKind::kList, "An array; keeps the element type the key has."};
   list.item.push_back({"", FieldKind::kAny, "An element."});
   FieldSpec map{"", FieldKind::kMap, "A value of a given type, or the text of a file."};
-  map.fields.push_back({"type", FieldKind::kString, "A metadata type; with [] for an array."});
-  map.fields.back().example = "uint64";
-  map.fields.push_back({"value", FieldKind::kAny, "The value."});
+  map.fields = typed_value_fields();
   map.fields.push_back({"file", FieldKind::kPath, "A file whose bytes are the value, a string: a chat template."});
   FieldSpec any{"", FieldKind::kOneOf, "The value."};
   any.alternatives = {scalar, list, map};

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "pipeline/config/registry.h"
-#include "stages/metadata/written_value.h"
+#include "pipeline/config/written_value.h"
 
 namespace ggufmill {
 

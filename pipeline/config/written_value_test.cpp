@@ -1,4 +1,4 @@
-#include "stages/metadata/written_value.h"
+#include "pipeline/config/written_value.h"
 
 #include "tests/support/catch.h"
 

@@ -1,4 +1,4 @@
-#include "stages/metadata/written_value.h"
+#include "pipeline/config/written_value.h"
 
 #include <fmt/format.h>
 
@@ -190,6 +190,28 @@ Result<MetadataValue> value_of(const WrittenValue& written, const MetadataValue*
   if (written.kind != WrittenValue::Kind::kScalar) return error_at(written.origin, "a value is missing here");
   const auto now = before ? std::optional(before->type) : std::nullopt;
   return scalar_as(written, written.is_text ? MetadataType::kString : prefer(natural_type(written), now));
+}
+
+WrittenValue written_value(const ConfigNode& node) {
+  WrittenValue written{.text = node.scalar, .is_text = node.quoted, .origin = origin_of(node)};
+  if (!node.is_scalar()) written.kind = node.is_list() ? WrittenValue::Kind::kList : WrittenValue::Kind::kOther;
+  for (const ConfigNode& item : node.items) written.items.push_back(written_value(item));
+  return written;
+}
+
+std::vector<FieldSpec> typed_value_fields() {
+  return {{.name = "type",
+           .kind = FieldKind::kString,
+           .doc = "A metadata type; with [] for an array.",
+           .example = "uint64"},
+          {.name = "value", .kind = FieldKind::kAny, .doc = "The value."}};
+}
+
+Result<MetadataValue> typed_value_of(const ConfigNode& map) {
+  const ConfigNode *type = map.find("type"), *value = map.find("value");
+  if (!type || !value)
+    return error_at(map, "a typed value needs both 'type' and 'value'", "write {type: uint64, value: 5}");
+  return value_of(written_value(*value), type->scalar, origin_of(*type));
 }
 
 }  // namespace ggufmill

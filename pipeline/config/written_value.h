@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "pipeline/config/fields.h"
 #include "pipeline/core/error.h"
 #include "pipeline/core/metadata.h"
 
@@ -20,6 +21,9 @@ struct WrittenValue {
   Origin origin{};
 };
 
+// What a node of a configuration file holds.
+WrittenValue written_value(const ConfigNode& node);
+
 // The value that `written` stands for:
 //   true, false     bool
 //   7, -7           the type of `before` where it is an integer or float that holds it; else the first of uint32,
@@ -33,5 +37,9 @@ Result<MetadataValue> value_of(const WrittenValue& written, const MetadataValue*
 
 // The same as a given type: a metadata type name, followed by [] for arrays of it, [][] for arrays of arrays.
 Result<MetadataValue> value_of(const WrittenValue& written, std::string_view type, const Origin& type_origin = {});
+
+// The fields of a value with its type, and the value that they stand for: {type: uint64, value: 5}.
+std::vector<FieldSpec> typed_value_fields();
+Result<MetadataValue> typed_value_of(const ConfigNode& map);
 
 }  // namespace ggufmill
