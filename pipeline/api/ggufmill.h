@@ -41,6 +41,7 @@
 #include "stages/prune/prune_stage.h"
 #include "stages/quantize/quantize_stage.h"
 #include "stages/rename/rename_stage.h"
+#include "stages/safetensors/safetensors.h"
 
 namespace ggufmill {
 

@@ -6,15 +6,16 @@
 #include "stages/prune/prune_stage.h"
 #include "stages/quantize/quantize_stage.h"
 #include "stages/rename/rename_stage.h"
+#include "stages/safetensors/safetensors.h"
 
 namespace ggufmill {
 
 Registry make_registry(const Types& types) {
   return {
       types,
-      {gguf_source(types)},
+      {gguf_source(types), safetensors_source()},
       {importance_stage(gguf_opener(types)), prune_stage(), rename_stage(), metadata_stage(), quantize_stage(types)},
-      {gguf_sink()}};
+      {gguf_sink(), safetensors_sink()}};
 }
 
 }  // namespace ggufmill

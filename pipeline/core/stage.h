@@ -48,8 +48,16 @@ struct OutputFile {
 class Sink {
  public:
   virtual ~Sink() = default;
+  // The model as the format can hold it: types that it lacks become others. What layout() is given.
+  virtual Result<Model> adapt(Model model) const { return model; }
   virtual Result<std::vector<OutputFile>> layout(const Model& model) const = 0;
 };
+
+// What sinks have in common. Both fail with exit code 2.
+Status check_unique_names(const Model& model);
+// An output's path with the name of the recipe in place of every {recipe}: an error where there is no name, or
+// one that cannot be part of a path.
+Result<std::string> path_with_recipe(std::string path, const std::string& recipe);
 
 // Opens another model than the source: how a stage reads a format that another one knows.
 using ModelOpener = std::function<Result<Model>(const std::string& path)>;

@@ -103,7 +103,8 @@ struct LaidOut {
 
 Result<LaidOut> lay_out(const Model& shared, const JobOutput& output) {
   LaidOut laid;
-  BOOST_OUTCOME_TRY(laid.model, apply_all(shared, output.stages));
+  BOOST_OUTCOME_TRY(Model model, apply_all(shared, output.stages));
+  BOOST_OUTCOME_TRY(laid.model, output.sink->adapt(std::move(model)));
   BOOST_OUTCOME_TRY(laid.files, output.sink->layout(laid.model));
   return laid;
 }

@@ -134,6 +134,10 @@ Error too_large(const FileContent& content) {
 }  // namespace
 
 Result<std::uint64_t> tensor_bytes(const Tensor& tensor) {
+  if (is_source_type(*tensor.type))
+    return usage_error(
+        fmt::format("tensor {} is {}, a type that GGUF does not have", quoted_name(tensor.name), tensor.type->name),
+        "give it another one: quantize: {tensors: [{match: ..., type: F32}]}");
   if (tensor.shape().columns() % tensor.type->block_elements != 0)
     return usage_error(fmt::format(
         "tensor {} cannot be {}: its rows of {} elements are not a multiple of the {} of a block",

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <limits>
-#include <unordered_set>
 
 #include "pipeline/core/text.h"
 #include "stages/gguf/file_layout.h"
@@ -29,15 +28,6 @@ Result<std::uint64_t> alignment_of(const Metadata& metadata) {
   return usage_error(fmt::format("{} is {} ({}), not a power of two up to {} of type uint32", kAlignmentKey,
                                  describe(*value), metadata_type_name(value->type), kLargestAlignment),
                      "remove the key, or set it: {type: uint32, value: 64}");
-}
-
-Status check_names(const Model& model) {
-  std::unordered_set<std::string_view> names;
-  for (const Tensor& tensor : model.tensors)
-    if (!names.insert(tensor.name).second)
-      return usage_error(fmt::format("two tensors would be named {}", quoted_name(tensor.name)),
-                         "rename one of them first: stages: [{rename: ...}]");
-  return ok();
 }
 
 // Where each file's tensors end; the last is the number of tensors. The rules are those of the reference (llama.cpp,
@@ -146,7 +136,7 @@ Result<std::vector<OutputFile>> lay_out_shards(const Model& model, const SinkOpt
 
 Result<std::vector<OutputFile>> lay_out_files(const Model& model, const SinkOptions& options) {
   BOOST_OUTCOME_TRY(const std::uint64_t alignment, alignment_of(model.metadata));
-  BOOST_OUTCOME_TRY(check_names(model));
+  BOOST_OUTCOME_TRY(check_unique_names(model));
   if (options.sharded()) return lay_out_shards(model, options, alignment);
   BOOST_OUTCOME_TRY(
       OutputFile file,

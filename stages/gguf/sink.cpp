@@ -30,21 +30,19 @@ Result<SinkOptions> read_options(const ConfigNode& value) {
   return options;
 }
 
-// The path with the name of the recipe in place of every {recipe}.
-Result<std::string> named_path(std::string path, const std::string& recipe) {
-  constexpr std::string_view kPlace = "{recipe}";
-  if (path.find(kPlace) == std::string::npos) return path;
-  if (recipe.empty() || recipe.find('/') != std::string::npos)
-    return usage_error(recipe.empty() ? "the path contains {recipe}, but no quantize stage names a recipe"
-                                      : fmt::format("the recipe's name '{}' cannot be part of a path", recipe));
-  for (std::size_t at = 0; (at = path.find(kPlace, at)) != std::string::npos; at += recipe.size())
-    path.replace(at, kPlace.size(), recipe);
-  return path;
-}
-
 class GgufSink : public Sink {
  public:
   explicit GgufSink(SinkOptions options) : options_(std::move(options)) {}
+
+  // Floats that GGUF does not have become F32, which holds all their values.
+  Result<Model> adapt(Model model) const override {
+    for (Tensor& tensor : model.tensors) {
+      if (!is_source_type(*tensor.type) || tensor.type->type_class != TypeClass::kFloat) continue;
+      tensor.reason = fmt::format("GGUF does not have {}", tensor.type->name);
+      tensor.type = &type_named("F32");
+    }
+    return model;
+  }
 
   Result<std::vector<OutputFile>> layout(const Model& model) const override {
     Result<std::vector<OutputFile>> files = lay_out(model);
@@ -55,7 +53,7 @@ class GgufSink : public Sink {
  private:
   Result<std::vector<OutputFile>> lay_out(const Model& model) const {
     SinkOptions options = options_;
-    BOOST_OUTCOME_TRY(options.path, named_path(std::move(options.path), model.recipe));
+    BOOST_OUTCOME_TRY(options.path, path_with_recipe(std::move(options.path), model.recipe));
     return lay_out_files(model, options);
   }
 

@@ -60,10 +60,12 @@ Decision Decider::fit(Decision decision, const Tensor& tensor, bool fallback) co
 Result<Decision> Decider::decide(const Tensor& tensor) {
   BOOST_OUTCOME_TRY(TensorRule * user, user_rule(tensor));
   if (user) user->used = true;
-  if (tensor.type->type_class == TypeClass::kInteger) return kept(tensor, "integers are copied");
+  const bool is_integer = tensor.type->type_class == TypeClass::kInteger;
+  // Those that GGUF does not have take the type that a rule names for them.
+  if (is_integer && !(is_source_type(*tensor.type) && user && user->type)) return kept(tensor, "integers are copied");
   const TensorFacts facts{&tensor, class_of(tensor.name), 0, 0, 0};
   BOOST_OUTCOME_TRY(const Rule* keep, first(recipe_.keep, facts, tensor.type));
-  if (keep) return kept(tensor, "kept: " + keep->text);
+  if (keep && !is_integer) return kept(tensor, "kept: " + keep->text);
   if (user && !user->type) return kept(tensor, "kept: " + user->text);
   Decision decision;
   if (user) {

@@ -1,33 +1,10 @@
 #include "tests/fuzz/gguf_entry.h"
 
-#include <fmt/format.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include "stages/gguf/gguf.h"
+#include "tests/fuzz/memory_file.h"
 
 namespace ggufmill {
 namespace {
-
-// A file without a name, in memory; a regular file all the same.
-class MemoryFile {
- public:
-  // Zeros up to `size`.
-  MemoryFile(std::string_view bytes, std::uint64_t size) : descriptor_(::memfd_create("gguf", MFD_CLOEXEC)) {
-    good_ = descriptor_ >= 0 &&
-            ::write(descriptor_, bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size()) &&
-            ::ftruncate(descriptor_, static_cast<off_t>(size)) == 0;
-  }
-  MemoryFile(const MemoryFile&) = delete;
-  MemoryFile& operator=(const MemoryFile&) = delete;
-  ~MemoryFile() { ::close(descriptor_); }
-  bool good() const { return good_; }
-  std::string path() const { return fmt::format("/proc/self/fd/{}", descriptor_); }
-
- private:
-  int descriptor_;
-  bool good_;
-};
 
 std::string check_error(const Error& error, const std::string& path) {
   const bool whole = error.code == ExitCode::kBadInput && error.where == path && !error.what.empty() &&

@@ -1,0 +1,35 @@
+#pragma once
+// A checkpoint as its files have it: tensors by their own names, nothing interpreted. What a source makes a model of.
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "pipeline/core/expression.h"
+
+namespace ggufmill {
+
+struct CheckpointTensor {
+  std::string name;
+  // An extent of one of the files, in its type there. Dimensions are in GGUF's order, the row length first; a scalar is
+  // one element of rank 1, and of more than four dimensions the slowest are one.
+  ExpressionRef values;
+  std::vector<std::uint64_t> dims;  // as the file has them, the slowest first; of a scalar none
+};
+
+struct CheckpointFile {
+  SourceRef source;
+  std::vector<std::pair<std::string, std::string>> metadata;  // what the file says about itself, in its order
+};
+
+struct Checkpoint {
+  std::vector<CheckpointFile> files;      // in order of name
+  std::vector<CheckpointTensor> tensors;  // in the order of the files, in a file by name; no name twice
+};
+
+// Opens a checkpoint: how a stage reads a format that another one knows. `path`: a folder, a file or an index.
+using CheckpointOpener = std::function<Result<Checkpoint>(const std::string& path)>;
+
+}  // namespace ggufmill

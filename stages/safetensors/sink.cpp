@@ -1,0 +1,237 @@
+// The sink, and its options in a pipeline file.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/json.hpp>
+#include <limits>
+#include <map>
+
+#include "pipeline/core/text.h"
+#include "stages/safetensors/header_reader.h"
+#include "stages/safetensors/safetensors.h"
+
+namespace ggufmill {
+namespace safetensors {
+namespace {
+
+constexpr std::size_t kAlignment = 8;  // of the data; what is aligned for the largest elements is for all
+
+bool is_float(const TypeInfo& type) { return type.type_class == TypeClass::kFloat; }
+
+std::string json_text(std::string_view text) { return boost::json::serialize(boost::json::string(text)); }
+
+std::string entry_of(const Tensor& tensor, std::uint64_t begin, std::uint64_t bytes) {
+  const Shape& shape = tensor.shape();
+  std::vector<std::uint64_t> dims(shape.dims.begin(), shape.dims.begin() + shape.rank);
+  std::ranges::reverse(dims);
+  return fmt::format(R"({}:{{"dtype":"{}","shape":[{}],"data_offsets":[{},{}]}})", json_text(tensor.name),
+                     tensor.type->name, fmt::join(dims, ","), begin, begin + bytes);
+}
+
+// The tensors of one file, by their numbers in the model.
+using Shard = std::vector<std::size_t>;
+
+class SafetensorsSink final : public Sink {
+ public:
+  explicit SafetensorsSink(SinkOptions options) : options_(std::move(options)) {}
+
+  Result<Model> adapt(Model model) const override {
+    std::vector<const Tensor*> misfits;
+    for (Tensor& tensor : model.tensors) {
+      const bool is_wanted = tensor.type->is_quantized() && tensor.converted();  // by a stage, not by the source
+      if (is_wanted || (!options_.type && tensor.type->is_quantized()))
+        misfits.push_back(&tensor);
+      else if (options_.type && tensor.type != options_.type && (is_float(*tensor.type) || tensor.type->is_quantized()))
+        become(tensor, *options_.type);
+    }
+    if (misfits.empty()) return model;
+    const Tensor& first = *misfits.front();
+    return error_at(
+        options_.origin,
+        fmt::format("safetensors does not have {}, the type of tensor {}{}", first.type->name, quoted_name(first.name),
+                    misfits.size() == 1 ? "" : fmt::format(" (and {} more are likewise)", misfits.size() - 1)),
+        first.converted() ? "leave out the stage that quantizes, or write a GGUF"
+                          : "choose the type that they are decoded to, such as dtype: bf16");
+  }
+
+  Result<std::vector<OutputFile>> layout(const Model& model) const override {
+    Result<std::vector<OutputFile>> files = lay_out(model);
+    if (files || !files.error().where.empty()) return files;
+    return error_at(options_.origin, files.error().what, files.error().help);
+  }
+
+ private:
+  void become(Tensor& tensor, const TypeInfo& type) const {
+    tensor.type = &type;
+    tensor.fallback_from = nullptr;
+    tensor.reason = fmt::format("dtype: {}", type.name);
+  }
+
+  Result<std::vector<OutputFile>> lay_out(const Model& model) const {
+    BOOST_OUTCOME_TRY(std::string folder, path_with_recipe(options_.path, model.recipe));
+    BOOST_OUTCOME_TRY(check_unique_names(model));
+    if (!folder.ends_with('/')) folder += '/';
+    const std::vector<Shard> shards = cut(model);
+    std::vector<OutputFile> files;
+    std::map<std::string_view, std::string> file_of;  // by tensor
+    std::uint64_t data = 0;
+    for (std::size_t i = 0; i < shards.size(); ++i) {
+      const std::string name = shards.size() == 1
+                                   ? "model.safetensors"
+                                   : fmt::format("model-{:05}-of-{:05}.safetensors", i + 1, shards.size());
+      BOOST_OUTCOME_TRY(OutputFile file, lay_out_file(model, folder + name, shards[i]));
+      for (const Placement& placement : file.tensors) {
+        file_of.emplace(model.tensors[placement.tensor].name, name);
+        data += placement.bytes;
+      }
+      files.push_back(std::move(file));
+    }
+    if (shards.size() > 1) files.push_back(index_file(folder, file_of, data));
+    return files;
+  }
+
+  // As huggingface_hub does it: a file is closed when the next tensor would be too much for it, and a tensor that is
+  // too large for any has one of its own. Source: huggingface_hub, serialization/_base.py (Apache 2.0).
+  std::vector<Shard> cut(const Model& model) const {
+    std::vector<Shard> shards;
+    Shard open;
+    std::uint64_t bytes = 0;
+    for (std::size_t i = 0; i < model.tensors.size(); ++i) {
+      const std::uint64_t size = bytes_of(model.tensors[i]);
+      if (size > options_.shard_size) {
+        shards.push_back({i});
+        continue;
+      }
+      if (size > options_.shard_size - bytes) {
+        shards.push_back(std::exchange(open, {}));
+        bytes = 0;
+      }
+      open.push_back(i);
+      bytes += size;
+    }
+    if (!open.empty() || shards.empty()) shards.push_back(open);
+    return shards;
+  }
+
+  static std::uint64_t bytes_of(const Tensor& tensor) {
+    const auto bytes = ggufmill::bytes_of(*tensor.type, tensor.shape().elements());
+    return bytes ? bytes.value() : UINT64_MAX;
+  }
+
+  // Large elements come first, so that all are aligned without gaps, which the format does not have.
+  static Result<OutputFile> lay_out_file(const Model& model, std::string path, Shard shard) {
+    std::ranges::stable_sort(shard, std::greater<>(),
+                             [&](std::size_t i) { return model.tensors[i].type->block_bytes; });
+    OutputFile file;
+    file.path = std::move(path);
+    std::string header = R"({"__metadata__":{"format":"pt"})";
+    std::uint64_t end = 0;
+    for (const std::size_t i : shard) {
+      const Tensor& tensor = model.tensors[i];
+      const std::uint64_t bytes = bytes_of(tensor);
+      if (tensor.name == "__metadata__")
+        return usage_error("a tensor is named '__metadata__', which in a safetensors file is no tensor",
+                           "rename it first: stages: [{rename: ...}]");
+      if (bytes > static_cast<std::uint64_t>(INT64_MAX) - 2 * kLongestHeader - end)
+        return usage_error(fmt::format("the output {} would be larger than 2^63 bytes", quoted_name(file.path)));
+      header += "," + entry_of(tensor, end, bytes);
+      file.tensors.push_back({i, end, bytes});
+      end += bytes;
+    }
+    header += "}";
+    header.resize((header.size() + kAlignment - 1) / kAlignment * kAlignment, ' ');
+    if (header.size() > kLongestHeader)
+      return usage_error(fmt::format("the header of the output {} would have {} bytes; the format allows {}",
+                                     quoted_name(file.path), header.size(), kLongestHeader),
+                         "choose a smaller shard_size");
+    for (std::size_t i = 0; i < 8; ++i) file.header += static_cast<char>(header.size() >> (8 * i));
+    file.header += header;
+    for (Placement& placement : file.tensors) placement.offset += file.header.size();
+    file.bytes = file.header.size() + end;
+    return file;
+  }
+
+  static OutputFile index_file(const std::string& folder, const std::map<std::string_view, std::string>& file_of,
+                               std::uint64_t data) {
+    OutputFile file;
+    file.path = folder + "model.safetensors.index.json";
+    file.header = fmt::format("{{\n  \"metadata\": {{\n    \"total_size\": {}\n  }},\n  \"weight_map\": {{", data);
+    const char* separator = "\n";
+    for (const auto& [name, shard] : file_of) {
+      file.header += fmt::format("{}    {}: \"{}\"", separator, json_text(name), shard);
+      separator = ",\n";
+    }
+    file.header += "\n  }\n}\n";
+    file.bytes = file.header.size();
+    return file;
+  }
+
+  SinkOptions options_;
+};
+
+FieldSpec path_field() {
+  return {.kind = FieldKind::kPath,
+          .doc = "The folder to write the files into; {recipe} stands for the name of the recipe.",
+          .example = "out/Llama-3-8B"};
+}
+
+FieldSpec options_field() {
+  FieldSpec path = path_field();
+  path.name = "path";
+  path.required = true;
+  const FieldSpec size{.name = "shard_size",
+                       .kind = FieldKind::kBytes,
+                       .doc = "The most bytes of tensor data in a file; a larger tensor has a file of its own.",
+                       .default_text = "5G",
+                       .example = "2G",
+                       .minimum = 1};
+  const FieldSpec dtype{.name = "dtype",
+                        .kind = FieldKind::kEnum,
+                        .doc =
+                            "What floats and quantized tensors become. With keep, the types stay, and a quantized "
+                            "tensor is an error. Integers stay in any case.",
+                        .default_text = "keep",
+                        .example = "bf16",
+                        .choices = {"keep", "f32", "f16", "bf16"}};
+  return {.kind = FieldKind::kMap,
+          .doc = "The folder, how it is cut into files, and their types.",
+          .example = "{path: out/model, dtype: bf16}",
+          .fields = {path, size, dtype}};
+}
+
+Result<SinkOptions> read_options(const ConfigNode& value) {
+  SinkOptions options;
+  if (value.is_scalar()) options.path = value.scalar;
+  if (const ConfigNode* path = value.find("path")) options.path = path->scalar;
+  if (const ConfigNode* size = value.find("shard_size")) {
+    BOOST_OUTCOME_TRY(options.shard_size, to_bytes(*size));
+  }
+  if (const ConfigNode* dtype = value.find("dtype"); dtype && dtype->scalar != "keep")
+    options.type = Types().find(dtype->scalar);
+  options.origin = origin_of(value);
+  return options;
+}
+
+}  // namespace
+}  // namespace safetensors
+
+std::unique_ptr<Sink> make_safetensors_sink(safetensors::SinkOptions options) {
+  return std::make_unique<safetensors::SafetensorsSink>(std::move(options));
+}
+
+SinkSpec safetensors_sink() {
+  FieldSpec field{.name = "safetensors",
+                  .kind = FieldKind::kOneOf,
+                  .doc =
+                      "Writes the tensors of a model, not its metadata, as safetensors files into a folder: "
+                      "model.safetensors, or several files and model.safetensors.index.json.",
+                  .example = "out/model",
+                  .alternatives = {safetensors::path_field(), safetensors::options_field()}};
+  return {std::move(field), [](const ConfigNode& value) -> Result<std::unique_ptr<Sink>> {
+            BOOST_OUTCOME_TRY(safetensors::SinkOptions options, safetensors::read_options(value));
+            return make_safetensors_sink(std::move(options));
+          }};
+}
+
+}  // namespace ggufmill

@@ -1,0 +1,82 @@
+// The source, and its options in a pipeline file.
+
+#include <fmt/format.h>
+
+#include "pipeline/core/text.h"
+#include "stages/safetensors/safetensors.h"
+
+namespace ggufmill {
+namespace safetensors {
+namespace {
+
+class SafetensorsSource final : public Source {
+ public:
+  explicit SafetensorsSource(SourceOptions options) : options_(std::move(options)) {}
+
+  Result<Model> open() const override {
+    BOOST_OUTCOME_TRY(const Checkpoint checkpoint, read_safetensors(options_.path));
+    Model model;
+    for (const CheckpointFile& file : checkpoint.files) model.files.push_back(file.source);
+    if (!options_.architecture.empty())
+      model.metadata.set_at_end("general.architecture", metadata_string(options_.architecture));
+    for (const CheckpointTensor& each : checkpoint.tensors) {
+      Tensor& tensor = model.tensors.emplace_back();
+      tensor.name = each.name;
+      tensor.expression = each.values;
+      tensor.type = each.values->type;
+      if (each.dims.size() > each.values->shape.dims.size())
+        model.warnings.push_back(
+            fmt::format("tensor {} has {} dimensions; the slowest of them are made one, so that it is {}",
+                        quoted_name(each.name), each.dims.size(), describe(each.values->shape)));
+    }
+    return model;
+  }
+
+ private:
+  SourceOptions options_;
+};
+
+FieldSpec path_field() {
+  return {.name = "path",
+          .kind = FieldKind::kPath,
+          .doc = "A folder with the files of a checkpoint, its index, or one file.",
+          .required = true,
+          .example = "models/stable-diffusion/unet"};
+}
+
+}  // namespace
+}  // namespace safetensors
+
+std::unique_ptr<Source> make_safetensors_source(safetensors::SourceOptions options) {
+  return std::make_unique<safetensors::SafetensorsSource>(std::move(options));
+}
+
+SourceSpec safetensors_source() {
+  FieldSpec path = safetensors::path_field(), options;
+  path.name.clear();
+  path.required = false;
+  options.kind = FieldKind::kMap;
+  options.doc = "The files, and what they do not say.";
+  options.example = "{path: model.safetensors, architecture: flux}";
+  options.fields = {safetensors::path_field(),
+                    {.name = "architecture",
+                     .kind = FieldKind::kString,
+                     .doc = "The value of general.architecture, the only metadata there is then.",
+                     .example = "flux"}};
+  FieldSpec field{.name = "safetensors",
+                  .kind = FieldKind::kOneOf,
+                  .doc =
+                      "Tensors of safetensors files as they are, by their own names and without metadata: for models "
+                      "that are no language models. Their order is that of the files, in a file by name.",
+                  .example = "models/unet/diffusion_pytorch_model.safetensors",
+                  .alternatives = {path, options}};
+  return {std::move(field), [](const ConfigNode& value) -> Result<std::unique_ptr<Source>> {
+            safetensors::SourceOptions read;
+            if (value.is_scalar()) read.path = value.scalar;
+            if (const ConfigNode* given = value.find("path")) read.path = given->scalar;
+            if (const ConfigNode* given = value.find("architecture")) read.architecture = given->scalar;
+            return make_safetensors_source(std::move(read));
+          }};
+}
+
+}  // namespace ggufmill

@@ -1,0 +1,14 @@
+// safetensors_seeds FOLDER: writes the seeds as files for the fuzzer.
+
+#include <filesystem>
+
+#include "tests/fuzz/safetensors_entry.h"
+#include "tests/support/files.h"
+
+int main(int count, char** arguments) {
+  if (count != 2) return 2;
+  std::filesystem::create_directories(arguments[1]);
+  std::size_t number = 0;
+  for (const std::string& seed : ggufmill::safetensors_seeds())
+    ggufmill::write_text(std::string(arguments[1]) + "/seed-" + std::to_string(number++), seed);
+}
