@@ -35,6 +35,7 @@
 #include "pipeline/kernels/kernels.h"
 #include "pipeline/plan/plan.h"
 #include "pipeline/report/report.h"
+#include "stages/arrays/arrays.h"
 #include "stages/gguf/gguf.h"
 #include "stages/importance/importance_stage.h"
 #include "stages/metadata/metadata_stage.h"

@@ -1,5 +1,6 @@
 #include "pipeline/api/registry.h"
 
+#include "stages/arrays/arrays.h"
 #include "stages/gguf/gguf.h"
 #include "stages/importance/importance_stage.h"
 #include "stages/metadata/metadata_stage.h"
@@ -13,9 +14,9 @@ namespace ggufmill {
 Registry make_registry(const Types& types) {
   return {
       types,
-      {gguf_source(types), safetensors_source()},
+      {gguf_source(types), safetensors_source(), arrays_source(types)},
       {importance_stage(gguf_opener(types)), prune_stage(), rename_stage(), metadata_stage(), quantize_stage(types)},
-      {gguf_sink(), safetensors_sink()}};
+      {gguf_sink(), safetensors_sink(), npy_sink()}};
 }
 
 }  // namespace ggufmill

@@ -8,6 +8,7 @@
 #include "pipeline/api/registry.h"
 #include "pipeline/config/job.h"
 #include "pipeline/config/reference.h"
+#include "stages/arrays/arrays.h"
 #include "stages/quantize/recipe.h"
 
 namespace ggufmill {
@@ -61,7 +62,7 @@ std::string pipeline_reference() {
       fmt::format("# Pipeline files\n`ggufmill schema pipeline --reference` prints this. For example `{}`.\n\n{}",
                   job.example, field_reference_markdown(job));
   for (const StageSpec& stage : make_registry().stages) page += stage_section(stage);
-  return page;
+  return page + section("Files of the source `arrays`", "What `source: {arrays: FILE.yaml}` names.", arrays_fields());
 }
 
 std::string recipe_reference() {

@@ -5,6 +5,7 @@
 #include "pipeline/config/job.h"
 #include "pipeline/config/reference.h"
 #include "pipeline/config/schema.h"
+#include "stages/arrays/arrays.h"
 #include "stages/quantize/recipe.h"
 #include "tests/support/catch.h"
 #include "tests/support/files.h"
@@ -29,4 +30,5 @@ TEST_CASE("configs/REFERENCE.md is current") {
 TEST_CASE("every field has a sentence, and examples and defaults that pass its own lint") {
   for (const Error& error : check_examples(job_fields(make_registry()))) FAIL_CHECK(render(error));
   for (const Error& error : check_examples(recipe_fields())) FAIL_CHECK(render(error));
+  for (const Error& error : check_examples(arrays_fields())) FAIL_CHECK(render(error));
 }
