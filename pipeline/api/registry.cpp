@@ -2,6 +2,7 @@
 
 #include "stages/arrays/arrays.h"
 #include "stages/gguf/gguf.h"
+#include "stages/huggingface/huggingface_source.h"
 #include "stages/importance/importance_stage.h"
 #include "stages/metadata/metadata_stage.h"
 #include "stages/prune/prune_stage.h"
@@ -14,7 +15,7 @@ namespace ggufmill {
 Registry make_registry(const Types& types) {
   return {
       types,
-      {gguf_source(types), safetensors_source(), arrays_source(types)},
+      {gguf_source(types), safetensors_source(), huggingface_source(read_safetensors), arrays_source(types)},
       {importance_stage(gguf_opener(types)), prune_stage(), rename_stage(), metadata_stage(), quantize_stage(types)},
       {gguf_sink(), safetensors_sink(), npy_sink()}};
 }

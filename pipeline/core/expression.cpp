@@ -45,7 +45,22 @@ void repack_mxfp4(std::uint64_t blocks, const std::byte* const inputs[2], std::b
   }
 }
 
-constexpr RepackFunction kRepackFunctions[] = {{"mxfp4", "MXFP4", {16, 1}, repack_mxfp4}};
+// A super-block of 64 elements: in a checkpoint 32 bytes of two neighbours each, and four scales apart; in GGUF the
+// scales without their sign, then for each 16 elements 8 bytes of elements i (low) and i + 8.
+void repack_nvfp4(std::uint64_t blocks, const std::byte* const inputs[2], std::byte* into) {
+  for (std::uint64_t b = 0; b < blocks; ++b, into += 36) {
+    const auto* pairs = reinterpret_cast<const unsigned char*>(inputs[0]) + 32 * b;
+    for (unsigned part = 0; part < 4; ++part) {
+      const auto element = [&](unsigned i) { return pairs[8 * part + i / 2] >> (i % 2 * 4) & 15; };
+      into[part] = inputs[1][4 * b + part] & std::byte{0x7f};
+      for (unsigned i = 0; i < 8; ++i)
+        into[4 + 8 * part + i] = static_cast<std::byte>(element(i) | element(i + 8) << 4);
+    }
+  }
+}
+
+constexpr RepackFunction kRepackFunctions[] = {{"mxfp4", "MXFP4", {16, 1}, repack_mxfp4},
+                                               {"nvfp4", "NVFP4", {32, 4}, repack_nvfp4}};
 
 Error broken(Operation operation, std::string what) {
   return usage_error(fmt::format("{}: {}", name_of(operation), std::move(what)));
@@ -288,20 +303,23 @@ Result<ExpressionRef> map(ExpressionRef input, const MapFunction& function, floa
   return made(std::move(node));
 }
 
-Result<ExpressionRef> scale_blocks(ExpressionRef input, ExpressionRef scales, std::uint64_t columns,
-                                   std::uint64_t rows) {
-  for (const ExpressionRef& each : {input, scales})
-    if (!is_f32(*each->type))
-      return broken(Operation::kScaleBlocks, fmt::format("an input is {}, not F32", each->type->name));
+Result<ExpressionRef> scale_blocks(ExpressionRef input, ExpressionRef scales, std::uint64_t columns, std::uint64_t rows,
+                                   ExpressionRef offsets) {
   if (columns == 0 || rows == 0) return broken(Operation::kScaleBlocks, "a block has one column and one row at least");
   Shape needed = input->shape;
   needed.dims[0] = (needed.dims[0] + columns - 1) / columns;
   needed.dims[1] = (needed.dims[1] + rows - 1) / rows;
-  if (needed.dims != scales->shape.dims)
-    return broken(Operation::kScaleBlocks,
-                  fmt::format("{} in blocks of {} x {} need {} scales, not {}", describe(input->shape), columns, rows,
-                              describe(needed), describe(scales->shape)));
-  Expression node = node_of(Operation::kScaleBlocks, {std::move(input), std::move(scales)});
+  std::vector<ExpressionRef> inputs{std::move(input), std::move(scales)};
+  if (offsets) inputs.push_back(std::move(offsets));
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (!is_f32(*inputs[i]->type))
+      return broken(Operation::kScaleBlocks, fmt::format("an input is {}, not F32", inputs[i]->type->name));
+    if (i > 0 && needed.dims != inputs[i]->shape.dims)
+      return broken(Operation::kScaleBlocks,
+                    fmt::format("{} in blocks of {} x {} need {} {}, not {}", describe(inputs[0]->shape), columns, rows,
+                                describe(needed), i == 1 ? "scales" : "offsets", describe(inputs[i]->shape)));
+  }
+  Expression node = node_of(Operation::kScaleBlocks, std::move(inputs));
   node.block = {columns, rows};
   return made(std::move(node));
 }

@@ -59,7 +59,7 @@ enum class Operation : std::uint8_t {
   kTranspose,    // dimensions in another order
   kCast,         // to another type, but an integer: decoded to F32, and encoded where that is not what is wanted
   kMap,          // F32: a named function of every value
-  kScaleBlocks,  // F32: every value times the scale of its block of rows and columns
+  kScaleBlocks,  // F32: every value, less the offset of its block of rows and columns, times the block's scale
   kRepack,       // blocks of one format made of the bytes of another, without a number changed
   kConstant,     // values that are computed in the header plane
 };
@@ -133,9 +133,10 @@ Result<ExpressionRef> reorder_rows(ExpressionRef input, std::vector<std::uint64_
 Result<ExpressionRef> transpose(ExpressionRef input, std::vector<std::uint32_t> order);
 Result<ExpressionRef> cast(ExpressionRef input, const TypeInfo& type);
 Result<ExpressionRef> map(ExpressionRef input, const MapFunction& function, float parameter);
-// `scales`: F32; one for each block of `columns` x `rows`, the last ones of a row or column may be cut.
-Result<ExpressionRef> scale_blocks(ExpressionRef input, ExpressionRef scales, std::uint64_t columns,
-                                   std::uint64_t rows);
+// `scales`: F32; one for each block of `columns` x `rows`, the last ones of a row or column may be cut. `offsets`: as
+// many, or null: none.
+Result<ExpressionRef> scale_blocks(ExpressionRef input, ExpressionRef scales, std::uint64_t columns, std::uint64_t rows,
+                                   ExpressionRef offsets = nullptr);
 Result<ExpressionRef> repack(const RepackFunction& function, ExpressionRef first, ExpressionRef second);
 Result<ExpressionRef> constant(const Shape& shape, std::vector<float> values);
 }  // namespace expressions

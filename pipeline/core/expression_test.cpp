@@ -96,6 +96,8 @@ TEST_CASE("functions and scales are of F32, and scales cover the values") {
   CHECK(shape(scale_blocks(leaf("F32", {300, 130}), leaf("F32", {3, 2}), 128, 128)) == "300 x 130");
   CHECK(shape(scale_blocks(leaf("F32", {300, 130}), leaf("F32", {2, 2}), 128, 128)) ==
         "scale_blocks: 300 x 130 in blocks of 128 x 128 need 3 x 2 scales, not 2 x 2");
+  CHECK(shape(scale_blocks(leaf("F32", {300, 130}), leaf("F32", {3, 2}), 128, 128, leaf("F32", {3, 1}))) ==
+        "scale_blocks: 300 x 130 in blocks of 128 x 128 need 3 x 2 offsets, not 3 x 1");
 }
 
 TEST_CASE("repacked blocks take as many bytes of each input as they are made of") {

@@ -252,7 +252,9 @@ std::vector<Box> input_boxes(const Expression& node, const Box& box) {
         scales.first[d] = box.first[d] / node.block[d];
         scales.count[d] = (box.first[d] + box.count[d] - 1) / node.block[d] + 1 - scales.first[d];
       }
-      return {same, scales};
+      std::vector<Box> boxes(node.inputs.size(), scales);
+      boxes[0] = same;
+      return boxes;
     }
     case Operation::kRepack: {
       std::vector<Box> boxes(2, same);
@@ -347,7 +349,7 @@ ReadBound read_bound(const Expression& node, const Index& wanted) {
         if (node.operation == Operation::kCast)
           of_input[0] =
               sum(count[0], 2 * std::lcm<std::uint64_t>(node.type->block_elements, input.type->block_elements));
-        if (node.operation == Operation::kScaleBlocks && i == 1)
+        if (node.operation == Operation::kScaleBlocks && i > 0)
           for (std::uint32_t d = 0; d < 2; ++d) of_input[d] = count[d] / node.block[d] + 2;
         if (node.operation == Operation::kRepack)
           of_input[0] = count[0] / node.type->block_elements * node.repack->input_bytes[i];

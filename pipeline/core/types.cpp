@@ -56,6 +56,8 @@ constexpr TypeInfo kSource[] = {
     {kFirstSourceType + 4, "U16", TypeClass::kInteger, 1, 2, {}, {{0, 1, 2}}},
     {kFirstSourceType + 5, "U32", TypeClass::kInteger, 1, 4, {}, {{0, 1, 4}}},
     {kFirstSourceType + 6, "U64", TypeClass::kInteger, 1, 8, {}, {{0, 1, 8}}},
+    {kFirstSourceType + 7, "U4", TypeClass::kInteger, 2, 1, {}, {}},
+    {kFirstSourceType + 8, "U2", TypeClass::kInteger, 4, 1, {}, {}},
 };
 // clang-format on
 

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "pipeline/core/byte_order.h"
+#include "pipeline/graph/finite.h"
 
 namespace ggufmill {
 namespace {
@@ -143,8 +144,13 @@ class Assembler {
       return ok();
     }
     const auto* scales = reinterpret_cast<const float*>(inputs[1].data());
-    for (std::uint64_t i = 0; i < part.count[0]; ++i)
-      results[i] = values[i] * scales[(part.first[0] + i) / node.block[0] - boxes[1].first[0]];
+    const auto* offsets = inputs.size() > 2 ? reinterpret_cast<const float*>(inputs[2].data()) : nullptr;
+    for (std::uint64_t i = 0, block = 0; i < part.count[0]; ++block) {
+      const std::uint64_t end =
+          std::min((boxes[1].first[0] + block + 1) * node.block[0] - part.first[0], part.count[0]);
+      const float scale = scales[block], offset = offsets ? offsets[block] : 0;
+      for (; i < end; ++i) results[i] = (values[i] - offset) * scale;
+    }
     return ok();
   }
 
@@ -165,7 +171,23 @@ class Assembler {
       std::memcpy(result.data(), values, part.count[0] * sizeof(float));
       return ok();
     }
-    return run_kernel(*kernels_.encode(to.id), {values, result.data(), 1, part.count[0], nullptr}, tensor_);
+    BOOST_OUTCOME_TRY(run_kernel(*kernels_.encode(to.id), {values, result.data(), 1, part.count[0], nullptr}, tensor_));
+    return check_range(node, part, values, result);
+  }
+
+  // Numbers that were finite and are so no more. What came as infinity or NaN is found by whoever takes the result.
+  Status check_range(const Expression& node, const Box& part, const float* values,
+                     const std::vector<std::byte>& result) const {
+    const TypeInfo& type = *node.type;
+    const std::size_t blocks = part.count[0] / type.block_elements, bad = first_bad_block(type, result.data(), blocks);
+    if (bad == blocks) return ok();
+    const std::size_t first = bad * type.block_elements;
+    if (first_not_finite({values + first, type.block_elements}) != type.block_elements) return ok();
+    return Error{ExitCode::kBadInput, "",
+                 fmt::format("tensor '{}', row {}, column {}: a value is too large for {}", tensor_,
+                             part.first[1] + node.shape.dims[1] * (part.first[2] + node.shape.dims[2] * part.first[3]),
+                             part.first[0] + first, type.name),
+                 "nothing was written", "choose a type with a greater range, such as BF16 or F32"};
   }
 
   template <class F>

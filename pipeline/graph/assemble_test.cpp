@@ -107,7 +107,9 @@ Bytes computed(const Expression& node, const World& world) {
     for (std::uint64_t i = 0; i < elements; ++i) {
       const Index at{i % node.shape.dims[0], i / node.shape.dims[0] % node.shape.dims[1],
                      i / node.shape.dims[0] / node.shape.dims[1], 0};
-      results[i] = values[i] * scales[block_of(of_scales, {at[0] / node.block[0], at[1] / node.block[1], at[2], 0})];
+      const std::uint64_t block = block_of(of_scales, {at[0] / node.block[0], at[1] / node.block[1], at[2], 0});
+      const float offset = node.inputs.size() > 2 ? reinterpret_cast<const float*>(inputs[2].data())[block] : 0;
+      results[i] = (values[i] - offset) * scales[block];
     }
   } else {
     std::vector<float> decoded(elements);
@@ -222,7 +224,8 @@ class RandomExpression {
         Shape scales = shape;
         scales.dims[0] = (shape.dims[0] + 6) / 7;
         scales.dims[1] = (shape.dims[1] + 1) / 2;
-        return scale_blocks(node, world_.leaf(type_named("F32"), scales), 7, 2);
+        return scale_blocks(node, world_.leaf(type_named("F32"), scales), 7, 2,
+                            scales.rows() % 2 == 0 ? world_.leaf(type_named("F32"), scales) : nullptr);
       }
     }
   }

@@ -413,7 +413,8 @@ class Reader {
     if (operation == name_of(Operation::kCast)) return sound(cast(input, type_of(object, "type")));
     if (operation == name_of(Operation::kScaleBlocks)) {
       const auto block = numbers_of<std::uint64_t>(object, "block");
-      return sound(scale_blocks(input, inputs.at(1), block.at(0), block.at(1)));
+      return sound(scale_blocks(input, inputs.at(1), block.at(0), block.at(1),
+                                inputs.size() > 2 ? inputs[2] : nullptr));
     }
     const auto function = [&] { return std::string_view(object.at("function").as_string()); };
     if (operation == name_of(Operation::kMap))

@@ -86,8 +86,8 @@ typedef struct ggufmill_module {
   const ggufmill_kernel* kernels;
 } ggufmill_module;
 
-/* Types that only other formats have, one element a block, decoded alone: F8_E4M3 (without infinities), F8_E5M2, BOOL,
- * U8, U16, U32, U64, in this order from here upward. */
+/* Types that only other formats have, decoded alone: F8_E4M3 (without infinities), F8_E5M2, BOOL, U8, U16, U32, U64, of
+ * one element a block, U4 (two a byte, the first in the low bits) and U2 (four), in this order from here upward. */
 #define GGUFMILL_FIRST_SOURCE_TYPE UINT32_C(0x8000)
 
 /* A module that brings a type of its own takes an id from here upward; the host adds the type from the kernel's name

@@ -44,8 +44,23 @@ constexpr std::array<float, 256> values_of_codes() {
 constexpr std::array<float, 256> kE4m3 = values_of_codes<3, false>();
 constexpr std::array<float, 256> kE5m2 = values_of_codes<2, true>();
 
+// Unsigned numbers of so many bits, from the low bits of a byte on.
+template <unsigned kBits>
+int32_t unpack(const ggufmill_call* call) {
+  constexpr unsigned kInByte = 8 / kBits, kMask = (1u << kBits) - 1;
+  const auto* from = static_cast<const std::uint8_t*>(call->src);
+  auto* into = static_cast<float*>(call->dst);
+  const std::uint64_t bytes = call->rows * call->cols / kInByte;
+  for (std::uint64_t i = 0; i < bytes; ++i)
+    for (unsigned part = 0; part < kInByte; ++part)
+      into[i * kInByte + part] = static_cast<float>(static_cast<unsigned>(from[i]) >> (part * kBits) & kMask);
+  return GGUFMILL_OK;
+}
+
 }  // namespace
 
+int32_t decode_u4(const ggufmill_call* call) { return unpack<4>(call); }
+int32_t decode_u2(const ggufmill_call* call) { return unpack<2>(call); }
 int32_t decode_i8(const ggufmill_call* call) { return round_all<std::int8_t>(call); }
 int32_t decode_i16(const ggufmill_call* call) { return round_all<std::int16_t>(call); }
 int32_t decode_i32(const ggufmill_call* call) { return round_all<std::int32_t>(call); }

@@ -1,6 +1,6 @@
 #pragma once
-// What is decoded alone: integers, and the types that only sources other than GGUF have. One element a block; integers
-// are rounded to the nearest F32, ties to even.
+// What is decoded alone: integers, and the types that only sources other than GGUF have. Integers are rounded to the
+// nearest F32, ties to even; those of less than a byte lie in it from the low bits on.
 // Source of the floats of 8 bits: OCP 8-bit Floating Point Specification (OFP8), revision 1.0.
 
 #include <array>
@@ -20,6 +20,8 @@ int32_t decode_u8(const ggufmill_call* call);
 int32_t decode_u16(const ggufmill_call* call);
 int32_t decode_u32(const ggufmill_call* call);
 int32_t decode_u64(const ggufmill_call* call);
+int32_t decode_u4(const ggufmill_call* call);
+int32_t decode_u2(const ggufmill_call* call);
 
 inline constexpr std::array kNumberKernels = {
     ggufmill_kernel{GGUFMILL_DECODE, 24, 1, 1, 0, 0, "I8", decode_i8},
@@ -33,6 +35,8 @@ inline constexpr std::array kNumberKernels = {
     ggufmill_kernel{GGUFMILL_DECODE, GGUFMILL_FIRST_SOURCE_TYPE + 4, 1, 2, 0, 0, "U16", decode_u16},
     ggufmill_kernel{GGUFMILL_DECODE, GGUFMILL_FIRST_SOURCE_TYPE + 5, 1, 4, 0, 0, "U32", decode_u32},
     ggufmill_kernel{GGUFMILL_DECODE, GGUFMILL_FIRST_SOURCE_TYPE + 6, 1, 8, 0, 0, "U64", decode_u64},
+    ggufmill_kernel{GGUFMILL_DECODE, GGUFMILL_FIRST_SOURCE_TYPE + 7, 2, 1, 0, 0, "U4", decode_u4},
+    ggufmill_kernel{GGUFMILL_DECODE, GGUFMILL_FIRST_SOURCE_TYPE + 8, 4, 1, 0, 0, "U2", decode_u2},
 };
 
 }  // namespace ggufmill::reference

@@ -10,8 +10,8 @@
 #include "stages/huggingface/encoder.h"
 #include "stages/huggingface/tokenizer.h"
 #include "tests/support/catch.h"
+#include "tests/support/checkpoint_maker.h"
 #include "tests/support/files.h"
-#include "tests/support/process.h"
 #include "tests/support/sha256.h"
 #include "tests/support/shared_data.h"
 #include "tests/support/skip.h"
@@ -26,79 +26,9 @@ namespace {
 
 using Reader = TokenizerReader;
 
-std::string decompressed(const fs::path& path) { return run_process({"/usr/bin/env", "xz", "-dc", path}).out; }
-
 json::value parsed(const std::string& text) { return json::parse(text); }
 
-// JSON merge patch: null removes a member, objects are merged, everything else replaces.
-void patch(json::value& base, const json::value& changes) {
-  if (!base.is_object()) base.emplace_object();
-  for (const auto& [key, value] : changes.as_object()) {
-    if (value.is_null())
-      base.as_object().erase(key);
-    else if (value.is_object() && base.as_object()[key].is_object())
-      patch(base.as_object()[key], value);
-    else
-      base.as_object()[key] = value;
-  }
-}
-
-void patch_file(const fs::path& path, const auto& change) {
-  json::value value = fs::exists(path) ? parsed(read_text(path)) : json::value(json::object());
-  change(value);
-  write_text(path, json::serialize(value));
-}
-
-// The entries of `list` by id, with `token` in place of one of the same id.
-void put_token(json::value& list, const json::object& token) {
-  json::array& all = list.as_array();
-  for (auto at = all.begin(); at != all.end();) at = at->at("id") == token.at("id") ? all.erase(at) : at + 1;
-  const auto behind = std::find_if(all.begin(), all.end(), [&](const json::value& other) {
-    return other.at("id").as_int64() > token.at("id").as_int64();
-  });
-  all.insert(behind, token);
-}
-
-// The part of ../shared/hf/make_checkpoint.py that makes everything but weights.
-void make_folder(const fs::path& hf, const json::value& spec, const fs::path& folder) {
-  if (const json::value* config = json_member(spec, "config"))
-    write_text(folder / "config.json", json::serialize(*config));
-  if (const json::value* tokenizer = json_member(spec, "tokenizer")) {
-    for (const fs::directory_entry& entry :
-         fs::directory_iterator(hf / "tokenizers" / tokenizer->at("from").as_string().c_str()))
-      write_text(folder / entry.path().stem(), decompressed(entry.path()));
-    if (const json::array* without = json_array(*tokenizer, "without")) {
-      for (const json::value& name : *without) fs::remove(folder / name.as_string().c_str());
-    }
-    if (const json::value* patches = json_member(*tokenizer, "patch")) {
-      for (const auto& [name, changes] : patches->as_object())
-        patch_file(folder / std::string(name), [&](json::value& value) { patch(value, changes); });
-    }
-    if (const json::array* added = json_array(*tokenizer, "added_tokens")) {
-      for (const json::value& row : *added) {
-        const json::array& token = row.as_array();
-        json::object entry{{"content", token[1]}, {"single_word", false},   {"lstrip", false},
-                           {"rstrip", false},     {"normalized", token[3]}, {"special", token[2]}};
-        patch_file(folder / "tokenizer_config.json", [&](json::value& value) {
-          json::value& decoder = value.as_object()["added_tokens_decoder"];
-          if (!decoder.is_object()) decoder.emplace_object();
-          decoder.as_object()[std::to_string(token[0].as_int64())] = entry;
-        });
-        entry["id"] = token[0];
-        patch_file(folder / "tokenizer.json", [&](json::value& value) { put_token(value.at("added_tokens"), entry); });
-      }
-    }
-  }
-  const json::value* files = json_member(spec, "files");
-  if (!files) return;
-  for (const auto& [name, value] : files->as_object()) {
-    const fs::path path = folder / std::string(name);
-    fs::create_directories(path.parent_path());
-    write_text(path, value.is_string() ? std::string(value.as_string()) : json::serialize(value));
-  }
-}
-
-// What the maps of the architectures will say of their tokenizers.
+// What the maps of the architectures say of their tokenizers.
 TokenizerOptions options_of(const std::string& architecture, const json::value& config) {
   TokenizerOptions options;
   const json::value* text = json_member(config, "text_config");
@@ -203,7 +133,7 @@ TEST_CASE("check texts give the ids and hashes of the reference") {
   std::size_t right = 0;
   for (const std::vector<std::string>& row : table.rows) {
     const TempDir folder;
-    make_folder(hf, parsed(R"({"tokenizer": {"from": ")" + row[0] + "\"}}"), folder.path());
+    make_checkpoint_files(hf, parsed(R"({"tokenizer": {"from": ")" + row[0] + "\"}}"), folder.path());
     const auto file = read_tokenizer_json(folder.file("tokenizer.json"));
     const auto config = read_json(folder.file("tokenizer_config.json"));
     REQUIRE(file);
@@ -231,7 +161,7 @@ TEST_CASE("checkpoints give the reference's keys of the tokenizer") {
   for (const fs::directory_entry& entry : fs::directory_iterator(hf / "specs")) {
     const json::value spec = parsed(read_text(entry.path()));
     const TempDir folder;
-    make_folder(hf, spec, folder.path());
+    make_checkpoint_files(hf, spec, folder.path());
     const std::string architecture(spec.at("config").at("architectures").at(0).as_string());
     const auto made = read_tokenizer(folder.path(), options_of(architecture, spec.at("config")));
     const std::string name = entry.path().stem();
@@ -253,7 +183,7 @@ TEST_CASE("checkpoints give the reference's keys of the tokenizer") {
     std::sort(files.begin(), files.end());
     files.resize(std::min<std::size_t>(files.size(), 1));  // the runs of a case differ in weights alone
     for (const fs::path& path : files) {
-      const json::value document = parsed(decompressed(path));
+      const json::value document = read_xz_json(path);
       std::vector<std::string> ours, theirs;
       for (const json::value& row : document.at("kv").as_array()) {
         if (!std::string_view(row.at(0).as_string()).starts_with("tokenizer.")) continue;
@@ -284,7 +214,7 @@ TEST_CASE("checkpoints whose tokenizer the reference refuses are refused, with a
   for (const auto& [name, message] : kCases) {
     const json::value spec = parsed(read_text(hf / "refused" / (name + ".json")));
     const TempDir folder;
-    make_folder(hf, spec, folder.path());
+    make_checkpoint_files(hf, spec, folder.path());
     const std::string architecture(spec.at("config").at("architectures").at(0).as_string());
     const auto made = read_tokenizer(folder.path(), options_of(architecture, spec.at("config")));
     const std::string error = made ? "" : render(made.error());

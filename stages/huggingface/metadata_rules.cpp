@@ -1,0 +1,147 @@
+#include "stages/huggingface/metadata_rules.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <boost/json/serialize.hpp>
+#include <cmath>
+
+#include "pipeline/core/text.h"
+#include "pipeline/io/json_file.h"
+
+namespace ggufmill::huggingface {
+namespace {
+
+namespace json = boost::json;
+
+std::string shown(const json::value& value) { return quoted_name(json::serialize(value), 60); }
+
+// The value where it is of that type and in its range.
+std::optional<MetadataValue> as_type(MetadataType type, const json::value& value) {
+  if (type == MetadataType::kString) {
+    const auto text = json_text(value);
+    if (!text) return {};
+    return metadata_string(*text);
+  }
+  if (type == MetadataType::kBool) {
+    if (value.is_bool()) return metadata_bool(value.get_bool());
+    if (value.is_int64()) return metadata_bool(value.get_int64() != 0);
+    return {};
+  }
+  if (type == MetadataType::kFloat32) {
+    if (value.is_bool() || !value.is_number()) return {};
+    return metadata_float(type, value.to_number<double>());
+  }
+  std::int64_t number = 0;
+  if (value.is_bool())
+    number = value.get_bool() ? 1 : 0;
+  else if (value.is_int64())
+    number = value.get_int64();
+  else if (value.is_uint64() && value.get_uint64() <= INT64_MAX)
+    number = static_cast<std::int64_t>(value.get_uint64());
+  else
+    return {};
+  const bool fits = type == MetadataType::kInt32    ? number >= INT32_MIN && number <= INT32_MAX
+                    : type == MetadataType::kUint32 ? number >= 0 && number <= UINT32_MAX
+                                                    : number >= 0;
+  if (!fits) return {};
+  return metadata_unsigned(type, static_cast<std::uint64_t>(number));
+}
+
+MetadataType element_type(const json::value& value) {
+  if (value.is_bool()) return MetadataType::kBool;
+  if (value.is_string()) return MetadataType::kString;
+  if (value.is_double()) return MetadataType::kFloat32;
+  return MetadataType::kInt32;
+}
+
+std::optional<MetadataValue> as_list(const json::array& list) {
+  const MetadataType element = element_type(list.front());
+  std::vector<MetadataValue> items;
+  for (const json::value& each : list) {
+    if (element_type(each) != element) return {};
+    auto item = as_type(element, each);
+    if (!item) return {};
+    items.push_back(std::move(*item));
+  }
+  return metadata_array(element, items);
+}
+
+std::string whole_key(const std::string& key, const std::string& architecture) {
+  return key.starts_with("general.") || key.starts_with("tokenizer.") ? key : architecture + "." + key;
+}
+
+Result<bool> applies(const std::optional<ValueRule>& when, const Facts& facts) {
+  return when ? facts.holds(*when) : Result<bool>(true);
+}
+
+Status set_entry(const MetadataRule& rule, const Architecture& architecture, const Facts& facts, Metadata& into) {
+  std::vector<std::string> missing;
+  BOOST_OUTCOME_TRY(const json::value value, facts.evaluate(rule.value, &missing));
+  const std::string where = (facts.folder() / "config.json").string(), key = whole_key(rule.key, architecture.name);
+  if (value.is_null()) {
+    if (rule.optional) return ok();
+    return input_error(where, fmt::format("'{}' is not there", fmt::join(missing, "', '")),
+                       fmt::format("{} is made of it, see {}", key, rule.value.place));
+  }
+  const json::array* list = value.if_array();
+  if (list ? list->empty() : value.is_string() && value.get_string().empty()) return ok();
+  auto made = list ? as_list(*list) : as_type(rule.type, value);
+  if (!made)
+    return input_error(
+        where,
+        fmt::format("{} is no {} for {}", shown(value), list ? "list of one type" : metadata_type_name(rule.type), key),
+        fmt::format("the value is made at {}", rule.value.place));
+  into.set(key, std::move(*made));
+  return ok();
+}
+
+Status add_tokens(const std::vector<SpecialTokenData>& from, const Facts& facts, std::vector<SpecialTokenRule>& into) {
+  for (const SpecialTokenData& token : from) {
+    BOOST_OUTCOME_TRY(const bool wanted, applies(token.when, facts));
+    if (wanted) into.push_back(token.rule);
+  }
+  return ok();
+}
+
+}  // namespace
+
+Status set_metadata(const std::vector<MetadataRule>& rules, const Architecture& architecture, const Facts& facts,
+                    Metadata& into) {
+  for (const MetadataRule& rule : rules) {
+    BOOST_OUTCOME_TRY(const bool wanted, applies(rule.when, facts));
+    if (!wanted) continue;
+    BOOST_OUTCOME_TRY(set_entry(rule, architecture, facts, into));
+  }
+  return ok();
+}
+
+Result<TokenizerOptions> tokenizer_options(const TokenizerRules& rules, const Facts& facts) {
+  TokenizerOptions options;
+  for (const TokenizerRules::Reader& reader : rules.readers) {
+    BOOST_OUTCOME_TRY(const bool wanted, applies(reader.when, facts));
+    if (wanted) options.readers.push_back(reader.choice);
+  }
+  if (rules.vocabulary_size) {
+    BOOST_OUTCOME_TRY(const json::value size, facts.evaluate(*rules.vocabulary_size));
+    if (!size.is_null()) {
+      BOOST_OUTCOME_TRY(options.vocabulary_size, facts.count(*rules.vocabulary_size, "the size of the vocabulary"));
+    }
+  }
+  if (rules.token_types) {
+    BOOST_OUTCOME_TRY(const std::uint64_t types, facts.count(*rules.token_types, "the number of token types"));
+    options.token_types = static_cast<std::uint32_t>(types);
+  }
+  options.pre = rules.pre;
+  options.space_prefix_of_config = rules.space_prefix_of_config;
+  BOOST_OUTCOME_TRY(add_tokens(rules.special_tokens, facts, options.special_tokens));
+  BOOST_OUTCOME_TRY(const bool second, applies(rules.second_when, facts));
+  if (second && !rules.second_roles.empty()) {
+    options.second_pass.emplace();
+    options.second_pass->roles = rules.second_roles;
+    BOOST_OUTCOME_TRY(add_tokens(rules.second_tokens, facts, options.second_pass->rules));
+  }
+  return options;
+}
+
+}  // namespace ggufmill::huggingface

@@ -1,0 +1,20 @@
+#pragma once
+// Entries of the metadata as an architecture's map says.
+
+#include <vector>
+
+#include "pipeline/core/metadata.h"
+#include "stages/huggingface/architecture.h"
+
+namespace ggufmill::huggingface {
+
+// Sets an entry for each rule that holds; one that is there keeps its place. Empty texts and lists are no entries.
+// Lists are of int32, float32, bool or string, whatever the rule's type is. Exit code 4 for a value that is needed and
+// not there, or is not of its type.
+Status set_metadata(const std::vector<MetadataRule>& rules, const Architecture& architecture, const Facts& facts,
+                    Metadata& into);
+
+// What the rules make of the tokenizer's options.
+Result<TokenizerOptions> tokenizer_options(const TokenizerRules& rules, const Facts& facts);
+
+}  // namespace ggufmill::huggingface

@@ -1,0 +1,452 @@
+#include "stages/huggingface/quantized_checkpoint.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <boost/json/serialize.hpp>
+#include <cmath>
+#include <cstring>
+#include <set>
+#include <unordered_map>
+
+#include "pipeline/core/text.h"
+#include "pipeline/io/input_file.h"
+#include "pipeline/io/json_file.h"
+
+namespace ggufmill::huggingface {
+namespace {
+
+namespace json = boost::json;
+
+Error wrong(std::string what) { return {ExitCode::kBadInput, "", std::move(what), "", ""}; }
+
+// The bytes of a small tensor.
+Result<std::vector<std::byte>> read_bytes(const Expression& tensor) {
+  constexpr std::uint64_t kMost = 1 << 20;
+  const Extent* extent = tensor.as_extent();
+  if (!extent || extent->bytes > kMost) return wrong("is no small tensor");
+  BOOST_OUTCOME_TRY(const auto file, InputFile::open(extent->source->path));
+  std::vector<std::byte> bytes(static_cast<std::size_t>(extent->bytes));
+  BOOST_OUTCOME_TRY(file->read(extent->offset, bytes));
+  return bytes;
+}
+
+template <class Number>
+Result<std::vector<Number>> read_numbers(const Expression& tensor, std::string_view type) {
+  if (tensor.type->name != type) return wrong(fmt::format("is {}, not {}", tensor.type->name, type));
+  BOOST_OUTCOME_TRY(const auto bytes, read_bytes(tensor));
+  std::vector<Number> numbers(bytes.size() / sizeof(Number));
+  std::memcpy(numbers.data(), bytes.data(), numbers.size() * sizeof(Number));
+  return numbers;
+}
+
+// A scale of one number.
+Result<float> read_scale(const Expression& tensor) {
+  if (tensor.type->name == "BF16") {
+    BOOST_OUTCOME_TRY(const auto bits, read_numbers<std::uint16_t>(tensor, "BF16"));
+    if (bits.size() == 1) return std::bit_cast<float>(static_cast<std::uint32_t>(bits[0]) << 16);
+  }
+  BOOST_OUTCOME_TRY(const auto numbers, read_numbers<float>(tensor, "F32"));
+  if (numbers.size() != 1) return wrong(fmt::format("has {} numbers, not one", numbers.size()));
+  return numbers[0];
+}
+
+ExpressionRef one_number(float value) {
+  return expressions::constant(Shape{1, {1, 1, 1, 1}}, {value}).value();  // one value for one element
+}
+
+// The same bytes as another type.
+Result<ExpressionRef> as_type(const ExpressionRef& tensor, std::string_view type, const Shape& shape) {
+  const Extent* extent = tensor->as_extent();
+  if (!extent) return wrong("is no tensor of the file");
+  return expressions::extent(type_named(type), shape, *extent);
+}
+
+class Decoder {
+ public:
+  Decoder(const Facts& facts, std::vector<NamedTensor> tensors) : facts_(facts), tensors_(std::move(tensors)) {
+    for (std::size_t i = 0; i < tensors_.size(); ++i) places_[tensors_[i].name] = i;
+  }
+
+  Result<DecodedCheckpoint> run() {
+    BOOST_OUTCOME_TRY(read_config());
+    DecodedCheckpoint result;
+    result.is_mxfp4 = method_ == "mxfp4";
+    result.is_nvfp4 = is_nvfp4_;
+    if (is_nvfp4_) {
+      BOOST_OUTCOME_TRY(repack_nvfp4());
+    }
+    if (!result.is_mxfp4) {
+      BOOST_OUTCOME_TRY(decode());
+    }
+    for (std::size_t i = 0; i < tensors_.size(); ++i)
+      if (!left_out_.contains(i)) result.tensors.push_back(std::move(tensors_[i]));
+    std::ranges::move(made_, std::back_inserter(result.tensors));
+    return result;
+  }
+
+ private:
+  Error fault(std::string what, std::string help = {}) const {
+    return input_error((facts_.folder() / "config.json").string(), std::move(what), std::move(help));
+  }
+
+  template <class T>
+  Result<T> of_tensor(const std::string& name, Result<T> result) const {
+    if (result) return result;
+    Error error = std::move(result).error();
+    error.code = ExitCode::kBadInput;
+    error.where = facts_.folder().string();
+    error.what = fmt::format("tensor {}: {}", quoted_name(name), error.what);
+    return error;
+  }
+
+  Result<ExpressionRef> values_of(const std::string& name) {
+    const auto found = places_.find(name);
+    if (found == places_.end())
+      return input_error(facts_.folder().string(), fmt::format("tensor {} is not there", quoted_name(name)),
+                         "others of the same quantized weight are; is a shard missing?");
+    left_out_.insert(found->second);
+    return tensors_[found->second].values;
+  }
+
+  Status read_config() {
+    if (const json::value* config = facts_.config().if_contains("quantization_config"); config && config->is_object())
+      config_ = *config;
+    else
+      config_.emplace_object();
+    method_ = json_string(config_, "quant_method").value_or("");
+    std::string algorithm(json_string(config_, "quant_algo").value_or(""));
+    const auto file = facts_.folder() / "hf_quant_config.json";
+    if (algorithm.empty() && is_file(file)) {
+      BOOST_OUTCOME_TRY(const json::value other, read_json(file.string()));
+      const json::value *quantization = json_member(other, "quantization"), *producer = json_member(other, "producer");
+      if (quantization) algorithm = json_string(*quantization, "quant_algo").value_or("");
+      if (method_.empty() && producer) method_ = json_string(*producer, "name").value_or("");
+    }
+    format_ = json_string(config_, "format").value_or("");
+    is_nvfp4_ = algorithm == "NVFP4" || algorithm == "W4A16_NVFP4" ||
+                (method_ == "compressed-tensors" && format_ == "nvfp4-pack-quantized");
+    return ok();
+  }
+
+  Status decode() {
+    if (method_.empty()) return ok();
+    if (method_ == "fp8") return decode_fp8();
+    if (method_ == "compressed-tensors") return is_nvfp4_ ? Status(ok()) : decode_compressed();
+    if (method_ == "modelopt") return decode_modelopt();
+    if (method_ == "gptq") return decode_gptq();
+    if (method_ == "awq") return decode_awq();
+    return fault(fmt::format("quantization method {} is not known", quoted_name(method_)),
+                 "known are fp8, mxfp4, modelopt, compressed-tensors, gptq and awq; a checkpoint that is not quantized "
+                 "works in any case");
+  }
+
+  // Scales for blocks of rows and columns, `_scale_inv`; what activations were scaled by is not used.
+  Status decode_fp8() {
+    const json::array* block = json_array(config_, "weight_block_size");
+    for (std::size_t i = 0; i < tensors_.size(); ++i) {
+      const std::string name = tensors_[i].name;
+      if (name.ends_with("_scale_inv")) {
+        BOOST_OUTCOME_TRY(scale(i, name.substr(0, name.size() - 10), block));
+      }
+      if (name.ends_with(".qscale_weight")) {
+        BOOST_OUTCOME_TRY(scale(i, name.substr(0, name.size() - 13) + "weight", block));
+      }
+      if (name.ends_with(".activation_scale") || name.ends_with("_activation_scale") || name.ends_with(".qscale_act"))
+        left_out_.insert(i);
+    }
+    return ok();
+  }
+
+  Status decode_compressed() {
+    const json::value* groups = json_member(config_, "config_groups");
+    const json::object* group = groups ? groups->if_object() : nullptr;
+    if (!group || group->size() != 1) return fault("config_groups has not exactly one group, which all weights follow");
+    const json::value* weights = json_member(group->begin()->value(), "weights");
+    if (!weights) return fault("the group of config_groups does not say how weights are quantized");
+    if (format_ == "pack-quantized") return decode_packed(*weights);
+    if (format_ != "float-quantized" && format_ != "int-quantized" && format_ != "naive-quantized")
+      return fault(
+          fmt::format("compressed-tensors in the format {} are not known", quoted_name(format_)),
+          "known are float-quantized, int-quantized, naive-quantized, pack-quantized and nvfp4-pack-quantized");
+    const json::array* block = json_array(*weights, "block_structure");
+    for (std::size_t i = 0; i < tensors_.size(); ++i) {
+      const std::string name = tensors_[i].name;
+      if (!name.ends_with(".weight_scale")) continue;
+      BOOST_OUTCOME_TRY(scale(i, name.substr(0, name.size() - 6), block));
+    }
+    return ok();
+  }
+
+  // FP8 with a scale for each row or tensor; what is in NVFP4 has been repacked. Scales of the cache are not used.
+  Status decode_modelopt() {
+    for (std::size_t i = 0; i < tensors_.size(); ++i) {
+      const std::string name = tensors_[i].name;
+      if (name.ends_with(".weight_scale") && !left_out_.contains(i)) {
+        if (places_.contains(name.substr(0, name.size() - 6))) {
+          BOOST_OUTCOME_TRY(scale(i, name.substr(0, name.size() - 6), nullptr));
+        }
+        left_out_.insert(i);
+      }
+      if (name.ends_with(".input_scale") || name.ends_with(".k_scale") || name.ends_with(".v_scale"))
+        left_out_.insert(i);
+    }
+    return ok();
+  }
+
+  // Weights times scales: one for each block of `block` (rows, columns), or each row, or all.
+  Status scale(std::size_t scales, const std::string& weight_name, const json::array* block) {
+    const auto found = places_.find(weight_name);
+    if (found == places_.end())
+      return input_error(facts_.folder().string(),
+                         fmt::format("tensor {} is not there, but its scales, {}, are", quoted_name(weight_name),
+                                     quoted_name(tensors_[scales].name)));
+    NamedTensor& weight = tensors_[found->second];
+    const bool was_fp8 = weight.values->type->name.starts_with("F8_");
+    BOOST_OUTCOME_TRY(weight.values, of_tensor(weight_name, scaled(weight.values, tensors_[scales].values, block)));
+    weight.was_fp8 = was_fp8;
+    left_out_.insert(scales);
+    return ok();
+  }
+
+  static Result<ExpressionRef> scaled(const ExpressionRef& weights, const ExpressionRef& scales,
+                                      const json::array* block) {
+    BOOST_OUTCOME_TRY(ExpressionRef values, to_type(weights, "F32"));
+    BOOST_OUTCOME_TRY(ExpressionRef factors, to_type(scales, "F32"));
+    const Shape& shape = values->shape;
+    std::uint64_t columns = shape.columns(), rows = 1;
+    if (block && block->size() == 2 && block->at(0).is_int64() && block->at(1).is_int64()) {
+      rows = static_cast<std::uint64_t>(std::max<std::int64_t>(block->at(0).get_int64(), 0));
+      columns = static_cast<std::uint64_t>(std::max<std::int64_t>(block->at(1).get_int64(), 0));
+      return expressions::scale_blocks(std::move(values), std::move(factors), columns, rows);
+    }
+    Shape needed = shape;
+    needed.dims[0] = 1;
+    if (factors->shape.elements() == 1) {
+      rows = shape.dims[1];
+      needed.dims[1] = 1;
+      if (shape.elements() != shape.dims[0] * shape.dims[1])
+        return wrong("one scale for a tensor of more than two dimensions");
+    }
+    BOOST_OUTCOME_TRY(factors, expressions::reshape(std::move(factors), needed));
+    return expressions::scale_blocks(std::move(values), std::move(factors), columns, rows);
+  }
+
+  // Integers of 2, 4 or 8 bits in words of 32, from the low bits on: "U2", "U4" or "U8", and how many are in a word.
+  Result<std::pair<std::string_view, std::uint64_t>> packing(const json::value& config, std::string_view name) const {
+    const json::value* value = json_member(config, name);
+    const std::int64_t bits = value && value->is_int64() ? value->get_int64() : 0;
+    if (bits == 2) return std::pair(std::string_view("U2"), std::uint64_t{16});
+    if (bits == 4) return std::pair(std::string_view("U4"), std::uint64_t{8});
+    if (bits == 8) return std::pair(std::string_view("U8"), std::uint64_t{4});
+    return fault(fmt::format("'{}' of the quantization is {}", name, value ? json::serialize(*value) : "not there"),
+                 "2, 4 and 8 bits are known");
+  }
+
+  // Words of 32 bits as the integers in them, as F32: {columns, rows} as {in a word, columns, rows}.
+  static Result<ExpressionRef> unpack(const ExpressionRef& words, std::string_view type, std::uint64_t in_word) {
+    const Shape& shape = words->shape;
+    if (shape.rank != 2 || words->type->block_bytes != 4)
+      return wrong(fmt::format("{} of {} are no rows of packed words", describe(shape), words->type->name));
+    Shape wide{3, {in_word, shape.dims[0], shape.dims[1], 1}};
+    if (type != "U8") wide = Shape{2, {in_word * shape.dims[0], shape.dims[1], 1, 1}};  // blocks lie along rows
+    BOOST_OUTCOME_TRY(ExpressionRef integers, as_type(words, type, wide));
+    BOOST_OUTCOME_TRY(integers, to_type(std::move(integers), "F32"));
+    return expressions::reshape(std::move(integers), Shape{3, {in_word, shape.dims[0], shape.dims[1], 1}});
+  }
+
+  void make(std::string name, ExpressionRef values) { made_.push_back({std::move(name), std::move(values)}); }
+
+  // Rows of integers along the columns, with scales, and offsets in words along the rows.
+  Status decode_packed(const json::value& weights) {
+    BOOST_OUTCOME_TRY(const auto packed, packing(weights, "num_bits"));
+    const json::value* size = json_member(weights, "group_size");
+    if (!size || !size->is_int64() || size->get_int64() <= 0)
+      return fault("'group_size' of the quantization is not there");
+    for (std::size_t i = 0; i < tensors_.size(); ++i) {
+      const std::string name = tensors_[i].name;
+      if (!name.ends_with(".weight_packed")) continue;
+      const std::string base = name.substr(0, name.size() - 7);
+      BOOST_OUTCOME_TRY(ExpressionRef values,
+                        of_tensor(base, packed_values(base, packed.first, packed.second,
+                                                      static_cast<std::uint64_t>(size->get_int64()))));
+      make(base, std::move(values));
+    }
+    return ok();
+  }
+
+  Result<ExpressionRef> packed_values(const std::string& base, std::string_view type, std::uint64_t in_word,
+                                      std::uint64_t group) {
+    BOOST_OUTCOME_TRY(const ExpressionRef words, values_of(base + "_packed"));
+    BOOST_OUTCOME_TRY(ExpressionRef scales, values_of(base + "_scale"));
+    BOOST_OUTCOME_TRY(const ExpressionRef dims, values_of(base + "_shape"));
+    BOOST_OUTCOME_TRY(const auto shape, read_numbers<std::int64_t>(*dims, "I64"));
+    if (shape.size() != 2 || shape[0] <= 0 || shape[1] <= 0)
+      return wrong("the shape beside it is not of two dimensions");
+    const auto rows = static_cast<std::uint64_t>(shape[0]), columns = static_cast<std::uint64_t>(shape[1]);
+    BOOST_OUTCOME_TRY(ExpressionRef values, unpack(words, type, in_word));
+    BOOST_OUTCOME_TRY(values,
+                      expressions::reshape(std::move(values),
+                                           Shape{2, {in_word * words->shape.dims[0], words->shape.dims[1], 1, 1}}));
+    BOOST_OUTCOME_TRY(values, expressions::slice(std::move(values), 0, 0, columns));
+    if (values->shape.dims[1] != rows) return wrong(fmt::format("{} rows, not {}", values->shape.dims[1], rows));
+    BOOST_OUTCOME_TRY(scales, to_type(std::move(scales), "F32"));
+    ExpressionRef offsets;
+    if (places_.contains(base + "_zero_point")) {
+      BOOST_OUTCOME_TRY(const ExpressionRef zeros, values_of(base + "_zero_point"));
+      BOOST_OUTCOME_TRY(offsets, unpack(zeros, type, in_word));
+      BOOST_OUTCOME_TRY(offsets, expressions::transpose(std::move(offsets), {1, 0, 2}));
+      BOOST_OUTCOME_TRY(offsets,
+                        expressions::reshape(std::move(offsets),
+                                             Shape{2, {zeros->shape.dims[0], in_word * zeros->shape.dims[1], 1, 1}}));
+      BOOST_OUTCOME_TRY(offsets, expressions::slice(std::move(offsets), 1, 0, rows));
+    } else {
+      const float middle = in_word == 8 ? 8 : in_word == 4 ? 128 : 2;
+      BOOST_OUTCOME_TRY(values, expressions::map(std::move(values), *find_map_function("add"), -middle));
+    }
+    return expressions::scale_blocks(std::move(values), std::move(scales), group, 1, std::move(offsets));
+  }
+
+  // Words along the rows of a matrix that is turned, offsets less one.
+  Status decode_gptq() {
+    BOOST_OUTCOME_TRY(const auto packed, packing(config_, "bits"));
+    const bool less_one = json_string(config_, "checkpoint_format").value_or("gptq") == "gptq";
+    for (std::size_t i = 0; i < tensors_.size(); ++i) {
+      const std::string name = tensors_[i].name;
+      if (!name.ends_with(".qweight")) continue;
+      const std::string base = name.substr(0, name.size() - 8);
+      BOOST_OUTCOME_TRY(ExpressionRef values,
+                        of_tensor(base, gptq_values(base, packed.first, packed.second, less_one)));
+      make(base + ".weight", std::move(values));
+    }
+    return ok();
+  }
+
+  // {out, groups} as {groups, out}.
+  static Result<ExpressionRef> turned(ExpressionRef scales) {
+    BOOST_OUTCOME_TRY(ExpressionRef values, to_type(std::move(scales), "F32"));
+    return expressions::transpose(std::move(values), {1, 0});
+  }
+
+  Result<ExpressionRef> gptq_values(const std::string& base, std::string_view type, std::uint64_t in_word,
+                                    bool less_one) {
+    BOOST_OUTCOME_TRY(const ExpressionRef words, values_of(base + ".qweight"));
+    BOOST_OUTCOME_TRY(const ExpressionRef zeros, values_of(base + ".qzeros"));
+    BOOST_OUTCOME_TRY(const ExpressionRef scales, values_of(base + ".scales"));
+    BOOST_OUTCOME_TRY(const ExpressionRef groups, values_of(base + ".g_idx"));
+    const std::uint64_t columns = in_word * words->shape.dims[1], rows = words->shape.dims[0];
+    const std::uint64_t count = scales->shape.dims[1];
+    if (count == 0 || columns % count != 0) return wrong(fmt::format("{} columns in {} groups", columns, count));
+    BOOST_OUTCOME_TRY(const auto index, read_numbers<std::int32_t>(*groups, "I32"));
+    for (std::size_t i = 0; i < index.size(); ++i)
+      if (index.size() != columns || index[i] != static_cast<std::int32_t>(i / (columns / count)))
+        return wrong("its columns are not in the order of their groups (desc_act), which is not known");
+    BOOST_OUTCOME_TRY(ExpressionRef values, unpack(words, type, in_word));
+    BOOST_OUTCOME_TRY(values, expressions::transpose(std::move(values), {0, 2, 1}));
+    BOOST_OUTCOME_TRY(values, expressions::reshape(std::move(values), Shape{2, {columns, rows, 1, 1}}));
+    BOOST_OUTCOME_TRY(ExpressionRef offsets, unpack(zeros, type, in_word));
+    BOOST_OUTCOME_TRY(offsets, expressions::reshape(std::move(offsets), Shape{2, {rows, count, 1, 1}}));
+    BOOST_OUTCOME_TRY(offsets, turned(std::move(offsets)));
+    if (less_one) {
+      BOOST_OUTCOME_TRY(offsets, expressions::map(std::move(offsets), *find_map_function("add"), 1));
+    }
+    BOOST_OUTCOME_TRY(ExpressionRef factors, turned(scales));
+    return expressions::scale_blocks(std::move(values), std::move(factors), columns / count, 1, std::move(offsets));
+  }
+
+  // As GPTQ, but with words along the columns before turning, whose integers lie in the order 0, 2, 4, 6, 1, 3, 5, 7.
+  Status decode_awq() {
+    BOOST_OUTCOME_TRY(const auto packed, packing(config_, json_member(config_, "bits") ? "bits" : "w_bit"));
+    if (packed.second != 8) return fault("AWQ of other than 4 bits is not known");
+    for (std::size_t i = 0; i < tensors_.size(); ++i) {
+      const std::string name = tensors_[i].name;
+      if (!name.ends_with(".qweight")) continue;
+      const std::string base = name.substr(0, name.size() - 8);
+      BOOST_OUTCOME_TRY(ExpressionRef values, of_tensor(base, awq_values(base)));
+      make(base + ".weight", std::move(values));
+    }
+    return ok();
+  }
+
+  static Result<ExpressionRef> awq_integers(const ExpressionRef& words) {
+    BOOST_OUTCOME_TRY(ExpressionRef values, unpack(words, "U4", 8));
+    const std::uint64_t columns = words->shape.dims[0], rows = words->shape.dims[1];
+    BOOST_OUTCOME_TRY(values, expressions::reshape(std::move(values), Shape{4, {4, 2, columns, rows}}));
+    BOOST_OUTCOME_TRY(values, expressions::transpose(std::move(values), {1, 0, 2, 3}));
+    BOOST_OUTCOME_TRY(values, expressions::reshape(std::move(values), Shape{2, {8 * columns, rows, 1, 1}}));
+    return expressions::transpose(std::move(values), {1, 0});
+  }
+
+  Result<ExpressionRef> awq_values(const std::string& base) {
+    BOOST_OUTCOME_TRY(const ExpressionRef words, values_of(base + ".qweight"));
+    BOOST_OUTCOME_TRY(const ExpressionRef zeros, values_of(base + ".qzeros"));
+    BOOST_OUTCOME_TRY(const ExpressionRef scales, values_of(base + ".scales"));
+    const std::uint64_t columns = words->shape.dims[1], count = scales->shape.dims[1];
+    if (count == 0 || columns % count != 0) return wrong(fmt::format("{} columns in {} groups", columns, count));
+    BOOST_OUTCOME_TRY(ExpressionRef values, awq_integers(words));
+    BOOST_OUTCOME_TRY(ExpressionRef offsets, awq_integers(zeros));
+    BOOST_OUTCOME_TRY(ExpressionRef factors, turned(scales));
+    return expressions::scale_blocks(std::move(values), std::move(factors), columns / count, 1, std::move(offsets));
+  }
+
+  // Blocks of 16 with a scale of 8 bits each, and one scale for the tensor; as GGUF's super-blocks, with the tensor's
+  // scale beside them. compressed-tensors has other names, and the reciprocals of the tensor's scales.
+  Status repack_nvfp4() {
+    const bool compressed = method_ == "compressed-tensors";
+    for (std::size_t i = 0; i < tensors_.size(); ++i) {
+      const std::string name = tensors_[i].name, ending = compressed ? ".weight_packed" : ".weight";
+      if (!name.ends_with(ending)) {
+        if (name.ends_with(".k_scale") || name.ends_with(".v_scale")) left_out_.insert(i);
+        continue;
+      }
+      const std::string base = name.substr(0, name.size() - ending.size());
+      const auto scales = places_.find(base + ".weight_scale");
+      if (scales == places_.end() || tensors_[scales->second].values->shape.rank < 2) continue;
+      left_out_.insert(scales->second);
+      NamedTensor& tensor = tensors_[i];
+      BOOST_OUTCOME_TRY(tensor.values, of_tensor(name, nvfp4(tensor.values, tensors_[scales->second].values)));
+      tensor.name = base + ".weight";
+      tensor.first = true;
+      BOOST_OUTCOME_TRY(
+          add_beside(tensor, ".scale", base + (compressed ? ".weight_global_scale" : ".weight_scale_2"), compressed));
+      BOOST_OUTCOME_TRY(
+          add_beside(tensor, ".input_scale", base + (compressed ? ".input_global_scale" : ".input_scale"), compressed));
+    }
+    return ok();
+  }
+
+  Status add_beside(NamedTensor& tensor, std::string ending, const std::string& name, bool reciprocal) {
+    float value = 1;
+    if (const auto found = places_.find(name); found != places_.end()) {
+      left_out_.insert(found->second);
+      BOOST_OUTCOME_TRY(value, of_tensor(name, read_scale(*tensors_[found->second].values)));
+      if (reciprocal) value = 1.0f / value;
+    }
+    tensor.beside.emplace_back(std::move(ending), one_number(value));
+    return ok();
+  }
+
+  static Result<ExpressionRef> nvfp4(const ExpressionRef& pairs, const ExpressionRef& scales) {
+    BOOST_OUTCOME_TRY(ExpressionRef bytes, as_type(pairs, "I8", pairs->shape));
+    BOOST_OUTCOME_TRY(ExpressionRef codes, as_type(scales, "I8", scales->shape));
+    return expressions::repack(*find_repack_function("nvfp4"), std::move(bytes), std::move(codes));
+  }
+
+  const Facts& facts_;
+  std::vector<NamedTensor> tensors_;
+  std::unordered_map<std::string, std::size_t> places_;
+  std::set<std::size_t> left_out_;
+  std::vector<NamedTensor> made_;
+  json::value config_;
+  std::string method_, format_;
+  bool is_nvfp4_ = false;
+};
+
+}  // namespace
+
+Result<DecodedCheckpoint> decode_checkpoint(const Facts& facts, std::vector<NamedTensor> tensors) {
+  return Decoder(facts, std::move(tensors)).run();
+}
+
+}  // namespace ggufmill::huggingface

@@ -1,0 +1,447 @@
+#include "stages/huggingface/tensor_map.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+#include <unordered_set>
+
+#include <fmt/ranges.h>
+
+#include "pipeline/core/text.h"
+
+namespace ggufmill::huggingface {
+namespace {
+
+namespace json = boost::json;
+
+constexpr std::size_t kMostFaults = 20;
+
+// What the first group of `pattern` matches in `name`, and the name with the match replaced.
+struct Replaced {
+  std::string name;
+  std::uint64_t number = 0;
+};
+
+Result<std::optional<Replaced>> replaced(const NameRule& rule, const std::string& name) {
+  // The number is put between two bytes that no name has.
+  BOOST_OUTCOME_TRY(const auto marked, rule.match.replace(name, rule.match.groups() > 0 ? "\x01$1\x01" : "\x01\x01"));
+  if (!marked) return std::optional<Replaced>();
+  const std::size_t begin = marked->find('\x01'), end = marked->rfind('\x01');
+  const std::string digits = marked->substr(begin + 1, end - begin - 1);
+  Replaced result;
+  for (const char digit : digits.substr(0, 9))
+    if (digit >= '0' && digit <= '9') result.number = result.number * 10 + static_cast<std::uint64_t>(digit - '0');
+  if (rule.with) {
+    BOOST_OUTCOME_TRY(const auto other, rule.match.replace(name, *rule.with));
+    result.name = *other;
+  }
+  return std::optional(std::move(result));
+}
+
+class Renamer {
+ public:
+  Renamer(const Architecture& architecture, const Facts& facts) : facts_(facts), architecture_(architecture) {}
+
+  Status prepare() {
+    for (const NameRule& rule : architecture_.names) {
+      BOOST_OUTCOME_TRY(const bool holds, !rule.when ? Result<bool>(true) : facts_.holds(*rule.when));
+      if (!holds) continue;
+      Active active{&rule, 0};
+      if (rule.number) {
+        BOOST_OUTCOME_TRY(active.number, facts_.count(*rule.number, "a number of layers"));
+      }
+      active_.push_back(active);
+    }
+    return ok();
+  }
+
+  // Nothing: the tensor is left out.
+  Result<std::optional<std::string>> rename(std::string name) const {
+    for (const Active& active : active_) {
+      BOOST_OUTCOME_TRY(auto changed, replaced(*active.rule, name));
+      if (!changed) continue;
+      if (active.rule->with) {
+        name = std::move(changed->name);
+        if (const std::size_t at = name.find("{layer}"); active.rule->number && at != std::string::npos)
+          name.replace(at, 7, std::to_string(changed->number + active.number));
+      } else if (!active.rule->number || (changed->number < active.number) == active.rule->below) {
+        return std::optional<std::string>();
+      }
+    }
+    return std::optional(std::move(name));
+  }
+
+ private:
+  struct Active {
+    const NameRule* rule;
+    std::uint64_t number;
+  };
+  const Facts& facts_;
+  const Architecture& architecture_;
+  std::vector<Active> active_;
+};
+
+class TensorMapper {
+ public:
+  TensorMapper(const Architecture& architecture, const Facts& facts, std::string where)
+      : architecture_(architecture), facts_(facts), where_(std::move(where)) {}
+
+  Result<std::vector<MappedTensor>> map(const std::vector<NamedTensor>& tensors) {
+    BOOST_OUTCOME_TRY(layers_, facts_.count(architecture_.layers, "the number of layers"));
+    BOOST_OUTCOME_TRY(choose_rules());
+    BOOST_OUTCOME_TRY(compute());
+    for (const NamedTensor& tensor : tensors) {
+      if (faults_.errors().size() == kMostFaults) break;
+      if (Status status = take(tensor); !status) add_fault(std::move(status).error(), tensor.name);
+    }
+    report_missing();
+    if (!faults_.empty()) return faults_.together();
+    std::vector<MappedTensor> all = std::move(first_);
+    for (auto* part : {&computed_, &early_, &late_}) std::ranges::move(*part, std::back_inserter(all));
+    return all;
+  }
+
+ private:
+  // Tensors of one rule and one layer that are written together, as far as their parts have been met.
+  struct Group {
+    std::map<std::string, const NamedTensor*> parts;  // by the checkpoint's name
+    std::vector<std::string> needed;
+  };
+  struct ActiveRule {
+    const TensorRule* rule;
+    std::vector<const TensorOutput*> outputs;
+    std::vector<std::uint64_t> counts;  // of each output that is stacked
+    std::set<std::uint32_t> layers;     // that were met, of a required rule
+    bool met = false;
+    std::map<std::uint32_t, Group> groups;  // by layer
+  };
+
+  void add_fault(Error error, const std::string& tensor) {
+    if (error.where.empty()) error.where = where_;
+    if (!tensor.empty()) error.what = fmt::format("tensor {}: {}", quoted_name(tensor), error.what);
+    error.code = ExitCode::kBadInput;
+    faults_.add(std::move(error));
+  }
+
+  Status choose_rules() {
+    for (const TensorRule& rule : architecture_.tensors) {
+      BOOST_OUTCOME_TRY(const bool holds, !rule.when ? Result<bool>(true) : facts_.holds(*rule.when));
+      if (!holds) continue;
+      ActiveRule active;
+      active.rule = &rule;
+      for (const TensorOutput& output : rule.outputs) {
+        BOOST_OUTCOME_TRY(const bool wanted, !output.when ? Result<bool>(true) : facts_.holds(*output.when));
+        if (!wanted) continue;
+        std::uint64_t count = 0;
+        if (output.count) {
+          BOOST_OUTCOME_TRY(count, facts_.count(*output.count, "the number of experts"));
+        }
+        active.outputs.push_back(&output);
+        active.counts.push_back(count);
+      }
+      rules_.push_back(std::move(active));
+    }
+    return ok();
+  }
+
+  Result<std::vector<json::value>> evaluate(const std::vector<ValueRule>& arguments, const std::string& place,
+                                            std::optional<std::uint32_t> layer) const {
+    std::vector<json::value> values;
+    for (const ValueRule& argument : arguments) {
+      std::vector<std::string> missing;
+      BOOST_OUTCOME_TRY(values.emplace_back(), facts_.evaluate(argument, &missing, layer));
+      if (values.back().is_null())
+        return input_error((facts_.folder() / "config.json").string(),
+                           fmt::format("'{}' is not there", fmt::join(missing, "', '")),
+                           fmt::format("the map asks for it at {}", place));
+    }
+    return values;
+  }
+
+  Result<ExpressionRef> apply(const std::vector<TensorStep>& steps, ExpressionRef values,
+                              std::optional<std::uint32_t> layer) const {
+    for (const TensorStep& step : steps) {
+      if (!step.join.empty()) {
+        BOOST_OUTCOME_TRY(values, join(step, values, layer));
+        continue;
+      }
+      BOOST_OUTCOME_TRY(const auto arguments, evaluate(step.arguments, step.place, layer));
+      const Shape before = values->shape;
+      auto result = step.operation->apply(std::move(values), arguments);
+      if (!result) {
+        Error error = std::move(result).error();
+        error.detail = fmt::format("{} of {}, at {}", step.operation->name, describe(before), step.place);
+        return error;
+      }
+      values = std::move(result).value();
+    }
+    return values;
+  }
+
+  Result<ExpressionRef> join(const TensorStep& step, const ExpressionRef& values,
+                             std::optional<std::uint32_t> layer) const {
+    std::vector<ExpressionRef> parts;
+    for (const std::vector<TensorStep>& steps : step.join) {
+      BOOST_OUTCOME_TRY(parts.emplace_back(), apply(steps, values, layer));
+    }
+    const std::uint32_t axis = parts[0]->shape.rank == 1 ? 0 : 1;
+    return expressions::concat(std::move(parts), axis);
+  }
+
+  Status compute() {
+    for (const ComputedRule& rule : architecture_.computed) {
+      BOOST_OUTCOME_TRY(const bool holds, !rule.when ? Result<bool>(true) : facts_.holds(*rule.when));
+      if (!holds) continue;
+      BOOST_OUTCOME_TRY(const auto arguments, evaluate(rule.arguments, rule.place, {}));
+      auto values = rule.function->make(arguments);
+      if (!values) {
+        Error error = std::move(values).error();
+        error.where = (facts_.folder() / "config.json").string();
+        error.what = fmt::format("tensor '{}': {}", rule.name, error.what);
+        error.detail = fmt::format("{} at {}", rule.function->name, rule.place);
+        return error;
+      }
+      computed_.push_back({rule.name, std::move(values).value(), false, true});
+    }
+    return ok();
+  }
+
+  Status take(const NamedTensor& tensor) {
+    for (ActiveRule& active : rules_) {
+      if (active.rule->from.empty()) {
+        for (std::size_t i = 0; i < active.outputs.size(); ++i)
+          for (const NamePattern& part : active.outputs[i]->parts)
+            if (const auto match = part.match(tensor.name); match && is_layer(*match))
+              return gather(active, *match, tensor);
+        continue;
+      }
+      for (const NamePattern& from : active.rule->from)
+        if (const auto match = from.match(tensor.name); match && is_layer(*match))
+          return convert(active, *match, tensor);
+    }
+    return no_rule(tensor);
+  }
+
+  bool is_layer(const NamePattern::Match& match) const {
+    return !match.numbers.layer || *match.numbers.layer < layers_;
+  }
+
+  Error no_rule(const NamedTensor& tensor) const {
+    Error error{
+        ExitCode::kBadInput, where_,
+        fmt::format("no rule of architecture '{}' names it ({} of {})", architecture_.file, tensor.values->type->name,
+                    describe(tensor.values->shape)),
+        "",
+        fmt::format("`ggufmill architectures show {} > mine.yaml`, add a rule for it to `tensors:` (or leave it out "
+                    "with `names: [{{drop: ...}}]`), and name the file as `architecture:` of the source",
+                    architecture_.file)};
+    for (const ActiveRule& active : rules_)
+      for (const NamePattern& from : active.rule->from)
+        if (const auto match = from.match(tensor.name))
+          error.detail = fmt::format("'{}' would fit, but the model has {} layers", from.name().text(), layers_);
+    return error;
+  }
+
+  Status convert(ActiveRule& active, const NamePattern::Match& match, const NamedTensor& tensor) {
+    active.met = true;
+    if (match.numbers.layer) active.layers.insert(*match.numbers.layer);
+    for (const TensorOutput* output : active.outputs) {
+      BOOST_OUTCOME_TRY(ExpressionRef values, apply(output->steps, tensor.values, match.numbers.layer));
+      add(active, *output, match, std::move(values), tensor);
+    }
+    return ok();
+  }
+
+  void add(const ActiveRule& active, const TensorOutput& output, const NamePattern::Match& match, ExpressionRef values,
+           const NamedTensor& tensor) {
+    const auto name = output.name.with(match.numbers);
+    if (!name) {
+      add_fault(usage_error(fmt::format("'{}' has a number that '{}' does not give", output.name.text(), tensor.name)),
+                "");
+      return;
+    }
+    const bool has_ending = name->ends_with(".weight") || name->ends_with(".bias");
+    const std::string whole = has_ending ? *name : *name + match.suffix;
+    if (!names_.insert(whole).second) {
+      add_fault(input_error(where_, fmt::format("two tensors become {}", quoted_name(whole))), tensor.name);
+      return;
+    }
+    auto& into = tensor.first ? first_ : active.rule->early ? early_ : late_;
+    into.push_back({whole, std::move(values), tensor.was_fp8, false});
+    for (const auto& [ending, numbers] : tensor.beside) {
+      const auto is_one = [](float value) { return std::abs(value - 1.0f) <= 1.1e-5f; };
+      if (numbers->values.size() == 1 ? std::abs(numbers->values[0] - 1.0f) < 1e-6f
+                                      : std::ranges::all_of(numbers->values, is_one))
+        continue;
+      into.push_back({whole.substr(0, whole.rfind(".weight")) + ending, numbers, false, false});
+    }
+  }
+
+  Status gather(ActiveRule& active, const NamePattern::Match& match, const NamedTensor& tensor) {
+    active.met = true;
+    const std::uint32_t layer = match.numbers.layer.value_or(0);
+    active.layers.insert(layer);
+    Group& group = active.groups[layer];
+    if (group.needed.empty()) name_parts(active, match.numbers.layer, match.suffix, group);
+    group.parts[tensor.name] = &tensor;
+    if (group.parts.size() < group.needed.size()) return ok();
+    for (std::size_t i = 0; i < active.outputs.size(); ++i) {
+      const TensorOutput& output = *active.outputs[i];
+      std::vector<ExpressionRef> parts;
+      NamedTensor whole{tensor.name, nullptr, tensor.was_fp8, tensor.first};
+      for (const std::string& name : names_of(output, active.counts[i], match.numbers.layer, match.suffix)) {
+        const auto found = group.parts.find(name);
+        if (found == group.parts.end())
+          return input_error(where_, fmt::format("'{}' is not there, which '{}' is made of", name, output.name.text()));
+        parts.push_back(found->second->values);
+        BOOST_OUTCOME_TRY(add_beside(whole, *found->second));
+      }
+      BOOST_OUTCOME_TRY(ExpressionRef values, together(output, std::move(parts)));
+      BOOST_OUTCOME_TRY(values, apply(output.steps, std::move(values), match.numbers.layer));
+      add(active, output, match, std::move(values), whole);
+    }
+    active.groups.erase(layer);
+    return ok();
+  }
+
+  // The numbers beside the parts of a stack, one after the other.
+  static Status add_beside(NamedTensor& whole, const NamedTensor& part) {
+    for (std::size_t i = 0; i < part.beside.size(); ++i) {
+      const auto& [ending, numbers] = part.beside[i];
+      if (i == whole.beside.size()) {
+        whole.beside.emplace_back(ending, numbers);
+        continue;
+      }
+      std::vector<float> all = whole.beside[i].second->values;
+      all.insert(all.end(), numbers->values.begin(), numbers->values.end());
+      BOOST_OUTCOME_TRY(whole.beside[i].second, expressions::constant(Shape{1, {all.size(), 1, 1, 1}}, std::move(all)));
+    }
+    return ok();
+  }
+
+  static std::vector<std::string> names_of(const TensorOutput& output, std::uint64_t count,
+                                           std::optional<std::uint32_t> layer, const std::string& suffix) {
+    std::vector<std::string> names;
+    for (const NamePattern& part : output.parts)
+      for (std::uint64_t i = 0; i < (output.gather == Gather::kStack ? count : 1); ++i)
+        if (auto name = part.name().with({layer, static_cast<std::uint32_t>(i)})) names.push_back(*name + suffix);
+    return names;
+  }
+
+  static void name_parts(const ActiveRule& active, std::optional<std::uint32_t> layer, const std::string& suffix,
+                         Group& group) {
+    std::set<std::string> all;
+    for (std::size_t i = 0; i < active.outputs.size(); ++i)
+      for (std::string& name : names_of(*active.outputs[i], active.counts[i], layer, suffix))
+        all.insert(std::move(name));
+    group.needed.assign(all.begin(), all.end());
+  }
+
+  static Result<ExpressionRef> together(const TensorOutput& output, std::vector<ExpressionRef> parts) {
+    if (output.gather == Gather::kRepack) {
+      // Both as rows of bytes, whole blocks of each.
+      for (std::size_t i = 0; i < 2; ++i) {
+        BOOST_OUTCOME_TRY(parts[i], as_bytes(parts[i], i == 0));
+      }
+      return expressions::repack(*output.repack, std::move(parts[0]), std::move(parts[1]));
+    }
+    const bool alike =
+        std::ranges::all_of(parts, [&](const ExpressionRef& each) { return each->type == parts[0]->type; });
+    if (!alike)
+      for (ExpressionRef& each : parts) {
+        BOOST_OUTCOME_TRY(each, to_type(std::move(each), "F32"));
+      }
+    if (output.gather == Gather::kStack) return expressions::stack(std::move(parts));
+    const std::uint32_t last = parts[0]->shape.rank - 1;
+    return expressions::concat(std::move(parts), last);
+  }
+
+  // Bytes whose blocks may stand apart as a dimension of their own ({16, blocks, ...}) as I8 with blocks side by side.
+  static Result<ExpressionRef> as_bytes(const ExpressionRef& input, bool blocks_apart) {
+    const Extent* extent = input->as_extent();
+    if (!extent || input->type->block_bytes != 1)
+      return input_error(
+          "", fmt::format("{} of {} is no tensor of packed bytes", describe(input->shape), input->type->name));
+    Shape shape = input->shape;
+    if (blocks_apart && shape.rank > 2) {
+      shape.dims[0] *= shape.dims[1];
+      for (std::uint32_t d = 1; d + 1 < shape.rank; ++d) shape.dims[d] = shape.dims[d + 1];
+      shape.dims[--shape.rank] = 1;
+    }
+    return expressions::extent(type_named("I8"), shape, *extent);
+  }
+
+  void report_missing() {
+    for (const ActiveRule& active : rules_) {
+      for (const auto& [layer, group] : active.groups)
+        for (const std::string& name : group.needed)
+          if (!group.parts.contains(name)) {
+            if (faults_.errors().size() == kMostFaults) return;
+            add_fault(input_error(where_, fmt::format("'{}' is not there", name),
+                                  fmt::format("{} of the {} tensors that are written together in layer {} are",
+                                              group.parts.size(), group.needed.size(), layer)),
+                      "");
+            break;
+          }
+      if (active.rule->required) report_required(active);
+    }
+  }
+
+  void report_required(const ActiveRule& active) {
+    const NamePattern& from = active.rule->from.front();
+    const auto fault = [&](const std::string& name) {
+      if (faults_.errors().size() < kMostFaults)
+        add_fault(input_error(where_, fmt::format("tensor '{}' is not there", name),
+                              fmt::format("architecture '{}' needs it, see {}; is a shard missing?", architecture_.file,
+                                          active.rule->place)),
+                  "");
+    };
+    if (!from.name().has_layer()) {
+      if (!active.met) fault(from.name().text());
+      return;
+    }
+    for (std::uint32_t layer = 0; layer < layers_; ++layer)
+      if (!active.layers.contains(layer)) return fault(from.name().with({layer, {}}).value_or(from.name().text()));
+  }
+
+  const Architecture& architecture_;
+  const Facts& facts_;
+  std::string where_;
+  std::uint64_t layers_ = 0;
+  std::vector<ActiveRule> rules_;
+  std::unordered_set<std::string> names_;
+  std::vector<MappedTensor> first_, computed_, early_, late_;
+  Diagnostics faults_;
+};
+
+}  // namespace
+
+Result<std::vector<NamedTensor>> rename_tensors(const Architecture& architecture, const Facts& facts,
+                                                std::vector<NamedTensor> tensors) {
+  Renamer renamer(architecture, facts);
+  BOOST_OUTCOME_TRY(renamer.prepare());
+  std::vector<NamedTensor> result;
+  std::unordered_set<std::string> names;
+  for (NamedTensor& tensor : tensors) {
+    BOOST_OUTCOME_TRY(auto name, renamer.rename(tensor.name));
+    if (!name) continue;
+    if (!names.insert(*name).second)
+      return input_error(facts.folder().string(),
+                         fmt::format("two tensors are named {}, one of them {} in the file", quoted_name(*name),
+                                     quoted_name(tensor.name)),
+                         "change `names:` of the architecture's map so that one of them is left out");
+    tensor.name = std::move(*name);
+    result.push_back(std::move(tensor));
+  }
+  return result;
+}
+
+Result<std::vector<MappedTensor>> map_tensors(const Architecture& architecture, const Facts& facts,
+                                              const std::vector<NamedTensor>& tensors, const std::string& where) {
+  return TensorMapper(architecture, facts, where).map(tensors);
+}
+
+}  // namespace ggufmill::huggingface

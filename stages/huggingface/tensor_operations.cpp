@@ -1,0 +1,303 @@
+#include "stages/huggingface/tensor_operations.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+#include <vector>
+
+namespace ggufmill::huggingface {
+namespace {
+
+namespace json = boost::json;
+using Arguments = std::span<const json::value>;
+
+Error wrong(std::string what) { return {ExitCode::kBadInput, "", std::move(what), "", ""}; }
+
+Result<std::uint64_t> whole(const json::value& value) {
+  if (value.is_int64() && value.get_int64() >= 0) return static_cast<std::uint64_t>(value.get_int64());
+  if (value.is_uint64()) return value.get_uint64();
+  return wrong("a whole number from 0 on is needed");
+}
+
+Result<float> real(const json::value& value) {
+  if (value.is_double()) return static_cast<float>(value.get_double());
+  if (value.is_int64()) return static_cast<float>(value.get_int64());
+  return wrong("a number is needed");
+}
+
+// As the reference computes: in F32, but F16 tensors in F16, of which every result is rounded to F16.
+Result<ExpressionRef> mapped(ExpressionRef input, std::string_view function, float parameter) {
+  const bool half = input->type->name == "F16";
+  BOOST_OUTCOME_TRY(ExpressionRef values, to_type(std::move(input), "F32"));
+  BOOST_OUTCOME_TRY(ExpressionRef result, expressions::map(std::move(values), *find_map_function(function), parameter));
+  return half ? to_type(std::move(result), "F16") : result;
+}
+
+Result<ExpressionRef> add(ExpressionRef input, Arguments a) {
+  BOOST_OUTCOME_TRY(const float amount, real(a[0]));
+  return amount == 0 ? Result<ExpressionRef>(std::move(input)) : mapped(std::move(input), "add", amount);
+}
+
+Result<ExpressionRef> negate_exp(ExpressionRef input, Arguments) { return mapped(std::move(input), "negate_exp", 0); }
+
+// The elements of one dimension as rows, for operations that reorder rows: {n} as {1, n}.
+Result<ExpressionRef> with_rows(ExpressionRef input, const auto& operation) {
+  const Shape shape = input->shape;
+  if (shape.rank > 1) return operation(std::move(input));
+  Shape column;
+  column.rank = 2;
+  column.dims[1] = shape.dims[0];
+  BOOST_OUTCOME_TRY(ExpressionRef rows, expressions::reshape(std::move(input), column));
+  BOOST_OUTCOME_TRY(ExpressionRef result, operation(std::move(rows)));
+  return expressions::reshape(std::move(result), shape);
+}
+
+// Rows of a head that lie as (first half, second half), as pairs: how llama.cpp wants them for rotary embedding.
+Result<ExpressionRef> pair_halves(ExpressionRef input, Arguments a) {
+  BOOST_OUTCOME_TRY(const std::uint64_t heads, whole(a[0]));
+  return with_rows(std::move(input), [&](ExpressionRef rows) -> Result<ExpressionRef> {
+    const std::uint64_t count = rows->shape.dims[1];
+    if (heads == 0 || count % (2 * heads) != 0)
+      return wrong(fmt::format("{} rows are not {} heads of an even number of rows", count, heads));
+    return expressions::reorder_rows(std::move(rows), {count / heads / 2, 2, heads}, {1, 0, 2});
+  });
+}
+
+// Rows as a grid, its axes in another order; the fastest first.
+Result<ExpressionRef> reorder_rows(ExpressionRef input, Arguments a) {
+  const json::array *factors = a[0].if_array(), *order = a[1].if_array();
+  if (!factors || !order) return wrong("reorder_rows takes two lists");
+  std::vector<std::uint64_t> grid;
+  std::vector<std::uint32_t> axes;
+  for (const json::value& each : *factors) {
+    BOOST_OUTCOME_TRY(grid.emplace_back(), whole(each));
+  }
+  for (const json::value& each : *order) {
+    BOOST_OUTCOME_TRY(const std::uint64_t axis, whole(each));
+    axes.push_back(static_cast<std::uint32_t>(axis));
+  }
+  return with_rows(std::move(input), [&](ExpressionRef rows) {
+    return expressions::reorder_rows(std::move(rows), std::move(grid), std::move(axes));
+  });
+}
+
+Result<ExpressionRef> transpose(ExpressionRef input, Arguments a) {
+  std::vector<std::uint32_t> order{1, 0};
+  if (!a.empty() && a[0].is_array()) {
+    order.clear();
+    for (const json::value& each : a[0].get_array()) {
+      BOOST_OUTCOME_TRY(const std::uint64_t axis, whole(each));
+      order.push_back(static_cast<std::uint32_t>(axis));
+    }
+  }
+  for (std::uint32_t axis = static_cast<std::uint32_t>(order.size()); axis < input->shape.rank; ++axis)
+    order.push_back(axis);
+  return expressions::transpose(std::move(input), std::move(order));
+}
+
+Result<ExpressionRef> reshape(ExpressionRef input, Arguments a) {
+  const json::array* dims = a[0].if_array();
+  if (!dims || dims->empty() || dims->size() > 4) return wrong("reshape takes a list of one to four dimensions");
+  Shape shape;
+  for (const json::value& each : *dims) {
+    BOOST_OUTCOME_TRY(shape.dims[shape.rank], whole(each));
+    ++shape.rank;
+  }
+  return expressions::reshape(std::move(input), shape);
+}
+
+// The rows as a grid of up to three factors, the fastest first; of one dimension its elements.
+Result<ExpressionRef> grid(ExpressionRef input, Arguments a) {
+  Shape shape;
+  shape.rank = 1;
+  shape.dims[0] = input->shape.rank == 1 ? 1 : input->shape.dims[0];
+  for (const json::value& each : a) {
+    BOOST_OUTCOME_TRY(shape.dims[shape.rank], whole(each));
+    ++shape.rank;
+  }
+  return expressions::reshape(std::move(input), shape);
+}
+
+// All dimensions but the columns as one; columns of 1 go.
+Result<ExpressionRef> rows(ExpressionRef input, Arguments) {
+  Shape shape;
+  shape.rank = input->shape.dims[0] == 1 ? 1 : 2;
+  shape.dims[0] = input->shape.dims[0];
+  shape.dims[shape.rank - 1] = input->shape.rows();
+  return expressions::reshape(std::move(input), shape);
+}
+
+Result<ExpressionRef> squeeze(ExpressionRef input, Arguments) {
+  Shape shape;
+  for (std::uint32_t d = 0; d < input->shape.rank; ++d)
+    if (input->shape.dims[d] != 1) shape.dims[shape.rank++] = input->shape.dims[d];
+  if (shape.rank == 0) shape.rank = 1;
+  return expressions::reshape(std::move(input), shape);
+}
+
+Result<ExpressionRef> slice(ExpressionRef input, Arguments a) {
+  BOOST_OUTCOME_TRY(const std::uint64_t axis, whole(a[0]));
+  BOOST_OUTCOME_TRY(const std::uint64_t first, whole(a[1]));
+  if (axis >= input->shape.rank) return wrong(fmt::format("{} has no dimension {}", describe(input->shape), axis));
+  std::uint64_t count = input->shape.dims[axis] - std::min(first, input->shape.dims[axis]);
+  if (a.size() > 2) {
+    BOOST_OUTCOME_TRY(count, whole(a[2]));
+  }
+  return expressions::slice(std::move(input), static_cast<std::uint32_t>(axis), first, count);
+}
+
+// At most so many rows: those beyond the vocabulary are left out.
+Result<ExpressionRef> first_rows(ExpressionRef input, Arguments a) {
+  BOOST_OUTCOME_TRY(const std::uint64_t rows, whole(a[0]));
+  const std::uint64_t have = input->shape.dims[1];
+  return expressions::slice(std::move(input), 1, 0, std::min(rows, have));
+}
+
+// One of several equal parts of a dimension.
+Result<ExpressionRef> part(ExpressionRef input, Arguments a) {
+  BOOST_OUTCOME_TRY(const std::uint64_t axis, whole(a[0]));
+  BOOST_OUTCOME_TRY(const std::uint64_t index, whole(a[1]));
+  BOOST_OUTCOME_TRY(const std::uint64_t parts, whole(a[2]));
+  if (axis >= input->shape.rank) return wrong(fmt::format("{} has no dimension {}", describe(input->shape), axis));
+  const std::uint64_t size = input->shape.dims[axis];
+  if (parts == 0 || size % parts != 0 || index >= parts)
+    return wrong(fmt::format("dimension {} of {} is not {} equal parts", axis, describe(input->shape), parts));
+  return expressions::slice(std::move(input), static_cast<std::uint32_t>(axis), index * (size / parts), size / parts);
+}
+
+// Every second row or column: those of even or odd numbers.
+Result<ExpressionRef> alternate(ExpressionRef input, Arguments a) {
+  BOOST_OUTCOME_TRY(const std::uint64_t axis, whole(a[0]));
+  BOOST_OUTCOME_TRY(const std::uint64_t index, whole(a[1]));
+  const Shape shape = input->shape;
+  if (axis >= shape.rank || shape.dims[axis] % 2 != 0 || index > 1 || shape.rank >= 4)
+    return wrong(fmt::format("{} has no pairs in dimension {}", describe(shape), axis));
+  Shape pairs;  // the dimension as (2, half), and the pair cut
+  for (std::uint32_t d = 0; d < shape.rank; ++d) {
+    if (d == axis) pairs.dims[pairs.rank++] = 2;
+    pairs.dims[pairs.rank++] = d == axis ? shape.dims[d] / 2 : shape.dims[d];
+  }
+  Shape half = shape;
+  half.dims[axis] /= 2;
+  BOOST_OUTCOME_TRY(ExpressionRef split, expressions::reshape(std::move(input), pairs));
+  BOOST_OUTCOME_TRY(ExpressionRef one,
+                    expressions::slice(std::move(split), static_cast<std::uint32_t>(axis), index, 1));
+  return expressions::reshape(std::move(one), half);
+}
+
+// The first rows of every head, which are pairs, as two halves; the others stay where they are.
+Result<ExpressionRef> split_pairs(ExpressionRef input, Arguments a) {
+  BOOST_OUTCOME_TRY(const std::uint64_t heads, whole(a[0]));
+  BOOST_OUTCOME_TRY(const std::uint64_t rotary, whole(a[1]));
+  return with_rows(std::move(input), [&](ExpressionRef whole_tensor) -> Result<ExpressionRef> {
+    const Shape shape = whole_tensor->shape;
+    const std::uint64_t count = shape.dims[1], size = heads == 0 ? 0 : count / heads;
+    if (heads == 0 || count % heads != 0 || rotary % 2 != 0 || rotary > size)
+      return wrong(fmt::format("{} rows are not {} heads of which {} rows are pairs", count, heads, rotary));
+    const Shape by_head{3, {shape.dims[0], size, heads, 1}}, pairs{4, {shape.dims[0], 2, rotary / 2, heads}};
+    BOOST_OUTCOME_TRY(ExpressionRef split, expressions::reshape(std::move(whole_tensor), by_head));
+    BOOST_OUTCOME_TRY(ExpressionRef rest, expressions::slice(split, 1, rotary, size - rotary));
+    BOOST_OUTCOME_TRY(ExpressionRef turned, expressions::slice(std::move(split), 1, 0, rotary));
+    BOOST_OUTCOME_TRY(turned, expressions::reshape(std::move(turned), pairs));
+    BOOST_OUTCOME_TRY(turned, expressions::transpose(std::move(turned), {0, 2, 1, 3}));
+    BOOST_OUTCOME_TRY(turned, expressions::reshape(std::move(turned), Shape{3, {shape.dims[0], rotary, heads, 1}}));
+    if (rotary < size) {
+      BOOST_OUTCOME_TRY(turned, expressions::concat({std::move(turned), std::move(rest)}, 1));
+    }
+    return expressions::reshape(std::move(turned), shape);
+  });
+}
+
+Result<ExpressionRef> cast_to_f32(ExpressionRef input, Arguments) { return to_type(std::move(input), "F32"); }
+
+constexpr TensorOperation kOperations[] = {
+    {"add", 1, 1, "Adds a number to every value.", add},
+    {"alternate", 2, 2, "Of a dimension every second: those of even (0) or odd (1) number.", alternate},
+    {"f32", 0, 1, "As F32.", cast_to_f32},
+    {"first_rows", 1, 1, "So many rows at most.", first_rows},
+    {"grid", 1, 3, "The rows as a grid of factors, the fastest first.", grid},
+    {"negate_exp", 0, 1, "-exp of every value.", negate_exp},
+    {"pair_halves", 1, 1, "The halves of every head's rows in turn; the number of heads.", pair_halves},
+    {"part", 3, 3, "Of a dimension one of so many equal parts: dimension, index, number of parts.", part},
+    {"reorder_rows", 2, 2, "Rows as a grid of factors, the fastest first, whose axes come in another order.",
+     reorder_rows},
+    {"reshape", 1, 1, "The same values in other dimensions.", reshape},
+    {"rows", 0, 1, "All dimensions but the columns as one.", rows},
+    {"slice", 2, 3, "Of a dimension from an index on, so many: dimension, first, count (all).", slice},
+    {"split_pairs", 2, 2, "Of every head so many rows, which are pairs, as two halves: heads, rows.", split_pairs},
+    {"squeeze", 0, 1, "Without the dimensions of 1.", squeeze},
+    {"transpose", 0, 1, "Rows and columns exchanged, or the dimensions in the order of the list.", transpose},
+};
+
+// The factors by which llama.cpp divides the frequencies of rotary embedding, as Llama 3.1 does: low frequencies are
+// slowed down by `factor`, and those between go over smoothly. In single precision at each step, as torch computes
+// them. Source: conversion/llama.py of llama.cpp (MIT).
+Result<ExpressionRef> llama3_rope_factors(Arguments a) {
+  BOOST_OUTCOME_TRY(const std::uint64_t dimension, whole(a[0]));
+  if (dimension == 0 || dimension > 65536) return wrong(fmt::format("a head of {} dimensions", dimension));
+  double numbers[5];  // base, factor, low, high, context
+  for (std::size_t i = 0; i < 5; ++i) {
+    const json::value& value = a[i + 1];
+    if (!value.is_number()) return wrong("llama3_rope_factors takes numbers");
+    numbers[i] = value.to_number<double>();
+  }
+  const auto [base, factor, low, high, context] = numbers;
+  const double longest = context / low, shortest = context / high;
+  std::vector<float> values;
+  for (std::uint64_t i = 0; i < dimension; i += 2) {
+    const float exponent = static_cast<float>(i) / static_cast<float>(dimension);
+    const float frequency = 1.0f / std::pow(static_cast<float>(base), exponent);
+    // A scalar divided by a tensor is the tensor's reciprocal, then a product.
+    const float length = (1.0f / frequency) * static_cast<float>(2 * std::numbers::pi);
+    if (length < static_cast<float>(shortest)) {
+      values.push_back(1);
+    } else if (length > static_cast<float>(longest)) {
+      values.push_back(static_cast<float>(factor));
+    } else {
+      float smooth = (1.0f / length) * static_cast<float>(context);
+      smooth = (smooth - static_cast<float>(low)) / static_cast<float>(high - low);
+      const float mixed = (1.0f - smooth) / static_cast<float>(factor) + smooth;
+      values.push_back(1.0f / mixed);
+    }
+  }
+  Shape shape;
+  shape.rank = 1;
+  shape.dims[0] = values.size();
+  return expressions::constant(shape, std::move(values));
+}
+
+Result<ExpressionRef> numbers(Arguments a) {
+  const json::array* list = a[0].if_array();
+  if (!list || list->empty()) return wrong("a list of numbers is needed");
+  std::vector<float> values;
+  for (const json::value& each : *list) {
+    BOOST_OUTCOME_TRY(values.emplace_back(), real(each));
+  }
+  if (a.size() > 1) {
+    BOOST_OUTCOME_TRY(const std::uint64_t needed, whole(a[1]));
+    if (values.size() != needed) return wrong(fmt::format("{} numbers, where {} are needed", values.size(), needed));
+  }
+  Shape shape;
+  shape.rank = 1;
+  shape.dims[0] = values.size();
+  return expressions::constant(shape, std::move(values));
+}
+
+constexpr TensorFunction kTensorFunctions[] = {
+    {"llama3_rope_factors", 6, 6,
+     "Rotary embedding of Llama 3.1: dimensions of a head, base, factor, low, high, context.", llama3_rope_factors},
+    {"numbers", 1, 2, "The numbers of a list; how many there must be.", numbers},
+};
+
+}  // namespace
+
+std::span<const TensorOperation> tensor_operations() { return kOperations; }
+std::span<const TensorFunction> tensor_functions() { return kTensorFunctions; }
+
+Result<ExpressionRef> to_type(ExpressionRef input, std::string_view type) {
+  return expressions::cast(std::move(input), type_named(type));
+}
+
+}  // namespace ggufmill::huggingface

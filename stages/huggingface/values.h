@@ -1,0 +1,96 @@
+#pragma once
+// Values that an architecture's map takes from config.json: a constant, a name, the first of several names, or a named
+// function of other values. There is no expression language: what cannot be said by these is a function more here.
+
+#include <boost/json/object.hpp>
+#include <boost/json/value.hpp>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pipeline/config/config_node.h"
+#include "pipeline/core/error.h"
+
+namespace ggufmill::huggingface {
+
+class Facts;
+
+struct ValueFunction {
+  std::string_view name;
+  std::size_t least;  // arguments
+  std::size_t most;
+  std::string_view doc;
+  // Null stands for a value that is not there. The error has no place.
+  Result<boost::json::value> (*apply)(std::span<const boost::json::value> arguments, const Facts& facts);
+};
+std::span<const ValueFunction> value_functions();  // sorted by name
+
+// In YAML: a number, true, false or a quoted text is itself; a bare word is a name; a list of names is the first that
+// config.json has, be it null; a map of one key calls the function of that name, with a list of arguments or one.
+struct ValueRule {
+  enum class Kind { kConstant, kName, kFirstKey, kCall };
+  Kind kind = Kind::kConstant;
+  boost::json::value constant;
+  std::vector<std::string> names;
+  const ValueFunction* function = nullptr;
+  std::vector<ValueRule> arguments;
+  std::string place;  // "llama.yaml:12:7"
+};
+// Exit code 2, with the place.
+Result<ValueRule> read_value_rule(const ConfigNode& node);
+
+// What is known of a checkpoint before a tensor is looked at. Names are looked up among the map's own values, then
+// among those that were set, then in config.json, where "a.b" is member b of a and "a.0" its first element. A value of
+// the map that asks for its own name means that of config.json. Thread-safe but for set().
+class Facts {
+ public:
+  // `config` as in the file: members of text_config and the like are looked up as if they stood at its top. `values`
+  // outlives this.
+  Facts(std::filesystem::path folder, boost::json::object config, const std::map<std::string, ValueRule>& values);
+
+  void set(std::string name, boost::json::value value);
+  // The checkpoint's tensors, for `has_tensor` and `layers_of`.
+  void set_tensors(std::vector<std::string> names);
+  const std::vector<std::string>& tensors() const { return tensors_; }
+  const std::filesystem::path& folder() const { return folder_; }
+  const boost::json::object& config() const { return config_; }
+
+  // Null where a name is not there; `missing`, where given, gets the names that were not.
+  // `layer`: what the name `layer` stands for.
+  Result<boost::json::value> evaluate(const ValueRule& rule, std::vector<std::string>* missing = nullptr,
+                                      std::optional<std::uint32_t> layer = {}) const;
+  // As Python takes a value for true: not null, false, 0, "" or empty.
+  Result<bool> holds(const ValueRule& rule) const;
+  // Exit code 4 where it is not there or is no whole number from 0 on. `what` is for the message.
+  Result<std::uint64_t> count(const ValueRule& rule, std::string_view what) const;
+
+ private:
+  using Busy = std::set<std::string, std::less<>>;  // values of the map that are being looked up
+  struct Search {
+    std::vector<std::string>* missing;
+    std::optional<std::uint32_t> layer;
+    Busy busy;
+  };
+  Result<boost::json::value> evaluate(const ValueRule& rule, Search& search) const;
+  Result<boost::json::value> named(const std::string& name, Search& search) const;
+  const boost::json::value* find(std::string_view name) const;
+
+  std::filesystem::path folder_;
+  boost::json::object config_;  // the text model's members at its top
+  std::map<std::string, boost::json::value, std::less<>> set_;
+  const std::map<std::string, ValueRule>& values_;
+  std::vector<std::string> tensors_;
+};
+
+// The name under `architectures` that says what kind of model the checkpoint is; empty where there is none.
+std::string checkpoint_class(const boost::json::object& config);
+
+bool is_true(const boost::json::value& value);
+
+}  // namespace ggufmill::huggingface
