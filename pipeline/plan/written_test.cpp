@@ -14,7 +14,8 @@ namespace {
 Plan sample() {
   Plan plan = plan_of({{"a", shape_of({256, 1000}), "BF16", {"Q4_K", "F16"}, true},
                        {"experts", shape_of({512, 7, 5}), "F16", {"Q8_0", ""}, true, true},
-                       {"copied", shape_of({256, 4096}), "Q6_K", {"Q6_K", "Q6_K"}}},
+                       {"copied", shape_of({256, 4096}), "Q6_K", {"Q6_K", "Q6_K"}},
+                       {"of a checkpoint", shape_of({256, 3}), "F8_E4M3", {"F32", "F8_E4M3"}}},
                       "folder");
   plan.report = {true, "report.json", ""};
   finish_plan(plan);
@@ -42,7 +43,7 @@ Plan all_operations() {
       cast(values, type_named("BF16")).value(),
       map(values, *find_map_function("add"), 0.1f).value(),
       scale_blocks(values, leaf("F32", {2, 3}), 32, 4).value(),
-      repack(*find_repack_function("mxfp4"), leaf("I8", {32, 3}), leaf("I8", {2, 3})).value(),
+      repack(*find_repack_function("mxfp4"), leaf("U8", {32, 3}), leaf("I8", {2, 3})).value(),
       constant(shape_of({3}), {1.5f, 0.1f, -3e-8f}).value(),
   };
   Model model;
