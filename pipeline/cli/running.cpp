@@ -29,6 +29,7 @@ Result<RunOptions> run_options(const po::variables_map& values) {
 }
 
 std::string summary(const PlannedOutput& output, const OutputFile& file) {
+  if (file.tensors.empty()) return fmt::format("{}  {}, no tensors", file.path, human_bytes(file.bytes));
   std::uint64_t bytes = 0;
   std::uint64_t elements = 0;
   for (const Placement& placement : file.tensors) {
