@@ -1,5 +1,6 @@
 // What SQLite does: for every k, the k-th system call fails.
 
+#include <atomic>
 #include <filesystem>
 
 #include "pipeline/io/atomic_file.h"
@@ -80,4 +81,16 @@ TEST_CASE("whichever call is interrupted or short, the file is written") {
     CHECK(status);
     CHECK(read_text(folder.file("a/out")) == "HHdatamore");
   }
+}
+
+TEST_CASE("an interrupted removal is made again: no temporary and no new folder is left") {
+  const TempDir folder;
+  auto file = AtomicFile::create(folder.file("a/b/out"), 10, {});
+  REQUIRE(file);
+  {
+    std::atomic<unsigned> calls{0};
+    const HookedCalls interrupted([&] { return ++calls % 2 == 1 ? EINTR : 0; });
+    file.value().reset();
+  }
+  CHECK(names_in(folder.path()).empty());
 }

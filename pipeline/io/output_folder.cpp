@@ -36,7 +36,8 @@ void remove_empty(const std::vector<std::string>& made) {
   // The longer path first: it may lie in the other.
   std::stable_sort(waiting.begin(), waiting.end(), [](const auto& a, const auto& b) { return a.size() > b.size(); });
   std::erase_if(waiting, [](const std::string& path) {
-    return system_calls().unlinkat(AT_FDCWD, path.c_str(), AT_REMOVEDIR) == 0 || errno != ENOTEMPTY;
+    const auto remove = [&] { return system_calls().unlinkat(AT_FDCWD, path.c_str(), AT_REMOVEDIR); };
+    return retry(remove) == 0 || errno != ENOTEMPTY;
   });
 }
 

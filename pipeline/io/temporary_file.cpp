@@ -143,7 +143,7 @@ TemporaryFile::TemporaryFile(TemporaryFile&& other) noexcept
       direct_(std::move(other.direct_)) {}
 
 TemporaryFile::~TemporaryFile() {
-  if (!temporary_.empty()) system_calls().unlinkat(folder_, temporary_.c_str(), 0);
+  if (!temporary_.empty()) retry([&] { return system_calls().unlinkat(folder_, temporary_.c_str(), 0); });
 }
 
 Status TemporaryFile::open_direct() {
