@@ -1,0 +1,140 @@
+// For ThreadSanitizer only. oneTBB's library is not compiled for it, so that it sees no order between what makes a task
+// and the task itself. These functions take the place of the library's through which our tasks go: they say that order
+// and call the library's own. Without them every run has hundreds of warnings that are false; a library that is
+// compiled for ThreadSanitizer (cmake -DTBB_SANITIZE=thread) has none either way.
+
+#include <dlfcn.h>
+#include <sanitizer/tsan_interface.h>
+#include <tbb/flow_graph.h>
+#include <tbb/task_arena.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+
+namespace tbb::detail {
+namespace {
+
+// The library's function of a (mangled) name.
+template <class Function>
+Function* original(const char* name, Function* /*ours*/) {
+  void* const found = ::dlsym(RTLD_NEXT, name);
+  if (found == nullptr) {
+    std::fprintf(stderr, "this oneTBB lacks %s\n", name);
+    std::abort();
+  }
+  return reinterpret_cast<Function*>(found);
+}
+
+// Goes to the library in place of a task: whoever executes it sees what was done before it was handed over.
+class OrderedTask final : public d1::task {
+ public:
+  explicit OrderedTask(d1::task& ordered) : task_(ordered) { __tsan_release(this); }
+
+  d1::task* execute(d1::execution_data& data) override { return take().execute(data); }
+  d1::task* cancel(d1::execution_data& data) override { return take().cancel(data); }
+
+ private:
+  d1::task& take() {
+    __tsan_acquire(this);
+    d1::task& ordered = task_;
+    delete this;
+    return ordered;
+  }
+
+  d1::task& task_;
+};
+
+// A function that another thread may call while this one waits.
+class OrderedCall final : public d1::delegate_base {
+ public:
+  explicit OrderedCall(d1::delegate_base& call) : call_(call) { __tsan_release(&call_); }
+  ~OrderedCall() { __tsan_acquire(&call_); }
+  OrderedCall(const OrderedCall&) = delete;
+  OrderedCall& operator=(const OrderedCall&) = delete;
+
+  bool operator()() const override {
+    __tsan_acquire(&call_);
+    const bool result = call_();
+    __tsan_release(&call_);
+    return result;
+  }
+
+ private:
+  d1::delegate_base& call_;
+};
+
+}  // namespace
+
+namespace r1 {
+
+void __TBB_EXPORTED_FUNC spawn(d1::task& task, d1::task_group_context& context) {
+  using Function = void(d1::task&, d1::task_group_context&);
+  static Function* const next =
+      original<Function>("_ZN3tbb6detail2r15spawnERNS0_2d14taskERNS2_18task_group_contextE", spawn);
+  next(*new OrderedTask(task), context);
+}
+
+void __TBB_EXPORTED_FUNC submit(d1::task& task, d1::task_group_context& context, arena* arena,
+                                std::uintptr_t critical) {
+  static auto* const next =
+      original("_ZN3tbb6detail2r16submitERNS0_2d14taskERNS2_18task_group_contextEPNS1_5arenaEm", submit);
+  next(*new OrderedTask(task), context, arena, critical);
+}
+
+// Every task gives its reference back at its end, in our code: to take one more is to come after them all.
+void __TBB_EXPORTED_FUNC wait(d1::wait_context& waited, d1::task_group_context& context) {
+  using Function = void(d1::wait_context&, d1::task_group_context&);
+  static Function* const next =
+      original<Function>("_ZN3tbb6detail2r14waitERNS0_2d112wait_contextERNS2_18task_group_contextE", wait);
+  next(waited, context);
+  waited.reserve();
+  waited.release();
+}
+
+void __TBB_EXPORTED_FUNC execute(d1::task_arena_base& arena, d1::delegate_base& call) {
+  static auto* const next =
+      original("_ZN3tbb6detail2r17executeERNS0_2d115task_arena_baseERNS2_13delegate_baseE", execute);
+  OrderedCall ordered(call);
+  next(arena, ordered);
+}
+
+// The memory of tasks goes from thread to thread.
+void* __TBB_EXPORTED_FUNC allocate(d1::small_object_pool*& pool, std::size_t bytes) {
+  using Function = void*(d1::small_object_pool*&, std::size_t);
+  static Function* const next =
+      original<Function>("_ZN3tbb6detail2r18allocateERPNS0_2d117small_object_poolEm", allocate);
+  void* const memory = next(pool, bytes);
+  __tsan_acquire(memory);
+  return memory;
+}
+
+void* __TBB_EXPORTED_FUNC allocate(d1::small_object_pool*& pool, std::size_t bytes, const d1::execution_data& data) {
+  using Function = void*(d1::small_object_pool*&, std::size_t, const d1::execution_data&);
+  static Function* const next =
+      original<Function>("_ZN3tbb6detail2r18allocateERPNS0_2d117small_object_poolEmRKNS2_14execution_dataE", allocate);
+  void* const memory = next(pool, bytes, data);
+  __tsan_acquire(memory);
+  return memory;
+}
+
+void __TBB_EXPORTED_FUNC deallocate(d1::small_object_pool& pool, void* memory, std::size_t bytes) {
+  using Function = void(d1::small_object_pool&, void*, std::size_t);
+  static Function* const next =
+      original<Function>("_ZN3tbb6detail2r110deallocateERNS0_2d117small_object_poolEPvm", deallocate);
+  __tsan_release(memory);
+  next(pool, memory, bytes);
+}
+
+void __TBB_EXPORTED_FUNC deallocate(d1::small_object_pool& pool, void* memory, std::size_t bytes,
+                                    const d1::execution_data& data) {
+  using Function = void(d1::small_object_pool&, void*, std::size_t, const d1::execution_data&);
+  static Function* const next = original<Function>(
+      "_ZN3tbb6detail2r110deallocateERNS0_2d117small_object_poolEPvmRKNS2_14execution_dataE", deallocate);
+  __tsan_release(memory);
+  next(pool, memory, bytes, data);
+}
+
+}  // namespace r1
+}  // namespace tbb::detail
