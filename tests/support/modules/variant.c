@@ -1,6 +1,6 @@
 /* A module that is right as it stands (it decodes and encodes F32 by copying); every macro makes one thing of it wrong
  * or different. For the tests of the host. */
-#include "plugins/abi/ggufmill_kernels.h"
+#include <ggufmill_kernels.h>
 
 #ifndef MODULE_MAGIC
 #define MODULE_MAGIC GGUFMILL_MAGIC

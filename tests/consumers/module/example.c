@@ -1,9 +1,9 @@
 /* An example of a kernel module from outside the tree: plain C11 and the ABI header, nothing else. It brings a type of
  * its own, X3_EXAMPLE: blocks of 16 elements in 20 bytes, a float32 scale and 16 signed bytes; element = scale * byte.
  *
- * Build one anywhere:  cc -std=c11 -O2 -ffp-contract=off -fPIC -shared -I PATH/TO/ggufmill -o example.so example_q3x.c
+ * Build one anywhere:  cc -std=c11 -O2 -ffp-contract=off -fPIC -shared -I FOLDER/OF/THE/HEADER -o example.so example.c
  * and give its folder to ggufmill as --kernel-dir. */
-#include "plugins/abi/ggufmill_kernels.h"
+#include <ggufmill_kernels.h>
 
 #define TYPE_ID (GGUFMILL_FIRST_FOREIGN_TYPE + 1)
 #define BLOCK_ELEMENTS 16
