@@ -86,7 +86,8 @@ TEST_CASE("what a job reads is never written, whatever its name or link") {
   const auto expect = [&](const Plan& plan, const char* what) {
     const Error error = refusal(plan);
     CHECK(error.code == ExitCode::kUsage);
-    CHECK(error.what == fmt::format("the {} is the same file as the input '{}'", what, folder.path(input)));
+    CHECK(error.what.find(fmt::format("the {} ", what)) == 0);
+    CHECK(error.what.ends_with(fmt::format("is the same file as the input '{}'", folder.path(input))));
     CHECK(read_text(folder.path(input)) == before);
     CHECK_FALSE(context().check(plan, true).empty());
   };
@@ -105,7 +106,31 @@ TEST_CASE("files that a program made a job of are not written either") {
   Job job = folder.job();
   job.inputs.push_back(folder.path("out.gguf"));
   const Error error = refusal(context().plan(job).value());
-  CHECK(error.what == fmt::format("the output is the same file as the input '{}'", folder.path("out.gguf")));
+  CHECK(error.where == folder.path("job.yaml") + ":4:18");
+  CHECK(error.what == fmt::format("the output '{0}' is the same file as the input '{0}'", folder.path("out.gguf")));
+}
+
+TEST_CASE("all shards of an importance file are kept, whatever of it is used") {
+  const JobFolder folder;
+  const auto shard = [&](unsigned number, const char* entry) {
+    const std::string path = folder.path(fmt::format("split-{:05}-of-00003.gguf", number + 1));
+    GgufBuilder part = number == 0 ? gguf_importance() : GgufBuilder();
+    part.metadata.push_back({"split.no", metadata_unsigned(MetadataType::kUint16, number)});
+    part.metadata.push_back({"split.count", metadata_unsigned(MetadataType::kUint16, 3)});
+    add_entry(part, entry, std::vector<float>(256, 1), {1});
+    part.write(path);
+    return path;
+  };
+  const std::string first = shard(0, "token_embd.weight");
+  const std::string others[] = {shard(1, "blk.0.ffn_down.weight"), shard(2, "of no tensor")};
+  for (const std::string& other : others) {
+    const auto job = context().load_job(folder.path("job.yaml"),
+                                        {{"stages.0.importance.file=" + first, "outputs.0.gguf=" + other}, {}});
+    const std::string before = read_text(other);
+    CHECK(refusal(context().plan(job.value()).value()).what ==
+          fmt::format("the output '{0}' is the same file as the input '{0}'", other));
+    CHECK(read_text(other) == before);
+  }
 }
 
 TEST_CASE("a kernel module in use is not written") {
@@ -127,7 +152,7 @@ TEST_CASE("outputs, reports and trace have paths of their own") {
   SECTION("report and output") {
     job.report = ReportRequest{false, folder.path("./x/../out.gguf"), ""};
     CHECK(refusal(context().plan(job).value()).what ==
-          fmt::format("the report is the same file as the output '{}'", out));
+          fmt::format("the report is the same file as the output '{}' of {}:4:18", out, folder.path("job.yaml")));
   }
   SECTION("report and report") {
     job.report = ReportRequest{false, report, report};
@@ -137,7 +162,7 @@ TEST_CASE("outputs, reports and trace have paths of their own") {
   SECTION("trace and output") {
     job.trace = out;
     CHECK(refusal(context().plan(job).value()).what ==
-          fmt::format("the trace is the same file as the output '{}'", out));
+          fmt::format("the trace is the same file as the output '{}' of {}:4:18", out, folder.path("job.yaml")));
   }
   SECTION("trace and report") {
     job.report = ReportRequest{false, report, ""};

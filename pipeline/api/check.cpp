@@ -8,36 +8,17 @@
 #include <cerrno>
 #include <filesystem>
 #include <map>
-#include <set>
 
 #include "pipeline/core/text.h"
 #include "pipeline/graph/bind.h"
 #include "pipeline/io/machine.h"
 #include "pipeline/io/output_target.h"
+#include "pipeline/plan/problems.h"
 
 namespace ggufmill {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::vector<WrittenPath> written_by(const Plan& plan) {
-  std::vector<WrittenPath> paths;
-  for (const PlannedOutput& output : plan.outputs)
-    for (const OutputFile& file : output.files) paths.push_back({file.path});
-  for (const std::string& path : {plan.report.json, plan.report.html})
-    if (!path.empty()) paths.push_back({path, "report"});
-  if (!plan.trace.empty()) paths.push_back({plan.trace, "trace"});
-  return paths;
-}
-
-void check_range(const char* limit, std::uint64_t value, std::uint64_t most, Diagnostics& errors) {
-  if (value > most) errors.add(usage_error(fmt::format("limits.{} is {}, and the most is {}", limit, value, most)));
-}
-
-void check_limits(const Plan& plan, Diagnostics& errors) {
-  check_range("threads", plan.limits.threads, Limits::kMostThreads, errors);
-  check_range("nice", plan.limits.nice, Limits::kMostNice, errors);
-}
 
 // The nearest thing above `path` that is there: the output's own folder may yet have to be made.
 fs::path nearest_above(const std::string& path) {
@@ -59,18 +40,13 @@ Status check_folder(const std::string& path) {
 }
 
 // Of a path that is refused already nothing more is said.
-bool is_refused(const std::string& path, const Diagnostics& errors) {
-  return std::any_of(errors.errors().begin(), errors.errors().end(),
-                     [&](const Error& error) { return error.where == path; });
-}
-
-void check_targets(const Plan& plan, bool overwrite, Diagnostics& errors) {
-  for (const WrittenPath& target : written_by(plan)) {
-    if (is_refused(target.path, errors)) continue;
+void check_targets(const Plan& plan, bool overwrite, const std::vector<std::string>& refused, Diagnostics& errors) {
+  for (const WrittenPath& target : written_paths(plan)) {
+    if (std::ranges::count(refused, target.path) != 0) continue;
     const auto parts = split_target(target.path);
     if (!parts)
       errors.add(parts.error());
-    else if (const auto there = check_target(target.path, {overwrite, {}}); !there)
+    else if (const auto there = check_target(target.path, overwrite); !there)
       errors.add(there.error());
     else if (const Status folder = check_folder(target.path); !folder)
       errors.add(folder.error());
@@ -114,36 +90,20 @@ void check_memory(const Plan& plan, Diagnostics& errors) {
 
 }  // namespace
 
-void find_problems(const Plan& plan, const Kernels& kernels, Diagnostics& errors) {
-  std::set<std::string> known;  // what a shared stage found, every output has
-  for (const PlannedOutput& output : plan.outputs)
-    for (const Error& problem : output.problems)
-      if (known.insert(render(problem)).second) errors.add(problem);
-  const bool has_problems = !errors.empty();  // importance that lacks is told already
-  const auto bound = bind_kernels(plan, kernels);
+std::vector<std::string> check_plan(const Plan& plan, const Kernels& kernels, Diagnostics& errors) {
+  std::vector<std::string> refused = find_problems(plan, kernels.files(), errors);
+  const bool has_problems =
+      std::ranges::any_of(plan.outputs, [](const auto& output) { return !output.problems.empty(); });
+  const auto bound = bind_kernels(plan, kernels);  // importance that lacks is told already
   if (!bound && (!has_problems || bound.error().code == ExitCode::kKernel)) errors.add(bound.error());
-  check_limits(plan, errors);
-  check_distinct(written_by(plan), inputs_of(plan, kernels), errors);
+  return refused;
 }
 
-void check_here(const Plan& plan, bool overwrite, Diagnostics& errors) {
-  check_targets(plan, overwrite, errors);
+void check_run(const Plan& plan, const Kernels& kernels, bool overwrite, Diagnostics& errors) {
+  const std::vector<std::string> refused = check_plan(plan, kernels, errors);
+  check_targets(plan, overwrite, refused, errors);
   check_space(plan, errors);
   check_memory(plan, errors);
-}
-
-std::vector<std::string> module_paths(const Kernels& kernels) {
-  std::vector<std::string> paths;
-  for (const ModuleReport& report : kernels.reports())
-    if (report.path.find('/') != std::string::npos) paths.push_back(report.path);  // the others are built in
-  return paths;
-}
-
-std::vector<std::string> inputs_of(const Plan& plan, const Kernels& kernels) {
-  std::vector<std::string> paths = module_paths(kernels);
-  const std::vector<std::string> files = plan.input_paths();
-  paths.insert(paths.end(), files.begin(), files.end());
-  return paths;
 }
 
 }  // namespace ggufmill

@@ -10,13 +10,9 @@
 
 namespace ggufmill {
 
-// Whatever the disks and the memory: see Context::problems().
-void find_problems(const Plan& plan, const Kernels& kernels, Diagnostics& errors);
-// Here and now: outputs that are there without `overwrite`, folders, space, memory.
-void check_here(const Plan& plan, bool overwrite, Diagnostics& errors);
-
-// Every file that a run of the plan reads, or that had a part in making it: none of them is ever written.
-std::vector<std::string> module_paths(const Kernels& kernels);
-std::vector<std::string> inputs_of(const Plan& plan, const Kernels& kernels);
+// Whatever the disks and the memory: see Context::problems(). Gives the paths that are refused.
+std::vector<std::string> check_plan(const Plan& plan, const Kernels& kernels, Diagnostics& errors);
+// The same, and here and now: outputs that are there without `overwrite`, folders, space, memory.
+void check_run(const Plan& plan, const Kernels& kernels, bool overwrite, Diagnostics& errors);
 
 }  // namespace ggufmill

@@ -82,7 +82,7 @@ Status check_page(const std::string& path, const std::vector<std::string>& input
   check_distinct({&page, 1}, inputs, errors);
   if (!errors.empty()) return errors.together();
   BOOST_OUTCOME_TRY(split_target(path));
-  BOOST_OUTCOME_TRY(check_target(path, {overwrite, {}}));
+  BOOST_OUTCOME_TRY(check_target(path, overwrite));
   return ok();
 }
 
@@ -94,7 +94,7 @@ Result<Comparison> Context::compare(const std::string& path_a, const std::string
     return usage_error(fmt::format("{} threads, and the most is {}", options.threads, Limits::kMostThreads));
   BOOST_OUTCOME_TRY(Model a, read_gguf(path_a, kernels_->types()));
   BOOST_OUTCOME_TRY(const Model b, read_gguf(path_b, kernels_->types()));
-  std::vector<std::string> inputs = module_paths(kernels());
+  std::vector<std::string> inputs = kernels().files();
   for (const Model* model : std::initializer_list<const Model*>{&a, &b})
     for (const SourceRef& file : model->files) inputs.push_back(file->path);
   if (!options.importance.empty()) {
@@ -130,7 +130,7 @@ Result<Comparison> Context::compare(const std::string& path_a, const std::string
   auto compared = run.steps.begin();
   for (const TensorPair& pair : matching.pairs)
     output.tensors.push_back(tensor_report(pair, pair.a->shape().elements() == 0 ? nullptr : &*compared++));
-  BOOST_OUTCOME_TRY(write_report(report, "", options.html, inputs, options.overwrite));
+  BOOST_OUTCOME_TRY(write_report(report, "", options.html, options.overwrite));
   return comparison;
 }
 

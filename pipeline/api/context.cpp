@@ -58,14 +58,13 @@ Result<Plan> Context::plan(const Job& job) const {
 
 std::vector<Error> Context::problems(const Plan& plan) const {
   Diagnostics errors;
-  find_problems(plan, kernels(), errors);
+  check_plan(plan, kernels(), errors);
   return errors.errors();
 }
 
 std::vector<Error> Context::check(const Plan& plan, bool overwrite) const {
   Diagnostics errors;
-  find_problems(plan, kernels(), errors);
-  check_here(plan, overwrite, errors);
+  check_run(plan, kernels(), overwrite, errors);
   return errors.errors();
 }
 

@@ -74,11 +74,10 @@ class PieceWriter {
 };
 
 // A text that is never whole in memory: `form` gives it piece by piece, the same each time.
-Status write_pieces(const std::string& path, const std::function<void(const TextSink&)>& form,
-                    const std::vector<std::string>& inputs, bool overwrite) {
+Status write_pieces(const std::string& path, const std::function<void(const TextSink&)>& form, bool overwrite) {
   std::uint64_t bytes = 0;
   form([&](std::string_view piece) { bytes += piece.size(); });
-  BOOST_OUTCOME_TRY(const auto file, AtomicFile::create(path, bytes, {overwrite, inputs}));
+  BOOST_OUTCOME_TRY(const auto file, AtomicFile::create(path, bytes, {overwrite}));
   PieceWriter writer(*file);
   form([&](std::string_view piece) { writer.add(piece); });
   BOOST_OUTCOME_TRY(writer.finish());
@@ -134,21 +133,19 @@ Report report_of(const Plan& plan, const RunReport& run, const std::string& isa)
   return report;
 }
 
-Status write_text(const std::string& path, const std::string& text, const std::vector<std::string>& inputs,
-                  bool overwrite) {
-  BOOST_OUTCOME_TRY(const auto file, AtomicFile::create(path, text.size(), {overwrite, inputs}));
+Status write_text(const std::string& path, const std::string& text, bool overwrite) {
+  BOOST_OUTCOME_TRY(const auto file, AtomicFile::create(path, text.size(), {overwrite}));
   return file->seal(std::as_bytes(std::span(text)), 0);
 }
 
-Status write_report(const Report& report, const std::string& json, const std::string& html,
-                    const std::vector<std::string>& inputs, bool overwrite) {
+Status write_report(const Report& report, const std::string& json, const std::string& html, bool overwrite) {
   if (!json.empty()) {
     const auto form = [&](const TextSink& sink) { report_json(report, sink); };
-    BOOST_OUTCOME_TRY(write_pieces(json, form, inputs, overwrite));
+    BOOST_OUTCOME_TRY(write_pieces(json, form, overwrite));
   }
   if (html.empty()) return ok();
   const auto form = [&](const TextSink& sink) { report_html(report, sink); };
-  return write_pieces(html, form, inputs, overwrite);
+  return write_pieces(html, form, overwrite);
 }
 
 }  // namespace ggufmill

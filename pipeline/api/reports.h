@@ -20,11 +20,10 @@ void describe_source(const PlannedSource& source, Report& report);
 // `isa`: of the kernels that ran.
 Report report_of(const Plan& plan, const RunReport& run, const std::string& isa);
 
-// Both write whole files or nothing. `inputs`, and what is there without `overwrite`, are not replaced.
-Status write_text(const std::string& path, const std::string& text, const std::vector<std::string>& inputs,
-                  bool overwrite);
+// Both write whole files or nothing. What is there is not replaced without `overwrite`. That they are no inputs is
+// checked before a run: see find_problems().
+Status write_text(const std::string& path, const std::string& text, bool overwrite);
 // In the forms that have a path.
-Status write_report(const Report& report, const std::string& json, const std::string& html,
-                    const std::vector<std::string>& inputs, bool overwrite);
+Status write_report(const Report& report, const std::string& json, const std::string& html, bool overwrite);
 
 }  // namespace ggufmill

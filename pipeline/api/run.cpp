@@ -57,8 +57,7 @@ Report Context::report_of(const Plan& plan, const RunReport& run) const {
 
 Result<RunReport> Context::run(const Plan& plan, const RunOptions& options) const {
   Diagnostics errors;
-  find_problems(plan, kernels(), errors);
-  check_here(plan, options.overwrite, errors);
+  check_run(plan, kernels(), options.overwrite, errors);
   if (!errors.empty()) return errors.together();
   allow_files(plan);
   RunOptions with_profile = options;
@@ -66,14 +65,12 @@ Result<RunReport> Context::run(const Plan& plan, const RunOptions& options) cons
   if (!plan.trace.empty() && !options.profile) with_profile.profile = &own_profile.emplace();
   Result<RunReport> run = nicely(plan.limits.nice, [&] { return run_plan(plan, kernels(), with_profile); });
   if (!run) return run;
-  const std::vector<std::string> inputs = inputs_of(plan, kernels());
   if (!plan.trace.empty())
-    if (const Status written = write_text(plan.trace, with_profile.profile->trace(), inputs, options.overwrite);
-        !written)
+    if (const Status written = write_text(plan.trace, with_profile.profile->trace(), options.overwrite); !written)
       return after_outputs(written.error());
   if (plan.is_reported())
     if (const Status written =
-            write_report(report_of(plan, run.value()), plan.report.json, plan.report.html, inputs, options.overwrite);
+            write_report(report_of(plan, run.value()), plan.report.json, plan.report.html, options.overwrite);
         !written)
       return after_outputs(written.error());
   return run;

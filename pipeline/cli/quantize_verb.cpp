@@ -163,6 +163,7 @@ int quantize_verb(const Arguments& arguments) {
   }
   auto job = context.value().parse_job(pipeline.value(), "(arguments)");
   if (!job) return fail(job.error());
+  for (JobOutput& output : job.value().outputs) output.origin = {};  // the path was an argument, in no file
   job.value().inputs = value_or<Strings>(parsed.values, "tensor-type-file", {});
   const auto planned = plan_job(std::move(context).value(), std::move(job).value(), parsed.values);
   if (!planned) return fail(planned.error());

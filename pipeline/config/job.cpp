@@ -97,6 +97,7 @@ class Binding {
     for (const ConfigNode::Entry& entry : node.entries) {
       if (const SinkSpec* sink = spec_named(registry_.sinks, entry.key)) {
         output.sink = made(sink, entry.value);
+        output.origin = origin_of(entry.value);
       } else {
         const StageSpec* stage = spec_named(registry_.stages, entry.key);
         if (stage && stage->per_output) add_stage(*stage, entry.value, output.stages);

@@ -9,7 +9,7 @@
 
 #include "pipeline/graph/run.h"
 #include "pipeline/io/machine.h"
-#include "pipeline/io/output_target.h"
+#include "pipeline/plan/problems.h"
 #include "pipeline/plan/slabs.h"
 #include "pipeline/plan/written.h"
 
@@ -60,12 +60,9 @@ Result<std::string> run_slabs(Run& run, const RunOptions& options, IoMode mode) 
   return io->name();
 }
 
-Status check_paths(const Plan& plan) {
-  std::vector<WrittenPath> written;
-  for (const PlannedOutput& output : plan.outputs)
-    for (const OutputFile& file : output.files) written.push_back({file.path});
+Status check_problems(const Plan& plan, const Kernels& kernels) {
   Diagnostics errors;
-  check_distinct(written, plan.input_paths(), errors);
+  find_problems(plan, kernels.files(), errors);
   if (!errors.empty()) return errors.together();
   return ok();
 }
@@ -75,7 +72,7 @@ Result<std::unique_ptr<OutputStore>> open_store(const Plan& plan, const RunOptio
   std::vector<StoredFile> files;
   for (const PlannedOutput& output : plan.outputs)
     for (const OutputFile& file : output.files) files.push_back({file.path, file.header, file.bytes});
-  LocalStore::Options store{options.overwrite, plan.input_paths(), mode, {}, threads};
+  LocalStore::Options store{options.overwrite, mode, {}, threads};
   if (!files.empty()) store.identity = identity_of(plan);
   return options.attach ? LocalStore::attach(std::move(files), store) : LocalStore::create(std::move(files), store);
 }
@@ -126,6 +123,7 @@ Status check_complete(const RunState& state, const std::vector<bool>& wanted) {
 Result<RunReport> run_checked(const Plan& plan, const Kernels& kernels, const RunOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   const unsigned threads = threads_for(plan.limits.threads);
+  BOOST_OUTCOME_TRY(check_problems(plan, kernels));
   RunReport report;
   report.threads = threads;
   if (plan.limits.threads > threads)
@@ -136,7 +134,6 @@ Result<RunReport> run_checked(const Plan& plan, const Kernels& kernels, const Ru
   BOOST_OUTCOME_TRY(auto steps, bind_kernels(plan, kernels));
   const Measures measures(plan, steps);
   BOOST_OUTCOME_TRY(const auto sources, RunSources::open(plan, report.io_mode));
-  BOOST_OUTCOME_TRY(check_paths(plan));
   const unsigned openers = options.engine == EngineKind::kSimple ? 1 : threads;
   BOOST_OUTCOME_TRY(const auto store, open_store(plan, options, report.io_mode, openers));
   NoLedger nothing_done;

@@ -70,8 +70,9 @@ struct RunReport {
   std::vector<StepResult> steps;      // of each step; empty where neither a report was asked for nor anything compared
 };
 
-// Writes all outputs of the plan or none of those not yet sealed. Thread-safe for distinct outputs. Exit code 4 for a
-// source that changed since the plan was made, or during the run.
+// Writes all outputs of the plan or none of those not yet sealed. Thread-safe for distinct outputs. A plan that
+// find_problems() finds something wrong with is refused with that. Exit code 4 for a source that changed since the plan
+// was made, or during the run.
 Result<RunReport> run_plan(const Plan& plan, const Kernels& kernels, const RunOptions& options);
 
 }  // namespace ggufmill

@@ -120,10 +120,10 @@ Status keep_permissions(const std::string& path, int descriptor, const std::opti
 Result<std::unique_ptr<AtomicFile>> AtomicFile::create(const std::string& path, std::uint64_t bytes,
                                                        const Options& options) {
   BOOST_OUTCOME_TRY(const TargetPath target, split_target(path));
-  BOOST_OUTCOME_TRY(check_target(path, options));
+  BOOST_OUTCOME_TRY(check_target(path, options.overwrite));
   BOOST_OUTCOME_TRY(OutputFolder folder, OutputFolder::open(target.folder));
   // Again, now that the path has all its folders: "new/../model.gguf" was nothing before.
-  BOOST_OUTCOME_TRY(const std::optional<struct stat> old, check_target(path, options));
+  BOOST_OUTCOME_TRY(const std::optional<struct stat> old, check_target(path, options.overwrite));
   BOOST_OUTCOME_TRY(TemporaryFile temporary,
                     TemporaryFile::open(folder.descriptor(), target.name, path, options.identity, options.attach));
   if (options.mode == IoMode::kDirect) {

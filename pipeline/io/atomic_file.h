@@ -6,7 +6,6 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <vector>
 
 #include "pipeline/core/error.h"
 #include "pipeline/core/io_mode.h"
@@ -21,16 +20,15 @@ namespace ggufmill {
 class AtomicFile {
  public:
   struct Options {
-    bool overwrite = false;           // replace an existing file; it keeps its permissions
-    std::vector<std::string> inputs;  // paths that must not be the target, however they are spelled
+    bool overwrite = false;  // replace an existing file; it keeps its permissions
     IoMode mode = IoMode::kCached;
     // Names the temporary, so that a run of the same identity finds it; empty: a name that nothing else has. What lies
     // there already is written anew, unless another process has it open: exit code 75.
     std::string identity{};
     bool attach = false;  // goes on with the temporary that leave() kept; it has to be there, of the same size
   };
-  // Creates missing folders. Exit code 2 for an existing target without `overwrite`, for one that is an input, a
-  // folder, a symbolic link or not a regular file; 6 when there is no space or permission, or no direct I/O where that
+  // Creates missing folders. Exit code 2 for an existing target without `overwrite`, for one that is a folder, a
+  // symbolic link or not a regular file; 6 when there is no space or permission, or no direct I/O where that
   // is the mode. `bytes` is the final size.
   static Result<std::unique_ptr<AtomicFile>> create(const std::string& path, std::uint64_t bytes,
                                                     const Options& options);

@@ -19,7 +19,7 @@ namespace {
 using Names = std::vector<std::string>;
 
 std::unique_ptr<AtomicFile> created(const std::string& path, std::uint64_t bytes, bool overwrite = false) {
-  auto file = AtomicFile::create(path, bytes, {overwrite, {}});
+  auto file = AtomicFile::create(path, bytes, {overwrite});
   if (!file) FAIL(render(file.error()));
   return std::move(file).value();
 }

@@ -90,7 +90,7 @@ TEST_CASE("a disk that fills up where nothing could be reserved keeps the old fi
     return -1;
   };
   set_system_calls(&calls);
-  auto file = AtomicFile::create(disk.file("out"), half.size(), {true, {}}).value();
+  auto file = AtomicFile::create(disk.file("out"), half.size(), {true}).value();
   set_system_calls(nullptr);
   CHECK_THROWS(write_text(disk.file("other"), half + half));
   const Status status = file->write(0, as_bytes(half));

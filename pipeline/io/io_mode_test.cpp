@@ -69,7 +69,7 @@ TEST_CASE("files are written at any place in every mode") {
   const std::string text = pattern(300000);
   for (const IoMode mode : modes(folder))
     for (const IoKind kind : kinds()) {
-      auto file = AtomicFile::create(folder.file("out"), 300032, {true, {}, mode}).value();
+      auto file = AtomicFile::create(folder.file("out"), 300032, {true, mode}).value();
       const auto service = IoService::start(kind).value();
       for (const Range& range : kRanges) {
         const std::size_t offset = 32 + range.offset;

@@ -75,7 +75,7 @@ class Files final : public OutputStore {
 Result<std::unique_ptr<OutputStore>> open_store(std::vector<StoredFile> planned, const LocalStore::Options& options,
                                                 bool attach) {
   auto files = std::make_unique<Files>(std::move(planned));
-  const AtomicFile::Options each{options.overwrite, options.inputs, options.mode, options.identity, attach};
+  const AtomicFile::Options each{options.overwrite, options.mode, options.identity, attach};
   BOOST_OUTCOME_TRY(files->open(each, options.threads));
   return std::unique_ptr<OutputStore>(std::move(files));
 }

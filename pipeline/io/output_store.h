@@ -48,8 +48,7 @@ class OutputStore {
 class LocalStore {
  public:
   struct Options {
-    bool overwrite = false;           // replace existing files
-    std::vector<std::string> inputs;  // paths that no output may be, however they are spelled
+    bool overwrite = false;  // replace existing files
     IoMode mode = IoMode::kCached;
     std::string identity;  // of the plan: names the temporary files, so that a later attach() finds them
     unsigned threads = 1;  // where reserving takes time, many outputs take no more of it than few

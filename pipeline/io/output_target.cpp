@@ -23,22 +23,17 @@ Result<std::optional<struct stat>> look(const std::string& path, int flags) {
   return io_error(path, "look at the file", errno);
 }
 
-bool same_file(const struct stat& a, const struct stat& b) { return a.st_dev == b.st_dev && a.st_ino == b.st_ino; }
-
-Error same_as_input(const std::string& path, const std::string& what, const std::string& input) {
-  return refused(path, fmt::format("the {} is the same file as the input '{}'", what, input),
-                 fmt::format("name another {}: inputs are never overwritten", what));
+// `target` is the same file as `other`. Where the user asked for it, and else its path, is the place of the error.
+Error same_file_as(const WrittenPath& target, const std::string& other, std::string help) {
+  if (target.origin.where.empty())
+    return refused(target.path, fmt::format("the {} is the same file as the {}", target.what, other), std::move(help));
+  return error_at(target.origin, fmt::format("the {} '{}' is the same file as the {}", target.what, target.path, other),
+                  std::move(help));
 }
 
-// By device and inode, so that no spelling, symbolic link or hard link hides an input.
-Status check_no_input(const std::string& path, const std::vector<std::string>& inputs) {
-  BOOST_OUTCOME_TRY(const std::optional<struct stat> target, look(path, 0));
-  if (!target) return ok();
-  for (const std::string& input : inputs) {
-    BOOST_OUTCOME_TRY(const std::optional<struct stat> source, look(input, 0));
-    if (source && same_file(*target, *source)) return same_as_input(path, "output", input);
-  }
-  return ok();
+std::string describe(const WrittenPath& target) {
+  const std::string& where = target.origin.where;
+  return fmt::format("{} '{}'{}", target.what, target.path, where.empty() ? "" : fmt::format(" of {}", where));
 }
 
 // A spelling of `path` that all spellings of one place share, as far as links and dots go.
@@ -59,28 +54,36 @@ std::optional<FileId> id_of(const std::string& path) {
 
 }  // namespace
 
-void check_distinct(std::span<const WrittenPath> written, std::span<const std::string> read, Diagnostics& errors) {
+std::vector<std::string> check_distinct(std::span<const WrittenPath> written, std::span<const std::string> read,
+                                        Diagnostics& errors) {
   std::map<std::string, const std::string*> inputs;  // by place; those that are there also by id
   std::map<FileId, const std::string*> input_ids;
   for (const std::string& path : read) {
     inputs.emplace(place_of(path), &path);
     if (const auto id = id_of(path)) input_ids.emplace(*id, &path);
   }
+  std::vector<std::string> refused_paths;
+  const auto refuse = [&](const WrittenPath& target, const std::string& other, std::string help) {
+    errors.add(same_file_as(target, other, std::move(help)));
+    refused_paths.push_back(target.path);
+  };
   std::map<std::string, const WrittenPath*> outputs;
   for (const WrittenPath& target : written) {
-    const std::string place = place_of(target.path);
+    const std::string place =
+        place_of(target.path);  // what is found there: folders of the path may yet have to be made
     const std::string* input = nullptr;
     if (const auto found = inputs.find(place); found != inputs.end()) input = found->second;
-    if (const auto id = input ? std::nullopt : id_of(target.path))
+    if (const auto id = input ? std::nullopt : id_of(place))
       if (const auto found = input_ids.find(*id); found != input_ids.end()) input = found->second;
-    if (input) errors.add(same_as_input(target.path, target.what, *input));
+    if (input)
+      refuse(target, fmt::format("input '{}'", *input),
+             fmt::format("name another {}: inputs are never overwritten", target.what));
     const auto [other, is_new] = outputs.emplace(place, &target);
     if (!is_new)
-      errors.add(refused(
-          target.path,
-          fmt::format("the {} is the same file as the {} '{}'", target.what, other->second->what, other->second->path),
-          fmt::format("give each {}its own path", target.what == other->second->what ? target.what + " " : "")));
+      refuse(target, describe(*other->second),
+             fmt::format("give each {}its own path", target.what == other->second->what ? target.what + " " : ""));
   }
+  return refused_paths;
 }
 
 Result<TargetPath> split_target(const std::string& path) {
@@ -95,8 +98,7 @@ Result<TargetPath> split_target(const std::string& path) {
   return target;
 }
 
-Result<std::optional<struct stat>> check_target(const std::string& path, const AtomicFile::Options& options) {
-  BOOST_OUTCOME_TRY(check_no_input(path, options.inputs));
+Result<std::optional<struct stat>> check_target(const std::string& path, bool overwrite) {
   BOOST_OUTCOME_TRY(const std::optional<struct stat> target, look(path, AT_SYMLINK_NOFOLLOW));
   if (!target) return target;
   if (S_ISDIR(target->st_mode)) return refused(path, "the output is a folder", "add a file name: out/model.gguf");
@@ -104,7 +106,7 @@ Result<std::optional<struct stat>> check_target(const std::string& path, const A
     return refused(path, "the output is a symbolic link", "name the file that it points to, or remove the link");
   if (!S_ISREG(target->st_mode))
     return refused(path, "the output is not a regular file", "name a regular file: data is not written in order");
-  if (!options.overwrite) return target_exists(path);
+  if (!overwrite) return target_exists(path);
   return target;
 }
 

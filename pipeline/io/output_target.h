@@ -6,9 +6,9 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "pipeline/core/error.h"
-#include "pipeline/io/atomic_file.h"
 
 namespace ggufmill {
 
@@ -19,19 +19,21 @@ struct TargetPath {
 };
 Result<TargetPath> split_target(const std::string& path);
 
-// What is at `path` now: nothing, or a regular file that `options` allow to be replaced. Else exit code 2; 6 where the
-// system does not let us look.
-Result<std::optional<struct stat>> check_target(const std::string& path, const AtomicFile::Options& options);
+// What is at `path` now: nothing, or a regular file that may be replaced, as `overwrite` says. Else exit code 2; 6
+// where the system does not let us look.
+Result<std::optional<struct stat>> check_target(const std::string& path, bool overwrite);
 
-// A path that a job writes, and what is written there, for messages.
+// A path that a job writes, what is written there, and where that was asked for, for messages.
 struct WrittenPath {
   std::string path;
   std::string what = "output";
+  Origin origin{};
 };
 
 // Adds an error (exit code 2) for every path of `written` that is the same file as one before it or as one of `read`,
-// whatever its spelling and links.
-void check_distinct(std::span<const WrittenPath> written, std::span<const std::string> read, Diagnostics& errors);
+// whatever its spelling and links. Gives the paths that it has refused.
+std::vector<std::string> check_distinct(std::span<const WrittenPath> written, std::span<const std::string> read,
+                                        Diagnostics& errors);
 
 // The target exists and is not to be replaced.
 Error target_exists(const std::string& path);

@@ -1,10 +1,12 @@
 // What an output may not be.
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <filesystem>
 
 #include "pipeline/io/atomic_file.h"
+#include "pipeline/io/output_target.h"
 #include "tests/support/catch.h"
 #include "tests/support/files.h"
 #include "tests/support/temp_dir.h"
@@ -36,15 +38,30 @@ TEST_CASE("an input is never the target, however it is spelled") {
   write_text(folder.file("in"), "weights");
   std::filesystem::create_symlink("in", folder.file("symbolic"));
   std::filesystem::create_hard_link(folder.file("in"), folder.file("hard"));
-  const std::string name = GENERATE(as<std::string>(), "in", "./in", "symbolic", "hard", "new/../in");
+  const std::string name = GENERATE(as<std::string>(), "in", "./in", "symbolic", "hard", "new/../in", "new/../hard");
   const std::string input = GENERATE(as<std::string>(), "in", "symbolic", "hard");
-  for (const bool overwrite : {false, true}) {
-    const Error error = create_error(folder.file(name), {overwrite, {folder.file("missing"), folder.file(input)}});
-    CAPTURE(name, input, overwrite, error.what);
-    CHECK(error.code == ExitCode::kUsage);
-    CHECK(error.what.find("same file as the input") != std::string::npos);
-    CHECK(names_in(folder.path()) == Names{"hard", "in", "symbolic"});
-  }
+  CAPTURE(name, input);
+  const WrittenPath written[] = {{folder.file("other")}, {folder.file(name)}};
+  const std::string read[] = {folder.file("missing"), folder.file(input)};
+  Diagnostics errors;
+  CHECK(check_distinct(written, read, errors) == Names{folder.file(name)});
+  REQUIRE(errors.errors().size() == 1);
+  CHECK(errors.errors()[0].code == ExitCode::kUsage);
+  CHECK(errors.errors()[0].what == fmt::format("the output is the same file as the input '{}'", folder.file(input)));
+  CHECK(names_in(folder.path()) == Names{"hard", "in", "symbolic"});
+}
+
+TEST_CASE("what was asked for at a place is refused there, naming the first") {
+  const TempDir folder;
+  const std::string path = folder.file("out");
+  const WrittenPath written[] = {{path, "output", {"job.yaml:4:5", ""}}, {path, "report", {"job.yaml:6:7", "| line"}}};
+  Diagnostics errors;
+  check_distinct(written, {}, errors);
+  REQUIRE(errors.errors().size() == 1);
+  CHECK(errors.errors()[0].where == "job.yaml:6:7");
+  CHECK(errors.errors()[0].what ==
+        fmt::format("the report '{0}' is the same file as the output '{0}' of job.yaml:4:5", path));
+  CHECK(errors.errors()[0].detail == "| line");
 }
 
 TEST_CASE("what is no file is no target") {
@@ -55,9 +72,9 @@ TEST_CASE("what is no file is no target") {
   std::filesystem::create_symlink("nowhere", folder.file("dangling"));
   const std::string name = GENERATE(as<std::string>(), "folder", "folder/", "folder/..", "", "link", "dangling");
   CAPTURE(name);
-  CHECK(create_error(folder.file(name), {true, {}}).code == ExitCode::kUsage);
-  CHECK(create_error("/dev/null", {true, {}}).code == ExitCode::kUsage);
-  CHECK(create_error("", {true, {}}).code == ExitCode::kUsage);
+  CHECK(create_error(folder.file(name), {true}).code == ExitCode::kUsage);
+  CHECK(create_error("/dev/null", {true}).code == ExitCode::kUsage);
+  CHECK(create_error("", {true}).code == ExitCode::kUsage);
   CHECK(create_error(folder.file(std::string_view("a\0b", 3)), {}).code == ExitCode::kUsage);
 }
 

@@ -140,6 +140,13 @@ const Types& Kernels::types() const { return state_->set.types(); }
 
 const std::vector<ModuleReport>& Kernels::reports() const { return state_->set.reports(); }
 
+std::vector<std::string> Kernels::files() const {
+  std::vector<std::string> files;
+  for (const ModuleReport& report : reports())
+    if (report.path.find('/') != std::string::npos) files.push_back(report.path);  // the others are built in
+  return files;
+}
+
 const std::vector<std::string>& Kernels::warnings() const { return state_->warnings; }
 
 std::vector<const ggufmill_module*> Kernels::modules() const {

@@ -78,6 +78,8 @@ class Kernels {
   const Types& types() const;
   // In the order found.
   const std::vector<ModuleReport>& reports() const;
+  // Of the modules that were looked at: what a run reads beside its plan.
+  std::vector<std::string> files() const;
   // For the user, one line each: directories of the options of whose modules all are refused.
   const std::vector<std::string>& warnings() const;
   // Every loaded module, best first, for tests and benchmarks that drive each.

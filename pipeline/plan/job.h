@@ -34,6 +34,7 @@ using StageList = std::vector<std::shared_ptr<const Stage>>;
 struct JobOutput {
   std::shared_ptr<const Sink> sink;
   StageList stages;  // of this output alone
+  Origin origin{};   // of the output in the pipeline file
 };
 
 struct Job {

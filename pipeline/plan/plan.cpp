@@ -138,13 +138,14 @@ class PlanMaker {
  public:
   explicit PlanMaker(const Model& source) : steps_(source) { plan_.source = describe_source(source); }
 
-  void add_output(LaidOut laid) {
+  void add_output(LaidOut laid, const Origin& origin) {
     const auto index = static_cast<std::uint32_t>(plan_.outputs.size());
     for (std::uint32_t f = 0; f < laid.files.size(); ++f)
       for (const Placement& placement : laid.files[f].tensors)
         steps_.add(laid.model.tensors[placement.tensor], {index, f, placement.tensor, placement.offset},
                    laid.files[f].big_endian);
     PlannedOutput& output = plan_.outputs.emplace_back();
+    output.origin = origin;
     output.recipe = laid.model.recipe;
     output.tensors.reserve(laid.model.tensors.size());
     for (const Tensor& tensor : laid.model.tensors) output.tensors.push_back(describe_tensor(tensor));
@@ -245,7 +246,7 @@ std::optional<Plan> make_plan(const Job& job, Diagnostics& errors) {
   for (const JobOutput& output : job.outputs) {
     Result<LaidOut> laid = lay_out(shared.value(), output);
     if (laid)
-      maker.add_output(std::move(laid).value());
+      maker.add_output(std::move(laid).value(), output.origin);
     else
       errors.add(laid.error());
   }

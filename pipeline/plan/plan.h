@@ -37,6 +37,7 @@ struct PlannedTensor {
 
 // One output of the pipeline file: its tensors as its stages leave them, and the files it is laid out as.
 struct PlannedOutput {
+  Origin origin;       // of the output in the pipeline file
   std::string recipe;  // what quantized it; empty: nothing
   std::vector<PlannedTensor> tensors;
   std::vector<OutputFile> files;

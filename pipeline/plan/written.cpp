@@ -188,6 +188,7 @@ class Writer {
     }
     json::object object{{"files", std::move(files)}};
     if (deciding_) return object;
+    object["origin"] = {{"where", text_json(output.origin.where)}, {"excerpt", text_json(output.origin.excerpt)}};
     object["recipe"] = output.recipe;
     json::array tensors;
     for (const PlannedTensor& tensor : output.tensors)
@@ -413,8 +414,8 @@ class Reader {
     if (operation == name_of(Operation::kCast)) return sound(cast(input, type_of(object, "type")));
     if (operation == name_of(Operation::kScaleBlocks)) {
       const auto block = numbers_of<std::uint64_t>(object, "block");
-      return sound(scale_blocks(input, inputs.at(1), block.at(0), block.at(1),
-                                inputs.size() > 2 ? inputs[2] : nullptr));
+      return sound(
+          scale_blocks(input, inputs.at(1), block.at(0), block.at(1), inputs.size() > 2 ? inputs[2] : nullptr));
     }
     const auto function = [&] { return std::string_view(object.at("function").as_string()); };
     if (operation == name_of(Operation::kMap))
@@ -440,6 +441,8 @@ class Reader {
 
   PlannedOutput output_of(const json::object& object) const {
     PlannedOutput output;
+    const json::object& origin = object_of(object, "origin");
+    output.origin = {text_of(origin, "where"), text_of(origin, "excerpt")};
     output.recipe = text_of(object, "recipe");
     for (const json::value& tensor : array_of(object, "tensors"))
       output.tensors.push_back(tensor_of(tensor.as_object()));

@@ -40,6 +40,7 @@ class GgufEntries {
   Result<ImportanceFile> find() {
     ImportanceFile out;
     out.path = path_;
+    out.files = model_.paths();
     BOOST_OUTCOME_TRY(read_metadata(out));
     for (const SourceRef& file : model_.files) {
       BOOST_OUTCOME_TRY(files_.emplace_back(), InputFile::open(file->path));

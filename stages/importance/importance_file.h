@@ -13,6 +13,7 @@ namespace ggufmill {
 
 struct ImportanceFile {
   std::string path;
+  std::vector<std::string> files;        // the path, or all shards
   std::vector<ImportanceEntry> entries;  // at least one; names unique, not empty, UTF-8
   std::optional<std::string> dataset;    // the first that was used, where the file says one
   std::uint32_t chunks = 0;              // of text that were used; 0: the file does not say

@@ -28,7 +28,10 @@ class ImportanceStage : public Stage {
     return model;
   }
 
-  std::vector<std::string> inputs() const override { return {options_.file}; }
+  std::vector<std::string> inputs() const override {
+    const Result<ImportanceFile> file = open_importance(options_.file, open_);
+    return file ? file.value().files : std::vector<std::string>{options_.file};
+  }
 
  private:
   Status warn_of_idle_patterns(const ImportanceFile& file, Model& model) const {

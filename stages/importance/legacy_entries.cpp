@@ -21,6 +21,7 @@ class LegacyReader {
   Result<ImportanceFile> read() {
     ImportanceFile out;
     out.path = file_->path();
+    out.files = {out.path};
     BOOST_OUTCOME_TRY(const std::uint64_t entries, length("the number of entries", 1, INT32_MAX));
     if (entries > left() / kLeastEntry)
       return error(0, fmt::format("{} entries do not fit in the {} bytes left", entries, left()));

@@ -28,7 +28,7 @@ std::string version(char letter) { return std::string(kHeaderBytes + kDataBytes,
 // Writes a version as an engine does: pieces in the background, then the header.
 Status write_version(const std::string& path, char letter, IoKind kind) {
   const std::string text = version(letter);
-  BOOST_OUTCOME_TRY(std::unique_ptr<AtomicFile> file, AtomicFile::create(path, text.size(), {true, {}}));
+  BOOST_OUTCOME_TRY(std::unique_ptr<AtomicFile> file, AtomicFile::create(path, text.size(), {true}));
   BOOST_OUTCOME_TRY(std::unique_ptr<IoService> service, IoService::start(kind));
   for (std::size_t i = 0; i < kPieces; ++i)
     service->write(*file, kHeaderBytes + i * kPieceBytes, as_bytes(text).subspan(i * kPieceBytes, kPieceBytes),

@@ -144,6 +144,21 @@ TEST_CASE("two outputs of one path are refused, however they are spelled") {
   CHECK(error.what == fmt::format("the output is the same file as the output '{}'", fixture.path("out-0.gguf")));
 }
 
+TEST_CASE("a plan with problems is refused, whoever runs it") {
+  EngineFixture fixture({{"w", shape_of({256, 10}), "F32", {"Q8_0", "F16"}, false}});
+  SECTION("of its outputs, each once") {
+    for (PlannedOutput& output : fixture.plan.outputs) output.problems = {usage_error("no importance", "give some")};
+    const Error error = error_of(fixture);
+    CHECK(render(error) == "error: no importance\n  help: give some\n");
+    CHECK(error.also.empty());
+  }
+  SECTION("of its limits") {
+    fixture.plan.limits.nice = 99;
+    CHECK(error_of(fixture).what == "limits.nice is 99, and the most is 19");
+  }
+  CHECK(fixture.names() == std::vector<std::string>{"source.gguf"});
+}
+
 TEST_CASE("an existing output stays as it was unless it may be overwritten") {
   EngineFixture fixture({{"w", shape_of({256, 10}), "F32", {"Q8_0"}, false}});
   write_text(fixture.path("out-0.gguf"), "old");
