@@ -6,8 +6,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <future>
 #include <optional>
-#include <thread>
 
 #include "pipeline/api/check.h"
 #include "pipeline/api/ggufmill.h"
@@ -32,14 +32,18 @@ void allow_files(const Plan& plan) {
 // it starts: the caller's thread stays as it is.
 Result<RunReport> nicely(unsigned nice, const std::function<Result<RunReport>()>& work) {
   if (nice == 0) return work();
-  std::optional<Result<RunReport>> result;
-  std::thread([&] {
+  const auto nicer_work = [&] {
     errno = 0;
     const bool is_nicer = ::nice(static_cast<int>(nice)) != -1 || errno == 0;
-    result.emplace(work());
-    if (!is_nicer && *result) result->value().warnings.emplace_back("the niceness stays as it is");
-  }).join();
-  return std::move(*result);
+    Result<RunReport> result = work();
+    if (!is_nicer && result) result.value().warnings.emplace_back("the niceness stays as it is");
+    return result;
+  };
+  try {
+    return std::async(std::launch::async, nicer_work).get();
+  } catch (...) {
+    return error_of_exception();
+  }
 }
 
 // The outputs are there by now, whatever becomes of what is told about them.

@@ -24,9 +24,9 @@ Status convert_tile(Slab& slab, std::uint32_t tile, std::span<float> scratch, co
 class Converter {
  public:
   virtual ~Converter() = default;
-  // Converts all of a slab whose reads are done, and calls `done`, maybe from another thread, maybe before it returns.
-  // Errors go to the run's state.
-  virtual void submit(Slab& slab, std::function<void()> done) = 0;
+  // Converts all of a slab whose reads are done, and calls `done` once, maybe from another thread, maybe before it
+  // returns. Errors go to the run's state.
+  virtual void submit(Slab& slab, std::function<void()> done) noexcept = 0;
 };
 
 // On the calling thread, tile after tile.

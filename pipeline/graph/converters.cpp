@@ -3,6 +3,8 @@
 #include <tbb/enumerable_thread_specific.h>
 #include <tbb/task_group.h>
 
+#include <atomic>
+
 #include "pipeline/graph/convert.h"
 
 namespace ggufmill {
@@ -17,7 +19,7 @@ class PlainConverter final : public Converter {
   PlainConverter(const Plan& plan, const Kernels& kernels, RunState& state)
       : kernels_(kernels), state_(state), scratch_(scratch_bytes(plan)) {}
 
-  void submit(Slab& slab, std::function<void()> done) override {
+  void submit(Slab& slab, std::function<void()> done) noexcept override {
     for (std::uint32_t tile = 0; tile < slab.tiles && !state_.stopped(); ++tile)
       if (!state_.guard(slab.ordinal, RunState::kTiles + tile,
                         [&] { return convert_tile(slab, tile, as_floats(scratch_), kernels_); }))
@@ -35,28 +37,46 @@ class ParallelConverter final : public Converter {
  public:
   ParallelConverter(const Plan& plan, const Kernels& kernels, RunState& state)
       : kernels_(kernels), state_(state), scratch_([&plan] { return Buffer(scratch_bytes(plan)); }) {}
-  ~ParallelConverter() override { tasks_->wait(); }
+  ~ParallelConverter() override {
+    // A task that could not be made is counted by TBB all the same: there is no end to wait for. All slabs are done.
+    if (lacked_memory_)
+      tasks_.release();
+    else
+      tasks_->wait();
+  }
 
-  void submit(Slab& slab, std::function<void()> done) override {
+  void submit(Slab& slab, std::function<void()> done) noexcept override {
     if (slab.tiles == 0) return done();
-    const auto shared = std::make_shared<const std::function<void()>>(std::move(done));
+    slab.converted = std::move(done);
+    const std::uint64_t ordinal = slab.ordinal;
     const std::uint32_t tiles = slab.tiles;  // the slab is gone with its last tile
-    for (std::uint32_t tile = 0; tile < tiles; ++tile)
-      tasks_->run([this, &slab, tile, shared] { convert(slab, tile, *shared); });
+    for (std::uint32_t tile = 0; tile < tiles; ++tile) {
+      const auto start = [&] { tasks_->run([this, &slab, tile] { convert(slab, tile); }); };
+      if (state_.guard(ordinal, RunState::kTiles + tile, start)) continue;
+      lacked_memory_ = true;
+      end_tile(slab);
+    }
   }
 
  private:
-  void convert(Slab& slab, std::uint32_t tile, const std::function<void()>& done) {
+  void convert(Slab& slab, std::uint32_t tile) noexcept {
     if (!state_.skips(slab.ordinal))
       state_.guard(slab.ordinal, RunState::kTiles + tile,
                    [&] { return convert_tile(slab, tile, as_floats(scratch_.local()), kernels_); });
-    if (slab.tiles_left.fetch_sub(1, std::memory_order_acq_rel) == 1) done();
+    end_tile(slab);
+  }
+
+  static void end_tile(Slab& slab) {
+    if (slab.tiles_left.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+    const std::function<void()> done = std::move(slab.converted);
+    done();
   }
 
   const Kernels& kernels_;
   RunState& state_;
   tbb::enumerable_thread_specific<Buffer> scratch_;
-  const std::unique_ptr<tbb::task_group> tasks_ = std::make_unique<tbb::task_group>();  // its destructor may throw
+  std::unique_ptr<tbb::task_group> tasks_ = std::make_unique<tbb::task_group>();  // its destructor may throw
+  std::atomic<bool> lacked_memory_{false};
 };
 
 }  // namespace

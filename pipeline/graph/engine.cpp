@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <chrono>
 #include <deque>
-#include <exception>
 
 #include "pipeline/graph/run.h"
 #include "pipeline/io/machine.h"
@@ -165,8 +164,8 @@ Result<RunReport> run_checked(const Plan& plan, const Kernels& kernels, const Ru
 
 Result<RunReport> run_plan(const Plan& plan, const Kernels& kernels, const RunOptions& options) try {
   return run_checked(plan, kernels, options);
-} catch (const std::exception& error) {
-  return unexpected(error);
+} catch (...) {
+  return error_of_exception();
 }
 
 }  // namespace ggufmill

@@ -30,20 +30,19 @@ class FlowEngine {
  private:
   using Feed = tbb::flow::multifunction_node<Slab*, std::tuple<Slab*>>;
   using Async = tbb::flow::async_node<Slab*, Slab*>;
-  using Gateway = Async::gateway_type;
 
   void feed(Slab* done, Feed::output_ports_type& ports);
   void release(Slab* slab);
   Slab* next_slab();
   bool read_if_cached(const Slab& slab);
-  void read(Slab* slab, Gateway& gateway);
-  void read_done(Slab* slab, const Status& status, Gateway& gateway);
-  void convert(Slab* slab, Gateway& gateway);
-  void write(Slab* slab, Gateway& gateway);
-  void write_place(Slab* slab, const SlabPart& part, std::size_t encoding, const Place& place, Gateway& gateway);
-  void write_done(Slab* slab, const Status& status, Gateway& gateway);
-  // Puts a slab back on the ring, from whatever thread.
-  void put_back(Slab* slab, Gateway& gateway);
+  void read(Slab* slab);
+  void read_done(Slab* slab, const Status& status);
+  void convert(Slab* slab);
+  void write(Slab* slab);
+  void write_place(Slab* slab, const SlabPart& part, std::size_t encoding, const Place& place);
+  void write_done(Slab* slab, const Status& status);
+  // Puts a slab that `node` has taken off the ring back on it, from whatever thread.
+  void put_back(Slab* slab, Async& node);
 
   Run& run_;
   IoService& io_;
@@ -70,9 +69,9 @@ FlowEngine::FlowEngine(Run& run, IoService& io)
       io_(io),
       converter_(make_parallel_converter(run.plan, run.kernels, run.state)),
       feed_(graph_, tbb::flow::serial, [this](Slab* done, auto& ports) { feed(done, ports); }),
-      read_(graph_, tbb::flow::unlimited, [this](Slab* slab, auto& gateway) { read(slab, gateway); }),
-      convert_(graph_, tbb::flow::unlimited, [this](Slab* slab, auto& gateway) { convert(slab, gateway); }),
-      write_(graph_, tbb::flow::unlimited, [this](Slab* slab, auto& gateway) { write(slab, gateway); }) {
+      read_(graph_, tbb::flow::unlimited, [this](Slab* slab, auto&) { read(slab); }),
+      convert_(graph_, tbb::flow::unlimited, [this](Slab* slab, auto&) { convert(slab); }),
+      write_(graph_, tbb::flow::unlimited, [this](Slab* slab, auto&) { write(slab); }) {
   using tbb::flow::make_edge;
   make_edge(tbb::flow::output_port<0>(feed_), read_);
   make_edge(read_, convert_);
@@ -80,14 +79,15 @@ FlowEngine::FlowEngine(Run& run, IoService& io)
   make_edge(write_, feed_);
 }
 
-void FlowEngine::put_back(Slab* slab, Gateway& gateway) {
-  run_.state.guard(slab->ordinal, RunState::kWrite, [&] { return gateway.try_put(slab), Status(ok()); });
-  gateway.release_wait();
+void FlowEngine::put_back(Slab* slab, Async& node) {
+  run_.state.guard(slab->ordinal, RunState::kWrite, [&] { node.gateway().try_put(slab); });
+  node.gateway().release_wait();
 }
 
 void FlowEngine::feed(Slab* done, Feed::output_ports_type& ports) {
   if (done) release(done);
-  while (Slab* slab = next_slab()) std::get<0>(ports).try_put(slab);
+  while (Slab* slab = next_slab())
+    run_.state.guard(slab->ordinal, RunState::kRead, [&] { std::get<0>(ports).try_put(slab); });
 }
 
 void FlowEngine::release(Slab* slab) {
@@ -100,7 +100,7 @@ void FlowEngine::release(Slab* slab) {
 // The next slab with its memory; null when none is left or there is no budget for it now.
 Slab* FlowEngine::next_slab() {
   if (run_.state.feeds_no_more() || under_way_.size() >= most_under_way(run_.threads)) return nullptr;
-  if (!next_) next_ = run_.feed.next();
+  if (!next_ && !run_.state.guard(ordinal_, RunState::kRead, [&] { next_ = run_.feed.next(); })) return nullptr;
   if (!next_ || !run_.budget.try_acquire(next_->cost)) return nullptr;
   const bool made = run_.state.guard(ordinal_, RunState::kRead, [&]() -> Status {
     BOOST_OUTCOME_TRY(auto slab, make_slab(*next_, ordinal_, run_.steps, weights_, is_direct(run_.plan)));
@@ -123,67 +123,67 @@ bool FlowEngine::read_if_cached(const Slab& slab) {
   return true;
 }
 
-void FlowEngine::read(Slab* slab, Gateway& gateway) {
-  if (run_.state.skips(slab->ordinal) || read_if_cached(*slab)) return void(gateway.try_put(slab));
-  gateway.reserve_wait();
+void FlowEngine::read(Slab* slab) {
+  read_.gateway().reserve_wait();
+  bool is_read = run_.state.skips(slab->ordinal);
+  const bool looked =
+      is_read || run_.state.guard(slab->ordinal, RunState::kRead, [&] { is_read = read_if_cached(*slab); });
+  if (is_read || !looked) return put_back(slab, read_);
   const std::size_t reads = slab->reads.size();  // the slab may be gone with its last read
   for (std::size_t i = 0; i < reads; ++i) {
     const SlabRead& read = slab->reads[i];
     const bool started = run_.state.guard(slab->ordinal, RunState::kRead, [&] {
       run_.sources.of(*read.source)
-          .start_read(io_, read.offset, read.into,
-                      [this, slab, &gateway, start = Profile::Clock::now()](const Status& status) {
-                        if (run_.profile)
-                          run_.profile->transferred(ProfileStep::kRead, *slab, slab->parts.front(), start);
-                        read_done(slab, status, gateway);
-                      });
-      return Status(ok());
+          .start_read(io_, read.offset, read.into, [this, slab, start = Profile::Clock::now()](const Status& status) {
+            if (run_.profile) run_.profile->transferred(ProfileStep::kRead, *slab, slab->parts.front(), start);
+            read_done(slab, status);
+          });
     });
-    if (!started) read_done(slab, ok(), gateway);
+    if (!started) read_done(slab, ok());
   }
 }
 
-void FlowEngine::read_done(Slab* slab, const Status& status, Gateway& gateway) {
+void FlowEngine::read_done(Slab* slab, const Status& status) {
   run_.state.guard(slab->ordinal, RunState::kRead, [&] { return status; });
-  if (slab->reads_left.fetch_sub(1, std::memory_order_acq_rel) == 1) put_back(slab, gateway);
+  if (slab->reads_left.fetch_sub(1, std::memory_order_acq_rel) == 1) put_back(slab, read_);
 }
 
 // A slab may have to wait for importance that comes with another, and then goes on when that one comes here.
-void FlowEngine::convert(Slab* slab, Gateway& gateway) {
-  gateway.reserve_wait();
+void FlowEngine::convert(Slab* slab) {
+  convert_.gateway().reserve_wait();
   if (!run_.state.skips(slab->ordinal))
     run_.state.guard(slab->ordinal, RunState::kTiles, [&] { return weights_.finish_reads(*slab); });
-  for (Slab* ready : weights_.ready_slabs(*slab))
-    converter_->submit(*ready, [this, ready, &gateway] { put_back(ready, gateway); });
+  for (Slab *ready = weights_.ready_slabs(*slab), *next = nullptr; ready; ready = next) {
+    next = ready->next;  // the slab may be gone when it is converted
+    converter_->submit(*ready, [this, ready] { put_back(ready, convert_); });
+  }
 }
 
-void FlowEngine::write(Slab* slab, Gateway& gateway) {
-  if (run_.state.spoiled(slab->ordinal)) return void(gateway.try_put(slab));
-  gateway.reserve_wait();
+void FlowEngine::write(Slab* slab) {
+  write_.gateway().reserve_wait();
+  if (run_.state.spoiled(slab->ordinal)) return put_back(slab, write_);
   ++slab->writes_left;  // the slab is gone with its last write: not before all are started
   for (const SlabPart& part : slab->parts)
     for (std::size_t i = 0; i < part.encoded.size(); ++i)
-      for (const Place& place : part.step->encodings[i].encoding->places) write_place(slab, part, i, place, gateway);
-  write_done(slab, ok(), gateway);
+      for (const Place& place : part.step->encodings[i].encoding->places) write_place(slab, part, i, place);
+  write_done(slab, ok());
 }
 
-void FlowEngine::write_place(Slab* slab, const SlabPart& part, std::size_t encoding, const Place& place,
-                             Gateway& gateway) {
+void FlowEngine::write_place(Slab* slab, const SlabPart& part, std::size_t encoding, const Place& place) {
   const bool started = run_.state.guard(slab->ordinal, RunState::kWrite, [&] {
     run_.store.start_write(io_, run_.state.file_of(place), place.offset + part.offset_in_place(encoding),
                            part.encoded_bytes(encoding),
-                           [this, slab, &part, &gateway, start = Profile::Clock::now()](const Status& status) {
+                           [this, slab, &part, start = Profile::Clock::now()](const Status& status) {
                              if (run_.profile) run_.profile->transferred(ProfileStep::kWrite, *slab, part, start);
-                             write_done(slab, status, gateway);
+                             write_done(slab, status);
                            });
-    return Status(ok());
   });
-  if (!started) write_done(slab, ok(), gateway);
+  if (!started) write_done(slab, ok());
 }
 
-void FlowEngine::write_done(Slab* slab, const Status& status, Gateway& gateway) {
+void FlowEngine::write_done(Slab* slab, const Status& status) {
   run_.state.guard(slab->ordinal, RunState::kWrite, [&] { return status; });
-  if (slab->writes_left.fetch_sub(1, std::memory_order_acq_rel) == 1) put_back(slab, gateway);
+  if (slab->writes_left.fetch_sub(1, std::memory_order_acq_rel) == 1) put_back(slab, write_);
 }
 
 }  // namespace

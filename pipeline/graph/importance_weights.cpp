@@ -1,6 +1,7 @@
 #include "pipeline/graph/importance_weights.h"
 
 #include <span>
+#include <utility>
 
 #include "pipeline/core/byte_order.h"
 #include "pipeline/graph/slab.h"
@@ -42,23 +43,31 @@ Status ImportanceWeights::finish_reads(Slab& slab) {
   return ok();
 }
 
-bool ImportanceWeights::waits(Slab& slab) {
+bool ImportanceWeights::waits(Slab& slab) noexcept {
   for (const SlabPart& part : slab.parts)
     for (const auto& weights : part.importance)
-      if (!weights->ready) return weights->waiting.push_back(&slab), true;
+      if (!weights->ready) {
+        slab.next = std::exchange(weights->waiting, &slab);
+        return true;
+      }
   return false;
 }
 
-std::vector<Slab*> ImportanceWeights::ready_slabs(Slab& slab) {
+Slab* ImportanceWeights::ready_slabs(Slab& slab) noexcept {
   const std::scoped_lock lock(mutex_);
-  std::vector<Slab*> asking{&slab}, ready;
+  Slab *asking = &slab, *ready = nullptr;
+  slab.next = nullptr;
   for (const auto& weights : slab.weights_read) {
     weights->ready = true;
-    asking.insert(asking.end(), weights->waiting.begin(), weights->waiting.end());
-    weights->waiting.clear();
+    while (Slab* waiting = weights->waiting) {
+      weights->waiting = waiting->next;
+      waiting->next = std::exchange(asking, waiting);
+    }
   }
-  for (Slab* each : asking)
-    if (!waits(*each)) ready.push_back(each);
+  while (Slab* each = asking) {
+    asking = each->next;
+    if (!waits(*each)) each->next = std::exchange(ready, each);
+  }
   return ready;
 }
 

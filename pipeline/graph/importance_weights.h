@@ -23,8 +23,8 @@ struct MatrixWeights {
   Importance::Ranges ranges;
   std::vector<float> values;  // sums when they are read; then weights
   std::vector<float> counts;
-  bool ready = false;          // guarded by the mutex of ImportanceWeights, as is what follows
-  std::vector<Slab*> waiting;  // read before the weights were
+  bool ready = false;       // guarded by the mutex of ImportanceWeights, as is what follows
+  Slab* waiting = nullptr;  // read before the weights were; the first of a list
 };
 
 // Thread-safe.
@@ -40,10 +40,11 @@ class ImportanceWeights {
   // Importance::to_weights(), is that of the slab; the weights count as ready all the same.
   Status finish_reads(Slab& slab);
   // The slabs that can go on now: `slab`, unless it has to wait for weights, and those that have waited for its own.
-  std::vector<Slab*> ready_slabs(Slab& slab);
+  // The first of a list (Slab::next); null: none.
+  Slab* ready_slabs(Slab& slab) noexcept;
 
  private:
-  bool waits(Slab& slab);
+  bool waits(Slab& slab) noexcept;
 
   std::mutex mutex_;
   // By fingerprint, columns and matrix. Weights that nobody has are gone.

@@ -40,7 +40,7 @@ class PlainEngine {
       }
     }
     BOOST_OUTCOME_TRY(weights_.finish_reads(slab));
-    weights_.ready_slabs(slab);
+    weights_.ready_slabs(slab);  // alone: it waits for nothing
     return ok();
   }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <boost/json/string.hpp>
+#include <exception>
 
 #include "pipeline/graph/slab.h"
 #include "pipeline/report/json_text.h"
@@ -35,13 +36,16 @@ void Profile::add(Track& track, ProfileStep step, const Slab& slab, const SlabPa
     track.events.push_back({step, slab.ordinal, &part.step->step->name, start, end});
 }
 
-void Profile::worked(ProfileStep step, const Slab& slab, const SlabPart& part, Clock::time_point start) {
+void Profile::worked(ProfileStep step, const Slab& slab, const SlabPart& part, Clock::time_point start) noexcept try {
   add(tracks_.local(), step, slab, part, start);
+} catch (const std::exception&) {
 }
 
-void Profile::transferred(ProfileStep step, const Slab& slab, const SlabPart& part, Clock::time_point start) {
+void Profile::transferred(ProfileStep step, const Slab& slab, const SlabPart& part, Clock::time_point start) noexcept
+    try {
   const std::scoped_lock lock(mutex_);
   add(transfers_, step, slab, part, start);
+} catch (const std::exception&) {
 }
 
 void Profile::finish(unsigned threads) {

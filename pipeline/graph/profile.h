@@ -42,9 +42,9 @@ class Profile {
   ~Profile();
 
   // `step` of a part of a slab (of a read: the first) went on from `start` until now: on this thread, or in the
-  // background.
-  void worked(ProfileStep step, const Slab& slab, const SlabPart& part, Clock::time_point start);
-  void transferred(ProfileStep step, const Slab& slab, const SlabPart& part, Clock::time_point start);
+  // background. What there is no memory for is left out.
+  void worked(ProfileStep step, const Slab& slab, const SlabPart& part, Clock::time_point start) noexcept;
+  void transferred(ProfileStep step, const Slab& slab, const SlabPart& part, Clock::time_point start) noexcept;
   // The run is over.
   void finish(unsigned threads);
 

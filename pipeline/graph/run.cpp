@@ -1,19 +1,11 @@
 #include "pipeline/graph/run.h"
 
-#include <new>
-
 namespace ggufmill {
 namespace {
 
 constexpr std::chrono::milliseconds kReportInterval{50};
 
 }  // namespace
-
-Error unexpected(const std::exception& exception) {
-  if (dynamic_cast<const std::bad_alloc*>(&exception))
-    return {ExitCode::kTransient, "", "out of memory", "", "lower the memory limit, or run where more memory is free"};
-  return {ExitCode::kInternal, "", exception.what(), "", "this is a defect of ggufmill: please report it"};
-}
 
 RunState::RunState(const Plan& plan, const RunOptions& options, Ledger& ledger)
     : stop_(options.stop), report_(options.progress), ledger_(ledger), reported_(Clock::now()), plan_(plan) {
@@ -26,7 +18,7 @@ RunState::RunState(const Plan& plan, const RunOptions& options, Ledger& ledger)
   progress_.file_bytes = file_bytes_;
 }
 
-void RunState::fail(std::uint64_t ordinal, std::uint64_t at, Error error) {
+void RunState::fail(std::uint64_t ordinal, std::uint64_t at, Error error) noexcept {
   const std::lock_guard lock(mutex_);
   if (std::pair(ordinal, at) >= failed_at_) return;
   failed_at_ = {ordinal, at};
@@ -36,11 +28,10 @@ void RunState::fail(std::uint64_t ordinal, std::uint64_t at, Error error) {
 
 void RunState::finished(const Slab& slab) {
   if (spoiled(slab.ordinal)) return;
-  guard(slab.ordinal, kWrite, [&]() -> Status {
+  guard(slab.ordinal, kWrite, [&] {
     for (const SlabPart& part : slab.parts) finished(part);
-    return ok();
+    report(false);
   });
-  report(false);
 }
 
 void RunState::finished(const SlabPart& part) {

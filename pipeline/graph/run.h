@@ -4,12 +4,12 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <exception>
 #include <limits>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -21,9 +21,6 @@
 
 namespace ggufmill {
 
-// What an exception of a library comes to: 75 when it ran out of memory, else an internal error.
-Error unexpected(const std::exception& exception);
-
 // Thread-safe but for finished() and status().
 class RunState {
  public:
@@ -34,18 +31,23 @@ class RunState {
 
   // Of all errors that of the earliest slab and the earliest thing done with it is kept, and slabs before it are still
   // finished: the flow graph ends with the error that the plain loop meets first.
-  void fail(std::uint64_t ordinal, std::uint64_t at, Error error);
-  // Calls f, which returns a Status; an error or exception of it becomes the error of the run, and the result false.
+  void fail(std::uint64_t ordinal, std::uint64_t at, Error error) noexcept;
+  // Calls f, which returns a Status or nothing; an error or exception of it becomes the error of the run, and the
+  // result false.
   template <class F>
-  bool guard(std::uint64_t ordinal, std::uint64_t at, const F& f) {
+  bool guard(std::uint64_t ordinal, std::uint64_t at, const F& f) noexcept {
     try {
-      const Status status = f();
-      if (status) return true;
-      fail(ordinal, at, status.error());
-    } catch (const std::exception& error) {
-      fail(ordinal, at, unexpected(error));
+      if constexpr (std::is_void_v<decltype(f())>) {
+        f();
+      } else {
+        const Status status = f();
+        if (!status) return fail(ordinal, at, status.error()), false;
+      }
+      return true;
+    } catch (...) {
+      fail(ordinal, at, error_of_exception());
+      return false;
     }
-    return false;
   }
 
   // Whether slab `ordinal` need not be worked on, as an earlier one failed or the user stopped the run.

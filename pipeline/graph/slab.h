@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -67,6 +68,9 @@ struct Slab {
   std::atomic<std::uint32_t> tiles_left{0};
   std::atomic<std::uint32_t> reads_left{0};
   std::atomic<std::uint32_t> writes_left{0};
+  std::function<void()> converted;  // to be called after its last tile
+
+  Slab* next = nullptr;  // in a list of slabs that wait for the same, or that can go on
 
   SlabPart& part_of(std::uint32_t tile);
 };

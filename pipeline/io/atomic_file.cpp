@@ -16,7 +16,8 @@ namespace {
 
 class NewFile final : public AtomicFile {
  public:
-  NewFile(std::string path, std::uint64_t bytes, const Options& options, OutputFolder folder, TemporaryFile temporary)
+  NewFile(std::string path, std::uint64_t bytes, const Options& options, OutputFolder&& folder,
+          TemporaryFile&& temporary)
       : path_(std::move(path)),
         bytes_(bytes),
         overwrite_(options.overwrite),

@@ -30,9 +30,13 @@ class IoService {
 
   virtual std::string name() const = 0;  // "io_uring" or "threads"
   // The file and `into` / `from` stay valid until the completion. All of it or an error, the same as of the blocking
-  // calls.
+  // calls. Where this throws (no memory) nothing has begun, and the completion is not called.
   virtual void read(const InputFile& file, std::uint64_t offset, std::span<std::byte> into, Completion done) = 0;
   virtual void write(AtomicFile& file, std::uint64_t offset, std::span<const std::byte> from, Completion done) = 0;
 };
+
+// What the exception that is being handled comes to: 75 where memory or threads lack, else a defect. For a catch
+// clause. Never throws: where there is no memory for more it says that alone.
+Error error_of_exception() noexcept;
 
 }  // namespace ggufmill

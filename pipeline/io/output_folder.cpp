@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <mutex>
+#include <new>
 #include <utility>
 
 #include "pipeline/io/system_calls.h"
@@ -60,7 +61,11 @@ Result<OutputFolder> OutputFolder::open(const std::string& path) {
 }
 
 Status OutputFolder::make(const std::string& path) {
-  auto attempt = [&] { return retry([&] { return system_calls().mkdirat(AT_FDCWD, path.c_str(), 0777); }); };
+  std::string made = path;
+  auto attempt = [&] {
+    made_.reserve(made_.size() + 1);  // so that no folder is made that is not known to be
+    return retry([&] { return system_calls().mkdirat(AT_FDCWD, path.c_str(), 0777); });
+  };
   int result = attempt();
   if (result < 0 && errno == ENOENT) {
     const std::string parent = std::filesystem::path(path).parent_path();
@@ -70,7 +75,7 @@ Status OutputFolder::make(const std::string& path) {
   }
   if (result < 0 && errno == EEXIST) return ok();
   if (result < 0) return io_error(path, "create the output's folder", errno);
-  made_.push_back(path);
+  made_.push_back(std::move(made));
   return sync_parent(path);
 }
 
@@ -86,7 +91,11 @@ OutputFolder::OutputFolder(OutputFolder&& other) noexcept
       kept_(std::exchange(other.kept_, true)) {}
 
 OutputFolder::~OutputFolder() {
-  if (!kept_) remove_empty(made_);
+  if (kept_) return;
+  try {
+    remove_empty(made_);
+  } catch (const std::bad_alloc&) {  // then they stay
+  }
 }
 
 }  // namespace ggufmill

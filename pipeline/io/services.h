@@ -1,11 +1,43 @@
 #pragma once
-// The two implementations of IoService.
+// The two implementations of IoService, and the threads of both.
 
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
 #include <memory>
+#include <thread>
+#include <vector>
 
 #include "pipeline/io/io_service.h"
 
 namespace ggufmill {
+
+// Threads that call what is posted to the context. (Asio's own thread_pool waits for ever where it can start the first
+// of its threads alone.)
+class IoThreads {
+ public:
+  // Throws std::system_error or std::bad_alloc where the system has no more threads or memory.
+  explicit IoThreads(std::size_t threads) : context_(static_cast<int>(threads)), work_(context_.get_executor()) {
+    try {
+      for (std::size_t i = 0; i < threads; ++i) threads_.emplace_back([this] { context_.run(); });
+    } catch (...) {
+      context_.stop();
+      throw;
+    }
+  }
+  ~IoThreads() { join(); }
+  // Waits until nothing is left to be called.
+  void join() {
+    work_.reset();
+    threads_.clear();
+  }
+
+  boost::asio::io_context& context() { return context_; }
+
+ private:
+  boost::asio::io_context context_;
+  boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_;
+  std::vector<std::jthread> threads_;  // destroyed first, which waits for them
+};
 
 // Exit code 75 where the system has no threads left.
 Result<std::unique_ptr<IoService>> start_thread_service();

@@ -86,25 +86,25 @@ Result<TemporaryFile> TemporaryFile::open(int folder, const std::string& name, c
 
 // No descriptor afterwards: the name was taken and is free again, try once more.
 Status TemporaryFile::create(const std::string& identity) {
-  const std::string temporary = temporary_name(name_, identity.empty() ? random_identity() : identity);
+  std::string temporary = temporary_name(name_, identity.empty() ? random_identity() : identity);
   const int flags = O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC;
   Descriptor created(retry([&] { return system_calls().openat(folder_, temporary.c_str(), flags, 0666); }));
   if (created) {
     try_lock(created.get());
     descriptor_ = std::move(created);
-    temporary_ = temporary;
+    temporary_ = std::move(temporary);  // which cannot fail: the file is there by now
     return ok();
   }
   if (errno != EEXIST) return io_error(target_, "create a temporary file beside it", errno);
   if (identity.empty()) return ok();
-  BOOST_OUTCOME_TRY(const bool there, open_existing(temporary));
+  BOOST_OUTCOME_TRY(const bool there, open_existing(std::move(temporary)));
   if (there && retry([&] { return system_calls().ftruncate(descriptor(), 0); }) < 0)
     return failed("empty the temporary file beside it", errno);
   return ok();
 }
 
 // False: it is not there. What is opened is what has the name: a file that was published meanwhile is none of ours.
-Result<bool> TemporaryFile::open_existing(const std::string& temporary) {
+Result<bool> TemporaryFile::open_existing(std::string temporary) {
   const SystemCalls& calls = system_calls();
   const int flags = O_RDWR | O_CLOEXEC | O_NOFOLLOW;
   Descriptor found(retry([&] { return calls.openat(folder_, temporary.c_str(), flags, 0); }));
@@ -120,7 +120,7 @@ Result<bool> TemporaryFile::open_existing(const std::string& temporary) {
       opened.st_ino != named.st_ino || opened.st_dev != named.st_dev)
     return false;
   descriptor_ = std::move(found);
-  temporary_ = temporary;
+  temporary_ = std::move(temporary);
   return true;
 }
 

@@ -40,7 +40,7 @@ class TemporaryFile {
   TemporaryFile(int folder, std::string name, std::string target)
       : folder_(folder), name_(std::move(name)), target_(std::move(target)) {}
   Status create(const std::string& identity);
-  Result<bool> open_existing(const std::string& temporary);
+  Result<bool> open_existing(std::string temporary);
   int rename(unsigned flags);  // 0 or errno
   int link();
   int rename_unless_exists();

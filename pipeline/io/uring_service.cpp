@@ -5,7 +5,6 @@
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/random_access_file.hpp>
-#include <boost/asio/thread_pool.hpp>
 #include <boost/system/system_error.hpp>
 #include <deque>
 #include <mutex>
@@ -45,17 +44,19 @@ struct Operation {
 // Asio runs the reads of one file object one after the other, and its writes likewise. So a lane is a file object that
 // takes the descriptor of each operation for as long as that lasts: reads of one file overlap.
 struct Lane {
-  explicit Lane(boost::asio::thread_pool& pool) : file(pool) {}
-  boost::asio::basic_random_access_file<boost::asio::thread_pool::executor_type> file;
+  explicit Lane(boost::asio::io_context& context) : file(context) {}
+  boost::asio::basic_random_access_file<boost::asio::io_context::executor_type> file;
   Operation operation;
 };
 
 class UringService final : public IoService {
  public:
   UringService() {
-    for (std::size_t i = 0; i < kLanes; ++i) free_.push_back(&lanes_.emplace_back(pool_));
+    free_.reserve(kLanes);  // so that giving a lane back needs no memory
+    for (std::size_t i = 0; i < kLanes; ++i) free_.push_back(&lanes_.emplace_back(threads_.context()));
   }
-  ~UringService() override { pool_.join(); }  // waits for what completions start, too
+
+  ~UringService() override { threads_.join(); }  // waits for what completions start, too; needs the lanes
 
   std::string name() const override { return "io_uring"; }
   void read(const InputFile& file, std::uint64_t offset, std::span<std::byte> into, Completion done) override {
@@ -69,10 +70,13 @@ class UringService final : public IoService {
   void start(Operation operation);
   void begin(Lane& lane);
   void transfer(Lane& lane);
-  void transferred(Lane& lane, const error_code& error, std::size_t bytes);
+  void transferred(Lane& lane, const error_code& error, std::size_t bytes) noexcept;
+  bool goes_on(Lane& lane, const error_code& error, std::size_t bytes);
+  Status end_of(const Lane& lane, const error_code& error) const;
   void finish(Lane& lane, Status status);
+  void begin_next(Lane& lane);
 
-  boost::asio::thread_pool pool_{kThreads};
+  IoThreads threads_{kThreads};
   std::deque<Lane> lanes_;
   std::mutex mutex_;               // of what follows
   std::vector<Lane*> free_;        // lanes without an operation
@@ -91,18 +95,29 @@ void UringService::start(Operation operation) {
     free_.pop_back();
   }
   lane->operation = std::move(operation);
-  begin(*lane);
+  try {
+    begin(*lane);
+  } catch (...) {
+    begin_next(*lane);
+    throw;
+  }
 }
 
+// Where it throws, nothing has begun.
 void UringService::begin(Lane& lane) {
   Status begun = lane.operation.begin();
   if (!begun || lane.operation.left.least == 0) {
     if (begun) lane.operation.end();
-    boost::asio::post(pool_, [this, &lane, begun = std::move(begun)] { finish(lane, begun); });
+    boost::asio::post(threads_.context(), [this, &lane, begun = std::move(begun)] { finish(lane, begun); });
     return;
   }
   lane.file.assign(lane.operation.left.descriptor);
-  transfer(lane);
+  try {
+    transfer(lane);
+  } catch (...) {
+    lane.file.release();
+    throw;
+  }
 }
 
 void UringService::transfer(Lane& lane) {
@@ -114,40 +129,59 @@ void UringService::transfer(Lane& lane) {
     lane.file.async_write_some_at(left.offset, boost::asio::const_buffer(left.data, left.bytes), handler);
 }
 
-void UringService::transferred(Lane& lane, const error_code& error, std::size_t bytes) {
-  Operation& operation = lane.operation;
-  Transfer& left = operation.left;
+void UringService::transferred(Lane& lane, const error_code& error, std::size_t bytes) noexcept {
+  Status status = ok();
+  try {
+    if (goes_on(lane, error, bytes)) return;
+    status = end_of(lane, error);
+  } catch (...) {
+    status = error_of_exception();
+  }
+  lane.file.release();
+  finish(lane, std::move(status));
+}
+
+// Asks for the rest of a transfer that is not complete.
+bool UringService::goes_on(Lane& lane, const error_code& error, std::size_t bytes) {
+  Transfer& left = lane.operation.left;
   left = left.after(bytes);
   const bool again = error == boost::asio::error::interrupted || error == boost::asio::error::try_again;
-  if (left.least > 0 && (again || (!error && bytes > 0))) return transfer(lane);
-  lane.file.release();
-  if (left.least == 0) {
-    operation.end();
-    finish(lane, ok());
-  } else if (operation.output) {
-    finish(lane, write_failed(operation.path(), left.offset, left.least, error ? error.value() : EIO));
-  } else if (!error || error == boost::asio::error::eof) {
-    finish(lane, ends_early(operation.path(), left.offset, left.least));
-  } else {
-    finish(lane, read_failed(operation.path(), left.offset, left.least, error.value()));
-  }
+  if (left.least == 0 || (!again && (error || bytes == 0))) return false;
+  transfer(lane);
+  return true;
+}
+
+Status UringService::end_of(const Lane& lane, const error_code& error) const {
+  const Operation& operation = lane.operation;
+  const Transfer& left = operation.left;
+  if (left.least == 0) return operation.end(), ok();
+  if (operation.output) return write_failed(operation.path(), left.offset, left.least, error ? error.value() : EIO);
+  if (!error || error == boost::asio::error::eof) return ends_early(operation.path(), left.offset, left.least);
+  return read_failed(operation.path(), left.offset, left.least, error.value());
 }
 
 void UringService::finish(Lane& lane, Status status) {
   const Completion done = std::move(lane.operation.done);
-  bool more = false;
-  {
-    const std::scoped_lock lock(mutex_);
-    more = !waiting_.empty();
-    if (more) {
+  begin_next(lane);
+  done(std::move(status));
+}
+
+// Gives the lane to what waits for one.
+void UringService::begin_next(Lane& lane) {
+  while (true) {
+    {
+      const std::scoped_lock lock(mutex_);
+      if (waiting_.empty()) return free_.push_back(&lane);
       lane.operation = std::move(waiting_.front());
       waiting_.pop_front();
-    } else {
-      free_.push_back(&lane);
+    }
+    try {
+      return begin(lane);
+    } catch (...) {
+      const Completion done = std::move(lane.operation.done);
+      done(error_of_exception());
     }
   }
-  if (more) begin(lane);
-  done(std::move(status));
 }
 
 Error unavailable(const std::string& why) {
