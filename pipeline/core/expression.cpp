@@ -121,6 +121,12 @@ bool is_order(const std::vector<std::uint32_t>& order, std::size_t count) {
 
 }  // namespace
 
+Shape without_last_ones(Shape shape) {
+  shape.rank = std::max<std::uint32_t>(1, shape.rank);
+  while (shape.rank > 1 && shape.dims[shape.rank - 1] == 1) --shape.rank;
+  return shape;
+}
+
 std::string describe(const Shape& shape) {
   if (shape.rank == 0) return "scalar";
   std::string text = std::to_string(shape.dims[0]);

@@ -29,6 +29,8 @@ struct Shape {
   bool operator==(const Shape&) const = default;
 };
 std::string describe(const Shape& shape);  // "4096 x 128"
+// Without the dimensions of 1 at its end, but with one at least: as ggml counts dimensions.
+Shape without_last_ones(Shape shape);
 
 // Something that bytes are read from, and what it was when its header was read: of this identity are all plans that
 // read it. Immutable; shared by everything that refers to it.

@@ -17,13 +17,6 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "numbers are swapped for big-endian files alone");
 
-// As the reference: dimensions of 1 at the end are left out, and there is one at least.
-std::uint32_t written_rank(const Shape& shape) {
-  std::uint32_t rank = std::max<std::uint32_t>(1, shape.rank);
-  while (rank > 1 && shape.dims[rank - 1] == 1) --rank;
-  return rank;
-}
-
 // Gathers a header in the byte order of its file.
 class HeaderText {
  public:
@@ -49,7 +42,7 @@ class HeaderText {
   }
   void add_tensor(const Tensor& tensor, std::uint64_t offset) {
     add_text(tensor.name);
-    const std::uint32_t rank = written_rank(tensor.shape());
+    const std::uint32_t rank = std::max<std::uint32_t>(1, tensor.shape().rank);
     add_number(rank);
     for (std::uint32_t i = 0; i < rank; ++i) add_number(tensor.shape().dims[i]);
     add_number(tensor.type->id);

@@ -43,8 +43,8 @@ struct SinkOptions {
 };
 }  // namespace gguf
 
-// Writes GGUF version 3, as the reference does: tensors one after another, each padded to the alignment, dimensions of
-// 1 at the end left out, split.* keys only in shards.
+// Writes GGUF version 3, as the reference does: tensors one after another, each padded to the alignment, with the
+// dimensions that they have, split.* keys only in shards.
 Result<std::unique_ptr<Sink>> make_gguf_sink(gguf::SinkOptions options);
 // `gguf: PATH`, or `gguf: {path: PATH, shard_size: 20G, shard_tensors: 100}` for several files.
 SinkSpec gguf_sink();

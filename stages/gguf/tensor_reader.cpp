@@ -42,7 +42,7 @@ Result<Shape> read_shape(ByteReader& in, std::string_view name) {
   }
   if (!fits)
     return wrong(in, offset, name, fmt::format("has the shape {}: more than 2^63 - 1 elements", describe(shape)));
-  return shape;
+  return without_last_ones(shape);
 }
 
 Error unknown_type(const ByteReader& in, std::uint64_t offset, std::string_view name, TypeId id) {

@@ -20,6 +20,11 @@ class QuantizeStage : public Stage {
 
   Result<Model> apply(Model model) const override {
     if (options_.order_by_layer) sort_by_layer(model.tensors);
+    // The rules, and what is written, count dimensions as ggml does.
+    for (Tensor& tensor : model.tensors) {
+      BOOST_OUTCOME_TRY(tensor.expression,
+                        expressions::reshape(tensor.expression, without_last_ones(tensor.expression->shape)));
+    }
     std::vector<TensorRule> rules = options_.rules;
     const ModelFacts facts = facts_of(model);
     Decider decider(options_.recipe, rules, options_.pure, options_.fallback, facts);
