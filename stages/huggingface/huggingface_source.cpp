@@ -229,9 +229,11 @@ class Conversion {
     const OutTypeWord& out = word_of(out_type_);
     const bool plain = out_type_ == OutType::kF32 || out_type_ == OutType::kF16 || out_type_ == OutType::kBf16;
     const std::uint32_t file_type = plain && file_type_ != 0 ? file_type_ : out.file_type;
-    result_.name = {std::move(general.id), file_type == kFileTypeMxfp4   ? "MXFP4_MOE"
-                                           : file_type == kFileTypeNvfp4 ? "NVFP4"
-                                                                         : std::string(out.tensor_type)};
+    result_.name.id = std::move(general.id);
+    result_.name.file_type = out.tensor_type;
+    if (file_type == kFileTypeNvfp4) result_.name.file_type = type_named("NVFP4").name;
+    // Experts alone are in it, as the name of the file type says.
+    if (file_type == kFileTypeMxfp4) result_.name.file_type = std::string(type_named("MXFP4").name) + "_MOE";
     facts_->set("file_type", file_type);
     BOOST_OUTCOME_TRY(const std::uint64_t layers, facts_->count(architecture_.layers, "the number of layers"));
     facts_->set("layers", layers);
@@ -304,6 +306,7 @@ std::vector<FieldSpec> source_fields() {
   draft.default_text = "include";
   FieldSpec path{"path", FieldKind::kPath, "The folder."};
   path.required = true;
+  path.example = "models/Llama-3-8B";
   return {std::move(path),
           std::move(outtype),
           {"architecture", FieldKind::kString, "A built-in map or a file; without it, as config.json says."},

@@ -11,7 +11,7 @@ namespace ggufmill {
 
 enum class OutputContent { kModel, kVocabulary, kDraftHead };  // the last: what --mtp leaves
 
-// "Some-Model-1.7M-Chat-v0.3-BF16.gguf", "...-vocab.gguf", "mtp-....gguf". `file_type`: "BF16", "MXFP4_MOE". Exit code
+// "Some-Model-1.7M-Chat-v0.3-BF16.gguf", "...-vocab.gguf", "mtp-....gguf". `file_type`: "BF16", "Q8_0". Exit code
 // 4 where a part of the id cannot be in a file's name: a slash, a control character.
 Result<std::string> default_output_name(const ModelId& id, std::string_view file_type, OutputContent content);
 
