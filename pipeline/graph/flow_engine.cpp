@@ -118,7 +118,7 @@ Slab* FlowEngine::next_slab() {
 bool FlowEngine::read_if_cached(const Slab& slab) {
   const Profile::Clock::time_point start = Profile::Clock::now();
   for (const SlabRead& read : slab.reads)
-    if (!run_.sources.of(*read.source).read_if_cached(read.offset, read.into)) return false;
+    if (!run_.sources.of(read).read_if_cached(read.offset, read.into)) return false;
   if (run_.profile) run_.profile->worked(ProfileStep::kRead, slab, slab.parts.front(), start);
   return true;
 }
@@ -133,8 +133,8 @@ void FlowEngine::read(Slab* slab) {
   for (std::size_t i = 0; i < reads; ++i) {
     const SlabRead& read = slab->reads[i];
     const bool started = run_.state.guard(slab->ordinal, RunState::kRead, [&] {
-      run_.sources.of(*read.source)
-          .start_read(io_, read.offset, read.into, [this, slab, start = Profile::Clock::now()](const Status& status) {
+      run_.sources.of(read).start_read(
+          io_, read.offset, read.into, [this, slab, start = Profile::Clock::now()](const Status& status) {
             if (run_.profile) run_.profile->transferred(ProfileStep::kRead, *slab, slab->parts.front(), start);
             read_done(slab, status);
           });

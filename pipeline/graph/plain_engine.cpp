@@ -36,7 +36,7 @@ class PlainEngine {
     {
       const ProfiledStep profiled(ProfileStep::kRead, slab, slab.parts.front());
       for (const SlabRead& read : slab.reads) {
-        BOOST_OUTCOME_TRY(run_.sources.of(*read.source).read(read.offset, read.into));
+        BOOST_OUTCOME_TRY(run_.sources.of(read).read(read.offset, read.into));
       }
     }
     BOOST_OUTCOME_TRY(weights_.finish_reads(slab));

@@ -72,6 +72,9 @@ Result<std::unique_ptr<RunSources>> RunSources::open(const Plan& plan, IoMode mo
   auto opened = std::make_unique<RunSources>();
   for (const SourceRef& source : plan.sources) {
     BOOST_OUTCOME_TRY(opened->sources_[source.get()], ByteSource::open(*source, mode));
+    if (mode == IoMode::kDirect) {
+      BOOST_OUTCOME_TRY(opened->cached_[source.get()], ByteSource::open(*source, IoMode::kStreaming));
+    }
   }
   return opened;
 }

@@ -101,11 +101,16 @@ class RunSources {
   static Result<std::unique_ptr<RunSources>> open(const Plan& plan, IoMode mode);
 
   const ByteSource& of(const SourceFile& source) const { return *sources_.at(&source); }
+  // The same for a read: past the page cache only where that harms nothing beside it.
+  const ByteSource& of(const SlabRead& read) const {
+    return read.owns_pages || cached_.empty() ? of(*read.source) : *cached_.at(read.source);
+  }
   // Whether nothing has written to them; exit code 4.
   Status check_unchanged() const;
 
  private:
   std::map<const SourceFile*, std::shared_ptr<const ByteSource>> sources_;
+  std::map<const SourceFile*, std::shared_ptr<const ByteSource>> cached_;  // with direct I/O: the same without it
 };
 
 // One run, as the engines see it.

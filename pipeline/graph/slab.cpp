@@ -75,7 +75,7 @@ class SlabMaker {
     const Extent first = extent_of(slab_->parts.front()), last = extent_of(slab_->parts.back());
     const std::span<std::byte> all = pieces_.take(last.offset + last.bytes - first.offset, first.offset,
                                                   slab_->parts.front().values.expression->type);
-    slab_->reads.push_back({first.source.get(), first.offset, all});
+    slab_->reads.push_back({first.source.get(), first.offset, all, true});
     for (SlabPart& part : slab_->parts) {
       part.values.is_read = true;
       part.values.bytes = all.subspan(extent_of(part).offset - first.offset, extent_of(part).bytes);
@@ -96,7 +96,7 @@ class SlabMaker {
       const std::uint64_t offset = extent->offset + first;
       values.is_read = true;
       values.bytes = pieces_.take(copied ? part.rows.bytes : part.rows.rows * row, offset, expression.type);
-      slab_->reads.push_back({extent->source.get(), offset, values.bytes});
+      slab_->reads.push_back({extent->source.get(), offset, values.bytes, true});
       return;
     }
     const Box box = box_of_rows(expression.shape, part.rows.first_row, part.rows.rows);

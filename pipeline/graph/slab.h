@@ -49,6 +49,8 @@ struct SlabRead {
   const SourceFile* source = nullptr;
   std::uint64_t offset = 0;
   std::span<std::byte> into;
+  // The memory pages that `into` lies in hold nothing else. Direct I/O, which reads whole pages, needs that.
+  bool owns_pages = false;
 };
 
 // Some rows of a step; or small whole tensors that lie side by side in a file and are read at once. The engines hand a

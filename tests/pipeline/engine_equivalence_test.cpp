@@ -3,6 +3,7 @@
 #include "pipeline/plan/slabs.h"
 #include "tests/pipeline/engine_fixture.h"
 #include "tests/support/catch.h"
+#include "tests/support/files.h"
 
 using namespace ggufmill;
 using testing::EngineFixture;
@@ -98,6 +99,30 @@ TEST_CASE("every I/O mode writes the same") {
   options.slab_bytes = GENERATE(1u, 2000000u);
   check_run(fixture, options);
   fixture.plan.limits.io.reset();
+}
+
+TEST_CASE("direct I/O reads over nothing that lies beside what it reads") {
+  const TempDir folder;
+  std::string bytes;
+  for (std::uint32_t i = 0; i < 2048; ++i) bytes.append(reinterpret_cast<const char*>(&i), sizeof i);
+  write_text(folder.file("source"), bytes);
+  if (!InputFile::open(folder.file("source"), IoMode::kDirect)) {
+    WARN("skipped: the file system of temporary files has no direct I/O");
+    return;
+  }
+  // The second lies in memory behind the first, where it lies in its block of the file.
+  const SourceRef source = InputFile::open(folder.file("source")).value()->describe();
+  const auto part = [&](std::uint64_t offset) {
+    return expressions::extent(type_named("F32"), shape_of({8}), {source, offset, 32}).value();
+  };
+  Model model;
+  model.files.push_back(source);
+  model.tensors.push_back({"stacked", expressions::stack({part(64), part(4128)}).value(), &type_named("F32"), "",
+                           nullptr, nullptr, nullptr});
+  Plan plan = testing::plan_for(std::move(model), {{"F32"}}, folder.path(), 1 << 20);
+  plan.limits.io = IoMode::kDirect;
+  REQUIRE(run_plan(plan, testing::reference_kernels(), options_for(GENERATE(EngineKind::kGraph, EngineKind::kSimple))));
+  CHECK(read_text(folder.file("out-0.gguf")).substr(64) == bytes.substr(64, 32) + bytes.substr(4128, 32));
 }
 
 TEST_CASE("the report counts all bytes of the tensors") {
