@@ -22,7 +22,10 @@ Status make_weights(MatrixWeights& weights) {
 ImportanceWeights::Found ImportanceWeights::find(const std::shared_ptr<const Importance>& importance,
                                                  std::uint64_t matrix) {
   const std::scoped_lock lock(mutex_);
-  std::erase_if(known_, [](const auto& entry) { return entry.second.expired(); });
+  if (known_.size() >= sweep_at_) {
+    std::erase_if(known_, [](const auto& entry) { return entry.second.expired(); });
+    sweep_at_ = 2 * known_.size() + 16;
+  }
   std::weak_ptr<MatrixWeights>& known =
       known_[{importance->fingerprint, importance->columns, matrix % importance->matrices}];
   if (auto weights = known.lock()) return {weights, false};

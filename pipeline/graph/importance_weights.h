@@ -47,8 +47,10 @@ class ImportanceWeights {
   bool waits(Slab& slab) noexcept;
 
   std::mutex mutex_;
-  // By fingerprint, columns and matrix. Weights that nobody has are gone.
+  // By fingerprint, columns and matrix. Weights that nobody has are gone; their entries go when there are as many of
+  // them as of others, so that it costs the same however many slabs are under way.
   std::map<std::tuple<std::string, std::uint64_t, std::uint64_t>, std::weak_ptr<MatrixWeights>> known_;
+  std::size_t sweep_at_ = 16;  // entries
 };
 
 }  // namespace ggufmill

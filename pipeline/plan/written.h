@@ -8,6 +8,9 @@
 
 namespace ggufmill {
 
+inline constexpr std::string_view kPlanFormat = "ggufmill plan";
+inline constexpr int kPlanVersion = 1;
+
 // JSON, one object: {format: "ggufmill plan", version: 1, ggufmill, sources: [{path, bytes, header_hash, modified}],
 // source: {...}, expressions: [...], importances: [...], steps: [...], outputs: [...], report, warnings,
 // identity}. Expressions, importances and sources are numbered; 64-bit hashes are hexadecimal text; headers

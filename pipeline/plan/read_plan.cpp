@@ -1,0 +1,320 @@
+// The written form of a plan, read back.
+
+#include <fmt/format.h>
+#include <openssl/evp.h>
+
+#include <algorithm>
+#include <boost/json.hpp>
+#include <charconv>
+#include <optional>
+#include <stdexcept>
+
+#include "pipeline/core/byte_order.h"
+#include "pipeline/core/text.h"
+#include "pipeline/plan/written.h"
+
+namespace ggufmill {
+namespace {
+
+namespace json = boost::json;
+
+// What is wrong with a written plan; caught in read_plan().
+struct Unsound : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+template <class T>
+T sound(Result<T> result) {
+  if (!result) throw Unsound(result.error().what);
+  return std::move(result).value();
+}
+
+// Boost.JSON's own accessors throw what they do not find.
+class Reader {
+ public:
+  Reader(const json::object& root, const Types& types) : root_(root), types_(types) {}
+
+  Plan read() {
+    for (const json::value& source : array_of(root_, "sources")) plan_.sources.push_back(source_of(source.as_object()));
+    const json::object& source = object_of(root_, "source");
+    plan_.source = {text_of(source, "name"),      text_of(source, "architecture"), {},
+                    number_of(source, "tensors"), number_of(source, "weights"),    number_of(source, "bytes")};
+    for (const json::value& file : array_of(source, "files"))
+      plan_.source.files.push_back(plan_.sources.at(file.to_number<std::size_t>()));
+    for (const json::value& importance : array_of(root_, "importances"))
+      importances_.push_back(importance_of(importance.as_object()));
+    for (const json::value& node : array_of(root_, "expressions"))
+      expressions_.push_back(expression_of(node.as_object()));
+    for (const json::value& output : array_of(root_, "outputs")) plan_.outputs.push_back(output_of(output.as_object()));
+    for (const json::value& step : array_of(root_, "steps")) plan_.steps.push_back(step_of(step.as_object()));
+    read_rest();
+    const std::vector<SourceRef> sources = plan_.sources;
+    finish_plan(plan_);
+    if (plan_.sources != sources) throw Unsound("'sources' are not those that are read");
+    return std::move(plan_);
+  }
+
+ private:
+  static const json::array& array_of(const json::object& object, std::string_view key) {
+    return object.at(key).as_array();
+  }
+  static const json::object& object_of(const json::object& object, std::string_view key) {
+    return object.at(key).as_object();
+  }
+  static std::uint64_t number_of(const json::object& object, std::string_view key) {
+    return object.at(key).to_number<std::uint64_t>();
+  }
+
+  static std::string from_base64(const json::value& value) {
+    const json::string& text = value.as_string();
+    std::string bytes(text.size() / 4 * 3, '\0');
+    const int length =
+        EVP_DecodeBlock(reinterpret_cast<unsigned char*>(bytes.data()),
+                        reinterpret_cast<const unsigned char*>(text.data()), static_cast<int>(text.size()));
+    if (length < 0 || text.size() % 4 != 0) throw Unsound("a text is not Base64");
+    std::size_t padding = 0;
+    while (padding < 2 && padding < text.size() && text[text.size() - 1 - padding] == '=') ++padding;
+    bytes.resize(static_cast<std::size_t>(length) - padding);
+    return bytes;
+  }
+
+  static std::string text_of(const json::object& object, std::string_view key) {
+    const json::value& value = object.at(key);
+    if (value.is_object()) return from_base64(value.as_object().at("base64"));
+    return std::string(value.as_string());
+  }
+
+  static std::vector<std::string> texts_of(const json::object& object, std::string_view key) {
+    std::vector<std::string> texts;
+    for (const json::value& text : array_of(object, key)) texts.push_back(text_of({{"text", text}}, "text"));
+    return texts;
+  }
+
+  const TypeInfo& type_of(const json::object& object, std::string_view key) const {
+    const json::string& name = object.at(key).as_string();
+    const TypeInfo* type = types_.find(name);
+    if (!type) type = find_source_type(name);
+    if (!type) throw Unsound(fmt::format("unknown type {}", quoted_name(object.at(key).as_string())));
+    return *type;
+  }
+
+  static Shape shape_of(const json::object& object) {
+    const json::array& dims = array_of(object, "shape");
+    Shape shape;
+    if (dims.size() > shape.dims.size()) throw Unsound("a shape of more than 4 dimensions");
+    shape.rank = static_cast<std::uint32_t>(dims.size());
+    for (std::size_t i = 0; i < dims.size(); ++i) shape.dims[i] = dims[i].to_number<std::uint64_t>();
+    return shape;
+  }
+
+  static SourceRef source_of(const json::object& object) {
+    const json::string& text = object.at("header_hash").as_string();
+    std::uint64_t hash = 0;
+    const auto read = std::from_chars(text.data(), text.data() + text.size(), hash, 16);
+    if (read.ptr != text.data() + text.size() || text.size() != 16) throw Unsound("a header hash is no 16 digits");
+    return std::make_shared<const SourceFile>(SourceFile{text_of(object, "path"), number_of(object, "bytes"), hash,
+                                                         object.at("modified").to_number<std::int64_t>()});
+  }
+
+  Extent extent_of(const json::object& object) const {
+    Extent extent{plan_.sources.at(number_of(object, "source")), number_of(object, "offset"),
+                  number_of(object, "bytes"), object.at("big_endian").as_bool()};
+    if (extent.offset > extent.source->bytes || extent.bytes > extent.source->bytes - extent.offset)
+      throw Unsound("an extent lies beyond its source");
+    return extent;
+  }
+
+  std::shared_ptr<const Importance> importance_of(const json::object& object) const {
+    Importance importance;
+    importance.name = text_of(object, "name");
+    importance.sums = extent_of(object_of(object, "sums"));
+    if (const json::value* counts = object.if_contains("counts")) importance.counts = extent_of(counts->as_object());
+    importance.calls = object.at("calls").to_number<std::int32_t>();
+    importance.columns = number_of(object, "columns");
+    importance.matrices = number_of(object, "matrices");
+    importance.fingerprint = text_of(object, "fingerprint");
+    const std::uint64_t size = importance.sums.bytes / sizeof(float), parts = importance.counts.bytes / sizeof(float);
+    std::uint64_t needed = 0;
+    if (importance.columns == 0 || importance.matrices == 0 ||
+        __builtin_mul_overflow(importance.columns, importance.matrices, &needed) || needed != size ||
+        (parts != 0 && size % parts != 0))
+      throw Unsound(fmt::format("the importance of {} has a wrong size", quoted_name(importance.name)));
+    return std::make_shared<const Importance>(std::move(importance));
+  }
+
+  std::shared_ptr<const Importance> importance_numbered(const json::value& number) const {
+    return number.is_null() ? nullptr : importances_.at(number.to_number<std::size_t>());
+  }
+
+  template <class T>
+  static std::vector<T> numbers_of(const json::object& object, std::string_view key) {
+    std::vector<T> numbers;
+    for (const json::value& number : array_of(object, key)) numbers.push_back(number.to_number<T>());
+    return numbers;
+  }
+
+  ExpressionRef expression_of(const json::object& object) const {
+    const std::string_view operation = object.at("operation").as_string();
+    std::vector<ExpressionRef> inputs;
+    if (const json::value* numbers = object.if_contains("inputs"))
+      for (const json::value& number : numbers->as_array())
+        inputs.push_back(expressions_.at(number.to_number<std::size_t>()));
+    ExpressionRef node = make(operation, object, inputs);
+    if (node->type != &type_of(object, "type") || node->shape != shape_of(object))
+      throw Unsound(fmt::format("an expression '{}' is not of the type and shape that it says", operation));
+    return node;
+  }
+
+  ExpressionRef make(std::string_view operation, const json::object& object, std::vector<ExpressionRef>& inputs) const {
+    using namespace expressions;
+    if (operation == name_of(Operation::kExtent))
+      return sound(extent(type_of(object, "type"), shape_of(object), extent_of(object_of(object, "extent"))));
+    if (operation == name_of(Operation::kConstant))
+      return sound(constant(shape_of(object), numbers_of<float>(object, "values")));
+    if (operation == name_of(Operation::kStack)) return sound(stack(std::move(inputs)));
+    const auto axis = [&] { return object.at("axis").to_number<std::uint32_t>(); };
+    if (operation == name_of(Operation::kConcat)) return sound(concat(std::move(inputs), axis()));
+    const ExpressionRef& input = inputs.at(0);
+    if (operation == name_of(Operation::kSlice)) {
+      const Shape shape = shape_of(object);
+      return sound(slice(input, axis(), number_of(object, "first"), shape.dims[std::min(axis(), 3u)]));
+    }
+    if (operation == name_of(Operation::kReshape)) return sound(reshape(input, shape_of(object)));
+    if (operation == name_of(Operation::kReorderRows))
+      return sound(reorder_rows(input, numbers_of<std::uint64_t>(object, "factors"),
+                                numbers_of<std::uint32_t>(object, "order")));
+    if (operation == name_of(Operation::kTranspose))
+      return sound(transpose(input, numbers_of<std::uint32_t>(object, "order")));
+    if (operation == name_of(Operation::kCast)) return sound(cast(input, type_of(object, "type")));
+    if (operation == name_of(Operation::kScaleBlocks)) {
+      const auto block = numbers_of<std::uint64_t>(object, "block");
+      return sound(
+          scale_blocks(input, inputs.at(1), block.at(0), block.at(1), inputs.size() > 2 ? inputs[2] : nullptr));
+    }
+    const auto function = [&] { return std::string_view(object.at("function").as_string()); };
+    if (operation == name_of(Operation::kMap))
+      if (const MapFunction* known = find_map_function(function()))
+        return sound(map(input, *known, object.at("parameter").to_number<float>()));
+    if (operation == name_of(Operation::kRepack))
+      if (const RepackFunction* known = find_repack_function(function()))
+        return sound(repack(*known, input, inputs.at(1)));
+    throw Unsound(fmt::format("unknown operation or function in {}", quoted_name(operation)));
+  }
+
+  PlannedTensor tensor_of(const json::object& object) const {
+    return {text_of(object, "name"),
+            shape_of(object),
+            &type_of(object, "from"),
+            &type_of(object, "to"),
+            number_of(object, "bytes_from"),
+            number_of(object, "bytes"),
+            text_of(object, "why"),
+            object.at("importance").as_bool(),
+            object.at("fallback_from").is_null() ? nullptr : &type_of(object, "fallback_from")};
+  }
+
+  PlannedOutput output_of(const json::object& object) const {
+    PlannedOutput output;
+    const json::object& origin = object_of(object, "origin");
+    output.origin = {text_of(origin, "where"), text_of(origin, "excerpt")};
+    output.recipe = text_of(object, "recipe");
+    for (const json::value& tensor : array_of(object, "tensors"))
+      output.tensors.push_back(tensor_of(tensor.as_object()));
+    for (const json::value& value : array_of(object, "files")) {
+      const json::object& written = value.as_object();
+      OutputFile& file = output.files.emplace_back();
+      file.path = text_of(written, "path");
+      file.bytes = number_of(written, "bytes");
+      file.header = from_base64(written.at("header"));
+      if (file.header.size() > file.bytes) throw Unsound("a header is longer than its file");
+      for (const json::value& placement : array_of(written, "tensors"))
+        file.tensors.push_back({placement.as_array().at(0).to_number<std::size_t>(),
+                                placement.as_array().at(1).to_number<std::uint64_t>(),
+                                placement.as_array().at(2).to_number<std::uint64_t>()});
+    }
+    for (const json::value& value : array_of(object, "problems")) {
+      const json::object& error = value.as_object();
+      output.problems.push_back({static_cast<ExitCode>(error.at("code").to_number<int>()), text_of(error, "where"),
+                                 text_of(error, "what"), text_of(error, "detail"), text_of(error, "help")});
+    }
+    return output;
+  }
+
+  Step step_of(const json::object& object) const {
+    Step step;
+    step.name = text_of(object, "name");
+    step.expression = expressions_.at(number_of(object, "expression"));
+    if (const json::value* compared = object.if_contains("compared"))
+      step.compared = expressions_.at(compared->to_number<std::size_t>());
+    if (const json::value* importance = object.if_contains("importance"))
+      step.importance = importance_numbered(*importance);
+    if (step.compared && step.compared->shape != step.expression->shape) throw Unsound("a step compares two shapes");
+    for (const json::value& encoding : array_of(object, "encodings"))
+      step.encodings.push_back(encoding_of(encoding.as_object(), *step.expression));
+    return step;
+  }
+
+  Encoding encoding_of(const json::object& object, const Expression& values) const {
+    Encoding encoding;
+    encoding.type = &type_of(object, "type");
+    encoding.importance = importance_numbered(object.at("importance"));
+    if (const json::value* big_endian = object.if_contains("big_endian")) encoding.big_endian = big_endian->as_bool();
+    if (encoding.big_endian && !can_swap(*encoding.type)) throw Unsound("a type whose words are not known is swapped");
+    if (encoding.importance && (encoding.importance->columns != values.shape.columns()))
+      throw Unsound("importance of another length");
+    if (values.shape.columns() % encoding.type->block_elements != 0) throw Unsound("rows are no whole blocks");
+    const std::uint64_t bytes = sound(bytes_of(*encoding.type, values.shape.elements()));
+    for (const json::value& value : array_of(object, "places")) {
+      const json::array& place = value.as_array();
+      encoding.places.push_back({place.at(0).to_number<std::uint32_t>(), place.at(1).to_number<std::uint32_t>(),
+                                 place.at(2).to_number<std::size_t>(), place.at(3).to_number<std::uint64_t>()});
+      check_place(encoding.places.back(), bytes);
+    }
+    if (encoding.places.empty()) throw Unsound("an encoding without a place");
+    return encoding;
+  }
+
+  void check_place(const Place& place, std::uint64_t bytes) const {
+    const PlannedOutput& output = plan_.outputs.at(place.output);
+    const OutputFile& file = output.files.at(place.file);
+    output.tensors.at(place.tensor);
+    if (place.offset < file.header.size() || place.offset > file.bytes || bytes > file.bytes - place.offset)
+      throw Unsound("a place lies beyond its file");
+  }
+
+  void read_rest() {
+    const json::object& report = object_of(root_, "report");
+    plan_.report = {report.at("error").as_bool(), text_of(report, "json"), text_of(report, "html")};
+    plan_.file = text_of(root_, "file");
+    plan_.trace = text_of(root_, "trace");
+    plan_.other_inputs = texts_of(root_, "other_inputs");
+    plan_.warnings = texts_of(root_, "warnings");
+  }
+
+  const json::object& root_;
+  const Types& types_;
+  Plan plan_;
+  std::vector<std::shared_ptr<const Importance>> importances_;
+  std::vector<ExpressionRef> expressions_;
+};
+
+Error unsound(const std::string& name, std::string what) {
+  return input_error(name, fmt::format("not a sound plan: {}", std::move(what)), "make the plan again");
+}
+
+}  // namespace
+
+Result<Plan> read_plan(std::string_view text, const std::string& name, const Types& types) try {
+  const json::value parsed = json::parse(text);
+  const json::object& root = parsed.as_object();
+  if (root.at("format").as_string() != kPlanFormat || root.at("version").to_number<int>() != kPlanVersion ||
+      root.at("ggufmill").as_string() != GGUFMILL_VERSION)
+    return unsound(name, fmt::format("it was not written by ggufmill {}", GGUFMILL_VERSION));
+  Plan plan = Reader(root, types).read();
+  if (root.at("identity").as_string() != identity_of(plan)) return unsound(name, "its identity is that of another one");
+  return plan;
+} catch (const std::exception& error) {
+  return unsound(name, error.what());
+}
+
+}  // namespace ggufmill
