@@ -5,6 +5,7 @@
 #include "pipeline/api/registry.h"
 #include "pipeline/config/yaml_reader.h"
 #include "pipeline/io/machine.h"
+#include "stages/safetensors/safetensors.h"
 
 namespace ggufmill {
 namespace {
@@ -43,6 +44,13 @@ Result<Job> Context::parse_job(const std::string& text, const std::string& name,
 Result<std::string> Context::quantize_pipeline(const QuantizeOptions& options,
                                                std::vector<std::string>& warnings) const {
   return pipeline_of(options, warnings);
+}
+
+Result<std::string> Context::convert_pipeline(const ConvertOptions& options) const {
+  return pipeline_of(options, [](const huggingface::SourceOptions& source) -> Result<CheckpointName> {
+    BOOST_OUTCOME_TRY(ConvertedCheckpoint checkpoint, read_huggingface(source, read_safetensors));
+    return std::move(checkpoint.name);
+  });
 }
 
 Result<Plan> Context::plan(const Job& job) const {

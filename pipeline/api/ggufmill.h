@@ -27,6 +27,7 @@
 #include <string>
 #include <vector>
 
+#include "pipeline/api/convert_options.h"
 #include "pipeline/api/quantize_options.h"
 #include "pipeline/config/job.h"
 #include "pipeline/core/error.h"
@@ -84,6 +85,10 @@ class Context {
   // The pipeline file that does what llama-quantize does of these options, for parse_job(). Warnings are added: of what
   // is taken in another way than it is written.
   Result<std::string> quantize_pipeline(const QuantizeOptions& options, std::vector<std::string>& warnings) const;
+
+  // The pipeline file that does what convert_hf_to_gguf.py does of these options, for parse_job(). Reads the headers of
+  // the checkpoint where the output's name depends on what it holds.
+  Result<std::string> convert_pipeline(const ConvertOptions& options) const;
 
   // Reads headers, never weights; writes nothing. Warnings are in Plan::warnings; what stands in the way of a run is
   // no error yet: see problems() and check().

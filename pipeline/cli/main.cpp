@@ -25,6 +25,7 @@ constexpr Verb kVerbs[] = {
     {"types", "list the tensor types and what can be done with them", types_verb},
     {"kernels", "list the kernel modules, loaded and refused", kernels_verb},
     {"quantize", "do the job of llama-quantize, with its arguments", quantize_verb},
+    {"convert", "do the job of convert_hf_to_gguf.py, with its arguments", convert_verb},
     {"recipe", "list the built-in recipes, or print one to start from", recipe_verb},
     {"schema", "print the JSON Schema or the reference of pipeline files and recipes", schema_verb},
 };

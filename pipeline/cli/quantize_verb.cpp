@@ -97,22 +97,6 @@ Result<QuantizeOptions> read_options(const Parsed& parsed, std::vector<std::stri
   return options;
 }
 
-// What is done with each tensor, one line each.
-void say_tensors(const Plan& plan) {
-  const std::vector<PlannedTensor>& tensors = plan.outputs.front().tensors;
-  std::size_t index = 0;
-  for (const PlannedTensor& tensor : tensors) {
-    std::string line = fmt::format("[{:4}/{:4}] {:<36} - [{}], {}", ++index, tensors.size(), tensor.name,
-                                   describe(tensor.shape), tensor.source_type->name);
-    if (tensor.type != tensor.source_type)
-      line += fmt::format(" -> {}, {} -> {}", tensor.type->name, human_bytes(tensor.source_bytes),
-                          human_bytes(tensor.bytes));
-    else
-      line += fmt::format(", {}", human_bytes(tensor.source_bytes));
-    say_note(line + fmt::format(" ({})", tensor.reason));
-  }
-}
-
 void say_sizes(const Plan& plan) {
   std::uint64_t before = 0, after = 0, weights = 0;
   for (const PlannedTensor& tensor : plan.outputs.front().tensors) {

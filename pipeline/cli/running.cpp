@@ -95,6 +95,21 @@ void add_run_options(po::options_description& options) {
   add_report_options(options);
 }
 
+void say_tensors(const Plan& plan) {
+  const std::vector<PlannedTensor>& tensors = plan.outputs.front().tensors;
+  std::size_t index = 0;
+  for (const PlannedTensor& tensor : tensors) {
+    std::string line = fmt::format("[{:4}/{:4}] {:<36} - [{}], {}", ++index, tensors.size(), tensor.name,
+                                   describe(tensor.shape), tensor.source_type->name);
+    if (tensor.type != tensor.source_type)
+      line += fmt::format(" -> {}, {} -> {}", tensor.type->name, human_bytes(tensor.source_bytes),
+                          human_bytes(tensor.bytes));
+    else
+      line += fmt::format(", {}", human_bytes(tensor.source_bytes));
+    say_note(line + fmt::format(" ({})", tensor.reason));
+  }
+}
+
 int execute(const Planned& planned, const po::variables_map& values, bool overwrite) {
   auto options = run_options(values);
   if (!options) return fail(options.error());

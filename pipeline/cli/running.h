@@ -1,5 +1,5 @@
 #pragma once
-// From a plan to its outputs: what `run` and `quantize` share.
+// From a plan to its outputs: what `run`, `quantize` and `convert` share.
 
 #include "pipeline/cli/planning.h"
 
@@ -7,6 +7,9 @@ namespace ggufmill {
 
 // --engine, --io-engine and --quiet; --report and --errors; --profile.
 void add_run_options(boost::program_options::options_description& options);
+
+// What is done with each tensor of the first output, one line each.
+void say_tensors(const Plan& plan);
 
 // Runs the plan with progress on stderr, and says what was written. Returns the exit code.
 int execute(const Planned& planned, const boost::program_options::variables_map& values, bool overwrite);

@@ -23,6 +23,7 @@ int compare_verb(const Arguments& arguments);
 int types_verb(const Arguments& arguments);
 int kernels_verb(const Arguments& arguments);
 int quantize_verb(const Arguments& arguments);
+int convert_verb(const Arguments& arguments);
 int recipe_verb(const Arguments& arguments);
 int schema_verb(const Arguments& arguments);
 

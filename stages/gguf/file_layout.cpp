@@ -156,7 +156,7 @@ Result<OutputFile> lay_out_file(const Model& model, const FileContent& content, 
     end += *size;
   }
   BOOST_OUTCOME_TRY(file.header, make_header(model, content, offsets));
-  file.header.resize(*padded(file.header.size(), alignment));
+  if (!content.is_bare) file.header.resize(*padded(file.header.size(), alignment));
   if (end > static_cast<std::uint64_t>(INT64_MAX) - file.header.size()) return too_large(content);
   for (Placement& place : file.tensors) place.offset += file.header.size();
   file.bytes = file.header.size() + end;

@@ -17,6 +17,7 @@ struct FileContent {
   std::size_t first = 0;
   std::size_t last = 0;
   bool big_endian = false;
+  bool is_bare = false;  // without tensors, and without zeros behind the metadata
 };
 
 // The header, padded to `alignment` (valid, and what general.alignment in `content` says), and every tensor's place:

@@ -27,7 +27,8 @@ namespace gguf {
 // How tensors are shared out among files, and what the files say of it.
 enum class ShardRule {
   kSplit,    // llama-gguf-split's: padding counts, no tensor is larger than a file, one file is named as a shard, too
-  kConvert,  // convert_hf_to_gguf.py's: padding does not count, a larger tensor is alone, one file is no shard
+  kConvert,  // convert_hf_to_gguf.py's: padding does not count, a larger tensor is alone, one file is no shard,
+             // and without any tensor it ends with its metadata, not padded
 };
 
 struct SinkOptions {

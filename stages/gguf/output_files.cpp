@@ -138,9 +138,12 @@ Result<std::vector<OutputFile>> lay_out_files(const Model& model, const SinkOpti
   BOOST_OUTCOME_TRY(const std::uint64_t alignment, alignment_of(model.metadata));
   BOOST_OUTCOME_TRY(check_unique_names(model));
   if (options.sharded()) return lay_out_shards(model, options, alignment);
+  // A vocabulary alone is all that a conversion writes without tensors; it ends with its last value.
+  const bool is_bare = options.shard_rule == ShardRule::kConvert && model.tensors.empty();
   BOOST_OUTCOME_TRY(
       OutputFile file,
-      lay_out_file(model, {options.path, carried(model), 0, model.tensors.size(), options.big_endian}, alignment));
+      lay_out_file(model, {options.path, carried(model), 0, model.tensors.size(), options.big_endian, is_bare},
+                   alignment));
   return std::vector<OutputFile>{std::move(file)};
 }
 

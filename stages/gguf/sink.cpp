@@ -95,7 +95,7 @@ FieldSpec options_field() {
   rule.doc =
       "Whose shards are written: llama-gguf-split's, or convert_hf_to_gguf.py's, which counts no padding, gives a "
       "tensor "
-      "that is too large a file of its own and leaves the name of a single file as it is.";
+      "that is too large a file of its own, leaves the name of a single file as it is, and pads none without tensors.";
   first.name = "metadata_shard";
   first.kind = FieldKind::kBool;
   first.default_text = "false";

@@ -67,6 +67,16 @@ TEST_CASE("shards of a conversion are cut by plain bytes, and one file is none")
   CHECK(paths(4).value()[1].path == "out/m-00002-of-00002.gguf");
 }
 
+TEST_CASE("a vocabulary alone is not padded by a conversion") {
+  Model model;
+  model.metadata.set("a", metadata_string("x"));
+  const auto bytes = [&](gguf::ShardRule rule) {
+    return lay_out(model, {.path = "v.gguf", .shard_rule = rule}).value()[0].bytes;
+  };
+  CHECK(bytes(gguf::ShardRule::kSplit) == 64);
+  CHECK(bytes(gguf::ShardRule::kConvert) == 24 + 8 + 1 + 4 + 8 + 1);
+}
+
 TEST_CASE("the first shard has all metadata, the others only their own") {
   const TempDir folder;
   GgufBuilder builder;

@@ -1,0 +1,127 @@
+// From the arguments of `ggufmill convert` to a pipeline file.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+
+#include "pipeline/api/convert_options.h"
+#include "pipeline/api/yaml_words.h"
+#include "pipeline/core/text.h"
+#include "stages/huggingface/architecture.h"
+#include "stages/huggingface/output_name.h"
+
+namespace ggufmill {
+namespace {
+
+namespace fs = std::filesystem;
+
+Status check(const ConvertOptions& options) {
+  if (!huggingface::out_type_named(options.outtype))
+    return usage_error(fmt::format("unknown --outtype {}", quoted_name(options.outtype)),
+                       "one of: f32, f16, bf16, q8_0, tq1_0, tq2_0, auto; for others add `quantize:` to the output of "
+                       "the pipeline file that --emit-pipeline prints");
+  if (options.mtp && options.no_mtp)
+    return usage_error("--mtp and --no-mtp cannot be used together", "convert twice, once with each");
+  if (options.vocab_only && options.is_split())
+    return usage_error("--vocab-only writes no tensors that could be split", "leave out what says how to split");
+  std::error_code none;
+  if (!fs::is_directory(options.folder, none))
+    return usage_error(fmt::format("{} is no folder", quoted_name(options.folder)),
+                       "a checkpoint is a folder with config.json, a tokenizer and .safetensors files");
+  return ok();
+}
+
+std::string source_text(const ConvertOptions& options) {
+  std::string text = fmt::format("source:\n  huggingface:\n    path: {}\n    outtype: {}\n",
+                                 yaml_quoted(options.folder), options.outtype);
+  if (options.model_name) text += fmt::format("    model_name: {}\n", yaml_quoted(*options.model_name));
+  if (options.metadata) text += fmt::format("    metadata: {}\n", yaml_quoted(*options.metadata));
+  if (options.vocab_only) text += "    vocabulary_only: true\n";
+  if (options.mtp) text += "    draft_head: only\n";
+  if (options.no_mtp) text += "    draft_head: leave_out\n";
+  if (options.fuse_gate_up_exps) text += "    fuse_gate_up_experts: true\n";
+  if (options.fp8_as_q8) text += "    fp8_as_q8_0: true\n";
+  return text;
+}
+
+std::string pipeline_text(const ConvertOptions& options, const std::string& path) {
+  std::string sink;
+  const auto add = [&](const std::string& field) { sink += ", " + field; };
+  if (options.split_max_size != 0) add(fmt::format("shard_size: {}", options.split_max_size));
+  if (options.split_max_tensors != 0) add(fmt::format("shard_tensors: {}", options.split_max_tensors));
+  if (options.no_tensor_first_split) add("metadata_shard: true");
+  if (options.is_split() || options.vocab_only) add("shard_rule: convert");
+  if (options.bigendian) add("byte_order: big");
+  const std::string quoted = yaml_quoted(path);
+  return fmt::format("version: 1\n{}outputs:\n  - gguf: {}\n", source_text(options),
+                     sink.empty() ? quoted : fmt::format("{{path: {}{}}}", quoted, sink));
+}
+
+// The output's name where it is not given, or is a template.
+Result<std::string> made_name(const ConvertOptions& options, const std::string& given, const CheckpointName& name) {
+  if (!given.empty()) return fill_output_name(given, name.file_type);
+  const OutputContent content = options.vocab_only ? OutputContent::kVocabulary
+                                : options.mtp      ? OutputContent::kDraftHead
+                                                   : OutputContent::kModel;
+  auto made = default_output_name(name.id, name.file_type, content);
+  if (made) return made;
+  Error error = made.error();
+  error.where = options.folder;
+  error.help = "name the output: --outfile NAME.gguf";
+  return error;
+}
+
+}  // namespace
+
+Result<std::vector<std::string>> convertible_classes() {
+  std::vector<std::string> classes;
+  for (const huggingface::BuiltInArchitecture& built_in : huggingface::built_in_architectures()) {
+    BOOST_OUTCOME_TRY(const auto architecture, huggingface::read_architecture(std::string(built_in.name)));
+    classes.insert(classes.end(), architecture.serves.begin(), architecture.serves.end());
+  }
+  std::ranges::sort(classes);
+  return classes;
+}
+
+Result<std::uint64_t> parse_split_size(const std::string& word) {
+  std::uint64_t number = 0, unit = 1;
+  const auto [stop, error] = std::from_chars(word.data(), word.data() + word.size(), number);
+  const std::string_view rest(stop, static_cast<std::size_t>(word.data() + word.size() - stop));
+  for (const auto& [name, bytes] : {std::pair("K", 1000u), std::pair("M", 1000000u), std::pair("G", 1000000000u)})
+    if (rest == name) unit = bytes;
+  if (error != std::errc() || (unit == 1 && !rest.empty()) || __builtin_mul_overflow(number, unit, &number))
+    return usage_error(fmt::format("--split-max-size {} is no size", quoted_name(word)),
+                       "write a number, and K, M or G behind it: 20G");
+  return number;
+}
+
+huggingface::SourceOptions source_of(const ConvertOptions& options) {
+  huggingface::SourceOptions source;
+  source.folder = options.folder;
+  source.out_type = huggingface::out_type_named(options.outtype).value_or(huggingface::OutType::kAuto);
+  source.model_name = options.model_name;
+  source.metadata_file = options.metadata;
+  source.vocabulary_only = options.vocab_only;
+  source.fuse_gate_up_experts = options.fuse_gate_up_exps;
+  source.fp8_as_q8_0 = options.fp8_as_q8;
+  if (options.mtp) source.draft_head = huggingface::DraftHead::kOnly;
+  if (options.no_mtp) source.draft_head = huggingface::DraftHead::kLeaveOut;
+  return source;
+}
+
+Result<std::string> pipeline_of(const ConvertOptions& options, const CheckpointNamer& name_of_checkpoint) {
+  BOOST_OUTCOME_TRY(check(options));
+  std::error_code none;
+  const fs::path outfile = options.outfile.empty() ? options.folder : options.outfile;
+  const bool is_folder = fs::is_directory(outfile, none);
+  const fs::path folder = is_folder ? outfile : outfile.parent_path();
+  const std::string given = is_folder ? "" : outfile.filename().string();
+  if (!is_folder && given.find_first_of("{}") == std::string::npos) return pipeline_text(options, outfile);
+  BOOST_OUTCOME_TRY(const CheckpointName name, name_of_checkpoint(source_of(options)));
+  BOOST_OUTCOME_TRY(const std::string made, made_name(options, given, name));
+  return pipeline_text(options, folder / made);
+}
+
+}  // namespace ggufmill

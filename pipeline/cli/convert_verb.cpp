@@ -1,0 +1,167 @@
+// `ggufmill convert`: the arguments of convert_hf_to_gguf.py.
+
+#include <fmt/format.h>
+
+#include <cstdio>
+
+#include "pipeline/cli/command_line.h"
+#include "pipeline/cli/messages.h"
+#include "pipeline/cli/running.h"
+
+namespace ggufmill {
+namespace {
+
+namespace po = boost::program_options;
+using Strings = std::vector<std::string>;
+
+// An option of the reference that has no meaning here, or cannot be had.
+struct OddOption {
+  const char* name;
+  const char* why;
+  const char* instead = nullptr;  // refused, and what to do; null: accepted
+  bool has_value = false;
+};
+constexpr OddOption kOddOptions[] = {
+    {"no-lazy", "a checkpoint is never read whole"},
+    {"use-temp-file", "memory is bounded without"},
+    {"disable-mistral-community-chat-template", "it counts with --mistral-format alone"},
+    {"remote", "nothing is downloaded", "download the checkpoint first, and convert its folder"},
+    {"mmproj", "vision and audio encoders are not converted",
+     "convert_hf_to_gguf.py --mmproj makes that file; the text model is converted without the option"},
+    {"mistral-format", "checkpoints in Mistral's own format are not read",
+     "use the folder with config.json and model*.safetensors"},
+    {"sentence-transformers-dense-modules", "dense modules are not converted", "convert_hf_to_gguf.py can"},
+    {"dspark", "such drafts are not converted", "convert_hf_to_gguf.py can"},
+    {"target-model-dir", "drafts that need their target model are not converted", "convert_hf_to_gguf.py can", true},
+};
+
+void add_reference_options(po::options_description& options) {
+  auto add = options.add_options();
+  add("outfile", po::value<std::string>(), "the file to write, or a folder; {ftype} in it stands for the type");
+  add("outtype", po::value<std::string>()->default_value("auto"), "f32, f16, bf16, q8_0, tq1_0, tq2_0 or auto");
+  add("vocab-only", "write the metadata and the vocabulary, no tensors");
+  add("model-name", po::value<std::string>(), "the model's name, whatever the checkpoint says");
+  add("metadata", po::value<std::string>(), "a JSON file of general.* keys that come before the checkpoint's");
+  add("split-max-size", po::value<std::string>()->default_value("0"), "most bytes of tensors in a file: 20G");
+  add("split-max-tensors", po::value<std::uint64_t>()->default_value(0), "most tensors in a file");
+  add("no-tensor-first-split", "write the metadata into a first file without tensors");
+  add("bigendian", "for machines of the other byte order");
+  add("mtp", "write the multi-token prediction head alone");
+  add("no-mtp", "leave the multi-token prediction head out");
+  add("no-nextn", "the same");
+  add("fuse-gate-up-exps", "one tensor of gates and ups for the experts of a layer");
+  add("fp8-as-q8", "write what was FP8 as Q8_0");
+  add("dry-run", "print the names of the files; write nothing");
+  add("print-supported-models", "list the classes of config.json that can be converted, and stop");
+  add("verbose", "say what is done with each tensor");
+}
+
+CommandSpec command() {
+  CommandSpec spec;
+  spec.usage = "ggufmill convert [options] FOLDER";
+  spec.description =
+      "Does the job of convert_hf_to_gguf.py: the same arguments, the same bytes. FOLDER is a checkpoint; without "
+      "--outfile\n"
+      "the output goes into it, under the name that the reference makes. An existing output is replaced when the new "
+      "one\n"
+      "is whole. --emit-pipeline prints the pipeline file that the arguments stand for.";
+  spec.examples =
+      "  ggufmill convert models/Llama-3-8B\n"
+      "  ggufmill convert models/Llama-3-8B --outtype q8_0 --outfile out/ --split-max-size 20G\n"
+      "  ggufmill convert --emit-pipeline models/Llama-3-8B > job.yaml";
+  spec.positional = "folder";
+  spec.optional = true;
+  add_reference_options(spec.options);
+  auto add = spec.options.add_options();
+  for (const OddOption& odd : kOddOptions) {
+    const std::string text = std::string(odd.instead ? "refused: " : "changes nothing: ") + odd.why;
+    if (odd.has_value)
+      add(odd.name, po::value<std::string>(), text.c_str());
+    else
+      add(odd.name, text.c_str());
+  }
+  add("emit-pipeline", "print the pipeline file and stop");
+  add_kernel_options(spec.options);
+  add_run_options(spec.options);
+  return spec;
+}
+
+std::optional<std::string> text_of(const po::variables_map& values, const char* name) {
+  if (!values.count(name)) return {};
+  return values[name].as<std::string>();
+}
+
+Status check_odd_options(const po::variables_map& values) {
+  for (const OddOption& odd : kOddOptions) {
+    if (!values.count(odd.name)) continue;
+    const std::string what =
+        fmt::format("--{} {}: {}", odd.name, odd.instead ? "is not possible" : "changes nothing", odd.why);
+    if (odd.instead) return usage_error(what, odd.instead);
+    say_note(what);
+  }
+  return ok();
+}
+
+Result<ConvertOptions> read_options(const po::variables_map& values) {
+  BOOST_OUTCOME_TRY(check_odd_options(values));
+  ConvertOptions options;
+  options.folder = values["folder"].as<std::string>();
+  options.outfile = text_of(values, "outfile").value_or("");
+  options.outtype = values["outtype"].as<std::string>();
+  options.model_name = text_of(values, "model-name");
+  options.metadata = text_of(values, "metadata");
+  BOOST_OUTCOME_TRY(options.split_max_size, parse_split_size(values["split-max-size"].as<std::string>()));
+  options.split_max_tensors = values["split-max-tensors"].as<std::uint64_t>();
+  options.no_tensor_first_split = values.count("no-tensor-first-split") > 0;
+  options.bigendian = values.count("bigendian") > 0;
+  options.vocab_only = values.count("vocab-only") > 0;
+  options.mtp = values.count("mtp") > 0;
+  options.no_mtp = values.count("no-mtp") + values.count("no-nextn") > 0;
+  options.fuse_gate_up_exps = values.count("fuse-gate-up-exps") > 0;
+  options.fp8_as_q8 = values.count("fp8-as-q8") > 0;
+  return options;
+}
+
+int print_supported_models() {
+  const auto classes = convertible_classes();
+  if (!classes) return fail(classes.error());
+  for (const std::string& name : classes.value()) std::puts(name.c_str());
+  return 0;
+}
+
+// The names alone, for scripts. What would stop a run is no error here.
+int dry_run(const Planned& planned) {
+  const PlannedOutput& output = planned.plan.outputs.front();
+  for (const Error& problem : output.problems) say_warning(problem.what);
+  for (const OutputFile& file : output.files) std::puts(file.path.c_str());
+  return 0;
+}
+
+}  // namespace
+
+int convert_verb(const Arguments& arguments) {
+  const Parsed parsed = parse_command(command(), arguments);
+  if (parsed.exit_code) return *parsed.exit_code;
+  if (parsed.values.count("print-supported-models")) return print_supported_models();
+  if (!parsed.values.count("folder"))
+    return fail(usage_error("no folder given", "usage: ggufmill convert [options] FOLDER; `--help` explains"));
+  const auto options = read_options(parsed.values);
+  if (!options) return fail(options.error());
+  auto context = open_context(parsed.values);
+  if (!context) return fail(context.error());
+  const auto pipeline = context.value().convert_pipeline(options.value());
+  if (!pipeline) return fail(pipeline.error());
+  if (parsed.values.count("emit-pipeline")) {
+    std::fputs(pipeline.value().c_str(), stdout);
+    return 0;
+  }
+  auto job = context.value().parse_job(pipeline.value(), "(arguments)");
+  if (!job) return fail(job.error());
+  const auto planned = plan_job(std::move(context).value(), std::move(job).value(), parsed.values);
+  if (!planned) return fail(planned.error());
+  if (parsed.values.count("verbose")) say_tensors(planned.value().plan);
+  if (parsed.values.count("dry-run")) return dry_run(planned.value());
+  return execute(planned.value(), parsed.values, true);
+}
+
+}  // namespace ggufmill
