@@ -1,4 +1,5 @@
-// Every pipeline file and recipe of the repository, and of its README, passes the lint. Sources need not be there.
+// Every pipeline file, recipe and architecture of the repository, and of its README, passes the lint. Sources need not
+// be there.
 
 #include <filesystem>
 #include <sstream>
@@ -7,6 +8,7 @@
 #include "pipeline/api/registry.h"
 #include "pipeline/config/job.h"
 #include "pipeline/config/yaml_reader.h"
+#include "stages/huggingface/architecture.h"
 #include "stages/quantize/recipe.h"
 #include "tests/support/catch.h"
 #include "tests/support/files.h"
@@ -26,9 +28,10 @@ std::string faults_in_job(const std::string& text, const std::string& name) {
   return faults;
 }
 
-std::string faults_in_recipe(const std::string& text, const std::string& name) {
+// The same of a recipe, or of the map of an architecture.
+std::string faults_in(const std::string& text, const std::string& name, const FieldSpec& fields) {
   Diagnostics errors;
-  if (const auto document = read_document(text, name, errors)) lint(document->root, recipe_fields(), errors);
+  if (const auto document = read_document(text, name, errors)) lint(document->root, fields, errors);
   std::string faults;
   for (const Error& error : errors.errors()) faults += render(error);
   return faults;
@@ -65,7 +68,14 @@ TEST_CASE("the pipeline files in configs/ pass the lint") {
 TEST_CASE("the recipes in configs/recipes pass the lint") {
   const std::vector<std::string> paths = files_in("configs/recipes");
   REQUIRE(paths.size() > 30);
-  for (const std::string& path : paths) CHECK(faults_in_recipe(read_text(path), path) == kNothing);
+  for (const std::string& path : paths) CHECK(faults_in(read_text(path), path, recipe_fields()) == kNothing);
+}
+
+TEST_CASE("the maps in configs/architectures pass the lint") {
+  const std::vector<std::string> paths = files_in("configs/architectures");
+  REQUIRE(paths.size() > 30);
+  const FieldSpec fields = huggingface::architecture_fields();
+  for (const std::string& path : paths) CHECK(faults_in(read_text(path), path, fields) == kNothing);
 }
 
 TEST_CASE("the YAML in README.md passes the lint") {
@@ -73,7 +83,11 @@ TEST_CASE("the YAML in README.md passes the lint") {
   REQUIRE_FALSE(blocks.empty());
   for (const std::string& block : blocks) {
     CAPTURE(block);
-    const bool job = block.find("version:") != std::string::npos;
-    CHECK((job ? faults_in_job(block, "README.md") : faults_in_recipe(block, "README.md")) == kNothing);
+    if (block.find("version:") != std::string::npos)
+      CHECK(faults_in_job(block, "README.md") == kNothing);
+    else if (block.find("serves:") != std::string::npos)
+      CHECK(faults_in(block, "README.md", huggingface::architecture_fields()) == kNothing);
+    else
+      CHECK(faults_in(block, "README.md", recipe_fields()) == kNothing);
   }
 }
