@@ -51,7 +51,7 @@ struct RunOptions {
   Profile* profile = nullptr;                     // outlives the run; the trace names the plan's tensors
 };
 
-// What became of a step.
+// The result of a step.
 struct StepResult {
   std::vector<TargetResult> encodings;  // of each, where a report was asked for
   bool same_bytes = true;               // of a comparison: and the same type
@@ -66,7 +66,7 @@ struct RunReport {
   IoMode io_mode = IoMode::kCached;
   std::string io;  // "io_uring" or "threads"; "blocking" of the plain loop
   unsigned threads = 0;
-  std::vector<std::string> warnings;  // what was asked for and not had, a line each
+  std::vector<std::string> warnings;  // what was asked for and could not be had, a line each
   std::vector<StepResult> steps;      // of each step; empty where neither a report was asked for nor anything compared
 };
 

@@ -1,5 +1,5 @@
 #pragma once
-// Where the time of a run goes: sums for each step, and a trace of the single ones.
+// Where the time of a run goes: sums for each step, and a trace of what was done when.
 
 #include <tbb/enumerable_thread_specific.h>
 
@@ -41,7 +41,7 @@ class Profile {
   Profile();
   ~Profile();
 
-  // `step` of a part of a slab (of a read: the first) went on from `start` until now: on this thread, or in the
+  // `step` of a part of a slab (of a read: the first) took from `start` until now: on this thread, or in the
   // background. What there is no memory for is left out.
   void worked(ProfileStep step, const Slab& slab, const SlabPart& part, Clock::time_point start) noexcept;
   void transferred(ProfileStep step, const Slab& slab, const SlabPart& part, Clock::time_point start) noexcept;

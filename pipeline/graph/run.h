@@ -24,7 +24,7 @@ namespace ggufmill {
 // Thread-safe but for finished() and status().
 class RunState {
  public:
-  // What is done with a slab in its order, for fail(); tile t is kTiles + t.
+  // What is done with a slab, in order, for fail(); tile t is kTiles + t.
   static constexpr std::uint64_t kRead = 0, kTiles = 1, kWrite = std::numeric_limits<std::uint64_t>::max();
 
   RunState(const Plan& plan, const RunOptions& options, Ledger& ledger);
@@ -127,8 +127,8 @@ struct Run {
   Profile* profile;  // null: not wanted
 };
 
-// Bring every slab of the feed from the sources to the outputs. Errors go to run.state. Both return when nothing is
-// under way any more.
+// Read, convert and write every slab of the feed. Errors go to run.state. Both return when nothing is under way any
+// more.
 
 // The specification: one slab after the other, blocking I/O, the calling thread alone.
 void run_plain(Run& run);

@@ -1,5 +1,5 @@
 #pragma once
-// A slab on its way from the sources to the outputs, with all the memory it needs.
+// A slab while it is worked on, with all the memory it needs.
 
 #include <atomic>
 #include <cstdint>

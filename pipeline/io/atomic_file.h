@@ -46,7 +46,7 @@ class AtomicFile {
   // Makes what was written durable and keeps the temporary under its name.
   virtual Status leave() = 0;
 
-  // For those who write by other means, thread-safe, too: what to ask the system for, and the word that it is done.
+  // For those who write by other means, thread-safe, too: what to ask the system for, and what to call when it is done.
   // begin_write() writes the ragged ends of a direct write.
   virtual Result<Transfer> begin_write(std::uint64_t offset, std::span<const std::byte> from) = 0;
   virtual void end_write(std::uint64_t offset, std::size_t bytes) = 0;

@@ -27,17 +27,17 @@ class ByteSource {
 
   // What it was when it was opened.
   virtual const SourceRef& describe() const = 0;
-  // Whether it is that still: exit code 4 where something else has written to it since.
+  // Whether it is still the same: exit code 4 where something has written to it since.
   virtual Status check_unchanged() const = 0;
-  // Bytes of a read that is large enough to be worth its way.
+  // How many bytes to read at once: enough that what each read costs does not count.
   virtual std::size_t request_bytes() const = 0;
 
   // Blocking; fills all of `into` or fails (exit code 4 where the source ends early).
   virtual Status read(std::uint64_t offset, std::span<std::byte> into) const = 0;
-  // The same without ever waiting: false, whatever is in `into` by then, where not all of it is in memory, or that is
-  // not known; or where read() has an error to give.
+  // The same without ever waiting. False where not all of it is in memory, where that is not known, and where read() has
+  // an error to give; `into` then holds anything.
   virtual bool read_if_cached(std::uint64_t offset, std::span<std::byte> into) const = 0;
-  // In the background; `into` stays valid until `done` is called, from a thread of the service, never from within.
+  // In the background. `into` stays valid until `done` is called: by a thread of the service, never within this call.
   virtual void start_read(IoService& io, std::uint64_t offset, std::span<std::byte> into, Completion done) const = 0;
 };
 

@@ -32,7 +32,7 @@ class InputFile final : public ByteSource {
   bool read_if_cached(std::uint64_t offset, std::span<std::byte> into) const override;
   void start_read(IoService& io, std::uint64_t offset, std::span<std::byte> into, Completion done) const override;
 
-  // For those who read by other means: what to ask the system for (the same errors as of read()), and the word that it
+  // For those who read by other means: what to ask the system for (with the errors of read()), and what to call when it
   // is there.
   Result<Transfer> begin_read(std::uint64_t offset, std::span<std::byte> into) const;
   void end_read(std::uint64_t offset, std::size_t bytes) const;

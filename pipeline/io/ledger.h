@@ -1,5 +1,5 @@
 #pragma once
-// What is known of the units of a plan that are done.
+// Which units of a plan are done.
 
 #include <cstddef>
 
@@ -13,7 +13,7 @@ class Ledger {
   virtual ~Ledger() = default;
   // Whether all bytes of the unit are in the outputs already.
   virtual bool is_done(std::size_t unit) const = 0;
-  // All bytes of the unit were written, if not yet to the disk.
+  // All bytes of the unit were written, though maybe not yet to the disk.
   virtual Status done(std::size_t unit) = 0;
 };
 

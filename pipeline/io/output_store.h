@@ -33,7 +33,7 @@ class OutputStore {
   virtual ~OutputStore() = default;
 
   virtual Status write(std::size_t file, std::uint64_t offset, std::span<const std::byte> from) = 0;
-  // In the background; `from` stays valid until `done` is called, from a thread of the service, never from within.
+  // In the background. `from` stays valid until `done` is called: by a thread of the service, never within this call.
   virtual void start_write(IoService& io, std::size_t file, std::uint64_t offset, std::span<const std::byte> from,
                            Completion done) = 0;
   // Publishes the files one after the other, in order. `written`: the bytes that the caller means to have written to

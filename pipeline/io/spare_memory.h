@@ -1,5 +1,5 @@
 #pragma once
-// Memory between two buffers.
+// Memory of buffers that are gone, kept for the next.
 
 #include <cstddef>
 #include <mutex>
@@ -7,8 +7,8 @@
 
 namespace ggufmill {
 
-// Keeps a little of the memory of buffers that are gone for those that come: taking new pages from the kernel costs
-// more than copying as many bytes. Thread-safe.
+// Keeps a few MiB of it for the buffers that come: getting new pages from the kernel costs more time than copying as
+// many bytes. Thread-safe.
 class SpareMemory {
  public:
   // Within what a run may use beside its budget; enough for the few slabs that a run frees before it takes the next.

@@ -13,11 +13,11 @@
 namespace ggufmill {
 
 struct Limits {
-  std::uint64_t memory = 512ull << 20;  // bytes of slabs in flight
+  std::uint64_t memory = 512ull << 20;  // bytes of all slabs under way
   unsigned threads = 0;                 // 0: as many as the machine gives this process
   unsigned nice = 0;                    // added to the niceness of the process
   std::optional<IoMode> io = {};        // none: by the size of the job
-  bool memory_is_given = false;         // else a machine that has little may make `memory` less
+  bool memory_is_given = false;         // else a plan on a machine that has little memory gets less
 
   static constexpr unsigned kMostThreads = 1024;
   static constexpr unsigned kMostNice = 19;

@@ -19,7 +19,7 @@ inline constexpr std::uint64_t kTileBytes = 256 << 10;
 inline constexpr std::uint64_t kPageBytes = 4096;
 std::uint64_t whole_pages(std::uint64_t bytes);  // at the edge of 64 bits
 
-// What one of many ranges that are read takes beside its bytes.
+// Memory that a range takes beside its bytes, where many are read.
 inline constexpr std::uint64_t kRangeCost = 64;
 
 // Some whole rows of a unit; or, of a step whose bytes are only copied, some bytes of them.
@@ -39,8 +39,8 @@ bool is_direct(const Plan& plan);
 
 // The memory that rows of one step take on their way: what is read, the expression's values where they have to be put
 // together, one buffer for every encoding that is not the values as they are, F32 rows where they do not fit into a
-// worker's scratch (twice where errors are measured), and importance weights. Figures that would pass 2^64 stay at its
-// edge.
+// worker's scratch (twice where errors are measured), and importance weights. Sums that would not fit into 64 bits
+// are the largest number that does.
 class StepCost {
  public:
   StepCost(const Plan& plan, const Step& step);
