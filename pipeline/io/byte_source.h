@@ -34,8 +34,8 @@ class ByteSource {
 
   // Blocking; fills all of `into` or fails (exit code 4 where the source ends early).
   virtual Status read(std::uint64_t offset, std::span<std::byte> into) const = 0;
-  // The same without ever waiting. False where not all of it is in memory, where that is not known, and where read() has
-  // an error to give; `into` then holds anything.
+  // The same without ever waiting. False where not all of it is in memory, where that is not known, and where read()
+  // has an error to give; `into` then holds anything.
   virtual bool read_if_cached(std::uint64_t offset, std::span<std::byte> into) const = 0;
   // In the background. `into` stays valid until `done` is called: by a thread of the service, never within this call.
   virtual void start_read(IoService& io, std::uint64_t offset, std::span<std::byte> into, Completion done) const = 0;
