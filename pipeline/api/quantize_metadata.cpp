@@ -7,7 +7,7 @@
 #include "pipeline/api/yaml_words.h"
 #include "pipeline/core/text.h"
 #include "stages/gguf/gguf.h"
-#include "stages/importance/importance_summary.h"
+#include "stages/importance/importance_file.h"
 #include "stages/quantize/facts.h"
 
 namespace ggufmill {

@@ -3,7 +3,6 @@
 
 #include "pipeline/core/model.h"
 #include "stages/importance/importance_file.h"
-#include "stages/importance/selection.h"
 
 namespace ggufmill {
 

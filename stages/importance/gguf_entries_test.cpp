@@ -1,4 +1,4 @@
-#include "stages/importance/gguf_entries.h"
+#include "stages/importance/importance_file.h"
 
 #include "stages/gguf/gguf.h"
 #include "tests/support/catch.h"

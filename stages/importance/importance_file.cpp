@@ -1,11 +1,42 @@
 #include "stages/importance/importance_file.h"
 
-#include <array>
+#include <fmt/format.h>
+#include <xxhash.h>
 
-#include "stages/importance/gguf_entries.h"
-#include "stages/importance/legacy_entries.h"
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <vector>
+
+#include "pipeline/core/byte_order.h"
+#include "pipeline/core/importance.h"
 
 namespace ggufmill {
+namespace {
+
+constexpr std::size_t kPiece = 64 * 1024;  // weights checked at once
+
+struct HashFree {
+  void operator()(XXH3_state_t* state) const { XXH3_freeState(state); }
+};
+
+Result<bool> any_matches(const std::vector<Pattern>& patterns, std::string_view name) {
+  for (const Pattern& pattern : patterns) {
+    BOOST_OUTCOME_TRY(const bool found, pattern.matches(name));
+    if (found) return true;
+  }
+  return false;
+}
+
+constexpr std::size_t kLongestText = 127;  // bytes of a text in the reference's key overrides
+
+MetadataValue cut_text(const std::string& text) {
+  return metadata_string(std::string_view(text).substr(0, kLongestText));
+}
+
+MetadataValue count(std::uint32_t value) { return metadata_unsigned(MetadataType::kUint32, value); }
+
+}  // namespace
 
 Result<ImportanceFile> open_importance(const std::string& path, const ModelOpener& open) {
   BOOST_OUTCOME_TRY(std::shared_ptr<const InputFile> file, InputFile::open(path));
@@ -16,6 +47,89 @@ Result<ImportanceFile> open_importance(const std::string& path, const ModelOpene
   if (std::string_view(magic.data(), magic.size()) != "GGUF") return read_legacy_entries(std::move(file));
   BOOST_OUTCOME_TRY(const Model model, open(path));
   return find_gguf_entries(path, model);
+}
+
+Status FloatRun::read(std::uint64_t first, std::span<float> into) const {
+  const std::span<std::byte> bytes = std::as_writable_bytes(into);
+  BOOST_OUTCOME_TRY(file->read(offset + first * sizeof(float), bytes));
+  if (big_endian) swap_words(sizeof(float), bytes);
+  return ok();
+}
+
+Status ImportanceEntry::weights(std::uint64_t first, std::span<float> into) const {
+  if (into.empty()) return ok();
+  BOOST_OUTCOME_TRY(sums.read(first, into));
+  std::vector<float> parts;
+  if (counts.file) {
+    const std::uint64_t part = size() / counts.count, first_part = first / part;
+    parts.resize((first + into.size() - 1) / part - first_part + 1);
+    BOOST_OUTCOME_TRY(counts.read(first_part, parts));
+  }
+  return to_weights({sums.file->path(), name, size(), counts.count, calls}, first, parts, into);
+}
+
+Result<std::string> fingerprint_weights(const ImportanceEntry& entry) {
+  const std::unique_ptr<XXH3_state_t, HashFree> state(XXH3_createState());
+  if (!state) return Error{ExitCode::kTransient, "", "no memory for a hash", "", ""};
+  XXH3_128bits_reset(state.get());
+  std::vector<float> piece(std::min<std::uint64_t>(kPiece, entry.size()));
+  for (std::uint64_t first = 0; first < entry.size(); first += piece.size()) {
+    piece.resize(std::min<std::uint64_t>(piece.size(), entry.size() - first));
+    BOOST_OUTCOME_TRY(entry.weights(first, piece));
+    XXH3_128bits_update(state.get(), piece.data(), piece.size() * sizeof(float));
+  }
+  const XXH128_hash_t hash = XXH3_128bits_digest(state.get());
+  return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
+}
+
+Result<bool> Selection::keeps(std::string_view name) const {
+  BOOST_OUTCOME_TRY(const bool excluded, any_matches(exclude, name));
+  if (excluded || include.empty()) return !excluded;
+  return any_matches(include, name);
+}
+
+Result<std::vector<std::string>> Selection::idle(const std::vector<std::string_view>& names) const {
+  std::vector<std::string> texts;
+  for (const auto* patterns : {&include, &exclude})
+    for (const Pattern& pattern : *patterns) {
+      bool used = false;
+      for (auto name = names.begin(); name != names.end() && !used; ++name) {
+        BOOST_OUTCOME_TRY(used, pattern.matches(*name));
+      }
+      if (!used) texts.push_back(pattern.text());
+    }
+  return texts;
+}
+
+Status select_entries(const Selection& selection, ImportanceFile& file) {
+  std::vector<ImportanceEntry> kept;
+  for (ImportanceEntry& entry : file.entries) {
+    BOOST_OUTCOME_TRY(const bool keep, selection.keeps(entry.name));
+    if (keep) kept.push_back(std::move(entry));
+  }
+  file.entries = std::move(kept);
+  return ok();
+}
+
+ImportanceSummary summary_of(const ImportanceFile& file) {
+  return {file.path, file.dataset, static_cast<std::uint32_t>(file.entries.size()), file.chunks};
+}
+
+Result<ImportanceSummary> summarize_importance(const std::string& path, const Selection& selection,
+                                               const ModelOpener& open) {
+  BOOST_OUTCOME_TRY(ImportanceFile file, open_importance(path, open));
+  BOOST_OUTCOME_TRY(select_entries(selection, file));
+  return summary_of(file);
+}
+
+std::vector<MetadataEntry> metadata_of(const ImportanceSummary& summary) {
+  if (summary.entries == 0) return {};
+  std::vector<MetadataEntry> entries;
+  entries.push_back({"quantize.imatrix.file", cut_text(summary.file)});
+  if (summary.dataset) entries.push_back({"quantize.imatrix.dataset", cut_text(*summary.dataset)});
+  entries.push_back({"quantize.imatrix.entries_count", count(summary.entries)});
+  if (summary.chunks > 0) entries.push_back({"quantize.imatrix.chunks_count", count(summary.chunks)});
+  return entries;
 }
 
 }  // namespace ggufmill

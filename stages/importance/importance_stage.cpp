@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "pipeline/core/text.h"
-#include "stages/importance/importance_summary.h"
+#include "stages/importance/importance_file.h"
 
 namespace ggufmill {
 namespace {

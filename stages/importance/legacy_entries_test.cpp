@@ -1,4 +1,4 @@
-#include "stages/importance/legacy_entries.h"
+#include "stages/importance/importance_file.h"
 
 #include <filesystem>
 

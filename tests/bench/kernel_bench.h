@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "pipeline/kernels/kernels.h"
-#include "tests/bench/ggml_library.h"
+#include "tests/bench/contenders.h"
 #include "tests/bench/timing.h"
 #include "tests/bench/workspace.h"
 

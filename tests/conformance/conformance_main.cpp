@@ -11,7 +11,7 @@
 #include "plugins/reference/reference.h"
 #include "tests/conformance/contract.h"
 #include "tests/conformance/golden_check.h"
-#include "tests/conformance/runnable.h"
+#include "tests/conformance/kernel_run.h"
 #include "tests/support/module_file.h"
 
 namespace {

@@ -6,6 +6,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "pipeline/kernels/isa.h"
+
 namespace ggufmill::conformance {
 
 std::span<const ggufmill_kernel> kernels_of(const ggufmill_module& module) {
@@ -66,6 +68,17 @@ Bytes run_kernel(const ggufmill_kernel& kernel, const Work& work, Placement plac
   if (outcome.status != GGUFMILL_OK)
     throw std::runtime_error(fmt::format("{} returned {}", describe(kernel), outcome.status));
   return std::move(outcome.bytes);
+}
+
+std::string missing_here(const ggufmill_module& module) {
+  std::string asked = module.cpu_features;
+  if (const Isa* isa = find_isa(module.isa)) asked.append(" ").append(isa->cpu_features);
+  std::string missing;
+  for (const std::string& feature : missing_features(asked, cpu_features())) {
+    if (!missing.empty()) missing += ' ';
+    missing += feature;
+  }
+  return missing;
 }
 
 }  // namespace ggufmill::conformance

@@ -1,5 +1,5 @@
 #pragma once
-// Finding and running kernels of a module between guard pages.
+// Finding and running kernels of a module between guard pages, where this machine can.
 
 #include <cstddef>
 #include <cstdint>
@@ -58,5 +58,12 @@ Outcome try_kernel(const ggufmill_kernel& kernel, const Work& work, Placement pl
 // The bytes of the same; throws std::runtime_error when the kernel returns a failure.
 Bytes run_kernel(const ggufmill_kernel& kernel, const Work& work, Placement placement = {},
                  std::byte filler = std::byte{0xa5});
+
+// What ctest is told of as a test that was skipped.
+inline constexpr int kSkipped = 77;
+
+// The CPU features that the module's ISA or the module itself needs and this machine lacks, separated by spaces; empty
+// when it can run.
+std::string missing_here(const ggufmill_module& module);
 
 }  // namespace ggufmill::conformance

@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
 #include <stdexcept>
 #include <string_view>
 
@@ -9,10 +13,122 @@
 #include "tests/conformance/compare.h"
 #include "tests/conformance/hard_inputs.h"
 #include "tests/conformance/kernel_run.h"
-#include "tests/fuzz/kernel_input.h"
 
 namespace ggufmill {
 namespace {
+
+// What the bytes of a fuzzer's input mean to a kernel.
+struct KernelInput {
+  std::uint64_t rows = 1;
+  std::uint64_t cols = 0;
+  conformance::Placement placement;
+  std::vector<std::byte> source;
+  std::vector<float> importance;  // empty: none
+  bool finite = true;             // the weights
+};
+
+// How many kinds of weights the last byte of the head chooses from; its top bit chooses importance.
+inline constexpr unsigned kWeightKinds = 5;
+
+using conformance::source_row_bytes;
+
+// The data without an end: repeated, a byte further on each time; zeros where there is none.
+class Stream {
+ public:
+  explicit Stream(std::span<const std::byte> data) : data_(data) {}
+
+  std::uint8_t byte() {
+    if (data_.empty()) return 0;
+    const std::size_t at = (next_ + next_ / data_.size()) % data_.size();
+    ++next_;
+    return static_cast<std::uint8_t>(data_[at]);
+  }
+  std::uint32_t word() {
+    std::uint32_t bits = 0;
+    for (int shift = 0; shift < 32; shift += 8) bits |= std::uint32_t{byte()} << shift;
+    return bits;
+  }
+
+ private:
+  std::span<const std::byte> data_;
+  std::size_t next_ = 0;
+};
+
+// Of bits that are an infinity or a NaN another float.
+float finite(std::uint32_t bits) {
+  const float value = std::bit_cast<float>(bits);
+  return std::isfinite(value) ? value : std::bit_cast<float>(bits ^ 0x40000000u);
+}
+
+float scaled(int level, int exponent) { return std::ldexp(static_cast<float>(level), exponent); }
+
+int signed_byte(Stream& stream) { return static_cast<std::int8_t>(stream.byte()); }
+
+// Kinds: any bits; any finite bits; small whole numbers, where ties are; levels whose magnitude changes within a row;
+// brain floats.
+float weight(unsigned kind, std::size_t at, Stream& stream) {
+  switch (kind) {
+    case 0:
+      return std::bit_cast<float>(stream.word());
+    case 1:
+      return finite(stream.word());
+    case 2:
+      return scaled(signed_byte(stream), -6);
+    case 3:
+      return scaled(signed_byte(stream), at % 16 == 0 ? signed_byte(stream) / 2 : -8);
+    default: {
+      const std::uint32_t low = stream.byte(), high = stream.byte();
+      return finite(low << 16 | high << 24);
+    }
+  }
+}
+
+std::vector<float> weights(unsigned kind, std::size_t count, Stream& stream) {
+  std::vector<float> all(count);
+  for (std::size_t i = 0; i < count; ++i) all[i] = weight(kind, i, stream);
+  return all;
+}
+
+std::vector<float> importance(unsigned kind, std::size_t count, Stream& stream) {
+  std::vector<float> all(count);
+  for (float& each : all) each = kind == 1 ? std::fabs(finite(stream.word())) : scaled(stream.byte(), -5);
+  return all;
+}
+
+std::vector<std::byte> any_bytes(std::size_t count, Stream& stream) {
+  std::vector<std::byte> all(count);
+  for (std::byte& each : all) each = std::byte{stream.byte()};
+  return all;
+}
+
+// One input in four has as many blocks as the widest kernels have in flight, and more; the others are quicker.
+std::uint64_t blocks_of(const ggufmill_kernel& kernel, unsigned byte) {
+  if (byte < 192) return 1 + byte % 4;
+  return 1 + (kernel.block_elements >= 256 ? byte % 24 : byte);
+}
+
+// `head`: the three bytes after the kernel's.
+KernelInput kernel_input(const ggufmill_kernel& kernel, std::span<const std::byte, 3> head,
+                         std::span<const std::byte> data) {
+  const auto [shape, blocks, kinds] =
+      std::array{static_cast<unsigned>(head[0]), static_cast<unsigned>(head[1]), static_cast<unsigned>(head[2])};
+  Stream stream(data);
+  KernelInput input;
+  input.rows = 1 + shape % 3;
+  input.placement = {shape & 0x80 ? GuardedBuffer::Side::kFront : GuardedBuffer::Side::kEnd, (shape & 0x40) != 0};
+  input.cols = blocks_of(kernel, blocks) * kernel.block_elements;
+  if (kernel.operation == GGUFMILL_DECODE || kernel.block_elements == 1) {
+    input.source = any_bytes(input.rows * source_row_bytes(kernel, input.cols), stream);
+    return input;
+  }
+  const std::vector<float> values = weights((kinds & 0x7f) % kWeightKinds, input.rows * input.cols, stream);
+  const auto bytes = std::as_bytes(std::span(values));
+  input.source.assign(bytes.begin(), bytes.end());
+  input.finite = std::ranges::all_of(values, [](float value) { return std::isfinite(value); });
+  const bool weighted = kernel.flags & GGUFMILL_NEEDS_IMPORTANCE || (kernel.flags != 0 && kinds & 0x80);
+  if (weighted) input.importance = importance((kinds & 0x7f) % kWeightKinds, input.cols, stream);
+  return input;
+}
 
 using conformance::Bytes;
 using conformance::Outcome;

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <boost/json.hpp>
 #include <string_view>
 
 #include "tests/bench/report.h"
@@ -109,6 +110,55 @@ std::string summary(const Rows& rows, const std::string& name, const std::string
   return out;
 }
 
+std::string columns(const ProgramTime& t) {
+  return fmt::format(" {:>8.2f} {:>8.2f} {:>8.0f}", t.seconds, t.cpu_seconds, t.peak_mebibytes);
+}
+
+std::string line(const FileTime& t) {
+  std::string out = fmt::format("{:<9}", t.type) + columns(t.ggufmill);
+  if (t.ratio > 0)
+    out += columns(t.llama_quantize) +
+           fmt::format(" {:>7.2f} {:>7.2f}  {}", t.ratio, t.cpu_ratio, t.same_bytes ? "same" : "DIFFERENT");
+  return out + "\n";
+}
+
+namespace json = boost::json;
+
+json::object object(const KernelTime& t) {
+  json::object out{{"name", t.name},
+                   {"weights_per_second", t.weights_per_second},
+                   {"bytes_per_second", t.bytes_per_second},
+                   {"of_reference", t.of_reference},
+                   {"of_ggml", t.of_ggml},
+                   {"of_memcpy", t.of_memcpy},
+                   {"same_bytes", t.same_bytes}};
+  if (t.target) out["target"] = *t.target, out["met"] = t.met;
+  return out;
+}
+
+template <class Item>
+json::array list(const std::vector<Item>& items);
+
+json::object object(const KernelRow& row) {
+  return {{"type", row.type}, {"operation", row.operation}, {"place", row.place}, {"times", list(row.times)}};
+}
+
+json::object object(const ProgramTime& t) {
+  return {{"seconds", t.seconds}, {"cpu_seconds", t.cpu_seconds}, {"peak_mebibytes", t.peak_mebibytes}};
+}
+
+json::object object(const FileTime& t) {
+  return {{"type", t.type},   {"ggufmill", object(t.ggufmill)}, {"llama_quantize", object(t.llama_quantize)},
+          {"ratio", t.ratio}, {"cpu_ratio", t.cpu_ratio},       {"same_bytes", t.same_bytes}};
+}
+
+template <class Item>
+json::array list(const std::vector<Item>& items) {
+  json::array out;
+  for (const Item& item : items) out.push_back(object(item));
+  return out;
+}
+
 }  // namespace
 
 std::string kernel_tables(const Rows& rows) {
@@ -122,6 +172,24 @@ std::string kernel_tables(const Rows& rows) {
   for (const std::string& name : names_of(rows))
     for (const char* place : {"L2", "memory"}) out += summary(rows, name, place);
   return out;
+}
+
+std::string file_table(const std::vector<FileTime>& times) {
+  if (times.empty()) return {};
+  const bool both = times.front().ratio > 0;
+  std::string head = fmt::format("{:<9} {:>26}", "files", "ggufmill");
+  std::string names = fmt::format("{:<9} {:>8} {:>8} {:>8}", "type", "s", "CPU s", "peak MiB");
+  if (both) {
+    head += fmt::format(" {:>26} {:>15}", "llama-quantize", "times as long");
+    names += fmt::format(" {:>8} {:>8} {:>8} {:>7} {:>7}  bytes", "s", "CPU s", "peak MiB", "s", "CPU s");
+  }
+  std::string out = head + "\n" + names + "\n";
+  for (const FileTime& time : times) out += line(time);
+  return out;
+}
+
+std::string to_json(const Report& report) {
+  return json::serialize(json::object{{"kernels", list(report.kernels)}, {"files", list(report.files)}}) + "\n";
 }
 
 }  // namespace ggufmill::bench
