@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <new>
 
 namespace tbb::detail {
 namespace {
@@ -25,6 +26,24 @@ Function* original(const char* name, Function* /*ours*/) {
     std::abort();
   }
   return reinterpret_cast<Function*>(found);
+}
+
+void* allocated(std::size_t bytes) {
+  constexpr std::size_t kLine = d1::task_alignment;
+  void* const memory = std::aligned_alloc(kLine, (bytes + kLine - 1) / kLine * kLine);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+
+void* handed_out(std::size_t bytes) {
+  void* const memory = allocated(bytes);
+  __tsan_release(memory);
+  return memory;
+}
+
+void take_back(void* memory) {
+  __tsan_acquire(memory);
+  std::free(memory);
 }
 
 // Goes to the library in place of a task: whoever executes it sees what was done before it was handed over.
@@ -100,40 +119,25 @@ void __TBB_EXPORTED_FUNC execute(d1::task_arena_base& arena, d1::delegate_base& 
   next(arena, ordered);
 }
 
-// The memory of tasks goes from thread to thread.
-void* __TBB_EXPORTED_FUNC allocate(d1::small_object_pool*& pool, std::size_t bytes) {
-  using Function = void*(d1::small_object_pool*&, std::size_t);
-  static Function* const next =
-      original<Function>("_ZN3tbb6detail2r18allocateERPNS0_2d117small_object_poolEm", allocate);
-  void* const memory = next(pool, bytes);
-  __tsan_acquire(memory);
-  return memory;
-}
+// Memory goes from thread to thread, too: ThreadSanitizer knows that of the C library. The pools are not used.
 
-void* __TBB_EXPORTED_FUNC allocate(d1::small_object_pool*& pool, std::size_t bytes, const d1::execution_data& data) {
-  using Function = void*(d1::small_object_pool*&, std::size_t, const d1::execution_data&);
-  static Function* const next =
-      original<Function>("_ZN3tbb6detail2r18allocateERPNS0_2d117small_object_poolEmRKNS2_14execution_dataE", allocate);
-  void* const memory = next(pool, bytes, data);
-  __tsan_acquire(memory);
-  return memory;
-}
+// These the library calls itself as well.
+void* __TBB_EXPORTED_FUNC cache_aligned_allocate(std::size_t bytes) { return handed_out(bytes); }
+void __TBB_EXPORTED_FUNC cache_aligned_deallocate(void* memory) { take_back(memory); }
+void* __TBB_EXPORTED_FUNC allocate_memory(std::size_t bytes) { return handed_out(bytes); }
+void __TBB_EXPORTED_FUNC deallocate_memory(void* memory) { take_back(memory); }
 
-void __TBB_EXPORTED_FUNC deallocate(d1::small_object_pool& pool, void* memory, std::size_t bytes) {
-  using Function = void(d1::small_object_pool&, void*, std::size_t);
-  static Function* const next =
-      original<Function>("_ZN3tbb6detail2r110deallocateERNS0_2d117small_object_poolEPvm", deallocate);
-  __tsan_release(memory);
-  next(pool, memory, bytes);
+void* __TBB_EXPORTED_FUNC allocate(d1::small_object_pool*& /*pool*/, std::size_t bytes) { return allocated(bytes); }
+void* __TBB_EXPORTED_FUNC allocate(d1::small_object_pool*& /*pool*/, std::size_t bytes,
+                                   const d1::execution_data& /*data*/) {
+  return allocated(bytes);
 }
-
-void __TBB_EXPORTED_FUNC deallocate(d1::small_object_pool& pool, void* memory, std::size_t bytes,
-                                    const d1::execution_data& data) {
-  using Function = void(d1::small_object_pool&, void*, std::size_t, const d1::execution_data&);
-  static Function* const next = original<Function>(
-      "_ZN3tbb6detail2r110deallocateERNS0_2d117small_object_poolEPvmRKNS2_14execution_dataE", deallocate);
-  __tsan_release(memory);
-  next(pool, memory, bytes, data);
+void __TBB_EXPORTED_FUNC deallocate(d1::small_object_pool& /*pool*/, void* memory, std::size_t /*bytes*/) {
+  std::free(memory);
+}
+void __TBB_EXPORTED_FUNC deallocate(d1::small_object_pool& /*pool*/, void* memory, std::size_t /*bytes*/,
+                                    const d1::execution_data& /*data*/) {
+  std::free(memory);
 }
 
 }  // namespace r1
