@@ -167,22 +167,26 @@ const Extent* first_extent(const Expression& expression) {
   return nullptr;
 }
 
-std::string key_of(const Expression& node) {
-  std::string key = fmt::format("{}:{}[{},{},{},{}]", name_of(node.operation), node.type->name, node.shape.dims[0],
-                                node.shape.dims[1], node.shape.dims[2], node.shape.dims[3]);
-  if (const Extent* extent = node.as_extent())
+std::string key_of(const Expression& expression) {
+  std::string key =
+      fmt::format("{}:{}[{},{},{},{}]", name_of(expression.operation), expression.type->name, expression.shape.dims[0],
+                  expression.shape.dims[1], expression.shape.dims[2], expression.shape.dims[3]);
+  if (const Extent* extent = expression.as_extent())
     key += fmt::format("@{}+{}{}{}", extent->offset, extent->bytes, extent->big_endian ? "B" : "L",
                        extent->source ? extent->source->path : "");
-  if (node.operation == Operation::kConcat || node.operation == Operation::kSlice)
-    key += fmt::format("@{}+{}", node.axis, node.first);
-  if (!node.order.empty()) key += fmt::format("@{}<{}", fmt::join(node.factors, ","), fmt::join(node.order, ","));
-  if (node.map) key += fmt::format("@{}({:#x})", node.map->name, std::bit_cast<std::uint32_t>(node.parameter));
-  if (node.operation == Operation::kScaleBlocks) key += fmt::format("@{}x{}", node.block[0], node.block[1]);
-  if (node.repack) key += fmt::format("@{}", node.repack->name);
-  for (const float value : node.values) key += fmt::format(" {:x}", std::bit_cast<std::uint32_t>(value));
-  if (node.inputs.empty()) return key;
+  if (expression.operation == Operation::kConcat || expression.operation == Operation::kSlice)
+    key += fmt::format("@{}+{}", expression.axis, expression.first);
+  if (!expression.order.empty())
+    key += fmt::format("@{}<{}", fmt::join(expression.factors, ","), fmt::join(expression.order, ","));
+  if (expression.map)
+    key += fmt::format("@{}({:#x})", expression.map->name, std::bit_cast<std::uint32_t>(expression.parameter));
+  if (expression.operation == Operation::kScaleBlocks)
+    key += fmt::format("@{}x{}", expression.block[0], expression.block[1]);
+  if (expression.repack) key += fmt::format("@{}", expression.repack->name);
+  for (const float value : expression.values) key += fmt::format(" {:x}", std::bit_cast<std::uint32_t>(value));
+  if (expression.inputs.empty()) return key;
   key += "(";
-  for (const ExpressionRef& input : node.inputs) key += key_of(*input) + ";";
+  for (const ExpressionRef& input : expression.inputs) key += key_of(*input) + ";";
   return key + ")";
 }
 

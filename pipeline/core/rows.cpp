@@ -203,33 +203,33 @@ Layout packed_layout(const TypeInfo& type, const Box& box) {
   return layout;
 }
 
-void for_each_part(const Expression& node, const Box& box, const Layout& layout, const PartVisitor& part) {
+void for_each_part(const Expression& expression, const Box& box, const Layout& layout, const PartVisitor& part) {
   if (is_empty(box)) return;
-  switch (node.operation) {
+  switch (expression.operation) {
     case Operation::kStack:
     case Operation::kConcat:
-      return follow_concat(node, box, layout, part);
+      return follow_concat(expression, box, layout, part);
     case Operation::kSlice: {
       Box of_input = box;
-      of_input.first[node.axis] += node.first;
-      return for_each_part(*node.inputs[0], of_input, layout, part);
+      of_input.first[expression.axis] += expression.first;
+      return for_each_part(*expression.inputs[0], of_input, layout, part);
     }
     case Operation::kReshape:
-      return follow_reshape(node, box, layout, part);
+      return follow_reshape(expression, box, layout, part);
     case Operation::kReorderRows:
-      return follow_rows(node, box, layout, part);
+      return follow_rows(expression, box, layout, part);
     case Operation::kTranspose: {
       Box of_input = box;
       Layout place = layout;
-      for (std::size_t d = 0; d < node.order.size(); ++d) {
-        of_input.first[node.order[d]] = box.first[d];
-        of_input.count[node.order[d]] = box.count[d];
-        place.step[node.order[d]] = layout.step[d];
+      for (std::size_t d = 0; d < expression.order.size(); ++d) {
+        of_input.first[expression.order[d]] = box.first[d];
+        of_input.count[expression.order[d]] = box.count[d];
+        place.step[expression.order[d]] = layout.step[d];
       }
-      return for_each_part(*node.inputs[0], of_input, place, part);
+      return for_each_part(*expression.inputs[0], of_input, place, part);
     }
     default:
-      part(node, box, layout);
+      part(expression, box, layout);
   }
 }
 
@@ -269,17 +269,17 @@ std::vector<Box> input_boxes(const Expression& node, const Box& box) {
   }
 }
 
-void for_each_run(const Expression& node, const Box& box, const RunVisitor& run) {
-  const std::uint64_t block = node.type->block_elements, block_bytes = node.type->block_bytes;
+void for_each_run(const Expression& expression, const Box& box, const RunVisitor& run) {
+  const std::uint64_t block = expression.type->block_elements, block_bytes = expression.type->block_bytes;
   std::uint32_t run_dims = 1;
   std::uint64_t bytes = box.count[0] / block * block_bytes;
-  while (run_dims < 4 && box.count[run_dims - 1] == node.shape.dims[run_dims - 1]) bytes *= box.count[run_dims++];
+  while (run_dims < 4 && box.count[run_dims - 1] == expression.shape.dims[run_dims - 1]) bytes *= box.count[run_dims++];
   Index at{};
   for (;;) {
     std::uint64_t offset = 0, size = block_bytes;
     for (std::uint32_t d = 0; d < 4; ++d) {
       offset += (box.first[d] + at[d]) / (d == 0 ? block : 1) * size;
-      size *= d == 0 ? node.shape.dims[0] / block : node.shape.dims[d];
+      size *= d == 0 ? expression.shape.dims[0] / block : expression.shape.dims[d];
     }
     run(offset, bytes, at);
     std::uint32_t d = run_dims;
@@ -306,53 +306,54 @@ std::vector<ByteRange> ranges_of(const Expression& expression, const Box& box) {
   return ranges;
 }
 
-ReadBound read_bound(const Expression& node, const Index& wanted) {
-  const Index count = at_most(wanted, node.shape);
-  switch (node.operation) {
+ReadBound read_bound(const Expression& expression, const Index& wanted) {
+  const Index count = at_most(wanted, expression.shape);
+  switch (expression.operation) {
     case Operation::kExtent:
-      return bound_of_extent(node, count);
+      return bound_of_extent(expression, count);
     case Operation::kConstant:
       return {};
     case Operation::kStack:
     case Operation::kConcat: {
-      const std::uint32_t axis = node.operation == Operation::kStack ? node.shape.rank - 1 : node.axis;
+      const std::uint32_t axis =
+          expression.operation == Operation::kStack ? expression.shape.rank - 1 : expression.axis;
       Index one = count;  // of an input that as much as there can be lies in
       ReadBound most, all;
-      for (const ExpressionRef& input : node.inputs) {
-        one[axis] = node.operation == Operation::kStack ? 1 : std::min(count[axis], input->shape.dims[axis]);
+      for (const ExpressionRef& input : expression.inputs) {
+        one[axis] = expression.operation == Operation::kStack ? 1 : std::min(count[axis], input->shape.dims[axis]);
         const ReadBound bound = read_bound(*input, one);
         most = most_of(most, bound);
         all = all + bound;
       }
       // At most as many inputs as elements along the dimension, and no more bytes than all of them have.
-      const std::uint64_t inputs = std::min<std::uint64_t>(count[axis], node.inputs.size());
+      const std::uint64_t inputs = std::min<std::uint64_t>(count[axis], expression.inputs.size());
       return {std::min(all.bytes, product(most.bytes, inputs)), std::min(all.ranges, product(most.ranges, inputs))};
     }
     case Operation::kSlice:
-      return read_bound(*node.inputs[0], count);
+      return read_bound(*expression.inputs[0], count);
     case Operation::kReshape:
-      return bound_of_reshape(node, count);
+      return bound_of_reshape(expression, count);
     case Operation::kReorderRows: {
-      const ReadBound bound = read_bound(*node.inputs[0], count);
+      const ReadBound bound = read_bound(*expression.inputs[0], count);
       return {bound.bytes, product(bound.ranges, std::max<std::uint64_t>(count[1], 1))};
     }
     case Operation::kTranspose: {
       Index of_input{1, 1, 1, 1};
-      for (std::size_t d = 0; d < node.order.size(); ++d) of_input[node.order[d]] = count[d];
-      return read_bound(*node.inputs[0], of_input);
+      for (std::size_t d = 0; d < expression.order.size(); ++d) of_input[expression.order[d]] = count[d];
+      return read_bound(*expression.inputs[0], of_input);
     }
     default: {  // those that compute: columns may be rounded to whole blocks on both sides
       ReadBound all;
-      for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-        const Expression& input = *node.inputs[i];
+      for (std::size_t i = 0; i < expression.inputs.size(); ++i) {
+        const Expression& input = *expression.inputs[i];
         Index of_input = count;
-        if (node.operation == Operation::kCast)
+        if (expression.operation == Operation::kCast)
           of_input[0] =
-              sum(count[0], 2 * std::lcm<std::uint64_t>(node.type->block_elements, input.type->block_elements));
-        if (node.operation == Operation::kScaleBlocks && i > 0)
-          for (std::uint32_t d = 0; d < 2; ++d) of_input[d] = count[d] / node.block[d] + 2;
-        if (node.operation == Operation::kRepack)
-          of_input[0] = count[0] / node.type->block_elements * node.repack->input_bytes[i];
+              sum(count[0], 2 * std::lcm<std::uint64_t>(expression.type->block_elements, input.type->block_elements));
+        if (expression.operation == Operation::kScaleBlocks && i > 0)
+          for (std::uint32_t d = 0; d < 2; ++d) of_input[d] = count[d] / expression.block[d] + 2;
+        if (expression.operation == Operation::kRepack)
+          of_input[0] = count[0] / expression.type->block_elements * expression.repack->input_bytes[i];
         all = all + read_bound(input, of_input);
       }
       return all;
