@@ -277,7 +277,7 @@ class Reader {
   void check_place(const Place& place, std::uint64_t bytes) const {
     const PlannedOutput& output = plan_.outputs.at(place.output);
     const OutputFile& file = output.files.at(place.file);
-    output.tensors.at(place.tensor);
+    static_cast<void>(output.tensors.at(place.tensor));  // throws where there is none
     if (place.offset < file.header.size() || place.offset > file.bytes || bytes > file.bytes - place.offset)
       throw Unsound("a place lies beyond its file");
   }
