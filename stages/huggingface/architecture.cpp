@@ -68,15 +68,16 @@ FieldSpec tensor_fields() {
   part.fields.push_back(list_of("concat", name, "Tensors that become one along their last dimension."));
   part.fields.push_back(text("repack", "The name of a repacking of the two tensors of `of`."));
   part.fields.push_back(list_of("of", name, "What is repacked."));
-  return list_of(
-      "tensors",
-      map_of({std::move(from), text("to", "The name in GGUF."), steps_field(),
-              list_of("outputs", std::move(output), "Several tensors made of the one."),
-              list_of("together", std::move(part), "Tensors made of several, written together."),
-              flag("drop", "Whether the tensor is left out."), flag("early", "Whether it comes before all others."),
-              flag("required", "Whether a checkpoint without it is wrong."), when_field()},
-             "A rule."),
-      "What becomes of the tensors: the first rule that fits.");
+  return list_of("tensors",
+                 map_of({std::move(from), text("to", "The name in GGUF."), steps_field(),
+                         list_of("outputs", std::move(output), "Several tensors made of the one."),
+                         list_of("together", std::move(part), "Tensors made of several, written together."),
+                         flag("drop", "Whether the tensor is left out."),
+                         flag("zero", "With `drop`: whether a value in it that is not 0 is an error."),
+                         flag("early", "Whether it comes before all others."),
+                         flag("required", "Whether a checkpoint without it is wrong."), when_field()},
+                        "A rule."),
+                 "What becomes of the tensors: the first rule that fits.");
 }
 
 FieldSpec tokens_field(std::string name) {
@@ -233,7 +234,9 @@ class Reader {
       BOOST_OUTCOME_TRY(arguments.emplace_back(), read_value_rule(node));
     }
     if (arguments.size() < least || arguments.size() > most)
-      return error_at(node, fmt::format("{} takes {} to {} arguments, not {}", name, least, most, arguments.size()));
+      return error_at(node, fmt::format("{} takes {} arguments, not {}", name,
+                                        least == most ? std::to_string(least) : fmt::format("{} to {}", least, most),
+                                        arguments.size()));
     return arguments;
   }
 
@@ -317,11 +320,12 @@ class Reader {
       output.gather = Gather::kStack;
       BOOST_OUTCOME_TRY(read_name_list(*stack, output.parts));
       BOOST_OUTCOME_TRY(read_rule(node, "count", output.count));
-      if (!output.count || !output.parts[0].name().has_expert())
+      if (!output.count || output.parts.empty() || !output.parts[0].name().has_expert())
         return error_at(node, "a stack needs `count`, and {expert} in its name");
     } else if (concat) {
       output.gather = Gather::kConcat;
       BOOST_OUTCOME_TRY(read_name_list(*concat, output.parts));
+      if (output.parts.empty()) return error_at(*concat, "`concat` names one tensor or more");
     } else {
       output.gather = Gather::kRepack;
       const ConfigNode* of = node.find("of");
@@ -340,6 +344,8 @@ class Reader {
                      *together = node.find("together");
     bool drop = false;
     BOOST_OUTCOME_TRY(read_flag(node, "drop", drop));
+    BOOST_OUTCOME_TRY(read_flag(node, "zero", rule.zero));
+    if (rule.zero && !drop) return error_at(node, "`zero` is for tensors that are left out: `drop: true`");
     BOOST_OUTCOME_TRY(read_flag(node, "early", rule.early));
     BOOST_OUTCOME_TRY(read_flag(node, "required", rule.required));
     BOOST_OUTCOME_TRY(read_rule(node, "when", rule.when));
@@ -348,7 +354,11 @@ class Reader {
       return error_at(node, "expected `from` with one of `to`, `outputs` and `drop`, or `together`");
     if (from) {
       BOOST_OUTCOME_TRY(read_name_list(*from, rule.from));
+      if (rule.from.empty()) return error_at(*from, "`from` names one tensor or more");
     }
+    if (together && rule.required)
+      return error_at(node,
+                      "`required` is for rules with `from`; parts that are missing beside others are an error anyway");
     if (to) {
       BOOST_OUTCOME_TRY(rule.outputs.emplace_back(), read_output(node));
       rule.outputs[0].when.reset();  // it is the rule's
@@ -416,6 +426,7 @@ class Reader {
       if (const ConfigNode* text = node.find("text")) token.rule.text = text->scalar;
       if (const ConfigNode* id = node.find("id")) {
         BOOST_OUTCOME_TRY(const std::int64_t number, to_integer(*id));
+        if (number < 0 || number > INT32_MAX) return error_at(*id, fmt::format("{} is no id of a token", number));
         token.rule.id = static_cast<std::uint32_t>(number);
       }
       bool optional = false;
@@ -460,6 +471,12 @@ class Reader {
 
 bool looks_like_path(const std::string& name) { return name.find('/') != std::string::npos || name.ends_with(".yaml"); }
 
+// What a file extends by a path is looked for beside it.
+std::string beside(const std::string& file, const std::string& name) {
+  if (!looks_like_path(file) || !looks_like_path(name)) return name;
+  return (std::filesystem::path(file).parent_path() / name).lexically_normal().string();
+}
+
 struct ArchitectureText {
   std::string name;  // for messages: the file's
   std::string text;
@@ -499,10 +516,10 @@ Status read(const std::string& name, const Origin& asked, std::vector<std::strin
   const ConfigNode& root = document->root;
   if (const ConfigNode* parents = root.find("extends")) {
     if (parents->is_scalar()) {
-      BOOST_OUTCOME_TRY(read(parents->scalar, origin_of(*parents), chain, done, into));
+      BOOST_OUTCOME_TRY(read(beside(name, parents->scalar), origin_of(*parents), chain, done, into));
     }
     for (const ConfigNode& parent : parents->items) {
-      BOOST_OUTCOME_TRY(read(parent.scalar, origin_of(parent), chain, done, into));
+      BOOST_OUTCOME_TRY(read(beside(name, parent.scalar), origin_of(parent), chain, done, into));
     }
   }
   into.file = looks_like_path(name) ? name : std::filesystem::path(text.name).stem().string();
@@ -569,21 +586,32 @@ Result<Architecture> read_architecture(const std::string& name_or_path, const Or
   std::set<std::string> done;
   Architecture architecture;
   BOOST_OUTCOME_TRY(read(name_or_path, asked, chain, done, architecture));
+  if (architecture.partial) return architecture;
+  const char* missing =
+      architecture.name.empty()                                                                          ? "name"
+      : architecture.layers.kind == ValueRule::Kind::kConstant && architecture.layers.constant.is_null() ? "layers"
+                                                                                                         : nullptr;
+  if (missing)
+    return Error{ExitCode::kUsage, name_or_path, fmt::format("the map does not say `{}`", missing), "",
+                 "say it, or extend a map that does: `extends: [decoder, text]`"};
   return architecture;
 }
 
 Result<Architecture> find_architecture(const std::string& checkpoint_class, const std::string& where) {
   std::vector<std::string> classes;
   for (const BuiltInArchitecture& each : built_in_architectures()) {
+    // Most files do not have the word in them and need not be read.
+    if (each.text.find(checkpoint_class) == std::string_view::npos) continue;
     BOOST_OUTCOME_TRY(Architecture architecture, read_architecture(std::string(each.name)));
-    for (const std::string& served : architecture.serves) {
-      if (served == checkpoint_class) return architecture;
-      classes.push_back(served);
-    }
+    if (std::ranges::count(architecture.serves, checkpoint_class) > 0) return architecture;
+  }
+  for (const BuiltInArchitecture& each : built_in_architectures()) {
+    BOOST_OUTCOME_TRY(const Architecture architecture, read_architecture(std::string(each.name)));
+    classes.insert(classes.end(), architecture.serves.begin(), architecture.serves.end());
   }
   const std::string meant = did_you_mean(checkpoint_class, classes);
   Error error = input_error(where, fmt::format("no architecture is known for '{}'", checkpoint_class));
-  error.detail = fmt::format("{} classes are known; `ggufmill architectures` lists them{}", classes.size(),
+  error.detail = fmt::format("`ggufmill architectures` lists the classes that are known{}",
                              meant.empty() ? "" : fmt::format("; the nearest is '{}'", meant));
   error.help =
       "`ggufmill architectures show llama > mine.yaml` prints one to start from; `architecture: ./mine.yaml` in the "

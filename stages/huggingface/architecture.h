@@ -65,6 +65,7 @@ struct TensorRule {
                                       // once the last part of them has been met
   std::vector<TensorOutput> outputs;  // none: the tensor is left out
   bool early = false;                 // written before all others
+  bool zero = false;                  // left out, but a value that is not 0 is an error
   bool required = false;              // a checkpoint without such a tensor, in any layer that there is, is an error
   std::optional<ValueRule> when;
   std::string place;

@@ -96,6 +96,10 @@ class Conversion {
     class_ = checkpoint_class(config_);
     if (!options_.architecture.empty()) {
       BOOST_OUTCOME_TRY(architecture_, read_architecture(options_.architecture, options_.origin));
+      if (architecture_.partial)
+        return error_at(options_.origin,
+                        fmt::format("architecture '{}' is there for others to extend", options_.architecture),
+                        "`ggufmill architectures` lists those that are whole");
       return ok();
     }
     const std::string path = file("config.json").string();
@@ -247,20 +251,38 @@ class Conversion {
     BOOST_OUTCOME_TRY(set_metadata(architecture_.metadata_before_tokenizer, architecture_, *facts_, metadata));
     for (const MetadataEntry& entry : tokenizer_.metadata.entries()) metadata.set(entry.key, entry.value);
     for (std::string& warning : tokenizer_.warnings) result_.model.warnings.push_back(std::move(warning));
+    BOOST_OUTCOME_TRY(check_embedding());
+    return set_metadata(architecture_.metadata_after_tokenizer, architecture_, *facts_, metadata);
+  }
+
+  // One row for each token, of as many columns as config.json says.
+  Status check_embedding() {
     const auto embedding = std::ranges::find(result_.model.tensors, "token_embd.weight", &Tensor::name);
-    if (embedding != result_.model.tensors.end() && tokenizer_.tokens > embedding->shape().rows())
+    if (embedding == result_.model.tensors.end()) return ok();
+    const std::uint64_t rows = embedding->shape().rows(), columns = embedding->shape().columns();
+    const MetadataValue* length = result_.model.metadata.find(architecture_.name + ".embedding_length");
+    if (length && as_unsigned(*length).value_or(0) != columns)
+      return input_error(
+          file("config.json").string(),
+          fmt::format("the hidden size is {}, but the embedding (token_embd.weight) has rows of {} values",
+                      describe(*length), columns),
+          "are config.json and the weights of one model?");
+    if (tokenizer_.reader != TokenizerReader::kNone && tokenizer_.tokens > rows)
       return input_error(
           options_.folder,
-          fmt::format("the tokenizer has {} tokens, the embedding only {} rows", tokenizer_.tokens,
-                      embedding->shape().rows()),
+          fmt::format("the tokenizer has {} tokens, but the embedding (token_embd.weight) only {} rows",
+                      tokenizer_.tokens, rows),
           "are tokenizer and weights of one model? vocab_size of config.json says how many tokens there are");
-    return set_metadata(architecture_.metadata_after_tokenizer, architecture_, *facts_, metadata);
+    return ok();
   }
 
   // What was read beside the weights: none of it may be written, or change before the job is done.
   Status add_files() {
     for (const std::string_view name :
-         {"config.json", "generation_config.json", "tokenizer.json", "tokenizer.model", "tokenizer_config.json"}) {
+         {"config.json", "generation_config.json", "hf_quant_config.json", "modules.json", "README.md",
+          "tokenizer.json", "tokenizer.model", "spiece.model", "sentencepiece.bpe.model", "tokenizer_config.json",
+          "added_tokens.json", "special_tokens_map.json", "chat_template.jinja", "chat_template.json", "vocab.json",
+          "merges.txt"}) {
       if (!is_file(file(name))) continue;
       BOOST_OUTCOME_TRY(const auto opened, InputFile::open(file(name).string()));
       SourceRef described = opened->describe();

@@ -30,7 +30,9 @@ std::optional<MetadataValue> as_type(MetadataType type, const json::value& value
   }
   if (type == MetadataType::kFloat32) {
     if (value.is_bool() || !value.is_number()) return {};
-    return metadata_float(type, value.to_number<double>());
+    const double number = value.to_number<double>();
+    if (!std::isfinite(static_cast<float>(number))) return {};
+    return metadata_float(type, number);
   }
   std::int64_t number = 0;
   if (value.is_bool())
@@ -130,6 +132,10 @@ Result<TokenizerOptions> tokenizer_options(const TokenizerRules& rules, const Fa
   }
   if (rules.token_types) {
     BOOST_OUTCOME_TRY(const std::uint64_t types, facts.count(*rules.token_types, "the number of token types"));
+    if (types > UINT32_MAX)
+      return input_error((facts.folder() / "config.json").string(),
+                         fmt::format("the number of token types is {}", types),
+                         fmt::format("the map asks for it at {}", rules.token_types->place));
     options.token_types = static_cast<std::uint32_t>(types);
   }
   options.pre = rules.pre;

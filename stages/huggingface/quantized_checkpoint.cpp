@@ -11,7 +11,6 @@
 #include <unordered_map>
 
 #include "pipeline/core/text.h"
-#include "pipeline/io/input_file.h"
 #include "pipeline/io/json_file.h"
 
 namespace ggufmill::huggingface {
@@ -21,21 +20,10 @@ namespace json = boost::json;
 
 Error wrong(std::string what) { return {ExitCode::kBadInput, "", std::move(what), "", ""}; }
 
-// The bytes of a small tensor.
-Result<std::vector<std::byte>> read_bytes(const Expression& tensor) {
-  constexpr std::uint64_t kMost = 1 << 20;
-  const Extent* extent = tensor.as_extent();
-  if (!extent || extent->bytes > kMost) return wrong("is no small tensor");
-  BOOST_OUTCOME_TRY(const auto file, InputFile::open(extent->source->path));
-  std::vector<std::byte> bytes(static_cast<std::size_t>(extent->bytes));
-  BOOST_OUTCOME_TRY(file->read(extent->offset, bytes));
-  return bytes;
-}
-
 template <class Number>
 Result<std::vector<Number>> read_numbers(const Expression& tensor, std::string_view type) {
   if (tensor.type->name != type) return wrong(fmt::format("is {}, not {}", tensor.type->name, type));
-  BOOST_OUTCOME_TRY(const auto bytes, read_bytes(tensor));
+  BOOST_OUTCOME_TRY(const auto bytes, read_small_tensor(tensor));
   std::vector<Number> numbers(bytes.size() / sizeof(Number));
   std::memcpy(numbers.data(), bytes.data(), numbers.size() * sizeof(Number));
   return numbers;

@@ -90,6 +90,7 @@ class TensorMapper {
       : architecture_(architecture), facts_(facts), where_(std::move(where)) {}
 
   Result<std::vector<MappedTensor>> map(const std::vector<NamedTensor>& tensors) {
+    tensors_ = tensors.size();
     BOOST_OUTCOME_TRY(layers_, facts_.count(architecture_.layers, "the number of layers"));
     BOOST_OUTCOME_TRY(choose_rules());
     BOOST_OUTCOME_TRY(compute());
@@ -116,7 +117,7 @@ class TensorMapper {
     std::vector<std::uint64_t> counts;  // of each output that is stacked
     std::set<std::uint32_t> layers;     // that were met, of a required rule
     bool met = false;
-    std::map<std::uint32_t, Group> groups;  // by layer
+    std::map<std::pair<std::uint32_t, std::string>, Group> groups;  // by layer and ending
   };
 
   void add_fault(Error error, const std::string& tensor) {
@@ -248,9 +249,31 @@ class TensorMapper {
   Status convert(ActiveRule& active, const NamePattern::Match& match, const NamedTensor& tensor) {
     active.met = true;
     if (match.numbers.layer) active.layers.insert(*match.numbers.layer);
+    if (active.rule->zero) {
+      BOOST_OUTCOME_TRY(check_zero(*active.rule, tensor));
+    }
     for (const TensorOutput* output : active.outputs) {
       BOOST_OUTCOME_TRY(ExpressionRef values, apply(output->steps, tensor.values, match.numbers.layer));
       add(active, *output, match, std::move(values), tensor);
+    }
+    return ok();
+  }
+
+  // llama.cpp does not know the tensor, which is all the same where it changes nothing. Reads it.
+  Status check_zero(const TensorRule& rule, const NamedTensor& tensor) const {
+    BOOST_OUTCOME_TRY(const auto bytes, read_small_tensor(*tensor.values));
+    const std::size_t width = tensor.values->type->block_bytes;
+    const bool has_sign = tensor.values->type->type_class == TypeClass::kFloat;
+    for (std::size_t i = 0; i < bytes.size(); ++i) {
+      const auto sign =
+          std::byte{has_sign && i % width + 1 == width ? std::uint8_t{0x80} : std::uint8_t{0}};  // -0 is 0
+      if ((bytes[i] & ~sign) == std::byte{0}) continue;
+      Error error = input_error(where_,
+                                fmt::format("value {} is not 0, and llama.cpp has no place for such a tensor in '{}'",
+                                            i / width, architecture_.name),
+                                "without it the model would give other results: it cannot be converted");
+      error.detail = fmt::format("a tensor of zeros could be left out, see {}", rule.place);
+      return error;
     }
     return ok();
   }
@@ -284,8 +307,19 @@ class TensorMapper {
     active.met = true;
     const std::uint32_t layer = match.numbers.layer.value_or(0);
     active.layers.insert(layer);
-    Group& group = active.groups[layer];
+    for (std::size_t i = 0; i < active.outputs.size(); ++i)
+      if (active.counts[i] > tensors_)
+        return input_error(
+            (facts_.folder() / "config.json").string(),
+            fmt::format("there are {} experts, but only {} tensors in the checkpoint", active.counts[i], tensors_),
+            fmt::format("the map asks for the number of experts at {}", active.outputs[i]->count->place));
+    const std::pair key(layer, match.suffix);
+    Group& group = active.groups[key];
     if (group.needed.empty()) name_parts(active, match.numbers.layer, match.suffix, group);
+    if (std::ranges::find(group.needed, tensor.name) == group.needed.end()) {
+      if (group.parts.empty()) active.groups.erase(key);
+      return beyond_count(active, match, tensor);
+    }
     group.parts[tensor.name] = &tensor;
     if (group.parts.size() < group.needed.size()) return ok();
     for (std::size_t i = 0; i < active.outputs.size(); ++i) {
@@ -303,8 +337,18 @@ class TensorMapper {
       BOOST_OUTCOME_TRY(values, apply(output.steps, std::move(values), match.numbers.layer));
       add(active, output, match, std::move(values), whole);
     }
-    active.groups.erase(layer);
+    active.groups.erase(key);
     return ok();
+  }
+
+  // A part that is not needed: of an expert beyond the last.
+  Error beyond_count(const ActiveRule& active, const NamePattern::Match& match, const NamedTensor& tensor) const {
+    Error error = no_rule(tensor);
+    for (std::size_t i = 0; i < active.outputs.size(); ++i)
+      if (match.numbers.expert && active.outputs[i]->parts[0].match(tensor.name))
+        error.detail = fmt::format("'{}' would fit, but a layer has {} experts",
+                                   active.outputs[i]->parts[0].name().text(), active.counts[i]);
+    return error;
   }
 
   // The numbers beside the parts of a stack, one after the other.
@@ -376,13 +420,13 @@ class TensorMapper {
 
   void report_missing() {
     for (const ActiveRule& active : rules_) {
-      for (const auto& [layer, group] : active.groups)
+      for (const auto& [key, group] : active.groups)
         for (const std::string& name : group.needed)
           if (!group.parts.contains(name)) {
             if (faults_.errors().size() == kMostFaults) return;
             add_fault(input_error(where_, fmt::format("'{}' is not there", name),
                                   fmt::format("{} of the {} tensors that are written together in layer {} are",
-                                              group.parts.size(), group.needed.size(), layer)),
+                                              group.parts.size(), group.needed.size(), key.first)),
                       "");
             break;
           }
@@ -410,7 +454,7 @@ class TensorMapper {
   const Architecture& architecture_;
   const Facts& facts_;
   std::string where_;
-  std::uint64_t layers_ = 0;
+  std::uint64_t layers_ = 0, tensors_ = 0;
   std::vector<ActiveRule> rules_;
   std::unordered_set<std::string> names_;
   std::vector<MappedTensor> first_, computed_, early_, late_;

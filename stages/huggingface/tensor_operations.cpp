@@ -7,6 +7,8 @@
 #include <numbers>
 #include <vector>
 
+#include "pipeline/io/input_file.h"
+
 namespace ggufmill::huggingface {
 namespace {
 
@@ -22,9 +24,11 @@ Result<std::uint64_t> whole(const json::value& value) {
 }
 
 Result<float> real(const json::value& value) {
-  if (value.is_double()) return static_cast<float>(value.get_double());
-  if (value.is_int64()) return static_cast<float>(value.get_int64());
-  return wrong("a number is needed");
+  if (!value.is_number()) return wrong("a number is needed");
+  const auto number = value.to_number<double>();
+  if (!std::isfinite(static_cast<float>(number)))
+    return wrong(fmt::format("{} is too large for a number of F32", number));
+  return static_cast<float>(number);
 }
 
 // As the reference computes: in F32, but F16 tensors in F16, of which every result is rounded to F16.
@@ -59,7 +63,7 @@ Result<ExpressionRef> pair_halves(ExpressionRef input, Arguments a) {
   BOOST_OUTCOME_TRY(const std::uint64_t heads, whole(a[0]));
   return with_rows(std::move(input), [&](ExpressionRef rows) -> Result<ExpressionRef> {
     const std::uint64_t count = rows->shape.dims[1];
-    if (heads == 0 || count % (2 * heads) != 0)
+    if (heads == 0 || heads > count || count % (2 * heads) != 0)
       return wrong(fmt::format("{} rows are not {} heads of an even number of rows", count, heads));
     return expressions::reorder_rows(std::move(rows), {count / heads / 2, 2, heads}, {1, 0, 2});
   });
@@ -76,7 +80,7 @@ Result<ExpressionRef> reorder_rows(ExpressionRef input, Arguments a) {
   }
   for (const json::value& each : *order) {
     BOOST_OUTCOME_TRY(const std::uint64_t axis, whole(each));
-    axes.push_back(static_cast<std::uint32_t>(axis));
+    axes.push_back(static_cast<std::uint32_t>(std::min<std::uint64_t>(axis, UINT32_MAX)));
   }
   return with_rows(std::move(input), [&](ExpressionRef rows) {
     return expressions::reorder_rows(std::move(rows), std::move(grid), std::move(axes));
@@ -89,7 +93,7 @@ Result<ExpressionRef> transpose(ExpressionRef input, Arguments a) {
     order.clear();
     for (const json::value& each : a[0].get_array()) {
       BOOST_OUTCOME_TRY(const std::uint64_t axis, whole(each));
-      order.push_back(static_cast<std::uint32_t>(axis));
+      order.push_back(static_cast<std::uint32_t>(std::min<std::uint64_t>(axis, UINT32_MAX)));
     }
   }
   for (std::uint32_t axis = static_cast<std::uint32_t>(order.size()); axis < input->shape.rank; ++axis)
@@ -243,7 +247,7 @@ Result<ExpressionRef> llama3_rope_factors(Arguments a) {
     if (!value.is_number()) return wrong("llama3_rope_factors takes numbers");
     numbers[i] = value.to_number<double>();
   }
-  const auto [base, factor, low, high, context] = numbers;
+  const double base = numbers[0], factor = numbers[1], low = numbers[2], high = numbers[3], context = numbers[4];
   const double longest = context / low, shortest = context / high;
   std::vector<float> values;
   for (std::uint64_t i = 0; i < dimension; i += 2) {
@@ -261,6 +265,9 @@ Result<ExpressionRef> llama3_rope_factors(Arguments a) {
       const float mixed = (1.0f - smooth) / static_cast<float>(factor) + smooth;
       values.push_back(1.0f / mixed);
     }
+    if (!(values.back() > 0 && std::isfinite(values.back())))
+      return wrong(fmt::format("base {}, factor {}, low {}, high {} and context {} give the factor {}", base, factor,
+                               low, high, context, values.back()));
   }
   Shape shape;
   shape.rank = 1;
@@ -295,6 +302,18 @@ constexpr TensorFunction kTensorFunctions[] = {
 
 std::span<const TensorOperation> tensor_operations() { return kOperations; }
 std::span<const TensorFunction> tensor_functions() { return kTensorFunctions; }
+
+Result<std::vector<std::byte>> read_small_tensor(const Expression& tensor) {
+  constexpr std::uint64_t kMost = 1 << 20;
+  const Extent* extent = tensor.as_extent();
+  if (!extent || extent->bytes > kMost)
+    return wrong(fmt::format("{} of {} is no small tensor, of {} bytes at most", describe(tensor.shape),
+                             tensor.type->name, kMost));
+  BOOST_OUTCOME_TRY(const auto file, InputFile::open(extent->source->path));
+  std::vector<std::byte> bytes(static_cast<std::size_t>(extent->bytes));
+  BOOST_OUTCOME_TRY(file->read(extent->offset, bytes));
+  return bytes;
+}
 
 Result<ExpressionRef> to_type(ExpressionRef input, std::string_view type) {
   return expressions::cast(std::move(input), type_named(type));

@@ -5,6 +5,7 @@
 #include <boost/json/value.hpp>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "pipeline/core/error.h"
 #include "pipeline/core/expression.h"
@@ -29,6 +30,9 @@ struct TensorFunction {
   Result<ExpressionRef> (*make)(std::span<const boost::json::value> arguments);
 };
 std::span<const TensorFunction> tensor_functions();  // sorted by name
+
+// The bytes of a tensor of the file, of 1 MiB at most: scales, biases. The error has no tensor.
+Result<std::vector<std::byte>> read_small_tensor(const Expression& tensor);
 
 // `cast` that also takes what is of that type already.
 Result<ExpressionRef> to_type(ExpressionRef input, std::string_view type);

@@ -331,7 +331,8 @@ Result<json::value> sorted_values(Arguments a, const Facts&) {
 
 Result<json::value> file(Arguments a, const Facts& facts) {
   const auto name = json_text(a[0]);
-  if (!name || name->find("..") != std::string_view::npos) return wrong(fmt::format("{} is no file name", shown(a[0])));
+  if (!name || name->starts_with('/') || name->find("..") != std::string_view::npos)
+    return wrong(fmt::format("{} is no file name", shown(a[0])));
   return json::value(is_file(facts.folder() / *name));
 }
 
@@ -563,6 +564,9 @@ json::object rope_parameters(const json::object& config) {
   return rope;
 }
 
+// A map may be anybody's: neither the stack nor the time of a look-up grows with what its values ask of one another.
+constexpr std::size_t kDeepestValues = 64, kMostSteps = 1'000'000;
+
 }  // namespace
 
 std::span<const ValueFunction> value_functions() { return kFunctions; }
@@ -627,6 +631,10 @@ Result<json::value> Facts::named(const std::string& name, Search& search) const 
   if (name == "layer" && search.layer) return json::value(*search.layer);
   const auto value = values_.find(name);
   if (value != values_.end() && !search.busy.contains(name)) {
+    if (search.busy.size() == kDeepestValues)
+      return input_error(
+          value->second.place,
+          fmt::format("values that ask for one another more than {} deep, down to '{}'", kDeepestValues, name));
     search.busy.insert(name);
     auto result = evaluate(value->second, search);
     search.busy.erase(name);
@@ -639,6 +647,8 @@ Result<json::value> Facts::named(const std::string& name, Search& search) const 
 }
 
 Result<json::value> Facts::evaluate(const ValueRule& rule, Search& search) const {
+  if (++search.steps > kMostSteps)
+    return input_error(rule.place, fmt::format("a value that takes more than {} steps to find", kMostSteps));
   switch (rule.kind) {
     case ValueRule::Kind::kConstant:
       return rule.constant;
@@ -669,7 +679,7 @@ Result<json::value> Facts::evaluate(const ValueRule& rule, Search& search) const
 
 Result<json::value> Facts::evaluate(const ValueRule& rule, std::vector<std::string>* missing,
                                     std::optional<std::uint32_t> layer) const {
-  Search search{missing, layer, {}};
+  Search search{missing, layer, {}, 0};
   return evaluate(rule, search);
 }
 

@@ -76,6 +76,7 @@ class Facts {
     std::vector<std::string>* missing;
     std::optional<std::uint32_t> layer;
     Busy busy;
+    std::size_t steps = 0;  // rules that were evaluated
   };
   Result<boost::json::value> evaluate(const ValueRule& rule, Search& search) const;
   Result<boost::json::value> named(const std::string& name, Search& search) const;

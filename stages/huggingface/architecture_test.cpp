@@ -1,0 +1,148 @@
+// The maps of architectures: those that are built in, and what is wrong with others.
+#include "stages/huggingface/architecture.h"
+
+#include "tests/support/apply_stage.h"
+#include "tests/support/catch.h"
+#include "tests/support/files.h"
+#include "tests/support/temp_dir.h"
+
+using namespace ggufmill;
+using namespace ggufmill::huggingface;
+
+namespace {
+
+// The error of a map, its path cut off.
+std::string fault(const std::string& yaml) {
+  const TempDir folder;
+  const std::string path = folder.file("a.yaml");
+  write_text(path, yaml);
+  const auto architecture = read_architecture(path);
+  if (architecture) return "";
+  std::string text = render(architecture.error());
+  for (std::size_t at; (at = text.find(folder.path().string() + "/")) != std::string::npos;)
+    text.erase(at, folder.path().string().size() + 1);
+  return text;
+}
+
+std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+}  // namespace
+
+TEST_CASE("every map that is built in reads, and says what it serves") {
+  std::set<std::string> classes;
+  for (const BuiltInArchitecture& each : built_in_architectures()) {
+    const auto architecture = read_architecture(std::string(each.name));
+    CAPTURE(each.name, architecture ? "" : render(architecture.error()));
+    REQUIRE(architecture);
+    const Architecture& it = architecture.value();
+    CHECK(!it.description.empty());
+    CHECK(it.partial == it.serves.empty());
+    for (const std::string& name : it.serves) CHECK(classes.insert(name).second);
+    if (it.partial) continue;
+    CHECK(!it.name.empty());
+    CHECK(!it.tensors.empty());
+    CHECK(!it.tokenizer.readers.empty());
+    for (const TensorRule& rule : it.tensors)
+      for (const TensorOutput& output : rule.outputs)
+        for (const NamePattern& from : rule.from) CHECK((from.name().has_layer() || !output.name.has_layer()));
+  }
+  for (const std::string& name : classes) CHECK(find_architecture(name, "config.json"));
+}
+
+TEST_CASE("a class that nobody knows: the nearest, and how a map is written") {
+  const auto unknown = find_architecture("Qwen2ForCausaLM", "m/config.json");
+  REQUIRE(!unknown);
+  const Error& error = unknown.error();
+  CHECK(error.code == ExitCode::kBadInput);
+  CHECK(error.where == "m/config.json");
+  CHECK(error.what == "no architecture is known for 'Qwen2ForCausaLM'");
+  CHECK(error.detail == "`ggufmill architectures` lists the classes that are known; the nearest is 'Qwen2ForCausalLM'");
+  CHECK(error.help.find("`ggufmill architectures show llama > mine.yaml`") != std::string::npos);
+}
+
+TEST_CASE("names of maps") {
+  const auto unknown = read_architecture("lama");
+  REQUIRE(!unknown);
+  CHECK(unknown.error().code == ExitCode::kUsage);
+  CHECK(unknown.error().what == "unknown architecture 'lama'");
+  CHECK(unknown.error().help == "did you mean 'llama'? `ggufmill architectures` lists them");
+  CHECK(!read_architecture("/no/such/mine.yaml"));
+}
+
+TEST_CASE("what stands in a file comes before what it extends, metadata after") {
+  const TempDir folder;
+  std::filesystem::create_directory(folder.file("base"));
+  write_text(folder.file("base/b.yaml"),
+             "name: b\nlayers: n\nvalues: {x: 1, y: 1}\nserves: [B]\n"
+             "tensors: [{from: a, to: b}]\nmetadata: [{key: one, value: x}]\ncomputed: [{to: c, function: numbers, of: "
+             "[l]}]\n");
+  write_text(folder.file("a.yaml"),
+             "extends: [./base/b.yaml, ./base/b.yaml]\nname: a\nvalues: {x: 2}\n"
+             "tensors: [{from: a, to: c}]\nmetadata: [{key: two, value: x}]\n");
+  const auto read = read_architecture(folder.file("a.yaml"));
+  CAPTURE(read ? "" : render(read.error()));
+  REQUIRE(read);
+  const Architecture& it = read.value();
+  CHECK(it.name == "a");
+  CHECK(it.serves.empty());  // for those that serve others a file says so itself
+  CHECK(it.values.at("x").constant == 2);
+  CHECK(it.values.at("y").constant == 1);
+  REQUIRE(it.tensors.size() == 2);
+  CHECK(it.tensors[0].outputs[0].name.text() == "c");
+  REQUIRE(it.metadata.size() == 2);  // what two ways lead to counts once
+  CHECK(it.metadata[0].key == "one");
+  CHECK(it.metadata[1].key == "two");
+  CHECK(it.computed.size() == 1);
+  CHECK(it.files.size() == 2);
+}
+
+TEST_CASE("what is wrong with a map is said with its place") {
+  const std::pair<std::string, std::string> kCases[] = {
+      {"nmae: x", "a.yaml:1:1: error: unknown key 'nmae'"},
+      {"layers: n", "a.yaml: error: the map does not say `name`"},
+      {"name: x", "a.yaml: error: the map does not say `layers`"},
+      {"tensors: [{from: a, to: b, do: [pairhalves]}]", "a.yaml:1:33: error: unknown operation 'pairhalves'"},
+      {"tensors: [{from: a, to: b, do: [pair_halves]}]", "a.yaml:1:33: error: pair_halves needs arguments"},
+      {"tensors: [{from: a, to: b, do: [{part: [1, 2]}]}]", "a.yaml:1:40: error: part takes 3 arguments, not 2"},
+      {"tensors: [{from: a}]",
+       "a.yaml:1:11: error: expected `from` with one of `to`, `outputs` and `drop`, or `together`"},
+      {"tensors: [{from: [], to: b}]", "a.yaml:1:18: error: `from` names one tensor or more"},
+      {"tensors: [{from: a, to: b, zero: true}]",
+       "a.yaml:1:11: error: `zero` is for tensors that are left out: `drop: true`"},
+      {"tensors: [{from: '{layer}.{layer}', to: b}]", "a.yaml:1:18: error: '{layer}.{layer}' is no name of tensors"},
+      {"tensors: [{from: '{block}', to: b}]", "a.yaml:1:18: error: '{block}' is no name of tensors"},
+      {"tensors: [{together: [{to: b}]}]", "a.yaml:1:23: error: expected one of `stack`, `concat` and `repack`"},
+      {"tensors: [{together: [{to: b, concat: []}]}]", "a.yaml:1:39: error: `concat` names one tensor or more"},
+      {"tensors: [{together: [{to: b, stack: 'a.{expert}'}]}]",
+       "a.yaml:1:23: error: a stack needs `count`, and {expert} in its name"},
+      {"tensors: [{together: [{to: b, repack: nvfp, of: [a, b]}]}]", "a.yaml:1:39: error: unknown repacking 'nvfp'"},
+      {"tensors: [{from: a, to: b, do: [{join: [[f32]]}]}]",
+       "a.yaml:1:33: error: `join` takes two lists of operations or more"},
+      {"names: [{match: a}]", "a.yaml:1:9: error: expected `match` and `with`, or `drop`"},
+      {"names: [{drop: '('}]", "a.yaml:1:18: error: "},
+      {"computed: [{to: a, function: sums, of: [1]}]", "a.yaml:1:30: error: unknown operation 'sums'"},
+      {"tokenizer: {special_tokens: [{role: bos, id: -1}]}", "a.yaml:1:46: error: '-1' is not 0 or more"},
+      {"tokenizer: {special_tokens: [{role: bos, id: 4294967296}]}",
+       "a.yaml:1:46: error: 4294967296 is no id of a token"},
+      {"values: {a: {nto: b}}", "a.yaml:1:14: error: unknown function 'nto'"},
+      {"extends: ./a.yaml", "a.yaml:1:10: error: architecture 'a.yaml' extends itself through 'a.yaml'"},
+      {"extends: lama", "a.yaml:1:10: error: unknown architecture 'lama'"},
+      {"[1, 2]", "a.yaml:1:1: error: expected a map, found a list"},
+  };
+  for (const auto& [yaml, line] : kCases) {
+    CAPTURE(yaml);
+    CHECK(first_line(fault(yaml)).substr(0, line.size()) == line);
+  }
+  CHECK(fault("tensors: [{from: a, to: b, do: [pairhalves]}]").find("did you mean 'pair_halves'?") !=
+        std::string::npos);
+  CHECK(fault("nmae: x").find("did you mean 'name'?") != std::string::npos);
+}
+
+TEST_CASE("a long chain of maps ends") {
+  const TempDir folder;
+  for (int i = 0; i < 20; ++i)
+    write_text(folder.file(std::to_string(i) + ".yaml"), "extends: ./" + std::to_string(i + 1) + ".yaml\n");
+  const auto read = read_architecture(folder.file("0.yaml"));
+  REQUIRE(!read);
+  CHECK(read.error().what == "'" + folder.file("0.yaml") + "' extends others over more than 16 steps");
+}

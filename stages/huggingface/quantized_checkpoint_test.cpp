@@ -1,0 +1,240 @@
+// Checkpoints of quantized weights: their numbers, against plain loops.
+#include "stages/huggingface/quantized_checkpoint.h"
+
+#include <boost/json/parse.hpp>
+#include <cstring>
+
+#include "tests/support/catch.h"
+#include "tests/support/expression_values.h"
+#include "tests/support/files.h"
+#include "tests/support/temp_dir.h"
+
+using namespace ggufmill;
+using namespace ggufmill::huggingface;
+
+namespace {
+
+class Weights {
+ public:
+  explicit Weights(const std::string& quantization)
+      : facts_(folder_.path(), boost::json::parse("{\"quantization_config\": " + quantization + "}").as_object(),
+               none_) {}
+
+  // `dims`: the fastest first.
+  template <class Number>
+  Weights& add(const std::string& name, const char* type, std::vector<std::uint64_t> dims,
+               const std::vector<Number>& numbers) {
+    std::string bytes(numbers.size() * sizeof(Number), '\0');
+    std::memcpy(bytes.data(), numbers.data(), bytes.size());
+    const std::string path = folder_.file("tensor-" + std::to_string(tensors_.size()));
+    write_text(path, bytes);
+    Shape shape;
+    for (const std::uint64_t dim : dims) shape.dims[shape.rank++] = dim;
+    const auto source = std::make_shared<SourceFile>(SourceFile{path, bytes.size()});
+    auto values = expressions::extent(type_named(type), shape, {source, 0, bytes.size()});
+    REQUIRE(values);
+    tensors_.push_back({name, std::move(values).value()});
+    return *this;
+  }
+
+  Result<DecodedCheckpoint> decoded() const { return decode_checkpoint(facts_, tensors_); }
+  // Of the one tensor that there is, which must be called "a.weight".
+  std::vector<float> values() const {
+    const auto result = decoded();
+    CAPTURE(result ? "" : render(result.error()));
+    REQUIRE(result);
+    REQUIRE(result.value().tensors.size() == 1);
+    CHECK(result.value().tensors[0].name == "a.weight");
+    return expression_values(*result.value().tensors[0].values);
+  }
+  std::string fault() const {
+    const auto result = decoded();
+    if (result) return "";
+    CHECK(result.error().code == ExitCode::kBadInput);
+    return result.error().what;
+  }
+
+ private:
+  TempDir folder_;
+  const std::map<std::string, ValueRule> none_;
+  Facts facts_;
+  std::vector<NamedTensor> tensors_;
+};
+
+using Bytes = std::vector<std::uint8_t>;
+using Words = std::vector<std::int32_t>;
+
+constexpr std::uint8_t kOne = 0x38, kTwo = 0x40, kThree = 0x44;  // of F8_E4M3
+
+// Integers of 4 bits in words of 32, the first in the lowest bits.
+Words packed(const std::vector<unsigned>& integers) {
+  Words words(integers.size() / 8);
+  for (std::size_t i = 0; i < integers.size(); ++i)
+    words[i / 8] = static_cast<std::int32_t>(static_cast<std::uint32_t>(words[i / 8]) | integers[i] << (i % 8 * 4));
+  return words;
+}
+
+// Any numbers of 4 bits.
+std::vector<unsigned> some(std::size_t count, unsigned seed) {
+  std::vector<unsigned> integers;
+  for (std::size_t i = 0; i < count; ++i) integers.push_back((seed = seed * 1103515245 + 12345) >> 16 & 15);
+  return integers;
+}
+
+}  // namespace
+
+TEST_CASE("FP8 with scales of blocks, rows and the tensor") {
+  const Bytes weights{kOne, kTwo, kThree, kOne, kTwo, kThree};  // 3 columns, 2 rows
+  CHECK(Weights(R"({"quant_method": "fp8", "weight_block_size": [1, 2]})")
+            .add("a.weight", "F8_E4M3", {3, 2}, weights)
+            .add("a.weight_scale_inv", "F32", {2, 2}, std::vector<float>{1, 10, 100, 1000})
+            .add("a.activation_scale", "F32", {1}, std::vector<float>{5})
+            .values() == std::vector<float>{1, 2, 30, 100, 200, 3000});
+  const std::string compressed =
+      R"({"quant_method": "compressed-tensors", "format": "float-quantized", "config_groups": {"g": {"weights": {}}}})";
+  CHECK(Weights(compressed)
+            .add("a.weight", "F8_E4M3", {3, 2}, weights)
+            .add("a.weight_scale", "F32", {1, 2}, std::vector<float>{10, 100})
+            .values() == std::vector<float>{10, 20, 30, 100, 200, 300});
+  CHECK(Weights(R"({"quant_method": "modelopt", "quant_algo": "FP8"})")
+            .add("a.weight", "F8_E4M3", {3, 2}, weights)
+            .add("a.weight_scale", "F32", {1}, std::vector<float>{10})
+            .add("a.input_scale", "F32", {1}, std::vector<float>{3})
+            .values() == std::vector<float>{10, 20, 30, 10, 20, 30});
+  const auto result = Weights(compressed)
+                          .add("a.weight", "F8_E4M3", {3, 2}, weights)
+                          .add("a.weight_scale", "F32", {1, 2}, std::vector<float>{10, 100})
+                          .decoded();
+  CHECK(result.value().tensors[0].was_fp8);
+}
+
+TEST_CASE("scales that are missing or do not fit") {
+  const Bytes weights{kOne, kTwo, kThree, kOne, kTwo, kThree};
+  CHECK(Weights(R"({"quant_method": "fp8", "weight_block_size": [1, 2]})")
+            .add("a.weight_scale_inv", "F32", {2, 2}, std::vector<float>{1, 10, 100, 1000})
+            .fault() == "tensor 'a.weight' is not there, but its scales, 'a.weight_scale_inv', are");
+  for (const char* block : {"[0, 0]", "[-1, 2]", "[2, 2]", "[9223372036854775807, 1]", "[1, 2, 3]"})
+    CHECK(Weights(R"({"quant_method": "fp8", "weight_block_size": )" + std::string(block) + "}")
+              .add("a.weight", "F8_E4M3", {3, 2}, weights)
+              .add("a.weight_scale_inv", "F32", {2, 2}, std::vector<float>{1, 10, 100, 1000})
+              .fault()
+              .starts_with("tensor 'a.weight': "));
+  CHECK(Weights(R"({"quant_method": "bitsandbytes"})").fault() == "quantization method 'bitsandbytes' is not known");
+  CHECK(Weights(R"({"quant_method": "compressed-tensors", "format": "x", "config_groups": {}})").fault() ==
+        "config_groups has not exactly one group, which all weights follow");
+  CHECK(Weights(R"({"quant_method": "gptq", "bits": 3})").fault() == "'bits' of the quantization is 3");
+  CHECK(Weights(R"({"quant_method": "awq", "bits": 8})").fault() == "AWQ of other than 4 bits is not known");
+}
+
+TEST_CASE("int4 of compressed-tensors, with and without zero points") {
+  const std::string config = R"({"quant_method": "compressed-tensors", "format": "pack-quantized",
+      "config_groups": {"g": {"weights": {"num_bits": 4, "group_size": 4}}}})";
+  // 2 rows of 6 columns, padded to words of 8; groups of 4 columns.
+  const std::vector<unsigned> integers = some(16, 1);
+  const std::vector<float> scales{1, 10, 100, 1000};
+  const std::vector<std::int64_t> shape{2, 6};
+  std::vector<float> middle, with_zeros;
+  std::vector<unsigned> zeros = some(16, 2);  // words along the rows: {groups, rows}, padded to 8 rows
+  for (std::size_t row = 0; row < 2; ++row)
+    for (std::size_t column = 0; column < 6; ++column) {
+      const auto integer = static_cast<float>(integers[row * 8 + column]);
+      const float scale = scales[row * 2 + column / 4];
+      middle.push_back((integer - 8) * scale);
+      with_zeros.push_back((integer - static_cast<float>(zeros[column / 4 * 8 + row])) * scale);
+    }
+  Weights plain(config);
+  plain.add("a.weight_packed", "I32", {1, 2}, packed(integers))
+      .add("a.weight_scale", "F32", {2, 2}, scales)
+      .add("a.weight_shape", "I64", {2}, shape);
+  CHECK(plain.values() == middle);
+  // The file has a row of words for every 8 rows: {2 groups, 1}.
+  plain.add("a.weight_zero_point", "I32", {2, 1}, packed(zeros));
+  CHECK(plain.values() == with_zeros);
+  CHECK(Weights(config).add("a.weight_packed", "I32", {1, 2}, packed(integers)).fault() ==
+        "tensor 'a.weight': tensor 'a.weight_scale' is not there");
+  CHECK(Weights(config)
+            .add("a.weight_packed", "I32", {1, 2}, packed(integers))
+            .add("a.weight_scale", "F32", {2, 2}, scales)
+            .add("a.weight_shape", "I64", {2}, std::vector<std::int64_t>{2, 9})
+            .fault()
+            .starts_with("tensor 'a.weight': "));
+  CHECK(Weights(config)
+            .add("a.weight_packed", "I32", {1, 2}, packed(integers))
+            .add("a.weight_scale", "F32", {2, 2}, scales)
+            .add("a.weight_shape", "I64", {2}, std::vector<std::int64_t>{-2, 6})
+            .fault() == "tensor 'a.weight': the shape beside it is not of two dimensions");
+}
+
+TEST_CASE("GPTQ: words along the rows of a matrix that is turned, offsets less one") {
+  // 16 inputs in groups of 8, 8 outputs. Word (r, o) holds inputs 8r to 8r + 7 of output o.
+  const std::vector<unsigned> integers = some(128, 3), zeros = some(16, 4);  // integers[(r * 8 + o) * 8 + i]
+  std::vector<float> scales, expected;
+  for (int i = 0; i < 16; ++i) scales.push_back(static_cast<float>(1 + i));  // {8 outputs, 2 groups}
+  for (std::size_t out = 0; out < 8; ++out)
+    for (std::size_t in = 0; in < 16; ++in) {
+      const std::size_t group = in / 8;
+      const auto offset = static_cast<float>(zeros[group * 8 + out]) + 1;
+      expected.push_back((static_cast<float>(integers[(group * 8 + out) * 8 + in % 8]) - offset) *
+                         scales[group * 8 + out]);
+    }
+  Words order;
+  for (int i = 0; i < 16; ++i) order.push_back(i / 8);
+  const auto weights = [&](const Words& groups) {
+    auto made = std::make_unique<Weights>(R"({"quant_method": "gptq", "bits": 4, "group_size": 8})");
+    made->add("a.qweight", "I32", {8, 2}, packed(integers))
+        .add("a.qzeros", "I32", {1, 2}, packed(zeros))
+        .add("a.scales", "F32", {8, 2}, scales)
+        .add("a.g_idx", "I32", {16}, groups);
+    return made;
+  };
+  CHECK(weights(order)->values() == expected);
+  std::swap(order[0], order[15]);
+  CHECK(weights(order)->fault() ==
+        "tensor 'a': its columns are not in the order of their groups (desc_act), which is not known");
+}
+
+TEST_CASE("AWQ: words along the columns before turning, in an order of its own") {
+  // 4 inputs in groups of 2, 8 outputs: nibble i of the word of an input is output kOrder[i].
+  constexpr std::size_t kOrder[] = {0, 2, 4, 6, 1, 3, 5, 7};
+  const std::vector<unsigned> integers = some(32, 5), zeros = some(16, 6);
+  std::vector<float> scales, expected(32);
+  for (int i = 0; i < 16; ++i) scales.push_back(static_cast<float>(1 + i));
+  for (std::size_t in = 0; in < 4; ++in)
+    for (std::size_t i = 0; i < 8; ++i) {
+      const std::size_t out = kOrder[i], group = in / 2;
+      expected[out * 4 + in] = (static_cast<float>(integers[in * 8 + i]) - static_cast<float>(zeros[group * 8 + i])) *
+                               scales[group * 8 + out];
+    }
+  CHECK(Weights(R"({"quant_method": "awq", "bits": 4, "group_size": 2})")
+            .add("a.qweight", "I32", {1, 4}, packed(integers))
+            .add("a.qzeros", "I32", {1, 2}, packed(zeros))
+            .add("a.scales", "F32", {8, 2}, scales)
+            .values() == expected);
+}
+
+TEST_CASE("NVFP4 is repacked, under either producer's names, and keeps the scale of the tensor") {
+  const Bytes pairs(64, 0x21), scales(8, kOne);  // 2 rows of 64 columns, blocks of 16
+  const auto check = [&](const std::string& config, const std::string& weight, const std::string& scale, float stored,
+                         float expected) {
+    const auto result = Weights(config)
+                            .add(weight, "U8", {32, 2}, pairs)
+                            .add("a.weight_scale", "F8_E4M3", {4, 2}, scales)
+                            .add(scale, "F32", {1}, std::vector<float>{stored})
+                            .decoded();
+    CAPTURE(result ? "" : render(result.error()));
+    REQUIRE(result);
+    REQUIRE(result.value().tensors.size() == 1);
+    const NamedTensor& tensor = result.value().tensors[0];
+    CHECK(result.value().is_nvfp4);
+    CHECK(tensor.name == "a.weight");
+    CHECK(tensor.values->type->name == "NVFP4");
+    CHECK(describe(tensor.values->shape) == "64 x 2");
+    REQUIRE(tensor.beside.size() == 2);
+    CHECK(tensor.beside[0].first == ".scale");
+    CHECK(tensor.beside[0].second->values == std::vector<float>{expected});
+    CHECK(tensor.beside[1].second->values == std::vector<float>{1});
+  };
+  check(R"({"quant_method": "modelopt", "quant_algo": "NVFP4"})", "a.weight", "a.weight_scale_2", 0.5f, 0.5f);
+  check(R"({"quant_method": "compressed-tensors", "format": "nvfp4-pack-quantized"})", "a.weight_packed",
+        "a.weight_global_scale", 4, 0.25f);
+}

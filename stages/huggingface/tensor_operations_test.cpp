@@ -1,0 +1,182 @@
+// What maps do to tensors, against the elements moved one by one.
+#include "stages/huggingface/tensor_operations.h"
+
+#include <algorithm>
+#include <boost/json/parse.hpp>
+#include <cmath>
+#include <functional>
+#include <numeric>
+
+#include "tests/support/catch.h"
+#include "tests/support/expression_values.h"
+
+using namespace ggufmill;
+using namespace ggufmill::huggingface;
+namespace json = boost::json;
+
+namespace {
+
+Shape shape_of(std::initializer_list<std::uint64_t> dims) {
+  Shape shape;
+  for (const std::uint64_t dim : dims) shape.dims[shape.rank++] = dim;
+  return shape;
+}
+
+// Element i is i.
+ExpressionRef counted(std::initializer_list<std::uint64_t> dims) {
+  const Shape shape = shape_of(dims);
+  std::vector<float> values(shape.elements());
+  std::iota(values.begin(), values.end(), 0.0f);
+  return expressions::constant(shape, std::move(values)).value();
+}
+
+Result<ExpressionRef> apply(std::string_view name, ExpressionRef input, const std::string& arguments) {
+  const auto found = std::ranges::find(tensor_operations(), name, &TensorOperation::name);
+  REQUIRE(found != tensor_operations().end());
+  const json::array values = json::parse(arguments).as_array();
+  CHECK(values.size() >= found->least);
+  CHECK(values.size() <= found->most);
+  return found->apply(std::move(input), {values.data(), values.size()});
+}
+
+std::string fault(std::string_view name, ExpressionRef input, const std::string& arguments) {
+  const auto result = apply(name, std::move(input), arguments);
+  return result ? "" : result.error().what;
+}
+
+// The result has these dimensions, and its element at (x, y, z, w) is number `from(x, y, z, w)` of the input.
+using From = std::function<std::uint64_t(std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t)>;
+void check(std::string_view name, ExpressionRef input, const std::string& arguments,
+           std::initializer_list<std::uint64_t> dims, const From& from) {
+  const auto result = apply(name, std::move(input), arguments);
+  CAPTURE(name, arguments, result ? "" : result.error().what);
+  REQUIRE(result);
+  const Shape shape = shape_of(dims);
+  CHECK(describe(result.value()->shape) == describe(shape));
+  std::vector<float> expected;
+  for (std::uint64_t w = 0; w < shape.dims[3]; ++w)
+    for (std::uint64_t z = 0; z < shape.dims[2]; ++z)
+      for (std::uint64_t y = 0; y < shape.dims[1]; ++y)
+        for (std::uint64_t x = 0; x < shape.dims[0]; ++x) expected.push_back(static_cast<float>(from(x, y, z, w)));
+  CHECK(expression_values(*result.value()) == expected);
+}
+
+const From kSame = [](auto x, auto, auto, auto) { return x; };
+
+}  // namespace
+
+TEST_CASE("halves of heads become pairs") {
+  // Two heads of six rows: rows 0, 3, 1, 4, 2, 5 of each.
+  check("pair_halves", counted({2, 12}), "[2]", {2, 12}, [](auto x, auto y, auto, auto) {
+    const auto head = y / 6, row = y % 6;
+    return (head * 6 + row / 2 + row % 2 * 3) * 2 + x;
+  });
+  check("pair_halves", counted({12}), "[2]", {12}, [](auto x, auto, auto, auto) {
+    const auto head = x / 6, row = x % 6;
+    return head * 6 + row / 2 + row % 2 * 3;
+  });
+  CHECK(fault("pair_halves", counted({2, 12}), "[4]") == "12 rows are not 4 heads of an even number of rows");
+  CHECK(fault("pair_halves", counted({2, 12}), "[0]") == "12 rows are not 0 heads of an even number of rows");
+  CHECK(fault("pair_halves", counted({2, 12}), "[-1]") == "a whole number from 0 on is needed");
+  CHECK(fault("pair_halves", counted({2, 12}), "[9223372036854775808]") ==
+        "12 rows are not 9223372036854775808 heads of an even number of rows");
+}
+
+TEST_CASE("pairs at the beginning of heads become halves") {
+  // Two heads of five rows, of which four are pairs: rows 0, 2, 1, 3, 4 of each.
+  const std::uint64_t order[] = {0, 2, 1, 3, 4};
+  check("split_pairs", counted({3, 10}), "[2, 4]", {3, 10},
+        [&](auto x, auto y, auto, auto) { return (y / 5 * 5 + order[y % 5]) * 3 + x; });
+  check("split_pairs", counted({10}), "[2, 4]", {10},
+        [&](auto x, auto, auto, auto) { return x / 5 * 5 + order[x % 5]; });
+  CHECK(fault("split_pairs", counted({3, 10}), "[2, 6]") == "10 rows are not 2 heads of which 6 rows are pairs");
+  CHECK(fault("split_pairs", counted({3, 10}), "[0, 2]") == "10 rows are not 0 heads of which 2 rows are pairs");
+}
+
+TEST_CASE("rows as a grid are taken in another order") {
+  check("reorder_rows", counted({2, 6}), "[[3, 2], [1, 0]]", {2, 6},
+        [](auto x, auto y, auto, auto) { return (y / 2 + y % 2 * 3) * 2 + x; });
+  CHECK(fault("reorder_rows", counted({2, 6}), "[[4, 2], [1, 0]]").find("6 rows are no grid of 4 x 2") !=
+        std::string::npos);
+  CHECK(fault("reorder_rows", counted({2, 6}), "[[3, 2], [1, 4294967296]]").find("is no order of 2 axes") !=
+        std::string::npos);
+  CHECK(fault("reorder_rows", counted({2, 6}), "[3, 2]") == "reorder_rows takes two lists");
+}
+
+TEST_CASE("dimensions are exchanged, split, joined and dropped") {
+  check("transpose", counted({2, 3}), "[]", {3, 2}, [](auto x, auto y, auto, auto) { return x * 2 + y; });
+  check("transpose", counted({2, 3, 4}), "[]", {3, 2, 4},
+        [](auto x, auto y, auto z, auto) { return (z * 3 + x) * 2 + y; });
+  check("transpose", counted({2, 3, 4}), "[[0, 2, 1]]", {2, 4, 3},
+        [](auto x, auto y, auto z, auto) { return (y * 3 + z) * 2 + x; });
+  check("reshape", counted({2, 6}), "[[4, 3]]", {4, 3}, [](auto x, auto y, auto, auto) { return y * 4 + x; });
+  check("grid", counted({2, 6}), "[3, 2]", {2, 3, 2}, [](auto x, auto y, auto z, auto) { return (z * 3 + y) * 2 + x; });
+  check("rows", counted({2, 3, 2}), "[]", {2, 6}, [](auto x, auto y, auto, auto) { return y * 2 + x; });
+  check("rows", counted({1, 3, 2}), "[]", {6}, kSame);
+  check("squeeze", counted({1, 3, 1, 2}), "[]", {3, 2}, [](auto x, auto y, auto, auto) { return y * 3 + x; });
+  check("squeeze", counted({1, 1}), "[]", {1}, kSame);
+  CHECK(fault("reshape", counted({2, 6}), "[[5, 2]]") != "");
+  CHECK(fault("reshape", counted({2, 6}), "[[1, 2, 3, 1, 2]]") == "reshape takes a list of one to four dimensions");
+  CHECK(fault("reshape", counted({2, 6}), "[[4294967296, 4294967296, 4294967296]]") != "");
+  CHECK(fault("grid", counted({2, 6}), "[0, 2]") != "");
+  CHECK(fault("transpose", counted({6}), "[]") != "");
+  CHECK(fault("transpose", counted({2, 6}), "[[1, 4294967296]]") != "");
+}
+
+TEST_CASE("parts of a dimension") {
+  check("slice", counted({4, 3}), "[0, 1, 2]", {2, 3}, [](auto x, auto y, auto, auto) { return y * 4 + x + 1; });
+  check("slice", counted({4, 3}), "[1, 1]", {4, 2}, [](auto x, auto y, auto, auto) { return (y + 1) * 4 + x; });
+  check("part", counted({4, 6}), "[1, 2, 3]", {4, 2}, [](auto x, auto y, auto, auto) { return (y + 4) * 4 + x; });
+  check("alternate", counted({4, 6}), "[1, 1]", {4, 3}, [](auto x, auto y, auto, auto) { return (2 * y + 1) * 4 + x; });
+  check("alternate", counted({4, 2, 3}), "[0, 0]", {2, 2, 3},
+        [](auto x, auto y, auto z, auto) { return (z * 2 + y) * 4 + 2 * x; });
+  check("first_rows", counted({4, 6}), "[2]", {4, 2}, [](auto x, auto y, auto, auto) { return y * 4 + x; });
+  check("first_rows", counted({4, 6}), "[99]", {4, 6}, [](auto x, auto y, auto, auto) { return y * 4 + x; });
+  CHECK(fault("slice", counted({4, 3}), "[2, 1]") == "4 x 3 has no dimension 2");
+  CHECK(fault("slice", counted({4, 3}), "[1, 18446744073709551615, 1]") != "");
+  CHECK(fault("slice", counted({4, 3}), "[1, 2, 18446744073709551615]") != "");
+  CHECK(fault("part", counted({4, 6}), "[1, 0, 4]") == "dimension 1 of 4 x 6 is not 4 equal parts");
+  CHECK(fault("part", counted({4, 6}), "[1, 0, 0]") == "dimension 1 of 4 x 6 is not 0 equal parts");
+  CHECK(fault("alternate", counted({3, 6}), "[0, 0]") == "3 x 6 has no pairs in dimension 0");
+  CHECK(fault("first_rows", counted({6}), "[2]") != "");
+}
+
+TEST_CASE("values are changed in single precision") {
+  const auto added = apply("add", counted({3}), "[1]");
+  REQUIRE(added);
+  CHECK(expression_values(*added.value()) == std::vector<float>{1, 2, 3});
+  const ExpressionRef input = counted({3});
+  CHECK(apply("add", input, "[0]").value() == input);
+  const auto negated = apply("negate_exp", counted({2}), "[]");
+  REQUIRE(negated);
+  CHECK(expression_values(*negated.value())[0] == -1);
+  CHECK(apply("f32", input, "[]").value() == input);
+  CHECK(fault("add", counted({3}), "[1e300]") == "1e+300 is too large for a number of F32");
+  CHECK(fault("add", counted({3}), "[\"x\"]") == "a number is needed");
+}
+
+TEST_CASE("tensors that are computed") {
+  const auto make = [](std::string_view name, const std::string& arguments) {
+    const json::array values = json::parse(arguments).as_array();
+    return std::ranges::find(tensor_functions(), name, &TensorFunction::name)->make({values.data(), values.size()});
+  };
+  CHECK(make("numbers", "[[1, 2.5], 2]").value()->values == std::vector<float>{1, 2.5});
+  CHECK(make("numbers", "[[1, 2.5], 3]").error().what == "2 numbers, where 3 are needed");
+  CHECK(make("numbers", "[[]]").error().what == "a list of numbers is needed");
+  CHECK(make("numbers", "[[1e300]]").error().what == "1e+300 is too large for a number of F32");
+  // High frequencies stay, low ones are slowed down, those between lie between.
+  const auto factors = make("llama3_rope_factors", "[64, 10000.0, 8.0, 1.0, 4.0, 8192]");
+  REQUIRE(factors);
+  const std::vector<float>& values = factors.value()->values;
+  CHECK(values.size() == 32);
+  CHECK(values.front() == 1);
+  CHECK(values.back() == 8);
+  CHECK(std::ranges::is_sorted(values));
+  CHECK(make("llama3_rope_factors", "[1000000000, 10000.0, 8.0, 1.0, 4.0, 8192]").error().what ==
+        "a head of 1000000000 dimensions");
+  CHECK(make("llama3_rope_factors", "[64, 10000.0, 0, 1.0, 4.0, 100]").error().what ==
+        "base 10000, factor 0, low 1, high 4 and context 100 give the factor 0");
+  CHECK(!make("llama3_rope_factors", "[64, -2.0, 8, 1.0, 4.0, 100]"));
+  CHECK(make("llama3_rope_factors", "[64, \"x\", 0, 1.0, 4.0, 100]").error().what ==
+        "llama3_rope_factors takes numbers");
+}

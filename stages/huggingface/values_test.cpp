@@ -1,0 +1,249 @@
+// Values of config.json as maps ask for them.
+#include "stages/huggingface/values.h"
+
+#include <boost/json/parse.hpp>
+#include <boost/json/serialize.hpp>
+
+#include "pipeline/config/yaml_reader.h"
+#include "tests/support/catch.h"
+#include "tests/support/files.h"
+#include "tests/support/temp_dir.h"
+
+using namespace ggufmill;
+using namespace ggufmill::huggingface;
+namespace json = boost::json;
+
+namespace {
+
+Result<ValueRule> rule_of(const std::string& yaml) {
+  Diagnostics errors;
+  const auto document = read_document(yaml, "a.yaml", errors);
+  if (!document) return errors.together();
+  return read_value_rule(document->root);
+}
+
+std::map<std::string, ValueRule> values_of(const std::map<std::string, std::string>& rules) {
+  std::map<std::string, ValueRule> values;
+  for (const auto& [name, yaml] : rules) values[name] = rule_of(yaml).value();
+  return values;
+}
+
+// The value as JSON, or the error.
+std::string found(const std::string& yaml, const std::string& config,
+                  const std::map<std::string, std::string>& rules = {}, const std::vector<std::string>& tensors = {}) {
+  const auto rule = rule_of(yaml);
+  if (!rule) return render(rule.error());
+  const auto values = values_of(rules);
+  Facts facts("folder", json::parse(config).as_object(), values);
+  facts.set_tensors(tensors);
+  const auto value = facts.evaluate(rule.value(), nullptr, 7);
+  return value ? json::serialize(value.value()) : render(value.error());
+}
+
+struct Example {
+  std::string yaml, config, value;
+};
+
+}  // namespace
+
+TEST_CASE("every function of values does what it says") {
+  const Example kExamples[] = {
+      {"{above: [a, 1]}", R"({"a": 2})", "true"},
+      {"{above: [a, 1]}", R"({"a": 1})", "false"},
+      {"{above: [a, 1]}", "{}", "false"},
+      {"{all: [a, b]}", R"({"a": 1, "b": "x"})", "true"},
+      {"{all: [a, b]}", R"({"a": 1, "b": ""})", "false"},
+      {"{any: [a, b]}", R"({"a": 0, "b": []})", "false"},
+      {"{any: [a, b]}", R"({"a": 0, "b": [0]})", "true"},
+      {"{choice: [a, \"x\", 1, \"y\", 2]}", R"({"a": "y"})", "2"},
+      {"{choice: [a, \"x\", 1]}", "{}", "null"},
+      {"{choose: [a, 1, 2]}", R"({"a": true})", "1"},
+      {"{choose: [a, 1, 2]}", "{}", "2"},
+      {"{contains: [a, 3]}", R"({"a": [1, 3.0]})", "true"},
+      {"{contains: [a, \"b\"]}", R"({"a": "abc"})", "true"},
+      {"{contains: [a, \"b\"]}", "{}", "false"},
+      {"{difference: [a, 2, 3]}", R"({"a": 10})", "5"},
+      {"{difference: [a, 0.5]}", R"({"a": 1})", "5E-1"},
+      {"{each_choice: [a, \"f\", 0, \"s\", 1]}", R"({"a": ["s", "f"]})", "[1,0]"},
+      {"{each_choose: [a, 5, 6]}", R"({"a": [true, false]})", "[5,6]"},
+      {"{each_is: [a, \"f\"]}", R"({"a": ["f", "g"]})", "[true,false]"},
+      {"{each_not: a}", R"({"a": [0, 1]})", "[true,false]"},
+      {"{each_true: a}", R"({"a": [0, 1]})", "[false,true]"},
+      {"{every: [4, 2, 1]}", "{}", "[false,true,false,true]"},
+      {"{first: [a, b, 3]}", R"({"a": null})", "3"},
+      {"{first_true: [a, b]}", R"({"a": 0, "b": 5})", "5"},
+      {"{has_tensor: \"x.1.w\"}", "{}", "true"},
+      {"{has_tensor: \"x.1\"}", "{}", "false"},
+      {"{int: a}", R"({"a": 2.9})", "2"},
+      {"{is: [a, 1, 2]}", R"({"a": 2.0})", "true"},
+      {"{is: [a, \"x\"]}", "{}", "false"},
+      {"{item: [a, -1]}", R"({"a": [1, 2]})", "2"},
+      {"{item: [a, 2]}", R"({"a": [1, 2]})", "null"},
+      {"{largest: [a, b, 2]}", R"({"b": 1.5})", "2"},
+      {"{largest_of: a}", R"({"a": [1, 9, 3]})", "9"},
+      {"{layers_of: \"x.\"}", "{}", "12"},
+      {"{layers_of: \"y.\"}", "{}", "0"},
+      {"{length: a}", R"({"a": [1, 2]})", "2"},
+      {"{length: a}", R"({"a": {"b": 1}})", "1"},
+      {"{list: [a, 2]}", R"({"a": 1})", "[1,2]"},
+      {"{log: 1}", "{}", "0E0"},
+      {"{lower: a}", R"({"a": "YaRN"})", "\"yarn\""},
+      {"{not: a}", R"({"a": 0})", "true"},
+      {"{pad: [a, 4, 0]}", R"({"a": [1, 2]})", "[1,2,0,0]"},
+      {"{pad: [a, 1, 0]}", R"({"a": [1, 2]})", "[1]"},
+      {"{power: [2, 3]}", "{}", "8E0"},
+      {"{present: [a, b]}", R"({"a": 0, "b": null})", "false"},
+      {"{product: [a, 3]}", R"({"a": 2})", "6"},
+      {"{product: [a, 3]}", "{}", "null"},
+      {"{quotient: [a, 2]}", R"({"a": 7})", "3"},
+      {"{ratio: [a, 2]}", R"({"a": 7})", "3.5E0"},
+      {"{repeat: [a, 3]}", R"({"a": 7})", "[7,7,7]"},
+      {"{slice: [a, 1, 5]}", R"({"a": [1, 2, 3]})", "[2,3]"},
+      {"{sorted_values: a}", R"({"a": {"10": 1, "1": 2}})", "[2,1]"},
+      {"{sum: [a, 1, 1]}", R"({"a": 7})", "9"},
+      {"{window_pattern: [a, 4]}", R"({"a": "LG"})", "[true,false,true,false]"},
+      {"{window_pattern: [a, 4]}", R"({"a": 2})", "[true,false,true,false]"},
+  };
+  std::set<std::string_view> met{"file", "file_value", "pooling_type"};  // below
+  for (const auto& [yaml, config, value] : kExamples) {
+    CAPTURE(yaml, config);
+    CHECK(found(yaml, config, {}, {"x.1.w", "x.11.w", "x.y"}) == value);
+    met.insert(std::string_view(yaml).substr(1, yaml.find(':') - 1));
+  }
+  for (const ValueFunction& function : value_functions()) CHECK(met.count(function.name) == 1);
+}
+
+TEST_CASE("names are looked up among the map's values, what was set, and config.json") {
+  CHECK(found("a", R"({"a": 1})") == "1");
+  CHECK(found("a.b.1", R"({"a": {"b": [4, 5]}})") == "5");
+  CHECK(found("a.b.2", R"({"a": {"b": [4, 5]}})") == "null");
+  CHECK(found("layer", R"({"layer": 1})") == "7");
+  CHECK(found("a", R"({"a": 1})", {{"a", "{sum: [a, 1]}"}}) == "2");              // its own name: that of config.json
+  CHECK(found("a", R"({"a": 1})", {{"a", "{sum: [b, 1]}"}, {"b", "a"}}) == "2");  // b asks a, which asks config.json
+  CHECK(found("[x, a, b]", R"({"b": 1, "a": null})") == "null");                  // there, though null
+  CHECK(found("[x, b]", R"({"b": 1})") == "1");
+  CHECK(found("\"a\"", R"({"a": 1})") == "\"a\"");
+  CHECK(found("1e-5", "{}") == "1E-5");
+  CHECK(found("null", "{}") == "null");
+}
+
+TEST_CASE("members of the text model stand at the top of config.json") {
+  CHECK(found("a", R"({"a": 1, "text_config": {"a": 2}})") == "2");
+  CHECK(found("root.a", R"({"a": 1, "text_config": {"a": 2}})") == "1");
+  CHECK(found("a", R"({"a": 1, "thinker_config": {"text_config": {"a": 3}}})") == "3");
+}
+
+TEST_CASE("rotary embedding has one form, whichever way config.json says it") {
+  CHECK(found("rope.rope_theta", R"({"rope_theta": 5.0})") == "5E0");
+  CHECK(found("rope.rope_type", R"({"rope_scaling": {"type": "yarn"}})") == "\"yarn\"");
+  CHECK(found("rope.rope_theta", R"({"rope_parameters": {"full_attention": {"rope_theta": 2}}})") == "2");
+  CHECK(found("rope_parameters.sliding_attention.rope_theta", R"({"rope_local_base_freq": 7})") == "7");
+}
+
+TEST_CASE("other files of the folder can be asked, and no others") {
+  const TempDir folder;
+  write_text(folder.file("modules.json"), R"([{"type": "x.Pooling", "path": "1_Pooling"}])");
+  std::filesystem::create_directory(folder.file("1_Pooling"));
+  write_text(folder.file("1_Pooling/config.json"), R"({"pooling_mode_cls_token": true})");
+  const std::map<std::string, ValueRule> none;
+  const Facts facts(folder.path(), {}, none);
+  const auto value = [&](const std::string& yaml) {
+    const auto result = facts.evaluate(rule_of(yaml).value());
+    return result ? json::serialize(result.value()) : result.error().what;
+  };
+  CHECK(value("{pooling_type: [1]}") == "2");
+  CHECK(value("{file: \"modules.json\"}") == "true");
+  CHECK(value("{file: \"none.json\"}") == "false");
+  CHECK(value("{file_value: [\"1_Pooling/config.json\", \"pooling_mode_cls_token\"]}") == "true");
+  CHECK(value("{file_value: [\"none.json\", \"a\"]}") == "null");
+  CHECK(value("{file: \"../a\"}") == "'\"../a\"' is no file name");
+  CHECK(value("{file: \"/etc/passwd\"}") == "'\"/etc/passwd\"' is no file name");
+  for (const std::string path : {"../x", "/etc"}) {
+    write_text(folder.file("modules.json"), R"([{"type": "x.Pooling", "path": ")" + path + "\"}]");
+    CHECK(value("{pooling_type: [1]}") ==
+          "modules.json names the folder '" + path + "', which is outside of the checkpoint");
+  }
+}
+
+TEST_CASE("what cannot be computed is an error that says the value and the place") {
+  const std::pair<std::string, std::string> kCases[] = {
+      {"{quotient: [a, 0]}", "8 cannot be divided by 0"},
+      {"{quotient: [a, -1]}", "8 cannot be divided by -1"},
+      {"{ratio: [a, 0]}", "8 cannot be divided by 0"},
+      {"{sum: [a, t]}", "'\"x\"' is no number"},
+      {"{product: [a, 9223372036854775807]}", "8 and 9223372036854775807 give too large a number"},
+      {"{int: huge}", "1e+300 is too large for a whole number"},
+      {"{log: 0}", "0 has no logarithm"},
+      {"{choice: [t, \"y\", 1]}", "'\"x\"' is none of \"y\""},
+      {"{repeat: [1, 1000000000]}", "a list of 1000000000 items; from 0 to 100000 are possible"},
+      {"{repeat: [1, -1]}", "a list of -1 items; from 0 to 100000 are possible"},
+      {"{every: [4, 0, 0]}", "a period of 0"},
+      {"{window_pattern: [\"\", 4]}", "'\"\"' is no pattern of layers"},
+      {"{length: a}", "'8' is no list"},
+  };
+  for (const auto& [yaml, what] : kCases) {
+    const std::string error = found(yaml, R"({"a": 8, "t": "x", "huge": 1e300})");
+    CAPTURE(yaml);
+    const std::string name = yaml.substr(1, yaml.find(':') - 1);
+    CHECK(error == "folder/config.json: error: " + what + "\n  " + name + " at a.yaml:1:1 asks for it\n");
+  }
+}
+
+TEST_CASE("rules that are none are errors with their place") {
+  std::string deep = "a";
+  for (int i = 0; i < 20; ++i) deep = "{not: " + deep + "}";
+  const std::pair<std::string, std::string> kCases[] = {
+      {"{frist: [a]}", "unknown function 'frist'"},
+      {"{not: [a, b]}", "not takes 1 values, not 2"},
+      {"{choice: [a]}", "choice takes 3 values or more, not 1"},
+      {"{first: [a], sum: [1, 2]}", "expected one function"},
+      {"[a, 'b']", "a list holds names of config.json here"},
+      {deep, "functions nested deeper than 16"},
+  };
+  for (const auto& [yaml, what] : kCases) {
+    const auto rule = rule_of(yaml);
+    REQUIRE(!rule);
+    CHECK(rule.error().code == ExitCode::kUsage);
+    CHECK(rule.error().what == what);
+    CHECK(rule.error().where.starts_with("a.yaml:1:"));
+  }
+  CHECK(rule_of("{frist: [a]}").error().help == "did you mean 'first'?");
+}
+
+TEST_CASE("values that ask for one another without end stop") {
+  std::map<std::string, std::string> chain, wide;
+  for (int i = 0; i < 1000; ++i) chain["v" + std::to_string(i)] = "v" + std::to_string(i + 1);
+  CHECK(found("v0", "{}", chain).find("values that ask for one another more than 64 deep") != std::string::npos);
+  for (int i = 0; i < 40; ++i) {
+    const std::string next = "v" + std::to_string(i + 1);
+    wide["v" + std::to_string(i)] = "{list: [" + next + ", " + next + "]}";
+  }
+  CHECK(found("v0", "{}", wide).find("a value that takes more than 1000000 steps to find") != std::string::npos);
+}
+
+TEST_CASE("counts are whole numbers from 0 on") {
+  const std::map<std::string, ValueRule> none;
+  const auto count = [&](const std::string& config) {
+    const Facts facts("folder", json::parse(config).as_object(), none);
+    const auto result = facts.count(rule_of("[a, b]").value(), "the number of layers");
+    return result ? std::to_string(result.value()) : result.error().what;
+  };
+  CHECK(count(R"({"b": 12})") == "12");
+  CHECK(count("{}") == "the number of layers is not there: 'a', 'b'");
+  CHECK(count(R"({"a": -1})") == "the number of layers is '-1', which is no whole number from 0 on");
+  CHECK(count(R"({"a": 1.5})") == "the number of layers is '1.5E0', which is no whole number from 0 on");
+  CHECK(count(R"({"a": 1e300})") == "the number of layers is '1E300', which is no whole number from 0 on");
+  CHECK(count(R"({"a": 9223372036854775808})") ==
+        "the number of layers is '9223372036854775808', which is no whole number from 0 on");
+  CHECK(count(R"({"a": [1]})") == "the number of layers is '[1]', which is no whole number from 0 on");
+}
+
+TEST_CASE("the class of a checkpoint is the first of architectures, the text model's before the whole one's") {
+  const auto name = [](const std::string& config) { return checkpoint_class(json::parse(config).as_object()); };
+  CHECK(name(R"({"architectures": ["A", "B"]})") == "A");
+  CHECK(name(R"({"architectures": ["A"], "text_config": {"architectures": ["T"]}})") == "T");
+  CHECK(name(R"({"architectures": "A"})").empty());
+  CHECK(name(R"({"architectures": []})").empty());
+  CHECK(name(R"({"architectures": [1]})").empty());
+  CHECK(name(R"({"architectures": {"A": 1}})").empty());
+}
