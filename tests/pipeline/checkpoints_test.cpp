@@ -1,0 +1,324 @@
+// Checkpoint folders made here to GGUF and read back; folders that are wrong.
+
+#include <fmt/format.h>
+
+#include <boost/json/parse.hpp>
+#include <boost/json/serialize.hpp>
+#include <cstring>
+#include <filesystem>
+#include <iostream>
+
+#include "pipeline/api/ggufmill.h"
+#include "stages/huggingface/huggingface_source.h"
+#include "tests/support/catch.h"
+#include "tests/support/checkpoint_maker.h"
+#include "tests/support/files.h"
+#include "tests/support/safetensors_builder.h"
+#include "tests/support/shared_data.h"
+#include "tests/support/skip.h"
+#include "tests/support/temp_dir.h"
+
+using namespace ggufmill;
+namespace fs = std::filesystem;
+namespace json = boost::json;
+
+namespace {
+
+constexpr const char* kConfig =
+    R"({"architectures": ["LlamaForCausalLM"], "hidden_size": 4, "num_attention_heads": 1, "num_hidden_layers": 1,
+        "vocab_size": 5, "intermediate_size": 8, "rms_norm_eps": 1e-5, "max_position_embeddings": 16})";
+constexpr const char* kTokenizer =
+    R"({"model": {"type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 2, "c": 3, "d": 4}, "merges": ["a b"]},
+        "pre_tokenizer": {"type": "ByteLevel"}, "decoder": {"type": "ByteLevel"}})";
+
+// Element i of an F32 tensor is first + i.
+SafetensorsTensor tensor(const std::string& name, const std::vector<std::uint64_t>& dims, float first) {
+  std::size_t elements = 1;
+  for (const std::uint64_t dim : dims) elements *= dim;
+  std::string data;
+  for (std::size_t i = 0; i < elements; ++i) {
+    const float value = first + static_cast<float>(i);
+    data.append(reinterpret_cast<const char*>(&value), sizeof value);
+  }
+  return {name, "F32", dims, data};
+}
+
+std::vector<SafetensorsTensor> llama() {
+  return {tensor("model.embed_tokens.weight", {5, 4}, 0), tensor("model.norm.weight", {4}, 1),
+          tensor("model.layers.0.input_layernorm.weight", {4}, 2),
+          tensor("model.layers.0.post_attention_layernorm.weight", {4}, 3),
+          tensor("model.layers.0.self_attn.q_proj.weight", {4, 4}, 100)};
+}
+
+class Folder {
+ public:
+  Folder() {
+    put("config.json", kConfig);
+    put("tokenizer.json", kTokenizer);
+    put("tokenizer_config.json", R"({"model_max_length": 16})");
+    put("model.safetensors", safetensors_bytes(llama()));
+  }
+  Folder& put(const std::string& name, std::string_view text) {
+    write_text(folder_.file(name), text);
+    return *this;
+  }
+  // config.json with other values: a JSON object.
+  Folder& config(const std::string& changes) {
+    json::object config = json::parse(kConfig).as_object();
+    const json::value other = json::parse(changes);
+    for (const auto& change : other.as_object())
+      change.value().is_null() ? (void)config.erase(change.key()) : (void)(config[change.key()] = change.value());
+    return put("config.json", json::serialize(config));
+  }
+  Folder& make_sparse(const std::string& name, std::uint64_t bytes) {
+    fs::resize_file(folder_.file(name), bytes);
+    return *this;
+  }
+  std::string path() const { return folder_.path(); }
+  std::string file(const std::string& name) const { return folder_.file(name); }
+
+  Result<ConvertedCheckpoint> read() const {
+    huggingface::SourceOptions options;
+    options.folder = path();
+    options.pre = "default";
+    return read_huggingface(options, read_safetensors);
+  }
+  // The error, the folder's path cut off. Of bad input.
+  std::string fault() const {
+    const auto result = read();
+    if (result) return "";
+    CHECK(result.error().code == ExitCode::kBadInput);
+    std::string text = render(result.error());
+    for (std::size_t at; (at = text.find(path())) != std::string::npos;) text.replace(at, path().size(), "DIR");
+    return text;
+  }
+
+ private:
+  TempDir folder_;
+};
+
+void run(const std::string& source, const std::string& out) {
+  const auto context = Context::create();
+  REQUIRE(context);
+  const auto job = context.value().parse_job(
+      fmt::format("version: 1\nsource: {{huggingface: {}}}\noutputs: [{{gguf: {}}}]\n", source, out), "test.yaml");
+  if (!job) FAIL(render(job.error()));
+  const auto plan = context.value().plan(job.value());
+  if (!plan) FAIL(render(plan.error()));
+  if (const auto report = context.value().run(plan.value(), {}); !report) FAIL(render(report.error()));
+}
+
+std::vector<float> floats(const std::string& path, const Tensor& tensor) {
+  const Extent& extent = *tensor.expression->as_extent();
+  const std::string bytes = read_text(path).substr(extent.offset, extent.bytes);
+  std::vector<float> values(bytes.size() / sizeof(float));
+  std::memcpy(values.data(), bytes.data(), bytes.size());
+  return values;
+}
+
+bool has(const std::string& text, const std::string& part) {
+  const bool found = text.find(part) != std::string::npos;
+  if (!found) UNSCOPED_INFO(text << "does not say: " << part);
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("a checkpoint becomes a GGUF file") {
+  const Folder checkpoint;
+  const TempDir folder;
+  const std::string out = folder.file("out.gguf");
+  run(fmt::format("{{path: {}, outtype: f32, pre: default}}", checkpoint.path()), out);
+  const auto model = read_gguf(out);
+  REQUIRE(model);
+  const Metadata& metadata = model.value().metadata;
+  CHECK(as_string(*metadata.find("general.architecture")) == "llama");
+  CHECK(as_unsigned(*metadata.find("llama.embedding_length")) == 4);
+  CHECK(as_string(*metadata.find("tokenizer.ggml.pre")) == "default");
+  CHECK(as_array(*metadata.find("tokenizer.ggml.tokens"))->count == 5);
+  std::string names;
+  for (const Tensor& each : model.value().tensors) names += each.name + " ";
+  CHECK(names ==
+        "token_embd.weight blk.0.attn_norm.weight blk.0.ffn_norm.weight blk.0.attn_q.weight output_norm.weight ");
+  CHECK(floats(out, model.value().tensors[0])[19] == 19);
+  // One head of four rows: the halves in turn.
+  CHECK(floats(out, model.value().tensors[3]) ==
+        std::vector<float>{100, 101, 102, 103, 108, 109, 110, 111, 104, 105, 106, 107, 112, 113, 114, 115});
+}
+
+TEST_CASE("a new architecture is a file of the user, outside of the tree") {
+  Folder checkpoint;
+  checkpoint
+      .config(
+          R"({"architectures": ["FancyNewForCausalLM"], "fancy_scale": 2.5, "num_hidden_layers": null, "depth": 1})")
+      .put("model.safetensors",
+           safetensors_bytes({tensor("model.embed_tokens.weight", {5, 4}, 0), tensor("fancy.0.both.weight", {4, 4}, 0),
+                              tensor("fancy.0.shift.weight", {4}, 10), tensor("model.norm.weight", {4}, 1)}));
+  const std::string unknown = checkpoint.fault();
+  CHECK(has(unknown, "DIR/config.json: error: no architecture is known for 'FancyNewForCausalLM'\n"));
+  CHECK(has(unknown, "`ggufmill architectures show llama > mine.yaml`"));
+
+  const TempDir folder;
+  write_text(folder.file("mine.yaml"), R"(name: fancy
+description: A model that is only here
+extends: [decoder, text]
+serves: [FancyNewForCausalLM]
+layers: depth
+metadata:
+  - {key: scale, type: float32, value: {product: [fancy_scale, 2]}}
+tensors:
+  - from: 'fancy.{layer}.both'
+    outputs:
+      - {to: 'blk.{layer}.ffn_gate', do: [{part: [1, 0, 2]}]}
+      - {to: 'blk.{layer}.ffn_up', do: [{part: [1, 1, 2]}]}
+  - {from: 'fancy.{layer}.shift', to: 'blk.{layer}.attn_norm', do: [{add: 1}], required: true}
+)");
+  const std::string out = folder.file("out.gguf");
+  run(fmt::format("{{path: {}, outtype: f32, pre: default, architecture: {}}}", checkpoint.path(),
+                  folder.file("mine.yaml")),
+      out);
+  const auto model = read_gguf(out);
+  REQUIRE(model);
+  CHECK(as_string(*model.value().metadata.find("general.architecture")) == "fancy");
+  CHECK(as_number(*model.value().metadata.find("fancy.scale")) == 5);
+  CHECK(as_unsigned(*model.value().metadata.find("fancy.block_count")) == 1);
+  const auto values = [&](const std::string& name) {
+    for (const Tensor& each : model.value().tensors)
+      if (each.name == name) return floats(out, each);
+    return std::vector<float>{};
+  };
+  CHECK(values("blk.0.ffn_gate.weight") == std::vector<float>{0, 1, 2, 3, 4, 5, 6, 7});
+  CHECK(values("blk.0.ffn_up.weight") == std::vector<float>{8, 9, 10, 11, 12, 13, 14, 15});
+  CHECK(values("blk.0.attn_norm.weight") == std::vector<float>{11, 12, 13, 14});
+}
+
+TEST_CASE("tensors that no rule names, and tensors that are missing") {
+  auto tensors = llama();
+  tensors.push_back(tensor("model.layers.0.strange.weight", {4}, 0));
+  tensors.push_back(tensor("model.layers.1.input_layernorm.weight", {4}, 0));
+  const std::string strange = Folder().put("model.safetensors", safetensors_bytes(tensors)).fault();
+  CHECK(
+      has(strange,
+          "DIR: error: tensor 'model.layers.0.strange.weight': no rule of architecture 'llama' names it (F32 of 4)\n"));
+  CHECK(has(strange, "`ggufmill architectures show llama > mine.yaml`, add a rule for it"));
+  tensors = llama();
+  tensors.erase(tensors.begin() + 2);
+  CHECK(has(Folder().put("model.safetensors", safetensors_bytes(tensors)).fault(),
+            "DIR: error: tensor 'model.layers.0.input_layernorm' is not there\n"));
+}
+
+TEST_CASE("shards and entries of the index that are missing") {
+  const std::string index = safetensors_index({{"a", "model-1.safetensors"}, {"b", "model-2.safetensors"}});
+  Folder checkpoint;
+  fs::remove(checkpoint.file("model.safetensors"));
+  CHECK(!checkpoint.fault().empty());
+  checkpoint.put("model.safetensors.index.json", index)
+      .put("model-1.safetensors", safetensors_bytes({tensor("a", {1}, 0)}));
+  CHECK(has(checkpoint.fault(), "model-2.safetensors"));
+  checkpoint.put("model-2.safetensors", safetensors_bytes({tensor("c", {1}, 0)}));
+  CHECK(has(checkpoint.fault(), "'b'"));
+}
+
+TEST_CASE("weights that contradict config.json or the tokenizer") {
+  CHECK(has(
+      Folder().config(R"({"hidden_size": 8})").fault(),
+      "DIR/config.json: error: the hidden size is 8, but the embedding (token_embd.weight) has rows of 4 values\n"));
+  CHECK(has(Folder().config(R"({"vocab_size": 9})").fault(),
+            "DIR: error: the tokenizer has 9 tokens, but the embedding (token_embd.weight) only 5 rows\n"));
+  CHECK(has(Folder().config(R"({"num_attention_heads": 3})").fault(),
+            "tensor 'model.layers.0.self_attn.q_proj.weight': 4 rows are not 3 heads of an even number of rows\n"));
+  CHECK(has(Folder().config(R"({"num_hidden_layers": 2})").fault(),
+            "DIR: error: tensor 'model.layers.1.input_layernorm' is not there\n"));
+}
+
+TEST_CASE("a config.json of absurd numbers is an error, soon") {
+  for (const char* key : {"hidden_size", "num_attention_heads", "num_hidden_layers", "vocab_size", "intermediate_size",
+                          "max_position_embeddings", "num_key_value_heads", "num_local_experts", "head_dim"})
+    for (const char* value :
+         {"-1", "1e300", "9223372036854775808", "18446744073709551615", "\"x\"", "[]", "{}", "1.5"}) {
+      CAPTURE(key, value);
+      if (std::string_view(value) == "[]" && std::string_view(key) != "num_hidden_layers" &&
+          std::string_view(key) != "num_attention_heads" && std::string_view(key) != "vocab_size" &&
+          std::string_view(key) != "hidden_size")
+        continue;  // an empty list is no entry
+      CHECK(has(Folder().config(fmt::format("{{\"{}\": {}}}", key, value)).fault(), ": error: "));
+    }
+  for (const char* change :
+       {R"({"hidden_size": 0})", R"({"num_attention_heads": 0})", R"({"num_hidden_layers": 1000000000})",
+        R"({"num_hidden_layers": 4294967296})", R"({"vocab_size": 1000000000000})", R"({"rms_norm_eps": 1e300})",
+        R"({"rope_theta": 1e300})"})
+    CHECK(has(Folder().config(change).fault(), ": error: "));
+  auto tensors = llama();
+  tensors.push_back(tensor("model.layers.0.block_sparse_moe.experts.0.w1.weight", {4, 4}, 0));
+  CHECK(has(Folder()
+                .config(R"({"num_local_experts": 1000000000})")
+                .put("model.safetensors", safetensors_bytes(tensors))
+                .fault(),
+            "there are 1000000000 experts, but only 6 tensors in the checkpoint"));
+}
+
+TEST_CASE("a config.json that is none") {
+  CHECK(Folder().put("config.json", "[1]").fault() == "DIR/config.json: error: is no JSON object\n");
+  CHECK(has(Folder().put("config.json", "{\"a\": ").fault(), "DIR/config.json: error: "));
+  CHECK(has(Folder().put("config.json", "{\"a\": \"\xff\"}").fault(), "DIR/config.json: error: "));
+  CHECK(has(Folder().put("config.json", std::string(10000, '[')).fault(), "DIR/config.json: error: "));
+  CHECK(has(Folder().config(R"({"architectures": "LlamaForCausalLM"})").fault(),
+            "DIR/config.json: error: 'architectures' is not there, which says what kind of model it is\n"));
+  CHECK(has(Folder().config(R"({"architectures": ["Qwen2ForCausaLM"]})").fault(), "the nearest is 'Qwen2ForCausalLM'"));
+  CHECK(has(Folder().make_sparse("config.json", 500 << 20).fault(), "DIR/config.json: error: "));
+}
+
+TEST_CASE("a tokenizer that is none") {
+  CHECK(has(Folder().make_sparse("tokenizer.json", 500 << 20).fault(), "DIR/tokenizer.json: error: "));
+  CHECK(has(Folder().put("tokenizer.json", std::string(10000, '[')).fault(), "DIR/tokenizer.json: error: "));
+  CHECK(has(Folder().put("tokenizer.json", "{\"model\": \"\xff\"}").fault(), "DIR/tokenizer.json: error: "));
+  CHECK(has(Folder().put("chat_template.jinja", std::string(10 << 20, 'x')).fault(), "chat_template.jinja: error: "));
+  CHECK(has(Folder().put("chat_template.jinja", "\xff").fault(), "chat_template.jinja: error: "));
+  Folder checkpoint;
+  fs::remove(checkpoint.file("tokenizer.json"));
+  CHECK(has(checkpoint.fault(), "DIR: error: no tokenizer: "));
+}
+
+TEST_CASE("what the reference refuses is refused with a message that helps, or converted") {
+  const auto shared = shared_data();
+  if (!shared || !fs::exists(*shared / "hf")) GGUFMILL_SKIP("no ../shared/hf");
+  const fs::path hf = *shared / "hf";
+  // Case and what the message says; nothing: it is converted.
+  const std::pair<std::string, std::string> kCases[] = {
+      {"cohere2-nonzero-bias", "is not 0, and llama.cpp has no place for such a tensor in 'cohere2'"},
+      {"fused-experts", ""},
+      {"generation-config-broken", ""},
+      {"gpt2-mask-buffer", ""},
+      {"missing-expert", "'model.layers.0.block_sparse_moe.experts."},
+      {"missing-shard", "model-00002-of-00003.safetensors"},
+      {"missing-tensor-in-shard", "'model.layers.0.mlp.up_proj.weight'"},
+      {"no-architecture", "'architectures' is not there, which says what kind of model it is"},
+      {"no-config", "has no config.json"},
+      {"no-layer-count", "the number of layers is not there: 'n_layers', 'num_hidden_layers', 'n_layer', 'num_layers'"},
+      {"no-tokenizer", "no tokenizer: tokenizer.json is missing"},
+      {"phi3-factor-length", "11 numbers, where 12 are needed"},
+      {"quant-method", ""},
+      {"stablelm-qk-norms", ""},
+      {"unknown-architecture", "no architecture is known for 'FancyNewForCausalLM'"},
+      {"unknown-dtype", ""},
+      {"unknown-pretokenizer", "the hash of its check text is "},
+      {"unknown-scoring", "'\"tanh\"' is none of"},
+      {"unmapped-tensor", "tensor 'model.layers.0.self_attn.strange.weight': no rule of architecture 'llama' names it"},
+      {"vocabulary-too-big", "and config.json has a vocabulary of "},
+  };
+  for (const auto& [name, message] : kCases) {
+    const json::value spec = json::parse(read_text(hf / "refused" / (name + ".json")));
+    const TempDir parent;
+    huggingface::SourceOptions options;
+    options.folder = make_checkpoint(hf, spec, parent.path());
+    options.fuse_gate_up_experts = name == "fused-experts";
+    const auto result = read_huggingface(options, read_safetensors);
+    const std::string error = result ? "" : render(result.error());
+    CAPTURE(name, error);
+    CHECK(error.empty() == message.empty());
+    CHECK(error.find(message) != std::string::npos);
+    if (result) continue;
+    CHECK((result.error().code == ExitCode::kBadInput || result.error().code == ExitCode::kUsage));
+    std::cout << error;
+  }
+}
