@@ -25,7 +25,7 @@ struct CheckpointFile {
 };
 
 struct Checkpoint {
-  std::vector<CheckpointFile> files;      // in order of name
+  std::vector<CheckpointFile> files;      // in order of name; an index, where there is one, is the last
   std::vector<CheckpointTensor> tensors;  // in the order of the files, in a file by name; no name twice
 };
 

@@ -105,6 +105,8 @@ class CheckpointReader {
                            fmt::format("{} names it: copy or download it", index.filename().string()));
       BOOST_OUTCOME_TRY(read_file(path));
     }
+    BOOST_OUTCOME_TRY(const auto opened, InputFile::open(index));
+    checkpoint_.files.push_back({opened->describe(), {}});
     return compare_names(index, weights);
   }
 

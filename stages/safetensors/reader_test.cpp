@@ -182,6 +182,16 @@ TEST_CASE("of a folder those files are read that the index names, else those of 
   CHECK(words(read_safetensors(folder.file("model-2.safetensors"))) == "a: U8 of 1\n");
 }
 
+TEST_CASE("an index is a file of the checkpoint, so that nothing is written over it") {
+  const TempDir folder;
+  write_text(folder.file("m.safetensors"), safetensors_bytes({byte("a")}));
+  write_text(folder.file("model.safetensors.index.json"), safetensors_index({{"a", "m.safetensors"}}));
+  const auto checkpoint = read_safetensors(folder.path());
+  REQUIRE(checkpoint);
+  REQUIRE(checkpoint.value().files.size() == 2);
+  CHECK(checkpoint.value().files[1].source->path == folder.file("model.safetensors.index.json"));
+}
+
 TEST_CASE("a folder whose files and index do not fit each other is refused") {
   const TempDir folder;
   const auto index = [&](const std::vector<std::pair<std::string, std::string>>& files) {
