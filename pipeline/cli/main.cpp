@@ -27,14 +27,15 @@ constexpr Verb kVerbs[] = {
     {"quantize", "do the job of llama-quantize, with its arguments", quantize_verb},
     {"convert", "do the job of convert_hf_to_gguf.py, with its arguments", convert_verb},
     {"recipe", "list the built-in recipes, or print one to start from", recipe_verb},
-    {"schema", "print the JSON Schema or the reference of pipeline files and recipes", schema_verb},
+    {"architectures", "list the built-in maps of checkpoints, or print one to start from", architectures_verb},
+    {"schema", "print the JSON Schema or the reference of pipeline files, recipes and architectures", schema_verb},
 };
 
 void print_help() {
   std::string text = "ggufmill " GGUFMILL_VERSION
                      ": turns model weight files into other model weight files\n\n"
                      "usage: ggufmill VERB [options]\n\nverbs:\n";
-  for (const Verb& verb : kVerbs) text += fmt::format("  {:<9} {}\n", verb.name, verb.summary);
+  for (const Verb& verb : kVerbs) text += fmt::format("  {:<13} {}\n", verb.name, verb.summary);
   text += "\n`ggufmill VERB --help` explains a verb.\nexample: ggufmill run configs/demo.yaml\n";
   std::fputs(text.c_str(), stdout);
 }

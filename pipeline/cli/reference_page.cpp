@@ -9,6 +9,7 @@
 #include "pipeline/config/job.h"
 #include "pipeline/config/reference.h"
 #include "stages/arrays/arrays.h"
+#include "stages/huggingface/architecture.h"
 #include "stages/quantize/recipe.h"
 
 namespace ggufmill {
@@ -75,6 +76,16 @@ std::string recipe_reference() {
                  "All conditions of a rule must hold. What `keep` lists has no type; the groups of "
                  "`models` ask of the model alone.",
                  rule);
+}
+
+std::string architecture_reference() {
+  FieldSpec map = huggingface::architecture_fields();
+  map.name.clear();
+  return "# Maps of architectures\n`ggufmill schema architecture --reference` prints this; `ggufmill architectures "
+         "show "
+         "llama` shows one, `ggufmill architectures --functions` what stands for a value and what can be done to a "
+         "tensor.\n\n" +
+         field_reference_markdown(map);
 }
 
 }  // namespace ggufmill

@@ -1,5 +1,6 @@
 #pragma once
-// What may stand in pipeline files and recipes, as pages to read. configs/REFERENCE.md is both of them.
+// What may stand in pipeline files, recipes and maps of architectures, as pages to read. configs/REFERENCE.md is all of
+// them.
 
 #include <string>
 
@@ -9,5 +10,7 @@ namespace ggufmill {
 std::string pipeline_reference();
 // The same for recipes, then a section for the conditions of their rules.
 std::string recipe_reference();
+// The same for maps of architectures.
+std::string architecture_reference();
 
 }  // namespace ggufmill

@@ -6,6 +6,7 @@
 #include "pipeline/config/reference.h"
 #include "pipeline/config/schema.h"
 #include "stages/arrays/arrays.h"
+#include "stages/huggingface/architecture.h"
 #include "stages/quantize/recipe.h"
 #include "tests/support/catch.h"
 #include "tests/support/files.h"
@@ -22,9 +23,18 @@ TEST_CASE("configs/recipe.schema.json is current") {
   CHECK((read_text("configs/recipe.schema.json") == json_schema(recipe_fields())));
 }
 
+TEST_CASE("configs/architecture.schema.json is current") {
+  INFO("to renew it: ggufmill schema architecture > configs/architecture.schema.json");
+  CHECK((read_text("configs/architecture.schema.json") == json_schema(huggingface::architecture_fields())));
+}
+
 TEST_CASE("configs/REFERENCE.md is current") {
-  INFO("to renew it: (ggufmill schema --reference; echo; ggufmill schema recipe --reference) > configs/REFERENCE.md");
-  CHECK((read_text("configs/REFERENCE.md") == pipeline_reference() + "\n" + recipe_reference()));
+  INFO(
+      "to renew it: (ggufmill schema --reference; for i in recipe architecture; do echo; ggufmill schema $i "
+      "--reference; "
+      "done) > configs/REFERENCE.md");
+  CHECK((read_text("configs/REFERENCE.md") ==
+         pipeline_reference() + "\n" + recipe_reference() + "\n" + architecture_reference()));
 }
 
 TEST_CASE("every field has a sentence, and examples and defaults that pass its own lint") {

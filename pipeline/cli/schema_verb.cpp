@@ -1,4 +1,5 @@
-// `ggufmill schema`: the JSON Schema or the reference page of pipeline files and recipes, from the field tables.
+// `ggufmill schema`: the JSON Schema or the reference page of pipeline files, recipes and maps of architectures, from
+// the field tables.
 
 #include <fmt/format.h>
 
@@ -10,6 +11,7 @@
 #include "pipeline/cli/reference_page.h"
 #include "pipeline/config/job.h"
 #include "pipeline/config/schema.h"
+#include "stages/huggingface/architecture.h"
 #include "stages/quantize/recipe.h"
 
 namespace ggufmill {
@@ -17,10 +19,11 @@ namespace {
 
 CommandSpec command() {
   CommandSpec spec;
-  spec.usage = "ggufmill schema [pipeline | recipe] [options]";
+  spec.usage = "ggufmill schema [pipeline | recipe | architecture] [options]";
   spec.description =
-      "Prints the JSON Schema of pipeline files or of recipes, for editors that complete and check while you type;\n"
-      "with --reference, the same as a page to read.";
+      "Prints the JSON Schema of pipeline files, of recipes or of maps of architectures, for editors that complete "
+      "and\n"
+      "check while you type; with --reference, the same as a page to read.";
   spec.examples =
       "  ggufmill schema > pipeline.schema.json\n"
       "  ggufmill schema recipe --reference";
@@ -36,12 +39,16 @@ int schema_verb(const Arguments& arguments) {
   const Parsed parsed = parse_command(command(), arguments);
   if (parsed.exit_code) return *parsed.exit_code;
   const auto what = value_or<std::string>(parsed.values, "what", "pipeline");
-  if (what != "pipeline" && what != "recipe")
-    return fail(usage_error(fmt::format("'{}' has no schema", what), "write pipeline or recipe"));
-  const bool pipeline = what == "pipeline";
-  const std::string text = parsed.values.count("reference")
-                               ? (pipeline ? pipeline_reference() : recipe_reference())
-                               : json_schema(pipeline ? job_fields(make_registry()) : recipe_fields());
+  const bool as_page = parsed.values.count("reference") > 0;
+  std::string text;
+  if (what == "pipeline")
+    text = as_page ? pipeline_reference() : json_schema(job_fields(make_registry()));
+  else if (what == "recipe")
+    text = as_page ? recipe_reference() : json_schema(recipe_fields());
+  else if (what == "architecture")
+    text = as_page ? architecture_reference() : json_schema(huggingface::architecture_fields());
+  else
+    return fail(usage_error(fmt::format("'{}' has no schema", what), "write pipeline, recipe or architecture"));
   std::fputs(text.c_str(), stdout);
   return 0;
 }

@@ -25,6 +25,7 @@ int kernels_verb(const Arguments& arguments);
 int quantize_verb(const Arguments& arguments);
 int convert_verb(const Arguments& arguments);
 int recipe_verb(const Arguments& arguments);
+int architectures_verb(const Arguments& arguments);
 int schema_verb(const Arguments& arguments);
 
 }  // namespace ggufmill

@@ -1,0 +1,125 @@
+// `ggufmill architectures`: the built-in maps of architectures, listed or printed, and what maps can call.
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <boost/json.hpp>
+#include <cstdio>
+
+#include "pipeline/cli/command_line.h"
+#include "pipeline/cli/messages.h"
+#include "pipeline/cli/table.h"
+#include "pipeline/report/json_text.h"
+#include "stages/huggingface/architecture.h"
+
+namespace ggufmill {
+namespace {
+
+using namespace huggingface;
+namespace json = boost::json;
+
+CommandSpec command() {
+  CommandSpec spec;
+  spec.usage = "ggufmill architectures [list | show NAME] [options]";
+  spec.description =
+      "Lists the built-in maps, which say what a checkpoint of Hugging Face becomes: for which classes of "
+      "config.json,\n"
+      "and with which tokenizer. `show` prints one: a YAML file to copy, change and name as `architecture:` of the\n"
+      "source. A map of your own may say `extends: NAME` and add rules.";
+  spec.examples =
+      "  ggufmill architectures\n"
+      "  ggufmill architectures show llama > mine.yaml\n"
+      "  ggufmill architectures --functions";
+  spec.options.add_options()("functions", "what maps can call: functions of values, operations on tensors");
+  spec.options.add_options()("json", "JSON on stdout");
+  spec.positional = "words";
+  spec.optional = true;
+  spec.many = true;
+  return spec;
+}
+
+std::vector<std::string_view> readers_of(const Architecture& architecture) {
+  std::vector<std::string_view> readers;
+  for (const TokenizerRules::Reader& each : architecture.tokenizer.readers)
+    readers.push_back(tokenizer_reader_name(each.choice.reader));
+  return readers;
+}
+
+json::array words_of(const auto& words) {
+  json::array array;
+  for (const auto& word : words) array.emplace_back(word);
+  return array;
+}
+
+int list(bool as_json) {
+  std::vector<Row> rows;
+  json::array array;
+  for (const BuiltInArchitecture& built_in : built_in_architectures()) {
+    const auto read = read_architecture(std::string(built_in.name));
+    if (!read) return fail(read.error());
+    const Architecture& it = read.value();
+    array.push_back({{"map", it.file},
+                     {"architecture", it.name},
+                     {"description", it.description},
+                     {"classes", words_of(it.serves)},
+                     {"tokenizers", words_of(readers_of(it))},
+                     {"partial", it.partial}});
+    if (!it.partial)
+      rows.push_back({it.file, it.name, fmt::format("{}", fmt::join(readers_of(it), ", ")), it.description,
+                      fmt::format("{}", fmt::join(it.serves, ", "))});
+  }
+  std::fputs(as_json
+                 ? (json_text(array) + "\n").c_str()
+                 : render_table({{"map"}, {"architecture"}, {"tokenizer"}, {"what for"}, {"classes"}}, rows).c_str(),
+             stdout);
+  return 0;
+}
+
+int show(const std::string& name) {
+  const auto read = read_architecture(name);
+  if (!read) return fail(read.error());
+  for (const BuiltInArchitecture& built_in : built_in_architectures())
+    if (built_in.name == name) {
+      std::fwrite(built_in.text.data(), 1, built_in.text.size(), stdout);
+      return 0;
+    }
+  return fail(
+      usage_error(fmt::format("'{}' is a file, not a built-in map", name), "`ggufmill architectures` lists those"));
+}
+
+void add_functions(const char* kind, const auto& functions, std::vector<Row>& rows, json::array& array) {
+  for (const auto& each : functions) {
+    const std::string arguments =
+        each.least == each.most ? std::to_string(each.least) : fmt::format("{} to {}", each.least, each.most);
+    rows.push_back({std::string(each.name), kind, arguments, std::string(each.doc)});
+    array.push_back(
+        {{"name", each.name}, {"kind", kind}, {"least", each.least}, {"most", each.most}, {"description", each.doc}});
+  }
+}
+
+int list_functions(bool as_json) {
+  std::vector<Row> rows;
+  json::array array;
+  add_functions("value", value_functions(), rows, array);
+  add_functions("operation", tensor_operations(), rows, array);
+  add_functions("computed tensor", tensor_functions(), rows, array);
+  std::fputs(as_json ? (json_text(array) + "\n").c_str()
+                     : render_table({{"name"}, {"kind"}, {"arguments", Align::kRight}, {"what it does"}}, rows).c_str(),
+             stdout);
+  return 0;
+}
+
+}  // namespace
+
+int architectures_verb(const Arguments& arguments) {
+  const Parsed parsed = parse_command(command(), arguments);
+  if (parsed.exit_code) return *parsed.exit_code;
+  const auto words = value_or<Arguments>(parsed.values, "words", {});
+  const bool as_json = parsed.values.count("json") > 0;
+  if (parsed.values.count("functions") && words.empty()) return list_functions(as_json);
+  if (words.empty() || (words.size() == 1 && words[0] == "list")) return list(as_json);
+  if (words.size() == 2 && words[0] == "show" && !as_json) return show(words[1]);
+  return fail(usage_error(fmt::format("'{}' is not understood", fmt::join(words, " ")), "usage: " + command().usage));
+}
+
+}  // namespace ggufmill
