@@ -1,5 +1,6 @@
-// golden_checkpoints: every line of ../shared/hf/expected.tsv by `ggufmill convert`, the names of its outputs included,
-// and every refused checkpoint. Prints N of N; succeeds when nothing differs. Skipped, with a line, without ../shared.
+// golden_checkpoints: every line of ../shared/hf/expected.tsv and of tests/golden/checkpoints/expected.tsv (whose
+// tokenizers are those of ../shared, too) by `ggufmill convert`, the names of its outputs included, and every refused
+// checkpoint. Prints N of N; succeeds when nothing differs. Skipped, with a line, without ../shared.
 
 #include <fmt/format.h>
 
@@ -58,12 +59,12 @@ class Checker {
  public:
   Checker(std::string program, fs::path hf) : program_(std::move(program)), hf_(std::move(hf)) {}
 
-  void check_expected() {
+  // The lines of `table`, whose cases are made of the specs in `specs`.
+  void check_expected(const fs::path& table, const fs::path& specs) {
     std::map<std::string, std::map<std::string, std::map<std::string, std::string>>> cases;  // case, run, output
-    for (const std::vector<std::string>& row : read_tsv(hf_ / "expected.tsv").rows)
-      cases[row[0]][row[1]][row[6]] = row[8];
+    for (const std::vector<std::string>& row : read_tsv(table).rows) cases[row[0]][row[1]][row[6]] = row[8];
     for (const auto& [name, runs] : cases) {
-      const json::value spec = json::parse(read_text(hf_ / "specs" / (name + ".json")));
+      const json::value spec = json::parse(read_text(specs / (name + ".json")));
       const TempDir parent;
       const fs::path folder = make_checkpoint(hf_, spec, parent.path());
       for (const json::value& run : spec.at("runs").as_array())
@@ -135,7 +136,8 @@ int main(int count, char** words) {
       return kSkipped;
     }
     Checker checker(fs::absolute(words[1]), *shared / "hf");
-    checker.check_expected();
+    checker.check_expected(*shared / "hf" / "expected.tsv", *shared / "hf" / "specs");
+    checker.check_expected("tests/golden/checkpoints/expected.tsv", "tests/golden/checkpoints");
     checker.check_refused();
     return checker.tell();
   } catch (const std::exception& error) {
