@@ -210,7 +210,20 @@ class TensorMapper {
     return ok();
   }
 
+  // What a rule asks for is there whichever rule takes it: one that stands before it may do so.
+  void mark_required(const NamedTensor& tensor) {
+    for (ActiveRule& active : rules_) {
+      if (!active.rule->required) continue;
+      for (const NamePattern& from : active.rule->from)
+        if (const auto match = from.match(tensor.name)) {
+          active.met = true;
+          if (match->numbers.layer) active.layers.insert(*match->numbers.layer);
+        }
+    }
+  }
+
   Status take(const NamedTensor& tensor) {
+    mark_required(tensor);
     for (ActiveRule& active : rules_) {
       if (active.rule->from.empty()) {
         for (std::size_t i = 0; i < active.outputs.size(); ++i)
@@ -247,8 +260,6 @@ class TensorMapper {
   }
 
   Status convert(ActiveRule& active, const NamePattern::Match& match, const NamedTensor& tensor) {
-    active.met = true;
-    if (match.numbers.layer) active.layers.insert(*match.numbers.layer);
     if (active.rule->zero) {
       BOOST_OUTCOME_TRY(check_zero(*active.rule, tensor));
     }
@@ -304,9 +315,7 @@ class TensorMapper {
   }
 
   Status gather(ActiveRule& active, const NamePattern::Match& match, const NamedTensor& tensor) {
-    active.met = true;
     const std::uint32_t layer = match.numbers.layer.value_or(0);
-    active.layers.insert(layer);
     for (std::size_t i = 0; i < active.outputs.size(); ++i)
       if (active.counts[i] > tensors_)
         return input_error(
@@ -430,7 +439,7 @@ class TensorMapper {
                       "");
             break;
           }
-      if (active.rule->required) report_required(active);
+      if (active.rule->required && !active.rule->from.empty()) report_required(active);
     }
   }
 

@@ -144,6 +144,11 @@ TEST_CASE("tensors are put together along their last dimension") {
         "c.weight[2 x 2]=2,3,0,1\n");
 }
 
+TEST_CASE("what a map requires may be taken by a rule that stands before") {
+  CHECK(mapped("tensors: [{from: e, to: first}, {from: e, to: second, required: true}]", R"({"layers": 0})", {"e"})
+            .find("error") == std::string::npos);
+}
+
 TEST_CASE("what does not fit the map is said, all of it at once") {
   const std::string layer = "tensors: [{from: 'l.{layer}.q', to: 'q.{layer}'}]";
   const std::string unknown = mapped(layer, R"({"layers": 1})", {"l.1.q.weight", "y"});
