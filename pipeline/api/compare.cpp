@@ -6,6 +6,7 @@
 
 #include "pipeline/api/check.h"
 #include "pipeline/api/ggufmill.h"
+#include "pipeline/api/open_model.h"
 #include "pipeline/api/reports.h"
 #include "pipeline/graph/bind.h"
 #include "pipeline/io/output_target.h"
@@ -92,8 +93,10 @@ Result<Comparison> Context::compare(const std::string& path_a, const std::string
                                     const ComparisonOptions& options) const {
   if (options.threads > Limits::kMostThreads)
     return usage_error(fmt::format("{} threads, and the most is {}", options.threads, Limits::kMostThreads));
-  BOOST_OUTCOME_TRY(Model a, read_gguf(path_a, kernels_->types()));
-  BOOST_OUTCOME_TRY(const Model b, read_gguf(path_b, kernels_->types()));
+  // Of a checkpoint only the tensors matter: which pre-tokenizer it has need not be known.
+  const huggingface::SourceOptions as_model{.folder = "", .out_type = options.out_type, .pre = "default"};
+  BOOST_OUTCOME_TRY(Model a, open_model(path_a, as_model, kernels_->types()));
+  BOOST_OUTCOME_TRY(const Model b, open_model(path_b, as_model, kernels_->types()));
   std::vector<std::string> inputs = kernels().files();
   for (const Model* model : std::initializer_list<const Model*>{&a, &b})
     for (const SourceRef& file : model->files) inputs.push_back(file->path);

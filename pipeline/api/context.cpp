@@ -2,6 +2,7 @@
 
 #include "pipeline/api/check.h"
 #include "pipeline/api/ggufmill.h"
+#include "pipeline/api/open_model.h"
 #include "pipeline/api/registry.h"
 #include "pipeline/config/yaml_reader.h"
 #include "pipeline/io/machine.h"
@@ -27,7 +28,9 @@ Result<Context> Context::create(const KernelOptions& options) {
 Context::Context(std::shared_ptr<const Kernels> kernels)
     : kernels_(std::move(kernels)), registry_(std::make_shared<const Registry>(make_registry(kernels_->types()))) {}
 
-Result<Model> Context::inspect(const std::string& path) const { return read_gguf(path, kernels_->types()); }
+Result<Model> Context::inspect(const std::string& path, huggingface::OutType out_type) const {
+  return open_model(path, {.folder = "", .out_type = out_type}, kernels_->types());
+}
 
 RecipeShelf Context::recipes() const { return RecipeShelf(registry().types); }
 

@@ -48,6 +48,8 @@
 namespace ggufmill {
 
 struct ComparisonOptions {
+  // Of checkpoint folders: they are compared as the models that the source `huggingface` makes of them.
+  huggingface::OutType out_type = huggingface::OutType::kAuto;
   std::string importance{};                 // a file for A, GGUF or legacy .dat: gives the weighted error; empty: none
   std::uint64_t memory = 512ull << 20;      // bytes of tensor data held at once
   unsigned threads = 0;                     // 0: as many as the machine gives this process
@@ -72,8 +74,10 @@ class Context {
   const Kernels& kernels() const { return *kernels_; }
   const Registry& registry() const { return *registry_; }
 
-  // The header of a GGUF file, or of a model in shards, named by its first. Exit code 4 for what is malformed.
-  Result<Model> inspect(const std::string& path) const;
+  // The headers of a GGUF file, or of a model in shards, named by its first; of a checkpoint folder (one with
+  // config.json), as the model that the source `huggingface` makes of it; of other folders with safetensors, or a file
+  // of them, as they stand. Exit code 4 for what is malformed.
+  Result<Model> inspect(const std::string& path, huggingface::OutType out_type = huggingface::OutType::kAuto) const;
 
   // The recipes, built in and of files: what make_quantize_stage() takes.
   RecipeShelf recipes() const;
@@ -110,7 +114,7 @@ class Context {
   // What run() writes as the report of the plan.
   Report report_of(const Plan& plan, const RunReport& run) const;
 
-  // Two models, tensor by tensor of the same name.
+  // Two models of any kind that inspect() reads, tensor by tensor of the same name.
   Result<Comparison> compare(const std::string& a, const std::string& b, const ComparisonOptions& options = {}) const;
 
  private:

@@ -21,17 +21,21 @@ using Strings = std::vector<std::string>;
 
 CommandSpec command() {
   CommandSpec spec;
-  spec.usage = "ggufmill compare A.gguf B.gguf [options]";
+  spec.usage = "ggufmill compare A B [options]";
   spec.description =
-      "Compares the values of two models, tensor by tensor of the same name, with A as what B stands for: with a the\n"
+      "Compares the values of two models, tensor by tensor of the same name. A and B are GGUF files (of a model in\n"
+      "shards the first), checkpoint folders, which are compared as the models that `ggufmill convert` makes of them,\n"
+      "or safetensors files, as they stand. A is what B stands for: with a the\n"
       "values of A and b those of B, RMSE is sqrt(mean (a - b)^2), the relative error sqrt(sum (a - b)^2 / sum a^2), "
       "and\n"
       "with --imatrix the weighted error sqrt(sum w (a - b)^2 / sum w a^2), w being the importance of the column. "
       "Totals\n"
-      "are of the tensors whose values differ. A model in shards is named by its first. The exit code is 0 whatever\n"
-      "differs, but 3 where --max-rmse is given and not kept.";
+      "are of the tensors whose values differ. The exit code is 0 whatever differs, but 3 where --max-rmse is given "
+      "and\n"
+      "not kept.";
   spec.examples =
       "  ggufmill compare model-BF16.gguf model-Q4_K_M.gguf\n"
+      "  ggufmill compare models/Llama-3-8B model-Q4_K_M.gguf\n"
       "  ggufmill compare a.gguf b.gguf --json > errors.json\n"
       "  ggufmill compare a.gguf b.gguf --html errors.html --imatrix imatrix.gguf\n"
       "  ggufmill compare old.gguf new.gguf --max-rmse 0";
@@ -41,6 +45,7 @@ CommandSpec command() {
   add("json", "one JSON object on stdout, of the form of reports");
   add("html", po::value<std::string>(), "write a page to this file");
   add("imatrix", po::value<std::string>(), "an importance matrix for A, GGUF or legacy .dat: gives the weighted error");
+  add_out_type_option(spec.options);
   add("max-rmse", po::value<double>(), "exit code 3 where a tensor's RMSE is greater, or tensors cannot be compared");
   add("memory", po::value<std::string>(), "bytes of tensor data held at once: 512MiB");
   add("threads", po::value<std::string>()->default_value("auto"), "threads that compare: a number, or auto");
@@ -109,6 +114,7 @@ Result<ComparisonOptions> read_options(const po::variables_map& values) {
   options.html = value_or<std::string>(values, "html", "");
   options.overwrite = values.count("overwrite") > 0;
   options.stop = catch_signals();
+  BOOST_OUTCOME_TRY(options.out_type, read_out_type(values));
   if (values.count("memory")) {
     BOOST_OUTCOME_TRY(options.memory, parse_bytes(values["memory"].as<std::string>()));
   }
@@ -127,8 +133,8 @@ int compare_verb(const Arguments& arguments) {
   const auto files = values["files"].as<Strings>();
   if (files.size() != 2)
     return fail(
-        usage_error(fmt::format("{} file{} given, where two are compared", files.size(), files.size() > 1 ? "s" : ""),
-                    "usage: ggufmill compare A.gguf B.gguf [options]"));
+        usage_error(fmt::format("{} model{} given, where two are compared", files.size(), files.size() > 1 ? "s" : ""),
+                    "usage: ggufmill compare A B [options]"));
   const auto context = open_context(values);
   if (!context) return fail(context.error());
   ProgressMeter meter(values.count("quiet") > 0);

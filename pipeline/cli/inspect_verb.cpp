@@ -1,4 +1,4 @@
-// `ggufmill inspect`: the metadata and tensors of a GGUF file.
+// `ggufmill inspect`: the metadata and tensors of a model.
 
 #include <fmt/format.h>
 
@@ -23,14 +23,20 @@ namespace json = boost::json;
 
 CommandSpec command() {
   CommandSpec spec;
-  spec.usage = "ggufmill inspect FILE.gguf [options]";
-  spec.description = "Shows the metadata and tensors of a GGUF file, or of a model in shards (give the first).";
+  spec.usage = "ggufmill inspect MODEL [options]";
+  spec.description =
+      "Shows the metadata and tensors of a GGUF file (of a model in shards give the first), of a checkpoint folder, "
+      "as\n"
+      "`ggufmill convert` would write them, or of a safetensors file, as they stand. Tensors without an offset are\n"
+      "put together from several places, or have their values changed.";
   spec.examples =
       "  ggufmill inspect model.gguf\n"
+      "  ggufmill inspect models/Llama-3-8B\n"
       "  ggufmill inspect model-00001-of-00005.gguf --json";
-  spec.positional = "file";
+  spec.positional = "model";
   spec.options.add_options()("kernel-dir", boost::program_options::value<std::vector<std::string>>()->composing(),
                              "a folder with kernel modules that bring types of their own");
+  add_out_type_option(spec.options);
   spec.options.add_options()("json", "one JSON object on stdout");
   return spec;
 }
@@ -43,8 +49,9 @@ void print_text(const Model& model) {
   rows.clear();
   std::uint64_t bytes = 0;
   for (const Tensor& tensor : model.tensors) {
+    const Extent* const data = tensor.expression->as_extent();
     rows.push_back({tensor.name, describe(tensor.shape()), std::string(tensor.type->name),
-                    with_commas(tensor.source_bytes()), with_commas(tensor.expression->extent.offset)});
+                    with_commas(tensor.source_bytes()), data ? with_commas(data->offset) : ""});
     bytes += tensor.source_bytes();
   }
   std::uint64_t weights = 0;
@@ -121,13 +128,15 @@ void print_value(const MetadataValue& value) {
 json::value tensor_json(const Model& model, const Tensor& tensor) {
   json::array shape;
   for (std::uint32_t i = 0; i < tensor.shape().rank; ++i) shape.push_back(tensor.shape().dims[i]);
-  const Extent& data = *tensor.expression->as_extent();
-  return {{"name", tensor.name},
-          {"shape", shape},
-          {"type", tensor.type->name},
-          {"bytes", data.bytes},
-          {"file", std::ranges::find(model.files, data.source) - model.files.begin()},
-          {"offset", data.offset}};
+  json::object object{
+      {"name", tensor.name}, {"shape", shape}, {"type", tensor.type->name}, {"bytes", tensor.source_bytes()}};
+  if (const Extent* data = tensor.expression->as_extent()) {
+    object["file"] = std::ranges::find(model.files, data->source) - model.files.begin();
+    object["offset"] = data->offset;
+  } else {
+    object["operation"] = name_of(tensor.expression->operation);
+  }
+  return object;
 }
 
 void print_json(const Model& model) {
@@ -160,7 +169,9 @@ int inspect_verb(const Arguments& arguments) {
   if (parsed.exit_code) return *parsed.exit_code;
   const auto context = open_context(parsed.values);
   if (!context) return fail(context.error());
-  const auto model = context.value().inspect(parsed.values["file"].as<std::string>());
+  const auto out_type = read_out_type(parsed.values);
+  if (!out_type) return fail(out_type.error());
+  const auto model = context.value().inspect(parsed.values["model"].as<std::string>(), out_type.value());
   if (!model) return fail(model.error());
   say_warnings(model.value().warnings);
   if (parsed.values.count("json"))

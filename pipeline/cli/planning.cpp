@@ -40,6 +40,18 @@ Result<Context> open_context(const po::variables_map& values) {
   return context;
 }
 
+void add_out_type_option(po::options_description& options) {
+  options.add_options()("outtype", po::value<std::string>()->default_value("auto"),
+                        "read a checkpoint folder as `ggufmill convert --outtype` would write it");
+}
+
+Result<huggingface::OutType> read_out_type(const po::variables_map& values) {
+  const auto word = values["outtype"].as<std::string>();
+  if (const auto type = huggingface::out_type_named(word)) return *type;
+  return usage_error(fmt::format("unknown --outtype {}", quoted_name(word)),
+                     "it is one of: auto, f32, f16, bf16, q8_0, tq1_0, tq2_0");
+}
+
 void add_job_options(po::options_description& options) {
   options.add_options()("set", po::value<Strings>()->composing(), "override a value: outputs.0.gguf=out/a.gguf");
   options.add_options()("param", po::value<Strings>()->composing(), "give a declared parameter its value: NAME=value");

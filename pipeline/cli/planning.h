@@ -12,6 +12,10 @@ namespace ggufmill {
 void add_kernel_options(boost::program_options::options_description& options);
 Result<Context> open_context(const boost::program_options::variables_map& values);
 
+// --outtype of the verbs that read models, checkpoint folders too. Exit code 2 for a word that is none.
+void add_out_type_option(boost::program_options::options_description& options);
+Result<huggingface::OutType> read_out_type(const boost::program_options::variables_map& values);
+
 // --set, --param, --kernel-dir and --isa.
 void add_job_options(boost::program_options::options_description& options);
 // --report and --errors, and what they add to what the pipeline file asks for. Exit code 2 for a file that is neither

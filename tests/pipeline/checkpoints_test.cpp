@@ -322,3 +322,42 @@ TEST_CASE("what the reference refuses is refused with a message that helps, or c
     std::cout << error;
   }
 }
+
+TEST_CASE("a checkpoint is compared with the file that is made of it, in the type asked for") {
+  const Folder checkpoint;
+  const TempDir folder;
+  const std::string full = folder.file("full.gguf"), half = folder.file("half.gguf");
+  run(fmt::format("{{path: {}, outtype: f32, pre: default}}", checkpoint.path()), full);
+  run(fmt::format("{{path: {}, pre: default}}", checkpoint.path()), half);
+  const auto context = Context::create();
+  REQUIRE(context);
+  const auto differing = [&](const std::string& file, huggingface::OutType type) {
+    const auto comparison = context.value().compare(checkpoint.path(), file, {.out_type = type});
+    if (!comparison) FAIL(render(comparison.error()));
+    const ReportOutput& output = comparison.value().report.outputs.at(0);
+    CHECK(output.unmatched.empty());
+    CHECK(output.tensors.size() == 5);
+    return std::ranges::count_if(output.tensors,
+                                 [](const ReportTensor& each) { return each.state != ErrorState::kExact; });
+  };
+  CHECK(differing(full, huggingface::OutType::kF32) == 0);
+  CHECK(differing(half, huggingface::OutType::kAuto) == 0);
+  CHECK(differing(full, huggingface::OutType::kAuto) == 2);  // those of two dimensions are F16
+}
+
+TEST_CASE("a checkpoint is inspected as the model that it becomes, its file as it stands") {
+  Folder checkpoint;
+  const auto context = Context::create();
+  REQUIRE(context);
+  CHECK_FALSE(context.value().inspect(checkpoint.path()));  // its pre-tokenizer is not known
+  checkpoint.put("tokenizer.model", "\12\11\12\5<unk>\30\2\12\3\12\1b\22\2\30\2");
+  const auto model = context.value().inspect(checkpoint.path(), huggingface::OutType::kBf16);
+  if (!model) FAIL(render(model.error()));
+  CHECK(model.value().tensors.at(0).name == "token_embd.weight");
+  CHECK(model.value().tensors.at(0).type->name == "BF16");
+  CHECK(model.value().metadata.find("llama.block_count"));
+  const auto file = context.value().inspect(checkpoint.file("model.safetensors"));
+  REQUIRE(file);
+  CHECK(file.value().tensors.at(0).name == "model.embed_tokens.weight");
+  CHECK(file.value().metadata.entries().empty());
+}
