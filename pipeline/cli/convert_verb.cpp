@@ -155,9 +155,7 @@ int convert_verb(const Arguments& arguments) {
     std::fputs(pipeline.value().c_str(), stdout);
     return 0;
   }
-  auto job = context.value().parse_job(pipeline.value(), "(arguments)");
-  if (!job) return fail(job.error());
-  const auto planned = plan_job(std::move(context).value(), std::move(job).value(), parsed.values);
+  const auto planned = plan_arguments(std::move(context).value(), pipeline.value(), {}, parsed.values);
   if (!planned) return fail(planned.error());
   if (parsed.values.count("verbose")) say_tensors(planned.value().plan);
   if (parsed.values.count("dry-run")) return dry_run(planned.value());

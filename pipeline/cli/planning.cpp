@@ -98,4 +98,12 @@ Result<Planned> plan_job(Context context, Job job, const po::variables_map& valu
   return Planned{std::move(context), std::move(plan)};
 }
 
+Result<Planned> plan_arguments(Context context, const std::string& pipeline, std::vector<std::string> inputs,
+                               const po::variables_map& values) {
+  BOOST_OUTCOME_TRY(Job job, context.parse_job(pipeline, "(arguments)"));
+  for (JobOutput& output : job.outputs) output.origin = {};  // the path was an argument, in no file
+  job.inputs = std::move(inputs);
+  return plan_job(std::move(context), std::move(job), values);
+}
+
 }  // namespace ggufmill

@@ -33,4 +33,9 @@ Result<Planned> plan_from(const boost::program_options::variables_map& values);
 // The same from a job of `context` on.
 Result<Planned> plan_job(Context context, Job job, const boost::program_options::variables_map& values);
 
+// The same from arguments that a pipeline file was made of. `inputs`: files that were read for it and that it does not
+// name.
+Result<Planned> plan_arguments(Context context, const std::string& pipeline, std::vector<std::string> inputs,
+                               const boost::program_options::variables_map& values);
+
 }  // namespace ggufmill

@@ -145,11 +145,8 @@ int quantize_verb(const Arguments& arguments) {
     std::fputs(pipeline.value().c_str(), stdout);
     return 0;
   }
-  auto job = context.value().parse_job(pipeline.value(), "(arguments)");
-  if (!job) return fail(job.error());
-  for (JobOutput& output : job.value().outputs) output.origin = {};  // the path was an argument, in no file
-  job.value().inputs = value_or<Strings>(parsed.values, "tensor-type-file", {});
-  const auto planned = plan_job(std::move(context).value(), std::move(job).value(), parsed.values);
+  const auto planned = plan_arguments(std::move(context).value(), pipeline.value(),
+                                      value_or<Strings>(parsed.values, "tensor-type-file", {}), parsed.values);
   if (!planned) return fail(planned.error());
   if (!parsed.values.count("quiet")) {
     say_tensors(planned.value().plan);

@@ -28,6 +28,9 @@ std::optional<ConfigNode> read_foreign_yaml(std::string_view text, std::string n
 // The same as read_yaml(), with the text beside the tree: for stages that have files of their own (recipes).
 std::optional<ConfigDocument> read_document(std::string_view text, const std::string& name, Diagnostics& errors);
 
+// Whether a name that may be one of the built-in files is a file's: it has a slash, or ends in ".yaml".
+bool names_file(std::string_view name);
+
 // Reads a value from byte `begin` of a command-line argument on; positions are those in `shown`, its one line.
 std::optional<ConfigNode> read_yaml_value(std::size_t begin, const ConfigText& shown, Diagnostics& errors);
 

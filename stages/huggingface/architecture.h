@@ -114,6 +114,7 @@ struct Architecture {
   std::string description;
   std::vector<std::string> serves;  // `architectures` of config.json
   bool partial = false;             // there for others to extend
+  bool draft_head = false;          // has layers that predict further tokens, to leave out or to write alone
   std::map<std::string, ValueRule> values;
   ValueRule layers;
   std::vector<MetadataRule> metadata_of_tensors;  // right after general.architecture
@@ -130,6 +131,8 @@ struct Architecture {
 
 // The field table of such a file.
 FieldSpec architecture_fields();
+// Adds what a file that has passed the lint says to `into`, which holds what it extends. Exit code 2, with the place.
+Status read_into(const ConfigNode& root, Architecture& into);
 
 // The built-in map of that name, or that of a file by its path, with all that it extends. Exit code 2.
 Result<Architecture> read_architecture(const std::string& name_or_path, const Origin& asked = {});

@@ -116,7 +116,7 @@ TEST_CASE("what is wrong with a map is said with its place") {
       {"tensors: [{together: [{to: b, stack: 'a.{expert}'}]}]",
        "a.yaml:1:23: error: a stack needs `count`, and {expert} in its name"},
       {"tensors: [{together: [{to: b, repack: nvfp, of: [a, b]}]}]", "a.yaml:1:39: error: unknown repacking 'nvfp'"},
-      {"tensors: [{from: a, to: b, do: [{join: [[f32]]}]}]",
+      {"tensors: [{from: a, to: b, do: [{join: [[rows]]}]}]",
        "a.yaml:1:33: error: `join` takes two lists of operations or more"},
       {"names: [{match: a}]", "a.yaml:1:9: error: expected `match` and `with`, or `drop`"},
       {"names: [{drop: '('}]", "a.yaml:1:18: error: "},

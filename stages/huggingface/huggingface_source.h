@@ -1,58 +1,16 @@
 #pragma once
-// The source `huggingface`: a checkpoint folder as the model that convert_hf_to_gguf.py of llama.cpp makes of it: the
-// same metadata and tensors in the same order and types, and with the same values.
+// The source `huggingface`.
 
-#include <map>
 #include <memory>
-#include <optional>
-#include <string>
 
 #include "pipeline/config/registry.h"
-#include "pipeline/core/checkpoint.h"
-#include "stages/huggingface/model_id.h"
+#include "stages/huggingface/conversion.h"
 
 namespace ggufmill {
-namespace huggingface {
-
-// The type that tensors of two dimensions and more get; kAuto: BF16 or F16, as the first of them has it.
-enum class OutType { kAuto, kF32, kF16, kBf16, kQ8_0, kTq1_0, kTq2_0 };
-std::string_view name_of(OutType type);  // "auto", "q8_0"
-std::optional<OutType> out_type_named(std::string_view name);
-
-enum class DraftHead { kInclude, kLeaveOut, kOnly };  // layers that predict further tokens
-
-struct SourceOptions {
-  std::string folder;
-  OutType out_type = OutType::kAuto;
-  std::string architecture{};  // a built-in map's name, or a file; empty: as config.json says
-  std::optional<std::string> model_name{};
-  std::optional<std::string> metadata_file{};
-  std::optional<std::string> pre{};  // tokenizer.ggml.pre, where it cannot be found
-  bool vocabulary_only = false;
-  bool fuse_gate_up_experts = false;
-  bool fp8_as_q8_0 = false;
-  DraftHead draft_head = DraftHead::kInclude;
-  Origin origin{};
-};
-
-}  // namespace huggingface
 
 // `open`: reads the weights' headers.
 std::unique_ptr<Source> make_huggingface_source(huggingface::SourceOptions options, CheckpointOpener open);
 // `huggingface: FOLDER`, or `huggingface: {path: FOLDER, outtype: q8_0, ...}`.
 SourceSpec huggingface_source(CheckpointOpener open);
-
-// What a converted checkpoint is called: parts of its name, and its file type ("BF16").
-struct CheckpointName {
-  ModelId id;
-  std::string file_type;
-};
-
-// Reads config.json, the tokenizer and the headers of the weights; no weights.
-struct ConvertedCheckpoint {
-  Model model;
-  CheckpointName name;
-};
-Result<ConvertedCheckpoint> read_huggingface(const huggingface::SourceOptions& options, const CheckpointOpener& open);
 
 }  // namespace ggufmill

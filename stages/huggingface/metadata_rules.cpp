@@ -3,18 +3,14 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <boost/json/serialize.hpp>
 #include <cmath>
 
-#include "pipeline/core/text.h"
 #include "pipeline/io/json_file.h"
 
 namespace ggufmill::huggingface {
 namespace {
 
 namespace json = boost::json;
-
-std::string shown(const json::value& value) { return quoted_name(json::serialize(value), 60); }
 
 // The value where it is of that type and in its range.
 std::optional<MetadataValue> as_type(MetadataType type, const json::value& value) {
@@ -34,15 +30,9 @@ std::optional<MetadataValue> as_type(MetadataType type, const json::value& value
     if (!std::isfinite(static_cast<float>(number))) return {};
     return metadata_float(type, number);
   }
-  std::int64_t number = 0;
-  if (value.is_bool())
-    number = value.get_bool() ? 1 : 0;
-  else if (value.is_int64())
-    number = value.get_int64();
-  else if (value.is_uint64() && value.get_uint64() <= INT64_MAX)
-    number = static_cast<std::int64_t>(value.get_uint64());
-  else
-    return {};
+  const auto whole = whole_number(value);
+  if (!whole) return {};
+  const std::int64_t number = *whole;
   const bool fits = type == MetadataType::kInt32    ? number >= INT32_MIN && number <= INT32_MAX
                     : type == MetadataType::kUint32 ? number >= 0 && number <= UINT32_MAX
                                                     : number >= 0;
@@ -73,10 +63,6 @@ std::string whole_key(const std::string& key, const std::string& architecture) {
   return key.starts_with("general.") || key.starts_with("tokenizer.") ? key : architecture + "." + key;
 }
 
-Result<bool> applies(const std::optional<ValueRule>& when, const Facts& facts) {
-  return when ? facts.holds(*when) : Result<bool>(true);
-}
-
 Status set_entry(const MetadataRule& rule, const Architecture& architecture, const Facts& facts, Metadata& into) {
   std::vector<std::string> missing;
   BOOST_OUTCOME_TRY(const json::value value, facts.evaluate(rule.value, &missing));
@@ -100,7 +86,7 @@ Status set_entry(const MetadataRule& rule, const Architecture& architecture, con
 
 Status add_tokens(const std::vector<SpecialTokenData>& from, const Facts& facts, std::vector<SpecialTokenRule>& into) {
   for (const SpecialTokenData& token : from) {
-    BOOST_OUTCOME_TRY(const bool wanted, applies(token.when, facts));
+    BOOST_OUTCOME_TRY(const bool wanted, facts.holds(token.when));
     if (wanted) into.push_back(token.rule);
   }
   return ok();
@@ -111,7 +97,7 @@ Status add_tokens(const std::vector<SpecialTokenData>& from, const Facts& facts,
 Status set_metadata(const std::vector<MetadataRule>& rules, const Architecture& architecture, const Facts& facts,
                     Metadata& into) {
   for (const MetadataRule& rule : rules) {
-    BOOST_OUTCOME_TRY(const bool wanted, applies(rule.when, facts));
+    BOOST_OUTCOME_TRY(const bool wanted, facts.holds(rule.when));
     if (!wanted) continue;
     BOOST_OUTCOME_TRY(set_entry(rule, architecture, facts, into));
   }
@@ -121,7 +107,7 @@ Status set_metadata(const std::vector<MetadataRule>& rules, const Architecture& 
 Result<TokenizerOptions> tokenizer_options(const TokenizerRules& rules, const Facts& facts) {
   TokenizerOptions options;
   for (const TokenizerRules::Reader& reader : rules.readers) {
-    BOOST_OUTCOME_TRY(const bool wanted, applies(reader.when, facts));
+    BOOST_OUTCOME_TRY(const bool wanted, facts.holds(reader.when));
     if (wanted) options.readers.push_back(reader.choice);
   }
   if (rules.vocabulary_size) {
@@ -141,7 +127,7 @@ Result<TokenizerOptions> tokenizer_options(const TokenizerRules& rules, const Fa
   options.pre = rules.pre;
   options.space_prefix_of_config = rules.space_prefix_of_config;
   BOOST_OUTCOME_TRY(add_tokens(rules.special_tokens, facts, options.special_tokens));
-  BOOST_OUTCOME_TRY(const bool second, applies(rules.second_when, facts));
+  BOOST_OUTCOME_TRY(const bool second, facts.holds(rules.second_when));
   if (second && !rules.second_roles.empty()) {
     options.second_pass.emplace();
     options.second_pass->roles = rules.second_roles;

@@ -18,11 +18,9 @@ namespace {
 
 namespace json = boost::json;
 
-Error wrong(std::string what) { return {ExitCode::kBadInput, "", std::move(what), "", ""}; }
-
 template <class Number>
 Result<std::vector<Number>> read_numbers(const Expression& tensor, std::string_view type) {
-  if (tensor.type->name != type) return wrong(fmt::format("is {}, not {}", tensor.type->name, type));
+  if (tensor.type->name != type) return input_error({}, fmt::format("is {}, not {}", tensor.type->name, type));
   BOOST_OUTCOME_TRY(const auto bytes, read_small_tensor(tensor));
   std::vector<Number> numbers(bytes.size() / sizeof(Number));
   std::memcpy(numbers.data(), bytes.data(), numbers.size() * sizeof(Number));
@@ -36,7 +34,7 @@ Result<float> read_scale(const Expression& tensor) {
     if (bits.size() == 1) return std::bit_cast<float>(static_cast<std::uint32_t>(bits[0]) << 16);
   }
   BOOST_OUTCOME_TRY(const auto numbers, read_numbers<float>(tensor, "F32"));
-  if (numbers.size() != 1) return wrong(fmt::format("has {} numbers, not one", numbers.size()));
+  if (numbers.size() != 1) return input_error({}, fmt::format("has {} numbers, not one", numbers.size()));
   return numbers[0];
 }
 
@@ -47,7 +45,7 @@ ExpressionRef one_number(float value) {
 // The same bytes as another type.
 Result<ExpressionRef> as_type(const ExpressionRef& tensor, std::string_view type, const Shape& shape) {
   const Extent* extent = tensor->as_extent();
-  if (!extent) return wrong("is no tensor of the file");
+  if (!extent) return input_error({}, "is no tensor of the file");
   return expressions::extent(type_named(type), shape, *extent);
 }
 
@@ -215,7 +213,7 @@ class Decoder {
       rows = shape.dims[1];
       needed.dims[1] = 1;
       if (shape.elements() != shape.dims[0] * shape.dims[1])
-        return wrong("one scale for a tensor of more than two dimensions");
+        return input_error({}, "one scale for a tensor of more than two dimensions");
     }
     BOOST_OUTCOME_TRY(factors, expressions::reshape(std::move(factors), needed));
     return expressions::scale_blocks(std::move(values), std::move(factors), columns, rows);
@@ -236,7 +234,7 @@ class Decoder {
   static Result<ExpressionRef> unpack(const ExpressionRef& words, std::string_view type, std::uint64_t in_word) {
     const Shape& shape = words->shape;
     if (shape.rank != 2 || words->type->block_bytes != 4)
-      return wrong(fmt::format("{} of {} are no rows of packed words", describe(shape), words->type->name));
+      return input_error({}, fmt::format("{} of {} are no rows of packed words", describe(shape), words->type->name));
     Shape wide{3, {in_word, shape.dims[0], shape.dims[1], 1}};
     if (type != "U8") wide = Shape{2, {in_word * shape.dims[0], shape.dims[1], 1, 1}};  // blocks lie along rows
     BOOST_OUTCOME_TRY(ExpressionRef integers, as_type(words, type, wide));
@@ -271,14 +269,15 @@ class Decoder {
     BOOST_OUTCOME_TRY(const ExpressionRef dims, values_of(base + "_shape"));
     BOOST_OUTCOME_TRY(const auto shape, read_numbers<std::int64_t>(*dims, "I64"));
     if (shape.size() != 2 || shape[0] <= 0 || shape[1] <= 0)
-      return wrong("the shape beside it is not of two dimensions");
+      return input_error({}, "the shape beside it is not of two dimensions");
     const auto rows = static_cast<std::uint64_t>(shape[0]), columns = static_cast<std::uint64_t>(shape[1]);
     BOOST_OUTCOME_TRY(ExpressionRef values, unpack(words, type, in_word));
     BOOST_OUTCOME_TRY(values,
                       expressions::reshape(std::move(values),
                                            Shape{2, {in_word * words->shape.dims[0], words->shape.dims[1], 1, 1}}));
     BOOST_OUTCOME_TRY(values, expressions::slice(std::move(values), 0, 0, columns));
-    if (values->shape.dims[1] != rows) return wrong(fmt::format("{} rows, not {}", values->shape.dims[1], rows));
+    if (values->shape.dims[1] != rows)
+      return input_error({}, fmt::format("{} rows, not {}", values->shape.dims[1], rows));
     BOOST_OUTCOME_TRY(scales, to_type(std::move(scales), "F32"));
     ExpressionRef offsets;
     if (places_.contains(base + "_zero_point")) {
@@ -325,11 +324,12 @@ class Decoder {
     BOOST_OUTCOME_TRY(const ExpressionRef groups, values_of(base + ".g_idx"));
     const std::uint64_t columns = in_word * words->shape.dims[1], rows = words->shape.dims[0];
     const std::uint64_t count = scales->shape.dims[1];
-    if (count == 0 || columns % count != 0) return wrong(fmt::format("{} columns in {} groups", columns, count));
+    if (count == 0 || columns % count != 0)
+      return input_error({}, fmt::format("{} columns in {} groups", columns, count));
     BOOST_OUTCOME_TRY(const auto index, read_numbers<std::int32_t>(*groups, "I32"));
     for (std::size_t i = 0; i < index.size(); ++i)
       if (index.size() != columns || index[i] != static_cast<std::int32_t>(i / (columns / count)))
-        return wrong("its columns are not in the order of their groups (desc_act), which is not known");
+        return input_error({}, "its columns are not in the order of their groups (desc_act), which is not known");
     BOOST_OUTCOME_TRY(ExpressionRef values, unpack(words, type, in_word));
     BOOST_OUTCOME_TRY(values, expressions::transpose(std::move(values), {0, 2, 1}));
     BOOST_OUTCOME_TRY(values, expressions::reshape(std::move(values), Shape{2, {columns, rows, 1, 1}}));
@@ -371,7 +371,8 @@ class Decoder {
     BOOST_OUTCOME_TRY(const ExpressionRef zeros, values_of(base + ".qzeros"));
     BOOST_OUTCOME_TRY(const ExpressionRef scales, values_of(base + ".scales"));
     const std::uint64_t columns = words->shape.dims[1], count = scales->shape.dims[1];
-    if (count == 0 || columns % count != 0) return wrong(fmt::format("{} columns in {} groups", columns, count));
+    if (count == 0 || columns % count != 0)
+      return input_error({}, fmt::format("{} columns in {} groups", columns, count));
     BOOST_OUTCOME_TRY(ExpressionRef values, awq_integers(words));
     BOOST_OUTCOME_TRY(ExpressionRef offsets, awq_integers(zeros));
     BOOST_OUTCOME_TRY(ExpressionRef factors, turned(scales));

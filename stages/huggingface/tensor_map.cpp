@@ -1,14 +1,13 @@
 #include "stages/huggingface/tensor_map.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
 #include <map>
 #include <set>
 #include <unordered_set>
-
-#include <fmt/ranges.h>
 
 #include "pipeline/core/text.h"
 
@@ -18,71 +17,6 @@ namespace {
 namespace json = boost::json;
 
 constexpr std::size_t kMostFaults = 20;
-
-// What the first group of `pattern` matches in `name`, and the name with the match replaced.
-struct Replaced {
-  std::string name;
-  std::uint64_t number = 0;
-};
-
-Result<std::optional<Replaced>> replaced(const NameRule& rule, const std::string& name) {
-  // The number is put between two bytes that no name has.
-  BOOST_OUTCOME_TRY(const auto marked, rule.match.replace(name, rule.match.groups() > 0 ? "\x01$1\x01" : "\x01\x01"));
-  if (!marked) return std::optional<Replaced>();
-  const std::size_t begin = marked->find('\x01'), end = marked->rfind('\x01');
-  const std::string digits = marked->substr(begin + 1, end - begin - 1);
-  Replaced result;
-  for (const char digit : digits.substr(0, 9))
-    if (digit >= '0' && digit <= '9') result.number = result.number * 10 + static_cast<std::uint64_t>(digit - '0');
-  if (rule.with) {
-    BOOST_OUTCOME_TRY(const auto other, rule.match.replace(name, *rule.with));
-    result.name = *other;
-  }
-  return std::optional(std::move(result));
-}
-
-class Renamer {
- public:
-  Renamer(const Architecture& architecture, const Facts& facts) : facts_(facts), architecture_(architecture) {}
-
-  Status prepare() {
-    for (const NameRule& rule : architecture_.names) {
-      BOOST_OUTCOME_TRY(const bool holds, !rule.when ? Result<bool>(true) : facts_.holds(*rule.when));
-      if (!holds) continue;
-      Active active{&rule, 0};
-      if (rule.number) {
-        BOOST_OUTCOME_TRY(active.number, facts_.count(*rule.number, "a number of layers"));
-      }
-      active_.push_back(active);
-    }
-    return ok();
-  }
-
-  // Nothing: the tensor is left out.
-  Result<std::optional<std::string>> rename(std::string name) const {
-    for (const Active& active : active_) {
-      BOOST_OUTCOME_TRY(auto changed, replaced(*active.rule, name));
-      if (!changed) continue;
-      if (active.rule->with) {
-        name = std::move(changed->name);
-        if (const std::size_t at = name.find("{layer}"); active.rule->number && at != std::string::npos)
-          name.replace(at, 7, std::to_string(changed->number + active.number));
-      } else if (!active.rule->number || (changed->number < active.number) == active.rule->below) {
-        return std::optional<std::string>();
-      }
-    }
-    return std::optional(std::move(name));
-  }
-
- private:
-  struct Active {
-    const NameRule* rule;
-    std::uint64_t number;
-  };
-  const Facts& facts_;
-  const Architecture& architecture_;
-  std::vector<Active> active_;
-};
 
 class TensorMapper {
  public:
@@ -109,7 +43,7 @@ class TensorMapper {
   // Tensors of one rule and one layer that are written together, as far as their parts have been met.
   struct Group {
     std::map<std::string, const NamedTensor*> parts;  // by the checkpoint's name
-    std::vector<std::string> needed;
+    std::vector<std::string> needed;                  // sorted
   };
   struct ActiveRule {
     const TensorRule* rule;
@@ -129,12 +63,12 @@ class TensorMapper {
 
   Status choose_rules() {
     for (const TensorRule& rule : architecture_.tensors) {
-      BOOST_OUTCOME_TRY(const bool holds, !rule.when ? Result<bool>(true) : facts_.holds(*rule.when));
+      BOOST_OUTCOME_TRY(const bool holds, facts_.holds(rule.when));
       if (!holds) continue;
       ActiveRule active;
       active.rule = &rule;
       for (const TensorOutput& output : rule.outputs) {
-        BOOST_OUTCOME_TRY(const bool wanted, !output.when ? Result<bool>(true) : facts_.holds(*output.when));
+        BOOST_OUTCOME_TRY(const bool wanted, facts_.holds(output.when));
         if (!wanted) continue;
         std::uint64_t count = 0;
         if (output.count) {
@@ -194,7 +128,7 @@ class TensorMapper {
 
   Status compute() {
     for (const ComputedRule& rule : architecture_.computed) {
-      BOOST_OUTCOME_TRY(const bool holds, !rule.when ? Result<bool>(true) : facts_.holds(*rule.when));
+      BOOST_OUTCOME_TRY(const bool holds, facts_.holds(rule.when));
       if (!holds) continue;
       BOOST_OUTCOME_TRY(const auto arguments, evaluate(rule.arguments, rule.place, {}));
       auto values = rule.function->make(arguments);
@@ -316,16 +250,12 @@ class TensorMapper {
 
   Status gather(ActiveRule& active, const NamePattern::Match& match, const NamedTensor& tensor) {
     const std::uint32_t layer = match.numbers.layer.value_or(0);
-    for (std::size_t i = 0; i < active.outputs.size(); ++i)
-      if (active.counts[i] > tensors_)
-        return input_error(
-            (facts_.folder() / "config.json").string(),
-            fmt::format("there are {} experts, but only {} tensors in the checkpoint", active.counts[i], tensors_),
-            fmt::format("the map asks for the number of experts at {}", active.outputs[i]->count->place));
     const std::pair key(layer, match.suffix);
     Group& group = active.groups[key];
-    if (group.needed.empty()) name_parts(active, match.numbers.layer, match.suffix, group);
-    if (std::ranges::find(group.needed, tensor.name) == group.needed.end()) {
+    if (group.needed.empty()) {
+      BOOST_OUTCOME_TRY(name_parts(active, match.numbers.layer, match.suffix, group));
+    }
+    if (!std::ranges::binary_search(group.needed, tensor.name)) {
       if (group.parts.empty()) active.groups.erase(key);
       return beyond_count(active, match, tensor);
     }
@@ -384,13 +314,20 @@ class TensorMapper {
     return names;
   }
 
-  static void name_parts(const ActiveRule& active, std::optional<std::uint32_t> layer, const std::string& suffix,
-                         Group& group) {
+  Status name_parts(const ActiveRule& active, std::optional<std::uint32_t> layer, const std::string& suffix,
+                    Group& group) const {
     std::set<std::string> all;
-    for (std::size_t i = 0; i < active.outputs.size(); ++i)
+    for (std::size_t i = 0; i < active.outputs.size(); ++i) {
+      if (active.counts[i] > tensors_)
+        return input_error(
+            (facts_.folder() / "config.json").string(),
+            fmt::format("there are {} experts, but only {} tensors in the checkpoint", active.counts[i], tensors_),
+            fmt::format("the map asks for the number of experts at {}", active.outputs[i]->count->place));
       for (std::string& name : names_of(*active.outputs[i], active.counts[i], layer, suffix))
         all.insert(std::move(name));
+    }
     group.needed.assign(all.begin(), all.end());
+    return ok();
   }
 
   static Result<ExpressionRef> together(const TensorOutput& output, std::vector<ExpressionRef> parts) {
@@ -471,26 +408,6 @@ class TensorMapper {
 };
 
 }  // namespace
-
-Result<std::vector<NamedTensor>> rename_tensors(const Architecture& architecture, const Facts& facts,
-                                                std::vector<NamedTensor> tensors) {
-  Renamer renamer(architecture, facts);
-  BOOST_OUTCOME_TRY(renamer.prepare());
-  std::vector<NamedTensor> result;
-  std::unordered_set<std::string> names;
-  for (NamedTensor& tensor : tensors) {
-    BOOST_OUTCOME_TRY(auto name, renamer.rename(tensor.name));
-    if (!name) continue;
-    if (!names.insert(*name).second)
-      return input_error(facts.folder().string(),
-                         fmt::format("two tensors are named {}, one of them {} in the file", quoted_name(*name),
-                                     quoted_name(tensor.name)),
-                         "change `names:` of the architecture's map so that one of them is left out");
-    tensor.name = std::move(*name);
-    result.push_back(std::move(tensor));
-  }
-  return result;
-}
 
 Result<std::vector<MappedTensor>> map_tensors(const Architecture& architecture, const Facts& facts,
                                               const std::vector<NamedTensor>& tensors, const std::string& where) {

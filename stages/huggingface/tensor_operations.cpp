@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "pipeline/io/input_file.h"
+#include "stages/huggingface/values.h"
 
 namespace ggufmill::huggingface {
 namespace {
@@ -15,20 +16,18 @@ namespace {
 namespace json = boost::json;
 using Arguments = std::span<const json::value>;
 
-Error wrong(std::string what) { return {ExitCode::kBadInput, "", std::move(what), "", ""}; }
-
 Result<std::uint64_t> whole(const json::value& value) {
-  if (value.is_int64() && value.get_int64() >= 0) return static_cast<std::uint64_t>(value.get_int64());
-  if (value.is_uint64()) return value.get_uint64();
-  return wrong("a whole number from 0 on is needed");
+  const auto number = whole_number(value);
+  if (!number || *number < 0) return input_error({}, shown(value) + " is no whole number from 0 to 2^63 - 1");
+  return static_cast<std::uint64_t>(*number);
 }
 
 Result<float> real(const json::value& value) {
-  if (!value.is_number()) return wrong("a number is needed");
-  const auto number = value.to_number<double>();
-  if (!std::isfinite(static_cast<float>(number)))
-    return wrong(fmt::format("{} is too large for a number of F32", number));
-  return static_cast<float>(number);
+  const auto number = number_value(value);
+  if (!number) return input_error({}, "a number is needed");
+  if (!std::isfinite(static_cast<float>(*number)))
+    return input_error({}, fmt::format("{} is too large for a number of F32", *number));
+  return static_cast<float>(*number);
 }
 
 // As the reference computes: in F32, but F16 tensors in F16, of which every result is rounded to F16.
@@ -64,7 +63,7 @@ Result<ExpressionRef> pair_halves(ExpressionRef input, Arguments a) {
   return with_rows(std::move(input), [&](ExpressionRef rows) -> Result<ExpressionRef> {
     const std::uint64_t count = rows->shape.dims[1];
     if (heads == 0 || heads > count || count % (2 * heads) != 0)
-      return wrong(fmt::format("{} rows are not {} heads of an even number of rows", count, heads));
+      return input_error({}, fmt::format("{} rows are not {} heads of an even number of rows", count, heads));
     return expressions::reorder_rows(std::move(rows), {count / heads / 2, 2, heads}, {1, 0, 2});
   });
 }
@@ -72,7 +71,7 @@ Result<ExpressionRef> pair_halves(ExpressionRef input, Arguments a) {
 // Rows as a grid, its axes in another order; the fastest first.
 Result<ExpressionRef> reorder_rows(ExpressionRef input, Arguments a) {
   const json::array *factors = a[0].if_array(), *order = a[1].if_array();
-  if (!factors || !order) return wrong("reorder_rows takes two lists");
+  if (!factors || !order) return input_error({}, "reorder_rows takes two lists");
   std::vector<std::uint64_t> grid;
   std::vector<std::uint32_t> axes;
   for (const json::value& each : *factors) {
@@ -103,7 +102,8 @@ Result<ExpressionRef> transpose(ExpressionRef input, Arguments a) {
 
 Result<ExpressionRef> reshape(ExpressionRef input, Arguments a) {
   const json::array* dims = a[0].if_array();
-  if (!dims || dims->empty() || dims->size() > 4) return wrong("reshape takes a list of one to four dimensions");
+  if (!dims || dims->empty() || dims->size() > 4)
+    return input_error({}, "reshape takes a list of one to four dimensions");
   Shape shape;
   for (const json::value& each : *dims) {
     BOOST_OUTCOME_TRY(shape.dims[shape.rank], whole(each));
@@ -144,7 +144,8 @@ Result<ExpressionRef> squeeze(ExpressionRef input, Arguments) {
 Result<ExpressionRef> slice(ExpressionRef input, Arguments a) {
   BOOST_OUTCOME_TRY(const std::uint64_t axis, whole(a[0]));
   BOOST_OUTCOME_TRY(const std::uint64_t first, whole(a[1]));
-  if (axis >= input->shape.rank) return wrong(fmt::format("{} has no dimension {}", describe(input->shape), axis));
+  if (axis >= input->shape.rank)
+    return input_error({}, fmt::format("{} has no dimension {}", describe(input->shape), axis));
   std::uint64_t count = input->shape.dims[axis] - std::min(first, input->shape.dims[axis]);
   if (a.size() > 2) {
     BOOST_OUTCOME_TRY(count, whole(a[2]));
@@ -164,10 +165,12 @@ Result<ExpressionRef> part(ExpressionRef input, Arguments a) {
   BOOST_OUTCOME_TRY(const std::uint64_t axis, whole(a[0]));
   BOOST_OUTCOME_TRY(const std::uint64_t index, whole(a[1]));
   BOOST_OUTCOME_TRY(const std::uint64_t parts, whole(a[2]));
-  if (axis >= input->shape.rank) return wrong(fmt::format("{} has no dimension {}", describe(input->shape), axis));
+  if (axis >= input->shape.rank)
+    return input_error({}, fmt::format("{} has no dimension {}", describe(input->shape), axis));
   const std::uint64_t size = input->shape.dims[axis];
   if (parts == 0 || size % parts != 0 || index >= parts)
-    return wrong(fmt::format("dimension {} of {} is not {} equal parts", axis, describe(input->shape), parts));
+    return input_error({},
+                       fmt::format("dimension {} of {} is not {} equal parts", axis, describe(input->shape), parts));
   return expressions::slice(std::move(input), static_cast<std::uint32_t>(axis), index * (size / parts), size / parts);
 }
 
@@ -177,7 +180,7 @@ Result<ExpressionRef> alternate(ExpressionRef input, Arguments a) {
   BOOST_OUTCOME_TRY(const std::uint64_t index, whole(a[1]));
   const Shape shape = input->shape;
   if (axis >= shape.rank || shape.dims[axis] % 2 != 0 || index > 1 || shape.rank >= 4)
-    return wrong(fmt::format("{} has no pairs in dimension {}", describe(shape), axis));
+    return input_error({}, fmt::format("{} has no pairs in dimension {}", describe(shape), axis));
   Shape pairs;  // the dimension as (2, half), and the pair cut
   for (std::uint32_t d = 0; d < shape.rank; ++d) {
     if (d == axis) pairs.dims[pairs.rank++] = 2;
@@ -199,7 +202,7 @@ Result<ExpressionRef> split_pairs(ExpressionRef input, Arguments a) {
     const Shape shape = whole_tensor->shape;
     const std::uint64_t count = shape.dims[1], size = heads == 0 ? 0 : count / heads;
     if (heads == 0 || count % heads != 0 || rotary % 2 != 0 || rotary > size)
-      return wrong(fmt::format("{} rows are not {} heads of which {} rows are pairs", count, heads, rotary));
+      return input_error({}, fmt::format("{} rows are not {} heads of which {} rows are pairs", count, heads, rotary));
     const Shape by_head{3, {shape.dims[0], size, heads, 1}}, pairs{4, {shape.dims[0], 2, rotary / 2, heads}};
     BOOST_OUTCOME_TRY(ExpressionRef split, expressions::reshape(std::move(whole_tensor), by_head));
     BOOST_OUTCOME_TRY(ExpressionRef rest, expressions::slice(split, 1, rotary, size - rotary));
@@ -214,12 +217,9 @@ Result<ExpressionRef> split_pairs(ExpressionRef input, Arguments a) {
   });
 }
 
-Result<ExpressionRef> cast_to_f32(ExpressionRef input, Arguments) { return to_type(std::move(input), "F32"); }
-
 constexpr TensorOperation kOperations[] = {
     {"add", 1, 1, "Adds a number to every value.", add},
     {"alternate", 2, 2, "Of a dimension every second: those of even (0) or odd (1) number.", alternate},
-    {"f32", 0, 1, "As F32.", cast_to_f32},
     {"first_rows", 1, 1, "So many rows at most.", first_rows},
     {"grid", 1, 3, "The rows as a grid of factors, the fastest first.", grid},
     {"negate_exp", 0, 1, "-exp of every value.", negate_exp},
@@ -240,11 +240,11 @@ constexpr TensorOperation kOperations[] = {
 // them. Source: conversion/llama.py of llama.cpp (MIT).
 Result<ExpressionRef> llama3_rope_factors(Arguments a) {
   BOOST_OUTCOME_TRY(const std::uint64_t dimension, whole(a[0]));
-  if (dimension == 0 || dimension > 65536) return wrong(fmt::format("a head of {} dimensions", dimension));
+  if (dimension == 0 || dimension > 65536) return input_error({}, fmt::format("a head of {} dimensions", dimension));
   double numbers[5];  // base, factor, low, high, context
   for (std::size_t i = 0; i < 5; ++i) {
     const json::value& value = a[i + 1];
-    if (!value.is_number()) return wrong("llama3_rope_factors takes numbers");
+    if (!value.is_number()) return input_error({}, "llama3_rope_factors takes numbers");
     numbers[i] = value.to_number<double>();
   }
   const double base = numbers[0], factor = numbers[1], low = numbers[2], high = numbers[3], context = numbers[4];
@@ -266,8 +266,8 @@ Result<ExpressionRef> llama3_rope_factors(Arguments a) {
       values.push_back(1.0f / mixed);
     }
     if (!(values.back() > 0 && std::isfinite(values.back())))
-      return wrong(fmt::format("base {}, factor {}, low {}, high {} and context {} give the factor {}", base, factor,
-                               low, high, context, values.back()));
+      return input_error({}, fmt::format("base {}, factor {}, low {}, high {} and context {} give the factor {}", base,
+                                         factor, low, high, context, values.back()));
   }
   Shape shape;
   shape.rank = 1;
@@ -277,14 +277,15 @@ Result<ExpressionRef> llama3_rope_factors(Arguments a) {
 
 Result<ExpressionRef> numbers(Arguments a) {
   const json::array* list = a[0].if_array();
-  if (!list || list->empty()) return wrong("a list of numbers is needed");
+  if (!list || list->empty()) return input_error({}, "a list of numbers is needed");
   std::vector<float> values;
   for (const json::value& each : *list) {
     BOOST_OUTCOME_TRY(values.emplace_back(), real(each));
   }
   if (a.size() > 1) {
     BOOST_OUTCOME_TRY(const std::uint64_t needed, whole(a[1]));
-    if (values.size() != needed) return wrong(fmt::format("{} numbers, where {} are needed", values.size(), needed));
+    if (values.size() != needed)
+      return input_error({}, fmt::format("{} numbers, where {} are needed", values.size(), needed));
   }
   Shape shape;
   shape.rank = 1;
@@ -307,8 +308,8 @@ Result<std::vector<std::byte>> read_small_tensor(const Expression& tensor) {
   constexpr std::uint64_t kMost = 1 << 20;
   const Extent* extent = tensor.as_extent();
   if (!extent || extent->bytes > kMost)
-    return wrong(fmt::format("{} of {} is no small tensor, of {} bytes at most", describe(tensor.shape),
-                             tensor.type->name, kMost));
+    return input_error({}, fmt::format("{} of {} is no small tensor, of {} bytes at most", describe(tensor.shape),
+                                       tensor.type->name, kMost));
   BOOST_OUTCOME_TRY(const auto file, InputFile::open(extent->source->path));
   std::vector<std::byte> bytes(static_cast<std::size_t>(extent->bytes));
   BOOST_OUTCOME_TRY(file->read(extent->offset, bytes));

@@ -77,9 +77,9 @@ TEST_CASE("halves of heads become pairs") {
   });
   CHECK(fault("pair_halves", counted({2, 12}), "[4]") == "12 rows are not 4 heads of an even number of rows");
   CHECK(fault("pair_halves", counted({2, 12}), "[0]") == "12 rows are not 0 heads of an even number of rows");
-  CHECK(fault("pair_halves", counted({2, 12}), "[-1]") == "a whole number from 0 on is needed");
+  CHECK(fault("pair_halves", counted({2, 12}), "[-1]") == "'-1' is no whole number from 0 to 2^63 - 1");
   CHECK(fault("pair_halves", counted({2, 12}), "[9223372036854775808]") ==
-        "12 rows are not 9223372036854775808 heads of an even number of rows");
+        "'9223372036854775808' is no whole number from 0 to 2^63 - 1");
 }
 
 TEST_CASE("pairs at the beginning of heads become halves") {
@@ -150,7 +150,6 @@ TEST_CASE("values are changed in single precision") {
   const auto negated = apply("negate_exp", counted({2}), "[]");
   REQUIRE(negated);
   CHECK(expression_values(*negated.value())[0] == -1);
-  CHECK(apply("f32", input, "[]").value() == input);
   CHECK(fault("add", counted({3}), "[1e300]") == "1e+300 is too large for a number of F32");
   CHECK(fault("add", counted({3}), "[\"x\"]") == "a number is needed");
 }

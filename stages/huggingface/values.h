@@ -67,6 +67,8 @@ class Facts {
                                       std::optional<std::uint32_t> layer = {}) const;
   // As Python takes a value for true: not null, false, 0, "" or empty.
   Result<bool> holds(const ValueRule& rule) const;
+  // Without a condition: true.
+  Result<bool> holds(const std::optional<ValueRule>& when) const;
   // Exit code 4 where it is not there or is no whole number from 0 on. `what` is for the message.
   Result<std::uint64_t> count(const ValueRule& rule, std::string_view what) const;
 
@@ -93,5 +95,10 @@ class Facts {
 std::string checkpoint_class(const boost::json::object& config);
 
 bool is_true(const boost::json::value& value);
+// As Python takes a value for a number: true and false are 1 and 0. Nothing where it is none, or beyond 64 bits.
+std::optional<std::int64_t> whole_number(const boost::json::value& value);
+std::optional<double> number_value(const boost::json::value& value);
+// For messages: quoted and cut.
+std::string shown(const boost::json::value& value);
 
 }  // namespace ggufmill::huggingface

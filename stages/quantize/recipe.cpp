@@ -146,8 +146,6 @@ Result<std::string> file_text(const std::string& path) {
   return text;
 }
 
-bool looks_like_path(const std::string& name) { return name.find('/') != std::string::npos || name.ends_with(".yaml"); }
-
 }  // namespace
 
 FieldSpec recipe_fields() {
@@ -191,7 +189,7 @@ Status add_rules(const ConfigNode& list, const std::string& where, const Types& 
 }
 
 std::optional<std::uint32_t> RecipeShelf::file_type_of(const std::string& name) const {
-  if (looks_like_path(name)) return {};
+  if (names_file(name)) return {};
   const auto recipe = find(name);
   return recipe ? recipe.value().file_type : std::nullopt;
 }
@@ -219,7 +217,7 @@ Result<RecipeText> text_of(const std::string& name, const Origin& asked) {
         names.push_back(alias.scalar);
       }
   }
-  if (looks_like_path(name)) {
+  if (names_file(name)) {
     BOOST_OUTCOME_TRY(std::string text, file_text(name));
     return RecipeText{name, std::move(text)};
   }
@@ -263,8 +261,8 @@ Result<Recipe> RecipeShelf::find(const std::string& name_or_path, const Origin& 
   if (const ConfigNode* parent = root.find("extends")) {
     BOOST_OUTCOME_TRY(recipe, find(parent->scalar, origin_of(*parent), chain));
   }
-  recipe.name = looks_like_path(text.name) ? std::filesystem::path(text.name).stem().string() : text.name;
-  if (looks_like_path(text.name)) recipe.files.push_back(text.name);
+  recipe.name = names_file(text.name) ? std::filesystem::path(text.name).stem().string() : text.name;
+  if (names_file(text.name)) recipe.files.push_back(text.name);
   BOOST_OUTCOME_TRY(read_recipe(root, types_, recipe));
   return recipe;
 }

@@ -9,7 +9,7 @@
 #include <iostream>
 
 #include "pipeline/api/ggufmill.h"
-#include "stages/huggingface/huggingface_source.h"
+#include "stages/huggingface/conversion.h"
 #include "tests/support/catch.h"
 #include "tests/support/checkpoint_maker.h"
 #include "tests/support/files.h"
@@ -77,12 +77,16 @@ class Folder {
   std::string path() const { return folder_.path(); }
   std::string file(const std::string& name) const { return folder_.file(name); }
 
-  Result<ConvertedCheckpoint> read() const {
+  huggingface::SourceOptions options() const {
     huggingface::SourceOptions options;
     options.folder = path();
     options.pre = "default";
+    return options;
+  }
+  Result<ConvertedCheckpoint> read(const huggingface::SourceOptions& options) const {
     return read_huggingface(options, read_safetensors);
   }
+  Result<ConvertedCheckpoint> read() const { return read(options()); }
   // The error, the folder's path cut off. Of bad input.
   std::string fault() const {
     const auto result = read();
@@ -190,6 +194,72 @@ tensors:
   CHECK(values("blk.0.ffn_gate.weight") == std::vector<float>{0, 1, 2, 3, 4, 5, 6, 7});
   CHECK(values("blk.0.ffn_up.weight") == std::vector<float>{8, 9, 10, 11, 12, 13, 14, 15});
   CHECK(values("blk.0.attn_norm.weight") == std::vector<float>{11, 12, 13, 14});
+}
+
+TEST_CASE("all that was read of a checkpoint is a file of the model") {
+  Folder checkpoint;
+  checkpoint.put("chat_template.jinja", "a");
+  for (const char* folder : {"additional_chat_templates", "1_Pooling"}) fs::create_directory(checkpoint.file(folder));
+  checkpoint.put("additional_chat_templates/tools.jinja", "b").put("1_Pooling/config.json", "{}");
+  checkpoint.put("mine.yaml", "name: llama\ndescription: A map of the user.\nextends: [llama]\nserves: [Mine]\n");
+  checkpoint.put("general.json", "{}");
+  huggingface::SourceOptions options = checkpoint.options();
+  options.architecture = checkpoint.file("mine.yaml");
+  options.metadata_file = checkpoint.file("general.json");
+  const auto converted = checkpoint.read(options);
+  if (!converted) FAIL(render(converted.error()));
+  std::vector<std::string> files;
+  for (const std::string& path : converted.value().model.paths())
+    files.push_back(fs::path(path).lexically_relative(checkpoint.path()).string());
+  std::ranges::sort(files);
+  CHECK(files == std::vector<std::string>{"1_Pooling/config.json", "additional_chat_templates/tools.jinja",
+                                          "chat_template.jinja", "config.json", "general.json", "mine.yaml",
+                                          "model.safetensors", "tokenizer.json", "tokenizer_config.json"});
+}
+
+TEST_CASE("a type that rows are no whole blocks of is one that F16 stands for") {
+  const Folder checkpoint;
+  huggingface::SourceOptions options = checkpoint.options();
+  options.out_type = huggingface::OutType::kQ8_0;
+  const auto converted = checkpoint.read(options);
+  REQUIRE(converted);
+  const Tensor& embedding = converted.value().model.tensors.front();
+  CHECK(embedding.type->name == "F16");
+  REQUIRE(embedding.fallback_from);
+  CHECK(embedding.fallback_from->name == "Q8_0");
+}
+
+TEST_CASE("a vocabulary alone has the file type of the weights, and no tensors") {
+  Folder checkpoint;
+  auto tensors = llama();
+  for (SafetensorsTensor& each : tensors) {
+    each.dtype = "BF16";
+    each.data.resize(each.data.size() / 2);
+  }
+  checkpoint.put("model.safetensors", safetensors_bytes(tensors));
+  huggingface::SourceOptions options = checkpoint.options();
+  options.vocabulary_only = true;
+  const auto converted = checkpoint.read(options);
+  REQUIRE(converted);
+  CHECK(converted.value().model.tensors.empty());
+  CHECK(converted.value().name.file_type == "BF16");
+}
+
+TEST_CASE("options that a checkpoint has no use for") {
+  const Folder checkpoint;
+  huggingface::SourceOptions options = checkpoint.options();
+  options.fuse_gate_up_experts = options.fp8_as_q8_0 = true;
+  const auto converted = checkpoint.read(options);
+  REQUIRE(converted);
+  CHECK(converted.value().model.warnings ==
+        std::vector<std::string>{"fuse_gate_up_experts changes nothing: no layer has gates and ups of experts",
+                                 "fp8_as_q8_0 changes nothing: no tensor was stored in 8-bit floats"});
+  options.draft_head = huggingface::DraftHead::kOnly;
+  const auto refused = checkpoint.read(options);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == ExitCode::kUsage);
+  CHECK(has(render(refused.error()),
+            "draft_head: only is not possible: the map of 'llama' has no layers that predict further tokens"));
 }
 
 TEST_CASE("tensors that no rule names, and tensors that are missing") {

@@ -1,0 +1,354 @@
+#include "stages/huggingface/conversion.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "pipeline/core/text.h"
+#include "pipeline/io/input_file.h"
+#include "pipeline/io/json_file.h"
+#include "stages/huggingface/architecture.h"
+#include "stages/huggingface/general.h"
+#include "stages/huggingface/metadata_rules.h"
+#include "stages/huggingface/quantized_checkpoint.h"
+#include "stages/huggingface/tensor_map.h"
+
+namespace ggufmill {
+namespace huggingface {
+namespace {
+
+namespace fs = std::filesystem;
+namespace json = boost::json;
+
+struct OutTypeWord {
+  OutType type;
+  std::string_view word;
+  std::string_view tensor_type;
+  std::uint32_t file_type;  // general.file_type
+};
+constexpr OutTypeWord kOutTypes[] = {
+    {OutType::kAuto, "auto", "", 0},         {OutType::kF32, "f32", "F32", 0},
+    {OutType::kF16, "f16", "F16", 1},        {OutType::kBf16, "bf16", "BF16", 32},
+    {OutType::kQ8_0, "q8_0", "Q8_0", 7},     {OutType::kTq1_0, "tq1_0", "TQ1_0", 36},
+    {OutType::kTq2_0, "tq2_0", "TQ2_0", 37},
+};
+constexpr std::uint32_t kFileTypeMxfp4 = 38, kFileTypeNvfp4 = 39;
+
+const OutTypeWord& word_of(OutType type) { return *std::ranges::find(kOutTypes, type, &OutTypeWord::type); }
+
+// BF16 or F16, whichever the first tensor of two dimensions is that is one of them.
+OutType guess(const std::vector<NamedTensor>& tensors) {
+  for (const NamedTensor& tensor : tensors) {
+    if (tensor.values->shape.rank < 2) continue;
+    if (tensor.values->type->name == "BF16") return OutType::kBf16;
+    if (tensor.values->type->name == "F16") return OutType::kF16;
+  }
+  return OutType::kF16;
+}
+
+class Conversion {
+ public:
+  Conversion(const SourceOptions& options, const CheckpointOpener& open) : options_(options), open_(open) {}
+
+  Result<ConvertedCheckpoint> run() {
+    BOOST_OUTCOME_TRY(read_config());
+    BOOST_OUTCOME_TRY(choose_architecture());
+    BOOST_OUTCOME_TRY(check_options());
+    facts_.emplace(options_.folder, config_, architecture_.values);
+    facts_->set("option", json::object{{"draft_head", options_.draft_head != DraftHead::kLeaveOut},
+                                       {"draft_head_only", options_.draft_head == DraftHead::kOnly},
+                                       {"class", class_}});
+    BOOST_OUTCOME_TRY(read_vocabulary());
+    out_type_ = options_.out_type;
+    BOOST_OUTCOME_TRY(read_tensors());
+    BOOST_OUTCOME_TRY(add_metadata());
+    BOOST_OUTCOME_TRY(add_tokenizer());
+    BOOST_OUTCOME_TRY(add_files());
+    return std::move(result_);
+  }
+
+ private:
+  fs::path file(std::string_view name) const { return fs::path(options_.folder) / name; }
+
+  void warn(std::string warning) { result_.model.warnings.push_back(std::move(warning)); }
+
+  Status read_config() {
+    std::error_code error;
+    if (!fs::is_directory(options_.folder, error))
+      return input_error(options_.folder, "is no folder",
+                         "a checkpoint is a folder with config.json, a tokenizer and *.safetensors");
+    const std::string path = file("config.json").string();
+    if (!is_file(path))
+      return input_error(
+          options_.folder, "has no config.json",
+          "a checkpoint is a folder with config.json, a tokenizer and *.safetensors; tensors without one "
+          "are read by `source: {safetensors: ...}`");
+    BOOST_OUTCOME_TRY(const json::value config, read_json(path));
+    if (!config.is_object()) return input_error(path, "is no JSON object");
+    config_ = config.get_object();
+    return ok();
+  }
+
+  Status choose_architecture() {
+    class_ = checkpoint_class(config_);
+    if (!options_.architecture.empty()) {
+      BOOST_OUTCOME_TRY(architecture_, read_architecture(options_.architecture, options_.origin));
+      if (architecture_.partial)
+        return error_at(options_.origin,
+                        fmt::format("architecture '{}' is there for others to extend", options_.architecture),
+                        "`ggufmill architectures` lists those that are whole");
+      return ok();
+    }
+    const std::string path = file("config.json").string();
+    if (class_.empty())
+      return input_error(path, "'architectures' is not there, which says what kind of model it is",
+                         "name one in the source: `architecture: llama`; `ggufmill architectures` lists them");
+    BOOST_OUTCOME_TRY(architecture_, find_architecture(class_, path));
+    return ok();
+  }
+
+  Status check_options() const {
+    if (options_.draft_head == DraftHead::kInclude || architecture_.draft_head) return ok();
+    return error_at(options_.origin,
+                    fmt::format("draft_head: {} is not possible: the map of '{}' has no layers that predict further "
+                                "tokens",
+                                options_.draft_head == DraftHead::kOnly ? "only" : "leave_out", architecture_.name),
+                    "leave it out; a map that has them says `draft_head: true`");
+  }
+
+  // First, since some maps cut the embedding to the tokens that there are.
+  Status read_vocabulary() {
+    BOOST_OUTCOME_TRY(TokenizerOptions options, tokenizer_options(architecture_.tokenizer, *facts_));
+    if (options_.pre) options.pre = *options_.pre;
+    BOOST_OUTCOME_TRY(tokenizer_, read_tokenizer(options_.folder, options));
+    facts_->set("tokenizer_tokens", tokenizer_.tokens);
+    return ok();
+  }
+
+  // The tensors under the names that the map's rules see, and from them the type that `auto` stands for.
+  Result<std::vector<NamedTensor>> open_tensors() {
+    BOOST_OUTCOME_TRY(Checkpoint checkpoint, open_(options_.folder));
+    for (const CheckpointFile& each : checkpoint.files) result_.model.files.push_back(each.source);
+    std::vector<NamedTensor> tensors;
+    std::vector<std::string> names;
+    for (CheckpointTensor& tensor : checkpoint.tensors) {
+      names.push_back(tensor.name);
+      tensors.push_back({std::move(tensor.name), std::move(tensor.values)});
+    }
+    facts_->set_tensors(std::move(names));
+    BOOST_OUTCOME_TRY(tensors, rename_tensors(architecture_, *facts_, std::move(tensors)));
+    if (out_type_ == OutType::kAuto) out_type_ = guess(tensors);
+    return tensors;
+  }
+
+  bool has_weights() const {
+    std::error_code error;
+    for (const fs::directory_entry& entry : fs::directory_iterator(options_.folder, error))
+      if (entry.path().extension() == ".safetensors") return true;
+    return false;
+  }
+
+  Status read_tensors() {
+    if (options_.vocabulary_only && !has_weights()) {
+      if (out_type_ == OutType::kAuto) out_type_ = OutType::kF16;
+      return ok();
+    }
+    BOOST_OUTCOME_TRY(auto tensors, open_tensors());
+    // What metadata and file type say of the weights holds without them, too.
+    if (options_.vocabulary_only) return ok();
+    BOOST_OUTCOME_TRY(DecodedCheckpoint decoded, decode_checkpoint(*facts_, std::move(tensors)));
+    file_type_ = decoded.is_nvfp4 ? kFileTypeNvfp4 : decoded.is_mxfp4 ? kFileTypeMxfp4 : 0;
+    BOOST_OUTCOME_TRY(auto mapped, map_tensors(architecture_, *facts_, decoded.tensors, options_.folder));
+    if (options_.fuse_gate_up_experts) {
+      const std::size_t before = mapped.size();
+      BOOST_OUTCOME_TRY(fuse(mapped));
+      if (mapped.size() == before) warn("fuse_gate_up_experts changes nothing: no layer has gates and ups of experts");
+    }
+    if (options_.fp8_as_q8_0 && std::ranges::none_of(mapped, &MappedTensor::was_fp8))
+      warn("fp8_as_q8_0 changes nothing: no tensor was stored in 8-bit floats");
+    for (MappedTensor& tensor : mapped) {
+      BOOST_OUTCOME_TRY(add_tensor(std::move(tensor)));
+    }
+    return ok();
+  }
+
+  // Gates and ups of experts as one tensor, where the later of the two stood.
+  static Status fuse(std::vector<MappedTensor>& tensors) {
+    constexpr std::string_view kGate = "ffn_gate_exps.", kUp = "ffn_up_exps.";
+    const auto place = [&](std::string name, std::string_view from, std::string_view to) {
+      name.replace(name.find(from), from.size(), to);
+      return std::ranges::find(tensors, name, &MappedTensor::name) - tensors.begin();
+    };
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+      const std::string name = tensors[i].name;
+      if (name.find(kGate) == std::string::npos || !name.ends_with(".weight")) continue;
+      const auto up = static_cast<std::size_t>(place(name, kGate, kUp));
+      if (up == tensors.size()) continue;
+      const std::size_t later = std::max(i, up), earlier = std::min(i, up);
+      MappedTensor fused = tensors[later];
+      fused.name.replace(fused.name.find(later == i ? kGate : kUp), (later == i ? kGate : kUp).size(),
+                         "ffn_gate_up_exps.");
+      BOOST_OUTCOME_TRY(fused.values, expressions::concat({tensors[i].values, tensors[up].values}, 1));
+      tensors[later] = std::move(fused);
+      tensors.erase(tensors.begin() + static_cast<std::ptrdiff_t>(earlier));
+      if (earlier <= i) --i;
+    }
+    return ok();
+  }
+
+  // The type that the reference gives to a tensor whose rows are whole blocks of it; else it takes F16.
+  Result<const TypeInfo*> type_of(const MappedTensor& tensor) const {
+    const TypeInfo& f32 = type_named("F32");
+    const Expression& values = *tensor.values;
+    if (values.type->is_quantized()) return values.type;  // repacked, not converted
+    if (values.shape.rank <= 1 || tensor.name.ends_with("_norm.weight")) return &f32;
+    const bool ternary = out_type_ == OutType::kTq1_0 || out_type_ == OutType::kTq2_0;
+    const TypeInfo* type = nullptr;
+    for (const TypeRule& rule : architecture_.types) {
+      if (rule.only_ternary && !ternary) continue;
+      BOOST_OUTCOME_TRY(const bool fits, rule.match.matches(tensor.name));
+      if (fits) {
+        type = rule.type;
+        break;
+      }
+    }
+    if (!type && options_.fp8_as_q8_0 && tensor.was_fp8) type = &type_named("Q8_0");
+    if (!type && !tensor.name.ends_with(".weight")) type = &f32;
+    if (!type) type = &type_named(word_of(out_type_).tensor_type);
+    return type;
+  }
+
+  Status add_tensor(MappedTensor mapped) {
+    BOOST_OUTCOME_TRY(const TypeInfo* const wanted, type_of(mapped));
+    const bool fits = mapped.values->shape.columns() % wanted->block_elements == 0;
+    const TypeInfo* type = fits ? wanted : &type_named("F16");
+    auto values = expressions::cast(std::move(mapped.values), *type);
+    if (!values)
+      return input_error(options_.folder, fmt::format("tensor {}: {}", quoted_name(mapped.name), values.error().what));
+    Tensor tensor;
+    tensor.name = std::move(mapped.name);
+    tensor.expression = std::move(values).value();
+    tensor.type = type;
+    if (!fits) tensor.fallback_from = wanted;
+    result_.model.tensors.push_back(std::move(tensor));
+    return ok();
+  }
+
+  Status add_metadata() {
+    Metadata& metadata = result_.model.metadata;
+    metadata.set("general.architecture", metadata_string(architecture_.name));
+    if (!options_.vocabulary_only) {
+      BOOST_OUTCOME_TRY(set_metadata(architecture_.metadata_of_tensors, architecture_, *facts_, metadata));
+    }
+    const WeightCount weights = count_weights(result_.model.tensors);
+    BOOST_OUTCOME_TRY(General general,
+                      read_general({options_.folder, options_.model_name, options_.metadata_file}, config_, weights));
+    for (const MetadataEntry& entry : general.metadata.entries()) metadata.set(entry.key, entry.value);
+    for (std::string& warning : general.warnings) warn(std::move(warning));
+    const OutTypeWord& out = word_of(out_type_);
+    const bool plain = out_type_ == OutType::kF32 || out_type_ == OutType::kF16 || out_type_ == OutType::kBf16;
+    const std::uint32_t file_type = plain && file_type_ != 0 ? file_type_ : out.file_type;
+    result_.name.id = std::move(general.id);
+    result_.name.file_type = out.tensor_type;
+    if (file_type == kFileTypeNvfp4) result_.name.file_type = type_named("NVFP4").name;
+    // Experts alone are in it, as the name of the file type says.
+    if (file_type == kFileTypeMxfp4) result_.name.file_type = std::string(type_named("MXFP4").name) + "_MOE";
+    facts_->set("file_type", file_type);
+    BOOST_OUTCOME_TRY(const std::uint64_t layers, facts_->count(architecture_.layers, "the number of layers"));
+    facts_->set("layers", layers);
+    BOOST_OUTCOME_TRY(set_metadata(architecture_.metadata, architecture_, *facts_, metadata));
+    metadata.set("general.quantization_version", metadata_unsigned(MetadataType::kUint32, 2));
+    return ok();
+  }
+
+  Status add_tokenizer() {
+    Metadata& metadata = result_.model.metadata;
+    BOOST_OUTCOME_TRY(set_metadata(architecture_.metadata_before_tokenizer, architecture_, *facts_, metadata));
+    for (const MetadataEntry& entry : tokenizer_.metadata.entries()) metadata.set(entry.key, entry.value);
+    for (std::string& warning : tokenizer_.warnings) warn(std::move(warning));
+    BOOST_OUTCOME_TRY(check_embedding());
+    return set_metadata(architecture_.metadata_after_tokenizer, architecture_, *facts_, metadata);
+  }
+
+  // One row for each token, of as many columns as config.json says.
+  Status check_embedding() {
+    const auto embedding = std::ranges::find(result_.model.tensors, "token_embd.weight", &Tensor::name);
+    if (embedding == result_.model.tensors.end()) return ok();
+    const std::uint64_t rows = embedding->shape().rows(), columns = embedding->shape().columns();
+    const MetadataValue* length = result_.model.metadata.find(architecture_.name + ".embedding_length");
+    if (length && as_unsigned(*length).value_or(0) != columns)
+      return input_error(
+          file("config.json").string(),
+          fmt::format("the hidden size is {}, but the embedding (token_embd.weight) has rows of {} values",
+                      describe(*length), columns),
+          "are config.json and the weights of one model?");
+    if (tokenizer_.reader != TokenizerReader::kNone && tokenizer_.tokens > rows)
+      return input_error(
+          options_.folder,
+          fmt::format("the tokenizer has {} tokens, but the embedding (token_embd.weight) only {} rows",
+                      tokenizer_.tokens, rows),
+          "are tokenizer and weights of one model? vocab_size of config.json says how many tokens there are");
+    return ok();
+  }
+
+  // What may have been read beside the weights: none of it may be written, or change before the job is done.
+  Status add_files() {
+    std::vector<fs::path> paths;
+    for (const std::string_view name :
+         {"config.json", "generation_config.json", "hf_quant_config.json", "modules.json", "README.md",
+          "tokenizer.json", "tokenizer.model", "spiece.model", "sentencepiece.bpe.model", "tokenizer_config.json",
+          "added_tokens.json", "special_tokens_map.json", "chat_template.jinja", "chat_template.json", "vocab.json",
+          "merges.txt"})
+      paths.push_back(file(name));
+    std::error_code error;
+    for (const fs::directory_entry& entry : fs::directory_iterator(options_.folder, error))
+      if (entry.is_directory(error)) paths.push_back(entry.path() / "config.json");  // of a pooling module
+    for (const fs::directory_entry& entry : fs::directory_iterator(file("additional_chat_templates"), error))
+      if (entry.path().extension() == ".jinja") paths.push_back(entry.path());
+    for (const std::string& path : architecture_.files) paths.emplace_back(path);
+    if (options_.metadata_file) paths.emplace_back(*options_.metadata_file);
+    std::ranges::sort(paths);
+    const auto same = std::ranges::unique(paths);
+    paths.erase(same.begin(), same.end());
+    for (const fs::path& path : paths) {
+      if (!is_file(path)) continue;
+      BOOST_OUTCOME_TRY(const auto opened, InputFile::open(path.string()));
+      result_.model.files.push_back(opened->describe());
+    }
+    return ok();
+  }
+
+  const SourceOptions& options_;
+  const CheckpointOpener& open_;
+  json::object config_;
+  std::string class_;
+  Architecture architecture_;
+  std::optional<Facts> facts_;
+  TokenizerMetadata tokenizer_;
+  OutType out_type_ = OutType::kAuto;
+  std::uint32_t file_type_ = 0;  // of a checkpoint whose blocks are repacked; 0: of none
+  ConvertedCheckpoint result_;
+};
+
+}  // namespace
+
+std::vector<std::string> out_type_names() {
+  std::vector<std::string> names;
+  for (const OutTypeWord& each : kOutTypes) names.emplace_back(each.word);
+  return names;
+}
+
+std::optional<OutType> out_type_named(std::string_view name) {
+  for (const OutTypeWord& each : kOutTypes)
+    if (each.word == name) return each.type;
+  return {};
+}
+
+}  // namespace huggingface
+
+Result<ConvertedCheckpoint> read_huggingface(const huggingface::SourceOptions& options, const CheckpointOpener& open) {
+  return huggingface::Conversion(options, open).run();
+}
+
+}  // namespace ggufmill

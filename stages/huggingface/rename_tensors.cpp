@@ -1,0 +1,100 @@
+// A checkpoint's names as the rules for tensors see them.
+
+#include <fmt/format.h>
+
+#include <unordered_set>
+
+#include "pipeline/core/text.h"
+#include "stages/huggingface/tensor_map.h"
+
+namespace ggufmill::huggingface {
+namespace {
+
+// What the first group of `pattern` matches in `name`, and the name with the match replaced.
+struct Replaced {
+  std::string name;
+  std::uint64_t number = 0;
+};
+
+Result<std::optional<Replaced>> replaced(const NameRule& rule, const std::string& name) {
+  // The number is put between two bytes that no name has.
+  BOOST_OUTCOME_TRY(const auto marked, rule.match.replace(name, rule.match.groups() > 0 ? "\x01$1\x01" : "\x01\x01"));
+  if (!marked) return std::optional<Replaced>();
+  const std::size_t begin = marked->find('\x01'), end = marked->rfind('\x01');
+  const std::string digits = marked->substr(begin + 1, end - begin - 1);
+  Replaced result;
+  for (const char digit : digits.substr(0, 9))
+    if (digit >= '0' && digit <= '9') result.number = result.number * 10 + static_cast<std::uint64_t>(digit - '0');
+  if (rule.with) {
+    BOOST_OUTCOME_TRY(const auto other, rule.match.replace(name, *rule.with));
+    result.name = *other;
+  }
+  return std::optional(std::move(result));
+}
+
+class Renamer {
+ public:
+  Renamer(const Architecture& architecture, const Facts& facts) : facts_(facts), architecture_(architecture) {}
+
+  Status prepare() {
+    for (const NameRule& rule : architecture_.names) {
+      BOOST_OUTCOME_TRY(const bool holds, facts_.holds(rule.when));
+      if (!holds) continue;
+      Active active{&rule, 0};
+      if (rule.number) {
+        BOOST_OUTCOME_TRY(active.number, facts_.count(*rule.number, "a number of layers"));
+      }
+      active_.push_back(active);
+    }
+    return ok();
+  }
+
+  // Nothing: the tensor is left out.
+  Result<std::optional<std::string>> rename(std::string name) const {
+    for (const Active& active : active_) {
+      BOOST_OUTCOME_TRY(auto changed, replaced(*active.rule, name));
+      if (!changed) continue;
+      if (active.rule->with) {
+        name = std::move(changed->name);
+        if (const std::size_t at = name.find("{layer}"); active.rule->number && at != std::string::npos)
+          name.replace(at, 7, std::to_string(changed->number + active.number));
+      } else if (!active.rule->number || (changed->number < active.number) == active.rule->below) {
+        return std::optional<std::string>();
+      }
+    }
+    return std::optional(std::move(name));
+  }
+
+ private:
+  struct Active {
+    const NameRule* rule;
+    std::uint64_t number;
+  };
+  const Facts& facts_;
+  const Architecture& architecture_;
+  std::vector<Active> active_;
+};
+
+}  // namespace
+
+Result<std::vector<NamedTensor>> rename_tensors(const Architecture& architecture, const Facts& facts,
+                                                std::vector<NamedTensor> tensors) {
+  Renamer renamer(architecture, facts);
+  BOOST_OUTCOME_TRY(renamer.prepare());
+  std::vector<NamedTensor> result;
+  std::unordered_set<std::string> names;
+  for (NamedTensor& tensor : tensors) {
+    BOOST_OUTCOME_TRY(auto name, renamer.rename(tensor.name));
+    if (!name) continue;
+    if (!names.insert(*name).second)
+      return input_error(facts.folder().string(),
+                         fmt::format("two tensors are named {}, one of them {} in the file", quoted_name(*name),
+                                     quoted_name(tensor.name)),
+                         "change `names:` of the architecture's map so that one of them is left out");
+    tensor.name = std::move(*name);
+    result.push_back(std::move(tensor));
+  }
+  return result;
+}
+
+}  // namespace ggufmill::huggingface

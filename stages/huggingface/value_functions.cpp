@@ -1,0 +1,387 @@
+// The named functions of values.
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <boost/json/serialize.hpp>
+#include <charconv>
+#include <cmath>
+
+#include "pipeline/io/json_file.h"
+#include "stages/huggingface/values.h"
+
+namespace ggufmill::huggingface {
+namespace {
+
+namespace json = boost::json;
+using Arguments = std::span<const json::value>;
+
+Result<double> number_of(const json::value& value) {
+  if (const auto found = number_value(value)) return *found;
+  return input_error({}, fmt::format("{} is no number", shown(value)));
+}
+
+Result<std::int64_t> whole_of(const json::value& value) {
+  if (const auto found = whole_number(value)) return *found;
+  return input_error({}, fmt::format("{} is no whole number", shown(value)));
+}
+
+Result<const json::array*> array_of(const json::value& value) {
+  if (const json::array* found = value.if_array()) return found;
+  return input_error({}, fmt::format("{} is no list", shown(value)));
+}
+
+bool any_missing(Arguments arguments) {
+  return std::ranges::any_of(arguments, [](const json::value& each) { return each.is_null(); });
+}
+
+bool same(const json::value& a, const json::value& b) {
+  const auto x = number_value(a), y = number_value(b);
+  return x && y ? *x == *y : a == b;
+}
+
+// Of whole numbers a whole number, as in Python; else in double precision, from left to right.
+template <class Whole, class Float>
+Result<json::value> combine(Arguments arguments, Whole whole_step, Float float_step) {
+  if (any_missing(arguments)) return json::value();
+  json::value result = arguments[0];
+  for (const json::value& next : arguments.subspan(1)) {
+    const auto a = whole_number(result), b = whole_number(next);
+    if (a && b) {
+      std::int64_t into = 0;
+      if (whole_step(*a, *b, &into)) return input_error({}, fmt::format("{} and {} give too large a number", *a, *b));
+      result = into;
+      continue;
+    }
+    BOOST_OUTCOME_TRY(const double x, number_of(result));
+    BOOST_OUTCOME_TRY(const double y, number_of(next));
+    result = float_step(x, y);
+  }
+  if (!number_value(result)) return input_error({}, fmt::format("{} is no number", shown(result)));
+  return result;
+}
+
+Result<json::value> sum(Arguments a, const Facts&) {
+  return combine(
+      a, [](auto x, auto y, auto* into) { return __builtin_add_overflow(x, y, into); },
+      [](double x, double y) { return x + y; });
+}
+
+Result<json::value> difference(Arguments a, const Facts&) {
+  return combine(
+      a, [](auto x, auto y, auto* into) { return __builtin_sub_overflow(x, y, into); },
+      [](double x, double y) { return x - y; });
+}
+
+Result<json::value> product(Arguments a, const Facts&) {
+  return combine(
+      a, [](auto x, auto y, auto* into) { return __builtin_mul_overflow(x, y, into); },
+      [](double x, double y) { return x * y; });
+}
+
+Result<json::value> quotient(Arguments a, const Facts&) {
+  if (any_missing(a)) return json::value();
+  BOOST_OUTCOME_TRY(const std::int64_t x, whole_of(a[0]));
+  BOOST_OUTCOME_TRY(const std::int64_t y, whole_of(a[1]));
+  if (x < 0 || y <= 0) return input_error({}, fmt::format("{} cannot be divided by {}", x, y));
+  return json::value(x / y);
+}
+
+Result<json::value> ratio(Arguments a, const Facts&) {
+  if (any_missing(a)) return json::value();
+  BOOST_OUTCOME_TRY(const double x, number_of(a[0]));
+  BOOST_OUTCOME_TRY(const double y, number_of(a[1]));
+  if (y == 0) return input_error({}, fmt::format("{} cannot be divided by 0", x));
+  return json::value(x / y);
+}
+
+Result<json::value> power(Arguments a, const Facts&) {
+  if (any_missing(a)) return json::value();
+  BOOST_OUTCOME_TRY(const double x, number_of(a[0]));
+  BOOST_OUTCOME_TRY(const double y, number_of(a[1]));
+  return json::value(std::pow(x, y));
+}
+
+Result<json::value> logarithm(Arguments a, const Facts&) {
+  if (any_missing(a)) return json::value();
+  BOOST_OUTCOME_TRY(const double x, number_of(a[0]));
+  if (x <= 0) return input_error({}, fmt::format("{} has no logarithm", x));
+  return json::value(std::log(x));
+}
+
+Result<json::value> truncated(Arguments a, const Facts&) {
+  if (any_missing(a)) return json::value();
+  BOOST_OUTCOME_TRY(const double x, number_of(a[0]));
+  if (!(std::abs(x) < 9e15)) return input_error({}, fmt::format("{} is too large for a whole number", x));
+  return json::value(static_cast<std::int64_t>(x));
+}
+
+Result<json::value> largest(Arguments a, const Facts&) {
+  json::value result;
+  double most = -INFINITY;
+  for (const json::value& each : a) {
+    if (each.is_null()) continue;
+    BOOST_OUTCOME_TRY(const double x, number_of(each));
+    if (x > most) most = x, result = each;
+  }
+  return result;
+}
+
+Result<json::value> present(Arguments a, const Facts&) { return json::value(!any_missing(a)); }
+Result<json::value> negation(Arguments a, const Facts&) { return json::value(!is_true(a[0])); }
+Result<json::value> all(Arguments a, const Facts&) { return json::value(std::ranges::all_of(a, is_true)); }
+Result<json::value> any(Arguments a, const Facts&) { return json::value(std::ranges::any_of(a, is_true)); }
+
+Result<json::value> is_one_of(Arguments a, const Facts&) {
+  return json::value(std::ranges::any_of(a.subspan(1), [&](const json::value& each) { return same(a[0], each); }));
+}
+
+Result<json::value> above(Arguments a, const Facts&) {
+  if (any_missing(a)) return json::value(false);
+  BOOST_OUTCOME_TRY(const double x, number_of(a[0]));
+  BOOST_OUTCOME_TRY(const double y, number_of(a[1]));
+  return json::value(x > y);
+}
+
+Result<json::value> contains(Arguments a, const Facts&) {
+  if (a[0].is_null()) return json::value(false);
+  if (const json::array* list = a[0].if_array())
+    return json::value(std::ranges::any_of(*list, [&](const json::value& each) { return same(each, a[1]); }));
+  const auto text = json_text(a[0]), part = json_text(a[1]);
+  if (!text || !part) return input_error({}, fmt::format("{} is neither a list nor a text", shown(a[0])));
+  return json::value(text->find(*part) != std::string_view::npos);
+}
+
+Result<json::value> first(Arguments a, const Facts&) {
+  for (const json::value& each : a)
+    if (!each.is_null()) return each;
+  return json::value();
+}
+
+Result<json::value> first_true(Arguments a, const Facts&) {
+  for (const json::value& each : a)
+    if (is_true(each)) return each;
+  return json::value();
+}
+
+Result<json::value> choose(Arguments a, const Facts&) { return is_true(a[0]) ? a[1] : a[2]; }
+
+Result<json::value> choice(Arguments a, const Facts&) {
+  if (a[0].is_null()) return json::value();
+  std::vector<std::string> known;
+  for (std::size_t i = 1; i + 1 < a.size(); i += 2) {
+    if (same(a[0], a[i])) return a[i + 1];
+    known.push_back(json::serialize(a[i]));
+  }
+  return input_error({}, fmt::format("{} is none of {}", shown(a[0]), fmt::join(known, ", ")));
+}
+
+Result<json::value> lower(Arguments a, const Facts&) {
+  if (a[0].is_null()) return json::value();
+  const auto text = json_text(a[0]);
+  if (!text) return input_error({}, fmt::format("{} is no text", shown(a[0])));
+  std::string result(*text);
+  for (char& c : result)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return json::value(result);
+}
+
+Result<json::value> length(Arguments a, const Facts&) {
+  if (any_missing(a)) return json::value();
+  if (const json::object* object = a[0].if_object()) return json::value(object->size());
+  BOOST_OUTCOME_TRY(const json::array* list, array_of(a[0]));
+  return json::value(list->size());
+}
+
+Result<json::value> list(Arguments a, const Facts&) { return json::value(json::array(a.begin(), a.end())); }
+
+constexpr std::int64_t kMostItems = 100'000;
+
+Result<std::int64_t> items_of(const json::value& count) {
+  BOOST_OUTCOME_TRY(const std::int64_t items, whole_of(count));
+  if (items < 0 || items > kMostItems)
+    return input_error({}, fmt::format("a list of {} items; from 0 to {} are possible", items, kMostItems));
+  return items;
+}
+
+Result<json::value> pad(Arguments a, const Facts&) {
+  if (any_missing(a)) return json::value();
+  BOOST_OUTCOME_TRY(const json::array* from, array_of(a[0]));
+  BOOST_OUTCOME_TRY(const std::int64_t items, items_of(a[1]));
+  json::array result = *from;
+  result.resize(static_cast<std::size_t>(items), a[2]);
+  return json::value(std::move(result));
+}
+
+// For every element of a list.
+template <class F>
+Result<json::value> each(const json::value& value, const F& f) {
+  if (value.is_null()) return json::value();
+  BOOST_OUTCOME_TRY(const json::array* from, array_of(value));
+  json::array result;
+  for (const json::value& element : *from) result.push_back(f(element));
+  return json::value(std::move(result));
+}
+
+Result<json::value> each_is(Arguments a, const Facts&) {
+  return each(a[0], [&](const json::value& element) {
+    return json::value(
+        std::ranges::any_of(a.subspan(1), [&](const json::value& other) { return same(element, other); }));
+  });
+}
+
+Result<json::value> each_true(Arguments a, const Facts&) {
+  return each(a[0], [](const json::value& element) { return json::value(is_true(element)); });
+}
+
+Result<json::value> each_not(Arguments a, const Facts&) {
+  return each(a[0], [](const json::value& element) { return json::value(!is_true(element)); });
+}
+
+Result<json::value> each_choose(Arguments a, const Facts&) {
+  return each(a[0], [&](const json::value& element) { return is_true(element) ? a[1] : a[2]; });
+}
+
+Result<json::value> every(Arguments a, const Facts&) {
+  if (any_missing(a)) return json::value();
+  BOOST_OUTCOME_TRY(const std::int64_t items, items_of(a[0]));
+  BOOST_OUTCOME_TRY(const std::int64_t period, whole_of(a[1]));
+  BOOST_OUTCOME_TRY(const std::int64_t place, whole_of(a[2]));
+  if (period <= 0) return input_error({}, fmt::format("a period of {}", period));
+  json::array result;
+  for (std::int64_t i = 0; i < items; ++i) result.push_back(i % period == place);
+  return json::value(std::move(result));
+}
+
+Result<json::value> sorted_values(Arguments a, const Facts&) {
+  if (a[0].is_null()) return json::value();
+  const json::object* object = a[0].if_object();
+  if (!object) return input_error({}, fmt::format("{} is no object", shown(a[0])));
+  std::vector<std::pair<std::string, json::value>> members;
+  for (const auto& member : *object) members.emplace_back(member.key(), member.value());
+  std::ranges::sort(members, {}, [](const auto& member) { return member.first; });
+  json::array result;
+  for (auto& member : members) result.push_back(std::move(member.second));
+  return json::value(std::move(result));
+}
+
+// A member of another JSON file of the folder.
+Result<json::value> file_value(Arguments a, const Facts& facts) {
+  const auto name = json_text(a[0]);
+  if (!name || name->starts_with('/') || name->find("..") != std::string_view::npos)
+    return input_error({}, fmt::format("{} is no file name", shown(a[0])));
+  if (!is_file(facts.folder() / *name)) return json::value();
+  BOOST_OUTCOME_TRY(const json::value content, read_json((facts.folder() / *name).string()));
+  const json::value* at = &content;
+  for (const json::value& member : a.subspan(1)) {
+    at = json_member(*at, json_text(member).value_or(""));
+    if (!at) return json::value();
+  }
+  return *at;
+}
+
+Result<json::value> has_tensor(Arguments a, const Facts& facts) {
+  const auto name = json_text(a[0]);
+  if (!name) return input_error({}, fmt::format("{} is no name", shown(a[0])));
+  return json::value(std::ranges::find(facts.tensors(), *name) != facts.tensors().end());
+}
+
+Result<json::value> layers_of(Arguments a, const Facts& facts) {
+  const auto text = json_text(a[0]);
+  std::int64_t layers = 0;
+  for (const std::string& name : facts.tensors()) {
+    if (!text || !name.starts_with(*text)) continue;
+    std::int64_t number = -1;
+    std::from_chars(name.data() + text->size(), name.data() + std::min(name.size(), text->size() + 6), number);
+    layers = std::max(layers, number + 1);
+  }
+  return json::value(layers);
+}
+
+// Of sentence embeddings, as the file of the Pooling module says it: 1 mean, 2 CLS, 3 last.
+Result<json::value> pooling_type(Arguments, const Facts& facts) {
+  const std::filesystem::path modules = facts.folder() / "modules.json";
+  if (!is_file(modules)) return json::value();
+  BOOST_OUTCOME_TRY(const json::value content, read_json(modules.string()));
+  const json::array* all_modules = content.if_array();
+  std::optional<std::string> folder;
+  if (all_modules)
+    for (const json::value& module : *all_modules)
+      if (json_string(module, "type").value_or("").ends_with("Pooling") && !folder)
+        folder = std::string(json_string(module, "path").value_or(""));
+  if (!folder) return json::value();
+  if (folder->find("..") != std::string::npos || folder->starts_with('/'))
+    return input_error({},
+                       fmt::format("modules.json names the folder '{}', which is outside of the checkpoint", *folder));
+  BOOST_OUTCOME_TRY(const json::value pooling, read_json((facts.folder() / *folder / "config.json").string()));
+  const std::string_view mode = json_string(pooling, "pooling_mode").value_or("");
+  if (json_flag(pooling, "pooling_mode_mean_tokens")) return json::value(1);
+  if (json_flag(pooling, "pooling_mode_cls_token")) return json::value(2);
+  if (json_flag(pooling, "pooling_mode_lasttoken")) return json::value(3);
+  if (mode == "mean") return json::value(1);
+  if (mode == "cls") return json::value(2);
+  if (mode == "lasttoken") return json::value(3);
+  return input_error({},
+                     fmt::format("{}/config.json asks for a pooling that is none of mean, cls and lasttoken", *folder));
+}
+
+// Layers with a sliding window: letters in turn, of which L has one ("LLLG"), or a number, of which the last has none.
+Result<json::value> window_pattern(Arguments a, const Facts&) {
+  if (any_missing(a)) return json::value();
+  BOOST_OUTCOME_TRY(const std::int64_t items, items_of(a[1]));
+  const auto text = json_text(a[0]);
+  const auto period = text ? static_cast<std::int64_t>(text->size()) : whole_number(a[0]).value_or(0);
+  if (period <= 0) return input_error({}, fmt::format("{} is no pattern of layers", shown(a[0])));
+  json::array result;
+  for (std::int64_t i = 0; i < items; ++i)
+    result.push_back(text ? (*text)[static_cast<std::size_t>(i % period)] == 'L' : (i + 1) % period != 0);
+  return json::value(std::move(result));
+}
+
+constexpr std::size_t kMany = 64;
+constexpr ValueFunction kFunctions[] = {
+    {"above", 2, 2, "Whether the first number is greater than the second.", above},
+    {"all", 1, kMany, "Whether all are true.", all},
+    {"any", 1, kMany, "Whether one is true.", any},
+    {"choice", 3, kMany, "Of a value and pairs: what stands beside the value; another value is an error.", choice},
+    {"choose", 3, 3, "The second where the first is true, else the third.", choose},
+    {"contains", 2, 2, "Whether a list has a value, or a text a part.", contains},
+    {"difference", 2, kMany, "The first less the others.", difference},
+    {"each_choose", 3, 3, "For every element of a list: the second where it is true, else the third.", each_choose},
+    {"each_is", 2, kMany, "For every element of a list whether it is one of the others.", each_is},
+    {"each_not", 1, 1, "For every element of a list whether it is not true.", each_not},
+    {"each_true", 1, 1, "For every element of a list whether it is true.", each_true},
+    {"every", 3, 3, "A list of so many flags: true where the index modulo the second is the third.", every},
+    {"file_value", 2, 8, "A member of another JSON file of the folder: its name, then the names on the way.",
+     file_value},
+    {"first", 1, kMany, "The first that is there and not null.", first},
+    {"first_true", 1, kMany, "The first that is true.", first_true},
+    {"has_tensor", 1, 1, "Whether the checkpoint has a tensor of that name.", has_tensor},
+    {"int", 1, 1, "Without what follows the point.", truncated},
+    {"is", 2, kMany, "Whether the first is one of the others.", is_one_of},
+    {"largest", 1, kMany, "The largest of those that are there.", largest},
+    {"layers_of", 1, 1, "One more than the largest number that follows this text in the checkpoint's names.",
+     layers_of},
+    {"length", 1, 1, "The number of elements of a list, or of members of an object.", length},
+    {"list", 1, kMany, "A list of these.", list},
+    {"log", 1, 1, "The natural logarithm.", logarithm},
+    {"lower", 1, 1, "A text in lower case.", lower},
+    {"not", 1, 1, "Whether it is not true.", negation},
+    {"pad", 3, 3, "A list of that length: the list's elements, then the third value.", pad},
+    {"pooling_type", 0, 1, "How sentence embeddings are pooled, as modules.json says.", pooling_type},
+    {"power", 2, 2, "The first to the power of the second.", power},
+    {"present", 1, kMany, "Whether all are there and not null.", present},
+    {"product", 2, kMany, "The product.", product},
+    {"quotient", 2, 2, "The whole part of a quotient of whole numbers.", quotient},
+    {"ratio", 2, 2, "The quotient of two numbers.", ratio},
+    {"sorted_values", 1, 1, "The values of an object in the order of their names.", sorted_values},
+    {"sum", 2, kMany, "The sum.", sum},
+    {"window_pattern", 2, 2, "Which of so many layers have a sliding window, by letters or a period.", window_pattern},
+};
+
+}  // namespace
+
+std::span<const ValueFunction> value_functions() { return kFunctions; }
+
+}  // namespace ggufmill::huggingface
