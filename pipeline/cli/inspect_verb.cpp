@@ -13,7 +13,7 @@
 #include "pipeline/cli/messages.h"
 #include "pipeline/cli/planning.h"
 #include "pipeline/cli/table.h"
-#include "pipeline/core/metadata_items.h"
+#include "pipeline/core/metadata.h"
 #include "pipeline/report/json_text.h"
 
 namespace ggufmill {

@@ -66,7 +66,6 @@ Error broken(Operation operation, std::string what) {
   return usage_error(fmt::format("{}: {}", name_of(operation), std::move(what)));
 }
 
-bool is_f32(const TypeInfo& type) { return type.name == "F32"; }
 bool is_byte(const TypeInfo& type) { return type.name == "I8" || type.name == "U8"; }
 
 Status check_shape(Operation operation, const TypeInfo& type, const Shape& shape) {
@@ -306,7 +305,8 @@ Result<ExpressionRef> cast(ExpressionRef input, const TypeInfo& type) {
 }
 
 Result<ExpressionRef> map(ExpressionRef input, const MapFunction& function, float parameter) {
-  if (!is_f32(*input->type)) return broken(Operation::kMap, fmt::format("the input is {}, not F32", input->type->name));
+  if (!input->type->is_f32())
+    return broken(Operation::kMap, fmt::format("the input is {}, not F32", input->type->name));
   Expression node = node_of(Operation::kMap, {std::move(input)});
   node.map = &function;
   node.parameter = parameter;
@@ -322,7 +322,7 @@ Result<ExpressionRef> scale_blocks(ExpressionRef input, ExpressionRef scales, st
   std::vector<ExpressionRef> inputs{std::move(input), std::move(scales)};
   if (offsets) inputs.push_back(std::move(offsets));
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    if (!is_f32(*inputs[i]->type))
+    if (!inputs[i]->type->is_f32())
       return broken(Operation::kScaleBlocks, fmt::format("an input is {}, not F32", inputs[i]->type->name));
     if (i > 0 && needed.dims != inputs[i]->shape.dims)
       return broken(Operation::kScaleBlocks,

@@ -65,7 +65,11 @@ struct ArrayView {
   std::string_view bytes;  // of the elements
 };
 std::optional<ArrayView> as_array(const MetadataValue& value);
-// Elements of an array one by one; empty when `array` is none or is malformed.
+// Calls `take` for one element of an array after the other, until it returns false: a vocabulary is long, and a list of
+// its words takes many times its bytes. Not at all when `array` is none, and not for what is malformed and what follows
+// it. Whether all elements could be had that were asked for.
+bool for_each_item(const MetadataValue& array, const std::function<bool(MetadataValue item)>& take);
+// All of them, or the first `at_most`; empty when `array` is none or is malformed.
 std::vector<MetadataValue> array_items(const MetadataValue& array, std::size_t at_most = SIZE_MAX);
 // For people: strings quoted and cut, arrays as "array of 32000 string: "a", "b", ...".
 std::string describe(const MetadataValue& value, std::size_t width = 60);

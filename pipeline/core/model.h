@@ -3,13 +3,16 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "pipeline/core/error.h"
 #include "pipeline/core/expression.h"
 #include "pipeline/core/importance.h"
 #include "pipeline/core/metadata.h"
+#include "pipeline/core/notes.h"
 #include "pipeline/core/types.h"
 
 namespace ggufmill {
@@ -38,9 +41,7 @@ struct Model {
   std::vector<Tensor> tensors;
   std::vector<std::string> warnings;  // for the user, one line each: "tensor name of 70 bytes ..."
   std::vector<Error> problems;        // what `plan` shows beside its table and `run` refuses: importance that lacks
-  std::uint64_t pruned_layers = 0;    // left out so far: recipes place tensors among the layers that there were
-  bool importance_given = false;      // an importance matrix was given, whether or not it covers every tensor
-  std::string recipe;                 // what quantized it, for `{recipe}` in output paths; empty: nothing
+  Notes notes;                        // of the stages, for those that come after them
 
   std::vector<std::string> paths() const {  // of its files
     std::vector<std::string> paths;
@@ -48,5 +49,10 @@ struct Model {
     return paths;
   }
 };
+
+// Numbers of layers are below, as counts of them are written as uint32.
+inline constexpr std::uint64_t kMostLayers = std::uint64_t{1} << 31;
+// N of a tensor `blk.N.*`; none for other names.
+std::optional<std::uint64_t> layer_of(std::string_view tensor_name);
 
 }  // namespace ggufmill

@@ -61,6 +61,7 @@ struct TypeInfo {
   // Its values lie at multiples of so many bytes in memory when a kernel reads them.
   std::uint32_t alignment() const { return block_elements == 1 ? block_bytes : 1; }
   double bits_per_weight() const { return 8.0 * block_bytes / block_elements; }
+  bool is_f32() const { return name == "F32"; }
   bool is_quantized() const { return type_class == TypeClass::kQuantized || type_class == TypeClass::kForeign; }
 };
 

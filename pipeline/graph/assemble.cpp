@@ -160,14 +160,14 @@ class Assembler {
     const TypeInfo &from = *node.inputs[0]->type, &to = *node.type;
     std::vector<float> decoded;
     const float* values = reinterpret_cast<const float*>(input.data());
-    if (const TypeInfo& f32 = type_named("F32"); &from != &f32) {
+    if (!from.is_f32()) {
       decoded.resize(wide.count[0]);
       values = decoded.data();
       BOOST_OUTCOME_TRY(
           run_kernel(*kernels_.decode(from.id), {input.data(), decoded.data(), 1, wide.count[0], nullptr}, tensor_));
     }
     values += part.first[0] - wide.first[0];
-    if (to.name == "F32") {
+    if (to.is_f32()) {
       std::memcpy(result.data(), values, part.count[0] * sizeof(float));
       return ok();
     }

@@ -9,8 +9,6 @@
 namespace ggufmill {
 namespace {
 
-bool is_f32(const TypeInfo& type) { return &type == &type_named("F32"); }
-
 class StepBinder {
  public:
   StepBinder(const Plan& plan, const Step& step, const Kernels& kernels) : plan_(plan), step_(step), kernels_(kernels) {
@@ -44,7 +42,7 @@ class StepBinder {
 
   // Null for F32.
   Result<KernelChoice> decoder(const TypeInfo& type, const std::string& tensor) const {
-    if (is_f32(type)) return KernelChoice{};
+    if (type.is_f32()) return KernelChoice{};
     const KernelChoice* decode = kernels_.decode(type.id);
     if (!decode) return no_kernel(tensor, GGUFMILL_DECODE, type);
     return *decode;
@@ -74,7 +72,7 @@ class StepBinder {
 
   Status choose(BoundEncoding& bound) {
     const TypeInfo& type = *bound.encoding->type;
-    if (is_f32(type)) {
+    if (type.is_f32()) {
       bound.kind = EncodingKind::kDecoded;
       if (!bound.encoding->big_endian) bound_.f32_encoding = bound_.encodings.size();
       return ok();
@@ -99,7 +97,7 @@ class StepBinder {
     const TypeInfo &a = *step_.expression->type, &b = *step_.compared->type;
     bound_.computes = is_decodable(a, kernels_) && is_decodable(b, kernels_);
     if (!bound_.computes) return;
-    if (!is_f32(b)) bound_.decode_compared = *kernels_.decode(b.id);
+    if (!b.is_f32()) bound_.decode_compared = *kernels_.decode(b.id);
     if (step_.importance) bound_.importances.push_back(step_.importance);
   }
 
@@ -108,7 +106,7 @@ class StepBinder {
     for (const ExpressionRef& input : node.inputs) {
       if (node.operation == Operation::kCast) {
         BOOST_OUTCOME_TRY(decoder(*input->type, step_.name));
-        if (!is_f32(*node.type)) {
+        if (!node.type->is_f32()) {
           BOOST_OUTCOME_TRY(encoder(*node.type, step_.name));
         }
       }
@@ -133,7 +131,7 @@ class StepBinder {
 
 }  // namespace
 
-bool is_decodable(const TypeInfo& type, const Kernels& kernels) { return is_f32(type) || kernels.decode(type.id); }
+bool is_decodable(const TypeInfo& type, const Kernels& kernels) { return type.is_f32() || kernels.decode(type.id); }
 
 Result<std::vector<BoundStep>> bind_kernels(const Plan& plan, const Kernels& kernels) {
   std::vector<BoundStep> all;

@@ -57,7 +57,7 @@ class StepMaker {
   void add(const Tensor& tensor, const Place& place, bool big_endian) {
     if (tensor.expression->bytes() == 0) return;
     Step& step = steps_[step_of(tensor)];
-    const bool encodes = tensor.converted() && tensor.type->name != "F32";
+    const bool encodes = tensor.converted() && !tensor.type->is_f32();
     const std::string weights = encodes && tensor.importance ? tensor.importance->fingerprint : "";
     for (Encoding& encoding : step.encodings)
       if (encoding.type == tensor.type && encoding.big_endian == big_endian &&
@@ -146,7 +146,7 @@ class PlanMaker {
                    laid.files[f].big_endian);
     PlannedOutput& output = plan_.outputs.emplace_back();
     output.origin = origin;
-    output.recipe = laid.model.recipe;
+    output.recipe = laid.model.notes.get(notes::kRecipe);
     output.tensors.reserve(laid.model.tensors.size());
     for (const Tensor& tensor : laid.model.tensors) output.tensors.push_back(describe_tensor(tensor));
     output.files = std::move(laid.files);

@@ -35,8 +35,7 @@ bool is_direct(const Plan& plan) { return plan.limits.io == IoMode::kDirect; }
 
 StepCost::StepCost(const Plan& plan, const Step& step) : step_(step) {
   const Expression& values = *step.expression;
-  const TypeInfo& f32 = type_named("F32");
-  bool f32_is_at_hand = values.type == &f32, changes = false, converts = false, encodes = false;
+  bool f32_is_at_hand = values.type->is_f32(), changes = false, converts = false, encodes = false;
   std::set<const Importance*> importances;
   if (step.importance) importances.insert(step.importance.get());
   for (const Encoding& encoding : step.encodings) {
@@ -46,8 +45,8 @@ StepCost::StepCost(const Plan& plan, const Step& step) : step_(step) {
     rows_.push_back(row_bytes(*encoding.type, values.shape));
     if (same) continue;
     converts = true;
-    f32_is_at_hand |= encoding.type == &f32 && !encoding.big_endian;
-    encodes |= encoding.type != &f32;
+    f32_is_at_hand |= encoding.type->is_f32() && !encoding.big_endian;
+    encodes |= !encoding.type->is_f32();
     if (encoding.importance) importances.insert(encoding.importance.get());
   }
   for (const Expression* read : {step.expression.get(), step.compared.get()})

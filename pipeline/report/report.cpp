@@ -85,7 +85,7 @@ json::object tensor_json(const ReportTensor& tensor) {
   json::array shape;
   for (std::uint32_t i = 0; i < tensor.shape.rank; ++i) shape.push_back(tensor.shape.dims[i]);
   json::object object{{"name", tensor.name},
-                      {"layer", layer_of(tensor.name)},
+                      {"layer", layer_name(tensor.name)},
                       {"shape", shape},
                       {"weights", tensor.shape.elements()},
                       {"source_type", tensor.source_type->name},
@@ -202,7 +202,7 @@ std::string script_text(std::string_view json) {
 
 }  // namespace
 
-std::string layer_of(const std::string& tensor) {
+std::string layer_name(const std::string& tensor) {
   const std::size_t end = end_of_block(tensor);
   return tensor.substr(0, end == std::string::npos ? tensor.find('.') : end);
 }
@@ -212,7 +212,7 @@ std::vector<LayerSums> layers_of(const ReportOutput& output) {
   std::map<LayerPlace, LayerSums> layers;
   for (const ReportTensor& tensor : output.tensors) {
     if (tensor.state == ErrorState::kNotMeasured) continue;
-    const std::string name = layer_of(tensor.name);
+    const std::string name = layer_name(tensor.name);
     LayerSums& layer = layers[place_of(name, families)];
     layer.layer = name;
     if (is_changed(tensor)) layer.sums.add(tensor.sums);

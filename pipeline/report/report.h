@@ -69,7 +69,7 @@ struct Report {
 };
 
 // Which part of a model a tensor belongs to: "blk.12" for blk.12.attn_q.weight, "token_embd" for token_embd.weight.
-std::string layer_of(const std::string& tensor);
+std::string layer_name(const std::string& tensor);
 
 // The sums of those tensors of a layer, or of an output, whose values are not all as in the source.
 struct LayerSums {

@@ -96,12 +96,12 @@ TEST_CASE("layers come by number, then the parts that have none") {
 }
 
 TEST_CASE("parts of names that only look like layers are none") {
-  CHECK(layer_of("blk.7.attn_q.weight") == "blk.7");
-  CHECK(layer_of("enc.blk.7.attn_q.weight") == "enc.blk.7");
-  CHECK(layer_of("xblk.7.a") == "xblk");
-  CHECK(layer_of("blk.x.a") == "blk");
-  CHECK(layer_of("blk.7") == "blk");
-  CHECK(layer_of("").empty());
+  CHECK(layer_name("blk.7.attn_q.weight") == "blk.7");
+  CHECK(layer_name("enc.blk.7.attn_q.weight") == "enc.blk.7");
+  CHECK(layer_name("xblk.7.a") == "xblk");
+  CHECK(layer_name("blk.x.a") == "blk");
+  CHECK(layer_name("blk.7") == "blk");
+  CHECK(layer_name("").empty());
 }
 
 TEST_CASE("a figure that does not exist is null, names that are not UTF-8 are shown with escapes") {

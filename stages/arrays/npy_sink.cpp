@@ -37,7 +37,7 @@ class NpySink final : public Sink {
 
  private:
   Result<std::vector<OutputFile>> lay_out(const Model& model) const {
-    BOOST_OUTCOME_TRY(std::string folder, path_with_recipe(options_.folder, model.recipe));
+    BOOST_OUTCOME_TRY(std::string folder, path_with_recipe(options_.folder, model.notes.get(notes::kRecipe)));
     if (!folder.ends_with('/')) folder += '/';
     std::unordered_map<std::string, const Tensor*> names;
     std::vector<OutputFile> files;

@@ -53,7 +53,7 @@ class GgufSink : public Sink {
  private:
   Result<std::vector<OutputFile>> lay_out(const Model& model) const {
     SinkOptions options = options_;
-    BOOST_OUTCOME_TRY(options.path, path_with_recipe(std::move(options.path), model.recipe));
+    BOOST_OUTCOME_TRY(options.path, path_with_recipe(std::move(options.path), model.notes.get(notes::kRecipe)));
     return lay_out_files(model, options);
   }
 

@@ -168,7 +168,7 @@ TEST_CASE("the source's first shard stays where it holds only metadata") {
 
 TEST_CASE("a path can name the recipe") {
   Model model;
-  model.recipe = "Q4_K_M";
+  model.notes.set(notes::kRecipe, "Q4_K_M");
   const auto files = lay_out(model, {.path = "{recipe}/m-{recipe}.gguf"});
   REQUIRE(files);
   CHECK(files.value()[0].path == "Q4_K_M/m-Q4_K_M.gguf");
@@ -178,7 +178,7 @@ TEST_CASE("a path can name the recipe") {
 TEST_CASE("a path cannot name a recipe that is none") {
   Model model;
   CHECK(refusal(model, {.path = "m-{recipe}.gguf"}).find("no quantize stage names a recipe") != std::string::npos);
-  model.recipe = "../up";
+  model.notes.set(notes::kRecipe, "../up");
   CHECK(refusal(model, {.path = "m-{recipe}.gguf"}).find("'../up' cannot be part of a path") != std::string::npos);
 }
 

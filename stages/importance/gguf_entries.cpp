@@ -93,7 +93,7 @@ class GgufEntries {
     if (!pair.sums || !pair.counts)
       return error(fmt::format("the entry of tensor {} has no {}", quoted_name(name), pair.sums ? "counts" : "sums"));
     for (const Tensor* tensor : {pair.sums, pair.counts})
-      if (&tensor->source_type() != &type_named("F32"))
+      if (!tensor->source_type().is_f32())
         return error(fmt::format("{} is {}, not F32", quoted_name(tensor->name), tensor->source_type().name));
     const std::uint64_t sums = pair.sums->shape().elements();
     const std::uint64_t counts = pair.counts->shape().elements();

@@ -21,7 +21,7 @@ class ImportanceStage : public Stage {
       return model;
     }
     BOOST_OUTCOME_TRY(attach_importance(file, options_.selection, options_.policy, model));
-    model.importance_given = true;
+    model.notes.set(notes::kImportanceGiven, true);
     if (options_.record)
       for (MetadataEntry& entry : metadata_of(summary_of(file)))
         model.metadata.set_at_end(std::move(entry.key), std::move(entry.value));

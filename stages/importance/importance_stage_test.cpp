@@ -54,7 +54,7 @@ TEST_CASE("tensors are given the weights of their matrices") {
   Bench bench;
   bench.give(kBoth);
   const Model model = bench.run().value();
-  CHECK(model.importance_given);
+  CHECK(model.notes.get(notes::kImportanceGiven));
   CHECK(weights(model.tensors[0]) == Floats{1, 2});
   CHECK(weights(model.tensors[1], 0) == Floats{3});
   CHECK(weights(model.tensors[1], 1) == Floats{4});
@@ -101,7 +101,7 @@ TEST_CASE("without any entry left no importance is given") {
   Bench bench;
   bench.give(kBoth);
   const Model model = bench.run(", include: [zzz]").value();
-  CHECK_FALSE(model.importance_given);
+  CHECK_FALSE(model.notes.get(notes::kImportanceGiven));
   CHECK(model.metadata.entries().empty());
   CHECK(model.warnings ==
         Texts{bench.path + ": no entry matches 'zzz'", bench.path + ": no entry is left by include or exclude"});
@@ -178,7 +178,7 @@ TEST_CASE("a file of another model is a problem") {
   bench.give({{"c", {1}}, {"d", {1}}});
   const Model model = bench.run().value();
   CHECK(problems(model) == Texts{"none of its 2 entries fits a tensor of the model: 'c', 'd'"});
-  CHECK(model.importance_given);
+  CHECK(model.notes.get(notes::kImportanceGiven));
 }
 
 TEST_CASE("a file of another model is a warning where that is allowed") {
@@ -187,7 +187,7 @@ TEST_CASE("a file of another model is a warning where that is allowed") {
   const Model model = bench.run(", any_model: true").value();
   CHECK(model.problems.empty());
   CHECK(model.warnings == Texts{bench.path + ": 1 of 1 entries fit no tensor of the model: 'c'"});
-  CHECK(model.importance_given);
+  CHECK(model.notes.get(notes::kImportanceGiven));
 }
 
 TEST_CASE("the output says what importance was used") {

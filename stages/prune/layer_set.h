@@ -6,10 +6,9 @@
 #include <vector>
 
 #include "pipeline/core/error.h"
+#include "pipeline/core/model.h"
 
 namespace ggufmill {
-
-constexpr std::uint64_t kMostLayers = std::uint64_t{1} << 31;  // layer numbers are below; counts are written as uint32
 
 class LayerSet {
  public:

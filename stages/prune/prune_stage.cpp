@@ -3,28 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
-#include <optional>
 
 #include "stages/prune/layer_set.h"
 
 namespace ggufmill {
 namespace {
 
-constexpr std::string_view kPrefix = "blk.";
-
-// The layer of a tensor `blk.N.*`.
-std::optional<std::uint64_t> layer_of(const std::string& name) {
-  if (!name.starts_with(kPrefix)) return {};
-  std::uint64_t layer = 0;
-  const char* end = name.data() + name.size();
-  const auto [stop, error] = std::from_chars(name.data() + kPrefix.size(), end, layer);
-  if (error != std::errc() || stop == end || *stop != '.' || layer >= kMostLayers) return {};
-  return layer;
-}
-
 std::string with_layer(const std::string& name, std::uint64_t layer) {
-  return fmt::format("{}{}{}", kPrefix, layer, name.substr(name.find('.', kPrefix.size())));
+  const std::size_t dot = name.find('.');
+  return fmt::format("{}.{}{}", name.substr(0, dot), layer, name.substr(name.find('.', dot + 1)));
 }
 
 std::uint64_t highest_layer(const std::vector<Tensor>& tensors) {
@@ -57,7 +44,8 @@ class PruneStage : public Stage {
     }
     model.tensors = std::move(kept);
     prune_metadata(count, pruned_, model);
-    model.pruned_layers += pruned_.count(0, count.layers);
+    const std::uint64_t pruned_before = model.notes.get(notes::kPrunedLayers);
+    model.notes.set(notes::kPrunedLayers, pruned_before + pruned_.count(0, count.layers));
     return model;
   }
 

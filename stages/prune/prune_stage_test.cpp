@@ -53,7 +53,7 @@ TEST_CASE("only names blk.N. have layers") {
 TEST_CASE("the block count follows") {
   const Model model = apply_stage(prune_stage(), "{layers: [0, 1]}", model_of(kFour)).value();
   CHECK(*model.metadata.find("x.block_count") == metadata_unsigned(MetadataType::kUint32, 9));
-  CHECK(model.pruned_layers == 2);
+  CHECK(model.notes.get(notes::kPrunedLayers) == 2);
 }
 
 TEST_CASE("importance stays with its tensor") {

@@ -1,7 +1,5 @@
 #include "stages/quantize/facts.h"
 
-#include <charconv>
-
 namespace ggufmill {
 namespace {
 
@@ -23,14 +21,6 @@ std::uint64_t number_at(const Model& model, const std::string& key, std::uint64_
 
 bool carries_values(TensorClass tensor_class) { return class_named("attn_values")->contains(tensor_class, false); }
 
-// N of "blk.N."; `otherwise` for other names.
-std::uint64_t layer_of(std::string_view name, std::uint64_t otherwise) {
-  if (!name.starts_with("blk.")) return otherwise;
-  std::uint64_t layer = 0;
-  const auto [end, error] = std::from_chars(name.data() + 4, name.data() + name.size(), layer);
-  return error == std::errc() && end != name.data() + name.size() && *end == '.' ? layer : otherwise;
-}
-
 }  // namespace
 
 ModelFacts facts_of(const Model& model) {
@@ -38,11 +28,11 @@ ModelFacts facts_of(const Model& model) {
   if (const MetadataValue* value = model.metadata.find(kArchitecture))
     facts.architecture = as_string(*value).value_or("");
   const std::string& arch = facts.architecture;
-  facts.layers = number_at(model, arch + kLayers, 0) + model.pruned_layers;
+  facts.layers = number_at(model, arch + kLayers, 0) + model.notes.get(notes::kPrunedLayers);
   facts.experts = number_at(model, arch + kExperts, 0);
   facts.heads = number_at(model, arch + kHeads, 0);
   facts.kv_heads = number_at(model, arch + kKvHeads, facts.heads);
-  facts.importance = model.importance_given;
+  facts.importance = model.notes.get(notes::kImportanceGiven);
   for (const Tensor& tensor : model.tensors) {
     const TensorClass tensor_class = class_of(tensor.name);
     facts.value_tensors += carries_values(tensor_class) ? 1 : 0;
@@ -65,7 +55,7 @@ TensorFacts PlaceCounter::next(const Tensor& tensor) {
   if (facts.tensor_class == TensorClass::kFfnUp) facts.order = ups_++;
   if (facts.tensor_class == TensorClass::kFfnGate) facts.order = gates_++;
   if (facts.tensor_class == TensorClass::kFfnDown) facts.order = downs_++;
-  facts.depth = model_.experts > 1 ? layer_of(tensor.name, facts.order) : facts.order;
+  facts.depth = model_.experts > 1 ? layer_of(tensor.name).value_or(facts.order) : facts.order;
   return facts;
 }
 

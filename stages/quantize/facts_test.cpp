@@ -24,7 +24,7 @@ TEST_CASE("the facts of a model are read from its metadata") {
   model.metadata.add("llama.expert_count", number(8));
   model.metadata.add("llama.attention.head_count", number(32));
   model.metadata.add("llama.attention.head_count_kv", number(8));
-  model.importance_given = true;
+  model.notes.set(notes::kImportanceGiven, true);
   const ModelFacts facts = facts_of(model);
   CHECK(facts.architecture == "llama");
   CHECK(facts.layers == 4);
@@ -58,7 +58,7 @@ TEST_CASE("of heads given layer by layer the first layer's count") {
 
 TEST_CASE("layers that were pruned are counted") {
   Model model = model_of({});
-  model.pruned_layers = 2;
+  model.notes.set(notes::kPrunedLayers, 2);
   CHECK(facts_of(model).layers == 6);
 }
 

@@ -29,7 +29,7 @@ void find_importance_problems(const Recipe& recipe, Model& model) {
       model.problems.push_back(
           usage_error(fmt::format("tensor '{}' is to become {}, which gives poor results without an importance matrix",
                                   tensor.name, tensor.type->name),
-                      model.importance_given
+                      model.notes.get(notes::kImportanceGiven)
                           ? "the importance file has no data for it; choose a larger type for it"
                           : "give one: stages: [{importance: {file: imatrix.gguf}}], or --imatrix imatrix.gguf"));
 }

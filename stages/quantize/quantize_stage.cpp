@@ -45,7 +45,7 @@ class QuantizeStage : public Stage {
       model.problems.push_back(std::move(error));
     find_importance_problems(options_.recipe, model);
     write_metadata(model);
-    model.recipe = options_.recipe.name;
+    model.notes.set(notes::kRecipe, options_.recipe.name);
     return model;
   }
 

@@ -58,7 +58,7 @@ TEST_CASE("a recipe decides every tensor and says why") {
   CHECK(reason(model, "token_embd.weight") == "Q4_K_M");
   CHECK(type(model, "output_norm.weight") == "F32");
   CHECK(reason(model, "output_norm.weight") == "kept: base: rank_below 2");
-  CHECK(model.value().recipe == "Q4_K_M");
+  CHECK(model.value().notes.get(notes::kRecipe) == "Q4_K_M");
 }
 
 TEST_CASE("the first rule that matches decides") {
@@ -267,7 +267,7 @@ TEST_CASE("a type that needs importance is a problem without it") {
 
 TEST_CASE("a type that needs importance is a problem where a file was given but lacks the tensor") {
   Bench bench;
-  bench.model.importance_given = true;
+  bench.model.notes.set(notes::kImportanceGiven, true);
   const auto model = bench.run("IQ2_XXS");
   REQUIRE(model.value().problems.size() == 1);
   CHECK(model.value().problems[0].help.find("has no data for it") != std::string::npos);

@@ -7,7 +7,7 @@ namespace ggufmill {
 namespace {
 
 // N of "blk.N", read as sscanf("blk.%d.") does; -1 for other names.
-int layer_of(const std::string& name) {
+int scanned_layer(const std::string& name) {
   int layer = -1;
   return std::sscanf(name.c_str(), "blk.%9d.", &layer) == 1 ? layer : -1;
 }
@@ -15,8 +15,8 @@ int layer_of(const std::string& name) {
 }  // namespace
 
 bool is_before(const Tensor& a, const Tensor& b) {
-  const int layer_a = layer_of(a.name);
-  const int layer_b = layer_of(b.name);
+  const int layer_a = scanned_layer(a.name);
+  const int layer_b = scanned_layer(b.name);
   return layer_a != layer_b ? layer_a < layer_b : a.name < b.name;
 }
 

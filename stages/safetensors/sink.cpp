@@ -69,7 +69,7 @@ class SafetensorsSink final : public Sink {
   }
 
   Result<std::vector<OutputFile>> lay_out(const Model& model) const {
-    BOOST_OUTCOME_TRY(std::string folder, path_with_recipe(options_.path, model.recipe));
+    BOOST_OUTCOME_TRY(std::string folder, path_with_recipe(options_.path, model.notes.get(notes::kRecipe)));
     BOOST_OUTCOME_TRY(check_unique_names(model));
     if (!folder.ends_with('/')) folder += '/';
     const std::vector<Shard> shards = cut(model);

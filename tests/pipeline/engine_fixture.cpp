@@ -15,8 +15,6 @@ namespace {
 
 using Bytes = std::vector<std::byte>;
 
-bool is_f32(const TypeInfo& type) { return type.name == "F32"; }
-
 void call(const KernelChoice& choice, const ggufmill_call& arguments) {
   if (choice.kernel->run(&arguments) != GGUFMILL_OK) throw std::runtime_error("kernel failed");
 }
@@ -31,7 +29,7 @@ std::vector<float> weights_of(const TensorRecipe& recipe, std::uint64_t matrix) 
 Bytes encoded(const TensorRecipe& recipe, const TypeInfo& type, const std::vector<float>& values) {
   Bytes bytes(bytes_of(type, values.size()).value());
   if (values.empty()) return bytes;
-  if (is_f32(type)) {
+  if (type.is_f32()) {
     std::memcpy(bytes.data(), values.data(), bytes.size());
     return bytes;
   }
@@ -52,7 +50,7 @@ std::vector<float> decoded(const TensorRecipe& recipe, const Bytes& bytes) {
   std::vector<float> values(recipe.shape.elements());
   if (values.empty()) return values;
   const TypeInfo& type = type_named(recipe.from);
-  if (is_f32(type)) {
+  if (type.is_f32()) {
     std::memcpy(values.data(), bytes.data(), bytes.size());
     return values;
   }
