@@ -93,7 +93,7 @@ TEST_CASE("no code names a recipe") {
     for (std::string& use : uses_of(recipe.name, "pipeline")) uses.push_back(std::move(use));
     if (recipe.name == "base") {  // what a bare type shares with the recipes
       REQUIRE(uses.size() == 1);
-      CHECK(uses[0].starts_with("stages/quantize/quantize_fields.cpp: "));
+      CHECK(uses[0].starts_with("stages/quantize/quantize_stage.cpp: "));
     } else {
       CHECK(uses.empty());
     }

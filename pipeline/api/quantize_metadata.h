@@ -3,7 +3,7 @@
 // none.
 
 #include "pipeline/api/quantize_options.h"
-#include "stages/prune/layer_metadata.h"
+#include "stages/prune/prune_stage.h"
 
 namespace ggufmill {
 

@@ -6,7 +6,6 @@
 #include <map>
 #include <set>
 
-#include "pipeline/config/lint_scalar.h"
 #include "pipeline/core/text.h"
 
 namespace ggufmill {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -56,6 +57,9 @@ struct FieldSpec {
 // with separate `out`s.
 void lint(const ConfigNode& node, const FieldSpec& spec, Diagnostics& out, const Types& types = {});
 constexpr std::size_t kMostErrors = 100;
+
+// What is wrong with scalar `node` as a value of `spec`, whose kind is none of the containers: a part of lint().
+std::optional<Error> lint_scalar(const ConfigNode& node, const FieldSpec& spec, const Types& types);
 
 // What a value of this field is, for messages and help: "a path", "one of 'a', 'b'", "a whole number from 1 to 1024".
 std::string value_words(const FieldSpec& spec);

@@ -9,7 +9,7 @@
 
 #include "pipeline/kernels/kernels.h"
 #include "pipeline/plan/plan.h"
-#include "pipeline/report/target_measure.h"
+#include "pipeline/report/difference.h"
 
 namespace ggufmill {
 

@@ -15,7 +15,7 @@
 #include "pipeline/io/ledger.h"
 #include "pipeline/kernels/kernels.h"
 #include "pipeline/plan/plan.h"
-#include "pipeline/report/target_measure.h"
+#include "pipeline/report/difference.h"
 
 namespace ggufmill {
 

@@ -6,9 +6,9 @@
 
 #include <algorithm>
 
-#include "pipeline/io/buffer.h"
 #include "pipeline/io/descriptor.h"
 #include "pipeline/io/io_service.h"
+#include "pipeline/io/memory.h"
 #include "pipeline/io/system_calls.h"
 #include "pipeline/io/transfer.h"
 

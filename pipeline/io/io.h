@@ -3,7 +3,6 @@
 // the byte budget. Each idea has its header; this one gives all of them.
 
 #include "pipeline/io/atomic_file.h"
-#include "pipeline/io/budget.h"
-#include "pipeline/io/buffer.h"
 #include "pipeline/io/input_file.h"
 #include "pipeline/io/io_service.h"
+#include "pipeline/io/memory.h"

@@ -6,8 +6,8 @@
 #include <future>
 #include <random>
 
-#include "pipeline/io/buffer.h"
 #include "pipeline/io/io_service.h"
+#include "pipeline/io/memory.h"
 #include "pipeline/io/services.h"
 #include "tests/support/catch.h"
 #include "tests/support/files.h"

@@ -6,8 +6,8 @@
 
 #include "pipeline/io/atomic_file.h"
 #include "pipeline/io/io_service.h"
-#include "pipeline/io/on_threads.h"
 #include "pipeline/io/output_store.h"
+#include "pipeline/io/threads.h"
 
 namespace ggufmill {
 namespace {

@@ -5,7 +5,6 @@
 #include <sstream>
 
 #include "tests/support/catch.h"
-#include "tests/support/skip.h"
 
 using namespace ggufmill;
 

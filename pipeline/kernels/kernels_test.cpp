@@ -6,7 +6,6 @@
 #include "pipeline/kernels/module_set.h"
 #include "plugins/reference/reference.h"
 #include "tests/support/catch.h"
-#include "tests/support/skip.h"
 #include "tests/support/temp_dir.h"
 
 using namespace ggufmill;

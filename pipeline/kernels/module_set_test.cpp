@@ -13,7 +13,6 @@
 
 #include "pipeline/kernels/module_file.h"
 #include "tests/support/catch.h"
-#include "tests/support/skip.h"
 #include "tests/support/temp_dir.h"
 
 using namespace ggufmill;

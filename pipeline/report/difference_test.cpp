@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "pipeline/report/row_sums.h"
-#include "pipeline/report/target_measure.h"
 #include "tests/support/catch.h"
 
 using namespace ggufmill;

@@ -8,7 +8,6 @@
 
 #include "tests/support/catch.h"
 #include "tests/support/shared_data.h"
-#include "tests/support/skip.h"
 
 using namespace ggufmill;
 using namespace ggufmill::reference;

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace ggufmill::gguf {
@@ -42,5 +43,11 @@ inline std::optional<std::uint64_t> padded(std::uint64_t bytes, std::uint64_t al
   if (bytes > kMost - (alignment - 1)) return {};
   return (bytes + (alignment - 1)) & ~(alignment - 1);
 }
+
+// Names of the files of a model in several files: NAME-00001-of-00005.gguf (llama.cpp, src/llama.cpp, MIT); `index`
+// from 0.
+std::string shard_path(std::string_view prefix, std::uint64_t index, std::uint64_t count);
+// The prefix of a path that is named as shard `index` of `count`; nothing when it is not.
+std::optional<std::string> shard_prefix(std::string_view path, std::uint64_t index, std::uint64_t count);
 
 }  // namespace ggufmill::gguf

@@ -2,15 +2,281 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <limits>
 #include <string_view>
 #include <unordered_set>
 
+#include "pipeline/core/byte_order.h"
 #include "pipeline/core/text.h"
 #include "stages/gguf/format.h"
-#include "stages/gguf/metadata_reader.h"
 
 namespace ggufmill::gguf {
 namespace {
+
+template <class T>
+void append_number(std::string& out, T value) {
+  out.append(reinterpret_cast<const char*>(&value), sizeof value);
+}
+
+// Reads one value after its type tag.
+class ValueReader {
+ public:
+  explicit ValueReader(ByteReader& in) : in_(in) {}
+
+  Result<MetadataValue> read(MetadataType type) {
+    limit_ = kLargestValue + (type == MetadataType::kString ? 8 : 12);  // without the length, or type and count
+    BOOST_OUTCOME_TRY(append(type, 0));
+    out_.shrink_to_fit();
+    return MetadataValue{type, std::move(out_)};
+  }
+
+ private:
+  Status append(MetadataType type, int depth) {
+    if (type == MetadataType::kString) return append_string();
+    if (type == MetadataType::kArray) return append_array(depth + 1);
+    return append_numbers(type, 1);
+  }
+
+  Status append_bytes(std::uint64_t bytes) {
+    if (bytes > in_.remaining()) return in_.cut_short(bytes);
+    if (bytes > limit_ - std::min<std::uint64_t>(out_.size(), limit_)) return too_large();
+    const std::size_t at = out_.size();
+    out_.resize(at + static_cast<std::size_t>(bytes));
+    return in_.read(std::span(out_).subspan(at));
+  }
+
+  Status append_numbers(MetadataType type, std::uint64_t count) {
+    const std::size_t width = metadata_type_bytes(type), at = out_.size();
+    const std::uint64_t offset = in_.position();
+    BOOST_OUTCOME_TRY(append_bytes(count * width));  // no overflow: check_count()
+    const std::span<char> added = std::span(out_).subspan(at);
+    if (in_.encoding().big_endian) swap_words(width, std::as_writable_bytes(added));
+    if (type != MetadataType::kBool) return ok();
+    const auto bad = std::find_if(added.begin(), added.end(), [](char c) { return c != 0 && c != 1; });
+    if (bad == added.end()) return ok();
+    return in_.error(offset + static_cast<std::uint64_t>(bad - added.begin()),
+                     fmt::format("a bool is {}; only 0 and 1 are valid", static_cast<unsigned char>(*bad)));
+  }
+
+  Status append_string() {
+    BOOST_OUTCOME_TRY(const std::uint64_t bytes, in_.length());
+    append_number(out_, bytes);
+    return append_bytes(bytes);
+  }
+
+  Status append_array(int depth) {
+    const std::uint64_t offset = in_.position();
+    if (depth > kDeepestArray) return in_.error(offset, fmt::format("arrays are nested deeper than {}", kDeepestArray));
+    BOOST_OUTCOME_TRY(const std::uint32_t tag, in_.u32());
+    BOOST_OUTCOME_TRY(const std::uint64_t count, in_.length());
+    const auto type = static_cast<MetadataType>(tag);
+    BOOST_OUTCOME_TRY(check_count(type, tag, count, offset));
+    append_number(out_, tag);
+    append_number(out_, count);
+    if (metadata_type_bytes(type) != 0) return append_numbers(type, count);
+    for (std::uint64_t i = 0; i < count; ++i) {
+      BOOST_OUTCOME_TRY(append(type, depth));
+      if (out_.size() > limit_) return too_large();
+    }
+    return ok();
+  }
+
+  // Whether `count` elements can be there at all, each of its least size.
+  Status check_count(MetadataType type, std::uint32_t tag, std::uint64_t count, std::uint64_t offset) const {
+    if (metadata_type_name(type).empty()) return in_.error(offset, fmt::format("unknown array element type {}", tag));
+    std::uint64_t least = metadata_type_bytes(type);
+    if (type == MetadataType::kString) least = in_.encoding().length_bytes();
+    if (type == MetadataType::kArray) least = 4 + in_.encoding().length_bytes();
+    if (count <= in_.remaining() / least) return ok();
+    return in_.error(offset, fmt::format("an array of {} {} elements does not fit in the {} bytes left", count,
+                                         metadata_type_name(type), in_.remaining()));
+  }
+
+  Error too_large() const {
+    return in_.error(in_.position(),
+                     fmt::format("a value is larger than {} bytes, the most that is read", kLargestValue));
+  }
+
+  ByteReader& in_;
+  std::uint64_t limit_ = 0;
+  std::string out_;
+};
+
+Result<MetadataValue> read_value(ByteReader& in) {
+  const std::uint64_t offset = in.position();
+  BOOST_OUTCOME_TRY(const std::uint32_t tag, in.u32());
+  const auto type = static_cast<MetadataType>(tag);
+  if (metadata_type_name(type).empty()) return in.error(offset, fmt::format("unknown metadata type {}", tag));
+  return ValueReader(in).read(type);
+}
+
+Status check_alignment(const ByteReader& in, std::uint64_t offset, const MetadataValue& value) {
+  if (value.type != MetadataType::kUint32)
+    return in.error(offset, fmt::format("the alignment is of type {}, not uint32", metadata_type_name(value.type)));
+  const std::uint64_t alignment = *as_unsigned(value);
+  if (is_valid_alignment(alignment)) return ok();
+  return in.error(offset, fmt::format("the alignment {} is not a power of two up to {}", alignment, kLargestAlignment));
+}
+
+// `count` entries, in order. Values keep every byte; only the lengths of version 1 and the byte order change. Refused
+// (exit code 4): empty, duplicate and malformed keys, unknown types, arrays nested deeper than kDeepestArray, values
+// and metadata beyond kLargestValue and kLargestMetadata, bools other than 0 and 1 (the format calls them invalid), and
+// an alignment that is no uint32 or no power of two up to kLargestAlignment.
+Result<Metadata> read_metadata(ByteReader& in, std::uint64_t count) {
+  Metadata metadata;
+  std::uint64_t bytes = 0;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    in.enter("the metadata");
+    const std::uint64_t offset = in.position();
+    BOOST_OUTCOME_TRY(std::string key, in.name("key"));
+    if (key.empty()) return in.error(offset, fmt::format("metadata entry {} has an empty key", i + 1));
+    in.enter("the value of", key);
+    BOOST_OUTCOME_TRY(MetadataValue value, read_value(in));
+    if (key == kAlignmentKey) {
+      BOOST_OUTCOME_TRY(check_alignment(in, offset, value));
+    }
+    bytes += value.bytes.size();
+    if (bytes > kLargestMetadata)
+      return in.error(offset,
+                      fmt::format("the metadata is larger than {} bytes, the most that is read", kLargestMetadata));
+    if (metadata.find(key)) return in.error(offset, fmt::format("metadata key {} occurs twice", quoted_name(key)));
+    metadata.add(std::move(key), std::move(value));
+  }
+  return metadata;
+}
+
+constexpr std::uint64_t kMostElements = std::numeric_limits<std::int64_t>::max();
+
+// Types that the format once had. Source: ggml, include/ggml.h.
+struct RemovedType {
+  TypeId id;
+  std::string_view name;
+};
+constexpr RemovedType kRemovedTypes[] = {{4, "Q4_2"},      {5, "Q4_3"},        {31, "Q4_0_4_4"},   {32, "Q4_0_4_8"},
+                                         {33, "Q4_0_8_8"}, {36, "IQ4_NL_4_4"}, {37, "IQ4_NL_4_8"}, {38, "IQ4_NL_8_8"}};
+
+Error wrong(const ByteReader& in, std::uint64_t offset, std::string_view name, std::string_view what,
+            std::string help = {}) {
+  return in.error(offset, fmt::format("tensor {} {}", quoted_name(name), what), std::move(help));
+}
+
+Result<Shape> read_shape(ByteReader& in, std::string_view name) {
+  const std::uint64_t offset = in.position();
+  Shape shape;
+  BOOST_OUTCOME_TRY(shape.rank, in.u32());
+  if (shape.rank > kMostDimensions)
+    return wrong(in, offset, name, fmt::format("has {} dimensions; {} are possible", shape.rank, kMostDimensions));
+  std::uint64_t elements = 1;
+  bool fits = true;
+  for (std::uint32_t i = 0; i < shape.rank; ++i) {
+    BOOST_OUTCOME_TRY(shape.dims[i], in.length());
+    fits = fits && !__builtin_mul_overflow(elements, std::max<std::uint64_t>(1, shape.dims[i]), &elements) &&
+           elements <= kMostElements;
+  }
+  if (!fits)
+    return wrong(in, offset, name, fmt::format("has the shape {}: more than 2^63 - 1 elements", describe(shape)));
+  return without_last_ones(shape);
+}
+
+Error unknown_type(const ByteReader& in, std::uint64_t offset, std::string_view name, TypeId id) {
+  for (const RemovedType& removed : kRemovedTypes)
+    if (removed.id == id)
+      return wrong(in, offset, name,
+                   fmt::format("is of type {} ({}), which was removed from the format", id, removed.name),
+                   "make the file again with a current type");
+  return wrong(in, offset, name, fmt::format("is of unknown type {}", id),
+               "`ggufmill types` lists the known ones; a kernel module can bring more");
+}
+
+Result<const TypeInfo*> read_type(ByteReader& in, std::string_view name, const Types& types) {
+  const std::uint64_t offset = in.position();
+  BOOST_OUTCOME_TRY(const TypeId id, in.u32());
+  const TypeInfo* type = types.find(id);
+  if (!type) return unknown_type(in, offset, name, id);
+  if (in.encoding().big_endian && !can_swap(*type))
+    return wrong(in, offset, name,
+                 fmt::format("is big-endian, and how the bytes of {} are swapped is not known", type->name));
+  return type;
+}
+
+Result<std::uint64_t> source_bytes(const ByteReader& in, const DescribedTensor& tensor) {
+  const TypeInfo& type = *tensor.type;
+  if (tensor.shape.columns() % type.block_elements != 0)
+    return wrong(in, tensor.described_at, tensor.name,
+                 fmt::format("has rows of {} elements, not a multiple of the {} in a block of {}",
+                             tensor.shape.columns(), type.block_elements, type.name));
+  Result<std::uint64_t> bytes = bytes_of(type, tensor.shape.elements());
+  if (!bytes) return wrong(in, tensor.described_at, tensor.name, "is too large: " + bytes.error().what);
+  return bytes;
+}
+
+Result<DescribedTensor> read_tensor(ByteReader& in, const Types& types) {
+  DescribedTensor tensor;
+  tensor.described_at = in.position();
+  BOOST_OUTCOME_TRY(tensor.name, in.name("tensor name"));
+  BOOST_OUTCOME_TRY(tensor.shape, read_shape(in, tensor.name));
+  BOOST_OUTCOME_TRY(tensor.type, read_type(in, tensor.name, types));
+  BOOST_OUTCOME_TRY(tensor.data.bytes, source_bytes(in, tensor));
+  BOOST_OUTCOME_TRY(tensor.data.offset, in.u64());
+  tensor.data.big_endian = in.encoding().big_endian;
+  return tensor;
+}
+
+Status place(const ByteReader& in, std::uint64_t data, std::uint64_t alignment, DescribedTensor& tensor) {
+  const std::uint64_t offset = tensor.data.offset, file = in.position() + in.remaining();
+  if (offset % alignment != 0)
+    return wrong(in, tensor.described_at, tensor.name,
+                 fmt::format("lies at offset {}, not a multiple of the alignment {}", offset, alignment));
+  if (data > file || offset > file - data || tensor.data.bytes > file - data - offset)
+    return wrong(
+        in, tensor.described_at, tensor.name,
+        fmt::format("has {} bytes at offset {} of the data, past the end of the file", tensor.data.bytes, offset),
+        "the file is damaged or cut short: copy or download it again");
+  tensor.data.offset += data;
+  return ok();
+}
+
+// The order of their data; those without data left out.
+std::vector<const DescribedTensor*> by_place(const std::vector<DescribedTensor>& tensors) {
+  std::vector<const DescribedTensor*> order;
+  order.reserve(tensors.size());
+  for (const DescribedTensor& described : tensors)
+    if (described.data.bytes != 0) order.push_back(&described);
+  std::stable_sort(order.begin(), order.end(),
+                   [](const DescribedTensor* a, const DescribedTensor* b) { return a->data.offset < b->data.offset; });
+  return order;
+}
+
+// `count` tensors, in order. Source offsets are as in the file: from the start of the data. Refused (exit code 4):
+// more than four dimensions, 2^63 elements and more (zeros counted as ones), unknown types, rows that are no whole
+// number of blocks, foreign types in big-endian files. Names are not compared with each other.
+Result<std::vector<DescribedTensor>> read_tensors(ByteReader& in, std::uint64_t count, const Types& types) {
+  std::vector<DescribedTensor> tensors;
+  in.enter("the list of tensors");
+  for (std::uint64_t i = 0; i < count; ++i) {
+    BOOST_OUTCOME_TRY(DescribedTensor described, read_tensor(in, types));
+    tensors.push_back(std::move(described));
+  }
+  return tensors;
+}
+
+// Makes source offsets absolute. Refused: a place that is unaligned, past the end, or overlaps another tensor's. Gaps
+// and any order are accepted. `in` has read the last description.
+Status place_tensors(const ByteReader& in, std::uint64_t alignment, std::vector<DescribedTensor>& tensors) {
+  const std::optional<std::uint64_t> data = padded(in.position(), alignment);
+  if (!data) return in.error(in.position(), "the header goes past the largest file");
+  for (DescribedTensor& described : tensors) {
+    BOOST_OUTCOME_TRY(place(in, *data, alignment, described));
+  }
+  const std::vector<const DescribedTensor*> order = by_place(tensors);
+  for (std::size_t i = 1; i < order.size(); ++i) {
+    const Extent& before = order[i - 1]->data;
+    if (before.offset + before.bytes > order[i]->data.offset)
+      return wrong(in, order[i]->described_at, order[i]->name, "overlaps tensor " + quoted_name(order[i - 1]->name));
+  }
+  return ok();
+}
 
 // The text file that Git keeps in a large one's place. `in` stands behind its first four bytes.
 bool is_lfs_pointer(std::string_view magic, ByteReader& in) {

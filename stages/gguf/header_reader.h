@@ -7,9 +7,17 @@
 #include "pipeline/core/model.h"
 #include "pipeline/io/io.h"
 #include "stages/gguf/byte_reader.h"
-#include "stages/gguf/tensor_reader.h"
 
 namespace ggufmill::gguf {
+
+// A tensor and the byte offset of its description, for messages.
+struct DescribedTensor {
+  std::string name;
+  Shape shape;
+  const TypeInfo* type = nullptr;
+  Extent data;  // its source is not known yet
+  std::uint64_t described_at = 0;
+};
 
 struct Header {
   Encoding encoding;

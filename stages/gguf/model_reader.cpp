@@ -8,7 +8,6 @@
 #include "stages/gguf/format.h"
 #include "stages/gguf/gguf.h"
 #include "stages/gguf/header_reader.h"
-#include "stages/gguf/shard_name.h"
 
 namespace ggufmill {
 namespace gguf {

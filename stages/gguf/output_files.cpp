@@ -9,7 +9,6 @@
 #include "pipeline/core/text.h"
 #include "stages/gguf/file_layout.h"
 #include "stages/gguf/format.h"
-#include "stages/gguf/shard_name.h"
 
 namespace ggufmill::gguf {
 namespace {

@@ -1,10 +1,15 @@
 // Well-formed files of every kind.
+#include <fmt/format.h>
+
+#include <chrono>
+#include <filesystem>
 
 #include "pipeline/io/io.h"
 #include "stages/gguf/gguf.h"
 #include "tests/support/catch.h"
 #include "tests/support/files.h"
 #include "tests/support/gguf_builder.h"
+#include "tests/support/hostile_gguf.h"
 #include "tests/support/temp_dir.h"
 
 using namespace ggufmill;
@@ -179,4 +184,107 @@ TEST_CASE("types of kernel modules are read where their bytes need no swapping")
   const auto swapped = read_bytes(builder.build(), builder.types);
   REQUIRE_FALSE(swapped);
   CHECK(swapped.error().what.find("'t' is big-endian, and how the bytes of FOREIGN are swapped") != std::string::npos);
+}
+
+TEST_CASE("every hostile file gives one error with its file and byte") {
+  const TempDir folder;
+  const std::string path = folder.file("hostile.gguf");
+  for (const HostileFile& file : hostile_files()) {
+    CAPTURE(file.name);
+    write_text(path, file.bytes);
+    const auto model = read_gguf(path);
+    REQUIRE_FALSE(model);
+    const Error& error = model.error();
+    CAPTURE(render(error));
+    CHECK(error.code == ExitCode::kBadInput);
+    CHECK(error.where == path);
+    CHECK(error.what.find(file.says) != std::string::npos);
+    CHECK(error.what.find('\n') == std::string::npos);
+    CHECK(error.detail.find(fmt::format("at byte {:#x},", file.at)) == 0);
+  }
+}
+
+TEST_CASE("a file cut anywhere gives an error") {
+  GgufBuilder builder;
+  builder.version = GENERATE(1u, 3u);
+  builder.metadata = every_metadata_type();
+  builder.add_tensor("a", {8}).add_tensor("b", {256, 2}, "Q6_K");
+  const std::string whole = builder.build();
+  const TempDir folder;
+  const std::string path = folder.file("m.gguf");
+  const std::size_t padding = 32 - 2 * 210 % 32;  // behind the last tensor; nobody needs it
+  write_text(path, std::string_view(whole).substr(0, whole.size() - padding));
+  CHECK(read_gguf(path));
+  for (std::size_t bytes = whole.size() - padding; bytes-- > 0;) {
+    CAPTURE(bytes);
+    std::filesystem::resize_file(path, bytes);
+    const auto model = read_gguf(path);
+    REQUIRE_FALSE(model);
+    REQUIRE(model.error().code == ExitCode::kBadInput);
+  }
+}
+
+TEST_CASE("values over a gigabyte are refused before they are held") {
+  const TempDir folder;
+  const std::string path = folder.file("m.gguf");
+  GgufBytes file;
+  SECTION("a string") { file.head(0, 1).key("k", 8).u64((std::uint64_t{1} << 30) + 1); }
+  SECTION("an array") { file.head(0, 1).key("k", 9).u32(10).u64((std::uint64_t{1} << 27) + 1); }
+  SECTION("strings in an array") { file.head(0, 1).key("k", 9).u32(8).u64(2).u64(5).raw("12345").u64(1 << 30); }
+  write_text(path, file.bytes());
+  std::error_code error;
+  std::filesystem::resize_file(path, std::uint64_t{1} << 36, error);
+  if (error) GGUFMILL_SKIP("no sparse files of 64 GB here");
+  const auto model = read_gguf(path);
+  REQUIRE_FALSE(model);
+  CHECK(model.error().what == "a value is larger than 1073741824 bytes, the most that is read");
+}
+
+TEST_CASE("a path that is no regular file is refused") {
+  for (const char* path : {"/dev/zero", "/", "/proc/self"}) {
+    const auto model = read_gguf(path);
+    REQUIRE_FALSE(model);
+    CHECK(model.error().code == ExitCode::kBadInput);
+  }
+}
+
+TEST_CASE("metadata larger than the buffer is read") {
+  GgufBuilder builder;
+  const std::string large(1 << 20, 'x');
+  builder.metadata = {{"a", metadata_string(large)}, {"b", metadata_string("after")}, {"c", metadata_string(large)}};
+  const TempDir folder;
+  builder.write(folder.file("m.gguf"));
+  const auto model = read_gguf(folder.file("m.gguf"));
+  REQUIRE(model);
+  CHECK(*model.value().metadata.find("b") == metadata_string("after"));
+  CHECK(*model.value().metadata.find("c") == metadata_string(large));
+}
+
+TEST_CASE("100000 tensors and as many keys take a moment") {
+  GgufBuilder builder;
+  for (int i = 0; i < 100000; ++i) {
+    builder.add_tensor("blk." + std::to_string(i) + ".attn_norm.weight", {1}, "I8");
+    builder.metadata.push_back({"key." + std::to_string(i), metadata_bool(true)});
+  }
+  const TempDir folder;
+  builder.write(folder.file("m.gguf"));
+  const auto start = std::chrono::steady_clock::now();
+  const auto model = read_gguf(folder.file("m.gguf"));
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+  REQUIRE(model);
+  CHECK(model.value().tensors.size() == 100000);
+  CHECK(seconds.count() < 5);  // a check of each against each would take minutes
+}
+
+TEST_CASE("a file of 4 TB is opened as quickly as a small one") {
+  const TempDir folder;
+  const std::string path = folder.file("m.gguf");
+  write_text(path, GgufBytes().head(1, 0).tensor("t", {1u << 20, 1u << 20}, 0, 0).pad().bytes());
+  std::error_code error;
+  std::filesystem::resize_file(path, (std::uint64_t{1} << 42) + 96, error);
+  if (error) GGUFMILL_SKIP("no sparse files of 4 TB here");
+  const auto start = std::chrono::steady_clock::now();
+  CHECK(read_gguf(path));
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+  CHECK(seconds.count() < 1);
 }

@@ -8,7 +8,6 @@
 #include "tests/support/sha256.h"
 #include "tests/support/shared_data.h"
 #include "tests/support/sink_testing.h"
-#include "tests/support/skip.h"
 #include "tests/support/synth_model.h"
 
 using namespace ggufmill;

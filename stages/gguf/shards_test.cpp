@@ -4,8 +4,8 @@
 
 #include <filesystem>
 
+#include "stages/gguf/format.h"
 #include "stages/gguf/gguf.h"
-#include "stages/gguf/shard_name.h"
 #include "tests/support/catch.h"
 #include "tests/support/files.h"
 #include "tests/support/gguf_builder.h"

@@ -14,7 +14,6 @@
 #include "tests/support/files.h"
 #include "tests/support/sha256.h"
 #include "tests/support/shared_data.h"
-#include "tests/support/skip.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/tsv.h"
 

@@ -6,7 +6,6 @@
 #include "tests/support/catch.h"
 #include "tests/support/files.h"
 #include "tests/support/importance_files.h"
-#include "tests/support/skip.h"
 #include "tests/support/temp_dir.h"
 
 using namespace ggufmill;

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "stages/prune/layer_set.h"
+#include "pipeline/core/text.h"
 
 namespace ggufmill {
 namespace {
@@ -79,6 +79,91 @@ Result<std::unique_ptr<Stage>> make(const ConfigNode& value) {
   return make_prune_stage(std::move(options));
 }
 
+// Keys as in llama.cpp, src/llama-arch.cpp.
+constexpr std::string_view kBlockCount = "block_count";
+constexpr std::string_view kLeadingDense = "leading_dense_block_count";  // the first layers
+constexpr std::string_view kNextPredict = "nextn_predict_layers";        // the last layers
+constexpr std::string_view kSharedCache = "attention.shared_kv_layers";  // the last layers before those
+constexpr std::string_view kSections = "rope.dimension_sections";        // an array that is not by layer
+constexpr std::string_view kPeriods[] = {"attention.sliding_window_pattern", "full_attention_interval",
+                                         "interleave_moe_layer_step", "moe_every_n_layers", "rescale_every_n_layers"};
+
+class LayerKeys {
+ public:
+  LayerKeys(const LayerCount& before, const LayerSet& pruned, Model& model)
+      : prefix_(before.architecture + "."),
+        layers_(before.layers),
+        pruned_(pruned),
+        model_(model),
+        next_predict_(std::min(layers_, number(kNextPredict).value_or(0))) {}
+
+  void prune() {
+    cut_arrays();
+    shrink(kLeadingDense, 0, number(kLeadingDense).value_or(0));
+    const std::uint64_t own = layers_ - next_predict_;
+    shrink(kSharedCache, own - std::min(own, number(kSharedCache).value_or(0)), own);
+    shrink(kNextPredict, own, layers_);
+    warn_of_periods();
+    const std::uint64_t left = layers_ - pruned_.count(0, layers_);
+    model_.metadata.set_at_end(key(kBlockCount), metadata_unsigned(MetadataType::kUint32, left));
+  }
+
+ private:
+  std::string key(std::string_view name) const { return prefix_ + std::string(name); }
+
+  std::optional<std::uint64_t> number(std::string_view name) const {
+    const MetadataValue* value = model_.metadata.find(key(name));
+    return value ? as_unsigned(*value) : std::nullopt;
+  }
+
+  bool by_layer(const MetadataEntry& entry) const {
+    const auto array = as_array(entry.value);
+    return array && entry.key.starts_with(prefix_) && entry.key != key(kSections) &&
+           metadata_type_bytes(array->element) > 0 &&
+           (array->count == layers_ || (array->count == layers_ - next_predict_ && array->count > 0));
+  }
+
+  void cut_arrays() {
+    std::vector<MetadataEntry> cut;
+    for (const MetadataEntry& entry : model_.metadata.entries())
+      if (by_layer(entry)) cut.push_back({entry.key, cut_array(entry.value)});
+    for (MetadataEntry& entry : cut) model_.metadata.set(std::move(entry.key), std::move(entry.value));
+  }
+
+  MetadataValue cut_array(const MetadataValue& array) const {
+    const std::vector<MetadataValue> items = array_items(array);
+    std::vector<MetadataValue> kept;
+    for (std::size_t i = 0; i < items.size(); ++i)
+      if (!pruned_.contains(i)) kept.push_back(items[i]);
+    return metadata_array(as_array(array)->element, kept);
+  }
+
+  // The key counts the layers from `begin` to `end` - 1.
+  void shrink(std::string_view name, std::uint64_t begin, std::uint64_t end) {
+    const std::uint64_t gone = pruned_.count(begin, end);
+    const MetadataValue* value = model_.metadata.find(key(name));
+    if (gone == 0 || !value) return;
+    model_.metadata.set(key(name), metadata_unsigned(value->type, *number(name) - gone));
+  }
+
+  void warn_of_periods() {
+    const std::uint64_t gone = pruned_.count(0, layers_);
+    if (pruned_.count(layers_ - gone, layers_) == gone) return;
+    for (const std::string_view name : kPeriods)
+      if (const auto period = number(name); period && *period > 1)
+        model_.warnings.push_back(
+            fmt::format("metadata key '{}' is {} and goes by layer number, but layers in the middle are pruned: "
+                        "the layers after them may have another role now",
+                        key(name), *period));
+  }
+
+  std::string prefix_;
+  std::uint64_t layers_;
+  const LayerSet& pruned_;
+  Model& model_;
+  std::uint64_t next_predict_;
+};
+
 }  // namespace
 
 std::unique_ptr<Stage> make_prune_stage(PruneOptions options) {
@@ -109,6 +194,27 @@ StageSpec prune_stage() {
            .fields = {layers}},
           true,
           make};
+}
+
+Result<LayerCount> layer_count(const Metadata& metadata, std::uint64_t highest) {
+  const MetadataValue* architecture = metadata.find("general.architecture");
+  const auto name = architecture ? as_string(*architecture) : std::nullopt;
+  if (!name)
+    return input_error("", "the model has no general.architecture, so the key that counts its layers is not known",
+                       "set it first: stages: [{metadata: {set: {general.architecture: llama}}}]");
+  LayerCount count{std::string(*name), highest};
+  const std::string key = fmt::format("{}.{}", *name, kBlockCount);
+  const MetadataValue* value = metadata.find(key);
+  if (!value) return count;
+  const auto layers = as_unsigned(*value);
+  if (!layers || *layers >= kMostLayers)
+    return input_error("", fmt::format("{} is {}, not a number of layers", quoted_name(key), describe(*value)));
+  count.layers = std::max(highest, *layers);
+  return count;
+}
+
+void prune_metadata(const LayerCount& before, const LayerSet& pruned, Model& model) {
+  LayerKeys(before, pruned, model).prune();
 }
 
 }  // namespace ggufmill

@@ -1,5 +1,4 @@
 #include "stages/prune/prune_stage.h"
-
 #include "tests/support/apply_stage.h"
 #include "tests/support/catch.h"
 
@@ -30,6 +29,37 @@ Error refusal(std::string_view yaml, const Names& names) {
 }
 
 const Names kFour = {"token_embd", "blk.0.a", "blk.1.a", "blk.10.a", "blk.2.a", "blk.3.a", "blk.3.b", "x.blk.0.a"};
+
+MetadataValue u32(std::uint64_t value) { return metadata_unsigned(MetadataType::kUint32, value); }
+
+MetadataValue u32s(const std::vector<std::uint64_t>& values) {
+  std::vector<MetadataValue> items;
+  items.reserve(values.size());
+  for (const std::uint64_t value : values) items.push_back(u32(value));
+  return metadata_array(MetadataType::kUint32, items);
+}
+
+// Of four layers, and `entries` after the usual keys.
+Model four_layers(const std::vector<MetadataEntry>& entries) {
+  Model model;
+  model.metadata.add("general.architecture", metadata_string("x"));
+  model.metadata.add("x.block_count", u32(4));
+  for (const MetadataEntry& entry : entries) REQUIRE(model.metadata.add(entry.key, entry.value));
+  return model;
+}
+
+Model pruned(std::string_view layers, const std::vector<MetadataEntry>& entries) {
+  Model model = four_layers(entries);
+  LayerSet set;
+  REQUIRE(set.add(layers));
+  prune_metadata(layer_count(model.metadata, 4).value(), set, model);
+  return model;
+}
+
+// What becomes of one key.
+MetadataValue after(std::string_view layers, const std::string& key, MetadataValue value) {
+  return *pruned(layers, {{key, std::move(value)}}).metadata.find(key);
+}
 
 }  // namespace
 
@@ -83,4 +113,81 @@ TEST_CASE("what is no layer is refused at its place") {
   CHECK(refusal("{layers: 3-1}", kFour).what.find("range '3-1' ends before it begins") != std::string::npos);
   CHECK(refusal("{layers: []}", kFour).code == ExitCode::kUsage);
   CHECK(refusal("{}", kFour).code == ExitCode::kUsage);
+}
+
+TEST_CASE("the block count goes to the end as a uint32") {
+  const Model model = pruned("1-2", {{"x.context_length", u32(9)}});
+  const auto& entries = model.metadata.entries();
+  REQUIRE(entries.size() == 3);
+  CHECK(entries[1].key == "x.context_length");
+  CHECK(entries[2].key == "x.block_count");
+  CHECK(entries[2].value == u32(2));
+}
+
+TEST_CASE("arrays by layer lose the items of pruned layers and keep their place") {
+  const Model model = pruned("1", {{"x.attention.head_count_kv", u32s({10, 11, 12, 13})}, {"x.last", u32(1)}});
+  CHECK(*model.metadata.find("x.attention.head_count_kv") == u32s({10, 12, 13}));
+  CHECK(model.metadata.entries()[1].key == "x.attention.head_count_kv");
+  const MetadataValue flags = metadata_array(
+      MetadataType::kBool, {metadata_bool(true), metadata_bool(false), metadata_bool(false), metadata_bool(true)});
+  CHECK(after("0,3", "x.attention.sliding_window_pattern", flags) ==
+        metadata_array(MetadataType::kBool, {metadata_bool(false), metadata_bool(false)}));
+}
+
+TEST_CASE("other arrays stay as they are") {
+  CHECK(after("0", "x.some", u32s({1, 2, 3})) == u32s({1, 2, 3}));
+  CHECK(after("0", "x.rope.dimension_sections", u32s({1, 2, 3, 4})) == u32s({1, 2, 3, 4}));
+  CHECK(after("0", "tokenizer.ggml.scores", u32s({1, 2, 3, 4})) == u32s({1, 2, 3, 4}));
+  const MetadataValue labels(
+      metadata_array(MetadataType::kString, std::vector<MetadataValue>(4, metadata_string("a"))));
+  CHECK(after("0", "x.classifier.output_labels", labels) == labels);
+}
+
+TEST_CASE("arrays that leave out the prediction layers are by layer too") {
+  const Model model = pruned("0", {{"x.nextn_predict_layers", u32(1)}, {"x.pattern", u32s({1, 2, 3})}});
+  CHECK(*model.metadata.find("x.pattern") == u32s({2, 3}));
+}
+
+TEST_CASE("counts of first layers lose the pruned ones among them") {
+  const MetadataValue two = metadata_unsigned(MetadataType::kUint16, 2);
+  CHECK(after("0", "x.leading_dense_block_count", two) == metadata_unsigned(MetadataType::kUint16, 1));
+  CHECK(after("2-3", "x.leading_dense_block_count", two) == two);
+}
+
+TEST_CASE("counts of last layers lose the pruned ones among them") {
+  CHECK(after("3", "x.nextn_predict_layers", u32(1)) == u32(0));
+  CHECK(after("2", "x.nextn_predict_layers", u32(1)) == u32(1));
+  CHECK(after("2", "x.attention.shared_kv_layers", u32(2)) == u32(1));
+  const Model both = pruned("3", {{"x.nextn_predict_layers", u32(1)}, {"x.attention.shared_kv_layers", u32(1)}});
+  CHECK(*both.metadata.find("x.attention.shared_kv_layers") == u32(1));
+}
+
+TEST_CASE("counts that are larger than the model are no harm") {
+  CHECK(after("3", "x.nextn_predict_layers", u32(9)) == u32(8));
+  CHECK(after("3", "x.leading_dense_block_count", u32(9)) == u32(8));
+  CHECK(after("3", "x.attention.shared_kv_layers", u32(9)) == u32(8));
+}
+
+TEST_CASE("a pattern by layer number gives a warning unless the last layers go") {
+  const std::vector<MetadataEntry> period = {{"x.full_attention_interval", u32(4)}};
+  CHECK(pruned("1", period).warnings.size() == 1);
+  CHECK(pruned("2-3", period).warnings.empty());
+}
+
+TEST_CASE("the number of layers is the larger of the key's and the tensors'") {
+  Model model = four_layers({});
+  CHECK(layer_count(model.metadata, 3).value().layers == 4);
+  CHECK(layer_count(model.metadata, 9).value().layers == 9);
+  model.metadata.remove("x.block_count");
+  CHECK(layer_count(model.metadata, 3).value().layers == 3);
+}
+
+TEST_CASE("metadata that cannot count layers is refused") {
+  Model model = four_layers({});
+  model.metadata.set("x.block_count", metadata_string("four"));
+  CHECK(layer_count(model.metadata, 1).error().what == "'x.block_count' is \"four\", not a number of layers");
+  model.metadata.set("x.block_count", metadata_unsigned(MetadataType::kUint64, std::uint64_t{1} << 31));
+  CHECK(layer_count(model.metadata, 1).error().code == ExitCode::kBadInput);
+  model.metadata.set("general.architecture", u32(1));
+  CHECK(layer_count(model.metadata, 1).error().code == ExitCode::kBadInput);
 }

@@ -1,14 +1,48 @@
 #pragma once
-// What the rules of a recipe may ask of a model and of a tensor.
+// What the rules of a recipe may ask of a model and of a tensor: what part of the model it is, by its name, and where.
+// The classes, the order of the tests, and that of tensors are those of llama.cpp's quantizer (src/llama-quant.cpp,
+// MIT).
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "pipeline/core/model.h"
-#include "stages/quantize/tensor_class.h"
 
 namespace ggufmill {
+
+// The exact class of a tensor.
+enum class TensorClass : std::uint8_t {
+  kTokenEmbedding,
+  kAttentionQ,
+  kAttentionV,
+  kAttentionK,
+  kAttentionQkv,
+  kAttentionKvB,
+  kAttentionOutput,
+  kFfnUp,
+  kFfnGate,
+  kFfnDown,
+  kOutput,
+  kOther,
+};
+
+TensorClass class_of(std::string_view tensor_name);
+
+// A set of classes as recipes name it. Besides each exact class ("attn_q", "ffn_down", "token_embd", ...):
+//   attn_values  attn_v, attn_qkv and attn_kv_b: what carries the attention's values
+//   head         output; where there is none (tied embeddings) token_embd, which then is in no other class
+struct ClassSet {
+  std::uint32_t bits = 0;
+  bool head = false;  // a tied token_embd belongs to it
+
+  bool contains(TensorClass tensor_class, bool tied) const;
+};
+
+std::optional<ClassSet> class_named(std::string_view name);
+std::vector<std::string> class_names();  // all that class_named() knows
 
 struct ModelFacts {
   std::string architecture;         // general.architecture; empty where there is none
@@ -49,5 +83,9 @@ class PlaceCounter {
   const ModelFacts& model_;
   std::uint64_t values_ = 0, ups_ = 0, gates_ = 0, downs_ = 0;
 };
+
+// The order in which it writes tensors: those outside layers by name, then layer by layer, by name.
+bool is_before(const Tensor& a, const Tensor& b);
+void sort_by_layer(std::vector<Tensor>& tensors);
 
 }  // namespace ggufmill

@@ -1,5 +1,4 @@
 #include "stages/quantize/facts.h"
-
 #include "tests/support/apply_stage.h"
 #include "tests/support/catch.h"
 
@@ -17,7 +16,78 @@ Model model_of(const std::vector<std::string>& names) {
   return model;
 }
 
+std::vector<std::string> sorted(const std::vector<std::string>& names) {
+  std::vector<Tensor> tensors;
+  tensors.reserve(names.size());
+  for (const std::string& name : names) tensors.push_back(bare_tensor(name));
+  sort_by_layer(tensors);
+  std::vector<std::string> order;
+  order.reserve(tensors.size());
+  for (const Tensor& tensor : tensors) order.push_back(tensor.name);
+  return order;
+}
+
+using Names = std::vector<std::string>;
+
 }  // namespace
+
+TEST_CASE("the class of a tensor is read from its name") {
+  using C = TensorClass;
+  const std::pair<const char*, TensorClass> cases[] = {
+      {"token_embd.weight", C::kTokenEmbedding},
+      {"per_layer_token_embd.weight", C::kTokenEmbedding},
+      {"v.token_embd.weight", C::kOther},
+      {"output.weight", C::kOutput},
+      {"output_norm.weight", C::kOther},
+      {"blk.0.attn_q.weight", C::kAttentionQ},
+      {"blk.0.attn_q_norm.weight", C::kOther},
+      {"blk.10.attn_k.weight", C::kAttentionK},
+      {"blk.3.attn_v.weight", C::kAttentionV},
+      {"blk.3.attn_qkv.weight", C::kAttentionQkv},
+      {"blk.3.attn_kv_b.weight", C::kAttentionKvB},
+      {"blk.3.attn_output.weight", C::kAttentionOutput},
+      {"blk.3.ffn_up_exps.weight", C::kFfnUp},
+      {"blk.3.ffn_gate.weight", C::kFfnGate},
+      {"blk.3.ffn_gate_inp.weight", C::kFfnGate},
+      {"blk.3.ffn_down.4.weight", C::kFfnDown},
+      {"blk.3.attn_q.bias", C::kOther},
+      {"", C::kOther},
+  };
+  for (const auto& [name, tensor_class] : cases) {
+    CAPTURE(name);
+    CHECK(class_of(name) == tensor_class);
+  }
+}
+
+TEST_CASE("a class by its name holds just its tensors") {
+  const ClassSet down = class_named("ffn_down").value();
+  CHECK(down.contains(TensorClass::kFfnDown, false));
+  CHECK_FALSE(down.contains(TensorClass::kFfnUp, false));
+}
+
+TEST_CASE("attn_values are all three kinds of tensors that carry values") {
+  const ClassSet values = class_named("attn_values").value();
+  CHECK(values.contains(TensorClass::kAttentionV, false));
+  CHECK(values.contains(TensorClass::kAttentionQkv, false));
+  CHECK(values.contains(TensorClass::kAttentionKvB, false));
+  CHECK_FALSE(values.contains(TensorClass::kAttentionK, false));
+}
+
+TEST_CASE("a tied token embedding is the head and nothing else") {
+  const ClassSet head = class_named("head").value();
+  const ClassSet embedding = class_named("token_embd").value();
+  CHECK(head.contains(TensorClass::kTokenEmbedding, true));
+  CHECK_FALSE(embedding.contains(TensorClass::kTokenEmbedding, true));
+  CHECK_FALSE(head.contains(TensorClass::kTokenEmbedding, false));
+  CHECK(embedding.contains(TensorClass::kTokenEmbedding, false));
+  CHECK(head.contains(TensorClass::kOutput, false));
+}
+
+TEST_CASE("every class that is listed is known, others are not") {
+  for (const std::string& name : class_names()) CHECK(class_named(name));
+  CHECK(class_names().size() == 14);
+  CHECK_FALSE(class_named("ffn"));
+}
 
 TEST_CASE("the facts of a model are read from its metadata") {
   Model model = model_of({"blk.0.attn_v.weight", "blk.1.attn_qkv.weight", "blk.1.attn_k.weight", "output.weight"});
@@ -93,4 +163,14 @@ TEST_CASE("the keys that decide types are known, of any architecture") {
     CHECK(decides_types(key));
   for (const char* key : {"general.name", "llama.context_length", "llama.expert_used_count"})
     CHECK_FALSE(decides_types(key));
+}
+
+TEST_CASE("tensors outside layers come first, then the layers by number, each by name") {
+  CHECK(sorted({"blk.10.a", "blk.2.b", "token_embd.weight", "blk.2.a", "output.weight"}) ==
+        Names{"output.weight", "token_embd.weight", "blk.2.a", "blk.2.b", "blk.10.a"});
+}
+
+TEST_CASE("names that only look like layers are outside") {
+  CHECK(sorted({"blk.0.a", "v.blk.1.a", "blk.x", "enc.blk.0.a"}) ==
+        Names{"blk.x", "enc.blk.0.a", "v.blk.1.a", "blk.0.a"});
 }

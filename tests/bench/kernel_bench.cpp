@@ -1,5 +1,7 @@
 #include "tests/bench/kernel_bench.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstring>
 #include <functional>
@@ -12,6 +14,51 @@
 
 namespace ggufmill::bench {
 namespace {
+
+// One call of a kernel converts so many rows.
+constexpr std::uint64_t kRows = 16, kCols = 4096, kWeights = kRows * kCols;
+
+// Of the last-level cache; 32 MiB where the system does not say.
+std::size_t last_cache_bytes() {
+  const long bytes = ::sysconf(_SC_LEVEL3_CACHE_SIZE);
+  return bytes > 0 ? static_cast<std::size_t>(bytes) : std::size_t{32} << 20;
+}
+
+// So many that the floats alone are twice as large as the last-level cache.
+std::size_t windows_of(Place place) {
+  if (place == Place::kCache) return 1;
+  return std::max<std::size_t>(2, 2 * last_cache_bytes() / (kWeights * sizeof(float)));
+}
+
+// The memory that the contenders of one row of the bench work on in turn.
+class Workspace {
+ public:
+  // `source` is what one call reads.
+  Workspace(std::span<const std::byte> source, std::size_t target_bytes, Place place);
+
+  // The next call. Its source is as given, its target holds anything.
+  ggufmill_call next(const float* importance);
+  // Of the latest call.
+  std::span<std::byte> target() { return {targets_.data() + at_ * target_bytes_, target_bytes_}; }
+
+ private:
+  std::size_t source_bytes_, target_bytes_;
+  std::size_t windows_;
+  std::size_t at_ = 0;
+  std::vector<std::byte> sources_, targets_;
+};
+
+Workspace::Workspace(std::span<const std::byte> source, std::size_t target_bytes, Place place)
+    : source_bytes_(source.size()), target_bytes_(target_bytes), windows_(windows_of(place)) {
+  sources_.reserve(windows_ * source_bytes_);
+  for (std::size_t i = 0; i < windows_; ++i) sources_.insert(sources_.end(), source.begin(), source.end());
+  targets_.resize(windows_ * target_bytes_);
+}
+
+ggufmill_call Workspace::next(const float* importance) {
+  at_ = (at_ + 1) % windows_;
+  return {sources_.data() + at_ * source_bytes_, target().data(), kRows, kCols, importance};
+}
 
 constexpr double kDecoding = 0.8;  // of memcpy
 
@@ -174,6 +221,8 @@ void measure_all(const Kernels& kernels, const Job& job, const KernelJobs& jobs,
 }
 
 }  // namespace
+
+std::string name_of(Place place) { return place == Place::kCache ? "L2" : "memory"; }
 
 std::vector<KernelRow> time_kernels(const Kernels& kernels, const KernelJobs& jobs) {
   std::vector<KernelRow> rows;

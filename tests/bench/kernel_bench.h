@@ -10,9 +10,16 @@
 #include "pipeline/kernels/kernels.h"
 #include "tests/bench/contenders.h"
 #include "tests/bench/timing.h"
-#include "tests/bench/workspace.h"
 
 namespace ggufmill::bench {
+
+// Where the data is when a call begins.
+enum class Place : std::uint8_t {
+  kCache,   // second-level cache: every call works on the same weights
+  kMemory,  // beyond the last-level cache: every call takes the next ones of a buffer that is larger
+};
+
+std::string name_of(Place place);
 
 // One contender's speed in a row. A ratio is how many times faster it is than the other, 0 where there is no other.
 struct KernelTime {

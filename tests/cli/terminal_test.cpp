@@ -10,7 +10,6 @@
 #include "tests/support/files.h"
 #include "tests/support/gguf_builder.h"
 #include "tests/support/process.h"
-#include "tests/support/skip.h"
 #include "tests/support/temp_dir.h"
 
 using namespace ggufmill;

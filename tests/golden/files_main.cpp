@@ -7,16 +7,161 @@
 #include <cstdlib>
 #include <exception>
 #include <filesystem>
+#include <map>
+#include <sstream>
 #include <stdexcept>
+#include <string>
+#include <vector>
 
 #include "pipeline/kernels/isa.h"
-#include "tests/golden/file_case.h"
+#include "tests/support/files.h"
+#include "tests/support/process.h"
+#include "tests/support/sha256.h"
+#include "tests/support/synth_model.h"
 #include "tests/support/temp_dir.h"
+#include "tests/support/tsv.h"
 
 namespace {
 
 using namespace ggufmill;
-using namespace ggufmill::golden;
+
+struct FileCase {
+  std::string model;       // "tiny-llama"; "tiny-llama+Q8_0": what quantizing that one gave
+  std::string importance;  // "none", "gguf" or "dat"
+  std::string arguments;   // as for llama-quantize: options, then the type
+  bool refused = false;
+  std::string input_sha256;
+  std::string output_sha256;  // empty where refused
+};
+
+enum class Way { kQuantize, kPipeline };  // `ggufmill quantize`; `ggufmill run` of what --emit-pipeline printed
+
+// Runs cases in folders below `folder`, one for each model, whose inputs are made when first needed. Not thread-safe.
+class FileCaseRunner {
+ public:
+  // `isa`: passed on as --isa; empty: the program's choice.
+  FileCaseRunner(std::string program, std::string isa, std::string folder)
+      : program_(std::move(program)), isa_(std::move(isa)), folder_(std::move(folder)) {}
+
+  // What is wrong, or an empty string. Throws std::exception when the case cannot be run.
+  std::string run(const FileCase& file_case, Way way);
+
+ private:
+  struct Inputs {
+    std::string folder;  // holds model.gguf, imatrix.gguf and imatrix.dat
+    std::string sha256;  // of model.gguf
+  };
+  const Inputs& inputs_of(const std::string& model);
+  void make_inputs(const std::string& model, const std::string& folder);
+  std::vector<std::string> with_isa(std::vector<std::string> words) const;
+
+  std::string program_, isa_, folder_;
+  std::map<std::string, Inputs> inputs_;  // by model
+};
+
+namespace fs = std::filesystem;
+using Words = std::vector<std::string>;
+
+constexpr std::uint64_t kImportanceSeed = 70;
+
+Words words_of(const std::string& text) {
+  std::istringstream stream(text);
+  Words words;
+  for (std::string word; stream >> word;) words.push_back(word);
+  return words;
+}
+
+// The arguments after `ggufmill quantize`: [OPTIONS] model.gguf out.gguf TYPE 2.
+Words quantize_arguments(const FileCase& file_case) {
+  Words words;
+  if (file_case.importance != "none") words = {"--imatrix", "imatrix." + file_case.importance};
+  for (std::string& word : words_of(file_case.arguments)) words.push_back(std::move(word));
+  const std::string type = words.back();
+  words.back() = "model.gguf";
+  words.insert(words.end(), {"out.gguf", type, "2"});
+  return words;
+}
+
+Words join(Words words, const Words& more) {
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+// Programs that were ended by a signal or failed within have not refused.
+bool has_refused(const ProcessResult& result) { return result.exit_code >= 2 && result.exit_code <= 6; }
+
+std::string verdict(const FileCase& file_case, const ProcessResult& result, const std::string& output) {
+  const bool exists = fs::exists(output);
+  if (file_case.refused) {
+    if (!has_refused(result)) return fmt::format("is not refused: exit code {}", result.exit_code);
+    return exists ? "is refused, but leaves an output" : "";
+  }
+  if (result.exit_code != 0) return fmt::format("exit code {}: {}", result.exit_code, result.err);
+  if (!exists) return "wrote no output";
+  return sha256_file(output) == file_case.output_sha256 ? "" : "the output differs";
+}
+
+std::string describe(const FileCase& file_case) {
+  return fmt::format("{}, importance {}: {}", file_case.model, file_case.importance, file_case.arguments);
+}
+
+// Throws std::runtime_error for a table that is none.
+std::vector<FileCase> load_file_cases(const std::string& path) {
+  std::vector<FileCase> cases;
+  for (const std::vector<std::string>& row : read_tsv(path).rows) {
+    if (row.size() != 6 || (row[3] != "ok" && row[3] != "refused"))
+      throw std::runtime_error(path + ": is no table of files");
+    const bool refused = row[3] == "refused";
+    cases.push_back({row[0], row[1], row[2], refused, row[4], refused ? "" : row[5]});
+  }
+  return cases;
+}
+
+std::string FileCaseRunner::run(const FileCase& file_case, Way way) {
+  const Inputs& inputs = inputs_of(file_case.model);
+  if (inputs.sha256 != file_case.input_sha256) return "the input differs";
+  const std::string output = inputs.folder + "/out.gguf";
+  fs::remove(output);
+  const Words arguments = quantize_arguments(file_case);
+  if (way == Way::kQuantize)
+    return verdict(file_case, run_process(join(with_isa({program_, "quantize", "-q"}), arguments), inputs.folder),
+                   output);
+  const ProcessResult pipeline = run_process(join({program_, "quantize", "--emit-pipeline"}, arguments), inputs.folder);
+  if (pipeline.exit_code != 0) return verdict(file_case, pipeline, output);
+  write_text(inputs.folder + "/job.yaml", pipeline.out);
+  return verdict(file_case, run_process(with_isa({program_, "run", "job.yaml", "-q"}), inputs.folder), output);
+}
+
+Words FileCaseRunner::with_isa(Words words) const {
+  return isa_.empty() ? words : join(std::move(words), {"--isa", isa_});
+}
+
+const FileCaseRunner::Inputs& FileCaseRunner::inputs_of(const std::string& model) {
+  const auto known = inputs_.find(model);
+  if (known != inputs_.end()) return known->second;
+  const std::string folder = folder_ + "/" + model;
+  fs::create_directories(folder);
+  make_inputs(model, folder);
+  return inputs_[model] = {folder, sha256_file(folder + "/model.gguf")};
+}
+
+void FileCaseRunner::make_inputs(const std::string& model, const std::string& folder) {
+  const std::size_t plus = model.find('+');
+  const std::string input = folder + "/model.gguf";
+  if (plus == std::string::npos) {
+    const synth::ModelSpec spec = synth::load_spec("tests/golden/models/" + model + ".json");
+    synth::write_model(spec, input);
+    for (const char* ending : {"gguf", "dat"})
+      synth::write_imatrix(spec, kImportanceSeed, folder + "/imatrix." + ending);
+    return;
+  }
+  const Words words = {program_, "quantize",
+                       "-q",     inputs_of(model.substr(0, plus)).folder + "/model.gguf",
+                       input,    model.substr(plus + 1),
+                       "2"};
+  const ProcessResult result = run_process(with_isa(words));
+  if (result.exit_code != 0) throw std::runtime_error(model + ": " + result.err);
+}
 
 constexpr const char* kUsage =
     "usage: golden_files [--table FILE] [--only MODEL] [--isa NAME] [--once] GGUFMILL\n"

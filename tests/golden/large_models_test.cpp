@@ -6,7 +6,7 @@
 #include <fstream>
 
 #include "tests/golden/workplace.h"
-#include "tests/support/skip.h"
+#include "tests/support/catch.h"
 
 namespace ggufmill::golden {
 namespace {

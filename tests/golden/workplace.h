@@ -1,7 +1,11 @@
 #pragma once
-// A folder in which the program under test is run, for Catch2 tests.
+// A folder in which the program under test is run, and its models read whole, for Catch2 tests of small files.
 
-#include "tests/golden/model_file.h"
+#include <map>
+#include <string>
+#include <vector>
+
+#include "pipeline/core/metadata.h"
 #include "tests/support/catch.h"
 #include "tests/support/files.h"
 #include "tests/support/gguf_builder.h"
@@ -9,6 +13,21 @@
 #include "tests/support/temp_dir.h"
 
 namespace ggufmill::golden {
+
+struct TensorBytes {
+  std::string type;
+  std::string bytes;
+  bool operator==(const TensorBytes&) const = default;
+};
+
+struct ModelFile {
+  std::vector<MetadataEntry> metadata;
+  std::map<std::string, TensorBytes> tensors;  // by name
+  std::uint64_t misaligned = 0;                // tensors that do not start at a multiple of general.alignment
+};
+
+// Of the file or, for the first of a shard set, all of them. Throws std::runtime_error.
+ModelFile read_model(const std::string& path);
 
 using Words = std::vector<std::string>;
 

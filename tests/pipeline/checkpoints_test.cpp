@@ -15,7 +15,6 @@
 #include "tests/support/files.h"
 #include "tests/support/safetensors_builder.h"
 #include "tests/support/shared_data.h"
-#include "tests/support/skip.h"
 #include "tests/support/temp_dir.h"
 
 using namespace ggufmill;

@@ -12,7 +12,6 @@
 #include "tests/support/files.h"
 #include "tests/support/gguf_builder.h"
 #include "tests/support/shared_data.h"
-#include "tests/support/skip.h"
 #include "tests/support/synth_model.h"
 #include "tests/support/temp_dir.h"
 

@@ -1,9 +1,12 @@
-#include "pipeline/io/spare_memory.h"
+#include "pipeline/io/memory.h"
 
+#include <fmt/format.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <new>
+#include <utility>
 
 namespace ggufmill {
 namespace {
@@ -17,6 +20,56 @@ std::size_t whole_pages(std::size_t bytes) {
 std::byte* or_null(void* mapped) { return mapped == MAP_FAILED ? nullptr : static_cast<std::byte*>(mapped); }
 
 }  // namespace
+
+bool Budget::try_acquire(std::uint64_t bytes) {
+  std::uint64_t used = in_use_.load();
+  do {
+    if (bytes > bytes_ - used) return false;
+  } while (!in_use_.compare_exchange_weak(used, used + bytes));
+  std::uint64_t peak = peak_.load();
+  while (peak < used + bytes && !peak_.compare_exchange_weak(peak, used + bytes)) {
+  }
+  return true;
+}
+
+void Budget::release(std::uint64_t bytes) { in_use_.fetch_sub(bytes); }
+
+std::uint64_t Budget::in_use() const { return in_use_.load(); }
+
+std::uint64_t Budget::peak() const { return peak_.load(); }
+
+Buffer::Buffer(std::size_t bytes, std::size_t phase) {
+  if (bytes == 0) return;
+  std::byte* const page = SpareMemory::instance().take(phase + bytes);
+  if (!page) throw std::bad_alloc();
+  data_ = page + phase;
+  bytes_ = bytes;
+  phase_ = phase;
+}
+
+Buffer::Buffer(Buffer&& other) noexcept
+    : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)), phase_(other.phase_) {}
+
+Buffer& Buffer::operator=(Buffer&& other) noexcept {
+  Buffer moved(std::move(other));
+  std::swap(data_, moved.data_);
+  std::swap(bytes_, moved.bytes_);
+  std::swap(phase_, moved.phase_);
+  return *this;
+}
+
+Buffer::~Buffer() {
+  if (data_) SpareMemory::instance().give(data_ - phase_, phase_ + bytes_);
+}
+
+Result<Buffer> Buffer::allocate(std::size_t bytes, std::size_t phase) {
+  try {
+    return Buffer(bytes, phase);
+  } catch (const std::bad_alloc&) {
+    return Error{ExitCode::kTransient, "", fmt::format("no memory for a buffer of {} bytes", bytes), "",
+                 "lower the memory limit of the pipeline, or run where more memory is free"};
+  }
+}
 
 SpareMemory& SpareMemory::instance() {
   static SpareMemory* const memory = new SpareMemory;  // buffers may live until the very end of the program

@@ -1,4 +1,4 @@
-#include "pipeline/io/on_threads.h"
+#include "pipeline/io/threads.h"
 
 #include <exception>
 #include <mutex>

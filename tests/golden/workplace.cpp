@@ -1,10 +1,9 @@
-#include "tests/golden/model_file.h"
+#include "tests/golden/workplace.h"
 
 #include <map>
 #include <stdexcept>
 
 #include "stages/gguf/gguf.h"
-#include "tests/support/files.h"
 
 namespace ggufmill::golden {
 

@@ -1,4 +1,4 @@
-#include "stages/gguf/shard_name.h"
+#include "stages/gguf/format.h"
 
 #include <fmt/format.h>
 

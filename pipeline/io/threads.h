@@ -1,10 +1,16 @@
 #pragma once
-// Keeps signals away from service threads.
+// Starting threads: many for one work, and those that take no signals.
 
 #include <pthread.h>
+
 #include <csignal>
+#include <functional>
 
 namespace ggufmill {
+
+// Calls `work` on so many threads at once, this one among them, and returns when all calls have. An exception of a call
+// is thrown here, the first where there are several.
+void on_threads(unsigned threads, const std::function<void()>& work);
 
 // While it lives, the current thread takes no signals, and threads that it starts never will: those meant for the
 // process reach the program's own threads.
