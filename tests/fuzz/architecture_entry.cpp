@@ -1,8 +1,9 @@
-#include "tests/fuzz/architecture_entry.h"
+#include "tests/fuzz/fuzz.h"
 
 #include <boost/json/parse.hpp>
 #include <set>
 
+#include "stages/huggingface/architecture.h"
 #include "stages/huggingface/metadata_rules.h"
 #include "stages/huggingface/tensor_map.h"
 #include "tests/fuzz/memory_file.h"
@@ -69,6 +70,12 @@ std::string fuzz_architecture(std::string_view yaml) {
   for (const MappedTensor& tensor : mapped.value())
     if (!tensor.computed && !names.insert(tensor.name).second) return "two tensors of one name: " + tensor.name;
   return {};
+}
+
+std::vector<std::string> architecture_seeds() {
+  std::vector<std::string> seeds;
+  for (const BuiltInArchitecture& each : built_in_architectures()) seeds.emplace_back(each.text);
+  return seeds;
 }
 
 }  // namespace ggufmill

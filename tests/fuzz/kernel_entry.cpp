@@ -13,6 +13,7 @@
 #include "tests/conformance/compare.h"
 #include "tests/conformance/hard_inputs.h"
 #include "tests/conformance/kernel_run.h"
+#include "tests/fuzz/fuzz.h"
 
 namespace ggufmill {
 namespace {
@@ -198,6 +199,18 @@ std::vector<Bytes> KernelFuzz::seeds(std::uint64_t seed) const {
       all.push_back(std::move(input));
     }
   }
+  return all;
+}
+
+std::string fuzz_kernel(std::string_view bytes) {
+  static const KernelFuzz fuzz;
+  return fuzz.run(std::as_bytes(std::span(bytes)));
+}
+
+std::vector<std::string> kernel_seeds() {
+  std::vector<std::string> all;
+  for (const Bytes& seed : KernelFuzz().seeds(1))
+    all.emplace_back(reinterpret_cast<const char*>(seed.data()), seed.size());
   return all;
 }
 

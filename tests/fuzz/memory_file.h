@@ -1,5 +1,5 @@
 #pragma once
-// What a fuzzer reads, as a file.
+// What a fuzzer reads, as a file, and what must be said of it where it is wrong.
 
 #include <fmt/format.h>
 #include <sys/mman.h>
@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+
+#include "pipeline/core/error.h"
 
 namespace ggufmill {
 
@@ -25,6 +27,13 @@ class MemoryFile {
   ~MemoryFile() { ::close(descriptor_); }
   bool good() const { return good_; }
   std::string path() const { return fmt::format("/proc/self/fd/{}", descriptor_); }
+
+  // What is wrong with an error about it: it names the file, and says in one line that the input is bad. Else nothing.
+  std::string problem_of(const Error& error) const {
+    const bool clear = error.code == ExitCode::kBadInput && error.where == path() && !error.what.empty() &&
+                       error.what.find('\n') == std::string::npos;
+    return clear ? "" : "not a clear error: " + render(error);
+  }
 
  private:
   int descriptor_;

@@ -1,6 +1,4 @@
-#include "tests/fuzz/safetensors_entry.h"
-
-#include <algorithm>
+#include "tests/fuzz/fuzz.h"
 
 #include "stages/safetensors/safetensors.h"
 #include "tests/fuzz/memory_file.h"
@@ -8,12 +6,6 @@
 
 namespace ggufmill {
 namespace {
-
-std::string check_error(const Error& error, const std::string& path) {
-  const bool whole = error.code == ExitCode::kBadInput && error.where == path && !error.what.empty() &&
-                     error.what.find('\n') == std::string::npos;
-  return whole ? "" : "not a clear error: " + render(error);
-}
 
 std::string check_places(const Checkpoint& checkpoint) {
   for (const CheckpointTensor& tensor : checkpoint.tensors) {
@@ -55,7 +47,7 @@ std::string fuzz_safetensors(std::string_view bytes) {
   const MemoryFile file(bytes, bytes.size());
   if (!file.good()) return "no memory file";
   const auto checkpoint = read_safetensors(file.path());
-  if (!checkpoint) return check_error(checkpoint.error(), file.path());
+  if (!checkpoint) return file.problem_of(checkpoint.error());
   if (std::string problem = check_places(checkpoint.value()); !problem.empty()) return problem;
   return check_written(file.path());
 }

@@ -1,4 +1,4 @@
-#include "tests/fuzz/tokenizer_entry.h"
+#include "tests/fuzz/fuzz.h"
 
 #include <fmt/format.h>
 

@@ -1,14 +1,14 @@
-// The libFuzzer target: ./gguf_fuzzer FOLDER (a corpus; gguf_seeds makes the first one).
+// The libFuzzer targets: ./X_fuzzer FOLDER (a corpus; ./X_seeds makes the first one). GGUFMILL_ENTRY is the entry.
 
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 
-#include "tests/fuzz/gguf_entry.h"
+#include "tests/fuzz/fuzz.h"
 
 // NOLINTNEXTLINE(readability-identifier-naming): the fuzzer looks for this name.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t bytes) {
-  const std::string problem = ggufmill::fuzz_gguf({reinterpret_cast<const char*>(data), bytes});
+  const std::string problem = ggufmill::GGUFMILL_ENTRY({reinterpret_cast<const char*>(data), bytes});
   if (problem.empty()) return 0;
   std::fprintf(stderr, "%s\n", problem.c_str());
   std::abort();

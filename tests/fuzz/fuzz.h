@@ -1,0 +1,43 @@
+#pragma once
+// What is fuzzed, by the fuzzers and by the tests alike. Each entry takes any bytes, and returns what is broken, else
+// nothing. Seeds are good inputs and hostile ones.
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ggufmill {
+
+// Reads `bytes` as a GGUF file, and when they are a model lays it out and reads that back. Broken: an error without its
+// parts, a tensor outside the file, or a model that does not come back the same.
+std::string fuzz_gguf(std::string_view bytes);
+// Of every version and byte order; the first seven are good.
+std::vector<std::string> gguf_seeds();
+
+// The same of a safetensors file, as a checkpoint.
+std::string fuzz_safetensors(std::string_view bytes);
+std::vector<std::string> safetensors_seeds();
+
+// Reads tokenizer.json, and after a zero byte tokenizer_config.json, in every way that there is. Broken: an error
+// without its parts, or a vocabulary that contradicts itself.
+std::string fuzz_tokenizer_json(std::string_view bytes);
+std::vector<std::string> tokenizer_json_seeds();
+// Reads tokenizer.model.
+std::string fuzz_tokenizer_model(std::string_view bytes);
+std::vector<std::string> tokenizer_model_seeds();
+
+// Reads `yaml` as the map of an architecture, and when it is one makes metadata and tensors of a small checkpoint by
+// it. Broken: an error without its parts, or tensors of one name.
+std::string fuzz_architecture(std::string_view yaml);
+// The maps that are built in.
+std::vector<std::string> architecture_seeds();
+
+// Reads a pipeline file, and after a zero byte the text of a --set. Broken: an error that says nothing or far too much,
+// or neither a job nor an error. Its first corpus is configs/*.yaml.
+std::string fuzz_pipeline(std::string_view bytes);
+
+// KernelFuzz::run() and its seeds; see kernel_entry.h.
+std::string fuzz_kernel(std::string_view bytes);
+std::vector<std::string> kernel_seeds();
+
+}  // namespace ggufmill
