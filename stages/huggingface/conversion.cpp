@@ -309,8 +309,7 @@ class Conversion {
     for (const std::string& path : architecture_.files) paths.emplace_back(path);
     if (options_.metadata_file) paths.emplace_back(*options_.metadata_file);
     std::ranges::sort(paths);
-    const auto same = std::ranges::unique(paths);
-    paths.erase(same.begin(), same.end());
+    paths.erase(std::unique(paths.begin(), paths.end()), paths.end());
     for (const fs::path& path : paths) {
       if (!is_file(path)) continue;
       BOOST_OUTCOME_TRY(const auto opened, InputFile::open(path.string()));
