@@ -10,15 +10,6 @@ namespace {
 
 using Index = std::array<std::uint64_t, 4>;
 
-std::uint64_t sum(std::uint64_t a, std::uint64_t b) { return a > UINT64_MAX - b ? UINT64_MAX : a + b; }
-
-std::uint64_t product(std::uint64_t a, std::uint64_t b) {
-  std::uint64_t result = 0;
-  return __builtin_mul_overflow(a, b, &result) ? UINT64_MAX : result;
-}
-
-std::uint64_t ceil_div(std::uint64_t a, std::uint64_t b) { return a / b + (a % b != 0); }
-
 bool is_empty(const Box& box) { return std::ranges::count(box.count, 0u) != 0; }
 
 // Calls f(box, first) for the boxes that `count` elements from `first` on, in the order of the elements, make up of a
@@ -144,7 +135,7 @@ void collect(const Expression& expression, const Box& box, std::vector<ByteRange
   });
 }
 
-ReadBound operator+(ReadBound a, ReadBound b) { return {sum(a.bytes, b.bytes), sum(a.ranges, b.ranges)}; }
+ReadBound operator+(ReadBound a, ReadBound b) { return {capped_sum(a.bytes, b.bytes), capped_sum(a.ranges, b.ranges)}; }
 ReadBound most_of(ReadBound a, ReadBound b) { return {std::max(a.bytes, b.bytes), std::max(a.ranges, b.ranges)}; }
 
 Index at_most(const Index& count, const Shape& shape) {
@@ -157,11 +148,11 @@ ReadBound bound_of_extent(const Expression& node, const Index& count) {
   std::uint64_t elements = 1, runs = 1;
   bool whole = true;  // all dimensions below
   for (std::uint32_t d = 0; d < 4; ++d) {
-    elements = product(elements, count[d]);
-    if (!whole) runs = product(runs, count[d]);
+    elements = capped_product(elements, count[d]);
+    if (!whole) runs = capped_product(runs, count[d]);
     whole = whole && count[d] == node.shape.dims[d];
   }
-  return {product(ceil_div(elements, node.type->block_elements), node.type->block_bytes), runs};
+  return {capped_product(ceil_div(elements, node.type->block_elements), node.type->block_bytes), runs};
 }
 
 // Any `elements` neighbours of the input of a reshape.
@@ -169,8 +160,8 @@ ReadBound bound_of_run(const Expression& input, std::uint64_t elements) {
   Index count;
   std::uint64_t size = 1;
   for (std::uint32_t d = 0; d < 4; ++d) {
-    count[d] = std::min(input.shape.dims[d], d == 0 ? elements : sum(elements / size, 2));
-    size = product(size, std::max<std::uint64_t>(input.shape.dims[d], 1));
+    count[d] = std::min(input.shape.dims[d], d == 0 ? elements : capped_sum(elements / size, 2));
+    size = capped_product(size, std::max<std::uint64_t>(input.shape.dims[d], 1));
   }
   return read_bound(input, count);
 }
@@ -178,14 +169,23 @@ ReadBound bound_of_run(const Expression& input, std::uint64_t elements) {
 ReadBound bound_of_reshape(const Expression& node, const Index& count) {
   std::uint64_t run = count[0];
   std::uint32_t d = 1;
-  for (; d < 4 && count[d - 1] == node.shape.dims[d - 1]; ++d) run = product(run, count[d]);
+  for (; d < 4 && count[d - 1] == node.shape.dims[d - 1]; ++d) run = capped_product(run, count[d]);
   std::uint64_t runs = 1;
-  for (; d < 4; ++d) runs = product(runs, count[d]);
+  for (; d < 4; ++d) runs = capped_product(runs, count[d]);
   const ReadBound one = bound_of_run(*node.inputs[0], run);
-  return {product(one.bytes, runs), product(one.ranges, runs)};
+  return {capped_product(one.bytes, runs), capped_product(one.ranges, runs)};
 }
 
 }  // namespace
+
+std::uint64_t capped_sum(std::uint64_t a, std::uint64_t b) { return a > UINT64_MAX - b ? UINT64_MAX : a + b; }
+
+std::uint64_t capped_product(std::uint64_t a, std::uint64_t b) {
+  std::uint64_t result = 0;
+  return __builtin_mul_overflow(a, b, &result) ? UINT64_MAX : result;
+}
+
+std::uint64_t ceil_div(std::uint64_t a, std::uint64_t b) { return a / b + (a % b != 0); }
 
 Box box_of_rows(const Shape& shape, std::uint64_t first, std::uint64_t rows) {
   const std::uint64_t matrix = first / shape.dims[1];
@@ -327,7 +327,8 @@ ReadBound read_bound(const Expression& expression, const Index& wanted) {
       }
       // At most as many inputs as elements along the dimension, and no more bytes than all of them have.
       const std::uint64_t inputs = std::min<std::uint64_t>(count[axis], expression.inputs.size());
-      return {std::min(all.bytes, product(most.bytes, inputs)), std::min(all.ranges, product(most.ranges, inputs))};
+      return {std::min(all.bytes, capped_product(most.bytes, inputs)),
+              std::min(all.ranges, capped_product(most.ranges, inputs))};
     }
     case Operation::kSlice:
       return read_bound(*expression.inputs[0], count);
@@ -335,7 +336,7 @@ ReadBound read_bound(const Expression& expression, const Index& wanted) {
       return bound_of_reshape(expression, count);
     case Operation::kReorderRows: {
       const ReadBound bound = read_bound(*expression.inputs[0], count);
-      return {bound.bytes, product(bound.ranges, std::max<std::uint64_t>(count[1], 1))};
+      return {bound.bytes, capped_product(bound.ranges, std::max<std::uint64_t>(count[1], 1))};
     }
     case Operation::kTranspose: {
       Index of_input{1, 1, 1, 1};
@@ -348,8 +349,8 @@ ReadBound read_bound(const Expression& expression, const Index& wanted) {
         const Expression& input = *expression.inputs[i];
         Index of_input = count;
         if (expression.operation == Operation::kCast)
-          of_input[0] =
-              sum(count[0], 2 * std::lcm<std::uint64_t>(expression.type->block_elements, input.type->block_elements));
+          of_input[0] = capped_sum(
+              count[0], 2 * std::lcm<std::uint64_t>(expression.type->block_elements, input.type->block_elements));
         if (expression.operation == Operation::kScaleBlocks && i > 0)
           for (std::uint32_t d = 0; d < 2; ++d) of_input[d] = count[d] / expression.block[d] + 2;
         if (expression.operation == Operation::kRepack)

@@ -10,6 +10,12 @@
 
 namespace ggufmill {
 
+// Sizes; those beyond 64 bits are UINT64_MAX.
+std::uint64_t capped_sum(std::uint64_t a, std::uint64_t b);
+std::uint64_t capped_product(std::uint64_t a, std::uint64_t b);
+// Rounded up; b is not 0.
+std::uint64_t ceil_div(std::uint64_t a, std::uint64_t b);
+
 // A part of a tensor that is whole along every dimension: `count` elements from `first` on. Columns are whole blocks.
 struct Box {
   std::array<std::uint64_t, 4> first{};

@@ -8,19 +8,8 @@
 namespace ggufmill {
 namespace {
 
-constexpr std::uint64_t kMost = UINT64_MAX;
-
-std::uint64_t sum(std::uint64_t a, std::uint64_t b) { return a > kMost - b ? kMost : a + b; }
-
-std::uint64_t product(std::uint64_t a, std::uint64_t b) {
-  std::uint64_t result = 0;
-  return __builtin_mul_overflow(a, b, &result) ? kMost : result;
-}
-
-std::uint64_t ceil_div(std::uint64_t a, std::uint64_t b) { return a / b + (a % b != 0); }
-
 std::uint64_t row_bytes(const TypeInfo& type, const Shape& shape) {
-  return product(shape.columns() / type.block_elements, type.block_bytes);
+  return capped_product(shape.columns() / type.block_elements, type.block_bytes);
 }
 
 // The size of the pieces when `total` is cut into the fewest pieces of at most `most`, all about equal: no thread is
@@ -29,7 +18,7 @@ std::uint64_t even_piece(std::uint64_t total, std::uint64_t most) { return ceil_
 
 }  // namespace
 
-std::uint64_t whole_pages(std::uint64_t bytes) { return sum(bytes, kPageBytes - 1) / kPageBytes * kPageBytes; }
+std::uint64_t whole_pages(std::uint64_t bytes) { return capped_sum(bytes, kPageBytes - 1) / kPageBytes * kPageBytes; }
 
 bool is_direct(const Plan& plan) { return plan.limits.io == IoMode::kDirect; }
 
@@ -57,9 +46,9 @@ StepCost::StepCost(const Plan& plan, const Step& step) : step_(step) {
   copies_only_ = !changes && !step.compared && values.as_extent();
   has_importance_ = !importances.empty();
   stays_in_matrix_ |= has_importance_;
-  const std::uint64_t f32_row = product(values.shape.columns(), sizeof(float));
+  const std::uint64_t f32_row = capped_product(values.shape.columns(), sizeof(float));
   for (const Importance* importance : importances)  // weights, and the counts that they are divided by
-    fixed_ = sum(fixed_, whole_pages(sum(f32_row, importance->ranges(0).counts.bytes + sizeof(float))));
+    fixed_ = capped_sum(fixed_, whole_pages(capped_sum(f32_row, importance->ranges(0).counts.bytes + sizeof(float))));
   if (is_direct(plan)) fixed_ += (2 + rows_.size()) * kPageBytes;
   const bool decodes = converts || step.compared;
   if (!f32_is_at_hand && decodes && f32_row > kTileBytes) long_row_ = f32_row;
@@ -69,23 +58,23 @@ StepCost::StepCost(const Plan& plan, const Step& step) : step_(step) {
 }
 
 std::uint64_t StepCost::read_cost(const Expression& expression, std::uint64_t rows) const {
-  if (expression.as_extent()) return whole_pages(product(rows, expression.row_bytes()));
+  if (expression.as_extent()) return whole_pages(capped_product(rows, expression.row_bytes()));
   const ReadBound bound = read_bound(expression, {expression.shape.columns(), rows, 1, 1});
-  return sum(whole_pages(bound.bytes), whole_pages(product(bound.ranges, kRangeCost)));
+  return capped_sum(whole_pages(bound.bytes), whole_pages(capped_product(bound.ranges, kRangeCost)));
 }
 
 std::uint64_t StepCost::of_rows(std::uint64_t rows) const {
-  std::uint64_t cost = sum(fixed_, read_cost(*step_.expression, rows));
-  if (step_.compared) cost = sum(cost, read_cost(*step_.compared, rows));
-  for (const std::uint64_t row : rows_) cost = sum(cost, whole_pages(product(rows, row)));
+  std::uint64_t cost = capped_sum(fixed_, read_cost(*step_.expression, rows));
+  if (step_.compared) cost = capped_sum(cost, read_cost(*step_.compared, rows));
+  for (const std::uint64_t row : rows_) cost = capped_sum(cost, whole_pages(capped_product(rows, row)));
   return cost;
 }
 
-std::uint64_t StepCost::of_bytes(std::uint64_t bytes) const { return sum(fixed_, whole_pages(bytes)); }
+std::uint64_t StepCost::of_bytes(std::uint64_t bytes) const { return capped_sum(fixed_, whole_pages(bytes)); }
 
 std::uint64_t StepCost::rows_within(std::uint64_t limit) const {
-  std::uint64_t fits = 1, too_many = sum(step_.expression->shape.dims[1], 1);
-  if (!stays_in_matrix_) too_many = sum(step_.expression->shape.rows(), 1);
+  std::uint64_t fits = 1, too_many = capped_sum(step_.expression->shape.dims[1], 1);
+  if (!stays_in_matrix_) too_many = capped_sum(step_.expression->shape.rows(), 1);
   while (too_many - fits > 1) {  // the cost grows with the rows
     const std::uint64_t middle = fits + (too_many - fits) / 2;
     (of_rows(middle) <= limit ? fits : too_many) = middle;
