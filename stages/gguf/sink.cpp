@@ -1,12 +1,158 @@
-// The sink, and its options in a pipeline file.
+// The sink: which tensors of a model go into which file, and its options in a pipeline file.
 
 #include <fmt/format.h>
 
-#include "stages/gguf/output_files.h"
+#include <algorithm>
+#include <filesystem>
+#include <limits>
+
+#include "pipeline/core/text.h"
+#include "stages/gguf/file_layout.h"
+#include "stages/gguf/format.h"
+#include "stages/gguf/gguf.h"
 
 namespace ggufmill {
 namespace gguf {
 namespace {
+
+// ---- tensors in files ----
+
+constexpr std::uint64_t kMostShards = std::numeric_limits<std::uint16_t>::max();       // the type of split.count
+constexpr std::uint64_t kMostShardTensors = std::numeric_limits<std::int32_t>::max();  // of split.tensors.count
+
+bool is_split_key(std::string_view key) {
+  return key == kSplitNumberKey || key == kSplitCountKey || key == kSplitTensorsKey;
+}
+
+Result<std::uint64_t> alignment_of(const Metadata& metadata) {
+  const MetadataValue* value = metadata.find(kAlignmentKey);
+  if (!value) return kDefaultAlignment;
+  if (value->type == MetadataType::kUint32 && is_valid_alignment(*as_unsigned(*value))) return *as_unsigned(*value);
+  return usage_error(fmt::format("{} is {} ({}), not a power of two up to {} of type uint32", kAlignmentKey,
+                                 describe(*value), metadata_type_name(value->type), kLargestAlignment),
+                     "remove the key, or set it: {type: uint32, value: 64}");
+}
+
+// Where each file's tensors end; the last is the number of tensors. The rules are those of the reference (llama.cpp,
+// tools/gguf-split and gguf-py/gguf/gguf_writer.py): data alone counts, and a file is closed when the next tensor would
+// be one too many.
+Result<std::vector<std::size_t>> cut(const Model& model, const SinkOptions& options, std::uint64_t alignment) {
+  std::vector<std::size_t> ends;
+  if (options.metadata_shard) ends.push_back(0);
+  const bool converts = options.shard_rule == ShardRule::kConvert;
+  const std::uint64_t most_bytes = options.shard_size.value_or(UINT64_MAX),
+                      most = options.shard_tensors.value_or(UINT64_MAX);
+  std::uint64_t bytes = 0, tensors = 0;
+  for (std::size_t i = 0; i < model.tensors.size(); ++i) {
+    BOOST_OUTCOME_TRY(std::uint64_t size, tensor_bytes(model.tensors[i]));
+    if (!converts) size = padded(size, alignment).value_or(UINT64_MAX);
+    if (size > most_bytes && !converts)
+      return usage_error(fmt::format("tensor {} has {} bytes, more than the shard_size of {}",
+                                     quoted_name(model.tensors[i].name), size, most_bytes),
+                         "a tensor is never split: choose a larger shard_size");
+    const bool fits = bytes <= most_bytes && size <= most_bytes - bytes;
+    if (tensors != 0 && (!fits || tensors == most)) {
+      ends.push_back(i);
+      bytes = tensors = 0;
+    }
+    bytes += size;
+    ++tensors;
+  }
+  ends.push_back(model.tensors.size());
+  return ends;
+}
+
+// The first of the model's files that tensor `tensor` is read from; their number where it is read from none.
+std::ptrdiff_t file_of(const Model& model, std::size_t tensor) {
+  const Extent* extent = first_extent(*model.tensors[tensor].expression);
+  return std::ranges::find(model.files, extent ? extent->source : nullptr) - model.files.begin();
+}
+
+// The same where the source's shards are kept: tensors are in the order of the source's files. A first file that holds
+// only metadata stays one; others that are left without tensors are not written.
+Result<std::vector<std::size_t>> cut_as_source(const Model& model) {
+  std::vector<std::size_t> ends;
+  if (!model.tensors.empty() && file_of(model, 0) != 0) ends.push_back(0);
+  for (std::size_t i = 1; i < model.tensors.size(); ++i) {
+    const auto before = file_of(model, i - 1), now = file_of(model, i);
+    if (now < before)
+      return usage_error("the source's shards cannot be kept, as its tensors are in another order",
+                         "keep the order, too: quantize: {..., order: source}");
+    if (now != before) ends.push_back(i);
+  }
+  ends.push_back(model.tensors.size());
+  return ends;
+}
+
+// A shard's own entries. A later shard is a file of its own: it says its alignment too where that is not the usual one.
+std::vector<MetadataEntry> shard_entries(std::size_t index, std::size_t count, std::size_t tensors,
+                                         std::uint64_t alignment, const SinkOptions& options) {
+  std::vector<MetadataEntry> entries;
+  if (index != 0 && alignment != kDefaultAlignment)
+    entries.push_back({std::string(kAlignmentKey), metadata_unsigned(MetadataType::kUint32, alignment)});
+  entries.push_back({std::string(kSplitNumberKey), metadata_unsigned(MetadataType::kUint16, index)});
+  entries.push_back({std::string(kSplitTensorsKey), metadata_unsigned(MetadataType::kInt32, tensors)});
+  entries.push_back({std::string(kSplitCountKey), metadata_unsigned(MetadataType::kUint16, count)});
+  if (!options.as_source && options.shard_rule == ShardRule::kSplit) return entries;
+  std::swap(entries.back(), entries[entries.size() - 2]);  // llama-quantize's and gguf-py's order, not gguf-split's
+  if (count == 1) entries.clear();
+  return entries;
+}
+
+std::string path_of_shard(const SinkOptions& options, std::size_t index, std::size_t count) {
+  const std::filesystem::path path = options.path;
+  if (options.shard_rule == ShardRule::kConvert)
+    return count == 1 ? options.path : shard_path((path.parent_path() / path.stem()).string(), index, count);
+  const std::string_view all = options.path;
+  return shard_path(all.ends_with(".gguf") ? all.substr(0, all.size() - 5) : all, index, count);
+}
+
+std::vector<const MetadataEntry*> carried(const Model& model) {
+  std::vector<const MetadataEntry*> entries;
+  for (const MetadataEntry& entry : model.metadata.entries())
+    if (!is_split_key(entry.key)) entries.push_back(&entry);
+  return entries;
+}
+
+Result<std::vector<OutputFile>> lay_out_shards(const Model& model, const SinkOptions& options,
+                                               std::uint64_t alignment) {
+  BOOST_OUTCOME_TRY(const std::vector<std::size_t> ends,
+                    options.as_source ? cut_as_source(model) : cut(model, options, alignment));
+  if (ends.size() > kMostShards || model.tensors.size() > kMostShardTensors)
+    return usage_error(fmt::format("{} tensors in {} files; at most {} files are possible", model.tensors.size(),
+                                   ends.size(), kMostShards),
+                       "choose a larger shard_size or shard_tensors");
+  std::vector<OutputFile> files;
+  for (std::size_t i = 0; i < ends.size(); ++i) {
+    const auto own = shard_entries(i, ends.size(), model.tensors.size(), alignment, options);
+    FileContent content{
+        path_of_shard(options, i, ends.size()), {}, i == 0 ? 0 : ends[i - 1], ends[i], options.big_endian};
+    if (i == 0) content.metadata = carried(model);
+    for (const MetadataEntry& entry : own) content.metadata.push_back(&entry);
+    BOOST_OUTCOME_TRY(OutputFile file, lay_out_file(model, content, alignment));
+    files.push_back(std::move(file));
+  }
+  return files;
+}
+
+// One file, or with limits as many as needed (one at least), named as shards. Metadata is in the first, without the
+// model's own split.* keys; each shard has its own ones. Exit code 2 for what cannot be written: a tensor larger than
+// shard_size (but by the rule of conversion, which gives it a file of its own), more than 65535 shards, a bad
+// general.alignment, names that are there twice.
+Result<std::vector<OutputFile>> lay_out_files(const Model& model, const SinkOptions& options) {
+  BOOST_OUTCOME_TRY(const std::uint64_t alignment, alignment_of(model.metadata));
+  BOOST_OUTCOME_TRY(check_unique_names(model));
+  if (options.sharded()) return lay_out_shards(model, options, alignment);
+  // A vocabulary alone is all that a conversion writes without tensors; it ends with its last value.
+  const bool is_bare = options.shard_rule == ShardRule::kConvert && model.tensors.empty();
+  BOOST_OUTCOME_TRY(
+      OutputFile file,
+      lay_out_file(model, {options.path, carried(model), 0, model.tensors.size(), options.big_endian, is_bare},
+                   alignment));
+  return std::vector<OutputFile>{std::move(file)};
+}
+
+// ---- the sink, and its options ----
 
 Result<SinkOptions> read_options(const ConfigNode& value) {
   SinkOptions options;
@@ -94,8 +240,8 @@ FieldSpec options_field() {
   rule.default_text = "split";
   rule.doc =
       "Whose shards are written: llama-gguf-split's, or convert_hf_to_gguf.py's, which counts no padding, gives a "
-      "tensor "
-      "that is too large a file of its own, leaves the name of a single file as it is, and pads none without tensors.";
+      "tensor that is too large a file of its own, leaves the name of a single file as it is, and pads none without "
+      "tensors.";
   first.name = "metadata_shard";
   first.kind = FieldKind::kBool;
   first.default_text = "false";
