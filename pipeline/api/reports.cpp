@@ -108,6 +108,7 @@ std::string describe_fallbacks(const PlannedOutput& output) {
 
 std::vector<ReportFile> files_of(const std::vector<SourceRef>& sources) {
   std::vector<ReportFile> files;
+  files.reserve(sources.size());
   for (const SourceRef& source : sources) files.push_back({source->path, source->bytes});
   return files;
 }

@@ -137,6 +137,8 @@ class Binding {
   Diagnostics& errors_;
 };
 
+// ---- the field table of a pipeline file: its own fields, the rest from the registry ----
+
 constexpr int kVersion = 1;
 
 // An example as it stands within { }: quoted where a plain text would end there.

@@ -123,7 +123,7 @@ Fault lint_enum(const ConfigNode& node, const FieldSpec& spec) {
 }  // namespace
 
 Result<bool> to_bool(const ConfigNode& node) {
-  const Result<bool> value = parse_bool(node.scalar);
+  Result<bool> value = parse_bool(node.scalar);
   if (value) return value;
   return error_at(node, value.error().what, value.error().help);
 }

@@ -296,7 +296,7 @@ class ParallelConverter final : public Converter {
   ~ParallelConverter() override {
     // A task that could not be made is counted by TBB all the same: there is no end to wait for. All slabs are done.
     if (lacked_memory_)
-      tasks_.release();
+      static_cast<void>(tasks_.release());
     else
       tasks_->wait();
   }

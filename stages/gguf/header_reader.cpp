@@ -14,6 +14,8 @@
 namespace ggufmill::gguf {
 namespace {
 
+// ---- metadata, into its canonical encoding ----
+
 template <class T>
 void append_number(std::string& out, T value) {
   out.append(reinterpret_cast<const char*>(&value), sizeof value);
@@ -146,6 +148,8 @@ Result<Metadata> read_metadata(ByteReader& in, std::uint64_t count) {
   return metadata;
 }
 
+// ---- the descriptions of tensors ----
+
 constexpr std::uint64_t kMostElements = std::numeric_limits<std::int64_t>::max();
 
 // Types that the format once had. Source: ggml, include/ggml.h.
@@ -277,6 +281,8 @@ Status place_tensors(const ByteReader& in, std::uint64_t alignment, std::vector<
   }
   return ok();
 }
+
+// ---- the whole ----
 
 // The text file that Git keeps in a large one's place. `in` stands behind its first four bytes.
 bool is_lfs_pointer(std::string_view magic, ByteReader& in) {

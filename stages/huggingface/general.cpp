@@ -36,7 +36,7 @@ struct Field {
 
 // In the order in which they are written.
 const std::vector<Field>& fields() {
-  static const std::vector<Field> kFields = {
+  static const std::vector<Field> all = {
       {"general.sampling.sequence", Kind::kText, "sequence"},
       {"general.sampling.top_k", Kind::kInteger, "top_k"},
       {"general.sampling.top_p", Kind::kReal, "top_p"},
@@ -74,7 +74,7 @@ const std::vector<Field>& fields() {
       {"general.tags", Kind::kTexts, {}, {"tags", "pipeline_tag"}},
       {"general.languages", Kind::kTexts, {}, {"languages", "language"}},
   };
-  return kFields;
+  return all;
 }
 constexpr string_view kLicense = "general.license";
 
@@ -252,7 +252,7 @@ class GeneralMaker {
   json::object model_named(string_view id) const {
     json::object model;
     const auto put_id = [&](string_view named) {
-      const ModelId parts = read_model_id(named, weights_.total);
+      ModelId parts = read_model_id(named, weights_.total);
       model["name"] = model_title(*parts.name);
       if (parts.organization) model["organization"] = model_title(*parts.organization);
       if (parts.version) model["version"] = *parts.version;

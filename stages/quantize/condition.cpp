@@ -58,6 +58,8 @@ bool place_holds(const Condition& c, const TensorFacts& tensor, const ModelFacts
          (!c.depth || within(*c.depth, tensor.depth, model.layers));
 }
 
+// ---- the fields, and their reading ----
+
 constexpr std::pair<std::string_view, Span> kSpans[] = {
     {"first_sixteenth", Span::kFirstSixteenth},
     {"first_eighth", Span::kFirstEighth},

@@ -15,7 +15,7 @@ class Misfits {
   // One error for each rule and type, in the order found, at the rule, or at `asked` where there is none: how many
   // tensors, the first few with the lengths of their rows, and the types that fit all of them. `misfit_is_given`: what
   // to do about them is said where there is no rule.
-  std::vector<Error> errors(const Origin& asked, bool misfit_is_given, const Types& types) const;
+  std::vector<Error> errors(const Origin& asked, bool misfit_is_given, const Types& known) const;
 
  private:
   struct Group {

@@ -136,7 +136,7 @@ class QuantizeStage : public Stage {
   RecipeShelf shelf_;
 };
 
-// The fields, and their reading.
+// ---- the fields, and their reading ----
 
 constexpr std::string_view kTypeParent = "base";  // what a bare type has in common with the recipes
 
