@@ -13,7 +13,9 @@
 #include "pipeline/graph/bind.h"
 #include "pipeline/io/machine.h"
 #include "pipeline/io/output_target.h"
+#include "pipeline/journal/leftovers.h"
 #include "pipeline/plan/problems.h"
+#include "pipeline/plan/written.h"
 
 namespace ggufmill {
 namespace {
@@ -61,13 +63,14 @@ struct Need {
 
 void check_space(const Plan& plan, Diagnostics& errors) {
   std::map<dev_t, Need> disks;
+  const std::string identity = identity_of(plan);
   for (const PlannedOutput& output : plan.outputs)
     for (const OutputFile& file : output.files) {
       const fs::path folder = nearest_above(file.path);
       struct stat info {};
       if (::stat(folder.c_str(), &info) != 0) continue;
       Need& need = disks.try_emplace(info.st_dev, Need{folder, 0}).first->second;
-      need.bytes += file.bytes;
+      need.bytes += file.bytes - std::min(file.bytes, reserved_before(file.path, identity));
     }
   for (const auto& [device, need] : disks) {
     std::error_code unknown;

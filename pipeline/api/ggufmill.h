@@ -33,6 +33,7 @@
 #include "pipeline/core/error.h"
 #include "pipeline/core/model.h"
 #include "pipeline/graph/engine.h"
+#include "pipeline/journal/leftovers.h"
 #include "pipeline/kernels/kernels.h"
 #include "pipeline/plan/plan.h"
 #include "pipeline/report/report.h"
@@ -105,7 +106,8 @@ class Context {
   // too little space, too little memory.
   std::vector<Error> check(const Plan& plan, bool overwrite) const;
 
-  // check(), then all outputs, the report and the trace, each whole or not at all. To stop it set options.stop, from
+  // check(), then all outputs, the report and the trace, each whole or not at all; the outputs become visible together.
+  // Goes on with what an earlier run of the same plan left (options.resume). To stop it set options.stop, from
   // wherever: the progress function, another thread, a signal handler. An error of the report or the trace comes when
   // the outputs are there; it says so.
   // For many outputs the process's limit of open files is raised as far as is needed and allowed. With limits.nice the
@@ -113,6 +115,11 @@ class Context {
   Result<RunReport> run(const Plan& plan, const RunOptions& options) const;
   // What run() writes as the report of the plan.
   Report report_of(const Plan& plan, const RunReport& run) const;
+
+  // What runs that ended early have left beside the outputs: looks, changes nothing. And removes it, but for what a run
+  // is writing now.
+  Leftovers leftovers(const Plan& plan) const;
+  Status discard(const Leftovers& leftovers) const;
 
   // Two models of any kind that inspect() reads, tensor by tensor of the same name.
   Result<Comparison> compare(const std::string& a, const std::string& b, const ComparisonOptions& options = {}) const;

@@ -13,6 +13,9 @@
 #include "pipeline/api/ggufmill.h"
 #include "pipeline/api/reports.h"
 #include "pipeline/graph/profile.h"
+#include "pipeline/io/output_store.h"
+#include "pipeline/journal/journal.h"
+#include "pipeline/plan/written.h"
 
 namespace ggufmill {
 namespace {
@@ -46,6 +49,47 @@ Result<RunReport> nicely(unsigned nice, const std::function<Result<RunReport>()>
   }
 }
 
+// What a run that ended early has left, and what can be done with it.
+Error with_hint(Error error, const Plan& plan, const Journal& journal) {
+  const std::size_t done = journal.units_kept() + journal.units_done();
+  if (error.detail == "nothing was written") error.detail.clear();
+  if (!error.detail.empty()) error.detail += '\n';
+  error.detail += fmt::format("{} of {} units of work are done and kept", done, plan.units.size());
+  if (!error.help.empty()) error.help += "; ";
+  error.help += "the same command goes on from there, and with --discard removes it";
+  return error;
+}
+
+// The run is over and well: what the user has to know of what was there before it.
+void finish(Journal& journal, RunReport& report) {
+  journal.remove();
+  report.units_kept = journal.units_kept();
+  if (!journal.starts_anew_since().empty())
+    report.warnings.push_back("an earlier run of this plan was not gone on with: " + journal.starts_anew_since());
+  if (journal.units_damaged() != 0)
+    report.warnings.push_back(
+        fmt::format("{} units of work of the earlier run were damaged or not on the disk, and "
+                    "were done again",
+                    journal.units_damaged()));
+  for (const std::string& warning : journal.warnings()) report.warnings.push_back(warning);
+}
+
+// An earlier run was killed when all was written, and some files had their names and others not.
+Result<RunReport> give_names(const Plan& plan, Journal& journal, const RunOptions& options) {
+  std::vector<StoredFile> files;
+  for (const PlannedOutput& output : plan.outputs)
+    for (const OutputFile& file : output.files) files.push_back({file.path, file.header, file.bytes});
+  LocalStore::Options store;
+  store.overwrite = options.overwrite;
+  store.identity = identity_of(plan);
+  BOOST_OUTCOME_TRY(LocalStore::finish_publishing(files, journal.half_published(), store));
+  RunReport report;
+  finish(journal, report);
+  report.units_kept = plan.units.size();
+  report.warnings.push_back("an earlier run had written all; what was left to do were the files' names");
+  return report;
+}
+
 // The outputs are there by now, whatever becomes of what is told about them.
 Error after_outputs(Error error) {
   if (!error.detail.empty()) error.detail += '\n';
@@ -59,18 +103,32 @@ Report Context::report_of(const Plan& plan, const RunReport& run) const {
   return ggufmill::report_of(plan, run, kernels().isa());
 }
 
+Leftovers Context::leftovers(const Plan& plan) const { return find_leftovers(plan); }
+
+Status Context::discard(const Leftovers& leftovers) const { return ggufmill::discard(leftovers); }
+
 Result<RunReport> Context::run(const Plan& plan, const RunOptions& options) const {
+  const bool resumes = !options.ledger && !options.units && !options.attach && !options.leave;
+  BOOST_OUTCOME_TRY(const std::unique_ptr<Journal> journal, Journal::open(plan));
+  if (resumes && options.resume && !journal->half_published().empty()) return give_names(plan, *journal, options);
   Diagnostics errors;
   check_run(plan, kernels(), options.overwrite, errors);
   if (!errors.empty()) return errors.together();
   allow_files(plan);
-  RunOptions with_profile = options;
+  RunOptions own = options;
   std::optional<Profile> own_profile;
-  if (!plan.trace.empty() && !options.profile) with_profile.profile = &own_profile.emplace();
-  Result<RunReport> run = nicely(plan.limits.nice, [&] { return run_plan(plan, kernels(), with_profile); });
-  if (!run) return run;
+  if (!plan.trace.empty() && !options.profile) own.profile = &own_profile.emplace();
+  if (resumes && options.resume) {
+    own.ledger = journal.get();
+    own.attach = journal->goes_on();
+  } else if (resumes) {
+    journal->remove();
+  }
+  Result<RunReport> run = nicely(plan.limits.nice, [&] { return run_plan(plan, kernels(), own); });
+  if (!run) return journal->was_kept() ? with_hint(run.error(), plan, *journal) : run.error();
+  if (resumes) finish(*journal, run.value());
   if (!plan.trace.empty())
-    if (const Status written = write_text(plan.trace, with_profile.profile->trace(), options.overwrite); !written)
+    if (const Status written = write_text(plan.trace, own.profile->trace(), options.overwrite); !written)
       return after_outputs(written.error());
   if (plan.is_reported())
     if (const Status written =

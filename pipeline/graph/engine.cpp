@@ -119,6 +119,20 @@ Status check_complete(const RunState& state, const std::vector<bool>& wanted) {
                "nothing was written", "this is a defect of ggufmill: please report it"};
 }
 
+Status publish(OutputStore& store, const RunState& state, Ledger& ledger) {
+  BOOST_OUTCOME_TRY(const std::vector<FileId> files, store.seal(state.file_bytes()));
+  BOOST_OUTCOME_TRY(ledger.sealed(files));
+  if (state.stopped()) return interrupted();
+  return store.publish();
+}
+
+template <class F>
+Status caught(const F& f) try {
+  return f();
+} catch (...) {
+  return error_of_exception();
+}
+
 Result<RunReport> run_checked(const Plan& plan, const Kernels& kernels, const RunOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   const unsigned threads = threads_for(plan.limits.threads);
@@ -138,24 +152,32 @@ Result<RunReport> run_checked(const Plan& plan, const Kernels& kernels, const Ru
   NoLedger nothing_done;
   Ledger& ledger = options.ledger ? *options.ledger : nothing_done;
   const UnitRange units = options.units.value_or(UnitRange{0, plan.units.size()});
-  std::vector<bool> wanted(plan.units.size());
-  for (std::size_t unit = units.first; unit < std::min(units.last, wanted.size()); ++unit)
-    wanted[unit] = !ledger.is_done(unit);
-  Feed feed(plan, slab_bytes(plan, *sources, threads, options.slab_bytes), options.shuffle_seed,
-            [&](std::size_t unit) { return wanted[unit]; });
-  Budget budget(plan.limits.memory);
-  RunState state(plan, options, ledger);
-  Run run{plan, steps, kernels, *sources, *store, feed, budget, state, threads, options.profile};
-  BOOST_OUTCOME_TRY(report.io, run_slabs(run, options, report.io_mode));
-  BOOST_OUTCOME_TRY(state.status());
-  BOOST_OUTCOME_TRY(check_complete(state, wanted));
-  BOOST_OUTCOME_TRY(sources->check_unchanged());
-  BOOST_OUTCOME_TRY(options.leave ? store->leave() : store->seal(state.file_bytes(), options.stop));
+  const Status status = caught([&]() -> Status {
+    BOOST_OUTCOME_TRY(ledger.begin(*store, threads, options.stop));
+    std::vector<bool> wanted(plan.units.size()), done(plan.units.size());
+    for (std::size_t unit = 0; unit < done.size(); ++unit) done[unit] = ledger.is_done(unit);
+    for (std::size_t unit = units.first; unit < std::min(units.last, wanted.size()); ++unit) wanted[unit] = !done[unit];
+    Feed feed(plan, slab_bytes(plan, *sources, threads, options.slab_bytes), options.shuffle_seed,
+              [&](std::size_t unit) { return wanted[unit]; });
+    Budget budget(plan.limits.memory);
+    RunState state(plan, options, ledger, done);
+    Run run{plan, steps, kernels, *sources, *store, feed, budget, state, threads, options.profile};
+    BOOST_OUTCOME_TRY(report.io, run_slabs(run, options, report.io_mode));
+    BOOST_OUTCOME_TRY(state.status());
+    BOOST_OUTCOME_TRY(check_complete(state, wanted));
+    BOOST_OUTCOME_TRY(sources->check_unchanged());
+    BOOST_OUTCOME_TRY(options.leave ? store->leave() : publish(*store, state, ledger));
+    report.bytes_read = state.bytes_read();
+    report.bytes_written = state.bytes_written();
+    report.peak_budget = budget.peak();
+    return ok();
+  });
+  if (!status) {
+    if (ledger.keeps(status.error())) store->keep();
+    return status.error();
+  }
   if (options.profile) options.profile->finish(threads);
-  report.bytes_read = state.bytes_read();
-  report.bytes_written = state.bytes_written();
   report.steps = measures.results();
-  report.peak_budget = budget.peak();
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return report;
 }

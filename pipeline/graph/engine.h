@@ -42,13 +42,16 @@ struct RunOptions {
   bool overwrite = false;
   const std::atomic<bool>* stop = nullptr;        // once set, the run ends with kInterrupted and nothing is left of it
   std::function<void(const Progress&)> progress;  // from one thread at a time, not more often than every 50 ms
-  std::optional<UnitRange> units;                 // those to be done; none: all
-  Ledger* ledger = nullptr;                       // of the units done; outlives the run; null: none
-  bool attach = false;                            // goes on with the outputs that an earlier run left
-  bool leave = false;                             // leaves the outputs unfinished, for a later run to go on with
-  std::uint64_t shuffle_seed = 0;                 // not 0: slabs in a random order (tests)
-  std::uint64_t slab_bytes = 0;                   // 0: chosen from the budget
-  Profile* profile = nullptr;                     // outlives the run; the trace names the plan's tensors
+  // Of Context::run() alone: goes on with what an earlier run of the same plan left, and leaves what it has done when
+  // it is ended early, be it killed. Without: begins anew, and an end in order leaves nothing.
+  bool resume = true;
+  std::optional<UnitRange> units;  // those to be done; none: all
+  Ledger* ledger = nullptr;        // of the units done; outlives the run; null: none
+  bool attach = false;             // goes on with the outputs that an earlier run left
+  bool leave = false;              // leaves the outputs unfinished, for a later run to go on with
+  std::uint64_t shuffle_seed = 0;  // not 0: slabs in a random order (tests)
+  std::uint64_t slab_bytes = 0;    // 0: chosen from the budget
+  Profile* profile = nullptr;      // outlives the run; the trace names the plan's tensors
 };
 
 // The result of a step.
@@ -68,6 +71,7 @@ struct RunReport {
   unsigned threads = 0;
   std::vector<std::string> warnings;  // what was asked for and could not be had, a line each
   std::vector<StepResult> steps;      // of each step; empty where neither a report was asked for nor anything compared
+  std::size_t units_kept = 0;         // of an earlier run
 };
 
 // Writes all outputs of the plan or none of those not yet sealed. Thread-safe for distinct outputs. A plan that

@@ -162,6 +162,8 @@ void FlowEngine::convert(Slab* slab) {
 void FlowEngine::write(Slab* slab) {
   write_.gateway().reserve_wait();
   if (run_.state.spoiled(slab->ordinal)) return put_back(slab, write_);
+  if (!run_.state.guard(slab->ordinal, RunState::kWrite, [&] { run_.state.sum_up(*slab); }))
+    return put_back(slab, write_);
   ++slab->writes_left;  // the slab is gone with its last write: not before all are started
   for (const SlabPart& part : slab->parts)
     for (std::size_t i = 0; i < part.encoded.size(); ++i)

@@ -28,6 +28,7 @@ class PlainEngine {
     if (!read) return;
     converter_->submit(*slab, [] {});
     if (run_.state.spoiled(ordinal_)) return;
+    run_.state.sum_up(*slab);
     if (run_.state.guard(ordinal_, RunState::kWrite, [&] { return write_all(*slab); })) run_.state.finished(*slab);
     last_weights_ = std::move(slab->parts.back().importance);
   }

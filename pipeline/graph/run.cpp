@@ -1,5 +1,7 @@
 #include "pipeline/graph/run.h"
 
+#include "pipeline/plan/slabs.h"
+
 namespace ggufmill {
 namespace {
 
@@ -7,7 +9,7 @@ constexpr std::chrono::milliseconds kReportInterval{50};
 
 }  // namespace
 
-RunState::RunState(const Plan& plan, const RunOptions& options, Ledger& ledger)
+RunState::RunState(const Plan& plan, const RunOptions& options, Ledger& ledger, const std::vector<bool>& done)
     : stop_(options.stop), report_(options.progress), ledger_(ledger), reported_(Clock::now()), plan_(plan) {
   std::size_t files = 0;
   for (const PlannedOutput& output : plan.outputs) {
@@ -15,7 +17,29 @@ RunState::RunState(const Plan& plan, const RunOptions& options, Ledger& ledger)
     files += output.files.size();
   }
   file_bytes_.resize(files);
-  progress_.file_bytes = file_bytes_;
+  progress_of_files_.resize(files);
+  progress_.file_bytes = progress_of_files_;
+  for (std::size_t unit = 0; unit < done.size(); ++unit)
+    if (done[unit]) count(plan.units[unit]);
+}
+
+// Of an earlier run.
+void RunState::count(const Unit& unit) {
+  const Step& step = plan_.steps[unit.step];
+  progress_.bytes_read += unit.rows * step.expression->row_bytes();
+  for (const Encoding& encoding : step.encodings)
+    for (const Place& place : encoding.places) {
+      const std::uint64_t bytes = unit.rows * row_bytes(*encoding.type, step.expression->shape);
+      progress_.bytes_written += bytes;
+      progress_of_files_[file_of(place)] += bytes;
+    }
+}
+
+void RunState::sum_up(Slab& slab) const {
+  if (!ledger_.wants_checksums()) return;
+  for (SlabPart& part : slab.parts)
+    for (std::size_t i = 0; i < part.encoded.size(); ++i)
+      part.checksums.push_back(part.checksum(plan_.units[part.rows.unit], i));
 }
 
 void RunState::fail(std::uint64_t ordinal, std::uint64_t at, Error error) noexcept {
@@ -35,23 +59,31 @@ void RunState::finished(const Slab& slab) {
 }
 
 void RunState::finished(const SlabPart& part) {
-  progress_.bytes_read += part.rows.bytes;
-  if (const Expression* compared = part.compared.expression)
-    progress_.bytes_read += part.rows.rows * compared->row_bytes();
+  std::uint64_t read = part.rows.bytes;
+  if (const Expression* compared = part.compared.expression) read += part.rows.rows * compared->row_bytes();
+  bytes_read_ += read;
+  progress_.bytes_read += read;
   for (std::size_t i = 0; i < part.encoded.size(); ++i)
     for (const Place& place : part.step->encodings[i].encoding->places) {
       progress_.bytes_written += part.encoded_bytes(i).size();
       file_bytes_[file_of(place)] += part.encoded_bytes(i).size();
+      progress_of_files_[file_of(place)] += part.encoded_bytes(i).size();
     }
   const Unit& unit = plan_.units[part.rows.unit];
-  const auto left =
-      bytes_left_.emplace(part.rows.unit, unit.rows * plan_.steps[unit.step].expression->row_bytes()).first;
-  left->second -= part.rows.bytes;
-  if (left->second != 0) return;
-  bytes_left_.erase(left);
+  const auto [at, is_new] = units_.try_emplace(part.rows.unit);
+  UnitUnderWay& under_way = at->second;
+  if (is_new) {
+    under_way.bytes_left = unit.rows * plan_.steps[unit.step].expression->row_bytes();
+    under_way.checksums.resize(part.checksums.size());
+  }
+  for (std::size_t i = 0; i < part.checksums.size(); ++i) under_way.checksums[i] += part.checksums[i];
+  under_way.bytes_left -= part.rows.bytes;
+  if (under_way.bytes_left != 0) return;
   ++units_done_;
   progress_.tensor = &plan_.steps[unit.step].name;
-  if (const Status status = ledger_.done(part.rows.unit); !status) fail(0, kWrite, status.error());
+  const Status status = ledger_.done(part.rows.unit, under_way.checksums);
+  units_.erase(at);
+  if (!status) fail(0, kWrite, status.error());
 }
 
 void RunState::report(bool at_once) {
@@ -62,7 +94,7 @@ void RunState::report(bool at_once) {
 }
 
 Status RunState::status() {
-  if (stopped()) return interrupted(0, 0);
+  if (stopped()) return interrupted();
   if (error_) return *error_;
   report(true);
   return ok();

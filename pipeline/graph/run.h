@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <numeric>
 #include <optional>
 #include <type_traits>
 #include <utility>
@@ -27,7 +28,8 @@ class RunState {
   // What is done with a slab, in order, for fail(); tile t is kTiles + t.
   static constexpr std::uint64_t kRead = 0, kTiles = 1, kWrite = std::numeric_limits<std::uint64_t>::max();
 
-  RunState(const Plan& plan, const RunOptions& options, Ledger& ledger);
+  // `done`: units of earlier runs, which count as progress.
+  RunState(const Plan& plan, const RunOptions& options, Ledger& ledger, const std::vector<bool>& done);
 
   // Of all errors that of the earliest slab and the earliest thing done with it is kept, and slabs before it are still
   // finished: the flow graph ends with the error that the plain loop meets first.
@@ -57,6 +59,8 @@ class RunState {
   bool feeds_no_more() const { return stopped() || failed_ordinal_ != kNone; }
   bool stopped() const { return stop_ && *stop_; }
 
+  // Sums up what was made of a slab, where the ledger wants that. By the thread that has the slab.
+  void sum_up(Slab& slab) const;
   // Counts a slab that came to its end, tells the ledger of units that are done, and reports progress. One thread at a
   // time.
   void finished(const Slab& slab);
@@ -64,9 +68,12 @@ class RunState {
   Status status();
 
   std::size_t units_done() const { return units_done_; }
-  std::uint64_t bytes_read() const { return progress_.bytes_read; }
-  std::uint64_t bytes_written() const { return progress_.bytes_written; }
-  // Of each file of all outputs, in order.
+  // Of this run alone.
+  std::uint64_t bytes_read() const { return bytes_read_; }
+  std::uint64_t bytes_written() const {
+    return std::accumulate(file_bytes_.begin(), file_bytes_.end(), std::uint64_t{0});
+  }
+  // Of each file of all outputs, in order, written by this run.
   const std::vector<std::uint64_t>& file_bytes() const { return file_bytes_; }
   // The place of a file among all of them.
   std::size_t file_of(const Place& place) const { return first_file_[place.output] + place.file; }
@@ -75,6 +82,7 @@ class RunState {
   using Clock = std::chrono::steady_clock;
   static constexpr std::uint64_t kNone = std::numeric_limits<std::uint64_t>::max();
 
+  void count(const Unit& unit);
   void finished(const SlabPart& part);
   void report(bool at_once);
 
@@ -88,10 +96,16 @@ class RunState {
   Progress progress_;
   Clock::time_point reported_;
   const Plan& plan_;
-  std::map<std::size_t, std::uint64_t> bytes_left_;  // of the units that are begun
+  struct UnitUnderWay {
+    std::uint64_t bytes_left = 0;
+    std::vector<std::uint64_t> checksums;
+  };
+  std::map<std::size_t, UnitUnderWay> units_;  // those that are begun
   std::size_t units_done_ = 0;
-  std::vector<std::size_t> first_file_;    // of each output: index into file_bytes_
+  std::vector<std::size_t> first_file_;  // of each output: index into file_bytes_
+  std::uint64_t bytes_read_ = 0;
   std::vector<std::uint64_t> file_bytes_;  // written of each file of all outputs
+  std::vector<std::uint64_t> progress_of_files_;
 };
 
 // The sources that a plan reads, opened.

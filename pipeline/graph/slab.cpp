@@ -152,6 +152,18 @@ std::span<const std::byte> SlabPart::encoded_bytes(std::size_t index) const {
   return step->encodings[index].kind == EncodingKind::kCopy ? values.bytes : encoded[index];
 }
 
+std::uint64_t SlabPart::checksum(const Unit& unit, std::size_t index) const {
+  const Expression& expression = *step->step->expression;
+  const std::uint64_t first_byte = rows.first_byte - unit.first_row * expression.row_bytes();
+  if (rows.rows == 0) {
+    const std::uint64_t piece = copied_piece_bytes(*expression.type);
+    return ggufmill::checksum(encoded_bytes(index), piece, first_byte / piece);
+  }
+  const BoundEncoding& encoding = step->encodings[index];
+  const std::uint64_t row = encoding.kind == EncodingKind::kCopy ? expression.row_bytes() : encoding.row_bytes;
+  return ggufmill::checksum(encoded_bytes(index), row, rows.first_row - unit.first_row);
+}
+
 SlabPart& Slab::part_of(std::uint32_t tile) {
   const auto after = std::upper_bound(parts.begin(), parts.end(), tile,
                                       [](std::uint32_t t, const SlabPart& part) { return t < part.first_tile; });

@@ -32,6 +32,7 @@ struct SlabPart {
   const BoundStep* step = nullptr;
   PartValues values, compared;
   std::vector<std::span<std::byte>> encoded;               // one for each encoding; empty where it is a copy
+  std::vector<std::uint64_t> checksums;                    // of these, once they are made; where the ledger wants them
   std::span<std::byte> long_rows;                          // F32, where a row does not fit into a worker's scratch
   std::span<std::byte> measured_rows;                      // the same, of a second row beside it
   std::vector<std::shared_ptr<MatrixWeights>> importance;  // one for each of the step's importances
@@ -41,6 +42,8 @@ struct SlabPart {
 
   // Where the bytes of encoding `index` go within a place, and what goes there once all tiles are converted.
   std::uint64_t offset_in_place(std::size_t index) const;
+  // What encoded_bytes() add to the checksum of their unit (plan/slabs.h).
+  std::uint64_t checksum(const Unit& unit, std::size_t index) const;
   std::span<const std::byte> encoded_bytes(std::size_t index) const;
 };
 

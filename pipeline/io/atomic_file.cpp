@@ -27,8 +27,14 @@ class NewFile final : public AtomicFile {
 
   const std::string& path() const override { return path_; }
   Status write(std::uint64_t offset, std::span<const std::byte> from) override;
-  Status seal(std::span<const std::byte> header, std::uint64_t data_bytes) override;
+  Status read(std::uint64_t offset, std::span<std::byte> into) const override;
+  Status finish(std::span<const std::byte> header, std::uint64_t data_bytes) override;
+  Status publish(bool revocable) override { return temporary_.publish(overwrite_, revocable); }
+  Status settle() override;
+  Status take_back() override { return temporary_.take_back(); }
+  void keep() override;
   Status leave() override;
+  Result<FileId> id() const override { return temporary_.id(); }
   Result<Transfer> begin_write(std::uint64_t offset, std::span<const std::byte> from) override;
   void end_write(std::uint64_t offset, std::size_t bytes) override;
   std::uint64_t written() const override { return written_; }
@@ -90,23 +96,35 @@ Status NewFile::sync() const {
   return ok();
 }
 
-Status NewFile::seal(std::span<const std::byte> header, std::uint64_t data_bytes) {
+Status NewFile::read(std::uint64_t offset, std::span<std::byte> into) const {
+  BOOST_OUTCOME_TRY(check(offset, into.size()));
+  return read_all({descriptor(), offset, into.data(), into.size(), into.size()}, path_);
+}
+
+Status NewFile::finish(std::span<const std::byte> header, std::uint64_t data_bytes) {
   if (written_ != data_bytes || data_bytes > bytes_ || header.size() > bytes_ - data_bytes)
     return defect(fmt::format("{} bytes of data were written and {} planned, with a header of {} in a file of {}",
                               written(), data_bytes, header.size(), bytes_));
   BOOST_OUTCOME_TRY(sync());
   behind_.drop_all(descriptor());
   BOOST_OUTCOME_TRY(write_all(descriptor(), path_, 0, header));
-  BOOST_OUTCOME_TRY(sync());
-  BOOST_OUTCOME_TRY(temporary_.publish(overwrite_));
+  return sync();
+}
+
+Status NewFile::settle() {
+  temporary_.settle();
   folder_.keep();
   return folder_.sync();
 }
 
-Status NewFile::leave() {
-  BOOST_OUTCOME_TRY(sync());
+void NewFile::keep() {
   temporary_.keep();
   folder_.keep();
+}
+
+Status NewFile::leave() {
+  BOOST_OUTCOME_TRY(sync());
+  keep();
   return folder_.sync();
 }
 

@@ -9,6 +9,7 @@
 
 #include "pipeline/core/error.h"
 #include "pipeline/core/io_mode.h"
+#include "pipeline/io/ledger.h"
 #include "pipeline/io/transfer.h"
 
 namespace ggufmill {
@@ -38,13 +39,27 @@ class AtomicFile {
   // Blocking, thread-safe for disjoint ranges. Direct where the mode and the memory allow it: where `from` starts at
   // the same place of a memory page as `offset` of a block, and then but for the ragged ends.
   virtual Status write(std::uint64_t offset, std::span<const std::byte> from) = 0;
-  // Once, after all writes: fsync, write `header` at 0, fsync, rename, fsync of the folder. `data_bytes` is what the
-  // caller means to have written (without the header); where other than that arrived, nothing is published (exit code
-  // 1).
-  virtual Status seal(std::span<const std::byte> header, std::uint64_t data_bytes) = 0;
+  // What was written, or is there since an earlier run.
+  virtual Status read(std::uint64_t offset, std::span<std::byte> into) const = 0;
 
-  // Makes what was written durable and keeps the temporary under its name.
+  // Once, after all writes, the three steps to a file under its name. finish(): fsync, write `header` at 0, fsync.
+  // `data_bytes` is what the caller means to have written (without the header); where other than that arrived, that is
+  // a defect (exit code 1). publish(): rename. settle(): what was replaced is gone, fsync of the folder.
+  Status seal(std::span<const std::byte> header, std::uint64_t data_bytes) {
+    BOOST_OUTCOME_TRY(finish(header, data_bytes));
+    BOOST_OUTCOME_TRY(publish(false));
+    return settle();
+  }
+  virtual Status finish(std::span<const std::byte> header, std::uint64_t data_bytes) = 0;
+  virtual Status publish(bool revocable) = 0;
+  virtual Status settle() = 0;
+  // Between a revocable publish() and settle(): everything as before, where the file system can do that.
+  virtual Status take_back() = 0;
+
+  // Keeps the temporary under its name. leave() also makes what was written durable.
+  virtual void keep() = 0;
   virtual Status leave() = 0;
+  virtual Result<FileId> id() const = 0;
 
   // For those who write by other means, thread-safe, too: what to ask the system for, and what to call when it is done.
   // begin_write() writes the ragged ends of a direct write.

@@ -4,21 +4,16 @@
 
 #include <algorithm>
 
+#include "pipeline/core/text.h"
 #include "pipeline/io/atomic_file.h"
 #include "pipeline/io/io_service.h"
 #include "pipeline/io/output_store.h"
+#include "pipeline/io/system_calls.h"
+#include "pipeline/io/temporary_file.h"
 #include "pipeline/io/threads.h"
 
 namespace ggufmill {
 namespace {
-
-// What the user has to know about the outputs that were published before a later one failed.
-Error with_sealed(Error error, std::size_t sealed, std::size_t files) {
-  if (sealed == 0) return error;
-  if (!error.detail.empty()) error.detail += "\n";
-  error.detail += fmt::format("{} of {} output files had been finished and stay", sealed, files);
-  return error;
-}
 
 class Files final : public OutputStore {
  public:
@@ -46,13 +41,31 @@ class Files final : public OutputStore {
     io.write(*files_[file], offset, from, std::move(done));
   }
 
-  Status seal(std::span<const std::uint64_t> written, const std::atomic<bool>* stop) override {
+  Status read(std::size_t file, std::uint64_t offset, std::span<std::byte> into) const override {
+    return files_[file]->read(offset, into);
+  }
+
+  Result<std::vector<FileId>> seal(std::span<const std::uint64_t> written) override {
+    std::vector<FileId> ids;
     for (std::size_t i = 0; i < files_.size(); ++i) {
-      if (stop && *stop) return interrupted(i, files_.size());
-      const Status status = files_[i]->seal(std::as_bytes(std::span(planned_[i].header)), written[i]);
-      if (!status) return with_sealed(status.error(), i, files_.size());
+      BOOST_OUTCOME_TRY(files_[i]->finish(std::as_bytes(std::span(planned_[i].header)), written[i]));
+      BOOST_OUTCOME_TRY(const FileId id, files_[i]->id());
+      ids.push_back(id);
+    }
+    return ids;
+  }
+
+  Status publish() override {
+    for (std::size_t i = 0; i < files_.size(); ++i)
+      if (const Status status = files_[i]->publish(files_.size() > 1); !status) return without_names(status.error(), i);
+    for (const auto& file : files_) {
+      BOOST_OUTCOME_TRY(file->settle());
     }
     return ok();
+  }
+
+  void keep() override {
+    for (const auto& file : files_) file->keep();
   }
 
   Status leave() override {
@@ -63,6 +76,18 @@ class Files final : public OutputStore {
   }
 
  private:
+  // `error`, after the names of the first `published` files are taken back.
+  Error without_names(Error error, std::size_t published) {
+    std::vector<std::string> stay;
+    for (std::size_t i = published; i-- > 0;)
+      if (!files_[i]->take_back()) stay.push_back(quoted_name(files_[i]->path()));
+    if (stay.empty()) return error;
+    if (!error.detail.empty()) error.detail += "\n";
+    error.detail += fmt::format("{} of {} output files have their names by now and stay: {}", stay.size(),
+                                files_.size(), fmt::join(stay, ", "));
+    return error;
+  }
+
   Status open(std::size_t i, const AtomicFile::Options& options) {
     BOOST_OUTCOME_TRY(files_[i], AtomicFile::create(planned_[i].path, planned_[i].bytes, options));
     return ok();
@@ -90,9 +115,27 @@ Result<std::unique_ptr<OutputStore>> LocalStore::attach(std::vector<StoredFile> 
   return open_store(std::move(files), options, true);
 }
 
-Error interrupted(std::size_t sealed, std::size_t files) {
-  return with_sealed({ExitCode::kInterrupted, "", "interrupted", sealed == 0 ? "nothing was written" : "", ""}, sealed,
-                     files);
+Status LocalStore::finish_publishing(std::span<const StoredFile> files, std::span<const FileId> ids,
+                                     const Options& options) {
+  std::vector<StoredFile> unnamed;
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    const std::string temporary = temporary_path(files[i].path, options.identity);
+    const auto is_sealed = [&](const std::string& path) {
+      struct stat info {};
+      const auto call = [&] { return system_calls().fstatat(AT_FDCWD, path.c_str(), &info, AT_SYMLINK_NOFOLLOW); };
+      return retry(call) == 0 && FileId{info.st_dev, info.st_ino} == ids[i];
+    };
+    if (!is_sealed(files[i].path))
+      unnamed.push_back(files[i]);
+    else if (!is_sealed(temporary))  // what the file has replaced, if anything
+      retry([&] { return system_calls().unlinkat(AT_FDCWD, temporary.c_str(), 0); });
+  }
+  BOOST_OUTCOME_TRY(const auto store, attach(std::move(unnamed), options));
+  const Status published = store->publish();
+  if (!published) store->keep();
+  return published;
 }
+
+Error interrupted() { return {ExitCode::kInterrupted, "", "interrupted", "nothing was written", ""}; }
 
 }  // namespace ggufmill

@@ -1,7 +1,6 @@
 #pragma once
 // Where the outputs of a run go: files of this machine; later also parts of files that many machines write.
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -13,6 +12,7 @@
 
 #include "pipeline/core/error.h"
 #include "pipeline/core/io_mode.h"
+#include "pipeline/io/ledger.h"
 
 namespace ggufmill {
 
@@ -25,8 +25,8 @@ struct StoredFile {
   std::uint64_t bytes = 0;  // in all; what is not written stays zero
 };
 
-// All files of a run, under temporary names until they are sealed. Destroyed before seal() and leave(): nothing is
-// left of them. Writing members are thread-safe for disjoint ranges.
+// All files of a run, under temporary names until they are published. Destroyed before publish(), keep() and leave():
+// nothing is left of them. Reading and writing members are thread-safe for disjoint ranges.
 class OutputStore {
  public:
   using Completion = std::function<void(Status)>;
@@ -36,10 +36,17 @@ class OutputStore {
   // In the background. `from` stays valid until `done` is called: by a thread of the service, never within this call.
   virtual void start_write(IoService& io, std::size_t file, std::uint64_t offset, std::span<const std::byte> from,
                            Completion done) = 0;
-  // Publishes the files one after the other, in order. `written`: the bytes that the caller means to have written to
-  // each through this store, without headers; where other than that arrived, it is a defect (exit code 1). After an
-  // error, or a set `stop`, those published before stay and the others are removed; the error says how many there are.
-  virtual Status seal(std::span<const std::uint64_t> written, const std::atomic<bool>* stop) = 0;
+  // What was written, or is there since an earlier run. Blocking.
+  virtual Status read(std::size_t file, std::uint64_t offset, std::span<std::byte> into) const = 0;
+  // Makes all files whole and durable, still under temporary names; what each is known by. `written`: the bytes that
+  // the caller means to have written to each through this store, without headers; where other than that arrived, it is
+  // a defect (exit code 1).
+  virtual Result<std::vector<FileId>> seal(std::span<const std::uint64_t> written) = 0;
+  // After seal(): all files appear under their names, one right after the other, or none. Where one cannot, the names
+  // of those before it are taken back; where the file system cannot do that, the error says which stay.
+  virtual Status publish() = 0;
+  // Keeps the files under their temporary names.
+  virtual void keep() = 0;
   // Makes what was written durable and keeps it, still under temporary names, for a later attach().
   virtual Status leave() = 0;
 };
@@ -58,9 +65,13 @@ class LocalStore {
   static Result<std::unique_ptr<OutputStore>> create(std::vector<StoredFile> files, const Options& options);
   // Goes on with the files that leave() kept. Exit code 6 where one of them is not there, or of another size.
   static Result<std::unique_ptr<OutputStore>> attach(std::vector<StoredFile> files, const Options& options);
+  // What publish() had left to do of sealed files when it was killed: those that are still under their temporary names
+  // get their own, and what was replaced is removed. `ids`: as seal() gave them.
+  static Status finish_publishing(std::span<const StoredFile> files, std::span<const FileId> ids,
+                                  const Options& options);
 };
 
-// What a run that was stopped by the user ends with, when `sealed` of its `files` were published.
-Error interrupted(std::size_t sealed, std::size_t files);
+// What a run that was stopped by the user ends with.
+Error interrupted();
 
 }  // namespace ggufmill

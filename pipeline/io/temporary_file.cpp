@@ -18,13 +18,12 @@ namespace {
 
 constexpr std::size_t kLongestName = 255;  // NAME_MAX of every common file system
 constexpr std::size_t kRandomLetters = 6;
-constexpr std::string_view kMark = ".ggufmill-";
 
-// "." + as much of `name` as fits, cut between UTF-8 characters + mark + identity.
+// Cut between UTF-8 characters.
 std::string temporary_name(const std::string& name, const std::string& identity) {
-  std::size_t kept = std::min(name.size(), kLongestName - 1 - kMark.size() - identity.size());
+  std::size_t kept = std::min(name.size(), kLongestName - 1 - kTemporaryMark.size() - identity.size());
   while (kept > 0 && kept < name.size() && (name[kept] & 0xc0) == 0x80) --kept;
-  return "." + name.substr(0, kept) + std::string(kMark) + identity;
+  return "." + name.substr(0, kept) + std::string(kTemporaryMark) + identity;
 }
 
 // Letters that differ in more than case.
@@ -68,6 +67,11 @@ Status check_size_limit(const std::string& target, std::uint64_t bytes) {
 }
 
 }  // namespace
+
+std::string temporary_path(const std::string& target, const std::string& identity) {
+  const std::size_t slash = target.rfind('/'), name = slash == std::string::npos ? 0 : slash + 1;
+  return target.substr(0, name) + temporary_name(target.substr(name), identity);
+}
 
 Result<TemporaryFile> TemporaryFile::open(int folder, const std::string& name, const std::string& target,
                                           const std::string& identity, bool attach) {
@@ -134,16 +138,24 @@ Status TemporaryFile::check_size(std::uint64_t bytes) const {
                "start anew"};
 }
 
+Result<FileId> TemporaryFile::id() const {
+  struct stat info {};
+  if (retry([&] { return system_calls().fstat(descriptor(), &info); }) < 0)
+    return failed("look at the temporary file beside it", errno);
+  return FileId{info.st_dev, info.st_ino};
+}
+
 TemporaryFile::TemporaryFile(TemporaryFile&& other) noexcept
     : folder_(other.folder_),
       name_(std::move(other.name_)),
       target_(std::move(other.target_)),
       temporary_(std::exchange(other.temporary_, {})),
+      published_(other.published_),
       descriptor_(std::move(other.descriptor_)),
       direct_(std::move(other.direct_)) {}
 
 TemporaryFile::~TemporaryFile() {
-  if (!temporary_.empty()) retry([&] { return system_calls().unlinkat(folder_, temporary_.c_str(), 0); });
+  if (!temporary_.empty()) remove();
 }
 
 Status TemporaryFile::open_direct() {
@@ -168,28 +180,58 @@ Status TemporaryFile::reserve(std::uint64_t bytes) {
   return ok();
 }
 
-Status TemporaryFile::publish(bool overwrite) {
-  int problem = rename(overwrite ? 0 : RENAME_NOREPLACE);
-  // Network file systems do not have this flag; a hard link is as good where it can be had.
-  if (!overwrite && unsupported(problem)) problem = link();
-  if (!overwrite && unsupported(problem)) problem = rename_unless_exists();
+Status TemporaryFile::publish(bool overwrite, bool revocable) {
+  BOOST_OUTCOME_TRY(const std::optional<struct stat> there, check_target(target_, overwrite));
+  int problem = !there      ? rename(RENAME_NOREPLACE, Published::kNew)
+                : revocable ? rename(RENAME_EXCHANGE, Published::kExchanged)
+                            : rename(0, Published::kForGood);
+  // Network file systems have neither of the flags. Then what is replaced cannot be brought back, and a hard link is as
+  // good for a new name.
+  if (there && revocable && (unsupported(problem) || problem == ENOENT)) problem = rename(0, Published::kForGood);
+  if (!there && unsupported(problem)) problem = link();
+  if (!there && unsupported(problem)) problem = rename_unless_exists();
   if (problem != 0) return failed("give the finished file its name", problem);
   return ok();
 }
 
-int TemporaryFile::rename(unsigned flags) {
+Status TemporaryFile::take_back() {
+  if (published_ == Published::kNot) return ok();
+  if (published_ == Published::kForGood)
+    return Error{ExitCode::kIo, target_, "what the finished file replaced cannot be brought back here", "", ""};
+  const unsigned flags = published_ == Published::kExchanged ? RENAME_EXCHANGE : 0;
+  const auto call = [&] {
+    return system_calls().renameat2(folder_, name_.c_str(), folder_, temporary_.c_str(), flags);
+  };
+  if (retry(call) < 0) return failed("take the finished file's name from it again", errno);
+  published_ = Published::kNot;
+  return ok();
+}
+
+void TemporaryFile::settle() {
+  if (published_ == Published::kExchanged) remove();
+  keep();
+}
+
+void TemporaryFile::remove() {
+  retry([&] { return system_calls().unlinkat(folder_, temporary_.c_str(), 0); });
+}
+
+int TemporaryFile::rename(unsigned flags, Published then) {
   const auto call = [&] {
     return system_calls().renameat2(folder_, temporary_.c_str(), folder_, name_.c_str(), flags);
   };
   if (retry(call) < 0) return errno;
-  temporary_.clear();
+  published_ = then;
   return 0;
 }
 
-// The first name goes with the destructor.
+// Both names are the file's then: the first is removed.
 int TemporaryFile::link() {
   const auto call = [&] { return system_calls().linkat(folder_, temporary_.c_str(), folder_, name_.c_str(), 0); };
-  return retry(call) < 0 ? errno : 0;
+  if (retry(call) < 0) return errno;
+  remove();
+  published_ = Published::kNew;
+  return 0;
 }
 
 // A file that appears between the two calls is lost: there is no better way where neither of the others works.
@@ -197,7 +239,7 @@ int TemporaryFile::rename_unless_exists() {
   struct stat info {};
   const auto call = [&] { return system_calls().fstatat(folder_, name_.c_str(), &info, AT_SYMLINK_NOFOLLOW); };
   if (retry(call) == 0) return EEXIST;
-  return errno == ENOENT ? rename(0) : errno;
+  return errno == ENOENT ? rename(0, Published::kNew) : errno;
 }
 
 Error TemporaryFile::failed(const char* action, int errno_value) const {

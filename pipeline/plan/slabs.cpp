@@ -1,5 +1,7 @@
 #include "pipeline/plan/slabs.h"
 
+#include <xxhash.h>
+
 #include <algorithm>
 #include <set>
 
@@ -8,10 +10,6 @@
 namespace ggufmill {
 namespace {
 
-std::uint64_t row_bytes(const TypeInfo& type, const Shape& shape) {
-  return capped_product(shape.columns() / type.block_elements, type.block_bytes);
-}
-
 // The size of the pieces when `total` is cut into the fewest pieces of at most `most`, all about equal: no thread is
 // left with a sliver.
 std::uint64_t even_piece(std::uint64_t total, std::uint64_t most) { return ceil_div(total, ceil_div(total, most)); }
@@ -19,6 +17,24 @@ std::uint64_t even_piece(std::uint64_t total, std::uint64_t most) { return ceil_
 }  // namespace
 
 std::uint64_t whole_pages(std::uint64_t bytes) { return capped_sum(bytes, kPageBytes - 1) / kPageBytes * kPageBytes; }
+
+std::uint64_t row_bytes(const TypeInfo& type, const Shape& shape) {
+  return capped_product(shape.columns() / type.block_elements, type.block_bytes);
+}
+
+std::uint64_t checksum(std::span<const std::byte> encoded, std::uint64_t piece_bytes, std::uint64_t first_piece) {
+  std::uint64_t all = 0;
+  for (; !encoded.empty(); ++first_piece) {
+    const auto piece = encoded.first(std::min<std::size_t>(encoded.size(), piece_bytes));
+    all += XXH3_64bits_withSeed(piece.data(), piece.size(), first_piece);
+    encoded = encoded.subspan(piece.size());
+  }
+  return all;
+}
+
+std::uint64_t copied_piece_bytes(const TypeInfo& type) {
+  return std::max<std::uint64_t>(kPageBytes / type.block_bytes, 1) * type.block_bytes;
+}
 
 bool is_direct(const Plan& plan) { return plan.limits.io == IoMode::kDirect; }
 
@@ -106,11 +122,12 @@ std::uint64_t SlabCutter::unit_bytes() const {
 }
 
 SlabRows SlabCutter::next_copy(const Unit& unit, const Step& step) {
-  const std::uint64_t block = step.expression->type->block_bytes, row = step.expression->row_bytes();
-  const std::uint64_t piece = even_piece(unit_bytes() / block, cost_->bytes_within(slab_bytes_) / block) * block;
+  const std::uint64_t piece = copied_piece_bytes(*step.expression->type), row = step.expression->row_bytes();
+  const std::uint64_t most = std::max<std::uint64_t>(cost_->bytes_within(slab_bytes_) / piece, 1);
+  const std::uint64_t bytes = even_piece(ceil_div(unit_bytes(), piece), most) * piece;
   SlabRows slab{unit_, unit.step, 0, 0, unit.first_row * row + done_bytes_, 0, 0};
   slab.first_row = slab.first_byte / row;
-  slab.bytes = std::min(piece, unit_bytes() - done_bytes_);
+  slab.bytes = std::min(bytes, unit_bytes() - done_bytes_);
   slab.cost = cost_->of_bytes(slab.bytes);
   done_bytes_ += slab.bytes;
   return slab;

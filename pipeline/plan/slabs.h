@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "pipeline/plan/plan.h"
@@ -32,6 +33,16 @@ struct SlabRows {
   std::uint64_t bytes = 0;       // likewise
   std::uint64_t cost = 0;        // bytes of budget for the whole way: what is read, and what is made of it
 };
+
+// Bytes of a row of `shape` in `type`; at the edge of 64 bits the largest number.
+std::uint64_t row_bytes(const TypeInfo& type, const Shape& shape);
+
+// The checksum of the encoded bytes of a unit is the sum (modulo 2^64) over its pieces of their XXH3 with 64 bits, with
+// a piece's number in the unit as the seed: slabs, which hold whole pieces, add to it in whatever order and size they
+// come. Pieces are rows; of a step whose bytes are only copied, runs of whole blocks of about a page.
+std::uint64_t checksum(std::span<const std::byte> encoded, std::uint64_t piece_bytes, std::uint64_t first_piece);
+// Of a copy.
+std::uint64_t copied_piece_bytes(const TypeInfo& type);
 
 // Whether the limits say so. Buffers for direct I/O lie in the memory's pages as the file does in blocks, so that each
 // may need a page more.

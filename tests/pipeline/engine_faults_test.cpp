@@ -154,7 +154,7 @@ TEST_CASE("units that a ledger has as done are left out, and it learns of the ot
   class Known final : public Ledger {
    public:
     bool is_done(std::size_t unit) const override { return unit == 0; }
-    Status done(std::size_t unit) override { return units.push_back(unit), ok(); }
+    Status done(std::size_t unit, std::span<const std::uint64_t>) override { return units.push_back(unit), ok(); }
     std::vector<std::size_t> units;
   } ledger;
   EngineFixture fixture(two_outputs());

@@ -1,0 +1,370 @@
+#include "pipeline/journal/journal.h"
+
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <boost/json.hpp>
+#include <cstring>
+#include <mutex>
+
+#include "pipeline/core/text.h"
+#include "pipeline/io/json_file.h"
+#include "pipeline/io/output_folder.h"
+#include "pipeline/io/output_store.h"
+#include "pipeline/io/output_target.h"
+#include "pipeline/io/system_calls.h"
+#include "pipeline/io/temporary_file.h"
+#include "pipeline/io/threads.h"
+#include "pipeline/io/transfer.h"
+#include "pipeline/plan/slabs.h"
+#include "pipeline/plan/written.h"
+
+namespace ggufmill {
+namespace {
+
+namespace json = boost::json;
+
+constexpr std::string_view kFormat = "ggufmill journal";
+constexpr int kVersion = 1;
+constexpr std::uint32_t kSealed = ~std::uint32_t{0};
+constexpr std::uint64_t kMostHeaderBytes = 16 << 20, kMostBytes = std::uint64_t{1} << 32;
+constexpr std::size_t kReadBytes = 1 << 20;
+
+template <class Number>
+void put(std::string& bytes, Number number) {
+  bytes.append(reinterpret_cast<const char*>(&number), sizeof number);
+}
+
+template <class Number>
+Number get(std::string_view bytes, std::size_t at) {
+  Number number;
+  std::memcpy(&number, bytes.data() + at, sizeof number);
+  return number;
+}
+
+std::string header_of(const Plan& plan, const std::string& identity) {
+  json::array sources;
+  for (const SourceRef& source : plan.sources)
+    sources.push_back({{"path", is_utf8(source->path) ? source->path : quoted_name(source->path)},
+                       {"bytes", source->bytes},
+                       {"header_hash", fmt::format("{:016x}", source->header_hash)},
+                       {"modified", source->modified}});
+  return json::serialize(json::object{{"format", kFormat},
+                                      {"version", kVersion},
+                                      {"ggufmill", GGUFMILL_VERSION},
+                                      {"identity", identity},
+                                      {"units", plan.units.size()},
+                                      {"sources", sources}}) +
+         "\n";
+}
+
+std::string record_of(std::uint32_t unit, std::span<const std::uint64_t> numbers, std::uint64_t seed) {
+  std::string record;
+  put(record, unit);
+  put(record, static_cast<std::uint32_t>(numbers.size()));
+  for (const std::uint64_t number : numbers) put(record, number);
+  put(record, XXH3_64bits_withSeed(record.data(), record.size(), seed));
+  return record;
+}
+
+Status read_header(const json::value& header, JournalText& into) {
+  const auto wrong = [] { return input_error({}, "its first line is not that of a journal"); };
+  if (json_string(header, "format") != kFormat) return wrong();
+  const json::value* version = json_member(header, "version");
+  if (!version || *version != kVersion) return input_error({}, "it is of another version of journals");
+  const json::value* units = json_member(header, "units");
+  const json::array* sources = json_array(header, "sources");
+  if (!units || !units->is_int64() || units->get_int64() < 0 || !sources) return wrong();
+  into.units = static_cast<std::uint64_t>(units->get_int64());
+  into.ggufmill = json_string(header, "ggufmill").value_or("");
+  into.identity = json_string(header, "identity").value_or("");
+  for (const json::value& source : *sources) {
+    const json::value *bytes = json_member(source, "bytes"), *modified = json_member(source, "modified");
+    if (!bytes || !bytes->is_int64() || !modified || !modified->is_int64()) return wrong();
+    into.sources.push_back({std::string(json_string(source, "path").value_or("")),
+                            static_cast<std::uint64_t>(bytes->get_int64()), 0, modified->get_int64()});
+  }
+  return ok();
+}
+
+constexpr std::size_t kFixedBytes = 2 * sizeof(std::uint32_t) + sizeof(std::uint64_t);  // of a record
+
+std::uint64_t bytes_of_record(std::string_view begin) {
+  return kFixedBytes + std::uint64_t{get<std::uint32_t>(begin, sizeof(std::uint32_t))} * sizeof(std::uint64_t);
+}
+
+// Nothing, or the beginning of a record.
+bool is_cut_off(std::string_view rest) {
+  constexpr std::uint64_t kMostRecordBytes = 16 << 20;
+  if (rest.size() < kFixedBytes) return true;
+  return bytes_of_record(rest) > rest.size() && bytes_of_record(rest) <= kMostRecordBytes;
+}
+
+// The records up to the first that is not whole.
+void read_records(std::string_view text, std::uint64_t seed, JournalText& into) {
+  while (text.size() - into.bytes >= kFixedBytes) {
+    const std::string_view rest = text.substr(into.bytes);
+    const auto unit = get<std::uint32_t>(rest, 0), count = get<std::uint32_t>(rest, sizeof(std::uint32_t));
+    const std::uint64_t bytes = bytes_of_record(rest);
+    if (bytes > rest.size()) return;
+    const std::size_t end = bytes - sizeof(std::uint64_t);
+    if (get<std::uint64_t>(rest, end) != XXH3_64bits_withSeed(rest.data(), end, seed)) return;
+    std::vector<std::uint64_t> numbers(count);
+    if (count != 0) std::memcpy(numbers.data(), rest.data() + 2 * sizeof(std::uint32_t), count * sizeof(std::uint64_t));
+    if (unit == kSealed) {
+      into.sealed.clear();
+      for (std::size_t i = 0; i + 1 < numbers.size(); i += 2) into.sealed.push_back({numbers[i], numbers[i + 1]});
+    } else {
+      into.sealed.clear();  // a run that went on from there
+      into.done.push_back({unit, std::move(numbers)});
+    }
+    into.bytes += bytes;
+  }
+}
+
+std::vector<std::string> paths_of(const Plan& plan) {
+  std::vector<std::string> paths;
+  for (const PlannedOutput& output : plan.outputs)
+    for (const OutputFile& file : output.files) paths.push_back(file.path);
+  return paths;
+}
+
+std::optional<struct stat> look(const std::string& path) {
+  struct stat info {};
+  const auto call = [&] { return system_calls().fstatat(AT_FDCWD, path.c_str(), &info, AT_SYMLINK_NOFOLLOW); };
+  if (retry(call) < 0) return {};
+  return info;
+}
+
+}  // namespace
+
+Result<JournalText> read_journal(std::string_view text, const std::string& path) {
+  const auto at = [&](Error error) {
+    error.where = path;
+    return error;
+  };
+  const std::size_t line = text.substr(0, kMostHeaderBytes).find('\n');
+  if (line == text.npos) return at(input_error({}, "its first line is not that of a journal"));
+  BOOST_OUTCOME_TRY(const json::value header, parse_json(path, text.substr(0, line)));
+  JournalText journal;
+  if (const Status read = read_header(header, journal); !read) return at(read.error());
+  journal.bytes = line + 1;
+  read_records(text, XXH3_64bits(text.data(), line + 1), journal);
+  journal.is_damaged = !is_cut_off(text.substr(journal.bytes));
+  return journal;
+}
+
+std::string journal_path(const Plan& plan, const std::string& identity) {
+  const std::vector<std::string> paths = paths_of(plan);
+  if (paths.empty()) return {};
+  return temporary_path(paths.front(), identity + ".journal");
+}
+
+Journal::Journal(const Plan& plan, std::string identity)
+    : plan_(plan), identity_(std::move(identity)), path_(journal_path(plan, identity_)), done_(plan.units.size()) {}
+
+Result<std::unique_ptr<Journal>> Journal::open(const Plan& plan) {
+  std::unique_ptr<Journal> journal(new Journal(plan, identity_of(plan)));
+  BOOST_OUTCOME_TRY(journal->take());
+  return journal;
+}
+
+Status Journal::take() {
+  if (path_.empty()) return ok();
+  const int flags = O_RDWR | O_CLOEXEC | O_NOFOLLOW;
+  Descriptor found(retry([&] { return system_calls().openat(AT_FDCWD, path_.c_str(), flags, 0); }));
+  if (!found) return errno == ENOENT || errno == ENOTDIR ? Status(ok()) : io_error(path_, "open the journal", errno);
+  if (::flock(found.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+    return Error{ExitCode::kTransient, paths_of(plan_).front(), "another run is writing this output now", "",
+                 "wait until it is done, or give this output a path of its own"};
+  struct stat info {};
+  if (retry([&] { return system_calls().fstat(found.get(), &info); }) < 0)
+    return io_error(path_, "look at the journal", errno);
+  file_ = std::move(found);
+  std::string text(std::min<std::uint64_t>(static_cast<std::uint64_t>(info.st_size), kMostBytes), '\0');
+  const auto into = std::as_writable_bytes(std::span(text));
+  BOOST_OUTCOME_TRY(read_all({file_.get(), 0, into.data(), into.size(), into.size()}, path_));
+  starts_anew_since_ = why_of_no_use(text);
+  goes_on_ = starts_anew_since_.empty();
+  if (!goes_on_) recorded_ = {};
+  return ok();
+}
+
+// Empty: it is of use.
+std::string Journal::why_of_no_use(std::string_view text) {
+  auto read = read_journal(text, path_);
+  if (!read) return "its journal cannot be used: " + read.error().what;
+  recorded_ = std::move(read).value();
+  if (recorded_.identity != identity_ || recorded_.units != plan_.units.size()) return "its journal is another plan's";
+  if (is_half_published()) {
+    half_published_ = recorded_.sealed;
+    return {};
+  }
+  for (const PlannedOutput& output : plan_.outputs)
+    for (const OutputFile& file : output.files) {
+      const auto left = look(temporary_path(file.path, identity_));
+      if (!left) return fmt::format("what it had written of {} is not there any more", quoted_name(file.path));
+      if (static_cast<std::uint64_t>(left->st_size) != file.bytes)
+        return fmt::format("what it had written of {} has another size", quoted_name(file.path));
+    }
+  if (recorded_.is_damaged)
+    warnings_.push_back(fmt::format("{}: the journal is damaged at byte {:#x}: what it says after that is done again",
+                                    path_, recorded_.bytes));
+  seed_ = XXH3_64bits(text.data(), text.find('\n') + 1);
+  end_ = recorded_.bytes;
+  return {};
+}
+
+// Whether a run was killed while it gave the files their names: all are there, some of them under these.
+bool Journal::is_half_published() const {
+  const std::vector<std::string> paths = paths_of(plan_);
+  if (recorded_.sealed.size() != paths.size()) return false;
+  std::size_t named = 0;
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    const auto is = [&](const std::string& path) {
+      const auto info = look(path);
+      return info && FileId{info->st_dev, info->st_ino} == recorded_.sealed[i];
+    };
+    if (is(paths[i]))
+      ++named;
+    else if (!is(temporary_path(paths[i], identity_)))
+      return false;
+  }
+  return named != 0;
+}
+
+// A journal that cannot be written makes a later run begin anew, and is no reason to end this one.
+void Journal::note(const Status& status) {
+  if (status) return;
+  is_written_ = false;
+  warnings_.push_back(fmt::format("{}: {}: should this run be ended early, not all that it has done will be known",
+                                  path_, status.error().what));
+}
+
+Status Journal::begin(const OutputStore& store, unsigned threads, const std::atomic<bool>* stop) {
+  if (path_.empty()) return ok();
+  if (!goes_on_) {
+    note(start());
+    return ok();
+  }
+  is_written_ = true;
+  if (retry([&] { return system_calls().ftruncate(file_.get(), static_cast<off_t>(end_)); }) < 0)
+    note(io_error(path_, "cut off the end of the journal", errno));
+  std::vector<const JournalText::Record*> records(done_.size());  // the last of each unit
+  for (const JournalText::Record& record : recorded_.done)
+    if (record.unit < records.size()) records[record.unit] = &record;
+  std::atomic<std::size_t> next{0}, damaged{0};
+  std::mutex mutex;
+  Status status = ok();  // guarded by the mutex, as done_ is
+  on_threads(threads, [&] {
+    std::vector<std::byte> buffer;
+    for (std::size_t unit; (unit = next++) < records.size();) {
+      if (!records[unit]) continue;
+      if (stop && *stop) return;
+      const auto there = has_bytes(store, *records[unit], buffer);
+      const std::lock_guard lock(mutex);
+      if (!there && status) status = there.error();
+      if (!there) return;
+      done_[unit] = there.value();
+      if (!there.value()) ++damaged;
+    }
+  });
+  if (stop && *stop) return interrupted();
+  BOOST_OUTCOME_TRY(status);
+  units_damaged_ = damaged;
+  units_kept_ = static_cast<std::size_t>(std::ranges::count(done_, true));
+  return ok();
+}
+
+Result<bool> Journal::has_bytes(const OutputStore& store, const JournalText::Record& record,
+                                std::vector<std::byte>& buffer) const {
+  const Unit& unit = plan_.units[record.unit];
+  const Step& step = plan_.steps[unit.step];
+  if (record.checksums.size() != step.encodings.size()) return false;
+  const bool is_copied = StepCost(plan_, step).copies_only();
+  std::vector<std::size_t> first_file;
+  std::size_t files = 0;
+  for (const PlannedOutput& output : plan_.outputs) {
+    first_file.push_back(files);
+    files += output.files.size();
+  }
+  for (std::size_t i = 0; i < step.encodings.size(); ++i) {
+    const Encoding& encoding = step.encodings[i];
+    const std::uint64_t row = row_bytes(*encoding.type, step.expression->shape), bytes = unit.rows * row;
+    const std::uint64_t piece = is_copied ? copied_piece_bytes(*encoding.type) : row;
+    const std::uint64_t at_once = std::max<std::uint64_t>(kReadBytes / piece, 1) * piece;
+    for (const Place& place : encoding.places) {
+      std::uint64_t sum = 0;
+      for (std::uint64_t done = 0; done < bytes; done += at_once) {
+        buffer.resize(std::min(at_once, bytes - done));
+        BOOST_OUTCOME_TRY(
+            store.read(first_file[place.output] + place.file, place.offset + unit.first_row * row + done, buffer));
+        sum += checksum(buffer, piece, done / piece);
+      }
+      if (sum != record.checksums[i]) return false;
+    }
+  }
+  return true;
+}
+
+Status Journal::start() {
+  const std::string header = header_of(plan_, identity_);
+  const int flags = O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW;
+  if (!file_) {
+    file_ = Descriptor(retry([&] { return system_calls().openat(AT_FDCWD, path_.c_str(), flags, 0666); }));
+    if (!file_) return io_error(path_, "create the journal", errno);
+    ::flock(file_.get(), LOCK_EX | LOCK_NB);
+  }
+  if (retry([&] { return system_calls().ftruncate(file_.get(), 0); }) < 0)
+    return io_error(path_, "empty the journal", errno);
+  BOOST_OUTCOME_TRY(write_all(file_.get(), path_, 0, std::as_bytes(std::span(header))));
+  end_ = header.size();
+  seed_ = XXH3_64bits(header.data(), header.size());
+  is_written_ = true;
+  return ok();
+}
+
+Status Journal::append(std::uint32_t unit, std::span<const std::uint64_t> numbers) {
+  const std::string record = record_of(unit, numbers, seed_);
+  BOOST_OUTCOME_TRY(write_all(file_.get(), path_, end_, std::as_bytes(std::span(record))));
+  end_ += record.size();
+  return ok();
+}
+
+Status Journal::done(std::size_t unit, std::span<const std::uint64_t> checksums) {
+  ++units_done_;
+  if (is_written_) note(append(static_cast<std::uint32_t>(unit), checksums));
+  return ok();
+}
+
+Status Journal::sealed(std::span<const FileId> files) {
+  if (!is_written_) return ok();
+  std::vector<std::uint64_t> numbers;
+  for (const FileId& file : files) numbers.insert(numbers.end(), {file.device, file.inode});
+  note([&]() -> Status {
+    BOOST_OUTCOME_TRY(append(kSealed, numbers));
+    if (sync_to_disk(file_.get()) < 0) return io_error(path_, "flush the journal to the disk (fsync)", errno);
+    BOOST_OUTCOME_TRY(const OutputFolder folder, OutputFolder::open(split_target(path_).value().folder));
+    return folder.sync();
+  }());
+  return ok();
+}
+
+// What cannot be mended by a second run is not kept for one.
+bool Journal::keeps(const Error& error) {
+  const bool in_vain = error.code == ExitCode::kBadInput || error.code == ExitCode::kInternal;
+  was_kept_ = !in_vain && file_ && (goes_on_ || units_done_ != 0);
+  if (!was_kept_) remove();
+  return was_kept_;
+}
+
+void Journal::remove() {
+  if (!file_) return;
+  retry([&] { return system_calls().unlinkat(AT_FDCWD, path_.c_str(), 0); });
+  file_ = Descriptor();
+  is_written_ = false;
+}
+
+}  // namespace ggufmill

@@ -1,0 +1,124 @@
+#include "pipeline/journal/leftovers.h"
+
+#include <fmt/format.h>
+#include <sys/file.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <set>
+
+#include "pipeline/core/text.h"
+#include "pipeline/io/input_file.h"
+#include "pipeline/io/system_calls.h"
+#include "pipeline/io/temporary_file.h"
+#include "pipeline/journal/journal.h"
+#include "pipeline/plan/written.h"
+
+namespace ggufmill {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kJournalEnd = ".journal";
+constexpr std::uint64_t kMostJournalBytes = 256 << 20;
+
+bool is_locked(const std::string& path) {
+  const int flags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW;
+  const Descriptor file(retry([&] { return system_calls().openat(AT_FDCWD, path.c_str(), flags, 0); }));
+  return file && ::flock(file.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+}
+
+std::optional<JournalText> journal_at(const std::string& path) {
+  const auto file = InputFile::open(path);
+  if (!file || file.value()->bytes() > kMostJournalBytes) return {};
+  std::string text(file.value()->bytes(), '\0');
+  if (!file.value()->read(0, std::as_writable_bytes(std::span(text)))) return {};
+  auto journal = read_journal(text, path);
+  return journal ? std::optional(std::move(journal).value()) : std::nullopt;
+}
+
+// In what the plan of a journal differs from `plan`, as far as the journal tells.
+std::string difference(const JournalText& journal, const Plan& plan) {
+  if (journal.ggufmill != GGUFMILL_VERSION) return fmt::format("it was made by ggufmill {}", journal.ggufmill);
+  for (const SourceFile& source : journal.sources)
+    for (const SourceRef& now : plan.sources)
+      if (now->path == source.path && (now->bytes != source.bytes || now->modified != source.modified))
+        return fmt::format("{} has changed since", quoted_name(now->path));
+  return "it is of another plan";
+}
+
+std::uint64_t bytes_on_disk(const std::string& path) {
+  struct stat info {};
+  const auto call = [&] { return system_calls().fstatat(AT_FDCWD, path.c_str(), &info, AT_SYMLINK_NOFOLLOW); };
+  return retry(call) < 0 ? 0 : static_cast<std::uint64_t>(info.st_blocks) * 512;
+}
+
+}  // namespace
+
+bool Leftovers::is_running() const {
+  return std::ranges::any_of(files, [](const Leftover& file) { return file.of_this_plan && file.is_in_use; });
+}
+
+bool Leftovers::can_go_on() const { return units_done && !is_running(); }
+
+std::uint64_t Leftovers::bytes() const {
+  std::uint64_t all = 0;
+  for (const Leftover& file : files) all += file.bytes;
+  return all;
+}
+
+Leftovers find_leftovers(const Plan& plan) {
+  const std::string identity = identity_of(plan);
+  std::map<std::string, std::string> outputs;  // by the beginning of what may lie beside them
+  std::set<std::string> folders;
+  for (const PlannedOutput& output : plan.outputs)
+    for (const OutputFile& file : output.files) {
+      const std::string temporary = temporary_path(file.path, identity);
+      outputs.emplace(temporary.substr(0, temporary.rfind(kTemporaryMark)), file.path);
+      folders.insert(temporary.substr(0, temporary.rfind('/') + 1));
+    }
+  Leftovers found;
+  found.units = plan.units.size();
+  for (const std::string& folder : folders) {
+    std::error_code error;
+    for (const fs::directory_entry& entry : fs::directory_iterator(folder.empty() ? "." : folder, error)) {
+      const std::string path = folder + entry.path().filename().string();
+      const std::size_t mark = path.rfind(kTemporaryMark);
+      const auto output = mark == path.npos ? outputs.end() : outputs.find(path.substr(0, mark));
+      if (output == outputs.end() || !entry.is_regular_file(error)) continue;
+      const std::string rest = path.substr(mark + kTemporaryMark.size());
+      Leftover& file = found.files.emplace_back();
+      file.path = path;
+      file.output = output->second;
+      file.bytes = bytes_on_disk(path);
+      file.of_this_plan = rest.starts_with(identity);
+      file.is_in_use = is_locked(path);
+      if (!rest.ends_with(kJournalEnd)) continue;
+      const auto journal = journal_at(path);
+      if (journal && file.of_this_plan) {
+        std::set<std::uint32_t> units;
+        for (const JournalText::Record& record : journal->done) units.insert(record.unit);
+        found.units_done = units.size();
+      } else if (journal) {
+        file.other_since = difference(*journal, plan);
+      }
+    }
+  }
+  std::ranges::sort(found.files, {}, &Leftover::path);
+  return found;
+}
+
+Status discard(const Leftovers& leftovers) {
+  for (const Leftover& file : leftovers.files)
+    if (!file.is_in_use && retry([&] { return system_calls().unlinkat(AT_FDCWD, file.path.c_str(), 0); }) < 0 &&
+        errno != ENOENT)
+      return io_error(file.path, "remove what an earlier run left", errno);
+  return ok();
+}
+
+std::uint64_t reserved_before(const std::string& output, const std::string& identity) {
+  return bytes_on_disk(temporary_path(output, identity));
+}
+
+}  // namespace ggufmill
