@@ -33,11 +33,13 @@ ReportOutput output_report(const Plan& plan, const PlannedOutput& output) {
   return told;
 }
 
-void put_result(const Encoding& encoding, const TargetResult& result, Report& report) {
+// `partial`: some rows were done by an earlier run, whose part of the error nobody knows any more.
+void put_result(const Encoding& encoding, const TargetResult& result, bool partial, Report& report) {
   for (const Place& place : encoding.places) {
     ReportTensor& told = report.outputs[place.output].tensors[place.tensor];
     told.seconds = result.seconds;
-    if (!result.error) continue;
+    if (partial && told.type != told.source_type) told.state = ErrorState::kNotMeasured;
+    if (!result.error || partial) continue;
     told.state = ErrorState::kMeasured;
     told.sums = *result.error;
   }
@@ -130,7 +132,8 @@ Report report_of(const Plan& plan, const RunReport& run, const std::string& isa)
   for (const PlannedOutput& output : plan.outputs) report.outputs.push_back(output_report(plan, output));
   for (std::size_t s = 0; s < run.steps.size(); ++s)
     for (std::size_t e = 0; e < run.steps[s].encodings.size(); ++e)
-      put_result(plan.steps[s].encodings[e], run.steps[s].encodings[e], report);
+      put_result(plan.steps[s].encodings[e], run.steps[s].encodings[e], !run.steps_kept.empty() && run.steps_kept[s],
+                 report);
   return report;
 }
 

@@ -6,6 +6,7 @@
 #include "pipeline/cli/command_line.h"
 #include "pipeline/cli/messages.h"
 #include "pipeline/cli/planning.h"
+#include "pipeline/cli/running.h"
 #include "pipeline/cli/table.h"
 
 namespace ggufmill {
@@ -40,6 +41,8 @@ int check_verb(const Arguments& arguments) {
   for (const PlannedOutput& output : plan.outputs)
     if (const std::string fallbacks = describe_fallbacks(output); !fallbacks.empty())
       say_note(fmt::format("{}: {}", output.files.front().path, fallbacks));
+  for (const Leftover& file : planned.value().context.leftovers(plan).files)
+    say_note(fmt::format("{} ({}); `run --discard` removes it", describe(file), human_bytes(file.bytes)));
   return 0;
 }
 

@@ -20,6 +20,7 @@ constexpr Verb kVerbs[] = {
     {"run", "carry out a pipeline file", run_verb},
     {"check", "check a pipeline file, its headers, disk space and memory; write nothing", check_verb},
     {"plan", "show what a pipeline file does to every tensor; write nothing", plan_verb},
+    {"status", "say how far the runs of a pipeline file are, and what was left", status_verb},
     {"inspect", "show the metadata and tensors of a GGUF file", inspect_verb},
     {"compare", "compare the values of two GGUF files", compare_verb},
     {"types", "list the tensor types and what can be done with them", types_verb},

@@ -43,9 +43,9 @@ boost::json::object to_json(const Plan& plan, const Progress& now, double second
 }
 
 // The figures of a line, most important first.
-std::vector<std::string> figures_of(std::uint64_t done, std::uint64_t total, double seconds) {
+std::vector<std::string> figures_of(std::uint64_t done, std::uint64_t total, double seconds, std::uint64_t before) {
   const double share = total ? static_cast<double>(done) / static_cast<double>(total) : 1;
-  const double rate = seconds > 0 ? static_cast<double>(done) / seconds : 0;
+  const double rate = seconds > 0 && done > before ? static_cast<double>(done - before) / seconds : 0;
   std::vector<std::string> figures{fmt::format("{:3.0f}%", 100 * share),
                                    fmt::format("{} of {}", human_bytes(done), human_bytes(total)),
                                    fmt::format("{:.0f} MB/s", rate / 1e6)};
@@ -63,7 +63,7 @@ std::string joined(const std::vector<std::string>& figures) { return fmt::format
 
 // In at most `width` columns: first figures go, then the bar gets shorter, then the name.
 std::string fitted_line(const ProgressItem& item, double seconds, std::size_t width) {
-  std::vector<std::string> figures = figures_of(item.done, item.total, seconds);
+  std::vector<std::string> figures = figures_of(item.done, item.total, seconds, item.before);
   const std::size_t name_width = display_width(printable(item.name));
   while (figures.size() > 1 && joined(figures).size() + 2 + std::min(name_width, kShortName) > width)
     figures.pop_back();
@@ -90,8 +90,8 @@ TerminalSize terminal_size() {
 
 }  // namespace
 
-std::string progress_text(std::uint64_t done, std::uint64_t total, double seconds) {
-  return bar(done, total, kBarCells) + " " + joined(figures_of(done, total, seconds));
+std::string progress_text(std::uint64_t done, std::uint64_t total, double seconds, std::uint64_t before) {
+  return bar(done, total, kBarCells) + " " + joined(figures_of(done, total, seconds, before));
 }
 
 std::vector<std::string> progress_lines(const std::vector<ProgressItem>& items, double seconds, std::size_t columns,
@@ -102,7 +102,11 @@ std::vector<std::string> progress_lines(const std::vector<ProgressItem>& items, 
       items.begin(), items.begin() + static_cast<std::ptrdiff_t>(items.size() > most ? most - 1 : items.size()));
   if (shown.size() < items.size()) {
     ProgressItem rest{fmt::format("{} {}", items.size() - shown.size(), shown.empty() ? "files" : "more files")};
-    for (std::size_t i = shown.size(); i < items.size(); ++i) rest.done += items[i].done, rest.total += items[i].total;
+    for (std::size_t i = shown.size(); i < items.size(); ++i) {
+      rest.done += items[i].done;
+      rest.total += items[i].total;
+      rest.before += items[i].before;
+    }
     shown.push_back(std::move(rest));
   }
   std::vector<std::string> lines;
@@ -130,7 +134,9 @@ void ProgressMeter::show(const Plan& plan, const Progress& now) {
   for (const PlannedOutput& output : plan.outputs)
     for (const OutputFile& file : output.files) {
       const std::uint64_t done = items.size() < now.file_bytes.size() ? now.file_bytes[items.size()] : 0;
-      items.push_back({file.path, std::min(done, file.bytes), file.bytes});
+      const std::uint64_t before =
+          items.size() < now.file_bytes_before.size() ? now.file_bytes_before[items.size()] : 0;
+      items.push_back({file.path, std::min(done, file.bytes), file.bytes, before});
     }
   draw(items);
 }
@@ -139,7 +145,7 @@ void ProgressMeter::show(const std::string& name, std::uint64_t done, std::uint6
   if (!is_due()) return;
   if (log_format() == LogFormat::kJson)
     return say_object({{"level", "progress"}, {"bytes_read", done}, {"bytes_total", total}, {"seconds", seconds()}});
-  draw({{name, done, total}});
+  draw({{name, done, total, 0}});
 }
 
 // On a terminal over what was drawn last; what that has of further lines is erased.
@@ -153,7 +159,7 @@ void ProgressMeter::draw(const std::vector<ProgressItem>& items) {
     lines_ = lines.size();
   } else {
     for (const ProgressItem& item : items)
-      text += printable(item.name) + "  " + progress_text(item.done, item.total, seconds()) + "\n";
+      text += printable(item.name) + "  " + progress_text(item.done, item.total, seconds(), item.before) + "\n";
   }
   std::fputs(text.c_str(), stderr);
 }

@@ -12,13 +12,14 @@
 
 namespace ggufmill {
 
-// "#####.....  50%  1.00 GiB of 2.00 GiB  120 MB/s  9 s left" for `done` of `total` bytes after `seconds`.
-std::string progress_text(std::uint64_t done, std::uint64_t total, double seconds);
+// "#####.....  50%  1.00 GiB of 2.00 GiB  120 MB/s  9 s left" for `done` of `total` bytes after `seconds`, `before` of
+// which were done before that time began.
+std::string progress_text(std::uint64_t done, std::uint64_t total, double seconds, std::uint64_t before = 0);
 
 // Something that goes on.
 struct ProgressItem {
   std::string name;  // as it is: it is shown printable()
-  std::uint64_t done = 0, total = 0;
+  std::uint64_t done = 0, total = 0, before = 0;
 };
 
 // The same for a terminal of `columns` columns and `rows` rows: a line for each item, none wider than the terminal

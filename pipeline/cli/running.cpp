@@ -48,10 +48,31 @@ void say_summary(const Plan& plan, const RunReport& report) {
     if (const std::string fallbacks = describe_fallbacks(output); !fallbacks.empty())
       say_note(fmt::format("{}  {}", output.files.front().path, fallbacks));
   }
+  if (report.units_kept != 0)
+    say_note(fmt::format("{} of {} units of work were done by an earlier run", report.units_kept, plan.units.size()));
   say_note(fmt::format("read {} once, wrote {} in {:.2f} s ({:.0f} MB/s), {} of slabs at most, {} I/O by {}",
                        human_bytes(report.bytes_read), human_bytes(report.bytes_written), report.seconds,
                        report.seconds > 0 ? megabytes / report.seconds : 0, human_bytes(report.peak_budget),
                        io_mode_names()[static_cast<std::size_t>(report.io_mode)], report.io));
+}
+
+int discard(const Planned& planned, bool quiet) {
+  const Leftovers left = planned.context.leftovers(planned.plan);
+  if (const Status removed = planned.context.discard(left); !removed) return fail(removed.error());
+  for (const Leftover& file : left.files)
+    if (file.is_in_use)
+      say_warning(fmt::format("{} stays: a run is writing it now", file.path));
+    else if (!quiet)
+      say_note(fmt::format("removed {}  {}", file.path, human_bytes(file.bytes)));
+  if (left.files.empty() && !quiet) say_note("nothing is left of earlier runs");
+  return 0;
+}
+
+// What other plans' runs have left stays, and takes room.
+void say_strange(const Leftovers& left) {
+  for (const Leftover& file : left.files)
+    if (!file.of_this_plan && !file.is_in_use)
+      say_note(fmt::format("{} ({}); --discard removes it", describe(file), human_bytes(file.bytes)));
 }
 
 // Where the time went.
@@ -91,6 +112,8 @@ void add_run_options(po::options_description& options) {
   add("engine", po::value<std::string>()->default_value("graph"), "graph, or simple: one slab after the other");
   add("io-engine", po::value<std::string>()->default_value("auto"), "auto, io_uring or threads");
   add("profile", po::value<std::string>(), "FILE.json: say where the time went, and write a trace for Perfetto");
+  add("no-resume", "begin anew, whatever an earlier run left, and leave nothing when the run is ended early");
+  add("discard", "remove what runs that were ended early have left of the outputs, and stop");
   add("quiet,q", "no progress and no summary");
   add_report_options(options);
 }
@@ -110,11 +133,23 @@ void say_tensors(const Plan& plan) {
   }
 }
 
+std::string describe(const Leftover& file) {
+  const bool is_journal = !file.other_since.empty();
+  const std::string whose = file.is_in_use      ? "being written by a run now"
+                            : file.of_this_plan ? "left by a run of this plan"
+                            : is_journal        ? "left by a run of another plan: " + file.other_since
+                                                : "left by a run of another plan";
+  return fmt::format("{}  {}", file.path, whose);
+}
+
 int execute(const Planned& planned, const po::variables_map& values, bool overwrite) {
   auto options = run_options(values);
   if (!options) return fail(options.error());
   const Plan& plan = planned.plan;
   const bool quiet = values.count("quiet") > 0;
+  if (values.count("discard")) return discard(planned, quiet);
+  if (!quiet) say_strange(planned.context.leftovers(plan));
+  options.value().resume = values.count("no-resume") == 0;
   ProgressMeter meter(quiet);
   options.value().overwrite = overwrite;
   options.value().stop = catch_signals();

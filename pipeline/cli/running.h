@@ -5,13 +5,17 @@
 
 namespace ggufmill {
 
-// --engine, --io-engine and --quiet; --report and --errors; --profile.
+// --engine, --io-engine and --quiet; --no-resume and --discard; --report and --errors; --profile.
 void add_run_options(boost::program_options::options_description& options);
+
+// A file that a run has left, in a line: which, and whose it is.
+std::string describe(const Leftover& file);
 
 // What is done with each tensor of the first output, one line each.
 void say_tensors(const Plan& plan);
 
-// Runs the plan with progress on stderr, and says what was written. Returns the exit code.
+// Runs the plan with progress on stderr, and says what was written; or, with --discard, removes what earlier runs have
+// left. Returns the exit code.
 int execute(const Planned& planned, const boost::program_options::variables_map& values, bool overwrite);
 
 }  // namespace ggufmill

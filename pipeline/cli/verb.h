@@ -18,6 +18,7 @@ struct Verb {
 int run_verb(const Arguments& arguments);
 int check_verb(const Arguments& arguments);
 int plan_verb(const Arguments& arguments);
+int status_verb(const Arguments& arguments);
 int inspect_verb(const Arguments& arguments);
 int compare_verb(const Arguments& arguments);
 int types_verb(const Arguments& arguments);

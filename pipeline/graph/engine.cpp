@@ -157,6 +157,11 @@ Result<RunReport> run_checked(const Plan& plan, const Kernels& kernels, const Ru
     std::vector<bool> wanted(plan.units.size()), done(plan.units.size());
     for (std::size_t unit = 0; unit < done.size(); ++unit) done[unit] = ledger.is_done(unit);
     for (std::size_t unit = units.first; unit < std::min(units.last, wanted.size()); ++unit) wanted[unit] = !done[unit];
+    if (std::ranges::count(done, true) != 0) {
+      report.steps_kept.resize(plan.steps.size());
+      for (std::size_t unit = 0; unit < done.size(); ++unit)
+        if (done[unit]) report.steps_kept[plan.units[unit].step] = true;
+    }
     Feed feed(plan, slab_bytes(plan, *sources, threads, options.slab_bytes), options.shuffle_seed,
               [&](std::size_t unit) { return wanted[unit]; });
     Budget budget(plan.limits.memory);

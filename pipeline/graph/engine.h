@@ -26,8 +26,9 @@ enum class EngineKind { kGraph, kSimple };
 struct Progress {
   std::uint64_t bytes_read = 0;
   std::uint64_t bytes_written = 0;
-  const std::string* tensor = nullptr;        // of the unit that was finished last
-  std::span<const std::uint64_t> file_bytes;  // written of each file, in the order of outputs and their files
+  const std::string* tensor = nullptr;  // of the unit that was finished last
+  // Written of each file, in the order of outputs and their files; and what of that an earlier run wrote.
+  std::span<const std::uint64_t> file_bytes, file_bytes_before;
 };
 
 // Units [first, last) of a plan.
@@ -72,6 +73,7 @@ struct RunReport {
   std::vector<std::string> warnings;  // what was asked for and could not be had, a line each
   std::vector<StepResult> steps;      // of each step; empty where neither a report was asked for nor anything compared
   std::size_t units_kept = 0;         // of an earlier run
+  std::vector<bool> steps_kept;       // rows of a step are of an earlier run, and not in its result; empty: of none
 };
 
 // Writes all outputs of the plan or none of those not yet sealed. Thread-safe for distinct outputs. A plan that

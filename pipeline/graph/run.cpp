@@ -21,6 +21,8 @@ RunState::RunState(const Plan& plan, const RunOptions& options, Ledger& ledger, 
   progress_.file_bytes = progress_of_files_;
   for (std::size_t unit = 0; unit < done.size(); ++unit)
     if (done[unit]) count(plan.units[unit]);
+  before_of_files_ = progress_of_files_;
+  progress_.file_bytes_before = before_of_files_;
 }
 
 // Of an earlier run.

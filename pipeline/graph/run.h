@@ -105,7 +105,7 @@ class RunState {
   std::vector<std::size_t> first_file_;  // of each output: index into file_bytes_
   std::uint64_t bytes_read_ = 0;
   std::vector<std::uint64_t> file_bytes_;  // written of each file of all outputs
-  std::vector<std::uint64_t> progress_of_files_;
+  std::vector<std::uint64_t> progress_of_files_, before_of_files_;
 };
 
 // The sources that a plan reads, opened.

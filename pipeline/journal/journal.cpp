@@ -323,7 +323,12 @@ Status Journal::start() {
   end_ = header.size();
   seed_ = XXH3_64bits(header.data(), header.size());
   is_written_ = true;
-  return ok();
+  return sync_folder();  // after a power cut, too, the files are to be found
+}
+
+Status Journal::sync_folder() const {
+  BOOST_OUTCOME_TRY(const OutputFolder folder, OutputFolder::open(split_target(path_).value().folder));
+  return folder.sync();
 }
 
 Status Journal::append(std::uint32_t unit, std::span<const std::uint64_t> numbers) {
@@ -346,8 +351,7 @@ Status Journal::sealed(std::span<const FileId> files) {
   note([&]() -> Status {
     BOOST_OUTCOME_TRY(append(kSealed, numbers));
     if (sync_to_disk(file_.get()) < 0) return io_error(path_, "flush the journal to the disk (fsync)", errno);
-    BOOST_OUTCOME_TRY(const OutputFolder folder, OutputFolder::open(split_target(path_).value().folder));
-    return folder.sync();
+    return sync_folder();
   }());
   return ok();
 }

@@ -83,6 +83,7 @@ class Journal final : public Ledger {
   std::string why_of_no_use(std::string_view text);
   bool is_half_published() const;
   Status start();
+  Status sync_folder() const;
   void note(const Status& status);
   Status append(std::uint32_t unit, std::span<const std::uint64_t> numbers);
   Result<bool> has_bytes(const OutputStore& store, const JournalText::Record& record,

@@ -91,7 +91,7 @@ Leftovers find_leftovers(const Plan& plan) {
       Leftover& file = found.files.emplace_back();
       file.path = path;
       file.output = output->second;
-      file.bytes = bytes_on_disk(path);
+      file.bytes = entry.file_size(error);
       file.of_this_plan = rest.starts_with(identity);
       file.is_in_use = is_locked(path);
       if (!rest.ends_with(kJournalEnd)) continue;

@@ -11,9 +11,9 @@
 namespace ggufmill {
 
 struct Leftover {
-  std::string path;           // a temporary file, or a journal
-  std::string output;         // that it belongs to
-  std::uint64_t bytes = 0;    // on the disk
+  std::string path;    // a temporary file, or a journal
+  std::string output;  // that it belongs to
+  std::uint64_t bytes = 0;
   bool of_this_plan = false;  // else of another one
   bool is_in_use = false;     // a run is writing it now
   std::string other_since;    // of another plan's journal: in what it differs

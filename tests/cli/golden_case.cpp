@@ -83,6 +83,7 @@ struct Mask {
 
 const Mask kMasks[] = {
     {std::regex("ggufmill [0-9]+\\.[0-9]+\\.[0-9]+"), "ggufmill VERSION"},
+    {std::regex("ggufmill-[0-9a-f]{32}"), "ggufmill-IDENTITY"},
     {std::regex("in [0-9.]+ s \\([0-9]+ MB/s\\), [0-9.]+ [KMGi]*B of slabs at most, [a-z]+ I/O by [a-z_]+"), "in TIME"},
     {std::regex("[0-9.]+ [a-zA-Z]+ are free"), "FREE are free"},
     {std::regex("ISAs available here: [-a-z0-9, ]+"), "ISAs available here: ISAS"},
@@ -209,7 +210,7 @@ std::optional<Outcome> run_case(const GoldenCase& test, std::string& why_skipped
     failed = failed || result.exit_code != 0;
   }
   if (!failed) outcome.exit.clear();
-  outcome.files = before.changes_to(FolderState(folder.path()));
+  outcome.files = mask(before.changes_to(FolderState(folder.path())), folder.path());
   return outcome;
 }
 

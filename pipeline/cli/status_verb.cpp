@@ -1,0 +1,95 @@
+// `ggufmill status`: how far the runs of a pipeline file are, and what those that ended early have left.
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <boost/json.hpp>
+#include <cstdio>
+
+#include "pipeline/cli/command_line.h"
+#include "pipeline/cli/messages.h"
+#include "pipeline/cli/planning.h"
+#include "pipeline/cli/running.h"
+#include "pipeline/cli/table.h"
+#include "pipeline/report/json_text.h"
+
+namespace ggufmill {
+namespace {
+
+namespace json = boost::json;
+
+CommandSpec command() {
+  CommandSpec spec;
+  spec.usage = "ggufmill status FILE [options]";
+  spec.description =
+      "Says which outputs of a pipeline file are there, whether a run is writing them now and how far it is, and what\n"
+      "runs that ended early have left: `run` goes on from there, `run --discard` removes it.\n"
+      "Reads headers only and changes nothing.";
+  spec.examples =
+      "  ggufmill status job.yaml\n"
+      "  ggufmill status job.yaml --json";
+  spec.positional = "file";
+  add_job_options(spec.options);
+  spec.options.add_options()("json", "one JSON object on stdout");
+  return spec;
+}
+
+bool is_there(const std::string& path) {
+  struct stat info {};
+  return ::stat(path.c_str(), &info) == 0;
+}
+
+json::object to_json(const Plan& plan, const Leftovers& left) {
+  json::array outputs, leftovers;
+  for (const PlannedOutput& output : plan.outputs)
+    for (const OutputFile& file : output.files)
+      outputs.push_back(json::object{{"path", file.path}, {"bytes", file.bytes}, {"there", is_there(file.path)}});
+  for (const Leftover& file : left.files)
+    leftovers.push_back(json::object{{"path", file.path},
+                                     {"output", file.output},
+                                     {"bytes", file.bytes},
+                                     {"of_this_plan", file.of_this_plan},
+                                     {"in_use", file.is_in_use},
+                                     {"other_since", file.other_since}});
+  return {{"running", left.is_running()},  {"can_go_on", left.can_go_on()},
+          {"units", left.units},           {"units_done", left.units_done.value_or(0)},
+          {"outputs", std::move(outputs)}, {"leftovers", std::move(leftovers)}};
+}
+
+std::string progress_of(const Leftovers& left) {
+  const std::uint64_t done = left.units_done.value_or(0);
+  return fmt::format("{} of {} units of work are done ({:.0f} %)", done, left.units,
+                     left.units ? 100.0 * static_cast<double>(done) / static_cast<double>(left.units) : 100.0);
+}
+
+std::string state_of(const Leftovers& left) {
+  if (left.is_running()) return "a run is writing the outputs now: " + progress_of(left);
+  if (left.can_go_on()) return fmt::format("a run was ended early: {}; `run` goes on from there", progress_of(left));
+  return "no run is under way";
+}
+
+}  // namespace
+
+int status_verb(const Arguments& arguments) {
+  const Parsed parsed = parse_command(command(), arguments);
+  if (parsed.exit_code) return *parsed.exit_code;
+  const auto planned = plan_from(parsed.values);
+  if (!planned) return fail(planned.error());
+  const Plan& plan = planned.value().plan;
+  const Leftovers left = planned.value().context.leftovers(plan);
+  if (parsed.values.count("json")) {
+    std::puts(json_text(to_json(plan, left)).c_str());
+    return 0;
+  }
+  std::vector<Row> rows;
+  for (const PlannedOutput& output : plan.outputs)
+    for (const OutputFile& file : output.files)
+      rows.push_back({file.path, human_bytes(file.bytes), is_there(file.path) ? "there" : "not there"});
+  std::fputs(render_table({{"output"}, {"size", Align::kRight}, {"state"}}, rows).c_str(), stdout);
+  std::puts(state_of(left).c_str());
+  for (const Leftover& file : left.files)
+    std::puts(fmt::format("{}  {}", describe(file), human_bytes(file.bytes)).c_str());
+  return 0;
+}
+
+}  // namespace ggufmill

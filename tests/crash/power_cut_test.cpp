@@ -1,0 +1,293 @@
+// A power cut, replayed: what a run asks of the system is recorded, and for every prefix of that a folder is made as a
+// disk may be found afterwards: what was synced is there, of the rest nothing, all, or some of it. The next run must
+// end with the right files, whatever it finds.
+
+#include <fmt/format.h>
+#include <linux/fs.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <iostream>
+#include <map>
+#include <mutex>
+#include <random>
+#include <span>
+
+#include "pipeline/api/ggufmill.h"
+#include "pipeline/io/system_calls.h"
+#include "tests/support/catch.h"
+#include "tests/support/files.h"
+#include "tests/support/gguf_builder.h"
+#include "tests/support/temp_dir.h"
+
+using namespace ggufmill;
+namespace fs = std::filesystem;
+
+namespace {
+
+// One call that changes something, as it succeeded. Files are known by their inodes.
+struct Change {
+  enum class Kind { kCreate, kWrite, kSize, kSync, kSyncFolder, kRename, kExchange, kRemove } kind;
+  ino_t file = 0;
+  std::uint64_t offset = 0;  // or the new size
+  std::string bytes;         // written
+  std::string name, to;      // in the folder
+};
+
+std::mutex mutex;
+std::vector<Change> recorded;            // guarded by the mutex
+std::map<ino_t, ino_t> original_inodes;  // of files that were made for a replay: what they were known by
+
+ino_t inode_of(int descriptor) {
+  struct stat info {};
+  ::fstat(descriptor, &info);
+  return info.st_ino;
+}
+
+std::string name_of(const char* path) { return fs::path(path).filename(); }
+
+void record(Change operation) {
+  const std::lock_guard lock(mutex);
+  recorded.push_back(std::move(operation));
+}
+
+SystemCalls recording_calls() {
+  using Kind = Change::Kind;
+  SystemCalls calls = kernel_calls();
+  calls.openat = [](int folder, const char* path, int flags, mode_t mode) {
+    struct stat before {};
+    const bool was_there = ::fstatat(folder, path, &before, AT_SYMLINK_NOFOLLOW) == 0;
+    const int descriptor = kernel_calls().openat(folder, path, flags, mode);
+    if (descriptor >= 0 && (flags & O_CREAT) && !was_there)
+      record({Kind::kCreate, inode_of(descriptor), 0, {}, name_of(path), {}});
+    return descriptor;
+  };
+  calls.pwrite = [](int descriptor, const void* from, std::size_t bytes, off_t offset) {
+    const ssize_t done = kernel_calls().pwrite(descriptor, from, bytes, offset);
+    if (done > 0)
+      record({Kind::kWrite,
+              inode_of(descriptor),
+              static_cast<std::uint64_t>(offset),
+              std::string(static_cast<const char*>(from), static_cast<std::size_t>(done)),
+              {},
+              {}});
+    return done;
+  };
+  calls.fallocate = [](int descriptor, int mode, off_t offset, off_t bytes) {
+    const int result = kernel_calls().fallocate(descriptor, mode, offset, bytes);
+    if (result == 0)
+      record({Kind::kSize, inode_of(descriptor), static_cast<std::uint64_t>(offset + bytes), {}, {}, {}});
+    return result;
+  };
+  calls.ftruncate = [](int descriptor, off_t bytes) {
+    const int result = kernel_calls().ftruncate(descriptor, bytes);
+    if (result == 0) record({Kind::kSize, inode_of(descriptor), static_cast<std::uint64_t>(bytes), {}, {}, {}});
+    return result;
+  };
+  calls.fsync = [](int descriptor) {
+    struct stat info {};
+    ::fstat(descriptor, &info);
+    record({S_ISDIR(info.st_mode) ? Kind::kSyncFolder : Kind::kSync, info.st_ino, 0, {}, {}, {}});
+    return kernel_calls().fsync(descriptor);
+  };
+  calls.renameat2 = [](int from_folder, const char* from, int to_folder, const char* to, unsigned flags) {
+    const int result = kernel_calls().renameat2(from_folder, from, to_folder, to, flags);
+    if (result == 0)
+      record({flags == RENAME_EXCHANGE ? Kind::kExchange : Kind::kRename, 0, 0, {}, name_of(from), name_of(to)});
+    return result;
+  };
+  calls.unlinkat = [](int folder, const char* path, int flags) {
+    const int result = kernel_calls().unlinkat(folder, path, flags);
+    if (result == 0) record({Kind::kRemove, 0, 0, {}, name_of(path), {}});
+    return result;
+  };
+  return calls;
+}
+
+// Files keep what they are known by through a replay.
+SystemCalls replayed_calls() {
+  SystemCalls calls = kernel_calls();
+  static constexpr auto translate = [](struct stat* info) {
+    const auto found = original_inodes.find(info->st_ino);
+    if (found != original_inodes.end()) info->st_ino = found->second;
+  };
+  calls.fstat = [](int descriptor, struct stat* out) {
+    const int result = kernel_calls().fstat(descriptor, out);
+    if (result == 0) translate(out);
+    return result;
+  };
+  calls.fstatat = [](int folder, const char* path, struct stat* out, int flags) {
+    const int result = kernel_calls().fstatat(folder, path, out, flags);
+    if (result == 0) translate(out);
+    return result;
+  };
+  return calls;
+}
+
+struct UsedCalls {
+  explicit UsedCalls(const SystemCalls& calls) : calls_(calls) { set_system_calls(&calls_); }
+  ~UsedCalls() { set_system_calls(nullptr); }
+  UsedCalls(const UsedCalls&) = delete;
+  UsedCalls& operator=(const UsedCalls&) = delete;
+
+ private:
+  const SystemCalls calls_;
+};
+
+// A folder as a disk holds it.
+struct Disk {
+  std::map<std::string, ino_t> names;
+  std::map<ino_t, std::string> files;
+
+  void apply(const Change& operation) {
+    using Kind = Change::Kind;
+    std::string& text = files[operation.file];
+    switch (operation.kind) {
+      case Kind::kCreate:
+        names[operation.name] = operation.file;
+        break;
+      case Kind::kWrite:
+        text.resize(std::max<std::size_t>(text.size(), operation.offset + operation.bytes.size()));
+        text.replace(operation.offset, operation.bytes.size(), operation.bytes);
+        break;
+      case Kind::kSize:
+        text.resize(operation.offset);
+        break;
+      case Kind::kRename:
+        names[operation.to] = names.at(operation.name);
+        names.erase(operation.name);
+        break;
+      case Kind::kExchange:
+        std::swap(names.at(operation.name), names.at(operation.to));
+        break;
+      case Kind::kRemove:
+        names.erase(operation.name);
+        break;
+      case Kind::kSync:
+      case Kind::kSyncFolder:
+        break;
+    }
+  }
+};
+
+bool is_of_names(const Change& operation) {
+  using Kind = Change::Kind;
+  return operation.kind == Kind::kCreate || operation.kind == Kind::kRename || operation.kind == Kind::kExchange ||
+         operation.kind == Kind::kRemove;
+}
+
+enum class Lost { kAllUnsynced, kUnsyncedBytes, kSome };
+
+// What is there when the power goes after the first `count` operations. Names change in order, bytes in any.
+Disk after_power_cut(const Disk& before, std::span<const Change> operations, Lost lost, std::mt19937& random) {
+  std::vector<bool> durable(operations.size());
+  std::size_t names = 0;  // all changes of names before it are durable
+  for (std::size_t i = 0; i < operations.size(); ++i) {
+    if (operations[i].kind == Change::Kind::kSyncFolder) names = i;
+    if (operations[i].kind != Change::Kind::kSync) continue;
+    for (std::size_t j = 0; j < i; ++j)
+      if (!is_of_names(operations[j]) && operations[j].file == operations[i].file) durable[j] = true;
+  }
+  if (lost == Lost::kUnsyncedBytes) names = operations.size();
+  if (lost == Lost::kSome) names += random() % (operations.size() - names + 1);
+  Disk disk = before;
+  for (std::size_t i = 0; i < operations.size(); ++i) {
+    const bool happens = is_of_names(operations[i]) ? i < names : durable[i] || (lost == Lost::kSome && random() % 2);
+    if (happens || operations[i].kind == Change::Kind::kSize) disk.apply(operations[i]);
+  }
+  return disk;
+}
+
+std::string model_bytes(float first) {
+  GgufBuilder model;
+  for (int i = 0; i < 6; ++i) model.add_tensor(fmt::format("blk.{}.ffn_down.weight", i), {256, 8});
+  for (std::size_t t = 0; t < model.tensors.size(); ++t)
+    for (std::size_t i = 0; i < model.tensors[t].data.size() / 4; ++i) {
+      const float value = first + static_cast<float>(t) * 0.01f + static_cast<float>(i * 7 % 255) * 0.001f;
+      std::memcpy(model.tensors[t].data.data() + 4 * i, &value, sizeof value);
+    }
+  return model.build();
+}
+
+}  // namespace
+
+TEST_CASE("after a power cut at any point, the next run makes the right files") {
+  const bool overwrite = GENERATE(false, true);
+  const TempDir folder;
+  const std::string out = folder.file("out");
+  write_text(folder.file("model.gguf"), model_bytes(1));
+  const Context context = Context::create({{}, "reference"}).value();
+  const auto job =
+      context.parse_job(fmt::format("version: 1\nsource: {{gguf: {}}}\noutputs:\n"
+                                    "  - {{gguf: {{path: {}/a.gguf, shard_tensors: 3}}, quantize: {{type: Q8_0}}}}\n"
+                                    "  - {{gguf: {}/b.gguf, quantize: {{type: Q4_0}}}}\n",
+                                    folder.file("model.gguf"), out, out),
+                        "job.yaml");
+  REQUIRE(job);
+  const Plan plan = context.plan(job.value()).value();
+  RunOptions options;
+  options.engine = EngineKind::kSimple;
+  options.overwrite = overwrite;
+  options.slab_bytes = 32 << 10;
+  std::vector<std::string> paths;
+  for (const PlannedOutput& output : plan.outputs)
+    for (const OutputFile& file : output.files) paths.push_back(file.path);
+
+  Disk before;
+  const auto put_old = [&] {
+    fs::remove_all(out);
+    fs::create_directory(out);
+    if (!overwrite) return;
+    for (const std::string& path : paths) write_text(path, "old");
+  };
+  put_old();
+  for (const std::string& name : names_in(out)) {
+    struct stat info {};
+    REQUIRE(::stat((out + "/" + name).c_str(), &info) == 0);
+    before.names[name] = info.st_ino;
+    before.files[info.st_ino] = "old";
+  }
+  recorded.clear();
+  {
+    const UsedCalls recording(recording_calls());
+    REQUIRE(context.run(plan, options));
+  }
+  const std::vector<Change> operations = std::move(recorded);
+  std::map<std::string, std::string> right;
+  for (const std::string& path : paths) right[path] = read_text(path);
+  REQUIRE(operations.size() > 40);
+
+  std::mt19937 random(3);
+  std::size_t points = 0, kept = 0;
+  for (std::size_t count = 0; count <= operations.size(); ++count)
+    for (const Lost lost : {Lost::kAllUnsynced, Lost::kUnsyncedBytes, Lost::kSome, Lost::kSome}) {
+      const Disk disk = after_power_cut(before, std::span(operations).first(count), lost, random);
+      fs::remove_all(out);
+      fs::create_directory(out);
+      original_inodes.clear();
+      for (const auto& [name, file] : disk.names) {
+        const auto text = disk.files.find(file);
+        write_text(out + "/" + name, text == disk.files.end() ? "" : text->second);
+        struct stat info {};
+        REQUIRE(::stat((out + "/" + name).c_str(), &info) == 0);
+        original_inodes[info.st_ino] = file;
+      }
+      CAPTURE(overwrite, count, static_cast<int>(lost));
+      for (const std::string& path : paths)
+        if (fs::exists(path)) CHECK((read_text(path) == right.at(path) || (overwrite && read_text(path) == "old")));
+      const bool all_there = std::ranges::all_of(
+          paths, [&](const std::string& path) { return fs::exists(path) && read_text(path) == right.at(path); });
+      {
+        const UsedCalls replayed(replayed_calls());
+        const auto report = context.run(plan, options);
+        if (report) kept += report.value().units_kept;
+        CHECK((report || (all_there && report.error().code == ExitCode::kUsage)));  // done already
+      }
+      for (const std::string& path : paths) CHECK((read_text(path) == right.at(path)));
+      ++points;
+    }
+  CHECK(kept > 0);
+  std::cout << points << " points, " << kept << " units kept\n";
+}
