@@ -3,6 +3,7 @@
 #include "stages/arrays/arrays.h"
 #include "stages/gguf/gguf.h"
 #include "stages/huggingface/huggingface_source.h"
+#include "stages/huggingface/restored_checkpoint.h"
 #include "stages/importance/importance_stage.h"
 #include "stages/metadata/metadata_stage.h"
 #include "stages/prune/prune_stage.h"
@@ -17,7 +18,7 @@ Registry make_registry(const Types& types) {
       types,
       {gguf_source(types), safetensors_source(), huggingface_source(read_safetensors), arrays_source(types)},
       {importance_stage(gguf_opener(types)), prune_stage(), rename_stage(), metadata_stage(), quantize_stage(types)},
-      {gguf_sink(), safetensors_sink(), npy_sink()}};
+      {gguf_sink(), safetensors_sink(huggingface::restore_checkpoint), npy_sink()}};
 }
 
 }  // namespace ggufmill

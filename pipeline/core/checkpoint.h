@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "pipeline/core/expression.h"
+#include "pipeline/core/model.h"
 
 namespace ggufmill {
 
@@ -31,5 +31,15 @@ struct Checkpoint {
 
 // Opens a checkpoint: how a stage reads a format that another one knows. `path`: a folder, a file or an index.
 using CheckpointOpener = std::function<Result<Checkpoint>(const std::string& path)>;
+
+// Which checkpoint a model came from.
+struct CheckpointOrigin {
+  std::string config;        // the path of its config.json
+  std::string architecture;  // a built-in map's name, or a file; empty: as config.json says
+  Origin asked;              // where the pipeline file says so
+};
+// The way back: a model's tensors under the names and in the form that they had in the checkpoint. How a sink uses what
+// another folder knows.
+using CheckpointRestorer = std::function<Result<Model>(Model model, const CheckpointOrigin& origin)>;
 
 }  // namespace ggufmill

@@ -51,6 +51,8 @@ class Sink {
   // The model as the format can hold it: types that it lacks become others. What layout() is given.
   virtual Result<Model> adapt(Model model) const { return model; }
   virtual Result<std::vector<OutputFile>> layout(const Model& model) const = 0;
+  // As Stage::inputs().
+  virtual std::vector<std::string> inputs() const { return {}; }
 };
 
 // What sinks have in common. Both fail with exit code 2.

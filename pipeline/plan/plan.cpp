@@ -123,14 +123,15 @@ ReportRequest with_paths(ReportRequest report, const std::vector<PlannedOutput>&
 // Files that the job's parts read beside the source, and the pipeline file.
 std::vector<std::string> other_inputs(const Job& job) {
   std::vector<std::string> paths = job.inputs;
-  const auto add = [&](const StageList& stages) {
-    for (const auto& stage : stages) {
-      const std::vector<std::string> more = stage->inputs();
-      paths.insert(paths.end(), more.begin(), more.end());
-    }
+  const auto add = [&](const auto& part) {
+    const std::vector<std::string> more = part->inputs();
+    paths.insert(paths.end(), more.begin(), more.end());
   };
-  add(job.stages);
-  for (const JobOutput& output : job.outputs) add(output.stages);
+  std::ranges::for_each(job.stages, add);
+  for (const JobOutput& output : job.outputs) {
+    std::ranges::for_each(output.stages, add);
+    add(output.sink);
+  }
   return paths;
 }
 

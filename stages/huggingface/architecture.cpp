@@ -114,4 +114,20 @@ Result<Architecture> find_architecture(const std::string& checkpoint_class, cons
   return error;
 }
 
+Result<Architecture> choose_architecture(const std::string& named, const std::string& checkpoint_class,
+                                         const std::string& config, const Origin& asked) {
+  if (!named.empty()) {
+    BOOST_OUTCOME_TRY(Architecture architecture, read_architecture(named, asked));
+    if (architecture.partial)
+      return error_at(asked, fmt::format("architecture '{}' is there for others to extend", named),
+                      "`ggufmill architectures` lists those that are whole");
+    return architecture;
+  }
+  if (checkpoint_class.empty())
+    return input_error(config, "'architectures' is not there, which says what kind of model it is",
+                       "name one beside the folder: `architecture: llama`; `ggufmill architectures` lists them. The "
+                       "tensors of a model that is no language model are read by `source: {safetensors: ...}`");
+  return find_architecture(checkpoint_class, config);
+}
+
 }  // namespace ggufmill::huggingface

@@ -35,6 +35,7 @@ struct NameRule {
   // whose number is at least that are left out, or (`below`) less than that.
   std::optional<ValueRule> number;
   bool below = false;
+  bool minus = false;  // with `with`: so many less, and only where there are as many
   std::optional<ValueRule> when;
 };
 
@@ -121,7 +122,8 @@ struct Architecture {
   std::vector<MetadataRule> metadata;             // after general.*
   std::vector<MetadataRule> metadata_before_tokenizer;
   std::vector<MetadataRule> metadata_after_tokenizer;
-  std::vector<NameRule> names;  // in order; all that fit
+  std::vector<NameRule> names;       // in order; all that fit
+  std::vector<NameRule> names_back;  // likewise, from the names that the rules see to the checkpoint's
   std::vector<TensorRule> tensors;
   std::vector<ComputedRule> computed;
   std::vector<TypeRule> types;  // first match
@@ -139,6 +141,11 @@ Result<Architecture> read_architecture(const std::string& name_or_path, const Or
 // The built-in map that serves a class of config.json. Exit code 4, with the classes that are near; `where` is for the
 // message.
 Result<Architecture> find_architecture(const std::string& checkpoint_class, const std::string& where);
+
+// The one that is asked for by `named`, a name or a path, or, where that is empty, the built-in one for the class of a
+// config.json, whose path is `config`. Exit code 2 or 4.
+Result<Architecture> choose_architecture(const std::string& named, const std::string& checkpoint_class,
+                                         const std::string& config, const Origin& asked);
 
 // A file embedded at build time.
 struct BuiltInArchitecture {

@@ -41,6 +41,21 @@ FieldSpec metadata_field(std::string name, std::string doc) {
                  std::move(doc));
 }
 
+FieldSpec names_field(std::string name, std::string doc) {
+  return list_of(
+      std::move(name),
+      map_of({{"match", FieldKind::kRegex, "A regular expression over names."},
+              text("with", "What takes the place of the match; $1 is its first group."),
+              {"drop", FieldKind::kRegex, "Tensors whose names fit are left out."},
+              value_field("plus", "Added to the number in the first group; {layer} in `with` is the sum."),
+              value_field("minus", "Taken from that number, and only names where it is as large are changed."),
+              value_field("from_layer", "Only those whose number in the first group is at least this."),
+              value_field("before_layer", "Only those whose number in the first group is less."),
+              when_field()},
+             "A change of names."),
+      std::move(doc));
+}
+
 FieldSpec steps_field() {
   return list_of("do", {"", FieldKind::kAny, "An operation, or {operation: arguments}."},
                  "What is done to it, in order.");
@@ -126,16 +141,9 @@ FieldSpec architecture_fields() {
       metadata_field("metadata", "Metadata of the architecture, in order."),
       metadata_field("metadata_before_tokenizer", "Metadata before the tokenizer's."),
       metadata_field("metadata_after_tokenizer", "Metadata after the tokenizer's."),
-      list_of("names",
-              map_of({{"match", FieldKind::kRegex, "A regular expression over the checkpoint's names."},
-                      text("with", "What takes the place of the match; $1 is its first group."),
-                      {"drop", FieldKind::kRegex, "Tensors whose names fit are left out."},
-                      value_field("plus", "Added to the number in the first group; {layer} in `with` is the sum."),
-                      value_field("from_layer", "Only those whose number in the first group is at least this."),
-                      value_field("before_layer", "Only those whose number in the first group is less."),
-                      when_field()},
-                     "A change of names."),
-              "Changes of the checkpoint's names, in order, before anything else."),
+      names_field("names", "Changes of the checkpoint's names, in order, before anything else."),
+      names_field("names_back",
+                  "Changes of names where a checkpoint is written, in order: they undo those of `names`."),
       tensor_fields(),
       list_of("computed",
               map_of({required(text("to", "Its name.")), required(text("function", "The name of a function.")),

@@ -22,7 +22,10 @@ class Reader {
     BOOST_OUTCOME_TRY(read_metadata("metadata", into_.metadata));
     BOOST_OUTCOME_TRY(read_metadata("metadata_before_tokenizer", into_.metadata_before_tokenizer));
     BOOST_OUTCOME_TRY(read_metadata("metadata_after_tokenizer", into_.metadata_after_tokenizer));
-    BOOST_OUTCOME_TRY(read_names());
+    BOOST_OUTCOME_TRY(std::vector<NameRule> names, read_names("names"));
+    into_.names.insert(into_.names.begin(), names.begin(), names.end());
+    BOOST_OUTCOME_TRY(names, read_names("names_back"));  // what comes first in `names` is undone last
+    into_.names_back.insert(into_.names_back.end(), names.begin(), names.end());
     BOOST_OUTCOME_TRY(read_tensors());
     BOOST_OUTCOME_TRY(read_computed());
     BOOST_OUTCOME_TRY(read_types());
@@ -87,10 +90,10 @@ class Reader {
     return ok();
   }
 
-  Status read_names() {
-    const ConfigNode* list = root_.find("names");
-    if (!list) return ok();
+  Result<std::vector<NameRule>> read_names(std::string_view name) const {
+    const ConfigNode* list = root_.find(name);
     std::vector<NameRule> own;
+    if (!list) return own;
     for (const ConfigNode& node : list->items) {
       NameRule rule;
       const ConfigNode *match = node.find("match"), *drop = node.find("drop"), *with = node.find("with");
@@ -99,12 +102,16 @@ class Reader {
       BOOST_OUTCOME_TRY(rule.match, to_pattern(match ? *match : *drop));
       if (with) rule.with = with->scalar;
       rule.below = !with && node.find("before_layer");
-      BOOST_OUTCOME_TRY(read_rule(node, with ? "plus" : rule.below ? "before_layer" : "from_layer", rule.number));
+      rule.minus = with && node.find("minus");
+      BOOST_OUTCOME_TRY(read_rule(node,
+                                  with         ? (rule.minus ? "minus" : "plus")
+                                  : rule.below ? "before_layer"
+                                               : "from_layer",
+                                  rule.number));
       BOOST_OUTCOME_TRY(read_rule(node, "when", rule.when));
       own.push_back(std::move(rule));
     }
-    into_.names.insert(into_.names.begin(), own.begin(), own.end());
-    return ok();
+    return own;
   }
 
   template <class Function>

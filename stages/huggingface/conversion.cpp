@@ -53,7 +53,9 @@ class Conversion {
 
   Result<ConvertedCheckpoint> run() {
     BOOST_OUTCOME_TRY(read_config());
-    BOOST_OUTCOME_TRY(choose_architecture());
+    class_ = checkpoint_class(config_);
+    BOOST_OUTCOME_TRY(architecture_, choose_architecture(options_.architecture, class_, file("config.json").string(),
+                                                         options_.origin));
     BOOST_OUTCOME_TRY(check_options());
     facts_.emplace(options_.folder, config_, architecture_.values);
     facts_->set("option", json::object{{"draft_head", options_.draft_head != DraftHead::kLeaveOut},
@@ -87,24 +89,6 @@ class Conversion {
     BOOST_OUTCOME_TRY(const json::value config, read_json(path));
     if (!config.is_object()) return input_error(path, "is no JSON object");
     config_ = config.get_object();
-    return ok();
-  }
-
-  Status choose_architecture() {
-    class_ = checkpoint_class(config_);
-    if (!options_.architecture.empty()) {
-      BOOST_OUTCOME_TRY(architecture_, read_architecture(options_.architecture, options_.origin));
-      if (architecture_.partial)
-        return error_at(options_.origin,
-                        fmt::format("architecture '{}' is there for others to extend", options_.architecture),
-                        "`ggufmill architectures` lists those that are whole");
-      return ok();
-    }
-    const std::string path = file("config.json").string();
-    if (class_.empty())
-      return input_error(path, "'architectures' is not there, which says what kind of model it is",
-                         "name one in the source: `architecture: llama`; `ggufmill architectures` lists them");
-    BOOST_OUTCOME_TRY(architecture_, find_architecture(class_, path));
     return ok();
   }
 

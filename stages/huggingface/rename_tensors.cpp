@@ -1,4 +1,4 @@
-// A checkpoint's names as the rules for tensors see them.
+// A checkpoint's names as the rules for tensors see them, and back.
 
 #include <fmt/format.h>
 
@@ -34,19 +34,18 @@ Result<std::optional<Replaced>> replaced(const NameRule& rule, const std::string
 
 class Renamer {
  public:
-  Renamer(const Architecture& architecture, const Facts& facts) : facts_(facts), architecture_(architecture) {}
-
-  Status prepare() {
-    for (const NameRule& rule : architecture_.names) {
-      BOOST_OUTCOME_TRY(const bool holds, facts_.holds(rule.when));
+  static Result<Renamer> make(const std::vector<NameRule>& rules, const Facts& facts) {
+    Renamer renamer;
+    for (const NameRule& rule : rules) {
+      BOOST_OUTCOME_TRY(const bool holds, facts.holds(rule.when));
       if (!holds) continue;
       Active active{&rule, 0};
       if (rule.number) {
-        BOOST_OUTCOME_TRY(active.number, facts_.count(*rule.number, "a number of layers"));
+        BOOST_OUTCOME_TRY(active.number, facts.count(*rule.number, "a number of layers"));
       }
-      active_.push_back(active);
+      renamer.active_.push_back(active);
     }
-    return ok();
+    return renamer;
   }
 
   // Nothing: the tensor is left out.
@@ -55,9 +54,12 @@ class Renamer {
       BOOST_OUTCOME_TRY(auto changed, replaced(*active.rule, name));
       if (!changed) continue;
       if (active.rule->with) {
+        if (active.rule->minus && changed->number < active.number) continue;
         name = std::move(changed->name);
+        const std::uint64_t number =
+            active.rule->minus ? changed->number - active.number : changed->number + active.number;
         if (const std::size_t at = name.find("{layer}"); active.rule->number && at != std::string::npos)
-          name.replace(at, 7, std::to_string(changed->number + active.number));
+          name.replace(at, 7, std::to_string(number));
       } else if (!active.rule->number || (changed->number < active.number) == active.rule->below) {
         return std::optional<std::string>();
       }
@@ -70,8 +72,6 @@ class Renamer {
     const NameRule* rule;
     std::uint64_t number;
   };
-  const Facts& facts_;
-  const Architecture& architecture_;
   std::vector<Active> active_;
 };
 
@@ -79,8 +79,7 @@ class Renamer {
 
 Result<std::vector<NamedTensor>> rename_tensors(const Architecture& architecture, const Facts& facts,
                                                 std::vector<NamedTensor> tensors) {
-  Renamer renamer(architecture, facts);
-  BOOST_OUTCOME_TRY(renamer.prepare());
+  BOOST_OUTCOME_TRY(const Renamer renamer, Renamer::make(architecture.names, facts));
   std::vector<NamedTensor> result;
   std::unordered_set<std::string> names;
   for (NamedTensor& tensor : tensors) {
@@ -95,6 +94,26 @@ Result<std::vector<NamedTensor>> rename_tensors(const Architecture& architecture
     result.push_back(std::move(tensor));
   }
   return result;
+}
+
+Status restore_names(const Architecture& architecture, const Facts& facts, std::vector<Tensor>& tensors) {
+  BOOST_OUTCOME_TRY(const Renamer forth, Renamer::make(architecture.names, facts));
+  BOOST_OUTCOME_TRY(const Renamer back, Renamer::make(architecture.names_back, facts));
+  for (Tensor& tensor : tensors) {
+    BOOST_OUTCOME_TRY(auto name, back.rename(tensor.name));
+    std::optional<std::string> again;
+    if (name) {
+      BOOST_OUTCOME_TRY(again, forth.rename(*name));
+    }
+    if (again != tensor.name)
+      return usage_error(fmt::format("the checkpoint's name of {} cannot be told: {}", quoted_name(tensor.name),
+                                     again  ? fmt::format("{} would become {}", quoted_name(*name), quoted_name(*again))
+                                     : name ? fmt::format("{} would be left out", quoted_name(*name))
+                                            : "`names_back` leaves it out"),
+                         fmt::format("`names_back:` of the map of '{}' undoes what `names:` does", architecture.file));
+    tensor.name = std::move(*name);
+  }
+  return ok();
 }
 
 }  // namespace ggufmill::huggingface

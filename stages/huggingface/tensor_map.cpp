@@ -10,11 +10,10 @@
 #include <unordered_set>
 
 #include "pipeline/core/text.h"
+#include "stages/huggingface/tensor_steps.h"
 
 namespace ggufmill::huggingface {
 namespace {
-
-namespace json = boost::json;
 
 constexpr std::size_t kMostFaults = 20;
 
@@ -82,55 +81,11 @@ class TensorMapper {
     return ok();
   }
 
-  Result<std::vector<json::value>> evaluate(const std::vector<ValueRule>& arguments, const std::string& place,
-                                            std::optional<std::uint32_t> layer) const {
-    std::vector<json::value> values;
-    for (const ValueRule& argument : arguments) {
-      std::vector<std::string> missing;
-      BOOST_OUTCOME_TRY(values.emplace_back(), facts_.evaluate(argument, &missing, layer));
-      if (values.back().is_null())
-        return input_error((facts_.folder() / "config.json").string(),
-                           fmt::format("'{}' is not there", fmt::join(missing, "', '")),
-                           fmt::format("the map asks for it at {}", place));
-    }
-    return values;
-  }
-
-  Result<ExpressionRef> apply(const std::vector<TensorStep>& steps, ExpressionRef values,
-                              std::optional<std::uint32_t> layer) const {
-    for (const TensorStep& step : steps) {
-      if (!step.join.empty()) {
-        BOOST_OUTCOME_TRY(values, join(step, values, layer));
-        continue;
-      }
-      BOOST_OUTCOME_TRY(const auto arguments, evaluate(step.arguments, step.place, layer));
-      const Shape before = values->shape;
-      auto result = step.operation->apply(std::move(values), arguments);
-      if (!result) {
-        Error error = std::move(result).error();
-        error.detail = fmt::format("{} of {}, at {}", step.operation->name, describe(before), step.place);
-        return error;
-      }
-      values = std::move(result).value();
-    }
-    return values;
-  }
-
-  Result<ExpressionRef> join(const TensorStep& step, const ExpressionRef& values,
-                             std::optional<std::uint32_t> layer) const {
-    std::vector<ExpressionRef> parts;
-    for (const std::vector<TensorStep>& steps : step.join) {
-      BOOST_OUTCOME_TRY(parts.emplace_back(), apply(steps, values, layer));
-    }
-    const std::uint32_t axis = parts[0]->shape.rank == 1 ? 0 : 1;
-    return expressions::concat(std::move(parts), axis);
-  }
-
   Status compute() {
     for (const ComputedRule& rule : architecture_.computed) {
       BOOST_OUTCOME_TRY(const bool holds, facts_.holds(rule.when));
       if (!holds) continue;
-      BOOST_OUTCOME_TRY(const auto arguments, evaluate(rule.arguments, rule.place, {}));
+      BOOST_OUTCOME_TRY(const auto arguments, evaluate_arguments(rule.arguments, rule.place, facts_, {}));
       auto values = rule.function->make(arguments);
       if (!values) {
         Error error = std::move(values).error();
@@ -198,7 +153,7 @@ class TensorMapper {
       BOOST_OUTCOME_TRY(check_zero(*active.rule, tensor));
     }
     for (const TensorOutput* output : active.outputs) {
-      BOOST_OUTCOME_TRY(ExpressionRef values, apply(output->steps, tensor.values, match.numbers.layer));
+      BOOST_OUTCOME_TRY(ExpressionRef values, apply_steps(output->steps, tensor.values, facts_, match.numbers.layer));
       add(active, *output, match, std::move(values), tensor);
     }
     return ok();
@@ -273,7 +228,7 @@ class TensorMapper {
         BOOST_OUTCOME_TRY(add_beside(whole, *found->second));
       }
       BOOST_OUTCOME_TRY(ExpressionRef values, together(output, std::move(parts)));
-      BOOST_OUTCOME_TRY(values, apply(output.steps, std::move(values), match.numbers.layer));
+      BOOST_OUTCOME_TRY(values, apply_steps(output.steps, std::move(values), facts_, match.numbers.layer));
       add(active, output, match, std::move(values), whole);
     }
     active.groups.erase(key);

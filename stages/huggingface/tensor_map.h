@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "pipeline/core/expression.h"
+#include "pipeline/core/model.h"
 #include "stages/huggingface/architecture.h"
 
 namespace ggufmill::huggingface {
@@ -31,6 +31,10 @@ struct MappedTensor {
 // tensors get one name.
 Result<std::vector<NamedTensor>> rename_tensors(const Architecture& architecture, const Facts& facts,
                                                 std::vector<NamedTensor> tensors);
+
+// The way back: names as the rules see them become the checkpoint's. Prefixes that say that a model is part of a larger
+// one are not put back. Exit code 2 where the result would not be read as that name again.
+Status restore_names(const Architecture& architecture, const Facts& facts, std::vector<Tensor>& tensors);
 
 // Tensors that say so first, then computed ones, then those that come early, then the others, each where the last of
 // its parts stands in `tensors`. Exit code 4 for a tensor that no rule names, parts that are missing, required tensors

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <optional>
 #include <vector>
 
 #include "pipeline/io/input_file.h"
@@ -133,10 +134,16 @@ Result<ExpressionRef> rows(ExpressionRef input, Arguments) {
   return expressions::reshape(std::move(input), shape);
 }
 
-Result<ExpressionRef> squeeze(ExpressionRef input, Arguments) {
+Result<ExpressionRef> squeeze(ExpressionRef input, Arguments a) {
+  std::optional<std::uint64_t> only;
+  if (!a.empty()) {
+    BOOST_OUTCOME_TRY(only, whole(a[0]));
+    if (*only >= input->shape.rank || input->shape.dims[*only] != 1)
+      return input_error({}, fmt::format("dimension {} of {} is not 1", *only, describe(input->shape)));
+  }
   Shape shape;
   for (std::uint32_t d = 0; d < input->shape.rank; ++d)
-    if (input->shape.dims[d] != 1) shape.dims[shape.rank++] = input->shape.dims[d];
+    if (only ? d != *only : input->shape.dims[d] != 1) shape.dims[shape.rank++] = input->shape.dims[d];
   if (shape.rank == 0) shape.rank = 1;
   return expressions::reshape(std::move(input), shape);
 }
@@ -231,7 +238,7 @@ constexpr TensorOperation kOperations[] = {
     {"rows", 0, 1, "All dimensions but the columns as one.", rows},
     {"slice", 2, 3, "Of a dimension from an index on, so many: dimension, first, count (all).", slice},
     {"split_pairs", 2, 2, "Of every head so many rows, which are pairs, as two halves: heads, rows.", split_pairs},
-    {"squeeze", 0, 1, "Without the dimensions of 1.", squeeze},
+    {"squeeze", 0, 1, "Without the dimensions of 1, or without that one.", squeeze},
     {"transpose", 0, 1, "Rows and columns exchanged, or the dimensions in the order of the list.", transpose},
 };
 

@@ -40,15 +40,21 @@ struct SinkOptions {
   std::string path{};                        // a folder; {recipe} in it stands for the recipe's name
   std::uint64_t shard_size = 5'000'000'000;  // most bytes of tensor data in a file, but for a tensor that has more
   const TypeInfo* type = nullptr;  // F32, F16 or BF16: what floats and quantized tensors become; null: they stay
+  // config.json, or the folder with it, of the checkpoint that the model came from, whose names its tensors get again;
+  // empty: they keep theirs. Needs `restore`.
+  std::string config{};
+  std::string architecture{};  // of that checkpoint, where its config.json does not say it: a map's name, or a file
+  CheckpointRestorer restore{};
   Origin origin{};
 };
 }  // namespace safetensors
 
-// Writes the tensors, not the metadata, by their names: model.safetensors, or several files and their index. In a file
-// tensors of larger elements come first, else they are in the model's order. Exit code 2 for types that the format does
-// not have.
+// Writes the tensors, not the metadata, by their names or those of a checkpoint: model.safetensors, or several files
+// and their index. In a file tensors of larger elements come first, else they are in the model's order. Exit code 2 for
+// types that the format does not have.
 std::unique_ptr<Sink> make_safetensors_sink(safetensors::SinkOptions options);
-// `safetensors: FOLDER`, or `safetensors: {path: FOLDER, shard_size: 5G, dtype: keep | f32 | f16 | bf16}`.
-SinkSpec safetensors_sink();
+// `safetensors: FOLDER`, or `safetensors: {path: FOLDER, shard_size: 5G, dtype: keep | f32 | f16 | bf16, names: gguf |
+// huggingface, config: FILE, architecture: NAME}`.
+SinkSpec safetensors_sink(CheckpointRestorer restore);
 
 }  // namespace ggufmill

@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <boost/json.hpp>
+#include <filesystem>
 #include <limits>
 #include <map>
 
 #include "pipeline/core/text.h"
+#include "pipeline/io/json_file.h"
 #include "stages/safetensors/header_reader.h"
 #include "stages/safetensors/safetensors.h"
 
@@ -19,13 +21,13 @@ constexpr std::size_t kAlignment = 8;  // of the data; what is aligned for the l
 
 bool is_float(const TypeInfo& type) { return type.type_class == TypeClass::kFloat; }
 
-std::string json_text(std::string_view text) { return boost::json::serialize(boost::json::string(text)); }
+std::string json_quoted(std::string_view text) { return boost::json::serialize(boost::json::string(text)); }
 
 std::string entry_of(const Tensor& tensor, std::uint64_t begin, std::uint64_t bytes) {
   const Shape& shape = tensor.shape();
   std::vector<std::uint64_t> dims(shape.dims.begin(), shape.dims.begin() + shape.rank);
   std::ranges::reverse(dims);
-  return fmt::format(R"({}:{{"dtype":"{}","shape":[{}],"data_offsets":[{},{}]}})", json_text(tensor.name),
+  return fmt::format(R"({}:{{"dtype":"{}","shape":[{}],"data_offsets":[{},{}]}})", json_quoted(tensor.name),
                      tensor.type->name, fmt::join(dims, ","), begin, begin + bytes);
 }
 
@@ -37,22 +39,16 @@ class SafetensorsSink final : public Sink {
   explicit SafetensorsSink(SinkOptions options) : options_(std::move(options)) {}
 
   Result<Model> adapt(Model model) const override {
-    std::vector<const Tensor*> misfits;
-    for (Tensor& tensor : model.tensors) {
-      const bool is_wanted = tensor.type->is_quantized() && tensor.converted();  // by a stage, not by the source
-      if (is_wanted || (!options_.type && tensor.type->is_quantized()))
-        misfits.push_back(&tensor);
-      else if (options_.type && tensor.type != options_.type && (is_float(*tensor.type) || tensor.type->is_quantized()))
-        become(tensor, *options_.type);
-    }
-    if (misfits.empty()) return model;
-    const Tensor& first = *misfits.front();
-    return error_at(
-        options_.origin,
-        fmt::format("safetensors does not have {}, the type of tensor {}{}", first.type->name, quoted_name(first.name),
-                    misfits.size() == 1 ? "" : fmt::format(" (and {} more are likewise)", misfits.size() - 1)),
-        first.converted() ? "leave out the stage that quantizes, or write a GGUF"
-                          : "choose the type that they are decoded to, such as dtype: bf16");
+    BOOST_OUTCOME_TRY(choose_types(model));
+    if (options_.config.empty()) return model;
+    return options_.restore(std::move(model), {config_file(), options_.architecture, options_.origin});
+  }
+
+  std::vector<std::string> inputs() const override {
+    if (options_.config.empty()) return {};
+    std::vector<std::string> paths{config_file()};
+    if (is_file(options_.architecture)) paths.push_back(options_.architecture);
+    return paths;
   }
 
   Result<std::vector<OutputFile>> layout(const Model& model) const override {
@@ -62,6 +58,32 @@ class SafetensorsSink final : public Sink {
   }
 
  private:
+  std::string config_file() const {
+    namespace fs = std::filesystem;
+    std::error_code none;
+    return fs::is_directory(options_.config, none) ? (fs::path(options_.config) / "config.json").string()
+                                                   : options_.config;
+  }
+
+  Status choose_types(Model& model) const {
+    std::vector<const Tensor*> misfits;
+    for (Tensor& tensor : model.tensors) {
+      const bool is_wanted = tensor.type->is_quantized() && tensor.converted();  // by a stage, not by the source
+      if (is_wanted || (!options_.type && tensor.type->is_quantized()))
+        misfits.push_back(&tensor);
+      else if (options_.type && tensor.type != options_.type && (is_float(*tensor.type) || tensor.type->is_quantized()))
+        become(tensor, *options_.type);
+    }
+    if (misfits.empty()) return ok();
+    const Tensor& first = *misfits.front();
+    return error_at(
+        options_.origin,
+        fmt::format("safetensors does not have {}, the type of tensor {}{}", first.type->name, quoted_name(first.name),
+                    misfits.size() == 1 ? "" : fmt::format(" (and {} more are likewise)", misfits.size() - 1)),
+        first.converted() ? "leave out the stage that quantizes, or write a GGUF"
+                          : "choose the type that they are decoded to, such as dtype: bf16");
+  }
+
   void become(Tensor& tensor, const TypeInfo& type) const {
     tensor.type = &type;
     tensor.fallback_from = nullptr;
@@ -159,7 +181,7 @@ class SafetensorsSink final : public Sink {
     file.header = fmt::format("{{\n  \"metadata\": {{\n    \"total_size\": {}\n  }},\n  \"weight_map\": {{", data);
     const char* separator = "\n";
     for (const auto& [name, shard] : file_of) {
-      file.header += fmt::format("{}    {}: \"{}\"", separator, json_text(name), shard);
+      file.header += fmt::format("{}    {}: \"{}\"", separator, json_quoted(name), shard);
       separator = ",\n";
     }
     file.header += "\n  }\n}\n";
@@ -194,10 +216,29 @@ FieldSpec options_field() {
                         .default_text = "keep",
                         .example = "bf16",
                         .choices = {"keep", "f32", "f16", "bf16"}};
+  const FieldSpec names{
+      .name = "names",
+      .kind = FieldKind::kEnum,
+      .doc =
+          "Under which names tensors are written: as they are, or as the checkpoint had them, and then also as they "
+          "were there: heads in their order, experts one by one. What the map of the architecture does to a checkpoint "
+          "is undone.",
+      .default_text = "gguf",
+      .example = "huggingface",
+      .choices = {"gguf", "huggingface"}};
+  const FieldSpec config{.name = "config",
+                         .kind = FieldKind::kPath,
+                         .doc = "With names: huggingface: config.json of the checkpoint, or the folder with it.",
+                         .example = "models/Llama-3-8B"};
+  const FieldSpec architecture{
+      .name = "architecture",
+      .kind = FieldKind::kString,
+      .doc = "With names: huggingface: a built-in map or a file; without it, as config.json says.",
+      .example = "llama"};
   return {.kind = FieldKind::kMap,
-          .doc = "The folder, how it is cut into files, and their types.",
+          .doc = "The folder, how it is cut into files, their types, and the names in them.",
           .example = "{path: out/model, dtype: bf16}",
-          .fields = {path, size, dtype}};
+          .fields = {path, size, dtype, names, config, architecture}};
 }
 
 Result<SinkOptions> read_options(const ConfigNode& value) {
@@ -210,6 +251,17 @@ Result<SinkOptions> read_options(const ConfigNode& value) {
   if (const ConfigNode* dtype = value.find("dtype"); dtype && dtype->scalar != "keep")
     options.type = Types().find(dtype->scalar);
   options.origin = origin_of(value);
+  const ConfigNode *names = value.find("names"), *config = value.find("config");
+  const bool is_back = names && names->scalar == "huggingface";
+  if (is_back && !config)
+    return error_at(*names, "names: huggingface needs `config`: not all that the names depend on is in a GGUF",
+                    "name config.json of the checkpoint, or its folder: config: models/Llama-3-8B");
+  for (const char* key : {"config", "architecture"})
+    if (const ConfigNode* node = value.find(key); node && !is_back)
+      return error_at(*node, fmt::format("`{}` counts with names: huggingface alone", key),
+                      "add that, or leave it out");
+  if (config) options.config = config->scalar;
+  if (const ConfigNode* architecture = value.find("architecture")) options.architecture = architecture->scalar;
   return options;
 }
 
@@ -220,7 +272,7 @@ std::unique_ptr<Sink> make_safetensors_sink(safetensors::SinkOptions options) {
   return std::make_unique<safetensors::SafetensorsSink>(std::move(options));
 }
 
-SinkSpec safetensors_sink() {
+SinkSpec safetensors_sink(CheckpointRestorer restore) {
   FieldSpec field{.name = "safetensors",
                   .kind = FieldKind::kOneOf,
                   .doc =
@@ -228,8 +280,9 @@ SinkSpec safetensors_sink() {
                       "model.safetensors, or several files and model.safetensors.index.json.",
                   .example = "out/model",
                   .alternatives = {safetensors::path_field(), safetensors::options_field()}};
-  return {std::move(field), [](const ConfigNode& value) -> Result<std::unique_ptr<Sink>> {
+  return {std::move(field), [restore = std::move(restore)](const ConfigNode& value) -> Result<std::unique_ptr<Sink>> {
             BOOST_OUTCOME_TRY(safetensors::SinkOptions options, safetensors::read_options(value));
+            options.restore = restore;
             return make_safetensors_sink(std::move(options));
           }};
 }

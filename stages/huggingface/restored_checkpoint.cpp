@@ -1,0 +1,318 @@
+#include "stages/huggingface/restored_checkpoint.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <set>
+#include <unordered_map>
+
+#include "pipeline/core/text.h"
+#include "pipeline/io/json_file.h"
+#include "stages/huggingface/architecture.h"
+#include "stages/huggingface/known_values.h"
+#include "stages/huggingface/tensor_map.h"
+#include "stages/huggingface/tensor_steps.h"
+
+namespace ggufmill::huggingface {
+namespace {
+
+namespace fs = std::filesystem;
+namespace json = boost::json;
+
+// Shapes that a checkpoint's tensor may have had, of which tensors of the shapes `made` were made, likely ones first.
+// The map says what becomes of a shape, not which it was: each is tried.
+std::vector<Shape> possible_shapes(const std::vector<Shape>& made) {
+  std::vector<Shape> shapes;
+  if (made.size() == 1) shapes.push_back(made[0]);
+  std::uint64_t elements = 0;
+  std::set<std::uint64_t> dims{1};
+  for (const Shape& shape : made) {
+    if (__builtin_add_overflow(elements, shape.elements(), &elements)) return shapes;
+    for (std::uint32_t d = 0; d < shape.rank; ++d)
+      if (shape.dims[d] != 0) dims.insert(shape.dims[d]);
+  }
+  if (made[0].rank == 1) shapes.push_back({1, {elements, 1, 1, 1}});
+  for (const std::uint64_t a : dims) {
+    if (elements % a != 0) continue;
+    shapes.push_back({2, {a, elements / a, 1, 1}});
+    shapes.push_back({2, {elements / a, a, 1, 1}});
+  }
+  for (const std::uint64_t a : dims)
+    for (const std::uint64_t b : dims) {
+      if (elements % a != 0 || elements / a % b != 0) continue;
+      const std::uint64_t c = elements / a / b;
+      shapes.push_back({3, {a, c, b, 1}});
+      shapes.push_back({3, {c, a, b, 1}});
+      shapes.push_back({3, {a, b, c, 1}});
+    }
+  return shapes;
+}
+
+class Restorer {
+ public:
+  Restorer(Model model, const CheckpointOrigin& origin) : model_(std::move(model)), origin_(origin) {}
+
+  Result<Model> run() {
+    BOOST_OUTCOME_TRY(read_map());
+    BOOST_OUTCOME_TRY(choose_rules());
+    for (const Tensor& tensor : model_.tensors) tensors_.emplace(tensor.name, &tensor);
+    for (const Tensor& tensor : model_.tensors)
+      if (!done_.contains(tensor.name) && !is_computed(tensor.name)) restore(tensor);
+    if (!faults_.empty()) return together();
+    if (Status status = restore_names(architecture_, *facts_, restored_); !status)
+      return error_at(origin_.asked, status.error().what, status.error().help);
+    model_.tensors = std::move(restored_);
+    return std::move(model_);
+  }
+
+ private:
+  struct ActiveOutput {
+    const TensorOutput* output;
+    NamePattern name;
+    std::uint64_t count = 0;  // of what is stacked
+  };
+  struct ActiveRule {
+    const TensorRule* rule;
+    std::vector<ActiveOutput> outputs;
+  };
+
+  Status read_map() {
+    BOOST_OUTCOME_TRY(const json::value config, read_json(origin_.config));
+    if (!config.is_object()) return input_error(origin_.config, "is no JSON object");
+    const std::string own_class = checkpoint_class(config.get_object());
+    BOOST_OUTCOME_TRY(architecture_,
+                      choose_architecture(origin_.architecture, own_class, origin_.config, origin_.asked));
+    const MetadataValue* name = model_.metadata.find("general.architecture");
+    if (name && as_string(*name) != architecture_.name)
+      return input_error(origin_.config,
+                         fmt::format("is of a model of architecture '{}', and what is written is of {}",
+                                     architecture_.name, describe(*name)),
+                         "give the config.json of the checkpoint that the model came from");
+    facts_.emplace(fs::path(origin_.config).parent_path(), config.get_object(), architecture_.values);
+    facts_->set("option", json::object{{"draft_head", true}, {"draft_head_only", false}, {"class", own_class}});
+    if (const MetadataValue* tokens = model_.metadata.find("tokenizer.ggml.tokens"))
+      if (const auto list = as_array(*tokens)) facts_->set("tokenizer_tokens", list->count);
+    return ok();
+  }
+
+  Status choose_rules() {
+    for (const TensorRule& rule : architecture_.tensors) {
+      BOOST_OUTCOME_TRY(const bool holds, facts_->holds(rule.when));
+      if (!holds) continue;
+      ActiveRule active{&rule, {}};
+      for (const TensorOutput& output : rule.outputs) {
+        BOOST_OUTCOME_TRY(const bool wanted, facts_->holds(output.when));
+        if (!wanted) continue;
+        ActiveOutput& one = active.outputs.emplace_back();
+        one.output = &output;
+        BOOST_OUTCOME_TRY(one.name, NamePattern::parse(output.name.text()));
+        if (output.count) {
+          BOOST_OUTCOME_TRY(one.count, facts_->count(*output.count, "the number of experts"));
+        }
+      }
+      rules_.push_back(std::move(active));
+    }
+    return ok();
+  }
+
+  bool is_computed(const std::string& name) const {
+    return std::ranges::count(architecture_.computed, name, &ComputedRule::name) > 0;
+  }
+
+  // By the first rule that makes it and has a way back.
+  void restore(const Tensor& tensor) {
+    std::optional<Error> fault;
+    for (const ActiveRule& active : rules_)
+      for (const ActiveOutput& output : active.outputs) {
+        const auto match = output.name.match(tensor.name);
+        if (!match) continue;
+        Status status = undo(active, *match);
+        if (status) return;
+        if (!fault) {
+          fault = std::move(status).error();
+          if (fault->detail.empty()) fault->detail = fmt::format("the rule is at {}", active.rule->place);
+        }
+        break;
+      }
+    if (!fault) fault = usage_error(fmt::format("no rule of architecture '{}' makes it", architecture_.file));
+    Fault& known = faults_[fault->what + fault->detail];
+    if (known.tensors++ == 0) known.first = tensor.name, known.error = std::move(*fault);
+  }
+
+  Status undo(const ActiveRule& active, const NamePattern::Match& match) {
+    std::vector<const Tensor*> made;
+    for (const ActiveOutput& output : active.outputs) {
+      std::string name = output.output->name.with(match.numbers).value_or(output.output->name.text());
+      if (!name.ends_with(".weight") && !name.ends_with(".bias")) name += match.suffix;
+      const auto found = tensors_.find(name);
+      if (found == tensors_.end() || done_.contains(found->first))
+        return usage_error(fmt::format("{}, which is made of the same, is not there", quoted_name(name)));
+      made.push_back(found->second);
+    }
+    std::vector<Tensor> restored;
+    if (active.rule->from.empty()) {
+      for (std::size_t i = 0; i < made.size(); ++i) {
+        BOOST_OUTCOME_TRY(take_apart(active, active.outputs[i], *made[i], match, restored));
+      }
+    } else {
+      BOOST_OUTCOME_TRY(put_together(active, made, match, restored));
+    }
+    for (const Tensor* tensor : made) done_.insert(tensor->name);
+    std::ranges::move(restored, std::back_inserter(restored_));
+    return ok();
+  }
+
+  // Whether the rule would be the one for a checkpoint's tensor of that name.
+  bool is_first(const ActiveRule& active, const std::string& name) const {
+    for (const ActiveRule& other : rules_) {
+      const auto fits = [&](const NamePattern& pattern) { return pattern.match(name).has_value(); };
+      const bool takes = other.rule->from.empty()
+                             ? std::ranges::any_of(other.outputs,
+                                                   [&](const ActiveOutput& output) {
+                                                     return std::ranges::any_of(output.output->parts, fits);
+                                                   })
+                             : std::ranges::any_of(other.rule->from, fits);
+      if (takes) return &other == &active;
+    }
+    return false;
+  }
+
+  Result<Tensor> named(const ActiveRule& active, const NamePattern& pattern, const NameNumbers& numbers,
+                       const std::string& suffix, ExpressionRef values, const Tensor& made) const {
+    const auto name = pattern.name().with(numbers);
+    if (!name) return usage_error(fmt::format("'{}' has a number that it does not give", pattern.name().text()));
+    Tensor tensor = made;
+    tensor.name = *name + suffix;
+    tensor.expression = std::move(values);
+    if (!is_first(active, tensor.name))
+      return usage_error(fmt::format("another rule is for {}", quoted_name(tensor.name)));
+    return tensor;
+  }
+
+  // The one tensor that the rule made these of.
+  Status put_together(const ActiveRule& active, const std::vector<const Tensor*>& made, const NamePattern::Match& match,
+                      std::vector<Tensor>& into) const {
+    std::vector<const std::vector<TensorStep>*> steps;
+    for (const ActiveOutput& output : active.outputs) steps.push_back(&output.output->steps);
+    BOOST_OUTCOME_TRY(ExpressionRef values, values_before(steps, made, match.numbers.layer));
+    BOOST_OUTCOME_TRY(Tensor tensor, named(active, active.rule->from.front(), match.numbers, match.suffix,
+                                           std::move(values), *made[0]));
+    for (const Tensor* other : made)
+      if (other->type != made[0]->type) tensor.type = &type_named("F32");
+    into.push_back(std::move(tensor));
+    return ok();
+  }
+
+  // The tensors that the output was stacked of.
+  Status take_apart(const ActiveRule& active, const ActiveOutput& output, const Tensor& made,
+                    const NamePattern::Match& match, std::vector<Tensor>& into) const {
+    if (output.output->gather != Gather::kStack)
+      return usage_error(output.output->gather == Gather::kRepack
+                             ? "its blocks were packed otherwise in the checkpoint"
+                             : "several tensors were put together, and how many rows each had is not known");
+    BOOST_OUTCOME_TRY(ExpressionRef all, values_before({&output.output->steps}, {&made}, match.numbers.layer));
+    Shape shape = all->shape;
+    const std::uint32_t last = shape.rank - 1;
+    if (output.count != 1 || shape.dims[last] == 1) {  // of one, a GGUF need not have the dimension
+      if (shape.rank < 2 || shape.dims[last] != output.count)
+        return usage_error(fmt::format("{} is no stack of {}", describe(shape), output.count));
+      shape.dims[last] = 1;
+      --shape.rank;
+    }
+    for (std::uint64_t i = 0; i < output.count; ++i) {
+      ExpressionRef one = all;
+      if (all->shape.rank != shape.rank) {
+        BOOST_OUTCOME_TRY(one, expressions::slice(std::move(one), last, i, 1));
+        BOOST_OUTCOME_TRY(one, expressions::reshape(std::move(one), shape));
+      }
+      BOOST_OUTCOME_TRY(into.emplace_back(), named(active, output.output->parts.front(),
+                                                   {match.numbers.layer, static_cast<std::uint32_t>(i)}, match.suffix,
+                                                   std::move(one), made));
+    }
+    return ok();
+  }
+
+  // What the steps were applied to, each list of them making one of `made`.
+  Result<ExpressionRef> values_before(const std::vector<const std::vector<TensorStep>*>& steps,
+                                      const std::vector<const Tensor*>& made,
+                                      std::optional<std::uint32_t> layer) const {
+    if (made.size() == 1 && steps[0]->empty()) return made[0]->expression;
+    std::vector<ExpressionRef> values;
+    std::vector<Shape> shapes;
+    for (const Tensor* tensor : made) {
+      values.push_back(tensor->expression);
+      shapes.push_back(tensor->shape());
+    }
+    const bool alike = std::ranges::all_of(values, [&](const ExpressionRef& each) {
+      return each->type == values[0]->type && !each->type->is_quantized();
+    });
+    if (!alike)
+      for (ExpressionRef& each : values) {
+        BOOST_OUTCOME_TRY(each, to_type(std::move(each), "F32"));
+      }
+    std::optional<Error> fault;
+    for (const Shape& shape : possible_shapes(shapes)) {
+      Result<ExpressionRef> found = values_of_shape(shape, steps, values, layer);
+      if (found) return found;
+      if (!fault) fault = std::move(found).error();
+    }
+    return *fault;
+  }
+
+  Result<ExpressionRef> values_of_shape(const Shape& shape, const std::vector<const std::vector<TensorStep>*>& steps,
+                                        const std::vector<ExpressionRef>& values,
+                                        std::optional<std::uint32_t> layer) const {
+    BOOST_OUTCOME_TRY(const ExpressionRef unknown, unknown_tensor(shape));
+    std::vector<KnownValues> known;
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      BOOST_OUTCOME_TRY(ExpressionRef made, apply_steps(*steps[i], unknown, *facts_, layer));
+      if (without_last_ones(made->shape) != without_last_ones(values[i]->shape))
+        return usage_error(
+            fmt::format("what was made into {} by the map cannot be told: it may have had parts that were left out",
+                        describe(values[i]->shape)));
+      known.push_back({std::move(made), values[i]});
+    }
+    return find_values(unknown, known);
+  }
+
+  Error together() const {
+    Diagnostics errors;
+    for (const auto& [key, fault] : faults_) {
+      Error error =
+          error_at(origin_.asked,
+                   fmt::format("tensor {}{} has no way back to the checkpoint: {}", quoted_name(fault.first),
+                               fault.tensors == 1 ? "" : fmt::format(" (and {} more likewise)", fault.tensors - 1),
+                               fault.error.what),
+                   "`names: gguf` writes the tensors as they are");
+      error.detail += (error.detail.empty() ? "" : "\n") + fault.error.detail;
+      errors.add(std::move(error));
+    }
+    return errors.together();
+  }
+
+  struct Fault {
+    std::string first;
+    std::size_t tensors = 0;
+    Error error;
+  };
+
+  Model model_;
+  const CheckpointOrigin& origin_;
+  Architecture architecture_;
+  std::optional<Facts> facts_;
+  std::vector<ActiveRule> rules_;
+  std::unordered_map<std::string_view, const Tensor*> tensors_;
+  std::set<std::string_view> done_;
+  std::vector<Tensor> restored_;
+  std::map<std::string, Fault> faults_;  // by what is wrong
+};
+
+}  // namespace
+
+Result<Model> restore_checkpoint(Model model, const CheckpointOrigin& origin) {
+  return Restorer(std::move(model), origin).run();
+}
+
+}  // namespace ggufmill::huggingface

@@ -1,0 +1,56 @@
+#include "stages/huggingface/tensor_steps.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace ggufmill::huggingface {
+namespace {
+
+Result<ExpressionRef> join(const TensorStep& step, const ExpressionRef& values, const Facts& facts,
+                           std::optional<std::uint32_t> layer) {
+  std::vector<ExpressionRef> parts;
+  for (const std::vector<TensorStep>& steps : step.join) {
+    BOOST_OUTCOME_TRY(parts.emplace_back(), apply_steps(steps, values, facts, layer));
+  }
+  const std::uint32_t axis = parts[0]->shape.rank == 1 ? 0 : 1;
+  return expressions::concat(std::move(parts), axis);
+}
+
+}  // namespace
+
+Result<std::vector<boost::json::value>> evaluate_arguments(const std::vector<ValueRule>& arguments,
+                                                           const std::string& place, const Facts& facts,
+                                                           std::optional<std::uint32_t> layer) {
+  std::vector<boost::json::value> values;
+  for (const ValueRule& argument : arguments) {
+    std::vector<std::string> missing;
+    BOOST_OUTCOME_TRY(values.emplace_back(), facts.evaluate(argument, &missing, layer));
+    if (values.back().is_null())
+      return input_error((facts.folder() / "config.json").string(),
+                         fmt::format("'{}' is not there", fmt::join(missing, "', '")),
+                         fmt::format("the map asks for it at {}", place));
+  }
+  return values;
+}
+
+Result<ExpressionRef> apply_steps(const std::vector<TensorStep>& steps, ExpressionRef values, const Facts& facts,
+                                  std::optional<std::uint32_t> layer) {
+  for (const TensorStep& step : steps) {
+    if (!step.join.empty()) {
+      BOOST_OUTCOME_TRY(values, join(step, values, facts, layer));
+      continue;
+    }
+    BOOST_OUTCOME_TRY(const auto arguments, evaluate_arguments(step.arguments, step.place, facts, layer));
+    const Shape before = values->shape;
+    auto result = step.operation->apply(std::move(values), arguments);
+    if (!result) {
+      Error error = std::move(result).error();
+      error.detail = fmt::format("{} of {}, at {}", step.operation->name, describe(before), step.place);
+      return error;
+    }
+    values = std::move(result).value();
+  }
+  return values;
+}
+
+}  // namespace ggufmill::huggingface

@@ -1,0 +1,160 @@
+// golden_back: every checkpoint that golden_checkpoints converts, to an F32 file and by `names: huggingface` back to a
+// checkpoint, in the type of its weights. What comes of each tensor is compared with tests/golden/back.tsv: how many
+// are equal, differ, are not written and were not there, or why there is no way back. `--update` writes the table.
+// Skipped, with a line, without ../shared.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/json/parse.hpp>
+#include <cstdio>
+#include <exception>
+#include <filesystem>
+#include <fstream>
+#include <stdexcept>
+
+#include "pipeline/api/ggufmill.h"
+#include "pipeline/core/text.h"
+#include "tests/support/checkpoint_maker.h"
+#include "tests/support/files.h"
+#include "tests/support/shared_data.h"
+#include "tests/support/temp_dir.h"
+
+namespace {
+
+using namespace ggufmill;
+namespace fs = std::filesystem;
+namespace json = boost::json;
+
+constexpr int kSkipped = 77;  // as ctest knows it
+constexpr const char* kTable = "tests/golden/back.tsv";
+
+class Checker {
+ public:
+  explicit Checker(fs::path hf) : context_(Context::create().value()), hf_(std::move(hf)) {}
+
+  void check(const fs::path& specs) {
+    std::vector<fs::path> files;
+    for (const auto& entry : fs::directory_iterator(specs))
+      if (entry.path().extension() == ".json") files.push_back(entry.path());
+    std::ranges::sort(files);
+    for (const fs::path& file : files) {
+      const TempDir parent;
+      const fs::path folder = make_checkpoint(hf_, json::parse(read_text(file)), parent.path());
+      lines_.push_back(file.stem().string() + "\t" + there_and_back(folder, parent) + "\n");
+      fmt::print("{}", lines_.back());
+    }
+  }
+
+  std::string table() const {
+    std::string text = "case\tequal\tdiffer\tnot_written\tnew\tremark\n";
+    for (const std::string& line : lines_) text += line;
+    return text;
+  }
+
+ private:
+  std::string there_and_back(const fs::path& folder, const TempDir& parent) const {
+    const std::string gguf = parent.file("there.gguf"), back = parent.file("back"), as_is = parent.file("as_is");
+    // The weights alone: a folder with config.json would be read as the model that it becomes.
+    fs::create_directory(as_is);
+    for (const auto& entry : fs::directory_iterator(folder))
+      if (const std::string name = entry.path().filename();
+          name.ends_with(".safetensors") || name.ends_with(".safetensors.index.json"))
+        fs::create_symlink(entry.path(), fs::path(as_is) / name);
+    const std::string there = fmt::format(
+        "version: 1\nsource: {{huggingface: {{path: '{}', outtype: f32, pre: default}}}}\n"
+        "outputs: [{{gguf: '{}'}}]\n",
+        folder.string(), gguf);
+    if (const std::string fault = run(there, folder); !fault.empty()) return "0\t0\t0\t0\tnot converted: " + fault;
+    const std::string here = fmt::format(
+        "version: 1\nsource: {{gguf: '{}'}}\n"
+        "outputs: [{{safetensors: {{path: '{}', dtype: {}, names: huggingface, config: '{}'}}}}]\n",
+        gguf, back, type_of(as_is), folder.string());
+    if (const std::string fault = run(here, folder); !fault.empty()) return "0\t0\t0\t0\t" + fault;
+    return compare(as_is, back);
+  }
+
+  // Empty, or the error in one line.
+  std::string run(const std::string& pipeline, const fs::path& folder) const {
+    const auto finish = [&]() -> Status {
+      BOOST_OUTCOME_TRY(const Job job, context_.parse_job(pipeline, "job.yaml"));
+      BOOST_OUTCOME_TRY(const Plan plan, context_.plan(job));
+      BOOST_OUTCOME_TRY(context_.run(plan, {}));
+      return ok();
+    };
+    const Status status = finish();
+    if (status) return "";
+    std::string text = status.error().what;
+    for (const Error& also : status.error().also) text += " | " + also.what;
+    for (std::size_t at; (at = text.find(folder.string())) != text.npos;) text.replace(at, folder.string().size(), "F");
+    return text;
+  }
+
+  // That of all floats, or where they have several, f32.
+  std::string type_of(const std::string& weights) const {
+    const Model model = context_.inspect(weights).value();
+    std::string type;
+    for (const Tensor& tensor : model.tensors) {
+      const std::string_view name = tensor.type->name;
+      if (name != "BF16" && name != "F16" && name != "F32") continue;
+      if (!type.empty() && type != name) return "f32";
+      type = name;
+    }
+    return type == "F32" ? "f32" : type == "F16" ? "f16" : "bf16";
+  }
+
+  std::string compare(const std::string& before, const std::string& after) const {
+    const auto compared = context_.compare(before, after, {});
+    if (!compared) return "0\t0\t0\t0\t" + compared.error().what;
+    std::size_t equal = 0, differ = 0, lost = 0, fresh = 0;
+    std::string remark;
+    const auto add = [&](std::size_t& count, const std::string& name, std::string_view what) {
+      if (count++ == 0) remark += fmt::format("{}{}: {}", remark.empty() ? "" : "; ", name, what);
+    };
+    const ReportOutput& output = compared.value().report.outputs.at(0);
+    for (const ReportTensor& tensor : output.tensors)
+      if (tensor.state == ErrorState::kExact || (tensor.state == ErrorState::kMeasured && tensor.sums.difference == 0))
+        ++equal;
+      else
+        add(differ, tensor.name, "differs");
+    for (const UnmatchedTensor& tensor : output.unmatched) {
+      const bool only_before = tensor.what == "only in A";
+      add(only_before                  ? lost
+          : tensor.what == "only in B" ? fresh
+                                       : differ,
+          tensor.name,
+          only_before                  ? "not written"
+          : tensor.what == "only in B" ? "was not there"
+                                       : tensor.what);
+    }
+    return fmt::format("{}\t{}\t{}\t{}\t{}", equal, differ, lost, fresh, remark);
+  }
+
+  Context context_;
+  fs::path hf_;
+  std::vector<std::string> lines_;
+};
+
+}  // namespace
+
+int main(int count, char** words) {
+  try {
+    const bool update = count == 2 && std::string(words[1]) == "--update";
+    if (count != 1 && !update) throw std::runtime_error("usage: golden_back [--update]");
+    const auto shared = shared_data();
+    if (!shared || !fs::exists(*shared / "hf")) {
+      fmt::print("back: skipped, there is no ../shared/hf\n");
+      return kSkipped;
+    }
+    Checker checker(*shared / "hf");
+    checker.check(*shared / "hf" / "specs");
+    checker.check("tests/golden/checkpoints");
+    if (update) std::ofstream(kTable) << checker.table();
+    if (read_text(kTable) == checker.table()) return 0;
+    fmt::print("this is not what {} says; if it is right: golden_back --update\n", kTable);
+    return 1;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "{}\n", error.what());
+    return 2;
+  }
+}
