@@ -255,7 +255,8 @@ class TensorMapper {
       }
       std::vector<float> all = whole.beside[i].second->values;
       all.insert(all.end(), numbers->values.begin(), numbers->values.end());
-      BOOST_OUTCOME_TRY(whole.beside[i].second, expressions::constant(Shape{1, {all.size(), 1, 1, 1}}, std::move(all)));
+      const Shape shape{1, {all.size(), 1, 1, 1}};
+      BOOST_OUTCOME_TRY(whole.beside[i].second, expressions::constant(shape, std::move(all)));
     }
     return ok();
   }

@@ -33,6 +33,11 @@ class Case {
       add(name, numbers({2.0f * static_cast<float>(tensors_.size()), 2.0f * static_cast<float>(tensors_.size()) + 1}));
   }
   void add(const std::string& name, ExpressionRef values) { tensors_.push_back({name, std::move(values)}); }
+  // With one number beside it.
+  void add(const std::string& name, ExpressionRef values, const std::string& ending, float number) {
+    add(name, std::move(values));
+    tensors_.back().beside = {{ending, expressions::constant(Shape{1, {1, 1, 1, 1}}, {number}).value()}};
+  }
 
   Result<std::vector<MappedTensor>> map() const {
     BOOST_OUTCOME_TRY(auto renamed, rename_tensors(architecture_, *facts_, tensors_));
@@ -137,6 +142,14 @@ TEST_CASE("experts are stacked once the last of their parts is met, each ending 
                        "tensors in the checkpoint\n"));
   CHECK(mapped(yaml, R"({"layers": 1, "experts": 0})", {"l.0.e.0.d.weight"})
             .find("would fit, but a layer has 0 experts") != std::string::npos);
+}
+
+TEST_CASE("the numbers beside the parts of a stack become one tensor") {
+  Case stack("tensors: [{together: [{to: d, stack: 'e.{expert}', count: experts}]}]", R"({"layers": 0, "experts": 3})",
+             {});
+  for (const int expert : {0, 1, 2})
+    stack.add("e." + std::to_string(expert) + ".weight", numbers({1, 2}), ".scale", 4.0f + static_cast<float>(expert));
+  CHECK(stack.tensors() == "d.weight[2 x 1 x 3]=1,2,1,2,1,2\nd.scale[3]=4,5,6\n");
 }
 
 TEST_CASE("tensors are put together along their last dimension") {
