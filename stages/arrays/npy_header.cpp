@@ -186,7 +186,7 @@ class HeaderReader {
       if (__builtin_mul_overflow(elements, dim, &elements) || elements > static_cast<std::uint64_t>(INT64_MAX))
         return wrong(
             fmt::format("the array has the shape ({}): more than 2^63 - 1 elements", fmt::join(header.dims, ", ")));
-    const auto bytes = bytes_of(*header.type, elements);
+    auto bytes = bytes_of(*header.type, elements);
     if (!bytes) return wrong("the array is too large: " + bytes.error().what);
     if (bytes.value() != file_.bytes() - data_)
       return wrong(fmt::format("({}) of {} are {} bytes, but {} follow the header", fmt::join(header.dims, ", "),

@@ -25,8 +25,8 @@ std::string in_capitals(std::string word) {
 class PartPatterns {
  public:
   static const PartPatterns& all() {
-    static const PartPatterns kAll;
-    return kAll;
+    static const PartPatterns patterns;
+    return patterns;
   }
   bool is_version(const std::string& part) const { return is(version_, part); }
   bool is_type(const std::string& part) const { return is(type_, part); }

@@ -255,6 +255,7 @@ class HeaderReader {
   // The format has neither gaps nor overlaps.
   Status check_places(const std::vector<HeaderTensor>& tensors) const {
     std::vector<const HeaderTensor*> order;
+    order.reserve(tensors.size());
     for (const HeaderTensor& tensor : tensors) order.push_back(&tensor);
     std::ranges::sort(order, {}, [](const HeaderTensor* tensor) { return std::pair(tensor->begin, tensor->bytes); });
     std::uint64_t end = data_;
