@@ -67,6 +67,22 @@ struct Comparison {
 };
 
 // Kernels and what pipeline files can name. Movable.
+struct VerifyOptions {
+  std::string manifest{};                   // empty: FILE.manifest.json, if it is there
+  std::uint64_t memory = 512ull << 20;      // bytes of tensor data held at once
+  unsigned threads = 0;                     // 0: as many as the machine gives this process
+  const std::atomic<bool>* stop = nullptr;  // once it is set it ends with kInterrupted
+  // Bytes read and how many there are: from one thread at a time.
+  std::function<void(std::uint64_t done, std::uint64_t total)> progress{};
+};
+
+struct Verification {
+  std::vector<std::string> files;
+  std::uint64_t tensors = 0, bytes = 0;
+  std::string manifest;  // that they were compared with; empty: there is none
+  std::vector<std::string> warnings;
+};
+
 class Context {
  public:
   // Looks for kernel modules beside the library and in options.directories: see kernels.h, also for the errors.
@@ -120,6 +136,13 @@ class Context {
   // is writing now.
   Leftovers leftovers(const Plan& plan) const;
   Status discard(const Leftovers& leftovers) const;
+
+  // A model file or the manifest of an output, read from end to end: structure, zeros between the tensors, numbers and
+  // scales finite, and where there is a manifest sizes and checksums. Exit code 4 for what is malformed or not finite,
+  // 3 for what is not as the manifest says.
+  Result<Verification> verify(const std::string& path, const VerifyOptions& options = {}) const;
+  // Of each output whether it is there as the plan would make it, as its manifest says. Reads no weights.
+  std::vector<bool> unchanged(const Plan& plan) const;
 
   // Two models of any kind that inspect() reads, tensor by tensor of the same name.
   Result<Comparison> compare(const std::string& a, const std::string& b, const ComparisonOptions& options = {}) const;

@@ -13,8 +13,12 @@
 #include "pipeline/api/ggufmill.h"
 #include "pipeline/api/reports.h"
 #include "pipeline/graph/profile.h"
+#include "pipeline/io/atomic_file.h"
+#include "pipeline/io/input_file.h"
+#include "pipeline/io/machine.h"
 #include "pipeline/io/output_store.h"
 #include "pipeline/journal/journal.h"
+#include "pipeline/manifest/manifest.h"
 #include "pipeline/plan/written.h"
 
 namespace ggufmill {
@@ -74,6 +78,39 @@ void finish(Journal& journal, RunReport& report) {
   for (const std::string& warning : journal.warnings()) report.warnings.push_back(warning);
 }
 
+using FileList = std::vector<std::unique_ptr<AtomicFile>>;
+
+// The manifests and lists of sums of all outputs, whole under temporary names. `read`: of the files of all outputs, in
+// order.
+Result<FileList> make_manifests(const Plan& plan, const FileReader& read, const RunOptions& options) {
+  FileList files;
+  const auto write = [&](const std::string& path, const std::string& text) -> Status {
+    BOOST_OUTCOME_TRY(auto file, AtomicFile::create(path, text.size(), {options.overwrite}));
+    BOOST_OUTCOME_TRY(file->finish(std::as_bytes(std::span(text)), 0));
+    files.push_back(std::move(file));
+    return ok();
+  };
+  std::size_t first = 0;
+  for (std::size_t output = 0; output < plan.outputs.size(); ++output) {
+    Manifest manifest = manifest_of(plan, output);
+    BOOST_OUTCOME_TRY(sum_up(
+        manifest, [&](std::size_t i, std::uint64_t at, std::span<std::byte> into) { return read(first + i, at, into); },
+        threads_for(plan.limits.threads), options.stop));
+    BOOST_OUTCOME_TRY(write(plan.manifest_path(output), write_manifest(manifest)));
+    BOOST_OUTCOME_TRY(write(plan.sums_path(output), write_sums(manifest)));
+    first += plan.outputs[output].files.size();
+  }
+  return files;
+}
+
+Status publish(const FileList& files) {
+  for (const auto& file : files) {
+    BOOST_OUTCOME_TRY(file->publish(false));
+    BOOST_OUTCOME_TRY(file->settle());
+  }
+  return ok();
+}
+
 // An earlier run was killed when all was written, and some files had their names and others not.
 Result<RunReport> give_names(const Plan& plan, Journal& journal, const RunOptions& options) {
   std::vector<StoredFile> files;
@@ -83,6 +120,14 @@ Result<RunReport> give_names(const Plan& plan, Journal& journal, const RunOption
   store.overwrite = options.overwrite;
   store.identity = identity_of(plan);
   BOOST_OUTCOME_TRY(LocalStore::finish_publishing(files, journal.half_published(), store));
+  if (plan.manifest) {
+    const auto read = [&](std::size_t i, std::uint64_t at, std::span<std::byte> into) -> Status {
+      BOOST_OUTCOME_TRY(const auto file, InputFile::open(files[i].path));
+      return file->read(at, into);
+    };
+    BOOST_OUTCOME_TRY(const FileList manifests, make_manifests(plan, read, options));
+    BOOST_OUTCOME_TRY(publish(manifests));
+  }
   RunReport report;
   finish(journal, report);
   report.units_kept = plan.units.size();
@@ -124,8 +169,18 @@ Result<RunReport> Context::run(const Plan& plan, const RunOptions& options) cons
   } else if (resumes) {
     journal->remove();
   }
+  FileList manifests;
+  if (plan.manifest && !options.leave)
+    own.when_sealed = [&](const OutputStore& store) -> Status {
+      const auto read = [&](std::size_t i, std::uint64_t at, std::span<std::byte> into) {
+        return store.read(i, at, into);
+      };
+      BOOST_OUTCOME_TRY(manifests, make_manifests(plan, read, options));
+      return ok();
+    };
   Result<RunReport> run = nicely(plan.limits.nice, [&] { return run_plan(plan, kernels(), own); });
   if (!run) return journal->was_kept() ? with_hint(run.error(), plan, *journal) : run.error();
+  BOOST_OUTCOME_TRY(publish(manifests));
   if (resumes) finish(*journal, run.value());
   if (!plan.trace.empty())
     if (const Status written = write_text(plan.trace, own.profile->trace(), options.overwrite); !written)

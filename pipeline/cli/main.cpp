@@ -12,6 +12,7 @@
 #include "pipeline/cli/messages.h"
 #include "pipeline/cli/verb.h"
 #include "pipeline/core/text.h"
+#include "pipeline/io/io_service.h"
 
 namespace ggufmill {
 namespace {
@@ -23,6 +24,7 @@ constexpr Verb kVerbs[] = {
     {"status", "say how far the runs of a pipeline file are, and what was left", status_verb},
     {"inspect", "show the metadata and tensors of a GGUF file", inspect_verb},
     {"compare", "compare the values of two GGUF files", compare_verb},
+    {"verify", "read a model from end to end: is it whole, sound, and as its manifest says?", verify_verb},
     {"types", "list the tensor types and what can be done with them", types_verb},
     {"kernels", "list the kernel modules, loaded and refused", kernels_verb},
     {"quantize", "do the job of llama-quantize, with its arguments", quantize_verb},
@@ -87,13 +89,10 @@ int finish(int exit_code) {
 
 }  // namespace
 
-// Exceptions come from libraries only: stdout that cannot be written, or a defect.
-int run_program(const Arguments& arguments) try {
-  return finish(dispatch(arguments));
-} catch (const std::exception& exception) {
+// Exceptions come from libraries only: stdout that cannot be written, no memory, or a defect.
+int run_program(const Arguments& arguments) try { return finish(dispatch(arguments)); } catch (const std::exception&) {
   if (std::ferror(stdout)) return finish(0);
-  return fail({ExitCode::kInternal, "", fmt::format("internal error: {}", exception.what()), "",
-               "please report this with the command and the pipeline file"});
+  return fail(error_of_exception());
 }
 
 }  // namespace ggufmill

@@ -25,6 +25,22 @@ Status override_limits(const po::variables_map& values, Limits& limits) {
                      fmt::format("--io is one of: {}", fmt::join(io_mode_names(), ", ")));
 }
 
+// Takes the outputs from the job that are there as it would make them; whether there are any.
+Result<bool> skip_unchanged(const Context& context, const Plan& plan, Job& job) {
+  if (!plan.manifest)
+    return usage_error("--skip-unchanged needs manifests, which say what outputs were made of",
+                       "write `manifest: true` into the pipeline file, and run it once");
+  const std::vector<bool> unchanged = context.unchanged(plan);
+  std::vector<JobOutput> changed;
+  for (std::size_t i = 0; i < unchanged.size(); ++i)
+    if (unchanged[i])
+      say_note(plan.outputs[i].files.front().path + "  unchanged");
+    else
+      changed.push_back(std::move(job.outputs[i]));
+  job.outputs = std::move(changed);
+  return job.outputs.size() != unchanged.size();
+}
+
 }  // namespace
 
 void add_kernel_options(po::options_description& options) {
@@ -94,6 +110,13 @@ Result<Planned> plan_job(Context context, Job job, const po::variables_map& valu
   BOOST_OUTCOME_TRY(override_limits(values, job.limits));
   job.trace = value_or<std::string>(values, "profile", {});
   BOOST_OUTCOME_TRY(Plan plan, context.plan(job));
+  if (values.count("skip-unchanged")) {
+    BOOST_OUTCOME_TRY(const bool skipped, skip_unchanged(context, plan, job));
+    if (skipped && job.outputs.empty()) plan.outputs.clear(), plan.steps.clear();
+    if (skipped && !job.outputs.empty()) {
+      BOOST_OUTCOME_TRY(plan, context.plan(job));
+    }
+  }
   say_warnings(plan.warnings);
   return Planned{std::move(context), std::move(plan)};
 }

@@ -22,6 +22,7 @@ CommandSpec command() {
   add_job_options(spec.options);
   auto add = spec.options.add_options();
   add("overwrite", "replace outputs that are there already");
+  add("skip-unchanged", "leave out outputs whose manifests say that they are what this run would make");
   add("threads", po::value<std::string>(), "as limits.threads: a number, or auto");
   add("io", po::value<std::string>(), "as limits.io: cached, streaming or direct");
   add_run_options(spec.options);

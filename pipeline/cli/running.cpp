@@ -147,6 +147,7 @@ int execute(const Planned& planned, const po::variables_map& values, bool overwr
   if (!options) return fail(options.error());
   const Plan& plan = planned.plan;
   const bool quiet = values.count("quiet") > 0;
+  if (plan.outputs.empty()) return 0;  // all are unchanged
   if (values.count("discard")) return discard(planned, quiet);
   if (!quiet) say_strange(planned.context.leftovers(plan));
   options.value().resume = values.count("no-resume") == 0;

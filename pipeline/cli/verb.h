@@ -21,6 +21,7 @@ int plan_verb(const Arguments& arguments);
 int status_verb(const Arguments& arguments);
 int inspect_verb(const Arguments& arguments);
 int compare_verb(const Arguments& arguments);
+int verify_verb(const Arguments& arguments);
 int types_verb(const Arguments& arguments);
 int kernels_verb(const Arguments& arguments);
 int quantize_verb(const Arguments& arguments);

@@ -69,6 +69,8 @@ class Binding {
       for (const ConfigNode& item : outputs->items) bind_output(item);
     if (const ConfigNode* limits = root.find("limits")) bind_limits(*limits);
     if (const ConfigNode* report = root.find("report")) bind_report(*report);
+    if (const ConfigNode* manifest = root.find("manifest"))
+      if (const Result<bool> wanted = to_bool(*manifest)) job_.manifest = wanted.value();
   }
 
  private:
@@ -279,6 +281,17 @@ FieldSpec report_field() {
           .fields = {error, json, html}};
 }
 
+FieldSpec manifest_field() {
+  return {
+      .name = "manifest",
+      .kind = FieldKind::kBool,
+      .doc =
+          "Writes beside each output OUTPUT.manifest.json, with SHA-256 of every file, XXH3 of every tensor, sources, "
+          "recipe and version, which `ggufmill verify` reads, and OUTPUT.sha256, which `sha256sum -c` reads.",
+      .default_text = "false",
+      .example = "true"};
+}
+
 }  // namespace
 
 unsigned threads_of(const ConfigNode& node) {
@@ -338,7 +351,7 @@ FieldSpec job_fields(const Registry& registry) {
   FieldSpec job{.kind = FieldKind::kMap,
                 .doc = "A ggufmill pipeline file.",
                 .fields = {version_field(), parameters_field(), source_field(registry), stages_field(registry),
-                           outputs_field(registry), limits_field(), report_field()}};
+                           outputs_field(registry), limits_field(), report_field(), manifest_field()}};
   for (const FieldSpec& field : job.fields)
     if (field.required)
       job.example += fmt::format("{}{}: {}", job.example.empty() ? "{" : ", ", field.name, field.example);

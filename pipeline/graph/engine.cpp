@@ -119,9 +119,12 @@ Status check_complete(const RunState& state, const std::vector<bool>& wanted) {
                "nothing was written", "this is a defect of ggufmill: please report it"};
 }
 
-Status publish(OutputStore& store, const RunState& state, Ledger& ledger) {
+Status publish(OutputStore& store, const RunState& state, Ledger& ledger, const RunOptions& options) {
   BOOST_OUTCOME_TRY(const std::vector<FileId> files, store.seal(state.file_bytes()));
   BOOST_OUTCOME_TRY(ledger.sealed(files));
+  if (options.when_sealed) {
+    BOOST_OUTCOME_TRY(options.when_sealed(store));
+  }
   if (state.stopped()) return interrupted();
   return store.publish();
 }
@@ -171,7 +174,7 @@ Result<RunReport> run_checked(const Plan& plan, const Kernels& kernels, const Ru
     BOOST_OUTCOME_TRY(state.status());
     BOOST_OUTCOME_TRY(check_complete(state, wanted));
     BOOST_OUTCOME_TRY(sources->check_unchanged());
-    BOOST_OUTCOME_TRY(options.leave ? store->leave() : publish(*store, state, ledger));
+    BOOST_OUTCOME_TRY(options.leave ? store->leave() : publish(*store, state, ledger, options));
     report.bytes_read = state.bytes_read();
     report.bytes_written = state.bytes_written();
     report.peak_budget = budget.peak();

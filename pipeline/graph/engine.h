@@ -13,6 +13,7 @@
 #include "pipeline/core/io_mode.h"
 #include "pipeline/io/io.h"
 #include "pipeline/io/ledger.h"
+#include "pipeline/io/output_store.h"
 #include "pipeline/kernels/kernels.h"
 #include "pipeline/plan/plan.h"
 #include "pipeline/report/difference.h"
@@ -46,6 +47,8 @@ struct RunOptions {
   // Of Context::run() alone: goes on with what an earlier run of the same plan left, and leaves what it has done when
   // it is ended early, be it killed. Without: begins anew, and an end in order leaves nothing.
   bool resume = true;
+  // Called when all outputs are whole under their temporary names, before they get their own; an error ends the run.
+  std::function<Status(const OutputStore&)> when_sealed;
   std::optional<UnitRange> units;  // those to be done; none: all
   Ledger* ledger = nullptr;        // of the units done; outlives the run; null: none
   bool attach = false;             // goes on with the outputs that an earlier run left

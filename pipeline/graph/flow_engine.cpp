@@ -22,9 +22,12 @@ class FlowEngine {
  public:
   FlowEngine(Run& run, IoService& io);
 
+  // TBB throws where it cannot start a thread, with work in the graph: that has to come to its end before the nodes go.
   void run() {
-    feed_.try_put(nullptr);
-    graph_.wait_for_all();
+    bool is_over = run_.state.guard(0, RunState::kRead, [&] { feed_.try_put(nullptr); });
+    do {
+      is_over = run_.state.guard(0, RunState::kRead, [&] { graph_.wait_for_all(); });
+    } while (!is_over);
   }
 
  private:

@@ -5,6 +5,7 @@
 
 #include <boost/asio/post.hpp>
 #include <cerrno>
+#include <cstring>
 #include <exception>
 #include <new>
 #include <system_error>
@@ -50,6 +51,20 @@ class ThreadService final : public IoService {
 
 }  // namespace
 
+namespace {
+
+// TBB, which cannot start a thread, has the system's reason in its words alone: "pthread_create has failed: ...".
+Error error_of_text(std::string_view what) noexcept try {
+  if (what.ends_with(std::strerror(EAGAIN)) || what.ends_with(std::strerror(ENOMEM)))
+    return {ExitCode::kTransient, "", std::string(what), "",
+            "allow more processes and threads (ulimit -u) and more memory, or try later"};
+  return {ExitCode::kInternal, "", std::string(what), "", "this is a defect of ggufmill: please report it"};
+} catch (...) {
+  return {ExitCode::kTransient, "", "out of memory", "", ""};
+}
+
+}  // namespace
+
 Error error_of_exception() noexcept {
   try {
     try {
@@ -65,11 +80,7 @@ Error error_of_exception() noexcept {
   } catch (const std::bad_alloc&) {
     return {ExitCode::kTransient, "", "out of memory", "", ""};  // short enough to need none
   } catch (const std::exception& error) {
-    try {
-      return {ExitCode::kInternal, "", error.what(), "", "this is a defect of ggufmill: please report it"};
-    } catch (...) {
-      return {ExitCode::kTransient, "", "out of memory", "", ""};
-    }
+    return error_of_text(error.what());
   } catch (...) {
     return {ExitCode::kInternal, "", "exception", "", ""};
   }

@@ -46,10 +46,33 @@ class Hasher {
 
 class Identity {
  public:
+  std::string of(const Step& step, const Encoding& encoding) {
+    add(*step.expression);
+    add(encoding);
+    return hash_.digest();
+  }
+
+  std::string of(const Plan& plan, std::size_t output) {
+    hash_.add(GGUFMILL_VERSION);
+    for (const OutputFile& file : plan.outputs[output].files) {
+      hash_.add(file.bytes);
+      hash_.add(file.header);
+    }
+    for (const Step& step : plan.steps)
+      for (const Encoding& encoding : step.encodings)
+        for (const Place& place : encoding.places) {
+          if (place.output != output) continue;
+          hash_.add(identity_of(step, encoding));
+          hash_.add(place.file);
+          hash_.add(place.offset);
+        }
+    return hash_.digest();
+  }
+
   std::string of(const Plan& plan) {
     hash_.add(GGUFMILL_VERSION);
     hash_.add(plan.sources.size());
-    for (const SourceRef& source : plan.sources) add(*source);
+    for (const SourceRef& source : plan.sources) number_of(*source);
     hash_.add(plan.steps.size());
     for (const Step& step : plan.steps) add(step);
     hash_.add(plan.outputs.size());
@@ -64,11 +87,20 @@ class Identity {
   }
 
  private:
-  void add(const SourceFile& source) {
-    sources_.emplace(&source, sources_.size());
+  // Sources are numbered, and added once.
+  std::size_t number_of(const SourceFile& source) {
+    const auto [known, is_new] = sources_.emplace(&source, sources_.size());
+    if (!is_new) return known->second;
     hash_.add(source.bytes);
     hash_.add(source.header_hash);
     hash_.add(static_cast<std::uint64_t>(source.modified));
+    return known->second;
+  }
+
+  void add(const Encoding& encoding) {
+    hash_.add(encoding.type->name);
+    hash_.add(encoding.big_endian ? 1 : 0);
+    add(encoding.importance.get());
   }
 
   void add(const Step& step) {
@@ -78,9 +110,7 @@ class Identity {
     add(step.importance.get());
     hash_.add(step.encodings.size());
     for (const Encoding& encoding : step.encodings) {
-      hash_.add(encoding.type->name);
-      hash_.add(encoding.big_endian ? 1 : 0);
-      add(encoding.importance.get());
+      add(encoding);
       hash_.add(encoding.places.size());
       for (const Place& place : encoding.places)
         for (const std::uint64_t number :
@@ -107,7 +137,7 @@ class Identity {
     hash_.add(node.shape.rank);
     hash_.add_all(node.shape.dims);
     if (const Extent* extent = node.as_extent()) {
-      hash_.add(sources_.at(extent->source.get()));
+      hash_.add(number_of(*extent->source));
       hash_.add(extent->offset);
       hash_.add(extent->bytes);
       hash_.add(extent->big_endian ? 1 : 0);
@@ -133,5 +163,7 @@ class Identity {
 }  // namespace
 
 std::string identity_of(const Plan& plan) { return Identity().of(plan); }
+std::string identity_of(const Plan& plan, std::size_t output) { return Identity().of(plan, output); }
+std::string identity_of(const Step& step, const Encoding& encoding) { return Identity().of(step, encoding); }
 
 }  // namespace ggufmill

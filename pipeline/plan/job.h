@@ -44,6 +44,7 @@ struct Job {
   std::vector<JobOutput> outputs;  // at least one
   Limits limits;
   std::optional<ReportRequest> report;  // no paths: beside the first output
+  bool manifest = false;                // beside each output what it is made of, and checksums
   std::string trace;                    // where the trace of a run goes; empty: none is wanted
   std::vector<std::string> inputs;  // files that the job was made of, beside those that its parts read: never written
 };

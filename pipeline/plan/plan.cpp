@@ -166,6 +166,7 @@ class PlanMaker {
     plan_.other_inputs = other_inputs(job);
     plan_.trace = job.trace;
     plan_.limits = job.limits;
+    plan_.manifest = job.manifest;
     if (job.report) plan_.report = with_paths(*job.report, plan_.outputs);
     plan_.steps = steps_.take();
     finish_plan(plan_);
@@ -263,6 +264,16 @@ Plan make_comparison(const Model& a, const Model& b, const std::vector<TensorPai
   for (const TensorPair& pair : pairs)
     if (pair.a->shape().elements() != 0)
       plan.steps.push_back({pair.a->name, pair.a->expression, {}, pair.b->expression, pair.a->importance});
+  finish_plan(plan);
+  return plan;
+}
+
+Plan make_check(const Model& model, const Limits& limits) {
+  Plan plan;
+  plan.source = describe_source(model);
+  plan.limits = limits;
+  for (const Tensor& tensor : model.tensors)
+    if (tensor.shape().elements() != 0) plan.steps.push_back({tensor.name, tensor.expression, {}, {}, {}});
   finish_plan(plan);
   return plan;
 }

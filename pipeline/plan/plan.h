@@ -91,11 +91,15 @@ struct Plan {
   std::vector<Unit> units;  // in the order of the steps and their rows
   Limits limits;
   ReportRequest report;               // with its paths; none: no report is wanted
+  bool manifest = false;              // as Job::manifest
   std::string trace;                  // where the trace of a run goes; empty: none is wanted
   std::vector<std::string> warnings;  // for the user, each once
   // The smallest limits.memory the engine accepts: the costliest single row of any step, in bytes.
   std::uint64_t least_memory = 0;
 
+  // Where the manifest of an output goes, and its sums for sha256sum: beside its first file.
+  std::string manifest_path(std::size_t output) const { return outputs[output].files.front().path + ".manifest.json"; }
+  std::string sums_path(std::size_t output) const { return outputs[output].files.front().path + ".sha256"; }
   bool is_reported() const { return !report.json.empty() || !report.html.empty(); }
   std::uint64_t bytes_read() const;
   std::uint64_t bytes_written() const;
@@ -112,6 +116,9 @@ struct TensorPair {
 };
 // A step for each pair, in their order: what `b` lost against `a`. Pairs without elements have none. No outputs.
 Plan make_comparison(const Model& a, const Model& b, const std::vector<TensorPair>& pairs, const Limits& limits);
+
+// A step for each tensor, in their order, that only looks for what is not finite. Those without elements have none.
+Plan make_check(const Model& model, const Limits& limits);
 
 // Expression bytes of a unit; a longer row is a unit of its own.
 inline constexpr std::uint64_t kUnitBytes = 64 << 20;

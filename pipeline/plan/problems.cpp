@@ -30,6 +30,10 @@ std::vector<WrittenPath> written_paths(const Plan& plan) {
   std::vector<WrittenPath> paths;
   for (const PlannedOutput& output : plan.outputs)
     for (const OutputFile& file : output.files) paths.push_back({file.path, "output", output.origin});
+  for (std::size_t i = 0; plan.manifest && i < plan.outputs.size(); ++i) {
+    paths.push_back({plan.manifest_path(i), "manifest"});
+    paths.push_back({plan.sums_path(i), "list of checksums"});
+  }
   for (const std::string& path : {plan.report.json, plan.report.html})
     if (!path.empty()) paths.push_back({path, "report"});
   if (!plan.trace.empty()) paths.push_back({plan.trace, "trace"});

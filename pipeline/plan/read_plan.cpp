@@ -283,6 +283,7 @@ class Reader {
   }
 
   void read_rest() {
+    plan_.manifest = root_.at("manifest").as_bool();
     const json::object& report = object_of(root_, "report");
     plan_.report = {report.at("error").as_bool(), text_of(report, "json"), text_of(report, "html")};
     plan_.file = text_of(root_, "file");

@@ -205,6 +205,7 @@ class Writer {
                      {"tensors", plan.source.tensors},
                      {"weights", plan.source.weights},
                      {"bytes", plan.source.bytes}};
+    all["manifest"] = plan.manifest;
     all["report"] = {
         {"error", plan.report.error}, {"json", text_json(plan.report.json)}, {"html", text_json(plan.report.html)}};
     json::array inputs;

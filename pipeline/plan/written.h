@@ -12,7 +12,7 @@ inline constexpr std::string_view kPlanFormat = "ggufmill plan";
 inline constexpr int kPlanVersion = 1;
 
 // JSON, one object: {format: "ggufmill plan", version: 1, ggufmill, sources: [{path, bytes, header_hash, modified}],
-// source: {...}, expressions: [...], importances: [...], steps: [...], outputs: [...], report, warnings,
+// source: {...}, expressions: [...], importances: [...], steps: [...], outputs: [...], manifest, report, warnings,
 // identity}. Expressions, importances and sources are numbered; 64-bit hashes are hexadecimal text; headers
 // of output files are Base64. Limits are not in it: they are the machine's that runs it.
 std::string write_plan(const Plan& plan);
@@ -26,5 +26,9 @@ Result<Plan> read_plan(std::string_view text, const std::string& name, const Typ
 // 32 hexadecimal digits: a hash of everything that decides a byte of the outputs: sources (size, header hash, time; not
 // their paths), expressions, types, importance, places, headers, and the version of ggufmill. Not limits or reports.
 std::string identity_of(const Plan& plan);
+// The same of one output, whatever others there are, and of what one encoding makes of one expression, wherever it
+// goes.
+std::string identity_of(const Plan& plan, std::size_t output);
+std::string identity_of(const Step& step, const Encoding& encoding);
 
 }  // namespace ggufmill

@@ -1,0 +1,173 @@
+// Whether a model is whole and sound, and as its manifest says.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <mutex>
+
+#include "pipeline/api/ggufmill.h"
+#include "pipeline/api/open_model.h"
+#include "pipeline/core/text.h"
+#include "pipeline/io/input_file.h"
+#include "pipeline/io/json_file.h"
+#include "pipeline/io/machine.h"
+#include "pipeline/manifest/manifest.h"
+
+namespace ggufmill {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kManifestEnd = ".manifest.json";
+
+Error mismatch(const std::string& path, std::string what, std::string detail = {}) {
+  return {ExitCode::kVerification, path, std::move(what), std::move(detail),
+          "the file is damaged, or was changed: make it anew"};
+}
+
+// Tells of bytes that several threads, and one pass after the other, have read.
+class Meter {
+ public:
+  Meter(const VerifyOptions& options, std::uint64_t total) : options_(options), total_(total) {}
+  void add(std::uint64_t bytes) {
+    const std::lock_guard lock(mutex_);
+    done_ += bytes;
+    if (options_.progress) options_.progress(done_, total_);
+  }
+  // Of a pass that began at `before`.
+  void show(std::uint64_t before, std::uint64_t bytes) {
+    const std::lock_guard lock(mutex_);
+    done_ = before + bytes;
+    if (options_.progress) options_.progress(done_, total_);
+  }
+
+ private:
+  const VerifyOptions& options_;
+  const std::uint64_t total_;
+  std::mutex mutex_;
+  std::uint64_t done_ = 0;
+};
+
+// What lies between tensors and behind the last one is zero.
+Status check_padding(const Model& model) {
+  std::map<const SourceFile*, std::vector<const Tensor*>> tensors;
+  for (const Tensor& tensor : model.tensors)
+    if (const Extent* extent = tensor.expression->as_extent()) tensors[extent->source.get()].push_back(&tensor);
+  for (auto& [described, here] : tensors) {
+    std::ranges::sort(here, {}, [](const Tensor* tensor) { return tensor->expression->extent.offset; });
+    BOOST_OUTCOME_TRY(const auto file, InputFile::open(described->path));
+    for (std::size_t i = 0; i < here.size(); ++i) {
+      const Extent& extent = here[i]->expression->extent;
+      const std::uint64_t end = extent.offset + extent.bytes;
+      const std::uint64_t next = i + 1 < here.size() ? here[i + 1]->expression->extent.offset : described->bytes;
+      std::vector<std::byte> gap(std::min<std::uint64_t>(next - std::min(next, end), 1 << 20));
+      BOOST_OUTCOME_TRY(file->read(end, gap));
+      const auto bad = std::ranges::find_if(gap, [](std::byte byte) { return byte != std::byte{0}; });
+      if (bad != gap.end())
+        return mismatch(described->path,
+                        fmt::format("byte {:#x}, behind tensor {}, is no padding of zeros",
+                                    end + static_cast<std::uint64_t>(bad - gap.begin()), quoted_name(here[i]->name)));
+    }
+  }
+  return ok();
+}
+
+Status check_values(const Model& model, const Kernels& kernels, const VerifyOptions& options, Meter& meter) {
+  Limits limits;
+  limits.memory = options.memory;
+  limits.threads = options.threads;
+  const Plan plan = make_check(model, limits);
+  RunOptions run;
+  run.stop = options.stop;
+  run.progress = [&](const Progress& now) { meter.show(0, now.bytes_read); };
+  BOOST_OUTCOME_TRY(run_plan(plan, kernels, run));
+  return ok();
+}
+
+std::string beside(const std::string& path, const std::string& name) { return fs::path(path).parent_path() / name; }
+
+// All that differs, up to a limit.
+Status check_sums(const Manifest& wanted, const std::string& path, unsigned threads, const VerifyOptions& options,
+                  Meter& meter) {
+  constexpr std::size_t kMostErrors = 20;
+  Diagnostics errors;
+  std::vector<std::shared_ptr<const InputFile>> files;
+  for (const ManifestFile& file : wanted.files) {
+    const std::string name = beside(path, file.name);
+    BOOST_OUTCOME_TRY(auto opened, InputFile::open(name));
+    if (opened->bytes() != file.bytes)
+      errors.add(mismatch(name, fmt::format("has {} bytes, where the manifest says {}", opened->bytes(), file.bytes)));
+    files.push_back(std::move(opened));
+  }
+  if (!errors.empty()) return errors.together();
+  Manifest found = wanted;
+  const auto read = [&](std::size_t i, std::uint64_t at, std::span<std::byte> into) {
+    return files[i]->read(at, into);
+  };
+  BOOST_OUTCOME_TRY(sum_up(found, read, threads, options.stop, [&](std::uint64_t bytes) { meter.add(bytes); }));
+  std::size_t wrong = 0;
+  for (std::size_t i = 0; i < wanted.files.size(); ++i) {
+    const ManifestFile &is = found.files[i], &was = wanted.files[i];
+    if (is.sha256 == was.sha256) continue;
+    std::string tensors;
+    for (std::size_t t = 0; t < was.tensors.size(); ++t) {
+      if (is.tensors[t].xxh3 == was.tensors[t].xxh3) continue;
+      if (++wrong <= kMostErrors)
+        tensors += fmt::format("{}tensor {} is not what it was", tensors.empty() ? "" : "\n",
+                               quoted_name(was.tensors[t].name));
+    }
+    if (tensors.empty()) tensors = "no tensor has changed: it is the header, or the padding";
+    errors.add(mismatch(files[i]->path(), "its SHA-256 is not that of the manifest", std::move(tensors)));
+  }
+  if (!errors.empty()) return errors.together();
+  return ok();
+}
+
+}  // namespace
+
+std::vector<bool> Context::unchanged(const Plan& plan) const { return unchanged_outputs(plan); }
+
+Result<Verification> Context::verify(const std::string& path, const VerifyOptions& options) const {
+  Verification result;
+  const bool is_manifest = path.ends_with(kManifestEnd);
+  std::string manifest_path = is_manifest ? path : options.manifest;
+  if (manifest_path.empty() && is_file(path + std::string(kManifestEnd)))
+    manifest_path = path + std::string(kManifestEnd);
+  std::optional<Manifest> manifest;
+  std::string model_path = path;
+  if (!manifest_path.empty()) {
+    BOOST_OUTCOME_TRY(manifest, load_manifest(manifest_path));
+    result.manifest = manifest_path;
+    if (is_manifest) model_path = beside(path, manifest->files.front().name);
+  }
+  // Of other formats there are the checksums alone.
+  const bool is_model = !is_manifest || model_path.ends_with(".gguf") || model_path.ends_with(".safetensors");
+  std::optional<Model> model;
+  if (is_model) {
+    BOOST_OUTCOME_TRY(model, inspect(model_path));
+    result.files = model->paths();
+    result.tensors = model->tensors.size();
+    for (const SourceRef& file : model->files) result.bytes += file->bytes;
+    result.warnings = model->warnings;
+  } else {
+    for (const ManifestFile& file : manifest->files) {
+      result.files.push_back(beside(path, file.name));
+      result.tensors += file.tensors.size();
+      result.bytes += file.bytes;
+    }
+  }
+  Meter meter(options, result.bytes * ((is_model ? 1 : 0) + (manifest ? 1 : 0)));
+  if (model) {
+    BOOST_OUTCOME_TRY(check_padding(*model));
+    BOOST_OUTCOME_TRY(check_values(*model, kernels(), options, meter));
+  }
+  meter.show(is_model ? result.bytes : 0, 0);
+  if (manifest) {
+    BOOST_OUTCOME_TRY(check_sums(*manifest, manifest_path, threads_for(options.threads), options, meter));
+  }
+  return result;
+}
+
+}  // namespace ggufmill

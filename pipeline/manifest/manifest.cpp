@@ -1,0 +1,301 @@
+#include "pipeline/manifest/manifest.h"
+
+#include <fmt/format.h>
+#include <openssl/evp.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <boost/json.hpp>
+#include <charconv>
+#include <filesystem>
+#include <mutex>
+
+#include "pipeline/core/text.h"
+#include "pipeline/io/input_file.h"
+#include "pipeline/io/json_file.h"
+#include "pipeline/io/threads.h"
+#include "pipeline/plan/written.h"
+
+namespace ggufmill {
+namespace {
+
+namespace fs = std::filesystem;
+namespace json = boost::json;
+
+constexpr std::string_view kFormat = "ggufmill manifest";
+constexpr int kVersion = 1;
+constexpr std::size_t kReadBytes = 4 << 20;
+
+std::string hexadecimal(std::span<const unsigned char> bytes) {
+  std::string text;
+  for (const unsigned char byte : bytes) text += fmt::format("{:02x}", byte);
+  return text;
+}
+
+class Sha256 {
+ public:
+  Sha256() : context_(EVP_MD_CTX_new()) {
+    if (!context_) throw std::bad_alloc();
+    EVP_DigestInit_ex(context_.get(), EVP_sha256(), nullptr);
+  }
+  void add(std::span<const std::byte> bytes) { EVP_DigestUpdate(context_.get(), bytes.data(), bytes.size()); }
+  std::string digest() {
+    unsigned char bytes[EVP_MAX_MD_SIZE];
+    unsigned length = 0;
+    EVP_DigestFinal_ex(context_.get(), bytes, &length);
+    return hexadecimal({bytes, length});
+  }
+
+ private:
+  struct Free {
+    void operator()(EVP_MD_CTX* context) const { EVP_MD_CTX_free(context); }
+  };
+  std::unique_ptr<EVP_MD_CTX, Free> context_;
+};
+
+// The sums of one file, of its bytes from first to last.
+class FileSums {
+ public:
+  explicit FileSums(ManifestFile& file) : file_(file), state_(XXH3_createState()) {
+    if (!state_) throw std::bad_alloc();
+    for (ManifestTensor& tensor : file.tensors) tensors_.push_back(&tensor);
+    std::ranges::sort(tensors_, {}, &ManifestTensor::offset);
+    XXH3_64bits_reset(state_.get());
+  }
+
+  void add(std::span<const std::byte> bytes) {
+    sha256_.add(bytes);
+    const std::uint64_t end = at_ + bytes.size();
+    while (next_ < tensors_.size() && tensors_[next_]->offset < end) {
+      ManifestTensor& tensor = *tensors_[next_];
+      const std::uint64_t first = std::max(tensor.offset, at_), last = std::min(tensor.offset + tensor.bytes, end);
+      const auto part = bytes.subspan(first - at_, last - first);
+      XXH3_64bits_update(state_.get(), part.data(), part.size());
+      if (last != tensor.offset + tensor.bytes) break;
+      finish(tensor);
+    }
+    at_ = end;
+  }
+
+  void finish() {
+    while (next_ < tensors_.size()) finish(*tensors_[next_]);  // without bytes, at the end of the file
+    file_.sha256 = sha256_.digest();
+  }
+
+ private:
+  struct Free {
+    void operator()(XXH3_state_t* state) const { XXH3_freeState(state); }
+  };
+
+  void finish(ManifestTensor& tensor) {
+    tensor.xxh3 = XXH3_64bits_digest(state_.get());
+    XXH3_64bits_reset(state_.get());
+    ++next_;
+  }
+
+  ManifestFile& file_;
+  std::vector<ManifestTensor*> tensors_;
+  std::size_t next_ = 0;
+  std::uint64_t at_ = 0;
+  std::unique_ptr<XXH3_state_t, Free> state_;
+  Sha256 sha256_;
+};
+
+json::string text_json(const std::string& text) { return json::string(is_utf8(text) ? text : quoted_name(text)); }
+
+std::string hash_text(std::uint64_t hash) { return fmt::format("{:016x}", hash); }
+
+// Throws what ends the reading: read_manifest() makes an error of it.
+struct Unsound {
+  std::string what;
+};
+
+const json::value& member(const json::value& value, std::string_view name) {
+  const json::value* found = json_member(value, name);
+  if (!found) throw Unsound{fmt::format("'{}' is missing", name)};
+  return *found;
+}
+
+std::string text_of(const json::value& value, std::string_view name) {
+  const json::value& text = member(value, name);
+  if (!text.is_string()) throw Unsound{fmt::format("'{}' is no text", name)};
+  return std::string(text.get_string());
+}
+
+std::uint64_t number_of(const json::value& value, std::string_view name) {
+  const json::value& number = member(value, name);
+  if (number.is_uint64()) return number.get_uint64();
+  if (!number.is_int64() || number.get_int64() < 0) throw Unsound{fmt::format("'{}' is no whole number", name)};
+  return static_cast<std::uint64_t>(number.get_int64());
+}
+
+std::uint64_t hash_of(const json::value& value, std::string_view name) {
+  const std::string text = text_of(value, name);
+  std::uint64_t hash = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), hash, 16);
+  if (error != std::errc() || end != text.data() + text.size() || text.size() != 16)
+    throw Unsound{fmt::format("'{}' is no hash of 16 hexadecimal digits", name)};
+  return hash;
+}
+
+const json::array& list_of(const json::value& value, std::string_view name) {
+  const json::array* list = json_array(value, name);
+  if (!list) throw Unsound{fmt::format("'{}' is no list", name)};
+  return *list;
+}
+
+ManifestFile read_file(const json::value& value) {
+  ManifestFile file{text_of(value, "name"), number_of(value, "bytes"), text_of(value, "sha256"), {}};
+  if (file.name.empty() || file.name == "." || file.name == ".." || file.name.find('/') != std::string::npos)
+    throw Unsound{fmt::format("the file {} is not one beside the manifest", quoted_name(file.name))};
+  std::uint64_t end = 0;
+  for (const json::value& each : list_of(value, "tensors")) {
+    ManifestTensor tensor{text_of(each, "name"), number_of(each, "offset"), number_of(each, "bytes"),
+                          hash_of(each, "xxh3"), text_of(each, "made_of")};
+    if (tensor.offset < end || tensor.offset > file.bytes || tensor.bytes > file.bytes - tensor.offset)
+      throw Unsound{
+          fmt::format("tensor {} does not lie in its file, after the one before it", quoted_name(tensor.name))};
+    end = tensor.offset + tensor.bytes;
+    file.tensors.push_back(std::move(tensor));
+  }
+  return file;
+}
+
+}  // namespace
+
+std::string write_manifest(const Manifest& manifest) {
+  json::array sources, files;
+  for (const SourceFile& source : manifest.sources)
+    sources.push_back(json::object{{"path", text_json(source.path)},
+                                   {"bytes", source.bytes},
+                                   {"header_hash", hash_text(source.header_hash)},
+                                   {"modified", source.modified}});
+  for (const ManifestFile& file : manifest.files) {
+    json::array tensors;
+    for (const ManifestTensor& tensor : file.tensors)
+      tensors.push_back(json::object{{"name", text_json(tensor.name)},
+                                     {"offset", tensor.offset},
+                                     {"bytes", tensor.bytes},
+                                     {"xxh3", hash_text(tensor.xxh3)},
+                                     {"made_of", tensor.made_of}});
+    files.push_back(json::object{{"name", text_json(file.name)},
+                                 {"bytes", file.bytes},
+                                 {"sha256", file.sha256},
+                                 {"tensors", std::move(tensors)}});
+  }
+  return json::serialize(json::object{{"format", kFormat},
+                                      {"version", kVersion},
+                                      {"ggufmill", manifest.ggufmill},
+                                      {"identity", manifest.identity},
+                                      {"recipe", text_json(manifest.recipe)},
+                                      {"sources", std::move(sources)},
+                                      {"files", std::move(files)}}) +
+         "\n";
+}
+
+// GNU's form for names with a backslash or a line's end: a backslash before the sum, and both written with one.
+std::string write_sums(const Manifest& manifest) {
+  std::string text;
+  for (const ManifestFile& file : manifest.files) {
+    std::string name;
+    for (const char letter : file.name)
+      name += letter == '\\' ? "\\\\" : letter == '\n' ? "\\n" : letter == '\r' ? "\\r" : std::string(1, letter);
+    text += fmt::format("{}{}  {}\n", name == file.name ? "" : "\\", file.sha256, name);
+  }
+  return text;
+}
+
+Result<Manifest> read_manifest(std::string_view text, const std::string& path) {
+  BOOST_OUTCOME_TRY(const json::value root, parse_json(path, text));
+  if (json_string(root, "format") != kFormat)
+    return input_error(path, "is no manifest of ggufmill", "`manifest: true` in a pipeline file writes one");
+  try {
+    if (number_of(root, "version") != kVersion)
+      return input_error(path,
+                         fmt::format("is a manifest of version {}; {} is read", number_of(root, "version"), kVersion),
+                         "use the ggufmill that wrote it");
+    Manifest manifest{text_of(root, "ggufmill"), text_of(root, "identity"), text_of(root, "recipe"), {}, {}};
+    for (const json::value& source : list_of(root, "sources"))
+      manifest.sources.push_back({text_of(source, "path"), number_of(source, "bytes"), hash_of(source, "header_hash"),
+                                  static_cast<std::int64_t>(number_of(source, "modified"))});
+    for (const json::value& file : list_of(root, "files")) manifest.files.push_back(read_file(file));
+    if (manifest.files.empty()) throw Unsound{"it names no file"};
+    return manifest;
+  } catch (const Unsound& unsound) {
+    return input_error(path, "is no sound manifest: " + unsound.what);
+  }
+}
+
+Result<Manifest> load_manifest(const std::string& path) {
+  BOOST_OUTCOME_TRY(const std::string text, read_text_file(path, kMaxJsonBytes));
+  return read_manifest(text, path);
+}
+
+Status sum_up(Manifest& manifest, const FileReader& read, unsigned threads, const std::atomic<bool>* stop,
+              const std::function<void(std::uint64_t)>& read_bytes) {
+  std::atomic<std::size_t> next{0};
+  std::mutex mutex;
+  Status status = ok();  // guarded by the mutex
+  const auto sum_up_file = [&](std::size_t index, std::vector<std::byte>& buffer) -> Status {
+    ManifestFile& file = manifest.files[index];
+    FileSums sums(file);
+    for (std::uint64_t at = 0; at < file.bytes; at += buffer.size()) {
+      if (stop && *stop) return interrupted();
+      buffer.resize(std::min<std::uint64_t>(kReadBytes, file.bytes - at));
+      BOOST_OUTCOME_TRY(read(index, at, buffer));
+      sums.add(buffer);
+      if (read_bytes) read_bytes(buffer.size());
+    }
+    sums.finish();
+    return ok();
+  };
+  on_threads(static_cast<unsigned>(std::min<std::size_t>(threads, manifest.files.size())), [&] {
+    std::vector<std::byte> buffer;
+    for (std::size_t i; (i = next++) < manifest.files.size();) {
+      Status one = sum_up_file(i, buffer);
+      const std::lock_guard lock(mutex);
+      if (!one && status) status = std::move(one);
+      if (!status) return;
+    }
+  });
+  return status;
+}
+
+Manifest manifest_of(const Plan& plan, std::size_t output) {
+  Manifest manifest{GGUFMILL_VERSION, identity_of(plan, output), plan.outputs[output].recipe, {}, {}};
+  for (const SourceRef& source : plan.sources) manifest.sources.push_back(*source);
+  std::vector<std::string> made_of(plan.outputs[output].tensors.size());
+  for (const Step& step : plan.steps)
+    for (const Encoding& encoding : step.encodings)
+      for (const Place& place : encoding.places)
+        if (place.output == output) made_of[place.tensor] = identity_of(step, encoding);
+  for (const OutputFile& file : plan.outputs[output].files) {
+    ManifestFile& told = manifest.files.emplace_back();
+    told.name = fs::path(file.path).filename();
+    told.bytes = file.bytes;
+    for (const Placement& placement : file.tensors)
+      told.tensors.push_back({plan.outputs[output].tensors[placement.tensor].name, placement.offset, placement.bytes, 0,
+                              made_of[placement.tensor]});
+  }
+  return manifest;
+}
+
+std::vector<bool> unchanged_outputs(const Plan& plan) {
+  const auto is_unchanged = [&](std::size_t output) {
+    const std::string path = plan.manifest_path(output);
+    if (!is_file(path)) return false;
+    const auto manifest = load_manifest(path);
+    if (!manifest || manifest.value().identity != identity_of(plan, output)) return false;
+    return std::ranges::all_of(plan.outputs[output].files, [](const OutputFile& file) {
+      const auto opened = InputFile::open(file.path);
+      if (!opened || opened.value()->bytes() != file.bytes) return false;
+      std::string header(file.header.size(), '\0');
+      return opened.value()->read(0, std::as_writable_bytes(std::span(header))) && header == file.header;
+    });
+  };
+  std::vector<bool> unchanged;
+  for (std::size_t i = 0; i < plan.outputs.size(); ++i) unchanged.push_back(is_unchanged(i));
+  return unchanged;
+}
+
+}  // namespace ggufmill

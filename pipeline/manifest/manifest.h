@@ -1,0 +1,62 @@
+#pragma once
+// The manifest of an output: what its files hold, as checksums, and what they were made of.
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pipeline/core/error.h"
+#include "pipeline/io/output_store.h"
+#include "pipeline/plan/plan.h"
+
+namespace ggufmill {
+
+struct ManifestTensor {
+  std::string name;
+  std::uint64_t offset = 0, bytes = 0;  // in its file
+  std::uint64_t xxh3 = 0;               // XXH3 with 64 bits of these bytes
+  std::string made_of;                  // identity_of() the step and encoding
+};
+
+struct ManifestFile {
+  std::string name;  // in the manifest's folder
+  std::uint64_t bytes = 0;
+  std::string sha256;  // 64 hexadecimal digits
+  std::vector<ManifestTensor> tensors;
+};
+
+// As JSON: {format: "ggufmill manifest", version: 1, ggufmill, identity, recipe, sources: [{path, bytes, header_hash,
+// modified}], files: [{name, bytes, sha256, tensors: [{name, offset, bytes, xxh3, made_of}]}]}.
+struct Manifest {
+  std::string ggufmill, identity;  // version; identity_of() the output
+  std::string recipe;              // empty: none
+  std::vector<SourceFile> sources;
+  std::vector<ManifestFile> files;
+};
+std::string write_manifest(const Manifest& manifest);
+// A line for each file, as sha256sum writes and reads them.
+std::string write_sums(const Manifest& manifest);
+// Nothing in it is believed: names are those of files beside it, tensors lie in their files. Exit code 4.
+Result<Manifest> read_manifest(std::string_view text, const std::string& path);
+Result<Manifest> load_manifest(const std::string& path);
+
+// Reads `into.size()` bytes at `offset` of file `index`; thread-safe for distinct files.
+using FileReader = std::function<Status(std::size_t index, std::uint64_t offset, std::span<std::byte> into)>;
+
+// SHA-256 and XXH3 of every file of `manifest` and its tensors, as `read` gives them, on so many threads. `read_bytes`,
+// if not null, is called after every piece, from several threads. With `stop` set: kInterrupted.
+Status sum_up(Manifest& manifest, const FileReader& read, unsigned threads, const std::atomic<bool>* stop,
+              const std::function<void(std::uint64_t bytes)>& read_bytes = {});
+
+// Of an output of a plan, once its files are whole; not yet summed up.
+Manifest manifest_of(const Plan& plan, std::size_t output);
+
+// Of each output whether it is there as the plan would make it: its manifest says so, and its files have their sizes
+// and headers. Reads no weights.
+std::vector<bool> unchanged_outputs(const Plan& plan);
+
+}  // namespace ggufmill

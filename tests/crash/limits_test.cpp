@@ -1,0 +1,86 @@
+// The program where the system has no more memory or threads for it: it says so at once, nothing is lost, nothing
+// hangs.
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "tests/support/catch.h"
+#include "tests/support/files.h"
+#include "tests/support/gguf_builder.h"
+#include "tests/support/importance_files.h"
+#include "tests/support/process.h"
+#include "tests/support/temp_dir.h"
+
+using namespace ggufmill;
+namespace fs = std::filesystem;
+
+namespace {
+
+const std::string kProgram = GGUFMILL_BUILD_DIR "/bin/ggufmill";
+
+// A model of 12 tensors and its right output.
+class JobFolder {
+ public:
+  JobFolder() {
+    GgufBuilder model;
+    for (int i = 0; i < 12; ++i) model.add_tensor(fmt::format("blk.{}.ffn_down.weight", i), {2048, 256});
+    for (auto& tensor : model.tensors) tensor.data = float_bytes(std::vector<float>(tensor.data.size() / 4, 0.5f));
+    model.write(folder_.file("model.gguf"));
+    write_text(folder_.file("job.yaml"),
+               "version: 1\nsource: {gguf: model.gguf}\noutputs: [{gguf: out.gguf, quantize: {type: Q4_K}}]\n");
+    const ProcessResult right = run("", "run job.yaml -q");
+    REQUIRE(right.exit_code == 0);
+    right_ = read_text(folder_.file("out.gguf"));
+    fs::rename(folder_.file("out.gguf"), folder_.file("right.gguf"));
+    fs::permissions(folder_.path(), fs::perms::all);
+  }
+
+  // In a shell, after `limit`: a command and " &&", or one that runs another, or nothing.
+  ProcessResult run(const std::string& limit, const std::string& words) const {
+    return run_process({"/bin/sh", "-c", fmt::format("{} {} {}", limit, kProgram, words)}, folder_.path());
+  }
+
+  void check(const std::string& limit, const std::string& words) const {
+    CAPTURE(limit, words);
+    fs::remove(folder_.file("out.gguf"));
+    const ProcessResult result = run(limit, words);
+    CAPTURE(result.err);
+    // The loader that cannot map the program's libraries has an exit code of its own.
+    CHECK((result.exit_code == 0 || result.exit_code == 75 || result.exit_code == 127));
+    CHECK(result.seconds < 20);
+    if (result.exit_code == 75) CHECK(result.err.starts_with("error: "));
+    if (fs::exists(folder_.file("out.gguf"))) CHECK((read_text(folder_.file("out.gguf")) == right_));
+    if (!words.starts_with("run") || result.exit_code == 0) return;
+    REQUIRE(run("", "run job.yaml -q").exit_code == 0);  // the next one succeeds
+    CHECK((read_text(folder_.file("out.gguf")) == right_));
+    CHECK(names_in(folder_.path()).size() == 4);
+  }
+
+ private:
+  TempDir folder_;
+  std::string right_;
+};
+
+}  // namespace
+
+TEST_CASE("with little memory a verb succeeds or says that it has none") {
+  const JobFolder folder;
+  for (const char* words : {"run job.yaml -q", "plan job.yaml", "compare model.gguf right.gguf -q"})
+    for (int megabytes = 20; megabytes <= 200; megabytes += 10)
+      folder.check(fmt::format("ulimit -v {} &&", megabytes * 1000), words);
+}
+
+TEST_CASE("with few processes a verb succeeds or says that it may have no more") {
+  const JobFolder folder;
+  // Limits are not for root, and count all processes of a user: one that has none is needed.
+  const std::string other = "setpriv --reuid 4000123 --regid 4000123 --clear-groups prlimit";
+  if (::getuid() != 0 || run_process({"/bin/sh", "-c", other + " --nproc=9 true"}).exit_code != 0) {
+    WARN("skipped: needs root and setpriv");
+    return;
+  }
+  for (const char* words : {"run job.yaml -q", "plan job.yaml", "compare model.gguf right.gguf -q"})
+    for (int processes = 1; processes <= 12; ++processes)
+      folder.check(fmt::format("{} --nproc={}", other, processes), words);
+}
