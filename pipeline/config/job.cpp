@@ -69,6 +69,11 @@ class Binding {
       for (const ConfigNode& item : outputs->items) bind_output(item);
     if (const ConfigNode* limits = root.find("limits")) bind_limits(*limits);
     if (const ConfigNode* report = root.find("report")) bind_report(*report);
+    if (const ConfigNode* nonfinite = root.find("nonfinite")) {
+      const auto word = std::ranges::find(kNonfiniteWords, nonfinite->scalar);
+      if (word != std::end(kNonfiniteWords))
+        job_.nonfinite = static_cast<Nonfinite>(word - std::begin(kNonfiniteWords));
+    }
     if (const ConfigNode* manifest = root.find("manifest"))
       if (const Result<bool> wanted = to_bool(*manifest)) job_.manifest = wanted.value();
   }
@@ -281,6 +286,20 @@ FieldSpec report_field() {
           .fields = {error, json, html}};
 }
 
+FieldSpec nonfinite_field() {
+  FieldSpec field{
+      .name = "nonfinite",
+      .kind = FieldKind::kEnum,
+      .doc =
+          "What is done with NaN and infinity in the source, and with quantized blocks whose scale is one of "
+          "them: an error; zero, which makes them 0 and says where and how many; keep, where the output's "
+          "type can hold them.",
+      .default_text = "error",
+      .example = "zero"};
+  for (const std::string_view word : kNonfiniteWords) field.choices.emplace_back(word);
+  return field;
+}
+
 FieldSpec manifest_field() {
   return {
       .name = "manifest",
@@ -348,10 +367,11 @@ Result<unsigned> parse_threads(const std::string& text) {
 }
 
 FieldSpec job_fields(const Registry& registry) {
-  FieldSpec job{.kind = FieldKind::kMap,
-                .doc = "A ggufmill pipeline file.",
-                .fields = {version_field(), parameters_field(), source_field(registry), stages_field(registry),
-                           outputs_field(registry), limits_field(), report_field(), manifest_field()}};
+  FieldSpec job{
+      .kind = FieldKind::kMap,
+      .doc = "A ggufmill pipeline file.",
+      .fields = {version_field(), parameters_field(), source_field(registry), stages_field(registry),
+                 outputs_field(registry), limits_field(), report_field(), nonfinite_field(), manifest_field()}};
   for (const FieldSpec& field : job.fields)
     if (field.required)
       job.example += fmt::format("{}{}: {}", job.example.empty() ? "{" : ", ", field.name, field.example);

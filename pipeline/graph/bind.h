@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "pipeline/graph/finite.h"
 #include "pipeline/kernels/kernels.h"
 #include "pipeline/plan/plan.h"
 #include "pipeline/report/difference.h"
@@ -45,8 +46,10 @@ struct BoundStep {
   std::optional<std::size_t> f32_encoding;  // decoded rows are made in its buffer
   std::vector<std::shared_ptr<const Importance>> importances;
   std::vector<BoundEncoding> encodings;
-  TargetMeasure* measure = nullptr;      // of a comparison; the run's
-  std::atomic<bool>* differs = nullptr;  // likewise: set where bytes do, or types
+  Nonfinite nonfinite = Nonfinite::kError;
+  NonfiniteCount* nonfinite_count = nullptr;  // where that is no error; the run's
+  TargetMeasure* measure = nullptr;           // of a comparison; the run's
+  std::atomic<bool>* differs = nullptr;       // likewise: set where bytes do, or types
 };
 
 // Whether values of this type can be read as numbers: there is a kernel that decodes it, or it is F32.

@@ -53,19 +53,10 @@ class MeasuredTime {
   Clock::time_point start_;
 };
 
-// Where in which file the block lies that the element at `row` and `column` comes from.
-std::string place_of(const Expression& expression, std::uint64_t row, std::uint64_t column) {
-  Box box = box_of_rows(expression.shape, row, 1);
-  box.first[0] = column / expression.type->block_elements * expression.type->block_elements;
-  box.count[0] = expression.type->block_elements;
-  const std::vector<ByteRange> ranges = ranges_of(expression, box);
-  if (ranges.empty()) return "nothing was written";
-  return fmt::format("in {} at byte {:#x}; nothing was written", ranges[0].source->path, ranges[0].offset);
-}
-
 Error not_finite(const Step& step, std::uint64_t row, std::uint64_t column, const char* what) {
+  const std::string place = place_of_value(*step.expression, row, column);
   return {ExitCode::kBadInput, "", fmt::format("tensor '{}', row {}, column {}: {}", step.name, row, column, what),
-          place_of(*step.expression, row, column), ""};
+          place.empty() ? "nothing was written" : place + "; nothing was written", ""};
 }
 
 Error too_large(const Tile& tile, const BoundEncoding& encoding, std::uint64_t block) {
@@ -93,14 +84,22 @@ Status make_values(const Tile& tile, PartValues& values) {
 }
 
 // Values that are copied are looked at all the same: `bytes` are whole blocks from byte `first_byte` of the tensor on.
-Status check_blocks(const Step& step, std::span<const std::byte> bytes, std::uint64_t first_byte) {
-  const TypeInfo& type = *step.expression->type;
-  const std::size_t count = bytes.size() / type.block_bytes, bad = first_bad_block(type, bytes.data(), count);
-  if (bad == count) return ok();
-  const std::uint64_t block = first_byte / type.block_bytes + bad;
-  const std::uint64_t blocks = step.expression->shape.columns() / type.block_elements;
-  return not_finite(step, block / blocks, block % blocks * type.block_elements,
-                    describe_bad_block(type, bytes.data() + bad * type.block_bytes));
+Status check_blocks(const BoundStep& step, std::span<std::byte> bytes, std::uint64_t first_byte) {
+  const TypeInfo& type = *step.step->expression->type;
+  const std::uint64_t blocks = step.step->expression->shape.columns() / type.block_elements;
+  const std::size_t count = bytes.size() / type.block_bytes;
+  for (std::size_t i = 0; i < count; ++i) {
+    i += first_bad_block(type, bytes.data() + i * type.block_bytes, count - i);
+    if (i == count) return ok();
+    const std::uint64_t block = first_byte / type.block_bytes + i;
+    const std::uint64_t row = block / blocks, column = block % blocks * type.block_elements;
+    const auto bad = bytes.subspan(i * type.block_bytes, type.block_bytes);
+    if (step.nonfinite == Nonfinite::kError)
+      return not_finite(*step.step, row, column, describe_bad_block(type, bad.data()));
+    step.nonfinite_count->add(row, column);
+    if (step.nonfinite == Nonfinite::kZero) std::ranges::fill(bad, std::byte{0});
+  }
+  return ok();
 }
 
 class TileConversion {
@@ -112,9 +111,12 @@ class TileConversion {
     if (step_.step->compared) return compare();
     if (!step_.computes) {
       const ProfiledStep profiled(ProfileStep::kCheck, tile_.slab, tile_.part);
-      BOOST_OUTCOME_TRY(check_blocks(*step_.step, bytes(), tile_.row_in_tensor(0) * step_.row_bytes));
+      BOOST_OUTCOME_TRY(check_blocks(step_, bytes(), tile_.row_in_tensor(0) * step_.row_bytes));
       swap();
       return ok();
+    }
+    if (step_.nonfinite != Nonfinite::kError) {
+      BOOST_OUTCOME_TRY(check_blocks(step_, bytes(), tile_.row_in_tensor(0) * step_.row_bytes));
     }
     const std::span<float> values = place_of_values();
     BOOST_OUTCOME_TRY(decode(step_.decode, bytes(), values));
@@ -122,7 +124,8 @@ class TileConversion {
     for (std::size_t i = 0; i < step_.encodings.size(); ++i) {
       if (step_.encodings[i].kind == EncodingKind::kCopy || step_.encodings[i].kind == EncodingKind::kSwapped) continue;
       BOOST_OUTCOME_TRY(encode(i, values));
-      if (step_.encodings[i].decode.kernel) {
+      // What is kept though it is no number has no error.
+      if (step_.encodings[i].decode.kernel && first_not_finite(values) == values.size()) {
         BOOST_OUTCOME_TRY(measure(i, values));
       }
     }
@@ -169,8 +172,16 @@ class TileConversion {
                       (type.scales.format == ScaleFormat::kF16 || type.scales.format == ScaleFormat::kBf16);
     const std::size_t bad = half ? first_bad_block(type, bytes().data(), values.size()) : first_not_finite(values);
     if (bad == values.size()) return ok();
-    return not_finite(*step_.step, tile_.row_in_tensor(bad / tile_.columns()), bad % tile_.columns(),
-                      std::isnan(values[bad]) ? "NaN" : "infinity");
+    Error error = not_finite(*step_.step, tile_.row_in_tensor(bad / tile_.columns()), bad % tile_.columns(),
+                             std::isnan(values[bad]) ? "NaN" : "infinity");
+    if (step_.nonfinite != Nonfinite::kKeep) return error;
+    for (const BoundEncoding& encoding : step_.encodings)
+      if (encoding.encoding->type->block_elements != 1) {
+        error.help = fmt::format("{} cannot hold it: `nonfinite: zero`, or another type for this tensor",
+                                 encoding.encoding->type->name);
+        return error;
+      }
+    return ok();
   }
 
   Status encode(std::size_t index, std::span<const float> values) const {
@@ -186,8 +197,13 @@ class TileConversion {
     }
     const ggufmill_call call{values.data(), into.data(), tile_.rows, tile_.columns(), weights(encoding.importance)};
     BOOST_OUTCOME_TRY(run_kernel(encoding.encode, call, *encoding.name));
-    const std::size_t blocks = into.size() / type.block_bytes, bad = first_bad_block(type, into.data(), blocks);
-    if (bad != blocks) return too_large(tile_, encoding, bad);
+    const std::size_t blocks = into.size() / type.block_bytes;
+    for (std::size_t i = 0; i < blocks; ++i) {
+      i += first_bad_block(type, into.data() + i * type.block_bytes, blocks - i);
+      if (i == blocks) break;
+      const bool kept = step_.nonfinite == Nonfinite::kKeep && type.block_elements == 1 && !std::isfinite(values[i]);
+      if (!kept) return too_large(tile_, encoding, i);
+    }
     return ok();
   }
 
@@ -263,7 +279,7 @@ Status check_copy(Slab& slab, SlabPart& part, std::uint64_t first) {
   if (begin >= end) return ok();
   const std::span<std::byte> bytes = part.values.bytes.subspan(begin, end - begin);
   if (expression.extent.big_endian) swap_words(*expression.type, bytes);
-  return check_blocks(*part.step->step, bytes, part.rows.first_byte + begin);
+  return check_blocks(*part.step, bytes, part.rows.first_byte + begin);
 }
 
 std::span<float> as_floats(const Buffer& buffer) {
@@ -336,6 +352,14 @@ class ParallelConverter final : public Converter {
 };
 
 }  // namespace
+
+std::string place_of_value(const Expression& expression, std::uint64_t row, std::uint64_t column) {
+  Box box = box_of_rows(expression.shape, row, 1);
+  box.first[0] = column / expression.type->block_elements * expression.type->block_elements;
+  box.count[0] = expression.type->block_elements;
+  const std::vector<ByteRange> ranges = ranges_of(expression, box);
+  return ranges.empty() ? "" : fmt::format("in {} at byte {:#x}", ranges[0].source->path, ranges[0].offset);
+}
 
 std::size_t scratch_bytes(const Plan& plan) {
   const bool measures =

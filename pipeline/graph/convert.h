@@ -6,11 +6,15 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
 
 #include "pipeline/graph/run.h"
 #include "pipeline/graph/slab.h"
 
 namespace ggufmill {
+
+// "in FILE at byte 0x1234": the block that the element at `row` and `column` comes from; empty where it is of no file.
+std::string place_of_value(const Expression& expression, std::uint64_t row, std::uint64_t column);
 
 // What a worker needs to convert tiles: kTileBytes, twice where errors are measured.
 std::size_t scratch_bytes(const Plan& plan);

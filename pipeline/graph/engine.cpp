@@ -6,6 +6,7 @@
 #include <chrono>
 #include <deque>
 
+#include "pipeline/graph/convert.h"
 #include "pipeline/graph/run.h"
 #include "pipeline/io/machine.h"
 #include "pipeline/plan/problems.h"
@@ -111,6 +112,41 @@ class Measures {
   std::deque<std::atomic<bool>> differs_;
 };
 
+// Counts what is not finite, where that is no error.
+class NonfiniteCounts {
+ public:
+  // Outlives all use of `steps`.
+  NonfiniteCounts(const Plan& plan, std::vector<BoundStep>& steps) : plan_(plan) {
+    if (plan.nonfinite == Nonfinite::kError) return;
+    for (BoundStep& step : steps) {
+      step.nonfinite = plan.nonfinite;
+      step.nonfinite_count = &counts_.emplace_back();
+    }
+  }
+
+  void warn(std::vector<std::string>& warnings) const {
+    constexpr std::size_t kMostTensors = 20;
+    std::size_t tensors = 0;
+    for (std::size_t i = 0; i < counts_.size(); ++i) {
+      const NonfiniteCount::Sums sums = counts_[i].sums();
+      if (sums.blocks == 0 || ++tensors > kMostTensors) continue;
+      const Step& step = plan_.steps[i];
+      warnings.push_back(fmt::format(
+          "tensor '{}': {} not finite, {}; the first in row {}, column {}, {}", step.name,
+          fmt::format("{} {}{} {}", sums.blocks, step.expression->type->block_elements == 1 ? "value" : "block",
+                      sums.blocks == 1 ? "" : "s", sums.blocks == 1 ? "is" : "are"),
+          plan_.nonfinite == Nonfinite::kZero ? "and written as 0" : "and kept", sums.row, sums.column,
+          place_of_value(*step.expression, sums.row, sums.column)));
+    }
+    if (tensors > kMostTensors)
+      warnings.push_back(fmt::format("and {} tensors more with such", tensors - kMostTensors));
+  }
+
+ private:
+  const Plan& plan_;
+  std::deque<NonfiniteCount> counts_;  // a deque's elements need not move
+};
+
 // Whatever an engine does: outputs of which a unit lacks are not published.
 Status check_complete(const RunState& state, const std::vector<bool>& wanted) {
   const auto all = static_cast<std::size_t>(std::ranges::count(wanted, true));
@@ -149,6 +185,7 @@ Result<RunReport> run_checked(const Plan& plan, const Kernels& kernels, const Ru
   BOOST_OUTCOME_TRY(check_memory(plan));
   BOOST_OUTCOME_TRY(auto steps, bind_kernels(plan, kernels));
   const Measures measures(plan, steps);
+  const NonfiniteCounts nonfinite(plan, steps);
   BOOST_OUTCOME_TRY(const auto sources, RunSources::open(plan, report.io_mode));
   const unsigned openers = options.engine == EngineKind::kSimple ? 1 : threads;
   BOOST_OUTCOME_TRY(const auto store, open_store(plan, options, report.io_mode, openers));
@@ -186,6 +223,7 @@ Result<RunReport> run_checked(const Plan& plan, const Kernels& kernels, const Ru
   }
   if (options.profile) options.profile->finish(threads);
   report.steps = measures.results();
+  nonfinite.warn(report.warnings);
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return report;
 }

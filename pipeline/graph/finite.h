@@ -2,6 +2,9 @@
 // What must be finite: decoded values, and the scales of written blocks.
 
 #include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <mutex>
 #include <span>
 
 #include "pipeline/core/types.h"
@@ -17,5 +20,29 @@ std::size_t first_bad_block(const TypeInfo& type, const std::byte* blocks, std::
 
 // What is wrong with such a block: "NaN" or "infinity" of a number, "a scale that is not finite" of others.
 const char* describe_bad_block(const TypeInfo& type, const std::byte* block);
+
+// Counts what is not finite of one tensor, and knows the first of it. Thread-safe.
+class NonfiniteCount {
+ public:
+  struct Sums {
+    std::uint64_t blocks = 0;  // or numbers, of a type of one element a block
+    std::uint64_t row = std::numeric_limits<std::uint64_t>::max(), column = 0;  // of the first
+  };
+  void add(std::uint64_t row, std::uint64_t column) {
+    const std::lock_guard lock(mutex_);
+    ++sums_.blocks;
+    if (row > sums_.row || (row == sums_.row && column >= sums_.column)) return;
+    sums_.row = row;
+    sums_.column = column;
+  }
+  Sums sums() const {
+    const std::lock_guard lock(mutex_);
+    return sums_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  Sums sums_;  // guarded by the mutex
+};
 
 }  // namespace ggufmill

@@ -54,6 +54,7 @@ class Identity {
 
   std::string of(const Plan& plan, std::size_t output) {
     hash_.add(GGUFMILL_VERSION);
+    hash_.add(static_cast<std::uint64_t>(plan.nonfinite));
     for (const OutputFile& file : plan.outputs[output].files) {
       hash_.add(file.bytes);
       hash_.add(file.header);
@@ -71,6 +72,7 @@ class Identity {
 
   std::string of(const Plan& plan) {
     hash_.add(GGUFMILL_VERSION);
+    hash_.add(static_cast<std::uint64_t>(plan.nonfinite));
     hash_.add(plan.sources.size());
     for (const SourceRef& source : plan.sources) number_of(*source);
     hash_.add(plan.steps.size());

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "pipeline/core/io_mode.h"
@@ -22,6 +23,14 @@ struct Limits {
   static constexpr unsigned kMostThreads = 1024;
   static constexpr unsigned kMostNice = 19;
 };
+
+// What is done with NaN and infinity in the source, and with quantized blocks whose scale is one of these.
+enum class Nonfinite {
+  kError,
+  kZero,  // such a number, and all values of such a block, become 0
+  kKeep,  // they are kept; what is quantized cannot hold them, which is an error
+};
+inline constexpr std::string_view kNonfiniteWords[] = {"error", "zero", "keep"};  // in that order
 
 // What the user wants to be told about a run.
 struct ReportRequest {
@@ -44,8 +53,9 @@ struct Job {
   std::vector<JobOutput> outputs;  // at least one
   Limits limits;
   std::optional<ReportRequest> report;  // no paths: beside the first output
-  bool manifest = false;                // beside each output what it is made of, and checksums
-  std::string trace;                    // where the trace of a run goes; empty: none is wanted
+  Nonfinite nonfinite = Nonfinite::kError;
+  bool manifest = false;            // beside each output what it is made of, and checksums
+  std::string trace;                // where the trace of a run goes; empty: none is wanted
   std::vector<std::string> inputs;  // files that the job was made of, beside those that its parts read: never written
 };
 

@@ -167,6 +167,7 @@ class PlanMaker {
     plan_.trace = job.trace;
     plan_.limits = job.limits;
     plan_.manifest = job.manifest;
+    plan_.nonfinite = job.nonfinite;
     if (job.report) plan_.report = with_paths(*job.report, plan_.outputs);
     plan_.steps = steps_.take();
     finish_plan(plan_);

@@ -90,7 +90,8 @@ struct Plan {
   std::vector<Step> steps;  // in the order of the sources' bytes
   std::vector<Unit> units;  // in the order of the steps and their rows
   Limits limits;
-  ReportRequest report;               // with its paths; none: no report is wanted
+  ReportRequest report;  // with its paths; none: no report is wanted
+  Nonfinite nonfinite = Nonfinite::kError;
   bool manifest = false;              // as Job::manifest
   std::string trace;                  // where the trace of a run goes; empty: none is wanted
   std::vector<std::string> warnings;  // for the user, each once

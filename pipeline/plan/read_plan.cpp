@@ -284,6 +284,9 @@ class Reader {
 
   void read_rest() {
     plan_.manifest = root_.at("manifest").as_bool();
+    const auto nonfinite = std::ranges::find(kNonfiniteWords, text_of(root_, "nonfinite"));
+    if (nonfinite == std::end(kNonfiniteWords)) throw Unsound("'nonfinite' is none of error, zero and keep");
+    plan_.nonfinite = static_cast<Nonfinite>(nonfinite - std::begin(kNonfiniteWords));
     const json::object& report = object_of(root_, "report");
     plan_.report = {report.at("error").as_bool(), text_of(report, "json"), text_of(report, "html")};
     plan_.file = text_of(root_, "file");

@@ -206,6 +206,7 @@ class Writer {
                      {"weights", plan.source.weights},
                      {"bytes", plan.source.bytes}};
     all["manifest"] = plan.manifest;
+    all["nonfinite"] = kNonfiniteWords[static_cast<std::size_t>(plan.nonfinite)];
     all["report"] = {
         {"error", plan.report.error}, {"json", text_json(plan.report.json)}, {"html", text_json(plan.report.html)}};
     json::array inputs;

@@ -12,8 +12,8 @@ inline constexpr std::string_view kPlanFormat = "ggufmill plan";
 inline constexpr int kPlanVersion = 1;
 
 // JSON, one object: {format: "ggufmill plan", version: 1, ggufmill, sources: [{path, bytes, header_hash, modified}],
-// source: {...}, expressions: [...], importances: [...], steps: [...], outputs: [...], manifest, report, warnings,
-// identity}. Expressions, importances and sources are numbered; 64-bit hashes are hexadecimal text; headers
+// source: {...}, expressions: [...], importances: [...], steps: [...], outputs: [...], manifest, nonfinite, report,
+// warnings, identity}. Expressions, importances and sources are numbered; 64-bit hashes are hexadecimal text; headers
 // of output files are Base64. Limits are not in it: they are the machine's that runs it.
 std::string write_plan(const Plan& plan);
 

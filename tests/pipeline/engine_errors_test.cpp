@@ -195,3 +195,55 @@ TEST_CASE("outputs that share missing folders are all made, or none of the folde
     CHECK(fixture.names() == std::vector<std::string>{"source.gguf"});
   }
 }
+
+TEST_CASE("what is not finite becomes 0 where that is asked for, and is counted") {
+  EngineFixture fixture({{"a", shape_of({256, 100}), "F32", {"F32", "Q8_0", "F16"}, false},
+                         {"b", shape_of({256, 100}), "Q8_0", {"Q8_0", "F32", "F16"}, false}});
+  const std::string zero = bytes_of_float(0);
+  fixture.patch_source(0, (7 * 256 + 9) * 4, zero);
+  fixture.patch_source(0, (70 * 256 + 1) * 4, zero);
+  fixture.patch_source(1, 34 * 3, std::string(34, '\0'));
+  REQUIRE(fixture.run(options_for(EngineKind::kSimple)));
+  const auto right = fixture.take_outputs();
+  fixture.patch_source(0, (7 * 256 + 9) * 4, bytes_of_float(kNan));
+  fixture.patch_source(0, (70 * 256 + 1) * 4, bytes_of_float(-kInfinity));
+  fixture.patch_source(1, 34 * 3, std::string("\x00\x7c", 2) + std::string(32, '\1'));
+  fixture.plan.nonfinite = Nonfinite::kZero;
+  RunOptions options = options_for(GENERATE(EngineKind::kGraph, EngineKind::kSimple));
+  options.slab_bytes = 1;
+  const auto report = fixture.run(options);
+  if (!report) FAIL(render(report.error()));
+  CHECK((fixture.take_outputs() == right));
+  REQUIRE(report.value().warnings.size() == 2);
+  CHECK(report.value().warnings[0].starts_with(
+      "tensor 'a': 2 values are not finite, and written as 0; the first in row 7, column 9, in "));
+  CHECK(report.value().warnings[1].starts_with(
+      "tensor 'b': 1 block is not finite, and written as 0; the first in row 0, column 96, in "));
+}
+
+TEST_CASE("what is not finite is kept where that is asked for and the type can hold it") {
+  EngineFixture fixture({{"a", shape_of({256, 100}), "F32", {"F32", "F16", "BF16"}, false}});
+  fixture.patch_source(0, (7 * 256 + 9) * 4, bytes_of_float(kInfinity));
+  fixture.plan.nonfinite = Nonfinite::kKeep;
+  const auto report = fixture.run(options_for(GENERATE(EngineKind::kGraph, EngineKind::kSimple)));
+  if (!report) FAIL(render(report.error()));
+  CHECK(report.value().warnings.size() == 1);
+  const auto outputs = fixture.take_outputs();
+  for (const auto& [output, bytes] : {std::pair(0, bytes_of_float(kInfinity)), std::pair(1, std::string("\x00\x7c", 2)),
+                                      std::pair(2, std::string("\x80\x7f", 2))}) {
+    const auto place = fixture.plan.outputs[static_cast<std::size_t>(output)].files[0].tensors[0].offset;
+    CHECK((outputs[static_cast<std::size_t>(output)].substr(place + (7 * 256 + 9) * bytes.size(), bytes.size()) ==
+           bytes));
+  }
+}
+
+TEST_CASE("what is not finite cannot be kept in a quantized type, and a number that is too large is no such thing") {
+  EngineFixture fixture({{"a", shape_of({256, 100}), "F32", {"Q8_0"}, false}});
+  fixture.patch_source(0, (7 * 256 + 9) * 4, bytes_of_float(kNan));
+  fixture.plan.nonfinite = Nonfinite::kKeep;
+  CHECK(error_of(fixture).help == "Q8_0 cannot hold it: `nonfinite: zero`, or another type for this tensor");
+  EngineFixture large({{"a", shape_of({256, 100}), "F32", {"F16"}, false}});
+  large.patch_source(0, (7 * 256 + 9) * 4, bytes_of_float(1e30f));
+  large.plan.nonfinite = GENERATE(Nonfinite::kKeep, Nonfinite::kZero);
+  CHECK(error_of(large).what == "tensor 'a', row 7, column 9: a value is too large for F16");
+}
