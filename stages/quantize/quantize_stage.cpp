@@ -24,6 +24,7 @@ std::uint32_t number_of(const TypeInfo& type, const RecipeShelf& shelf) {
 // have, of several the one that is first there as often, layer by layer; with a bit that says it is a guess.
 std::uint32_t guessed_file_type(const std::vector<Tensor>& tensors, const RecipeShelf& shelf) {
   std::vector<const Tensor*> by_layer;
+  by_layer.reserve(tensors.size());
   for (const Tensor& tensor : tensors) by_layer.push_back(&tensor);
   std::stable_sort(by_layer.begin(), by_layer.end(),
                    [](const Tensor* a, const Tensor* b) { return is_before(*a, *b); });
