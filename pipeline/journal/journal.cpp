@@ -156,6 +156,10 @@ Result<JournalText> read_journal(std::string_view text, const std::string& path)
   return journal;
 }
 
+std::string journal_record(std::uint32_t unit, std::span<const std::uint64_t> numbers, std::string_view line) {
+  return record_of(unit, numbers, XXH3_64bits(line.data(), line.size()));
+}
+
 std::string journal_path(const Plan& plan, const std::string& identity) {
   const std::vector<std::string> paths = paths_of(plan);
   if (paths.empty()) return {};

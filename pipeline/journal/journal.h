@@ -41,6 +41,9 @@ struct JournalText {
 // Exit code 4 where the first line is not that of a journal of this version; `path` is for messages.
 Result<JournalText> read_journal(std::string_view text, const std::string& path);
 
+// A record, as it follows the first line `line`.
+std::string journal_record(std::uint32_t unit, std::span<const std::uint64_t> numbers, std::string_view line);
+
 // Beside the first output; empty for a plan without outputs.
 std::string journal_path(const Plan& plan, const std::string& identity);
 

@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "pipeline/core/rows.h"
 #include "pipeline/plan/slabs.h"
 
 namespace ggufmill {
@@ -161,7 +162,7 @@ class PlanMaker {
       if (warnings_.insert(warning).second) plan_.warnings.push_back(warning);
   }
 
-  Plan finish(const Job& job) {
+  std::optional<Plan> finish(const Job& job, Diagnostics& errors) {
     plan_.file = job.file;
     plan_.other_inputs = other_inputs(job);
     plan_.trace = job.trace;
@@ -170,6 +171,12 @@ class PlanMaker {
     plan_.nonfinite = job.nonfinite;
     if (job.report) plan_.report = with_paths(*job.report, plan_.outputs);
     plan_.steps = steps_.take();
+    if (plan_.bytes_read() > kMostPlanBytes) {
+      errors.add(input_error(
+          plan_.source.files.empty() ? job.file : plan_.source.files.front()->path,
+          fmt::format("the model claims {} bytes of tensors; {} are the limit", plan_.bytes_read(), kMostPlanBytes)));
+      return {};
+    }
     finish_plan(plan_);
     return std::move(plan_);
   }
@@ -202,7 +209,8 @@ void add_importance(const std::shared_ptr<const Importance>& importance, std::ve
 
 std::uint64_t Plan::bytes_read() const {
   std::uint64_t bytes = 0;
-  for (const Step& step : steps) bytes += step.expression->bytes() + (step.compared ? step.compared->bytes() : 0);
+  for (const Step& step : steps)
+    bytes = capped_sum(bytes, capped_sum(step.expression->bytes(), step.compared ? step.compared->bytes() : 0));
   return bytes;
 }
 
@@ -254,7 +262,7 @@ std::optional<Plan> make_plan(const Job& job, Diagnostics& errors) {
       errors.add(laid.error());
   }
   if (!errors.empty()) return {};
-  return maker.finish(job);
+  return maker.finish(job, errors);
 }
 
 Plan make_comparison(const Model& a, const Model& b, const std::vector<TensorPair>& pairs, const Limits& limits) {

@@ -107,7 +107,8 @@ struct Plan {
   std::vector<std::string> input_paths() const;  // the sources', and the other inputs
 };
 
-// Runs the header plane: opens the source, applies the stages, lays out the outputs. Adds every error to `errors`.
+// Runs the header plane: opens the source, applies the stages, lays out the outputs. Adds every error to `errors`;
+// exit code 4 for more than kMostPlanBytes.
 std::optional<Plan> make_plan(const Job& job, Diagnostics& errors);
 
 // Two tensors of the same shape; `a` may have importance.
@@ -123,6 +124,8 @@ Plan make_check(const Model& model, const Limits& limits);
 
 // Expression bytes of a unit; a longer row is a unit of its own.
 inline constexpr std::uint64_t kUnitBytes = 64 << 20;
+// Of all expressions: what claims to be more is no model, and its units alone would fill the memory.
+inline constexpr std::uint64_t kMostPlanBytes = std::uint64_t{1} << 48;
 // What follows from the steps: units, sources and the least memory. For whoever makes the steps of a plan.
 void finish_plan(Plan& plan);
 

@@ -49,6 +49,7 @@ class Reader {
     for (const json::value& step : array_of(root_, "steps")) plan_.steps.push_back(step_of(step.as_object()));
     read_rest();
     const std::vector<SourceRef> sources = plan_.sources;
+    if (plan_.bytes_read() > kMostPlanBytes) throw Unsound("its tensors have more bytes than any model");
     finish_plan(plan_);
     if (plan_.sources != sources) throw Unsound("'sources' are not those that are read");
     return std::move(plan_);

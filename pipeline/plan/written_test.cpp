@@ -131,3 +131,35 @@ TEST_CASE("nothing in a written plan is believed") {
   CHECK(error_of(changed([](auto& root) { root["identity"] = "0"; })).what ==
         "not a sound plan: its identity is that of another one");
 }
+
+TEST_CASE("a model that claims more bytes than any is refused, not cut into units") {
+  class Giant final : public Source {
+    Result<Model> open() const override {
+      const auto file = std::make_shared<const SourceFile>(SourceFile{"giant.gguf", std::uint64_t{1} << 62, 0, 0});
+      Model model;
+      model.files = {file};
+      Tensor tensor;
+      tensor.name = "a";
+      tensor.type = &type_named("F32");
+      tensor.expression = expressions::extent(*tensor.type, shape_of({1 << 20, std::uint64_t{1} << 38}),
+                                              {file, 0, std::uint64_t{1} << 60})
+                              .value();
+      model.tensors.push_back(tensor);
+      return model;
+    }
+  };
+  class AsItIs final : public Sink {
+    Result<std::vector<OutputFile>> layout(const Model&) const override {
+      return std::vector<OutputFile>{{"out", "", {{0, 0, std::uint64_t{1} << 60}}, std::uint64_t{1} << 60}};
+    }
+  };
+  Job job;
+  job.source = std::make_shared<Giant>();
+  job.outputs.push_back({std::make_shared<AsItIs>(), {}});
+  Diagnostics errors;
+  CHECK_FALSE(make_plan(job, errors));
+  REQUIRE(errors.errors().size() == 1);
+  CHECK(errors.errors()[0].code == ExitCode::kBadInput);
+  CHECK(errors.errors()[0].what ==
+        "the model claims 1152921504606846976 bytes of tensors; 281474976710656 are the limit");
+}

@@ -36,6 +36,23 @@ std::vector<std::string> architecture_seeds();
 // or neither a job nor an error. Its first corpus is configs/*.yaml.
 std::string fuzz_pipeline(std::string_view bytes);
 
+// Reads a written plan, a journal, a manifest: broken is an error without its parts, and what does not come back the
+// same once it is written.
+std::string fuzz_plan(std::string_view bytes);
+std::vector<std::string> plan_seeds();
+std::string fuzz_journal(std::string_view bytes);
+std::vector<std::string> journal_seeds();
+std::string fuzz_manifest(std::string_view bytes);
+std::vector<std::string> manifest_seeds();
+
+// Reads an importance file of either form, and the last weights of each entry.
+std::string fuzz_importance(std::string_view bytes);
+std::vector<std::string> importance_seeds();
+
+// Reads a recipe file. The seeds are those that are built in.
+std::string fuzz_recipe(std::string_view yaml);
+std::vector<std::string> recipe_seeds();
+
 // KernelFuzz::run() and its seeds; see kernel_entry.h.
 std::string fuzz_kernel(std::string_view bytes);
 std::vector<std::string> kernel_seeds();

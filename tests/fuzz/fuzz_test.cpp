@@ -110,6 +110,16 @@ TEST_CASE("no tokenizer.model, damaged or not, breaks the reader") {
   check(tokenizer_model_seeds(), fuzz_tokenizer_model, 3000);
 }
 
+TEST_CASE("no written plan, damaged or not, breaks the reader") { check(plan_seeds(), fuzz_plan, 1000); }
+
+TEST_CASE("no journal, damaged or not, breaks the reader") { check(journal_seeds(), fuzz_journal, 3000); }
+
+TEST_CASE("no manifest, damaged or not, breaks the reader") { check(manifest_seeds(), fuzz_manifest, 1000); }
+
+TEST_CASE("no importance file, damaged or not, breaks the reader") { check(importance_seeds(), fuzz_importance, 1000); }
+
+TEST_CASE("no recipe, damaged or not, breaks the reader") { check(recipe_seeds(), fuzz_recipe, 10); }
+
 TEST_CASE("no map of an architecture, damaged or not, breaks what reads it and what follows it") {
   check(architecture_seeds(), fuzz_architecture, 19);
 }
