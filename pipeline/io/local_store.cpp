@@ -131,7 +131,7 @@ Status LocalStore::finish_publishing(std::span<const StoredFile> files, std::spa
       retry([&] { return system_calls().unlinkat(AT_FDCWD, temporary.c_str(), 0); });
   }
   BOOST_OUTCOME_TRY(const auto store, attach(std::move(unnamed), options));
-  const Status published = store->publish();
+  Status published = store->publish();
   if (!published) store->keep();
   return published;
 }

@@ -22,7 +22,7 @@ class Weights {
 
   // `dims`: the fastest first.
   template <class Number>
-  Weights& add(const std::string& name, const char* type, std::vector<std::uint64_t> dims,
+  Weights& add(const std::string& name, const char* type, const std::vector<std::uint64_t>& dims,
                const std::vector<Number>& numbers) {
     std::string bytes(numbers.size() * sizeof(Number), '\0');
     std::memcpy(bytes.data(), numbers.data(), bytes.size());
