@@ -137,6 +137,13 @@ FieldSpec architecture_fields() {
       list_of("serves", text("", "A class."), "The `architectures` of config.json that it is for."),
       std::move(values),
       value_field("layers", "How many layers there are."),
+      list_of(
+          "class_defaults",
+          map_of({required(text("key", "A key of config.json.")), required(value_field("value", "Its value.")),
+                  flag("or_null", "Also where config.json has null."), when_field()},
+                 "A default."),
+          "What transformers has for keys that config.json lacks, in order; used with `defaults: transformers` of the "
+          "source alone."),
       metadata_field("metadata_of_tensors", "Metadata right after general.architecture."),
       metadata_field("metadata", "Metadata of the architecture, in order."),
       metadata_field("metadata_before_tokenizer", "Metadata before the tokenizer's."),

@@ -31,6 +31,7 @@ struct SourceOptions {
   bool fuse_gate_up_experts = false;
   bool fp8_as_q8_0 = false;
   DraftHead draft_head = DraftHead::kInclude;
+  bool class_defaults = false;  // config.json is completed as transformers does it
   Origin origin{};
 };
 

@@ -27,6 +27,11 @@ std::vector<FieldSpec> source_fields() {
   FieldSpec draft{"draft_head", FieldKind::kEnum, "Layers that predict further tokens."};
   draft.choices = {"include", "leave_out", "only"};
   draft.default_text = "include";
+  FieldSpec defaults{"defaults", FieldKind::kEnum,
+                     "What keys have that config.json lacks: none, or what transformers has for them, such as head_dim "
+                     "of Llama; convert_hf_to_gguf.py takes the latter where transformers knows the model."};
+  defaults.choices = {"none", "transformers"};
+  defaults.default_text = "none";
   FieldSpec path{"path", FieldKind::kPath, "The folder."};
   path.required = true;
   path.example = "models/Llama-3-8B";
@@ -39,7 +44,8 @@ std::vector<FieldSpec> source_fields() {
           {"vocabulary_only", FieldKind::kBool, "Metadata and tokenizer without tensors."},
           {"fuse_gate_up_experts", FieldKind::kBool, "Gates and ups of experts as one tensor."},
           {"fp8_as_q8_0", FieldKind::kBool, "Tensors of 8-bit floats become Q8_0."},
-          std::move(draft)};
+          std::move(draft),
+          std::move(defaults)};
 }
 
 Status read_flag(const ConfigNode& node, std::string_view name, bool& into) {
@@ -69,6 +75,7 @@ Result<SourceOptions> read_options(const ConfigNode& node) {
   BOOST_OUTCOME_TRY(read_flag(node, "vocabulary_only", options.vocabulary_only));
   BOOST_OUTCOME_TRY(read_flag(node, "fuse_gate_up_experts", options.fuse_gate_up_experts));
   BOOST_OUTCOME_TRY(read_flag(node, "fp8_as_q8_0", options.fp8_as_q8_0));
+  if (const ConfigNode* defaults = node.find("defaults")) options.class_defaults = defaults->scalar == "transformers";
   if (const ConfigNode* draft = node.find("draft_head"))
     options.draft_head = draft->scalar == "only"        ? DraftHead::kOnly
                          : draft->scalar == "leave_out" ? DraftHead::kLeaveOut

@@ -176,6 +176,10 @@ Facts::Facts(std::filesystem::path folder, json::object config, const std::map<s
     : folder_(std::move(folder)), config_(std::move(config)), values_(values) {
   set_["root"] = config_;
   merge(config_, text_config(config_));
+  read_rope();
+}
+
+void Facts::read_rope() {
   const json::object rope = rope_parameters(config_);
   const json::value* full = rope.if_contains("full_attention");
   set_["rope"] = full ? *full : json::value(rope);
@@ -183,6 +187,11 @@ Facts::Facts(std::filesystem::path folder, json::object config, const std::map<s
 }
 
 void Facts::set(std::string name, json::value value) { set_[std::move(name)] = std::move(value); }
+
+void Facts::add_to_config(std::string_view key, json::value value) {
+  config_[key] = std::move(value);
+  read_rope();
+}
 
 void Facts::set_tensors(std::vector<std::string> names) { tensors_ = std::move(names); }
 

@@ -55,6 +55,8 @@ class Facts {
   Facts(std::filesystem::path folder, boost::json::object config, const std::map<std::string, ValueRule>& values);
 
   void set(std::string name, boost::json::value value);
+  // As if config.json had it.
+  void add_to_config(std::string_view key, boost::json::value value);
   // The checkpoint's tensors, for `has_tensor` and `layers_of`.
   void set_tensors(std::vector<std::string> names);
   const std::vector<std::string>& tensors() const { return tensors_; }
@@ -80,6 +82,7 @@ class Facts {
     Busy busy;
     std::size_t steps = 0;  // rules that were evaluated
   };
+  void read_rope();
   Result<boost::json::value> evaluate(const ValueRule& rule, Search& search) const;
   Result<boost::json::value> named(const std::string& name, Search& search) const;
   const boost::json::value* find(std::string_view name) const;

@@ -430,3 +430,45 @@ TEST_CASE("a checkpoint is inspected as the model that it becomes, its file as i
   CHECK(file.value().tensors.at(0).name == "model.embed_tokens.weight");
   CHECK(file.value().metadata.entries().empty());
 }
+
+TEST_CASE("what config.json lacks has transformers' defaults where they are asked for, and else is not there") {
+  const TempDir folder;
+  // `members` of config.json, too, and options of the source.
+  const auto metadata = [&](const std::string& members, const char* options) {
+    Folder checkpoint;
+    std::string config = kConfig;
+    checkpoint.put("config.json", config.replace(config.rfind('}'), 1, ", " + members + "}"));
+    const std::string out = folder.file("out.gguf");
+    fs::remove(out);
+    run(fmt::format("{{path: {}, pre: default{}}}", checkpoint.path(), options), out);
+    const auto model = read_gguf(out);
+    REQUIRE(model);
+    return model.value().metadata;
+  };
+  const auto number = [](const Metadata& from, const char* key) {
+    const MetadataValue* value = from.find(key);
+    return value ? as_number(*value).value_or(-1) : -1;
+  };
+  const char* const kAsked = ", defaults: transformers";
+  const std::string llama = R"("model_type": "llama", "num_attention_heads": 2)";
+
+  for (const Metadata& plain : {metadata(llama, ""), metadata(llama, ", defaults: none")})
+    for (const char* key : {"llama.attention.key_length", "llama.attention.head_count_kv", "llama.rope.freq_base"})
+      CHECK(!plain.find(key));
+  const Metadata full = metadata(llama, kAsked);
+  CHECK(number(full, "llama.attention.key_length") == 2);
+  CHECK(number(full, "llama.attention.value_length") == 2);
+  CHECK(number(full, "llama.attention.head_count_kv") == 2);
+  CHECK(number(full, "llama.rope.freq_base") == 10000);
+
+  // What is there stays; of null the class makes the same for some, and leaves it for others.
+  const Metadata given =
+      metadata(llama + R"(, "head_dim": null, "num_key_value_heads": 1, "max_position_embeddings": null)", kAsked);
+  CHECK(number(given, "llama.attention.key_length") == 2);
+  CHECK(number(given, "llama.attention.head_count_kv") == 1);
+  CHECK(!given.find("llama.context_length"));
+  // Another class has others, and one that is not known has none.
+  CHECK(number(metadata(R"("model_type": "mistral", "num_attention_heads": 2)", kAsked),
+               "llama.attention.head_count_kv") == 8);
+  CHECK(!metadata(R"("model_type": "else")", kAsked).find("llama.attention.key_length"));
+}
