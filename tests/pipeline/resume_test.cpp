@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <iostream>
@@ -391,32 +392,44 @@ TEST_CASE("two runs of one plan at once: the second is told to wait, and harms n
 }
 
 TEST_CASE("killed at any time over and over, a run on all threads comes to its end") {
+  constexpr std::size_t kKills = 40;
   const auto right = right_outputs();
+  const auto run_in_child = [](const Plan& plan) {
+    const pid_t child = ::fork();
+    REQUIRE(child >= 0);
+    if (child != 0) return child;
+    const auto own = Context::create({{}, "reference"});
+    const auto report = own.value().run(plan, {});
+    if (!report) std::cerr << render(report.error());
+    ::_exit(report ? 0 : 1);
+  };
+  const auto end_of = [](pid_t child) {
+    int status = 0;
+    REQUIRE(::waitpid(child, &status, 0) == child);
+    return status;
+  };
+  const auto start = std::chrono::steady_clock::now();
+  {
+    const JobFolder folder;
+    REQUIRE(end_of(run_in_child(folder.plan())) == 0);
+  }
+  const std::chrono::duration<double> usual = std::chrono::steady_clock::now() - start;
   std::mt19937 random(7);
-  std::size_t kills = 0;
-  while (kills < 40) {
+  std::uniform_real_distribution<double> moments(0, 1.2);
+  for (std::size_t kills = 0; kills < kKills;) {
     const JobFolder folder;
     const Plan plan = folder.plan();
-    for (;;) {
-      const pid_t child = ::fork();
-      REQUIRE(child >= 0);
-      if (child == 0) {
-        const auto own = Context::create({{}, "reference"});
-        const auto report = own.value().run(plan, {});
-        if (!report) std::cerr << render(report.error());
-        ::_exit(report ? 0 : 1);
+    for (int status = SIGKILL; WIFSIGNALED(status);) {
+      const pid_t child = run_in_child(plan);
+      if (kills < kKills) {
+        std::this_thread::sleep_for(usual * moments(random));
+        ::kill(child, SIGKILL);
       }
-      std::this_thread::sleep_for(std::chrono::microseconds(random() % 12000));
-      ::kill(child, SIGKILL);
-      int status = 0;
-      REQUIRE(::waitpid(child, &status, 0) == child);
-      if (!WIFSIGNALED(status)) {
-        CHECK(status == 0);
-        break;
-      }
-      ++kills;
-      if (folder.finished() == right && folder.outputs().size() == right.size()) break;  // killed when it was done
+      status = end_of(child);
+      kills += WIFSIGNALED(status) ? 1 : 0;
       for (const auto& [name, text] : folder.finished()) CHECK((text == right.at(name)));
+      if (folder.finished() == right && folder.outputs().size() == right.size()) break;  // killed when it was done
+      if (!WIFSIGNALED(status)) CHECK(status == 0);
     }
     CHECK((folder.finished() == right));
     CHECK(folder.outputs().size() == right.size());
