@@ -72,8 +72,7 @@ void finish(Journal& journal, RunReport& report) {
     report.warnings.push_back("an earlier run of this plan was not gone on with: " + journal.starts_anew_since());
   if (journal.units_damaged() != 0)
     report.warnings.push_back(
-        fmt::format("{} units of work of the earlier run were damaged or not on the disk, and "
-                    "were done again",
+        fmt::format("units of work of the earlier run that were damaged or not on the disk, and were done again: {}",
                     journal.units_damaged()));
   for (const std::string& warning : journal.warnings()) report.warnings.push_back(warning);
 }
@@ -81,11 +80,15 @@ void finish(Journal& journal, RunReport& report) {
 using FileList = std::vector<std::unique_ptr<AtomicFile>>;
 
 // The manifests and lists of sums of all outputs, whole under temporary names. `read`: of the files of all outputs, in
-// order.
-Result<FileList> make_manifests(const Plan& plan, const FileReader& read, const RunOptions& options) {
+// order. What a run of this plan that was killed left of them is written anew.
+Result<FileList> make_manifests(const Plan& plan, const FileReader& read, bool overwrite,
+                                const std::atomic<bool>* stop) {
   FileList files;
+  AtomicFile::Options each;
+  each.overwrite = overwrite;
+  each.identity = identity_of(plan);
   const auto write = [&](const std::string& path, const std::string& text) -> Status {
-    BOOST_OUTCOME_TRY(auto file, AtomicFile::create(path, text.size(), {options.overwrite}));
+    BOOST_OUTCOME_TRY(auto file, AtomicFile::create(path, text.size(), each));
     BOOST_OUTCOME_TRY(file->finish(std::as_bytes(std::span(text)), 0));
     files.push_back(std::move(file));
     return ok();
@@ -95,7 +98,7 @@ Result<FileList> make_manifests(const Plan& plan, const FileReader& read, const 
     Manifest manifest = manifest_of(plan, output);
     BOOST_OUTCOME_TRY(sum_up(
         manifest, [&](std::size_t i, std::uint64_t at, std::span<std::byte> into) { return read(first + i, at, into); },
-        threads_for(plan.limits.threads), options.stop));
+        threads_for(plan.limits.threads), stop));
     BOOST_OUTCOME_TRY(write(plan.manifest_path(output), write_manifest(manifest)));
     BOOST_OUTCOME_TRY(write(plan.sums_path(output), write_sums(manifest)));
     first += plan.outputs[output].files.size();
@@ -125,7 +128,8 @@ Result<RunReport> give_names(const Plan& plan, Journal& journal, const RunOption
       BOOST_OUTCOME_TRY(const auto file, InputFile::open(files[i].path));
       return file->read(at, into);
     };
-    BOOST_OUTCOME_TRY(const FileList manifests, make_manifests(plan, read, options));
+    // That run found none there, or was to replace them: one that is there now is its own.
+    BOOST_OUTCOME_TRY(const FileList manifests, make_manifests(plan, read, true, options.stop));
     BOOST_OUTCOME_TRY(publish(manifests));
   }
   RunReport report;
@@ -175,7 +179,7 @@ Result<RunReport> Context::run(const Plan& plan, const RunOptions& options) cons
       const auto read = [&](std::size_t i, std::uint64_t at, std::span<std::byte> into) {
         return store.read(i, at, into);
       };
-      BOOST_OUTCOME_TRY(manifests, make_manifests(plan, read, options));
+      BOOST_OUTCOME_TRY(manifests, make_manifests(plan, read, options.overwrite, options.stop));
       return ok();
     };
   Result<RunReport> run = nicely(plan.limits.nice, [&] { return run_plan(plan, kernels(), own); });

@@ -20,6 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::uint64_t kGapBytes = 1 << 20;  // that are looked at once
 constexpr std::string_view kManifestEnd = ".manifest.json";
 
 Error mismatch(const std::string& path, std::string what, std::string detail = {}) {
@@ -62,13 +63,15 @@ Status check_padding(const Model& model) {
       const Extent& extent = here[i]->expression->extent;
       const std::uint64_t end = extent.offset + extent.bytes;
       const std::uint64_t next = i + 1 < here.size() ? here[i + 1]->expression->extent.offset : described->bytes;
-      std::vector<std::byte> gap(std::min<std::uint64_t>(next - std::min(next, end), 1 << 20));
-      BOOST_OUTCOME_TRY(file->read(end, gap));
-      const auto bad = std::ranges::find_if(gap, [](std::byte byte) { return byte != std::byte{0}; });
-      if (bad != gap.end())
-        return mismatch(described->path,
-                        fmt::format("byte {:#x}, behind tensor {}, is no padding of zeros",
-                                    end + static_cast<std::uint64_t>(bad - gap.begin()), quoted_name(here[i]->name)));
+      for (std::uint64_t at = end; at < next; at += kGapBytes) {
+        std::vector<std::byte> gap(std::min(next - at, kGapBytes));
+        BOOST_OUTCOME_TRY(file->read(at, gap));
+        const auto bad = std::ranges::find_if(gap, [](std::byte byte) { return byte != std::byte{0}; });
+        if (bad != gap.end())
+          return mismatch(described->path,
+                          fmt::format("byte {:#x}, behind tensor {}, is no padding of zeros",
+                                      at + static_cast<std::uint64_t>(bad - gap.begin()), quoted_name(here[i]->name)));
+      }
     }
   }
   return ok();

@@ -29,7 +29,7 @@ namespace json = boost::json;
 constexpr std::string_view kFormat = "ggufmill journal";
 constexpr int kVersion = 1;
 constexpr std::uint32_t kSealed = ~std::uint32_t{0};
-constexpr std::uint64_t kMostHeaderBytes = 16 << 20, kMostBytes = std::uint64_t{1} << 32;
+constexpr std::uint64_t kMostHeaderBytes = 16 << 20;
 constexpr std::size_t kReadBytes = 1 << 20;
 
 template <class Number>
@@ -160,6 +160,14 @@ std::string journal_record(std::uint32_t unit, std::span<const std::uint64_t> nu
   return record_of(unit, numbers, XXH3_64bits(line.data(), line.size()));
 }
 
+std::uint64_t most_journal_bytes(const Plan& plan) {
+  std::uint64_t numbers = 0, files = 0;
+  for (const Unit& unit : plan.units) numbers += plan.steps[unit.step].encodings.size();
+  for (const PlannedOutput& output : plan.outputs) files += output.files.size();
+  const std::uint64_t records = (plan.units.size() + 1) * kFixedBytes + (numbers + 2 * files) * sizeof(std::uint64_t);
+  return kMostHeaderBytes + 2 * records;
+}
+
 std::string journal_path(const Plan& plan, const std::string& identity) {
   const std::vector<std::string> paths = paths_of(plan);
   if (paths.empty()) return {};
@@ -187,7 +195,7 @@ Status Journal::take() {
   if (retry([&] { return system_calls().fstat(found.get(), &info); }) < 0)
     return io_error(path_, "look at the journal", errno);
   file_ = std::move(found);
-  std::string text(std::min<std::uint64_t>(static_cast<std::uint64_t>(info.st_size), kMostBytes), '\0');
+  std::string text(std::min<std::uint64_t>(static_cast<std::uint64_t>(info.st_size), most_journal_bytes(plan_)), '\0');
   const auto into = std::as_writable_bytes(std::span(text));
   BOOST_OUTCOME_TRY(read_all({file_.get(), 0, into.data(), into.size(), into.size()}, path_));
   starts_anew_since_ = why_of_no_use(text);
@@ -259,6 +267,12 @@ Status Journal::begin(const OutputStore& store, unsigned threads, const std::ato
   std::vector<const JournalText::Record*> records(done_.size());  // the last of each unit
   for (const JournalText::Record& record : recorded_.done)
     if (record.unit < records.size()) records[record.unit] = &record;
+  std::vector<std::size_t> first_files;  // of each output: index into the store's
+  std::size_t files = 0;
+  for (const PlannedOutput& output : plan_.outputs) {
+    first_files.push_back(files);
+    files += output.files.size();
+  }
   std::atomic<std::size_t> next{0}, damaged{0};
   std::mutex mutex;
   Status status = ok();  // guarded by the mutex, as done_ is
@@ -267,7 +281,7 @@ Status Journal::begin(const OutputStore& store, unsigned threads, const std::ato
     for (std::size_t unit; (unit = next++) < records.size();) {
       if (!records[unit]) continue;
       if (stop && *stop) return;
-      const auto there = has_bytes(store, *records[unit], buffer);
+      const auto there = has_bytes(store, *records[unit], first_files, buffer);
       const std::lock_guard lock(mutex);
       if (!there && status) status = there.error();
       if (!there) return;
@@ -283,17 +297,11 @@ Status Journal::begin(const OutputStore& store, unsigned threads, const std::ato
 }
 
 Result<bool> Journal::has_bytes(const OutputStore& store, const JournalText::Record& record,
-                                std::vector<std::byte>& buffer) const {
+                                const std::vector<std::size_t>& first_files, std::vector<std::byte>& buffer) const {
   const Unit& unit = plan_.units[record.unit];
   const Step& step = plan_.steps[unit.step];
   if (record.checksums.size() != step.encodings.size()) return false;
   const bool is_copied = StepCost(plan_, step).copies_only();
-  std::vector<std::size_t> first_file;
-  std::size_t files = 0;
-  for (const PlannedOutput& output : plan_.outputs) {
-    first_file.push_back(files);
-    files += output.files.size();
-  }
   for (std::size_t i = 0; i < step.encodings.size(); ++i) {
     const Encoding& encoding = step.encodings[i];
     const std::uint64_t row = row_bytes(*encoding.type, step.expression->shape), bytes = unit.rows * row;
@@ -304,7 +312,7 @@ Result<bool> Journal::has_bytes(const OutputStore& store, const JournalText::Rec
       for (std::uint64_t done = 0; done < bytes; done += at_once) {
         buffer.resize(std::min(at_once, bytes - done));
         BOOST_OUTCOME_TRY(
-            store.read(first_file[place.output] + place.file, place.offset + unit.first_row * row + done, buffer));
+            store.read(first_files[place.output] + place.file, place.offset + unit.first_row * row + done, buffer));
         sum += checksum(buffer, piece, done / piece);
       }
       if (sum != record.checksums[i]) return false;

@@ -44,6 +44,9 @@ Result<JournalText> read_journal(std::string_view text, const std::string& path)
 // A record, as it follows the first line `line`.
 std::string journal_record(std::uint32_t unit, std::span<const std::uint64_t> numbers, std::string_view line);
 
+// No journal of a run of the plan is longer, were each of its units done twice; of what is, no more is read.
+std::uint64_t most_journal_bytes(const Plan& plan);
+
 // Beside the first output; empty for a plan without outputs.
 std::string journal_path(const Plan& plan, const std::string& identity);
 
@@ -90,7 +93,7 @@ class Journal final : public Ledger {
   void note(const Status& status);
   Status append(std::uint32_t unit, std::span<const std::uint64_t> numbers);
   Result<bool> has_bytes(const OutputStore& store, const JournalText::Record& record,
-                         std::vector<std::byte>& buffer) const;
+                         const std::vector<std::size_t>& first_files, std::vector<std::byte>& buffer) const;
 
   const Plan& plan_;
   const std::string identity_, path_;

@@ -13,6 +13,7 @@
 #include "pipeline/io/system_calls.h"
 #include "pipeline/io/temporary_file.h"
 #include "pipeline/journal/journal.h"
+#include "pipeline/plan/problems.h"
 #include "pipeline/plan/written.h"
 
 namespace ggufmill {
@@ -21,7 +22,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kJournalEnd = ".journal";
-constexpr std::uint64_t kMostJournalBytes = 256 << 20;
 
 bool is_locked(const std::string& path) {
   const int flags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW;
@@ -29,9 +29,9 @@ bool is_locked(const std::string& path) {
   return file && ::flock(file.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
 }
 
-std::optional<JournalText> journal_at(const std::string& path) {
+std::optional<JournalText> journal_at(const std::string& path, const Plan& plan) {
   const auto file = InputFile::open(path);
-  if (!file || file.value()->bytes() > kMostJournalBytes) return {};
+  if (!file || file.value()->bytes() > most_journal_bytes(plan)) return {};
   std::string text(file.value()->bytes(), '\0');
   if (!file.value()->read(0, std::as_writable_bytes(std::span(text)))) return {};
   auto journal = read_journal(text, path);
@@ -62,22 +62,15 @@ bool Leftovers::is_running() const {
 
 bool Leftovers::can_go_on() const { return units_done && !is_running(); }
 
-std::uint64_t Leftovers::bytes() const {
-  std::uint64_t all = 0;
-  for (const Leftover& file : files) all += file.bytes;
-  return all;
-}
-
 Leftovers find_leftovers(const Plan& plan) {
   const std::string identity = identity_of(plan);
   std::map<std::string, std::string> outputs;  // by the beginning of what may lie beside them
   std::set<std::string> folders;
-  for (const PlannedOutput& output : plan.outputs)
-    for (const OutputFile& file : output.files) {
-      const std::string temporary = temporary_path(file.path, identity);
-      outputs.emplace(temporary.substr(0, temporary.rfind(kTemporaryMark)), file.path);
-      folders.insert(temporary.substr(0, temporary.rfind('/') + 1));
-    }
+  for (const WrittenPath& written : written_paths(plan)) {
+    const std::string temporary = temporary_path(written.path, identity);
+    outputs.emplace(temporary.substr(0, temporary.rfind(kTemporaryMark)), written.path);
+    folders.insert(temporary.substr(0, temporary.rfind('/') + 1));
+  }
   Leftovers found;
   found.units = plan.units.size();
   for (const std::string& folder : folders) {
@@ -95,7 +88,7 @@ Leftovers find_leftovers(const Plan& plan) {
       file.of_this_plan = rest.starts_with(identity);
       file.is_in_use = is_locked(path);
       if (!rest.ends_with(kJournalEnd)) continue;
-      const auto journal = journal_at(path);
+      const auto journal = journal_at(path, plan);
       if (journal && file.of_this_plan) {
         std::set<std::uint32_t> units;
         for (const JournalText::Record& record : journal->done) units.insert(record.unit);

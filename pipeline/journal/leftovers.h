@@ -27,7 +27,6 @@ struct Leftovers {
 
   bool is_running() const;  // a run of this plan, now
   bool can_go_on() const;   // the next run of this plan would
-  std::uint64_t bytes() const;
 };
 // Looks; changes nothing. What cannot be looked at is not there.
 Leftovers find_leftovers(const Plan& plan);

@@ -129,6 +129,12 @@ std::uint64_t number_of(const json::value& value, std::string_view name) {
   return static_cast<std::uint64_t>(number.get_int64());
 }
 
+std::int64_t time_of(const json::value& value, std::string_view name) {  // before 1970 it is negative
+  const json::value& number = member(value, name);
+  if (!number.is_int64()) throw Unsound{fmt::format("'{}' is no whole number", name)};
+  return number.get_int64();
+}
+
 std::uint64_t hash_of(const json::value& value, std::string_view name) {
   const std::string text = text_of(value, name);
   std::uint64_t hash = 0;
@@ -217,7 +223,7 @@ Result<Manifest> read_manifest(std::string_view text, const std::string& path) {
     Manifest manifest{text_of(root, "ggufmill"), text_of(root, "identity"), text_of(root, "recipe"), {}, {}};
     for (const json::value& source : list_of(root, "sources"))
       manifest.sources.push_back({text_of(source, "path"), number_of(source, "bytes"), hash_of(source, "header_hash"),
-                                  static_cast<std::int64_t>(number_of(source, "modified"))});
+                                  time_of(source, "modified")});
     for (const json::value& file : list_of(root, "files")) manifest.files.push_back(read_file(file));
     if (manifest.files.empty()) throw Unsound{"it names no file"};
     return manifest;

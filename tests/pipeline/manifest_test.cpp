@@ -148,6 +148,23 @@ TEST_CASE("padding that is not zero is found, without a manifest too") {
                     placed.offset + placed.bytes));
 }
 
+TEST_CASE("bytes far behind the last tensor are looked at, too") {
+  const JobFolder folder;
+  const std::string path = folder.path("model.gguf");
+  write_text(path, read_text(path) + std::string((1 << 20) + 100, '\0') + "x");
+  CHECK(refusal(path).what.ends_with("behind tensor 'blk.5.ffn_down.weight', is no padding of zeros"));
+}
+
+TEST_CASE("a source older than 1970 is read back") {
+  const JobFolder folder;
+  const Plan plan = folder.run();
+  Manifest manifest = load_manifest(plan.manifest_path(0)).value();
+  manifest.sources[0].modified = -5;
+  const auto read = read_manifest(write_manifest(manifest), "manifest");
+  REQUIRE(read);
+  CHECK(read.value().sources[0].modified == -5);
+}
+
 TEST_CASE("a scale that is not finite is found, without a manifest too") {
   const JobFolder folder;
   const Plan plan = folder.run();

@@ -181,6 +181,23 @@ TEST_CASE("killed before any system call, a second run makes the right files, an
   CHECK(kept > 100);  // of earlier runs, over all k
 }
 
+TEST_CASE("killed while manifests are written, a second run writes them, and nothing else is left") {
+  const auto right = right_outputs();
+  int k = calls_of_a_run() * 2 / 3;
+  for (bool killed = true; killed; ++k) {
+    const JobFolder folder;
+    Plan plan = folder.plan();
+    plan.manifest = true;
+    killed = killed_at(plan, k);
+    CAPTURE(k);
+    for (const Leftover& left : context().leftovers(plan).files) CHECK(left.of_this_plan);
+    if (killed) ran(plan);
+    CHECK(folder.outputs().size() == right.size() + 4);
+    for (std::size_t output = 0; output < 2; ++output) CHECK(context().verify(plan.manifest_path(output)));
+    for (const auto& [name, text] : right) CHECK((read_text(folder.out(name)) == text));
+  }
+}
+
 TEST_CASE("killed while files that are there are replaced, all of them are old, or all are new after the next run") {
   const auto right = right_outputs();
   int k = 1;
@@ -286,7 +303,7 @@ TEST_CASE("bytes that were damaged after they were written are written again") {
   write_text(temporary, text);
   const RunReport report = ran(plan);
   CHECK(report.warnings ==
-        Names{"1 units of work of the earlier run were damaged or not on the disk, and were done again"});
+        Names{"units of work of the earlier run that were damaged or not on the disk, and were done again: 1"});
   CHECK((folder.finished() == right_outputs()));
 }
 
@@ -331,6 +348,19 @@ TEST_CASE("a journal that is damaged after some units is believed up to there") 
     CHECK(read.done.size() <= journal.done.size());
     CHECK_FALSE(read.is_damaged);
   }
+}
+
+TEST_CASE("of a journal that is longer than any no more is read, and what it says at its beginning counts") {
+  const JobFolder folder;
+  const Plan plan = folder.plan();
+  const std::string path = journal_path(plan, identity_of(plan));
+  stopped_halfway(plan);
+  fs::resize_file(path, std::uint64_t{1} << 40);
+  const RunReport report = ran(plan);
+  CHECK(report.units_kept > 0);
+  REQUIRE(report.warnings.size() == 1);
+  CHECK(report.warnings[0].find("the journal is damaged at byte") != std::string::npos);
+  CHECK((folder.finished() == right_outputs()));
 }
 
 TEST_CASE("what a run of another plan left is named, and why it is another's") {
