@@ -38,4 +38,9 @@ T value_or(const boost::program_options::variables_map& values, const char* name
   return values.count(name) ? values[name].as<T>() : std::move(otherwise);
 }
 
+inline std::optional<std::string> text_of(const boost::program_options::variables_map& values, const char* name) {
+  if (!values.count(name)) return {};
+  return values[name].as<std::string>();
+}
+
 }  // namespace ggufmill

@@ -86,11 +86,6 @@ CommandSpec command() {
   return spec;
 }
 
-std::optional<std::string> text_of(const po::variables_map& values, const char* name) {
-  if (!values.count(name)) return {};
-  return values[name].as<std::string>();
-}
-
 Status check_odd_options(const po::variables_map& values) {
   for (const OddOption& odd : kOddOptions) {
     if (!values.count(odd.name)) continue;

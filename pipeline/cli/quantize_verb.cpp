@@ -60,11 +60,6 @@ CommandSpec command() {
   return spec;
 }
 
-std::optional<std::string> text_of(const po::variables_map& values, const char* name) {
-  if (!values.count(name)) return {};
-  return values[name].as<std::string>();
-}
-
 // The first that matches wins: in the order given, from the command line and from files.
 Result<Strings> tensor_types(const Parsed& parsed) {
   Strings words;
