@@ -6,6 +6,7 @@
 #include "pipeline/api/registry.h"
 #include "pipeline/config/yaml_reader.h"
 #include "pipeline/io/machine.h"
+#include "pipeline/manifest/reuse.h"
 #include "stages/safetensors/safetensors.h"
 
 namespace ggufmill {
@@ -62,6 +63,10 @@ Result<Plan> Context::plan(const Job& job) const {
     return usage_error("the job lacks its source or a sink", "a Job has a source, and one output or more with a sink");
   Diagnostics errors;
   Result<Plan> plan = value_or_errors(make_plan(job, errors), errors);
+  for (std::size_t i = 0; plan && i < job.outputs.size(); ++i)
+    if (!job.outputs[i].reuse.empty()) {
+      BOOST_OUTCOME_TRY(reuse_earlier(plan.value(), i, job.outputs[i].reuse));
+    }
   if (plan && !job.limits.memory_is_given)
     plan.value().limits.memory = std::min(plan.value().limits.memory, usable_memory() / 4);
   return plan;

@@ -19,6 +19,7 @@
 #include "pipeline/io/output_store.h"
 #include "pipeline/journal/journal.h"
 #include "pipeline/manifest/manifest.h"
+#include "pipeline/manifest/reuse.h"
 #include "pipeline/plan/written.h"
 
 namespace ggufmill {
@@ -163,6 +164,7 @@ Result<RunReport> Context::run(const Plan& plan, const RunOptions& options) cons
   Diagnostics errors;
   check_run(plan, kernels(), options.overwrite, errors);
   if (!errors.empty()) return errors.together();
+  BOOST_OUTCOME_TRY(check_taken(plan, options.stop));
   allow_files(plan);
   RunOptions own = options;
   std::optional<Profile> own_profile;

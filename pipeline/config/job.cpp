@@ -107,6 +107,8 @@ class Binding {
       if (const SinkSpec* sink = spec_named(registry_.sinks, entry.key)) {
         output.sink = made(sink, entry.value);
         output.origin = origin_of(entry.value);
+      } else if (entry.key == "reuse") {
+        output.reuse = entry.value.scalar;
       } else {
         const StageSpec* stage = spec_named(registry_.stages, entry.key);
         if (stage && stage->per_output) add_stage(*stage, entry.value, output.stages);
@@ -199,6 +201,15 @@ FieldSpec stages_field(const Registry& registry) {
           .item = {stage}};
 }
 
+FieldSpec reuse_field() {
+  return {.name = "reuse",
+          .kind = FieldKind::kPath,
+          .doc =
+              "An earlier output, its first file or its manifest: tensors that this run would make of the same source, "
+              "values, type and importance are copied from it, once they have the checksums that its manifest says.",
+          .example = "out/earlier.gguf"};
+}
+
 FieldSpec outputs_field(const Registry& registry) {
   FieldSpec output{.kind = FieldKind::kMap,
                    .doc = "One output: where it goes, and the stages of it alone in the order written."};
@@ -209,6 +220,7 @@ FieldSpec outputs_field(const Registry& registry) {
   output.example = example_map(output.fields);
   for (const StageSpec& spec : registry.stages)
     if (spec.per_output) output.fields.push_back(spec.field);
+  output.fields.push_back(reuse_field());
   return {.name = "outputs",
           .kind = FieldKind::kList,
           .doc = "What is written: one read of the source feeds all of them.",

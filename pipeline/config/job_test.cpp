@@ -204,7 +204,7 @@ TEST_CASE("a stage that is not per output cannot stand in one") {
         R"(a.yaml:3:21: error: unknown key 'metadata'
      3 | outputs: [{gguf: b, metadata: {}}]
        |                     ^^^^^^^^
-  help: known keys: gguf, quantize
+  help: known keys: gguf, quantize, reuse
 )");
 }
 

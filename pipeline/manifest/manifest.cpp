@@ -274,7 +274,7 @@ Manifest manifest_of(const Plan& plan, std::size_t output) {
   for (const Step& step : plan.steps)
     for (const Encoding& encoding : step.encodings)
       for (const Place& place : encoding.places)
-        if (place.output == output) made_of[place.tensor] = identity_of(step, encoding);
+        if (place.output == output) made_of[place.tensor] = identity_of(plan, step, encoding);
   for (const OutputFile& file : plan.outputs[output].files) {
     ManifestFile& told = manifest.files.emplace_back();
     told.name = fs::path(file.path).filename();

@@ -19,7 +19,7 @@ struct ManifestTensor {
   std::string name;
   std::uint64_t offset = 0, bytes = 0;  // in its file
   std::uint64_t xxh3 = 0;               // XXH3 with 64 bits of these bytes
-  std::string made_of;                  // identity_of() the step and encoding
+  std::string made_of;                  // identity_of() the plan's step and encoding
 };
 
 struct ManifestFile {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <xxhash.h>
 
+#include <map>
 #include <memory>
 #include <new>
 #include <span>
@@ -46,7 +47,10 @@ class Hasher {
 
 class Identity {
  public:
-  std::string of(const Step& step, const Encoding& encoding) {
+  std::string of(const Plan& plan, const Step& step, const Encoding& encoding) {
+    if (encoding.taken) return encoding.taken->made_of;
+    hash_.add(GGUFMILL_VERSION);
+    hash_.add(static_cast<std::uint64_t>(plan.nonfinite));
     add(*step.expression);
     add(encoding);
     return hash_.digest();
@@ -59,14 +63,16 @@ class Identity {
       hash_.add(file.bytes);
       hash_.add(file.header);
     }
+    std::map<std::pair<std::uint32_t, std::uint64_t>, std::string> parts;  // by file and offset
     for (const Step& step : plan.steps)
       for (const Encoding& encoding : step.encodings)
-        for (const Place& place : encoding.places) {
-          if (place.output != output) continue;
-          hash_.add(identity_of(step, encoding));
-          hash_.add(place.file);
-          hash_.add(place.offset);
-        }
+        for (const Place& place : encoding.places)
+          if (place.output == output) parts[{place.file, place.offset}] = identity_of(plan, step, encoding);
+    for (const auto& [place, made_of] : parts) {
+      hash_.add(made_of);
+      hash_.add(place.first);
+      hash_.add(place.second);
+    }
     return hash_.digest();
   }
 
@@ -166,6 +172,8 @@ class Identity {
 
 std::string identity_of(const Plan& plan) { return Identity().of(plan); }
 std::string identity_of(const Plan& plan, std::size_t output) { return Identity().of(plan, output); }
-std::string identity_of(const Step& step, const Encoding& encoding) { return Identity().of(step, encoding); }
+std::string identity_of(const Plan& plan, const Step& step, const Encoding& encoding) {
+  return Identity().of(plan, step, encoding);
+}
 
 }  // namespace ggufmill

@@ -44,6 +44,8 @@ struct JobOutput {
   std::shared_ptr<const Sink> sink;
   StageList stages;  // of this output alone
   Origin origin{};   // of the output in the pipeline file
+  // An earlier output, its first file or its manifest: what it has of the same is taken from it. Empty: none.
+  std::string reuse{};
 };
 
 struct Job {

@@ -54,12 +54,21 @@ struct Place {
   bool operator==(const Place&) const = default;
 };
 
+// That an encoding is there already, in an earlier output: the step's expression is an extent of that.
+struct Taken {
+  std::string made_of;     // identity_of() the step and encoding that it stands for
+  std::uint64_t xxh3 = 0;  // of all its bytes, as the earlier output's manifest says
+
+  bool operator==(const Taken&) const = default;
+};
+
 // One form of a step's values. Made once, however many places it goes to.
 struct Encoding {
   const TypeInfo* type = nullptr;
   std::shared_ptr<const Importance> importance;  // null: none; used where the type's kernel accepts it
   std::vector<Place> places;                     // at least one
   bool big_endian = false;                       // its words are swapped once it is made
+  std::optional<Taken> taken = {};               // none: it is made
 };
 
 // All that is done with the values of one expression: they are read and decoded once, for every encoding.

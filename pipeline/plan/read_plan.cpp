@@ -108,12 +108,17 @@ class Reader {
     return shape;
   }
 
-  static SourceRef source_of(const json::object& object) {
-    const json::string& text = object.at("header_hash").as_string();
+  static std::uint64_t hash_of(const json::object& object, std::string_view key) {
+    const json::string& text = object.at(key).as_string();
     std::uint64_t hash = 0;
     const auto read = std::from_chars(text.data(), text.data() + text.size(), hash, 16);
-    if (read.ptr != text.data() + text.size() || text.size() != 16) throw Unsound("a header hash is no 16 digits");
-    return std::make_shared<const SourceFile>(SourceFile{text_of(object, "path"), number_of(object, "bytes"), hash,
+    if (read.ptr != text.data() + text.size() || text.size() != 16) throw Unsound("a hash is no 16 digits");
+    return hash;
+  }
+
+  static SourceRef source_of(const json::object& object) {
+    return std::make_shared<const SourceFile>(SourceFile{text_of(object, "path"), number_of(object, "bytes"),
+                                                         hash_of(object, "header_hash"),
                                                          object.at("modified").to_number<std::int64_t>()});
   }
 
@@ -272,6 +277,10 @@ class Reader {
       check_place(encoding.places.back(), bytes);
     }
     if (encoding.places.empty()) throw Unsound("an encoding without a place");
+    if (const json::value* taken = object.if_contains("taken")) {
+      if (!values.as_extent() || values.type != encoding.type) throw Unsound("what is taken is not there as it is");
+      encoding.taken = {text_of(taken->as_object(), "made_of"), hash_of(taken->as_object(), "xxh3")};
+    }
     return encoding;
   }
 

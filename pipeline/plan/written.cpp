@@ -146,6 +146,8 @@ class Writer {
                        {"importance", importance_number(encoding.importance)},
                        {"places", std::move(places)}};
       if (encoding.big_endian) one["big_endian"] = true;
+      if (encoding.taken)
+        one["taken"] = {{"made_of", encoding.taken->made_of}, {"xxh3", fmt::format("{:016x}", encoding.taken->xxh3)}};
       encodings.push_back(std::move(one));
     }
     json::object object{{"expression", expression_number(*step.expression)}, {"encodings", encodings}};

@@ -26,9 +26,9 @@ Result<Plan> read_plan(std::string_view text, const std::string& name, const Typ
 // 32 hexadecimal digits: a hash of everything that decides a byte of the outputs: sources (size, header hash, time; not
 // their paths), expressions, types, importance, places, headers, and the version of ggufmill. Not limits or reports.
 std::string identity_of(const Plan& plan);
-// The same of one output, whatever others there are, and of what one encoding makes of one expression, wherever it
-// goes.
+// The same of one output, whatever others there are, and of what one encoding makes of one expression in a plan,
+// wherever it goes; neither depends on what is taken from earlier outputs.
 std::string identity_of(const Plan& plan, std::size_t output);
-std::string identity_of(const Step& step, const Encoding& encoding);
+std::string identity_of(const Plan& plan, const Step& step, const Encoding& encoding);
 
 }  // namespace ggufmill

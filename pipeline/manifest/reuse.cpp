@@ -1,0 +1,147 @@
+#include "pipeline/manifest/reuse.h"
+
+#include <fmt/format.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "pipeline/core/text.h"
+#include "pipeline/io/input_file.h"
+#include "pipeline/io/json_file.h"
+#include "pipeline/io/machine.h"
+#include "pipeline/io/threads.h"
+#include "pipeline/manifest/manifest.h"
+#include "pipeline/plan/written.h"
+
+namespace ggufmill {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kEnding = ".manifest.json";
+constexpr std::size_t kReadBytes = 4 << 20;
+
+// A tensor of an earlier output.
+struct Earlier {
+  SourceRef file;
+  const ManifestTensor* tensor = nullptr;
+};
+using EarlierTensors = std::unordered_map<std::string_view, Earlier>;  // by what they are made of
+
+Result<EarlierTensors> tensors_of(const Manifest& manifest, const fs::path& folder) {
+  EarlierTensors tensors;
+  for (const ManifestFile& file : manifest.files) {
+    const std::string path = folder / file.name;
+    BOOST_OUTCOME_TRY(const auto opened, InputFile::open(path));
+    if (opened->bytes() != file.bytes)
+      return input_error(path,
+                         fmt::format("has {} bytes; the manifest beside it speaks of {}", opened->bytes(), file.bytes),
+                         "run the job that made it again, or leave out 'reuse'");
+    for (const ManifestTensor& tensor : file.tensors)
+      tensors.emplace(tensor.made_of, Earlier{opened->describe(), &tensor});
+  }
+  return tensors;
+}
+
+bool goes_to(const Encoding& encoding, std::size_t output) {
+  return std::ranges::any_of(encoding.places, [&](const Place& place) { return place.output == output; });
+}
+
+// The step that copies the earlier tensor to the places of `encoding`, which leaves it.
+Result<Step> copying_step(const Step& step, Encoding encoding, const Earlier& earlier) {
+  const ManifestTensor& tensor = *earlier.tensor;
+  BOOST_OUTCOME_TRY(ExpressionRef bytes,
+                    expressions::extent(*encoding.type, step.expression->shape,
+                                        {earlier.file, tensor.offset, tensor.bytes, encoding.big_endian}));
+  encoding.taken = Taken{tensor.made_of, tensor.xxh3};
+  encoding.importance = nullptr;
+  return Step{step.name, std::move(bytes), {std::move(encoding)}, nullptr, nullptr};
+}
+
+struct Free {
+  void operator()(XXH3_state_t* state) const { XXH3_freeState(state); }
+};
+
+Status check_step(const Step& step, std::vector<std::byte>& buffer, const std::atomic<bool>* stop) {
+  const Extent& extent = *step.expression->as_extent();
+  BOOST_OUTCOME_TRY(const auto file, ByteSource::open(*extent.source, IoMode::kCached));
+  const std::unique_ptr<XXH3_state_t, Free> state(XXH3_createState());
+  if (!state) throw std::bad_alloc();
+  XXH3_64bits_reset(state.get());
+  for (std::uint64_t at = 0; at < extent.bytes; at += buffer.size()) {
+    if (stop && *stop) return interrupted();
+    buffer.resize(std::min<std::uint64_t>(kReadBytes, extent.bytes - at));
+    BOOST_OUTCOME_TRY(file->read(extent.offset + at, buffer));
+    XXH3_64bits_update(state.get(), buffer.data(), buffer.size());
+  }
+  if (XXH3_64bits_digest(state.get()) == step.encodings.front().taken->xxh3) return ok();
+  return Error{ExitCode::kVerification, extent.source->path,
+               fmt::format("the bytes of tensor {} are not those that its manifest speaks of", quoted_name(step.name)),
+               "nothing was written", "run the job that made it again, or leave out 'reuse'"};
+}
+
+}  // namespace
+
+Status reuse_earlier(Plan& plan, std::size_t output, const std::string& reuse) {
+  const std::string path = reuse.ends_with(kEnding) ? reuse : reuse + std::string(kEnding);
+  if (!is_file(path))
+    return input_error(reuse, fmt::format("has no manifest '{}', which says what its tensors are made of", path),
+                       "`manifest: true` in the job that makes it writes one");
+  BOOST_OUTCOME_TRY(const Manifest manifest, load_manifest(path));
+  BOOST_OUTCOME_TRY(const EarlierTensors tensors, tensors_of(manifest, fs::path(path).parent_path()));
+  std::vector<Step> copies;
+  for (Step& step : plan.steps) {
+    std::vector<Encoding> made;
+    for (Encoding& encoding : step.encodings) {
+      const bool is_wanted = !encoding.taken && goes_to(encoding, output);
+      const auto earlier = is_wanted ? tensors.find(identity_of(plan, step, encoding)) : tensors.end();
+      if (earlier == tensors.end()) {
+        made.push_back(std::move(encoding));
+        continue;
+      }
+      for (const Place& place : encoding.places)
+        plan.outputs[place.output].tensors[place.tensor].reason +=
+            fmt::format("; taken from {}", fs::path(earlier->second.file->path).filename().string());
+      BOOST_OUTCOME_TRY(Step copy, copying_step(step, std::move(encoding), earlier->second));
+      copies.push_back(std::move(copy));
+    }
+    step.encodings = std::move(made);
+  }
+  if (copies.empty())
+    plan.warnings.push_back(fmt::format(
+        "'{}' has nothing that this job would make as it is there{}", reuse,
+        manifest.ggufmill == GGUFMILL_VERSION ? "" : fmt::format(": it is of ggufmill {}", manifest.ggufmill)));
+  std::erase_if(plan.steps, [](const Step& step) { return step.encodings.empty(); });
+  std::ranges::move(copies, std::back_inserter(plan.steps));
+  finish_plan(plan);
+  return ok();
+}
+
+Status check_taken(const Plan& plan, const std::atomic<bool>* stop) {
+  std::vector<const Step*> taken;
+  for (const Step& step : plan.steps)
+    if (!step.encodings.empty() && step.encodings.front().taken) taken.push_back(&step);
+  if (taken.empty()) return ok();
+  std::atomic<std::size_t> next{0};
+  std::mutex mutex;
+  Status status = ok();  // guarded by the mutex
+  on_threads(static_cast<unsigned>(std::min<std::size_t>(threads_for(plan.limits.threads), taken.size())), [&] {
+    std::vector<std::byte> buffer;
+    for (std::size_t i; (i = next++) < taken.size();) {
+      Status one = check_step(*taken[i], buffer, stop);
+      const std::lock_guard lock(mutex);
+      if (!one && status) status = std::move(one);
+      if (!status) return;
+    }
+  });
+  return status;
+}
+
+}  // namespace ggufmill
