@@ -36,7 +36,7 @@ const std::vector<FolderRule> kFolderRules = {
       "pipeline/journal/", "pipeline/manifest/", "pipeline/report/", "stages/", "plugins/abi/"}},
     {"pipeline/cluster/",
      {"pipeline/core/", "pipeline/config/", "pipeline/plan/", "pipeline/io/", "pipeline/kernels/", "pipeline/graph/",
-      "pipeline/report/", "pipeline/api/"}},
+      "pipeline/report/", "pipeline/journal/", "pipeline/manifest/", "pipeline/api/"}},
     {"pipeline/cli/", {"pipeline/", "stages/", "plugins/"}},
     {"stages/", {"pipeline/core/", "pipeline/config/", "pipeline/io/"}},
 };

@@ -11,14 +11,13 @@
 
 #include "pipeline/api/check.h"
 #include "pipeline/api/ggufmill.h"
+#include "pipeline/api/manifests.h"
 #include "pipeline/api/reports.h"
 #include "pipeline/graph/profile.h"
-#include "pipeline/io/atomic_file.h"
 #include "pipeline/io/input_file.h"
 #include "pipeline/io/machine.h"
 #include "pipeline/io/output_store.h"
 #include "pipeline/journal/journal.h"
-#include "pipeline/manifest/manifest.h"
 #include "pipeline/manifest/reuse.h"
 #include "pipeline/plan/written.h"
 
@@ -78,43 +77,6 @@ void finish(Journal& journal, RunReport& report) {
   for (const std::string& warning : journal.warnings()) report.warnings.push_back(warning);
 }
 
-using FileList = std::vector<std::unique_ptr<AtomicFile>>;
-
-// The manifests and lists of sums of all outputs, whole under temporary names. `read`: of the files of all outputs, in
-// order. What a run of this plan that was killed left of them is written anew.
-Result<FileList> make_manifests(const Plan& plan, const FileReader& read, bool overwrite,
-                                const std::atomic<bool>* stop) {
-  FileList files;
-  AtomicFile::Options each;
-  each.overwrite = overwrite;
-  each.identity = identity_of(plan);
-  const auto write = [&](const std::string& path, const std::string& text) -> Status {
-    BOOST_OUTCOME_TRY(auto file, AtomicFile::create(path, text.size(), each));
-    BOOST_OUTCOME_TRY(file->finish(std::as_bytes(std::span(text)), 0));
-    files.push_back(std::move(file));
-    return ok();
-  };
-  std::size_t first = 0;
-  for (std::size_t output = 0; output < plan.outputs.size(); ++output) {
-    Manifest manifest = manifest_of(plan, output);
-    BOOST_OUTCOME_TRY(sum_up(
-        manifest, [&](std::size_t i, std::uint64_t at, std::span<std::byte> into) { return read(first + i, at, into); },
-        threads_for(plan.limits.threads), stop));
-    BOOST_OUTCOME_TRY(write(plan.manifest_path(output), write_manifest(manifest)));
-    BOOST_OUTCOME_TRY(write(plan.sums_path(output), write_sums(manifest)));
-    first += plan.outputs[output].files.size();
-  }
-  return files;
-}
-
-Status publish(const FileList& files) {
-  for (const auto& file : files) {
-    BOOST_OUTCOME_TRY(file->publish(false));
-    BOOST_OUTCOME_TRY(file->settle());
-  }
-  return ok();
-}
-
 // An earlier run was killed when all was written, and some files had their names and others not.
 Result<RunReport> give_names(const Plan& plan, Journal& journal, const RunOptions& options) {
   std::vector<StoredFile> files;
@@ -158,6 +120,13 @@ Leftovers Context::leftovers(const Plan& plan) const { return find_leftovers(pla
 Status Context::discard(const Leftovers& leftovers) const { return ggufmill::discard(leftovers); }
 
 Result<RunReport> Context::run(const Plan& plan, const RunOptions& options) const {
+  if (options.store) {
+    Diagnostics problems;
+    check_plan(plan, kernels(), problems);
+    if (!problems.empty()) return problems.together();
+    allow_files(plan);
+    return nicely(plan.limits.nice, [&] { return run_plan(plan, kernels(), options); });
+  }
   const bool resumes = !options.ledger && !options.units && !options.attach && !options.leave;
   BOOST_OUTCOME_TRY(const std::unique_ptr<Journal> journal, Journal::open(plan));
   if (resumes && options.resume && !journal->half_published().empty()) return give_names(plan, *journal, options);

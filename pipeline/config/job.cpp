@@ -10,6 +10,7 @@
 #include <set>
 #include <type_traits>
 
+#include "pipeline/config/cluster_fields.h"
 #include "pipeline/config/overrides.h"
 #include "pipeline/config/parameters.h"
 #include "pipeline/config/yaml_reader.h"
@@ -69,6 +70,8 @@ class Binding {
       for (const ConfigNode& item : outputs->items) bind_output(item);
     if (const ConfigNode* limits = root.find("limits")) bind_limits(*limits);
     if (const ConfigNode* report = root.find("report")) bind_report(*report);
+    if (const ConfigNode* cluster = root.find("cluster"))
+      if (passes(*cluster, cluster_field(), registry_.types)) job_.cluster = cluster_options(*cluster);
     if (const ConfigNode* nonfinite = root.find("nonfinite")) {
       const auto word = std::ranges::find(kNonfiniteWords, nonfinite->scalar);
       if (word != std::end(kNonfiniteWords))
@@ -379,11 +382,11 @@ Result<unsigned> parse_threads(const std::string& text) {
 }
 
 FieldSpec job_fields(const Registry& registry) {
-  FieldSpec job{
-      .kind = FieldKind::kMap,
-      .doc = "A ggufmill pipeline file.",
-      .fields = {version_field(), parameters_field(), source_field(registry), stages_field(registry),
-                 outputs_field(registry), limits_field(), report_field(), nonfinite_field(), manifest_field()}};
+  FieldSpec job{.kind = FieldKind::kMap,
+                .doc = "A ggufmill pipeline file.",
+                .fields = {version_field(), parameters_field(), source_field(registry), stages_field(registry),
+                           outputs_field(registry), limits_field(), report_field(), nonfinite_field(), manifest_field(),
+                           cluster_field()}};
   for (const FieldSpec& field : job.fields)
     if (field.required)
       job.example += fmt::format("{}{}: {}", job.example.empty() ? "{" : ", ", field.name, field.example);

@@ -188,12 +188,16 @@ Result<RunReport> run_checked(const Plan& plan, const Kernels& kernels, const Ru
   const NonfiniteCounts nonfinite(plan, steps);
   BOOST_OUTCOME_TRY(const auto sources, RunSources::open(plan, report.io_mode));
   const unsigned openers = options.engine == EngineKind::kSimple ? 1 : threads;
-  BOOST_OUTCOME_TRY(const auto store, open_store(plan, options, report.io_mode, openers));
+  std::unique_ptr<OutputStore> opened;
+  if (!options.store) {
+    BOOST_OUTCOME_TRY(opened, open_store(plan, options, report.io_mode, openers));
+  }
+  OutputStore& store = options.store ? *options.store : *opened;
   NoLedger nothing_done;
   Ledger& ledger = options.ledger ? *options.ledger : nothing_done;
   const UnitRange units = options.units.value_or(UnitRange{0, plan.units.size()});
   const Status status = caught([&]() -> Status {
-    BOOST_OUTCOME_TRY(ledger.begin(*store, threads, options.stop));
+    BOOST_OUTCOME_TRY(ledger.begin(store, threads, options.stop));
     std::vector<bool> wanted(plan.units.size()), done(plan.units.size());
     for (std::size_t unit = 0; unit < done.size(); ++unit) done[unit] = ledger.is_done(unit);
     for (std::size_t unit = units.first; unit < std::min(units.last, wanted.size()); ++unit) wanted[unit] = !done[unit];
@@ -206,19 +210,19 @@ Result<RunReport> run_checked(const Plan& plan, const Kernels& kernels, const Ru
               [&](std::size_t unit) { return wanted[unit]; });
     Budget budget(plan.limits.memory);
     RunState state(plan, options, ledger, done);
-    Run run{plan, steps, kernels, *sources, *store, feed, budget, state, threads, options.profile};
+    Run run{plan, steps, kernels, *sources, store, feed, budget, state, threads, options.profile};
     BOOST_OUTCOME_TRY(report.io, run_slabs(run, options, report.io_mode));
     BOOST_OUTCOME_TRY(state.status());
     BOOST_OUTCOME_TRY(check_complete(state, wanted));
     BOOST_OUTCOME_TRY(sources->check_unchanged());
-    BOOST_OUTCOME_TRY(options.leave ? store->leave() : publish(*store, state, ledger, options));
+    BOOST_OUTCOME_TRY(options.leave ? store.leave() : publish(store, state, ledger, options));
     report.bytes_read = state.bytes_read();
     report.bytes_written = state.bytes_written();
     report.peak_budget = budget.peak();
     return ok();
   });
   if (!status) {
-    if (ledger.keeps(status.error())) store->keep();
+    if (ledger.keeps(status.error())) store.keep();
     return status.error();
   }
   if (options.profile) options.profile->finish(threads);

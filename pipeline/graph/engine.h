@@ -51,6 +51,9 @@ struct RunOptions {
   std::function<Status(const OutputStore&)> when_sealed;
   std::optional<UnitRange> units;  // those to be done; none: all
   Ledger* ledger = nullptr;        // of the units done; outlives the run; null: none
+  // Where the outputs go; outlives the run, which opens files of this machine where it is null. With it Context::run()
+  // neither looks at the targets nor keeps a journal nor writes manifests and reports.
+  OutputStore* store = nullptr;
   bool attach = false;             // goes on with the outputs that an earlier run left
   bool leave = false;              // leaves the outputs unfinished, for a later run to go on with
   std::uint64_t shuffle_seed = 0;  // not 0: slabs in a random order (tests)

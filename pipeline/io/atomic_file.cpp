@@ -26,7 +26,6 @@ class NewFile final : public AtomicFile {
         temporary_(std::move(temporary)) {}
 
   const std::string& path() const override { return path_; }
-  Status write(std::uint64_t offset, std::span<const std::byte> from) override;
   Status read(std::uint64_t offset, std::span<std::byte> into) const override;
   Status finish(std::span<const std::byte> header, std::uint64_t data_bytes) override;
   Status publish(bool revocable) override { return temporary_.publish(overwrite_, revocable); }
@@ -65,13 +64,6 @@ Error NewFile::defect(std::string what) const {
 Status NewFile::check(std::uint64_t offset, std::uint64_t bytes) const {
   if (offset <= bytes_ && bytes <= bytes_ - offset) return ok();
   return defect(fmt::format("{} bytes at byte {:#x} do not lie in the {} planned", bytes, offset, bytes_));
-}
-
-Status NewFile::write(std::uint64_t offset, std::span<const std::byte> from) {
-  BOOST_OUTCOME_TRY(const Transfer transfer, begin_write(offset, from));
-  BOOST_OUTCOME_TRY(write_all(transfer, path_));
-  end_write(offset, from.size());
-  return ok();
 }
 
 Result<Transfer> NewFile::begin_write(std::uint64_t offset, std::span<const std::byte> from) {

@@ -18,7 +18,7 @@ namespace ggufmill {
 // target's folder, full size reserved, data, fsync, header last, rename, fsync of the folder. What is never written
 // stays zero. Destroyed before seal(): the temporary, and the folders made for it, are removed; a process that is
 // killed (SIGKILL, power) leaves the temporary, which is then for its owner to remove.
-class AtomicFile {
+class AtomicFile : public WriteTarget {
  public:
   struct Options {
     bool overwrite = false;  // replace an existing file; it keeps its permissions
@@ -33,12 +33,10 @@ class AtomicFile {
   // is the mode. `bytes` is the final size.
   static Result<std::unique_ptr<AtomicFile>> create(const std::string& path, std::uint64_t bytes,
                                                     const Options& options);
-  virtual ~AtomicFile() = default;
 
-  virtual const std::string& path() const = 0;
-  // Blocking, thread-safe for disjoint ranges. Direct where the mode and the memory allow it: where `from` starts at
-  // the same place of a memory page as `offset` of a block, and then but for the ragged ends.
-  virtual Status write(std::uint64_t offset, std::span<const std::byte> from) = 0;
+  // Writes are direct where the mode and the memory allow it: where `from` starts at the same place of a memory page as
+  // `offset` of a block, and then but for the ragged ends, which begin_write() writes.
+
   // What was written, or is there since an earlier run.
   virtual Status read(std::uint64_t offset, std::span<std::byte> into) const = 0;
 
@@ -60,11 +58,6 @@ class AtomicFile {
   virtual void keep() = 0;
   virtual Status leave() = 0;
   virtual Result<FileId> id() const = 0;
-
-  // For those who write by other means, thread-safe, too: what to ask the system for, and what to call when it is done.
-  // begin_write() writes the ragged ends of a direct write.
-  virtual Result<Transfer> begin_write(std::uint64_t offset, std::span<const std::byte> from) = 0;
-  virtual void end_write(std::uint64_t offset, std::size_t bytes) = 0;
 
   virtual std::uint64_t written() const = 0;
 };

@@ -28,7 +28,7 @@ class ThreadService final : public IoService {
     start(std::move(done), [&file, offset, into] { return file.read(offset, into); });
   }
 
-  void write(AtomicFile& file, std::uint64_t offset, std::span<const std::byte> from, Completion done) override {
+  void write(WriteTarget& file, std::uint64_t offset, std::span<const std::byte> from, Completion done) override {
     start(std::move(done), [&file, offset, from] { return file.write(offset, from); });
   }
 

@@ -32,7 +32,7 @@ class IoService {
   // The file and `into` / `from` stay valid until the completion. All of it or an error, the same as of the blocking
   // calls. Where this throws (no memory) nothing has begun, and the completion is not called.
   virtual void read(const InputFile& file, std::uint64_t offset, std::span<std::byte> into, Completion done) = 0;
-  virtual void write(AtomicFile& file, std::uint64_t offset, std::span<const std::byte> from, Completion done) = 0;
+  virtual void write(WriteTarget& file, std::uint64_t offset, std::span<const std::byte> from, Completion done) = 0;
 };
 
 // What the exception that is being handled comes to: 75 where memory or threads lack, else a defect. For a catch

@@ -65,7 +65,8 @@ class Files final : public OutputStore {
   }
 
   void keep() override {
-    for (const auto& file : files_) file->keep();
+    for (const auto& file : files_)
+      if (file) file->keep();
   }
 
   Status leave() override {
@@ -101,7 +102,10 @@ Result<std::unique_ptr<OutputStore>> open_store(std::vector<StoredFile> planned,
                                                 bool attach) {
   auto files = std::make_unique<Files>(std::move(planned));
   const AtomicFile::Options each{options.overwrite, options.mode, options.identity, attach};
-  BOOST_OUTCOME_TRY(files->open(each, options.threads));
+  if (const Status opened = files->open(each, options.threads); !opened) {
+    if (attach) files->keep();  // they are an earlier run's
+    return opened.error();
+  }
   return std::unique_ptr<OutputStore>(std::move(files));
 }
 

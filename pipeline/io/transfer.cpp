@@ -62,4 +62,11 @@ Error no_direct_io(const std::string& path) {
   return error;
 }
 
+Status WriteTarget::write(std::uint64_t offset, std::span<const std::byte> from) {
+  BOOST_OUTCOME_TRY(const Transfer transfer, begin_write(offset, from));
+  BOOST_OUTCOME_TRY(write_all(transfer, path()));
+  end_write(offset, from.size());
+  return ok();
+}
+
 }  // namespace ggufmill

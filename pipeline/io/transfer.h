@@ -28,6 +28,18 @@ Status read_all(Transfer transfer, const std::string& path);
 Status write_all(Transfer transfer, const std::string& path);
 Status write_all(int descriptor, const std::string& path, std::uint64_t offset, std::span<const std::byte> from);
 
+// An open file that is written at positions, by its own write() or by other means. Thread-safe for disjoint ranges.
+class WriteTarget {
+ public:
+  virtual ~WriteTarget() = default;
+  virtual const std::string& path() const = 0;  // for messages
+  // Blocking: all of it, or an error.
+  Status write(std::uint64_t offset, std::span<const std::byte> from);
+  // For those who write by other means: what to ask the system for, and what to call when it is done.
+  virtual Result<Transfer> begin_write(std::uint64_t offset, std::span<const std::byte> from) = 0;
+  virtual void end_write(std::uint64_t offset, std::size_t bytes) = 0;
+};
+
 // `bytes` at `offset` were wanted of a file that ends before (exit code 4).
 Error ends_early(const std::string& path, std::uint64_t offset, std::uint64_t bytes);
 // Exit code 6.

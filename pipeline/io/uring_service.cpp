@@ -32,7 +32,7 @@ constexpr std::size_t kLanes = 16;
 // One read or write of `memory` at `offset`.
 struct Operation {
   const InputFile* input = nullptr;  // one of the two
-  AtomicFile* output = nullptr;
+  WriteTarget* output = nullptr;
   std::uint64_t offset = 0;
   std::span<std::byte> memory;  // only read from where `output` is set
   IoService::Completion done;
@@ -67,7 +67,7 @@ class UringService final : public IoService {
   void read(const InputFile& file, std::uint64_t offset, std::span<std::byte> into, Completion done) override {
     start({&file, nullptr, offset, into, std::move(done), {}});
   }
-  void write(AtomicFile& file, std::uint64_t offset, std::span<const std::byte> from, Completion done) override {
+  void write(WriteTarget& file, std::uint64_t offset, std::span<const std::byte> from, Completion done) override {
     start({nullptr, &file, offset, {const_cast<std::byte*>(from.data()), from.size()}, std::move(done), {}});
   }
 

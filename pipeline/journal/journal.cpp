@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <boost/json.hpp>
 #include <cstring>
-#include <mutex>
 
 #include "pipeline/core/text.h"
 #include "pipeline/io/json_file.h"
@@ -16,9 +15,8 @@
 #include "pipeline/io/output_target.h"
 #include "pipeline/io/system_calls.h"
 #include "pipeline/io/temporary_file.h"
-#include "pipeline/io/threads.h"
 #include "pipeline/io/transfer.h"
-#include "pipeline/plan/slabs.h"
+#include "pipeline/journal/read_back.h"
 #include "pipeline/plan/written.h"
 
 namespace ggufmill {
@@ -30,7 +28,6 @@ constexpr std::string_view kFormat = "ggufmill journal";
 constexpr int kVersion = 1;
 constexpr std::uint32_t kSealed = ~std::uint32_t{0};
 constexpr std::uint64_t kMostHeaderBytes = 16 << 20;
-constexpr std::size_t kReadBytes = 1 << 20;
 
 template <class Number>
 void put(std::string& bytes, Number number) {
@@ -42,22 +39,6 @@ Number get(std::string_view bytes, std::size_t at) {
   Number number;
   std::memcpy(&number, bytes.data() + at, sizeof number);
   return number;
-}
-
-std::string header_of(const Plan& plan, const std::string& identity) {
-  json::array sources;
-  for (const SourceRef& source : plan.sources)
-    sources.push_back({{"path", is_utf8(source->path) ? source->path : quoted_name(source->path)},
-                       {"bytes", source->bytes},
-                       {"header_hash", fmt::format("{:016x}", source->header_hash)},
-                       {"modified", source->modified}});
-  return json::serialize(json::object{{"format", kFormat},
-                                      {"version", kVersion},
-                                      {"ggufmill", GGUFMILL_VERSION},
-                                      {"identity", identity},
-                                      {"units", plan.units.size()},
-                                      {"sources", sources}}) +
-         "\n";
 }
 
 std::string record_of(std::uint32_t unit, std::span<const std::uint64_t> numbers, std::uint64_t seed) {
@@ -154,6 +135,22 @@ Result<JournalText> read_journal(std::string_view text, const std::string& path)
   read_records(text, XXH3_64bits(text.data(), line + 1), journal);
   journal.is_damaged = !is_cut_off(text.substr(journal.bytes));
   return journal;
+}
+
+std::string journal_header(const Plan& plan, const std::string& identity) {
+  json::array sources;
+  for (const SourceRef& source : plan.sources)
+    sources.push_back({{"path", is_utf8(source->path) ? source->path : quoted_name(source->path)},
+                       {"bytes", source->bytes},
+                       {"header_hash", fmt::format("{:016x}", source->header_hash)},
+                       {"modified", source->modified}});
+  return json::serialize(json::object{{"format", kFormat},
+                                      {"version", kVersion},
+                                      {"ggufmill", GGUFMILL_VERSION},
+                                      {"identity", identity},
+                                      {"units", plan.units.size()},
+                                      {"sources", sources}}) +
+         "\n";
 }
 
 std::string journal_record(std::uint32_t unit, std::span<const std::uint64_t> numbers, std::string_view line) {
@@ -264,65 +261,15 @@ Status Journal::begin(const OutputStore& store, unsigned threads, const std::ato
   is_written_ = true;
   if (retry([&] { return system_calls().ftruncate(file_.get(), static_cast<off_t>(end_)); }) < 0)
     note(io_error(path_, "cut off the end of the journal", errno));
-  std::vector<const JournalText::Record*> records(done_.size());  // the last of each unit
-  for (const JournalText::Record& record : recorded_.done)
-    if (record.unit < records.size()) records[record.unit] = &record;
-  std::vector<std::size_t> first_files;  // of each output: index into the store's
-  std::size_t files = 0;
-  for (const PlannedOutput& output : plan_.outputs) {
-    first_files.push_back(files);
-    files += output.files.size();
-  }
-  std::atomic<std::size_t> next{0}, damaged{0};
-  std::mutex mutex;
-  Status status = ok();  // guarded by the mutex, as done_ is
-  on_threads(threads, [&] {
-    std::vector<std::byte> buffer;
-    for (std::size_t unit; (unit = next++) < records.size();) {
-      if (!records[unit]) continue;
-      if (stop && *stop) return;
-      const auto there = has_bytes(store, *records[unit], first_files, buffer);
-      const std::lock_guard lock(mutex);
-      if (!there && status) status = there.error();
-      if (!there) return;
-      done_[unit] = there.value();
-      if (!there.value()) ++damaged;
-    }
-  });
-  if (stop && *stop) return interrupted();
-  BOOST_OUTCOME_TRY(status);
-  units_damaged_ = damaged;
+  BOOST_OUTCOME_TRY(auto held, find_held(plan_, store, recorded_.done, threads, stop));
+  done_ = std::move(held.units);
+  units_damaged_ = held.lost;
   units_kept_ = static_cast<std::size_t>(std::ranges::count(done_, true));
   return ok();
 }
 
-Result<bool> Journal::has_bytes(const OutputStore& store, const JournalText::Record& record,
-                                const std::vector<std::size_t>& first_files, std::vector<std::byte>& buffer) const {
-  const Unit& unit = plan_.units[record.unit];
-  const Step& step = plan_.steps[unit.step];
-  if (record.checksums.size() != step.encodings.size()) return false;
-  const bool is_copied = StepCost(plan_, step).copies_only();
-  for (std::size_t i = 0; i < step.encodings.size(); ++i) {
-    const Encoding& encoding = step.encodings[i];
-    const std::uint64_t row = row_bytes(*encoding.type, step.expression->shape), bytes = unit.rows * row;
-    const std::uint64_t piece = is_copied ? copied_piece_bytes(*encoding.type) : row;
-    const std::uint64_t at_once = std::max<std::uint64_t>(kReadBytes / piece, 1) * piece;
-    for (const Place& place : encoding.places) {
-      std::uint64_t sum = 0;
-      for (std::uint64_t done = 0; done < bytes; done += at_once) {
-        buffer.resize(std::min(at_once, bytes - done));
-        BOOST_OUTCOME_TRY(
-            store.read(first_files[place.output] + place.file, place.offset + unit.first_row * row + done, buffer));
-        sum += checksum(buffer, piece, done / piece);
-      }
-      if (sum != record.checksums[i]) return false;
-    }
-  }
-  return true;
-}
-
 Status Journal::start() {
-  const std::string header = header_of(plan_, identity_);
+  const std::string header = journal_header(plan_, identity_);
   const int flags = O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW;
   if (!file_) {
     file_ = Descriptor(retry([&] { return system_calls().openat(AT_FDCWD, path_.c_str(), flags, 0666); }));

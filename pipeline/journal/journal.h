@@ -41,6 +41,8 @@ struct JournalText {
 // Exit code 4 where the first line is not that of a journal of this version; `path` is for messages.
 Result<JournalText> read_journal(std::string_view text, const std::string& path);
 
+// The first line, with its end, of the journal of a run of the plan.
+std::string journal_header(const Plan& plan, const std::string& identity);
 // A record, as it follows the first line `line`.
 std::string journal_record(std::uint32_t unit, std::span<const std::uint64_t> numbers, std::string_view line);
 
@@ -92,8 +94,6 @@ class Journal final : public Ledger {
   Status sync_folder() const;
   void note(const Status& status);
   Status append(std::uint32_t unit, std::span<const std::uint64_t> numbers);
-  Result<bool> has_bytes(const OutputStore& store, const JournalText::Record& record,
-                         const std::vector<std::size_t>& first_files, std::vector<std::byte>& buffer) const;
 
   const Plan& plan_;
   const std::string identity_, path_;

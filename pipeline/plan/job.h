@@ -38,6 +38,21 @@ struct ReportRequest {
   std::string json, html;  // where to write it; empty: not in this form
 };
 
+// How a job is brought to a cluster: what `ggufmill submit` asks of its engine.
+struct ClusterOptions {
+  enum class Engine { kSlurm, kNone };
+  Engine engine = Engine::kSlurm;
+  std::string folder;  // of the job; empty: the pipeline file's, with .job in place of .yaml
+  unsigned parts = 0;  // 0: by what there is to read
+  std::string partition, account, time, constraint;  // empty: the engine's own
+  unsigned cpus = 0;                                 // of a part; 0: the engine's own
+  std::uint64_t memory = 0;                          // bytes of a part; 0: the engine's own
+  unsigned max_parallel = 0;                         // parts at once; 0: as many as there is room for
+  std::vector<std::string> options;                  // further ones for the engine, as on its command line
+
+  static constexpr unsigned kMostParts = 1000;  // Slurm's MaxArraySize is 1001 where nobody changed it
+};
+
 using StageList = std::vector<std::shared_ptr<const Stage>>;
 
 struct JobOutput {
@@ -56,6 +71,7 @@ struct Job {
   Limits limits;
   std::optional<ReportRequest> report;  // no paths: beside the first output
   Nonfinite nonfinite = Nonfinite::kError;
+  std::optional<ClusterOptions> cluster;
   bool manifest = false;            // beside each output what it is made of, and checksums
   std::string trace;                // where the trace of a run goes; empty: none is wanted
   std::vector<std::string> inputs;  // files that the job was made of, beside those that its parts read: never written

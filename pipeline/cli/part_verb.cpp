@@ -1,0 +1,98 @@
+// `ggufmill part`: does one part of a cluster job.
+
+#include <fmt/format.h>
+#include <sys/resource.h>
+
+#include <charconv>
+#include <cstdlib>
+
+#include "pipeline/cli/cluster_jobs.h"
+#include "pipeline/cli/command_line.h"
+#include "pipeline/cli/messages.h"
+#include "pipeline/cli/planning.h"
+#include "pipeline/cli/progress.h"
+#include "pipeline/cli/signals.h"
+#include "pipeline/cluster/part.h"
+
+namespace ggufmill {
+namespace {
+
+namespace po = boost::program_options;
+
+CommandSpec command() {
+  CommandSpec spec;
+  spec.usage = "ggufmill part --plan DIR/plan.json (--part K | --part-env NAME) [options]";
+  spec.description =
+      "Does part K of the cluster job in DIR, which `ggufmill submit` has made: what the parts of a job are started "
+      "as.\n"
+      "Parts count from 0. One that is done already ends at once; one that was ended early goes on. Threads and "
+      "memory\n"
+      "are those that Slurm gives, else the pipeline file's. Exit code 75: trying again may help.";
+  spec.examples =
+      "  ggufmill part --plan llama.job/plan.json --part 3\n"
+      "  seq 0 31 | parallel -S node1,node2 ggufmill part --plan $PWD/llama.job/plan.json --part {}";
+  auto add = spec.options.add_options();
+  add("plan", po::value<std::string>(), "the plan of the job, or its folder");
+  add("part", po::value<std::string>(), "which part");
+  add("part-env", po::value<std::string>(), "the environment variable that says which: SLURM_ARRAY_TASK_ID");
+  add("threads", po::value<std::string>(), "as limits.threads: a number, or auto");
+  add("isa", po::value<std::string>(), "use the kernels of this ISA only");
+  add("quiet,q", "no progress and no summary");
+  return spec;
+}
+
+Result<std::size_t> which_part(const po::variables_map& values) {
+  std::optional<std::string> text = text_of(values, "part");
+  const std::optional<std::string> name = text_of(values, "part-env");
+  if (text.has_value() == name.has_value())
+    return usage_error("which part?", "give either --part K or --part-env NAME");
+  if (name) {
+    const char* value = std::getenv(name->c_str());
+    if (!value) return usage_error(fmt::format("the environment has no {}", *name), "give --part K");
+    text = value;
+  }
+  std::size_t part = 0;
+  const auto read = std::from_chars(text->data(), text->data() + text->size(), part);
+  if (read.ec == std::errc() && read.ptr == text->data() + text->size()) return part;
+  return usage_error(fmt::format("'{}' is not the number of a part", *text), "parts count from 0");
+}
+
+Result<PartOutcome> run(const po::variables_map& values) {
+  BOOST_OUTCOME_TRY(const std::size_t part, which_part(values));
+  BOOST_OUTCOME_TRY(ClusterPlan job, open_cluster_job(values));
+  Limits& limits = job.plan.limits;
+  if (values.count("threads")) {
+    BOOST_OUTCOME_TRY(limits.threads, parse_threads(values["threads"].as<std::string>()));
+  }
+  BOOST_OUTCOME_TRY(take_limits(limits, [](const char* name) { return std::getenv(name); }));
+  PartOptions options;
+  options.part = part;
+  options.stop = catch_signals();
+  ProgressMeter meter(values.count("quiet") > 0);
+  std::uint64_t total = 0;
+  if (part < job.job.parts())
+    for (std::size_t i = job.job.range(part).first; i < job.job.range(part).last; ++i)
+      total += job.plan.units[i].rows * job.plan.steps[job.plan.units[i].step].expression->row_bytes();
+  options.progress = [&](const Progress& now) { meter.show(fmt::format("part {}", part), now.bytes_read, total); };
+  auto outcome = run_part(job.context, job.job, job.plan, options);
+  meter.finish();
+  if (!outcome || values.count("quiet")) return outcome;
+  say_warnings(outcome.value().run.warnings);
+  if (outcome.value().was_done)
+    say_note(fmt::format("part {} was done already", part));
+  else
+    say_note(fmt::format("part {}: {} units of work in {:.2f} s, {} of them by an earlier attempt", part,
+                         outcome.value().units, outcome.value().run.seconds, outcome.value().units_kept));
+  return outcome;
+}
+
+}  // namespace
+
+int part_verb(const Arguments& arguments) {
+  const Parsed parsed = parse_command(command(), arguments);
+  if (parsed.exit_code) return *parsed.exit_code;
+  const auto outcome = run(parsed.values);
+  return outcome ? 0 : fail(outcome.error());
+}
+
+}  // namespace ggufmill

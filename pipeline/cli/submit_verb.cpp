@@ -1,0 +1,128 @@
+// `ggufmill submit`: brings a pipeline file to a cluster.
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cstdio>
+
+#include "pipeline/cli/command_line.h"
+#include "pipeline/cli/messages.h"
+#include "pipeline/cli/planning.h"
+#include "pipeline/cli/table.h"
+#include "pipeline/cluster/hems.h"
+#include "pipeline/cluster/submit.h"
+
+namespace ggufmill {
+namespace {
+
+namespace po = boost::program_options;
+
+CommandSpec command() {
+  CommandSpec spec;
+  spec.usage = "ggufmill submit FILE [options]";
+  spec.description =
+      "Makes the plan of a pipeline file, cuts it into parts and hands them to the engine that its `cluster:` names:\n"
+      "Slurm, as an array of parts and a job that seals the outputs when all parts are done; or none, for those who\n"
+      "start `ggufmill part` themselves. The job lives in a folder that all nodes have to see: `status`, `resume` and\n"
+      "`cancel` take it.";
+  spec.examples =
+      "  ggufmill submit llama.yaml --dry-run\n"
+      "  ggufmill submit llama.yaml --parts 64\n"
+      "  ggufmill status llama.job --watch";
+  spec.positional = "file";
+  add_job_options(spec.options);
+  auto add = spec.options.add_options();
+  add("folder", po::value<std::string>(), "as cluster.folder: where the job lives");
+  add("parts", po::value<unsigned>(), "as cluster.parts: how many parts");
+  add("engine", po::value<std::string>(), "as cluster.engine: slurm or none");
+  add("overwrite", "replace outputs that are there already");
+  add("dry-run", "say what would be done; write and submit nothing");
+  add("threads", po::value<std::string>(), "as limits.threads: a number, or auto");
+  return spec;
+}
+
+Status override_cluster(const po::variables_map& values, ClusterOptions& cluster) {
+  cluster.folder = value_or<std::string>(values, "folder", cluster.folder);
+  cluster.parts = value_or<unsigned>(values, "parts", cluster.parts);
+  if (cluster.parts > ClusterOptions::kMostParts || (values.count("parts") && cluster.parts == 0))
+    return usage_error(fmt::format("--parts {} is not from 1 to {}", cluster.parts, ClusterOptions::kMostParts));
+  const auto engine = value_or<std::string>(values, "engine", "");
+  if (engine == "slurm")
+    cluster.engine = ClusterOptions::Engine::kSlurm;
+  else if (engine == "none")
+    cluster.engine = ClusterOptions::Engine::kNone;
+  else if (!engine.empty())
+    return usage_error(fmt::format("unknown engine '{}'", engine), "--engine is slurm or none");
+  return ok();
+}
+
+void print_parts(const ClusterJob& job, const Plan& plan) {
+  constexpr std::size_t kMost = 40;
+  const std::vector<PartPlaces> places = places_of(plan, job.cuts, 0, job.parts());
+  std::vector<Row> rows;
+  for (std::size_t part = 0; part < job.parts() && part < kMost; ++part) {
+    const UnitRange range = job.range(part);
+    std::uint64_t bytes = 0;
+    for (std::size_t i = range.first; i < range.last; ++i)
+      bytes += plan.units[i].rows * plan.steps[plan.units[i].step].expression->row_bytes();
+    rows.push_back({std::to_string(part), std::to_string(range.last - range.first), human_bytes(bytes),
+                    std::to_string(places[part].files.size()), human_bytes(places[part].hem_bytes),
+                    fmt::format("{:.2f}", job.costs[part])});
+  }
+  std::fputs(render_table({{"part"},
+                           {"units", Align::kRight},
+                           {"reads", Align::kRight},
+                           {"files", Align::kRight},
+                           {"hems", Align::kRight},
+                           {"cost", Align::kRight}},
+                          rows)
+                 .c_str(),
+             stdout);
+  if (job.parts() > kMost) fmt::print("and {} parts more\n", job.parts() - kMost);
+}
+
+void print_by_hand(const ClusterJob& job) {
+  fmt::print(
+      "by hand, in any order, on any machines that see these folders:\n"
+      "  ggufmill part --plan {0}/plan.json --part K     for K from 0 to {1}\n"
+      "  ggufmill seal --plan {0}/plan.json --wait 6h\n",
+      job.folder, job.parts() - 1);
+}
+
+Status run(const po::variables_map& values) {
+  BOOST_OUTCOME_TRY(Context context, open_context(values));
+  using Strings = std::vector<std::string>;
+  BOOST_OUTCOME_TRY(Job job,
+                    context.load_job(values["file"].as<std::string>(),
+                                     {value_or<Strings>(values, "set", {}), value_or<Strings>(values, "param", {})}));
+  SubmitOptions options;
+  if (job.cluster) options.cluster = *job.cluster;
+  BOOST_OUTCOME_TRY(override_cluster(values, options.cluster));
+  options.overwrite = values.count("overwrite") > 0;
+  options.kernels = {value_or<Strings>(values, "kernel-dir", {}), value_or<std::string>(values, "isa", {})};
+  BOOST_OUTCOME_TRY(const Planned planned, plan_job(std::move(context), std::move(job), values));
+  Diagnostics errors;
+  for (const Error& error : planned.context.check(planned.plan, options.overwrite)) errors.add(error);
+  if (!errors.empty()) return errors.together();
+  BOOST_OUTCOME_TRY(const ClusterJob made, make_job(planned.plan, options));
+  if (values.count("dry-run")) {
+    print_parts(made, planned.plan);
+    print_by_hand(made);
+    return ok();
+  }
+  BOOST_OUTCOME_TRY(create_job(made, planned.plan));
+  say_note(fmt::format("made the job in {}, of {} parts", made.folder, made.parts()));
+  print_by_hand(made);
+  return ok();
+}
+
+}  // namespace
+
+int submit_verb(const Arguments& arguments) {
+  const Parsed parsed = parse_command(command(), arguments);
+  if (parsed.exit_code) return *parsed.exit_code;
+  const Status status = run(parsed.values);
+  return status ? 0 : fail(status.error());
+}
+
+}  // namespace ggufmill

@@ -1,0 +1,147 @@
+#include "pipeline/cluster/cut.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <sstream>
+
+#include "pipeline/plan/slabs.h"
+
+namespace ggufmill {
+
+extern const std::string_view kKernelSpeeds;  // kernel_speeds.tsv
+
+namespace {
+
+constexpr double kUnknownSpeed = 100;  // millions of weights a second: of a type that the table lacks
+// Of a step: to take it up, whatever its size.
+constexpr double kStepSeconds = 20e-6;
+// A cut moves so much of a part's cost away from where the costs say, to come between two shards.
+constexpr double kShardTolerance = 0.25;
+
+double speed_of(std::string_view type, bool encode) {
+  const auto found = std::ranges::find(kernel_speeds(), type, &KernelSpeed::type);
+  const double speed = found == kernel_speeds().end() ? 0 : encode ? found->encode : found->decode;
+  return 1e6 * (speed > 0 ? speed : kUnknownSpeed);
+}
+
+// Thread seconds that one value of the step takes.
+double seconds_per_value(const Step& step) {
+  double seconds = 0;
+  bool decodes = false;
+  for (const Encoding& encoding : step.encodings) {
+    if (encoding.type == step.expression->type) continue;  // copied
+    decodes = true;
+    seconds += 1 / speed_of(encoding.type->name, true);
+  }
+  return decodes ? seconds + 1 / speed_of(step.expression->type->name, false) : 0;
+}
+
+// At boundary i, between units i - 1 and i: how many shards are begun and not finished.
+std::vector<int> shards_open(const Plan& plan) {
+  constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
+  struct Users {
+    std::size_t first = kNone, last = 0;
+  };
+  std::vector<std::vector<Users>> files;
+  for (const PlannedOutput& output : plan.outputs) files.emplace_back(output.files.size());
+  for (std::size_t i = 0; i < plan.units.size(); ++i)
+    for (const Encoding& encoding : plan.steps[plan.units[i].step].encodings)
+      for (const Place& place : encoding.places) {
+        Users& users = files[place.output][place.file];
+        users.first = std::min(users.first, i);
+        users.last = i;
+      }
+  std::vector<int> open(plan.units.size() + 1);
+  for (const std::vector<Users>& shards : files) {
+    if (shards.size() == 1) continue;
+    for (const Users& users : shards) {
+      if (users.first == kNone) continue;
+      ++open[users.first + 1];
+      --open[users.last + 1];
+    }
+  }
+  for (std::size_t i = 1; i < open.size(); ++i) open[i] += open[i - 1];
+  return open;
+}
+
+}  // namespace
+
+const std::vector<KernelSpeed>& kernel_speeds() {
+  static const std::vector<KernelSpeed> speeds = [] {
+    std::vector<KernelSpeed> read;
+    std::istringstream lines{std::string(kKernelSpeeds)};
+    for (std::string line; std::getline(lines, line);) {
+      KernelSpeed speed;
+      if (!line.starts_with('#') && std::istringstream(line) >> speed.type >> speed.decode >> speed.encode)
+        read.push_back(std::move(speed));
+    }
+    return read;
+  }();
+  return speeds;
+}
+
+std::vector<double> unit_costs(const Plan& plan, const ImaginedMachine& machine) {
+  std::vector<double> costs;
+  std::size_t step_number = std::numeric_limits<std::size_t>::max();
+  double per_value = 0, written_per_row = 0;
+  for (const Unit& unit : plan.units) {
+    const Step& step = plan.steps[unit.step];
+    if (unit.step != step_number) {
+      step_number = unit.step;
+      per_value = seconds_per_value(step);
+      written_per_row = 0;
+      for (const Encoding& encoding : step.encodings)
+        written_per_row += static_cast<double>(row_bytes(*encoding.type, step.expression->shape)) *
+                           static_cast<double>(encoding.places.size());
+    }
+    const double rows = static_cast<double>(unit.rows);
+    const double computing = rows * static_cast<double>(step.expression->shape.columns()) * per_value / machine.threads;
+    const double reading = rows * static_cast<double>(step.expression->row_bytes()) / machine.bytes_per_second;
+    const double writing = rows * written_per_row / machine.bytes_per_second;
+    costs.push_back(kStepSeconds + std::max({computing, reading, writing}));
+  }
+  return costs;
+}
+
+std::vector<std::size_t> cut_plan(const Plan& plan, const std::vector<double>& costs, std::size_t parts) {
+  const std::size_t units = costs.size();
+  parts = std::max<std::size_t>(1, std::min(parts, units));
+  std::vector<double> before(units + 1);  // cost of the units before each
+  for (std::size_t i = 0; i < units; ++i) before[i + 1] = before[i] + costs[i];
+  const std::vector<int> open = shards_open(plan);
+  const double share = before[units] / static_cast<double>(parts);
+  std::vector<std::size_t> cuts{0};
+  for (std::size_t k = 1; k < parts; ++k) {
+    const double wanted = share * static_cast<double>(k);
+    const std::size_t least = cuts.back() + 1, most = units - (parts - k);
+    const auto distance = [&](std::size_t cut) { return std::abs(before[cut] - wanted); };
+    const auto at = std::lower_bound(before.begin(), before.end(), wanted) - before.begin();
+    std::size_t best = std::clamp(static_cast<std::size_t>(at), least, most);
+    if (best > least && distance(best - 1) < distance(best)) --best;
+    if (open[best] != 0) {
+      std::size_t between = units;  // the nearest where no shard is open
+      for (std::size_t i = best; i <= most && distance(i) <= kShardTolerance * share; ++i)
+        if (open[i] == 0) {
+          between = i;
+          break;
+        }
+      for (std::size_t i = best; i >= least && distance(i) <= kShardTolerance * share; --i)
+        if (open[i] == 0) {
+          if (between == units || distance(i) < distance(between)) between = i;
+          break;
+        }
+      if (between != units) best = between;
+    }
+    cuts.push_back(best);
+  }
+  cuts.push_back(units);
+  return cuts;
+}
+
+std::size_t usual_parts(const Plan& plan) {
+  constexpr std::uint64_t kBytes = std::uint64_t{16} << 30;
+  return std::clamp<std::size_t>((plan.bytes_read() + kBytes - 1) / kBytes, 1, ClusterOptions::kMostParts);
+}
+
+}  // namespace ggufmill

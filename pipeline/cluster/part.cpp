@@ -1,0 +1,228 @@
+#include "pipeline/cluster/part.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <condition_variable>
+#include <cstring>
+#include <mutex>
+#include <random>
+#include <thread>
+
+#include "pipeline/cluster/part_ledger.h"
+#include "pipeline/cluster/part_store.h"
+#include "pipeline/core/text.h"
+#include "pipeline/io/threads.h"
+#include "pipeline/manifest/reuse.h"
+
+namespace ggufmill {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+std::string new_attempt() {
+  std::random_device random;
+  return fmt::format("{}-{}-{:06x}", host_name().substr(0, 40), ::getpid(), random() & 0xffffff);
+}
+
+// Says every few seconds that the part is alive, from a thread of its own. A beat that cannot be written is none.
+class Heart {
+ public:
+  Heart(const ClusterJob& job, std::size_t part, const std::string& attempt, const PartLedger& ledger, double seconds)
+      : job_(job), part_(part), ledger_(ledger), seconds_(seconds) {
+    beat_.attempt = attempt;
+    beat_.host = host_name();
+    const BlockedSignals blocked;
+    thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
+  }
+  ~Heart() { end(); }
+
+  void wrote(std::uint64_t bytes) { bytes_ = bytes; }
+  // The last beat: why the part ended.
+  void failed(const Error& error, Beat::State state) {
+    end();
+    beat_.state = state;
+    beat_.exit_code = static_cast<int>(error.code);
+    beat_.error = render(error);
+    write();
+  }
+
+ private:
+  void run(const std::stop_token& stop) {
+    std::unique_lock lock(mutex_);
+    while (!stop.stop_requested()) {
+      write();
+      wake_.wait_for(lock, stop, std::chrono::duration<double>(seconds_), [] { return false; });
+    }
+  }
+  void write() {
+    ++beat_.count;
+    beat_.units = ledger_.units_done();
+    beat_.bytes_written = bytes_;
+    static_cast<void>(write_beat(job_, part_, beat_));
+  }
+  void end() {
+    thread_.request_stop();
+    if (thread_.joinable()) thread_.join();
+  }
+
+  const ClusterJob& job_;
+  const std::size_t part_;
+  const PartLedger& ledger_;
+  const double seconds_;
+  Beat beat_;
+  std::atomic<std::uint64_t> bytes_{0};
+  std::mutex mutex_;
+  std::condition_variable_any wake_;
+  std::jthread thread_;
+};
+
+// Waits, but not after a stop.
+void pause(double seconds, const std::atomic<bool>* stop) {
+  const auto end = Clock::now() + std::chrono::duration<double>(seconds);
+  while (Clock::now() < end && !(stop && *stop)) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+}
+
+struct Attempt {
+  const Context& context;
+  const ClusterJob& job;
+  const Plan& plan;
+  const PartOptions& options;
+  const std::string name = new_attempt();
+};
+
+// That what the part takes from earlier outputs is what their manifests say.
+Status check_part_taken(const Plan& plan, UnitRange range, const std::atomic<bool>* stop) {
+  Plan taken;  // no more than that looks at
+  taken.limits = plan.limits;
+  for (std::size_t i = range.first; i < range.last; ++i) {
+    const std::size_t step = plan.units[i].step;
+    if (i != range.first && plan.units[i - 1].step == step) continue;
+    const auto& encodings = plan.steps[step].encodings;
+    if (std::ranges::any_of(encodings, [](const Encoding& encoding) { return encoding.taken.has_value(); }))
+      taken.steps.push_back(plan.steps[step]);
+  }
+  return check_taken(taken, stop);
+}
+
+Result<PartOutcome> try_once(const Attempt& attempt, PartLedger& ledger, Heart& heart) {
+  const auto& [context, job, plan, options, name] = attempt;
+  const auto start = Clock::now();
+  BOOST_OUTCOME_TRY(check_part_taken(plan, job.range(options.part), options.stop));
+  BOOST_OUTCOME_TRY(const auto store, PartStore::open(plan, job, options.part, name));
+  RunOptions run;
+  run.store = store.get();
+  run.ledger = &ledger;
+  run.units = job.range(options.part);
+  run.leave = true;
+  run.stop = options.stop;
+  run.progress = [&](const Progress& now) {
+    heart.wrote(now.bytes_written);
+    if (options.progress) options.progress(now);
+  };
+  PartOutcome outcome;
+  BOOST_OUTCOME_TRY(outcome.run, context.run(plan, run));
+  outcome.units = run.units->last - run.units->first;
+  outcome.units_kept = ledger.units_kept();
+  if (ledger.units_lost() != 0)
+    outcome.run.warnings.push_back(
+        fmt::format("units of work of an earlier attempt that were damaged or not on the disk, and were done again: {}",
+                    ledger.units_lost()));
+  BOOST_OUTCOME_TRY(store->publish_hem());
+  DoneMarker marker;
+  marker.units = ledger.records();
+  marker.host = host_name();
+  marker.isa = context.kernels().isa();
+  marker.seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  marker.bytes_read = outcome.run.bytes_read;
+  marker.bytes_written = outcome.run.bytes_written;
+  marker.units_kept = outcome.units_kept;
+  BOOST_OUTCOME_TRY(write_done(job, options.part, marker));
+  ledger.remove_journals();
+  store->remove_other_hems();
+  return outcome;
+}
+
+}  // namespace
+
+bool may_pass(const Error& error) {
+  if (error.code == ExitCode::kTransient) return true;
+  if (error.code != ExitCode::kIo) return false;
+  return std::ranges::any_of(std::initializer_list<int>{EIO, ESTALE, ENOSPC, EDQUOT, ETIMEDOUT, EAGAIN, ENOMEM},
+                             [&](int number) { return error.what.ends_with(std::strerror(number)); });
+}
+
+Result<PartOutcome> run_part(const Context& context, const ClusterJob& job, const Plan& plan,
+                             const PartOptions& options) {
+  if (options.part >= job.parts())
+    return usage_error(fmt::format("there is no part {}", options.part),
+                       fmt::format("the job has {} parts, from 0 to {}", job.parts(), job.parts() - 1));
+  if (read_done(job, options.part)) {
+    PartOutcome outcome;
+    outcome.was_done = true;
+    return outcome;
+  }
+  const Attempt attempt{context, job, plan, options};
+  PartLedger ledger(plan, job, options.part, attempt.name);
+  Heart heart(job, options.part, attempt.name, ledger, options.beat_seconds);
+  constexpr double kPauses[] = {1, 5, 15};  // seconds before the next try
+  for (std::size_t tries = 0;; ++tries) {
+    auto outcome = try_once(attempt, ledger, heart);
+    if (outcome) return outcome;
+    if (read_done(job, options.part)) {  // another attempt was quicker, and has removed what this one left
+      PartOutcome done;
+      done.was_done = true;
+      return done;
+    }
+    Error error = outcome.error();
+    const bool stopped = options.stop && *options.stop;
+    if (!stopped && may_pass(error) && tries < std::size(kPauses)) {
+      pause(kPauses[tries], options.stop);
+      continue;
+    }
+    if (stopped || may_pass(error)) error.code = ExitCode::kTransient;
+    if (error.detail == "nothing was written") error.detail.clear();
+    if (!error.detail.empty()) error.detail += '\n';
+    const UnitRange range = job.range(options.part);
+    error.detail += fmt::format("part {}: {} of {} units of work are done and kept", options.part, ledger.units_done(),
+                                range.last - range.first);
+    heart.failed(error, error.code == ExitCode::kTransient ? Beat::State::kStopped : Beat::State::kFailed);
+    return error;
+  }
+}
+
+namespace {
+
+// Zero where the variable is not set.
+Result<std::uint64_t> number_in(const char* name, const std::function<const char*(const char*)>& variable) {
+  const char* text = variable(name);
+  if (!text || !*text) return 0;
+  std::uint64_t number = 0;
+  const std::string_view all = text;
+  const auto read = std::from_chars(all.data(), all.data() + all.size(), number);
+  if (read.ec == std::errc() && read.ptr == all.data() + all.size() && number < (std::uint64_t{1} << 40)) return number;
+  return usage_error(fmt::format("the environment's {} is {}, no number", name, quoted_name(all)),
+                     "Slurm sets it; unset it elsewhere");
+}
+
+}  // namespace
+
+Status take_limits(Limits& limits, const std::function<const char*(const char*)>& variable) {
+  constexpr std::uint64_t kPerThread = 16 << 20;
+  BOOST_OUTCOME_TRY(const std::uint64_t cpus, number_in("SLURM_CPUS_PER_TASK", variable));
+  BOOST_OUTCOME_TRY(const std::uint64_t per_node, number_in("SLURM_MEM_PER_NODE", variable));  // MiB
+  BOOST_OUTCOME_TRY(const std::uint64_t per_cpu, number_in("SLURM_MEM_PER_CPU", variable));
+  if (limits.threads == 0 && cpus != 0)
+    limits.threads = static_cast<unsigned>(std::min<std::uint64_t>(cpus, Limits::kMostThreads));
+  const std::uint64_t given = (per_node != 0 ? per_node : per_cpu * std::max<std::uint64_t>(cpus, 1)) << 20;
+  if (limits.memory_is_given || given == 0) return ok();
+  const std::uint64_t useful = std::max<std::uint64_t>(limits.memory, kPerThread * std::max(limits.threads, 1U));
+  limits.memory = std::min(useful, given / 4 * 3);
+  limits.memory_is_given = true;
+  return ok();
+}
+
+}  // namespace ggufmill

@@ -1,0 +1,259 @@
+#include "pipeline/cluster/part_store.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <filesystem>
+#include <mutex>
+
+#include "pipeline/core/text.h"
+#include "pipeline/io/io_service.h"
+#include "pipeline/io/machine.h"
+#include "pipeline/io/output_folder.h"
+#include "pipeline/io/system_calls.h"
+#include "pipeline/io/temporary_file.h"
+#include "pipeline/io/write_behind.h"
+
+namespace ggufmill {
+
+namespace fs = std::filesystem;
+
+// A file that others write at the same time. Written through one descriptor and read through another: an NFS client
+// that may read what it writes fills pages up from the server first. Never mapped.
+class PartStore::File final : public WriteTarget {
+ public:
+  // `name`: for messages.
+  static Result<std::unique_ptr<File>> open(const std::string& path, std::string name, std::uint64_t bytes, IoMode mode,
+                                            bool create) {
+    std::unique_ptr<File> file(new File(std::move(name), mode));
+    const SystemCalls& calls = system_calls();
+    const int flags = O_CLOEXEC | O_NOFOLLOW;
+    const auto open = [&](int how) {
+      return Descriptor(retry([&] { return calls.openat(AT_FDCWD, path.c_str(), flags | how, 0666); }));
+    };
+    file->write_ = open(O_WRONLY | (create ? O_CREAT : 0));
+    if (file->write_) file->read_ = open(O_RDONLY);
+    if (!file->read_) return io_error(file->name_, "open what the parts write of it", errno);
+    if (create && retry([&] { return calls.ftruncate(file->write_.get(), static_cast<off_t>(bytes)); }) < 0)
+      return io_error(file->name_, "set the size of the file", errno);
+    struct stat info {};
+    if (retry([&] { return calls.fstat(file->write_.get(), &info); }) < 0)
+      return io_error(file->name_, "look at what the parts write of it", errno);
+    if (static_cast<std::uint64_t>(info.st_size) != bytes)
+      return Error{ExitCode::kIo, file->name_,
+                   fmt::format("what the parts write of it has {} bytes, not {}", info.st_size, bytes), "", ""};
+    return file;
+  }
+
+  const std::string& path() const override { return name_; }
+  Result<Transfer> begin_write(std::uint64_t offset, std::span<const std::byte> from) override {
+    return Transfer{write_.get(), offset, const_cast<std::byte*>(from.data()), from.size(), from.size()};
+  }
+  void end_write(std::uint64_t offset, std::size_t bytes) override { behind_.wrote(write_.get(), offset, bytes); }
+  Status read(std::uint64_t offset, std::span<std::byte> into) const {
+    return read_all({read_.get(), offset, into.data(), into.size(), into.size()}, name_);
+  }
+  Status sync() {
+    if (sync_to_disk(write_.get()) < 0) return io_error(name_, "flush the file to the disk (fsync)", errno);
+    behind_.drop_all(write_.get());
+    return ok();
+  }
+
+ private:
+  File(std::string name, IoMode mode) : name_(std::move(name)), behind_(mode) {}
+
+  const std::string name_;
+  Descriptor write_, read_;
+  WriteBehind behind_;
+};
+
+namespace {
+
+Status remove_file(const std::string& path) {
+  if (retry([&] { return system_calls().unlinkat(AT_FDCWD, path.c_str(), 0); }) < 0 && errno != ENOENT)
+    return io_error(path, "remove the file", errno);
+  return ok();
+}
+
+// Pieces of one write, which is done when all of them are.
+struct Pieces {
+  std::atomic<std::size_t> left;
+  std::mutex mutex;
+  Status status = ok();  // guarded by the mutex
+  OutputStore::Completion done;
+
+  void ended(const Status& piece) {
+    if (!piece) {
+      const std::lock_guard lock(mutex);
+      if (status) status = piece;
+    }
+    if (--left == 0) done(status);
+  }
+};
+
+}  // namespace
+
+PartStore::PartStore(const Plan& plan, const ClusterJob& job, std::size_t part, const std::string& attempt)
+    : job_(job), part_(part), attempt_(attempt), places_(std::move(places_of(plan, job.cuts, part, 1).front())) {}
+
+PartStore::~PartStore() = default;
+
+Result<std::unique_ptr<PartStore>> PartStore::open(const Plan& plan, const ClusterJob& job, std::size_t part,
+                                                   const std::string& attempt) {
+  std::unique_ptr<PartStore> store(new PartStore(plan, job, part, attempt));
+  const std::vector<StoredFile> stored = stored_files(plan);
+  store->files_.resize(stored.size());
+  // What is written once is of no more use in this machine's memory.
+  const IoMode mode = plan.limits.io == IoMode::kCached ? IoMode::kCached : IoMode::kStreaming;
+  for (const std::size_t i : store->places_.files) {
+    auto file = File::open(temporary_path(stored[i].path, job.key()), stored[i].path, stored[i].bytes, mode, false);
+    if (!file) {
+      Error error = file.error();
+      error.help = fmt::format(
+          "`ggufmill status {0}` says how far the job is; where somebody has removed its files, "
+          "`ggufmill resume {0}` begins anew",
+          job.folder);
+      return error;
+    }
+    store->files_[i] = std::move(file).value();
+  }
+  BOOST_OUTCOME_TRY(store->open_hem());
+  return store;
+}
+
+Status PartStore::open_hem() {
+  if (places_.hem_bytes == 0) return ok();
+  const std::string path = job_.part_file(part_, "hem." + attempt_);
+  std::string before;  // the largest attempt's: any would do, as what is in it is checked
+  for (const std::string& name : part_files(job_, fmt::format("{}.hem", part_))) {
+    std::error_code error;
+    const std::string other = job_.file("parts/" + name);
+    if (other != path && fs::file_size(other, error) == places_.hem_bytes && !error) before = other;
+  }
+  std::error_code error;
+  if (!before.empty()) fs::copy_file(before, path, fs::copy_options::overwrite_existing, error);
+  BOOST_OUTCOME_TRY(hem_, File::open(path, path, places_.hem_bytes, IoMode::kCached, true));
+  return ok();
+}
+
+// Calls f(in the hem file?, where there or in the file, first byte, bytes) for each run of bytes that goes to one
+// place.
+template <class F>
+void PartStore::for_pieces(std::size_t file, std::uint64_t offset, std::size_t bytes, const F& f) const {
+  const auto is_before = [&](const Hem& hem, std::uint64_t at) {
+    return std::pair(hem.file, hem.offset + hem.bytes) <= std::pair(file, at);
+  };
+  auto hem = std::lower_bound(places_.hems.begin(), places_.hems.end(), offset, is_before);
+  for (std::size_t done = 0; done < bytes;) {
+    const std::uint64_t at = offset + done, left = bytes - done;
+    const bool is_near = hem != places_.hems.end() && hem->file == file;
+    if (is_near && hem->offset <= at) {
+      const std::uint64_t count = std::min(left, hem->offset + hem->bytes - at);
+      f(true, hem->at + (at - hem->offset), done, count);
+      done += count;
+      ++hem;
+    } else {
+      const std::uint64_t count = is_near ? std::min(left, hem->offset - at) : left;
+      f(false, at, done, count);
+      done += count;
+    }
+  }
+}
+
+Status PartStore::write(std::size_t file, std::uint64_t offset, std::span<const std::byte> from) {
+  Status status = ok();
+  for_pieces(file, offset, from.size(), [&](bool in_hem, std::uint64_t at, std::size_t first, std::size_t bytes) {
+    if (status) status = (in_hem ? *hem_ : *files_[file]).write(at, from.subspan(first, bytes));
+  });
+  return status;
+}
+
+void PartStore::start_write(IoService& io, std::size_t file, std::uint64_t offset, std::span<const std::byte> from,
+                            Completion done) {
+  std::size_t count = 0;
+  for_pieces(file, offset, from.size(), [&](bool, std::uint64_t, std::size_t, std::size_t) { ++count; });
+  const auto pieces = std::make_shared<Pieces>();
+  pieces->left = count;
+  pieces->done = std::move(done);
+  std::size_t begun = 0;
+  for_pieces(file, offset, from.size(), [&](bool in_hem, std::uint64_t at, std::size_t first, std::size_t bytes) {
+    try {
+      io.write(in_hem ? *hem_ : *files_[file], at, from.subspan(first, bytes),
+               [pieces](const Status& status) { pieces->ended(status); });
+      ++begun;
+    } catch (...) {  // a piece that has not begun; where none has, nothing has
+      if (begun == 0) throw;
+      pieces->ended(error_of_exception());
+    }
+  });
+}
+
+Status PartStore::read(std::size_t file, std::uint64_t offset, std::span<std::byte> into) const {
+  Status status = ok();
+  for_pieces(file, offset, into.size(), [&](bool in_hem, std::uint64_t at, std::size_t first, std::size_t bytes) {
+    if (status) status = (in_hem ? *hem_ : *files_[file]).read(at, into.subspan(first, bytes));
+  });
+  return status;
+}
+
+Result<std::vector<FileId>> PartStore::seal(std::span<const std::uint64_t>) {
+  return Error{ExitCode::kInternal, "", "a part cannot seal the outputs", "",
+               "this is a defect of ggufmill: please report it"};
+}
+
+Status PartStore::publish() { return seal({}).error(); }
+
+Status PartStore::leave() {
+  for (const auto& file : files_)
+    if (file) {
+      BOOST_OUTCOME_TRY(file->sync());
+    }
+  return hem_ ? hem_->sync() : ok();
+}
+
+Status PartStore::publish_hem() {
+  const std::string own = fmt::format("{}.hem.{}", part_, attempt_), last = fmt::format("{}.hem", part_);
+  const std::string from = job_.file("parts/" + own), to = job_.file("parts/" + last);
+  const auto rename = [&] { return system_calls().renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), 0); };
+  if (hem_ && retry(rename) < 0) return io_error(to, "give the file its name", errno);
+  BOOST_OUTCOME_TRY(const OutputFolder folder, OutputFolder::open(job_.file("parts")));
+  return folder.sync();
+}
+
+void PartStore::remove_other_hems() const {
+  for (const std::string& name : part_files(job_, fmt::format("{}.hem.", part_)))
+    static_cast<void>(remove_file(job_.file("parts/" + name)));
+}
+
+Status create_outputs(const ClusterJob& job, const Plan& plan) {
+  const LocalStore::Options options{job.overwrite, IoMode::kCached, job.key(), threads_for(0)};
+  BOOST_OUTCOME_TRY(const auto store, LocalStore::create(stored_files(plan), options));
+  return store->leave();
+}
+
+bool has_outputs(const ClusterJob& job, const Plan& plan) {
+  return std::ranges::all_of(stored_files(plan), [&](const StoredFile& file) {
+    std::error_code error;
+    return fs::file_size(temporary_path(file.path, job.key()), error) == file.bytes && !error;
+  });
+}
+
+Status remove_outputs(const ClusterJob& job, const Plan& plan) {
+  for (const StoredFile& file : stored_files(plan)) {
+    BOOST_OUTCOME_TRY(remove_file(temporary_path(file.path, job.key())));
+  }
+  return ok();
+}
+
+std::vector<std::string> part_files(const ClusterJob& job, const std::string& beginning) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(job.file("parts"), error))
+    if (std::string name = entry.path().filename().string(); name.starts_with(beginning))
+      names.push_back(std::move(name));
+  std::ranges::sort(names);
+  return names;
+}
+
+}  // namespace ggufmill

@@ -1,0 +1,293 @@
+#include "pipeline/cluster/seal.h"
+
+#include <fmt/format.h>
+#include <sys/file.h>
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include "pipeline/api/manifests.h"
+#include "pipeline/api/reports.h"
+#include "pipeline/cluster/hems.h"
+#include "pipeline/cluster/part_store.h"
+#include "pipeline/io/input_file.h"
+#include "pipeline/io/io_service.h"
+#include "pipeline/io/machine.h"
+#include "pipeline/io/system_calls.h"
+#include "pipeline/io/temporary_file.h"
+#include "pipeline/journal/read_back.h"
+
+namespace ggufmill {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+Error try_again(std::string what, std::string help) {
+  return {ExitCode::kTransient, "", std::move(what), "", std::move(help)};
+}
+
+bool is_stopped(const SealOptions& options) { return options.stop && *options.stop; }
+
+// "3, 7 to 9 and 5 more".
+std::string list_of(const std::vector<std::size_t>& parts) {
+  constexpr std::size_t kMost = 8;
+  std::string text;
+  std::size_t runs = 0, listed = 0;
+  for (std::size_t i = 0; i < parts.size() && runs < kMost; ++runs) {
+    std::size_t last = i;
+    while (last + 1 < parts.size() && parts[last + 1] == parts[last] + 1) ++last;
+    text += fmt::format("{}{}", text.empty() ? "" : ", ", parts[i]);
+    if (last > i) text += fmt::format(" to {}", parts[last]);
+    listed += last - i + 1;
+    i = last + 1;
+  }
+  return listed == parts.size() ? text : fmt::format("{} and {} more", text, parts.size() - listed);
+}
+
+// All markers, or the parts that lack one.
+struct Markers {
+  std::vector<DoneMarker> parts;
+  std::vector<std::size_t> missing;
+};
+
+Markers read_markers(const ClusterJob& job) {
+  Markers markers;
+  const std::vector<bool> named = parts_done(job);
+  for (std::size_t part = 0; part < job.parts(); ++part) {
+    auto marker = named[part] ? read_done(job, part) : std::nullopt;
+    if (marker)
+      markers.parts.push_back(std::move(*marker));
+    else
+      markers.missing.push_back(part);
+  }
+  return markers;
+}
+
+class Sealing {
+ public:
+  Sealing(const Context& context, const ClusterJob& job, const Plan& plan, const SealOptions& options)
+      : context_(context), job_(job), plan_(plan), options_(options), files_(stored_files(plan)) {
+    store_options_ = {job.overwrite, IoMode::kCached, job.key(), threads_for(plan.limits.threads)};
+  }
+
+  Result<SealOutcome> run() {
+    const auto start = Clock::now(), end = start + std::chrono::duration_cast<Clock::duration>(
+                                                       std::chrono::duration<double>(options_.wait_seconds));
+    for (;;) {
+      auto outcome = try_once();
+      if (outcome) outcome.value().seconds = std::chrono::duration<double>(Clock::now() - start).count();
+      const bool waits = !outcome && can_wait_ && Clock::now() < end && !is_stopped(options_);
+      if (!waits) return outcome;
+      std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    }
+  }
+
+ private:
+  Result<SealOutcome> try_once() {
+    can_wait_ = false;
+    SealOutcome outcome;
+    // Where the file system has no locks, seals at the same time do the same things to the same bytes.
+    const std::string path = job_.file("seal.lock");
+    const int flags = O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW;
+    const Descriptor lock(retry([&] { return system_calls().openat(AT_FDCWD, path.c_str(), flags, 0666); }));
+    if (!lock) return io_error(path, "create the file", errno);
+    if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+      can_wait_ = true;
+      return try_again("another seal of this job is at work", "wait for it, for instance with --wait 1h");
+    }
+    if (const auto marker = read_seal(job_)) {
+      const std::vector<bool> named = files_named(plan_, *marker);
+      outcome.was_sealed = std::ranges::count(named, false) == 0;
+      if (outcome.was_sealed) return outcome;
+      if (std::ranges::count(named, true) != 0) {
+        BOOST_OUTCOME_TRY(finish_publishing(*marker, outcome));
+        return outcome;
+      }
+    }
+    const Markers markers = read_markers(job_);
+    if (!markers.missing.empty()) {
+      can_wait_ = true;
+      return try_again(
+          fmt::format("{} of {} parts are not done: {}", markers.missing.size(), job_.parts(),
+                      list_of(markers.missing)),
+          fmt::format("`ggufmill status {}` says how far they are; --wait 6h waits for them", job_.folder));
+    }
+    BOOST_OUTCOME_TRY(const auto store, LocalStore::attach(stored_files(plan_), store_options_));
+    const Status done = [&]() -> Status {
+      try {
+        return seal_files(*store, markers, outcome);
+      } catch (...) {
+        return error_of_exception();
+      }
+    }();
+    if (done) return outcome;
+    store->keep();  // all that the parts have done
+    return done.error();
+  }
+
+  Status seal_files(OutputStore& store, const Markers& markers, SealOutcome& outcome) {
+    std::vector<std::uint64_t> written(files_.size());
+    BOOST_OUTCOME_TRY(write_hems(store, written, outcome));
+    BOOST_OUTCOME_TRY(clear_gaps(store, written, outcome));
+    BOOST_OUTCOME_TRY(check(store, markers));
+    BOOST_OUTCOME_TRY(const std::vector<FileId> ids, store.seal(written));
+    SealMarker marker;
+    for (const FileId& id : ids) marker.inodes.push_back(id.inode);
+    const FileReader read = [&](std::size_t i, std::uint64_t at, std::span<std::byte> into) {
+      return store.read(i, at, into);
+    };
+    FileList manifests;
+    if (plan_.manifest) {
+      BOOST_OUTCOME_TRY(manifests, make_manifests(plan_, read, job_.overwrite, options_.stop));
+    }
+    if (is_stopped(options_)) return stopped();
+    BOOST_OUTCOME_TRY(write_seal(job_, marker));
+    if (const Status published = store.publish(); !published) {
+      // A rename whose answer the network lost.
+      if (std::ranges::count(files_named(plan_, marker), false) != 0) return published;
+    }
+    BOOST_OUTCOME_TRY(publish(manifests));
+    return finish(outcome);
+  }
+
+  Status write_hems(OutputStore& store, std::vector<std::uint64_t>& written, SealOutcome& outcome) {
+    const std::vector<PartPlaces> parts = places_of(plan_, job_.cuts, 0, job_.parts());
+    for (std::size_t part = 0; part < parts.size(); ++part) {
+      if (parts[part].hems.empty()) continue;
+      const std::string path = job_.part_file(part, "hem");
+      const auto file = InputFile::open(path);
+      if (!file || file.value()->bytes() != parts[part].hem_bytes) return undo_parts({part}, "its hems are not there");
+      std::vector<std::byte> bytes;
+      for (const Hem& hem : parts[part].hems) {
+        if (is_stopped(options_)) return stopped();
+        bytes.resize(hem.bytes);
+        BOOST_OUTCOME_TRY(file.value()->read(hem.at, bytes));
+        BOOST_OUTCOME_TRY(store.write(hem.file, hem.offset, bytes));
+        written[hem.file] += hem.bytes;
+        ++outcome.hems;
+      }
+    }
+    return ok();
+  }
+
+  // What lies between tensors is nobody's, so a byte that is not zero there was written by none of us.
+  Status clear_gaps(OutputStore& store, std::vector<std::uint64_t>& written, SealOutcome& outcome) {
+    std::vector<std::byte> bytes;
+    std::uint64_t cleared = 0;
+    for (const Gap& gap : gaps_of(plan_))
+      for (std::uint64_t done = 0; done < gap.bytes; done += bytes.size()) {
+        bytes.resize(std::min<std::uint64_t>(gap.bytes - done, kChunkBytes));
+        BOOST_OUTCOME_TRY(store.read(gap.file, gap.offset + done, bytes));
+        if (std::ranges::count(bytes, std::byte{0}) == static_cast<std::ptrdiff_t>(bytes.size())) continue;
+        std::ranges::fill(bytes, std::byte{0});
+        BOOST_OUTCOME_TRY(store.write(gap.file, gap.offset + done, bytes));
+        written[gap.file] += bytes.size();
+        ++cleared;
+      }
+    if (cleared != 0)
+      outcome.warnings.push_back(
+          fmt::format("{} places between tensors were not zero, and are now: somebody else wrote there", cleared));
+    return ok();
+  }
+
+  Status check(const OutputStore& store, const Markers& markers) {
+    std::vector<JournalText::Record> records;
+    for (const DoneMarker& marker : markers.parts)
+      records.insert(records.end(), marker.units.begin(), marker.units.end());
+    BOOST_OUTCOME_TRY(const HeldUnits held, find_held(plan_, store, records, store_options_.threads, options_.stop));
+    std::vector<std::size_t> damaged;
+    for (std::size_t part = 0; part < job_.parts(); ++part) {
+      const UnitRange range = job_.range(part);
+      const auto first = held.units.begin() + static_cast<std::ptrdiff_t>(range.first),
+                 last = held.units.begin() + static_cast<std::ptrdiff_t>(range.last);
+      if (std::find(first, last, false) != last) damaged.push_back(part);
+    }
+    return damaged.empty() ? Status(ok()) : undo_parts(damaged, "the bytes on the disk are not those written");
+  }
+
+  Status undo_parts(const std::vector<std::size_t>& parts, const std::string& why) {
+    for (const std::size_t part : parts) {
+      const auto marker = read_done(job_, part);
+      if (marker) keep_journal(part, *marker);
+      BOOST_OUTCOME_TRY(undo(job_, part));
+    }
+    return try_again(fmt::format("part{} {}: {}", parts.size() == 1 ? "" : "s", list_of(parts), why),
+                     fmt::format("what is damaged is to be done again: `ggufmill resume {}`", job_.folder));
+  }
+
+  // So that the next attempt does what is damaged, and not all. Where this fails it does all.
+  void keep_journal(std::size_t part, const DoneMarker& marker) const {
+    const std::string line = journal_header(plan_, job_.key());
+    std::string text = line;
+    for (const JournalText::Record& record : marker.units) text += journal_record(record.unit, record.checksums, line);
+    static_cast<void>(write_text(job_.part_file(part, "journal.undone"), text, true));
+  }
+
+  // A seal was killed when some of the files had their names.
+  Status finish_publishing(const SealMarker& marker, SealOutcome& outcome) {
+    std::vector<FileId> ids;
+    for (std::size_t i = 0; i < files_.size(); ++i) {
+      struct stat info {};
+      const std::string temporary = temporary_path(files_[i].path, job_.key());
+      const auto look = [&](const std::string& path) {
+        return retry([&] { return system_calls().fstatat(AT_FDCWD, path.c_str(), &info, AT_SYMLINK_NOFOLLOW); }) == 0;
+      };
+      if (!look(files_[i].path) || info.st_ino != marker.inodes[i]) look(temporary);
+      ids.push_back({info.st_dev, marker.inodes[i]});
+    }
+    BOOST_OUTCOME_TRY(LocalStore::finish_publishing(files_, ids, store_options_));
+    if (plan_.manifest) {
+      const FileReader read = [&](std::size_t i, std::uint64_t at, std::span<std::byte> into) -> Status {
+        BOOST_OUTCOME_TRY(const auto file, InputFile::open(files_[i].path));
+        return file->read(at, into);
+      };
+      // That seal found none there, or was to replace them: one that is there now is its own.
+      BOOST_OUTCOME_TRY(const FileList manifests, make_manifests(plan_, read, true, options_.stop));
+      BOOST_OUTCOME_TRY(publish(manifests));
+    }
+    return finish(outcome);
+  }
+
+  // The outputs are there.
+  Status finish(SealOutcome& outcome) {
+    for (const std::string& name : part_files(job_, ""))
+      if (name.find(".hem") != name.npos || name.find(".journal.") != name.npos) {
+        const std::string path = job_.file("parts/" + name);
+        retry([&] { return system_calls().unlinkat(AT_FDCWD, path.c_str(), 0); });
+      }
+    if (!plan_.is_reported()) return ok();
+    RunReport run;
+    run.bytes_read = plan_.bytes_read();
+    run.bytes_written = plan_.bytes_written();
+    const Status written =
+        write_report(context_.report_of(plan_, run), plan_.report.json, plan_.report.html, job_.overwrite);
+    if (!written) outcome.warnings.push_back("the report was not written: " + written.error().what);
+    return ok();
+  }
+
+  static Error stopped() { return try_again("interrupted", "the same command goes on"); }
+
+  const Context& context_;
+  const ClusterJob& job_;
+  const Plan& plan_;
+  const SealOptions& options_;
+  const std::vector<StoredFile> files_;
+  LocalStore::Options store_options_;
+  bool can_wait_ = false;  // after an error: it may be different soon
+};
+
+}  // namespace
+
+Result<SealOutcome> seal(const Context& context, const ClusterJob& job, const Plan& plan, const SealOptions& options) {
+  return Sealing(context, job, plan, options).run();
+}
+
+bool is_sealed(const ClusterJob& job, const Plan& plan) {
+  const auto marker = read_seal(job);
+  if (!marker) return false;
+  const std::vector<bool> named = files_named(plan, *marker);
+  return std::ranges::count(named, false) == 0;
+}
+
+}  // namespace ggufmill

@@ -1,0 +1,33 @@
+#pragma once
+// From a plan to the folder of a cluster job.
+
+#include <string>
+#include <vector>
+
+#include "pipeline/api/ggufmill.h"
+#include "pipeline/cluster/cluster_job.h"
+
+namespace ggufmill {
+
+struct SubmitOptions {
+  ClusterOptions cluster;
+  bool overwrite = false;
+  KernelOptions kernels;  // that parts are to use, too
+};
+
+// The job that the plan becomes; nothing is written. Exit code 2 for what parts cannot do (reports with errors, direct
+// I/O, a profile) and for memory that is too little.
+Result<ClusterJob> make_job(const Plan& plan, const SubmitOptions& options);
+
+// Makes its folder and its outputs, which are reserved. Exit code 2 where there is a job in the folder already. What
+// fails leaves nothing but, perhaps, an empty folder.
+Status create_job(const ClusterJob& job, const Plan& plan);
+
+// Whatever of the job's outputs is lost is made anew, and then all parts are to be done again. Gives the parts that are
+// not done.
+Result<std::vector<std::size_t>> prepare_resume(const ClusterJob& job, const Plan& plan);
+
+// "0-3,7": as Slurm writes array indices. And back, for messages.
+std::string index_list(const std::vector<std::size_t>& parts);
+
+}  // namespace ggufmill

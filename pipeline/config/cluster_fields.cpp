@@ -1,0 +1,142 @@
+#include "pipeline/config/cluster_fields.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "pipeline/core/text.h"
+
+namespace ggufmill {
+namespace {
+
+// Each becomes one argument of the engine's command.
+std::string wrong_word(const ConfigNode& node) {
+  if (node.scalar.empty()) return "it is empty";
+  return printable(node.scalar) == node.scalar ? "" : "it has characters that cannot be shown";
+}
+
+FieldSpec word(std::string name, std::string doc, std::string example) {
+  return {.name = std::move(name), .doc = std::move(doc), .example = std::move(example), .check = wrong_word};
+}
+
+FieldSpec number(std::string name, std::string doc, std::string example, double most) {
+  return {.name = std::move(name),
+          .kind = FieldKind::kInteger,
+          .doc = std::move(doc),
+          .example = std::move(example),
+          .minimum = 1,
+          .maximum = most};
+}
+
+bool is_number(std::string_view text) {
+  return !text.empty() && text.size() <= 6 && text.find_first_not_of("0123456789") == text.npos;
+}
+
+// The forms of sbatch: M, M:S, H:M:S, D-H, D-H:M, D-H:M:S.
+std::string wrong_time(const ConfigNode& node) {
+  std::string_view text = node.scalar;
+  const std::size_t dash = text.find('-');
+  bool is_right = dash == text.npos || is_number(text.substr(0, dash));
+  if (dash != text.npos) text.remove_prefix(dash + 1);
+  std::size_t numbers = 0;
+  for (bool more = true; more; ++numbers) {
+    const std::size_t colon = text.find(':');
+    is_right = is_right && is_number(text.substr(0, colon));
+    more = colon != text.npos;
+    if (more) text.remove_prefix(colon + 1);
+  }
+  if (is_right && numbers <= 3) return "";
+  return "a time limit is minutes, minutes:seconds, hours:minutes:seconds, days-hours, days-hours:minutes or "
+         "days-hours:minutes:seconds";
+}
+
+FieldSpec options_field() {
+  // What submit sets itself, and what would make it lose sight of its jobs.
+  static constexpr std::string_view kOwn[] = {"--array",    "--dependency", "--output",   "--error", "--open-mode",
+                                              "--parsable", "--wrap",       "--job-name", "--chdir", "--signal",
+                                              "--requeue",  "--no-requeue", "--wait",     "--export"};
+  const FieldSpec option{
+      .doc = "One option.", .example = "--nice=100", .check = [](const ConfigNode& node) -> std::string {
+        if (const std::string wrong = wrong_word(node); !wrong.empty()) return wrong;
+        if (!node.scalar.starts_with("--")) return "an option begins with --, and has its value behind =";
+        const std::string_view name = std::string_view(node.scalar).substr(0, node.scalar.find('='));
+        return std::ranges::find(kOwn, name) == std::end(kOwn) ? "" : fmt::format("submit sets {} itself", name);
+      }};
+  return {.name = "options",
+          .kind = FieldKind::kList,
+          .doc = "Further options of sbatch.",
+          .example = "[--nice=100, --qos=low]",
+          .item = {option}};
+}
+
+std::string text_of(const ConfigNode& node, std::string_view name) {
+  const ConfigNode* value = node.find(name);
+  return value ? value->scalar : "";
+}
+
+unsigned number_of(const ConfigNode& node, std::string_view name) {
+  const ConfigNode* value = node.find(name);
+  if (!value) return 0;
+  const Result<std::int64_t> number = to_integer(*value);
+  return number ? static_cast<unsigned>(number.value()) : 0;
+}
+
+}  // namespace
+
+FieldSpec cluster_field() {
+  constexpr double kMost = 1e6;
+  return {
+      .name = "cluster",
+      .kind = FieldKind::kMap,
+      .doc = "How `ggufmill submit` brings the job to a cluster; pipeline/cluster/README.md explains it.",
+      .example = "{partition: batch, parts: 32, cpus: 16, memory: 8GiB, time: '2:00:00'}",
+      .fields = {
+          {.name = "engine",
+           .kind = FieldKind::kEnum,
+           .doc = "slurm, or none: the job's folder is made, and whoever likes starts its parts.",
+           .default_text = "slurm",
+           .example = "slurm",
+           .choices = {"slurm", "none"}},
+          {.name = "folder",
+           .kind = FieldKind::kPath,
+           .doc = "The job's folder, on a file system that all nodes share. By default the pipeline file's name with "
+                  ".job in place of .yaml.",
+           .example = "/shared/jobs/llama"},
+          number("parts", "How many parts the work is cut into. By default one for each 16 GiB to be read.", "32",
+                 ClusterOptions::kMostParts),
+          word("partition", "The partition of Slurm that the parts run in.", "batch"),
+          word("account", "The account that they are charged to.", "models"),
+          {.name = "time",
+           .doc = "Time limit of a part, as sbatch takes it. One that reaches it goes on from there in its next turn.",
+           .example = "'2:00:00'",
+           .check = wrong_time},
+          number("cpus", "CPUs of a part, which are its threads.", "16", Limits::kMostThreads),
+          {.name = "memory",
+           .kind = FieldKind::kBytes,
+           .doc = "Memory of a part.",
+           .example = "8GiB",
+           .minimum = 64 << 20},
+          number("max_parallel", "So many parts at once at most.", "20", kMost),
+          word("constraint", "Features that a node must have.", "avx512"),
+          options_field()}};
+}
+
+ClusterOptions cluster_options(const ConfigNode& node) {
+  ClusterOptions options;
+  if (text_of(node, "engine") == "none") options.engine = ClusterOptions::Engine::kNone;
+  options.folder = text_of(node, "folder");
+  options.parts = number_of(node, "parts");
+  options.partition = text_of(node, "partition");
+  options.account = text_of(node, "account");
+  options.time = text_of(node, "time");
+  options.constraint = text_of(node, "constraint");
+  options.cpus = number_of(node, "cpus");
+  options.max_parallel = number_of(node, "max_parallel");
+  if (const ConfigNode* memory = node.find("memory"))
+    if (const Result<std::uint64_t> bytes = to_bytes(*memory)) options.memory = bytes.value();
+  if (const ConfigNode* list = node.find("options"))
+    for (const ConfigNode& option : list->items) options.options.push_back(option.scalar);
+  return options;
+}
+
+}  // namespace ggufmill

@@ -1,0 +1,398 @@
+// Parts and seals without an engine: what a cluster does to them, done here.
+
+#include <fmt/format.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <thread>
+
+#include "pipeline/cluster/cut.h"
+#include "pipeline/cluster/hems.h"
+#include "pipeline/cluster/part_store.h"
+#include "pipeline/io/temporary_file.h"
+#include "pipeline/plan/slabs.h"
+#include "tests/cluster/job_fixture.h"
+#include "tests/support/catch.h"
+#include "tests/support/files.h"
+#include "tests/support/hooked_calls.h"
+
+using namespace ggufmill;
+using namespace ggufmill::testing;
+namespace fs = std::filesystem;
+
+namespace {
+
+// Names in the outputs' folder that are no outputs.
+std::size_t leftovers(const JobFolder& folder) {
+  std::size_t count = 0;
+  for (const std::string& name : names_in(folder.path("out")))
+    if (name.starts_with(".")) ++count;
+  return count;
+}
+
+// Changes one byte of what the parts have written.
+void corrupt(const ClusterJob& job, const Plan& plan, std::size_t file, std::uint64_t offset) {
+  std::fstream stream(temporary_path(stored_files(plan)[file].path, job.key()),
+                      std::ios::in | std::ios::out | std::ios::binary);
+  stream.seekg(static_cast<std::streamoff>(offset));
+  const char byte = static_cast<char>(stream.get() ^ 1);
+  stream.seekp(static_cast<std::streamoff>(offset));
+  stream.put(byte);
+  REQUIRE(stream);
+}
+
+// Kills the process that does the part before its k-th system call. False: it came to its end.
+bool killed_at(const ClusterJob& job, const Plan& plan, std::size_t part, int k) {
+  const pid_t child = ::fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    std::atomic<int> calls{0};
+    const HookedCalls hooked([&] { return ++calls == k ? std::raise(SIGKILL) : 0; });
+    PartOptions options;
+    options.part = part;
+    ::_exit(run_part(context(), job, plan, options) ? 0 : 1);
+  }
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  CHECK((WIFSIGNALED(status) || WEXITSTATUS(status) == 0));
+  return WIFSIGNALED(status);
+}
+
+}  // namespace
+
+TEST_CASE("parts, in any order and number, make the bytes of one run") {
+  const SourceKind source = GENERATE(SourceKind::kGguf, SourceKind::kCheckpoint);
+  const unsigned parts = GENERATE(1U, 2U, 5U, 13U);
+  CAPTURE(static_cast<int>(source), parts);
+  const JobFolder folder(source, "manifest: true\n");
+  const auto right = folder.right();
+  REQUIRE(right.size() >= 9);
+  const Plan plan = folder.plan();
+  const ClusterJob job = folder.job(plan, parts);
+  const auto again = load_plan(job, context().kernels().types());
+  REQUIRE(again);
+  REQUIRE(job.parts() == parts);
+  std::vector<std::size_t> order(parts);
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::shuffle(order.begin(), order.end(), std::mt19937(parts));
+  for (const std::size_t part : order) {
+    CHECK(folder.files().empty());
+    CHECK_FALSE(do_part(job, again.value(), part).was_done);
+    CHECK(do_part(job, again.value(), part).was_done);
+  }
+  CHECK_FALSE(do_seal(job, again.value()).was_sealed);
+  auto made = folder.files();
+  // Manifests name their files' folder in nothing but the sums.
+  CHECK(made.size() == right.size());
+  for (const auto& [name, text] : right) {
+    CAPTURE(name);
+    CHECK((made[name] == text));
+  }
+  CHECK(leftovers(folder) == 0);
+  CHECK(do_seal(job, again.value()).was_sealed);
+  CHECK(do_part(job, again.value(), 0).was_done);
+}
+
+TEST_CASE("every chunk of an output has one writer, and nothing is written twice or left out") {
+  const SourceKind source = GENERATE(SourceKind::kGguf, SourceKind::kCheckpoint);
+  const JobFolder folder(source);
+  const Plan plan = folder.plan();
+  const std::vector<StoredFile> stored = stored_files(plan);
+  for (std::size_t parts = 1; parts < 20; ++parts) {
+    const std::vector<std::size_t> cuts = cut_plan(plan, unit_costs(plan), parts);
+    const std::vector<PartPlaces> places = places_of(plan, cuts, 0, cuts.size() - 1);
+    // Of each chunk of each file the part that writes it; of each byte in hems how often.
+    std::map<std::pair<std::size_t, std::uint64_t>, std::size_t> writers;
+    std::uint64_t data = 0, in_hems = 0;
+    std::vector<std::size_t> first_files;
+    std::size_t files = 0;
+    for (const PlannedOutput& output : plan.outputs) {
+      first_files.push_back(files);
+      files += output.files.size();
+    }
+    for (std::size_t part = 0; part + 1 < cuts.size(); ++part) {
+      for (std::size_t i = cuts[part]; i < cuts[part + 1]; ++i) {
+        const Step& step = plan.steps[plan.units[i].step];
+        for (const Encoding& encoding : step.encodings)
+          for (const Place& place : encoding.places) {
+            const std::uint64_t row = row_bytes(*encoding.type, step.expression->shape);
+            const std::uint64_t begin = place.offset + plan.units[i].first_row * row;
+            const std::uint64_t end = begin + plan.units[i].rows * row;
+            const std::size_t file = first_files[place.output] + place.file;
+            data += end - begin;
+            for (std::uint64_t at = begin; at < end;) {
+              const auto hem = std::ranges::find_if(places[part].hems, [&](const Hem& one) {
+                return one.file == file && one.offset <= at && at < one.offset + one.bytes;
+              });
+              if (hem != places[part].hems.end()) {
+                at = hem->offset + hem->bytes;
+                continue;
+              }
+              CHECK(at / kChunkBytes >= (stored[file].header.size() + kChunkBytes - 1) / kChunkBytes);
+              CHECK(writers.emplace(std::pair(file, at / kChunkBytes), part).first->second == part);
+              at = std::min(end, (at / kChunkBytes + 1) * kChunkBytes);
+            }
+          }
+      }
+      for (const Hem& hem : places[part].hems) {
+        in_hems += hem.bytes;
+        CHECK(writers.count({hem.file, hem.offset / kChunkBytes}) == 0);
+        CHECK((hem.offset + hem.bytes - 1) / kChunkBytes == hem.offset / kChunkBytes);
+      }
+    }
+    CHECK(in_hems < data);
+  }
+}
+
+TEST_CASE("cuts are where the costs are halved, and between shards where these are near") {
+  const JobFolder folder;
+  const Plan plan = folder.plan();
+  const std::vector<double> costs = unit_costs(plan);
+  for (std::size_t parts = 1; parts <= plan.units.size() + 3; ++parts) {
+    const std::vector<std::size_t> cuts = cut_plan(plan, costs, parts);
+    CHECK(cuts.size() == std::min(parts, plan.units.size()) + 1);
+    CHECK(cuts.front() == 0);
+    CHECK(cuts.back() == plan.units.size());
+    CHECK(std::ranges::adjacent_find(cuts, std::greater_equal<>()) == cuts.end());
+  }
+  // One output of shards alone: a part of each two has whole ones.
+  const auto job = context().parse_job(
+      fmt::format("version: 1\nsource: {{gguf: {}}}\noutputs:\n  - {{gguf: {{path: {}, shard_tensors: 4}}}}\n",
+                  folder.path("model.gguf"), folder.path("s.gguf")),
+      "job.yaml");
+  const Plan sharded = context().plan(job.value()).value();
+  REQUIRE(sharded.outputs[0].files.size() == 4);
+  const auto places = places_of(sharded, cut_plan(sharded, unit_costs(sharded), 2), 0, 2);
+  CHECK((places[0].files == std::vector<std::size_t>{0, 1}));
+  CHECK((places[1].files == std::vector<std::size_t>{2, 3}));
+}
+
+TEST_CASE("a seal before all parts are done asks to try again, or waits") {
+  const JobFolder folder;
+  const Plan plan = folder.plan();
+  const ClusterJob job = folder.job(plan, 4);
+  do_part(job, plan, 0);
+  do_part(job, plan, 2);
+  const Error error = seal_error(job, plan);
+  CHECK(error.code == ExitCode::kTransient);
+  CHECK(error.what == "2 of 4 parts are not done: 1, 3");
+  CHECK(folder.files().empty());
+  std::thread later([&] {
+    do_part(job, plan, 3);
+    do_part(job, plan, 1);
+  });
+  SealOptions options;
+  options.wait_seconds = 60;
+  CHECK(seal(context(), job, plan, options));
+  later.join();
+  CHECK((folder.files() == folder.right()));
+}
+
+TEST_CASE("a part that is done twice at once is done") {
+  const JobFolder folder;
+  const Plan plan = folder.plan();
+  const ClusterJob job = folder.job(plan, 2);
+  std::vector<std::thread> attempts;
+  for (int i = 0; i < 3; ++i)
+    attempts.emplace_back([&] {
+      PartOptions options;
+      options.part = 1;
+      CHECK(run_part(context(), job, plan, options));
+    });
+  for (std::thread& attempt : attempts) attempt.join();
+  do_part(job, plan, 0);
+  do_seal(job, plan);
+  CHECK((folder.files() == folder.right()));
+}
+
+TEST_CASE("three seals at once are one") {
+  const JobFolder folder;
+  const Plan plan = folder.plan();
+  const ClusterJob job = folder.job(plan, 3);
+  do_parts(job, plan);
+  std::vector<std::thread> seals;
+  std::atomic<int> sealed{0};
+  for (int i = 0; i < 3; ++i)
+    seals.emplace_back([&] {
+      SealOptions options;
+      options.wait_seconds = 60;
+      const auto outcome = seal(context(), job, plan, options);
+      CHECK(outcome);
+      if (outcome && !outcome.value().was_sealed) ++sealed;
+    });
+  for (std::thread& one : seals) one.join();
+  CHECK(sealed == 1);
+  CHECK((folder.files() == folder.right()));
+}
+
+TEST_CASE("what was damaged before the seal is found, and that part alone is done again") {
+  const JobFolder folder;
+  const Plan plan = folder.plan();
+  const ClusterJob job = folder.job(plan, 3);
+  do_parts(job, plan);
+  // In the middle of what part 1 writes of the second file, the first shard or the next.
+  const PartPlaces places = places_of(plan, job.cuts, 1, 1).front();
+  const Unit& unit = plan.units[job.cuts[1] + 1];
+  const Step& step = plan.steps[unit.step];
+  const Place& place = step.encodings[0].places[0];
+  std::size_t file = place.file;
+  for (std::uint32_t output = 0; output < place.output; ++output) file += plan.outputs[output].files.size();
+  REQUIRE(std::ranges::count(places.files, file) == 1);
+  corrupt(job, plan, file, place.offset + 5000);
+  const bool is_hem = std::ranges::any_of(places.hems, [&](const Hem& hem) {
+    return hem.file == file && hem.offset <= place.offset + 5000 && place.offset + 5000 < hem.offset + hem.bytes;
+  });
+  const auto first = seal(context(), job, plan, {});
+  if (is_hem) {  // which the seal writes itself
+    CHECK(first);
+  } else {
+    REQUIRE(!first);
+    CHECK(first.error().code == ExitCode::kTransient);
+    CHECK(first.error().what == "part 1: the bytes on the disk are not those written");
+    CHECK(folder.files().empty());
+    CHECK((parts_done(job) == std::vector<bool>{true, false, true}));
+    const PartOutcome again = do_part(job, plan, 1);
+    CHECK(again.units_kept + 1 == again.units);
+    do_seal(job, plan);
+  }
+  CHECK((folder.files() == folder.right()));
+}
+
+TEST_CASE("each byte that is damaged before the seal is found or mended") {
+  const JobFolder folder;
+  const auto right = folder.right();
+  std::mt19937 random(7);
+  for (int round = 0; round < 8; ++round) {
+    const Plan plan = folder.plan();
+    fs::remove_all(folder.path("job"));
+    fs::remove_all(folder.path("out"));
+    const ClusterJob job = folder.job(plan, 3);
+    do_parts(job, plan);
+    const std::size_t file = random() % stored_files(plan).size();
+    corrupt(job, plan, file, random() % stored_files(plan)[file].bytes);
+    const auto first = seal(context(), job, plan, {});
+    if (!first) {
+      CHECK(first.error().code == ExitCode::kTransient);
+      do_parts(job, plan);
+      do_seal(job, plan);
+    }
+    CHECK((folder.files() == right));
+  }
+}
+
+TEST_CASE("a part that is stopped keeps what it has done") {
+  const JobFolder folder;
+  const Plan plan = folder.plan();
+  const ClusterJob job = folder.job(plan, 1);
+  std::atomic<bool> stop{false};
+  PartOptions options;
+  options.stop = &stop;
+  options.progress = [&](const Progress&) { stop = true; };
+  std::atomic<int> calls{0};
+  const auto outcome = [&] {
+    const HookedCalls hooked([&] {
+      if (++calls == 100) stop = true;  // where no progress was told
+      return 0;
+    });
+    return run_part(context(), job, plan, options);
+  }();
+  REQUIRE(!outcome);
+  CHECK(outcome.error().code == ExitCode::kTransient);
+  const auto beat = read_beat(job, 0);
+  REQUIRE(beat);
+  CHECK(beat->state == Beat::State::kStopped);
+  const std::size_t kept = beat->units;
+  const PartOutcome again = do_part(job, plan, 0);
+  CHECK(again.units_kept == kept);
+  do_seal(job, plan);
+  CHECK((folder.files() == folder.right()));
+}
+
+TEST_CASE("killed at any system call, a part is gone on with") {
+  const JobFolder folder;
+  const auto right = folder.right();
+  const Plan plan = folder.plan();
+  const ClusterJob job = folder.job(plan, 2);
+  std::size_t kills = 0;
+  for (int k = 5; killed_at(job, plan, 0, k); k = k * 4 / 3 + 3) ++kills;
+  CHECK(kills > 4);
+  do_parts(job, plan);
+  do_seal(job, plan);
+  CHECK((folder.files() == right));
+}
+
+TEST_CASE("a fault that passes is tried again, and one that stays says so") {
+  const JobFolder folder;
+  const Plan plan = folder.plan();
+  const ClusterJob job = folder.job(plan, 2);
+  {
+    const FaultAt fault(120, EIO);
+    do_part(job, plan, 0);
+  }
+  fs::remove(folder.path("model.gguf"));
+  PartOptions options;
+  options.part = 1;
+  const auto outcome = run_part(context(), job, plan, options);
+  REQUIRE(!outcome);
+  CHECK(outcome.error().code == ExitCode::kBadInput);
+  const auto beat = read_beat(job, 1);
+  REQUIRE(beat);
+  CHECK(beat->state == Beat::State::kFailed);
+  CHECK(beat->exit_code == static_cast<int>(ExitCode::kBadInput));
+}
+
+TEST_CASE("parts that do not exist, jobs that are none, and outputs that somebody removed") {
+  const JobFolder folder;
+  const Plan plan = folder.plan();
+  const ClusterJob job = folder.job(plan, 2);
+  PartOptions options;
+  options.part = 2;
+  CHECK(run_part(context(), job, plan, options).error().what == "there is no part 2");
+  CHECK(load_job_folder(folder.path("out")).error().code == ExitCode::kUsage);
+  CHECK(create_job(job, plan).error().code == ExitCode::kUsage);  // there is one
+  do_part(job, plan, 0);
+  CHECK((prepare_resume(job, plan).value() == std::vector<std::size_t>{1}));
+  REQUIRE(remove_outputs(job, plan));
+  options.part = 1;
+  CHECK(run_part(context(), job, plan, options).error().code == ExitCode::kIo);
+  CHECK((prepare_resume(job, plan).value() == std::vector<std::size_t>{0, 1}));
+  do_parts(job, plan);
+  do_seal(job, plan);
+  CHECK((folder.files() == folder.right()));
+}
+
+TEST_CASE("what Slurm gives a part is what it uses") {
+  const auto limits_with = [](std::map<std::string, std::string> environment, Limits limits = {}) {
+    const Status taken = take_limits(limits, [&](const char* name) {
+      const auto found = environment.find(name);
+      return found == environment.end() ? nullptr : found->second.c_str();
+    });
+    CHECK(taken);
+    return limits;
+  };
+  CHECK(limits_with({}).threads == 0);
+  CHECK(limits_with({}).memory == Limits().memory);
+  CHECK(limits_with({{"SLURM_CPUS_PER_TASK", "12"}}).threads == 12);
+  CHECK(limits_with({{"SLURM_MEM_PER_NODE", "400"}}).memory == 300 << 20);
+  CHECK(limits_with({{"SLURM_MEM_PER_NODE", "0"}}).memory == Limits().memory);  // all of the node's
+  CHECK(limits_with({{"SLURM_CPUS_PER_TASK", "64"}, {"SLURM_MEM_PER_CPU", "4096"}}).memory == std::uint64_t{1} << 30);
+  Limits own;
+  own.threads = 3;
+  own.memory = 64 << 20;
+  own.memory_is_given = true;
+  CHECK(limits_with({{"SLURM_CPUS_PER_TASK", "12"}, {"SLURM_MEM_PER_NODE", "4000"}}, own).threads == 3);
+  CHECK(limits_with({{"SLURM_CPUS_PER_TASK", "12"}, {"SLURM_MEM_PER_NODE", "4000"}}, own).memory == 64 << 20);
+  Limits wrong;
+  CHECK(take_limits(wrong, [](const char*) { return "many"; }).error().code == ExitCode::kUsage);
+}
+
+TEST_CASE("indices are written as Slurm reads them") {
+  CHECK(index_list({0, 1, 2, 3}) == "0-3");
+  CHECK(index_list({0, 2, 3, 9}) == "0,2-3,9");
+  CHECK(index_list({}).empty());
+}
