@@ -3,9 +3,13 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <numeric>
 
 #include "pipeline/cli/command_line.h"
 #include "pipeline/cli/messages.h"
+#include "pipeline/cluster/command.h"
+#include "pipeline/cluster/slurm.h"
+#include "pipeline/cluster/submit.h"
 #include "pipeline/core/text.h"
 
 namespace ggufmill {
@@ -32,6 +36,46 @@ Result<ClusterPlan> open_cluster_job(const boost::program_options::variables_map
   const fs::path path = *plan;
   const std::string folder = path.filename() == "plan.json" ? path.parent_path().string() : path.string();
   return open_cluster_job(folder.empty() ? "." : folder, text_of(values, "isa").value_or(""));
+}
+
+std::vector<std::size_t> all_parts(const ClusterJob& job) {
+  std::vector<std::size_t> parts(job.parts());
+  std::iota(parts.begin(), parts.end(), std::size_t{0});
+  return parts;
+}
+
+std::string this_program() {
+  std::error_code error;
+  const fs::path program = fs::read_symlink("/proc/self/exe", error);
+  return error ? "ggufmill" : program.string();
+}
+
+void say_by_hand(const ClusterJob& job, const std::vector<std::size_t>& parts) {
+  const std::string plan = shell_word(job.file("plan.json"));
+  fmt::print("to be started in any order, on any machines that see these folders:\n");
+  if (!parts.empty()) fmt::print("  ggufmill part --plan {} --part K    for K in {}\n", plan, index_list(parts));
+  fmt::print("  ggufmill seal --plan {} --wait 6h\n", plan);
+}
+
+Status start_parts(const ClusterJob& job, const std::vector<std::size_t>& parts) {
+  if (job.options.engine == ClusterOptions::Engine::kNone) {
+    say_by_hand(job, parts);
+    return ok();
+  }
+  auto submitted = submit_to_slurm(job, parts, this_program());
+  if (!submitted) {
+    Error error = submitted.error();
+    if (!error.detail.empty() && !error.detail.ends_with('\n')) error.detail += '\n';
+    error.detail += fmt::format("the job is in {}, and nothing of it is in the queue", job.folder);
+    if (!error.help.empty()) error.help += "; ";
+    error.help += fmt::format("`ggufmill resume {}` submits it again", job.folder);
+    return error;
+  }
+  const Submission& now = submitted.value();
+  if (!now.parts_id.empty()) say_note(fmt::format("submitted parts {} as array {}", now.indices, now.parts_id));
+  say_note(fmt::format("submitted the seal as job {}; `ggufmill status {} --watch` says how far it is", now.seal_id,
+                       job.folder));
+  return ok();
 }
 
 }  // namespace ggufmill

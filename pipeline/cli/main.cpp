@@ -25,6 +25,8 @@ constexpr Verb kVerbs[] = {
     {"submit", "bring a pipeline file to a cluster, in parts", submit_verb},
     {"part", "do one part of a cluster job", part_verb},
     {"seal", "end a cluster job whose parts are done", seal_verb},
+    {"resume", "go on with a cluster job that nobody is at", resume_verb},
+    {"cancel", "take a cluster job from its engine", cancel_verb},
     {"inspect", "show the metadata and tensors of a GGUF file", inspect_verb},
     {"compare", "compare the values of two GGUF files", compare_verb},
     {"verify", "read a model from end to end: is it whole, sound, and as its manifest says?", verify_verb},

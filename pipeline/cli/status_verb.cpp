@@ -6,11 +6,13 @@
 #include <boost/json.hpp>
 #include <cstdio>
 
+#include "pipeline/cli/cluster_status.h"
 #include "pipeline/cli/command_line.h"
 #include "pipeline/cli/messages.h"
 #include "pipeline/cli/planning.h"
 #include "pipeline/cli/running.h"
 #include "pipeline/cli/table.h"
+#include "pipeline/cluster/cluster_job.h"
 #include "pipeline/report/json_text.h"
 
 namespace ggufmill {
@@ -20,17 +22,22 @@ namespace json = boost::json;
 
 CommandSpec command() {
   CommandSpec spec;
-  spec.usage = "ggufmill status FILE [options]";
+  spec.usage = "ggufmill status (FILE | FOLDER) [options]";
   spec.description =
       "Says which outputs of a pipeline file are there, whether a run is writing them now and how far it is, and what\n"
       "runs that ended early have left: `run` goes on from there, `run --discard` removes it.\n"
-      "Reads headers only and changes nothing.";
+      "Reads headers only and changes nothing.\n"
+      "Of the folder of a cluster job: how far its parts are. Exit code 0: the outputs are sealed; 1: it is under "
+      "way;\n"
+      "2: nobody is at it, and `ggufmill resume FOLDER` goes on with it.";
   spec.examples =
       "  ggufmill status job.yaml\n"
-      "  ggufmill status job.yaml --json";
+      "  ggufmill status job.yaml --json\n"
+      "  ggufmill status llama.job --watch";
   spec.positional = "file";
   add_job_options(spec.options);
-  spec.options.add_options()("json", "one JSON object on stdout");
+  spec.options.add_options()("json", "one JSON object on stdout")(
+      "watch", "of a cluster job: look again every two seconds, until it is no longer under way");
   return spec;
 }
 
@@ -73,6 +80,10 @@ std::string state_of(const Leftovers& left) {
 int status_verb(const Arguments& arguments) {
   const Parsed parsed = parse_command(command(), arguments);
   if (parsed.exit_code) return *parsed.exit_code;
+  if (const auto folder = parsed.values["file"].as<std::string>(); is_job_folder(folder))
+    return cluster_status(folder, parsed.values.count("json") > 0, parsed.values.count("watch") > 0);
+  if (parsed.values.count("watch"))
+    return fail(usage_error("--watch is for the folder of a cluster job", "a run says itself how far it is"));
   const auto planned = plan_from(parsed.values);
   if (!planned) return fail(planned.error());
   const Plan& plan = planned.value().plan;

@@ -5,11 +5,14 @@
 #include <charconv>
 #include <cstdio>
 
+#include "pipeline/cli/cluster_jobs.h"
 #include "pipeline/cli/command_line.h"
 #include "pipeline/cli/messages.h"
 #include "pipeline/cli/planning.h"
 #include "pipeline/cli/table.h"
+#include "pipeline/cluster/command.h"
 #include "pipeline/cluster/hems.h"
+#include "pipeline/cluster/slurm.h"
 #include "pipeline/cluster/submit.h"
 
 namespace ggufmill {
@@ -81,12 +84,13 @@ void print_parts(const ClusterJob& job, const Plan& plan) {
   if (job.parts() > kMost) fmt::print("and {} parts more\n", job.parts() - kMost);
 }
 
-void print_by_hand(const ClusterJob& job) {
-  fmt::print(
-      "by hand, in any order, on any machines that see these folders:\n"
-      "  ggufmill part --plan {0}/plan.json --part K     for K from 0 to {1}\n"
-      "  ggufmill seal --plan {0}/plan.json --wait 6h\n",
-      job.folder, job.parts() - 1);
+// What would be submitted.
+void print_engine(const ClusterJob& job) {
+  if (job.options.engine == ClusterOptions::Engine::kNone) return say_by_hand(job, all_parts(job));
+  const std::string program = this_program();
+  fmt::print("\n{0}\n{1}\n\n{2}/part.sh:\n{3}\n{2}/seal.sh:\n{4}", shell_words(parts_command(job, all_parts(job))),
+             shell_words(seal_command(job, "THE_ARRAY")), job.folder, part_script(job, program),
+             seal_script(job, program));
 }
 
 Status run(const po::variables_map& values) {
@@ -107,13 +111,12 @@ Status run(const po::variables_map& values) {
   BOOST_OUTCOME_TRY(const ClusterJob made, make_job(planned.plan, options));
   if (values.count("dry-run")) {
     print_parts(made, planned.plan);
-    print_by_hand(made);
+    print_engine(made);
     return ok();
   }
   BOOST_OUTCOME_TRY(create_job(made, planned.plan));
-  say_note(fmt::format("made the job in {}, of {} parts", made.folder, made.parts()));
-  print_by_hand(made);
-  return ok();
+  say_note(fmt::format("made the job in {}; parts: {}", made.folder, made.parts()));
+  return start_parts(made, all_parts(made));
 }
 
 }  // namespace

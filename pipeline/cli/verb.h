@@ -22,6 +22,8 @@ int status_verb(const Arguments& arguments);
 int submit_verb(const Arguments& arguments);
 int part_verb(const Arguments& arguments);
 int seal_verb(const Arguments& arguments);
+int resume_verb(const Arguments& arguments);
+int cancel_verb(const Arguments& arguments);
 int inspect_verb(const Arguments& arguments);
 int compare_verb(const Arguments& arguments);
 int verify_verb(const Arguments& arguments);

@@ -159,7 +159,7 @@ Result<PartOutcome> run_part(const Context& context, const ClusterJob& job, cons
                              const PartOptions& options) {
   if (options.part >= job.parts())
     return usage_error(fmt::format("there is no part {}", options.part),
-                       fmt::format("the job has {} parts, from 0 to {}", job.parts(), job.parts() - 1));
+                       fmt::format("parts count from 0, and the last is {}", job.parts() - 1));
   if (read_done(job, options.part)) {
     PartOutcome outcome;
     outcome.was_done = true;

@@ -105,6 +105,18 @@ Result<std::vector<std::size_t>> prepare_resume(const ClusterJob& job, const Pla
   return missing;
 }
 
+Status remove_job(const ClusterJob& job) {
+  for (const char* name : {"parts", "log", "plan.json", "engine.json", "part.sh", "seal.sh", "seal.lock", "seal.json",
+                           "job.json"}) {  // the last is what makes it a job
+    std::error_code error;
+    fs::remove_all(job.file(name), error);
+    if (error) return io_error(job.file(name), "remove it", error.value());
+  }
+  std::error_code not_empty;
+  fs::remove(job.folder, not_empty);
+  return ok();
+}
+
 std::string index_list(const std::vector<std::size_t>& parts) {
   std::string text;
   for (std::size_t i = 0; i < parts.size(); ++i) {

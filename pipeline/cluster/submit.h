@@ -27,6 +27,9 @@ Status create_job(const ClusterJob& job, const Plan& plan);
 // not done.
 Result<std::vector<std::size_t>> prepare_resume(const ClusterJob& job, const Plan& plan);
 
+// Removes the job's own files, and its folder where nothing else is in it. Not its outputs.
+Status remove_job(const ClusterJob& job);
+
 // "0-3,7": as Slurm writes array indices. And back, for messages.
 std::string index_list(const std::vector<std::size_t>& parts);
 

@@ -1,0 +1,77 @@
+// `ggufmill cancel`: ends a cluster job before it is done.
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <thread>
+
+#include "pipeline/cli/cluster_jobs.h"
+#include "pipeline/cli/command_line.h"
+#include "pipeline/cli/messages.h"
+#include "pipeline/cluster/part_store.h"
+#include "pipeline/cluster/seal.h"
+#include "pipeline/cluster/status.h"
+#include "pipeline/cluster/submit.h"
+
+namespace ggufmill {
+namespace {
+
+CommandSpec command() {
+  CommandSpec spec;
+  spec.usage = "ggufmill cancel FOLDER [--discard]";
+  spec.description =
+      "Takes a cluster job from its engine. What is done stays, and `ggufmill resume` goes on from there; with\n"
+      "--discard the job and what there is of its outputs are removed.";
+  spec.examples =
+      "  ggufmill cancel llama.job\n"
+      "  ggufmill cancel llama.job --discard";
+  spec.positional = "folder";
+  spec.options.add_options()("discard", "remove the job and what there is of its outputs");
+  return spec;
+}
+
+// Until Slurm has ended what it was told to.
+Status wait_for_end(const ClusterJob& job) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  for (;;) {
+    BOOST_OUTCOME_TRY(const SlurmView view, look_at_slurm(job));
+    if (!view.is_active()) return ok();
+    if (std::chrono::steady_clock::now() > end)
+      return Error{ExitCode::kTransient, "", "Slurm has not ended the job yet", "", "try again, or see `squeue`"};
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  }
+}
+
+Status cancel(const std::string& folder, bool discard) {
+  BOOST_OUTCOME_TRY(const ClusterPlan opened, open_cluster_job(folder));
+  const ClusterJob& job = opened.job;
+  const bool sealed = is_sealed(job, opened.plan);
+  if (job.options.engine == ClusterOptions::Engine::kSlurm && !sealed) {
+    BOOST_OUTCOME_TRY(cancel_in_slurm(job));
+    BOOST_OUTCOME_TRY(wait_for_end(job));
+  } else if (!sealed && JobWatch(job, opened.plan).look(true).state == JobStatus::State::kRunning) {
+    return usage_error("parts are under way that ggufmill did not start", "end them where they were started");
+  }
+  if (!discard) {
+    say_note(sealed ? "the outputs are sealed already"
+                    : fmt::format("cancelled; what is done stays: `ggufmill resume {}` goes on", job.folder));
+    return ok();
+  }
+  if (!sealed) {
+    BOOST_OUTCOME_TRY(remove_outputs(job, opened.plan));
+  }
+  BOOST_OUTCOME_TRY(remove_job(job));
+  say_note(sealed ? "removed the job; its outputs stay" : "removed the job and what there was of its outputs");
+  return ok();
+}
+
+}  // namespace
+
+int cancel_verb(const Arguments& arguments) {
+  const Parsed parsed = parse_command(command(), arguments);
+  if (parsed.exit_code) return *parsed.exit_code;
+  const Status status = cancel(parsed.values["folder"].as<std::string>(), parsed.values.count("discard") > 0);
+  return status ? 0 : fail(status.error());
+}
+
+}  // namespace ggufmill

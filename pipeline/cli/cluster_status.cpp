@@ -1,0 +1,147 @@
+#include "pipeline/cli/cluster_status.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <boost/json.hpp>
+#include <chrono>
+#include <cstdio>
+#include <thread>
+
+#include "pipeline/cli/cluster_jobs.h"
+#include "pipeline/cli/messages.h"
+#include "pipeline/cli/signals.h"
+#include "pipeline/cli/table.h"
+#include "pipeline/cluster/status.h"
+#include "pipeline/core/text.h"
+#include "pipeline/report/json_text.h"
+
+namespace ggufmill {
+namespace {
+
+namespace json = boost::json;
+using State = PartStatus::State;
+
+std::string_view word_of(State state) { return kPartStates[static_cast<std::size_t>(state)]; }
+
+constexpr std::string_view kJobStates[] = {"sealed", "running", "needs resume"};
+
+json::object to_json(const ClusterJob& job, const JobStatus& status) {
+  json::array parts;
+  for (const PartStatus& part : status.parts)
+    parts.push_back(json::object{{"state", word_of(part.state)},
+                                 {"units", part.units},
+                                 {"units_done", part.units_done},
+                                 {"host", part.host},
+                                 {"engine", part.engine},
+                                 {"error", part.error}});
+  return {{"folder", job.folder},
+          {"state", kJobStates[static_cast<std::size_t>(status.state)]},
+          {"done", status.count(State::kDone)},
+          {"part_done", status.part_done()},
+          {"seal", status.seal},
+          {"parts", std::move(parts)}};
+}
+
+std::string counts_of(const JobStatus& status) {
+  std::string text = fmt::format("{} of {} parts done", status.count(State::kDone), status.parts.size());
+  for (const State state : {State::kRunning, State::kQueued, State::kFailed, State::kMissing})
+    if (const std::size_t count = status.count(state)) text += fmt::format(", {} {}", count, word_of(state));
+  return fmt::format("{} ({:.0f} %)", text, 100 * status.part_done());
+}
+
+std::string next_step(const ClusterJob& job, const JobStatus& status) {
+  if (status.state == JobStatus::State::kSealed) return "the outputs are there";
+  if (status.state == JobStatus::State::kRunning)
+    return status.seal.empty() ? "" : fmt::format("the seal: {}", status.seal);
+  return fmt::format("nobody is at it: `ggufmill resume {}` goes on", job.folder);
+}
+
+// Parts that are not done, the interesting ones first.
+std::string table_of(const JobStatus& status) {
+  constexpr std::size_t kMost = 20;
+  std::vector<Row> rows;
+  std::size_t left = 0;
+  for (const State state : {State::kFailed, State::kMissing, State::kRunning, State::kQueued})
+    for (std::size_t i = 0; i < status.parts.size(); ++i) {
+      const PartStatus& part = status.parts[i];
+      if (part.state != state) continue;
+      if (rows.size() == kMost) {
+        ++left;
+        continue;
+      }
+      rows.push_back({std::to_string(i), std::string(word_of(state)), fmt::format("{}/{}", part.units_done, part.units),
+                      printable(part.host), printable(part.engine)});
+    }
+  if (rows.empty()) return "";
+  std::string text =
+      render_table({{"part", Align::kRight}, {"state"}, {"units", Align::kRight}, {"node"}, {"engine"}}, rows);
+  if (left != 0) text += fmt::format("and {} parts more\n", left);
+  return text;
+}
+
+std::string errors_of(const JobStatus& status) {
+  constexpr std::size_t kMost = 3;
+  std::string text;
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < status.parts.size(); ++i)
+    if (status.parts[i].state == State::kFailed && ++count <= kMost)
+      text += fmt::format("part {}: {}", i, printable(status.parts[i].error, "\n"));
+  return text;
+}
+
+std::string text_of(const ClusterJob& job, const JobStatus& status) {
+  std::string text = fmt::format("{}: {}\n", printable(job.folder), counts_of(status));
+  text += table_of(status) + errors_of(status);
+  if (const std::string next = next_step(job, status); !next.empty()) text += printable(next) + "\n";
+  return text;
+}
+
+// Draws over what was drawn before, on a terminal; elsewhere a line whenever it is another one.
+class Screen {
+ public:
+  void show(const ClusterJob& job, const JobStatus& status) {
+    std::string text =
+        terminal_ || status.state != JobStatus::State::kRunning ? text_of(job, status) : counts_of(status) + "\n";
+    if (text == last_) return;
+    if (terminal_ && lines_ != 0) fmt::print("\x1b[{}F\x1b[J", lines_);
+    std::fputs(text.c_str(), stdout);
+    std::fflush(stdout);
+    lines_ = std::count(text.begin(), text.end(), '\n');
+    last_ = std::move(text);
+  }
+
+ private:
+  const bool terminal_ = ::isatty(STDOUT_FILENO) != 0;
+  std::ptrdiff_t lines_ = 0;
+  std::string last_;
+};
+
+}  // namespace
+
+int cluster_status(const std::string& folder, bool json, bool watch) {
+  const auto opened = open_cluster_job(folder);
+  if (!opened) return fail(opened.error());
+  const ClusterJob& job = opened.value().job;
+  JobWatch looking(job, opened.value().plan);
+  JobStatus status = looking.look(true);
+  const std::atomic<bool>* stop = watch ? catch_signals() : nullptr;
+  Screen screen;
+  const auto show = [&] {
+    say_warnings(status.warnings);
+    if (json)
+      std::puts(json_text(to_json(job, status)).c_str());
+    else
+      screen.show(job, status);
+    std::fflush(stdout);
+  };
+  show();
+  while (watch && status.state == JobStatus::State::kRunning && !*stop) {
+    for (int i = 0; i < 20 && !*stop; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    status = looking.look(false);
+    show();
+  }
+  return static_cast<int>(status.state);
+}
+
+}  // namespace ggufmill

@@ -1,0 +1,232 @@
+#include "pipeline/cluster/slurm.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <boost/json.hpp>
+#include <charconv>
+#include <sstream>
+
+#include "pipeline/api/reports.h"
+#include "pipeline/cluster/command.h"
+#include "pipeline/cluster/submit.h"
+#include "pipeline/io/json_file.h"
+
+namespace ggufmill {
+namespace {
+
+namespace json = boost::json;
+
+constexpr int kMostRestarts = 20;  // of a part, by its own script
+// Seconds before the time limit at which a part is asked to end: to let it finish the slabs under way, and to flush.
+constexpr int kLeadSeconds = 60;
+
+// In file names, Slurm reads % as the beginning of a pattern.
+std::string escaped(const std::string& path) {
+  std::string text;
+  for (const char c : path) text += c == '%' ? std::string("%%") : std::string(1, c);
+  return text;
+}
+
+std::vector<std::string> common_words(const ClusterJob& job, const std::string& what) {
+  const ClusterOptions& options = job.options;
+  std::vector<std::string> words{"sbatch", "--parsable", fmt::format("--job-name=ggufmill-{}-{}", what, job.name),
+                                 "--nodes=1", "--ntasks=1", "--chdir=" + job.working_folder, "--open-mode=append",
+                                 "--requeue",
+                                 // Not the whole environment of whoever submits, but what programs need to start.
+                                 "--export=HOME,PATH,LD_LIBRARY_PATH"};
+  const auto add = [&](const char* name, const std::string& value) {
+    if (!value.empty()) words.push_back(fmt::format("--{}={}", name, value));
+  };
+  add("partition", options.partition);
+  add("account", options.account);
+  add("time", options.time);
+  add("constraint", options.constraint);
+  if (options.cpus != 0) add("cpus-per-task", std::to_string(options.cpus));
+  if (options.memory != 0) add("mem", fmt::format("{}M", options.memory >> 20));
+  words.insert(words.end(), options.options.begin(), options.options.end());
+  return words;
+}
+
+Status write_submissions(const ClusterJob& job, const std::vector<Submission>& submissions) {
+  json::array all;
+  for (const Submission& one : submissions)
+    all.push_back({{"parts", one.parts_id}, {"indices", one.indices}, {"seal", one.seal_id}});
+  const json::object object{{"engine", "slurm"}, {"submissions", std::move(all)}};
+  return write_text(job.file("engine.json"), json::serialize(object) + "\n", true);
+}
+
+// "123" or "123;cluster", and a line's end.
+Result<std::string> job_id(const std::string& out) {
+  const std::string id = out.substr(0, out.find_first_of(";\n"));
+  if (!id.empty() && id.find_first_not_of("0123456789") == id.npos) return id;
+  return Error{ExitCode::kIo, "", fmt::format("sbatch said '{}', no number of a job", id), "", ""};
+}
+
+struct QueueLine {
+  std::string id, state, reason;
+};
+
+// Jobs that squeue has forgotten are none. An array's tasks are a line each.
+Result<std::vector<QueueLine>> look_at_queue(const std::string& id) {
+  BOOST_OUTCOME_TRY(const CommandResult result,
+                    run_command({"squeue", "-h", "-r", "-a", "-t", "all", "-o", "%i %T %r", "-j", id}));
+  std::vector<QueueLine> lines;
+  if (result.exit_code != 0) {
+    if (result.err.find("Invalid job id") != result.err.npos) return lines;
+    return Error{ExitCode::kIo, "", fmt::format("squeue ended with {}", result.exit_code), result.err, ""};
+  }
+  std::istringstream text(result.out);
+  for (std::string line; std::getline(text, line);) {
+    QueueLine read;
+    std::istringstream words(line);
+    if (words >> read.id >> read.state && std::getline(words >> std::ws, read.reason)) lines.push_back(std::move(read));
+  }
+  return lines;
+}
+
+}  // namespace
+
+std::string part_script(const ClusterJob& job, const std::string& program) {
+  return fmt::format(R"(#!/bin/bash
+# A part of a ggufmill job, made by `ggufmill submit`. Exit code 75: it is to be tried again, and goes on then.
+# USR1 comes before the time limit: the part ends in order, and this script puts it back into the queue.
+# TERM comes from scancel and from a preemption: Slurm itself decides what becomes of the part.
+trap 'kill -TERM "$child"' USR1
+trap 'terminated=1; kill -TERM "$child"' TERM
+{0} part --quiet --plan {1} --part-env SLURM_ARRAY_TASK_ID &
+child=$!
+wait "$child"
+code=$?
+if [ "$code" -gt 128 ]; then # a signal came to this script, or the part was killed
+  wait "$child" 2>/dev/null
+  again=$?
+  [ "$again" = 127 ] || code=$again
+fi
+if [ "$code" = 75 ] && [ -z "$terminated" ] && [ "${{SLURM_RESTART_COUNT:-0}}" -lt {2} ]; then
+  # Of one task: the job's own number would mean the whole array.
+  scontrol requeue "${{SLURM_ARRAY_JOB_ID}}_${{SLURM_ARRAY_TASK_ID}}" && sleep 300 # until Slurm ends this script
+fi
+exit "$code"
+)",
+                     shell_word(program), shell_word(job.file("plan.json")), kMostRestarts);
+}
+
+std::string seal_script(const ClusterJob& job, const std::string& program) {
+  // Markers of parts on other nodes may take a minute to be seen through a network file system's caches.
+  return fmt::format(
+      "#!/bin/bash\n# The seal of a ggufmill job, made by `ggufmill submit`.\nexec {} seal --plan {} --wait 5m\n",
+      shell_word(program), shell_word(job.file("plan.json")));
+}
+
+std::vector<std::string> parts_command(const ClusterJob& job, const std::vector<std::size_t>& parts) {
+  std::vector<std::string> words = common_words(job, "parts");
+  std::string array = index_list(parts);
+  if (job.options.max_parallel != 0) array += fmt::format("%{}", job.options.max_parallel);
+  words.push_back("--array=" + array);
+  words.push_back(fmt::format("--signal=B:USR1@{}", kLeadSeconds));
+  words.push_back("--output=" + escaped(job.file("log")) + "/part-%a.log");
+  words.push_back(job.file("part.sh"));
+  return words;
+}
+
+std::vector<std::string> seal_command(const ClusterJob& job, const std::string& after) {
+  std::vector<std::string> words = common_words(job, "seal");
+  if (!after.empty()) {
+    words.push_back("--dependency=afterok:" + after);
+    words.emplace_back("--kill-on-invalid-dep=yes");  // else it would wait for ever for a part that failed
+  }
+  words.push_back("--output=" + escaped(job.file("log")) + "/seal.log");
+  words.push_back(job.file("seal.sh"));
+  return words;
+}
+
+Result<std::vector<Submission>> read_submissions(const ClusterJob& job) try {
+  const std::string path = job.file("engine.json");
+  std::vector<Submission> submissions;
+  if (!is_file(path)) return submissions;
+  BOOST_OUTCOME_TRY(const json::value read, read_json(path));
+  for (const json::value& value : read.as_object().at("submissions").as_array()) {
+    const json::object& one = value.as_object();
+    submissions.push_back({std::string(one.at("parts").as_string()), std::string(one.at("indices").as_string()),
+                           std::string(one.at("seal").as_string())});
+  }
+  return submissions;
+} catch (const std::exception& error) {
+  return input_error(job.file("engine.json"), fmt::format("it is not sound: {}", error.what()));
+}
+
+Result<Submission> submit_to_slurm(const ClusterJob& job, const std::vector<std::size_t>& parts,
+                                   const std::string& program) {
+  BOOST_OUTCOME_TRY(write_text(job.file("part.sh"), part_script(job, program), true));
+  BOOST_OUTCOME_TRY(write_text(job.file("seal.sh"), seal_script(job, program), true));
+  BOOST_OUTCOME_TRY(std::vector<Submission> submissions, read_submissions(job));
+  Submission& now = submissions.emplace_back();
+  now.indices = index_list(parts);
+  if (!parts.empty()) {
+    BOOST_OUTCOME_TRY(const std::string out, output_of(parts_command(job, parts)));
+    BOOST_OUTCOME_TRY(now.parts_id, job_id(out));
+    BOOST_OUTCOME_TRY(write_submissions(job, submissions));  // whatever comes, the array is known
+  }
+  const auto out = output_of(seal_command(job, now.parts_id));
+  const auto id = out ? job_id(out.value()) : Result<std::string>(out.error());
+  if (!id) {
+    if (!now.parts_id.empty()) static_cast<void>(run_command({"scancel", now.parts_id}));
+    return id.error();
+  }
+  now.seal_id = id.value();
+  BOOST_OUTCOME_TRY(write_submissions(job, submissions));
+  return now;
+}
+
+bool SlurmTask::is_active() const {
+  constexpr std::array<std::string_view, 9> kActive{"PENDING",  "RUNNING",  "CONFIGURING", "COMPLETING", "SUSPENDED",
+                                                    "RESIZING", "REQUEUED", "STAGE_OUT",   "SIGNALING"};
+  return std::ranges::find(kActive, state) != kActive.end() && reason != "DependencyNeverSatisfied" &&
+         reason != "JobHeldUser" && reason != "JobHeldAdmin";
+}
+
+bool SlurmView::is_active() const {
+  return (seal && seal->is_active()) ||
+         std::ranges::any_of(parts, [](const auto& part) { return part.second.is_active(); });
+}
+
+Result<SlurmView> look_at_slurm(const ClusterJob& job) {
+  BOOST_OUTCOME_TRY(const std::vector<Submission> submissions, read_submissions(job));
+  SlurmView view;
+  for (const Submission& one : submissions) {
+    if (!one.parts_id.empty()) {
+      BOOST_OUTCOME_TRY(const auto lines, look_at_queue(one.parts_id));
+      for (const QueueLine& line : lines) {
+        const std::size_t mark = line.id.find('_');
+        std::size_t part = 0;
+        const char* end = line.id.data() + line.id.size();
+        if (mark != line.id.npos && std::from_chars(line.id.data() + mark + 1, end, part).ptr == end)
+          view.parts[part] = {line.state, line.reason};
+      }
+    }
+    view.seal.reset();
+    if (one.seal_id.empty()) continue;
+    BOOST_OUTCOME_TRY(const auto lines, look_at_queue(one.seal_id));
+    if (!lines.empty()) view.seal = SlurmTask{lines.front().state, lines.front().reason};
+  }
+  return view;
+}
+
+Status cancel_in_slurm(const ClusterJob& job) {
+  BOOST_OUTCOME_TRY(const std::vector<Submission> submissions, read_submissions(job));
+  std::vector<std::string> words{"scancel"};
+  // The seals first, which begin where their parts end.
+  for (const Submission& one : submissions)
+    if (!one.seal_id.empty()) words.push_back(one.seal_id);
+  for (const Submission& one : submissions)
+    if (!one.parts_id.empty()) words.push_back(one.parts_id);
+  if (words.size() == 1) return ok();
+  BOOST_OUTCOME_TRY(const CommandResult result, run_command(words));
+  const bool is_gone = result.err.find("Invalid job id") != result.err.npos;
+  if (result.exit_code == 0 || is_gone) return ok();
+  return Error{ExitCode::kIo, "", fmt::format("scancel ended with {}", result.exit_code), result.err, ""};
+}
+
+}  // namespace ggufmill

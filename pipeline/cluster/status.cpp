@@ -1,0 +1,104 @@
+#include "pipeline/cluster/status.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <numeric>
+#include <thread>
+
+#include "pipeline/cluster/seal.h"
+
+namespace ggufmill {
+namespace {
+
+constexpr std::chrono::seconds kPatience{12};  // parts beat every 10 s
+
+std::string words_of(const SlurmTask& task) {
+  return task.reason.empty() || task.reason == "None" ? task.state : fmt::format("{} ({})", task.state, task.reason);
+}
+
+}  // namespace
+
+std::size_t JobStatus::count(PartStatus::State one) const {
+  return static_cast<std::size_t>(std::ranges::count(parts, one, &PartStatus::state));
+}
+
+double JobStatus::part_done() const {
+  double all = 0, done = 0;
+  for (const PartStatus& part : parts) {
+    all += part.cost;
+    done += part.units ? part.cost * static_cast<double>(part.units_done) / static_cast<double>(part.units) : part.cost;
+  }
+  return all > 0 ? done / all : 1;
+}
+
+JobWatch::JobWatch(const ClusterJob& job, const Plan& plan)
+    : job_(job), plan_(plan), beats_(job.parts()), last_beat_(job.parts()) {}
+
+PartStatus JobWatch::look_at(std::size_t part, const std::optional<SlurmView>& slurm) {
+  PartStatus status;
+  status.units = job_.range(part).last - job_.range(part).first;
+  status.cost = job_.costs[part];
+  const SlurmTask* task = nullptr;
+  if (slurm)
+    if (const auto found = slurm->parts.find(part); found != slurm->parts.end()) task = &found->second;
+  if (task) status.engine = words_of(*task);
+  if (const auto beat = read_beat(job_, part)) {
+    std::string now = fmt::format("{} {}", beat->attempt, beat->count);
+    if (has_looked_ && now != beats_[part]) last_beat_[part] = Clock::now();
+    beats_[part] = std::move(now);
+    const bool is_alive = last_beat_[part] != Clock::time_point() && Clock::now() - last_beat_[part] < kPatience;
+    if (is_alive && beat->state == Beat::State::kRunning) status.state = PartStatus::State::kRunning;
+    status.host = beat->host;
+    status.units_done = beat->units;
+    status.error = beat->error;
+    if (beat->state == Beat::State::kFailed) status.state = PartStatus::State::kFailed;
+  }
+  if (task && task->is_active())
+    status.state = task->state == "PENDING" ? PartStatus::State::kQueued : PartStatus::State::kRunning;
+  return status;
+}
+
+JobStatus JobWatch::look(bool patient) {
+  JobStatus status;
+  std::optional<SlurmView> slurm;
+  if (job_.options.engine == ClusterOptions::Engine::kSlurm) {
+    auto view = look_at_slurm(job_);
+    if (view)
+      slurm = std::move(view).value();
+    else
+      status.warnings.push_back("Slurm does not say how the job is: " + view.error().what);
+  }
+  const auto end = Clock::now() + kPatience;
+  for (;;) {
+    status.parts.clear();
+    bool may_live = false;  // a part that says it runs, and that nobody vouches for
+    const std::vector<bool> done = parts_done(job_);
+    for (std::size_t part = 0; part < job_.parts(); ++part) {
+      PartStatus& one = status.parts.emplace_back();
+      if (done[part]) {
+        one.state = PartStatus::State::kDone;
+        one.cost = job_.costs[part];
+        one.units = one.units_done = job_.range(part).last - job_.range(part).first;
+        continue;
+      }
+      one = look_at(part, slurm);
+      const auto beat = one.state == PartStatus::State::kMissing ? read_beat(job_, part) : std::nullopt;
+      if (beat && beat->state == Beat::State::kRunning) may_live = true;
+    }
+    has_looked_ = true;
+    const bool is_vouched = slurm && slurm->is_active();
+    if (!patient || is_vouched || !may_live || status.count(PartStatus::State::kRunning) != 0 || Clock::now() > end)
+      break;
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  }
+  if (slurm && slurm->seal) status.seal = words_of(*slurm->seal);
+  if (is_sealed(job_, plan_))
+    status.state = JobStatus::State::kSealed;
+  else if ((slurm && slurm->is_active()) || status.count(PartStatus::State::kRunning) != 0)
+    status.state = JobStatus::State::kRunning;
+  return status;
+}
+
+}  // namespace ggufmill
