@@ -11,6 +11,7 @@
 #include <type_traits>
 
 #include "pipeline/config/cluster_fields.h"
+#include "pipeline/config/matrix.h"
 #include "pipeline/config/overrides.h"
 #include "pipeline/config/parameters.h"
 #include "pipeline/config/yaml_reader.h"
@@ -181,13 +182,26 @@ FieldSpec version_field() {
 }
 
 FieldSpec source_field(const Registry& registry) {
-  FieldSpec source{.name = "source", .kind = FieldKind::kMap, .doc = "The model to read.", .required = true};
+  FieldSpec source{.name = "source", .kind = FieldKind::kMap, .doc = "The model to read.", .group = "read"};
   for (const SourceSpec& spec : registry.sources) {
     source.fields.push_back(spec.field);
     source.fields.back().group = "source";
   }
   source.example = example_map(source.fields);
   return source;
+}
+
+FieldSpec read_matrix_field(const Registry& registry) {
+  FieldSpec matrix = matrix_field(registry);
+  matrix.group = "read";
+  return matrix;
+}
+
+// Of a batch's file what is not in each of its jobs.
+void check_matrix(const ConfigNode& root, const ConfigNode& matrix, const Registry& registry, Diagnostics& errors) {
+  lint(matrix, matrix_field(registry), errors, registry.types);
+  if (const ConfigNode* source = root.find("source"))
+    errors.add(error_at(*source, "'source' stands beside 'matrix'", "a batch's sources are those of matrix.sources"));
 }
 
 FieldSpec stages_field(const Registry& registry) {
@@ -326,6 +340,32 @@ FieldSpec manifest_field() {
       .example = "true"};
 }
 
+// Paths of a batch's report without {name} are those of one report of all; they are taken from `root`.
+void take_report(ConfigNode& root, ReportRequest& report) {
+  for (ConfigNode::Entry& entry : root.entries) {
+    if (entry.key != "report") continue;
+    std::erase_if(entry.value.entries, [&](const ConfigNode::Entry& form) {
+      const bool is_path = form.key == "json" || form.key == "html";
+      if (!is_path || !form.value.is_scalar() || form.value.scalar.find("{name}") != std::string::npos) return false;
+      (form.key == "json" ? report.json : report.html) = form.value.scalar;
+      return true;
+    });
+  }
+  const bool is_taken = !report.json.empty() || !report.html.empty();
+  std::erase_if(root.entries, [&](const ConfigNode::Entry& entry) {
+    return is_taken && entry.key == "report" && entry.value.entries.empty();
+  });
+}
+
+// The job of a file that is no batch.
+std::optional<Job> only_job(std::optional<Batch> batch, Diagnostics& errors) {
+  if (!batch) return {};
+  if (!batch->is_matrix) return std::move(batch->jobs.front().job);
+  errors.add(Error{ExitCode::kUsage, batch->file, "has a `matrix`: it is a batch of jobs, not one", "",
+                   "run, check, plan and status take it"});
+  return {};
+}
+
 }  // namespace
 
 unsigned threads_of(const ConfigNode& node) {
@@ -333,29 +373,49 @@ unsigned threads_of(const ConfigNode& node) {
   return number ? static_cast<unsigned>(number.value()) : 0;
 }
 
-std::optional<Job> parse_job(std::string_view text, const std::string& name, const Registry& registry,
-                             const JobOptions& options, Diagnostics& errors) {
+std::optional<Batch> parse_batch(std::string_view text, const std::string& name, const Registry& registry,
+                                 const JobOptions& options, Diagnostics& errors) {
   ConfigTexts texts;
   Diagnostics found;
   std::optional<ConfigNode> root = read_yaml(text, name, texts, found);
   const FieldSpec fields = job_fields(registry);
-  Job job;
+  Batch batch{name, false, {}, {}};
   if (root) {
     for (const std::string& argument : options.set) apply_override(*root, fields, argument, texts, found);
     substitute_parameters(*root, options.parameters, texts, found);
-    Diagnostics linted;
-    lint(*root, fields, linted, registry.types);
-    add_new(linted, found);
-    Binding(registry, job, found).bind(*root);
+    if (const ConfigNode* matrix = root->find("matrix")) {
+      batch.is_matrix = true;
+      check_matrix(*root, *matrix, registry, found);
+      take_report(*root, batch.report);
+    }
+    for (const ExpandedJob& expanded : expand_matrix(*root, found)) {
+      Diagnostics wrong;
+      lint(expanded.root, fields, wrong, registry.types);
+      BatchJob& made = batch.jobs.emplace_back(BatchJob{expanded.source, {}});
+      Binding(registry, made.job, wrong).bind(expanded.root);
+      add_new(wrong, found);  // of several sources once
+      made.job.file = name;
+      if (batch.is_matrix && !root->find("manifest")) made.job.manifest = true;
+    }
   }
   for (Error& error : in_order(found.errors(), name)) errors.add(std::move(error));
   if (!found.empty()) return {};
-  job.file = name;
-  return job;
+  std::erase_if(batch.jobs, [](const BatchJob& each) { return each.job.outputs.empty(); });  // all excluded
+  return batch;
+}
+
+std::optional<Job> parse_job(std::string_view text, const std::string& name, const Registry& registry,
+                             const JobOptions& options, Diagnostics& errors) {
+  return only_job(parse_batch(text, name, registry, options, errors), errors);
 }
 
 std::optional<Job> load_job(const std::string& path, const Registry& registry, const JobOptions& options,
                             Diagnostics& errors) {
+  return only_job(load_batch(path, registry, options, errors), errors);
+}
+
+std::optional<Batch> load_batch(const std::string& path, const Registry& registry, const JobOptions& options,
+                                Diagnostics& errors) {
   std::ifstream file(path, std::ios::binary);
   std::string text(kReadAtMost, '\0');
   if (file) file.read(text.data(), static_cast<std::streamsize>(text.size()));
@@ -366,9 +426,10 @@ std::optional<Job> load_job(const std::string& path, const Registry& registry, c
     return {};
   }
   text.resize(static_cast<std::size_t>(file.gcount()));
-  std::optional<Job> job = parse_job(text, path, registry, options, errors);
-  if (job) job->inputs.push_back(path);
-  return job;
+  std::optional<Batch> batch = parse_batch(text, path, registry, options, errors);
+  if (batch)
+    for (BatchJob& each : batch->jobs) each.job.inputs.push_back(path);
+  return batch;
 }
 
 Result<unsigned> parse_threads(const std::string& text) {
@@ -384,11 +445,11 @@ Result<unsigned> parse_threads(const std::string& text) {
 FieldSpec job_fields(const Registry& registry) {
   FieldSpec job{.kind = FieldKind::kMap,
                 .doc = "A ggufmill pipeline file.",
-                .fields = {version_field(), parameters_field(), source_field(registry), stages_field(registry),
-                           outputs_field(registry), limits_field(), report_field(), nonfinite_field(), manifest_field(),
-                           cluster_field()}};
+                .fields = {version_field(), parameters_field(), source_field(registry), read_matrix_field(registry),
+                           stages_field(registry), outputs_field(registry), limits_field(), report_field(),
+                           nonfinite_field(), manifest_field(), cluster_field()}};
   for (const FieldSpec& field : job.fields)
-    if (field.required)
+    if (field.required || field.name == "source")
       job.example += fmt::format("{}{}: {}", job.example.empty() ? "{" : ", ", field.name, field.example);
   job.example += "}";
   return job;

@@ -179,14 +179,14 @@ TEST_CASE("what must be there is named with an example") {
      1 | limits: {}
        | ^^^^^^
   help: for example version: 1
-a.yaml:1:1: error: missing key 'source'
-     1 | limits: {}
-       | ^^^^^^
-  help: for example source: {gguf: model.gguf}
 a.yaml:1:1: error: missing key 'outputs'
      1 | limits: {}
        | ^^^^^^
   help: for example outputs: [{gguf: out/model.gguf}]
+a.yaml:1:1: error: missing one of the keys 'source', 'matrix'
+     1 | limits: {}
+       | ^^^^^^
+  help: for example source: {gguf: model.gguf}
 )");
 }
 

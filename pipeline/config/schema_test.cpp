@@ -77,7 +77,7 @@ TEST_CASE("the schema of a job is printed for people, short things on one line")
         "{\n  \"$schema\": \"https://json-schema.org/draft/2020-12/schema\",\n"
         "  \"description\": \"A ggufmill pipeline file.\",\n  \"typ");
   CHECK(schema.find("\n    \"limits\": {\n") != std::string::npos);
-  CHECK(schema.find("\n  \"required\": [\"version\", \"source\", \"outputs\"],\n") != std::string::npos);
+  CHECK(schema.find("\n  \"required\": [\"version\", \"outputs\"],\n") != std::string::npos);
   CHECK(schema.find("\"examples\": [0.5]") != std::string::npos);
   CHECK(schema.substr(schema.size() - 2) == "}\n");
 }

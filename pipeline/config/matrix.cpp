@@ -1,0 +1,269 @@
+#include "pipeline/config/matrix.h"
+
+#include <fmt/format.h>
+#include <fnmatch.h>
+#include <glob.h>
+
+#include <algorithm>
+#include <boost/regex.hpp>
+#include <filesystem>
+#include <memory>
+
+#include "pipeline/config/yaml_reader.h"
+#include "pipeline/core/text.h"
+
+namespace ggufmill {
+namespace {
+
+namespace fs = std::filesystem;
+using Strings = std::vector<std::string>;
+
+constexpr std::string_view kName = "{name}", kRecipe = "{recipe}";
+
+bool mentions(const ConfigNode& node, std::string_view word) {
+  return node.scalar.find(word) != std::string::npos ||
+         std::ranges::any_of(node.items, [&](const ConfigNode& item) { return mentions(item, word); }) ||
+         std::ranges::any_of(node.entries, [&](const ConfigNode::Entry& entry) { return mentions(entry.value, word); });
+}
+
+void replace(ConfigNode& node, std::string_view word, const std::string& text) {
+  for (std::size_t at = 0; (at = node.scalar.find(word, at)) != std::string::npos; at += text.size())
+    node.scalar.replace(at, word.size(), text);
+  for (ConfigNode& item : node.items) replace(item, word, text);
+  for (ConfigNode::Entry& entry : node.entries) replace(entry.value, word, text);
+}
+
+ConfigNode scalar_like(const ConfigNode& place, std::string text) {
+  ConfigNode node = place;
+  node.kind = ConfigNode::Kind::kScalar;
+  node.scalar = std::move(text);
+  node.items.clear();
+  node.entries.clear();
+  return node;
+}
+
+// {key: value}, in the place of `value`.
+ConfigNode map_of(std::string key, ConfigNode value) {
+  ConfigNode map = value;
+  map.kind = ConfigNode::Kind::kMap;
+  map.scalar.clear();
+  map.items.clear();
+  map.entries = {{std::move(key), value.position, std::move(value)}};
+  return map;
+}
+
+// The path in what stands under `source:`, such as {gguf: PATH} and {huggingface: {path: PATH}}.
+std::string path_of(const ConfigNode& source) {
+  if (source.entries.empty()) return {};
+  const ConfigNode& value = source.entries.front().value;
+  if (value.is_scalar()) return value.scalar;
+  const ConfigNode* path = value.find("path");
+  return path ? path->scalar : std::string();
+}
+
+Strings matches_of(const std::string& pattern) {
+  const auto free = [](glob_t* found) { ::globfree(found); };
+  glob_t found{};
+  const std::unique_ptr<glob_t, decltype(free)> owner(&found, free);
+  if (::glob(pattern.c_str(), GLOB_NOSORT, nullptr, &found) != 0) return {};
+  Strings paths(found.gl_pathv, found.gl_pathv + found.gl_pathc);
+  std::ranges::sort(paths);
+  return paths;
+}
+
+// Whether a model's further shard, which its first one names.
+bool is_further_shard(const std::string& path) {
+  static const boost::regex kShard(".*-([0-9]{5})-of-[0-9]{5}\\.gguf");
+  boost::smatch parts;
+  return boost::regex_match(path, parts, kShard) && parts[1] != "00001";
+}
+
+// What `quantize` of an output names: a recipe, or else a type.
+std::string recipe_of(const ConfigNode& output) {
+  const ConfigNode* quantize = output.find("quantize");
+  if (!quantize) return {};
+  if (quantize->is_map()) {
+    const ConfigNode* recipe = quantize->find("recipe");
+    quantize = recipe ? recipe : quantize->find("type");
+    if (!quantize) return {};
+  }
+  return quantize->scalar;
+}
+
+std::string recipe_name(const std::string& recipe) {
+  return names_file(recipe) ? fs::path(recipe).stem().string() : recipe;
+}
+
+class Expansion {
+ public:
+  Expansion(const ConfigNode& root, Diagnostics& errors) : root_(root), errors_(errors), matrix_(root.find("matrix")) {}
+
+  std::vector<ExpandedJob> jobs() {
+    if (!matrix_) {
+      const ConfigNode* source = root_.find("source");
+      return {job_of(source ? path_of(*source) : std::string(), nullptr)};
+    }
+    // Of what it holds only what is right is looked at: the lint says the rest.
+    std::vector<ExpandedJob> jobs;
+    if (const ConfigNode* sources = matrix_->find("sources"))
+      for (const ConfigNode& item : sources->items)
+        for (const ConfigNode& source : sources_of(item)) jobs.push_back(job_of(path_of(source), &source));
+    check_exclusions();
+    return jobs;
+  }
+
+ private:
+  std::vector<ConfigNode> sources_of(const ConfigNode& item) {
+    if (item.is_map()) return {item};
+    if (!item.is_scalar()) return {};
+    std::vector<ConfigNode> sources;
+    for (std::string& path : matches_of(item.scalar)) {
+      if (is_further_shard(path)) continue;
+      std::error_code ignored;
+      const bool is_folder = fs::is_directory(path, ignored);
+      sources.push_back(map_of(is_folder ? "huggingface" : "gguf", scalar_like(item, std::move(path))));
+    }
+    if (sources.empty())
+      errors_.add(error_at(item, fmt::format("nothing is there that {} names", quoted_name(item.scalar)),
+                           "a path or a pattern such as 'models/*.gguf', or a map as under `source`"));
+    return sources;
+  }
+
+  Strings recipes() const {
+    Strings names;
+    const ConfigNode* recipes = matrix_ ? matrix_->find("recipes") : nullptr;
+    if (recipes)
+      for (const ConfigNode& recipe : recipes->items) names.push_back(recipe.scalar);
+    return names;
+  }
+
+  // `source`: null where it stands in the file itself.
+  ExpandedJob job_of(const std::string& path, const ConfigNode* source) {
+    ExpandedJob job{path, root_};
+    std::erase_if(job.root.entries, [](const ConfigNode::Entry& entry) { return entry.key == "matrix"; });
+    if (source) job.root.entries.push_back({"source", source->position, *source});
+    const std::string name = source_name(path);
+    for (ConfigNode::Entry& entry : job.root.entries) {
+      if (entry.key == "outputs") entry.value.items = outputs_of(entry.value.items, name);
+      if (entry.key == "report") replace(entry.value, kName, name);
+    }
+    return job;
+  }
+
+  std::vector<ConfigNode> outputs_of(const std::vector<ConfigNode>& templates, const std::string& name) {
+    const Strings all = recipes();
+    std::vector<ConfigNode> outputs;
+    for (const ConfigNode& output : templates) {
+      const bool is_repeated = !all.empty() && mentions(output, kRecipe);
+      for (const std::string& recipe : is_repeated ? all : Strings{recipe_of(output)}) {
+        if (is_excluded(name, recipe_name(recipe))) continue;
+        outputs.push_back(output);
+        fill(outputs.back(), name, recipe, is_repeated);
+      }
+    }
+    return outputs;
+  }
+
+  // In `quantize` {recipe} is the recipe as it was written; everywhere else its name. Where an output has a recipe of
+  // its own its sink, which knows that, puts it into its path.
+  static void fill(ConfigNode& output, const std::string& name, const std::string& recipe, bool is_repeated) {
+    for (ConfigNode::Entry& entry : output.entries) {
+      replace(entry.value, kName, name);
+      if (is_repeated && entry.key == "quantize")
+        replace(entry.value, kRecipe, recipe);
+      else if (is_repeated || entry.key == "reuse")
+        replace(entry.value, kRecipe, recipe_name(recipe));
+    }
+  }
+
+  bool is_excluded(const std::string& name, const std::string& recipe) {
+    const ConfigNode* exclusions = matrix_ ? matrix_->find("exclude") : nullptr;
+    if (!exclusions) return false;
+    used_.resize(exclusions->items.size());
+    bool is_excluded = false;
+    for (std::size_t i = 0; i < used_.size(); ++i) {
+      const auto fits = [&](const char* key, const std::string& text) {
+        const ConfigNode* pattern = exclusions->items[i].find(key);
+        return !pattern || ::fnmatch(pattern->scalar.c_str(), text.c_str(), 0) == 0;
+      };
+      if (!fits("name", name) || !fits("recipe", recipe)) continue;
+      used_[i] = is_excluded = true;
+    }
+    return is_excluded;
+  }
+
+  void check_exclusions() {
+    const ConfigNode* exclusions = matrix_->find("exclude");
+    for (std::size_t i = 0; i < used_.size(); ++i)
+      if (!used_[i])
+        errors_.add(error_at(exclusions->items[i], "this excludes nothing",
+                             "`name` and `recipe` are patterns of {name} and {recipe}: 'tiny*'"));
+  }
+
+  const ConfigNode& root_;
+  Diagnostics& errors_;
+  const ConfigNode* matrix_;
+  std::vector<bool> used_;  // of the exclusions
+};
+
+}  // namespace
+
+FieldSpec matrix_field(const Registry& registry) {
+  const FieldSpec path{.kind = FieldKind::kPath,
+                       .doc = "A file, a checkpoint folder, or a pattern of such: 'models/*.gguf'.",
+                       .example = "models/*.gguf"};
+  FieldSpec source{.kind = FieldKind::kMap, .doc = "A source as under `source`."};
+  for (const SourceSpec& spec : registry.sources) {
+    source.fields.push_back(spec.field);
+    source.fields.back().group = "source";
+  }
+  const FieldSpec either{.kind = FieldKind::kOneOf, .doc = "One source, or many.", .alternatives = {path, source}};
+  const FieldSpec recipe{.doc = "A recipe, built in or a path.", .example = "Q4_K_M"};
+  const FieldSpec name_pattern{.name = "name", .doc = "A pattern of {name}, with * and ?.", .example = "'tiny*'"};
+  const FieldSpec recipe_pattern{.name = "recipe", .doc = "A pattern of {recipe}.", .example = "'IQ*'"};
+  const FieldSpec exclusion{.kind = FieldKind::kMap,
+                            .doc = "Outputs that are left out: those that fit all that is given.",
+                            .fields = {name_pattern, recipe_pattern}};
+  return {
+      .name = "matrix",
+      .kind = FieldKind::kMap,
+      .doc =
+          "In place of `source`: many sources, each with all outputs, one after the other. In outputs {name} stands "
+          "for the source's name and {recipe} for the recipe's. Outputs that are there already, made of the same in "
+          "the same way, are left out; one that fails does not stop the others.",
+      .example = "{sources: ['models/*.gguf'], recipes: [Q4_K_M, Q8_0]}",
+      .fields = {{.name = "sources",
+                  .kind = FieldKind::kList,
+                  .doc = "What is read.",
+                  .required = true,
+                  .example = "['models/*.gguf', {gguf: other/Llama-3-8B.gguf}]",
+                  .item = {either},
+                  .minimum = 1},
+                 {.name = "recipes",
+                  .kind = FieldKind::kList,
+                  .doc = "Each output with {recipe} in it is made once for each of these.",
+                  .example = "[Q4_K_M, Q8_0]",
+                  .item = {recipe}},
+                 {.name = "exclude",
+                  .kind = FieldKind::kList,
+                  .doc = "What is not made of all that.",
+                  .example = "[{name: 'tiny*', recipe: 'IQ*'}]",
+                  .item = {exclusion}}}};
+}
+
+std::vector<ExpandedJob> expand_matrix(const ConfigNode& root, Diagnostics& errors) {
+  return Expansion(root, errors).jobs();
+}
+
+std::string source_name(std::string_view path) {
+  static const boost::regex kShard("-[0-9]{5}-of-[0-9]{5}$");
+  static const boost::regex kEncoding("[-.](F16|F32|BF16|I?Q[1-8]_[0-9A-Z_]+|TQ[12]_0|MXFP4(_MOE)?|NVFP4)$",
+                                      boost::regex::icase);
+  while (path.size() > 1 && path.ends_with('/')) path.remove_suffix(1);
+  std::string name = fs::path(path).filename();
+  if (name.ends_with(".gguf")) name.resize(name.size() - 5);
+  name = boost::regex_replace(name, kShard, "");
+  return boost::regex_replace(name, kEncoding, "");
+}
+
+}  // namespace ggufmill

@@ -1,0 +1,146 @@
+#include "pipeline/config/matrix.h"
+
+#include <fmt/format.h>
+
+#include "pipeline/config/job.h"
+#include "pipeline/config/test_registry.h"
+#include "tests/support/catch.h"
+#include "tests/support/files.h"
+#include "tests/support/temp_dir.h"
+
+using namespace ggufmill;
+
+namespace {
+
+const Registry& registry() {
+  static const Registry all = testing::make_registry();
+  return all;
+}
+
+// A folder with models: b-F16.gguf, a.gguf, and c in two shards.
+class Models {
+ public:
+  Models() {
+    for (const char* name : {"b-F16.gguf", "a.gguf", "c-BF16-00001-of-00002.gguf", "c-BF16-00002-of-00002.gguf"})
+      write_text(path(name), "");
+  }
+  std::string path(const std::string& name) const { return folder_.file(name); }
+
+  std::optional<Batch> parse(const std::string& text, std::string& messages) const {
+    Diagnostics errors;
+    auto batch = parse_batch("version: 1\n" + text, "a.yaml", registry(), {}, errors);
+    for (const Error& error : errors.errors()) messages += render(error);
+    return batch;
+  }
+  // The paths of all outputs, each behind its source.
+  std::vector<std::string> cells(const std::string& text) const {
+    std::string messages;
+    const auto batch = parse(text, messages);
+    INFO(messages);
+    REQUIRE(batch);
+    std::vector<std::string> cells;
+    for (const BatchJob& each : batch->jobs) {
+      CHECK(testing::path_of(*each.job.source) == each.source);
+      for (const JobOutput& output : each.job.outputs) cells.push_back(testing::file_of(*output.sink).path);
+    }
+    return cells;
+  }
+  std::string refusal(const std::string& text) const {
+    std::string messages;
+    CHECK_FALSE(parse(text, messages));
+    return messages;
+  }
+
+ private:
+  TempDir folder_;
+};
+
+using Cells = std::vector<std::string>;
+
+}  // namespace
+
+TEST_CASE("a pattern of sources, each with all outputs, in the order of names; further shards are no sources") {
+  const Models models;
+  CHECK(models.cells(fmt::format("matrix: {{sources: ['{}']}}\noutputs: [{{gguf: 'out/{{name}}-x.gguf'}}, {{gguf: "
+                                 "'{{name}}'}}]\n",
+                                 models.path("*.gguf"))) ==
+        Cells{"out/a-x.gguf", "a", "out/b-x.gguf", "b", "out/c-x.gguf", "c"});
+}
+
+TEST_CASE("an output with {recipe} stands once for each recipe, less what is excluded") {
+  const Models models;
+  CHECK(models.cells(fmt::format("matrix:\n  sources: [{}, {{gguf: {}}}]\n  recipes: [Q4_K, Q8_0]\n"
+                                 "  exclude: [{{name: 'a*', recipe: Q4*}}]\n"
+                                 "outputs:\n  - {{gguf: '{{name}}-{{recipe}}.gguf', quantize: '{{recipe}}'}}\n"
+                                 "  - {{gguf: '{{name}}.gguf'}}\n",
+                                 models.path("a.gguf"), models.path("b-F16.gguf"))) ==
+        Cells{"a-Q8_0.gguf", "a.gguf", "b-Q4_K.gguf", "b-Q8_0.gguf", "b.gguf"});
+}
+
+TEST_CASE("without a matrix {name} is that of the source, and the sink puts in the recipe") {
+  const Models models;
+  CHECK(models.cells("source: {gguf: dir/Llama-3-8B-BF16.gguf}\noutputs: [{gguf: '{name}-{recipe}.gguf'}]\n") ==
+        Cells{"Llama-3-8B-{recipe}.gguf"});
+}
+
+TEST_CASE("a batch writes manifests unless it is not to") {
+  const Models models;
+  const std::string text = fmt::format("matrix: {{sources: [{}]}}\noutputs: [{{gguf: b}}]\n", models.path("a.gguf"));
+  std::string messages;
+  CHECK(models.parse(text, messages)->jobs[0].job.manifest);
+  CHECK_FALSE(models.parse(text + "manifest: false\n", messages)->jobs[0].job.manifest);
+}
+
+TEST_CASE("a report without {name} is of the whole batch") {
+  const Models models;
+  const std::string text = fmt::format("matrix: {{sources: [{}]}}\noutputs: [{{gguf: b}}]\n", models.path("a.gguf"));
+  std::string messages;
+  const auto all = models.parse(text + "report: {html: all.html}\n", messages);
+  CHECK(all->report.html == "all.html");
+  CHECK_FALSE(all->jobs[0].job.report);
+  const auto each = models.parse(text + "report: {html: '{name}.html', json: all.json}\n", messages);
+  CHECK(each->report.json == "all.json");
+  CHECK(each->report.html.empty());
+  CHECK(each->jobs[0].job.report->html == "a.html");
+}
+
+TEST_CASE("what is wrong in a batch is said once, with its place") {
+  const Models models;
+  const std::string all = models.path("*.gguf");
+  CHECK(models.refusal(fmt::format("matrix: {{sources: ['{}']}}\noutputs: [{{gguf: a, quantise: Q4_K}}]\n", all)) ==
+        "a.yaml:3:21: error: unknown key 'quantise'\n"
+        "     3 | outputs: [{gguf: a, quantise: Q4_K}]\n"
+        "       |                     ^^^^^^^^\n"
+        "  help: did you mean 'quantize'?\n");
+  CHECK(models.refusal("matrix: {sources: ['nowhere/*.gguf']}\noutputs: [{gguf: a}]\n") ==
+        "a.yaml:2:20: error: nothing is there that 'nowhere/*.gguf' names\n"
+        "     2 | matrix: {sources: ['nowhere/*.gguf']}\n"
+        "       |                    ^^^^^^^^^^^^^^^^\n"
+        "  help: a path or a pattern such as 'models/*.gguf', or a map as under `source`\n");
+  CHECK(models
+            .refusal(fmt::format("matrix:\n  sources: ['{}']\n  exclude: [{{name: z}}]\noutputs: [{{gguf: "
+                                 "'{{recipe}}'}}]\n",
+                                 all))
+            .find("this excludes nothing") != std::string::npos);
+  CHECK(models.refusal(fmt::format("matrix: {{sources: ['{}']}}\nsource: {{gguf: b}}\noutputs: [{{gguf: a}}]\n", all))
+            .find("'source' stands beside 'matrix'") != std::string::npos);
+}
+
+TEST_CASE("a batch is not one job") {
+  const Models models;
+  Diagnostics errors;
+  const std::string text =
+      fmt::format("version: 1\nmatrix: {{sources: [{}]}}\noutputs: [{{gguf: b}}]\n", models.path("a.gguf"));
+  CHECK_FALSE(parse_job(text, "a.yaml", registry(), {}, errors));
+  REQUIRE(errors.errors().size() == 1);
+  CHECK(errors.errors()[0].what == "has a `matrix`: it is a batch of jobs, not one");
+}
+
+TEST_CASE("a source's name is without folder, shard and encoding") {
+  CHECK(source_name("models/Llama-3-8B-BF16-00001-of-00002.gguf") == "Llama-3-8B");
+  CHECK(source_name("models/Llama-3-8B/") == "Llama-3-8B");
+  CHECK(source_name("a.Q4_K_M.gguf") == "a");
+  CHECK(source_name("tiny.gguf") == "tiny");
+  CHECK(source_name("x-f16.gguf") == "x");
+  CHECK(source_name("Qwen2-0.5B") == "Qwen2-0.5B");
+}
