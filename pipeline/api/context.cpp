@@ -45,6 +45,16 @@ Result<Job> Context::parse_job(const std::string& text, const std::string& name,
   return value_or_errors(ggufmill::parse_job(text, name, registry(), options, errors), errors);
 }
 
+Result<Batch> Context::load_batch(const std::string& path, const JobOptions& options) const {
+  Diagnostics errors;
+  return value_or_errors(ggufmill::load_batch(path, registry(), options, errors), errors);
+}
+
+Result<Batch> Context::parse_batch(const std::string& text, const std::string& name, const JobOptions& options) const {
+  Diagnostics errors;
+  return value_or_errors(ggufmill::parse_batch(text, name, registry(), options, errors), errors);
+}
+
 Result<std::string> Context::quantize_pipeline(const QuantizeOptions& options,
                                                std::vector<std::string>& warnings) const {
   return pipeline_of(options, warnings);

@@ -27,6 +27,7 @@
 #include <string>
 #include <vector>
 
+#include "pipeline/api/batch.h"
 #include "pipeline/api/convert_options.h"
 #include "pipeline/api/quantize_options.h"
 #include "pipeline/config/job.h"
@@ -102,6 +103,10 @@ class Context {
   // A pipeline file, or the text of one; `name` stands for its path in messages.
   Result<Job> load_job(const std::string& path, const JobOptions& options = {}) const;
   Result<Job> parse_job(const std::string& text, const std::string& name, const JobOptions& options = {}) const;
+
+  // The jobs of a pipeline file that may have a `matrix`, for run_batch().
+  Result<Batch> load_batch(const std::string& path, const JobOptions& options = {}) const;
+  Result<Batch> parse_batch(const std::string& text, const std::string& name, const JobOptions& options = {}) const;
 
   // The pipeline file that does what llama-quantize does of these options, for parse_job(). Warnings are added: of what
   // is taken in another way than it is written.

@@ -25,25 +25,29 @@ CommandSpec command() {
   return spec;
 }
 
-}  // namespace
-
-int check_verb(const Arguments& arguments) {
-  const Parsed parsed = parse_command(command(), arguments);
-  if (parsed.exit_code) return *parsed.exit_code;
-  const auto planned = plan_from(parsed.values);
-  if (!planned) return fail(planned.error());
-  const Plan& plan = planned.value().plan;
-  const std::vector<Error> errors = planned.value().context.check(plan, parsed.values.count("overwrite") > 0);
+int check(const Planned& planned, bool overwrite) {
+  const Plan& plan = planned.plan;
+  const std::vector<Error> errors = planned.context.check(plan, overwrite);
   if (!errors.empty()) return fail(errors);
-  say_note(fmt::format("{}: ok: {} tensors, {} to read, {} to write as {} output{}, at least {} of memory", plan.file,
+  const std::string which = planned.source.empty() ? plan.file : plan.file + ": " + planned.source;
+  say_note(fmt::format("{}: ok: {} tensors, {} to read, {} to write as {} output{}, at least {} of memory", which,
                        plan.source.tensors, human_bytes(plan.bytes_read()), human_bytes(plan.bytes_written()),
                        plan.outputs.size(), plan.outputs.size() == 1 ? "" : "s", human_bytes(plan.least_memory)));
   for (const PlannedOutput& output : plan.outputs)
     if (const std::string fallbacks = describe_fallbacks(output); !fallbacks.empty())
       say_note(fmt::format("{}: {}", output.files.front().path, fallbacks));
-  for (const Leftover& file : planned.value().context.leftovers(plan).files)
+  for (const Leftover& file : planned.context.leftovers(plan).files)
     say_note(fmt::format("{} ({}); `run --discard` removes it", describe(file), human_bytes(file.bytes)));
   return 0;
+}
+
+}  // namespace
+
+int check_verb(const Arguments& arguments) {
+  const Parsed parsed = parse_command(command(), arguments);
+  if (parsed.exit_code) return *parsed.exit_code;
+  const bool overwrite = parsed.values.count("overwrite") > 0;
+  return for_each_plan(parsed.values, [&](const Planned& planned) { return check(planned, overwrite); });
 }
 
 }  // namespace ggufmill

@@ -31,7 +31,7 @@ CommandSpec command() {
       "  ggufmill plan configs/demo.yaml --written | sha256sum";
   spec.positional = "file";
   add_job_options(spec.options);
-  spec.options.add_options()("json", "one JSON object on stdout")(
+  spec.options.add_options()("json", "one JSON object on stdout; of a batch one after the other")(
       "written", "the plan in its written form, JSON: the same on every machine");
   return spec;
 }
@@ -142,17 +142,21 @@ void print_json(const Plan& plan) {
 int plan_verb(const Arguments& arguments) {
   const Parsed parsed = parse_command(command(), arguments);
   if (parsed.exit_code) return *parsed.exit_code;
-  const auto planned = plan_from(parsed.values);
-  if (!planned) return fail(planned.error());
-  const auto& [context, plan] = planned.value();
-  const std::vector<Error> problems = context.problems(plan);
-  if (parsed.values.count("written"))
-    std::puts(write_plan(plan).c_str());
-  else if (parsed.values.count("json"))
-    print_json(plan);
-  else
-    print_text(plan);
-  return problems.empty() ? 0 : fail(problems);
+  bool is_first = true;
+  return for_each_plan(parsed.values, [&](const Planned& planned) {
+    const Plan& plan = planned.plan;
+    const std::vector<Error> problems = planned.context.problems(plan);
+    if (parsed.values.count("written")) {
+      std::puts(write_plan(plan).c_str());
+    } else if (parsed.values.count("json")) {
+      print_json(plan);
+    } else {
+      if (!is_first) std::puts("");
+      print_text(plan);
+    }
+    is_first = false;
+    return problems.empty() ? 0 : fail(problems);
+  });
 }
 
 }  // namespace ggufmill

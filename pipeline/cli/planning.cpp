@@ -30,6 +30,8 @@ Result<bool> skip_unchanged(const Context& context, const Plan& plan, Job& job) 
   if (!plan.manifest)
     return usage_error("--skip-unchanged needs manifests, which say what outputs were made of",
                        "write `manifest: true` into the pipeline file, and run it once");
+  // What an earlier run has nearly done is brought to its end, manifests and all, before it is looked at.
+  if (context.leftovers(plan).can_go_on()) return false;
   const std::vector<bool> unchanged = context.unchanged(plan);
   std::vector<JobOutput> changed;
   for (std::size_t i = 0; i < unchanged.size(); ++i)
@@ -97,18 +99,23 @@ Status read_report_options(const po::variables_map& values, std::optional<Report
   return ok();
 }
 
-Result<Planned> plan_from(const po::variables_map& values) {
+Result<Loaded> load_from(const po::variables_map& values) {
   BOOST_OUTCOME_TRY(Context context, open_context(values));
-  BOOST_OUTCOME_TRY(Job job,
-                    context.load_job(values["file"].as<std::string>(),
-                                     {value_or<Strings>(values, "set", {}), value_or<Strings>(values, "param", {})}));
-  return plan_job(std::move(context), std::move(job), values);
+  BOOST_OUTCOME_TRY(Batch batch,
+                    context.load_batch(values["file"].as<std::string>(),
+                                       {value_or<Strings>(values, "set", {}), value_or<Strings>(values, "param", {})}));
+  return Loaded{std::move(context), std::move(batch)};
+}
+
+Status read_job_options(const po::variables_map& values, Job& job) {
+  BOOST_OUTCOME_TRY(override_limits(values, job.limits));
+  job.trace = value_or<std::string>(values, "profile", {});
+  return ok();
 }
 
 Result<Planned> plan_job(Context context, Job job, const po::variables_map& values) {
   BOOST_OUTCOME_TRY(read_report_options(values, job.report));
-  BOOST_OUTCOME_TRY(override_limits(values, job.limits));
-  job.trace = value_or<std::string>(values, "profile", {});
+  BOOST_OUTCOME_TRY(read_job_options(values, job));
   BOOST_OUTCOME_TRY(Plan plan, context.plan(job));
   if (values.count("skip-unchanged")) {
     BOOST_OUTCOME_TRY(const bool skipped, skip_unchanged(context, plan, job));
@@ -119,6 +126,19 @@ Result<Planned> plan_job(Context context, Job job, const po::variables_map& valu
   }
   say_warnings(plan.warnings);
   return Planned{std::move(context), std::move(plan)};
+}
+
+int for_each_plan(const po::variables_map& values, const std::function<int(const Planned&)>& verb) {
+  auto loaded = load_from(values);
+  if (!loaded) return fail(loaded.error());
+  int code = 0;
+  for (BatchJob& each : loaded.value().batch.jobs) {
+    auto planned = plan_job(loaded.value().context, std::move(each.job), values);
+    if (planned && loaded.value().batch.is_matrix) planned.value().source = each.source;
+    const int one = planned ? verb(planned.value()) : fail(planned.error());
+    if (code == 0) code = one;
+  }
+  return code;
 }
 
 Result<Planned> plan_arguments(Context context, const std::string& pipeline, std::vector<std::string> inputs,

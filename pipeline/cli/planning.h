@@ -2,6 +2,7 @@
 // What the verbs share that plan and run: the options that say which job, and from the arguments to a Plan.
 
 #include <boost/program_options.hpp>
+#include <functional>
 #include <optional>
 
 #include "pipeline/api/ggufmill.h"
@@ -26,11 +27,23 @@ Status read_report_options(const boost::program_options::variables_map& values, 
 struct Planned {
   Context context;
   Plan plan;
+  std::string source = {};  // that it reads, of a batch; else empty
 };
 
-// From the arguments of a verb with these options, or of those that it has of them. Says warnings.
-Result<Planned> plan_from(const boost::program_options::variables_map& values);
-// The same from a job of `context` on.
+struct Loaded {
+  Context context;
+  Batch batch;
+};
+
+// The pipeline file that the arguments of a verb with these options name: a batch, or one job.
+Result<Loaded> load_from(const boost::program_options::variables_map& values);
+// What of these options concerns a job and not its plan.
+Status read_job_options(const boost::program_options::variables_map& values, Job& job);
+// Calls `verb` with the plan of each job of the pipeline file that the arguments name, and says what is wrong with the
+// others. The first exit code that is not 0.
+int for_each_plan(const boost::program_options::variables_map& values,
+                  const std::function<int(const Planned& planned)>& verb);
+// From a job of `context` to its plan. Says warnings.
 Result<Planned> plan_job(Context context, Job job, const boost::program_options::variables_map& values);
 
 // The same from arguments that a pipeline file was made of. `inputs`: files that were read for it and that it does not

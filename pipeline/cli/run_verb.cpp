@@ -13,7 +13,8 @@ CommandSpec command() {
   CommandSpec spec;
   spec.usage = "ggufmill run FILE [options]";
   spec.description =
-      "Carries out a pipeline file: reads the source once and writes all outputs.\n"
+      "Carries out a pipeline file: reads the source once and writes all outputs; of a batch (`matrix`) each source\n"
+      "in turn, without what is there already, made of the same in the same way.\n"
       "An output appears under its name whole or not at all.";
   spec.examples =
       "  ggufmill run configs/demo.yaml\n"
@@ -23,6 +24,7 @@ CommandSpec command() {
   auto add = spec.options.add_options();
   add("overwrite", "replace outputs that are there already");
   add("skip-unchanged", "leave out outputs whose manifests say that they are what this run would make");
+  add("fail-fast", "of a batch: begin nothing after an output that failed");
   add("threads", po::value<std::string>(), "as limits.threads: a number, or auto");
   add("io", po::value<std::string>(), "as limits.io: cached, streaming or direct");
   add_run_options(spec.options);
@@ -34,9 +36,14 @@ CommandSpec command() {
 int run_verb(const Arguments& arguments) {
   const Parsed parsed = parse_command(command(), arguments);
   if (parsed.exit_code) return *parsed.exit_code;
-  const auto planned = plan_from(parsed.values);
+  auto loaded = load_from(parsed.values);
+  if (!loaded) return fail(loaded.error());
+  const bool overwrite = parsed.values.count("overwrite") > 0;
+  if (loaded.value().batch.is_matrix) return execute_batch(loaded.value(), parsed.values, overwrite);
+  const auto planned =
+      plan_job(std::move(loaded.value().context), std::move(loaded.value().batch.jobs.front().job), parsed.values);
   if (!planned) return fail(planned.error());
-  return execute(planned.value(), parsed.values, parsed.values.count("overwrite") > 0);
+  return execute(planned.value(), parsed.values, overwrite);
 }
 
 }  // namespace ggufmill

@@ -56,9 +56,9 @@ void say_summary(const Plan& plan, const RunReport& report) {
                        io_mode_names()[static_cast<std::size_t>(report.io_mode)], report.io));
 }
 
-int discard(const Planned& planned, bool quiet) {
-  const Leftovers left = planned.context.leftovers(planned.plan);
-  if (const Status removed = planned.context.discard(left); !removed) return fail(removed.error());
+int discard(const Context& context, const Plan& plan, bool quiet) {
+  const Leftovers left = context.leftovers(plan);
+  if (const Status removed = context.discard(left); !removed) return fail(removed.error());
   for (const Leftover& file : left.files)
     if (file.is_in_use)
       say_warning(fmt::format("{} stays: a run is writing it now", file.path));
@@ -148,7 +148,7 @@ int execute(const Planned& planned, const po::variables_map& values, bool overwr
   const Plan& plan = planned.plan;
   const bool quiet = values.count("quiet") > 0;
   if (plan.outputs.empty()) return 0;  // all are unchanged
-  if (values.count("discard")) return discard(planned, quiet);
+  if (values.count("discard")) return discard(planned.context, plan, quiet);
   if (!quiet) say_strange(planned.context.leftovers(plan));
   options.value().resume = values.count("no-resume") == 0;
   ProgressMeter meter(quiet);
@@ -171,6 +171,98 @@ int execute(const Planned& planned, const po::variables_map& values, bool overwr
   for (const std::string& path : {plan.report.json, plan.report.html})
     if (!path.empty()) say_note("wrote " + path + "  the report");
   return 0;
+}
+
+namespace {
+
+int discard_batch(const Loaded& loaded, bool quiet) {
+  int code = 0;
+  for (const BatchJob& each : loaded.batch.jobs) {
+    const auto plan = loaded.context.plan(each.job);
+    const int one = plan ? discard(loaded.context, plan.value(), quiet) : fail(plan.error());
+    if (code == 0) code = one;
+  }
+  return code;
+}
+
+void say_cell(const BatchCell& cell) {
+  const std::string path = cell.output.empty() ? cell.source : cell.output;
+  if (cell.state == CellState::kFailed)
+    say_note(fmt::format("{}  failed", path));
+  else
+    say_note(fmt::format("{}  {}, {}", path, name_of(cell.state), human_bytes(cell.bytes)));
+}
+
+// Outputs that failed for one reason are told together. The exit code of the first.
+int say_failures(const BatchReport& report) {
+  int code = 0;
+  std::string before;
+  for (const BatchCell& cell : report.cells) {
+    if (!cell.error) continue;
+    if (code == 0) code = static_cast<int>(cell.error->code);
+    std::string text = render(*cell.error);
+    if (text != before) fail(*cell.error);
+    before = std::move(text);
+  }
+  return code;
+}
+
+// What an earlier run of the batch wrote is replaced.
+Status write_reports(const BatchReport& report, const ReportRequest& wanted) {
+  if (!wanted.json.empty()) {
+    BOOST_OUTCOME_TRY(write_text(wanted.json, batch_json(report), true));
+  }
+  if (!wanted.html.empty()) {
+    BOOST_OUTCOME_TRY(write_text(wanted.html, batch_html(report), true));
+  }
+  return ok();
+}
+
+}  // namespace
+
+int execute_batch(const Loaded& loaded, const po::variables_map& values, bool overwrite) {
+  const bool quiet = values.count("quiet") > 0;
+  if (values.count("discard")) return discard_batch(loaded, quiet);
+  BatchOptions options;
+  auto run = run_options(values);
+  if (!run) return fail(run.error());
+  if (values.count("profile"))
+    return fail(usage_error("--profile is of one run, and this is a batch", "run one of its jobs by itself"));
+  Status usable = ok();
+  for (const BatchJob& each : loaded.batch.jobs) {
+    Job job = each.job;
+    if (usable) usable = read_job_options(values, job);
+  }
+  std::optional<ReportRequest> report = loaded.batch.report;
+  if (usable) usable = read_report_options(values, report);
+  if (!usable) return fail(usable.error());
+  options.run = std::move(run).value();
+  options.run.overwrite = overwrite;
+  options.run.resume = values.count("no-resume") == 0;
+  options.run.stop = catch_signals();
+  options.fail_fast = values.count("fail-fast") > 0;
+  options.adjust = [&](Job& job) { static_cast<void>(read_job_options(values, job)); };
+  ProgressMeter meter(quiet);
+  options.progress = [&](const Plan& plan, const Progress& now) { meter.show(plan, now); };
+  if (!quiet) {
+    options.begun = [&](const Plan&, std::size_t index, std::size_t count) {
+      say_note(fmt::format("[{}/{}] {}", index + 1, count, loaded.batch.jobs[index].source));
+    };
+    options.ended = [&](const BatchCell& cell) {
+      meter.finish();
+      say_cell(cell);
+    };
+  }
+  const BatchReport done = run_batch(loaded.context, loaded.batch, options);
+  meter.finish();
+  say_warnings(done.warnings);
+  int code = say_failures(done);
+  if (!quiet)
+    say_note(fmt::format("{} outputs: {} written, {} unchanged, {} failed, {} not run, in {:.1f} s", done.cells.size(),
+                         done.count(CellState::kWritten), done.count(CellState::kUnchanged),
+                         done.count(CellState::kFailed), done.count(CellState::kNotRun), done.seconds));
+  if (const Status written = write_reports(done, *report); !written && code == 0) code = fail(written.error());
+  return signal_exit_code().value_or(code);
 }
 
 }  // namespace ggufmill

@@ -18,4 +18,8 @@ void say_tensors(const Plan& plan);
 // left. Returns the exit code.
 int execute(const Planned& planned, const boost::program_options::variables_map& values, bool overwrite);
 
+// The same for all jobs of a batch, one after the other: what is unchanged is left out, and what fails is told at the
+// end; the exit code is that of the first failure.
+int execute_batch(const Loaded& loaded, const boost::program_options::variables_map& values, bool overwrite);
+
 }  // namespace ggufmill

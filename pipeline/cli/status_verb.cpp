@@ -75,20 +75,10 @@ std::string state_of(const Leftovers& left) {
   return "no run is under way";
 }
 
-}  // namespace
-
-int status_verb(const Arguments& arguments) {
-  const Parsed parsed = parse_command(command(), arguments);
-  if (parsed.exit_code) return *parsed.exit_code;
-  if (const auto folder = parsed.values["file"].as<std::string>(); is_job_folder(folder))
-    return cluster_status(folder, parsed.values.count("json") > 0, parsed.values.count("watch") > 0);
-  if (parsed.values.count("watch"))
-    return fail(usage_error("--watch is for the folder of a cluster job", "a run says itself how far it is"));
-  const auto planned = plan_from(parsed.values);
-  if (!planned) return fail(planned.error());
-  const Plan& plan = planned.value().plan;
-  const Leftovers left = planned.value().context.leftovers(plan);
-  if (parsed.values.count("json")) {
+int status(const Planned& planned, bool as_json) {
+  const Plan& plan = planned.plan;
+  const Leftovers left = planned.context.leftovers(plan);
+  if (as_json) {
     std::puts(json_text(to_json(plan, left)).c_str());
     return 0;
   }
@@ -101,6 +91,19 @@ int status_verb(const Arguments& arguments) {
   for (const Leftover& file : left.files)
     std::puts(fmt::format("{}  {}", describe(file), human_bytes(file.bytes)).c_str());
   return 0;
+}
+
+}  // namespace
+
+int status_verb(const Arguments& arguments) {
+  const Parsed parsed = parse_command(command(), arguments);
+  if (parsed.exit_code) return *parsed.exit_code;
+  const bool as_json = parsed.values.count("json") > 0;
+  if (const auto folder = parsed.values["file"].as<std::string>(); is_job_folder(folder))
+    return cluster_status(folder, as_json, parsed.values.count("watch") > 0);
+  if (parsed.values.count("watch"))
+    return fail(usage_error("--watch is for the folder of a cluster job", "a run says itself how far it is"));
+  return for_each_plan(parsed.values, [&](const Planned& planned) { return status(planned, as_json); });
 }
 
 }  // namespace ggufmill

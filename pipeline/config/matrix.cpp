@@ -65,6 +65,8 @@ Strings matches_of(const std::string& pattern) {
   const auto free = [](glob_t* found) { ::globfree(found); };
   glob_t found{};
   const std::unique_ptr<glob_t, decltype(free)> owner(&found, free);
+  if (pattern.find_first_of("*?[") == std::string::npos)
+    return {pattern};  // whether it is there is seen when it is read
   if (::glob(pattern.c_str(), GLOB_NOSORT, nullptr, &found) != 0) return {};
   Strings paths(found.gl_pathv, found.gl_pathv + found.gl_pathc);
   std::ranges::sort(paths);
@@ -125,7 +127,7 @@ class Expansion {
     }
     if (sources.empty())
       errors_.add(error_at(item, fmt::format("nothing is there that {} names", quoted_name(item.scalar)),
-                           "a path or a pattern such as 'models/*.gguf', or a map as under `source`"));
+                           "* and ? stand for letters of a name: 'models/*.gguf'"));
     return sources;
   }
 

@@ -116,7 +116,7 @@ TEST_CASE("what is wrong in a batch is said once, with its place") {
         "a.yaml:2:20: error: nothing is there that 'nowhere/*.gguf' names\n"
         "     2 | matrix: {sources: ['nowhere/*.gguf']}\n"
         "       |                    ^^^^^^^^^^^^^^^^\n"
-        "  help: a path or a pattern such as 'models/*.gguf', or a map as under `source`\n");
+        "  help: * and ? stand for letters of a name: 'models/*.gguf'\n");
   CHECK(models
             .refusal(fmt::format("matrix:\n  sources: ['{}']\n  exclude: [{{name: z}}]\noutputs: [{{gguf: "
                                  "'{{recipe}}'}}]\n",

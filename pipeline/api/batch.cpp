@@ -1,0 +1,252 @@
+#include "pipeline/api/batch.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/json.hpp>
+#include <chrono>
+
+#include "pipeline/api/ggufmill.h"
+#include "pipeline/core/text.h"
+
+namespace ggufmill {
+namespace {
+
+namespace json = boost::json;
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+void describe(const PlannedOutput& output, BatchCell& cell) {
+  cell.recipe = output.recipe;
+  cell.output = output.files.empty() ? std::string() : output.files.front().path;
+  for (const OutputFile& file : output.files) cell.bytes += file.bytes;
+  for (const PlannedTensor& tensor : output.tensors) {
+    cell.weights += tensor.shape.elements();
+    cell.tensor_bytes += tensor.bytes;
+  }
+}
+
+// One source's part of a batch.
+class SourceRun {
+ public:
+  SourceRun(const Context& context, const BatchJob& job, const BatchOptions& options)
+      : context_(context), job_(job.job), options_(options), cells_(job.job.outputs.size()) {
+    for (BatchCell& cell : cells_) cell.source = job.source;
+    for (std::size_t i = 0; i < cells_.size(); ++i) left_.push_back(i);
+    if (options.adjust) options.adjust(job_);
+  }
+
+  // `index` of `count`: of the source.
+  void run(std::size_t index, std::size_t count) {
+    if (!prepare()) return;
+    if (options_.begun) options_.begun(*plan_, index, count);
+    RunOptions run = options_.run;
+    if (options_.progress) run.progress = [&](const Progress& now) { options_.progress(*plan_, now); };
+    const auto start = Clock::now();
+    const auto report = context_.run(*plan_, run);
+    if (!report && report.error().code == ExitCode::kInterrupted) return;  // its cells are not run
+    if (!report) return fail_all(report.error());
+    warnings_ = report.value().warnings;
+    for (const std::size_t i : left_) {
+      cells_[i].seconds = seconds_since(start);
+      end(i, CellState::kWritten);
+    }
+  }
+
+  std::vector<BatchCell>& cells() { return cells_; }
+  const std::vector<std::string>& warnings() const { return warnings_; }
+
+ private:
+  // The plan of what can be made and is not there yet; false where there is none.
+  bool prepare() {
+    if (!make_plan()) {
+      leave_out_those_that([&](const Job& job) { return context_.plan(job); });
+      if (left_.empty()) return false;
+      if (!make_plan()) return fail_all(*error_), false;
+    }
+    for (std::size_t k = 0; k < left_.size(); ++k) describe(plan_->outputs[k], cells_[left_[k]]);
+    // What an earlier run has nearly done is brought to its end, manifests and all, before it is looked at.
+    if (plan_->manifest && !context_.leftovers(*plan_).can_go_on()) {
+      leave_out_unchanged();
+      if (left_.empty()) return false;
+      if (!make_plan()) return fail_all(*error_), false;
+    }
+    if (context_.check(*plan_, options_.run.overwrite).empty()) return true;
+    leave_out_those_that([&](const Job& job) -> Result<Plan> {
+      BOOST_OUTCOME_TRY(Plan plan, context_.plan(job));
+      Diagnostics errors;
+      for (Error& error : context_.check(plan, options_.run.overwrite)) errors.add(std::move(error));
+      if (!errors.empty()) return errors.together();
+      return plan;
+    });
+    if (left_.empty()) return false;
+    if (!make_plan()) return fail_all(*error_), false;
+    return true;  // what stands in the way of all together, run() says
+  }
+
+  Job job_with(const std::vector<std::size_t>& outputs) const {
+    Job job = job_;
+    job.outputs.clear();
+    for (const std::size_t i : outputs) job.outputs.push_back(job_.outputs[i]);
+    return job;
+  }
+
+  // Of the outputs that are left; false, and why in error_, where that fails.
+  bool make_plan() {
+    auto plan = context_.plan(job_with(left_));
+    if (!plan) return error_ = plan.error(), false;
+    plan_ = std::move(plan).value();
+    return true;
+  }
+
+  // Of the outputs that are left, each by itself, those are left out that `tried` fails for.
+  template <class Tried>
+  void leave_out_those_that(const Tried& tried) {
+    std::vector<std::size_t> good;
+    for (const std::size_t i : left_) {
+      const Result<Plan> plan = tried(job_with({i}));
+      if (plan)
+        good.push_back(i);
+      else
+        fail(i, plan.error());
+    }
+    left_ = std::move(good);
+  }
+
+  void leave_out_unchanged() {
+    const std::vector<bool> unchanged = context_.unchanged(*plan_);
+    std::vector<std::size_t> changed;
+    for (std::size_t k = 0; k < left_.size(); ++k)
+      if (unchanged[k])
+        end(left_[k], CellState::kUnchanged);
+      else
+        changed.push_back(left_[k]);
+    left_ = std::move(changed);
+  }
+
+  void fail(std::size_t i, Error error) {
+    cells_[i].error = std::move(error);
+    end(i, CellState::kFailed);
+  }
+  void fail_all(const Error& error) {
+    for (const std::size_t i : left_) fail(i, error);
+  }
+  void end(std::size_t i, CellState state) {
+    cells_[i].state = state;
+    if (options_.ended) options_.ended(cells_[i]);
+  }
+
+  const Context& context_;
+  Job job_;
+  const BatchOptions& options_;
+  std::vector<BatchCell> cells_;   // of all outputs of the job
+  std::vector<std::size_t> left_;  // outputs that are to be written
+  std::optional<Plan> plan_;       // of these
+  std::optional<Error> error_;     // of the plan that could not be made
+  std::vector<std::string> warnings_;
+};
+
+json::string text_json(const std::string& text) { return json::string(is_utf8(text) ? text : quoted_name(text)); }
+
+double bits_per_weight(const BatchCell& cell) {
+  return cell.weights ? 8.0 * static_cast<double>(cell.tensor_bytes) / static_cast<double>(cell.weights) : 0;
+}
+
+std::string escaped(const std::string& text) {
+  std::string out;
+  for (const char letter : printable(text))
+    out += letter == '&' ? "&amp;" : letter == '<' ? "&lt;" : letter == '"' ? "&quot;" : std::string(1, letter);
+  return out;
+}
+
+}  // namespace
+
+std::string_view name_of(CellState state) {
+  constexpr std::string_view kNames[] = {"written", "unchanged", "failed", "not run"};
+  return kNames[static_cast<std::size_t>(state)];
+}
+
+std::size_t BatchReport::count(CellState state) const {
+  return static_cast<std::size_t>(std::ranges::count(cells, state, &BatchCell::state));
+}
+
+bool BatchReport::was_stopped() const { return count(CellState::kNotRun) != 0 && count(CellState::kFailed) == 0; }
+
+BatchReport run_batch(const Context& context, const Batch& batch, const BatchOptions& options) {
+  BatchReport report;
+  const auto start = Clock::now();
+  bool goes_on = true;
+  for (std::size_t i = 0; i < batch.jobs.size(); ++i) {
+    SourceRun source(context, batch.jobs[i], options);
+    goes_on = goes_on && !(options.run.stop && *options.run.stop);
+    if (goes_on) source.run(i, batch.jobs.size());
+    for (const std::string& warning : source.warnings()) report.warnings.push_back(warning);
+    for (BatchCell& cell : source.cells()) {
+      goes_on = goes_on && !(options.fail_fast && cell.state == CellState::kFailed);
+      report.cells.push_back(std::move(cell));
+    }
+  }
+  report.seconds = seconds_since(start);
+  return report;
+}
+
+std::string batch_json(const BatchReport& report) {
+  json::array cells;
+  for (const BatchCell& cell : report.cells) {
+    json::object one{{"source", text_json(cell.source)},
+                     {"output", text_json(cell.output)},
+                     {"recipe", text_json(cell.recipe)},
+                     {"state", name_of(cell.state)},
+                     {"bytes", cell.bytes},
+                     {"weights", cell.weights},
+                     {"bits_per_weight", bits_per_weight(cell)},
+                     {"seconds", cell.seconds}};
+    one["error"] = cell.error ? json::value(text_json(cell.error->what)) : json::value();
+    cells.push_back(std::move(one));
+  }
+  return json::serialize(json::object{{"format", "ggufmill batch"},
+                                      {"version", 1},
+                                      {"ggufmill", GGUFMILL_VERSION},
+                                      {"seconds", report.seconds},
+                                      {"written", report.count(CellState::kWritten)},
+                                      {"unchanged", report.count(CellState::kUnchanged)},
+                                      {"failed", report.count(CellState::kFailed)},
+                                      {"not_run", report.count(CellState::kNotRun)},
+                                      {"cells", std::move(cells)}}) +
+         "\n";
+}
+
+std::string batch_html(const BatchReport& report) {
+  std::string rows;
+  for (const BatchCell& cell : report.cells)
+    rows += fmt::format(
+        "<tr class=\"{}\"><td>{}<td>{}<td>{}<td class=n>{}<td class=n>{:.2f}<td class=n>{:.1f}<td>{}{}\n",
+        name_of(cell.state) == "not run" ? "none" : name_of(cell.state), escaped(cell.source), escaped(cell.output),
+        escaped(cell.recipe), human_bytes(cell.bytes), bits_per_weight(cell), cell.seconds, name_of(cell.state),
+        cell.error
+            ? ": " + escaped(cell.error->where.empty() ? cell.error->what : cell.error->where + ": " + cell.error->what)
+            : "");
+  return fmt::format(R"(<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<title>ggufmill batch</title><style>
+:root {{ color-scheme: light dark }}
+body {{ font: 15px/1.5 system-ui, sans-serif; margin: 2em auto; max-width: 75em; padding: 0 1em }}
+table {{ border-collapse: collapse; width: 100% }}
+th, td {{ text-align: left; padding: .3em .6em; border-bottom: 1px solid #8884; overflow-wrap: anywhere }}
+.n {{ text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums }}
+.failed td:last-child {{ color: #c22; font-weight: 600 }}
+.unchanged td:last-child, .none td:last-child {{ opacity: .65 }}
+</style></head><body>
+<h1>Batch: {} written, {} unchanged, {} failed, {} not run</h1>
+<p>{:.1f} s, ggufmill {}</p>
+<table><thead><tr><th scope="col">source<th scope="col">output<th scope="col">recipe<th scope="col" class=n>size
+<th scope="col" class=n>bits per weight<th scope="col" class=n>seconds<th scope="col">state</thead><tbody>
+{}</tbody></table></body></html>
+)",
+                     report.count(CellState::kWritten), report.count(CellState::kUnchanged),
+                     report.count(CellState::kFailed), report.count(CellState::kNotRun), report.seconds,
+                     GGUFMILL_VERSION, rows);
+}
+
+}  // namespace ggufmill

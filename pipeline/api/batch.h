@@ -1,0 +1,70 @@
+#pragma once
+// Batches: many sources, each with its outputs, one after the other.
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "pipeline/config/job.h"
+#include "pipeline/core/error.h"
+#include "pipeline/graph/engine.h"
+
+namespace ggufmill {
+
+class Context;
+
+enum class CellState {
+  kWritten,
+  kUnchanged,  // it was there already, as its manifest says
+  kFailed,
+  kNotRun,  // the batch ended before
+};
+std::string_view name_of(CellState state);  // "written"
+
+// An output of a source.
+struct BatchCell {
+  std::string source, output;  // paths; that of an output's first file, empty where it is not known
+  std::string recipe;          // empty: none
+  CellState state = CellState::kNotRun;
+  std::optional<Error> error;  // kFailed
+  std::uint64_t bytes = 0;     // of its files
+  std::uint64_t weights = 0, tensor_bytes = 0;
+  double seconds = 0;  // of the run that wrote it, which may have written others too
+};
+
+struct BatchReport {
+  std::vector<BatchCell> cells;  // in the order of sources and outputs
+  double seconds = 0;
+  std::vector<std::string> warnings;  // of runs
+
+  std::size_t count(CellState state) const;
+  bool was_stopped() const;  // by BatchOptions::run.stop
+};
+
+struct BatchOptions {
+  RunOptions run{};        // of each source's run; progress and when_sealed are not used
+  bool fail_fast = false;  // nothing is begun after a failure
+  // Of each job, where given, before it is planned: options of the command line.
+  std::function<void(Job&)> adjust{};
+  // When source `index` of `count` is begun; `plan` has what is left to do of it.
+  std::function<void(const Plan& plan, std::size_t index, std::size_t count)> begun{};
+  std::function<void(const Plan& plan, const Progress& now)> progress{};  // as RunOptions::progress
+  // When nothing more is done for a cell, whatever came of it.
+  std::function<void(const BatchCell& cell)> ended{};
+};
+
+// Runs every job: what is unchanged is left out, what cannot be made is told and left out, the rest is one read of the
+// source. What an earlier run of a job has left is gone on with. Errors are in the report: nothing ends a batch but
+// `stop` and, where asked for, the first failure.
+BatchReport run_batch(const Context& context, const Batch& batch, const BatchOptions& options);
+
+// The report as data, and as a page that needs no other file: {format: "ggufmill batch", version: 1, ggufmill, seconds,
+// written, unchanged, failed, not_run, cells: [{source, output, recipe, state, bytes, weights, bits_per_weight,
+// seconds, error}]}.
+std::string batch_json(const BatchReport& report);
+std::string batch_html(const BatchReport& report);
+
+}  // namespace ggufmill
