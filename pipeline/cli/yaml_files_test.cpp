@@ -22,7 +22,7 @@ constexpr std::string_view kNothing;
 // What is wrong, as the command line would say it.
 std::string faults_in_job(const std::string& text, const std::string& name) {
   Diagnostics errors;
-  parse_job(text, name, make_registry(), {}, errors);
+  parse_batch(text, name, make_registry(), {}, errors);
   std::string faults;
   for (const Error& error : errors.errors()) faults += render(error);
   return faults;
