@@ -135,8 +135,9 @@ std::string describe(const Shape& shape) {
 }
 
 std::string_view name_of(Operation operation) {
-  constexpr std::string_view kNames[] = {"extent",    "stack", "concat", "slice",        "reshape", "reorder_rows",
-                                         "transpose", "cast",  "map",    "scale_blocks", "repack",  "constant"};
+  constexpr std::string_view kNames[] = {"extent",       "stack",     "concat",  "slice", "reshape",
+                                         "reorder_rows", "transpose", "cast",    "map",   "scale_blocks",
+                                         "gather",       "repack",    "constant"};
   return kNames[static_cast<std::size_t>(operation)];
 }
 
@@ -332,6 +333,20 @@ Result<ExpressionRef> scale_blocks(ExpressionRef input, ExpressionRef scales, st
   }
   Expression node = node_of(Operation::kScaleBlocks, std::move(inputs));
   node.block = {columns, rows};
+  return made(std::move(node));
+}
+
+Result<ExpressionRef> gather(ExpressionRef input, ExpressionRef columns) {
+  if (input->type->block_elements != 1)
+    return broken(Operation::kGather, fmt::format("columns of {} cannot be taken one by one", input->type->name));
+  if (input->shape.columns() > kGatheredColumns)
+    return broken(Operation::kGather,
+                  fmt::format("rows of {} columns, more than {}", input->shape.columns(), kGatheredColumns));
+  if (columns->type->name != "I32" || columns->shape.rows() != 1)
+    return broken(Operation::kGather, fmt::format("the numbers of columns are {} of {}, not a row of I32",
+                                                  describe(columns->shape), columns->type->name));
+  Expression node = node_of(Operation::kGather, {std::move(input), std::move(columns)});
+  node.shape.dims[0] = node.inputs[1]->shape.columns();
   return made(std::move(node));
 }
 

@@ -62,6 +62,7 @@ enum class Operation : std::uint8_t {
   kCast,         // to another type, but an integer: decoded to F32, and encoded where that is not what is wanted
   kMap,          // F32: a named function of every value
   kScaleBlocks,  // F32: every value, less the offset of its block of rows and columns, times the block's scale
+  kGather,       // of every row the columns whose numbers another tensor has: scales by a table of groups
   kRepack,       // blocks of one format made of the bytes of another, without a number changed
   kConstant,     // values that are computed in the header plane
 };
@@ -139,6 +140,10 @@ Result<ExpressionRef> map(ExpressionRef input, const MapFunction& function, floa
 // many, or null: none.
 Result<ExpressionRef> scale_blocks(ExpressionRef input, ExpressionRef scales, std::uint64_t columns, std::uint64_t rows,
                                    ExpressionRef offsets = nullptr);
+// `columns`: I32, one row; the numbers are read with the rows, and one that is no column of the input is an error then.
+// Rows of the input have kGatheredColumns at most, since they are read whole for every row of the result.
+inline constexpr std::uint64_t kGatheredColumns = 1 << 14;
+Result<ExpressionRef> gather(ExpressionRef input, ExpressionRef columns);
 Result<ExpressionRef> repack(const RepackFunction& function, ExpressionRef first, ExpressionRef second);
 Result<ExpressionRef> constant(const Shape& shape, std::vector<float> values);
 }  // namespace expressions

@@ -100,6 +100,16 @@ TEST_CASE("functions and scales are of F32, and scales cover the values") {
         "scale_blocks: 300 x 130 in blocks of 128 x 128 need 3 x 2 offsets, not 3 x 1");
 }
 
+TEST_CASE("columns are gathered by the numbers in a row of I32") {
+  CHECK(shape(gather(leaf("F16", {3, 5}), leaf("I32", {8}))) == "8 x 5");
+  CHECK(shape(gather(leaf("Q8_0", {32, 5}), leaf("I32", {8}))) == "gather: columns of Q8_0 cannot be taken one by one");
+  CHECK(shape(gather(leaf("F16", {16385, 5}), leaf("I32", {8}))) == "gather: rows of 16385 columns, more than 16384");
+  CHECK(shape(gather(leaf("F16", {3, 5}), leaf("I64", {8}))) ==
+        "gather: the numbers of columns are 8 of I64, not a row of I32");
+  CHECK(shape(gather(leaf("F16", {3, 5}), leaf("I32", {8, 2}))) ==
+        "gather: the numbers of columns are 8 x 2 of I32, not a row of I32");
+}
+
 TEST_CASE("repacked blocks take as many bytes of each input as they are made of") {
   const RepackFunction& mxfp4 = *find_repack_function("mxfp4");
   CHECK(shape(repack(mxfp4, leaf("I8", {48, 5}), leaf("I8", {3, 5}))) == "96 x 5");

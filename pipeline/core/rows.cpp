@@ -176,6 +176,20 @@ ReadBound bound_of_reshape(const Expression& node, const Index& count) {
   return {capped_product(one.bytes, runs), capped_product(one.ranges, runs)};
 }
 
+// Of a box of at most `most` elements, which may have fewer along each dimension d of which may_be_less[d]: less than
+// the whole of a dimension lies in more pieces than the whole.
+ReadBound bound_up_to(const Expression& input, const Index& most, const std::array<bool, 4>& may_be_less) {
+  ReadBound bound = read_bound(input, most);
+  for (std::uint32_t d = 0; d < 4; ++d) {
+    const std::uint64_t step = d == 0 ? input.type->block_elements : 1, size = input.shape.dims[d];
+    if (!may_be_less[d] || most[d] < size || size <= step) continue;
+    Index less = most;
+    less[d] = size - step;
+    bound = most_of(bound, read_bound(input, less));
+  }
+  return bound;
+}
+
 }  // namespace
 
 std::uint64_t capped_sum(std::uint64_t a, std::uint64_t b) { return a > UINT64_MAX - b ? UINT64_MAX : a + b; }
@@ -256,6 +270,14 @@ std::vector<Box> input_boxes(const Expression& node, const Box& box) {
       boxes[0] = same;
       return boxes;
     }
+    case Operation::kGather: {
+      Box numbers;
+      numbers.first[0] = box.first[0];
+      numbers.count[0] = box.count[0];
+      same.first[0] = 0;
+      same.count[0] = node.inputs[0]->shape.columns();
+      return {same, numbers};
+    }
     case Operation::kRepack: {
       std::vector<Box> boxes(2, same);
       for (std::size_t i = 0; i < 2; ++i) {
@@ -321,7 +343,9 @@ ReadBound read_bound(const Expression& expression, const Index& wanted) {
       ReadBound most, all;
       for (const ExpressionRef& input : expression.inputs) {
         one[axis] = expression.operation == Operation::kStack ? 1 : std::min(count[axis], input->shape.dims[axis]);
-        const ReadBound bound = read_bound(*input, one);
+        std::array<bool, 4> cut{};
+        cut[axis] = count[axis] < expression.shape.dims[axis];
+        const ReadBound bound = bound_up_to(*input, one, cut);
         most = most_of(most, bound);
         all = all + bound;
       }
@@ -335,8 +359,10 @@ ReadBound read_bound(const Expression& expression, const Index& wanted) {
     case Operation::kReshape:
       return bound_of_reshape(expression, count);
     case Operation::kReorderRows: {
-      const ReadBound bound = read_bound(*expression.inputs[0], count);
-      return {bound.bytes, capped_product(bound.ranges, std::max<std::uint64_t>(count[1], 1))};
+      // No two rows may be neighbours, nor share a block's scale.
+      const ReadBound one =
+          read_bound(*expression.inputs[0], {count[0], std::min<std::uint64_t>(count[1], 1), count[2], count[3]});
+      return {capped_product(one.bytes, count[1]), capped_product(one.ranges, count[1])};
     }
     case Operation::kTranspose: {
       Index of_input{1, 1, 1, 1};
@@ -352,10 +378,20 @@ ReadBound read_bound(const Expression& expression, const Index& wanted) {
           of_input[0] = capped_sum(
               count[0], 2 * std::lcm<std::uint64_t>(expression.type->block_elements, input.type->block_elements));
         if (expression.operation == Operation::kScaleBlocks && i > 0)
-          for (std::uint32_t d = 0; d < 2; ++d) of_input[d] = count[d] / expression.block[d] + 2;
+          for (std::uint32_t d = 0; d < 2; ++d)
+            of_input[d] = count[d] == 0 ? 0 : ceil_div(count[d] - 1, expression.block[d]) + 1;
+        if (expression.operation == Operation::kGather)
+          of_input = i == 0 ? Index{input.shape.columns(), count[1], count[2], count[3]} : Index{count[0], 1, 1, 1};
         if (expression.operation == Operation::kRepack)
           of_input[0] = count[0] / expression.type->block_elements * expression.repack->input_bytes[i];
-        all = all + read_bound(input, of_input);
+        std::array<bool, 4> rounded{};
+        if (expression.operation == Operation::kCast || (expression.operation == Operation::kScaleBlocks && i > 0))
+          for (std::uint32_t d = 0; d < 2; ++d) rounded[d] = count[d] < expression.shape.dims[d];
+        ReadBound bound = bound_up_to(input, of_input, rounded);
+        // A run of elements over several rows may begin and end within one: two parts of the numbers.
+        if (expression.operation == Operation::kGather && i == 1 && count[1] * count[2] * count[3] > 1)
+          bound.ranges = capped_product(bound.ranges, 2);
+        all = all + bound;
       }
       return all;
     }

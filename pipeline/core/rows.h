@@ -39,8 +39,8 @@ Layout packed_layout(const TypeInfo& type, const Box& box);
 using PartVisitor = std::function<void(const Expression& node, const Box& box, const Layout& layout)>;
 void for_each_part(const Expression& expression, const Box& box, const Layout& layout, const PartVisitor& part);
 
-// The boxes of the inputs that make up a box of a node which computes its elements (cast, map, scale_blocks, repack):
-// one for each input. Rounded to whole blocks where the types' blocks differ.
+// The boxes of the inputs that make up a box of a node which computes its elements (cast, map, scale_blocks, gather,
+// repack): one for each input. Rounded to whole blocks where the types' blocks differ.
 std::vector<Box> input_boxes(const Expression& node, const Box& box);
 
 // Calls `run` for every run of neighbouring bytes of an extent that a box covers: the offset within the extent, the

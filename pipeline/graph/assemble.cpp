@@ -137,6 +137,7 @@ class Assembler {
       node.repack->apply(part.count[0] / node.type->block_elements, both, result.data());
       return ok();
     }
+    if (node.operation == Operation::kGather) return gather(node, part, inputs, result);
     const auto* values = reinterpret_cast<const float*>(inputs[0].data());
     auto* results = reinterpret_cast<float*>(result.data());
     if (node.operation == Operation::kMap) {
@@ -150,6 +151,23 @@ class Assembler {
           std::min((boxes[1].first[0] + block + 1) * node.block[0] - part.first[0], part.count[0]);
       const float scale = scales[block], offset = offsets ? offsets[block] : 0;
       for (; i < end; ++i) results[i] = (values[i] - offset) * scale;
+    }
+    return ok();
+  }
+
+  // `inputs`: a row of values, and the numbers of those that are taken.
+  Status gather(const Expression& node, const Box& part, const std::vector<std::vector<std::byte>>& inputs,
+                std::vector<std::byte>& result) const {
+    const std::uint64_t columns = node.inputs[0]->shape.columns(), bytes = node.type->block_bytes;
+    for (std::uint64_t i = 0; i < part.count[0]; ++i) {
+      std::int32_t column = 0;
+      std::memcpy(&column, inputs[1].data() + i * sizeof column, sizeof column);
+      if (column < 0 || static_cast<std::uint64_t>(column) >= columns)
+        return Error{ExitCode::kBadInput, "",
+                     fmt::format("tensor '{}': column {} takes entry {} of a table of {}", tensor_, part.first[0] + i,
+                                 column, columns),
+                     "nothing was written", "the file is damaged, or was changed while it was read"};
+      std::memcpy(result.data() + i * bytes, inputs[0].data() + static_cast<std::uint64_t>(column) * bytes, bytes);
     }
     return ok();
   }

@@ -33,6 +33,17 @@ struct World {
     for (std::byte& byte : bytes) byte = static_cast<std::byte>(random() & 0x3f);
   }
   std::uint64_t below(std::uint64_t limit) { return random() % limit; }
+  // A row of numbers below `limit`.
+  ExpressionRef numbers(std::uint64_t count, std::uint64_t limit) {
+    const ExpressionRef leaf = this->leaf(type_named("I32"), {1, {count, 1, 1, 1}});
+    const std::span<std::byte> place(bytes.data() + leaf->extent.offset, leaf->extent.bytes);
+    for (std::uint64_t i = 0; i < count; ++i) {
+      const auto number = static_cast<std::int32_t>(below(limit));
+      std::memcpy(place.data() + i * sizeof number, &number, sizeof number);
+    }
+    if (leaf->extent.big_endian) swap_words(*leaf->type, place);
+    return leaf;
+  }
   ExpressionRef leaf(const TypeInfo& type, const Shape& shape) {
     const std::uint64_t size = bytes_of(type, shape.elements()).value();
     const Extent extent{source, used, size, below(4) == 0};
@@ -101,6 +112,14 @@ Bytes computed(const Expression& node, const World& world) {
   } else if (node.operation == Operation::kRepack) {
     const std::byte* const both[2] = {inputs[0].data(), inputs[1].data()};
     node.repack->apply(elements / node.type->block_elements, both, result.data());
+  } else if (node.operation == Operation::kGather) {
+    const std::uint64_t bytes = node.type->block_bytes, columns = node.inputs[0]->shape.columns();
+    for (std::uint64_t i = 0; i < elements; ++i) {
+      std::int32_t from = 0;
+      std::memcpy(&from, inputs[1].data() + i % node.shape.columns() * sizeof from, sizeof from);
+      const std::uint64_t element = i / node.shape.columns() * columns + static_cast<std::uint64_t>(from);
+      std::memcpy(result.data() + i * bytes, inputs[0].data() + element * bytes, bytes);
+    }
   } else if (node.operation == Operation::kScaleBlocks) {
     const auto* scales = reinterpret_cast<const float*>(inputs[1].data());
     const Expression& of_scales = *node.inputs[1];
@@ -190,7 +209,7 @@ class RandomExpression {
   Result<ExpressionRef> grown(ExpressionRef node) {
     using namespace expressions;
     const Shape shape = node->shape;
-    switch (static_cast<Operation>(1 + world_.below(9))) {
+    switch (static_cast<Operation>(1 + world_.below(10))) {
       case Operation::kStack:
         return stack({node, like(*node), node});
       case Operation::kConcat:
@@ -220,6 +239,8 @@ class RandomExpression {
         return cast(node, type_named(std::array{"F32", "F16", "BF16", "Q8_0", "Q4_0"}[world_.below(5)]));
       case Operation::kMap:
         return map(node, *find_map_function("add"), 0.25f);
+      case Operation::kGather:
+        return gather(node, world_.numbers(32 * (1 + world_.below(4)), shape.dims[0]));
       default: {
         Shape scales = shape;
         scales.dims[0] = (shape.dims[0] + 6) / 7;
@@ -251,6 +272,7 @@ Bytes by_rows(const Expression& expression, std::uint64_t first, std::uint64_t r
 }
 
 void check(const Expression& expression, World& world) {
+  INFO(key_of(expression));
   const Bytes expected = plainly(expression, world);
   const std::uint64_t matrix = expression.shape.dims[1];
   Bytes made;
@@ -260,7 +282,6 @@ void check(const Expression& expression, World& world) {
     made.insert(made.end(), part.begin(), part.end());
     row += rows;
   }
-  INFO(key_of(expression));
   const bool same = made == expected;
   CHECK(same);
 }
@@ -273,6 +294,21 @@ TEST_CASE("random expressions by rows are what they mean, and read no more than 
     CAPTURE(seed);
     check(*RandomExpression(world).make(static_cast<int>(seed % 5)), world);
   }
+}
+
+TEST_CASE("what is read of scattered rows and of cut parts has its bound") {
+  World world(6);
+  const TypeInfo &f32 = type_named("F32"), &f16 = type_named("F16");
+  // Rows far from each other have scales of their own each.
+  const auto values = world.leaf(f32, {2, {3, 128, 1, 1}}), scales = world.leaf(f32, {2, {1, 2, 1, 1}});
+  const auto scaled = expressions::scale_blocks(values, scales, 3, 64).value();
+  check(*expressions::reorder_rows(scaled, {2, 64}, {1, 0}).value(), world);
+  // Half a block of columns is one of two, not all.
+  const auto wide = expressions::cast(world.leaf(type_named("Q8_0"), {2, {64, 6, 1, 1}}), f32).value();
+  check(*expressions::slice(wide, 0, 0, 25).value(), world);
+  const auto joined =
+      expressions::concat({world.leaf(f16, {2, {5, 45, 1, 1}}), world.leaf(f16, {2, {5, 45, 1, 1}})}, 0);
+  check(*expressions::slice(joined.value(), 0, 3, 5).value(), world);
 }
 
 TEST_CASE("rows longer than what is computed at a time are the same") {
@@ -299,6 +335,30 @@ TEST_CASE("blocks of MXFP4 are put together from neighbours and exponents") {
   const auto pairs = world.leaf(type_named("I8"), {2, {48, 4, 1, 1}}),
              scales = world.leaf(type_named("I8"), {2, {3, 4, 1, 1}});
   check(*expressions::repack(*find_repack_function("mxfp4"), pairs, scales).value(), world);
+}
+
+TEST_CASE("columns are gathered by numbers, and one that is no column is an error") {
+  World world(5);
+  const auto values = world.leaf(type_named("F16"), {2, {3, 4, 1, 1}});
+  const auto numbers = world.numbers(10000, 3);
+  const auto node = expressions::gather(values, numbers).value();
+  check(*node, world);
+  const Box box = box_of_rows(node->shape, 1, 1);
+  ReadRanges read(ranges_of(*node, box));
+  Bytes memory(read.bytes()), result(node->row_bytes());
+  read.set_memory(memory);
+  for (const auto& [number, what] : {std::pair(3, "3"), std::pair(-1, "-1")}) {
+    for (std::size_t i = 0; i < read.ranges().size(); ++i)
+      std::memset(read.memory(i).data(), 0, read.ranges()[i].bytes);
+    const std::size_t last = read.ranges().size() - 1;
+    const auto entry = static_cast<std::int32_t>(
+        numbers->extent.big_endian ? __builtin_bswap32(static_cast<unsigned>(number)) : number);
+    std::memcpy(read.memory(last).data() + 9000 * sizeof entry, &entry, sizeof entry);
+    const Status status = assemble(*node, box, read, kernels(), "t", result);
+    REQUIRE(!status);
+    CHECK(status.error().code == ExitCode::kBadInput);
+    CHECK(status.error().what == std::string("tensor 't': column 9000 takes entry ") + what + " of a table of 3");
+  }
 }
 
 TEST_CASE("constants need no source") {

@@ -192,6 +192,7 @@ class Reader {
     if (operation == name_of(Operation::kTranspose))
       return sound(transpose(input, numbers_of<std::uint32_t>(object, "order")));
     if (operation == name_of(Operation::kCast)) return sound(cast(input, type_of(object, "type")));
+    if (operation == name_of(Operation::kGather)) return sound(gather(input, inputs.at(1)));
     if (operation == name_of(Operation::kScaleBlocks)) {
       const auto block = numbers_of<std::uint64_t>(object, "block");
       return sound(

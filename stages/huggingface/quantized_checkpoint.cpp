@@ -324,12 +324,7 @@ class Decoder {
     BOOST_OUTCOME_TRY(const ExpressionRef groups, values_of(base + ".g_idx"));
     const std::uint64_t columns = in_word * words->shape.dims[1], rows = words->shape.dims[0];
     const std::uint64_t count = scales->shape.dims[1];
-    if (count == 0 || columns % count != 0)
-      return input_error({}, fmt::format("{} columns in {} groups", columns, count));
-    BOOST_OUTCOME_TRY(const auto index, read_numbers<std::int32_t>(*groups, "I32"));
-    for (std::size_t i = 0; i < index.size(); ++i)
-      if (index.size() != columns || index[i] != static_cast<std::int32_t>(i / (columns / count)))
-        return input_error({}, "its columns are not in the order of their groups (desc_act), which is not known");
+    BOOST_OUTCOME_TRY(const bool in_order, are_in_order(*groups, columns, count));
     BOOST_OUTCOME_TRY(ExpressionRef values, unpack(words, type, in_word));
     BOOST_OUTCOME_TRY(values, expressions::transpose(std::move(values), {0, 2, 1}));
     BOOST_OUTCOME_TRY(values, expressions::reshape(std::move(values), Shape{2, {columns, rows, 1, 1}}));
@@ -340,7 +335,26 @@ class Decoder {
       BOOST_OUTCOME_TRY(offsets, expressions::map(std::move(offsets), *find_map_function("add"), 1));
     }
     BOOST_OUTCOME_TRY(ExpressionRef factors, turned(scales));
-    return expressions::scale_blocks(std::move(values), std::move(factors), columns / count, 1, std::move(offsets));
+    if (!in_order) {  // desc_act
+      BOOST_OUTCOME_TRY(factors, expressions::gather(std::move(factors), groups));
+      BOOST_OUTCOME_TRY(offsets, expressions::gather(std::move(offsets), groups));
+    }
+    return expressions::scale_blocks(std::move(values), std::move(factors), in_order ? columns / count : 1, 1,
+                                     std::move(offsets));
+  }
+
+  // Whether the groups of the columns are runs of one length, one after the other.
+  static Result<bool> are_in_order(const Expression& groups, std::uint64_t columns, std::uint64_t count) {
+    BOOST_OUTCOME_TRY(const auto index, read_numbers<std::int32_t>(groups, "I32"));
+    if (index.size() != columns)
+      return input_error({}, fmt::format("{} columns, but groups of {}", columns, index.size()));
+    bool in_order = count != 0 && columns % count == 0;
+    for (std::size_t i = 0; i < index.size(); ++i) {
+      if (index[i] < 0 || static_cast<std::uint64_t>(index[i]) >= count)
+        return input_error({}, fmt::format("column {} is of group {}, and there are {}", i, index[i], count));
+      in_order = in_order && static_cast<std::uint64_t>(index[i]) == i / (columns / count);
+    }
+    return in_order;
   }
 
   // As GPTQ, but with words along the columns before turning, whose integers lie in the order 0, 2, 4, 6, 1, 3, 5, 7.

@@ -184,13 +184,27 @@ TEST_CASE("GPTQ: words along the rows of a matrix that is turned, offsets less o
     made->add("a.qweight", "I32", {8, 2}, packed(integers))
         .add("a.qzeros", "I32", {1, 2}, packed(zeros))
         .add("a.scales", "F32", {8, 2}, scales)
-        .add("a.g_idx", "I32", {16}, groups);
+        .add("a.g_idx", "I32", {groups.size()}, groups);
     return made;
   };
   CHECK(weights(order)->values() == expected);
+  // With desc_act any column may be of any group.
   std::swap(order[0], order[15]);
-  CHECK(weights(order)->fault() ==
-        "tensor 'a': its columns are not in the order of their groups (desc_act), which is not known");
+  order[3] = 1;
+  for (std::size_t out = 0; out < 8; ++out)
+    for (std::size_t in = 0; in < 16; ++in) {
+      const auto group = static_cast<std::size_t>(order[in]);
+      const auto offset = static_cast<float>(zeros[group * 8 + out]) + 1;
+      expected[out * 16 + in] =
+          (static_cast<float>(integers[(in / 8 * 8 + out) * 8 + in % 8]) - offset) * scales[group * 8 + out];
+    }
+  CHECK(weights(order)->values() == expected);
+  order[5] = 2;
+  CHECK(weights(order)->fault() == "tensor 'a': column 5 is of group 2, and there are 2");
+  order[5] = -1;
+  CHECK(weights(order)->fault() == "tensor 'a': column 5 is of group -1, and there are 2");
+  order.pop_back();
+  CHECK(weights(order)->fault() == "tensor 'a': 16 columns, but groups of 15");
 }
 
 TEST_CASE("AWQ: words along the columns before turning, in an order of its own") {

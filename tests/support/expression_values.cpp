@@ -119,6 +119,9 @@ std::vector<float> expression_values(const Expression& node) {
         values.push_back((inputs[0][i] - (inputs.size() > 2 ? inputs[2][block] : 0)) * inputs[1][block]);
         continue;
       }
+      case Operation::kGather:
+        at[0] = static_cast<std::uint64_t>(inputs[1].at(at[0]));
+        break;
       default:
         throw std::runtime_error("no values of " + std::string(name_of(node.operation)));
     }
