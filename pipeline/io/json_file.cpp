@@ -121,7 +121,7 @@ class Handler {
   bool open(Kind kind, error_code& ec) {
     ++depth_;
     if (!captured_) {
-      const bool may_want = sink_ && (depth_ == 1 || depth_ == 3);
+      const bool may_want = sink_ && depth_ <= 3;
       if (!may_want || !sink_->wants(outer_, inner_)) return count(ec);
       captured_ = true;
       captured_at_ = depth_;

@@ -30,7 +30,7 @@ class JsonSink {
  public:
   virtual ~JsonSink() = default;
   // Whether the array or object at `outer`.`inner` of the document goes to take(); null stands in its place then. Asked
-  // with both empty at first: the document itself.
+  // with both empty at first: the document itself; with `inner` empty: the member `outer` of it.
   virtual bool wants(std::string_view outer, std::string_view inner) = 0;
   // Empty, or what is wrong ("token 17 has no id"), which ends the reading.
   virtual std::string take(const JsonEvent& event) = 0;

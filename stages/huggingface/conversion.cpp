@@ -122,6 +122,7 @@ class Conversion {
     if (options_.pre) options.pre = *options_.pre;
     BOOST_OUTCOME_TRY(tokenizer_, read_tokenizer(options_.folder, options));
     facts_->set("tokenizer_tokens", tokenizer_.tokens);
+    facts_->set("tokenizer_reader", json::string(tokenizer_reader_name(tokenizer_.reader)));
     return ok();
   }
 
@@ -296,9 +297,9 @@ class Conversion {
     std::vector<fs::path> paths;
     for (const std::string_view name :
          {"config.json", "generation_config.json", "hf_quant_config.json", "modules.json", "README.md",
-          "tokenizer.json", "tokenizer.model", "spiece.model", "sentencepiece.bpe.model", "tokenizer_config.json",
-          "added_tokens.json", "special_tokens_map.json", "chat_template.jinja", "chat_template.json", "vocab.json",
-          "merges.txt"})
+          "tokenizer.json", "tekken.json", "tokenizer.model", "spiece.model", "sentencepiece.bpe.model",
+          "tokenizer_config.json", "added_tokens.json", "special_tokens_map.json", "chat_template.jinja",
+          "chat_template.json", "vocab.json", "merges.txt"})
       paths.push_back(file(name));
     std::error_code error;
     for (const fs::directory_entry& entry : fs::directory_iterator(options_.folder, error))

@@ -18,24 +18,6 @@ constexpr const char* kNamePre =
     "name it in the pipeline file: `pre: NAME` beside the folder, with a name that llama.cpp knows, "
     "such as llama-bpe, qwen2 or gpt-2";
 
-Result<std::string> from_base64(const std::string& path, std::string_view text) {
-  constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string out;
-  std::uint32_t bits = 0;
-  unsigned count = 0;
-  while (text.ends_with('=')) text.remove_suffix(1);
-  for (const char c : text) {
-    const std::size_t digit = kDigits.find(c);
-    if (digit == kDigits.npos) return input_error(path, "the precompiled_charsmap of the normalizer is not base64");
-    bits = bits << 6 | static_cast<std::uint32_t>(digit);
-    count += 6;
-    if (count < 8) continue;
-    count -= 8;
-    out += static_cast<char>(bits >> count);
-  }
-  return out;
-}
-
 class JsonVocabulary {
  public:
   JsonVocabulary(const TokenizerFiles& files, const TokenizerOptions& options)
@@ -189,7 +171,9 @@ class JsonVocabulary {
     const json::value* normalizer = json_member(file_.document, "normalizer");
     const auto encoded = normalizer ? json_string(*normalizer, "precompiled_charsmap") : std::nullopt;
     if (!encoded) return input_error(file_.path, "the normalizer has no precompiled_charsmap");
-    BOOST_OUTCOME_TRY(out_.charsmap, from_base64(file_.path, *encoded));
+    auto charsmap = from_base64(*encoded);
+    if (!charsmap) return input_error(file_.path, "the precompiled_charsmap of the normalizer is not base64");
+    out_.charsmap = std::move(*charsmap);
 
     const auto unknown = json_string(files_.tokenizer_config, "unk_token");
     const std::uint32_t* added = unknown ? tokenizer.added_id(*unknown) : nullptr;
@@ -237,6 +221,24 @@ bool looks_special(std::string_view text) {
 std::string with_spaces(std::string_view text) {
   std::string out(text);
   replace_all(out, kWordBegin, " ");
+  return out;
+}
+
+std::optional<std::string> from_base64(std::string_view text) {
+  constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string out;
+  std::uint32_t bits = 0;
+  unsigned count = 0;
+  while (text.ends_with('=')) text.remove_suffix(1);
+  for (const char c : text) {
+    const std::size_t digit = kDigits.find(c);
+    if (digit == kDigits.npos) return std::nullopt;
+    bits = bits << 6 | static_cast<std::uint32_t>(digit);
+    count += 6;
+    if (count < 8) continue;
+    count -= 8;
+    out += static_cast<char>(bits >> count);
+  }
   return out;
 }
 

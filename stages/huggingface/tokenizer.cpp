@@ -23,6 +23,7 @@ struct ReaderName {
   std::string_view name;
 };
 constexpr ReaderName kReaders[] = {
+    {TokenizerReader::kTekken, "tekken"},
     {TokenizerReader::kBpe, "bpe"},
     {TokenizerReader::kWordPiece, "wordpiece"},
     {TokenizerReader::kWhitespace, "whitespace"},
@@ -65,15 +66,19 @@ class TokenizerMaker {
       return input_error(files_.folder / "config.json", fmt::format("a vocabulary of {} tokens; {} are the limit",
                                                                     *options_.vocabulary_size, kMaxTokens));
     }
-    if (options_.space_prefix_of_config) {
-      const json::value* prefix = json_member(files_.tokenizer_config, "add_prefix_space");
-      if (prefix && prefix->is_bool()) set_flag("add_space_prefix", prefix->get_bool());
-    }
     std::vector<std::string> missing;
     for (const TokenizerChoice& choice : options_.readers) {
       BOOST_OUTCOME_TRY(const bool readable, applies(choice, missing));
       if (!readable) continue;
       out_.reader = choice.reader;
+      if (choice.reader == TokenizerReader::kTekken) {
+        BOOST_OUTCOME_TRY(read_tekken());
+        return std::move(out_);
+      }
+      if (options_.space_prefix_of_config) {
+        const json::value* prefix = json_member(files_.tokenizer_config, "add_prefix_space");
+        if (prefix && prefix->is_bool()) set_flag("add_space_prefix", prefix->get_bool());
+      }
       BOOST_OUTCOME_TRY(read(choice.reader));
       if (options_.second_pass) {
         BOOST_OUTCOME_TRY(SpecialTokens special,
@@ -113,6 +118,8 @@ class TokenizerMaker {
         return false;
     }
     switch (choice.reader) {
+      case TokenizerReader::kTekken:
+        return need(is_file(file("tekken.json")), "tekken.json is missing") && !files_.tokenizer;
       case TokenizerReader::kBpe:
       case TokenizerReader::kWordPiece:
       case TokenizerReader::kWhitespace:
@@ -170,10 +177,42 @@ class TokenizerMaker {
     return ok();
   }
 
+  // Special tokens and the chat template go by the file and its version alone.
+  Status read_tekken() {
+    const std::string path = file("tekken.json").string();
+    BOOST_OUTCOME_TRY(const TekkenVocabulary tekken, read_tekken_vocabulary(path));
+    set("model", metadata_string(tekken.vocabulary.model));
+    set("pre", metadata_string(options_.pre.empty() ? tekken.vocabulary.pre : options_.pre));
+    write_merges(*tekken.vocabulary.own_merges);
+    set("bos_token_id", metadata_unsigned(MetadataType::kUint32, tekken.bos));
+    set("eos_token_id", metadata_unsigned(MetadataType::kUint32, tekken.eos));
+    set("unknown_token_id", metadata_unsigned(MetadataType::kUint32, tekken.unknown));
+    set("padding_token_id", metadata_unsigned(MetadataType::kUint32, tekken.padding));
+    write_tokens(tekken.vocabulary.tokens, MetadataType::kInt32);
+    set_flag("add_bos_token", true);
+    set_flag("add_eos_token", false);
+    BOOST_OUTCOME_TRY(const std::string chat_template, tekken_template(tekken.version));
+    if (!chat_template.empty()) out_.metadata.set("tokenizer.chat_template", metadata_string(chat_template));
+    return ok();
+  }
+
+  // llama.cpp has names for the templates of old versions, and files of its own for two later ones, in whose place that
+  // of the folder stands.
+  Result<std::string> tekken_template(std::string_view version) {
+    if (version == "v1") return "mistral-v1";
+    if (version == "v3" || version == "v7") return fmt::format("mistral-{}-tekken", version);
+    const fs::path path = file("chat_template.jinja");
+    if (is_file(path)) return read_text_file(path.string(), kMaxChatTemplate);
+    out_.warnings.push_back(fmt::format(
+        "no chat template is written: there is no chat_template.jinja, and tekken.json of version {} has none",
+        version));
+    return "";
+  }
+
   void write(const Vocabulary& vocabulary) {
     set("model", metadata_string(vocabulary.model));
     if (!vocabulary.pre.empty()) set("pre", metadata_string(vocabulary.pre));
-    write_tokens(vocabulary.tokens, vocabulary.has_scores);
+    write_tokens(vocabulary.tokens, vocabulary.has_scores ? std::optional(MetadataType::kFloat32) : std::nullopt);
     if (vocabulary.own_merges)
       write_merges(*vocabulary.own_merges);
     else if (vocabulary.merges)
@@ -188,15 +227,18 @@ class TokenizerMaker {
     set("precompiled_charsmap", bytes.done());
   }
 
-  void write_tokens(const std::vector<Token>& tokens, bool scores) {
+  // `scores`: of which type; none: they are not written.
+  void write_tokens(const std::vector<Token>& tokens, std::optional<MetadataType> scores) {
     out_.tokens = tokens.size();
     if (tokens.empty()) return;
     ArrayMaker texts(MetadataType::kString, tokens.size());
     for (const Token& token : tokens) texts.put(token.text);
     set("tokens", texts.done());
     if (scores) {
-      ArrayMaker all(MetadataType::kFloat32, tokens.size());
-      for (const Token& token : tokens) all.put(std::bit_cast<std::uint32_t>(token.score));
+      ArrayMaker all(*scores, tokens.size());
+      for (const Token& token : tokens)
+        all.put(*scores == MetadataType::kInt32 ? static_cast<std::uint32_t>(static_cast<std::int32_t>(token.score))
+                                                : std::bit_cast<std::uint32_t>(token.score));
       set("scores", all.done());
     }
     ArrayMaker types(MetadataType::kInt32, tokens.size());

@@ -16,18 +16,19 @@ namespace ggufmill {
 
 // Which files are read, and how a vocabulary becomes tokens, scores and types.
 enum class TokenizerReader {
-  kBpe,                    // tokenizer.json: BPE or another model, with merges; `pre` by hash. model "gpt2"
-  kWordPiece,              // tokenizer.json: tokens with a mark where a word begins; `pre` by hash. model "bert"
-  kWhitespace,             // tokenizer.json: model and pre "whitespace"
-  kByteFallbackBpe,        // tokenizer.json: BPE with byte tokens. model "llama"
-  kSentencePiece,          // tokenizer.model, then added_tokens.json and added_tokens_decoder. model "llama"
-  kSentencePieceListed,    // the same, then added_tokens of tokenizer.json; added tokens have the type they say
+  kTekken,               // tekken.json, where there is no tokenizer.json; says its special tokens itself. model "gpt2"
+  kBpe,                  // tokenizer.json: BPE or another model, with merges; `pre` by hash. model "gpt2"
+  kWordPiece,            // tokenizer.json: tokens with a mark where a word begins; `pre` by hash. model "bert"
+  kWhitespace,           // tokenizer.json: model and pre "whitespace"
+  kByteFallbackBpe,      // tokenizer.json: BPE with byte tokens. model "llama"
+  kSentencePiece,        // tokenizer.model, then added_tokens.json and added_tokens_decoder. model "llama"
+  kSentencePieceListed,  // the same, then added_tokens of tokenizer.json; added tokens have the type they say
   kSentencePieceAppended,  // the same, with the tokens of added_tokens.json after all pieces
   kUnigram,         // tokenizer.model or spiece.model with its normalizer. model "t5", or "llama" where it is BPE
   kUnigramFairseq,  // sentencepiece.bpe.model with fairseq's first four tokens, or tokenizer.json. model "t5"
   kNone,            // no vocabulary. model "none"
 };
-// "bpe", "wordpiece", "whitespace", "byte-fallback-bpe", "sentencepiece", "sentencepiece-listed",
+// "tekken", "bpe", "wordpiece", "whitespace", "byte-fallback-bpe", "sentencepiece", "sentencepiece-listed",
 // "sentencepiece-appended", "unigram", "unigram-fairseq", "none".
 std::string_view tokenizer_reader_name(TokenizerReader reader);
 std::optional<TokenizerReader> tokenizer_reader_named(std::string_view name);

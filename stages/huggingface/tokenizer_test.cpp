@@ -497,3 +497,103 @@ TEST_CASE("SentencePiece files that are none: one error each") {
   fs::resize_file(folder.path() / "tokenizer.model", std::uint64_t{500} << 20);
   CHECK(has(error_of(folder.read(Reader::kSentencePiece)), "524288000 bytes are more than a tokenizer may have"));
 }
+
+namespace {
+
+constexpr std::string_view kTekkenConfig =
+    R"("config": {"version": "v7", "default_vocab_size": 266, "default_num_special_tokens": 6})";
+constexpr std::string_view kTekkenSpecial =
+    R"("special_tokens": [{"rank": 0, "token_str": "<unk>"}, {"rank": 1, "token_str": "<s>"},
+                          {"rank": 2, "token_str": "</s>"}, {"rank": 3, "token_str": "<pad>"}])";
+
+std::string tekken_token(std::size_t rank, std::string_view base64) {
+  return "{\"rank\": " + std::to_string(rank) + ", \"token_bytes\": \"" + std::string(base64) +
+         "\", \"token_str\": null}";
+}
+// The 256 bytes, then "ab", "bc", "abc" and " a".
+std::string tekken_vocabulary() {
+  constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string text = "\"vocab\": [";
+  for (std::size_t i = 0; i < 256; ++i)
+    text += tekken_token(i, std::string{kDigits[i >> 2], kDigits[(i & 3) << 4], '=', '='}) + ",";
+  return text + tekken_token(256, "YWI=") + "," + tekken_token(257, "YmM=") + "," + tekken_token(258, "YWJj") + "," +
+         tekken_token(259, "IGE=") + "]";
+}
+std::string tekken(std::string_view config, std::string_view special, std::string_view vocabulary) {
+  return "{" + std::string(config) + ", " + std::string(special) + ", " + std::string(vocabulary) + "}";
+}
+
+}  // namespace
+
+TEST_CASE("tekken.json: bytes with ranks behind the special tokens, and all ways to make a token of two") {
+  Folder folder;
+  folder.put("tekken.json", tekken(kTekkenConfig, kTekkenSpecial, tekken_vocabulary()))
+      .put("tokenizer_config.json", R"({"chat_template": "not this", "add_prefix_space": true})");
+  TokenizerOptions options;
+  options.space_prefix_of_config = true;
+  const std::string text = lines(folder.read(Reader::kTekken, options));
+  CHECK(text.starts_with(
+      "ggml.model = \"gpt2\"\n"
+      "ggml.pre = \"tekken\"\n"
+      "ggml.merges = \"a b\" \"b c\" \"a bc\" \"ab c\" \"\u0120 a\"\n"
+      "ggml.bos_token_id = 1\n"
+      "ggml.eos_token_id = 2\n"
+      "ggml.unknown_token_id = 0\n"
+      "ggml.padding_token_id = 3\n"
+      "ggml.tokens = \"<unk>\" \"<s>\" \"</s>\" \"<pad>\" \"<SPECIAL_4>\" \"<SPECIAL_5>\" \"\u0100\" \"\u0101\""));
+  CHECK(has(text, " \"ab\" \"bc\" \"abc\" \"\u0120a\"\nggml.scores = 0 0 "));
+  CHECK(text.ends_with(
+      " 1\nggml.add_bos_token = true\nggml.add_eos_token = false\nchat_template = \"mistral-v7-tekken\"\n"));
+  // Files of later versions have a template beside them, or none.
+  const std::string later =
+      R"("config": {"version": "v13", "default_vocab_size": 266, "default_num_special_tokens": 6})";
+  folder.put("tekken.json", tekken(later, kTekkenSpecial, tekken_vocabulary()));
+  const auto none = folder.read(Reader::kTekken);
+  REQUIRE(none);
+  CHECK(none.value().metadata.find("tokenizer.chat_template") == nullptr);
+  CHECK(none.value().warnings.size() == 1);
+  folder.put("chat_template.jinja", "{{ messages }}");
+  CHECK(lines(folder.read(Reader::kTekken)).ends_with("chat_template = \"{{ messages }}\"\n"));
+  // tokenizer.json comes first.
+  folder.put("tokenizer.json", kBpe);
+  CHECK(has(error_of(folder.read(Reader::kTekken)), "no tokenizer"));
+}
+
+TEST_CASE("tekken.json that is damaged") {
+  const auto fault = [](std::string_view config, std::string_view special, std::string_view vocabulary) {
+    Folder folder;
+    folder.put("tekken.json", tekken(config, special, vocabulary));
+    return error_of(folder.read(Reader::kTekken));
+  };
+  const std::string vocabulary = tekken_vocabulary();
+  const auto changed = [](std::string text, std::string_view from, std::string_view to) {
+    const std::size_t at = text.rfind(from);
+    REQUIRE(at != std::string::npos);
+    return text.replace(at, from.size(), to);
+  };
+  CHECK(has(fault("\"x\": 1", kTekkenSpecial, vocabulary), "has no config"));
+  CHECK(has(fault(changed(std::string(kTekkenConfig), "v7", "seven"), kTekkenSpecial, vocabulary), "is no version"));
+  CHECK(has(fault(changed(std::string(kTekkenConfig), "266", "-1"), kTekkenSpecial, vocabulary),
+            "config.default_vocab_size is -1"));
+  CHECK(has(fault(changed(std::string(kTekkenConfig), "266", "267"), kTekkenSpecial, vocabulary),
+            "a vocabulary of 267 tokens, of which 6 are special, and 260 others are there"));
+  CHECK(has(fault(R"("config": {"version": "v7", "default_vocab_size": 263, "default_num_special_tokens": 3})",
+                  kTekkenSpecial, vocabulary),
+            "more special tokens than"));
+  CHECK(has(fault(changed(std::string(kTekkenConfig), "v7", "v11"), "\"x\": 1", vocabulary), "has no special_tokens"));
+  CHECK(has(fault(kTekkenConfig, changed(std::string(kTekkenSpecial), "<pad>", "<s>"), vocabulary),
+            "the special token '<s>' is there twice"));
+  CHECK(has(fault(kTekkenConfig, changed(std::string(kTekkenSpecial), "<pad>", "x"), vocabulary),
+            "no special token is <pad>"));
+  CHECK(has(fault(kTekkenConfig, kTekkenSpecial, changed(vocabulary, "YWJj", "YWI=")), "token 258 is there twice"));
+  CHECK(has(fault(kTekkenConfig, kTekkenSpecial, changed(vocabulary, "YWJj", "YYYj")),
+            "token 258 cannot be made of two others"));
+  CHECK(
+      has(fault(kTekkenConfig, kTekkenSpecial, changed(vocabulary, "YWJj", "?")), "entry 258 of vocab is not a token"));
+  CHECK(has(fault(kTekkenConfig, kTekkenSpecial, changed(vocabulary, ": 258", ": 7")), "entry 258 of vocab"));
+  CHECK(has(fault(kTekkenConfig, kTekkenSpecial, changed(vocabulary, "AQ==", "AA==")), "token 1 is not the byte 1"));
+  CHECK(has(fault(kTekkenConfig, kTekkenSpecial, changed(vocabulary, "YWJj", std::string(1372, 'A'))),
+            "token 258 has 1029 bytes; 1024 are the limit"));
+  CHECK(has(fault(kTekkenConfig, kTekkenSpecial, "\"vocab\": [[1]]"), "entry 0 of vocab is not a token"));
+  CHECK(has(fault(kTekkenConfig, kTekkenSpecial, "\"vocab\": {\"a\": 1}"), "entry 0 of vocab is not a token"));
+}

@@ -55,6 +55,17 @@ Result<Vocabulary> read_json_vocabulary(TokenizerReader reader, const TokenizerF
 Result<Vocabulary> read_sentencepiece_vocabulary(TokenizerReader reader, const TokenizerFiles& files,
                                                  const TokenizerOptions& options);
 
+// Of kTekken: tokens, merges, and the special tokens and the version that the file says itself.
+struct TekkenVocabulary {
+  Vocabulary vocabulary;
+  std::uint64_t bos = 0, eos = 0, unknown = 0, padding = 0;
+  std::string version;  // "v3"
+};
+Result<TekkenVocabulary> read_tekken_vocabulary(const std::string& path);
+
+// Bytes in base64, with or without padding; nothing where a character is none of it.
+std::optional<std::string> from_base64(std::string_view text);
+
 // What read_tokenizer() does, of files that are read.
 Result<TokenizerMetadata> make_tokenizer(const TokenizerFiles& files, const TokenizerOptions& options);
 

@@ -364,7 +364,7 @@ TEST_CASE("what the reference refuses is refused with a message that helps, or c
       {"no-architecture", "'architectures' is not there, which says what kind of model it is"},
       {"no-config", "has no config.json"},
       {"no-layer-count", "the number of layers is not there: 'n_layers', 'num_hidden_layers', 'n_layer', 'num_layers'"},
-      {"no-tokenizer", "no tokenizer: tokenizer.json is missing"},
+      {"no-tokenizer", "no tokenizer: tekken.json is missing; tokenizer.json is missing"},
       {"phi3-factor-length", "11 numbers, where 12 are needed"},
       {"quant-method", ""},
       {"stablelm-qk-norms", ""},
