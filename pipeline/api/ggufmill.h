@@ -84,6 +84,16 @@ struct Verification {
   std::vector<std::string> warnings;
 };
 
+struct MeasureOptions {
+  RunOptions run{};  // engine, I/O and stop; the rest is not used
+  // Bytes read and how many there are: from one thread at a time, not more often than every 50 ms.
+  std::function<void(std::uint64_t done, std::uint64_t total)> progress{};
+};
+
+// Whether a job has a target (`quantize: {target: ...}`) that nothing is measured for; and a measurement for all such.
+bool needs_measurement(const Job& job);
+void give_measurement(Job& job, const std::shared_ptr<const Measurement>& measurement);
+
 class Context {
  public:
   // Looks for kernel modules beside the library and in options.directories: see kernels.h, also for the errors.
@@ -148,6 +158,10 @@ class Context {
   Result<Verification> verify(const std::string& path, const VerifyOptions& options = {}) const;
   // Of each output whether it is there as the plan would make it, as its manifest says. Reads no weights.
   std::vector<bool> unchanged(const Plan& plan) const;
+
+  // What each candidate type would cost each tensor that the job's targets choose for: one read of the source, nothing
+  // of the model is written. The same figures whatever the threads and the memory.
+  Result<Measurement> measure(const Job& job, const MeasureOptions& options = {}) const;
 
   // Two models of any kind that inspect() reads, tensor by tensor of the same name.
   Result<Comparison> compare(const std::string& a, const std::string& b, const ComparisonOptions& options = {}) const;

@@ -27,6 +27,7 @@ constexpr Verb kVerbs[] = {
     {"seal", "end a cluster job whose parts are done", seal_verb},
     {"resume", "go on with a cluster job that nobody is at", resume_verb},
     {"cancel", "take a cluster job from its engine", cancel_verb},
+    {"measure", "measure what each type would cost each tensor, for a target", measure_verb},
     {"inspect", "show the metadata and tensors of a GGUF file", inspect_verb},
     {"compare", "compare the values of two GGUF files", compare_verb},
     {"verify", "read a model from end to end: is it whole, sound, and as its manifest says?", verify_verb},
@@ -34,7 +35,7 @@ constexpr Verb kVerbs[] = {
     {"kernels", "list the kernel modules, loaded and refused", kernels_verb},
     {"quantize", "do the job of llama-quantize, with its arguments", quantize_verb},
     {"convert", "do the job of convert_hf_to_gguf.py, with its arguments", convert_verb},
-    {"recipe", "list the built-in recipes, or print one to start from", recipe_verb},
+    {"recipe", "list the built-in recipes, print one to start from, or make one of a file", recipe_verb},
     {"architectures", "list the built-in maps of checkpoints, or print one to start from", architectures_verb},
     {"schema", "print the JSON Schema or the reference of pipeline files, recipes and architectures", schema_verb},
 };

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "pipeline/cli/command_line.h"
+#include "pipeline/cli/measuring.h"
 #include "pipeline/cli/messages.h"
 #include "pipeline/core/text.h"
 
@@ -113,9 +114,10 @@ Status read_job_options(const po::variables_map& values, Job& job) {
   return ok();
 }
 
-Result<Planned> plan_job(Context context, Job job, const po::variables_map& values) {
+Result<Planned> plan_job(Context context, Job job, const po::variables_map& values, bool measures) {
   BOOST_OUTCOME_TRY(read_report_options(values, job.report));
   BOOST_OUTCOME_TRY(read_job_options(values, job));
+  BOOST_OUTCOME_TRY(take_measurement(context, job, measures, values.count("quiet") > 0));
   BOOST_OUTCOME_TRY(Plan plan, context.plan(job));
   if (values.count("skip-unchanged")) {
     BOOST_OUTCOME_TRY(const bool skipped, skip_unchanged(context, plan, job));

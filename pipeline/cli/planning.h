@@ -44,7 +44,9 @@ Status read_job_options(const boost::program_options::variables_map& values, Job
 int for_each_plan(const boost::program_options::variables_map& values,
                   const std::function<int(const Planned& planned)>& verb);
 // From a job of `context` to its plan. Says warnings.
-Result<Planned> plan_job(Context context, Job job, const boost::program_options::variables_map& values);
+// `measures`: what a target needs is measured where it is missing.
+Result<Planned> plan_job(Context context, Job job, const boost::program_options::variables_map& values,
+                         bool measures = false);
 
 // The same from arguments that a pipeline file was made of. `inputs`: files that were read for it and that it does not
 // name.

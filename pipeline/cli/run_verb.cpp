@@ -40,8 +40,8 @@ int run_verb(const Arguments& arguments) {
   if (!loaded) return fail(loaded.error());
   const bool overwrite = parsed.values.count("overwrite") > 0;
   if (loaded.value().batch.is_matrix) return execute_batch(loaded.value(), parsed.values, overwrite);
-  const auto planned =
-      plan_job(std::move(loaded.value().context), std::move(loaded.value().batch.jobs.front().job), parsed.values);
+  const auto planned = plan_job(std::move(loaded.value().context), std::move(loaded.value().batch.jobs.front().job),
+                                parsed.values, true);
   if (!planned) return fail(planned.error());
   return execute(planned.value(), parsed.values, overwrite);
 }

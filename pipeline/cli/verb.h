@@ -24,6 +24,7 @@ int part_verb(const Arguments& arguments);
 int seal_verb(const Arguments& arguments);
 int resume_verb(const Arguments& arguments);
 int cancel_verb(const Arguments& arguments);
+int measure_verb(const Arguments& arguments);
 int inspect_verb(const Arguments& arguments);
 int compare_verb(const Arguments& arguments);
 int verify_verb(const Arguments& arguments);

@@ -25,6 +25,11 @@ inline constexpr Note<std::uint64_t> kPrunedLayers{"pruned_layers"};
 inline constexpr Note<bool> kImportanceGiven{"importance_given"};
 // What quantized the model: `{recipe}` in output paths.
 inline constexpr Note<std::string> kRecipe{"recipe"};
+// Bytes of all files besides tensors and the zeros behind them: what a stage that fills a size has to leave. 0: not
+// known yet.
+inline constexpr Note<std::uint64_t> kOtherBytes{"other_bytes"};
+// The bytes of tensors and zeros that such a stage came to; 0: there is none.
+inline constexpr Note<std::uint64_t> kFilledBytes{"filled_bytes"};
 
 }  // namespace notes
 

@@ -55,10 +55,13 @@ class StepBinder {
   }
 
   Status add(const Encoding& encoding) {
-    const Place& place = encoding.places.front();
     BoundEncoding bound;
     bound.encoding = &encoding;
-    bound.name = &plan_.outputs[place.output].tensors[place.tensor].name;
+    bound.name = &step_.name;
+    if (!encoding.places.empty()) {
+      const Place& place = encoding.places.front();
+      bound.name = &plan_.outputs[place.output].tensors[place.tensor].name;
+    }
     bound.row_bytes = step_.expression->shape.columns() / encoding.type->block_elements * encoding.type->block_bytes;
     if (encoding.type != step_.expression->type) {
       bound_.computes = true;

@@ -102,12 +102,24 @@ struct LaidOut {
   std::vector<OutputFile> files;
 };
 
-Result<LaidOut> lay_out(const Model& shared, const JobOutput& output) {
+Result<LaidOut> lay_out_once(Model shared, const JobOutput& output) {
   LaidOut laid;
-  BOOST_OUTCOME_TRY(Model model, apply_all(shared, output.stages));
+  BOOST_OUTCOME_TRY(Model model, apply_all(std::move(shared), output.stages));
   BOOST_OUTCOME_TRY(laid.model, output.sink->adapt(std::move(model)));
   BOOST_OUTCOME_TRY(laid.files, output.sink->layout(laid.model));
   return laid;
+}
+
+// A stage that fills a size is asked again once the headers' size is known, which does not depend on types.
+Result<LaidOut> lay_out(const Model& shared, const JobOutput& output) {
+  BOOST_OUTCOME_TRY(LaidOut laid, lay_out_once(shared, output));
+  const std::uint64_t filled = laid.model.notes.get(notes::kFilledBytes);
+  std::uint64_t bytes = 0;
+  for (const OutputFile& file : laid.files) bytes += file.bytes;
+  if (filled == 0 || bytes <= filled) return laid;
+  Model again = shared;
+  again.notes.set(notes::kOtherBytes, bytes - filled);
+  return lay_out_once(std::move(again), output);
 }
 
 // Where the paths are left to us: beside the first output.
@@ -273,6 +285,27 @@ Plan make_comparison(const Model& a, const Model& b, const std::vector<TensorPai
   for (const TensorPair& pair : pairs)
     if (pair.a->shape().elements() != 0)
       plan.steps.push_back({pair.a->name, pair.a->expression, {}, pair.b->expression, pair.a->importance});
+  finish_plan(plan);
+  return plan;
+}
+
+Result<Model> shared_model(const Job& job) {
+  BOOST_OUTCOME_TRY(Model model, job.source->open());
+  return apply_all(std::move(model), job.stages);
+}
+
+Plan make_measurement(const Model& model, const std::vector<Measured>& tensors, const Limits& limits) {
+  Plan plan;
+  plan.source = describe_source(model);
+  plan.limits = limits;
+  plan.report.error = true;
+  for (const Measured& each : tensors) {
+    Step& step = plan.steps.emplace_back();
+    step.name = each.tensor->name;
+    step.expression = each.tensor->expression;
+    for (const TypeInfo* type : each.types)
+      step.encodings.push_back({type, type->is_f32() ? nullptr : each.tensor->importance, {}});
+  }
   finish_plan(plan);
   return plan;
 }

@@ -66,7 +66,7 @@ struct Taken {
 struct Encoding {
   const TypeInfo* type = nullptr;
   std::shared_ptr<const Importance> importance;  // null: none; used where the type's kernel accepts it
-  std::vector<Place> places;                     // at least one
+  std::vector<Place> places;                     // none in a measurement
   bool big_endian = false;                       // its words are swapped once it is made
   std::optional<Taken> taken = {};               // none: it is made
 };
@@ -127,6 +127,17 @@ struct TensorPair {
 };
 // A step for each pair, in their order: what `b` lost against `a`. Pairs without elements have none. No outputs.
 Plan make_comparison(const Model& a, const Model& b, const std::vector<TensorPair>& pairs, const Limits& limits);
+
+// What the outputs of a job are made of: the source's model, as the stages that all outputs share leave it.
+Result<Model> shared_model(const Job& job);
+
+// A tensor, and the types in which its error is measured.
+struct Measured {
+  const Tensor* tensor = nullptr;
+  std::vector<const TypeInfo*> types;
+};
+// A step for each, in their order, with an encoding without a place for each type. No outputs.
+Plan make_measurement(const Model& model, const std::vector<Measured>& tensors, const Limits& limits);
 
 // A step for each tensor, in their order, that only looks for what is not finite. Those without elements have none.
 Plan make_check(const Model& model, const Limits& limits);

@@ -74,7 +74,11 @@ Result<Decision> Decider::decide(const Tensor& tensor) {
     decision.named = true;
   } else {
     BOOST_OUTCOME_TRY(decision, by_recipe(tensor));
-    if (!decision.type) return kept(tensor, decision.reason);
+    if (!decision.type) {
+      decision = kept(tensor, decision.reason);
+      decision.is_open = true;
+      return decision;
+    }
   }
   const bool fallback = !decision.named || (user ? user->fallback : fallback_);
   return fit(std::move(decision), tensor, fallback);

@@ -31,6 +31,7 @@ struct Decision {
   bool refused = false;              // nothing takes the place of `wanted`
   const TensorRule* rule = nullptr;  // the user's, which decided
   bool named = false;                // the user named the type, and not in a recipe
+  bool is_open = false;              // nothing decides: the recipe has no type
 };
 
 // Takes the tensors of one model one after the other. Not thread-safe.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "pipeline/core/text.h"
 #include "stages/quantize/facts.h"
 #include "stages/quantize/misfits.h"
 
@@ -67,7 +68,22 @@ class QuantizeStage : public Stage {
   QuantizeStage(QuantizeStageOptions options, RecipeShelf shelf)
       : options_(std::move(options)), shelf_(std::move(shelf)) {}
 
+  const QuantizeStageOptions& options() const { return options_; }
+  const RecipeShelf& shelf() const { return shelf_; }
+
   Result<Model> apply(Model model) const override {
+    BOOST_OUTCOME_TRY(const std::vector<std::size_t> open, decide(model));
+    if (options_.target) {
+      BOOST_OUTCOME_TRY(fill(model, open));
+    }
+    find_importance_problems(options_.recipe, model);
+    write_metadata(model);
+    model.notes.set(notes::kRecipe, options_.recipe.name);
+    return model;
+  }
+
+  // By the recipe and the rules: what is left open by them.
+  Result<std::vector<std::size_t>> decide(Model& model) const {
     if (options_.order_by_layer) sort_by_layer(model.tensors);
     // The rules, and what is written, count dimensions as ggml does.
     for (Tensor& tensor : model.tensors) {
@@ -78,12 +94,14 @@ class QuantizeStage : public Stage {
     const ModelFacts facts = facts_of(model);
     Decider decider(options_.recipe, rules, options_.pure, options_.fallback, facts);
     Misfits misfits;
+    std::vector<std::size_t> open;
     for (Tensor& tensor : model.tensors) {
       auto decided = decider.decide(tensor);
       if (!decided) return error_at(options_.origin, decided.error().what, decided.error().help);
       Decision& decision = decided.value();
       BOOST_OUTCOME_TRY(check_requantize(tensor, *decision.type));
       if (decision.refused) misfits.add(decision, tensor);
+      if (decision.is_open) open.push_back(static_cast<std::size_t>(&tensor - model.tensors.data()));
       tensor.type = decision.type;
       tensor.fallback_from = decision.refused ? nullptr : decision.wanted;
       tensor.reason = std::move(decision.reason);
@@ -92,15 +110,49 @@ class QuantizeStage : public Stage {
     const Origin& asked = options_.recipe.is_type ? options_.recipe_origin : options_.origin;
     for (Error& error : misfits.errors(asked, options_.misfit_is_given, shelf_.types()))
       model.problems.push_back(std::move(error));
-    find_importance_problems(options_.recipe, model);
-    write_metadata(model);
-    model.notes.set(notes::kRecipe, options_.recipe.name);
-    return model;
+    return open;
   }
 
-  std::vector<std::string> inputs() const override { return options_.recipe.files; }
+  std::vector<std::string> inputs() const override {
+    std::vector<std::string> paths = options_.recipe.files;
+    if (options_.target) paths.insert(paths.end(), options_.target->inputs.begin(), options_.target->inputs.end());
+    return paths;
+  }
 
  private:
+  // Gives the open tensors the types that lose least in the room that there is.
+  Status fill(Model& model, const std::vector<std::size_t>& open) const {
+    TargetOptions target = *options_.target;
+    if (!target.measurement)
+      return error_at(
+          options_.origin, "nothing is measured yet",
+          "`ggufmill measure` makes the file for `measured`, and `ggufmill run` does it where there is none");
+    const std::uint64_t other_bytes = model.notes.get(notes::kOtherBytes);
+    auto choice = choose_types(target, model, open, other_bytes);
+    // What the default says nothing of, the plainest objective does.
+    if (!choice && !target.objective_is_given && target.objective.kind == ObjectiveKind::kStream) {
+      const std::string why = choice.error().what;
+      BOOST_OUTCOME_TRY(target.objective, find_objective("relative", options_.origin));
+      choice = choose_types(target, model, open, other_bytes);
+      if (choice) model.warnings.push_back(fmt::format("types are chosen by objective 'relative': {}", why));
+    }
+    if (!choice) return choice.error();
+    if (!choice.value().is_proven)
+      model.warnings.push_back("the choice of types is good, but was not proven to be the best");
+    for (const ChosenTensor& chosen : choice.value().tensors) {
+      Tensor& tensor = model.tensors[chosen.tensor];
+      BOOST_OUTCOME_TRY(check_requantize(tensor, *chosen.type));
+      tensor.type = chosen.type;
+      tensor.reason = fmt::format("{}: counts {:.3g}", target.objective.name, chosen.counts);
+      if (chosen.better)
+        tensor.reason +=
+            fmt::format("; {} is {} more and saves {:.2g} of {:.3g}", chosen.better->type->name,
+                        human_bytes(chosen.better->more_bytes), chosen.better->less_loss, choice.value().loss);
+    }
+    model.notes.set(notes::kFilledBytes, tensor_bytes(model));
+    return ok();
+  }
+
   Status check_rules_used(const std::vector<TensorRule>& rules) const {
     Diagnostics unused;
     for (const TensorRule& rule : rules) {
@@ -185,6 +237,7 @@ FieldSpec mapping() {
                 misfit_field("Whether a type named here is refused where rows are not whole blocks of it, or another "
                              "takes its place, as the recipe's `fallback` says. A recipe's own types always fall "
                              "back.")};
+  for (FieldSpec& field : target_fields()) map.fields.push_back(std::move(field));
   map.fields[0].example = "Q4_K_M";
   map.fields[1].example = "Q4_K";
   map.fields[4].default_text = "false";
@@ -222,13 +275,24 @@ Result<QuantizeStageOptions> read_mapping(const ConfigNode& value, const RecipeS
   QuantizeStageOptions options;
   const ConfigNode* recipe = value.find("recipe");
   const ConfigNode* type = value.find("type");
-  if (!recipe == !type)
-    return error_at(value, recipe ? "both a recipe and a type are given" : "neither a recipe nor a type is given",
-                    "write one of them: {recipe: Q4_K_M} or {type: Q4_K}");
+  const ConfigNode* target = value.find("target");
+  const int given = (recipe ? 1 : 0) + (type ? 1 : 0) + (target ? 1 : 0);
+  if (given != 1)
+    return error_at(value,
+                    given == 0       ? "neither a recipe nor a type is given"
+                    : recipe && type ? "both a recipe and a type are given"
+                                     : "a target stands beside a recipe or a type",
+                    "write one of them: {recipe: Q4_K_M}, {type: Q4_K} or {target: {bits: 4.5}}");
   options.origin = origin_of(value);
-  options.recipe_origin = origin_of(recipe ? *recipe : *type);
+  options.recipe_origin = origin_of(recipe ? *recipe : type ? *type : *target);
   BOOST_OUTCOME_TRY(options.recipe, recipe ? shelf.find(recipe->scalar, options.recipe_origin)
-                                           : recipe_of_type(*shelf.types().find(type->scalar), shelf));
+                                    : type ? recipe_of_type(*shelf.types().find(type->scalar), shelf)
+                                           : recipe_of_target(shelf));
+  if (target) {
+    BOOST_OUTCOME_TRY(options.target, read_target(value, shelf));
+  } else {
+    BOOST_OUTCOME_TRY(refuse_target_fields(value));
+  }
   if (const ConfigNode* rules = value.find("rules")) {
     BOOST_OUTCOME_TRY(add_rules(*rules, "rules", shelf.types(), options.recipe));
   }
@@ -287,6 +351,35 @@ Result<Recipe> recipe_of_type(const TypeInfo& type, const RecipeShelf& shelf) {
   recipe.name = type.name;
   recipe.file_type = shelf.file_type_of(recipe.name);
   return recipe;
+}
+
+Result<Recipe> recipe_of_target(const RecipeShelf& shelf) {
+  BOOST_OUTCOME_TRY(Recipe recipe, shelf.find(std::string(kTypeParent)));
+  recipe.rules.clear();
+  recipe.adjust.clear();
+  recipe.needs_importance.clear();
+  recipe.partial = false;
+  recipe.type = nullptr;
+  recipe.name = "target";
+  recipe.file_type.reset();
+  return recipe;
+}
+
+const TargetOptions* target_of(const Stage& stage) {
+  const auto* quantize = dynamic_cast<const QuantizeStage*>(&stage);
+  return quantize && quantize->options().target ? &*quantize->options().target : nullptr;
+}
+
+std::unique_ptr<Stage> with_measurement(const Stage& stage, std::shared_ptr<const Measurement> measurement) {
+  const auto& quantize = dynamic_cast<const QuantizeStage&>(stage);
+  QuantizeStageOptions options = quantize.options();
+  options.target->measurement = std::move(measurement);
+  return std::make_unique<QuantizeStage>(std::move(options), quantize.shelf());
+}
+
+Result<Undecided> undecided(const Stage& stage, Model model) {
+  BOOST_OUTCOME_TRY(std::vector<std::size_t> open, dynamic_cast<const QuantizeStage&>(stage).decide(model));
+  return Undecided{std::move(model), std::move(open)};
 }
 
 StageSpec quantize_stage(Types types) {

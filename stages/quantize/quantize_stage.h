@@ -6,6 +6,7 @@
 
 #include "pipeline/config/registry.h"
 #include "stages/quantize/decide.h"
+#include "stages/quantize/target.h"
 
 namespace ggufmill {
 
@@ -17,11 +18,28 @@ struct QuantizeStageOptions {
   bool fallback = false;          // of types that the user named; a recipe's own always fall back
   bool misfit_is_given = false;   // `fallback` is said, for messages
   bool order_by_layer = true;     // as llama-quantize writes tensors; else as in the source
+  // The types of tensors that neither the recipe, which then has no type, nor a rule decides.
+  std::optional<TargetOptions> target{};
   Origin origin{}, recipe_origin{};
 };
 
 // Refused: a recipe that is there for others to extend. `shelf` knows the numbers of file types.
 Result<std::unique_ptr<Stage>> make_quantize_stage(QuantizeStageOptions options, RecipeShelf shelf);
+
+// What is to be measured for a stage that fills a size; null for every other stage.
+const TargetOptions* target_of(const Stage& stage);
+// The same stage with a measurement.
+std::unique_ptr<Stage> with_measurement(const Stage& stage, std::shared_ptr<const Measurement> measurement);
+// A model as such a stage leaves it to the choice: in its order, with the types that recipe and rules decide, and the
+// tensors that are chosen for.
+struct Undecided {
+  Model model;
+  std::vector<std::size_t> open;  // indices into its tensors
+};
+Result<Undecided> undecided(const Stage& stage, Model model);
+
+// What all recipes have in common, without a type of its own: what a target starts from.
+Result<Recipe> recipe_of_target(const RecipeShelf& shelf);
 
 // One type for every tensor of two dimensions and more.
 Result<Recipe> recipe_of_type(const TypeInfo& type, const RecipeShelf& shelf);

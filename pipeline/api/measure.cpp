@@ -1,0 +1,120 @@
+// What every candidate type costs every tensor of a job's targets.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "pipeline/api/check.h"
+#include "pipeline/api/ggufmill.h"
+#include "pipeline/core/text.h"
+#include "pipeline/graph/bind.h"
+
+namespace ggufmill {
+namespace {
+
+// What the targets of a job choose for, each tensor once, with all their candidates.
+struct Wanted {
+  std::vector<Undecided> models;  // that the tensors point into
+  std::vector<Measured> tensors;
+};
+
+bool takes(const TypeInfo& type, const Tensor& tensor, const Kernels& kernels) {
+  if (tensor.shape().columns() % type.block_elements != 0) return false;
+  if (&type == &tensor.source_type() || type.is_f32()) return true;
+  const KernelChoice* encode = kernels.encode(type.id);
+  return encode && (tensor.importance || !(encode->kernel->flags & GGUFMILL_NEEDS_IMPORTANCE));
+}
+
+Status add_target(const JobOutput& output, const Model& shared, const Kernels& kernels, Wanted& wanted) {
+  Model model = shared;
+  for (const auto& stage : output.stages) {
+    const TargetOptions* target = target_of(*stage);
+    if (!target) {
+      BOOST_OUTCOME_TRY(model, stage->apply(std::move(model)));
+      continue;
+    }
+    BOOST_OUTCOME_TRY(wanted.models.emplace_back(), undecided(*stage, std::move(model)));
+    const Undecided& made = wanted.models.back();
+    for (const std::size_t i : made.open) {
+      const Tensor& tensor = made.model.tensors[i];
+      const auto found = std::ranges::find(wanted.tensors, tensor.name,
+                                           [](const Measured& each) -> const std::string& { return each.tensor->name; });
+      Measured& measured = found != wanted.tensors.end() ? *found : wanted.tensors.emplace_back(Measured{&tensor, {}});
+      if (measured_identity(*measured.tensor) != measured_identity(tensor))
+        return usage_error(fmt::format("tensor {} is another one in two outputs with a target", quoted_name(tensor.name)),
+                           "measure them by pipeline files of their own");
+      for (const TypeInfo* type : target->candidates)
+        if (takes(*type, tensor, kernels) && std::ranges::count(measured.types, type) == 0)
+          measured.types.push_back(type);
+    }
+    return ok();
+  }
+  return ok();
+}
+
+MeasuredTensor describe(const Measured& measured, const StepResult* result) {
+  const Tensor& tensor = *measured.tensor;
+  MeasuredTensor told{tensor.name, measured_identity(tensor), tensor.shape(), 0, 0, tensor.importance != nullptr, {}};
+  for (std::size_t i = 0; i < measured.types.size(); ++i) {
+    MeasuredType type{std::string(measured.types[i]->name),
+                      bytes_of(*measured.types[i], tensor.shape().elements()).value(), 0, 0};
+    if (result && result->encodings[i].error) {
+      const ErrorSums& sums = *result->encodings[i].error;
+      told.energy = sums.reference;
+      told.weighted_energy = std::max(told.weighted_energy, sums.weighted_reference);
+      type.error = sums.difference;
+      type.weighted_error = sums.weighted_difference;
+    }
+    told.types.push_back(std::move(type));
+  }
+  std::ranges::stable_sort(told.types, {}, &MeasuredType::bytes);
+  return told;
+}
+
+}  // namespace
+
+Result<Measurement> Context::measure(const Job& job, const MeasureOptions& options) const {
+  BOOST_OUTCOME_TRY(const Model shared, shared_model(job));
+  Wanted wanted;
+  wanted.models.reserve(job.outputs.size());
+  for (const JobOutput& output : job.outputs) {
+    BOOST_OUTCOME_TRY(add_target(output, shared, kernels(), wanted));
+  }
+  if (wanted.models.empty())
+    return usage_error("no output of the job has a target, so there is nothing to measure",
+                       "quantize: {target: {bits: 4.5}}");
+  std::erase_if(wanted.tensors, [](const Measured& each) { return each.types.empty(); });
+  const Plan plan = make_measurement(shared, wanted.tensors, job.limits);
+  if (job.limits.memory < plan.least_memory)
+    return usage_error(fmt::format("limits.memory is {}, but measuring the longest row needs {}",
+                                   human_bytes(job.limits.memory), human_bytes(plan.least_memory)));
+  RunOptions run = options.run;
+  if (options.progress)
+    run.progress = [&, total = plan.bytes_read()](const Progress& now) { options.progress(now.bytes_read, total); };
+  BOOST_OUTCOME_TRY(const RunReport report, run_plan(plan, kernels(), run));
+  Measurement measurement;
+  measurement.ggufmill = GGUFMILL_VERSION;
+  for (const SourceRef& source : plan.sources) measurement.sources.push_back(*source);
+  for (std::size_t i = 0; i < wanted.tensors.size(); ++i)
+    measurement.tensors.push_back(describe(wanted.tensors[i], i < report.steps.size() ? &report.steps[i] : nullptr));
+  return measurement;
+}
+
+bool needs_measurement(const Job& job) {
+  return std::ranges::any_of(job.outputs, [](const JobOutput& output) {
+    return std::ranges::any_of(output.stages, [](const auto& stage) {
+      const TargetOptions* target = target_of(*stage);
+      return target && !target->measurement;
+    });
+  });
+}
+
+void give_measurement(Job& job, const std::shared_ptr<const Measurement>& measurement) {
+  for (JobOutput& output : job.outputs)
+    for (auto& stage : output.stages)
+      if (const TargetOptions* target = target_of(*stage); target && !target->measurement)
+        stage = with_measurement(*stage, measurement);
+}
+
+}  // namespace ggufmill

@@ -1,0 +1,22 @@
+#pragma once
+// Measurements for targets, and the file beside the pipeline file that keeps them.
+
+#include <boost/program_options.hpp>
+#include <string>
+
+#include "pipeline/api/ggufmill.h"
+
+namespace ggufmill {
+
+// "job.measured.json" for job.yaml: where `measure` writes, and where plan, check and run look for a target that names
+// no measurement.
+std::string measurement_path(const Job& job);
+
+// Measures with progress on stderr and writes `path`, which is replaced.
+Result<Measurement> measure_to(const Context& context, const Job& job, const std::string& path, bool quiet);
+
+// Gives the job's targets that name no measurement the one at measurement_path(). Where it is not there, or is of
+// another source, importance or candidates: `measures`: it is made, which is said; else the job stays as it is.
+Status take_measurement(const Context& context, Job& job, bool measures, bool quiet);
+
+}  // namespace ggufmill

@@ -1,0 +1,56 @@
+#pragma once
+// What every candidate type costs every tensor of a model: a file that `measure` writes and `quantize: {target: ...}`
+// takes.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pipeline/core/model.h"
+
+namespace ggufmill {
+
+// Over all values a of a tensor and b that stand for them; w: importance of the column, absent where there is none.
+struct MeasuredType {
+  std::string type;
+  std::uint64_t bytes = 0;
+  double error = 0;           // sum of (a - b)^2
+  double weighted_error = 0;  // sum of w (a - b)^2
+};
+
+struct MeasuredTensor {
+  std::string name;
+  std::string made_of;  // measured_identity() of the tensor
+  Shape shape;
+  double energy = 0;                // sum of a^2
+  double weighted_energy = 0;       // sum of w a^2
+  bool weighted = false;            // there is importance
+  std::vector<MeasuredType> types;  // by rising bytes
+
+  const MeasuredType* find(std::string_view type) const;
+  // The squared relative error of a type: of the weighted figures where there are some. 0 for a tensor of zeros.
+  double relative_square(const MeasuredType& type) const;
+};
+
+// {format: "ggufmill measurement", version: 1, ggufmill, sources: [{path, bytes, header_hash, modified}],
+// tensors: [{name, made_of, shape, energy, weighted_energy, types: [{type, bytes, error, weighted_error}]}]}; weighted
+// figures only where there is importance.
+struct Measurement {
+  std::string ggufmill;  // version
+  std::vector<SourceFile> sources;
+  std::vector<MeasuredTensor> tensors;
+
+  const MeasuredTensor* find(std::string_view tensor) const;
+};
+
+// A hash of what decides the figures of a tensor: its type, shape, sources (size, header hash, time) and places in
+// them, and its importance.
+std::string measured_identity(const Tensor& tensor);
+
+std::string write_measurement(const Measurement& measurement);
+// Nothing in it is believed: figures are finite and not negative. Exit code 4.
+Result<Measurement> read_measurement(const std::string& path);
+
+}  // namespace ggufmill

@@ -1,0 +1,63 @@
+#pragma once
+// What a choice of types is to make small: sums over tensors of sensitivity * squared relative error. Which there are
+// is data, configs/objectives/*.yaml; a copy of one is where a user starts.
+
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pipeline/config/fields.h"
+#include "stages/quantize/measurement.h"
+
+namespace ggufmill {
+
+enum class ObjectiveKind { kStream, kRelative, kProbe, kAbsolute };
+
+struct Objective {
+  std::string name;
+  std::string description, formula;
+  ObjectiveKind kind = ObjectiveKind::kRelative;
+  // Of kStream: which tensors are what, by parts of their names. Those of blocks stand behind "blk.N.".
+  double head = 1;
+  std::optional<Pattern> embedding, output;
+  struct Block {
+    Pattern writes, others;  // those that write to the residual stream, and the others of such a part of a layer
+  };
+  std::vector<Block> blocks;
+  // What sensitivities are multiplied by besides; the first that matches.
+  struct Multiplier {
+    Pattern match;
+    double times = 1;
+  };
+  std::vector<Multiplier> multipliers;
+  std::string file;  // that it was read from; empty: built in
+};
+
+// A built-in objective by name, or a file by its path. `asked`: for messages.
+Result<Objective> find_objective(const std::string& name_or_path, const Origin& asked);
+FieldSpec objective_fields();  // of such a file
+
+// Divergence with one tensor alone of a type, by the tensor's name: what `probe` measures.
+struct Probe {
+  std::string type;
+  double divergence = 0;
+};
+using Probes = std::map<std::string, Probe, std::less<>>;
+// {format: "ggufmill sensitivities", version: 1, tensors: {NAME: {type, divergence}}}. Exit code 4.
+Result<Probes> read_probes(const std::string& path);
+
+// What each tensor's squared relative error counts, in the order of `tensors`; or, where the objective cannot say
+// (tensors without a role, no importance, no probe), an error that names the tensor. `probes`: of kProbe.
+Result<std::vector<double>> sensitivities(const Objective& objective, const std::vector<const MeasuredTensor*>& tensors,
+                                          const Measurement& all, const Probes& probes);
+
+// An objective embedded at build time.
+struct BuiltInObjective {
+  std::string_view name, text;
+};
+std::span<const BuiltInObjective> built_in_objectives();  // sorted by name
+
+}  // namespace ggufmill

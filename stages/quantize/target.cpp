@@ -1,0 +1,463 @@
+#include "stages/quantize/target.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "pipeline/core/text.h"
+#include "stages/quantize/solve.h"
+
+namespace ggufmill {
+namespace {
+
+constexpr std::uint64_t kAlignment = 32;  // of tensors, where the metadata says nothing
+constexpr double kLossScale = 0x1p59;     // what all losses together are, as whole numbers
+
+std::uint64_t padded(std::uint64_t bytes, std::uint64_t alignment) {
+  return (bytes + alignment - 1) / alignment * alignment;
+}
+
+std::uint64_t alignment_of(const Model& model) {
+  const MetadataValue* value = model.metadata.find("general.alignment");
+  const auto alignment = value ? as_unsigned(*value) : std::nullopt;
+  return alignment && *alignment > 0 ? *alignment : kAlignment;
+}
+
+std::uint64_t bytes_as(const Tensor& tensor, const TypeInfo& type) {
+  return bytes_of(type, tensor.shape().elements()).value();
+}
+
+std::uint64_t weights_of(const Model& model) {
+  std::uint64_t weights = 0;
+  for (const Tensor& tensor : model.tensors) weights += tensor.shape().elements();
+  return weights;
+}
+
+Result<std::uint64_t> bytes_like(const Recipe& recipe, const Model& model) {
+  Model other = model;
+  std::vector<TensorRule> no_rules;
+  const ModelFacts facts = facts_of(other);
+  Decider decider(recipe, no_rules, false, true, facts);
+  for (Tensor& tensor : other.tensors) {
+    tensor.type = tensor.expression->type;
+    BOOST_OUTCOME_TRY(const Decision decision, decider.decide(tensor));
+    tensor.type = decision.type;
+  }
+  return tensor_bytes(other);
+}
+
+// A class of the choice: one tensor, or some that have one type. The options of all its tensors are the same types.
+struct Member {
+  std::size_t tensor;  // index into the model
+  const MeasuredTensor* measured;
+  double counts = 0;
+};
+struct Group {
+  std::vector<Member> members;
+  std::vector<const TypeInfo*> types;
+  std::vector<std::uint64_t> bytes;  // of each type, all members together
+  std::vector<double> loss;
+};
+
+class Chooser {
+ public:
+  Chooser(const TargetOptions& options, const Model& model) : options_(options), model_(model) {}
+
+  Status prepare(const std::vector<std::size_t>& open) {
+    BOOST_OUTCOME_TRY(group(open));
+    BOOST_OUTCOME_TRY(count());
+    for (Group& group : groups_) {
+      BOOST_OUTCOME_TRY(add_options(group));
+    }
+    scale();
+    return ok();
+  }
+
+  // Bytes of tensors that are not chosen for.
+  std::uint64_t fixed_bytes() const { return fixed_bytes_; }
+  std::uint64_t least_bytes() const {
+    return sum([](const Group& g) { return std::ranges::min(g.bytes); });
+  }
+  std::uint64_t most_bytes() const {
+    return sum([](const Group& g) { return std::ranges::max(g.bytes); });
+  }
+
+  // Within so many bytes of chosen tensors. None: there is no choice that small.
+  std::optional<Choice> within(std::uint64_t bytes) const {
+    const auto solution = solve_choice(classes(false), bytes);
+    if (!solution) return {};
+    return describe(*solution);
+  }
+  // The smallest whose sum of losses is at most `loss`.
+  std::optional<Choice> at_most(double loss) const {
+    const double limit = std::min(loss * scale_, kLossScale);
+    const auto solution = solve_choice(classes(true), static_cast<std::uint64_t>(limit));
+    if (!solution) return {};
+    return describe(*solution);
+  }
+  double least_loss() const {
+    double loss = 0;
+    for (const Group& group : groups_) loss += std::ranges::min(group.loss);
+    return loss;
+  }
+
+ private:
+  template <class Function>
+  std::uint64_t sum(const Function& of) const {
+    std::uint64_t sum = 0;
+    for (const Group& group : groups_) sum += of(group);
+    return sum;
+  }
+
+  Result<const MeasuredTensor*> measured(const Tensor& tensor) const {
+    const auto found = by_name_.find(tensor.name);
+    if (found == by_name_.end())
+      return error_at(options_.origin, fmt::format("tensor {} was not measured", quoted_name(tensor.name)),
+                      "measure again: ggufmill measure");
+    if (found->second->made_of != measured_identity(tensor))
+      return error_at(
+          options_.origin,
+          fmt::format("tensor {}, or its importance, has changed since it was measured", quoted_name(tensor.name)),
+          "measure again: ggufmill measure");
+    return found->second;
+  }
+
+  Status group(const std::vector<std::size_t>& open) {
+    for (const MeasuredTensor& tensor : options_.measurement->tensors) by_name_.emplace(tensor.name, &tensor);
+    std::map<std::pair<std::size_t, std::uint64_t>, std::size_t> known;  // group and layer
+    std::vector<bool> is_open(model_.tensors.size());
+    for (const std::size_t i : open) {
+      is_open[i] = true;
+      const Tensor& tensor = model_.tensors[i];
+      BOOST_OUTCOME_TRY(const MeasuredTensor* measure, measured(tensor));
+      std::size_t place = groups_.size();
+      for (std::size_t g = 0; g < options_.groups.size(); ++g) {
+        BOOST_OUTCOME_TRY(const bool fits, options_.groups[g].matches(tensor.name));
+        if (!fits) continue;
+        place = known.try_emplace({g, layer_of(tensor.name).value_or(~std::uint64_t{0})}, place).first->second;
+        break;
+      }
+      if (place == groups_.size()) groups_.emplace_back();
+      groups_[place].members.push_back({i, measure});
+    }
+    const std::uint64_t alignment = alignment_of(model_);
+    for (std::size_t i = 0; i < model_.tensors.size(); ++i)
+      if (!is_open[i]) fixed_bytes_ += padded(bytes_as(model_.tensors[i], *model_.tensors[i].type), alignment);
+    return ok();
+  }
+
+  Status count() {
+    std::vector<const MeasuredTensor*> tensors;
+    for (const Group& group : groups_)
+      for (const Member& member : group.members) tensors.push_back(member.measured);
+    BOOST_OUTCOME_TRY(const std::vector<double> counts,
+                      sensitivities(options_.objective, tensors, *options_.measurement, options_.probes));
+    std::size_t next = 0;
+    for (Group& group : groups_)
+      for (Member& member : group.members) member.counts = counts[next++];
+    return ok();
+  }
+
+  Result<bool> is_allowed(const TypeInfo& type, const Tensor& tensor) const {
+    for (const TypeBound& bound : options_.bounds) {
+      BOOST_OUTCOME_TRY(const bool fits, bound.match.matches(tensor.name));
+      if (!fits) continue;
+      if (bound.at_least && type.bits_per_weight() < bound.at_least->bits_per_weight()) return false;
+      if (bound.at_most && type.bits_per_weight() > bound.at_most->bits_per_weight()) return false;
+    }
+    return true;
+  }
+
+  Status add_options(Group& group) {
+    const std::uint64_t alignment = alignment_of(model_);
+    for (const TypeInfo* type : options_.candidates) {
+      std::uint64_t bytes = 0;
+      double loss = 0;
+      bool is_whole = true;
+      for (const Member& member : group.members) {
+        const Tensor& tensor = model_.tensors[member.tensor];
+        const MeasuredType* cost = member.measured->find(type->name);
+        BOOST_OUTCOME_TRY(const bool allowed, is_allowed(*type, tensor));
+        is_whole = is_whole && cost && allowed && tensor.shape().columns() % type->block_elements == 0;
+        if (!is_whole) break;
+        bytes += padded(bytes_as(tensor, *type), alignment);
+        loss += member.counts * member.measured->relative_square(*cost);
+      }
+      if (!is_whole) continue;
+      group.types.push_back(type);
+      group.bytes.push_back(bytes);
+      group.loss.push_back(loss);
+    }
+    if (!group.types.empty()) return ok();
+    const Tensor& tensor = model_.tensors[group.members.front().tensor];
+    return error_at(options_.origin,
+                    fmt::format("no candidate fits tensor {}, whose rows have {} values", quoted_name(tensor.name),
+                                tensor.shape().columns()),
+                    "add a type that fits it to `candidates` and measure again, or give it one: tensors: [{match: .., "
+                    "type: ..}]");
+  }
+
+  void scale() {
+    double most = 0;
+    for (const Group& group : groups_) most += std::ranges::max(group.loss);
+    scale_ = most > 0 ? kLossScale / most : 0;
+  }
+
+  // With bytes as cost and losses to be made small, or the other way round.
+  std::vector<ChoiceClass> classes(bool by_loss) const {
+    std::vector<ChoiceClass> classes;
+    for (const Group& group : groups_) {
+      ChoiceClass& options = classes.emplace_back();
+      for (std::size_t i = 0; i < group.types.size(); ++i) {
+        const auto loss = static_cast<std::uint64_t>(group.loss[i] * scale_);
+        options.push_back(by_loss ? ChoiceOption{loss, group.bytes[i]} : ChoiceOption{group.bytes[i], loss});
+      }
+    }
+    return classes;
+  }
+
+  Choice describe(const ChoiceSolution& solution) const {
+    Choice choice;
+    choice.is_proven = solution.is_proven;
+    for (std::size_t g = 0; g < groups_.size(); ++g) {
+      const std::size_t picked = solution.options[g];
+      choice.bytes += groups_[g].bytes[picked];
+      choice.loss += groups_[g].loss[picked];
+      for (const Member& member : groups_[g].members)
+        choice.tensors.push_back(
+            {member.tensor, groups_[g].types[picked], member.counts, next_better(groups_[g], picked)});
+    }
+    return choice;
+  }
+
+  // The cheapest type that loses less.
+  static std::optional<BetterType> next_better(const Group& group, std::size_t picked) {
+    std::optional<BetterType> best;
+    for (std::size_t i = 0; i < group.types.size(); ++i) {
+      if (group.loss[i] >= group.loss[picked] || group.bytes[i] <= group.bytes[picked]) continue;
+      const std::uint64_t more = group.bytes[i] - group.bytes[picked];
+      if (!best || more < best->more_bytes) best = {group.types[i], more, group.loss[picked] - group.loss[i]};
+    }
+    return best;
+  }
+
+  const TargetOptions& options_;
+  const Model& model_;
+  std::map<std::string_view, const MeasuredTensor*> by_name_;
+  std::vector<Group> groups_;
+  std::uint64_t fixed_bytes_ = 0;
+  double scale_ = 0;
+};
+
+// Bytes that all tensors may have.
+Result<std::uint64_t> room_for(const TargetOptions& options, const Model& model, std::uint64_t other_bytes) {
+  if (options.size.like) return bytes_like(*options.size.like, model);
+  const std::uint64_t whole =
+      options.size.bytes ? *options.size.bytes
+                         : static_cast<std::uint64_t>(*options.size.bits * static_cast<double>(weights_of(model)) / 8);
+  return whole - std::min(whole, other_bytes);
+}
+
+// ---- the fields, and their reading ----
+
+constexpr std::string_view kFields[] = {"candidates", "measured", "objective", "groups", "bounds"};
+
+// Those that are tried where `candidates` says nothing: every size from 2 to 8 bits. IQ types without importance, or
+// the smallest with it, are for those who ask for them.
+constexpr std::string_view kCandidates[] = {"IQ2_S",  "Q2_K", "IQ3_XXS", "IQ3_S", "Q3_K",
+                                            "IQ4_XS", "Q4_K", "Q5_K",    "Q6_K",  "Q8_0"};
+
+FieldSpec type_field(std::string name, std::string doc) {
+  FieldSpec field{std::move(name), FieldKind::kTypeName, std::move(doc)};
+  field.example = "Q4_K";
+  return field;
+}
+
+FieldSpec size_field() {
+  FieldSpec field{"target", FieldKind::kMap,
+                  "In place of a recipe: the types that together lose least in so many bytes, by what was measured. "
+                  "Rules in `tensors` give single tensors their type."};
+  field.fields = {{"size", FieldKind::kBytes, "Bytes of the whole output, headers and padding included."},
+                  {"bits", FieldKind::kNumber, "The same for each weight."},
+                  {"like", FieldKind::kString, "As many bytes as with this recipe."},
+                  {"divergence", FieldKind::kNumber,
+                   "The smallest output whose sum is at most this; with objective `probe` the sum is the KL divergence "
+                   "to expect."}};
+  const char* examples[] = {"20GiB", "4.5", "Q4_K_M", "0.01"};
+  for (std::size_t i = 0; i < 4; ++i) {
+    field.fields[i].group = "size";
+    field.fields[i].example = examples[i];
+  }
+  field.example = "{bits: 4.5}";
+  return field;
+}
+
+FieldSpec objective_choice() {
+  FieldSpec name{"", FieldKind::kString, "A built-in objective, or the path of a file."};
+  name.example = "relative";
+  FieldSpec map{"", FieldKind::kMap, "With measured sensitivities."};
+  map.fields = {{"name", FieldKind::kString, "A built-in objective, or the path of a file."},
+                {"sensitivities", FieldKind::kPath, "What `ggufmill probe` measured."}};
+  map.fields[0].required = true;
+  map.fields[0].example = "probe";
+  map.fields[1].example = "sensitivities.json";
+  FieldSpec field{
+      "objective", FieldKind::kOneOf,
+      "What the choice is to make small: stream (where it knows the tensors' roles, else relative), relative, "
+      "probe, absolute, or a file of your own."};
+  field.alternatives = {std::move(name), std::move(map)};
+  field.default_text = "stream";
+  field.example = "relative";
+  return field;
+}
+
+Result<Objective> read_choice(const ConfigNode* node, TargetOptions& options) {
+  const ConfigNode* name = node && node->is_map() ? node->find("name") : node;
+  options.objective_is_given = name != nullptr;
+  BOOST_OUTCOME_TRY(Objective objective,
+                    find_objective(name ? name->scalar : "stream", name ? origin_of(*name) : Origin()));
+  if (!objective.file.empty()) options.inputs.push_back(objective.file);
+  const ConfigNode* probes = node && node->is_map() ? node->find("sensitivities") : nullptr;
+  if (objective.kind == ObjectiveKind::kProbe && !probes)
+    return error_at(*node, fmt::format("objective '{}' needs sensitivities", objective.name),
+                    "objective: {name: probe, sensitivities: FILE}");
+  if (probes) {
+    options.inputs.push_back(probes->scalar);
+    BOOST_OUTCOME_TRY(options.probes, read_probes(probes->scalar));
+  }
+  return objective;
+}
+
+Result<TargetSize> read_size(const ConfigNode& target, const RecipeShelf& shelf) {
+  TargetSize size;
+  if (const ConfigNode* node = target.find("size")) {
+    BOOST_OUTCOME_TRY(size.bytes, to_bytes(*node));
+  }
+  if (const ConfigNode* node = target.find("bits")) {
+    BOOST_OUTCOME_TRY(size.bits, to_number(*node));
+  }
+  if (const ConfigNode* node = target.find("divergence")) {
+    BOOST_OUTCOME_TRY(size.divergence, to_number(*node));
+  }
+  if (const ConfigNode* node = target.find("like")) {
+    BOOST_OUTCOME_TRY(size.like, shelf.find(node->scalar, origin_of(*node)));
+    if (size.like->partial) return error_at(*node, fmt::format("recipe '{}' is only a base for others", node->scalar));
+  }
+  return size;
+}
+
+}  // namespace
+
+std::vector<FieldSpec> target_fields() {
+  FieldSpec candidates{"candidates", FieldKind::kList, "The types to choose from; each is measured."};
+  candidates.item = {type_field("", "A type.")};
+  candidates.minimum = 1;
+  candidates.default_text = fmt::format("[{}]", fmt::join(kCandidates, ", "));
+  candidates.example = "[Q3_K, Q4_K, Q6_K]";
+  FieldSpec measured{"measured", FieldKind::kPath,
+                     "What `ggufmill measure` wrote; without it `run` measures first, into a file beside the output."};
+  measured.example = "model.measured.json";
+  FieldSpec pattern{"", FieldKind::kRegex, "Found in the tensors' names."};
+  pattern.example = "'ffn_(gate|up)\\.'";
+  FieldSpec groups{"groups", FieldKind::kList, "Tensors of one layer that match one of these have one type."};
+  groups.item = {pattern};
+  groups.example = "['ffn_(gate|up)\\.']";
+  FieldSpec match = pattern;
+  match.name = "match";
+  match.required = true;
+  FieldSpec bound{"", FieldKind::kMap, "Tensors, and the types between which theirs is, by bits for a weight."};
+  bound.fields = {std::move(match), type_field("at_least", "No coarser than this."),
+                  type_field("at_most", "No finer than this.")};
+  FieldSpec bounds{"bounds", FieldKind::kList, "Bounds for the choice."};
+  bounds.item = {std::move(bound)};
+  bounds.example = "[{match: attn_v, at_least: Q4_K}]";
+  return {size_field(),       std::move(candidates), std::move(measured),
+          objective_choice(), std::move(groups),     std::move(bounds)};
+}
+
+Status refuse_target_fields(const ConfigNode& quantize) {
+  for (const std::string_view name : kFields)
+    if (const ConfigNode* node = quantize.find(name))
+      return error_at(*node, fmt::format("'{}' is for a target, and there is none", name), "target: {bits: 4.5}");
+  return ok();
+}
+
+Result<TargetOptions> read_target(const ConfigNode& quantize, const RecipeShelf& shelf) {
+  TargetOptions options;
+  const ConfigNode& target = *quantize.find("target");
+  options.origin = origin_of(target);
+  BOOST_OUTCOME_TRY(options.size, read_size(target, shelf));
+  if (const ConfigNode* candidates = quantize.find("candidates"))
+    for (const ConfigNode& item : candidates->items) options.candidates.push_back(shelf.types().find(item.scalar));
+  else
+    for (const std::string_view name : kCandidates) options.candidates.push_back(shelf.types().find(name));
+  BOOST_OUTCOME_TRY(options.objective, read_choice(quantize.find("objective"), options));
+  if (const ConfigNode* groups = quantize.find("groups"))
+    for (const ConfigNode& item : groups->items) {
+      BOOST_OUTCOME_TRY(options.groups.emplace_back(), to_pattern(item));
+    }
+  if (const ConfigNode* bounds = quantize.find("bounds"))
+    for (const ConfigNode& item : bounds->items) {
+      const auto type = [&](const char* name) {
+        const ConfigNode* node = item.find(name);
+        return node ? shelf.types().find(node->scalar) : nullptr;
+      };
+      BOOST_OUTCOME_TRY(Pattern match, to_pattern(*item.find("match")));
+      options.bounds.push_back({std::move(match), type("at_least"), type("at_most")});
+    }
+  if (const ConfigNode* measured = quantize.find("measured")) {
+    options.measured = measured->scalar;
+    options.inputs.push_back(measured->scalar);
+    BOOST_OUTCOME_TRY(Measurement measurement, read_measurement(measured->scalar));
+    options.measurement = std::make_shared<const Measurement>(std::move(measurement));
+  }
+  return options;
+}
+
+std::uint64_t tensor_bytes(const Model& model) {
+  const std::uint64_t alignment = alignment_of(model);
+  std::uint64_t bytes = 0;
+  for (const Tensor& tensor : model.tensors) bytes += padded(bytes_as(tensor, *tensor.type), alignment);
+  return bytes;
+}
+
+Result<Choice> choose_types(const TargetOptions& options, const Model& model, const std::vector<std::size_t>& open,
+                            std::uint64_t other_bytes) {
+  Chooser chooser(options, model);
+  BOOST_OUTCOME_TRY(chooser.prepare(open));
+  if (options.size.divergence) {
+    if (auto choice = chooser.at_most(*options.size.divergence)) return std::move(*choice);
+    return error_at(options.origin,
+                    fmt::format("the best choice of all loses {:.4g}, and {:.4g} is wanted", chooser.least_loss(),
+                                *options.size.divergence),
+                    "ask for more, or add better types to `candidates`");
+  }
+  BOOST_OUTCOME_TRY(const std::uint64_t room, room_for(options, model, other_bytes));
+  if (room >= chooser.fixed_bytes())
+    if (auto choice = chooser.within(room - chooser.fixed_bytes())) return std::move(*choice);
+  return error_at(options.origin,
+                  fmt::format("the smallest choice has {} of tensors, and there is room for {}",
+                              human_bytes(chooser.fixed_bytes() + chooser.least_bytes()), human_bytes(room)),
+                  "ask for more, or add smaller types to `candidates` and measure again");
+}
+
+Result<std::vector<CurvePoint>> choice_curve(const TargetOptions& options, const Model& model,
+                                             const std::vector<std::size_t>& open, std::size_t points) {
+  Chooser chooser(options, model);
+  BOOST_OUTCOME_TRY(chooser.prepare(open));
+  const std::uint64_t least = chooser.least_bytes(), most = chooser.most_bytes();
+  std::vector<CurvePoint> curve;
+  for (std::size_t i = 0; i < points; ++i) {
+    const std::uint64_t bytes =
+        least + static_cast<std::uint64_t>(static_cast<double>(most - least) * static_cast<double>(i) /
+                                           static_cast<double>(std::max<std::size_t>(points - 1, 1)));
+    if (const auto choice = chooser.within(i + 1 == points ? most : bytes))
+      curve.push_back({chooser.fixed_bytes() + choice->bytes, choice->loss});
+  }
+  return curve;
+}
+
+}  // namespace ggufmill

@@ -1,0 +1,87 @@
+#pragma once
+// `quantize: {target: ...}`: the types that together lose least in so many bytes, by what was measured.
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "stages/quantize/decide.h"
+#include "stages/quantize/objective.h"
+
+namespace ggufmill {
+
+// What the file may have; exactly one is given.
+struct TargetSize {
+  std::optional<std::uint64_t> bytes;  // of all files, headers and padding included
+  std::optional<double> bits;          // the same for each weight
+  std::optional<Recipe> like;          // as many as with this recipe
+  std::optional<double> divergence;    // none: the smallest file whose sum is at most this
+};
+
+// Types for some tensors that are not to be better or worse than one, by bits per weight.
+struct TypeBound {
+  Pattern match;
+  const TypeInfo* at_least = nullptr;  // either may be null
+  const TypeInfo* at_most = nullptr;
+};
+
+struct TargetOptions {
+  TargetSize size;
+  std::vector<const TypeInfo*> candidates;         // at least one
+  std::string measured;                            // the measurement's path; empty: `run` measures first
+  std::shared_ptr<const Measurement> measurement;  // read from there, or given; null: not yet
+  Objective objective;
+  bool objective_is_given = false;  // else another takes its place where it says nothing of this model
+  Probes probes;
+  std::vector<TensorRule> rules;  // tensors of fixed types
+  std::vector<Pattern> groups;    // tensors of one layer that match one of these have one type
+  std::vector<TypeBound> bounds;
+  std::vector<std::string> inputs;  // files that these were read from
+  Origin origin{};
+};
+
+// What is chosen for the tensors of a model, and what it is worth.
+struct BetterType {
+  const TypeInfo* type = nullptr;
+  std::uint64_t more_bytes = 0;  // what it costs and saves, with the tensors that have the same type by `groups`
+  double less_loss = 0;
+};
+struct ChosenTensor {
+  std::size_t tensor = 0;  // index into the model
+  const TypeInfo* type = nullptr;
+  double counts = 0;                 // its sensitivity
+  std::optional<BetterType> better;  // the cheapest type that loses less
+};
+struct Choice {
+  std::vector<ChosenTensor> tensors;
+  std::uint64_t bytes = 0;  // of these, each with its padding
+  double loss = 0;          // the sum
+  bool is_proven = true;    // no choice is better
+};
+
+// The fields beside `tensors` in a mapping of `quantize`, and their reading; all but `target` itself are refused
+// without it.
+std::vector<FieldSpec> target_fields();
+Result<TargetOptions> read_target(const ConfigNode& quantize, const RecipeShelf& shelf);
+Status refuse_target_fields(const ConfigNode& quantize);
+
+// Of all tensors with the types that they have, each with its padding.
+std::uint64_t tensor_bytes(const Model& model);
+
+// `open`: the tensors of `model` that are chosen for; the others keep the types that they have by now. `other_bytes`:
+// of the files, besides tensors and their padding.
+Result<Choice> choose_types(const TargetOptions& options, const Model& model, const std::vector<std::size_t>& open,
+                            std::uint64_t other_bytes);
+
+// A point of the curve of all choices: bytes of tensors, the sum, and bits per weight.
+struct CurvePoint {
+  std::uint64_t bytes = 0;
+  double loss = 0;
+};
+// From the smallest choice to the largest, `points` of them at even steps.
+Result<std::vector<CurvePoint>> choice_curve(const TargetOptions& options, const Model& model,
+                                             const std::vector<std::size_t>& open, std::size_t points);
+
+}  // namespace ggufmill

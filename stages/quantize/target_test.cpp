@@ -1,0 +1,205 @@
+#include "stages/quantize/target.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "pipeline/config/yaml_reader.h"
+#include "stages/quantize/quantize_stage.h"
+#include "tests/support/catch.h"
+#include "tests/support/files.h"
+#include "tests/support/temp_dir.h"
+
+using namespace ggufmill;
+
+namespace {
+
+Tensor tensor(const std::string& name, std::uint64_t columns, std::uint64_t rows) {
+  static const auto source = std::make_shared<const SourceFile>(SourceFile{"model.gguf", 1u << 30, 0, 0});
+  Tensor made;
+  made.name = name;
+  const TypeInfo& type = type_named("BF16");
+  const Shape shape{2, {columns, rows, 1, 1}};
+  made.expression = expressions::extent(type, shape, {source, 0, columns * rows * 2}).value();
+  made.type = made.expression->type;
+  return made;
+}
+
+// A llama of two layers: errors of a type fall by four for each bit, and are the same share of every tensor.
+struct Sample {
+  Model model;
+  Measurement measurement;
+
+  explicit Sample(bool weighted = true) {
+    model.metadata.set_at_end("general.architecture", metadata_string("llama"));
+    for (const char* name : {"token_embd.weight", "output.weight"}) model.tensors.push_back(tensor(name, 256, 64));
+    for (int layer = 0; layer < 2; ++layer)
+      for (const char* part : {"attn_q", "attn_k", "attn_v", "attn_output", "ffn_gate", "ffn_up", "ffn_down"})
+        model.tensors.push_back(tensor(fmt::format("blk.{}.{}.weight", layer, part), 256, 32));
+    for (const Tensor& each : model.tensors) {
+      const auto weights = static_cast<double>(each.shape().elements());
+      MeasuredTensor measured{each.name, measured_identity(each), each.shape(), weights, weights / 2, weighted, {}};
+      for (const char* name : {"Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K", "Q8_0"}) {
+        const TypeInfo& type = type_named(name);
+        const double share = std::exp2(-2 * type.bits_per_weight());
+        measured.types.push_back(
+            {name, bytes_of(type, each.shape().elements()).value(), weights * share, weights / 2 * share});
+      }
+      measurement.tensors.push_back(std::move(measured));
+    }
+  }
+};
+
+std::unique_ptr<Stage> stage(const std::string& text, const Sample& sample) {
+  Diagnostics errors;
+  const auto document = read_document(text, "job.yaml", errors);
+  const StageSpec spec = quantize_stage();
+  if (document) lint(document->root, spec.field, errors);
+  for (const Error& error : errors.errors()) FAIL(render(error));
+  auto made = spec.make(document->root);
+  if (!made) FAIL(render(made.error()));
+  if (!target_of(*made.value())) return std::move(made).value();
+  return with_measurement(*made.value(), std::make_shared<const Measurement>(sample.measurement));
+}
+
+Model chosen(const std::string& text, const Sample& sample) {
+  auto model = stage(text, sample)->apply(sample.model);
+  if (!model) FAIL(render(model.error()));
+  return std::move(model).value();
+}
+
+std::string refusal(const std::string& text, const Sample& sample) {
+  const auto model = stage(text, sample)->apply(sample.model);
+  REQUIRE_FALSE(model);
+  return model.error().what;
+}
+
+const Tensor& named(const Model& model, const std::string& name) {
+  const auto found = std::ranges::find(model.tensors, name, &Tensor::name);
+  REQUIRE(found != model.tensors.end());
+  return *found;
+}
+
+std::string type_of(const Model& model, const std::string& name) { return std::string(named(model, name).type->name); }
+
+double bits_of(const Model& model) {
+  std::uint64_t weights = 0;
+  for (const Tensor& each : model.tensors) weights += each.shape().elements();
+  return 8.0 * static_cast<double>(tensor_bytes(model)) / static_cast<double>(weights);
+}
+
+constexpr const char* kTypes = "candidates: [Q2_K, Q3_K, Q4_K, Q5_K, Q6_K, Q8_0]";
+
+}  // namespace
+
+TEST_CASE("a target is filled and not exceeded") {
+  const Sample sample;
+  for (const double bits : {3.0, 4.0, 4.5, 5.0, 6.0}) {
+    const Model model = chosen(fmt::format("{{target: {{bits: {}}}, {}}}", bits, kTypes), sample);
+    CHECK(bits_of(model) <= bits);
+    CHECK(bits_of(model) > bits - 0.2);
+    CHECK(model.notes.get(notes::kFilledBytes) == tensor_bytes(model));
+  }
+}
+
+TEST_CASE("what the files hold besides tensors is left free") {
+  Sample sample;
+  sample.model.notes.set(notes::kOtherBytes, 20'000);
+  const Model model = chosen(fmt::format("{{target: {{size: 100000}}, {}}}", kTypes), sample);
+  CHECK(tensor_bytes(model) <= 80'000);
+  CHECK(tensor_bytes(model) > 78'000);
+}
+
+TEST_CASE("a size like a recipe's is at most that") {
+  const Sample sample;
+  const Model model = chosen(fmt::format("{{target: {{like: Q4_K_M}}, {}}}", kTypes), sample);
+  CHECK(tensor_bytes(model) <= tensor_bytes(chosen("Q4_K_M", sample)));
+}
+
+TEST_CASE("tensors that matter more get more") {
+  const Sample sample;
+  const Model model = chosen(fmt::format("{{target: {{bits: 4.5}}, {}}}", kTypes), sample);
+  CHECK(named(model, "output.weight").type->bits_per_weight() >
+        named(model, "blk.1.ffn_up.weight").type->bits_per_weight());
+}
+
+TEST_CASE("rules give tensors their type, groups one type, and bounds keep it") {
+  const Sample sample;
+  const Model model = chosen(
+      fmt::format("{{target: {{bits: 4}}, {}, tensors: [{{match: '^output', type: Q3_K}}], groups: ['attn_(q|k|v)'], "
+                  "bounds: [{{match: blk.0.ffn_down, at_least: Q8_0}}, {{match: blk.1, at_most: Q3_K}}]}}",
+                  kTypes),
+      sample);
+  CHECK(type_of(model, "output.weight") == "Q3_K");
+  CHECK(type_of(model, "blk.0.attn_q.weight") == type_of(model, "blk.0.attn_v.weight"));
+  CHECK(type_of(model, "blk.0.ffn_down.weight") == "Q8_0");
+  CHECK(named(model, "blk.1.ffn_up.weight").type->bits_per_weight() < 3.5);
+}
+
+TEST_CASE("a divergence is reached with the fewest bytes") {
+  const Sample sample;
+  const Model coarse = chosen(fmt::format("{{target: {{divergence: 0.1}}, {}}}", kTypes), sample);
+  const Model fine = chosen(fmt::format("{{target: {{divergence: 0.001}}, {}}}", kTypes), sample);
+  CHECK(tensor_bytes(coarse) < tensor_bytes(fine));
+  CHECK(refusal(fmt::format("{{target: {{divergence: 0.0000001}}, {}}}", kTypes), sample).find("is wanted") !=
+        std::string::npos);
+}
+
+TEST_CASE("without importance, or without roles, the objective is `relative`, which is said") {
+  const Sample unweighted(false);
+  const Model model = chosen(fmt::format("{{target: {{bits: 4.5}}, {}}}", kTypes), unweighted);
+  CHECK(model.warnings == std::vector<std::string>{"types are chosen by objective 'relative': objective 'stream' needs "
+                                                   "an importance matrix"});
+  CHECK(refusal(fmt::format("{{target: {{bits: 4.5}}, objective: stream, {}}}", kTypes), unweighted) ==
+        "objective 'stream' needs an importance matrix");
+  Sample strange;
+  strange.model.tensors[6].name = strange.measurement.tensors[6].name = "blk.0.mixer.weight";
+  CHECK(chosen(fmt::format("{{target: {{bits: 4.5}}, {}}}", kTypes), strange).warnings ==
+        std::vector<std::string>{"types are chosen by objective 'relative': tensor 'blk.0.mixer.weight' has no role in "
+                                 "objective 'stream'"});
+}
+
+TEST_CASE("a measurement of something else is refused") {
+  Sample sample;
+  const std::string text = fmt::format("{{target: {{bits: 4.5}}, {}}}", kTypes);
+  sample.measurement.tensors[3].made_of = "another";
+  CHECK(refusal(text, sample) == "tensor 'blk.0.attn_k.weight', or its importance, has changed since it was measured");
+  sample.measurement.tensors.erase(sample.measurement.tensors.begin() + 3);
+  CHECK(refusal(text, sample) == "tensor 'blk.0.attn_k.weight' was not measured");
+}
+
+TEST_CASE("a target that is too small, and candidates that do not fit, are errors") {
+  const Sample sample;
+  CHECK(refusal(fmt::format("{{target: {{bits: 1}}, {}}}", kTypes), sample).find("the smallest choice has") == 0);
+  CHECK(refusal("{target: {bits: 4}, candidates: [IQ4_XS]}", sample).find("no candidate fits tensor") == 0);
+}
+
+TEST_CASE("measured sensitivities decide with objective `probe`") {
+  const TempDir folder;
+  std::string tensors;
+  const Sample sample;
+  for (const Tensor& each : sample.model.tensors)
+    tensors += fmt::format("{}\"{}\": {{\"type\": \"Q2_K\", \"divergence\": {}}}", tensors.empty() ? "" : ", ",
+                           each.name, each.name == "blk.1.attn_k.weight" ? 1.0 : 0.0001);
+  write_text(folder.file("s.json"),
+             "{\"format\": \"ggufmill sensitivities\", \"version\": 1, \"tensors\": {" + tensors + "}}");
+  const Model model = chosen(fmt::format("{{target: {{bits: 4}}, objective: {{name: probe, sensitivities: {}}}, {}}}",
+                                         folder.file("s.json"), kTypes),
+                             sample);
+  CHECK(type_of(model, "blk.1.attn_k.weight") == "Q8_0");
+}
+
+TEST_CASE("a measurement is written and read back") {
+  const TempDir folder;
+  const Sample sample;
+  write_text(folder.file("m.json"), write_measurement(sample.measurement));
+  const Measurement read = read_measurement(folder.file("m.json")).value();
+  CHECK(write_measurement(read) == write_measurement(sample.measurement));
+  for (const auto& [what, by] : {std::pair{"\"energy\":", "\"energy\":-"}, std::pair{"\"types\":[", "\"no\":["},
+                                 std::pair{"\"shape\":[", "\"shape\":[-1,"}, std::pair{"measurement\"", "x\""}}) {
+    std::string wrong = write_measurement(sample.measurement);
+    wrong.replace(wrong.find(what), std::string(what).size(), by);
+    write_text(folder.file("wrong.json"), wrong);
+    CHECK_FALSE(read_measurement(folder.file("wrong.json")));
+  }
+}
