@@ -38,12 +38,13 @@ Status add_target(const JobOutput& output, const Model& shared, const Kernels& k
     const Undecided& made = wanted.models.back();
     for (const std::size_t i : made.open) {
       const Tensor& tensor = made.model.tensors[i];
-      const auto found = std::ranges::find(wanted.tensors, tensor.name,
-                                           [](const Measured& each) -> const std::string& { return each.tensor->name; });
+      const auto found = std::ranges::find(
+          wanted.tensors, tensor.name, [](const Measured& each) -> const std::string& { return each.tensor->name; });
       Measured& measured = found != wanted.tensors.end() ? *found : wanted.tensors.emplace_back(Measured{&tensor, {}});
       if (measured_identity(*measured.tensor) != measured_identity(tensor))
-        return usage_error(fmt::format("tensor {} is another one in two outputs with a target", quoted_name(tensor.name)),
-                           "measure them by pipeline files of their own");
+        return usage_error(
+            fmt::format("tensor {} is another one in two outputs with a target", quoted_name(tensor.name)),
+            "measure them by pipeline files of their own");
       for (const TypeInfo* type : target->candidates)
         if (takes(*type, tensor, kernels) && std::ranges::count(measured.types, type) == 0)
           measured.types.push_back(type);

@@ -115,8 +115,7 @@ class SlabMaker {
       const BoundEncoding& encoding = part.step->encodings[i];
       const std::vector<Place>& places = encoding.encoding->places;
       const std::uint64_t offset = places.empty() ? 0 : places.front().offset + part.offset_in_place(i);
-      if (encoding.kind != EncodingKind::kCopy)
-        part.encoded[i] = pieces_.take(rows * encoding.row_bytes, offset);
+      if (encoding.kind != EncodingKind::kCopy) part.encoded[i] = pieces_.take(rows * encoding.row_bytes, offset);
     }
     const std::uint64_t matrix =
         part.rows.first_row / std::max<std::uint64_t>(part.values.expression->shape.dims[1], 1);

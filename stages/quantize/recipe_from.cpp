@@ -61,7 +61,9 @@ Result<std::string> recipe_from(const Model& model, const std::string& of, const
     weights[tensor.type] += tensor.shape().elements();
   }
   if (weights.empty()) return usage_error(fmt::format("{} has no tensor that a recipe converts", of));
-  const TypeInfo* most = std::ranges::max_element(weights, {}, [](const auto& each) { return std::pair(each.second, each.first->name); })->first;
+  const TypeInfo* most = std::ranges::max_element(weights, {}, [](const auto& each) {
+                           return std::pair(each.second, each.first->name);
+                         })->first;
   std::string text = fmt::format("description: the types of {}\nextends: base\ntype: {}\nrules:{}\n", quoted_name(of),
                                  most->name, weights.size() == 1 ? " []" : "");
   std::vector<const TypeInfo*> types;
