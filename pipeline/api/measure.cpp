@@ -102,6 +102,21 @@ Result<Measurement> Context::measure(const Job& job, const MeasureOptions& optio
   return measurement;
 }
 
+Result<std::vector<CurvePoint>> Context::curve(const Job& job, std::size_t output, std::size_t points) const {
+  BOOST_OUTCOME_TRY(Model model, shared_model(job));
+  for (const auto& stage : job.outputs.at(output).stages) {
+    const TargetOptions* target = target_of(*stage);
+    if (!target) {
+      BOOST_OUTCOME_TRY(model, stage->apply(std::move(model)));
+      continue;
+    }
+    if (!target->measurement) break;
+    BOOST_OUTCOME_TRY(const Undecided made, undecided(*stage, std::move(model)));
+    return choice_curve(*target, made.model, made.open, points, recipes());
+  }
+  return usage_error("the output has no target, or nothing is measured for it", "`ggufmill measure` measures");
+}
+
 bool needs_measurement(const Job& job) {
   return std::ranges::any_of(job.outputs, [](const JobOutput& output) {
     return std::ranges::any_of(output.stages, [](const auto& stage) {

@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <boost/json.hpp>
 #include <cstdio>
 #include <map>
 
 #include "pipeline/cli/command_line.h"
+#include "pipeline/cli/measuring.h"
 #include "pipeline/cli/messages.h"
 #include "pipeline/cli/planning.h"
 #include "pipeline/cli/table.h"
@@ -18,6 +20,7 @@ namespace ggufmill {
 namespace {
 
 namespace json = boost::json;
+namespace po = boost::program_options;
 
 CommandSpec command() {
   CommandSpec spec;
@@ -32,7 +35,8 @@ CommandSpec command() {
   spec.positional = "file";
   add_job_options(spec.options);
   spec.options.add_options()("json", "one JSON object on stdout; of a batch one after the other")(
-      "written", "the plan in its written form, JSON: the same on every machine");
+      "written", "the plan in its written form, JSON: the same on every machine")(
+      "curve", "of targets: what the best choice of each size loses, beside the built-in recipes");
   return spec;
 }
 
@@ -137,11 +141,59 @@ void print_json(const Plan& plan) {
   std::puts(json_text(all).c_str());
 }
 
+constexpr std::size_t kCurvePoints = 25;
+
+json::object curve_json(const std::vector<CurvePoint>& curve) {
+  json::array points;
+  for (const CurvePoint& point : curve)
+    points.push_back({{"recipe", point.recipe.empty() ? json::value() : json::value(point.recipe)},
+                      {"bytes", point.bytes},
+                      {"loss", point.loss}});
+  return {{"points", std::move(points)}};
+}
+
+// In the order of sizes, with how many times the best choice's loss a recipe has: what it gives away.
+void print_curve(std::vector<CurvePoint> curve) {
+  std::vector<Row> rows;
+  std::ranges::stable_sort(curve, {}, &CurvePoint::bytes);
+  double best = 0;
+  for (const CurvePoint& point : curve) {
+    if (point.recipe.empty()) best = point.loss;
+    rows.push_back({human_bytes(point.bytes), fmt::format("{:.4g}", point.loss), point.recipe,
+                    point.recipe.empty() || best <= 0 ? "" : fmt::format("{:.2f}", point.loss / best)});
+  }
+  std::fputs(
+      render_table(
+          {{"tensors", Align::kRight}, {"loses", Align::kRight}, {"recipe"}, {"times the best below", Align::kRight}},
+          rows)
+          .c_str(),
+      stdout);
+}
+
+int show_curves(const po::variables_map& values) {
+  auto loaded = load_from(values);
+  if (!loaded) return fail(loaded.error());
+  if (loaded.value().batch.is_matrix) return fail(usage_error("--curve is of one job, and this is a batch"));
+  Job& job = loaded.value().batch.jobs.front().job;
+  if (const Status taken = take_measurement(loaded.value().context, job, false, false); !taken)
+    return fail(taken.error());
+  for (std::size_t i = 0; i < job.outputs.size(); ++i) {
+    const auto curve = loaded.value().context.curve(job, i, kCurvePoints);
+    if (!curve) return fail(curve.error());
+    if (values.count("json"))
+      std::puts(json_text(curve_json(curve.value())).c_str());
+    else
+      print_curve(curve.value());
+  }
+  return 0;
+}
+
 }  // namespace
 
 int plan_verb(const Arguments& arguments) {
   const Parsed parsed = parse_command(command(), arguments);
   if (parsed.exit_code) return *parsed.exit_code;
+  if (parsed.values.count("curve")) return show_curves(parsed.values);
   bool is_first = true;
   return for_each_plan(parsed.values, [&](const Planned& planned) {
     const Plan& plan = planned.plan;

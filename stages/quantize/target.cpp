@@ -36,7 +36,8 @@ std::uint64_t weights_of(const Model& model) {
   return weights;
 }
 
-Result<std::uint64_t> bytes_like(const Recipe& recipe, const Model& model) {
+// With the types that a recipe gives.
+Result<Model> model_like(const Recipe& recipe, const Model& model) {
   Model other = model;
   std::vector<TensorRule> no_rules;
   const ModelFacts facts = facts_of(other);
@@ -46,7 +47,7 @@ Result<std::uint64_t> bytes_like(const Recipe& recipe, const Model& model) {
     BOOST_OUTCOME_TRY(const Decision decision, decider.decide(tensor));
     tensor.type = decision.type;
   }
-  return tensor_bytes(other);
+  return other;
 }
 
 // A class of the choice: one tensor, or some that have one type. The options of all its tensors are the same types.
@@ -97,6 +98,17 @@ class Chooser {
     const auto solution = solve_choice(classes(true), static_cast<std::uint64_t>(limit));
     if (!solution) return {};
     return describe(*solution);
+  }
+  // With the types that the tensors of `model` have; none where one was not measured.
+  std::optional<double> loss_of(const Model& model) const {
+    double loss = 0;
+    for (const Group& group : groups_)
+      for (const Member& member : group.members) {
+        const MeasuredType* type = member.measured->find(model.tensors[member.tensor].type->name);
+        if (!type) return {};
+        loss += member.counts * member.measured->relative_square(*type);
+      }
+    return loss;
   }
   double least_loss() const {
     double loss = 0;
@@ -254,7 +266,10 @@ class Chooser {
 
 // Bytes that all tensors may have.
 Result<std::uint64_t> room_for(const TargetOptions& options, const Model& model, std::uint64_t other_bytes) {
-  if (options.size.like) return bytes_like(*options.size.like, model);
+  if (options.size.like) {
+    BOOST_OUTCOME_TRY(const Model like, model_like(*options.size.like, model));
+    return tensor_bytes(like);
+  }
   const std::uint64_t whole =
       options.size.bytes ? *options.size.bytes
                          : static_cast<std::uint64_t>(*options.size.bits * static_cast<double>(weights_of(model)) / 8);
@@ -445,18 +460,28 @@ Result<Choice> choose_types(const TargetOptions& options, const Model& model, co
 }
 
 Result<std::vector<CurvePoint>> choice_curve(const TargetOptions& options, const Model& model,
-                                             const std::vector<std::size_t>& open, std::size_t points) {
+                                             const std::vector<std::size_t>& open, std::size_t points,
+                                             const RecipeShelf& shelf) {
   Chooser chooser(options, model);
   BOOST_OUTCOME_TRY(chooser.prepare(open));
   const std::uint64_t least = chooser.least_bytes(), most = chooser.most_bytes();
   std::vector<CurvePoint> curve;
   for (std::size_t i = 0; i < points; ++i) {
-    const std::uint64_t bytes =
-        least + static_cast<std::uint64_t>(static_cast<double>(most - least) * static_cast<double>(i) /
-                                           static_cast<double>(std::max<std::size_t>(points - 1, 1)));
-    if (const auto choice = chooser.within(i + 1 == points ? most : bytes))
-      curve.push_back({chooser.fixed_bytes() + choice->bytes, choice->loss});
+    const double part = points > 1 ? static_cast<double>(i) / static_cast<double>(points - 1) : 1;
+    const auto bytes = least + static_cast<std::uint64_t>(static_cast<double>(most - least) * part);
+    const auto choice = chooser.within(i + 1 == points ? most : bytes);
+    const std::uint64_t all = choice ? chooser.fixed_bytes() + choice->bytes : 0;
+    if (choice && (curve.empty() || all != curve.back().bytes)) curve.push_back({"", all, choice->loss});
   }
+  std::vector<CurvePoint> stock;
+  for (const BuiltInRecipe& built_in : built_in_recipes()) {
+    BOOST_OUTCOME_TRY(const Recipe recipe, shelf.find(std::string(built_in.name)));
+    if (recipe.partial || !recipe.type) continue;
+    BOOST_OUTCOME_TRY(const Model like, model_like(recipe, model));
+    if (const auto loss = chooser.loss_of(like)) stock.push_back({recipe.name, tensor_bytes(like), *loss});
+  }
+  std::ranges::stable_sort(stock, {}, &CurvePoint::bytes);
+  curve.insert(curve.end(), stock.begin(), stock.end());
   return curve;
 }
 

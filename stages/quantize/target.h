@@ -75,13 +75,16 @@ std::uint64_t tensor_bytes(const Model& model);
 Result<Choice> choose_types(const TargetOptions& options, const Model& model, const std::vector<std::size_t>& open,
                             std::uint64_t other_bytes);
 
-// A point of the curve of all choices: bytes of tensors, the sum, and bits per weight.
+// What a choice loses, and how large all tensors are with it.
 struct CurvePoint {
+  std::string recipe;  // that gives these types; empty: the best choice of that size
   std::uint64_t bytes = 0;
   double loss = 0;
 };
-// From the smallest choice to the largest, `points` of them at even steps.
+// The best choices from the smallest to the largest, at most `points` of them at even steps; then the built-in recipes whose
+// types were all measured, by size.
 Result<std::vector<CurvePoint>> choice_curve(const TargetOptions& options, const Model& model,
-                                             const std::vector<std::size_t>& open, std::size_t points);
+                                             const std::vector<std::size_t>& open, std::size_t points,
+                                             const RecipeShelf& shelf);
 
 }  // namespace ggufmill

@@ -189,6 +189,23 @@ TEST_CASE("measured sensitivities decide with objective `probe`") {
   CHECK(type_of(model, "blk.1.attn_k.weight") == "Q8_0");
 }
 
+TEST_CASE("the curve falls with the size, and no recipe is below it") {
+  const Sample sample;
+  const auto made = stage(fmt::format("{{target: {{bits: 4}}, {}}}", kTypes), sample);
+  const Undecided open = undecided(*made, sample.model).value();
+  const auto curve = choice_curve(*target_of(*made), open.model, open.open, 9, RecipeShelf()).value();
+  REQUIRE(curve.size() > 9);
+  for (std::size_t i = 1; i < 9; ++i) {
+    CHECK(curve[i].bytes > curve[i - 1].bytes);
+    CHECK(curve[i].loss < curve[i - 1].loss);
+  }
+  std::size_t compared = 0;
+  for (std::size_t r = 9; r < curve.size(); ++r)
+    for (std::size_t i = 0; i < 9; ++i)
+      if (curve[r].bytes <= curve[i].bytes) CHECK((++compared, curve[r].loss >= curve[i].loss));
+  CHECK(compared > 10);
+}
+
 TEST_CASE("a measurement is written and read back") {
   const TempDir folder;
   const Sample sample;
