@@ -163,8 +163,8 @@ class Context {
   // of the model is written. The same figures whatever the threads and the memory.
   Result<Measurement> measure(const Job& job, const MeasureOptions& options = {}) const;
 
-  // Of a job's output with a target that is measured: what the best choices of all sizes lose, and the built-in recipes.
-  // Exit code 2 for an output without such a target.
+  // Of a job's output with a target that is measured: what the best choices of all sizes lose, and the built-in
+  // recipes. Exit code 2 for an output without such a target.
   Result<std::vector<CurvePoint>> curve(const Job& job, std::size_t output, std::size_t points) const;
 
   // Two models of any kind that inspect() reads, tensor by tensor of the same name.

@@ -81,8 +81,8 @@ struct CurvePoint {
   std::uint64_t bytes = 0;
   double loss = 0;
 };
-// The best choices from the smallest to the largest, at most `points` of them at even steps; then the built-in recipes whose
-// types were all measured, by size.
+// The best choices from the smallest to the largest, at most `points` of them at even steps; then the built-in recipes
+// whose types were all measured, by size.
 Result<std::vector<CurvePoint>> choice_curve(const TargetOptions& options, const Model& model,
                                              const std::vector<std::size_t>& open, std::size_t points,
                                              const RecipeShelf& shelf);
