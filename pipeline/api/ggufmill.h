@@ -29,6 +29,7 @@
 
 #include "pipeline/api/batch.h"
 #include "pipeline/api/convert_options.h"
+#include "pipeline/api/probe.h"
 #include "pipeline/api/quantize_options.h"
 #include "pipeline/config/job.h"
 #include "pipeline/core/error.h"

@@ -28,6 +28,7 @@ constexpr Verb kVerbs[] = {
     {"resume", "go on with a cluster job that nobody is at", resume_verb},
     {"cancel", "take a cluster job from its engine", cancel_verb},
     {"measure", "measure what each type would cost each tensor, for a target", measure_verb},
+    {"probe", "measure how much each tensor matters, by llama-perplexity", probe_verb},
     {"inspect", "show the metadata and tensors of a GGUF file", inspect_verb},
     {"compare", "compare the values of two GGUF files", compare_verb},
     {"verify", "read a model from end to end: is it whole, sound, and as its manifest says?", verify_verb},

@@ -12,10 +12,12 @@
 
 namespace ggufmill {
 
-std::string measurement_path(const Job& job) {
+std::string path_beside(const Job& job, const char* ending) {
   std::filesystem::path path = job.file;
-  return path.replace_extension(".measured.json");
+  return path.replace_extension(ending);
 }
+
+std::string measurement_path(const Job& job) { return path_beside(job, ".measured.json"); }
 
 Result<Measurement> measure_to(const Context& context, const Job& job, const std::string& path, bool quiet) {
   ProgressMeter meter(quiet);

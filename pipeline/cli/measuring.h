@@ -11,6 +11,8 @@ namespace ggufmill {
 // "job.measured.json" for job.yaml: where `measure` writes, and where plan, check and run look for a target that names
 // no measurement.
 std::string measurement_path(const Job& job);
+// The pipeline file's path with `ending` in place of its own.
+std::string path_beside(const Job& job, const char* ending);
 
 // Measures with progress on stderr and writes `path`, which is replaced.
 Result<Measurement> measure_to(const Context& context, const Job& job, const std::string& path, bool quiet);

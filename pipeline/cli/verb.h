@@ -25,6 +25,7 @@ int seal_verb(const Arguments& arguments);
 int resume_verb(const Arguments& arguments);
 int cancel_verb(const Arguments& arguments);
 int measure_verb(const Arguments& arguments);
+int probe_verb(const Arguments& arguments);
 int inspect_verb(const Arguments& arguments);
 int compare_verb(const Arguments& arguments);
 int verify_verb(const Arguments& arguments);
