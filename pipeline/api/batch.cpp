@@ -34,11 +34,15 @@ class SourceRun {
       : context_(context), job_(job.job), options_(options), cells_(job.job.outputs.size()) {
     for (BatchCell& cell : cells_) cell.source = job.source;
     for (std::size_t i = 0; i < cells_.size(); ++i) left_.push_back(i);
-    if (options.adjust) options.adjust(job_);
   }
 
   // `index` of `count`: of the source.
   void run(std::size_t index, std::size_t count) {
+    if (options_.adjust)
+      if (const Status adjusted = options_.adjust(cells_.front().source, job_); !adjusted) {
+        if (adjusted.error().code != ExitCode::kInterrupted) fail_all(adjusted.error());
+        return;
+      }
     if (!prepare()) return;
     if (options_.begun) options_.begun(*plan_, index, count);
     RunOptions run = options_.run;

@@ -47,8 +47,9 @@ struct BatchReport {
 struct BatchOptions {
   RunOptions run{};        // of each source's run; progress and when_sealed are not used
   bool fail_fast = false;  // nothing is begun after a failure
-  // Of each job, where given, before it is planned: options of the command line.
-  std::function<void(Job&)> adjust{};
+  // Of each job, where given, before it is planned: options of the command line, measurements. An error fails all of
+  // its outputs.
+  std::function<Status(const std::string& source, Job& job)> adjust{};
   // When source `index` of `count` is begun; `plan` has what is left to do of it.
   std::function<void(const Plan& plan, std::size_t index, std::size_t count)> begun{};
   std::function<void(const Plan& plan, const Progress& now)> progress{};  // as RunOptions::progress

@@ -32,9 +32,8 @@ Result<Measurement> measure_to(const Context& context, const Job& job, const std
   return measured;
 }
 
-Status take_measurement(const Context& context, Job& job, bool measures, bool quiet) {
+Status take_measurement(const Context& context, Job& job, const std::string& path, bool measures, bool quiet) {
   if (!needs_measurement(job)) return ok();
-  const std::string path = measurement_path(job);
   if (is_file(path)) {
     if (auto read = read_measurement(path)) {
       Job with = job;

@@ -17,8 +17,8 @@ std::string path_beside(const Job& job, const char* ending);
 // Measures with progress on stderr and writes `path`, which is replaced.
 Result<Measurement> measure_to(const Context& context, const Job& job, const std::string& path, bool quiet);
 
-// Gives the job's targets that name no measurement the one at measurement_path(). Where it is not there, or is of
-// another source, importance or candidates: `measures`: it is made, which is said; else the job stays as it is.
-Status take_measurement(const Context& context, Job& job, bool measures, bool quiet);
+// Gives the job's targets that name no measurement the one at `path`. Where it is not there, or is of another source,
+// importance or candidates: `measures`: it is made, which is said; else the job stays as it is.
+Status take_measurement(const Context& context, Job& job, const std::string& path, bool measures, bool quiet);
 
 }  // namespace ggufmill

@@ -175,7 +175,7 @@ int show_curves(const po::variables_map& values) {
   if (!loaded) return fail(loaded.error());
   if (loaded.value().batch.is_matrix) return fail(usage_error("--curve is of one job, and this is a batch"));
   Job& job = loaded.value().batch.jobs.front().job;
-  if (const Status taken = take_measurement(loaded.value().context, job, false, false); !taken)
+  if (const Status taken = take_measurement(loaded.value().context, job, measurement_path(job), false, false); !taken)
     return fail(taken.error());
   for (std::size_t i = 0; i < job.outputs.size(); ++i) {
     const auto curve = loaded.value().context.curve(job, i, kCurvePoints);

@@ -117,7 +117,7 @@ Status read_job_options(const po::variables_map& values, Job& job) {
 Result<Planned> plan_job(Context context, Job job, const po::variables_map& values, bool measures) {
   BOOST_OUTCOME_TRY(read_report_options(values, job.report));
   BOOST_OUTCOME_TRY(read_job_options(values, job));
-  BOOST_OUTCOME_TRY(take_measurement(context, job, measures, values.count("quiet") > 0));
+  BOOST_OUTCOME_TRY(take_measurement(context, job, measurement_path(job), measures, values.count("quiet") > 0));
   BOOST_OUTCOME_TRY(Plan plan, context.plan(job));
   if (values.count("skip-unchanged")) {
     BOOST_OUTCOME_TRY(const bool skipped, skip_unchanged(context, plan, job));

@@ -4,10 +4,12 @@
 
 #include "pipeline/api/reports.h"
 #include "pipeline/cli/command_line.h"
+#include "pipeline/cli/measuring.h"
 #include "pipeline/cli/messages.h"
 #include "pipeline/cli/progress.h"
 #include "pipeline/cli/signals.h"
 #include "pipeline/cli/table.h"
+#include "pipeline/config/matrix.h"
 #include "pipeline/graph/profile.h"
 
 namespace ggufmill {
@@ -241,7 +243,11 @@ int execute_batch(const Loaded& loaded, const po::variables_map& values, bool ov
   options.run.resume = values.count("no-resume") == 0;
   options.run.stop = catch_signals();
   options.fail_fast = values.count("fail-fast") > 0;
-  options.adjust = [&](Job& job) { static_cast<void>(read_job_options(values, job)); };
+  options.adjust = [&](const std::string& source, Job& job) -> Status {
+    BOOST_OUTCOME_TRY(read_job_options(values, job));
+    const std::string ending = "." + source_name(source) + ".measured.json";
+    return take_measurement(loaded.context, job, path_beside(job, ending.c_str()), true, quiet);
+  };
   ProgressMeter meter(quiet);
   options.progress = [&](const Plan& plan, const Progress& now) { meter.show(plan, now); };
   if (!quiet) {

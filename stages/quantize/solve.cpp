@@ -62,8 +62,13 @@ struct Way {
 
 class Solver {
  public:
-  Solver(const std::vector<ChoiceClass>& classes, std::uint64_t limit) : limit_(limit) {
-    for (const ChoiceClass& options : classes) groups_.push_back(undominated(options));
+  Solver(const std::vector<ChoiceClass>& classes, std::uint64_t limit) {
+    std::uint64_t most = 0;  // more than all of it is no more
+    for (const ChoiceClass& options : classes) {
+      groups_.push_back(undominated(options));
+      most += groups_.back().back().cost;
+    }
+    limit_ = std::min(limit, most);
   }
 
   std::optional<ChoiceSolution> solve() {
@@ -232,7 +237,7 @@ class Solver {
     return {std::move(next), std::move(ways)};
   }
 
-  const std::uint64_t limit_;
+  std::uint64_t limit_ = 0;
   std::vector<std::vector<Option>> groups_;
   std::uint64_t price_loss_ = 0, price_cost_ = 1;  // what a byte is worth: price_loss_ / price_cost_
   std::vector<std::size_t> base_;                  // the option of each class that is best at that price

@@ -125,4 +125,5 @@ TEST_CASE("a limit that nothing keeps has no choice, one that all keep has the b
   CHECK_FALSE(solve_choice(classes, 16));
   CHECK(solve_choice(classes, 17)->options == std::vector<std::size_t>{0, 0});
   CHECK(solve_choice(classes, 1000)->options == std::vector<std::size_t>{1, 0});
+  CHECK(solve_choice(classes, ~std::uint64_t{0})->options == std::vector<std::size_t>{1, 0});
 }

@@ -199,6 +199,11 @@ class Chooser {
         loss += member.counts * member.measured->relative_square(*cost);
       }
       if (!is_whole) continue;
+      if (!std::isfinite(loss))
+        return error_at(options_.origin,
+                        fmt::format("what {} costs tensor {} is no finite figure", type->name,
+                                    quoted_name(model_.tensors[group.members.front().tensor].name)),
+                        "measure again; an objective of your own may have too large a multiplier");
       group.types.push_back(type);
       group.bytes.push_back(bytes);
       group.loss.push_back(loss);
@@ -306,6 +311,7 @@ FieldSpec size_field() {
     field.fields[i].group = "size";
     field.fields[i].example = examples[i];
   }
+  field.fields[1].maximum = 64;
   field.example = "{bits: 4.5}";
   return field;
 }

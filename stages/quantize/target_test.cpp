@@ -168,6 +168,14 @@ TEST_CASE("a measurement of something else is refused") {
   CHECK(refusal(text, sample) == "tensor 'blk.0.attn_k.weight' was not measured");
 }
 
+TEST_CASE("figures that are no use are an error, not a choice") {
+  Sample sample;
+  sample.measurement.tensors[4].weighted_energy = 1e-308;
+  sample.measurement.tensors[4].types[0].weighted_error = 1e308;
+  CHECK(refusal(fmt::format("{{target: {{bits: 4}}, {}}}", kTypes), sample) ==
+        "what Q2_K costs tensor 'blk.0.attn_v.weight' is no finite figure");
+}
+
 TEST_CASE("a target that is too small, and candidates that do not fit, are errors") {
   const Sample sample;
   CHECK(refusal(fmt::format("{{target: {{bits: 1}}, {}}}", kTypes), sample).find("the smallest choice has") == 0);

@@ -144,6 +144,16 @@ TEST_CASE("a batch that is stopped anywhere is brought to its end by the next ru
   CHECK(stopped_runs > 30);
 }
 
+TEST_CASE("a job that cannot be adjusted fails, and the others run") {
+  const BatchFolder folder;
+  BatchOptions options;
+  options.adjust = [&](const std::string& source, Job&) -> Status {
+    if (source == folder.path("b-F32.gguf")) return usage_error("no");
+    return ok();
+  };
+  CHECK(states_of(folder.run(options)) == States{kWritten, kWritten, kFailed, kFailed, kWritten, kWritten});
+}
+
 TEST_CASE("the report of a batch says what came of every output") {
   const BatchFolder folder;
   write_text(folder.path("b-F32.gguf"), "no model <b>");
