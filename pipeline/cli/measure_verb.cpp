@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "pipeline/api/measure_page.h"
+#include "pipeline/api/reports.h"
 #include "pipeline/cli/command_line.h"
 #include "pipeline/cli/measuring.h"
 #include "pipeline/cli/messages.h"
@@ -27,6 +29,7 @@ CommandSpec command() {
   add_job_options(spec.options);
   auto add = spec.options.add_options();
   add("output,o", po::value<std::string>(), "where to write; FILE.measured.json in place of FILE.yaml");
+  add("html", po::value<std::string>(), "a page too: what each type loses of each tensor, sortable");
   add("threads", po::value<std::string>(), "as limits.threads: a number, or auto");
   add("quiet,q", "no progress and no summary");
   return spec;
@@ -45,6 +48,12 @@ int measure_verb(const Arguments& arguments) {
   if (const Status read = read_job_options(parsed.values, job); !read) return fail(read.error());
   const auto path = value_or<std::string>(parsed.values, "output", measurement_path(job));
   const auto measured = measure_to(loaded.value().context, job, path, parsed.values.count("quiet") > 0);
+  if (measured && parsed.values.count("html")) {
+    const auto page = parsed.values["html"].as<std::string>();
+    if (const Status written = write_text(page, measurement_html(measured.value()), true); !written)
+      return fail(written.error());
+    if (!parsed.values.count("quiet")) say_note(fmt::format("wrote {}  the page", page));
+  }
   if (measured) return 0;
   const int code = fail(measured.error());
   return signal_exit_code().value_or(code);
