@@ -97,8 +97,9 @@ class Assembler {
 
   // Row by row, some columns at a time: the inputs are put together in buffers of that size, whatever the row's length.
   Status put_computed(const Expression& node, const Box& box, std::byte* into, const Layout& layout) {
-    const std::uint64_t block = node.type->block_elements;
-    std::vector<std::byte> result(kColumnsAtOnce / block * node.type->block_bytes);
+    const std::uint64_t block = node.type->block_elements, bytes = node.type->block_bytes;
+    const bool scatters = layout.step[0] != bytes;  // else the columns are made where they go
+    std::vector<std::byte> buffer(scatters ? kColumnsAtOnce / block * bytes : 0);
     Status status = ok();
     for_each_row(box, [&](const std::array<std::uint64_t, 4>& at) {
       std::byte* place = into + layout.offset;
@@ -113,39 +114,57 @@ class Assembler {
         // Ends at whole multiples, so that no block of an input is looked at twice.
         const std::uint64_t end = (part.first[0] / kColumnsAtOnce + 1) * kColumnsAtOnce;
         part.count[0] = std::min(end - part.first[0], box.count[0] - done);
-        status = compute(node, part, result);
-        if (status)
-          scatter(result.data(), part.count[0] / block, node.type->block_bytes, place + done / block * layout.step[0],
-                  layout.step[0]);
+        std::byte* const columns = place + done / block * layout.step[0];
+        status = compute(node, part, scatters ? buffer.data() : columns);
+        if (status && scatters) scatter(buffer.data(), part.count[0] / block, bytes, columns, layout.step[0]);
       }
     });
     return status;
   }
 
-  // A part of one row, of kColumnsAtOnce columns at most.
-  Status compute(const Expression& node, const Box& part, std::vector<std::byte>& result) {
-    const std::vector<Box> boxes = input_boxes(node, part);
-    std::vector<std::vector<std::byte>> inputs(boxes.size());
-    for (std::size_t i = 0; i < boxes.size(); ++i) {
-      const Expression& input = *node.inputs[i];
-      inputs[i].resize(boxes[i].count[0] / input.type->block_elements * input.type->block_bytes);
-      BOOST_OUTCOME_TRY(put(input, boxes[i], inputs[i].data(), packed_layout(*input.type, boxes[i])));
+  // Columns of a row of an input: where they were read, or put together.
+  struct Columns {
+    std::vector<std::byte> own;
+    const std::byte* data = nullptr;
+    const float* values() const { return reinterpret_cast<const float*>(data); }
+  };
+
+  Status find(const Expression& input, const Box& box, Columns& columns) {
+    if (const Extent* extent = input.as_extent(); extent && !extent->big_endian) {
+      // One run, which kernels may read if it is aligned for elements.
+      for_each_run(input, box, [&](std::uint64_t offset, std::uint64_t, const std::array<std::uint64_t, 4>&) {
+        columns.data = read_.find(*extent->source, extent->offset + offset, hint_);
+      });
+      const std::size_t alignment = input.type->block_elements == 1 ? input.type->block_bytes : alignof(float);
+      if (reinterpret_cast<std::uintptr_t>(columns.data) % alignment == 0) return ok();
     }
-    if (node.operation == Operation::kCast) return cast(node, part, boxes[0], inputs[0], result);
+    columns.own.resize(box.count[0] / input.type->block_elements * input.type->block_bytes);
+    columns.data = columns.own.data();
+    return put(input, box, columns.own.data(), packed_layout(*input.type, box));
+  }
+
+  // A part of one row, of kColumnsAtOnce columns at most.
+  Status compute(const Expression& node, const Box& part, std::byte* result) {
+    const std::vector<Box> boxes = input_boxes(node, part);
+    std::vector<Columns> inputs(boxes.size());
+    for (std::size_t i = 0; i < boxes.size(); ++i) {
+      BOOST_OUTCOME_TRY(find(*node.inputs[i], boxes[i], inputs[i]));
+    }
+    if (node.operation == Operation::kCast) return cast(node, part, boxes[0], inputs[0].data, result);
     if (node.operation == Operation::kRepack) {
-      const std::byte* const both[2] = {inputs[0].data(), inputs[1].data()};
-      node.repack->apply(part.count[0] / node.type->block_elements, both, result.data());
+      const std::byte* const both[2] = {inputs[0].data, inputs[1].data};
+      node.repack->apply(part.count[0] / node.type->block_elements, both, result);
       return ok();
     }
     if (node.operation == Operation::kGather) return gather(node, part, inputs, result);
-    const auto* values = reinterpret_cast<const float*>(inputs[0].data());
-    auto* results = reinterpret_cast<float*>(result.data());
+    const float* const values = inputs[0].values();
+    auto* const results = reinterpret_cast<float*>(result);
     if (node.operation == Operation::kMap) {
       for (std::uint64_t i = 0; i < part.count[0]; ++i) results[i] = node.map->apply(values[i], node.parameter);
       return ok();
     }
-    const auto* scales = reinterpret_cast<const float*>(inputs[1].data());
-    const auto* offsets = inputs.size() > 2 ? reinterpret_cast<const float*>(inputs[2].data()) : nullptr;
+    const float* const scales = inputs[1].values();
+    const float* const offsets = inputs.size() > 2 ? inputs[2].values() : nullptr;
     for (std::uint64_t i = 0, block = 0; i < part.count[0]; ++block) {
       const std::uint64_t end =
           std::min((boxes[1].first[0] + block + 1) * node.block[0] - part.first[0], part.count[0]);
@@ -156,48 +175,46 @@ class Assembler {
   }
 
   // `inputs`: a row of values, and the numbers of those that are taken.
-  Status gather(const Expression& node, const Box& part, const std::vector<std::vector<std::byte>>& inputs,
-                std::vector<std::byte>& result) const {
+  Status gather(const Expression& node, const Box& part, const std::vector<Columns>& inputs, std::byte* result) const {
     const std::uint64_t columns = node.inputs[0]->shape.columns(), bytes = node.type->block_bytes;
     for (std::uint64_t i = 0; i < part.count[0]; ++i) {
       std::int32_t column = 0;
-      std::memcpy(&column, inputs[1].data() + i * sizeof column, sizeof column);
+      std::memcpy(&column, inputs[1].data + i * sizeof column, sizeof column);
       if (column < 0 || static_cast<std::uint64_t>(column) >= columns)
         return Error{ExitCode::kBadInput, "",
                      fmt::format("tensor '{}': column {} takes entry {} of a table of {}", tensor_, part.first[0] + i,
                                  column, columns),
                      "nothing was written", "the file is damaged, or was changed while it was read"};
-      std::memcpy(result.data() + i * bytes, inputs[0].data() + static_cast<std::uint64_t>(column) * bytes, bytes);
+      std::memcpy(result + i * bytes, inputs[0].data + static_cast<std::uint64_t>(column) * bytes, bytes);
     }
     return ok();
   }
 
   // `wide`: the box of the input, which may have more columns on both sides.
-  Status cast(const Expression& node, const Box& part, const Box& wide, const std::vector<std::byte>& input,
-              std::vector<std::byte>& result) {
+  Status cast(const Expression& node, const Box& part, const Box& wide, const std::byte* input, std::byte* result) {
     const TypeInfo &from = *node.inputs[0]->type, &to = *node.type;
-    std::vector<float> decoded;
-    const float* values = reinterpret_cast<const float*>(input.data());
+    const bool whole = to.is_f32() && wide.count[0] == part.count[0];  // decoded to where it goes
+    std::vector<float> decoded(from.is_f32() || whole ? 0 : wide.count[0]);
+    const float* values = reinterpret_cast<const float*>(input);
     if (!from.is_f32()) {
-      decoded.resize(wide.count[0]);
-      values = decoded.data();
-      BOOST_OUTCOME_TRY(
-          run_kernel(*kernels_.decode(from.id), {input.data(), decoded.data(), 1, wide.count[0], nullptr}, tensor_));
+      float* const place = whole ? reinterpret_cast<float*>(result) : decoded.data();
+      BOOST_OUTCOME_TRY(run_kernel(*kernels_.decode(from.id), {input, place, 1, wide.count[0], nullptr}, tensor_));
+      if (whole) return ok();
+      values = place;
     }
     values += part.first[0] - wide.first[0];
     if (to.is_f32()) {
-      std::memcpy(result.data(), values, part.count[0] * sizeof(float));
+      std::memcpy(result, values, part.count[0] * sizeof(float));
       return ok();
     }
-    BOOST_OUTCOME_TRY(run_kernel(*kernels_.encode(to.id), {values, result.data(), 1, part.count[0], nullptr}, tensor_));
+    BOOST_OUTCOME_TRY(run_kernel(*kernels_.encode(to.id), {values, result, 1, part.count[0], nullptr}, tensor_));
     return check_range(node, part, values, result);
   }
 
   // Numbers that were finite and are so no more. What came as infinity or NaN is found by whoever takes the result.
-  Status check_range(const Expression& node, const Box& part, const float* values,
-                     const std::vector<std::byte>& result) const {
+  Status check_range(const Expression& node, const Box& part, const float* values, const std::byte* result) const {
     const TypeInfo& type = *node.type;
-    const std::size_t blocks = part.count[0] / type.block_elements, bad = first_bad_block(type, result.data(), blocks);
+    const std::size_t blocks = part.count[0] / type.block_elements, bad = first_bad_block(type, result, blocks);
     if (bad == blocks) return ok();
     const std::size_t first = bad * type.block_elements;
     if (first_not_finite({values + first, type.block_elements}) != type.block_elements) return ok();
