@@ -62,7 +62,7 @@ class Conversion {
                                        {"draft_head_only", options_.draft_head == DraftHead::kOnly},
                                        {"class", class_}});
     if (options_.class_defaults) {
-      BOOST_OUTCOME_TRY(add_class_defaults());
+      BOOST_OUTCOME_TRY(add_class_defaults(architecture_, *facts_));
     }
     BOOST_OUTCOME_TRY(read_vocabulary());
     out_type_ = options_.out_type;
@@ -102,18 +102,6 @@ class Conversion {
                                 "tokens",
                                 options_.draft_head == DraftHead::kOnly ? "only" : "leave_out", architecture_.name),
                     "leave it out; a map that has them says `draft_head: true`");
-  }
-
-  Status add_class_defaults() {
-    for (const ClassDefault& each : architecture_.class_defaults) {
-      const json::value* const there = facts_->config().if_contains(each.key);
-      if (there && !(each.or_null && there->is_null())) continue;
-      BOOST_OUTCOME_TRY(const bool holds, facts_->holds(each.when));
-      if (!holds) continue;
-      BOOST_OUTCOME_TRY(json::value value, facts_->evaluate(each.value));
-      if (!value.is_null()) facts_->add_to_config(each.key, std::move(value));
-    }
-    return ok();
   }
 
   // First, since some maps cut the embedding to the tokens that there are.

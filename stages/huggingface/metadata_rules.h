@@ -14,6 +14,9 @@ namespace ggufmill::huggingface {
 Status set_metadata(const std::vector<MetadataRule>& rules, const Architecture& architecture, const Facts& facts,
                     Metadata& into);
 
+// Gives keys that config.json lacks what the configuration class of transformers has for them.
+Status add_class_defaults(const Architecture& architecture, Facts& facts);
+
 // What the rules make of the tokenizer's options.
 Result<TokenizerOptions> tokenizer_options(const TokenizerRules& rules, const Facts& facts);
 

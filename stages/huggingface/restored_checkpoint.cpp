@@ -12,6 +12,7 @@
 #include "pipeline/io/json_file.h"
 #include "stages/huggingface/architecture.h"
 #include "stages/huggingface/known_values.h"
+#include "stages/huggingface/metadata_rules.h"
 #include "stages/huggingface/tensor_map.h"
 #include "stages/huggingface/tensor_steps.h"
 
@@ -94,7 +95,39 @@ class Restorer {
     facts_->set("option", json::object{{"draft_head", true}, {"draft_head_only", false}, {"class", own_class}});
     if (const MetadataValue* tokens = model_.metadata.find("tokenizer.ggml.tokens"))
       if (const auto list = as_array(*tokens)) facts_->set("tokenizer_tokens", list->count);
+    return check_heads();
+  }
+
+  // The rows of heads are put in order by what config.json says of them, which must be what the model says. A file that
+  // leaves it out means what transformers has by default, where that is it.
+  Status check_heads() {
+    if (contradiction().empty()) return ok();
+    BOOST_OUTCOME_TRY(add_class_defaults(architecture_, *facts_));
+    if (const std::string wrong = contradiction(); !wrong.empty())
+      return input_error(origin_.config, wrong, "give the config.json of the checkpoint that the model came from");
     return ok();
+  }
+
+  // Empty: there is none.
+  std::string contradiction() const {
+    for (const std::string_view key : {"embedding_length", "attention.head_count", "attention.head_count_kv"}) {
+      const MetadataValue* own = model_.metadata.find(fmt::format("{}.{}", architecture_.name, key));
+      const auto number = own ? as_unsigned(*own) : std::nullopt;
+      if (!number) continue;
+      std::optional<json::value> said;  // by the last rule for the key; none: that cannot be told
+      for (const MetadataRule& rule : architecture_.metadata) {
+        if (rule.key != key) continue;
+        const auto holds = facts_->holds(rule.when);
+        const auto value = facts_->evaluate(rule.value);
+        if (!holds || !value) return "";
+        if (holds.value()) said = value.value();
+      }
+      const auto said_number = said ? whole_number(*said) : std::nullopt;
+      if (said && !(said_number && *said_number >= 0 && static_cast<std::uint64_t>(*said_number) == *number))
+        return fmt::format("{} is {} by it, and {} in the model", key, said->is_null() ? "not there" : shown(*said),
+                           *number);
+    }
+    return "";
   }
 
   Status choose_rules() {

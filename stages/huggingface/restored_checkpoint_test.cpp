@@ -71,8 +71,11 @@ class Case {
     return text;
   }
 
-  void check_same() const {
-    auto restored = back(there());
+  void write_config(const std::string& config) const { write_text(config_, config); }
+
+  void check_same() const { check_same(there()); }
+  void check_same(Model model) const {
+    auto restored = back(std::move(model));
     CAPTURE(restored ? "" : render(restored.error()));
     REQUIRE(restored);
     std::vector<Tensor>& tensors = restored.value().tensors;
@@ -123,6 +126,31 @@ TEST_CASE("rows of heads stand in their order again, and experts are apart") {
         {"model.norm.weight", {4}}},
        "LlamaForCausalLM")
       .check_same();
+}
+
+TEST_CASE("what config.json leaves out of heads is what the model says, if transformers has that by default") {
+  // Mistral: 8 heads of keys; the model was made of a file that said so.
+  const Case checkpoint =
+      made("llama",
+           R"("model_type": "mistral", "num_hidden_layers": 1, "num_attention_heads": 32, "num_key_value_heads": 8)",
+           {{"model.embed_tokens.weight", {4, 5}},
+            {"model.layers.0.input_layernorm.weight", {4}},
+            {"model.layers.0.post_attention_layernorm.weight", {4}},
+            {"model.layers.0.self_attn.k_proj.weight", {4, 64}},
+            {"model.layers.0.self_attn.q_proj.weight", {4, 64}},
+            {"model.norm.weight", {4}}},
+           "MistralForCausalLM");
+  const auto with_heads = [&](std::uint64_t heads) {
+    Model model = checkpoint.there();
+    model.metadata.set("llama.attention.head_count_kv", metadata_unsigned(MetadataType::kUint32, heads));
+    return model;
+  };
+  checkpoint.write_config(
+      R"({"architectures": ["MistralForCausalLM"], "model_type": "mistral", "num_hidden_layers": 1, "num_attention_heads": 32})");
+  checkpoint.check_same(with_heads(8));
+  CHECK(checkpoint.fault(with_heads(4)) ==
+        "DIR/config.json: error: attention.head_count_kv is '8' by it, and 4 in the model\n"
+        "  help: give the config.json of the checkpoint that the model came from\n");
 }
 
 TEST_CASE("a stack of one expert, which a GGUF holds as one matrix, is that expert") {
