@@ -1,0 +1,166 @@
+// The fields of a target, and their reading.
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "stages/quantize/target.h"
+
+namespace ggufmill {
+namespace {
+
+constexpr std::string_view kFields[] = {"candidates", "measured", "objective", "groups", "bounds"};
+
+// Those that are tried where `candidates` says nothing: every size from 2 to 8 bits. IQ types without importance, or
+// the smallest with it, are for those who ask for them.
+constexpr std::string_view kCandidates[] = {"IQ2_S",  "Q2_K", "IQ3_XXS", "IQ3_S", "Q3_K",
+                                            "IQ4_XS", "Q4_K", "Q5_K",    "Q6_K",  "Q8_0"};
+
+FieldSpec type_field(std::string name, std::string doc) {
+  FieldSpec field{std::move(name), FieldKind::kTypeName, std::move(doc)};
+  field.example = "Q4_K";
+  return field;
+}
+
+FieldSpec size_field() {
+  FieldSpec field{"target", FieldKind::kMap,
+                  "In place of a recipe: the types that together lose least in so many bytes, by what was measured. "
+                  "Rules in `tensors` give single tensors their type."};
+  field.fields = {{"size", FieldKind::kBytes, "Bytes of the whole output, headers and padding included."},
+                  {"bits", FieldKind::kNumber, "The same for each weight."},
+                  {"like", FieldKind::kString, "As many bytes as with this recipe."},
+                  {"divergence", FieldKind::kNumber,
+                   "The smallest output whose sum is at most this; with objective `probe` the sum is the KL divergence "
+                   "to expect."}};
+  const char* examples[] = {"20GiB", "4.5", "Q4_K_M", "0.01"};
+  for (std::size_t i = 0; i < 4; ++i) {
+    field.fields[i].group = "size";
+    field.fields[i].example = examples[i];
+  }
+  field.fields[1].maximum = 64;
+  field.example = "{bits: 4.5}";
+  return field;
+}
+
+FieldSpec objective_choice() {
+  FieldSpec name{"", FieldKind::kString, "A built-in objective, or the path of a file."};
+  name.example = "relative";
+  FieldSpec map{"", FieldKind::kMap, "With measured sensitivities."};
+  map.fields = {{"name", FieldKind::kString, "A built-in objective, or the path of a file."},
+                {"sensitivities", FieldKind::kPath, "What `ggufmill probe` measured."}};
+  map.fields[0].required = true;
+  map.fields[0].example = "probe";
+  map.fields[1].example = "sensitivities.json";
+  FieldSpec field{
+      "objective", FieldKind::kOneOf,
+      "What the choice is to make small: stream (where it knows the tensors' roles, else relative), relative, "
+      "probe, absolute, or a file of your own."};
+  field.alternatives = {std::move(name), std::move(map)};
+  field.default_text = "stream";
+  field.example = "relative";
+  return field;
+}
+
+Result<Objective> read_choice(const ConfigNode* node, TargetOptions& options) {
+  const ConfigNode* name = node && node->is_map() ? node->find("name") : node;
+  options.objective_is_given = name != nullptr;
+  BOOST_OUTCOME_TRY(Objective objective,
+                    find_objective(name ? name->scalar : "stream", name ? origin_of(*name) : Origin()));
+  if (!objective.file.empty()) options.inputs.push_back(objective.file);
+  const ConfigNode* probes = node && node->is_map() ? node->find("sensitivities") : nullptr;
+  if (objective.kind == ObjectiveKind::kProbe && !probes)
+    return error_at(*node, fmt::format("objective '{}' needs sensitivities", objective.name),
+                    "objective: {name: probe, sensitivities: FILE}");
+  if (probes) {
+    options.inputs.push_back(probes->scalar);
+    BOOST_OUTCOME_TRY(options.probes, read_probes(probes->scalar));
+  }
+  return objective;
+}
+
+Result<TargetSize> read_size(const ConfigNode& target, const RecipeShelf& shelf) {
+  TargetSize size;
+  if (const ConfigNode* node = target.find("size")) {
+    BOOST_OUTCOME_TRY(size.bytes, to_bytes(*node));
+  }
+  if (const ConfigNode* node = target.find("bits")) {
+    BOOST_OUTCOME_TRY(size.bits, to_number(*node));
+  }
+  if (const ConfigNode* node = target.find("divergence")) {
+    BOOST_OUTCOME_TRY(size.divergence, to_number(*node));
+  }
+  if (const ConfigNode* node = target.find("like")) {
+    BOOST_OUTCOME_TRY(size.like, shelf.find(node->scalar, origin_of(*node)));
+    if (size.like->partial) return error_at(*node, fmt::format("recipe '{}' is only a base for others", node->scalar));
+  }
+  return size;
+}
+
+}  // namespace
+
+std::vector<FieldSpec> target_fields() {
+  FieldSpec candidates{"candidates", FieldKind::kList, "The types to choose from; each is measured."};
+  candidates.item = {type_field("", "A type.")};
+  candidates.minimum = 1;
+  candidates.default_text = fmt::format("[{}]", fmt::join(kCandidates, ", "));
+  candidates.example = "[Q3_K, Q4_K, Q6_K]";
+  FieldSpec measured{"measured", FieldKind::kPath,
+                     "What `ggufmill measure` wrote; without it `run` measures first, into a file beside the output."};
+  measured.example = "model.measured.json";
+  FieldSpec pattern{"", FieldKind::kRegex, "Found in the tensors' names."};
+  pattern.example = "'ffn_(gate|up)\\.'";
+  FieldSpec groups{"groups", FieldKind::kList, "Tensors of one layer that match one of these have one type."};
+  groups.item = {pattern};
+  groups.example = "['ffn_(gate|up)\\.']";
+  FieldSpec match = pattern;
+  match.name = "match";
+  match.required = true;
+  FieldSpec bound{"", FieldKind::kMap, "Tensors, and the types between which theirs is, by bits for a weight."};
+  bound.fields = {std::move(match), type_field("at_least", "No coarser than this."),
+                  type_field("at_most", "No finer than this.")};
+  FieldSpec bounds{"bounds", FieldKind::kList, "Bounds for the choice."};
+  bounds.item = {std::move(bound)};
+  bounds.example = "[{match: attn_v, at_least: Q4_K}]";
+  return {size_field(),       std::move(candidates), std::move(measured),
+          objective_choice(), std::move(groups),     std::move(bounds)};
+}
+
+Status refuse_target_fields(const ConfigNode& quantize) {
+  for (const std::string_view name : kFields)
+    if (const ConfigNode* node = quantize.find(name))
+      return error_at(*node, fmt::format("'{}' is for a target, and there is none", name), "target: {bits: 4.5}");
+  return ok();
+}
+
+Result<TargetOptions> read_target(const ConfigNode& quantize, const RecipeShelf& shelf) {
+  TargetOptions options;
+  const ConfigNode& target = *quantize.find("target");
+  options.origin = origin_of(target);
+  BOOST_OUTCOME_TRY(options.size, read_size(target, shelf));
+  if (const ConfigNode* candidates = quantize.find("candidates"))
+    for (const ConfigNode& item : candidates->items) options.candidates.push_back(shelf.types().find(item.scalar));
+  else
+    for (const std::string_view name : kCandidates) options.candidates.push_back(shelf.types().find(name));
+  BOOST_OUTCOME_TRY(options.objective, read_choice(quantize.find("objective"), options));
+  if (const ConfigNode* groups = quantize.find("groups"))
+    for (const ConfigNode& item : groups->items) {
+      BOOST_OUTCOME_TRY(options.groups.emplace_back(), to_pattern(item));
+    }
+  if (const ConfigNode* bounds = quantize.find("bounds"))
+    for (const ConfigNode& item : bounds->items) {
+      const auto type = [&](const char* name) {
+        const ConfigNode* node = item.find(name);
+        return node ? shelf.types().find(node->scalar) : nullptr;
+      };
+      BOOST_OUTCOME_TRY(Pattern match, to_pattern(*item.find("match")));
+      options.bounds.push_back({std::move(match), type("at_least"), type("at_most")});
+    }
+  if (const ConfigNode* measured = quantize.find("measured")) {
+    options.measured = measured->scalar;
+    options.inputs.push_back(measured->scalar);
+    BOOST_OUTCOME_TRY(Measurement measurement, read_measurement(measured->scalar));
+    options.measurement = std::make_shared<const Measurement>(std::move(measurement));
+  }
+  return options;
+}
+
+}  // namespace ggufmill
