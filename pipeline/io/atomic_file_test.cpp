@@ -115,6 +115,17 @@ TEST_CASE("a name as long as they get works, a longer one is refused at once") {
   CHECK(AtomicFile::create(folder.file(name + "n"), 6, {}).error().code == ExitCode::kIo);
 }
 
+TEST_CASE("two long names of one beginning are two files") {
+  const TempDir folder;
+  const std::string beginning(240, 'a');
+  AtomicFile::Options options;
+  options.identity = std::string(32, 'f');
+  const auto one = AtomicFile::create(folder.file(beginning + "1"), 1, options);
+  const auto two = AtomicFile::create(folder.file(beginning + "2"), 1, options);
+  REQUIRE(one);
+  CHECK(two);
+}
+
 TEST_CASE("a file that appears meanwhile is not lost") {
   const TempDir folder;
   SystemCalls calls = kernel_calls();

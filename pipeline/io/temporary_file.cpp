@@ -4,6 +4,7 @@
 #include <linux/fs.h>
 #include <sys/file.h>
 #include <sys/resource.h>
+#include <xxhash.h>
 
 #include <algorithm>
 #include <limits>
@@ -19,11 +20,15 @@ namespace {
 constexpr std::size_t kLongestName = 255;  // NAME_MAX of every common file system
 constexpr std::size_t kRandomLetters = 6;
 
-// Cut between UTF-8 characters.
+// A long name is cut between UTF-8 characters, and a hash of all of it stands for the rest: two of one beginning
+// differ.
 std::string temporary_name(const std::string& name, const std::string& identity) {
-  std::size_t kept = std::min(name.size(), kLongestName - 1 - kTemporaryMark.size() - identity.size());
-  while (kept > 0 && kept < name.size() && (name[kept] & 0xc0) == 0x80) --kept;
-  return "." + name.substr(0, kept) + std::string(kTemporaryMark) + identity;
+  const std::size_t room = kLongestName - 1 - kTemporaryMark.size() - identity.size();
+  if (name.size() <= room) return "." + name + std::string(kTemporaryMark) + identity;
+  const std::string hash = fmt::format("~{:016x}", XXH3_64bits(name.data(), name.size()));
+  std::size_t kept = room - hash.size();
+  while (kept > 0 && (name[kept] & 0xc0) == 0x80) --kept;
+  return "." + name.substr(0, kept) + hash + std::string(kTemporaryMark) + identity;
 }
 
 // Letters that differ in more than case.

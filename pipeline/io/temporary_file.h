@@ -10,7 +10,7 @@
 
 namespace ggufmill {
 
-// `FOLDER/.NAME.ggufmill-IDENTITY` for the output FOLDER/NAME; of a long NAME as much as fits.
+// `FOLDER/.NAME.ggufmill-IDENTITY` for the output FOLDER/NAME; of a long NAME as much as fits, and a hash.
 std::string temporary_path(const std::string& target, const std::string& identity);
 inline constexpr std::string_view kTemporaryMark = ".ggufmill-";
 
