@@ -27,6 +27,7 @@ constexpr Verb kVerbs[] = {
     {"seal", "end a cluster job whose parts are done", seal_verb},
     {"resume", "go on with a cluster job that nobody is at", resume_verb},
     {"cancel", "take a cluster job from its engine", cancel_verb},
+    {"render", "print a cluster job as manifests of Kubernetes", render_verb},
     {"measure", "measure what each type would cost each tensor, for a target", measure_verb},
     {"probe", "measure how much each tensor matters, by llama-perplexity", probe_verb},
     {"inspect", "show the metadata and tensors of a GGUF file", inspect_verb},

@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cstdio>
+#include <filesystem>
 
 #include "pipeline/cli/cluster_jobs.h"
 #include "pipeline/cli/command_line.h"
@@ -27,7 +27,7 @@ CommandSpec command() {
       "Makes the plan of a pipeline file, cuts it into parts and hands them to the engine that its `cluster:` names:\n"
       "Slurm, as an array of parts and a job that seals the outputs when all parts are done; or none, for those who\n"
       "start `ggufmill part` themselves. The job lives in a folder that all nodes have to see: `status`, `resume` and\n"
-      "`cancel` take it.";
+      "`cancel` take it. A matrix is a job for each of its sources, in folders of that.";
   spec.examples =
       "  ggufmill submit llama.yaml --dry-run\n"
       "  ggufmill submit llama.yaml --parts 64\n"
@@ -93,15 +93,17 @@ void print_engine(const ClusterJob& job) {
              seal_script(job, program));
 }
 
-Status run(const po::variables_map& values) {
-  BOOST_OUTCOME_TRY(Context context, open_context(values));
+// `folder`: of the job, within that of a matrix; empty: there is none.
+Status submit(Context context, Job job, const std::string& folder, const po::variables_map& values) {
   using Strings = std::vector<std::string>;
-  BOOST_OUTCOME_TRY(Job job,
-                    context.load_job(values["file"].as<std::string>(),
-                                     {value_or<Strings>(values, "set", {}), value_or<Strings>(values, "param", {})}));
   SubmitOptions options;
   if (job.cluster) options.cluster = *job.cluster;
   BOOST_OUTCOME_TRY(override_cluster(values, options.cluster));
+  if (!folder.empty()) {
+    std::string& all = options.cluster.folder;
+    if (all.empty()) all = std::filesystem::path(job.file).replace_extension(".job").string();
+    all += "/" + folder;
+  }
   options.overwrite = values.count("overwrite") > 0;
   options.kernels = {value_or<Strings>(values, "kernel-dir", {}), value_or<std::string>(values, "isa", {})};
   BOOST_OUTCOME_TRY(const Planned planned, plan_job(std::move(context), std::move(job), values));
@@ -119,13 +121,27 @@ Status run(const po::variables_map& values) {
   return start_parts(made, all_parts(made));
 }
 
+// A matrix is a job for each of its sources: "3-Llama-8B", in the folder of all.
+int submit_all(Loaded loaded, const po::variables_map& values) {
+  int code = 0;
+  for (std::size_t i = 0; i < loaded.batch.jobs.size(); ++i) {
+    BatchJob& each = loaded.batch.jobs[i];
+    std::string folder;
+    if (loaded.batch.is_matrix) folder = fmt::format("{}-{}", i, std::filesystem::path(each.source).stem().string());
+    const Status status = submit(loaded.context, std::move(each.job), folder, values);
+    const int one = status ? 0 : fail(status.error());
+    if (code == 0) code = one;
+  }
+  return code;
+}
+
 }  // namespace
 
 int submit_verb(const Arguments& arguments) {
   const Parsed parsed = parse_command(command(), arguments);
   if (parsed.exit_code) return *parsed.exit_code;
-  const Status status = run(parsed.values);
-  return status ? 0 : fail(status.error());
+  auto loaded = load_from(parsed.values);
+  return loaded ? submit_all(std::move(loaded).value(), parsed.values) : fail(loaded.error());
 }
 
 }  // namespace ggufmill

@@ -24,6 +24,7 @@ int part_verb(const Arguments& arguments);
 int seal_verb(const Arguments& arguments);
 int resume_verb(const Arguments& arguments);
 int cancel_verb(const Arguments& arguments);
+int render_verb(const Arguments& arguments);
 int measure_verb(const Arguments& arguments);
 int probe_verb(const Arguments& arguments);
 int inspect_verb(const Arguments& arguments);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 #include <sstream>
 
@@ -19,22 +20,27 @@ constexpr double kStepSeconds = 20e-6;
 // A cut moves so much of a part's cost away from where the costs say, to come between two shards.
 constexpr double kShardTolerance = 0.25;
 
-double speed_of(std::string_view type, bool encode) {
-  const auto found = std::ranges::find(kernel_speeds(), type, &KernelSpeed::type);
-  const double speed = found == kernel_speeds().end() ? 0 : encode ? found->encode : found->decode;
-  return 1e6 * (speed > 0 ? speed : kUnknownSpeed);
+double speed_of(std::string_view type, std::string_view isa, bool encode) {
+  double best = 0, own = 0;
+  for (const KernelSpeed& one : kernel_speeds()) {
+    if (one.type != type) continue;
+    const double speed = encode ? one.encode : one.decode;
+    best = std::max(best, speed);
+    if (one.isa == isa) own = speed;
+  }
+  return 1e6 * (own > 0 ? own : best > 0 ? best : kUnknownSpeed);
 }
 
 // Thread seconds that one value of the step takes.
-double seconds_per_value(const Step& step) {
+double seconds_per_value(const Step& step, std::string_view isa) {
   double seconds = 0;
   bool decodes = false;
   for (const Encoding& encoding : step.encodings) {
     if (encoding.type == step.expression->type) continue;  // copied
     decodes = true;
-    seconds += 1 / speed_of(encoding.type->name, true);
+    seconds += 1 / speed_of(encoding.type->name, isa, true);
   }
-  return decodes ? seconds + 1 / speed_of(step.expression->type->name, false) : 0;
+  return decodes ? seconds + 1 / speed_of(step.expression->type->name, isa, false) : 0;
 }
 
 // At boundary i, between units i - 1 and i: how many shards are begun and not finished.
@@ -73,8 +79,11 @@ const std::vector<KernelSpeed>& kernel_speeds() {
     std::istringstream lines{std::string(kKernelSpeeds)};
     for (std::string line; std::getline(lines, line);) {
       KernelSpeed speed;
-      if (!line.starts_with('#') && std::istringstream(line) >> speed.type >> speed.decode >> speed.encode)
-        read.push_back(std::move(speed));
+      std::string decode, encode;  // "-": none
+      if (line.starts_with('#') || !(std::istringstream(line) >> speed.type >> speed.isa >> decode >> encode)) continue;
+      speed.decode = std::strtod(decode.c_str(), nullptr);
+      speed.encode = std::strtod(encode.c_str(), nullptr);
+      read.push_back(std::move(speed));
     }
     return read;
   }();
@@ -89,7 +98,7 @@ std::vector<double> unit_costs(const Plan& plan, const ImaginedMachine& machine)
     const Step& step = plan.steps[unit.step];
     if (unit.step != step_number) {
       step_number = unit.step;
-      per_value = seconds_per_value(step);
+      per_value = seconds_per_value(step, machine.isa);
       written_per_row = 0;
       for (const Encoding& encoding : step.encodings)
         written_per_row += static_cast<double>(row_bytes(*encoding.type, step.expression->shape)) *

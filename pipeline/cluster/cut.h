@@ -10,17 +10,18 @@
 
 namespace ggufmill {
 
-// How fast one thread decodes and encodes values of a type, in millions of weights a second. `./dev bench speeds` makes
-// the table that is built in (kernel_speeds.tsv).
+// How fast one thread decodes and encodes values of a type with the kernels of an ISA, in millions of weights a second.
+// `./dev bench --only speeds` makes the table that is built in (kernel_speeds.tsv).
 struct KernelSpeed {
-  std::string type;
-  double decode = 0, encode = 0;  // 0: not known, as of types that cannot be encoded
+  std::string type, isa;
+  double decode = 0, encode = 0;  // 0: none
 };
 const std::vector<KernelSpeed>& kernel_speeds();
 
 // What costs are reckoned for: parts differ in what they compute and in what they read and write, and the cut needs to
 // know how the two compare.
 struct ImaginedMachine {
+  std::string isa = "x86-64-v4";  // of a type that it has no kernel for, the speed of the best that has
   double threads = 16;
   double bytes_per_second = 1e9;  // of the file system, read and written, for one part
 };

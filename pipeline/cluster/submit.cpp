@@ -66,7 +66,9 @@ Result<ClusterJob> make_job(const Plan& plan, const SubmitOptions& options) {
     job.kernel_directories.push_back(fs::absolute(directory).lexically_normal().string());
   job.isa = options.kernels.isa;
   job.options = options.cluster;
-  const std::vector<double> costs = unit_costs(plan);
+  ImaginedMachine machine;
+  machine.isa = options.kernels.isa.empty() ? machine.isa : options.kernels.isa;
+  const std::vector<double> costs = unit_costs(plan, machine);
   job.cuts = cut_plan(plan, costs, options.cluster.parts ? options.cluster.parts : usual_parts(plan));
   for (std::size_t part = 0; part < job.parts(); ++part) {
     const auto at = [&](std::size_t unit) { return costs.begin() + static_cast<std::ptrdiff_t>(unit); };

@@ -31,7 +31,8 @@ po::options_description options() {
   po::options_description all(kUsage);
   auto add = all.add_options();
   add("help,h", "this");
-  add("only", po::value<std::string>()->default_value("all"), "kernels or files");
+  add("only", po::value<std::string>()->default_value("all"),
+      "kernels, files, or speeds: the table of pipeline/cluster/kernel_speeds.tsv");
   add("filter", po::value<std::string>()->default_value(""),
       "a regular expression for kernels: what it finds in \"Q4_K encode, importance L2\", \"Q4_K decode memory\"");
   add("place", po::value<std::string>()->default_value("all"), "of the kernels' data: L2 or memory");
@@ -85,7 +86,11 @@ std::vector<FileTime> files(const po::variables_map& values) {
 
 void run(const po::variables_map& values) {
   const auto only = values["only"].as<std::string>();
-  if (only != "all" && only != "kernels" && only != "files") throw po::error("--only is kernels or files");
+  if (only == "speeds") {
+    std::cout << speed_table(kernels(values));
+    return;
+  }
+  if (only != "all" && only != "kernels" && only != "files") throw po::error("--only is kernels, files or speeds");
   Report report;
   if (only != "files") report.kernels = kernels(values);
   if (only != "kernels") report.files = files(values);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <boost/json.hpp>
+#include <map>
 #include <string_view>
 
 #include "tests/bench/report.h"
@@ -190,6 +191,25 @@ std::string file_table(const std::vector<FileTime>& times) {
 
 std::string to_json(const Report& report) {
   return json::serialize(json::object{{"kernels", list(report.kernels)}, {"files", list(report.files)}}) + "\n";
+}
+
+std::string speed_table(const std::vector<KernelRow>& rows) {
+  struct Speeds {
+    double decode = 0, encode = 0;
+  };
+  std::map<std::pair<std::string, std::string>, Speeds> all;  // by type and ISA
+  for (const KernelRow& row : rows)
+    for (const KernelTime& time : row.times) {
+      if (time.name == "ggml" || time.name == "memcpy") continue;
+      Speeds& speeds = all[{row.type, time.name}];
+      double& speed = row.operation == "decode" ? speeds.decode : speeds.encode;
+      if (row.operation == "decode" || speed == 0 || row.operation == "encode") speed = time.weights_per_second / 1e6;
+    }
+  const auto number = [](double speed) { return speed > 0 ? fmt::format("{:.4g}", speed) : std::string("-"); };
+  std::string text = "# type\tISA\tdecode\tencode: millions of weights a second of one thread\n";
+  for (const auto& [key, speeds] : all)
+    text += fmt::format("{}\t{}\t{}\t{}\n", key.first, key.second, number(speeds.decode), number(speeds.encode));
+  return text;
 }
 
 }  // namespace ggufmill::bench

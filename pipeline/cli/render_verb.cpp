@@ -1,0 +1,62 @@
+// `ggufmill render`: a cluster job in the words of another engine.
+
+#include <fmt/format.h>
+
+#include <cstdio>
+
+#include "pipeline/cli/cluster_jobs.h"
+#include "pipeline/cli/command_line.h"
+#include "pipeline/cli/messages.h"
+#include "pipeline/cluster/kubernetes.h"
+
+namespace ggufmill {
+namespace {
+
+namespace po = boost::program_options;
+
+CommandSpec command() {
+  CommandSpec spec;
+  spec.usage = "ggufmill render FOLDER --engine kubernetes --claim NAME [options]";
+  spec.description =
+      "Prints what brings a cluster job, which `ggufmill submit --engine none` has made, to another engine. For\n"
+      "Kubernetes: an Indexed Job of the parts and a Job of the seal, as JSON. The job's folder, the models and the\n"
+      "outputs have to be on one volume that all pods may write to at once, mounted at the path that they have here.\n"
+      "Not tried against a server.";
+  spec.examples =
+      "  ggufmill submit llama.yaml --engine none\n"
+      "  ggufmill render llama.job --engine kubernetes --claim models --image registry/ggufmill:0.1 | kubectl apply -f "
+      "-";
+  spec.positional = "folder";
+  auto add = spec.options.add_options();
+  add("engine", po::value<std::string>()->default_value("kubernetes"), "kubernetes");
+  add("claim", po::value<std::string>(), "the PersistentVolumeClaim of the shared volume");
+  add("mount", po::value<std::string>(), "where it is mounted; by default the first folder of the job's path");
+  add("image", po::value<std::string>()->default_value("ggufmill:latest"), "the container image with the program");
+  return spec;
+}
+
+Status run(const po::variables_map& values) {
+  const auto engine = values["engine"].as<std::string>();
+  if (engine != "kubernetes") return usage_error(fmt::format("unknown engine '{}'", engine), "--engine is kubernetes");
+  KubernetesOptions options;
+  options.image = values["image"].as<std::string>();
+  options.mount = value_or<std::string>(values, "mount", {});
+  const std::optional<std::string> claim = text_of(values, "claim");
+  if (!claim)
+    return usage_error("no volume given", "--claim NAME names the PersistentVolumeClaim of the shared volume");
+  options.claim = *claim;
+  BOOST_OUTCOME_TRY(const ClusterJob job, load_job_folder(values["folder"].as<std::string>()));
+  std::puts(kubernetes_manifest(job, options).c_str());
+  return ok();
+}
+
+}  // namespace
+
+int render_verb(const Arguments& arguments) {
+  const Parsed parsed = parse_command(command(), arguments);
+  if (parsed.exit_code) return *parsed.exit_code;
+  const Status status = run(parsed.values);
+  return status ? 0 : fail(status.error());
+}
+
+}  // namespace ggufmill

@@ -1,0 +1,21 @@
+#pragma once
+// A cluster job as manifests of Kubernetes.
+
+#include <string>
+
+#include "pipeline/cluster/cluster_job.h"
+
+namespace ggufmill {
+
+struct KubernetesOptions {
+  std::string image = "ggufmill:latest";  // that has the program
+  std::string claim;                      // a PersistentVolumeClaim that all pods may write: where job and models are
+  std::string mount;                      // the path that it is mounted at, as here; empty: the job's folder's first
+};
+
+// Two Jobs in one List, as JSON, which kubectl reads as it reads YAML: the parts as an Indexed Job, the seal as one
+// that waits for them. A part that ends with 75 is tried again, one that ends with another code fails alone. Made after
+// the published schema of batch/v1 (Kubernetes 1.33); not tried against a server.
+std::string kubernetes_manifest(const ClusterJob& job, const KubernetesOptions& options);
+
+}  // namespace ggufmill

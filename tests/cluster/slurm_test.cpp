@@ -1,0 +1,378 @@
+// Cluster jobs on a real Slurm, which slurm.sh starts: nodes that die, time limits, cancelled jobs. Run by
+// `./dev test --cluster`, which installs what they need.
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <boost/json.hpp>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <iostream>
+#include <map>
+#include <thread>
+
+#include "tests/cluster/job_fixture.h"
+#include "tests/support/catch.h"
+#include "tests/support/files.h"
+#include "tests/support/process.h"
+#include "tests/support/temp_dir.h"
+
+using namespace ggufmill;
+using namespace ggufmill::testing;
+namespace fs = std::filesystem;
+namespace json = boost::json;
+
+namespace {
+
+const std::string kProgram = GGUFMILL_BUILD_DIR "/bin/ggufmill";
+
+// Says why where not.
+bool can_run() {
+  const bool wanted = std::getenv("GGUFMILL_TEST_CLUSTER") != nullptr;
+  if (!wanted) std::cout << "skipped: `./dev test --cluster` starts a Slurm and runs this\n";
+  return wanted;
+}
+
+// Until `is_so`, or the test fails.
+void wait_for(const std::string& what, double seconds, const std::function<bool()>& is_so) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
+  while (!is_so()) {
+    if (std::chrono::steady_clock::now() > end) FAIL("waited in vain: " << what);
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+}
+
+class Slurm {
+ public:
+  explicit Slurm(int nodes, int cpus = 1) { script({"start", folder(), std::to_string(nodes), std::to_string(cpus)}); }
+  ~Slurm() { run_process({"tests/cluster/slurm.sh", "stop", folder()}); }
+  Slurm(const Slurm&) = delete;
+  Slurm& operator=(const Slurm&) = delete;
+
+  void lose(const std::string& node) const { script({"lose", folder(), node}); }
+  void lose_daemon(const std::string& node) const { script({"lose-daemon", folder(), node}); }
+  void bring_back(const std::string& node) const { script({"return", folder(), node}); }
+  ProcessResult run(const std::vector<std::string>& words, const std::string& where = {}) const {
+    std::vector<std::string> all{"/usr/bin/env"};  // which finds it
+    all.insert(all.end(), words.begin(), words.end());
+    return run_process(all, where, {"SLURM_CONF=" + folder() + "/slurm.conf"});
+  }
+  // "NODE STATE" of a job or task; empty where Slurm does not know it.
+  std::string state_of(const std::string& id) const {
+    const ProcessResult result = run({"squeue", "-h", "-r", "-a", "-t", "all", "-o", "%N %T", "-j", id});
+    return result.out.substr(0, result.out.find('\n'));
+  }
+
+ private:
+  std::string folder() const { return folder_.path(); }
+  void script(std::vector<std::string> words) const {
+    words.insert(words.begin(), "tests/cluster/slurm.sh");
+    const ProcessResult result = run_process(words);
+    if (result.exit_code != 0) FAIL(result.out << result.err);
+  }
+
+  TempDir folder_;
+};
+
+// A pipeline file, the outputs of one run of it, and a job of it in a Slurm.
+class SlurmJob {
+ public:
+  // `outputs`: with {} for their folder. `more`: of the pipeline file.
+  SlurmJob(const Slurm& slurm, const std::string& source, const std::string& outputs, const std::string& more,
+           std::vector<std::string> arguments = {})
+      : slurm_(slurm), arguments_(std::move(arguments)) {
+    for (const std::string folder : {"right", "out"})
+      write_text(path(folder + ".yaml"),
+                 fmt::format("version: 1\nsource: {{{}}}\nlimits: {{threads: 1}}\noutputs:\n{}{}", source,
+                             fmt::format(fmt::runtime(outputs), fmt::arg("folder", path(folder))),
+                             folder == "out" ? more : ""));
+    const ProcessResult run = run_process({kProgram, "run", path("right.yaml"), "--quiet"});
+    if (run.exit_code != 0) FAIL(run.err);
+  }
+  std::string path(const std::string& name) const { return folder_.file(name); }
+  std::string folder() const { return path("out.job"); }
+
+  ProcessResult ggufmill(std::vector<std::string> words) const {
+    words.insert(words.begin(), kProgram);
+    ProcessResult result = slurm_.run(words, folder_.path());
+    INFO(result.err);
+    return result;
+  }
+  void submit() const {
+    std::vector<std::string> words{"submit", path("out.yaml")};
+    words.insert(words.end(), arguments_.begin(), arguments_.end());
+    const ProcessResult result = ggufmill(words);
+    if (result.exit_code != 0) FAIL(result.err);
+  }
+  int status() const { return ggufmill({"status", folder()}).exit_code; }
+  json::object status_json() const { return json::parse(ggufmill({"status", folder(), "--json"}).out).as_object(); }
+  std::string state_of(std::size_t part) const {
+    return std::string(status_json().at("parts").as_array().at(part).at("state").as_string());
+  }
+  // Records in the journal of a part of one output: what it says of itself comes every ten seconds only.
+  std::size_t units_done(std::size_t part) const {
+    std::size_t units = 0;
+    for (const std::string& name : names_in(folder() + "/parts")) {
+      if (!name.starts_with(fmt::format("{}.journal.", part))) continue;
+      const std::string text = read_text(folder() + "/parts/" + name);
+      units = std::max(units, (text.size() - std::min(text.size(), text.find('\n') + 1)) / 24);
+    }
+    return units;
+  }
+  // Of the last submission.
+  std::string id_of(const char* what) const {
+    const json::value engine = json::parse(read_text(folder() + "/engine.json"));
+    return std::string(engine.at("submissions").as_array().back().at(what).as_string());
+  }
+  std::string task(std::size_t part) const { return fmt::format("{}_{}", id_of("parts"), part); }
+  // Of the whole log of the parts.
+  std::string log() const {
+    std::string text;
+    for (const std::string& name : names_in(folder() + "/log")) text += read_text(folder() + "/log/" + name);
+    return text;
+  }
+  void wait_until_sealed(double seconds) const {
+    wait_for("sealed outputs", seconds, [&] {
+      const int status = this->status();
+      if (status == 2) FAIL("nobody is at the job\n" << ggufmill({"status", folder()}).out << log());
+      return status == 0;
+    });
+    check();
+  }
+  void check() const {
+    for (const std::string& name : names_in(path("right"))) {
+      CAPTURE(name);
+      CHECK((read_text(path("out/" + name)) == read_text(path("right/" + name))));
+    }
+    CHECK((names_in(path("out")) == names_in(path("right"))));
+  }
+
+ private:
+  TempDir folder_;
+  const Slurm& slurm_;
+  const std::vector<std::string> arguments_;
+};
+
+// A model of so many tensors of a million weights, each of which the reference's kernels take half a second for.
+class SlowModel {
+ public:
+  explicit SlowModel(int tensors) {
+    json::array list;
+    for (int i = 0; i < tensors; ++i)
+      list.push_back(json::object{{"name", fmt::format("blk.{}.ffn_down.weight", i)},
+                                  {"type", "BF16"},
+                                  {"dims", json::array{1024, 1024}},
+                                  {"dist", "normal"},
+                                  {"seed", i}});
+    write_text(folder_.file("spec.json"),
+               json::serialize(json::object{{"metadata", json::array{}}, {"tensors", list}}));
+    const ProcessResult made = run_process(
+        {GGUFMILL_BUILD_DIR "/bin/ggufmill-synth", "model", folder_.file("spec.json"), folder_.file("slow.gguf")});
+    if (made.exit_code != 0) FAIL(made.err);
+  }
+  std::string source() const { return "gguf: " + folder_.file("slow.gguf"); }
+
+ private:
+  TempDir folder_;
+};
+
+constexpr const char* kSlowOutput = "  - {{gguf: {folder}/out.gguf, quantize: {{type: IQ1_M}}}}\n";
+const std::vector<std::string> kSlowly{"--isa", "reference"};
+
+// The node that part 0 is at work on.
+std::string wait_for_node(const Slurm& slurm, const SlurmJob& job) {
+  wait_for("part 0 at work", 60,
+           [&] { return slurm.state_of(job.task(0)).ends_with(" RUNNING") && job.units_done(0) != 0; });
+  return slurm.state_of(job.task(0)).substr(0, 2);
+}
+
+constexpr const char* kThreeOutputs =
+    "  - {{gguf: {folder}/single.gguf, quantize: {{type: Q8_0}}}}\n"
+    "  - {{gguf: {{path: {folder}/shards.gguf, shard_size: 8M}}}}\n"
+    "  - {{gguf: {folder}/half.gguf, quantize: {{type: F16}}}}\n";
+
+}  // namespace
+
+TEST_CASE("on Slurm, parts on two and four nodes make the bytes of one run") {
+  if (!can_run()) return;
+  const int nodes = GENERATE(2, 4);
+  const Slurm slurm(nodes);
+  for (const SourceKind kind : {SourceKind::kGguf, SourceKind::kCheckpoint}) {
+    const JobFolder model(kind);
+    const SlurmJob job(slurm,
+                       kind == SourceKind::kGguf
+                           ? "gguf: " + model.path("model.gguf")
+                           : fmt::format("huggingface: {{path: {}, pre: llama-bpe}}", model.path("checkpoint")),
+                       kThreeOutputs, "cluster: {parts: 7, cpus: 1, memory: 400MiB, max_parallel: 3}\n");
+    job.submit();
+    const ProcessResult watched = job.ggufmill({"status", job.folder(), "--watch"});
+    INFO(watched.out << watched.err << job.log());
+    CHECK(watched.exit_code == 0);
+    job.check();
+    CHECK(job.ggufmill({"resume", job.folder()}).err == "the outputs are sealed already\n");
+  }
+}
+
+TEST_CASE("on Slurm, a node that dies costs what it had not done") {
+  if (!can_run()) return;
+  const Slurm slurm(2);
+  const SlowModel model(40);
+  const SlurmJob job(slurm, model.source(), kSlowOutput, "cluster: {parts: 4, cpus: 1, memory: 400MiB}\n", kSlowly);
+  job.submit();
+  const std::string node = wait_for_node(slurm, job);
+  slurm.lose(node);
+  wait_for("the part on the other node", 120, [&] {
+    const std::string state = slurm.state_of(job.task(0));
+    return state.starts_with("n") && !state.starts_with(node);
+  });
+  slurm.bring_back(node);
+  job.wait_until_sealed(600);
+}
+
+TEST_CASE("on Slurm, a part that runs on after its node's daemon died is done by two at once") {
+  if (!can_run()) return;
+  const Slurm slurm(2);
+  const SlowModel model(70);
+  const SlurmJob job(slurm, model.source(), kSlowOutput, "cluster: {parts: 1, cpus: 1, memory: 400MiB}\n", kSlowly);
+  job.submit();
+  slurm.lose_daemon(wait_for_node(slurm, job));
+  std::size_t most = 0;
+  wait_for("sealed outputs", 600, [&] {
+    const ProcessResult processes =
+        run_process({"/usr/bin/env", "pgrep", "-c", "-f", "part --quiet --plan " + job.folder()});
+    if (processes.exit_code == 0) most = std::max<std::size_t>(most, std::stoul(processes.out));
+    return job.status() == 0;
+  });
+  CHECK(most >= 2);
+  job.check();
+}
+
+TEST_CASE("on Slurm, a part that reaches its time limit goes on in its next turn") {
+  if (!can_run()) return;
+  const Slurm slurm(2);
+  const SlowModel model(80);
+  const SlurmJob job(slurm, model.source(), kSlowOutput, "cluster: {parts: 1, cpus: 1, memory: 400MiB, time: '1'}\n",
+                     kSlowly);
+  job.submit();
+  wait_for("an end before the time limit", 120,
+           [&] { return job.log().find("are done and kept") != std::string::npos; });
+  job.wait_until_sealed(600);
+  CHECK(job.log().find("error: interrupted") != std::string::npos);
+}
+
+TEST_CASE("on Slurm, a part that fails for good is the only one that resume does again") {
+  if (!can_run()) return;
+  const Slurm slurm(2);
+  const JobFolder model;
+  const SlurmJob job(slurm, "gguf: " + model.path("model.gguf"),
+                     "  - {{gguf: {{path: {folder}/shards.gguf, shard_tensors: 4}}}}\n",
+                     "cluster: {parts: 4, cpus: 1, memory: 400MiB, options: [--hold]}\n");
+  job.submit();
+  // The third shard is not there.
+  std::string hidden;
+  for (const std::string& name : names_in(job.path("out")))
+    if (name.starts_with(".shards-00003")) hidden = job.path("out/" + name);
+  REQUIRE_FALSE(hidden.empty());
+  fs::rename(hidden, job.path("hidden"));
+  for (const char* what : {"parts", "seal"})
+    REQUIRE(slurm.run({"scontrol", "release", job.id_of(what)}).exit_code == 0);
+  wait_for("a job that needs help", 60, [&] { return job.status() == 2; });
+  CHECK(job.state_of(2) == "failed");
+  for (const std::size_t part : {0, 1, 3}) CHECK(job.state_of(part) == "done");
+  const ProcessResult status = job.ggufmill({"status", job.folder()});
+  CHECK(status.out.find("part 2: ") != std::string::npos);
+  CHECK(status.out.find("shards-00003-of-00004.gguf: error: cannot open") != std::string::npos);
+  fs::rename(job.path("hidden"), hidden);
+  const ProcessResult resumed = job.ggufmill({"resume", job.folder()});
+  INFO(resumed.err);
+  CHECK(resumed.err.starts_with("submitted parts 2 as array "));
+  for (const char* what : {"parts", "seal"})
+    REQUIRE(slurm.run({"scontrol", "release", job.id_of(what)}).exit_code == 0);
+  job.wait_until_sealed(300);
+}
+
+TEST_CASE("on Slurm, three seals at once are one, and a byte damaged before them is done again") {
+  if (!can_run()) return;
+  const Slurm slurm(2);
+  const JobFolder model;
+  const SlurmJob job(slurm, "gguf: " + model.path("model.gguf"), kThreeOutputs,
+                     "cluster: {parts: 4, cpus: 1, memory: 400MiB}\n");
+  job.submit();
+  REQUIRE(slurm.run({"scontrol", "hold", job.id_of("seal")}).exit_code == 0);
+  wait_for("all parts", 60, [&] { return job.status_json().at("done") == 4; });
+  for (const std::string& name : names_in(job.path("out"))) {
+    if (!name.starts_with(".shards-00002")) continue;
+    std::fstream file(job.path("out/" + name), std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(3 << 20);
+    file.put('x');
+  }
+  REQUIRE(slurm.run({"scontrol", "release", job.id_of("seal")}).exit_code == 0);
+  wait_for("a seal that found it", 60, [&] { return job.status() == 2; });
+  CHECK(job.log().find("the bytes on the disk are not those written") != std::string::npos);
+  CHECK_FALSE(fs::exists(job.path("out/single.gguf")));
+  const ProcessResult resumed = job.ggufmill({"resume", job.folder()});
+  INFO(resumed.err);
+  REQUIRE(slurm.run({"scontrol", "hold", job.id_of("seal")}).exit_code == 0);
+  wait_for("all parts", 60, [&] { return job.status_json().at("done") == 4; });
+  std::vector<std::thread> seals;
+  std::atomic<int> good{0};
+  for (int i = 0; i < 3; ++i)
+    seals.emplace_back([&] {
+      if (job.ggufmill({"seal", "--plan", job.folder() + "/plan.json", "--wait", "1m"}).exit_code == 0) ++good;
+    });
+  REQUIRE(slurm.run({"scontrol", "release", job.id_of("seal")}).exit_code == 0);
+  for (std::thread& seal : seals) seal.join();
+  CHECK(good == 3);
+  job.wait_until_sealed(300);
+}
+
+TEST_CASE("on Slurm, a job that is cancelled ends, and goes on when it is resumed") {
+  if (!can_run()) return;
+  const Slurm slurm(2);
+  const SlowModel model(24);
+  const SlurmJob job(slurm, model.source(), kSlowOutput, "cluster: {parts: 4, cpus: 1, memory: 400MiB}\n", kSlowly);
+  job.submit();
+  wait_for("some work", 60, [&] { return job.units_done(0) >= 1; });
+  CHECK(job.ggufmill({"resume", job.folder()}).exit_code == 2);  // it is under way
+  const ProcessResult cancelled = job.ggufmill({"cancel", job.folder()});
+  INFO(cancelled.err);
+  CHECK(cancelled.exit_code == 0);
+  CHECK(slurm.run({"squeue", "-h"}).out.empty());
+  CHECK(job.status() == 2);
+  CHECK(names_in(job.path("out")).size() == 1);  // what is done stays
+  CHECK(job.ggufmill({"resume", job.folder()}).exit_code == 0);
+  job.wait_until_sealed(600);
+  CHECK(job.log().find("error: interrupted") != std::string::npos);
+}
+
+TEST_CASE("on Slurm, a node of another ISA makes the same bytes, and one that cannot says so") {
+  if (!can_run()) return;
+  const Slurm slurm(2);
+  const JobFolder model;
+  const SlurmJob job(slurm, "gguf: " + model.path("model.gguf"), kThreeOutputs, "cluster: {engine: none, parts: 4}\n");
+  job.submit();
+  const auto part = [&](int number, const std::string& node, const std::string& isa) {
+    return slurm.run({"srun", "-w", node, kProgram, "part", "--plan", job.folder() + "/plan.json", "--part",
+                      std::to_string(number), "--isa", isa});
+  };
+  std::vector<std::string> isas{"reference"};
+  for (const std::string isa : {"x86-64-v3", "x86-64-v4"})
+    if (run_process({kProgram, "types", "--isa", isa}).exit_code == 0) isas.push_back(isa);
+  std::cout << fmt::format("parts with the kernels of {}\n", fmt::join(isas, ", "));
+  for (int i = 0; i < 4; ++i) {
+    const ProcessResult result =
+        part(i, i % 2 ? "n1" : "n2", isas[isas.size() - 1 - static_cast<std::size_t>(i) % isas.size()]);
+    INFO(result.err);
+    CHECK(result.exit_code == 0);
+    if (i != 0) continue;
+    const ProcessResult refused = part(1, "n1", "sparc");
+    CHECK(refused.exit_code == 5);
+    CHECK(refused.err.find("'sparc'") != std::string::npos);
+  }
+  CHECK(job.ggufmill({"seal", "--plan", job.folder() + "/plan.json"}).exit_code == 0);
+  job.check();
+}
