@@ -361,7 +361,7 @@ TEST_CASE("on Slurm, a node of another ISA makes the same bytes, and one that ca
   };
   std::vector<std::string> isas{"reference"};
   for (const std::string isa : {"x86-64-v3", "x86-64-v4"})
-    if (run_process({kProgram, "types", "--isa", isa}).exit_code == 0) isas.push_back(isa);
+    if (run_process({kProgram, "kernels", "--isa", isa}).exit_code == 0) isas.push_back(isa);
   std::cout << fmt::format("parts with the kernels of {}\n", fmt::join(isas, ", "));
   for (int i = 0; i < 4; ++i) {
     const ProcessResult result =
