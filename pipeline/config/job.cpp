@@ -362,7 +362,7 @@ std::optional<Job> only_job(std::optional<Batch> batch, Diagnostics& errors) {
   if (!batch) return {};
   if (!batch->is_matrix) return std::move(batch->jobs.front().job);
   errors.add(Error{ExitCode::kUsage, batch->file, "has a `matrix`: it is a batch of jobs, not one", "",
-                   "run, check, plan and status take it"});
+                   "run, check, plan, status and submit take it"});
   return {};
 }
 
