@@ -67,6 +67,14 @@ Result<std::string> Context::convert_pipeline(const ConvertOptions& options) con
   });
 }
 
+Status Context::convert_rows(const RowConversion& conversion, const RowsOptions& options) const {
+  return ggufmill::convert_rows(conversion, kernels(), options);
+}
+
+Status Context::read_rows(const RowsOfTensor& wanted, const RowsOptions& options) const {
+  return ggufmill::read_rows(wanted, kernels(), options);
+}
+
 Result<Plan> Context::plan(const Job& job) const {
   const bool all_sinks = std::all_of(job.outputs.begin(), job.outputs.end(), [](const auto& it) { return it.sink; });
   if (!job.source || job.outputs.empty() || !all_sinks)

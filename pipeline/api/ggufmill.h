@@ -35,6 +35,7 @@
 #include "pipeline/core/error.h"
 #include "pipeline/core/model.h"
 #include "pipeline/graph/engine.h"
+#include "pipeline/graph/rows_in_memory.h"
 #include "pipeline/journal/leftovers.h"
 #include "pipeline/kernels/kernels.h"
 #include "pipeline/plan/plan.h"
@@ -163,6 +164,11 @@ class Context {
   // What each candidate type would cost each tensor that the job's targets choose for: one read of the source, nothing
   // of the model is written. The same figures whatever the threads and the memory.
   Result<Measurement> measure(const Job& job, const MeasureOptions& options = {}) const;
+
+  // Rows of numbers in memory made rows of a type, or the other way round: the bytes of a run. And rows of a tensor of
+  // a model that inspect() gave, as they are or as F32. See rows_in_memory.h, also for the errors.
+  Status convert_rows(const RowConversion& conversion, const RowsOptions& options = {}) const;
+  Status read_rows(const RowsOfTensor& wanted, const RowsOptions& options = {}) const;
 
   // Of a job's output with a target that is measured: what the best choices of all sizes lose, and the built-in
   // recipes. Exit code 2 for an output without such a target.

@@ -9,6 +9,26 @@
 namespace ggufmill {
 namespace {
 
+Error no_kernel(const std::string& tensor, std::uint32_t operation, const TypeInfo& type, const Kernels& kernels) {
+  Error error = kernels.missing(operation, type.id);
+  error.what = fmt::format("tensor '{}': {}", tensor, error.what);
+  return error;
+}
+
+// Null for F32.
+Result<KernelChoice> decoder(const TypeInfo& type, const std::string& tensor, const Kernels& kernels) {
+  if (type.is_f32()) return KernelChoice{};
+  const KernelChoice* decode = kernels.decode(type.id);
+  if (!decode) return no_kernel(tensor, GGUFMILL_DECODE, type, kernels);
+  return *decode;
+}
+
+Result<KernelChoice> encoder(const TypeInfo& type, const std::string& tensor, const Kernels& kernels) {
+  const KernelChoice* encode = kernels.encode(type.id);
+  if (!encode) return no_kernel(tensor, GGUFMILL_ENCODE, type, kernels);
+  return *encode;
+}
+
 class StepBinder {
  public:
   StepBinder(const Plan& plan, const Step& step, const Kernels& kernels) : plan_(plan), step_(step), kernels_(kernels) {
@@ -20,40 +40,20 @@ class StepBinder {
     for (const Encoding& encoding : step_.encodings) {
       BOOST_OUTCOME_TRY(add(encoding));
     }
-    BOOST_OUTCOME_TRY(check_casts(*step_.expression));
+    BOOST_OUTCOME_TRY(check_casts(*step_.expression, step_.name, kernels_));
     if (step_.compared) {
-      BOOST_OUTCOME_TRY(check_casts(*step_.compared));
+      BOOST_OUTCOME_TRY(check_casts(*step_.compared, step_.name, kernels_));
       bind_comparison();
     }
     if (!bound_.computes) return std::move(bound_);
     const StepCost cost(plan_, step_);
     bound_.long_row_bytes = cost.long_row_bytes();
     bound_.measured_row_bytes = cost.measured_row_bytes();
-    BOOST_OUTCOME_TRY(bound_.decode, decoder(*step_.expression->type, step_.name));
+    BOOST_OUTCOME_TRY(bound_.decode, decoder(*step_.expression->type, step_.name, kernels_));
     return std::move(bound_);
   }
 
  private:
-  Error no_kernel(const std::string& tensor, std::uint32_t operation, const TypeInfo& type) const {
-    Error error = kernels_.missing(operation, type.id);
-    error.what = fmt::format("tensor '{}': {}", tensor, error.what);
-    return error;
-  }
-
-  // Null for F32.
-  Result<KernelChoice> decoder(const TypeInfo& type, const std::string& tensor) const {
-    if (type.is_f32()) return KernelChoice{};
-    const KernelChoice* decode = kernels_.decode(type.id);
-    if (!decode) return no_kernel(tensor, GGUFMILL_DECODE, type);
-    return *decode;
-  }
-
-  Result<KernelChoice> encoder(const TypeInfo& type, const std::string& tensor) const {
-    const KernelChoice* encode = kernels_.encode(type.id);
-    if (!encode) return no_kernel(tensor, GGUFMILL_ENCODE, type);
-    return *encode;
-  }
-
   Status add(const Encoding& encoding) {
     BoundEncoding bound;
     bound.encoding = &encoding;
@@ -81,7 +81,7 @@ class StepBinder {
       return ok();
     }
     bound.kind = EncodingKind::kEncoded;
-    BOOST_OUTCOME_TRY(bound.encode, encoder(type, *bound.name));
+    BOOST_OUTCOME_TRY(bound.encode, encoder(type, *bound.name, kernels_));
     const std::uint32_t flags = bound.encode.kernel->flags;
     const auto& importance = bound.encoding->importance;
     if (importance && flags & (GGUFMILL_NEEDS_IMPORTANCE | GGUFMILL_ACCEPTS_IMPORTANCE))
@@ -90,7 +90,7 @@ class StepBinder {
       return usage_error(fmt::format("tensor '{}': {} needs importance weights", *bound.name, type.name),
                          "add a stage `importance`, or choose another type for this tensor");
     if (!plan_.report.error) return ok();
-    BOOST_OUTCOME_TRY(bound.decode, decoder(type, *bound.name));
+    BOOST_OUTCOME_TRY(bound.decode, decoder(type, *bound.name, kernels_));
     if (importance) bound.weights = index_of(importance);
     return ok();
   }
@@ -102,20 +102,6 @@ class StepBinder {
     if (!bound_.computes) return;
     if (!b.is_f32()) bound_.decode_compared = *kernels_.decode(b.id);
     if (step_.importance) bound_.importances.push_back(step_.importance);
-  }
-
-  // What an expression converts on its way needs kernels, too.
-  Status check_casts(const Expression& node) const {
-    for (const ExpressionRef& input : node.inputs) {
-      if (node.operation == Operation::kCast) {
-        BOOST_OUTCOME_TRY(decoder(*input->type, step_.name));
-        if (!node.type->is_f32()) {
-          BOOST_OUTCOME_TRY(encoder(*node.type, step_.name));
-        }
-      }
-      BOOST_OUTCOME_TRY(check_casts(*input));
-    }
-    return ok();
   }
 
   // The place of `importance` among those of the step, which has it once however many encodings use it.
@@ -133,6 +119,19 @@ class StepBinder {
 };
 
 }  // namespace
+
+Status check_casts(const Expression& expression, const std::string& tensor, const Kernels& kernels) {
+  for (const ExpressionRef& input : expression.inputs) {
+    if (expression.operation == Operation::kCast) {
+      BOOST_OUTCOME_TRY(decoder(*input->type, tensor, kernels));
+      if (!expression.type->is_f32()) {
+        BOOST_OUTCOME_TRY(encoder(*expression.type, tensor, kernels));
+      }
+    }
+    BOOST_OUTCOME_TRY(check_casts(*input, tensor, kernels));
+  }
+  return ok();
+}
 
 bool is_decodable(const TypeInfo& type, const Kernels& kernels) { return type.is_f32() || kernels.decode(type.id); }
 

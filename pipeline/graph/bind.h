@@ -55,6 +55,9 @@ struct BoundStep {
 // Whether values of this type can be read as numbers: there is a kernel that decodes it, or it is F32.
 bool is_decodable(const TypeInfo& type, const Kernels& kernels);
 
+// What an expression converts on its way needs kernels: exit code 5 where there is none.
+Status check_casts(const Expression& expression, const std::string& tensor, const Kernels& kernels);
+
 // Chooses the kernels of all steps before anything is written. Exit code 5 for a type without the kernel, 2 for a type
 // that needs importance where there is none. The plan and the kernels outlive the result.
 Result<std::vector<BoundStep>> bind_kernels(const Plan& plan, const Kernels& kernels);

@@ -1,0 +1,197 @@
+#include "pipeline/graph/rows_in_memory.h"
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <random>
+
+#include "pipeline/io/input_file.h"
+#include "tests/support/catch.h"
+#include "tests/support/files.h"
+#include "tests/support/temp_dir.h"
+
+using namespace ggufmill;
+
+namespace {
+
+using Bytes = std::vector<std::byte>;
+
+const Kernels& kernels() {
+  static const auto loaded = Kernels::load({{}, "reference"}).value();
+  return *loaded;
+}
+
+std::vector<float> numbers(std::size_t count) {
+  std::mt19937 random(7);
+  std::vector<float> values(count);
+  for (float& value : values) value = static_cast<float>(random() % 2000) / 1000 - 1;
+  return values;
+}
+
+Bytes encoded(const char* type, const std::vector<float>& values, std::uint64_t columns,
+              const std::vector<float>& importance = {}, unsigned threads = 0) {
+  const TypeInfo& to = type_named(type);
+  Bytes into(values.size() / to.block_elements * to.block_bytes);
+  const RowConversion conversion{&type_named("F32"), std::as_bytes(std::span(values)), &to, into, columns, importance};
+  const Status made = convert_rows(conversion, kernels(), {threads, nullptr});
+  if (!made) FAIL(render(made.error()));
+  return into;
+}
+
+Error refusal(const RowConversion& conversion) {
+  const Status made = convert_rows(conversion, kernels());
+  if (made) FAIL("it was converted");
+  return made.error();
+}
+
+// One call of the kernel for each of `parts` parts.
+Bytes by_kernel(const char* type, const std::vector<float>& values, std::uint64_t columns,
+                const std::vector<float>& importance) {
+  const TypeInfo& to = type_named(type);
+  Bytes into(values.size() / to.block_elements * to.block_bytes);
+  const std::size_t parts = std::max<std::size_t>(importance.size() / columns, 1), rows = values.size() / columns;
+  for (std::size_t part = 0; part < parts; ++part) {
+    const ggufmill_call call{values.data() + part * (values.size() / parts), into.data() + part * (into.size() / parts),
+                             rows / parts, columns, importance.empty() ? nullptr : importance.data() + part * columns};
+    REQUIRE(kernels().encode(to.id)->kernel->run(&call) == GGUFMILL_OK);
+  }
+  return into;
+}
+
+}  // namespace
+
+TEST_CASE("rows are encoded as one call of the kernel would, whatever the threads") {
+  const char* type = GENERATE("Q4_K", "Q8_0", "BF16");
+  const std::vector<float> values = numbers(512 * 1000);
+  for (const unsigned threads : {1u, 2u, 0u})
+    CHECK(encoded(type, values, 512, {}, threads) == by_kernel(type, values, 512, {}));
+}
+
+TEST_CASE("each matrix has importance of its own") {
+  const std::vector<float> values = numbers(256 * 600);
+  std::vector<float> importance = numbers(3 * 256);
+  for (float& weight : importance) weight = std::abs(weight);
+  CHECK(encoded("Q4_K", values, 256, importance) == by_kernel("Q4_K", values, 256, importance));
+  const std::vector<float> shared(importance.begin(), importance.begin() + 256);
+  CHECK(encoded("IQ2_XS", numbers(256 * 4), 256, shared) == by_kernel("IQ2_XS", numbers(256 * 4), 256, shared));
+  CHECK(encoded("Q8_0", values, 256, importance) == by_kernel("Q8_0", values, 256, {}));  // which has no use for it
+}
+
+TEST_CASE("rows are decoded, however long they are, and what is not finite stays") {
+  const std::vector<float> values = numbers(256 * 4000);
+  const Bytes rows = encoded("Q4_K", values, 256);
+  std::vector<float> expected(values.size()), decoded(values.size());
+  const ggufmill_call call{rows.data(), expected.data(), 4000, 256, nullptr};
+  REQUIRE(kernels().decode(type_named("Q4_K").id)->kernel->run(&call) == GGUFMILL_OK);
+  for (const std::uint64_t columns : {std::uint64_t{256}, std::uint64_t{256 * 4000}}) {
+    REQUIRE(convert_rows(
+        {&type_named("Q4_K"), rows, &type_named("F32"), std::as_writable_bytes(std::span(decoded)), columns},
+        kernels()));
+    CHECK(decoded == expected);
+  }
+  const std::uint16_t half[] = {0x7c00, 0x3c00};
+  float two[2];
+  REQUIRE(convert_rows({&type_named("F16"), std::as_bytes(std::span(half)), &type_named("F32"),
+                        std::as_writable_bytes(std::span(two)), 2},
+                       kernels()));
+  CHECK(std::isinf(two[0]));
+  CHECK(two[1] == 1);
+}
+
+TEST_CASE("numbers of another type are decoded first, and those of the same are copied") {
+  const std::vector<float> values = numbers(256 * 300);
+  const Bytes half = encoded("F16", values, 256);
+  std::vector<float> rounded(values.size());
+  const auto into = std::as_writable_bytes(std::span(rounded));
+  REQUIRE(convert_rows({&type_named("F16"), half, &type_named("F32"), into, 256}, kernels()));
+  Bytes direct(values.size() / 256 * 144);
+  REQUIRE(convert_rows({&type_named("F16"), half, &type_named("Q4_K"), direct, 256}, kernels()));
+  CHECK(direct == encoded("Q4_K", rounded, 256));
+  Bytes copy(half.size());
+  REQUIRE(convert_rows({&type_named("F16"), half, &type_named("F16"), copy, 256}, kernels()));
+  CHECK(copy == half);
+}
+
+TEST_CASE("what cannot be converted is told by its place") {
+  std::vector<float> values = numbers(256 * 700);
+  Bytes into(700 * 144);
+  const TypeInfo &f32 = type_named("F32"), &q4 = type_named("Q4_K");
+  const auto bytes = std::as_bytes(std::span(values));
+  CHECK(refusal({&f32, bytes, &q4, into, 100}).what == "rows of 100 values are no whole blocks of Q4_K");
+  CHECK(refusal({&f32, bytes.first(100), &q4, into, 256}).what == "100 bytes are no whole rows of 256 values of F32");
+  CHECK(refusal({&f32, bytes, &q4, std::span(into).first(9), 256}).what ==
+        "9 bytes are to hold 700 rows of 256 values of Q4_K");
+  CHECK(refusal({&f32, bytes, &type_named("Q8_K"), into, 256}).code == ExitCode::kUsage);  // of another size
+  Bytes more(700 * 292);
+  CHECK(refusal({&f32, bytes, &type_named("Q8_K"), more, 256}).code == ExitCode::kKernel);
+  Bytes less(700 * 50);
+  CHECK(refusal({&f32, bytes, &type_named("IQ1_S"), less, 256}).what == "IQ1_S needs importance weights");
+  std::vector<float> weights(256, 1);
+  weights[5] = -1;
+  CHECK(refusal({&f32, bytes, &q4, into, 256, weights}).what == "importance weight 5 is -1");
+  weights.resize(100);
+  CHECK(refusal({&f32, bytes, &q4, into, 256, weights}).what ==
+        "100 importance weights do not fit 700 rows of 256 values");
+  values[256 * 600 + 17] = std::numeric_limits<float>::quiet_NaN();
+  values[256 * 300 + 3] = std::numeric_limits<float>::infinity();
+  const Error error = refusal({&f32, bytes, &q4, into, 256});  // of several the first, whatever the threads
+  CHECK(error.what == "row 300, column 3: infinity");
+  CHECK(error.code == ExitCode::kBadInput);
+  values[256 * 300 + 3] = 0;
+  values[256 * 600 + 17] = 1e38f;
+  Bytes half(values.size() * 2);
+  CHECK(refusal({&f32, bytes, &type_named("F16"), half, 256}).what ==
+        "row 600, column 17: a value is too large for F16");
+}
+
+TEST_CASE("nothing is made of nothing, and a stopped conversion says so") {
+  CHECK(convert_rows({&type_named("F32"), {}, &type_named("Q4_K"), {}, 256}, kernels()));
+  CHECK(convert_rows({&type_named("F32"), {}, &type_named("Q4_K"), {}, 0}, kernels()));
+  const std::vector<float> values = numbers(256 * 10);
+  Bytes into(1440);
+  const std::atomic<bool> stop{true};
+  const Status stopped = convert_rows(
+      {&type_named("F32"), std::as_bytes(std::span(values)), &type_named("Q4_K"), into, 256}, kernels(), {0, &stop});
+  REQUIRE_FALSE(stopped);
+  CHECK(stopped.error().code == ExitCode::kInterrupted);
+}
+
+TEST_CASE("rows of a tensor are read from wherever its expression has them") {
+  const TempDir folder;
+  const std::vector<float> values = numbers(64 * 40 * 3);
+  write_text(folder.file("values"), {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)});
+  const SourceRef source = InputFile::open(folder.file("values")).value()->describe();
+  const TypeInfo& f32 = type_named("F32");
+  const Shape shape{3, {64, 40, 3, 1}};
+  const ExpressionRef all = expressions::extent(f32, shape, {source, 0, values.size() * sizeof(float)}).value();
+  Tensor tensor;
+  tensor.name = "t";
+  tensor.expression = expressions::transpose(all, {1, 0, 2}).value();
+  tensor.type = &f32;
+  const auto expected = [&](std::size_t row, std::size_t column) {  // of rows of 40
+    return values[row / 64 * 64 * 40 + column * 64 + row % 64];
+  };
+  std::vector<float> read(40 * 100);
+  REQUIRE(read_rows({&tensor, 30, 100, &f32, std::as_writable_bytes(std::span(read))}, kernels()));
+  for (std::size_t i = 0; i < read.size(); ++i) REQUIRE(read[i] == expected(30 + i / 40, i % 40));
+
+  tensor.expression = expressions::cast(tensor.expression, type_named("BF16")).value();
+  std::vector<std::uint16_t> own(40);
+  REQUIRE(read_rows({&tensor, 191, 1, &type_named("BF16"), std::as_writable_bytes(std::span(own))}, kernels()));
+  std::vector<float> decoded(40);
+  REQUIRE(read_rows({&tensor, 191, 1, &f32, std::as_writable_bytes(std::span(decoded))}, kernels()));
+  for (std::size_t i = 0; i < 40; ++i) {
+    const std::uint32_t word = std::uint32_t{own[i]} << 16;
+    REQUIRE(std::memcmp(&word, &decoded[i], sizeof word) == 0);
+    REQUIRE(std::abs(decoded[i] - expected(191, i)) <= 1e-2f);
+  }
+
+  CHECK_FALSE(read_rows({&tensor, 190, 3, &f32, std::as_writable_bytes(std::span(read))}, kernels()));
+  CHECK_FALSE(read_rows({&tensor, 0, 1, &f32, {}}, kernels()));
+  CHECK_FALSE(read_rows({&tensor, 0, 1, &type_named("Q8_0"), {}}, kernels()));
+  CHECK(read_rows({&tensor, 192, 0, &f32, {}}, kernels()));
+  write_text(folder.file("values"), "something else");
+  const Status changed = read_rows({&tensor, 0, 1, &f32, std::as_writable_bytes(std::span(decoded))}, kernels());
+  REQUIRE_FALSE(changed);
+  CHECK(changed.error().code == ExitCode::kBadInput);
+}
