@@ -38,6 +38,8 @@ const std::vector<FolderRule> kFolderRules = {
      {"pipeline/core/", "pipeline/config/", "pipeline/plan/", "pipeline/io/", "pipeline/kernels/", "pipeline/graph/",
       "pipeline/report/", "pipeline/journal/", "pipeline/manifest/", "pipeline/api/"}},
     {"pipeline/cli/", {"pipeline/", "stages/", "plugins/"}},
+    {"pipeline/python/",
+     {"pipeline/core/", "pipeline/config/", "pipeline/plan/", "pipeline/graph/", "pipeline/report/", "pipeline/api/"}},
     {"stages/", {"pipeline/core/", "pipeline/config/", "pipeline/io/"}},
 };
 
@@ -50,7 +52,7 @@ struct LibraryRule {
 constexpr LibraryRule kLibraryRules[] = {
     {"tbb/", "pipeline/graph/"},       {"oneapi/", "pipeline/graph/"},
     {"boost/asio", "pipeline/io/"},    {"boost/program_options", "pipeline/cli/"},
-    {"yaml-cpp/", "pipeline/config/"},
+    {"yaml-cpp/", "pipeline/config/"}, {"pybind11/", "pipeline/python/"},
 };
 
 constexpr std::string_view kTopFolders[] = {"pipeline/", "stages/", "plugins/", "tests/"};

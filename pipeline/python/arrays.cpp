@@ -1,0 +1,104 @@
+// numpy arrays: quantized, and decoded again.
+#include <fmt/format.h>
+#include <pybind11/numpy.h>
+#include <pybind11/stl.h>
+
+#include "pipeline/core/rows.h"
+#include "pipeline/core/text.h"
+#include "pipeline/python/bindings.h"
+#include "pipeline/python/interruptible.h"
+
+namespace ggufmill::python {
+
+namespace py = pybind11;
+
+namespace {
+
+std::span<const std::byte> bytes_of(const py::array& array) {
+  return {static_cast<const std::byte*>(array.data()), static_cast<std::size_t>(array.nbytes())};
+}
+
+std::span<std::byte> writable_bytes_of(py::array& array) {
+  return {static_cast<std::byte*>(array.mutable_data()), static_cast<std::size_t>(array.nbytes())};
+}
+
+void convert(const Context& context, const RowConversion& conversion, unsigned threads) {
+  const Status made = interruptible([&](const std::atomic<bool>& stop, ProgressSlot&) {
+    return context.convert_rows(conversion, {threads, &stop});
+  });
+  if (!made) raise(made.error());
+}
+
+// `values`: of a type's numbers, C-contiguous and aligned; `importance`: float32, C-contiguous, or None. Rows are along
+// the last axis.
+py::array quantize(const Context& context, const py::array& values, const std::string& from_name,
+                   const std::string& to_name, const std::optional<py::array_t<float>>& importance, unsigned threads) {
+  const TypeInfo &from = type_of(context, from_name), &to = type_of(context, to_name);
+  const auto columns = static_cast<std::uint64_t>(values.shape(values.ndim() - 1));
+  if (columns % to.block_elements != 0)
+    raise(usage_error(fmt::format("rows of {} values are no whole blocks of {}", columns, to.name),
+                      fmt::format("{} has blocks of {}: the last axis of the array has to be a multiple of that",
+                                  to.name, to.block_elements)));
+  std::vector<py::ssize_t> shape(values.shape(), values.shape() + values.ndim());
+  shape.back() = static_cast<py::ssize_t>(columns / to.block_elements * to.block_bytes);
+  py::array_t<std::uint8_t> made(shape);
+  RowConversion conversion{&from, bytes_of(values), &to, writable_bytes_of(made), columns};
+  if (importance) conversion.importance = {importance->data(), static_cast<std::size_t>(importance->size())};
+  convert(context, conversion, threads);
+  return made;
+}
+
+// A view of the bytes of any object that has them in one piece.
+class Bytes {
+ public:
+  explicit Bytes(const py::object& object) {
+    if (PyObject_GetBuffer(object.ptr(), &view_, PyBUF_SIMPLE) != 0) throw py::error_already_set();
+  }
+  Bytes(const Bytes&) = delete;
+  Bytes& operator=(const Bytes&) = delete;
+  ~Bytes() { PyBuffer_Release(&view_); }
+  std::span<const std::byte> span() const {
+    return {static_cast<const std::byte*>(view_.buf), static_cast<std::size_t>(view_.len)};
+  }
+
+ private:
+  Py_buffer view_{};
+};
+
+py::array dequantize(const Context& context, const py::object& buffer, const std::string& from_name,
+                     const std::vector<std::uint64_t>& shape, unsigned threads) {
+  const TypeInfo &from = type_of(context, from_name), &f32 = type_of(context, "F32");
+  const Bytes bytes(buffer);
+  std::uint64_t elements = 1;
+  for (const std::uint64_t each : shape) elements = capped_product(elements, each);
+  const std::uint64_t columns = shape.empty() ? 1 : shape.back();
+  if (columns % from.block_elements != 0)
+    raise(usage_error(fmt::format("rows of {} values are no whole blocks of {}", columns, from.name),
+                      fmt::format("{} has blocks of {}: the last dimension of the shape has to be a multiple of that",
+                                  from.name, from.block_elements)));
+  const std::uint64_t expected = capped_product(elements / from.block_elements, from.block_bytes);
+  if (expected != bytes.span().size())
+    raise(usage_error(fmt::format("the buffer has {} bytes, and {} values of {} are {}", bytes.span().size(), elements,
+                                  from.name, expected),
+                      "the shape is that of the values: the last dimension counts values, not bytes"));
+  std::vector<std::byte> aligned;  // where the memory is not
+  std::span<const std::byte> values = bytes.span();
+  if (reinterpret_cast<std::uintptr_t>(values.data()) % from.alignment() != 0) {
+    aligned.assign(values.begin(), values.end());
+    values = aligned;
+  }
+  py::array_t<float> made(std::vector<py::ssize_t>(shape.begin(), shape.end()));
+  convert(context, {&from, values, &f32, writable_bytes_of(made), columns}, threads);
+  return made;
+}
+
+}  // namespace
+
+void bind_arrays(ContextClass& context) {
+  context
+      .def("quantize", &quantize, py::arg("values"), py::arg("from_type"), py::arg("to_type"), py::arg("importance"),
+           py::arg("threads"))
+      .def("dequantize", &dequantize, py::arg("buffer"), py::arg("type"), py::arg("shape"), py::arg("threads"));
+}
+
+}  // namespace ggufmill::python

@@ -1,0 +1,142 @@
+"""ggufmill: weights quantized and decoded, models opened and converted. See README.md beside this package's sources."""
+
+import functools
+import math
+import os
+
+import numpy as np
+
+from . import _native
+from ._error import Error, usage_error
+from ._model import Metadata, Model, Tensor
+from ._native import Progress
+
+__version__ = _native.version
+__all__ = ["Context", "Error", "Metadata", "Model", "Progress", "Tensor", "dequantize", "open", "quantize", "types"]
+
+_FLOATS = {"float32": "F32", "float16": "F16", "float64": "F64", "bfloat16": "BF16"}
+
+
+def _floats(array):
+    """The array in the form that kernels read, and its type there. Copied only where it is not so yet."""
+    array = np.asanyarray(array)
+    if array.dtype.name not in _FLOATS:
+        raise usage_error(
+            f"an array of {array.dtype} cannot be quantized",
+            "it has to be of float32, float16, bfloat16 or float64: array.astype(numpy.float32)",
+        )
+    if array.ndim == 0:
+        raise usage_error("an array without dimensions cannot be quantized", "rows are along the last axis")
+    native = array.astype(array.dtype.newbyteorder("="), copy=False)
+    return np.require(native, requirements=["C", "A"]), _FLOATS[array.dtype.name]
+
+
+def _weights(importance, shape):
+    """Importance for rows of so many columns: for all rows, or for each matrix of them."""
+    weights = np.ascontiguousarray(importance, dtype=np.float32)
+    wanted = (*shape[:-2], shape[-1])
+    if weights.ndim > 1:
+        try:
+            weights = np.ascontiguousarray(np.broadcast_to(weights, wanted))
+        except ValueError:
+            weights = None
+    if weights is None or weights.shape[-1:] != shape[-1:]:
+        raise usage_error(
+            f"importance of shape {np.shape(importance)} does not fit an array of shape {tuple(shape)}",
+            f"it is of shape {shape[-1:]}, for all rows, or {wanted}, for each matrix",
+        )
+    return weights
+
+
+class Context:
+    """Kernels, and what can be done with them. The functions of the module are those of a context without options.
+
+    kernel_dirs  folders of further kernel modules
+    isa          force an instruction set: "x86-64-v3"; empty: the best that this machine has
+    """
+
+    def __init__(self, *, kernel_dirs=(), isa=""):
+        self._native = _native.Context([os.fspath(each) for each in kernel_dirs], isa)
+
+    @property
+    def isa(self):
+        """The instruction set of the kernels that run."""
+        return self._native.isa
+
+    def types(self):
+        """The tensor types, as `ggufmill types --json` has them."""
+        return self._native.types()
+
+    def quantize(self, array, type, importance=None, *, threads=0):
+        """Rows of numbers, along the last axis, to rows of a type: uint8 of shape (..., bytes of a row).
+
+        array       float32, float16, bfloat16 or float64, of any shape; read where it lies if it is C-contiguous
+        type        "Q4_K", "F16", ...; the length of a row has to be a multiple of its block
+        importance  weights of the columns: of shape (columns,) for all rows, or array.shape without the axis of
+                    rows, for each matrix
+        threads     0: as many as the machine gives this process
+
+        The bytes are those that a run writes. Values that are not finite are an error.
+        """
+        values, from_type = _floats(array)
+        weights = None if importance is None else _weights(importance, values.shape)
+        return self._native.quantize(values, from_type, type, weights, threads)
+
+    def dequantize(self, buffer, type, shape=None, *, threads=0):
+        """Rows of a type to float32.
+
+        buffer  whatever has its bytes in one piece: uint8 array, bytes, memoryview, memory map
+        shape   of the values; None: that of the array `buffer`, whose last axis are the bytes of a row
+        """
+        if isinstance(buffer, np.ndarray):
+            if shape is None:
+                shape = self._value_shape(buffer, type)
+            buffer = np.ascontiguousarray(buffer).reshape(-1).view(np.uint8)
+        elif shape is None:
+            raise usage_error("the shape of the values has to be given", "dequantize(buffer, type, shape)")
+        shape = (shape,) if isinstance(shape, (int, np.integer)) else tuple(int(each) for each in shape)
+        if any(each < 0 for each in shape):
+            raise usage_error(f"the shape {shape} has a negative dimension")
+        return self._native.dequantize(buffer, type, shape, threads)
+
+    def _value_shape(self, rows, type):
+        info = next((each for each in self.types() if each["name"].lower() == type.lower()), None)
+        if info is None or rows.ndim == 0:
+            return rows.shape
+        row_bytes = rows.shape[-1] * rows.itemsize
+        if row_bytes % info["block_bytes"]:
+            raise usage_error(
+                f"rows of {row_bytes} bytes are no whole blocks of {info['name']}",
+                f"a block of {info['name']} has {info['block_bytes']} bytes; or give the shape of the values",
+            )
+        return (*rows.shape[:-1], row_bytes // info["block_bytes"] * info["block_elements"])
+
+    def open(self, path):
+        """A GGUF file (of shards the first), a checkpoint folder, or a safetensors file. Reads headers, not weights."""
+        return Model(self._native.open(os.fspath(path)))
+
+
+@functools.lru_cache(maxsize=None)
+def _default():
+    return Context()
+
+
+def types():
+    """The tensor types: see Context.types."""
+    return _default().types()
+
+
+def quantize(array, type, importance=None, *, threads=0):
+    return _default().quantize(array, type, importance, threads=threads)
+
+
+def dequantize(buffer, type, shape=None, *, threads=0):
+    return _default().dequantize(buffer, type, shape, threads=threads)
+
+
+def open(path):
+    return _default().open(path)
+
+
+for _each in (quantize, dequantize, open):
+    _each.__doc__ = getattr(Context, _each.__name__).__doc__

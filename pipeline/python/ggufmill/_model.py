@@ -1,0 +1,195 @@
+"""Models in files: metadata as a mapping, tensors as arrays that are decoded where they are looked at."""
+
+import collections.abc
+import mmap
+import os
+import types
+
+import numpy as np
+
+from ._error import usage_error
+
+
+class Metadata(collections.abc.Mapping):
+    """Keys and values in the order of the file. Read-only; a value is decoded when it is asked for.
+
+    Integers, floats, truth values and strings are Python's; arrays of numbers are numpy arrays, arrays of strings and
+    of arrays are lists. Bytes that are no UTF-8 are surrogates, as in ``os.fsdecode``.
+    """
+
+    def __init__(self, model):
+        self._model = model
+
+    def __getitem__(self, key):
+        return self._model.value(key)
+
+    def __iter__(self):
+        return iter(self._model.keys())
+
+    def __len__(self):
+        return len(self._model.keys())
+
+    def __contains__(self, key):
+        return isinstance(key, str) and self._model.has(key)
+
+    def type(self, key):
+        """The type in the file: "uint32", "string", "array of float32"."""
+        return self._model.value_type(key)
+
+    def __repr__(self):
+        return f"<ggufmill.Metadata of {len(self)} keys>"
+
+
+class Tensor:
+    """A tensor of a model. ``tensor[i:j]`` decodes rows of it to float32, ``numpy.asarray(tensor)`` all of it.
+
+    name    as in the model
+    type    "Q4_K", "F32", ...
+    shape   of the values, as numpy counts: rows are along the last axis
+    nbytes  of the tensor in its own type
+    """
+
+    dtype = np.dtype(np.float32)
+
+    def __init__(self, native, files):
+        self._native = native
+        self._files = files
+        self.name = native.name
+        self.type = native.type
+        self.shape = native.shape
+        self.nbytes = native.nbytes
+
+    @property
+    def ndim(self):
+        return len(self.shape)
+
+    @property
+    def size(self):
+        return int(np.prod(self.shape, dtype=object))
+
+    @property
+    def is_mapped(self):
+        """Whether all bytes lie in one file one after the other, so that ``raw`` is a view of that."""
+        return self._native.extent is not None
+
+    @property
+    def raw(self):
+        """The bytes, uint8: one row of bytes for each row of values. Read-only.
+
+        A view of the file, mapped into memory, where ``is_mapped``: no byte is read before it is looked at. A tensor
+        that is put together (stacked experts, permuted rows) is made here, at each call.
+        """
+        shape = (*self.shape[:-1], self._native.row_bytes)
+        extent = self._native.extent
+        if extent is None:
+            made = self._native.read(0, self._native.rows, False, 0).reshape(shape)
+            made.flags.writeable = False
+            return made
+        path, offset, _ = extent
+        return self._files.map(path)[offset : offset + self.nbytes].reshape(shape)
+
+    def _mapped_floats(self):
+        """All values as a view of the file; None where they have to be decoded."""
+        extent = self._native.extent
+        if self.type != "F32" or extent is None or extent[2] or extent[1] % 4 or self.size == 0:
+            return None
+        return self.raw.view("<f4").reshape(self.shape)
+
+    def _decoded(self, first, count):
+        """``count`` rows of values from row ``first`` on, of as many as all leading axes together have."""
+        return self._native.read(first, count, True, 0)
+
+    def __array__(self, dtype=None, copy=None):
+        values = self._mapped_floats()
+        if values is None:
+            if copy is False:
+                raise ValueError(f"tensor {self.name!r} is {self.type}: float32 values of it are always a copy")
+            values = self._decoded(0, self._native.rows).reshape(self.shape)
+        elif copy:
+            values = values.copy()
+        return values if dtype is None else values.astype(dtype, copy=False)
+
+    def __getitem__(self, key):
+        """As of a numpy array. Of the leading axes, only what integers and slices leave is decoded."""
+        values = self._mapped_floats()
+        if values is not None:
+            return values[key]
+        key = key if isinstance(key, tuple) else (key,)
+        first, count, shape, rest = 0, self._native.rows, self.shape, ()
+        for axis, index in enumerate(key):
+            if axis >= self.ndim - 1 or not _is_simple(index):
+                rest = key[axis:]
+                break
+            below = count // shape[0] if shape[0] else 0
+            if isinstance(index, slice):  # its rows, and what follows of the key on the decoded values
+                start, stop, step = index.indices(shape[0])
+                chosen = range(start, stop, step)
+                low, high = (min(chosen), max(chosen) + 1) if chosen else (0, 0)
+                first, count, shape = first + low * below, (high - low) * below, (high - low, *shape[1:])
+                inner = slice(None) if step == 1 else _shifted(chosen, low)
+                rest = (inner, *key[axis + 1 :])
+                break
+            index = _checked_index(index, shape[0], axis)
+            first, count, shape = first + index * below, below, shape[1:]
+        return self._decoded(first, count).reshape(shape)[rest]
+
+    def __len__(self):
+        if not self.shape:
+            raise TypeError("len() of a tensor without dimensions")
+        return self.shape[0]
+
+    def __repr__(self):
+        return f"<ggufmill.Tensor {self.name!r} {self.type} {'x'.join(map(str, self.shape))}>"
+
+
+def _is_simple(index):
+    return isinstance(index, (slice, int, np.integer)) and not isinstance(index, (bool, np.bool_))
+
+
+def _checked_index(index, size, axis):
+    index = int(index)
+    if not -size <= index < size:
+        raise IndexError(f"index {index} is out of bounds for axis {axis} with size {size}")
+    return index % size
+
+
+def _shifted(chosen, low):
+    """The numbers of a range as an index of what begins at ``low``."""
+    return np.arange(chosen.start - low, chosen.stop - low, chosen.step)
+
+
+class _Files:
+    """The files of a model, each mapped when it is first needed and unmapped when no view of it is left."""
+
+    def __init__(self, files):
+        self._known = {path: (size, modified) for path, size, modified in files}
+        self._maps = {}
+
+    def map(self, path):
+        if path not in self._maps:
+            with open(path, "rb") as file:
+                status = os.fstat(file.fileno())
+                if (status.st_size, status.st_mtime_ns) != self._known.get(path, (status.st_size, status.st_mtime_ns)):
+                    raise usage_error(f"{path} has changed since the model was opened", "open it again")
+                self._maps[path] = np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), np.uint8)
+        return self._maps[path]
+
+
+class Model:
+    """A model as its files have it: see ``ggufmill.open``.
+
+    files     paths
+    metadata  a mapping
+    tensors   a mapping of names to tensors, in the order of the model
+    warnings  lines of text
+    """
+
+    def __init__(self, native):
+        files = _Files(native.files)
+        self.files = [path for path, _, _ in native.files]
+        self.warnings = native.warnings
+        self.metadata = Metadata(native)
+        self.tensors = types.MappingProxyType({each.name: Tensor(each, files) for each in native.tensors()})
+
+    def __repr__(self):
+        return f"<ggufmill.Model {self.files[0] if self.files else ''}: {len(self.tensors)} tensors>"
