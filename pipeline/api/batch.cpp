@@ -44,7 +44,7 @@ class SourceRun {
         return;
       }
     if (!prepare()) return;
-    if (options_.begun) options_.begun(*plan_, index, count);
+    if (options_.begun) options_.begun(cells_.front().source, index, count);
     RunOptions run = options_.run;
     if (options_.progress) run.progress = [&](const Progress& now) { options_.progress(*plan_, now); };
     const auto start = Clock::now();
@@ -72,9 +72,8 @@ class SourceRun {
     for (std::size_t k = 0; k < left_.size(); ++k) describe(plan_->outputs[k], cells_[left_[k]]);
     // What an earlier run has nearly done is brought to its end, manifests and all, before it is looked at.
     if (plan_->manifest && !context_.leftovers(*plan_).can_go_on()) {
-      leave_out_unchanged();
+      if (leave_out_unchanged() && !left_.empty() && !make_plan()) return fail_all(*error_), false;
       if (left_.empty()) return false;
-      if (!make_plan()) return fail_all(*error_), false;
     }
     if (context_.check(*plan_, options_.run.overwrite).empty()) return true;
     leave_out_those_that([&](const Job& job) -> Result<Plan> {
@@ -118,7 +117,8 @@ class SourceRun {
     left_ = std::move(good);
   }
 
-  void leave_out_unchanged() {
+  // False where there is none.
+  bool leave_out_unchanged() {
     const std::vector<bool> unchanged = context_.unchanged(*plan_);
     std::vector<std::size_t> changed;
     for (std::size_t k = 0; k < left_.size(); ++k)
@@ -126,7 +126,9 @@ class SourceRun {
         end(left_[k], CellState::kUnchanged);
       else
         changed.push_back(left_[k]);
+    const bool some = changed.size() < left_.size();
     left_ = std::move(changed);
+    return some;
   }
 
   void fail(std::size_t i, Error error) {
@@ -174,8 +176,6 @@ std::string_view name_of(CellState state) {
 std::size_t BatchReport::count(CellState state) const {
   return static_cast<std::size_t>(std::ranges::count(cells, state, &BatchCell::state));
 }
-
-bool BatchReport::was_stopped() const { return count(CellState::kNotRun) != 0 && count(CellState::kFailed) == 0; }
 
 BatchReport run_batch(const Context& context, const Batch& batch, const BatchOptions& options) {
   BatchReport report;

@@ -41,7 +41,6 @@ struct BatchReport {
   std::vector<std::string> warnings;  // of runs
 
   std::size_t count(CellState state) const;
-  bool was_stopped() const;  // by BatchOptions::run.stop
 };
 
 struct BatchOptions {
@@ -50,8 +49,8 @@ struct BatchOptions {
   // Of each job, where given, before it is planned: options of the command line, measurements. An error fails all of
   // its outputs.
   std::function<Status(const std::string& source, Job& job)> adjust{};
-  // When source `index` of `count` is begun; `plan` has what is left to do of it.
-  std::function<void(const Plan& plan, std::size_t index, std::size_t count)> begun{};
+  // When the run for source `index` of `count` is begun: it has something left to do.
+  std::function<void(const std::string& source, std::size_t index, std::size_t count)> begun{};
   std::function<void(const Plan& plan, const Progress& now)> progress{};  // as RunOptions::progress
   // When nothing more is done for a cell, whatever came of it.
   std::function<void(const BatchCell& cell)> ended{};

@@ -7,7 +7,7 @@
 #include <filesystem>
 
 #include "pipeline/api/convert_options.h"
-#include "pipeline/api/yaml_words.h"
+#include "pipeline/config/yaml_words.h"
 #include "pipeline/core/text.h"
 #include "stages/huggingface/architecture.h"
 #include "stages/huggingface/output_name.h"

@@ -1,5 +1,6 @@
 #include "pipeline/api/manifests.h"
 
+#include "pipeline/io/input_file.h"
 #include "pipeline/io/machine.h"
 #include "pipeline/plan/written.h"
 
@@ -36,6 +37,16 @@ Status publish(const FileList& files) {
     BOOST_OUTCOME_TRY(file->settle());
   }
   return ok();
+}
+
+Status add_manifests(const Plan& plan, const std::atomic<bool>* stop) {
+  const std::vector<StoredFile> stored = stored_files(plan);
+  const FileReader read = [&](std::size_t i, std::uint64_t at, std::span<std::byte> into) -> Status {
+    BOOST_OUTCOME_TRY(const auto file, InputFile::open(stored[i].path));
+    return file->read(at, into);
+  };
+  BOOST_OUTCOME_TRY(const FileList files, make_manifests(plan, read, true, stop));
+  return publish(files);
 }
 
 }  // namespace ggufmill

@@ -18,5 +18,8 @@ Result<FileList> make_manifests(const Plan& plan, const FileReader& read, bool o
                                 const std::atomic<bool>* stop);
 // Gives them their names.
 Status publish(const FileList& files);
+// Both, for outputs that have their names already. A manifest that is there is replaced: whoever named the outputs
+// found none, or was to replace it.
+Status add_manifests(const Plan& plan, const std::atomic<bool>* stop);
 
 }  // namespace ggufmill

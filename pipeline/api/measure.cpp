@@ -15,8 +15,9 @@ namespace {
 
 // What the targets of a job choose for, each tensor once, with all their candidates.
 struct Wanted {
-  std::vector<Undecided> models;  // that the tensors point into
+  std::vector<Undecided> models;  // that the tensors point into: none moves
   std::vector<Measured> tensors;
+  std::map<std::string_view, std::size_t> by_name;  // of `tensors`
 };
 
 bool takes(const TypeInfo& type, const Tensor& tensor, const Kernels& kernels) {
@@ -38,9 +39,9 @@ Status add_target(const JobOutput& output, const Model& shared, const Kernels& k
     const Undecided& made = wanted.models.back();
     for (const std::size_t i : made.open) {
       const Tensor& tensor = made.model.tensors[i];
-      const auto found = std::ranges::find(
-          wanted.tensors, tensor.name, [](const Measured& each) -> const std::string& { return each.tensor->name; });
-      Measured& measured = found != wanted.tensors.end() ? *found : wanted.tensors.emplace_back(Measured{&tensor, {}});
+      const auto [known, is_new] = wanted.by_name.emplace(tensor.name, wanted.tensors.size());
+      if (is_new) wanted.tensors.push_back({&tensor, {}});
+      Measured& measured = wanted.tensors[known->second];
       if (measured_identity(*measured.tensor) != measured_identity(tensor))
         return usage_error(
             fmt::format("tensor {} is another one in two outputs with a target", quoted_name(tensor.name)),

@@ -7,17 +7,12 @@
 #include <map>
 
 #include "pipeline/core/text.h"
+#include "pipeline/report/json_text.h"
 
 namespace ggufmill {
 namespace {
 
 namespace json = boost::json;
-
-// Within a script no text may look like its end.
-std::string in_script(std::string text) {
-  for (std::size_t at = 0; (at = text.find('<', at)) != std::string::npos; at += 6) text.replace(at, 1, "\\u003c");
-  return text;
-}
 
 // {types: [NAME by rising size], tensors: [[name, shape, weights, [bits for a weight, relative error] or null of each
 // type]]}.
@@ -124,7 +119,7 @@ show();
 std::string measurement_html(const Measurement& measurement) {
   constexpr std::string_view kMark = "@data@";
   const std::size_t at = kPage.find(kMark);
-  return std::string(kPage.substr(0, at)) + in_script(json::serialize(page_data(measurement))) +
+  return std::string(kPage.substr(0, at)) + script_text(json::serialize(page_data(measurement))) +
          std::string(kPage.substr(at + kMark.size()));
 }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <boost/json.hpp>
 #include <charconv>
 #include <cmath>
@@ -9,7 +10,9 @@
 
 #include "pipeline/api/ggufmill.h"
 #include "pipeline/api/reports.h"
+#include "pipeline/config/yaml_words.h"
 #include "pipeline/core/text.h"
+#include "pipeline/io/input_file.h"
 #include "pipeline/io/json_file.h"
 #include "pipeline/io/machine.h"
 
@@ -21,14 +24,10 @@ namespace json = boost::json;
 
 // The program's log comes from a thread of its own, which may lose the end of a short run.
 constexpr int kMostTries = 10;
+constexpr const char* kWhichProgram = "give a llama-perplexity of llama.cpp that knows --kl-divergence";
 
-std::string pattern_for(const std::string& name) {
-  std::string text = "^";
-  for (const char letter : name) {
-    if (std::string_view(".^$|()[]{}*+?\\").find(letter) != std::string_view::npos) text += '\\';
-    text += letter;
-  }
-  return text + "$";
+std::string words_of(const SourceFile& file) {
+  return fmt::format("{} {:x} {}", file.bytes, file.header_hash, file.modified);
 }
 
 class Prober {
@@ -43,8 +42,13 @@ class Prober {
                          "write one first: a job with quantize: COPY");
     base_ = shared.files.front()->path;
     BOOST_OUTCOME_TRY(const std::vector<Tensor> tensors, open_tensors(shared));
+    BOOST_OUTCOME_TRY(const auto text, InputFile::open(options_.text));
+    measured_on_ = text_hash(fmt::format("{} {} {} {}", words_of(*shared.files.front()), words_of(*text->describe()),
+                                         options_.chunks, options_.context));
     BOOST_OUTCOME_TRY(recall());
-    BOOST_OUTCOME_TRY(write_base_answers());
+    if (!std::ranges::all_of(tensors, [this](const Tensor& tensor) { return is_known(tensor); })) {
+      BOOST_OUTCOME_TRY(write_base_answers());
+    }
     std::size_t done = 0;
     for (const Tensor& tensor : tensors) {
       if (options_.progress) options_.progress(tensor.name, done, tensors.size());
@@ -52,6 +56,8 @@ class Prober {
       BOOST_OUTCOME_TRY(probe(tensor));
       ++done;
     }
+    std::error_code ignored;
+    fs::remove(base_answers(), ignored);
     return std::move(probes_);
   }
 
@@ -74,13 +80,28 @@ class Prober {
                        "quantize: {target: {bits: 4.5}}");
   }
 
-  // What an earlier call measured of the same.
+  // What an earlier call measured of the same. The base's answers are those of the file of sensitivities, which is
+  // there first: without it they could be anyone's.
   Status recall() {
-    if (!is_file(options_.output)) return ok();
-    BOOST_OUTCOME_TRY(probes_, read_probes(options_.output));
+    if (!is_file(options_.output)) {
+      std::error_code ignored;
+      fs::remove(base_answers(), ignored);
+      return write_probes();
+    }
+    BOOST_OUTCOME_TRY(ProbeFile file, read_probes(options_.output));
+    if (file.measured_on != measured_on_)
+      return input_error(options_.output, "was measured on another source, text, number of chunks or context",
+                         "give another --output, or remove the file");
+    probes_ = std::move(file.probes);
     return ok();
   }
 
+  bool is_known(const Tensor& tensor) const {
+    const auto known = probes_.find(tensor.name);
+    return known != probes_.end() && known->second.type == options_.type;
+  }
+
+  std::string base_answers() const { return beside(".base"); }
   std::string beside(const char* ending) const { return options_.output + ending; }
 
   std::vector<std::string> command(const std::string& model) const {
@@ -96,19 +117,24 @@ class Prober {
   }
 
   Status write_base_answers() const {
-    if (is_file(beside(".base"))) return ok();
+    if (is_file(base_answers())) return ok();
     std::vector<std::string> words = command(base_);
     words.insert(words.end(), {"-f", options_.text, "--kl-divergence-base", beside(".base.part")});
-    BOOST_OUTCOME_TRY(options_.run_program(words));
     std::error_code error;
-    fs::rename(beside(".base.part"), beside(".base"), error);
-    if (error) return io_error(beside(".base"), "keep the base's answers", error.value());
+    const auto printed = options_.run_program(words);
+    if (!printed) {
+      fs::remove(beside(".base.part"), error);
+      return printed.error();
+    }
+    if (!is_file(beside(".base.part")))
+      return input_error(options_.perplexity, "did not write the base's answers", kWhichProgram);
+    fs::rename(beside(".base.part"), base_answers(), error);
+    if (error) return io_error(base_answers(), "keep the base's answers", error.value());
     return ok();
   }
 
   Status probe(const Tensor& tensor) {
-    if (const auto known = probes_.find(tensor.name); known != probes_.end() && known->second.type == options_.type)
-      return ok();
+    if (is_known(tensor)) return ok();
     const std::string path = beside(".probe.gguf");
     Status measured = ok();
     if (Status made = write_model(tensor, path); !made) return made;
@@ -127,7 +153,7 @@ class Prober {
     QuantizeStageOptions options;
     BOOST_OUTCOME_TRY(options.recipe, recipe_of_target(shelf));
     options.recipe.keep.clear();
-    BOOST_OUTCOME_TRY(Pattern match, Pattern::compile(pattern_for(tensor.name)));
+    BOOST_OUTCOME_TRY(Pattern match, Pattern::compile("^" + regex_literal(tensor.name) + "$"));
     const TypeInfo* type = shelf.types().find(options_.type);
     if (!type)
       return usage_error(fmt::format("unknown type {}", quoted_name(options_.type)), "`ggufmill types` lists them");
@@ -149,27 +175,30 @@ class Prober {
 
   Result<double> measure(const std::string& model) const {
     std::vector<std::string> words = command(model);
-    words.insert(words.end(), {"--kl-divergence", "--kl-divergence-base", beside(".base")});
+    words.insert(words.end(), {"--kl-divergence", "--kl-divergence-base", base_answers()});
     for (int i = 0; i < kMostTries; ++i) {
       BOOST_OUTCOME_TRY(const std::string printed, options_.run_program(words));
       if (const auto divergence = divergence_in(printed)) return *divergence;
     }
-    return input_error(options_.perplexity, "did not say the mean KL divergence",
-                       "give a llama-perplexity of llama.cpp that knows --kl-divergence");
+    return input_error(options_.perplexity, "did not say the mean KL divergence", kWhichProgram);
   }
 
   Status write_probes() const {
     json::object tensors;
     for (const auto& [name, probe] : probes_)
       tensors[name] = json::object{{"type", probe.type}, {"divergence", probe.divergence}};
-    const json::object all{{"format", "ggufmill sensitivities"}, {"version", 1}, {"tensors", std::move(tensors)}};
+    const json::object all{{"format", "ggufmill sensitivities"},
+                           {"version", 1},
+                           {"measured_on", measured_on_},
+                           {"tensors", std::move(tensors)}};
     return write_text(options_.output, json::serialize(all) + "\n", true);
   }
 
   const Context& context_;
   const Job& job_;
   const ProbeOptions& options_;
-  std::string base_;
+  std::string base_;         // the source's path
+  std::string measured_on_;  // see ProbeFile
   Probes probes_;
 };
 

@@ -18,8 +18,9 @@ struct ProbeOptions {
   std::string perplexity;     // the program llama-perplexity
   std::string text;           // a file of text, enough for some hundred scored tokens
   std::string type = "Q2_K";  // that each tensor has in its turn
-  // Where the sensitivities go, after each tensor: a later call goes on from there. Beside it lie, while it runs, one
-  // model file, and the base's answers, which stay for that later call.
+  // Where the sensitivities go, after each tensor: a later call of the same source, text, chunks and context goes on
+  // from there, and one of others is refused. Beside it lie, while it runs, one model file, and the base's answers,
+  // which stay until all is measured.
   std::string output;
   unsigned chunks = 0;     // of the text; 0: all
   unsigned context = 256;  // tokens of a chunk
@@ -31,7 +32,8 @@ struct ProbeOptions {
 };
 
 // Of the tensors that the targets of a job choose for. The job's source has to be a GGUF, which the program reads as
-// the base. Exit code 6 where the program fails, 4 where it does not say the divergence.
+// the base. Exit code 6 where the program fails, 4 where it does not say the divergence, and where `output` is of
+// another source or text.
 Result<Probes> probe(const Context& context, const Job& job, const ProbeOptions& options);
 
 // "Mean    KLD:   0.001234 ±   0.000005" in what the program printed; none where it is not there.

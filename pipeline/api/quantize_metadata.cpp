@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "pipeline/api/yaml_words.h"
+#include "pipeline/config/yaml_words.h"
 #include "pipeline/core/text.h"
 #include "stages/gguf/gguf.h"
 #include "stages/importance/importance_file.h"

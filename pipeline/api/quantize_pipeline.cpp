@@ -6,7 +6,7 @@
 #include <cctype>
 
 #include "pipeline/api/quantize_metadata.h"
-#include "pipeline/api/yaml_words.h"
+#include "pipeline/config/yaml_words.h"
 #include "pipeline/core/text.h"
 #include "stages/gguf/gguf.h"
 #include "stages/prune/prune_stage.h"

@@ -14,7 +14,6 @@
 #include "pipeline/api/manifests.h"
 #include "pipeline/api/reports.h"
 #include "pipeline/graph/profile.h"
-#include "pipeline/io/input_file.h"
 #include "pipeline/io/machine.h"
 #include "pipeline/io/output_store.h"
 #include "pipeline/journal/journal.h"
@@ -79,21 +78,13 @@ void finish(Journal& journal, RunReport& report) {
 
 // An earlier run was killed when all was written, and some files had their names and others not.
 Result<RunReport> give_names(const Plan& plan, Journal& journal, const RunOptions& options) {
-  std::vector<StoredFile> files;
-  for (const PlannedOutput& output : plan.outputs)
-    for (const OutputFile& file : output.files) files.push_back({file.path, file.header, file.bytes});
+  const std::vector<StoredFile> files = stored_files(plan);
   LocalStore::Options store;
   store.overwrite = options.overwrite;
   store.identity = identity_of(plan);
   BOOST_OUTCOME_TRY(LocalStore::finish_publishing(files, journal.half_published(), store));
   if (plan.manifest) {
-    const auto read = [&](std::size_t i, std::uint64_t at, std::span<std::byte> into) -> Status {
-      BOOST_OUTCOME_TRY(const auto file, InputFile::open(files[i].path));
-      return file->read(at, into);
-    };
-    // That run found none there, or was to replace them: one that is there now is its own.
-    BOOST_OUTCOME_TRY(const FileList manifests, make_manifests(plan, read, true, options.stop));
-    BOOST_OUTCOME_TRY(publish(manifests));
+    BOOST_OUTCOME_TRY(add_manifests(plan, options.stop));
   }
   RunReport report;
   finish(journal, report);

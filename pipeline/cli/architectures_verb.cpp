@@ -6,9 +6,9 @@
 #include <boost/json.hpp>
 #include <cstdio>
 
-#include "pipeline/cli/command_line.h"
 #include "pipeline/cli/messages.h"
 #include "pipeline/cli/table.h"
+#include "pipeline/cli/verb.h"
 #include "pipeline/report/json_text.h"
 #include "stages/huggingface/architecture.h"
 
@@ -22,9 +22,8 @@ CommandSpec command() {
   CommandSpec spec;
   spec.usage = "ggufmill architectures [list | show NAME] [options]";
   spec.description =
-      "Lists the built-in maps, which say what a checkpoint of Hugging Face becomes: for which classes of "
-      "config.json,\n"
-      "and with which tokenizer. `show` prints one: a YAML file to copy, change and name as `architecture:` of the\n"
+      "Lists the built-in maps, which say what a checkpoint of Hugging Face becomes: for which classes of config.json, "
+      "and with which tokenizer. `show` prints one: a YAML file to copy, change and name as `architecture:` of the "
       "source. A map of your own may say `extends: NAME` and add rules.";
   spec.examples =
       "  ggufmill architectures\n"
@@ -33,6 +32,7 @@ CommandSpec command() {
   spec.options.add_options()("functions", "what maps can call: functions of values, operations on tensors");
   spec.options.add_options()("json", "JSON on stdout");
   spec.positional = "words";
+  spec.words = {"list", "show"};
   spec.optional = true;
   spec.many = true;
   return spec;
@@ -109,11 +109,7 @@ int list_functions(bool as_json) {
   return 0;
 }
 
-}  // namespace
-
-int architectures_verb(const Arguments& arguments) {
-  const Parsed parsed = parse_command(command(), arguments);
-  if (parsed.exit_code) return *parsed.exit_code;
+int architectures_verb(const Parsed& parsed) {
   const auto words = value_or<Arguments>(parsed.values, "words", {});
   const bool as_json = parsed.values.count("json") > 0;
   if (parsed.values.count("functions") && words.empty()) return list_functions(as_json);
@@ -121,5 +117,10 @@ int architectures_verb(const Arguments& arguments) {
   if (words.size() == 2 && words[0] == "show" && !as_json) return show(words[1]);
   return fail(usage_error(fmt::format("'{}' is not understood", fmt::join(words, " ")), "usage: " + command().usage));
 }
+
+}  // namespace
+
+const Verb kArchitecturesVerb{"architectures", "list the built-in maps of checkpoints, or print one to start from",
+                              command, architectures_verb};
 
 }  // namespace ggufmill

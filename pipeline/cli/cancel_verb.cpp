@@ -6,8 +6,8 @@
 #include <thread>
 
 #include "pipeline/cli/cluster_jobs.h"
-#include "pipeline/cli/command_line.h"
 #include "pipeline/cli/messages.h"
+#include "pipeline/cli/verb.h"
 #include "pipeline/cluster/part_store.h"
 #include "pipeline/cluster/seal.h"
 #include "pipeline/cluster/status.h"
@@ -20,7 +20,7 @@ CommandSpec command() {
   CommandSpec spec;
   spec.usage = "ggufmill cancel FOLDER [--discard]";
   spec.description =
-      "Takes a cluster job from its engine. What is done stays, and `ggufmill resume` goes on from there; with\n"
+      "Takes a cluster job from its engine. What is done stays, and `ggufmill resume` goes on from there; with "
       "--discard the job and what there is of its outputs are removed.";
   spec.examples =
       "  ggufmill cancel llama.job\n"
@@ -65,13 +65,13 @@ Status cancel(const std::string& folder, bool discard) {
   return ok();
 }
 
-}  // namespace
-
-int cancel_verb(const Arguments& arguments) {
-  const Parsed parsed = parse_command(command(), arguments);
-  if (parsed.exit_code) return *parsed.exit_code;
+int cancel_verb(const Parsed& parsed) {
   const Status status = cancel(parsed.values["folder"].as<std::string>(), parsed.values.count("discard") > 0);
   return status ? 0 : fail(status.error());
 }
+
+}  // namespace
+
+const Verb kCancelVerb{"cancel", "take a cluster job from its engine", command, cancel_verb};
 
 }  // namespace ggufmill

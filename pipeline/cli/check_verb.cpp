@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include "pipeline/api/reports.h"
-#include "pipeline/cli/command_line.h"
 #include "pipeline/cli/messages.h"
 #include "pipeline/cli/planning.h"
 #include "pipeline/cli/running.h"
 #include "pipeline/cli/table.h"
+#include "pipeline/cli/verb.h"
 
 namespace ggufmill {
 namespace {
@@ -16,8 +16,8 @@ CommandSpec command() {
   CommandSpec spec;
   spec.usage = "ggufmill check FILE [options]";
   spec.description =
-      "Checks a pipeline file, the source's headers, every rule, the outputs' paths, disk space and memory.\n"
-      "Reads headers only and writes nothing. Exit code 0: `run` can start.";
+      "Checks a pipeline file, the source's headers, every rule, the outputs' paths, disk space and memory. Reads "
+      "headers only and writes nothing. Exit code 0: `run` can start.";
   spec.examples = "  ggufmill check configs/demo.yaml";
   spec.positional = "file";
   add_job_options(spec.options);
@@ -41,13 +41,14 @@ int check(const Planned& planned, bool overwrite) {
   return 0;
 }
 
-}  // namespace
-
-int check_verb(const Arguments& arguments) {
-  const Parsed parsed = parse_command(command(), arguments);
-  if (parsed.exit_code) return *parsed.exit_code;
+int check_verb(const Parsed& parsed) {
   const bool overwrite = parsed.values.count("overwrite") > 0;
   return for_each_plan(parsed.values, [&](const Planned& planned) { return check(planned, overwrite); });
 }
+
+}  // namespace
+
+const Verb kCheckVerb{"check", "check a pipeline file, its headers, disk space and memory; write nothing", command,
+                      check_verb};
 
 }  // namespace ggufmill

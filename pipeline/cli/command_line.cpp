@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cctype>
 #include <cstdio>
 #include <sstream>
 
@@ -13,11 +15,28 @@ namespace {
 
 namespace po = boost::program_options;
 
+constexpr std::size_t kWidth = 80;
+
+// In lines of at most kWidth bytes, where words allow it.
+std::string wrapped(const std::string& paragraph) {
+  std::string out;
+  std::size_t length = 0;
+  std::istringstream words(paragraph);
+  for (std::string word; words >> word;) {
+    const bool fits = length + 1 + word.size() <= kWidth;
+    if (length != 0) out += fits ? ' ' : '\n';
+    length = (length != 0 && fits ? length + 1 : 0) + word.size();
+    out += word;
+  }
+  return out;
+}
+
 std::string help_text(const CommandSpec& spec) {
   std::ostringstream options;
   options << spec.options;
-  return fmt::format("usage: {}\n\n{}\n\n{}\nexample:\n{}\n", spec.usage, spec.description, options.str(),
-                     spec.examples);
+  std::string text = wrapped("usage: " + spec.usage) + "\n\n";
+  for (const std::string& paragraph : paragraphs_of(spec.description)) text += wrapped(paragraph) + "\n\n";
+  return text + fmt::format("{}\nexample:\n{}\n", options.str(), spec.examples);
 }
 
 Parsed usage_failure(const CommandSpec& spec, const std::string& what) {
@@ -67,6 +86,13 @@ std::string unknown_option(const po::unknown_option& error, const po::options_de
   return fmt::format("unknown option '{}'{}", name, meant.empty() ? "" : fmt::format("; did you mean '{}'?", meant));
 }
 
+// A word such as -1 is no option: with a space before it the parser takes it as it is, and it is the same number.
+Arguments with_numbers(Arguments arguments) {
+  for (std::string& word : arguments)
+    if (word.size() > 1 && word[0] == '-' && std::isdigit(static_cast<unsigned char>(word[1]))) word.insert(0, " ");
+  return arguments;
+}
+
 // How messages are wanted, as far as that can be known of arguments that may be wrong.
 bool asks_for_json(const Arguments& arguments) {
   for (std::size_t i = 0; i < arguments.size(); ++i)
@@ -78,9 +104,31 @@ bool asks_for_json(const Arguments& arguments) {
 
 }  // namespace
 
-Parsed parse_command(CommandSpec spec, const Arguments& arguments) {
+CommandSpec full_command(CommandSpec spec) {
   spec.options.add_options()("log", po::value<std::string>()->default_value("text"),
                              "messages on stderr: text, or json for one object a line")("help,h", "this text");
+  return spec;
+}
+
+std::string written_name(const po::option_description& option) {
+  const std::string value = option.semantic()->max_tokens() > 0 ? " VALUE" : "";
+  const std::string letter = option.canonical_display_name(po::command_line_style::allow_dash_for_short);
+  const std::string name = "--" + option.long_name();
+  return (letter.starts_with('-') && !letter.starts_with("--") ? letter + ", " : "") + name + value;
+}
+
+std::vector<std::string> paragraphs_of(const std::string& text) {
+  std::vector<std::string> paragraphs;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find("\n\n", at), text.size());
+    paragraphs.push_back(text.substr(at, end - at));
+    at = end + 2;
+  }
+  return paragraphs;
+}
+
+Parsed parse_command(const CommandSpec& spec, Arguments arguments) {
+  if (spec.numbers) arguments = with_numbers(std::move(arguments));
   const po::options_description all = all_options(spec);
   if (asks_for_json(arguments)) set_log_format(LogFormat::kJson);
   try {

@@ -5,12 +5,12 @@
 #include <cmath>
 #include <cstdio>
 
-#include "pipeline/cli/command_line.h"
 #include "pipeline/cli/messages.h"
 #include "pipeline/cli/planning.h"
 #include "pipeline/cli/progress.h"
 #include "pipeline/cli/signals.h"
 #include "pipeline/cli/table.h"
+#include "pipeline/cli/verb.h"
 #include "pipeline/core/text.h"
 
 namespace ggufmill {
@@ -23,16 +23,12 @@ CommandSpec command() {
   CommandSpec spec;
   spec.usage = "ggufmill compare A B [options]";
   spec.description =
-      "Compares the values of two models, tensor by tensor of the same name. A and B are GGUF files (of a model in\n"
-      "shards the first), checkpoint folders, which are compared as the models that `ggufmill convert` makes of them,\n"
-      "or safetensors files, as they stand. A is what B stands for: with a the\n"
-      "values of A and b those of B, RMSE is sqrt(mean (a - b)^2), the relative error sqrt(sum (a - b)^2 / sum a^2), "
-      "and\n"
-      "with --imatrix the weighted error sqrt(sum w (a - b)^2 / sum w a^2), w being the importance of the column. "
-      "Totals\n"
-      "are of the tensors whose values differ. The exit code is 0 whatever differs, but 3 where --max-rmse is given "
-      "and\n"
-      "not kept.";
+      "Compares the values of two models, tensor by tensor of the same name. A and B are GGUF files (of a model in "
+      "shards the first), checkpoint folders, which are compared as the models that `ggufmill convert` makes of them, "
+      "or safetensors files, as they stand. A is what B stands for: with a the values of A and b those of B, RMSE is "
+      "sqrt(mean (a - b)^2), the relative error sqrt(sum (a - b)^2 / sum a^2), and with --imatrix the weighted error "
+      "sqrt(sum w (a - b)^2 / sum w a^2), w being the importance of the column. Totals are of the tensors whose values "
+      "differ. The exit code is 0 whatever differs, but 3 where --max-rmse is given and not kept.";
   spec.examples =
       "  ggufmill compare model-BF16.gguf model-Q4_K_M.gguf\n"
       "  ggufmill compare models/Llama-3-8B model-Q4_K_M.gguf\n"
@@ -124,11 +120,7 @@ Result<ComparisonOptions> read_options(const po::variables_map& values) {
   return options;
 }
 
-}  // namespace
-
-int compare_verb(const Arguments& arguments) {
-  const Parsed parsed = parse_command(command(), arguments);
-  if (parsed.exit_code) return *parsed.exit_code;
+int compare_verb(const Parsed& parsed) {
   const po::variables_map& values = parsed.values;
   const auto files = values["files"].as<Strings>();
   if (files.size() != 2)
@@ -157,5 +149,9 @@ int compare_verb(const Arguments& arguments) {
   const std::string beyond = excess(report, values["max-rmse"].as<double>());
   return beyond.empty() ? 0 : fail({ExitCode::kVerification, files[1], beyond, "", ""});
 }
+
+}  // namespace
+
+const Verb kCompareVerb{"compare", "compare the values of two GGUF files", command, compare_verb};
 
 }  // namespace ggufmill

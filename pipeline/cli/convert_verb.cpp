@@ -4,9 +4,9 @@
 
 #include <cstdio>
 
-#include "pipeline/cli/command_line.h"
 #include "pipeline/cli/messages.h"
 #include "pipeline/cli/running.h"
+#include "pipeline/cli/verb.h"
 
 namespace ggufmill {
 namespace {
@@ -61,10 +61,8 @@ CommandSpec command() {
   spec.usage = "ggufmill convert [options] FOLDER";
   spec.description =
       "Does the job of convert_hf_to_gguf.py: the same arguments, the same bytes. FOLDER is a checkpoint; without "
-      "--outfile\n"
-      "the output goes into it, under the name that the reference makes. An existing output is replaced when the new "
-      "one\n"
-      "is whole. --emit-pipeline prints the pipeline file that the arguments stand for.";
+      "--outfile the output goes into it, under the name that the reference makes. An existing output is replaced when "
+      "the new one is whole. --emit-pipeline prints the pipeline file that the arguments stand for.";
   spec.examples =
       "  ggufmill convert models/Llama-3-8B\n"
       "  ggufmill convert models/Llama-3-8B --outtype q8_0 --outfile out/ --split-max-size 20G\n"
@@ -132,11 +130,7 @@ int dry_run(const Planned& planned) {
   return 0;
 }
 
-}  // namespace
-
-int convert_verb(const Arguments& arguments) {
-  const Parsed parsed = parse_command(command(), arguments);
-  if (parsed.exit_code) return *parsed.exit_code;
+int convert_verb(const Parsed& parsed) {
   if (parsed.values.count("print-supported-models")) return print_supported_models();
   if (!parsed.values.count("folder"))
     return fail(usage_error("no folder given", "usage: ggufmill convert [options] FOLDER; `--help` explains"));
@@ -156,5 +150,9 @@ int convert_verb(const Arguments& arguments) {
   if (parsed.values.count("dry-run")) return dry_run(planned.value());
   return execute(planned.value(), parsed.values, true);
 }
+
+}  // namespace
+
+const Verb kConvertVerb{"convert", "do the job of convert_hf_to_gguf.py, with its arguments", command, convert_verb};
 
 }  // namespace ggufmill

@@ -9,10 +9,10 @@
 #include <utility>
 
 #include "pipeline/api/reports.h"
-#include "pipeline/cli/command_line.h"
 #include "pipeline/cli/messages.h"
 #include "pipeline/cli/planning.h"
 #include "pipeline/cli/table.h"
+#include "pipeline/cli/verb.h"
 #include "pipeline/core/metadata.h"
 #include "pipeline/report/json_text.h"
 
@@ -25,10 +25,9 @@ CommandSpec command() {
   CommandSpec spec;
   spec.usage = "ggufmill inspect MODEL [options]";
   spec.description =
-      "Shows the metadata and tensors of a GGUF file (of a model in shards give the first), of a checkpoint folder, "
-      "as\n"
-      "`ggufmill convert` would write them, or of a safetensors file, as they stand. Tensors without an offset are\n"
-      "put together from several places, or have their values changed.";
+      "Shows the metadata and tensors of a GGUF file (of a model in shards give the first), of a checkpoint folder, as "
+      "`ggufmill convert` would write them, or of a safetensors file, as they stand. Tensors without an offset are put "
+      "together from several places, or have their values changed.";
   spec.examples =
       "  ggufmill inspect model.gguf\n"
       "  ggufmill inspect models/Llama-3-8B\n"
@@ -162,11 +161,7 @@ void print_json(const Model& model) {
   put("}\n");
 }
 
-}  // namespace
-
-int inspect_verb(const Arguments& arguments) {
-  const Parsed parsed = parse_command(command(), arguments);
-  if (parsed.exit_code) return *parsed.exit_code;
+int inspect_verb(const Parsed& parsed) {
   const auto context = open_context(parsed.values);
   if (!context) return fail(context.error());
   const auto out_type = read_out_type(parsed.values);
@@ -180,5 +175,9 @@ int inspect_verb(const Arguments& arguments) {
     print_text(model.value());
   return 0;
 }
+
+}  // namespace
+
+const Verb kInspectVerb{"inspect", "show the metadata and tensors of a GGUF file", command, inspect_verb};
 
 }  // namespace ggufmill

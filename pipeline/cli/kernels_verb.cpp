@@ -5,10 +5,10 @@
 #include <boost/json.hpp>
 #include <cstdio>
 
-#include "pipeline/cli/command_line.h"
 #include "pipeline/cli/messages.h"
 #include "pipeline/cli/planning.h"
 #include "pipeline/cli/table.h"
+#include "pipeline/cli/verb.h"
 #include "pipeline/core/text.h"
 #include "pipeline/report/json_text.h"
 
@@ -75,11 +75,7 @@ void print_json(const Kernels& kernels) {
   std::puts(json_text({{"modules", modules}, {"types", types}}).c_str());
 }
 
-}  // namespace
-
-int kernels_verb(const Arguments& arguments) {
-  const Parsed parsed = parse_command(command(), arguments);
-  if (parsed.exit_code) return *parsed.exit_code;
+int kernels_verb(const Parsed& parsed) {
   const auto context = open_context(parsed.values);
   if (!context) return fail(context.error());
   const Kernels& kernels = context.value().kernels();
@@ -89,5 +85,9 @@ int kernels_verb(const Arguments& arguments) {
     print_text(kernels);
   return 0;
 }
+
+}  // namespace
+
+const Verb kKernelsVerb{"kernels", "list the kernel modules, loaded and refused", command, kernels_verb};
 
 }  // namespace ggufmill

@@ -4,11 +4,11 @@
 
 #include "pipeline/api/measure_page.h"
 #include "pipeline/api/reports.h"
-#include "pipeline/cli/command_line.h"
 #include "pipeline/cli/measuring.h"
 #include "pipeline/cli/messages.h"
 #include "pipeline/cli/planning.h"
 #include "pipeline/cli/signals.h"
+#include "pipeline/cli/verb.h"
 
 namespace ggufmill {
 namespace {
@@ -19,8 +19,8 @@ CommandSpec command() {
   CommandSpec spec;
   spec.usage = "ggufmill measure FILE [options]";
   spec.description =
-      "For the targets of a pipeline file (quantize: {target: ...}): reads the source once and measures, over all\n"
-      "values, what each candidate type would cost each tensor, with importance and without. Nothing of the model is\n"
+      "For the targets of a pipeline file (quantize: {target: ...}): reads the source once and measures, over all "
+      "values, what each candidate type would cost each tensor, with importance and without. Nothing of the model is "
       "written. plan, check and run take the figures from there; run measures by itself where they are missing.";
   spec.examples =
       "  ggufmill measure job.yaml\n"
@@ -35,11 +35,7 @@ CommandSpec command() {
   return spec;
 }
 
-}  // namespace
-
-int measure_verb(const Arguments& arguments) {
-  const Parsed parsed = parse_command(command(), arguments);
-  if (parsed.exit_code) return *parsed.exit_code;
+int measure_verb(const Parsed& parsed) {
   auto loaded = load_from(parsed.values);
   if (!loaded) return fail(loaded.error());
   if (loaded.value().batch.is_matrix)
@@ -58,5 +54,10 @@ int measure_verb(const Arguments& arguments) {
   const int code = fail(measured.error());
   return signal_exit_code().value_or(code);
 }
+
+}  // namespace
+
+const Verb kMeasureVerb{"measure", "measure what each type would cost each tensor, for a target", command,
+                        measure_verb};
 
 }  // namespace ggufmill

@@ -35,7 +35,9 @@ Result<Measurement> measure_to(const Context& context, const Job& job, const std
 Status take_measurement(const Context& context, Job& job, const std::string& path, bool measures, bool quiet) {
   if (!needs_measurement(job)) return ok();
   if (is_file(path)) {
-    if (auto read = read_measurement(path)) {
+    auto read = read_measurement(path);
+    if (!read && !measures) return read.error();
+    if (read) {
       Job with = job;
       give_measurement(with, std::make_shared<const Measurement>(std::move(read).value()));
       if (!measures || context.plan(with)) {

@@ -7,11 +7,11 @@
 #include <cstdlib>
 
 #include "pipeline/cli/cluster_jobs.h"
-#include "pipeline/cli/command_line.h"
 #include "pipeline/cli/messages.h"
 #include "pipeline/cli/planning.h"
 #include "pipeline/cli/progress.h"
 #include "pipeline/cli/signals.h"
+#include "pipeline/cli/verb.h"
 #include "pipeline/cluster/part.h"
 
 namespace ggufmill {
@@ -24,10 +24,8 @@ CommandSpec command() {
   spec.usage = "ggufmill part --plan DIR/plan.json (--part K | --part-env NAME) [options]";
   spec.description =
       "Does part K of the cluster job in DIR, which `ggufmill submit` has made: what the parts of a job are started "
-      "as.\n"
-      "Parts count from 0. One that is done already ends at once; one that was ended early goes on. Threads and "
-      "memory\n"
-      "are those that Slurm gives, else the pipeline file's. Exit code 75: trying again may help.";
+      "as. Parts count from 0. One that is done already ends at once; one that was ended early goes on. Threads and "
+      "memory are those that Slurm gives, else the pipeline file's. Exit code 75: trying again may help.";
   spec.examples =
       "  ggufmill part --plan llama.job/plan.json --part 3\n"
       "  seq 0 31 | parallel -S node1,node2 ggufmill part --plan $PWD/llama.job/plan.json --part {}";
@@ -86,13 +84,13 @@ Result<PartOutcome> run(const po::variables_map& values) {
   return outcome;
 }
 
-}  // namespace
-
-int part_verb(const Arguments& arguments) {
-  const Parsed parsed = parse_command(command(), arguments);
-  if (parsed.exit_code) return *parsed.exit_code;
+int part_verb(const Parsed& parsed) {
   const auto outcome = run(parsed.values);
   return outcome ? 0 : fail(outcome.error());
 }
+
+}  // namespace
+
+const Verb kPartVerb{"part", "do one part of a cluster job", command, part_verb};
 
 }  // namespace ggufmill

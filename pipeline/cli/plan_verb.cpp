@@ -7,11 +7,11 @@
 #include <cstdio>
 #include <map>
 
-#include "pipeline/cli/command_line.h"
 #include "pipeline/cli/measuring.h"
 #include "pipeline/cli/messages.h"
 #include "pipeline/cli/planning.h"
 #include "pipeline/cli/table.h"
+#include "pipeline/cli/verb.h"
 #include "pipeline/core/text.h"
 #include "pipeline/plan/written.h"
 #include "pipeline/report/json_text.h"
@@ -26,7 +26,7 @@ CommandSpec command() {
   CommandSpec spec;
   spec.usage = "ggufmill plan FILE [options]";
   spec.description =
-      "Shows every tensor of every output: shape, type before and after, bytes, and which rule decided; then totals.\n"
+      "Shows every tensor of every output: shape, type before and after, bytes, and which rule decided; then totals. "
       "Reads headers only and writes nothing. Problems that prevent a run follow on stderr (exit code 2).";
   spec.examples =
       "  ggufmill plan configs/demo.yaml\n"
@@ -177,7 +177,14 @@ int show_curves(const po::variables_map& values) {
   Job& job = loaded.value().batch.jobs.front().job;
   if (const Status taken = take_measurement(loaded.value().context, job, measurement_path(job), false, false); !taken)
     return fail(taken.error());
-  for (std::size_t i = 0; i < job.outputs.size(); ++i) {
+  std::vector<std::size_t> with_target;
+  for (std::size_t i = 0; i < job.outputs.size(); ++i)
+    if (std::ranges::any_of(job.outputs[i].stages, [](const auto& stage) { return target_of(*stage); }))
+      with_target.push_back(i);
+  if (with_target.empty())
+    return fail(
+        usage_error("no output of the job has a target, so there is no curve", "quantize: {target: {bits: 4.5}}"));
+  for (const std::size_t i : with_target) {
     const auto curve = loaded.value().context.curve(job, i, kCurvePoints);
     if (!curve) return fail(curve.error());
     if (values.count("json"))
@@ -188,11 +195,7 @@ int show_curves(const po::variables_map& values) {
   return 0;
 }
 
-}  // namespace
-
-int plan_verb(const Arguments& arguments) {
-  const Parsed parsed = parse_command(command(), arguments);
-  if (parsed.exit_code) return *parsed.exit_code;
+int plan_verb(const Parsed& parsed) {
   if (parsed.values.count("curve")) return show_curves(parsed.values);
   bool is_first = true;
   return for_each_plan(parsed.values, [&](const Planned& planned) {
@@ -210,5 +213,9 @@ int plan_verb(const Arguments& arguments) {
     return problems.empty() ? 0 : fail(problems);
   });
 }
+
+}  // namespace
+
+const Verb kPlanVerb{"plan", "show what a pipeline file does to every tensor; write nothing", command, plan_verb};
 
 }  // namespace ggufmill

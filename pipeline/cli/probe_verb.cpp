@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include "pipeline/api/probe.h"
-#include "pipeline/cli/command_line.h"
 #include "pipeline/cli/measuring.h"
 #include "pipeline/cli/messages.h"
 #include "pipeline/cli/planning.h"
 #include "pipeline/cli/signals.h"
+#include "pipeline/cli/verb.h"
 #include "pipeline/cluster/command.h"
 
 namespace ggufmill {
@@ -19,11 +19,9 @@ CommandSpec command() {
   CommandSpec spec;
   spec.usage = "ggufmill probe FILE --perplexity PROGRAM --text FILE [options]";
   spec.description =
-      "For the targets of a pipeline file: makes, tensor by tensor, the model with that tensor alone of a coarse "
-      "type,\n"
+      "For the targets of a pipeline file: makes, tensor by tensor, the model with that tensor alone of a coarse type, "
       "and has llama.cpp's llama-perplexity say how far its answers are from the model's own. The sensitivities are "
-      "what\n"
-      "objective `probe` takes. One model file is there at a time; ended early, the same command goes on.";
+      "what objective `probe` takes. One model file is there at a time; ended early, the same command goes on.";
   spec.examples =
       "  ggufmill probe job.yaml --perplexity llama.cpp/build/bin/llama-perplexity --text wiki.txt --chunks 60\n"
       "  # then, in job.yaml: objective: {name: probe, sensitivities: job.sensitivities.json}";
@@ -50,11 +48,7 @@ Result<std::string> run_program(const std::vector<std::string>& words) {
   return Error{ExitCode::kIo, words.front(), fmt::format("ended with exit code {}", result.exit_code), end, ""};
 }
 
-}  // namespace
-
-int probe_verb(const Arguments& arguments) {
-  const Parsed parsed = parse_command(command(), arguments);
-  if (parsed.exit_code) return *parsed.exit_code;
+int probe_verb(const Parsed& parsed) {
   const po::variables_map& values = parsed.values;
   for (const char* name : {"perplexity", "text"})
     if (!values.count(name))
@@ -89,5 +83,9 @@ int probe_verb(const Arguments& arguments) {
     say_note(fmt::format("wrote {}  how much each of {} tensors matters", options.output, probes.value().size()));
   return 0;
 }
+
+}  // namespace
+
+const Verb kProbeVerb{"probe", "measure how much each tensor matters, by llama-perplexity", command, probe_verb};
 
 }  // namespace ggufmill

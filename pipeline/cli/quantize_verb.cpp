@@ -2,15 +2,14 @@
 
 #include <fmt/format.h>
 
-#include <cctype>
 #include <cstdio>
 
 #include "pipeline/api/quantize_options.h"
 #include "pipeline/api/reports.h"
-#include "pipeline/cli/command_line.h"
 #include "pipeline/cli/messages.h"
 #include "pipeline/cli/running.h"
 #include "pipeline/cli/table.h"
+#include "pipeline/cli/verb.h"
 
 namespace ggufmill {
 namespace {
@@ -43,16 +42,15 @@ CommandSpec command() {
   spec.usage = "ggufmill quantize [options] INPUT [OUTPUT] TYPE [THREADS]";
   spec.description =
       "Does the job of llama-quantize: the same arguments, the same bytes. TYPE is a recipe (`ggufmill recipe list`) "
-      "or its\n"
-      "number; without OUTPUT it is ggml-model-TYPE.gguf beside the input. An existing output is replaced when the new "
-      "one\n"
-      "is whole. --emit-pipeline prints the pipeline file that the arguments stand for.";
+      "or its number; without OUTPUT it is ggml-model-TYPE.gguf beside the input. An existing output is replaced when "
+      "the new one is whole. --emit-pipeline prints the pipeline file that the arguments stand for.";
   spec.examples =
       "  ggufmill quantize model-BF16.gguf Q4_K_M\n"
       "  ggufmill quantize --imatrix imatrix.gguf model-BF16.gguf model-IQ3_M.gguf IQ3_M 8\n"
       "  ggufmill quantize --emit-pipeline model-BF16.gguf Q4_K_M > job.yaml";
   spec.positional = "words";
   spec.many = true;
+  spec.numbers = true;
   add_reference_options(spec.options);
   spec.options.add_options()("emit-pipeline", "print the pipeline file and stop");
   add_kernel_options(spec.options);
@@ -106,14 +104,6 @@ void say_sizes(const Plan& plan) {
   say_note(fmt::format("quant size = {} ({:.2f} bits per weight)", human_bytes(after), bits(after)));
 }
 
-// A word such as -1, the number of threads, is no option: with a space before it the parser takes it as it is, and it
-// is the same number.
-Arguments with_numbers(Arguments arguments) {
-  for (std::string& word : arguments)
-    if (word.size() > 1 && word[0] == '-' && std::isdigit(static_cast<unsigned char>(word[1]))) word.insert(0, " ");
-  return arguments;
-}
-
 // What would stop a run is no error here.
 int dry_run(const Planned& planned) {
   for (const PlannedOutput& output : planned.plan.outputs)
@@ -123,11 +113,7 @@ int dry_run(const Planned& planned) {
   return 0;
 }
 
-}  // namespace
-
-int quantize_verb(const Arguments& arguments) {
-  const Parsed parsed = parse_command(command(), with_numbers(arguments));
-  if (parsed.exit_code) return *parsed.exit_code;
+int quantize_verb(const Parsed& parsed) {
   Strings warnings;
   const auto options = read_options(parsed, warnings);
   if (!options) return fail(options.error());
@@ -150,5 +136,9 @@ int quantize_verb(const Arguments& arguments) {
   if (options.value().dry_run) return dry_run(planned.value());
   return execute(planned.value(), parsed.values, true);
 }
+
+}  // namespace
+
+const Verb kQuantizeVerb{"quantize", "do the job of llama-quantize, with its arguments", command, quantize_verb};
 
 }  // namespace ggufmill

@@ -3,14 +3,17 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <map>
 
-#include "pipeline/cli/command_line.h"
 #include "pipeline/cli/messages.h"
 #include "pipeline/cli/planning.h"
 #include "pipeline/cli/table.h"
+#include "pipeline/cli/verb.h"
+#include "pipeline/core/text.h"
 #include "stages/quantize/objective.h"
 #include "stages/quantize/recipe.h"
 #include "stages/quantize/recipe_from.h"
+#include "stages/quantize/rule_uses.h"
 
 namespace ggufmill {
 namespace {
@@ -19,19 +22,25 @@ namespace po = boost::program_options;
 
 CommandSpec command() {
   CommandSpec spec;
-  spec.usage = "ggufmill recipe (list | show NAME | from FILE | objectives [NAME])";
+  spec.usage =
+      "ggufmill recipe (list | show NAME | from FILE | check NAME --model FILE | diff A B --model FILE | "
+      "objectives [NAME])";
   spec.description =
-      "Lists the built-in recipes, or prints one: a YAML file to copy, change and name in `quantize:` by its path.\n"
-      "A recipe of your own may say `extends: NAME` and add rules. `from` prints the recipe that gives another model "
-      "of the\n"
-      "family the types that a model file has; `objectives` lists what a target's choice can be made by, or prints "
+      "Lists the built-in recipes, or prints one: a YAML file to copy, change and name in `quantize:` by its path. A "
+      "recipe of your own may say `extends: NAME` and add rules. `from` prints the recipe that gives another model of "
+      "the family the types that a model file has; `check` says how many tensors of a model each rule decides, and "
+      "`diff` which tensors two recipes give other types; `objectives` lists what a target's choice can be made by, or "
+      "prints "
       "one.";
   spec.examples =
       "  ggufmill recipe list\n"
       "  ggufmill recipe show Q4_K_M > mine.yaml\n"
-      "  ggufmill recipe from model-mine.gguf > mine.yaml";
+      "  ggufmill recipe from model-mine.gguf > mine.yaml\n"
+      "  ggufmill recipe diff Q4_K_M mine.yaml --model model-BF16.gguf";
   spec.positional = "words";
+  spec.words = {"list", "show", "from", "check", "diff", "objectives"};
   spec.many = true;
+  spec.options.add_options()("model", po::value<std::string>(), "the model of check and diff: headers are read alone");
   add_kernel_options(spec.options);
   return spec;
 }
@@ -76,6 +85,69 @@ int from(const std::string& path, const po::variables_map& values) {
   return 0;
 }
 
+// The model that --model names, for `what`.
+Result<Model> model_for(const std::string& what, const Context& context, const po::variables_map& values) {
+  const auto path = text_of(values, "model");
+  if (!path)
+    return usage_error(fmt::format("recipe {} needs a model", what), "--model FILE: any of the architecture will do");
+  return context.inspect(*path);
+}
+
+int check(const std::string& name, const po::variables_map& values) {
+  const auto context = open_context(values);
+  if (!context) return fail(context.error());
+  const RecipeShelf shelf = context.value().recipes();
+  const auto recipe = shelf.find(name);
+  if (!recipe) return fail(recipe.error());
+  const auto model = model_for("check", context.value(), values);
+  if (!model) return fail(model.error());
+  const auto uses = rule_uses(recipe.value(), model.value(), shelf);
+  if (!uses) return fail(uses.error());
+  std::vector<Row> rows;
+  std::size_t idle = 0;
+  for (const RuleUse& use : uses.value()) {
+    rows.push_back({use.tensors == 0 ? "none" : fmt::format("{}", use.tensors), use.rule});
+    idle += use.tensors == 0;
+  }
+  std::fputs(render_table({{"tensors", Align::kRight}, {"rule"}}, rows).c_str(), stdout);
+  fmt::print("{} of {} rules decide nothing on this model\n", idle, rows.size());
+  return 0;
+}
+
+int diff(const std::string& a, const std::string& b, const po::variables_map& values) {
+  const auto context = open_context(values);
+  if (!context) return fail(context.error());
+  const RecipeShelf shelf = context.value().recipes();
+  const auto model = model_for("diff", context.value(), values);
+  if (!model) return fail(model.error());
+  std::vector<Model> made;
+  for (const std::string& name : {a, b}) {
+    const auto recipe = shelf.find(name);
+    if (!recipe) return fail(recipe.error());
+    auto with = with_recipe(recipe.value(), model.value(), shelf);
+    if (!with) return fail(with.error());
+    made.push_back(std::move(with).value());
+  }
+  std::map<std::string_view, const Tensor*> of_b;
+  for (const Tensor& tensor : made[1].tensors) of_b.emplace(tensor.name, &tensor);
+  std::vector<Row> rows;
+  std::uint64_t bytes[2] = {0, 0};
+  for (const Tensor& tensor : made[0].tensors) {
+    const Tensor& other = *of_b.at(tensor.name);
+    for (const bool second : {false, true}) {
+      const auto size = bytes_of(second ? *other.type : *tensor.type, tensor.shape().elements());
+      if (!size) return fail(size.error());
+      bytes[second] += size.value();
+    }
+    if (tensor.type != other.type)
+      rows.push_back({tensor.name, std::string(tensor.type->name), std::string(other.type->name), other.reason});
+  }
+  if (!rows.empty()) std::fputs(render_table({{"tensor"}, {a}, {b}, {"why"}}, rows).c_str(), stdout);
+  fmt::print("{} of {} tensors differ; {} and {}\n", rows.size(), made[0].tensors.size(), human_bytes(bytes[0]),
+             human_bytes(bytes[1]));
+  return 0;
+}
+
 int list_objectives() {
   std::vector<Row> rows;
   for (const BuiltInObjective& built_in : built_in_objectives()) {
@@ -96,18 +168,21 @@ int show_objective(const std::string& name) {
   return fail(usage_error(fmt::format("unknown objective '{}'", name), "`ggufmill recipe objectives` lists them"));
 }
 
-}  // namespace
-
-int recipe_verb(const Arguments& arguments) {
-  const Parsed parsed = parse_command(command(), arguments);
-  if (parsed.exit_code) return *parsed.exit_code;
+int recipe_verb(const Parsed& parsed) {
   const auto words = parsed.values["words"].as<Arguments>();
   if (words.size() == 1 && words[0] == "list") return list();
   if (words.size() == 2 && words[0] == "show") return show(words[1]);
   if (words.size() == 2 && words[0] == "from") return from(words[1], parsed.values);
+  if (words.size() == 2 && words[0] == "check") return check(words[1], parsed.values);
+  if (words.size() == 3 && words[0] == "diff") return diff(words[1], words[2], parsed.values);
   if (words.size() == 1 && words[0] == "objectives") return list_objectives();
   if (words.size() == 2 && words[0] == "objectives") return show_objective(words[1]);
   return fail(usage_error(fmt::format("'{}' is not understood", fmt::join(words, " ")), "usage: " + command().usage));
 }
+
+}  // namespace
+
+const Verb kRecipeVerb{"recipe", "list the built-in recipes, print one to start from, or make one of a file", command,
+                       recipe_verb};
 
 }  // namespace ggufmill

@@ -5,8 +5,8 @@
 #include <cstdio>
 
 #include "pipeline/cli/cluster_jobs.h"
-#include "pipeline/cli/command_line.h"
 #include "pipeline/cli/messages.h"
+#include "pipeline/cli/verb.h"
 #include "pipeline/cluster/kubernetes.h"
 
 namespace ggufmill {
@@ -18,9 +18,9 @@ CommandSpec command() {
   CommandSpec spec;
   spec.usage = "ggufmill render FOLDER --engine kubernetes --claim NAME [options]";
   spec.description =
-      "Prints what brings a cluster job, which `ggufmill submit --engine none` has made, to another engine. For\n"
-      "Kubernetes: an Indexed Job of the parts and a Job of the seal, as JSON. The job's folder, the models and the\n"
-      "outputs have to be on one volume that all pods may write to at once, mounted at the path that they have here.\n"
+      "Prints what brings a cluster job, which `ggufmill submit --engine none` has made, to another engine. For "
+      "Kubernetes: an Indexed Job of the parts and a Job of the seal, as JSON. The job's folder, the models and the "
+      "outputs have to be on one volume that all pods may write to at once, mounted at the path that they have here. "
       "Not tried against a server.";
   spec.examples =
       "  ggufmill submit llama.yaml --engine none\n"
@@ -50,13 +50,13 @@ Status run(const po::variables_map& values) {
   return ok();
 }
 
-}  // namespace
-
-int render_verb(const Arguments& arguments) {
-  const Parsed parsed = parse_command(command(), arguments);
-  if (parsed.exit_code) return *parsed.exit_code;
+int render_verb(const Parsed& parsed) {
   const Status status = run(parsed.values);
   return status ? 0 : fail(status.error());
 }
+
+}  // namespace
+
+const Verb kRenderVerb{"render", "print a cluster job as manifests of Kubernetes", command, render_verb};
 
 }  // namespace ggufmill

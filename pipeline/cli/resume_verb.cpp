@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include "pipeline/cli/cluster_jobs.h"
-#include "pipeline/cli/command_line.h"
 #include "pipeline/cli/messages.h"
+#include "pipeline/cli/verb.h"
 #include "pipeline/cluster/status.h"
 #include "pipeline/cluster/submit.h"
 
@@ -15,7 +15,7 @@ CommandSpec command() {
   CommandSpec spec;
   spec.usage = "ggufmill resume FOLDER";
   spec.description =
-      "Goes on with a cluster job that nobody is at: hands the parts that are not done to its engine, and a new seal.\n"
+      "Goes on with a cluster job that nobody is at: hands the parts that are not done to its engine, and a new seal. "
       "A part goes on from what its last attempt has done.";
   spec.examples = "  ggufmill resume llama.job";
   spec.positional = "folder";
@@ -41,13 +41,13 @@ Status resume(const std::string& folder) {
   return start_parts(opened.job, missing);
 }
 
-}  // namespace
-
-int resume_verb(const Arguments& arguments) {
-  const Parsed parsed = parse_command(command(), arguments);
-  if (parsed.exit_code) return *parsed.exit_code;
+int resume_verb(const Parsed& parsed) {
   const Status status = resume(parsed.values["folder"].as<std::string>());
   return status ? 0 : fail(status.error());
 }
+
+}  // namespace
+
+const Verb kResumeVerb{"resume", "go on with a cluster job that nobody is at", command, resume_verb};
 
 }  // namespace ggufmill

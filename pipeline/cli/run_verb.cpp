@@ -1,8 +1,8 @@
 // `ggufmill run`: carries out a pipeline file.
 
-#include "pipeline/cli/command_line.h"
 #include "pipeline/cli/messages.h"
 #include "pipeline/cli/running.h"
+#include "pipeline/cli/verb.h"
 
 namespace ggufmill {
 namespace {
@@ -13,9 +13,9 @@ CommandSpec command() {
   CommandSpec spec;
   spec.usage = "ggufmill run FILE [options]";
   spec.description =
-      "Carries out a pipeline file: reads the source once and writes all outputs; of a batch (`matrix`) each source\n"
-      "in turn, without what is there already, made of the same in the same way.\n"
-      "An output appears under its name whole or not at all.";
+      "Carries out a pipeline file: reads the source once and writes all outputs; of a batch (`matrix`) each source in "
+      "turn, without what is there already, made of the same in the same way. An output appears under its name whole "
+      "or not at all.";
   spec.examples =
       "  ggufmill run configs/demo.yaml\n"
       "  ggufmill run job.yaml --set outputs.0.gguf=/data/out.gguf --overwrite";
@@ -31,11 +31,7 @@ CommandSpec command() {
   return spec;
 }
 
-}  // namespace
-
-int run_verb(const Arguments& arguments) {
-  const Parsed parsed = parse_command(command(), arguments);
-  if (parsed.exit_code) return *parsed.exit_code;
+int run_verb(const Parsed& parsed) {
   auto loaded = load_from(parsed.values);
   if (!loaded) return fail(loaded.error());
   const bool overwrite = parsed.values.count("overwrite") > 0;
@@ -45,5 +41,9 @@ int run_verb(const Arguments& arguments) {
   if (!planned) return fail(planned.error());
   return execute(planned.value(), parsed.values, overwrite);
 }
+
+}  // namespace
+
+const Verb kRunVerb{"run", "carry out a pipeline file", command, run_verb};
 
 }  // namespace ggufmill

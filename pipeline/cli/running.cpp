@@ -230,11 +230,8 @@ int execute_batch(const Loaded& loaded, const po::variables_map& values, bool ov
   if (!run) return fail(run.error());
   if (values.count("profile"))
     return fail(usage_error("--profile is of one run, and this is a batch", "run one of its jobs by itself"));
-  Status usable = ok();
-  for (const BatchJob& each : loaded.batch.jobs) {
-    Job job = each.job;
-    if (usable) usable = read_job_options(values, job);
-  }
+  Job first = loaded.batch.jobs.front().job;  // options are the same for all
+  Status usable = read_job_options(values, first);
   std::optional<ReportRequest> report = loaded.batch.report;
   if (usable) usable = read_report_options(values, report);
   if (!usable) return fail(usable.error());
@@ -251,8 +248,8 @@ int execute_batch(const Loaded& loaded, const po::variables_map& values, bool ov
   ProgressMeter meter(quiet);
   options.progress = [&](const Plan& plan, const Progress& now) { meter.show(plan, now); };
   if (!quiet) {
-    options.begun = [&](const Plan&, std::size_t index, std::size_t count) {
-      say_note(fmt::format("[{}/{}] {}", index + 1, count, loaded.batch.jobs[index].source));
+    options.begun = [](const std::string& source, std::size_t index, std::size_t count) {
+      say_note(fmt::format("[{}/{}] {}", index + 1, count, source));
     };
     options.ended = [&](const BatchCell& cell) {
       meter.finish();

@@ -6,9 +6,9 @@
 #include <cstdio>
 
 #include "pipeline/api/registry.h"
-#include "pipeline/cli/command_line.h"
 #include "pipeline/cli/messages.h"
 #include "pipeline/cli/reference_page.h"
+#include "pipeline/cli/verb.h"
 #include "pipeline/config/job.h"
 #include "pipeline/config/schema.h"
 #include "stages/huggingface/architecture.h"
@@ -21,23 +21,19 @@ CommandSpec command() {
   CommandSpec spec;
   spec.usage = "ggufmill schema [pipeline | recipe | architecture] [options]";
   spec.description =
-      "Prints the JSON Schema of pipeline files, of recipes or of maps of architectures, for editors that complete "
-      "and\n"
+      "Prints the JSON Schema of pipeline files, of recipes or of maps of architectures, for editors that complete and "
       "check while you type; with --reference, the same as a page to read.";
   spec.examples =
       "  ggufmill schema > pipeline.schema.json\n"
       "  ggufmill schema recipe --reference";
   spec.options.add_options()("reference", "a page in Markdown");
   spec.positional = "what";
+  spec.words = {"pipeline", "recipe", "architecture"};
   spec.optional = true;
   return spec;
 }
 
-}  // namespace
-
-int schema_verb(const Arguments& arguments) {
-  const Parsed parsed = parse_command(command(), arguments);
-  if (parsed.exit_code) return *parsed.exit_code;
+int schema_verb(const Parsed& parsed) {
   const auto what = value_or<std::string>(parsed.values, "what", "pipeline");
   const bool as_page = parsed.values.count("reference") > 0;
   std::string text;
@@ -52,5 +48,10 @@ int schema_verb(const Arguments& arguments) {
   std::fputs(text.c_str(), stdout);
   return 0;
 }
+
+}  // namespace
+
+const Verb kSchemaVerb{"schema", "print the JSON Schema or the reference of pipeline files, recipes and architectures",
+                       command, schema_verb};
 
 }  // namespace ggufmill

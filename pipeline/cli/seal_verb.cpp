@@ -5,9 +5,9 @@
 #include <charconv>
 
 #include "pipeline/cli/cluster_jobs.h"
-#include "pipeline/cli/command_line.h"
 #include "pipeline/cli/messages.h"
 #include "pipeline/cli/signals.h"
+#include "pipeline/cli/verb.h"
 #include "pipeline/cluster/seal.h"
 
 namespace ggufmill {
@@ -19,8 +19,8 @@ CommandSpec command() {
   CommandSpec spec;
   spec.usage = "ggufmill seal --plan DIR/plan.json [--wait 6h]";
   spec.description =
-      "Ends the cluster job in DIR once all its parts are done: reads its outputs from end to end, compares them with\n"
-      "what the parts wrote, and gives them their names. What is damaged is undone, so that `ggufmill resume` does it\n"
+      "Ends the cluster job in DIR once all its parts are done: reads its outputs from end to end, compares them with "
+      "what the parts wrote, and gives them their names. What is damaged is undone, so that `ggufmill resume` does it "
       "again. Exit code 75: parts are not done, or were undone. Does nothing where all is done.";
   spec.examples =
       "  ggufmill seal --plan llama.job/plan.json\n"
@@ -60,13 +60,13 @@ Status run(const po::variables_map& values) {
   return ok();
 }
 
-}  // namespace
-
-int seal_verb(const Arguments& arguments) {
-  const Parsed parsed = parse_command(command(), arguments);
-  if (parsed.exit_code) return *parsed.exit_code;
+int seal_verb(const Parsed& parsed) {
   const Status status = run(parsed.values);
   return status ? 0 : fail(status.error());
 }
+
+}  // namespace
+
+const Verb kSealVerb{"seal", "end a cluster job whose parts are done", command, seal_verb};
 
 }  // namespace ggufmill

@@ -7,11 +7,11 @@
 #include <cstdio>
 
 #include "pipeline/cli/cluster_status.h"
-#include "pipeline/cli/command_line.h"
 #include "pipeline/cli/messages.h"
 #include "pipeline/cli/planning.h"
 #include "pipeline/cli/running.h"
 #include "pipeline/cli/table.h"
+#include "pipeline/cli/verb.h"
 #include "pipeline/cluster/cluster_job.h"
 #include "pipeline/report/json_text.h"
 
@@ -24,12 +24,10 @@ CommandSpec command() {
   CommandSpec spec;
   spec.usage = "ggufmill status (FILE | FOLDER) [options]";
   spec.description =
-      "Says which outputs of a pipeline file are there, whether a run is writing them now and how far it is, and what\n"
-      "runs that ended early have left: `run` goes on from there, `run --discard` removes it.\n"
-      "Reads headers only and changes nothing.\n"
-      "Of the folder of a cluster job: how far its parts are. Exit code 0: the outputs are sealed; 1: it is under "
-      "way;\n"
-      "2: nobody is at it, and `ggufmill resume FOLDER` goes on with it.";
+      "Says which outputs of a pipeline file are there, whether a run is writing them now and how far it is, and what "
+      "runs that ended early have left: `run` goes on from there, `run --discard` removes it. Reads headers only and "
+      "changes nothing. Of the folder of a cluster job: how far its parts are. Exit code 0: the outputs are sealed; 1: "
+      "it is under way; 2: nobody is at it, and `ggufmill resume FOLDER` goes on with it.";
   spec.examples =
       "  ggufmill status job.yaml\n"
       "  ggufmill status job.yaml --json\n"
@@ -93,11 +91,7 @@ int status(const Planned& planned, bool as_json) {
   return 0;
 }
 
-}  // namespace
-
-int status_verb(const Arguments& arguments) {
-  const Parsed parsed = parse_command(command(), arguments);
-  if (parsed.exit_code) return *parsed.exit_code;
+int status_verb(const Parsed& parsed) {
   const bool as_json = parsed.values.count("json") > 0;
   if (const auto folder = parsed.values["file"].as<std::string>(); is_job_folder(folder))
     return cluster_status(folder, as_json, parsed.values.count("watch") > 0);
@@ -105,5 +99,10 @@ int status_verb(const Arguments& arguments) {
     return fail(usage_error("--watch is for the folder of a cluster job", "a run says itself how far it is"));
   return for_each_plan(parsed.values, [&](const Planned& planned) { return status(planned, as_json); });
 }
+
+}  // namespace
+
+const Verb kStatusVerb{"status", "say how far the runs of a pipeline file are, and what was left", command,
+                       status_verb};
 
 }  // namespace ggufmill

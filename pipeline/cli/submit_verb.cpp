@@ -6,10 +6,10 @@
 #include <filesystem>
 
 #include "pipeline/cli/cluster_jobs.h"
-#include "pipeline/cli/command_line.h"
 #include "pipeline/cli/messages.h"
 #include "pipeline/cli/planning.h"
 #include "pipeline/cli/table.h"
+#include "pipeline/cli/verb.h"
 #include "pipeline/cluster/command.h"
 #include "pipeline/cluster/hems.h"
 #include "pipeline/cluster/slurm.h"
@@ -24,9 +24,9 @@ CommandSpec command() {
   CommandSpec spec;
   spec.usage = "ggufmill submit FILE [options]";
   spec.description =
-      "Makes the plan of a pipeline file, cuts it into parts and hands them to the engine that its `cluster:` names:\n"
-      "Slurm, as an array of parts and a job that seals the outputs when all parts are done; or none, for those who\n"
-      "start `ggufmill part` themselves. The job lives in a folder that all nodes have to see: `status`, `resume` and\n"
+      "Makes the plan of a pipeline file, cuts it into parts and hands them to the engine that its `cluster:` names: "
+      "Slurm, as an array of parts and a job that seals the outputs when all parts are done; or none, for those who "
+      "start `ggufmill part` themselves. The job lives in a folder that all nodes have to see: `status`, `resume` and "
       "`cancel` take it. A matrix is a job for each of its sources, in folders of that.";
   spec.examples =
       "  ggufmill submit llama.yaml --dry-run\n"
@@ -135,13 +135,13 @@ int submit_all(Loaded loaded, const po::variables_map& values) {
   return code;
 }
 
-}  // namespace
-
-int submit_verb(const Arguments& arguments) {
-  const Parsed parsed = parse_command(command(), arguments);
-  if (parsed.exit_code) return *parsed.exit_code;
+int submit_verb(const Parsed& parsed) {
   auto loaded = load_from(parsed.values);
   return loaded ? submit_all(std::move(loaded).value(), parsed.values) : fail(loaded.error());
 }
+
+}  // namespace
+
+const Verb kSubmitVerb{"submit", "bring a pipeline file to a cluster, in parts", command, submit_verb};
 
 }  // namespace ggufmill

@@ -5,10 +5,10 @@
 #include <boost/json.hpp>
 #include <cstdio>
 
-#include "pipeline/cli/command_line.h"
 #include "pipeline/cli/messages.h"
 #include "pipeline/cli/planning.h"
 #include "pipeline/cli/table.h"
+#include "pipeline/cli/verb.h"
 #include "pipeline/report/json_text.h"
 
 namespace ggufmill {
@@ -66,11 +66,7 @@ void print_json(const Kernels& kernels) {
   std::puts(json_text(types).c_str());
 }
 
-}  // namespace
-
-int types_verb(const Arguments& arguments) {
-  const Parsed parsed = parse_command(command(), arguments);
-  if (parsed.exit_code) return *parsed.exit_code;
+int types_verb(const Parsed& parsed) {
   const auto context = open_context(parsed.values);
   if (!context) return fail(context.error());
   const Kernels& kernels = context.value().kernels();
@@ -80,5 +76,9 @@ int types_verb(const Arguments& arguments) {
     print_text(kernels);
   return 0;
 }
+
+}  // namespace
+
+const Verb kTypesVerb{"types", "list the tensor types and what can be done with them", command, types_verb};
 
 }  // namespace ggufmill

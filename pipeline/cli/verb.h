@@ -1,41 +1,50 @@
 #pragma once
-// The verbs of the command line: one file each, one table here.
+// The verbs of the command line: one file each, one table of them. Help, manual pages and completion are made of it.
 
-#include <string>
+#include <span>
 #include <string_view>
-#include <vector>
+
+#include "pipeline/cli/command_line.h"
 
 namespace ggufmill {
 
-using Arguments = std::vector<std::string>;
-
 struct Verb {
   std::string_view name;
-  std::string_view summary;                // one line for `ggufmill --help`
-  int (*run)(const Arguments& arguments);  // without the verb itself; returns the exit code
+  std::string_view summary;          // one line for `ggufmill --help`
+  CommandSpec (*command)();          // its arguments
+  int (*run)(const Parsed& parsed);  // returns the exit code
 };
 
-int run_verb(const Arguments& arguments);
-int check_verb(const Arguments& arguments);
-int plan_verb(const Arguments& arguments);
-int status_verb(const Arguments& arguments);
-int submit_verb(const Arguments& arguments);
-int part_verb(const Arguments& arguments);
-int seal_verb(const Arguments& arguments);
-int resume_verb(const Arguments& arguments);
-int cancel_verb(const Arguments& arguments);
-int render_verb(const Arguments& arguments);
-int measure_verb(const Arguments& arguments);
-int probe_verb(const Arguments& arguments);
-int inspect_verb(const Arguments& arguments);
-int compare_verb(const Arguments& arguments);
-int verify_verb(const Arguments& arguments);
-int types_verb(const Arguments& arguments);
-int kernels_verb(const Arguments& arguments);
-int quantize_verb(const Arguments& arguments);
-int convert_verb(const Arguments& arguments);
-int recipe_verb(const Arguments& arguments);
-int architectures_verb(const Arguments& arguments);
-int schema_verb(const Arguments& arguments);
+extern const Verb kRunVerb;
+extern const Verb kCheckVerb;
+extern const Verb kPlanVerb;
+extern const Verb kStatusVerb;
+extern const Verb kSubmitVerb;
+extern const Verb kPartVerb;
+extern const Verb kSealVerb;
+extern const Verb kResumeVerb;
+extern const Verb kCancelVerb;
+extern const Verb kRenderVerb;
+extern const Verb kMeasureVerb;
+extern const Verb kProbeVerb;
+extern const Verb kInspectVerb;
+extern const Verb kCompareVerb;
+extern const Verb kVerifyVerb;
+extern const Verb kHashVerb;
+extern const Verb kSplitVerb;
+extern const Verb kMergeVerb;
+extern const Verb kImatrixVerb;
+extern const Verb kTypesVerb;
+extern const Verb kKernelsVerb;
+extern const Verb kQuantizeVerb;
+extern const Verb kConvertVerb;
+extern const Verb kRecipeVerb;
+extern const Verb kArchitecturesVerb;
+extern const Verb kSchemaVerb;
+extern const Verb kManualVerb;
+extern const Verb kCompletionVerb;
+
+// In the order of `ggufmill --help`.
+std::span<const Verb* const> verbs();
 
 }  // namespace ggufmill

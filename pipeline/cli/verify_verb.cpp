@@ -6,12 +6,12 @@
 #include <cstdio>
 
 #include "pipeline/api/ggufmill.h"
-#include "pipeline/cli/command_line.h"
 #include "pipeline/cli/messages.h"
 #include "pipeline/cli/planning.h"
 #include "pipeline/cli/progress.h"
 #include "pipeline/cli/signals.h"
 #include "pipeline/cli/table.h"
+#include "pipeline/cli/verb.h"
 #include "pipeline/report/json_text.h"
 
 namespace ggufmill {
@@ -24,10 +24,10 @@ CommandSpec command() {
   CommandSpec spec;
   spec.usage = "ggufmill verify FILE [options]";
   spec.description =
-      "Reads a model from end to end: is its structure sound, is the padding zero, are all numbers and scales finite?\n"
-      "FILE is a GGUF file, the first of its shards, a safetensors file or folder, or a manifest. Where there is a\n"
-      "manifest (`manifest: true` in a pipeline file writes one), sizes and checksums are compared, too.\n"
-      "Exit code 4: malformed, or not finite; 3: not what the manifest says.";
+      "Reads a model from end to end: is its structure sound, is the padding zero, are all numbers and scales finite? "
+      "FILE is a GGUF file, the first of its shards, a safetensors file or folder, or a manifest. Where there is a "
+      "manifest (`manifest: true` in a pipeline file writes one), sizes and checksums are compared, too. Exit code 4: "
+      "malformed, or not finite; 3: not what the manifest says.";
   spec.examples =
       "  ggufmill verify out/model-Q4_K_M.gguf\n"
       "  ggufmill verify out/model-Q4_K_M.gguf.manifest.json";
@@ -41,11 +41,7 @@ CommandSpec command() {
   return spec;
 }
 
-}  // namespace
-
-int verify_verb(const Arguments& arguments) {
-  const Parsed parsed = parse_command(command(), arguments);
-  if (parsed.exit_code) return *parsed.exit_code;
+int verify_verb(const Parsed& parsed) {
   const po::variables_map& values = parsed.values;
   VerifyOptions options;
   options.manifest = value_or<std::string>(values, "manifest", {});
@@ -80,5 +76,10 @@ int verify_verb(const Arguments& arguments) {
         result.manifest.empty() ? "; no manifest to compare with" : "; all checksums are those of " + result.manifest));
   return 0;
 }
+
+}  // namespace
+
+const Verb kVerifyVerb{"verify", "read a model from end to end: is it whole, sound, and as its manifest says?", command,
+                       verify_verb};
 
 }  // namespace ggufmill

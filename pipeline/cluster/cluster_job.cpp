@@ -208,13 +208,6 @@ Result<Plan> load_plan(const ClusterJob& job, const Types& types) {
   return plan;
 }
 
-std::vector<StoredFile> stored_files(const Plan& plan) {
-  std::vector<StoredFile> files;
-  for (const PlannedOutput& output : plan.outputs)
-    for (const OutputFile& file : output.files) files.push_back({file.path, file.header, file.bytes});
-  return files;
-}
-
 Status write_done(const ClusterJob& job, std::size_t part, const DoneMarker& marker) {
   json::array units;
   for (const JournalText::Record& record : marker.units) {

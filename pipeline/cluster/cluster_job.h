@@ -56,9 +56,6 @@ bool is_job_folder(const std::string& path);
 // Its plan, with the job's limits. Exit code 4 also for a plan of another version of ggufmill.
 Result<Plan> load_plan(const ClusterJob& job, const Types& types);
 
-// The files of all outputs, in order. The plan outlives them.
-std::vector<StoredFile> stored_files(const Plan& plan);
-
 // A part that is done.
 struct DoneMarker {
   std::vector<JournalText::Record> units;  // each of the part's

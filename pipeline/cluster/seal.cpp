@@ -238,13 +238,7 @@ class Sealing {
     }
     BOOST_OUTCOME_TRY(LocalStore::finish_publishing(files_, ids, store_options_));
     if (plan_.manifest) {
-      const FileReader read = [&](std::size_t i, std::uint64_t at, std::span<std::byte> into) -> Status {
-        BOOST_OUTCOME_TRY(const auto file, InputFile::open(files_[i].path));
-        return file->read(at, into);
-      };
-      // That seal found none there, or was to replace them: one that is there now is its own.
-      BOOST_OUTCOME_TRY(const FileList manifests, make_manifests(plan_, read, true, options_.stop));
-      BOOST_OUTCOME_TRY(publish(manifests));
+      BOOST_OUTCOME_TRY(add_manifests(plan_, options_.stop));
     }
     return finish(outcome);
   }

@@ -168,13 +168,14 @@ const Extent* first_extent(const Expression& expression) {
   return nullptr;
 }
 
-std::string key_of(const Expression& expression) {
+std::string key_of(const Expression& expression, const std::function<std::string(const SourceFile&)>& name_of_source) {
   std::string key =
       fmt::format("{}:{}[{},{},{},{}]", name_of(expression.operation), expression.type->name, expression.shape.dims[0],
                   expression.shape.dims[1], expression.shape.dims[2], expression.shape.dims[3]);
-  if (const Extent* extent = expression.as_extent())
-    key += fmt::format("@{}+{}{}{}", extent->offset, extent->bytes, extent->big_endian ? "B" : "L",
-                       extent->source ? extent->source->path : "");
+  if (const Extent* extent = expression.as_extent()) {
+    key += fmt::format("@{}+{}{}", extent->offset, extent->bytes, extent->big_endian ? "B" : "L");
+    if (extent->source) key += name_of_source ? name_of_source(*extent->source) : extent->source->path;
+  }
   if (expression.operation == Operation::kConcat || expression.operation == Operation::kSlice)
     key += fmt::format("@{}+{}", expression.axis, expression.first);
   if (!expression.order.empty())
@@ -187,7 +188,7 @@ std::string key_of(const Expression& expression) {
   for (const float value : expression.values) key += fmt::format(" {:x}", std::bit_cast<std::uint32_t>(value));
   if (expression.inputs.empty()) return key;
   key += "(";
-  for (const ExpressionRef& input : expression.inputs) key += key_of(*input) + ";";
+  for (const ExpressionRef& input : expression.inputs) key += key_of(*input, name_of_source) + ";";
   return key + ")";
 }
 

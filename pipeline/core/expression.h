@@ -7,6 +7,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -118,8 +119,10 @@ struct Expression {
 void add_sources(const Expression& expression, std::vector<SourceRef>& sources);
 // The first byte that is read of it, for an order of steps that follows the files; null where nothing is read.
 const Extent* first_extent(const Expression& expression);
-// The same text for two expressions exactly when they have the same values for the same reason; sources by `number`.
-std::string key_of(const Expression& expression);
+// The same text for two expressions exactly when they have the same values for the same reason. `name_of_source`: what
+// a source is known by, its path where none is given.
+std::string key_of(const Expression& expression,
+                   const std::function<std::string(const SourceFile&)>& name_of_source = {});
 
 // Each returns the simplest expression of that meaning: a reshaped extent is an extent. Errors (exit code 2, without a
 // place) say which rule is broken: the caller adds the tensor's name.

@@ -1,6 +1,7 @@
 #include "pipeline/core/text.h"
 
 #include <fmt/format.h>
+#include <xxhash.h>
 
 #include <algorithm>
 #include <cctype>
@@ -178,6 +179,11 @@ std::string did_you_mean(std::string_view word, const std::vector<std::string>& 
     if (edits < best_distance) best = candidate, best_distance = edits;
   }
   return best;
+}
+
+std::string text_hash(std::string_view text) {
+  const XXH128_hash_t hash = XXH3_128bits(text.data(), text.size());
+  return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
 }
 
 Result<bool> parse_bool(std::string_view text) {

@@ -42,6 +42,9 @@ bool same_word(std::string_view a, std::string_view b);
 // that which keeps letters letters and digits digits, then the first.
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates);
 
+// XXH3 of 128 bits as 32 hexadecimal digits.
+std::string text_hash(std::string_view text);
+
 // "true" and "false" alone. Exit code 2.
 Result<bool> parse_bool(std::string_view text);
 

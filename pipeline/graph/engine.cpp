@@ -69,9 +69,7 @@ Status check_problems(const Plan& plan, const Kernels& kernels) {
 
 Result<std::unique_ptr<OutputStore>> open_store(const Plan& plan, const RunOptions& options, IoMode mode,
                                                 unsigned threads) {
-  std::vector<StoredFile> files;
-  for (const PlannedOutput& output : plan.outputs)
-    for (const OutputFile& file : output.files) files.push_back({file.path, file.header, file.bytes});
+  std::vector<StoredFile> files = stored_files(plan);
   LocalStore::Options store{options.overwrite, mode, {}, threads};
   if (!files.empty()) store.identity = identity_of(plan);
   return options.attach ? LocalStore::attach(std::move(files), store) : LocalStore::create(std::move(files), store);

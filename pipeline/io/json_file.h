@@ -59,4 +59,15 @@ const boost::json::array* json_array(const boost::json::value& value, std::strin
 std::optional<std::string_view> json_string(const boost::json::value& value, std::string_view name);
 bool json_flag(const boost::json::value& value, std::string_view name, bool otherwise = false);
 
+// Members that have to be there and of their kind. What is not is thrown, for whoever reads the document to make an
+// error of.
+struct UnsoundJson {
+  std::string what;  // "'bytes' is no whole number"
+};
+const boost::json::value& needed(const boost::json::value& value, std::string_view name);
+const boost::json::array& needed_list(const boost::json::value& value, std::string_view name);
+std::string needed_text(const boost::json::value& value, std::string_view name);
+std::uint64_t needed_number(const boost::json::value& value, std::string_view name);
+std::uint64_t needed_hash(const boost::json::value& value, std::string_view name);  // text of 16 hexadecimal digits
+
 }  // namespace ggufmill

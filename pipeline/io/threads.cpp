@@ -1,5 +1,7 @@
 #include "pipeline/io/threads.h"
 
+#include <algorithm>
+#include <atomic>
 #include <exception>
 #include <mutex>
 #include <thread>
@@ -24,6 +26,23 @@ void on_threads(unsigned threads, const std::function<void()>& work) {
     guarded();
   }
   if (thrown) std::rethrow_exception(thrown);
+}
+
+Status for_each_on_threads(unsigned threads, std::size_t count,
+                           const std::function<Status(std::size_t item, std::vector<std::byte>& buffer)>& work) {
+  std::atomic<std::size_t> next{0};
+  std::mutex mutex;
+  Status status = ok();  // guarded by the mutex
+  on_threads(static_cast<unsigned>(std::min<std::size_t>(threads, count)), [&] {
+    std::vector<std::byte> buffer;
+    for (std::size_t item; (item = next++) < count;) {
+      Status one = work(item, buffer);
+      const std::lock_guard lock(mutex);
+      if (!one && status) status = std::move(one);
+      if (!status) return;
+    }
+  });
+  return status;
 }
 
 }  // namespace ggufmill

@@ -4,13 +4,22 @@
 #include <pthread.h>
 
 #include <csignal>
+#include <cstddef>
 #include <functional>
+#include <vector>
+
+#include "pipeline/core/error.h"
 
 namespace ggufmill {
 
 // Calls `work` on so many threads at once, this one among them, and returns when all calls have. An exception of a call
 // is thrown here, the first where there are several.
 void on_threads(unsigned threads, const std::function<void()>& work);
+
+// Calls `work` once for each of `count` items, with a buffer of the thread that it is called by. After an error no item
+// is begun; gives the first.
+Status for_each_on_threads(unsigned threads, std::size_t count,
+                           const std::function<Status(std::size_t item, std::vector<std::byte>& buffer)>& work);
 
 // While it lives, the current thread takes no signals, and threads that it starts never will: those meant for the
 // process reach the program's own threads.

@@ -52,24 +52,16 @@ Result<HeldUnits> find_held(const Plan& plan, const OutputStore& store, std::spa
   }
   HeldUnits held;
   held.units.resize(last.size());
-  std::atomic<std::size_t> next{0};
-  std::mutex mutex;
-  Status status = ok();  // guarded by the mutex, as `held` is
-  on_threads(threads, [&] {
-    std::vector<std::byte> buffer;
-    for (std::size_t unit; (unit = next++) < last.size();) {
-      if (!last[unit]) continue;
-      if (stop && *stop) return;
-      const auto there = is_held(plan, store, *last[unit], first_files, buffer);
-      const std::lock_guard lock(mutex);
-      if (!there && status) status = there.error();
-      if (!there) return;
-      held.units[unit] = there.value();
-      if (!there.value()) ++held.lost;
-    }
-  });
-  if (stop && *stop) return interrupted();
-  BOOST_OUTCOME_TRY(status);
+  std::mutex mutex;  // guards `held`
+  BOOST_OUTCOME_TRY(for_each_on_threads(threads, last.size(), [&](std::size_t unit, auto& buffer) -> Status {
+    if (stop && *stop) return interrupted();
+    if (!last[unit]) return ok();
+    BOOST_OUTCOME_TRY(const bool there, is_held(plan, store, *last[unit], first_files, buffer));
+    const std::lock_guard lock(mutex);
+    held.units[unit] = there;
+    if (!there) ++held.lost;
+    return ok();
+  }));
   return held;
 }
 

@@ -8,7 +8,6 @@
 #include <boost/json.hpp>
 #include <charconv>
 #include <filesystem>
-#include <mutex>
 
 #include "pipeline/core/text.h"
 #include "pipeline/io/input_file.h"
@@ -105,61 +104,22 @@ json::string text_json(const std::string& text) { return json::string(is_utf8(te
 
 std::string hash_text(std::uint64_t hash) { return fmt::format("{:016x}", hash); }
 
-// Throws what ends the reading: read_manifest() makes an error of it.
-struct Unsound {
-  std::string what;
-};
-
-const json::value& member(const json::value& value, std::string_view name) {
-  const json::value* found = json_member(value, name);
-  if (!found) throw Unsound{fmt::format("'{}' is missing", name)};
-  return *found;
-}
-
-std::string text_of(const json::value& value, std::string_view name) {
-  const json::value& text = member(value, name);
-  if (!text.is_string()) throw Unsound{fmt::format("'{}' is no text", name)};
-  return std::string(text.get_string());
-}
-
-std::uint64_t number_of(const json::value& value, std::string_view name) {
-  const json::value& number = member(value, name);
-  if (number.is_uint64()) return number.get_uint64();
-  if (!number.is_int64() || number.get_int64() < 0) throw Unsound{fmt::format("'{}' is no whole number", name)};
-  return static_cast<std::uint64_t>(number.get_int64());
-}
-
 std::int64_t time_of(const json::value& value, std::string_view name) {  // before 1970 it is negative
-  const json::value& number = member(value, name);
-  if (!number.is_int64()) throw Unsound{fmt::format("'{}' is no whole number", name)};
+  const json::value& number = needed(value, name);
+  if (!number.is_int64()) throw UnsoundJson{fmt::format("'{}' is no whole number", name)};
   return number.get_int64();
 }
 
-std::uint64_t hash_of(const json::value& value, std::string_view name) {
-  const std::string text = text_of(value, name);
-  std::uint64_t hash = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), hash, 16);
-  if (error != std::errc() || end != text.data() + text.size() || text.size() != 16)
-    throw Unsound{fmt::format("'{}' is no hash of 16 hexadecimal digits", name)};
-  return hash;
-}
-
-const json::array& list_of(const json::value& value, std::string_view name) {
-  const json::array* list = json_array(value, name);
-  if (!list) throw Unsound{fmt::format("'{}' is no list", name)};
-  return *list;
-}
-
 ManifestFile read_file(const json::value& value) {
-  ManifestFile file{text_of(value, "name"), number_of(value, "bytes"), text_of(value, "sha256"), {}};
+  ManifestFile file{needed_text(value, "name"), needed_number(value, "bytes"), needed_text(value, "sha256"), {}};
   if (file.name.empty() || file.name == "." || file.name == ".." || file.name.find('/') != std::string::npos)
-    throw Unsound{fmt::format("the file {} is not one beside the manifest", quoted_name(file.name))};
+    throw UnsoundJson{fmt::format("the file {} is not one beside the manifest", quoted_name(file.name))};
   std::uint64_t end = 0;
-  for (const json::value& each : list_of(value, "tensors")) {
-    ManifestTensor tensor{text_of(each, "name"), number_of(each, "offset"), number_of(each, "bytes"),
-                          hash_of(each, "xxh3"), text_of(each, "made_of")};
+  for (const json::value& each : needed_list(value, "tensors")) {
+    ManifestTensor tensor{needed_text(each, "name"), needed_number(each, "offset"), needed_number(each, "bytes"),
+                          needed_hash(each, "xxh3"), needed_text(each, "made_of")};
     if (tensor.offset < end || tensor.offset > file.bytes || tensor.bytes > file.bytes - tensor.offset)
-      throw Unsound{
+      throw UnsoundJson{
           fmt::format("tensor {} does not lie in its file, after the one before it", quoted_name(tensor.name))};
     end = tensor.offset + tensor.bytes;
     file.tensors.push_back(std::move(tensor));
@@ -216,18 +176,19 @@ Result<Manifest> read_manifest(std::string_view text, const std::string& path) {
   if (json_string(root, "format") != kFormat)
     return input_error(path, "is no manifest of ggufmill", "`manifest: true` in a pipeline file writes one");
   try {
-    if (number_of(root, "version") != kVersion)
-      return input_error(path,
-                         fmt::format("is a manifest of version {}; {} is read", number_of(root, "version"), kVersion),
-                         "use the ggufmill that wrote it");
-    Manifest manifest{text_of(root, "ggufmill"), text_of(root, "identity"), text_of(root, "recipe"), {}, {}};
-    for (const json::value& source : list_of(root, "sources"))
-      manifest.sources.push_back({text_of(source, "path"), number_of(source, "bytes"), hash_of(source, "header_hash"),
-                                  time_of(source, "modified")});
-    for (const json::value& file : list_of(root, "files")) manifest.files.push_back(read_file(file));
-    if (manifest.files.empty()) throw Unsound{"it names no file"};
+    if (needed_number(root, "version") != kVersion)
+      return input_error(
+          path, fmt::format("is a manifest of version {}; {} is read", needed_number(root, "version"), kVersion),
+          "use the ggufmill that wrote it");
+    Manifest manifest{
+        needed_text(root, "ggufmill"), needed_text(root, "identity"), needed_text(root, "recipe"), {}, {}};
+    for (const json::value& source : needed_list(root, "sources"))
+      manifest.sources.push_back({needed_text(source, "path"), needed_number(source, "bytes"),
+                                  needed_hash(source, "header_hash"), time_of(source, "modified")});
+    for (const json::value& file : needed_list(root, "files")) manifest.files.push_back(read_file(file));
+    if (manifest.files.empty()) throw UnsoundJson{"it names no file"};
     return manifest;
-  } catch (const Unsound& unsound) {
+  } catch (const UnsoundJson& unsound) {
     return input_error(path, "is no sound manifest: " + unsound.what);
   }
 }
@@ -239,10 +200,7 @@ Result<Manifest> load_manifest(const std::string& path) {
 
 Status sum_up(Manifest& manifest, const FileReader& read, unsigned threads, const std::atomic<bool>* stop,
               const std::function<void(std::uint64_t)>& read_bytes) {
-  std::atomic<std::size_t> next{0};
-  std::mutex mutex;
-  Status status = ok();  // guarded by the mutex
-  const auto sum_up_file = [&](std::size_t index, std::vector<std::byte>& buffer) -> Status {
+  return for_each_on_threads(threads, manifest.files.size(), [&](std::size_t index, auto& buffer) -> Status {
     ManifestFile& file = manifest.files[index];
     FileSums sums(file);
     for (std::uint64_t at = 0; at < file.bytes; at += buffer.size()) {
@@ -254,17 +212,7 @@ Status sum_up(Manifest& manifest, const FileReader& read, unsigned threads, cons
     }
     sums.finish();
     return ok();
-  };
-  on_threads(static_cast<unsigned>(std::min<std::size_t>(threads, manifest.files.size())), [&] {
-    std::vector<std::byte> buffer;
-    for (std::size_t i; (i = next++) < manifest.files.size();) {
-      Status one = sum_up_file(i, buffer);
-      const std::lock_guard lock(mutex);
-      if (!one && status) status = std::move(one);
-      if (!status) return;
-    }
   });
-  return status;
 }
 
 Manifest manifest_of(const Plan& plan, std::size_t output) {

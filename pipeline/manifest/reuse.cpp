@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <memory>
-#include <mutex>
 #include <new>
 #include <string_view>
 #include <unordered_map>
@@ -128,20 +127,8 @@ Status check_taken(const Plan& plan, const std::atomic<bool>* stop) {
   std::vector<const Step*> taken;
   for (const Step& step : plan.steps)
     if (!step.encodings.empty() && step.encodings.front().taken) taken.push_back(&step);
-  if (taken.empty()) return ok();
-  std::atomic<std::size_t> next{0};
-  std::mutex mutex;
-  Status status = ok();  // guarded by the mutex
-  on_threads(static_cast<unsigned>(std::min<std::size_t>(threads_for(plan.limits.threads), taken.size())), [&] {
-    std::vector<std::byte> buffer;
-    for (std::size_t i; (i = next++) < taken.size();) {
-      Status one = check_step(*taken[i], buffer, stop);
-      const std::lock_guard lock(mutex);
-      if (!one && status) status = std::move(one);
-      if (!status) return;
-    }
-  });
-  return status;
+  return for_each_on_threads(threads_for(plan.limits.threads), taken.size(),
+                             [&](std::size_t i, auto& buffer) { return check_step(*taken[i], buffer, stop); });
 }
 
 }  // namespace ggufmill

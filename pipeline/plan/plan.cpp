@@ -239,6 +239,13 @@ std::vector<std::string> Plan::input_paths() const {
   return paths;
 }
 
+std::vector<StoredFile> stored_files(const Plan& plan) {
+  std::vector<StoredFile> files;
+  for (const PlannedOutput& output : plan.outputs)
+    for (const OutputFile& file : output.files) files.push_back({file.path, file.header, file.bytes});
+  return files;
+}
+
 void finish_plan(Plan& plan) {
   plan.sources = plan.source.files;
   plan.units.clear();

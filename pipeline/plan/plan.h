@@ -10,6 +10,7 @@
 
 #include "pipeline/core/model.h"
 #include "pipeline/core/stage.h"
+#include "pipeline/io/output_store.h"
 #include "pipeline/plan/job.h"
 
 namespace ggufmill {
@@ -115,6 +116,9 @@ struct Plan {
   std::uint64_t bytes_written() const;
   std::vector<std::string> input_paths() const;  // the sources', and the other inputs
 };
+
+// The files of all outputs, in order. The plan outlives them.
+std::vector<StoredFile> stored_files(const Plan& plan);
 
 // Runs the header plane: opens the source, applies the stages, lays out the outputs. Adds every error to `errors`;
 // exit code 4 for more than kMostPlanBytes.

@@ -27,6 +27,16 @@ std::string json_text(const boost::json::value& value) {
   return out;
 }
 
+std::string script_text(std::string_view json) {
+  std::string text;
+  for (const char c : json)
+    if (c == '<' || c == '>' || c == '&')
+      text += c == '<' ? "\\u003c" : c == '>' ? "\\u003e" : "\\u0026";
+    else
+      text += c;
+  return text;
+}
+
 boost::json::value json_number(double number) {
   return std::isfinite(number) ? boost::json::value(number) : boost::json::value();
 }

@@ -3,6 +3,7 @@
 
 #include <boost/json/value.hpp>
 #include <string>
+#include <string_view>
 
 namespace ggufmill {
 
@@ -10,6 +11,9 @@ namespace ggufmill {
 // is not UTF-8 becomes the four characters \xNN; what is UTF-8 stays the text that it is, with characters that steer
 // a terminal (see printable_sequence()) as \uNNNN.
 std::string json_text(const boost::json::value& value);
+
+// JSON as a script element of a page may hold it: nothing in it ends the element or begins a comment.
+std::string script_text(std::string_view json);
 
 // Null for what is not finite, which JSON does not have.
 boost::json::value json_number(double number);

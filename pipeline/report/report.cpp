@@ -189,17 +189,6 @@ std::string open_object(const json::object& object) {
 
 constexpr std::string_view kDataPlace = "@REPORT@";
 
-// JSON as a script element may hold it: nothing in it ends the element or begins a comment.
-std::string script_text(std::string_view json) {
-  std::string text;
-  for (const char c : json)
-    if (c == '<' || c == '>' || c == '&')
-      text += c == '<' ? "\\u003c" : c == '>' ? "\\u003e" : "\\u0026";
-    else
-      text += c;
-  return text;
-}
-
 }  // namespace
 
 std::string layer_name(const std::string& tensor) {

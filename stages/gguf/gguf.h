@@ -36,6 +36,7 @@ struct SinkOptions {
   std::optional<std::uint64_t> shard_size{};     // most bytes of tensor data in a file
   std::optional<std::uint64_t> shard_tensors{};  // most tensors in a file; at least 1
   bool as_source = false;                        // the shards that the source has; excludes the others
+  bool merged = false;  // one file, with the keys of a shard that llama-gguf-split --merge leaves
   ShardRule shard_rule = ShardRule::kSplit;
   bool metadata_shard = false;  // the first file has the metadata and no tensor
   bool big_endian = false;

@@ -114,6 +114,16 @@ std::vector<const MetadataEntry*> carried(const Model& model) {
   return entries;
 }
 
+// What a merged model keeps of a shard's entries: a count of 0 comes last, so that it is not taken for a shard.
+std::vector<MetadataEntry> merged_entries(const Model& model, const SinkOptions& options) {
+  std::vector<MetadataEntry> entries;
+  if (!options.merged) return entries;
+  for (const MetadataEntry& entry : model.metadata.entries())
+    if (is_split_key(entry.key) && entry.key != kSplitCountKey) entries.push_back(entry);
+  entries.push_back({std::string(kSplitCountKey), metadata_unsigned(MetadataType::kUint16, 0)});
+  return entries;
+}
+
 Result<std::vector<OutputFile>> lay_out_shards(const Model& model, const SinkOptions& options,
                                                std::uint64_t alignment) {
   BOOST_OUTCOME_TRY(const std::vector<std::size_t> ends,
@@ -143,12 +153,15 @@ Result<std::vector<OutputFile>> lay_out_files(const Model& model, const SinkOpti
   BOOST_OUTCOME_TRY(const std::uint64_t alignment, alignment_of(model.metadata));
   BOOST_OUTCOME_TRY(check_unique_names(model));
   if (options.sharded()) return lay_out_shards(model, options, alignment);
+  const std::vector<MetadataEntry> own = merged_entries(model, options);
+  if (options.merged && !model.metadata.find(kSplitCountKey))
+    return usage_error("the source is no shard: it has no split.count",
+                       "leave out `shards: merged`, or give --clean to `ggufmill merge`");
   // A vocabulary alone is all that a conversion writes without tensors; it ends with its last value.
   const bool is_bare = options.shard_rule == ShardRule::kConvert && model.tensors.empty();
-  BOOST_OUTCOME_TRY(
-      OutputFile file,
-      lay_out_file(model, {options.path, carried(model), 0, model.tensors.size(), options.big_endian, is_bare},
-                   alignment));
+  FileContent content{options.path, carried(model), 0, model.tensors.size(), options.big_endian, is_bare};
+  for (const MetadataEntry& entry : own) content.metadata.push_back(&entry);
+  BOOST_OUTCOME_TRY(OutputFile file, lay_out_file(model, content, alignment));
   return std::vector<OutputFile>{std::move(file)};
 }
 
@@ -165,7 +178,8 @@ Result<SinkOptions> read_options(const ConfigNode& value) {
     BOOST_OUTCOME_TRY(const std::int64_t count, to_integer(*tensors));
     options.shard_tensors = static_cast<std::uint64_t>(count);
   }
-  options.as_source = value.find("shards") != nullptr;
+  if (const ConfigNode* shards = value.find("shards"))
+    (shards->scalar == "merged" ? options.merged : options.as_source) = true;
   if (const ConfigNode* rule = value.find("shard_rule"); rule && rule->scalar == "convert")
     options.shard_rule = ShardRule::kConvert;
   if (const ConfigNode* first = value.find("metadata_shard")) {
@@ -232,8 +246,10 @@ FieldSpec options_field() {
   tensors.minimum = 1;
   shards.name = "shards";
   shards.kind = FieldKind::kEnum;
-  shards.choices = {"source"};
-  shards.doc = "Writes the shards that the source has; tensors must be in the source's order.";
+  shards.choices = {"source", "merged"};
+  shards.doc =
+      "`source`: writes the shards that the source has; tensors must be in the source's order. `merged`: writes one "
+      "file, with the keys split.* that llama-gguf-split --merge leaves.";
   rule.name = "shard_rule";
   rule.kind = FieldKind::kEnum;
   rule.choices = {"split", "convert"};
@@ -267,6 +283,9 @@ Result<std::unique_ptr<Sink>> make_gguf_sink(gguf::SinkOptions options) {
     return error_at(options.origin,
                     "`shards: source` cannot be given with shard_size, shard_tensors, shard_rule or metadata_shard",
                     "it cuts where the source does");
+  if (options.merged && options.sharded())
+    return error_at(options.origin, "`shards: merged` cannot be given with what cuts a model into shards",
+                    "it writes one file");
   if (options.shard_tensors == 0u) return error_at(options.origin, "shard_tensors is at least 1");
   return std::make_unique<gguf::GgufSink>(std::move(options));
 }

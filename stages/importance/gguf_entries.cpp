@@ -67,18 +67,20 @@ class GgufEntries {
   Status read_metadata(ImportanceFile& out) const {
     BOOST_OUTCOME_TRY(const MetadataValue* datasets, key(kDatasets));
     BOOST_OUTCOME_TRY(const MetadataValue* chunks, key(kChunkCount));
-    BOOST_OUTCOME_TRY(key(kChunkSize));
+    BOOST_OUTCOME_TRY(const MetadataValue* size, key(kChunkSize));
     const auto array = as_array(*datasets);
     if (!array || array->element != MetadataType::kString)
       return error(fmt::format("'{}' is {}, not an array of texts", kDatasets, describe(*datasets)));
-    for (const MetadataValue& first : array_items(*datasets, 1)) {
-      const std::string_view text = as_string(first).value_or("");
-      out.dataset = text.substr(0, text.find('\0'));  // as the reference reads it
+    for (const MetadataValue& name : array_items(*datasets)) {
+      const std::string_view text = as_string(name).value_or("");
+      out.datasets.emplace_back(text.substr(0, text.find('\0')));  // as the reference reads it
     }
     const auto count = as_unsigned(*chunks);
     if (!count || *count > INT32_MAX)
       return error(fmt::format("'{}' is {}, not a number of chunks", kChunkCount, describe(*chunks)));
     out.chunks = static_cast<std::uint32_t>(*count);
+    if (const auto tokens = as_unsigned(*size); tokens && *tokens <= INT32_MAX)
+      out.chunk_size = static_cast<std::uint32_t>(*tokens);
     return ok();
   }
 

@@ -54,16 +54,16 @@ TEST_CASE("a GGUF importance file has entries, chunks and data sets") {
   CHECK(file.entries[0].size() == 4);
   CHECK(file.entries[1].name == "b.weight");
   CHECK(file.chunks == 7);
-  CHECK(file.dataset == "a.txt");
+  CHECK(file.datasets == std::vector<std::string>{"a.txt", "b.txt"});
 }
 
 TEST_CASE("data sets may be none, and a name ends at a zero byte") {
   using namespace std::string_literals;
   GgufBuilder builder = with_entry();
   builder.metadata[1].value = metadata_array(MetadataType::kString, {});
-  CHECK_FALSE(open_bytes(builder.build()).value().dataset);
+  CHECK(open_bytes(builder.build()).value().datasets.empty());
   builder.metadata[1].value = metadata_array(MetadataType::kString, {metadata_string("a\0b"s)});
-  CHECK(open_bytes(builder.build()).value().dataset == "a");
+  CHECK(open_bytes(builder.build()).value().datasets.front() == "a");
 }
 
 TEST_CASE("metadata that an importance file has must be there") {

@@ -112,7 +112,9 @@ Status select_entries(const Selection& selection, ImportanceFile& file) {
 }
 
 ImportanceSummary summary_of(const ImportanceFile& file) {
-  return {file.path, file.dataset, static_cast<std::uint32_t>(file.entries.size()), file.chunks};
+  std::optional<std::string> first;
+  if (!file.datasets.empty()) first = file.datasets.front();
+  return {file.path, std::move(first), static_cast<std::uint32_t>(file.entries.size()), file.chunks};
 }
 
 Result<ImportanceSummary> summarize_importance(const std::string& path, const Selection& selection,

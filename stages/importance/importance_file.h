@@ -50,8 +50,9 @@ struct ImportanceFile {
   std::string path;
   std::vector<std::string> files;        // the path, or all shards
   std::vector<ImportanceEntry> entries;  // at least one; names unique, not empty, UTF-8
-  std::optional<std::string> dataset;    // the first that was used, where the file says one
+  std::vector<std::string> datasets;     // that were used, where the file says so
   std::uint32_t chunks = 0;              // of text that were used; 0: the file does not say
+  std::uint32_t chunk_size = 0;          // tokens; 0: the file does not say
 };
 
 // Reads the names and places of the entries, not the numbers; `open` is for GGUF, told by its magic. Every length is

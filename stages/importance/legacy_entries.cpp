@@ -36,7 +36,7 @@ class LegacyReader {
     if (left() == 0) return out;
     BOOST_OUTCOME_TRY(const std::uint64_t bytes, length("the length of the data set's name", 0, kLongestText));
     if (bytes == 0) return out;
-    BOOST_OUTCOME_TRY(out.dataset, text(bytes));
+    BOOST_OUTCOME_TRY(out.datasets.emplace_back(), text(bytes));
     return out;
   }
 

@@ -48,21 +48,21 @@ TEST_CASE("a legacy file has entries, chunks and a data set") {
   CHECK(file.entries[0].size() == 3);
   CHECK(file.entries[1].name == "b.weight");
   CHECK(file.chunks == 100);
-  CHECK(file.dataset == "wiki.txt");
+  CHECK(file.datasets == std::vector<std::string>{"wiki.txt"});
 }
 
 TEST_CASE("older legacy files end after the entries or the chunks") {
   const auto oldest = open_bytes(legacy_importance({kEntry})).value();
   CHECK(oldest.chunks == 0);
-  CHECK_FALSE(oldest.dataset);
+  CHECK(oldest.datasets.empty());
   CHECK(open_bytes(legacy_importance({kEntry}, ints({5}))).value().chunks == 5);
-  CHECK_FALSE(open_bytes(legacy_importance({kEntry}, legacy_tail(5, ""))).value().dataset);
+  CHECK(open_bytes(legacy_importance({kEntry}, legacy_tail(5, ""))).value().datasets.empty());
 }
 
 TEST_CASE("a data set's name ends at a zero byte, and the file where it likes") {
   using namespace std::string_literals;
-  CHECK(open_bytes(legacy_importance({kEntry}, legacy_tail(5, "wiki\0txt"s))).value().dataset == "wiki");
-  CHECK(open_bytes(legacy_importance({kEntry}, legacy_tail(5, "wiki") + "more")).value().dataset == "wiki");
+  CHECK(open_bytes(legacy_importance({kEntry}, legacy_tail(5, "wiki\0txt"s))).value().datasets.front() == "wiki");
+  CHECK(open_bytes(legacy_importance({kEntry}, legacy_tail(5, "wiki") + "more")).value().datasets.front() == "wiki");
 }
 
 TEST_CASE("a legacy file cut anywhere but between its parts is refused") {

@@ -1,12 +1,12 @@
 #include "stages/quantize/measurement.h"
 
 #include <fmt/format.h>
-#include <xxhash.h>
 
 #include <algorithm>
 #include <boost/json.hpp>
 #include <cmath>
 
+#include "pipeline/core/text.h"
 #include "pipeline/io/json_file.h"
 
 namespace ggufmill {
@@ -17,52 +17,35 @@ namespace json = boost::json;
 constexpr std::string_view kFormat = "ggufmill measurement";
 constexpr int kVersion = 1;
 
-struct Unsound {
-  std::string what;
-};
-
-const json::value& member(const json::value& value, std::string_view name) {
-  const json::value* found = json_member(value, name);
-  if (!found) throw Unsound{fmt::format("'{}' is missing", name)};
-  return *found;
-}
-
 double figure(const json::value& value, std::string_view name) {
-  const json::value& number = member(value, name);
+  const json::value& number = needed(value, name);
   boost::system::error_code error;
   const double figure = number.to_number<double>(error);
-  if (error || !std::isfinite(figure) || figure < 0) throw Unsound{fmt::format("'{}' is no figure of 0 or more", name)};
+  if (error || !std::isfinite(figure) || figure < 0)
+    throw UnsoundJson{fmt::format("'{}' is no figure of 0 or more", name)};
   return figure;
 }
 
 std::uint64_t whole(const json::value& number, std::string_view name) {
   boost::system::error_code error;
   const auto figure = number.to_number<std::uint64_t>(error);
-  if (error) throw Unsound{fmt::format("'{}' is no whole number", name)};
+  if (error) throw UnsoundJson{fmt::format("'{}' is no whole number", name)};
   return figure;
-}
-
-std::string text(const json::value& value, std::string_view name) {
-  const auto text = json_string(value, name);
-  if (!text) throw Unsound{fmt::format("'{}' is no text", name)};
-  return std::string(*text);
 }
 
 MeasuredTensor read_tensor(const json::value& value) {
   MeasuredTensor tensor;
-  tensor.name = text(value, "name");
-  tensor.made_of = text(value, "made_of");
-  const json::array* dims = json_array(value, "shape");
-  if (!dims || dims->empty() || dims->size() > tensor.shape.dims.size()) throw Unsound{"'shape' is no shape"};
-  tensor.shape.rank = static_cast<std::uint32_t>(dims->size());
-  for (std::size_t i = 0; i < dims->size(); ++i) tensor.shape.dims[i] = whole((*dims)[i], "shape");
+  tensor.name = needed_text(value, "name");
+  tensor.made_of = needed_text(value, "made_of");
+  const json::array& dims = needed_list(value, "shape");
+  if (dims.empty() || dims.size() > tensor.shape.dims.size()) throw UnsoundJson{"'shape' is no shape"};
+  tensor.shape.rank = static_cast<std::uint32_t>(dims.size());
+  for (std::size_t i = 0; i < dims.size(); ++i) tensor.shape.dims[i] = whole(dims[i], "shape");
   tensor.energy = figure(value, "energy");
   tensor.weighted = json_member(value, "weighted_energy") != nullptr;
   if (tensor.weighted) tensor.weighted_energy = figure(value, "weighted_energy");
-  const json::array* types = json_array(value, "types");
-  if (!types) throw Unsound{"'types' is no list"};
-  for (const json::value& each : *types)
-    tensor.types.push_back({text(each, "type"), whole(member(each, "bytes"), "bytes"), figure(each, "error"),
+  for (const json::value& each : needed_list(value, "types"))
+    tensor.types.push_back({needed_text(each, "type"), needed_number(each, "bytes"), figure(each, "error"),
                             tensor.weighted ? figure(each, "weighted_error") : 0});
   return tensor;
 }
@@ -87,15 +70,11 @@ const MeasuredTensor* Measurement::find(std::string_view tensor) const {
 }
 
 std::string measured_identity(const Tensor& tensor) {
-  std::string all = fmt::format("{} {}", tensor.source_type().name, describe(tensor.shape()));
-  std::vector<SourceRef> sources;
-  add_sources(*tensor.expression, sources);
-  for (const SourceRef& source : sources)
-    all += fmt::format(" {} {:x} {}", source->bytes, source->header_hash, source->modified);
-  if (const Extent* first = first_extent(*tensor.expression)) all += fmt::format(" {}", first->offset);
+  std::string all = key_of(*tensor.expression, [](const SourceFile& source) {
+    return fmt::format("#{} {:x} {}", source.bytes, source.header_hash, source.modified);
+  });
   if (tensor.importance) all += " " + tensor.importance->fingerprint;
-  const XXH128_hash_t hash = XXH3_128bits(all.data(), all.size());
-  return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
+  return text_hash(all);
 }
 
 std::string write_measurement(const Measurement& measurement) {
@@ -132,16 +111,14 @@ Result<Measurement> read_measurement(const std::string& path) {
   if (json_string(root, "format") != kFormat)
     return input_error(path, "is no measurement of ggufmill", "`ggufmill measure JOB.yaml` makes one");
   try {
-    if (const std::uint64_t version = whole(member(root, "version"), "version"); version != kVersion)
+    if (const std::uint64_t version = needed_number(root, "version"); version != kVersion)
       return input_error(path, fmt::format("is a measurement of version {}; {} is read", version, kVersion),
                          "measure again");
     Measurement measurement;
-    measurement.ggufmill = text(root, "ggufmill");
-    const json::array* tensors = json_array(root, "tensors");
-    if (!tensors) throw Unsound{"'tensors' is no list"};
-    for (const json::value& tensor : *tensors) measurement.tensors.push_back(read_tensor(tensor));
+    measurement.ggufmill = needed_text(root, "ggufmill");
+    for (const json::value& tensor : needed_list(root, "tensors")) measurement.tensors.push_back(read_tensor(tensor));
     return measurement;
-  } catch (const Unsound& unsound) {
+  } catch (const UnsoundJson& unsound) {
     return input_error(path, "is no sound measurement: " + unsound.what, "measure again");
   }
 }

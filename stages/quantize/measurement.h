@@ -45,8 +45,8 @@ struct Measurement {
   const MeasuredTensor* find(std::string_view tensor) const;
 };
 
-// A hash of what decides the figures of a tensor: its type, shape, sources (size, header hash, time) and places in
-// them, and its importance.
+// A hash of what decides the figures of a tensor: its expression, whose sources count by their size, header hash and
+// time, and its importance.
 std::string measured_identity(const Tensor& tensor);
 
 std::string write_measurement(const Measurement& measurement);

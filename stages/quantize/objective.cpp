@@ -193,12 +193,13 @@ Result<Objective> find_objective(const std::string& name_or_path, const Origin& 
   return objective;
 }
 
-Result<Probes> read_probes(const std::string& path) {
+Result<ProbeFile> read_probes(const std::string& path) {
   BOOST_OUTCOME_TRY(const json::value root, read_json(path));
   const json::value* tensors = json_member(root, "tensors");
   if (json_string(root, "format") != "ggufmill sensitivities" || !tensors || !tensors->is_object())
     return input_error(path, "is no file of sensitivities", "`ggufmill probe` writes one");
-  Probes probes;
+  ProbeFile file;
+  file.measured_on = json_string(root, "measured_on").value_or("");
   for (const auto& [name, value] : tensors->get_object()) {
     const auto type = json_string(value, "type");
     const json::value* divergence = json_member(value, "divergence");
@@ -206,9 +207,9 @@ Result<Probes> read_probes(const std::string& path) {
     const double figure = divergence ? divergence->to_number<double>(error) : NAN;
     if (!type || error || !std::isfinite(figure))
       return input_error(path, fmt::format("tensor {} has no type and divergence", quoted_name(std::string(name))));
-    probes[std::string(name)] = {std::string(*type), figure};
+    file.probes[std::string(name)] = {std::string(*type), figure};
   }
-  return probes;
+  return file;
 }
 
 Result<std::vector<double>> sensitivities(const Objective& objective, const std::vector<const MeasuredTensor*>& tensors,

@@ -46,8 +46,13 @@ struct Probe {
   double divergence = 0;
 };
 using Probes = std::map<std::string, Probe, std::less<>>;
-// {format: "ggufmill sensitivities", version: 1, tensors: {NAME: {type, divergence}}}. Exit code 4.
-Result<Probes> read_probes(const std::string& path);
+// {format: "ggufmill sensitivities", version: 1, measured_on, tensors: {NAME: {type, divergence}}}.
+struct ProbeFile {
+  std::string measured_on;  // a hash of the source, the text and how much of it; empty where it is not told
+  Probes probes;
+};
+// Exit code 4.
+Result<ProbeFile> read_probes(const std::string& path);
 
 // What each tensor's squared relative error counts, in the order of `tensors`; or, where the objective cannot say
 // (tensors without a role, no importance, no probe), an error that names the tensor. `probes`: of kProbe.

@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "pipeline/config/yaml_words.h"
 #include "pipeline/core/text.h"
 #include "stages/quantize/quantize_stage.h"
 
@@ -20,15 +21,6 @@ std::string part_of(const std::string& name) {
   return layer_of(name) ? name.substr(name.find('.', name.find('.') + 1) + 1) : name;
 }
 
-std::string escaped(const std::string& name) {
-  std::string text;
-  for (const char letter : name) {
-    if (std::string_view(".^$|()[]{}*+?\\").find(letter) != std::string_view::npos) text += '\\';
-    text += letter;
-  }
-  return text;
-}
-
 struct Part {
   bool has_layers = false;
   std::map<const TypeInfo*, std::set<std::uint64_t>> layers;  // of each type
@@ -36,10 +28,10 @@ struct Part {
 
 // What names of this part and type have in common, as a pattern.
 std::string pattern_of(const std::string& name, const Part& part, const TypeInfo* type) {
-  if (!part.has_layers) return escaped(name);
+  if (!part.has_layers) return regex_literal(name);
   const bool all = part.layers.size() == 1;
   return fmt::format("blk\\.{}\\.{}", all ? "\\d+" : fmt::format("({})", fmt::join(part.layers.at(type), "|")),
-                     escaped(name));
+                     regex_literal(name));
 }
 
 }  // namespace
@@ -64,8 +56,8 @@ Result<std::string> recipe_from(const Model& model, const std::string& of, const
   const TypeInfo* most = std::ranges::max_element(weights, {}, [](const auto& each) {
                            return std::pair(each.second, each.first->name);
                          })->first;
-  std::string text = fmt::format("description: the types of {}\nextends: base\ntype: {}\nrules:{}\n", quoted_name(of),
-                                 most->name, weights.size() == 1 ? " []" : "");
+  std::string text = fmt::format("description: {}\nextends: base\ntype: {}\nrules:{}\n",
+                                 yaml_quoted("the types of " + of), most->name, weights.size() == 1 ? " []" : "");
   std::vector<const TypeInfo*> types;
   for (const auto& each : weights)
     if (each.first != most) types.push_back(each.first);
@@ -73,7 +65,8 @@ Result<std::string> recipe_from(const Model& model, const std::string& of, const
   for (const TypeInfo* type : types) {
     std::string pattern;
     const auto write = [&] {
-      if (!pattern.empty()) text += fmt::format("  - {{match: '^({})$', type: {}}}\n", pattern, type->name);
+      if (!pattern.empty())
+        text += fmt::format("  - {{match: {}, type: {}}}\n", yaml_quoted(fmt::format("^({})$", pattern)), type->name);
       pattern.clear();
     };
     for (const auto& [name, part] : parts) {

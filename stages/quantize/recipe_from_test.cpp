@@ -67,6 +67,22 @@ TEST_CASE("the rules are few, and say layers only where they differ") {
   const std::string text = recipe_from(quantized("Q4_K_M", llama(4)), "model.gguf", RecipeShelf()).value();
   CHECK(
       text ==
-      "description: the types of 'model.gguf'\nextends: base\ntype: Q4_K\nrules:\n"
+      "description: 'the types of model.gguf'\nextends: base\ntype: Q4_K\nrules:\n"
       "  - {match: '^(blk\\.(2|3)\\.attn_v\\.weight|blk\\.(2|3)\\.ffn_down\\.weight|output\\.weight)$', type: Q6_K}\n");
+}
+
+TEST_CASE("names that YAML or a pattern would read otherwise are taken as they are") {
+  Model model = llama(1);
+  for (const char* name : {"it's: a {b} # c.weight", "a.b|c.weight"}) {
+    Tensor tensor = model.tensors[0];
+    tensor.name = name;
+    model.tensors.push_back(tensor);
+  }
+  Model made = quantized("Q4_K", model);
+  for (std::size_t i = made.tensors.size() - 2; i < made.tensors.size(); ++i)
+    made.tensors[i].type = &type_named("Q8_0");
+  const TempDir folder;
+  const std::string path = folder.file("mine.yaml");
+  write_text(path, recipe_from(made, "my: 'model'.gguf", RecipeShelf()).value());
+  CHECK(types_of(quantized(path, model)) == types_of(made));
 }

@@ -72,7 +72,8 @@ Result<Objective> read_choice(const ConfigNode* node, TargetOptions& options) {
                     "objective: {name: probe, sensitivities: FILE}");
   if (probes) {
     options.inputs.push_back(probes->scalar);
-    BOOST_OUTCOME_TRY(options.probes, read_probes(probes->scalar));
+    BOOST_OUTCOME_TRY(ProbeFile file, read_probes(probes->scalar));
+    options.probes = std::move(file.probes);
   }
   return objective;
 }

@@ -1,4 +1,4 @@
-#include "pipeline/api/yaml_words.h"
+#include "pipeline/config/yaml_words.h"
 
 #include "pipeline/config/yaml_reader.h"
 #include "pipeline/core/pattern.h"

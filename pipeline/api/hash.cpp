@@ -1,0 +1,156 @@
+#include "pipeline/api/hash.h"
+
+#include <fmt/format.h>
+#include <openssl/evp.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <memory>
+#include <new>
+#include <sstream>
+
+#include "pipeline/core/text.h"
+#include "pipeline/io/input_file.h"
+#include "pipeline/io/json_file.h"
+#include "pipeline/io/output_store.h"
+
+namespace ggufmill {
+namespace {
+
+constexpr std::size_t kReadBytes = 4 << 20;
+constexpr std::uint64_t kMostListBytes = 256 << 20;
+
+// uuid5(NAMESPACE_URL, "en.wikipedia.org/wiki/Llama.cpp"), which gguf-hash takes as the namespace of its identifiers.
+constexpr std::array<unsigned char, 16> kNamespace = {0xef, 0x00, 0x12, 0x06, 0xda, 0xdc, 0x5f, 0x6d,
+                                                      0xa1, 0x5f, 0x33, 0x59, 0xe5, 0x77, 0xd4, 0xe5};
+
+std::string hexadecimal(std::span<const unsigned char> bytes) {
+  std::string text;
+  for (const unsigned char byte : bytes) text += fmt::format("{:02x}", byte);
+  return text;
+}
+
+class Digest {
+ public:
+  explicit Digest(HashKind kind) : kind_(kind) {
+    if (kind == HashKind::kXxh64) {
+      xxh_.reset(XXH64_createState());
+      if (!xxh_) throw std::bad_alloc();
+      XXH64_reset(xxh_.get(), 0);
+      return;
+    }
+    evp_.reset(EVP_MD_CTX_new());
+    if (!evp_ || EVP_DigestInit_ex(evp_.get(), kind == HashKind::kSha256 ? EVP_sha256() : EVP_sha1(), nullptr) != 1)
+      throw std::bad_alloc();
+    if (kind == HashKind::kUuid) add(std::as_bytes(std::span(kNamespace)));
+  }
+
+  HashKind kind() const { return kind_; }
+
+  void add(std::span<const std::byte> bytes) {
+    if (xxh_)
+      XXH64_update(xxh_.get(), bytes.data(), bytes.size());
+    else
+      EVP_DigestUpdate(evp_.get(), bytes.data(), bytes.size());
+  }
+
+  std::string digits() {
+    if (xxh_) return fmt::format("{:016x}", XXH64_digest(xxh_.get()));
+    std::array<unsigned char, EVP_MAX_MD_SIZE> bytes{};
+    unsigned size = 0;
+    EVP_DigestFinal_ex(evp_.get(), bytes.data(), &size);
+    if (kind_ != HashKind::kUuid) return hexadecimal(std::span(bytes).first(size));
+    bytes[6] = static_cast<unsigned char>((bytes[6] & 0x0f) | 0x50);  // version 5
+    bytes[8] = static_cast<unsigned char>((bytes[8] & 0x3f) | 0x80);  // RFC 9562's variant
+    std::string text = hexadecimal(std::span(bytes).first(16));
+    for (const std::size_t at : {8, 13, 18, 23}) text.insert(at, "-");
+    return text;
+  }
+
+ private:
+  struct Free {
+    void operator()(XXH64_state_t* state) const { XXH64_freeState(state); }
+    void operator()(EVP_MD_CTX* context) const { EVP_MD_CTX_free(context); }
+  };
+  HashKind kind_;
+  std::unique_ptr<XXH64_state_t, Free> xxh_;
+  std::unique_ptr<EVP_MD_CTX, Free> evp_;
+};
+
+// Digests of one thing, all of them fed the same bytes.
+class Digests {
+ public:
+  Digests(const std::vector<HashKind>& kinds, bool with_uuid) {
+    for (const HashKind kind : kinds)
+      if (with_uuid || kind != HashKind::kUuid) digests_.emplace_back(kind);
+  }
+  void add(std::span<const std::byte> bytes) {
+    for (Digest& digest : digests_) digest.add(bytes);
+  }
+  void tell(const std::string& of, std::vector<Hash>& hashes) {
+    for (Digest& digest : digests_) hashes.push_back({digest.kind(), digest.digits(), of});
+  }
+
+ private:
+  std::vector<Digest> digests_;
+};
+
+std::optional<HashKind> kind_named(std::string_view name) {
+  const auto found = std::ranges::find(kHashNames, name);
+  if (found == std::end(kHashNames)) return {};
+  return static_cast<HashKind>(found - std::begin(kHashNames));
+}
+
+}  // namespace
+
+Result<std::vector<Hash>> hash_model(const Model& model, const std::string& path, const HashOptions& options) {
+  std::vector<Hash> hashes;
+  Digests all(options.kinds, true);
+  std::map<const SourceFile*, std::shared_ptr<const ByteSource>> files;
+  std::vector<std::byte> buffer(kReadBytes);
+  for (const Tensor& tensor : model.tensors) {
+    const Extent* extent = tensor.expression->as_extent();
+    if (!extent)
+      return usage_error(fmt::format("tensor {} is computed: it has no bytes of its own", quoted_name(tensor.name)),
+                         "hash a GGUF file, or files of safetensors as they stand");
+    auto& file = files[extent->source.get()];
+    if (!file) {
+      BOOST_OUTCOME_TRY(file, ByteSource::open(*extent->source, IoMode::kCached));
+    }
+    Digests own(options.tensors ? options.kinds : std::vector<HashKind>{}, false);
+    for (std::uint64_t done = 0; done < extent->bytes;) {
+      if (options.stop && *options.stop) return interrupted();
+      const std::span part(buffer.data(),
+                           static_cast<std::size_t>(std::min<std::uint64_t>(kReadBytes, extent->bytes - done)));
+      BOOST_OUTCOME_TRY(file->read(extent->offset + done, part));
+      own.add(part);
+      all.add(part);
+      done += part.size();
+    }
+    own.tell(path + ":" + tensor.name, hashes);
+  }
+  for (const auto& [described, file] : files) {
+    BOOST_OUTCOME_TRY(file->check_unchanged());
+  }
+  all.tell(path, hashes);
+  return hashes;
+}
+
+Result<KnownHashes> read_hashes(const std::string& path) {
+  BOOST_OUTCOME_TRY(const std::string text, read_text_file(path, kMostListBytes));
+  KnownHashes known;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    std::string kind, digits, of;
+    if (words >> kind >> digits && std::getline(words >> std::ws, of))
+      if (const auto named = kind_named(kind)) known.emplace(std::pair(*named, of), digits);
+  }
+  if (known.empty())
+    return input_error(path, "has no hash of a kind that is known", "`ggufmill hash MODEL --all > FILE` writes them");
+  return known;
+}
+
+}  // namespace ggufmill

@@ -1,0 +1,130 @@
+// `ggufmill hash`: hashes of tensors and of all weights, as gguf-hash prints and checks them.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/json.hpp>
+#include <cstdio>
+
+#include "pipeline/api/hash.h"
+#include "pipeline/cli/messages.h"
+#include "pipeline/cli/planning.h"
+#include "pipeline/cli/signals.h"
+#include "pipeline/cli/verb.h"
+#include "pipeline/core/text.h"
+#include "pipeline/report/json_text.h"
+
+namespace ggufmill {
+namespace {
+
+namespace po = boost::program_options;
+namespace json = boost::json;
+
+CommandSpec command() {
+  CommandSpec spec;
+  spec.usage = "ggufmill hash MODEL [options]";
+  spec.description =
+      "Hashes the weights of a GGUF file, of a model in shards or of safetensors files: of each tensor, and of all "
+      "together, without header and padding. So files of other metadata or alignment, or in other shards, have the "
+      "same hashes. Lines are those of llama.cpp's gguf-hash. Without a kind given it is xxh64. --check compares with "
+      "such lines; exit code 3 where something is another, or nothing was compared.\n\nWhether a file is the file that "
+      "it was, `ggufmill verify` and its manifest say.";
+  spec.examples =
+      "  ggufmill hash model.gguf\n"
+      "  ggufmill hash model.gguf --all > model.hashes\n"
+      "  ggufmill hash model.gguf --check model.hashes";
+  spec.positional = "model";
+  auto add = spec.options.add_options();
+  add("xxh64", "XXH64");
+  add("sha1", "SHA-1");
+  add("sha256", "SHA-256");
+  add("uuid", "an identifier of all weights, a UUID of version 5");
+  add("all", "xxh64, sha1 and sha256");
+  add("no-layer", "of all tensors together alone");
+  add("check,c", po::value<std::string>(), "a file of hashes to compare with; its best kind, if none is given");
+  add("json", "one JSON object on stdout: {model, hashes: [{kind, hash, of}]}");
+  add_kernel_options(spec.options);
+  return spec;
+}
+
+// Of sha256, sha1, xxh64 and uuid the first that the list has.
+HashKind best_of(const KnownHashes& known) {
+  for (const HashKind kind : {HashKind::kSha256, HashKind::kSha1, HashKind::kXxh64})
+    if (std::ranges::any_of(known, [kind](const auto& each) { return each.first.first == kind; })) return kind;
+  return HashKind::kUuid;
+}
+
+std::vector<HashKind> kinds_in(const po::variables_map& values, const std::optional<KnownHashes>& known) {
+  std::vector<HashKind> kinds;
+  for (std::size_t i = 0; i < std::size(kHashNames); ++i) {
+    const auto kind = static_cast<HashKind>(i);
+    const bool of_all = values.count("all") && kind != HashKind::kUuid;
+    if (of_all || values.count(std::string(kHashNames[i]))) kinds.push_back(kind);
+  }
+  if (kinds.empty()) kinds.push_back(known ? best_of(*known) : HashKind::kXxh64);
+  return kinds;
+}
+
+int compare(const std::vector<Hash>& hashes, const KnownHashes& known, const std::string& list) {
+  std::size_t compared = 0, others = 0;
+  for (const Hash& hash : hashes) {
+    const auto wanted = known.find({hash.kind, hash.of});
+    const bool is_same = wanted != known.end() && wanted->second == hash.digits;
+    compared += wanted != known.end();
+    others += wanted != known.end() && !is_same;
+    std::printf("%-8s  %s  %s  -  %s\n", std::string(name_of(hash.kind)).c_str(), hash.digits.c_str(),
+                printable(hash.of).c_str(),
+                wanted == known.end() ? "Not Found"
+                : is_same             ? "Ok"
+                                      : "Mismatch");
+  }
+  if (compared == 0)
+    return fail({ExitCode::kVerification, list, "has no hash of this model",
+                 "lines name the model by its path: it has to be given as it was", ""});
+  if (others != 0)
+    return fail({ExitCode::kVerification, list, fmt::format("{} of {} hashes are others", others, compared), "", ""});
+  return 0;
+}
+
+int hash_verb(const Parsed& parsed) {
+  const po::variables_map& values = parsed.values;
+  std::optional<KnownHashes> known;
+  const auto list = text_of(values, "check");
+  if (list) {
+    auto read = read_hashes(*list);
+    if (!read) return fail(read.error());
+    known = std::move(read).value();
+  }
+  const auto path = values["model"].as<std::string>();
+  const auto context = open_context(values);
+  if (!context) return fail(context.error());
+  const auto model = context.value().inspect(path);
+  if (!model) return fail(model.error());
+  HashOptions options;
+  options.kinds = kinds_in(values, known);
+  options.tensors = values.count("no-layer") == 0;
+  options.stop = catch_signals();
+  const auto hashes = hash_model(model.value(), path, options);
+  if (!hashes) {
+    const int code = fail(hashes.error());
+    return signal_exit_code().value_or(code);
+  }
+  if (known) return compare(hashes.value(), *known, *list);
+  if (values.count("json")) {
+    json::array all;
+    for (const Hash& hash : hashes.value())
+      all.push_back(json::object{{"kind", name_of(hash.kind)}, {"hash", hash.digits}, {"of", hash.of}});
+    std::puts(json_text(json::object{{"model", path}, {"hashes", std::move(all)}}).c_str());
+    return 0;
+  }
+  for (const Hash& hash : hashes.value())
+    std::printf("%-8s  %s  %s\n", std::string(name_of(hash.kind)).c_str(), hash.digits.c_str(),
+                printable(hash.of).c_str());
+  return 0;
+}
+
+}  // namespace
+
+const Verb kHashVerb{"hash", "hash the weights of a model, as gguf-hash does", command, hash_verb};
+
+}  // namespace ggufmill

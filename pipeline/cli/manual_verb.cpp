@@ -1,0 +1,125 @@
+// `ggufmill manual`: manual pages, of the same table as help and completion.
+
+#include <fmt/format.h>
+
+#include <cstdio>
+
+#include "pipeline/api/reports.h"
+#include "pipeline/cli/messages.h"
+#include "pipeline/cli/verb.h"
+#include "pipeline/core/text.h"
+
+namespace ggufmill {
+namespace {
+
+CommandSpec command() {
+  CommandSpec spec;
+  spec.usage = "ggufmill manual [VERB | --folder FOLDER]";
+  spec.description =
+      "Prints the manual page of a verb, or of the program, in the man macros of roff. Packages install them; "
+      "`ggufmill manual run | man -l -` reads one.";
+  spec.examples = "  ggufmill manual run | man -l -";
+  spec.positional = "verb";
+  spec.options.add_options()("folder", boost::program_options::value<std::string>(),
+                             "write all pages into this folder, as FOLDER/ggufmill-VERB.1");
+  spec.optional = true;
+  for (const Verb* verb : verbs()) spec.words.emplace_back(verb->name);
+  return spec;
+}
+
+// A line of text as roff takes it: no backslash or hyphen is its own, and none begins with a control character.
+std::string roff(std::string_view text) {
+  std::string out;
+  for (const char letter : text)
+    out += letter == '\\' ? std::string("\\e") : letter == '-' ? std::string("\\-") : std::string(1, letter);
+  if (!out.empty() && (out[0] == '.' || out[0] == '\'')) out.insert(0, "\\&");
+  return out;
+}
+
+std::string paragraphs(const std::string& text) {
+  std::string out;
+  for (const std::string& paragraph : paragraphs_of(text)) out += (out.empty() ? "" : ".PP\n") + roff(paragraph) + "\n";
+  return out;
+}
+
+// Commands, one a line.
+std::string verbatim(std::string_view text) {
+  std::string out = ".nf\n";
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    std::string_view line = text.substr(0, end);
+    line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
+    out += roff(line) + "\n";
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return out + ".fi\n";
+}
+
+std::string head(std::string_view name, std::string_view summary) {
+  const std::string dashed(name);
+  return fmt::format(".TH {} 1 \"\" \"ggufmill " GGUFMILL_VERSION "\" \"ggufmill\"\n.SH NAME\n{} \\- {}\n",
+                     roff(dashed), roff(dashed), roff(summary));
+}
+
+constexpr std::string_view kExitCodes =
+    ".SH \"EXIT STATUS\"\n"
+    ".TP\n0\nIt is done.\n"
+    ".TP\n1\nA defect of the program.\n"
+    ".TP\n2\nWrong arguments, or a wrong pipeline file.\n"
+    ".TP\n3\nNot as asked for: values differ, a file is not as its manifest says.\n"
+    ".TP\n4\nAn input is missing, damaged, or has changed.\n"
+    ".TP\n5\nNo kernel can do what is asked for.\n"
+    ".TP\n6\nThe system refuses to read or write.\n"
+    ".TP\n75\nTry again: no memory, no threads, or ended by SIGTERM in a part.\n"
+    ".TP\n130, 143\nEnded by SIGINT or SIGTERM; the same command goes on.\n";
+
+std::string page_of(const Verb& verb) {
+  const CommandSpec spec = full_command(verb.command());
+  std::string out = head(fmt::format("ggufmill-{}", verb.name), verb.summary);
+  out += ".SH SYNOPSIS\n" + roff(spec.usage) + "\n.SH DESCRIPTION\n" + paragraphs(spec.description);
+  out += ".SH OPTIONS\n";
+  for (const auto& option : spec.options.options())
+    out += fmt::format(".TP\n.B {}\n{}\n", roff(written_name(*option)), roff(option->description()));
+  out += ".SH EXAMPLES\n" + verbatim(spec.examples);
+  out += kExitCodes;
+  return out + ".SH \"SEE ALSO\"\n.BR ggufmill (1)\n";
+}
+
+std::string page_of_program() {
+  std::string out = head("ggufmill", "turns model weight files into other model weight files");
+  out += ".SH SYNOPSIS\nggufmill VERB [options]\n.SH DESCRIPTION\nThe verbs, each with a manual page of its own:\n";
+  for (const Verb* verb : verbs())
+    out += fmt::format(".TP\n.BR ggufmill\\-{} (1)\n{}\n", verb->name, roff(verb->summary));
+  return out + std::string(kExitCodes);
+}
+
+int write_all(const std::string& folder) {
+  const auto write = [&](std::string_view name, const std::string& page) {
+    return write_text(fmt::format("{}/{}.1", folder, name), page, true);
+  };
+  Status written = write("ggufmill", page_of_program());
+  for (const Verb* verb : verbs())
+    if (written) written = write(fmt::format("ggufmill-{}", verb->name), page_of(*verb));
+  return written ? 0 : fail(written.error());
+}
+
+int manual_verb(const Parsed& parsed) {
+  if (const auto folder = text_of(parsed.values, "folder")) return write_all(*folder);
+  const auto name = text_of(parsed.values, "verb");
+  if (!name) {
+    std::fputs(page_of_program().c_str(), stdout);
+    return 0;
+  }
+  for (const Verb* verb : verbs()) {
+    if (verb->name != *name) continue;
+    std::fputs(page_of(*verb).c_str(), stdout);
+    return 0;
+  }
+  return fail(usage_error(fmt::format("unknown verb {}", quoted_name(*name)), "`ggufmill --help` lists the verbs"));
+}
+
+}  // namespace
+
+const Verb kManualVerb{"manual", "print the manual page of a verb", command, manual_verb};
+
+}  // namespace ggufmill

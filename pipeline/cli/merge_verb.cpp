@@ -1,0 +1,76 @@
+// `ggufmill merge`: the shards of a model into one file, with the arguments of llama-gguf-split --merge.
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "pipeline/cli/messages.h"
+#include "pipeline/cli/running.h"
+#include "pipeline/cli/verb.h"
+#include "pipeline/config/yaml_words.h"
+#include "pipeline/core/text.h"
+
+namespace ggufmill {
+namespace {
+
+namespace po = boost::program_options;
+using Strings = std::vector<std::string>;
+
+CommandSpec command() {
+  CommandSpec spec;
+  spec.usage = "ggufmill merge [options] FIRST-SHARD OUTPUT";
+  spec.description =
+      "Writes the shards of a model as one file: the same bytes as llama-gguf-split --merge, which keeps the keys "
+      "split.* and sets split.count to 0. With --clean they are left out, so that the file is what it was before it "
+      "was split. --delete-splits removes the shards when the file is whole.";
+  spec.examples = "  ggufmill merge model-00001-of-00003.gguf model.gguf";
+  spec.positional = "words";
+  spec.many = true;
+  auto add = spec.options.add_options();
+  add("clean", "leave out the keys split.*");
+  add("delete-splits", "remove the shards afterwards");
+  add("emit-pipeline", "print the pipeline file that does the same, and stop");
+  add("overwrite", "replace a file that is there already");
+  add_kernel_options(spec.options);
+  add_run_options(spec.options);
+  return spec;
+}
+
+std::string pipeline_of(const std::string& input, const std::string& output, bool clean) {
+  return fmt::format("version: 1\nsource: {{gguf: {}}}\noutputs: [gguf: {{path: {}{}}}]\n", yaml_quoted(input),
+                     yaml_quoted(output), clean ? "" : ", shards: merged");
+}
+
+int remove_shards(const Plan& plan) {
+  for (const SourceRef& shard : plan.sources) {
+    std::error_code error;
+    std::filesystem::remove(shard->path, error);
+    if (error) return fail(io_error(shard->path, "remove the shard", error.value()));
+  }
+  return 0;
+}
+
+int merge_verb(const Parsed& parsed) {
+  const po::variables_map& values = parsed.values;
+  const auto words = values["words"].as<Strings>();
+  if (words.size() != 2)
+    return fail(usage_error("two names are needed: FIRST-SHARD and OUTPUT", "usage: " + command().usage));
+  const std::string pipeline = pipeline_of(words[0], words[1], values.count("clean") > 0);
+  if (values.count("emit-pipeline")) {
+    std::fputs(pipeline.c_str(), stdout);
+    return 0;
+  }
+  auto context = open_context(values);
+  if (!context) return fail(context.error());
+  const auto planned = plan_arguments(std::move(context).value(), pipeline, {}, values);
+  if (!planned) return fail(planned.error());
+  const int code = execute(planned.value(), values, values.count("overwrite") > 0);
+  return code == 0 && values.count("delete-splits") ? remove_shards(planned.value().plan) : code;
+}
+
+}  // namespace
+
+const Verb kMergeVerb{"merge", "write the shards of a model as one file, as llama-gguf-split does", command,
+                      merge_verb};
+
+}  // namespace ggufmill

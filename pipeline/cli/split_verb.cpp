@@ -1,0 +1,85 @@
+// `ggufmill split`: one model into shards, with the arguments of llama-gguf-split.
+
+#include <fmt/format.h>
+
+#include "pipeline/cli/messages.h"
+#include "pipeline/cli/running.h"
+#include "pipeline/cli/verb.h"
+#include "pipeline/config/yaml_words.h"
+#include "pipeline/core/text.h"
+
+namespace ggufmill {
+namespace {
+
+namespace po = boost::program_options;
+using Strings = std::vector<std::string>;
+
+CommandSpec command() {
+  CommandSpec spec;
+  spec.usage = "ggufmill split [options] INPUT OUTPUT";
+  spec.description =
+      "Writes a model as shards OUTPUT-00001-of-0000N.gguf: the same bytes as llama-gguf-split. Without a limit no "
+      "shard has more than 128 tensors. An INPUT in shards is one model, whose shards are made anew.";
+  spec.examples =
+      "  ggufmill split --split-max-size 20G model.gguf model\n"
+      "  ggufmill split --split-max-tensors 100 --no-tensor-first-split model.gguf model\n"
+      "  ggufmill split --dry-run --split-max-size 20G model.gguf model";
+  spec.positional = "words";
+  spec.many = true;
+  auto add = spec.options.add_options();
+  add("split-max-size", po::value<std::string>(), "most bytes of tensor data in a shard: 300M, 20G, 512MiB");
+  add("split-max-tensors", po::value<std::uint64_t>(), "most tensors in a shard");
+  add("no-tensor-first-split", "the first shard has the metadata alone");
+  add("dry-run", "list the shards; write nothing");
+  add("emit-pipeline", "print the pipeline file that does the same, and stop");
+  add("overwrite", "replace shards that are there already");
+  add_kernel_options(spec.options);
+  add_run_options(spec.options);
+  return spec;
+}
+
+std::string pipeline_of(const po::variables_map& values, const std::string& input, const std::string& output) {
+  std::string limit;
+  if (const auto size = text_of(values, "split-max-size"))
+    limit = "shard_size: " + yaml_quoted(*size);
+  else
+    limit = fmt::format("shard_tensors: {}", value_or<std::uint64_t>(values, "split-max-tensors", 128));
+  return fmt::format("version: 1\nsource: {{gguf: {}}}\noutputs:\n  - gguf: {{path: {}, {}{}}}\n", yaml_quoted(input),
+                     yaml_quoted(output + ".gguf"), limit,
+                     values.count("no-tensor-first-split") ? ", metadata_shard: true" : "");
+}
+
+void list_shards(const Plan& plan) {
+  for (const OutputFile& file : plan.outputs.front().files)
+    std::printf("%s  %zu tensor%s, %s\n", printable(file.path).c_str(), file.tensors.size(),
+                file.tensors.size() == 1 ? "" : "s", human_bytes(file.bytes).c_str());
+}
+
+int split_verb(const Parsed& parsed) {
+  const po::variables_map& values = parsed.values;
+  const auto words = values["words"].as<Strings>();
+  if (words.size() != 2)
+    return fail(usage_error("two names are needed: INPUT and OUTPUT", "usage: " + command().usage));
+  if (values.count("split-max-size") && values.count("split-max-tensors"))
+    return fail(usage_error("--split-max-size and --split-max-tensors cannot be used together", "give one of them"));
+  const std::string pipeline = pipeline_of(values, words[0], words[1]);
+  if (values.count("emit-pipeline")) {
+    std::fputs(pipeline.c_str(), stdout);
+    return 0;
+  }
+  auto context = open_context(values);
+  if (!context) return fail(context.error());
+  const auto planned = plan_arguments(std::move(context).value(), pipeline, {}, values);
+  if (!planned) return fail(planned.error());
+  if (values.count("dry-run")) {
+    list_shards(planned.value().plan);
+    return 0;
+  }
+  return execute(planned.value(), values, values.count("overwrite") > 0);
+}
+
+}  // namespace
+
+const Verb kSplitVerb{"split", "write a model as shards, as llama-gguf-split does", command, split_verb};
+
+}  // namespace ggufmill

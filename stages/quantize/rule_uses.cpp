@@ -1,0 +1,30 @@
+#include "stages/quantize/rule_uses.h"
+
+#include <algorithm>
+
+#include "stages/quantize/quantize_stage.h"
+
+namespace ggufmill {
+
+Result<Model> with_recipe(const Recipe& recipe, Model model, const RecipeShelf& shelf) {
+  QuantizeStageOptions options;
+  options.recipe = recipe;
+  BOOST_OUTCOME_TRY(const auto stage, make_quantize_stage(std::move(options), shelf));
+  return stage->apply(std::move(model));
+}
+
+Result<std::vector<RuleUse>> rule_uses(const Recipe& recipe, const Model& model, const RecipeShelf& shelf) {
+  BOOST_OUTCOME_TRY(const Model made, with_recipe(recipe, model, shelf));
+  std::vector<RuleUse> uses;
+  for (const auto* rules : {&recipe.keep, &recipe.rules, &recipe.adjust})
+    for (const Rule& rule : *rules) {
+      const std::string reason = rules == &recipe.keep ? "kept: " + rule.text : rule.text;
+      const auto decides = [&](const Tensor& tensor) {
+        return tensor.reason == reason || tensor.reason.starts_with(reason + "; ");
+      };
+      uses.push_back({reason, static_cast<std::uint64_t>(std::ranges::count_if(made.tensors, decides))});
+    }
+  return uses;
+}
+
+}  // namespace ggufmill
