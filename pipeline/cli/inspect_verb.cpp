@@ -6,20 +6,24 @@
 #include <boost/json.hpp>
 #include <cmath>
 #include <cstdio>
+#include <filesystem>
 #include <utility>
 
 #include "pipeline/api/reports.h"
+#include "pipeline/cli/inspect_tensor.h"
 #include "pipeline/cli/messages.h"
 #include "pipeline/cli/planning.h"
 #include "pipeline/cli/table.h"
 #include "pipeline/cli/verb.h"
 #include "pipeline/core/metadata.h"
 #include "pipeline/report/json_text.h"
+#include "pipeline/report/models_page.h"
 
 namespace ggufmill {
 namespace {
 
 namespace json = boost::json;
+namespace po = boost::program_options;
 
 CommandSpec command() {
   CommandSpec spec;
@@ -27,16 +31,26 @@ CommandSpec command() {
   spec.description =
       "Shows the metadata and tensors of a GGUF file (of a model in shards give the first), of a checkpoint folder, as "
       "`ggufmill convert` would write them, or of a safetensors file, as they stand. Tensors without an offset are put "
-      "together from several places, or have their values changed.";
+      "together from several places, or have their values changed.\n\nWith --tensor what its values are like, as a "
+      "histogram, or with --values the values of some rows.";
   spec.examples =
       "  ggufmill inspect model.gguf\n"
       "  ggufmill inspect models/Llama-3-8B\n"
-      "  ggufmill inspect model-00001-of-00005.gguf --json";
+      "  ggufmill inspect model-00001-of-00005.gguf --json\n"
+      "  ggufmill inspect model.gguf --tensor blk.0.ffn_up.weight\n"
+      "  ggufmill inspect model-Q4_K_M.gguf --beside model-Q4_K_S.gguf --html models.html";
   spec.positional = "model";
-  spec.options.add_options()("kernel-dir", boost::program_options::value<std::vector<std::string>>()->composing(),
+  spec.options.add_options()("kernel-dir", po::value<std::vector<std::string>>()->composing(),
                              "a folder with kernel modules that bring types of their own");
   add_out_type_option(spec.options);
-  spec.options.add_options()("json", "one JSON object on stdout");
+  auto add = spec.options.add_options();
+  add("json", "one JSON object on stdout");
+  add("tensor", po::value<std::string>(), "show the values of this tensor");
+  add("values", "of --tensor: its first values, in place of figures");
+  add("rows", po::value<std::string>()->default_value("0:4"), "of --values: FIRST:COUNT");
+  add("html", po::value<std::string>(), "write a page with a picture of the model to this file");
+  add("beside", po::value<std::string>(), "of --html: another model, shown beside it");
+  add("overwrite", "replace a page that is there already");
   return spec;
 }
 
@@ -161,14 +175,42 @@ void print_json(const Model& model) {
   put("}\n");
 }
 
+PicturedModel pictured(const std::string& path, const Model& model) {
+  PicturedModel picture{std::filesystem::path(path).filename().string(), {}};
+  if (picture.name.empty()) picture.name = path;
+  for (const Tensor& tensor : model.tensors)
+    picture.tensors.push_back({tensor.name, tensor.shape(), tensor.type, tensor.source_bytes(), ""});
+  return picture;
+}
+
+int write_page(const Context& context, const std::string& path, const Model& model, huggingface::OutType out_type,
+               const po::variables_map& values) {
+  std::vector<PicturedModel> models{pictured(path, model)};
+  if (const auto other = text_of(values, "beside")) {
+    const auto beside = context.inspect(*other, out_type);
+    if (!beside) return fail(beside.error());
+    say_warnings(beside.value().warnings);
+    models.push_back(pictured(*other, beside.value()));
+  }
+  const auto page = values["html"].as<std::string>();
+  const Status written = write_text(page, models_html(models), values.count("overwrite") > 0);
+  if (!written) return fail(written.error());
+  say_note(fmt::format("wrote {}", page));
+  return 0;
+}
+
 int inspect_verb(const Parsed& parsed) {
   const auto context = open_context(parsed.values);
   if (!context) return fail(context.error());
   const auto out_type = read_out_type(parsed.values);
   if (!out_type) return fail(out_type.error());
-  const auto model = context.value().inspect(parsed.values["model"].as<std::string>(), out_type.value());
+  const auto path = parsed.values["model"].as<std::string>();
+  const auto model = context.value().inspect(path, out_type.value());
   if (!model) return fail(model.error());
   say_warnings(model.value().warnings);
+  if (parsed.values.count("tensor")) return show_tensor(context.value(), model.value(), parsed.values);
+  if (parsed.values.count("html"))
+    return write_page(context.value(), path, model.value(), out_type.value(), parsed.values);
   if (parsed.values.count("json"))
     print_json(model.value());
   else

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <map>
 
+#include "pipeline/api/reports.h"
 #include "pipeline/cli/measuring.h"
 #include "pipeline/cli/messages.h"
 #include "pipeline/cli/planning.h"
@@ -15,6 +16,7 @@
 #include "pipeline/core/text.h"
 #include "pipeline/plan/written.h"
 #include "pipeline/report/json_text.h"
+#include "pipeline/report/models_page.h"
 
 namespace ggufmill {
 namespace {
@@ -36,7 +38,9 @@ CommandSpec command() {
   add_job_options(spec.options);
   spec.options.add_options()("json", "one JSON object on stdout; of a batch one after the other")(
       "written", "the plan in its written form, JSON: the same on every machine")(
-      "curve", "of targets: what the best choice of each size loses, beside the built-in recipes");
+      "curve", "of targets: what the best choice of each size loses, beside the built-in recipes")(
+      "html", po::value<std::string>(), "write a page with a picture of every output to this file")(
+      "overwrite", "replace a page that is there already");
   return spec;
 }
 
@@ -195,13 +199,24 @@ int show_curves(const po::variables_map& values) {
   return 0;
 }
 
+PicturedModel pictured(const PlannedOutput& output) {
+  PicturedModel picture{title_of(output), {}};
+  for (const PlannedTensor& tensor : output.tensors)
+    picture.tensors.push_back({tensor.name, tensor.shape, tensor.type, tensor.bytes, tensor.reason});
+  return picture;
+}
+
 int plan_verb(const Parsed& parsed) {
   if (parsed.values.count("curve")) return show_curves(parsed.values);
   bool is_first = true;
-  return for_each_plan(parsed.values, [&](const Planned& planned) {
+  std::vector<PicturedModel> pictures;
+  const auto page = text_of(parsed.values, "html");
+  const int code = for_each_plan(parsed.values, [&](const Planned& planned) {
     const Plan& plan = planned.plan;
     const std::vector<Error> problems = planned.context.problems(plan);
-    if (parsed.values.count("written")) {
+    if (page) {
+      for (const PlannedOutput& output : plan.outputs) pictures.push_back(pictured(output));
+    } else if (parsed.values.count("written")) {
       std::puts(write_plan(plan).c_str());
     } else if (parsed.values.count("json")) {
       print_json(plan);
@@ -212,6 +227,11 @@ int plan_verb(const Parsed& parsed) {
     is_first = false;
     return problems.empty() ? 0 : fail(problems);
   });
+  if (!page || pictures.empty()) return code;
+  const Status written = write_text(*page, models_html(pictures), parsed.values.count("overwrite") > 0);
+  if (!written) return fail(written.error());
+  say_note(fmt::format("wrote {}", *page));
+  return code;
 }
 
 }  // namespace

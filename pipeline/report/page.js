@@ -1,4 +1,3 @@
-'use strict';
 const report = JSON.parse(document.getElementById('report').textContent);
 const compares = report.kind === 'compare';
 const byId = (id) => document.getElementById(id);
@@ -276,37 +275,14 @@ function showMetric() {
   showTensors();
 }
 
-// ---- colours ----
-
-const kThemes = ['auto', 'light', 'dark'];
-const systemIsDark = matchMedia('(prefers-color-scheme: dark)');
-let theme = 'auto';
-try {
-  theme = kThemes.find((name) => name === localStorage.getItem('ggufmill-theme')) || 'auto';
-} catch { /* pages of files may have no storage */ }
-
-function showTheme() {
-  document.documentElement.dataset.theme = theme === 'auto' ? (systemIsDark.matches ? 'dark' : 'light') : theme;
-  byId('theme').textContent = {auto: '◐ auto', light: '☀ light', dark: '☾ dark'}[theme];
-}
-
-byId('theme').addEventListener('click', () => {
-  theme = kThemes[(kThemes.indexOf(theme) + 1) % kThemes.length];
-  try {
-    localStorage.setItem('ggufmill-theme', theme);
-  } catch { /* it lasts as long as the page */ }
-  showTheme();
-});
-systemIsDark.addEventListener('change', showTheme);
-
 // ---- start ----
 
-showTheme();
 showHead();
 showOutputs();
 showUnmatched();
 showControls();
 showTensorHead();
+treemap(byId('map'), report.outputs.map((output, index) => ({name: outputName(index), tensors: output.tensors})));
 byId('layers').hidden = !report.measured;
 byId('unmeasured').hidden = report.measured;
 showMetric();

@@ -1,5 +1,5 @@
-// The report's page in a real browser: of a run with five outputs, and of a thousand tensors in five outputs. Exit code
-// 77, which ctest takes for skipped, where there is no Chromium.
+// The report's page in a real browser: of a run with five outputs, and of a thousand tensors in five outputs; and that
+// of the plan of the run. Exit code 77, which ctest takes for skipped, where there is no Chromium.
 //   browser_test [FOLDER]: pages and pictures stay in FOLDER
 
 #include <fmt/format.h>
@@ -113,6 +113,12 @@ std::string page_of_run(const std::string& folder) {
   return folder + "/run.html";
 }
 
+// The plan of that run.
+std::string page_of_plan(const std::string& folder) {
+  must_run({built("bin/ggufmill"), "plan", "job.yaml", "--html", "plan.html", "--overwrite"}, folder);
+  return folder + "/plan.html";
+}
+
 // Five outputs of a thousand tensors each.
 std::string large_page(const std::string& folder) {
   Report report = testing::report_of({});
@@ -132,9 +138,9 @@ std::string large_page(const std::string& folder) {
 }
 
 // A copy of the page with the checks at its end.
-std::string with_checks(const std::string& page) {
+std::string with_checks(const std::string& page, const std::string& checks) {
   std::string text = read_text(page);
-  const std::string script = "<script>" + read_text(GGUFMILL_BROWSER_TESTS "/page_checks.js") + "</script>\n";
+  const std::string script = "<script>" + read_text(GGUFMILL_BROWSER_TESTS "/" + checks) + "</script>\n";
   text.insert(text.rfind("</body>"), script);
   std::string copy = page.substr(0, page.size() - 5) + "-checked.html";
   write_text(copy, text);
@@ -160,10 +166,12 @@ int count_failures(const std::string& dom, const std::string& what) {
 
 int check_pages(const Browser& browser, const std::string& folder) {
   int failures = 0;
-  for (const std::string& page : {page_of_run(folder), large_page(folder)})
+  for (const std::string& page : {page_of_run(folder), large_page(folder), page_of_plan(folder)})
     for (const char* scheme : {"light", "dark"}) {
       const std::string what = fs::path(page).stem().string() + " " + scheme;
-      failures += count_failures(browser.dom_of(with_checks(page), scheme), what);
+      failures += count_failures(
+          browser.dom_of(with_checks(page, what.starts_with("plan") ? "map_checks.js" : "page_checks.js"), scheme),
+          what);
       const std::string picture = page.substr(0, page.size() - 5) + "-" + scheme + ".png";
       browser.take_picture(page, scheme, picture);
       if (!fs::exists(picture) || fs::file_size(picture) < 10000) std::cout << what << ": no picture\n", ++failures;

@@ -25,6 +25,7 @@
   };
 
   const checkTables = () => {
+    check('a map for each output', all('#map .map').length === report.outputs.length);
     check('one row for each output', all('#outputs tbody tr').length === report.outputs.length);
     const first = Math.min(tensors.length, 500);
     check('one row for each tensor of each output, at most 500 at first', lines().length === first);

@@ -1,0 +1,91 @@
+#include "pipeline/api/tensor_figures.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+#include "pipeline/api/ggufmill.h"
+#include "pipeline/core/text.h"
+
+namespace ggufmill {
+namespace {
+
+constexpr std::uint64_t kPiece = 4 << 20;        // values that are held at once
+constexpr std::uint64_t kMostValues = 64 << 20;  // that are given at once
+
+using Take = std::function<void(std::span<const float>)>;
+
+Status for_each_piece(const Context& context, const Tensor& tensor, const std::atomic<bool>* stop, const Take& take) {
+  const std::uint64_t columns = tensor.shape().columns(), rows = tensor.shape().rows();
+  const std::uint64_t at_once = std::max<std::uint64_t>(1, kPiece / std::max<std::uint64_t>(1, columns));
+  std::vector<float> values;
+  for (std::uint64_t first = 0; first < rows; first += at_once) {
+    const std::uint64_t count = std::min(at_once, rows - first);
+    values.resize(count * columns);
+    RowsOptions options;
+    options.stop = stop;
+    BOOST_OUTCOME_TRY(context.read_rows(
+        {&tensor, first, count, &type_named("F32"), std::as_writable_bytes(std::span(values))}, options));
+    take(values);
+  }
+  return ok();
+}
+
+}  // namespace
+
+Result<TensorFigures> tensor_figures(const Context& context, const Tensor& tensor, std::size_t bins,
+                                     const std::atomic<bool>* stop) {
+  TensorFigures figures;
+  figures.count = tensor.shape().elements();
+  figures.histogram.resize(bins);
+  double sum = 0;
+  bool is_first = true;
+  BOOST_OUTCOME_TRY(for_each_piece(context, tensor, stop, [&](std::span<const float> values) {
+    for (const float value : values) {
+      if (!std::isfinite(value)) {
+        ++figures.not_finite;
+        continue;
+      }
+      figures.zeros += value == 0;
+      figures.least = is_first ? value : std::min<double>(figures.least, value);
+      figures.largest = is_first ? value : std::max<double>(figures.largest, value);
+      is_first = false;
+      sum += value;
+    }
+  }));
+  const std::uint64_t finite = figures.count - figures.not_finite;
+  if (finite == 0) return figures;
+  figures.mean = sum / static_cast<double>(finite);
+  const double width = (figures.largest - figures.least) / static_cast<double>(bins);
+  double squares = 0;
+  BOOST_OUTCOME_TRY(for_each_piece(context, tensor, stop, [&](std::span<const float> values) {
+    for (const float value : values) {
+      if (!std::isfinite(value)) continue;
+      squares += (value - figures.mean) * (value - figures.mean);
+      const double at = width > 0 ? (value - figures.least) / width : 0;
+      ++figures.histogram[std::min(static_cast<std::size_t>(std::max(at, 0.0)), bins - 1)];
+    }
+  }));
+  figures.deviation = std::sqrt(squares / static_cast<double>(finite));
+  return figures;
+}
+
+Result<std::vector<float>> tensor_values(const Context& context, const Tensor& tensor, std::uint64_t first,
+                                         std::uint64_t rows) {
+  const Shape& shape = tensor.shape();
+  if (first > shape.rows() || rows > shape.rows() - first)
+    return usage_error(fmt::format("tensor {} has {} rows, not rows {} to {}", quoted_name(tensor.name), shape.rows(),
+                                   first, first + rows));
+  if (shape.columns() != 0 && rows > kMostValues / shape.columns())
+    return usage_error(fmt::format("{} rows of {} values are more than can be shown at once", rows, shape.columns()),
+                       fmt::format("{} values are the limit", kMostValues));
+  std::vector<float> values(rows * shape.columns());
+  if (values.empty()) return values;
+  BOOST_OUTCOME_TRY(context.read_rows(
+      {&tensor, first, rows, &type_named("F32"), std::as_writable_bytes(std::span(values))}, RowsOptions{}));
+  return values;
+}
+
+}  // namespace ggufmill

@@ -1,0 +1,36 @@
+#include "pipeline/report/models_page.h"
+
+#include <boost/json.hpp>
+#include <string_view>
+
+#include "pipeline/report/json_text.h"
+
+namespace ggufmill {
+
+extern const std::string_view kModelsPage;
+
+namespace json = boost::json;
+
+std::string models_html(const std::vector<PicturedModel>& models) {
+  json::array all;
+  for (const PicturedModel& model : models) {
+    json::array tensors;
+    for (const PicturedTensor& tensor : model.tensors) {
+      json::array shape;
+      for (std::uint32_t i = 0; i < tensor.shape.rank; ++i) shape.push_back(tensor.shape.dims[i]);
+      tensors.push_back(json::object{{"name", tensor.name},
+                                     {"shape", std::move(shape)},
+                                     {"type", tensor.type->name},
+                                     {"weights", tensor.shape.elements()},
+                                     {"bytes", tensor.bytes},
+                                     {"rule", tensor.rule}});
+    }
+    all.push_back(json::object{{"name", model.name}, {"tensors", std::move(tensors)}});
+  }
+  constexpr std::string_view kPlace = "@MODELS@";
+  const std::size_t at = kModelsPage.find(kPlace);
+  return std::string(kModelsPage.substr(0, at)) + script_text(json_text(all)) +
+         std::string(kModelsPage.substr(at + kPlace.size()));
+}
+
+}  // namespace ggufmill
