@@ -79,4 +79,5 @@ PYBIND11_MODULE(_native, module) {
       .def_property_readonly("isa", [](const ggufmill::Context& self) { return self.kernels().isa(); });
   bind_arrays(context);
   bind_models(module, context);
+  bind_jobs(module, context);
 }

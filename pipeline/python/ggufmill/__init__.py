@@ -1,18 +1,21 @@
 """ggufmill: weights quantized and decoded, models opened and converted. See README.md beside this package's sources."""
 
 import functools
-import math
 import os
 
 import numpy as np
 
 from . import _native
 from ._error import Error, usage_error
+from ._job import job_text, report
 from ._model import Metadata, Model, Tensor
-from ._native import Progress
+from ._native import Plan, Progress
 
 __version__ = _native.version
-__all__ = ["Context", "Error", "Metadata", "Model", "Progress", "Tensor", "dequantize", "open", "quantize", "types"]
+__all__ = [
+    *("Context", "Error", "Metadata", "Model", "Plan", "Progress", "Tensor"),
+    *("check", "compare", "dequantize", "open", "plan", "quantize", "run", "types"),
+]
 
 _FLOATS = {"float32": "F32", "float16": "F16", "float64": "F64", "bfloat16": "BF16"}
 
@@ -115,6 +118,51 @@ class Context:
         """A GGUF file (of shards the first), a checkpoint folder, or a safetensors file. Reads headers, not weights."""
         return Model(self._native.open(os.fspath(path)))
 
+    def plan(self, job, *, set=None, parameters=None):
+        """What a job does to every tensor: reads headers, writes nothing.
+
+        job         the path of a pipeline file, or a dictionary with what would stand in it
+        set         changes to it: {"outputs.0.gguf": "out/a.gguf"}
+        parameters  values of the parameters that it declares
+        """
+        return self._native.plan(job_text(job, set, parameters))
+
+    def check(self, job, *, overwrite=False, set=None, parameters=None):
+        """All that is known to prevent a run, here and now: a list of errors, empty where there are none."""
+        return self._native.check(job_text(job, set, parameters), overwrite)
+
+    def run(self, job, *, overwrite=False, resume=True, progress=None, set=None, parameters=None):
+        """Carries out a job, or a plan: all outputs become visible together, or none.
+
+        overwrite   replace outputs that are there
+        resume      go on with what an earlier run of the same job left
+        progress    a function that is given a Progress some times a second; an exception of it ends the run
+        set, parameters
+                    as of plan()
+
+        Gives the report as a dictionary of the form that `ggufmill run --report` writes, with "warnings". Of a batch,
+        it is the report of the batch; outputs that failed are an error once the others are done. Ctrl-C ends a run,
+        and the same call goes on from there.
+        """
+        if isinstance(job, Plan):
+            if set or parameters:
+                raise usage_error("a plan is run as it is", "give `set` and `parameters` to plan()")
+            return report(job._run(overwrite, resume, progress))
+        return report(self._native.run(job_text(job, set, parameters), overwrite, resume, progress))
+
+    def compare(self, a, b, *, importance="", html="", overwrite=False, threads=0, progress=None):
+        """How far the values of model `b` are from those of `a`, tensor by tensor of the same name.
+
+        a, b        as of open()
+        importance  a file of importance for `a`: gives the weighted error
+        html        where a page is written
+        overwrite   replace a page that is there
+
+        Gives the report as a dictionary of the form of `ggufmill compare --json`, with "warnings".
+        """
+        paths = [os.fspath(each) for each in (a, b, importance, html)]
+        return report(self._native.compare(*paths, overwrite, threads, progress))
+
 
 @functools.lru_cache(maxsize=None)
 def _default():
@@ -122,7 +170,6 @@ def _default():
 
 
 def types():
-    """The tensor types: see Context.types."""
     return _default().types()
 
 
@@ -138,5 +185,25 @@ def open(path):
     return _default().open(path)
 
 
-for _each in (quantize, dequantize, open):
+def plan(job, *, set=None, parameters=None):
+    return _default().plan(job, set=set, parameters=parameters)
+
+
+def check(job, *, overwrite=False, set=None, parameters=None):
+    return _default().check(job, overwrite=overwrite, set=set, parameters=parameters)
+
+
+def run(job, *, overwrite=False, resume=True, progress=None, set=None, parameters=None):
+    return _default().run(
+        job, overwrite=overwrite, resume=resume, progress=progress, set=set, parameters=parameters
+    )
+
+
+def compare(a, b, *, importance="", html="", overwrite=False, threads=0, progress=None):
+    return _default().compare(
+        a, b, importance=importance, html=html, overwrite=overwrite, threads=threads, progress=progress
+    )
+
+
+for _each in (types, quantize, dequantize, open, plan, check, run, compare):
     _each.__doc__ = getattr(Context, _each.__name__).__doc__

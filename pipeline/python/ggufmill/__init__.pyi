@@ -1,5 +1,5 @@
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Union
 
 import numpy as np
@@ -9,6 +9,9 @@ __version__: str
 
 _Path = Union[str, "os.PathLike[str]"]
 _Shape = Union[int, Sequence[int]]
+_Job = Union[_Path, Mapping[str, Any]]
+_Progress = Union[Callable[["Progress"], object], None]
+_Changes = Union[Mapping[str, Any], None]
 _Buffer = Any  # whatever has its bytes in one piece
 
 class Error(Exception):
@@ -63,6 +66,25 @@ class Model:
     tensors: Mapping[str, Tensor]
     warnings: list[str]
 
+class Plan:
+    @property
+    def file(self) -> str: ...
+    @property
+    def source(self) -> dict[str, Any]: ...
+    @property
+    def outputs(self) -> list[dict[str, Any]]: ...
+    @property
+    def problems(self) -> list[Error]: ...
+    @property
+    def warnings(self) -> list[str]: ...
+    @property
+    def bytes_read(self) -> int: ...
+    @property
+    def bytes_written(self) -> int: ...
+    @property
+    def least_memory(self) -> int: ...
+    def written(self) -> str: ...
+
 class Context:
     def __init__(self, *, kernel_dirs: Iterable[_Path] = (), isa: str = "") -> None: ...
     @property
@@ -75,6 +97,29 @@ class Context:
         self, buffer: _Buffer, type: str, shape: _Shape | None = None, *, threads: int = 0
     ) -> NDArray[np.float32]: ...
     def open(self, path: _Path) -> Model: ...
+    def plan(self, job: _Job, *, set: _Changes = None, parameters: _Changes = None) -> Plan: ...
+    def check(
+        self, job: _Job, *, overwrite: bool = False, set: _Changes = None, parameters: _Changes = None
+    ) -> list[Error]: ...
+    def run(
+        self, job: Union[_Job, Plan],
+        *,
+        overwrite: bool = False,
+        resume: bool = True,
+        progress: _Progress = None,
+        set: _Changes = None,
+        parameters: _Changes = None,
+    ) -> dict[str, Any]: ...
+    def compare(
+        self, a: _Path,
+        b: _Path,
+        *,
+        importance: _Path = "",
+        html: _Path = "",
+        overwrite: bool = False,
+        threads: int = 0,
+        progress: _Progress = None,
+    ) -> dict[str, Any]: ...
 
 def types() -> list[dict[str, Any]]: ...
 def quantize(
@@ -84,3 +129,26 @@ def dequantize(
     buffer: _Buffer, type: str, shape: _Shape | None = None, *, threads: int = 0
 ) -> NDArray[np.float32]: ...
 def open(path: _Path) -> Model: ...
+def plan(job: _Job, *, set: _Changes = None, parameters: _Changes = None) -> Plan: ...
+def check(
+    job: _Job, *, overwrite: bool = False, set: _Changes = None, parameters: _Changes = None
+) -> list[Error]: ...
+def run(
+    job: Union[_Job, Plan],
+    *,
+    overwrite: bool = False,
+    resume: bool = True,
+    progress: _Progress = None,
+    set: _Changes = None,
+    parameters: _Changes = None,
+) -> dict[str, Any]: ...
+def compare(
+    a: _Path,
+    b: _Path,
+    *,
+    importance: _Path = "",
+    html: _Path = "",
+    overwrite: bool = False,
+    threads: int = 0,
+    progress: _Progress = None,
+) -> dict[str, Any]: ...

@@ -24,6 +24,7 @@ class Readme(unittest.TestCase):
         self.assertGreaterEqual(len(blocks), 2)
         for i, block in enumerate(blocks):
             with self.subTest(block=i), tempfile.TemporaryDirectory() as folder:
+                os.mkdir(f"{folder}/out")
                 subprocess.run([MAKE_GGUF, f"{folder}/model.gguf", "tiny"], check=True)
                 done = subprocess.run([sys.executable, "-c", block], cwd=folder, capture_output=True, text=True)
                 self.assertEqual(done.returncode, 0, done.stderr)
@@ -59,6 +60,8 @@ class Stubs(unittest.TestCase):
                     self.assert_same(each, getattr(thing, each.name))
 
     def assert_same(self, node, function):
+        if not inspect.isfunction(function):
+            return  # of the extension, which does not tell its parameters
         arguments = node.args
         names = [each.arg for each in [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]]
         self.assertEqual(names, list(inspect.signature(function).parameters), node.name)

@@ -1,0 +1,287 @@
+// Jobs planned, checked and run; models compared.
+#include <pybind11/stl.h>
+
+#include <chrono>
+
+#include "pipeline/plan/written.h"
+#include "pipeline/python/bindings.h"
+#include "pipeline/python/interruptible.h"
+#include "pipeline/report/report.h"
+
+namespace ggufmill::python {
+
+namespace py = pybind11;
+
+namespace {
+
+using Strings = std::vector<std::string>;
+using Clock = std::chrono::steady_clock;
+
+// A pipeline file, or the text of one that `path` stands for in messages.
+struct JobText {
+  std::string path;
+  std::optional<std::string> text;
+  JobOptions options;
+};
+
+JobText job_text(std::string path, std::optional<std::string> text, Strings set, Strings parameters) {
+  return {std::move(path), std::move(text), {std::move(set), std::move(parameters)}};
+}
+
+Result<Job> load(const Context& context, const JobText& job) {
+  return job.text ? context.parse_job(*job.text, job.path, job.options) : context.load_job(job.path, job.options);
+}
+
+Result<Batch> load_all(const Context& context, const JobText& job) {
+  return job.text ? context.parse_batch(*job.text, job.path, job.options) : context.load_batch(job.path, job.options);
+}
+
+struct OpenPlan {
+  SharedContext context;
+  Plan plan;
+};
+
+py::list texts(const std::vector<std::string>& lines) {
+  py::list made;
+  for (const std::string& line : lines) made.append(text(line));
+  return made;
+}
+
+py::list errors(const std::vector<Error>& all) {
+  py::list made;
+  for (const Error& error : all) made.append(to_python(error));
+  return made;
+}
+
+py::dict file_of(const std::string& path, std::uint64_t bytes) {
+  py::dict file;
+  file["path"] = text(path);
+  file["bytes"] = bytes;
+  return file;
+}
+
+py::dict source_of(const OpenPlan& open) {
+  const PlannedSource& source = open.plan.source;
+  py::list files;
+  for (const SourceRef& file : source.files) files.append(file_of(file->path, file->bytes));
+  py::dict made;
+  made["name"] = text(source.name);
+  made["architecture"] = text(source.architecture);
+  made["files"] = files;
+  made["tensors"] = source.tensors;
+  made["weights"] = source.weights;
+  made["bytes"] = source.bytes;
+  return made;
+}
+
+py::dict tensor_of(const PlannedTensor& tensor) {
+  py::dict made;
+  made["name"] = text(tensor.name);
+  made["shape"] = numpy_shape(tensor.shape);
+  made["from"] = std::string(tensor.source_type->name);
+  made["to"] = std::string(tensor.type->name);
+  made["fallback_from"] = tensor.fallback_from ? py::cast(std::string(tensor.fallback_from->name)) : py::none();
+  made["bytes_from"] = tensor.source_bytes;
+  made["bytes"] = tensor.bytes;
+  made["importance"] = tensor.importance;
+  made["why"] = text(tensor.reason);
+  return made;
+}
+
+// As `ggufmill plan --json` has them, but for the shapes.
+py::list outputs_of(const OpenPlan& open) {
+  py::list outputs;
+  for (const PlannedOutput& output : open.plan.outputs) {
+    py::list files, tensors;
+    for (const OutputFile& file : output.files) files.append(file_of(file.path, file.bytes));
+    for (const PlannedTensor& tensor : output.tensors) tensors.append(tensor_of(tensor));
+    py::dict made;
+    made["files"] = files;
+    made["recipe"] = text(output.recipe);
+    made["tensors"] = tensors;
+    outputs.append(made);
+  }
+  return outputs;
+}
+
+std::shared_ptr<OpenPlan> plan(const std::shared_ptr<Context>& context, const JobText& text) {
+  Result<Plan> made = interruptible([&](const std::atomic<bool>&, ProgressSlot&) -> Result<Plan> {
+    BOOST_OUTCOME_TRY(const Job job, load(*context, text));
+    return context->plan(job);
+  });
+  return std::make_shared<OpenPlan>(OpenPlan{context, value_or_raise(std::move(made))});
+}
+
+py::list check(const Context& context, const JobText& text, bool overwrite) {
+  const Result<std::vector<Error>> found =
+      interruptible([&](const std::atomic<bool>& stop, ProgressSlot&) -> Result<std::vector<Error>> {
+        BOOST_OUTCOME_TRY(const Batch batch, load_all(context, text));
+        std::vector<Error> all;
+        for (const BatchJob& each : batch.jobs) {
+          if (stop) break;
+          const Result<Plan> planned = context.plan(each.job);
+          const std::vector<Error> of_job =
+              planned ? context.check(planned.value(), overwrite) : std::vector<Error>{planned.error()};
+          all.insert(all.end(), of_job.begin(), of_job.end());
+        }
+        return all;
+      });
+  return found ? errors(found.value()) : errors({found.error()});
+}
+
+// What is told of the progress of a plan, from the beginning of the work on.
+class PlanProgress {
+ public:
+  explicit PlanProgress(ProgressSlot& slot) : slot_(slot) {}
+  void operator()(const Plan& plan, const Progress& now) {
+    if (&plan != plan_) {
+      plan_ = &plan;
+      to_read_ = plan.bytes_read();
+      to_write_ = 0;  // of tensors: what is counted while it is written
+      for (const PlannedOutput& output : plan.outputs)
+        for (const PlannedTensor& tensor : output.tensors) to_write_ += tensor.bytes;
+    }
+    slot_.set({now.bytes_read, to_read_, now.bytes_written, to_write_, now.tensor ? *now.tensor : std::string(),
+               std::chrono::duration<double>(Clock::now() - start_).count()});
+  }
+
+ private:
+  ProgressSlot& slot_;
+  const Plan* plan_ = nullptr;
+  std::uint64_t to_read_ = 0, to_write_ = 0;
+  const Clock::time_point start_ = Clock::now();
+};
+
+// The same of work that reads alone.
+auto read_progress(ProgressSlot& slot) {
+  return [&slot, start = Clock::now()](std::uint64_t done, std::uint64_t total) {
+    slot.set({done, total, 0, 0, "", std::chrono::duration<double>(Clock::now() - start).count()});
+  };
+}
+
+std::string json_of(const Report& report) {
+  std::string json;
+  report_json(report, [&](std::string_view piece) { json += piece; });
+  return json;
+}
+
+struct RunWords {
+  bool overwrite, resume;
+};
+
+// The report as JSON, and warnings.
+using Told = std::pair<std::string, Strings>;
+
+Result<Told> run_plan(const Context& context, const Plan& plan, const RunWords& words, const std::atomic<bool>& stop,
+                      ProgressSlot& slot) {
+  PlanProgress progress(slot);
+  RunOptions options;
+  options.overwrite = words.overwrite;
+  options.resume = words.resume;
+  options.stop = &stop;
+  options.progress = [&](const Progress& now) { progress(plan, now); };
+  BOOST_OUTCOME_TRY(const RunReport done, context.run(plan, options));
+  Strings warnings = plan.warnings;
+  warnings.insert(warnings.end(), done.warnings.begin(), done.warnings.end());
+  return Told{json_of(context.report_of(plan, done)), std::move(warnings)};
+}
+
+Status measure_where_needed(const Context& context, Job& job, const std::atomic<bool>& stop, ProgressSlot& slot) {
+  if (!needs_measurement(job)) return ok();
+  MeasureOptions options;
+  options.run.stop = &stop;
+  options.progress = read_progress(slot);
+  BOOST_OUTCOME_TRY(Measurement measured, context.measure(job, options));
+  give_measurement(job, std::make_shared<const Measurement>(std::move(measured)));
+  return ok();
+}
+
+// All failures of a batch as one error.
+Result<Told> run_all(const Context& context, const Batch& batch, const RunWords& words, const std::atomic<bool>& stop,
+                     ProgressSlot& slot) {
+  PlanProgress progress(slot);
+  BatchOptions options;
+  options.run.overwrite = words.overwrite;
+  options.run.resume = words.resume;
+  options.run.stop = &stop;
+  options.adjust = [&](const std::string&, Job& job) { return measure_where_needed(context, job, stop, slot); };
+  options.progress = [&](const Plan& plan, const Progress& now) { progress(plan, now); };
+  const BatchReport done = run_batch(context, batch, options);
+  Diagnostics failures;
+  for (const BatchCell& cell : done.cells)
+    if (cell.error) failures.add(*cell.error);
+  if (!failures.empty()) return failures.together();
+  return Told{batch_json(done), done.warnings};
+}
+
+py::tuple told(Result<Told> done) {
+  const Told given = value_or_raise(std::move(done));
+  return py::make_tuple(text(given.first), texts(given.second));
+}
+
+py::tuple run(const Context& context, const JobText& text, bool overwrite, bool resume, const py::object& progress) {
+  const RunWords words{overwrite, resume};
+  return told(interruptible(
+      [&](const std::atomic<bool>& stop, ProgressSlot& slot) -> Result<Told> {
+        BOOST_OUTCOME_TRY(Batch batch, load_all(context, text));
+        if (batch.is_matrix) return run_all(context, batch, words, stop, slot);
+        Job& job = batch.jobs.front().job;
+        BOOST_OUTCOME_TRY(measure_where_needed(context, job, stop, slot));
+        BOOST_OUTCOME_TRY(const Plan made, context.plan(job));
+        return run_plan(context, made, words, stop, slot);
+      },
+      progress));
+}
+
+py::tuple run_planned(const OpenPlan& open, bool overwrite, bool resume, const py::object& progress) {
+  return told(interruptible(
+      [&](const std::atomic<bool>& stop, ProgressSlot& slot) {
+        return run_plan(*open.context, open.plan, {overwrite, resume}, stop, slot);
+      },
+      progress));
+}
+
+py::tuple compare(const Context& context, const std::string& a, const std::string& b, const std::string& importance,
+                  const std::string& html, bool overwrite, unsigned threads, const py::object& progress) {
+  return told(interruptible(
+      [&](const std::atomic<bool>& stop, ProgressSlot& slot) -> Result<Told> {
+        ComparisonOptions options;
+        options.importance = importance;
+        options.html = html;
+        options.overwrite = overwrite;
+        options.threads = threads;
+        options.stop = &stop;
+        options.progress = read_progress(slot);
+        BOOST_OUTCOME_TRY(const Comparison done, context.compare(a, b, options));
+        return Told{json_of(done.report), done.warnings};
+      },
+      progress));
+}
+
+}  // namespace
+
+void bind_jobs(py::module_& module, ContextClass& context) {
+  py::class_<JobText>(module, "JobText")
+      .def(py::init(&job_text), py::arg("path"), py::arg("text"), py::arg("set"), py::arg("parameters"));
+  py::class_<OpenPlan, std::shared_ptr<OpenPlan>> plan_class(module, "Plan", "What a job does: see Context.plan.");
+  plan_class.attr("__module__") = "ggufmill";
+  plan_class.def_property_readonly("file", [](const OpenPlan& self) { return text(self.plan.file); })
+      .def_property_readonly("source", &source_of)
+      .def_property_readonly("outputs", &outputs_of)
+      .def_property_readonly("problems", [](const OpenPlan& self) { return errors(self.context->problems(self.plan)); })
+      .def_property_readonly("warnings", [](const OpenPlan& self) { return texts(self.plan.warnings); })
+      .def_property_readonly("bytes_read", [](const OpenPlan& self) { return self.plan.bytes_read(); })
+      .def_property_readonly("bytes_written", [](const OpenPlan& self) { return self.plan.bytes_written(); })
+      .def_property_readonly("least_memory", [](const OpenPlan& self) { return self.plan.least_memory; })
+      .def(
+          "written", [](const OpenPlan& self) { return text(write_plan(self.plan)); },
+          "The plan in its written form, JSON: the same on every machine.")
+      .def("_run", &run_planned, py::arg("overwrite"), py::arg("resume"), py::arg("progress"));
+  context.def("plan", &plan, py::arg("job"))
+      .def("check", &check, py::arg("job"), py::arg("overwrite"))
+      .def("run", &run, py::arg("job"), py::arg("overwrite"), py::arg("resume"), py::arg("progress"))
+      .def("compare", &compare, py::arg("a"), py::arg("b"), py::arg("importance"), py::arg("html"),
+           py::arg("overwrite"), py::arg("threads"), py::arg("progress"));
+}
+
+}  // namespace ggufmill::python

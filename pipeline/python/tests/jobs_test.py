@@ -1,0 +1,220 @@
+"""Jobs from Python: dictionaries and files, planned, checked, run and ended; models compared."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import textwrap
+import threading
+import unittest
+
+import ggufmill
+import numpy as np
+
+PROGRAM = os.environ["GGUFMILL"]
+MAKE_GGUF = os.environ["GGUFMILL_MAKE_GGUF"]
+
+
+class Jobs(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.model = self.folder / "model.gguf"
+        subprocess.run([MAKE_GGUF, self.model, "tiny"], check=True)
+        self.out = self.folder / "out.gguf"
+
+    def job(self, **more):
+        return {"version": 1, "source": {"gguf": self.model}, "outputs": [{"gguf": self.out, "quantize": "Q8_0"}], **more}
+
+    def names(self):
+        return sorted(os.listdir(self.folder))
+
+    def test_a_dictionary_is_a_pipeline_file(self):
+        report = ggufmill.run(self.job())
+        written = self.out.read_bytes()
+        file = self.folder / "job.yaml"
+        file.write_text(
+            f"version: 1\nsource: {{gguf: {self.model}}}\noutputs: [{{gguf: {self.folder}/file.gguf, quantize: Q8_0}}]\n"
+        )
+        subprocess.run([PROGRAM, "run", "--quiet", file], check=True)
+        self.assertEqual((self.folder / "file.gguf").read_bytes(), written)
+        self.assertEqual(report["kind"], "run")
+        self.assertEqual(report["outputs"][0]["files"], [{"path": str(self.out), "bytes": len(written)}])
+        self.assertEqual(report["warnings"], [])
+        again = ggufmill.run(file, set={"outputs.0.gguf": self.folder / "set.gguf", "outputs.0.quantize": "Q4_0"})
+        self.assertEqual(again["outputs"][0]["recipe"], "Q4_0")
+        self.assertTrue((self.folder / "set.gguf").exists())
+
+    def test_what_a_dictionary_can_hold(self):
+        text = 'a "quoted" text: {x} # \\ \n\t\u0001 grüß 🦙 ${NAME}'.replace("${NAME}", "")
+        stages = [{"metadata": {"set": {"a.text": text, "a.number": np.int64(7), "a.half": 0.5, "a.yes": True}}}]
+        ggufmill.run(self.job(stages=stages, limits={"memory": "64MiB", "threads": 1}))
+        metadata = ggufmill.open(self.out).metadata
+        self.assertEqual([metadata["a." + key] for key in ("text", "number", "half", "yes")], [text, 7, 0.5, True])
+        with self.assertRaises(ggufmill.Error) as caught:
+            ggufmill.plan(self.job(stages=[{"metadata": {"set": {"a": object()}}}]))
+        self.assertIn("which is of type object", caught.exception.what)
+
+    def test_parameters(self):
+        job = self.job(parameters={"TYPE": {"default": "Q8_0"}})
+        job["outputs"][0]["quantize"] = "${TYPE}"
+        self.assertEqual(ggufmill.plan(job, parameters={"TYPE": "Q4_0"}).outputs[0]["recipe"], "Q4_0")
+
+    def test_a_plan(self):
+        plan = ggufmill.plan(self.job())
+        self.assertEqual((plan.source["name"], plan.source["architecture"], plan.source["tensors"]), ("tiny", "llama", 11))
+        tensor = next(each for each in plan.outputs[0]["tensors"] if each["name"] == "blk.0.ffn_down.weight")
+        self.assertEqual(tensor["shape"], (4, 256))
+        self.assertEqual((tensor["from"], tensor["to"], tensor["bytes"]), ("F32", "Q8_0", 4 * 272))
+        self.assertEqual((plan.problems, plan.warnings, self.names()), ([], [], ["model.gguf"]))
+        self.assertGreater(plan.bytes_read, plan.bytes_written)
+        self.assertEqual(json.loads(plan.written())["format"], "ggufmill plan")
+        report = ggufmill.run(plan)
+        self.assertEqual(report["outputs"][0]["tensors"][0]["type"], "Q8_0")
+        with self.assertRaises(ggufmill.Error):
+            ggufmill.run(plan, set={"outputs.0.gguf": "x"})
+
+    def test_problems(self):
+        self.assertEqual(ggufmill.check(self.job()), [])
+        job = self.job()
+        job["outputs"][0]["quantize"] = "IQ1_S"
+        problems = ggufmill.plan(job).problems
+        self.assertTrue(problems)
+        self.assertTrue(all(each.exit_code == 2 for each in problems))
+        self.assertEqual([str(each) for each in ggufmill.check(job)], [str(each) for each in problems])
+        with self.assertRaises(ggufmill.Error):
+            ggufmill.run(job)
+        self.out.write_text("there already")
+        self.assertEqual([each.where for each in ggufmill.check(self.job())], [str(self.out)])
+        self.assertEqual(ggufmill.check(self.job(), overwrite=True), [])
+        with self.assertRaises(ggufmill.Error) as caught:
+            ggufmill.run(self.job())
+        self.assertIn("--overwrite", caught.exception.help)
+        self.assertEqual(self.out.read_text(), "there already")
+
+    def test_what_is_wrong_in_a_dictionary_is_shown(self):
+        job = self.job()
+        job["outputs"].append({"gguf": "x.gguf", "quantise": "Q8_0"})
+        job["limits"] = {"thread": 1}
+        with self.assertRaises(ggufmill.Error) as caught:
+            ggufmill.plan(job)
+        error = caught.exception
+        self.assertEqual((error.exit_code, len(error.also)), (2, 1))
+        self.assertRegex(error.where, r"^job:\d+:\d+$")
+        self.assertIn('"quantise": "Q8_0"', error.detail)
+        self.assertIn("^", error.detail)
+        self.assertEqual(error.help, "did you mean 'quantize'?")
+        self.assertIn("thread", str(error))
+        self.assertEqual([str(each) for each in ggufmill.check(job)], [str(error)])
+
+    def test_progress(self):
+        seen = []
+        ggufmill.run(self.job(), progress=seen.append)
+        self.assertTrue(seen)
+        self.assertTrue(all(each.bytes_read <= each.bytes_to_read for each in seen))
+        self.assertEqual(seen[-1].bytes_read, ggufmill.plan(self.job()).bytes_read)
+        self.assertEqual(seen[-1].bytes_written, seen[-1].bytes_to_write)
+        self.assertGreaterEqual(seen[-1].seconds, 0)
+
+    def test_an_exception_of_progress_ends_the_run(self):
+        def refuse(now):
+            raise RuntimeError("enough")
+
+        with self.assertRaisesRegex(RuntimeError, "enough"):
+            ggufmill.run(large_job(self.folder), progress=refuse)
+        self.assertNotIn("large-out.gguf", self.names())
+
+    def test_runs_at_once(self):
+        errors = []
+
+        def run(name):
+            try:
+                ggufmill.run(self.job(), set={"outputs.0.gguf": self.folder / name})
+            except BaseException as error:  # pylint: disable=broad-except
+                errors.append(error)
+
+        names = [f"{i}.gguf" for i in range(4)]
+        threads = [threading.Thread(target=run, args=(name,)) for name in names]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(errors, [])
+        self.assertEqual(len({(self.folder / name).read_bytes() for name in names}), 1)
+
+    def test_batches(self):
+        other = self.folder / "other.gguf"
+        subprocess.run([MAKE_GGUF, other, "tiny"], check=True)
+        batch = {
+            "version": 1,
+            "matrix": {"sources": [self.model, other], "recipes": ["Q8_0", "F16"]},
+            "outputs": [{"gguf": self.folder / "{name}-{recipe}.gguf", "quantize": "{recipe}"}],
+        }
+        self.assertEqual(ggufmill.check(batch), [])
+        report = ggufmill.run(batch)
+        self.assertEqual((report["written"], report["failed"]), (4, 0))
+        self.assertTrue((self.folder / "other-F16.gguf").exists())
+        with self.assertRaises(ggufmill.Error):
+            ggufmill.plan(batch)
+        batch["matrix"]["recipes"] = ["Q8_0", "IQ1_S"]
+        with self.assertRaises(ggufmill.Error):
+            ggufmill.run(batch, overwrite=True)
+
+    def test_targets_are_measured(self):
+        job = self.job()
+        job["outputs"][0]["quantize"] = {"target": {"bits": 6}}
+        report = ggufmill.run(job)
+        self.assertLessEqual(report["outputs"][0]["bits_per_weight"], 6.01)
+
+    def test_compare(self):
+        ggufmill.run(self.job())
+        seen = []
+        report = ggufmill.compare(self.model, self.out, html=self.folder / "page.html", progress=seen.append)
+        self.assertEqual((report["kind"], report["measured"]), ("compare", True))
+        down = next(each for each in report["outputs"][0]["tensors"] if each["name"] == "blk.0.ffn_down.weight")
+        a, b = (ggufmill.open(path).tensors["blk.0.ffn_down.weight"] for path in (self.model, self.out))
+        self.assertAlmostEqual(down["error"]["rmse"], float(np.sqrt(np.mean((a[:] - b[:]) ** 2))), places=7)
+        self.assertTrue((self.folder / "page.html").exists())
+        with self.assertRaises(ggufmill.Error):
+            ggufmill.compare(self.model, self.folder / "none.gguf")
+
+    def test_ctrl_c_ends_a_run_and_the_next_goes_on(self):
+        job = large_job(self.folder)
+        code = textwrap.dedent(
+            f"""
+            import os, signal, ggufmill
+            sent = []
+            def progress(now):
+                if now.bytes_written and not sent:
+                    sent.append(os.kill(os.getpid(), signal.SIGINT))
+            try:
+                ggufmill.run({job!r}, progress=progress)
+            except KeyboardInterrupt:
+                print("interrupted")
+            """
+        )
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+        self.assertEqual((done.stdout, done.stderr), ("interrupted\n", ""))
+        self.assertNotIn("large-out.gguf", self.names())
+        report = ggufmill.run(job)
+        self.assertIn("large-out.gguf", self.names())
+        whole = (self.folder / "large-out.gguf").read_bytes()
+        ggufmill.run(job, overwrite=True, resume=False)
+        self.assertEqual((self.folder / "large-out.gguf").read_bytes(), whole)
+        self.assertEqual(report["kind"], "run")
+
+
+def large_job(folder):
+    """Some seconds of work for one thread: 32 Mi weights to a type that takes long."""
+    model = str(folder / "large.gguf")
+    items = [word for i in range(8) for word in ("tensor", f"blk.{i}.ffn_down.weight", "F32", "4096x1024")]
+    subprocess.run([MAKE_GGUF, model, "meta", "general.architecture", "string", "llama", *items], check=True)
+    out = {"gguf": str(folder / "large-out.gguf"), "quantize": {"type": "IQ3_S"}}
+    return {"version": 1, "source": {"gguf": model}, "outputs": [out], "limits": {"threads": 1, "memory": "64MiB"}}
+
+
+if __name__ == "__main__":
+    unittest.main()
