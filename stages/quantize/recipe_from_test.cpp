@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <set>
+
 #include "stages/quantize/quantize_stage.h"
 #include "tests/support/catch.h"
 #include "tests/support/files.h"
@@ -11,28 +14,43 @@ using namespace ggufmill;
 
 namespace {
 
-Model llama(int layers) {
+struct Family {
+  const char* architecture;
+  std::vector<const char*> parts;  // of a layer
+  bool has_head = true;
+  unsigned experts = 0;
+};
+
+Model model_of(const Family& family, int layers) {
   const auto source = std::make_shared<const SourceFile>(SourceFile{"model.gguf", 1u << 30, 0, 0});
+  const std::string architecture = family.architecture;
   Model model;
-  model.metadata.set_at_end("general.architecture", metadata_string("llama"));
-  model.metadata.set_at_end("llama.block_count",
-                            metadata_unsigned(MetadataType::kUint32, static_cast<std::uint64_t>(layers)));
+  const auto set = [&](const std::string& key, std::uint64_t value) {
+    model.metadata.set_at_end(key, metadata_unsigned(MetadataType::kUint32, value));
+  };
+  model.metadata.set_at_end("general.architecture", metadata_string(architecture));
+  set(architecture + ".block_count", static_cast<std::uint64_t>(layers));
+  if (family.experts) set(architecture + ".expert_count", family.experts);
   const auto add = [&](const std::string& name, std::uint64_t rows) {
     Tensor tensor;
     tensor.name = name;
-    const Shape shape{rows == 1 ? 1u : 2u, {256, rows, 1, 1}};
-    tensor.expression = expressions::extent(type_named("BF16"), shape, {source, 0, 512 * rows}).value();
+    const std::uint64_t matrices = name.find("_exps") == name.npos ? 1 : family.experts;
+    const Shape shape{rows == 1 ? 1u : matrices == 1 ? 2u : 3u, {256, rows, matrices, 1}};
+    tensor.expression = expressions::extent(type_named("BF16"), shape, {source, 0, 512 * rows * matrices}).value();
     tensor.type = tensor.expression->type;
     model.tensors.push_back(tensor);
   };
   add("token_embd.weight", 64);
-  add("output.weight", 64);
+  if (family.has_head) add("output.weight", 64);
   add("output_norm.weight", 1);
   for (int layer = 0; layer < layers; ++layer)
-    for (const char* part : {"attn_q", "attn_k", "attn_v", "attn_output", "ffn_gate", "ffn_up", "ffn_down"})
-      add(fmt::format("blk.{}.{}.weight", layer, part), 32);
+    for (const char* part : family.parts) add(fmt::format("blk.{}.{}.weight", layer, part), 32);
   return model;
 }
+
+const Family kLlama{"llama", {"attn_q", "attn_k", "attn_v", "attn_output", "ffn_gate", "ffn_up", "ffn_down"}};
+
+Model llama(int layers) { return model_of(kLlama, layers); }
 
 Model quantized(const std::string& recipe, Model model) {
   QuantizeStageOptions options;
@@ -50,25 +68,42 @@ std::vector<std::string> types_of(const Model& model) {
 
 TEST_CASE("of every built-in recipe's types a recipe is made that gives the same") {
   const TempDir folder;
-  for (const BuiltInRecipe& built_in : built_in_recipes()) {
-    const auto recipe = RecipeShelf().find(std::string(built_in.name));
-    if (recipe.value().partial || recipe.value().name == "COPY") continue;
-    CAPTURE(built_in.name);
-    const Model made = quantized(std::string(built_in.name), llama(32));
-    const std::string path = folder.file("mine.yaml");
-    const auto text = recipe_from(made, "model.gguf", RecipeShelf());
-    REQUIRE(text);
-    write_text(path, text.value());
-    CHECK(types_of(quantized(path, llama(32))) == types_of(made));
-  }
+  const Family families[] = {
+      kLlama,
+      {"falcon", {"attn_qkv", "attn_output", "ffn_up", "ffn_down"}},
+      {"gemma", kLlama.parts, false},
+      {"llama",
+       {"attn_q", "attn_k", "attn_v", "attn_output", "ffn_gate_inp", "ffn_gate_exps", "ffn_up_exps", "ffn_down_exps"},
+       true,
+       8},
+  };
+  for (const Family& family : families)
+    for (const BuiltInRecipe& built_in : built_in_recipes()) {
+      const auto recipe = RecipeShelf().find(std::string(built_in.name));
+      if (recipe.value().partial || recipe.value().name == "COPY") continue;
+      CAPTURE(family.architecture, family.experts, built_in.name);
+      const Model made = quantized(std::string(built_in.name), model_of(family, 32));
+      const std::string path = folder.file("mine.yaml");
+      const auto text = recipe_from(made, "model.gguf", RecipeShelf());
+      REQUIRE(text);
+      write_text(path, text.value());
+      CHECK(types_of(quantized(path, model_of(family, 32))) == types_of(made));
+      // A rule for each type but the one that most weights have.
+      std::set<const TypeInfo*> types;
+      for (const Tensor& tensor : made.tensors)
+        if (tensor.converted()) types.insert(tensor.type);
+      std::size_t rules = 0;
+      for (std::size_t at = 0; (at = text.value().find("\n  - {", at)) != std::string::npos; ++at) ++rules;
+      CHECK(rules < std::max<std::size_t>(types.size(), 2));
+    }
 }
 
 TEST_CASE("the rules are few, and say layers only where they differ") {
   const std::string text = recipe_from(quantized("Q4_K_M", llama(4)), "model.gguf", RecipeShelf()).value();
-  CHECK(
-      text ==
-      "description: 'the types of model.gguf'\nextends: base\ntype: Q4_K\nrules:\n"
-      "  - {match: '^(blk\\.(2|3)\\.attn_v\\.weight|blk\\.(2|3)\\.ffn_down\\.weight|output\\.weight)$', type: Q6_K}\n");
+  CHECK(text ==
+        "description: 'the types of model.gguf'\nextends: base\ntype: Q4_K\nrules:\n"
+        "  - {match: '^(blk\\.(2|3)\\.attn_v\\.weight|blk\\.(2|3)\\.ffn_down\\.weight|output\\.weight)$', type: "
+        "Q6_K}\n");
 }
 
 TEST_CASE("names that YAML or a pattern would read otherwise are taken as they are") {
