@@ -28,6 +28,9 @@ class MetadataStage : public Stage {
       if (!model.metadata.remove(key))
         model.warnings.push_back(
             fmt::format("metadata key '{}' is to be removed, but the model does not have it", key));
+    for (const auto& [from, to] : options_.rename) {
+      BOOST_OUTCOME_TRY(rename(from, to, model));
+    }
     BOOST_OUTCOME_TRY(assign(options_.set, model.metadata, &Metadata::set));
     BOOST_OUTCOME_TRY(assign(options_.append, model.metadata, &Metadata::set_at_end));
     return model;
@@ -43,6 +46,21 @@ class MetadataStage : public Stage {
 
  private:
   using Setter = void (Metadata::*)(std::string, MetadataValue);
+
+  static Status rename(const std::string& from, const std::string& to, Model& model) {
+    if (!model.metadata.find(from)) {
+      model.warnings.push_back(fmt::format("metadata key '{}' is to be renamed, but the model does not have it", from));
+      return ok();
+    }
+    if (model.metadata.find(to))
+      return usage_error(fmt::format("metadata key '{}' cannot become '{}': the model has that key, too", from, to),
+                         "remove it first");
+    Metadata renamed;
+    for (const MetadataEntry& entry : model.metadata.entries())
+      renamed.add(entry.key == from ? to : entry.key, entry.value);
+    model.metadata = std::move(renamed);
+    return ok();
+  }
 
   static Status assign(const std::vector<MetadataSetting>& settings, Metadata& metadata, Setter setter) {
     for (const MetadataSetting& setting : settings) {
@@ -84,6 +102,8 @@ Result<std::unique_ptr<Stage>> make(const ConfigNode& value) {
   MetadataOptions options;
   if (const ConfigNode* keys = value.find("remove"))
     for (const ConfigNode& key : keys->items) options.remove.push_back(key.scalar);
+  if (const ConfigNode* keys = value.find("rename"))
+    for (const ConfigNode::Entry& entry : keys->entries) options.rename.emplace_back(entry.key, entry.value.scalar);
   BOOST_OUTCOME_TRY(options.set, read_settings(value.find("set")));
   BOOST_OUTCOME_TRY(options.append, read_settings(value.find("append")));
   return make_metadata_stage(std::move(options));
@@ -109,7 +129,8 @@ std::unique_ptr<Stage> make_metadata_stage(MetadataOptions options) {
 
 StageSpec metadata_stage() {
   StageSpec spec;
-  spec.field = {"metadata", FieldKind::kMap, "Sets and removes metadata keys; `remove` comes first."};
+  spec.field = {"metadata", FieldKind::kMap,
+                "Sets, removes and renames metadata keys; `remove` comes first, then `rename`."};
   spec.field.example = "{set: {general.license: mit}, remove: [general.url]}";
   FieldSpec set{"set", FieldKind::kDictionary,
                 "Keys and their values; a key that is there keeps its place, a new one goes to the end."};
@@ -121,7 +142,10 @@ StageSpec metadata_stage() {
   FieldSpec remove{"remove", FieldKind::kList, "Keys to leave out."};
   remove.example = "[general.url]";
   remove.item.push_back({"", FieldKind::kString, "A key."});
-  spec.field.fields = {set, append, remove};
+  FieldSpec rename{"rename", FieldKind::kDictionary, "Keys and their new names; they keep place and value."};
+  rename.example = "{general.url: general.source.url}";
+  rename.item.push_back({"", FieldKind::kString, "The new name."});
+  spec.field.fields = {set, append, remove, rename};
   spec.per_output = true;
   spec.make = make;
   return spec;

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -23,14 +24,15 @@ struct MetadataSetting {
 };
 
 struct MetadataOptions {
-  std::vector<std::string> remove;      // first; a key that is not there gives a warning
+  std::vector<std::string> remove;                            // first; a key that is not there gives a warning
+  std::vector<std::pair<std::string, std::string>> rename{};  // then: from, to; keeps place and value; as of `remove`
   std::vector<MetadataSetting> set;     // a key that is there keeps its place, a new one goes to the end
   std::vector<MetadataSetting> append;  // all go to the end
 };
 
 std::unique_ptr<Stage> make_metadata_stage(MetadataOptions options);
-// `metadata: {set: {KEY: VALUE, ..}, append: {..}, remove: [KEY, ..]}`; VALUE as of WrittenValue, or {type: uint64,
-// value: 5}, or {file: PATH}.
+// `metadata: {set: {KEY: VALUE, ..}, append: {..}, remove: [KEY, ..], rename: {KEY: NEW}}`; VALUE as of WrittenValue,
+// or {type: uint64, value: 5}, or {file: PATH}.
 StageSpec metadata_stage();
 
 }  // namespace ggufmill

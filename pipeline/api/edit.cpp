@@ -1,0 +1,195 @@
+#include "pipeline/api/edit.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+
+#include "pipeline/core/text.h"
+#include "pipeline/io/atomic_file.h"
+#include "pipeline/io/input_file.h"
+#include "pipeline/io/json_file.h"
+#include "pipeline/io/output_store.h"
+#include "pipeline/io/system_calls.h"
+#include "stages/gguf/gguf.h"
+
+namespace ggufmill {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kPiece = 64 << 20;
+
+std::string backup_of(const std::string& path) {
+  const fs::path file = path;
+  return (file.parent_path() / fmt::format(".{}.header", file.filename().string())).string();
+}
+
+// Writes over the beginning of a file that is there, durably.
+Status write_beginning(const std::string& path, const std::string& bytes) {
+  const Descriptor file(
+      retry([&] { return system_calls().openat(AT_FDCWD, path.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0); }));
+  if (!file) return io_error(path, "open the file for writing", errno);
+  BOOST_OUTCOME_TRY(write_all(file.get(), path, 0, std::as_bytes(std::span(bytes))));
+  if (retry([&] { return system_calls().fsync(file.get()); }) != 0) return io_error(path, "sync the file", errno);
+  return ok();
+}
+
+Result<std::string> read_beginning(const std::string& path, std::uint64_t bytes) {
+  BOOST_OUTCOME_TRY(const auto file, InputFile::open(path));
+  std::string text(bytes, '\0');
+  BOOST_OUTCOME_TRY(file->read(0, std::as_writable_bytes(std::span(text))));
+  return text;
+}
+
+// Copies bytes of one file to another place of another one.
+Status copy(const InputFile& from, std::uint64_t at, AtomicFile& to, std::uint64_t place, std::uint64_t bytes,
+            const std::atomic<bool>* stop) {
+  std::vector<std::byte> buffer;
+  bool in_kernel = true;
+  for (std::uint64_t done = 0; done < bytes;) {
+    if (stop && *stop) return interrupted();
+    const auto part = static_cast<std::size_t>(std::min<std::uint64_t>(kPiece, bytes - done));
+    if (in_kernel) {
+      std::byte none{};  // the bytes never come by here
+      BOOST_OUTCOME_TRY(const Transfer source, from.begin_read(at + done, {&none, 1}));
+      BOOST_OUTCOME_TRY(const Transfer target, to.begin_write(place + done, {&none, 1}));
+      auto source_at = static_cast<off_t>(at + done), target_at = static_cast<off_t>(place + done);
+      const ssize_t copied = ::copy_file_range(source.descriptor, &source_at, target.descriptor, &target_at, part, 0);
+      if (copied > 0) {
+        to.end_write(place + done, static_cast<std::size_t>(copied));
+        done += static_cast<std::uint64_t>(copied);
+        continue;
+      }
+      in_kernel = false;  // another file system, or one that cannot: through memory, which also tells what is wrong
+    }
+    buffer.resize(std::min<std::size_t>(part, 4 << 20));
+    BOOST_OUTCOME_TRY(from.read(at + done, buffer));
+    BOOST_OUTCOME_TRY(to.write(place + done, buffer));
+    done += buffer.size();
+  }
+  return ok();
+}
+
+class Edit {
+ public:
+  Edit(const std::string& path, const EditOptions& options) : path_(path), options_(options) {}
+
+  Result<Edited> run() {
+    struct stat status {};
+    if (::lstat(path_.c_str(), &status) == 0 && S_ISLNK(status.st_mode) && options_.output.empty())
+      return usage_error(fmt::format("{} is a symbolic link", quoted_name(path_)),
+                         "edit what it points to, or write another file with --output");
+    has_other_names_ = status.st_nlink > 1;
+    BOOST_OUTCOME_TRY(restore());
+    BOOST_OUTCOME_TRY(const Model before, read_gguf(path_));
+    BOOST_OUTCOME_TRY(Model after, make_metadata_stage(options_.changes)->apply(before));
+    edited_.warnings = std::move(after.warnings);
+    BOOST_OUTCOME_TRY(check_types(before.metadata, after.metadata));
+    tell_changes(before.metadata, after.metadata);
+    gguf::SinkOptions sink{.path = options_.output.empty() ? path_ : options_.output};
+    sink.as_source = before.files.size() > 1;
+    if (!before.tensors.empty()) sink.big_endian = first_extent(*before.tensors.front().expression)->big_endian;
+    BOOST_OUTCOME_TRY(const auto made, make_gguf_sink(std::move(sink)));
+    BOOST_OUTCOME_TRY(const auto files, made->layout(after));
+    const OutputFile& first = files.front();
+    edited_.bytes = first.bytes;
+    edited_.in_place = options_.output.empty() && !has_other_names_ && stays(before, first);
+    if (!edited_.in_place && files.size() > 1)
+      return usage_error("the header of the first shard has no room for this",
+                         "a job with `shards: source` and the stage `metadata` writes the model anew");
+    if (options_.dry_run || edited_.keys.empty()) return std::move(edited_);
+    BOOST_OUTCOME_TRY(edited_.in_place ? write_in_place(before, first) : write_anew(before, first));
+    return std::move(edited_);
+  }
+
+ private:
+  // The header as it was before an edit that did not end.
+  Status restore() {
+    const std::string backup = backup_of(path_);
+    if (!is_file(backup)) return ok();
+    BOOST_OUTCOME_TRY(const auto file, InputFile::open(backup));
+    BOOST_OUTCOME_TRY(const std::string header, read_beginning(backup, file->bytes()));
+    BOOST_OUTCOME_TRY(write_beginning(path_, header));
+    edited_.restored = true;
+    return remove_backup();
+  }
+
+  Status remove_backup() const {
+    std::error_code error;
+    fs::remove(backup_of(path_), error);
+    if (error) return io_error(backup_of(path_), "remove the copy of the header", error.value());
+    return ok();
+  }
+
+  // A value whose type nobody named has that of the key.
+  Status check_types(const Metadata& before, const Metadata& after) const {
+    for (const MetadataSetting& setting : options_.changes.set) {
+      if (!std::holds_alternative<WrittenValue>(setting.value)) continue;
+      const MetadataValue *was = before.find(setting.key), *is = after.find(setting.key);
+      if (was && is && was->type != is->type)
+        return usage_error(
+            fmt::format("{} is {}, which {} is not", setting.key, metadata_type_name(was->type), describe(*is)),
+            fmt::format("give {}:{} as the key if it is to be of another type", setting.key,
+                        metadata_type_name(is->type)));
+    }
+    return ok();
+  }
+
+  void tell_changes(const Metadata& before, const Metadata& after) {
+    for (const MetadataEntry& entry : before.entries())
+      if (const MetadataValue* now = after.find(entry.key); !now || *now != entry.value)
+        edited_.keys.push_back(entry.key);
+    for (const MetadataEntry& entry : after.entries())
+      if (!before.find(entry.key)) edited_.keys.push_back(entry.key);
+  }
+
+  // Whether every tensor of the first file is where it was, and so the header takes as many bytes.
+  static bool stays(const Model& before, const OutputFile& file) {
+    return file.bytes == before.files.front()->bytes && std::ranges::all_of(file.tensors, [&](const Placement& place) {
+             const Extent* extent = before.tensors[place.tensor].expression->as_extent();
+             return extent && extent->source == before.files.front() && extent->offset == place.offset;
+           });
+  }
+
+  Status write_in_place(const Model& before, const OutputFile& file) const {
+    BOOST_OUTCOME_TRY(const std::string old, read_beginning(path_, file.header.size()));
+    BOOST_OUTCOME_TRY(ByteSource::open(*before.files.front(), IoMode::kCached));  // it is still the same
+    const std::string backup = backup_of(path_);
+    {
+      BOOST_OUTCOME_TRY(const auto kept, AtomicFile::create(backup, old.size(), {}));
+      BOOST_OUTCOME_TRY(kept->seal(std::as_bytes(std::span(old)), 0));
+    }
+    BOOST_OUTCOME_TRY(write_beginning(path_, file.header));
+    return remove_backup();
+  }
+
+  Status write_anew(const Model& before, const OutputFile& file) const {
+    AtomicFile::Options how;
+    how.overwrite = options_.output.empty() || options_.overwrite;
+    BOOST_OUTCOME_TRY(const auto from, InputFile::open(path_));
+    BOOST_OUTCOME_TRY(const auto to, AtomicFile::create(file.path, file.bytes, how));
+    std::uint64_t data = 0;
+    for (const Placement& place : file.tensors) {
+      const Extent& extent = before.tensors[place.tensor].expression->extent;
+      BOOST_OUTCOME_TRY(copy(*from, extent.offset, *to, place.offset, extent.bytes, options_.stop));
+      data += extent.bytes;
+    }
+    BOOST_OUTCOME_TRY(from->check_unchanged());
+    return to->seal(std::as_bytes(std::span(file.header)), data);
+  }
+
+  const std::string& path_;
+  const EditOptions& options_;
+  bool has_other_names_ = false;
+  Edited edited_;
+};
+
+}  // namespace
+
+Result<Edited> edit_metadata(const std::string& path, const EditOptions& options) { return Edit(path, options).run(); }
+
+}  // namespace ggufmill

@@ -1,0 +1,141 @@
+#include "pipeline/api/edit.h"
+
+#include <filesystem>
+
+#include "stages/gguf/gguf.h"
+#include "tests/support/catch.h"
+#include "tests/support/files.h"
+#include "tests/support/gguf_builder.h"
+#include "tests/support/temp_dir.h"
+
+using namespace ggufmill;
+namespace fs = std::filesystem;
+
+namespace {
+
+// A file with a name, a number and one tensor.
+class File {
+ public:
+  File() {
+    GgufBuilder builder;
+    builder.metadata.push_back({"general.name", metadata_string("a model")});
+    builder.metadata.push_back({"llama.context_length", metadata_unsigned(MetadataType::kUint32, 2048)});
+    builder.add_tensor("token_embd.weight", {32, 4});
+    for (std::size_t i = 0; i < 512; ++i) builder.tensors[0].data[i] = static_cast<char>(i);
+    builder.write(path());
+    before_ = read_text(path());
+  }
+
+  std::string path() const { return folder_.file("model.gguf"); }
+  std::string other(const std::string& name) const { return folder_.file(name); }
+  std::string backup() const { return folder_.file(".model.gguf.header"); }
+  const std::string& before() const { return before_; }
+  std::string data() const { return before_.substr(before_.size() - 512); }
+
+  Result<Edited> set(const std::string& key, const std::string& value, EditOptions options = {}) const {
+    WrittenValue written;
+    written.text = value;
+    options.changes.set.push_back({key, written});
+    return edit_metadata(path(), options);
+  }
+  std::string value(const std::string& key) const { return describe(*read_gguf(path()).value().metadata.find(key)); }
+
+ private:
+  TempDir folder_;
+  std::string before_;
+};
+
+}  // namespace
+
+TEST_CASE("a value of the same size is changed in place, and nothing else is") {
+  const File file;
+  const auto edited = file.set("llama.context_length", "4096");
+  REQUIRE(edited);
+  CHECK(edited.value().in_place);
+  CHECK(edited.value().keys == std::vector<std::string>{"llama.context_length"});
+  CHECK(file.value("llama.context_length") == "4096");
+  const std::string after = read_text(file.path());
+  REQUIRE(after.size() == file.before().size());
+  CHECK(after.substr(after.size() - 512) == file.data());
+  CHECK_FALSE(fs::exists(file.backup()));
+}
+
+TEST_CASE("a header that grows makes a new file, whose weights are those of the old one") {
+  const File file;
+  const auto edited = file.set("general.name", std::string(200, 'x'));
+  REQUIRE(edited);
+  CHECK_FALSE(edited.value().in_place);
+  const std::string after = read_text(file.path());
+  CHECK(after.size() > file.before().size());
+  CHECK(after.substr(after.size() - 512) == file.data());
+  CHECK(file.value("general.name").size() > 50);
+}
+
+TEST_CASE("a file with other names is not changed under them") {
+  const File file;
+  fs::create_hard_link(file.path(), file.other("same.gguf"));
+  REQUIRE(file.set("llama.context_length", "4096"));
+  CHECK(read_text(file.other("same.gguf")) == file.before());
+  CHECK(file.value("llama.context_length") == "4096");
+}
+
+TEST_CASE("a symbolic link is refused") {
+  const File file;
+  fs::create_symlink(file.path(), file.other("link.gguf"));
+  EditOptions options;
+  options.changes.remove = {"general.name"};
+  const auto edited = edit_metadata(file.other("link.gguf"), options);
+  REQUIRE_FALSE(edited);
+  CHECK(edited.error().code == ExitCode::kUsage);
+  CHECK(read_text(file.path()) == file.before());
+}
+
+TEST_CASE("another output leaves the file as it is, and is not replaced unasked") {
+  const File file;
+  EditOptions options;
+  options.output = file.other("new.gguf");
+  REQUIRE(file.set("llama.context_length", "4096", options));
+  CHECK(read_text(file.path()) == file.before());
+  CHECK(read_gguf(options.output).value().tensors.size() == 1);
+  const auto again = file.set("llama.context_length", "8192", options);
+  REQUIRE_FALSE(again);
+  CHECK(again.error().code == ExitCode::kUsage);
+}
+
+TEST_CASE("keys are renamed where they stand, and removed") {
+  const File file;
+  EditOptions options;
+  options.changes.rename = {{"general.name", "general.title"}};
+  options.changes.remove = {"llama.context_length", "no.such.key"};
+  const auto edited = edit_metadata(file.path(), options);
+  REQUIRE(edited);
+  CHECK(edited.value().warnings.size() == 1);
+  const Model model = read_gguf(file.path()).value();
+  REQUIRE(model.metadata.entries().size() == 1);
+  CHECK(model.metadata.entries()[0].key == "general.title");
+}
+
+TEST_CASE("without a change, and in a dry run, nothing is written") {
+  const File file;
+  const auto same = file.set("llama.context_length", "2048");
+  REQUIRE(same);
+  CHECK(same.value().keys.empty());
+  EditOptions options;
+  options.dry_run = true;
+  REQUIRE(file.set("general.name", "another name that is longer", options));
+  CHECK(read_text(file.path()) == file.before());
+}
+
+TEST_CASE("an edit that did not end is taken back by the next one") {
+  const File file;
+  write_text(file.backup(), file.before().substr(0, file.before().size() - 512));
+  std::string torn = file.before();
+  torn.replace(8, 40, 40, '\xff');
+  write_text(file.path(), torn);
+  const auto edited = file.set("llama.context_length", "4096");
+  REQUIRE(edited);
+  CHECK(edited.value().restored);
+  CHECK(file.value("general.name") == "\"a model\"");
+  CHECK(file.value("llama.context_length") == "4096");
+  CHECK_FALSE(fs::exists(file.backup()));
+}

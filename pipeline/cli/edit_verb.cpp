@@ -1,0 +1,140 @@
+// `ggufmill edit`: the metadata of a GGUF file changed where it is.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+
+#include "pipeline/api/edit.h"
+#include "pipeline/cli/messages.h"
+#include "pipeline/cli/signals.h"
+#include "pipeline/cli/verb.h"
+#include "pipeline/core/text.h"
+
+namespace ggufmill {
+namespace {
+
+namespace po = boost::program_options;
+using Strings = std::vector<std::string>;
+
+CommandSpec command() {
+  CommandSpec spec;
+  spec.usage = "ggufmill edit FILE [KEY VALUE] [options]";
+  spec.description =
+      "Changes the metadata of a GGUF file: sets, removes and renames keys. Where the header has room for it, it alone "
+      "is written, whatever the size of the file; else a new file takes the place of the old one when it is whole, "
+      "whose "
+      "weights the kernel copies, or shares where the file system can do that. An edit in place that does not end is "
+      "taken back by the next one.\n\n"
+      "A value keeps the type that the key has; of a new key it is found in the value: true, 7, 0.5, a text. KEY:TYPE "
+      "says another one. KEY VALUE, --remove-metadata, --general-name, --general-description, --chat-template and "
+      "--chat-template-file are those of gguf_set_metadata.py and gguf_new_metadata.py.";
+  spec.examples =
+      "  ggufmill edit model.gguf --set general.license=mit --remove general.url\n"
+      "  ggufmill edit model.gguf --set llama.context_length:uint32=8192 --dry-run\n"
+      "  ggufmill edit model.gguf --chat-template-file template.jinja --output model-new.gguf\n"
+      "  ggufmill edit model.gguf tokenizer.ggml.eos_token_id 128009";
+  spec.positional = "words";
+  spec.many = true;
+  spec.numbers = true;
+  auto add = spec.options.add_options();
+  add("set", po::value<Strings>()->composing(), "KEY=VALUE or KEY:TYPE=VALUE");
+  add("set-file", po::value<Strings>()->composing(), "KEY=FILE: the text of a file");
+  add("remove", po::value<Strings>()->composing(), "KEY");
+  add("rename", po::value<Strings>()->composing(), "KEY=NEW: keeps place and value");
+  add("general-name", po::value<std::string>(), "general.name");
+  add("general-description", po::value<std::string>(), "general.description");
+  add("chat-template", po::value<std::string>(), "tokenizer.chat_template");
+  add("chat-template-file", po::value<std::string>(), "a file with the text of tokenizer.chat_template");
+  add("remove-metadata", po::value<Strings>()->composing(), "KEY, as --remove");
+  add("output,o", po::value<std::string>(), "write this file, and leave the other as it is");
+  add("overwrite", "replace that file where it is there");
+  add("dry-run", "say what would change, and how; write nothing");
+  return spec;
+}
+
+Result<std::pair<std::string, std::string>> sides_of(const std::string& word, const char* option) {
+  const std::size_t at = word.find('=');
+  if (at == std::string::npos || at == 0)
+    return usage_error(fmt::format("--{}: {} is not KEY=VALUE", option, quoted_name(word)));
+  return std::pair(word.substr(0, at), word.substr(at + 1));
+}
+
+// "KEY" or "KEY:TYPE".
+Result<MetadataSetting> setting_of(const std::string& key, const std::string& value) {
+  WrittenValue written;
+  written.text = value;
+  const std::size_t at = key.rfind(':');
+  if (at == std::string::npos) return MetadataSetting{key, std::move(written)};
+  BOOST_OUTCOME_TRY(MetadataValue typed, value_of(written, key.substr(at + 1)));
+  return MetadataSetting{key.substr(0, at), std::move(typed)};
+}
+
+Status read_keys(const po::variables_map& values, MetadataOptions& changes) {
+  for (const char* option : {"remove", "remove-metadata"})
+    for (const std::string& key : value_or<Strings>(values, option, {})) changes.remove.push_back(key);
+  for (const std::string& word : value_or<Strings>(values, "rename", {})) {
+    BOOST_OUTCOME_TRY(auto sides, sides_of(word, "rename"));
+    changes.rename.push_back(std::move(sides));
+  }
+  for (const std::string& word : value_or<Strings>(values, "set", {})) {
+    BOOST_OUTCOME_TRY(const auto sides, sides_of(word, "set"));
+    BOOST_OUTCOME_TRY(MetadataSetting setting, setting_of(sides.first, sides.second));
+    changes.set.push_back(std::move(setting));
+  }
+  for (const std::string& word : value_or<Strings>(values, "set-file", {})) {
+    BOOST_OUTCOME_TRY(auto sides, sides_of(word, "set-file"));
+    changes.set.push_back({std::move(sides.first), ValueFile{std::move(sides.second)}});
+  }
+  constexpr std::pair<const char*, const char*> kTexts[] = {{"general-name", "general.name"},
+                                                            {"general-description", "general.description"},
+                                                            {"chat-template", "tokenizer.chat_template"}};
+  for (const auto& [option, key] : kTexts)
+    if (const auto text = text_of(values, option)) changes.set.push_back({key, metadata_string(*text)});
+  if (const auto file = text_of(values, "chat-template-file"))
+    changes.set.push_back({"tokenizer.chat_template", ValueFile{*file}});
+  return ok();
+}
+
+int edit_verb(const Parsed& parsed) {
+  const po::variables_map& values = parsed.values;
+  auto words = values["words"].as<Strings>();
+  EditOptions options;
+  if (words.size() != 1 && words.size() != 3)
+    return fail(usage_error("FILE, or FILE KEY VALUE are needed", "usage: " + command().usage));
+  if (words.size() == 3) {
+    words[2].erase(0, words[2].find_first_not_of(' '));
+    auto setting = setting_of(words[1], words[2]);
+    if (!setting) return fail(setting.error());
+    options.changes.set.push_back(std::move(setting).value());
+  }
+  if (const Status read = read_keys(values, options.changes); !read) return fail(read.error());
+  if (options.changes.set.empty() && options.changes.remove.empty() && options.changes.rename.empty())
+    return fail(usage_error("nothing is to be changed", "--set KEY=VALUE, --remove KEY or --rename KEY=NEW"));
+  options.output = text_of(values, "output").value_or("");
+  options.overwrite = values.count("overwrite") > 0;
+  options.dry_run = values.count("dry-run") > 0;
+  options.stop = catch_signals();
+  const auto edited = edit_metadata(words[0], options);
+  if (!edited) {
+    const int code = fail(edited.error());
+    return signal_exit_code().value_or(code);
+  }
+  if (edited.value().restored) say_warning(words[0] + ": an earlier edit did not end; the header was put back first");
+  for (const std::string& warning : edited.value().warnings) say_warning(warning);
+  for (const std::string& key : edited.value().keys) say_note("changes " + key);
+  if (edited.value().keys.empty()) {
+    say_note(words[0] + ": nothing changes");
+    return 0;
+  }
+  const std::string& written = options.output.empty() ? words[0] : options.output;
+  say_note(fmt::format("{} {}  {}", options.dry_run ? "would write" : "wrote", written,
+                       edited.value().in_place ? "its header alone" : human_bytes(edited.value().bytes)));
+  return 0;
+}
+
+}  // namespace
+
+const Verb kEditVerb{"edit", "change the metadata of a GGUF file where it is", command, edit_verb};
+
+}  // namespace ggufmill
