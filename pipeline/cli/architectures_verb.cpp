@@ -30,7 +30,8 @@ CommandSpec command() {
       "  ggufmill architectures show llama > mine.yaml\n"
       "  ggufmill architectures --functions";
   spec.options.add_options()("functions", "what maps can call: functions of values, operations on tensors");
-  spec.options.add_options()("json", "JSON on stdout");
+  spec.options.add_options()(
+      "json", "a JSON array on stdout: [{map, architecture, description, classes, tokenizers, partial}]");
   spec.positional = "words";
   spec.words = {"list", "show"};
   spec.optional = true;

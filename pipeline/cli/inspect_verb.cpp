@@ -44,7 +44,9 @@ CommandSpec command() {
                              "a folder with kernel modules that bring types of their own");
   add_out_type_option(spec.options);
   auto add = spec.options.add_options();
-  add("json", "one JSON object on stdout");
+  add("json",
+      "one JSON object on stdout: {files, metadata: [{key, type, value}], tensors: [{name, shape, type, bytes, ..}]}; "
+      "of --tensor its figures or values");
   add("tensor", po::value<std::string>(), "show the values of this tensor");
   add("values", "of --tensor: its first values, in place of figures");
   add("rows", po::value<std::string>()->default_value("0:4"), "of --values: FIRST:COUNT");

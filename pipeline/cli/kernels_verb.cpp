@@ -29,7 +29,9 @@ CommandSpec command() {
   auto add = spec.options.add_options();
   add("kernel-dir", boost::program_options::value<Strings>()->composing(), "a folder with further kernel modules");
   add("isa", boost::program_options::value<std::string>(), "use the kernels of this ISA only");
-  add("json", "a JSON object on stdout");
+  add("json",
+      "a JSON object on stdout: {modules: [{path, name, version, isa, loaded, refusal, kernels}], types: [{type, "
+      "decode, encode}]}");
   return spec;
 }
 

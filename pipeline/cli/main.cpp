@@ -18,11 +18,11 @@ namespace ggufmill {
 namespace {
 
 constexpr const Verb* kVerbs[] = {
-    &kRunVerb,     &kCheckVerb,         &kPlanVerb,   &kStatusVerb,  &kSubmitVerb,     &kPartVerb,
-    &kSealVerb,    &kResumeVerb,        &kCancelVerb, &kRenderVerb,  &kMeasureVerb,    &kProbeVerb,
-    &kInspectVerb, &kCompareVerb,       &kVerifyVerb, &kHashVerb,    &kSplitVerb,      &kMergeVerb,
-    &kEditVerb,    &kImatrixVerb,       &kTypesVerb,  &kKernelsVerb, &kQuantizeVerb,   &kConvertVerb,
-    &kRecipeVerb,  &kArchitecturesVerb, &kSchemaVerb, &kManualVerb,  &kCompletionVerb,
+    &kRunVerb,     &kCheckVerb,   &kPlanVerb,          &kStatusVerb, &kSubmitVerb,  &kPartVerb,
+    &kSealVerb,    &kResumeVerb,  &kCancelVerb,        &kRenderVerb, &kMeasureVerb, &kProbeVerb,
+    &kInspectVerb, &kCompareVerb, &kVerifyVerb,        &kHashVerb,   &kSplitVerb,   &kMergeVerb,
+    &kEditVerb,    &kNameVerb,    &kImatrixVerb,       &kTypesVerb,  &kKernelsVerb, &kQuantizeVerb,
+    &kConvertVerb, &kRecipeVerb,  &kArchitecturesVerb, &kSchemaVerb, &kManualVerb,  &kCompletionVerb,
 };
 
 void print_help() {

@@ -36,7 +36,10 @@ CommandSpec command() {
       "  ggufmill plan configs/demo.yaml --written | sha256sum";
   spec.positional = "file";
   add_job_options(spec.options);
-  spec.options.add_options()("json", "one JSON object on stdout; of a batch one after the other")(
+  spec.options.add_options()(
+      "json",
+      "one JSON object on stdout: {source, outputs: [{files, problems, tensors: [{name, shape, from, to, bytes, why, "
+      "..}], weights, ..}], bytes_read, ..}; of a batch one after the other")(
       "written", "the plan in its written form, JSON: the same on every machine")(
       "curve", "of targets: what the best choice of each size loses, beside the built-in recipes")(
       "html", po::value<std::string>(), "write a page with a picture of every output to this file")(

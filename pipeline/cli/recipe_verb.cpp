@@ -40,12 +40,13 @@ CommandSpec command() {
   spec.positional = "words";
   spec.words = {"list", "show", "from", "check", "diff", "objectives"};
   spec.many = true;
-  spec.options.add_options()("model", po::value<std::string>(), "the model of check and diff: headers are read alone");
+  spec.options.add_options()("model", po::value<std::string>(), "the model of check and diff: headers are read alone")(
+      "json", "of list, check, diff and objectives: a JSON array of objects, one a row of the table");
   add_kernel_options(spec.options);
   return spec;
 }
 
-int list() {
+int list(bool as_json) {
   std::vector<Row> rows;
   const RecipeShelf shelf;
   for (const BuiltInRecipe& built_in : built_in_recipes()) {
@@ -56,9 +57,7 @@ int list() {
                     it.file_type ? std::to_string(*it.file_type) : "", it.type ? std::string(it.type->name) : "",
                     it.description});
   }
-  std::fputs(
-      render_table({{"recipe"}, {"alias"}, {"file type", Align::kRight}, {"main type"}, {"what for"}}, rows).c_str(),
-      stdout);
+  print_table({{"recipe"}, {"alias"}, {"file type", Align::kRight}, {"main type"}, {"what for"}}, rows, as_json);
   return 0;
 }
 
@@ -103,14 +102,15 @@ int check(const std::string& name, const po::variables_map& values) {
   if (!model) return fail(model.error());
   const auto uses = rule_uses(recipe.value(), model.value(), shelf);
   if (!uses) return fail(uses.error());
+  const bool as_json = values.count("json") > 0;
   std::vector<Row> rows;
   std::size_t idle = 0;
   for (const RuleUse& use : uses.value()) {
     rows.push_back({use.tensors == 0 ? "none" : fmt::format("{}", use.tensors), use.rule});
     idle += use.tensors == 0;
   }
-  std::fputs(render_table({{"tensors", Align::kRight}, {"rule"}}, rows).c_str(), stdout);
-  fmt::print("{} of {} rules decide nothing on this model\n", idle, rows.size());
+  print_table({{"tensors", Align::kRight}, {"rule"}}, rows, as_json);
+  if (!as_json) fmt::print("{} of {} rules decide nothing on this model\n", idle, rows.size());
   return 0;
 }
 
@@ -130,6 +130,7 @@ int diff(const std::string& a, const std::string& b, const po::variables_map& va
   }
   std::map<std::string_view, const Tensor*> of_b;
   for (const Tensor& tensor : made[1].tensors) of_b.emplace(tensor.name, &tensor);
+  const bool as_json = values.count("json") > 0;
   std::vector<Row> rows;
   std::uint64_t bytes[2] = {0, 0};
   for (const Tensor& tensor : made[0].tensors) {
@@ -142,20 +143,21 @@ int diff(const std::string& a, const std::string& b, const po::variables_map& va
     if (tensor.type != other.type)
       rows.push_back({tensor.name, std::string(tensor.type->name), std::string(other.type->name), other.reason});
   }
-  if (!rows.empty()) std::fputs(render_table({{"tensor"}, {a}, {b}, {"why"}}, rows).c_str(), stdout);
-  fmt::print("{} of {} tensors differ; {} and {}\n", rows.size(), made[0].tensors.size(), human_bytes(bytes[0]),
-             human_bytes(bytes[1]));
+  if (as_json || !rows.empty()) print_table({{"tensor"}, {a}, {b}, {"why"}}, rows, as_json);
+  if (!as_json)
+    fmt::print("{} of {} tensors differ; {} and {}\n", rows.size(), made[0].tensors.size(), human_bytes(bytes[0]),
+               human_bytes(bytes[1]));
   return 0;
 }
 
-int list_objectives() {
+int list_objectives(bool as_json) {
   std::vector<Row> rows;
   for (const BuiltInObjective& built_in : built_in_objectives()) {
     const auto objective = find_objective(std::string(built_in.name), {});
     if (!objective) return fail(objective.error());
     rows.push_back({objective.value().name, objective.value().formula});
   }
-  std::fputs(render_table({{"objective"}, {"what is made small"}}, rows).c_str(), stdout);
+  print_table({{"objective"}, {"what is made small"}}, rows, as_json);
   return 0;
 }
 
@@ -170,12 +172,13 @@ int show_objective(const std::string& name) {
 
 int recipe_verb(const Parsed& parsed) {
   const auto words = parsed.values["words"].as<Arguments>();
-  if (words.size() == 1 && words[0] == "list") return list();
+  const bool as_json = parsed.values.count("json") > 0;
+  if (words.size() == 1 && words[0] == "list") return list(as_json);
   if (words.size() == 2 && words[0] == "show") return show(words[1]);
   if (words.size() == 2 && words[0] == "from") return from(words[1], parsed.values);
   if (words.size() == 2 && words[0] == "check") return check(words[1], parsed.values);
   if (words.size() == 3 && words[0] == "diff") return diff(words[1], words[2], parsed.values);
-  if (words.size() == 1 && words[0] == "objectives") return list_objectives();
+  if (words.size() == 1 && words[0] == "objectives") return list_objectives(as_json);
   if (words.size() == 2 && words[0] == "objectives") return show_objective(words[1]);
   return fail(usage_error(fmt::format("'{}' is not understood", fmt::join(words, " ")), "usage: " + command().usage));
 }

@@ -34,7 +34,9 @@ CommandSpec command() {
       "  ggufmill status llama.job --watch";
   spec.positional = "file";
   add_job_options(spec.options);
-  spec.options.add_options()("json", "one JSON object on stdout")(
+  spec.options.add_options()("json",
+                             "one JSON object on stdout: {running, can_go_on, units, units_done, outputs, leftovers}; "
+                             "of a cluster job {folder, state, done, part_done, seal, parts}")(
       "watch", "of a cluster job: look again every two seconds, until it is no longer under way");
   return spec;
 }

@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <boost/json.hpp>
+#include <cstdio>
 
 #include "pipeline/core/text.h"
+#include "pipeline/report/json_text.h"
 
 namespace ggufmill {
 namespace {
@@ -93,6 +96,20 @@ std::string with_commas(std::uint64_t number) {
   for (std::ptrdiff_t at = static_cast<std::ptrdiff_t>(digits.size()) - 3; at > 0; at -= 3)
     digits.insert(static_cast<std::size_t>(at), ",");
   return digits;
+}
+
+void print_table(const std::vector<Column>& columns, const std::vector<Row>& rows, bool as_json) {
+  if (!as_json) {
+    std::fputs(render_table(columns, rows).c_str(), stdout);
+    return;
+  }
+  boost::json::array array;
+  for (const Row& row : rows) {
+    boost::json::object object;
+    for (std::size_t i = 0; i < row.size(); ++i) object[columns[i].title] = row[i];
+    array.push_back(std::move(object));
+  }
+  std::puts(json_text(array).c_str());
 }
 
 }  // namespace ggufmill

@@ -30,4 +30,7 @@ std::string render_table(const std::vector<Column>& columns, const std::vector<R
 // "1,234,567".
 std::string with_commas(std::uint64_t number);
 
+// Prints it, or as a JSON array of one object a row: text by the columns' titles.
+void print_table(const std::vector<Column>& columns, const std::vector<Row>& rows, bool as_json);
+
 }  // namespace ggufmill

@@ -18,11 +18,14 @@ CommandSpec command() {
   CommandSpec spec;
   spec.usage = "ggufmill types [options]";
   spec.description =
-      "Lists the tensor types: bits per weight, block, and whether they can be read (decoded) and written (encoded).";
+      "Lists the tensor types: bits per weight, block, whether they can be read (decoded) and written (encoded), and "
+      "what activations become that llama.cpp multiplies with them (`times`).";
   spec.examples = "  ggufmill types";
   spec.options.add_options()("kernel-dir", boost::program_options::value<std::vector<std::string>>()->composing(),
                              "a folder with kernel modules that bring types of their own");
-  spec.options.add_options()("json", "a JSON array on stdout");
+  spec.options.add_options()("json",
+                             "a JSON array on stdout: [{name, id, bits_per_weight, block_elements, block_bytes, read, "
+                             "write, importance, times}]");
   return spec;
 }
 
@@ -32,13 +35,22 @@ std::string importance_word(const KernelChoice* encode) {
   return encode->kernel->flags & GGUFMILL_ACCEPTS_IMPORTANCE ? "used" : "not used";
 }
 
+// What llama.cpp makes of activations that are multiplied with rows of the type (ggml-cpu, vec_dot_type); empty for
+// those that it does not multiply with.
+std::string_view partner_of(const TypeInfo& type) {
+  if (type.type_class == TypeClass::kInteger || type.name == "F64" || type.name == "Q8_K") return "";
+  if (!type.is_quantized()) return type.name;
+  if (type.name == "Q4_1" || type.name == "Q5_1" || type.name == "Q8_1") return "Q8_1";
+  return type.block_elements == 256 ? "Q8_K" : "Q8_0";
+}
+
 void print_text(const Kernels& kernels) {
   std::vector<Row> rows;
   for (const TypeInfo* type : kernels.types().all())
     rows.push_back({std::string(type->name), std::to_string(type->id), fmt::format("{:.4f}", type->bits_per_weight()),
                     std::to_string(type->block_elements), std::to_string(type->block_bytes),
                     kernels.decode(type->id) ? "yes" : "no", kernels.encode(type->id) ? "yes" : "no",
-                    importance_word(kernels.encode(type->id))});
+                    importance_word(kernels.encode(type->id)), std::string(partner_of(*type))});
   std::fputs(render_table({{"type"},
                            {"id", Align::kRight},
                            {"bits per weight", Align::kRight},
@@ -46,7 +58,8 @@ void print_text(const Kernels& kernels) {
                            {"block bytes", Align::kRight},
                            {"read"},
                            {"write"},
-                           {"importance"}},
+                           {"importance"},
+                           {"times"}},
                           rows)
                  .c_str(),
              stdout);
@@ -62,7 +75,8 @@ void print_json(const Kernels& kernels) {
                      {"block_bytes", type->block_bytes},
                      {"read", kernels.decode(type->id) != nullptr},
                      {"write", kernels.encode(type->id) != nullptr},
-                     {"importance", importance_word(kernels.encode(type->id))}});
+                     {"importance", importance_word(kernels.encode(type->id))},
+                     {"times", partner_of(*type)}});
   std::puts(json_text(types).c_str());
 }
 

@@ -34,6 +34,7 @@ extern const Verb kHashVerb;
 extern const Verb kSplitVerb;
 extern const Verb kMergeVerb;
 extern const Verb kEditVerb;
+extern const Verb kNameVerb;
 extern const Verb kImatrixVerb;
 extern const Verb kTypesVerb;
 extern const Verb kKernelsVerb;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <boost/json.hpp>
 #include <cstdio>
 
@@ -12,7 +13,9 @@
 #include "pipeline/cli/signals.h"
 #include "pipeline/cli/table.h"
 #include "pipeline/cli/verb.h"
+#include "pipeline/core/text.h"
 #include "pipeline/report/json_text.h"
+#include "stages/gguf/specification.h"
 
 namespace ggufmill {
 namespace {
@@ -27,18 +30,52 @@ CommandSpec command() {
       "Reads a model from end to end: is its structure sound, is the padding zero, are all numbers and scales finite? "
       "FILE is a GGUF file, the first of its shards, a safetensors file or folder, or a manifest. Where there is a "
       "manifest (`manifest: true` in a pipeline file writes one), sizes and checksums are compared, too. Exit code 4: "
-      "malformed, or not finite; 3: not what the manifest says.";
+      "malformed, or not finite; 3: not what the manifest says.\n\nWith --spec the header alone is read, and "
+      "compared with the GGUF specification: keys that an architecture needs, types and ranges of values, names and "
+      "shapes of tensors. Exit code 3 where a rule is broken; advice alone is none.";
   spec.examples =
       "  ggufmill verify out/model-Q4_K_M.gguf\n"
-      "  ggufmill verify out/model-Q4_K_M.gguf.manifest.json";
+      "  ggufmill verify out/model-Q4_K_M.gguf.manifest.json\n"
+      "  ggufmill verify out/model-Q4_K_M.gguf --spec";
   spec.positional = "file";
   auto add = spec.options.add_options();
   add("manifest", po::value<std::string>(), "the manifest, where it is not FILE.manifest.json");
   add("threads", po::value<std::string>(), "as limits.threads: a number, or auto");
-  add("json", "one JSON object on stdout");
+  add("spec", "compare the header with the GGUF specification; read no weights");
+  add("json",
+      "one JSON object on stdout: {files, tensors, bytes, manifest}; of --spec {file, findings: [{level, where, what, "
+      "rule}]}");
   add("quiet,q", "no progress, and no word where all is well");
   add_kernel_options(spec.options);
   return spec;
+}
+
+// The header against the specification; exit code 3 where a rule is broken.
+int check_spec(const Context& context, const std::string& path, bool as_json) {
+  const auto model = context.inspect(path);
+  if (!model) return fail(model.error());
+  const std::vector<gguf::Finding> findings = gguf::check_specification(path, model.value());
+  std::vector<Row> rows;
+  json::array list;
+  for (const gguf::Finding& finding : findings) {
+    const std::string level = finding.is_required ? "error" : "advice";
+    if (as_json)
+      list.push_back(
+          json::object{{"level", level}, {"where", finding.where}, {"what", finding.what}, {"rule", finding.rule}});
+    else
+      rows.push_back({level, finding.where, finding.what, finding.rule});
+  }
+  if (as_json)
+    std::puts(json_text(json::object{{"file", path}, {"findings", std::move(list)}}).c_str());
+  else if (!rows.empty())
+    std::fputs(render_table({{"level"}, {"where"}, {"what"}, {"the specification wants"}}, rows).c_str(), stdout);
+  const auto broken = std::ranges::count(findings, true, &gguf::Finding::is_required);
+  if (broken != 0)
+    return fail({ExitCode::kVerification, path,
+                 fmt::format("breaks {} rule{} of the GGUF specification", broken, broken == 1 ? "" : "s"), "",
+                 "`ggufmill edit` sets and renames keys"});
+  say_note(fmt::format("{}: as the GGUF specification wants it{}", path, findings.empty() ? "" : ", but for advice"));
+  return 0;
 }
 
 int verify_verb(const Parsed& parsed) {
@@ -53,6 +90,7 @@ int verify_verb(const Parsed& parsed) {
   const auto context = open_context(values);
   if (!context) return fail(context.error());
   const std::string path = values["file"].as<std::string>();
+  if (values.count("spec")) return check_spec(context.value(), path, values.count("json") > 0);
   ProgressMeter meter(values.count("quiet") > 0);
   options.stop = catch_signals();
   options.progress = [&](std::uint64_t done, std::uint64_t total) { meter.show(path, done, total); };

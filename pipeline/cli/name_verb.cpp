@@ -1,0 +1,99 @@
+// `ggufmill name`: file names by GGUF's naming convention, taken apart and made.
+
+#include <fmt/format.h>
+
+#include <boost/json.hpp>
+#include <cstdio>
+
+#include "pipeline/cli/messages.h"
+#include "pipeline/cli/planning.h"
+#include "pipeline/cli/table.h"
+#include "pipeline/cli/verb.h"
+#include "pipeline/core/text.h"
+#include "pipeline/report/json_text.h"
+#include "stages/gguf/file_name.h"
+#include "stages/huggingface/model_id.h"
+#include "stages/quantize/recipe.h"
+
+namespace ggufmill {
+namespace {
+
+namespace po = boost::program_options;
+namespace json = boost::json;
+using Strings = std::vector<std::string>;
+
+CommandSpec command() {
+  CommandSpec spec;
+  spec.usage = "ggufmill name (NAME.gguf... | --of MODEL)";
+  spec.description =
+      "Takes file names apart by GGUF's naming convention, "
+      "BaseName-SizeLabel-FineTune-Version-Encoding-Type-Shard.gguf; "
+      "nothing is opened. Exit code 3 where one is not of the convention, which wants a base name, a size and a "
+      "version. With "
+      "--of the name that a model's metadata makes.";
+  spec.examples =
+      "  ggufmill name Mixtral-8x7B-v0.1-Q4_K_M.gguf\n"
+      "  ggufmill name --of out/model.gguf";
+  spec.positional = "names";
+  spec.many = true;
+  spec.optional = true;
+  auto add = spec.options.add_options();
+  add("of", po::value<std::string>(), "a model whose file's name is wanted");
+  add("encoding", po::value<std::string>(), "of --of: in place of what general.file_type says");
+  add("json", "one JSON object a line, of parts as strings or null");
+  add_kernel_options(spec.options);
+  return spec;
+}
+
+int make_name(const std::string& path, const po::variables_map& values) {
+  const auto context = open_context(values);
+  if (!context) return fail(context.error());
+  const auto model = context.value().inspect(path);
+  if (!model) return fail(model.error());
+  std::string encoding = value_or<std::string>(values, "encoding", {});
+  const MetadataValue* type = model.value().metadata.find("general.file_type");
+  if (const auto number = type ? as_unsigned(*type) : std::nullopt; encoding.empty() && number)
+    for (const BuiltInRecipe& built_in : built_in_recipes())
+      if (const auto recipe = RecipeShelf().find(std::string(built_in.name));
+          recipe && recipe.value().file_type == *number)
+        encoding = recipe.value().name;
+  std::puts(
+      printable(gguf::file_name_of(model.value(), size_label(count_weights(model.value().tensors)), encoding)).c_str());
+  return 0;
+}
+
+int name_verb(const Parsed& parsed) {
+  if (const auto model = text_of(parsed.values, "of")) return make_name(*model, parsed.values);
+  const auto names = value_or<Strings>(parsed.values, "names", {});
+  if (names.empty()) return fail(usage_error("no name given", "usage: " + command().usage));
+  int code = 0;
+  for (const std::string& name : names) {
+    const auto parts = gguf::parse_file_name(name);
+    if (!parts) {
+      code = fail({ExitCode::kVerification, name, "is not a name of the GGUF naming convention", "",
+                   "it wants BaseName-SizeLabel-Version.gguf at least, for example Mine-7B-v1.0-Q8_0.gguf"});
+      continue;
+    }
+    const std::pair<const char*, std::optional<std::string>> all[] = {
+        {"sidecar", parts->sidecar},   {"base_name", parts->base_name}, {"size_label", parts->size_label},
+        {"finetune", parts->finetune}, {"version", parts->version},     {"encoding", parts->encoding},
+        {"type", parts->type},         {"shard", parts->shard}};
+    std::vector<Row> rows;
+    json::object told{{"name", name}};
+    for (const auto& [part, text] : all) {
+      told[part] = text ? json::value(*text) : json::value();
+      if (text) rows.push_back({part, *text});
+    }
+    if (parsed.values.count("json"))
+      std::puts(json_text(told).c_str());
+    else
+      std::fputs(render_table({{name}, {""}}, rows).c_str(), stdout);
+  }
+  return code;
+}
+
+}  // namespace
+
+const Verb kNameVerb{"name", "take apart or make file names of GGUF's naming convention", command, name_verb};
+
+}  // namespace ggufmill
