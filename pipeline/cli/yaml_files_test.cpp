@@ -78,16 +78,18 @@ TEST_CASE("the maps in configs/architectures pass the lint") {
   for (const std::string& path : paths) CHECK(faults_in(read_text(path), path, fields) == kNothing);
 }
 
-TEST_CASE("the YAML in README.md passes the lint") {
-  const std::vector<std::string> blocks = yaml_blocks(read_text("README.md"));
-  REQUIRE_FALSE(blocks.empty());
-  for (const std::string& block : blocks) {
-    CAPTURE(block);
-    if (block.find("version:") != std::string::npos)
-      CHECK(faults_in_job(block, "README.md") == kNothing);
-    else if (block.find("serves:") != std::string::npos)
-      CHECK(faults_in(block, "README.md", huggingface::architecture_fields()) == kNothing);
-    else
-      CHECK(faults_in(block, "README.md", recipe_fields()) == kNothing);
+TEST_CASE("the YAML in the pages for users passes the lint") {
+  for (const std::string page : {"README.md", "pipeline/cli/README.md"}) {
+    const std::vector<std::string> blocks = yaml_blocks(read_text(page));
+    REQUIRE_FALSE(blocks.empty());
+    for (const std::string& block : blocks) {
+      CAPTURE(block);
+      if (block.find("version:") != std::string::npos)
+        CHECK(faults_in_job(block, page) == kNothing);
+      else if (block.find("serves:") != std::string::npos)
+        CHECK(faults_in(block, page, huggingface::architecture_fields()) == kNothing);
+      else
+        CHECK(faults_in(block, page, recipe_fields()) == kNothing);
+    }
   }
 }
