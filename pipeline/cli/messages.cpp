@@ -1,9 +1,11 @@
 #include "pipeline/cli/messages.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <boost/json.hpp>
 #include <cstdio>
+#include <cstdlib>
 
 #include "pipeline/core/text.h"
 #include "pipeline/report/json_text.h"
@@ -15,6 +17,33 @@ LogFormat format_now = LogFormat::kText;
 
 void put(const std::string& text) { std::fputs(text.c_str(), stderr); }
 
+// Colours are for a terminal that has them, and for whoever has not asked for none (no-color.org).
+bool wants_colours() {
+  static const bool wanted = [] {
+    const char *none = std::getenv("NO_COLOR"), *terminal = std::getenv("TERM");
+    return ::isatty(STDERR_FILENO) != 0 && !(none && *none) && terminal && std::string_view(terminal) != "dumb";
+  }();
+  return wanted;
+}
+
+constexpr const char *kRed = "1;31", *kYellow = "1;33", *kCyan = "36";
+
+// The word at `at` of a text, in a colour.
+void colour(std::string& text, std::size_t at, std::size_t bytes, const char* code) {
+  if (!wants_colours()) return;
+  text.insert(at + bytes, "\x1b[0m");
+  text.insert(at, fmt::format("\x1b[{}m", code));
+}
+
+std::string coloured(const Error& error) {
+  constexpr std::string_view kHelp = "\n  help:", kError = "error:";
+  std::string text = render(error);
+  if (const std::size_t help = text.rfind(kHelp); !error.help.empty() && help != std::string::npos)
+    colour(text, help + 3, kHelp.size() - 3, kCyan);
+  colour(text, error.where.empty() ? 0 : printable(error.where).size() + 2, kError.size(), kRed);
+  return text;
+}
+
 }  // namespace
 
 void set_log_format(LogFormat format) { format_now = format; }
@@ -22,7 +51,7 @@ void set_log_format(LogFormat format) { format_now = format; }
 LogFormat log_format() { return format_now; }
 
 void say_error(const Error& error) {
-  if (format_now == LogFormat::kText) return put(render(error));
+  if (format_now == LogFormat::kText) return put(coloured(error));
   boost::json::object object{{"level", "error"}, {"code", static_cast<int>(error.code)}, {"message", error.what}};
   if (!error.where.empty()) object["where"] = error.where;
   if (!error.detail.empty()) object["detail"] = error.detail;
@@ -31,7 +60,11 @@ void say_error(const Error& error) {
 }
 
 void say_warning(const std::string& text) {
-  if (format_now == LogFormat::kText) return put("warning: " + printable(text) + "\n");
+  if (format_now == LogFormat::kText) {
+    std::string line = "warning: " + printable(text) + "\n";
+    colour(line, 0, 8, kYellow);
+    return put(line);
+  }
   say_object({{"level", "warning"}, {"message", text}});
 }
 

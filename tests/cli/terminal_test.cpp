@@ -147,3 +147,20 @@ TEST_CASE("YAML that is made to cost memory is refused before it does") {
     CHECK(result.err.size() < 10'000);
   }
 }
+
+TEST_CASE("colours are for a terminal alone, and not where NO_COLOR is set") {
+  const TempDir folder;
+  // `script` runs a command on a terminal of its own.
+  const auto on_terminal = [&](const std::string& settings) {
+    return run_process(
+               {"/usr/bin/env", "script", "-qec", settings + " " + kProgram + " check nothing.yaml", "/dev/null"},
+               folder.path(), {"TERM=xterm"})
+        .out;
+  };
+  if (run_process({"/usr/bin/env", "sh", "-c", "command -v script"}).exit_code != 0)
+    GGUFMILL_SKIP("there is no program `script` (Debian: bsdutils)");
+  CHECK(on_terminal("").find("\x1b[1;31merror:\x1b[0m cannot") != std::string::npos);
+  CHECK(on_terminal("NO_COLOR=1").find('\x1b') == std::string::npos);
+  CHECK(on_terminal("TERM=dumb").find('\x1b') == std::string::npos);
+  CHECK(run({"check", "nothing.yaml"}, folder).err.find('\x1b') == std::string::npos);
+}
