@@ -1,8 +1,6 @@
 #include "pipeline/graph/rows_in_memory.h"
 
 #include <fmt/format.h>
-#include <tbb/parallel_for.h>
-#include <tbb/task_arena.h>
 
 #include <algorithm>
 #include <cmath>
@@ -19,37 +17,36 @@
 #include "pipeline/io/io_service.h"
 #include "pipeline/io/machine.h"
 #include "pipeline/io/output_store.h"
+#include "pipeline/io/threads.h"
 #include "pipeline/plan/slabs.h"
 
 namespace ggufmill {
 namespace {
 
-// Calls `work` for every number below `count`, in parallel. Of all errors that of the least number is given, whatever
-// the threads.
-Status for_each_piece(std::uint64_t count, const RowsOptions& options,
+// Calls `work` for every number below `count`, on so many threads. Of all errors that of the least number is given,
+// whatever the threads.
+Status for_each_piece(std::uint64_t count, unsigned threads, const std::atomic<bool>* stop,
                       const std::function<Status(std::uint64_t piece)>& work) {
-  std::atomic<std::uint64_t> failed = std::numeric_limits<std::uint64_t>::max();
+  std::atomic<std::uint64_t> next{0}, failed{std::numeric_limits<std::uint64_t>::max()};
   std::mutex mutex;
   Status status = ok();  // guarded by the mutex
-  const auto stopped = [&] { return options.stop && *options.stop; };
-  const auto run = [&](std::uint64_t piece) {
-    if (piece > failed || stopped()) return;
-    const Status one = work(piece);
-    const std::scoped_lock lock(mutex);
-    if (one || piece > failed) return;
-    failed = piece;
-    status = one.error();
+  const auto stopped = [&] { return stop && *stop; };
+  const auto take_pieces = [&] {
+    for (std::uint64_t piece = next++; piece < count && piece < failed && !stopped(); piece = next++) {
+      const Status done = work(piece);
+      const std::scoped_lock lock(mutex);
+      if (done || piece > failed) continue;
+      failed = piece;
+      status = done.error();
+    }
   };
-  tbb::parallel_for(std::uint64_t{0}, count, run);
+  try {
+    on_threads(static_cast<unsigned>(std::clamp<std::uint64_t>(count, 1, threads_for(threads))), take_pieces);
+  } catch (...) {
+    return error_of_exception();
+  }
   if (stopped()) return interrupted();
   return status;
-}
-
-// On so many threads; what TBB and the standard library throw becomes an error.
-Status in_arena(const RowsOptions& options, const std::function<Status()>& work) try {
-  return tbb::task_arena(static_cast<int>(threads_for(options.threads))).execute(work);
-} catch (...) {
-  return error_of_exception();
 }
 
 Status check_columns(const TypeInfo& type, std::uint64_t columns) {
@@ -122,10 +119,11 @@ class Conversion {
     const std::uint64_t parts = std::max<std::uint64_t>(weights_.size() / what_.columns, 1), part_rows = rows_ / parts;
     const std::uint64_t tile = std::max<std::uint64_t>(kTileBytes / sizeof(float) / what_.columns, 1);
     const std::uint64_t tiles = (part_rows + tile - 1) / tile;
-    return for_each_piece(parts * tiles, options, [&](std::uint64_t piece) {
+    const auto work = [&](std::uint64_t piece) {
       const std::uint64_t part = piece / tiles, first = piece % tiles * tile;
       return run_rows(part * part_rows + first, std::min(tile, part_rows - first), part);
-    });
+    };
+    return for_each_piece(parts * tiles, options.threads, options.stop, work);
   }
 
  private:
@@ -136,14 +134,15 @@ class Conversion {
   Status run_by_blocks(const RowsOptions& options) const {
     const std::uint64_t all = what_.values.size() / from_.block_bytes;
     const std::uint64_t tile = std::max<std::uint64_t>(kTileBytes / sizeof(float) / from_.block_elements, 1);
-    return for_each_piece((all + tile - 1) / tile, options, [&](std::uint64_t piece) {
+    const auto work = [&](std::uint64_t piece) {
       const std::uint64_t first = piece * tile, blocks = std::min(tile, all - first);
       return run_kernel(
           *decode_,
           {what_.values.data() + first * from_.block_bytes,
            what_.into.data() + first * from_.block_elements * sizeof(float), 1, blocks * from_.block_elements, nullptr},
           name_);
-    });
+    };
+    return for_each_piece((all + tile - 1) / tile, options.threads, options.stop, work);
   }
 
   Status run_rows(std::uint64_t first, std::uint64_t rows, std::uint64_t part) const {
@@ -225,7 +224,7 @@ class OpenSources {
 Status convert_rows(const RowConversion& conversion, const Kernels& kernels, const RowsOptions& options) {
   Conversion work(conversion, kernels);
   BOOST_OUTCOME_TRY(work.check(kernels));
-  return in_arena(options, [&] { return work.run(options); });
+  return work.run(options);
 }
 
 Status read_rows(const RowsOfTensor& wanted, const Kernels& kernels, const RowsOptions& options) {
@@ -246,8 +245,8 @@ Status read_rows(const RowsOfTensor& wanted, const Kernels& kernels, const RowsO
   BOOST_OUTCOME_TRY(check_casts(expression, name, kernels));
   OpenSources sources;
   BOOST_OUTCOME_TRY(sources.open(expression));
-  // Pieces of a few MiB, none of which goes from one matrix to the next.
-  const std::uint64_t piece_rows = std::max<std::uint64_t>(16 * kTileBytes / sizeof(float) / columns, 1);
+  // Pieces of about a MiB, none of which goes from one matrix to the next.
+  const std::uint64_t piece_rows = std::max<std::uint64_t>(4 * kTileBytes / sizeof(float) / columns, 1);
   std::vector<std::pair<std::uint64_t, std::uint64_t>> pieces;
   for (std::uint64_t row = wanted.first, end = wanted.first + wanted.rows; row < end; row += pieces.back().second)
     pieces.emplace_back(row, std::min({piece_rows, end - row, in_matrix - row % in_matrix}));
@@ -261,9 +260,9 @@ Status read_rows(const RowsOfTensor& wanted, const Kernels& kernels, const RowsO
     const RowConversion conversion{&own, values, &to, into, columns};
     Conversion work(conversion, kernels);
     BOOST_OUTCOME_TRY(work.check(kernels));
-    return work.run(options);
+    return work.run({1, options.stop});
   };
-  return in_arena(options, [&] { return for_each_piece(pieces.size(), options, read); });
+  return for_each_piece(pieces.size(), options.threads, options.stop, read);
 }
 
 }  // namespace ggufmill

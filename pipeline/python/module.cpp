@@ -37,6 +37,22 @@ py::list types_of(const Context& context) {
   return types;
 }
 
+// The modules that were looked at.
+py::list modules_of(const Context& context) {
+  py::list modules;
+  for (const ModuleReport& report : context.kernels().reports()) {
+    py::dict each;
+    each["path"] = text(report.path);
+    each["name"] = text(report.name);
+    each["version"] = text(report.version);
+    each["isa"] = text(report.isa);
+    each["loaded"] = report.loaded;
+    each["why"] = text(report.refusal);
+    modules.append(each);
+  }
+  return modules;
+}
+
 }  // namespace
 
 py::object text(const std::string& bytes) {
@@ -76,6 +92,7 @@ PYBIND11_MODULE(_native, module) {
   ContextClass context(module, "Context");
   context.def(py::init(&make_context), py::arg("kernel_dirs"), py::arg("isa"))
       .def("types", &types_of)
+      .def("modules", &modules_of)
       .def_property_readonly("isa", [](const ggufmill::Context& self) { return self.kernels().isa(); });
   bind_arrays(context);
   bind_models(module, context);

@@ -66,6 +66,10 @@ class Context:
         """The instruction set of the kernels that run."""
         return self._native.isa
 
+    def modules(self):
+        """The kernel modules that were found, and why one was refused: dictionaries."""
+        return self._native.modules()
+
     def types(self):
         """The tensor types, as `ggufmill types --json` has them."""
         return self._native.types()

@@ -271,6 +271,7 @@ class Errors(unittest.TestCase):
 
     def test_contexts(self):
         self.assertEqual(ggufmill.Context(isa="reference").isa, "reference")
+        self.assertIn((True, "reference", ""), [(m["loaded"], m["isa"], m["why"]) for m in ggufmill.Context().modules()])
         with self.assertRaises(ggufmill.Error) as caught:
             ggufmill.Context(isa="x87")
         self.assertEqual(caught.exception.exit_code, 5)
