@@ -29,10 +29,24 @@ void convert(const Context& context, const RowConversion& conversion, unsigned t
   if (!made) raise(made.error());
 }
 
-// `values`: of a type's numbers, C-contiguous and aligned; `importance`: float32, C-contiguous, or None. Rows are along
-// the last axis.
+// Where the result goes: `out`, which the caller has prepared, or a new array.
+py::array result(const py::object& out, const char* dtype, const std::vector<py::ssize_t>& shape) {
+  if (out.is_none()) return py::array(py::dtype(dtype), shape);
+  auto given = py::reinterpret_borrow<py::array>(out);
+  if (!given.dtype().equal(py::dtype(dtype)) ||
+      std::vector<py::ssize_t>(given.shape(), given.shape() + given.ndim()) != shape)
+    raise(usage_error(fmt::format(
+        "`out` is an array of {} {}, and the result is of {} {}", py::str(given.dtype()).cast<std::string>(),
+        py::str(given.attr("shape")).cast<std::string>(), py::str(py::dtype(dtype)).cast<std::string>(),
+        py::str(py::tuple(py::cast(shape))).cast<std::string>())));
+  return given;
+}
+
+// `values`: of a type's numbers, C-contiguous and aligned; `importance`: float32, C-contiguous, or None; `out`: None,
+// or C-contiguous, aligned, writable and of other memory. Rows are along the last axis.
 py::array quantize(const Context& context, const py::array& values, const std::string& from_name,
-                   const std::string& to_name, const std::optional<py::array_t<float>>& importance, unsigned threads) {
+                   const std::string& to_name, const std::optional<py::array_t<float>>& importance,
+                   const py::object& out, unsigned threads) {
   const TypeInfo &from = type_of(context, from_name), &to = type_of(context, to_name);
   const auto columns = static_cast<std::uint64_t>(values.shape(values.ndim() - 1));
   if (columns % to.block_elements != 0)
@@ -41,7 +55,7 @@ py::array quantize(const Context& context, const py::array& values, const std::s
                                   to.name, to.block_elements)));
   std::vector<py::ssize_t> shape(values.shape(), values.shape() + values.ndim());
   shape.back() = static_cast<py::ssize_t>(columns / to.block_elements * to.block_bytes);
-  py::array_t<std::uint8_t> made(shape);
+  py::array made = result(out, "u1", shape);
   RowConversion conversion{&from, bytes_of(values), &to, writable_bytes_of(made), columns};
   if (importance) conversion.importance = {importance->data(), static_cast<std::size_t>(importance->size())};
   convert(context, conversion, threads);
@@ -66,7 +80,7 @@ class Bytes {
 };
 
 py::array dequantize(const Context& context, const py::object& buffer, const std::string& from_name,
-                     const std::vector<std::uint64_t>& shape, unsigned threads) {
+                     const std::vector<std::uint64_t>& shape, const py::object& out, unsigned threads) {
   const TypeInfo &from = type_of(context, from_name), &f32 = type_of(context, "F32");
   const Bytes bytes(buffer);
   std::uint64_t elements = 1;
@@ -87,7 +101,7 @@ py::array dequantize(const Context& context, const py::object& buffer, const std
     aligned.assign(values.begin(), values.end());
     values = aligned;
   }
-  py::array_t<float> made(std::vector<py::ssize_t>(shape.begin(), shape.end()));
+  py::array made = result(out, "f4", {shape.begin(), shape.end()});
   convert(context, {&from, values, &f32, writable_bytes_of(made), columns}, threads);
   return made;
 }
@@ -97,8 +111,9 @@ py::array dequantize(const Context& context, const py::object& buffer, const std
 void bind_arrays(ContextClass& context) {
   context
       .def("quantize", &quantize, py::arg("values"), py::arg("from_type"), py::arg("to_type"), py::arg("importance"),
-           py::arg("threads"))
-      .def("dequantize", &dequantize, py::arg("buffer"), py::arg("type"), py::arg("shape"), py::arg("threads"));
+           py::arg("out"), py::arg("threads"))
+      .def("dequantize", &dequantize, py::arg("buffer"), py::arg("type"), py::arg("shape"), py::arg("out"),
+           py::arg("threads"));
 }
 
 }  // namespace ggufmill::python

@@ -13,9 +13,10 @@ import numpy as np
 
 parser = argparse.ArgumentParser(
     prog="./dev bench python",
-    description="Times ggufmill.quantize and dequantize beside gguf-py's, both as a program calls them, in turn, medians; and "
-    "compares the bytes. `Mw/s` is millions of weights a second; `1 thread` and `all` are times faster than gguf-py, "
-    "which has one thread.",
+    description="Times ggufmill.quantize and dequantize beside gguf-py's, in turn, medians; and "
+    "compares the bytes. `Mw/s` is millions of weights a second of CPU time, but for `all` threads by the clock; then how "
+    "many times faster than gguf-py, which has one thread. `out`: one thread, into an array that is there: the rest of the "
+    "difference is the system's, which gives new memory.",
 )
 parser.add_argument("gguf_py", help="the folder gguf-py of llama.cpp's source, or one that holds the package gguf")
 parser.add_argument("--rows", type=int, default=1024, help="of 4096 weights each (default: 1024)")
@@ -35,28 +36,30 @@ def load_quants(folder):
 
 
 def seconds(calls, rounds):
-    """The median time of each call. They take turns, so that all meet the same machine."""
-    times = [[] for _ in calls]
+    """The median times of each call: of the CPU, and by the clock. They take turns, so that all meet the same machine."""
+    times = [([], []) for _ in calls]
     for _ in range(rounds):
         for call, taken in zip(calls, times):
-            start = time.perf_counter()
+            start = time.process_time(), time.perf_counter()
             call()
-            taken.append(time.perf_counter() - start)
-    return [statistics.median(taken) for taken in times]
+            for each, now, before in zip(taken, (time.process_time(), time.perf_counter()), start):
+                each.append(now - before)
+    return [tuple(statistics.median(each) for each in taken) for taken in times]
 
 
 class Table:
     def __init__(self):
         self.differing = []
-        print(f"{'type':8} {'':6} {'gguf-py':>9} {'1 thread':>9} {'all':>9}   {'':7}{'':4} {'':9}")
-        print(f"{'':8} {'':6} {'Mw/s':>9} {'Mw/s':>9} {'Mw/s':>9}   {'1 thread':>8} {'all':>7}  bytes")
+        heads = ("gguf-py", "1 thread", "out", "all", "1 thread", "out", "all")
+        print(f"{'':15} " + " ".join(f"{each:>9}" for each in heads))
+        print(f"{'type':15} " + " ".join(f"{each:>9}" for each in 4 * ["Mw/s"] + 3 * ["faster"]) + "  bytes")
 
     def add(self, name, what, weights, calls, is_same, rounds):
-        rates = [weights / taken / 1e6 for taken in seconds(calls, rounds)]
-        times = [rate / rates[0] for rate in rates[1:]]
-        same = "same" if is_same else "DIFFER"
-        print(f"{name:8} {what:6} {rates[0]:9.1f} {rates[1]:9.1f} {rates[2]:9.1f}   ", end="")
-        print(f"{times[0]:7.1f}x {times[1]:6.1f}x  {same}", flush=True)
+        theirs, alone, into, all_threads = seconds(calls, rounds)
+        rates = [weights / each / 1e6 for each in (theirs[0], alone[0], into[0], all_threads[1])]
+        times = theirs[0] / alone[0], theirs[0] / into[0], theirs[1] / all_threads[1]
+        print(f"{name:8} {what:6} " + " ".join(f"{each:9.1f}" for each in rates), end=" ")
+        print(" ".join(f"{each:8.1f}x" for each in times), "same" if is_same else "DIFFER", sep=" ", flush=True)
         if not is_same:
             self.differing.append(f"{name} {what}")
 
@@ -68,6 +71,7 @@ def main():
     wanted = arguments.types.split(",") if arguments.types else [each["name"] for each in ggufmill.types()]
     values = np.random.default_rng(1).standard_normal((arguments.rows, 4096)).astype(np.float32)
     importance = np.ones(values.shape[-1], np.float32)
+    again = np.empty_like(values)
     table = Table()
     for info in ggufmill.types():
         name = info["name"]
@@ -84,6 +88,7 @@ def main():
             calls = [
                 lambda: quants.quantize(values, kind),
                 lambda: ggufmill.quantize(values, name, threads=1),
+                lambda: ggufmill.quantize(values, name, out=rows, threads=1),
                 lambda: ggufmill.quantize(values, name),
             ]
             is_same = theirs.tobytes() == rows.tobytes()
@@ -96,6 +101,7 @@ def main():
         calls = [
             lambda: quants.dequantize(packed, kind),
             lambda: ggufmill.dequantize(rows, name, threads=1),
+            lambda: ggufmill.dequantize(rows, name, out=again, threads=1),
             lambda: ggufmill.dequantize(rows, name),
         ]
         is_same = decoded.astype(np.float32, copy=False).tobytes() == ggufmill.dequantize(rows, name).tobytes()

@@ -51,6 +51,19 @@ def _weights(importance, shape):
     return weights
 
 
+def _checked_out(out, source):
+    """`out`, if a result can be written to it while `source` is read."""
+    if out is None:
+        return None
+    if not isinstance(out, np.ndarray) or not (out.flags.c_contiguous and out.flags.aligned and out.flags.writeable):
+        raise usage_error("`out` has to be a numpy array that is C-contiguous, aligned and writable")
+    if not isinstance(source, np.ndarray):
+        source = np.frombuffer(source, np.uint8) if len(memoryview(source)) else np.empty(0, np.uint8)
+    if np.may_share_memory(out, source):
+        raise usage_error("`out` shares memory with what is converted", "the result needs memory of its own")
+    return out
+
+
 class Context:
     """Kernels, and what can be done with them. The functions of the module are those of a context without options.
 
@@ -74,26 +87,28 @@ class Context:
         """The tensor types, as `ggufmill types --json` has them."""
         return self._native.types()
 
-    def quantize(self, array, type, importance=None, *, threads=0):
+    def quantize(self, array, type, importance=None, *, out=None, threads=0):
         """Rows of numbers, along the last axis, to rows of a type: uint8 of shape (..., bytes of a row).
 
         array       float32, float16, bfloat16 or float64, of any shape; read where it lies if it is C-contiguous
         type        "Q4_K", "F16", ...; the length of a row has to be a multiple of its block
         importance  weights of the columns: of shape (columns,) for all rows, or array.shape without the axis of
                     rows, for each matrix
+        out         an array of the result's shape to write to, which spares the system's work of giving new memory
         threads     0: as many as the machine gives this process
 
         The bytes are those that a run writes. Values that are not finite are an error.
         """
         values, from_type = _floats(array)
         weights = None if importance is None else _weights(importance, values.shape)
-        return self._native.quantize(values, from_type, type, weights, threads)
+        return self._native.quantize(values, from_type, type, weights, _checked_out(out, values), threads)
 
-    def dequantize(self, buffer, type, shape=None, *, threads=0):
+    def dequantize(self, buffer, type, shape=None, *, out=None, threads=0):
         """Rows of a type to float32.
 
         buffer  whatever has its bytes in one piece: uint8 array, bytes, memoryview, memory map
         shape   of the values; None: that of the array `buffer`, whose last axis are the bytes of a row
+        out     as of quantize()
         """
         if isinstance(buffer, np.ndarray):
             if shape is None:
@@ -104,7 +119,7 @@ class Context:
         shape = (shape,) if isinstance(shape, (int, np.integer)) else tuple(int(each) for each in shape)
         if any(each < 0 for each in shape):
             raise usage_error(f"the shape {shape} has a negative dimension")
-        return self._native.dequantize(buffer, type, shape, threads)
+        return self._native.dequantize(buffer, type, shape, _checked_out(out, buffer), threads)
 
     def _value_shape(self, rows, type):
         info = next((each for each in self.types() if each["name"].lower() == type.lower()), None)
@@ -177,12 +192,12 @@ def types():
     return _default().types()
 
 
-def quantize(array, type, importance=None, *, threads=0):
-    return _default().quantize(array, type, importance, threads=threads)
+def quantize(array, type, importance=None, *, out=None, threads=0):
+    return _default().quantize(array, type, importance, out=out, threads=threads)
 
 
-def dequantize(buffer, type, shape=None, *, threads=0):
-    return _default().dequantize(buffer, type, shape, threads=threads)
+def dequantize(buffer, type, shape=None, *, out=None, threads=0):
+    return _default().dequantize(buffer, type, shape, out=out, threads=threads)
 
 
 def open(path):

@@ -146,6 +146,26 @@ class Arrays(unittest.TestCase):
         tracemalloc.stop()
         self.assertLess(peak, values.nbytes + (64 << 10))
 
+    def test_results_go_where_they_are_wanted(self):
+        values = numbers(6, 512)
+        rows, again = np.zeros((6, 288), np.uint8), np.zeros((6, 512), np.float32)
+        self.assertTrue(np.shares_memory(ggufmill.quantize(values, "Q4_K", out=rows), rows))
+        np.testing.assert_array_equal(rows, ggufmill.quantize(values, "Q4_K"))
+        self.assertTrue(np.shares_memory(ggufmill.dequantize(rows, "Q4_K", out=again), again))
+        np.testing.assert_array_equal(again, ggufmill.dequantize(rows.tobytes(), "Q4_K", (6, 512)))
+        ggufmill.dequantize(rows.tobytes(), "Q4_K", (6, 512), out=again)
+        read_only = rows.copy()
+        read_only.flags.writeable = False
+        for out in (rows[:5], rows.view(np.int8), np.zeros((6, 576), np.uint8)[:, ::2], read_only, bytearray(6 * 288)):
+            with self.assertRaises(ggufmill.Error) as caught:
+                ggufmill.quantize(values, "Q4_K", out=out)
+            self.assertEqual(caught.exception.exit_code, 2)
+        with self.assertRaises(ggufmill.Error):
+            ggufmill.quantize(values, "F32", out=values.view(np.uint8))
+        with self.assertRaises(ggufmill.Error):
+            buffer = bytearray(12288)
+            ggufmill.dequantize(buffer, "F32", (6, 512), out=np.frombuffer(buffer, np.float32).reshape(6, 512))
+
     def test_other_threads_of_python_run_meanwhile(self):
         values = numbers(2048, 4096)
         turns, is_over = 0, threading.Event()
