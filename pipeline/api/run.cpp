@@ -63,12 +63,15 @@ Error with_hint(Error error, const Plan& plan, const Journal& journal) {
   return error;
 }
 
+std::string why_anew(const Journal& journal) {
+  return "an earlier run of this plan is not gone on with: " + journal.starts_anew_since();
+}
+
 // The run is over and well: what the user has to know of what was there before it.
-void finish(Journal& journal, RunReport& report) {
+void finish(Journal& journal, const RunOptions& options, RunReport& report) {
   journal.remove();
   report.units_kept = journal.units_kept();
-  if (!journal.starts_anew_since().empty())
-    report.warnings.push_back("an earlier run of this plan was not gone on with: " + journal.starts_anew_since());
+  if (!journal.starts_anew_since().empty() && !options.begins_anew) report.warnings.push_back(why_anew(journal));
   if (journal.units_damaged() != 0)
     report.warnings.push_back(
         fmt::format("units of work of the earlier run that were damaged or not on the disk, and were done again: {}",
@@ -87,7 +90,7 @@ Result<RunReport> give_names(const Plan& plan, Journal& journal, const RunOption
     BOOST_OUTCOME_TRY(add_manifests(plan, options.stop));
   }
   RunReport report;
-  finish(journal, report);
+  finish(journal, options, report);
   report.units_kept = plan.units.size();
   report.warnings.push_back("an earlier run had written all; what was left to do were the files' names");
   return report;
@@ -132,6 +135,7 @@ Result<RunReport> Context::run(const Plan& plan, const RunOptions& options) cons
   if (resumes && options.resume) {
     own.ledger = journal.get();
     own.attach = journal->goes_on();
+    if (options.begins_anew && !journal->starts_anew_since().empty()) options.begins_anew(why_anew(*journal));
   } else if (resumes) {
     journal->remove();
   }
@@ -147,7 +151,7 @@ Result<RunReport> Context::run(const Plan& plan, const RunOptions& options) cons
   Result<RunReport> run = nicely(plan.limits.nice, [&] { return run_plan(plan, kernels(), own); });
   if (!run) return journal->was_kept() ? with_hint(run.error(), plan, *journal) : run.error();
   BOOST_OUTCOME_TRY(publish(manifests));
-  if (resumes) finish(*journal, run.value());
+  if (resumes) finish(*journal, options, run.value());
   if (!plan.trace.empty())
     if (const Status written = write_text(plan.trace, own.profile->trace(), options.overwrite); !written)
       return after_outputs(written.error());

@@ -157,6 +157,7 @@ int execute(const Planned& planned, const po::variables_map& values, bool overwr
   options.value().overwrite = overwrite;
   options.value().stop = catch_signals();
   options.value().progress = [&](const Progress& now) { meter.show(plan, now); };
+  options.value().begins_anew = say_warning;
   std::optional<Profile> profile;
   if (!plan.trace.empty()) options.value().profile = &profile.emplace();
   const auto report = planned.context.run(plan, options.value());
@@ -239,6 +240,7 @@ int execute_batch(const Loaded& loaded, const po::variables_map& values, bool ov
   options.run.overwrite = overwrite;
   options.run.resume = values.count("no-resume") == 0;
   options.run.stop = catch_signals();
+  options.run.begins_anew = say_warning;
   options.fail_fast = values.count("fail-fast") > 0;
   options.adjust = [&](const std::string& source, Job& job) -> Status {
     BOOST_OUTCOME_TRY(read_job_options(values, job));

@@ -47,6 +47,9 @@ struct RunOptions {
   // Of Context::run() alone: goes on with what an earlier run of the same plan left, and leaves what it has done when
   // it is ended early, be it killed. Without: begins anew, and an end in order leaves nothing.
   bool resume = true;
+  // Of Context::run() alone: told, before anything is written, why what an earlier run left is not gone on with. Empty:
+  // it is a warning of the report.
+  std::function<void(const std::string& why)> begins_anew;
   // Called when all outputs are whole under their temporary names, before they get their own; an error ends the run.
   std::function<Status(const OutputStore&)> when_sealed;
   std::optional<UnitRange> units;  // those to be done; none: all

@@ -102,6 +102,24 @@ TEST_CASE("a journal that cannot be used makes the run begin anew, which it says
   CHECK((folder.finished() == right_outputs()));
 }
 
+TEST_CASE("why a run begins anew is told before it writes, where somebody listens") {
+  const JobFolder folder;
+  const Plan plan = folder.plan();
+  stopped_halfway(plan);
+  write_text(journal_path(plan, identity_of(plan)), "x");
+  std::vector<std::string> told;
+  RunOptions options = simple();
+  options.begins_anew = [&](const std::string& why) {
+    CHECK_FALSE(fs::exists(plan.outputs[0].files[0].path));
+    told.push_back(why);
+  };
+  const auto report = resume_context().run(plan, options);
+  REQUIRE(report);
+  REQUIRE(told.size() == 1);
+  CHECK(told[0].starts_with("an earlier run of this plan is not gone on with: its journal cannot be used"));
+  CHECK(report.value().warnings.empty());
+}
+
 TEST_CASE("a journal that is damaged after some units is believed up to there") {
   const JobFolder folder;
   const Plan plan = folder.plan();
