@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <map>
 
+#include "pipeline/api/curve_page.h"
 #include "pipeline/api/reports.h"
 #include "pipeline/cli/measuring.h"
 #include "pipeline/cli/messages.h"
@@ -42,7 +43,8 @@ CommandSpec command() {
       "..}], weights, ..}], bytes_read, ..}; of a batch one after the other")(
       "written", "the plan in its written form, JSON: the same on every machine")(
       "curve", "of targets: what the best choice of each size loses, beside the built-in recipes")(
-      "html", po::value<std::string>(), "write a page with a picture of every output to this file")(
+      "html", po::value<std::string>(),
+      "write a page with a picture of every output, or with --curve of the curves, to this file")(
       "overwrite", "replace a page that is there already");
   return spec;
 }
@@ -177,6 +179,13 @@ void print_curve(std::vector<CurvePoint> curve) {
       stdout);
 }
 
+int write_page(const std::string& path, const std::string& page, const po::variables_map& values) {
+  if (const Status written = write_text(path, page, values.count("overwrite") > 0); !written)
+    return fail(written.error());
+  say_note(fmt::format("wrote {}", path));
+  return 0;
+}
+
 int show_curves(const po::variables_map& values) {
   auto loaded = load_from(values);
   if (!loaded) return fail(loaded.error());
@@ -191,15 +200,19 @@ int show_curves(const po::variables_map& values) {
   if (with_target.empty())
     return fail(
         usage_error("no output of the job has a target, so there is no curve", "quantize: {target: {bits: 4.5}}"));
+  const auto page = text_of(values, "html");
+  std::vector<std::pair<std::string, std::vector<CurvePoint>>> curves;
   for (const std::size_t i : with_target) {
     const auto curve = loaded.value().context.curve(job, i, kCurvePoints);
     if (!curve) return fail(curve.error());
-    if (values.count("json"))
+    if (page)
+      curves.emplace_back(fmt::format("{}, output {}", job.file, i), curve.value());
+    else if (values.count("json"))
       std::puts(json_text(curve_json(curve.value())).c_str());
     else
       print_curve(curve.value());
   }
-  return 0;
+  return page ? write_page(*page, curve_html(curves), values) : 0;
 }
 
 PicturedModel pictured(const PlannedOutput& output) {
@@ -231,10 +244,8 @@ int plan_verb(const Parsed& parsed) {
     return problems.empty() ? 0 : fail(problems);
   });
   if (!page || pictures.empty()) return code;
-  const Status written = write_text(*page, models_html(pictures), parsed.values.count("overwrite") > 0);
-  if (!written) return fail(written.error());
-  say_note(fmt::format("wrote {}", *page));
-  return code;
+  const int written = write_page(*page, models_html(pictures), parsed.values);
+  return code != 0 ? code : written;
 }
 
 }  // namespace
