@@ -45,6 +45,14 @@ std::vector<std::string> journal_seeds();
 std::string fuzz_manifest(std::string_view bytes);
 std::vector<std::string> manifest_seeds();
 
+// Reads a LLaMA file of before GGUF. Broken: an error without its parts, or a tensor outside the file.
+std::string fuzz_ggml(std::string_view bytes);
+std::vector<std::string> ggml_seeds();
+
+// Reads a measurement: broken as of a plan.
+std::string fuzz_measurement(std::string_view bytes);
+std::vector<std::string> measurement_seeds();
+
 // Reads an importance file of either form, and the last weights of each entry.
 std::string fuzz_importance(std::string_view bytes);
 std::vector<std::string> importance_seeds();

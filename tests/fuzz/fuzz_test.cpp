@@ -118,6 +118,10 @@ TEST_CASE("no manifest, damaged or not, breaks the reader") { check(manifest_see
 
 TEST_CASE("no importance file, damaged or not, breaks the reader") { check(importance_seeds(), fuzz_importance, 1000); }
 
+TEST_CASE("no file of before GGUF, damaged or not, breaks the reader") { check(ggml_seeds(), fuzz_ggml, 1000); }
+
+TEST_CASE("no measurement, damaged or not, breaks the reader") { check(measurement_seeds(), fuzz_measurement, 1000); }
+
 TEST_CASE("no recipe, damaged or not, breaks the reader") { check(recipe_seeds(), fuzz_recipe, 10); }
 
 TEST_CASE("no map of an architecture, damaged or not, breaks what reads it and what follows it") {
