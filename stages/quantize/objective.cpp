@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <boost/json.hpp>
 #include <cmath>
 
 #include "pipeline/config/yaml_reader.h"
@@ -13,8 +12,6 @@
 
 namespace ggufmill {
 namespace {
-
-namespace json = boost::json;
 
 constexpr std::uint64_t kMostObjectiveBytes = 1 << 20;
 constexpr std::string_view kKinds[] = {"stream", "relative", "probe", "absolute"};  // as ObjectiveKind
@@ -191,25 +188,6 @@ Result<Objective> find_objective(const std::string& name_or_path, const Origin& 
   BOOST_OUTCOME_TRY(Objective objective, parse_objective(text, name_or_path));
   objective.name = objective.file = name_or_path;
   return objective;
-}
-
-Result<ProbeFile> read_probes(const std::string& path) {
-  BOOST_OUTCOME_TRY(const json::value root, read_json(path));
-  const json::value* tensors = json_member(root, "tensors");
-  if (json_string(root, "format") != "ggufmill sensitivities" || !tensors || !tensors->is_object())
-    return input_error(path, "is no file of sensitivities", "`ggufmill probe` writes one");
-  ProbeFile file;
-  file.measured_on = json_string(root, "measured_on").value_or("");
-  for (const auto& [name, value] : tensors->get_object()) {
-    const auto type = json_string(value, "type");
-    const json::value* divergence = json_member(value, "divergence");
-    boost::system::error_code error;
-    const double figure = divergence ? divergence->to_number<double>(error) : NAN;
-    if (!type || error || !std::isfinite(figure))
-      return input_error(path, fmt::format("tensor {} has no type and divergence", quoted_name(std::string(name))));
-    file.probes[std::string(name)] = {std::string(*type), figure};
-  }
-  return file;
 }
 
 Result<std::vector<double>> sensitivities(const Objective& objective, const std::vector<const MeasuredTensor*>& tensors,

@@ -51,8 +51,9 @@ struct ProbeFile {
   std::string measured_on;  // a hash of the source, the text and how much of it; empty where it is not told
   Probes probes;
 };
-// Exit code 4.
-Result<ProbeFile> read_probes(const std::string& path);
+// Such a file, or a table as the suite of Thireus publishes it (kld_results.csv), told by ".csv": QTYPE and the names
+// of tensors, then a line for each type. Exit code 4.
+Result<ProbeFile> read_probes(const std::string& path, const Types& types = {});
 
 // What each tensor's squared relative error counts, in the order of `tensors`; or, where the objective cannot say
 // (tensors without a role, no importance, no probe), an error that names the tensor. `probes`: of kProbe.

@@ -46,7 +46,9 @@ FieldSpec objective_choice() {
   name.example = "relative";
   FieldSpec map{"", FieldKind::kMap, "With measured sensitivities."};
   map.fields = {{"name", FieldKind::kString, "A built-in objective, or the path of a file."},
-                {"sensitivities", FieldKind::kPath, "What `ggufmill probe` measured."}};
+                {"sensitivities", FieldKind::kPath,
+                 "What `ggufmill probe` measured; or a table NAME.csv: a line QTYPE and names of tensors, then one for "
+                 "each type."}};
   map.fields[0].required = true;
   map.fields[0].example = "probe";
   map.fields[1].example = "sensitivities.json";

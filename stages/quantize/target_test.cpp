@@ -197,6 +197,29 @@ TEST_CASE("measured sensitivities decide with objective `probe`") {
   CHECK(type_of(model, "blk.1.attn_k.weight") == "Q8_0");
 }
 
+TEST_CASE("tables of sensitivities: the coarsest type of each tensor counts") {
+  const TempDir folder;
+  const std::string path = folder.file("kld_results.csv");
+  write_text(
+      path,
+      "QTYPE,a.weight,\"b.weight\",c.weight\niq2_k_r4,9,9,9\nq4_K,0.5%,+0.25%,404x\nQ2_K,2.5%,,\nq6_K,0.1,0.1,0.125\n");
+  const auto file = read_probes(path);
+  REQUIRE(file);
+  const Probes& probes = file.value().probes;
+  REQUIRE(probes.size() == 3);
+  CHECK(probes.at("a.weight").type == "Q2_K");
+  CHECK(probes.at("a.weight").divergence == 2.5);
+  CHECK(probes.at("b.weight").type == "Q4_K");
+  CHECK(probes.at("b.weight").divergence == 0.25);
+  CHECK(probes.at("c.weight").type == "Q6_K");
+  for (const char* text : {"", "a,b\n1,2\n", "QTYPE\nQ2_K\n", "QTYPE,a\nQ9_K,1\n"}) {
+    write_text(path, text);
+    const auto bad = read_probes(path);
+    REQUIRE_FALSE(bad);
+    CHECK(bad.error().code == ExitCode::kBadInput);
+  }
+}
+
 TEST_CASE("the curve falls with the size, and no recipe is below it") {
   const Sample sample;
   const auto made = stage(fmt::format("{{target: {{bits: 4}}, {}}}", kTypes), sample);
