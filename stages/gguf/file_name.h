@@ -22,8 +22,8 @@ struct FileName {
 // Of the last part of a path; nothing where it is not of the convention, which wants a base name, a size and a version.
 std::optional<FileName> parse_file_name(std::string_view path);
 
-// The name that a model's metadata makes, with version v1.0 and `size_label` where it says none; `encoding`: a recipe's name.
-// Spaces and slashes become dashes.
+// The name that a model's metadata makes, with version v1.0 and `size_label` where it says none; `encoding`: a recipe's
+// name. Spaces and slashes become dashes.
 std::string file_name_of(const Model& model, std::string_view size_label, std::string_view encoding);
 
 }  // namespace ggufmill::gguf
