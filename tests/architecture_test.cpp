@@ -24,6 +24,7 @@ const std::vector<FolderRule> kFolderRules = {
     {"pipeline/core/", {}},
     {"pipeline/config/", {"pipeline/core/", "pipeline/plan/job.h"}},  // a pipeline file becomes a Job
     {"pipeline/io/", {"pipeline/core/"}},
+    {"pipeline/remote/", {"pipeline/core/", "pipeline/io/"}},
     {"pipeline/kernels/", {"pipeline/core/", "plugins/abi/"}},
     {"pipeline/report/", {"pipeline/core/"}},
     {"pipeline/plan/", {"pipeline/core/", "pipeline/io/", "pipeline/kernels/", "pipeline/report/"}},
@@ -53,6 +54,7 @@ constexpr LibraryRule kLibraryRules[] = {
     {"tbb/", "pipeline/graph/"},       {"oneapi/", "pipeline/graph/"},
     {"boost/asio", "pipeline/io/"},    {"boost/program_options", "pipeline/cli/"},
     {"yaml-cpp/", "pipeline/config/"}, {"pybind11/", "pipeline/python/"},
+    {"curl/", "pipeline/remote/"},
 };
 
 constexpr std::string_view kTopFolders[] = {"pipeline/", "stages/", "plugins/", "tests/"};

@@ -9,6 +9,7 @@
 #include "pipeline/api/convert_options.h"
 #include "pipeline/config/yaml_words.h"
 #include "pipeline/core/text.h"
+#include "pipeline/io/source_path.h"
 #include "stages/huggingface/architecture.h"
 #include "stages/huggingface/output_name.h"
 
@@ -26,8 +27,7 @@ Status check(const ConvertOptions& options) {
     return usage_error("--mtp and --no-mtp cannot be used together", "convert twice, once with each");
   if (options.vocab_only && options.is_split())
     return usage_error("--vocab-only writes no tensors that could be split", "leave out what says how to split");
-  std::error_code none;
-  if (!fs::is_directory(options.folder, none))
+  if (!is_address(options.folder) && !is_folder(options.folder))
     return usage_error(fmt::format("{} is no folder", quoted_name(options.folder)),
                        "a checkpoint is a folder with config.json, a tokenizer and .safetensors files");
   return ok();
@@ -114,7 +114,9 @@ huggingface::SourceOptions source_of(const ConvertOptions& options) {
 Result<std::string> pipeline_of(const ConvertOptions& options, const CheckpointNamer& name_of_checkpoint) {
   BOOST_OUTCOME_TRY(check(options));
   std::error_code none;
-  const fs::path outfile = options.outfile.empty() ? options.folder : options.outfile;
+  // Beside what lies on a server nothing is written.
+  const fs::path inside = is_address(options.folder) ? "." : options.folder;
+  const fs::path outfile = options.outfile.empty() ? inside : fs::path(options.outfile);
   const bool is_folder = fs::is_directory(outfile, none);
   const fs::path folder = is_folder ? outfile : outfile.parent_path();
   const std::string given = is_folder ? "" : outfile.filename().string();

@@ -79,6 +79,9 @@ class Edit {
   Edit(const std::string& path, const EditOptions& options) : path_(path), options_(options) {}
 
   Result<Edited> run() {
+    if (is_address(path_))
+      return usage_error(fmt::format("{} is no file of this machine", quoted_name(path_)),
+                         "a job with the stage `metadata` writes an edited copy here");
     struct stat status {};
     if (::lstat(path_.c_str(), &status) == 0 && S_ISLNK(status.st_mode) && options_.output.empty())
       return usage_error(fmt::format("{} is a symbolic link", quoted_name(path_)),

@@ -10,9 +10,9 @@
 #include "pipeline/api/ggufmill.h"
 #include "pipeline/api/open_model.h"
 #include "pipeline/core/text.h"
-#include "pipeline/io/input_file.h"
 #include "pipeline/io/json_file.h"
 #include "pipeline/io/machine.h"
+#include "pipeline/io/source_path.h"
 #include "pipeline/manifest/manifest.h"
 
 namespace ggufmill {
@@ -58,7 +58,7 @@ Status check_padding(const Model& model) {
     if (const Extent* extent = tensor.expression->as_extent()) tensors[extent->source.get()].push_back(&tensor);
   for (auto& [described, here] : tensors) {
     std::ranges::sort(here, {}, [](const Tensor* tensor) { return tensor->expression->extent.offset; });
-    BOOST_OUTCOME_TRY(const auto file, InputFile::open(described->path));
+    BOOST_OUTCOME_TRY(const auto file, open_source(described->path));
     for (std::size_t i = 0; i < here.size(); ++i) {
       const Extent& extent = here[i]->expression->extent;
       const std::uint64_t end = extent.offset + extent.bytes;
@@ -96,10 +96,10 @@ Status check_sums(const Manifest& wanted, const std::string& path, unsigned thre
                   Meter& meter) {
   constexpr std::size_t kMostErrors = 20;
   Diagnostics errors;
-  std::vector<std::shared_ptr<const InputFile>> files;
+  std::vector<std::shared_ptr<const ByteSource>> files;
   for (const ManifestFile& file : wanted.files) {
     const std::string name = beside(path, file.name);
-    BOOST_OUTCOME_TRY(auto opened, InputFile::open(name));
+    BOOST_OUTCOME_TRY(auto opened, open_source(name));
     if (opened->bytes() != file.bytes)
       errors.add(mismatch(name, fmt::format("has {} bytes, where the manifest says {}", opened->bytes(), file.bytes)));
     files.push_back(std::move(opened));

@@ -263,6 +263,7 @@ std::string source_name(std::string_view path) {
                                       boost::regex::icase);
   while (path.size() > 1 && path.ends_with('/')) path.remove_suffix(1);
   std::string name = fs::path(path).filename();
+  if (path.find("://") != path.npos) name.resize(std::min(name.size(), name.find('@')));  // hf://ORG/NAME@REVISION
   if (name.ends_with(".gguf")) name.resize(name.size() - 5);
   name = boost::regex_replace(name, kShard, "");
   return boost::regex_replace(name, kEncoding, "");

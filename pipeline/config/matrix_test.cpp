@@ -142,5 +142,7 @@ TEST_CASE("a source's name is without folder, shard and encoding") {
   CHECK(source_name("a.Q4_K_M.gguf") == "a");
   CHECK(source_name("tiny.gguf") == "tiny");
   CHECK(source_name("x-f16.gguf") == "x");
+  CHECK(source_name("hf://org/Llama-3-8B@main") == "Llama-3-8B");
+  CHECK(source_name("hf://org/Llama-3-8B@main/a-F16.gguf") == "a");
   CHECK(source_name("Qwen2-0.5B") == "Qwen2-0.5B");
 }

@@ -184,7 +184,7 @@ Result<RunReport> run_checked(const Plan& plan, const Kernels& kernels, const Ru
   BOOST_OUTCOME_TRY(auto steps, bind_kernels(plan, kernels));
   const Measures measures(plan, steps);
   const NonfiniteCounts nonfinite(plan, steps);
-  BOOST_OUTCOME_TRY(const auto sources, RunSources::open(plan, report.io_mode));
+  BOOST_OUTCOME_TRY(const auto sources, RunSources::open(plan, report.io_mode, options.stop));
   const unsigned openers = options.engine == EngineKind::kSimple ? 1 : threads;
   std::unique_ptr<OutputStore> opened;
   if (!options.store) {

@@ -102,12 +102,12 @@ Status RunState::status() {
   return ok();
 }
 
-Result<std::unique_ptr<RunSources>> RunSources::open(const Plan& plan, IoMode mode) {
+Result<std::unique_ptr<RunSources>> RunSources::open(const Plan& plan, IoMode mode, const std::atomic<bool>* stop) {
   auto opened = std::make_unique<RunSources>();
   for (const SourceRef& source : plan.sources) {
-    BOOST_OUTCOME_TRY(opened->sources_[source.get()], ByteSource::open(*source, mode));
+    BOOST_OUTCOME_TRY(opened->sources_[source.get()], ByteSource::open(*source, mode, stop));
     if (mode == IoMode::kDirect) {
-      BOOST_OUTCOME_TRY(opened->cached_[source.get()], ByteSource::open(*source, IoMode::kStreaming));
+      BOOST_OUTCOME_TRY(opened->cached_[source.get()], ByteSource::open(*source, IoMode::kStreaming, stop));
     }
   }
   return opened;

@@ -111,8 +111,8 @@ class RunState {
 // The sources that a plan reads, opened.
 class RunSources {
  public:
-  // Exit code 4 for one that is not what was planned with.
-  static Result<std::unique_ptr<RunSources>> open(const Plan& plan, IoMode mode);
+  // Exit code 4 for one that is not what was planned with. For `stop` see ByteSource::open().
+  static Result<std::unique_ptr<RunSources>> open(const Plan& plan, IoMode mode, const std::atomic<bool>* stop);
 
   const ByteSource& of(const SourceFile& source) const { return *sources_.at(&source); }
   // The same for a read: past the page cache only where that harms nothing beside it.

@@ -1,6 +1,7 @@
 #pragma once
-// Where bytes are read from: a file (input_file.h); later an object on a server.
+// Where bytes are read from: a file (input_file.h), or an object on a server (pipeline/remote).
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -21,12 +22,16 @@ class ByteSource {
   using Completion = std::function<void(Status)>;
 
   // What `described` names, to be read by a run. Exit code 4 where it is not what it was when it was described, and for
-  // what is missing or not a regular file; 6 for what the system refuses, which direct I/O may be.
-  static Result<std::shared_ptr<const ByteSource>> open(const SourceFile& described, IoMode mode);
+  // what is missing or not a regular file; 6 for what the system refuses, which direct I/O may be. Once `*stop` is set
+  // (null: never) reads that wait for a server end with kInterrupted; it outlives the source.
+  static Result<std::shared_ptr<const ByteSource>> open(const SourceFile& described, IoMode mode,
+                                                        const std::atomic<bool>* stop = nullptr);
   virtual ~ByteSource() = default;
 
   // What it was when it was opened.
   virtual const SourceRef& describe() const = 0;
+  const std::string& path() const { return describe()->path; }
+  std::uint64_t bytes() const { return describe()->bytes; }
   // Whether it is still the same: exit code 4 where something has written to it since.
   virtual Status check_unchanged() const = 0;
   // How many bytes to read at once: enough that what each read costs does not count.
@@ -40,5 +45,10 @@ class ByteSource {
   // In the background. `into` stays valid until `done` is called: by a thread of the service, never within this call.
   virtual void start_read(IoService& io, std::uint64_t offset, std::span<std::byte> into, Completion done) const = 0;
 };
+
+// Whether two descriptions are of the same bytes, wherever they lie.
+bool is_same(const SourceFile& a, const SourceFile& b);
+// That the bytes of `before` are those of `now` by now. Exit code 4.
+Error changed(const SourceFile& before, const SourceFile& now);
 
 }  // namespace ggufmill

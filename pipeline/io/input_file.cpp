@@ -29,29 +29,7 @@ Status check_regular(const std::string& path, const struct stat& info) {
 
 constexpr int kReadFlags = O_RDONLY | O_CLOEXEC | O_NOCTTY;
 
-Error changed(const SourceFile& before, const SourceFile& now) {
-  Error error = input_error(before.path, "the file changed since its header was read",
-                            "something else writes to it: wait until that is done, and start again");
-  if (now.bytes != before.bytes)
-    error.detail = fmt::format("{} bytes long, but {} before", now.bytes, before.bytes);
-  else if (now.header_hash != before.header_hash)
-    error.detail = "its beginning is another one";
-  else
-    error.detail = "it was written to";
-  return error;
-}
-
-bool is_same(const SourceFile& a, const SourceFile& b) {
-  return a.bytes == b.bytes && a.header_hash == b.header_hash && a.modified == b.modified;
-}
-
 }  // namespace
-
-Result<std::shared_ptr<const ByteSource>> ByteSource::open(const SourceFile& described, IoMode mode) {
-  BOOST_OUTCOME_TRY(auto file, InputFile::open(described.path, mode));
-  if (!is_same(described, *file->describe())) return changed(described, *file->describe());
-  return std::shared_ptr<const ByteSource>(std::move(file));
-}
 
 Result<std::shared_ptr<const InputFile>> InputFile::open(const std::string& path, IoMode mode) {
   const SystemCalls& calls = system_calls();

@@ -20,9 +20,6 @@ class InputFile final : public ByteSource {
   // Exit code 4 for what is missing or not a regular file, 6 for what the system refuses, which direct I/O may be.
   static Result<std::shared_ptr<const InputFile>> open(const std::string& path, IoMode mode = IoMode::kCached);
 
-  const std::string& path() const { return path_; }
-  std::uint64_t bytes() const { return bytes_; }  // when it was opened
-
   const SourceRef& describe() const override { return description_; }
   Status check_unchanged() const override;
   std::size_t request_bytes() const override { return 2 << 20; }

@@ -11,7 +11,6 @@
 #include <system_error>
 
 #include "pipeline/io/services.h"
-#include "pipeline/io/threads.h"
 
 namespace ggufmill {
 namespace {
@@ -32,20 +31,17 @@ class ThreadService final : public IoService {
     start(std::move(done), [&file, offset, from] { return file.write(offset, from); });
   }
 
+  void wait_for(std::function<Status()> work, Completion done) override {
+    waiting_.start(threads_, std::move(work), std::move(done));
+  }
+
  private:
   template <class Work>
   void start(Completion done, Work work) {
-    boost::asio::post(threads_.context(), [work, done = std::move(done)] {
-      Status status = ok();
-      try {
-        status = work();
-      } catch (...) {
-        status = error_of_exception();
-      }
-      done(std::move(status));
-    });
+    boost::asio::post(threads_.context(), [work, done = std::move(done)] { WaitingThreads::call(work, done); });
   }
 
+  WaitingThreads waiting_;
   IoThreads threads_{kThreads};  // whose destruction waits for what completions start, too
 };
 

@@ -33,6 +33,9 @@ class IoService {
   // calls. Where this throws (no memory) nothing has begun, and the completion is not called.
   virtual void read(const InputFile& file, std::uint64_t offset, std::span<std::byte> into, Completion done) = 0;
   virtual void write(WriteTarget& file, std::uint64_t offset, std::span<const std::byte> from, Completion done) = 0;
+  // Work that waits long for something else than a disk, such as a server: on threads that do nothing else, so many at
+  // once as a server is to be asked for at once.
+  virtual void wait_for(std::function<Status()> work, Completion done) = 0;
 };
 
 // What the exception that is being handled comes to: 75 where memory or threads lack, else a defect. For a catch

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "pipeline/core/text.h"
-#include "pipeline/io/input_file.h"
 
 namespace ggufmill {
 namespace {
@@ -199,7 +198,7 @@ Result<json::value> parse(const std::string& path, const std::function<Result<st
   }
 }
 
-Result<json::value> parse_part(const InputFile& file, std::uint64_t offset, std::uint64_t bytes, JsonSink* sink) {
+Result<json::value> parse_part(const ByteSource& file, std::uint64_t offset, std::uint64_t bytes, JsonSink* sink) {
   std::vector<char> piece(std::min<std::uint64_t>(kPiece, bytes));
   std::uint64_t at = offset;
   const auto next = [&]() -> Result<std::string_view> {
@@ -212,8 +211,8 @@ Result<json::value> parse_part(const InputFile& file, std::uint64_t offset, std:
   return parse(file.path(), next, sink, offset);
 }
 
-Result<std::shared_ptr<const InputFile>> open_bounded(const std::string& path, std::uint64_t limit) {
-  BOOST_OUTCOME_TRY(auto file, InputFile::open(path));
+Result<std::shared_ptr<const ByteSource>> open_bounded(const std::string& path, std::uint64_t limit) {
+  BOOST_OUTCOME_TRY(auto file, open_source(path));
   if (file->bytes() > limit) {
     return input_error(path, fmt::format("{} bytes are more than such a file may have, {}", file->bytes(), limit),
                        "is this the file that belongs to the checkpoint?");
@@ -228,7 +227,7 @@ Result<json::value> read_json(const std::string& path, std::uint64_t limit, Json
   return parse_part(*file, 0, file->bytes(), sink);
 }
 
-Status read_json_part(const InputFile& file, std::uint64_t offset, std::uint64_t bytes, JsonSink& sink) {
+Status read_json_part(const ByteSource& file, std::uint64_t offset, std::uint64_t bytes, JsonSink& sink) {
   BOOST_OUTCOME_TRY(parse_part(file, offset, bytes, &sink));
   return ok();
 }
@@ -250,11 +249,6 @@ Result<std::string> read_text_file(const std::string& path, std::uint64_t limit)
     out += text[i] == '\r' ? '\n' : text[i];
   }
   return out;
-}
-
-bool is_file(const std::filesystem::path& path) {
-  std::error_code none;
-  return std::filesystem::is_regular_file(path, none);
 }
 
 std::optional<std::string_view> json_text(const json::value& value) {

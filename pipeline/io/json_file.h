@@ -4,13 +4,12 @@
 
 #include <boost/json/value.hpp>
 #include <cstdint>
-#include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
 
 #include "pipeline/core/error.h"
-#include "pipeline/io/input_file.h"
+#include "pipeline/io/source_path.h"
 
 namespace ggufmill {
 
@@ -43,12 +42,10 @@ Result<boost::json::value> read_json(const std::string& path, std::uint64_t limi
 // The same of a document in memory; `path` is for messages.
 Result<boost::json::value> parse_json(const std::string& path, std::string_view text, JsonSink* sink = nullptr);
 // Hands the document that is `bytes` bytes of a file from `offset` on to `sink`, which wants all of it.
-Status read_json_part(const InputFile& file, std::uint64_t offset, std::uint64_t bytes, JsonSink& sink);
+Status read_json_part(const ByteSource& file, std::uint64_t offset, std::uint64_t bytes, JsonSink& sink);
 
 // A UTF-8 text of at most `limit` bytes; "\r\n" and "\r" become "\n", as Python reads text.
 Result<std::string> read_text_file(const std::string& path, std::uint64_t limit);
-
-bool is_file(const std::filesystem::path& path);
 
 // What `value` holds itself.
 std::optional<std::string_view> json_text(const boost::json::value& value);

@@ -6,6 +6,7 @@
 #include <map>
 #include <utility>
 
+#include "pipeline/io/source_path.h"
 #include "pipeline/io/system_calls.h"
 
 namespace ggufmill {
@@ -92,6 +93,9 @@ Result<TargetPath> split_target(const std::string& path) {
   TargetPath target{path.substr(0, start), path.substr(start)};
   if (path.find('\0') != std::string::npos)
     return refused("", "the output's path holds a zero byte", "name the output without it");
+  if (is_address(path))
+    return refused(path, "the output is an address, and outputs are files of this machine",
+                   "name a file here, and copy it there when it is done");
   if (target.name.empty() || target.name == "." || target.name == "..")
     return refused(path, fmt::format("the output '{}' is a folder, not a file", path),
                    "add a file name: out/model.gguf");

@@ -3,11 +3,15 @@
 
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <thread>
 #include <vector>
 
 #include "pipeline/io/io_service.h"
+#include "pipeline/io/threads.h"
 
 namespace ggufmill {
 
@@ -37,6 +41,36 @@ class IoThreads {
   boost::asio::io_context context_;
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_;
   std::vector<std::jthread> threads_;  // destroyed first, which waits for them
+};
+
+// The threads of IoService::wait_for(), which are started when they are first needed.
+class WaitingThreads {
+ public:
+  // The service's own `threads` live until `done` has been called.
+  void start(IoThreads& threads, std::function<Status()> work, IoService::Completion done) {
+    std::call_once(started_, [&] {
+      const BlockedSignals blocked;
+      threads_.emplace(kThreads);
+    });
+    boost::asio::post(threads_->context(), [lives = boost::asio::make_work_guard(threads.context()),
+                                            work = std::move(work), done = std::move(done)] { call(work, done); });
+  }
+  // `work`, and then `done` with what it gives or the error that its exception comes to.
+  static void call(const std::function<Status()>& work, const IoService::Completion& done) {
+    Status status = ok();
+    try {
+      status = work();
+    } catch (...) {
+      status = error_of_exception();
+    }
+    done(std::move(status));
+  }
+
+ private:
+  // Enough that the latency of a server does not count.
+  static constexpr std::size_t kThreads = 8;
+  std::once_flag started_;
+  std::optional<IoThreads> threads_;
 };
 
 // Exit code 75 where the system has no threads left.

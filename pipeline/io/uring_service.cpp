@@ -70,6 +70,9 @@ class UringService final : public IoService {
   void write(WriteTarget& file, std::uint64_t offset, std::span<const std::byte> from, Completion done) override {
     start({nullptr, &file, offset, {const_cast<std::byte*>(from.data()), from.size()}, std::move(done), {}});
   }
+  void wait_for(std::function<Status()> work, Completion done) override {
+    waiting_threads_.start(threads_, std::move(work), std::move(done));
+  }
 
  private:
   void start(Operation operation);
@@ -83,6 +86,7 @@ class UringService final : public IoService {
   void finish(Lane& lane, Status status);
   void begin_next(Lane& lane);
 
+  WaitingThreads waiting_threads_;
   IoThreads threads_{kThreads};
   std::deque<Lane> lanes_;
   std::mutex mutex_;               // of what follows

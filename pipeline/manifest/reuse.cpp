@@ -70,7 +70,7 @@ struct Free {
 
 Status check_step(const Step& step, std::vector<std::byte>& buffer, const std::atomic<bool>* stop) {
   const Extent& extent = *step.expression->as_extent();
-  BOOST_OUTCOME_TRY(const auto file, ByteSource::open(*extent.source, IoMode::kCached));
+  BOOST_OUTCOME_TRY(const auto file, ByteSource::open(*extent.source, IoMode::kCached, stop));
   const std::unique_ptr<XXH3_state_t, Free> state(XXH3_createState());
   if (!state) throw std::bad_alloc();
   XXH3_64bits_reset(state.get());

@@ -115,7 +115,7 @@ class DictionaryReader {
 
 class HeaderReader {
  public:
-  HeaderReader(const InputFile& file, const TypeInfo* type) : file_(file), given_(type) {}
+  HeaderReader(const ByteSource& file, const TypeInfo* type) : file_(file), given_(type) {}
 
   Result<NpyHeader> read() {
     BOOST_OUTCOME_TRY(const std::string text, read_text());
@@ -197,14 +197,14 @@ class HeaderReader {
 
   static constexpr const char* kDamaged = "the file is damaged or cut short, or holds more than one array";
 
-  const InputFile& file_;
+  const ByteSource& file_;
   const TypeInfo* given_;
   std::uint64_t data_ = 0;  // where it begins
 };
 
 }  // namespace
 
-Result<NpyHeader> read_npy_header(const InputFile& file, const TypeInfo* type) {
+Result<NpyHeader> read_npy_header(const ByteSource& file, const TypeInfo* type) {
   return HeaderReader(file, type).read();
 }
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "pipeline/core/expression.h"
-#include "pipeline/io/input_file.h"
+#include "pipeline/io/source_path.h"
 
 namespace ggufmill::arrays {
 
@@ -20,7 +20,7 @@ struct NpyHeader {
 
 // Reads and checks a header; the data are the rest of the file. `type`: what elements of plain bytes ('V2') are, as
 // NumPy has no name for BF16; null: they are an error. Exit code 4.
-Result<NpyHeader> read_npy_header(const InputFile& file, const TypeInfo* type);
+Result<NpyHeader> read_npy_header(const ByteSource& file, const TypeInfo* type);
 
 // Whether NumPy has the type.
 bool has_npy_type(const TypeInfo& type);

@@ -107,7 +107,7 @@ class ArraysReader {
 
  private:
   Result<std::string> read_file() {
-    BOOST_OUTCOME_TRY(const auto file, InputFile::open(path_));
+    BOOST_OUTCOME_TRY(const auto file, open_source(path_));
     if (file->bytes() > kMostFileBytes)
       return input_error(path_, fmt::format("{} are more than such a file may have, {}", human_bytes(file->bytes()),
                                             human_bytes(kMostFileBytes)));
@@ -148,8 +148,8 @@ class ArraysReader {
     return ok();
   }
 
-  Result<std::shared_ptr<const InputFile>> open(const ConfigNode& name) {
-    BOOST_OUTCOME_TRY(auto file, InputFile::open(std::filesystem::path(path_).parent_path() / name.scalar));
+  Result<std::shared_ptr<const ByteSource>> open(const ConfigNode& name) {
+    BOOST_OUTCOME_TRY(auto file, open_source(std::filesystem::path(path_).parent_path() / name.scalar));
     const auto known = std::ranges::find(model_.files, file->path(), [](const SourceRef& each) { return each->path; });
     if (known == model_.files.end()) model_.files.push_back(file->describe());
     return file;
@@ -201,7 +201,7 @@ class ArraysReader {
   }
 
   // Several tensors of one file share its description.
-  SourceRef source_of(const InputFile& file) const {
+  SourceRef source_of(const ByteSource& file) const {
     return *std::ranges::find(model_.files, file.path(), [](const SourceRef& each) { return each->path; });
   }
 

@@ -7,7 +7,7 @@
 #include <filesystem>
 
 #include "pipeline/core/text.h"
-#include "pipeline/io/input_file.h"
+#include "pipeline/io/source_path.h"
 #include "stages/ggml/ggml.h"
 
 namespace ggufmill {
@@ -87,7 +87,7 @@ struct Parameters {
 // Reads the file from front to back, through a small buffer.
 class Reader {
  public:
-  Reader(const SourceOptions& options, std::shared_ptr<const InputFile> file)
+  Reader(const SourceOptions& options, std::shared_ptr<const ByteSource> file)
       : options_(options), file_(std::move(file)) {}
 
   Result<Model> read() {
@@ -328,7 +328,7 @@ class Reader {
   }
 
   const SourceOptions& options_;
-  std::shared_ptr<const InputFile> file_;
+  std::shared_ptr<const ByteSource> file_;
   std::vector<char> buffer_;
   std::uint64_t start_ = 0;  // of the buffer in the file
   std::size_t at_ = 0;       // in the buffer
@@ -343,7 +343,7 @@ class GgmlSource : public Source {
  public:
   explicit GgmlSource(SourceOptions options) : options_(std::move(options)) {}
   Result<Model> open() const override {
-    BOOST_OUTCOME_TRY(auto file, InputFile::open(options_.file));
+    BOOST_OUTCOME_TRY(auto file, open_source(options_.file));
     return Reader(options_, std::move(file)).read();
   }
 

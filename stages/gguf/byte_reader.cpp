@@ -26,7 +26,7 @@ Result<T> read_number(ByteReader& in) {
 
 }  // namespace
 
-ByteReader::ByteReader(const InputFile& file)
+ByteReader::ByteReader(const ByteSource& file)
     : file_(file), buffer_(static_cast<std::size_t>(std::min<std::uint64_t>(kBufferBytes, file.bytes()))) {}
 
 Status ByteReader::fill() {

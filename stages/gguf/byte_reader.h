@@ -25,7 +25,7 @@ struct Encoding {
 // offset and the part of the file (exit code 4). Not thread-safe; `file` outlives the reader.
 class ByteReader {
  public:
-  explicit ByteReader(const InputFile& file);
+  explicit ByteReader(const ByteSource& file);
 
   std::uint64_t position() const { return start_ + at_; }
   std::uint64_t remaining() const { return file_.bytes() - position(); }
@@ -50,7 +50,7 @@ class ByteReader {
  private:
   Status fill();
 
-  const InputFile& file_;
+  const ByteSource& file_;
   Encoding encoding_;
   std::vector<char> buffer_;
   std::uint64_t start_ = 0;  // offset in the file of the buffer's first byte

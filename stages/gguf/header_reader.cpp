@@ -349,7 +349,7 @@ Status check_names(const ByteReader& in, const std::vector<DescribedTensor>& ten
 
 }  // namespace
 
-Result<Header> read_header(const InputFile& file, const Types& types) {
+Result<Header> read_header(const ByteSource& file, const Types& types) {
   ByteReader in(file);
   Header header;
   in.enter("the header");

@@ -28,6 +28,6 @@ struct Header {
 
 // Reads the header alone, in time and memory that follow its size, whatever the size of the file. Everything a later
 // reader of the tensors' data relies on is checked. Exit code 4 for what is wrong, 6 when the system cannot read.
-Result<Header> read_header(const InputFile& file, const Types& types);
+Result<Header> read_header(const ByteSource& file, const Types& types);
 
 }  // namespace ggufmill::gguf

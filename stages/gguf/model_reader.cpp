@@ -69,7 +69,7 @@ class ModelReader {
 
  private:
   Result<Header> open(const std::string& path) {
-    BOOST_OUTCOME_TRY(const auto file, InputFile::open(path));
+    BOOST_OUTCOME_TRY(const auto file, open_source(path));
     BOOST_OUTCOME_TRY(Header header, read_header(*file, types_));
     model_.files.push_back(file->describe());
     return header;
@@ -153,7 +153,10 @@ class GgufSource : public Source {
 }  // namespace
 }  // namespace gguf
 
-Result<Model> read_gguf(const std::string& path, const Types& types) { return gguf::ModelReader(types).read(path); }
+Result<Model> read_gguf(const std::string& path, const Types& types) {
+  BOOST_OUTCOME_TRY(const std::string at, pinned(path));
+  return gguf::ModelReader(types).read(at);
+}
 
 ModelOpener gguf_opener(Types types) {
   return [types = std::move(types)](const std::string& path) { return read_gguf(path, types); };
@@ -167,7 +170,9 @@ SourceSpec gguf_source(Types types) {
   FieldSpec field;
   field.name = "gguf";
   field.kind = FieldKind::kPath;
-  field.doc = "A GGUF file, version 1 to 3; of a model in several files, the first.";
+  field.doc =
+      "A GGUF file, version 1 to 3; of a model in several files, the first. Or its address: https://HOST/FILE.gguf, "
+      "hf://ORG/NAME@REVISION/FILE.gguf, s3://BUCKET/KEY.";
   field.example = "models/Llama-3-8B-BF16.gguf";
   return {std::move(field), [types = std::move(types)](const ConfigNode& value) -> Result<std::unique_ptr<Source>> {
             return make_gguf_source(value.scalar, types);

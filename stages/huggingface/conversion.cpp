@@ -6,8 +6,8 @@
 #include <filesystem>
 
 #include "pipeline/core/text.h"
-#include "pipeline/io/input_file.h"
 #include "pipeline/io/json_file.h"
+#include "pipeline/io/source_path.h"
 #include "stages/huggingface/architecture.h"
 #include "stages/huggingface/general.h"
 #include "stages/huggingface/metadata_rules.h"
@@ -52,6 +52,7 @@ class Conversion {
   Conversion(const SourceOptions& options, const CheckpointOpener& open) : options_(options), open_(open) {}
 
   Result<ConvertedCheckpoint> run() {
+    BOOST_OUTCOME_TRY(options_.folder, pinned(options_.folder));
     BOOST_OUTCOME_TRY(read_config());
     class_ = checkpoint_class(config_);
     BOOST_OUTCOME_TRY(architecture_, choose_architecture(options_.architecture, class_, file("config.json").string(),
@@ -79,8 +80,7 @@ class Conversion {
   void warn(std::string warning) { result_.model.warnings.push_back(std::move(warning)); }
 
   Status read_config() {
-    std::error_code error;
-    if (!fs::is_directory(options_.folder, error))
+    if (!is_folder(options_.folder))
       return input_error(options_.folder, "is no folder",
                          "a checkpoint is a folder with config.json, a tokenizer and *.safetensors");
     const std::string path = file("config.json").string();
@@ -130,17 +130,18 @@ class Conversion {
     return tensors;
   }
 
-  bool has_weights() const {
-    std::error_code error;
-    for (const fs::directory_entry& entry : fs::directory_iterator(options_.folder, error))
-      if (entry.path().extension() == ".safetensors") return true;
-    return false;
+  Result<bool> has_weights() const {
+    BOOST_OUTCOME_TRY(const std::vector<std::string> paths, paths_in(options_.folder));
+    return std::ranges::any_of(paths, [](const std::string& path) { return path.ends_with(".safetensors"); });
   }
 
   Status read_tensors() {
-    if (options_.vocabulary_only && !has_weights()) {
-      if (out_type_ == OutType::kAuto) out_type_ = OutType::kF16;
-      return ok();
+    if (options_.vocabulary_only) {
+      BOOST_OUTCOME_TRY(const bool has_some, has_weights());
+      if (!has_some) {
+        if (out_type_ == OutType::kAuto) out_type_ = OutType::kF16;
+        return ok();
+      }
     }
     BOOST_OUTCOME_TRY(auto tensors, open_tensors());
     // What metadata and file type say of the weights holds without them, too.
@@ -289,24 +290,26 @@ class Conversion {
           "tokenizer_config.json", "added_tokens.json", "special_tokens_map.json", "chat_template.jinja",
           "chat_template.json", "vocab.json", "merges.txt"})
       paths.push_back(file(name));
-    std::error_code error;
-    for (const fs::directory_entry& entry : fs::directory_iterator(options_.folder, error))
-      if (entry.is_directory(error)) paths.push_back(entry.path() / "config.json");  // of a pooling module
-    for (const fs::directory_entry& entry : fs::directory_iterator(file("additional_chat_templates"), error))
-      if (entry.path().extension() == ".jinja") paths.push_back(entry.path());
+    BOOST_OUTCOME_TRY(const std::vector<std::string> entries, paths_in(options_.folder));
+    for (const std::string& entry : entries) paths.push_back(fs::path(entry) / "config.json");  // of a pooling module
+    if (const std::string templates = file("additional_chat_templates"); is_folder(templates)) {
+      BOOST_OUTCOME_TRY(const std::vector<std::string> further, paths_in(templates));
+      for (const std::string& path : further)
+        if (path.ends_with(".jinja")) paths.emplace_back(path);
+    }
     for (const std::string& path : architecture_.files) paths.emplace_back(path);
     if (options_.metadata_file) paths.emplace_back(*options_.metadata_file);
     std::ranges::sort(paths);
     paths.erase(std::unique(paths.begin(), paths.end()), paths.end());
     for (const fs::path& path : paths) {
       if (!is_file(path)) continue;
-      BOOST_OUTCOME_TRY(const auto opened, InputFile::open(path.string()));
+      BOOST_OUTCOME_TRY(const auto opened, open_source(path.string()));
       result_.model.files.push_back(opened->describe());
     }
     return ok();
   }
 
-  const SourceOptions& options_;
+  SourceOptions options_;
   const CheckpointOpener& open_;
   json::object config_;
   std::string class_;

@@ -303,6 +303,7 @@ class GeneralMaker {
 
   // Of "." and ".." what they stand for.
   std::string name_of_folder() const {
+    if (is_address(folder_.string())) return name_of_address(folder_.string());
     fs::path path = folder_;
     while (path.has_parent_path() && path != path.root_path() && (path.filename().empty() || path.filename() == "."))
       path = path.parent_path();

@@ -32,7 +32,7 @@ std::vector<FieldSpec> source_fields() {
                      "of Llama; convert_hf_to_gguf.py takes the latter where transformers knows the model."};
   defaults.choices = {"none", "transformers"};
   defaults.default_text = "none";
-  FieldSpec path{"path", FieldKind::kPath, "The folder."};
+  FieldSpec path{"path", FieldKind::kPath, "The folder, or the address of a model on the hub: hf://ORG/NAME@REVISION."};
   path.required = true;
   path.example = "models/Llama-3-8B";
   return {std::move(path),
@@ -92,10 +92,10 @@ std::unique_ptr<Source> make_huggingface_source(huggingface::SourceOptions optio
 }
 
 SourceSpec huggingface_source(CheckpointOpener open) {
-  FieldSpec folder{"", FieldKind::kPath, "The folder."};
+  FieldSpec folder{"", FieldKind::kPath, "The folder, or the address of a model on the hub: hf://ORG/NAME@REVISION."};
   FieldSpec map{"", FieldKind::kMap, "The folder and how it is read."};
   map.fields = huggingface::source_fields();
-  FieldSpec field{"huggingface", FieldKind::kOneOf, "A checkpoint folder of Hugging Face."};
+  FieldSpec field{"huggingface", FieldKind::kOneOf, "A checkpoint folder of Hugging Face, here or on a hub."};
   field.alternatives = {std::move(folder), std::move(map)};
   field.example = "models/Llama-3-8B";
   return {std::move(field), [open = std::move(open)](const ConfigNode& value) -> Result<std::unique_ptr<Source>> {

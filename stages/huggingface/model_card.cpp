@@ -12,8 +12,8 @@
 
 #include "pipeline/config/yaml_reader.h"
 #include "pipeline/core/pattern.h"
-#include "pipeline/io/input_file.h"
 #include "pipeline/io/json_file.h"
+#include "pipeline/io/source_path.h"
 
 namespace ggufmill {
 namespace {
@@ -145,7 +145,7 @@ json::value value_of(const ConfigNode& node, const ScalarTypes& types) {
 Result<json::object> read_model_card(const fs::path& folder, std::vector<std::string>& warnings) {
   const fs::path path = folder / "README.md";
   if (!is_file(path)) return json::object();
-  BOOST_OUTCOME_TRY(const auto file, InputFile::open(path));
+  BOOST_OUTCOME_TRY(const auto file, open_source(path));
   std::string readme(std::min(file->bytes(), kMostRead), '\0');
   BOOST_OUTCOME_TRY(file->read(0, std::as_writable_bytes(std::span(readme))));
   const std::string yaml = front_matter(readme);

@@ -7,7 +7,7 @@
 #include <span>
 
 #include "pipeline/core/text.h"
-#include "pipeline/io/input_file.h"
+#include "pipeline/io/source_path.h"
 #include "stages/huggingface/tokenizer_json.h"
 
 namespace ggufmill {
@@ -115,7 +115,7 @@ bool SentencePieceModel::read_normalizer(std::string_view message) {
 }
 
 Result<SentencePieceModel> SentencePieceModel::read(const std::string& path) {
-  BOOST_OUTCOME_TRY(const auto file, InputFile::open(path));
+  BOOST_OUTCOME_TRY(const auto file, open_source(path));
   if (file->bytes() > kMaxTokenizerBytes)
     return input_error(
         path, fmt::format("{} bytes are more than a tokenizer may have, {}", file->bytes(), kMaxTokenizerBytes));

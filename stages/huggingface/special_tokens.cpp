@@ -234,9 +234,11 @@ Status SpecialTokens::read_chat_templates(const TokenizerFiles& files, const jso
     where = files.folder / "chat_template.jinja";
     BOOST_OUTCOME_TRY(const std::string text, read_text_file(where, kMaxChatTemplate));
     std::vector<fs::path> further;
-    std::error_code none;
-    for (const fs::directory_entry& entry : fs::directory_iterator(files.folder / "additional_chat_templates", none)) {
-      if (entry.path().extension() == ".jinja" && is_file(entry.path())) further.push_back(entry.path());
+    const std::string others = files.folder / "additional_chat_templates";
+    if (is_folder(others)) {
+      BOOST_OUTCOME_TRY(const std::vector<std::string> paths, paths_in(others));
+      for (const fs::path path : paths)
+        if (path.extension() == ".jinja" && is_file(path)) further.push_back(path);
     }
     std::sort(further.begin(), further.end());
     if (further.empty()) {

@@ -8,7 +8,7 @@
 #include <optional>
 #include <vector>
 
-#include "pipeline/io/input_file.h"
+#include "pipeline/io/source_path.h"
 #include "stages/huggingface/values.h"
 
 namespace ggufmill::huggingface {
@@ -317,7 +317,7 @@ Result<std::vector<std::byte>> read_small_tensor(const Expression& tensor) {
   if (!extent || extent->bytes > kMost)
     return input_error({}, fmt::format("{} of {} is no small tensor, of {} bytes at most", describe(tensor.shape),
                                        tensor.type->name, kMost));
-  BOOST_OUTCOME_TRY(const auto file, InputFile::open(extent->source->path));
+  BOOST_OUTCOME_TRY(const auto file, open_source(extent->source->path));
   std::vector<std::byte> bytes(static_cast<std::size_t>(extent->bytes));
   BOOST_OUTCOME_TRY(file->read(extent->offset, bytes));
   return bytes;

@@ -43,7 +43,7 @@ class GgufEntries {
     out.files = model_.paths();
     BOOST_OUTCOME_TRY(read_metadata(out));
     for (const SourceRef& file : model_.files) {
-      BOOST_OUTCOME_TRY(files_.emplace_back(), InputFile::open(file->path));
+      BOOST_OUTCOME_TRY(files_.emplace_back(), open_source(file->path));
     }
     for (const auto& [name, pair] : pairs_in(model_)) {
       BOOST_OUTCOME_TRY(out.entries.emplace_back(), entry_of(name, pair));
@@ -106,7 +106,7 @@ class GgufEntries {
 
   const std::string& path_;
   const Model& model_;
-  std::vector<std::shared_ptr<const InputFile>> files_;
+  std::vector<std::shared_ptr<const ByteSource>> files_;
 };
 
 }  // namespace

@@ -39,7 +39,7 @@ MetadataValue count(std::uint32_t value) { return metadata_unsigned(MetadataType
 }  // namespace
 
 Result<ImportanceFile> open_importance(const std::string& path, const ModelOpener& open) {
-  BOOST_OUTCOME_TRY(std::shared_ptr<const InputFile> file, InputFile::open(path));
+  BOOST_OUTCOME_TRY(std::shared_ptr<const ByteSource> file, open_source(path));
   std::array<char, 4> magic{};
   if (file->bytes() >= magic.size()) {
     BOOST_OUTCOME_TRY(file->read(0, std::as_writable_bytes(std::span(magic))));

@@ -13,13 +13,13 @@
 #include "pipeline/core/expression.h"
 #include "pipeline/core/pattern.h"
 #include "pipeline/core/stage.h"
-#include "pipeline/io/input_file.h"
+#include "pipeline/io/source_path.h"
 
 namespace ggufmill {
 
 // `count` numbers from byte `offset` on; whoever makes one has checked that they lie in the file. Thread-safe.
 struct FloatRun {
-  std::shared_ptr<const InputFile> file;
+  std::shared_ptr<const ByteSource> file;
   std::uint64_t offset = 0;
   std::uint64_t count = 0;
   bool big_endian = false;
@@ -68,7 +68,7 @@ Result<ImportanceFile> find_gguf_entries(const std::string& path, const Model& m
 // int32 number of sums, the float32 sums; then, in newer files, int32 chunks, and int32 length and bytes of the data
 // set's name. Little-endian (llama.cpp, common/imatrix-loader.cpp, MIT). What stands behind the data set's name is not
 // looked at.
-Result<ImportanceFile> read_legacy_entries(std::shared_ptr<const InputFile> file);
+Result<ImportanceFile> read_legacy_entries(std::shared_ptr<const ByteSource> file);
 // Patterns over tensor names, as of --include-weights or --exclude-weights, which take plain text where these take
 // regular expressions. At most one of the lists holds something; with neither, all count.
 struct Selection {

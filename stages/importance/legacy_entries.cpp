@@ -16,7 +16,7 @@ constexpr std::uint64_t kMostMemory = std::uint64_t{64} << 20;  // of all entrie
 
 class LegacyReader {
  public:
-  explicit LegacyReader(std::shared_ptr<const InputFile> file) : file_(std::move(file)) {}
+  explicit LegacyReader(std::shared_ptr<const ByteSource> file) : file_(std::move(file)) {}
 
   Result<ImportanceFile> read() {
     ImportanceFile out;
@@ -102,7 +102,7 @@ class LegacyReader {
     return entry;
   }
 
-  std::shared_ptr<const InputFile> file_;
+  std::shared_ptr<const ByteSource> file_;
   std::uint64_t at_ = 0;
   std::string part_ = "the beginning";
   std::unordered_set<std::string> names_;
@@ -111,7 +111,7 @@ class LegacyReader {
 
 }  // namespace
 
-Result<ImportanceFile> read_legacy_entries(std::shared_ptr<const InputFile> file) {
+Result<ImportanceFile> read_legacy_entries(std::shared_ptr<const ByteSource> file) {
   return LegacyReader(std::move(file)).read();
 }
 

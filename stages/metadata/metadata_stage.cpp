@@ -10,7 +10,7 @@ namespace {
 constexpr std::uint64_t kMostFileBytes = 1ull << 30;
 
 Result<MetadataValue> text_of(const ValueFile& from) {
-  BOOST_OUTCOME_TRY(const auto file, InputFile::open(from.path));
+  BOOST_OUTCOME_TRY(const auto file, open_source(from.path));
   if (file->bytes() > kMostFileBytes)
     return error_at(from.origin, fmt::format("'{}' has {} bytes, more than the 1 GiB of a metadata value", from.path,
                                              file->bytes()));

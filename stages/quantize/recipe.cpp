@@ -137,7 +137,7 @@ struct RecipeText {
 };
 
 Result<std::string> file_text(const std::string& path) {
-  BOOST_OUTCOME_TRY(const auto file, InputFile::open(path));
+  BOOST_OUTCOME_TRY(const auto file, open_source(path));
   if (file->bytes() > kMostRecipeBytes)
     return Error{ExitCode::kUsage, path, "a recipe of more than 1 MiB", "",
                  "is this the right file? no recipe needs that much"};

@@ -57,8 +57,7 @@ Shape shape_of(const std::vector<std::uint64_t>& dims) {
 class CheckpointReader {
  public:
   Result<Checkpoint> read(const std::string& path) {
-    std::error_code none;
-    if (fs::is_directory(path, none)) {
+    if (is_folder(path)) {
       BOOST_OUTCOME_TRY(read_folder(path));
     } else if (path.ends_with(kIndex)) {
       BOOST_OUTCOME_TRY(read_indexed(path));
@@ -72,16 +71,15 @@ class CheckpointReader {
   Status read_folder(const fs::path& folder) {
     const fs::path index = folder / fmt::format("model{}", kIndex);
     if (is_file(index)) return read_indexed(index);
-    std::error_code error;
+    BOOST_OUTCOME_TRY(const std::vector<std::string> paths, paths_in(folder));
     std::set<std::string> of_model, others, indices;
     bool has_pickles = false;
-    for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
-      const std::string name = at->path().filename();
+    for (const fs::path path : paths) {
+      const std::string name = path.filename();
       if (name.ends_with(kFile)) (name.starts_with("model") ? of_model : others).insert(name);
       if (name.ends_with(kIndex)) indices.insert(name);
       has_pickles |= name.ends_with(".bin") || name.ends_with(".pt") || name.ends_with(".pth");
     }
-    if (error) return io_error(folder, "list the folder", error.value());
     if (of_model.empty() && indices.size() == 1) return read_indexed(folder / *indices.begin());
     const std::set<std::string>& names = of_model.empty() ? others : of_model;
     if (names.empty())
@@ -105,7 +103,7 @@ class CheckpointReader {
                            fmt::format("{} names it: copy or download it", index.filename().string()));
       BOOST_OUTCOME_TRY(read_file(path));
     }
-    BOOST_OUTCOME_TRY(const auto opened, InputFile::open(index));
+    BOOST_OUTCOME_TRY(const auto opened, open_source(index));
     checkpoint_.files.push_back({opened->describe(), {}});
     return compare_names(index, weights);
   }
@@ -135,7 +133,7 @@ class CheckpointReader {
   }
 
   Status read_file(const std::string& path) {
-    BOOST_OUTCOME_TRY(const auto file, InputFile::open(path));
+    BOOST_OUTCOME_TRY(const auto file, open_source(path));
     BOOST_OUTCOME_TRY(Header header, read_header(*file));
     checkpoint_.files.push_back({file->describe(), std::move(header.metadata)});
     for (HeaderTensor& tensor : header.tensors) {
@@ -160,6 +158,9 @@ class CheckpointReader {
 }  // namespace
 }  // namespace safetensors
 
-Result<Checkpoint> read_safetensors(const std::string& path) { return safetensors::CheckpointReader().read(path); }
+Result<Checkpoint> read_safetensors(const std::string& path) {
+  BOOST_OUTCOME_TRY(const std::string at, pinned(path));
+  return safetensors::CheckpointReader().read(at);
+}
 
 }  // namespace ggufmill

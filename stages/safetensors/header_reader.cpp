@@ -153,7 +153,7 @@ std::string describe_dims(const std::vector<std::uint64_t>& dims) { return fmt::
 
 class HeaderReader {
  public:
-  explicit HeaderReader(const InputFile& file) : file_(file) {}
+  explicit HeaderReader(const ByteSource& file) : file_(file) {}
 
   Result<Header> read() {
     BOOST_OUTCOME_TRY(read_length());
@@ -281,12 +281,12 @@ class HeaderReader {
 
   static constexpr const char* kDamaged = "the file is damaged or cut short: copy or download it again";
 
-  const InputFile& file_;
+  const ByteSource& file_;
   std::uint64_t data_ = 0;  // where it begins in the file
 };
 
 }  // namespace
 
-Result<Header> read_header(const InputFile& file) { return HeaderReader(file).read(); }
+Result<Header> read_header(const ByteSource& file) { return HeaderReader(file).read(); }
 
 }  // namespace ggufmill::safetensors

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "pipeline/core/types.h"
-#include "pipeline/io/input_file.h"
+#include "pipeline/io/source_path.h"
 
 namespace ggufmill::safetensors {
 
@@ -29,6 +29,6 @@ struct Header {
 
 // Reads and checks a header: every tensor is of a known type, has the bytes of its shape, and the data of all are the
 // rest of the file, without a gap. Exit code 4, with the byte or the tensor.
-Result<Header> read_header(const InputFile& file);
+Result<Header> read_header(const ByteSource& file);
 
 }  // namespace ggufmill::safetensors

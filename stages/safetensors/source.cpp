@@ -39,7 +39,7 @@ class SafetensorsSource final : public Source {
 FieldSpec path_field() {
   return {.name = "path",
           .kind = FieldKind::kPath,
-          .doc = "A folder with the files of a checkpoint, its index, or one file.",
+          .doc = "A folder with the files of a checkpoint, its index, or one file; here, or the address of such.",
           .required = true,
           .example = "models/stable-diffusion/unet"};
 }

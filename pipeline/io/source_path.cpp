@@ -1,0 +1,88 @@
+#include "pipeline/io/source_path.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "pipeline/io/input_file.h"
+
+namespace ggufmill {
+
+namespace fs = std::filesystem;
+
+bool is_address(std::string_view path) {
+  const std::size_t end = path.find("://");
+  if (end == path.npos || end == 0) return false;
+  const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
+  return is_letter(path.front()) && std::ranges::all_of(path.substr(0, end), [&](char c) {
+           return is_letter(c) || (c >= '0' && c <= '9') || c == '+' || c == '-' || c == '.';
+         });
+}
+
+Result<std::shared_ptr<const ByteSource>> ByteSource::open(const SourceFile& described, IoMode mode,
+                                                           const std::atomic<bool>* stop) {
+  if (is_address(described.path)) return remote::open(described, stop);
+  BOOST_OUTCOME_TRY(auto file, InputFile::open(described.path, mode));
+  if (!is_same(described, *file->describe())) return changed(described, *file->describe());
+  return std::shared_ptr<const ByteSource>(std::move(file));
+}
+
+Result<std::shared_ptr<const ByteSource>> open_source(const std::string& path) {
+  if (is_address(path)) return remote::open(path);
+  BOOST_OUTCOME_TRY(auto file, InputFile::open(path));
+  return std::shared_ptr<const ByteSource>(std::move(file));
+}
+
+Result<std::string> pinned(const std::string& path) {
+  if (is_address(path)) return remote::pinned(path);
+  return path;
+}
+
+bool is_file(const std::string& path) {
+  if (is_address(path)) return remote::is_file(path);
+  std::error_code none;
+  return fs::is_regular_file(path, none);
+}
+
+bool is_folder(const std::string& path) {
+  if (is_address(path)) return remote::is_folder(path);
+  std::error_code none;
+  return fs::is_directory(path, none);
+}
+
+Result<std::vector<std::string>> paths_in(const std::string& folder) {
+  if (is_address(folder)) return remote::paths_in(folder);
+  std::vector<std::string> paths;
+  std::error_code error;
+  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error))
+    paths.push_back(at->path());
+  if (error) return io_error(folder, "list the folder", error.value());
+  return paths;
+}
+
+std::string name_of_address(std::string_view address) {
+  while (address.ends_with('/')) address.remove_suffix(1);
+  std::string_view name = address.substr(address.rfind('/') + 1);
+  return std::string(name.substr(0, name.find('@')));
+}
+
+bool is_same(const SourceFile& a, const SourceFile& b) {
+  return a.bytes == b.bytes && a.header_hash == b.header_hash && a.modified == b.modified;
+}
+
+Error changed(const SourceFile& before, const SourceFile& now) {
+  Error error = input_error(before.path, "the file changed since its header was read",
+                            "something else writes to it: wait until that is done, and start again");
+  if (now.bytes != before.bytes)
+    error.detail = fmt::format("{} bytes long, but {} before", now.bytes, before.bytes);
+  else if (is_address(now.path))
+    error.detail = "its server says that it is another version";
+  else if (now.header_hash != before.header_hash)
+    error.detail = "its beginning is another one";
+  else
+    error.detail = "it was written to";
+  return error;
+}
+
+}  // namespace ggufmill

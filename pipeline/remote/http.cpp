@@ -1,0 +1,252 @@
+#include "pipeline/remote/http.h"
+
+#include <curl/curl.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <memory>
+#include <mutex>
+#include <new>
+
+namespace ggufmill::remote {
+namespace {
+
+constexpr std::size_t kMostIdle = 16;  // connections are kept by their handles
+constexpr std::size_t kMostHeaders = 100;
+constexpr long kPieceBytes = 512 << 10;  // the most that libcurl hands over at once
+
+struct FreeEasy {
+  void operator()(CURL* handle) const { curl_easy_cleanup(handle); }
+};
+struct FreeList {
+  void operator()(curl_slist* list) const { curl_slist_free_all(list); }
+};
+struct FreeUrl {
+  void operator()(CURLU* url) const { curl_url_cleanup(url); }
+};
+using Easy = std::unique_ptr<CURL, FreeEasy>;
+using List = std::unique_ptr<curl_slist, FreeList>;
+
+// Handles that no request uses, with their open connections. Of the process, since connections are: nothing that is
+// read depends on which there are.
+class IdleHandles {
+ public:
+  static IdleHandles& all() {
+    static auto* const handles = new IdleHandles;  // never destroyed: threads may end after main() has
+    return *handles;
+  }
+  Easy take() {
+    {
+      const std::scoped_lock lock(mutex_);
+      if (!idle_.empty()) {
+        Easy handle = std::move(idle_.back());
+        idle_.pop_back();
+        return handle;
+      }
+    }
+    Easy handle(curl_easy_init());
+    if (!handle) throw std::bad_alloc();
+    return handle;
+  }
+  void give_back(Easy handle) {
+    curl_easy_reset(handle.get());  // connections stay
+    const std::scoped_lock lock(mutex_);
+    if (idle_.size() < kMostIdle) idle_.push_back(std::move(handle));
+  }
+
+ private:
+  IdleHandles() { curl_global_init(CURL_GLOBAL_DEFAULT); }
+  std::mutex mutex_;
+  std::vector<Easy> idle_;
+};
+
+// What the callbacks of a request share.
+struct Exchange {
+  CURL* handle;
+  const Request& request;
+  const BodySink& sink;
+  Answer answer{};
+  bool is_enough = false;
+  bool no_memory = false;
+
+  // What the headers say that libcurl reads itself.
+  void read_info() {
+    curl_easy_getinfo(handle, CURLINFO_RESPONSE_CODE, &answer.status);
+    if (curl_off_t when = 0; curl_easy_getinfo(handle, CURLINFO_FILETIME_T, &when) == CURLE_OK && when > 0)
+      answer.modified = when;
+  }
+};
+
+std::string_view trimmed(std::string_view text) {
+  const std::size_t first = text.find_first_not_of(" \t\r\n"), last = text.find_last_not_of(" \t\r\n");
+  return first == text.npos ? std::string_view() : text.substr(first, last - first + 1);
+}
+
+std::size_t on_header(char* data, std::size_t, std::size_t bytes, void* user) try {
+  auto& answer = static_cast<Exchange*>(user)->answer;
+  const std::string_view line(data, bytes);
+  if (line.starts_with("HTTP/")) answer.headers.clear();  // of what came before: 100 Continue
+  const std::size_t colon = line.find(':');
+  if (colon == line.npos || answer.headers.size() >= kMostHeaders) return bytes;
+  std::string name(line.substr(0, colon));
+  std::ranges::transform(name, name.begin(),
+                         [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+  answer.headers.emplace_back(std::move(name), trimmed(line.substr(colon + 1)));
+  return bytes;
+} catch (...) {
+  static_cast<Exchange*>(user)->no_memory = true;
+  return 0;
+}
+
+std::size_t on_body(char* data, std::size_t, std::size_t bytes, void* user) {
+  auto& exchange = *static_cast<Exchange*>(user);
+  try {
+    exchange.read_info();
+    if (exchange.sink(exchange.answer, std::as_bytes(std::span(data, bytes)))) return bytes;
+    exchange.is_enough = true;
+  } catch (...) {
+    exchange.no_memory = true;
+  }
+  return CURL_WRITEFUNC_ERROR;
+}
+
+int on_progress(void* user, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
+  const std::atomic<bool>* stop = static_cast<Exchange*>(user)->request.stop;
+  return stop && *stop ? 1 : 0;
+}
+
+Answer::Outcome outcome_of(CURLcode code) {
+  switch (code) {
+    case CURLE_OK:
+      return Answer::Outcome::kAnswered;
+    case CURLE_ABORTED_BY_CALLBACK:
+      return Answer::Outcome::kStopped;
+    case CURLE_COULDNT_RESOLVE_PROXY:
+    case CURLE_COULDNT_RESOLVE_HOST:
+    case CURLE_COULDNT_CONNECT:
+    case CURLE_PARTIAL_FILE:
+    case CURLE_OPERATION_TIMEDOUT:
+    case CURLE_SSL_CONNECT_ERROR:
+    case CURLE_GOT_NOTHING:
+    case CURLE_SEND_ERROR:
+    case CURLE_RECV_ERROR:
+    case CURLE_AGAIN:
+      return Answer::Outcome::kBroken;
+    default:
+      return Answer::Outcome::kFailed;
+  }
+}
+
+// Of some errors libcurl's words have an address in them: a proxy's, say, with its password.
+bool has_plain_words(CURLcode code, std::string_view words) {
+  if (words.empty() || words.find('@') != words.npos || words.find("://") != words.npos) return false;
+  return code == CURLE_COULDNT_RESOLVE_HOST || code == CURLE_COULDNT_CONNECT || code == CURLE_OPERATION_TIMEDOUT ||
+         code == CURLE_PARTIAL_FILE || code == CURLE_RECV_ERROR || code == CURLE_SEND_ERROR ||
+         code == CURLE_SSL_CONNECT_ERROR || code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_CACERT_BADFILE;
+}
+
+const char* environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value && *value ? value : nullptr;
+}
+
+// As the program curl has them; the library does not look there itself.
+void set_certificates(CURL* handle) {
+  const char* file = environment("CURL_CA_BUNDLE");
+  if (!file) file = environment("SSL_CERT_FILE");
+  if (file) curl_easy_setopt(handle, CURLOPT_CAINFO, file);
+  if (const char* folder = environment("SSL_CERT_DIR")) curl_easy_setopt(handle, CURLOPT_CAPATH, folder);
+}
+
+List set_headers(CURL* handle, const Request& request) {
+  List list;
+  const auto add = [&](const std::string& header) {
+    curl_slist* longer = curl_slist_append(list.get(), header.c_str());
+    if (!longer) throw std::bad_alloc();
+    (void)list.release();
+    list.reset(longer);
+  };
+  add("Accept-Encoding: identity");  // positions are of the bytes themselves
+  for (const std::string& header : request.headers) add(header);
+  if (request.key && !request.key->token.empty()) add("X-Amz-Security-Token: " + request.key->token);
+  curl_easy_setopt(handle, CURLOPT_HTTPHEADER, list.get());
+  return list;
+}
+
+void set_key(CURL* handle, const SigningKey& key) {
+  curl_easy_setopt(handle, CURLOPT_AWS_SIGV4, fmt::format("aws:amz:{}:s3", key.region).c_str());
+  curl_easy_setopt(handle, CURLOPT_USERNAME, key.id.c_str());
+  curl_easy_setopt(handle, CURLOPT_PASSWORD, key.secret.c_str());
+}
+
+}  // namespace
+
+std::string_view Answer::header(std::string_view name) const {
+  const auto found = std::ranges::find(headers, name, [](const auto& each) { return std::string_view(each.first); });
+  return found == headers.end() ? std::string_view() : std::string_view(found->second);
+}
+
+Answer get(const Request& request, const BodySink& sink) {
+  Easy easy = IdleHandles::all().take();
+  CURL* const handle = easy.get();
+  Exchange exchange{handle, request, sink};
+  char words[CURL_ERROR_SIZE] = "";
+  curl_easy_setopt(handle, CURLOPT_ERRORBUFFER, words);
+  curl_easy_setopt(handle, CURLOPT_URL, request.url.c_str());
+  curl_easy_setopt(handle, CURLOPT_PROTOCOLS_STR, "http,https");
+  curl_easy_setopt(handle, CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1);  // a connection each: ranges beside each other
+  curl_easy_setopt(handle, CURLOPT_USERAGENT, "ggufmill/" GGUFMILL_VERSION);
+  curl_easy_setopt(handle, CURLOPT_NOSIGNAL, 1L);
+  curl_easy_setopt(handle, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
+  curl_easy_setopt(handle, CURLOPT_FILETIME, 1L);
+  curl_easy_setopt(handle, CURLOPT_BUFFERSIZE, kPieceBytes);
+  curl_easy_setopt(handle, CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(request.patience.connect.count()));
+  curl_easy_setopt(handle, CURLOPT_LOW_SPEED_LIMIT, 1024L);
+  curl_easy_setopt(handle, CURLOPT_LOW_SPEED_TIME, static_cast<long>(request.patience.stall.count()));
+  curl_easy_setopt(handle, CURLOPT_HEADERFUNCTION, on_header);
+  curl_easy_setopt(handle, CURLOPT_HEADERDATA, &exchange);
+  curl_easy_setopt(handle, CURLOPT_WRITEFUNCTION, on_body);
+  curl_easy_setopt(handle, CURLOPT_WRITEDATA, &exchange);
+  curl_easy_setopt(handle, CURLOPT_XFERINFOFUNCTION, on_progress);
+  curl_easy_setopt(handle, CURLOPT_XFERINFODATA, &exchange);
+  curl_easy_setopt(handle, CURLOPT_NOPROGRESS, 0L);
+  set_certificates(handle);
+  if (request.key) set_key(handle, *request.key);
+  const List headers = set_headers(handle, request);
+
+  const CURLcode code = curl_easy_perform(handle);
+  Answer& answer = exchange.answer;
+  if (code == CURLE_OUT_OF_MEMORY || exchange.no_memory) throw std::bad_alloc();
+  answer.outcome = exchange.is_enough ? Answer::Outcome::kAnswered : outcome_of(code);
+  if (answer.outcome == Answer::Outcome::kBroken || answer.outcome == Answer::Outcome::kFailed)
+    answer.problem = has_plain_words(code, words) ? words : curl_easy_strerror(code);
+  answer.connected = code != CURLE_COULDNT_CONNECT && code != CURLE_COULDNT_RESOLVE_HOST &&
+                     code != CURLE_COULDNT_RESOLVE_PROXY && code != CURLE_SSL_CONNECT_ERROR;
+  exchange.read_info();
+  if (const char* url = nullptr; curl_easy_getinfo(handle, CURLINFO_REDIRECT_URL, &url) == CURLE_OK && url)
+    answer.redirect = url;
+  if (curl_off_t wait = 0; curl_easy_getinfo(handle, CURLINFO_RETRY_AFTER, &wait) == CURLE_OK)
+    answer.retry_after = std::chrono::seconds(std::clamp<curl_off_t>(wait, 0, 1 << 30));
+  IdleHandles::all().give_back(std::move(easy));
+  return std::move(answer);
+}
+
+std::string origin_of(const std::string& url) {
+  const std::unique_ptr<CURLU, FreeUrl> parsed(curl_url());
+  if (!parsed) throw std::bad_alloc();
+  if (curl_url_set(parsed.get(), CURLUPART_URL, url.c_str(), 0) != CURLUE_OK) return {};
+  std::string origin;
+  for (const auto& [part, before] : {std::pair(CURLUPART_SCHEME, ""), {CURLUPART_HOST, "://"}, {CURLUPART_PORT, ":"}}) {
+    char* text = nullptr;
+    if (curl_url_get(parsed.get(), part, &text, CURLU_DEFAULT_PORT) != CURLUE_OK) return {};
+    origin += before;
+    origin += text;
+    curl_free(text);
+  }
+  std::ranges::transform(origin, origin.begin(),
+                         [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+  return origin;
+}
+
+}  // namespace ggufmill::remote

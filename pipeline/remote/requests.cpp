@@ -1,0 +1,128 @@
+#include "pipeline/remote/requests.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <random>
+#include <thread>
+
+#include "pipeline/io/output_store.h"
+
+namespace ggufmill::remote {
+namespace {
+
+constexpr unsigned kMostRedirects = 10;
+constexpr std::chrono::milliseconds kLook{50};  // how often a wait looks at `stop`
+
+bool is_redirect(const Answer& answer) {
+  return answer.outcome == Answer::Outcome::kAnswered && answer.status >= 301 && answer.status <= 308 &&
+         answer.status != 304;
+}
+
+bool may_pass(const Answer& answer) {
+  if (answer.outcome == Answer::Outcome::kBroken) return true;
+  if (answer.outcome != Answer::Outcome::kAnswered) return false;
+  return answer.status == 206 || answer.status == 200 ||  // a body that ended early
+         answer.status == 408 || answer.status == 425 || answer.status == 429 ||
+         (answer.status >= 500 && answer.status != 501 && answer.status != 505);
+}
+
+std::string how_to_get_in(const Address& address, const Access& access) {
+  switch (address.scheme) {
+    case Scheme::kHttp:
+      return "nothing secret is sent to https:// addresses: of the hub write hf://ORG/NAME, of a bucket "
+             "s3://BUCKET/KEY";
+    case Scheme::kHub:
+      if (access.token_withheld)
+        return "the token is not sent, as HF_ENDPOINT is plain HTTP to another machine: use https";
+      return access.is_anonymous ? "check the name; for a model that is private or gated set HF_TOKEN, or run "
+                                   "`hf auth login`"
+                                 : "check the name; the token may lack the right, or the model's terms are to be "
+                                   "accepted on its page first";
+    case Scheme::kS3:
+      return access.is_anonymous ? "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or ~/.aws/credentials"
+                                 : "check the bucket, the key's rights, the region (AWS_REGION) and the clock";
+  }
+  return {};
+}
+
+std::string words_of(const Answer& answer) {
+  if (answer.outcome != Answer::Outcome::kAnswered) return answer.problem;
+  if (answer.status == 206 || answer.status == 200) return "the answer ended early";
+  return fmt::format("the server answered {}", answer.status);
+}
+
+}  // namespace
+
+Result<Answer> follow(Place& place, const Address& address, const std::vector<std::string>& headers,
+                      const Settings& settings, const BodySink& sink, const std::function<void(const Answer&)>& look) {
+  for (unsigned redirects = 0;; ++redirects) {
+    Request request{place.access.url, headers, place.access.key, settings.patience, settings.stop};
+    request.headers.insert(request.headers.end(), place.access.headers.begin(), place.access.headers.end());
+    Answer answer = get(request, sink);
+    if (!is_redirect(answer)) return answer;
+    look(answer);
+    if (place.access.key)
+      return input_error(address.text, "the bucket is elsewhere",
+                         "set AWS_REGION to its region, or AWS_ENDPOINT_URL_S3 to its endpoint");
+    const std::string from = origin_of(place.access.url), to = origin_of(answer.redirect);
+    if (to.empty()) return input_error(address.text, "the server redirects to what is no URL");
+    if (from.starts_with("https:") && !to.starts_with("https:"))
+      return input_error(address.text, "the server redirects from https to what is not encrypted",
+                         "what came from there could have been changed on its way");
+    if (redirects == kMostRedirects)
+      return input_error(address.text, fmt::format("the server redirects more than {} times", kMostRedirects));
+    if (from != to) {
+      place.access.headers.clear();
+      place.access.is_anonymous = true;
+    }
+    place.access.url = std::move(answer.redirect);
+    place.is_redirected = true;
+  }
+}
+
+Status Attempts::wait_after(const Answer& answer, const Access& access) {
+  if (answer.outcome == Answer::Outcome::kStopped) return interrupted();
+  if (!may_pass(answer)) return refusal(address_, answer, access);
+  const Retries& retries = settings_.retries;
+  ++attempts_;
+  if (attempts_ >= (answer.connected ? retries.attempts : retries.attempts_to_connect)) return given_up(answer);
+  if (answer.retry_after > retries.longest_retry_after) return given_up(answer);
+  thread_local std::minstd_rand random{std::random_device()()};
+  auto wait = std::min(retries.longest_wait, retries.first_wait * (1u << std::min(attempts_ - 1, 16u)));
+  wait -= std::chrono::milliseconds(std::uniform_int_distribution<long long>(0, wait.count() / 2)(random));
+  wait = std::max<std::chrono::milliseconds>(wait, answer.retry_after);
+  const auto until = std::chrono::steady_clock::now() + wait;
+  if (until - begun_ > retries.total) return given_up(answer);
+  while (std::chrono::steady_clock::now() < until) {
+    if (settings_.stop && *settings_.stop) return interrupted();
+    std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(kLook, until - std::chrono::steady_clock::now()));
+  }
+  return ok();
+}
+
+Error Attempts::given_up(const Answer& answer) const {
+  Error error{ExitCode::kTransient, address_.text, words_of(answer), "", "try again later"};
+  const auto seconds =
+      std::chrono::duration_cast<std::chrono::seconds>(std::chrono::steady_clock::now() - begun_).count();
+  error.detail = fmt::format("given up after {} attempt{} in {} s", attempts_, attempts_ == 1 ? "" : "s", seconds);
+  if (answer.retry_after.count() != 0)
+    error.detail += fmt::format("; the server asks to be left alone for {} s", answer.retry_after.count());
+  if (!answer.connected) error.help = "check the address, the network and the proxy (https_proxy), and try again";
+  return error;
+}
+
+Error refusal(const Address& address, const Answer& answer, const Access& access) {
+  if (answer.outcome != Answer::Outcome::kAnswered)
+    return {ExitCode::kIo, address.text, answer.problem.empty() ? "the request failed" : answer.problem, "",
+            "certificates are those of the system, or of CURL_CA_BUNDLE or SSL_CERT_FILE"};
+  if (answer.status == 401 || answer.status == 403)
+    return {ExitCode::kIo, address.text, fmt::format("the server refuses access ({})", answer.status), "",
+            how_to_get_in(address, access)};
+  if (answer.status == 404 || answer.status == 410)
+    return input_error(address.text, fmt::format("there is no such file ({})", answer.status),
+                       address.scheme == Scheme::kHub ? "check the model, the revision and the file's name" : "");
+  return input_error(address.text, fmt::format("the server answered {}", answer.status));
+}
+
+}  // namespace ggufmill::remote
