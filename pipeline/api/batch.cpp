@@ -8,6 +8,7 @@
 
 #include "pipeline/api/ggufmill.h"
 #include "pipeline/core/text.h"
+#include "pipeline/report/json_text.h"
 
 namespace ggufmill {
 namespace {
@@ -159,13 +160,6 @@ double bits_per_weight(const BatchCell& cell) {
   return cell.weights ? 8.0 * static_cast<double>(cell.tensor_bytes) / static_cast<double>(cell.weights) : 0;
 }
 
-std::string escaped(const std::string& text) {
-  std::string out;
-  for (const char letter : printable(text))
-    out += letter == '&' ? "&amp;" : letter == '<' ? "&lt;" : letter == '"' ? "&quot;" : std::string(1, letter);
-  return out;
-}
-
 }  // namespace
 
 std::string_view name_of(CellState state) {
@@ -226,11 +220,11 @@ std::string batch_html(const BatchReport& report) {
   for (const BatchCell& cell : report.cells)
     rows += fmt::format(
         "<tr class=\"{}\"><td>{}<td>{}<td>{}<td class=n>{}<td class=n>{:.2f}<td class=n>{:.1f}<td>{}{}\n",
-        name_of(cell.state) == "not run" ? "none" : name_of(cell.state), escaped(cell.source), escaped(cell.output),
-        escaped(cell.recipe), human_bytes(cell.bytes), bits_per_weight(cell), cell.seconds, name_of(cell.state),
-        cell.error
-            ? ": " + escaped(cell.error->where.empty() ? cell.error->what : cell.error->where + ": " + cell.error->what)
-            : "");
+        name_of(cell.state) == "not run" ? "none" : name_of(cell.state), html_text(cell.source), html_text(cell.output),
+        html_text(cell.recipe), human_bytes(cell.bytes), bits_per_weight(cell), cell.seconds, name_of(cell.state),
+        cell.error ? ": " + html_text(cell.error->where.empty() ? cell.error->what
+                                                                : cell.error->where + ": " + cell.error->what)
+                   : "");
   return fmt::format(R"(<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <title>ggufmill batch</title><style>

@@ -6,19 +6,13 @@
 #include <cmath>
 
 #include "pipeline/core/text.h"
+#include "pipeline/report/json_text.h"
 
 namespace ggufmill {
 namespace {
 
 constexpr double kWidth = 900, kHeight = 420, kLeft = 60, kBottom = 40;  // of the picture, in its own units
 constexpr double kBargain = 1.5;
-
-std::string escaped(const std::string& text) {
-  std::string out;
-  for (const char letter : printable(text))
-    out += letter == '&' ? "&amp;" : letter == '<' ? "&lt;" : letter == '"' ? "&quot;" : std::string(1, letter);
-  return out;
-}
 
 // Bytes to the right, losses upwards on a logarithmic scale.
 class Axes {
@@ -96,7 +90,7 @@ std::string picture(const std::string& name, const std::vector<CurvePoint>& curv
     if (point.loss <= 0) continue;
     const double x = axes.x(static_cast<double>(point.bytes)), y = axes.y(point.loss);
     const std::string title = fmt::format("<title>{}: {} loses {:.4g}{}</title>",
-                                          point.recipe.empty() ? "best choice" : escaped(point.recipe),
+                                          point.recipe.empty() ? "best choice" : html_text(point.recipe),
                                           human_bytes(point.bytes), point.loss, cheap[i] ? ": a bargain" : "");
     if (point.recipe.empty()) {
       line += fmt::format("{}{:.1f} {:.1f}", line.empty() ? "M" : "L", x, y);
@@ -106,13 +100,13 @@ std::string picture(const std::string& name, const std::vector<CurvePoint>& curv
       marks += fmt::format(
           "<rect class=recipe x=\"{:.1f}\" y=\"{:.1f}\" width=7 height=7>{}</rect>"
           "<text x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n",
-          x - 3.5, y - 3.5, title, x + 7, labels.place(x + 7, y + 4, point.recipe.size()), escaped(point.recipe));
+          x - 3.5, y - 3.5, title, x + 7, labels.place(x + 7, y + 4, point.recipe.size()), html_text(point.recipe));
     }
   }
   return fmt::format(
       "<svg viewBox=\"0 0 {} {}\" role=img aria-label=\"What sizes of {} lose; a table follows\">\n{}"
       "<path class=line d=\"{}\"/>\n{}</svg>\n",
-      kWidth, kHeight, escaped(name), axis_lines(axes), line, marks);
+      kWidth, kHeight, html_text(name), axis_lines(axes), line, marks);
 }
 
 std::string table(std::vector<CurvePoint> curve) {
@@ -120,9 +114,9 @@ std::string table(std::vector<CurvePoint> curve) {
   const std::vector<bool> cheap = bargains(curve);
   std::string rows;
   for (std::size_t i = 0; i < curve.size(); ++i)
-    rows +=
-        fmt::format("<tr><td class=n>{}<td class=n>{:.4g}<td>{}{}\n", human_bytes(curve[i].bytes), curve[i].loss,
-                    curve[i].recipe.empty() ? "best choice" : escaped(curve[i].recipe), cheap[i] ? ", a bargain" : "");
+    rows += fmt::format("<tr><td class=n>{}<td class=n>{:.4g}<td>{}{}\n", human_bytes(curve[i].bytes), curve[i].loss,
+                        curve[i].recipe.empty() ? "best choice" : html_text(curve[i].recipe),
+                        cheap[i] ? ", a bargain" : "");
   return "<table><thead><tr><th scope=col class=n>tensors<th scope=col class=n>loses<th "
          "scope=col>types</thead><tbody>\n" +
          rows + "</tbody></table>\n";
@@ -151,7 +145,7 @@ std::string curve_html(const std::vector<std::pair<std::string, std::vector<Curv
   std::string body;
   for (const auto& [name, curve] : curves)
     body += fmt::format("<h2>{}</h2>\n{}<details><summary>The points as a table</summary>\n{}</details>\n",
-                        escaped(name), picture(name, curve), table(curve));
+                        html_text(name), picture(name, curve), table(curve));
   return R"(<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <title>ggufmill: what sizes lose</title><style>

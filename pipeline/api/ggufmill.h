@@ -69,7 +69,6 @@ struct Comparison {
   std::vector<std::string> warnings;
 };
 
-// Kernels and what pipeline files can name. Movable.
 struct VerifyOptions {
   std::string manifest{};                   // empty: FILE.manifest.json, if it is there
   std::uint64_t memory = 512ull << 20;      // bytes of tensor data held at once
@@ -96,6 +95,7 @@ struct MeasureOptions {
 bool needs_measurement(const Job& job);
 void give_measurement(Job& job, const std::shared_ptr<const Measurement>& measurement);
 
+// Kernels and what pipeline files can name. Movable.
 class Context {
  public:
   // Looks for kernel modules beside the library and in options.directories: see kernels.h, also for the errors.

@@ -1,6 +1,7 @@
 #include "pipeline/api/hash.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <openssl/evp.h>
 #include <xxhash.h>
 
@@ -25,12 +26,6 @@ constexpr std::uint64_t kMostListBytes = 256 << 20;
 // uuid5(NAMESPACE_URL, "en.wikipedia.org/wiki/Llama.cpp"), which gguf-hash takes as the namespace of its identifiers.
 constexpr std::array<unsigned char, 16> kNamespace = {0xef, 0x00, 0x12, 0x06, 0xda, 0xdc, 0x5f, 0x6d,
                                                       0xa1, 0x5f, 0x33, 0x59, 0xe5, 0x77, 0xd4, 0xe5};
-
-std::string hexadecimal(std::span<const unsigned char> bytes) {
-  std::string text;
-  for (const unsigned char byte : bytes) text += fmt::format("{:02x}", byte);
-  return text;
-}
 
 class Digest {
  public:
@@ -61,10 +56,10 @@ class Digest {
     std::array<unsigned char, EVP_MAX_MD_SIZE> bytes{};
     unsigned size = 0;
     EVP_DigestFinal_ex(evp_.get(), bytes.data(), &size);
-    if (kind_ != HashKind::kUuid) return hexadecimal(std::span(bytes).first(size));
+    if (kind_ != HashKind::kUuid) return fmt::format("{:02x}", fmt::join(std::span(bytes).first(size), ""));
     bytes[6] = static_cast<unsigned char>((bytes[6] & 0x0f) | 0x50);  // version 5
     bytes[8] = static_cast<unsigned char>((bytes[8] & 0x3f) | 0x80);  // RFC 9562's variant
-    std::string text = hexadecimal(std::span(bytes).first(16));
+    std::string text = fmt::format("{:02x}", fmt::join(std::span(bytes).first(16), ""));
     for (const std::size_t at : {8, 13, 18, 23}) text.insert(at, "-");
     return text;
   }

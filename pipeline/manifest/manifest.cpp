@@ -1,6 +1,7 @@
 #include "pipeline/manifest/manifest.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <openssl/evp.h>
 #include <xxhash.h>
 
@@ -25,12 +26,6 @@ constexpr std::string_view kFormat = "ggufmill manifest";
 constexpr int kVersion = 1;
 constexpr std::size_t kReadBytes = 4 << 20;
 
-std::string hexadecimal(std::span<const unsigned char> bytes) {
-  std::string text;
-  for (const unsigned char byte : bytes) text += fmt::format("{:02x}", byte);
-  return text;
-}
-
 class Sha256 {
  public:
   Sha256() : context_(EVP_MD_CTX_new()) {
@@ -42,7 +37,7 @@ class Sha256 {
     unsigned char bytes[EVP_MAX_MD_SIZE];
     unsigned length = 0;
     EVP_DigestFinal_ex(context_.get(), bytes, &length);
-    return hexadecimal({bytes, length});
+    return fmt::format("{:02x}", fmt::join(std::span<const unsigned char>(bytes, length), ""));
   }
 
  private:

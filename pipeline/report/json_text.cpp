@@ -37,6 +37,13 @@ std::string script_text(std::string_view json) {
   return text;
 }
 
+std::string html_text(const std::string& text) {
+  std::string out;
+  for (const char letter : printable(text))
+    out += letter == '&' ? "&amp;" : letter == '<' ? "&lt;" : letter == '"' ? "&quot;" : std::string(1, letter);
+  return out;
+}
+
 boost::json::value json_number(double number) {
   return std::isfinite(number) ? boost::json::value(number) : boost::json::value();
 }

@@ -15,6 +15,9 @@ std::string json_text(const boost::json::value& value);
 // JSON as a script element of a page may hold it: nothing in it ends the element or begins a comment.
 std::string script_text(std::string_view json);
 
+// Text as HTML: printable(), and nothing in it is markup.
+std::string html_text(const std::string& text);
+
 // Null for what is not finite, which JSON does not have.
 boost::json::value json_number(double number);
 
