@@ -67,20 +67,25 @@ class Tensor:
     def size(self):
         return int(np.prod(self.shape, dtype=object))
 
+    def _extent(self):
+        """Where all bytes lie one after the other in a file of this machine: path, offset, big-endian. Else None."""
+        extent = self._native.extent
+        return None if extent is None or "://" in extent[0] else extent
+
     @property
     def is_mapped(self):
         """Whether all bytes lie in one file one after the other, so that ``raw`` is a view of that."""
-        return self._native.extent is not None
+        return self._extent() is not None
 
     @property
     def raw(self):
         """The bytes, uint8: one row of bytes for each row of values. Read-only.
 
         A view of the file, mapped into memory, where ``is_mapped``: no byte is read before it is looked at. A tensor
-        that is put together (stacked experts, permuted rows) is made here, at each call.
+        that is put together (stacked experts, permuted rows), or is on a server, is made here, at each call.
         """
         shape = (*self.shape[:-1], self._native.row_bytes)
-        extent = self._native.extent
+        extent = self._extent()
         if extent is None:
             made = self._native.read(0, self._native.rows, False, 0).reshape(shape)
             made.flags.writeable = False
@@ -90,7 +95,7 @@ class Tensor:
 
     def _mapped_floats(self):
         """All values as a view of the file; None where they have to be decoded."""
-        extent = self._native.extent
+        extent = self._extent()
         if self.type != "F32" or extent is None or extent[2] or extent[1] % 4 or self.size == 0:
             return None
         return self.raw.view("<f4").reshape(self.shape)

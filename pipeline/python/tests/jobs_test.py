@@ -208,9 +208,9 @@ class Jobs(unittest.TestCase):
 
 
 def large_job(folder):
-    """Some seconds of work for one thread: 32 Mi weights to a type that takes long."""
+    """Seconds of work for one thread: 16 Mi weights to a type that takes long."""
     model = str(folder / "large.gguf")
-    items = [word for i in range(8) for word in ("tensor", f"blk.{i}.ffn_down.weight", "F32", "4096x1024")]
+    items = [word for i in range(4) for word in ("tensor", f"blk.{i}.ffn_down.weight", "F32", "4096x1024")]
     subprocess.run([MAKE_GGUF, model, "meta", "general.architecture", "string", "llama", *items], check=True)
     out = {"gguf": str(folder / "large-out.gguf"), "quantize": {"type": "IQ3_S"}}
     return {"version": 1, "source": {"gguf": model}, "outputs": [out], "limits": {"threads": 1, "memory": "64MiB"}}
