@@ -81,7 +81,7 @@ class Bytes {
 
 py::array dequantize(const Context& context, const py::object& buffer, const std::string& from_name,
                      const std::vector<std::uint64_t>& shape, const py::object& out, unsigned threads) {
-  const TypeInfo &from = type_of(context, from_name), &f32 = type_of(context, "F32");
+  const TypeInfo &from = type_of(context, from_name), &f32 = type_named("F32");
   const Bytes bytes(buffer);
   std::uint64_t elements = 1;
   for (const std::uint64_t each : shape) elements = capped_product(elements, each);
