@@ -55,8 +55,10 @@ class WaitingThreads {
     boost::asio::post(threads_->context(), [lives = boost::asio::make_work_guard(threads.context()),
                                             work = std::move(work), done = std::move(done)] { call(work, done); });
   }
-  // `work`, and then `done` with what it gives or the error that its exception comes to.
-  static void call(const std::function<Status()>& work, const IoService::Completion& done) {
+  // `work`, and then `done` with what it gives or the error that its exception comes to. Allocates nothing itself: the
+  // caller is a thread that no exception may leave.
+  template <class Work>
+  static void call(const Work& work, const IoService::Completion& done) {
     Status status = ok();
     try {
       status = work();
