@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <set>
 
@@ -22,11 +24,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kPiece = 64 << 20;
-
-std::string backup_of(const std::string& path) {
-  const fs::path file = path;
-  return (file.parent_path() / fmt::format(".{}.header", file.filename().string())).string();
-}
 
 // Writes over the beginning of a file that is there, durably.
 Status write_beginning(const std::string& path, const std::string& bytes) {
@@ -82,6 +79,7 @@ class Edit {
     if (is_address(path_))
       return usage_error(fmt::format("{} is no file of this machine", quoted_name(path_)),
                          "a job with the stage `metadata` writes an edited copy here");
+    BOOST_OUTCOME_TRY(backup_, header_backup(path_));
     struct stat status {};
     if (::lstat(path_.c_str(), &status) == 0 && S_ISLNK(status.st_mode) && options_.output.empty())
       return usage_error(fmt::format("{} is a symbolic link", quoted_name(path_)),
@@ -112,10 +110,12 @@ class Edit {
  private:
   // The header as it was before an edit that did not end.
   Status restore() {
-    const std::string backup = backup_of(path_);
-    if (!is_file(backup)) return ok();
-    BOOST_OUTCOME_TRY(const auto file, InputFile::open(backup));
-    BOOST_OUTCOME_TRY(const std::string header, read_beginning(backup, file->bytes()));
+    if (!is_file(backup_)) return ok();
+    if (options_.dry_run)
+      return Error{ExitCode::kTransient, path_, "an earlier edit of it did not end", "",
+                   "any edit that is no dry run takes that back first"};
+    BOOST_OUTCOME_TRY(const auto file, InputFile::open(backup_));
+    BOOST_OUTCOME_TRY(const std::string header, read_beginning(backup_, file->bytes()));
     BOOST_OUTCOME_TRY(write_beginning(path_, header));
     edited_.restored = true;
     return remove_backup();
@@ -123,8 +123,8 @@ class Edit {
 
   Status remove_backup() const {
     std::error_code error;
-    fs::remove(backup_of(path_), error);
-    if (error) return io_error(backup_of(path_), "remove the copy of the header", error.value());
+    fs::remove(backup_, error);
+    if (error) return io_error(backup_, "remove the copy of the header", error.value());
     return ok();
   }
 
@@ -161,9 +161,8 @@ class Edit {
   Status write_in_place(const Model& before, const OutputFile& file) const {
     BOOST_OUTCOME_TRY(const std::string old, read_beginning(path_, file.header.size()));
     BOOST_OUTCOME_TRY(ByteSource::open(*before.files.front(), IoMode::kCached));  // it is still the same
-    const std::string backup = backup_of(path_);
     {
-      BOOST_OUTCOME_TRY(const auto kept, AtomicFile::create(backup, old.size(), {}));
+      BOOST_OUTCOME_TRY(const auto kept, AtomicFile::create(backup_, old.size(), {}));
       BOOST_OUTCOME_TRY(kept->seal(std::as_bytes(std::span(old)), 0));
     }
     BOOST_OUTCOME_TRY(write_beginning(path_, file.header));
@@ -187,11 +186,21 @@ class Edit {
 
   const std::string& path_;
   const EditOptions& options_;
+  std::string backup_;
   bool has_other_names_ = false;
   Edited edited_;
 };
 
 }  // namespace
+
+Result<std::string> header_backup(const std::string& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0)
+    return input_error(path, fmt::format("cannot be looked at: {}", std::strerror(errno)));
+  const fs::path file = path;
+  return (file.parent_path() / fmt::format(".{}.{}-{}.header", file.filename().string(), status.st_ino, status.st_size))
+      .string();
+}
 
 Result<Edited> edit_metadata(const std::string& path, const EditOptions& options) { return Edit(path, options).run(); }
 

@@ -27,12 +27,14 @@ struct Edited {
 };
 
 // Where the new header takes the room of the old one, it alone is written: first a copy of the old one beside the file
-// (`.NAME.header`), which a later edit puts back when this one does not end. Else, and where the file has other names
+// (header_backup()), which a later edit puts back when this one does not end. Else, and where the file has other names
 // (hard links), a new file takes the place of the old one when it is whole; weights are copied by the kernel, and
 // shared with the old file where the file system can do that. Tensors stay where they are in relation to each other. Of
 // a model in shards the first has the metadata: its header can be changed in place alone. Exit code 2 for a symbolic
 // link, for changes that do not fit the shards, and for values that are none or
 // of another type than the key, where none is named; 4 for a file that is malformed.
+// Where that copy is, by the file's name, inode and size: a file that has taken its place since has another one.
+Result<std::string> header_backup(const std::string& path);
 Result<Edited> edit_metadata(const std::string& path, const EditOptions& options);
 
 }  // namespace ggufmill

@@ -28,7 +28,7 @@ class File {
 
   std::string path() const { return folder_.file("model.gguf"); }
   std::string other(const std::string& name) const { return folder_.file(name); }
-  std::string backup() const { return folder_.file(".model.gguf.header"); }
+  std::string backup() const { return header_backup(path()).value(); }
   const std::string& before() const { return before_; }
   std::string data() const { return before_.substr(before_.size() - 512); }
 
@@ -138,4 +138,27 @@ TEST_CASE("an edit that did not end is taken back by the next one") {
   CHECK(file.value("general.name") == "\"a model\"");
   CHECK(file.value("llama.context_length") == "4096");
   CHECK_FALSE(fs::exists(file.backup()));
+}
+
+TEST_CASE("the header of a file that was replaced since is not put into the new one") {
+  const File file;
+  const std::string backup = file.backup();
+  write_text(backup, std::string(64, 'x'));
+  write_text(file.other("download.gguf"), file.before());
+  fs::rename(file.other("download.gguf"), file.path());
+  const auto edited = file.set("llama.context_length", "4096");
+  REQUIRE(edited);
+  CHECK_FALSE(edited.value().restored);
+  CHECK(file.value("general.name") == "\"a model\"");
+}
+
+TEST_CASE("a dry run puts nothing back, and says what is to be done") {
+  const File file;
+  write_text(file.backup(), file.before().substr(0, file.before().size() - 512));
+  EditOptions options;
+  options.dry_run = true;
+  const auto edited = file.set("llama.context_length", "4096", options);
+  REQUIRE_FALSE(edited);
+  CHECK(edited.error().what == "an earlier edit of it did not end");
+  CHECK(fs::exists(file.backup()));
 }

@@ -202,6 +202,9 @@ int write_page(const Context& context, const std::string& path, const Model& mod
 }
 
 int inspect_verb(const Parsed& parsed) {
+  for (const auto& [option, needed] : {std::pair("values", "tensor"), {"beside", "html"}, {"overwrite", "html"}})
+    if (parsed.values.count(option) && !parsed.values.count(needed))
+      return fail(usage_error(fmt::format("--{} is of --{}, which is not given", option, needed)));
   const auto context = open_context(parsed.values);
   if (!context) return fail(context.error());
   const auto out_type = read_out_type(parsed.values);

@@ -55,6 +55,9 @@ int merge_verb(const Parsed& parsed) {
   const auto words = values["words"].as<Strings>();
   if (words.size() != 2)
     return fail(usage_error("two names are needed: FIRST-SHARD and OUTPUT", "usage: " + command().usage));
+  if (values.count("delete-splits") && values.count("discard"))
+    return fail(usage_error("--delete-splits and --discard cannot be used together",
+                            "--discard writes no output: the shards would be all there is"));
   const std::string pipeline = pipeline_of(words[0], words[1], values.count("clean") > 0);
   if (values.count("emit-pipeline")) {
     std::fputs(pipeline.c_str(), stdout);
