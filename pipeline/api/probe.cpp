@@ -83,17 +83,19 @@ class Prober {
   // What an earlier call measured of the same. The base's answers are those of the file of sensitivities, which is
   // there first: without it they could be anyone's.
   Status recall() {
-    if (!is_file(options_.output)) {
-      std::error_code ignored;
-      fs::remove(base_answers(), ignored);
-      return write_probes();
+    if (is_file(options_.output)) {
+      BOOST_OUTCOME_TRY(ProbeFile file, read_probes(options_.output));
+      if (file.measured_on == measured_on_) {
+        probes_ = std::move(file.probes);
+        return ok();
+      }
+      if (!file.probes.empty())
+        return input_error(options_.output, "was measured on another source, text, number of chunks or context",
+                           "give another --output, or remove the file");
     }
-    BOOST_OUTCOME_TRY(ProbeFile file, read_probes(options_.output));
-    if (file.measured_on != measured_on_)
-      return input_error(options_.output, "was measured on another source, text, number of chunks or context",
-                         "give another --output, or remove the file");
-    probes_ = std::move(file.probes);
-    return ok();
+    std::error_code ignored;
+    fs::remove(base_answers(), ignored);
+    return write_probes();
   }
 
   bool is_known(const Tensor& tensor) const {
