@@ -143,7 +143,9 @@ class QuantizeStage : public Stage {
       Tensor& tensor = model.tensors[chosen.tensor];
       BOOST_OUTCOME_TRY(check_requantize(tensor, *chosen.type));
       tensor.type = chosen.type;
-      tensor.reason = fmt::format("{}: counts {:.3g}", target.objective.name, chosen.counts);
+      const auto& part = target.budgets[chosen.budget].tensors;
+      tensor.reason = fmt::format("{}{}: counts {:.3g}", target.objective.name,
+                                  part ? fmt::format(", of '{}'", part->text()) : "", chosen.counts);
       if (chosen.better)
         tensor.reason +=
             fmt::format("; {} is {} more and saves {:.2g} of {:.3g}", chosen.better->type->name,

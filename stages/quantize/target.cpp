@@ -29,12 +29,6 @@ std::uint64_t bytes_as(const Tensor& tensor, const TypeInfo& type) {
   return bytes_of(type, tensor.shape().elements()).value();
 }
 
-std::uint64_t weights_of(const Model& model) {
-  std::uint64_t weights = 0;
-  for (const Tensor& tensor : model.tensors) weights += tensor.shape().elements();
-  return weights;
-}
-
 // With the types that a recipe gives.
 Result<Model> model_like(const Recipe& recipe, const Model& model) {
   Model other = model;
@@ -56,6 +50,7 @@ struct Member {
   double counts = 0;
 };
 struct Group {
+  std::size_t budget = 0;
   std::vector<Member> members;
   std::vector<const TypeInfo*> types;
   std::vector<std::uint64_t> bytes;  // of each type, all members together
@@ -67,6 +62,7 @@ class Chooser {
   Chooser(const TargetOptions& options, const Model& model) : options_(options), model_(model) {}
 
   Status prepare(const std::vector<std::size_t>& open) {
+    BOOST_OUTCOME_TRY(divide());
     BOOST_OUTCOME_TRY(group(open));
     BOOST_OUTCOME_TRY(count());
     for (Group& group : groups_) {
@@ -76,27 +72,40 @@ class Chooser {
     return ok();
   }
 
-  // Bytes of tensors that are not chosen for.
-  std::uint64_t fixed_bytes() const { return fixed_bytes_; }
-  std::uint64_t least_bytes() const {
-    return sum([](const Group& g) { return std::ranges::min(g.bytes); });
+  // What tensors of a budget hold that are not chosen for.
+  std::uint64_t fixed_bytes(std::size_t budget) const { return fixed_bytes_[budget]; }
+  std::uint64_t least_bytes(std::size_t budget) const {
+    return sum(budget, [](const Group& g) { return std::ranges::min(g.bytes); });
   }
-  std::uint64_t most_bytes() const {
-    return sum([](const Group& g) { return std::ranges::max(g.bytes); });
+  std::uint64_t most_bytes(std::size_t budget) const {
+    return sum(budget, [](const Group& g) { return std::ranges::max(g.bytes); });
+  }
+  double least_loss(std::size_t budget) const {
+    double loss = 0;
+    for (const Group& group : groups_)
+      if (group.budget == budget) loss += std::ranges::min(group.loss);
+    return loss;
+  }
+  std::uint64_t weights(std::size_t budget) const {
+    std::uint64_t weights = 0;
+    for (std::size_t i = 0; i < budget_of_.size(); ++i)
+      if (budget_of_[i] == budget) weights += model_.tensors[i].shape().elements();
+    return weights;
+  }
+  // Of all tensors of a budget, with the types that they have in `model`.
+  std::uint64_t bytes_in(std::size_t budget, const Model& model) const {
+    std::uint64_t bytes = 0;
+    for (std::size_t i = 0; i < budget_of_.size(); ++i)
+      if (budget_of_[i] == budget)
+        bytes += padded(bytes_as(model.tensors[i], *model.tensors[i].type), alignment_of(model));
+    return bytes;
   }
 
-  // Within so many bytes of chosen tensors. None: there is no choice that small.
-  std::optional<Choice> within(std::uint64_t bytes) const {
-    const auto solution = solve_choice(classes(false), bytes);
-    if (!solution) return {};
-    return describe(*solution);
-  }
+  // Within so many bytes of a budget's chosen tensors. None: there is no choice that small.
+  std::optional<Choice> within(std::size_t budget, std::uint64_t bytes) const { return solve(budget, bytes, false); }
   // The smallest whose sum of losses is at most `loss`.
-  std::optional<Choice> at_most(double loss) const {
-    const double limit = std::min(loss * scale_, kLossScale);
-    const auto solution = solve_choice(classes(true), static_cast<std::uint64_t>(limit));
-    if (!solution) return {};
-    return describe(*solution);
+  std::optional<Choice> at_most(std::size_t budget, double loss) const {
+    return solve(budget, static_cast<std::uint64_t>(std::min(loss * scale_, kLossScale)), true);
   }
   // With the types that the tensors of `model` have; none where one was not measured.
   std::optional<double> loss_of(const Model& model) const {
@@ -109,17 +118,13 @@ class Chooser {
       }
     return loss;
   }
-  double least_loss() const {
-    double loss = 0;
-    for (const Group& group : groups_) loss += std::ranges::min(group.loss);
-    return loss;
-  }
 
  private:
   template <class Function>
-  std::uint64_t sum(const Function& of) const {
+  std::uint64_t sum(std::size_t budget, const Function& of) const {
     std::uint64_t sum = 0;
-    for (const Group& group : groups_) sum += of(group);
+    for (const Group& group : groups_)
+      if (group.budget == budget) sum += of(group);
     return sum;
   }
 
@@ -134,6 +139,27 @@ class Chooser {
           fmt::format("tensor {}, or its importance, has changed since it was measured", quoted_name(tensor.name)),
           "measure again: ggufmill measure");
     return found->second;
+  }
+
+  // To each tensor the first budget that is for it.
+  Status divide() {
+    const std::vector<TargetBudget>& budgets = options_.budgets;
+    fixed_bytes_.assign(budgets.size(), 0);
+    std::vector<bool> is_used(budgets.size());
+    for (const Tensor& tensor : model_.tensors) {
+      std::size_t budget = 0;
+      for (; budgets[budget].tensors; ++budget) {
+        BOOST_OUTCOME_TRY(const bool fits, budgets[budget].tensors->matches(tensor.name));
+        if (fits) break;
+      }
+      budget_of_.push_back(budget);
+      is_used[budget] = true;
+    }
+    for (std::size_t b = 0; b < budgets.size(); ++b)
+      if (budgets[b].tensors && !is_used[b])
+        return error_at(budgets[b].origin, fmt::format("no tensor matches '{}'", budgets[b].tensors->text()),
+                        "`ggufmill inspect` lists the tensors; an earlier budget may have taken them all");
+    return ok();
   }
 
   Status group(const std::vector<std::size_t>& open) {
@@ -151,13 +177,23 @@ class Chooser {
         place = known.try_emplace({g, layer_of(tensor.name).value_or(~std::uint64_t{0})}, place).first->second;
         break;
       }
-      if (place == groups_.size()) groups_.emplace_back();
+      if (place == groups_.size()) groups_.emplace_back().budget = budget_of_[i];
       groups_[place].members.push_back({i, measure});
+      if (groups_[place].budget != budget_of_[i]) return two_budgets(groups_[place]);
     }
     const std::uint64_t alignment = alignment_of(model_);
     for (std::size_t i = 0; i < model_.tensors.size(); ++i)
-      if (!is_open[i]) fixed_bytes_ += padded(bytes_as(model_.tensors[i], *model_.tensors[i].type), alignment);
+      if (!is_open[i])
+        fixed_bytes_[budget_of_[i]] += padded(bytes_as(model_.tensors[i], *model_.tensors[i].type), alignment);
     return ok();
+  }
+
+  Error two_budgets(const Group& group) const {
+    return error_at(options_.origin,
+                    fmt::format("tensors {} and {} are to have one type, but count for two budgets",
+                                quoted_name(model_.tensors[group.members.front().tensor].name),
+                                quoted_name(model_.tensors[group.members.back().tensor].name)),
+                    "let all tensors of a group match the pattern of one budget, or divide it in `groups`");
   }
 
   Status count() {
@@ -222,29 +258,31 @@ class Chooser {
     scale_ = most > 0 ? kLossScale / most : 0;
   }
 
-  // With bytes as cost and losses to be made small, or the other way round.
-  std::vector<ChoiceClass> classes(bool by_loss) const {
+  // Bytes within a limit and losses to be made small, or the other way round. As each budget has its own tensors, the
+  // best of each are together the best of all.
+  std::optional<Choice> solve(std::size_t budget, std::uint64_t limit, bool limits_loss) const {
+    std::vector<const Group*> groups;
     std::vector<ChoiceClass> classes;
     for (const Group& group : groups_) {
+      if (group.budget != budget) continue;
+      groups.push_back(&group);
       ChoiceClass& options = classes.emplace_back();
       for (std::size_t i = 0; i < group.types.size(); ++i) {
         const auto loss = static_cast<std::uint64_t>(group.loss[i] * scale_);
-        options.push_back(by_loss ? ChoiceOption{loss, group.bytes[i]} : ChoiceOption{group.bytes[i], loss});
+        options.push_back(limits_loss ? ChoiceOption{loss, group.bytes[i]} : ChoiceOption{group.bytes[i], loss});
       }
     }
-    return classes;
-  }
-
-  Choice describe(const ChoiceSolution& solution) const {
+    const auto solution = solve_choice(classes, limit);
+    if (!solution) return {};
     Choice choice;
-    choice.is_proven = solution.is_proven;
-    for (std::size_t g = 0; g < groups_.size(); ++g) {
-      const std::size_t picked = solution.options[g];
-      choice.bytes += groups_[g].bytes[picked];
-      choice.loss += groups_[g].loss[picked];
-      for (const Member& member : groups_[g].members)
+    choice.is_proven = solution->is_proven;
+    for (std::size_t g = 0; g < groups.size(); ++g) {
+      const std::size_t picked = solution->options[g];
+      choice.bytes += groups[g]->bytes[picked];
+      choice.loss += groups[g]->loss[picked];
+      for (const Member& member : groups[g]->members)
         choice.tensors.push_back(
-            {member.tensor, groups_[g].types[picked], member.counts, next_better(groups_[g], picked)});
+            {member.tensor, budget, groups[g]->types[picked], member.counts, next_better(*groups[g], picked)});
     }
     return choice;
   }
@@ -263,21 +301,46 @@ class Chooser {
   const TargetOptions& options_;
   const Model& model_;
   std::map<std::string_view, const MeasuredTensor*> by_name_;
+  std::vector<std::size_t> budget_of_;  // each tensor of the model
   std::vector<Group> groups_;
-  std::uint64_t fixed_bytes_ = 0;
+  std::vector<std::uint64_t> fixed_bytes_;  // of each budget
   double scale_ = 0;
 };
 
-// Bytes that all tensors may have.
-Result<std::uint64_t> room_for(const TargetOptions& options, const Model& model, std::uint64_t other_bytes) {
-  if (options.size.like) {
-    BOOST_OUTCOME_TRY(const Model like, model_like(*options.size.like, model));
-    return tensor_bytes(like);
+// Bytes that all tensors of a budget may have.
+Result<std::uint64_t> room_in(const Chooser& chooser, const TargetOptions& options, std::size_t at, const Model& model,
+                              std::uint64_t other_bytes) {
+  const TargetBudget& budget = options.budgets[at];
+  if (budget.like) {
+    BOOST_OUTCOME_TRY(const Model like, model_like(*budget.like, model));
+    return chooser.bytes_in(at, like);
   }
   const std::uint64_t whole =
-      options.size.bytes ? *options.size.bytes
-                         : static_cast<std::uint64_t>(*options.size.bits * static_cast<double>(weights_of(model)) / 8);
-  return whole - std::min(whole, other_bytes);
+      budget.bytes ? *budget.bytes
+                   : static_cast<std::uint64_t>(*budget.bits * static_cast<double>(chooser.weights(at)) / 8);
+  return budget.tensors ? whole : whole - std::min(whole, other_bytes);
+}
+
+Result<Choice> fill_budget(const Chooser& chooser, const TargetOptions& options, std::size_t at, const Model& model,
+                           std::uint64_t other_bytes) {
+  const TargetBudget& budget = options.budgets[at];
+  const std::string of = budget.tensors               ? fmt::format(" that match '{}'", budget.tensors->text())
+                         : options.budgets.size() > 1 ? " that match no budget"
+                                                      : "";
+  if (budget.divergence) {
+    if (auto choice = chooser.at_most(at, *budget.divergence)) return std::move(*choice);
+    return error_at(budget.origin,
+                    fmt::format("the best choice of all{} loses {:.4g}, and {:.4g} is wanted",
+                                of.empty() ? "" : " for tensors" + of, chooser.least_loss(at), *budget.divergence),
+                    "ask for more, or add better types to `candidates`");
+  }
+  BOOST_OUTCOME_TRY(const std::uint64_t room, room_in(chooser, options, at, model, other_bytes));
+  if (room >= chooser.fixed_bytes(at))
+    if (auto choice = chooser.within(at, room - chooser.fixed_bytes(at))) return std::move(*choice);
+  return error_at(budget.origin,
+                  fmt::format("the smallest choice has {} of tensors{}, and there is room for {}",
+                              human_bytes(chooser.fixed_bytes(at) + chooser.least_bytes(at)), of, human_bytes(room)),
+                  "ask for more, or add smaller types to `candidates` and measure again");
 }
 
 }  // namespace
@@ -289,38 +352,39 @@ std::uint64_t tensor_bytes(const Model& model) {
   return bytes;
 }
 
+void Choice::add(const Choice& of_others) {
+  tensors.insert(tensors.end(), of_others.tensors.begin(), of_others.tensors.end());
+  bytes += of_others.bytes;
+  loss += of_others.loss;
+  is_proven = is_proven && of_others.is_proven;
+}
+
 Result<Choice> choose_types(const TargetOptions& options, const Model& model, const std::vector<std::size_t>& open,
                             std::uint64_t other_bytes) {
   Chooser chooser(options, model);
   BOOST_OUTCOME_TRY(chooser.prepare(open));
-  if (options.size.divergence) {
-    if (auto choice = chooser.at_most(*options.size.divergence)) return std::move(*choice);
-    return error_at(options.origin,
-                    fmt::format("the best choice of all loses {:.4g}, and {:.4g} is wanted", chooser.least_loss(),
-                                *options.size.divergence),
-                    "ask for more, or add better types to `candidates`");
+  Choice all;
+  for (std::size_t i = 0; i < options.budgets.size(); ++i) {
+    BOOST_OUTCOME_TRY(const Choice choice, fill_budget(chooser, options, i, model, other_bytes));
+    all.add(choice);
   }
-  BOOST_OUTCOME_TRY(const std::uint64_t room, room_for(options, model, other_bytes));
-  if (room >= chooser.fixed_bytes())
-    if (auto choice = chooser.within(room - chooser.fixed_bytes())) return std::move(*choice);
-  return error_at(options.origin,
-                  fmt::format("the smallest choice has {} of tensors, and there is room for {}",
-                              human_bytes(chooser.fixed_bytes() + chooser.least_bytes()), human_bytes(room)),
-                  "ask for more, or add smaller types to `candidates` and measure again");
+  return all;
 }
 
 Result<std::vector<CurvePoint>> choice_curve(const TargetOptions& options, const Model& model,
                                              const std::vector<std::size_t>& open, std::size_t points,
                                              const RecipeShelf& shelf) {
-  Chooser chooser(options, model);
+  TargetOptions undivided = options;
+  undivided.budgets = {options.budgets.back()};
+  Chooser chooser(undivided, model);
   BOOST_OUTCOME_TRY(chooser.prepare(open));
-  const std::uint64_t least = chooser.least_bytes(), most = chooser.most_bytes();
+  const std::uint64_t least = chooser.least_bytes(0), most = chooser.most_bytes(0);
   std::vector<CurvePoint> curve;
   for (std::size_t i = 0; i < points; ++i) {
     const double part = points > 1 ? static_cast<double>(i) / static_cast<double>(points - 1) : 1;
     const auto bytes = least + static_cast<std::uint64_t>(static_cast<double>(most - least) * part);
-    const auto choice = chooser.within(i + 1 == points ? most : bytes);
-    const std::uint64_t all = choice ? chooser.fixed_bytes() + choice->bytes : 0;
+    const auto choice = chooser.within(0, i + 1 == points ? most : bytes);
+    const std::uint64_t all = choice ? chooser.fixed_bytes(0) + choice->bytes : 0;
     if (choice && (curve.empty() || all != curve.back().bytes)) curve.push_back({"", all, choice->loss});
   }
   std::vector<CurvePoint> stock;

@@ -12,12 +12,14 @@
 
 namespace ggufmill {
 
-// What the file may have; exactly one is given.
-struct TargetSize {
-  std::optional<std::uint64_t> bytes;  // of all files, headers and padding included
+// What some tensors may have, each with its padding; exactly one of the four sizes is given.
+struct TargetBudget {
+  std::optional<Pattern> tensors;  // those that match, and no budget before; none: all others, and what is no tensor
+  std::optional<std::uint64_t> bytes;  // of all files
   std::optional<double> bits;          // the same for each weight
   std::optional<Recipe> like;          // as many as with this recipe
-  std::optional<double> divergence;    // none: the smallest file whose sum is at most this
+  std::optional<double> divergence;    // none: the smallest choice whose sum is at most this
+  Origin origin{};
 };
 
 // Types for some tensors that are not to be better or worse than one, by bits per weight.
@@ -28,7 +30,7 @@ struct TypeBound {
 };
 
 struct TargetOptions {
-  TargetSize size;
+  std::vector<TargetBudget> budgets;               // the last, and no other, has no pattern
   std::vector<const TypeInfo*> candidates;         // at least one
   std::string measured;                            // the measurement's path; empty: `run` measures first
   std::shared_ptr<const Measurement> measurement;  // read from there, or given; null: not yet
@@ -50,6 +52,7 @@ struct BetterType {
 };
 struct ChosenTensor {
   std::size_t tensor = 0;  // index into the model
+  std::size_t budget = 0;  // that it counts for
   const TypeInfo* type = nullptr;
   double counts = 0;                 // its sensitivity
   std::optional<BetterType> better;  // the cheapest type that loses less
@@ -59,6 +62,8 @@ struct Choice {
   std::uint64_t bytes = 0;  // of these, each with its padding
   double loss = 0;          // the sum
   bool is_proven = true;    // no choice is better
+
+  void add(const Choice& of_others);
 };
 
 // The fields beside `tensors` in a mapping of `quantize`, and their reading; all but `target` itself are refused
@@ -71,7 +76,7 @@ Status refuse_target_fields(const ConfigNode& quantize);
 std::uint64_t tensor_bytes(const Model& model);
 
 // `open`: the tensors of `model` that are chosen for; the others keep the types that they have by now. `other_bytes`:
-// of the files, besides tensors and their padding.
+// of the files, besides tensors and their padding. Each budget is filled by itself: no tensor counts for two.
 Result<Choice> choose_types(const TargetOptions& options, const Model& model, const std::vector<std::size_t>& open,
                             std::uint64_t other_bytes);
 
@@ -82,7 +87,7 @@ struct CurvePoint {
   double loss = 0;
 };
 // The best choices from the smallest to the largest, at most `points` of them at even steps; then the built-in recipes
-// whose types were all measured, by size.
+// whose types were all measured, by size. Of all tensors together, whatever budgets there are.
 Result<std::vector<CurvePoint>> choice_curve(const TargetOptions& options, const Model& model,
                                              const std::vector<std::size_t>& open, std::size_t points,
                                              const RecipeShelf& shelf);

@@ -21,22 +21,50 @@ FieldSpec type_field(std::string name, std::string doc) {
   return field;
 }
 
-FieldSpec size_field() {
-  FieldSpec field{"target", FieldKind::kMap,
-                  "In place of a recipe: the types that together lose least in so many bytes, by what was measured. "
-                  "Rules in `tensors` give single tensors their type."};
-  field.fields = {{"size", FieldKind::kBytes, "Bytes of the whole output, headers and padding included."},
-                  {"bits", FieldKind::kNumber, "The same for each weight."},
-                  {"like", FieldKind::kString, "As many bytes as with this recipe."},
-                  {"divergence", FieldKind::kNumber,
-                   "The smallest output whose sum is at most this; with objective `probe` the sum is the KL divergence "
-                   "to expect."}};
+FieldSpec pattern_field(std::string name, std::string doc, std::string example) {
+  FieldSpec field{std::move(name), FieldKind::kRegex, std::move(doc)};
+  field.example = std::move(example);
+  return field;
+}
+
+// A budget's sizes, of which exactly one is there.
+std::vector<FieldSpec> size_fields(std::string size, std::string bits, std::string like, std::string divergence) {
+  std::vector<FieldSpec> fields{{"size", FieldKind::kBytes, std::move(size)},
+                                {"bits", FieldKind::kNumber, std::move(bits)},
+                                {"like", FieldKind::kString, std::move(like)},
+                                {"divergence", FieldKind::kNumber, std::move(divergence)}};
   const char* examples[] = {"20GiB", "4.5", "Q4_K_M", "0.01"};
   for (std::size_t i = 0; i < 4; ++i) {
-    field.fields[i].group = "size";
-    field.fields[i].example = examples[i];
+    fields[i].group = "size";
+    fields[i].example = examples[i];
   }
-  field.fields[1].maximum = 64;
+  fields[1].maximum = 64;
+  return fields;
+}
+
+FieldSpec target_field() {
+  FieldSpec one{"", FieldKind::kMap, "One budget for all."};
+  one.fields = size_fields("Bytes of the whole output, headers and padding included.", "The same for each weight.",
+                           "As many bytes as with this recipe.",
+                           "The smallest output whose sum is at most this; with objective `probe` the sum is the KL "
+                           "divergence to expect.");
+  FieldSpec part{"", FieldKind::kMap, "A budget of some tensors: exactly one of size, bits, like and divergence."};
+  part.fields = size_fields("Bytes of these tensors with their padding; of the last budget with the headers, too.",
+                            "The same for each of their weights.", "As many bytes as they have with this recipe.",
+                            "The fewest bytes with which their sum is at most this.");
+  part.fields.insert(part.fields.begin(), pattern_field("tensors",
+                                                        "For tensors whose name this is found in; the last budget has "
+                                                        "none, and is for all others and the headers.",
+                                                        "'ffn_.*_exps'"));
+  FieldSpec parts{"", FieldKind::kList,
+                  "Several, such as one for main memory and one for a GPU's: a tensor counts for the first that is for "
+                  "it."};
+  parts.item = {std::move(part)};
+  parts.minimum = 1;
+  FieldSpec field{"target", FieldKind::kOneOf,
+                  "In place of a recipe: the types that together lose least in so many bytes, by what was measured. "
+                  "Rules in `tensors` give single tensors their type."};
+  field.alternatives = {std::move(one), std::move(parts)};
   field.example = "{bits: 4.5}";
   return field;
 }
@@ -80,22 +108,46 @@ Result<Objective> read_choice(const ConfigNode* node, TargetOptions& options) {
   return objective;
 }
 
-Result<TargetSize> read_size(const ConfigNode& target, const RecipeShelf& shelf) {
-  TargetSize size;
-  if (const ConfigNode* node = target.find("size")) {
-    BOOST_OUTCOME_TRY(size.bytes, to_bytes(*node));
+Result<TargetBudget> read_budget(const ConfigNode& node, const RecipeShelf& shelf) {
+  TargetBudget budget;
+  budget.origin = origin_of(node);
+  if (const ConfigNode* tensors = node.find("tensors")) {
+    BOOST_OUTCOME_TRY(budget.tensors, to_pattern(*tensors));
   }
-  if (const ConfigNode* node = target.find("bits")) {
-    BOOST_OUTCOME_TRY(size.bits, to_number(*node));
+  if (const ConfigNode* size = node.find("size")) {
+    BOOST_OUTCOME_TRY(budget.bytes, to_bytes(*size));
   }
-  if (const ConfigNode* node = target.find("divergence")) {
-    BOOST_OUTCOME_TRY(size.divergence, to_number(*node));
+  if (const ConfigNode* bits = node.find("bits")) {
+    BOOST_OUTCOME_TRY(budget.bits, to_number(*bits));
   }
-  if (const ConfigNode* node = target.find("like")) {
-    BOOST_OUTCOME_TRY(size.like, shelf.find(node->scalar, origin_of(*node)));
-    if (size.like->partial) return error_at(*node, fmt::format("recipe '{}' is only a base for others", node->scalar));
+  if (const ConfigNode* divergence = node.find("divergence")) {
+    BOOST_OUTCOME_TRY(budget.divergence, to_number(*divergence));
   }
-  return size;
+  if (const ConfigNode* like = node.find("like")) {
+    BOOST_OUTCOME_TRY(budget.like, shelf.find(like->scalar, origin_of(*like)));
+    if (budget.like->partial)
+      return error_at(*like, fmt::format("recipe '{}' is only a base for others", like->scalar));
+  }
+  return budget;
+}
+
+Result<std::vector<TargetBudget>> read_budgets(const ConfigNode& target, const RecipeShelf& shelf) {
+  std::vector<TargetBudget> budgets;
+  if (target.is_map()) {
+    BOOST_OUTCOME_TRY(budgets.emplace_back(), read_budget(target, shelf));
+    return budgets;
+  }
+  for (const ConfigNode& item : target.items) {
+    BOOST_OUTCOME_TRY(budgets.emplace_back(), read_budget(item, shelf));
+    const bool is_last = &item == &target.items.back();
+    if (is_last && budgets.back().tensors)
+      return error_at(item, "the last budget has a pattern, so that other tensors have none",
+                      "end the list with one for all others: {size: 8GiB}");
+    if (!is_last && !budgets.back().tensors)
+      return error_at(item, "a budget without a pattern takes all tensors, and others follow",
+                      "move it to the end, or give it a pattern: {tensors: 'ffn_.*_exps', ..}");
+  }
+  return budgets;
 }
 
 }  // namespace
@@ -109,8 +161,7 @@ std::vector<FieldSpec> target_fields() {
   FieldSpec measured{"measured", FieldKind::kPath,
                      "What `ggufmill measure` wrote; without it `run` measures first, into a file beside the output."};
   measured.example = "model.measured.json";
-  FieldSpec pattern{"", FieldKind::kRegex, "Found in the tensors' names."};
-  pattern.example = "'ffn_(gate|up)\\.'";
+  const FieldSpec pattern = pattern_field("", "Found in the tensors' names.", "'ffn_(gate|up)\\.'");
   FieldSpec groups{"groups", FieldKind::kList, "Tensors of one layer that match one of these have one type."};
   groups.item = {pattern};
   groups.example = "['ffn_(gate|up)\\.']";
@@ -123,7 +174,7 @@ std::vector<FieldSpec> target_fields() {
   FieldSpec bounds{"bounds", FieldKind::kList, "Bounds for the choice."};
   bounds.item = {std::move(bound)};
   bounds.example = "[{match: attn_v, at_least: Q4_K}]";
-  return {size_field(),       std::move(candidates), std::move(measured),
+  return {target_field(),     std::move(candidates), std::move(measured),
           objective_choice(), std::move(groups),     std::move(bounds)};
 }
 
@@ -138,7 +189,7 @@ Result<TargetOptions> read_target(const ConfigNode& quantize, const RecipeShelf&
   TargetOptions options;
   const ConfigNode& target = *quantize.find("target");
   options.origin = origin_of(target);
-  BOOST_OUTCOME_TRY(options.size, read_size(target, shelf));
+  BOOST_OUTCOME_TRY(options.budgets, read_budgets(target, shelf));
   if (const ConfigNode* candidates = quantize.find("candidates"))
     for (const ConfigNode& item : candidates->items) options.candidates.push_back(shelf.types().find(item.scalar));
   else

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <random>
 
 #include "pipeline/config/yaml_reader.h"
 #include "stages/quantize/quantize_stage.h"
@@ -166,6 +167,82 @@ TEST_CASE("a measurement of something else is refused") {
   CHECK(refusal(text, sample) == "tensor 'blk.0.attn_k.weight', or its importance, has changed since it was measured");
   sample.measurement.tensors.erase(sample.measurement.tensors.begin() + 3);
   CHECK(refusal(text, sample) == "tensor 'blk.0.attn_k.weight' was not measured");
+}
+
+TEST_CASE("several budgets are each kept, and their choices are the best of all that keep them") {
+  std::mt19937_64 random(5);
+  std::uniform_real_distribution<double> factor(0.2, 5);
+  const char* names[] = {"Q2_K", "Q4_K", "Q6_K"};
+  const std::string candidates = "candidates: [Q2_K, Q4_K, Q6_K]";
+  for (int round = 0; round < 30; ++round) {
+    Sample sample;
+    // Six tensors are open: the others are fixed.
+    const std::string fixed = "tensors: [{match: 'blk.1|attn_(k|v)', type: Q3_K}, {match: embd, type: Q5_K}]";
+    for (MeasuredTensor& measured : sample.measurement.tensors)
+      for (MeasuredType& type : measured.types) type.error *= factor(random);
+    const double experts = 3 + factor(random) / 2, rest = 5 + factor(random) / 3;
+    const std::string text = fmt::format(
+        "{{target: [{{tensors: ffn, bits: {}}}, {{tensors: attn_q, like: Q4_K_M}}, {{bits: {}}}], objective: relative, "
+        "{}, {}}}",
+        experts, rest, candidates, fixed);
+    for (MeasuredTensor& measured : sample.measurement.tensors) measured.weighted = false;
+    const auto made = stage(text, sample);
+    const Undecided open = undecided(*made, sample.model).value();
+    REQUIRE(open.open.size() == 6);
+    const std::uint64_t other_bytes = 700;
+    const Choice choice = choose_types(*target_of(*made), open.model, open.open, other_bytes).value();
+    CHECK(choice.is_proven);
+
+    // By trying all: bytes of the tensors that match "ffn", of "attn_q", and of all others.
+    const auto part_of = [](const std::string& name) {
+      return name.find("ffn") != std::string::npos ? 0 : name.find("attn_q") != std::string::npos ? 1 : 2;
+    };
+    double weights[3] = {0, 0, 0};
+    std::uint64_t bytes_fixed[3] = {0, 0, other_bytes};
+    for (std::size_t i = 0; i < open.model.tensors.size(); ++i) {
+      const Tensor& each = open.model.tensors[i];
+      weights[part_of(each.name)] += static_cast<double>(each.shape().elements());
+      if (std::ranges::count(open.open, i) == 0)
+        bytes_fixed[part_of(each.name)] += bytes_of(*each.type, each.shape().elements()).value();
+    }
+    const Model stock = chosen("Q4_K_M", sample);
+    const std::uint64_t most[3] = {static_cast<std::uint64_t>(experts * weights[0] / 8),
+                                   bytes_of(*named(stock, "blk.0.attn_q.weight").type, 256 * 32).value() +
+                                       bytes_of(*named(stock, "blk.1.attn_q.weight").type, 256 * 32).value(),
+                                   static_cast<std::uint64_t>(rest * weights[2] / 8)};
+    double best = INFINITY;
+    for (int all = 0; all < 729; ++all) {
+      std::uint64_t bytes[3] = {bytes_fixed[0], bytes_fixed[1], bytes_fixed[2]};
+      double loss = 0;
+      int digits = all;
+      for (const std::size_t i : open.open) {
+        const MeasuredTensor& measured = *sample.measurement.find(open.model.tensors[i].name);
+        const MeasuredType& type = *measured.find(names[digits % 3]);
+        digits /= 3;
+        bytes[part_of(measured.name)] += type.bytes;
+        loss += static_cast<double>(measured.shape.elements()) * measured.relative_square(type);
+      }
+      if (bytes[0] <= most[0] && bytes[1] <= most[1] && bytes[2] <= most[2]) best = std::min(best, loss);
+    }
+    CHECK(choice.loss == Approx(best).epsilon(1e-9));
+  }
+}
+
+TEST_CASE("budgets that leave tensors out, that take none, or that a group lies across are refused") {
+  const Sample sample;
+  const auto refused = [&](const std::string& target) {
+    return refusal(fmt::format("{{target: {}, {}}}", target, kTypes), sample);
+  };
+  CHECK(refused("[{tensors: ffn_exps, bits: 4}, {bits: 4}]") == "no tensor matches 'ffn_exps'");
+  CHECK(refused("[{tensors: ffn, bits: 4}, {bits: 4}], groups: ['attn_output|ffn_gate']") ==
+        "tensors 'blk.0.attn_output.weight' and 'blk.0.ffn_gate.weight' are to have one type, but count for two "
+        "budgets");
+  CHECK(refused("[{tensors: ffn, bits: 1}, {bits: 4}]").find("of tensors that match 'ffn', and") != std::string::npos);
+  CHECK(refused("[{tensors: ffn, bits: 4}, {bits: 1}]").find("of tensors that match no budget, and") !=
+        std::string::npos);
+  const Model model =
+      chosen(fmt::format("{{target: [{{tensors: ffn, bits: 4}}, {{divergence: 0.01}}], {}}}", kTypes), sample);
+  CHECK(named(model, "blk.0.ffn_up.weight").reason.find("stream, of 'ffn': counts") == 0);
 }
 
 TEST_CASE("figures that are no use are an error, not a choice") {
