@@ -10,6 +10,7 @@
 #include "pipeline/cli/table.h"
 #include "pipeline/cli/verb.h"
 #include "pipeline/core/text.h"
+#include "stages/quantize/exclusion.h"
 #include "stages/quantize/objective.h"
 #include "stages/quantize/recipe.h"
 #include "stages/quantize/recipe_from.h"
@@ -24,24 +25,23 @@ CommandSpec command() {
   CommandSpec spec;
   spec.usage =
       "ggufmill recipe (list | show NAME | from FILE | check NAME --model FILE | diff A B --model FILE | "
-      "objectives [NAME])";
+      "objectives [NAME] | exclusions [NAME])";
   spec.description =
       "Lists the built-in recipes, or prints one: a YAML file to copy, change and name in `quantize:` by its path. A "
       "recipe of your own may say `extends: NAME` and add rules. `from` prints the recipe that gives another model of "
       "the family the types that a model file has; `check` says how many tensors of a model each rule decides, and "
-      "`diff` which tensors two recipes give other types; `objectives` lists what a target's choice can be made by, or "
-      "prints "
-      "one.";
+      "`diff` which tensors two recipes give other types; `objectives` lists what a target's choice can be made by and "
+      "`exclusions` which types it can leave out, or prints one of them.";
   spec.examples =
       "  ggufmill recipe list\n"
       "  ggufmill recipe show Q4_K_M > mine.yaml\n"
       "  ggufmill recipe from model-mine.gguf > mine.yaml\n"
       "  ggufmill recipe diff Q4_K_M mine.yaml --model model-BF16.gguf";
   spec.positional = "words";
-  spec.words = {"list", "show", "from", "check", "diff", "objectives"};
+  spec.words = {"list", "show", "from", "check", "diff", "objectives", "exclusions"};
   spec.many = true;
   spec.options.add_options()("model", po::value<std::string>(), "the model of check and diff: headers are read alone")(
-      "json", "of list, check, diff and objectives: a JSON array of objects, one a row of the table");
+      "json", "of list, check, diff, objectives and exclusions: a JSON array of objects, one a row of the table");
   add_kernel_options(spec.options);
   return spec;
 }
@@ -161,13 +161,30 @@ int list_objectives(bool as_json) {
   return 0;
 }
 
-int show_objective(const std::string& name) {
-  for (const BuiltInObjective& built_in : built_in_objectives())
+int list_exclusions(bool as_json) {
+  std::vector<Row> rows;
+  for (const BuiltInExclusion& built_in : built_in_exclusions()) {
+    const auto exclusion = find_exclusion(std::string(built_in.name), {}, {});
+    if (!exclusion) return fail(exclusion.error());
+    std::string types;
+    for (const TypeInfo* type : exclusion.value().types)
+      types += fmt::format("{}{}", types.empty() ? "" : ", ", type->name);
+    rows.push_back({exclusion.value().name, std::move(types)});
+  }
+  print_table({{"exclusion"}, {"types that are left out"}}, rows, as_json);
+  return 0;
+}
+
+// Prints the one of that name; `word`: by which they are listed.
+template <class BuiltIns>
+int show_built_in(const BuiltIns& built_ins, const std::string& name, const char* word) {
+  for (const auto& built_in : built_ins)
     if (built_in.name == name) {
       std::fwrite(built_in.text.data(), 1, built_in.text.size(), stdout);
       return 0;
     }
-  return fail(usage_error(fmt::format("unknown objective '{}'", name), "`ggufmill recipe objectives` lists them"));
+  return fail(usage_error(fmt::format("'{}' is none of the built-in {}", name, word),
+                          fmt::format("`ggufmill recipe {}` lists what there is", word)));
 }
 
 int recipe_verb(const Parsed& parsed) {
@@ -179,7 +196,11 @@ int recipe_verb(const Parsed& parsed) {
   if (words.size() == 2 && words[0] == "check") return check(words[1], parsed.values);
   if (words.size() == 3 && words[0] == "diff") return diff(words[1], words[2], parsed.values);
   if (words.size() == 1 && words[0] == "objectives") return list_objectives(as_json);
-  if (words.size() == 2 && words[0] == "objectives") return show_objective(words[1]);
+  if (words.size() == 2 && words[0] == "objectives")
+    return show_built_in(built_in_objectives(), words[1], "objectives");
+  if (words.size() == 1 && words[0] == "exclusions") return list_exclusions(as_json);
+  if (words.size() == 2 && words[0] == "exclusions")
+    return show_built_in(built_in_exclusions(), words[1], "exclusions");
   return fail(usage_error(fmt::format("'{}' is not understood", fmt::join(words, " ")), "usage: " + command().usage));
 }
 

@@ -1,6 +1,7 @@
 #include "pipeline/cli/reference_page.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <vector>
@@ -10,6 +11,8 @@
 #include "pipeline/config/reference.h"
 #include "stages/arrays/arrays.h"
 #include "stages/huggingface/architecture.h"
+#include "stages/quantize/exclusion.h"
+#include "stages/quantize/objective.h"
 #include "stages/quantize/recipe.h"
 
 namespace ggufmill {
@@ -52,6 +55,38 @@ std::string stage_section(const StageSpec& stage) {
   return section("Stage `" + field.name + "`", places, field);
 }
 
+// What `quantize.objective` can name.
+std::string objectives_section() {
+  std::string rows;
+  for (const BuiltInObjective& built_in : built_in_objectives())
+    if (const auto objective = find_objective(std::string(built_in.name), {}))
+      rows +=
+          fmt::format("\n| {} | {} | {} |", built_in.name, objective.value().formula, objective.value().description);
+  return section(
+      "Objectives",
+      "What `quantize.objective` names; `ggufmill recipe objectives NAME` prints one, to copy and change.\n\n"
+      "| Built in | What is made small | What it is |\n|---|---|---|" +
+          rows,
+      objective_fields());
+}
+
+// What `quantize.exclude` can name.
+std::string exclusions_section() {
+  std::string rows;
+  for (const BuiltInExclusion& built_in : built_in_exclusions())
+    if (const auto exclusion = find_exclusion(std::string(built_in.name), {}, {})) {
+      std::vector<std::string_view> types;
+      for (const TypeInfo* type : exclusion.value().types) types.push_back(type->name);
+      rows += fmt::format("\n| {} | {} | {} | {} |", built_in.name, fmt::join(types, ", "),
+                          exclusion.value().description, exclusion.value().source);
+    }
+  return section("Exclusions",
+                 "What `quantize.exclude` names; `ggufmill recipe exclusions NAME` prints one, to copy and change.\n\n"
+                 "| Built in | Types | What they have in common | Where that is known from |\n|---|---|---|---|" +
+                     rows,
+                 exclusion_fields());
+}
+
 }  // namespace
 
 std::string pipeline_reference() {
@@ -63,6 +98,7 @@ std::string pipeline_reference() {
       fmt::format("# Pipeline files\n`ggufmill schema pipeline --reference` prints this. For example `{}`.\n\n{}",
                   job.example, field_reference_markdown(job));
   for (const StageSpec& stage : make_registry().stages) page += stage_section(stage);
+  page += objectives_section() + exclusions_section();
   return page + section("Files of the source `arrays`", "What `source: {arrays: FILE.yaml}` names.", arrays_fields());
 }
 

@@ -6,7 +6,7 @@
 
 namespace ggufmill {
 
-// Markdown, made of the field tables: the file itself, then a section for each stage.
+// Markdown, made of the field tables: the file itself, then a section for each stage, and for what they name.
 std::string pipeline_reference();
 // The same for recipes, then a section for the conditions of their rules.
 std::string recipe_reference();

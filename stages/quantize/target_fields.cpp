@@ -3,12 +3,15 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
+#include "stages/quantize/exclusion.h"
 #include "stages/quantize/target.h"
 
 namespace ggufmill {
 namespace {
 
-constexpr std::string_view kFields[] = {"candidates", "measured", "objective", "groups", "bounds"};
+constexpr std::string_view kFields[] = {"candidates", "exclude", "measured", "objective", "groups", "bounds"};
 
 // Those that are tried where `candidates` says nothing: every size from 2 to 8 bits. IQ types without importance, or
 // the smallest with it, are for those who ask for them.
@@ -88,6 +91,41 @@ FieldSpec objective_choice() {
   field.default_text = "stream";
   field.example = "relative";
   return field;
+}
+
+FieldSpec exclude_field() {
+  FieldSpec name{"", FieldKind::kString, "A built-in list, or the path of a file."};
+  name.example = "cuda";
+  FieldSpec names{"", FieldKind::kList, "Several lists."};
+  names.item = {name};
+  names.minimum = 1;
+  std::string built_in;
+  for (const BuiltInExclusion& each : built_in_exclusions()) built_in += fmt::format("{}, ", each.name);
+  FieldSpec field{"exclude", FieldKind::kOneOf,
+                  "Candidates that are left out, by lists of what a backend has no fast code for: " + built_in +
+                      "or files of your own."};
+  field.alternatives = {std::move(name), std::move(names)};
+  field.example = "[cuda, cpu-x86-64]";
+  return field;
+}
+
+// Takes from the candidates what the lists name.
+Status exclude_types(const ConfigNode& node, const Types& types, TargetOptions& options) {
+  const auto take = [&](const ConfigNode& name) -> Status {
+    BOOST_OUTCOME_TRY(const Exclusion exclusion, find_exclusion(name.scalar, origin_of(name), types));
+    if (!exclusion.file.empty()) options.inputs.push_back(exclusion.file);
+    std::erase_if(options.candidates,
+                  [&](const TypeInfo* type) { return std::ranges::count(exclusion.types, type) != 0; });
+    return ok();
+  };
+  if (!node.is_list()) {
+    BOOST_OUTCOME_TRY(take(node));
+  }
+  for (const ConfigNode& name : node.items) {
+    BOOST_OUTCOME_TRY(take(name));
+  }
+  if (!options.candidates.empty()) return ok();
+  return error_at(node, "no candidate is left", "add types to `candidates` that these lists do not have");
 }
 
 Result<Objective> read_choice(const ConfigNode* node, TargetOptions& options) {
@@ -174,7 +212,7 @@ std::vector<FieldSpec> target_fields() {
   FieldSpec bounds{"bounds", FieldKind::kList, "Bounds for the choice."};
   bounds.item = {std::move(bound)};
   bounds.example = "[{match: attn_v, at_least: Q4_K}]";
-  return {target_field(),     std::move(candidates), std::move(measured),
+  return {target_field(),     std::move(candidates), exclude_field(),  std::move(measured),
           objective_choice(), std::move(groups),     std::move(bounds)};
 }
 
@@ -194,6 +232,9 @@ Result<TargetOptions> read_target(const ConfigNode& quantize, const RecipeShelf&
     for (const ConfigNode& item : candidates->items) options.candidates.push_back(shelf.types().find(item.scalar));
   else
     for (const std::string_view name : kCandidates) options.candidates.push_back(shelf.types().find(name));
+  if (const ConfigNode* exclude = quantize.find("exclude")) {
+    BOOST_OUTCOME_TRY(exclude_types(*exclude, shelf.types(), options));
+  }
   BOOST_OUTCOME_TRY(options.objective, read_choice(quantize.find("objective"), options));
   if (const ConfigNode* groups = quantize.find("groups"))
     for (const ConfigNode& item : groups->items) {

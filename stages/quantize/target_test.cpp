@@ -4,8 +4,10 @@
 
 #include <cmath>
 #include <random>
+#include <set>
 
 #include "pipeline/config/yaml_reader.h"
+#include "stages/quantize/exclusion.h"
 #include "stages/quantize/quantize_stage.h"
 #include "tests/support/catch.h"
 #include "tests/support/files.h"
@@ -243,6 +245,40 @@ TEST_CASE("budgets that leave tensors out, that take none, or that a group lies 
   const Model model =
       chosen(fmt::format("{{target: [{{tensors: ffn, bits: 4}}, {{divergence: 0.01}}], {}}}", kTypes), sample);
   CHECK(named(model, "blk.0.ffn_up.weight").reason.find("stream, of 'ffn': counts") == 0);
+}
+
+TEST_CASE("types of excluded lists are never chosen") {
+  const TempDir folder;
+  const Sample sample;
+  const auto types_in = [&](double bits, const std::string& exclude) {
+    std::set<std::string_view> types;
+    for (const Tensor& each :
+         chosen(fmt::format("{{target: {{bits: {}}}, exclude: {}, {}}}", bits, exclude, kTypes), sample).tensors)
+      types.insert(each.type->name);
+    return types;
+  };
+  CHECK(types_in(4, "cuda").contains("Q3_K"));
+  CHECK_FALSE(types_in(6, "opencl").contains("Q3_K"));  // nor Q2_K, which a list of its own has below
+  write_text(folder.file("mine.yaml"), "types: [q4_k]");
+  const auto left = types_in(7, fmt::format("[opencl, {}]", folder.file("mine.yaml")));
+  CHECK_FALSE(left.contains("Q2_K"));
+  CHECK_FALSE(left.contains("Q4_K"));
+}
+
+TEST_CASE("a list is of types, and leaves some candidates") {
+  const TempDir folder;
+  for (const BuiltInExclusion& built_in : built_in_exclusions()) {
+    const Exclusion exclusion = find_exclusion(std::string(built_in.name), {}, {}).value();
+    INFO(built_in.name);
+    CHECK_FALSE(exclusion.types.empty());
+    CHECK(exclusion.description.starts_with("Types "));
+    CHECK(exclusion.source.starts_with("llama.cpp, ggml/src/"));
+  }
+  CHECK(find_exclusion("cdua", {}, {}).error().what == "unknown list of types 'cdua'");
+  for (const char* text : {"", "types: []", "types: [Q4_X]", "name: [Q4_K]"}) {
+    write_text(folder.file("bad.yaml"), text);
+    CHECK_FALSE(find_exclusion(folder.file("bad.yaml"), {}, {}));
+  }
 }
 
 TEST_CASE("figures that are no use are an error, not a choice") {
