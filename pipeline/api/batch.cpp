@@ -39,11 +39,6 @@ class SourceRun {
 
   // `index` of `count`: of the source.
   void run(std::size_t index, std::size_t count) {
-    if (options_.adjust)
-      if (const Status adjusted = options_.adjust(cells_.front().source, job_); !adjusted) {
-        if (adjusted.error().code != ExitCode::kInterrupted) fail_all(adjusted.error());
-        return;
-      }
     if (!prepare()) return;
     if (options_.begun) options_.begun(cells_.front().source, index, count);
     RunOptions run = options_.run;
@@ -59,12 +54,31 @@ class SourceRun {
     }
   }
 
+  // What run() would run.
+  SourcePlan plan() {
+    if (!prepare()) return {std::move(cells_), {}};
+    Diagnostics errors;
+    for (Error& error : context_.check(*plan_, options_.run.overwrite)) errors.add(std::move(error));
+    if (errors.empty()) return {std::move(cells_), std::move(plan_)};
+    fail_all(errors.together());
+    return {std::move(cells_), {}};
+  }
+
   std::vector<BatchCell>& cells() { return cells_; }
   const std::vector<std::string>& warnings() const { return warnings_; }
 
  private:
-  // The plan of what can be made and is not there yet; false where there is none.
   bool prepare() {
+    if (options_.adjust)
+      if (const Status adjusted = options_.adjust(cells_.front().source, job_); !adjusted) {
+        if (adjusted.error().code != ExitCode::kInterrupted) fail_all(adjusted.error());
+        return false;
+      }
+    return plan_what_is_left();
+  }
+
+  // The plan of what can be made and is not there yet; false where there is none.
+  bool plan_what_is_left() {
     if (!make_plan()) {
       leave_out_those_that([&](const Job& job) { return context_.plan(job); });
       if (left_.empty()) return false;
@@ -169,6 +183,19 @@ std::string_view name_of(CellState state) {
 
 std::size_t BatchReport::count(CellState state) const {
   return static_cast<std::size_t>(std::ranges::count(cells, state, &BatchCell::state));
+}
+
+SourcePlan plan_source(const Context& context, const BatchJob& job, const BatchOptions& options) {
+  return SourceRun(context, job, options).plan();
+}
+
+std::vector<BatchCell> cells_of(const Plan& plan, const std::string& source) {
+  std::vector<BatchCell> cells(plan.outputs.size());
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    cells[i].source = source;
+    describe(plan.outputs[i], cells[i]);
+  }
+  return cells;
 }
 
 BatchReport run_batch(const Context& context, const Batch& batch, const BatchOptions& options) {

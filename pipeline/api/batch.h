@@ -11,6 +11,7 @@
 #include "pipeline/config/job.h"
 #include "pipeline/core/error.h"
 #include "pipeline/graph/engine.h"
+#include "pipeline/plan/plan.h"
 
 namespace ggufmill {
 
@@ -60,6 +61,17 @@ struct BatchOptions {
 // source. What an earlier run of a job has left is gone on with. Errors are in the report: nothing ends a batch but
 // `stop` and, where asked for, the first failure.
 BatchReport run_batch(const Context& context, const Batch& batch, const BatchOptions& options);
+
+// What there is to do for one source of a batch.
+struct SourcePlan {
+  std::vector<BatchCell> cells;  // of all its outputs: kUnchanged, kFailed, or kNotRun, which are to be written
+  std::optional<Plan> plan;      // of those that are to be written; none where there are none
+};
+// What run_batch() would run for this source, without running it. Of `options` it uses run.overwrite and adjust.
+SourcePlan plan_source(const Context& context, const BatchJob& job, const BatchOptions& options);
+
+// The outputs of a plan, as kNotRun.
+std::vector<BatchCell> cells_of(const Plan& plan, const std::string& source);
 
 // The report as data, and as a page that needs no other file: {format: "ggufmill batch", version: 1, ggufmill, seconds,
 // written, unchanged, failed, not_run, cells: [{source, output, recipe, state, bytes, weights, bits_per_weight,

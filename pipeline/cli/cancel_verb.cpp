@@ -31,10 +31,10 @@ CommandSpec command() {
 }
 
 // Until Slurm has ended what it was told to.
-Status wait_for_end(const ClusterJob& job) {
+Status wait_for_end(const ClusterArray& array) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
   for (;;) {
-    BOOST_OUTCOME_TRY(const SlurmView view, look_at_slurm(job));
+    BOOST_OUTCOME_TRY(const SlurmView view, look_at_slurm(array));
     if (!view.is_active()) return ok();
     if (std::chrono::steady_clock::now() > end)
       return Error{ExitCode::kTransient, "", "Slurm has not ended the job yet", "", "try again, or see `squeue`"};
@@ -43,24 +43,27 @@ Status wait_for_end(const ClusterJob& job) {
 }
 
 Status cancel(const std::string& folder, bool discard) {
-  BOOST_OUTCOME_TRY(const ClusterPlan opened, open_cluster_job(folder));
-  const ClusterJob& job = opened.job;
-  const bool sealed = is_sealed(job, opened.plan);
-  if (job.options.engine == ClusterOptions::Engine::kSlurm && !sealed) {
-    BOOST_OUTCOME_TRY(cancel_in_slurm(job));
-    BOOST_OUTCOME_TRY(wait_for_end(job));
-  } else if (!sealed && JobWatch(job, opened.plan).look(true).state == JobStatus::State::kRunning) {
+  BOOST_OUTCOME_TRY(const OpenedPlans opened, open_plans(folder));
+  const ClusterArray& array = opened.planned.array;
+  std::vector<std::size_t> unsealed;  // jobs
+  for (std::size_t i = 0; i < array.jobs.size(); ++i)
+    if (!is_sealed(array.jobs[i], opened.planned.plans[i])) unsealed.push_back(i);
+  const bool sealed = unsealed.empty();
+  if (array.jobs.front().options.engine == ClusterOptions::Engine::kSlurm && !sealed) {
+    BOOST_OUTCOME_TRY(cancel_in_slurm(array));
+    BOOST_OUTCOME_TRY(wait_for_end(array));
+  } else if (!sealed && JobWatch(opened.planned).look(true).state == JobStatus::State::kRunning) {
     return usage_error("parts are under way that ggufmill did not start", "end them where they were started");
   }
   if (!discard) {
     say_note(sealed ? "the outputs are sealed already"
-                    : fmt::format("cancelled; what is done stays: `ggufmill resume {}` goes on", job.folder));
+                    : fmt::format("cancelled; what is done stays: `ggufmill resume {}` goes on", array.folder));
     return ok();
   }
-  if (!sealed) {
-    BOOST_OUTCOME_TRY(remove_outputs(job, opened.plan));
+  for (const std::size_t i : unsealed) {
+    BOOST_OUTCOME_TRY(remove_outputs(array.jobs[i], opened.planned.plans[i]));
   }
-  BOOST_OUTCOME_TRY(remove_job(job));
+  BOOST_OUTCOME_TRY(remove_array(array));
   say_note(sealed ? "removed the job; its outputs stay" : "removed the job and what there was of its outputs");
   return ok();
 }

@@ -16,8 +16,9 @@ namespace ggufmill {
 
 namespace fs = std::filesystem;
 
-Result<ClusterPlan> open_cluster_job(const std::string& folder, const std::string& isa) {
-  BOOST_OUTCOME_TRY(ClusterJob job, load_job_folder(folder));
+Result<OpenedArray> open_array(const std::string& folder, const std::string& isa) {
+  BOOST_OUTCOME_TRY(ClusterArray array, load_array(folder));
+  const ClusterJob& job = array.jobs.front();
   std::error_code error;
   fs::current_path(job.working_folder, error);
   if (error)
@@ -26,20 +27,30 @@ Result<ClusterPlan> open_cluster_job(const std::string& folder, const std::strin
                  "all nodes have to see it under this path"};
   BOOST_OUTCOME_TRY(Context context, Context::create({job.kernel_directories, isa.empty() ? job.isa : isa}));
   say_warnings(context.kernels().warnings());
-  BOOST_OUTCOME_TRY(Plan plan, load_plan(job, context.kernels().types()));
-  return ClusterPlan{std::move(context), std::move(job), std::move(plan)};
+  return OpenedArray{std::move(context), std::move(array)};
 }
 
-Result<ClusterPlan> open_cluster_job(const boost::program_options::variables_map& values) {
+Result<OpenedPlans> open_plans(const std::string& folder) {
+  BOOST_OUTCOME_TRY(OpenedArray opened, open_array(folder));
+  PlannedArray planned{std::move(opened.array), {}};
+  for (const ClusterJob& job : planned.array.jobs) {
+    BOOST_OUTCOME_TRY(Plan plan, load_plan(job, opened.context.kernels().types()));
+    planned.plans.push_back(std::move(plan));
+  }
+  return OpenedPlans{std::move(opened.context), std::move(planned)};
+}
+
+Result<std::string> folder_of_plan(const boost::program_options::variables_map& values) {
   const std::optional<std::string> plan = text_of(values, "plan");
   if (!plan) return usage_error("no plan given", "--plan DIR/plan.json names it");
   const fs::path path = *plan;
-  const std::string folder = path.filename() == "plan.json" ? path.parent_path().string() : path.string();
-  return open_cluster_job(folder.empty() ? "." : folder, text_of(values, "isa").value_or(""));
+  const bool is_file = path.filename() == "plan.json" || path.filename() == "matrix.json";
+  const std::string folder = is_file ? path.parent_path().string() : path.string();
+  return folder.empty() ? "." : folder;
 }
 
-std::vector<std::size_t> all_parts(const ClusterJob& job) {
-  std::vector<std::size_t> parts(job.parts());
+std::vector<std::size_t> all_parts(const ClusterArray& array) {
+  std::vector<std::size_t> parts(array.parts());
   std::iota(parts.begin(), parts.end(), std::size_t{0});
   return parts;
 }
@@ -50,31 +61,31 @@ std::string this_program() {
   return error ? "ggufmill" : program.string();
 }
 
-void say_by_hand(const ClusterJob& job, const std::vector<std::size_t>& parts) {
-  const std::string plan = shell_word(job.file("plan.json"));
+void say_by_hand(const ClusterArray& array, const std::vector<std::size_t>& parts) {
+  const std::string plan = shell_word(array.plan_file());
   fmt::print("to be started in any order, on any machines that see these folders:\n");
   if (!parts.empty()) fmt::print("  ggufmill part --plan {} --part K    for K in {}\n", plan, index_list(parts));
   fmt::print("  ggufmill seal --plan {} --wait 6h\n", plan);
 }
 
-Status start_parts(const ClusterJob& job, const std::vector<std::size_t>& parts) {
-  if (job.options.engine == ClusterOptions::Engine::kNone) {
-    say_by_hand(job, parts);
+Status start_parts(const ClusterArray& array, const std::vector<std::size_t>& parts) {
+  if (array.jobs.front().options.engine == ClusterOptions::Engine::kNone) {
+    say_by_hand(array, parts);
     return ok();
   }
-  auto submitted = submit_to_slurm(job, parts, this_program());
+  auto submitted = submit_to_slurm(array, parts, this_program());
   if (!submitted) {
     Error error = submitted.error();
     if (!error.detail.empty() && !error.detail.ends_with('\n')) error.detail += '\n';
-    error.detail += fmt::format("the job is in {}, and nothing of it is in the queue", job.folder);
+    error.detail += fmt::format("the job is in {}, and nothing of it is in the queue", array.folder);
     if (!error.help.empty()) error.help += "; ";
-    error.help += fmt::format("`ggufmill resume {}` submits it again", job.folder);
+    error.help += fmt::format("`ggufmill resume {}` submits it again", array.folder);
     return error;
   }
   const Submission& now = submitted.value();
   if (!now.parts_id.empty()) say_note(fmt::format("submitted parts {} as array {}", now.indices, now.parts_id));
   say_note(fmt::format("submitted the seal as job {}; `ggufmill status {} --watch` says how far it is", now.seal_id,
-                       job.folder));
+                       array.folder));
   return ok();
 }
 

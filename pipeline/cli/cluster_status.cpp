@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <boost/json.hpp>
 #include <chrono>
 #include <cstdio>
@@ -26,7 +27,20 @@ std::string_view word_of(State state) { return kPartStates[static_cast<std::size
 
 constexpr std::string_view kJobStates[] = {"sealed", "running", "needs resume"};
 
-json::object to_json(const ClusterJob& job, const JobStatus& status) {
+json::array jobs_json(const ClusterArray& array, const JobStatus& status) {
+  json::array jobs;
+  for (std::size_t i = 0; i < array.jobs.size(); ++i) {
+    const ClusterJob& job = array.jobs[i];
+    jobs.push_back(json::object{{"source", job.source},
+                                {"folder", job.folder},
+                                {"sealed", static_cast<bool>(status.sealed[i])},
+                                {"first_part", job.first_part},
+                                {"parts", job.parts()}});
+  }
+  return jobs;
+}
+
+json::object to_json(const ClusterArray& array, const JobStatus& status) {
   json::array parts;
   for (const PartStatus& part : status.parts)
     parts.push_back(json::object{{"state", word_of(part.state)},
@@ -35,30 +49,35 @@ json::object to_json(const ClusterJob& job, const JobStatus& status) {
                                  {"host", part.host},
                                  {"engine", part.engine},
                                  {"error", part.error}});
-  return {{"folder", job.folder},
-          {"state", kJobStates[static_cast<std::size_t>(status.state)]},
-          {"done", status.count(State::kDone)},
-          {"part_done", status.part_done()},
-          {"seal", status.seal},
-          {"parts", std::move(parts)}};
+  json::object object{{"folder", array.folder},
+                      {"state", kJobStates[static_cast<std::size_t>(status.state)]},
+                      {"done", status.count(State::kDone)},
+                      {"part_done", status.part_done()},
+                      {"seal", status.seal},
+                      {"parts", std::move(parts)}};
+  if (array.is_matrix) object["jobs"] = jobs_json(array, status);
+  return object;
 }
 
-std::string counts_of(const JobStatus& status) {
+std::string counts_of(const ClusterArray& array, const JobStatus& status) {
   std::string text = fmt::format("{} of {} parts done", status.count(State::kDone), status.parts.size());
   for (const State state : {State::kRunning, State::kQueued, State::kFailed, State::kMissing})
     if (const std::size_t count = status.count(state)) text += fmt::format(", {} {}", count, word_of(state));
-  return fmt::format("{} ({:.0f} %)", text, 100 * status.part_done());
+  text = fmt::format("{} ({:.0f} %)", text, 100 * status.part_done());
+  if (array.is_matrix)
+    text += fmt::format("; {} of {} sources sealed", std::ranges::count(status.sealed, true), array.jobs.size());
+  return text;
 }
 
-std::string next_step(const ClusterJob& job, const JobStatus& status) {
+std::string next_step(const ClusterArray& array, const JobStatus& status) {
   if (status.state == JobStatus::State::kSealed) return "the outputs are there";
   if (status.state == JobStatus::State::kRunning)
     return status.seal.empty() ? "" : fmt::format("the seal: {}", status.seal);
-  return fmt::format("nobody is at it: `ggufmill resume {}` goes on", job.folder);
+  return fmt::format("nobody is at it: `ggufmill resume {}` goes on", array.folder);
 }
 
 // Parts that are not done, the interesting ones first.
-std::string table_of(const JobStatus& status) {
+std::string table_of(const ClusterArray& array, const JobStatus& status) {
   constexpr std::size_t kMost = 20;
   std::vector<Row> rows;
   std::size_t left = 0;
@@ -72,10 +91,12 @@ std::string table_of(const JobStatus& status) {
       }
       rows.push_back({std::to_string(i), std::string(word_of(state)), fmt::format("{}/{}", part.units_done, part.units),
                       printable(part.host), printable(part.engine)});
+      if (array.is_matrix) rows.back().push_back(printable(array.jobs[array.place_of(i).job].source));
     }
   if (rows.empty()) return "";
-  std::string text =
-      render_table({{"part", Align::kRight}, {"state"}, {"units", Align::kRight}, {"node"}, {"engine"}}, rows);
+  std::vector<Column> columns{{"part", Align::kRight}, {"state"}, {"units", Align::kRight}, {"node"}, {"engine"}};
+  if (array.is_matrix) columns.push_back({"source"});
+  std::string text = render_table(columns, rows);
   if (left != 0) text += fmt::format("and {} parts more\n", left);
   return text;
 }
@@ -90,19 +111,19 @@ std::string errors_of(const JobStatus& status) {
   return text;
 }
 
-std::string text_of(const ClusterJob& job, const JobStatus& status) {
-  std::string text = fmt::format("{}: {}\n", printable(job.folder), counts_of(status));
-  text += table_of(status) + errors_of(status);
-  if (const std::string next = next_step(job, status); !next.empty()) text += printable(next) + "\n";
+std::string text_of(const ClusterArray& array, const JobStatus& status) {
+  std::string text = fmt::format("{}: {}\n", printable(array.folder), counts_of(array, status));
+  text += table_of(array, status) + errors_of(status);
+  if (const std::string next = next_step(array, status); !next.empty()) text += printable(next) + "\n";
   return text;
 }
 
 // Draws over what was drawn before, on a terminal; elsewhere a line whenever it is another one.
 class Screen {
  public:
-  void show(const ClusterJob& job, const JobStatus& status) {
-    std::string text =
-        terminal_ || status.state != JobStatus::State::kRunning ? text_of(job, status) : counts_of(status) + "\n";
+  void show(const ClusterArray& array, const JobStatus& status) {
+    std::string text = terminal_ || status.state != JobStatus::State::kRunning ? text_of(array, status)
+                                                                               : counts_of(array, status) + "\n";
     if (text == last_) return;
     if (terminal_ && lines_ != 0) fmt::print("\x1b[{}F\x1b[J", lines_);
     std::fputs(text.c_str(), stdout);
@@ -120,19 +141,19 @@ class Screen {
 }  // namespace
 
 int cluster_status(const std::string& folder, bool json, bool watch) {
-  const auto opened = open_cluster_job(folder);
+  const auto opened = open_plans(folder);
   if (!opened) return fail(opened.error());
-  const ClusterJob& job = opened.value().job;
-  JobWatch looking(job, opened.value().plan);
+  const ClusterArray& array = opened.value().planned.array;
+  JobWatch looking(opened.value().planned);
   JobStatus status = looking.look(true);
   const std::atomic<bool>* stop = watch ? catch_signals() : nullptr;
   Screen screen;
   const auto show = [&] {
     say_warnings(status.warnings);
     if (json)
-      std::puts(json_text(to_json(job, status)).c_str());
+      std::puts(json_text(to_json(array, status)).c_str());
     else
-      screen.show(job, status);
+      screen.show(array, status);
     std::fflush(stdout);
   };
   show();

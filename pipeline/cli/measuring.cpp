@@ -8,6 +8,7 @@
 #include "pipeline/cli/messages.h"
 #include "pipeline/cli/progress.h"
 #include "pipeline/cli/signals.h"
+#include "pipeline/config/matrix.h"
 #include "pipeline/io/json_file.h"
 
 namespace ggufmill {
@@ -18,6 +19,10 @@ std::string path_beside(const Job& job, const char* ending) {
 }
 
 std::string measurement_path(const Job& job) { return path_beside(job, ".measured.json"); }
+
+std::string measurement_path(const Job& job, const std::string& source) {
+  return path_beside(job, ("." + source_name(source) + ".measured.json").c_str());
+}
 
 Result<Measurement> measure_to(const Context& context, const Job& job, const std::string& path, bool quiet) {
   ProgressMeter meter(quiet);

@@ -11,6 +11,8 @@ namespace ggufmill {
 // "job.measured.json" for job.yaml: where `measure` writes, and where plan, check and run look for a target that names
 // no measurement.
 std::string measurement_path(const Job& job);
+// The same of one source of a matrix: "job.Llama-3-8B.measured.json".
+std::string measurement_path(const Job& job, const std::string& source);
 // The pipeline file's path with `ending` in place of its own.
 std::string path_beside(const Job& job, const char* ending);
 

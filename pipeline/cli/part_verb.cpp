@@ -57,22 +57,28 @@ Result<std::size_t> which_part(const po::variables_map& values) {
 
 Result<PartOutcome> run(const po::variables_map& values) {
   BOOST_OUTCOME_TRY(const std::size_t part, which_part(values));
-  BOOST_OUTCOME_TRY(ClusterPlan job, open_cluster_job(values));
-  Limits& limits = job.plan.limits;
+  BOOST_OUTCOME_TRY(const std::string folder, folder_of_plan(values));
+  BOOST_OUTCOME_TRY(const OpenedArray opened, open_array(folder, text_of(values, "isa").value_or("")));
+  if (part >= opened.array.parts())
+    return usage_error(fmt::format("there is no part {}", part),
+                       fmt::format("parts count from 0, and the last is {}", opened.array.parts() - 1));
+  const auto [number, own] = opened.array.place_of(part);
+  const ClusterJob& job = opened.array.jobs[number];
+  BOOST_OUTCOME_TRY(Plan plan, load_plan(job, opened.context.kernels().types()));
+  Limits& limits = plan.limits;
   if (values.count("threads")) {
     BOOST_OUTCOME_TRY(limits.threads, parse_threads(values["threads"].as<std::string>()));
   }
   BOOST_OUTCOME_TRY(take_limits(limits, [](const char* name) { return std::getenv(name); }));
   PartOptions options;
-  options.part = part;
+  options.part = own;
   options.stop = catch_signals();
   ProgressMeter meter(values.count("quiet") > 0);
   std::uint64_t total = 0;
-  if (part < job.job.parts())
-    for (std::size_t i = job.job.range(part).first; i < job.job.range(part).last; ++i)
-      total += job.plan.units[i].rows * job.plan.steps[job.plan.units[i].step].expression->row_bytes();
+  for (std::size_t i = job.range(own).first; i < job.range(own).last; ++i)
+    total += plan.units[i].rows * plan.steps[plan.units[i].step].expression->row_bytes();
   options.progress = [&](const Progress& now) { meter.show(fmt::format("part {}", part), now.bytes_read, total); };
-  auto outcome = run_part(job.context, job.job, job.plan, options);
+  auto outcome = run_part(opened.context, job, plan, options);
   meter.finish();
   if (!outcome || values.count("quiet")) return outcome;
   say_warnings(outcome.value().run.warnings);

@@ -45,8 +45,8 @@ Status run(const po::variables_map& values) {
   if (!claim)
     return usage_error("no volume given", "--claim NAME names the PersistentVolumeClaim of the shared volume");
   options.claim = *claim;
-  BOOST_OUTCOME_TRY(const ClusterJob job, load_job_folder(values["folder"].as<std::string>()));
-  std::puts(kubernetes_manifest(job, options).c_str());
+  BOOST_OUTCOME_TRY(const ClusterArray array, load_array(values["folder"].as<std::string>()));
+  std::puts(kubernetes_manifest(array, options).c_str());
   return ok();
 }
 

@@ -22,23 +22,24 @@ CommandSpec command() {
   return spec;
 }
 
-Error still_running(const ClusterJob& job) {
+Error still_running(const ClusterArray& array) {
   return usage_error(
       "the job is under way",
-      fmt::format("`ggufmill status {0}` says how far it is, `ggufmill cancel {0}` ends it", job.folder));
+      fmt::format("`ggufmill status {0}` says how far it is, `ggufmill cancel {0}` ends it", array.folder));
 }
 
 Status resume(const std::string& folder) {
-  BOOST_OUTCOME_TRY(const ClusterPlan opened, open_cluster_job(folder));
-  const JobStatus status = JobWatch(opened.job, opened.plan).look(true);
+  BOOST_OUTCOME_TRY(const OpenedPlans opened, open_plans(folder));
+  const ClusterArray& array = opened.planned.array;
+  const JobStatus status = JobWatch(opened.planned).look(true);
   say_warnings(status.warnings);
   if (status.state == JobStatus::State::kSealed) {
     say_note("the outputs are sealed already");
     return ok();
   }
-  if (status.state == JobStatus::State::kRunning) return still_running(opened.job);
-  BOOST_OUTCOME_TRY(const std::vector<std::size_t> missing, prepare_resume(opened.job, opened.plan));
-  return start_parts(opened.job, missing);
+  if (status.state == JobStatus::State::kRunning) return still_running(array);
+  BOOST_OUTCOME_TRY(const std::vector<std::size_t> missing, prepare_resume(opened.planned));
+  return start_parts(array, missing);
 }
 
 int resume_verb(const Parsed& parsed) {

@@ -9,7 +9,6 @@
 #include "pipeline/cli/progress.h"
 #include "pipeline/cli/signals.h"
 #include "pipeline/cli/table.h"
-#include "pipeline/config/matrix.h"
 #include "pipeline/graph/profile.h"
 
 namespace ggufmill {
@@ -188,28 +187,6 @@ int discard_batch(const Loaded& loaded, bool quiet) {
   return code;
 }
 
-void say_cell(const BatchCell& cell) {
-  const std::string path = cell.output.empty() ? cell.source : cell.output;
-  if (cell.state == CellState::kFailed)
-    say_note(fmt::format("{}  failed", path));
-  else
-    say_note(fmt::format("{}  {}, {}", path, name_of(cell.state), human_bytes(cell.bytes)));
-}
-
-// Outputs that failed for one reason are told together. The exit code of the first.
-int say_failures(const BatchReport& report) {
-  int code = 0;
-  std::string before;
-  for (const BatchCell& cell : report.cells) {
-    if (!cell.error) continue;
-    if (code == 0) code = static_cast<int>(cell.error->code);
-    std::string text = render(*cell.error);
-    if (text != before) fail(*cell.error);
-    before = std::move(text);
-  }
-  return code;
-}
-
 // What an earlier run of the batch wrote is replaced.
 Status write_reports(const BatchReport& report, const ReportRequest& wanted) {
   if (!wanted.json.empty()) {
@@ -222,6 +199,40 @@ Status write_reports(const BatchReport& report, const ReportRequest& wanted) {
 }
 
 }  // namespace
+
+void say_cell(const BatchCell& cell) {
+  const std::string path = cell.output.empty() ? cell.source : cell.output;
+  if (cell.state == CellState::kFailed)
+    say_note(fmt::format("{}  failed", path));
+  else
+    say_note(fmt::format("{}  {}, {}", path, name_of(cell.state), human_bytes(cell.bytes)));
+}
+
+int say_failures(const std::vector<BatchCell>& cells) {
+  int code = 0;
+  std::string before;
+  for (const BatchCell& cell : cells) {
+    if (!cell.error) continue;
+    if (code == 0) code = static_cast<int>(cell.error->code);
+    std::string text = render(*cell.error);
+    if (text != before) fail(*cell.error);
+    before = std::move(text);
+  }
+  return code;
+}
+
+int finish_batch(const BatchReport& report, const ReportRequest& wanted, bool quiet) {
+  int code = say_failures(report.cells);
+  if (!quiet)
+    say_note(fmt::format("{} outputs: {} written, {} unchanged, {} failed, {} not run, in {:.1f} s",
+                         report.cells.size(), report.count(CellState::kWritten), report.count(CellState::kUnchanged),
+                         report.count(CellState::kFailed), report.count(CellState::kNotRun), report.seconds));
+  if (const Status written = write_reports(report, wanted); !written) {
+    const int failed = fail(written.error());
+    if (code == 0) code = failed;
+  }
+  return code;
+}
 
 int execute_batch(const Loaded& loaded, const po::variables_map& values, bool overwrite) {
   const bool quiet = values.count("quiet") > 0;
@@ -244,8 +255,7 @@ int execute_batch(const Loaded& loaded, const po::variables_map& values, bool ov
   options.fail_fast = values.count("fail-fast") > 0;
   options.adjust = [&](const std::string& source, Job& job) -> Status {
     BOOST_OUTCOME_TRY(read_job_options(values, job));
-    const std::string ending = "." + source_name(source) + ".measured.json";
-    return take_measurement(loaded.context, job, path_beside(job, ending.c_str()), true, quiet);
+    return take_measurement(loaded.context, job, measurement_path(job, source), true, quiet);
   };
   ProgressMeter meter(quiet);
   options.progress = [&](const Plan& plan, const Progress& now) { meter.show(plan, now); };
@@ -261,12 +271,7 @@ int execute_batch(const Loaded& loaded, const po::variables_map& values, bool ov
   const BatchReport done = run_batch(loaded.context, loaded.batch, options);
   meter.finish();
   say_warnings(done.warnings);
-  int code = say_failures(done);
-  if (!quiet)
-    say_note(fmt::format("{} outputs: {} written, {} unchanged, {} failed, {} not run, in {:.1f} s", done.cells.size(),
-                         done.count(CellState::kWritten), done.count(CellState::kUnchanged),
-                         done.count(CellState::kFailed), done.count(CellState::kNotRun), done.seconds));
-  if (const Status written = write_reports(done, *report); !written && code == 0) code = fail(written.error());
+  const int code = finish_batch(done, *report, quiet);
   return signal_exit_code().value_or(code);
 }
 

@@ -22,4 +22,11 @@ int execute(const Planned& planned, const boost::program_options::variables_map&
 // end; the exit code is that of the first failure.
 int execute_batch(const Loaded& loaded, const boost::program_options::variables_map& values, bool overwrite);
 
+// A line on what became of an output of a batch.
+void say_cell(const BatchCell& cell);
+// Says what failed, outputs that failed for one reason together. The exit code of the first.
+int say_failures(const std::vector<BatchCell>& cells);
+// The end of a batch: failures, counts, and the report where one is wanted. The exit code.
+int finish_batch(const BatchReport& report, const ReportRequest& wanted, bool quiet);
+
 }  // namespace ggufmill

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <chrono>
 
 #include "pipeline/cli/cluster_jobs.h"
 #include "pipeline/cli/messages.h"
+#include "pipeline/cli/running.h"
 #include "pipeline/cli/signals.h"
 #include "pipeline/cli/verb.h"
 #include "pipeline/cluster/seal.h"
@@ -21,7 +23,9 @@ CommandSpec command() {
   spec.description =
       "Ends the cluster job in DIR once all its parts are done: reads its outputs from end to end, compares them with "
       "what the parts wrote, and gives them their names. What is damaged is undone, so that `ggufmill resume` does it "
-      "again. Exit code 75: parts are not done, or were undone. Does nothing where all is done.";
+      "again. Exit code 75: parts are not done, or were undone. Does nothing where all is done. Of a matrix: seals "
+      "every "
+      "source that is done, and then says what became of the others; the exit code is that of the first.";
   spec.examples =
       "  ggufmill seal --plan llama.job/plan.json\n"
       "  ggufmill seal --plan llama.job/plan.json --wait 6h";
@@ -30,6 +34,14 @@ CommandSpec command() {
   add("wait", po::value<std::string>(), "so long for parts that are not done: 90s, 30m, 6h");
   add("quiet,q", "no summary");
   return spec;
+}
+
+// What the attempts that brought the parts to their ends took together.
+double seconds_of_parts(const ClusterJob& job) {
+  double seconds = 0;
+  for (std::size_t part = 0; part < job.parts(); ++part)
+    if (const auto marker = read_done(job, part)) seconds += marker->seconds;
+  return seconds;
 }
 
 Result<double> seconds_of(const std::string& text) {
@@ -41,28 +53,63 @@ Result<double> seconds_of(const std::string& text) {
   return usage_error(fmt::format("'{}' is not a time", text), "write 90s, 30m or 6h");
 }
 
-Status run(const po::variables_map& values) {
+void say_sealed(const Plan& plan, const ClusterJob& job, const SealOutcome& outcome) {
+  for (const StoredFile& file : stored_files(plan)) say_note("wrote " + file.path);
+  say_note(fmt::format("{} parts sealed in {:.2f} s, {} hems", job.parts(), outcome.seconds, outcome.hems));
+}
+
+int seal_job(const OpenedPlans& opened, const SealOptions& options, bool quiet) {
+  const ClusterJob& job = opened.planned.array.jobs.front();
+  const Plan& plan = opened.planned.plans.front();
+  const auto outcome = seal(opened.context, job, plan, options);
+  if (!outcome) return fail(outcome.error());
+  say_warnings(outcome.value().warnings);
+  if (quiet) return 0;
+  if (outcome.value().was_sealed)
+    say_note("the outputs were sealed already");
+  else
+    say_sealed(plan, job, outcome.value());
+  return 0;
+}
+
+// The outputs of all sources: those that the jobs make, and those that were left out of them.
+int seal_matrix(const OpenedPlans& opened, const SealOptions& options, bool quiet) {
+  const auto start = std::chrono::steady_clock::now();
+  const PlannedArray& planned = opened.planned;
+  const std::vector<Result<SealOutcome>> outcomes = seal_all(opened.context, planned, options);
+  BatchReport report;
+  report.cells = planned.array.left_out;
+  for (std::size_t i = 0; i < outcomes.size(); ++i) {
+    const ClusterJob& job = planned.array.jobs[i];
+    if (outcomes[i]) say_warnings(outcomes[i].value().warnings);
+    if (outcomes[i] && !outcomes[i].value().was_sealed && !quiet)
+      say_sealed(planned.plans[i], job, outcomes[i].value());
+    for (BatchCell& cell : cells_of(planned.plans[i], job.source)) {
+      cell.state = outcomes[i] ? CellState::kWritten : CellState::kFailed;
+      if (!outcomes[i]) cell.error = outcomes[i].error();
+      cell.seconds = seconds_of_parts(job);
+      report.cells.push_back(std::move(cell));
+    }
+  }
+  report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return finish_batch(report, planned.array.report, quiet);
+}
+
+Result<int> run(const po::variables_map& values) {
   SealOptions options;
   if (const auto wait = text_of(values, "wait")) {
     BOOST_OUTCOME_TRY(options.wait_seconds, seconds_of(*wait));
   }
   options.stop = catch_signals();
-  BOOST_OUTCOME_TRY(const ClusterPlan job, open_cluster_job(values));
-  BOOST_OUTCOME_TRY(const SealOutcome outcome, seal(job.context, job.job, job.plan, options));
-  say_warnings(outcome.warnings);
-  if (values.count("quiet")) return ok();
-  if (outcome.was_sealed) {
-    say_note("the outputs were sealed already");
-    return ok();
-  }
-  for (const StoredFile& file : stored_files(job.plan)) say_note("wrote " + file.path);
-  say_note(fmt::format("{} parts sealed in {:.2f} s, {} hems", job.job.parts(), outcome.seconds, outcome.hems));
-  return ok();
+  BOOST_OUTCOME_TRY(const std::string folder, folder_of_plan(values));
+  BOOST_OUTCOME_TRY(const OpenedPlans opened, open_plans(folder));
+  const auto seal_them = opened.planned.array.is_matrix ? seal_matrix : seal_job;
+  return seal_them(opened, options, values.count("quiet") > 0);
 }
 
 int seal_verb(const Parsed& parsed) {
-  const Status status = run(parsed.values);
-  return status ? 0 : fail(status.error());
+  const auto code = run(parsed.values);
+  return code ? code.value() : fail(code.error());
 }
 
 }  // namespace

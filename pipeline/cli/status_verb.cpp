@@ -12,7 +12,7 @@
 #include "pipeline/cli/running.h"
 #include "pipeline/cli/table.h"
 #include "pipeline/cli/verb.h"
-#include "pipeline/cluster/cluster_job.h"
+#include "pipeline/cluster/cluster_array.h"
 #include "pipeline/report/json_text.h"
 
 namespace ggufmill {
@@ -36,7 +36,8 @@ CommandSpec command() {
   add_job_options(spec.options);
   spec.options.add_options()("json",
                              "one JSON object on stdout: {running, can_go_on, units, units_done, outputs, leftovers}; "
-                             "of a cluster job {folder, state, done, part_done, seal, parts}")(
+                             "of a cluster job {folder, state, done, part_done, seal, parts}, of a matrix of "
+                             "them also {jobs}")(
       "watch", "of a cluster job: look again every two seconds, until it is no longer under way");
   return spec;
 }
@@ -95,7 +96,7 @@ int status(const Planned& planned, bool as_json) {
 
 int status_verb(const Parsed& parsed) {
   const bool as_json = parsed.values.count("json") > 0;
-  if (const auto folder = parsed.values["file"].as<std::string>(); is_job_folder(folder))
+  if (const auto folder = parsed.values["file"].as<std::string>(); is_array_folder(folder))
     return cluster_status(folder, as_json, parsed.values.count("watch") > 0);
   if (parsed.values.count("watch"))
     return fail(usage_error("--watch is for the folder of a cluster job", "a run says itself how far it is"));

@@ -3,11 +3,12 @@
 #include <fmt/format.h>
 
 #include <cstdio>
-#include <filesystem>
 
 #include "pipeline/cli/cluster_jobs.h"
+#include "pipeline/cli/measuring.h"
 #include "pipeline/cli/messages.h"
 #include "pipeline/cli/planning.h"
+#include "pipeline/cli/running.h"
 #include "pipeline/cli/table.h"
 #include "pipeline/cli/verb.h"
 #include "pipeline/cluster/command.h"
@@ -27,7 +28,7 @@ CommandSpec command() {
       "Makes the plan of a pipeline file, cuts it into parts and hands them to the engine that its `cluster:` names: "
       "Slurm, as an array of parts and a job that seals the outputs when all parts are done; or none, for those who "
       "start `ggufmill part` themselves. The job lives in a folder that all nodes have to see: `status`, `resume` and "
-      "`cancel` take it. A matrix is a job for each of its sources, in folders of that.";
+      "`cancel` take it. The sources of a matrix are one array and one seal, which seals what is done of each.";
   spec.examples =
       "  ggufmill submit llama.yaml --dry-run\n"
       "  ggufmill submit llama.yaml --parts 64\n"
@@ -59,85 +60,113 @@ Status override_cluster(const po::variables_map& values, ClusterOptions& cluster
   return ok();
 }
 
-void print_parts(const ClusterJob& job, const Plan& plan) {
-  constexpr std::size_t kMost = 40;
+constexpr std::size_t kMostRows = 40;
+
+void add_rows(std::vector<Row>& rows, const ClusterJob& job, const Plan& plan, bool is_of_matrix) {
   const std::vector<PartPlaces> places = places_of(plan, job.cuts, 0, job.parts());
-  std::vector<Row> rows;
-  for (std::size_t part = 0; part < job.parts() && part < kMost; ++part) {
+  for (std::size_t part = 0; part < job.parts() && rows.size() < kMostRows; ++part) {
     const UnitRange range = job.range(part);
     std::uint64_t bytes = 0;
     for (std::size_t i = range.first; i < range.last; ++i)
       bytes += plan.units[i].rows * plan.steps[plan.units[i].step].expression->row_bytes();
-    rows.push_back({std::to_string(part), std::to_string(range.last - range.first), human_bytes(bytes),
+    rows.push_back({std::to_string(job.first_part + part), std::to_string(range.last - range.first), human_bytes(bytes),
                     std::to_string(places[part].files.size()), human_bytes(places[part].hem_bytes),
                     fmt::format("{:.2f}", job.costs[part])});
+    if (is_of_matrix) rows.back().push_back(job.source);
   }
-  std::fputs(render_table({{"part"},
-                           {"units", Align::kRight},
-                           {"reads", Align::kRight},
-                           {"files", Align::kRight},
-                           {"hems", Align::kRight},
-                           {"cost", Align::kRight}},
-                          rows)
-                 .c_str(),
-             stdout);
-  if (job.parts() > kMost) fmt::print("and {} parts more\n", job.parts() - kMost);
+}
+
+void print_parts(const PlannedArray& planned) {
+  const ClusterArray& array = planned.array;
+  std::vector<Row> rows;
+  for (std::size_t i = 0; i < array.jobs.size(); ++i) add_rows(rows, array.jobs[i], planned.plans[i], array.is_matrix);
+  std::vector<Column> columns{{"part"},
+                              {"units", Align::kRight},
+                              {"reads", Align::kRight},
+                              {"files", Align::kRight},
+                              {"hems", Align::kRight},
+                              {"cost", Align::kRight}};
+  if (array.is_matrix) columns.push_back({"source"});
+  std::fputs(render_table(columns, rows).c_str(), stdout);
+  if (array.parts() > kMostRows) fmt::print("and {} parts more\n", array.parts() - kMostRows);
 }
 
 // What would be submitted.
-void print_engine(const ClusterJob& job) {
-  if (job.options.engine == ClusterOptions::Engine::kNone) return say_by_hand(job, all_parts(job));
+void print_engine(const ClusterArray& array) {
+  if (array.jobs.front().options.engine == ClusterOptions::Engine::kNone) return say_by_hand(array, all_parts(array));
   const std::string program = this_program();
-  fmt::print("\n{0}\n{1}\n\n{2}/part.sh:\n{3}\n{2}/seal.sh:\n{4}", shell_words(parts_command(job, all_parts(job))),
-             shell_words(seal_command(job, "THE_ARRAY")), job.folder, part_script(job, program),
-             seal_script(job, program));
+  fmt::print("\n{0}\n{1}\n\n{2}/part.sh:\n{3}\n{2}/seal.sh:\n{4}", shell_words(parts_command(array, all_parts(array))),
+             shell_words(seal_command(array, "THE_ARRAY")), array.folder, part_script(array, program),
+             seal_script(array, program));
 }
 
-// `folder`: of the job, within that of a matrix; empty: there is none.
-Status submit(Context context, Job job, const std::string& folder, const po::variables_map& values) {
+Result<SubmitOptions> submit_options(const Job& job, const po::variables_map& values) {
   using Strings = std::vector<std::string>;
   SubmitOptions options;
   if (job.cluster) options.cluster = *job.cluster;
   BOOST_OUTCOME_TRY(override_cluster(values, options.cluster));
-  if (!folder.empty()) {
-    std::string& all = options.cluster.folder;
-    if (all.empty()) all = std::filesystem::path(job.file).replace_extension(".job").string();
-    all += "/" + folder;
-  }
   options.overwrite = values.count("overwrite") > 0;
   options.kernels = {value_or<Strings>(values, "kernel-dir", {}), value_or<std::string>(values, "isa", {})};
-  BOOST_OUTCOME_TRY(const Planned planned, plan_job(std::move(context), std::move(job), values));
+  return options;
+}
+
+Status submit(Context context, Job job, const po::variables_map& values) {
+  BOOST_OUTCOME_TRY(const SubmitOptions options, submit_options(job, values));
+  BOOST_OUTCOME_TRY(Planned planned, plan_job(std::move(context), std::move(job), values));
   Diagnostics errors;
   for (const Error& error : planned.context.check(planned.plan, options.overwrite)) errors.add(error);
   if (!errors.empty()) return errors.together();
-  BOOST_OUTCOME_TRY(const ClusterJob made, make_job(planned.plan, options));
+  BOOST_OUTCOME_TRY(ClusterJob made, make_job(planned.plan, options));
+  PlannedArray all{array_of(std::move(made)), {}};
+  all.plans.push_back(std::move(planned.plan));
   if (values.count("dry-run")) {
-    print_parts(made, planned.plan);
-    print_engine(made);
+    print_parts(all);
+    print_engine(all.array);
     return ok();
   }
-  BOOST_OUTCOME_TRY(create_job(made, planned.plan));
-  say_note(fmt::format("made the job in {}; parts: {}", made.folder, made.parts()));
-  return start_parts(made, all_parts(made));
+  BOOST_OUTCOME_TRY(create_array(all));
+  say_note(fmt::format("made the job in {}; parts: {}", all.array.folder, all.array.parts()));
+  return start_parts(all.array, all_parts(all.array));
 }
 
-// A matrix is a job for each of its sources: "3-Llama-8B", in the folder of all.
-int submit_all(Loaded loaded, const po::variables_map& values) {
-  int code = 0;
-  for (std::size_t i = 0; i < loaded.batch.jobs.size(); ++i) {
-    BatchJob& each = loaded.batch.jobs[i];
-    std::string folder;
-    if (loaded.batch.is_matrix) folder = fmt::format("{}-{}", i, std::filesystem::path(each.source).stem().string());
-    const Status status = submit(loaded.context, std::move(each.job), folder, values);
-    const int one = status ? 0 : fail(status.error());
-    if (code == 0) code = one;
+// What can be made of the sources and is not there yet; the rest is told by the caller.
+Result<PlannedArray> submit_sources(const Loaded& loaded, const po::variables_map& values) {
+  BOOST_OUTCOME_TRY(const SubmitOptions options, submit_options(loaded.batch.jobs.front().job, values));
+  const auto adjust = [&](const std::string& source, Job& job) -> Status {
+    BOOST_OUTCOME_TRY(read_job_options(values, job));
+    return take_measurement(loaded.context, job, measurement_path(job, source), false, true);
+  };
+  BOOST_OUTCOME_TRY(PlannedArray planned, plan_matrix(loaded.context, loaded.batch, options, adjust));
+  if (planned.array.jobs.empty()) return planned;
+  for (const Plan& plan : planned.plans) say_warnings(plan.warnings);
+  if (values.count("dry-run")) {
+    print_parts(planned);
+    print_engine(planned.array);
+    return planned;
   }
-  return code;
+  BOOST_OUTCOME_TRY(create_array(planned));
+  const ClusterArray& array = planned.array;
+  if (array.jobs.empty()) return planned;
+  say_note(fmt::format("made the jobs of {} sources in {}; parts: {}", array.jobs.size(), array.folder, array.parts()));
+  BOOST_OUTCOME_TRY(start_parts(array, all_parts(array)));
+  return planned;
+}
+
+int submit_matrix(const Loaded& loaded, const po::variables_map& values) {
+  if (loaded.batch.jobs.empty()) return 0;
+  const auto planned = submit_sources(loaded, values);
+  if (!planned) return fail(planned.error());
+  for (const BatchCell& cell : planned.value().array.left_out) say_cell(cell);
+  return say_failures(planned.value().array.left_out);
 }
 
 int submit_verb(const Parsed& parsed) {
   auto loaded = load_from(parsed.values);
-  return loaded ? submit_all(std::move(loaded).value(), parsed.values) : fail(loaded.error());
+  if (!loaded) return fail(loaded.error());
+  if (loaded.value().batch.is_matrix) return submit_matrix(loaded.value(), parsed.values);
+  Job job = std::move(loaded.value().batch.jobs.front().job);
+  const Status status = submit(std::move(loaded.value().context), std::move(job), parsed.values);
+  return status ? 0 : fail(status.error());
 }
 
 }  // namespace

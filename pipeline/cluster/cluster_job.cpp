@@ -85,7 +85,7 @@ Limits limits_of(const json::object& object) {
 
 ClusterJob job_of(const json::object& object, const std::string& folder) {
   ClusterJob job;
-  job.folder = folder;
+  job.folder = job.array_folder = folder;
   job.working_folder = text_of(object, "working_folder");
   job.name = text_of(object, "name");
   job.identity = text_of(object, "identity");
@@ -284,6 +284,11 @@ std::optional<Beat> read_beat(const ClusterJob& job, std::size_t part) try {
   return {};
 }
 
+void remove_beat(const ClusterJob& job, std::size_t part) {
+  const std::string path = job.part_file(part, "beat.json");
+  retry([&] { return system_calls().unlinkat(AT_FDCWD, path.c_str(), 0); });
+}
+
 Status write_seal(const ClusterJob& job, const SealMarker& marker) {
   return write_marker(job, job.file("seal.json"), {{"inodes", json::value_from(marker.inodes)}});
 }
@@ -312,6 +317,13 @@ std::vector<bool> files_named(const Plan& plan, const SealMarker& marker) {
                static_cast<std::uint64_t>(info.st_size) == files[i].bytes;
   }
   return named;
+}
+
+ExitCode exit_code_of(std::uint64_t number) {
+  const bool is_one =
+      number >= static_cast<std::uint64_t>(ExitCode::kInternal) && number <= static_cast<std::uint64_t>(ExitCode::kIo);
+  return is_one || number == static_cast<std::uint64_t>(ExitCode::kTransient) ? static_cast<ExitCode>(number)
+                                                                              : ExitCode::kInternal;
 }
 
 std::string host_name() {

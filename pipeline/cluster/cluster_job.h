@@ -38,6 +38,10 @@ struct ClusterJob {
   std::vector<std::string> kernel_directories;
   std::string isa;  // empty: the best of each machine
   ClusterOptions options;
+  // Of a job of a matrix (cluster_array.h), which says them:
+  std::string source;          // what it reads
+  std::size_t first_part = 0;  // what its part 0 is called
+  std::string array_folder;    // of the matrix; of any other job its own
 
   std::size_t parts() const { return cuts.size() - 1; }
   UnitRange range(std::size_t part) const { return {cuts[part], cuts[part + 1]}; }
@@ -85,6 +89,8 @@ struct Beat {
 };
 Status write_beat(const ClusterJob& job, std::size_t part, const Beat& beat);
 std::optional<Beat> read_beat(const ClusterJob& job, std::size_t part);
+// Where there is one, and it can be removed.
+void remove_beat(const ClusterJob& job, std::size_t part);
 
 // What the finished outputs are known by: inode and size, in order. (Device numbers are each machine's own.)
 struct SealMarker {
@@ -94,6 +100,9 @@ Status write_seal(const ClusterJob& job, const SealMarker& marker);
 std::optional<SealMarker> read_seal(const ClusterJob& job);
 // Of each output file whether it has its name.
 std::vector<bool> files_named(const Plan& plan, const SealMarker& marker);
+
+// What a failure's exit code in a file stands for; kInternal for a number that is none.
+ExitCode exit_code_of(std::uint64_t number);
 
 // This machine's name.
 std::string host_name();

@@ -1,9 +1,12 @@
 #include "pipeline/cluster/cut.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <limits>
+#include <numeric>
 #include <sstream>
 
 #include "pipeline/plan/slabs.h"
@@ -151,6 +154,41 @@ std::vector<std::size_t> cut_plan(const Plan& plan, const std::vector<double>& c
 std::size_t usual_parts(const Plan& plan) {
   constexpr std::uint64_t kBytes = std::uint64_t{16} << 30;
   return std::clamp<std::size_t>((plan.bytes_read() + kBytes - 1) / kBytes, 1, ClusterOptions::kMostParts);
+}
+
+Result<std::vector<std::size_t>> share_parts(const std::vector<Plan>& plans, std::size_t parts,
+                                             const ImaginedMachine& machine) {
+  std::size_t usual = 0;
+  std::vector<double> costs;
+  for (const Plan& plan : plans) {
+    usual += usual_parts(plan);
+    const std::vector<double> of_units = unit_costs(plan, machine);
+    costs.push_back(std::accumulate(of_units.begin(), of_units.end(), 0.0));
+  }
+  if (parts == 0) parts = std::min<std::size_t>(usual, ClusterOptions::kMostParts);
+  if (parts < plans.size())
+    return usage_error(fmt::format("each of the {} sources needs a part of its own, and there {} {}", plans.size(),
+                                   parts == 1 ? "is" : "are", parts),
+                       plans.size() <= ClusterOptions::kMostParts
+                           ? fmt::format("set cluster.parts to {} or more", plans.size())
+                           : fmt::format("an array has {} at most: submit the sources in several pipeline files",
+                                         ClusterOptions::kMostParts));
+  // One after the other goes to where the parts are longest.
+  std::vector<std::size_t> shares(plans.size(), 1);
+  for (std::size_t left = parts - plans.size(); left > 0; --left) {
+    double longest = 0;
+    std::size_t best = plans.size();
+    for (std::size_t i = 0; i < plans.size(); ++i) {
+      const double length = costs[i] / static_cast<double>(shares[i]);
+      if (shares[i] < plans[i].units.size() && length > longest) {
+        longest = length;
+        best = i;
+      }
+    }
+    if (best == plans.size()) break;  // every part is a unit
+    ++shares[best];
+  }
+  return shares;
 }
 
 }  // namespace ggufmill

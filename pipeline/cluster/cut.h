@@ -38,4 +38,10 @@ std::vector<std::size_t> cut_plan(const Plan& plan, const std::vector<double>& c
 // One for each 16 GiB to be read: minutes of work.
 std::size_t usual_parts(const Plan& plan);
 
+// How many parts of one array each plan gets so that the longest part is as short as can be: at least one each, and not
+// more than it has units. `parts`: of all of them together; 0: as many as are usual, up to kMostParts. Exit code 2
+// where there are fewer parts than plans.
+Result<std::vector<std::size_t>> share_parts(const std::vector<Plan>& plans, std::size_t parts,
+                                             const ImaginedMachine& machine = {});
+
 }  // namespace ggufmill

@@ -79,13 +79,14 @@ json::object failure_policy(const char* for_good) {
 
 }  // namespace
 
-std::string kubernetes_manifest(const ClusterJob& job, const KubernetesOptions& options) {
-  const std::string plan = job.file("plan.json");
+std::string kubernetes_manifest(const ClusterArray& array, const KubernetesOptions& options) {
+  const ClusterJob& job = array.jobs.front();
+  const std::string plan = array.plan_file();
   json::object parts{
       {"completionMode", "Indexed"},
-      {"completions", job.parts()},
+      {"completions", array.parts()},
       {"parallelism",
-       job.options.max_parallel ? std::min<std::size_t>(job.options.max_parallel, job.parts()) : job.parts()},
+       job.options.max_parallel ? std::min<std::size_t>(job.options.max_parallel, array.parts()) : array.parts()},
       {"backoffLimitPerIndex", kTries},
       {"podFailurePolicy", failure_policy("FailIndex")}};
   json::object seal{{"backoffLimit", kTries}, {"podFailurePolicy", failure_policy("FailJob")}};

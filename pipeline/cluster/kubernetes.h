@@ -1,9 +1,9 @@
 #pragma once
-// A cluster job as manifests of Kubernetes.
+// A cluster job, or a matrix of them, as manifests of Kubernetes.
 
 #include <string>
 
-#include "pipeline/cluster/cluster_job.h"
+#include "pipeline/cluster/cluster_array.h"
 
 namespace ggufmill {
 
@@ -16,6 +16,6 @@ struct KubernetesOptions {
 // Two Jobs in one List, as JSON, which kubectl reads as it reads YAML: the parts as an Indexed Job, the seal as one
 // that waits for them. A part that ends with 75 is tried again, one that ends with another code fails alone. Made after
 // the published schema of batch/v1 (Kubernetes 1.33); not tried against a server.
-std::string kubernetes_manifest(const ClusterJob& job, const KubernetesOptions& options);
+std::string kubernetes_manifest(const ClusterArray& array, const KubernetesOptions& options);
 
 }  // namespace ggufmill

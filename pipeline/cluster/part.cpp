@@ -187,8 +187,8 @@ Result<PartOutcome> run_part(const Context& context, const ClusterJob& job, cons
     if (error.detail == "nothing was written") error.detail.clear();
     if (!error.detail.empty()) error.detail += '\n';
     const UnitRange range = job.range(options.part);
-    error.detail += fmt::format("part {}: {} of {} units of work are done and kept", options.part, ledger.units_done(),
-                                range.last - range.first);
+    error.detail += fmt::format("part {}: {} of {} units of work are done and kept", job.first_part + options.part,
+                                ledger.units_done(), range.last - range.first);
     heart.failed(error, error.code == ExitCode::kTransient ? Beat::State::kStopped : Beat::State::kFailed);
     return error;
   }

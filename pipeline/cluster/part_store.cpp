@@ -113,7 +113,7 @@ Result<std::unique_ptr<PartStore>> PartStore::open(const Plan& plan, const Clust
       error.help = fmt::format(
           "`ggufmill status {0}` says how far the job is; where somebody has removed its files, "
           "`ggufmill resume {0}` begins anew",
-          job.folder);
+          job.array_folder);
       return error;
     }
     store->files_[i] = std::move(file).value();

@@ -11,6 +11,7 @@
 #include "pipeline/api/reports.h"
 #include "pipeline/cluster/hems.h"
 #include "pipeline/cluster/part_store.h"
+#include "pipeline/core/text.h"
 #include "pipeline/io/input_file.h"
 #include "pipeline/io/io_service.h"
 #include "pipeline/io/machine.h"
@@ -29,8 +30,9 @@ Error try_again(std::string what, std::string help) {
 
 bool is_stopped(const SealOptions& options) { return options.stop && *options.stop; }
 
-// "3, 7 to 9 and 5 more".
-std::string list_of(const std::vector<std::size_t>& parts) {
+// "3, 7 to 9 and 5 more": as parts are called outside of the job.
+std::string list_of(const ClusterJob& job, std::vector<std::size_t> parts) {
+  for (std::size_t& part : parts) part += job.first_part;
   constexpr std::size_t kMost = 8;
   std::string text;
   std::size_t runs = 0, listed = 0;
@@ -110,8 +112,8 @@ class Sealing {
       can_wait_ = true;
       return try_again(
           fmt::format("{} of {} parts are not done: {}", markers.missing.size(), job_.parts(),
-                      list_of(markers.missing)),
-          fmt::format("`ggufmill status {}` says how far they are; --wait 6h waits for them", job_.folder));
+                      list_of(job_, markers.missing)),
+          fmt::format("`ggufmill status {}` says how far they are; --wait 6h waits for them", job_.array_folder));
     }
     BOOST_OUTCOME_TRY(const auto store, LocalStore::attach(stored_files(plan_), store_options_));
     const Status done = [&]() -> Status {
@@ -212,8 +214,8 @@ class Sealing {
       if (marker) keep_journal(part, *marker);
       BOOST_OUTCOME_TRY(undo(job_, part));
     }
-    return try_again(fmt::format("part{} {}: {}", parts.size() == 1 ? "" : "s", list_of(parts), why),
-                     fmt::format("what is damaged is to be done again: `ggufmill resume {}`", job_.folder));
+    return try_again(fmt::format("part{} {}: {}", parts.size() == 1 ? "" : "s", list_of(job_, parts), why),
+                     fmt::format("what is damaged is to be done again: `ggufmill resume {}`", job_.array_folder));
   }
 
   // So that the next attempt does what is damaged, and not all. Where this fails it does all.
@@ -275,6 +277,56 @@ class Sealing {
 
 Result<SealOutcome> seal(const Context& context, const ClusterJob& job, const Plan& plan, const SealOptions& options) {
   return Sealing(context, job, plan, options).run();
+}
+
+namespace {
+
+// Of the first part that says that it has failed for good.
+std::optional<Error> failure_of(const ClusterJob& job) {
+  const std::vector<bool> done = parts_done(job);
+  for (std::size_t part = 0; part < job.parts(); ++part) {
+    const auto beat = done[part] ? std::nullopt : read_beat(job, part);
+    if (!beat || beat->state != Beat::State::kFailed) continue;
+    return Error{exit_code_of(static_cast<std::uint64_t>(beat->exit_code)), job.source,
+                 fmt::format("part {} failed", job.first_part + part), printable(beat->error, "\n"),
+                 fmt::format("`ggufmill resume {}` does it again", job.array_folder)};
+  }
+  return {};
+}
+
+}  // namespace
+
+std::vector<Result<SealOutcome>> seal_all(const Context& context, const PlannedArray& planned,
+                                          const SealOptions& options) {
+  const std::vector<ClusterJob>& jobs = planned.array.jobs;
+  const auto end =
+      Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options.wait_seconds));
+  std::vector<std::optional<Result<SealOutcome>>> outcomes(jobs.size());
+  for (bool waits = true; waits;) {
+    const bool is_last = Clock::now() >= end || is_stopped(options);
+    waits = false;
+    for (std::size_t i = 0; i < jobs.size(); ++i) {
+      if (outcomes[i]) continue;
+      const std::vector<bool> done = parts_done(jobs[i]);
+      const bool is_done = std::ranges::count(done, false) == 0;
+      auto failure = is_done ? std::nullopt : failure_of(jobs[i]);
+      if (failure) {
+        outcomes[i] = std::move(*failure);
+      } else if (is_done || is_last) {
+        SealOptions now = options;
+        now.wait_seconds = std::max(0.0, std::chrono::duration<double>(end - Clock::now()).count());
+        auto outcome = seal(context, jobs[i], planned.plans[i], now);
+        if (!outcome && outcome.error().where.empty()) outcome.error().where = jobs[i].source;
+        outcomes[i] = std::move(outcome);
+      } else {
+        waits = true;
+      }
+    }
+    if (waits) std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  }
+  std::vector<Result<SealOutcome>> all;
+  for (auto& outcome : outcomes) all.push_back(std::move(*outcome));
+  return all;
 }
 
 bool is_sealed(const ClusterJob& job, const Plan& plan) {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "pipeline/api/ggufmill.h"
-#include "pipeline/cluster/cluster_job.h"
+#include "pipeline/cluster/cluster_array.h"
 
 namespace ggufmill {
 
@@ -28,6 +28,11 @@ struct SealOutcome {
 // asks for them, are written here. Exit code 75 also where parts lack or another seal is at work. May run on several
 // machines at once, and again when it was killed.
 Result<SealOutcome> seal(const Context& context, const ClusterJob& job, const Plan& plan, const SealOptions& options);
+
+// The same of each job of a matrix, whatever becomes of the others. A job of which a part has failed for good is not
+// waited for, and has that part's error. Those that are done are sealed first.
+std::vector<Result<SealOutcome>> seal_all(const Context& context, const PlannedArray& planned,
+                                          const SealOptions& options);
 
 // Whether all outputs have their names.
 bool is_sealed(const ClusterJob& job, const Plan& plan);

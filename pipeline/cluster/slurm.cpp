@@ -29,7 +29,8 @@ std::string escaped(const std::string& path) {
   return text;
 }
 
-std::vector<std::string> common_words(const ClusterJob& job, const std::string& what) {
+std::vector<std::string> common_words(const ClusterArray& array, const std::string& what) {
+  const ClusterJob& job = array.jobs.front();
   const ClusterOptions& options = job.options;
   std::vector<std::string> words{"sbatch", "--parsable", fmt::format("--job-name=ggufmill-{}-{}", what, job.name),
                                  "--nodes=1", "--ntasks=1", "--chdir=" + job.working_folder, "--open-mode=append",
@@ -49,12 +50,12 @@ std::vector<std::string> common_words(const ClusterJob& job, const std::string& 
   return words;
 }
 
-Status write_submissions(const ClusterJob& job, const std::vector<Submission>& submissions) {
+Status write_submissions(const ClusterArray& array, const std::vector<Submission>& submissions) {
   json::array all;
   for (const Submission& one : submissions)
     all.push_back({{"parts", one.parts_id}, {"indices", one.indices}, {"seal", one.seal_id}});
   const json::object object{{"engine", "slurm"}, {"submissions", std::move(all)}};
-  return write_text(job.file("engine.json"), json::serialize(object) + "\n", true);
+  return write_text(array.file("engine.json"), json::serialize(object) + "\n", true);
 }
 
 // "123" or "123;cluster", and a line's end.
@@ -88,7 +89,7 @@ Result<std::vector<QueueLine>> look_at_queue(const std::string& id) {
 
 }  // namespace
 
-std::string part_script(const ClusterJob& job, const std::string& program) {
+std::string part_script(const ClusterArray& array, const std::string& program) {
   return fmt::format(R"(#!/bin/bash
 # A part of a ggufmill job, made by `ggufmill submit`. Exit code 75: it is to be tried again, and goes on then.
 # USR1 comes before the time limit: the part ends in order, and this script puts it back into the queue.
@@ -110,40 +111,42 @@ if [ "$code" = 75 ] && [ -z "$terminated" ] && [ "${{SLURM_RESTART_COUNT:-0}}" -
 fi
 exit "$code"
 )",
-                     shell_word(program), shell_word(job.file("plan.json")), kMostRestarts);
+                     shell_word(program), shell_word(array.plan_file()), kMostRestarts);
 }
 
-std::string seal_script(const ClusterJob& job, const std::string& program) {
+std::string seal_script(const ClusterArray& array, const std::string& program) {
   // Markers of parts on other nodes may take a minute to be seen through a network file system's caches.
   return fmt::format(
       "#!/bin/bash\n# The seal of a ggufmill job, made by `ggufmill submit`.\nexec {} seal --plan {} --wait 5m\n",
-      shell_word(program), shell_word(job.file("plan.json")));
+      shell_word(program), shell_word(array.plan_file()));
 }
 
-std::vector<std::string> parts_command(const ClusterJob& job, const std::vector<std::size_t>& parts) {
-  std::vector<std::string> words = common_words(job, "parts");
-  std::string array = index_list(parts);
-  if (job.options.max_parallel != 0) array += fmt::format("%{}", job.options.max_parallel);
-  words.push_back("--array=" + array);
+std::vector<std::string> parts_command(const ClusterArray& array, const std::vector<std::size_t>& parts) {
+  std::vector<std::string> words = common_words(array, "parts");
+  std::string indices = index_list(parts);
+  if (const unsigned most = array.jobs.front().options.max_parallel; most != 0) indices += fmt::format("%{}", most);
+  words.push_back("--array=" + indices);
   words.push_back(fmt::format("--signal=B:USR1@{}", kLeadSeconds));
-  words.push_back("--output=" + escaped(job.file("log")) + "/part-%a.log");
-  words.push_back(job.file("part.sh"));
+  words.push_back("--output=" + escaped(array.file("log")) + "/part-%a.log");
+  words.push_back(array.file("part.sh"));
   return words;
 }
 
-std::vector<std::string> seal_command(const ClusterJob& job, const std::string& after) {
-  std::vector<std::string> words = common_words(job, "seal");
-  if (!after.empty()) {
+std::vector<std::string> seal_command(const ClusterArray& array, const std::string& after) {
+  std::vector<std::string> words = common_words(array, "seal");
+  if (!after.empty() && array.is_matrix)
+    words.push_back("--dependency=afterany:" + after);  // what failed does not stop the other sources' outputs
+  else if (!after.empty()) {
     words.push_back("--dependency=afterok:" + after);
     words.emplace_back("--kill-on-invalid-dep=yes");  // else it would wait for ever for a part that failed
   }
-  words.push_back("--output=" + escaped(job.file("log")) + "/seal.log");
-  words.push_back(job.file("seal.sh"));
+  words.push_back("--output=" + escaped(array.file("log")) + "/seal.log");
+  words.push_back(array.file("seal.sh"));
   return words;
 }
 
-Result<std::vector<Submission>> read_submissions(const ClusterJob& job) try {
-  const std::string path = job.file("engine.json");
+Result<std::vector<Submission>> read_submissions(const ClusterArray& array) try {
+  const std::string path = array.file("engine.json");
   std::vector<Submission> submissions;
   if (!is_file(path)) return submissions;
   BOOST_OUTCOME_TRY(const json::value read, read_json(path));
@@ -154,29 +157,29 @@ Result<std::vector<Submission>> read_submissions(const ClusterJob& job) try {
   }
   return submissions;
 } catch (const std::exception& error) {
-  return input_error(job.file("engine.json"), fmt::format("it is not sound: {}", error.what()));
+  return input_error(array.file("engine.json"), fmt::format("it is not sound: {}", error.what()));
 }
 
-Result<Submission> submit_to_slurm(const ClusterJob& job, const std::vector<std::size_t>& parts,
+Result<Submission> submit_to_slurm(const ClusterArray& array, const std::vector<std::size_t>& parts,
                                    const std::string& program) {
-  BOOST_OUTCOME_TRY(write_text(job.file("part.sh"), part_script(job, program), true));
-  BOOST_OUTCOME_TRY(write_text(job.file("seal.sh"), seal_script(job, program), true));
-  BOOST_OUTCOME_TRY(std::vector<Submission> submissions, read_submissions(job));
+  BOOST_OUTCOME_TRY(write_text(array.file("part.sh"), part_script(array, program), true));
+  BOOST_OUTCOME_TRY(write_text(array.file("seal.sh"), seal_script(array, program), true));
+  BOOST_OUTCOME_TRY(std::vector<Submission> submissions, read_submissions(array));
   Submission& now = submissions.emplace_back();
   now.indices = index_list(parts);
   if (!parts.empty()) {
-    BOOST_OUTCOME_TRY(const std::string out, output_of(parts_command(job, parts)));
+    BOOST_OUTCOME_TRY(const std::string out, output_of(parts_command(array, parts)));
     BOOST_OUTCOME_TRY(now.parts_id, job_id(out));
-    BOOST_OUTCOME_TRY(write_submissions(job, submissions));  // whatever comes, the array is known
+    BOOST_OUTCOME_TRY(write_submissions(array, submissions));  // whatever comes, the array is known
   }
-  const auto out = output_of(seal_command(job, now.parts_id));
+  const auto out = output_of(seal_command(array, now.parts_id));
   const auto id = out ? job_id(out.value()) : Result<std::string>(out.error());
   if (!id) {
     if (!now.parts_id.empty()) static_cast<void>(run_command({"scancel", now.parts_id}));
     return id.error();
   }
   now.seal_id = id.value();
-  BOOST_OUTCOME_TRY(write_submissions(job, submissions));
+  BOOST_OUTCOME_TRY(write_submissions(array, submissions));
   return now;
 }
 
@@ -192,8 +195,8 @@ bool SlurmView::is_active() const {
          std::ranges::any_of(parts, [](const auto& part) { return part.second.is_active(); });
 }
 
-Result<SlurmView> look_at_slurm(const ClusterJob& job) {
-  BOOST_OUTCOME_TRY(const std::vector<Submission> submissions, read_submissions(job));
+Result<SlurmView> look_at_slurm(const ClusterArray& array) {
+  BOOST_OUTCOME_TRY(const std::vector<Submission> submissions, read_submissions(array));
   SlurmView view;
   for (const Submission& one : submissions) {
     if (!one.parts_id.empty()) {
@@ -214,8 +217,8 @@ Result<SlurmView> look_at_slurm(const ClusterJob& job) {
   return view;
 }
 
-Status cancel_in_slurm(const ClusterJob& job) {
-  BOOST_OUTCOME_TRY(const std::vector<Submission> submissions, read_submissions(job));
+Status cancel_in_slurm(const ClusterArray& array) {
+  BOOST_OUTCOME_TRY(const std::vector<Submission> submissions, read_submissions(array));
   std::vector<std::string> words{"scancel"};
   // The seals first, which begin where their parts end.
   for (const Submission& one : submissions)

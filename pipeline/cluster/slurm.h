@@ -1,13 +1,13 @@
 #pragma once
-// Slurm: the parts of a job are an array, and its seal a job that depends on it. Its own commands are called; nothing
-// of it is linked.
+// Slurm: parts are an array, and the seal a job that depends on it: on the success of all parts, or, of a matrix, on
+// their end. Its own commands are called; nothing of it is linked.
 
 #include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "pipeline/cluster/cluster_job.h"
+#include "pipeline/cluster/cluster_array.h"
 
 namespace ggufmill {
 
@@ -18,21 +18,21 @@ struct Submission {
   std::string seal_id;
 };
 // DIR/engine.json: all of them, oldest first. None where nothing was submitted. Exit code 4 for what is malformed.
-Result<std::vector<Submission>> read_submissions(const ClusterJob& job);
+Result<std::vector<Submission>> read_submissions(const ClusterArray& array);
 
 // What the array's tasks and the seal run: bash.
-std::string part_script(const ClusterJob& job, const std::string& program);
-std::string seal_script(const ClusterJob& job, const std::string& program);
+std::string part_script(const ClusterArray& array, const std::string& program);
+std::string seal_script(const ClusterArray& array, const std::string& program);
 // sbatch and its arguments. `after`: the array that the seal waits for; empty: none.
-std::vector<std::string> parts_command(const ClusterJob& job, const std::vector<std::size_t>& parts);
-std::vector<std::string> seal_command(const ClusterJob& job, const std::string& after);
+std::vector<std::string> parts_command(const ClusterArray& array, const std::vector<std::size_t>& parts);
+std::vector<std::string> seal_command(const ClusterArray& array, const std::string& after);
 
 // The parts, if any, and the seal. `program`: this one's path, which all nodes have to see. Exit code 6 where sbatch is
 // not there or refuses; nothing is left in the queue then.
-Result<Submission> submit_to_slurm(const ClusterJob& job, const std::vector<std::size_t>& parts,
+Result<Submission> submit_to_slurm(const ClusterArray& array, const std::vector<std::size_t>& parts,
                                    const std::string& program);
 
-// What squeue knows of the job now.
+// What squeue knows of the array now.
 struct SlurmTask {
   std::string state, reason;  // "RUNNING"; "NodeDown"
   bool is_active() const;     // waits or runs, and will without anybody's help
@@ -43,8 +43,8 @@ struct SlurmView {
   bool is_active() const;
 };
 // Exit code 6 where squeue is not there or Slurm does not answer.
-Result<SlurmView> look_at_slurm(const ClusterJob& job);
+Result<SlurmView> look_at_slurm(const ClusterArray& array);
 // All submissions.
-Status cancel_in_slurm(const ClusterJob& job);
+Status cancel_in_slurm(const ClusterArray& array);
 
 }  // namespace ggufmill

@@ -33,18 +33,20 @@ double JobStatus::part_done() const {
   return all > 0 ? done / all : 1;
 }
 
-JobWatch::JobWatch(const ClusterJob& job, const Plan& plan)
-    : job_(job), plan_(plan), beats_(job.parts()), last_beat_(job.parts()) {}
+JobWatch::JobWatch(const PlannedArray& planned)
+    : array_(planned.array), plans_(planned.plans), beats_(array_.parts()), last_beat_(array_.parts()) {}
 
 PartStatus JobWatch::look_at(std::size_t part, const std::optional<SlurmView>& slurm) {
+  const auto [number, own] = array_.place_of(part);
+  const ClusterJob& job = array_.jobs[number];
   PartStatus status;
-  status.units = job_.range(part).last - job_.range(part).first;
-  status.cost = job_.costs[part];
+  status.units = job.range(own).last - job.range(own).first;
+  status.cost = job.costs[own];
   const SlurmTask* task = nullptr;
   if (slurm)
     if (const auto found = slurm->parts.find(part); found != slurm->parts.end()) task = &found->second;
   if (task) status.engine = words_of(*task);
-  if (const auto beat = read_beat(job_, part)) {
+  if (const auto beat = read_beat(job, own)) {
     std::string now = fmt::format("{} {}", beat->attempt, beat->count);
     if (has_looked_ && now != beats_[part]) last_beat_[part] = Clock::now();
     beats_[part] = std::move(now);
@@ -63,8 +65,8 @@ PartStatus JobWatch::look_at(std::size_t part, const std::optional<SlurmView>& s
 JobStatus JobWatch::look(bool patient) {
   JobStatus status;
   std::optional<SlurmView> slurm;
-  if (job_.options.engine == ClusterOptions::Engine::kSlurm) {
-    auto view = look_at_slurm(job_);
+  if (array_.jobs.front().options.engine == ClusterOptions::Engine::kSlurm) {
+    auto view = look_at_slurm(array_);
     if (view)
       slurm = std::move(view).value();
     else
@@ -74,18 +76,20 @@ JobStatus JobWatch::look(bool patient) {
   for (;;) {
     status.parts.clear();
     bool may_live = false;  // a part that says it runs, and that nobody vouches for
-    const std::vector<bool> done = parts_done(job_);
-    for (std::size_t part = 0; part < job_.parts(); ++part) {
-      PartStatus& one = status.parts.emplace_back();
-      if (done[part]) {
-        one.state = PartStatus::State::kDone;
-        one.cost = job_.costs[part];
-        one.units = one.units_done = job_.range(part).last - job_.range(part).first;
-        continue;
+    for (const ClusterJob& job : array_.jobs) {
+      const std::vector<bool> done = parts_done(job);
+      for (std::size_t part = 0; part < job.parts(); ++part) {
+        PartStatus& one = status.parts.emplace_back();
+        if (done[part]) {
+          one.state = PartStatus::State::kDone;
+          one.cost = job.costs[part];
+          one.units = one.units_done = job.range(part).last - job.range(part).first;
+          continue;
+        }
+        one = look_at(job.first_part + part, slurm);
+        const auto beat = one.state == PartStatus::State::kMissing ? read_beat(job, part) : std::nullopt;
+        if (beat && beat->state == Beat::State::kRunning) may_live = true;
       }
-      one = look_at(part, slurm);
-      const auto beat = one.state == PartStatus::State::kMissing ? read_beat(job_, part) : std::nullopt;
-      if (beat && beat->state == Beat::State::kRunning) may_live = true;
     }
     has_looked_ = true;
     const bool is_vouched = slurm && slurm->is_active();
@@ -94,7 +98,8 @@ JobStatus JobWatch::look(bool patient) {
     std::this_thread::sleep_for(std::chrono::milliseconds(500));
   }
   if (slurm && slurm->seal) status.seal = words_of(*slurm->seal);
-  if (is_sealed(job_, plan_))
+  for (std::size_t i = 0; i < array_.jobs.size(); ++i) status.sealed.push_back(is_sealed(array_.jobs[i], plans_[i]));
+  if (std::ranges::count(status.sealed, false) == 0)
     status.state = JobStatus::State::kSealed;
   else if ((slurm && slurm->is_active()) || status.count(PartStatus::State::kRunning) != 0)
     status.state = JobStatus::State::kRunning;

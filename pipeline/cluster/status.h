@@ -1,12 +1,12 @@
 #pragma once
-// How far a cluster job is.
+// How far a cluster job, or a matrix of them, is.
 
 #include <chrono>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "pipeline/cluster/cluster_job.h"
+#include "pipeline/cluster/cluster_array.h"
 #include "pipeline/cluster/slurm.h"
 
 namespace ggufmill {
@@ -31,7 +31,8 @@ inline constexpr std::string_view kPartStates[] = {"done", "running", "queued", 
 struct JobStatus {
   enum class State { kSealed = 0, kRunning = 1, kNeedsResume = 2 };  // also the exit codes of `status`
   State state = State::kNeedsResume;
-  std::vector<PartStatus> parts;
+  std::vector<PartStatus> parts;      // of all jobs, numbered through
+  std::vector<bool> sealed;           // of each job
   std::string seal;                   // the engine's word for it; empty: it has none
   std::vector<std::string> warnings;  // the engine could not be asked
 
@@ -39,12 +40,12 @@ struct JobStatus {
   double part_done() const;  // from 0 to 1, by cost
 };
 
-// Looks at a job again and again. What a part says of itself changes while it is alive, so two looks tell whether that
-// is so, where the engine does not. Not thread-safe.
+// Looks at the jobs of an array again and again. What a part says of itself changes while it is alive, so two looks
+// tell whether that is so, where the engine does not. Not thread-safe.
 class JobWatch {
  public:
-  // Both outlive it.
-  JobWatch(const ClusterJob& job, const Plan& plan);
+  // Which outlives it.
+  explicit JobWatch(const PlannedArray& planned);
 
   // With `patient`: waits, up to a bit more than the time between two signs of life, until a part that nobody else
   // vouches for gives one.
@@ -54,8 +55,8 @@ class JobWatch {
   using Clock = std::chrono::steady_clock;
   PartStatus look_at(std::size_t part, const std::optional<SlurmView>& slurm);
 
-  const ClusterJob& job_;
-  const Plan& plan_;
+  const ClusterArray& array_;
+  const std::vector<Plan>& plans_;
   std::vector<std::string> beats_;            // of each part, as seen last: attempt and count
   std::vector<Clock::time_point> last_beat_;  // when that was seen to change; the clock's beginning: not yet
   bool has_looked_ = false;

@@ -6,9 +6,11 @@
 #include <filesystem>
 #include <numeric>
 #include <random>
+#include <set>
 
 #include "pipeline/cluster/cut.h"
 #include "pipeline/cluster/part_store.h"
+#include "pipeline/cluster/seal.h"
 #include "pipeline/core/text.h"
 #include "pipeline/plan/written.h"
 
@@ -46,18 +48,67 @@ Status check_fit(const Plan& plan, const ClusterOptions& cluster) {
   return errors.together();
 }
 
+// Of a pipeline file's job, or of its matrix.
+std::string folder_of(const fs::path& file, const ClusterOptions& cluster) {
+  const fs::path folder = cluster.folder.empty() ? fs::path(file).replace_extension(".job") : fs::path(cluster.folder);
+  std::string absolute = fs::absolute(folder).lexically_normal().string();
+  while (absolute.size() > 1 && absolute.ends_with('/')) absolute.pop_back();
+  return absolute;
+}
+
+ImaginedMachine machine_of(const SubmitOptions& options) {
+  ImaginedMachine machine;
+  if (!options.kernels.isa.empty()) machine.isa = options.kernels.isa;
+  return machine;
+}
+
+Error already_there(const std::string& folder) {
+  return usage_error(fmt::format("there is a job in {} already", quoted_name(folder)),
+                     fmt::format("`ggufmill status {0}` says how far it is, `ggufmill resume {0}` goes on with it; "
+                                 "remove the folder, or name another with cluster.folder",
+                                 folder));
+}
+
+Status make_folder(const std::string& path) {
+  std::error_code error;
+  fs::create_directories(path, error);
+  if (error) return io_error(path, "create the folder", error.value());
+  return ok();
+}
+
+// Of the job of source `index`, within its matrix: "3-Llama-8B".
+std::string folder_name(std::size_t index, const std::string& source) {
+  const std::string stem = fs::path(source).stem().string();
+  return is_utf8(stem) ? fmt::format("{}-{}", index, stem) : std::to_string(index);
+}
+
+void leave_out(ClusterArray& array, std::vector<BatchCell> cells, const Error& error) {
+  for (BatchCell& cell : cells) {
+    cell.state = CellState::kFailed;
+    cell.error = error;
+    array.left_out.push_back(std::move(cell));
+  }
+}
+
+// Of a file that an earlier source of the matrix makes, too.
+std::optional<Error> find_clash(const Plan& plan, std::set<std::string>& paths) {
+  const std::vector<StoredFile> files = stored_files(plan);
+  for (const StoredFile& file : files)
+    if (paths.contains(file.path))
+      return Error{ExitCode::kUsage, file.path, "another source of the matrix makes this file, too", "",
+                   "put {name} into the path, or sources of one name into several pipeline files"};
+  for (const StoredFile& file : files) paths.insert(file.path);
+  return {};
+}
+
 }  // namespace
 
 Result<ClusterJob> make_job(const Plan& plan, const SubmitOptions& options) {
   BOOST_OUTCOME_TRY(check_fit(plan, options.cluster));
   ClusterJob job;
-  const fs::path file = plan.file;
-  const std::string folder =
-      options.cluster.folder.empty() ? fs::path(file).replace_extension(".job").string() : options.cluster.folder;
   job.working_folder = fs::current_path().string();
-  job.folder = fs::absolute(folder).lexically_normal().string();
-  while (job.folder.size() > 1 && job.folder.ends_with('/')) job.folder.pop_back();
-  job.name = file.stem().string();
+  job.folder = job.array_folder = folder_of(plan.file, options.cluster);
+  job.name = fs::path(plan.file).stem().string();
   job.identity = identity_of(plan);
   job.id = new_id();
   job.overwrite = options.overwrite;
@@ -66,9 +117,7 @@ Result<ClusterJob> make_job(const Plan& plan, const SubmitOptions& options) {
     job.kernel_directories.push_back(fs::absolute(directory).lexically_normal().string());
   job.isa = options.kernels.isa;
   job.options = options.cluster;
-  ImaginedMachine machine;
-  machine.isa = options.kernels.isa.empty() ? machine.isa : options.kernels.isa;
-  const std::vector<double> costs = unit_costs(plan, machine);
+  const std::vector<double> costs = unit_costs(plan, machine_of(options));
   job.cuts = cut_plan(plan, costs, options.cluster.parts ? options.cluster.parts : usual_parts(plan));
   for (std::size_t part = 0; part < job.parts(); ++part) {
     const auto at = [&](std::size_t unit) { return costs.begin() + static_cast<std::ptrdiff_t>(unit); };
@@ -78,16 +127,8 @@ Result<ClusterJob> make_job(const Plan& plan, const SubmitOptions& options) {
 }
 
 Status create_job(const ClusterJob& job, const Plan& plan) {
-  if (is_job_folder(job.folder))
-    return usage_error(fmt::format("there is a job in {} already", quoted_name(job.folder)),
-                       fmt::format("`ggufmill status {0}` says how far it is, `ggufmill resume {0}` goes on with it; "
-                                   "remove the folder, or name another with cluster.folder",
-                                   job.folder));
-  std::error_code error;
-  for (const char* name : {"parts", "log"}) {
-    fs::create_directories(job.file(name), error);
-    if (error) return io_error(job.file(name), "create the folder", error.value());
-  }
+  if (is_array_folder(job.folder)) return already_there(job.folder);
+  BOOST_OUTCOME_TRY(make_folder(job.file("parts")));
   BOOST_OUTCOME_TRY(create_outputs(job, plan));
   const Status written = write_job(job, plan);
   if (!written) static_cast<void>(remove_outputs(job, plan));
@@ -107,16 +148,122 @@ Result<std::vector<std::size_t>> prepare_resume(const ClusterJob& job, const Pla
   return missing;
 }
 
-Status remove_job(const ClusterJob& job) {
-  for (const char* name : {"parts", "log", "plan.json", "engine.json", "part.sh", "seal.sh", "seal.lock", "seal.json",
-                           "job.json"}) {  // the last is what makes it a job
+namespace {
+
+// And the folder, where nothing else is in it.
+Status remove_from(const std::string& folder, std::initializer_list<const char*> names) {
+  for (const char* name : names) {
+    const std::string path = folder + "/" + name;
     std::error_code error;
-    fs::remove_all(job.file(name), error);
-    if (error) return io_error(job.file(name), "remove it", error.value());
+    fs::remove_all(path, error);
+    if (error) return io_error(path, "remove it", error.value());
   }
   std::error_code not_empty;
-  fs::remove(job.folder, not_empty);
+  fs::remove(folder, not_empty);
   return ok();
+}
+
+}  // namespace
+
+Status remove_job(const ClusterJob& job) {
+  return remove_from(job.folder, {"parts", "log", "plan.json", "engine.json", "part.sh", "seal.sh", "seal.lock",
+                                  "seal.json", "job.json"});  // the last is what makes it a job
+}
+
+Result<PlannedArray> plan_matrix(const Context& context, const Batch& batch, const SubmitOptions& options,
+                                 const std::function<Status(const std::string& source, Job& job)>& adjust) {
+  BatchOptions of_batch;
+  of_batch.run.overwrite = options.overwrite;
+  of_batch.adjust = adjust;
+  PlannedArray planned;
+  ClusterArray& array = planned.array;
+  array.is_matrix = true;
+  array.folder = folder_of(batch.file, options.cluster);
+  array.report = batch.report;
+  std::vector<Plan> plans;
+  std::vector<std::size_t> sources;  // of each plan
+  std::set<std::string> paths;
+  for (std::size_t i = 0; i < batch.jobs.size(); ++i) {
+    SourcePlan source = plan_source(context, batch.jobs[i], of_batch);
+    for (BatchCell& cell : source.cells)
+      if (cell.state != CellState::kNotRun) array.left_out.push_back(std::move(cell));
+    if (!source.plan) continue;
+    if (const auto clash = find_clash(*source.plan, paths)) {
+      leave_out(array, cells_of(*source.plan, batch.jobs[i].source), *clash);
+      continue;
+    }
+    plans.push_back(std::move(*source.plan));
+    sources.push_back(i);
+  }
+  if (plans.empty()) return planned;
+  BOOST_OUTCOME_TRY(const auto shares, share_parts(plans, options.cluster.parts, machine_of(options)));
+  for (std::size_t k = 0; k < plans.size(); ++k) {
+    const std::string& source = batch.jobs[sources[k]].source;
+    SubmitOptions of_job = options;
+    of_job.cluster.folder = array.file(folder_name(sources[k], source));
+    of_job.cluster.parts = static_cast<unsigned>(shares[k]);
+    auto job = make_job(plans[k], of_job);
+    if (!job) {
+      leave_out(array, cells_of(plans[k], source), job.error());
+      continue;
+    }
+    job.value().source = source;
+    job.value().array_folder = array.folder;
+    job.value().first_part = array.jobs.empty() ? 0 : array.parts();
+    array.jobs.push_back(std::move(job).value());
+    planned.plans.push_back(std::move(plans[k]));
+  }
+  return planned;
+}
+
+Status create_array(PlannedArray& planned) {
+  ClusterArray& array = planned.array;
+  if (is_array_folder(array.folder)) return already_there(array.folder);
+  BOOST_OUTCOME_TRY(make_folder(array.file("log")));
+  if (!array.is_matrix) return create_job(array.jobs.front(), planned.plans.front());
+  PlannedArray made;
+  for (std::size_t i = 0; i < array.jobs.size(); ++i) {
+    if (const Status created = create_job(array.jobs[i], planned.plans[i]); !created) {
+      leave_out(array, cells_of(planned.plans[i], array.jobs[i].source), created.error());
+      continue;
+    }
+    array.jobs[i].first_part = made.array.jobs.empty() ? 0 : made.array.parts();
+    made.array.jobs.push_back(std::move(array.jobs[i]));
+    made.plans.push_back(std::move(planned.plans[i]));
+  }
+  array.jobs = std::move(made.array.jobs);
+  planned.plans = std::move(made.plans);
+  if (array.jobs.empty()) return remove_array(array);
+  const Status written = write_matrix(array);
+  if (written) return ok();
+  for (std::size_t i = 0; i < array.jobs.size(); ++i)
+    static_cast<void>(remove_outputs(array.jobs[i], planned.plans[i]));
+  static_cast<void>(remove_array(array));
+  return written;
+}
+
+Result<std::vector<std::size_t>> prepare_resume(const PlannedArray& planned) {
+  const ClusterArray& array = planned.array;
+  std::vector<std::size_t> all;
+  for (std::size_t i = 0; i < array.jobs.size(); ++i) {
+    const ClusterJob& job = array.jobs[i];
+    if (is_sealed(job, planned.plans[i])) continue;
+    BOOST_OUTCOME_TRY(const std::vector<std::size_t> missing, prepare_resume(job, planned.plans[i]));
+    for (const std::size_t part : missing) {
+      // The seal of a matrix does not wait for a part that says that it has failed.
+      if (array.is_matrix) remove_beat(job, part);
+      all.push_back(job.first_part + part);
+    }
+  }
+  return all;
+}
+
+Status remove_array(const ClusterArray& array) {
+  for (const ClusterJob& job : array.jobs) {
+    BOOST_OUTCOME_TRY(remove_job(job));
+  }
+  if (!array.is_matrix) return ok();
+  return remove_from(array.folder, {"log", "engine.json", "part.sh", "seal.sh", "matrix.json"});
 }
 
 std::string index_list(const std::vector<std::size_t>& parts) {

@@ -1,11 +1,12 @@
 #pragma once
-// From a plan to the folder of a cluster job.
+// From plans to the folder of a cluster job, or of a matrix of them.
 
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "pipeline/api/ggufmill.h"
-#include "pipeline/cluster/cluster_job.h"
+#include "pipeline/cluster/cluster_array.h"
 
 namespace ggufmill {
 
@@ -29,6 +30,17 @@ Result<std::vector<std::size_t>> prepare_resume(const ClusterJob& job, const Pla
 
 // Removes the job's own files, and its folder where nothing else is in it. Not its outputs.
 Status remove_job(const ClusterJob& job);
+
+// The array that a batch becomes, of no jobs where nothing is to be written: outputs that are unchanged or that cannot
+// be made are left out of it, as they are of a run of the batch. Nothing is written. `adjust`: as BatchOptions::adjust.
+// Exit code 2 for fewer parts than sources.
+Result<PlannedArray> plan_matrix(const Context& context, const Batch& batch, const SubmitOptions& options,
+                                 const std::function<Status(const std::string& source, Job& job)>& adjust = {});
+// create_job() of each. A job of a matrix for which that fails is left out; where all are, nothing is made.
+Status create_array(PlannedArray& planned);
+// prepare_resume() of each job that is not sealed. Parts are numbered through.
+Result<std::vector<std::size_t>> prepare_resume(const PlannedArray& planned);
+Status remove_array(const ClusterArray& array);
 
 // "0-3,7": as Slurm writes array indices. And back, for messages.
 std::string index_list(const std::vector<std::size_t>& parts);

@@ -102,8 +102,11 @@ FieldSpec cluster_field() {
            .doc = "The job's folder, on a file system that all nodes share. By default the pipeline file's name with "
                   ".job in place of .yaml.",
            .example = "/shared/jobs/llama"},
-          number("parts", "How many parts the work is cut into. By default one for each 16 GiB to be read.", "32",
-                 ClusterOptions::kMostParts),
+          number(
+              "parts",
+              "How many parts the work is cut into, that of all sources of a matrix together. By default one for each "
+              "16 GiB to be read.",
+              "32", ClusterOptions::kMostParts),
           word("partition", "The partition of Slurm that the parts run in.", "batch"),
           word("account", "The account that they are charged to.", "models"),
           {.name = "time",

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <boost/json.hpp>
 #include <cstdlib>
 #include <map>
@@ -130,7 +131,8 @@ void check_object(const json::value& value, const std::string& kind) {
 
 TEST_CASE("parts are an array of Slurm, and the seal depends on it") {
   const TempDir folder;
-  ClusterJob job = job_in(folder.path());
+  ClusterArray array = array_of(job_in(folder.path()));
+  ClusterJob& job = array.jobs.front();
   job.options.partition = "long; rm";
   job.options.cpus = 8;
   job.options.memory = std::uint64_t{4} << 30;
@@ -138,7 +140,7 @@ TEST_CASE("parts are an array of Slurm, and the seal depends on it") {
   job.options.max_parallel = 2;
   job.options.options = {"--nice=100"};
   const FakeSlurm slurm("echo $((41 + $(wc -l < \"$(dirname \"$0\")/noted\")))';cluster'");
-  const auto submitted = submit_to_slurm(job, {0, 1, 3}, "/opt/gguf mill/bin/ggufmill");
+  const auto submitted = submit_to_slurm(array, {0, 1, 3}, "/opt/gguf mill/bin/ggufmill");
   REQUIRE(submitted);
   CHECK(submitted.value().parts_id == "42");
   CHECK(submitted.value().seal_id == "43");
@@ -151,21 +153,44 @@ TEST_CASE("parts are an array of Slurm, and the seal depends on it") {
     CHECK(noted.find(word) != std::string::npos);
   }
   CHECK(read_text(job.file("part.sh")).find("'/opt/gguf mill/bin/ggufmill' part --quiet") != std::string::npos);
-  const auto again = submit_to_slurm(job, {}, "ggufmill");  // the seal alone
+  const auto again = submit_to_slurm(array, {}, "ggufmill");  // the seal alone
   REQUIRE(again);
   CHECK(again.value().parts_id.empty());
-  const auto submissions = read_submissions(job);
+  const auto submissions = read_submissions(array);
   REQUIRE(submissions);
   REQUIRE(submissions.value().size() == 2);
   CHECK(submissions.value()[0].indices == "0-1,3");
   CHECK(submissions.value()[1].seal_id == "44");
 }
 
+TEST_CASE("the parts of a matrix are one array, and the seal waits for their end") {
+  const TempDir folder;
+  ClusterArray array = array_of(job_in(folder.file("0-a")));
+  array.folder = folder.path();
+  array.is_matrix = true;
+  array.jobs.push_back(job_in(folder.file("1-b")));
+  array.jobs.back().first_part = array.jobs.front().parts();
+  const FakeSlurm slurm("echo $((41 + $(wc -l < \"$(dirname \"$0\")/noted\")))");
+  REQUIRE(submit_to_slurm(array, {0, 1, 2, 3, 4, 5, 6, 7}, "ggufmill"));
+  const std::string noted = slurm.noted();
+  CHECK(noted.find("--array=0-7 ") != std::string::npos);
+  CHECK(noted.find("--dependency=afterany:42 ") != std::string::npos);
+  CHECK(noted.find("--kill-on-invalid-dep") == std::string::npos);
+  CHECK(std::ranges::count(noted, '\n') == 2);  // nothing else is submitted
+  for (const char* script : {"part.sh", "seal.sh"})
+    CHECK(read_text(array.file(script)).find("--plan " + array.file("matrix.json") + " ") != std::string::npos);
+  KubernetesOptions options;
+  options.claim = "models";
+  const json::value list = json::parse(kubernetes_manifest(array, options));
+  check_object(list, "List");
+  CHECK(list.at("items").at(0).at("spec").at("completions") == 8);
+}
+
 TEST_CASE("where Slurm takes the parts and not the seal, the parts are taken back") {
   const TempDir folder;
-  const ClusterJob job = job_in(folder.path());
+  const ClusterArray array = array_of(job_in(folder.path()));
   const FakeSlurm slurm("case \"$*\" in *afterok*) echo 'no such partition' >&2; exit 1;; *) echo 7;; esac");
-  const auto submitted = submit_to_slurm(job, {0}, "ggufmill");
+  const auto submitted = submit_to_slurm(array, {0}, "ggufmill");
   REQUIRE(!submitted);
   CHECK(submitted.error().code == ExitCode::kIo);
   CHECK(submitted.error().detail == "no such partition\n");
@@ -173,12 +198,13 @@ TEST_CASE("where Slurm takes the parts and not the seal, the parts are taken bac
 }
 
 TEST_CASE("manifests of Kubernetes have fields that it knows") {
-  ClusterJob job = job_in("/shared/jobs/llama.job");
+  ClusterArray array = array_of(job_in("/shared/jobs/llama.job"));
+  ClusterJob& job = array.jobs.front();
   job.options.cpus = 8;
   job.options.memory = std::uint64_t{4} << 30;
   KubernetesOptions options;
   options.claim = "models";
-  const json::value list = json::parse(kubernetes_manifest(job, options));
+  const json::value list = json::parse(kubernetes_manifest(array, options));
   check_object(list, "List");
   const json::array& items = list.at("items").as_array();
   REQUIRE(items.size() == 2);

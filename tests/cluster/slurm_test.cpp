@@ -13,6 +13,8 @@
 #include <functional>
 #include <iostream>
 #include <map>
+#include <set>
+#include <sstream>
 #include <thread>
 
 #include "tests/cluster/job_fixture.h"
@@ -81,13 +83,15 @@ class Slurm {
 // A pipeline file, the outputs of one run of it, and a job of it in a Slurm.
 class SlurmJob {
  public:
-  // `outputs`: with {} for their folder. `more`: of the pipeline file.
+  // `source`: what is in `source`, or a whole `matrix`. `outputs`: with {folder} for their folder. `more`: of the
+  // pipeline file.
   SlurmJob(const Slurm& slurm, const std::string& source, const std::string& outputs, const std::string& more,
            std::vector<std::string> arguments = {})
       : slurm_(slurm), arguments_(std::move(arguments)) {
     for (const std::string folder : {"right", "out"})
       write_text(path(folder + ".yaml"),
-                 fmt::format("version: 1\nsource: {{{}}}\nlimits: {{threads: 1}}\noutputs:\n{}{}", source,
+                 fmt::format("version: 1\n{}\nlimits: {{threads: 1}}\noutputs:\n{}{}",
+                             source.starts_with("matrix: ") ? source : fmt::format("source: {{{}}}", source),
                              fmt::format(fmt::runtime(outputs), fmt::arg("folder", path(folder))),
                              folder == "out" ? more : ""));
     const ProcessResult run = run_process({kProgram, "run", path("right.yaml"), "--quiet"});
@@ -160,7 +164,7 @@ class SlurmJob {
 // A model of so many tensors of a million weights, each of which the reference's kernels take half a second for.
 class SlowModel {
  public:
-  explicit SlowModel(int tensors) {
+  explicit SlowModel(int tensors, const std::string& name = "slow") : path_(folder_.file(name + ".gguf")) {
     json::array list;
     for (int i = 0; i < tensors; ++i)
       list.push_back(json::object{{"name", fmt::format("blk.{}.ffn_down.weight", i)},
@@ -170,14 +174,15 @@ class SlowModel {
                                   {"seed", i}});
     write_text(folder_.file("spec.json"),
                json::serialize(json::object{{"metadata", json::array{}}, {"tensors", list}}));
-    const ProcessResult made = run_process(
-        {GGUFMILL_BUILD_DIR "/bin/ggufmill-synth", "model", folder_.file("spec.json"), folder_.file("slow.gguf")});
+    const ProcessResult made =
+        run_process({GGUFMILL_BUILD_DIR "/bin/ggufmill-synth", "model", folder_.file("spec.json"), path_});
     if (made.exit_code != 0) FAIL(made.err);
   }
-  std::string source() const { return "gguf: " + folder_.file("slow.gguf"); }
+  std::string source() const { return "gguf: " + path_; }
 
  private:
   TempDir folder_;
+  const std::string path_;
 };
 
 constexpr const char* kSlowOutput = "  - {{gguf: {folder}/out.gguf, quantize: {{type: IQ1_M}}}}\n";
@@ -293,6 +298,73 @@ TEST_CASE("on Slurm, a part that fails for good is the only one that resume does
   for (const char* what : {"parts", "seal"})
     REQUIRE(slurm.run({"scontrol", "release", job.id_of(what)}).exit_code == 0);
   job.wait_until_sealed(300);
+}
+
+TEST_CASE("on Slurm, a matrix is one array and one seal, and a source that fails stops no other") {
+  if (!can_run()) return;
+  const Slurm slurm(2);
+  const JobFolder model;
+  for (const char* name : {"a", "b", "c"})
+    fs::copy_file(model.path("model.gguf"), model.path(fmt::format("{}-F32.gguf", name)));
+  const SlurmJob job(slurm, fmt::format("matrix: {{sources: ['{}'], recipes: [Q8_0, F16]}}", model.path("*-F32.gguf")),
+                     "  - {{gguf: '{folder}/{{name}}-{{recipe}}.gguf', quantize: {{type: '{{recipe}}'}}}}\n",
+                     "cluster: {parts: 6, cpus: 1, memory: 400MiB, options: [--hold]}\n");
+  job.submit();
+  std::set<std::string> jobs;
+  std::istringstream ids(slurm.run({"squeue", "-h", "-a", "-t", "all", "-o", "%F"}).out);
+  for (std::string id; ids >> id;) jobs.insert(id);
+  CHECK(jobs == std::set<std::string>{job.id_of("parts"), job.id_of("seal")});
+  // An output of the second source is not there.
+  const auto release = [&] {
+    for (const char* what : {"parts", "seal"})
+      REQUIRE(slurm.run({"scontrol", "release", job.id_of(what)}).exit_code == 0);
+  };
+  std::string hidden;
+  for (const std::string& name : names_in(job.path("out")))
+    if (name.starts_with(".b-F16")) hidden = job.path("out/" + name);
+  REQUIRE_FALSE(hidden.empty());
+  fs::rename(hidden, job.path("hidden"));
+  release();
+  wait_for("a matrix that needs help", 60, [&] { return job.status() == 2; });
+  for (const std::size_t part : {0, 1, 4, 5}) CHECK(job.state_of(part) == "done");
+  for (const std::size_t part : {2, 3}) CHECK(job.state_of(part) == "failed");
+  const ProcessResult status = job.ggufmill({"status", job.folder()});
+  INFO(status.out << job.log());
+  CHECK(status.out.find("4 of 6 parts done, 2 failed (67 %); 2 of 3 sources sealed") != std::string::npos);
+  CHECK(job.log().find("b-F32.gguf: error: part 2 failed") != std::string::npos);
+  CHECK(job.log().find("6 outputs: 4 written, 0 unchanged, 2 failed") != std::string::npos);
+  CHECK(fs::exists(job.path("out/c-F16.gguf")));
+  CHECK_FALSE(fs::exists(job.path("out/b-Q8_0.gguf")));
+  fs::rename(job.path("hidden"), hidden);
+  const ProcessResult resumed = job.ggufmill({"resume", job.folder()});
+  CHECK(resumed.err.starts_with("submitted parts 2-3 as array "));
+  release();
+  job.wait_until_sealed(300);
+  const ProcessResult again = job.ggufmill({"submit", job.path("out.yaml")});
+  CHECK(again.exit_code == 0);
+  CHECK(again.err.find("b-F16.gguf  unchanged") != std::string::npos);
+}
+
+TEST_CASE("on Slurm, a matrix that is cancelled ends, and goes on when it is resumed") {
+  if (!can_run()) return;
+  const Slurm slurm(2);
+  const SlowModel first(12, "first"), second(12, "second");
+  const SlurmJob job(
+      slurm, fmt::format("matrix: {{sources: [{{{}}}, {{{}}}]}}\nmanifest: false", first.source(), second.source()),
+      "  - {{gguf: '{folder}/{{name}}.gguf', quantize: {{type: IQ1_M}}}}\n",
+      "cluster: {parts: 4, cpus: 1, memory: 400MiB}\n", kSlowly);
+  job.submit();
+  wait_for("some work", 60, [&] { return job.state_of(1) == "running"; });
+  CHECK(job.ggufmill({"resume", job.folder()}).exit_code == 2);  // it is under way
+  CHECK(job.ggufmill({"cancel", job.folder()}).exit_code == 0);
+  CHECK(slurm.run({"squeue", "-h"}).out.empty());
+  CHECK(job.status() == 2);
+  CHECK(names_in(job.path("out")).size() == 2);  // what is done stays
+  CHECK(job.ggufmill({"resume", job.folder()}).exit_code == 0);
+  const ProcessResult watched = job.ggufmill({"status", job.folder(), "--watch"});
+  INFO(watched.out << watched.err << job.log());
+  CHECK(watched.exit_code == 0);
+  job.check();
 }
 
 TEST_CASE("on Slurm, three seals at once are one, and a byte damaged before them is done again") {
