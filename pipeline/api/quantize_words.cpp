@@ -27,16 +27,20 @@ std::string upper(std::string word) {
   return word;
 }
 
-// The recipe of a word, or nothing. Numbers show the alias where there is one, as the reference does.
+// The recipe of a word, or nothing. Numbers show the alias where there is one, as the reference does. Read are only
+// those whose text has the word: all of them take longer than a small model.
 std::optional<RecipeName> recipe_of(const std::string& word) {
   const RecipeShelf shelf;
   const auto number = whole_number<std::uint32_t>(word);
+  const std::string wanted = upper(number ? std::to_string(*number) : word);
   for (const BuiltInRecipe& built_in : built_in_recipes()) {
-    const auto recipe = shelf.find(std::string(built_in.name));
-    if (!recipe || recipe.value().partial) continue;
     const std::string name(built_in.name);
+    const bool is_name = upper(name) == upper(word);
+    if (!is_name && upper(std::string(built_in.text)).find(wanted) == std::string::npos) continue;
+    const auto recipe = shelf.find(name);
+    if (!recipe || recipe.value().partial) continue;
+    if (is_name) return RecipeName{name, name};
     const auto& aliases = recipe.value().aliases;
-    if (upper(name) == upper(word)) return RecipeName{name, name};
     for (const std::string& alias : aliases)
       if (upper(alias) == upper(word)) return RecipeName{name, alias};
     if (number && recipe.value().file_type == number) return RecipeName{name, aliases.empty() ? name : aliases.front()};
