@@ -27,19 +27,26 @@ std::size_t first_bad_strided(const std::byte* words, std::size_t count, std::si
   return count;
 }
 
-// The same for adjacent words, in chunks that compilers turn into vectors: a full exponent plus its lowest bit carries
-// into the sign bit, and no other does.
+// The same for adjacent words, in vectors that compilers know: a full exponent plus its lowest bit carries into the
+// sign bit, and no other does.
 template <class Word, Word kExponent>
 std::size_t first_bad_dense(const std::byte* words, std::size_t count) {
-  constexpr std::size_t kChunk = 64;
+  typedef Word Words __attribute__((vector_size(16)));
+  constexpr std::size_t kVectors = 32, kChunk = kVectors * sizeof(Words) / sizeof(Word);
   constexpr Word kLowest = kExponent & static_cast<Word>(-kExponent);
   constexpr Word kSign = static_cast<Word>(Word{1} << (8 * sizeof(Word) - 1));
+  constexpr std::uint64_t kSigns = ~std::uint64_t{0} / static_cast<Word>(~Word{0}) * kSign;
   std::size_t i = 0;
   for (; i + kChunk <= count; i += kChunk) {
-    Word chunk[kChunk], carries = 0;
-    std::memcpy(chunk, words + i * sizeof(Word), sizeof(chunk));
-    for (Word word : chunk) carries = static_cast<Word>(carries | ((word & kExponent) + kLowest));
-    if (carries & kSign) break;
+    Words carries = {};
+    for (std::size_t v = 0; v < kVectors; ++v) {
+      Words next;
+      std::memcpy(&next, words + i * sizeof(Word) + v * sizeof(Words), sizeof(next));
+      carries |= (next & kExponent) + kLowest;
+    }
+    std::uint64_t halves[2];
+    std::memcpy(halves, &carries, sizeof(halves));
+    if ((halves[0] | halves[1]) & kSigns) break;
   }
   return i + first_bad_strided<Word, kExponent>(words + i * sizeof(Word), count - i, sizeof(Word));
 }
