@@ -79,13 +79,15 @@ Result<ClusterArray> load_matrix(const std::string& folder) try {
   ClusterArray array;
   array.folder = fs::canonical(folder).string();
   array.is_matrix = true;
-  const std::string path = array.file("matrix.json");
+  const std::string path = folder + "/matrix.json";
   BOOST_OUTCOME_TRY(const json::value read, read_json(path));
   if (needed_text(read, "format") != kFormat || needed_number(read, "version") != kVersion)
     return input_error(path, "it is not a matrix of cluster jobs of this version");
   std::size_t parts = 0;
   for (const json::value& each : needed_list(read, "jobs")) {
-    BOOST_OUTCOME_TRY(ClusterJob job, load_job_folder(array.file(job_folder_of(each))));
+    const std::string name = job_folder_of(each);
+    if (!is_job_folder(array.file(name))) throw UnsoundJson{fmt::format("there is no job in {}", quoted_name(name))};
+    BOOST_OUTCOME_TRY(ClusterJob job, load_job_folder(array.file(name)));
     job.source = needed_text(each, "source");
     job.first_part = parts;
     job.array_folder = array.folder;
@@ -98,7 +100,7 @@ Result<ClusterArray> load_matrix(const std::string& folder) try {
   array.report.html = needed_text(needed(read, "report"), "html");
   return array;
 } catch (const UnsoundJson& error) {
-  return input_error(folder + "/matrix.json", error.what, "submit it again");
+  return input_error(folder + "/matrix.json", "it is not a sound matrix: " + error.what, "submit it again");
 } catch (const std::exception& error) {
   return input_error(folder + "/matrix.json", fmt::format("it cannot be read: {}", error.what()), "submit it again");
 }

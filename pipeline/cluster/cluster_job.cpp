@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <boost/json.hpp>
 #include <charconv>
+#include <cmath>
 #include <filesystem>
+#include <limits>
 
 #include "pipeline/api/reports.h"
 #include "pipeline/core/text.h"
@@ -24,16 +26,35 @@ constexpr std::string_view kFormat = "ggufmill cluster job";
 constexpr int kVersion = 1;
 constexpr std::uint64_t kMostTextBytes = std::uint64_t{4} << 30;  // of a written plan
 
-// A member that has to be there and of its kind; else Boost.JSON throws.
-std::uint64_t number_of(const json::object& object, std::string_view name) {
-  return object.at(name).to_number<std::uint64_t>();
+// Members that have to be there and of their kind, as needed_text() and its like have them.
+unsigned small_number(const json::value& value, std::string_view name) {
+  const std::uint64_t number = needed_number(value, name);
+  if (number > std::numeric_limits<unsigned>::max()) throw UnsoundJson{fmt::format("'{}' is too large", name)};
+  return static_cast<unsigned>(number);
 }
-std::string text_of(const json::object& object, std::string_view name) {
-  return std::string(object.at(name).as_string());
+double measure_of(const json::value& number, std::string_view name) {
+  const double read = number.is_double()   ? number.get_double()
+                      : number.is_int64()  ? static_cast<double>(number.get_int64())
+                      : number.is_uint64() ? static_cast<double>(number.get_uint64())
+                                           : -1;
+  if (!(read >= 0) || std::isinf(read)) throw UnsoundJson{fmt::format("'{}' is no measure", name)};
+  return read;
 }
-std::vector<std::string> texts_of(const json::object& object, std::string_view name) {
+std::vector<std::size_t> numbers_of(const json::value& value, std::string_view name) {
+  std::vector<std::size_t> numbers;
+  for (const json::value& number : needed_list(value, name)) {
+    if (!number.is_int64() && !number.is_uint64()) throw UnsoundJson{fmt::format("what is in '{}' is no number", name)};
+    if (number.is_int64() && number.get_int64() < 0) throw UnsoundJson{fmt::format("'{}' has a negative number", name)};
+    numbers.push_back(number.to_number<std::size_t>());
+  }
+  return numbers;
+}
+std::vector<std::string> needed_texts(const json::value& value, std::string_view name) {
   std::vector<std::string> texts;
-  for (const json::value& text : object.at(name).as_array()) texts.emplace_back(text.as_string());
+  for (const json::value& text : needed_list(value, name)) {
+    if (!text.is_string()) throw UnsoundJson{fmt::format("what is in '{}' is no text", name)};
+    texts.emplace_back(text.get_string());
+  }
   return texts;
 }
 
@@ -49,18 +70,19 @@ json::object options_json(const ClusterOptions& options) {
           {"options", json::value_from(options.options)}};
 }
 
-ClusterOptions options_of(const json::object& object) {
+ClusterOptions options_of(const json::value& value) {
   ClusterOptions options;
-  options.engine =
-      text_of(object, "engine") == "slurm" ? ClusterOptions::Engine::kSlurm : ClusterOptions::Engine::kNone;
-  options.partition = text_of(object, "partition");
-  options.account = text_of(object, "account");
-  options.time = text_of(object, "time");
-  options.constraint = text_of(object, "constraint");
-  options.cpus = static_cast<unsigned>(number_of(object, "cpus"));
-  options.memory = number_of(object, "memory");
-  options.max_parallel = static_cast<unsigned>(number_of(object, "max_parallel"));
-  options.options = texts_of(object, "options");
+  const std::string engine = needed_text(value, "engine");
+  if (engine != "slurm" && engine != "none") throw UnsoundJson{"'engine' is neither slurm nor none"};
+  options.engine = engine == "slurm" ? ClusterOptions::Engine::kSlurm : ClusterOptions::Engine::kNone;
+  options.partition = needed_text(value, "partition");
+  options.account = needed_text(value, "account");
+  options.time = needed_text(value, "time");
+  options.constraint = needed_text(value, "constraint");
+  options.cpus = small_number(value, "cpus");
+  options.memory = needed_number(value, "memory");
+  options.max_parallel = small_number(value, "max_parallel");
+  options.options = needed_texts(value, "options");
   return options;
 }
 
@@ -71,40 +93,43 @@ json::object limits_json(const Limits& limits) {
           {"io", limits.io ? json::value(io_mode_names()[static_cast<std::size_t>(*limits.io)]) : json::value()}};
 }
 
-Limits limits_of(const json::object& object) {
+Limits limits_of(const json::value& value) {
   Limits limits;
-  if (const json::value& memory = object.at("memory"); !memory.is_null()) {
-    limits.memory = memory.to_number<std::uint64_t>();
-    limits.memory_is_given = true;
-  }
-  limits.threads = static_cast<unsigned>(number_of(object, "threads"));
-  limits.nice = static_cast<unsigned>(number_of(object, "nice"));
-  if (const json::value& io = object.at("io"); !io.is_null()) limits.io = io_mode_named(std::string(io.as_string()));
+  limits.memory_is_given = !needed(value, "memory").is_null();
+  if (limits.memory_is_given) limits.memory = needed_number(value, "memory");
+  limits.threads = small_number(value, "threads");
+  limits.nice = small_number(value, "nice");
+  if (needed(value, "io").is_null()) return limits;
+  limits.io = io_mode_named(needed_text(value, "io"));
+  if (!limits.io) throw UnsoundJson{"'io' is no way of reading and writing"};
   return limits;
 }
 
-ClusterJob job_of(const json::object& object, const std::string& folder) {
+ClusterJob job_of(const json::value& value, const std::string& folder) {
   ClusterJob job;
   job.folder = job.array_folder = folder;
-  job.working_folder = text_of(object, "working_folder");
-  job.name = text_of(object, "name");
-  job.identity = text_of(object, "identity");
-  job.id = text_of(object, "id");
-  job.overwrite = object.at("overwrite").as_bool();
-  for (const json::value& cut : object.at("cuts").as_array()) job.cuts.push_back(cut.to_number<std::size_t>());
-  for (const json::value& cost : object.at("costs").as_array()) job.costs.push_back(cost.to_number<double>());
-  job.limits = limits_of(object.at("limits").as_object());
-  job.kernel_directories = texts_of(object, "kernel_directories");
-  job.isa = text_of(object, "isa");
-  job.options = options_of(object.at("options").as_object());
+  job.working_folder = needed_text(value, "working_folder");
+  job.name = needed_text(value, "name");
+  job.identity = needed_text(value, "identity");
+  job.id = needed_text(value, "id");
+  job.overwrite = json_flag(value, "overwrite");
+  job.cuts = numbers_of(value, "cuts");
+  for (const json::value& cost : needed_list(value, "costs")) job.costs.push_back(measure_of(cost, "costs"));
+  job.limits = limits_of(needed(value, "limits"));
+  job.kernel_directories = needed_texts(value, "kernel_directories");
+  job.isa = needed_text(value, "isa");
+  job.options = options_of(needed(value, "options"));
+  if (job.cuts.size() < 2 || job.costs.size() != job.parts() || !std::ranges::is_sorted(job.cuts) ||
+      job.cuts.front() != 0)
+    throw UnsoundJson{"its parts are not sound"};
   return job;
 }
 
-// A marker's object, where it is one of this job.
-std::optional<json::object> read_marker(const ClusterJob& job, const std::string& path) {
+// A marker, where it is one of this job.
+std::optional<json::value> read_marker(const ClusterJob& job, const std::string& path) {
   auto read = read_json(path);
   if (!read || json_string(read.value(), "job") != job.key()) return {};
-  return std::move(read.value().as_object());
+  return std::move(read).value();
 }
 
 Status write_marker(const ClusterJob& job, const std::string& path, json::object marker) {
@@ -121,28 +146,29 @@ std::optional<std::uint64_t> from_hexadecimal(std::string_view text) {
   return number;
 }
 
-std::optional<DoneMarker> done_of(const ClusterJob& job, std::size_t part, const json::object& object) {
+std::optional<DoneMarker> done_of(const ClusterJob& job, std::size_t part, const json::value& value) {
   DoneMarker marker;
   const UnitRange range = job.range(part);
-  const json::array& units = object.at("checksums").as_array();
-  if (number_of(object, "part") != part || number_of(object, "first") != range.first ||
+  const json::array& units = needed_list(value, "checksums");
+  if (needed_number(value, "part") != part || needed_number(value, "first") != range.first ||
       units.size() != range.last - range.first)
     return {};
   for (const json::value& unit : units) {
     JournalText::Record& record = marker.units.emplace_back();
     record.unit = static_cast<std::uint32_t>(range.first + marker.units.size() - 1);
-    for (const json::value& sum : unit.as_array()) {
-      const auto number = from_hexadecimal(sum.as_string());
+    if (!unit.is_array()) return {};
+    for (const json::value& sum : unit.get_array()) {
+      const auto number = sum.is_string() ? from_hexadecimal(sum.get_string()) : std::nullopt;
       if (!number) return {};
       record.checksums.push_back(*number);
     }
   }
-  marker.host = text_of(object, "host");
-  marker.isa = text_of(object, "isa");
-  marker.seconds = object.at("seconds").to_number<double>();
-  marker.bytes_read = number_of(object, "bytes_read");
-  marker.bytes_written = number_of(object, "bytes_written");
-  marker.units_kept = number_of(object, "units_kept");
+  marker.host = needed_text(value, "host");
+  marker.isa = needed_text(value, "isa");
+  marker.seconds = measure_of(needed(value, "seconds"), "seconds");
+  marker.bytes_read = needed_number(value, "bytes_read");
+  marker.bytes_written = needed_number(value, "bytes_written");
+  marker.units_kept = needed_number(value, "units_kept");
   return marker;
 }
 
@@ -175,27 +201,26 @@ Status write_job(const ClusterJob& job, const Plan& plan) {
 
 bool is_job_folder(const std::string& path) { return is_file(fs::path(path) / "job.json"); }
 
-Result<ClusterJob> load_job_folder(const std::string& folder) try {
+Result<ClusterJob> load_job_folder(const std::string& folder) {
   if (!is_job_folder(folder))
     return usage_error(fmt::format("{} is not the folder of a cluster job", quoted_name(folder)),
                        "`ggufmill submit JOB.yaml` makes one");
   const std::string path = folder + "/job.json";
-  BOOST_OUTCOME_TRY(const json::value read, read_json(path));
-  const json::object& object = read.as_object();
-  if (text_of(object, "format") != kFormat || object.at("version").to_number<int>() != kVersion)
-    return input_error(path, "it is not a cluster job of this version");
-  if (text_of(object, "ggufmill") != GGUFMILL_VERSION)
-    return input_error(
-        path,
-        fmt::format("the job was made by ggufmill {}, and this is {}", text_of(object, "ggufmill"), GGUFMILL_VERSION),
-        "use one version on all nodes, or submit the job again");
-  ClusterJob job = job_of(object, fs::canonical(folder).string());
-  if (job.cuts.size() < 2 || job.costs.size() != job.parts() || !std::ranges::is_sorted(job.cuts) ||
-      job.cuts.front() != 0)
-    return input_error(path, "its parts are not sound", "submit the job again");
-  return job;
-} catch (const std::exception& error) {
-  return input_error(folder + "/job.json", fmt::format("it is not a sound job: {}", error.what()), "submit it again");
+  try {
+    BOOST_OUTCOME_TRY(const json::value read, read_json(path));
+    if (needed_text(read, "format") != kFormat || needed_number(read, "version") != kVersion)
+      return input_error(path, "it is not a cluster job of this version");
+    if (const std::string version = needed_text(read, "ggufmill"); version != GGUFMILL_VERSION)
+      return input_error(
+          path,
+          fmt::format("the job was made by ggufmill {}, and this is {}", quoted_name(version, 20), GGUFMILL_VERSION),
+          "use one version on all nodes, or submit the job again");
+    return job_of(read, fs::canonical(folder).string());
+  } catch (const UnsoundJson& error) {
+    return input_error(path, "it is not a sound job: " + error.what, "submit it again");
+  } catch (const std::exception& error) {
+    return input_error(path, fmt::format("it cannot be read: {}", error.what()));
+  }
 }
 
 Result<Plan> load_plan(const ClusterJob& job, const Types& types) {
@@ -228,9 +253,9 @@ Status write_done(const ClusterJob& job, std::size_t part, const DoneMarker& mar
 }
 
 std::optional<DoneMarker> read_done(const ClusterJob& job, std::size_t part) try {
-  const auto object = read_marker(job, job.part_file(part, "done.json"));
-  return object ? done_of(job, part, *object) : std::nullopt;
-} catch (const std::exception&) {  // a member that lacks
+  const auto value = read_marker(job, job.part_file(part, "done.json"));
+  return value ? done_of(job, part, *value) : std::nullopt;
+} catch (const UnsoundJson&) {
   return {};
 }
 
@@ -266,21 +291,23 @@ Status write_beat(const ClusterJob& job, std::size_t part, const Beat& beat) {
 }
 
 std::optional<Beat> read_beat(const ClusterJob& job, std::size_t part) try {
-  const auto object = read_marker(job, job.part_file(part, "beat.json"));
-  if (!object) return {};
+  const auto value = read_marker(job, job.part_file(part, "beat.json"));
+  if (!value) return {};
   Beat beat;
-  const auto state = std::ranges::find(kStates, text_of(*object, "state"));
+  const auto state = std::ranges::find(kStates, needed_text(*value, "state"));
   if (state == std::end(kStates)) return {};
   beat.state = static_cast<Beat::State>(state - std::begin(kStates));
-  beat.attempt = text_of(*object, "attempt");
-  beat.host = text_of(*object, "host");
-  beat.count = number_of(*object, "count");
-  beat.units = number_of(*object, "units");
-  beat.bytes_written = number_of(*object, "bytes_written");
-  beat.exit_code = object->at("exit_code").to_number<int>();
-  beat.error = text_of(*object, "error");
+  beat.attempt = needed_text(*value, "attempt");
+  beat.host = needed_text(*value, "host");
+  beat.count = needed_number(*value, "count");
+  beat.units = needed_number(*value, "units");
+  beat.bytes_written = needed_number(*value, "bytes_written");
+  const std::uint64_t code = needed_number(*value, "exit_code");
+  if (code > 255) return {};
+  beat.exit_code = static_cast<int>(code);
+  beat.error = needed_text(*value, "error");
   return beat;
-} catch (const std::exception&) {  // a member that lacks
+} catch (const UnsoundJson&) {
   return {};
 }
 
@@ -294,13 +321,10 @@ Status write_seal(const ClusterJob& job, const SealMarker& marker) {
 }
 
 std::optional<SealMarker> read_seal(const ClusterJob& job) try {
-  const auto object = read_marker(job, job.file("seal.json"));
-  if (!object) return {};
-  SealMarker marker;
-  for (const json::value& inode : object->at("inodes").as_array())
-    marker.inodes.push_back(inode.to_number<std::uint64_t>());
-  return marker;
-} catch (const std::exception&) {  // a member that lacks
+  const auto value = read_marker(job, job.file("seal.json"));
+  if (!value) return {};
+  return SealMarker{numbers_of(*value, "inodes")};
+} catch (const UnsoundJson&) {
   return {};
 }
 

@@ -145,19 +145,18 @@ std::vector<std::string> seal_command(const ClusterArray& array, const std::stri
   return words;
 }
 
-Result<std::vector<Submission>> read_submissions(const ClusterArray& array) try {
+Result<std::vector<Submission>> read_submissions(const ClusterArray& array) {
   const std::string path = array.file("engine.json");
   std::vector<Submission> submissions;
   if (!is_file(path)) return submissions;
   BOOST_OUTCOME_TRY(const json::value read, read_json(path));
-  for (const json::value& value : read.as_object().at("submissions").as_array()) {
-    const json::object& one = value.as_object();
-    submissions.push_back({std::string(one.at("parts").as_string()), std::string(one.at("indices").as_string()),
-                           std::string(one.at("seal").as_string())});
+  try {
+    for (const json::value& one : needed_list(read, "submissions"))
+      submissions.push_back({needed_text(one, "parts"), needed_text(one, "indices"), needed_text(one, "seal")});
+  } catch (const UnsoundJson& error) {
+    return input_error(path, "it is not sound: " + error.what);
   }
   return submissions;
-} catch (const std::exception& error) {
-  return input_error(array.file("engine.json"), fmt::format("it is not sound: {}", error.what()));
 }
 
 Result<Submission> submit_to_slurm(const ClusterArray& array, const std::vector<std::size_t>& parts,

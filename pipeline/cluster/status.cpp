@@ -53,7 +53,7 @@ PartStatus JobWatch::look_at(std::size_t part, const std::optional<SlurmView>& s
     const bool is_alive = last_beat_[part] != Clock::time_point() && Clock::now() - last_beat_[part] < kPatience;
     if (is_alive && beat->state == Beat::State::kRunning) status.state = PartStatus::State::kRunning;
     status.host = beat->host;
-    status.units_done = beat->units;
+    status.units_done = std::min(beat->units, status.units);
     status.error = beat->error;
     if (beat->state == Beat::State::kFailed) status.state = PartStatus::State::kFailed;
   }

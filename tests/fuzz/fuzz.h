@@ -53,6 +53,14 @@ std::vector<std::string> ggml_seeds();
 std::string fuzz_measurement(std::string_view bytes);
 std::vector<std::string> measurement_seeds();
 
+// Reads job.json, matrix.json, and the markers of a cluster job's parts and seal: broken as of a plan.
+std::string fuzz_cluster_job(std::string_view bytes);
+std::vector<std::string> cluster_job_seeds();
+std::string fuzz_cluster_matrix(std::string_view bytes);
+std::vector<std::string> cluster_matrix_seeds();
+std::string fuzz_cluster_marker(std::string_view bytes);
+std::vector<std::string> cluster_marker_seeds();
+
 // Reads an importance file of either form, and the last weights of each entry.
 std::string fuzz_importance(std::string_view bytes);
 std::vector<std::string> importance_seeds();

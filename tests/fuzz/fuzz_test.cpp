@@ -122,6 +122,16 @@ TEST_CASE("no file of before GGUF, damaged or not, breaks the reader") { check(g
 
 TEST_CASE("no measurement, damaged or not, breaks the reader") { check(measurement_seeds(), fuzz_measurement, 1000); }
 
+TEST_CASE("no cluster job, damaged or not, breaks the reader") { check(cluster_job_seeds(), fuzz_cluster_job, 1000); }
+
+TEST_CASE("no matrix of cluster jobs, damaged or not, breaks the reader") {
+  check(cluster_matrix_seeds(), fuzz_cluster_matrix, 1000);
+}
+
+TEST_CASE("no marker of a cluster job, damaged or not, breaks the reader") {
+  check(cluster_marker_seeds(), fuzz_cluster_marker, 1000);
+}
+
 TEST_CASE("no recipe, damaged or not, breaks the reader") { check(recipe_seeds(), fuzz_recipe, 10); }
 
 TEST_CASE("no map of an architecture, damaged or not, breaks what reads it and what follows it") {

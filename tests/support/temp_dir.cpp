@@ -6,8 +6,8 @@
 
 namespace ggufmill {
 
-TempDir::TempDir() {
-  std::string name = std::filesystem::temp_directory_path() / "ggufmill-test-XXXXXX";
+TempDir::TempDir(const std::filesystem::path& in) {
+  std::string name = in / "ggufmill-test-XXXXXX";
   if (::mkdtemp(name.data()) == nullptr) throw std::system_error(errno, std::generic_category(), "mkdtemp " + name);
   path_ = name;
 }

@@ -10,7 +10,7 @@ namespace ggufmill {
 // Throws std::system_error when no folder can be made.
 class TempDir {
  public:
-  TempDir();
+  explicit TempDir(const std::filesystem::path& in = std::filesystem::temp_directory_path());
   ~TempDir();
   TempDir(const TempDir&) = delete;
   TempDir& operator=(const TempDir&) = delete;
