@@ -153,7 +153,6 @@ Result<PlannedArray> submit_sources(const Loaded& loaded, const po::variables_ma
 }
 
 int submit_matrix(const Loaded& loaded, const po::variables_map& values) {
-  if (loaded.batch.jobs.empty()) return 0;
   const auto planned = submit_sources(loaded, values);
   if (!planned) return fail(planned.error());
   for (const BatchCell& cell : planned.value().array.left_out) say_cell(cell);

@@ -217,7 +217,6 @@ std::optional<Batch> parse_batch(std::string_view text, const std::string& name,
   }
   for (Error& error : in_order(found.errors(), name)) errors.add(std::move(error));
   if (!found.empty()) return {};
-  std::erase_if(batch.jobs, [](const BatchJob& each) { return each.job.outputs.empty(); });  // all excluded
   return batch;
 }
 

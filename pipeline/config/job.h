@@ -24,7 +24,7 @@ struct BatchJob {
 struct Batch {
   std::string file;
   bool is_matrix = false;
-  std::vector<BatchJob> jobs;  // with a matrix perhaps none
+  std::vector<BatchJob> jobs;  // at least one
   ReportRequest report;        // of all of them together: paths without {name}; likewise only of a matrix
 };
 

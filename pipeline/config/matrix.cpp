@@ -111,6 +111,7 @@ class Expansion {
       for (const ConfigNode& item : sources->items)
         for (const ConfigNode& source : sources_of(item)) jobs.push_back(job_of(path_of(source), &source));
     check_exclusions();
+    leave_out_excluded(jobs);
     return jobs;
   }
 
@@ -192,6 +193,15 @@ class Expansion {
       used_[i] = is_excluded = true;
     }
     return is_excluded;
+  }
+
+  // Sources of which no output is left.
+  void leave_out_excluded(std::vector<ExpandedJob>& jobs) {
+    const ConfigNode* outputs = root_.find("outputs");
+    if (!outputs || outputs->items.empty() || jobs.empty()) return;
+    std::erase_if(jobs, [](const ExpandedJob& job) { return job.root.find("outputs")->items.empty(); });
+    if (jobs.empty())
+      errors_.add(error_at(matrix_->find("exclude")->items.front(), "this excludes all that there is to make"));
   }
 
   void check_exclusions() {

@@ -20,10 +20,10 @@ struct ExpandedJob {
 };
 
 // One for each source of `matrix`, in the order of the file and, of what a pattern matches, of the names' bytes; of a
-// file without `matrix` just that one. Outputs with {recipe} stand once for each of `matrix.recipes`, and {recipe} is
-// replaced in them; other outputs' sinks do that. {name} is replaced in all values of outputs and report. Looks at the
-// file system for patterns and for what kind a source is; opens nothing. Errors (exit code 2, with their places) are
-// added to `errors`.
+// file without `matrix` just that one. A source of which all outputs are excluded is none. Outputs with {recipe} stand
+// once for each of `matrix.recipes`, and {recipe} is replaced in them; other outputs' sinks do that. {name} is replaced
+// in all values of outputs and report. Looks at the file system for patterns and for what kind a source is; opens
+// nothing. Errors (exit code 2, with their places) are added to `errors`.
 std::vector<ExpandedJob> expand_matrix(const ConfigNode& root, Diagnostics& errors);
 
 // What {name} stands for: the last part of a source's path without ".gguf", a shard's number and, behind the last dash,

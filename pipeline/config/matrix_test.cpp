@@ -77,6 +77,20 @@ TEST_CASE("an output with {recipe} stands once for each recipe, less what is exc
         Cells{"a-Q8_0.gguf", "a.gguf", "b-Q4_K.gguf", "b-Q8_0.gguf", "b.gguf"});
 }
 
+TEST_CASE("a source of which all is excluded is none, and a matrix without any is refused") {
+  const Models models;
+  const auto text = [&](const char* name) {
+    return fmt::format(
+        "matrix:\n  sources: [{}, {}]\n  exclude: [{{name: {}}}]\noutputs: [{{gguf: '{{name}}.gguf'}}]\n",
+        models.path("a.gguf"), models.path("b-F16.gguf"), name);
+  };
+  CHECK(models.cells(text("a")) == Cells{"b.gguf"});
+  CHECK(models.refusal(text("'*'")) ==
+        "a.yaml:4:13: error: this excludes all that there is to make\n"
+        "     4 |   exclude: [{name: '*'}]\n"
+        "       |             ^\n");
+}
+
 TEST_CASE("without a matrix {name} is that of the source, and the sink puts in the recipe") {
   const Models models;
   CHECK(models.cells("source: {gguf: dir/Llama-3-8B-BF16.gguf}\noutputs: [{gguf: '{name}-{recipe}.gguf'}]\n") ==
