@@ -119,11 +119,25 @@ class Linter {
   std::string unknown_key(const ConfigNode::Entry& entry, const FieldSpec& spec) {
     std::vector<std::string> names;
     for (const FieldSpec& field : spec.fields) names.push_back(field.name);
-    std::string meant = did_you_mean(entry.key, names);
+    std::string meant = did_you_mean(entry.key, names), help;
+    if (!meant.empty()) {
+      help = fmt::format("did you mean '{}'?", meant);
+    } else {
+      std::vector<std::string> owners;  // the key is right one level below
+      for (const FieldSpec& field : spec.fields)
+        if (has_key(field, entry.key)) owners.push_back(field.name);
+      if (owners.size() == 1) help = fmt::format("'{}' is a key of '{}'; ", entry.key, owners[0]);
+      help += fmt::format("known keys: {}", fmt::join(names, ", "));
+    }
     add(error_at(entry.value.text, entry.position, fmt::format("unknown key {}", quoted_name(entry.key)),
-                 meant.empty() ? fmt::format("known keys: {}", fmt::join(names, ", "))
-                               : fmt::format("did you mean '{}'?", meant)));
+                 std::move(help)));
     return meant;
+  }
+
+  // Whether a value of the field can be a map with that key.
+  static bool has_key(const FieldSpec& field, const std::string& key) {
+    return std::ranges::any_of(field.fields, [&](const FieldSpec& known) { return known.name == key; }) ||
+           std::ranges::any_of(field.alternatives, [&](const FieldSpec& form) { return has_key(form, key); });
   }
 
   static Error missing_key(const ConfigNode& node, const FieldSpec& field) {

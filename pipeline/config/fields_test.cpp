@@ -148,6 +148,16 @@ TEST_CASE("a map tells unknown and missing keys") {
         "unknown key 'colour' | known keys: path, size\nmiss");
 }
 
+TEST_CASE("of a key that stands one level too high the message says where it belongs") {
+  const FieldSpec recipe{.name = "recipe"};
+  const FieldSpec map_form{.kind = FieldKind::kMap, .fields = {recipe}};
+  const FieldSpec quantize{.name = "quantize", .kind = FieldKind::kOneOf, .alternatives = {{}, map_form}};
+  const FieldSpec path{.name = "path", .kind = FieldKind::kPath};
+  const FieldSpec spec{.kind = FieldKind::kMap, .fields = {path, quantize}};
+  CHECK(faults(map({{"recipe", {}, scalar("x")}}), spec) ==
+        "unknown key 'recipe' | 'recipe' is a key of 'quantize'; known keys: path, quantize\n");
+}
+
 TEST_CASE("a key that is there but for a slip is not missing on top") {
   const FieldSpec path{.name = "path", .kind = FieldKind::kPath, .required = true};
   const FieldSpec spec{.kind = FieldKind::kMap, .fields = {path}};
