@@ -1,10 +1,13 @@
 #include "pipeline/cli/table.h"
 
 #include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <boost/json.hpp>
 #include <cstdio>
+#include <limits>
 
 #include "pipeline/core/text.h"
 #include "pipeline/report/json_text.h"
@@ -32,15 +35,57 @@ Character first_character(std::string_view text) {
   return {bytes, wide ? 2u : 1u};
 }
 
-std::string render_row(const std::vector<Column>& columns, const std::vector<std::size_t>& widths, const Row& row) {
-  std::string line;
-  for (std::size_t c = 0; c < columns.size(); ++c) {
-    if (c > 0) line += "  ";
-    const std::string padding(widths[c] - display_width(row[c]), ' ');
-    line += columns[c].align == Align::kLeft ? row[c] + padding : padding + row[c];
+constexpr std::size_t kGap = 2;  // between columns
+
+// What of `text` fits into `width` columns, at least one character: up to the last space, comma, slash or hyphen where
+// one stands after its first third.
+std::string_view beginning(std::string_view text, std::size_t width) {
+  std::size_t bytes = 0, columns = 0, good = 0;
+  while (bytes < text.size()) {
+    const Character next = first_character(text.substr(bytes));
+    if (columns + next.width > width && bytes > 0) break;
+    columns += next.width;
+    bytes += next.bytes.size();
+    const bool ends_word =
+        next.bytes == "," || next.bytes == "/" || next.bytes == "-" || text.substr(bytes).starts_with(' ');
+    if (ends_word && columns * 3 >= width) good = bytes;
   }
-  line.erase(line.find_last_not_of(' ') + 1);
-  return line + "\n";
+  return text.substr(0, bytes < text.size() && good > 0 ? good : bytes);
+}
+
+std::string render_row(const std::vector<Column>& columns, const std::vector<std::size_t>& widths, const Row& row) {
+  std::vector<std::string_view> rest(row.begin(), row.end());
+  std::string lines;
+  do {
+    std::string line;
+    for (std::size_t c = 0; c < columns.size(); ++c) {
+      if (c > 0) line.append(kGap, ' ');
+      const std::string_view cell = beginning(rest[c], widths[c]);
+      const std::string padding(widths[c] - std::min(widths[c], display_width(cell)), ' ');
+      line += columns[c].align == Align::kLeft ? std::string(cell) + padding : padding + std::string(cell);
+      rest[c].remove_prefix(cell.size());
+      rest[c].remove_prefix(std::min(rest[c].find_first_not_of(' '), rest[c].size()));
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    lines += line + "\n";
+  } while (std::ranges::any_of(rest, [](std::string_view cell) { return !cell.empty(); }));
+  return lines;
+}
+
+// Takes from the widest columns on the left side until a line has `most` columns.
+void narrow(const std::vector<Column>& columns, std::vector<std::size_t>& widths, std::size_t most) {
+  constexpr std::size_t kNarrowest = 12;
+  std::size_t all = kGap * (columns.size() - 1);
+  for (std::size_t width : widths) all += width;
+  while (all > most) {
+    std::size_t* widest = nullptr;
+    for (std::size_t c = 0; c < columns.size(); ++c)
+      if (columns[c].align == Align::kLeft && widths[c] > kNarrowest && (!widest || widths[c] > *widest))
+        widest = &widths[c];
+    if (!widest) return;
+    --*widest;
+    --all;
+  }
 }
 
 }  // namespace
@@ -73,7 +118,13 @@ std::string fit_name(std::string_view name, std::size_t width) {
   return begin + std::string(kGap) + std::string(rest);
 }
 
-std::string render_table(const std::vector<Column>& columns, const std::vector<Row>& rows) {
+std::size_t output_columns() {
+  struct winsize window {};
+  const bool is_terminal = ::isatty(STDOUT_FILENO) != 0 && ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) == 0;
+  return is_terminal && window.ws_col > 0 ? window.ws_col : std::numeric_limits<std::size_t>::max();
+}
+
+std::string render_table(const std::vector<Column>& columns, const std::vector<Row>& rows, std::size_t most_columns) {
   Row titles;
   std::vector<std::size_t> widths;
   for (const Column& column : columns) {
@@ -86,6 +137,7 @@ std::string render_table(const std::vector<Column>& columns, const std::vector<R
       row[c] = printable(row[c]);
       widths[c] = std::max(widths[c], display_width(row[c]));
     }
+  narrow(columns, widths, most_columns);
   std::string text = render_row(columns, widths, titles);
   for (const Row& row : shown) text += render_row(columns, widths, row);
   return text;

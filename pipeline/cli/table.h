@@ -24,8 +24,14 @@ std::size_t display_width(std::string_view text);
 // The name, printable(), in at most `width` columns: "models/very-l...-IQ2_XXS.gguf" where it is longer.
 std::string fit_name(std::string_view name, std::size_t width);
 
-// A title line and one line a row, two spaces between columns, no trailing spaces. Cells are made printable().
-std::string render_table(const std::vector<Column>& columns, const std::vector<Row>& rows);
+// Columns of the terminal that stdout is; no limit where it is a pipe or a file.
+std::size_t output_columns();
+
+// A title line and one line a row, two spaces between columns, no trailing spaces. Cells are made printable(). In fewer
+// columns than that takes the widest cells on the left side of their columns go on below, at spaces, or after a comma,
+// slash or hyphen where that serves; figures never do, and no column gets narrower than 12.
+std::string render_table(const std::vector<Column>& columns, const std::vector<Row>& rows,
+                         std::size_t most_columns = output_columns());
 
 // "1,234,567".
 std::string with_commas(std::uint64_t number);

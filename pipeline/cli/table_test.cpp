@@ -18,6 +18,29 @@ TEST_CASE("cells are printable, and as wide as a terminal shows them") {
         "\xe6\xa8\xa1\xc3\xa9           2\n");
 }
 
+TEST_CASE("on a narrow terminal the widest cells go on below") {
+  const std::vector<Column> columns = {{"name"}, {"bytes", Align::kRight}, {"what for"}};
+  const std::vector<Row> rows = {{"a", "12", "for models that are no language models"}, {"bcd", "3", "x"}};
+  CHECK(render_table(columns, rows, 31) ==
+        "name  bytes  what for\n"
+        "a        12  for models that\n"
+        "             are no language\n"
+        "             models\n"
+        "bcd       3  x\n");
+  CHECK(render_table(columns, rows, 51) == render_table(columns, rows, 1000));
+}
+
+TEST_CASE("a cell without spaces goes on after a comma or slash, or anywhere") {
+  CHECK(render_table({{"path"}}, {{"/usr/lib/ggufmill/reference.so"}}, 20) ==
+        "path\n/usr/lib/ggufmill/\nreference.so\n");
+  CHECK(render_table({{"path"}}, {{"abcdefghijklmnopqrs"}}, 12) == "path\nabcdefghijkl\nmnopqrs\n");
+}
+
+TEST_CASE("no column gets too narrow to be read, and figures are never cut") {
+  CHECK(render_table({{"n", Align::kRight}, {"word"}}, {{"1234567890", "abcdefghijklm"}}, 5) ==
+        "         n  word\n1234567890  abcdefghijkl\n            m\n");
+}
+
 TEST_CASE("long names are cut in the middle") {
   CHECK(fit_name("model.gguf", 10) == "model.gguf");
   CHECK(fit_name("models/tiny.gguf", 11) == "mode...gguf");

@@ -210,14 +210,14 @@ class Handler(http.server.BaseHTTPRequestHandler):
         """The last quarter of the file is not to be had until there is a file `healed`."""
         size = os.path.getsize(os.path.join(ROOT, self.rest))
         if self.asked(size)[0] > size // 4 * 3 and not self.file("healed"):
-            return self.refuse(429, [("Retry-After", "100000")])
+            return self.refuse(429, [("Retry-After", "20000")])
         self.serve(self.rest)
 
     def do_always503(self):
         self.refuse(503)
 
     def do_later(self):
-        self.refuse(429, [("Retry-After", "100000")])
+        self.refuse(429, [("Retry-After", "20000")])
 
     def do_denied(self):
         self.refuse(403)

@@ -166,7 +166,7 @@ TEST_CASE("a server that fails is waited for a while, and then given up") {
             "the server answered 503\n  given up after 8 attempts in 0 s\n"));
   CHECK(
       has(served.fault("later", ExitCode::kTransient),
-          "the server answered 429\n  given up after 1 attempt in 0 s; the server asks to be left alone for 100000 s"));
+          "the server answered 429\n  given up after 1 attempt in 0 s; the server asks to be left alone for 20000 s"));
   const auto refused = parse_address("http://127.0.0.1:1/data.bin");
   const auto opened = RemoteSource::open(refused.value(), quick(), RemoteSource::Use::kRun);
   REQUIRE_FALSE(opened);
