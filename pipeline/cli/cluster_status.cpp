@@ -70,7 +70,11 @@ std::string counts_of(const ClusterArray& array, const JobStatus& status) {
 }
 
 std::string next_step(const ClusterArray& array, const JobStatus& status) {
-  if (status.state == JobStatus::State::kSealed) return "the outputs are there";
+  if (status.state == JobStatus::State::kSealed) {
+    const auto failed = std::ranges::count(array.left_out, CellState::kFailed, &BatchCell::state);
+    return failed == 0 ? "the outputs are there"
+                       : fmt::format("the outputs are there, but for {} that failed when it was submitted", failed);
+  }
   if (status.state == JobStatus::State::kRunning)
     return status.seal.empty() ? "" : fmt::format("the seal: {}", status.seal);
   return fmt::format("nobody is at it: `ggufmill resume {}` goes on", array.folder);

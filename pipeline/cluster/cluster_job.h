@@ -7,6 +7,7 @@
 //   log/                  what the parts and the seal said
 //   parts/K.beat.json     how far part K is; changes while it is alive
 //   parts/K.done.json     part K is done: the checksums of its units
+//   parts/K.measured.json what it measured, for the report
 //   parts/K.hem           its bytes in chunks that it does not own (hems.h)
 //   parts/K.*.ATTEMPT     journal and hem of an attempt at the part that goes on, or was ended early
 //   seal.json             what the outputs are known by, once they are whole

@@ -12,6 +12,7 @@
 #include <random>
 #include <thread>
 
+#include "pipeline/cluster/measured.h"
 #include "pipeline/cluster/part_ledger.h"
 #include "pipeline/cluster/part_store.h"
 #include "pipeline/core/text.h"
@@ -132,6 +133,7 @@ Result<PartOutcome> try_once(const Attempt& attempt, PartLedger& ledger, Heart& 
         fmt::format("units of work of an earlier attempt that were damaged or not on the disk, and were done again: {}",
                     ledger.units_lost()));
   BOOST_OUTCOME_TRY(store->publish_hem());
+  BOOST_OUTCOME_TRY(write_measured(job, options.part, plan, outcome.run));
   DoneMarker marker;
   marker.units = ledger.records();
   marker.host = host_name();

@@ -10,6 +10,7 @@
 #include "pipeline/api/manifests.h"
 #include "pipeline/api/reports.h"
 #include "pipeline/cluster/hems.h"
+#include "pipeline/cluster/measured.h"
 #include "pipeline/cluster/part_store.h"
 #include "pipeline/core/text.h"
 #include "pipeline/io/input_file.h"
@@ -256,6 +257,7 @@ class Sealing {
     RunReport run;
     run.bytes_read = plan_.bytes_read();
     run.bytes_written = plan_.bytes_written();
+    join_measured(job_, plan_, run);
     const Status written =
         write_report(context_.report_of(plan_, run), plan_.report.json, plan_.report.html, job_.overwrite);
     if (!written) outcome.warnings.push_back("the report was not written: " + written.error().what);

@@ -28,9 +28,6 @@ std::string new_id() {
 
 Status check_fit(const Plan& plan, const ClusterOptions& cluster) {
   Diagnostics errors;
-  if (plan.report.error)
-    errors.add(usage_error("report.error measures what is lost where it is converted, which parts do not report",
-                           "leave it out, and use `ggufmill compare` when the job is done"));
   if (plan.limits.io == IoMode::kDirect)
     errors.add(usage_error("limits.io: direct is not for parts, whose files others write at the same time",
                            "use streaming, which drops from memory what is written"));

@@ -16,8 +16,8 @@ struct SubmitOptions {
   KernelOptions kernels;  // that parts are to use, too
 };
 
-// The job that the plan becomes; nothing is written. Exit code 2 for what parts cannot do (reports with errors, direct
-// I/O, a profile) and for memory that is too little.
+// The job that the plan becomes; nothing is written. Exit code 2 for what parts cannot do (direct I/O, a profile) and
+// for memory that is too little.
 Result<ClusterJob> make_job(const Plan& plan, const SubmitOptions& options);
 
 // Makes its folder and its outputs, which are reserved. Exit code 2 where there is a job in the folder already. What

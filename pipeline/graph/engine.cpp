@@ -79,14 +79,15 @@ Result<std::unique_ptr<OutputStore>> open_store(const Plan& plan, const RunOptio
 class Measures {
  public:
   // Gives every encoding and comparison its measure. Outlives all use of `steps`.
-  Measures(const Plan& plan, std::vector<BoundStep>& steps) : steps_(steps) {
+  // `is_partial`: not all units are to be done.
+  Measures(const Plan& plan, std::vector<BoundStep>& steps, bool is_partial) : steps_(steps) {
     const bool reports = plan.is_reported() || plan.report.error;
     for (BoundStep& step : steps) {
       const std::uint64_t rows = step.step->expression->shape.rows();
       if (reports)
-        for (BoundEncoding& encoding : step.encodings) encoding.measure = &measures_.emplace_back(rows);
+        for (BoundEncoding& encoding : step.encodings) encoding.measure = &measures_.emplace_back(rows, is_partial);
       if (!step.step->compared) continue;
-      step.measure = &measures_.emplace_back(rows);
+      step.measure = &measures_.emplace_back(rows, is_partial);
       step.differs = &differs_.emplace_back(step.step->expression->type != step.step->compared->type);
     }
   }
@@ -182,7 +183,7 @@ Result<RunReport> run_checked(const Plan& plan, const Kernels& kernels, const Ru
   report.io_mode = io_mode(plan);
   BOOST_OUTCOME_TRY(check_memory(plan));
   BOOST_OUTCOME_TRY(auto steps, bind_kernels(plan, kernels));
-  const Measures measures(plan, steps);
+  const Measures measures(plan, steps, options.units.has_value());
   const NonfiniteCounts nonfinite(plan, steps);
   BOOST_OUTCOME_TRY(const auto sources, RunSources::open(plan, report.io_mode, options.stop));
   const unsigned openers = options.engine == EngineKind::kSimple ? 1 : threads;

@@ -1,6 +1,7 @@
 #include "pipeline/report/difference.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -98,16 +99,49 @@ ErrorSums DifferenceSums::rounded() const {
           largest_};
 }
 
+DifferenceSums::Numbers DifferenceSums::numbers() const {
+  Numbers numbers;
+  auto to = numbers.begin();
+  for (const ExactSum& sum : sums_) to = std::ranges::copy(sum.words(), to).out;
+  *to++ = count_;
+  *to++ = not_finite_;
+  *to++ = std::bit_cast<std::uint64_t>(largest_);
+  *to = weighted_ ? 1 : 0;
+  return numbers;
+}
+
+bool DifferenceSums::set(const Numbers& numbers) {
+  const auto rest = numbers.begin() + kSums * ExactSum::kWords;
+  const auto largest = std::bit_cast<double>(rest[2]);
+  if (!(largest >= 0) || std::isinf(largest) || rest[3] > 1) return false;
+  auto from = numbers.begin();
+  for (ExactSum& sum : sums_) {
+    ExactSum::Words words;
+    std::copy_n(from, words.size(), words.begin());
+    from += words.size();
+    sum.set(words);
+  }
+  count_ = rest[0];
+  not_finite_ = rest[1];
+  largest_ = largest;
+  weighted_ = rest[3] != 0;
+  return true;
+}
+
 void TargetMeasure::add_error(const DifferenceSums& sums, std::uint64_t rows) {
   const std::lock_guard lock(mutex_);
   if (!sums_) sums_ = std::make_unique<DifferenceSums>();
   sums_->add(sums);
   rows_left_ -= rows;
-  if (rows_left_ != 0) return;
+  if (rows_left_ != 0 || is_partial_) return;
   error_ = sums_->rounded();
   sums_.reset();
 }
 
-TargetResult TargetMeasure::result() const { return {static_cast<double>(nanoseconds_) / 1e9, error_}; }
+TargetResult TargetMeasure::result() const {
+  TargetResult result{static_cast<double>(nanoseconds_) / 1e9, error_};
+  if (is_partial_ && sums_) result.partial = std::make_shared<const DifferenceSums>(*sums_);
+  return result;
+}
 
 }  // namespace ggufmill

@@ -52,6 +52,13 @@ class DifferenceSums {
   void add(const DifferenceSums& other);
   ErrorSums rounded() const;
 
+  // As numbers, for sums that are added up on several machines; and back. False, and nothing is changed, where they are
+  // none of sums.
+  static constexpr std::size_t kNumbers = 6 * ExactSum::kWords + 4;
+  using Numbers = std::array<std::uint64_t, kNumbers>;
+  Numbers numbers() const;
+  bool set(const Numbers& numbers);
+
  private:
   static constexpr std::size_t kSums = 6;
   void add_row(const float* reference, const float* values, std::uint64_t columns, const float* weights);
@@ -66,13 +73,16 @@ class DifferenceSums {
 struct TargetResult {
   double seconds = 0;              // that threads spent on making it, decoding of the source not counted
   std::optional<ErrorSums> error;  // none: not measured, as it was not asked for or nothing could be lost
+  // In place of `error`, of a run of some units of the plan alone: of these.
+  std::shared_ptr<const DifferenceSums> partial{};
 };
 
 // Thread-safe but for result(). The exact sums of a tensor under way take about 2 KiB; with its last row they are
 // rounded and freed.
 class TargetMeasure {
  public:
-  explicit TargetMeasure(std::uint64_t rows) : rows_left_(rows) {}
+  // `is_partial`: not all of the tensor's rows may come.
+  explicit TargetMeasure(std::uint64_t rows, bool is_partial = false) : is_partial_(is_partial), rows_left_(rows) {}
 
   void add_time(std::chrono::nanoseconds time) { nanoseconds_ += static_cast<std::uint64_t>(time.count()); }
   // Of `rows` rows that were not added before. In any order: the result is the same.
@@ -80,6 +90,7 @@ class TargetMeasure {
   TargetResult result() const;
 
  private:
+  const bool is_partial_;
   std::atomic<std::uint64_t> nanoseconds_{0};
   std::mutex mutex_;
   std::uint64_t rows_left_;               // guarded by mutex_, as are those below

@@ -1,6 +1,7 @@
 #include "pipeline/report/difference.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <random>
@@ -110,6 +111,47 @@ TEST_CASE("a row is summed in eight lanes, which are added in pairs") {
     CHECK(row.sum[sum] == ((lane[0] + lane[1]) + (lane[2] + lane[3])) + ((lane[4] + lane[5]) + (lane[6] + lane[7])));
   }
   CHECK(row.largest == largest);
+}
+
+TEST_CASE("sums that were numbers in between are the same, and numbers that are no sums are refused") {
+  constexpr std::uint64_t kColumns = 100, kRows = 64;
+  std::vector<float> a = random_values(kColumns * kRows, 3);
+  const std::vector<float> b = random_values(kColumns * kRows, 4), weights = random_values(kColumns, 5);
+  a[7] = std::numeric_limits<float>::infinity();
+  const ErrorSums expected = sums_of(a, b, kColumns, weights);
+  DifferenceSums all;
+  for (const std::uint64_t first : {std::uint64_t{0}, kRows / 4}) {
+    const std::uint64_t rows = first == 0 ? kRows / 4 : kRows - first;
+    DifferenceSums rows_sums, read;
+    rows_sums.add_rows(std::span(a).subspan(first * kColumns, rows * kColumns),
+                       std::span(b).subspan(first * kColumns, rows * kColumns), kColumns, weights.data());
+    REQUIRE(read.set(rows_sums.numbers()));
+    CHECK(read.numbers() == rows_sums.numbers());
+    all.add(read);
+  }
+  CHECK(all.rounded().not_finite == 1);
+  CHECK(all.rounded().count == expected.count);
+  CHECK(all.rounded().difference == expected.difference);
+  CHECK(all.rounded().weighted_difference == expected.weighted_difference);
+  CHECK(all.rounded().largest == expected.largest);
+  DifferenceSums::Numbers wrong = all.numbers();
+  wrong.back() = 2;
+  CHECK_FALSE(all.set(wrong));
+  wrong = all.numbers();
+  wrong[wrong.size() - 2] = std::bit_cast<std::uint64_t>(std::nan(""));
+  CHECK_FALSE(all.set(wrong));
+}
+
+TEST_CASE("of a run of some rows alone the sums are given, and not rounded") {
+  const std::vector<float> a = random_values(200, 3), b = random_values(200, 4);
+  TargetMeasure measure(2, true);
+  CHECK_FALSE(measure.result().partial);
+  DifferenceSums sums;
+  sums.add_rows(a, b, 100, nullptr);
+  measure.add_error(sums, 2);
+  CHECK_FALSE(measure.result().error);
+  REQUIRE(measure.result().partial);
+  CHECK(measure.result().partial->numbers() == sums.numbers());
 }
 
 TEST_CASE("rows may come in any order and any groups") {

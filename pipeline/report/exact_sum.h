@@ -17,13 +17,17 @@ class ExactSum {
   // The nearest double, ties to even; an infinity beyond them.
   double value() const;
 
- private:
+  // What it is made of, for sums that are added up on several machines. Any words are a sum.
   static constexpr std::size_t kWords = 34;  // 2098 bits from 2^-1074 to 2^1023, a sign, and room
+  using Words = std::array<std::uint64_t, kWords>;
+  const Words& words() const { return words_; }
+  void set(const Words& words) { words_ = words; }
 
+ private:
   void add_at(std::size_t word, std::uint64_t low, std::uint64_t high);
   void subtract_at(std::size_t word, std::uint64_t low, std::uint64_t high);
 
-  std::array<std::uint64_t, kWords> words_{};  // little end first; the lowest bit is worth 2^-1074
+  Words words_{};  // little end first; the lowest bit is worth 2^-1074
 };
 
 }  // namespace ggufmill

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <boost/json.hpp>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
@@ -24,6 +25,7 @@
 using namespace ggufmill;
 using namespace ggufmill::testing;
 namespace fs = std::filesystem;
+namespace json = boost::json;
 
 namespace {
 
@@ -170,6 +172,43 @@ TEST_CASE("cuts are where the costs are halved, and between shards where these a
   const auto places = places_of(sharded, cut_plan(sharded, unit_costs(sharded), 2), 0, 2);
   CHECK((places[0].files == std::vector<std::size_t>{0, 1}));
   CHECK((places[1].files == std::vector<std::size_t>{2, 3}));
+}
+
+TEST_CASE("what parts measure is what one run measures") {
+  const JobFolder folder;
+  // Of each tensor of each output what the report says of its errors.
+  const auto errors_in = [&](const std::string& name) {
+    std::vector<json::value> errors;
+    const json::value report = json::parse(read_text(folder.path(name)));
+    for (const json::value& output : report.at("outputs").as_array())
+      for (const json::value& tensor : output.at("tensors").as_array()) errors.push_back(tensor.at("error"));
+    return errors;
+  };
+  Plan one_run = folder.plan("right");
+  one_run.report = {true, folder.path("right.json"), ""};
+  REQUIRE(context().run(one_run, {}));
+  const std::vector<json::value> right = errors_in("right.json");
+  REQUIRE(std::ranges::count(right, json::value()) != static_cast<std::ptrdiff_t>(right.size()));
+  Plan plan = folder.plan();
+  plan.report = {true, folder.path("report.json"), ""};
+  const ClusterJob job = folder.job(plan, 5);
+  do_parts(job, plan);
+  const auto make_report = [&] {
+    fs::remove_all(folder.path("report.json"));
+    do_seal(job, plan);
+    return errors_in("report.json");
+  };
+  // What a part has measured may be lost, and is not measured then.
+  const std::string measured = job.part_file(2, "measured.json"), text = read_text(measured);
+  const bool is_lost = GENERATE(false, true);
+  write_text(measured, is_lost ? text.substr(0, text.size() / 2) : text);
+  const std::vector<json::value> made = make_report();
+  REQUIRE(made.size() == right.size());
+  std::size_t different = 0;
+  for (std::size_t i = 0; i < made.size(); ++i)
+    if (made[i] != right[i]) ++different;
+  CHECK((different != 0) == is_lost);
+  CHECK(different < made.size());
 }
 
 TEST_CASE("a seal before all parts are done asks to try again, or waits") {

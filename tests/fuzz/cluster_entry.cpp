@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "pipeline/cluster/cluster_array.h"
+#include "pipeline/cluster/measured.h"
 #include "pipeline/cluster/slurm.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/support/files.h"
@@ -169,6 +170,13 @@ std::string fuzz_cluster_marker(std::string_view bytes) {
       job.file("seal.json"), bytes, [&] { return read_seal(job); },
       [&](const SealMarker& marker) { return bool(write_seal(job, marker)); });
   if (!seal.empty()) return seal;
+  static const Plan plan = small_plan();
+  write_text(job.part_file(1, "measured.json"), bytes);
+  RunReport run;
+  join_measured(job, plan, run);
+  if (run.steps.size() != plan.steps.size() || run.steps_kept.size() != plan.steps.size()) return "a step is lost";
+  for (const StepResult& step : run.steps)
+    if (step.encodings.size() != 2) return "an encoding is lost";
   write_text(job.file("engine.json"), bytes);
   const auto submissions = read_submissions(array_of(job));
   return submissions ? "" : problem_of(submissions.error(), job.file("engine.json"));
@@ -190,7 +198,15 @@ std::vector<std::string> cluster_marker_seeds() {
   beat.exit_code = 4;
   beat.error = "error: NaN\n";
   if (!write_done(job, 1, done) || !write_beat(job, 1, beat) || !write_seal(job, {{7, ~std::uint64_t{0}}})) return {};
+  const float reference[] = {1, 2, 3}, values[] = {1, 2.5, 3};
+  DifferenceSums sums;
+  sums.add_rows(reference, values, 3, nullptr);
+  RunReport run;
+  run.steps.resize(3);
+  for (StepResult& step : run.steps) step.encodings = {{0.5, {}, std::make_shared<const DifferenceSums>(sums)}, {}};
+  if (!write_measured(job, 1, small_plan(), run)) return {};
   return {read_text(job.part_file(1, "done.json")),
+          read_text(job.part_file(1, "measured.json")),
           read_text(job.part_file(1, "beat.json")),
           read_text(job.file("seal.json")),
           R"({"engine":"slurm","submissions":[{"parts":"42","indices":"0-3","seal":"43"}]})",
