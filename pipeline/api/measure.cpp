@@ -55,6 +55,17 @@ Status add_target(const JobOutput& output, const Model& shared, const Kernels& k
   return ok();
 }
 
+// What `sum` says of each matrix; weighted by `weighted_sum` where there is importance.
+MatrixSums sums_of(const std::vector<ErrorSums>& matrices, bool weighted, double ErrorSums::*sum,
+                   double ErrorSums::*weighted_sum) {
+  MatrixSums sums;
+  for (const ErrorSums& matrix : matrices) {
+    sums.plain.push_back(matrix.*sum);
+    if (weighted) sums.weighted.push_back(matrix.*weighted_sum);
+  }
+  return sums;
+}
+
 MeasuredTensor describe(const Measured& measured, const StepResult* result) {
   const Tensor& tensor = *measured.tensor;
   MeasuredTensor told{tensor.name, measured_identity(tensor), tensor.shape(), 0, 0, tensor.importance != nullptr, {}};
@@ -67,9 +78,17 @@ MeasuredTensor describe(const Measured& measured, const StepResult* result) {
       told.weighted_energy = std::max(told.weighted_energy, sums.weighted_reference);
       type.error = sums.difference;
       type.weighted_error = sums.weighted_difference;
+      const std::vector<ErrorSums>& matrices = result->encodings[i].matrices;
+      told.matrices = sums_of(matrices, told.weighted, &ErrorSums::reference, &ErrorSums::weighted_reference);
+      type.matrices = sums_of(matrices, told.weighted, &ErrorSums::difference, &ErrorSums::weighted_difference);
     }
     told.types.push_back(std::move(type));
   }
+  for (MeasuredType& type : told.types)  // those that lose nothing
+    if (type.matrices.plain.empty()) {
+      type.matrices.plain.resize(told.matrices.plain.size());
+      type.matrices.weighted.resize(told.matrices.weighted.size());
+    }
   std::ranges::stable_sort(told.types, {}, &MeasuredType::bytes);
   return told;
 }

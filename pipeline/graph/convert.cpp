@@ -216,17 +216,31 @@ class TileConversion {
     const BoundEncoding& encoding = step_.encodings[index];
     const ProfiledStep profiled(ProfileStep::kMeasure, tile_.slab, tile_.part);
     const std::span<const std::byte> encoded = tile_.rows_of(tile_.part.encoded[index], encoding.row_bytes);
+    // The tile's rows of one matrix, where these are measured one by one.
+    const std::uint64_t matrix_rows = encoding.measure->matrix_rows();
+    for (std::uint64_t first = 0; first < tile_.rows;) {
+      const std::uint64_t place = tile_.row_in_tensor(first), left = tile_.rows - first;
+      const std::uint64_t rows = matrix_rows ? std::min(left, matrix_rows - place % matrix_rows) : left;
+      BOOST_OUTCOME_TRY(const DifferenceSums sums, difference_of(encoding, encoded, values, first, rows));
+      encoding.measure->add_error(sums, place, rows);
+      first += rows;
+    }
+    return ok();
+  }
+
+  // What rows of the tile lost.
+  Result<DifferenceSums> difference_of(const BoundEncoding& encoding, std::span<const std::byte> encoded,
+                                       std::span<const float> values, std::uint64_t first, std::uint64_t count) const {
     const std::uint64_t columns = tile_.columns(), step = std::max<std::uint64_t>(kAtOnce / columns, 1);
     DifferenceSums sums;
-    for (std::uint64_t row = 0; row < tile_.rows; row += step) {
-      const std::uint64_t rows = std::min(step, tile_.rows - row);
+    for (std::uint64_t row = first; row < first + count; row += step) {
+      const std::uint64_t rows = std::min(step, first + count - row);
       const std::span<float> decoded = second_place().first(rows * columns);
       const ggufmill_call call{encoded.data() + row * encoding.row_bytes, decoded.data(), rows, columns, nullptr};
       BOOST_OUTCOME_TRY(run_kernel(encoding.decode, call, *encoding.name));
       sums.add_rows(values.subspan(row * columns, rows * columns), decoded, columns, weights(encoding.weights));
     }
-    encoding.measure->add_error(sums, tile_.rows);
-    return ok();
+    return sums;
   }
 
   // Gives the encodings their byte order, last of all: others may be made of the same values.
@@ -259,7 +273,7 @@ class TileConversion {
     }
     DifferenceSums sums;
     sums.add_rows(a, b, tile_.columns(), step_.step->importance ? tile_.part.importance[0]->values.data() : nullptr);
-    step_.measure->add_error(sums, tile_.rows);
+    step_.measure->add_error(sums, tile_.row_in_tensor(0), tile_.rows);
     return ok();
   }
 

@@ -83,9 +83,11 @@ class Measures {
   Measures(const Plan& plan, std::vector<BoundStep>& steps, bool is_partial) : steps_(steps) {
     const bool reports = plan.is_reported() || plan.report.error;
     for (BoundStep& step : steps) {
-      const std::uint64_t rows = step.step->expression->shape.rows();
+      const std::uint64_t rows = step.step->expression->shape.rows(), of_matrix = step.step->expression->shape.dims[1];
+      const bool has_matrices = plan.report.matrices && rows > of_matrix;
       if (reports)
-        for (BoundEncoding& encoding : step.encodings) encoding.measure = &measures_.emplace_back(rows, is_partial);
+        for (BoundEncoding& encoding : step.encodings)
+          encoding.measure = &measures_.emplace_back(rows, is_partial, has_matrices ? of_matrix : 0);
       if (!step.step->compared) continue;
       step.measure = &measures_.emplace_back(rows, is_partial);
       step.differs = &differs_.emplace_back(step.step->expression->type != step.step->compared->type);

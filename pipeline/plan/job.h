@@ -36,6 +36,7 @@ inline constexpr std::string_view kNonfiniteWords[] = {"error", "zero", "keep"};
 struct ReportRequest {
   bool error = false;      // measure what every converted tensor lost
   std::string json, html;  // where to write it; empty: not in this form
+  bool matrices = false;   // of a measurement: likewise each matrix of tensors of three dimensions, such as an expert's
 };
 
 // How a job is brought to a cluster: what `ggufmill submit` asks of its engine.

@@ -305,7 +305,7 @@ Plan make_measurement(const Model& model, const std::vector<Measured>& tensors, 
   Plan plan;
   plan.source = describe_source(model);
   plan.limits = limits;
-  plan.report.error = true;
+  plan.report.error = plan.report.matrices = true;
   for (const Measured& each : tensors) {
     Step& step = plan.steps.emplace_back();
     step.name = each.tensor->name;

@@ -128,8 +128,18 @@ bool DifferenceSums::set(const Numbers& numbers) {
   return true;
 }
 
-void TargetMeasure::add_error(const DifferenceSums& sums, std::uint64_t rows) {
+void TargetMeasure::add_error(const DifferenceSums& sums, std::uint64_t first_row, std::uint64_t rows) {
   const std::lock_guard lock(mutex_);
+  if (matrix_rows_ != 0) {
+    const std::uint64_t matrix = first_row / matrix_rows_;
+    MatrixUnderWay& of_matrix = matrix_sums_[matrix];
+    of_matrix.sums.add(sums);
+    of_matrix.rows += rows;
+    if (of_matrix.rows == matrix_rows_) {
+      matrices_[matrix] = of_matrix.sums.rounded();
+      matrix_sums_.erase(matrix);
+    }
+  }
   if (!sums_) sums_ = std::make_unique<DifferenceSums>();
   sums_->add(sums);
   rows_left_ -= rows;
@@ -139,7 +149,8 @@ void TargetMeasure::add_error(const DifferenceSums& sums, std::uint64_t rows) {
 }
 
 TargetResult TargetMeasure::result() const {
-  TargetResult result{static_cast<double>(nanoseconds_) / 1e9, error_};
+  TargetResult result{static_cast<double>(nanoseconds_) / 1e9, error_, {}, {}};
+  if (error_) result.matrices = matrices_;
   if (is_partial_ && sums_) result.partial = std::make_shared<const DifferenceSums>(*sums_);
   return result;
 }

@@ -5,10 +5,12 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "pipeline/report/exact_sum.h"
 
@@ -75,27 +77,44 @@ struct TargetResult {
   std::optional<ErrorSums> error;  // none: not measured, as it was not asked for or nothing could be lost
   // In place of `error`, of a run of some units of the plan alone: of these.
   std::shared_ptr<const DifferenceSums> partial{};
+  std::vector<ErrorSums> matrices{};  // of each, where that was asked for and there are several
 };
 
-// Thread-safe but for result(). The exact sums of a tensor under way take about 2 KiB; with its last row they are
-// rounded and freed.
+// Thread-safe but for result(). The exact sums of a tensor under way, and of a matrix of it, take about 2 KiB; with the
+// last row they are rounded and freed.
 class TargetMeasure {
  public:
-  // `is_partial`: not all of the tensor's rows may come.
-  explicit TargetMeasure(std::uint64_t rows, bool is_partial = false) : is_partial_(is_partial), rows_left_(rows) {}
+  // `is_partial`: not all of the tensor's rows may come. `matrix_rows`: rows of each matrix, where they are measured
+  // one by one, too; 0: they are not.
+  explicit TargetMeasure(std::uint64_t rows, bool is_partial = false, std::uint64_t matrix_rows = 0)
+      : is_partial_(is_partial),
+        matrix_rows_(matrix_rows),
+        rows_left_(rows),
+        matrices_(matrix_rows ? rows / matrix_rows : 0) {}
+
+  std::uint64_t matrix_rows() const { return matrix_rows_; }
 
   void add_time(std::chrono::nanoseconds time) { nanoseconds_ += static_cast<std::uint64_t>(time.count()); }
-  // Of `rows` rows that were not added before. In any order: the result is the same.
-  void add_error(const DifferenceSums& sums, std::uint64_t rows);
+  // Of `rows` rows from `first_row` on that were not added before; where matrices are measured, of one. In any order:
+  // the result is the same.
+  void add_error(const DifferenceSums& sums, std::uint64_t first_row, std::uint64_t rows);
   TargetResult result() const;
 
  private:
+  struct MatrixUnderWay {
+    std::uint64_t rows = 0;
+    DifferenceSums sums;
+  };
+
   const bool is_partial_;
+  const std::uint64_t matrix_rows_;
   std::atomic<std::uint64_t> nanoseconds_{0};
   std::mutex mutex_;
   std::uint64_t rows_left_;               // guarded by mutex_, as are those below
   std::unique_ptr<DifferenceSums> sums_;  // of the rows so far
   std::optional<ErrorSums> error_;        // of all rows
+  std::map<std::uint64_t, MatrixUnderWay> matrix_sums_;
+  std::vector<ErrorSums> matrices_;
 };
 
 }  // namespace ggufmill

@@ -148,7 +148,7 @@ TEST_CASE("of a run of some rows alone the sums are given, and not rounded") {
   CHECK_FALSE(measure.result().partial);
   DifferenceSums sums;
   sums.add_rows(a, b, 100, nullptr);
-  measure.add_error(sums, 2);
+  measure.add_error(sums, 0, 2);
   CHECK_FALSE(measure.result().error);
   REQUIRE(measure.result().partial);
   CHECK(measure.result().partial->numbers() == sums.numbers());
@@ -166,11 +166,40 @@ TEST_CASE("rows may come in any order and any groups") {
     const std::uint64_t begin = (first - group) * kColumns, size = group * kColumns;
     part.add_rows(std::span(a).subspan(begin, size), std::span(b).subspan(begin, size), kColumns, weights.data());
     CHECK_FALSE(measure.result().error);
-    measure.add_error(part, group);
+    measure.add_error(part, first - group, group);
   }
   REQUIRE(measure.result().error);
   CHECK(measure.result().error->difference == expected.difference);
   CHECK(measure.result().error->product == expected.product);
   CHECK(measure.result().error->weighted_reference == expected.weighted_reference);
   CHECK(measure.result().error->largest == expected.largest);
+}
+
+TEST_CASE("matrices are measured one by one, and together as without") {
+  constexpr std::uint64_t kColumns = 100, kRows = 64, kOfMatrix = 16;
+  const std::vector<float> a = random_values(kColumns * kRows, 3), b = random_values(kColumns * kRows, 4);
+  const std::vector<float> weights = random_values(kColumns, 5);
+  TargetMeasure measure(kRows, false, kOfMatrix);
+  for (std::uint64_t row = 0; row < kRows; ++row) {
+    const std::uint64_t mixed = row * 27 % kRows;  // rows of all matrices at once
+    DifferenceSums part;
+    part.add_rows(std::span(a).subspan(mixed * kColumns, kColumns), std::span(b).subspan(mixed * kColumns, kColumns),
+                  kColumns, weights.data());
+    CHECK(measure.result().matrices.empty());
+    measure.add_error(part, mixed, 1);
+  }
+  const TargetResult result = measure.result();
+  CHECK(result.error->difference == sums_of(a, b, kColumns, weights).difference);
+  REQUIRE(result.matrices.size() == kRows / kOfMatrix);
+  for (std::uint64_t m = 0; m < result.matrices.size(); ++m) {
+    const auto of_matrix = [&](const std::vector<float>& all) {
+      const auto begin = all.begin() + static_cast<std::ptrdiff_t>(m * kOfMatrix * kColumns);
+      return std::vector<float>(begin, begin + kOfMatrix * kColumns);
+    };
+    const ErrorSums expected = sums_of(of_matrix(a), of_matrix(b), kColumns, weights);
+    CHECK(result.matrices[m].difference == expected.difference);
+    CHECK(result.matrices[m].weighted_difference == expected.weighted_difference);
+    CHECK(result.matrices[m].weighted_reference == expected.weighted_reference);
+    CHECK(result.matrices[m].count == kOfMatrix * kColumns);
+  }
 }

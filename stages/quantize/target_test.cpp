@@ -350,6 +350,28 @@ TEST_CASE("the curve falls with the size, and no recipe is below it") {
   CHECK(compared > 10);
 }
 
+TEST_CASE("what a measurement says of matrices is written, and not read") {
+  const TempDir folder;
+  Measurement measurement;
+  measurement.ggufmill = "0.1.0";
+  measurement.tensors.push_back({"a",
+                                 "01",
+                                 {3, {256, 8, 2, 1}},
+                                 3,
+                                 6,
+                                 true,
+                                 {{"Q2_K", 1344, 0.5, 0.75, {{0.25, 0.25}, {0.5, 0.25}}}},
+                                 {{1, 2}, {4, 2}}});
+  const std::string text = write_measurement(measurement);
+  CHECK(
+      text.find(R"("matrices":[{"tensor":"a","energy":[1E0,2E0],"weighted_energy":[4E0,2E0],)"
+                R"("types":[{"type":"Q2_K","bytes":672,"error":[2.5E-1,2.5E-1],"weighted_error":[5E-1,2.5E-1]}]}])") !=
+      std::string::npos);
+  CHECK(measurement.tensors[0].relative_square(measurement.tensors[0].types[0], 0) == 0.125);
+  write_text(folder.file("m.json"), text);
+  CHECK(read_measurement(folder.file("m.json")).value().tensors[0].matrices.plain.empty());
+}
+
 TEST_CASE("a measurement is written and read back") {
   const TempDir folder;
   const Sample sample;

@@ -1,5 +1,6 @@
-// The report's page in a real browser: of a run with five outputs, and of a thousand tensors in five outputs; and that
-// of the plan of the run. Exit code 77, which ctest takes for skipped, where there is no Chromium.
+// The report's page in a real browser: of a run with five outputs, and of a thousand tensors in five outputs; that
+// of the plan of the run; and that of a measurement. Exit code 77, which ctest takes for skipped, where there is no
+// Chromium.
 //   browser_test [FOLDER]: pages and pictures stay in FOLDER
 
 #include <fmt/format.h>
@@ -119,6 +120,25 @@ std::string page_of_plan(const std::string& folder) {
   return folder + "/plan.html";
 }
 
+// What is measured of a model, one tensor of it with a name that would be markup, one of experts.
+std::string page_of_measurement(const std::string& folder) {
+  must_run({built("tests/ggufmill-make-gguf"), "experts.gguf", "tiny", "tensor", std::string(kHostile) + "weight",
+            "F32", "256x4", "tensor", "blk.9.attn_q.weight", "F32", "256x8", "tensor", "blk.9.ffn_down_exps.weight",
+            "F32", "256x4x24"},
+           folder);
+  write_text(folder + "/target.yaml",
+             "version: 1\nsource: {gguf: experts.gguf}\noutputs:\n"
+             "  - {gguf: target.gguf, quantize: {target: {bits: 5}, candidates: [Q3_K, Q4_K, Q8_0]}}\n");
+  must_run({built("bin/ggufmill"), "measure", "target.yaml", "--html", "measured.html"}, folder);
+  return folder + "/measured.html";
+}
+
+// The checks of each kind of page.
+const char* checks_of(const std::string& page) {
+  if (page.starts_with("plan")) return "map_checks.js";
+  return page.starts_with("measured") ? "measure_checks.js" : "page_checks.js";
+}
+
 // Five outputs of a thousand tensors each.
 std::string large_page(const std::string& folder) {
   Report report = testing::report_of({});
@@ -166,12 +186,11 @@ int count_failures(const std::string& dom, const std::string& what) {
 
 int check_pages(const Browser& browser, const std::string& folder) {
   int failures = 0;
-  for (const std::string& page : {page_of_run(folder), large_page(folder), page_of_plan(folder)})
+  for (const std::string& page :
+       {page_of_run(folder), large_page(folder), page_of_plan(folder), page_of_measurement(folder)})
     for (const char* scheme : {"light", "dark"}) {
       const std::string what = fs::path(page).stem().string() + " " + scheme;
-      failures += count_failures(
-          browser.dom_of(with_checks(page, what.starts_with("plan") ? "map_checks.js" : "page_checks.js"), scheme),
-          what);
+      failures += count_failures(browser.dom_of(with_checks(page, checks_of(what)), scheme), what);
       const std::string picture = page.substr(0, page.size() - 5) + "-" + scheme + ".png";
       browser.take_picture(page, scheme, picture);
       if (!fs::exists(picture) || fs::file_size(picture) < 10000) std::cout << what << ": no picture\n", ++failures;

@@ -26,7 +26,7 @@ std::vector<std::string> measurement_seeds() {
   measurement.tensors.push_back({"a.weight", "0123", shape, 10, 20, true, {{"Q2_K", 672, 1, 2}, {"Q8_0", 2176, 0, 0}}});
   measurement.tensors.push_back({"b.weight", "4567", shape, 10, 0, false, {{"Q2_K", 672, 1.5, 0}}});
   return {write_measurement(measurement), R"({"format": "ggufmill measurement", "version": 1, "tensors": [{}]})",
-          R"({"format": "ggufmill measurement", "version": 2})", "{}", ""};
+          R"({"format": "ggufmill measurement", "version": 3})", "{}", ""};
 }
 
 }  // namespace ggufmill

@@ -28,7 +28,7 @@ std::vector<testing::TensorRecipe> recipes() {
 
 EngineFixture& fixture() {
   static EngineFixture made(recipes());
-  made.plan.report.error = true;
+  made.plan.report.error = made.plan.report.matrices = true;
   return made;
 }
 
@@ -42,18 +42,18 @@ Results run(const RunOptions& options) {
 }
 
 // All bits of the sums, as text: what differs is seen.
+std::string text_of(const ErrorSums& sums) {
+  return fmt::format("{} {} {:a} {:a} {:a} {:a} {:a} {:a} {:a}\n", sums.count, sums.not_finite, sums.difference,
+                     sums.reference, sums.value, sums.product, sums.weighted_difference, sums.weighted_reference,
+                     sums.largest);
+}
+
 std::string text_of(const Results& results) {
   std::string text;
   for (const StepResult& step : results)
     for (const TargetResult& encoding : step.encodings) {
-      if (!encoding.error) {
-        text += "-\n";
-        continue;
-      }
-      const ErrorSums& sums = *encoding.error;
-      text += fmt::format("{} {} {:a} {:a} {:a} {:a} {:a} {:a} {:a}\n", sums.count, sums.not_finite, sums.difference,
-                          sums.reference, sums.value, sums.product, sums.weighted_difference, sums.weighted_reference,
-                          sums.largest);
+      text += encoding.error ? text_of(*encoding.error) : "-\n";
+      for (const ErrorSums& matrix : encoding.matrices) text += text_of(matrix);
     }
   return text;
 }
@@ -84,6 +84,28 @@ TEST_CASE("what is encoded is measured, what is copied or only decoded is not") 
       CHECK(error->weighted == (encoding.importance != nullptr));
       CHECK(error->difference > 0);
     }
+}
+
+TEST_CASE("the figures of all experts are together those of their tensor") {
+  fixture().plan.limits = {64 << 20, 2};
+  const Results results = run(options_for(EngineKind::kGraph));
+  std::size_t measured = 0;
+  for (std::size_t s = 0; s < results.size(); ++s)
+    for (const TargetResult& encoding : results[s].encodings) {
+      const Shape& shape = fixture().plan.steps[s].expression->shape;
+      CHECK(encoding.matrices.size() == (encoding.error && shape.rank == 3 ? shape.dims[2] : 0));
+      if (encoding.matrices.empty()) continue;
+      ++measured;
+      ErrorSums all = encoding.matrices.front();
+      for (std::size_t m = 1; m < encoding.matrices.size(); ++m) all.add(encoding.matrices[m]);
+      CHECK(all.count == encoding.error->count);
+      CHECK(all.largest == encoding.error->largest);
+      CHECK(all.reference == Approx(encoding.error->reference).epsilon(1e-14));
+      CHECK(all.difference == Approx(encoding.error->difference).epsilon(1e-14));
+      CHECK(all.weighted_difference == Approx(encoding.error->weighted_difference).epsilon(1e-14));
+      CHECK(all.weighted_reference == Approx(encoding.error->weighted_reference).epsilon(1e-14));
+    }
+  CHECK(measured == 2);
 }
 
 TEST_CASE("the figures are those of the values, computed plainly") {
