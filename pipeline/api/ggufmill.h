@@ -87,6 +87,15 @@ struct Verification {
 
 struct MeasureOptions {
   RunOptions run{};  // engine, I/O and stop; the rest is not used
+  // A file that gets each tensor when it is measured: a later call goes on from there, with the same figures. It stays,
+  // for the caller to remove. Empty: none.
+  std::string journal{};
+  std::vector<std::string> other_journals{};   // of other parts: what these have is not measured again
+  std::uint64_t journal_bytes = 256ull << 20;  // of the source, at least, between two times that the journal is written
+  // Measures part `part` of `parts`, a run of whole tensors: as many bytes of the source as they allow.
+  std::size_t part = 0, parts = 1;
+  // Called first where journals have `known` of the `all` tensors.
+  std::function<void(std::size_t known, std::size_t all)> goes_on{};
   // Bytes read and how many there are: from one thread at a time, not more often than every 50 ms.
   std::function<void(std::uint64_t done, std::uint64_t total)> progress{};
 };

@@ -7,6 +7,7 @@
 
 #include "pipeline/api/check.h"
 #include "pipeline/api/ggufmill.h"
+#include "pipeline/api/measure_journal.h"
 #include "pipeline/core/text.h"
 #include "pipeline/graph/bind.h"
 
@@ -93,6 +94,79 @@ MeasuredTensor describe(const Measured& measured, const StepResult* result) {
   return told;
 }
 
+std::uint64_t source_bytes(const Measured& measured) { return measured.tensor->expression->bytes(); }
+
+// Of all tensors those of a part: cut between tensors, to be of about as many bytes of the source.
+void keep_part(std::size_t part, std::size_t parts, std::vector<Measured>& tensors) {
+  double all = 0, before = 0;
+  for (const Measured& each : tensors) all += static_cast<double>(source_bytes(each));
+  std::vector<Measured> kept;
+  for (const Measured& each : tensors) {
+    const auto place = static_cast<std::size_t>((all > 0 ? before / all : 0) * static_cast<double>(parts));
+    if (std::min(place, parts - 1) == part) kept.push_back(each);
+    before += static_cast<double>(source_bytes(each));
+  }
+  tensors = std::move(kept);
+}
+
+// Measures tensors, but for those that a journal has, some at a time: each time the journal gets them.
+class Measurer {
+ public:
+  Measurer(const Model& model, const Limits& limits, const Kernels& kernels, const MeasureOptions& options)
+      : model_(model), limits_(limits), kernels_(kernels), options_(options) {}
+
+  Result<std::vector<MeasuredTensor>> measure(const std::vector<Measured>& wanted) {
+    BOOST_OUTCOME_TRY(MeasureJournal journal, MeasureJournal::open(options_.journal));
+    for (const std::string& path : options_.other_journals) {
+      BOOST_OUTCOME_TRY(journal.read_also(path));
+    }
+    std::vector<MeasuredTensor> all(wanted.size());
+    std::vector<std::size_t> left;  // indices into these
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+      all_bytes_ += source_bytes(wanted[i]);
+      if (const MeasuredTensor* known = journal.find(measured_identity(*wanted[i].tensor), wanted[i].types)) {
+        all[i] = *known;
+        all[i].name = wanted[i].tensor->name;
+        done_bytes_ += source_bytes(wanted[i]);
+      } else {
+        left.push_back(i);
+      }
+    }
+    if (options_.goes_on && left.size() < wanted.size()) options_.goes_on(wanted.size() - left.size(), wanted.size());
+    for (std::size_t first = 0, next = 0; first < left.size(); first = next) {
+      std::vector<Measured> some;
+      for (std::uint64_t bytes = 0; next < left.size() && (next == first || bytes < options_.journal_bytes); ++next) {
+        some.push_back(wanted[left[next]]);
+        bytes += source_bytes(some.back());
+      }
+      BOOST_OUTCOME_TRY(const std::vector<MeasuredTensor> measured, measure_at_once(some));
+      BOOST_OUTCOME_TRY(journal.add(measured));
+      for (std::size_t i = 0; i < some.size(); ++i) all[left[first + i]] = measured[i];
+    }
+    return all;
+  }
+
+ private:
+  Result<std::vector<MeasuredTensor>> measure_at_once(const std::vector<Measured>& tensors) {
+    const Plan plan = make_measurement(model_, tensors, limits_);
+    RunOptions run = options_.run;
+    if (options_.progress)
+      run.progress = [&](const Progress& now) { options_.progress(done_bytes_ + now.bytes_read, all_bytes_); };
+    BOOST_OUTCOME_TRY(const RunReport report, run_plan(plan, kernels_, run));
+    done_bytes_ += plan.bytes_read();
+    std::vector<MeasuredTensor> measured;
+    for (std::size_t i = 0; i < tensors.size(); ++i)
+      measured.push_back(describe(tensors[i], i < report.steps.size() ? &report.steps[i] : nullptr));
+    return measured;
+  }
+
+  const Model& model_;
+  const Limits& limits_;
+  const Kernels& kernels_;
+  const MeasureOptions& options_;
+  std::uint64_t done_bytes_ = 0, all_bytes_ = 0;
+};
+
 }  // namespace
 
 Result<Measurement> Context::measure(const Job& job, const MeasureOptions& options) const {
@@ -106,19 +180,17 @@ Result<Measurement> Context::measure(const Job& job, const MeasureOptions& optio
     return usage_error("no output of the job has a target, so there is nothing to measure",
                        "quantize: {target: {bits: 4.5}}");
   std::erase_if(wanted.tensors, [](const Measured& each) { return each.types.empty(); });
+  keep_part(options.part, options.parts, wanted.tensors);
   const Plan plan = make_measurement(shared, wanted.tensors, job.limits);
   if (job.limits.memory < plan.least_memory)
     return usage_error(fmt::format("limits.memory is {}, but measuring the longest row needs {}",
                                    human_bytes(job.limits.memory), human_bytes(plan.least_memory)));
-  RunOptions run = options.run;
-  if (options.progress)
-    run.progress = [&, total = plan.bytes_read()](const Progress& now) { options.progress(now.bytes_read, total); };
-  BOOST_OUTCOME_TRY(const RunReport report, run_plan(plan, kernels(), run));
+  BOOST_OUTCOME_TRY(std::vector<MeasuredTensor> tensors,
+                    Measurer(shared, job.limits, kernels(), options).measure(wanted.tensors));
   Measurement measurement;
   measurement.ggufmill = GGUFMILL_VERSION;
   for (const SourceRef& source : plan.sources) measurement.sources.push_back(*source);
-  for (std::size_t i = 0; i < wanted.tensors.size(); ++i)
-    measurement.tensors.push_back(describe(wanted.tensors[i], i < report.steps.size() ? &report.steps[i] : nullptr));
+  measurement.tensors = std::move(tensors);
   return measurement;
 }
 

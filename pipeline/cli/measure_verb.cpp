@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
+
 #include "pipeline/api/measure_page.h"
 #include "pipeline/api/reports.h"
 #include "pipeline/cli/measuring.h"
@@ -21,18 +23,42 @@ CommandSpec command() {
   spec.description =
       "For the targets of a pipeline file (quantize: {target: ...}): reads the source once and measures, over all "
       "values, what each candidate type would cost each tensor, with importance and without. Nothing of the model is "
-      "written. plan, check and run take the figures from there; run measures by itself where they are missing.";
+      "written. plan, check and run take the figures from there; run measures by itself where they are missing. One "
+      "that was ended early goes on from the tensors that it has. Machines that share a folder can measure a part "
+      "each: "
+      "a call without --part then takes what they have, and measures what is missing.";
   spec.examples =
       "  ggufmill measure job.yaml\n"
-      "  ggufmill measure job.yaml --output figures.json     # quantize: {target: .., measured: figures.json}";
+      "  ggufmill measure job.yaml --output figures.json     # quantize: {target: .., measured: figures.json}\n"
+      "  ggufmill measure job.yaml --part $SLURM_ARRAY_TASK_ID --parts 16";
   spec.positional = "file";
   add_job_options(spec.options);
   auto add = spec.options.add_options();
   add("output,o", po::value<std::string>(), "where to write; FILE.measured.json in place of FILE.yaml");
   add("html", po::value<std::string>(), "a page too: what each type loses of each tensor, sortable");
+  add("part", po::value<std::string>(), "measure this part of --parts; parts count from 0");
+  add("parts", po::value<std::string>(), "how many parts there are");
+  add("no-resume", "begin anew, whatever an earlier call has measured");
   add("threads", po::value<std::string>(), "as limits.threads: a number, or auto");
   add("quiet,q", "no progress and no summary");
   return spec;
+}
+
+Result<std::optional<MeasuredPart>> which_part(const po::variables_map& values) {
+  const auto part = text_of(values, "part"), parts = text_of(values, "parts");
+  if (!part && !parts) return std::nullopt;
+  if (!part || !parts) return usage_error("--part and --parts go together", "--part 3 --parts 16");
+  MeasuredPart read;
+  for (auto [text, into] : {std::pair{*part, &read.part}, std::pair{*parts, &read.parts}}) {
+    const auto end = std::from_chars(text.data(), text.data() + text.size(), *into);
+    if (end.ec != std::errc() || end.ptr != text.data() + text.size())
+      return usage_error(fmt::format("'{}' is no number of a part", text), "parts count from 0");
+  }
+  if (read.parts > ClusterOptions::kMostParts)
+    return usage_error(fmt::format("there are at most {} parts", ClusterOptions::kMostParts));
+  if (read.part >= read.parts)
+    return usage_error(fmt::format("there is no part {} of {}", read.part, read.parts), "parts count from 0");
+  return read;
 }
 
 int measure_verb(const Parsed& parsed) {
@@ -43,7 +69,12 @@ int measure_verb(const Parsed& parsed) {
   Job& job = loaded.value().batch.jobs.front().job;
   if (const Status read = read_job_options(parsed.values, job); !read) return fail(read.error());
   const auto path = value_or<std::string>(parsed.values, "output", measurement_path(job));
-  const auto measured = measure_to(loaded.value().context, job, path, parsed.values.count("quiet") > 0);
+  const auto part = which_part(parsed.values);
+  if (!part) return fail(part.error());
+  if (part.value() && parsed.values.count("html"))
+    return fail(usage_error("a part has no page", "measure the whole with --html once all parts are there"));
+  const auto measured = measure_to(loaded.value().context, job, path, parsed.values.count("quiet") > 0,
+                                   parsed.values.count("no-resume") > 0, part.value());
   if (measured && parsed.values.count("html")) {
     const auto page = parsed.values["html"].as<std::string>();
     if (const Status written = write_text(page, measurement_html(measured.value()), true); !written)

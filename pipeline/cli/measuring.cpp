@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "pipeline/api/reports.h"
@@ -13,8 +14,10 @@
 
 namespace ggufmill {
 
+namespace fs = std::filesystem;
+
 std::string path_beside(const Job& job, const char* ending) {
-  std::filesystem::path path = job.file;
+  fs::path path = job.file;
   return path.replace_extension(ending);
 }
 
@@ -24,15 +27,73 @@ std::string measurement_path(const Job& job, const std::string& source) {
   return path_beside(job, ("." + source_name(source) + ".measured.json").c_str());
 }
 
-Result<Measurement> measure_to(const Context& context, const Job& job, const std::string& path, bool quiet) {
+namespace {
+
+constexpr std::string_view kJournal = ".partial";
+
+// The journals of parts of the measurement `path`.
+std::vector<std::string> journals_of_parts(const std::string& path) {
+  const fs::path whole(path);
+  const std::string begin = whole.filename().string() + ".", own = whole.filename().string() + std::string(kJournal);
+  std::vector<std::string> found;
+  std::error_code error;
+  for (fs::directory_iterator each(whole.has_parent_path() ? whole.parent_path() : ".", error), end;
+       !error && each != end; each.increment(error)) {
+    const std::string name = each->path().filename().string();
+    if (name.starts_with(begin) && name.ends_with(kJournal) && name != own)
+      found.push_back((whole.parent_path() / name).string());
+  }
+  std::ranges::sort(found);
+  return found;
+}
+
+void remove_all(const std::vector<std::string>& paths) {
+  std::error_code ignored;
+  for (const std::string& path : paths) fs::remove(path, ignored);
+}
+
+}  // namespace
+
+Result<Measurement> measure_to(const Context& context, const Job& job, const std::string& path, bool quiet,
+                               bool begins_anew, std::optional<MeasuredPart> part) {
   ProgressMeter meter(quiet);
   MeasureOptions options;
+  options.journal = path + std::string(kJournal);
+  if (part) {
+    options.part = part->part;
+    options.parts = part->parts;
+    options.journal = fmt::format("{}.{}-of-{}{}", path, part->part, part->parts, kJournal);
+  } else {
+    options.other_journals = journals_of_parts(path);
+  }
+  std::vector<std::string> journals = options.other_journals;
+  journals.push_back(options.journal);
+  if (begins_anew) {
+    remove_all(journals);
+    options.other_journals.clear();
+  }
+  options.goes_on = [&](std::size_t known, std::size_t all) {
+    if (!quiet) say_note(fmt::format("{}: {} of {} tensors are measured already", path, known, all));
+  };
   options.run.stop = catch_signals();
   options.progress = [&](std::uint64_t done, std::uint64_t total) { meter.show("measuring", done, total); };
   auto measured = context.measure(job, options);
   meter.finish();
-  if (!measured) return measured.error();
+  std::error_code ignored;
+  if (!measured) {
+    Error error = measured.error();
+    const bool is_empty = fs::is_empty(options.journal, ignored);
+    if (is_empty && error.code != ExitCode::kTransient) fs::remove(options.journal, ignored);  // else it is another's
+    if (!is_empty && !ignored && error.code == ExitCode::kInterrupted)
+      error.detail = fmt::format("what was measured is in {}: measure again to go on", options.journal);
+    return error;
+  }
+  if (part) {
+    if (!quiet) say_note(fmt::format("wrote {}  part {} of {}", options.journal, part->part, part->parts));
+    return measured;
+  }
   BOOST_OUTCOME_TRY(write_text(path, write_measurement(measured.value()), true));
+  remove_all(journals);
   if (!quiet) say_note(fmt::format("wrote {}  what each type costs each tensor", path));
   return measured;
 }

@@ -2,6 +2,7 @@
 // Measurements for targets, and the file beside the pipeline file that keeps them.
 
 #include <boost/program_options.hpp>
+#include <optional>
 #include <string>
 
 #include "pipeline/api/ggufmill.h"
@@ -16,8 +17,15 @@ std::string measurement_path(const Job& job, const std::string& source);
 // The pipeline file's path with `ending` in place of its own.
 std::string path_beside(const Job& job, const char* ending);
 
-// Measures with progress on stderr and writes `path`, which is replaced.
-Result<Measurement> measure_to(const Context& context, const Job& job, const std::string& path, bool quiet);
+// One of so many parts of a measurement.
+struct MeasuredPart {
+  std::size_t part = 0, parts = 1;
+};
+// Measures with progress on stderr and writes `path`, which is replaced. What an earlier call left that was ended
+// early, or calls for parts, is gone on with; `begins_anew`: it is removed first. With `part` only a part is measured,
+// and left beside `path` for the call that measures the whole.
+Result<Measurement> measure_to(const Context& context, const Job& job, const std::string& path, bool quiet,
+                               bool begins_anew = false, std::optional<MeasuredPart> part = {});
 
 // Gives the job's targets that name no measurement the one at `path`. Where it is not there, or is of another source,
 // importance or candidates: `measures`: it is made, which is said; else the job stays as it is.

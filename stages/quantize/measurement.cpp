@@ -18,14 +18,15 @@ constexpr std::string_view kFormat = "ggufmill measurement";
 constexpr std::uint64_t kVersion = 2;
 constexpr std::uint64_t kMostBytes = 1 << 30;  // of a file: a model of 60,000 experts with 15 types has 50 MB
 
-double figure(const json::value& value, std::string_view name) {
-  const json::value& number = needed(value, name);
+double figure_of(const json::value& number, std::string_view name) {
   boost::system::error_code error;
   const double figure = number.to_number<double>(error);
   if (error || !std::isfinite(figure) || figure < 0)
     throw UnsoundJson{fmt::format("'{}' is no figure of 0 or more", name)};
   return figure;
 }
+
+double figure(const json::value& value, std::string_view name) { return figure_of(needed(value, name), name); }
 
 std::uint64_t whole(const json::value& number, std::string_view name) {
   boost::system::error_code error;
@@ -58,13 +59,28 @@ class NoMatrices final : public JsonSink {
   std::string take(const JsonEvent&) override { return {}; }
 };
 
+json::object tensor_json(const MeasuredTensor& tensor) {
+  json::array shape, types;
+  for (std::uint32_t i = 0; i < tensor.shape.rank; ++i) shape.push_back(tensor.shape.dims[i]);
+  for (const MeasuredType& type : tensor.types) {
+    json::object one{{"type", type.type}, {"bytes", type.bytes}, {"error", type.error}};
+    if (tensor.weighted) one["weighted_error"] = type.weighted_error;
+    types.push_back(std::move(one));
+  }
+  json::object all{
+      {"name", tensor.name}, {"made_of", tensor.made_of}, {"shape", std::move(shape)}, {"energy", tensor.energy}};
+  if (tensor.weighted) all["weighted_energy"] = tensor.weighted_energy;
+  all["types"] = std::move(types);
+  return all;
+}
+
 // Adds the figures of matrices, weighted ones where there are some.
 void add_sums(const MatrixSums& sums, const std::string& name, json::object& to) {
   to[name] = json::array(sums.plain.begin(), sums.plain.end());
   if (!sums.weighted.empty()) to["weighted_" + name] = json::array(sums.weighted.begin(), sums.weighted.end());
 }
 
-json::object matrices_of(const MeasuredTensor& tensor) {
+json::object matrices_json(const MeasuredTensor& tensor) {
   json::object all{{"tensor", tensor.name}};
   add_sums(tensor.matrices, "energy", all);
   json::array types;
@@ -75,6 +91,16 @@ json::object matrices_of(const MeasuredTensor& tensor) {
   }
   all["types"] = std::move(types);
   return all;
+}
+
+MatrixSums read_sums(const json::value& value, const std::string& name, bool weighted) {
+  MatrixSums sums;
+  const auto read = [&](const std::string& list, std::vector<double>& into) {
+    for (const json::value& number : needed_list(value, list)) into.push_back(figure_of(number, list));
+  };
+  read(name, sums.plain);
+  if (weighted) read("weighted_" + name, sums.weighted);
+  return sums;
 }
 
 // The square of an error as a share of the energy, by the weighted figures where there are some.
@@ -122,19 +148,8 @@ std::string write_measurement(const Measurement& measurement) {
                                    {"header_hash", fmt::format("{:016x}", source.header_hash)},
                                    {"modified", source.modified}});
   for (const MeasuredTensor& tensor : measurement.tensors) {
-    json::array shape, types;
-    for (std::uint32_t i = 0; i < tensor.shape.rank; ++i) shape.push_back(tensor.shape.dims[i]);
-    for (const MeasuredType& type : tensor.types) {
-      json::object one{{"type", type.type}, {"bytes", type.bytes}, {"error", type.error}};
-      if (tensor.weighted) one["weighted_error"] = type.weighted_error;
-      types.push_back(std::move(one));
-    }
-    json::object one{
-        {"name", tensor.name}, {"made_of", tensor.made_of}, {"shape", std::move(shape)}, {"energy", tensor.energy}};
-    if (tensor.weighted) one["weighted_energy"] = tensor.weighted_energy;
-    one["types"] = std::move(types);
-    tensors.push_back(std::move(one));
-    if (!tensor.matrices.plain.empty()) matrices.push_back(matrices_of(tensor));
+    tensors.push_back(tensor_json(tensor));
+    if (!tensor.matrices.plain.empty()) matrices.push_back(matrices_json(tensor));
   }
   return json::serialize(json::object{{"format", kFormat},
                                       {"version", kVersion},
@@ -161,6 +176,31 @@ Result<Measurement> read_measurement(const std::string& path) {
   } catch (const UnsoundJson& unsound) {
     return input_error(path, "is no sound measurement: " + unsound.what, "measure again");
   }
+}
+
+std::string write_measured_line(const MeasuredTensor& tensor) {
+  MeasuredTensor unnamed = tensor;
+  unnamed.name.clear();
+  json::object line{{"ggufmill", GGUFMILL_VERSION}, {"tensor", tensor_json(unnamed)}};
+  if (!tensor.matrices.plain.empty()) line["matrices"] = matrices_json(unnamed);
+  return json::serialize(line);
+}
+
+std::optional<MeasuredTensor> read_measured_line(std::string_view line) try {
+  const auto root = parse_json("", line);
+  if (!root || json_string(root.value(), "ggufmill") != GGUFMILL_VERSION) return {};
+  MeasuredTensor tensor = read_tensor(needed(root.value(), "tensor"));
+  const json::value* matrices = json_member(root.value(), "matrices");
+  if (!matrices) return tensor;
+  tensor.matrices = read_sums(*matrices, "energy", tensor.weighted);
+  for (const json::value& each : needed_list(*matrices, "types")) {
+    const auto type = std::ranges::find(tensor.types, needed_text(each, "type"), &MeasuredType::type);
+    if (type == tensor.types.end()) return {};
+    type->matrices = read_sums(each, "error", tensor.weighted);
+  }
+  return tensor;
+} catch (const UnsoundJson&) {
+  return {};
 }
 
 }  // namespace ggufmill

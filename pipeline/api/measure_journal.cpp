@@ -1,0 +1,101 @@
+#include "pipeline/api/measure_journal.h"
+
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <xxhash.h>
+
+#include <algorithm>
+
+#include "pipeline/io/json_file.h"
+#include "pipeline/io/output_folder.h"
+#include "pipeline/io/system_calls.h"
+#include "pipeline/io/transfer.h"
+
+namespace ggufmill {
+namespace {
+
+constexpr std::size_t kHashDigits = 16;
+constexpr std::uint64_t kMostBytes = 1 << 30;  // as of a measurement
+
+std::string hash_of(std::string_view text) { return fmt::format("{:016x}", XXH3_64bits(text.data(), text.size())); }
+
+Result<std::string> read_from(int file, const std::string& path) {
+  struct stat info {};
+  if (retry([&] { return system_calls().fstat(file, &info); }) < 0) return io_error(path, "look at", errno);
+  const auto bytes = static_cast<std::uint64_t>(info.st_size);
+  if (bytes > kMostBytes)
+    return input_error(path, "is larger than what a measurement leaves", "remove it: what it has is measured again");
+  std::string text(bytes, '\0');
+  const auto into = std::as_writable_bytes(std::span(text));
+  BOOST_OUTCOME_TRY(read_all({file, 0, into.data(), into.size(), into.size()}, path));
+  return text;
+}
+
+Result<Descriptor> open_at(const std::string& path, int flags) {
+  Descriptor file(
+      retry([&] { return system_calls().openat(AT_FDCWD, path.c_str(), flags | O_CLOEXEC | O_NOFOLLOW, 0666); }));
+  if (!file) return io_error(path, "open", errno);
+  return file;
+}
+
+}  // namespace
+
+Result<MeasureJournal> MeasureJournal::open(const std::string& path) {
+  MeasureJournal journal;
+  journal.path_ = path;
+  if (!path.empty()) {
+    BOOST_OUTCOME_TRY(journal.open_file());
+  }
+  return journal;
+}
+
+Status MeasureJournal::open_file() {
+  BOOST_OUTCOME_TRY(file_, open_at(path_, O_RDWR | O_CREAT));
+  if (::flock(file_.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+    return Error{ExitCode::kTransient, path_, "another process measures the same now", "", "wait until it is done"};
+  BOOST_OUTCOME_TRY(const std::string text, read_from(file_.get(), path_));
+  take(text);
+  // What was being written when it ended is overwritten.
+  end_ = text.rfind('\n') + 1;  // 0 where there is none
+  return ok();
+}
+
+Status MeasureJournal::read_also(const std::string& path) {
+  BOOST_OUTCOME_TRY(const Descriptor file, open_at(path, O_RDONLY));
+  BOOST_OUTCOME_TRY(const std::string text, read_from(file.get(), path));
+  take(text);
+  return ok();
+}
+
+void MeasureJournal::take(std::string_view text) {
+  for (std::size_t end = text.find('\n'); end != text.npos; text.remove_prefix(end + 1), end = text.find('\n')) {
+    const std::string_view line = text.substr(0, end);
+    if (line.size() <= kHashDigits) continue;
+    const std::string_view rest = line.substr(kHashDigits + 1);
+    if (line.substr(0, kHashDigits) != hash_of(rest)) continue;
+    if (auto tensor = read_measured_line(rest)) known_[tensor->made_of] = std::move(*tensor);
+  }
+}
+
+const MeasuredTensor* MeasureJournal::find(const std::string& made_of,
+                                           const std::vector<const TypeInfo*>& types) const {
+  const auto found = known_.find(made_of);
+  if (found == known_.end() || found->second.types.size() != types.size()) return nullptr;
+  const bool has_all = std::ranges::all_of(types, [&](const TypeInfo* type) { return found->second.find(type->name); });
+  return has_all ? &found->second : nullptr;
+}
+
+Status MeasureJournal::add(std::span<const MeasuredTensor> tensors) {
+  if (!file_) return ok();
+  std::string lines;
+  for (const MeasuredTensor& tensor : tensors) {
+    const std::string line = write_measured_line(tensor);
+    lines += fmt::format("{} {}\n", hash_of(line), line);
+  }
+  BOOST_OUTCOME_TRY(write_all(file_.get(), path_, end_, std::as_bytes(std::span(lines))));
+  if (sync_to_disk(file_.get()) < 0) return io_error(path_, "flush to the disk (fsync)", errno);
+  end_ += lines.size();
+  return ok();
+}
+
+}  // namespace ggufmill
