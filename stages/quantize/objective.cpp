@@ -64,13 +64,13 @@ Result<Objective> parse_objective(std::string_view text, const std::string& name
 // What each tensor is to the residual stream.
 class Stream {
  public:
-  Stream(const Objective& objective, const Measurement& all) : objective_(objective) {
+  Stream(const Objective& objective, const Measurement& all, const ExpertUse& experts) : objective_(objective) {
     // Those that write, in the order of layers and, within one, of the objective's blocks.
     for (const MeasuredTensor& tensor : all.tensors) {
       const auto layer = layer_of(tensor.name);
       if (layer)
         for (std::size_t b = 0; b < objective.blocks.size(); ++b)
-          if (is(objective.blocks[b].writes, tensor.name)) written_[{*layer, b}] += tensor.weighted_energy;
+          if (is(objective.blocks[b].writes, tensor.name)) written_[{*layer, b}] += energy_written(tensor, experts);
       if (!layer && objective.embedding && is(*objective.embedding, tensor.name) && tensor.shape.dims[1] > 0)
         embedding_ = tensor.energy / static_cast<double>(tensor.shape.dims[1]);
       has_output_ = has_output_ || (!layer && objective.output && is(*objective.output, tensor.name));
@@ -100,6 +100,14 @@ class Stream {
   }
 
  private:
+  // The mean over tokens. Of n experts, of which k are used with weights of 1/k each, a product counts 1/k^2, and for k
+  // of n tokens: llama.cpp's build_moe_ffn (src/llama-graph.cpp) weighs what `ffn_down_exps` gives, and adds it up.
+  static double energy_written(const MeasuredTensor& tensor, const ExpertUse& experts) {
+    const auto n = static_cast<double>(tensor.shape.dims[2]), k = static_cast<double>(experts.used);
+    if (tensor.shape.rank < 3 || n <= 1 || k == 0) return tensor.weighted_energy;
+    return tensor.weighted_energy * experts.scale * experts.scale / (n * k);
+  }
+
   static bool is(const Pattern& pattern, const std::string& name) {
     const Result<bool> found = pattern.matches(name);
     return found && found.value();
@@ -191,11 +199,11 @@ Result<Objective> find_objective(const std::string& name_or_path, const Origin& 
 }
 
 Result<std::vector<double>> sensitivities(const Objective& objective, const std::vector<const MeasuredTensor*>& tensors,
-                                          const Measurement& all, const Probes& probes) {
+                                          const Measurement& all, const Probes& probes, const ExpertUse& experts) {
   if (objective.kind == ObjectiveKind::kStream && std::ranges::none_of(all.tensors, &MeasuredTensor::weighted))
     return usage_error(fmt::format("objective '{}' needs an importance matrix", objective.name),
                        "measure with one: stages: [{importance: {file: imatrix.gguf}}]; `relative` needs none");
-  const Stream stream(objective, all);
+  const Stream stream(objective, all, experts);
   std::vector<double> counts;
   for (const MeasuredTensor* tensor : tensors) {
     BOOST_OUTCOME_TRY(double counted, sensitivity(objective, *tensor, stream, probes));

@@ -55,10 +55,17 @@ struct ProbeFile {
 // of tensors, then a line for each type. Exit code 4.
 Result<ProbeFile> read_probes(const std::string& path, const Types& types = {});
 
+// How a model uses its experts, whose products it adds up with weights: for each token `used` of them, with weights
+// whose sum is `scale`. 0: it is not known.
+struct ExpertUse {
+  std::uint64_t used = 0;
+  double scale = 1;
+};
+
 // What each tensor's squared relative error counts, in the order of `tensors`; or, where the objective cannot say
 // (tensors without a role, no importance, no probe), an error that names the tensor. `probes`: of kProbe.
 Result<std::vector<double>> sensitivities(const Objective& objective, const std::vector<const MeasuredTensor*>& tensors,
-                                          const Measurement& all, const Probes& probes);
+                                          const Measurement& all, const Probes& probes, const ExpertUse& experts = {});
 
 // An objective embedded at build time.
 struct BuiltInObjective {

@@ -29,6 +29,20 @@ std::uint64_t bytes_as(const Tensor& tensor, const TypeInfo& type) {
   return bytes_of(type, tensor.shape().elements()).value();
 }
 
+ExpertUse expert_use_of(const Model& model) {
+  const std::string architecture = facts_of(model).architecture;
+  const MetadataValue* used = model.metadata.find(architecture + ".expert_used_count");
+  const MetadataValue* norm = model.metadata.find(architecture + ".expert_weights_norm");
+  const MetadataValue* scale = model.metadata.find(architecture + ".expert_weights_scale");
+  ExpertUse use;
+  if (used) use.used = as_unsigned(*used).value_or(0);
+  // Weights that are not made to sum up to one sum up to less, by as much as the scale is for.
+  const bool is_one = norm && as_bool(*norm).value_or(false);
+  const auto number = scale && is_one ? as_number(*scale) : std::nullopt;
+  if (number && *number > 0 && std::isfinite(*number)) use.scale = *number;
+  return use;
+}
+
 // With the types that a recipe gives.
 Result<Model> model_like(const Recipe& recipe, const Model& model) {
   Model other = model;
@@ -200,8 +214,9 @@ class Chooser {
     std::vector<const MeasuredTensor*> tensors;
     for (const Group& group : groups_)
       for (const Member& member : group.members) tensors.push_back(member.measured);
-    BOOST_OUTCOME_TRY(const std::vector<double> counts,
-                      sensitivities(options_.objective, tensors, *options_.measurement, options_.probes));
+    BOOST_OUTCOME_TRY(
+        const std::vector<double> counts,
+        sensitivities(options_.objective, tensors, *options_.measurement, options_.probes, expert_use_of(model_)));
     std::size_t next = 0;
     for (Group& group : groups_)
       for (Member& member : group.members) member.counts = counts[next++];

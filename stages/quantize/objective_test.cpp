@@ -1,0 +1,89 @@
+#include "stages/quantize/objective.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <regex>
+#include <set>
+
+#include "tests/support/catch.h"
+#include "tests/support/files.h"
+
+using namespace ggufmill;
+
+namespace {
+
+MeasuredTensor tensor(const std::string& name, Shape shape, double energy) {
+  return {name, "", shape, energy, energy, true, {}};
+}
+
+Result<std::vector<double>> by_stream(const Measurement& all, const ExpertUse& experts = {}) {
+  std::vector<const MeasuredTensor*> tensors;
+  for (const MeasuredTensor& each : all.tensors) tensors.push_back(&each);
+  return sensitivities(find_objective("stream", {}).value(), tensors, all, {}, experts);
+}
+
+// An embedding whose rows have an energy of 1, and an attention that writes 3.
+Measurement attention() {
+  Measurement all;
+  all.tensors.push_back(tensor("token_embd.weight", {2, {256, 10, 1, 1}}, 10));
+  all.tensors.push_back(tensor("output.weight", {2, {256, 10, 1, 1}}, 10));
+  all.tensors.push_back(tensor("blk.0.attn_output.weight", {2, {256, 256, 1, 1}}, 3));
+  return all;
+}
+
+// The last parts of the names of all matrices of layers that maps of architectures make, with the map's name.
+std::set<std::pair<std::string, std::string>> mapped_matrices() {
+  static const std::regex made(R"(to: '?blk\.\{layer\}\.([a-z0-9_.]+))");
+  // Vectors, and what is never quantized.
+  static const std::regex left_out(
+      R"(.*(norm(_2)?|bias|_scale)|attn_sinks|exp_probs_b|ssm_(a|d|conv1d)|shortconv\.conv)");
+  std::set<std::pair<std::string, std::string>> names;
+  for (const auto& each : std::filesystem::directory_iterator("configs/architectures")) {
+    const std::string text = read_text(each.path().string());
+    for (std::sregex_iterator match(text.begin(), text.end(), made), end; match != end; ++match) {
+      std::string name = (*match)[1];
+      if (name.ends_with(".weight")) name.resize(name.size() - 7);
+      if (!std::regex_match(name, left_out)) names.emplace(name, each.path().filename().string());
+    }
+  }
+  return names;
+}
+
+}  // namespace
+
+TEST_CASE("what a block writes counts as its share of the stream there") {
+  Measurement all = attention();
+  all.tensors.push_back(tensor("blk.0.attn_q.weight", {2, {256, 256, 1, 1}}, 77));
+  all.tensors.push_back(tensor("blk.0.ffn_down.weight", {2, {256, 256, 1, 1}}, 4));
+  all.tensors.push_back(tensor("blk.0.ffn_up.weight", {2, {256, 256, 1, 1}}, 99));
+  CHECK(by_stream(all).value() == std::vector<double>{1, 5, 3.0 / 4, 3.0 / 4, 4.0 / 8, 4.0 / 8});
+}
+
+TEST_CASE("experts write what a token uses of them") {
+  Measurement all = attention();
+  all.tensors.push_back(tensor("blk.0.ffn_down_exps.weight", {3, {256, 256, 8, 1}}, 64));
+  all.tensors.push_back(tensor("blk.0.ffn_up_exps.weight", {3, {256, 256, 8, 1}}, 1));
+  // Two of eight: 64 / (8 * 2), then with weights that sum up to 1.5.
+  CHECK(by_stream(all, {2, 1}).value() == std::vector<double>{1, 5, 3.0 / 4, 4.0 / 8, 4.0 / 8});
+  CHECK(by_stream(all, {2, 1.5}).value() == std::vector<double>{1, 5, 3.0 / 4, 9.0 / 13, 9.0 / 13});
+  // A shared expert is added as it is.
+  all.tensors.push_back(tensor("blk.0.ffn_down_shexp.weight", {2, {256, 256, 1, 1}}, 4));
+  CHECK(by_stream(all, {2, 1}).value() == std::vector<double>{1, 5, 3.0 / 4, 8.0 / 12, 8.0 / 12, 8.0 / 12});
+  // How many are used is not known.
+  all.tensors.pop_back();
+  CHECK(by_stream(all).value()[3] == 64.0 / 68);
+}
+
+TEST_CASE("every matrix of a layer that a map of an architecture makes has a role in `stream`") {
+  const auto names = mapped_matrices();
+  CHECK(names.size() > 100);
+  for (const auto& [name, map] : names) {
+    Measurement all = attention();
+    all.tensors.push_back(tensor("blk.0.ffn_down.weight", {2, {256, 256, 1, 1}}, 4));
+    all.tensors.push_back(tensor("blk.0." + name + ".weight", {2, {256, 256, 1, 1}}, 1));
+    const auto counts = by_stream(all);
+    INFO(map << ": " << name);
+    CHECK(counts);
+  }
+}
