@@ -26,6 +26,10 @@ struct Edited {
   std::vector<std::string> warnings;
 };
 
+// Where an edit keeps the old header while it writes the new one, by the file's name, inode and size: a file that has
+// taken its place since has another one. Exit code 4 where there is no such file.
+Result<std::string> header_backup(const std::string& path);
+
 // Where the new header takes the room of the old one, it alone is written: first a copy of the old one beside the file
 // (header_backup()), which a later edit puts back when this one does not end. Else, and where the file has other names
 // (hard links), a new file takes the place of the old one when it is whole; weights are copied by the kernel, and
@@ -33,8 +37,6 @@ struct Edited {
 // a model in shards the first has the metadata: its header can be changed in place alone. Exit code 2 for a symbolic
 // link, for changes that do not fit the shards, and for values that are none or
 // of another type than the key, where none is named; 4 for a file that is malformed.
-// Where that copy is, by the file's name, inode and size: a file that has taken its place since has another one.
-Result<std::string> header_backup(const std::string& path);
 Result<Edited> edit_metadata(const std::string& path, const EditOptions& options);
 
 }  // namespace ggufmill

@@ -109,7 +109,7 @@ void keep_part(std::size_t part, std::size_t parts, std::vector<Measured>& tenso
   tensors = std::move(kept);
 }
 
-// Measures tensors, but for those that a journal has, some at a time: each time the journal gets them.
+// Measures tensors, but for those that a journal has, some at a time where there is one: each time it gets them.
 class Measurer {
  public:
   Measurer(const Model& model, const Limits& limits, const Kernels& kernels, const MeasureOptions& options)
@@ -135,7 +135,8 @@ class Measurer {
     if (options_.goes_on && left.size() < wanted.size()) options_.goes_on(wanted.size() - left.size(), wanted.size());
     for (std::size_t first = 0, next = 0; first < left.size(); first = next) {
       std::vector<Measured> some;
-      for (std::uint64_t bytes = 0; next < left.size() && (next == first || bytes < options_.journal_bytes); ++next) {
+      const std::uint64_t most = options_.journal.empty() ? UINT64_MAX : options_.journal_bytes;
+      for (std::uint64_t bytes = 0; next < left.size() && (next == first || bytes < most); ++next) {
         some.push_back(wanted[left[next]]);
         bytes += source_bytes(some.back());
       }

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
-
 #include "pipeline/api/measure_page.h"
 #include "pipeline/api/reports.h"
 #include "pipeline/cli/measuring.h"
@@ -25,8 +23,7 @@ CommandSpec command() {
       "values, what each candidate type would cost each tensor, with importance and without. Nothing of the model is "
       "written. plan, check and run take the figures from there; run measures by itself where they are missing. One "
       "that was ended early goes on from the tensors that it has. Machines that share a folder can measure a part "
-      "each: "
-      "a call without --part then takes what they have, and measures what is missing.";
+      "each: a call without --part then takes what they have, and measures what is missing.";
   spec.examples =
       "  ggufmill measure job.yaml\n"
       "  ggufmill measure job.yaml --output figures.json     # quantize: {target: .., measured: figures.json}\n"
@@ -49,13 +46,10 @@ Result<std::optional<MeasuredPart>> which_part(const po::variables_map& values) 
   if (!part && !parts) return std::nullopt;
   if (!part || !parts) return usage_error("--part and --parts go together", "--part 3 --parts 16");
   MeasuredPart read;
-  for (auto [text, into] : {std::pair{*part, &read.part}, std::pair{*parts, &read.parts}}) {
-    const auto end = std::from_chars(text.data(), text.data() + text.size(), *into);
-    if (end.ec != std::errc() || end.ptr != text.data() + text.size())
-      return usage_error(fmt::format("'{}' is no number of a part", text), "parts count from 0");
-  }
+  BOOST_OUTCOME_TRY(read.part, parse_part(*part));
+  BOOST_OUTCOME_TRY(read.parts, parse_part(*parts));
   if (read.parts > ClusterOptions::kMostParts)
-    return usage_error(fmt::format("there are at most {} parts", ClusterOptions::kMostParts));
+    return usage_error(fmt::format("there are at most {} parts", ClusterOptions::kMostParts), "give fewer --parts");
   if (read.part >= read.parts)
     return usage_error(fmt::format("there is no part {} of {}", read.part, read.parts), "parts count from 0");
   return read;

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <sys/resource.h>
 
-#include <charconv>
 #include <cstdlib>
 
 #include "pipeline/cli/cluster_jobs.h"
@@ -49,10 +48,7 @@ Result<std::size_t> which_part(const po::variables_map& values) {
     if (!value) return usage_error(fmt::format("the environment has no {}", *name), "give --part K");
     text = value;
   }
-  std::size_t part = 0;
-  const auto read = std::from_chars(text->data(), text->data() + text->size(), part);
-  if (read.ec == std::errc() && read.ptr == text->data() + text->size()) return part;
-  return usage_error(fmt::format("'{}' is not the number of a part", *text), "parts count from 0");
+  return parse_part(*text);
 }
 
 Result<PartOutcome> run(const po::variables_map& values) {

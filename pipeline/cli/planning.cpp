@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
+
 #include "pipeline/cli/command_line.h"
 #include "pipeline/cli/measuring.h"
 #include "pipeline/cli/messages.h"
@@ -149,6 +151,13 @@ Result<Planned> plan_arguments(Context context, const std::string& pipeline, std
   for (JobOutput& output : job.outputs) output.origin = {};  // the path was an argument, in no file
   job.inputs = std::move(inputs);
   return plan_job(std::move(context), std::move(job), values);
+}
+
+Result<std::size_t> parse_part(std::string_view text) {
+  std::size_t part = 0;
+  const auto read = std::from_chars(text.data(), text.data() + text.size(), part);
+  if (read.ec == std::errc() && read.ptr == text.data() + text.size()) return part;
+  return usage_error(fmt::format("{} is not the number of a part", quoted_name(text)), "parts count from 0");
 }
 
 }  // namespace ggufmill

@@ -53,4 +53,7 @@ Result<Planned> plan_job(Context context, Job job, const boost::program_options:
 Result<Planned> plan_arguments(Context context, const std::string& pipeline, std::vector<std::string> inputs,
                                const boost::program_options::variables_map& values);
 
+// The number of a part, or of parts. Exit code 2.
+Result<std::size_t> parse_part(std::string_view text);
+
 }  // namespace ggufmill

@@ -24,8 +24,7 @@ CommandSpec command() {
       "Ends the cluster job in DIR once all its parts are done: reads its outputs from end to end, compares them with "
       "what the parts wrote, and gives them their names. What is damaged is undone, so that `ggufmill resume` does it "
       "again. Exit code 75: parts are not done, or were undone. Does nothing where all is done. Of a matrix: seals "
-      "every "
-      "source that is done, and then says what became of the others; the exit code is that of the first.";
+      "every source that is done, and then says what became of the others; the exit code is that of the first.";
   spec.examples =
       "  ggufmill seal --plan llama.job/plan.json\n"
       "  ggufmill seal --plan llama.job/plan.json --wait 6h";

@@ -74,7 +74,9 @@ TEST_CASE("a block is bad when one of its scales is") {
   };
   for (const Case& c : cases) {
     INFO(c.type << " at " << c.offset);
-    for (std::size_t at : {0, 1, 70, 99})
-      CHECK(first_bad_with(c.type, 100, at, c.offset, c.bytes) == (c.bad ? at : 100));
+    // As many as several rounds of the loop that looks at adjacent words together, and some more: 512 bytes each.
+    constexpr std::size_t kCount = 1100;
+    for (std::size_t at : {0, 1, 70, 255, 256, 511, 512, 700, 1023, 1024, 1099})
+      CHECK(first_bad_with(c.type, kCount, at, c.offset, c.bytes) == (c.bad ? at : kCount));
   }
 }

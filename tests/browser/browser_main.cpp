@@ -160,7 +160,10 @@ std::string large_page(const std::string& folder) {
 // A copy of the page with the checks at its end.
 std::string with_checks(const std::string& page, const std::string& checks) {
   std::string text = read_text(page);
-  const std::string script = "<script>" + read_text(GGUFMILL_BROWSER_TESTS "/" + checks) + "</script>\n";
+  std::string script = "<script>";
+  for (const std::string& file : {std::string("run_checks.js"), checks})
+    script += read_text(GGUFMILL_BROWSER_TESTS "/" + file);
+  script += "</script>\n";
   text.insert(text.rfind("</body>"), script);
   std::string copy = page.substr(0, page.size() - 5) + "-checked.html";
   write_text(copy, text);

@@ -1,9 +1,6 @@
-// Appended to a copy of a page of models: uses its treemap as a reader would, and writes what it finds into the page as
-// page_checks.js does.
-'use strict';
-(async () => {
-  const results = [];
-  const check = (what, holds) => results.push(`${holds ? 'ok' : 'not ok'} ${what}`);
+// Checks of a page of models (run_checks.js): uses its treemap as a reader would. Where the address ends with #dark or
+// #light the system is said to be so.
+runChecks(async (check) => {
   const all = (selector) => [...document.querySelectorAll(selector)];
   const settled = async () => {
     for (let i = 0; i < 4; ++i) await new Promise((resolve) => setTimeout(resolve, 50));
@@ -13,48 +10,38 @@
     const [red, green, blue] = getComputedStyle(document.body).backgroundColor.match(/\d+/g).map(Number);
     return red + green + blue > 3 * 128;
   };
-  try {
-    await settled();
-    check('a map for each model', all('.map').length === models.length);
-    const layers = models.map((model) => new Set(model.tensors.map((tensor) => layerOf(tensor.name))).size);
-    check('an area for each layer', all('.map').every((map, i) => map.querySelectorAll('.map-layer').length === layers[i]));
-    const area = (made) => made.offsetWidth * made.offsetHeight;
-    const first = models[0], whole = first.tensors.reduce((sum, tensor) => sum + tensor.bytes, 0);
-    const map = all('.map')[0];
-    check('as large as its bytes', [...map.querySelectorAll('.map-layer')].every((made) => {
-      const name = made.getAttribute('aria-label').replace(/: \d+ tensors?, .*$/, '');
-      const bytes = first.tensors.filter((tensor) => layerOf(tensor.name) === name).reduce((sum, tensor) => sum + tensor.bytes, 0);
-      return Math.abs(area(made) / area(map) - bytes / whole) < 0.02;
-    }));
-    const types = new Set(models.flatMap((model) => model.tensors.map((tensor) => tensor.type)));
-    check('a legend of all types', all('.map-legend li').length === types.size);
-    check('all areas can be reached by keyboard', all('.map-layer').every((made) => made.tagName === 'BUTTON'));
-    const chosen = all('.map-layer').find((made) => made.getAttribute('aria-label').startsWith('blk.2:'));
-    chosen.focus();
-    check('what has the focus is told', document.querySelector('.map-status').textContent.startsWith('blk.2: '));
-    chosen.click();
-    await settled();
-    const inside = first.tensors.filter((tensor) => layerOf(tensor.name) === 'blk.2');
-    check('a click shows the layer\'s tensors in every map', all('.map').every((one) => one.querySelectorAll('.map-cell').length === inside.length));
-    check('which say name, shape, type and size', inside.every((tensor) => all('.map-cell').some((made) =>
-      made.getAttribute('aria-label').startsWith(`${tensor.name} · ${tensor.shape.join(' × ')} · ${tensor.type} · `))));
-    document.querySelector('.map-way button').dispatchEvent(new KeyboardEvent('keydown', {key: 'Escape', bubbles: true}));
-    await settled();
-    check('Escape goes back', all('.map-layer').length === layers.reduce((sum, count) => sum + count, 0));
-    document.querySelector('details').open = true;
-    await settled();
-    check('all tensors stand in tables', all('#tables tr').length === models.reduce((sum, model) => sum + model.tensors.length + 1, 0));
-    check('no name became markup', !document.getElementById('pwned') && window.pwned === undefined);
-    check(`follows a system that is ${location.hash.slice(1)}`, light() === (location.hash === '#light'));
-    check('nothing is fetched', performance.getEntriesByType('resource').length === 0);
-    document.querySelector('details').open = false;
-    check('the page is not wider than the window', document.documentElement.scrollWidth <= window.innerWidth);
-    check('all checks ran', true);
-  } catch (error) {
-    check(`an exception: ${error.stack}`, false);
-  }
-  const shown = document.createElement('pre');
-  shown.id = 'checks';
-  shown.textContent = `\n${results.join('\n')}\n`;
-  document.body.append(shown);
-})();
+  await settled();
+  check('a map for each model', all('.map').length === models.length);
+  const layers = models.map((model) => new Set(model.tensors.map((tensor) => layerOf(tensor.name))).size);
+  check('an area for each layer', all('.map').every((map, i) => map.querySelectorAll('.map-layer').length === layers[i]));
+  const area = (made) => made.offsetWidth * made.offsetHeight;
+  const first = models[0], whole = first.tensors.reduce((sum, tensor) => sum + tensor.bytes, 0);
+  const map = all('.map')[0];
+  check('as large as its bytes', [...map.querySelectorAll('.map-layer')].every((made) => {
+    const name = made.getAttribute('aria-label').replace(/: \d+ tensors?, .*$/, '');
+    const bytes = first.tensors.filter((tensor) => layerOf(tensor.name) === name).reduce((sum, tensor) => sum + tensor.bytes, 0);
+    return Math.abs(area(made) / area(map) - bytes / whole) < 0.02;
+  }));
+  const types = new Set(models.flatMap((model) => model.tensors.map((tensor) => tensor.type)));
+  check('a legend of all types', all('.map-legend li').length === types.size);
+  check('all areas can be reached by keyboard', all('.map-layer').every((made) => made.tagName === 'BUTTON'));
+  const chosen = all('.map-layer').find((made) => made.getAttribute('aria-label').startsWith('blk.2:'));
+  chosen.focus();
+  check('what has the focus is told', document.querySelector('.map-status').textContent.startsWith('blk.2: '));
+  chosen.click();
+  await settled();
+  const inside = first.tensors.filter((tensor) => layerOf(tensor.name) === 'blk.2');
+  check('a click shows the layer\'s tensors in every map', all('.map').every((one) => one.querySelectorAll('.map-cell').length === inside.length));
+  check('which say name, shape, type and size', inside.every((tensor) => all('.map-cell').some((made) =>
+    made.getAttribute('aria-label').startsWith(`${tensor.name} · ${tensor.shape.join(' × ')} · ${tensor.type} · `))));
+  document.querySelector('.map-way button').dispatchEvent(new KeyboardEvent('keydown', {key: 'Escape', bubbles: true}));
+  await settled();
+  check('Escape goes back', all('.map-layer').length === layers.reduce((sum, count) => sum + count, 0));
+  document.querySelector('details').open = true;
+  await settled();
+  check('all tensors stand in tables', all('#tables tr').length === models.reduce((sum, model) => sum + model.tensors.length + 1, 0));
+  check('no name became markup', !document.getElementById('pwned') && window.pwned === undefined);
+  check(`follows a system that is ${location.hash.slice(1)}`, light() === (location.hash === '#light'));
+  document.querySelector('details').open = false;
+  check('the page is not wider than the window', document.documentElement.scrollWidth <= window.innerWidth);
+});

@@ -1,9 +1,6 @@
-// Appended to a copy of a report's page: uses it as a reader would, and writes what it finds into the page, a line each:
-// "ok WHAT" or "not ok WHAT". Where the address ends with #dark or #light the system is said to be so.
-'use strict';
-{
-  const results = [];
-  const check = (what, holds) => results.push(`${holds ? 'ok' : 'not ok'} ${what}`);
+// Checks of a report's page (run_checks.js): uses it as a reader would. Where the address ends with #dark or #light the
+// system is said to be so.
+runChecks(async (check) => {
   const all = (selector) => [...document.querySelectorAll(selector)];
   const lines = () => all('#tensors tbody tr');
   const cellsOf = (title) => {
@@ -108,20 +105,10 @@
     check('and back', light() === (system === 'light'));
   };
 
-  try {
-    checkTables();
-    checkSorting();
-    checkFilters();
-    checkBars();
-    checkColours();
-    check('nothing is fetched', performance.getEntriesByType('resource').length === 0);
-    check('the page is not wider than the window', document.documentElement.scrollWidth <= window.innerWidth);
-    check('all checks ran', true);
-  } catch (error) {
-    check(`an exception: ${error.stack}`, false);
-  }
-  const shown = document.createElement('pre');
-  shown.id = 'checks';
-  shown.textContent = `\n${results.join('\n')}\n`;
-  document.body.append(shown);
-}
+  checkTables();
+  checkSorting();
+  checkFilters();
+  checkBars();
+  checkColours();
+  check('the page is not wider than the window', document.documentElement.scrollWidth <= window.innerWidth);
+});
