@@ -127,11 +127,11 @@ TEST_CASE("a forced ISA that cannot run here is an error that says what is lacki
 
 TEST_CASE("a missing kernel is an error that names the modules a forced ISA keeps out") {
   const auto kernels = load({{folder_of("example")}, "reference"});
-  const TypeId integer = type_named("I8").id;
-  REQUIRE(kernels->encode(integer) == nullptr);
-  const Error error = kernels->missing(GGUFMILL_ENCODE, integer);
+  const TypeId byte = find_source_type("U8")->id;
+  REQUIRE(kernels->encode(byte) == nullptr);
+  const Error error = kernels->missing(GGUFMILL_ENCODE, byte);
   CHECK(error.code == ExitCode::kKernel);
-  CHECK(error.what == "no kernel encodes type 'I8' for the forced ISA 'reference'");
+  CHECK(error.what == "no kernel encodes type 'U8' for the forced ISA 'reference'");
   CHECK(kernels->missing(GGUFMILL_DECODE, kExample).detail == "modules that have one: example (reference)");
 }
 

@@ -18,6 +18,7 @@ int32_t convert(const ggufmill_call* call) {
 }
 
 float narrow(double value) { return static_cast<float>(value); }
+double widen(float value) { return value; }
 
 }  // namespace
 
@@ -31,5 +32,6 @@ int32_t encode_f16(const ggufmill_call* call) { return convert<float, std::uint1
 int32_t decode_bf16(const ggufmill_call* call) { return convert<std::uint16_t, float, bfloat_to_float>(call); }
 int32_t encode_bf16(const ggufmill_call* call) { return convert<float, std::uint16_t, float_to_bfloat>(call); }
 int32_t decode_f64(const ggufmill_call* call) { return convert<double, float, narrow>(call); }
+int32_t encode_f64(const ggufmill_call* call) { return convert<float, double, widen>(call); }
 
 }  // namespace ggufmill::reference

@@ -1,6 +1,6 @@
 #pragma once
-// F32, F16, BF16 and, to read only, F64: one element a block, converted element by element.
-// Source of the roundings: ggml, src/ggml-impl.h; F64 is rounded to nearest.
+// F32, F16, BF16 and F64: one element a block, converted element by element.
+// Source of the roundings: ggml, src/ggml-impl.h; F64 is rounded to the nearest F32.
 
 #include <array>
 
@@ -14,6 +14,7 @@ int32_t encode_f16(const ggufmill_call* call);
 int32_t decode_bf16(const ggufmill_call* call);
 int32_t encode_bf16(const ggufmill_call* call);
 int32_t decode_f64(const ggufmill_call* call);
+int32_t encode_f64(const ggufmill_call* call);
 
 inline constexpr std::array kFloatKernels = {
     ggufmill_kernel{GGUFMILL_DECODE, 0, 1, 4, 0, 0, "F32", copy_f32},
@@ -21,6 +22,7 @@ inline constexpr std::array kFloatKernels = {
     ggufmill_kernel{GGUFMILL_DECODE, 1, 1, 2, 0, 0, "F16", decode_f16},
     ggufmill_kernel{GGUFMILL_ENCODE, 1, 1, 2, 0, 0, "F16", encode_f16},
     ggufmill_kernel{GGUFMILL_DECODE, 28, 1, 8, 0, 0, "F64", decode_f64},
+    ggufmill_kernel{GGUFMILL_ENCODE, 28, 1, 8, 0, 0, "F64", encode_f64},
     ggufmill_kernel{GGUFMILL_DECODE, 30, 1, 2, 0, 0, "BF16", decode_bf16},
     ggufmill_kernel{GGUFMILL_ENCODE, 30, 1, 2, 0, 0, "BF16", encode_bf16},
 };

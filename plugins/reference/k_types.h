@@ -1,6 +1,7 @@
 #pragma once
 // Q2_K, Q3_K, Q4_K, Q5_K, Q6_K: super-blocks of 256 weights in groups of 16 or 32, each group with a scale (and for
-// some a minimum) that is itself quantized. Source: ggml, src/ggml-quants.c and src/ggml-common.h.
+// some a minimum) that is itself quantized. Q8_K: what activations become that are multiplied with them. Source: ggml,
+// src/ggml-quants.c and src/ggml-common.h.
 
 #include "plugins/reference/codec.h"
 #include "plugins/reference/floats.h"
@@ -77,6 +78,19 @@ struct Q6_K {
   static void encode(const float* x, const float* importance, Block& block);
 };
 
-inline constexpr auto kKKernels = kernels_of<Q2_K, Q3_K, Q4_K, Q5_K, Q6_K>();
+// x = d * q, q of 8 bits; and the sums of q in 16 groups of 16
+struct Q8_K {
+  static constexpr std::uint32_t kTypeId = 15, kElements = kSuperBlock, kFlags = 0;
+  static constexpr const char* kName = "Q8_K";
+  struct Block {
+    std::uint8_t d[4];      // a float, little-endian
+    std::uint8_t qs[256];   // signed
+    std::uint8_t sums[32];  // 16 signed numbers of 16 bits, little-endian
+  };
+  static void decode(const Block& block, float* x);
+  static void encode(const float* x, Block& block);
+};
+
+inline constexpr auto kKKernels = kernels_of<Q2_K, Q3_K, Q4_K, Q5_K, Q6_K, Q8_K>();
 
 }  // namespace ggufmill::reference

@@ -1,5 +1,6 @@
 #include "plugins/reference/number_types.h"
 
+#include <cmath>
 #include <cstdint>
 #include <limits>
 
@@ -19,6 +20,20 @@ int32_t convert(const ggufmill_call* call, const Convert& value_of) {
 template <class From>
 int32_t round_all(const ggufmill_call* call) {
   return convert<From>(call, [](From value) { return static_cast<float>(value); });
+}
+
+template <class To>
+int32_t to_integers(const ggufmill_call* call) {
+  const auto* from = static_cast<const float*>(call->src);
+  auto* to = static_cast<To*>(call->dst);
+  const std::uint64_t count = call->rows * call->cols;
+  constexpr float kLowest = static_cast<float>(std::numeric_limits<To>::min());  // a power of two, so exact
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const float nearest = std::nearbyint(from[i]);
+    if (!(nearest >= kLowest && nearest < -kLowest)) return GGUFMILL_CANNOT_REPRESENT;
+    to[i] = static_cast<To>(nearest);
+  }
+  return GGUFMILL_OK;
 }
 
 // What every code of a float of 8 bits stands for. Its exponent is biased as IEEE's; an exponent of 0: subnormal.
@@ -65,6 +80,10 @@ int32_t decode_i8(const ggufmill_call* call) { return round_all<std::int8_t>(cal
 int32_t decode_i16(const ggufmill_call* call) { return round_all<std::int16_t>(call); }
 int32_t decode_i32(const ggufmill_call* call) { return round_all<std::int32_t>(call); }
 int32_t decode_i64(const ggufmill_call* call) { return round_all<std::int64_t>(call); }
+int32_t encode_i8(const ggufmill_call* call) { return to_integers<std::int8_t>(call); }
+int32_t encode_i16(const ggufmill_call* call) { return to_integers<std::int16_t>(call); }
+int32_t encode_i32(const ggufmill_call* call) { return to_integers<std::int32_t>(call); }
+int32_t encode_i64(const ggufmill_call* call) { return to_integers<std::int64_t>(call); }
 int32_t decode_u8(const ggufmill_call* call) { return round_all<std::uint8_t>(call); }
 int32_t decode_u16(const ggufmill_call* call) { return round_all<std::uint16_t>(call); }
 int32_t decode_u32(const ggufmill_call* call) { return round_all<std::uint32_t>(call); }

@@ -1,7 +1,8 @@
 #pragma once
-// What is decoded alone: integers, and the types that only sources other than GGUF have. Integers are rounded to the
-// nearest F32, ties to even; those of less than a byte lie in it from the low bits on.
-// Source of the floats of 8 bits: OCP 8-bit Floating Point Specification (OFP8), revision 1.0.
+// Integers, and what is decoded alone: the types that only sources other than GGUF have. Integers become the nearest
+// F32 and numbers the nearest integer, ties to even; what is beyond the integers of a type cannot be represented. Those
+// of less than a byte lie in it from the low bits on. Source of the floats of 8 bits: OCP 8-bit Floating Point
+// Specification (OFP8), revision 1.0.
 
 #include <array>
 
@@ -13,6 +14,10 @@ int32_t decode_i8(const ggufmill_call* call);
 int32_t decode_i16(const ggufmill_call* call);
 int32_t decode_i32(const ggufmill_call* call);
 int32_t decode_i64(const ggufmill_call* call);
+int32_t encode_i8(const ggufmill_call* call);
+int32_t encode_i16(const ggufmill_call* call);
+int32_t encode_i32(const ggufmill_call* call);
+int32_t encode_i64(const ggufmill_call* call);
 int32_t decode_e4m3(const ggufmill_call* call);
 int32_t decode_e5m2(const ggufmill_call* call);
 int32_t decode_bool(const ggufmill_call* call);
@@ -25,9 +30,13 @@ int32_t decode_u2(const ggufmill_call* call);
 
 inline constexpr std::array kNumberKernels = {
     ggufmill_kernel{GGUFMILL_DECODE, 24, 1, 1, 0, 0, "I8", decode_i8},
+    ggufmill_kernel{GGUFMILL_ENCODE, 24, 1, 1, 0, 0, "I8", encode_i8},
     ggufmill_kernel{GGUFMILL_DECODE, 25, 1, 2, 0, 0, "I16", decode_i16},
+    ggufmill_kernel{GGUFMILL_ENCODE, 25, 1, 2, 0, 0, "I16", encode_i16},
     ggufmill_kernel{GGUFMILL_DECODE, 26, 1, 4, 0, 0, "I32", decode_i32},
+    ggufmill_kernel{GGUFMILL_ENCODE, 26, 1, 4, 0, 0, "I32", encode_i32},
     ggufmill_kernel{GGUFMILL_DECODE, 27, 1, 8, 0, 0, "I64", decode_i64},
+    ggufmill_kernel{GGUFMILL_ENCODE, 27, 1, 8, 0, 0, "I64", encode_i64},
     ggufmill_kernel{GGUFMILL_DECODE, GGUFMILL_FIRST_SOURCE_TYPE + 0, 1, 1, 0, 0, "F8_E4M3", decode_e4m3},
     ggufmill_kernel{GGUFMILL_DECODE, GGUFMILL_FIRST_SOURCE_TYPE + 1, 1, 1, 0, 0, "F8_E5M2", decode_e5m2},
     ggufmill_kernel{GGUFMILL_DECODE, GGUFMILL_FIRST_SOURCE_TYPE + 2, 1, 1, 0, 0, "BOOL", decode_bool},

@@ -20,6 +20,21 @@ std::vector<float> decoded(ggufmill_run run, const std::vector<T>& codes) {
   return values;
 }
 
+template <class T>
+std::vector<T> encoded(ggufmill_run run, const std::vector<float>& values) {
+  std::vector<T> numbers(values.size());
+  const ggufmill_call call{values.data(), numbers.data(), 1, values.size(), nullptr};
+  CHECK(run(&call) == GGUFMILL_OK);
+  return numbers;
+}
+
+template <class T>
+int32_t status(ggufmill_run run, float value) {
+  T number{};
+  const ggufmill_call call{&value, &number, 1, 1, nullptr};
+  return run(&call);
+}
+
 std::vector<std::uint8_t> all_codes() {
   std::vector<std::uint8_t> codes;
   for (unsigned code = 0; code < 256; ++code) codes.push_back(static_cast<std::uint8_t>(code));
@@ -72,6 +87,25 @@ TEST_CASE("integers become the nearest number, ties to even") {
   const std::uint64_t high_tie = (std::uint64_t{1} << 63) + (std::uint64_t{1} << 39);
   CHECK(decoded<std::uint64_t>(decode_u64, {high_tie, high_tie + 1, UINT64_MAX}) ==
         std::vector<float>{0x1p63f, 0x1.000002p63f, 0x1p64f});
+}
+
+TEST_CASE("numbers become the nearest integer, ties to even") {
+  CHECK(encoded<std::int8_t>(encode_i8, {-128.5f, -1.5f, -0.5f, 0.5f, 1.5f, 126.5f, 127.25f}) ==
+        std::vector<std::int8_t>{-128, -2, 0, 0, 2, 126, 127});
+  CHECK(encoded<std::int16_t>(encode_i16, {-32768, 32767}) == std::vector<std::int16_t>{-32768, 32767});
+  CHECK(encoded<std::int32_t>(encode_i32, {-0x1p31f, 0x1.fffffep30f}) ==
+        std::vector<std::int32_t>{INT32_MIN, 2147483520});
+  CHECK(encoded<std::int64_t>(encode_i64, {-0x1p63f, 0x1.fffffep62f}) ==
+        std::vector<std::int64_t>{INT64_MIN, 9223371487098961920});
+}
+
+TEST_CASE("what is beyond the integers of a type cannot be represented") {
+  CHECK(status<std::int8_t>(encode_i8, 127.5f) == GGUFMILL_CANNOT_REPRESENT);
+  CHECK(status<std::int8_t>(encode_i8, -129.0f) == GGUFMILL_CANNOT_REPRESENT);
+  CHECK(status<std::int16_t>(encode_i16, 32768.0f) == GGUFMILL_CANNOT_REPRESENT);
+  CHECK(status<std::int32_t>(encode_i32, 0x1p31f) == GGUFMILL_CANNOT_REPRESENT);
+  CHECK(status<std::int64_t>(encode_i64, 0x1p63f) == GGUFMILL_CANNOT_REPRESENT);
+  CHECK(status<std::int64_t>(encode_i64, NAN) == GGUFMILL_CANNOT_REPRESENT);
 }
 
 TEST_CASE("bytes and truth values are numbers") {

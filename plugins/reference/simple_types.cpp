@@ -1,4 +1,4 @@
-// Q4_0, Q4_1, Q5_0, Q5_1 and Q8_0, and with importance all but Q8_0. Source: ggml, src/ggml-quants.c
+// Q4_0, Q4_1, Q5_0, Q5_1, Q8_0 and Q8_1, and with importance those of 4 and 5 bits. Source: ggml, src/ggml-quants.c
 // (quantize_row_*_ref, and quantize_row_q4_0_impl and its siblings).
 
 #include "plugins/reference/simple_types.h"
@@ -28,6 +28,16 @@ float extreme(const float* x) {
     }
   }
   return value;
+}
+
+// Signed bytes of x = d * q, rounded away from zero; the greatest magnitude gets 127. Returns d.
+float signed_bytes(const float* x, std::uint8_t* qs) {
+  float magnitude = 0;
+  for (int j = 0; j < kCount; ++j) magnitude = magnitude > std::fabs(x[j]) ? magnitude : std::fabs(x[j]);
+  const float d = magnitude / 127.0f;
+  const float inverse = reciprocal_or_zero(d);
+  for (int j = 0; j < kCount; ++j) qs[j] = static_cast<std::uint8_t>(to_int32(std::round(x[j] * inverse)));
+  return d;
 }
 
 // Levels 0 .. 2 * half - 1 of x = d * (level - half), rounded half up; the extreme value gets level 0. Returns d.
@@ -144,16 +154,22 @@ void Q5_1::decode(const Block& block, float* x) {
   for (int j = 0; j < kCount; ++j) x[j] = static_cast<float>(levels[j]) * d + m;
 }
 
-void Q8_0::encode(const float* x, Block& block) {
-  float magnitude = 0;
-  for (int j = 0; j < kCount; ++j) magnitude = magnitude > std::fabs(x[j]) ? magnitude : std::fabs(x[j]);
-  const float d = magnitude / 127.0f;
-  const float inverse = reciprocal_or_zero(d);
-  block.d.store(d);
-  for (int j = 0; j < kCount; ++j) block.qs[j] = static_cast<std::uint8_t>(to_int32(std::round(x[j] * inverse)));
-}
+void Q8_0::encode(const float* x, Block& block) { block.d.store(signed_bytes(x, block.qs)); }
 
 void Q8_0::decode(const Block& block, float* x) {
+  const float d = block.d.load();
+  for (int j = 0; j < kCount; ++j) x[j] = static_cast<float>(signed_byte(block.qs[j])) * d;
+}
+
+void Q8_1::encode(const float* x, Block& block) {
+  const float d = signed_bytes(x, block.qs);
+  int sum = 0;
+  for (int j = 0; j < kCount; ++j) sum += signed_byte(block.qs[j]);
+  block.d.store(d);
+  block.s.store(static_cast<float>(sum) * d);
+}
+
+void Q8_1::decode(const Block& block, float* x) {
   const float d = block.d.load();
   for (int j = 0; j < kCount; ++j) x[j] = static_cast<float>(signed_byte(block.qs[j])) * d;
 }

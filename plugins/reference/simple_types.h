@@ -1,5 +1,5 @@
 #pragma once
-// Q4_0, Q4_1, Q5_0, Q5_1, Q8_0: blocks of 32 weights with one scale, or one scale and one minimum.
+// Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q8_1: blocks of 32 weights with one scale, or one scale and one minimum.
 // Source: ggml, src/ggml-quants.c and src/ggml-common.h.
 
 #include "plugins/reference/codec.h"
@@ -73,6 +73,18 @@ struct Q8_0 {
   static void encode(const float* x, Block& block);
 };
 
-inline constexpr auto kSimpleKernels = kernels_of<Q4_0, Q4_1, Q5_0, Q5_1, Q8_0>();
+// x = d * q. What activations become that are multiplied with types that have a minimum: s is d times the sum of all q.
+struct Q8_1 {
+  static constexpr std::uint32_t kTypeId = 9, kElements = 32, kFlags = 0;
+  static constexpr const char* kName = "Q8_1";
+  struct Block {
+    StoredHalf d, s;
+    std::uint8_t qs[32];  // signed
+  };
+  static void decode(const Block& block, float* x);
+  static void encode(const float* x, Block& block);
+};
+
+inline constexpr auto kSimpleKernels = kernels_of<Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q8_1>();
 
 }  // namespace ggufmill::reference

@@ -9,7 +9,30 @@ bool fits(const TypeInfo& type, const Shape& shape) { return shape.columns() % t
 
 Decision kept(const Tensor& tensor, std::string reason) { return {tensor.type, std::move(reason)}; }
 
+// F32, through which every conversion goes, has all integers of 16 bits; of more, not each.
+bool is_short_integer(const TypeInfo& type) {
+  return type.type_class == TypeClass::kInteger && type.bits_per_weight() <= 16;
+}
+
+Status check_target(const Tensor& tensor, const TypeInfo& type) {
+  if (tensor.type == &type) return ok();
+  if (is_of_activations(type))
+    return input_error("",
+                       fmt::format("tensor '{}' would become {}, which llama.cpp makes of activations as it runs and "
+                                   "cannot read as weights",
+                                   tensor.name, type.name),
+                       "take Q8_0 for weights of 8 bits");
+  if (type.type_class == TypeClass::kInteger && !is_short_integer(*tensor.type))
+    return input_error("",
+                       fmt::format("tensor '{}' is {} and would become {}, which holds whole numbers without a scale",
+                                   tensor.name, tensor.type->name, type.name),
+                       "take Q8_0 for weights of 8 bits; only integers of up to 16 bits become other integers");
+  return ok();
+}
+
 }  // namespace
+
+bool is_of_activations(const TypeInfo& type) { return type.name == "Q8_1" || type.name == "Q8_K"; }
 
 Result<const Rule*> Decider::first(const std::vector<Rule>& rules, const TensorFacts& facts,
                                    const TypeInfo* type) const {
@@ -80,6 +103,7 @@ Result<Decision> Decider::decide(const Tensor& tensor) {
       return decision;
     }
   }
+  BOOST_OUTCOME_TRY(check_target(tensor, *decision.type));
   const bool fallback = !decision.named || (user ? user->fallback : fallback_);
   return fit(std::move(decision), tensor, fallback);
 }

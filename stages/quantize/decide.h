@@ -34,6 +34,9 @@ struct Decision {
   bool is_open = false;              // nothing decides: the recipe has no type
 };
 
+// Whether llama.cpp makes the type of activations, to multiply them with weights: no weights in a file have it.
+bool is_of_activations(const TypeInfo& type);
+
 // Takes the tensors of one model one after the other. Not thread-safe.
 class Decider {
  public:

@@ -26,8 +26,7 @@ std::string fitting_types(const std::vector<const Tensor*>& tensors, const Types
   std::vector<const TypeInfo*> types;
   for (const TypeInfo* type : known.all()) {
     const bool is_weight = type->is_quantized() || type->name == "F16" || type->name == "BF16" || type->name == "F32";
-    const bool is_product = type->name == "Q8_1" || type->name == "Q8_K";  // of activations, never of a file
-    if (is_weight && !is_product && divisor % type->block_elements == 0) types.push_back(type);
+    if (is_weight && !is_of_activations(*type) && divisor % type->block_elements == 0) types.push_back(type);
   }
   std::stable_sort(types.begin(), types.end(),
                    [](const TypeInfo* a, const TypeInfo* b) { return a->bits_per_weight() < b->bits_per_weight(); });

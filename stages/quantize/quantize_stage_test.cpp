@@ -242,6 +242,32 @@ TEST_CASE("integers are copied") {
   CHECK(type(bench.run("{type: Q4_K}"), "blk.0.ids.weight") == "I32");
 }
 
+TEST_CASE("integers of up to 16 bits that GGUF does not have become integers that it has") {
+  Bench bench;
+  Tensor& mask = bench.add("blk.0.mask.weight", {512, 4});
+  set_source(mask, mask.shape(), "U16");
+  CHECK(type(bench.run("{recipe: Q4_K_M, tensors: [{match: mask, type: I32}]}"), "blk.0.mask.weight") == "I32");
+}
+
+TEST_CASE("integers of more than 16 bits do not become others") {
+  Bench bench;
+  Tensor& ids = bench.add("blk.0.ids.weight", {512, 4});
+  set_source(ids, ids.shape(), "U32");
+  CHECK(bench.error("{recipe: Q4_K_M, tensors: [{match: ids, type: I64}]}").what ==
+        "tensor 'blk.0.ids.weight' is U32 and would become I64, which holds whole numbers without a scale");
+}
+
+TEST_CASE("weights do not become integers") {
+  const Error error = Bench().error("{type: I8}");
+  CHECK(error.what.find("would become I8, which holds whole numbers without a scale") != std::string::npos);
+  CHECK(error.help.find("Q8_0") != std::string::npos);
+}
+
+TEST_CASE("weights do not become what is made of activations") {
+  for (const char* type : {"{type: Q8_1}", "{type: Q8_K}"})
+    CHECK(Bench().error(type).what.find("which llama.cpp makes of activations") != std::string::npos);
+}
+
 TEST_CASE("quantized tensors are quantized anew unless that is forbidden") {
   Bench bench;
   set_source(bench.model.tensors[3], bench.model.tensors[3].shape(), "Q8_0");

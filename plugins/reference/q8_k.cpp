@@ -1,0 +1,48 @@
+// Q8_K. Source: ggml, src/ggml-quants.c (quantize_row_q8_K_ref, dequantize_row_q8_K).
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "plugins/reference/k_types.h"
+
+namespace ggufmill::reference {
+namespace {
+
+constexpr int kGroup = 16;
+
+// The first of greatest magnitude.
+float extreme_of(const float* x) {
+  float extreme = 0;
+  for (int i = 0; i < kSuperBlock; ++i)
+    if (std::fabs(x[i]) > std::fabs(extreme)) extreme = x[i];
+  return extreme;
+}
+
+}  // namespace
+
+// The source leaves the sums of a block of zeros as they were in memory; here they are 0.
+void Q8_K::encode(const float* x, Block& block) {
+  std::memset(&block, 0, sizeof block);
+  const float extreme = extreme_of(x);
+  if (extreme == 0) return;
+  const float inverse = -127.0f / extreme;
+  for (int i = 0; i < kSuperBlock; ++i)
+    block.qs[i] = static_cast<std::uint8_t>(std::min(127, nearest_int(inverse * x[i])));
+  for (int group = 0; group < kSuperBlock / kGroup; ++group) {
+    int sum = 0;
+    for (int i = 0; i < kGroup; ++i) sum += signed_byte(block.qs[group * kGroup + i]);
+    block.sums[2 * group] = static_cast<std::uint8_t>(sum);
+    block.sums[2 * group + 1] = static_cast<std::uint8_t>(sum >> 8);
+  }
+  const float d = 1 / inverse;
+  std::memcpy(block.d, &d, sizeof d);
+}
+
+void Q8_K::decode(const Block& block, float* x) {
+  float d;
+  std::memcpy(&d, block.d, sizeof d);
+  for (int i = 0; i < kSuperBlock; ++i) x[i] = d * static_cast<float>(signed_byte(block.qs[i]));
+}
+
+}  // namespace ggufmill::reference
