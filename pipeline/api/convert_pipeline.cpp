@@ -18,6 +18,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::string_view kMistralConfig = "params.json";
+
 Status check(const ConvertOptions& options) {
   if (!huggingface::out_type_named(options.outtype))
     return usage_error(fmt::format("unknown --outtype {}", quoted_name(options.outtype)),
@@ -36,6 +38,7 @@ Status check(const ConvertOptions& options) {
 std::string source_text(const ConvertOptions& options) {
   std::string text = fmt::format("source:\n  huggingface:\n    path: {}\n    outtype: {}\n",
                                  yaml_quoted(options.folder), options.outtype);
+  if (options.mistral_format) text += fmt::format("    config: {}\n", kMistralConfig);
   if (options.model_name) text += fmt::format("    model_name: {}\n", yaml_quoted(*options.model_name));
   if (options.metadata) text += fmt::format("    metadata: {}\n", yaml_quoted(*options.metadata));
   if (options.vocab_only) text += "    vocabulary_only: true\n";
@@ -101,6 +104,7 @@ huggingface::SourceOptions source_of(const ConvertOptions& options) {
   huggingface::SourceOptions source;
   source.folder = options.folder;
   source.out_type = huggingface::out_type_named(options.outtype).value_or(huggingface::OutType::kAuto);
+  if (options.mistral_format) source.config = kMistralConfig;
   source.model_name = options.model_name;
   source.metadata_file = options.metadata;
   source.vocabulary_only = options.vocab_only;

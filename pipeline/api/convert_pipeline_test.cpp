@@ -64,7 +64,8 @@ TEST_CASE("every argument has its place") {
   all.metadata = "m.json";
   all.split_max_size = 5000000;
   all.split_max_tensors = 7;
-  all.no_tensor_first_split = all.bigendian = all.mtp = all.fuse_gate_up_exps = all.fp8_as_q8 = true;
+  all.no_tensor_first_split = all.bigendian = all.mtp = all.fuse_gate_up_exps = all.fp8_as_q8 = all.mistral_format =
+      true;
   CHECK(
       conversion.pipeline(all) ==
       "version: 1\n"
@@ -72,6 +73,7 @@ TEST_CASE("every argument has its place") {
       "  huggingface:\n"
       "    path: 'F'\n"
       "    outtype: q8_0\n"
+      "    config: params.json\n"
       "    model_name: 'It''s'\n"
       "    metadata: 'm.json'\n"
       "    draft_head: only\n"

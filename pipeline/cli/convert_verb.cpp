@@ -24,12 +24,10 @@ struct OddOption {
 constexpr OddOption kOddOptions[] = {
     {"no-lazy", "a checkpoint is never read whole"},
     {"use-temp-file", "memory is bounded without"},
-    {"disable-mistral-community-chat-template", "it counts with --mistral-format alone"},
+    {"disable-mistral-community-chat-template", "the name of a template that llama.cpp has is written in any case"},
     {"remote", "nothing is downloaded", "download the checkpoint first, and convert its folder"},
     {"mmproj", "vision and audio encoders are not converted",
      "convert_hf_to_gguf.py --mmproj makes that file; the text model is converted without the option"},
-    {"mistral-format", "checkpoints in Mistral's own format are not read",
-     "use the folder with config.json and model*.safetensors"},
     {"sentence-transformers-dense-modules", "dense modules are not converted", "convert_hf_to_gguf.py can"},
     {"dspark", "such drafts are not converted", "convert_hf_to_gguf.py can"},
     {"target-model-dir", "drafts that need their target model are not converted", "convert_hf_to_gguf.py can", true},
@@ -51,6 +49,7 @@ void add_reference_options(po::options_description& options) {
   add("no-nextn", "the same");
   add("fuse-gate-up-exps", "one tensor of gates and ups for the experts of a layer");
   add("fp8-as-q8", "write what was FP8 as Q8_0");
+  add("mistral-format", "read params.json and consolidated.safetensors, Mistral's own format");
   add("dry-run", "print the names of the files; write nothing");
   add("print-supported-models", "list the classes of config.json that can be converted, and stop");
   add("verbose", "say what is done with each tensor");
@@ -111,6 +110,7 @@ Result<ConvertOptions> read_options(const po::variables_map& values) {
   options.mtp = values.count("mtp") > 0;
   options.no_mtp = values.count("no-mtp") + values.count("no-nextn") > 0;
   options.fuse_gate_up_exps = values.count("fuse-gate-up-exps") > 0;
+  options.mistral_format = values.count("mistral-format") > 0;
   options.fp8_as_q8 = values.count("fp8-as-q8") > 0;
   return options;
 }

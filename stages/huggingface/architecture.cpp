@@ -114,20 +114,28 @@ Result<Architecture> find_architecture(const std::string& checkpoint_class, cons
   return error;
 }
 
-Result<Architecture> choose_architecture(const std::string& named, const std::string& checkpoint_class,
-                                         const std::string& config, const Origin& asked) {
-  if (!named.empty()) {
-    BOOST_OUTCOME_TRY(Architecture architecture, read_architecture(named, asked));
-    if (architecture.partial)
-      return error_at(asked, fmt::format("architecture '{}' is there for others to extend", named),
-                      "`ggufmill architectures` lists those that are whole");
-    return architecture;
+Result<Architecture> find_architecture_without_class(const std::filesystem::path& folder, const std::string& name,
+                                                     const boost::json::object& config) {
+  for (const BuiltInArchitecture& each : built_in_architectures()) {
+    if (each.text.find("serves_when") == std::string_view::npos) continue;
+    BOOST_OUTCOME_TRY(Architecture architecture, read_architecture(std::string(each.name)));
+    if (architecture.config != name || !architecture.serves_when) continue;
+    BOOST_OUTCOME_TRY(const bool serves, Facts(folder, config, architecture.values).holds(architecture.serves_when));
+    if (serves) return architecture;
   }
-  if (checkpoint_class.empty())
-    return input_error(config, "'architectures' is not there, which says what kind of model it is",
-                       "name one beside the folder: `architecture: llama`; `ggufmill architectures` lists them. The "
-                       "tensors of a model that is no language model are read by `source: {safetensors: ...}`");
-  return find_architecture(checkpoint_class, config);
+  return input_error((folder / name).string(),
+                     name == "config.json" ? "'architectures' is not there, which says what kind of model it is"
+                                           : "no architecture is known for such a file",
+                     "name one beside the folder: `architecture: llama`; `ggufmill architectures` lists them. The "
+                     "tensors of a model that is no language model are read by `source: {safetensors: ...}`");
+}
+
+Result<Architecture> named_architecture(const std::string& name_or_path, const Origin& asked) {
+  BOOST_OUTCOME_TRY(Architecture architecture, read_architecture(name_or_path, asked));
+  if (architecture.partial)
+    return error_at(asked, fmt::format("architecture '{}' is there for others to extend", name_or_path),
+                    "`ggufmill architectures` lists those that are whole");
+  return architecture;
 }
 
 }  // namespace ggufmill::huggingface

@@ -2,6 +2,7 @@
 // The map of an architecture: what a checkpoint of it becomes, as data. The files are configs/architectures/*.yaml; a
 // copy of one is where a user starts.
 
+#include <filesystem>
 #include <map>
 #include <optional>
 #include <span>
@@ -121,9 +122,12 @@ struct Architecture {
   std::string file;  // its name without folder and ending, or its path
   std::string name;  // general.architecture
   std::string description;
-  std::vector<std::string> serves;  // `architectures` of config.json
-  bool partial = false;             // there for others to extend
-  bool draft_head = false;          // has layers that predict further tokens, to leave out or to write alone
+  std::vector<std::string> serves;       // `architectures` of config.json
+  std::string config = "config.json";    // the file that says what a model is
+  std::optional<ValueRule> serves_when;  // for a file without `architectures`: what holds for its models
+  std::string weights;                   // what the names of the weights' files begin with; empty: anything
+  bool partial = false;                  // there for others to extend
+  bool draft_head = false;               // has layers that predict further tokens, to leave out or to write alone
   std::map<std::string, ValueRule> values;
   ValueRule layers;
   std::vector<ClassDefault> class_defaults;       // in order; used where the source asks for them
@@ -151,10 +155,12 @@ Result<Architecture> read_architecture(const std::string& name_or_path, const Or
 // message.
 Result<Architecture> find_architecture(const std::string& checkpoint_class, const std::string& where);
 
-// The one that is asked for by `named`, a name or a path, or, where that is empty, the built-in one for the class of a
-// config.json, whose path is `config`. Exit code 2 or 4.
-Result<Architecture> choose_architecture(const std::string& named, const std::string& checkpoint_class,
-                                         const std::string& config, const Origin& asked);
+// The built-in map for a configuration that is in a file of that name in `folder` and says no class. Exit code 4.
+Result<Architecture> find_architecture_without_class(const std::filesystem::path& folder, const std::string& name,
+                                                     const boost::json::object& config);
+
+// The map that is asked for by a name or a path. Exit code 2.
+Result<Architecture> named_architecture(const std::string& name_or_path, const Origin& asked);
 
 // A file embedded at build time.
 struct BuiltInArchitecture {

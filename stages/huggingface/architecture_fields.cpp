@@ -101,7 +101,11 @@ FieldSpec tokenizer_field() {
   FieldSpec readers =
       list_of("readers",
               map_of({required(std::move(reader)), text("class", "Only where tokenizer_config.json names it."),
-                      flag("add_space_prefix", "Written last where this one read."), when_field()},
+                      flag("add_space_prefix", "Written last where this one read."),
+                      flag("own_format",
+                           "Of `tekken`: beside a tokenizer.json, too, and with the folder's "
+                           "chat_template.jinja before the templates that llama.cpp has."),
+                      when_field()},
                      "A way to read them."),
               "The first whose files are there reads.");
   FieldSpec field{"tokenizer", FieldKind::kMap, "How the tokenizer is read."};
@@ -135,6 +139,9 @@ FieldSpec architecture_fields() {
       flag("partial", "Whether it is there for others to extend."),
       flag("draft_head", "Whether the source's option `draft_head` leaves out its layers that predict further tokens."),
       list_of("serves", text("", "A class."), "The `architectures` of config.json that it is for."),
+      text("config", "The file that says what a model is, where that is not config.json."),
+      value_field("serves_when", "For a file without `architectures`: what holds for the models that it is for."),
+      text("weights", "The weights' file, without .safetensors; without it, all of the folder."),
       std::move(values),
       value_field("layers", "How many layers there are."),
       list_of(

@@ -41,6 +41,10 @@ class Reader {
     into_.serves.clear();
     if (const ConfigNode* node = root_.find("serves"))
       for (const ConfigNode& item : node->items) into_.serves.push_back(item.scalar);
+    into_.serves_when.reset();
+    BOOST_OUTCOME_TRY(read_rule(root_, "serves_when", into_.serves_when));
+    if (const ConfigNode* node = root_.find("config")) into_.config = node->scalar;
+    if (const ConfigNode* node = root_.find("weights")) into_.weights = node->scalar;
     into_.partial = false;
     if (const ConfigNode* node = root_.find("partial")) {
       BOOST_OUTCOME_TRY(into_.partial, to_bool(*node));

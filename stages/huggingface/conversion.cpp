@@ -53,10 +53,15 @@ class Conversion {
 
   Result<ConvertedCheckpoint> run() {
     BOOST_OUTCOME_TRY(options_.folder, pinned(options_.folder));
+    if (!options_.architecture.empty()) {
+      BOOST_OUTCOME_TRY(architecture_, named_architecture(options_.architecture, options_.origin));
+    }
+    if (!options_.config.empty()) architecture_.config = options_.config;
     BOOST_OUTCOME_TRY(read_config());
     class_ = checkpoint_class(config_);
-    BOOST_OUTCOME_TRY(architecture_, choose_architecture(options_.architecture, class_, file("config.json").string(),
-                                                         options_.origin));
+    if (options_.architecture.empty()) {
+      BOOST_OUTCOME_TRY(architecture_, architecture_of_config());
+    }
     BOOST_OUTCOME_TRY(check_options());
     facts_.emplace(options_.folder, config_, architecture_.values);
     facts_->set("option", json::object{{"draft_head", options_.draft_head != DraftHead::kLeaveOut},
@@ -79,20 +84,34 @@ class Conversion {
 
   void warn(std::string warning) { result_.model.warnings.push_back(std::move(warning)); }
 
+  fs::path config_file() const { return file(architecture_.config); }
+
   Status read_config() {
+    const std::string& name = architecture_.config;
     if (!is_folder(options_.folder))
       return input_error(options_.folder, "is no folder",
-                         "a checkpoint is a folder with config.json, a tokenizer and *.safetensors");
-    const std::string path = file("config.json").string();
-    if (!is_file(path))
-      return input_error(
-          options_.folder, "has no config.json",
-          "a checkpoint is a folder with config.json, a tokenizer and *.safetensors; tensors without one "
-          "are read by `source: {safetensors: ...}`");
+                         fmt::format("a checkpoint is a folder with {}, a tokenizer and *.safetensors", name));
+    const std::string path = config_file().string();
+    if (!is_file(path)) {
+      std::string help = fmt::format(
+          "a checkpoint is a folder with {}, a tokenizer and *.safetensors; tensors without one are read by `source: "
+          "{{safetensors: ...}}`",
+          name);
+      if (name == "config.json" && is_file(file("params.json")))
+        help =
+            "there is a params.json, as in Mistral's own format: `config: params.json` in the source, or "
+            "--mistral-format, reads it";
+      return input_error(options_.folder, fmt::format("has no {}", name), help);
+    }
     BOOST_OUTCOME_TRY(const json::value config, read_json(path));
     if (!config.is_object()) return input_error(path, "is no JSON object");
     config_ = config.get_object();
     return ok();
+  }
+
+  Result<Architecture> architecture_of_config() const {
+    if (!class_.empty()) return find_architecture(class_, config_file().string());
+    return find_architecture_without_class(options_.folder, architecture_.config, config_);
   }
 
   Status check_options() const {
@@ -116,7 +135,7 @@ class Conversion {
 
   // The tensors under the names that the map's rules see, and from them the type that `auto` stands for.
   Result<std::vector<NamedTensor>> open_tensors() {
-    BOOST_OUTCOME_TRY(Checkpoint checkpoint, open_(options_.folder));
+    BOOST_OUTCOME_TRY(Checkpoint checkpoint, open_(weights()));
     for (const CheckpointFile& each : checkpoint.files) result_.model.files.push_back(each.source);
     std::vector<NamedTensor> tensors;
     std::vector<std::string> names;
@@ -128,6 +147,13 @@ class Conversion {
     BOOST_OUTCOME_TRY(tensors, rename_tensors(architecture_, *facts_, std::move(tensors)));
     if (out_type_ == OutType::kAuto) out_type_ = guess(tensors);
     return tensors;
+  }
+
+  // The folder, or the one file or index of that name.
+  std::string weights() const {
+    if (architecture_.weights.empty()) return options_.folder;
+    const fs::path index = file(architecture_.weights + ".safetensors.index.json");
+    return (is_file(index) ? index : file(architecture_.weights + ".safetensors")).string();
   }
 
   Result<bool> has_weights() const {
@@ -254,7 +280,8 @@ class Conversion {
   Status add_tokenizer() {
     Metadata& metadata = result_.model.metadata;
     BOOST_OUTCOME_TRY(set_metadata(architecture_.metadata_before_tokenizer, architecture_, *facts_, metadata));
-    for (const MetadataEntry& entry : tokenizer_.metadata.entries()) metadata.set(entry.key, entry.value);
+    for (const MetadataEntry& entry : tokenizer_.metadata.entries())
+      metadata.set(whole_key(entry.key, architecture_.name), entry.value);
     for (std::string& warning : tokenizer_.warnings) warn(std::move(warning));
     BOOST_OUTCOME_TRY(check_embedding());
     return set_metadata(architecture_.metadata_after_tokenizer, architecture_, *facts_, metadata);
@@ -268,10 +295,10 @@ class Conversion {
     const MetadataValue* length = result_.model.metadata.find(architecture_.name + ".embedding_length");
     if (length && as_unsigned(*length).value_or(0) != columns)
       return input_error(
-          file("config.json").string(),
+          config_file().string(),
           fmt::format("the hidden size is {}, but the embedding (token_embd.weight) has rows of {} values",
                       describe(*length), columns),
-          "are config.json and the weights of one model?");
+          fmt::format("are {} and the weights of one model?", architecture_.config));
     if (tokenizer_.reader != TokenizerReader::kNone && tokenizer_.tokens > rows)
       return input_error(
           options_.folder,
@@ -285,7 +312,7 @@ class Conversion {
   Status add_files() {
     std::vector<fs::path> paths;
     for (const std::string_view name :
-         {"config.json", "generation_config.json", "hf_quant_config.json", "modules.json", "README.md",
+         {"config.json", "params.json", "generation_config.json", "hf_quant_config.json", "modules.json", "README.md",
           "tokenizer.json", "tekken.json", "tokenizer.model", "spiece.model", "sentencepiece.bpe.model",
           "tokenizer_config.json", "added_tokens.json", "special_tokens_map.json", "chat_template.jinja",
           "chat_template.json", "vocab.json", "merges.txt"})

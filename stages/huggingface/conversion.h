@@ -24,6 +24,7 @@ struct SourceOptions {
   std::string folder;
   OutType out_type = OutType::kAuto;
   std::string architecture{};  // a built-in map's name, or a file; empty: as config.json says
+  std::string config{};        // the name of the file that says what the model is; empty: the map's, or config.json
   std::optional<std::string> model_name{};
   std::optional<std::string> metadata_file{};
   std::optional<std::string> pre{};  // tokenizer.ggml.pre, where it cannot be found

@@ -35,9 +35,14 @@ std::vector<FieldSpec> source_fields() {
   FieldSpec path{"path", FieldKind::kPath, "The folder, or the address of a model on the hub: hf://ORG/NAME@REVISION."};
   path.required = true;
   path.example = "models/Llama-3-8B";
+  FieldSpec config{"config", FieldKind::kString,
+                   "The file of the folder that says what the model is: config.json, or params.json of Mistral's own "
+                   "format."};
+  config.default_text = "config.json";
   return {std::move(path),
           std::move(outtype),
           {"architecture", FieldKind::kString, "A built-in map or a file; without it, as config.json says."},
+          std::move(config),
           {"model_name", FieldKind::kString, "general.name."},
           {"metadata", FieldKind::kPath, "A JSON file with general.* keys."},
           {"pre", FieldKind::kString, "The pre-tokenizer (tokenizer.ggml.pre), where it is not known."},
@@ -69,6 +74,7 @@ Result<SourceOptions> read_options(const ConfigNode& node) {
   options.folder = node.find("path")->scalar;
   if (const ConfigNode* type = node.find("outtype")) options.out_type = *out_type_named(type->scalar);
   if (const ConfigNode* name = node.find("architecture")) options.architecture = name->scalar;
+  if (const ConfigNode* config = node.find("config")) options.config = config->scalar;
   read_text(node, "model_name", options.model_name);
   read_text(node, "metadata", options.metadata_file);
   read_text(node, "pre", options.pre);

@@ -59,14 +59,11 @@ std::optional<MetadataValue> as_list(const json::array& list) {
   return metadata_array(element, items);
 }
 
-std::string whole_key(const std::string& key, const std::string& architecture) {
-  return key.starts_with("general.") || key.starts_with("tokenizer.") ? key : architecture + "." + key;
-}
-
 Status set_entry(const MetadataRule& rule, const Architecture& architecture, const Facts& facts, Metadata& into) {
   std::vector<std::string> missing;
   BOOST_OUTCOME_TRY(const json::value value, facts.evaluate(rule.value, &missing));
-  const std::string where = (facts.folder() / "config.json").string(), key = whole_key(rule.key, architecture.name);
+  const std::string where = (facts.folder() / architecture.config).string(),
+                    key = whole_key(rule.key, architecture.name);
   if (value.is_null()) {
     if (rule.optional) return ok();
     return input_error(where, fmt::format("'{}' is not there", fmt::join(missing, "', '")),
@@ -93,6 +90,10 @@ Status add_tokens(const std::vector<SpecialTokenData>& from, const Facts& facts,
 }
 
 }  // namespace
+
+std::string whole_key(const std::string& key, const std::string& architecture) {
+  return key.starts_with("general.") || key.starts_with("tokenizer.") ? key : architecture + "." + key;
+}
 
 Status set_metadata(const std::vector<MetadataRule>& rules, const Architecture& architecture, const Facts& facts,
                     Metadata& into) {

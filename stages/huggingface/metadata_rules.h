@@ -8,6 +8,9 @@
 
 namespace ggufmill::huggingface {
 
+// A key as files have it: with the architecture before it, unless it begins with "general." or "tokenizer.".
+std::string whole_key(const std::string& key, const std::string& architecture);
+
 // Sets an entry for each rule that holds; one that is there keeps its place. Empty texts and lists are no entries.
 // Lists are of int32, float32, bool or string, whatever the rule's type is. Exit code 4 for a value that is needed and
 // not there, or is not of its type.

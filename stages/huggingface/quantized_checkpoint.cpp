@@ -102,6 +102,9 @@ class Decoder {
     else
       config_.emplace_object();
     method_ = json_string(config_, "quant_method").value_or("");
+    // As Mistral's own params.json says it.
+    if (const json::value* own = facts_.config().if_contains("quantization"); own && method_.empty())
+      if (json_string(*own, "qformat_weight") == "fp8_e4m3") method_ = "fp8";
     std::string algorithm(json_string(config_, "quant_algo").value_or(""));
     const auto file = facts_.folder() / "hf_quant_config.json";
     if (algorithm.empty() && is_file(file)) {

@@ -83,15 +83,20 @@ class Restorer {
     BOOST_OUTCOME_TRY(const json::value config, read_json(origin_.config));
     if (!config.is_object()) return input_error(origin_.config, "is no JSON object");
     const std::string own_class = checkpoint_class(config.get_object());
-    BOOST_OUTCOME_TRY(architecture_,
-                      choose_architecture(origin_.architecture, own_class, origin_.config, origin_.asked));
+    const fs::path path = origin_.config;
+    const auto found = !origin_.architecture.empty() ? named_architecture(origin_.architecture, origin_.asked)
+                       : !own_class.empty()          ? find_architecture(own_class, origin_.config)
+                                                     : find_architecture_without_class(
+                                                           path.parent_path(), path.filename().string(), config.get_object());
+    if (!found) return found.error();
+    architecture_ = found.value();
     const MetadataValue* name = model_.metadata.find("general.architecture");
     if (name && as_string(*name) != architecture_.name)
       return input_error(origin_.config,
                          fmt::format("is of a model of architecture '{}', and what is written is of {}",
                                      architecture_.name, describe(*name)),
                          "give the config.json of the checkpoint that the model came from");
-    facts_.emplace(fs::path(origin_.config).parent_path(), config.get_object(), architecture_.values);
+    facts_.emplace(path.parent_path(), config.get_object(), architecture_.values);
     facts_->set("option", json::object{{"draft_head", true}, {"draft_head_only", false}, {"class", own_class}});
     if (const MetadataValue* tokens = model_.metadata.find("tokenizer.ggml.tokens"))
       if (const auto list = as_array(*tokens)) facts_->set("tokenizer_tokens", list->count);

@@ -72,7 +72,7 @@ class TokenizerMaker {
       if (!readable) continue;
       out_.reader = choice.reader;
       if (choice.reader == TokenizerReader::kTekken) {
-        BOOST_OUTCOME_TRY(read_tekken());
+        BOOST_OUTCOME_TRY(read_tekken(choice.own_format));
         return std::move(out_);
       }
       if (options_.space_prefix_of_config) {
@@ -119,7 +119,7 @@ class TokenizerMaker {
     }
     switch (choice.reader) {
       case TokenizerReader::kTekken:
-        return need(is_file(file("tekken.json")), "tekken.json is missing") && !files_.tokenizer;
+        return need(is_file(file("tekken.json")), "tekken.json is missing") && (choice.own_format || !files_.tokenizer);
       case TokenizerReader::kBpe:
       case TokenizerReader::kWordPiece:
       case TokenizerReader::kWhitespace:
@@ -178,7 +178,7 @@ class TokenizerMaker {
   }
 
   // Special tokens and the chat template go by the file and its version alone.
-  Status read_tekken() {
+  Status read_tekken(bool own_format) {
     const std::string path = file("tekken.json").string();
     BOOST_OUTCOME_TRY(const TekkenVocabulary tekken, read_tekken_vocabulary(path));
     set("model", metadata_string(tekken.vocabulary.model));
@@ -189,20 +189,22 @@ class TokenizerMaker {
     set("unknown_token_id", metadata_unsigned(MetadataType::kUint32, tekken.unknown));
     set("padding_token_id", metadata_unsigned(MetadataType::kUint32, tekken.padding));
     write_tokens(tekken.vocabulary.tokens, MetadataType::kInt32);
+    out_.metadata.set("vocab_size", metadata_unsigned(MetadataType::kUint32, tekken.vocabulary.tokens.size()));
     set_flag("add_bos_token", true);
     set_flag("add_eos_token", false);
-    BOOST_OUTCOME_TRY(const std::string chat_template, tekken_template(tekken.version));
+    BOOST_OUTCOME_TRY(const std::string chat_template, tekken_template(tekken.version, own_format));
     if (!chat_template.empty()) out_.metadata.set("tokenizer.chat_template", metadata_string(chat_template));
     return ok();
   }
 
   // llama.cpp has names for the templates of old versions, and files of its own for two later ones, in whose place that
   // of the folder stands.
-  Result<std::string> tekken_template(std::string_view version) {
-    if (version == "v1") return "mistral-v1";
-    if (version == "v3" || version == "v7") return fmt::format("mistral-{}-tekken", version);
+  Result<std::string> tekken_template(std::string_view version, bool own_format) {
     const fs::path path = file("chat_template.jinja");
-    if (is_file(path)) return read_text_file(path.string(), kMaxChatTemplate);
+    const bool is_named = version == "v1" || version == "v3" || version == "v7";
+    if (is_file(path) && (own_format || !is_named)) return read_text_file(path.string(), kMaxChatTemplate);
+    if (version == "v1") return "mistral-v1";
+    if (is_named) return fmt::format("mistral-{}-tekken", version);
     out_.warnings.push_back(fmt::format(
         "no chat template is written: there is no chat_template.jinja, and tekken.json of version {} has none",
         version));

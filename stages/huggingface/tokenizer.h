@@ -37,6 +37,7 @@ struct TokenizerChoice {
   TokenizerReader reader;
   std::string tokenizer_class{};           // only where tokenizer_config.json names this class
   std::optional<bool> add_space_prefix{};  // written after everything else where this reader read
+  bool own_format = false;  // kTekken: beside a tokenizer.json, too, and chat_template.jinja before any other template
 };
 
 // A special token that an architecture sets.
@@ -65,7 +66,7 @@ struct TokenizerOptions {
 };
 
 struct TokenizerMetadata {
-  Metadata metadata;
+  Metadata metadata;  // a key that does not begin with "tokenizer." is the architecture's
   TokenizerReader reader = TokenizerReader::kNone;
   std::uint64_t tokens = 0;
   std::vector<std::string> warnings;

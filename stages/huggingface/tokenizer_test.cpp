@@ -44,7 +44,8 @@ std::string lines(const Result<TokenizerMetadata>& made) {
   if (!made) return render(made.error());
   std::string out;
   for (const MetadataEntry& entry : made.value().metadata.entries()) {
-    out += entry.key.substr(std::string_view("tokenizer.").size()) + " =";
+    const std::string_view prefix = "tokenizer.";
+    out += entry.key.substr(entry.key.starts_with(prefix) ? prefix.size() : 0) + " =";
     if (entry.value.type == MetadataType::kArray) {
       for (const MetadataValue& item : array_items(entry.value)) out += " " + describe(item);
     } else {
@@ -542,8 +543,9 @@ TEST_CASE("tekken.json: bytes with ranks behind the special tokens, and all ways
       "ggml.padding_token_id = 3\n"
       "ggml.tokens = \"<unk>\" \"<s>\" \"</s>\" \"<pad>\" \"<SPECIAL_4>\" \"<SPECIAL_5>\" \"\u0100\" \"\u0101\""));
   CHECK(has(text, " \"ab\" \"bc\" \"abc\" \"\u0120a\"\nggml.scores = 0 0 "));
-  CHECK(text.ends_with(
-      " 1\nggml.add_bos_token = true\nggml.add_eos_token = false\nchat_template = \"mistral-v7-tekken\"\n"));
+  CHECK(
+      text.ends_with(" 1\nvocab_size = 266\nggml.add_bos_token = true\nggml.add_eos_token = false\nchat_template = "
+                     "\"mistral-v7-tekken\"\n"));
   // Files of later versions have a template beside them, or none.
   const std::string later =
       R"("config": {"version": "v13", "default_vocab_size": 266, "default_num_special_tokens": 6})";
@@ -557,6 +559,18 @@ TEST_CASE("tekken.json: bytes with ranks behind the special tokens, and all ways
   // tokenizer.json comes first.
   folder.put("tokenizer.json", kBpe);
   CHECK(has(error_of(folder.read(Reader::kTekken)), "no tokenizer"));
+}
+
+TEST_CASE("tekken.json of a checkpoint in its maker's format: beside tokenizer.json, and the folder's template first") {
+  Folder folder;
+  folder.put("tekken.json", tekken(kTekkenConfig, kTekkenSpecial, tekken_vocabulary()))
+      .put("tokenizer.json", kBpe)
+      .put("chat_template.jinja", "{{ messages }}");
+  TokenizerOptions options;
+  options.readers = {{.reader = Reader::kTekken, .own_format = true}};
+  const std::string text = lines(read_tokenizer(folder.path(), options));
+  CHECK(text.starts_with("ggml.model = \"gpt2\"\nggml.pre = \"tekken\"\n"));
+  CHECK(text.ends_with("chat_template = \"{{ messages }}\"\n"));
 }
 
 TEST_CASE("tekken.json that is damaged") {

@@ -226,10 +226,11 @@ FieldSpec options_field() {
       .default_text = "gguf",
       .example = "huggingface",
       .choices = {"gguf", "huggingface"}};
-  const FieldSpec config{.name = "config",
-                         .kind = FieldKind::kPath,
-                         .doc = "With names: huggingface: config.json of the checkpoint, or the folder with it.",
-                         .example = "models/Llama-3-8B"};
+  const FieldSpec config{
+      .name = "config",
+      .kind = FieldKind::kPath,
+      .doc = "With names: huggingface: config.json (or params.json) of the checkpoint, or the folder with it.",
+      .example = "models/Llama-3-8B"};
   const FieldSpec architecture{
       .name = "architecture",
       .kind = FieldKind::kString,

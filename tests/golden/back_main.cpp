@@ -61,15 +61,16 @@ class Checker {
       if (const std::string name = entry.path().filename();
           name.ends_with(".safetensors") || name.ends_with(".safetensors.index.json"))
         fs::create_symlink(entry.path(), fs::path(as_is) / name);
+    const std::string config = fs::exists(folder / "params.json") ? "params.json" : "config.json";
     const std::string there = fmt::format(
-        "version: 1\nsource: {{huggingface: {{path: '{}', outtype: f32, pre: default}}}}\n"
+        "version: 1\nsource: {{huggingface: {{path: '{}', config: {}, outtype: f32, pre: default}}}}\n"
         "outputs: [{{gguf: '{}'}}]\n",
-        folder.string(), gguf);
+        folder.string(), config, gguf);
     if (const std::string fault = run(there, folder); !fault.empty()) return "0\t0\t0\t0\tnot converted: " + fault;
     const std::string here = fmt::format(
         "version: 1\nsource: {{gguf: '{}'}}\n"
         "outputs: [{{safetensors: {{path: '{}', dtype: {}, names: huggingface, config: '{}'}}}}]\n",
-        gguf, back, type_of(as_is), folder.string());
+        gguf, back, type_of(as_is), (folder / config).string());
     if (const std::string fault = run(here, folder); !fault.empty()) return "0\t0\t0\t0\t" + fault;
     return compare(as_is, back);
   }
