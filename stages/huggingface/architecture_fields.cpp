@@ -33,7 +33,7 @@ FieldSpec metadata_field(std::string name, std::string doc) {
   type.default_text = "uint32";
   return list_of(std::move(name),
                  map_of({required(text("key",
-                                       "The key; `general.` and `tokenizer.` keys whole, others without the "
+                                       "The key; `general.`, `tokenizer.` and `xielu.` keys whole, others without the "
                                        "architecture's name before them.")),
                          std::move(type), required(value_field("value", "The value.")),
                          flag("optional", "Whether it may be missing."), when_field()},

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <unordered_map>
 
 #include "pipeline/core/text.h"
 #include "pipeline/io/json_file.h"
@@ -13,6 +14,7 @@
 #include "stages/huggingface/metadata_rules.h"
 #include "stages/huggingface/quantized_checkpoint.h"
 #include "stages/huggingface/tensor_map.h"
+#include "stages/huggingface/tensor_operations.h"
 
 namespace ggufmill {
 namespace huggingface {
@@ -139,11 +141,17 @@ class Conversion {
     for (const CheckpointFile& each : checkpoint.files) result_.model.files.push_back(each.source);
     std::vector<NamedTensor> tensors;
     std::vector<std::string> names;
+    std::unordered_map<std::string, ExpressionRef> values;
     for (CheckpointTensor& tensor : checkpoint.tensors) {
       names.push_back(tensor.name);
+      values.emplace(tensor.name, tensor.values);
       tensors.push_back({std::move(tensor.name), std::move(tensor.values)});
     }
-    facts_->set_tensors(std::move(names));
+    facts_->set_tensors(std::move(names), [values = std::move(values)](const std::string& name) {
+      auto read = read_small_values(*values.at(name));
+      if (!read) read.error().what = fmt::format("tensor {}: {}", quoted_name(name), read.error().what);
+      return read;
+    });
     BOOST_OUTCOME_TRY(tensors, rename_tensors(architecture_, *facts_, std::move(tensors)));
     if (out_type_ == OutType::kAuto) out_type_ = guess(tensors);
     return tensors;

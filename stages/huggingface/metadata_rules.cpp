@@ -92,7 +92,9 @@ Status add_tokens(const std::vector<SpecialTokenData>& from, const Facts& facts,
 }  // namespace
 
 std::string whole_key(const std::string& key, const std::string& architecture) {
-  return key.starts_with("general.") || key.starts_with("tokenizer.") ? key : architecture + "." + key;
+  for (const char* group : {"general.", "tokenizer.", "xielu."})
+    if (key.starts_with(group)) return key;
+  return architecture + "." + key;
 }
 
 Status set_metadata(const std::vector<MetadataRule>& rules, const Architecture& architecture, const Facts& facts,

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <boost/json/serialize.hpp>
 #include <cmath>
 #include <cstring>
@@ -29,11 +28,7 @@ Result<std::vector<Number>> read_numbers(const Expression& tensor, std::string_v
 
 // A scale of one number.
 Result<float> read_scale(const Expression& tensor) {
-  if (tensor.type->name == "BF16") {
-    BOOST_OUTCOME_TRY(const auto bits, read_numbers<std::uint16_t>(tensor, "BF16"));
-    if (bits.size() == 1) return std::bit_cast<float>(static_cast<std::uint32_t>(bits[0]) << 16);
-  }
-  BOOST_OUTCOME_TRY(const auto numbers, read_numbers<float>(tensor, "F32"));
+  BOOST_OUTCOME_TRY(const auto numbers, read_small_values(tensor));
   if (numbers.size() != 1) return input_error({}, fmt::format("has {} numbers, not one", numbers.size()));
   return numbers[0];
 }

@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstring>
 #include <numbers>
+#include <numeric>
 #include <optional>
 #include <vector>
 
@@ -29,6 +32,14 @@ Result<float> real(const json::value& value) {
   if (!std::isfinite(static_cast<float>(*number)))
     return input_error({}, fmt::format("{} is too large for a number of F32", *number));
   return static_cast<float>(*number);
+}
+
+float of_half(std::uint16_t bits) {
+  const int exponent = bits >> 10 & 31, mantissa = bits & 1023;
+  const float size = exponent == 31  ? (mantissa == 0 ? INFINITY : NAN)
+                     : exponent == 0 ? std::ldexp(static_cast<float>(mantissa), -24)
+                                     : std::ldexp(static_cast<float>(mantissa + 1024), exponent - 25);
+  return bits >> 15 ? -size : size;
 }
 
 // As the reference computes: in F32, but F16 tensors in F16, of which every result is rounded to F16.
@@ -224,6 +235,15 @@ Result<ExpressionRef> split_pairs(ExpressionRef input, Arguments a) {
   });
 }
 
+// Of small tensors. In double precision: torch, in single precision, adds in an order that depends on the processor, so
+// that the last bit of the mean may differ.
+Result<ExpressionRef> subtract_mean(ExpressionRef input, Arguments) {
+  BOOST_OUTCOME_TRY(std::vector<float> values, read_small_values(*input));
+  const double mean = std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+  for (float& value : values) value -= static_cast<float>(mean);
+  return expressions::constant(input->shape, std::move(values));
+}
+
 constexpr TensorOperation kOperations[] = {
     {"add", 1, 1, "Adds a number to every value.", add},
     {"alternate", 2, 2, "Of a dimension every second: those of even (0) or odd (1) number.", alternate},
@@ -239,47 +259,91 @@ constexpr TensorOperation kOperations[] = {
     {"slice", 2, 3, "Of a dimension from an index on, so many: dimension, first, count (all).", slice},
     {"split_pairs", 2, 2, "Of every head so many rows, which are pairs, as two halves: heads, rows.", split_pairs},
     {"squeeze", 0, 1, "Without the dimensions of 1, or without that one.", squeeze},
+    {"subtract_mean", 0, 1, "Of a small tensor every value less the mean of all.", subtract_mean},
     {"transpose", 0, 1, "Rows and columns exchanged, or the dimensions in the order of the list.", transpose},
 };
+
+constexpr std::uint64_t kMostRotary = 65536;
+
+struct RopeScaling {
+  std::uint64_t dimension = 0;
+  double base = 0, factor = 0, low = 0, high = 0, context = 0;
+  float frequency(std::uint64_t i) const {
+    const float exponent = static_cast<float>(i) / static_cast<float>(dimension);
+    return 1.0f / std::pow(static_cast<float>(base), exponent);
+  }
+};
+
+Result<RopeScaling> rope_scaling(Arguments a) {
+  RopeScaling scaling;
+  BOOST_OUTCOME_TRY(scaling.dimension, whole(a[0]));
+  if (scaling.dimension == 0 || scaling.dimension > kMostRotary)
+    return input_error({}, fmt::format("a head of {} dimensions", scaling.dimension));
+  double* const numbers[] = {&scaling.base, &scaling.factor, &scaling.low, &scaling.high, &scaling.context};
+  for (std::size_t i = 0; i < 5; ++i) {
+    const auto number = a[i + 1].is_bool() ? std::nullopt : number_value(a[i + 1]);
+    if (!number) return input_error({}, "llama3_rope_factors takes numbers");
+    *numbers[i] = *number;
+  }
+  return scaling;
+}
+
+Result<ExpressionRef> factors_of(const RopeScaling& from, std::vector<float> values) {
+  for (const float value : values)
+    if (!(value > 0 && std::isfinite(value)))
+      return input_error({}, fmt::format("base {}, factor {}, low {}, high {} and context {} give the factor {}",
+                                         from.base, from.factor, from.low, from.high, from.context, value));
+  Shape shape;
+  shape.rank = 1;
+  shape.dims[0] = values.size();
+  return expressions::constant(shape, std::move(values));
+}
 
 // The factors by which llama.cpp divides the frequencies of rotary embedding, as Llama 3.1 does: low frequencies are
 // slowed down by `factor`, and those between go over smoothly. In single precision at each step, as torch computes
 // them. Source: conversion/llama.py of llama.cpp (MIT).
 Result<ExpressionRef> llama3_rope_factors(Arguments a) {
-  BOOST_OUTCOME_TRY(const std::uint64_t dimension, whole(a[0]));
-  if (dimension == 0 || dimension > 65536) return input_error({}, fmt::format("a head of {} dimensions", dimension));
-  double numbers[5];  // base, factor, low, high, context
-  for (std::size_t i = 0; i < 5; ++i) {
-    const json::value& value = a[i + 1];
-    if (!value.is_number()) return input_error({}, "llama3_rope_factors takes numbers");
-    numbers[i] = value.to_number<double>();
-  }
-  const double base = numbers[0], factor = numbers[1], low = numbers[2], high = numbers[3], context = numbers[4];
-  const double longest = context / low, shortest = context / high;
+  BOOST_OUTCOME_TRY(const RopeScaling scaling, rope_scaling(a));
+  const double longest = scaling.context / scaling.low, shortest = scaling.context / scaling.high;
   std::vector<float> values;
-  for (std::uint64_t i = 0; i < dimension; i += 2) {
-    const float exponent = static_cast<float>(i) / static_cast<float>(dimension);
-    const float frequency = 1.0f / std::pow(static_cast<float>(base), exponent);
+  for (std::uint64_t i = 0; i < scaling.dimension; i += 2) {
     // A scalar divided by a tensor is the tensor's reciprocal, then a product.
-    const float length = (1.0f / frequency) * static_cast<float>(2 * std::numbers::pi);
+    const float length = (1.0f / scaling.frequency(i)) * static_cast<float>(2 * std::numbers::pi);
     if (length < static_cast<float>(shortest)) {
       values.push_back(1);
     } else if (length > static_cast<float>(longest)) {
-      values.push_back(static_cast<float>(factor));
+      values.push_back(static_cast<float>(scaling.factor));
     } else {
-      float smooth = (1.0f / length) * static_cast<float>(context);
-      smooth = (smooth - static_cast<float>(low)) / static_cast<float>(high - low);
-      const float mixed = (1.0f - smooth) / static_cast<float>(factor) + smooth;
+      float smooth = (1.0f / length) * static_cast<float>(scaling.context);
+      smooth = (smooth - static_cast<float>(scaling.low)) / static_cast<float>(scaling.high - scaling.low);
+      const float mixed = (1.0f - smooth) / static_cast<float>(scaling.factor) + smooth;
       values.push_back(1.0f / mixed);
     }
-    if (!(values.back() > 0 && std::isfinite(values.back())))
-      return input_error({}, fmt::format("base {}, factor {}, low {}, high {} and context {} give the factor {}", base,
-                                         factor, low, high, context, values.back()));
   }
-  Shape shape;
-  shape.rank = 1;
-  shape.dims[0] = values.size();
-  return expressions::constant(shape, std::move(values));
+  return factors_of(scaling, std::move(values));
+}
+
+// The same where rotary embedding is of the first dimensions of a head alone, and only in some layers: 1 for the other
+// dimensions. In double precision, of frequencies in single precision. Source: conversion/step3.py of llama.cpp (MIT).
+Result<ExpressionRef> llama3_rope_factors_padded(Arguments a) {
+  BOOST_OUTCOME_TRY(const RopeScaling scaling, rope_scaling(a.first(6)));
+  BOOST_OUTCOME_TRY(const std::uint64_t head, whole(a[6]));
+  if (head < scaling.dimension || head > kMostRotary)
+    return input_error({}, fmt::format("{} dimensions of a head of {}", scaling.dimension, head));
+  std::vector<float> values;
+  for (std::uint64_t i = 0; i < scaling.dimension; i += 2) {
+    const double length = 2 * std::numbers::pi / static_cast<double>(scaling.frequency(i));
+    double value = 1;
+    if (length > scaling.context / scaling.low) {
+      value = scaling.factor;
+    } else if (length >= scaling.context / scaling.high) {
+      const double smooth = (scaling.context / length - scaling.low) / (scaling.high - scaling.low);
+      value = 1 / ((1 - smooth) / scaling.factor + smooth);
+    }
+    values.push_back(static_cast<float>(value));
+  }
+  values.resize(std::max<std::size_t>(values.size(), head / 2), 1);
+  return factors_of(scaling, std::move(values));
 }
 
 Result<ExpressionRef> numbers(Arguments a) {
@@ -303,6 +367,9 @@ Result<ExpressionRef> numbers(Arguments a) {
 constexpr TensorFunction kTensorFunctions[] = {
     {"llama3_rope_factors", 6, 6,
      "Rotary embedding of Llama 3.1: dimensions of a head, base, factor, low, high, context.", llama3_rope_factors},
+    {"llama3_rope_factors_padded", 7, 7,
+     "The same of the first dimensions of a head: these, base, factor, low, high, context, all dimensions of a head.",
+     llama3_rope_factors_padded},
     {"numbers", 1, 2, "The numbers of a list; how many there must be.", numbers},
 };
 
@@ -321,6 +388,24 @@ Result<std::vector<std::byte>> read_small_tensor(const Expression& tensor) {
   std::vector<std::byte> bytes(static_cast<std::size_t>(extent->bytes));
   BOOST_OUTCOME_TRY(file->read(extent->offset, bytes));
   return bytes;
+}
+
+Result<std::vector<float>> read_small_values(const Expression& tensor) {
+  const std::string_view type = tensor.type->name;
+  if (type != "F32" && type != "F16" && type != "BF16")
+    return input_error({}, fmt::format("is {}, not F32, F16 or BF16", type));
+  BOOST_OUTCOME_TRY(const auto bytes, read_small_tensor(tensor));
+  std::vector<float> values(bytes.size() / tensor.type->block_bytes);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (type == "F32") {
+      std::memcpy(&values[i], &bytes[4 * i], 4);
+      continue;
+    }
+    std::uint16_t bits = 0;
+    std::memcpy(&bits, &bytes[2 * i], 2);
+    values[i] = type == "BF16" ? std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16) : of_half(bits);
+  }
+  return values;
 }
 
 Result<ExpressionRef> to_type(ExpressionRef input, std::string_view type) {

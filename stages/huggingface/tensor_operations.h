@@ -34,6 +34,9 @@ std::span<const TensorFunction> tensor_functions();  // sorted by name
 // The bytes of a tensor of the file, of 1 MiB at most: scales, biases. The error has no tensor.
 Result<std::vector<std::byte>> read_small_tensor(const Expression& tensor);
 
+// The values of a tensor of the file of F32, F16 or BF16, as small. The error has no tensor.
+Result<std::vector<float>> read_small_values(const Expression& tensor);
+
 // `cast` that also takes what is of that type already.
 Result<ExpressionRef> to_type(ExpressionRef input, std::string_view type);
 

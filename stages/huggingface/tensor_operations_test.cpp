@@ -2,13 +2,17 @@
 #include "stages/huggingface/tensor_operations.h"
 
 #include <algorithm>
+#include <bit>
 #include <boost/json/parse.hpp>
 #include <cmath>
 #include <functional>
 #include <numeric>
 
+#include "pipeline/io/source_path.h"
 #include "tests/support/catch.h"
 #include "tests/support/expression_values.h"
+#include "tests/support/files.h"
+#include "tests/support/temp_dir.h"
 
 using namespace ggufmill;
 using namespace ggufmill::huggingface;
@@ -42,6 +46,11 @@ Result<ExpressionRef> apply(std::string_view name, ExpressionRef input, const st
 std::string fault(std::string_view name, ExpressionRef input, const std::string& arguments) {
   const auto result = apply(name, std::move(input), arguments);
   return result ? "" : result.error().what;
+}
+
+Result<ExpressionRef> make(std::string_view name, const std::string& arguments) {
+  const json::array values = json::parse(arguments).as_array();
+  return std::ranges::find(tensor_functions(), name, &TensorFunction::name)->make({values.data(), values.size()});
 }
 
 // The result has these dimensions, and its element at (x, y, z, w) is number `from(x, y, z, w)` of the input.
@@ -155,10 +164,6 @@ TEST_CASE("values are changed in single precision") {
 }
 
 TEST_CASE("tensors that are computed") {
-  const auto make = [](std::string_view name, const std::string& arguments) {
-    const json::array values = json::parse(arguments).as_array();
-    return std::ranges::find(tensor_functions(), name, &TensorFunction::name)->make({values.data(), values.size()});
-  };
   CHECK(make("numbers", "[[1, 2.5], 2]").value()->values == std::vector<float>{1, 2.5});
   CHECK(make("numbers", "[[1, 2.5], 3]").error().what == "2 numbers, where 3 are needed");
   CHECK(make("numbers", "[[]]").error().what == "a list of numbers is needed");
@@ -178,4 +183,34 @@ TEST_CASE("tensors that are computed") {
   CHECK(!make("llama3_rope_factors", "[64, -2.0, 8, 1.0, 4.0, 100]"));
   CHECK(make("llama3_rope_factors", "[64, \"x\", 0, 1.0, 4.0, 100]").error().what ==
         "llama3_rope_factors takes numbers");
+}
+
+TEST_CASE("factors of rotary embedding in the first dimensions of a head are 1 for the others") {
+  const auto factors = make("llama3_rope_factors_padded", "[32, 10000.0, 8.0, 1.0, 4.0, 8192, 64]");
+  REQUIRE(factors);
+  const std::vector<float>& values = factors.value()->values;
+  REQUIRE(values.size() == 32);
+  CHECK(values[0] == 1);
+  CHECK(values[15] == 8);
+  CHECK(values[16] == 1);
+  CHECK(values[31] == 1);
+  CHECK(std::is_sorted(values.begin(), values.begin() + 16));
+  CHECK(make("llama3_rope_factors_padded", "[32, 10000.0, 8.0, 1.0, 4.0, 8192, 16]").error().what ==
+        "32 dimensions of a head of 16");
+}
+
+TEST_CASE("values of small tensors are read, and their mean is taken away") {
+  const TempDir folder;
+  const std::string path = folder.file("a");
+  write_text(path, std::string("\x00\x3c\x00\xc0\x01\x00\x00\xfc", 8));  // F16: 1, -2, 2^-24, -infinity
+  const auto file = open_source(path).value()->describe();
+  const auto tensor = [&](std::string_view type, std::uint64_t count) {
+    return expressions::extent(type_named(type), shape_of({count}), {file, 0, 8}).value();
+  };
+  CHECK(read_small_values(*tensor("F16", 4)).value() == std::vector<float>{1, -2, std::ldexp(1.0f, -24), -INFINITY});
+  CHECK(read_small_values(*tensor("BF16", 4)).value()[0] == std::bit_cast<float>(0x3c000000));
+  CHECK(read_small_values(*tensor("F32", 2)).value()[0] == std::bit_cast<float>(0xc0003c00));
+  CHECK(read_small_values(*tensor("I64", 1)).error().what == "is I64, not F32, F16 or BF16");
+  write_text(path, std::string("\x00\x3c\x00\xc0\x00\x40\x00\x42", 8));  // 1, -2, 2, 3: 1 on average
+  CHECK(expression_values(*apply("subtract_mean", tensor("F16", 4), "[]").value()) == std::vector<float>{0, -3, 1, 2});
 }

@@ -187,6 +187,19 @@ Result<json::value> lower(Arguments a, const Facts&) {
   return json::value(result);
 }
 
+Result<json::value> least_listed(Arguments a, const Facts&) {
+  const auto text = json_text(a[0]);
+  std::optional<std::int64_t> least;
+  for (std::size_t i = 0; text && i < text->size();) {
+    std::int64_t number = 0;
+    const char *begin = text->data() + i, *end = text->data() + text->size();
+    const auto [after, error] = std::from_chars(begin, end, number);
+    if (error == std::errc()) least = std::min(least.value_or(number), number);
+    i += static_cast<std::size_t>(std::max<std::ptrdiff_t>(after - begin, 1));
+  }
+  return least ? json::value(*least) : json::value();
+}
+
 Result<json::value> length(Arguments a, const Facts&) {
   if (any_missing(a)) return json::value();
   if (const json::object* object = a[0].if_object()) return json::value(object->size());
@@ -241,6 +254,28 @@ Result<json::value> each_not(Arguments a, const Facts&) {
 
 Result<json::value> each_choose(Arguments a, const Facts&) {
   return each(a[0], [&](const json::value& element) { return is_true(element) ? a[1] : a[2]; });
+}
+
+Result<json::value> each_first(Arguments a, const Facts&) {
+  return each(a[0], [&](const json::value& element) { return element.is_null() ? a[1] : element; });
+}
+
+Result<json::value> each_member(Arguments a, const Facts&) {
+  return each(a[0], [&](const json::value& element) {
+    const json::value* at = &element;
+    for (const json::value& member : a.subspan(1)) {
+      at = json_member(*at, json_text(member).value_or(""));
+      if (!at) return json::value();
+    }
+    return *at;
+  });
+}
+
+Result<json::value> element(Arguments a, const Facts&) {
+  BOOST_OUTCOME_TRY(const std::int64_t index, whole_of(a[1]));
+  const json::array* from = a[0].if_array();
+  if (!from || index < 0 || static_cast<std::size_t>(index) >= from->size()) return json::value();
+  return (*from)[static_cast<std::size_t>(index)];
 }
 
 Result<json::value> every(Arguments a, const Facts&) {
@@ -299,6 +334,24 @@ Result<json::value> layers_of(Arguments a, const Facts& facts) {
   return json::value(layers);
 }
 
+// Of a name with {layer} those of all layers from 0 on, one after the other.
+Result<json::value> tensor_values(Arguments a, const Facts& facts) {
+  const auto pattern = json_text(a[0]);
+  if (!pattern) return input_error({}, fmt::format("{} is no name", shown(a[0])));
+  constexpr std::string_view kLayer = "{layer}";
+  const std::size_t place = pattern->find(kLayer);
+  json::array result;
+  for (int layer = 0;; ++layer) {
+    std::string name(*pattern);
+    if (place != name.npos) name.replace(place, kLayer.size(), std::to_string(layer));
+    if (std::ranges::find(facts.tensors(), name) == facts.tensors().end()) break;
+    BOOST_OUTCOME_TRY(const std::vector<float> values, facts.values_of_tensor(name));
+    for (const float value : values) result.emplace_back(static_cast<double>(value));
+    if (place == name.npos) break;
+  }
+  return result.empty() ? json::value() : json::value(std::move(result));
+}
+
 // Of sentence embeddings, as the file of the Pooling module says it: 1 mean, 2 CLS, 3 last.
 Result<json::value> pooling_type(Arguments, const Facts& facts) {
   const std::filesystem::path modules = facts.folder() / "modules.json";
@@ -347,22 +400,26 @@ constexpr ValueFunction kFunctions[] = {
     {"choice", 3, kMany, "Of a value and pairs: what stands beside the value; another value is an error.", choice},
     {"choose", 3, 3, "The second where the first is true, else the third.", choose},
     {"contains", 2, 2, "Whether a list has a value, or a text a part.", contains},
-    {"difference", 2, kMany, "The first less the others.", difference},
+    {"difference", 2, kMany, "The first less the others; of lists by element.", difference, true},
     {"each_choose", 3, 3, "For every element of a list: the second where it is true, else the third.", each_choose},
+    {"each_first", 2, 2, "Every element of a list, or the second where that is null.", each_first},
     {"each_is", 2, kMany, "For every element of a list whether it is one of the others.", each_is},
+    {"each_member", 2, 8, "Of every element of a list a member: the names on the way to it.", each_member},
     {"each_not", 1, 1, "For every element of a list whether it is not true.", each_not},
     {"each_true", 1, 1, "For every element of a list whether it is true.", each_true},
+    {"element", 2, 2, "The element of a list of that index; null where there is none.", element},
     {"every", 3, 3, "A list of so many flags: true where the index modulo the second is the third.", every},
     {"file_value", 2, 8, "A member of another JSON file of the folder: its name, then the names on the way.",
      file_value},
     {"first", 1, kMany, "The first that is there and not null.", first},
     {"first_true", 1, kMany, "The first that is true.", first_true},
     {"has_tensor", 1, 1, "Whether the checkpoint has a tensor of that name.", has_tensor},
-    {"int", 1, 1, "Without what follows the point.", truncated},
+    {"int", 1, 1, "Without what follows the point; of lists by element.", truncated, true},
     {"is", 2, kMany, "Whether the first is one of the others.", is_one_of},
     {"largest", 1, kMany, "The largest of those that are there.", largest},
     {"layers_of", 1, 1, "One more than the largest number that follows this text in the checkpoint's names.",
      layers_of},
+    {"least_listed", 1, 1, "The smallest of the whole numbers in a text, such as \"3,4,5\".", least_listed},
     {"length", 1, 1, "The number of elements of a list, or of members of an object.", length},
     {"list", 1, kMany, "A list of these.", list},
     {"log", 1, 1, "The natural logarithm.", logarithm},
@@ -372,11 +429,13 @@ constexpr ValueFunction kFunctions[] = {
     {"pooling_type", 0, 1, "How sentence embeddings are pooled, as modules.json says.", pooling_type},
     {"power", 2, 2, "The first to the power of the second.", power},
     {"present", 1, kMany, "Whether all are there and not null.", present},
-    {"product", 2, kMany, "The product.", product},
-    {"quotient", 2, 2, "The whole part of a quotient of whole numbers.", quotient},
-    {"ratio", 2, 2, "The quotient of two numbers.", ratio},
+    {"product", 2, kMany, "The product; of lists by element.", product, true},
+    {"quotient", 2, 2, "The whole part of a quotient of whole numbers; of lists by element.", quotient, true},
+    {"ratio", 2, 2, "The quotient of two numbers; of lists by element.", ratio, true},
     {"sorted_values", 1, 1, "The values of an object in the order of their names.", sorted_values},
-    {"sum", 2, kMany, "The sum.", sum},
+    {"sum", 2, kMany, "The sum; of lists by element.", sum, true},
+    {"tensor_values", 1, 1, "The values of a small tensor of that name; with {layer} in it, of those of all layers.",
+     tensor_values},
     {"window_pattern", 2, 2, "Which of so many layers have a sliding window, by letters or a period.", window_pattern},
 };
 

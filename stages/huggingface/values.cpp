@@ -193,7 +193,10 @@ void Facts::add_to_config(std::string_view key, json::value value) {
   read_rope();
 }
 
-void Facts::set_tensors(std::vector<std::string> names) { tensors_ = std::move(names); }
+void Facts::set_tensors(std::vector<std::string> names, TensorReader read) {
+  tensors_ = std::move(names);
+  read_tensor_ = std::move(read);
+}
 
 const json::value* Facts::find(std::string_view name) const {
   const std::string_view top = name.substr(0, name.find('.'));
@@ -232,6 +235,23 @@ Result<json::value> Facts::named(const std::string& name, Search& search) const 
   return json::value();
 }
 
+Result<json::value> Facts::call(const ValueFunction& function, std::span<const json::value> arguments) const {
+  const auto list = std::ranges::find_if(arguments, &json::value::is_array);
+  if (!function.by_element || list == arguments.end()) return function.apply(arguments, *this);
+  const std::size_t length = list->get_array().size();
+  for (const json::value& each : arguments)
+    if (each.is_array() && each.get_array().size() != length)
+      return input_error({}, fmt::format("lists of {} and {} elements", length, each.get_array().size()));
+  json::array result;
+  for (std::size_t i = 0; i < length; ++i) {
+    std::vector<json::value> elements;
+    for (const json::value& each : arguments) elements.push_back(each.is_array() ? each.get_array()[i] : each);
+    BOOST_OUTCOME_TRY(json::value made, function.apply(elements, *this));
+    result.push_back(std::move(made));
+  }
+  return json::value(std::move(result));
+}
+
 Result<json::value> Facts::evaluate(const ValueRule& rule, Search& search) const {
   if (++search.steps > kMostSteps)
     return input_error(rule.place, fmt::format("a value that takes more than {} steps to find", kMostSteps));
@@ -253,7 +273,7 @@ Result<json::value> Facts::evaluate(const ValueRule& rule, Search& search) const
   for (const ValueRule& argument : rule.arguments) {
     BOOST_OUTCOME_TRY(arguments.emplace_back(), evaluate(argument, search));
   }
-  auto result = rule.function->apply(arguments, *this);
+  auto result = call(*rule.function, arguments);
   if (!result && result.error().where.empty()) {
     Error error = std::move(result).error();
     error.where = (folder_ / "config.json").string();

@@ -6,6 +6,7 @@
 #include <boost/json/value.hpp>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -28,6 +29,8 @@ struct ValueFunction {
   std::string_view doc;
   // Null stands for a value that is not there. The error has no place.
   Result<boost::json::value> (*apply)(std::span<const boost::json::value> arguments, const Facts& facts);
+  // Of a list it is the list of what it is of every element; several lists are of one length.
+  bool by_element = false;
 };
 std::span<const ValueFunction> value_functions();  // sorted by name
 
@@ -57,9 +60,12 @@ class Facts {
   void set(std::string name, boost::json::value value);
   // As if config.json had it.
   void add_to_config(std::string_view key, boost::json::value value);
-  // The checkpoint's tensors, for `has_tensor` and `layers_of`.
-  void set_tensors(std::vector<std::string> names);
+  // The checkpoint's tensors, for `has_tensor`, `layers_of` and `tensor_values`. `read` gives the values of a small one
+  // that is there.
+  using TensorReader = std::function<Result<std::vector<float>>(const std::string& name)>;
+  void set_tensors(std::vector<std::string> names, TensorReader read);
   const std::vector<std::string>& tensors() const { return tensors_; }
+  Result<std::vector<float>> values_of_tensor(const std::string& name) const { return read_tensor_(name); }
   const std::filesystem::path& folder() const { return folder_; }
   const boost::json::object& config() const { return config_; }
 
@@ -84,6 +90,7 @@ class Facts {
   };
   void read_rope();
   Result<boost::json::value> evaluate(const ValueRule& rule, Search& search) const;
+  Result<boost::json::value> call(const ValueFunction& function, std::span<const boost::json::value> arguments) const;
   Result<boost::json::value> named(const std::string& name, Search& search) const;
   const boost::json::value* find(std::string_view name) const;
 
@@ -92,6 +99,7 @@ class Facts {
   std::map<std::string, boost::json::value, std::less<>> set_;
   const std::map<std::string, ValueRule>& values_;
   std::vector<std::string> tensors_;
+  TensorReader read_tensor_;
 };
 
 // The name under `architectures` that says what kind of model the checkpoint is; empty where there is none.

@@ -35,7 +35,11 @@ std::string found(const std::string& yaml, const std::string& config,
   if (!rule) return render(rule.error());
   const auto values = values_of(rules);
   Facts facts("folder", json::parse(config).as_object(), values);
-  facts.set_tensors(tensors);
+  // Of a tensor's values the first is its layer.
+  facts.set_tensors(tensors, [](const std::string& name) -> Result<std::vector<float>> {
+    if (name.ends_with(".big")) return input_error({}, "too large");
+    return std::vector<float>{static_cast<float>(name[2] - '0'), 0.5f};
+  });
   const auto value = facts.evaluate(rule.value(), nullptr, 7);
   return value ? json::serialize(value.value()) : render(value.error());
 }
@@ -65,9 +69,14 @@ TEST_CASE("every function of values does what it says") {
       {"{difference: [a, 2, 3]}", R"({"a": 10})", "5"},
       {"{difference: [a, 0.5]}", R"({"a": 1})", "5E-1"},
       {"{each_choose: [a, 5, 6]}", R"({"a": [true, false]})", "[5,6]"},
+      {"{each_first: [a, 3]}", R"({"a": [1, null, 0]})", "[1,3,0]"},
+      {"{each_member: [a, \"b\", \"c\"]}", R"({"a": [{"b": {"c": 1}}, {"b": 2}, 3]})", "[1,null,null]"},
       {"{each_is: [a, \"f\"]}", R"({"a": ["f", "g"]})", "[true,false]"},
       {"{each_not: a}", R"({"a": [0, 1]})", "[true,false]"},
       {"{each_true: a}", R"({"a": [0, 1]})", "[false,true]"},
+      {"{element: [a, 1]}", R"({"a": [4, 5]})", "5"},
+      {"{element: [a, 2]}", R"({"a": [4, 5]})", "null"},
+      {"{element: [a, 0]}", R"({"a": 4})", "null"},
       {"{every: [4, 2, 1]}", "{}", "[false,true,false,true]"},
       {"{first: [a, b, 3]}", R"({"a": null})", "3"},
       {"{first_true: [a, b]}", R"({"a": 0, "b": 5})", "5"},
@@ -79,6 +88,9 @@ TEST_CASE("every function of values does what it says") {
       {"{largest: [a, b, 2]}", R"({"b": 1.5})", "2"},
       {"{layers_of: \"x.\"}", "{}", "12"},
       {"{layers_of: \"y.\"}", "{}", "0"},
+      {"{least_listed: a}", R"({"a": " 12, 7,30"})", "7"},
+      {"{least_listed: a}", R"({"a": "none"})", "null"},
+      {"{least_listed: a}", R"({"a": 3})", "null"},
       {"{length: a}", R"({"a": [1, 2]})", "2"},
       {"{length: a}", R"({"a": {"b": 1}})", "1"},
       {"{list: [a, 2]}", R"({"a": 1})", "[1,2]"},
@@ -95,13 +107,18 @@ TEST_CASE("every function of values does what it says") {
       {"{ratio: [a, 2]}", R"({"a": 7})", "3.5E0"},
       {"{sorted_values: a}", R"({"a": {"10": 1, "1": 2}})", "[2,1]"},
       {"{sum: [a, 1, 1]}", R"({"a": 7})", "9"},
+      {"{sum: [a, 1]}", R"({"a": [7, null, 1.5]})", "[8,null,2.5E0]"},
+      {"{product: [a, b]}", R"({"a": [2, 3], "b": [4, 5]})", "[8,15]"},
+      {"{tensor_values: \"x.1.w\"}", "{}", "[1E0,5E-1]"},
+      {"{tensor_values: \"x.{layer}.n\"}", "{}", "[0E0,5E-1,1E0,5E-1]"},
+      {"{tensor_values: \"x.{layer}.w\"}", "{}", "null"},
       {"{window_pattern: [a, 4]}", R"({"a": "LG"})", "[true,false,true,false]"},
       {"{window_pattern: [a, 4]}", R"({"a": 2})", "[true,false,true,false]"},
   };
   std::set<std::string_view> met{"file", "file_value", "pooling_type"};  // below
   for (const auto& [yaml, config, value] : kExamples) {
     CAPTURE(yaml, config);
-    CHECK(found(yaml, config, {}, {"x.1.w", "x.11.w", "x.y"}) == value);
+    CHECK(found(yaml, config, {}, {"x.1.w", "x.11.w", "x.y", "x.0.n", "x.1.n"}) == value);
     met.insert(std::string_view(yaml).substr(1, yaml.find(':') - 1));
   }
   for (const ValueFunction& function : value_functions()) CHECK(met.count(function.name) == 1);
@@ -170,9 +187,11 @@ TEST_CASE("what cannot be computed is an error that says the value and the place
       {"{every: [4, 0, 0]}", "a period of 0"},
       {"{window_pattern: [\"\", 4]}", "'\"\"' is no pattern of layers"},
       {"{length: a}", "'8' is no list"},
+      {"{sum: [l, {list: [1, 2, 3]}]}", "lists of 2 and 3 elements"},
+      {"{tensor_values: \"x.big\"}", "too large"},
   };
   for (const auto& [yaml, what] : kCases) {
-    const std::string error = found(yaml, R"({"a": 8, "t": "x", "huge": 1e300})");
+    const std::string error = found(yaml, R"({"a": 8, "t": "x", "huge": 1e300, "l": [1, 2]})", {}, {"x.big"});
     CAPTURE(yaml);
     const std::string name = yaml.substr(1, yaml.find(':') - 1);
     CHECK(error == "folder/config.json: error: " + what + "\n  " + name + " at a.yaml:1:1 asks for it\n");
