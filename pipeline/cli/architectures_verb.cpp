@@ -52,6 +52,13 @@ json::array words_of(const auto& words) {
   return array;
 }
 
+// Those of other names behind it.
+std::string names_of(const Architecture& architecture) {
+  std::string names = architecture.name;
+  for (const OtherName& other : architecture.other_names) names += ", " + other.name;
+  return names;
+}
+
 int list(bool as_json) {
   std::vector<Row> rows;
   json::array array;
@@ -60,13 +67,13 @@ int list(bool as_json) {
     if (!read) return fail(read.error());
     const Architecture& it = read.value();
     array.push_back({{"map", it.file},
-                     {"architecture", it.name},
+                     {"architecture", names_of(it)},
                      {"description", it.description},
                      {"classes", words_of(it.serves)},
                      {"tokenizers", words_of(readers_of(it))},
                      {"partial", it.partial}});
     if (!it.partial)
-      rows.push_back({it.file, it.name, fmt::format("{}", fmt::join(readers_of(it), ", ")), it.description,
+      rows.push_back({it.file, names_of(it), fmt::format("{}", fmt::join(readers_of(it), ", ")), it.description,
                       fmt::format("{}", fmt::join(it.serves, ", "))});
   }
   std::fputs(as_json

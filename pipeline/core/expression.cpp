@@ -32,6 +32,7 @@ float sleef_exp(float x) {
 constexpr MapFunction kMapFunctions[] = {
     {"add", [](float value, float parameter) { return value + parameter; }},
     {"log_negated", [](float value, float) { return static_cast<float>(std::log(-static_cast<double>(value))); }},
+    {"multiply", [](float value, float parameter) { return value * parameter; }},
     {"negate_exp", [](float value, float) { return -sleef_exp(value); }},
 };
 

@@ -93,8 +93,9 @@ struct ComputedRule {
 // The type of the tensors whose GGUF name fits, whatever type was asked for.
 struct TypeRule {
   Pattern match;
-  const TypeInfo* type = nullptr;
-  bool only_ternary = false;  // only where TQ1_0 or TQ2_0 was asked for
+  const TypeInfo* type = nullptr;       // null: the one that was asked for
+  bool only_ternary = false;            // only where TQ1_0 or TQ2_0 was asked for
+  std::optional<ValueRule> from_layer;  // only in layers from this one on
 };
 
 struct SpecialTokenData {
@@ -113,14 +114,22 @@ struct TokenizerRules {
   std::string pre;
   bool space_prefix_of_config = false;
   std::vector<SpecialTokenData> special_tokens;
+  std::string chat_template;              // where the files have none
   std::vector<std::string> second_roles;  // of a second pass over the special tokens; empty: there is none
   std::vector<SpecialTokenData> second_tokens;
   std::optional<ValueRule> second_when;
 };
 
+// Another general.architecture, of checkpoints of the same class that differ in what config.json says.
+struct OtherName {
+  std::string name;
+  ValueRule when;
+};
+
 struct Architecture {
-  std::string file;  // its name without folder and ending, or its path
-  std::string name;  // general.architecture
+  std::string file;                    // its name without folder and ending, or its path
+  std::string name;                    // general.architecture
+  std::vector<OtherName> other_names;  // the first that holds takes the place of `name`
   std::string description;
   std::vector<std::string> serves;       // `architectures` of config.json
   std::string config = "config.json";    // the file that says what a model is

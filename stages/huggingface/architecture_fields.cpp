@@ -109,15 +109,17 @@ FieldSpec tokenizer_field() {
                      "A way to read them."),
               "The first whose files are there reads.");
   FieldSpec field{"tokenizer", FieldKind::kMap, "How the tokenizer is read."};
-  field.fields = {std::move(readers),
-                  value_field("vocabulary_size", "Tokens are filled up to it."),
-                  value_field("token_types", "How many types of tokens there are."),
-                  text("pre", "The pre-tokenizer; without it, found by its check text."),
-                  flag("space_prefix_of_config", "Whether add_prefix_space of tokenizer_config.json comes first."),
-                  tokens_field("special_tokens"),
-                  list_of("second_roles", text("", "A role."), "Roles of special tokens that are written once more."),
-                  tokens_field("second_tokens"),
-                  value_field("second_when", "Whether they are.")};
+  field.fields = {
+      std::move(readers),
+      value_field("vocabulary_size", "Tokens are filled up to it."),
+      value_field("token_types", "How many types of tokens there are."),
+      text("pre", "The pre-tokenizer; without it, found by its check text."),
+      flag("space_prefix_of_config", "Whether add_prefix_space of tokenizer_config.json comes first."),
+      tokens_field("special_tokens"),
+      list_of("second_roles", text("", "A role."), "Roles of special tokens that are written once more."),
+      text("chat_template", "The template where the files have none: a text, or the name of one that llama.cpp knows."),
+      tokens_field("second_tokens"),
+      value_field("second_when", "Whether they are.")};
   return field;
 }
 
@@ -126,14 +128,19 @@ FieldSpec tokenizer_field() {
 FieldSpec architecture_fields() {
   FieldSpec values{"values", FieldKind::kDictionary, "Named values; they come before config.json's of that name."};
   values.item = {value_field("", "A value.")};
-  FieldSpec type{"type", FieldKind::kEnum, "The type such a tensor gets."};
-  type.choices = {"F32", "F16", "BF16", "Q8_0"};
+  FieldSpec type{"type", FieldKind::kEnum, "The type such a tensor gets; asked: the one that is asked for."};
+  type.choices = {"F32", "F16", "BF16", "Q8_0", "asked"};
   FieldSpec extends{"extends", FieldKind::kOneOf,
                     "Other files by name or path; what stands here comes first, metadata after theirs."};
   extends.alternatives = {text("", "A file."), list_of("", text("", "A file."), "Files, in order.")};
   FieldSpec fields{"architecture", FieldKind::kMap, "What a checkpoint of an architecture becomes."};
   fields.fields = {
       text("name", "general.architecture."),
+      list_of("other_names",
+              map_of({required(text("name", "general.architecture.")),
+                      required(value_field("when", "A value that must be true."))},
+                     "A name."),
+              "Names that take the place of `name`, for checkpoints of the same class: the first that holds."),
       text("description", "Which models these are, in a line."),
       std::move(extends),
       flag("partial", "Whether it is there for others to extend."),
@@ -166,7 +173,8 @@ FieldSpec architecture_fields() {
               "Tensors that are computed; they come first."),
       list_of("types",
               map_of({required({"match", FieldKind::kRegex, "A regular expression over GGUF names."}),
-                      required(std::move(type)), flag("only_ternary", "Only where TQ1_0 or TQ2_0 is asked for.")},
+                      required(std::move(type)), flag("only_ternary", "Only where TQ1_0 or TQ2_0 is asked for."),
+                      value_field("from_layer", "Only in layers from this one on.")},
                      "A rule."),
               "Types that tensors have whatever is asked for: the first rule that fits."),
       tokenizer_field()};

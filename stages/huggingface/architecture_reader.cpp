@@ -37,6 +37,13 @@ class Reader {
  private:
   Status read_plain() {
     if (const ConfigNode* node = root_.find("name")) into_.name = node->scalar;
+    into_.other_names.clear();
+    if (const ConfigNode* node = root_.find("other_names"))
+      for (const ConfigNode& item : node->items) {
+        OtherName& other = into_.other_names.emplace_back();
+        other.name = item.find("name")->scalar;
+        BOOST_OUTCOME_TRY(other.when, read_value_rule(*item.find("when")));
+      }
     if (const ConfigNode* node = root_.find("description")) into_.description = node->scalar;
     into_.serves.clear();
     if (const ConfigNode* node = root_.find("serves"))
@@ -335,7 +342,8 @@ class Reader {
     for (const ConfigNode& node : list->items) {
       TypeRule rule;
       BOOST_OUTCOME_TRY(rule.match, to_pattern(*node.find("match")));
-      rule.type = &type_named(node.find("type")->scalar);
+      if (const std::string& type = node.find("type")->scalar; type != "asked") rule.type = &type_named(type);
+      BOOST_OUTCOME_TRY(read_rule(node, "from_layer", rule.from_layer));
       BOOST_OUTCOME_TRY(read_flag(node, "only_ternary", rule.only_ternary));
       own.push_back(std::move(rule));
     }
@@ -382,6 +390,7 @@ class Reader {
     if (const ConfigNode* pre = node.find("pre")) rules.pre = pre->scalar;
     BOOST_OUTCOME_TRY(read_flag(node, "space_prefix_of_config", rules.space_prefix_of_config));
     BOOST_OUTCOME_TRY(read_tokens(node.find("special_tokens"), rules.special_tokens));
+    if (const ConfigNode* text = node.find("chat_template")) rules.chat_template = text->scalar;
     if (const ConfigNode* roles = node.find("second_roles"))
       for (const ConfigNode& role : roles->items) rules.second_roles.push_back(role.scalar);
     BOOST_OUTCOME_TRY(read_tokens(node.find("second_tokens"), rules.second_tokens));

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
 #include <unordered_map>
 
@@ -49,6 +50,13 @@ OutType guess(const std::vector<NamedTensor>& tensors) {
   return OutType::kF16;
 }
 
+// The number in "blk.17.ffn_norm.weight"; 0 where there is none.
+std::uint64_t layer_of(std::string_view name) {
+  std::uint64_t layer = 0;
+  if (name.starts_with("blk.")) std::from_chars(name.data() + 4, name.data() + name.size(), layer);
+  return layer;
+}
+
 class Conversion {
  public:
   Conversion(const SourceOptions& options, const CheckpointOpener& open) : options_(options), open_(open) {}
@@ -72,6 +80,7 @@ class Conversion {
     if (options_.class_defaults) {
       BOOST_OUTCOME_TRY(add_class_defaults(architecture_, *facts_));
     }
+    BOOST_OUTCOME_TRY(choose_name(architecture_, *facts_));
     BOOST_OUTCOME_TRY(read_vocabulary());
     out_type_ = options_.out_type;
     BOOST_OUTCOME_TRY(read_tensors());
@@ -231,10 +240,13 @@ class Conversion {
     for (const TypeRule& rule : architecture_.types) {
       if (rule.only_ternary && !ternary) continue;
       BOOST_OUTCOME_TRY(const bool fits, rule.match.matches(tensor.name));
-      if (fits) {
-        type = rule.type;
-        break;
+      if (!fits) continue;
+      if (rule.from_layer) {
+        BOOST_OUTCOME_TRY(const std::uint64_t from, facts_->count(*rule.from_layer, "a number of layers"));
+        if (layer_of(tensor.name) < from) continue;
       }
+      type = rule.type ? rule.type : &type_named(word_of(out_type_).tensor_type);
+      break;
     }
     if (!type && options_.fp8_as_q8_0 && tensor.was_fp8) type = &type_named("Q8_0");
     if (!type && !tensor.name.ends_with(".weight")) type = &f32;

@@ -45,12 +45,13 @@ class Finder {
       case Operation::kMap: {
         // In single precision, as it was computed: of a checkpoint in F32 the last bits may come out otherwise.
         const bool added = node->map == find_map_function("add");
-        if (!added && node->map != find_map_function("negate_exp"))
+        const bool multiplied = node->map == find_map_function("multiply") && node->parameter != 0;
+        if (!added && !multiplied && node->map != find_map_function("negate_exp"))
           return input_error({}, fmt::format("{} has no way back", node->map->name));
+        const MapFunction& back = added || multiplied ? *node->map : *find_map_function("log_negated");
+        const float parameter = added ? -node->parameter : multiplied ? 1 / node->parameter : 0;
         BOOST_OUTCOME_TRY(values, to_type(std::move(values), "F32"));
-        BOOST_OUTCOME_TRY(values,
-                          expressions::map(std::move(values), added ? *node->map : *find_map_function("log_negated"),
-                                           added ? -node->parameter : 0));
+        BOOST_OUTCOME_TRY(values, expressions::map(std::move(values), back, parameter));
         break;
       }
       case Operation::kSlice:

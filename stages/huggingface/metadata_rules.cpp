@@ -107,6 +107,16 @@ Status set_metadata(const std::vector<MetadataRule>& rules, const Architecture& 
   return ok();
 }
 
+Status choose_name(Architecture& architecture, const Facts& facts) {
+  for (const OtherName& other : architecture.other_names) {
+    BOOST_OUTCOME_TRY(const bool holds, facts.holds(other.when));
+    if (!holds) continue;
+    architecture.name = other.name;
+    break;
+  }
+  return ok();
+}
+
 Status add_class_defaults(const Architecture& architecture, Facts& facts) {
   for (const ClassDefault& each : architecture.class_defaults) {
     const json::value* const there = facts.config().if_contains(each.key);
@@ -140,6 +150,7 @@ Result<TokenizerOptions> tokenizer_options(const TokenizerRules& rules, const Fa
     options.token_types = static_cast<std::uint32_t>(types);
   }
   options.pre = rules.pre;
+  options.chat_template = rules.chat_template;
   options.space_prefix_of_config = rules.space_prefix_of_config;
   BOOST_OUTCOME_TRY(add_tokens(rules.special_tokens, facts, options.special_tokens));
   BOOST_OUTCOME_TRY(const bool second, facts.holds(rules.second_when));

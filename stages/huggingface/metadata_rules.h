@@ -17,6 +17,9 @@ std::string whole_key(const std::string& key, const std::string& architecture);
 Status set_metadata(const std::vector<MetadataRule>& rules, const Architecture& architecture, const Facts& facts,
                     Metadata& into);
 
+// Puts the first of the map's other names that holds in the place of its name.
+Status choose_name(Architecture& architecture, const Facts& facts);
+
 // Gives keys that config.json lacks what the configuration class of transformers has for them.
 Status add_class_defaults(const Architecture& architecture, Facts& facts);
 

@@ -77,6 +77,22 @@ TEST_CASE("lists, empty values and missing ones") {
   CHECK(made("{key: a, value: [x, y], when: {present: x}}", "{}").empty());
 }
 
+TEST_CASE("checkpoints of one class can have other names") {
+  const auto name = [](const std::string& config) {
+    const TempDir folder;
+    write_text(folder.file("a.yaml"),
+               "name: m\nlayers: n\nother_names: [{name: m-moe, when: experts}, {name: m-long, when: long}]\n");
+    auto architecture = read_architecture(folder.file("a.yaml"));
+    REQUIRE(architecture);
+    const Facts facts("folder", boost::json::parse(config).as_object(), architecture.value().values);
+    REQUIRE(choose_name(architecture.value(), facts));
+    return architecture.value().name;
+  };
+  CHECK(name("{}") == "m");
+  CHECK(name(R"({"long": true})") == "m-long");
+  CHECK(name(R"({"experts": 4, "long": true})") == "m-moe");
+}
+
 TEST_CASE("the tokenizer's options") {
   const auto options = [](const std::string& yaml, const std::string& config) {
     const TempDir folder;

@@ -48,6 +48,7 @@ std::vector<Shape> possible_shapes(const std::vector<Shape>& made) {
       shapes.push_back({3, {c, a, b, 1}});
       shapes.push_back({3, {a, b, c, 1}});
     }
+  if (made[0].rank > 1) shapes.push_back({1, {elements, 1, 1, 1}});
   return shapes;
 }
 
@@ -90,14 +91,15 @@ class Restorer {
                                                            path.parent_path(), path.filename().string(), config.get_object());
     if (!found) return found.error();
     architecture_ = found.value();
+    facts_.emplace(path.parent_path(), config.get_object(), architecture_.values);
+    facts_->set("option", json::object{{"draft_head", true}, {"draft_head_only", false}, {"class", own_class}});
+    BOOST_OUTCOME_TRY(choose_name(architecture_, *facts_));
     const MetadataValue* name = model_.metadata.find("general.architecture");
     if (name && as_string(*name) != architecture_.name)
       return input_error(origin_.config,
                          fmt::format("is of a model of architecture '{}', and what is written is of {}",
                                      architecture_.name, describe(*name)),
                          "give the config.json of the checkpoint that the model came from");
-    facts_.emplace(path.parent_path(), config.get_object(), architecture_.values);
-    facts_->set("option", json::object{{"draft_head", true}, {"draft_head_only", false}, {"class", own_class}});
     if (const MetadataValue* tokens = model_.metadata.find("tokenizer.ggml.tokens"))
       if (const auto list = as_array(*tokens)) facts_->set("tokenizer_tokens", list->count);
     return check_heads();

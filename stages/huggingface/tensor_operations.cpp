@@ -55,6 +55,11 @@ Result<ExpressionRef> add(ExpressionRef input, Arguments a) {
   return amount == 0 ? Result<ExpressionRef>(std::move(input)) : mapped(std::move(input), "add", amount);
 }
 
+Result<ExpressionRef> multiply(ExpressionRef input, Arguments a) {
+  BOOST_OUTCOME_TRY(const float factor, real(a[0]));
+  return factor == 1 ? Result<ExpressionRef>(std::move(input)) : mapped(std::move(input), "multiply", factor);
+}
+
 Result<ExpressionRef> negate_exp(ExpressionRef input, Arguments) { return mapped(std::move(input), "negate_exp", 0); }
 
 // The elements of one dimension as rows, for operations that reorder rows: {n} as {1, n}.
@@ -134,6 +139,13 @@ Result<ExpressionRef> grid(ExpressionRef input, Arguments a) {
     ++shape.rank;
   }
   return expressions::reshape(std::move(input), shape);
+}
+
+// A tensor of one dimension as rows of one column.
+Result<ExpressionRef> column(ExpressionRef input, Arguments) {
+  if (input->shape.rank != 1)
+    return input_error({}, fmt::format("{} has more than one dimension", describe(input->shape)));
+  return expressions::reshape(input, {2, {1, input->shape.dims[0], 1, 1}});
 }
 
 // All dimensions but the columns as one; columns of 1 go.
@@ -247,8 +259,10 @@ Result<ExpressionRef> subtract_mean(ExpressionRef input, Arguments) {
 constexpr TensorOperation kOperations[] = {
     {"add", 1, 1, "Adds a number to every value.", add},
     {"alternate", 2, 2, "Of a dimension every second: those of even (0) or odd (1) number.", alternate},
+    {"column", 0, 1, "A tensor of one dimension as rows of one column.", column},
     {"first_rows", 1, 1, "So many rows at most.", first_rows},
     {"grid", 1, 3, "The rows as a grid of factors, the fastest first.", grid},
+    {"multiply", 1, 1, "Multiplies every value by a number.", multiply},
     {"negate_exp", 0, 1, "-exp of every value.", negate_exp},
     {"pair_halves", 1, 1, "The halves of every head's rows in turn; the number of heads.", pair_halves},
     {"part", 3, 3, "Of a dimension one of so many equal parts: dimension, index, number of parts.", part},

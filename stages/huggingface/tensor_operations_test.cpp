@@ -124,6 +124,8 @@ TEST_CASE("dimensions are exchanged, split, joined and dropped") {
   check("rows", counted({1, 3, 2}), "[]", {6}, kSame);
   check("squeeze", counted({1, 3, 1, 2}), "[]", {3, 2}, [](auto x, auto y, auto, auto) { return y * 3 + x; });
   check("squeeze", counted({1, 1}), "[]", {1}, kSame);
+  check("column", counted({3}), "[]", {1, 3}, [](auto, auto y, auto, auto) { return y; });
+  CHECK(fault("column", counted({1, 3}), "[]") == "1 x 3 has more than one dimension");
   CHECK(fault("reshape", counted({2, 6}), "[[5, 2]]") != "");
   CHECK(fault("reshape", counted({2, 6}), "[[1, 2, 3, 1, 2]]") == "reshape takes a list of one to four dimensions");
   CHECK(fault("reshape", counted({2, 6}), "[[4294967296, 4294967296, 4294967296]]") != "");
@@ -156,6 +158,11 @@ TEST_CASE("values are changed in single precision") {
   CHECK(expression_values(*added.value()) == std::vector<float>{1, 2, 3});
   const ExpressionRef input = counted({3});
   CHECK(apply("add", input, "[0]").value() == input);
+  const auto multiplied = apply("multiply", counted({3}), "[-0.5]");
+  REQUIRE(multiplied);
+  CHECK(expression_values(*multiplied.value()) == std::vector<float>{0, -0.5, -1});
+  CHECK(apply("multiply", input, "[1]").value() == input);
+  CHECK(fault("multiply", counted({3}), "[1e300]") == "1e+300 is too large for a number of F32");
   const auto negated = apply("negate_exp", counted({2}), "[]");
   REQUIRE(negated);
   CHECK(expression_values(*negated.value())[0] == -1);

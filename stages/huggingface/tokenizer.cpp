@@ -33,8 +33,11 @@ constexpr ReaderName kReaders[] = {
     {TokenizerReader::kSentencePieceAppended, "sentencepiece-appended"},
     {TokenizerReader::kUnigram, "unigram"},
     {TokenizerReader::kUnigramFairseq, "unigram-fairseq"},
+    {TokenizerReader::kRwkv, "rwkv"},
     {TokenizerReader::kNone, "none"},
 };
+
+constexpr std::string_view kRwkvFile = "rwkv_vocab_v20230424.txt";
 
 // The encoded elements of an array are appended one by one, so that a large one is in memory once.
 class ArrayMaker {
@@ -137,6 +140,8 @@ class TokenizerMaker {
       case TokenizerReader::kUnigramFairseq:
         return need(is_file(file("sentencepiece.bpe.model")) || files_.tokenizer,
                     "sentencepiece.bpe.model and tokenizer.json are missing");
+      case TokenizerReader::kRwkv:
+        return need(is_file(file(kRwkvFile)), fmt::format("{} is missing", kRwkvFile));
       case TokenizerReader::kNone:
         return true;
     }
@@ -156,11 +161,7 @@ class TokenizerMaker {
       set("model", metadata_string("none"));
       return ok();
     }
-    const bool of_json = reader == TokenizerReader::kBpe || reader == TokenizerReader::kWordPiece ||
-                         reader == TokenizerReader::kWhitespace || reader == TokenizerReader::kByteFallbackBpe ||
-                         (reader == TokenizerReader::kUnigramFairseq && !is_file(file("sentencepiece.bpe.model")));
-    BOOST_OUTCOME_TRY(const Vocabulary vocabulary, of_json ? read_json_vocabulary(reader, files_, options_)
-                                                           : read_sentencepiece_vocabulary(reader, files_, options_));
+    BOOST_OUTCOME_TRY(const Vocabulary vocabulary, read_vocabulary(reader));
     out_.warnings.insert(out_.warnings.end(), vocabulary.warnings.begin(), vocabulary.warnings.end());
     added_ = vocabulary.added;
     if (reader == TokenizerReader::kWordPiece) set_token_types();
@@ -174,7 +175,19 @@ class TokenizerMaker {
     BOOST_OUTCOME_TRY(apply(options_.special_tokens, special));
     special.write(out_.metadata);
     if (reader == TokenizerReader::kBpe || reader == TokenizerReader::kWhitespace) set_token_types();
+    if (!options_.chat_template.empty() && !out_.metadata.find("tokenizer.chat_template"))
+      out_.metadata.set("tokenizer.chat_template", metadata_string(options_.chat_template));
     return ok();
+  }
+
+  Result<Vocabulary> read_vocabulary(TokenizerReader reader) const {
+    if (reader == TokenizerReader::kRwkv)
+      return read_rwkv_vocabulary(file(kRwkvFile).string(), options_.vocabulary_size);
+    const bool of_json = reader == TokenizerReader::kBpe || reader == TokenizerReader::kWordPiece ||
+                         reader == TokenizerReader::kWhitespace || reader == TokenizerReader::kByteFallbackBpe ||
+                         (reader == TokenizerReader::kUnigramFairseq && !is_file(file("sentencepiece.bpe.model")));
+    return of_json ? read_json_vocabulary(reader, files_, options_)
+                   : read_sentencepiece_vocabulary(reader, files_, options_);
   }
 
   // Special tokens and the chat template go by the file and its version alone.

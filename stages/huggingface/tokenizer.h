@@ -26,10 +26,11 @@ enum class TokenizerReader {
   kSentencePieceAppended,  // the same, with the tokens of added_tokens.json after all pieces
   kUnigram,         // tokenizer.model or spiece.model with its normalizer. model "t5", or "llama" where it is BPE
   kUnigramFairseq,  // sentencepiece.bpe.model with fairseq's first four tokens, or tokenizer.json. model "t5"
+  kRwkv,            // rwkv_vocab_v20230424.txt. model "rwkv"
   kNone,            // no vocabulary. model "none"
 };
 // "tekken", "bpe", "wordpiece", "whitespace", "byte-fallback-bpe", "sentencepiece", "sentencepiece-listed",
-// "sentencepiece-appended", "unigram", "unigram-fairseq", "none".
+// "sentencepiece-appended", "unigram", "unigram-fairseq", "rwkv", "none".
 std::string_view tokenizer_reader_name(TokenizerReader reader);
 std::optional<TokenizerReader> tokenizer_reader_named(std::string_view name);
 
@@ -62,6 +63,7 @@ struct TokenizerOptions {
   std::string pre{};                               // tokenizer.ggml.pre; empty: found by the hash of the check text
   bool space_prefix_of_config = false;             // add_prefix_space of tokenizer_config.json comes first
   std::vector<SpecialTokenRule> special_tokens{};
+  std::string chat_template{};  // where the files have none; a text, or the name of one that llama.cpp knows
   std::optional<SpecialTokenPass> second_pass{};
 };
 

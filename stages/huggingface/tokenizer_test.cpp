@@ -314,6 +314,36 @@ TEST_CASE("Unigram of tokenizer.json, where there is no model file") {
 
 TEST_CASE("no vocabulary at all") { CHECK(lines(Folder().read(Reader::kNone)) == "ggml.model = \"none\"\n"); }
 
+TEST_CASE("RWKV's vocabulary: Python literals, written as Python writes bytes") {
+  constexpr const char* kFile = "rwkv_vocab_v20230424.txt";
+  Folder folder;
+  folder.put(kFile,
+             "1 '\\x00' 1\n2 ' ' 1\n3 b'\\xff' 1\n4 '\\u2028' 3\r\n5 'it\\'s \"' 6\n6 \"it's\" 4\n7 '\\\\\\n' 2\n8 "
+             "'\u00e9' 2");
+  TokenizerOptions options;
+  options.vocabulary_size = 10;
+  options.special_tokens = {{"eot", "", 7}, {"bos", "", 0, true}};
+  options.chat_template = "rwkv-world";
+  CHECK(lines(folder.read(Reader::kRwkv, options)) ==
+        "ggml.model = \"rwkv\"\n"
+        "ggml.tokens = \"<s>\" \"\\\\x00\" \" \" \"\\\\xff\" \"\\\\xe2\\\\x80\\\\xa8\" \"it\\\\'s \\\"\" \"it's\" "
+        "\"\\\\\\\\\\\\n\" \"\\\\xc3\\\\xa9\" \"[PAD9]\"\n"
+        "ggml.token_type = 3 1 1 1 1 1 1 1 1 5\n"
+        "ggml.eot_token_id = 7\n"
+        "ggml.bos_token_id = 0\n"
+        "chat_template = \"rwkv-world\"\n");
+  folder.put("tokenizer_config.json", R"({"chat_template": "own"})");
+  CHECK(has(lines(folder.read(Reader::kRwkv, options)), "chat_template = \"own\"\n"));
+  for (const char* wrong : {"1 'a' 2", "1 'a'", "1 a 1", "1 'a\" 1", "1 '\\q' 1", "1 '\\x4' 1", "1 b'\\u2028' 3",
+                            "1 '\\ud800' 3", "1 '\\' 1", "1 'a' 1x", "", "1 b'\u00e9' 2"}) {
+    folder.put(kFile, std::string("1 'a' 1\n") + wrong + "\n");
+    CHECK(has(error_of(folder.read(Reader::kRwkv, options)), "line 2 is no token with its number of bytes: "));
+  }
+  options.vocabulary_size = 1;
+  folder.put(kFile, "1 'a' 1\n");
+  CHECK(has(error_of(folder.read(Reader::kRwkv, options)), "has 2 tokens, and the vocabulary of config.json 1"));
+}
+
 TEST_CASE("rules and a second pass for special tokens") {
   Folder folder;
   folder.put("tokenizer.json", kBpe).put("config.json", R"({"eos_token_id": 3})");
@@ -331,7 +361,7 @@ TEST_CASE("rules and a second pass for special tokens") {
 TEST_CASE("names of readers") {
   for (const std::string_view name :
        {"bpe", "wordpiece", "whitespace", "byte-fallback-bpe", "sentencepiece", "sentencepiece-listed",
-        "sentencepiece-appended", "unigram", "unigram-fairseq", "none"}) {
+        "sentencepiece-appended", "unigram", "unigram-fairseq", "rwkv", "none"}) {
     REQUIRE(tokenizer_reader_named(name));
     CHECK(tokenizer_reader_name(*tokenizer_reader_named(name)) == name);
   }

@@ -289,6 +289,29 @@ Result<json::value> every(Arguments a, const Facts&) {
   return json::value(std::move(result));
 }
 
+// Which of the numbers from `first` on a list has.
+Result<json::value> listed(Arguments a, const Facts&) {
+  if (any_missing(a)) return json::value();
+  BOOST_OUTCOME_TRY(const std::int64_t items, items_of(a[0]));
+  BOOST_OUTCOME_TRY(const json::array* numbers, array_of(a[1]));
+  BOOST_OUTCOME_TRY(const std::int64_t first, items_of(a[2]));
+  json::array result(static_cast<std::size_t>(items), json::value(false));
+  for (const json::value& each : *numbers) {
+    BOOST_OUTCOME_TRY(const std::int64_t number, whole_of(each));
+    if (number >= first && number - first < items) result[static_cast<std::size_t>(number - first)] = true;
+  }
+  return json::value(std::move(result));
+}
+
+Result<json::value> letters(Arguments a, const Facts&) {
+  if (a[0].is_null()) return json::value();
+  const auto text = json_text(a[0]);
+  if (!text) return input_error({}, fmt::format("{} is no text", shown(a[0])));
+  json::array result;
+  for (const char letter : *text) result.emplace_back(std::string(1, letter));
+  return json::value(std::move(result));
+}
+
 Result<json::value> sorted_values(Arguments a, const Facts&) {
   if (a[0].is_null()) return json::value();
   const json::object* object = a[0].if_object();
@@ -421,7 +444,10 @@ constexpr ValueFunction kFunctions[] = {
      layers_of},
     {"least_listed", 1, 1, "The smallest of the whole numbers in a text, such as \"3,4,5\".", least_listed},
     {"length", 1, 1, "The number of elements of a list, or of members of an object.", length},
+    {"letters", 1, 1, "The letters of a text, each as a text.", letters},
     {"list", 1, kMany, "A list of these.", list},
+    {"listed", 3, 3, "A list of so many flags: true where the second, a list, has the number; the first has the third.",
+     listed},
     {"log", 1, 1, "The natural logarithm.", logarithm},
     {"lower", 1, 1, "A text in lower case.", lower},
     {"not", 1, 1, "Whether it is not true.", negation},

@@ -51,7 +51,7 @@ std::string with_spaces(std::string_view text);
 // is there. The files must outlive what is returned.
 Result<Vocabulary> read_json_vocabulary(TokenizerReader reader, const TokenizerFiles& files,
                                         const TokenizerOptions& options);
-// Of the other readers, but kNone; their file is there.
+// Of the readers of SentencePiece and Unigram; their file is there.
 Result<Vocabulary> read_sentencepiece_vocabulary(TokenizerReader reader, const TokenizerFiles& files,
                                                  const TokenizerOptions& options);
 
@@ -62,6 +62,9 @@ struct TekkenVocabulary {
   std::string version;  // "v3"
 };
 Result<TekkenVocabulary> read_tekken_vocabulary(const std::string& path);
+
+// Of kRwkv; its file is `path`. Padded to the size, or to 65536.
+Result<Vocabulary> read_rwkv_vocabulary(const std::string& path, std::optional<std::uint64_t> vocabulary_size);
 
 // Bytes in base64, with or without padding; nothing where a character is none of it.
 std::optional<std::string> from_base64(std::string_view text);
