@@ -34,6 +34,7 @@ constexpr ReaderName kReaders[] = {
     {TokenizerReader::kUnigram, "unigram"},
     {TokenizerReader::kUnigramFairseq, "unigram-fairseq"},
     {TokenizerReader::kRwkv, "rwkv"},
+    {TokenizerReader::kPlamo, "plamo"},
     {TokenizerReader::kNone, "none"},
 };
 
@@ -142,6 +143,8 @@ class TokenizerMaker {
                     "sentencepiece.bpe.model and tokenizer.json are missing");
       case TokenizerReader::kRwkv:
         return need(is_file(file(kRwkvFile)), fmt::format("{} is missing", kRwkvFile));
+      case TokenizerReader::kPlamo:
+        return need(is_file(file("tokenizer.jsonl")), "tokenizer.jsonl is missing");
       case TokenizerReader::kNone:
         return true;
     }
@@ -161,6 +164,7 @@ class TokenizerMaker {
       set("model", metadata_string("none"));
       return ok();
     }
+    if (reader == TokenizerReader::kPlamo) return read_plamo();
     BOOST_OUTCOME_TRY(const Vocabulary vocabulary, read_vocabulary(reader));
     out_.warnings.insert(out_.warnings.end(), vocabulary.warnings.begin(), vocabulary.warnings.end());
     added_ = vocabulary.added;
@@ -188,6 +192,26 @@ class TokenizerMaker {
                          (reader == TokenizerReader::kUnigramFairseq && !is_file(file("sentencepiece.bpe.model")));
     return of_json ? read_json_vocabulary(reader, files_, options_)
                    : read_sentencepiece_vocabulary(reader, files_, options_);
+  }
+
+  // Special tokens by the texts of tokenizer_config.json alone; no chat template.
+  Status read_plamo() {
+    const std::string path = file("tokenizer.jsonl").string();
+    BOOST_OUTCOME_TRY(const Vocabulary vocabulary, read_plamo_vocabulary(path, options_.vocabulary_size.value_or(0)));
+    write(vocabulary);
+    SpecialTokens special;
+    for (const char* role : {"bos", "eos", "pad", "sep", "unk"}) {
+      const auto text = json_string(files_.tokenizer_config, fmt::format("{}_token", role));
+      if (!text) continue;
+      const auto found = std::ranges::find(vocabulary.tokens, *text, &Token::text);
+      if (found == vocabulary.tokens.end())
+        return input_error(path, fmt::format("has no token {}, which tokenizer_config.json names as {}_token",
+                                             quoted_name(*text), role));
+      special.replace(role, static_cast<std::uint64_t>(found - vocabulary.tokens.begin()));
+    }
+    BOOST_OUTCOME_TRY(apply(options_.special_tokens, special));
+    special.write(out_.metadata);
+    return ok();
   }
 
   // Special tokens and the chat template go by the file and its version alone.

@@ -27,10 +27,11 @@ enum class TokenizerReader {
   kUnigram,         // tokenizer.model or spiece.model with its normalizer. model "t5", or "llama" where it is BPE
   kUnigramFairseq,  // sentencepiece.bpe.model with fairseq's first four tokens, or tokenizer.json. model "t5"
   kRwkv,            // rwkv_vocab_v20230424.txt. model "rwkv"
+  kPlamo,           // tokenizer.jsonl. model "plamo2"
   kNone,            // no vocabulary. model "none"
 };
 // "tekken", "bpe", "wordpiece", "whitespace", "byte-fallback-bpe", "sentencepiece", "sentencepiece-listed",
-// "sentencepiece-appended", "unigram", "unigram-fairseq", "rwkv", "none".
+// "sentencepiece-appended", "unigram", "unigram-fairseq", "rwkv", "plamo", "none".
 std::string_view tokenizer_reader_name(TokenizerReader reader);
 std::optional<TokenizerReader> tokenizer_reader_named(std::string_view name);
 

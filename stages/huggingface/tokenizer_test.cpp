@@ -344,6 +344,33 @@ TEST_CASE("RWKV's vocabulary: Python literals, written as Python writes bytes") 
   CHECK(has(error_of(folder.read(Reader::kRwkv, options)), "has 2 tokens, and the vocabulary of config.json 1"));
 }
 
+TEST_CASE("PLaMo's vocabulary: a token a line, special ones by their text") {
+  constexpr const char* kFile = "tokenizer.jsonl";
+  Folder folder;
+  folder
+      .put(kFile,
+           "[\"<|plamo:unk|>\", 0.0, \"UNKNOWN\"]\n[\"<|plamo:bos|>\", 0, \"CONTROL\"]\n\n[\"<0x00>\", 0.0, \"BYTE\"]\n"
+           "[\"<|plamo:op|>\", 0.0, \"NORMAL\", null]\n[\"x\", -1.5]\n")
+      .put("tokenizer_config.json",
+           R"({"unk_token": "<|plamo:unk|>", "bos_token": "<|plamo:bos|>", "sep_token": null})");
+  TokenizerOptions options;
+  options.vocabulary_size = 7;
+  options.special_tokens = {{"eot", "", 3}};
+  CHECK(lines(folder.read(Reader::kPlamo, options)) ==
+        "ggml.model = \"plamo2\"\nggml.pre = \"default\"\n"
+        "ggml.tokens = \"<|plamo:unk|>\" \"<|plamo:bos|>\" \"<0x00>\" \"<|plamo:op|>\" \"x\" \"[PAD1]\" \"[PAD2]\"\n"
+        "ggml.scores = 0 0 0 0 -1.5 -1000 -1000\n"
+        "ggml.token_type = 2 3 6 3 1 5 5\n"
+        "ggml.bos_token_id = 1\nggml.unknown_token_id = 0\nggml.eot_token_id = 3\n");
+  folder.put("tokenizer_config.json", R"({"eos_token": "</s>"})");
+  CHECK(has(error_of(folder.read(Reader::kPlamo, options)),
+            "has no token '</s>', which tokenizer_config.json names as eos_token"));
+  for (const char* wrong : {"[\"a\"]", "[1, 2]", "[\"a\", \"b\"]", "{}", "[\"a\", 1"}) {
+    folder.put(kFile, std::string("[\"x\", 1]\n") + wrong + "\n");
+    CHECK(has(error_of(folder.read(Reader::kPlamo, options)), "line 2 is no token: "));
+  }
+}
+
 TEST_CASE("rules and a second pass for special tokens") {
   Folder folder;
   folder.put("tokenizer.json", kBpe).put("config.json", R"({"eos_token_id": 3})");
@@ -361,7 +388,7 @@ TEST_CASE("rules and a second pass for special tokens") {
 TEST_CASE("names of readers") {
   for (const std::string_view name :
        {"bpe", "wordpiece", "whitespace", "byte-fallback-bpe", "sentencepiece", "sentencepiece-listed",
-        "sentencepiece-appended", "unigram", "unigram-fairseq", "rwkv", "none"}) {
+        "sentencepiece-appended", "unigram", "unigram-fairseq", "rwkv", "plamo", "none"}) {
     REQUIRE(tokenizer_reader_named(name));
     CHECK(tokenizer_reader_name(*tokenizer_reader_named(name)) == name);
   }

@@ -324,19 +324,33 @@ Result<json::value> sorted_values(Arguments a, const Facts&) {
   return json::value(std::move(result));
 }
 
+// The path of a file of the folder.
+Result<std::filesystem::path> path_in_folder(const json::value& value, const Facts& facts) {
+  const auto name = json_text(value);
+  if (!name || name->starts_with('/') || name->find("..") != std::string_view::npos)
+    return input_error({}, fmt::format("{} is no file name", shown(value)));
+  return facts.folder() / *name;
+}
+
 // A member of another JSON file of the folder.
 Result<json::value> file_value(Arguments a, const Facts& facts) {
-  const auto name = json_text(a[0]);
-  if (!name || name->starts_with('/') || name->find("..") != std::string_view::npos)
-    return input_error({}, fmt::format("{} is no file name", shown(a[0])));
-  if (!is_file(facts.folder() / *name)) return json::value();
-  BOOST_OUTCOME_TRY(const json::value content, read_json((facts.folder() / *name).string()));
+  BOOST_OUTCOME_TRY(const std::filesystem::path path, path_in_folder(a[0], facts));
+  if (!is_file(path)) return json::value();
+  BOOST_OUTCOME_TRY(const json::value content, read_json(path.string()));
   const json::value* at = &content;
   for (const json::value& member : a.subspan(1)) {
     at = json_member(*at, json_text(member).value_or(""));
     if (!at) return json::value();
   }
   return *at;
+}
+
+Result<json::value> file_text(Arguments a, const Facts& facts) {
+  constexpr std::uint64_t kMostBytes = 1 << 20;
+  BOOST_OUTCOME_TRY(const std::filesystem::path path, path_in_folder(a[0], facts));
+  if (!is_file(path)) return json::value();
+  BOOST_OUTCOME_TRY(const std::string text, read_text_file(path.string(), kMostBytes));
+  return json::value(text);
 }
 
 Result<json::value> has_tensor(Arguments a, const Facts& facts) {
@@ -432,6 +446,7 @@ constexpr ValueFunction kFunctions[] = {
     {"each_true", 1, 1, "For every element of a list whether it is true.", each_true},
     {"element", 2, 2, "The element of a list of that index; null where there is none.", element},
     {"every", 3, 3, "A list of so many flags: true where the index modulo the second is the third.", every},
+    {"file_text", 1, 1, "The text of a file of the folder.", file_text},
     {"file_value", 2, 8, "A member of another JSON file of the folder: its name, then the names on the way.",
      file_value},
     {"first", 1, kMany, "The first that is there and not null.", first},

@@ -120,7 +120,7 @@ TEST_CASE("every function of values does what it says") {
       {"{window_pattern: [a, 4]}", R"({"a": "LG"})", "[true,false,true,false]"},
       {"{window_pattern: [a, 4]}", R"({"a": 2})", "[true,false,true,false]"},
   };
-  std::set<std::string_view> met{"file", "file_value", "pooling_type"};  // below
+  std::set<std::string_view> met{"file", "file_text", "file_value", "pooling_type"};  // below
   for (const auto& [yaml, config, value] : kExamples) {
     CAPTURE(yaml, config);
     CHECK(found(yaml, config, {}, {"x.1.w", "x.11.w", "x.y", "x.0.n", "x.1.n"}) == value);
@@ -170,6 +170,9 @@ TEST_CASE("other files of the folder can be asked, and no others") {
   CHECK(value("{pooling_type: [1]}") == "2");
   CHECK(value("{file_value: [\"1_Pooling/config.json\", \"pooling_mode_cls_token\"]}") == "true");
   CHECK(value("{file_value: [\"none.json\", \"a\"]}") == "null");
+  CHECK(value("{file_text: \"1_Pooling/config.json\"}") == R"("{\"pooling_mode_cls_token\": true}")");
+  CHECK(value("{file_text: \"none.jinja\"}") == "null");
+  CHECK(value("{file_text: \"../a\"}") == "'\"../a\"' is no file name");
   CHECK(value("{file_value: [\"../a\", \"b\"]}") == "'\"../a\"' is no file name");
   CHECK(value("{file_value: [\"/etc/passwd\", \"b\"]}") == "'\"/etc/passwd\"' is no file name");
   for (const std::string path : {"../x", "/etc"}) {

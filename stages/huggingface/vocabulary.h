@@ -66,6 +66,9 @@ Result<TekkenVocabulary> read_tekken_vocabulary(const std::string& path);
 // Of kRwkv; its file is `path`. Padded to the size, or to 65536.
 Result<Vocabulary> read_rwkv_vocabulary(const std::string& path, std::optional<std::uint64_t> vocabulary_size);
 
+// Of kPlamo; its file is `path`. Padded to the size.
+Result<Vocabulary> read_plamo_vocabulary(const std::string& path, std::uint64_t vocabulary_size);
+
 // Bytes in base64, with or without padding; nothing where a character is none of it.
 std::optional<std::string> from_base64(std::string_view text);
 
