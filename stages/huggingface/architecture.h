@@ -113,6 +113,7 @@ struct TokenizerRules {
   std::optional<ValueRule> token_types;
   std::string pre;
   bool space_prefix_of_config = false;
+  std::vector<std::string> user_tokens;
   std::vector<SpecialTokenData> special_tokens;
   std::string chat_template;              // where the files have none
   std::vector<std::string> second_roles;  // of a second pass over the special tokens; empty: there is none

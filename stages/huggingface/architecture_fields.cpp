@@ -31,14 +31,15 @@ FieldSpec metadata_field(std::string name, std::string doc) {
   FieldSpec type{"type", FieldKind::kEnum, "The type of the value; lists have that of their elements."};
   type.choices = {"uint32", "int32", "uint64", "float32", "bool", "string"};
   type.default_text = "uint32";
-  return list_of(std::move(name),
-                 map_of({required(text("key",
-                                       "The key; `general.`, `tokenizer.` and `xielu.` keys whole, others without the "
-                                       "architecture's name before them.")),
-                         std::move(type), required(value_field("value", "The value.")),
-                         flag("optional", "Whether it may be missing."), when_field()},
-                        "An entry."),
-                 std::move(doc));
+  return list_of(
+      std::move(name),
+      map_of({required(text("key",
+                            "The key; `general.`, `tokenizer.`, `xielu.` and `diffusion.` keys whole, others without "
+                            "the architecture's name before them.")),
+              std::move(type), required(value_field("value", "The value.")),
+              flag("optional", "Whether it may be missing."), when_field()},
+             "An entry."),
+      std::move(doc));
 }
 
 FieldSpec names_field(std::string name, std::string doc) {
@@ -105,6 +106,7 @@ FieldSpec tokenizer_field() {
                       flag("own_format",
                            "Of `tekken`: beside a tokenizer.json, too, and with the folder's "
                            "chat_template.jinja before the templates that llama.cpp has."),
+                      text("model", "Of byte-fallback-bpe: tokenizer.ggml.model; merges are written then, and no pre."),
                       when_field()},
                      "A way to read them."),
               "The first whose files are there reads.");
@@ -115,6 +117,7 @@ FieldSpec tokenizer_field() {
       value_field("token_types", "How many types of tokens there are."),
       text("pre", "The pre-tokenizer; without it, found by its check text."),
       flag("space_prefix_of_config", "Whether add_prefix_space of tokenizer_config.json comes first."),
+      list_of("user_tokens", text("", "A text."), "Tokens that are the user's, whatever the files say."),
       tokens_field("special_tokens"),
       list_of("second_roles", text("", "A role."), "Roles of special tokens that are written once more."),
       text("chat_template", "The template where the files have none: a text, or the name of one that llama.cpp knows."),
@@ -159,6 +162,7 @@ FieldSpec architecture_fields() {
           "What transformers has for keys that config.json lacks, in order; used with `defaults: transformers` of the "
           "source alone."),
       metadata_field("metadata_of_tensors", "Metadata right after general.architecture."),
+      metadata_field("metadata_first", "Metadata of the architecture before that of the files it extends."),
       metadata_field("metadata", "Metadata of the architecture, in order."),
       metadata_field("metadata_before_tokenizer", "Metadata before the tokenizer's."),
       metadata_field("metadata_after_tokenizer", "Metadata after the tokenizer's."),

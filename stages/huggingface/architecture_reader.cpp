@@ -20,6 +20,9 @@ class Reader {
     BOOST_OUTCOME_TRY(read_values());
     BOOST_OUTCOME_TRY(read_class_defaults());
     BOOST_OUTCOME_TRY(read_metadata("metadata_of_tensors", into_.metadata_of_tensors));
+    std::vector<MetadataRule> first;
+    BOOST_OUTCOME_TRY(read_metadata("metadata_first", first));
+    into_.metadata.insert(into_.metadata.begin(), first.begin(), first.end());
     BOOST_OUTCOME_TRY(read_metadata("metadata", into_.metadata));
     BOOST_OUTCOME_TRY(read_metadata("metadata_before_tokenizer", into_.metadata_before_tokenizer));
     BOOST_OUTCOME_TRY(read_metadata("metadata_after_tokenizer", into_.metadata_after_tokenizer));
@@ -382,6 +385,7 @@ class Reader {
         if (const ConfigNode* prefix = item.find("add_space_prefix")) {
           BOOST_OUTCOME_TRY(reader.choice.add_space_prefix, to_bool(*prefix));
         }
+        if (const ConfigNode* model = item.find("model")) reader.choice.model = model->scalar;
         BOOST_OUTCOME_TRY(read_rule(item, "when", reader.when));
         rules.readers.push_back(std::move(reader));
       }
@@ -389,6 +393,8 @@ class Reader {
     BOOST_OUTCOME_TRY(read_rule(node, "token_types", rules.token_types));
     if (const ConfigNode* pre = node.find("pre")) rules.pre = pre->scalar;
     BOOST_OUTCOME_TRY(read_flag(node, "space_prefix_of_config", rules.space_prefix_of_config));
+    if (const ConfigNode* texts = node.find("user_tokens"))
+      for (const ConfigNode& text : texts->items) rules.user_tokens.push_back(text.scalar);
     BOOST_OUTCOME_TRY(read_tokens(node.find("special_tokens"), rules.special_tokens));
     if (const ConfigNode* text = node.find("chat_template")) rules.chat_template = text->scalar;
     if (const ConfigNode* roles = node.find("second_roles"))

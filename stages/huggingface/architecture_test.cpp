@@ -76,9 +76,10 @@ TEST_CASE("what stands in a file comes before what it extends, metadata after") 
              "name: b\nlayers: n\nvalues: {x: 1, y: 1}\nserves: [B]\n"
              "tensors: [{from: a, to: b}]\nmetadata: [{key: one, value: x}]\ncomputed: [{to: c, function: numbers, of: "
              "[l]}]\n");
-  write_text(folder.file("a.yaml"),
-             "extends: [./base/b.yaml, ./base/b.yaml]\nname: a\nvalues: {x: 2}\n"
-             "tensors: [{from: a, to: c}]\nmetadata: [{key: two, value: x}]\n");
+  write_text(
+      folder.file("a.yaml"),
+      "extends: [./base/b.yaml, ./base/b.yaml]\nname: a\nvalues: {x: 2}\n"
+      "tensors: [{from: a, to: c}]\nmetadata: [{key: two, value: x}]\nmetadata_first: [{key: zero, value: x}]\n");
   const auto read = read_architecture(folder.file("a.yaml"));
   CAPTURE(read ? "" : render(read.error()));
   REQUIRE(read);
@@ -89,9 +90,10 @@ TEST_CASE("what stands in a file comes before what it extends, metadata after") 
   CHECK(it.values.at("y").constant == 1);
   REQUIRE(it.tensors.size() == 2);
   CHECK(it.tensors[0].outputs[0].name.text() == "c");
-  REQUIRE(it.metadata.size() == 2);  // what two ways lead to counts once
-  CHECK(it.metadata[0].key == "one");
-  CHECK(it.metadata[1].key == "two");
+  REQUIRE(it.metadata.size() == 3);  // what two ways lead to counts once
+  CHECK(it.metadata[0].key == "zero");
+  CHECK(it.metadata[1].key == "one");
+  CHECK(it.metadata[2].key == "two");
   CHECK(it.computed.size() == 1);
   CHECK(it.files.size() == 2);
 }

@@ -307,12 +307,14 @@ class Conversion {
     return set_metadata(architecture_.metadata_after_tokenizer, architecture_, *facts_, metadata);
   }
 
-  // One row for each token, of as many columns as config.json says.
+  // One row for each token, of as many columns as config.json says; models that make no text may read narrower
+  // features.
   Status check_embedding() {
     const auto embedding = std::ranges::find(result_.model.tensors, "token_embd.weight", &Tensor::name);
     if (embedding == result_.model.tensors.end()) return ok();
     const std::uint64_t rows = embedding->shape().rows(), columns = embedding->shape().columns();
-    const MetadataValue* length = result_.model.metadata.find(architecture_.name + ".embedding_length");
+    const MetadataValue* length = result_.model.metadata.find(architecture_.name + ".features_length");
+    if (!length) length = result_.model.metadata.find(architecture_.name + ".embedding_length");
     if (length && as_unsigned(*length).value_or(0) != columns)
       return input_error(
           config_file().string(),

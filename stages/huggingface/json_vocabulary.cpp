@@ -56,8 +56,9 @@ class JsonVocabulary {
         kNamePre);
   }
 
-  // All ids up to the size of the vocabulary; added tokens as they decode.
-  Result<std::vector<Token>> all_tokens(const LoadedTokenizer& tokenizer) const {
+  // All ids up to the size of the vocabulary; added tokens as they decode, or, where their flags alone count, as they
+  // are.
+  Result<std::vector<Token>> all_tokens(const LoadedTokenizer& tokenizer, bool flags_alone) const {
     const std::uint64_t size = options_.vocabulary_size.value_or(tokenizer.size());
     if (tokenizer.id_end() > size) {
       const std::uint32_t last = tokenizer.id_end() - 1;
@@ -86,6 +87,11 @@ class JsonVocabulary {
         continue;
       }
       Token token{std::string(*text)};
+      if (flags_alone) {
+        token.type = added->second.special ? PieceType::kControl : PieceType::kUserDefined;
+        tokens.push_back(std::move(token));
+        continue;
+      }
       if (!added->second.normalized) {
         BOOST_OUTCOME_TRY(token.text, tokenizer.decoded(token.text));
       }
@@ -122,7 +128,7 @@ class JsonVocabulary {
     const bool words = reader == TokenizerReader::kWordPiece, whitespace = reader == TokenizerReader::kWhitespace;
     out_.model = words ? "bert" : whitespace ? "whitespace" : "gpt2";
     BOOST_OUTCOME_TRY(out_.pre, whitespace ? Result<std::string>("whitespace") : pre_of(tokenizer));
-    BOOST_OUTCOME_TRY(out_.tokens, all_tokens(tokenizer));
+    BOOST_OUTCOME_TRY(out_.tokens, all_tokens(tokenizer, reader == TokenizerReader::kBpeFlagged));
     if (words) {
       mark_words();
       return ok();

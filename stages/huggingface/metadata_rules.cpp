@@ -92,7 +92,7 @@ Status add_tokens(const std::vector<SpecialTokenData>& from, const Facts& facts,
 }  // namespace
 
 std::string whole_key(const std::string& key, const std::string& architecture) {
-  for (const char* group : {"general.", "tokenizer.", "xielu."})
+  for (const char* group : {"general.", "tokenizer.", "xielu.", "diffusion."})
     if (key.starts_with(group)) return key;
   return architecture + "." + key;
 }
@@ -152,6 +152,7 @@ Result<TokenizerOptions> tokenizer_options(const TokenizerRules& rules, const Fa
   options.pre = rules.pre;
   options.chat_template = rules.chat_template;
   options.space_prefix_of_config = rules.space_prefix_of_config;
+  options.user_tokens = rules.user_tokens;
   BOOST_OUTCOME_TRY(add_tokens(rules.special_tokens, facts, options.special_tokens));
   BOOST_OUTCOME_TRY(const bool second, facts.holds(rules.second_when));
   if (second && !rules.second_roles.empty()) {

@@ -256,9 +256,24 @@ Result<ExpressionRef> subtract_mean(ExpressionRef input, Arguments) {
   return expressions::constant(input->shape, std::move(values));
 }
 
+// The rows of every second group of so many negated, which changes no digit.
+Result<ExpressionRef> alternate_signs(ExpressionRef input, Arguments a) {
+  BOOST_OUTCOME_TRY(const std::uint64_t group, whole(a[0]));
+  const Shape shape = input->shape;
+  if (group == 0 || shape.rank != 2 || shape.dims[1] % (2 * group) != 0)
+    return input_error({}, fmt::format("{} is not pairs of groups of {} rows", describe(shape), group));
+  Shape groups{2, {1, shape.dims[1] / group, 1, 1}};
+  std::vector<float> signs(groups.dims[1], 1.0f);
+  for (std::size_t i = 1; i < signs.size(); i += 2) signs[i] = -1.0f;
+  BOOST_OUTCOME_TRY(ExpressionRef factors, expressions::constant(groups, std::move(signs)));
+  BOOST_OUTCOME_TRY(ExpressionRef values, to_type(std::move(input), "F32"));
+  return expressions::scale_blocks(std::move(values), std::move(factors), shape.dims[0], group);
+}
+
 constexpr TensorOperation kOperations[] = {
     {"add", 1, 1, "Adds a number to every value.", add},
     {"alternate", 2, 2, "Of a dimension every second: those of even (0) or odd (1) number.", alternate},
+    {"alternate_signs", 1, 1, "Of groups of so many rows every second negated.", alternate_signs},
     {"column", 0, 1, "A tensor of one dimension as rows of one column.", column},
     {"first_rows", 1, 1, "So many rows at most.", first_rows},
     {"grid", 1, 3, "The rows as a grid of factors, the fastest first.", grid},

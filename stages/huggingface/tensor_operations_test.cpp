@@ -170,6 +170,15 @@ TEST_CASE("values are changed in single precision") {
   CHECK(fault("add", counted({3}), "[\"x\"]") == "a number is needed");
 }
 
+TEST_CASE("every second group of rows is negated") {
+  const auto made = apply("alternate_signs", counted({2, 4}), "[1]");
+  REQUIRE(made);
+  CHECK(expression_values(*made.value()) == std::vector<float>{0, 1, -2, -3, 4, 5, -6, -7});
+  CHECK(fault("alternate_signs", counted({2, 4}), "[3]") == "2 x 4 is not pairs of groups of 3 rows");
+  CHECK(!fault("alternate_signs", counted({2, 4}), "[0]").empty());
+  CHECK(!fault("alternate_signs", counted({4}), "[1]").empty());
+}
+
 TEST_CASE("tensors that are computed") {
   CHECK(make("numbers", "[[1, 2.5], 2]").value()->values == std::vector<float>{1, 2.5});
   CHECK(make("numbers", "[[1, 2.5], 3]").error().what == "2 numbers, where 3 are needed");

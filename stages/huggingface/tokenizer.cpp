@@ -25,6 +25,7 @@ struct ReaderName {
 constexpr ReaderName kReaders[] = {
     {TokenizerReader::kTekken, "tekken"},
     {TokenizerReader::kBpe, "bpe"},
+    {TokenizerReader::kBpeFlagged, "bpe-flagged"},
     {TokenizerReader::kWordPiece, "wordpiece"},
     {TokenizerReader::kWhitespace, "whitespace"},
     {TokenizerReader::kByteFallbackBpe, "byte-fallback-bpe"},
@@ -83,7 +84,7 @@ class TokenizerMaker {
         const json::value* prefix = json_member(files_.tokenizer_config, "add_prefix_space");
         if (prefix && prefix->is_bool()) set_flag("add_space_prefix", prefix->get_bool());
       }
-      BOOST_OUTCOME_TRY(read(choice.reader));
+      BOOST_OUTCOME_TRY(read(choice));
       if (options_.second_pass) {
         BOOST_OUTCOME_TRY(SpecialTokens special,
                           SpecialTokens::find(files_, options_.second_pass->roles, std::nullopt, out_.warnings));
@@ -125,6 +126,7 @@ class TokenizerMaker {
       case TokenizerReader::kTekken:
         return need(is_file(file("tekken.json")), "tekken.json is missing") && (choice.own_format || !files_.tokenizer);
       case TokenizerReader::kBpe:
+      case TokenizerReader::kBpeFlagged:
       case TokenizerReader::kWordPiece:
       case TokenizerReader::kWhitespace:
         return need(files_.tokenizer.has_value(), "tokenizer.json is missing");
@@ -159,15 +161,24 @@ class TokenizerMaker {
            *type == "Sequence";
   }
 
-  Status read(TokenizerReader reader) {
+  Status read(const TokenizerChoice& choice) {
+    const TokenizerReader reader = choice.reader;
     if (reader == TokenizerReader::kNone) {
       set("model", metadata_string("none"));
       return ok();
     }
     if (reader == TokenizerReader::kPlamo) return read_plamo();
-    BOOST_OUTCOME_TRY(const Vocabulary vocabulary, read_vocabulary(reader));
+    BOOST_OUTCOME_TRY(Vocabulary vocabulary, read_vocabulary(reader));
     out_.warnings.insert(out_.warnings.end(), vocabulary.warnings.begin(), vocabulary.warnings.end());
     added_ = vocabulary.added;
+    if (!choice.model.empty()) {
+      vocabulary.model = choice.model;
+      vocabulary.pre.clear();
+      vocabulary.merges = &files_.tokenizer->merges;
+      vocabulary.special_beyond = true;
+    }
+    for (Token& token : vocabulary.tokens)
+      if (std::ranges::count(options_.user_tokens, token.text) > 0) token.type = PieceType::kUserDefined;
     if (reader == TokenizerReader::kWordPiece) set_token_types();
     write(vocabulary);
     const std::size_t tokens = vocabulary.tokens.size();
@@ -178,7 +189,9 @@ class TokenizerMaker {
                             out_.warnings));
     BOOST_OUTCOME_TRY(apply(options_.special_tokens, special));
     special.write(out_.metadata);
-    if (reader == TokenizerReader::kBpe || reader == TokenizerReader::kWhitespace) set_token_types();
+    if (reader == TokenizerReader::kBpe || reader == TokenizerReader::kBpeFlagged ||
+        reader == TokenizerReader::kWhitespace)
+      set_token_types();
     if (!options_.chat_template.empty() && !out_.metadata.find("tokenizer.chat_template"))
       out_.metadata.set("tokenizer.chat_template", metadata_string(options_.chat_template));
     return ok();
@@ -187,8 +200,9 @@ class TokenizerMaker {
   Result<Vocabulary> read_vocabulary(TokenizerReader reader) const {
     if (reader == TokenizerReader::kRwkv)
       return read_rwkv_vocabulary(file(kRwkvFile).string(), options_.vocabulary_size);
-    const bool of_json = reader == TokenizerReader::kBpe || reader == TokenizerReader::kWordPiece ||
-                         reader == TokenizerReader::kWhitespace || reader == TokenizerReader::kByteFallbackBpe ||
+    const bool of_json = reader == TokenizerReader::kBpe || reader == TokenizerReader::kBpeFlagged ||
+                         reader == TokenizerReader::kWordPiece || reader == TokenizerReader::kWhitespace ||
+                         reader == TokenizerReader::kByteFallbackBpe ||
                          (reader == TokenizerReader::kUnigramFairseq && !is_file(file("sentencepiece.bpe.model")));
     return of_json ? read_json_vocabulary(reader, files_, options_)
                    : read_sentencepiece_vocabulary(reader, files_, options_);

@@ -18,6 +18,7 @@ namespace ggufmill {
 enum class TokenizerReader {
   kTekken,               // tekken.json, where there is no tokenizer.json; says its special tokens itself. model "gpt2"
   kBpe,                  // tokenizer.json: BPE or another model, with merges; `pre` by hash. model "gpt2"
+  kBpeFlagged,           // the same; added tokens as the file writes them, control tokens where their flag says so
   kWordPiece,            // tokenizer.json: tokens with a mark where a word begins; `pre` by hash. model "bert"
   kWhitespace,           // tokenizer.json: model and pre "whitespace"
   kByteFallbackBpe,      // tokenizer.json: BPE with byte tokens. model "llama"
@@ -30,8 +31,8 @@ enum class TokenizerReader {
   kPlamo,           // tokenizer.jsonl. model "plamo2"
   kNone,            // no vocabulary. model "none"
 };
-// "tekken", "bpe", "wordpiece", "whitespace", "byte-fallback-bpe", "sentencepiece", "sentencepiece-listed",
-// "sentencepiece-appended", "unigram", "unigram-fairseq", "rwkv", "plamo", "none".
+// "tekken", "bpe", "bpe-flagged", "wordpiece", "whitespace", "byte-fallback-bpe", "sentencepiece",
+// "sentencepiece-listed", "sentencepiece-appended", "unigram", "unigram-fairseq", "rwkv", "plamo", "none".
 std::string_view tokenizer_reader_name(TokenizerReader reader);
 std::optional<TokenizerReader> tokenizer_reader_named(std::string_view name);
 
@@ -40,6 +41,7 @@ struct TokenizerChoice {
   std::string tokenizer_class{};           // only where tokenizer_config.json names this class
   std::optional<bool> add_space_prefix{};  // written after everything else where this reader read
   bool own_format = false;  // kTekken: beside a tokenizer.json, too, and chat_template.jinja before any other template
+  std::string model{};      // of kByteFallbackBpe: tokenizer.ggml.model, with merges and without `pre`
 };
 
 // A special token that an architecture sets.
@@ -63,6 +65,7 @@ struct TokenizerOptions {
   std::optional<std::uint32_t> token_types{};      // type_vocab_size, for tokenizer.ggml.token_type_count
   std::string pre{};                               // tokenizer.ggml.pre; empty: found by the hash of the check text
   bool space_prefix_of_config = false;             // add_prefix_space of tokenizer_config.json comes first
+  std::vector<std::string> user_tokens{};          // texts of tokens that are the user's, whatever the files say
   std::vector<SpecialTokenRule> special_tokens{};
   std::string chat_template{};  // where the files have none; a text, or the name of one that llama.cpp knows
   std::optional<SpecialTokenPass> second_pass{};

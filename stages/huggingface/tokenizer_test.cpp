@@ -117,6 +117,20 @@ TEST_CASE("BPE of tokenizer.json, with added tokens as they decode") {
         "chat_template = \"hello\"\n");
 }
 
+TEST_CASE("BPE of tokenizer.json, with added tokens as they are written and of the kind that their flags say") {
+  Folder folder;
+  folder.put("tokenizer.json", R"({
+      "added_tokens": [{"id": 1, "content": "<|x|>", "special": false}, {"id": 2, "content": "<s>", "special": true}],
+      "model": {"type": "BPE", "vocab": {"a": 0}, "merges": []}})");
+  TokenizerOptions options;
+  options.pre = "mine";
+  const std::string tokens = "ggml.tokens = \"a\" \"<|x|>\" \"<s>\"\n";
+  CHECK(has(lines(folder.read(Reader::kBpe, options)), tokens + "ggml.token_type = 1 3 3\n"));
+  CHECK(has(lines(folder.read(Reader::kBpeFlagged, options)), tokens + "ggml.token_type = 1 4 3\n"));
+  options.user_tokens = {"<s>"};
+  CHECK(has(lines(folder.read(Reader::kBpe, options)), tokens + "ggml.token_type = 1 3 4\n"));
+}
+
 TEST_CASE("merges as pairs, spaces in them as the byte-level character, or in merges.txt") {
   Folder folder;
   folder.put("tokenizer.json",
@@ -200,6 +214,18 @@ TEST_CASE("BPE with byte fallback becomes a SentencePiece vocabulary, and llama'
         "ggml.scores = -1000 -1000 -1000 -1000\n"
         "ggml.token_type = 3 6 1 4\n"
         "ggml.bos_token_id = 0\n");
+  options.space_prefix_of_config = false;
+  options.readers = {{Reader::kByteFallbackBpe, "", false, false, "other"}};
+  folder.put("tokenizer.json", R"({
+      "decoder": {"type": "Sequence", "decoders": []},
+      "model": {"type": "BPE", "byte_fallback": true, "vocab": {"a": 0, "b": 1, "ab": 2}, "merges": ["a b"]}})");
+  CHECK(lines(folder.read_any(options)) ==
+        "ggml.model = \"other\"\n"
+        "ggml.tokens = \"a\" \"b\" \"ab\" \"<s>\"\n"
+        "ggml.scores = -1000 -1000 -1000 -1000\n"
+        "ggml.token_type = 1 1 1 3\n"
+        "ggml.merges = \"a b\"\n"
+        "ggml.add_space_prefix = false\n");
   options.readers = {{Reader::kSentencePiece}, {Reader::kUnigram}, {Reader::kBpe, "GPT2Tokenizer"}};
   const std::string error = error_of(folder.read_any(options));
   CHECK(has(error,
@@ -387,7 +413,7 @@ TEST_CASE("rules and a second pass for special tokens") {
 
 TEST_CASE("names of readers") {
   for (const std::string_view name :
-       {"bpe", "wordpiece", "whitespace", "byte-fallback-bpe", "sentencepiece", "sentencepiece-listed",
+       {"bpe", "bpe-flagged", "wordpiece", "whitespace", "byte-fallback-bpe", "sentencepiece", "sentencepiece-listed",
         "sentencepiece-appended", "unigram", "unigram-fairseq", "rwkv", "plamo", "none"}) {
     REQUIRE(tokenizer_reader_named(name));
     CHECK(tokenizer_reader_name(*tokenizer_reader_named(name)) == name);

@@ -278,6 +278,18 @@ Result<json::value> element(Arguments a, const Facts&) {
   return (*from)[static_cast<std::size_t>(index)];
 }
 
+// As Apple's CoreNet sizes layers: the nearest multiple, or the next where that would take away more than a tenth.
+Result<json::value> divisible(Arguments a, const Facts&) {
+  if (any_missing(a)) return json::value();
+  BOOST_OUTCOME_TRY(const double x, number_of(a[0]));
+  BOOST_OUTCOME_TRY(const std::int64_t divisor, whole_of(a[1]));
+  if (!(x >= 0 && x < 9e15 && divisor > 0 && divisor < 1'000'000'000))
+    return input_error({}, fmt::format("{} cannot be made a multiple of {}", x, divisor));
+  const auto near = static_cast<std::int64_t>(x + static_cast<double>(divisor) / 2) / divisor * divisor;
+  const std::int64_t made = std::max(divisor, near);
+  return json::value(static_cast<double>(made) < 0.9 * x ? made + divisor : made);
+}
+
 Result<json::value> every(Arguments a, const Facts&) {
   if (any_missing(a)) return json::value();
   BOOST_OUTCOME_TRY(const std::int64_t items, items_of(a[0]));
@@ -438,6 +450,9 @@ constexpr ValueFunction kFunctions[] = {
     {"choose", 3, 3, "The second where the first is true, else the third.", choose},
     {"contains", 2, 2, "Whether a list has a value, or a text a part.", contains},
     {"difference", 2, kMany, "The first less the others; of lists by element.", difference, true},
+    {"divisible", 2, 2,
+     "The first as a multiple of the second: the nearest that loses a tenth at most; of lists by element.", divisible,
+     true},
     {"each_choose", 3, 3, "For every element of a list: the second where it is true, else the third.", each_choose},
     {"each_first", 2, 2, "Every element of a list, or the second where that is null.", each_first},
     {"each_is", 2, kMany, "For every element of a list whether it is one of the others.", each_is},

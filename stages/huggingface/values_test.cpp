@@ -68,6 +68,8 @@ TEST_CASE("every function of values does what it says") {
       {"{contains: [a, \"b\"]}", "{}", "false"},
       {"{difference: [a, 2, 3]}", R"({"a": 10})", "5"},
       {"{difference: [a, 0.5]}", R"({"a": 1})", "5E-1"},
+      {"{divisible: [a, 64]}", R"({"a": [32.0, 89.6, 96, 6.4]})", "[64,128,128,64]"},
+      {"{divisible: [149, 60]}", "{}", "180"},
       {"{each_choose: [a, 5, 6]}", R"({"a": [true, false]})", "[5,6]"},
       {"{each_first: [a, 3]}", R"({"a": [1, null, 0]})", "[1,3,0]"},
       {"{each_member: [a, \"b\", \"c\"]}", R"({"a": [{"b": {"c": 1}}, {"b": 2}, 3]})", "[1,null,null]"},
