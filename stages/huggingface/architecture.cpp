@@ -114,6 +114,18 @@ Result<Architecture> find_architecture(const std::string& checkpoint_class, cons
   return error;
 }
 
+Result<std::string> class_to_convert(const boost::json::object& config) {
+  std::string name = checkpoint_class(config);
+  std::string whole = whole_class(config);
+  if (whole.empty() || whole == name) return name;
+  for (const BuiltInArchitecture& each : built_in_architectures()) {
+    if (each.text.find(whole) == std::string_view::npos) continue;
+    BOOST_OUTCOME_TRY(const Architecture architecture, read_architecture(std::string(each.name)));
+    if (std::ranges::count(architecture.serves_whole, whole) > 0) return whole;
+  }
+  return name;
+}
+
 Result<Architecture> find_architecture_without_class(const std::filesystem::path& folder, const std::string& name,
                                                      const boost::json::object& config) {
   for (const BuiltInArchitecture& each : built_in_architectures()) {

@@ -114,6 +114,7 @@ struct TokenizerRules {
   std::string pre;
   bool space_prefix_of_config = false;
   std::vector<std::string> user_tokens;
+  std::vector<std::string> control_tokens;
   std::vector<SpecialTokenData> special_tokens;
   std::string chat_template;              // where the files have none
   std::vector<std::string> second_roles;  // of a second pass over the special tokens; empty: there is none
@@ -132,12 +133,13 @@ struct Architecture {
   std::string name;                    // general.architecture
   std::vector<OtherName> other_names;  // the first that holds takes the place of `name`
   std::string description;
-  std::vector<std::string> serves;       // `architectures` of config.json
-  std::string config = "config.json";    // the file that says what a model is
-  std::optional<ValueRule> serves_when;  // for a file without `architectures`: what holds for its models
-  std::string weights;                   // what the names of the weights' files begin with; empty: anything
-  bool partial = false;                  // there for others to extend
-  bool draft_head = false;               // has layers that predict further tokens, to leave out or to write alone
+  std::vector<std::string> serves;        // `architectures` of config.json
+  std::vector<std::string> serves_whole;  // of these those that count although the text model names another class
+  std::string config = "config.json";     // the file that says what a model is
+  std::optional<ValueRule> serves_when;   // for a file without `architectures`: what holds for its models
+  std::string weights;                    // what the names of the weights' files begin with; empty: anything
+  bool partial = false;                   // there for others to extend
+  bool draft_head = false;                // has layers that predict further tokens, to leave out or to write alone
   std::map<std::string, ValueRule> values;
   ValueRule layers;
   std::vector<ClassDefault> class_defaults;       // in order; used where the source asks for them
@@ -164,6 +166,10 @@ Result<Architecture> read_architecture(const std::string& name_or_path, const Or
 // The built-in map that serves a class of config.json. Exit code 4, with the classes that are near; `where` is for the
 // message.
 Result<Architecture> find_architecture(const std::string& checkpoint_class, const std::string& where);
+
+// The class of a config.json that counts: the text model's, unless a built-in map serves that of the whole model all
+// the same. Empty where there is none. Exit code 2.
+Result<std::string> class_to_convert(const boost::json::object& config);
 
 // The built-in map for a configuration that is in a file of that name in `folder` and says no class. Exit code 4.
 Result<Architecture> find_architecture_without_class(const std::filesystem::path& folder, const std::string& name,

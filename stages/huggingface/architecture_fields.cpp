@@ -118,6 +118,7 @@ FieldSpec tokenizer_field() {
       text("pre", "The pre-tokenizer; without it, found by its check text."),
       flag("space_prefix_of_config", "Whether add_prefix_space of tokenizer_config.json comes first."),
       list_of("user_tokens", text("", "A text."), "Tokens that are the user's, whatever the files say."),
+      list_of("control_tokens", text("", "A text."), "Control tokens, whatever the files say."),
       tokens_field("special_tokens"),
       list_of("second_roles", text("", "A role."), "Roles of special tokens that are written once more."),
       text("chat_template", "The template where the files have none: a text, or the name of one that llama.cpp knows."),
@@ -149,6 +150,9 @@ FieldSpec architecture_fields() {
       flag("partial", "Whether it is there for others to extend."),
       flag("draft_head", "Whether the source's option `draft_head` leaves out its layers that predict further tokens."),
       list_of("serves", text("", "A class."), "The `architectures` of config.json that it is for."),
+      list_of(
+          "serves_whole", text("", "A class."),
+          "Of these, the classes of whole models that count although config.json names another for the text model."),
       text("config", "The file that says what a model is, where that is not config.json."),
       value_field("serves_when", "For a file without `architectures`: what holds for the models that it is for."),
       text("weights", "The weights' file, without .safetensors; without it, all of the folder."),

@@ -48,9 +48,8 @@ class Reader {
         BOOST_OUTCOME_TRY(other.when, read_value_rule(*item.find("when")));
       }
     if (const ConfigNode* node = root_.find("description")) into_.description = node->scalar;
-    into_.serves.clear();
-    if (const ConfigNode* node = root_.find("serves"))
-      for (const ConfigNode& item : node->items) into_.serves.push_back(item.scalar);
+    read_texts("serves", into_.serves);
+    read_texts("serves_whole", into_.serves_whole);
     into_.serves_when.reset();
     BOOST_OUTCOME_TRY(read_rule(root_, "serves_when", into_.serves_when));
     if (const ConfigNode* node = root_.find("config")) into_.config = node->scalar;
@@ -66,6 +65,12 @@ class Reader {
       BOOST_OUTCOME_TRY(into_.layers, read_value_rule(*node));
     }
     return ok();
+  }
+
+  void read_texts(std::string_view name, std::vector<std::string>& into) const {
+    into.clear();
+    if (const ConfigNode* node = root_.find(name))
+      for (const ConfigNode& item : node->items) into.push_back(item.scalar);
   }
 
   Status read_values() {
@@ -395,6 +400,8 @@ class Reader {
     BOOST_OUTCOME_TRY(read_flag(node, "space_prefix_of_config", rules.space_prefix_of_config));
     if (const ConfigNode* texts = node.find("user_tokens"))
       for (const ConfigNode& text : texts->items) rules.user_tokens.push_back(text.scalar);
+    if (const ConfigNode* texts = node.find("control_tokens"))
+      for (const ConfigNode& text : texts->items) rules.control_tokens.push_back(text.scalar);
     BOOST_OUTCOME_TRY(read_tokens(node.find("special_tokens"), rules.special_tokens));
     if (const ConfigNode* text = node.find("chat_template")) rules.chat_template = text->scalar;
     if (const ConfigNode* roles = node.find("second_roles"))

@@ -1,6 +1,8 @@
 // The maps of architectures: those that are built in, and what is wrong with others.
 #include "stages/huggingface/architecture.h"
 
+#include <boost/json/parse.hpp>
+
 #include "tests/support/apply_stage.h"
 #include "tests/support/catch.h"
 #include "tests/support/files.h"
@@ -47,6 +49,22 @@ TEST_CASE("every map that is built in reads, and says what it serves") {
         for (const NamePattern& from : rule.from) CHECK((from.name().has_layer() || !output.name.has_layer()));
   }
   for (const std::string& name : classes) CHECK(find_architecture(name, "config.json"));
+}
+
+TEST_CASE("the class of the whole model counts before its text model's where a map says so") {
+  const auto name = [](const std::string& config) {
+    return class_to_convert(boost::json::parse(config).as_object()).value();
+  };
+  const std::string text = R"(, "text_config": {"architectures": ["Qwen3ForCausalLM"]}})";
+  CHECK(name(R"({"architectures": ["KimiVLForConditionalGeneration"])" + text) == "Qwen3ForCausalLM");
+  CHECK(name(R"({"architectures": ["StepVLForConditionalGeneration"])" + text) == "StepVLForConditionalGeneration");
+  CHECK(name(R"({"text_config": {"architectures": ["Qwen3ForCausalLM"]}})") == "Qwen3ForCausalLM");
+  CHECK(name("{}").empty());
+  for (const BuiltInArchitecture& each : built_in_architectures()) {
+    const auto map = read_architecture(std::string(each.name));
+    REQUIRE(map);
+    for (const std::string& whole : map.value().serves_whole) CHECK(std::ranges::count(map.value().serves, whole) == 1);
+  }
 }
 
 TEST_CASE("a class that nobody knows: the nearest, and how a map is written") {

@@ -68,7 +68,7 @@ class Conversion {
     }
     if (!options_.config.empty()) architecture_.config = options_.config;
     BOOST_OUTCOME_TRY(read_config());
-    class_ = checkpoint_class(config_);
+    BOOST_OUTCOME_TRY(class_, class_to_convert(config_));
     if (options_.architecture.empty()) {
       BOOST_OUTCOME_TRY(architecture_, architecture_of_config());
     }

@@ -153,6 +153,7 @@ Result<TokenizerOptions> tokenizer_options(const TokenizerRules& rules, const Fa
   options.chat_template = rules.chat_template;
   options.space_prefix_of_config = rules.space_prefix_of_config;
   options.user_tokens = rules.user_tokens;
+  options.control_tokens = rules.control_tokens;
   BOOST_OUTCOME_TRY(add_tokens(rules.special_tokens, facts, options.special_tokens));
   BOOST_OUTCOME_TRY(const bool second, facts.holds(rules.second_when));
   if (second && !rules.second_roles.empty()) {

@@ -83,7 +83,7 @@ class Restorer {
   Status read_map() {
     BOOST_OUTCOME_TRY(const json::value config, read_json(origin_.config));
     if (!config.is_object()) return input_error(origin_.config, "is no JSON object");
-    const std::string own_class = checkpoint_class(config.get_object());
+    BOOST_OUTCOME_TRY(const std::string own_class, class_to_convert(config.get_object()));
     const fs::path path = origin_.config;
     const auto found = !origin_.architecture.empty() ? named_architecture(origin_.architecture, origin_.asked)
                        : !own_class.empty()          ? find_architecture(own_class, origin_.config)
@@ -235,12 +235,19 @@ class Restorer {
   Status put_together(const ActiveRule& active, const std::vector<const Tensor*>& made, const NamePattern::Match& match,
                       std::vector<Tensor>& into) const {
     std::vector<const std::vector<TensorStep>*> steps;
-    for (const ActiveOutput& output : active.outputs) steps.push_back(&output.output->steps);
-    BOOST_OUTCOME_TRY(ExpressionRef values, values_before(steps, made, match.numbers.layer));
+    std::vector<const Tensor*> sources;
+    for (std::size_t i = 0; i < made.size(); ++i) {
+      const std::vector<TensorStep>& own = active.outputs[i].output->steps;
+      if (!own.empty() && own[0].operation && own[0].operation->name == "fill") continue;  // made of numbers alone
+      steps.push_back(&own);
+      sources.push_back(made[i]);
+    }
+    if (sources.empty()) return usage_error("nothing is made of its values");
+    BOOST_OUTCOME_TRY(ExpressionRef values, values_before(steps, sources, match.numbers.layer));
     BOOST_OUTCOME_TRY(Tensor tensor, named(active, active.rule->from.front(), match.numbers, match.suffix,
-                                           std::move(values), *made[0]));
-    for (const Tensor* other : made)
-      if (other->type != made[0]->type) tensor.type = &type_named("F32");
+                                           std::move(values), *sources[0]));
+    for (const Tensor* other : sources)
+      if (other->type != sources[0]->type) tensor.type = &type_named("F32");
     into.push_back(std::move(tensor));
     return ok();
   }

@@ -270,11 +270,21 @@ Result<ExpressionRef> alternate_signs(ExpressionRef input, Arguments a) {
   return expressions::scale_blocks(std::move(values), std::move(factors), shape.dims[0], group);
 }
 
+// What llama.cpp wants as a tensor and a checkpoint has as a number.
+Result<ExpressionRef> fill(ExpressionRef, Arguments a) {
+  constexpr std::uint64_t kMost = 1 << 20;
+  BOOST_OUTCOME_TRY(const std::uint64_t count, whole(a[0]));
+  BOOST_OUTCOME_TRY(const float value, real(a[1]));
+  if (count == 0 || count > kMost) return input_error({}, fmt::format("a tensor of {} values; 1 to {}", count, kMost));
+  return expressions::constant(Shape{1, {count, 1, 1, 1}}, std::vector<float>(count, value));
+}
+
 constexpr TensorOperation kOperations[] = {
     {"add", 1, 1, "Adds a number to every value.", add},
     {"alternate", 2, 2, "Of a dimension every second: those of even (0) or odd (1) number.", alternate},
     {"alternate_signs", 1, 1, "Of groups of so many rows every second negated.", alternate_signs},
     {"column", 0, 1, "A tensor of one dimension as rows of one column.", column},
+    {"fill", 2, 2, "In its place a tensor of one dimension: so many values, all of them that number.", fill},
     {"first_rows", 1, 1, "So many rows at most.", first_rows},
     {"grid", 1, 3, "The rows as a grid of factors, the fastest first.", grid},
     {"multiply", 1, 1, "Multiplies every value by a number.", multiply},

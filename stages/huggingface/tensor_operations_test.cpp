@@ -179,6 +179,12 @@ TEST_CASE("every second group of rows is negated") {
   CHECK(!fault("alternate_signs", counted({4}), "[1]").empty());
 }
 
+TEST_CASE("a number takes the place of a tensor") {
+  CHECK(expression_values(*apply("fill", counted({2, 3}), "[3, 1.5]").value()) == std::vector<float>{1.5, 1.5, 1.5});
+  CHECK(fault("fill", counted({2}), "[0, 1]") == "a tensor of 0 values; 1 to 1048576");
+  CHECK(fault("fill", counted({2}), "[1048577, 1]") == "a tensor of 1048577 values; 1 to 1048576");
+}
+
 TEST_CASE("tensors that are computed") {
   CHECK(make("numbers", "[[1, 2.5], 2]").value()->values == std::vector<float>{1, 2.5});
   CHECK(make("numbers", "[[1, 2.5], 3]").error().what == "2 numbers, where 3 are needed");

@@ -177,8 +177,10 @@ class TokenizerMaker {
       vocabulary.merges = &files_.tokenizer->merges;
       vocabulary.special_beyond = true;
     }
-    for (Token& token : vocabulary.tokens)
+    for (Token& token : vocabulary.tokens) {
       if (std::ranges::count(options_.user_tokens, token.text) > 0) token.type = PieceType::kUserDefined;
+      if (std::ranges::count(options_.control_tokens, token.text) > 0) token.type = PieceType::kControl;
+    }
     if (reader == TokenizerReader::kWordPiece) set_token_types();
     write(vocabulary);
     const std::size_t tokens = vocabulary.tokens.size();

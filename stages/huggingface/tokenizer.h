@@ -66,6 +66,7 @@ struct TokenizerOptions {
   std::string pre{};                               // tokenizer.ggml.pre; empty: found by the hash of the check text
   bool space_prefix_of_config = false;             // add_prefix_space of tokenizer_config.json comes first
   std::vector<std::string> user_tokens{};          // texts of tokens that are the user's, whatever the files say
+  std::vector<std::string> control_tokens{};       // texts of control tokens, whatever the files say
   std::vector<SpecialTokenRule> special_tokens{};
   std::string chat_template{};  // where the files have none; a text, or the name of one that llama.cpp knows
   std::optional<SpecialTokenPass> second_pass{};

@@ -411,6 +411,15 @@ TEST_CASE("rules and a second pass for special tokens") {
   CHECK(has(error_of(folder.read(Reader::kBpe, options)), "no added token is '<missing>', which is the eot token"));
 }
 
+TEST_CASE("tokens that a map takes for control tokens") {
+  Folder folder;
+  folder.put("tokenizer.json", kBpe);
+  TokenizerOptions options;
+  options.pre = "mine";
+  options.control_tokens = {"ab"};
+  CHECK(has(lines(folder.read(Reader::kBpe, options)), "ggml.token_type = 1 1 3 1 3 4\n"));
+}
+
 TEST_CASE("names of readers") {
   for (const std::string_view name :
        {"bpe", "bpe-flagged", "wordpiece", "whitespace", "byte-fallback-bpe", "sentencepiece", "sentencepiece-listed",

@@ -290,6 +290,15 @@ Result<json::value> divisible(Arguments a, const Facts&) {
   return json::value(static_cast<double>(made) < 0.9 * x ? made + divisor : made);
 }
 
+Result<json::value> leading(Arguments a, const Facts&) {
+  if (a[0].is_null()) return json::value();
+  BOOST_OUTCOME_TRY(const json::array* from, array_of(a[0]));
+  const auto end = std::ranges::find_if_not(*from, [&](const json::value& element) {
+    return std::ranges::any_of(a.subspan(1), [&](const json::value& other) { return same(element, other); });
+  });
+  return json::value(end - from->begin());
+}
+
 Result<json::value> every(Arguments a, const Facts&) {
   if (any_missing(a)) return json::value();
   BOOST_OUTCOME_TRY(const std::int64_t items, items_of(a[0]));
@@ -472,6 +481,7 @@ constexpr ValueFunction kFunctions[] = {
     {"largest", 1, kMany, "The largest of those that are there.", largest},
     {"layers_of", 1, 1, "One more than the largest number that follows this text in the checkpoint's names.",
      layers_of},
+    {"leading", 2, kMany, "How many elements at the beginning of a list are one of the others.", leading},
     {"least_listed", 1, 1, "The smallest of the whole numbers in a text, such as \"3,4,5\".", least_listed},
     {"length", 1, 1, "The number of elements of a list, or of members of an object.", length},
     {"letters", 1, 1, "The letters of a text, each as a text.", letters},

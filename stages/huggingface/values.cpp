@@ -158,15 +158,18 @@ bool is_true(const json::value& value) {
   return number_value(value).value_or(0) != 0;
 }
 
+std::string whole_class(const json::object& config) {
+  const json::value* const list = config.if_contains("architectures");
+  const json::array* const names = list ? list->if_array() : nullptr;
+  return names && !names->empty() && names->front().is_string() ? std::string(names->front().get_string())
+                                                                : std::string();
+}
+
 std::string checkpoint_class(const json::object& config) {
-  const auto first_of = [](const json::value* list) {
-    const json::array* names = list ? list->if_array() : nullptr;
-    return names && !names->empty() && names->front().is_string() ? std::string(names->front().get_string())
-                                                                  : std::string();
-  };
   const json::value text = text_config(config);
-  if (std::string name = first_of(json_member(text, "architectures")); !name.empty()) return name;
-  if (std::string name = first_of(config.if_contains("architectures")); !name.empty()) return name;
+  if (text.is_object())
+    if (std::string name = whole_class(text.get_object()); !name.empty()) return name;
+  if (std::string name = whole_class(config); !name.empty()) return name;
   if (const json::value* ssm = config.if_contains("ssm_cfg"))
     return std::string(json_string(*ssm, "layer").value_or("Mamba")) + "ForCausalLM";
   return {};

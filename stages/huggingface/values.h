@@ -102,8 +102,11 @@ class Facts {
   TensorReader read_tensor_;
 };
 
-// The name under `architectures` that says what kind of model the checkpoint is; empty where there is none.
+// The name under `architectures` that says what kind of model the checkpoint is, the text model's before that of the
+// whole; empty where there is none.
 std::string checkpoint_class(const boost::json::object& config);
+// That of the whole model alone.
+std::string whole_class(const boost::json::object& config);
 
 bool is_true(const boost::json::value& value);
 // As Python takes a value for a number: true and false are 1 and 0. Nothing where it is none, or beyond 64 bits.
