@@ -103,6 +103,7 @@ FieldSpec tokenizer_field() {
       list_of("readers",
               map_of({required(std::move(reader)), text("class", "Only where tokenizer_config.json names it."),
                       flag("add_space_prefix", "Written last where this one read."),
+                      flag("scores", "Whether the scores of tokens are written; true without it."),
                       flag("own_format",
                            "Of `tekken`: beside a tokenizer.json, too, and with the folder's "
                            "chat_template.jinja before the templates that llama.cpp has."),

@@ -391,6 +391,7 @@ class Reader {
           BOOST_OUTCOME_TRY(reader.choice.add_space_prefix, to_bool(*prefix));
         }
         if (const ConfigNode* model = item.find("model")) reader.choice.model = model->scalar;
+        BOOST_OUTCOME_TRY(read_flag(item, "scores", reader.choice.scores));
         BOOST_OUTCOME_TRY(read_rule(item, "when", reader.when));
         rules.readers.push_back(std::move(reader));
       }

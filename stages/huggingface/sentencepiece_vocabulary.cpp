@@ -40,6 +40,8 @@ class SentencePieceVocabulary {
       BOOST_OUTCOME_TRY(read_listed(path, model));
     } else if (reader == TokenizerReader::kSentencePieceAppended) {
       BOOST_OUTCOME_TRY(read_appended(path, model));
+    } else if (reader == TokenizerReader::kSentencePieceRedefined) {
+      BOOST_OUTCOME_TRY(read_redefined(path, model));
     } else if (fairseq || (reader == TokenizerReader::kUnigram && (older || model.kind() != Kind::kBpe))) {
       BOOST_OUTCOME_TRY(read_unigram(path, model, fairseq));
     } else {
@@ -177,6 +179,21 @@ class SentencePieceVocabulary {
     }));
     out_.adds_prefix = model.adds_prefix();
     return put_listed();
+  }
+
+  // Pieces of which added_tokens_decoder makes other tokens, special ones with the score of such pieces.
+  Status read_redefined(const fs::path& path, const SentencePieceModel& model) {
+    BOOST_OUTCOME_TRY(const std::uint64_t size, size_for(path, model));
+    take_pieces(model, size);
+    const auto unknown = json_string(files_.tokenizer_config, "unk_token");
+    return each_of_decoder([&](std::uint64_t id, std::string_view text, bool special) -> Status {
+      if (!in_range(id)) return ok();
+      const PieceType type = !special                      ? PieceType::kUserDefined
+                             : unknown && *unknown == text ? PieceType::kUnknown
+                                                           : PieceType::kControl;
+      out_.tokens[id] = {std::string(text), special ? 0 : kPaddingScore, type};
+      return ok();
+    });
   }
 
   Status read_unigram(const fs::path& path, const SentencePieceModel& model, bool fairseq) {

@@ -32,6 +32,7 @@ constexpr ReaderName kReaders[] = {
     {TokenizerReader::kSentencePiece, "sentencepiece"},
     {TokenizerReader::kSentencePieceListed, "sentencepiece-listed"},
     {TokenizerReader::kSentencePieceAppended, "sentencepiece-appended"},
+    {TokenizerReader::kSentencePieceRedefined, "sentencepiece-redefined"},
     {TokenizerReader::kUnigram, "unigram"},
     {TokenizerReader::kUnigramFairseq, "unigram-fairseq"},
     {TokenizerReader::kRwkv, "rwkv"},
@@ -76,6 +77,7 @@ class TokenizerMaker {
       BOOST_OUTCOME_TRY(const bool readable, applies(choice, missing));
       if (!readable) continue;
       out_.reader = choice.reader;
+      writes_scores_ = choice.scores;
       if (choice.reader == TokenizerReader::kTekken) {
         BOOST_OUTCOME_TRY(read_tekken(choice.own_format));
         return std::move(out_);
@@ -136,6 +138,7 @@ class TokenizerMaker {
       case TokenizerReader::kSentencePiece:
       case TokenizerReader::kSentencePieceListed:
       case TokenizerReader::kSentencePieceAppended:
+      case TokenizerReader::kSentencePieceRedefined:
         return need(is_file(file("tokenizer.model")), "tokenizer.model is missing");
       case TokenizerReader::kUnigram:
         return need(is_file(file("tokenizer.model")) || is_file(file("spiece.model")),
@@ -267,7 +270,8 @@ class TokenizerMaker {
   void write(const Vocabulary& vocabulary) {
     set("model", metadata_string(vocabulary.model));
     if (!vocabulary.pre.empty()) set("pre", metadata_string(vocabulary.pre));
-    write_tokens(vocabulary.tokens, vocabulary.has_scores ? std::optional(MetadataType::kFloat32) : std::nullopt);
+    write_tokens(vocabulary.tokens,
+                 vocabulary.has_scores && writes_scores_ ? std::optional(MetadataType::kFloat32) : std::nullopt);
     if (vocabulary.own_merges)
       write_merges(*vocabulary.own_merges);
     else if (vocabulary.merges)
@@ -338,6 +342,7 @@ class TokenizerMaker {
   const TokenizerFiles& files_;
   const TokenizerOptions& options_;
   TokenizerMetadata out_;
+  bool writes_scores_ = true;
   std::map<std::string, std::uint64_t, std::less<>> added_;  // ids of added tokens by text
 };
 

@@ -24,7 +24,8 @@ enum class TokenizerReader {
   kByteFallbackBpe,      // tokenizer.json: BPE with byte tokens. model "llama"
   kSentencePiece,        // tokenizer.model, then added_tokens.json and added_tokens_decoder. model "llama"
   kSentencePieceListed,  // the same, then added_tokens of tokenizer.json; added tokens have the type they say
-  kSentencePieceAppended,  // the same, with the tokens of added_tokens.json after all pieces
+  kSentencePieceAppended,   // the same, with the tokens of added_tokens.json after all pieces
+  kSentencePieceRedefined,  // tokenizer.model, then added_tokens_decoder as it stands. model "llama"
   kUnigram,         // tokenizer.model or spiece.model with its normalizer. model "t5", or "llama" where it is BPE
   kUnigramFairseq,  // sentencepiece.bpe.model with fairseq's first four tokens, or tokenizer.json. model "t5"
   kRwkv,            // rwkv_vocab_v20230424.txt. model "rwkv"
@@ -32,7 +33,8 @@ enum class TokenizerReader {
   kNone,            // no vocabulary. model "none"
 };
 // "tekken", "bpe", "bpe-flagged", "wordpiece", "whitespace", "byte-fallback-bpe", "sentencepiece",
-// "sentencepiece-listed", "sentencepiece-appended", "unigram", "unigram-fairseq", "rwkv", "plamo", "none".
+// "sentencepiece-listed", "sentencepiece-appended", "sentencepiece-redefined", "unigram", "unigram-fairseq", "rwkv",
+// "plamo", "none".
 std::string_view tokenizer_reader_name(TokenizerReader reader);
 std::optional<TokenizerReader> tokenizer_reader_named(std::string_view name);
 
@@ -42,6 +44,7 @@ struct TokenizerChoice {
   std::optional<bool> add_space_prefix{};  // written after everything else where this reader read
   bool own_format = false;  // kTekken: beside a tokenizer.json, too, and chat_template.jinja before any other template
   std::string model{};      // of kByteFallbackBpe: tokenizer.ggml.model, with merges and without `pre`
+  bool scores = true;       // whether those of the vocabulary are written
 };
 
 // A special token that an architecture sets.

@@ -214,6 +214,9 @@ TEST_CASE("BPE with byte fallback becomes a SentencePiece vocabulary, and llama'
         "ggml.scores = -1000 -1000 -1000 -1000\n"
         "ggml.token_type = 3 6 1 4\n"
         "ggml.bos_token_id = 0\n");
+  options.readers[1].scores = false;
+  CHECK(!has(lines(folder.read_any(options)), "ggml.scores"));
+  options.readers[1].scores = true;
   options.space_prefix_of_config = false;
   options.readers = {{Reader::kByteFallbackBpe, "", false, false, "other"}};
   folder.put("tokenizer.json", R"({
@@ -262,6 +265,28 @@ TEST_CASE("SentencePiece, added tokens by id, padding") {
   CHECK(has(lines(folder.read(Reader::kSentencePieceListed, options)), "ggml.token_type = 2 4 6 1 4 4 3\n"));
   options.vocabulary_size = 3;
   CHECK(has(error_of(folder.read(Reader::kSentencePieceListed, options)),
+            "5 pieces, and config.json has a vocabulary of 3"));
+}
+
+TEST_CASE("SentencePiece whose pieces tokenizer_config.json makes other tokens") {
+  Folder folder;
+  folder.put("tokenizer.model", sentencepiece(2))
+      .put("tokenizer_config.json", R"({"unk_token": "<?>", "added_tokens_decoder": {
+          "0": {"content": "<?>", "special": true}, "3": {"content": "\u2581my", "special": false},
+          "4": {"content": "<|end|>", "special": true}, "9": {"content": "<|far|>", "special": true}}})");
+  TokenizerOptions options;
+  options.vocabulary_size = 6;
+  const auto made = folder.read(Reader::kSentencePieceRedefined, options);
+  CHECK(lines(made) ==
+        "ggml.model = \"llama\"\n"
+        "ggml.pre = \"default\"\n"
+        "ggml.tokens = \"<?>\" \"<s>\" \"<0x41>\" \"\u2581my\" \"<|end|>\" \"[PAD5]\"\n"
+        "ggml.scores = 0 -2 -2 -10000 0 -10000\n"
+        "ggml.token_type = 2 3 6 4 3 5\n");
+  REQUIRE(made);
+  CHECK(made.value().warnings == std::vector<std::string>{"the added token 9 is left out: there are 6 tokens"});
+  options.vocabulary_size = 3;
+  CHECK(has(error_of(folder.read(Reader::kSentencePieceRedefined, options)),
             "5 pieces, and config.json has a vocabulary of 3"));
 }
 
@@ -423,7 +448,7 @@ TEST_CASE("tokens that a map takes for control tokens") {
 TEST_CASE("names of readers") {
   for (const std::string_view name :
        {"bpe", "bpe-flagged", "wordpiece", "whitespace", "byte-fallback-bpe", "sentencepiece", "sentencepiece-listed",
-        "sentencepiece-appended", "unigram", "unigram-fairseq", "rwkv", "plamo", "none"}) {
+        "sentencepiece-appended", "sentencepiece-redefined", "unigram", "unigram-fairseq", "rwkv", "plamo", "none"}) {
     REQUIRE(tokenizer_reader_named(name));
     CHECK(tokenizer_reader_name(*tokenizer_reader_named(name)) == name);
   }
