@@ -22,6 +22,9 @@ std::vector<std::string> safetensors_seeds();
 // without its parts, or a vocabulary that contradicts itself.
 std::string fuzz_tokenizer_json(std::string_view bytes);
 std::vector<std::string> tokenizer_json_seeds();
+// Reads a list of tokens, a line each, as RWKV and PLaMo have it.
+std::string fuzz_token_list(std::string_view bytes);
+std::vector<std::string> token_list_seeds();
 // Reads tokenizer.model.
 std::string fuzz_tokenizer_model(std::string_view bytes);
 std::vector<std::string> tokenizer_model_seeds();

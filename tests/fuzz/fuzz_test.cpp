@@ -106,6 +106,8 @@ TEST_CASE("no tokenizer.json, damaged or not, breaks the reader") {
   check(tokenizer_json_seeds(), fuzz_tokenizer_json, 1000);
 }
 
+TEST_CASE("no list of tokens, damaged or not, breaks the readers") { check(token_list_seeds(), fuzz_token_list, 3000); }
+
 TEST_CASE("no tokenizer.model, damaged or not, breaks the reader") {
   check(tokenizer_model_seeds(), fuzz_tokenizer_model, 3000);
 }

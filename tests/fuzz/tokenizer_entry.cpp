@@ -9,6 +9,7 @@
 #include "pipeline/io/json_file.h"
 #include "stages/huggingface/sentencepiece.h"
 #include "stages/huggingface/vocabulary.h"
+#include "tests/fuzz/memory_file.h"
 
 namespace ggufmill {
 namespace {
@@ -85,6 +86,37 @@ std::string fuzz_tokenizer_model(std::string_view bytes) {
     if (one.type < PieceType::kNormal || one.type > PieceType::kByte) return "a piece of no type";
   }
   return {};
+}
+
+std::string fuzz_token_list(std::string_view bytes) {
+  constexpr std::uint64_t kTokens = 300;
+  const MemoryFile file(bytes, bytes.size());
+  for (const bool is_rwkv : {true, false}) {
+    const auto read =
+        is_rwkv ? read_rwkv_vocabulary(file.path(), kTokens) : read_plamo_vocabulary(file.path(), kTokens);
+    if (!read) {
+      if (std::string problem = problem_of(read.error()); !problem.empty()) return problem;
+      continue;
+    }
+    if (read.value().tokens.size() < kTokens) return "fewer tokens than there are to be";
+    for (const Token& token : read.value().tokens)
+      if (!is_utf8(token.text)) return "a token is not UTF-8";
+  }
+  return {};
+}
+
+std::vector<std::string> token_list_seeds() {
+  return {"1 '\\x00' 1\n2 b'\\xff' 1\n3 \"it's\" 4\n4 '\\u00e9\\n' 3\n5 '\\U0001f600' 4\n",
+          "1 'a' 2\n",
+          "1 b'\\ud800' 1\n",
+          "1 ' ' 1",
+          "1 '' 0\n1 '",
+          "[\"a\", -1.5, \"NORMAL\"]\n[\"<unk>\", 0, \"UNKNOWN\", 1]\n[\"<0x41>\", 0, \"BYTE\"]\n\n[\"<|plamo:x|>\", "
+          "1e3]\n",
+          "[\"\\ud800\", 0]\n",
+          "[1, 2]\n",
+          "[\"a\", 1e999]\n",
+          ""};
 }
 
 std::vector<std::string> tokenizer_json_seeds() {
