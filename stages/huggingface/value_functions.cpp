@@ -7,7 +7,9 @@
 #include <boost/json/serialize.hpp>
 #include <charconv>
 #include <cmath>
+#include <unordered_set>
 
+#include "pipeline/core/text.h"
 #include "pipeline/io/json_file.h"
 #include "stages/huggingface/values.h"
 
@@ -398,12 +400,16 @@ Result<json::value> tensor_values(Arguments a, const Facts& facts) {
   if (!pattern) return input_error({}, fmt::format("{} is no name", shown(a[0])));
   constexpr std::string_view kLayer = "{layer}";
   const std::size_t place = pattern->find(kLayer);
+  constexpr std::size_t kMost = 1 << 20;
   json::array result;
+  const std::unordered_set<std::string_view> names(facts.tensors().begin(), facts.tensors().end());
   for (int layer = 0;; ++layer) {
     std::string name(*pattern);
     if (place != name.npos) name.replace(place, kLayer.size(), std::to_string(layer));
-    if (std::ranges::find(facts.tensors(), name) == facts.tensors().end()) break;
+    if (!names.contains(name)) break;
     BOOST_OUTCOME_TRY(const std::vector<float> values, facts.values_of_tensor(name));
+    if (result.size() + values.size() > kMost)
+      return input_error({}, fmt::format("{} has more than {} values", quoted_name(*pattern), kMost));
     for (const float value : values) result.emplace_back(static_cast<double>(value));
     if (place == name.npos) break;
   }

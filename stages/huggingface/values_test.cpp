@@ -38,6 +38,7 @@ std::string found(const std::string& yaml, const std::string& config,
   // Of a tensor's values the first is its layer.
   facts.set_tensors(tensors, [](const std::string& name) -> Result<std::vector<float>> {
     if (name.ends_with(".big")) return input_error({}, "too large");
+    if (name.ends_with(".many")) return std::vector<float>(1 << 20);
     return std::vector<float>{static_cast<float>(name[2] - '0'), 0.5f};
   });
   const auto value = facts.evaluate(rule.value(), nullptr, 7);
@@ -202,9 +203,11 @@ TEST_CASE("what cannot be computed is an error that says the value and the place
       {"{length: a}", "'8' is no list"},
       {"{sum: [l, {list: [1, 2, 3]}]}", "lists of 2 and 3 elements"},
       {"{tensor_values: \"x.big\"}", "too large"},
+      {"{tensor_values: \"{layer}.many\"}", "'{layer}.many' has more than 1048576 values"},
   };
   for (const auto& [yaml, what] : kCases) {
-    const std::string error = found(yaml, R"({"a": 8, "t": "x", "huge": 1e300, "l": [1, 2]})", {}, {"x.big"});
+    const std::string error =
+        found(yaml, R"({"a": 8, "t": "x", "huge": 1e300, "l": [1, 2]})", {}, {"x.big", "0.many", "1.many"});
     CAPTURE(yaml);
     const std::string name = yaml.substr(1, yaml.find(':') - 1);
     CHECK(error == "folder/config.json: error: " + what + "\n  " + name + " at a.yaml:1:1 asks for it\n");
