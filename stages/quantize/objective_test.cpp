@@ -37,7 +37,7 @@ std::set<std::pair<std::string, std::string>> mapped_matrices() {
   static const std::regex made(R"(to: '?blk\.\{layer\}\.([a-z0-9_.]+))");
   // Vectors, and what is never quantized.
   static const std::regex left_out(
-      R"(.*(norm(_2)?|bias|_scale)|attn_sinks|exp_probs_b|ssm_(a|d|conv1d)|shortconv\.conv)");
+      R"(.*(norm(_\d|_exps)?|bias|_scale|_lerp_\w)|attn_sinks|exp_probs_b|ssm_(a|d|conv1d(_[qkv])?)|shortconv\.conv)");
   std::set<std::pair<std::string, std::string>> names;
   for (const auto& each : std::filesystem::directory_iterator("configs/architectures")) {
     const std::string text = read_text(each.path().string());
