@@ -242,6 +242,7 @@ Result<json::value> Facts::call(const ValueFunction& function, std::span<const j
   const auto list = std::ranges::find_if(arguments, &json::value::is_array);
   if (!function.by_element || list == arguments.end()) return function.apply(arguments, *this);
   const std::size_t length = list->get_array().size();
+  if (length == 0) return input_error({}, "a list without elements");
   for (const json::value& each : arguments)
     if (each.is_array() && each.get_array().size() != length)
       return input_error({}, fmt::format("lists of {} and {} elements", length, each.get_array().size()));

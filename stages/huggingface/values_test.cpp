@@ -202,12 +202,13 @@ TEST_CASE("what cannot be computed is an error that says the value and the place
       {"{window_pattern: [\"\", 4]}", "'\"\"' is no pattern of layers"},
       {"{length: a}", "'8' is no list"},
       {"{sum: [l, {list: [1, 2, 3]}]}", "lists of 2 and 3 elements"},
+      {"{sum: [e, 1]}", "a list without elements"},
       {"{tensor_values: \"x.big\"}", "too large"},
       {"{tensor_values: \"{layer}.many\"}", "'{layer}.many' has more than 1048576 values"},
   };
   for (const auto& [yaml, what] : kCases) {
     const std::string error =
-        found(yaml, R"({"a": 8, "t": "x", "huge": 1e300, "l": [1, 2]})", {}, {"x.big", "0.many", "1.many"});
+        found(yaml, R"({"a": 8, "t": "x", "huge": 1e300, "l": [1, 2], "e": []})", {}, {"x.big", "0.many", "1.many"});
     CAPTURE(yaml);
     const std::string name = yaml.substr(1, yaml.find(':') - 1);
     CHECK(error == "folder/config.json: error: " + what + "\n  " + name + " at a.yaml:1:1 asks for it\n");

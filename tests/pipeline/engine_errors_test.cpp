@@ -103,11 +103,11 @@ TEST_CASE("a copied block whose scale is not finite is named by its place") {
 }
 
 TEST_CASE("a type without a kernel is refused with the tensor's name") {
-  EngineFixture fixture({{"ids", shape_of({64, 10}), "F32", {"I32"}, false}});
+  EngineFixture fixture({{"ids", shape_of({64, 10}), "F32", {"U8"}, false}});
   const Error error = error_of(fixture);
   CHECK(error.code == ExitCode::kKernel);
   CHECK(error.what.rfind("tensor 'ids': ", 0) == 0);
-  CHECK(error.what.find("I32") != std::string::npos);
+  CHECK(error.what.find("U8") != std::string::npos);
 }
 
 TEST_CASE("a type that needs importance is refused without it") {
