@@ -1,7 +1,9 @@
+#include "stages/quantize/facts.h"
+
 #include <algorithm>
 #include <cstdio>
 
-#include "stages/quantize/facts.h"
+#include "pipeline/core/rows.h"
 
 namespace ggufmill {
 namespace {
@@ -52,6 +54,7 @@ constexpr NamedSet kSets[] = {
 constexpr std::string_view kArchitecture = "general.architecture";
 // After the architecture's name.
 constexpr const char* kLayers = ".block_count";
+constexpr const char* kLoops = ".num_loops";  // how often a token passes all layers, each of which counts as often
 constexpr const char* kExperts = ".expert_count";
 constexpr const char* kHeads = ".attention.head_count";
 constexpr const char* kKvHeads = ".attention.head_count_kv";
@@ -106,6 +109,8 @@ ModelFacts facts_of(const Model& model) {
     facts.architecture = as_string(*value).value_or("");
   const std::string& arch = facts.architecture;
   facts.layers = number_at(model, arch + kLayers, 0) + model.notes.get(notes::kPrunedLayers);
+  const std::uint64_t loops = std::max<std::uint64_t>(number_at(model, arch + kLoops, 1), 1);
+  facts.layers = capped_product(facts.layers, loops);
   facts.experts = number_at(model, arch + kExperts, 0);
   facts.heads = number_at(model, arch + kHeads, 0);
   facts.kv_heads = number_at(model, arch + kKvHeads, facts.heads);
@@ -119,8 +124,8 @@ ModelFacts facts_of(const Model& model) {
 }
 
 bool decides_types(std::string_view key) {
-  return key == kArchitecture || key.ends_with(kLayers) || key.ends_with(kExperts) || key.ends_with(kHeads) ||
-         key.ends_with(kKvHeads);
+  return key == kArchitecture || key.ends_with(kLayers) || key.ends_with(kLoops) || key.ends_with(kExperts) ||
+         key.ends_with(kHeads) || key.ends_with(kKvHeads);
 }
 
 TensorFacts PlaceCounter::next(const Tensor& tensor) {

@@ -46,7 +46,7 @@ std::vector<std::string> class_names();  // all that class_named() knows
 
 struct ModelFacts {
   std::string architecture;         // general.architecture; empty where there is none
-  std::uint64_t layers = 0;         // ARCH.block_count, and what was pruned: as the reference counts
+  std::uint64_t layers = 0;         // ARCH.block_count, and what was pruned, for each loop: as the reference counts
   std::uint64_t experts = 0;        // ARCH.expert_count
   std::uint64_t heads = 0;          // ARCH.attention.head_count, of the first layer
   std::uint64_t kv_heads = 0;       // ARCH.attention.head_count_kv, of the first layer; `heads` where there is none

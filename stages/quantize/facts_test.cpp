@@ -132,6 +132,12 @@ TEST_CASE("layers that were pruned are counted") {
   CHECK(facts_of(model).layers == 6);
 }
 
+TEST_CASE("layers that a token passes several times are counted as often") {
+  Model model = model_of({});
+  model.metadata.add("llama.num_loops", number(3));
+  CHECK(facts_of(model).layers == 12);
+}
+
 TEST_CASE("tensors are counted by their kind") {
   ModelFacts model;
   model.value_tensors = 3;
@@ -158,8 +164,8 @@ TEST_CASE("depth is the layer in the name where there are experts, else the plac
 }
 
 TEST_CASE("the keys that decide types are known, of any architecture") {
-  for (const char* key : {"general.architecture", "llama.block_count", "x.expert_count", "x.attention.head_count",
-                          "x.attention.head_count_kv"})
+  for (const char* key : {"general.architecture", "llama.block_count", "x.num_loops", "x.expert_count",
+                          "x.attention.head_count", "x.attention.head_count_kv"})
     CHECK(decides_types(key));
   for (const char* key : {"general.name", "llama.context_length", "llama.expert_used_count"})
     CHECK_FALSE(decides_types(key));
