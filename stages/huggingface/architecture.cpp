@@ -135,9 +135,12 @@ Result<Architecture> find_architecture_without_class(const std::filesystem::path
     BOOST_OUTCOME_TRY(const bool serves, Facts(folder, config, architecture.values).holds(architecture.serves_when));
     if (serves) return architecture;
   }
-  return input_error((folder / name).string(),
-                     name == "config.json" ? "'architectures' is not there, which says what kind of model it is"
-                                           : "no architecture is known for such a file",
+  if (name != "config.json")
+    return input_error(
+        (folder / name).string(), "no architecture is known for what it describes",
+        "use config.json and its weights, where the folder has them; or name a map of your own that says "
+        "`config`: `architecture: ./mine.yaml`");
+  return input_error((folder / name).string(), "'architectures' is not there, which says what kind of model it is",
                      "name one beside the folder: `architecture: llama`; `ggufmill architectures` lists them. The "
                      "tensors of a model that is no language model are read by `source: {safetensors: ...}`");
 }

@@ -202,6 +202,7 @@ TEST_CASE("all that was read of a checkpoint is a file of the model") {
   checkpoint.put("additional_chat_templates/tools.jinja", "b").put("1_Pooling/config.json", "{}");
   checkpoint.put("mine.yaml", "name: llama\ndescription: A map of the user.\nextends: [llama]\nserves: [Mine]\n");
   checkpoint.put("general.json", "{}");
+  for (const char* name : {"params.json", "rwkv_vocab_v20230424.txt", "tokenizer.jsonl"}) checkpoint.put(name, "{}");
   huggingface::SourceOptions options = checkpoint.options();
   options.architecture = checkpoint.file("mine.yaml");
   options.metadata_file = checkpoint.file("general.json");
@@ -213,7 +214,8 @@ TEST_CASE("all that was read of a checkpoint is a file of the model") {
   std::ranges::sort(files);
   CHECK(files == std::vector<std::string>{"1_Pooling/config.json", "additional_chat_templates/tools.jinja",
                                           "chat_template.jinja", "config.json", "general.json", "mine.yaml",
-                                          "model.safetensors", "tokenizer.json", "tokenizer_config.json"});
+                                          "model.safetensors", "params.json", "rwkv_vocab_v20230424.txt",
+                                          "tokenizer.json", "tokenizer.jsonl", "tokenizer_config.json"});
 }
 
 TEST_CASE("a type that rows are no whole blocks of is one that F16 stands for") {
