@@ -14,6 +14,12 @@ std::string fuzz_gguf(std::string_view bytes);
 // Of every version and byte order; the first seven are good.
 std::vector<std::string> gguf_seeds();
 
+// Converts `bytes`, when they are a GGUF file with a model: as it is, and to F32, a recipe and a type, by both engines,
+// with every `nonfinite`. Broken: an error without its parts or that leaves files, an output that `verify` finds
+// something in, or a copy that is not the same. Not thread-safe.
+std::string fuzz_convert(std::string_view bytes);
+std::vector<std::string> convert_seeds();
+
 // The same of a safetensors file, as a checkpoint.
 std::string fuzz_safetensors(std::string_view bytes);
 std::vector<std::string> safetensors_seeds();
@@ -36,8 +42,10 @@ std::string fuzz_architecture(std::string_view yaml);
 std::vector<std::string> architecture_seeds();
 
 // Reads a pipeline file, and after a zero byte the text of a --set. Broken: an error that says nothing or far too much,
-// or neither a job nor an error. Its first corpus is configs/*.yaml.
+// or neither a job nor an error.
 std::string fuzz_pipeline(std::string_view bytes);
+// Those of configs, from the repository's root.
+std::vector<std::string> pipeline_seeds();
 
 // Reads a written plan, a journal, a manifest: broken is an error without its parts, and what does not come back the
 // same once it is written.

@@ -98,6 +98,10 @@ TEST_CASE("no GGUF file, damaged or not, breaks the reader") {
   check({seeds.begin(), seeds.begin() + kGood}, fuzz_gguf, 30 * kTimes);
 }
 
+TEST_CASE("no GGUF file, damaged or not, breaks what converts it") { check(convert_seeds(), fuzz_convert, 100); }
+
+TEST_CASE("no pipeline file, damaged or not, breaks what parses it") { check(pipeline_seeds(), fuzz_pipeline, 3000); }
+
 TEST_CASE("no safetensors file, damaged or not, breaks the reader") {
   check(safetensors_seeds(), fuzz_safetensors, 1000);
 }

@@ -1,12 +1,22 @@
-#include "tests/fuzz/fuzz.h"
+#include <fmt/format.h>
 
+#include <array>
+#include <cstring>
+#include <filesystem>
+
+#include "pipeline/api/ggufmill.h"
 #include "stages/gguf/gguf.h"
+#include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/memory_file.h"
+#include "tests/support/files.h"
 #include "tests/support/gguf_builder.h"
 #include "tests/support/hostile_gguf.h"
+#include "tests/support/temp_dir.h"
 
 namespace ggufmill {
 namespace {
+
+namespace fs = std::filesystem;
 
 std::string check_places(const Model& model) {
   for (const Tensor& tensor : model.tensors) {
@@ -57,7 +67,112 @@ GgufBuilder good_file(std::uint32_t version, bool big_endian) {
   return builder.add_tensor("empty", {0, 4}).add_tensor("blk.0.ffn_down.weight", {32, 2, 2, 1}, "Q8_0");
 }
 
+// Where conversions write: nothing is left there between two of them.
+struct Bench {
+  Context context = Context::create().value();
+  TempDir folder{fs::is_directory("/dev/shm") ? "/dev/shm" : fs::temp_directory_path()};
+
+  std::string file(const std::string& name) const { return folder.file(name); }
+  void clear() const {
+    for (const std::string& name : names_in(folder.path())) fs::remove_all(folder.path() / name);
+  }
+};
+
+std::string problem_of(const Error& error) {
+  if (error.code != ExitCode::kBadInput && error.code != ExitCode::kUsage)
+    return "the code of an error is neither that of bad input nor of usage: " + render(error);
+  if (error.what.empty() || error.what.find('\n') != std::string::npos) return "not a clear error: " + render(error);
+  return {};
+}
+
+// Whether the bytes of each tensor are the same; big-endian sources are written the other way round.
+std::string check_same_bytes(const Model& before, const std::string& source, const Model& after,
+                             const std::string& copy) {
+  for (std::size_t i = 0; i < before.tensors.size(); ++i) {
+    const Extent &a = *before.tensors[i].expression->as_extent(), &b = *after.tensors[i].expression->as_extent();
+    if (!a.big_endian && std::memcmp(&source[a.offset], &copy[b.offset], a.bytes) != 0)
+      return "the bytes of a tensor changed: " + before.tensors[i].name;
+  }
+  return {};
+}
+
+// What is wrong after a run of `plan`, whose outputs are `names`.
+std::string check_run(const Bench& bench, const Plan& plan, EngineKind engine, const std::vector<std::string>& names) {
+  RunOptions options;
+  options.engine = engine;
+  options.resume = false;
+  if (const auto run = bench.context.run(plan, options); !run) {
+    const std::vector<std::string> left = names_in(bench.folder.path());
+    return left.empty() ? problem_of(run.error()) : "left behind after an error: " + left.front();
+  }
+  if (names_in(bench.folder.path()) != names) return "not the files that were asked for";
+  VerifyOptions one_thread;
+  one_thread.threads = 1;
+  for (const std::string& name : names) {
+    const auto verified = bench.context.verify(bench.file(name), one_thread);
+    // What is kept as it is may have NaN.
+    if (!verified && plan.nonfinite != Nonfinite::kKeep) return name + " is broken: " + render(verified.error());
+  }
+  return {};
+}
+
 }  // namespace
+
+std::string fuzz_convert(std::string_view bytes) {
+  static const Bench bench;
+  const MemoryFile file(bytes, bytes.size());
+  if (!file.good()) return "no memory file";
+  const auto model = read_gguf(file.path());
+  if (!model) return {};  // fuzz_gguf's
+  const char* nonfinite = std::array{"error", "zero", "keep"}[bytes.size() % 3];
+  const auto run = [&](const std::string& outputs, const std::vector<std::string>& names) -> std::string {
+    const auto job = bench.context.parse_job(
+        fmt::format("version: 1\nnonfinite: {}\nsource: {{gguf: {}}}\nlimits: {{threads: 2}}\noutputs: [{}]\n",
+                    nonfinite, file.path(), outputs),
+        "job.yaml");
+    if (!job) return "no job: " + render(job.error());
+    const auto plan = bench.context.plan(job.value());
+    if (!plan) return problem_of(plan.error());
+    const EngineKind engine = bytes.size() % 2 == 0 ? EngineKind::kSimple : EngineKind::kGraph;
+    return check_run(bench, plan.value(), engine, names);
+  };
+  const auto output = [&](const char* name, const char* more) {
+    return fmt::format("{{gguf: {}{}}}", bench.file(name), more);
+  };
+  bench.clear();
+  if (std::string problem = run(output("copy.gguf", ""), {"copy.gguf"}); !problem.empty()) return problem;
+  if (fs::exists(bench.file("copy.gguf"))) {
+    const auto copy = read_gguf(bench.file("copy.gguf"));
+    if (!copy) return "the copy cannot be read: " + render(copy.error());
+    if (std::string problem = check_same(model.value(), copy.value()); !problem.empty()) return problem;
+    const std::string source(bytes), copied = read_text(bench.file("copy.gguf"));
+    if (std::string problem = check_same_bytes(model.value(), source, copy.value(), copied);
+        !problem.empty() && std::strcmp(nonfinite, "zero") != 0)
+      return problem;
+  }
+  bench.clear();
+  return run(output("f32.gguf", ", quantize: F32") + ", " + output("mix.gguf", ", quantize: Q4_K_M") + ", " +
+                 output("small.gguf", ", quantize: IQ4_NL"),
+             {"f32.gguf", "mix.gguf", "small.gguf"});
+}
+
+std::vector<std::string> convert_seeds() {
+  std::vector<std::string> seeds;
+  for (const bool big_endian : {false, true}) {
+    GgufBuilder model;
+    model.big_endian = big_endian;
+    model.metadata = {{"general.architecture", metadata_string("llama")},
+                      {"llama.block_count", metadata_unsigned(MetadataType::kUint32, 2)}};
+    model.add_tensor("token_embd.weight", {256, 2}, "F16").add_tensor("blk.0.attn_norm.weight", {8});
+    model.add_tensor("blk.0.attn_v.weight", {32, 2, 2, 1}, "BF16")
+        .add_tensor("blk.1.ffn_down.weight", {256, 1}, "Q6_K");
+    seeds.push_back(model.add_tensor("empty", {0, 4}).add_tensor("ids", {5}, "I32").build());
+  }
+  for (const char* type : {"Q4_0", "Q8_0", "MXFP4", "Q2_K", "IQ2_XXS", "IQ4_XS", "TQ1_0"})
+    seeds.push_back(GgufBuilder().add_tensor("blk.0.ffn_up.weight", {256, 2}, type, 17).build());
+  seeds.push_back(good_file(3, false).build());
+  return seeds;
+}
 
 std::string fuzz_gguf(std::string_view bytes) {
   const MemoryFile file(bytes, bytes.size());

@@ -1,6 +1,10 @@
+#include <algorithm>
+#include <filesystem>
+
 #include "pipeline/config/job.h"
 #include "pipeline/config/test_registry.h"
 #include "tests/fuzz/fuzz.h"
+#include "tests/support/files.h"
 
 namespace ggufmill {
 
@@ -16,6 +20,16 @@ std::string fuzz_pipeline(std::string_view bytes) {
     if (render(error).size() > 10000) return "an error that is too long: " + render(error);
   }
   return job.has_value() == errors.empty() ? "" : "a job with errors, or none without";
+}
+
+std::vector<std::string> pipeline_seeds() {
+  std::vector<std::string> files{"configs/pipeline.schema.json"};  // YAML as well, with every key
+  for (const auto& entry : std::filesystem::directory_iterator("configs"))
+    if (entry.path().extension() == ".yaml") files.push_back(entry.path());
+  std::ranges::sort(files);
+  std::vector<std::string> seeds;
+  for (const std::string& file : files) seeds.push_back(read_text(file));
+  return seeds;
 }
 
 }  // namespace ggufmill

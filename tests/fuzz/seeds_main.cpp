@@ -1,14 +1,40 @@
-// X_seeds FOLDER: writes the seeds of a fuzzer as files. GGUFMILL_SEEDS gives them.
+// X_seeds FOLDER DICTIONARY: writes the seeds of a fuzzer as files, and their words as what it makes inputs of.
+// GGUFMILL_SEEDS gives the seeds.
 
+#include <cctype>
 #include <filesystem>
+#include <set>
 
 #include "tests/fuzz/fuzz.h"
 #include "tests/support/files.h"
 
+namespace {
+
+// Names, keys and numbers: what stands between spaces and most signs.
+void add_words(const std::string& seed, std::set<std::string>& words) {
+  std::string word;
+  for (const char c : seed + ' ') {
+    if (std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.' || c == '-') {
+      word += c;
+    } else {
+      if (word.size() > 1 && word.size() < 40) words.insert(word);
+      word.clear();
+    }
+  }
+}
+
+}  // namespace
+
 int main(int count, char** arguments) {
-  if (count != 2) return 2;
+  if (count != 3) return 2;
   std::filesystem::create_directories(arguments[1]);
   std::size_t number = 0;
-  for (const std::string& seed : ggufmill::GGUFMILL_SEEDS())
+  std::set<std::string> words;
+  for (const std::string& seed : ggufmill::GGUFMILL_SEEDS()) {
     ggufmill::write_text(std::string(arguments[1]) + "/seed-" + std::to_string(number++), seed);
+    add_words(seed, words);
+  }
+  std::string dictionary;
+  for (const std::string& word : words) dictionary += "\"" + word + "\"\n";
+  ggufmill::write_text(arguments[2], dictionary);
 }

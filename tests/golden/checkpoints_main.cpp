@@ -15,6 +15,7 @@
 #include "tests/support/checkpoint_maker.h"
 #include "tests/support/files.h"
 #include "tests/support/process.h"
+#include "tests/support/sample.h"
 #include "tests/support/sha256.h"
 #include "tests/support/shared_data.h"
 #include "tests/support/temp_dir.h"
@@ -64,6 +65,7 @@ class Checker {
     std::map<std::string, std::map<std::string, std::map<std::string, std::string>>> cases;  // case, run, output
     for (const std::vector<std::string>& row : read_tsv(table).rows) cases[row[0]][row[1]][row[6]] = row[8];
     for (const auto& [name, runs] : cases) {
+      if (!is_in_sample(case_++)) continue;
       const json::value spec = json::parse(read_text(specs / (name + ".json")));
       const TempDir parent;
       const fs::path folder = make_checkpoint(hf_, spec, parent.path());
@@ -122,7 +124,7 @@ class Checker {
 
   std::string program_;
   fs::path hf_;
-  std::size_t outputs_ = 0, right_ = 0, refusals_ = 0, right_refusals_ = 0;
+  std::size_t case_ = 0, outputs_ = 0, right_ = 0, refusals_ = 0, right_refusals_ = 0;
 };
 
 }  // namespace

@@ -16,6 +16,7 @@
 #include "pipeline/kernels/isa.h"
 #include "tests/support/files.h"
 #include "tests/support/process.h"
+#include "tests/support/sample.h"
 #include "tests/support/sha256.h"
 #include "tests/support/synth_model.h"
 #include "tests/support/temp_dir.h"
@@ -229,7 +230,9 @@ int run(const Options& options) {
   const TempDir folder;
   FileCaseRunner runner(options.program, options.isa, folder.path());
   Tally by_quantize, by_pipeline;
+  std::size_t number = 0;
   for (const FileCase& file_case : load_file_cases(options.table)) {
+    if (!is_in_sample(number++)) continue;
     if (!options.only.empty() && options.only != file_case.model) continue;
     check(runner, file_case, Way::kQuantize, by_quantize);
     if (!options.once) check(runner, file_case, Way::kPipeline, by_pipeline);
