@@ -330,32 +330,15 @@ class Conversion {
     return ok();
   }
 
-  // What may have been read beside the weights: none of it may be written, or change before the job is done.
+  // What was read beside the weights, or may have been: none of it may be written, or change before the job is done.
   Status add_files() {
-    std::vector<fs::path> paths;
-    for (const std::string_view name : {"config.json",
-                                        "params.json",
-                                        "generation_config.json",
-                                        "hf_quant_config.json",
-                                        "modules.json",
-                                        "README.md",
-                                        "tokenizer.json",
-                                        "tekken.json",
-                                        "tokenizer.model",
-                                        "spiece.model",
-                                        "sentencepiece.bpe.model",
-                                        "tokenizer_config.json",
-                                        "added_tokens.json",
-                                        "special_tokens_map.json",
-                                        "chat_template.jinja",
-                                        "chat_template.json",
-                                        "vocab.json",
-                                        "merges.txt",
-                                        "rwkv_vocab_v20230424.txt",
-                                        "tokenizer.jsonl"})
+    std::vector<fs::path> paths(facts_->files_read().begin(), facts_->files_read().end());
+    for (const std::string_view name :
+         {"config.json", "params.json", "generation_config.json", "hf_quant_config.json", "README.md", "tokenizer.json",
+          "tekken.json", "tokenizer.model", "spiece.model", "sentencepiece.bpe.model", "tokenizer_config.json",
+          "added_tokens.json", "special_tokens_map.json", "chat_template.jinja", "chat_template.json", "vocab.json",
+          "merges.txt", "rwkv_vocab_v20230424.txt", "tokenizer.jsonl"})
       paths.push_back(file(name));
-    BOOST_OUTCOME_TRY(const std::vector<std::string> entries, paths_in(options_.folder));
-    for (const std::string& entry : entries) paths.push_back(fs::path(entry) / "config.json");  // of a pooling module
     if (const std::string templates = file("additional_chat_templates"); is_folder(templates)) {
       BOOST_OUTCOME_TRY(const std::vector<std::string> further, paths_in(templates));
       for (const std::string& path : further)

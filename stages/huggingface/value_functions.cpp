@@ -347,19 +347,18 @@ Result<json::value> sorted_values(Arguments a, const Facts&) {
   return json::value(std::move(result));
 }
 
-// The path of a file of the folder.
-Result<std::filesystem::path> path_in_folder(const json::value& value, const Facts& facts) {
+Result<std::optional<std::filesystem::path>> file_in_folder(const json::value& value, const Facts& facts) {
   const auto name = json_text(value);
   if (!name || name->starts_with('/') || name->find("..") != std::string_view::npos)
     return input_error({}, fmt::format("{} is no file name", shown(value)));
-  return facts.folder() / *name;
+  return facts.file(*name);
 }
 
 // A member of another JSON file of the folder.
 Result<json::value> file_value(Arguments a, const Facts& facts) {
-  BOOST_OUTCOME_TRY(const std::filesystem::path path, path_in_folder(a[0], facts));
-  if (!is_file(path)) return json::value();
-  BOOST_OUTCOME_TRY(const json::value content, read_json(path.string()));
+  BOOST_OUTCOME_TRY(const auto path, file_in_folder(a[0], facts));
+  if (!path) return json::value();
+  BOOST_OUTCOME_TRY(const json::value content, read_json(path->string()));
   const json::value* at = &content;
   for (const json::value& member : a.subspan(1)) {
     at = json_member(*at, json_text(member).value_or(""));
@@ -370,9 +369,9 @@ Result<json::value> file_value(Arguments a, const Facts& facts) {
 
 Result<json::value> file_text(Arguments a, const Facts& facts) {
   constexpr std::uint64_t kMostBytes = 1 << 20;
-  BOOST_OUTCOME_TRY(const std::filesystem::path path, path_in_folder(a[0], facts));
-  if (!is_file(path)) return json::value();
-  BOOST_OUTCOME_TRY(const std::string text, read_text_file(path.string(), kMostBytes));
+  BOOST_OUTCOME_TRY(const auto path, file_in_folder(a[0], facts));
+  if (!path) return json::value();
+  BOOST_OUTCOME_TRY(const std::string text, read_text_file(path->string(), kMostBytes));
   return json::value(text);
 }
 
@@ -418,9 +417,9 @@ Result<json::value> tensor_values(Arguments a, const Facts& facts) {
 
 // Of sentence embeddings, as the file of the Pooling module says it: 1 mean, 2 CLS, 3 last.
 Result<json::value> pooling_type(Arguments, const Facts& facts) {
-  const std::filesystem::path modules = facts.folder() / "modules.json";
-  if (!is_file(modules)) return json::value();
-  BOOST_OUTCOME_TRY(const json::value content, read_json(modules.string()));
+  const auto modules = facts.file("modules.json");
+  if (!modules) return json::value();
+  BOOST_OUTCOME_TRY(const json::value content, read_json(modules->string()));
   const json::array* all_modules = content.if_array();
   std::optional<std::string> folder;
   if (all_modules)
@@ -431,7 +430,10 @@ Result<json::value> pooling_type(Arguments, const Facts& facts) {
   if (folder->find("..") != std::string::npos || folder->starts_with('/'))
     return input_error({},
                        fmt::format("modules.json names the folder '{}', which is outside of the checkpoint", *folder));
-  BOOST_OUTCOME_TRY(const json::value pooling, read_json((facts.folder() / *folder / "config.json").string()));
+  const auto config = facts.file(*folder + "/config.json");
+  if (!config)
+    return input_error({}, fmt::format("modules.json names the folder '{}', which has no config.json", *folder));
+  BOOST_OUTCOME_TRY(const json::value pooling, read_json(config->string()));
   const std::string_view mode = json_string(pooling, "pooling_mode").value_or("");
   if (json_flag(pooling, "pooling_mode_mean_tokens")) return json::value(1);
   if (json_flag(pooling, "pooling_mode_cls_token")) return json::value(2);

@@ -196,6 +196,13 @@ void Facts::add_to_config(std::string_view key, json::value value) {
   read_rope();
 }
 
+std::optional<std::filesystem::path> Facts::file(std::string_view name) const {
+  const std::filesystem::path path = folder_ / name;
+  if (!is_file(path)) return {};
+  files_read_.insert(path);
+  return path;
+}
+
 void Facts::set_tensors(std::vector<std::string> names, TensorReader read) {
   tensors_ = std::move(names);
   read_tensor_ = std::move(read);

@@ -50,7 +50,7 @@ Result<ValueRule> read_value_rule(const ConfigNode& node);
 
 // What is known of a checkpoint before a tensor is looked at. Names are looked up among the map's own values, then
 // among those that were set, then in config.json, where "a.b" is member b of a and "a.0" its first element. A value of
-// the map that asks for its own name means that of config.json. Thread-safe but for set().
+// the map that asks for its own name means that of config.json. Not thread-safe: it notes which files were asked.
 class Facts {
  public:
   // `config` as in the file: members of text_config and the like are looked up as if they stood at its top. `values`
@@ -67,6 +67,9 @@ class Facts {
   const std::vector<std::string>& tensors() const { return tensors_; }
   Result<std::vector<float>> values_of_tensor(const std::string& name) const { return read_tensor_(name); }
   const std::filesystem::path& folder() const { return folder_; }
+  // The file of that name in the folder, nothing where there is none. It is among files_read() then.
+  std::optional<std::filesystem::path> file(std::string_view name) const;
+  const std::set<std::filesystem::path>& files_read() const { return files_read_; }
   const boost::json::object& config() const { return config_; }
 
   // Null where a name is not there; `missing`, where given, gets the names that were not.
@@ -100,6 +103,7 @@ class Facts {
   const std::map<std::string, ValueRule>& values_;
   std::vector<std::string> tensors_;
   TensorReader read_tensor_;
+  mutable std::set<std::filesystem::path> files_read_;
 };
 
 // The name under `architectures` that says what kind of model the checkpoint is, the text model's before that of the

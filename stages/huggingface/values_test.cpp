@@ -178,9 +178,13 @@ TEST_CASE("other files of the folder can be asked, and no others") {
   CHECK(value("{file_value: [\"none.json\", \"a\"]}") == "null");
   CHECK(value("{file_text: \"1_Pooling/config.json\"}") == R"("{\"pooling_mode_cls_token\": true}")");
   CHECK(value("{file_text: \"none.jinja\"}") == "null");
+  CHECK(facts.files_read() ==
+        std::set<std::filesystem::path>{folder.file("1_Pooling/config.json"), folder.file("modules.json")});
   CHECK(value("{file_text: \"../a\"}") == "'\"../a\"' is no file name");
   CHECK(value("{file_value: [\"../a\", \"b\"]}") == "'\"../a\"' is no file name");
   CHECK(value("{file_value: [\"/etc/passwd\", \"b\"]}") == "'\"/etc/passwd\"' is no file name");
+  write_text(folder.file("modules.json"), R"([{"type": "x.Pooling", "path": "2_Pooling"}])");
+  CHECK(value("{pooling_type: [1]}") == "modules.json names the folder '2_Pooling', which has no config.json");
   for (const std::string path : {"../x", "/etc"}) {
     write_text(folder.file("modules.json"), R"([{"type": "x.Pooling", "path": ")" + path + "\"}]");
     CHECK(value("{pooling_type: [1]}") ==

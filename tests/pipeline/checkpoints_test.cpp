@@ -199,8 +199,10 @@ TEST_CASE("all that was read of a checkpoint is a file of the model") {
   Folder checkpoint;
   checkpoint.put("chat_template.jinja", "a");
   for (const char* folder : {"additional_chat_templates", "1_Pooling"}) fs::create_directory(checkpoint.file(folder));
-  checkpoint.put("additional_chat_templates/tools.jinja", "b").put("1_Pooling/config.json", "{}");
-  checkpoint.put("mine.yaml", "name: llama\ndescription: A map of the user.\nextends: [llama]\nserves: [Mine]\n");
+  checkpoint.put("additional_chat_templates/tools.jinja", "b").put("1_Pooling/config.json", R"({"a": 1})");
+  checkpoint.put("mine.yaml",
+                 "name: llama\ndescription: A map of the user.\nextends: [llama]\nserves: [Mine]\n"
+                 "metadata: [{key: mine, value: {file_value: [\"1_Pooling/config.json\", \"a\"]}}]\n");
   checkpoint.put("general.json", "{}");
   for (const char* name : {"params.json", "rwkv_vocab_v20230424.txt", "tokenizer.jsonl"}) checkpoint.put(name, "{}");
   huggingface::SourceOptions options = checkpoint.options();
