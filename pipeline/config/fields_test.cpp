@@ -97,7 +97,8 @@ TEST_CASE("each kind of scalar has its message") {
       {memory, scalar("99999999T"), "'99999999T' does not fit into 64 bits\n"},
       {of(FieldKind::kRegex), scalar("a[bc]"), ""},
       {of(FieldKind::kRegex), scalar("a[b"),
-       "bad regular expression 'a[b': unmatched [ or [^ in character class declaration at character 4\n"},
+       "bad regular expression 'a[b': unmatched [ or [^ in character class declaration at character 4 | a sign that "
+       "stands for itself has a backslash before it: 'a\\.b\\('\n"},
       {of(FieldKind::kTypeName), scalar("q4_k"), ""},
       {of(FieldKind::kTypeName), scalar("Q5_M"),
        "unknown quantization type 'Q5_M' | did you mean 'Q5_K'? `ggufmill types` lists them\n"},
@@ -222,7 +223,8 @@ TEST_CASE("the caret of a bad pattern stands at its place in the file") {
   plain.position = {1, 8, 7};
   CHECK(pattern_fault(text, plain) ==
         "a.yaml:1:12: error: bad regular expression 'ffn_)up': found a closing ) with no corresponding opening "
-        "parenthesis\n     1 | match: ffn_)up\n       |            ^\n");
+        "parenthesis\n     1 | match: ffn_)up\n       |            ^\n"
+        "  help: a sign that stands for itself has a backslash before it: 'a\\.b\\('\n");
   ConfigNode quoted = plain;
   quoted.quoted = true;
   quoted.position = {2, 8, 9};
@@ -237,5 +239,6 @@ TEST_CASE("a bad pattern written with escapes is marked as a whole") {
   node.position = {1, 8, 12};
   CHECK(pattern_fault(text, node) ==
         "a.yaml:1:8: error: bad regular expression 'ffn_)up': found a closing ) with no corresponding opening "
-        "parenthesis at character 5\n     1 | match: \"ffn_\\x29up\"\n       |        ^^^^^^^^^^^^\n");
+        "parenthesis at character 5\n     1 | match: \"ffn_\\x29up\"\n       |        ^^^^^^^^^^^^\n"
+        "  help: a sign that stands for itself has a backslash before it: 'a\\.b\\('\n");
 }

@@ -135,6 +135,7 @@ a.yaml:14:7: error: missing key 'type'
 a.yaml:15:29: error: bad regular expression 'blk\.(\d+': unmatched marking parenthesis ( or \(
     15 |         - {match: 'blk\.(\d+', type: Q5_K, type: Q6_K}
        |                             ^
+  help: a sign that stands for itself has a backslash before it: 'a\.b\('
 a.yaml:15:44: error: duplicate key 'type'
     15 |         - {match: 'blk\.(\d+', type: Q5_K, type: Q6_K}
        |                                            ^^^^

@@ -148,9 +148,9 @@ Result<Pattern> to_pattern(const ConfigNode& node) {
   if (pattern) return pattern;
   const Error& error = pattern.error();
   const int column = column_of_text(node);
-  if (column == 0) return error_at(node, fmt::format("{} {}", error.what, error.detail));
-  if (fault_at == 0) return error_at(node, error.what);
-  return error_at(node.text, {node.position.line, column + static_cast<int>(fault_at), 1}, error.what);
+  if (column == 0) return error_at(node, fmt::format("{} {}", error.what, error.detail), error.help);
+  if (fault_at == 0) return error_at(node, error.what, error.help);
+  return error_at(node.text, {node.position.line, column + static_cast<int>(fault_at), 1}, error.what, error.help);
 }
 
 std::string value_words(const FieldSpec& spec) {

@@ -28,9 +28,12 @@ TEST_CASE("a copy of a pattern matches as the first does") {
 
 TEST_CASE("a bad pattern says what is wrong, and where") {
   CHECK(render(Pattern::compile("ffn_(up").error()) ==
-        "error: bad regular expression 'ffn_(up': unmatched marking parenthesis ( or \\(\n  at character 8\n");
+        "error: bad regular expression 'ffn_(up': unmatched marking parenthesis ( or \\(\n  at character 8\n"
+        "  help: a sign that stands for itself has a backslash before it: 'a\\.b\\('\n");
   CHECK_FALSE(Pattern::compile("a|*"));
-  CHECK(render(Pattern::compile("").error()) == "error: bad regular expression '': it is empty\n  at character 1\n");
+  CHECK(render(Pattern::compile("").error()) ==
+        "error: bad regular expression '': it is empty\n  at character 1\n"
+        "  help: '.' matches every name\n");
 }
 
 TEST_CASE("a runaway pattern is an error, not a wait") {
