@@ -1,6 +1,7 @@
 #include "pipeline/api/edit.h"
 
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -79,6 +80,7 @@ class Edit {
     if (is_address(path_))
       return usage_error(fmt::format("{} is no file of this machine", quoted_name(path_)),
                          "a job with the stage `metadata` writes an edited copy here");
+    BOOST_OUTCOME_TRY(lock());
     BOOST_OUTCOME_TRY(backup_, header_backup(path_));
     struct stat status {};
     if (::lstat(path_.c_str(), &status) == 0 && S_ISLNK(status.st_mode) && options_.output.empty())
@@ -108,6 +110,21 @@ class Edit {
   }
 
  private:
+  // To another edit the copy of the header would be what one that did not end has left.
+  Status lock() {
+    if (options_.dry_run) return ok();
+    lock_ = Descriptor(
+        retry([&] { return system_calls().openat(AT_FDCWD, path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0); }));
+    if (!lock_) return ok();  // what reads it says why
+    struct stat locked {
+    }, named{};
+    const bool free = ::flock(lock_.get(), LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
+    if (free && ::fstat(lock_.get(), &locked) == 0 && ::stat(path_.c_str(), &named) == 0 &&
+        locked.st_ino == named.st_ino && locked.st_dev == named.st_dev)
+      return ok();
+    return Error{ExitCode::kTransient, path_, "another edit of it is under way", "", "wait until it is done"};
+  }
+
   // The header as it was before an edit that did not end.
   Status restore() {
     if (!is_file(backup_)) return ok();
@@ -186,6 +203,7 @@ class Edit {
 
   const std::string& path_;
   const EditOptions& options_;
+  Descriptor lock_;
   std::string backup_;
   bool has_other_names_ = false;
   Edited edited_;

@@ -35,8 +35,8 @@ Result<std::string> header_backup(const std::string& path);
 // (hard links), a new file takes the place of the old one when it is whole; weights are copied by the kernel, and
 // shared with the old file where the file system can do that. Tensors stay where they are in relation to each other. Of
 // a model in shards the first has the metadata: its header can be changed in place alone. Exit code 2 for a symbolic
-// link, for changes that do not fit the shards, and for values that are none or
-// of another type than the key, where none is named; 4 for a file that is malformed.
+// link, for changes that do not fit the shards, and for values that are none or of another type than the key, where
+// none is named; 4 for a file that is malformed; 75 while another edit of it is under way.
 Result<Edited> edit_metadata(const std::string& path, const EditOptions& options);
 
 }  // namespace ggufmill

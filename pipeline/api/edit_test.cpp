@@ -1,7 +1,11 @@
 #include "pipeline/api/edit.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
+
 #include <filesystem>
 
+#include "pipeline/io/descriptor.h"
 #include "stages/gguf/gguf.h"
 #include "tests/support/catch.h"
 #include "tests/support/files.h"
@@ -138,6 +142,22 @@ TEST_CASE("an edit that did not end is taken back by the next one") {
   CHECK(file.value("general.name") == "\"a model\"");
   CHECK(file.value("llama.context_length") == "4096");
   CHECK_FALSE(fs::exists(file.backup()));
+}
+
+TEST_CASE("while one edit is under way another one is told to wait") {
+  const File file;
+  write_text(file.backup(), file.before().substr(0, 64));  // of the one that is under way, here
+  {
+    const Descriptor held(::open(file.path().c_str(), O_RDONLY | O_CLOEXEC));
+    REQUIRE(::flock(held.get(), LOCK_EX) == 0);
+    const auto edited = file.set("llama.context_length", "4096");
+    REQUIRE_FALSE(edited);
+    CHECK(edited.error().code == ExitCode::kTransient);
+    CHECK(edited.error().what == "another edit of it is under way");
+    CHECK(read_text(file.path()) == file.before());
+    CHECK(fs::exists(file.backup()));
+  }
+  CHECK(file.set("llama.context_length", "4096"));
 }
 
 TEST_CASE("the header of a file that was replaced since is not put into the new one") {
