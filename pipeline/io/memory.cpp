@@ -80,8 +80,10 @@ std::byte* SpareMemory::take(std::size_t bytes) {
   bytes = whole_pages(bytes);
   if (const Piece piece = nearest(bytes); piece.data) {
     if (piece.bytes == bytes) return piece.data;
+#ifndef __SANITIZE_THREAD__  // it does not see this call, and takes the new place for what lay there before
     // Keeps the pages that both have.
     if (std::byte* data = or_null(::mremap(piece.data, piece.bytes, bytes, MREMAP_MAYMOVE))) return data;
+#endif
     ::munmap(piece.data, piece.bytes);
   }
   return or_null(::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));

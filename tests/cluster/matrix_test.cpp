@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <future>
 #include <map>
-#include <thread>
 
 #include "pipeline/cluster/cut.h"
 #include "pipeline/cluster/status.h"
@@ -198,9 +198,10 @@ TEST_CASE("the seal of a matrix waits for what is not done, and seals meanwhile 
   do_one(planned, 1);
   do_one(planned, 2);
   CHECK(seal_them(planned) == std::vector<bool>{false, true, true});
-  std::thread later([&] { do_one(planned, 0); });
-  CHECK(seal_them(planned, 60) == std::vector<bool>(3, true));
-  later.join();
+  std::future<void> later = std::async(std::launch::async, [&] { do_one(planned, 0); });
+  const std::vector<bool> sealed = seal_them(planned, 60);
+  later.get();
+  CHECK(sealed == std::vector<bool>(3, true));
   CHECK((folder.files() == folder.right()));
 }
 

@@ -9,8 +9,8 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <random>
-#include <thread>
 
 #include "pipeline/cluster/cut.h"
 #include "pipeline/cluster/hems.h"
@@ -221,14 +221,15 @@ TEST_CASE("a seal before all parts are done asks to try again, or waits") {
   CHECK(error.code == ExitCode::kTransient);
   CHECK(error.what == "2 of 4 parts are not done: 1, 3");
   CHECK(folder.files().empty());
-  std::thread later([&] {
+  std::future<void> later = std::async(std::launch::async, [&] {
     do_part(job, plan, 3);
     do_part(job, plan, 1);
   });
   SealOptions options;
   options.wait_seconds = 60;
-  CHECK(seal(context(), job, plan, options));
-  later.join();
+  const auto sealed = seal(context(), job, plan, options);
+  later.get();
+  CHECK(sealed);
   CHECK((folder.files() == folder.right()));
 }
 
@@ -236,14 +237,14 @@ TEST_CASE("a part that is done twice at once is done") {
   const JobFolder folder;
   const Plan plan = folder.plan();
   const ClusterJob job = folder.job(plan, 2);
-  std::vector<std::thread> attempts;
+  std::vector<std::future<bool>> attempts;
   for (int i = 0; i < 3; ++i)
-    attempts.emplace_back([&] {
+    attempts.push_back(std::async(std::launch::async, [&] {
       PartOptions options;
       options.part = 1;
-      CHECK(run_part(context(), job, plan, options));
-    });
-  for (std::thread& attempt : attempts) attempt.join();
+      return run_part(context(), job, plan, options).has_value();
+    }));
+  for (std::future<bool>& attempt : attempts) CHECK(attempt.get());
   do_part(job, plan, 0);
   do_seal(job, plan);
   CHECK((folder.files() == folder.right()));
@@ -254,17 +255,19 @@ TEST_CASE("three seals at once are one") {
   const Plan plan = folder.plan();
   const ClusterJob job = folder.job(plan, 3);
   do_parts(job, plan);
-  std::vector<std::thread> seals;
-  std::atomic<int> sealed{0};
+  std::vector<std::future<Result<SealOutcome>>> seals;
   for (int i = 0; i < 3; ++i)
-    seals.emplace_back([&] {
+    seals.push_back(std::async(std::launch::async, [&] {
       SealOptions options;
       options.wait_seconds = 60;
-      const auto outcome = seal(context(), job, plan, options);
-      CHECK(outcome);
-      if (outcome && !outcome.value().was_sealed) ++sealed;
-    });
-  for (std::thread& one : seals) one.join();
+      return seal(context(), job, plan, options);
+    }));
+  int sealed = 0;
+  for (auto& one : seals) {
+    const Result<SealOutcome> outcome = one.get();
+    REQUIRE(outcome);
+    if (!outcome.value().was_sealed) ++sealed;
+  }
   CHECK(sealed == 1);
   CHECK((folder.files() == folder.right()));
 }
