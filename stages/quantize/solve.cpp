@@ -161,12 +161,10 @@ class Solver {
   // All choices whose excess is at most `reach`.
   Search search_within(Wide reach) {
     std::int64_t base_cost = 0;
-    std::uint64_t base_loss = 0;
     std::vector<std::size_t> open;  // classes with another option than the base within reach
     std::vector<std::vector<std::size_t>> options(groups_.size());
     for (std::size_t g = 0; g < groups_.size(); ++g) {
       base_cost += static_cast<std::int64_t>(groups_[g][base_[g]].cost);
-      base_loss += groups_[g][base_[g]].loss;
       for (std::size_t i = 0; i < groups_[g].size(); ++i)
         if (reduced(g, groups_[g][i]) <= reach) options[g].push_back(i);
       if (options[g].size() > 1) open.push_back(g);
