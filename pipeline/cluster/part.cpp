@@ -120,7 +120,7 @@ Result<PartOutcome> try_once(const Attempt& attempt, PartLedger& ledger, Heart& 
   run.units = job.range(options.part);
   run.leave = true;
   run.stop = options.stop;
-  run.progress = [&](const Progress& now) {
+  run.progress = [&heart, &options = options](const Progress& now) {
     heart.wrote(now.bytes_written);
     if (options.progress) options.progress(now);
   };
