@@ -68,7 +68,7 @@ GgufBuilder good_file(std::uint32_t version, bool big_endian) {
 }
 
 // Where conversions write: nothing is left there between two of them.
-struct Bench {
+struct Scratch {
   Context context = Context::create().value();
   TempDir folder{fs::is_directory("/dev/shm") ? "/dev/shm" : fs::temp_directory_path()};
 
@@ -97,19 +97,20 @@ std::string check_same_bytes(const Model& before, const std::string& source, con
 }
 
 // What is wrong after a run of `plan`, whose outputs are `names`.
-std::string check_run(const Bench& bench, const Plan& plan, EngineKind engine, const std::vector<std::string>& names) {
+std::string check_run(const Scratch& scratch, const Plan& plan, EngineKind engine,
+                      const std::vector<std::string>& names) {
   RunOptions options;
   options.engine = engine;
   options.resume = false;
-  if (const auto run = bench.context.run(plan, options); !run) {
-    const std::vector<std::string> left = names_in(bench.folder.path());
+  if (const auto run = scratch.context.run(plan, options); !run) {
+    const std::vector<std::string> left = names_in(scratch.folder.path());
     return left.empty() ? problem_of(run.error()) : "left behind after an error: " + left.front();
   }
-  if (names_in(bench.folder.path()) != names) return "not the files that were asked for";
+  if (names_in(scratch.folder.path()) != names) return "not the files that were asked for";
   VerifyOptions one_thread;
   one_thread.threads = 1;
   for (const std::string& name : names) {
-    const auto verified = bench.context.verify(bench.file(name), one_thread);
+    const auto verified = scratch.context.verify(scratch.file(name), one_thread);
     // What is kept as it is may have NaN.
     if (!verified && plan.nonfinite != Nonfinite::kKeep) return name + " is broken: " + render(verified.error());
   }
@@ -119,38 +120,38 @@ std::string check_run(const Bench& bench, const Plan& plan, EngineKind engine, c
 }  // namespace
 
 std::string fuzz_convert(std::string_view bytes) {
-  static const Bench bench;
+  static const Scratch scratch;
   const MemoryFile file(bytes, bytes.size());
   if (!file.good()) return "no memory file";
   const auto model = read_gguf(file.path());
   if (!model) return {};  // fuzz_gguf's
   const char* nonfinite = std::array{"error", "zero", "keep"}[bytes.size() % 3];
   const auto run = [&](const std::string& outputs, const std::vector<std::string>& names) -> std::string {
-    const auto job = bench.context.parse_job(
+    const auto job = scratch.context.parse_job(
         fmt::format("version: 1\nnonfinite: {}\nsource: {{gguf: {}}}\nlimits: {{threads: 2}}\noutputs: [{}]\n",
                     nonfinite, file.path(), outputs),
         "job.yaml");
     if (!job) return "no job: " + render(job.error());
-    const auto plan = bench.context.plan(job.value());
+    const auto plan = scratch.context.plan(job.value());
     if (!plan) return problem_of(plan.error());
     const EngineKind engine = bytes.size() % 2 == 0 ? EngineKind::kSimple : EngineKind::kGraph;
-    return check_run(bench, plan.value(), engine, names);
+    return check_run(scratch, plan.value(), engine, names);
   };
   const auto output = [&](const char* name, const char* more) {
-    return fmt::format("{{gguf: {}{}}}", bench.file(name), more);
+    return fmt::format("{{gguf: {}{}}}", scratch.file(name), more);
   };
-  bench.clear();
+  scratch.clear();
   if (std::string problem = run(output("copy.gguf", ""), {"copy.gguf"}); !problem.empty()) return problem;
-  if (fs::exists(bench.file("copy.gguf"))) {
-    const auto copy = read_gguf(bench.file("copy.gguf"));
+  if (fs::exists(scratch.file("copy.gguf"))) {
+    const auto copy = read_gguf(scratch.file("copy.gguf"));
     if (!copy) return "the copy cannot be read: " + render(copy.error());
     if (std::string problem = check_same(model.value(), copy.value()); !problem.empty()) return problem;
-    const std::string source(bytes), copied = read_text(bench.file("copy.gguf"));
+    const std::string source(bytes), copied = read_text(scratch.file("copy.gguf"));
     if (std::string problem = check_same_bytes(model.value(), source, copy.value(), copied);
         !problem.empty() && std::strcmp(nonfinite, "zero") != 0)
       return problem;
   }
-  bench.clear();
+  scratch.clear();
   return run(output("f32.gguf", ", quantize: F32") + ", " + output("mix.gguf", ", quantize: Q4_K_M") + ", " +
                  output("small.gguf", ", quantize: IQ4_NL"),
              {"f32.gguf", "mix.gguf", "small.gguf"});
