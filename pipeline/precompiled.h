@@ -1,0 +1,32 @@
+// The headers of other projects that most sources include, for CMake to precompile. No source includes this file.
+#pragma once
+
+#include <boost/outcome/result.hpp> // first: Boost 1.81's policies do not stand alone
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <charconv>
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <random>
+#include <set>
+#include <span>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+#include <boost/json.hpp>
+#include <fmt/format.h>
