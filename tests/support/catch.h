@@ -1,7 +1,8 @@
 #pragma once
-// Catch2, version 2 or 3, whichever the distribution has.
+// Catch2, version 2 or 3, whichever the distribution has. No other file includes it.
 #if __has_include(<catch2/catch_all.hpp>)
 #include <catch2/catch_all.hpp>
+using Catch::Approx;  // as version 2 has it
 #else
 #include <catch2/catch.hpp>
 #endif

@@ -1,5 +1,5 @@
 // The main program of every test executable: Catch2 3 brings its own.
 #if !__has_include(<catch2/catch_all.hpp>)
 #define CATCH_CONFIG_MAIN
-#include <catch2/catch.hpp>
+#include "tests/support/catch.h"
 #endif

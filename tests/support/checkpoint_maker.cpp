@@ -81,8 +81,8 @@ void make_tokenizer(const fs::path& hf, const json::value& tokenizer, const fs::
   if (const json::value* without = member(tokenizer, "without"))
     for (const json::value& name : without->as_array()) fs::remove(folder / name.as_string().c_str());
   if (const json::value* patches = member(tokenizer, "patch"))
-    for (const auto& [name, changes] : patches->as_object())
-      patch_file(folder / std::string(name), [&](json::value& value) { patch(value, changes); });
+    for (const auto& changes : patches->as_object())
+      patch_file(folder / std::string(changes.key()), [&](json::value& value) { patch(value, changes.value()); });
   if (const json::value* added = member(tokenizer, "added_tokens"))
     for (const json::value& token : added->as_array()) add_token(token.as_array(), folder);
 }
@@ -140,16 +140,11 @@ void append_low(std::string& out, std::uint64_t number, std::size_t bytes) {
   for (std::size_t i = 0; i < bytes; ++i) out.push_back(static_cast<char>(number >> (8 * i)));
 }
 
-std::uint16_t to_bf16(float value) {
-  const auto bits = std::bit_cast<std::uint32_t>(value);
-  return static_cast<std::uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
-}
-
 void append_value(std::string& out, std::string_view type, float value) {
   if (type == "F32") return append(out, value);
   if (type == "F64") return append(out, static_cast<double>(value));
-  if (type == "F16") return append(out, static_cast<_Float16>(value));
-  if (type == "BF16") return append(out, to_bf16(value));
+  if (type == "F16") return append(out, synth::to_f16(value));
+  if (type == "BF16") return append(out, synth::to_bf16(value));
   throw std::runtime_error(fmt::format("no values of {}", type));
 }
 

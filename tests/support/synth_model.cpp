@@ -144,21 +144,6 @@ std::uint32_t type_id(WeightType type) {
   return 0;
 }
 
-// Rounds to the nearest, ties to even. Finite values only, and below 65520, as all synthetic ones are.
-inline std::uint16_t to_f16(float value) {
-  const auto bits = std::bit_cast<std::uint32_t>(value);
-  const std::uint32_t sign = bits >> 16 & 0x8000, magnitude = bits & 0x7FFFFFFF;
-  // Below 2^-14 the result is subnormal: adding 1/2 leaves the 10 bits, rounded, at the bottom of the sum.
-  const auto subnormal = std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) + 0.5f) - 0x3F000000u;
-  const std::uint32_t normal = (magnitude + 0xFFF + (magnitude >> 13 & 1) - (112u << 23)) >> 13;
-  return static_cast<std::uint16_t>(sign | (magnitude < 113u << 23 ? subnormal : normal));
-}
-
-inline std::uint16_t to_bf16(float value) {
-  const auto bits = std::bit_cast<std::uint32_t>(value);
-  return static_cast<std::uint16_t>((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
-}
-
 template <std::uint16_t (*Convert)(float)>
 std::span<const std::byte> narrow(std::span<const float> weights, std::vector<std::uint16_t>& halves) {
   halves.resize(weights.size());
