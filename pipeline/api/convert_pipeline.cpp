@@ -46,6 +46,7 @@ std::string source_text(const ConvertOptions& options) {
   if (options.no_mtp) text += "    draft_head: leave_out\n";
   if (options.fuse_gate_up_exps) text += "    fuse_gate_up_experts: true\n";
   if (options.fp8_as_q8) text += "    fp8_as_q8_0: true\n";
+  if (!options.class_defaults) text += fmt::format("    defaults: {}\n", huggingface::kClassDefaultsWords[false]);
   return text;
 }
 
@@ -110,6 +111,7 @@ huggingface::SourceOptions source_of(const ConvertOptions& options) {
   source.vocabulary_only = options.vocab_only;
   source.fuse_gate_up_experts = options.fuse_gate_up_exps;
   source.fp8_as_q8_0 = options.fp8_as_q8;
+  source.class_defaults = options.class_defaults;
   if (options.mtp) source.draft_head = huggingface::DraftHead::kOnly;
   if (options.no_mtp) source.draft_head = huggingface::DraftHead::kLeaveOut;
   return source;

@@ -66,6 +66,7 @@ TEST_CASE("every argument has its place") {
   all.split_max_tensors = 7;
   all.no_tensor_first_split = all.bigendian = all.mtp = all.fuse_gate_up_exps = all.fp8_as_q8 = all.mistral_format =
       true;
+  all.class_defaults = false;
   CHECK(
       conversion.pipeline(all) ==
       "version: 1\n"
@@ -79,6 +80,7 @@ TEST_CASE("every argument has its place") {
       "    draft_head: only\n"
       "    fuse_gate_up_experts: true\n"
       "    fp8_as_q8_0: true\n"
+      "    defaults: none\n"
       "outputs:\n"
       "  - gguf: {path: 'out.gguf', shard_size: 5000000, shard_tensors: 7, metadata_shard: true, shard_rule: convert, "
       "byte_order: big}\n");

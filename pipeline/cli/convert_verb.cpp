@@ -1,12 +1,15 @@
 // `ggufmill convert`: the arguments of convert_hf_to_gguf.py.
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cstdio>
 
 #include "pipeline/cli/messages.h"
 #include "pipeline/cli/running.h"
 #include "pipeline/cli/verb.h"
+#include "pipeline/core/text.h"
 
 namespace ggufmill {
 namespace {
@@ -77,6 +80,9 @@ CommandSpec command() {
     else
       add(odd.name, text.c_str());
   }
+  const std::string default_words(huggingface::kClassDefaultsWords[ConvertOptions().class_defaults]);
+  add("defaults", po::value<std::string>()->default_value(default_words),
+      "how config.json is completed: transformers, as its class for the model type does; none, not at all");
   add("emit-pipeline", "print the pipeline file and stop");
   add_kernel_options(spec.options);
   add_run_options(spec.options);
@@ -112,6 +118,12 @@ Result<ConvertOptions> read_options(const po::variables_map& values) {
   options.fuse_gate_up_exps = values.count("fuse-gate-up-exps") > 0;
   options.mistral_format = values.count("mistral-format") > 0;
   options.fp8_as_q8 = values.count("fp8-as-q8") > 0;
+  const std::string& defaults = values["defaults"].as<std::string>();
+  const auto word = std::ranges::find(huggingface::kClassDefaultsWords, defaults);
+  if (word == huggingface::kClassDefaultsWords.end())
+    return usage_error(fmt::format("unknown --defaults {}", quoted_name(defaults)),
+                       fmt::format("one of: {}", fmt::join(huggingface::kClassDefaultsWords, ", ")));
+  options.class_defaults = word - huggingface::kClassDefaultsWords.begin() == 1;
   return options;
 }
 

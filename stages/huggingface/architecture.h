@@ -28,14 +28,6 @@ struct MetadataRule {
   std::optional<ValueRule> when;
 };
 
-// What the configuration class of transformers has for a key that config.json lacks.
-struct ClassDefault {
-  std::string key;
-  ValueRule value;
-  bool or_null = false;  // also for one that is null
-  std::optional<ValueRule> when;
-};
-
 // Checkpoint names are changed, or left out, before the rules for tensors see them.
 struct NameRule {
   Pattern match;
@@ -142,7 +134,6 @@ struct Architecture {
   bool draft_head = false;                // has layers that predict further tokens, to leave out or to write alone
   std::map<std::string, ValueRule> values;
   ValueRule layers;
-  std::vector<ClassDefault> class_defaults;       // in order; used where the source asks for them
   std::vector<MetadataRule> metadata_of_tensors;  // right after general.architecture
   std::vector<MetadataRule> metadata;             // after general.*
   std::vector<MetadataRule> metadata_before_tokenizer;

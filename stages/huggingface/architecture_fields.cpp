@@ -159,13 +159,6 @@ FieldSpec architecture_fields() {
       text("weights", "The weights' file, without .safetensors; without it, all of the folder."),
       std::move(values),
       value_field("layers", "How many layers there are."),
-      list_of(
-          "class_defaults",
-          map_of({required(text("key", "A key of config.json.")), required(value_field("value", "Its value.")),
-                  flag("or_null", "Also where config.json has null."), when_field()},
-                 "A default."),
-          "What transformers has for keys that config.json lacks, in order; used with `defaults: transformers` of the "
-          "source alone."),
       metadata_field("metadata_of_tensors", "Metadata right after general.architecture."),
       metadata_field("metadata_first", "Metadata of the architecture before that of the files it extends."),
       metadata_field("metadata", "Metadata of the architecture, in order."),

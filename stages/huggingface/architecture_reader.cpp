@@ -18,7 +18,6 @@ class Reader {
   Status read() {
     BOOST_OUTCOME_TRY(read_plain());
     BOOST_OUTCOME_TRY(read_values());
-    BOOST_OUTCOME_TRY(read_class_defaults());
     BOOST_OUTCOME_TRY(read_metadata("metadata_of_tensors", into_.metadata_of_tensors));
     std::vector<MetadataRule> first;
     BOOST_OUTCOME_TRY(read_metadata("metadata_first", first));
@@ -78,19 +77,6 @@ class Reader {
       for (const ConfigNode::Entry& entry : node->entries) {
         BOOST_OUTCOME_TRY(into_.values[entry.key], read_value_rule(entry.value));
       }
-    return ok();
-  }
-
-  Status read_class_defaults() {
-    const ConfigNode* list = root_.find("class_defaults");
-    if (!list) return ok();
-    for (const ConfigNode& node : list->items) {
-      ClassDefault& each = into_.class_defaults.emplace_back();
-      each.key = node.find("key")->scalar;
-      BOOST_OUTCOME_TRY(each.value, read_value_rule(*node.find("value")));
-      BOOST_OUTCOME_TRY(read_flag(node, "or_null", each.or_null));
-      BOOST_OUTCOME_TRY(read_rule(node, "when", each.when));
-    }
     return ok();
   }
 

@@ -13,6 +13,7 @@
 #include "stages/huggingface/architecture.h"
 #include "stages/huggingface/general.h"
 #include "stages/huggingface/metadata_rules.h"
+#include "stages/huggingface/model_type.h"
 #include "stages/huggingface/quantized_checkpoint.h"
 #include "stages/huggingface/tensor_map.h"
 #include "stages/huggingface/tensor_operations.h"
@@ -68,18 +69,19 @@ class Conversion {
     }
     if (!options_.config.empty()) architecture_.config = options_.config;
     BOOST_OUTCOME_TRY(read_config());
-    BOOST_OUTCOME_TRY(class_, class_to_convert(config_));
+    json::object config = config_;
+    if (options_.class_defaults && architecture_.config == "config.json") {
+      BOOST_OUTCOME_TRY(config, with_class_defaults(options_.folder, config_));
+    }
+    BOOST_OUTCOME_TRY(class_, class_to_convert(config));
     if (options_.architecture.empty()) {
       BOOST_OUTCOME_TRY(architecture_, architecture_of_config());
     }
     BOOST_OUTCOME_TRY(check_options());
-    facts_.emplace(options_.folder, config_, architecture_.values);
+    facts_.emplace(options_.folder, std::move(config), architecture_.values);
     facts_->set("option", json::object{{"draft_head", options_.draft_head != DraftHead::kLeaveOut},
                                        {"draft_head_only", options_.draft_head == DraftHead::kOnly},
                                        {"class", class_}});
-    if (options_.class_defaults) {
-      BOOST_OUTCOME_TRY(add_class_defaults(architecture_, *facts_));
-    }
     BOOST_OUTCOME_TRY(choose_name(architecture_, *facts_));
     BOOST_OUTCOME_TRY(read_vocabulary());
     out_type_ = options_.out_type;
@@ -321,13 +323,25 @@ class Conversion {
           fmt::format("the hidden size is {}, but the embedding (token_embd.weight) has rows of {} values",
                       describe(*length), columns),
           fmt::format("are {} and the weights of one model?", architecture_.config));
-    if (tokenizer_.reader != TokenizerReader::kNone && tokenizer_.tokens > rows)
+    if (tokenizer_.reader == TokenizerReader::kNone || tokenizer_.tokens <= rows) return ok();
+    const std::string what = fmt::format(
+        "the tokenizer has {} tokens, but the embedding (token_embd.weight) only {} rows", tokenizer_.tokens, rows);
+    BOOST_OUTCOME_TRY(const bool is_stated, vocabulary_size_is_stated());
+    if (is_stated)
       return input_error(
-          options_.folder,
-          fmt::format("the tokenizer has {} tokens, but the embedding (token_embd.weight) only {} rows",
-                      tokenizer_.tokens, rows),
+          options_.folder, what,
           "are tokenizer and weights of one model? vocab_size of config.json says how many tokens there are");
+    warn(what + ": vocab_size is missing in config.json, and the default of its model type is that large");
     return ok();
+  }
+
+  // Whether the size of the vocabulary is no class default.
+  Result<bool> vocabulary_size_is_stated() const {
+    const auto& rule = architecture_.tokenizer.vocabulary_size;
+    if (!rule) return true;
+    BOOST_OUTCOME_TRY(const json::value size, Facts(options_.folder, config_, architecture_.values).evaluate(*rule));
+    BOOST_OUTCOME_TRY(const json::value used, facts_->evaluate(*rule));
+    return size == used;
   }
 
   // What was read beside the weights, or may have been: none of it may be written, or change before the job is done.
@@ -358,7 +372,7 @@ class Conversion {
 
   SourceOptions options_;
   const CheckpointOpener& open_;
-  json::object config_;
+  json::object config_;  // as in the file
   std::string class_;
   Architecture architecture_;
   std::optional<Facts> facts_;

@@ -2,6 +2,7 @@
 // A checkpoint folder as the model that convert_hf_to_gguf.py of llama.cpp makes of it: the same metadata and tensors
 // in the same order and types, and with the same values.
 
+#include <array>
 #include <optional>
 #include <string>
 #include <vector>
@@ -20,6 +21,9 @@ std::optional<OutType> out_type_named(std::string_view name);
 
 enum class DraftHead { kInclude, kLeaveOut, kOnly };  // layers that predict further tokens
 
+// The words for SourceOptions::class_defaults, false and true.
+inline constexpr std::array<std::string_view, 2> kClassDefaultsWords{"none", "transformers"};
+
 struct SourceOptions {
   std::string folder;
   OutType out_type = OutType::kAuto;
@@ -32,7 +36,7 @@ struct SourceOptions {
   bool fuse_gate_up_experts = false;
   bool fp8_as_q8_0 = false;
   DraftHead draft_head = DraftHead::kInclude;
-  bool class_defaults = false;  // config.json is completed as transformers does it
+  bool class_defaults = true;  // config.json is completed as transformers does it
   Origin origin{};
 };
 

@@ -28,10 +28,10 @@ std::vector<FieldSpec> source_fields() {
   draft.choices = {"include", "leave_out", "only"};
   draft.default_text = "include";
   FieldSpec defaults{"defaults", FieldKind::kEnum,
-                     "What keys have that config.json lacks: none, or what transformers has for them, such as head_dim "
-                     "of Llama; convert_hf_to_gguf.py takes the latter where transformers knows the model."};
-  defaults.choices = {"none", "transformers"};
-  defaults.default_text = "none";
+                     "How config.json is completed: transformers, with the defaults and computed values that its class "
+                     "for the model type has, as convert_hf_to_gguf.py does; none, not at all."};
+  defaults.choices.assign(kClassDefaultsWords.begin(), kClassDefaultsWords.end());
+  defaults.default_text = kClassDefaultsWords[SourceOptions().class_defaults];
   FieldSpec path{"path", FieldKind::kPath, "The folder, or the address of a model on the hub: hf://ORG/NAME@REVISION."};
   path.required = true;
   path.example = "models/Llama-3-8B";
@@ -81,7 +81,8 @@ Result<SourceOptions> read_options(const ConfigNode& node) {
   BOOST_OUTCOME_TRY(read_flag(node, "vocabulary_only", options.vocabulary_only));
   BOOST_OUTCOME_TRY(read_flag(node, "fuse_gate_up_experts", options.fuse_gate_up_experts));
   BOOST_OUTCOME_TRY(read_flag(node, "fp8_as_q8_0", options.fp8_as_q8_0));
-  if (const ConfigNode* defaults = node.find("defaults")) options.class_defaults = defaults->scalar == "transformers";
+  if (const ConfigNode* defaults = node.find("defaults"))
+    options.class_defaults = defaults->scalar == kClassDefaultsWords[true];
   if (const ConfigNode* draft = node.find("draft_head"))
     options.draft_head = draft->scalar == "only"        ? DraftHead::kOnly
                          : draft->scalar == "leave_out" ? DraftHead::kLeaveOut

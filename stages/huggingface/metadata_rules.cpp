@@ -117,18 +117,6 @@ Status choose_name(Architecture& architecture, const Facts& facts) {
   return ok();
 }
 
-Status add_class_defaults(const Architecture& architecture, Facts& facts) {
-  for (const ClassDefault& each : architecture.class_defaults) {
-    const json::value* const there = facts.config().if_contains(each.key);
-    if (there && !(each.or_null && there->is_null())) continue;
-    BOOST_OUTCOME_TRY(const bool holds, facts.holds(each.when));
-    if (!holds) continue;
-    BOOST_OUTCOME_TRY(json::value value, facts.evaluate(each.value));
-    if (!value.is_null()) facts.add_to_config(each.key, std::move(value));
-  }
-  return ok();
-}
-
 Result<TokenizerOptions> tokenizer_options(const TokenizerRules& rules, const Facts& facts) {
   TokenizerOptions options;
   for (const TokenizerRules::Reader& reader : rules.readers) {

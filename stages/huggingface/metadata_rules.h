@@ -20,9 +20,6 @@ Status set_metadata(const std::vector<MetadataRule>& rules, const Architecture& 
 // Puts the first of the map's other names that holds in the place of its name.
 Status choose_name(Architecture& architecture, const Facts& facts);
 
-// Gives keys that config.json lacks what the configuration class of transformers has for them.
-Status add_class_defaults(const Architecture& architecture, Facts& facts);
-
 // What the rules make of the tokenizer's options.
 Result<TokenizerOptions> tokenizer_options(const TokenizerRules& rules, const Facts& facts);
 

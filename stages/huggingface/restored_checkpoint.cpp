@@ -13,6 +13,7 @@
 #include "stages/huggingface/architecture.h"
 #include "stages/huggingface/known_values.h"
 #include "stages/huggingface/metadata_rules.h"
+#include "stages/huggingface/model_type.h"
 #include "stages/huggingface/tensor_map.h"
 #include "stages/huggingface/tensor_steps.h"
 
@@ -80,18 +81,28 @@ class Restorer {
     std::vector<ActiveOutput> outputs;
   };
 
+  // config.json with the class defaults, or as it is for a model that was converted with `defaults: none`.
   Status read_map() {
     BOOST_OUTCOME_TRY(const json::value config, read_json(origin_.config));
     if (!config.is_object()) return input_error(origin_.config, "is no JSON object");
-    BOOST_OUTCOME_TRY(const std::string own_class, class_to_convert(config.get_object()));
+    const fs::path path = origin_.config;
+    if (path.filename() != "config.json") return use(config.get_object());
+    BOOST_OUTCOME_TRY(const json::object full, with_class_defaults(path.parent_path(), config.get_object()));
+    const Status used = use(full);
+    if (used || use(config.get_object())) return ok();
+    return used;
+  }
+
+  Status use(const json::object& config) {
+    BOOST_OUTCOME_TRY(const std::string own_class, class_to_convert(config));
     const fs::path path = origin_.config;
     const auto found = !origin_.architecture.empty() ? named_architecture(origin_.architecture, origin_.asked)
-                       : !own_class.empty()          ? find_architecture(own_class, origin_.config)
-                                                     : find_architecture_without_class(
-                                                           path.parent_path(), path.filename().string(), config.get_object());
+                       : !own_class.empty()
+                           ? find_architecture(own_class, origin_.config)
+                           : find_architecture_without_class(path.parent_path(), path.filename().string(), config);
     if (!found) return found.error();
     architecture_ = found.value();
-    facts_.emplace(path.parent_path(), config.get_object(), architecture_.values);
+    facts_.emplace(path.parent_path(), config, architecture_.values);
     facts_->set("option", json::object{{"draft_head", true}, {"draft_head_only", false}, {"class", own_class}});
     BOOST_OUTCOME_TRY(choose_name(architecture_, *facts_));
     const MetadataValue* name = model_.metadata.find("general.architecture");
@@ -102,14 +113,7 @@ class Restorer {
                          "give the config.json of the checkpoint that the model came from");
     if (const MetadataValue* tokens = model_.metadata.find("tokenizer.ggml.tokens"))
       if (const auto list = as_array(*tokens)) facts_->set("tokenizer_tokens", list->count);
-    return check_heads();
-  }
-
-  // The rows of heads are put in order by what config.json says of them, which must be what the model says. A file that
-  // leaves it out means what transformers has by default, where that is it.
-  Status check_heads() {
-    if (contradiction().empty()) return ok();
-    BOOST_OUTCOME_TRY(add_class_defaults(architecture_, *facts_));
+    // The rows of heads are put in order by what config.json says of them, which must be what the model says.
     if (const std::string wrong = contradiction(); !wrong.empty())
       return input_error(origin_.config, wrong, "give the config.json of the checkpoint that the model came from");
     return ok();

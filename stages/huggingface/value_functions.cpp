@@ -4,9 +4,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <boost/json/serialize.hpp>
 #include <charconv>
 #include <cmath>
+#include <map>
 #include <unordered_set>
 
 #include "pipeline/core/text.h"
@@ -326,6 +328,25 @@ Result<json::value> listed(Arguments a, const Facts&) {
   return json::value(std::move(result));
 }
 
+Result<json::value> from_index(Arguments a, const Facts&) {
+  if (any_missing(a)) return json::value();
+  BOOST_OUTCOME_TRY(const std::int64_t items, items_of(a[0]));
+  BOOST_OUTCOME_TRY(const std::int64_t first, whole_of(a[1]));
+  json::array result;
+  for (std::int64_t i = 0; i < items; ++i) result.push_back(i >= first);
+  return json::value(std::move(result));
+}
+
+Result<json::value> numbered(Arguments a, const Facts&) {
+  if (any_missing(a)) return json::value();
+  const auto text = json_text(a[0]);
+  if (!text) return input_error({}, fmt::format("{} is no text", shown(a[0])));
+  BOOST_OUTCOME_TRY(const std::int64_t items, items_of(a[1]));
+  json::array result;
+  for (std::int64_t i = 0; i < items; ++i) result.emplace_back(fmt::format("{}{}", *text, i));
+  return json::value(std::move(result));
+}
+
 Result<json::value> letters(Arguments a, const Facts&) {
   if (a[0].is_null()) return json::value();
   const auto text = json_text(a[0]);
@@ -335,10 +356,88 @@ Result<json::value> letters(Arguments a, const Facts&) {
   return json::value(std::move(result));
 }
 
-Result<json::value> sorted_values(Arguments a, const Facts&) {
+Result<const json::object*> object_of(const json::value& value) {
+  if (const json::object* found = value.if_object()) return found;
+  return input_error({}, fmt::format("{} is no object", shown(value)));
+}
+
+Result<json::value> object(Arguments a, const Facts&) {
+  json::object result;
+  for (std::size_t i = 0; i + 1 < a.size(); i += 2) {
+    const auto name = json_text(a[i]);
+    if (!name) return input_error({}, fmt::format("{} is no name", shown(a[i])));
+    result[*name] = a[i + 1];
+  }
+  return json::value(std::move(result));
+}
+
+Result<json::value> member_instead(Arguments a, const Facts&) {
   if (a[0].is_null()) return json::value();
-  const json::object* object = a[0].if_object();
-  if (!object) return input_error({}, fmt::format("{} is no object", shown(a[0])));
+  BOOST_OUTCOME_TRY(const json::object* from, object_of(a[0]));
+  const auto name = json_text(a[1]);
+  if (!name) return input_error({}, fmt::format("{} is no name", shown(a[1])));
+  json::object result = *from;
+  if (json::value* member = result.if_contains(*name); member && same(*member, a[2])) *member = a[3];
+  return json::value(std::move(result));
+}
+
+Result<json::value> as_rope_type(Arguments a, const Facts&) {
+  if (a[0].is_null()) return json::value();
+  BOOST_OUTCOME_TRY(const json::object* from, object_of(a[0]));
+  json::object result = *from;
+  if (const json::value* type = from->if_contains("type")) result["rope_type"] = *type;
+  return json::value(std::move(result));
+}
+
+// The keys that a rope_scaling of each type must have beside `rope_type`.
+struct RopeKeys {
+  std::string_view type;
+  std::array<std::string_view, 4> keys;
+};
+constexpr RopeKeys kRopeKeys[] = {
+    {"default", {}},
+    {"linear", {"factor"}},
+    {"dynamic", {"factor"}},
+    {"yarn", {"factor"}},
+    {"longrope", {"short_factor", "long_factor"}},
+    {"llama3", {"factor", "original_max_position_embeddings", "low_freq_factor", "high_freq_factor"}},
+};
+
+Result<json::value> lacks_rope_keys(Arguments a, const Facts&) {
+  if (a[0].is_null()) return json::value(false);
+  BOOST_OUTCOME_TRY(const json::object* rope, object_of(a[0]));
+  const json::value* type = rope->if_contains("rope_type");
+  if (!type) type = rope->if_contains("type");
+  const json::value by_default("default");
+  const auto name = json_text(type ? *type : by_default);
+  const auto known = name ? std::ranges::find(kRopeKeys, *name, &RopeKeys::type) : std::end(kRopeKeys);
+  if (known == std::end(kRopeKeys)) return json::value(false);
+  const auto lacks = [&](std::string_view key) { return !key.empty() && !rope->contains(key); };
+  return json::value(lacks("rope_type") || std::ranges::any_of(known->keys, lacks));
+}
+
+Result<json::value> values_by_number(Arguments a, const Facts&) {
+  if (a[0].is_null() || a[0].is_array()) return a[0];
+  BOOST_OUTCOME_TRY(const json::object* from, object_of(a[0]));
+  std::map<std::int64_t, json::value> members;
+  for (const auto& member : *from) {
+    const std::string_view name = member.key();
+    std::int64_t number = 0;
+    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
+    if (error != std::errc() || end != name.data() + name.size())
+      return input_error({}, fmt::format("{} is no number", shown(json::value(name))));
+    members[number] = member.value();
+  }
+  json::array result;
+  for (auto& [number, value] : members) result.push_back(std::move(value));
+  return json::value(std::move(result));
+}
+
+Result<json::value> real(Arguments a, const Facts&) { return json::value(a[0].is_double()); }
+
+Result<json::value> sorted_values(Arguments a, const Facts&) {
+  if (a[0].is_null() || a[0].is_array()) return a[0];
+  BOOST_OUTCOME_TRY(const json::object* object, object_of(a[0]));
   std::vector<std::pair<std::string, json::value>> members;
   for (const auto& member : *object) members.emplace_back(member.key(), member.value());
   std::ranges::sort(members, {}, [](const auto& member) { return member.first; });
@@ -463,6 +562,7 @@ constexpr ValueFunction kFunctions[] = {
     {"above", 2, 2, "Whether the first number is greater than the second.", above},
     {"all", 1, kMany, "Whether all are true.", all},
     {"any", 1, kMany, "Whether one is true.", any},
+    {"as_rope_type", 1, 1, "An object whose member `type` is its `rope_type`, too.", as_rope_type},
     {"choice", 3, kMany, "Of a value and pairs: what stands beside the value; another value is an error.", choice},
     {"choose", 3, 3, "The second where the first is true, else the third.", choose},
     {"contains", 2, 2, "Whether a list has a value, or a text a part.", contains},
@@ -483,9 +583,11 @@ constexpr ValueFunction kFunctions[] = {
      file_value},
     {"first", 1, kMany, "The first that is there and not null.", first},
     {"first_true", 1, kMany, "The first that is true.", first_true},
+    {"from_index", 2, 2, "A list of so many flags: true from that index on.", from_index},
     {"has_tensor", 1, 1, "Whether the checkpoint has a tensor of that name.", has_tensor},
     {"int", 1, 1, "Without what follows the point; of lists by element.", truncated, true},
     {"is", 2, kMany, "Whether the first is one of the others.", is_one_of},
+    {"lacks_rope_keys", 1, 1, "Whether a rope_scaling lacks a key that its type must have.", lacks_rope_keys},
     {"largest", 1, kMany, "The largest of those that are there.", largest},
     {"layers_of", 1, 1, "One more than the largest number that follows this text in the checkpoint's names.",
      layers_of},
@@ -498,7 +600,11 @@ constexpr ValueFunction kFunctions[] = {
      listed},
     {"log", 1, 1, "The natural logarithm.", logarithm},
     {"lower", 1, 1, "A text in lower case.", lower},
+    {"member_instead", 4, 4, "An object whose member of the second's name is the fourth where it is the third.",
+     member_instead},
     {"not", 1, 1, "Whether it is not true.", negation},
+    {"numbered", 2, 2, "A list of so many texts: the first with the index behind it.", numbered},
+    {"object", 2, kMany, "An object of names and values, in turn.", object},
     {"pad", 3, 3, "A list of that length: the list's elements, then the third value.", pad},
     {"pooling_type", 0, 1, "How sentence embeddings are pooled, as modules.json says.", pooling_type},
     {"power", 2, 2, "The first to the power of the second.", power},
@@ -506,10 +612,13 @@ constexpr ValueFunction kFunctions[] = {
     {"product", 2, kMany, "The product; of lists by element.", product, true},
     {"quotient", 2, 2, "The whole part of a quotient of whole numbers; of lists by element.", quotient, true},
     {"ratio", 2, 2, "The quotient of two numbers; of lists by element.", ratio, true},
-    {"sorted_values", 1, 1, "The values of an object in the order of their names.", sorted_values},
+    {"real", 1, 1, "Whether it is a number that is written with a point or an exponent.", real},
+    {"sorted_values", 1, 1, "The values of an object in the order of their names; a list as it is.", sorted_values},
     {"sum", 2, kMany, "The sum; of lists by element.", sum, true},
     {"tensor_values", 1, 1, "The values of a small tensor of that name; with {layer} in it, of those of all layers.",
      tensor_values},
+    {"values_by_number", 1, 1, "The values of an object in the order of its names as numbers; a list as it is.",
+     values_by_number},
     {"window_pattern", 2, 2, "Which of so many layers have a sliding window, by letters or a period.", window_pattern},
 };
 

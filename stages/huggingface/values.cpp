@@ -88,15 +88,18 @@ void merge(json::object& into, const json::value& from) {
     for (const auto& member : *members) into[member.key()] = member.value();
 }
 
-// Where the text model of a checkpoint of several models stands; the first name is what transformers calls it.
+// The first name is what transformers calls it.
+constexpr std::string_view kTextKeys[] = {"text_config",    "llm_config",      "lm_config",
+                                          "thinker_config", "language_config", "lfm"};
+
+// Where the text model of a checkpoint of several models stands: under the last of the names that is there.
 json::value text_config(const json::object& config) {
   json::value found;
-  for (const std::string_view name : {"text_config", "llm_config", "lm_config"})
-    if (const json::value* value = config.if_contains(name)) found = *value;
-  if (const json::value* thinker = config.if_contains("thinker_config"))
-    if (const json::value* text = json_member(*thinker, "text_config")) found = *text;
-  for (const std::string_view name : {"language_config", "lfm"})
-    if (const json::value* value = config.if_contains(name)) found = *value;
+  for (const std::string_view name : kTextKeys) {
+    const json::value* value = config.if_contains(name);
+    if (value && name == "thinker_config") value = json_member(*value, "text_config");
+    if (value) found = *value;
+  }
   return found;
 }
 
@@ -157,6 +160,8 @@ bool is_true(const json::value& value) {
   if (value.is_object()) return !value.get_object().empty();
   return number_value(value).value_or(0) != 0;
 }
+
+std::span<const std::string_view> text_model_keys() { return kTextKeys; }
 
 std::string whole_class(const json::object& config) {
   const json::value* const list = config.if_contains("architectures");

@@ -106,6 +106,9 @@ class Facts {
   mutable std::set<std::filesystem::path> files_read_;
 };
 
+// The keys of config.json under which the text model of a checkpoint of several models can stand.
+std::span<const std::string_view> text_model_keys();
+
 // The name under `architectures` that says what kind of model the checkpoint is, the text model's before that of the
 // whole; empty where there is none.
 std::string checkpoint_class(const boost::json::object& config);

@@ -1,9 +1,11 @@
 // golden_checkpoints: every line of ../shared/hf/expected.tsv and of tests/golden/checkpoints/expected.tsv (whose
-// tokenizers are those of ../shared, too) by `ggufmill convert`, the names of its outputs included, and every refused
+// tokenizers are those of ../shared, too) by `ggufmill convert --defaults none`, every line of
+// ../shared/hf-defaults/expected.tsv by `ggufmill convert`, the names of its outputs included, and every refused
 // checkpoint. Prints N of N; succeeds when nothing differs. Skipped, with a line, without ../shared.
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <boost/json/parse.hpp>
 #include <cstdio>
 #include <exception>
@@ -56,21 +58,35 @@ std::vector<std::string> words_of(const json::value& run, const fs::path& folder
   return words;
 }
 
+// What the reference writes of the same checkpoints, with or without transformers.
+struct Table {
+  fs::path path;
+  std::string defaults;  // as --defaults has it
+};
+
 class Checker {
  public:
   Checker(std::string program, fs::path hf) : program_(std::move(program)), hf_(std::move(hf)) {}
 
-  // The lines of `table`, whose cases are made of the specs in `specs`.
-  void check_expected(const fs::path& table, const fs::path& specs) {
-    std::map<std::string, std::map<std::string, std::map<std::string, std::string>>> cases;  // case, run, output
-    for (const std::vector<std::string>& row : read_tsv(table).rows) cases[row[0]][row[1]][row[6]] = row[8];
-    for (const auto& [name, runs] : cases) {
+  // The lines of `tables`, whose cases are made of the specs in `folders`.
+  void check_expected(const std::vector<Table>& tables, const std::vector<fs::path>& folders) {
+    using Runs = std::map<std::string, std::map<std::string, std::string>>;  // run, output: digest
+    std::map<std::string, std::map<std::string, Runs>> cases;                // by case and --defaults
+    for (const Table& table : tables)
+      for (const std::vector<std::string>& row : read_tsv(table.path).rows)
+        cases[row[0]][table.defaults][row[1]][row[6]] = row[8];
+    for (const auto& [name, by_defaults] : cases) {
       if (!is_in_sample(case_++)) continue;
-      const json::value spec = json::parse(read_text(specs / (name + ".json")));
+      const auto at =
+          std::ranges::find_if(folders, [&](const fs::path& each) { return exists(each / (name + ".json")); });
+      if (at == folders.end()) throw std::runtime_error(fmt::format("no spec of {}", name));
+      const json::value spec = json::parse(read_text(*at / (name + ".json")));
       const TempDir parent;
       const fs::path folder = make_checkpoint(hf_, spec, parent.path());
-      for (const json::value& run : spec.at("runs").as_array())
-        check_run(name, run, folder, runs.at(run.at("label").as_string().c_str()));
+      for (const auto& [defaults, runs] : by_defaults)
+        for (const json::value& run : spec.at("runs").as_array())
+          if (const auto found = runs.find(run.at("label").as_string().c_str()); found != runs.end())
+            check_run(name, defaults, run, folder, found->second);
     }
   }
 
@@ -91,16 +107,26 @@ class Checker {
   }
 
   int tell() const {
-    fmt::print("checkpoints: {} of {} outputs, {} of {} refused\n", right_, outputs_, right_refusals_, refusals_);
-    return outputs_ > 0 && right_ == outputs_ && right_refusals_ == refusals_ ? 0 : 1;
+    bool all_right = !counts_.empty() && right_refusals_ == refusals_;
+    for (const auto& [defaults, count] : counts_) {
+      fmt::print("checkpoints: {} of {} outputs with --defaults {}\n", count.right, count.outputs, defaults);
+      all_right = all_right && count.right == count.outputs;
+    }
+    fmt::print("checkpoints: {} of {} refused\n", right_refusals_, refusals_);
+    return all_right ? 0 : 1;
   }
 
  private:
-  void check_run(const std::string& name, const json::value& run, const fs::path& folder,
+  struct Count {
+    std::size_t outputs = 0, right = 0;
+  };
+
+  void check_run(const std::string& name, const std::string& defaults, const json::value& run, const fs::path& folder,
                  const std::map<std::string, std::string>& expected) {
     const TempDir out;
     std::vector<std::string> words{
-        program_, "convert", folder, "--outfile", out.path(), "--outtype", run.at("outtype").as_string().c_str()};
+        program_,     "convert", folder, "--outfile", out.path(), "--outtype", run.at("outtype").as_string().c_str(),
+        "--defaults", defaults};
     for (std::string& word : words_of(run, folder)) words.push_back(std::move(word));
     const ProcessResult result = run_process(words, out.path());
     if (const auto runs = kTooLarge.find(name);
@@ -112,19 +138,21 @@ class Checker {
       return;
     }
     for (const auto& [file, digest] : expected) {
-      ++outputs_;
+      Count& count = counts_[defaults];
+      ++count.outputs;
       const fs::path path = out.path() / file;
       const bool right = fs::exists(path) && sha256_file(path) == digest;
-      right_ += right;
+      count.right += right;
       if (!right)
-        fmt::print(stderr, "{} {}: {} {}\n{}", name, run.at("label").as_string().c_str(), file,
+        fmt::print(stderr, "{} {} --defaults {}: {} {}\n{}", name, run.at("label").as_string().c_str(), defaults, file,
                    fs::exists(path) ? "differs" : "is not there", result.err);
     }
   }
 
   std::string program_;
   fs::path hf_;
-  std::size_t case_ = 0, outputs_ = 0, right_ = 0, refusals_ = 0, right_refusals_ = 0;
+  std::size_t case_ = 0, refusals_ = 0, right_refusals_ = 0;
+  std::map<std::string, Count> counts_;  // by --defaults
 };
 
 }  // namespace
@@ -138,8 +166,10 @@ int main(int count, char** words) {
       return kSkipped;
     }
     Checker checker(fs::absolute(words[1]), *shared / "hf");
-    checker.check_expected(*shared / "hf" / "expected.tsv", *shared / "hf" / "specs");
-    checker.check_expected("tests/golden/checkpoints/expected.tsv", "tests/golden/checkpoints");
+    const fs::path own = "tests/golden/checkpoints", with_classes = *shared / "hf-defaults";
+    std::vector<Table> tables{{*shared / "hf" / "expected.tsv", "none"}, {own / "expected.tsv", "none"}};
+    if (fs::exists(with_classes)) tables.push_back({with_classes / "expected.tsv", "transformers"});
+    checker.check_expected(tables, {*shared / "hf" / "specs", own, with_classes / "specs"});
     checker.check_refused();
     return checker.tell();
   } catch (const std::exception& error) {

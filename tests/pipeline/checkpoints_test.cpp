@@ -248,6 +248,21 @@ TEST_CASE("a vocabulary alone has the file type of the weights, and no tensors")
   CHECK(converted.value().name.file_type == "BF16");
 }
 
+TEST_CASE("a default vocabulary beyond the embedding is written with a warning, a stated one refused") {
+  Folder checkpoint;
+  checkpoint.config(R"({"model_type": "llama", "vocab_size": null})");
+  const auto converted = checkpoint.read(checkpoint.options());
+  REQUIRE(converted);
+  CHECK(converted.value().model.warnings ==
+        std::vector<std::string>{"the tokenizer has 32000 tokens, but the embedding (token_embd.weight) only 5 rows: "
+                                 "vocab_size is missing in config.json, and the default of its model type is that "
+                                 "large"});
+  checkpoint.config(R"({"model_type": "llama", "vocab_size": 32000})");
+  const auto refused = checkpoint.read(checkpoint.options());
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().what == "the tokenizer has 32000 tokens, but the embedding (token_embd.weight) only 5 rows");
+}
+
 TEST_CASE("options that a checkpoint has no use for") {
   const Folder checkpoint;
   huggingface::SourceOptions options = checkpoint.options();
@@ -385,6 +400,7 @@ TEST_CASE("what the reference refuses is refused with a message that helps, or c
     huggingface::SourceOptions options;
     options.folder = make_checkpoint(hf, spec, parent.path());
     options.fuse_gate_up_experts = name == "fused-experts";
+    options.class_defaults = false;  // as the reference was run
     const auto result = read_huggingface(options, read_safetensors);
     const std::string error = result ? "" : render(result.error());
     CAPTURE(name, error);
@@ -435,7 +451,7 @@ TEST_CASE("a checkpoint is inspected as the model that it becomes, its file as i
   CHECK(file.value().metadata.entries().empty());
 }
 
-TEST_CASE("what config.json lacks has transformers' defaults where they are asked for, and else is not there") {
+TEST_CASE("keys that config.json lacks have the defaults of transformers, unless they are not wanted") {
   const TempDir folder;
   // `members` of config.json, too, and options of the source.
   const auto metadata = [&](const std::string& members, const char* options) {
@@ -453,26 +469,26 @@ TEST_CASE("what config.json lacks has transformers' defaults where they are aske
     const MetadataValue* value = from.find(key);
     return value ? as_number(*value).value_or(-1) : -1;
   };
-  const char* const kAsked = ", defaults: transformers";
   const std::string llama = R"("model_type": "llama", "num_attention_heads": 2)";
 
-  for (const Metadata& plain : {metadata(llama, ""), metadata(llama, ", defaults: none")})
-    for (const char* key : {"llama.attention.key_length", "llama.attention.head_count_kv", "llama.rope.freq_base"})
-      CHECK(!plain.find(key));
-  const Metadata full = metadata(llama, kAsked);
-  CHECK(number(full, "llama.attention.key_length") == 2);
-  CHECK(number(full, "llama.attention.value_length") == 2);
-  CHECK(number(full, "llama.attention.head_count_kv") == 2);
-  CHECK(number(full, "llama.rope.freq_base") == 10000);
+  const Metadata plain = metadata(llama, ", defaults: none");
+  for (const char* key : {"llama.attention.key_length", "llama.attention.head_count_kv", "llama.rope.freq_base"})
+    CHECK(!plain.find(key));
+  for (const Metadata& full : {metadata(llama, ""), metadata(llama, ", defaults: transformers")}) {
+    CHECK(number(full, "llama.attention.key_length") == 2);
+    CHECK(number(full, "llama.attention.value_length") == 2);
+    CHECK(number(full, "llama.attention.head_count_kv") == 2);
+    CHECK(number(full, "llama.rope.freq_base") == 10000);
+  }
 
   // What is there stays; of null the class makes the same for some, and leaves it for others.
   const Metadata given =
-      metadata(llama + R"(, "head_dim": null, "num_key_value_heads": 1, "max_position_embeddings": null)", kAsked);
+      metadata(llama + R"(, "head_dim": null, "num_key_value_heads": 1, "max_position_embeddings": null)", "");
   CHECK(number(given, "llama.attention.key_length") == 2);
   CHECK(number(given, "llama.attention.head_count_kv") == 1);
   CHECK(!given.find("llama.context_length"));
   // Another class has others, and one that is not known has none.
-  CHECK(number(metadata(R"("model_type": "mistral", "num_attention_heads": 2)", kAsked),
-               "llama.attention.head_count_kv") == 8);
-  CHECK(!metadata(R"("model_type": "else")", kAsked).find("llama.attention.key_length"));
+  CHECK(number(metadata(R"("model_type": "mistral", "num_attention_heads": 2)", ""), "llama.attention.head_count_kv") ==
+        8);
+  CHECK(!metadata(R"("model_type": "else")", "").find("llama.attention.key_length"));
 }
