@@ -3,10 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <boost/json/basic_parser_impl.hpp>
 #include <boost/json/value_stack.hpp>
 #include <charconv>
 #include <functional>
+#include <limits>
+#include <optional>
 #include <vector>
 
 #include "pipeline/core/text.h"
@@ -15,190 +16,429 @@ namespace ggufmill {
 namespace {
 
 namespace json = boost::json;
-using json::error_code;
-using json::string_view;
 using Kind = JsonEvent::Kind;
 
 constexpr std::size_t kPiece = 1 << 20;  // bytes read at a time
 
-// What the parser calls. `problem` says more than an error code can.
-class Handler {
- public:
-  // NOLINTBEGIN(readability-identifier-naming): the parser looks for these names.
-  static constexpr std::size_t max_object_size = SIZE_MAX;
-  static constexpr std::size_t max_array_size = SIZE_MAX;
-  static constexpr std::size_t max_key_size = SIZE_MAX;
-  static constexpr std::size_t max_string_size = SIZE_MAX;
-  // NOLINTEND(readability-identifier-naming)
+// Strict: RFC 8259. Python: what its module json reads as well, NaN, Infinity, -Infinity, and halves of surrogate
+// pairs, which become the three bytes that UTF-8 would have for them.
+enum class Dialect { kStrict, kPython };
 
-  explicit Handler(JsonSink* sink) : sink_(sink) { values_.reset(); }
+// Builds the values of a document, or hands them to a sink.
+class Builder {
+ public:
+  explicit Builder(JsonSink* sink) : sink_(sink) { values_.reset(); }
 
   json::value release() { return values_.release(); }
-  const std::string& problem() const { return problem_; }
 
-  bool on_document_begin(error_code&) { return true; }
-  bool on_document_end(error_code&) { return true; }
-  bool on_object_begin(error_code& ec) { return open(Kind::kObjectBegin, ec); }
-  bool on_array_begin(error_code& ec) { return open(Kind::kArrayBegin, ec); }
-  bool on_object_end(std::size_t members, error_code& ec) {
-    return close(Kind::kObjectEnd, ec, [&] { values_.push_object(members); });
-  }
-  bool on_array_end(std::size_t items, error_code& ec) {
-    return close(Kind::kArrayEnd, ec, [&] { values_.push_array(items); });
-  }
-
-  bool on_key_part(string_view part, std::size_t, error_code&) { return keep(part); }
-  bool on_key(string_view part, std::size_t, error_code& ec) {
-    const std::string_view key = whole(part);
-    bool good = true;
-    if (captured_) {
-      good = give({Kind::kKey, key}, ec);
-    } else {
-      if (depth_ == 1) {
-        outer_ = key;
-        inner_.clear();
-      }
-      if (depth_ == 2) inner_ = key;
-      values_.push_key({key.data(), key.size()});
-    }
-    text_.clear();
-    return good;
-  }
-
-  bool on_string_part(string_view part, std::size_t, error_code&) { return keep(part); }
-  bool on_string(string_view part, std::size_t, error_code& ec) {
-    const std::string_view text = whole(part);
-    const bool good = scalar({Kind::kString, text}, ec, [&] { values_.push_string({text.data(), text.size()}); });
-    text_.clear();
-    return good;
-  }
-
-  bool on_number_part(string_view part, error_code&) { return keep(part); }
-  bool on_int64(std::int64_t value, string_view part, error_code& ec) {
-    return number(part, ec, [&](std::string_view) { values_.push_int64(value); });
-  }
-  bool on_uint64(std::uint64_t value, string_view part, error_code& ec) {
-    return number(part, ec, [&](std::string_view) { values_.push_uint64(value); });
-  }
-  bool on_double(double value, string_view part, error_code& ec) {
-    return number(part, ec, [&](std::string_view text) {
-      std::from_chars(text.data(), text.data() + text.size(), value);  // the parser's own may be off by one unit
-      values_.push_double(value);
-    });
-  }
-  bool on_bool(bool value, error_code& ec) {
-    return scalar({Kind::kOther, {}}, ec, [&] { values_.push_bool(value); });
-  }
-  bool on_null(error_code& ec) {
-    return scalar({Kind::kOther, {}}, ec, [&] { values_.push_null(); });
-  }
-  bool on_comment_part(string_view, error_code&) { return true; }
-  bool on_comment(string_view, error_code&) { return true; }
-
- private:
-  bool keep(string_view part) {
-    text_.append(part.data(), part.size());
-    return true;
-  }
-  std::string_view whole(string_view part) {
-    if (text_.empty()) return {part.data(), part.size()};
-    keep(part);
-    return text_;
-  }
-  bool fail(std::string problem, error_code& ec) {
-    problem_ = std::move(problem);
-    ec = json::error::exception;
-    return false;
-  }
-  bool give(const JsonEvent& event, error_code& ec) {
-    std::string problem = sink_->take(event);
-    return problem.empty() || fail(std::move(problem), ec);
-  }
-  bool count(error_code& ec) {
-    return ++count_ <= kMaxJsonValues || fail(fmt::format("more than {} values", kMaxJsonValues), ec);
-  }
-  bool open(Kind kind, error_code& ec) {
+  // Each returns what is wrong; empty: nothing.
+  std::string open(Kind kind) {
+    if (depth_ == kMaxJsonDepth) return fmt::format("nested more than {} deep", kMaxJsonDepth);
     ++depth_;
+    members_.push_back(0);
     if (!captured_) {
       const bool may_want = sink_ && depth_ <= 3;
-      if (!may_want || !sink_->wants(outer_, inner_)) return count(ec);
+      if (!may_want || !sink_->wants(outer_, inner_)) return count();
       captured_ = true;
       captured_at_ = depth_;
     }
-    return give({kind, {}}, ec);
+    return sink_->take({kind, {}});
   }
-  bool close(Kind kind, error_code& ec, const auto& push) {
+  std::string close(Kind kind) {
     --depth_;
+    const std::size_t members = members_.back();
+    members_.pop_back();
     if (!captured_) {
-      push();
-      return true;
+      if (kind == Kind::kObjectEnd)
+        values_.push_object(members);
+      else
+        values_.push_array(members);
+      return add_member();
     }
-    if (!give({kind, {}}, ec)) return false;
+    if (std::string problem = sink_->take({kind, {}}); !problem.empty()) return problem;
     if (depth_ + 1 == captured_at_) {
       captured_ = false;
       values_.push_null();
     }
-    return true;
+    return add_member();
   }
-  bool scalar(const JsonEvent& event, error_code& ec, const auto& push) {
-    if (captured_) return give(event, ec);
+  std::string key(std::string_view key) {
+    if (captured_) return sink_->take({Kind::kKey, key});
+    if (depth_ == 1) {
+      outer_ = key;
+      inner_.clear();
+    }
+    if (depth_ == 2) inner_ = key;
+    values_.push_key({key.data(), key.size()});
+    return {};
+  }
+  std::string string(std::string_view text) {
+    return scalar({Kind::kString, text}, [&] { values_.push_string({text.data(), text.size()}); });
+  }
+  std::string number(std::string_view text) {
+    return scalar({Kind::kNumber, text}, [&] { push_number(text); });
+  }
+  std::string other(const json::value& value) {
+    return scalar({Kind::kOther, {}}, [&] {
+      if (value.is_bool())
+        values_.push_bool(value.get_bool());
+      else
+        values_.push_null();
+    });
+  }
+
+ private:
+  std::string count() {
+    return ++count_ <= kMaxJsonValues ? std::string() : fmt::format("more than {} values", kMaxJsonValues);
+  }
+  std::string add_member() {
+    if (!members_.empty()) ++members_.back();
+    return {};
+  }
+  std::string scalar(const JsonEvent& event, const auto& push) {
+    if (captured_) return sink_->take(event);
     push();
-    return count(ec);
+    add_member();
+    return count();
   }
-  bool number(string_view part, error_code& ec, const auto& push) {
-    const std::string_view text = whole(part);
-    const bool good = scalar({Kind::kNumber, text}, ec, [&] { push(text); });
-    text_.clear();
-    return good;
+  void push_number(std::string_view text) {
+    const char* const end = text.data() + text.size();
+    std::int64_t integer = 0;
+    std::uint64_t natural = 0;
+    double real = 0;
+    if (std::from_chars(text.data(), end, integer) == std::from_chars_result{end, {}}) {
+      values_.push_int64(integer);
+    } else if (std::from_chars(text.data(), end, natural) == std::from_chars_result{end, {}}) {
+      values_.push_uint64(natural);
+    } else {
+      if (std::from_chars(text.data(), end, real).ec == std::errc::result_out_of_range) real = out_of_range(text);
+      values_.push_double(real);
+    }
+  }
+  // A number beyond a double: infinity, or zero where it is too small.
+  static double out_of_range(std::string_view text) {
+    const bool negative = text.starts_with('-');
+    text.remove_prefix(negative ? 1 : 0);
+    const std::size_t e = text.find_first_of("eE");
+    const std::string_view digits = text.substr(0, e);
+    std::int64_t exponent = 0;
+    if (e != text.npos) {
+      const bool is_small = text[e + 1] == '-';
+      const std::size_t first = e + 1 + (is_small || text[e + 1] == '+' ? 1 : 0);
+      const auto read = std::from_chars(text.data() + first, text.data() + text.size(), exponent);
+      if (read.ec != std::errc()) exponent = INT64_MAX / 2;
+      if (is_small) exponent = -exponent;
+    }
+    const auto point = static_cast<std::int64_t>(std::min(digits.find('.'), digits.size()));
+    const auto first_digit = static_cast<std::int64_t>(std::min(digits.find_first_not_of("0."), digits.size()));
+    const double size = exponent + point - first_digit > 0 ? std::numeric_limits<double>::infinity() : 0;
+    return negative ? -size : size;
   }
 
   JsonSink* sink_;
   json::value_stack values_;
-  std::string text_;           // of a key, string or number that came in parts
   std::string outer_, inner_;  // keys of the first two levels
   std::size_t depth_ = 0;
+  std::vector<std::size_t> members_;  // so far, of every open array or object
   std::size_t count_ = 0;
   bool captured_ = false;
   std::size_t captured_at_ = 0;  // the depth of what is captured
-  std::string problem_;
 };
 
-json::parse_options bounded() {
-  json::parse_options options;
-  options.max_depth = kMaxJsonDepth;
-  return options;
-}
+// Gives a piece of the document; empty at its end.
+using NextPiece = std::function<Result<std::string_view>()>;
 
-std::string reason(const error_code& ec, const Handler& handler, std::string_view rest) {
-  if (!handler.problem().empty()) return handler.problem();
-  if (ec == json::error::too_deep) return fmt::format("nested more than {} deep", kMaxJsonDepth);
-  if (ec == json::error::incomplete) return "the file ends in the middle";
-  if (!rest.empty() && static_cast<unsigned char>(rest.front()) >= 0x80) return "not UTF-8";
-  return ec.message();
-}
+class Parser {
+ public:
+  // `at`: where in the file the document begins.
+  Parser(NextPiece next, Dialect dialect, JsonSink* sink, std::uint64_t at)
+      : next_(std::move(next)), dialect_(dialect), builder_(sink), at_(at) {}
 
-// `next` gives a piece (empty at the end of the document) or fails; `at`: where in the file the document begins.
-Result<json::value> parse(const std::string& path, const std::function<Result<std::string_view>()>& next,
-                          JsonSink* sink, std::uint64_t at = 0) {
-  const auto error = [&](const std::string& why) {
-    Error found = input_error(path, fmt::format("no sound JSON: {}", why));
-    found.detail = fmt::format("reading stopped at byte {:#x}", at);
-    return found;
-  };
-  json::basic_parser<Handler> parser(bounded(), sink);
-  while (true) {
-    BOOST_OUTCOME_TRY(const std::string_view piece, next());
-    error_code ec;
-    const std::size_t used = parser.write_some(!piece.empty(), piece.data(), piece.size(), ec);
-    const std::string_view rest = piece.substr(std::min(used, piece.size()));
-    at += used;
-    if (!ec && !rest.empty()) return error("something follows the end of the document");
-    if (ec) return error(reason(ec, parser.handler(), rest));
-    if (piece.empty()) return parser.handler().release();
+  Result<json::value> read(const std::string& path, bool* malformed) {
+    if (document()) return builder_.release();
+    if (failure_) return *failure_;
+    if (malformed) *malformed = is_malformed_;
+    Error error = input_error(path, fmt::format("not valid JSON: {}", problem_), help_);
+    error.detail = fmt::format("reading stopped at byte {:#x}", at());
+    return error;
   }
-}
 
-Result<json::value> parse_part(const ByteSource& file, std::uint64_t offset, std::uint64_t bytes, JsonSink* sink) {
+ private:
+  static constexpr int kEnd = -1;
+
+  // The byte that comes next.
+  int peek() {
+    if (place_ == piece_.size() && !refill()) return kEnd;
+    return static_cast<unsigned char>(piece_[place_]);
+  }
+  bool refill() {
+    if (ended_) return false;
+    auto next = next_();
+    at_ += piece_.size();
+    place_ = 0;
+    piece_ = next ? next.value() : std::string_view();
+    if (!next) failure_ = next.error();
+    ended_ = piece_.empty();
+    return !ended_;
+  }
+  std::uint64_t at() const { return at_ + place_; }
+  bool take(char c) {
+    if (peek() != static_cast<unsigned char>(c)) return false;
+    ++place_;
+    return true;
+  }
+
+  bool fail(std::string problem) {
+    problem_ = std::move(problem);
+    return false;
+  }
+  bool malformed(std::string problem) {
+    is_malformed_ = true;
+    return fail(std::move(problem));
+  }
+  // About the byte that comes next.
+  bool unexpected() {
+    const int byte = peek();
+    if (byte == kEnd) return malformed("the file ends in the middle");
+    if (byte >= 0x80) return fail("not UTF-8");
+    return malformed(fmt::format("unexpected {}", quoted_name(std::string(1, static_cast<char>(byte)))));
+  }
+  bool done(std::string problem) { return problem.empty() || fail(std::move(problem)); }
+
+  void skip_space() {
+    for (int byte = peek(); byte == ' ' || byte == '\t' || byte == '\n' || byte == '\r'; byte = peek()) ++place_;
+  }
+
+  bool document() {
+    if (peek() >= 0xfe) return fail("not UTF-8: it begins with the byte order mark of UTF-16");
+    if (peek() == 0xef && piece_.starts_with("\xef\xbb\xbf")) {
+      help_ = "save it as UTF-8 without a byte order mark";
+      return malformed("it begins with a byte order mark");
+    }
+    if (!value()) return false;
+    skip_space();
+    if (peek() == kEnd) return !failure_;
+    return malformed("something follows the end of the document");
+  }
+
+  // Nested as deeply as the builder allows.
+  bool value() {  // NOLINT(misc-no-recursion)
+    skip_space();
+    switch (peek()) {
+      case '{':
+        return object();
+      case '[':
+        return array();
+      case '"':
+        return text() && done(builder_.string(text_)) && take('"');
+      case 't':
+        return word("true") && done(builder_.other(true));
+      case 'f':
+        return word("false") && done(builder_.other(false));
+      case 'n':
+        return word("null") && done(builder_.other(nullptr));
+      case 'N':
+        return dialect_ == Dialect::kPython ? word("NaN") && done(builder_.number("NaN")) : unexpected();
+      case 'I':
+        return dialect_ == Dialect::kPython ? word("Infinity") && done(builder_.number("Infinity")) : unexpected();
+      default:
+        return number();
+    }
+  }
+
+  bool object() {  // NOLINT(misc-no-recursion)
+    if (!done(builder_.open(Kind::kObjectBegin))) return false;
+    ++place_;
+    skip_space();
+    for (bool first = true; peek() != '}' || !first; first = false) {
+      skip_space();
+      if (peek() != '"') return unexpected();
+      if (!text() || !done(builder_.key(text_)) || !take('"')) return false;
+      skip_space();
+      if (!take(':')) return unexpected();
+      if (!value()) return false;
+      skip_space();
+      if (peek() == '}') break;
+      if (!take(',')) return unexpected();
+    }
+    if (!done(builder_.close(Kind::kObjectEnd))) return false;
+    ++place_;
+    return true;
+  }
+
+  bool array() {  // NOLINT(misc-no-recursion)
+    if (!done(builder_.open(Kind::kArrayBegin))) return false;
+    ++place_;
+    skip_space();
+    for (bool first = true; peek() != ']' || !first; first = false) {
+      if (!value()) return false;
+      skip_space();
+      if (peek() == ']') break;
+      if (!take(',')) return unexpected();
+    }
+    if (!done(builder_.close(Kind::kArrayEnd))) return false;
+    ++place_;
+    return true;
+  }
+
+  bool word(std::string_view word) {
+    for (const char c : word)
+      if (!take(c)) return unexpected();
+    return true;
+  }
+
+  bool digits() {
+    if (!(peek() >= '0' && peek() <= '9')) return unexpected();
+    while (peek() >= '0' && peek() <= '9') keep();
+    return true;
+  }
+  void keep() { text_ += piece_[place_++]; }
+
+  bool number() {
+    text_.clear();
+    if (peek() == '-') keep();
+    if (peek() == 'I' && !text_.empty() && dialect_ == Dialect::kPython)
+      return word("Infinity") && done(builder_.number("-Infinity"));
+    if (peek() == '0')
+      keep();
+    else if (!digits())
+      return false;
+    if (peek() == '.') {
+      keep();
+      if (!digits()) return false;
+    }
+    if (peek() == 'e' || peek() == 'E') {
+      keep();
+      if (peek() == '+' || peek() == '-') keep();
+      if (!digits()) return false;
+    }
+    return done(builder_.number(text_));
+  }
+
+  // Into text_: from the quotation mark that comes next to the one that ends it, which is left to take.
+  bool text() {
+    ++place_;
+    text_.clear();
+    while (true) {
+      const std::size_t run = text_.size();
+      const std::uint64_t run_at = at();
+      int byte = peek();
+      for (; byte != kEnd && byte != '"' && byte != '\\' && byte >= 0x20; byte = peek()) keep_run();
+      if (byte == kEnd) return unexpected();
+      if (!check_run(run, run_at)) return false;
+      if (byte < 0x20) return malformed("a control character in a text");
+      if (byte == '"') return true;
+      ++place_;
+      if (!escape()) return false;
+    }
+  }
+  // What stands in this piece up to the end of the run.
+  void keep_run() {
+    const std::size_t first = place_;
+    while (place_ < piece_.size() && piece_[place_] != '"' && piece_[place_] != '\\' &&
+           static_cast<unsigned char>(piece_[place_]) >= 0x20)
+      ++place_;
+    text_ += piece_.substr(first, place_ - first);
+  }
+  bool check_run(std::size_t run, std::uint64_t run_at) {
+    for (std::string_view rest = std::string_view(text_).substr(run); !rest.empty();) {
+      const std::size_t bytes = utf8_sequence(rest);
+      if (bytes == 0) {
+        at_ = run_at + (text_.size() - run - rest.size());
+        place_ = 0;
+        return fail("not UTF-8");
+      }
+      rest.remove_prefix(bytes);
+    }
+    return true;
+  }
+
+  bool escape() {
+    constexpr std::string_view kEscapes = "\"\\/bfnrt", kMeanings = "\"\\/\b\f\n\r\t";
+    const int byte = peek();
+    if (byte == kEnd) return unexpected();
+    if (byte == 'u') {
+      ++place_;
+      unsigned code = 0;
+      return code_unit(code) && code_point(code);
+    }
+    const std::size_t found = kEscapes.find(static_cast<char>(byte));
+    if (found == kEscapes.npos) return malformed("an escape that JSON does not have");
+    ++place_;
+    text_ += kMeanings[found];
+    return true;
+  }
+  bool code_unit(unsigned& code) {
+    code = 0;
+    for (int i = 0; i < 4; ++i) {
+      const int byte = peek();
+      if (byte == kEnd) return unexpected();
+      const std::size_t digit = std::string_view("0123456789abcdef").find(static_cast<char>(byte | 0x20));
+      if (digit == std::string_view::npos || byte < '0') return malformed("\\u without four hexadecimal digits");
+      code = code << 4 | static_cast<unsigned>(digit);
+      ++place_;
+    }
+    return true;
+  }
+  static bool is_high(unsigned code) { return code >= 0xd800 && code < 0xdc00; }
+  static bool is_low(unsigned code) { return code >= 0xdc00 && code < 0xe000; }
+  // `code`: of the escape that was read; the other half of a pair follows it.
+  bool code_point(unsigned code) {
+    while (is_high(code)) {
+      if (peek() != '\\') break;
+      ++place_;
+      if (peek() != 'u') return half(code) && escape();
+      ++place_;
+      unsigned low = 0;
+      if (!code_unit(low)) return false;
+      if (is_low(low)) {
+        append_utf8(0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00));
+        return true;
+      }
+      if (!half(code)) return false;
+      code = low;
+    }
+    if (is_high(code) || is_low(code)) return half(code);
+    append_utf8(code);
+    return true;
+  }
+  bool half(unsigned code) {
+    if (dialect_ == Dialect::kStrict)
+      return malformed(fmt::format("\\u{:04x} is half of a surrogate pair, whose other half is missing", code));
+    append_utf8(code);
+    return true;
+  }
+  void append_utf8(unsigned code) {
+    const auto more = [&](unsigned shift) { text_ += static_cast<char>(0x80 | (code >> shift & 0x3f)); };
+    if (code < 0x80) {
+      text_ += static_cast<char>(code);
+    } else if (code < 0x800) {
+      text_ += static_cast<char>(0xc0 | code >> 6);
+      more(0);
+    } else if (code < 0x10000) {
+      text_ += static_cast<char>(0xe0 | code >> 12);
+      more(6), more(0);
+    } else {
+      text_ += static_cast<char>(0xf0 | code >> 18);
+      more(12), more(6), more(0);
+    }
+  }
+
+  NextPiece next_;
+  Dialect dialect_;
+  Builder builder_;
+  std::string_view piece_;
+  std::size_t place_ = 0;  // in the piece
+  std::uint64_t at_;       // where the piece begins in the file
+  bool ended_ = false;
+  std::string text_;  // of the last text or number
+  std::string problem_, help_;
+  bool is_malformed_ = false;       // the problem is one of syntax
+  std::optional<Error> failure_{};  // of reading the file
+};
+
+Result<json::value> parse_part(const ByteSource& file, std::uint64_t offset, std::uint64_t bytes, Dialect dialect,
+                               JsonSink* sink, bool* malformed = nullptr) {
   std::vector<char> piece(std::min<std::uint64_t>(kPiece, bytes));
   std::uint64_t at = offset;
   const auto next = [&]() -> Result<std::string_view> {
@@ -208,7 +448,7 @@ Result<json::value> parse_part(const ByteSource& file, std::uint64_t offset, std
     at += count;
     return std::string_view(piece.data(), count);
   };
-  return parse(file.path(), next, sink, offset);
+  return Parser(next, dialect, sink, offset).read(file.path(), malformed);
 }
 
 Result<std::shared_ptr<const ByteSource>> open_bounded(const std::string& path, std::uint64_t limit) {
@@ -224,17 +464,28 @@ Result<std::shared_ptr<const ByteSource>> open_bounded(const std::string& path, 
 
 Result<json::value> read_json(const std::string& path, std::uint64_t limit, JsonSink* sink) {
   BOOST_OUTCOME_TRY(const auto file, open_bounded(path, limit));
-  return parse_part(*file, 0, file->bytes(), sink);
+  return parse_part(*file, 0, file->bytes(), Dialect::kStrict, sink);
+}
+
+Result<json::value> read_checkpoint_json(const std::string& path, std::uint64_t limit, JsonSink* sink,
+                                         bool* malformed) {
+  BOOST_OUTCOME_TRY(const auto file, open_bounded(path, limit));
+  return parse_part(*file, 0, file->bytes(), Dialect::kPython, sink, malformed);
 }
 
 Status read_json_part(const ByteSource& file, std::uint64_t offset, std::uint64_t bytes, JsonSink& sink) {
-  BOOST_OUTCOME_TRY(parse_part(file, offset, bytes, &sink));
+  BOOST_OUTCOME_TRY(parse_part(file, offset, bytes, Dialect::kStrict, &sink));
   return ok();
 }
 
 Result<json::value> parse_json(const std::string& path, std::string_view text, JsonSink* sink) {
   const auto next = [&]() -> Result<std::string_view> { return std::exchange(text, {}); };
-  return parse(path, next, sink);
+  return Parser(next, Dialect::kStrict, sink, 0).read(path, nullptr);
+}
+
+Result<json::value> parse_checkpoint_json(const std::string& path, std::string_view text, JsonSink* sink) {
+  const auto next = [&]() -> Result<std::string_view> { return std::exchange(text, {}); };
+  return Parser(next, Dialect::kPython, sink, 0).read(path, nullptr);
 }
 
 Result<std::string> read_text_file(const std::string& path, std::uint64_t limit) {

@@ -41,6 +41,14 @@ Result<boost::json::value> read_json(const std::string& path, std::uint64_t limi
                                      JsonSink* sink = nullptr);
 // The same of a document in memory; `path` is for messages.
 Result<boost::json::value> parse_json(const std::string& path, std::string_view text, JsonSink* sink = nullptr);
+// The same of a file of a checkpoint, and of what it holds: accepted is what Python's json accepts of a UTF-8 text, so
+// NaN, Infinity and -Infinity too, which become such doubles, and halves of surrogate pairs, which become the three
+// bytes that UTF-8 would have for them: a text with such bytes is not UTF-8. `*malformed`: set where the text is UTF-8
+// within the limits, but Python would not accept it.
+Result<boost::json::value> read_checkpoint_json(const std::string& path, std::uint64_t limit = kMaxJsonBytes,
+                                                JsonSink* sink = nullptr, bool* malformed = nullptr);
+Result<boost::json::value> parse_checkpoint_json(const std::string& path, std::string_view text,
+                                                 JsonSink* sink = nullptr);
 // Hands the document that is `bytes` bytes of a file from `offset` on to `sink`, which wants all of it.
 Status read_json_part(const ByteSource& file, std::uint64_t offset, std::uint64_t bytes, JsonSink& sink);
 

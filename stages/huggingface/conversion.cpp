@@ -88,6 +88,7 @@ class Conversion {
     BOOST_OUTCOME_TRY(read_tensors());
     BOOST_OUTCOME_TRY(add_metadata());
     BOOST_OUTCOME_TRY(add_tokenizer());
+    BOOST_OUTCOME_TRY(check_texts());
     BOOST_OUTCOME_TRY(add_files());
     return std::move(result_);
   }
@@ -116,7 +117,7 @@ class Conversion {
             "--mistral-format, reads it";
       return input_error(options_.folder, fmt::format("has no {}", name), help);
     }
-    BOOST_OUTCOME_TRY(const json::value config, read_json(path));
+    BOOST_OUTCOME_TRY(const json::value config, read_checkpoint_json(path));
     if (!config.is_object()) return input_error(path, "is no JSON object");
     config_ = config.get_object();
     return ok();
@@ -307,6 +308,21 @@ class Conversion {
     for (std::string& warning : tokenizer_.warnings) warn(std::move(warning));
     BOOST_OUTCOME_TRY(check_embedding());
     return set_metadata(architecture_.metadata_after_tokenizer, architecture_, *facts_, metadata);
+  }
+
+  // Half of a surrogate pair, which JSON can have as an escape, has no bytes in UTF-8. Tokens of RWKV are any bytes.
+  Status check_texts() const {
+    for (const MetadataEntry& entry : result_.model.metadata.entries()) {
+      bool good = is_utf8(as_string(entry.value).value_or(""));
+      if (entry.key != "tokenizer.ggml.tokens" || tokenizer_.reader != TokenizerReader::kRwkv)
+        for_each_item(entry.value,
+                      [&](const MetadataValue& item) { return good = good && is_utf8(as_string(item).value_or("")); });
+      if (!good)
+        return input_error(options_.folder,
+                           fmt::format("the value of {} is not UTF-8: it has half of a surrogate pair", entry.key),
+                           "look for \\ud800 to \\udfff without its other half in the JSON files, and remove it");
+    }
+    return ok();
   }
 
   // One row for each token, of as many columns as config.json says; models that make no text may read narrower

@@ -315,7 +315,9 @@ class GeneralMaker {
   Status use_generation_config() {
     const fs::path path = folder_ / "generation_config.json";
     if (!is_file(path)) return ok();
-    const Result<json::value> config = read_json(path);
+    bool is_malformed = false;
+    const Result<json::value> config = read_checkpoint_json(path, kMaxJsonBytes, nullptr, &is_malformed);
+    if (!config && !is_malformed) return config.error();
     if (!config || !config.value().is_object()) {
       const std::string why = config ? "no object" : config.error().what;
       out_.warnings.push_back(fmt::format("{}: {}; it is ignored", path.string(), why));
@@ -332,7 +334,7 @@ class GeneralMaker {
   Status use_metadata_file() {
     if (!options_.metadata_file) return ok();
     const std::string& path = *options_.metadata_file;
-    BOOST_OUTCOME_TRY(const json::value file, read_json(path));
+    BOOST_OUTCOME_TRY(const json::value file, read_checkpoint_json(path));
     if (!file.is_object())
       return input_error(path, fmt::format("{}, where an object is expected", word_for(file)),
                          R"(such as {"general.author": "Somebody"})");

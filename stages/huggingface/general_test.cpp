@@ -145,12 +145,26 @@ TEST_CASE("generation_config.json gives samplings, and a broken one is overlooke
   CHECK(checkpoint.shown() ==
         R"(sampling.top_k=20 sampling.top_p=0.95 sampling.temp=1 sampling.mirostat=1 name="Thing")");
   checkpoint.write("generation_config.json", R"({"top_k": 20,})");
-  CHECK(checkpoint.shown().find("name=\"Thing\"\nF/generation_config.json: no sound JSON: ") == 0);
+  CHECK(checkpoint.shown().find("name=\"Thing\"\nF/generation_config.json: not valid JSON: ") == 0);
   checkpoint.write("generation_config.json", R"({"top_k": 50.0})");
   CHECK(checkpoint.shown() == "F/generation_config.json: error: 'top_k' is a number, not a whole number of 32 bits\n");
   checkpoint.write("generation_config.json", R"({"top_p": 1e39})");
   CHECK(checkpoint.shown() ==
         "F/generation_config.json: error: 'top_p' is a number, not a number that a float32 holds\n");
+}
+
+TEST_CASE("generation_config.json is read as Python reads it") {
+  Checkpoint checkpoint;
+  checkpoint.write("generation_config.json",
+                   R"({"top_k": 1, "temperature": Infinity, "x": NaN, "y": "\ud800", "top_k": 2})");
+  CHECK(checkpoint.shown() == R"(sampling.top_k=2 sampling.temp=inf name="Thing")");
+  checkpoint.write("generation_config.json", "\xef\xbb\xbf{\"top_k\": 1}");  // Python does not accept it
+  CHECK(checkpoint.shown() ==
+        "name=\"Thing\"\nF/generation_config.json: not valid JSON: it begins with a byte order mark; it is ignored");
+  checkpoint.write("generation_config.json", std::string(70, '[') + std::string(70, ']'));
+  CHECK(checkpoint.shown().starts_with("F/generation_config.json: error: not valid JSON: nested more than 64 deep\n"));
+  checkpoint.write("generation_config.json", "{\"x\": \"\xff\"}");
+  CHECK(checkpoint.shown().starts_with("F/generation_config.json: error: not valid JSON: not UTF-8\n"));
 }
 
 TEST_CASE("a metadata file, then an explicit name, come before all else") {

@@ -134,7 +134,7 @@ TEST_CASE("check texts give the ids and hashes of the reference") {
     const TempDir folder;
     make_checkpoint_files(hf, parsed(R"({"tokenizer": {"from": ")" + row[0] + "\"}}"), folder.path());
     const auto file = read_tokenizer_json(folder.file("tokenizer.json"));
-    const auto config = read_json(folder.file("tokenizer_config.json"));
+    const auto config = read_checkpoint_json(folder.file("tokenizer_config.json"));
     REQUIRE(file);
     REQUIRE(config);
     const auto loaded = LoadedTokenizer::load(file.value(), config.value());

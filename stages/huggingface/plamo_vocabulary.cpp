@@ -41,7 +41,7 @@ Result<Vocabulary> read_plamo_vocabulary(const std::string& path, std::uint64_t 
     rest.remove_prefix(std::min(line.size() + 1, rest.size()));
     ++number;
     if (line.find_first_not_of(" \t") == std::string_view::npos) continue;
-    const auto value = parse_json(path, line);
+    const auto value = parse_checkpoint_json(path, line);
     auto token = value ? token_of(value.value()) : std::nullopt;
     if (!token)
       return input_error(path, fmt::format("line {} is no token: {}", number, quoted_name(line, 60)),

@@ -103,7 +103,7 @@ class Decoder {
     std::string algorithm(json_string(config_, "quant_algo").value_or(""));
     const auto file = facts_.folder() / "hf_quant_config.json";
     if (algorithm.empty() && is_file(file)) {
-      BOOST_OUTCOME_TRY(const json::value other, read_json(file.string()));
+      BOOST_OUTCOME_TRY(const json::value other, read_checkpoint_json(file.string()));
       const json::value *quantization = json_member(other, "quantization"), *producer = json_member(other, "producer");
       if (quantization) algorithm = json_string(*quantization, "quant_algo").value_or("");
       if (method_.empty() && producer) method_ = json_string(*producer, "name").value_or("");

@@ -83,7 +83,7 @@ class Restorer {
 
   // config.json with the class defaults, or as it is for a model that was converted with `defaults: none`.
   Status read_map() {
-    BOOST_OUTCOME_TRY(const json::value config, read_json(origin_.config));
+    BOOST_OUTCOME_TRY(const json::value config, read_checkpoint_json(origin_.config));
     if (!config.is_object()) return input_error(origin_.config, "is no JSON object");
     const fs::path path = origin_.config;
     if (path.filename() != "config.json") return use(config.get_object());

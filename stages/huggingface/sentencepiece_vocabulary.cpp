@@ -76,7 +76,7 @@ class SentencePieceVocabulary {
   Status each_of_added_tokens_json(const auto& take) {
     const fs::path path = file("added_tokens.json");
     if (!is_file(path)) return ok();
-    BOOST_OUTCOME_TRY(const json::value document, read_json(path));
+    BOOST_OUTCOME_TRY(const json::value document, read_checkpoint_json(path));
     const json::object* object = document.if_object();
     if (!object) return input_error(path, "not an object of texts with ids");
     for (const auto& [text, id] : *object) {

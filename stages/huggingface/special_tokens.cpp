@@ -80,7 +80,7 @@ Result<TokenizerFiles> TokenizerFiles::read(const fs::path& folder) {
   }
   const auto read_object = [&](std::string_view name, json::value& into) -> Status {
     if (!is_file(folder / name)) return ok();
-    BOOST_OUTCOME_TRY(into, read_json(folder / name));
+    BOOST_OUTCOME_TRY(into, read_checkpoint_json(folder / name));
     if (!into.is_object()) return input_error(folder / name, "not an object");
     return ok();
   };
@@ -253,7 +253,7 @@ Status SpecialTokens::read_chat_templates(const TokenizerFiles& files, const jso
     }
   } else if (is_file(files.folder / "chat_template.json")) {
     where = files.folder / "chat_template.json";
-    BOOST_OUTCOME_TRY(const json::value document, read_json(where));
+    BOOST_OUTCOME_TRY(const json::value document, read_checkpoint_json(where));
     found = member_or_null(document, "chat_template");
   }
 

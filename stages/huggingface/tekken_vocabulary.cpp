@@ -106,7 +106,7 @@ class TekkenReader {
 
   Result<TekkenVocabulary> read() {
     RankedTokens ranked;
-    BOOST_OUTCOME_TRY(document_, read_json(path_, kMaxTokenizerBytes, &ranked));
+    BOOST_OUTCOME_TRY(document_, read_checkpoint_json(path_, kMaxTokenizerBytes, &ranked));
     tokens_ = ranked.release();
     BOOST_OUTCOME_TRY(read_config());
     BOOST_OUTCOME_TRY(add_special_tokens());

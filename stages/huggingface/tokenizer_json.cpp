@@ -194,7 +194,7 @@ Result<TokenizerJson> read_tokenizer_json(const std::string& path) {
   TokenizerJson out;
   out.path = path;
   Tables tables(out);
-  BOOST_OUTCOME_TRY(auto document, read_json(path, kMaxTokenizerBytes, &tables));
+  BOOST_OUTCOME_TRY(auto document, read_checkpoint_json(path, kMaxTokenizerBytes, &tables));
   return finish(std::move(out), std::move(document));
 }
 
@@ -202,7 +202,7 @@ Result<TokenizerJson> parse_tokenizer_json(const std::string& path, std::string_
   TokenizerJson out;
   out.path = path;
   Tables tables(out);
-  BOOST_OUTCOME_TRY(auto document, parse_json(path, text, &tables));
+  BOOST_OUTCOME_TRY(auto document, parse_checkpoint_json(path, text, &tables));
   return finish(std::move(out), std::move(document));
 }
 

@@ -457,7 +457,7 @@ Result<std::optional<std::filesystem::path>> file_in_folder(const json::value& v
 Result<json::value> file_value(Arguments a, const Facts& facts) {
   BOOST_OUTCOME_TRY(const auto path, file_in_folder(a[0], facts));
   if (!path) return json::value();
-  BOOST_OUTCOME_TRY(const json::value content, read_json(path->string()));
+  BOOST_OUTCOME_TRY(const json::value content, read_checkpoint_json(path->string()));
   const json::value* at = &content;
   for (const json::value& member : a.subspan(1)) {
     at = json_member(*at, json_text(member).value_or(""));
@@ -518,7 +518,7 @@ Result<json::value> tensor_values(Arguments a, const Facts& facts) {
 Result<json::value> pooling_type(Arguments, const Facts& facts) {
   const auto modules = facts.file("modules.json");
   if (!modules) return json::value();
-  BOOST_OUTCOME_TRY(const json::value content, read_json(modules->string()));
+  BOOST_OUTCOME_TRY(const json::value content, read_checkpoint_json(modules->string()));
   const json::array* all_modules = content.if_array();
   std::optional<std::string> folder;
   if (all_modules)
@@ -532,7 +532,7 @@ Result<json::value> pooling_type(Arguments, const Facts& facts) {
   const auto config = facts.file(*folder + "/config.json");
   if (!config)
     return input_error({}, fmt::format("modules.json names the folder '{}', which has no config.json", *folder));
-  BOOST_OUTCOME_TRY(const json::value pooling, read_json(config->string()));
+  BOOST_OUTCOME_TRY(const json::value pooling, read_checkpoint_json(config->string()));
   const std::string_view mode = json_string(pooling, "pooling_mode").value_or("");
   if (json_flag(pooling, "pooling_mode_mean_tokens")) return json::value(1);
   if (json_flag(pooling, "pooling_mode_cls_token")) return json::value(2);

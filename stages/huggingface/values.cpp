@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <boost/json/serialize.hpp>
 #include <charconv>
+#include <cmath>
 
 #include "pipeline/core/text.h"
 #include "pipeline/io/json_file.h"
@@ -151,7 +152,10 @@ std::optional<double> number_value(const json::value& value) {
   return {};
 }
 
-std::string shown(const json::value& value) { return quoted_name(json::serialize(value), 60); }
+std::string shown(const json::value& value) {
+  if (value.is_double() && std::isinf(value.get_double())) return value.get_double() > 0 ? "'Infinity'" : "'-Infinity'";
+  return quoted_name(json::serialize(value), 60);
+}
 
 bool is_true(const json::value& value) {
   if (value.is_bool()) return value.get_bool();

@@ -31,7 +31,7 @@ bool is_plain_name(std::string_view name) {
 }
 
 Result<WeightMap> read_index(const std::string& path) {
-  BOOST_OUTCOME_TRY(const boost::json::value document, read_json(path));
+  BOOST_OUTCOME_TRY(const boost::json::value document, read_checkpoint_json(path));
   const boost::json::value* member = json_member(document, "weight_map");
   if (!member || !member->is_object())
     return input_error(path, "the index has no 'weight_map'", "it says for each tensor which file it is in");

@@ -103,14 +103,14 @@ TEST_CASE("a wrong file gives one error that says what and where") {
   CHECK(problem(std::string("\x40\0\0\0\0\0\0\0{}", 10)) == "the header of 64 bytes goes past the end of the file");
   CHECK(problem_of_header("") == "the header does not begin with '{'; at byte 0x8");
   CHECK(problem_of_header(" {}") == "the header does not begin with '{'; at byte 0x8");
-  CHECK(problem_of_header("{\"a\":") == "no sound JSON: the file ends in the middle; reading stopped at byte 0xd");
+  CHECK(problem_of_header("{\"a\":") == "not valid JSON: the file ends in the middle; reading stopped at byte 0xd");
   CHECK(problem_of_header("{} x") ==
-        "no sound JSON: something follows the end of the document; reading stopped at byte 0xb");
-  CHECK(problem_of_header("{\"\xff\":1}") == "no sound JSON: not UTF-8; reading stopped at byte 0xa");
+        "not valid JSON: something follows the end of the document; reading stopped at byte 0xb");
+  CHECK(problem_of_header("{\"\xff\":1}") == "not valid JSON: not UTF-8; reading stopped at byte 0xa");
   CHECK(problem_of_header("{\"t\":1}") == "'t' is no object; reading stopped at byte 0xe");
   CHECK(problem_of_header("{\"t\":" + std::string(100, '[')) == "'t' is no object; reading stopped at byte 0xd");
   CHECK(problem_of_header("{\"t\":{\"later\":" + std::string(100, '[')) ==
-        "no sound JSON: nested more than 64 deep; reading stopped at byte 0x54");
+        "not valid JSON: nested more than 64 deep; reading stopped at byte 0x54");
   CHECK(problem_of_header(R"({"t":{}})") ==
         "tensor 't' needs dtype, shape and two data_offsets; reading stopped at byte 0xe");
   CHECK(problem_of_header(R"({"__metadata__":{"a":1}})") ==

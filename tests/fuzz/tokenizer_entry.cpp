@@ -59,7 +59,7 @@ std::string fuzz_tokenizer_json(std::string_view bytes) {
   files.folder = "no such folder";
   files.tokenizer = std::move(tokenizer).value();
   if (zero < bytes.size()) {
-    auto config = parse_json("tokenizer_config.json", bytes.substr(zero + 1));
+    auto config = parse_checkpoint_json("tokenizer_config.json", bytes.substr(zero + 1));
     if (!config) return problem_of(config.error());
     if (config.value().is_object()) files.tokenizer_config = std::move(config).value();
   }

@@ -1,0 +1,154 @@
+// JSON as its standard has it, and as Python reads the files of a checkpoint.
+
+#include "pipeline/io/json_file.h"
+
+#include <fmt/format.h>
+
+#include <boost/json/serialize.hpp>
+#include <cmath>
+
+#include "tests/support/catch.h"
+#include "tests/support/files.h"
+#include "tests/support/temp_dir.h"
+
+using namespace ggufmill;
+namespace json = boost::json;
+
+namespace {
+
+std::string of(const Result<json::value>& document) {
+  if (document) return json::serialize(document.value());
+  CHECK(document.error().code == ExitCode::kBadInput);
+  CHECK(document.error().where == "f.json");
+  return fmt::format("{}; {}", document.error().what, document.error().detail);
+}
+
+std::string strict(std::string_view text) { return of(parse_json("f.json", text)); }
+std::string python(std::string_view text) { return of(parse_checkpoint_json("f.json", text)); }
+
+double number(std::string_view text) { return parse_checkpoint_json("f.json", text).value().get_double(); }
+
+std::string text_of(std::string_view text) {
+  return std::string(json_text(parse_checkpoint_json("f.json", text).value()).value());
+}
+
+}  // namespace
+
+TEST_CASE("values of a document keep their kind, their order and their places") {
+  CHECK(strict(R"( {"a" : [ 1, -2.5, true, false, null, "x" ] , "b":{}, "c":[] } )") ==
+        R"({"a":[1,-2.5E0,true,false,null,"x"],"b":{},"c":[]})");
+  CHECK(strict("7") == "7");
+  CHECK(strict(R"("\"\\\/\b\f\n\r\t\u0041\u00e9\u20AC\ud83d\ude00")") ==
+        "\"\\\"\\\\/\\b\\f\\n\\r\\tA\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80\"");
+}
+
+TEST_CASE("numbers are 64-bit integers where they fit, else the nearest double") {
+  CHECK(parse_json("", "9223372036854775807").value().is_int64());
+  CHECK(parse_json("", "-9223372036854775808").value().is_int64());
+  CHECK(parse_json("", "18446744073709551615").value().is_uint64());
+  CHECK(number("18446744073709551616") == 18446744073709551616.0);
+  CHECK(number("1000000000000000019884624838656") == 1e30);
+  CHECK(number("0.1e1") == 1.0);
+  CHECK(number("5e-324") == 5e-324);
+  CHECK(number("1e400") == INFINITY);
+  CHECK(number("-0.001e999999999999999999999") == -INFINITY);
+  CHECK(number("1e-400") == 0.0);
+  CHECK(number("0.0000e999") == 0.0);
+  CHECK(parse_json("", "-0").value() == json::value(0));
+}
+
+TEST_CASE("of two members of one name the later one counts, in the place of the first") {
+  CHECK(strict(R"({"a":1,"b":2,"a":3})") == R"({"a":3,"b":2})");
+}
+
+TEST_CASE("Python's numbers that JSON lacks are read from checkpoints alone") {
+  CHECK(number("Infinity") == INFINITY);
+  CHECK(number("-Infinity") == -INFINITY);
+  CHECK(std::isnan(number("NaN")));
+  CHECK_FALSE(std::signbit(number("NaN")));
+  CHECK(parse_checkpoint_json("", R"({"time_step_limit":[0.0,Infinity]})").value().at("time_step_limit").at(1) ==
+        INFINITY);
+  CHECK(strict("[NaN]") == "not valid JSON: unexpected 'N'; reading stopped at byte 0x1");
+  CHECK(strict("[Infinity]") == "not valid JSON: unexpected 'I'; reading stopped at byte 0x1");
+  CHECK(strict("[-Infinity]") == "not valid JSON: unexpected 'I'; reading stopped at byte 0x2");
+  for (const char* wrong : {"nan", "inf", "+Infinity", "-NaN", "infinity", "Inf", "NaNs"})
+    CHECK(python(wrong).starts_with("not valid JSON: "));
+}
+
+TEST_CASE("half of a surrogate pair is read from checkpoints alone, as bytes that are not UTF-8") {
+  CHECK(text_of(R"("a\ud800b")") ==
+        "a\xed\xa0\x80"
+        "b");
+  CHECK(text_of(R"("\udfff")") == "\xed\xbf\xbf");
+  CHECK(text_of(R"("\ud83d\ud83d\ude00")") == "\xed\xa0\xbd\xf0\x9f\x98\x80");
+  CHECK(text_of(R"("\ud800\n")") == "\xed\xa0\x80\n");
+  CHECK(text_of(R"("\ud800\u0041")") ==
+        "\xed\xa0\x80"
+        "A");
+  CHECK(
+      strict(R"(["\ud800"])") ==
+      "not valid JSON: \\ud800 is half of a surrogate pair, whose other half is missing; reading stopped at byte 0x8");
+  CHECK(python("\"\xed\xa0\x80\"") == "not valid JSON: not UTF-8; reading stopped at byte 0x1");
+}
+
+TEST_CASE("what is no JSON is an error that says why and where") {
+  CHECK(python("") == "not valid JSON: the file ends in the middle; reading stopped at byte 0x0");
+  CHECK(python("[1,") == "not valid JSON: the file ends in the middle; reading stopped at byte 0x3");
+  CHECK(python("\"a") == "not valid JSON: the file ends in the middle; reading stopped at byte 0x2");
+  CHECK(python("[1,]") == "not valid JSON: unexpected ']'; reading stopped at byte 0x3");
+  CHECK(python("{\"a\":1,}") == "not valid JSON: unexpected '}'; reading stopped at byte 0x7");
+  CHECK(python("{a:1}") == "not valid JSON: unexpected 'a'; reading stopped at byte 0x1");
+  CHECK(python("{\"a\" 1}") == "not valid JSON: unexpected '1'; reading stopped at byte 0x5");
+  CHECK(python("[1 2]") == "not valid JSON: unexpected '2'; reading stopped at byte 0x3");
+  CHECK(python("01") == "not valid JSON: something follows the end of the document; reading stopped at byte 0x1");
+  CHECK(python("1.") == "not valid JSON: the file ends in the middle; reading stopped at byte 0x2");
+  CHECK(python("[.5]") == "not valid JSON: unexpected '.'; reading stopped at byte 0x1");
+  CHECK(python("\"\\x\"") == "not valid JSON: an escape that JSON does not have; reading stopped at byte 0x2");
+  CHECK(python("\"\\u00g0\"") == "not valid JSON: \\u without four hexadecimal digits; reading stopped at byte 0x5");
+  CHECK(python("\"a\nb\"") == "not valid JSON: a control character in a text; reading stopped at byte 0x2");
+  CHECK(python("\"a\xff\"") == "not valid JSON: not UTF-8; reading stopped at byte 0x2");
+  CHECK(python("{}{}") == "not valid JSON: something follows the end of the document; reading stopped at byte 0x2");
+  CHECK(python(std::string(65, '[')) == "not valid JSON: nested more than 64 deep; reading stopped at byte 0x40");
+}
+
+TEST_CASE("a byte order mark is an error, as Python has it") {
+  CHECK(python("\xef\xbb\xbf{}") == "not valid JSON: it begins with a byte order mark; reading stopped at byte 0x0");
+  CHECK(parse_checkpoint_json("", "\xef\xbb\xbf{}").error().help == "save it as UTF-8 without a byte order mark");
+  CHECK(python("\xff\xfe{\0") ==
+        "not valid JSON: not UTF-8: it begins with the byte order mark of UTF-16; reading stopped at byte 0x0");
+}
+
+TEST_CASE("a document reads the same wherever its pieces are cut") {
+  const TempDir folder;
+  const std::string path = folder.file("f.json");
+  const std::string text = R"(["\ud83d\ude00\n)"
+                           "\xf0\x9f\x98\x80"
+                           R"(", -12.5e+1, true, {"key":NaN}])";
+  for (std::size_t before = 0; before < text.size(); ++before) {
+    const std::string all = std::string((1 << 20) - before, ' ') + text;
+    write_text(path, all);
+    const auto read = read_checkpoint_json(path);
+    if (!read) FAIL(render(read.error()));
+    const json::array& items = read.value().get_array();
+    REQUIRE(items.at(0) == "\xf0\x9f\x98\x80\n\xf0\x9f\x98\x80");
+    REQUIRE(items.at(1) == -125.0);
+    REQUIRE(items.at(2) == true);
+    REQUIRE(std::isnan(items.at(3).at("key").get_double()));
+  }
+}
+
+TEST_CASE("a file that Python would not accept is told from one beyond the limits") {
+  const TempDir folder;
+  const std::string path = folder.file("f.json");
+  const auto malformed = [&](std::string_view text) {
+    write_text(path, text);
+    bool is_malformed = false;
+    CHECK_FALSE(read_checkpoint_json(path, kMaxJsonBytes, nullptr, &is_malformed));
+    return is_malformed;
+  };
+  CHECK(malformed("{,}"));
+  CHECK(malformed("{"));
+  CHECK(malformed("\xef\xbb\xbf{}"));
+  CHECK_FALSE(malformed("\"\xff\""));
+  CHECK_FALSE(malformed(std::string(100, '[')));
+}
