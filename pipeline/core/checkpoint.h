@@ -13,7 +13,8 @@ namespace ggufmill {
 
 struct CheckpointTensor {
   std::string name;
-  // An extent of one of the files, in its type there. Dimensions are in GGUF's order, the row length first; a scalar is
+  // An extent of one of the files, in its type there; of a file of PyTorch it may also be a view put together of one.
+  // Dimensions are in GGUF's order, the row length first; a scalar is
   // one element of rank 1, and of more than four dimensions the slowest are one.
   ExpressionRef values;
   std::vector<std::uint64_t> dims;  // as the file has them, the slowest first; of a scalar none
@@ -26,7 +27,7 @@ struct CheckpointFile {
 
 struct Checkpoint {
   std::vector<CheckpointFile> files;      // in order of name; an index, where there is one, is the last
-  std::vector<CheckpointTensor> tensors;  // in the order of the files, in a file by name; no name twice
+  std::vector<CheckpointTensor> tensors;  // in the order of the files, in a file in its order; no name twice
 };
 
 // Opens a checkpoint: how a stage reads a format that another one knows. `path`: a folder, a file or an index.

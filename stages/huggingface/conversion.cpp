@@ -11,6 +11,7 @@
 #include "pipeline/io/json_file.h"
 #include "pipeline/io/source_path.h"
 #include "stages/huggingface/architecture.h"
+#include "stages/huggingface/checkpoint/torch_file.h"
 #include "stages/huggingface/general.h"
 #include "stages/huggingface/metadata_rules.h"
 #include "stages/huggingface/model_type.h"
@@ -104,12 +105,14 @@ class Conversion {
     const std::string& name = architecture_.config;
     if (!is_folder(options_.folder))
       return input_error(options_.folder, "is no folder",
-                         fmt::format("a checkpoint is a folder with {}, a tokenizer and *.safetensors", name));
+                         fmt::format("a checkpoint is a folder with {}, a tokenizer and weights: *.safetensors or "
+                                     "pytorch_model*.bin",
+                                     name));
     const std::string path = config_file().string();
     if (!is_file(path)) {
       std::string help = fmt::format(
-          "a checkpoint is a folder with {}, a tokenizer and *.safetensors; tensors without one are read by `source: "
-          "{{safetensors: ...}}`",
+          "a checkpoint is a folder with {}, a tokenizer and weights: *.safetensors or pytorch_model*.bin; safetensors "
+          "without one are read by `source: {{safetensors: ...}}`",
           name);
       if (name == "config.json" && is_file(file("params.json")))
         help =
@@ -149,7 +152,7 @@ class Conversion {
 
   // The tensors under the names that the map's rules see, and from them the type that `auto` stands for.
   Result<std::vector<NamedTensor>> open_tensors() {
-    BOOST_OUTCOME_TRY(Checkpoint checkpoint, open_(weights()));
+    BOOST_OUTCOME_TRY(Checkpoint checkpoint, open_weights());
     for (const CheckpointFile& each : checkpoint.files) result_.model.files.push_back(each.source);
     std::vector<NamedTensor> tensors;
     std::vector<std::string> names;
@@ -169,6 +172,17 @@ class Conversion {
     return tensors;
   }
 
+  // safetensors before files of PyTorch.
+  Result<Checkpoint> open_weights() const {
+    BOOST_OUTCOME_TRY(const bool has_safetensors,
+                      has_file(architecture_.weights.empty() ? "model" : architecture_.weights, ".safetensors"));
+    if (!has_safetensors) {
+      BOOST_OUTCOME_TRY(std::optional<Checkpoint> checkpoint, read_torch_checkpoint(options_.folder));
+      if (checkpoint) return std::move(*checkpoint);
+    }
+    return open_(weights());
+  }
+
   // The folder, or the one file or index of that name.
   std::string weights() const {
     if (architecture_.weights.empty()) return options_.folder;
@@ -176,15 +190,19 @@ class Conversion {
     return (is_file(index) ? index : file(architecture_.weights + ".safetensors")).string();
   }
 
-  Result<bool> has_weights() const {
+  Result<bool> has_file(std::string_view beginning, std::string_view ending) const {
     BOOST_OUTCOME_TRY(const std::vector<std::string> paths, paths_in(options_.folder));
-    return std::ranges::any_of(paths, [](const std::string& path) { return path.ends_with(".safetensors"); });
+    return std::ranges::any_of(paths, [&](const fs::path path) {
+      const std::string name = path.filename();
+      return name.starts_with(beginning) && name.ends_with(ending);
+    });
   }
 
   Status read_tensors() {
     if (options_.vocabulary_only) {
-      BOOST_OUTCOME_TRY(const bool has_some, has_weights());
-      if (!has_some) {
+      BOOST_OUTCOME_TRY(const bool has_safetensors, has_file("", ".safetensors"));
+      BOOST_OUTCOME_TRY(const bool has_torch_files, has_file("pytorch_model", ".bin"));
+      if (!has_safetensors && !has_torch_files) {
         if (out_type_ == OutType::kAuto) out_type_ = OutType::kF16;
         return ok();
       }

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <cstring>
 #include <unordered_set>
 
 #include "pipeline/core/text.h"
@@ -182,12 +181,9 @@ class HeaderReader {
   }
 
   Status read_length() {
-    constexpr std::string_view kPointer = "version https://git-lfs";
-    std::array<std::byte, kPointer.size()> start{};
+    std::array<std::byte, kLengthBytes + 1> start{};
     const std::size_t bytes = std::min<std::uint64_t>(start.size(), file_.bytes());
     BOOST_OUTCOME_TRY(file_.read(0, std::span(start).first(bytes)));
-    if (std::memcmp(start.data(), kPointer.data(), kPointer.size()) == 0)
-      return wrong("this is a pointer of Git LFS, not the file that it stands for", "fetch the file: git lfs pull");
     if (bytes < kLengthBytes) return wrong(fmt::format("{} bytes are no safetensors file", bytes), kDamaged);
     std::uint64_t length = 0;
     for (std::size_t i = kLengthBytes; i-- > 0;) length = length << 8 | std::to_integer<std::uint64_t>(start[i]);

@@ -24,6 +24,10 @@ std::vector<std::string> convert_seeds();
 std::string fuzz_safetensors(std::string_view bytes);
 std::vector<std::string> safetensors_seeds();
 
+// Reads a file of torch.save. Broken: an error without its parts, or a tensor outside the file.
+std::string fuzz_torch(std::string_view bytes);
+std::vector<std::string> torch_seeds();
+
 // Reads tokenizer.json, and after a zero byte tokenizer_config.json, in every way that there is. Broken: an error
 // without its parts, or a vocabulary that contradicts itself.
 std::string fuzz_tokenizer_json(std::string_view bytes);

@@ -106,6 +106,8 @@ TEST_CASE("no safetensors file, damaged or not, breaks the reader") {
   check(safetensors_seeds(), fuzz_safetensors, 1000);
 }
 
+TEST_CASE("no file of PyTorch, damaged or not, breaks the reader") { check(torch_seeds(), fuzz_torch, 1000); }
+
 TEST_CASE("no tokenizer.json, damaged or not, breaks the reader") {
   check(tokenizer_json_seeds(), fuzz_tokenizer_json, 1000);
 }
