@@ -33,7 +33,6 @@ constexpr int kSkipped = 77;  // as ctest knows it
 
 // Checkpoints that the reference refuses, or converts by accident, and this program does not have to.
 const std::map<std::string, std::string> kOtherwise{
-    {"fused-experts", "gates and ups of experts become one tensor for every architecture"},
     {"gpt2-mask-buffer", "a buffer of old checkpoints is left out"},
     {"quant-method", "AWQ is known"},
     {"stablelm-qk-norms", "norms of heads are stacked"},
