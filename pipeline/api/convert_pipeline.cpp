@@ -11,6 +11,7 @@
 #include "pipeline/core/text.h"
 #include "pipeline/io/source_path.h"
 #include "stages/huggingface/architecture.h"
+#include "stages/huggingface/conversion.h"
 #include "stages/huggingface/output_name.h"
 
 namespace ggufmill {
@@ -29,9 +30,11 @@ Status check(const ConvertOptions& options) {
     return usage_error("--mtp and --no-mtp cannot be used together", "convert twice, once with each");
   if (options.vocab_only && options.is_split())
     return usage_error("--vocab-only writes no tensors that could be split", "leave out what says how to split");
-  if (!is_address(options.folder) && !is_folder(options.folder))
-    return usage_error(fmt::format("{} is no folder", quoted_name(options.folder)),
-                       "a checkpoint is a folder with config.json, a tokenizer and .safetensors files");
+  if (!is_address(options.folder) && !is_folder(options.folder)) {
+    Error error = no_checkpoint_folder(options.folder);
+    error.code = ExitCode::kUsage;
+    return error;
+  }
   return ok();
 }
 

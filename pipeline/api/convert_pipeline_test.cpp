@@ -127,7 +127,21 @@ TEST_CASE("arguments that cannot be obeyed are refused") {
           options.vocab_only = true;
           options.split_max_tensors = 1;
         }) == "--vocab-only writes no tensors that could be split");
-  CHECK(refusal([](ConvertOptions& options) { options.folder = "/nowhere"; }) == "'/nowhere' is no folder");
+  CHECK(refusal([](ConvertOptions& options) { options.folder = "/nowhere"; }) == "there is no such folder");
+  CHECK(refusal([](ConvertOptions& options) { options.folder = "/dev/null"; }) == "is a device, not a folder");
+}
+
+TEST_CASE("the name of a model on the hub is taken for one only where it may be one") {
+  Conversion conversion;
+  const auto help = [&](const std::string& folder) {
+    ConvertOptions options = conversion.options();
+    options.folder = folder;
+    return conversion.convert(options).error().help;
+  };
+  CHECK(help("meta-llama/Llama-3-8B") ==
+        "a model of the hub is hf://meta-llama/Llama-3-8B; otherwise give the path of the checkpoint's folder");
+  for (const char* path : {"/nowhere", "./nowhere", "../nowhere", "nowhere", "a/b/c", "a/"})
+    CHECK(help(path) == "a checkpoint is a folder with config.json, a tokenizer and *.safetensors");
 }
 
 TEST_CASE("sizes of splits are those of the reference") {

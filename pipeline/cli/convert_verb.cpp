@@ -28,7 +28,8 @@ constexpr OddOption kOddOptions[] = {
     {"no-lazy", "a checkpoint is never read whole"},
     {"use-temp-file", "memory is bounded without"},
     {"disable-mistral-community-chat-template", "the name of a template that llama.cpp has is written in any case"},
-    {"remote", "nothing is downloaded", "download the checkpoint first, and convert its folder"},
+    {"remote", "a model of the hub is given by its address",
+     "type `ggufmill convert hf://{folder}`; weights are read from the server, and no copy of them is kept"},
     {"mmproj", "vision and audio encoders are not converted",
      "convert_hf_to_gguf.py --mmproj makes that file; the text model is converted without the option"},
     {"sentence-transformers-dense-modules", "dense modules are not converted", "convert_hf_to_gguf.py can"},
@@ -94,7 +95,12 @@ Status check_odd_options(const po::variables_map& values) {
     if (!values.count(odd.name)) continue;
     const std::string what =
         fmt::format("--{} {}: {}", odd.name, odd.instead ? "is not possible" : "changes nothing", odd.why);
-    if (odd.instead) return usage_error(what, odd.instead);
+    if (odd.instead) {
+      std::string instead = odd.instead;
+      if (const std::size_t at = instead.find("{folder}"); at != std::string::npos)
+        instead.replace(at, 8, values["folder"].as<std::string>());
+      return usage_error(what, instead);
+    }
     say_note(what);
   }
   return ok();

@@ -23,13 +23,21 @@ Error cannot_open(const std::string& path, int errno_value) {
 
 Status check_regular(const std::string& path, const struct stat& info) {
   if (S_ISREG(info.st_mode)) return ok();
-  return input_error(path, S_ISDIR(info.st_mode) ? "is a folder, not a file" : "is not a regular file",
+  return input_error(path, fmt::format("is {}, not a file", kind_of_mode(info.st_mode)),
                      "name a regular file: pipes and devices cannot be read at any position");
 }
 
 constexpr int kReadFlags = O_RDONLY | O_CLOEXEC | O_NOCTTY;
 
 }  // namespace
+
+std::string_view kind_of_mode(unsigned mode) {
+  return S_ISREG(mode)    ? "a file"
+         : S_ISDIR(mode)  ? "a folder"
+         : S_ISFIFO(mode) ? "a pipe"
+         : S_ISSOCK(mode) ? "a socket"
+                          : "a device";
+}
 
 Result<std::shared_ptr<const InputFile>> InputFile::open(const std::string& path, IoMode mode) {
   const SystemCalls& calls = system_calls();

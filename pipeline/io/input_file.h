@@ -6,12 +6,18 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "pipeline/io/byte_source.h"
 #include "pipeline/io/descriptor.h"
 #include "pipeline/io/transfer.h"
 
 namespace ggufmill {
+
+// What an st_mode is of: "a file", "a folder", "a pipe", "a socket", "a device".
+std::string_view kind_of_mode(unsigned mode);
+// The same of what is at a path of this machine, or "a broken link"; empty where nothing is, and for an address.
+std::string_view kind_of_path(const std::string& path);
 
 // A regular file opened for reading. Anything else (folder, pipe, device) is refused; links to regular files are
 // followed. Thread-safe.

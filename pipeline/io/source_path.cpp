@@ -1,6 +1,7 @@
 #include "pipeline/io/source_path.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -49,6 +50,13 @@ bool is_folder(const std::string& path) {
   if (is_address(path)) return remote::is_folder(path);
   std::error_code none;
   return fs::is_directory(path, none);
+}
+
+std::string_view kind_of_path(const std::string& path) {
+  struct stat info {};
+  if (is_address(path) || ::lstat(path.c_str(), &info) != 0) return {};
+  if (S_ISLNK(info.st_mode) && ::stat(path.c_str(), &info) != 0) return "a broken link";
+  return kind_of_mode(info.st_mode);
 }
 
 Result<std::vector<std::string>> paths_in(const std::string& folder) {

@@ -1,6 +1,7 @@
 #include "stages/huggingface/architecture.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -9,6 +10,7 @@
 #include "pipeline/config/yaml_reader.h"
 #include "pipeline/core/text.h"
 #include "pipeline/io/json_file.h"
+#include "stages/huggingface/tables.h"
 
 namespace ggufmill::huggingface {
 namespace {
@@ -74,6 +76,22 @@ Status read(const std::string& name, const Origin& asked, std::vector<std::strin
   return ok();
 }
 
+// "Qwen3" of Qwen3ForCausalLM and Qwen3Model.
+std::string_view family_of(std::string_view name) {
+  return name.substr(0, std::min(name.find("For"), name.find("Model")));
+}
+
+// The error of a class that no map serves and convert_hf_to_gguf.py converts; nothing for another class.
+std::optional<Error> unserved(std::string_view checkpoint_class, const std::string& where) {
+  for (const auto& row : table_rows(unserved_class_table())) {
+    if (row[0] != checkpoint_class) continue;
+    Error error = input_error(where, fmt::format("'{}' is {}, which is not supported", row[0], row[1]));
+    error.help = fmt::format("convert_hf_to_gguf.py{}{} converts it", row[2].empty() ? "" : " ", row[2]);
+    return error;
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<Architecture> read_architecture(const std::string& name_or_path, const Origin& asked) {
@@ -93,21 +111,23 @@ Result<Architecture> read_architecture(const std::string& name_or_path, const Or
 }
 
 Result<Architecture> find_architecture(const std::string& checkpoint_class, const std::string& where) {
-  std::vector<std::string> classes;
   for (const BuiltInArchitecture& each : built_in_architectures()) {
     // Most files do not have the word in them and need not be read.
     if (each.text.find(checkpoint_class) == std::string_view::npos) continue;
     BOOST_OUTCOME_TRY(Architecture architecture, read_architecture(std::string(each.name)));
     if (std::ranges::count(architecture.serves, checkpoint_class) > 0) return architecture;
   }
+  if (const auto error = unserved(checkpoint_class, where)) return *error;
+  std::vector<std::string> family;
   for (const BuiltInArchitecture& each : built_in_architectures()) {
     BOOST_OUTCOME_TRY(const Architecture architecture, read_architecture(std::string(each.name)));
-    classes.insert(classes.end(), architecture.serves.begin(), architecture.serves.end());
+    for (const std::string& name : architecture.serves)
+      if (family_of(name) == family_of(checkpoint_class)) family.push_back(fmt::format("'{}'", name));
   }
-  const std::string meant = did_you_mean(checkpoint_class, classes);
+  std::ranges::sort(family);
   Error error = input_error(where, fmt::format("no architecture is known for '{}'", checkpoint_class));
-  error.detail = fmt::format("`ggufmill architectures` lists the classes that are known{}",
-                             meant.empty() ? "" : fmt::format("; the nearest is '{}'", meant));
+  error.detail = fmt::format("convert_hf_to_gguf.py does not know it either{}{}",
+                             family.empty() ? "" : "; of the same family are known: ", fmt::join(family, ", "));
   error.help =
       "`ggufmill architectures show llama > mine.yaml` prints one to start from; `architecture: ./mine.yaml` in the "
       "source uses it";

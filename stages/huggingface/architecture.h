@@ -104,7 +104,7 @@ struct TokenizerRules {
   std::optional<ValueRule> vocabulary_size;
   std::optional<ValueRule> token_types;
   std::string pre;
-  bool space_prefix_of_config = false;
+  std::optional<ValueRule> space_prefix_of_config;
   std::vector<std::string> user_tokens;
   std::vector<std::string> control_tokens;
   std::vector<SpecialTokenData> special_tokens;
@@ -120,18 +120,28 @@ struct OtherName {
   ValueRule when;
 };
 
+// A checkpoint that its class alone does not give away as one that cannot be converted.
+struct Refusal {
+  ValueRule when;
+  std::string what;  // follows the path of the configuration: "is a draft model, which ..."
+  std::string help;
+};
+
 struct Architecture {
   std::string file;                    // its name without folder and ending, or its path
   std::string name;                    // general.architecture
   std::vector<OtherName> other_names;  // the first that holds takes the place of `name`
   std::string description;
-  std::vector<std::string> serves;        // `architectures` of config.json
-  std::vector<std::string> serves_whole;  // of these those that count although the text model names another class
-  std::string config = "config.json";     // the file that says what a model is
-  std::optional<ValueRule> serves_when;   // for a file without `architectures`: what holds for its models
-  std::string weights;                    // what the names of the weights' files begin with; empty: anything
-  bool partial = false;                   // there for others to extend
-  bool draft_head = false;                // has layers that predict further tokens, to leave out or to write alone
+  std::vector<std::string> serves;           // `architectures` of config.json
+  std::vector<std::string> serves_whole;     // of these those that count although the text model names another class
+  std::string config = "config.json";        // the file that says what a model is
+  std::optional<ValueRule> serves_when;      // for a file without `architectures`: what holds for its models
+  std::string weights;                       // what the names of the weights' files begin with; empty: anything
+  std::vector<std::string> further_weights;  // files below the folder, whose tensors are named FOLDER/NAME
+  std::vector<Refusal> refuses;
+  bool partial = false;        // there for others to extend
+  bool draft_head = false;     // has layers that predict further tokens, to leave out or to write alone
+  bool fused_experts = false;  // llama.cpp has a tensor for their gates and ups together
   std::map<std::string, ValueRule> values;
   ValueRule layers;
   std::vector<MetadataRule> metadata_of_tensors;  // right after general.architecture
@@ -154,8 +164,8 @@ Status read_into(const ConfigNode& root, Architecture& into);
 
 // The built-in map of that name, or that of a file by its path, with all that it extends. Exit code 2.
 Result<Architecture> read_architecture(const std::string& name_or_path, const Origin& asked = {});
-// The built-in map that serves a class of config.json. Exit code 4, with the classes that are near; `where` is for the
-// message.
+// The built-in map that serves a class of config.json. Exit code 4: the error reports whether convert_hf_to_gguf.py
+// converts the class, or which of its family are served; `where` is for the message.
 Result<Architecture> find_architecture(const std::string& checkpoint_class, const std::string& where);
 
 // The class of a config.json that counts: the text model's, unless a built-in map serves that of the whole model all

@@ -117,7 +117,7 @@ FieldSpec tokenizer_field() {
       value_field("vocabulary_size", "Tokens are filled up to it."),
       value_field("token_types", "How many types of tokens there are."),
       text("pre", "The pre-tokenizer; without it, found by its check text."),
-      flag("space_prefix_of_config", "Whether add_prefix_space of tokenizer_config.json comes first."),
+      value_field("space_prefix_of_config", "Whether add_prefix_space of tokenizer_config.json comes first."),
       list_of("user_tokens", text("", "A text."), "Tokens that are the user's, whatever the files say."),
       list_of("control_tokens", text("", "A text."), "Control tokens, whatever the files say."),
       tokens_field("special_tokens"),
@@ -150,6 +150,9 @@ FieldSpec architecture_fields() {
       std::move(extends),
       flag("partial", "Whether it is there for others to extend."),
       flag("draft_head", "Whether the source's option `draft_head` leaves out its layers that predict further tokens."),
+      flag("fused_experts",
+           "Whether llama.cpp has a tensor for gates and ups of experts together, as `fuse_gate_up_experts` of the "
+           "source makes it."),
       list_of("serves", text("", "A class."), "The `architectures` of config.json that it is for."),
       list_of(
           "serves_whole", text("", "A class."),
@@ -157,6 +160,14 @@ FieldSpec architecture_fields() {
       text("config", "The file that says what a model is, where that is not config.json."),
       value_field("serves_when", "For a file without `architectures`: what holds for the models that it is for."),
       text("weights", "The weights' file, without .safetensors; without it, all of the folder."),
+      list_of("further_weights", text("", "A path below the folder: 1_Dense/model.safetensors."),
+              "Further files with weights, where the folder has them; the name of a tensor in 1_Dense is "
+              "1_Dense/linear.weight."),
+      list_of("refuses",
+              map_of({required(value_field("when", "A value that is true for them.")),
+                      required(text("what", "What such a checkpoint is.")), text("help", "What to do instead.")},
+                     "A kind of checkpoint."),
+              "Checkpoints of a class that is served which cannot be converted."),
       std::move(values),
       value_field("layers", "How many layers there are."),
       metadata_field("metadata_of_tensors", "Metadata right after general.architecture."),

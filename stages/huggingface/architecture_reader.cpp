@@ -60,6 +60,16 @@ class Reader {
     if (const ConfigNode* node = root_.find("draft_head")) {
       BOOST_OUTCOME_TRY(into_.draft_head, to_bool(*node));
     }
+    if (const ConfigNode* node = root_.find("further_weights"))
+      for (const ConfigNode& item : node->items) into_.further_weights.push_back(item.scalar);
+    if (const ConfigNode* node = root_.find("refuses"))
+      for (const ConfigNode& item : node->items) {
+        Refusal& refusal = into_.refuses.emplace_back();
+        BOOST_OUTCOME_TRY(refusal.when, read_value_rule(*item.find("when")));
+        refusal.what = item.find("what")->scalar;
+        if (const ConfigNode* help = item.find("help")) refusal.help = help->scalar;
+      }
+    BOOST_OUTCOME_TRY(read_flag(root_, "fused_experts", into_.fused_experts));
     if (const ConfigNode* node = root_.find("layers")) {
       BOOST_OUTCOME_TRY(into_.layers, read_value_rule(*node));
     }
@@ -378,13 +388,14 @@ class Reader {
         }
         if (const ConfigNode* model = item.find("model")) reader.choice.model = model->scalar;
         BOOST_OUTCOME_TRY(read_flag(item, "scores", reader.choice.scores));
+        BOOST_OUTCOME_TRY(read_flag(item, "own_format", reader.choice.own_format));
         BOOST_OUTCOME_TRY(read_rule(item, "when", reader.when));
         rules.readers.push_back(std::move(reader));
       }
     BOOST_OUTCOME_TRY(read_rule(node, "vocabulary_size", rules.vocabulary_size));
     BOOST_OUTCOME_TRY(read_rule(node, "token_types", rules.token_types));
     if (const ConfigNode* pre = node.find("pre")) rules.pre = pre->scalar;
-    BOOST_OUTCOME_TRY(read_flag(node, "space_prefix_of_config", rules.space_prefix_of_config));
+    BOOST_OUTCOME_TRY(read_rule(node, "space_prefix_of_config", rules.space_prefix_of_config));
     if (const ConfigNode* texts = node.find("user_tokens"))
       for (const ConfigNode& text : texts->items) rules.user_tokens.push_back(text.scalar);
     if (const ConfigNode* texts = node.find("control_tokens"))

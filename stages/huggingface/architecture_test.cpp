@@ -3,6 +3,7 @@
 
 #include <boost/json/parse.hpp>
 
+#include "stages/huggingface/tables.h"
 #include "tests/support/apply_stage.h"
 #include "tests/support/catch.h"
 #include "tests/support/files.h"
@@ -67,15 +68,35 @@ TEST_CASE("the class of the whole model counts before its text model's where a m
   }
 }
 
-TEST_CASE("a class that nobody knows: the nearest, and how a map is written") {
-  const auto unknown = find_architecture("Qwen2ForCausaLM", "m/config.json");
+TEST_CASE("a class that nobody knows: those of its family, and how a map is written") {
+  const auto unknown = find_architecture("Qwen2ForTokenClassification", "m/config.json");
   REQUIRE(!unknown);
   const Error& error = unknown.error();
   CHECK(error.code == ExitCode::kBadInput);
   CHECK(error.where == "m/config.json");
-  CHECK(error.what == "no architecture is known for 'Qwen2ForCausaLM'");
-  CHECK(error.detail == "`ggufmill architectures` lists the classes that are known; the nearest is 'Qwen2ForCausalLM'");
+  CHECK(error.what == "no architecture is known for 'Qwen2ForTokenClassification'");
+  CHECK(error.detail ==
+        "convert_hf_to_gguf.py does not know it either; of the same family are known: 'Qwen2ForCausalLM', "
+        "'Qwen2Model'");
   CHECK(error.help.find("`ggufmill architectures show llama > mine.yaml`") != std::string::npos);
+  // No name of another family is like it.
+  CHECK(find_architecture("Qwen9ForCausalLM", "").error().detail == "convert_hf_to_gguf.py does not know it either");
+}
+
+TEST_CASE("a class that only convert_hf_to_gguf.py converts: what it is, and the option it needs") {
+  std::size_t rows = 0;
+  for (const auto& row : table_rows(unserved_class_table())) {
+    REQUIRE(row.size() == 3);
+    const auto found = find_architecture(std::string(row[0]), "config.json");
+    CAPTURE(row[0]);
+    REQUIRE(!found);
+    CHECK(found.error().what == "'" + std::string(row[0]) + "' is " + std::string(row[1]) + ", which is not supported");
+    ++rows;
+  }
+  CHECK(rows > 40);
+  CHECK(find_architecture("Eagle3DraftModel", "").error().help ==
+        "convert_hf_to_gguf.py --target-model-dir converts it");
+  CHECK(find_architecture("Gemma3nForCausalLM", "").error().help == "convert_hf_to_gguf.py converts it");
 }
 
 TEST_CASE("names of maps") {

@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
+#include <iterator>
 #include <unordered_map>
 
 #include "pipeline/core/text.h"
+#include "pipeline/io/input_file.h"
 #include "pipeline/io/json_file.h"
 #include "pipeline/io/source_path.h"
 #include "stages/huggingface/architecture.h"
@@ -64,7 +66,8 @@ class Conversion {
   Conversion(const SourceOptions& options, const CheckpointOpener& open) : options_(options), open_(open) {}
 
   Result<ConvertedCheckpoint> run() {
-    BOOST_OUTCOME_TRY(options_.folder, pinned(options_.folder));
+    const std::string asked = options_.folder;
+    BOOST_OUTCOME_TRY(options_.folder, pinned(asked));
     if (!options_.architecture.empty()) {
       BOOST_OUTCOME_TRY(architecture_, named_architecture(options_.architecture, options_.origin));
     }
@@ -82,7 +85,9 @@ class Conversion {
     facts_.emplace(options_.folder, std::move(config), architecture_.values);
     facts_->set("option", json::object{{"draft_head", options_.draft_head != DraftHead::kLeaveOut},
                                        {"draft_head_only", options_.draft_head == DraftHead::kOnly},
-                                       {"class", class_}});
+                                       {"class", class_},
+                                       {"folder", folder_name(asked)}});
+    BOOST_OUTCOME_TRY(check_refusals());
     BOOST_OUTCOME_TRY(choose_name(architecture_, *facts_));
     BOOST_OUTCOME_TRY(read_vocabulary());
     out_type_ = options_.out_type;
@@ -103,27 +108,36 @@ class Conversion {
 
   Status read_config() {
     const std::string& name = architecture_.config;
-    if (!is_folder(options_.folder))
-      return input_error(options_.folder, "is no folder",
-                         fmt::format("a checkpoint is a folder with {}, a tokenizer and weights: *.safetensors or "
-                                     "pytorch_model*.bin",
-                                     name));
+    if (!is_folder(options_.folder)) return no_checkpoint_folder(options_.folder);
     const std::string path = config_file().string();
-    if (!is_file(path)) {
-      std::string help = fmt::format(
-          "a checkpoint is a folder with {}, a tokenizer and weights: *.safetensors or pytorch_model*.bin; safetensors "
-          "without one are read by `source: {{safetensors: ...}}`",
-          name);
-      if (name == "config.json" && is_file(file("params.json")))
-        help =
-            "there is a params.json, as in Mistral's own format: `config: params.json` in the source, or "
-            "--mistral-format, reads it";
-      return input_error(options_.folder, fmt::format("has no {}", name), help);
-    }
+    if (const std::string_view kind = kind_of_path(path); !is_file(path) && !kind.empty())
+      return input_error(path, fmt::format("is {}, not a file", kind), "put the checkpoint's file in its place");
+    if (!is_file(path)) return no_config(name);
     BOOST_OUTCOME_TRY(const json::value config, read_checkpoint_json(path));
     if (!config.is_object()) return input_error(path, "is no JSON object");
     config_ = config.get_object();
     return ok();
+  }
+
+  Error no_config(const std::string& name) const {
+    if (const std::string adapter = file("adapter_config.json"); is_file(adapter)) {
+      const auto config = read_checkpoint_json(adapter);
+      const auto base = config ? json_string(config.value(), "base_model_name_or_path") : std::nullopt;
+      return input_error(
+          options_.folder, "is an adapter (LoRA), not a model",
+          fmt::format("convert the model that it adapts{}; convert_lora_to_gguf.py of llama.cpp converts "
+                      "adapters",
+                      base ? fmt::format(", {}", quoted_name(*base)) : ""));
+    }
+    std::string help = fmt::format(
+        "a checkpoint is a folder with {}, a tokenizer and weights: *.safetensors or pytorch_model*.bin; safetensors "
+        "without one are read by `source: {{safetensors: ...}}`",
+        name);
+    if (name == "config.json" && is_file(file("params.json")))
+      help =
+          "there is a params.json, as in Mistral's own format: `config: params.json` in the source, or "
+          "--mistral-format, reads it";
+    return input_error(options_.folder, fmt::format("has no {}", name), help);
   }
 
   Result<Architecture> architecture_of_config() const {
@@ -140,36 +154,78 @@ class Conversion {
                     "leave it out; a map that has them says `draft_head: true`");
   }
 
+  Status check_refusals() const {
+    for (const Refusal& refusal : architecture_.refuses) {
+      BOOST_OUTCOME_TRY(const bool holds, facts_->holds(refusal.when));
+      if (holds) return input_error(config_file().string(), refusal.what, refusal.help);
+    }
+    return ok();
+  }
+
   // First, since some maps cut the embedding to the tokens that there are.
   Status read_vocabulary() {
     BOOST_OUTCOME_TRY(TokenizerOptions options, tokenizer_options(architecture_.tokenizer, *facts_));
     if (options_.pre) options.pre = *options_.pre;
     BOOST_OUTCOME_TRY(tokenizer_, read_tokenizer(options_.folder, options));
-    facts_->set("tokenizer_tokens", tokenizer_.tokens);
+    facts_->set("tokenizer_entries", tokenizer_.entries);
+    facts_->set_tokens([this](std::string_view text) { return token_named(text); });
     facts_->set("tokenizer_reader", json::string(tokenizer_reader_name(tokenizer_.reader)));
     return ok();
   }
 
-  // The tensors under the names that the map's rules see, and from them the type that `auto` stands for.
+  // The id of a token as the tokenizer has it, of the first one of that text.
+  std::optional<std::uint64_t> token_named(std::string_view text) const {
+    const MetadataValue* tokens = tokenizer_.metadata.find("tokenizer.ggml.tokens");
+    const MetadataValue wanted = metadata_string(text);
+    std::optional<std::uint64_t> found;
+    if (!tokens) return found;
+    std::uint64_t id = 0;
+    for_each_item(*tokens, [&](const MetadataValue& token) {
+      if (token == wanted) found = id;
+      ++id;
+      return !found;
+    });
+    return found;
+  }
+
+  // The tensors under the names that the map's rules see, and from those of the model itself the type that `auto`
+  // stands for.
   Result<std::vector<NamedTensor>> open_tensors() {
+    std::vector<NamedTensor> tensors, further;
     BOOST_OUTCOME_TRY(Checkpoint checkpoint, open_weights());
-    for (const CheckpointFile& each : checkpoint.files) result_.model.files.push_back(each.source);
-    std::vector<NamedTensor> tensors;
+    add_tensors(std::move(checkpoint), "", tensors);
+    for (const std::string& name : architecture_.further_weights)
+      if (const fs::path path = file(name); is_file(path)) {
+        BOOST_OUTCOME_TRY(Checkpoint more, open_(path.string()));
+        add_tensors(std::move(more), fs::path(name).parent_path().string() + "/", further);
+      }
     std::vector<std::string> names;
     std::unordered_map<std::string, ExpressionRef> values;
-    for (CheckpointTensor& tensor : checkpoint.tensors) {
-      names.push_back(tensor.name);
-      values.emplace(tensor.name, tensor.values);
-      tensors.push_back({std::move(tensor.name), std::move(tensor.values)});
-    }
-    facts_->set_tensors(std::move(names), [values = std::move(values)](const std::string& name) {
-      auto read = read_small_values(*values.at(name));
-      if (!read) read.error().what = fmt::format("tensor {}: {}", quoted_name(name), read.error().what);
-      return read;
-    });
+    for (const auto* part : {&tensors, &further})
+      for (const NamedTensor& tensor : *part) {
+        names.push_back(tensor.name);
+        values.emplace(tensor.name, tensor.values);
+      }
+    facts_->set_tensors(
+        std::move(names),
+        [values](const std::string& name) {
+          auto read = read_small_values(*values.at(name));
+          if (!read) read.error().what = fmt::format("tensor {}: {}", quoted_name(name), read.error().what);
+          return read;
+        },
+        [values](const std::string& name) { return values.at(name)->shape.rows(); });
     BOOST_OUTCOME_TRY(tensors, rename_tensors(architecture_, *facts_, std::move(tensors)));
+    BOOST_OUTCOME_TRY(further, rename_tensors(architecture_, *facts_, std::move(further)));
     if (out_type_ == OutType::kAuto) out_type_ = guess(tensors);
+    std::ranges::move(further, std::back_inserter(tensors));
     return tensors;
+  }
+
+  // Appends the tensors, with `prefix` before their names.
+  void add_tensors(Checkpoint checkpoint, const std::string& prefix, std::vector<NamedTensor>& into) {
+    for (const CheckpointFile& each : checkpoint.files) result_.model.files.push_back(each.source);
+    for (CheckpointTensor& tensor : checkpoint.tensors)
+      into.push_back({prefix + tensor.name, std::move(tensor.values)});
   }
 
   // safetensors before files of PyTorch.
@@ -227,7 +283,7 @@ class Conversion {
   }
 
   // Gates and ups of experts as one tensor, where the later of the two stood.
-  static Status fuse(std::vector<MappedTensor>& tensors) {
+  Status fuse(std::vector<MappedTensor>& tensors) const {
     constexpr std::string_view kGate = "ffn_gate_exps.", kUp = "ffn_up_exps.";
     const auto place = [&](std::string name, std::string_view from, std::string_view to) {
       name.replace(name.find(from), from.size(), to);
@@ -238,6 +294,13 @@ class Conversion {
       if (name.find(kGate) == std::string::npos || !name.ends_with(".weight")) continue;
       const auto up = static_cast<std::size_t>(place(name, kGate, kUp));
       if (up == tensors.size()) continue;
+      if (!architecture_.fused_experts)
+        return error_at(
+            options_.origin,
+            fmt::format("fuse_gate_up_experts is not possible: llama.cpp has no tensor for gates and ups of "
+                        "experts together in '{}'",
+                        architecture_.name),
+            "leave it out");
       const std::size_t later = std::max(i, up), earlier = std::min(i, up);
       MappedTensor fused = tensors[later];
       fused.name.replace(fused.name.find(later == i ? kGate : kUp), (later == i ? kGate : kUp).size(),
@@ -431,6 +494,20 @@ std::optional<OutType> out_type_named(std::string_view name) {
 }
 
 }  // namespace huggingface
+
+Error no_checkpoint_folder(const std::string& path) {
+  const std::string_view kind = kind_of_path(path);
+  std::string help =
+      "a checkpoint is a folder with config.json, a tokenizer and weights: *.safetensors or pytorch_model*.bin";
+  const auto is_name = [](std::string_view part) {
+    return !part.empty() && part != "." && part != ".." && part.find('/') == part.npos;
+  };
+  const std::size_t slash = path.find('/');
+  if (kind.empty() && slash != path.npos && is_name(std::string_view(path).substr(0, slash)) &&
+      is_name(std::string_view(path).substr(slash + 1)))
+    help = fmt::format("a model of the hub is hf://{}; otherwise give the path of the checkpoint's folder", path);
+  return input_error(path, kind.empty() ? "there is no such folder" : fmt::format("is {}, not a folder", kind), help);
+}
 
 Result<ConvertedCheckpoint> read_huggingface(const huggingface::SourceOptions& options, const CheckpointOpener& open) {
   return huggingface::Conversion(options, open).run();

@@ -48,6 +48,9 @@ struct CheckpointName {
   std::string file_type;
 };
 
+// The error of a path that is no folder, with a hint for what is the name of a model on the hub.
+Error no_checkpoint_folder(const std::string& path);
+
 // Reads config.json, the tokenizer and the headers of the weights; no weights.
 struct ConvertedCheckpoint {
   Model model;

@@ -283,7 +283,7 @@ class GeneralMaker {
       if (!text) return Found{*id, folder_ / "config.json", "_name_or_path"}.error("a text");
       if (std::count(text->begin(), text->end(), '/') <= 1) use_id(*text);  // else a path of somebody's machine
     }
-    folder_name_ = name_of_folder();
+    folder_name_ = folder_name(options_.folder);
     if (!is_utf8(folder_name_))
       return input_error(folder_, "the folder's name is not UTF-8, and its model would be named after it",
                          "rename the folder");
@@ -299,17 +299,6 @@ class GeneralMaker {
     put_new("general.finetune", parts.finetune);
     put_new("general.version", parts.version);
     put_new("general.size_label", parts.size_label);
-  }
-
-  // Of "." and ".." what they stand for.
-  std::string name_of_folder() const {
-    if (is_address(folder_.string())) return name_of_address(folder_.string());
-    fs::path path = folder_;
-    while (path.has_parent_path() && path != path.root_path() && (path.filename().empty() || path.filename() == "."))
-      path = path.parent_path();
-    if (!path.filename().empty() && path.filename() != "." && path.filename() != "..") return path.filename();
-    std::error_code none;
-    return fs::weakly_canonical(fs::absolute(path, none), none).filename();
   }
 
   Status use_generation_config() {
@@ -449,6 +438,16 @@ class GeneralMaker {
 };
 
 }  // namespace
+
+std::string folder_name(const std::string& folder) {
+  if (is_address(folder)) return name_of_address(folder);
+  fs::path path = folder;
+  while (path.has_parent_path() && path != path.root_path() && (path.filename().empty() || path.filename() == "."))
+    path = path.parent_path();
+  if (!path.filename().empty() && path.filename() != "." && path.filename() != "..") return path.filename();
+  std::error_code none;
+  return fs::weakly_canonical(fs::absolute(path, none), none).filename();
+}
 
 Result<General> read_general(const GeneralOptions& options, const json::object& config, const WeightCount& weights) {
   return GeneralMaker(options, config, weights).make();

@@ -27,6 +27,9 @@ struct General {
   std::vector<std::string> warnings;
 };
 
+// The name of a checkpoint's folder or address; for "." and ".." that of the folder they stand for.
+std::string folder_name(const std::string& folder);
+
 // `config` is config.json. Without weights (all counts 0) sizes in names are believed, and none is computed. What the
 // reference overlooks is overlooked: a README.md without a card, a generation_config.json that is no JSON. A value of
 // a type that the key cannot have is an error (code kBadInput) that names file and key.

@@ -66,6 +66,10 @@ Status set_entry(const MetadataRule& rule, const Architecture& architecture, con
                     key = whole_key(rule.key, architecture.name);
   if (value.is_null()) {
     if (rule.optional) return ok();
+    if (rule.type == MetadataType::kBool && facts.is_null_key(rule.value)) {  // as Python takes it for a boolean
+      into.set(key, metadata_bool(false));
+      return ok();
+    }
     return input_error(where, fmt::format("'{}' is not there", fmt::join(missing, "', '")),
                        fmt::format("{} is made of it, see {}", key, rule.value.place));
   }
@@ -139,7 +143,9 @@ Result<TokenizerOptions> tokenizer_options(const TokenizerRules& rules, const Fa
   }
   options.pre = rules.pre;
   options.chat_template = rules.chat_template;
-  options.space_prefix_of_config = rules.space_prefix_of_config;
+  if (rules.space_prefix_of_config) {
+    BOOST_OUTCOME_TRY(options.space_prefix_of_config, facts.holds(*rules.space_prefix_of_config));
+  }
   options.user_tokens = rules.user_tokens;
   options.control_tokens = rules.control_tokens;
   BOOST_OUTCOME_TRY(add_tokens(rules.special_tokens, facts, options.special_tokens));

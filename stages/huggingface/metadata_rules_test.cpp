@@ -77,6 +77,15 @@ TEST_CASE("lists, empty values and missing ones") {
   CHECK(made("{key: a, value: [x, y], when: {present: x}}", "{}").empty());
 }
 
+TEST_CASE("null is false where a boolean is asked for by its name") {
+  const std::string rule = "{key: a, type: bool, value: x}";
+  CHECK(made(rule, R"({"x": null})") == "m.a bool false");
+  CHECK(made("{key: a, type: bool, value: [y, x]}", R"({"x": null})") == "m.a bool false");
+  CHECK(made(rule, "{}") == "'x' is not there");
+  CHECK(made("{key: a, type: bool, value: x, optional: true}", R"({"x": null})").empty());
+  CHECK(made("{key: a, value: x}", R"({"x": null})") == "'x' is not there");
+}
+
 TEST_CASE("checkpoints of one class can have other names") {
   const auto name = [](const std::string& config) {
     const TempDir folder;
@@ -109,6 +118,11 @@ TEST_CASE("the tokenizer's options") {
   CHECK(some.value().readers[0].reader == TokenizerReader::kNone);
   CHECK(some.value().vocabulary_size == 9);
   CHECK(some.value().pre == "p");
+  const auto prefix =
+      options("{space_prefix_of_config: {not: x}, readers: [{reader: tekken, own_format: true}]}", "{}");
+  REQUIRE(prefix);
+  CHECK(prefix.value().space_prefix_of_config);
+  CHECK(prefix.value().readers[0].own_format);
   const auto wrong = options("{vocabulary_size: v}", R"({"v": -9})");
   REQUIRE(!wrong);
   CHECK(wrong.error().what == "the size of the vocabulary is '-9', which is no whole number from 0 on");

@@ -112,7 +112,7 @@ class Restorer {
                                      architecture_.name, describe(*name)),
                          "give the config.json of the checkpoint that the model came from");
     if (const MetadataValue* tokens = model_.metadata.find("tokenizer.ggml.tokens"))
-      if (const auto list = as_array(*tokens)) facts_->set("tokenizer_tokens", list->count);
+      if (const auto list = as_array(*tokens)) facts_->set("tokenizer_entries", list->count);
     // The rows of heads are put in order by what config.json says of them, which must be what the model says.
     if (const std::string wrong = contradiction(); !wrong.empty())
       return input_error(origin_.config, wrong, "give the config.json of the checkpoint that the model came from");

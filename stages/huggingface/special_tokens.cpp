@@ -284,11 +284,20 @@ Status SpecialTokens::read_chat_templates(const TokenizerFiles& files, const jso
 }
 
 Status SpecialTokens::set_json(const std::string& where, std::string_view role, const json::value* id) {
+  if (id && id->is_bool()) {  // a number in Python
+    set(role, id->get_bool() ? 1 : 0, *warnings_);
+    return ok();
+  }
   if (!id || !(id->is_int64() || id->is_uint64())) return ok();
   if (id->is_int64() && id->get_int64() < 0) {
     return input_error(where, fmt::format("the id of the {} token is {}, which no token has", role, id->get_int64()));
   }
-  set(role, id->is_uint64() ? id->get_uint64() : static_cast<std::uint64_t>(id->get_int64()), *warnings_);
+  const std::uint64_t number = id->to_number<std::uint64_t>();
+  if (number > UINT32_MAX && !tokens_)
+    return input_error(where,
+                       fmt::format("the id of the {} token is {}; a GGUF holds ids up to {}", role, number, UINT32_MAX),
+                       "give the id of a token of the vocabulary, or remove it");
+  set(role, number, *warnings_);
   return ok();
 }
 
@@ -322,9 +331,9 @@ Status SpecialTokens::read_ids(const TokenizerFiles& files, const json::value& c
 }
 
 void SpecialTokens::set(std::string_view role, std::uint64_t id, std::vector<std::string>& warnings) {
-  if ((tokens_ && id >= *tokens_) || id > UINT32_MAX) {
-    warnings.push_back(fmt::format("the {} token has the id {}, and there are {} tokens; left out", role, id,
-                                   tokens_.value_or(std::uint64_t{1} << 32)));
+  if (tokens_ && id >= *tokens_) {
+    warnings.push_back(
+        fmt::format("the {} token has the id {}, and there are {} tokens; left out", role, id, *tokens_));
     return;
   }
   for (const auto& [known, value] : ids_) {

@@ -11,6 +11,7 @@ namespace ggufmill {
 
 std::string_view pre_tokenizer_table();    // pre_tokenizers.tsv
 std::string_view tokenizer_class_table();  // tokenizer_classes.tsv
+std::string_view unserved_class_table();   // unserved_classes.tsv
 
 // Rows without the names of the columns; views into `table`. Pure.
 inline std::vector<std::vector<std::string_view>> table_rows(std::string_view table) {

@@ -186,6 +186,10 @@ class TokenizerMaker {
     }
     if (reader == TokenizerReader::kWordPiece) set_token_types();
     write(vocabulary);
+    if (is_of_json(reader)) {
+      const json::array* added = json_array(files_.tokenizer->document, "added_tokens");
+      out_.entries = files_.tokenizer->vocabulary.size() + (added ? added->size() : 0);
+    }
     const std::size_t tokens = vocabulary.tokens.size();
     BOOST_OUTCOME_TRY(
         SpecialTokens special,
@@ -205,12 +209,15 @@ class TokenizerMaker {
   Result<Vocabulary> read_vocabulary(TokenizerReader reader) const {
     if (reader == TokenizerReader::kRwkv)
       return read_rwkv_vocabulary(file(kRwkvFile).string(), options_.vocabulary_size);
-    const bool of_json = reader == TokenizerReader::kBpe || reader == TokenizerReader::kBpeFlagged ||
-                         reader == TokenizerReader::kWordPiece || reader == TokenizerReader::kWhitespace ||
-                         reader == TokenizerReader::kByteFallbackBpe ||
-                         (reader == TokenizerReader::kUnigramFairseq && !is_file(file("sentencepiece.bpe.model")));
-    return of_json ? read_json_vocabulary(reader, files_, options_)
-                   : read_sentencepiece_vocabulary(reader, files_, options_);
+    return is_of_json(reader) ? read_json_vocabulary(reader, files_, options_)
+                              : read_sentencepiece_vocabulary(reader, files_, options_);
+  }
+
+  bool is_of_json(TokenizerReader reader) const {
+    return reader == TokenizerReader::kBpe || reader == TokenizerReader::kBpeFlagged ||
+           reader == TokenizerReader::kWordPiece || reader == TokenizerReader::kWhitespace ||
+           reader == TokenizerReader::kByteFallbackBpe ||
+           (reader == TokenizerReader::kUnigramFairseq && !is_file(file("sentencepiece.bpe.model")));
   }
 
   // Special tokens by the texts of tokenizer_config.json alone; no chat template.
@@ -288,7 +295,7 @@ class TokenizerMaker {
 
   // `scores`: of which type; none: they are not written.
   void write_tokens(const std::vector<Token>& tokens, std::optional<MetadataType> scores) {
-    out_.tokens = tokens.size();
+    out_.tokens = out_.entries = tokens.size();
     if (tokens.empty()) return;
     ArrayMaker texts(MetadataType::kString, tokens.size());
     for (const Token& token : tokens) texts.put(token.text);

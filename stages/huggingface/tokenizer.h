@@ -79,6 +79,7 @@ struct TokenizerMetadata {
   Metadata metadata;  // a key that does not begin with "tokenizer." is the architecture's
   TokenizerReader reader = TokenizerReader::kNone;
   std::uint64_t tokens = 0;
+  std::uint64_t entries = 0;  // of tokenizer.json: its vocabulary and its added tokens; else as many as tokens
   std::vector<std::string> warnings;
 };
 

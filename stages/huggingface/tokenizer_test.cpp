@@ -503,6 +503,10 @@ TEST_CASE("ids come from the configuration through the added tokens, then from c
       .put("tokenizer_config.json", R"({"bos_token": "<b>", "eos_token": {"content": "<e>"}})")
       .put("config.json", R"({"bos_token_id": 4, "eos_token_id": 5})");
   CHECK(special(folder) == "ggml.eos_token_id = 9\nggml.bos_token_id = 4\n");
+  folder.put("config.json", R"({"bos_token_id": true, "sep_token_id": false})");
+  CHECK(special(folder) == "ggml.eos_token_id = 9\nggml.bos_token_id = 1\nggml.seperator_token_id = 0\n");
+  folder.put("config.json", R"({"bos_token_id": 4294967296})");
+  CHECK(has(special(folder), "the id of the bos token is 4294967296; a GGUF holds ids up to 4294967295"));
   folder.put("config.json", R"({"bos_token_id": -1})");
   CHECK(has(special(folder), "the id of the bos token is -1, which no token has"));
 }

@@ -10,9 +10,11 @@
 #include <cmath>
 #include <map>
 #include <unordered_set>
+#include <utility>
 
 #include "pipeline/core/text.h"
 #include "pipeline/io/json_file.h"
+#include "pipeline/io/source_path.h"
 #include "stages/huggingface/values.h"
 
 namespace ggufmill::huggingface {
@@ -229,6 +231,15 @@ Result<json::value> pad(Arguments a, const Facts&) {
   json::array result = *from;
   result.resize(static_cast<std::size_t>(items), a[2]);
   return json::value(std::move(result));
+}
+
+Result<json::value> of_length(Arguments a, const Facts&) {
+  if (a[0].is_null()) return json::value();
+  BOOST_OUTCOME_TRY(const json::array* from, array_of(a[0]));
+  BOOST_OUTCOME_TRY(const std::int64_t items, whole_of(a[1]));
+  if (std::cmp_not_equal(from->size(), items))
+    return input_error({}, fmt::format("{} has {} elements, where {} are needed", shown(a[0]), from->size(), items));
+  return a[0];
 }
 
 // For every element of a list.
@@ -474,10 +485,49 @@ Result<json::value> file_text(Arguments a, const Facts& facts) {
   return json::value(text);
 }
 
+// Whether the text is anywhere in the file, in upper or lower case. A file of any size is read in pieces, each with the
+// end of the one before it.
+Result<json::value> file_contains(Arguments a, const Facts& facts) {
+  constexpr std::uint64_t kPiece = 1 << 20;
+  const auto lower_case = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
+  BOOST_OUTCOME_TRY(const auto path, file_in_folder(a[0], facts));
+  const auto wanted = json_text(a[1]);
+  if (!wanted || wanted->empty() || wanted->size() > kPiece)
+    return input_error({}, fmt::format("{} is no text to look for", shown(a[1])));
+  if (!path) return json::value(false);
+  std::string text(*wanted), piece;
+  std::ranges::transform(text, text.begin(), lower_case);
+  BOOST_OUTCOME_TRY(const auto file, open_source(path->string()));
+  for (std::uint64_t offset = 0; offset < file->bytes();) {
+    piece.erase(0, piece.size() - std::min(piece.size(), text.size() - 1));
+    const std::size_t kept = piece.size();
+    piece.resize(kept + static_cast<std::size_t>(std::min(kPiece, file->bytes() - offset)));
+    const auto into = std::span(piece).subspan(kept);
+    BOOST_OUTCOME_TRY(file->read(offset, std::as_writable_bytes(into)));
+    std::ranges::transform(into, into.begin(), lower_case);
+    if (piece.find(text) != std::string::npos) return json::value(true);
+    offset += into.size();
+  }
+  return json::value(false);
+}
+
+Result<json::value> token_id(Arguments a, const Facts& facts) {
+  const auto text = json_text(a[0]);
+  if (!text) return input_error({}, fmt::format("{} is no token", shown(a[0])));
+  const std::optional<std::uint64_t> id = facts.token(*text);
+  if (!id) return input_error({}, fmt::format("the tokenizer has no token {}", quoted_name(*text)));
+  return json::value(*id);
+}
+
 Result<json::value> has_tensor(Arguments a, const Facts& facts) {
   const auto name = json_text(a[0]);
   if (!name) return input_error({}, fmt::format("{} is no name", shown(a[0])));
   return json::value(std::ranges::find(facts.tensors(), *name) != facts.tensors().end());
+}
+
+Result<json::value> tensor_rows(Arguments a, const Facts& facts) {
+  BOOST_OUTCOME_TRY(const json::value is_there, has_tensor(a, facts));
+  return is_there.get_bool() ? json::value(facts.rows_of_tensor(std::string(*json_text(a[0])))) : json::value();
 }
 
 Result<json::value> layers_of(Arguments a, const Facts& facts) {
@@ -578,6 +628,8 @@ constexpr ValueFunction kFunctions[] = {
     {"each_true", 1, 1, "For every element of a list whether it is true.", each_true},
     {"element", 2, 2, "The element of a list of that index; null where there is none.", element},
     {"every", 3, 3, "A list of so many flags: true where the index modulo the second is the third.", every},
+    {"file_contains", 2, 2, "Whether a file of the folder has this text, in any case; false where it has no such file.",
+     file_contains},
     {"file_text", 1, 1, "The text of a file of the folder.", file_text},
     {"file_value", 2, 8, "A member of another JSON file of the folder: its name, then the names on the way.",
      file_value},
@@ -605,6 +657,7 @@ constexpr ValueFunction kFunctions[] = {
     {"not", 1, 1, "Whether it is not true.", negation},
     {"numbered", 2, 2, "A list of so many texts: the first with the index behind it.", numbered},
     {"object", 2, kMany, "An object of names and values, in turn.", object},
+    {"of_length", 2, 2, "A list, which must have so many elements.", of_length},
     {"pad", 3, 3, "A list of that length: the list's elements, then the third value.", pad},
     {"pooling_type", 0, 1, "How sentence embeddings are pooled, as modules.json says.", pooling_type},
     {"power", 2, 2, "The first to the power of the second.", power},
@@ -615,10 +668,12 @@ constexpr ValueFunction kFunctions[] = {
     {"real", 1, 1, "Whether it is a number that is written with a point or an exponent.", real},
     {"sorted_values", 1, 1, "The values of an object in the order of their names; a list as it is.", sorted_values},
     {"sum", 2, kMany, "The sum; of lists by element.", sum, true},
+    {"tensor_rows", 1, 1, "The number of rows of a tensor of that name; null where there is none.", tensor_rows},
     {"tensor_values", 1, 1, "The values of a small tensor of that name; with {layer} in it, of those of all layers.",
      tensor_values},
     {"values_by_number", 1, 1, "The values of an object in the order of its names as numbers; a list as it is.",
      values_by_number},
+    {"token_id", 1, 1, "The id of the token of that text.", token_id},
     {"window_pattern", 2, 2, "Which of so many layers have a sliding window, by letters or a period.", window_pattern},
 };
 

@@ -212,7 +212,8 @@ std::optional<std::filesystem::path> Facts::file(std::string_view name) const {
   return path;
 }
 
-void Facts::set_tensors(std::vector<std::string> names, TensorReader read) {
+void Facts::set_tensors(std::vector<std::string> names, TensorReader read, RowCounter rows) {
+  count_rows_ = std::move(rows);
   tensors_ = std::move(names);
   read_tensor_ = std::move(read);
 }
@@ -233,6 +234,13 @@ const json::value* Facts::find(std::string_view name) const {
     }
   }
   return at;
+}
+
+bool Facts::is_null_key(const ValueRule& rule) const {
+  if (rule.kind != ValueRule::Kind::kName && rule.kind != ValueRule::Kind::kFirstKey) return false;
+  for (const std::string& name : rule.names)
+    if (const json::value* found = values_.contains(name) ? nullptr : find(name)) return found->is_null();
+  return false;
 }
 
 Result<json::value> Facts::named(const std::string& name, Search& search) const {

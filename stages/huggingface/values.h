@@ -60,12 +60,20 @@ class Facts {
   void set(std::string name, boost::json::value value);
   // As if config.json had it.
   void add_to_config(std::string_view key, boost::json::value value);
-  // The checkpoint's tensors, for `has_tensor`, `layers_of` and `tensor_values`. `read` gives the values of a small one
-  // that is there.
+  // The checkpoint's tensors, for `has_tensor`, `layers_of`, `tensor_values` and `tensor_rows`. `read` gives the values
+  // of a small one that is there, `rows` how many rows one has.
   using TensorReader = std::function<Result<std::vector<float>>(const std::string& name)>;
-  void set_tensors(std::vector<std::string> names, TensorReader read);
+  using RowCounter = std::function<std::uint64_t(const std::string& name)>;
+  void set_tensors(std::vector<std::string> names, TensorReader read, RowCounter rows);
   const std::vector<std::string>& tensors() const { return tensors_; }
+  std::uint64_t rows_of_tensor(const std::string& name) const { return count_rows_(name); }
   Result<std::vector<float>> values_of_tensor(const std::string& name) const { return read_tensor_(name); }
+  // The tokenizer's tokens, for `token_id`. `find` gives the id of one.
+  using TokenFinder = std::function<std::optional<std::uint64_t>(std::string_view text)>;
+  void set_tokens(TokenFinder find) { find_token_ = std::move(find); }
+  std::optional<std::uint64_t> token(std::string_view text) const {
+    return find_token_ ? find_token_(text) : std::nullopt;
+  }
   const std::filesystem::path& folder() const { return folder_; }
   // The file of that name in the folder, nothing where there is none. It is among files_read() then.
   std::optional<std::filesystem::path> file(std::string_view name) const;
@@ -76,6 +84,8 @@ class Facts {
   // `layer`: what the name `layer` stands for.
   Result<boost::json::value> evaluate(const ValueRule& rule, std::vector<std::string>* missing = nullptr,
                                       std::optional<std::uint32_t> layer = {}) const;
+  // Whether the rule asks for a key by its name that config.json has with null.
+  bool is_null_key(const ValueRule& rule) const;
   // As Python takes a value for true: not null, false, 0, "" or empty.
   Result<bool> holds(const ValueRule& rule) const;
   // Without a condition: true.
@@ -103,6 +113,8 @@ class Facts {
   const std::map<std::string, ValueRule>& values_;
   std::vector<std::string> tensors_;
   TensorReader read_tensor_;
+  RowCounter count_rows_;
+  TokenFinder find_token_;
   mutable std::set<std::filesystem::path> files_read_;
 };
 

@@ -36,11 +36,16 @@ std::string found(const std::string& yaml, const std::string& config,
   const auto values = values_of(rules);
   Facts facts("folder", json::parse(config).as_object(), values);
   // Of a tensor's values the first is its layer.
-  facts.set_tensors(tensors, [](const std::string& name) -> Result<std::vector<float>> {
-    if (name.ends_with(".big")) return input_error({}, "too large");
-    if (name.ends_with(".many")) return std::vector<float>(1 << 20);
-    return std::vector<float>{static_cast<float>(name[2] - '0'), 0.5f};
-  });
+  facts.set_tensors(
+      tensors,
+      [](const std::string& name) -> Result<std::vector<float>> {
+        if (name.ends_with(".big")) return input_error({}, "too large");
+        if (name.ends_with(".many")) return std::vector<float>(1 << 20);
+        return std::vector<float>{static_cast<float>(name[2] - '0'), 0.5f};
+      },
+      [](const std::string& name) { return name.size(); });
+  facts.set_tokens(
+      [](std::string_view text) { return text == "yes" ? std::optional<std::uint64_t>(9693) : std::nullopt; });
   const auto value = facts.evaluate(rule.value(), nullptr, 7);
   return value ? json::serialize(value.value()) : render(value.error());
 }
@@ -127,6 +132,8 @@ TEST_CASE("every function of values does what it says") {
       {"{log: 1}", "{}", "0E0"},
       {"{lower: a}", R"({"a": "YaRN"})", "\"yarn\""},
       {"{not: a}", R"({"a": 0})", "true"},
+      {"{of_length: [a, 2]}", R"({"a": [4, 5]})", "[4,5]"},
+      {"{of_length: [a, 2]}", "{}", "null"},
       {"{pad: [a, 4, 0]}", R"({"a": [1, 2]})", "[1,2,0,0]"},
       {"{pad: [a, 1, 0]}", R"({"a": [1, 2]})", "[1]"},
       {"{power: [2, 3]}", "{}", "8E0"},
@@ -139,13 +146,16 @@ TEST_CASE("every function of values does what it says") {
       {"{sum: [a, 1, 1]}", R"({"a": 7})", "9"},
       {"{sum: [a, 1]}", R"({"a": [7, null, 1.5]})", "[8,null,2.5E0]"},
       {"{product: [a, b]}", R"({"a": [2, 3], "b": [4, 5]})", "[8,15]"},
+      {"{tensor_rows: \"x.11.w\"}", "{}", "6"},
+      {"{tensor_rows: \"z\"}", "{}", "null"},
       {"{tensor_values: \"x.1.w\"}", "{}", "[1E0,5E-1]"},
       {"{tensor_values: \"x.{layer}.n\"}", "{}", "[0E0,5E-1,1E0,5E-1]"},
       {"{tensor_values: \"x.{layer}.w\"}", "{}", "null"},
+      {"{token_id: \"yes\"}", "{}", "9693"},
       {"{window_pattern: [a, 4]}", R"({"a": "LG"})", "[true,false,true,false]"},
       {"{window_pattern: [a, 4]}", R"({"a": 2})", "[true,false,true,false]"},
   };
-  std::set<std::string_view> met{"file", "file_text", "file_value", "pooling_type"};  // below
+  std::set<std::string_view> met{"file_contains", "file_text", "file_value", "pooling_type"};  // below
   for (const auto& [yaml, config, value] : kExamples) {
     CAPTURE(yaml, config);
     CHECK(found(yaml, config, {}, {"x.1.w", "x.11.w", "x.y", "x.0.n", "x.1.n"}) == value);
@@ -202,12 +212,29 @@ TEST_CASE("other files of the folder can be asked, and no others") {
   CHECK(value("{file_text: \"../a\"}") == "'\"../a\"' is no file name");
   CHECK(value("{file_value: [\"../a\", \"b\"]}") == "'\"../a\"' is no file name");
   CHECK(value("{file_value: [\"/etc/passwd\", \"b\"]}") == "'\"/etc/passwd\"' is no file name");
+  CHECK(value("{file_contains: [\"modules.json\", \"POOLING\"]}") == "true");
+  CHECK(value("{file_contains: [\"modules.json\", \"dense\"]}") == "false");
+  CHECK(value("{file_contains: [\"README.md\", \"a\"]}") == "false");
   write_text(folder.file("modules.json"), R"([{"type": "x.Pooling", "path": "2_Pooling"}])");
   CHECK(value("{pooling_type: [1]}") == "modules.json names the folder '2_Pooling', which has no config.json");
   for (const std::string path : {"../x", "/etc"}) {
     write_text(folder.file("modules.json"), R"([{"type": "x.Pooling", "path": ")" + path + "\"}]");
     CHECK(value("{pooling_type: [1]}") ==
           "modules.json names the folder '" + path + "', which is outside of the checkpoint");
+  }
+}
+
+TEST_CASE("a text is found in a large file wherever its pieces meet") {
+  const TempDir folder;
+  const std::map<std::string, ValueRule> none;
+  const Facts facts(folder.path(), {}, none);
+  constexpr std::size_t kPiece = 1 << 20;
+  for (const std::size_t offset : {kPiece - 3, kPiece - 1, kPiece, 2 * kPiece - 2}) {
+    std::string text(3 * kPiece, '\n');
+    text.replace(offset, 6, "# Card");
+    write_text(folder.file("README.md"), text);
+    CAPTURE(offset);
+    CHECK(facts.evaluate(rule_of("{file_contains: [\"README.md\", \"# card\"]}").value()).value() == true);
   }
 }
 
@@ -226,6 +253,8 @@ TEST_CASE("what cannot be computed is an error that says the value and the place
       {"{length: a}", "'8' is no list"},
       {"{sum: [l, {list: [1, 2, 3]}]}", "lists of 2 and 3 elements"},
       {"{sum: [e, 1]}", "a list without elements"},
+      {"{of_length: [l, 3]}", "'[1,2]' has 2 elements, where 3 are needed"},
+      {"{token_id: \"no\"}", "the tokenizer has no token 'no'"},
       {"{tensor_values: \"x.big\"}", "too large"},
       {"{tensor_values: \"{layer}.many\"}", "'{layer}.many' has more than 1048576 values"},
   };

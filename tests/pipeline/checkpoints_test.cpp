@@ -1,6 +1,7 @@
 // Checkpoint folders made here to GGUF and read back; folders that are wrong.
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
@@ -280,6 +281,118 @@ TEST_CASE("options that a checkpoint has no use for") {
             "draft_head: only is not possible: the map of 'llama' has no layers that predict further tokens"));
 }
 
+TEST_CASE("gates and ups of experts are not fused where llama.cpp has no tensor for both") {
+  Folder checkpoint;
+  auto tensors = llama();
+  tensors.push_back(tensor("model.layers.0.block_sparse_moe.gate.weight", {1, 4}, 0));
+  for (const char* part : {"w1", "w2", "w3"})
+    tensors.push_back(tensor(fmt::format("model.layers.0.block_sparse_moe.experts.0.{}.weight", part), {4, 4}, 0));
+  checkpoint.config(R"({"num_local_experts": 1})").put("model.safetensors", safetensors_bytes(tensors));
+  huggingface::SourceOptions options = checkpoint.options();
+  CHECK(checkpoint.read(options));
+  options.fuse_gate_up_experts = true;
+  const auto refused = checkpoint.read(options);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == ExitCode::kUsage);
+  CHECK(refused.error().what ==
+        "fuse_gate_up_experts is not possible: llama.cpp has no tensor for gates and ups of experts together in "
+        "'llama'");
+}
+
+TEST_CASE("names without `model.` are those of a decoder") {
+  Folder checkpoint;
+  auto tensors = llama();
+  for (SafetensorsTensor& each : tensors) each.name.erase(0, 6);
+  checkpoint.put("model.safetensors", safetensors_bytes(tensors));
+  const auto bare = checkpoint.read();
+  REQUIRE(bare);
+  const auto whole = Folder().read();
+  REQUIRE(whole);
+  REQUIRE(bare.value().model.tensors.size() == whole.value().model.tensors.size());
+  for (std::size_t i = 0; i < bare.value().model.tensors.size(); ++i)
+    CHECK(bare.value().model.tensors[i].name == whole.value().model.tensors[i].name);
+}
+
+TEST_CASE("a Qwen 3 model ranks where a name or the card says so") {
+  const auto labels = [](Folder& checkpoint) {
+    checkpoint.put("tokenizer.json", R"({"model": {"type": "BPE", "vocab": {"a": 0, "b": 1, "no": 2, "yes": 3, "d": 4},
+                                   "merges": []}, "pre_tokenizer": {"type": "ByteLevel"},
+                                   "decoder": {"type": "ByteLevel"}})");
+    const auto converted = checkpoint.read();
+    if (!converted) FAIL(render(converted.error()));
+    const Model& model = converted.value().model;
+    const bool ranks = model.metadata.find("qwen3.classifier.output_labels") != nullptr;
+    CHECK(ranks == (model.metadata.find("tokenizer.chat_template.rerank") != nullptr));
+    CHECK(ranks ==
+          std::ranges::any_of(model.tensors, [](const Tensor& each) { return each.name == "cls.output.weight"; }));
+    if (ranks) {
+      CHECK(as_unsigned(*model.metadata.find("qwen3.pooling_type")) == 4);
+    }
+    return ranks;
+  };
+  const std::string tied = R"("tie_word_embeddings": true, "head_dim": 4)";
+  const auto config = [&](const std::string& more) {
+    return fmt::format(R"({{"architectures": ["Qwen3ForCausalLM"], {}{}}})", tied, more);
+  };
+  Folder plain;
+  CHECK_FALSE(labels(plain.config(config(""))));
+  Folder named;
+  CHECK(labels(named.config(config(R"(, "_name_or_path": "org/QWEN3-Reranker-0.6B")"))));
+  Folder card;
+  CHECK(labels(card.config(config("")).put("README.md", "---\nlicense: mit\n---\n# Qwen3-VL-Reranker\n")));
+  Folder other_card;
+  CHECK_FALSE(labels(other_card.config(config("")).put("README.md", "About Qwen3-Reranker\n")));
+  Folder classified;
+  CHECK(labels(classified.config(
+      R"({"architectures": ["Qwen3ForSequenceClassification"], "text_config": {"architectures": ["Qwen3ForCausalLM"]}, )" +
+      tied + "}")));
+}
+
+TEST_CASE("a Qwen 3 reranker without the two tokens is refused") {
+  Folder checkpoint;
+  checkpoint.config(
+      R"({"architectures": ["Qwen3ForCausalLM"], "tie_word_embeddings": true, "_name_or_path": "qwen3-reranker"})");
+  CHECK(has(checkpoint.fault(), "the tokenizer has no token 'yes'"));
+}
+
+TEST_CASE("checkpoints whose class is served, but that are something else") {
+  Folder draft;
+  CHECK(has(draft.config(R"({"draft_vocab_size": 5})").fault(), "config.json: error: is an EAGLE-3 draft model"));
+  Folder kimi;
+  CHECK(has(kimi.config(R"({"architectures": ["KimiK3ForConditionalGeneration"],
+                            "text_config": {"architectures": ["KimiLinearForCausalLM"]}})")
+                .fault(),
+            "is Kimi K3, which is not supported"));
+  Folder chatglm;
+  CHECK(has(chatglm.config(R"({"architectures": ["ChatGLMModel"], "_name_or_path": "THUDM/chatglm3-6b"})").fault(),
+            "is ChatGLM3, whose tokenizer is code of its repository"));
+}
+
+TEST_CASE("an adapter is called one, with the model that it adapts") {
+  Folder adapter;
+  fs::remove(adapter.file("config.json"));
+  adapter.put("adapter_config.json", R"({"base_model_name_or_path": "org/base"})");
+  CHECK(
+      adapter.fault() ==
+      "DIR: error: is an adapter (LoRA), not a model\n"
+      "  help: convert the model that it adapts, 'org/base'; convert_lora_to_gguf.py of llama.cpp converts adapters\n");
+}
+
+TEST_CASE("a configuration that is no file is not called missing") {
+  Folder folder;
+  fs::remove(folder.file("config.json"));
+  fs::create_directory(folder.file("config.json"));
+  CHECK(has(folder.fault(), "DIR/config.json: error: is a folder, not a file\n"));
+  Folder pipe;
+  fs::remove(pipe.file("config.json"));
+  REQUIRE(::mkfifo(pipe.file("config.json").c_str(), 0600) == 0);
+  CHECK(has(pipe.fault(), "DIR/config.json: error: is a pipe, not a file\n"));
+  Folder link;
+  fs::remove(link.file("config.json"));
+  fs::create_symlink("nowhere", link.file("config.json"));
+  CHECK(has(link.fault(), "DIR/config.json: error: is a broken link, not a file\n"));
+}
+
 TEST_CASE("tensors that no rule names, and tensors that are missing") {
   auto tensors = llama();
   tensors.push_back(tensor("model.layers.0.strange.weight", {4}, 0));
@@ -374,7 +487,7 @@ TEST_CASE("what the reference refuses is refused with a message that helps, or c
   // Case and what the message says; nothing: it is converted.
   const std::pair<std::string, std::string> kCases[] = {
       {"cohere2-nonzero-bias", "is not 0, and llama.cpp has no place for such a tensor in 'cohere2'"},
-      {"fused-experts", ""},
+      {"fused-experts", "fuse_gate_up_experts is not possible"},
       {"generation-config-broken", ""},
       {"gpt2-mask-buffer", ""},
       {"missing-expert", "'model.layers.0.block_sparse_moe.experts."},
