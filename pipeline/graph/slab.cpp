@@ -1,6 +1,11 @@
 #include "pipeline/graph/slab.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+
+#include "pipeline/core/rows.h"
+#include "pipeline/core/text.h"
 
 namespace ggufmill {
 namespace {
@@ -11,23 +16,30 @@ std::uint32_t tile_count(const SlabRows& rows, const BoundStep& step) {
   return static_cast<std::uint32_t>((all + per_tile - 1) / per_tile);
 }
 
-// Hands out pieces of memory one after the other, each from a page of its own.
+// The memory of a slab is less than its pieces take; caught in make_slab().
+struct TooLittle {
+  std::uint64_t needed = 0;
+};
+
+// Hands out pieces of memory one after the other, each from a page of its own. Throws TooLittle before a piece, with
+// the rest of its last page, would go beyond the memory.
 class Pieces {
  public:
-  Pieces(std::byte* memory, bool direct) : memory_(memory), direct_(direct) {}
+  Pieces(std::span<std::byte> memory, bool direct) : memory_(memory), direct_(direct) {}
 
   // `offset`: in the file that the piece is read from or written to. A piece that holds values of `type` is aligned for
   // them even where the file is not; then it is not read past the page cache.
   std::span<std::byte> take(std::uint64_t bytes, std::uint64_t offset, const TypeInfo* type = nullptr) {
     if (bytes == 0) return {};
     const bool as_in_file = direct_ && (!type || offset % type->alignment() == 0);
-    const std::uint64_t start = used_ + (as_in_file ? offset % kDirectAlignment : 0);
-    used_ = whole_pages(start + bytes);
-    return {memory_ + start, bytes};
+    const std::uint64_t start = capped_sum(used_, as_in_file ? offset % kDirectAlignment : 0);
+    used_ = whole_pages(capped_sum(start, bytes));
+    if (used_ > whole_pages(memory_.size())) throw TooLittle{used_};
+    return memory_.subspan(start, bytes);
   }
 
  private:
-  std::byte* memory_;
+  std::span<std::byte> memory_;
   bool direct_;
   std::uint64_t used_ = 0;
 };
@@ -41,7 +53,7 @@ class SlabMaker {
     slab_->ordinal = ordinal;
     slab_->cost = batch.cost;
     BOOST_OUTCOME_TRY(slab_->memory, Buffer::allocate(batch.cost));
-    pieces_ = Pieces(slab_->memory.data(), direct_);
+    pieces_ = Pieces(slab_->memory.span(), direct_);
     slab_->parts.reserve(batch.rows.size());
     for (const SlabRows& rows : batch.rows) add_part(rows);
     if (slab_->parts.size() > 1)
@@ -138,7 +150,7 @@ class SlabMaker {
   ImportanceWeights& weights_;
   const bool direct_;
   std::unique_ptr<Slab> slab_ = std::make_unique<Slab>();
-  Pieces pieces_{nullptr, false};
+  Pieces pieces_{{}, false};
 };
 
 }  // namespace
@@ -172,8 +184,15 @@ SlabPart& Slab::part_of(std::uint32_t tile) {
 }
 
 Result<std::unique_ptr<Slab>> make_slab(const SlabBatch& batch, std::uint64_t ordinal,
-                                        const std::vector<BoundStep>& steps, ImportanceWeights& weights, bool direct) {
+                                        const std::vector<BoundStep>& steps, ImportanceWeights& weights,
+                                        bool direct) try {
   return SlabMaker(steps, weights, direct).make(batch, ordinal);
+} catch (const TooLittle& memory) {
+  const Step& step = *steps[batch.rows.front().step].step;
+  return Error{ExitCode::kInternal, "",
+               fmt::format("tensor {} needs {} bytes or more for a slab that was planned with {}",
+                           quoted_name(step.name), memory.needed, batch.cost),
+               "nothing was written", "report this defect; a smaller limits.memory may avoid it"};
 }
 
 }  // namespace ggufmill

@@ -81,7 +81,7 @@ struct Slab {
 };
 
 // The memory is reserved, not yet touched; for direct I/O it lies as the files do. `steps`: of all the plan. Exit code
-// 75 when there is no memory.
+// 75 when there is no memory, 1 when the batch costs more than planned (plan/slabs.h): no piece goes beyond the memory.
 Result<std::unique_ptr<Slab>> make_slab(const SlabBatch& batch, std::uint64_t ordinal,
                                         const std::vector<BoundStep>& steps, ImportanceWeights& weights, bool direct);
 
