@@ -7,6 +7,7 @@
 #include <chrono>
 
 #include "pipeline/api/ggufmill.h"
+#include "pipeline/api/reports.h"
 #include "pipeline/core/text.h"
 #include "pipeline/report/json_text.h"
 
@@ -198,6 +199,16 @@ std::vector<BatchCell> cells_of(const Plan& plan, const std::string& source) {
   return cells;
 }
 
+Status write_batch_report(const BatchReport& report, const ReportRequest& wanted) {
+  if (!wanted.json.empty()) {
+    BOOST_OUTCOME_TRY(write_text(wanted.json, batch_json(report), true));
+  }
+  if (!wanted.html.empty()) {
+    BOOST_OUTCOME_TRY(write_text(wanted.html, batch_html(report), true));
+  }
+  return ok();
+}
+
 BatchReport run_batch(const Context& context, const Batch& batch, const BatchOptions& options) {
   BatchReport report;
   const auto start = Clock::now();
@@ -213,6 +224,7 @@ BatchReport run_batch(const Context& context, const Batch& batch, const BatchOpt
     }
   }
   report.seconds = seconds_since(start);
+  if (const Status written = write_batch_report(report, batch.report); !written) report.unreported = written.error();
   return report;
 }
 

@@ -40,6 +40,7 @@ struct BatchReport {
   std::vector<BatchCell> cells;  // in the order of sources and outputs
   double seconds = 0;
   std::vector<std::string> warnings;  // of runs
+  std::optional<Error> unreported;    // the batch's report could not be written
 
   std::size_t count(CellState state) const;
 };
@@ -57,9 +58,10 @@ struct BatchOptions {
   std::function<void(const BatchCell& cell)> ended{};
 };
 
-// Runs every job: what is unchanged is left out, what cannot be made is told and left out, the rest is one read of the
-// source. What an earlier run of a job has left is gone on with. Errors are in the report: nothing ends a batch but
-// `stop` and, where asked for, the first failure.
+// Runs every job, and then writes the report that the batch asks for, over that of an earlier run: what is unchanged is
+// left out, what cannot be made is told and left out, the rest is one read of the source. What an earlier run of a job
+// has left is gone on with. Errors are in the report: nothing ends a batch but `stop` and, where asked for, the first
+// failure.
 BatchReport run_batch(const Context& context, const Batch& batch, const BatchOptions& options);
 
 // What there is to do for one source of a batch.
@@ -78,5 +80,7 @@ std::vector<BatchCell> cells_of(const Plan& plan, const std::string& source);
 // seconds, error}]}.
 std::string batch_json(const BatchReport& report);
 std::string batch_html(const BatchReport& report);
+// In the forms that have a path.
+Status write_batch_report(const BatchReport& report, const ReportRequest& wanted);
 
 }  // namespace ggufmill

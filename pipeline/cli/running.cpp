@@ -187,17 +187,6 @@ int discard_batch(const Loaded& loaded, bool quiet) {
   return code;
 }
 
-// What an earlier run of the batch wrote is replaced.
-Status write_reports(const BatchReport& report, const ReportRequest& wanted) {
-  if (!wanted.json.empty()) {
-    BOOST_OUTCOME_TRY(write_text(wanted.json, batch_json(report), true));
-  }
-  if (!wanted.html.empty()) {
-    BOOST_OUTCOME_TRY(write_text(wanted.html, batch_html(report), true));
-  }
-  return ok();
-}
-
 }  // namespace
 
 void say_cell(const BatchCell& cell) {
@@ -221,14 +210,14 @@ int say_failures(const std::vector<BatchCell>& cells) {
   return code;
 }
 
-int finish_batch(const BatchReport& report, const ReportRequest& wanted, bool quiet) {
+int finish_batch(const BatchReport& report, bool quiet) {
   int code = say_failures(report.cells);
   if (!quiet)
     say_note(fmt::format("{} outputs: {} written, {} unchanged, {} failed, {} not run, in {:.1f} s",
                          report.cells.size(), report.count(CellState::kWritten), report.count(CellState::kUnchanged),
                          report.count(CellState::kFailed), report.count(CellState::kNotRun), report.seconds));
-  if (const Status written = write_reports(report, wanted); !written) {
-    const int failed = fail(written.error());
+  if (report.unreported) {
+    const int failed = fail(*report.unreported);
     if (code == 0) code = failed;
   }
   return code;
@@ -244,9 +233,11 @@ int execute_batch(const Loaded& loaded, const po::variables_map& values, bool ov
     return fail(usage_error("--profile is of one run, and this is a batch", "run one of its jobs by itself"));
   Job first = loaded.batch.jobs.front().job;  // options are the same for all
   Status usable = read_job_options(values, first);
-  std::optional<ReportRequest> report = loaded.batch.report;
+  Batch batch = loaded.batch;
+  std::optional<ReportRequest> report = batch.report;
   if (usable) usable = read_report_options(values, report);
   if (!usable) return fail(usable.error());
+  batch.report = *report;
   options.run = std::move(run).value();
   options.run.overwrite = overwrite;
   options.run.resume = values.count("no-resume") == 0;
@@ -268,10 +259,10 @@ int execute_batch(const Loaded& loaded, const po::variables_map& values, bool ov
       say_cell(cell);
     };
   }
-  const BatchReport done = run_batch(loaded.context, loaded.batch, options);
+  const BatchReport done = run_batch(loaded.context, batch, options);
   meter.finish();
   say_warnings(done.warnings);
-  const int code = finish_batch(done, *report, quiet);
+  const int code = finish_batch(done, quiet);
   return signal_exit_code().value_or(code);
 }
 

@@ -26,7 +26,7 @@ int execute_batch(const Loaded& loaded, const boost::program_options::variables_
 void say_cell(const BatchCell& cell);
 // Says what failed, outputs that failed for one reason together. The exit code of the first.
 int say_failures(const std::vector<BatchCell>& cells);
-// The end of a batch: failures, counts, and the report where one is wanted. The exit code.
-int finish_batch(const BatchReport& report, const ReportRequest& wanted, bool quiet);
+// The end of a batch: failures, among them of its report, and counts. The exit code.
+int finish_batch(const BatchReport& report, bool quiet);
 
 }  // namespace ggufmill

@@ -91,7 +91,9 @@ int seal_matrix(const OpenedPlans& opened, const SealOptions& options, bool quie
     }
   }
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  return finish_batch(report, planned.array.report, quiet);
+  if (const Status written = write_batch_report(report, planned.array.report); !written)
+    report.unreported = written.error();
+  return finish_batch(report, quiet);
 }
 
 Result<int> run(const po::variables_map& values) {

@@ -210,6 +210,7 @@ Result<Told> run_all(const Context& context, const Batch& batch, const RunWords&
   Diagnostics failures;
   for (const BatchCell& cell : done.cells)
     if (cell.error) failures.add(*cell.error);
+  if (done.unreported) failures.add(*done.unreported);
   if (!failures.empty()) return failures.together();
   return Told{batch_json(done), done.warnings};
 }

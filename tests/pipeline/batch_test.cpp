@@ -48,11 +48,11 @@ class BatchFolder {
   }
   std::string path(const std::string& name) const { return folder_.file(name); }
 
-  Batch batch() const {
+  Batch batch(const std::string& more = "") const {
     const auto batch = context().parse_batch(
         fmt::format("version: 1\nmatrix: {{sources: ['{}'], recipes: [Q8_0, Q4_0]}}\n"
-                    "outputs: [{{gguf: '{}/{{name}}-{{recipe}}.gguf', quantize: {{type: '{{recipe}}'}}}}]\n",
-                    path("*-F32.gguf"), path("out")),
+                    "outputs: [{{gguf: '{}/{{name}}-{{recipe}}.gguf', quantize: {{type: '{{recipe}}'}}}}]\n{}",
+                    path("*-F32.gguf"), path("out"), more),
         "job.yaml");
     if (!batch) FAIL(render(batch.error()));
     return batch.value();
@@ -168,4 +168,23 @@ TEST_CASE("the report of a batch says what came of every output") {
   const std::string page = batch_html(report);
   CHECK(page.find("a-F32.gguf") != std::string::npos);
   CHECK(page.find("4 written, 0 unchanged, 2 failed, 0 not run") != std::string::npos);
+}
+
+TEST_CASE("a batch writes the report that it asks for") {
+  const BatchFolder folder;
+  const Batch batch = folder.batch(
+      fmt::format("report: {{json: '{}', html: '{}'}}\n", folder.path("report.json"), folder.path("report.html")));
+  const BatchReport report = run_batch(context(), batch, {});
+  CHECK_FALSE(report.unreported);
+  CHECK(read_text(folder.path("report.json")) == batch_json(report));
+  CHECK(read_text(folder.path("report.html")) == batch_html(report));
+}
+
+TEST_CASE("a report of a batch that cannot be written is an error beside those of its outputs") {
+  const BatchFolder folder;
+  const BatchReport report = run_batch(
+      context(), folder.batch(fmt::format("report: {{json: '{}'}}\n", folder.path("a-F32.gguf/report.json"))), {});
+  CHECK(states_of(report) == States(6, kWritten));
+  REQUIRE(report.unreported);
+  CHECK(report.unreported->code == ExitCode::kIo);
 }
