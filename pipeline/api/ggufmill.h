@@ -24,6 +24,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -55,7 +56,7 @@ struct ComparisonOptions {
   // Of checkpoint folders: they are compared as the models that the source `huggingface` makes of them.
   huggingface::OutType out_type = huggingface::OutType::kAuto;
   std::string importance{};                 // a file for A, GGUF or legacy .dat: gives the weighted error; empty: none
-  std::uint64_t memory = 512ull << 20;      // bytes of tensor data held at once
+  std::optional<std::uint64_t> memory{};    // bytes of tensor data held at once; none: as limits.memory by default
   unsigned threads = 0;                     // 0: as many as the machine gives this process
   const std::atomic<bool>* stop = nullptr;  // once it is set the comparison ends with kInterrupted
   // Bytes read and how many there are: from one thread at a time, not more often than every 50 ms.
@@ -71,7 +72,7 @@ struct Comparison {
 
 struct VerifyOptions {
   std::string manifest{};                   // empty: FILE.manifest.json, if it is there
-  std::uint64_t memory = 512ull << 20;      // bytes of tensor data held at once
+  std::optional<std::uint64_t> memory{};    // bytes of tensor data held at once; none: as limits.memory by default
   unsigned threads = 0;                     // 0: as many as the machine gives this process
   const std::atomic<bool>* stop = nullptr;  // once it is set it ends with kInterrupted
   // Bytes read and how many there are: from one thread at a time.

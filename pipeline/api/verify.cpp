@@ -78,10 +78,7 @@ Status check_padding(const Model& model) {
 }
 
 Status check_values(const Model& model, const Kernels& kernels, const VerifyOptions& options, Meter& meter) {
-  Limits limits;
-  limits.memory = options.memory;
-  limits.threads = options.threads;
-  const Plan plan = make_check(model, limits);
+  const Plan plan = make_check(model, limits_with(options.memory, options.threads));
   RunOptions run;
   run.stop = options.stop;
   run.progress = [&](const Progress& now) { meter.show(0, now.bytes_read); };

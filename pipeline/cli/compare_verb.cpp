@@ -112,7 +112,8 @@ Result<ComparisonOptions> read_options(const po::variables_map& values) {
   options.stop = catch_signals();
   BOOST_OUTCOME_TRY(options.out_type, read_out_type(values));
   if (values.count("memory")) {
-    BOOST_OUTCOME_TRY(options.memory, parse_bytes(values["memory"].as<std::string>()));
+    BOOST_OUTCOME_TRY(const std::uint64_t memory, parse_bytes(values["memory"].as<std::string>()));
+    options.memory = memory;
   }
   if (values.count("threads")) {
     BOOST_OUTCOME_TRY(options.threads, parse_threads(values["threads"].as<std::string>()));

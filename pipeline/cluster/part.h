@@ -30,7 +30,8 @@ Result<PartOutcome> run_part(const Context& context, const ClusterJob& job, cons
 
 // What the batch system gives a part, in its environment: SLURM_CPUS_PER_TASK is its threads, and of
 // SLURM_MEM_PER_NODE or SLURM_MEM_PER_CPU three quarters are its slabs', where the pipeline file does not say less and
-// not more than 16 MiB a thread is of use. Changes what the file leaves open; exit code 2 for numbers that are none.
+// not more than 16 MiB a thread is of use. Without these the limits are those of a run on this machine. Changes what
+// the file leaves open; exit code 2 for numbers that are none.
 Status take_limits(Limits& limits, const std::function<const char*(const char*)>& variable);
 
 // Whether trying again may help: I/O errors of a network or a disk that is full now.

@@ -18,11 +18,18 @@ struct Limits {
   unsigned threads = 0;                 // 0: as many as the machine gives this process
   unsigned nice = 0;                    // added to the niceness of the process
   std::optional<IoMode> io = {};        // none: by the size of the job
-  bool memory_is_given = false;         // else a plan on a machine that has little memory gets less
+  bool memory_is_given = false;         // else it is at most a quarter of the machine's: see on_this_machine()
 
   static constexpr unsigned kMostThreads = 1024;
   static constexpr unsigned kMostNice = 19;
 };
+
+// Limits of so many threads (0: as many as the machine gives) and, where given, so much memory.
+Limits limits_with(std::optional<std::uint64_t> memory, unsigned threads);
+
+// The limits of a run here: where nothing is given, at most a quarter of the memory that this process may use.
+// Everything that makes a plan asks this.
+Limits on_this_machine(Limits limits);
 
 // What is done with NaN and infinity in the source, and with quantized blocks whose scale is one of these.
 enum class Nonfinite {

@@ -2,6 +2,7 @@
 
 #include <boost/json.hpp>
 
+#include "pipeline/io/machine.h"
 #include "tests/support/catch.h"
 #include "tests/support/plan_maker.h"
 
@@ -99,6 +100,20 @@ TEST_CASE("the identity is of what decides the bytes, not of paths, limits and r
   const Plan of_types = plan_of({{"a", shape_of({256, 1000}), "BF16", {"Q4_K"}}});
   CHECK(identity_of(of_types) != identity_of(plan_of({{"a", shape_of({256, 1000}), "BF16", {"Q5_K"}}})));
   CHECK(identity_of(of_types) == identity_of(plan_of({{"b", shape_of({256, 1000}), "BF16", {"Q4_K"}}}, "elsewhere")));
+}
+
+TEST_CASE("a job that gives no memory limit has at most a quarter of the machine's, whatever it does") {
+  Limits limits;
+  limits.memory = std::uint64_t{1} << 60;
+  const std::uint64_t quarter = usable_memory() / 4;
+  CHECK(on_this_machine(limits).memory == quarter);
+  CHECK(make_comparison({}, {}, {}, limits).limits.memory == quarter);
+  CHECK(make_measurement({}, {}, limits).limits.memory == quarter);
+  CHECK(make_check({}, limits).limits.memory == quarter);
+  limits.memory_is_given = true;
+  CHECK(on_this_machine(limits).memory == limits.memory);
+  CHECK_FALSE(limits_with({}, 1).memory_is_given);
+  CHECK(on_this_machine(limits_with(limits.memory, 1)).memory == limits.memory);
 }
 
 TEST_CASE("units are of about 64 MiB, whole rows, whatever the limits") {

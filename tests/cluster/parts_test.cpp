@@ -418,11 +418,14 @@ TEST_CASE("what Slurm gives a part is what it uses") {
     return limits;
   };
   CHECK(limits_with({}).threads == 0);
-  CHECK(limits_with({}).memory == Limits().memory);
+  CHECK(limits_with({}).memory == on_this_machine({}).memory);
   CHECK(limits_with({{"SLURM_CPUS_PER_TASK", "12"}}).threads == 12);
   CHECK(limits_with({{"SLURM_MEM_PER_NODE", "400"}}).memory == 300 << 20);
-  CHECK(limits_with({{"SLURM_MEM_PER_NODE", "0"}}).memory == Limits().memory);  // all of the node's
+  CHECK(limits_with({{"SLURM_MEM_PER_NODE", "0"}}).memory == on_this_machine({}).memory);  // all of the node's
   CHECK(limits_with({{"SLURM_CPUS_PER_TASK", "64"}, {"SLURM_MEM_PER_CPU", "4096"}}).memory == std::uint64_t{1} << 30);
+  Limits large;
+  large.memory = std::uint64_t{1} << 60;
+  CHECK(limits_with({}, large).memory == on_this_machine(large).memory);
   Limits own;
   own.threads = 3;
   own.memory = 64 << 20;
