@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <iterator>
 #include <map>
 
 #include "pipeline/core/text.h"
@@ -16,6 +17,7 @@
 #include "pipeline/journal/leftovers.h"
 #include "pipeline/plan/problems.h"
 #include "pipeline/plan/written.h"
+#include "stages/quantize/quantize_stage.h"
 
 namespace ggufmill {
 namespace {
@@ -55,6 +57,11 @@ void check_targets(const Plan& plan, bool overwrite, const std::vector<std::stri
   }
 }
 
+std::vector<TypeModule> modules_of(const std::string& type, const Kernels& kernels) {
+  const TypeInfo* const known = kernels.types().find(type);
+  return known ? kernels.modules_of({&known, 1}) : std::vector<TypeModule>();
+}
+
 // What all outputs on one disk need.
 struct Need {
   fs::path folder;
@@ -91,7 +98,50 @@ void check_memory(const Plan& plan, Diagnostics& errors) {
               "", fmt::format("set limits.memory to {}MiB or more", (plan.least_memory >> 20) + 1)});
 }
 
+std::string describe_modules(const std::vector<TypeModule>& modules, const std::string& type) {
+  std::string text;
+  for (const TypeModule& module : modules)
+    if (module.type == type)
+      text += fmt::format("{}'{} {}' (XXH3 {})", text.empty() ? "" : " and ", module.name, module.version, module.xxh3);
+  return text.empty() ? "none" : text;
+}
+
+// A plan that was made on another machine, or by an earlier process, with another module has other bytes here.
+void check_modules(const Plan& plan, const Kernels& kernels, Diagnostics& errors) {
+  if (const std::string type = changed_module(plan.modules, kernels); !type.empty())
+    errors.add({ExitCode::kKernel, "", fmt::format("the kernel module of type '{}' is not the one of the plan", type),
+                fmt::format("of the plan: {}\nhere: {}", describe_modules(plan.modules, type),
+                            describe_modules(modules_of(type, kernels), type)),
+                "use one module file on all machines, or make the plan again"});
+}
+
 }  // namespace
+
+std::string changed_module(const std::vector<TypeModule>& modules, const Kernels& kernels) {
+  for (const TypeModule& module : modules) {
+    std::vector<TypeModule> of_type;
+    std::ranges::copy_if(modules, std::back_inserter(of_type),
+                         [&](const TypeModule& other) { return other.type == module.type; });
+    if (of_type != modules_of(module.type, kernels)) return module.type;
+  }
+  return {};
+}
+
+Status check_measured(const Job& job, const Kernels& kernels) {
+  for (const JobOutput& output : job.outputs)
+    for (const auto& stage : output.stages) {
+      const TargetOptions* target = target_of(*stage);
+      if (!target || !target->measurement) continue;
+      const std::vector<TypeModule>& measured = target->measurement->modules;
+      std::string type = changed_module(measured, kernels);
+      for (const TypeModule& module : kernels.modules_of(target->candidates))
+        if (type.empty() && std::ranges::count(measured, module) == 0) type = module.type;
+      if (!type.empty())
+        return error_at(target->origin, fmt::format("type '{}' was measured with another kernel module", type),
+                        "measure again: ggufmill measure");
+    }
+  return ok();
+}
 
 std::vector<std::string> check_plan(const Plan& plan, const Kernels& kernels, Diagnostics& errors) {
   std::vector<std::string> refused = find_problems(plan, kernels.files(), errors);
@@ -99,6 +149,7 @@ std::vector<std::string> check_plan(const Plan& plan, const Kernels& kernels, Di
       std::ranges::any_of(plan.outputs, [](const auto& output) { return !output.problems.empty(); });
   const auto bound = bind_kernels(plan, kernels);  // importance that lacks is told already
   if (!bound && (!has_problems || bound.error().code == ExitCode::kKernel)) errors.add(bound.error());
+  check_modules(plan, kernels, errors);
   return refused;
 }
 

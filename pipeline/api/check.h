@@ -6,9 +6,15 @@
 
 #include "pipeline/core/error.h"
 #include "pipeline/kernels/kernels.h"
+#include "pipeline/plan/job.h"
 #include "pipeline/plan/plan.h"
 
 namespace ggufmill {
+
+// The first type whose modules here are not those of a plan or measurement; empty where there is none.
+std::string changed_module(const std::vector<TypeModule>& modules, const Kernels& kernels);
+// Exit code 2 for a measurement of the job that was made with another module of a candidate type.
+Status check_measured(const Job& job, const Kernels& kernels);
 
 // Whatever the disks and the memory: see Context::problems(). Gives the paths that are refused.
 std::vector<std::string> check_plan(const Plan& plan, const Kernels& kernels, Diagnostics& errors);

@@ -5,7 +5,6 @@
 #include "pipeline/api/open_model.h"
 #include "pipeline/api/registry.h"
 #include "pipeline/config/yaml_reader.h"
-#include "pipeline/io/machine.h"
 #include "pipeline/manifest/reuse.h"
 #include "stages/safetensors/safetensors.h"
 
@@ -79,14 +78,14 @@ Result<Plan> Context::plan(const Job& job) const {
   const bool all_sinks = std::all_of(job.outputs.begin(), job.outputs.end(), [](const auto& it) { return it.sink; });
   if (!job.source || job.outputs.empty() || !all_sinks)
     return usage_error("the job lacks its source or a sink", "a Job has a source, and one output or more with a sink");
+  BOOST_OUTCOME_TRY(check_measured(job, kernels()));
   Diagnostics errors;
   Result<Plan> plan = value_or_errors(make_plan(job, errors), errors);
+  if (plan) plan.value().modules = kernels().modules_of(foreign_types_of(plan.value()));
   for (std::size_t i = 0; plan && i < job.outputs.size(); ++i)
     if (!job.outputs[i].reuse.empty()) {
       BOOST_OUTCOME_TRY(reuse_earlier(plan.value(), i, job.outputs[i].reuse));
     }
-  if (plan && !job.limits.memory_is_given)
-    plan.value().limits.memory = std::min(plan.value().limits.memory, usable_memory() / 4);
   return plan;
 }
 

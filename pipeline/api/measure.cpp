@@ -109,14 +109,25 @@ void keep_part(std::size_t part, std::size_t parts, std::vector<Measured>& tenso
   tensors = std::move(kept);
 }
 
+// The modules of the foreign types that a measurement of all tensors reads, and of all that it may measure.
+std::vector<TypeModule> modules_of(const Plan& measurement, const Job& job, const Kernels& kernels) {
+  std::vector<const TypeInfo*> types = foreign_types_of(measurement);
+  for (const JobOutput& output : job.outputs)
+    for (const auto& stage : output.stages)
+      if (const TargetOptions* target = target_of(*stage))
+        types.insert(types.end(), target->candidates.begin(), target->candidates.end());
+  return kernels.modules_of(types);
+}
+
 // Measures tensors, but for those that a journal has, some at a time where there is one: each time it gets them.
 class Measurer {
  public:
-  Measurer(const Model& model, const Limits& limits, const Kernels& kernels, const MeasureOptions& options)
-      : model_(model), limits_(limits), kernels_(kernels), options_(options) {}
+  Measurer(const Model& model, const Limits& limits, const Kernels& kernels, const std::vector<TypeModule>& modules,
+           const MeasureOptions& options)
+      : model_(model), limits_(limits), kernels_(kernels), modules_(modules), options_(options) {}
 
   Result<std::vector<MeasuredTensor>> measure(const std::vector<Measured>& wanted) {
-    BOOST_OUTCOME_TRY(MeasureJournal journal, MeasureJournal::open(options_.journal));
+    BOOST_OUTCOME_TRY(MeasureJournal journal, MeasureJournal::open(options_.journal, modules_));
     for (const std::string& path : options_.other_journals) {
       BOOST_OUTCOME_TRY(journal.read_also(path));
     }
@@ -164,6 +175,7 @@ class Measurer {
   const Model& model_;
   const Limits& limits_;
   const Kernels& kernels_;
+  const std::vector<TypeModule>& modules_;
   const MeasureOptions& options_;
   std::uint64_t done_bytes_ = 0, all_bytes_ = 0;
 };
@@ -181,14 +193,15 @@ Result<Measurement> Context::measure(const Job& job, const MeasureOptions& optio
     return usage_error("no output of the job has a target, so there is nothing to measure",
                        "quantize: {target: {bits: 4.5}}");
   std::erase_if(wanted.tensors, [](const Measured& each) { return each.types.empty(); });
+  Measurement measurement;
+  measurement.modules = modules_of(make_measurement(shared, wanted.tensors, job.limits), job, kernels());
   keep_part(options.part, options.parts, wanted.tensors);
   const Plan plan = make_measurement(shared, wanted.tensors, job.limits);
-  if (job.limits.memory < plan.least_memory)
+  if (plan.limits.memory < plan.least_memory)
     return usage_error(fmt::format("limits.memory is {}, but measuring the longest row needs {}",
-                                   human_bytes(job.limits.memory), human_bytes(plan.least_memory)));
+                                   human_bytes(plan.limits.memory), human_bytes(plan.least_memory)));
   BOOST_OUTCOME_TRY(std::vector<MeasuredTensor> tensors,
-                    Measurer(shared, job.limits, kernels(), options).measure(wanted.tensors));
-  Measurement measurement;
+                    Measurer(shared, job.limits, kernels(), measurement.modules, options).measure(wanted.tensors));
   measurement.ggufmill = GGUFMILL_VERSION;
   for (const SourceRef& source : plan.sources) measurement.sources.push_back(*source);
   measurement.tensors = std::move(tensors);

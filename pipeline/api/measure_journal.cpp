@@ -17,7 +17,16 @@ namespace {
 constexpr std::size_t kHashDigits = 16;
 constexpr std::uint64_t kMostBytes = 1 << 30;  // as of a measurement
 
-std::string hash_of(std::string_view text) { return fmt::format("{:016x}", XXH3_64bits(text.data(), text.size())); }
+std::string hash_of(std::string_view text, std::uint64_t seed) {
+  return fmt::format("{:016x}", XXH3_64bits_withSeed(text.data(), text.size(), seed));
+}
+
+std::uint64_t seed_of(const std::vector<TypeModule>& modules) {
+  std::string all;
+  for (const TypeModule& module : modules)
+    all += fmt::format("{} {} {} {}\n", module.type, module.name, module.version, module.xxh3);
+  return all.empty() ? 0 : XXH3_64bits(all.data(), all.size());
+}
 
 Result<std::string> read_from(int file, const std::string& path) {
   struct stat info {};
@@ -40,8 +49,9 @@ Result<Descriptor> open_at(const std::string& path, int flags) {
 
 }  // namespace
 
-Result<MeasureJournal> MeasureJournal::open(const std::string& path) {
+Result<MeasureJournal> MeasureJournal::open(const std::string& path, const std::vector<TypeModule>& modules) {
   MeasureJournal journal;
+  journal.seed_ = seed_of(modules);
   journal.path_ = path;
   if (!path.empty()) {
     BOOST_OUTCOME_TRY(journal.open_file());
@@ -72,7 +82,7 @@ void MeasureJournal::take(std::string_view text) {
     const std::string_view line = text.substr(0, end);
     if (line.size() <= kHashDigits) continue;
     const std::string_view rest = line.substr(kHashDigits + 1);
-    if (line.substr(0, kHashDigits) != hash_of(rest)) continue;
+    if (line.substr(0, kHashDigits) != hash_of(rest, seed_)) continue;
     if (auto tensor = read_measured_line(rest)) known_[tensor->made_of] = std::move(*tensor);
   }
 }
@@ -90,7 +100,7 @@ Status MeasureJournal::add(std::span<const MeasuredTensor> tensors) {
   std::string lines;
   for (const MeasuredTensor& tensor : tensors) {
     const std::string line = write_measured_line(tensor);
-    lines += fmt::format("{} {}\n", hash_of(line), line);
+    lines += fmt::format("{} {}\n", hash_of(line, seed_), line);
   }
   BOOST_OUTCOME_TRY(write_all(file_.get(), path_, end_, std::as_bytes(std::span(lines))));
   if (sync_to_disk(file_.get()) < 0) return io_error(path_, "flush to the disk (fsync)", errno);

@@ -7,19 +7,20 @@
 #include <string>
 #include <vector>
 
+#include "pipeline/core/type_module.h"
 #include "pipeline/io/descriptor.h"
 #include "stages/quantize/measurement.h"
 
 namespace ggufmill {
 
 // Each line is XXH3 of the rest with 64 bits in hexadecimal digits, a blank, and {ggufmill, tensor, matrices} in JSON,
-// where numbers come back as they were. A line that is damaged, or that another version wrote, counts for nothing. Not
-// thread-safe.
+// where numbers come back as they were. The seed of the hash is that of the kernel modules of foreign types, 0 without
+// any. A line that is damaged, or that another version or other modules wrote, counts for nothing. Not thread-safe.
 class MeasureJournal {
  public:
   // Takes what is at `path`, if anything is, and makes the file if not. Exit code 75 where another process measures
   // into it now. An empty path: nothing is kept.
-  static Result<MeasureJournal> open(const std::string& path);
+  static Result<MeasureJournal> open(const std::string& path, const std::vector<TypeModule>& modules);
 
   // Takes what another journal has, too.
   Status read_also(const std::string& path);
@@ -33,6 +34,7 @@ class MeasureJournal {
   void take(std::string_view text);
 
   std::string path_;
+  std::uint64_t seed_ = 0;
   Descriptor file_;
   std::uint64_t end_ = 0;                        // of the file
   std::map<std::string, MeasuredTensor> known_;  // by what they are made of

@@ -138,6 +138,21 @@ Error Kernels::missing(std::uint32_t operation, TypeId type) const {
 
 const Types& Kernels::types() const { return state_->set.types(); }
 
+std::vector<TypeModule> Kernels::modules_of(std::span<const TypeInfo* const> types) const {
+  std::vector<TypeModule> modules;
+  for (const TypeInfo* type : types) {
+    if (type->type_class != TypeClass::kForeign) continue;
+    for (const std::uint32_t operation : {GGUFMILL_DECODE, GGUFMILL_ENCODE}) {
+      const auto chosen = state_->table.find({operation, type->id});
+      if (chosen == state_->table.end()) continue;
+      const ModuleReport& report = reports()[chosen->second.report];
+      TypeModule module{std::string(type->name), report.name, report.version, report.xxh3};
+      if (std::find(modules.begin(), modules.end(), module) == modules.end()) modules.push_back(std::move(module));
+    }
+  }
+  return modules;
+}
+
 const std::vector<ModuleReport>& Kernels::reports() const { return state_->set.reports(); }
 
 std::vector<std::string> Kernels::files() const {

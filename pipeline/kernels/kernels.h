@@ -27,10 +27,12 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "pipeline/core/error.h"
+#include "pipeline/core/type_module.h"
 #include "pipeline/core/types.h"
 #include "plugins/abi/ggufmill_kernels.h"
 
@@ -46,6 +48,7 @@ struct ModuleReport {
   std::string path;                // "(built in)" for the linked-in reference; a directory that was refused whole
   std::string name, version, isa;  // empty when it was refused before they could be read
   std::string cpu_features;        // what the module itself asks for, beside what its ISA needs
+  std::string xxh3;                // of the file, 32 hexadecimal digits, where it brings a type; else empty
   bool loaded = false;
   std::string refusal;                       // why not; empty when loaded
   std::size_t kernels = 0;                   // that it has, without those passed over
@@ -76,6 +79,9 @@ class Kernels {
 
   // The built-in types, and those that the modules bring.
   const Types& types() const;
+  // The modules whose kernels decode and encode foreign types, each once; none for other types, of which every module
+  // makes the same bytes.
+  std::vector<TypeModule> modules_of(std::span<const TypeInfo* const> types) const;
   // In the order found.
   const std::vector<ModuleReport>& reports() const;
   // Of the modules that were looked at: what a run reads beside its plan.

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -14,8 +15,10 @@
 #include <filesystem>
 #include <fstream>
 #include <mutex>
+#include <new>
 #include <tuple>
 
+#include "pipeline/core/folder.h"
 #include "pipeline/kernels/child_process.h"
 #include "pipeline/kernels/module_file.h"
 
@@ -108,6 +111,28 @@ std::string load_and_unload(const std::string& path) {
   return reason;
 }
 
+bool brings_types(const LoadedModule& module) {
+  return std::any_of(module.kernels.begin(), module.kernels.end(),
+                     [](const ggufmill_kernel* kernel) { return kernel->type_id >= GGUFMILL_FIRST_FOREIGN_TYPE; });
+}
+
+// Sets `hash` to the XXH3 (128 bits) of a file's bytes; else returns why it cannot be read.
+std::string hash_file(const std::string& path, std::string& hash) {
+  std::ifstream file(path, std::ios::binary);
+  const std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> state(XXH3_createState(), &XXH3_freeState);
+  if (!state) throw std::bad_alloc();
+  XXH3_128bits_reset(state.get());
+  std::vector<char> piece(64 << 10);
+  while (file) {
+    file.read(piece.data(), static_cast<std::streamsize>(piece.size()));
+    XXH3_128bits_update(state.get(), piece.data(), static_cast<std::size_t>(file.gcount()));
+  }
+  if (!file.eof()) return fmt::format("cannot be read: {}", std::strerror(errno));
+  const XXH128_hash_t digest = XXH3_128bits_digest(state.get());
+  hash = fmt::format("{:016x}{:016x}", digest.high64, digest.low64);
+  return {};
+}
+
 // The loader is the process's own: a child that is made while another thread loads a library would find it locked.
 std::mutex& loading() {
   static std::mutex instance;
@@ -170,7 +195,12 @@ std::string ModuleSet::load_file(const std::string& path, Trial trial, ModuleRep
 
   std::shared_ptr<void> library = open_library(path, reason);
   const ggufmill_module* module = library ? module_in(library.get(), reason) : nullptr;
-  return module ? accept(*module, std::move(library), report) : reason;
+  if (!module) return reason;
+  reason = accept(*module, std::move(library), report);
+  if (!reason.empty() || !brings_types(modules_.back())) return reason;
+  reason = hash_file(path, report.xxh3);
+  if (!reason.empty()) modules_.pop_back();
+  return reason;
 }
 
 std::string ModuleSet::accept(const ggufmill_module& module, std::shared_ptr<void> library, ModuleReport& report) {

@@ -131,6 +131,12 @@ std::string write_manifest(const Manifest& manifest) {
                                    {"bytes", source.bytes},
                                    {"header_hash", hash_text(source.header_hash)},
                                    {"modified", source.modified}});
+  json::array modules;
+  for (const TypeModule& module : manifest.modules)
+    modules.push_back(json::object{{"type", text_json(module.type)},
+                                   {"name", text_json(module.name)},
+                                   {"version", text_json(module.version)},
+                                   {"xxh3", module.xxh3}});
   for (const ManifestFile& file : manifest.files) {
     json::array tensors;
     for (const ManifestTensor& tensor : file.tensors)
@@ -150,6 +156,7 @@ std::string write_manifest(const Manifest& manifest) {
                                       {"identity", manifest.identity},
                                       {"recipe", text_json(manifest.recipe)},
                                       {"sources", std::move(sources)},
+                                      {"modules", std::move(modules)},
                                       {"files", std::move(files)}}) +
          "\n";
 }
@@ -180,6 +187,10 @@ Result<Manifest> read_manifest(std::string_view text, const std::string& path) {
     for (const json::value& source : needed_list(root, "sources"))
       manifest.sources.push_back({needed_text(source, "path"), needed_number(source, "bytes"),
                                   needed_hash(source, "header_hash"), time_of(source, "modified")});
+    if (json_member(root, "modules"))  // manifests of earlier versions have none
+      for (const json::value& module : needed_list(root, "modules"))
+        manifest.modules.push_back({needed_text(module, "type"), needed_text(module, "name"),
+                                    needed_text(module, "version"), needed_text(module, "xxh3")});
     for (const json::value& file : needed_list(root, "files")) manifest.files.push_back(read_file(file));
     if (manifest.files.empty()) throw UnsoundJson{"it names no file"};
     return manifest;
@@ -213,6 +224,7 @@ Status sum_up(Manifest& manifest, const FileReader& read, unsigned threads, cons
 Manifest manifest_of(const Plan& plan, std::size_t output) {
   Manifest manifest{GGUFMILL_VERSION, identity_of(plan, output), plan.outputs[output].recipe, {}, {}};
   for (const SourceRef& source : plan.sources) manifest.sources.push_back(*source);
+  manifest.modules = modules_of(plan, output);
   std::vector<std::string> made_of(plan.outputs[output].tensors.size());
   for (const Step& step : plan.steps)
     for (const Encoding& encoding : step.encodings)

@@ -30,12 +30,14 @@ struct ManifestFile {
 };
 
 // As JSON: {format: "ggufmill manifest", version: 1, ggufmill, identity, recipe, sources: [{path, bytes, header_hash,
-// modified}], files: [{name, bytes, sha256, tensors: [{name, offset, bytes, xxh3, made_of}]}]}.
+// modified}], modules: [{type, name, version, xxh3}], files: [{name, bytes, sha256, tensors: [{name, offset, bytes,
+// xxh3, made_of}]}]}.
 struct Manifest {
   std::string ggufmill, identity;  // version; identity_of() the output
   std::string recipe;              // empty: none
   std::vector<SourceFile> sources;
   std::vector<ManifestFile> files;
+  std::vector<TypeModule> modules{};  // of the foreign types that decided bytes
 };
 std::string write_manifest(const Manifest& manifest);
 // A line for each file, as sha256sum writes and reads them.

@@ -3,12 +3,16 @@
 #include <fmt/format.h>
 #include <xxhash.h>
 
+#include <algorithm>
+#include <initializer_list>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <new>
 #include <span>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "pipeline/plan/written.h"
 
@@ -45,6 +49,46 @@ class Hasher {
   std::unique_ptr<XXH3_state_t, Free> state_;
 };
 
+// The foreign types whose kernels run for what is added.
+class ForeignTypes {
+ public:
+  void add(const Step& step) {
+    if (step.compared) add(*step.expression, *step.compared);
+    for (const Encoding& encoding : step.encodings) add(step, encoding);
+  }
+  void add(const Step& step, const Encoding& encoding) {
+    add(*step.expression);
+    if (encoding.type != step.expression->type) add({step.expression->type, encoding.type});
+  }
+  std::vector<const TypeInfo*> types() const {
+    std::vector<const TypeInfo*> types;
+    for (const auto& [name, type] : types_) types.push_back(type);
+    return types;
+  }
+  bool has(std::string_view name) const { return types_.contains(name); }
+
+ private:
+  void add(const Expression& values, const Expression& compared) {
+    add(values);
+    add(compared);
+    add({values.type, compared.type});
+  }
+  void add(const Expression& node) {
+    if (!nodes_.insert(&node).second) return;
+    for (const ExpressionRef& input : node.inputs) {
+      if (node.operation == Operation::kCast) add({input->type, node.type});
+      add(*input);
+    }
+  }
+  void add(std::initializer_list<const TypeInfo*> types) {
+    for (const TypeInfo* type : types)
+      if (type->type_class == TypeClass::kForeign) types_.emplace(type->name, type);
+  }
+
+  std::map<std::string_view, const TypeInfo*> types_;
+  std::unordered_set<const Expression*> nodes_;
+};
+
 class Identity {
  public:
   std::string of(const Plan& plan, const Step& step, const Encoding& encoding) {
@@ -53,6 +97,12 @@ class Identity {
     hash_.add(static_cast<std::uint64_t>(plan.nonfinite));
     add(*step.expression);
     add(encoding);
+    if (!plan.modules.empty()) {
+      ForeignTypes types;
+      types.add(step, encoding);
+      for (const TypeModule& module : plan.modules)
+        if (types.has(module.type)) add(module);
+    }
     return hash_.digest();
   }
 
@@ -91,6 +141,7 @@ class Identity {
         hash_.add(file.header);
       }
     }
+    for (const TypeModule& module : plan.modules) add(module);
     return hash_.digest();
   }
 
@@ -103,6 +154,10 @@ class Identity {
     hash_.add(source.header_hash);
     hash_.add(static_cast<std::uint64_t>(source.modified));
     return known->second;
+  }
+
+  void add(const TypeModule& module) {
+    for (const std::string& text : {module.type, module.name, module.version, module.xxh3}) hash_.add(text);
   }
 
   void add(const Encoding& encoding) {
@@ -169,6 +224,25 @@ class Identity {
 };
 
 }  // namespace
+
+std::vector<const TypeInfo*> foreign_types_of(const Plan& plan) {
+  ForeignTypes types;
+  for (const Step& step : plan.steps) types.add(step);
+  return types.types();
+}
+
+std::vector<TypeModule> modules_of(const Plan& plan, std::size_t output) {
+  std::vector<TypeModule> modules;
+  if (plan.modules.empty()) return modules;
+  ForeignTypes types;
+  for (const Step& step : plan.steps)
+    for (const Encoding& encoding : step.encodings)
+      if (std::ranges::any_of(encoding.places, [&](const Place& place) { return place.output == output; }))
+        types.add(step, encoding);
+  std::ranges::copy_if(plan.modules, std::back_inserter(modules),
+                       [&](const TypeModule& module) { return types.has(module.type); });
+  return modules;
+}
 
 std::string identity_of(const Plan& plan) { return Identity().of(plan); }
 std::string identity_of(const Plan& plan, std::size_t output) { return Identity().of(plan, output); }

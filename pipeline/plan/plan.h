@@ -10,6 +10,7 @@
 
 #include "pipeline/core/model.h"
 #include "pipeline/core/stage.h"
+#include "pipeline/core/type_module.h"
 #include "pipeline/io/output_store.h"
 #include "pipeline/plan/job.h"
 
@@ -97,8 +98,9 @@ struct Plan {
   // What the job was made of beside: recipes, the pipeline file. Like the sources none of these is ever written.
   std::vector<std::string> other_inputs;
   std::vector<PlannedOutput> outputs;
-  std::vector<Step> steps;  // in the order of the sources' bytes
-  std::vector<Unit> units;  // in the order of the steps and their rows
+  std::vector<Step> steps;          // in the order of the sources' bytes
+  std::vector<Unit> units;          // in the order of the steps and their rows
+  std::vector<TypeModule> modules;  // of the foreign types that decide bytes: see foreign_types_of()
   Limits limits;
   ReportRequest report;  // with its paths; none: no report is wanted
   Nonfinite nonfinite = Nonfinite::kError;
@@ -116,6 +118,12 @@ struct Plan {
   std::uint64_t bytes_written() const;
   std::vector<std::string> input_paths() const;  // the sources', and the other inputs
 };
+
+// The foreign types that a kernel decodes or encodes in a run of the plan, each once, by name. Bytes that are copied
+// need no kernel.
+std::vector<const TypeInfo*> foreign_types_of(const Plan& plan);
+// The modules of those that decide the bytes of one output.
+std::vector<TypeModule> modules_of(const Plan& plan, std::size_t output);
 
 // The files of all outputs, in order. The plan outlives them.
 std::vector<StoredFile> stored_files(const Plan& plan);

@@ -302,6 +302,11 @@ class Reader {
     plan_.report = {report.at("error").as_bool(), text_of(report, "json"), text_of(report, "html")};
     plan_.file = text_of(root_, "file");
     plan_.trace = text_of(root_, "trace");
+    for (const json::value& value : array_of(root_, "modules")) {
+      const json::object& module = value.as_object();
+      plan_.modules.push_back(
+          {text_of(module, "type"), text_of(module, "name"), text_of(module, "version"), text_of(module, "xxh3")});
+    }
     plan_.other_inputs = texts_of(root_, "other_inputs");
     plan_.warnings = texts_of(root_, "warnings");
   }

@@ -216,6 +216,11 @@ class Writer {
     all["file"] = text_json(plan.file);
     all["other_inputs"] = std::move(inputs);
     all["trace"] = text_json(plan.trace);
+    json::array modules;
+    for (const TypeModule& module : plan.modules)
+      modules.push_back(
+          {{"type", module.type}, {"name", module.name}, {"version", module.version}, {"xxh3", module.xxh3}});
+    all["modules"] = std::move(modules);
     all["warnings"] = std::move(warnings);
   }
 

@@ -141,7 +141,10 @@ std::string measured_identity(const Tensor& tensor) {
 }
 
 std::string write_measurement(const Measurement& measurement) {
-  json::array sources, tensors, matrices;
+  json::array sources, modules, tensors, matrices;
+  for (const TypeModule& module : measurement.modules)
+    modules.push_back(
+        json::object{{"type", module.type}, {"name", module.name}, {"version", module.version}, {"xxh3", module.xxh3}});
   for (const SourceFile& source : measurement.sources)
     sources.push_back(json::object{{"path", source.path},
                                    {"bytes", source.bytes},
@@ -155,6 +158,7 @@ std::string write_measurement(const Measurement& measurement) {
                                       {"version", kVersion},
                                       {"ggufmill", measurement.ggufmill},
                                       {"sources", std::move(sources)},
+                                      {"modules", std::move(modules)},
                                       {"tensors", std::move(tensors)},
                                       {"matrices", std::move(matrices)}}) +
          "\n";
@@ -171,6 +175,10 @@ Result<Measurement> read_measurement(const std::string& path) {
                          "measure again");
     Measurement measurement;
     measurement.ggufmill = needed_text(root, "ggufmill");
+    if (json_member(root, "modules"))  // measurements of earlier versions have none
+      for (const json::value& module : needed_list(root, "modules"))
+        measurement.modules.push_back({needed_text(module, "type"), needed_text(module, "name"),
+                                       needed_text(module, "version"), needed_text(module, "xxh3")});
     for (const json::value& tensor : needed_list(root, "tensors")) measurement.tensors.push_back(read_tensor(tensor));
     return measurement;
   } catch (const UnsoundJson& unsound) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "pipeline/core/model.h"
+#include "pipeline/core/type_module.h"
 
 namespace ggufmill {
 
@@ -43,14 +44,16 @@ struct MeasuredTensor {
 };
 
 // {format: "ggufmill measurement", version: 2, ggufmill, sources: [{path, bytes, header_hash, modified}],
-// tensors: [{name, made_of, shape, energy, weighted_energy, types: [{type, bytes, error, weighted_error}]}],
-// matrices: [{tensor, energy: [..], weighted_energy: [..], types: [{type, bytes, error: [..], weighted_error:
+// modules: [{type, name, version, xxh3}], tensors: [{name, made_of, shape, energy, weighted_energy, types: [{type,
+// bytes, error, weighted_error}]}], matrices: [{tensor, energy: [..], weighted_energy: [..], types: [{type, bytes,
+// error: [..], weighted_error:
 // [..]}]}]}; weighted figures only where there is importance; `matrices` of tensors of three dimensions, in the order
 // of these, with the bytes of one matrix.
 struct Measurement {
   std::string ggufmill;  // version
   std::vector<SourceFile> sources;
   std::vector<MeasuredTensor> tensors;
+  std::vector<TypeModule> modules{};  // of the foreign types that were read or measured
 
   const MeasuredTensor* find(std::string_view tensor) const;
 };

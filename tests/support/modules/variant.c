@@ -82,6 +82,14 @@ static int32_t copy(const ggufmill_call* call) {
   return GGUFMILL_OK;
 }
 
+int32_t negate(const ggufmill_call* call);
+int32_t negate(const ggufmill_call* call) {
+  const float* from = call->src;
+  float* to = call->dst;
+  for (uint64_t i = 0; i < call->rows * call->cols; ++i) to[i] = -from[i];
+  return GGUFMILL_OK;
+}
+
 extern const ggufmill_kernel variant_kernels[];
 const ggufmill_kernel variant_kernels[] = {
     {GGUFMILL_DECODE, TYPE_ID, 1, BLOCK_BYTES, DECODE_FLAGS, 0, TYPE_NAME, copy},

@@ -1,0 +1,38 @@
+#include "pipeline/core/folder.h"
+
+#include <dirent.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <memory>
+#include <new>
+#include <string_view>
+
+namespace ggufmill {
+namespace {
+
+struct Close {
+  void operator()(DIR* folder) const { ::closedir(folder); }
+};
+
+}  // namespace
+
+std::vector<std::string> names_in_folder(const std::string& folder, int& error) {
+  std::vector<std::string> names;
+  const std::unique_ptr<DIR, Close> opened(::opendir(folder.c_str()));
+  error = opened ? 0 : errno;
+  if (error == ENOMEM) throw std::bad_alloc();
+  while (opened) {
+    errno = 0;
+    const struct dirent* const entry = ::readdir(opened.get());
+    if (!entry) {
+      error = errno;
+      break;
+    }
+    if (const std::string_view name = entry->d_name; name != "." && name != "..") names.emplace_back(name);
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+}  // namespace ggufmill
