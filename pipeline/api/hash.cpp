@@ -47,15 +47,15 @@ class Digest {
   void add(std::span<const std::byte> bytes) {
     if (xxh_)
       XXH64_update(xxh_.get(), bytes.data(), bytes.size());
-    else
-      EVP_DigestUpdate(evp_.get(), bytes.data(), bytes.size());
+    else if (EVP_DigestUpdate(evp_.get(), bytes.data(), bytes.size()) != 1)
+      throw std::bad_alloc();
   }
 
   std::string digits() {
     if (xxh_) return fmt::format("{:016x}", XXH64_digest(xxh_.get()));
     std::array<unsigned char, EVP_MAX_MD_SIZE> bytes{};
     unsigned size = 0;
-    EVP_DigestFinal_ex(evp_.get(), bytes.data(), &size);
+    if (EVP_DigestFinal_ex(evp_.get(), bytes.data(), &size) != 1) throw std::bad_alloc();
     if (kind_ != HashKind::kUuid) return fmt::format("{:02x}", fmt::join(std::span(bytes).first(size), ""));
     bytes[6] = static_cast<unsigned char>((bytes[6] & 0x0f) | 0x50);  // version 5
     bytes[8] = static_cast<unsigned char>((bytes[8] & 0x3f) | 0x80);  // RFC 9562's variant
@@ -137,8 +137,10 @@ Result<KnownHashes> read_hashes(const std::string& path) {
   BOOST_OUTCOME_TRY(const std::string text, read_text_file(path, kMostListBytes));
   KnownHashes known;
   std::istringstream lines(text);
+  lines.exceptions(std::ios::badbit);  // lets std::bad_alloc through
   for (std::string line; std::getline(lines, line);) {
     std::istringstream words(line);
+    words.exceptions(std::ios::badbit);  // lets std::bad_alloc through
     std::string kind, digits, of;
     if (words >> kind >> digits && std::getline(words >> std::ws, of))
       if (const auto named = kind_named(kind)) known.emplace(std::pair(*named, of), digits);

@@ -131,6 +131,7 @@ Result<std::vector<std::string>> read_tensor_type_file(const std::string& path) 
   BOOST_OUTCOME_TRY(file->read(0, std::as_writable_bytes(std::span(text))));
   std::vector<std::string> words;
   std::istringstream in(text);
+  in.exceptions(std::ios::badbit);  // lets std::bad_alloc through
   for (std::string word; in >> word;) words.push_back(std::move(word));
   return words;
 }

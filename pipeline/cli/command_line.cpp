@@ -22,6 +22,7 @@ std::string wrapped(const std::string& paragraph) {
   std::string out;
   std::size_t length = 0;
   std::istringstream words(paragraph);
+  words.exceptions(std::ios::badbit);  // lets std::bad_alloc through
   for (std::string word; words >> word;) {
     const bool fits = length + 1 + word.size() <= kWidth;
     if (length != 0) out += fits ? ' ' : '\n';
@@ -33,6 +34,7 @@ std::string wrapped(const std::string& paragraph) {
 
 std::string help_text(const CommandSpec& spec) {
   std::ostringstream options;
+  options.exceptions(std::ios::badbit);  // lets std::bad_alloc through
   options << spec.options;
   std::string text = wrapped("usage: " + spec.usage) + "\n\n";
   for (const std::string& paragraph : paragraphs_of(spec.description)) text += wrapped(paragraph) + "\n\n";

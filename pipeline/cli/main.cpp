@@ -85,10 +85,37 @@ int finish(int exit_code) {
 
 std::span<const Verb* const> verbs() { return kVerbs; }
 
+namespace {
+
+// Takes no memory: for where an error could not be printed for want of it.
+int fail_without_memory() {
+  constexpr std::string_view kText = "error: out of memory\n",
+                             kJson = R"({"level":"error","code":75,"message":"out of memory"})"
+                                     "\n";
+  const std::string_view line = log_format() == LogFormat::kText ? kText : kJson;
+  static_cast<void>(!::write(STDERR_FILENO, line.data(), line.size()));
+  return static_cast<int>(ExitCode::kTransient);
+}
+
+// For an exception that is being handled.
+int fail_of_exception() {
+  try {
+    if (std::ferror(stdout)) return finish(0);
+    return fail(error_of_exception());
+  } catch (...) {
+    return fail_without_memory();
+  }
+}
+
+}  // namespace
+
 // Exceptions come from libraries only: stdout that cannot be written, no memory, or a defect.
-int run_program(const Arguments& arguments) try { return finish(dispatch(arguments)); } catch (const std::exception&) {
-  if (std::ferror(stdout)) return finish(0);
-  return fail(error_of_exception());
+int run_program(const Arguments& arguments) try { return finish(dispatch(arguments)); } catch (...) {
+  return fail_of_exception();
+}
+
+int run_program(int argc, char** argv) try { return run_program({argv + 1, argv + argc}); } catch (...) {
+  return fail_of_exception();
 }
 
 }  // namespace ggufmill
@@ -96,5 +123,5 @@ int run_program(const Arguments& arguments) try { return finish(dispatch(argumen
 int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);  // a run goes on where nobody reads what it says; see finish()
   std::signal(SIGXFSZ, SIG_IGN);  // a file size limit is a write error too
-  return ggufmill::run_program({argv + 1, argv + argc});
+  return ggufmill::run_program(argc, argv);
 }

@@ -10,6 +10,7 @@
 #include "pipeline/cli/progress.h"
 #include "pipeline/cli/signals.h"
 #include "pipeline/config/matrix.h"
+#include "pipeline/core/folder.h"
 #include "pipeline/io/json_file.h"
 
 namespace ggufmill {
@@ -36,14 +37,11 @@ std::vector<std::string> journals_of_parts(const std::string& path) {
   const fs::path whole(path);
   const std::string begin = whole.filename().string() + ".", own = whole.filename().string() + std::string(kJournal);
   std::vector<std::string> found;
-  std::error_code error;
-  for (fs::directory_iterator each(whole.has_parent_path() ? whole.parent_path() : ".", error), end;
-       !error && each != end; each.increment(error)) {
-    const std::string name = each->path().filename().string();
+  int unreadable = 0;
+  for (const std::string& name :
+       names_in_folder(whole.has_parent_path() ? whole.parent_path().string() : ".", unreadable))
     if (name.starts_with(begin) && name.ends_with(kJournal) && name != own)
       found.push_back((whole.parent_path() / name).string());
-  }
-  std::ranges::sort(found);
   return found;
 }
 

@@ -101,7 +101,7 @@ Result<ClusterArray> load_matrix(const std::string& folder) try {
   return array;
 } catch (const UnsoundJson& error) {
   return input_error(folder + "/matrix.json", "it is not a sound matrix: " + error.what, "submit it again");
-} catch (const std::exception& error) {
+} catch (const fs::filesystem_error& error) {
   return input_error(folder + "/matrix.json", fmt::format("it cannot be read: {}", error.what()), "submit it again");
 }
 

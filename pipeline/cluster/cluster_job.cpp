@@ -11,6 +11,7 @@
 #include <limits>
 
 #include "pipeline/api/reports.h"
+#include "pipeline/core/folder.h"
 #include "pipeline/core/text.h"
 #include "pipeline/io/json_file.h"
 #include "pipeline/io/system_calls.h"
@@ -218,7 +219,7 @@ Result<ClusterJob> load_job_folder(const std::string& folder) {
     return job_of(read, fs::canonical(folder).string());
   } catch (const UnsoundJson& error) {
     return input_error(path, "it is not a sound job: " + error.what, "submit it again");
-  } catch (const std::exception& error) {
+  } catch (const fs::filesystem_error& error) {
     return input_error(path, fmt::format("it cannot be read: {}", error.what()));
   }
 }
@@ -261,9 +262,8 @@ std::optional<DoneMarker> read_done(const ClusterJob& job, std::size_t part) try
 
 std::vector<bool> parts_done(const ClusterJob& job) {
   std::vector<bool> done(job.parts());
-  std::error_code error;
-  for (const fs::directory_entry& entry : fs::directory_iterator(job.file("parts"), error)) {
-    const std::string name = entry.path().filename().string();
+  int unreadable = 0;
+  for (const std::string& name : names_in_folder(job.file("parts"), unreadable)) {
     std::size_t part = 0;
     const auto read = std::from_chars(name.data(), name.data() + name.size(), part);
     if (read.ec == std::errc() && part < done.size() && std::string_view(read.ptr) == ".done.json") done[part] = true;

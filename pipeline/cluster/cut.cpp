@@ -80,10 +80,13 @@ const std::vector<KernelSpeed>& kernel_speeds() {
   static const std::vector<KernelSpeed> speeds = [] {
     std::vector<KernelSpeed> read;
     std::istringstream lines{std::string(kKernelSpeeds)};
+    lines.exceptions(std::ios::badbit);  // lets std::bad_alloc through
     for (std::string line; std::getline(lines, line);) {
       KernelSpeed speed;
       std::string decode, encode;  // "-": none
-      if (line.starts_with('#') || !(std::istringstream(line) >> speed.type >> speed.isa >> decode >> encode)) continue;
+      std::istringstream words(line);
+      words.exceptions(std::ios::badbit);
+      if (line.starts_with('#') || !(words >> speed.type >> speed.isa >> decode >> encode)) continue;
       speed.decode = std::strtod(decode.c_str(), nullptr);
       speed.encode = std::strtod(encode.c_str(), nullptr);
       read.push_back(std::move(speed));

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <mutex>
 
+#include "pipeline/core/folder.h"
 #include "pipeline/core/text.h"
 #include "pipeline/io/io_service.h"
 #include "pipeline/io/machine.h"
@@ -247,12 +248,9 @@ Status remove_outputs(const ClusterJob& job, const Plan& plan) {
 }
 
 std::vector<std::string> part_files(const ClusterJob& job, const std::string& beginning) {
-  std::vector<std::string> names;
-  std::error_code error;
-  for (const fs::directory_entry& entry : fs::directory_iterator(job.file("parts"), error))
-    if (std::string name = entry.path().filename().string(); name.starts_with(beginning))
-      names.push_back(std::move(name));
-  std::ranges::sort(names);
+  int unreadable = 0;
+  std::vector<std::string> names = names_in_folder(job.file("parts"), unreadable);
+  std::erase_if(names, [&](const std::string& name) { return !name.starts_with(beginning); });
   return names;
 }
 

@@ -79,9 +79,11 @@ Result<std::vector<QueueLine>> look_at_queue(const std::string& id) {
     return Error{ExitCode::kIo, "", fmt::format("squeue ended with {}", result.exit_code), result.err, ""};
   }
   std::istringstream text(result.out);
+  text.exceptions(std::ios::badbit);  // lets std::bad_alloc through
   for (std::string line; std::getline(text, line);) {
     QueueLine read;
     std::istringstream words(line);
+    words.exceptions(std::ios::badbit);  // lets std::bad_alloc through
     if (words >> read.id >> read.state && std::getline(words >> std::ws, read.reason)) lines.push_back(std::move(read));
   }
   return lines;

@@ -11,6 +11,7 @@
 #include "pipeline/cluster/cut.h"
 #include "pipeline/cluster/part_store.h"
 #include "pipeline/cluster/seal.h"
+#include "pipeline/core/folder.h"
 #include "pipeline/core/text.h"
 #include "pipeline/plan/written.h"
 
@@ -147,13 +148,23 @@ Result<std::vector<std::size_t>> prepare_resume(const ClusterJob& job, const Pla
 
 namespace {
 
+// A file, or a folder of files.
+Status remove_path(const std::string& path) {
+  std::error_code error;
+  int unreadable = 0;
+  if (fs::is_directory(fs::symlink_status(path, error)))
+    for (const std::string& name : names_in_folder(path, unreadable)) {
+      BOOST_OUTCOME_TRY(remove_path(path + "/" + name));
+    }
+  fs::remove(path, error);
+  if (error) return io_error(path, "remove it", error.value());
+  return ok();
+}
+
 // And the folder, where nothing else is in it.
 Status remove_from(const std::string& folder, std::initializer_list<const char*> names) {
   for (const char* name : names) {
-    const std::string path = folder + "/" + name;
-    std::error_code error;
-    fs::remove_all(path, error);
-    if (error) return io_error(path, "remove it", error.value());
+    BOOST_OUTCOME_TRY(remove_path(folder + "/" + name));
   }
   std::error_code not_empty;
   fs::remove(folder, not_empty);

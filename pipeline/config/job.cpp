@@ -237,7 +237,7 @@ std::optional<Batch> load_batch(const std::string& path, const Registry& registr
   if (file) file.read(text.data(), static_cast<std::streamsize>(text.size()));
   if (!file && !file.eof()) {
     Error error = io_error(path, "read the pipeline file", errno);
-    error.code = ExitCode::kUsage;
+    if (error.code == ExitCode::kIo) error.code = ExitCode::kUsage;
     errors.add(std::move(error));
     return {};
   }

@@ -112,8 +112,6 @@ bool try_walk(std::string_view text, const ConfigText& shown, TreeBuilder& build
     errors.add(stopped.error);
   } catch (const YAML::Exception& exception) {
     errors.add(syntax_error(exception, text, shown));
-  } catch (const std::exception& exception) {  // out of memory
-    errors.add(error_at(&shown, {}, fmt::format("cannot be read: {}", exception.what())));
   }
   return false;
 }

@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <cstring>
-#include <sstream>
+#include <string_view>
 #include <utility>
 
 #include "pipeline/core/text.h"
@@ -11,9 +13,12 @@
 namespace ggufmill {
 namespace {
 
-void append_indented(std::string& out, const std::string& text) {
-  std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);) out += "  " + printable(line) + "\n";
+void append_indented(std::string& out, std::string_view text) {
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    out += "  " + printable(text.substr(0, end)) + "\n";
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
 }
 
 }  // namespace
@@ -35,7 +40,9 @@ Error input_error(std::string where, std::string what, std::string help) {
 }
 
 Error io_error(std::string path, std::string action, int errno_value) {
-  return {ExitCode::kIo, std::move(path), fmt::format("cannot {}: {}", action, std::strerror(errno_value)), "", ""};
+  // Memory may be there later.
+  const ExitCode code = errno_value == ENOMEM ? ExitCode::kTransient : ExitCode::kIo;
+  return {code, std::move(path), fmt::format("cannot {}: {}", action, std::strerror(errno_value)), "", ""};
 }
 
 Error error_at(const Origin& origin, std::string what, std::string help) {

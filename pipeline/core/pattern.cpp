@@ -6,6 +6,8 @@
 #include <boost/regex.hpp>
 #include <cctype>
 #include <exception>
+#include <new>
+#include <stdexcept>
 
 #include "pipeline/core/text.h"
 
@@ -45,7 +47,9 @@ Pattern::Fault Pattern::try_compile(std::string_view text, Pattern& out) {
   } catch (const boost::regex_error& error) {
     return {reason_of(error),
             std::min(static_cast<std::size_t>(std::max<std::ptrdiff_t>(0, error.position())), text.size())};
-  } catch (const std::exception& error) {  // out of memory, or Boost's own limits
+  } catch (const std::bad_alloc&) {
+    throw;
+  } catch (const std::exception& error) {  // Boost's own limits
     return {error.what()};
   }
 }
@@ -70,7 +74,7 @@ Error Pattern::too_slow(std::string_view name) const {
 Result<bool> Pattern::matches(std::string_view name) const {
   try {
     return boost::regex_search(name.begin(), name.end(), compiled_->expression);
-  } catch (const std::exception&) {  // std::runtime_error: too many steps
+  } catch (const std::runtime_error&) {  // too many steps
     return too_slow(name);
   }
 }
@@ -81,7 +85,7 @@ Result<std::optional<std::string>> Pattern::replace(std::string_view name, const
     if (!boost::regex_search(name.begin(), name.end(), match, compiled_->expression)) return std::nullopt;
     return std::string(match.prefix().first, match.prefix().second) + match.format(format) +
            std::string(match.suffix().first, match.suffix().second);
-  } catch (const std::exception&) {
+  } catch (const std::runtime_error&) {
     return too_slow(name);
   }
 }

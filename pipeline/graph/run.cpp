@@ -72,12 +72,13 @@ void RunState::finished(const SlabPart& part) {
       progress_of_files_[file_of(place)] += part.encoded_bytes(i).size();
     }
   const Unit& unit = plan_.units[part.rows.unit];
-  const auto [at, is_new] = units_.try_emplace(part.rows.unit);
-  UnitUnderWay& under_way = at->second;
-  if (is_new) {
-    under_way.bytes_left = unit.rows * plan_.steps[unit.step].expression->row_bytes();
-    under_way.checksums.resize(part.checksums.size());
+  auto at = units_.find(part.rows.unit);
+  if (at == units_.end()) {  // complete before it is known: slabs of the unit that follow add to it
+    UnitUnderWay begun{unit.rows * plan_.steps[unit.step].expression->row_bytes(),
+                       std::vector<std::uint64_t>(part.checksums.size())};
+    at = units_.emplace(part.rows.unit, std::move(begun)).first;
   }
+  UnitUnderWay& under_way = at->second;
   for (std::size_t i = 0; i < part.checksums.size(); ++i) under_way.checksums[i] += part.checksums[i];
   under_way.bytes_left -= part.rows.bytes;
   if (under_way.bytes_left != 0) return;

@@ -11,22 +11,31 @@
 namespace ggufmill {
 namespace {
 
+// A file of the kernel, which may be missing. Throws std::bad_alloc where there is no memory for it.
+std::ifstream opened(const std::string& path) {
+  errno = 0;
+  std::ifstream file(path);
+  if (!file && errno == ENOMEM) throw std::bad_alloc();
+  file.exceptions(std::ios::badbit);
+  return file;
+}
+
 // "200000 100000", "max 100000": microseconds of CPU time per microseconds. Infinite where it says so or is not there.
 double quota_of(const std::string& path) {
-  std::ifstream file(path);
+  std::ifstream file = opened(path);
   double quota = 0, period = 0;
   return file >> quota >> period && quota > 0 && period > 0 ? quota / period : std::numeric_limits<double>::infinity();
 }
 
 std::uint64_t number_of(const std::string& path) {
-  std::ifstream file(path);
+  std::ifstream file = opened(path);
   std::uint64_t number = 0;
   return file >> number ? number : UINT64_MAX;
 }
 
 // The group of this process in version 2: of the line "0::/slice/job".
 std::string own_group(const std::string& root) {
-  std::ifstream groups(root + "/proc/self/cgroup");
+  std::ifstream groups = opened(root + "/proc/self/cgroup");
   for (std::string line; std::getline(groups, line);)
     if (line.starts_with("0::/")) return line.substr(3);
   return "/";
@@ -47,7 +56,7 @@ void ControlGroup::read_group(const std::string& folder) {
 }
 
 void ControlGroup::read_v1(const std::string& mount) {
-  std::ifstream quota(mount + "/cpu/cpu.cfs_quota_us"), period(mount + "/cpu/cpu.cfs_period_us");
+  std::ifstream quota = opened(mount + "/cpu/cpu.cfs_quota_us"), period = opened(mount + "/cpu/cpu.cfs_period_us");
   double part = 0, whole = 0;
   if (quota >> part && period >> whole && part > 0 && whole > 0) cpus_ = std::min(cpus_, part / whole);
   memory_ = std::min(memory_, number_of(mount + "/memory/memory.limit_in_bytes"));

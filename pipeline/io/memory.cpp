@@ -17,6 +17,15 @@ std::size_t whole_pages(std::size_t bytes) {
   return (bytes + page - 1) / page * page;
 }
 
+// Makes room for one more, or returns false where there is no memory: destructors of buffers need this.
+template <class T>
+bool has_room(std::vector<T>& pieces) try {
+  if (pieces.size() == pieces.capacity()) pieces.reserve(2 * pieces.size() + 16);
+  return true;
+} catch (const std::bad_alloc&) {
+  return false;
+}
+
 std::byte* or_null(void* mapped) { return mapped == MAP_FAILED ? nullptr : static_cast<std::byte*>(mapped); }
 
 }  // namespace
@@ -105,7 +114,7 @@ void SpareMemory::give(std::byte* data, std::size_t bytes) {
   bytes = whole_pages(bytes);
   {
     const std::scoped_lock lock(mutex_);
-    if (bytes <= kMostBytes - kept_) {
+    if (bytes <= kMostBytes - kept_ && has_room(pieces_)) {
       pieces_.push_back({data, bytes});
       kept_ += bytes;
       return;

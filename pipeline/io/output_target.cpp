@@ -41,6 +41,7 @@ std::string describe(const WrittenPath& target) {
 std::string place_of(const std::string& path) {
   std::error_code error;
   const std::filesystem::path place = std::filesystem::weakly_canonical(std::filesystem::absolute(path, error), error);
+  if (error == std::errc::not_enough_memory) throw std::bad_alloc();
   return error ? path : place.string();
 }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "pipeline/core/folder.h"
 #include "pipeline/io/input_file.h"
 
 namespace ggufmill {
@@ -61,11 +62,10 @@ std::string_view kind_of_path(const std::string& path) {
 
 Result<std::vector<std::string>> paths_in(const std::string& folder) {
   if (is_address(folder)) return remote::paths_in(folder);
-  std::vector<std::string> paths;
-  std::error_code error;
-  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error))
-    paths.push_back(at->path());
-  if (error) return io_error(folder, "list the folder", error.value());
+  int error = 0;
+  std::vector<std::string> paths = names_in_folder(folder, error);
+  if (error != 0) return io_error(folder, "list the folder", error);
+  for (std::string& path : paths) path = fs::path(folder) / path;
   return paths;
 }
 

@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 
+#include "pipeline/core/folder.h"
 #include "pipeline/core/text.h"
 #include "pipeline/io/input_file.h"
 #include "pipeline/io/system_calls.h"
@@ -74,17 +75,18 @@ Leftovers find_leftovers(const Plan& plan) {
   Leftovers found;
   found.units = plan.units.size();
   for (const std::string& folder : folders) {
-    std::error_code error;
-    for (const fs::directory_entry& entry : fs::directory_iterator(folder.empty() ? "." : folder, error)) {
-      const std::string path = folder + entry.path().filename().string();
+    int unreadable = 0;
+    for (const std::string& name : names_in_folder(folder.empty() ? "." : folder, unreadable)) {
+      const std::string path = folder + name;
       const std::size_t mark = path.rfind(kTemporaryMark);
       const auto output = mark == path.npos ? outputs.end() : outputs.find(path.substr(0, mark));
-      if (output == outputs.end() || !entry.is_regular_file(error)) continue;
+      std::error_code error;
+      if (output == outputs.end() || !fs::is_regular_file(path, error)) continue;
       const std::string rest = path.substr(mark + kTemporaryMark.size());
       Leftover& file = found.files.emplace_back();
       file.path = path;
       file.output = output->second;
-      file.bytes = entry.file_size(error);
+      file.bytes = fs::file_size(path, error);
       file.of_this_plan = rest.starts_with(identity);
       file.is_in_use = is_locked(path);
       if (!rest.ends_with(kJournalEnd)) continue;

@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <new>
 
 namespace ggufmill {
 namespace {
@@ -33,10 +34,18 @@ void give_up_everything() {
     ::signal(number, SIG_DFL);
 }
 
+constexpr int kNoMemory = 75;  // how a child exits that could not get any
+
+// No exception leaves the child: the frames above are the parent's.
+std::string text_of(const std::function<std::string()>& work) try { return work(); } catch (const std::bad_alloc&) {
+  ::_exit(kNoMemory);
+} catch (...) {
+  ::_exit(1);
+}
+
 [[noreturn]] void answer(const std::function<std::string()>& work, int to) {
   give_up_everything();
-  std::string text = work();
-  text.push_back(kEnd);
+  std::string text = text_of([&] { return work() + kEnd; });
   for (std::size_t at = 0; at < text.size();) {
     const ssize_t wrote = ::write(to, text.data() + at, text.size() - at);
     if (wrote < 0 && errno != EINTR) break;
@@ -65,7 +74,8 @@ std::string read_all(int from, bool& in_time) {
   }
 }
 
-// How the child ended. Where this program has SIGCHLD ignored, the system keeps no status.
+// How the child ended; throws std::bad_alloc where that was for want of memory. Where this program has SIGCHLD ignored,
+// the system keeps no status.
 std::string end_of(pid_t child) {
   int status = 0;
   pid_t waited = 0;
@@ -74,6 +84,7 @@ std::string end_of(pid_t child) {
   if (waited == child && WIFSIGNALED(status) && WTERMSIG(status) != SIGXCPU && WTERMSIG(status) != SIGKILL)
     return fmt::format("ends with signal {} ({})", WTERMSIG(status), ::strsignal(WTERMSIG(status)));
   if (waited == child && WIFSIGNALED(status)) return "does not come to an end";
+  if (waited == child && WIFEXITED(status) && WEXITSTATUS(status) == kNoMemory) throw std::bad_alloc();
   return "ends before it is done";
 }
 
@@ -90,6 +101,7 @@ ChildAnswer ask_child(const std::function<std::string()>& work) {
   bool in_time = false;
   if (child > 0) got.text = read_all(ends[0], in_time);
   ::close(ends[0]);
+  if (child < 0 && fork_error == ENOMEM) throw std::bad_alloc();
   if (child < 0) return {{}, fmt::format("cannot be started: {}", std::strerror(fork_error))};
   if (!in_time) ::kill(child, SIGKILL);
   std::string end = end_of(child);

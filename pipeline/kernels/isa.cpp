@@ -168,6 +168,7 @@ const Isa* find_isa(std::string_view name) {
 
 std::vector<std::string> missing_features(std::string_view asked, const CpuFeatures& features) {
   std::istringstream words{std::string(asked)};
+  words.exceptions(std::ios::badbit);  // lets std::bad_alloc through
   std::vector<std::string> missing;
   for (std::string word; words >> word;)
     if (!features.contains(word)) missing.push_back(word);

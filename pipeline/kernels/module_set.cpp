@@ -32,7 +32,8 @@ constexpr const char* kProgram = "/proc/self/exe";
 const std::string& own_file() {
   static const std::string path = [] {
     const auto here = reinterpret_cast<std::uintptr_t>(&own_file);
-    std::ifstream maps("/proc/self/maps");  // "7f1c00000-7f1c02000 r-xp 00000000 08:01 1234    /usr/lib/libggufmill.so"
+    std::ifstream maps("/proc/self/maps");
+    maps.exceptions(std::ios::badbit);  // "7f1c00000-7f1c02000 r-xp 00000000 08:01 1234    /usr/lib/libggufmill.so"
     for (std::string line; std::getline(maps, line);) {
       std::uintptr_t begin = 0, end = 0;
       const std::size_t slash = line.find('/');
@@ -66,13 +67,12 @@ std::string why_unsafe(const std::string& path) {
 // The paths of the `*.so` in a directory, sorted by name. False, with the system's words in `reason`, when it cannot be
 // read.
 bool list_modules(const std::string& directory, std::vector<std::string>& paths, std::string& reason) {
-  std::error_code error;
-  std::filesystem::directory_iterator entry(directory, error);
-  for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error))
-    if (entry->path().extension() == ".so") paths.push_back(entry->path().string());
-  if (error) reason = "cannot be read: " + error.message();
-  std::sort(paths.begin(), paths.end());
-  return !error;
+  int error = 0;
+  for (const std::string& name : names_in_folder(directory, error))
+    if (const std::filesystem::path path = std::filesystem::path(directory) / name; path.extension() == ".so")
+      paths.push_back(path.string());
+  if (error != 0) reason = fmt::format("cannot be read: {}", std::strerror(error));
+  return error == 0;
 }
 
 void describe(const ModuleWords& words, ModuleReport& report) {
@@ -84,7 +84,11 @@ void describe(const ModuleWords& words, ModuleReport& report) {
 
 std::shared_ptr<void> open_library(const std::string& path, std::string& reason) {
   void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (!library) reason = fmt::format("cannot be loaded: {}", ::dlerror());
+  if (!library) {
+    const char* const words = ::dlerror();
+    reason = fmt::format("cannot be loaded: {}", words ? words : "unknown error");
+    if (reason.find(std::strerror(ENOMEM)) != reason.npos || reason.ends_with("out of memory")) throw std::bad_alloc();
+  }
   return {library, [](void* handle) {
             if (handle) ::dlclose(handle);
           }};

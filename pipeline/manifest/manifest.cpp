@@ -29,14 +29,15 @@ constexpr std::size_t kReadBytes = 4 << 20;
 class Sha256 {
  public:
   Sha256() : context_(EVP_MD_CTX_new()) {
-    if (!context_) throw std::bad_alloc();
-    EVP_DigestInit_ex(context_.get(), EVP_sha256(), nullptr);
+    if (!context_ || EVP_DigestInit_ex(context_.get(), EVP_sha256(), nullptr) != 1) throw std::bad_alloc();
   }
-  void add(std::span<const std::byte> bytes) { EVP_DigestUpdate(context_.get(), bytes.data(), bytes.size()); }
+  void add(std::span<const std::byte> bytes) {
+    if (EVP_DigestUpdate(context_.get(), bytes.data(), bytes.size()) != 1) throw std::bad_alloc();
+  }
   std::string digest() {
     unsigned char bytes[EVP_MAX_MD_SIZE];
     unsigned length = 0;
-    EVP_DigestFinal_ex(context_.get(), bytes, &length);
+    if (EVP_DigestFinal_ex(context_.get(), bytes, &length) != 1) throw std::bad_alloc();
     return fmt::format("{:02x}", fmt::join(std::span<const unsigned char>(bytes, length), ""));
   }
 

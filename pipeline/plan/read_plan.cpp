@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <boost/json.hpp>
 #include <charconv>
+#include <new>
 #include <optional>
 #include <stdexcept>
 
@@ -333,6 +334,8 @@ Result<Plan> read_plan(std::string_view text, const std::string& name, const Typ
   Plan plan = Reader(root, types).read();
   if (root.at("identity").as_string() != identity_of(plan)) return unsound(name, "its identity is that of another one");
   return plan;
+} catch (const std::bad_alloc&) {
+  throw;
 } catch (const std::exception& error) {
   return unsound(name, error.what());
 }

@@ -104,6 +104,7 @@ std::map<std::string, std::string> section_of(const std::string& path, std::stri
   std::map<std::string, std::string> values;
   std::ifstream file(path);
   bool is_inside = false;
+  file.exceptions(std::ios::badbit);  // lets std::bad_alloc through
   std::size_t lines = 0;
   for (std::string line; ++lines < 10'000 && std::getline(file, line);) {
     line = trimmed(line);

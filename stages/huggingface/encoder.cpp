@@ -445,7 +445,7 @@ Result<std::string> pre_tokenizer_hash(const LoadedTokenizer& tokenizer) {
   const std::string text = fmt::format("[{}]", fmt::join(ids, ", "));
   unsigned char digest[EVP_MAX_MD_SIZE];
   unsigned bytes = 0;
-  EVP_Digest(text.data(), text.size(), digest, &bytes, EVP_sha256(), nullptr);
+  if (EVP_Digest(text.data(), text.size(), digest, &bytes, EVP_sha256(), nullptr) != 1) throw std::bad_alloc();
   return fmt::format("{:02x}", fmt::join(digest, digest + bytes, ""));
 }
 

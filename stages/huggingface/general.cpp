@@ -446,7 +446,9 @@ std::string folder_name(const std::string& folder) {
     path = path.parent_path();
   if (!path.filename().empty() && path.filename() != "." && path.filename() != "..") return path.filename();
   std::error_code none;
-  return fs::weakly_canonical(fs::absolute(path, none), none).filename();
+  path = fs::weakly_canonical(fs::absolute(path, none), none);
+  if (none == std::errc::not_enough_memory) throw std::bad_alloc();
+  return path.filename();
 }
 
 Result<General> read_general(const GeneralOptions& options, const json::object& config, const WeightCount& weights) {

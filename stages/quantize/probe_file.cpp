@@ -23,6 +23,7 @@ constexpr std::uint64_t kMostTableBytes = 64 << 20;
 std::vector<std::string> cells_of(const std::string& line) {
   std::vector<std::string> cells;
   std::istringstream parts(line);
+  parts.exceptions(std::ios::badbit);  // lets std::bad_alloc through
   for (std::string cell; std::getline(parts, cell, ',');) {
     while (!cell.empty() && (cell.back() == ' ' || cell.back() == '"')) cell.pop_back();
     cell.erase(0, std::min(cell.find_first_not_of(" \""), cell.size()));
@@ -51,6 +52,7 @@ class CsvReader {
   Result<ProbeFile> read() {
     BOOST_OUTCOME_TRY(const std::string text, read_text_file(path_, kMostTableBytes));
     std::istringstream lines(text);
+    lines.exceptions(std::ios::badbit);  // lets std::bad_alloc through
     std::string line;
     std::getline(lines, line);
     names_ = cells_of(line);
