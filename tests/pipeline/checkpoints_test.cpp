@@ -465,7 +465,8 @@ TEST_CASE("a config.json that is none") {
   CHECK(has(Folder().put("config.json", std::string(10000, '[')).fault(), "DIR/config.json: error: "));
   CHECK(has(Folder().config(R"({"architectures": "LlamaForCausalLM"})").fault(),
             "DIR/config.json: error: 'architectures' is not there, which says what kind of model it is\n"));
-  CHECK(has(Folder().config(R"({"architectures": ["Qwen2ForCausaLM"]})").fault(), "the nearest is 'Qwen2ForCausalLM'"));
+  CHECK(has(Folder().config(R"({"architectures": ["Qwen2ForCausaLM"]})").fault(),
+            "of the same family are known: 'Qwen2ForCausalLM', 'Qwen2Model'"));
   CHECK(has(Folder().make_sparse("config.json", 500 << 20).fault(), "DIR/config.json: error: "));
 }
 
