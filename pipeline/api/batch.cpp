@@ -190,6 +190,49 @@ SourcePlan plan_source(const Context& context, const BatchJob& job, const BatchO
   return SourceRun(context, job, options).plan();
 }
 
+std::vector<Error> failures_of(const std::vector<BatchCell>& cells) {
+  constexpr std::size_t kMostListed = 8;
+  struct Cause {
+    Error error;
+    std::vector<std::string> details, cells;
+  };
+  std::vector<Cause> causes;
+  for (const BatchCell& cell : cells) {
+    if (!cell.error) continue;
+    Diagnostics errors;
+    errors.add(*cell.error);
+    for (const Error& error : errors.errors()) {
+      auto cause = std::ranges::find_if(causes, [&](const Cause& known) {
+        return known.error.where == error.where && known.error.what == error.what && known.error.help == error.help;
+      });
+      if (cause == causes.end()) cause = causes.insert(causes.end(), {error, {}, {}});
+      const auto add = [](std::vector<std::string>& list, std::string text) {
+        while (text.ends_with('\n')) text.pop_back();
+        if (!text.empty() && std::ranges::count(list, text) == 0) list.push_back(std::move(text));
+      };
+      std::string of = cell.output.empty() ? fmt::format("for the outputs of {}", cell.source)
+                                           : fmt::format("for {}, of {}", cell.output, cell.source);
+      const bool is_of_cell =
+          error.where.empty() && !error.detail.empty() && error.detail.find('\n') == error.detail.npos;
+      if (is_of_cell) of += ": " + error.detail;
+      if (!is_of_cell) add(cause->details, error.detail);
+      add(cause->cells, std::move(of));
+    }
+  }
+  std::vector<Error> failures;
+  for (Cause& cause : causes) {
+    std::string& detail = cause.error.detail;
+    detail.clear();
+    for (const auto* list : {&cause.details, &cause.cells}) {
+      for (std::size_t i = 0; i < std::min(list->size(), kMostListed); ++i)
+        detail += (detail.empty() ? "" : "\n") + (*list)[i];
+      if (list->size() > kMostListed) detail += fmt::format("\nand {} more", list->size() - kMostListed);
+    }
+    failures.push_back(std::move(cause.error));
+  }
+  return failures;
+}
+
 std::vector<BatchCell> cells_of(const Plan& plan, const std::string& source) {
   std::vector<BatchCell> cells(plan.outputs.size());
   for (std::size_t i = 0; i < cells.size(); ++i) {

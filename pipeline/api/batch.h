@@ -72,6 +72,9 @@ struct SourcePlan {
 // What run_batch() would run for this source, without running it. Of `options` it uses run.overwrite and adjust.
 SourcePlan plan_source(const Context& context, const BatchJob& job, const BatchOptions& options);
 
+// The errors of cells that failed, one per cause, with the outputs and sources that it is for.
+std::vector<Error> failures_of(const std::vector<BatchCell>& cells);
+
 // The outputs of a plan, as kNotRun.
 std::vector<BatchCell> cells_of(const Plan& plan, const std::string& source);
 

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "pipeline/api/check.h"
@@ -5,6 +7,8 @@
 #include "pipeline/api/open_model.h"
 #include "pipeline/api/registry.h"
 #include "pipeline/config/yaml_reader.h"
+#include "pipeline/io/machine.h"
+#include "pipeline/io/source_path.h"
 #include "pipeline/manifest/reuse.h"
 #include "stages/safetensors/safetensors.h"
 
@@ -16,6 +20,17 @@ template <class T>
 Result<T> value_or_errors(std::optional<T> value, const Diagnostics& errors) {
   if (!value) return errors.together();
   return std::move(*value);
+}
+
+// A model in place of a pipeline file.
+Status refuse_model(const std::string& path) {
+  const bool is_checkpoint = is_folder(path);
+  if (!is_checkpoint && !is_address(path) && !path.ends_with(".gguf") && !path.ends_with(".safetensors")) return ok();
+  return Error{
+      ExitCode::kUsage, path, fmt::format("this is a {}, not a pipeline file", is_checkpoint ? "folder" : "model"), "",
+      fmt::format("`ggufmill quantize {0} TYPE` quantizes it, and `ggufmill quantize --emit-pipeline {0} TYPE` "
+                  "prints a pipeline file to start from",
+                  path)};
 }
 
 }  // namespace
@@ -35,6 +50,7 @@ Result<Model> Context::inspect(const std::string& path, huggingface::OutType out
 RecipeShelf Context::recipes() const { return RecipeShelf(registry().types); }
 
 Result<Job> Context::load_job(const std::string& path, const JobOptions& options) const {
+  BOOST_OUTCOME_TRY(refuse_model(path));
   Diagnostics errors;
   return value_or_errors(ggufmill::load_job(path, registry(), options, errors), errors);
 }
@@ -45,6 +61,7 @@ Result<Job> Context::parse_job(const std::string& text, const std::string& name,
 }
 
 Result<Batch> Context::load_batch(const std::string& path, const JobOptions& options) const {
+  BOOST_OUTCOME_TRY(refuse_model(path));
   Diagnostics errors;
   return value_or_errors(ggufmill::load_batch(path, registry(), options, errors), errors);
 }

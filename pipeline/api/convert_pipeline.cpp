@@ -1,12 +1,14 @@
 // From the arguments of `ggufmill convert` to a pipeline file.
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
 
 #include "pipeline/api/convert_options.h"
+#include "pipeline/api/quantize_options.h"
 #include "pipeline/config/yaml_words.h"
 #include "pipeline/core/text.h"
 #include "pipeline/io/source_path.h"
@@ -21,20 +23,37 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kMistralConfig = "params.json";
 
+// For what `quantize` does, its command.
+Error unknown_out_type(const ConvertOptions& options) {
+  const std::string recipe = recipe_of_word(options.outtype);
+  std::string help = fmt::format("one of: {}", fmt::join(huggingface::out_type_names(), ", "));
+  if (!recipe.empty())
+    help += fmt::format("; `ggufmill quantize {} {}` converts and quantizes in one pass", options.folder, recipe);
+  return usage_error(fmt::format("unknown --outtype {}", quoted_name(options.outtype)), help);
+}
+
+Error no_folder(const std::string& path) {
+  if (!is_file(path)) {
+    Error error = no_checkpoint_folder(path);
+    error.code = ExitCode::kUsage;
+    return error;
+  }
+  std::string folder = fs::path(path).parent_path();
+  return usage_error(
+      fmt::format("{} is a file, and a checkpoint is a folder", quoted_name(path)),
+      path.ends_with(".gguf")
+          ? fmt::format("a GGUF needs no conversion: `ggufmill quantize {} TYPE` changes the types of its tensors",
+                        path)
+          : fmt::format("give the folder with config.json: `ggufmill convert {}`", folder.empty() ? "." : folder));
+}
+
 Status check(const ConvertOptions& options) {
-  if (!huggingface::out_type_named(options.outtype))
-    return usage_error(fmt::format("unknown --outtype {}", quoted_name(options.outtype)),
-                       "one of: f32, f16, bf16, q8_0, tq1_0, tq2_0, auto; for others add `quantize:` to the output of "
-                       "the pipeline file that --emit-pipeline prints");
+  if (!huggingface::out_type_named(options.outtype)) return unknown_out_type(options);
   if (options.mtp && options.no_mtp)
     return usage_error("--mtp and --no-mtp cannot be used together", "convert twice, once with each");
   if (options.vocab_only && options.is_split())
     return usage_error("--vocab-only writes no tensors that could be split", "leave out what says how to split");
-  if (!is_address(options.folder) && !is_folder(options.folder)) {
-    Error error = no_checkpoint_folder(options.folder);
-    error.code = ExitCode::kUsage;
-    return error;
-  }
+  if (!is_address(options.folder) && !is_folder(options.folder)) return no_folder(options.folder);
   return ok();
 }
 

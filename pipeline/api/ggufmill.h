@@ -1,5 +1,7 @@
 #pragma once
-// libggufmill: whatever the command line can do, for other programs.
+// libggufmill: pipeline files and what they name, for other programs: plan, check, run and batches, measurements,
+// comparisons, verification, the arguments of `quantize` and `convert`, rows in memory. Clusters and the smaller tools
+// (split, merge, hash, edit, imatrix, name, render) are in the program alone.
 //
 //   auto context = ggufmill::Context::create();
 //   auto job = context.value().load_job("job.yaml");
@@ -101,8 +103,12 @@ struct MeasureOptions {
   std::function<void(std::uint64_t done, std::uint64_t total)> progress{};
 };
 
+class Context;
+
 // Whether a job has a target (`quantize: {target: ...}`) that nothing is measured for; and a measurement for all such.
 bool needs_measurement(const Job& job);
+// Fails where such a job could not be run whatever was measured: for before measure().
+Status check_unmeasured(const Context& context, const Job& job, bool overwrite);
 void give_measurement(Job& job, const std::shared_ptr<const Measurement>& measurement);
 
 // Kernels and what pipeline files can name. Movable.
@@ -172,8 +178,10 @@ class Context {
   std::vector<bool> unchanged(const Plan& plan) const;
 
   // What each candidate type would cost each tensor that the job's targets choose for: one read of the source, nothing
-  // of the model is written. The same figures whatever the threads and the memory.
+  // of the model is written. The same numbers whatever the threads and the memory.
   Result<Measurement> measure(const Job& job, const MeasureOptions& options = {}) const;
+  // All that measure() would do, without journals and parts: to estimate its time.
+  Result<Plan> plan_measurement(const Job& job) const;
 
   // Rows of numbers in memory made rows of a type, or the other way round: the bytes of a run. And rows of a tensor of
   // a model that inspect() gave, as they are or as F32. See rows_in_memory.h, also for the errors.

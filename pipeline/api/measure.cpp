@@ -180,19 +180,30 @@ class Measurer {
   std::uint64_t done_bytes_ = 0, all_bytes_ = 0;
 };
 
-}  // namespace
-
-Result<Measurement> Context::measure(const Job& job, const MeasureOptions& options) const {
-  BOOST_OUTCOME_TRY(const Model shared, shared_model(job));
+Result<Wanted> wanted_of(const Job& job, const Model& shared, const Kernels& kernels) {
   Wanted wanted;
   wanted.models.reserve(job.outputs.size());
   for (const JobOutput& output : job.outputs) {
-    BOOST_OUTCOME_TRY(add_target(output, shared, kernels(), wanted));
+    BOOST_OUTCOME_TRY(add_target(output, shared, kernels, wanted));
   }
   if (wanted.models.empty())
     return usage_error("no output of the job has a target, so there is nothing to measure",
                        "quantize: {target: {bits: 4.5}}");
   std::erase_if(wanted.tensors, [](const Measured& each) { return each.types.empty(); });
+  return wanted;
+}
+
+}  // namespace
+
+Result<Plan> Context::plan_measurement(const Job& job) const {
+  BOOST_OUTCOME_TRY(const Model shared, shared_model(job));
+  BOOST_OUTCOME_TRY(const Wanted wanted, wanted_of(job, shared, kernels()));
+  return make_measurement(shared, wanted.tensors, job.limits);
+}
+
+Result<Measurement> Context::measure(const Job& job, const MeasureOptions& options) const {
+  BOOST_OUTCOME_TRY(const Model shared, shared_model(job));
+  BOOST_OUTCOME_TRY(Wanted wanted, wanted_of(job, shared, kernels()));
   Measurement measurement;
   measurement.modules = modules_of(make_measurement(shared, wanted.tensors, job.limits), job, kernels());
   keep_part(options.part, options.parts, wanted.tensors);
@@ -230,6 +241,15 @@ bool needs_measurement(const Job& job) {
       return target && !target->measurement;
     });
   });
+}
+
+Status check_unmeasured(const Context& context, const Job& job, bool overwrite) {
+  BOOST_OUTCOME_TRY(const Plan plan, context.plan(job));
+  Diagnostics errors;
+  for (const Error& error : context.check(plan, overwrite))
+    if (!wants_measurement(error)) errors.add(error);
+  if (!errors.empty()) return errors.together();
+  return ok();
 }
 
 void give_measurement(Job& job, const std::shared_ptr<const Measurement>& measurement) {

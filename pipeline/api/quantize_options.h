@@ -10,8 +10,13 @@
 
 namespace ggufmill {
 
+struct QuantizedOutput {
+  std::string path, recipe;
+};
+
 struct QuantizeOptions {
-  std::string input, output, recipe;
+  std::string input;                     // a GGUF, the first of its shards, or a checkpoint folder
+  std::vector<QuantizedOutput> outputs;  // at least one; one read serves all of them
   std::optional<unsigned> threads;
   bool allow_requantize = false, leave_output_tensor = false, pure = false, keep_split = false, dry_run = false;
   std::optional<std::string> output_tensor_type, token_embedding_type;
@@ -31,13 +36,17 @@ std::optional<T> whole_number(const std::string& word) {
   return number;
 }
 
-// INPUT [OUTPUT] TYPE [THREADS]: TYPE is a recipe by name, alias or file type number, in any letter case. Without
-// OUTPUT it is ggml-model-TYPE.gguf beside the input, as the reference names it. What is taken in another way than it
-// is written is added to `warnings`; pipeline/api/llama-quantize.md says what and why.
+// INPUT [OUTPUT] TYPE[,TYPE...] [THREADS]: TYPE is a recipe by name, alias or file type number, in any letter case.
+// Without OUTPUT it is ggml-model-TYPE.gguf beside the input, as the reference names it; for several types, for a
+// checkpoint and where OUTPUT is a folder it is MODEL-TYPE.gguf. What is taken in another way than it is written is
+// added to `warnings`; pipeline/api/llama-quantize.md lists what and why.
 Status read_words(const std::vector<std::string>& words, QuantizeOptions& options, std::vector<std::string>& warnings);
 
 // "PATTERN=TYPE" of each word of a file, separated by white space.
 Result<std::vector<std::string>> read_tensor_type_file(const std::string& path);
+
+// The built-in recipe that a word of the command line names, by name or alias in any letter case; empty: none.
+std::string recipe_of_word(const std::string& word);
 
 // The pipeline file. Opens the importance file, whose size and origin it records as the reference does, and the input
 // where layers are pruned. Warnings as with read_words().

@@ -5,10 +5,11 @@
 #include <algorithm>
 #include <cctype>
 
+#include "pipeline/api/open_model.h"
 #include "pipeline/api/quantize_metadata.h"
 #include "pipeline/config/yaml_words.h"
 #include "pipeline/core/text.h"
-#include "stages/gguf/gguf.h"
+#include "pipeline/io/source_path.h"
 #include "stages/prune/prune_stage.h"
 #include "stages/quantize/recipe.h"
 
@@ -38,13 +39,19 @@ std::string rule_line(const std::string& pattern, const std::string& type, const
                      misfit.empty() ? "" : ", misfit: " + misfit);
 }
 
+// Several outputs have the same options: a warning is added once.
+void warn(std::string text, std::vector<std::string>& warnings) {
+  if (std::ranges::count(warnings, text) == 0) warnings.push_back(std::move(text));
+}
+
 // The reference looks for a pattern in small letters, whatever was given: \D becomes \d.
 void warn_of_capitals(const std::string& pattern, std::vector<std::string>& warnings) {
   std::string small = pattern;
   for (char& c : small) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   if (small != pattern)
-    warnings.push_back(fmt::format("the pattern {} is searched as it is written; llama-quantize would search {}",
-                                   quoted_name(pattern), quoted_name(small)));
+    warn(fmt::format("the pattern {} is searched as it is written; llama-quantize would search {}",
+                     quoted_name(pattern), quoted_name(small)),
+         warnings);
 }
 
 // The layers that are to be pruned and are there, and the count of those that stay.
@@ -58,7 +65,7 @@ Result<Pruning> pruning(const QuantizeOptions& options, std::vector<std::string>
   if (options.prune_layers.empty()) return Pruning{};
   LayerSet asked;
   BOOST_OUTCOME_TRY(asked.add(options.prune_layers));
-  BOOST_OUTCOME_TRY(const Model model, read_gguf(options.input));
+  BOOST_OUTCOME_TRY(const Model model, open_model(options.input, {}, Types()));
   BOOST_OUTCOME_TRY(LayerCount count, count_layers(model));
   Pruning found;
   for (std::uint64_t layer = 0; layer < std::min(count.layers, asked.last() + 1); ++layer)
@@ -78,11 +85,10 @@ bool is_mixed(const Recipe& recipe) { return recipe.type && recipe.type->is_quan
 // The types that the recipe makes no use of.
 void warn_of_unused_types(const QuantizeOptions& options, const Recipe& recipe, std::vector<std::string>& warnings) {
   if (!is_mixed(recipe) && !options.tensor_types.empty())
-    warnings.push_back(
-        fmt::format("--tensor-type is ignored: with {} there is no mix of types to change", recipe.name));
+    warn(fmt::format("--tensor-type is ignored: with {} there is no mix of types to change", recipe.name), warnings);
   if (!recipe.type && (options.output_tensor_type || options.token_embedding_type))
-    warnings.push_back(
-        fmt::format("--output-tensor-type and --token-embedding-type are ignored: {} changes no type", recipe.name));
+    warn(fmt::format("--output-tensor-type and --token-embedding-type are ignored: {} changes no type", recipe.name),
+         warnings);
 }
 
 // The types of these two are had or refused; those of patterns fall back.
@@ -114,14 +120,15 @@ Result<std::string> head_rule(const QuantizeOptions& options, bool mixed) {
   return fmt::format("      rules: [{{class: head, type: {}}}]\n      misfit: fallback\n", type);
 }
 
-Result<std::string> quantize_text(const QuantizeOptions& options, std::vector<std::string>& warnings) {
-  BOOST_OUTCOME_TRY(const Recipe recipe, RecipeShelf().find(options.recipe));
+Result<std::string> quantize_text(const QuantizeOptions& options, const std::string& recipe_name,
+                                  std::vector<std::string>& warnings) {
+  BOOST_OUTCOME_TRY(const Recipe recipe, RecipeShelf().find(recipe_name));
   const bool mixed = is_mixed(recipe);
   warn_of_unused_types(options, recipe, warnings);
   BOOST_OUTCOME_TRY(const auto tensors, tensor_rules(options, mixed, warnings));
   BOOST_OUTCOME_TRY(const auto rules, head_rule(options, mixed));
   std::string text =
-      fmt::format("    quantize:\n      recipe: {}\n      requantize: {}\n", options.recipe, options.allow_requantize);
+      fmt::format("    quantize:\n      recipe: {}\n      requantize: {}\n", recipe_name, options.allow_requantize);
   if (options.pure) text += "      pure: true\n";
   if (options.keep_split) text += "      order: source\n";
   return text + tensors + rules;
@@ -147,16 +154,24 @@ std::string stages_text(const QuantizeOptions& options, const std::string& facts
 Result<std::string> pipeline_of(const QuantizeOptions& options, std::vector<std::string>& warnings) {
   if (!options.include_weights.empty() && !options.exclude_weights.empty())
     return usage_error("--include-weights and --exclude-weights cannot be used together", "give one of them");
-  BOOST_OUTCOME_TRY(const auto quantize, quantize_text(options, warnings));
+  const bool is_checkpoint = is_folder(options.input);
+  if (is_checkpoint && options.keep_split)
+    return usage_error(
+        fmt::format("--keep-split keeps the shards of a GGUF, and {} is a checkpoint", quoted_name(options.input)),
+        "set `shard_size` in the pipeline file that --emit-pipeline prints");
   BOOST_OUTCOME_TRY(const auto facts, fact_text(options));
   BOOST_OUTCOME_TRY(const auto pruned, pruning(options, warnings));
   BOOST_OUTCOME_TRY(const auto metadata, metadata_text(options, pruned.left, warnings));
-  std::string text = fmt::format("version: 1\nsource: {{gguf: {}}}\n", yaml_quoted(options.input));
-  text += stages_text(options, facts, pruned.layers);
-  text += options.keep_split
-              ? fmt::format("outputs:\n  - gguf: {{path: {}, shards: source}}\n", yaml_quoted(options.output))
-              : fmt::format("outputs:\n  - gguf: {}\n", yaml_quoted(options.output));
-  text += quantize + metadata;
+  std::string text = fmt::format("version: 1\nsource: {{{}: {}}}\n", is_checkpoint ? "huggingface" : "gguf",
+                                 yaml_quoted(options.input));
+  text += stages_text(options, facts, pruned.layers) + "outputs:\n";
+  for (const QuantizedOutput& output : options.outputs) {
+    const std::string path = yaml_quoted(output.path);
+    text += options.keep_split ? fmt::format("  - gguf: {{path: {}, shards: source}}\n", path)
+                               : fmt::format("  - gguf: {}\n", path);
+    BOOST_OUTCOME_TRY(const auto quantize, quantize_text(options, output.recipe, warnings));
+    text += quantize + metadata;
+  }
   if (options.threads) text += fmt::format("limits: {{threads: {}}}\n", *options.threads);
   return text;
 }

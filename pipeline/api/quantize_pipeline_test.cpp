@@ -14,8 +14,7 @@ namespace {
 QuantizeOptions options(const std::string& recipe = "Q4_K_M") {
   QuantizeOptions options;
   options.input = "in.gguf";
-  options.output = "out.gguf";
-  options.recipe = recipe;
+  options.outputs = {{"out.gguf", recipe}};
   return options;
 }
 
@@ -74,6 +73,45 @@ outputs:
 )");
 }
 
+TEST_CASE("several outputs share the source and the stages") {
+  QuantizeOptions with = options();
+  with.outputs.push_back({"other.gguf", "Q8_0"});
+  with.override_kv = {"general.name=str:mine"};
+  with.tensor_types = {"ATTN_V=q6_k"};
+  CHECK(pipeline(with) == R"(version: 1
+source: {gguf: 'in.gguf'}
+outputs:
+  - gguf: 'out.gguf'
+    quantize:
+      recipe: Q4_K_M
+      requantize: false
+      tensors:
+        - {match: 'ATTN_V', type: Q6_K, optional: true, misfit: fallback}
+    metadata:
+      append:
+        'general.name': {type: 'string', value: 'mine'}
+  - gguf: 'other.gguf'
+    quantize:
+      recipe: Q8_0
+      requantize: false
+      tensors:
+        - {match: 'ATTN_V', type: Q6_K, optional: true, misfit: fallback}
+    metadata:
+      append:
+        'general.name': {type: 'string', value: 'mine'}
+)");
+  CHECK(warnings(with).size() == 1);
+}
+
+TEST_CASE("a folder is a checkpoint, whose shards cannot be kept") {
+  const TempDir folder;
+  QuantizeOptions with = options();
+  with.input = folder.path();
+  CHECK(pipeline(with).find("source: {huggingface: '" + with.input + "'}\n") != std::string::npos);
+  with.keep_split = true;
+  CHECK(error(with) == "--keep-split keeps the shards of a GGUF, and '" + with.input + "' is a checkpoint");
+}
+
 TEST_CASE("switches") {
   QuantizeOptions with = options();
   with.allow_requantize = with.pure = with.keep_split = true;
@@ -123,7 +161,7 @@ TEST_CASE("patterns count only where the recipe's main type is quantized") {
         "        - {match: '^output\\.weight$', type: Q8_0, optional: true, misfit: refuse}\n");
   CHECK(pipeline(with).find("rules:") == std::string::npos);
   CHECK(warnings(with) == Strings{"--tensor-type is ignored: with F16 there is no mix of types to change"});
-  with.recipe = "COPY";
+  with.outputs[0].recipe = "COPY";
   CHECK(warnings(with) == Strings{"--tensor-type is ignored: with COPY there is no mix of types to change",
                                   "--output-tensor-type and --token-embedding-type are ignored: COPY changes no type"});
 }

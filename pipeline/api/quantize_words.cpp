@@ -4,18 +4,21 @@
 
 #include <algorithm>
 #include <cctype>
+#include <filesystem>
 #include <sstream>
 
 #include "pipeline/api/quantize_options.h"
+#include "pipeline/config/matrix.h"
 #include "pipeline/core/text.h"
 #include "pipeline/io/io.h"
+#include "pipeline/io/source_path.h"
 #include "stages/quantize/recipe.h"
 
 namespace ggufmill {
 namespace {
 
 constexpr int kMostThreads = 1024;  // limits.threads
-constexpr const char* kQuantizeUsage = "usage: ggufmill quantize [options] INPUT [OUTPUT] TYPE [THREADS]";
+constexpr const char* kQuantizeUsage = "usage: ggufmill quantize [options] INPUT [OUTPUT] TYPE[,TYPE...] [THREADS]";
 
 struct RecipeName {
   std::string recipe;
@@ -80,47 +83,116 @@ Status read_threads(const std::string& word, QuantizeOptions& options, std::vect
 }
 
 Error no_type(const std::string& word) {
-  const RecipeShelf shelf;
-  std::vector<std::string> names;
-  for (const BuiltInRecipe& built_in : built_in_recipes()) {
-    names.emplace_back(built_in.name);
-    if (const auto recipe = shelf.find(names.back()))
-      names.insert(names.end(), recipe.value().aliases.begin(), recipe.value().aliases.end());
-  }
-  std::string meant = did_you_mean(word, names);
-  if (const auto number = leading_number(word); meant.empty() && number && recipe_of(std::to_string(number->number)))
-    meant = std::to_string(number->number);
-  return usage_error(fmt::format("unknown quantization type {}", quoted_name(word)),
-                     meant.empty() ? "`ggufmill recipe list` lists them"
-                                   : fmt::format("did you mean '{}'? `ggufmill recipe list` lists them", meant));
+  std::string help = recipe_hint(word);
+  if (const auto number = leading_number(word); number && !number->rest.empty())
+    if (const std::string digits = std::to_string(number->number); recipe_of(digits))
+      help = fmt::format("did you mean '{}'? `ggufmill recipe list` lists them", digits);
+  return usage_error(fmt::format("unknown quantization type {}", quoted_name(word)), help);
 }
 
-std::string default_output(const QuantizeOptions& options, const std::string& shown) {
-  const std::size_t slash = options.input.find_last_of('/');
-  const std::string folder = slash == std::string::npos ? "" : options.input.substr(0, slash + 1);
-  return folder + "ggml-model-" + shown + ".gguf";
+using RecipeNames = std::vector<RecipeName>;
+
+std::vector<std::string> parts_of(const std::string& word) {
+  std::vector<std::string> parts;
+  std::istringstream in(word);
+  for (std::string part; std::getline(in, part, ',');) parts.push_back(part);
+  if (word.empty() || word.ends_with(',')) parts.emplace_back();
+  return parts;
+}
+
+// "Q4_K_M" or "Q4_K_M,Q6_K": all of them, or the error of the first that is none.
+Result<RecipeNames> recipes_of(const std::string& word) {
+  RecipeNames recipes;
+  for (const std::string& part : parts_of(word)) {
+    const auto recipe = recipe_of(part);
+    if (!recipe) return no_type(part);
+    for (const RecipeName& before : recipes)
+      if (before.recipe == recipe->recipe)
+        return usage_error(fmt::format("{} names the type {} twice", quoted_name(word), recipe->recipe),
+                           "name each type once");
+    recipes.push_back(*recipe);
+  }
+  return recipes;
+}
+
+// Whether a word that is no type was meant as one, or as a list of them, rather than as the name of an output.
+bool is_near_a_type(const std::string& word) {
+  if (word.find_first_of("./") != std::string::npos) return false;
+  const auto parts = parts_of(word);
+  if (parts.size() > 1) return std::ranges::any_of(parts, [](const auto& part) { return recipe_of(part).has_value(); });
+  std::string letters;
+  for (const char c : upper(word))
+    if (c != '_' && c != '-') letters += c;
+  return std::ranges::any_of(built_in_recipes(), [&](const BuiltInRecipe& recipe) {
+    std::string name(recipe.name);
+    std::erase(name, '_');
+    return upper(name) == letters;
+  });
+}
+
+bool names_folder(const std::string& path) {
+  std::error_code none;
+  return path.ends_with('/') || std::filesystem::is_directory(path, none);
+}
+
+// Beside a file, in a checkpoint's folder; for what lies on a server, here.
+std::filesystem::path folder_for_outputs(const std::string& input) {
+  if (is_address(input)) return {};
+  return names_folder(input) ? std::filesystem::path(input) : std::filesystem::path(input).parent_path();
+}
+
+Result<std::vector<QuantizedOutput>> outputs_of(const std::string& input, const std::string& output,
+                                                const RecipeNames& recipes) {
+  constexpr std::string_view kRecipe = "{recipe}";
+  const bool is_folder = names_folder(output);
+  if (!output.empty() && !is_folder) {
+    if (recipes.size() > 1 && output.find(kRecipe) == std::string::npos)
+      return usage_error(fmt::format("{} is one name for {} outputs", quoted_name(output), recipes.size()),
+                         "name a folder, put {recipe} into the name, or leave it out: then outputs are called "
+                         "MODEL-TYPE.gguf");
+    std::vector<QuantizedOutput> outputs;
+    for (const RecipeName& recipe : recipes) outputs.push_back({output, recipe.recipe});
+    return outputs;
+  }
+  const bool as_reference = output.empty() && recipes.size() == 1 && !is_address(input) && !names_folder(input);
+  const std::string name = as_reference ? "ggml-model" : source_name(input);
+  const std::filesystem::path folder = is_folder ? std::filesystem::path(output) : folder_for_outputs(input);
+  std::vector<QuantizedOutput> outputs;
+  for (const RecipeName& recipe : recipes)
+    outputs.push_back({folder / fmt::format("{}-{}.gguf", name, recipe.shown), recipe.recipe});
+  return outputs;
 }
 
 }  // namespace
 
+std::string recipe_of_word(const std::string& word) {
+  const auto recipe = whole_number<std::uint32_t>(word) ? std::nullopt : recipe_of(word);
+  return recipe ? recipe->recipe : std::string();
+}
+
 Status read_words(const std::vector<std::string>& words, QuantizeOptions& options, std::vector<std::string>& warnings) {
   if (words.size() < 2) return usage_error("an input and a type are needed", kQuantizeUsage);
   options.input = words[0];
+  std::string output;
   std::size_t at = 1;
-  auto recipe = recipe_of(words[at]);
-  if (!recipe) {
-    options.output = words[at++];
-    if (at == words.size()) return no_type(words[at - 1]);
-    recipe = recipe_of(words[at]);
-    if (!recipe) return no_type(words[at]);
+  auto recipes = recipes_of(words[at]);
+  if (!recipes) {
+    if (at + 1 == words.size() || is_near_a_type(words[at])) return recipes.error();
+    output = words[at++];
+    recipes = recipes_of(words[at]);
+    if (!recipes) return recipes.error();
   }
-  options.recipe = recipe->recipe;
-  if (options.output.empty()) options.output = default_output(options, recipe->shown);
+  BOOST_OUTCOME_TRY(options.outputs, outputs_of(options.input, output, recipes.value()));
   if (++at == words.size()) return ok();
-  BOOST_OUTCOME_TRY(read_threads(words[at], options, warnings));
-  while (++at < words.size())
-    warnings.push_back(fmt::format("{} is one argument too many and is ignored", quoted_name(words[at])));
-  return ok();
+  if (const Status threads = read_threads(words[at], options, warnings); !threads) {
+    Error error = threads.error();
+    if (output.empty() && words[at].find('.') != std::string::npos)
+      error.help =
+          fmt::format("OUTPUT stands before TYPE: `ggufmill quantize {} {} {}`", words[0], words[at], words[1]);
+    return error;
+  }
+  if (++at == words.size()) return ok();
+  return usage_error(fmt::format("{} is one argument too many", quoted_name(words[at])), kQuantizeUsage);
 }
 
 Result<std::vector<std::string>> read_tensor_type_file(const std::string& path) {

@@ -1,3 +1,5 @@
+#include <filesystem>
+
 #include "pipeline/api/quantize_options.h"
 #include "tests/support/catch.h"
 #include "tests/support/files.h"
@@ -36,30 +38,31 @@ std::vector<std::string> warnings(const std::vector<std::string>& words) {
 TEST_CASE("input, output, type and threads") {
   const QuantizeOptions options = read({"a/in.gguf", "b/out.gguf", "Q4_K_M", "8"});
   CHECK(options.input == "a/in.gguf");
-  CHECK(options.output == "b/out.gguf");
-  CHECK(options.recipe == "Q4_K_M");
+  REQUIRE(options.outputs.size() == 1);
+  CHECK(options.outputs[0].path == "b/out.gguf");
+  CHECK(options.outputs[0].recipe == "Q4_K_M");
   CHECK(options.threads == 8u);
 }
 
 TEST_CASE("the type is known by name, alias and number, in any letter case") {
   for (const char* word : {"Q4_K_M", "q4_k_m", "Q4_K", "q4_k", "15"}) {
     CAPTURE(word);
-    CHECK(read({"in.gguf", "out.gguf", word}).recipe == "Q4_K_M");
+    CHECK(read({"in.gguf", "out.gguf", word}).outputs.at(0).recipe == "Q4_K_M");
   }
-  CHECK(read({"in.gguf", "out.gguf", "0"}).recipe == "F32");
-  CHECK(read({"in.gguf", "out.gguf", "copy"}).recipe == "COPY");
+  CHECK(read({"in.gguf", "out.gguf", "0"}).outputs.at(0).recipe == "F32");
+  CHECK(read({"in.gguf", "out.gguf", "copy"}).outputs.at(0).recipe == "COPY");
 }
 
 TEST_CASE("without an output it is named for the type, beside the input") {
-  CHECK(read({"in.gguf", "q8_0"}).output == "ggml-model-Q8_0.gguf");
-  CHECK(read({"a/b/in.gguf", "Q4_K_M"}).output == "a/b/ggml-model-Q4_K_M.gguf");
-  CHECK(read({"a/in.gguf", "COPY"}).output == "a/ggml-model-COPY.gguf");
+  CHECK(read({"in.gguf", "q8_0"}).outputs.at(0).path == "ggml-model-Q8_0.gguf");
+  CHECK(read({"a/b/in.gguf", "Q4_K_M"}).outputs.at(0).path == "a/b/ggml-model-Q4_K_M.gguf");
+  CHECK(read({"a/in.gguf", "COPY"}).outputs.at(0).path == "a/ggml-model-COPY.gguf");
 }
 
 TEST_CASE("without an output it is named for the alias where that or the number was given") {
-  CHECK(read({"in.gguf", "q4_k"}).output == "ggml-model-Q4_K.gguf");
-  CHECK(read({"in.gguf", "15"}).output == "ggml-model-Q4_K.gguf");
-  CHECK(read({"in.gguf", "7"}).output == "ggml-model-Q8_0.gguf");
+  CHECK(read({"in.gguf", "q4_k"}).outputs.at(0).path == "ggml-model-Q4_K.gguf");
+  CHECK(read({"in.gguf", "15"}).outputs.at(0).path == "ggml-model-Q4_K.gguf");
+  CHECK(read({"in.gguf", "7"}).outputs.at(0).path == "ggml-model-Q8_0.gguf");
 }
 
 TEST_CASE("no threads, or none asked for, is the machine's number") {
@@ -80,18 +83,53 @@ TEST_CASE("what the reference reads as a number of threads is read, with a warni
   CHECK(error({"in.gguf", "Q8_0", "99999999999"}) == "'99999999999' is not a number of threads");
 }
 
-TEST_CASE("words behind the threads are ignored, with a warning") {
-  CHECK(read({"in.gguf", "Q8_0", "2", "x", "y"}).threads == 2u);
-  CHECK(warnings({"in.gguf", "Q8_0", "2", "x", "y"}) ==
-        std::vector<std::string>{"'x' is one argument too many and is ignored",
-                                 "'y' is one argument too many and is ignored"});
+TEST_CASE("words behind the threads are refused") {
+  CHECK(error({"in.gguf", "Q8_0", "2", "x", "y"}) == "'x' is one argument too many");
+}
+
+namespace {
+
+std::vector<std::string> paths(const std::vector<std::string>& words) {
+  std::vector<std::string> paths;
+  for (const QuantizedOutput& output : read(words).outputs) paths.push_back(output.path);
+  return paths;
+}
+
+}  // namespace
+
+TEST_CASE("several types are several outputs, named by model and type") {
+  using Texts = std::vector<std::string>;
+  CHECK(paths({"a/model-F16.gguf", "q4_k_m,Q6_K"}) == Texts{"a/model-Q4_K_M.gguf", "a/model-Q6_K.gguf"});
+  CHECK(paths({"a/model-F16.gguf", "out/", "Q4_K,8"}) == Texts{"out/model-Q4_K.gguf", "out/model-Q5_0.gguf"});
+  CHECK(paths({"a/in.gguf", "b/x-{recipe}.gguf", "Q4_0,Q8_0"}) == Texts{"b/x-{recipe}.gguf", "b/x-{recipe}.gguf"});
+  CHECK(paths({"hf://org/Llama-3-8B@main", "Q8_0"}) == Texts{"Llama-3-8B-Q8_0.gguf"});
+  CHECK(read({"in.gguf", "Q4_K,Q8_0"}).outputs.at(1).recipe == "Q8_0");
+}
+
+TEST_CASE("outputs of a checkpoint go into its folder, named by it") {
+  const TempDir folder;
+  std::filesystem::create_directory(folder.file("Llama-3-8B"));
+  CHECK(paths({folder.file("Llama-3-8B"), "Q8_0"}) ==
+        std::vector<std::string>{folder.file("Llama-3-8B/Llama-3-8B-Q8_0.gguf")});
+}
+
+TEST_CASE("one name for several outputs is refused, and so is a type twice") {
+  CHECK(error({"in.gguf", "out.gguf", "Q4_0,Q8_0"}) == "'out.gguf' is one name for 2 outputs");
+  CHECK(error({"in.gguf", "Q4_K,q4_k_m"}) == "'Q4_K,q4_k_m' names the type Q4_K_M twice");
+  CHECK(error({"in.gguf", "Q4_K,"}) == "unknown quantization type ''");
+}
+
+TEST_CASE("a mistyped type is not taken for the name of an output") {
+  CHECK(error({"in.gguf", "Q4_K_M,Q6K", "8"}) == "unknown quantization type 'Q6K'");
+  CHECK(error({"in.gguf", "Q4KM", "8"}) == "unknown quantization type 'Q4KM'");
+  CHECK(paths({"in.gguf", "./Q4KM", "8"}) == std::vector<std::string>{"./Q4KM"});
 }
 
 TEST_CASE("a number with letters behind it is no type, but may be an output") {
   CHECK(error({"in.gguf", "out.gguf", "15abc"}) == "unknown quantization type '15abc'");
   const QuantizeOptions options = read({"in.gguf", "7b.gguf", "Q4_K_M"});
-  CHECK(options.output == "7b.gguf");
-  CHECK(options.recipe == "Q4_K_M");
+  CHECK(options.outputs.at(0).path == "7b.gguf");
+  CHECK(options.outputs.at(0).recipe == "Q4_K_M");
 }
 
 TEST_CASE("words that are missing, wrong or too many are refused") {

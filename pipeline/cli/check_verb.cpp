@@ -27,8 +27,9 @@ CommandSpec command() {
 
 int check(const Planned& planned, bool overwrite) {
   const Plan& plan = planned.plan;
-  const std::vector<Error> errors = planned.context.check(plan, overwrite);
-  if (!errors.empty()) return fail(errors);
+  std::vector<Error> errors = planned.context.check(plan, overwrite);
+  say_unmeasured(errors);
+  if (!errors.empty()) return fail(of_source(errors, planned.source));
   const std::string which = planned.source.empty() ? plan.file : plan.file + ": " + planned.source;
   say_note(fmt::format("{}: ok: {} tensors, {} to read, {} to write as {} output{}, at least {} of memory", which,
                        plan.source.tensors, human_bytes(plan.bytes_read()), human_bytes(plan.bytes_written()),

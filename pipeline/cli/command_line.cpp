@@ -143,7 +143,8 @@ Parsed parse_command(const CommandSpec& spec, Arguments arguments) {
     if (log != "text" && log != "json")
       return usage_failure(spec, fmt::format("--log is 'text' or 'json', not '{}'", log));
     if (!spec.positional.empty() && !spec.optional && !parsed.values.count(spec.positional))
-      return usage_failure(spec, spec.many ? "arguments are missing" : fmt::format("no {} given", spec.positional));
+      return usage_failure(
+          spec, spec.positional == "words" ? "arguments are missing" : fmt::format("no {} given", spec.positional));
     return parsed;
   } catch (const po::unknown_option& error) {
     return usage_failure(spec, unknown_option(error, all));

@@ -65,7 +65,7 @@ Row row_of(const ReportTensor& tensor, bool weighted) {
   Row row{tensor.name, describe(tensor.shape), std::string(tensor.source_type->name), std::string(tensor.type->name)};
   Row cells = figure_cells(tensor.sums, weighted);
   if (tensor.state == ErrorState::kExact) cells.assign(cells.size(), ""), cells[0] = "equal";
-  if (tensor.state == ErrorState::kNotMeasured) cells.assign(cells.size(), ""), cells[0] = "differs";
+  if (tensor.state == ErrorState::kNotMeasured) cells.assign(cells.size(), "-"), cells[0] = "differs";
   row.insert(row.end(), cells.begin(), cells.end());
   return row;
 }
@@ -153,6 +153,6 @@ int compare_verb(const Parsed& parsed) {
 
 }  // namespace
 
-const Verb kCompareVerb{"compare", "compare the values of two GGUF files", command, compare_verb};
+const Verb kCompareVerb{"compare", "compare the values of two models", command, compare_verb};
 
 }  // namespace ggufmill

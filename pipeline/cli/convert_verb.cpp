@@ -64,8 +64,8 @@ CommandSpec command() {
   spec.usage = "ggufmill convert [options] FOLDER";
   spec.description =
       "Does the job of convert_hf_to_gguf.py: the same arguments, the same bytes. FOLDER is a checkpoint; without "
-      "--outfile the output goes into it, under the name that the reference makes. An existing output is replaced when "
-      "the new one is whole. --emit-pipeline prints the pipeline file that the arguments stand for.";
+      "--outfile the output goes into it, under the name that the reference makes. --emit-pipeline prints the pipeline "
+      "file that the arguments stand for.";
   spec.examples =
       "  ggufmill convert models/Llama-3-8B\n"
       "  ggufmill convert models/Llama-3-8B --outtype q8_0 --outfile out/ --split-max-size 20G\n"
@@ -84,6 +84,7 @@ CommandSpec command() {
   const std::string default_words(huggingface::kClassDefaultsWords[ConvertOptions().class_defaults]);
   add("defaults", po::value<std::string>()->default_value(default_words),
       "how config.json is completed: transformers, as its class for the model type does; none, not at all");
+  add("overwrite", "replace outputs that are there already");
   add("emit-pipeline", "print the pipeline file and stop");
   add_kernel_options(spec.options);
   add_run_options(spec.options);
@@ -164,9 +165,9 @@ int convert_verb(const Parsed& parsed) {
   }
   const auto planned = plan_arguments(std::move(context).value(), pipeline.value(), {}, parsed.values);
   if (!planned) return fail(planned.error());
-  if (parsed.values.count("verbose")) say_tensors(planned.value().plan);
+  if (parsed.values.count("verbose")) say_tensors(planned.value().plan.outputs.front());
   if (parsed.values.count("dry-run")) return dry_run(planned.value());
-  return execute(planned.value(), parsed.values, true);
+  return execute(planned.value(), parsed.values, parsed.values.count("overwrite") > 0);
 }
 
 }  // namespace

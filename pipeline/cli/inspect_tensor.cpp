@@ -8,7 +8,6 @@
 #include <span>
 
 #include "pipeline/api/tensor_figures.h"
-#include "pipeline/cli/messages.h"
 #include "pipeline/cli/signals.h"
 #include "pipeline/cli/table.h"
 #include "pipeline/core/text.h"
@@ -34,7 +33,7 @@ Result<std::pair<std::uint64_t, std::uint64_t>> read_range(const std::string& te
   return usage_error(fmt::format("--rows is FIRST:COUNT, not {}", quoted_name(text)), "for example --rows 0:4");
 }
 
-int show_values(const Context& context, const Tensor& tensor, const po::variables_map& values) {
+int show_values(const Context& context, const Tensor& tensor, JsonList* list, const po::variables_map& values) {
   const auto range = read_range(values["rows"].as<std::string>());
   if (!range) return fail(range.error());
   auto [first, rows] = range.value();
@@ -45,7 +44,7 @@ int show_values(const Context& context, const Tensor& tensor, const po::variable
   json::array lines;
   for (std::uint64_t row = 0; row < rows; ++row) {
     const auto line = std::span(read.value()).subspan(row * columns, columns);
-    if (values.count("json")) {
+    if (list) {
       json::array numbers;
       for (const float value : line) numbers.push_back(json_number(value));
       lines.push_back(std::move(numbers));
@@ -56,32 +55,30 @@ int show_values(const Context& context, const Tensor& tensor, const po::variable
       text += fmt::format(" {:>8.3g}", value);
     fmt::print("{}{}\n", text, columns > kShownColumns ? " ..." : "");
   }
-  if (values.count("json"))
-    fmt::print("{}\n",
-               json_text(json::object{{"tensor", tensor.name}, {"first", first}, {"values", std::move(lines)}}));
+  if (list) list->add(json_text(json::object{{"tensor", tensor.name}, {"first", first}, {"values", std::move(lines)}}));
   return 0;
 }
 
-int show_figures(const Context& context, const Tensor& tensor, bool as_json) {
+int show_figures(const Context& context, const Tensor& tensor, JsonList* list) {
   const auto found = tensor_figures(context, tensor, kBins, catch_signals());
   if (!found) {
     const int code = fail(found.error());
     return signal_exit_code().value_or(code);
   }
   const TensorFigures& it = found.value();
-  if (as_json) {
+  if (list) {
     json::array histogram;
     for (const std::uint64_t count : it.histogram) histogram.push_back(count);
-    fmt::print("{}\n", json_text(json::object{{"tensor", tensor.name},
-                                              {"type", tensor.type->name},
-                                              {"count", it.count},
-                                              {"zeros", it.zeros},
-                                              {"not_finite", it.not_finite},
-                                              {"least", json_number(it.least)},
-                                              {"largest", json_number(it.largest)},
-                                              {"mean", json_number(it.mean)},
-                                              {"deviation", json_number(it.deviation)},
-                                              {"histogram", std::move(histogram)}}));
+    list->add(json_text(json::object{{"tensor", tensor.name},
+                                     {"type", tensor.type->name},
+                                     {"count", it.count},
+                                     {"zeros", it.zeros},
+                                     {"not_finite", it.not_finite},
+                                     {"least", json_number(it.least)},
+                                     {"largest", json_number(it.largest)},
+                                     {"mean", json_number(it.mean)},
+                                     {"deviation", json_number(it.deviation)},
+                                     {"histogram", std::move(histogram)}}));
     return 0;
   }
   fmt::print("{}  {}  {}\n", printable(tensor.name), describe(tensor.shape()), tensor.type->name);
@@ -100,13 +97,12 @@ int show_figures(const Context& context, const Tensor& tensor, bool as_json) {
 
 }  // namespace
 
-int show_tensor(const Context& context, const Model& model, const po::variables_map& values) {
+int show_tensor(const Context& context, const Model& model, JsonList* list, const po::variables_map& values) {
   const auto name = values["tensor"].as<std::string>();
   std::vector<std::string> names;
   for (const Tensor& tensor : model.tensors) {
     if (tensor.name == name)
-      return values.count("values") ? show_values(context, tensor, values)
-                                    : show_figures(context, tensor, values.count("json") > 0);
+      return values.count("values") ? show_values(context, tensor, list, values) : show_figures(context, tensor, list);
     names.push_back(tensor.name);
   }
   const std::string meant = did_you_mean(name, names);

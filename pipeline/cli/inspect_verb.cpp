@@ -27,7 +27,7 @@ namespace po = boost::program_options;
 
 CommandSpec command() {
   CommandSpec spec;
-  spec.usage = "ggufmill inspect MODEL [options]";
+  spec.usage = "ggufmill inspect MODEL... [options]";
   spec.description =
       "Shows the metadata and tensors of a GGUF file (of a model in shards give the first), of a checkpoint folder, as "
       "`ggufmill convert` would write them, or of a safetensors file, as they stand. Tensors without an offset are put "
@@ -38,20 +38,20 @@ CommandSpec command() {
       "  ggufmill inspect models/Llama-3-8B\n"
       "  ggufmill inspect model-00001-of-00005.gguf --json\n"
       "  ggufmill inspect model.gguf --tensor blk.0.ffn_up.weight\n"
-      "  ggufmill inspect model-Q4_K_M.gguf --beside model-Q4_K_S.gguf --html models.html";
+      "  ggufmill inspect model-Q4_K_M.gguf model-Q4_K_S.gguf --html models.html";
   spec.positional = "model";
+  spec.many = true;
   spec.options.add_options()("kernel-dir", po::value<std::vector<std::string>>()->composing(),
                              "a folder with kernel modules that bring types of their own");
   add_out_type_option(spec.options);
   auto add = spec.options.add_options();
   add("json",
       "one JSON object on stdout: {files, metadata: [{key, type, value}], tensors: [{name, shape, type, bytes, ..}]}; "
-      "of --tensor its figures or values");
+      "of --tensor its numbers or values; of several models a list of them");
   add("tensor", po::value<std::string>(), "show the values of this tensor");
   add("values", "of --tensor: its first values, in place of figures");
   add("rows", po::value<std::string>()->default_value("0:4"), "of --values: FIRST:COUNT");
-  add("html", po::value<std::string>(), "write a page with a picture of the model to this file");
-  add("beside", po::value<std::string>(), "of --html: another model, shown beside it");
+  add("html", po::value<std::string>(), "write a page with pictures of the models to this file");
   add("overwrite", "replace a page that is there already");
   return spec;
 }
@@ -174,7 +174,7 @@ void print_json(const Model& model) {
   ListWriter tensors;
   for (const Tensor& tensor : model.tensors) tensors.add(tensor_json(model, tensor));
   tensors.close();
-  put("}\n");
+  put("}");
 }
 
 PicturedModel pictured(const std::string& path, const Model& model) {
@@ -185,14 +185,16 @@ PicturedModel pictured(const std::string& path, const Model& model) {
   return picture;
 }
 
-int write_page(const Context& context, const std::string& path, const Model& model, huggingface::OutType out_type,
+using Strings = std::vector<std::string>;
+
+int write_page(const Context& context, const Strings& paths, huggingface::OutType out_type,
                const po::variables_map& values) {
-  std::vector<PicturedModel> models{pictured(path, model)};
-  if (const auto other = text_of(values, "beside")) {
-    const auto beside = context.inspect(*other, out_type);
-    if (!beside) return fail(beside.error());
-    say_warnings(beside.value().warnings);
-    models.push_back(pictured(*other, beside.value()));
+  std::vector<PicturedModel> models;
+  for (const std::string& path : paths) {
+    const auto model = context.inspect(path, out_type);
+    if (!model) return fail(model.error());
+    say_warnings(model.value().warnings);
+    models.push_back(pictured(path, model.value()));
   }
   const auto page = values["html"].as<std::string>();
   const Status written = write_text(page, models_html(models), values.count("overwrite") > 0);
@@ -201,30 +203,49 @@ int write_page(const Context& context, const std::string& path, const Model& mod
   return 0;
 }
 
-int inspect_verb(const Parsed& parsed) {
-  for (const auto& [option, needed] : {std::pair("values", "tensor"), {"beside", "html"}, {"overwrite", "html"}})
-    if (parsed.values.count(option) && !parsed.values.count(needed))
-      return fail(usage_error(fmt::format("--{} is of --{}, which is not given", option, needed)));
-  const auto context = open_context(parsed.values);
-  if (!context) return fail(context.error());
-  const auto out_type = read_out_type(parsed.values);
-  if (!out_type) return fail(out_type.error());
-  const auto path = parsed.values["model"].as<std::string>();
-  const auto model = context.value().inspect(path, out_type.value());
-  if (!model) return fail(model.error());
-  say_warnings(model.value().warnings);
-  if (parsed.values.count("tensor")) return show_tensor(context.value(), model.value(), parsed.values);
-  if (parsed.values.count("html"))
-    return write_page(context.value(), path, model.value(), out_type.value(), parsed.values);
-  if (parsed.values.count("json"))
-    print_json(model.value());
-  else
-    print_text(model.value());
+// `list`: null where text is wanted.
+int show(const Context& context, const std::string& path, const Model& model, JsonList* list, bool headed,
+         const po::variables_map& values) {
+  if (headed && !list) fmt::print("{}\n", printable(path));
+  if (values.count("tensor")) return show_tensor(context, model, list, values);
+  if (!list) {
+    print_text(model);
+    return 0;
+  }
+  list->begin_item();
+  print_json(model);
   return 0;
+}
+
+int inspect_verb(const Parsed& parsed) {
+  const po::variables_map& values = parsed.values;
+  for (const auto& [option, needed] : {std::pair("values", "tensor"), {"overwrite", "html"}})
+    if (values.count(option) && !values.count(needed))
+      return fail(usage_error(fmt::format("--{} is of --{}, which is not given", option, needed)));
+  const auto context = open_context(values);
+  if (!context) return fail(context.error());
+  const auto out_type = read_out_type(values);
+  if (!out_type) return fail(out_type.error());
+  const auto paths = values["model"].as<Strings>();
+  if (values.count("html")) return write_page(context.value(), paths, out_type.value(), values);
+  std::optional<JsonList> list;
+  if (values.count("json")) list.emplace(paths.size());
+  int code = 0;
+  for (const std::string& path : paths) {
+    const bool is_first = &path == &paths.front();
+    if (!is_first && !list) std::puts("");
+    const auto model = context.value().inspect(path, out_type.value());
+    if (model) say_warnings(model.value().warnings);
+    const int one = model
+                        ? show(context.value(), path, model.value(), list ? &*list : nullptr, paths.size() > 1, values)
+                        : fail(model.error());
+    if (code == 0) code = one;
+  }
+  return code;
 }
 
 }  // namespace
 
-const Verb kInspectVerb{"inspect", "show the metadata and tensors of a GGUF file", command, inspect_verb};
+const Verb kInspectVerb{"inspect", "show the metadata and tensors of models", command, inspect_verb};
 
 }  // namespace ggufmill

@@ -1,6 +1,7 @@
 // ggufmill VERB [options]: looks the verb up and runs it.
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <poll.h>
 #include <unistd.h>
 
@@ -13,6 +14,7 @@
 #include "pipeline/cli/verb.h"
 #include "pipeline/core/text.h"
 #include "pipeline/io/io_service.h"
+#include "pipeline/io/source_path.h"
 
 namespace ggufmill {
 namespace {
@@ -30,22 +32,39 @@ void print_help() {
                      ": turns model weight files into other model weight files\n\n"
                      "usage: ggufmill VERB [options]\n\nverbs:\n";
   for (const Verb* verb : verbs()) text += fmt::format("  {:<13} {}\n", verb->name, verb->summary);
-  text += "\n`ggufmill VERB --help` explains a verb.\nexample: ggufmill run configs/demo.yaml\n";
+  text += "\n`ggufmill help VERB` explains a verb.\nexample: ggufmill run configs/demo.yaml\n";
   std::fputs(text.c_str(), stdout);
 }
 
-int unknown_verb(const std::string& word) {
+// Suggests the command for arguments that begin with a model or a pipeline file in place of a verb.
+std::string command_for(const Arguments& arguments) {
+  const std::string& path = arguments[0];
+  const bool is_model =
+      path.ends_with(".gguf") || path.ends_with(".safetensors") || is_address(path) || is_folder(path);
+  if (path.ends_with(".yaml") || path.ends_with(".yml")) return "run";
+  if (!is_model) return {};
+  if (arguments.size() > 1) return "quantize";
+  return path.ends_with(".gguf") || path.ends_with(".safetensors") ? "inspect" : "convert";
+}
+
+int unknown_verb(const Arguments& arguments) {
+  const std::string& word = arguments[0];
+  if (const std::string verb = command_for(arguments); !verb.empty())
+    return fail(usage_error(fmt::format("{} is no verb", quoted_name(word)),
+                            fmt::format("did you mean `ggufmill {} {}`?", verb, fmt::join(arguments, " "))));
   std::vector<std::string> names;
   for (const Verb* verb : verbs()) names.emplace_back(verb->name);
   const std::string meant = did_you_mean(word, names);
-  return fail(usage_error(fmt::format("unknown verb '{}'", word), meant.empty()
-                                                                      ? "`ggufmill --help` lists the verbs"
-                                                                      : fmt::format("did you mean '{}'?", meant)));
+  return fail(
+      usage_error(fmt::format("unknown verb {}", quoted_name(word)),
+                  meant.empty() ? "`ggufmill --help` lists the verbs" : fmt::format("did you mean '{}'?", meant)));
 }
 
 int dispatch(const Arguments& arguments) {
   if (arguments.empty()) return fail(usage_error("no verb given", "`ggufmill --help` lists the verbs"));
   if (arguments[0] == "--help" || arguments[0] == "-h" || arguments[0] == "help") {
+    const bool is_of_verb = arguments.size() > 1 && arguments[1] != "help" && !arguments[1].starts_with('-');
+    if (is_of_verb) return dispatch({arguments[1], "--help"});
     print_help();
     return 0;
   }
@@ -58,7 +77,7 @@ int dispatch(const Arguments& arguments) {
     const Parsed parsed = parse_command(full_command(verb->command()), {arguments.begin() + 1, arguments.end()});
     return parsed.exit_code ? *parsed.exit_code : verb->run(parsed);
   }
-  return unknown_verb(arguments[0]);
+  return unknown_verb(arguments);
 }
 
 // Whether standard output is a pipe that nobody reads any more: `ggufmill plan x | head`.

@@ -3,15 +3,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
+#include <numeric>
 
 #include "pipeline/api/reports.h"
 #include "pipeline/cli/messages.h"
 #include "pipeline/cli/progress.h"
 #include "pipeline/cli/signals.h"
+#include "pipeline/cluster/cut.h"
 #include "pipeline/config/matrix.h"
 #include "pipeline/core/folder.h"
+#include "pipeline/core/text.h"
 #include "pipeline/io/json_file.h"
+#include "pipeline/io/machine.h"
 
 namespace ggufmill {
 
@@ -96,25 +101,61 @@ Result<Measurement> measure_to(const Context& context, const Job& job, const std
   return measured;
 }
 
-Status take_measurement(const Context& context, Job& job, const std::string& path, bool measures, bool quiet) {
+namespace {
+
+std::string time_text(double seconds) {
+  if (seconds < 60) return fmt::format("{:.0f} s", std::ceil(seconds));
+  return seconds < 3600 ? fmt::format("{:.0f} min", seconds / 60) : fmt::format("{:.1f} h", seconds / 3600);
+}
+
+Status say_estimate(const Context& context, const Job& job) {
+  BOOST_OUTCOME_TRY(const Plan plan, context.plan_measurement(job));
+  ImaginedMachine machine;
+  machine.isa = context.kernels().isa();
+  machine.threads = threads_for(job.limits.threads);
+  const std::vector<double> costs = unit_costs(plan, machine);
+  std::size_t types = 0;
+  for (const Step& step : plan.steps) types = std::max(types, step.encodings.size());
+  say_note(
+      fmt::format("{}: there is a target and no measurement of it: measuring first: {} tensors as up to {} types "
+                  "each, {} to read, takes about {}",
+                  job.file, plan.steps.size(), types, human_bytes(plan.bytes_read()),
+                  time_text(std::accumulate(costs.begin(), costs.end(), 0.0))));
+  return ok();
+}
+
+}  // namespace
+
+Status take_measurement(const Context& context, Job& job, const std::string& path, IfUnmeasured if_unmeasured,
+                        bool quiet) {
   if (!needs_measurement(job)) return ok();
+  const bool measures = if_unmeasured != IfUnmeasured::kLeave;
   if (is_file(path)) {
     auto read = read_measurement(path);
     if (!read && !measures) return read.error();
     if (read) {
       Job with = job;
       give_measurement(with, std::make_shared<const Measurement>(std::move(read).value()));
-      if (!measures || context.plan(with)) {
+      if (const auto plan = context.plan(with); plan || !wants_measurement(plan.error())) {
         job = std::move(with);
         return ok();
       }
     }
   }
   if (!measures) return ok();
-  if (!quiet) say_note(fmt::format("{}: there is a target and no measurement of it: measuring first", job.file));
+  BOOST_OUTCOME_TRY(check_unmeasured(context, job, if_unmeasured == IfUnmeasured::kMeasure));
+  if (!quiet) {
+    BOOST_OUTCOME_TRY(say_estimate(context, job));
+  }
   BOOST_OUTCOME_TRY(Measurement measured, measure_to(context, job, path, quiet));
   give_measurement(job, std::make_shared<const Measurement>(std::move(measured)));
   return ok();
+}
+
+void say_unmeasured(std::vector<Error>& problems) {
+  for (const Error& problem : problems)
+    if (wants_measurement(problem)) say_note(fmt::format("{}: {}; {}", problem.where, problem.what, problem.help));
+  std::erase_if(problems, wants_measurement);
 }
 
 }  // namespace ggufmill

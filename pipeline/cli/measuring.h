@@ -27,8 +27,18 @@ struct MeasuredPart {
 Result<Measurement> measure_to(const Context& context, const Job& job, const std::string& path, bool quiet,
                                bool begins_anew = false, std::optional<MeasuredPart> part = {});
 
-// Gives the job's targets that name no measurement the one at `path`. Where it is not there, or is of another source,
-// importance or candidates: `measures`: it is made, which is said; else the job stays as it is.
-Status take_measurement(const Context& context, Job& job, const std::string& path, bool measures, bool quiet);
+enum class IfUnmeasured {
+  kLeave,            // the job stays as it is
+  kMeasure,          // it is measured
+  kMeasureNewFiles,  // it is measured where no output exists
+};
+// Gives the job's targets that name no measurement the one at `path`. Where that is missing, or of another source,
+// importance or candidates, `if_unmeasured` says what is done. Before it measures it checks all that headers tell and
+// prints how long measuring takes.
+Status take_measurement(const Context& context, Job& job, const std::string& path, IfUnmeasured if_unmeasured,
+                        bool quiet);
+
+// Takes from the problems of a plan those that a measurement mends and prints them as notes.
+void say_unmeasured(std::vector<Error>& problems);
 
 }  // namespace ggufmill

@@ -81,6 +81,21 @@ void say_note(const std::string& text, const std::string& table) {
 
 void say_object(const boost::json::value& object) { put(json_text(object) + "\n"); }
 
+void JsonList::begin_item() {
+  if (any_ || is_list_) std::fputs(any_ ? ",\n" : "[", stdout);
+  any_ = true;
+}
+
+void JsonList::add(const std::string& text) {
+  begin_item();
+  std::fputs(text.c_str(), stdout);
+}
+
+JsonList::~JsonList() {
+  if (is_list_) std::fputs(any_ ? "]" : "[]", stdout);
+  if (is_list_ || any_) std::fputs("\n", stdout);
+}
+
 int fail(const Error& error) {
   Diagnostics errors;
   errors.add(error);

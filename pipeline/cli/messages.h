@@ -25,6 +25,22 @@ void say_note(const std::string& text, const std::string& table = {});
 // An object of its own, with `--log json`: progress.
 void say_object(const boost::json::value& object);
 
+// JSON objects on standard output: the only one as it is, several as a list, each on a line.
+class JsonList {
+ public:
+  explicit JsonList(std::size_t expected) : is_list_(expected > 1) {}
+  JsonList(const JsonList&) = delete;
+  JsonList& operator=(const JsonList&) = delete;
+  ~JsonList();
+  // Before an object that the caller prints itself, without the end of its line.
+  void begin_item();
+  void add(const std::string& text);
+
+ private:
+  bool is_list_;
+  bool any_ = false;
+};
+
 // Says the error, with those that came with it, and returns its exit code.
 int fail(const Error& error);
 // Says all of them, counts them, and returns the exit code of the first.

@@ -9,7 +9,6 @@
 
 #include "pipeline/api/curve_page.h"
 #include "pipeline/api/reports.h"
-#include "pipeline/cli/measuring.h"
 #include "pipeline/cli/messages.h"
 #include "pipeline/cli/planning.h"
 #include "pipeline/cli/table.h"
@@ -191,7 +190,9 @@ int show_curves(const po::variables_map& values) {
   if (!loaded) return fail(loaded.error());
   if (loaded.value().batch.is_matrix) return fail(usage_error("--curve is of one job, and this is a batch"));
   Job& job = loaded.value().batch.jobs.front().job;
-  if (const Status taken = take_measurement(loaded.value().context, job, measurement_path(job), false, false); !taken)
+  if (const Status taken =
+          take_measurement(loaded.value().context, job, measurement_path(job), IfUnmeasured::kLeave, false);
+      !taken)
     return fail(taken.error());
   std::vector<std::size_t> with_target;
   for (std::size_t i = 0; i < job.outputs.size(); ++i)
@@ -229,7 +230,7 @@ int plan_verb(const Parsed& parsed) {
   const auto page = text_of(parsed.values, "html");
   const int code = for_each_plan(parsed.values, [&](const Planned& planned) {
     const Plan& plan = planned.plan;
-    const std::vector<Error> problems = planned.context.problems(plan);
+    std::vector<Error> problems = planned.context.problems(plan);
     if (page) {
       for (const PlannedOutput& output : plan.outputs) pictures.push_back(pictured(output));
     } else if (parsed.values.count("written")) {
@@ -241,7 +242,8 @@ int plan_verb(const Parsed& parsed) {
       print_text(plan);
     }
     is_first = false;
-    return problems.empty() ? 0 : fail(problems);
+    say_unmeasured(problems);
+    return problems.empty() ? 0 : fail(of_source(problems, planned.source));
   });
   if (!page || pictures.empty()) return code;
   const int written = write_page(*page, models_html(pictures), parsed.values);

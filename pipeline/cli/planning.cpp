@@ -5,7 +5,6 @@
 #include <charconv>
 
 #include "pipeline/cli/command_line.h"
-#include "pipeline/cli/measuring.h"
 #include "pipeline/cli/messages.h"
 #include "pipeline/core/text.h"
 
@@ -116,10 +115,10 @@ Status read_job_options(const po::variables_map& values, Job& job) {
   return ok();
 }
 
-Result<Planned> plan_job(Context context, Job job, const po::variables_map& values, bool measures) {
+Result<Planned> plan_job(Context context, Job job, const po::variables_map& values, IfUnmeasured if_unmeasured) {
   BOOST_OUTCOME_TRY(read_report_options(values, job.report));
   BOOST_OUTCOME_TRY(read_job_options(values, job));
-  BOOST_OUTCOME_TRY(take_measurement(context, job, measurement_path(job), measures, values.count("quiet") > 0));
+  BOOST_OUTCOME_TRY(take_measurement(context, job, measurement_path(job), if_unmeasured, values.count("quiet") > 0));
   BOOST_OUTCOME_TRY(Plan plan, context.plan(job));
   if (values.count("skip-unchanged")) {
     BOOST_OUTCOME_TRY(const bool skipped, skip_unchanged(context, plan, job));
@@ -132,6 +131,18 @@ Result<Planned> plan_job(Context context, Job job, const po::variables_map& valu
   return Planned{std::move(context), std::move(plan)};
 }
 
+std::vector<Error> of_source(const std::vector<Error>& errors, const std::string& source) {
+  Diagnostics all;
+  for (const Error& error : errors) all.add(error);
+  std::vector<Error> named = all.errors();
+  if (source.empty()) return named;
+  for (Error& error : named) {
+    if (!error.detail.empty() && !error.detail.ends_with('\n')) error.detail += '\n';
+    error.detail += "for the outputs of " + source;
+  }
+  return named;
+}
+
 int for_each_plan(const po::variables_map& values, const std::function<int(const Planned&)>& verb) {
   auto loaded = load_from(values);
   if (!loaded) return fail(loaded.error());
@@ -139,7 +150,9 @@ int for_each_plan(const po::variables_map& values, const std::function<int(const
   for (BatchJob& each : loaded.value().batch.jobs) {
     auto planned = plan_job(loaded.value().context, std::move(each.job), values);
     if (planned && loaded.value().batch.is_matrix) planned.value().source = each.source;
-    const int one = planned ? verb(planned.value()) : fail(planned.error());
+    const int one = planned                          ? verb(planned.value())
+                    : loaded.value().batch.is_matrix ? fail(of_source({planned.error()}, each.source))
+                                                     : fail(planned.error());
     if (code == 0) code = one;
   }
   return code;

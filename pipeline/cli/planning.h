@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "pipeline/api/ggufmill.h"
+#include "pipeline/cli/measuring.h"
 
 namespace ggufmill {
 
@@ -39,14 +40,16 @@ struct Loaded {
 Result<Loaded> load_from(const boost::program_options::variables_map& values);
 // What of these options concerns a job and not its plan.
 Status read_job_options(const boost::program_options::variables_map& values, Job& job);
+// The errors, each on its own, with the source of a batch that they are about; empty: there is no batch.
+std::vector<Error> of_source(const std::vector<Error>& errors, const std::string& source);
+
 // Calls `verb` with the plan of each job of the pipeline file that the arguments name, and says what is wrong with the
 // others. The first exit code that is not 0.
 int for_each_plan(const boost::program_options::variables_map& values,
                   const std::function<int(const Planned& planned)>& verb);
 // From a job of `context` to its plan. Says warnings.
-// `measures`: what a target needs is measured where it is missing.
 Result<Planned> plan_job(Context context, Job job, const boost::program_options::variables_map& values,
-                         bool measures = false);
+                         IfUnmeasured if_unmeasured = IfUnmeasured::kLeave);
 
 // The same from arguments that a pipeline file was made of. `inputs`: files that were read for it and that it does not
 // name.

@@ -39,20 +39,24 @@ void add_reference_options(po::options_description& options) {
 
 CommandSpec command() {
   CommandSpec spec;
-  spec.usage = "ggufmill quantize [options] INPUT [OUTPUT] TYPE [THREADS]";
+  spec.usage = "ggufmill quantize [options] INPUT [OUTPUT] TYPE[,TYPE...] [THREADS]";
   spec.description =
-      "Does the job of llama-quantize: the same arguments, the same bytes. TYPE is a recipe (`ggufmill recipe list`) "
-      "or its number; without OUTPUT it is ggml-model-TYPE.gguf beside the input. An existing output is replaced when "
-      "the new one is whole. --emit-pipeline prints the pipeline file that the arguments stand for.";
+      "Does the job of llama-quantize: the same arguments, the same bytes. INPUT is a GGUF, or a checkpoint folder, "
+      "which is converted and quantized in one pass. TYPE is a recipe (`ggufmill recipe list`) or its number; one read "
+      "serves several. Without OUTPUT a GGUF's is ggml-model-TYPE.gguf beside it; with several types, of a checkpoint, "
+      "and where OUTPUT is a folder, each is MODEL-TYPE.gguf. --emit-pipeline prints the pipeline file that the "
+      "arguments stand for.";
   spec.examples =
       "  ggufmill quantize model-BF16.gguf Q4_K_M\n"
+      "  ggufmill quantize models/Llama-3-8B out/ Q4_K_M,Q6_K\n"
       "  ggufmill quantize --imatrix imatrix.gguf model-BF16.gguf model-IQ3_M.gguf IQ3_M 8\n"
       "  ggufmill quantize --emit-pipeline model-BF16.gguf Q4_K_M > job.yaml";
   spec.positional = "words";
   spec.many = true;
   spec.numbers = true;
   add_reference_options(spec.options);
-  spec.options.add_options()("emit-pipeline", "print the pipeline file and stop");
+  spec.options.add_options()("overwrite", "replace outputs that are there already")("emit-pipeline",
+                                                                                    "print the pipeline file and stop");
   add_kernel_options(spec.options);
   add_run_options(spec.options);
   return spec;
@@ -90,9 +94,9 @@ Result<QuantizeOptions> read_options(const Parsed& parsed, std::vector<std::stri
   return options;
 }
 
-void say_sizes(const Plan& plan) {
+void say_sizes(const PlannedOutput& output) {
   std::uint64_t before = 0, after = 0, weights = 0;
-  for (const PlannedTensor& tensor : plan.outputs.front().tensors) {
+  for (const PlannedTensor& tensor : output.tensors) {
     before += tensor.source_bytes;
     after += tensor.bytes;
     weights += tensor.shape.elements();
@@ -106,10 +110,12 @@ void say_sizes(const Plan& plan) {
 
 // What would stop a run is no error here.
 int dry_run(const Planned& planned) {
-  for (const PlannedOutput& output : planned.plan.outputs)
-    for (const Error& problem : output.problems) say_warning(problem.what);
-  if (const auto fallbacks = describe_fallbacks(planned.plan.outputs.front()); !fallbacks.empty())
-    say_warning(fallbacks);
+  for (const PlannedOutput& output : planned.plan.outputs) {
+    for (const Error& problem : output.problems)
+      say_warning(problem.where.empty() && !problem.detail.empty() ? problem.what + ": " + problem.detail
+                                                                   : problem.what);
+    if (const auto fallbacks = describe_fallbacks(output); !fallbacks.empty()) say_warning(fallbacks);
+  }
   return 0;
 }
 
@@ -129,12 +135,15 @@ int quantize_verb(const Parsed& parsed) {
   const auto planned = plan_arguments(std::move(context).value(), pipeline.value(),
                                       value_or<Strings>(parsed.values, "tensor-type-file", {}), parsed.values);
   if (!planned) return fail(planned.error());
-  if (!parsed.values.count("quiet")) {
-    say_tensors(planned.value().plan);
-    say_sizes(planned.value().plan);
+  const std::vector<PlannedOutput>& outputs = planned.value().plan.outputs;
+  for (const PlannedOutput& output : outputs) {
+    if (parsed.values.count("quiet")) break;
+    if (outputs.size() > 1) say_note(output.files.front().path);
+    say_tensors(output);
+    say_sizes(output);
   }
   if (options.value().dry_run) return dry_run(planned.value());
-  return execute(planned.value(), parsed.values, true);
+  return execute(planned.value(), parsed.values, parsed.values.count("overwrite") > 0);
 }
 
 }  // namespace

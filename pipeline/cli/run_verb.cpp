@@ -36,8 +36,12 @@ int run_verb(const Parsed& parsed) {
   if (!loaded) return fail(loaded.error());
   const bool overwrite = parsed.values.count("overwrite") > 0;
   if (loaded.value().batch.is_matrix) return execute_batch(loaded.value(), parsed.values, overwrite);
+  const bool may_exist = overwrite || parsed.values.count("skip-unchanged") > 0;
+  const IfUnmeasured if_unmeasured = parsed.values.count("discard") > 0 ? IfUnmeasured::kLeave
+                                     : may_exist                        ? IfUnmeasured::kMeasure
+                                                                        : IfUnmeasured::kMeasureNewFiles;
   const auto planned = plan_job(std::move(loaded.value().context), std::move(loaded.value().batch.jobs.front().job),
-                                parsed.values, true);
+                                parsed.values, if_unmeasured);
   if (!planned) return fail(planned.error());
   return execute(planned.value(), parsed.values, overwrite);
 }

@@ -4,7 +4,6 @@
 
 #include "pipeline/api/reports.h"
 #include "pipeline/cli/command_line.h"
-#include "pipeline/cli/measuring.h"
 #include "pipeline/cli/messages.h"
 #include "pipeline/cli/progress.h"
 #include "pipeline/cli/signals.h"
@@ -119,8 +118,8 @@ void add_run_options(po::options_description& options) {
   add_report_options(options);
 }
 
-void say_tensors(const Plan& plan) {
-  const std::vector<PlannedTensor>& tensors = plan.outputs.front().tensors;
+void say_tensors(const PlannedOutput& output) {
+  const std::vector<PlannedTensor>& tensors = output.tensors;
   std::size_t index = 0;
   for (const PlannedTensor& tensor : tensors) {
     std::string line = fmt::format("[{:4}/{:4}] {:<36} - [{}], {}", ++index, tensors.size(), tensor.name,
@@ -198,16 +197,9 @@ void say_cell(const BatchCell& cell) {
 }
 
 int say_failures(const std::vector<BatchCell>& cells) {
-  int code = 0;
-  std::string before;
-  for (const BatchCell& cell : cells) {
-    if (!cell.error) continue;
-    if (code == 0) code = static_cast<int>(cell.error->code);
-    std::string text = render(*cell.error);
-    if (text != before) fail(*cell.error);
-    before = std::move(text);
-  }
-  return code;
+  const std::vector<Error> failures = failures_of(cells);
+  for (const Error& error : failures) say_error(error);
+  return failures.empty() ? 0 : static_cast<int>(failures.front().code);
 }
 
 int finish_batch(const BatchReport& report, bool quiet) {
@@ -246,7 +238,7 @@ int execute_batch(const Loaded& loaded, const po::variables_map& values, bool ov
   options.fail_fast = values.count("fail-fast") > 0;
   options.adjust = [&](const std::string& source, Job& job) -> Status {
     BOOST_OUTCOME_TRY(read_job_options(values, job));
-    return take_measurement(loaded.context, job, measurement_path(job, source), true, quiet);
+    return take_measurement(loaded.context, job, measurement_path(job, source), IfUnmeasured::kMeasure, quiet);
   };
   ProgressMeter meter(quiet);
   options.progress = [&](const Plan& plan, const Progress& now) { meter.show(plan, now); };

@@ -11,8 +11,8 @@ void add_run_options(boost::program_options::options_description& options);
 // A file that a run has left, in a line: which, and whose it is.
 std::string describe(const Leftover& file);
 
-// What is done with each tensor of the first output, one line each.
-void say_tensors(const Plan& plan);
+// Prints what is done with each tensor, one line each.
+void say_tensors(const PlannedOutput& output);
 
 // Runs the plan with progress on stderr, and says what was written; or, with --discard, removes what earlier runs have
 // left. Returns the exit code.

@@ -134,7 +134,7 @@ Result<PlannedArray> submit_sources(const Loaded& loaded, const po::variables_ma
   BOOST_OUTCOME_TRY(const SubmitOptions options, submit_options(loaded.batch.jobs.front().job, values));
   const auto adjust = [&](const std::string& source, Job& job) -> Status {
     BOOST_OUTCOME_TRY(read_job_options(values, job));
-    return take_measurement(loaded.context, job, measurement_path(job, source), false, true);
+    return take_measurement(loaded.context, job, measurement_path(job, source), IfUnmeasured::kLeave, true);
   };
   BOOST_OUTCOME_TRY(PlannedArray planned, plan_matrix(loaded.context, loaded.batch, options, adjust));
   if (planned.array.jobs.empty()) return planned;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <boost/json.hpp>
 #include <cstdio>
 
@@ -19,7 +20,9 @@ CommandSpec command() {
   spec.usage = "ggufmill types [options]";
   spec.description =
       "Lists the tensor types: bits per weight, block, whether they can be read (decoded) and written (encoded), and "
-      "what activations become that llama.cpp multiplies with them (`times`).";
+      "what activations become that llama.cpp multiplies with them (`times`). Importance is `needed` where a type "
+      "cannot be "
+      "written without, `needed by recipes` where `type: NAME` alone can, and else `used` or `not used`.";
   spec.examples = "  ggufmill types";
   spec.options.add_options()("kernel-dir", boost::program_options::value<std::vector<std::string>>()->composing(),
                              "a folder with kernel modules that bring types of their own");
@@ -29,9 +32,12 @@ CommandSpec command() {
   return spec;
 }
 
-std::string importance_word(const KernelChoice* encode) {
+using TypeList = std::vector<const TypeInfo*>;
+
+std::string importance_word(const TypeInfo& type, const KernelChoice* encode, const TypeList& wanting) {
   if (!encode) return "";
   if (encode->kernel->flags & GGUFMILL_NEEDS_IMPORTANCE) return "needed";
+  if (std::ranges::count(wanting, &type) != 0) return "needed by recipes";
   return encode->kernel->flags & GGUFMILL_ACCEPTS_IMPORTANCE ? "used" : "not used";
 }
 
@@ -44,13 +50,13 @@ std::string_view partner_of(const TypeInfo& type) {
   return type.block_elements == 256 ? "Q8_K" : "Q8_0";
 }
 
-void print_text(const Kernels& kernels) {
+void print_text(const Kernels& kernels, const TypeList& wanting) {
   std::vector<Row> rows;
   for (const TypeInfo* type : kernels.types().all())
     rows.push_back({std::string(type->name), std::to_string(type->id), fmt::format("{:.4f}", type->bits_per_weight()),
                     std::to_string(type->block_elements), std::to_string(type->block_bytes),
                     kernels.decode(type->id) ? "yes" : "no", kernels.encode(type->id) ? "yes" : "no",
-                    importance_word(kernels.encode(type->id)), std::string(partner_of(*type))});
+                    importance_word(*type, kernels.encode(type->id), wanting), std::string(partner_of(*type))});
   std::fputs(render_table({{"type"},
                            {"id", Align::kRight},
                            {"bits per weight", Align::kRight},
@@ -65,7 +71,7 @@ void print_text(const Kernels& kernels) {
              stdout);
 }
 
-void print_json(const Kernels& kernels) {
+void print_json(const Kernels& kernels, const TypeList& wanting) {
   boost::json::array types;
   for (const TypeInfo* type : kernels.types().all())
     types.push_back({{"name", type->name},
@@ -75,7 +81,7 @@ void print_json(const Kernels& kernels) {
                      {"block_bytes", type->block_bytes},
                      {"read", kernels.decode(type->id) != nullptr},
                      {"write", kernels.encode(type->id) != nullptr},
-                     {"importance", importance_word(kernels.encode(type->id))},
+                     {"importance", importance_word(*type, kernels.encode(type->id), wanting)},
                      {"times", partner_of(*type)}});
   std::puts(json_text(types).c_str());
 }
@@ -84,10 +90,12 @@ int types_verb(const Parsed& parsed) {
   const auto context = open_context(parsed.values);
   if (!context) return fail(context.error());
   const Kernels& kernels = context.value().kernels();
+  const auto wanting = types_wanting_importance(context.value().recipes());
+  if (!wanting) return fail(wanting.error());
   if (parsed.values.count("json"))
-    print_json(kernels);
+    print_json(kernels, wanting.value());
   else
-    print_text(kernels);
+    print_text(kernels, wanting.value());
   return 0;
 }
 

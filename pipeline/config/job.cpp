@@ -157,13 +157,13 @@ void check_matrix(const ConfigNode& root, const ConfigNode& matrix, const Regist
     errors.add(error_at(*source, "'source' stands beside 'matrix'", "a batch's sources are those of matrix.sources"));
 }
 
-// Paths of a batch's report without {name} are those of one report of all; they are taken from `root`.
+// Paths of a batch's report without a placeholder are those of one report of all; they are taken from `root`.
 void take_report(ConfigNode& root, ReportRequest& report) {
   for (ConfigNode::Entry& entry : root.entries) {
     if (entry.key != "report") continue;
     std::erase_if(entry.value.entries, [&](const ConfigNode::Entry& form) {
       const bool is_path = form.key == "json" || form.key == "html";
-      if (!is_path || !form.value.is_scalar() || form.value.scalar.find("{name}") != std::string::npos) return false;
+      if (!is_path || !form.value.is_scalar() || form.value.scalar.find('{') != std::string::npos) return false;
       (form.key == "json" ? report.json : report.html) = form.value.scalar;
       return true;
     });
@@ -208,6 +208,7 @@ std::optional<Batch> parse_batch(std::string_view text, const std::string& name,
     for (const ExpandedJob& expanded : expand_matrix(*root, found)) {
       Diagnostics wrong;
       lint(expanded.root, fields, wrong, registry.types);
+      check_placeholders(expanded.root, fields, registry, wrong);
       BatchJob& made = batch.jobs.emplace_back(BatchJob{expanded.source, {}});
       Binding(registry, made.job, wrong).bind(expanded.root);
       add_new(wrong, found);  // of several sources once

@@ -26,9 +26,15 @@ bool mentions(const ConfigNode& node, std::string_view word) {
          std::ranges::any_of(node.entries, [&](const ConfigNode::Entry& entry) { return mentions(entry.value, word); });
 }
 
+// A word in two pairs of brackets, as templates of chats have, is none of ours.
 void replace(ConfigNode& node, std::string_view word, const std::string& text) {
-  for (std::size_t at = 0; (at = node.scalar.find(word, at)) != std::string::npos; at += text.size())
-    node.scalar.replace(at, word.size(), text);
+  for (std::size_t at = 0; (at = node.scalar.find(word, at)) != std::string::npos;) {
+    const std::size_t end = at + word.size();
+    const bool is_of_template =
+        (at != 0 && node.scalar[at - 1] == '{') || (end < node.scalar.size() && node.scalar[end] == '}');
+    if (!is_of_template) node.scalar.replace(at, word.size(), text);
+    at += is_of_template ? word.size() : text.size();
+  }
   for (ConfigNode& item : node.items) replace(item, word, text);
   for (ConfigNode::Entry& entry : node.entries) replace(entry.value, word, text);
 }
@@ -148,7 +154,7 @@ class Expansion {
     const std::string name = source_name(path);
     for (ConfigNode::Entry& entry : job.root.entries) {
       if (entry.key == "outputs") entry.value.items = outputs_of(entry.value.items, name);
-      if (entry.key == "report") replace(entry.value, kName, name);
+      if ((entry.key == "report" || entry.key == "stages") && !name.empty()) replace(entry.value, kName, name);
     }
     return job;
   }
@@ -171,7 +177,7 @@ class Expansion {
   // its own its sink, which knows that, puts it into its path.
   static void fill(ConfigNode& output, const std::string& name, const std::string& recipe, bool is_repeated) {
     for (ConfigNode::Entry& entry : output.entries) {
-      replace(entry.value, kName, name);
+      if (!name.empty()) replace(entry.value, kName, name);
       if (is_repeated && entry.key == "quantize")
         replace(entry.value, kRecipe, recipe);
       else if (is_repeated || entry.key == "reuse")
@@ -263,8 +269,95 @@ FieldSpec matrix_field(const Registry& registry) {
                   .item = {exclusion}}}};
 }
 
+namespace {
+
+// Without . and .., which name no model.
+fs::path absolute(std::string_view path) {
+  std::error_code none;
+  fs::path full = fs::absolute(path, none).lexically_normal();
+  return full.has_filename() ? full : full.parent_path();
+}
+
+// The model's name where `path` is a folder of the hub's cache, models--ORG--NAME/snapshots/COMMIT; else empty.
+std::string name_in_hub_cache(const fs::path& path) {
+  constexpr std::string_view kModels = "models--", kBetween = "--";
+  const std::string folder = path.parent_path().parent_path().filename();
+  if (path.parent_path().filename() != "snapshots" || !folder.starts_with(kModels)) return {};
+  const std::string id = folder.substr(kModels.size());
+  const std::size_t at = id.find(kBetween);
+  return at == id.npos ? id : id.substr(at + kBetween.size());
+}
+
+}  // namespace
+
 std::vector<ExpandedJob> expand_matrix(const ConfigNode& root, Diagnostics& errors) {
   return Expansion(root, errors).jobs();
+}
+
+namespace {
+
+// Walks values beside their fields and looks at paths.
+class PlaceholderCheck {
+ public:
+  PlaceholderCheck(bool may_have_recipe, Diagnostics& errors) : may_have_recipe_(may_have_recipe), errors_(errors) {}
+
+  void check(const ConfigNode& node, const FieldSpec& spec) {
+    for (const FieldSpec& form : spec.alternatives)
+      if (node.is_map() ? form.kind == FieldKind::kMap
+                        : node.is_list() == (form.kind == FieldKind::kList) && form.kind != FieldKind::kMap)
+        return check(node, form);
+    if (spec.kind == FieldKind::kPath) return check_path(node);
+    if (spec.item.size() == 1)
+      for (const ConfigNode& item : node.items) check(item, spec.item.front());
+    for (const ConfigNode::Entry& entry : node.entries)
+      for (const FieldSpec& field : spec.fields)
+        if (field.name == entry.key) check(entry.value, field);
+  }
+
+ private:
+  void check_path(const ConfigNode& node) {
+    static const boost::regex kPlaceholder("\\{[A-Za-z_]*\\}");
+    boost::sregex_iterator each(node.scalar.begin(), node.scalar.end(), kPlaceholder), end;
+    for (; each != end; ++each) {
+      const std::string word = each->str();
+      const bool is_parameter =
+          each->position() != 0 && node.scalar[static_cast<std::size_t>(each->position()) - 1] == '$';
+      if (is_parameter || (word == kRecipe && may_have_recipe_)) continue;
+      const std::string why = word == kRecipe ? "no recipe belongs to it: {recipe} is for the paths of outputs"
+                              : word == kName ? "the source has no path to take a name from"
+                                              : "the placeholders are {name} and {recipe}";
+      errors_.add(error_at(node, fmt::format("nothing replaces {} in this path", word), why));
+      return;
+    }
+  }
+
+  bool may_have_recipe_;
+  Diagnostics& errors_;
+};
+
+const FieldSpec* field_named(const FieldSpec& map, std::string_view name) {
+  const auto found = std::ranges::find(map.fields, name, &FieldSpec::name);
+  return found == map.fields.end() ? nullptr : &*found;
+}
+
+}  // namespace
+
+void check_placeholders(const ConfigNode& root, const FieldSpec& fields, const Registry& registry,
+                        Diagnostics& errors) {
+  const auto is_sink = [&](const std::string& key) {
+    return std::ranges::any_of(registry.sinks, [&](const SinkSpec& sink) { return sink.field.name == key; });
+  };
+  PlaceholderCheck plain(false, errors), of_sink(true, errors);
+  for (const char* key : {"stages", "report"})
+    if (const ConfigNode* node = root.find(key))
+      if (const FieldSpec* field = field_named(fields, key)) plain.check(*node, *field);
+  const ConfigNode* outputs = root.find("outputs");
+  const FieldSpec* field = field_named(fields, "outputs");
+  if (!outputs || !field || field->item.size() != 1) return;
+  for (const ConfigNode& output : outputs->items)
+    for (const ConfigNode::Entry& entry : output.entries)
+      if (const FieldSpec* own = field_named(field->item.front(), entry.key))
+        (is_sink(entry.key) ? of_sink : plain).check(entry.value, *own);
 }
 
 std::string source_name(std::string_view path) {
@@ -272,8 +365,11 @@ std::string source_name(std::string_view path) {
   static const boost::regex kEncoding("[-.](F16|F32|BF16|I?Q[1-8]_[0-9A-Z_]+|TQ[12]_0|MXFP4(_MOE)?|NVFP4)$",
                                       boost::regex::icase);
   while (path.size() > 1 && path.ends_with('/')) path.remove_suffix(1);
-  std::string name = fs::path(path).filename();
-  if (path.find("://") != path.npos) name.resize(std::min(name.size(), name.find('@')));  // hf://ORG/NAME@REVISION
+  const bool is_address = path.find("://") != path.npos;
+  const fs::path full = is_address ? fs::path(path) : absolute(path);
+  std::string name = name_in_hub_cache(full);
+  if (name.empty()) name = full.filename();
+  if (is_address) name.resize(std::min(name.size(), name.find('@')));  // hf://ORG/NAME@REVISION
   if (name.ends_with(".gguf")) name.resize(name.size() - 5);
   name = boost::regex_replace(name, kShard, "");
   return boost::regex_replace(name, kEncoding, "");

@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
+
 #include "pipeline/config/job.h"
 #include "pipeline/config/test_registry.h"
+#include "pipeline/config/yaml_reader.h"
 #include "tests/support/catch.h"
 #include "tests/support/files.h"
 #include "tests/support/temp_dir.h"
@@ -148,6 +151,49 @@ TEST_CASE("a batch is not one job") {
   CHECK_FALSE(parse_job(text, "a.yaml", registry(), {}, errors));
   REQUIRE(errors.errors().size() == 1);
   CHECK(errors.errors()[0].what == "has a `matrix`: it is a batch of jobs, not one");
+}
+
+TEST_CASE("{name} is replaced in stages, too, but not inside a template") {
+  ConfigTexts texts;
+  Diagnostics errors;
+  const auto root = read_yaml(
+      "source: {gguf: dir/a-F16.gguf}\n"
+      "stages: [{importance: {file: '{name}.dat'}}, {metadata: {set: {my.template: '{{name}}'}}}]\n"
+      "outputs: [{gguf: b.gguf}]\n",
+      "a.yaml", texts, errors);
+  REQUIRE(root);
+  const auto jobs = expand_matrix(*root, errors);
+  REQUIRE(jobs.size() == 1);
+  const auto& stages = jobs[0].root.find("stages")->items;
+  CHECK(stages[0].find("importance")->find("file")->scalar == "a.dat");
+  CHECK(stages[1].find("metadata")->find("set")->find("my.template")->scalar == "{{name}}");
+}
+
+TEST_CASE("a placeholder that nothing replaces is an error") {
+  const Models models;
+  const std::string source = fmt::format("source: {{gguf: {}}}\n", models.path("a.gguf"));
+  CHECK(models.refusal(source + "outputs: [{gguf: '{nme}.gguf'}]\n") ==
+        "a.yaml:3:18: error: nothing replaces {nme} in this path\n"
+        "     3 | outputs: [{gguf: '{nme}.gguf'}]\n"
+        "       |                  ^^^^^^^^^^^^\n"
+        "  help: the placeholders are {name} and {recipe}\n");
+  CHECK(models.refusal(source + "outputs: [{gguf: a.gguf}]\nreport: {json: 'a-{recipe}.json'}\n") ==
+        "a.yaml:4:16: error: nothing replaces {recipe} in this path\n"
+        "     4 | report: {json: 'a-{recipe}.json'}\n"
+        "       |                ^^^^^^^^^^^^^^^^^\n"
+        "  help: no recipe belongs to it: {recipe} is for the paths of outputs\n");
+}
+
+TEST_CASE("a folder of the hub's cache is named by its model") {
+  CHECK(source_name("cache/models--org--Llama-3-8B/snapshots/0123abcd") == "Llama-3-8B");
+  CHECK(source_name("/cache/models--org--a--b/snapshots/0123abcd/") == "a--b");
+  CHECK(source_name("cache/models--gpt2/snapshots/0123abcd") == "gpt2");
+  CHECK(source_name("cache/models--org--a/snapshots/0123abcd/b-F16.gguf") == "b");
+}
+
+TEST_CASE("a folder without a name of its own has that of where it is") {
+  CHECK(source_name(".") == std::filesystem::current_path().filename());
+  CHECK(source_name("models/a/../Llama-3-8B/.") == "Llama-3-8B");
 }
 
 TEST_CASE("a source's name is without folder, shard and encoding") {

@@ -33,6 +33,12 @@ struct Checkpoint {
 // Opens a checkpoint: how a stage reads a format that another one knows. `path`: a folder, a file or an index.
 using CheckpointOpener = std::function<Result<Checkpoint>(const std::string& path)>;
 
+namespace notes {
+// The path of config.json and the architecture that the source was read with, where it is a checkpoint.
+inline constexpr Note<std::string> kCheckpointConfig{"checkpoint_config"};
+inline constexpr Note<std::string> kCheckpointArchitecture{"checkpoint_architecture"};
+}  // namespace notes
+
 // Which checkpoint a model came from.
 struct CheckpointOrigin {
   std::string config;        // the path of its config.json

@@ -32,25 +32,34 @@ bool fits(const Utf8Row& row, std::string_view text) {
 }
 
 // Costs of an edit. A replacement that keeps the kind of character is likelier meant: Q5_M for Q5_K, not for Q5_0.
+// Separators hardly count: Q4KM is Q4_K_M.
 constexpr std::size_t kEdit = 4;
 constexpr std::size_t kReplaceKind = 5;
+constexpr std::size_t kSeparator = 1;
+
+bool is_separator(char c) { return c == '_' || c == '-' || c == ' '; }
+
+// Cost of a character that only one of two words has.
+std::size_t extra(char c) { return is_separator(c) ? kSeparator : kEdit; }
 
 std::size_t replacement(char a, char b) {
   const auto x = static_cast<unsigned char>(a), y = static_cast<unsigned char>(b);
   if (std::tolower(x) == std::tolower(y)) return 0;
+  if (is_separator(a) && is_separator(b)) return kSeparator;
   return !std::isdigit(x) == !std::isdigit(y) ? kEdit : kReplaceKind;
 }
 
-// Edits (insert, remove, replace, swap neighbours) between two words, letter case aside, in units of 1 / kEdit.
+// Edits (insert, remove, replace, swap neighbors) between two words, letter case aside, in units of 1 / kEdit.
 std::size_t distance(std::string_view a, std::string_view b) {
   std::vector<std::vector<std::size_t>> d(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
   for (std::size_t i = 0; i <= a.size(); ++i) {
     for (std::size_t j = 0; j <= b.size(); ++j) {
       if (i == 0 || j == 0) {
-        d[i][j] = (i + j) * kEdit;
+        d[i][j] = i != 0 ? d[i - 1][j] + extra(a[i - 1]) : j != 0 ? d[i][j - 1] + extra(b[j - 1]) : 0;
         continue;
       }
-      d[i][j] = std::min({d[i - 1][j] + kEdit, d[i][j - 1] + kEdit, d[i - 1][j - 1] + replacement(a[i - 1], b[j - 1])});
+      d[i][j] = std::min({d[i - 1][j] + extra(a[i - 1]), d[i][j - 1] + extra(b[j - 1]),
+                          d[i - 1][j - 1] + replacement(a[i - 1], b[j - 1])});
       if (i > 1 && j > 1 && replacement(a[i - 1], b[j - 2]) == 0 && replacement(a[i - 2], b[j - 1]) == 0)
         d[i][j] = std::min(d[i][j], d[i - 2][j - 2] + kEdit);
     }
@@ -171,12 +180,20 @@ bool same_word(std::string_view a, std::string_view b) {
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates) {
   if (word.empty() || word.size() > 64) return {};
   const std::size_t limit = kReplaceKind * std::max<std::size_t>(1, word.size() / 3);
+  const auto common_beginning = [&](std::string_view other) {
+    std::size_t length = 0;
+    while (length < std::min(word.size(), other.size()) && replacement(word[length], other[length]) == 0) ++length;
+    return length;
+  };
   std::string best;
   std::size_t best_distance = limit + 1;
   for (const std::string& candidate : candidates) {
     if (candidate.size() > 2 * word.size() + 1) continue;
     const std::size_t edits = distance(word, candidate);
-    if (edits < best_distance) best = candidate, best_distance = edits;
+    // Q5_K_XL is as near to Q5_K_M as to Q3_K_L.
+    const bool begins_likelier =
+        edits == best_distance && edits <= limit && common_beginning(candidate) > common_beginning(best);
+    if (edits < best_distance || begins_likelier) best = candidate, best_distance = edits;
   }
   return best;
 }

@@ -38,8 +38,9 @@ std::string human_bytes(std::uint64_t bytes);
 // Whether two words are the same but for letter case (ASCII).
 bool same_word(std::string_view a, std::string_view b);
 
-// The candidate nearest to `word` by edit distance when it is near enough to be meant; else empty. Of equally near ones
-// that which keeps letters letters and digits digits, then the first.
+// The candidate nearest to `word` by edit distance when it is near enough to be meant; else empty. Letter case does not
+// count, separators hardly do. Of equally near ones that which keeps letters letters and digits digits, then the one
+// with the longest common beginning, then the first.
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates);
 
 // XXH3 of 128 bits as 32 hexadecimal digits.

@@ -58,6 +58,12 @@ TEST_CASE("of equally near words the one of the same kinds of characters is mean
   CHECK(did_you_mean("Q5_2", {"Q5_K", "Q5_0", "Q5_1"}) == "Q5_0");
 }
 
+TEST_CASE("of equally near words the one that begins the same is meant, and separators hardly count") {
+  CHECK(did_you_mean("Q5_K_XL", {"Q3_K_L", "Q5_K_M", "Q5_K_S"}) == "Q5_K_M");
+  CHECK(did_you_mean("Q4KM", {"Q4_0", "Q4_K", "Q4_K_M"}) == "Q4_K_M");
+  CHECK(did_you_mean("iq4-xs", {"IQ4_NL", "IQ4_XS"}) == "IQ4_XS");
+}
+
 TEST_CASE("sizes have decimal and binary units") {
   CHECK(parse_bytes("512MiB").value() == 512ull << 20);
   CHECK(parse_bytes("20G").value() == 20000000000ull);

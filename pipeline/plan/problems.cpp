@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <set>
+#include <algorithm>
 
 namespace ggufmill {
 namespace {
@@ -11,13 +11,44 @@ void check_range(const char* limit, std::uint64_t value, std::uint64_t most, Dia
   if (value > most) errors.add(usage_error(fmt::format("limits.{} is {}, and the most is {}", limit, value, most)));
 }
 
+constexpr std::size_t kMostListed = 8;
+
+// The same problem of several outputs.
+struct Cause {
+  const Error* error;
+  std::vector<std::string> outputs;  // "PATH: DETAIL"
+};
+
+// One error per cause: what a shared stage found, every output has; and what no place of the pipeline file is to blame
+// for is the same cause where it has the same words, with the outputs that it is for.
+void add_by_cause(const Plan& plan, Diagnostics& errors) {
+  std::vector<Cause> causes;
+  for (const PlannedOutput& output : plan.outputs)
+    for (const Error& problem : output.problems) {
+      auto cause = std::ranges::find_if(causes, [&](const Cause& known) {
+        return known.error->where == problem.where && known.error->what == problem.what &&
+               known.error->help == problem.help && (problem.where.empty() || known.error->detail == problem.detail);
+      });
+      if (cause == causes.end()) cause = causes.insert(causes.end(), {&problem, {}});
+      if (!output.files.empty()) cause->outputs.push_back(output.files.front().path + ": " + problem.detail);
+    }
+  for (const Cause& cause : causes) {
+    Error error = *cause.error;
+    if (error.where.empty() && plan.outputs.size() > 1) {
+      error.detail.clear();
+      for (std::size_t i = 0; i < std::min(cause.outputs.size(), kMostListed); ++i)
+        error.detail += (i == 0 ? "" : "\n") + cause.outputs[i];
+      if (cause.outputs.size() > kMostListed)
+        error.detail += fmt::format("\nand {} more outputs", cause.outputs.size() - kMostListed);
+    }
+    errors.add(std::move(error));
+  }
+}
+
 }  // namespace
 
 std::vector<std::string> find_problems(const Plan& plan, std::span<const std::string> also_read, Diagnostics& errors) {
-  std::set<std::string> known;  // what a shared stage found, every output has
-  for (const PlannedOutput& output : plan.outputs)
-    for (const Error& problem : output.problems)
-      if (known.insert(render(problem)).second) errors.add(problem);
+  add_by_cause(plan, errors);
   check_range("threads", plan.limits.threads, Limits::kMostThreads, errors);
   check_range("nice", plan.limits.nice, Limits::kMostNice, errors);
   std::vector<std::string> read(also_read.begin(), also_read.end());

@@ -47,9 +47,12 @@ py::list texts(const std::vector<std::string>& lines) {
   return made;
 }
 
+// Each on its own: those that came with another one, too.
 py::list errors(const std::vector<Error>& all) {
+  Diagnostics each;
+  for (const Error& error : all) each.add(error);
   py::list made;
-  for (const Error& error : all) made.append(to_python(error));
+  for (const Error& error : each.errors()) made.append(to_python(error));
   return made;
 }
 
@@ -120,8 +123,9 @@ py::list check(const Context& context, const JobText& text, bool overwrite) {
         for (const BatchJob& each : batch.jobs) {
           if (stop) break;
           const Result<Plan> planned = context.plan(each.job);
-          const std::vector<Error> of_job =
+          std::vector<Error> of_job =
               planned ? context.check(planned.value(), overwrite) : std::vector<Error>{planned.error()};
+          std::erase_if(of_job, wants_measurement);  // run() measures
           all.insert(all.end(), of_job.begin(), of_job.end());
         }
         return all;
@@ -186,8 +190,10 @@ Result<Told> run_plan(const Context& context, const Plan& plan, const RunWords& 
   return Told{json_of(context.report_of(plan, done)), std::move(warnings)};
 }
 
-Status measure_where_needed(const Context& context, Job& job, const std::atomic<bool>& stop, ProgressSlot& slot) {
+Status measure_where_needed(const Context& context, Job& job, bool overwrite, const std::atomic<bool>& stop,
+                            ProgressSlot& slot) {
   if (!needs_measurement(job)) return ok();
+  BOOST_OUTCOME_TRY(check_unmeasured(context, job, overwrite));
   MeasureOptions options;
   options.run.stop = &stop;
   options.progress = read_progress(slot);
@@ -204,12 +210,11 @@ Result<Told> run_all(const Context& context, const Batch& batch, const RunWords&
   options.run.overwrite = words.overwrite;
   options.run.resume = words.resume;
   options.run.stop = &stop;
-  options.adjust = [&](const std::string&, Job& job) { return measure_where_needed(context, job, stop, slot); };
+  options.adjust = [&](const std::string&, Job& job) { return measure_where_needed(context, job, true, stop, slot); };
   options.progress = [&](const Plan& plan, const Progress& now) { progress(plan, now); };
   const BatchReport done = run_batch(context, batch, options);
   Diagnostics failures;
-  for (const BatchCell& cell : done.cells)
-    if (cell.error) failures.add(*cell.error);
+  for (const Error& error : failures_of(done.cells)) failures.add(error);
   if (done.unreported) failures.add(*done.unreported);
   if (!failures.empty()) return failures.together();
   return Told{batch_json(done), done.warnings};
@@ -227,7 +232,7 @@ py::tuple run(const Context& context, const JobText& text, bool overwrite, bool 
         BOOST_OUTCOME_TRY(Batch batch, load_all(context, text));
         if (batch.is_matrix) return run_all(context, batch, words, stop, slot);
         Job& job = batch.jobs.front().job;
-        BOOST_OUTCOME_TRY(measure_where_needed(context, job, stop, slot));
+        BOOST_OUTCOME_TRY(measure_where_needed(context, job, overwrite, stop, slot));
         BOOST_OUTCOME_TRY(const Plan made, context.plan(job));
         return run_plan(context, made, words, stop, slot);
       },

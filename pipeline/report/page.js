@@ -21,17 +21,19 @@ function weights(number) {
   return count(number);
 }
 
+const fileBytes = (files) => files.reduce((sum, file) => sum + file.bytes, 0);
+
 function percent(part, whole) {
   const share = 100 * part / (whole || 1);
   return share > 0 && share < 0.1 ? '< 0.1%' : share.toFixed(1) + '%';
 }
 
 function figure(number) {
-  if (number === null || number === undefined) return '–';
+  if (number === null || number === undefined) return '-';
   if (number === 0) return '0';
   return Math.abs(number) >= 1e-3 && Math.abs(number) < 1e5 ? Number(number.toPrecision(4)).toString() : number.toExponential(2);
 }
-const cosineText = (number) => number === null || number === undefined ? '–' : number === 1 ? '1' : number.toFixed(7);
+const cosineText = (number) => number === null || number === undefined ? '-' : number === 1 ? '1' : number.toFixed(7);
 
 // ---- elements: text is only ever set as text ----
 
@@ -78,7 +80,7 @@ function showHead() {
   document.title = `${baseName(path)} · ggufmill report`;
   const facts = [
     ['Weights', weights(source.weights), source.architecture],
-    [compares ? 'Size of A' : 'Source', bytes(source.bytes), source.bits_per_weight.toFixed(2) + ' bits per weight'],
+    [compares ? 'Size of A' : 'Source', bytes(fileBytes(source.files)), source.bits_per_weight.toFixed(2) + ' bits per weight'],
     ['Tensors', count(source.tensors)],
     ['Time', seconds(run.seconds), `${run.threads} thread${run.threads === 1 ? '' : 's'}, ${run.isa}`],
     ['Read', bytes(run.bytes_read)],
@@ -116,10 +118,10 @@ function showOutputs() {
     const more = output.files.length > 1 ? ` and ${output.files.length - 1} more` : '';
     body.append(element('tr', {},
       element('td', {title: files}, chip(index), outputName(index) + more),
-      element('td', {}, output.recipe || '–'),
-      number(bytes(output.bytes)), number(output.bits_per_weight.toFixed(3)),
-      number(percent(output.bytes, report.source.bytes)),
-      ...(report.measured ? metrics.map((m) => number(output.error ? metricText(output.error, m) : '0')) : []),
+      element('td', {}, output.recipe || '-'),
+      number(bytes(fileBytes(output.files))), number(output.bits_per_weight.toFixed(3)),
+      number(percent(fileBytes(output.files), fileBytes(report.source.files))),
+      ...(report.measured ? metrics.map((m) => number(metricText(output.error, m))) : []),
       typesCell(output, index)));
   });
 }
@@ -149,7 +151,7 @@ function showLayers() {
     const most = byId('scale').value === 'one' ? top : tops[index];
     const columns = output.layers.map((layer) => {
       const share = most > 0 ? 100 * badness(layer.error) / most : 0;
-      const title = `${layer.layer}: ${layer.error ? metricText(layer.error, metric) : 'as in the source'}`;
+      const title = `${layer.layer}: ${layer.weights ? metricText(layer.error, metric) : 'as in the source'}`;
       const show = () => filterBy(layer.layer + (/\d$/.test(layer.layer) ? '.' : ''), index);
       return element('button', {type: 'button', title, 'aria-label': title, onclick: show}, element('span', {color: index, size: ['height', share + '%']}));
     });
@@ -181,7 +183,7 @@ const columns = [
     ...metrics.map((m) => ({title: m.short, key: m.key, by: (row) => value(row.error, m.key), text: (row) => metricText(row.error, m), number: true})),
     {title: '', gauge: true}]),
   ...(compares ? [] : [
-    {title: 'Time', by: (row) => row.seconds, text: (row) => row.seconds === 0 ? '–' : (1000 * row.seconds).toFixed(1) + ' ms', number: true},
+    {title: 'Time', by: (row) => row.seconds, text: (row) => row.seconds === 0 ? '-' : (1000 * row.seconds).toFixed(1) + ' ms', number: true},
     {title: 'Rule', by: (row) => row.rule, text: (row) => row.rule, style: 'rule'}]),
 ];
 

@@ -70,15 +70,28 @@ json::object figures_json(const ErrorSums& sums) {
   return object;
 }
 
+// Of values that are all as in the source.
+json::object exact_json(bool weighted) {
+  return {{"rmse", 0},
+          {"largest", 0},
+          {"cosine", 1},
+          {"relative", 0},
+          {"weighted", weighted ? json::value(0) : json::value()}};
+}
+
 json::value error_json(const ReportTensor& tensor) {
   if (tensor.state == ErrorState::kNotMeasured) return nullptr;
   if (tensor.state == ErrorState::kMeasured && tensor.sums.count + tensor.sums.not_finite > 0)
     return figures_json(tensor.sums);
-  return json::object{{"rmse", 0},
-                      {"largest", 0},
-                      {"cosine", 1},
-                      {"relative", 0},
-                      {"weighted", tensor.importance ? json::value(0) : json::value()}};
+  return exact_json(tensor.importance);
+}
+
+// Of an output: null where a tensor was not measured and no other has changed.
+json::value total_json(const ReportOutput& output) {
+  const ErrorSums total = total_of(output);
+  if (total.count + total.not_finite > 0) return figures_json(total);
+  if (std::ranges::count(output.tensors, ErrorState::kNotMeasured, &ReportTensor::state) != 0) return nullptr;
+  return exact_json(std::ranges::any_of(output.tensors, &ReportTensor::importance));
 }
 
 json::object tensor_json(const ReportTensor& tensor) {
@@ -120,9 +133,10 @@ json::array types_json(const ReportOutput& output) {
 json::array layers_json(const ReportOutput& output) {
   json::array list;
   for (const LayerSums& layer : layers_of(output)) {
-    json::object object{{"layer", layer.layer}, {"weights", layer.sums.count}};
-    object["error"] = layer.sums.count ? json::value(figures_json(layer.sums)) : json::value();
-    list.push_back(std::move(object));
+    const bool is_changed = layer.sums.count + layer.sums.not_finite > 0;
+    list.push_back({{"layer", layer.layer},
+                    {"weights", layer.sums.count},
+                    {"error", is_changed ? figures_json(layer.sums) : exact_json(layer.sums.weighted)}});
   }
   return list;
 }
@@ -149,7 +163,7 @@ json::object output_json(const ReportOutput& output) {
                       {"types", types_json(output)},
                       {"fallbacks", fallbacks},
                       {"changed_weights", total.count},
-                      {"error", total.count ? json::value(figures_json(total)) : json::value()},
+                      {"error", total_json(output)},
                       {"layers", layers_json(output)}};
   if (!output.unmatched.empty()) object["unmatched"] = unmatched_json(output);
   return object;

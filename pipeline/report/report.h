@@ -92,9 +92,9 @@ using TextSink = std::function<void(std::string_view piece)>;
 //     tensors: [{name, layer, shape, weights, source_type, type, fallback_from where there is one, source_bytes, bytes,
 //     rule, importance, seconds, error}]}]}
 // `fallbacks` counts the tensors whose rows are no whole blocks of the type that the recipe wanted, `fallback_from`.
-// `error` is null where nothing was measured, else the figures of ErrorFigures by name; those that do not exist are
-// null. That of an output or layer is of its tensors whose values changed, which hold changed_weights or weights. Names
-// that are not UTF-8 are shown with escapes.
+// `error` is null where nothing was measured, else the numbers of ErrorFigures by name; those that do not exist are
+// null. That of an output or layer is of its tensors whose values changed, which hold changed_weights or weights; where
+// none did, it is that of equal values. Names that are not UTF-8 are shown with escapes.
 void report_json(const Report& report, const TextSink& sink);
 
 // One file that needs no other: a page with the JSON inside, which it shows. Whatever the names hold, they are text.

@@ -76,6 +76,7 @@ TEST_CASE("what is exact has figures, what is not measured has none") {
   const json::value root = parsed(report);
   CHECK(first_output(root).at("tensors").at(0).at("error").at("cosine") == 1);
   CHECK(first_output(root).at("tensors").at(1).at("error").is_null());
+  CHECK(first_output(root).at("error").is_null());
 }
 
 TEST_CASE("the figures of an output are those of what changed") {
@@ -84,7 +85,12 @@ TEST_CASE("the figures of an output are those of what changed") {
   CHECK(first_output(root).at("changed_weights") == 2);
   CHECK(first_output(root).at("error").at("relative") ==
         first_output(root).at("tensors").at(1).at("error").at("relative"));
-  CHECK(parsed(report_of({measured_tensor("a", {1}, {1})})).at("outputs").at(0).at("error").is_null());
+}
+
+TEST_CASE("an output of which nothing changed has the numbers of equal values") {
+  const json::value root = parsed(report_of({measured_tensor("blk.0.a", {1}, {1})}));
+  CHECK(first_output(root).at("error").at("cosine") == 1);
+  CHECK(first_output(root).at("layers").at(0).at("error").at("cosine") == 1);
 }
 
 TEST_CASE("layers come by number, then the parts that have none") {

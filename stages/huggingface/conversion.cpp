@@ -116,6 +116,8 @@ class Conversion {
     BOOST_OUTCOME_TRY(const json::value config, read_checkpoint_json(path));
     if (!config.is_object()) return input_error(path, "is no JSON object");
     config_ = config.get_object();
+    result_.model.notes.set(notes::kCheckpointConfig, path);
+    result_.model.notes.set(notes::kCheckpointArchitecture, options_.architecture);
     return ok();
   }
 

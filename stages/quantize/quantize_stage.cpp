@@ -49,18 +49,32 @@ bool needs(const Recipe& recipe, const Tensor& tensor) {
          !exempt(recipe, tensor);
 }
 
-// Adds a problem to the model for every tensor whose type the recipe refuses without importance and that has none.
+// One problem for all tensors whose types need importance: `what` and `help` are the cause, the same for every output.
+Error no_importance(const std::vector<const Tensor*>& tensors, bool is_given) {
+  std::map<std::string_view, std::size_t> counts;
+  for (const Tensor* tensor : tensors) ++counts[tensor->type->name];
+  std::string types;
+  for (const auto& [type, count] : counts) types += fmt::format("{}{} {}", types.empty() ? "" : ", ", count, type);
+  Error error = is_given
+                    ? usage_error("the importance file has no data for tensors whose types give poor results without",
+                                  "choose larger types for them: tensors: [{match: .., type: ..}]")
+                    : usage_error("there is no importance matrix, and some types give poor results without one",
+                                  "give one: stages: [{importance: {file: imatrix.gguf}}], or --imatrix imatrix.gguf");
+  const char* tail = tensors.size() == 1 ? "" : tensors.size() == 2 ? " and 1 more" : " and others";
+  error.detail = fmt::format("tensors of such types: {} ({}{})", types, quoted_name(tensors.front()->name), tail);
+  return error;
+}
+
+// Adds to the model a problem for the tensors whose types the recipe refuses without importance and that have none,
+// and those of importance data that do not fit their tensors.
 void find_importance_problems(const Recipe& recipe, Model& model) {
+  std::vector<const Tensor*> without;
   for (const Tensor& tensor : model.tensors)
     if (tensor.converted() && tensor.importance_fault)
       model.problems.push_back(*tensor.importance_fault);
     else if (!tensor.importance && needs(recipe, tensor))
-      model.problems.push_back(
-          usage_error(fmt::format("tensor '{}' is to become {}, which gives poor results without an importance matrix",
-                                  tensor.name, tensor.type->name),
-                      model.notes.get(notes::kImportanceGiven)
-                          ? "the importance file has no data for it; choose a larger type for it"
-                          : "give one: stages: [{importance: {file: imatrix.gguf}}], or --imatrix imatrix.gguf"));
+      without.push_back(&tensor);
+  if (!without.empty()) model.problems.push_back(no_importance(without, model.notes.get(notes::kImportanceGiven)));
 }
 
 class QuantizeStage : public Stage {
@@ -78,7 +92,8 @@ class QuantizeStage : public Stage {
     }
     find_importance_problems(options_.recipe, model);
     write_metadata(model);
-    model.notes.set(notes::kRecipe, options_.recipe.name);
+    model.notes.set(notes::kRecipe, options_.target ? options_.recipe.name + "-" + options_.target->objective.name
+                                                    : options_.recipe.name);
     return model;
   }
 
@@ -123,10 +138,7 @@ class QuantizeStage : public Stage {
   // Gives the open tensors the types that lose least in the room that there is.
   Status fill(Model& model, const std::vector<std::size_t>& open) const {
     TargetOptions target = *options_.target;
-    if (!target.measurement)
-      return error_at(
-          options_.origin, "nothing is measured yet",
-          "`ggufmill measure` makes the file for `measured`, and `ggufmill run` does it where there is none");
+    if (!target.measurement) return assume(model, open);
     const std::uint64_t other_bytes = model.notes.get(notes::kOtherBytes);
     auto choice = choose_types(target, model, open, other_bytes);
     // What the default says nothing of, the plainest objective does.
@@ -152,6 +164,20 @@ class QuantizeStage : public Stage {
                         human_bytes(chosen.better->more_bytes), chosen.better->less_loss, choice.value().loss);
     }
     model.notes.set(notes::kFilledBytes, tensor_bytes(model));
+    return ok();
+  }
+
+  // Without a measurement: the rest of the job can be planned, and the problem keeps it from being run.
+  Status assume(Model& model, const std::vector<std::size_t>& open) const {
+    BOOST_OUTCOME_TRY(const AssumedChoice assumed,
+                      assume_types(*options_.target, model, open, model.notes.get(notes::kOtherBytes)));
+    for (const ChosenTensor& chosen : assumed.choice.tensors) {
+      model.tensors[chosen.tensor].type = chosen.type;
+      model.tensors[chosen.tensor].reason = "assumed: not measured yet";
+    }
+    const std::uint64_t bytes = tensor_bytes(model), others = bytes - assumed.choice.bytes;
+    model.problems.push_back(unmeasured(options_.origin, others + assumed.least_bytes, others + assumed.most_bytes));
+    model.notes.set(notes::kFilledBytes, bytes);
     return ok();
   }
 
@@ -353,6 +379,11 @@ Result<Recipe> recipe_of_type(const TypeInfo& type, const RecipeShelf& shelf) {
   recipe.name = type.name;
   recipe.file_type = shelf.file_type_of(recipe.name);
   return recipe;
+}
+
+Result<std::vector<const TypeInfo*>> types_wanting_importance(const RecipeShelf& shelf) {
+  BOOST_OUTCOME_TRY(const Recipe recipe, shelf.find(std::string(kTypeParent)));
+  return recipe.needs_importance;
 }
 
 Result<Recipe> recipe_of_target(const RecipeShelf& shelf) {

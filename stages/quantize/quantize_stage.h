@@ -41,6 +41,9 @@ Result<Undecided> undecided(const Stage& stage, Model model);
 // What all recipes have in common, without a type of its own: what a target starts from.
 Result<Recipe> recipe_of_target(const RecipeShelf& shelf);
 
+// Types that recipes refuse without importance, though some of them can be written without.
+Result<std::vector<const TypeInfo*>> types_wanting_importance(const RecipeShelf& shelf);
+
 // One type for every tensor of two dimensions and more.
 Result<Recipe> recipe_of_type(const TypeInfo& type, const RecipeShelf& shelf);
 

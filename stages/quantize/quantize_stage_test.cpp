@@ -288,7 +288,15 @@ TEST_CASE("a type that needs importance is a problem without it") {
   CHECK(type(model, "blk.0.ffn_down.weight") == "IQ2_XXS");
   REQUIRE(model.value().problems.size() == 1);  // not for attn_v, token_embd and output, which get other types
   CHECK(model.value().problems[0].what ==
-        "tensor 'blk.0.ffn_down.weight' is to become IQ2_XXS, which gives poor results without an importance matrix");
+        "there is no importance matrix, and some types give poor results without one");
+  CHECK(model.value().problems[0].detail == "tensors of such types: 1 IQ2_XXS ('blk.0.ffn_down.weight')");
+}
+
+TEST_CASE("tensors without importance are one problem, with their types and how many there are") {
+  const auto model = Bench().run("{recipe: IQ2_XXS, rules: [{class: attn_v, type: IQ1_S}]}");
+  REQUIRE(model.value().problems.size() == 1);
+  CHECK(model.value().problems[0].detail ==
+        "tensors of such types: 1 IQ1_S, 1 IQ2_XXS ('blk.0.attn_v.weight' and 1 more)");
 }
 
 TEST_CASE("a type that needs importance is a problem where a file was given but lacks the tensor") {
@@ -296,7 +304,8 @@ TEST_CASE("a type that needs importance is a problem where a file was given but 
   bench.model.notes.set(notes::kImportanceGiven, true);
   const auto model = bench.run("IQ2_XXS");
   REQUIRE(model.value().problems.size() == 1);
-  CHECK(model.value().problems[0].help.find("has no data for it") != std::string::npos);
+  CHECK(model.value().problems[0].what ==
+        "the importance file has no data for tensors whose types give poor results without");
 }
 
 TEST_CASE("importance of the wrong size is a problem where the tensor is converted") {

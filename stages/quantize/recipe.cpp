@@ -201,30 +201,38 @@ Result<Recipe> RecipeShelf::find(const std::string& name_or_path, const Origin& 
 
 namespace {
 
+// A built-in recipe's other names, and whether only other recipes use it.
+struct Heading {
+  std::vector<std::string> aliases;
+  bool partial = false;
+};
+
+Heading heading_of(const BuiltInRecipe& recipe) {
+  Diagnostics ignored;  // built-in files are right: a test reads them all
+  const auto document = read_document(recipe.text, std::string(recipe.name), ignored);
+  if (!document) return {};
+  Heading heading;
+  if (const ConfigNode* aliases = document->root.find("aliases"))
+    for (const ConfigNode& alias : aliases->items) heading.aliases.push_back(alias.scalar);
+  const ConfigNode* partial = document->root.find("partial");
+  heading.partial = partial && partial->scalar == "true";
+  return heading;
+}
+
 Result<RecipeText> text_of(const std::string& name, const Origin& asked) {
-  std::vector<std::string> names;
-  for (const BuiltInRecipe& recipe : built_in_recipes()) {
-    if (same_word(recipe.name, name)) return RecipeText{std::string(recipe.name), std::string(recipe.text)};
-    names.emplace_back(recipe.name);
-  }
-  for (const BuiltInRecipe& recipe : built_in_recipes()) {
-    Diagnostics ignored;  // built-in files are right: a test reads them all
-    const auto document = read_document(recipe.text, std::string(recipe.name), ignored);
-    const ConfigNode* aliases = document ? document->root.find("aliases") : nullptr;
-    if (aliases)
-      for (const ConfigNode& alias : aliases->items) {
-        if (same_word(alias.scalar, name)) return RecipeText{std::string(recipe.name), std::string(recipe.text)};
-        names.push_back(alias.scalar);
-      }
-  }
+  const auto text = [](const BuiltInRecipe& recipe) {
+    return RecipeText{std::string(recipe.name), std::string(recipe.text)};
+  };
+  for (const BuiltInRecipe& recipe : built_in_recipes())
+    if (same_word(recipe.name, name)) return text(recipe);
+  for (const BuiltInRecipe& recipe : built_in_recipes())
+    for (const std::string& alias : heading_of(recipe).aliases)
+      if (same_word(alias, name)) return text(recipe);
   if (names_file(name)) {
-    BOOST_OUTCOME_TRY(std::string text, file_text(name));
-    return RecipeText{name, std::move(text)};
+    BOOST_OUTCOME_TRY(std::string from_file, file_text(name));
+    return RecipeText{name, std::move(from_file)};
   }
-  const std::string meant = did_you_mean(name, names);
-  return error_at(asked, fmt::format("unknown recipe '{}'", name),
-                  meant.empty() ? "`ggufmill recipe list` lists them; a file is given by its path: ./mine.yaml"
-                                : fmt::format("did you mean '{}'? `ggufmill recipe list` lists them", meant));
+  return error_at(asked, fmt::format("unknown recipe '{}'", name), recipe_hint(name));
 }
 
 // Keys of dictionaries are not linted by the field table.
@@ -239,6 +247,19 @@ Status check_fallback_keys(const ConfigNode& root, const Types& types) {
 }
 
 }  // namespace
+
+std::string recipe_hint(const std::string& name) {
+  std::vector<std::string> names;
+  for (const BuiltInRecipe& recipe : built_in_recipes()) {
+    const Heading heading = heading_of(recipe);
+    if (heading.partial) continue;
+    names.emplace_back(recipe.name);
+    names.insert(names.end(), heading.aliases.begin(), heading.aliases.end());
+  }
+  const std::string meant = did_you_mean(name, names);
+  return meant.empty() ? "`ggufmill recipe list` lists them; a file is given by its path: ./mine.yaml"
+                       : fmt::format("did you mean '{}'? `ggufmill recipe list` lists them", meant);
+}
 
 Result<Recipe> RecipeShelf::find(const std::string& name_or_path, const Origin& asked,
                                  std::vector<std::string>& chain) const {

@@ -69,4 +69,7 @@ struct BuiltInRecipe {
 };
 std::span<const BuiltInRecipe> built_in_recipes();  // sorted by name; what they extend included
 
+// Help for an unknown recipe: the nearest name or alias that a user can choose, and the command that lists them.
+std::string recipe_hint(const std::string& name);
+
 }  // namespace ggufmill

@@ -15,6 +15,9 @@ namespace {
 constexpr std::uint64_t kAlignment = 32;  // of tensors, where the metadata says nothing
 constexpr double kLossScale = 0x1p59;     // what all losses together are, as whole numbers
 
+constexpr std::string_view kUnmeasured = "nothing is measured yet";
+constexpr std::string_view kMeasureAgain = "measure again: ggufmill measure";
+
 std::uint64_t padded(std::uint64_t bytes, std::uint64_t alignment) {
   return (bytes + alignment - 1) / alignment * alignment;
 }
@@ -146,12 +149,12 @@ class Chooser {
     const auto found = by_name_.find(tensor.name);
     if (found == by_name_.end())
       return error_at(options_.origin, fmt::format("tensor {} was not measured", quoted_name(tensor.name)),
-                      "measure again: ggufmill measure");
+                      std::string(kMeasureAgain));
     if (found->second->made_of != measured_identity(tensor))
       return error_at(
           options_.origin,
           fmt::format("tensor {}, or its importance, has changed since it was measured", quoted_name(tensor.name)),
-          "measure again: ggufmill measure");
+          std::string(kMeasureAgain));
     return found->second;
   }
 
@@ -384,6 +387,60 @@ Result<Choice> choose_types(const TargetOptions& options, const Model& model, co
     all.add(choice);
   }
   return all;
+}
+
+namespace {
+
+// As a measurement would be where each bit of a weight made the error a quarter, and all weights counted the same.
+std::shared_ptr<const Measurement> assumed_measurement(const TargetOptions& options, const Model& model,
+                                                       const std::vector<std::size_t>& open) {
+  auto measurement = std::make_shared<Measurement>();
+  for (const std::size_t i : open) {
+    const Tensor& tensor = model.tensors[i];
+    MeasuredTensor& measured = measurement->tensors.emplace_back();
+    measured.name = tensor.name;
+    measured.made_of = measured_identity(tensor);
+    measured.shape = tensor.shape();
+    measured.energy = 1;
+    for (const TypeInfo* type : options.candidates)
+      if (tensor.shape().columns() % type->block_elements == 0)
+        measured.types.push_back(
+            {std::string(type->name), bytes_as(tensor, *type), std::exp2(-2 * type->bits_per_weight()), 0});
+  }
+  return measurement;
+}
+
+}  // namespace
+
+Result<AssumedChoice> assume_types(const TargetOptions& options, const Model& model,
+                                   const std::vector<std::size_t>& open, std::uint64_t other_bytes) {
+  constexpr std::uint64_t kEverything = std::uint64_t{1} << 60;
+  TargetOptions assumed = options;
+  assumed.measurement = assumed_measurement(options, model, open);
+  BOOST_OUTCOME_TRY(assumed.objective, find_objective("relative", options.origin));
+  for (TargetBudget& budget : assumed.budgets)
+    if (budget.divergence) budget.divergence.reset(), budget.bytes = kEverything;
+  Chooser chooser(assumed, model);
+  BOOST_OUTCOME_TRY(chooser.prepare(open));
+  AssumedChoice all;
+  for (std::size_t i = 0; i < assumed.budgets.size(); ++i) {
+    BOOST_OUTCOME_TRY(const Choice choice, fill_budget(chooser, assumed, i, model, other_bytes));
+    all.choice.add(choice);
+    all.least_bytes += chooser.least_bytes(i);
+    all.most_bytes += chooser.most_bytes(i);
+  }
+  return all;
+}
+
+Error unmeasured(const Origin& origin, std::uint64_t least_bytes, std::uint64_t most_bytes) {
+  return error_at(
+      origin,
+      fmt::format("{}; the tensors can have {} to {}", kUnmeasured, human_bytes(least_bytes), human_bytes(most_bytes)),
+      "`ggufmill measure` makes the file for `measured`, and `ggufmill run` does it where there is none");
+}
+
+bool wants_measurement(const Error& error) {
+  return error.what.starts_with(kUnmeasured) || error.help == kMeasureAgain;
 }
 
 Result<std::vector<CurvePoint>> choice_curve(const TargetOptions& options, const Model& model,

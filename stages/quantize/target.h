@@ -72,6 +72,21 @@ std::vector<FieldSpec> target_fields();
 Result<TargetOptions> read_target(const ConfigNode& quantize, const RecipeShelf& shelf);
 Status refuse_target_fields(const ConfigNode& quantize);
 
+// A choice for want of a measurement, by the sizes of types alone: it fills the budgets as one by a measurement would.
+// Where a budget is a divergence, which no size tells, the tensors get the largest candidates. Errors are those of
+// choose_types(): budgets that no choice fits, groups of two budgets, tensors that no candidate fits.
+struct AssumedChoice {
+  Choice choice;
+  std::uint64_t least_bytes = 0, most_bytes = 0;  // that the chosen tensors can have
+};
+Result<AssumedChoice> assume_types(const TargetOptions& options, const Model& model,
+                                   const std::vector<std::size_t>& open, std::uint64_t other_bytes);
+
+// The problem of a model whose types are assumed, with the bytes of tensors that are possible.
+Error unmeasured(const Origin& origin, std::uint64_t least_bytes, std::uint64_t most_bytes);
+// Whether a problem or error is that one, or says that a measurement is out of date: a measurement mends both.
+bool wants_measurement(const Error& error);
+
 // Of all tensors with the types that they have, each with its padding.
 std::uint64_t tensor_bytes(const Model& model);
 

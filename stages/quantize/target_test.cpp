@@ -386,3 +386,45 @@ TEST_CASE("a measurement is written and read back") {
     CHECK_FALSE(read_measurement(folder.file("wrong.json")));
   }
 }
+
+namespace {
+
+Model unmeasured_model(const std::string& text, const Sample& sample) {
+  auto model = with_measurement(*stage(text, sample), nullptr)->apply(sample.model);
+  if (!model) FAIL(render(model.error()));
+  return std::move(model).value();
+}
+
+}  // namespace
+
+TEST_CASE("without a measurement types are assumed that fill the target, and the model has a problem") {
+  const Sample sample;
+  const Model model = unmeasured_model(fmt::format("{{target: {{bits: 4.5}}, {}}}", kTypes), sample);
+  CHECK(bits_of(model) <= 4.5);
+  CHECK(bits_of(model) > 4.3);
+  REQUIRE(model.problems.size() == 1);
+  CHECK(wants_measurement(model.problems[0]));
+  CHECK(model.problems[0].what == "nothing is measured yet; the tensors can have 47.25 KiB to 153.00 KiB");
+  CHECK(named(model, "output.weight").reason == "assumed: not measured yet");
+}
+
+TEST_CASE("a divergence that nothing is measured for is planned with the largest types") {
+  const Sample sample;
+  const Model model = unmeasured_model(fmt::format("{{target: {{divergence: 0.1}}, {}}}", kTypes), sample);
+  CHECK(type_of(model, "blk.0.attn_q.weight") == "Q8_0");
+}
+
+TEST_CASE("a target that no types fit is refused before anything is measured") {
+  const Sample sample;
+  const auto model = with_measurement(*stage(fmt::format("{{target: {{bits: 2}}, {}}}", kTypes), sample), nullptr)
+                         ->apply(sample.model);
+  REQUIRE_FALSE(model);
+  CHECK_FALSE(wants_measurement(model.error()));
+  CHECK(model.error().what == "the smallest choice has 47.25 KiB of tensors, and there is room for 36.00 KiB");
+}
+
+TEST_CASE("the recipe of a target names its objective") {
+  const Sample sample;
+  CHECK(chosen(fmt::format("{{target: {{bits: 4.5}}, {}, objective: relative}}", kTypes), sample)
+            .notes.get(notes::kRecipe) == "target-relative");
+}

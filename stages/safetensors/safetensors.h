@@ -40,8 +40,8 @@ struct SinkOptions {
   std::string path{};                        // a folder; {recipe} in it stands for the recipe's name
   std::uint64_t shard_size = 5'000'000'000;  // most bytes of tensor data in a file, but for a tensor that has more
   const TypeInfo* type = nullptr;  // F32, F16 or BF16: what floats and quantized tensors become; null: they stay
-  // config.json, or the folder with it, of the checkpoint that the model came from, whose names its tensors get again;
-  // empty: they keep theirs. Needs `restore`.
+  bool original_names = false;     // tensors get the names back that they had in a checkpoint; needs `restore`
+  // config.json of that checkpoint, or the folder with it; empty: the source's, which then is a checkpoint.
   std::string config{};
   std::string architecture{};  // of that checkpoint, where its config.json does not say it: a map's name, or a file
   CheckpointRestorer restore{};

@@ -40,13 +40,23 @@ class SafetensorsSink final : public Sink {
 
   Result<Model> adapt(Model model) const override {
     BOOST_OUTCOME_TRY(choose_types(model));
-    if (options_.config.empty()) return model;
-    return options_.restore(std::move(model), {config_file(), options_.architecture, options_.origin});
+    if (!options_.original_names) return model;
+    CheckpointOrigin origin{config_file(), options_.architecture, options_.origin};
+    if (origin.config.empty()) {
+      origin.config = model.notes.get(notes::kCheckpointConfig);
+      if (origin.architecture.empty()) origin.architecture = model.notes.get(notes::kCheckpointArchitecture);
+    }
+    if (origin.config.empty())
+      return error_at(options_.origin,
+                      "names: huggingface needs `config` where the source is no checkpoint: not all that the names "
+                      "depend on is in a GGUF",
+                      "name config.json of the checkpoint, or its folder: config: models/Llama-3-8B");
+    return options_.restore(std::move(model), origin);
   }
 
   std::vector<std::string> inputs() const override {
-    if (options_.config.empty()) return {};
-    std::vector<std::string> paths{config_file()};
+    std::vector<std::string> paths;
+    if (!options_.config.empty()) paths.push_back(config_file());
     if (is_file(options_.architecture)) paths.push_back(options_.architecture);
     return paths;
   }
@@ -229,7 +239,9 @@ FieldSpec options_field() {
   const FieldSpec config{
       .name = "config",
       .kind = FieldKind::kPath,
-      .doc = "With names: huggingface: config.json (or params.json) of the checkpoint, or the folder with it.",
+      .doc =
+          "With names: huggingface: config.json (or params.json) of the checkpoint, or the folder with it; without it, "
+          "that of the source, where that is a checkpoint.",
       .example = "models/Llama-3-8B"};
   const FieldSpec architecture{
       .name = "architecture",
@@ -253,12 +265,9 @@ Result<SinkOptions> read_options(const ConfigNode& value) {
     options.type = Types().find(dtype->scalar);
   options.origin = origin_of(value);
   const ConfigNode *names = value.find("names"), *config = value.find("config");
-  const bool is_back = names && names->scalar == "huggingface";
-  if (is_back && !config)
-    return error_at(*names, "names: huggingface needs `config`: not all that the names depend on is in a GGUF",
-                    "name config.json of the checkpoint, or its folder: config: models/Llama-3-8B");
+  options.original_names = names && names->scalar == "huggingface";
   for (const char* key : {"config", "architecture"})
-    if (const ConfigNode* node = value.find(key); node && !is_back)
+    if (const ConfigNode* node = value.find(key); node && !options.original_names)
       return error_at(*node, fmt::format("`{}` counts with names: huggingface alone", key),
                       "add that, or leave it out");
   if (config) options.config = config->scalar;

@@ -15,7 +15,7 @@ runChecks(async (check) => {
   const tensors = report.outputs.flatMap((output, index) => output.tensors.map((tensor) => ({...tensor, index})));
   const kept = (test) => tensors.filter(test).length;
   const falls = (numbers) => numbers.every((number, i) => i === 0 || number <= numbers[i - 1]);
-  const numbers = (title) => cellsOf(title).map((text) => text === '–' ? -1 : Number(text));
+  const numbers = (title) => cellsOf(title).map((text) => text === '-' ? -1 : Number(text));
   const light = () => {
     const [red, green, blue] = getComputedStyle(document.body).backgroundColor.match(/\d+/g).map(Number);
     return red + green + blue > 3 * 128;

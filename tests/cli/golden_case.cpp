@@ -86,6 +86,7 @@ const Mask kMasks[] = {
     {std::regex("ggufmill-[0-9a-f]{32}"), "ggufmill-IDENTITY"},
     {std::regex("in [0-9.]+ s \\([0-9]+ MB/s\\), [0-9.]+ [KMGi]*B of slabs at most, [a-z]+ I/O by [a-z_]+"), "in TIME"},
     {std::regex("in [0-9.]+ s\\b"), "in TIME"},
+    {std::regex("takes about [0-9.]+ [a-z]+"), "takes about TIME"},
     {std::regex("[0-9.]+ [a-zA-Z]+ are free"), "FREE are free"},
     {std::regex("ISAs available here: [-a-z0-9, ]+"), "ISAs available here: ISAS"},
 };

@@ -46,7 +46,7 @@ struct Workplace {
     REQUIRE(result.exit_code == 0);
   }
   void quantize(const Words& words) const {
-    Words all = {"quantize", "-q"};
+    Words all = {"quantize", "-q", "--overwrite"};
     all.insert(all.end(), words.begin(), words.end());
     must(all);
   }

@@ -108,7 +108,9 @@ class Jobs(unittest.TestCase):
         self.assertIn("^", error.detail)
         self.assertEqual(error.help, "did you mean 'quantize'?")
         self.assertIn("thread", str(error))
-        self.assertEqual([str(each) for each in ggufmill.check(job)], [str(error)])
+        found = ggufmill.check(job)
+        self.assertEqual([each.also for each in found], [[], []])
+        self.assertEqual("\n".join(str(each) for each in found), str(error))
 
     def test_progress(self):
         seen = []
