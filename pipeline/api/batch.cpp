@@ -10,6 +10,7 @@
 #include "pipeline/api/reports.h"
 #include "pipeline/core/text.h"
 #include "pipeline/report/json_text.h"
+#include "pipeline/report/pages.h"
 
 namespace ggufmill {
 namespace {
@@ -297,36 +298,48 @@ std::string batch_json(const BatchReport& report) {
          "\n";
 }
 
+namespace {
+
+std::string fact(std::string_view name, const std::string& text) {
+  return fmt::format("<div><dt>{}</dt><dd>{}</dd></div>\n", name, text);
+}
+
+// An output, and below it why it failed.
+std::string rows_of(const BatchCell& cell) {
+  const std::string why =
+      !cell.error
+          ? ""
+          : html_text(cell.error->where.empty() ? cell.error->what : cell.error->where + ": " + cell.error->what);
+  const std::string_view state = name_of(cell.state), style = cell.state == CellState::kNotRun ? "none" : state;
+  return fmt::format(
+      "<tr{}><td>{}<td class=recipe>{}<td class=number>{}<td class=number>{:.2f}<td class=number>{:.1f}"
+      "<td class=\"state {}\">{}\n{}",
+      why.empty() ? "" : " class=has-why", html_text(cell.output), html_text(cell.recipe), human_bytes(cell.bytes),
+      bits_per_weight(cell), cell.seconds, style, state,
+      why.empty() ? "" : fmt::format("<tr class=why><td colspan=6>{}\n", why));
+}
+
+}  // namespace
+
 std::string batch_html(const BatchReport& report) {
-  std::string rows;
-  for (const BatchCell& cell : report.cells)
-    rows += fmt::format(
-        "<tr class=\"{}\"><td>{}<td>{}<td>{}<td class=n>{}<td class=n>{:.2f}<td class=n>{:.1f}<td>{}{}\n",
-        name_of(cell.state) == "not run" ? "none" : name_of(cell.state), html_text(cell.source), html_text(cell.output),
-        html_text(cell.recipe), human_bytes(cell.bytes), bits_per_weight(cell), cell.seconds, name_of(cell.state),
-        cell.error ? ": " + html_text(cell.error->where.empty() ? cell.error->what
-                                                                : cell.error->where + ": " + cell.error->what)
-                   : "");
-  return fmt::format(R"(<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<title>ggufmill batch</title><style>
-:root {{ color-scheme: light dark }}
-body {{ font: 15px/1.5 system-ui, sans-serif; margin: 2em auto; max-width: 75em; padding: 0 1em }}
-table {{ border-collapse: collapse; width: 100% }}
-th, td {{ text-align: left; padding: .3em .6em; border-bottom: 1px solid #8884; overflow-wrap: anywhere }}
-.n {{ text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums }}
-.failed td:last-child {{ color: #c22; font-weight: 600 }}
-.unchanged td:last-child, .none td:last-child {{ opacity: .65 }}
-</style></head><body>
-<h1>Batch: {} written, {} unchanged, {} failed, {} not run</h1>
-<p>{:.1f} s, ggufmill {}</p>
-<table><thead><tr><th scope="col">source<th scope="col">output<th scope="col">recipe<th scope="col" class=n>size
-<th scope="col" class=n>bits per weight<th scope="col" class=n>seconds<th scope="col">state</thead><tbody>
-{}</tbody></table></body></html>
-)",
-                     report.count(CellState::kWritten), report.count(CellState::kUnchanged),
-                     report.count(CellState::kFailed), report.count(CellState::kNotRun), report.seconds,
-                     GGUFMILL_VERSION, rows);
+  std::string facts, rows;
+  for (const CellState state : {CellState::kWritten, CellState::kUnchanged, CellState::kFailed, CellState::kNotRun})
+    facts += fact(name_of(state), std::to_string(report.count(state)));
+  facts += fact("time", fmt::format("{:.1f} s", report.seconds));
+  const std::string* source = nullptr;
+  for (const BatchCell& cell : report.cells) {
+    if (!source || *source != cell.source)
+      rows += fmt::format("<tr class=source><th colspan=6 scope=rowgroup>{}\n", html_text(cell.source));
+    source = &cell.source;
+    rows += rows_of(cell);
+  }
+  return page_with(
+      kBatchPage,
+      fmt::format("<dl class=facts>\n{}</dl>\n<section><table class=batch><thead><tr><th scope=col>output<th scope=col "
+                  "class=recipe>recipe<th scope=col class=number>size<th scope=col class=number>bits per weight<th "
+                  "scope=col class=number>seconds<th scope=col class=state>state</thead><tbody>\n{}</tbody></table>"
+                  "</section>\n<footer><p>ggufmill {}</p></footer>\n",
+                  facts, rows, GGUFMILL_VERSION));
 }
 
 }  // namespace ggufmill

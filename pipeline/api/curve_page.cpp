@@ -7,106 +7,203 @@
 
 #include "pipeline/core/text.h"
 #include "pipeline/report/json_text.h"
+#include "pipeline/report/pages.h"
 
 namespace ggufmill {
 namespace {
 
-constexpr double kWidth = 900, kHeight = 420, kLeft = 60, kBottom = 40;  // of the picture, in its own units
+constexpr double kWidth = 900, kHeight = 460;  // of the picture, in its own units
+constexpr double kLeft = 76, kRight = 800, kTop = 14, kBottom = kHeight - 56;
 constexpr double kBargain = 1.5;
+
+// A scale from a round number to a round number, with marks at round numbers between.
+struct Scale {
+  std::vector<double> marks;  // rising
+  bool logarithmic = false;
+
+  double share(double value) const {
+    const double first = marks.front(), last = marks.back();
+    if (last <= first) return 0.5;
+    return logarithmic ? std::log(value / first) / std::log(last / first) : (value - first) / (last - first);
+  }
+};
+
+// 1, 2 or 5 times a power of ten, at least `least`.
+double round_step(double least) {
+  const double power = std::pow(10, std::floor(std::log10(least)));
+  for (const double digit : {1, 2, 5})
+    if (digit * power >= least * (1 - 1e-9)) return digit * power;
+  return 10 * power;
+}
+
+// Marks in multiples of a unit of bytes, some five to eight.
+Scale scale_of_bytes(double least, double most, double unit) {
+  const double step = round_step(std::max(most - least, most * 0.01) / 6 / unit) * unit;
+  Scale scale;
+  const double first = std::floor(least / step), last = std::max(std::ceil(most / step), first + 1);
+  for (double at = first; at <= last; ++at) scale.marks.push_back(at * step);
+  return scale;
+}
+
+// Marks at 1, 2 and 5 times powers of ten; between the ends at powers of ten alone where these are many.
+Scale scale_of_losses(double least, double most) {
+  const int first = static_cast<int>(std::floor(std::log10(least) + 1e-9));
+  const int last = static_cast<int>(std::ceil(std::log10(most) - 1e-9));
+  std::vector<std::pair<double, bool>> all;  // and whether it is a power of ten
+  for (int power = first; power <= last; ++power)
+    for (const int digit : {1, 2, 5}) all.emplace_back(digit * std::pow(10, power), digit == 1);
+  while (all.size() > 2 && all[all.size() - 2].first >= most * (1 - 1e-9)) all.pop_back();
+  while (all.size() > 2 && all[1].first <= least * (1 + 1e-9)) all.erase(all.begin());
+  Scale scale;
+  scale.logarithmic = true;
+  for (const auto& [mark, is_power] : all)
+    if (is_power || last - first <= 3 || mark == all.front().first || mark == all.back().first)
+      scale.marks.push_back(mark);
+  return scale;
+}
 
 // Bytes to the right, losses upwards on a logarithmic scale.
 class Axes {
  public:
   explicit Axes(const std::vector<CurvePoint>& curve) {
-    bool is_first = true;
+    double least_bytes = 0, most_bytes = 0, least = 0, most = 0;
     for (const CurvePoint& point : curve) {
       if (point.loss <= 0) continue;
-      const auto bytes = static_cast<double>(point.bytes), height = std::log(point.loss);
-      least_bytes_ = is_first ? bytes : std::min(least_bytes_, bytes);
-      most_bytes_ = is_first ? bytes : std::max(most_bytes_, bytes);
-      least_ = is_first ? height : std::min(least_, height);
-      most_ = is_first ? height : std::max(most_, height);
-      is_first = false;
+      const auto size = static_cast<double>(point.bytes);
+      least_bytes = least_bytes == 0 ? size : std::min(least_bytes, size);
+      most_bytes = std::max(most_bytes, size);
+      least = least == 0 ? point.loss : std::min(least, point.loss);
+      most = std::max(most, point.loss);
     }
+    while (unit_ * 1024 <= most_bytes) unit_ *= 1024;
+    bytes_ = scale_of_bytes(least_bytes, std::max(most_bytes, 1.0), unit_);
+    losses_ = scale_of_losses(least > 0 ? least : 1, most > 0 ? most : 1);
   }
-  double x(double bytes) const { return kLeft + (kWidth - kLeft - 90) * share(bytes, least_bytes_, most_bytes_); }
-  double y(double loss) const { return (kHeight - kBottom - 16) * (1 - share(std::log(loss), least_, most_)) + 8; }
-  double bytes_at(double part) const { return least_bytes_ + part * (most_bytes_ - least_bytes_); }
-  double loss_at(double part) const { return std::exp(least_ + part * (most_ - least_)); }
+  double x(double bytes) const { return kLeft + (kRight - kLeft) * bytes_.share(bytes); }
+  double y(double loss) const { return kBottom - (kBottom - kTop) * losses_.share(loss); }
+
+  std::string drawn() const {
+    std::string out;
+    for (const double mark : bytes_.marks) {
+      std::string text = human_bytes(static_cast<std::uint64_t>(unit_));  // "1.00 MiB", "1 B"
+      text = fmt::format("{:g}{}", mark / unit_, text.substr(text.find(' ')));
+      out += fmt::format(
+          "<path class=ruler d=\"M{0:.1f} {1}V{2}\"/><text x=\"{0:.1f}\" y=\"{3}\" text-anchor=middle>{4}</text>\n",
+          x(mark), kTop, kBottom, kBottom + 18, text);
+    }
+    for (const double mark : losses_.marks)
+      out += fmt::format(
+          "<path class=ruler d=\"M{} {:.1f}H{}\"/><text x=\"{}\" y=\"{:.1f}\" text-anchor=end>{:g}</text>\n", kLeft,
+          y(mark), kRight, kLeft - 8, y(mark) + 4, mark);
+    out += fmt::format("<path class=frame d=\"M{0} {1}V{2}H{3}\"/>\n", kLeft, kTop, kBottom, kRight);
+    out += fmt::format("<text class=axis-name x=\"{}\" y=\"{}\" text-anchor=middle>bytes of all tensors</text>\n",
+                       (kLeft + kRight) / 2, kHeight - 12);
+    out += fmt::format(
+        "<text class=axis-name transform=\"translate(16 {}) rotate(-90)\" text-anchor=middle>loss "
+        "(logarithmic)</text>\n",
+        (kTop + kBottom) / 2);
+    return out;
+  }
 
  private:
-  static double share(double value, double least, double most) {
-    return most > least ? (value - least) / (most - least) : 0.5;
-  }
-  double least_bytes_ = 0, most_bytes_ = 0, least_ = 0, most_ = 0;
+  double unit_ = 1;  // of the marks: KiB, MiB ...
+  Scale bytes_, losses_;
 };
 
-std::string axis_lines(const Axes& axes) {
-  std::string out = fmt::format("<path class=axis d=\"M{0} 4V{1}H{2}\"/>\n", kLeft, kHeight - kBottom, kWidth - 80);
-  constexpr int kMarks = 5;
-  for (int i = 0; i < kMarks; ++i) {
-    const double part = i / (kMarks - 1.0);
-    const double bytes = axes.bytes_at(part), loss = axes.loss_at(part);
-    out += fmt::format("<text x=\"{:.1f}\" y=\"{}\" text-anchor=middle>{}</text>\n", axes.x(bytes),
-                       kHeight - kBottom + 18, human_bytes(static_cast<std::uint64_t>(bytes)));
-    out +=
-        fmt::format("<text x=\"{}\" y=\"{:.1f}\" text-anchor=end>{:.2g}</text>\n", kLeft - 6, axes.y(loss) + 4, loss);
-  }
-  return out;
-}
-
-// Places for labels beside their points, none over another: further up or down where one is taken.
+// Places for labels beside their points, none over another or over a point where there is room.
 class Labels {
  public:
-  // Where the line of a label of so many letters at (x, y) goes.
-  double place(double x, double y, std::size_t letters) {
-    constexpr double kLine = 13, kLetter = 7.5;
-    Box box{x, x + kLetter * static_cast<double>(letters), y};
-    for (int step = 1; step < 12; ++step) {
-      if (std::ranges::none_of(taken_, [&](const Box& other) {
-            return box.from < other.to && other.from < box.to && std::abs(box.y - other.y) < kLine;
-          }))
-        break;
-      box.y += (step % 2 ? -1 : 1) * step * kLine;  // above, below, further above ...
-    }
+  void keep_free(double x, double y) { taken_.push_back({x - 4, x + 4, y - 4, y + 4}); }
+
+  // The label of the point, joined to it by a line where it is not right beside it.
+  std::string placed(double x, double y, const std::string& text, const std::string& style) {
+    constexpr double kLetter = 6.8, kUp = 10, kDown = 3;
+    const double width = kLetter * static_cast<double>(text.size());
+    Box box;
+    bool left = false;
+    double at = 0;
+    const auto is_free = [&](double offset, bool to_left) {
+      at = y + offset;
+      left = to_left;
+      const double from = left ? x - 9 - width : x + 9;
+      box = {from, from + width, at - kUp, at + kDown};
+      return at - kUp > kTop && at + kDown < kBottom && std::ranges::none_of(taken_, [&](const Box& other) {
+               return box.from < other.to && other.from < box.to && box.top < other.bottom && other.top < box.bottom;
+             });
+    };
+    const auto find = [&] {
+      for (const double step : {4, -9, 17, -22, -35, 30, -48, -61, 43, -74, -87, -100})
+        for (const bool to_left : {false, true})
+          if (is_free(step, to_left)) return;
+      is_free(4, false);
+    };
+    find();
     taken_.push_back(box);
-    return box.y;
+    const double end = left ? x - 9 : x + 9;
+    std::string made =
+        fmt::format("<text{} x=\"{:.1f}\" y=\"{:.1f}\"{}>{}</text>\n", style.empty() ? "" : " class=" + style, end, at,
+                    left ? " text-anchor=end" : "", html_text(text));
+    if (std::abs(at - y - 4) > 14)
+      made += fmt::format("<path class=leader d=\"M{:.1f} {:.1f}L{:.1f} {:.1f}\"/>\n", x, y, end, at - 4);
+    return made;
   }
 
  private:
   struct Box {
-    double from, to, y;
+    double from = 0, to = 0, top = 0, bottom = 0;
   };
   std::vector<Box> taken_;
 };
 
+std::string name_of(const CurvePoint& point) {
+  if (point.is_target) return "this job's target";
+  return point.recipe.empty() ? "best choice" : point.recipe;
+}
+
 std::string picture(const std::string& name, const std::vector<CurvePoint>& curve) {
   const Axes axes(curve);
   const std::vector<bool> cheap = bargains(curve);
-  std::string line, marks;
+  std::string line, marks, target;
   Labels labels;
+  const CurvePoint* before = nullptr;  // on the line
+  for (const CurvePoint& point : curve) {
+    if (point.loss <= 0) continue;
+    const double x = axes.x(static_cast<double>(point.bytes)), y = axes.y(point.loss);
+    labels.keep_free(x, y);
+    if (!point.recipe.empty() || point.is_target) continue;
+    constexpr int kPieces = 6;  // of the line between two points
+    for (int i = 1; before && i < kPieces; ++i) {
+      const double part = static_cast<double>(i) / kPieces, from = axes.x(static_cast<double>(before->bytes));
+      labels.keep_free(from + part * (x - from), axes.y(before->loss) + part * (y - axes.y(before->loss)));
+    }
+    before = &point;
+  }
   for (std::size_t i = 0; i < curve.size(); ++i) {
     const CurvePoint& point = curve[i];
     if (point.loss <= 0) continue;
     const double x = axes.x(static_cast<double>(point.bytes)), y = axes.y(point.loss);
-    const std::string title = fmt::format("<title>{}: {} loses {:.4g}{}</title>",
-                                          point.recipe.empty() ? "best choice" : html_text(point.recipe),
+    const std::string title = fmt::format("<title>{}: {} loses {:.4g}{}</title>", html_text(name_of(point)),
                                           human_bytes(point.bytes), point.loss, cheap[i] ? ": a bargain" : "");
-    if (point.recipe.empty()) {
+    if (point.is_target) {
+      target += fmt::format(
+          "<path class=target-line d=\"M{0:.1f} {1}V{2:.1f}\"/><circle class=target cx=\"{0:.1f}\" cy=\"{2:.1f}\" "
+          "r=8>{3}</circle>\n",
+          x, kBottom, y, title);
+      target += labels.placed(x, y, fmt::format("{}, {}", name_of(point), human_bytes(point.bytes)), "target-name");
+    } else if (point.recipe.empty()) {
       line += fmt::format("{}{:.1f} {:.1f}", line.empty() ? "M" : "L", x, y);
       marks += fmt::format("<circle class=\"{}\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{}\">{}</circle>\n",
                            cheap[i] ? "bargain" : "best", x, y, cheap[i] ? 6 : 3, title);
     } else {
-      marks += fmt::format(
-          "<rect class=recipe x=\"{:.1f}\" y=\"{:.1f}\" width=7 height=7>{}</rect>"
-          "<text x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n",
-          x - 3.5, y - 3.5, title, x + 7, labels.place(x + 7, y + 4, point.recipe.size()), html_text(point.recipe));
+      marks += fmt::format("<rect class=recipe x=\"{:.1f}\" y=\"{:.1f}\" width=7 height=7>{}</rect>\n", x - 3.5,
+                           y - 3.5, title);
+      marks += labels.placed(x, y, point.recipe, "");
     }
   }
   return fmt::format(
-      "<svg viewBox=\"0 0 {} {}\" role=img aria-label=\"What sizes of {} lose; a table follows\">\n{}"
-      "<path class=line d=\"{}\"/>\n{}</svg>\n",
-      kWidth, kHeight, html_text(name), axis_lines(axes), line, marks);
+      "<svg viewBox=\"0 0 {} {}\" role=img aria-label=\"Size and loss of {}; a table follows\">\n{}"
+      "<path class=line d=\"{}\"/>\n{}{}</svg>\n",
+      kWidth, kHeight, html_text(name), axes.drawn(), line, marks, target);
 }
 
 std::string table(std::vector<CurvePoint> curve) {
@@ -114,10 +211,9 @@ std::string table(std::vector<CurvePoint> curve) {
   const std::vector<bool> cheap = bargains(curve);
   std::string rows;
   for (std::size_t i = 0; i < curve.size(); ++i)
-    rows += fmt::format("<tr><td class=n>{}<td class=n>{:.4g}<td>{}{}\n", human_bytes(curve[i].bytes), curve[i].loss,
-                        curve[i].recipe.empty() ? "best choice" : html_text(curve[i].recipe),
-                        cheap[i] ? ", a bargain" : "");
-  return "<table><thead><tr><th scope=col class=n>tensors<th scope=col class=n>loses<th "
+    rows += fmt::format("<tr><td class=number>{}<td class=number>{:.4g}<td>{}{}\n", human_bytes(curve[i].bytes),
+                        curve[i].loss, html_text(name_of(curve[i])), cheap[i] ? ", a bargain" : "");
+  return "<table><thead><tr><th scope=col class=number>bytes of all tensors<th scope=col class=number>loss<th "
          "scope=col>types</thead><tbody>\n" +
          rows + "</tbody></table>\n";
 }
@@ -128,7 +224,7 @@ std::vector<bool> bargains(const std::vector<CurvePoint>& curve) {
   std::vector<bool> cheap(curve.size());
   std::vector<std::size_t> best;
   for (std::size_t i = 0; i < curve.size(); ++i)
-    if (curve[i].recipe.empty()) best.push_back(i);
+    if (curve[i].recipe.empty() && !curve[i].is_target) best.push_back(i);
   const auto saves = [&](std::size_t from, std::size_t to) {
     const auto bytes = static_cast<double>(curve[to].bytes) - static_cast<double>(curve[from].bytes);
     const double loss = curve[from].loss > 0 && curve[to].loss > 0 ? std::log(curve[from].loss / curve[to].loss) : 0;
@@ -144,29 +240,10 @@ std::vector<bool> bargains(const std::vector<CurvePoint>& curve) {
 std::string curve_html(const std::vector<std::pair<std::string, std::vector<CurvePoint>>>& curves) {
   std::string body;
   for (const auto& [name, curve] : curves)
-    body += fmt::format("<h2>{}</h2>\n{}<details><summary>The points as a table</summary>\n{}</details>\n",
-                        html_text(name), picture(name, curve), table(curve));
-  return R"(<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<title>ggufmill: what sizes lose</title><style>
-:root { color-scheme: light dark }
-body { font: 15px/1.5 system-ui, sans-serif; margin: 2em auto; max-width: 70em; padding: 0 1em }
-svg { width: 100%; height: auto; font-size: 12px }
-svg text { fill: currentColor }
-.axis { fill: none; stroke: currentColor; opacity: .4 }
-.line { fill: none; stroke: #2a78d6; stroke-width: 2 }
-.best { fill: #2a78d6 }
-.bargain { fill: #12946a; stroke: currentColor }
-.recipe { fill: #d8484a }
-table { border-collapse: collapse }
-th, td { text-align: left; padding: .2em .8em; border-bottom: 1px solid #8884 }
-.n { text-align: right; font-variant-numeric: tabular-nums }
-</style></head><body>
-<h1>What sizes lose</h1>
-<p>The least loss of all choices of so many bytes (the line), and that of the built-in recipes (squares); further down is
-better, on a logarithmic scale. Green: a bargain, the step to it saved much more for each byte than the next one does.</p>
-)" + body +
-         "</body></html>\n";
+    body += fmt::format(
+        "<section><h2>{}</h2>\n{}<details><summary>The points as a table</summary>\n{}</details></section>\n",
+        html_text(name), picture(name, curve), table(curve));
+  return page_with(kCurvePage, body);
 }
 
 }  // namespace ggufmill

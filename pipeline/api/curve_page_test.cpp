@@ -25,3 +25,32 @@ TEST_CASE("the page has every point, and names as text") {
   CHECK(page.find("Q4_K: 250 B loses 0.3") != std::string::npos);
   CHECK(page.find("nan") == std::string::npos);
 }
+
+TEST_CASE("the axes have names and round numbers") {
+  const std::string page =
+      curve_html({{"a", {{"", 5'100'000, 1.24}, {"", 9'000'000, 0.011}, {"", 17'300'000, 0.00063}}}});
+  for (const char* part : {">bytes of all tensors<", ">loss (logarithmic)<", ">4 MiB<", ">6 MiB<", ">16 MiB<",
+                           ">18 MiB<", ">0.0005<", ">0.001<", ">0.1<", ">2<"}) {
+    CAPTURE(part);
+    CHECK(page.find(part) != std::string::npos);
+  }
+}
+
+TEST_CASE("few losses have marks between the powers of ten") {
+  const std::string page = curve_html({{"a", {{"", 100, 0.3}, {"", 200, 0.07}}}});
+  for (const char* part : {">0.5<", ">0.2<", ">0.1<", ">0.05<", ">100 B<", ">200 B<"}) {
+    CAPTURE(part);
+    CHECK(page.find(part) != std::string::npos);
+  }
+  CHECK(page.find(">0.01<") == std::string::npos);
+}
+
+TEST_CASE("the job's target is marked, and is no bargain") {
+  std::vector<CurvePoint> curve = kCurve;
+  curve.push_back({"", 250, 0.095, true});
+  CHECK(bargains(curve) == std::vector<bool>{false, true, false, false, false, false});
+  const std::string page = curve_html({{"a", curve}});
+  CHECK(page.find("this job's target, 250 B") != std::string::npos);
+  CHECK(page.find("class=target ") != std::string::npos);
+  CHECK(curve_html({{"a", kCurve}}).find("class=target ") == std::string::npos);
+}

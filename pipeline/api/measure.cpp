@@ -219,6 +219,22 @@ Result<Measurement> Context::measure(const Job& job, const MeasureOptions& optio
   return measurement;
 }
 
+namespace {
+
+// The model with the types that the plan gives its tensors; none where a later stage gave them other names.
+std::optional<Model> with_types_of(const PlannedOutput& output, Model model) {
+  std::map<std::string_view, const TypeInfo*> types;
+  for (const PlannedTensor& tensor : output.tensors) types.emplace(tensor.name, tensor.type);
+  for (Tensor& tensor : model.tensors) {
+    const auto found = types.find(tensor.name);
+    if (found == types.end()) return std::nullopt;
+    tensor.type = found->second;
+  }
+  return model;
+}
+
+}  // namespace
+
 Result<std::vector<CurvePoint>> Context::curve(const Job& job, std::size_t output, std::size_t points) const {
   BOOST_OUTCOME_TRY(Model model, shared_model(job));
   for (const auto& stage : job.outputs.at(output).stages) {
@@ -229,7 +245,11 @@ Result<std::vector<CurvePoint>> Context::curve(const Job& job, std::size_t outpu
     }
     if (!target->measurement) break;
     BOOST_OUTCOME_TRY(const Undecided made, undecided(*stage, std::move(model)));
-    return choice_curve(*target, made.model, made.open, points, recipes());
+    // A target that cannot be met has no point on the curve; the plan says why.
+    const Result<Plan> planned = plan(job);
+    std::optional<Model> chosen;
+    if (planned) chosen = with_types_of(planned.value().outputs.at(output), made.model);
+    return choice_curve(*target, made.model, made.open, points, recipes(), chosen ? &*chosen : nullptr);
   }
   return usage_error("the output has no target, or nothing is measured for it", "`ggufmill measure` measures");
 }

@@ -1,5 +1,5 @@
 #pragma once
-// A measurement as a page for people: a row a tensor, sortable, with what each type loses as a curve.
+// A measurement as a page for people: heat maps of the errors, by role and layer and by tensor and type.
 
 #include <string>
 

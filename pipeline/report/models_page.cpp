@@ -1,13 +1,11 @@
 #include "pipeline/report/models_page.h"
 
 #include <boost/json.hpp>
-#include <string_view>
 
 #include "pipeline/report/json_text.h"
+#include "pipeline/report/pages.h"
 
 namespace ggufmill {
-
-extern const std::string_view kModelsPage;
 
 namespace json = boost::json;
 
@@ -27,10 +25,7 @@ std::string models_html(const std::vector<PicturedModel>& models) {
     }
     all.push_back(json::object{{"name", model.name}, {"tensors", std::move(tensors)}});
   }
-  constexpr std::string_view kPlace = "@MODELS@";
-  const std::size_t at = kModelsPage.find(kPlace);
-  return std::string(kModelsPage.substr(0, at)) + script_text(json_text(all)) +
-         std::string(kModelsPage.substr(at + kPlace.size()));
+  return page_with(kModelsPage, script_text(json_text(all)));
 }
 
 }  // namespace ggufmill

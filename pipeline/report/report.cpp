@@ -6,12 +6,11 @@
 #include <tuple>
 
 #include "pipeline/report/json_text.h"
+#include "pipeline/report/pages.h"
 
 namespace ggufmill {
 
 // page.html, embedded at build time.
-extern const std::string_view kReportPage;
-
 namespace {
 
 // Which tensors belong together.
@@ -201,8 +200,6 @@ std::string open_object(const json::object& object) {
   return text;
 }
 
-constexpr std::string_view kDataPlace = "@REPORT@";
-
 }  // namespace
 
 std::string layer_name(const std::string& tensor) {
@@ -245,10 +242,10 @@ void report_json(const Report& report, const TextSink& sink) {
 }
 
 void report_html(const Report& report, const TextSink& sink) {
-  const std::size_t place = kReportPage.find(kDataPlace);
-  sink(kReportPage.substr(0, place));
+  const auto [before, after] = around_data(kReportPage);
+  sink(before);
   report_json(report, [&](std::string_view piece) { sink(script_text(piece)); });
-  sink(kReportPage.substr(place + kDataPlace.size()));
+  sink(after);
 }
 
 }  // namespace ggufmill

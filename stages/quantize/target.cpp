@@ -445,9 +445,14 @@ bool wants_measurement(const Error& error) {
 
 Result<std::vector<CurvePoint>> choice_curve(const TargetOptions& options, const Model& model,
                                              const std::vector<std::size_t>& open, std::size_t points,
-                                             const RecipeShelf& shelf) {
+                                             const RecipeShelf& shelf, const Model* chosen) {
   TargetOptions undivided = options;
   undivided.budgets = {options.budgets.back()};
+  // What the default says nothing of, the plainest objective does, as where types are chosen.
+  if (!options.objective_is_given && options.objective.kind == ObjectiveKind::kStream &&
+      !Chooser(undivided, model).prepare(open)) {
+    BOOST_OUTCOME_TRY(undivided.objective, find_objective("relative", options.origin));
+  }
   Chooser chooser(undivided, model);
   BOOST_OUTCOME_TRY(chooser.prepare(open));
   const std::uint64_t least = chooser.least_bytes(0), most = chooser.most_bytes(0);
@@ -468,6 +473,8 @@ Result<std::vector<CurvePoint>> choice_curve(const TargetOptions& options, const
   }
   std::ranges::stable_sort(stock, {}, &CurvePoint::bytes);
   curve.insert(curve.end(), stock.begin(), stock.end());
+  if (chosen)
+    if (const auto loss = chooser.loss_of(*chosen)) curve.push_back({"", tensor_bytes(*chosen), *loss, true});
   return curve;
 }
 

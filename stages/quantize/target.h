@@ -100,11 +100,13 @@ struct CurvePoint {
   std::string recipe;  // that gives these types; empty: the best choice of that size
   std::uint64_t bytes = 0;
   double loss = 0;
+  bool is_target = false;  // what the target itself comes to, with its budgets
 };
 // The best choices from the smallest to the largest, at most `points` of them at even steps; then the built-in recipes
-// whose types were all measured, by size. Of all tensors together, whatever budgets there are.
+// whose types were all measured, by size. Of all tensors together, whatever budgets there are. `chosen`: the model with
+// the types that the target gives it, which adds its point at the end; null: none.
 Result<std::vector<CurvePoint>> choice_curve(const TargetOptions& options, const Model& model,
                                              const std::vector<std::size_t>& open, std::size_t points,
-                                             const RecipeShelf& shelf);
+                                             const RecipeShelf& shelf, const Model* chosen = nullptr);
 
 }  // namespace ggufmill

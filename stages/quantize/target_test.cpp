@@ -350,6 +350,18 @@ TEST_CASE("the curve falls with the size, and no recipe is below it") {
   CHECK(compared > 10);
 }
 
+TEST_CASE("the curve marks what the target itself comes to") {
+  const Sample sample;
+  const auto made = stage(fmt::format("{{target: {{bits: 4}}, {}}}", kTypes), sample);
+  const Undecided open = undecided(*made, sample.model).value();
+  const Model chosen = made->apply(sample.model).value();
+  const auto curve = choice_curve(*target_of(*made), open.model, open.open, 9, RecipeShelf(), &chosen).value();
+  REQUIRE(std::ranges::count(curve, true, &CurvePoint::is_target) == 1);
+  CHECK(curve.back().is_target);
+  CHECK(curve.back().bytes == tensor_bytes(chosen));
+  CHECK(curve.back().loss < curve.front().loss);
+}
+
 TEST_CASE("what a measurement says of matrices is written, and not read") {
   const TempDir folder;
   Measurement measurement;

@@ -1,5 +1,5 @@
-// The report's page in a real browser: of a run with five outputs, and of a thousand tensors in five outputs; that
-// of the plan of the run; and that of a measurement. Exit code 77, which ctest takes for skipped, where there is no
+// Pages in a real browser: the report of a run with five outputs, and of a thousand tensors in five outputs; the plan
+// of the run; a measurement, and its curve; a batch. Exit code 77, which ctest takes for skipped, where there is no
 // Chromium.
 //   browser_test [FOLDER]: pages and pictures stay in FOLDER
 
@@ -47,14 +47,16 @@ class Browser {
 
   // What the page of this address is after its scripts; `scheme`: "dark" or "light", what the system is said to be.
   std::string dom_of(const std::string& page, const std::string& scheme) const {
-    return run({"--dump-dom", "file://" + page + "#" + scheme}, scheme);
+    return run({"--dump-dom", "file://" + page + "#" + scheme}, scheme, page);
   }
   void take_picture(const std::string& page, const std::string& scheme, const std::string& picture) const {
-    run({"--hide-scrollbars", "--screenshot=" + picture, "file://" + page}, scheme);
+    run({"--hide-scrollbars", "--screenshot=" + picture, "file://" + page}, scheme, page);
   }
 
  private:
-  std::string run(const Words& more, const std::string& scheme) const {
+  // The page of a batch has a narrow window.
+  std::string run(const Words& more, const std::string& scheme, const std::string& page) const {
+    const bool is_narrow = fs::path(page).filename().string().starts_with("batch");
     Words words{"/usr/bin/env",
                 "timeout",
                 "100",
@@ -68,7 +70,7 @@ class Browser {
                 "--disable-sync",
                 "--no-first-run",
                 "--user-data-dir=" + folder_ + "/profile",
-                "--window-size=1500,1700",
+                is_narrow ? "--window-size=800,1000" : "--window-size=1500,1700",
                 "--virtual-time-budget=5000",
                 fmt::format("--blink-settings=preferredColorScheme={}", scheme == "dark" ? 0 : 1)};
     words.insert(words.end(), more.begin(), more.end());
@@ -133,8 +135,30 @@ std::string page_of_measurement(const std::string& folder) {
   return folder + "/measured.html";
 }
 
+// The curve of that target.
+std::string page_of_curve(const std::string& folder) {
+  must_run({built("bin/ggufmill"), "plan", "target.yaml", "--curve", "--html", "curve.html", "--overwrite"}, folder);
+  return folder + "/curve.html";
+}
+
+// Of two sources with long names, an output of each fails.
+std::string page_of_batch(const std::string& folder) {
+  const std::string name = "a-model-with-a-name-that-is-rather-long-for-a-table-of-eight-hundred-pixels-";
+  for (const char* each : {"1", "2"})
+    must_run({built("tests/ggufmill-make-gguf"), name + each + ".gguf", "tiny"}, folder);
+  write_text(folder + "/batch.yaml",
+             "version: 1\nmatrix: {sources: ['" + name + "*.gguf'], recipes: [Q4_K_M, IQ1_S]}\n" +
+                 "outputs: [{gguf: 'out-{name}-{recipe}.gguf', quantize: '{recipe}'}]\nreport: {html: batch.html}\n");
+  const ProcessResult result =
+      run_process({built("bin/ggufmill"), "run", "batch.yaml", "--overwrite", "--quiet"}, folder);
+  if (result.exit_code != 2) throw std::runtime_error("the batch does not fail as it should: " + result.err);
+  return folder + "/batch.html";
+}
+
 // The checks of each kind of page.
 const char* checks_of(const std::string& page) {
+  if (page.starts_with("curve")) return "curve_checks.js";
+  if (page.starts_with("batch")) return "batch_checks.js";
   if (page.starts_with("plan")) return "map_checks.js";
   return page.starts_with("measured") ? "measure_checks.js" : "page_checks.js";
 }
@@ -189,8 +213,8 @@ int count_failures(const std::string& dom, const std::string& what) {
 
 int check_pages(const Browser& browser, const std::string& folder) {
   int failures = 0;
-  for (const std::string& page :
-       {page_of_run(folder), large_page(folder), page_of_plan(folder), page_of_measurement(folder)})
+  for (const std::string& page : {page_of_run(folder), large_page(folder), page_of_plan(folder),
+                                  page_of_measurement(folder), page_of_curve(folder), page_of_batch(folder)})
     for (const char* scheme : {"light", "dark"}) {
       const std::string what = fs::path(page).stem().string() + " " + scheme;
       failures += count_failures(browser.dom_of(with_checks(page, checks_of(what)), scheme), what);

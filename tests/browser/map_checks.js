@@ -23,11 +23,11 @@ runChecks(async (check) => {
     return Math.abs(area(made) / area(map) - bytes / whole) < 0.02;
   }));
   const types = new Set(models.flatMap((model) => model.tensors.map((tensor) => tensor.type)));
-  check('a legend of all types', all('.map-legend li').length === types.size);
+  check('a legend of all types', all('#map .legend li').length === types.size);
   check('all areas can be reached by keyboard', all('.map-layer').every((made) => made.tagName === 'BUTTON'));
   const chosen = all('.map-layer').find((made) => made.getAttribute('aria-label').startsWith('blk.2:'));
   chosen.focus();
-  check('what has the focus is told', document.querySelector('.map-status').textContent.startsWith('blk.2: '));
+  check('what has the focus is told', document.querySelector('#map .status').textContent.startsWith('blk.2: '));
   chosen.click();
   await settled();
   const inside = first.tensors.filter((tensor) => layerOf(tensor.name) === 'blk.2');
@@ -37,6 +37,12 @@ runChecks(async (check) => {
   document.querySelector('.map-way button').dispatchEvent(new KeyboardEvent('keydown', {key: 'Escape', bubbles: true}));
   await settled();
   check('Escape goes back', all('.map-layer').length === layers.reduce((sum, count) => sum + count, 0));
+  const labelled = all('.map-cell').filter((made) => made.textContent !== '');
+  check('areas with room have the names of tensors', labelled.length > 0 && labelled.every((made) => {
+    const role = made.getAttribute('aria-label').split(' · ')[0].replace(/^blk\.\d+\./, '').replace(/\.weight$/, '');
+    return role.endsWith(made.firstChild.textContent.split(' ')[0]);
+  }));
+  checkGrid(check, models.slice(0, 2));
   document.querySelector('details').open = true;
   await settled();
   check('all tensors stand in tables', all('#tables tr').length === models.reduce((sum, model) => sum + model.tensors.length + 1, 0));

@@ -106,6 +106,7 @@ runChecks(async (check) => {
   };
 
   checkTables();
+  checkGrid(check, report.outputs.slice(0, 2));
   checkSorting();
   checkFilters();
   checkBars();

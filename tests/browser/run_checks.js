@@ -16,3 +16,34 @@ const runChecks = async (checks) => {
   shown.textContent = `\n${results.join('\n')}\n`;
   document.body.append(shown);
 };
+
+// The grid of types that two models share.
+const checkGrid = (check, two) => {
+  const cells = [...document.querySelectorAll('#grid .grid-cell')];
+  const types = new Map();
+  two.forEach((model, i) => model.tensors.forEach((tensor) => {
+    if (!types.has(tensor.name)) types.set(tensor.name, ['–', '–']);
+    types.get(tensor.name)[i] = tensor.type;
+  }));
+  check('a cell for each tensor of the two models', cells.length === types.size);
+  const nameOf = (cell) => [...types.keys()].find((name) => cell.title.startsWith(name + ' · '));
+  check('with the type of each', cells.every((cell) => {
+    const shown = cell.title.slice(nameOf(cell).length + 3).split(' · ').map((words) => words.split(',')[0]);
+    return shown.join() === types.get(nameOf(cell)).join();
+  }));
+  check('marked where they differ', cells.every((cell) => {
+    const [a, b] = types.get(nameOf(cell));
+    return cell.classList.contains('differs') === (a !== b && a !== '–' && b !== '–');
+  }));
+  const colours = new Map();
+  const add = (type, made) => {
+    if (!colours.has(type)) colours.set(type, new Set());
+    colours.get(type).add(getComputedStyle(made).backgroundColor);
+  };
+  for (const cell of cells)
+    types.get(nameOf(cell)).forEach((type, i) => { if (type !== '–') add(type, cell.querySelectorAll('i')[i]); });
+  for (const made of document.querySelectorAll('.legend li')) add(made.textContent.split(',')[0], made.firstChild);
+  const used = [...colours.values()].map((set) => [...set]);
+  check('each type has one colour', used.every((set) => set.length === 1));
+  check('and no other has it', new Set(used.flat()).size === used.length);
+};

@@ -1,19 +1,10 @@
-const report = JSON.parse(document.getElementById('report').textContent);
+const report = pageData();
 const compares = report.kind === 'compare';
-const byId = (id) => document.getElementById(id);
 
 // ---- text ----
 
 const baseName = (path) => path.slice(path.lastIndexOf('/') + 1);
-const count = (number) => number.toLocaleString('en-US');
 const seconds = (number) => number < 100 ? number.toFixed(2) + ' s' : Math.round(number) + ' s';
-
-function bytes(number) {
-  const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'];
-  let unit = 0;
-  for (; number >= 1024 && unit < units.length - 1; ++unit) number /= 1024;
-  return (unit ? number.toFixed(2) : number) + ' ' + units[unit];
-}
 
 function weights(number) {
   for (const [size, letter] of [[1e12, ' T'], [1e9, ' B'], [1e6, ' M']])
@@ -23,11 +14,6 @@ function weights(number) {
 
 const fileBytes = (files) => files.reduce((sum, file) => sum + file.bytes, 0);
 
-function percent(part, whole) {
-  const share = 100 * part / (whole || 1);
-  return share > 0 && share < 0.1 ? '< 0.1%' : share.toFixed(1) + '%';
-}
-
 function figure(number) {
   if (number === null || number === undefined) return '-';
   if (number === 0) return '0';
@@ -35,20 +21,12 @@ function figure(number) {
 }
 const cosineText = (number) => number === null || number === undefined ? '-' : number === 1 ? '1' : number.toFixed(7);
 
-// ---- elements: text is only ever set as text ----
+// ---- elements ----
 
-function element(tag, attributes = {}, ...children) {
-  const made = document.createElement(tag);
-  for (const [name, value] of Object.entries(attributes))
-    if (name === 'onclick') made.addEventListener('click', value);
-    else if (name === 'color') made.style.setProperty('--color', `var(--c${value % 8})`);
-    else if (name === 'size') made.style[value[0]] = value[1];
-    else made.setAttribute(name, value);
-  made.append(...children);
-  return made;
-}
+// Outputs have colours of their own.
+const colour = (index, more = {}) => ({style: {'--color': `var(--c${index % 8})`, ...more}});
 const outputName = (index) => baseName(report.outputs[index].files[0].path);
-const chip = (index) => element('span', {class: 'chip', color: index});
+const chip = (index) => element('span', {class: 'chip', ...colour(index)});
 
 // ---- figures ----
 
@@ -93,14 +71,10 @@ function showHead() {
 
 // ---- outputs ----
 
-function typesCell(output, index) {
+function typesCell(output) {
   const shares = [...output.types].sort((a, b) => b.bytes - a.bytes);
-  const stack = element('div', {class: 'stack', color: index});
-  shares.forEach((share, i) => {
-    const part = element('span', {title: `${share.type}: ${bytes(share.bytes)}, ${share.tensors} tensors`, size: ['flexGrow', share.bytes]});
-    part.style.opacity = Math.max(1 - i * 0.28, 0.2);
-    stack.append(part);
-  });
+  const stack = element('div', {class: 'stack'}, ...shares.map((share) => element('span', {class: 'typed',
+    title: `${share.type}: ${bytes(share.bytes)}, ${share.tensors} tensors`, style: {...typeColour(share.type), 'flex-grow': share.bytes}})));
   const words = shares.map((share) => `${share.type} ${percent(share.bytes, output.bytes)}`);
   if (output.fallbacks) words.push(`${output.fallbacks} tensor${output.fallbacks === 1 ? '' : 's'} fell back to another type, as their rows are no whole blocks`);
   return element('td', {class: 'types'}, stack, words.join(' · '));
@@ -122,7 +96,7 @@ function showOutputs() {
       number(bytes(fileBytes(output.files))), number(output.bits_per_weight.toFixed(3)),
       number(percent(fileBytes(output.files), fileBytes(report.source.files))),
       ...(report.measured ? metrics.map((m) => number(metricText(output.error, m))) : []),
-      typesCell(output, index)));
+      typesCell(output)));
   });
 }
 
@@ -153,13 +127,24 @@ function showLayers() {
       const share = most > 0 ? 100 * badness(layer.error) / most : 0;
       const title = `${layer.layer}: ${layer.weights ? metricText(layer.error, metric) : 'as in the source'}`;
       const show = () => filterBy(layer.layer + (/\d$/.test(layer.layer) ? '.' : ''), index);
-      return element('button', {type: 'button', title, 'aria-label': title, onclick: show}, element('span', {color: index, size: ['height', share + '%']}));
+      return element('button', {type: 'button', title, 'aria-label': title, onclick: show}, element('span', colour(index, {height: share + '%'})));
     });
     const words = `${metric.key === 'cosine' ? '1 − cosine' : metric.label}, at most ${figure(tops[index])}`;
     return element('div', {class: 'strip'},
       element('div', {class: 'label'}, chip(index), outputName(index), element('small', {}, words)),
       element('div', {}, element('div', {class: 'columns'}, ...columns), axis(output.layers)));
   }));
+}
+
+// ---- maps ----
+
+// The source is in the grid too: where there is one output, beside that.
+function showMaps() {
+  const outputs = report.outputs.map((output, index) => ({name: outputName(index), tensors: output.tensors}));
+  treemap(byId('map'), outputs);
+  const source = {name: compares ? 'A' : 'source', tensors: report.outputs[0].tensors.map((tensor) =>
+    ({...tensor, type: tensor.source_type, bytes: tensor.source_bytes}))};
+  typeGrid(byId('grid'), [source, ...outputs], outputs.length > 1 ? [1, 2] : [0, 1]);
 }
 
 // ---- tensors ----
@@ -169,14 +154,14 @@ const rows = report.outputs.flatMap((output, index) => output.tensors.map((tenso
 const order = {key: null, down: false};
 let shown = kAtOnce;
 
-const natural = new Intl.Collator('en', {numeric: true}).compare;
 const bits = (row) => row.weights ? 8 * row.bytes / row.weights : 0;
+const typeCell = (type) => element('td', {}, element('span', {class: 'mark typed', style: typeColour(type)}), type);
 const columns = [
   {title: 'Output', by: (row) => row.output, cell: (row) => element('td', {}, chip(row.output), outputName(row.output))},
   {title: 'Tensor', key: 'name', by: (row) => row.name, text: (row) => row.name, style: 'tensor'},
   {title: 'Shape', by: (row) => row.weights, text: (row) => row.shape.join(' × ')},
-  {title: compares ? 'A' : 'From', by: (row) => row.source_type, text: (row) => row.source_type},
-  {title: compares ? 'B' : 'To', by: (row) => row.type, text: (row) => row.type},
+  {title: compares ? 'A' : 'From', by: (row) => row.source_type, cell: (row) => typeCell(row.source_type)},
+  {title: compares ? 'B' : 'To', by: (row) => row.type, cell: (row) => typeCell(row.type)},
   {title: 'Size', by: (row) => row.bytes, text: (row) => bytes(row.bytes), number: true},
   {title: 'Bits', by: bits, text: (row) => bits(row).toFixed(2), number: true},
   ...(!report.measured ? [] : [
@@ -204,7 +189,7 @@ function cell(row, column, most) {
   if (column.cell) return column.cell(row);
   if (column.gauge) {
     const share = most > 0 ? 100 * badness(row.error) / most : 0;
-    return element('td', {class: 'gauge', color: row.output}, share > 0 ? element('span', {size: ['width', share + '%']}) : '');
+    return element('td', {class: 'gauge', ...colour(row.output)}, share > 0 ? element('span', {style: {width: share + '%'}}) : '');
   }
   return element('td', column.number ? {class: 'number'} : column.style ? {class: column.style} : {}, column.text(row));
 }
@@ -284,7 +269,7 @@ showOutputs();
 showUnmatched();
 showControls();
 showTensorHead();
-treemap(byId('map'), report.outputs.map((output, index) => ({name: outputName(index), tensors: output.tensors})));
+showMaps();
 byId('layers').hidden = !report.measured;
 byId('unmeasured').hidden = report.measured;
 showMetric();
