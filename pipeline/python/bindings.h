@@ -23,6 +23,7 @@ const TypeInfo& type_of(const Context& context, const std::string& name);
 using ContextClass = pybind11::class_<Context, std::shared_ptr<Context>>;
 void bind_arrays(ContextClass& context);
 void bind_models(pybind11::module_& module, ContextClass& context);
+void bind_files(pybind11::module_& module, ContextClass& context);
 void bind_jobs(pybind11::module_& module, ContextClass& context);
 
 }  // namespace ggufmill::python

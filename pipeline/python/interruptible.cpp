@@ -1,5 +1,7 @@
 #include "pipeline/python/interruptible.h"
 
+#include <system_error>
+
 #include "pipeline/python/bindings.h"
 
 namespace ggufmill::python {
@@ -12,14 +14,23 @@ py::object to_python(const Error& error) {
   Error alone = error;
   alone.also.clear();
   return py::module_::import("ggufmill._error")
-      .attr("Error")(text(render(alone)), text(error.where), text(error.what), text(error.detail), text(error.help),
-                     static_cast<int>(error.code), also);
+      .attr("error_of")(text(render(alone)), text(error.where), text(error.what), text(error.detail), text(error.help),
+                        static_cast<int>(error.code), also);
 }
 
 void raise(const Error& error) {
   const py::object exception = to_python(error);
   PyErr_SetObject(py::type::handle_of(exception).ptr(), exception.ptr());
   throw py::error_already_set();
+}
+
+std::thread start_thread(std::function<void()> work) {
+  try {
+    return std::thread(std::move(work));
+  } catch (const std::system_error& error) {
+    raise(Error{ExitCode::kTransient, "", std::string("a thread cannot be started: ") + error.what(), "",
+                "allow more processes and threads (ulimit -u), or try again later"});
+  }
 }
 
 void wait_for(const std::function<bool(std::chrono::milliseconds)>& wait, std::atomic<bool>& stop, ProgressSlot& slot,

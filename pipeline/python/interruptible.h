@@ -29,6 +29,9 @@ T value_or_raise(Result<T> result) {
   return std::move(result).value();
 }
 
+// Raises an error where the system gives no thread. With the GIL.
+std::thread start_thread(std::function<void()> work);
+
 // How far a piece of work is, as the function `progress` of Python is given it.
 struct ProgressNow {
   std::uint64_t bytes_read = 0, bytes_to_read = 0, bytes_written = 0, bytes_to_write = 0;
@@ -58,6 +61,14 @@ class ProgressSlot {
   bool is_new_ = false;
 };
 
+// A progress function of work that reads alone: leaves in the slot `done` of `total` bytes.
+inline auto read_progress(ProgressSlot& slot) {
+  using Clock = std::chrono::steady_clock;
+  return [&slot, start = Clock::now()](std::uint64_t done, std::uint64_t total) {
+    slot.set({done, total, 0, 0, "", std::chrono::duration<double>(Clock::now() - start).count()});
+  };
+}
+
 // Calls `wait(50 ms)`, which says whether the work is over, without the GIL until it is; between the calls, with the
 // GIL, `progress` (a Python function or None) with what is new in the slot, and the handlers of signals. What these
 // raise sets `stop`, and is raised when the work has ended. On the thread that called Python, with the GIL.
@@ -76,7 +87,7 @@ auto interruptible(const Work& work, const pybind11::object& progress = pybind11
   std::mutex mutex;
   std::condition_variable changed;
   bool is_over = false;  // guarded by the mutex
-  std::thread thread([&] {
+  std::thread thread = start_thread([&] {
     try {
       given.emplace(work(stop, slot));
     } catch (...) {

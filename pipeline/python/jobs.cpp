@@ -1,7 +1,13 @@
 // Jobs planned, checked and run; models compared.
+#include <fmt/format.h>
 #include <pybind11/stl.h>
 
 #include <chrono>
+#include <filesystem>
+
+#include "pipeline/api/measure_page.h"
+#include "pipeline/api/reports.h"
+#include "pipeline/core/text.h"
 
 #include "pipeline/plan/written.h"
 #include "pipeline/python/bindings.h"
@@ -156,13 +162,6 @@ class PlanProgress {
   const Clock::time_point start_ = Clock::now();
 };
 
-// The same of work that reads alone.
-auto read_progress(ProgressSlot& slot) {
-  return [&slot, start = Clock::now()](std::uint64_t done, std::uint64_t total) {
-    slot.set({done, total, 0, 0, "", std::chrono::duration<double>(Clock::now() - start).count()});
-  };
-}
-
 std::string json_of(const Report& report) {
   std::string json;
   report_json(report, [&](std::string_view piece) { json += piece; });
@@ -218,6 +217,84 @@ Result<Told> run_all(const Context& context, const Batch& batch, const RunWords&
   if (done.unreported) failures.add(*done.unreported);
   if (!failures.empty()) return failures.together();
   return Told{batch_json(done), done.warnings};
+}
+
+// Where a measurement and its page are written; empty: nowhere.
+struct MeasureWords {
+  std::string output, html;
+  bool overwrite;
+};
+
+// A journal beside the file to write lets a call that was ended early continue.
+Result<Measurement> measure_job(const Context& context, const Job& job, const MeasureWords& words,
+                                const std::atomic<bool>& stop, ProgressSlot& slot) {
+  MeasureOptions options;
+  options.run.stop = &stop;
+  options.progress = read_progress(slot);
+  if (!words.output.empty()) options.journal = words.output + ".partial";
+  BOOST_OUTCOME_TRY(Measurement measured, context.measure(job, options));
+  if (!words.output.empty()) {
+    BOOST_OUTCOME_TRY(write_text(words.output, write_measurement(measured), words.overwrite));
+    std::error_code ignored;
+    std::filesystem::remove(options.journal, ignored);
+  }
+  if (!words.html.empty()) {
+    BOOST_OUTCOME_TRY(write_text(words.html, measurement_html(measured), words.overwrite));
+  }
+  return measured;
+}
+
+// No file that is there is replaced without being asked for, which is known before anything is measured.
+Status check_absent(const MeasureWords& words) {
+  for (const std::string& path : {words.output, words.html})
+    if (!path.empty() && !words.overwrite && std::filesystem::exists(path))
+      return Error{ExitCode::kIo, path, "exists already", "", "overwrite=True replaces it"};
+  return ok();
+}
+
+py::object measure(const Context& context, const JobText& text, const std::string& output, const std::string& html,
+                   bool overwrite, const py::object& progress) {
+  const MeasureWords words{output, html, overwrite};
+  const Result<std::string> json = interruptible(
+      [&](const std::atomic<bool>& stop, ProgressSlot& slot) -> Result<std::string> {
+        BOOST_OUTCOME_TRY(const Job job, load(context, text));
+        BOOST_OUTCOME_TRY(check_absent(words));
+        BOOST_OUTCOME_TRY(const Measurement measured, measure_job(context, job, words, stop, slot));
+        return write_measurement(measured);
+      },
+      progress);
+  return python::text(value_or_raise(json));
+}
+
+py::list curve(const Context& context, const JobText& text, std::size_t output, std::size_t points,
+               const py::object& progress) {
+  const Result<std::vector<CurvePoint>> found = interruptible(
+      [&](const std::atomic<bool>& stop, ProgressSlot& slot) -> Result<std::vector<CurvePoint>> {
+        BOOST_OUTCOME_TRY(Job job, load(context, text));
+        if (output >= job.outputs.size())
+          return usage_error(fmt::format("there is no output {}", output),
+                             fmt::format("the job has {}, which count from 0", job.outputs.size()));
+        BOOST_OUTCOME_TRY(measure_where_needed(context, job, stop, slot));
+        return context.curve(job, output, points);
+      },
+      progress);
+  py::list made;
+  for (const CurvePoint& point : value_or_raise(found)) {
+    py::dict each;
+    each["recipe"] = point.recipe.empty() ? py::object(py::none()) : python::text(point.recipe);
+    each["bytes"] = point.bytes;
+    each["loss"] = point.loss;
+    each["target"] = point.is_target;
+    made.append(each);
+  }
+  return made;
+}
+
+std::string shown(const OpenPlan& open) {
+  const std::size_t outputs = open.plan.outputs.size();
+  return fmt::format("<ggufmill.Plan of {}: {} output{}, {} to read, {} to write>", quoted_name(open.plan.file),
+                     outputs, outputs == 1 ? "" : "s", human_bytes(open.plan.bytes_read()),
+                     human_bytes(open.plan.bytes_written()));
 }
 
 py::tuple told(Result<Told> done) {
@@ -282,10 +359,14 @@ void bind_jobs(py::module_& module, ContextClass& context) {
       .def(
           "written", [](const OpenPlan& self) { return text(write_plan(self.plan)); },
           "The plan in its written form, JSON: the same on every machine.")
+      .def("__repr__", [](const OpenPlan& self) { return text(shown(self)); })
       .def("_run", &run_planned, py::arg("overwrite"), py::arg("resume"), py::arg("progress"));
   context.def("plan", &plan, py::arg("job"))
       .def("check", &check, py::arg("job"), py::arg("overwrite"))
       .def("run", &run, py::arg("job"), py::arg("overwrite"), py::arg("resume"), py::arg("progress"))
+      .def("measure", &measure, py::arg("job"), py::arg("output"), py::arg("html"), py::arg("overwrite"),
+           py::arg("progress"))
+      .def("curve", &curve, py::arg("job"), py::arg("output"), py::arg("points"), py::arg("progress"))
       .def("compare", &compare, py::arg("a"), py::arg("b"), py::arg("importance"), py::arg("html"),
            py::arg("overwrite"), py::arg("threads"), py::arg("progress"));
 }

@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <pybind11/stl.h>
 
 #include "pipeline/core/text.h"
@@ -88,7 +89,13 @@ PYBIND11_MODULE(_native, module) {
       .def_readonly("bytes_written", &ProgressNow::bytes_written)
       .def_readonly("bytes_to_write", &ProgressNow::bytes_to_write)
       .def_property_readonly("tensor", [](const ProgressNow& now) { return text(now.tensor); })
-      .def_readonly("seconds", &ProgressNow::seconds);
+      .def_readonly("seconds", &ProgressNow::seconds)
+      .def("__repr__", [](const ProgressNow& now) {
+        return fmt::format("<ggufmill.Progress {} of {} read, {} of {} written, {:.1f} s>",
+                           ggufmill::human_bytes(now.bytes_read), ggufmill::human_bytes(now.bytes_to_read),
+                           ggufmill::human_bytes(now.bytes_written), ggufmill::human_bytes(now.bytes_to_write),
+                           now.seconds);
+      });
   ContextClass context(module, "Context");
   context.def(py::init(&make_context), py::arg("kernel_dirs"), py::arg("isa"))
       .def("types", &types_of)
@@ -96,5 +103,6 @@ PYBIND11_MODULE(_native, module) {
       .def_property_readonly("isa", [](const ggufmill::Context& self) { return self.kernels().isa(); });
   bind_arrays(context);
   bind_models(module, context);
+  bind_files(module, context);
   bind_jobs(module, context);
 }

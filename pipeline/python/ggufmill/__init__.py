@@ -1,20 +1,34 @@
 """ggufmill: weights quantized and decoded, models opened and converted. See README.md beside this package's sources."""
 
 import functools
+import json
 import os
 
 import numpy as np
 
 from . import _native
-from ._error import Error, usage_error
+from ._error import (
+    Error,
+    FileError,
+    InputError,
+    KernelError,
+    TransientError,
+    UsageError,
+    VerificationError,
+    usage_error,
+)
+from ._files import ImportanceMatrix, settings
 from ._job import job_text, report
 from ._model import Metadata, Model, Tensor
 from ._native import Plan, Progress
+from ._progress import ProgressBar
 
 __version__ = _native.version
 __all__ = [
-    *("Context", "Error", "Metadata", "Model", "Plan", "Progress", "Tensor"),
-    *("check", "compare", "dequantize", "open", "plan", "quantize", "run", "types"),
+    *("Context", "ImportanceMatrix", "Metadata", "Model", "Plan", "Progress", "ProgressBar", "Tensor"),
+    *("Error", "FileError", "InputError", "KernelError", "TransientError", "UsageError", "VerificationError"),
+    *("check", "compare", "curve", "dequantize", "edit", "imatrix", "measure", "open", "plan", "quantize", "recipes"),
+    *("run", "types", "verify"),
 ]
 
 _FLOATS = {"float32": "F32", "float16": "F16", "float64": "F64", "bfloat16": "BF16"}
@@ -73,6 +87,9 @@ class Context:
 
     def __init__(self, *, kernel_dirs=(), isa=""):
         self._native = _native.Context([os.fspath(each) for each in kernel_dirs], isa)
+
+    def __repr__(self):
+        return f"<ggufmill.Context with kernels for {self.isa}>"
 
     @property
     def isa(self):
@@ -182,6 +199,62 @@ class Context:
         paths = [os.fspath(each) for each in (a, b, importance, html)]
         return report(self._native.compare(*paths, overwrite, threads, progress))
 
+    def measure(self, job, *, output="", html="", overwrite=False, progress=None, set=None, parameters=None):
+        """What each candidate type of a job's targets would cost each tensor; reads the source once.
+
+        output     a file to write it to, for `measured` of the job; what it has so far lets an interrupted call continue
+        html       where a page is written
+        overwrite  replace files that are there
+
+        Gives the measurement as a dictionary of the form of `ggufmill measure`.
+        """
+        paths = [os.fspath(each) for each in (output, html)]
+        return json.loads(self._native.measure(job_text(job, set, parameters), *paths, overwrite, progress))
+
+    def curve(self, job, *, output=0, points=25, progress=None, set=None, parameters=None):
+        """What the best choice of types loses at each size, for an output of a job with a target.
+
+        Gives dictionaries: `bytes` of all tensors, `loss`, `recipe` (None: the best choice of that size), and `target`,
+        true where the job's own target comes to. What is not measured yet is measured.
+        """
+        return self._native.curve(job_text(job, set, parameters), output, points, progress)
+
+    def verify(self, path, *, manifest="", threads=0, progress=None):
+        """Reads a model file, or the manifest of an output, from end to end: structure, numbers, checksums.
+
+        manifest  that it is compared with; by default FILE.manifest.json, where that is there
+
+        Gives `files`, `tensors`, `bytes`, `manifest` and `warnings`. What is wrong is an InputError, what is not as the
+        manifest says a VerificationError.
+        """
+        return self._native.verify(os.fspath(path), os.fspath(manifest), threads, progress)
+
+    def recipes(self):
+        """The built-in recipes: dictionaries of name, aliases, file_type, type and description."""
+        return self._native.recipes()
+
+    def imatrix(self, path):
+        """An importance matrix of llama-imatrix, GGUF or .dat: a mapping of names of tensors to weights of columns."""
+        return ImportanceMatrix(self._native.imatrix(os.fspath(path)))
+
+    def edit(self, path, *, set=None, remove=(), rename=None, output="", overwrite=False, dry_run=False):
+        """Changes the metadata of a GGUF file where it is; its weights are not read where the header has room.
+
+        set        keys and values: {"general.license": "mit", "llama.context_length:uint32": 8192}. A number takes the
+                   type that its key has; a key may name another
+        remove     keys
+        rename     {old: new}
+        output     a file to write the result to; by default the file itself is changed
+        overwrite  replace `output` where it is there
+        dry_run    write nothing
+
+        Gives `keys` that changed, `in_place` (the header alone was written), `bytes`, `restored` and `warnings`.
+        """
+        changes = settings(set), [os.fspath(each) for each in remove], list((rename or {}).items())
+        if not any(changes):
+            raise usage_error("nothing is to be changed", "give `set`, `remove` or `rename`")
+        return self._native.edit(os.fspath(path), *changes, os.fspath(output), overwrite, dry_run)
+
 
 @functools.lru_cache(maxsize=None)
 def _default():
@@ -224,5 +297,36 @@ def compare(a, b, *, importance="", html="", overwrite=False, threads=0, progres
     )
 
 
-for _each in (types, quantize, dequantize, open, plan, check, run, compare):
+def measure(job, *, output="", html="", overwrite=False, progress=None, set=None, parameters=None):
+    return _default().measure(
+        job, output=output, html=html, overwrite=overwrite, progress=progress, set=set, parameters=parameters
+    )
+
+
+def curve(job, *, output=0, points=25, progress=None, set=None, parameters=None):
+    return _default().curve(job, output=output, points=points, progress=progress, set=set, parameters=parameters)
+
+
+def verify(path, *, manifest="", threads=0, progress=None):
+    return _default().verify(path, manifest=manifest, threads=threads, progress=progress)
+
+
+def recipes():
+    return _default().recipes()
+
+
+def imatrix(path):
+    return _default().imatrix(path)
+
+
+def edit(path, *, set=None, remove=(), rename=None, output="", overwrite=False, dry_run=False):
+    return _default().edit(
+        path, set=set, remove=remove, rename=rename, output=output, overwrite=overwrite, dry_run=dry_run
+    )
+
+
+for _each in (
+    *(types, quantize, dequantize, open, plan, check, run, compare),
+    *(measure, curve, verify, recipes, imatrix, edit),
+):
     _each.__doc__ = getattr(Context, _each.__name__).__doc__

@@ -23,6 +23,13 @@ class Error(Exception):
     exit_code: int
     also: list[Error]
 
+class UsageError(Error, ValueError): ...
+class VerificationError(Error): ...
+class InputError(Error, ValueError): ...
+class KernelError(Error): ...
+class FileError(Error): ...
+class TransientError(Error): ...
+
 class Progress:
     @property
     def bytes_read(self) -> int: ...
@@ -36,6 +43,22 @@ class Progress:
     def tensor(self) -> str: ...
     @property
     def seconds(self) -> float: ...
+
+class ProgressBar:
+    bar: Any
+    def __init__(self, bar: Any = None, **options: Any) -> None: ...
+    def __call__(self, now: Progress) -> None: ...
+    def close(self) -> None: ...
+    def __enter__(self) -> ProgressBar: ...
+    def __exit__(self, *_: object) -> None: ...
+
+class ImportanceMatrix(Mapping[str, NDArray[np.float32]]):
+    files: list[str]
+    datasets: list[str]
+    chunks: int
+    def __getitem__(self, name: str) -> NDArray[np.float32]: ...
+    def __iter__(self) -> Iterator[str]: ...
+    def __len__(self) -> int: ...
 
 class Metadata(Mapping[str, Any]):
     def __getitem__(self, key: str) -> Any: ...
@@ -66,6 +89,9 @@ class Model:
     metadata: Metadata
     tensors: Mapping[str, Tensor]
     warnings: list[str]
+    def close(self) -> None: ...
+    def __enter__(self) -> Model: ...
+    def __exit__(self, *_: object) -> None: ...
 
 class Plan:
     @property
@@ -122,6 +148,43 @@ class Context:
         threads: int = 0,
         progress: _Progress = None,
     ) -> dict[str, Any]: ...
+    def measure(
+        self,
+        job: _Job,
+        *,
+        output: _Path = "",
+        html: _Path = "",
+        overwrite: bool = False,
+        progress: _Progress = None,
+        set: _Changes = None,
+        parameters: _Changes = None,
+    ) -> dict[str, Any]: ...
+    def curve(
+        self,
+        job: _Job,
+        *,
+        output: int = 0,
+        points: int = 25,
+        progress: _Progress = None,
+        set: _Changes = None,
+        parameters: _Changes = None,
+    ) -> list[dict[str, Any]]: ...
+    def verify(
+        self, path: _Path, *, manifest: _Path = "", threads: int = 0, progress: _Progress = None
+    ) -> dict[str, Any]: ...
+    def recipes(self) -> list[dict[str, Any]]: ...
+    def imatrix(self, path: _Path) -> ImportanceMatrix: ...
+    def edit(
+        self,
+        path: _Path,
+        *,
+        set: _Changes = None,
+        remove: Iterable[str] = (),
+        rename: Union[Mapping[str, str], None] = None,
+        output: _Path = "",
+        overwrite: bool = False,
+        dry_run: bool = False,
+    ) -> dict[str, Any]: ...
 
 def types() -> list[dict[str, Any]]: ...
 def quantize(
@@ -153,4 +216,38 @@ def compare(
     overwrite: bool = False,
     threads: int = 0,
     progress: _Progress = None,
+) -> dict[str, Any]: ...
+def measure(
+    job: _Job,
+    *,
+    output: _Path = "",
+    html: _Path = "",
+    overwrite: bool = False,
+    progress: _Progress = None,
+    set: _Changes = None,
+    parameters: _Changes = None,
+) -> dict[str, Any]: ...
+def curve(
+    job: _Job,
+    *,
+    output: int = 0,
+    points: int = 25,
+    progress: _Progress = None,
+    set: _Changes = None,
+    parameters: _Changes = None,
+) -> list[dict[str, Any]]: ...
+def verify(
+    path: _Path, *, manifest: _Path = "", threads: int = 0, progress: _Progress = None
+) -> dict[str, Any]: ...
+def recipes() -> list[dict[str, Any]]: ...
+def imatrix(path: _Path) -> ImportanceMatrix: ...
+def edit(
+    path: _Path,
+    *,
+    set: _Changes = None,
+    remove: Iterable[str] = (),
+    rename: Union[Mapping[str, str], None] = None,
+    output: _Path = "",
+    overwrite: bool = False,
+    dry_run: bool = False,
 ) -> dict[str, Any]: ...

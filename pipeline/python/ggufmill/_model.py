@@ -68,6 +68,10 @@ class Tensor:
         return int(np.prod(self.shape, dtype=object))
 
     def _extent(self):
+        self._files.check_open()
+        return self._known_extent()
+
+    def _known_extent(self):
         """Where all bytes lie one after the other in a file of this machine: path, offset, big-endian. Else None."""
         extent = self._native.extent
         return None if extent is None or "://" in extent[0] else extent
@@ -75,7 +79,7 @@ class Tensor:
     @property
     def is_mapped(self):
         """Whether all bytes lie in one file one after the other, so that ``raw`` is a view of that."""
-        return self._extent() is not None
+        return self._known_extent() is not None
 
     @property
     def raw(self):
@@ -102,6 +106,7 @@ class Tensor:
 
     def _decoded(self, first, count):
         """``count`` rows of values from row ``first`` on, of as many as all leading axes together have."""
+        self._files.check_open()
         return self._native.read(first, count, True, 0)
 
     def __array__(self, dtype=None, copy=None):
@@ -169,6 +174,16 @@ class _Files:
     def __init__(self, files):
         self._known = {path: (size, modified) for path, size, modified in files}
         self._maps = {}
+        self._is_open = True
+
+    def check_open(self):
+        if not self._is_open:
+            raise usage_error("the model is closed", "use it within its `with`, or open it again")
+
+    def close(self):
+        """Unmaps the files, but for those that arrays are views of."""
+        self._is_open = False
+        self._maps.clear()
 
     def map(self, path):
         if path not in self._maps:
@@ -181,7 +196,7 @@ class _Files:
 
 
 class Model:
-    """A model as its files have it: see ``ggufmill.open``.
+    """A model as its files have it: see ``ggufmill.open``. ``with ggufmill.open(path) as model:`` closes it at the end.
 
     files     paths
     metadata  a mapping
@@ -190,11 +205,21 @@ class Model:
     """
 
     def __init__(self, native):
-        files = _Files(native.files)
+        files = self._files = _Files(native.files)
         self.files = [path for path, _, _ in native.files]
         self.warnings = native.warnings
         self.metadata = Metadata(native)
         self.tensors = types.MappingProxyType({each.name: Tensor(each, files) for each in native.tensors()})
+
+    def close(self):
+        """Unmaps the files. Metadata stays; tensors cannot be read any more, and views of the files stay valid."""
+        self._files.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
 
     def __repr__(self):
         return f"<ggufmill.Model {self.files[0] if self.files else ''}: {len(self.tensors)} tensors>"

@@ -63,7 +63,10 @@ class Stubs(unittest.TestCase):
         if not inspect.isfunction(function):
             return  # of the extension, which does not tell its parameters
         arguments = node.args
-        names = [each.arg for each in [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]]
+        rest = [arguments.vararg] if arguments.vararg else []
+        named = [arguments.kwarg] if arguments.kwarg else []
+        places = [*arguments.posonlyargs, *arguments.args, *rest, *arguments.kwonlyargs, *named]
+        names = [each.arg for each in places]
         self.assertEqual(names, list(inspect.signature(function).parameters), node.name)
 
 

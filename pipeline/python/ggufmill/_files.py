@@ -1,0 +1,70 @@
+"""Importance matrices, and metadata values as the library takes them."""
+
+import collections.abc
+import os
+
+import numpy as np
+
+from ._error import usage_error
+
+
+class ImportanceMatrix(collections.abc.Mapping):
+    """Names of tensors and the weights of their columns, read when they are asked for: see ``ggufmill.imatrix``.
+
+    Weights are float32 of shape (columns,), or (experts, columns): what ``quantize`` takes as importance.
+
+    files     paths
+    datasets  names of the texts that were used, where the file has them
+    chunks    number of pieces of text that were used; 0: the file does not say
+    """
+
+    def __init__(self, native):
+        self._native = native
+        self._names = dict.fromkeys(native.names())
+        self.files = native.files
+        self.datasets = native.datasets
+        self.chunks = native.chunks
+
+    def __getitem__(self, name):
+        if name not in self._names:
+            raise KeyError(name)
+        return self._native.weights(name)
+
+    def __contains__(self, name):
+        return name in self._names
+
+    def __iter__(self):
+        return iter(self._names)
+
+    def __len__(self):
+        return len(self._names)
+
+    def __repr__(self):
+        return f"<ggufmill.ImportanceMatrix {self.files[0]!r}: {len(self)} tensors, {self.chunks} chunks>"
+
+
+def _written(value):
+    if isinstance(value, (list, tuple)):
+        return [_written(each) for each in value]
+    if isinstance(value, np.ndarray):
+        return _written(value.tolist())
+    if hasattr(value, "item"):
+        value = value.item()
+    if isinstance(value, bool):
+        return ("true" if value else "false", False)
+    if isinstance(value, (int, float)):
+        return (repr(value), False)
+    if isinstance(value, str):
+        return (value, True)
+    if isinstance(value, os.PathLike):
+        return (os.fspath(value), True)
+    raise usage_error(f"metadata cannot hold {value!r}, which is of type {type(value).__name__}")
+
+
+def settings(values):
+    """Keys and values of metadata; a key may name its type: {"llama.context_length:uint32": 8192}."""
+    made = []
+    for key, value in (values or {}).items():
+        name, _, kind = key.rpartition(":") if ":" in key else (key, "", "")
+        made.append((name, _written(value), kind))
+    return made

@@ -1,0 +1,35 @@
+"""Progress shown by a bar of tqdm."""
+
+
+class ProgressBar:
+    """A function for `progress` that moves a bar: ``with ggufmill.ProgressBar(desc="model") as bar: run(job, progress=bar)``.
+
+    bar      a bar of tqdm, or what has its `total`, `n`, `refresh` and `close`; None: a new one of tqdm.auto
+    options  of the new bar
+
+    The bar counts the bytes that are read; of a job that is measured first these are read twice, and the bar starts over.
+    """
+
+    def __init__(self, bar=None, **options):
+        if bar is None:
+            from tqdm.auto import tqdm  # only where it is used: ggufmill does not need it
+
+            bar = tqdm(**{"unit": "B", "unit_scale": True, "unit_divisor": 1024, **options})
+        self.bar = bar
+
+    def __call__(self, now):
+        self.bar.total = now.bytes_to_read
+        self.bar.n = now.bytes_read
+        self.bar.refresh()
+
+    def close(self):
+        self.bar.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def __repr__(self):
+        return f"<ggufmill.ProgressBar {self.bar.n} of {self.bar.total}>"

@@ -1,0 +1,263 @@
+"""Files beside jobs: measurements, curves, verification, importance matrices, metadata; progress bars and errors."""
+
+import json
+import os
+import pathlib
+import pickle
+import subprocess
+import sys
+import tempfile
+import textwrap
+import unittest
+
+import ggufmill
+import numpy as np
+
+PROGRAM = os.environ["GGUFMILL"]
+MAKE_GGUF = os.environ["GGUFMILL_MAKE_GGUF"]
+
+
+class Folder(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.model = self.folder / "model.gguf"
+        subprocess.run([MAKE_GGUF, self.model, "tiny"], check=True)
+
+    def target(self, bits=8):
+        out = {"gguf": self.folder / "out.gguf", "quantize": {"target": {"bits": bits}, "candidates": ["Q4_0", "Q8_0"]}}
+        return {"version": 1, "source": {"gguf": self.model}, "outputs": [out]}
+
+
+class Measurements(Folder):
+    def test_a_measurement_is_that_of_the_program(self):
+        file, page = self.folder / "m.json", self.folder / "m.html"
+        seen = []
+        measured = ggufmill.measure(self.target(), output=file, html=page, progress=seen.append)
+        self.assertEqual(json.loads(file.read_text()), measured)
+        self.assertTrue(measured["tensors"])
+        self.assertEqual([each["type"] for each in measured["tensors"][0]["types"]], ["Q4_0", "Q8_0"])
+        self.assertEqual(seen[-1].bytes_read, seen[-1].bytes_to_read)
+        self.assertIn("<html", page.read_text())
+        job = self.folder / "job.yaml"
+        job.write_text(
+            "version: 1\nsource: {gguf: model.gguf}\noutputs:\n"
+            "  - {gguf: out.gguf, quantize: {target: {bits: 8}, candidates: [Q4_0, Q8_0]}}\n"
+        )
+        subprocess.run([PROGRAM, "measure", "--quiet", "job.yaml"], cwd=self.folder, check=True)
+        told = json.loads((self.folder / "job.measured.json").read_text())
+        self.assertEqual(told["tensors"], measured["tensors"])
+        self.assertEqual(sorted(os.listdir(self.folder)), ["job.measured.json", "job.yaml", "m.html", "m.json", "model.gguf"])
+
+    def test_files_that_are_there_stay(self):
+        file = self.folder / "m.json"
+        file.write_text("mine")
+        with self.assertRaises(ggufmill.FileError) as caught:
+            ggufmill.measure(self.target(), output=file)
+        self.assertEqual(caught.exception.help, "overwrite=True replaces it")
+        self.assertEqual(file.read_text(), "mine")
+        ggufmill.measure(self.target(), output=file, overwrite=True)
+        self.assertTrue(json.loads(file.read_text()))
+
+    def test_a_curve(self):
+        points = ggufmill.curve(self.target(), points=5)
+        best = [each for each in points if each["recipe"] is None and not each["target"]]
+        self.assertGreaterEqual(len(best), 2)
+        self.assertTrue(all(a["bytes"] < b["bytes"] and a["loss"] > b["loss"] for a, b in zip(best, best[1:])))
+        self.assertEqual(sum(each["target"] for each in points), 1)
+        with self.assertRaises(ggufmill.UsageError) as caught:
+            ggufmill.curve(self.target(), output=3)
+        self.assertEqual(caught.exception.what, "there is no output 3")
+
+
+class Verified(Folder):
+    def test_a_file_and_its_manifest(self):
+        found = ggufmill.verify(self.model)
+        self.assertEqual((found["files"], found["manifest"]), ([str(self.model)], None))
+        self.assertEqual(found["bytes"], self.model.stat().st_size)
+        out = self.folder / "out.gguf"
+        job = {"version": 1, "source": {"gguf": self.model}, "outputs": [{"gguf": out, "quantize": "Q8_0"}], "manifest": True}
+        ggufmill.run(job)
+        seen = []
+        self.assertEqual(ggufmill.verify(out, progress=seen.append)["manifest"], f"{out}.manifest.json")
+        self.assertTrue(seen)
+        whole = out.read_bytes()
+        out.write_bytes(whole[:-40] + bytes([whole[-40] ^ 1]) + whole[-39:])
+        with self.assertRaises(ggufmill.VerificationError):
+            ggufmill.verify(out)
+        out.write_bytes(b"no model")
+        with self.assertRaises(ggufmill.InputError):
+            ggufmill.verify(out)
+
+
+class Recipes(unittest.TestCase):
+    def test_they_are_those_of_the_program(self):
+        recipes = {each["name"]: each for each in ggufmill.recipes()}
+        told = json.loads(subprocess.run([PROGRAM, "recipe", "list", "--json"], capture_output=True, check=True).stdout)
+        self.assertEqual(list(recipes), [each["recipe"] for each in told])
+        self.assertEqual((recipes["Q4_K_M"]["type"], recipes["Q4_K_M"]["file_type"]), ("Q4_K", 15))
+
+
+class Importance(Folder):
+    def matrix(self):
+        """As llama-imatrix writes it: sums of squares, and the tokens of each expert."""
+        path = self.folder / "imatrix.gguf"
+        meta = ["meta", "general.type", "string", "imatrix", "meta", "imatrix.datasets", "string[]", "wiki"]
+        meta += ["meta", "imatrix.chunk_count", "uint32", "7", "meta", "imatrix.chunk_size", "uint32", "512"]
+        tensors = ["tensor", "a.weight.in_sum2", "F32", "32x1", "tensor", "a.weight.counts", "F32", "1x1"]
+        tensors += ["tensor", "e.weight.in_sum2", "F32", "32x4", "tensor", "e.weight.counts", "F32", "1x4"]
+        subprocess.run([MAKE_GGUF, path, *meta, *tensors], check=True)
+        return path
+
+    def test_names_and_weights(self):
+        path = self.matrix()
+        sums = {name: np.abs(np.asarray(tensor)) for name, tensor in ggufmill.open(path).tensors.items()}
+        sums["a.weight.counts"][:] = 3
+        sums["e.weight.counts"][:, 0] = [1, 2, 3, 4]
+        patch(path, sums)
+        matrix = ggufmill.imatrix(path)
+        self.assertEqual((list(matrix), matrix.chunks, matrix.datasets), (["a.weight", "e.weight"], 7, ["wiki"]))
+        self.assertEqual((matrix["a.weight"].shape, matrix["e.weight"].shape), ((32,), (4, 32)))
+        np.testing.assert_allclose(
+            matrix["e.weight"], sums["e.weight.in_sum2"] / sums["e.weight.counts"].reshape(4, 1), rtol=1e-6
+        )
+        self.assertNotIn("b.weight", matrix)
+        with self.assertRaises(KeyError):
+            matrix["b.weight"]
+        self.assertEqual(repr(matrix), f"<ggufmill.ImportanceMatrix {str(path)!r}: 2 tensors, 7 chunks>")
+        rows = ggufmill.quantize(np.ones((4, 8, 32), np.float32), "Q4_0", matrix["e.weight"])
+        self.assertEqual(rows.shape, (4, 8, 18))
+
+    def test_what_is_none(self):
+        with self.assertRaises(ggufmill.InputError):
+            ggufmill.imatrix(self.model)
+
+
+def patch(path, values):
+    """Writes values of tensors of float32 where they are."""
+    with open(path, "r+b") as file, ggufmill.open(path) as model:
+        for name, tensor in model.tensors.items():
+            _, offset, _ = tensor._extent()
+            file.seek(offset)
+            file.write(values[name].astype("<f4").tobytes())
+
+
+class Metadata(Folder):
+    def test_edit(self):
+        weights = np.array(ggufmill.open(self.model).tensors["blk.0.ffn_down.weight"])
+        changes = {"a.text": "7", "a.number": 7, "a.big:uint64": 7, "a.yes": True, "a.half": 0.5, "a.list": [1, -2]}
+        edited = ggufmill.edit(self.model, set=changes, rename={"general.name": "general.old_name"})
+        self.assertEqual(sorted(set(edited["keys"]) & set(key.split(":")[0] for key in changes)), sorted(key.split(":")[0] for key in changes))
+        with ggufmill.open(self.model) as model:
+            got = [model.metadata[f"a.{key}"] for key in ("text", "number", "big", "yes", "half")]
+            self.assertEqual(got, ["7", 7, 7, True, 0.5])
+            self.assertEqual(model.metadata.type("a.big"), "uint64")
+            self.assertEqual(list(model.metadata["a.list"]), [1, -2])
+            np.testing.assert_array_equal(model.tensors["blk.0.ffn_down.weight"][:], weights)
+        before = self.model.read_bytes()
+        self.assertEqual(ggufmill.edit(self.model, remove=["a.text"], dry_run=True)["keys"], ["a.text"])
+        self.assertEqual(self.model.read_bytes(), before)
+        ggufmill.edit(self.model, remove=["a.text"], output=self.folder / "new.gguf")
+        self.assertNotIn("a.text", ggufmill.open(self.folder / "new.gguf").metadata)
+        self.assertEqual(self.model.read_bytes(), before)
+
+    def test_what_cannot_be_set(self):
+        for changes in ({"a": object()}, {"a:uint8": 300}, {}):
+            with self.subTest(changes=changes), self.assertRaises(ggufmill.UsageError):
+                ggufmill.edit(self.model, set=changes)
+
+
+class Models(Folder):
+    def test_with(self):
+        with ggufmill.open(self.model) as model:
+            tensor = model.tensors["blk.0.ffn_down.weight"]
+            view = tensor.raw
+            first = view[0].copy()
+        np.testing.assert_array_equal(view[0], first)
+        for use in (lambda: tensor[:1], lambda: tensor.raw, lambda: np.asarray(tensor)):
+            with self.assertRaises(ggufmill.UsageError) as caught:
+                use()
+            self.assertEqual(caught.exception.what, "the model is closed")
+        self.assertTrue(model.metadata["general.architecture"])
+
+    def test_reprs(self):
+        job = {"version": 1, "source": {"gguf": self.model}, "outputs": [{"gguf": self.folder / "o.gguf", "quantize": "Q8_0"}]}
+        seen = []
+        plan = ggufmill.plan(job)
+        ggufmill.run(plan, progress=seen.append)
+        self.assertRegex(repr(plan), r"^<ggufmill.Plan of 'job': 1 output, [\d.]+ \w+ to read, [\d.]+ \w+ to write>$")
+        self.assertRegex(repr(seen[-1]), r"^<ggufmill.Progress [\d.]+ \w+ of [\d.]+ \w+ read, .* written, [\d.]+ s>$")
+        context = ggufmill.Context()
+        self.assertEqual(repr(context), f"<ggufmill.Context with kernels for {context.isa}>")
+
+
+class Bar:
+    """As much of a bar of tqdm as is used."""
+
+    def __init__(self):
+        self.total, self.n, self.seen, self.is_closed = None, 0, [], False
+
+    def refresh(self):
+        self.seen.append((self.n, self.total))
+
+    def close(self):
+        self.is_closed = True
+
+
+class Progress(Folder):
+    def test_a_bar_moves(self):
+        bar = Bar()
+        job = {"version": 1, "source": {"gguf": self.model}, "outputs": [{"gguf": self.folder / "o.gguf", "quantize": "Q8_0"}]}
+        with ggufmill.ProgressBar(bar) as progress:
+            ggufmill.run(job, progress=progress)
+        read = ggufmill.plan(job).bytes_read
+        self.assertEqual(bar.seen[-1], (read, read))
+        self.assertTrue(bar.is_closed)
+
+
+class Errors(Folder):
+    def test_kinds(self):
+        kinds = {2: "UsageError", 3: "VerificationError", 4: "InputError", 5: "KernelError", 6: "FileError", 75: "TransientError"}
+        for code, name in kinds.items():
+            kind = getattr(ggufmill, name)
+            self.assertTrue(issubclass(kind, ggufmill.Error))
+            error = kind("error: x", "f", "x", "", "", code)
+            again = pickle.loads(pickle.dumps(error))
+            self.assertEqual((type(again), again.exit_code, repr(again)), (kind, code, f"<ggufmill.{name} f: x>"))
+        with self.assertRaises(ggufmill.InputError):
+            ggufmill.open(self.folder / "none.gguf")
+        with self.assertRaises(ValueError):
+            ggufmill.quantize(np.ones(32, np.float32), "Q9")
+        with self.assertRaises(ggufmill.KernelError):
+            ggufmill.Context(isa="x86-64-v9")
+
+    def test_no_thread_can_be_started(self):
+        """Limits of processes do not hold for root, so a child becomes nobody."""
+        code = textwrap.dedent(
+            """
+            import os, resource
+            import numpy as np
+            import ggufmill
+            values = np.ones((4, 256), np.float32)
+            ggufmill.types()
+            if os.getuid() == 0:
+                os.setgid(65534)
+                os.setuid(65534)
+            resource.setrlimit(resource.RLIMIT_NPROC, (1, 1))
+            try:
+                ggufmill.quantize(values, "Q4_K")
+            except ggufmill.TransientError as error:
+                print(error.what.split(":")[0])
+                print(error.help)
+            """
+        )
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=50)
+        self.assertEqual(done.stderr, "")
+        self.assertEqual(
+            done.stdout, "a thread cannot be started\nallow more processes and threads (ulimit -u), or try again later\n"
+        )
+
+
+if __name__ == "__main__":
+    unittest.main()
