@@ -20,17 +20,19 @@ CommandSpec command() {
   spec.description =
       "Prints what brings a cluster job, which `ggufmill submit --engine none` has made, to another engine. For "
       "Kubernetes: an Indexed Job of the parts and a Job of the seal, as JSON. The job's folder, the models and the "
-      "outputs have to be on one volume that all pods may write to at once, mounted at the path that they have here. "
+      "outputs have to be on one volume that all pods may write to at once, mounted at the path that they have here, "
+      "which may not be one of the image's own, such as /usr or /tmp. Pods run the image's `ggufmill`. "
       "Not tried against a server.";
   spec.examples =
       "  ggufmill submit llama.yaml --engine none\n"
-      "  ggufmill render llama.job --engine kubernetes --claim models --image registry/ggufmill:0.1 | kubectl apply -f "
-      "-";
+      "  ggufmill render llama.job --engine kubernetes --claim models --mount /shared --image registry/ggufmill:0.1 | "
+      "kubectl apply -f -";
   spec.positional = "folder";
   auto add = spec.options.add_options();
   add("engine", po::value<std::string>()->default_value("kubernetes"), "kubernetes");
   add("claim", po::value<std::string>(), "the PersistentVolumeClaim of the shared volume");
-  add("mount", po::value<std::string>(), "where it is mounted; by default the first folder of the job's path");
+  add("mount", po::value<std::string>(),
+      "the path it is mounted at, here and in the pods; by default where the job's file system is mounted");
   add("image", po::value<std::string>()->default_value("ggufmill:latest"), "the container image with the program");
   return spec;
 }
@@ -46,7 +48,8 @@ Status run(const po::variables_map& values) {
     return usage_error("no volume given", "--claim NAME names the PersistentVolumeClaim of the shared volume");
   options.claim = *claim;
   BOOST_OUTCOME_TRY(const ClusterArray array, load_array(values["folder"].as<std::string>()));
-  std::puts(kubernetes_manifest(array, options).c_str());
+  BOOST_OUTCOME_TRY(const std::string manifest, kubernetes_manifest(array, options));
+  std::puts(manifest.c_str());
   return ok();
 }
 

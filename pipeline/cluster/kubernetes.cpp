@@ -1,9 +1,14 @@
 #include "pipeline/cluster/kubernetes.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 
+#include <algorithm>
 #include <boost/json.hpp>
 #include <cctype>
+#include <optional>
+
+#include "pipeline/core/text.h"
 
 namespace ggufmill {
 namespace {
@@ -25,8 +30,8 @@ std::string object_name(const ClusterJob& job, const char* what) {
   return fmt::format("ggufmill-{}{}{}-{}", name, name.empty() ? "" : "-", job.id, what);
 }
 
-json::object container(const ClusterJob& job, const KubernetesOptions& options, json::array arguments,
-                       const std::string& mount) {
+// The image's program, found by the image's PATH. Its threads and memory are those of the pod's control group.
+json::object container(const ClusterJob& job, const KubernetesOptions& options, json::array arguments) {
   json::object resources;
   if (job.options.cpus != 0) resources["cpu"] = std::to_string(job.options.cpus);
   if (job.options.memory != 0) resources["memory"] = fmt::format("{}Mi", job.options.memory >> 20);
@@ -35,26 +40,17 @@ json::object container(const ClusterJob& job, const KubernetesOptions& options, 
                    {"command", json::array{"ggufmill"}},
                    {"args", std::move(arguments)},
                    {"workingDir", job.working_folder},
-                   {"volumeMounts", json::array{json::object{{"name", "shared"}, {"mountPath", mount}}}}};
+                   {"volumeMounts", json::array{json::object{{"name", "shared"}, {"mountPath", options.mount}}}}};
   if (!resources.empty()) one["resources"] = json::object{{"requests", resources}, {"limits", resources}};
-  // What Slurm says by itself.
-  json::array environment;
-  if (job.options.cpus != 0)
-    environment.push_back(json::object{{"name", "SLURM_CPUS_PER_TASK"}, {"value", std::to_string(job.options.cpus)}});
-  if (job.options.memory != 0)
-    environment.push_back(
-        json::object{{"name", "SLURM_MEM_PER_NODE"}, {"value", std::to_string(job.options.memory >> 20)}});
-  if (!environment.empty()) one["env"] = std::move(environment);
   return one;
 }
 
 json::object job_object(const ClusterJob& job, const KubernetesOptions& options, const char* what, json::object spec,
                         json::array arguments) {
-  const std::string mount = options.mount.empty() ? job.folder.substr(0, job.folder.find('/', 1)) : options.mount;
   spec["template"] = json::object{
       {"spec", json::object{{"restartPolicy", "Never"},
                             {"terminationGracePeriodSeconds", 60},
-                            {"containers", json::array{container(job, options, std::move(arguments), mount)}},
+                            {"containers", json::array{container(job, options, std::move(arguments))}},
                             {"volumes", json::array{json::object{
                                             {"name", "shared"},
                                             {"persistentVolumeClaim", json::object{{"claimName", options.claim}}}}}}}}};
@@ -77,9 +73,63 @@ json::object failure_policy(const char* for_good) {
   return {{"rules", json::array{disrupted, permanent}}};
 }
 
+bool is_within(const std::string& path, const std::string& folder) {
+  return path == folder || path.starts_with(folder + "/");
+}
+
+// Whether a volume mounted there would hide what the image needs.
+bool hides_the_image(const std::string& mount) {
+  constexpr std::string_view kWhole[] = {"", "/root", "/run", "/tmp", "/var"};
+  constexpr std::string_view kTrees[] = {"/bin",   "/boot",   "/dev",  "/etc",  "/lib", "/lib32",
+                                         "/lib64", "/libx32", "/proc", "/sbin", "/sys", "/usr"};
+  return std::ranges::count(kWhole, mount) != 0 ||
+         std::ranges::any_of(kTrees, [&](std::string_view tree) { return is_within(mount, std::string(tree)); });
+}
+
+// The mount path as manifests have it: absolute, without a slash at the end; by default the job's file system's.
+Result<std::string> mount_of(const ClusterArray& array, const KubernetesOptions& options) {
+  std::string mount = options.mount.empty() ? mount_point_of(array.folder) : options.mount;
+  while (mount.ends_with('/')) mount.pop_back();
+  if (options.mount.empty() && hides_the_image(mount))
+    return usage_error(
+        fmt::format("the job's folder {} is not on a volume that is mounted at a path of its own",
+                    quoted_name(array.folder)),
+        "--mount PATH says where the volume is mounted in the pods: a folder that has here what the volume has");
+  if (!options.mount.empty() && !options.mount.starts_with('/'))
+    return usage_error(fmt::format("--mount {} is not an absolute path", quoted_name(options.mount)));
+  if (hides_the_image(mount))
+    return usage_error(fmt::format("a volume mounted at {} would hide files of the image", quoted_name(options.mount)),
+                       "--mount names a path of its own, such as /shared");
+  for (const ClusterJob& job : array.jobs)
+    for (const std::string& path : {job.folder, job.working_folder})
+      if (!is_within(path, mount))
+        return usage_error(
+            fmt::format("the pods do not see {}: the volume is mounted at {}", quoted_name(path), quoted_name(mount)),
+            "the job's folder, the folder it was submitted in, the models and the outputs have to be on the volume");
+  return mount;
+}
+
 }  // namespace
 
-std::string kubernetes_manifest(const ClusterArray& array, const KubernetesOptions& options) {
+std::string mount_point_of(const std::string& path) {
+  const auto device_of = [](const std::string& folder) -> std::optional<dev_t> {
+    struct stat status {};
+    if (::stat(folder.c_str(), &status) != 0) return std::nullopt;
+    return status.st_dev;
+  };
+  std::string point = path;
+  const auto device = device_of(point);
+  while (device && point != "/") {
+    const std::string above = point.rfind('/') == 0 ? "/" : point.substr(0, point.rfind('/'));
+    if (device_of(above) != device) return point;
+    point = above;
+  }
+  return "/";
+}
+
+Result<std::string> kubernetes_manifest(const ClusterArray& array, const KubernetesOptions& given) {
+  KubernetesOptions options = given;
+  BOOST_OUTCOME_TRY(options.mount, mount_of(array, given));
   const ClusterJob& job = array.jobs.front();
   const std::string plan = array.plan_file();
   json::object parts{

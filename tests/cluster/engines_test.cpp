@@ -181,7 +181,9 @@ TEST_CASE("the parts of a matrix are one array, and the seal waits for their end
     CHECK(read_text(array.file(script)).find("--plan " + array.file("matrix.json") + " ") != std::string::npos);
   KubernetesOptions options;
   options.claim = "models";
-  const json::value list = json::parse(kubernetes_manifest(array, options));
+  options.mount = "/shared";
+  for (ClusterJob& job : array.jobs) job.folder = "/shared/jobs/" + job.name;
+  const json::value list = json::parse(kubernetes_manifest(array, options).value());
   check_object(list, "List");
   CHECK(list.at("items").at(0).at("spec").at("completions") == 8);
 }
@@ -204,8 +206,11 @@ TEST_CASE("manifests of Kubernetes have fields that it knows") {
   job.options.memory = std::uint64_t{4} << 30;
   KubernetesOptions options;
   options.claim = "models";
-  const json::value list = json::parse(kubernetes_manifest(array, options));
+  options.mount = "/shared/";
+  const std::string manifest = kubernetes_manifest(array, options).value();
+  const json::value list = json::parse(manifest);
   check_object(list, "List");
+  CHECK(manifest.find("SLURM") == std::string::npos);
   const json::array& items = list.at("items").as_array();
   REQUIRE(items.size() == 2);
   const json::value& parts = items[0].at("spec");
@@ -215,6 +220,8 @@ TEST_CASE("manifests of Kubernetes have fields that it knows") {
   const json::value& pod = parts.at("template").at("spec");
   CHECK(pod.at("restartPolicy") == "Never");  // which podFailurePolicy asks for
   CHECK(pod.at("containers").at(0).at("volumeMounts").at(0).at("mountPath") == "/shared");
+  CHECK(pod.at("containers").at(0).at("command") == json::array{"ggufmill"});  // by the image's PATH
+  CHECK(pod.at("containers").at(0).at("resources").at("limits") == json::object{{"cpu", "8"}, {"memory", "4096Mi"}});
   CHECK(pod.at("containers").at(0).at("args").at(5) == "JOB_COMPLETION_INDEX");
   const auto rules = [](const json::value& item) {
     return item.at("spec").at("podFailurePolicy").at("rules").as_array();
@@ -227,6 +234,29 @@ TEST_CASE("manifests of Kubernetes have fields that it knows") {
     CHECK(name.size() <= 63);
     CHECK(name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-") == std::string::npos);
   }
+}
+
+TEST_CASE("a volume is mounted at a path of its own, with all folders of the job below it") {
+  const ClusterArray array = array_of(job_in("/shared/jobs/llama.job"));
+  KubernetesOptions options;
+  options.claim = "models";
+  const auto refusal = [&](const char* mount) {
+    options.mount = mount;
+    const auto made = kubernetes_manifest(array, options);
+    REQUIRE(!made);
+    CHECK(made.error().code == ExitCode::kUsage);
+    return made.error().what;
+  };
+  for (const char* mount : {"/", "/usr", "/usr/local/", "/etc", "/tmp", "/proc/x"}) {
+    CAPTURE(mount);
+    CHECK(refusal(mount) == fmt::format("a volume mounted at '{}' would hide files of the image", mount));
+  }
+  CHECK(refusal("shared") == "--mount 'shared' is not an absolute path");
+  CHECK(refusal("/shared/jobs") == "the pods do not see '/shared/work here': the volume is mounted at '/shared/jobs'");
+  CHECK(refusal("") ==
+        "the job's folder '/shared/jobs/llama.job' is not on a volume that is mounted at a path of its own");
+  CHECK(mount_point_of("/proc/self/task") == "/proc");
+  CHECK(mount_point_of("/no/such/folder") == "/");
 }
 
 TEST_CASE("a program's output, its errors, and words for a shell") {
