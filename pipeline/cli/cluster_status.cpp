@@ -99,7 +99,7 @@ std::string table_of(const ClusterArray& array, const JobStatus& status) {
     }
   if (rows.empty()) return "";
   std::vector<Column> columns{{"part", Align::kRight}, {"state"}, {"units", Align::kRight}, {"node"}, {"engine"}};
-  if (array.is_matrix) columns.push_back({"source"});
+  if (array.is_matrix) columns.push_back(name_column("source"));
   std::string text = render_table(columns, rows);
   if (left != 0) text += fmt::format("and {} parts more\n", left);
   return text;

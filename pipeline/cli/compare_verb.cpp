@@ -72,7 +72,7 @@ Row row_of(const ReportTensor& tensor, bool weighted) {
 
 void print_text(const Report& report, bool weighted) {
   const ReportOutput& output = report.outputs[0];
-  std::vector<Column> columns{{"tensor"}, {"shape"}, {"A"}, {"B"}};
+  std::vector<Column> columns{name_column("tensor"), whole_column("shape"), whole_column("A"), whole_column("B")};
   for (const char* title : {"RMSE", "largest", "relative"}) columns.push_back({title, Align::kRight});
   if (weighted) columns.push_back({"weighted", Align::kRight});
   columns.push_back({"cosine", Align::kRight});

@@ -119,7 +119,7 @@ int show(const std::string& path, bool as_json) {
                   .c_str());
     return 0;
   }
-  std::fputs(render_table({{"entry"},
+  std::fputs(render_table({name_column("entry"),
                            {"columns", Align::kRight},
                            {"parts", Align::kRight},
                            {"tokens", Align::kRight},

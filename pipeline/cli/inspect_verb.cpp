@@ -60,7 +60,8 @@ void print_text(const Model& model) {
   std::vector<Row> rows;
   for (const MetadataEntry& entry : model.metadata.entries())
     rows.push_back({entry.key, std::string(metadata_type_name(entry.value.type)), describe(entry.value)});
-  fmt::print("{} metadata values\n{}\n", rows.size(), render_table({{"key"}, {"type"}, {"value"}}, rows));
+  fmt::print("{} metadata values\n{}\n", rows.size(),
+             render_table({name_column("key"), whole_column("type"), {"value"}}, rows));
   rows.clear();
   std::uint64_t bytes = 0;
   for (const Tensor& tensor : model.tensors) {
@@ -71,9 +72,13 @@ void print_text(const Model& model) {
   }
   std::uint64_t weights = 0;
   for (const Tensor& tensor : model.tensors) weights += tensor.shape().elements();
-  fmt::print(
-      "{} tensors\n{}", rows.size(),
-      render_table({{"tensor"}, {"shape"}, {"type"}, {"bytes", Align::kRight}, {"offset", Align::kRight}}, rows));
+  fmt::print("{} tensors\n{}", rows.size(),
+             render_table({name_column("tensor"),
+                           whole_column("shape"),
+                           whole_column("type"),
+                           {"bytes", Align::kRight},
+                           {"offset", Align::kRight}},
+                          rows));
   fmt::print("{} weights, {}, {:.4f} bits per weight, in {} file{}\n", with_commas(weights), human_bytes(bytes),
              weights ? 8.0 * static_cast<double>(bytes) / static_cast<double>(weights) : 0, model.files.size(),
              model.files.size() == 1 ? "" : "s");

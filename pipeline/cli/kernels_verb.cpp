@@ -44,10 +44,16 @@ void print_text(const Kernels& kernels) {
   for (const ModuleReport& report : kernels.reports())
     rows.push_back({report.path, report.name, report.version, report.isa, report.loaded ? "loaded" : "refused",
                     std::to_string(report.kernels), report.refusal});
-  std::fputs(
-      render_table({{"module"}, {"name"}, {"version"}, {"ISA"}, {"state"}, {"kernels", Align::kRight}, {"why"}}, rows)
-          .c_str(),
-      stdout);
+  std::fputs(render_table({name_column("module"),
+                           {"name"},
+                           whole_column("version"),
+                           whole_column("ISA"),
+                           whole_column("state"),
+                           {"kernels", Align::kRight},
+                           {"why"}},
+                          rows)
+                 .c_str(),
+             stdout);
   for (const ModuleReport& report : kernels.reports())
     for (const std::string& refusal : report.kernel_refusals)
       fmt::print("{}\n", printable(report.path + ": " + refusal));
@@ -56,7 +62,7 @@ void print_text(const Kernels& kernels) {
     if (kernels.decode(type->id) || kernels.encode(type->id))
       rows.push_back(
           {std::string(type->name), choice_text(kernels.decode(type->id)), choice_text(kernels.encode(type->id))});
-  fmt::print("\n{}", render_table({{"type"}, {"decode"}, {"encode"}}, rows));
+  fmt::print("\n{}", render_table({whole_column("type"), {"decode"}, {"encode"}}, rows));
 }
 
 void print_json(const Kernels& kernels) {

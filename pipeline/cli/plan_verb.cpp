@@ -93,7 +93,14 @@ void print_output(const PlannedOutput& output) {
     rows.push_back({tensor.name, describe(tensor.shape), std::string(tensor.source_type->name),
                     std::string(tensor.type->name), with_commas(tensor.bytes), tensor.reason});
   fmt::print("{}\n", printable(title_of(output)));
-  std::fputs(render_table({{"tensor"}, {"shape"}, {"from"}, {"to"}, {"bytes", Align::kRight}, {"why"}}, rows).c_str(),
+  std::fputs(render_table({name_column("tensor"),
+                           whole_column("shape"),
+                           whole_column("from"),
+                           whole_column("to"),
+                           {"bytes", Align::kRight},
+                           {"why"}},
+                          rows)
+                 .c_str(),
              stdout);
   print_totals(output);
 }
@@ -156,7 +163,8 @@ json::object curve_json(const std::vector<CurvePoint>& curve) {
   for (const CurvePoint& point : curve)
     points.push_back({{"recipe", point.recipe.empty() ? json::value() : json::value(point.recipe)},
                       {"bytes", point.bytes},
-                      {"loss", point.loss}});
+                      {"loss", point.loss},
+                      {"target", point.is_target}});
   return {{"points", std::move(points)}};
 }
 
@@ -167,7 +175,8 @@ void print_curve(std::vector<CurvePoint> curve) {
   double best = 0;
   for (const CurvePoint& point : curve) {
     if (point.recipe.empty()) best = point.loss;
-    rows.push_back({human_bytes(point.bytes), fmt::format("{:.4g}", point.loss), point.recipe,
+    rows.push_back({human_bytes(point.bytes), fmt::format("{:.4g}", point.loss),
+                    point.is_target ? "(this job's target)" : point.recipe,
                     point.recipe.empty() || best <= 0 ? "" : fmt::format("{:.2f}", point.loss / best)});
   }
   std::fputs(

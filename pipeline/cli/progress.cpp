@@ -1,7 +1,6 @@
 #include "pipeline/cli/progress.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -9,6 +8,7 @@
 #include <boost/json.hpp>
 #include <cmath>
 #include <cstdio>
+#include <span>
 
 #include "pipeline/cli/messages.h"
 #include "pipeline/cli/table.h"
@@ -23,7 +23,8 @@ constexpr std::size_t kBarCells = 24;
 constexpr std::size_t kShortBar = 8;    // a shorter one says nothing
 constexpr std::size_t kShortName = 20;  // of a longer name as much is shown, at the cost of figures and bar
 constexpr auto kTerminalPace = 100ms;
-constexpr auto kLogPace = 5s;
+constexpr auto kJsonPace = 5s;
+constexpr auto kLogPace = 60s;
 
 std::string time_text(double seconds) {
   const auto whole = static_cast<std::uint64_t>(std::llround(seconds));
@@ -42,14 +43,33 @@ boost::json::object to_json(const Plan& plan, const Progress& now, double second
   return object;
 }
 
-// The figures of a line, most important first.
-std::vector<std::string> figures_of(std::uint64_t done, std::uint64_t total, double seconds, std::uint64_t before) {
+// The figures of a line.
+struct Figures {
+  std::string share, amount, rate, left;
+
+  // In the order of a line, those that there are.
+  std::string joined() const {
+    std::string all = share;
+    for (const std::string* each : {&amount, &rate, &left})
+      if (!each->empty()) all += "  " + *each;
+    return all;
+  }
+  // Takes the least important away; false where there is but the share.
+  bool shorten() {
+    for (std::string* each : {&rate, &left, &amount})
+      if (!each->empty()) return each->clear(), true;
+    return false;
+  }
+};
+
+Figures figures_of(std::uint64_t done, std::uint64_t total, double seconds, std::uint64_t before) {
   const double share = total ? static_cast<double>(done) / static_cast<double>(total) : 1;
   const double rate = seconds > 0 && done > before ? static_cast<double>(done - before) / seconds : 0;
-  std::vector<std::string> figures{fmt::format("{:3.0f}%", 100 * share),
-                                   fmt::format("{} of {}", human_bytes(done), human_bytes(total)),
-                                   fmt::format("{:.0f} MB/s", rate / 1e6)};
-  if (rate > 0 && done < total) figures.push_back(time_text(static_cast<double>(total - done) / rate) + " left");
+  Figures figures{fmt::format("{:3.0f}%", 100 * share),
+                  fmt::format("{} of {}", human_bytes(done), human_bytes(total)),
+                  fmt::format("{:.0f} MB/s", rate / 1e6),
+                  {}};
+  if (rate > 0 && done < total) figures.left = time_text(static_cast<double>(total - done) / rate) + " left";
   return figures;
 }
 
@@ -59,20 +79,31 @@ std::string bar(std::uint64_t done, std::uint64_t total, std::size_t cells) {
   return std::string(full, '#') + std::string(cells - full, '.');
 }
 
-std::string joined(const std::vector<std::string>& figures) { return fmt::format("{}", fmt::join(figures, "  ")); }
-
-// In at most `width` columns: first figures go, then the bar gets shorter, then the name.
+// In at most `width` columns: the bar gets shorter, then figures go, then the name gets shorter, and last the bar goes.
 std::string fitted_line(const ProgressItem& item, double seconds, std::size_t width) {
-  std::vector<std::string> figures = figures_of(item.done, item.total, seconds, item.before);
+  Figures figures = figures_of(item.done, item.total, seconds, item.before);
   const std::size_t name_width = display_width(printable(item.name));
-  while (figures.size() > 1 && joined(figures).size() + 2 + std::min(name_width, kShortName) > width)
-    figures.pop_back();
-  const std::string behind = joined(figures);
-  const std::size_t room = width - std::min(width, behind.size() + 2);
+  const std::size_t before = std::min(name_width, kShortName) + 2 + kShortBar + 1;
+  while (figures.joined().size() + before > width && figures.shorten()) {
+  }
+  const std::string behind = figures.joined();
+  const std::size_t room = width - std::min(width, behind.size());
   const std::size_t for_bar = room - std::min(room, std::min(name_width, kShortName) + 3);
-  const std::size_t cells = std::min(kBarCells, room > name_width + 3 ? room - name_width - 3 : for_bar);
-  if (cells < kShortBar) return fit_name(item.name, room) + "  " + behind;
+  const std::size_t beside_name = room - std::min(room, name_width + 3);
+  const std::size_t cells = std::min(kBarCells, std::max(beside_name, std::min(for_bar, kShortBar)));
+  if (cells < kShortBar) return fit_name(item.name, room - std::min<std::size_t>(room, 2)) + "  " + behind;
   return fit_name(item.name, room - cells - 3) + "  " + bar(item.done, item.total, cells) + " " + behind;
+}
+
+// "16 more files".
+ProgressItem sum_of(std::span<const ProgressItem> items, std::string_view name) {
+  ProgressItem sum{fmt::format("{} {}", items.size(), name)};
+  for (const ProgressItem& item : items) {
+    sum.done += item.done;
+    sum.total += item.total;
+    sum.before += item.before;
+  }
+  return sum;
 }
 
 struct TerminalSize {
@@ -91,7 +122,7 @@ TerminalSize terminal_size() {
 }  // namespace
 
 std::string progress_text(std::uint64_t done, std::uint64_t total, double seconds, std::uint64_t before) {
-  return bar(done, total, kBarCells) + " " + joined(figures_of(done, total, seconds, before));
+  return bar(done, total, kBarCells) + " " + figures_of(done, total, seconds, before).joined();
 }
 
 std::vector<std::string> progress_lines(const std::vector<ProgressItem>& items, double seconds, std::size_t columns,
@@ -100,30 +131,31 @@ std::vector<std::string> progress_lines(const std::vector<ProgressItem>& items, 
   const std::size_t most = std::max<std::size_t>(rows, 2) - 1;
   std::vector<ProgressItem> shown(
       items.begin(), items.begin() + static_cast<std::ptrdiff_t>(items.size() > most ? most - 1 : items.size()));
-  if (shown.size() < items.size()) {
-    ProgressItem rest{fmt::format("{} {}", items.size() - shown.size(), shown.empty() ? "files" : "more files")};
-    for (std::size_t i = shown.size(); i < items.size(); ++i) {
-      rest.done += items[i].done;
-      rest.total += items[i].total;
-      rest.before += items[i].before;
-    }
-    shown.push_back(std::move(rest));
-  }
+  if (shown.size() < items.size())
+    shown.push_back(sum_of(std::span(items).subspan(shown.size()), shown.empty() ? "files" : "more files"));
   std::vector<std::string> lines;
   for (const ProgressItem& item : shown) lines.push_back(fitted_line(item, seconds, width));
   return lines;
 }
 
+std::string progress_log_line(const std::vector<ProgressItem>& items, double seconds) {
+  const ProgressItem item = items.size() == 1 ? items[0] : sum_of(items, "files");
+  return fmt::format("{}  {}", printable(item.name), figures_of(item.done, item.total, seconds, item.before).joined());
+}
+
+std::chrono::milliseconds progress_pace(bool on_terminal, LogFormat format) {
+  if (format == LogFormat::kJson) return kJsonPace;
+  return on_terminal ? kTerminalPace : std::chrono::milliseconds(kLogPace);
+}
+
 ProgressMeter::ProgressMeter(bool quiet) : quiet_(quiet), terminal_(isatty(STDERR_FILENO)) {
-  if (!terminal_) next_ += kLogPace;
+  if (!terminal_) next_ += progress_pace(terminal_, log_format());
 }
 
 bool ProgressMeter::is_due() {
   const auto time = Clock::now();
   if (quiet_ || time < next_) return false;
-  const bool redraw = terminal_ && log_format() == LogFormat::kText;
-  next_ = time + (redraw ? std::chrono::duration_cast<Clock::duration>(kTerminalPace)
-                         : std::chrono::duration_cast<Clock::duration>(kLogPace));
+  next_ = time + progress_pace(terminal_, log_format());
   return true;
 }
 
@@ -158,8 +190,7 @@ void ProgressMeter::draw(const std::vector<ProgressItem>& items) {
     for (const std::string& line : lines) text += line + "\n";
     lines_ = lines.size();
   } else {
-    for (const ProgressItem& item : items)
-      text += printable(item.name) + "  " + progress_text(item.done, item.total, seconds(), item.before) + "\n";
+    text = progress_log_line(items, seconds()) + "\n";
   }
   std::fputs(text.c_str(), stderr);
 }

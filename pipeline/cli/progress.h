@@ -1,12 +1,13 @@
 #pragma once
 // Progress on stderr: on a terminal lines that are drawn again and again, of its width and no more than it has; else
-// plain lines every few seconds; with `--log json` an object.
+// one plain line for the run every minute; with `--log json` an object every few seconds.
 
 #include <chrono>
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "pipeline/cli/messages.h"
 #include "pipeline/graph/engine.h"
 #include "pipeline/plan/plan.h"
 
@@ -23,10 +24,16 @@ struct ProgressItem {
 };
 
 // The same for a terminal of `columns` columns and `rows` rows: a line for each item, none wider than the terminal
-// (names are cut in the middle, bars are shortened, figures left out), and at most rows - 1 of them, the last being the
+// (bars are shortened, figures left out, names cut in the middle), and at most rows - 1 of them, the last being the
 // sum of the items that are left.
 std::vector<std::string> progress_lines(const std::vector<ProgressItem>& items, double seconds, std::size_t columns,
                                         std::size_t rows);
+
+// The same for a log: one line for all items together, without a bar.
+std::string progress_log_line(const std::vector<ProgressItem>& items, double seconds);
+
+// Time between two reports of progress.
+std::chrono::milliseconds progress_pace(bool on_terminal, LogFormat format);
 
 // Not thread-safe: engines report from one thread at a time.
 class ProgressMeter {

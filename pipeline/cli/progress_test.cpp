@@ -31,8 +31,27 @@ TEST_CASE("a line of progress fits the terminal, whatever its width") {
   }
   CHECK(progress_lines({{"a.gguf", 512ull << 20, 1ull << 30}}, 4, 120, 24)[0] ==
         "a.gguf  ############............  50%  512.00 MiB of 1.00 GiB  134 MB/s  4 s left");
-  CHECK(progress_lines({{"models/Llama-3.1-70B-Instruct-IQ2_XXS.gguf", 512ull << 20, 1ull << 30}}, 4, 80, 24)[0] ==
-        "models/Llama-...-IQ2_XXS.gguf   50%  512.00 MiB of 1.00 GiB  134 MB/s  4 s left");
+}
+
+TEST_CASE("the bar is there in 80 columns and fewer") {
+  const ProgressItem item{"models/Llama-3.1-70B-Instruct-IQ2_XXS.gguf", 512ull << 20, 1ull << 30};
+  CHECK(progress_lines({item}, 4, 80, 24)[0] ==
+        "models/L..._XXS.gguf  ####....  50%  512.00 MiB of 1.00 GiB  134 MB/s  4 s left");
+  CHECK(progress_lines({item}, 4, 72, 24)[0] == "models/Ll...2_XXS.gguf  ####....  50%  512.00 MiB of 1.00 GiB  4 s left");
+  for (std::size_t columns = 36; columns < 200; ++columns) {
+    const std::string line = progress_lines({item}, 4, columns, 24)[0];
+    CAPTURE(columns, line);
+    CHECK(line.find("####....") != std::string::npos);
+  }
+}
+
+TEST_CASE("a log has one line for a run, and one a minute") {
+  std::vector<ProgressItem> items{{"out/a.gguf", 512ull << 20, 1ull << 30}};
+  CHECK(progress_log_line(items, 4) == "out/a.gguf   50%  512.00 MiB of 1.00 GiB  134 MB/s  4 s left");
+  items.push_back({"out/b.gguf", 0, 1ull << 30});
+  CHECK(progress_log_line(items, 4) == "2 files   25%  512.00 MiB of 2.00 GiB  134 MB/s  12 s left");
+  CHECK(progress_pace(false, LogFormat::kText) == std::chrono::minutes(1));
+  CHECK(progress_pace(true, LogFormat::kText) < std::chrono::seconds(1));
 }
 
 TEST_CASE("more items than the terminal has rows are summed up in the last") {

@@ -57,7 +57,12 @@ int list(bool as_json) {
                     it.file_type ? std::to_string(*it.file_type) : "", it.type ? std::string(it.type->name) : "",
                     it.description});
   }
-  print_table({{"recipe"}, {"alias"}, {"file type", Align::kRight}, {"main type"}, {"what for"}}, rows, as_json);
+  print_table({whole_column("recipe"),
+               whole_column("alias"),
+               {"file type", Align::kRight},
+               whole_column("main type"),
+               {"what for"}},
+              rows, as_json);
   return 0;
 }
 
@@ -143,7 +148,8 @@ int diff(const std::string& a, const std::string& b, const po::variables_map& va
     if (tensor.type != other.type)
       rows.push_back({tensor.name, std::string(tensor.type->name), std::string(other.type->name), other.reason});
   }
-  if (as_json || !rows.empty()) print_table({{"tensor"}, {a}, {b}, {"why"}}, rows, as_json);
+  if (as_json || !rows.empty())
+    print_table({name_column("tensor"), name_column(a), name_column(b), {"why"}}, rows, as_json);
   if (!as_json)
     fmt::print("{} of {} tensors differ; {} and {}\n", rows.size(), made[0].tensors.size(), human_bytes(bytes[0]),
                human_bytes(bytes[1]));

@@ -87,7 +87,7 @@ int status(const Planned& planned, bool as_json) {
   for (const PlannedOutput& output : plan.outputs)
     for (const OutputFile& file : output.files)
       rows.push_back({file.path, human_bytes(file.bytes), is_there(file.path) ? "there" : "not there"});
-  std::fputs(render_table({{"output"}, {"size", Align::kRight}, {"state"}}, rows).c_str(), stdout);
+  std::fputs(render_table({name_column("output"), {"size", Align::kRight}, {"state"}}, rows).c_str(), stdout);
   std::puts(state_of(left).c_str());
   for (const Leftover& file : left.files)
     std::puts(fmt::format("{}  {}", describe(file), human_bytes(file.bytes)).c_str());

@@ -80,13 +80,9 @@ void print_parts(const PlannedArray& planned) {
   const ClusterArray& array = planned.array;
   std::vector<Row> rows;
   for (std::size_t i = 0; i < array.jobs.size(); ++i) add_rows(rows, array.jobs[i], planned.plans[i], array.is_matrix);
-  std::vector<Column> columns{{"part"},
-                              {"units", Align::kRight},
-                              {"reads", Align::kRight},
-                              {"files", Align::kRight},
-                              {"hems", Align::kRight},
-                              {"cost", Align::kRight}};
-  if (array.is_matrix) columns.push_back({"source"});
+  std::vector<Column> columns{whole_column("part"),     {"units", Align::kRight}, {"reads", Align::kRight},
+                              {"files", Align::kRight}, {"hems", Align::kRight},  {"cost", Align::kRight}};
+  if (array.is_matrix) columns.push_back(name_column("source"));
   std::fputs(render_table(columns, rows).c_str(), stdout);
   if (array.parts() > kMostRows) fmt::print("and {} parts more\n", array.parts() - kMostRows);
 }

@@ -54,7 +54,10 @@ std::string_view beginning(std::string_view text, std::size_t width) {
 }
 
 std::string render_row(const std::vector<Column>& columns, const std::vector<std::size_t>& widths, const Row& row) {
-  std::vector<std::string_view> rest(row.begin(), row.end());
+  std::vector<std::string> shortened = row;
+  for (std::size_t c = 0; c < columns.size(); ++c)
+    if (columns[c].fit == Fit::kShorten) shortened[c] = fit_name(row[c], widths[c]);
+  std::vector<std::string_view> rest(shortened.begin(), shortened.end());
   std::string lines;
   do {
     std::string line;
@@ -72,7 +75,7 @@ std::string render_row(const std::vector<Column>& columns, const std::vector<std
   return lines;
 }
 
-// Takes from the widest columns on the left side until a line has `most` columns.
+// Takes from the widest columns of names and text until a line has `most` columns.
 void narrow(const std::vector<Column>& columns, std::vector<std::size_t>& widths, std::size_t most) {
   constexpr std::size_t kNarrowest = 12;
   std::size_t all = kGap * (columns.size() - 1);
@@ -80,7 +83,8 @@ void narrow(const std::vector<Column>& columns, std::vector<std::size_t>& widths
   while (all > most) {
     std::size_t* widest = nullptr;
     for (std::size_t c = 0; c < columns.size(); ++c)
-      if (columns[c].align == Align::kLeft && widths[c] > kNarrowest && (!widest || widths[c] > *widest))
+      if (columns[c].align == Align::kLeft && columns[c].fit != Fit::kWhole && widths[c] > kNarrowest &&
+          (!widest || widths[c] > *widest))
         widest = &widths[c];
     if (!widest) return;
     --*widest;

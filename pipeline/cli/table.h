@@ -12,10 +12,21 @@ namespace ggufmill {
 
 enum class Align { kLeft, kRight };
 
+// How a cell of a column on the left side gets narrower where a row does not fit: those on the right side, figures,
+// never do.
+enum class Fit {
+  kWrap,     // text: continues below
+  kShorten,  // a name: loses its middle
+  kWhole,    // a shape, a type
+};
+
 struct Column {
   std::string title;
   Align align = Align::kLeft;
+  Fit fit = Fit::kWrap;
 };
+inline Column name_column(std::string title) { return {std::move(title), Align::kLeft, Fit::kShorten}; }
+inline Column whole_column(std::string title) { return {std::move(title), Align::kLeft, Fit::kWhole}; }
 
 using Row = std::vector<std::string>;
 
@@ -28,8 +39,8 @@ std::string fit_name(std::string_view name, std::size_t width);
 std::size_t output_columns();
 
 // A title line and one line a row, two spaces between columns, no trailing spaces. Cells are made printable(). In fewer
-// columns than that takes the widest cells on the left side of their columns go on below, at spaces, or after a comma,
-// slash or hyphen where that serves; figures never do, and no column gets narrower than 12.
+// columns than that takes names are cut in the middle, and text continues below, at spaces, or after a comma, slash or
+// hyphen where that serves; the widest first. Figures are whole, and no column gets narrower than 12.
 std::string render_table(const std::vector<Column>& columns, const std::vector<Row>& rows,
                          std::size_t most_columns = output_columns());
 

@@ -18,7 +18,7 @@ TEST_CASE("cells are printable, and as wide as a terminal shows them") {
         "\xe6\xa8\xa1\xc3\xa9           2\n");
 }
 
-TEST_CASE("on a narrow terminal the widest cells go on below") {
+TEST_CASE("on a narrow terminal the widest cells of text continue below") {
   const std::vector<Column> columns = {{"name"}, {"bytes", Align::kRight}, {"what for"}};
   const std::vector<Row> rows = {{"a", "12", "for models that are no language models"}, {"bcd", "3", "x"}};
   CHECK(render_table(columns, rows, 31) ==
@@ -30,7 +30,7 @@ TEST_CASE("on a narrow terminal the widest cells go on below") {
   CHECK(render_table(columns, rows, 51) == render_table(columns, rows, 1000));
 }
 
-TEST_CASE("a cell without spaces goes on after a comma or slash, or anywhere") {
+TEST_CASE("text without spaces continues after a comma or slash, or anywhere") {
   CHECK(render_table({{"path"}}, {{"/usr/lib/ggufmill/reference.so"}}, 20) ==
         "path\n/usr/lib/ggufmill/\nreference.so\n");
   CHECK(render_table({{"path"}}, {{"abcdefghijklmnopqrs"}}, 12) == "path\nabcdefghijkl\nmnopqrs\n");
@@ -39,6 +39,17 @@ TEST_CASE("a cell without spaces goes on after a comma or slash, or anywhere") {
 TEST_CASE("no column gets too narrow to be read, and figures are never cut") {
   CHECK(render_table({{"n", Align::kRight}, {"word"}}, {{"1234567890", "abcdefghijklm"}}, 5) ==
         "         n  word\n1234567890  abcdefghijkl\n            m\n");
+}
+
+TEST_CASE("names are shortened before anything else of a row is split") {
+  const std::vector<Column> columns = {name_column("tensor"), whole_column("shape"), {"bytes", Align::kRight}};
+  const std::vector<Row> rows = {{"blk.10.ffn_down_exps.weight", "2048 x 7168 x 256", "2,113,929,216"}};
+  CHECK(render_table(columns, rows, 54) ==
+        "tensor                shape                      bytes\n"
+        "blk.10.f...ps.weight  2048 x 7168 x 256  2,113,929,216\n");
+  CHECK(render_table(columns, rows, 20) ==
+        "tensor        shape                      bytes\n"
+        "blk....eight  2048 x 7168 x 256  2,113,929,216\n");
 }
 
 TEST_CASE("long names are cut in the middle") {
