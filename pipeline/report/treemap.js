@@ -70,7 +70,7 @@ function treemap(place, models) {
     const made = element('div', {class: 'map-cell typed', style: typeColour(tensor.type),
       ...(focusable ? {tabindex: '0', role: 'img'} : {'aria-hidden': 'true'})});
     const across = labelOf(tensor, box.width, box.height), down = labelOf(tensor, box.height, box.width);
-    const stands = box.height > box.width && down.join('').length > across.join('').length;
+    const stands = across.length === 0 && box.height > box.width && down.length > 0;
     if (stands) made.classList.add('stands');
     for (const line of stands ? down : across) made.append(element('span', {}, line));
     return put(told(made, wordsOf(tensor, whole)), box);
