@@ -37,7 +37,8 @@ TEST_CASE("the bar is there in 80 columns and fewer") {
   const ProgressItem item{"models/Llama-3.1-70B-Instruct-IQ2_XXS.gguf", 512ull << 20, 1ull << 30};
   CHECK(progress_lines({item}, 4, 80, 24)[0] ==
         "models/L..._XXS.gguf  ####....  50%  512.00 MiB of 1.00 GiB  134 MB/s  4 s left");
-  CHECK(progress_lines({item}, 4, 72, 24)[0] == "models/Ll...2_XXS.gguf  ####....  50%  512.00 MiB of 1.00 GiB  4 s left");
+  CHECK(progress_lines({item}, 4, 72, 24)[0] ==
+        "models/Ll...2_XXS.gguf  ####....  50%  512.00 MiB of 1.00 GiB  4 s left");
   for (std::size_t columns = 36; columns < 200; ++columns) {
     const std::string line = progress_lines({item}, 4, columns, 24)[0];
     CAPTURE(columns, line);
