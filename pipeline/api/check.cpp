@@ -155,6 +155,7 @@ std::vector<std::string> check_plan(const Plan& plan, const Kernels& kernels, Di
 
 void check_run(const Plan& plan, const Kernels& kernels, bool overwrite, Diagnostics& errors) {
   const std::vector<std::string> refused = check_plan(plan, kernels, errors);
+  for (Error& error : claimed_by_jobs(find_leftovers(plan))) errors.add(std::move(error));
   check_targets(plan, overwrite, refused, errors);
   check_space(plan, errors);
   check_memory(plan, errors);

@@ -48,7 +48,8 @@ json::object to_json(const ClusterArray& array, const JobStatus& status) {
                                  {"units_done", part.units_done},
                                  {"host", part.host},
                                  {"engine", part.engine},
-                                 {"error", part.error}});
+                                 {"error", part.error},
+                                 {"lost", part.lost}});
   json::object object{{"folder", array.folder},
                       {"state", kJobStates[static_cast<std::size_t>(status.state)]},
                       {"done", status.count(State::kDone)},
@@ -112,6 +113,10 @@ std::string errors_of(const JobStatus& status) {
   for (std::size_t i = 0; i < status.parts.size(); ++i)
     if (status.parts[i].state == State::kFailed && ++count <= kMost)
       text += fmt::format("part {}: {}", i, printable(status.parts[i].error, "\n"));
+  count = 0;
+  for (std::size_t i = 0; i < status.parts.size(); ++i)
+    if (!status.parts[i].lost.empty() && ++count <= kMost)
+      text += fmt::format("part {} was done and is to be done again: {}\n", i, printable(status.parts[i].lost));
   return text;
 }
 

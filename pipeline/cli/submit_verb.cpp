@@ -108,6 +108,9 @@ Result<SubmitOptions> submit_options(const Job& job, const po::variables_map& va
 
 Status submit(Context context, Job job, const po::variables_map& values) {
   BOOST_OUTCOME_TRY(const SubmitOptions options, submit_options(job, values));
+  if (!values.count("dry-run")) {
+    BOOST_OUTCOME_TRY(check_folder_is_free(job.file, options.cluster));
+  }
   BOOST_OUTCOME_TRY(Planned planned, plan_job(std::move(context), std::move(job), values));
   Diagnostics errors;
   for (const Error& error : planned.context.check(planned.plan, options.overwrite)) errors.add(error);

@@ -15,6 +15,7 @@
 #include "pipeline/core/text.h"
 #include "pipeline/io/json_file.h"
 #include "pipeline/io/system_calls.h"
+#include "pipeline/journal/output_claim.h"
 #include "pipeline/plan/written.h"
 
 namespace ggufmill {
@@ -170,6 +171,7 @@ std::optional<DoneMarker> done_of(const ClusterJob& job, std::size_t part, const
   marker.bytes_read = needed_number(value, "bytes_read");
   marker.bytes_written = needed_number(value, "bytes_written");
   marker.units_kept = needed_number(value, "units_kept");
+  marker.inodes = numbers_of(value, "inodes");
   return marker;
 }
 
@@ -197,16 +199,16 @@ Status write_job(const ClusterJob& job, const Plan& plan) {
                             {"isa", job.isa},
                             {"options", options_json(job.options)}};
   BOOST_OUTCOME_TRY(write_text(job.file("plan.json"), write_plan(plan) + "\n", false));
-  return write_text(job.file("job.json"), json::serialize(object) + "\n", false);
+  return write_text(job.file(kJobFile), json::serialize(object) + "\n", false);
 }
 
-bool is_job_folder(const std::string& path) { return is_file(fs::path(path) / "job.json"); }
+bool is_job_folder(const std::string& path) { return is_file(fs::path(path) / kJobFile); }
 
 Result<ClusterJob> load_job_folder(const std::string& folder) {
   if (!is_job_folder(folder))
     return usage_error(fmt::format("{} is not the folder of a cluster job", quoted_name(folder)),
                        "`ggufmill submit JOB.yaml` makes one");
-  const std::string path = folder + "/job.json";
+  const std::string path = folder + "/" + kJobFile;
   try {
     BOOST_OUTCOME_TRY(const json::value read, read_json(path));
     if (needed_text(read, "format") != kFormat || needed_number(read, "version") != kVersion)
@@ -250,6 +252,7 @@ Status write_done(const ClusterJob& job, std::size_t part, const DoneMarker& mar
                        {"bytes_read", marker.bytes_read},
                        {"bytes_written", marker.bytes_written},
                        {"units_kept", marker.units_kept},
+                       {"inodes", json::value_from(marker.inodes)},
                        {"checksums", std::move(units)}});
 }
 

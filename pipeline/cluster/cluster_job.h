@@ -11,7 +11,7 @@
 //   parts/K.hem           its bytes in chunks that it does not own (hems.h)
 //   parts/K.*.ATTEMPT     journal and hem of an attempt at the part that goes on, or was ended early
 //   seal.json             what the outputs are known by, once they are whole
-// The outputs grow beside their targets, as `.NAME.ggufmill-IDENTITY.ID`.
+// The outputs grow beside their targets, as `.NAME.ggufmill-IDENTITY.ID`, each with a claim (output_claim.h) beside it.
 
 #include <cstddef>
 #include <cstdint>
@@ -61,13 +61,14 @@ bool is_job_folder(const std::string& path);
 // Its plan, with the job's limits. Exit code 4 also for a plan of another version of ggufmill.
 Result<Plan> load_plan(const ClusterJob& job, const Types& types);
 
-// A part that is done.
+// A part that is done. What it wrote may be gone since: done_parts.h finds that out.
 struct DoneMarker {
   std::vector<JournalText::Record> units;  // each of the part's
   std::string host, isa;
   double seconds = 0;  // of the attempt that brought it to its end
   std::uint64_t bytes_read = 0, bytes_written = 0;
-  std::size_t units_kept = 0;  // of earlier attempts
+  std::size_t units_kept = 0;         // of earlier attempts
+  std::vector<std::uint64_t> inodes;  // of the output files that it wrote to, in their order
 };
 Status write_done(const ClusterJob& job, std::size_t part, const DoneMarker& marker);
 // None where there is no marker, or one that is not of this job and part.

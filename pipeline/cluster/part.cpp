@@ -12,6 +12,7 @@
 #include <random>
 #include <thread>
 
+#include "pipeline/cluster/done_parts.h"
 #include "pipeline/cluster/measured.h"
 #include "pipeline/cluster/part_ledger.h"
 #include "pipeline/cluster/part_store.h"
@@ -142,6 +143,7 @@ Result<PartOutcome> try_once(const Attempt& attempt, PartLedger& ledger, Heart& 
   marker.bytes_read = outcome.run.bytes_read;
   marker.bytes_written = outcome.run.bytes_written;
   marker.units_kept = outcome.units_kept;
+  marker.inodes = store->inodes();
   BOOST_OUTCOME_TRY(write_done(job, options.part, marker));
   ledger.remove_journals();
   store->remove_other_hems();
@@ -162,7 +164,7 @@ Result<PartOutcome> run_part(const Context& context, const ClusterJob& job, cons
   if (options.part >= job.parts())
     return usage_error(fmt::format("there is no part {}", options.part),
                        fmt::format("parts count from 0, and the last is {}", job.parts() - 1));
-  if (read_done(job, options.part)) {
+  if (DoneParts(job, plan, options.part).is_done(options.part)) {
     PartOutcome outcome;
     outcome.was_done = true;
     return outcome;
@@ -174,7 +176,8 @@ Result<PartOutcome> run_part(const Context& context, const ClusterJob& job, cons
   for (std::size_t tries = 0;; ++tries) {
     auto outcome = try_once(attempt, ledger, heart);
     if (outcome) return outcome;
-    if (read_done(job, options.part)) {  // another attempt was quicker, and has removed what this one left
+    // Another attempt was quicker, and has removed what this one left.
+    if (DoneParts(job, plan, options.part).is_done(options.part)) {
       PartOutcome done;
       done.was_done = true;
       return done;

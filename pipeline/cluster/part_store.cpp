@@ -15,6 +15,7 @@
 #include "pipeline/io/system_calls.h"
 #include "pipeline/io/temporary_file.h"
 #include "pipeline/io/write_behind.h"
+#include "pipeline/journal/output_claim.h"
 
 namespace ggufmill {
 
@@ -24,28 +25,32 @@ namespace fs = std::filesystem;
 // that may read what it writes fills pages up from the server first. Never mapped.
 class PartStore::File final : public WriteTarget {
  public:
+  enum class Access { kRead, kWrite, kCreate };
   // `name`: for messages.
   static Result<std::unique_ptr<File>> open(const std::string& path, std::string name, std::uint64_t bytes, IoMode mode,
-                                            bool create) {
+                                            Access access) {
     std::unique_ptr<File> file(new File(std::move(name), mode));
     const SystemCalls& calls = system_calls();
     const int flags = O_CLOEXEC | O_NOFOLLOW;
     const auto open = [&](int how) {
       return Descriptor(retry([&] { return calls.openat(AT_FDCWD, path.c_str(), flags | how, 0666); }));
     };
-    file->write_ = open(O_WRONLY | (create ? O_CREAT : 0));
-    if (file->write_) file->read_ = open(O_RDONLY);
+    const bool creates = access == Access::kCreate, writes = creates || access == Access::kWrite;
+    if (writes) file->write_ = open(O_WRONLY | (creates ? O_CREAT : 0));
+    if (!writes || file->write_) file->read_ = open(O_RDONLY);
     if (!file->read_) return io_error(file->name_, "open what the parts write of it", errno);
-    if (create && retry([&] { return calls.ftruncate(file->write_.get(), static_cast<off_t>(bytes)); }) < 0)
+    if (creates && retry([&] { return calls.ftruncate(file->write_.get(), static_cast<off_t>(bytes)); }) < 0)
       return io_error(file->name_, "set the size of the file", errno);
     struct stat info {};
-    if (retry([&] { return calls.fstat(file->write_.get(), &info); }) < 0)
+    if (retry([&] { return calls.fstat(file->read_.get(), &info); }) < 0)
       return io_error(file->name_, "look at what the parts write of it", errno);
     if (static_cast<std::uint64_t>(info.st_size) != bytes)
       return Error{ExitCode::kIo, file->name_,
                    fmt::format("what the parts write of it has {} bytes, not {}", info.st_size, bytes), "", ""};
+    file->inode_ = info.st_ino;
     return file;
   }
+  std::uint64_t inode() const { return inode_; }
 
   const std::string& path() const override { return name_; }
   Result<Transfer> begin_write(std::uint64_t offset, std::span<const std::byte> from) override {
@@ -65,6 +70,7 @@ class PartStore::File final : public WriteTarget {
   File(std::string name, IoMode mode) : name_(std::move(name)), behind_(mode) {}
 
   const std::string name_;
+  std::uint64_t inode_ = 0;
   Descriptor write_, read_;
   WriteBehind behind_;
 };
@@ -108,7 +114,8 @@ Result<std::unique_ptr<PartStore>> PartStore::open(const Plan& plan, const Clust
   // What is written once is of no more use in this machine's memory.
   const IoMode mode = plan.limits.io == IoMode::kCached ? IoMode::kCached : IoMode::kStreaming;
   for (const std::size_t i : store->places_.files) {
-    auto file = File::open(temporary_path(stored[i].path, job.key()), stored[i].path, stored[i].bytes, mode, false);
+    auto file = File::open(temporary_path(stored[i].path, job.key()), stored[i].path, stored[i].bytes, mode,
+                           File::Access::kWrite);
     if (!file) {
       Error error = file.error();
       error.help = fmt::format(
@@ -134,8 +141,29 @@ Status PartStore::open_hem() {
   }
   std::error_code error;
   if (!before.empty()) fs::copy_file(before, path, fs::copy_options::overwrite_existing, error);
-  BOOST_OUTCOME_TRY(hem_, File::open(path, path, places_.hem_bytes, IoMode::kCached, true));
+  BOOST_OUTCOME_TRY(hem_, File::open(path, path, places_.hem_bytes, IoMode::kCached, File::Access::kCreate));
   return ok();
+}
+
+Result<std::unique_ptr<PartStore>> PartStore::view(const Plan& plan, const ClusterJob& job, std::size_t part) {
+  std::unique_ptr<PartStore> store(new PartStore(plan, job, part, {}));
+  const std::vector<StoredFile> stored = stored_files(plan);
+  store->files_.resize(stored.size());
+  constexpr auto kRead = File::Access::kRead;
+  for (const std::size_t i : store->places_.files) {
+    const std::string path = temporary_path(stored[i].path, job.key());
+    BOOST_OUTCOME_TRY(store->files_[i], File::open(path, path, stored[i].bytes, IoMode::kCached, kRead));
+  }
+  if (store->places_.hem_bytes == 0) return store;
+  const std::string path = job.part_file(part, "hem");
+  BOOST_OUTCOME_TRY(store->hem_, File::open(path, path, store->places_.hem_bytes, IoMode::kCached, kRead));
+  return store;
+}
+
+std::vector<std::uint64_t> PartStore::inodes() const {
+  std::vector<std::uint64_t> inodes;
+  for (const std::size_t i : places_.files) inodes.push_back(files_[i]->inode());
+  return inodes;
 }
 
 // Calls f(in the hem file?, where there or in the file, first byte, bytes) for each run of bytes that goes to one
@@ -227,22 +255,36 @@ void PartStore::remove_other_hems() const {
     static_cast<void>(remove_file(job_.file("parts/" + name)));
 }
 
-Status create_outputs(const ClusterJob& job, const Plan& plan) {
-  const LocalStore::Options options{job.overwrite, IoMode::kCached, job.key(), threads_for(0)};
-  BOOST_OUTCOME_TRY(const auto store, LocalStore::create(stored_files(plan), options));
-  return store->leave();
+namespace {
+
+bool is_there(const StoredFile& file, const ClusterJob& job) {
+  struct stat info {};
+  const std::string path = temporary_path(file.path, job.key());
+  const auto call = [&] { return system_calls().fstatat(AT_FDCWD, path.c_str(), &info, AT_SYMLINK_NOFOLLOW); };
+  return retry(call) == 0 && S_ISREG(info.st_mode) && static_cast<std::uint64_t>(info.st_size) == file.bytes;
 }
 
-bool has_outputs(const ClusterJob& job, const Plan& plan) {
-  return std::ranges::all_of(stored_files(plan), [&](const StoredFile& file) {
-    std::error_code error;
-    return fs::file_size(temporary_path(file.path, job.key()), error) == file.bytes && !error;
-  });
+}  // namespace
+
+Status create_outputs(const ClusterJob& job, const Plan& plan) {
+  std::vector<StoredFile> missing = stored_files(plan);
+  std::erase_if(missing, [&](const StoredFile& file) { return is_there(file, job); });
+  if (missing.empty()) return ok();
+  const LocalStore::Options options{job.overwrite, IoMode::kCached, job.key(), threads_for(0)};
+  BOOST_OUTCOME_TRY(const auto store, LocalStore::create(missing, options));
+  Status made = ok();
+  for (const StoredFile& file : missing)
+    if (made) made = write_claim(file.path, {job.key(), job.folder, job.array_folder});
+  if (made) made = store->leave();
+  if (!made)
+    for (const StoredFile& file : missing) static_cast<void>(remove_claim(file.path, job.key()));
+  return made;
 }
 
 Status remove_outputs(const ClusterJob& job, const Plan& plan) {
   for (const StoredFile& file : stored_files(plan)) {
     BOOST_OUTCOME_TRY(remove_file(temporary_path(file.path, job.key())));
+    BOOST_OUTCOME_TRY(remove_claim(file.path, job.key()));
   }
   return ok();
 }

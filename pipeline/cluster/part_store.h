@@ -18,6 +18,8 @@ class PartStore final : public OutputStore {
   // the store.
   static Result<std::unique_ptr<PartStore>> open(const Plan& plan, const ClusterJob& job, std::size_t part,
                                                  const std::string& attempt);
+  // For reading alone, of a part that is done: its hem file is the one that has the part's own name.
+  static Result<std::unique_ptr<PartStore>> view(const Plan& plan, const ClusterJob& job, std::size_t part);
   ~PartStore() override;
 
   Status write(std::size_t file, std::uint64_t offset, std::span<const std::byte> from) override;
@@ -32,6 +34,8 @@ class PartStore final : public OutputStore {
 
   // After leave(): the hem file gets the part's own name.
   Status publish_hem();
+  // Of the output files that the part writes to, in their order.
+  std::vector<std::uint64_t> inodes() const;
   // When the part is done: those of other attempts are removed.
   void remove_other_hems() const;
 
@@ -50,11 +54,10 @@ class PartStore final : public OutputStore {
   std::unique_ptr<File> hem_;                 // null: the part has none
 };
 
-// All output files of a job, of full size, reserved where the file system can do that. What is there is emptied.
+// Those output files of a job that are missing or of another size, and the claims beside them (output_claim.h): of full
+// size, reserved where the file system can do that. Others stay as they are.
 Status create_outputs(const ClusterJob& job, const Plan& plan);
-// Whether they are all there.
-bool has_outputs(const ClusterJob& job, const Plan& plan);
-// Removes them, where they are there.
+// Removes them and their claims, where they are there.
 Status remove_outputs(const ClusterJob& job, const Plan& plan);
 
 // Names of files in the job's folder of parts that begin with `beginning`, sorted.

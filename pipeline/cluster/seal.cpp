@@ -9,6 +9,7 @@
 
 #include "pipeline/api/manifests.h"
 #include "pipeline/api/reports.h"
+#include "pipeline/cluster/done_parts.h"
 #include "pipeline/cluster/hems.h"
 #include "pipeline/cluster/measured.h"
 #include "pipeline/cluster/part_store.h"
@@ -18,6 +19,7 @@
 #include "pipeline/io/machine.h"
 #include "pipeline/io/system_calls.h"
 #include "pipeline/io/temporary_file.h"
+#include "pipeline/journal/output_claim.h"
 #include "pipeline/journal/read_back.h"
 
 namespace ggufmill {
@@ -46,25 +48,6 @@ std::string list_of(const ClusterJob& job, std::vector<std::size_t> parts) {
     i = last + 1;
   }
   return listed == parts.size() ? text : fmt::format("{} and {} more", text, parts.size() - listed);
-}
-
-// All markers, or the parts that lack one.
-struct Markers {
-  std::vector<DoneMarker> parts;
-  std::vector<std::size_t> missing;
-};
-
-Markers read_markers(const ClusterJob& job) {
-  Markers markers;
-  const std::vector<bool> named = parts_done(job);
-  for (std::size_t part = 0; part < job.parts(); ++part) {
-    auto marker = named[part] ? read_done(job, part) : std::nullopt;
-    if (marker)
-      markers.parts.push_back(std::move(*marker));
-    else
-      markers.missing.push_back(part);
-  }
-  return markers;
 }
 
 class Sealing {
@@ -102,24 +85,30 @@ class Sealing {
     if (const auto marker = read_seal(job_)) {
       const std::vector<bool> named = files_named(plan_, *marker);
       outcome.was_sealed = std::ranges::count(named, false) == 0;
-      if (outcome.was_sealed) return outcome;
+      if (outcome.was_sealed) {
+        remove_claims();
+        return outcome;
+      }
       if (std::ranges::count(named, true) != 0) {
         BOOST_OUTCOME_TRY(finish_publishing(*marker, outcome));
         return outcome;
       }
     }
-    const Markers markers = read_markers(job_);
-    if (!markers.missing.empty()) {
+    const DoneParts done_parts(job_, plan_);
+    BOOST_OUTCOME_TRY(undo_lost(done_parts));
+    std::vector<std::size_t> missing;
+    for (std::size_t part = 0; part < job_.parts(); ++part)
+      if (!done_parts.is_done(part)) missing.push_back(part);
+    if (!missing.empty()) {
       can_wait_ = true;
       return try_again(
-          fmt::format("{} of {} parts are not done: {}", markers.missing.size(), job_.parts(),
-                      list_of(job_, markers.missing)),
+          fmt::format("{} of {} parts are not done: {}", missing.size(), job_.parts(), list_of(job_, missing)),
           fmt::format("`ggufmill status {}` says how far they are; --wait 6h waits for them", job_.array_folder));
     }
     BOOST_OUTCOME_TRY(const auto store, LocalStore::attach(stored_files(plan_), store_options_));
     const Status done = [&]() -> Status {
       try {
-        return seal_files(*store, markers, outcome);
+        return seal_files(*store, done_parts, outcome);
       } catch (...) {
         return error_of_exception();
       }
@@ -129,11 +118,19 @@ class Sealing {
     return done.error();
   }
 
-  Status seal_files(OutputStore& store, const Markers& markers, SealOutcome& outcome) {
+  // Parts whose bytes are gone, as a look at the files shows.
+  Status undo_lost(const DoneParts& done_parts) {
+    std::vector<std::size_t> lost;
+    for (std::size_t part = 0; part < job_.parts(); ++part)
+      if (!done_parts.lost(part).empty()) lost.push_back(part);
+    return lost.empty() ? Status(ok()) : undo_parts(done_parts, lost, done_parts.lost(lost.front()));
+  }
+
+  Status seal_files(OutputStore& store, const DoneParts& done_parts, SealOutcome& outcome) {
     std::vector<std::uint64_t> written(files_.size());
-    BOOST_OUTCOME_TRY(write_hems(store, written, outcome));
+    BOOST_OUTCOME_TRY(write_hems(store, done_parts, written, outcome));
     BOOST_OUTCOME_TRY(clear_gaps(store, written, outcome));
-    BOOST_OUTCOME_TRY(check(store, markers));
+    BOOST_OUTCOME_TRY(check(store, done_parts));
     BOOST_OUTCOME_TRY(const std::vector<FileId> ids, store.seal(written));
     SealMarker marker;
     for (const FileId& id : ids) marker.inodes.push_back(id.inode);
@@ -154,13 +151,15 @@ class Sealing {
     return finish(outcome);
   }
 
-  Status write_hems(OutputStore& store, std::vector<std::uint64_t>& written, SealOutcome& outcome) {
+  Status write_hems(OutputStore& store, const DoneParts& done_parts, std::vector<std::uint64_t>& written,
+                    SealOutcome& outcome) {
     const std::vector<PartPlaces> parts = places_of(plan_, job_.cuts, 0, job_.parts());
     for (std::size_t part = 0; part < parts.size(); ++part) {
       if (parts[part].hems.empty()) continue;
       const std::string path = job_.part_file(part, "hem");
       const auto file = InputFile::open(path);
-      if (!file || file.value()->bytes() != parts[part].hem_bytes) return undo_parts({part}, "its hems are not there");
+      if (!file || file.value()->bytes() != parts[part].hem_bytes)
+        return undo_parts(done_parts, {part}, fmt::format("{} is missing or was cut", quoted_name(path)));
       std::vector<std::byte> bytes;
       for (const Hem& hem : parts[part].hems) {
         if (is_stopped(options_)) return stopped();
@@ -194,10 +193,12 @@ class Sealing {
     return ok();
   }
 
-  Status check(const OutputStore& store, const Markers& markers) {
+  Status check(const OutputStore& store, const DoneParts& done_parts) {
     std::vector<JournalText::Record> records;
-    for (const DoneMarker& marker : markers.parts)
-      records.insert(records.end(), marker.units.begin(), marker.units.end());
+    for (std::size_t part = 0; part < job_.parts(); ++part) {
+      const std::vector<JournalText::Record>& units = done_parts.marker(part)->units;
+      records.insert(records.end(), units.begin(), units.end());
+    }
     BOOST_OUTCOME_TRY(const HeldUnits held, find_held(plan_, store, records, store_options_.threads, options_.stop));
     std::vector<std::size_t> damaged;
     for (std::size_t part = 0; part < job_.parts(); ++part) {
@@ -206,25 +207,16 @@ class Sealing {
                  last = held.units.begin() + static_cast<std::ptrdiff_t>(range.last);
       if (std::find(first, last, false) != last) damaged.push_back(part);
     }
-    return damaged.empty() ? Status(ok()) : undo_parts(damaged, "the bytes on the disk are not those written");
+    return damaged.empty() ? Status(ok())
+                           : undo_parts(done_parts, damaged, "the bytes on the disk are not those written");
   }
 
-  Status undo_parts(const std::vector<std::size_t>& parts, const std::string& why) {
+  Status undo_parts(const DoneParts& done_parts, const std::vector<std::size_t>& parts, const std::string& why) {
     for (const std::size_t part : parts) {
-      const auto marker = read_done(job_, part);
-      if (marker) keep_journal(part, *marker);
-      BOOST_OUTCOME_TRY(undo(job_, part));
+      BOOST_OUTCOME_TRY(undo_part(job_, plan_, part, *done_parts.marker(part)));
     }
     return try_again(fmt::format("part{} {}: {}", parts.size() == 1 ? "" : "s", list_of(job_, parts), why),
                      fmt::format("what is damaged is to be done again: `ggufmill resume {}`", job_.array_folder));
-  }
-
-  // So that the next attempt does what is damaged, and not all. Where this fails it does all.
-  void keep_journal(std::size_t part, const DoneMarker& marker) const {
-    const std::string line = journal_header(plan_, job_.key());
-    std::string text = line;
-    for (const JournalText::Record& record : marker.units) text += journal_record(record.unit, record.checksums, line);
-    static_cast<void>(write_text(job_.part_file(part, "journal.undone"), text, true));
   }
 
   // A seal was killed when some of the files had their names.
@@ -253,6 +245,7 @@ class Sealing {
         const std::string path = job_.file("parts/" + name);
         retry([&] { return system_calls().unlinkat(AT_FDCWD, path.c_str(), 0); });
       }
+    remove_claims();
     if (!plan_.is_reported()) return ok();
     RunReport run;
     run.bytes_read = plan_.bytes_read();
@@ -262,6 +255,11 @@ class Sealing {
         write_report(context_.report_of(plan_, run), plan_.report.json, plan_.report.html, job_.overwrite);
     if (!written) outcome.warnings.push_back("the report was not written: " + written.error().what);
     return ok();
+  }
+
+  // A claim without its temporary file is of no account, so a failure does no harm.
+  void remove_claims() const {
+    for (const StoredFile& file : files_) static_cast<void>(remove_claim(file.path, job_.key()));
   }
 
   static Error stopped() { return try_again("interrupted", "the same command goes on"); }

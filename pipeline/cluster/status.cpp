@@ -34,7 +34,9 @@ double JobStatus::part_done() const {
 }
 
 JobWatch::JobWatch(const PlannedArray& planned)
-    : array_(planned.array), plans_(planned.plans), beats_(array_.parts()), last_beat_(array_.parts()) {}
+    : array_(planned.array), plans_(planned.plans), beats_(array_.parts()), last_beat_(array_.parts()) {
+  for (std::size_t i = 0; i < array_.jobs.size(); ++i) done_.emplace_back(array_.jobs[i], plans_[i]);
+}
 
 PartStatus JobWatch::look_at(std::size_t part, const std::optional<SlurmView>& slurm) {
   const auto [number, own] = array_.place_of(part);
@@ -76,17 +78,20 @@ JobStatus JobWatch::look(bool patient) {
   for (;;) {
     status.parts.clear();
     bool may_live = false;  // a part that says it runs, and that nobody vouches for
-    for (const ClusterJob& job : array_.jobs) {
-      const std::vector<bool> done = parts_done(job);
+    for (std::size_t i = 0; i < array_.jobs.size(); ++i) {
+      const ClusterJob& job = array_.jobs[i];
+      if (has_looked_) done_[i].look();
       for (std::size_t part = 0; part < job.parts(); ++part) {
         PartStatus& one = status.parts.emplace_back();
-        if (done[part]) {
+        if (done_[i].is_done(part)) {
           one.state = PartStatus::State::kDone;
           one.cost = job.costs[part];
           one.units = one.units_done = job.range(part).last - job.range(part).first;
           continue;
         }
         one = look_at(job.first_part + part, slurm);
+        one.lost = done_[i].lost(part);
+        if (!one.lost.empty() && one.state == PartStatus::State::kMissing) one.units_done = 0;
         const auto beat = one.state == PartStatus::State::kMissing ? read_beat(job, part) : std::nullopt;
         if (beat && beat->state == Beat::State::kRunning) may_live = true;
       }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "pipeline/cluster/cluster_array.h"
+#include "pipeline/cluster/done_parts.h"
 #include "pipeline/cluster/slurm.h"
 
 namespace ggufmill {
@@ -25,6 +26,7 @@ struct PartStatus {
   std::string host;    // of the last attempt
   std::string engine;  // the engine's word for it and why: "PENDING (Resources)"
   std::string error;   // of the last attempt that ended with one
+  std::string lost;    // of a part that was done, and is to be done again: why
 };
 inline constexpr std::string_view kPartStates[] = {"done", "running", "queued", "failed", "missing"};
 
@@ -57,6 +59,7 @@ class JobWatch {
 
   const ClusterArray& array_;
   const std::vector<Plan>& plans_;
+  std::vector<DoneParts> done_;               // of each job
   std::vector<std::string> beats_;            // of each part, as seen last: attempt and count
   std::vector<Clock::time_point> last_beat_;  // when that was seen to change; the clock's beginning: not yet
   bool has_looked_ = false;

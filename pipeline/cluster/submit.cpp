@@ -9,10 +9,13 @@
 #include <set>
 
 #include "pipeline/cluster/cut.h"
+#include "pipeline/cluster/done_parts.h"
 #include "pipeline/cluster/part_store.h"
 #include "pipeline/cluster/seal.h"
 #include "pipeline/core/folder.h"
 #include "pipeline/core/text.h"
+#include "pipeline/io/temporary_file.h"
+#include "pipeline/journal/leftovers.h"
 #include "pipeline/plan/written.h"
 
 namespace ggufmill {
@@ -124,8 +127,16 @@ Result<ClusterJob> make_job(const Plan& plan, const SubmitOptions& options) {
   return job;
 }
 
+Status check_folder_is_free(const std::string& pipeline_file, const ClusterOptions& options) {
+  const std::string folder = folder_of(pipeline_file, options);
+  if (is_array_folder(folder)) return already_there(folder);
+  return ok();
+}
+
 Status create_job(const ClusterJob& job, const Plan& plan) {
   if (is_array_folder(job.folder)) return already_there(job.folder);
+  for (const Leftover& file : find_leftovers(plan).files)
+    if (file.is_in_use) return being_written(file.output);
   BOOST_OUTCOME_TRY(make_folder(job.file("parts")));
   BOOST_OUTCOME_TRY(create_outputs(job, plan));
   const Status written = write_job(job, plan);
@@ -134,15 +145,18 @@ Status create_job(const ClusterJob& job, const Plan& plan) {
 }
 
 Result<std::vector<std::size_t>> prepare_resume(const ClusterJob& job, const Plan& plan) {
-  if (!has_outputs(job, plan)) {
-    for (std::size_t part = 0; part < job.parts(); ++part) {
-      BOOST_OUTCOME_TRY(undo(job, part));
+  const DoneParts done(job, plan);
+  std::vector<std::size_t> missing;
+  for (std::size_t part = 0; part < job.parts(); ++part) {
+    if (done.is_done(part)) continue;
+    missing.push_back(part);
+    if (done.marker(part)) {
+      BOOST_OUTCOME_TRY(undo_part(job, plan, part, *done.marker(part)));
     }
+  }
+  if (!done.is_published()) {
     BOOST_OUTCOME_TRY(create_outputs(job, plan));
   }
-  std::vector<std::size_t> missing;
-  for (std::size_t part = 0; part < job.parts(); ++part)
-    if (!read_done(job, part)) missing.push_back(part);
   return missing;
 }
 

@@ -20,12 +20,15 @@ struct SubmitOptions {
 // for memory that is too little.
 Result<ClusterJob> make_job(const Plan& plan, const SubmitOptions& options);
 
-// Makes its folder and its outputs, which are reserved. Exit code 2 where there is a job in the folder already. What
-// fails leaves nothing but, perhaps, an empty folder.
+// Exit code 2 where there is a job in the folder that a pipeline file's would get.
+Status check_folder_is_free(const std::string& pipeline_file, const ClusterOptions& options);
+
+// Makes its folder and its outputs, which are reserved. Exit code 2 where there is a job in the folder already, 75
+// where a run is writing the outputs now. What fails leaves nothing but, perhaps, an empty folder.
 Status create_job(const ClusterJob& job, const Plan& plan);
 
-// Whatever of the job's outputs is lost is made anew, and then all parts are to be done again. Gives the parts that are
-// not done.
+// Creates again what is gone of the job's outputs. Gives the parts that are not done, among them those whose bytes are
+// gone (done_parts.h).
 Result<std::vector<std::size_t>> prepare_resume(const ClusterJob& job, const Plan& plan);
 
 // Removes the job's own files, and its folder where nothing else is in it. Not its outputs.

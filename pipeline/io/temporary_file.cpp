@@ -78,6 +78,11 @@ std::string temporary_path(const std::string& target, const std::string& identit
   return target.substr(0, name) + temporary_name(target.substr(name), identity);
 }
 
+Error being_written(const std::string& target) {
+  return {ExitCode::kTransient, target, "another run is writing this output now", "",
+          "wait until it is done, or give this output a path of its own"};
+}
+
 Result<TemporaryFile> TemporaryFile::open(int folder, const std::string& name, const std::string& target,
                                           const std::string& identity, bool attach) {
   TemporaryFile file(folder, name, target);
@@ -119,9 +124,7 @@ Result<bool> TemporaryFile::open_existing(std::string temporary) {
   Descriptor found(retry([&] { return calls.openat(folder_, temporary.c_str(), flags, 0); }));
   if (!found && errno == ENOENT) return false;
   if (!found) return io_error(target_, "open the temporary file beside it", errno);
-  if (!try_lock(found.get()))
-    return Error{ExitCode::kTransient, target_, "another run is writing this output now", "",
-                 "wait until it is done, or give this output a path of its own"};
+  if (!try_lock(found.get())) return being_written(target_);
   struct stat opened {
   }, named{};
   if (retry([&] { return calls.fstat(found.get(), &opened); }) < 0 ||

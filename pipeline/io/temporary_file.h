@@ -13,6 +13,8 @@ namespace ggufmill {
 // `FOLDER/.NAME.ggufmill-IDENTITY` for the output FOLDER/NAME; of a long NAME as much as fits, and a hash.
 std::string temporary_path(const std::string& target, const std::string& identity);
 inline constexpr std::string_view kTemporaryMark = ".ggufmill-";
+// Exit code 75: another process has the temporary of the output open.
+Error being_written(const std::string& target);
 
 // An open `.NAME.ggufmill-IDENTITY`, removed when destroyed unless it was published or is kept. Locked while it is
 // open, so that no two processes write to it. Movable.

@@ -14,6 +14,7 @@
 #include "pipeline/io/system_calls.h"
 #include "pipeline/io/temporary_file.h"
 #include "pipeline/journal/journal.h"
+#include "pipeline/journal/output_claim.h"
 #include "pipeline/plan/problems.h"
 #include "pipeline/plan/written.h"
 
@@ -55,6 +56,28 @@ std::uint64_t bytes_on_disk(const std::string& path) {
   return retry(call) < 0 ? 0 : static_cast<std::uint64_t>(info.st_blocks) * 512;
 }
 
+// Gives the outputs of cluster jobs that still exist, and the claims beside them, the folders of these jobs. A claim
+// without the file that it is for is all that a sealed job may leave.
+void find_jobs(std::vector<Leftover>& files) {
+  const auto is_claim = [](const Leftover& file) { return file.path.ends_with(kClaimEnd); };
+  const auto claimed_file = [&](const Leftover& file) {
+    if (!is_claim(file)) return file.path;
+    const std::string key = file.path.substr(file.path.rfind(kTemporaryMark) + kTemporaryMark.size());
+    return temporary_path(file.output, key.substr(0, key.size() - kClaimEnd.size()));
+  };
+  std::map<std::string, std::string> jobs;  // by the file that is claimed
+  for (const Leftover& file : files)
+    if (!is_claim(file)) jobs[file.path];
+  for (const Leftover& file : files) {
+    const auto claimed = jobs.find(claimed_file(file));
+    const auto claim = is_claim(file) && claimed != jobs.end() ? read_claim(file.path) : std::nullopt;
+    if (claim && claim_path(file.output, claim->key) == file.path && is_held(*claim))
+      claimed->second = claim->shown_folder;
+  }
+  for (Leftover& file : files)
+    if (const auto claimed = jobs.find(claimed_file(file)); claimed != jobs.end()) file.cluster_job = claimed->second;
+}
+
 }  // namespace
 
 bool Leftovers::is_running() const {
@@ -62,6 +85,13 @@ bool Leftovers::is_running() const {
 }
 
 bool Leftovers::can_go_on() const { return units_done && !is_running(); }
+
+std::vector<std::string> Leftovers::cluster_jobs() const {
+  std::set<std::string> jobs;
+  for (const Leftover& file : files)
+    if (!file.cluster_job.empty()) jobs.insert(file.cluster_job);
+  return {jobs.begin(), jobs.end()};
+}
 
 Leftovers find_leftovers(const Plan& plan) {
   const std::string identity = identity_of(plan);
@@ -100,11 +130,31 @@ Leftovers find_leftovers(const Plan& plan) {
       }
     }
   }
+  find_jobs(found.files);
   std::ranges::sort(found.files, {}, &Leftover::path);
   return found;
 }
 
+std::vector<Error> claimed_by_jobs(const Leftovers& leftovers) {
+  std::vector<Error> errors;
+  for (const std::string& job : leftovers.cluster_jobs()) {
+    std::set<std::string> outputs;
+    for (const Leftover& file : leftovers.files)
+      if (file.cluster_job == job) outputs.insert(file.output);
+    const std::string more = outputs.size() > 1 ? fmt::format(" and {} more", outputs.size() - 1) : "";
+    errors.push_back({ExitCode::kUsage, *outputs.begin(),
+                      fmt::format("the cluster job in {} writes this output{}", quoted_name(job), more), "",
+                      fmt::format("`ggufmill status {0}` reports its progress, `ggufmill resume {0}` resumes it, "
+                                  "`ggufmill cancel {0} --discard` removes it",
+                                  job)});
+  }
+  return errors;
+}
+
 Status discard(const Leftovers& leftovers) {
+  Diagnostics claimed;
+  for (Error& error : claimed_by_jobs(leftovers)) claimed.add(std::move(error));
+  if (!claimed.empty()) return claimed.together();
   for (const Leftover& file : leftovers.files)
     if (!file.is_in_use && retry([&] { return system_calls().unlinkat(AT_FDCWD, file.path.c_str(), 0); }) < 0 &&
         errno != ENOENT)

@@ -83,7 +83,10 @@ struct Mask {
 
 const Mask kMasks[] = {
     {std::regex("ggufmill [0-9]+\\.[0-9]+\\.[0-9]+"), "ggufmill VERSION"},
+    {std::regex("ggufmill-[0-9a-f]{32}\\.[a-z0-9]{6}\\b"), "ggufmill-IDENTITY.JOB"},
     {std::regex("ggufmill-[0-9a-f]{32}"), "ggufmill-IDENTITY"},
+    {std::regex("(JOB\\.job.* )[0-9]+ B"), "$1BYTES"},  // a claim has the path of DIR in it
+    {std::regex("(JOB\\.job\",\"output\":\"[^\"]*\",\"bytes\":)[0-9]+"), "$1BYTES"},
     {std::regex("in [0-9.]+ s \\([0-9]+ MB/s\\), [0-9.]+ [KMGi]*B of slabs at most, [a-z]+ I/O by [a-z_]+"), "in TIME"},
     {std::regex("in [0-9.]+ s\\b"), "in TIME"},
     {std::regex("takes about [0-9.]+ [a-z]+"), "takes about TIME"},

@@ -1,5 +1,6 @@
 // Parts and seals without an engine: what a cluster does to them, done here.
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -13,8 +14,10 @@
 #include <random>
 
 #include "pipeline/cluster/cut.h"
+#include "pipeline/cluster/done_parts.h"
 #include "pipeline/cluster/hems.h"
 #include "pipeline/cluster/part_store.h"
+#include "pipeline/cluster/status.h"
 #include "pipeline/io/temporary_file.h"
 #include "pipeline/plan/slabs.h"
 #include "tests/cluster/job_fixture.h"
@@ -405,6 +408,155 @@ TEST_CASE("parts that do not exist, jobs that are none, and outputs that somebod
   CHECK((prepare_resume(job, plan).value() == std::vector<std::size_t>{0, 1}));
   do_parts(job, plan);
   do_seal(job, plan);
+  CHECK((folder.files() == folder.right()));
+}
+
+namespace {
+
+// The temporary files of the outputs that a part writes to.
+std::vector<std::string> files_of(const ClusterJob& job, const Plan& plan, std::size_t part) {
+  std::vector<std::string> files;
+  const PartPlaces places = places_of(plan, job.cuts, part, 1).front();
+  for (const std::size_t file : places.files) files.push_back(temporary_path(stored_files(plan)[file].path, job.key()));
+  return files;
+}
+
+struct Loss {
+  const char* what;
+  std::function<void(const ClusterJob&, const Plan&)> make;  // of what part 1 wrote
+};
+
+const Loss kLosses[] = {
+    {"is missing", [](const auto& job, const auto& plan) { fs::remove(files_of(job, plan, 1).front()); }},
+    {"has 100 bytes, not ",
+     [](const auto& job, const auto& plan) { fs::resize_file(files_of(job, plan, 1).front(), 100); }},
+    {"is another file than the part wrote",
+     [](const auto& job, const auto& plan) {
+       const std::string path = files_of(job, plan, 1).front();
+       fs::copy_file(path, path + ".copy");
+       fs::rename(path + ".copy", path);
+     }},
+    {"bytes that it wrote are gone from",
+     [](const auto& job, const auto& plan) {
+       const std::string path = files_of(job, plan, 1).front();
+       const auto bytes = fs::file_size(path);
+       fs::resize_file(path, 0);
+       fs::resize_file(path, bytes);
+     }},
+    {"is missing or was cut", [](const auto& job, const auto&) { fs::remove(job.part_file(1, "hem")); }},
+};
+
+}  // namespace
+
+TEST_CASE("a part whose bytes are gone is not done, whoever asks") {
+  const std::size_t which = GENERATE(range(std::size_t{0}, std::size(kLosses)));
+  const Loss& loss = kLosses[which];
+  CAPTURE(loss.what);
+  const JobFolder folder;
+  PlannedArray planned;
+  planned.plans.push_back(folder.plan());
+  const Plan& plan = planned.plans.front();
+  const ClusterJob job = folder.job(plan, 3);
+  planned.array = array_of(job);
+  do_parts(job, plan);
+  REQUIRE(JobWatch(planned).look(false).count(PartStatus::State::kDone) == 3);
+  loss.make(job, plan);
+
+  const JobStatus status = JobWatch(planned).look(false);
+  CHECK(status.state == JobStatus::State::kNeedsResume);
+  CHECK(status.parts[1].state == PartStatus::State::kMissing);
+  CHECK(status.parts[1].units_done == 0);
+  CHECK(status.parts[1].lost.find(loss.what) != std::string::npos);
+  SECTION("a seal undoes it") {
+    const Error error = seal_error(job, plan);
+    CHECK(error.code == ExitCode::kTransient);
+    CHECK(error.what.find(loss.what) != std::string::npos);
+    CHECK_FALSE(parts_done(job)[1]);
+  }
+  SECTION("and so does a resume") {}
+  const std::vector<std::size_t> missing = prepare_resume(job, plan).value();
+  CHECK(std::ranges::count(missing, std::size_t{1}) == 1);
+  for (const std::size_t part : missing) CHECK_FALSE(do_part(job, plan, part).was_done);
+  do_seal(job, plan);
+  CHECK((folder.files() == folder.right()));
+  CHECK(leftovers(folder) == 0);
+}
+
+TEST_CASE("a hole of zeros that a part wrote is no loss") {
+  const JobFolder folder;
+  const Plan plan = folder.plan();
+  const ClusterJob job = folder.job(plan, 3);
+  do_parts(job, plan);
+  // What a file system that compresses makes of them, of bytes that happen to be zeros already.
+  const std::string path = files_of(job, plan, 1).front();
+  const std::string before = read_text(path);
+  const Descriptor file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+  constexpr off_t kPage = 4096;
+  std::size_t holes = 0;
+  for (off_t at = 0; at + kPage <= static_cast<off_t>(before.size()); at += kPage)
+    if (before.find_first_not_of('\0', static_cast<std::size_t>(at)) >= static_cast<std::size_t>(at + kPage))
+      holes += ::fallocate(file.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, at, kPage) == 0;
+  CAPTURE(holes);
+  CHECK(DoneParts(job, plan).is_done(1));
+  do_seal(job, plan);
+  CHECK((folder.files() == folder.right()));
+}
+
+TEST_CASE("a run refuses the outputs of a cluster job, until the job has sealed them or is removed") {
+  const JobFolder folder;
+  const Plan plan = folder.plan();
+  const ClusterJob job = folder.job(plan, 2);
+  do_part(job, plan, 0);
+  const std::string before = read_text(files_of(job, plan, 0).front());
+  const Leftovers left = context().leftovers(plan);
+  CHECK((left.cluster_jobs() == std::vector<std::string>{job.folder}));
+  CHECK_FALSE(left.is_running());
+  CHECK_FALSE(left.can_go_on());
+  RunOptions overwriting;
+  overwriting.overwrite = true;
+  const auto run = context().run(plan, overwriting);
+  REQUIRE(!run);
+  CHECK(run.error().code == ExitCode::kUsage);
+  CHECK(run.error().what.find(fmt::format("the cluster job in '{}' writes this output", job.folder)) == 0);
+  CHECK(context().discard(left).error().code == ExitCode::kUsage);
+  CHECK(read_text(files_of(job, plan, 0).front()) == before);
+  SECTION("sealed") {
+    do_part(job, plan, 1);
+    do_seal(job, plan);
+    CHECK(context().leftovers(plan).files.empty());
+    CHECK(context().run(plan, overwriting));
+  }
+  SECTION("removed") {
+    REQUIRE(remove_outputs(job, plan));
+    REQUIRE(remove_job(job));
+    CHECK(context().leftovers(plan).files.empty());
+    CHECK(context().run(plan, {}));
+  }
+  SECTION("its folder removed by somebody") {
+    fs::remove_all(job.folder);
+    CHECK(context().leftovers(plan).cluster_jobs().empty());
+    CHECK(context().discard(context().leftovers(plan)));
+    CHECK(leftovers(folder) == 0);
+    CHECK(context().run(plan, {}));
+  }
+}
+
+TEST_CASE("no job is made of outputs that a run is writing") {
+  const JobFolder folder;
+  const Plan plan = folder.plan();
+  SubmitOptions options;
+  options.cluster.parts = 2;
+  options.cluster.folder = folder.path("job");
+  const ClusterJob job = make_job(plan, options).value();
+  std::optional<Status> made;
+  RunOptions run;
+  run.progress = [&](const Progress&) {
+    if (!made) made = create_job(job, plan);
+  };
+  REQUIRE(context().run(plan, run));
+  REQUIRE(made);
+  CHECK(made->error().code == ExitCode::kTransient);
+  CHECK(made->error().what == "another run is writing this output now");
   CHECK((folder.files() == folder.right()));
 }
 

@@ -6,6 +6,7 @@
 #include "pipeline/cluster/cluster_array.h"
 #include "pipeline/cluster/measured.h"
 #include "pipeline/cluster/slurm.h"
+#include "pipeline/journal/output_claim.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/support/files.h"
 #include "tests/support/plan_maker.h"
@@ -170,6 +171,15 @@ std::string fuzz_cluster_marker(std::string_view bytes) {
       job.file("seal.json"), bytes, [&] { return read_seal(job); },
       [&](const SealMarker& marker) { return bool(write_seal(job, marker)); });
   if (!seal.empty()) return seal;
+  const std::string claim = problem_of_marker(
+      claim_path(folder().file("model.gguf"), job.key()), bytes,
+      [&] {
+        auto read = read_claim(claim_path(folder().file("model.gguf"), job.key()));
+        if (read) static_cast<void>(is_held(*read));
+        return read && read->key == job.key() ? read : std::nullopt;
+      },
+      [&](const OutputClaim& one) { return bool(write_claim(folder().file("model.gguf"), one)); });
+  if (!claim.empty()) return claim;
   static const Plan plan = small_plan();
   write_text(job.part_file(1, "measured.json"), bytes);
   RunReport run;
@@ -192,6 +202,7 @@ std::vector<std::string> cluster_marker_seeds() {
   done.isa = "x86-64-v4";
   done.seconds = 1.25;
   done.bytes_read = done.bytes_written = 81920;
+  done.inodes = {7, 8};
   Beat beat;
   beat.state = Beat::State::kFailed;
   beat.attempt = "n1-7-abcdef";
@@ -205,7 +216,10 @@ std::vector<std::string> cluster_marker_seeds() {
   run.steps.resize(3);
   for (StepResult& step : run.steps) step.encodings = {{0.5, {}, std::make_shared<const DifferenceSums>(sums)}, {}};
   if (!write_measured(job, 1, small_plan(), run)) return {};
-  return {read_text(job.part_file(1, "done.json")),
+  const OutputClaim claim{job.key(), dir.path(), dir.path()};
+  if (!write_claim(dir.file("model.gguf"), claim)) return {};
+  return {read_text(claim_path(dir.file("model.gguf"), job.key())),
+          read_text(job.part_file(1, "done.json")),
           read_text(job.part_file(1, "measured.json")),
           read_text(job.part_file(1, "beat.json")),
           read_text(job.file("seal.json")),

@@ -1,0 +1,149 @@
+#include "pipeline/cluster/done_parts.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "pipeline/api/reports.h"
+#include "pipeline/cluster/part_store.h"
+#include "pipeline/core/text.h"
+#include "pipeline/io/machine.h"
+#include "pipeline/io/system_calls.h"
+#include "pipeline/io/temporary_file.h"
+#include "pipeline/journal/read_back.h"
+#include "pipeline/plan/slabs.h"
+
+namespace ggufmill {
+
+DoneParts::DoneParts(const ClusterJob& job, const Plan& plan, std::optional<std::size_t> one)
+    : job_(job),
+      plan_(plan),
+      one_(one),
+      stored_(stored_files(plan)),
+      places_(places_of(plan, job.cuts, 0, job.parts())),
+      parts_(job.parts()) {
+  look();
+}
+
+void DoneParts::look() {
+  const std::vector<bool> named = parts_done(job_);
+  const auto seal = read_seal(job_);
+  is_published_ = seal && std::ranges::count(files_named(plan_, *seal), true) != 0;
+  files_.assign(stored_.size(), {});
+  for (std::size_t i = 0; i < stored_.size(); ++i)
+    if (!one_ || std::ranges::count(places_[*one_].files, i) != 0)
+      files_[i] = look_at(temporary_path(stored_[i].path, job_.key()));
+  for (std::size_t i = 0; i < parts_.size(); ++i) {
+    if (one_ && *one_ != i) continue;
+    Part& part = parts_[i];
+    if (!named[i]) part = {};
+    if (named[i] && !part.marker) part.marker = read_done(job_, i);
+    part.lost = part.marker && !is_published_ ? find_loss(i) : "";
+  }
+}
+
+DoneParts::File DoneParts::look_at(const std::string& path) const {
+  File file;
+  const int flags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
+  const Descriptor opened(retry([&] { return system_calls().openat(AT_FDCWD, path.c_str(), flags, 0); }));
+  struct stat info {};
+  if (!opened || retry([&] { return system_calls().fstat(opened.get(), &info); }) < 0 || !S_ISREG(info.st_mode))
+    return file;
+  file.is_there = true;
+  file.inode = info.st_ino;
+  file.bytes = static_cast<std::uint64_t>(info.st_size);
+  // File systems that know no holes report data up to the end.
+  for (off_t at = 0; at < info.st_size;) {
+    const off_t hole = ::lseek(opened.get(), at, SEEK_HOLE);
+    if (hole < 0 || hole >= info.st_size) break;
+    const off_t data = ::lseek(opened.get(), hole, SEEK_DATA);
+    at = data < 0 ? info.st_size : data;
+    file.holes.push_back({static_cast<std::uint64_t>(hole), static_cast<std::uint64_t>(at)});
+  }
+  return file;
+}
+
+std::string DoneParts::find_loss(std::size_t part) {
+  const PartPlaces& places = places_[part];
+  const std::vector<std::uint64_t>& inodes = parts_[part].marker->inodes;
+  if (inodes.size() != places.files.size()) return "its marker is of other files";
+  for (std::size_t i = 0; i < inodes.size(); ++i) {
+    const File& file = files_[places.files[i]];
+    const StoredFile& stored = stored_[places.files[i]];
+    const std::string name = quoted_name(temporary_path(stored.path, job_.key()));
+    if (!file.is_there) return fmt::format("{} is missing", name);
+    if (file.bytes != stored.bytes) return fmt::format("{} has {} bytes, not {}", name, file.bytes, stored.bytes);
+    if (file.inode != inodes[i]) return fmt::format("{} is another file than the part wrote", name);
+  }
+  if (const std::string path = job_.part_file(part, "hem"); places.hem_bytes != 0) {
+    struct stat info {};
+    const auto call = [&] { return system_calls().fstatat(AT_FDCWD, path.c_str(), &info, AT_SYMLINK_NOFOLLOW); };
+    if (retry(call) < 0 || static_cast<std::uint64_t>(info.st_size) != places.hem_bytes)
+      return fmt::format("{} is missing or was cut", quoted_name(path));
+  }
+  if (parts_[part].was_compared) return {};
+  std::string lost = compare_holes(part);
+  parts_[part].was_compared = lost.empty();
+  return lost;
+}
+
+// Whether any byte of the range is in a hole of its file. Edges are elsewhere until the seal writes them.
+bool DoneParts::lies_in_hole(const Hem& piece, const PartPlaces& places) const {
+  const std::vector<Range>& holes = files_[piece.file].holes;
+  const auto is_before = [](const Range& hole, std::uint64_t at) { return hole.last <= at; };
+  for (auto hole = std::lower_bound(holes.begin(), holes.end(), piece.offset, is_before);
+       hole != holes.end() && hole->first < piece.offset + piece.bytes; ++hole) {
+    std::uint64_t at = std::max(hole->first, piece.offset);
+    const std::uint64_t end = std::min(hole->last, piece.offset + piece.bytes);
+    for (const Hem& hem : places.hems)  // sorted by offset within a file
+      if (hem.file == piece.file && hem.offset <= at && at < hem.offset + hem.bytes) at = hem.offset + hem.bytes;
+    if (at < end) return true;
+  }
+  return false;
+}
+
+std::string DoneParts::compare_holes(std::size_t part) const {
+  std::vector<std::size_t> first_files;
+  for (std::size_t files = 0; const PlannedOutput& output : plan_.outputs) {
+    first_files.push_back(files);
+    files += output.files.size();
+  }
+  std::vector<JournalText::Record> records;
+  for (const JournalText::Record& record : parts_[part].marker->units) {
+    const Unit& unit = plan_.units[record.unit];
+    const Step& step = plan_.steps[unit.step];
+    const bool in_hole = std::ranges::any_of(step.encodings, [&](const Encoding& encoding) {
+      const std::uint64_t row = row_bytes(*encoding.type, step.expression->shape);
+      return std::ranges::any_of(encoding.places, [&](const Place& place) {
+        const std::size_t file = first_files[place.output] + place.file;
+        return lies_in_hole({file, place.offset + unit.first_row * row, unit.rows * row, 0}, places_[part]);
+      });
+    });
+    if (in_hole) records.push_back(record);
+  }
+  if (records.empty()) return {};
+  const auto is_held = [&](std::span<const JournalText::Record> some) {
+    const auto store = PartStore::view(plan_, job_, part);
+    if (!store) return false;
+    const auto held = find_held(plan_, *store.value(), some, threads_for(0), nullptr);
+    return held && held.value().lost == 0;
+  };
+  // A file system that compresses makes holes of zeros: then all units are looked at. Where bytes are gone, the first
+  // one shows it.
+  if (is_held(std::span(records).first(1)) && is_held(records)) return {};
+  return fmt::format("bytes that it wrote are gone from {}",
+                     quoted_name(temporary_path(stored_[places_[part].files.front()].path, job_.key())));
+}
+
+Status undo_part(const ClusterJob& job, const Plan& plan, std::size_t part, const DoneMarker& marker) {
+  const std::string line = journal_header(plan, job.key());
+  std::string text = line;
+  for (const JournalText::Record& record : marker.units) text += journal_record(record.unit, record.checksums, line);
+  // Without it the next attempt does all of the part.
+  static_cast<void>(write_text(job.part_file(part, "journal.undone"), text, true));
+  return undo(job, part);
+}
+
+}  // namespace ggufmill

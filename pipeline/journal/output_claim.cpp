@@ -1,0 +1,66 @@
+#include "pipeline/journal/output_claim.h"
+
+#include <fmt/format.h>
+
+#include <boost/json.hpp>
+#include <filesystem>
+
+#include "pipeline/io/atomic_file.h"
+#include "pipeline/io/json_file.h"
+#include "pipeline/io/system_calls.h"
+#include "pipeline/io/temporary_file.h"
+
+namespace ggufmill {
+namespace {
+
+namespace json = boost::json;
+
+constexpr std::string_view kFormat = "ggufmill output claim";
+constexpr int kVersion = 1;
+constexpr std::uint64_t kMostBytes = 64 << 10;
+
+}  // namespace
+
+std::string claim_path(const std::string& output, const std::string& key) {
+  return temporary_path(output, key + std::string(kClaimEnd));
+}
+
+Status write_claim(const std::string& output, const OutputClaim& claim) {
+  const std::string text = json::serialize(json::object{{"format", kFormat},
+                                                        {"version", kVersion},
+                                                        {"job", claim.key},
+                                                        {"folder", claim.folder},
+                                                        {"shown_folder", claim.shown_folder}}) +
+                           "\n";
+  BOOST_OUTCOME_TRY(const auto file, AtomicFile::create(claim_path(output, claim.key), text.size(), {true}));
+  return file->seal(std::as_bytes(std::span(text)), 0);
+}
+
+std::optional<OutputClaim> read_claim(const std::string& path) try {
+  const auto read = read_json(path, kMostBytes);
+  if (!read || needed_text(read.value(), "format") != kFormat || needed_number(read.value(), "version") != kVersion)
+    return {};
+  return OutputClaim{needed_text(read.value(), "job"), needed_text(read.value(), "folder"),
+                     needed_text(read.value(), "shown_folder")};
+} catch (const UnsoundJson&) {
+  return {};
+}
+
+bool is_held(const OutputClaim& claim) {
+  const std::string path = claim.folder + "/" + kJobFile;
+  std::error_code error;
+  if (!std::filesystem::exists(path, error) && !error) return false;
+  const auto job = read_json(path);
+  if (!job) return true;
+  const auto identity = json_string(job.value(), "identity"), id = json_string(job.value(), "id");
+  return !identity || !id || fmt::format("{}.{}", *identity, *id) == claim.key;
+}
+
+Status remove_claim(const std::string& output, const std::string& key) {
+  const std::string path = claim_path(output, key);
+  if (retry([&] { return system_calls().unlinkat(AT_FDCWD, path.c_str(), 0); }) < 0 && errno != ENOENT)
+    return io_error(path, "remove the file", errno);
+  return ok();
+}
+
+}  // namespace ggufmill
