@@ -153,6 +153,7 @@ int convert_verb(const Parsed& parsed) {
   if (parsed.values.count("print-supported-models")) return print_supported_models();
   if (!parsed.values.count("folder"))
     return fail(usage_error("no folder given", "usage: ggufmill convert [options] FOLDER; `--help` explains"));
+  if (const Status usable = check_dry_run(parsed.values); !usable) return fail(usable.error());
   const auto options = read_options(parsed.values);
   if (!options) return fail(options.error());
   auto context = open_context(parsed.values);

@@ -39,7 +39,7 @@ CommandSpec command() {
   spec.options.add_options()(
       "json",
       "one JSON object on stdout: {source, outputs: [{files, problems, tensors: [{name, shape, from, to, bytes, why, "
-      "..}], weights, ..}], bytes_read, ..}; of a batch one after the other")(
+      "..}], weights, ..}], bytes_read, ..}; of a batch {sources: [{source, outputs, ..}]}")(
       "written", "the plan in its written form, JSON: the same on every machine")(
       "curve", "of targets: what the best choice of each size loses, beside the built-in recipes")(
       "html", po::value<std::string>(),
@@ -143,17 +143,16 @@ json::object output_json(const PlannedOutput& output) {
           {"bits_per_weight", totals.bits_per_weight()}};
 }
 
-void print_json(const Plan& plan) {
+json::object plan_json(const Plan& plan) {
   json::array files;
   for (const SourceRef& file : plan.source.files) files.push_back({{"path", file->path}, {"bytes", file->bytes}});
   json::array outputs;
   for (const PlannedOutput& output : plan.outputs) outputs.push_back(output_json(output));
-  const json::object all{{"source", {{"files", files}, {"tensors", plan.source.tensors}}},
-                         {"outputs", outputs},
-                         {"bytes_read", plan.bytes_read()},
-                         {"bytes_written", plan.bytes_written()},
-                         {"least_memory", plan.least_memory}};
-  std::puts(json_text(all).c_str());
+  return {{"source", {{"files", files}, {"tensors", plan.source.tensors}}},
+          {"outputs", outputs},
+          {"bytes_read", plan.bytes_read()},
+          {"bytes_written", plan.bytes_written()},
+          {"least_memory", plan.least_memory}};
 }
 
 constexpr std::size_t kCurvePoints = 25;
@@ -236,6 +235,7 @@ int plan_verb(const Parsed& parsed) {
   if (parsed.values.count("curve")) return show_curves(parsed.values);
   bool is_first = true;
   std::vector<PicturedModel> pictures;
+  JsonOfPlans objects;
   const auto page = text_of(parsed.values, "html");
   const int code = for_each_plan(parsed.values, [&](const Planned& planned) {
     const Plan& plan = planned.plan;
@@ -245,7 +245,7 @@ int plan_verb(const Parsed& parsed) {
     } else if (parsed.values.count("written")) {
       std::puts(write_plan(plan).c_str());
     } else if (parsed.values.count("json")) {
-      print_json(plan);
+      objects.add(planned, plan_json(plan));
     } else {
       if (!is_first) std::puts("");
       print_text(plan);
@@ -254,6 +254,7 @@ int plan_verb(const Parsed& parsed) {
     say_unmeasured(problems);
     return problems.empty() ? 0 : fail(of_source(problems, planned.source));
   });
+  objects.print();
   if (!page || pictures.empty()) return code;
   const int written = write_page(*page, models_html(pictures), parsed.values);
   return code != 0 ? code : written;

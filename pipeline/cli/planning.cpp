@@ -2,11 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <boost/json.hpp>
 #include <charconv>
+#include <cstdio>
+#include <map>
 
 #include "pipeline/cli/command_line.h"
 #include "pipeline/cli/messages.h"
 #include "pipeline/core/text.h"
+#include "pipeline/report/json_text.h"
 
 namespace ggufmill {
 namespace {
@@ -81,7 +85,7 @@ void add_job_options(po::options_description& options) {
 void add_report_options(po::options_description& options) {
   auto add = options.add_options();
   add("report", po::value<Strings>()->composing(),
-      "FILE.html or FILE.json: write a report of the run; may be given twice");
+      "FILE.html or FILE.json: write a report of the run; may be given once for each form");
   add("errors", "measure what every tensor lost, for the report (report.error)");
 }
 
@@ -92,12 +96,27 @@ Status read_report_options(const po::variables_map& values, std::optional<Report
   }
   if (!values.count("report")) return ok();
   if (!report) report.emplace();
+  std::map<bool, std::string> given;  // by whether it is a page
   for (const std::string& path : values["report"].as<Strings>()) {
-    if (!path.ends_with(".html") && !path.ends_with(".json"))
+    const bool is_page = path.ends_with(".html");
+    if (!is_page && !path.ends_with(".json"))
       return usage_error(fmt::format("--report {} is neither an .html nor a .json file", quoted_name(path)),
                          "the ending says which form is meant: --report report.html");
-    (path.ends_with(".html") ? report->html : report->json) = path;
+    const auto [first, is_new] = given.emplace(is_page, path);
+    if (!is_new)
+      return usage_error(
+          fmt::format("--report {} and --report {} have the same form", quoted_name(first->second), quoted_name(path)),
+          "a run writes one report as .html and one as .json");
+    (is_page ? report->html : report->json) = path;
   }
+  return ok();
+}
+
+Status check_dry_run(const po::variables_map& values) {
+  if (!values.count("dry-run")) return ok();
+  for (const char* option : {"report", "errors", "profile", "discard"})
+    if (values.count(option))
+      return usage_error(fmt::format("--{} needs a run, and --dry-run makes none", option), "leave one of them out");
   return ok();
 }
 
@@ -156,6 +175,19 @@ int for_each_plan(const po::variables_map& values, const std::function<int(const
     if (code == 0) code = one;
   }
   return code;
+}
+
+void JsonOfPlans::add(const Planned& planned, boost::json::object object) {
+  is_batch_ = !planned.source.empty();
+  if (is_batch_ && !object.contains("source")) object["source"] = planned.source;
+  objects_.push_back(std::move(object));
+}
+
+void JsonOfPlans::print() const {
+  if (objects_.empty()) return;
+  const boost::json::object all =
+      is_batch_ ? boost::json::object{{"sources", boost::json::value_from(objects_)}} : objects_.front();
+  std::puts(json_text(all).c_str());
 }
 
 Result<Planned> plan_arguments(Context context, const std::string& pipeline, std::vector<std::string> inputs,

@@ -1,6 +1,7 @@
 #pragma once
 // What the verbs share that plan and run: the options that say which job, and from the arguments to a Plan.
 
+#include <boost/json/object.hpp>
 #include <boost/program_options.hpp>
 #include <functional>
 #include <optional>
@@ -23,6 +24,8 @@ void add_job_options(boost::program_options::options_description& options);
 // --report and --errors, and what they add to what the pipeline file asks for. Exit code 2 for a file that is neither
 // .json nor .html.
 void add_report_options(boost::program_options::options_description& options);
+// Exit code 2 for --dry-run beside an option that only a run can obey.
+Status check_dry_run(const boost::program_options::variables_map& values);
 Status read_report_options(const boost::program_options::variables_map& values, std::optional<ReportRequest>& report);
 
 struct Planned {
@@ -47,6 +50,19 @@ std::vector<Error> of_source(const std::vector<Error>& errors, const std::string
 // others. The first exit code that is not 0.
 int for_each_plan(const boost::program_options::variables_map& values,
                   const std::function<int(const Planned& planned)>& verb);
+// What --json prints of the plans of a pipeline file: the object of its one job, or {sources: [{source, ...}, ...]}
+// with those of a batch.
+class JsonOfPlans {
+ public:
+  void add(const Planned& planned, boost::json::object object);
+  // Nothing where no plan was made of the one job.
+  void print() const;
+
+ private:
+  bool is_batch_ = false;
+  std::vector<boost::json::object> objects_;
+};
+
 // From a job of `context` to its plan. Says warnings.
 Result<Planned> plan_job(Context context, Job job, const boost::program_options::variables_map& values,
                          IfUnmeasured if_unmeasured = IfUnmeasured::kLeave);

@@ -120,6 +120,7 @@ int dry_run(const Planned& planned) {
 }
 
 int quantize_verb(const Parsed& parsed) {
+  if (const Status usable = check_dry_run(parsed.values); !usable) return fail(usable.error());
   Strings warnings;
   const auto options = read_options(parsed, warnings);
   if (!options) return fail(options.error());

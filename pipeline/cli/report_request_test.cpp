@@ -59,3 +59,11 @@ TEST_CASE("the ending says which form is meant") {
   REQUIRE_FALSE(read);
   CHECK(read.error().code == ExitCode::kUsage);
 }
+
+TEST_CASE("two reports of one form are refused, as one would be dropped") {
+  std::optional<ReportRequest> report;
+  const Status read = add_options({"--report", "a.html", "--report", "b.json", "--report", "c.html"}, report);
+  REQUIRE_FALSE(read);
+  CHECK(read.error().code == ExitCode::kUsage);
+  CHECK(read.error().what == "--report 'a.html' and --report 'c.html' have the same form");
+}

@@ -71,7 +71,7 @@ int discard(const Context& context, const Plan& plan, bool quiet) {
 // What other plans' runs have left stays, and takes room.
 void say_strange(const Leftovers& left) {
   for (const Leftover& file : left.files)
-    if (!file.of_this_plan && !file.is_in_use)
+    if (!file.of_this_plan && !file.is_in_use && file.cluster_job.empty())
       say_note(fmt::format("{} ({}); --discard removes it", describe(file), human_bytes(file.bytes)));
 }
 
@@ -135,10 +135,11 @@ void say_tensors(const PlannedOutput& output) {
 
 std::string describe(const Leftover& file) {
   const bool is_journal = !file.other_since.empty();
-  const std::string whose = file.is_in_use      ? "being written by a run now"
-                            : file.of_this_plan ? "left by a run of this plan"
-                            : is_journal        ? "left by a run of another plan: " + file.other_since
-                                                : "left by a run of another plan";
+  const std::string whose = !file.cluster_job.empty() ? "of the cluster job in " + file.cluster_job
+                            : file.is_in_use          ? "being written by a run now"
+                            : file.of_this_plan       ? "left by a run of this plan"
+                            : is_journal              ? "left by a run of another plan: " + file.other_since
+                                                      : "left by a run of another plan";
   return fmt::format("{}  {}", file.path, whose);
 }
 

@@ -60,6 +60,7 @@ int split_verb(const Parsed& parsed) {
   const auto words = values["words"].as<Strings>();
   if (words.size() != 2)
     return fail(usage_error("two names are needed: INPUT and OUTPUT", "usage: " + command().usage));
+  if (const Status usable = check_dry_run(values); !usable) return fail(usable.error());
   if (values.count("split-max-size") && values.count("split-max-tensors"))
     return fail(usage_error("--split-max-size and --split-max-tensors cannot be used together", "give one of them"));
   const std::string pipeline = pipeline_of(values, words[0], words[1]);

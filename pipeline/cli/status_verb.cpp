@@ -25,8 +25,9 @@ CommandSpec command() {
   spec.usage = "ggufmill status (FILE | FOLDER) [options]";
   spec.description =
       "Says which outputs of a pipeline file are there, whether a run is writing them now and how far it is, and what "
-      "runs that ended early have left: `run` goes on from there, `run --discard` removes it. Reads headers only and "
-      "changes nothing. Of the folder of a cluster job: how far its parts are. Exit code 0: the outputs are sealed; 1: "
+      "runs that ended early have left: `run` goes on from there, `run --discard` removes it. Names the folder of a "
+      "cluster job that writes the same outputs. Reads headers only and changes nothing. Of the folder of a cluster "
+      "job: how far its parts are. Exit code 0: the outputs are sealed; 1: "
       "it is under way; 2: nobody is at it, and `ggufmill resume FOLDER` goes on with it.";
   spec.examples =
       "  ggufmill status job.yaml\n"
@@ -35,7 +36,8 @@ CommandSpec command() {
   spec.positional = "file";
   add_job_options(spec.options);
   spec.options.add_options()("json",
-                             "one JSON object on stdout: {running, can_go_on, units, units_done, outputs, leftovers}; "
+                             "one JSON object on stdout: {running, can_go_on, units, units_done, outputs, leftovers, "
+                             "cluster_jobs}, of a batch {sources: [{source, running, ...}]}; "
                              "of a cluster job {folder, state, done, part_done, seal, parts}, of a matrix of "
                              "them also {jobs}")(
       "watch", "of a cluster job: look again every two seconds, until it is no longer under way");
@@ -58,10 +60,15 @@ json::object to_json(const Plan& plan, const Leftovers& left) {
                                      {"bytes", file.bytes},
                                      {"of_this_plan", file.of_this_plan},
                                      {"in_use", file.is_in_use},
-                                     {"other_since", file.other_since}});
-  return {{"running", left.is_running()},  {"can_go_on", left.can_go_on()},
-          {"units", left.units},           {"units_done", left.units_done.value_or(0)},
-          {"outputs", std::move(outputs)}, {"leftovers", std::move(leftovers)}};
+                                     {"other_since", file.other_since},
+                                     {"cluster_job", file.cluster_job}});
+  return {{"running", left.is_running()},
+          {"can_go_on", left.can_go_on()},
+          {"units", left.units},
+          {"units_done", left.units_done.value_or(0)},
+          {"outputs", std::move(outputs)},
+          {"leftovers", std::move(leftovers)},
+          {"cluster_jobs", json::value_from(left.cluster_jobs())}};
 }
 
 std::string progress_of(const Leftovers& left) {
@@ -73,16 +80,18 @@ std::string progress_of(const Leftovers& left) {
 std::string state_of(const Leftovers& left) {
   if (left.is_running()) return "a run is writing the outputs now: " + progress_of(left);
   if (left.can_go_on()) return fmt::format("a run was ended early: {}; `run` goes on from there", progress_of(left));
-  return "no run is under way";
+  const std::vector<std::string> jobs = left.cluster_jobs();
+  if (jobs.empty()) return "no run is under way";
+  std::string text;
+  for (const std::string& job : jobs)
+    text += fmt::format("{0}the cluster job in {1} writes the outputs: `ggufmill status {1}` reports its progress",
+                        text.empty() ? "" : "\n", job);
+  return text;
 }
 
-int status(const Planned& planned, bool as_json) {
+void print_status(const Planned& planned) {
   const Plan& plan = planned.plan;
   const Leftovers left = planned.context.leftovers(plan);
-  if (as_json) {
-    std::puts(json_text(to_json(plan, left)).c_str());
-    return 0;
-  }
   std::vector<Row> rows;
   for (const PlannedOutput& output : plan.outputs)
     for (const OutputFile& file : output.files)
@@ -91,7 +100,6 @@ int status(const Planned& planned, bool as_json) {
   std::puts(state_of(left).c_str());
   for (const Leftover& file : left.files)
     std::puts(fmt::format("{}  {}", describe(file), human_bytes(file.bytes)).c_str());
-  return 0;
 }
 
 int status_verb(const Parsed& parsed) {
@@ -100,7 +108,16 @@ int status_verb(const Parsed& parsed) {
     return cluster_status(folder, as_json, parsed.values.count("watch") > 0);
   if (parsed.values.count("watch"))
     return fail(usage_error("--watch is for the folder of a cluster job", "a run says itself how far it is"));
-  return for_each_plan(parsed.values, [&](const Planned& planned) { return status(planned, as_json); });
+  JsonOfPlans all;
+  const int code = for_each_plan(parsed.values, [&](const Planned& planned) {
+    if (as_json)
+      all.add(planned, to_json(planned.plan, planned.context.leftovers(planned.plan)));
+    else
+      print_status(planned);
+    return 0;
+  });
+  all.print();
+  return code;
 }
 
 }  // namespace

@@ -318,9 +318,17 @@ Status Journal::sealed(std::span<const FileId> files) {
 // What cannot be mended by a second run is not kept for one.
 bool Journal::keeps(const Error& error) {
   const bool in_vain = error.code == ExitCode::kBadInput || error.code == ExitCode::kInternal;
-  was_kept_ = !in_vain && file_ && (goes_on_ || units_done_ != 0);
+  was_kept_ = !in_vain && is_there() && (goes_on_ || units_done_ != 0);
   if (!was_kept_) remove();
   return was_kept_;
+}
+
+// Whether a later run would find it: somebody may have removed the folder that it is in.
+bool Journal::is_there() const {
+  struct stat opened {};
+  if (!file_ || retry([&] { return system_calls().fstat(file_.get(), &opened); }) < 0) return false;
+  const auto named = look(path_);
+  return named && named->st_ino == opened.st_ino && named->st_dev == opened.st_dev;
 }
 
 void Journal::remove() {

@@ -90,6 +90,7 @@ class Journal final : public Ledger {
   Status take();
   std::string why_of_no_use(std::string_view text);
   bool is_half_published() const;
+  bool is_there() const;
   Status start();
   Status sync_folder() const;
   void note(const Status& status);

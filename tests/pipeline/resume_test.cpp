@@ -13,6 +13,7 @@
 #include "tests/support/hooked_calls.h"
 
 using namespace ggufmill;
+using testing::calls_of_a_run;
 using testing::JobFolder;
 using testing::ran;
 using testing::resume_context;
@@ -46,6 +47,26 @@ TEST_CASE("a run that is stopped before anything is done leaves nothing") {
   const JobFolder folder;
   CHECK(stopped_at(folder.plan(), 3).detail == "nothing was written");
   CHECK(folder.outputs().empty());
+}
+
+TEST_CASE("a run whose outputs' folder was removed keeps nothing, and does not say that it does") {
+  const JobFolder folder;
+  const Plan plan = folder.plan();
+  std::atomic<bool> stop{false};
+  RunOptions options = simple();
+  options.stop = &stop;
+  std::atomic<int> calls{0};
+  const int half = calls_of_a_run() * 2 / 3;
+  const HookedCalls hooked([&] {
+    if (++calls == half) {
+      fs::remove_all(folder.path("out"));
+      stop = true;
+    }
+    return 0;
+  });
+  const auto report = resume_context().run(plan, options);
+  REQUIRE(!report);
+  CHECK(render(report.error()).find("kept") == std::string::npos);
 }
 
 TEST_CASE("a run that is not to resume begins anew, and leaves nothing when it is stopped") {
