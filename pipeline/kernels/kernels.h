@@ -6,8 +6,9 @@
 // Never the working directory, never where a pipeline file says.
 //
 // What is refused, with its reason in a ModuleReport:
-// - a file or directory that everyone may write to, or that belongs to neither root, nor the user, nor the owner of the
-//   program itself;
+// - a file or directory that everyone or the members of a shared group may write to, or that belongs to neither root,
+//   nor the user, nor the owner of the program itself; one in a folder like that, at any depth, unless it is the
+//   host's;
 // - before the file is loaded, so before one instruction of it runs: no ELF file of this machine, a damaged one, no
 //   symbol, magic, ABI, sizes, an unknown ISA, a CPU feature (of the ISA or asked for by the module) that is missing;
 // - a child process that loads it crashes or does not come to an end. The host's own modules are not tried so;

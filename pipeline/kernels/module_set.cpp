@@ -52,16 +52,50 @@ bool is_trusted(uid_t owner) {
   return owner == 0 || owner == ::geteuid() || (::stat(own_file().c_str(), &own) == 0 && owner == own.st_uid);
 }
 
-// Why no code may be loaded from a file or directory: anyone can have put it there. Empty when it may. Symbolic links
-// are followed.
-std::string why_unsafe(const std::string& path) {
+// Whether others than the owner may write, as members of the file's group. A user's private group has the user's number
+// and no other members.
+bool is_group_writable(const struct stat& info) {
+  return (info.st_mode & S_IWGRP) != 0 && info.st_gid != 0 && info.st_gid != info.st_uid;
+}
+
+std::string why_unsafe(const struct stat& info) {
+  if (info.st_mode & S_IWOTH) return "everyone may write to it";
+  if (is_group_writable(info)) return fmt::format("all members of group {} may write to it", info.st_gid);
+  if (is_trusted(info.st_uid)) return {};
+  return fmt::format("it belongs to user {}, not to root or to you", info.st_uid);
+}
+
+// The owner of what belongs to users whom a container or a server does not know. Only folders above may be theirs.
+constexpr uid_t kNobody = 65534;
+
+// Why somebody else may put another file or folder in the place of `path`: the same of the folders above it. In sticky
+// ones (/tmp) nobody can rename what is another user's.
+std::string why_replaceable(const std::string& path) {
+  std::error_code error;
+  std::filesystem::path above = std::filesystem::canonical(path, error);
+  if (error) return "cannot be read: " + error.message();
+  while (above != above.parent_path()) {
+    above = above.parent_path();
+    struct stat info;
+    if (::stat(above.c_str(), &info) != 0) return fmt::format("cannot be read: {}", std::strerror(errno));
+    if ((info.st_mode & S_ISVTX) != 0 && info.st_uid == 0) continue;
+    if (info.st_uid == kNobody) info.st_uid = 0;
+    if (const std::string reason = why_unsafe(info); !reason.empty())
+      return fmt::format("is not safe to load code from: it is in '{}', and {}", above.string(), reason);
+  }
+  return {};
+}
+
+// Why no code may be loaded from a file or directory: somebody else can have put it there. Empty when it may. Symbolic
+// links are followed. Whoever may write beside ggufmill's own modules may replace ggufmill, too, so the folders above
+// these decide nothing.
+std::string why_unsafe(const std::string& path, bool is_own) {
   struct stat info;
   if (::stat(path.c_str(), &info) != 0) return fmt::format("cannot be read: {}", std::strerror(errno));
   if (!S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode)) return "is not a regular file";
-  if (info.st_mode & S_IWOTH) return "is not safe to load code from: everyone may write to it";
-  if (!is_trusted(info.st_uid))
-    return fmt::format("is not safe to load code from: it belongs to user {}, not to root or to you", info.st_uid);
-  return {};
+  if (is_own) info.st_mode &= ~static_cast<mode_t>(S_IWGRP);
+  if (const std::string reason = why_unsafe(info); !reason.empty()) return "is not safe to load code from: " + reason;
+  return is_own ? std::string() : why_replaceable(path);
 }
 
 // The paths of the `*.so` in a directory, sorted by name. False, with the system's words in `reason`, when it cannot be
@@ -174,7 +208,7 @@ void ModuleSet::add_file(const std::string& path, Trial trial) {
 
 bool ModuleSet::add_directory(const std::string& directory, Trial trial) {
   std::vector<std::string> paths;
-  std::string refusal = why_unsafe(directory);
+  std::string refusal = why_unsafe(directory, trial == Trial::kNone);
   if (refusal.empty() && list_modules(directory, paths, refusal)) {
     for (const std::string& path : paths) add_file(path, trial);
     return true;
@@ -189,7 +223,7 @@ bool ModuleSet::add_directory(const std::string& directory, Trial trial) {
 // have changed in between.
 std::string ModuleSet::load_file(const std::string& path, Trial trial, ModuleReport& report) {
   const std::lock_guard lock(loading());
-  std::string reason = why_unsafe(path);
+  std::string reason = why_unsafe(path, trial == Trial::kNone);
   ModuleFile file;
   if (reason.empty()) reason = read_module_file(path, file);
   describe(file.words, report);

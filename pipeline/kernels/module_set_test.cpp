@@ -172,6 +172,43 @@ TEST_CASE("a directory that everyone may write to is refused whole") {
   CHECK(set.reports()[0].refusal == "is not safe to load code from: everyone may write to it");
 }
 
+TEST_CASE("a file or folder that a group may write to is refused, unless the group is one user's") {
+  if (::geteuid() != 0) GGUFMILL_SKIP("only root can give a file to a group");
+  const TempDir dir;
+  const std::string path = dir.path() / "shared.so";
+  std::filesystem::copy_file(path_of("plain"), path);
+  REQUIRE(::chmod(path.c_str(), 0664) == 0);
+  CHECK(load_alone(path).loaded);  // group 0
+  REQUIRE(::chown(path.c_str(), 0, 4242) == 0);
+  REQUIRE(::chmod(path.c_str(), 0664) == 0);
+  const std::string refused = "is not safe to load code from: all members of group 4242 may write to it";
+  CHECK(load_alone(path).refusal == refused);
+  REQUIRE(::chmod(path.c_str(), 0644) == 0);
+  CHECK(load_alone(path).loaded);
+  REQUIRE(::chown(dir.path().c_str(), 0, 4242) == 0);
+  REQUIRE(::chmod(dir.path().c_str(), 0770) == 0);
+  ModuleSet set(cpu_features());
+  CHECK_FALSE(set.add_directory(dir.path()));
+  CHECK(set.reports()[0].refusal == refused);
+}
+
+TEST_CASE("a module that others may replace by renaming a folder above it is refused") {
+  const TempDir dir;
+  const std::string above = dir.path() / "above", folder = above + "/modules";
+  std::filesystem::create_directories(folder);
+  std::filesystem::copy_file(path_of("plain"), folder + "/plain.so");
+  const std::string link = dir.path() / "link.so";
+  std::filesystem::create_symlink(folder + "/plain.so", link);
+  CHECK(load_alone(link).loaded);
+  REQUIRE(::chmod(above.c_str(), 0777) == 0);
+  const std::string refused = "is not safe to load code from: it is in '" + std::filesystem::canonical(above).string() +
+                              "', and everyone may write to it";
+  CHECK(load_alone(link).refusal == refused);
+  ModuleSet set(cpu_features());
+  CHECK_FALSE(set.add_directory(folder));
+  CHECK(set.reports()[0].refusal == refused);
+}
+
 TEST_CASE("a file of another user is refused") {
   if (::geteuid() != 0) GGUFMILL_SKIP("only root can make a file another user's");
   const TempDir dir;
