@@ -4,6 +4,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -41,6 +42,32 @@ Result<std::string> read_beginning(const std::string& path, std::uint64_t bytes)
   std::string text(bytes, '\0');
   BOOST_OUTCOME_TRY(file->read(0, std::as_writable_bytes(std::span(text))));
   return text;
+}
+
+// The copy of a header that waits until an edit in place is done: the header, then this.
+struct CopyEnd {
+  char magic[8] = {'g', 'g', 'u', 'f', 'm', 'i', 'l', 'l'};
+  std::uint64_t bytes = 0, hash = 0;  // of the header
+};
+
+// The header in a copy that this user or the model's owner made.
+Result<std::string> read_copy(const std::string& path, uid_t owner) {
+  const auto wrong = [&](std::string what) {
+    return Error{ExitCode::kBadInput, path, std::move(what), "nothing was written",
+                 "it is the header of the model as it was before an edit that did not end; check the model with "
+                 "`ggufmill verify`, then remove this file"};
+  };
+  struct stat info {};
+  if (::lstat(path.c_str(), &info) != 0) return io_error(path, "look at the file", errno);
+  const bool is_own = info.st_uid == ::geteuid() || info.st_uid == owner;
+  if (!S_ISREG(info.st_mode) || !is_own || (info.st_mode & S_IWOTH) != 0 || info.st_nlink != 1)
+    return wrong("the copy of a header may be somebody else's");
+  BOOST_OUTCOME_TRY(const auto file, InputFile::open(path));
+  BOOST_OUTCOME_TRY(std::string text, read_beginning(path, file->bytes()));
+  const std::size_t bytes = text.size() - std::min(text.size(), sizeof(CopyEnd));
+  std::string header = text.substr(0, bytes);
+  if (text != header_copy(header)) return wrong("the copy of a header is damaged");
+  return header;
 }
 
 // Copies bytes of one file to another place of another one.
@@ -87,6 +114,7 @@ class Edit {
       return usage_error(fmt::format("{} is a symbolic link", quoted_name(path_)),
                          "edit what it points to, or write another file with --output");
     has_other_names_ = status.st_nlink > 1;
+    owner_ = status.st_uid;
     BOOST_OUTCOME_TRY(restore());
     BOOST_OUTCOME_TRY(const Model before, read_gguf(path_));
     BOOST_OUTCOME_TRY(Model after, make_metadata_stage(options_.changes)->apply(before));
@@ -131,8 +159,7 @@ class Edit {
     if (options_.dry_run)
       return Error{ExitCode::kTransient, path_, "an earlier edit of it did not end", "",
                    "any edit that is no dry run takes that back first"};
-    BOOST_OUTCOME_TRY(const auto file, InputFile::open(backup_));
-    BOOST_OUTCOME_TRY(const std::string header, read_beginning(backup_, file->bytes()));
+    BOOST_OUTCOME_TRY(const std::string header, read_copy(backup_, owner_));
     BOOST_OUTCOME_TRY(write_beginning(path_, header));
     edited_.restored = true;
     return remove_backup();
@@ -179,8 +206,9 @@ class Edit {
     BOOST_OUTCOME_TRY(const std::string old, read_beginning(path_, file.header.size()));
     BOOST_OUTCOME_TRY(ByteSource::open(*before.files.front(), IoMode::kCached));  // it is still the same
     {
-      BOOST_OUTCOME_TRY(const auto kept, AtomicFile::create(backup_, old.size(), {}));
-      BOOST_OUTCOME_TRY(kept->seal(std::as_bytes(std::span(old)), 0));
+      const std::string copied = header_copy(old);
+      BOOST_OUTCOME_TRY(const auto kept, AtomicFile::create(backup_, copied.size(), {}));
+      BOOST_OUTCOME_TRY(kept->seal(std::as_bytes(std::span(copied)), 0));
     }
     BOOST_OUTCOME_TRY(write_beginning(path_, file.header));
     return remove_backup();
@@ -206,10 +234,18 @@ class Edit {
   Descriptor lock_;
   std::string backup_;
   bool has_other_names_ = false;
+  uid_t owner_ = 0;
   Edited edited_;
 };
 
 }  // namespace
+
+std::string header_copy(const std::string& header) {
+  CopyEnd end;
+  end.bytes = header.size();
+  end.hash = XXH3_64bits(header.data(), header.size());
+  return header + std::string(reinterpret_cast<const char*>(&end), sizeof end);
+}
 
 Result<std::string> header_backup(const std::string& path) {
   struct stat status {};

@@ -29,6 +29,9 @@ struct Edited {
 // Where an edit keeps the old header while it writes the new one, by the file's name, inode and size: a file that has
 // taken its place since has another one. Exit code 4 where there is no such file.
 Result<std::string> header_backup(const std::string& path);
+// What is there then: the header and its checksum. A later edit refuses (exit code 4) what is damaged or may be
+// somebody else's.
+std::string header_copy(const std::string& header);
 
 // Where the new header takes the room of the old one, it alone is written: first a copy of the old one beside the file
 // (header_backup()), which a later edit puts back when this one does not end. Else, and where the file has other names

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 
@@ -132,7 +133,7 @@ TEST_CASE("without a change, and in a dry run, nothing is written") {
 
 TEST_CASE("an edit that did not end is taken back by the next one") {
   const File file;
-  write_text(file.backup(), file.before().substr(0, file.before().size() - 512));
+  write_text(file.backup(), header_copy(file.before().substr(0, file.before().size() - 512)));
   std::string torn = file.before();
   torn.replace(8, 40, 40, '\xff');
   write_text(file.path(), torn);
@@ -144,9 +145,38 @@ TEST_CASE("an edit that did not end is taken back by the next one") {
   CHECK_FALSE(fs::exists(file.backup()));
 }
 
+TEST_CASE("a copy of a header that is damaged or somebody else's is not put back") {
+  const File file;
+  const std::string copy = header_copy(file.before().substr(0, file.before().size() - 512));
+  const auto refused = [&] {
+    const auto edited = file.set("llama.context_length", "4096");
+    return !edited && edited.error().code == ExitCode::kBadInput && edited.error().where == file.backup() &&
+           read_text(file.path()) == file.before() && fs::exists(file.backup());
+  };
+  for (std::size_t at = 0; at < copy.size(); ++at) {
+    CAPTURE(at);
+    std::string damaged = copy;
+    damaged[at] = static_cast<char>(damaged[at] ^ 1);
+    write_text(file.backup(), damaged);
+    REQUIRE(refused());
+    write_text(file.backup(), copy.substr(0, at));
+    REQUIRE(refused());
+  }
+  write_text(file.backup(), copy + copy);
+  CHECK(refused());
+  write_text(file.backup(), copy);
+  REQUIRE(::chmod(file.backup().c_str(), 0666) == 0);
+  CHECK(refused());
+  REQUIRE(::chmod(file.backup().c_str(), 0644) == 0);
+  fs::create_hard_link(file.backup(), file.other("link"));
+  CHECK(refused());
+  fs::remove(file.other("link"));
+  CHECK(file.set("llama.context_length", "4096"));
+}
+
 TEST_CASE("while one edit is under way another one is told to wait") {
   const File file;
-  write_text(file.backup(), file.before().substr(0, 64));  // of the one that is under way, here
+  write_text(file.backup(), header_copy(file.before().substr(0, 64)));  // of the one that is under way, here
   {
     const Descriptor held(::open(file.path().c_str(), O_RDONLY | O_CLOEXEC));
     REQUIRE(::flock(held.get(), LOCK_EX) == 0);
@@ -174,7 +204,7 @@ TEST_CASE("the header of a file that was replaced since is not put into the new 
 
 TEST_CASE("a dry run puts nothing back, and says what is to be done") {
   const File file;
-  write_text(file.backup(), file.before().substr(0, file.before().size() - 512));
+  write_text(file.backup(), header_copy(file.before().substr(0, file.before().size() - 512)));
   EditOptions options;
   options.dry_run = true;
   const auto edited = file.set("llama.context_length", "4096", options);
