@@ -12,9 +12,10 @@
 namespace ggufmill::remote {
 namespace {
 
-constexpr std::size_t kMostIdle = 16;  // connections are kept by their handles
-constexpr std::size_t kMostHeaders = 100;
-constexpr long kPieceBytes = 512 << 10;  // the most that libcurl hands over at once
+constexpr std::size_t kMostIdle = 16;           // connections are kept by their handles
+constexpr std::size_t kMostHeaders = 100;       // that are kept
+constexpr std::size_t kMostHeaderLines = 1000;  // with those of interim answers (1xx)
+constexpr long kPieceBytes = 512 << 10;         // the most that libcurl hands over at once
 
 struct FreeEasy {
   void operator()(CURL* handle) const { curl_easy_cleanup(handle); }
@@ -69,6 +70,7 @@ struct Exchange {
   Answer answer{};
   bool is_enough = false;
   bool no_memory = false;
+  std::size_t header_lines = 0;
 
   // What the headers say that libcurl reads itself.
   void read_info() {
@@ -84,7 +86,9 @@ std::string_view trimmed(std::string_view text) {
 }
 
 std::size_t on_header(char* data, std::size_t, std::size_t bytes, void* user) try {
-  auto& answer = static_cast<Exchange*>(user)->answer;
+  auto& exchange = *static_cast<Exchange*>(user);
+  auto& answer = exchange.answer;
+  if (++exchange.header_lines > kMostHeaderLines) return 0;
   const std::string_view line(data, bytes);
   if (line.starts_with("HTTP/")) answer.headers.clear();  // of what came before: 100 Continue
   const std::size_t colon = line.find(':');
@@ -136,6 +140,11 @@ Answer::Outcome outcome_of(CURLcode code) {
     default:
       return Answer::Outcome::kFailed;
   }
+}
+
+bool is_of_certificates(CURLcode code) {
+  return code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_CACERT_BADFILE || code == CURLE_SSL_CERTPROBLEM ||
+         code == CURLE_SSL_ISSUER_ERROR || code == CURLE_SSL_CRL_BADFILE || code == CURLE_SSL_INVALIDCERTSTATUS;
 }
 
 // Of some errors libcurl's words have an address in them: a proxy's, say, with its password.
@@ -219,8 +228,13 @@ Answer get(const Request& request, const BodySink& sink) {
   Answer& answer = exchange.answer;
   if (code == CURLE_OUT_OF_MEMORY || exchange.no_memory) throw std::bad_alloc();
   answer.outcome = exchange.is_enough ? Answer::Outcome::kAnswered : outcome_of(code);
+  if (exchange.header_lines > kMostHeaderLines) {
+    answer.outcome = Answer::Outcome::kEndless;
+    answer.problem = fmt::format("the server sends more than {} lines of headers", kMostHeaderLines);
+  }
   if (answer.outcome == Answer::Outcome::kBroken || answer.outcome == Answer::Outcome::kFailed)
     answer.problem = has_plain_words(code, words) ? words : curl_easy_strerror(code);
+  answer.is_certificate_refused = is_of_certificates(code);
   answer.connected = code != CURLE_COULDNT_CONNECT && code != CURLE_COULDNT_RESOLVE_HOST &&
                      code != CURLE_COULDNT_RESOLVE_PROXY && code != CURLE_SSL_CONNECT_ERROR;
   exchange.read_info();

@@ -39,11 +39,13 @@ struct Answer {
     kAnswered,  // with `status`; the body came whole, or as far as it was wanted
     kBroken,    // by the network or the server: another attempt may do better
     kFailed,    // nothing to be had this way: a certificate, say
+    kEndless,   // headers without end
     kStopped,
   };
   Outcome outcome = Outcome::kFailed;
   std::string problem{};  // libcurl's words, without an address; empty where it answered
   bool connected = true;  // false: no server was reached
+  bool is_certificate_refused = false;
 
   long status = 0;
   std::vector<std::pair<std::string, std::string>> headers{};  // of the last answer; names in small letters

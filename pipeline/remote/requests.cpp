@@ -67,6 +67,10 @@ Result<Answer> follow(Place& place, const Address& address, const std::vector<st
                          "set AWS_REGION to its region, or AWS_ENDPOINT_URL_S3 to its endpoint");
     const std::string from = origin_of(place.access.url), to = origin_of(answer.redirect);
     if (to.empty()) return input_error(address.text, "the server redirects to what is no URL");
+    if (const std::string scheme = to.substr(0, to.find(':')); scheme != "https" && scheme != "http")
+      return input_error(address.text,
+                         fmt::format("the server redirects to an address with the unknown scheme '{}'", scheme),
+                         "only https and http can be read from there");
     if (from.starts_with("https:") && !to.starts_with("https:"))
       return input_error(address.text, "the server redirects from https to what is not encrypted",
                          "what came from there could have been changed on its way");
@@ -113,9 +117,12 @@ Error Attempts::given_up(const Answer& answer) const {
 }
 
 Error refusal(const Address& address, const Answer& answer, const Access& access) {
+  if (answer.outcome == Answer::Outcome::kEndless) return input_error(address.text, answer.problem);
   if (answer.outcome != Answer::Outcome::kAnswered)
     return {ExitCode::kIo, address.text, answer.problem.empty() ? "the request failed" : answer.problem, "",
-            "certificates are those of the system, or of CURL_CA_BUNDLE or SSL_CERT_FILE"};
+            answer.is_certificate_refused
+                ? "certificates are those of the system, or of CURL_CA_BUNDLE or SSL_CERT_FILE"
+                : ""};
   if (answer.status == 401 || answer.status == 403)
     return {ExitCode::kIo, address.text, fmt::format("the server refuses access ({})", answer.status), "",
             how_to_get_in(address, access)};

@@ -252,6 +252,25 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def do_loop(self):
         self.redirect("/loop/" + self.rest)
 
+    def do_interim(self):
+        """Interim answers (103 Early Hints), without end."""
+        while True:
+            self.wfile.write(b"HTTP/1.1 103 Early Hints\r\nLink: </style.css>\r\n\r\n" * 100)
+
+    def do_headers(self):
+        """Headers without end."""
+        self.wfile.write(b"HTTP/1.1 200 OK\r\n")
+        while True:
+            self.wfile.write(b"X-More: yes\r\n" * 100)
+
+    def do_hints(self):
+        """A few interim answers, then the file."""
+        self.wfile.write(b"HTTP/1.1 103 Early Hints\r\nLink: </style.css>\r\n\r\n" * 3)
+        self.serve(self.rest)
+
+    def do_ftp(self):
+        self.redirect("ftp://localhost/" + self.rest)
+
     def do_downgrade(self):
         self.redirect(f"http://localhost:{PORTS[1]}/plain/{self.rest}")
 

@@ -85,7 +85,8 @@ bool has(const std::string& text, std::string_view part) {
 TEST_CASE("a source on a server has the bytes of the file, whatever passes") {
   if (!has_server()) GGUFMILL_SKIP("no Python for the server");
   const Served served;
-  for (const std::string how : {"plain", "weak", "time", "redirect", "expiring", "busy503", "short", "reset", "stall"})
+  for (const std::string how :
+       {"plain", "weak", "time", "hints", "redirect", "expiring", "busy503", "short", "reset", "stall"})
     for (const RemoteSource::Use use : {RemoteSource::Use::kHeader, RemoteSource::Use::kRun}) {
       CAPTURE(how, static_cast<int>(use));
       const auto source = served.open(how, quick(), use);
@@ -236,6 +237,9 @@ TEST_CASE("what a server does wrong is an error at once") {
   CHECK(bad("gzip", "the server compresses what it sends"));
   CHECK(bad("loop", "redirects more than 10 times"));
   CHECK(has(served.fault("denied", ExitCode::kIo), "the server refuses access (403)"));
+  CHECK(bad("interim", "more than 1000 lines of headers"));
+  CHECK(bad("headers", "more than 1000 lines of headers"));
+  CHECK(bad("ftp", "the server redirects to an address with the unknown scheme 'ftp'"));
   // After the first answer.
   CHECK(bad("changed/1", "the file changed since its header was read\n  its server says that it is another version"));
   CHECK(bad("longer/1", "the file changed since its header was read\n  1099511627776 bytes long, but 3145728 before"));
