@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <xxhash.h>
 
@@ -36,6 +37,8 @@ class Digest {
       XXH64_reset(xxh_.get(), 0);
       return;
     }
+    // OpenSSL reads through a null pointer where its own context could not be made.
+    if (!OSSL_LIB_CTX_get0_global_default()) throw std::bad_alloc();
     evp_.reset(EVP_MD_CTX_new());
     if (!evp_ || EVP_DigestInit_ex(evp_.get(), kind == HashKind::kSha256 ? EVP_sha256() : EVP_sha1(), nullptr) != 1)
       throw std::bad_alloc();

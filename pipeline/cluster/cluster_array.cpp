@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <boost/json.hpp>
 #include <filesystem>
+#include <new>
+#include <system_error>
 
 #include "pipeline/api/reports.h"
 #include "pipeline/core/text.h"
@@ -102,6 +104,7 @@ Result<ClusterArray> load_matrix(const std::string& folder) try {
 } catch (const UnsoundJson& error) {
   return input_error(folder + "/matrix.json", "it is not a sound matrix: " + error.what, "submit it again");
 } catch (const fs::filesystem_error& error) {
+  if (error.code() == std::errc::not_enough_memory) throw std::bad_alloc();
   return input_error(folder + "/matrix.json", fmt::format("it cannot be read: {}", error.what()), "submit it again");
 }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <xxhash.h>
 
@@ -29,6 +30,8 @@ constexpr std::size_t kReadBytes = 4 << 20;
 class Sha256 {
  public:
   Sha256() : context_(EVP_MD_CTX_new()) {
+    // OpenSSL reads through a null pointer where its own context could not be made.
+    if (!OSSL_LIB_CTX_get0_global_default()) throw std::bad_alloc();
     if (!context_ || EVP_DigestInit_ex(context_.get(), EVP_sha256(), nullptr) != 1) throw std::bad_alloc();
   }
   void add(std::span<const std::byte> bytes) {
