@@ -46,7 +46,7 @@ TEST_CASE("a file that is none of torch.save says so") {
   CHECK(problem("") == "this is not a file of torch.save");
   CHECK(problem("GGUF") == "this is not a file of torch.save");
   CHECK(problem("<!DOCTYPE html>") == "this is not a file of torch.save");
-  CHECK(problem(std::string(257, 'x') + "ustar") ==
+  CHECK(problem(std::string(257, 'x').append("ustar")) ==
         "a tar archive, as PyTorch wrote it before version 0.1.10, is not read");
   CHECK(problem(zip_file({{"a/b.txt", "x"}})) == "the zip archive has no 'a/data.pkl', as torch.save writes it");
 }
