@@ -9,6 +9,8 @@
 #include <cmath>
 #include <filesystem>
 #include <limits>
+#include <new>
+#include <system_error>
 
 #include "pipeline/api/reports.h"
 #include "pipeline/core/folder.h"
@@ -222,6 +224,7 @@ Result<ClusterJob> load_job_folder(const std::string& folder) {
   } catch (const UnsoundJson& error) {
     return input_error(path, "it is not a sound job: " + error.what, "submit it again");
   } catch (const fs::filesystem_error& error) {
+    if (error.code() == std::errc::not_enough_memory) throw std::bad_alloc();
     return input_error(path, fmt::format("it cannot be read: {}", error.what()));
   }
 }

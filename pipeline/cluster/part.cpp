@@ -9,6 +9,7 @@
 #include <condition_variable>
 #include <cstring>
 #include <mutex>
+#include <new>
 #include <random>
 #include <thread>
 
@@ -64,7 +65,10 @@ class Heart {
     ++beat_.count;
     beat_.units = ledger_.units_done();
     beat_.bytes_written = bytes_;
-    static_cast<void>(write_beat(job_, part_, beat_));
+    try {
+      static_cast<void>(write_beat(job_, part_, beat_));
+    } catch (const std::bad_alloc&) {  // no exception leaves the thread
+    }
   }
   void end() {
     thread_.request_stop();
