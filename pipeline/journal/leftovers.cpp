@@ -24,6 +24,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kJournalEnd = ".journal";
+constexpr const char* kAnyJob = ".abcdef";  // as long as the identity of each cluster job
 
 bool is_locked(const std::string& path) {
   const int flags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW;
@@ -98,9 +99,13 @@ Leftovers find_leftovers(const Plan& plan) {
   std::map<std::string, std::string> outputs;  // by the beginning of what may lie beside them
   std::set<std::string> folders;
   for (const WrittenPath& written : written_paths(plan)) {
-    const std::string temporary = temporary_path(written.path, identity);
-    outputs.emplace(temporary.substr(0, temporary.rfind(kTemporaryMark)), written.path);
-    folders.insert(temporary.substr(0, temporary.rfind('/') + 1));
+    // A long name is cut to make room for what follows, so it begins differently for each kind of file.
+    for (const std::string& ending : {identity, identity + std::string(kJournalEnd), identity + kAnyJob,
+                                      identity + kAnyJob + std::string(kClaimEnd)}) {
+      const std::string temporary = temporary_path(written.path, ending);
+      outputs.emplace(temporary.substr(0, temporary.rfind(kTemporaryMark)), written.path);
+      folders.insert(temporary.substr(0, temporary.rfind('/') + 1));
+    }
   }
   Leftovers found;
   found.units = plan.units.size();

@@ -6,6 +6,7 @@
 
 #include "pipeline/io/temporary_file.h"
 #include "pipeline/journal/journal.h"
+#include "pipeline/journal/output_claim.h"
 #include "pipeline/plan/written.h"
 #include "tests/pipeline/resume_fixture.h"
 #include "tests/support/catch.h"
@@ -67,6 +68,23 @@ TEST_CASE("a run whose outputs' folder was removed keeps nothing, and does not s
   const auto report = resume_context().run(plan, options);
   REQUIRE(!report);
   CHECK(render(report.error()).find("kept") == std::string::npos);
+}
+
+TEST_CASE("whatever the length of an output's name, all that was left of it is found") {
+  const JobFolder folder;
+  const std::size_t length = GENERATE(10, 200, 210, 220, 250);
+  const std::string output = folder.path(std::string(length, 'n') + ".gguf");
+  const auto job = resume_context().parse_job(
+      fmt::format("version: 1\nsource: {{gguf: {}}}\noutputs: [{{gguf: {}}}]\n", folder.path("model.gguf"), output),
+      "job.yaml");
+  REQUIRE(job);
+  const Plan plan = resume_context().plan(job.value()).value();
+  const std::string identity = identity_of(plan);
+  write_text(temporary_path(output, identity), "weights");
+  write_text(journal_path(plan, identity), "units");
+  write_text(temporary_path(output, identity + ".q5pelp"), "weights");
+  write_text(claim_path(output, identity + ".q5pelp"), "claim");
+  CHECK(resume_context().leftovers(plan).files.size() == 4);
 }
 
 TEST_CASE("a run that is not to resume begins anew, and leaves nothing when it is stopped") {
