@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <malloc.h>
 #include <poll.h>
 #include <unistd.h>
 
@@ -140,6 +141,10 @@ int run_program(int argc, char** argv) try { return run_program({argv + 1, argv 
 }  // namespace ggufmill
 
 int main(int argc, char** argv) {
+#ifdef __GLIBC__
+  // By default glibc keeps ever larger pieces for each thread once they are freed, which no memory budget counts.
+  ::mallopt(M_MMAP_THRESHOLD, 256 << 10);
+#endif
   std::signal(SIGPIPE, SIG_IGN);  // a run goes on where nobody reads what it says; see finish()
   std::signal(SIGXFSZ, SIG_IGN);  // a file size limit is a write error too
   return ggufmill::run_program(argc, argv);

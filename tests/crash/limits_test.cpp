@@ -72,6 +72,58 @@ TEST_CASE("with little memory a verb succeeds or says that it has none") {
       folder.check(fmt::format("ulimit -v {} &&", megabytes * 1000), words);
 }
 
+TEST_CASE("a tensor of many columns is transposed by 16 threads within the budget and 64 MiB") {
+  const TempDir folder;
+  constexpr std::uint64_t kSmall = 512, kLarge = 131072;
+  std::string header;
+  std::uint64_t bytes = 0;
+  const auto add = [&](const std::string& name, const std::string& shape, std::uint64_t elements) {
+    header += fmt::format(R"({}"{}":{{"dtype":"BF16","shape":[{}],"data_offsets":[{},{}]}})", header.empty() ? "" : ",",
+                          name, shape, bytes, bytes + elements * 2);
+    bytes += elements * 2;
+  };
+  const auto add_vector = [&](const std::string& name, std::uint64_t n) { add(name, std::to_string(n), n); };
+  const auto add_matrix = [&](const std::string& name, std::uint64_t m, std::uint64_t n) {
+    add(name, fmt::format("{},{}", m, n), m * n);
+  };
+  add_matrix("wte.weight", 5, kSmall);
+  add_matrix("wpe.weight", 16, kSmall);
+  for (const char* name : {"ln_f", "h.0.ln_1", "h.0.ln_2"})
+    for (const char* part : {"weight", "bias"}) add_vector(fmt::format("{}.{}", name, part), kSmall);
+  add_matrix("h.0.attn.c_attn.weight", kSmall, 3 * kSmall);
+  add_vector("h.0.attn.c_attn.bias", 3 * kSmall);
+  add_matrix("h.0.attn.c_proj.weight", kSmall, kSmall);
+  add_vector("h.0.attn.c_proj.bias", kSmall);
+  add_matrix("h.0.mlp.c_fc.weight", kSmall, kLarge);
+  add_vector("h.0.mlp.c_fc.bias", kLarge);
+  add_matrix("h.0.mlp.c_proj.weight", kLarge, kSmall);
+  add_vector("h.0.mlp.c_proj.bias", kSmall);
+  header = "{" + header + "}";
+  header.resize((header.size() + 7) / 8 * 8, ' ');
+  std::string length(8, '\0');
+  for (std::size_t i = 0; i < length.size(); ++i) length[i] = static_cast<char>(header.size() >> (8 * i));
+  fs::create_directory(folder.file("model"));
+  const std::string weights = folder.file("model/model.safetensors");
+  write_text(weights, length + header);
+  fs::resize_file(weights, length.size() + header.size() + bytes);  // zeros that take no disk
+  write_text(folder.file("model/config.json"),
+             fmt::format(R"({{"architectures": ["GPT2LMHeadModel"], "n_embd": {}, "n_head": 8, "n_layer": 1,
+                             "n_ctx": 16, "n_positions": 16, "n_inner": {}, "vocab_size": 5,
+                             "layer_norm_epsilon": 1e-5}})",
+                         kSmall, kLarge));
+  write_text(folder.file("model/tokenizer.json"),
+             R"({"model": {"type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 2, "c": 3, "d": 4}, "merges": ["a b"]},
+                 "pre_tokenizer": {"type": "ByteLevel"}, "decoder": {"type": "ByteLevel"}})");
+  write_text(folder.file("model/tokenizer_config.json"), R"({"model_max_length": 16})");
+  write_text(folder.file("job.yaml"),
+             "version: 1\nsource: {huggingface: {path: model, pre: llama-bpe}}\n"
+             "outputs: [{gguf: out.gguf, quantize: {type: F32}}]\nlimits: {memory: 64MiB, threads: 16}\n");
+  const ProcessResult run = run_process({kProgram, "run", "job.yaml", "-q"}, folder.path());
+  CAPTURE(run.err);
+  REQUIRE(run.exit_code == 0);
+  CHECK(run.peak_memory_kib < 128 << 10);
+}
+
 TEST_CASE("with few processes a verb succeeds or says that it may have no more") {
   const JobFolder folder;
   // Limits are not for root, and count all processes of a user: one that has none is needed.
