@@ -95,8 +95,9 @@ class Checker {
       const json::value spec = json::parse(read_text(hf_ / "refused" / (row[0] + ".json")));
       const TempDir parent, out;
       const fs::path folder = make_checkpoint(hf_, spec, parent.path());
-      const ProcessResult result =
-          run_process({program_, "convert", folder, "--outfile", out.path(), "--outtype", row[1]}, out.path());
+      std::vector<std::string> words{program_, "convert", folder, "--outfile", out.path(), "--outtype", row[1]};
+      if (!row[2].empty()) words.push_back(row[2]);
+      const ProcessResult result = run_process(words, out.path());
       ++refusals_;
       const bool good = result.exit_code != 0 && result.exit_code < 100 &&
                         result.err.find("error: ") != result.err.npos && names_in(out.path()).empty();
