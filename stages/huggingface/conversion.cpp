@@ -302,7 +302,7 @@ class Conversion {
             fmt::format("fuse_gate_up_experts is not possible: llama.cpp has no tensor for gates and ups of "
                         "experts together in '{}'",
                         architecture_.name),
-            "leave it out");
+            "omit the option");
       const std::size_t later = std::max(i, up), earlier = std::min(i, up);
       MappedTensor fused = tensors[later];
       fused.name.replace(fused.name.find(later == i ? kGate : kUp), (later == i ? kGate : kUp).size(),

@@ -364,6 +364,9 @@ TEST_CASE("checkpoints whose class is served, but that are something else") {
                 .fault(),
             "is Kimi K3, which is not supported"));
   Folder chatglm;
+  Folder dna;
+  CHECK(has(dna.put("tokenizer_config.json", R"({"tokenizer_class": "HybridDNATokenizer"})").fault(),
+            "has the tokenizer of HybridDNA, which is code of its repository"));
   CHECK(has(chatglm.config(R"({"architectures": ["ChatGLMModel"], "_name_or_path": "THUDM/chatglm3-6b"})").fault(),
             "is ChatGLM3, whose tokenizer is code of its repository"));
 }
