@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "pipeline/core/text.h"
+#include "pipeline/io/input_file.h"
 #include "pipeline/io/json_file.h"
 #include "stages/huggingface/special_tokens.h"
 #include "stages/huggingface/text_steps.h"
@@ -124,22 +125,23 @@ class TokenizerMaker {
                 fmt::format("tokenizer_config.json is not of class {}", choice.tokenizer_class)))
         return false;
     }
+    const auto need_file = [&](std::string_view name) { return need(is_file(file(name)), describe_missing(name)); };
+    const auto need_tokenizer = [&] { return need(files_.tokenizer.has_value(), describe_missing("tokenizer.json")); };
     switch (choice.reader) {
       case TokenizerReader::kTekken:
-        return need(is_file(file("tekken.json")), "tekken.json is missing") && (choice.own_format || !files_.tokenizer);
+        return need_file("tekken.json") && (choice.own_format || !files_.tokenizer);
       case TokenizerReader::kBpe:
       case TokenizerReader::kBpeFlagged:
       case TokenizerReader::kWordPiece:
       case TokenizerReader::kWhitespace:
-        return need(files_.tokenizer.has_value(), "tokenizer.json is missing");
+        return need_tokenizer();
       case TokenizerReader::kByteFallbackBpe:
-        return need(files_.tokenizer.has_value(), "tokenizer.json is missing") &&
-               need(has_byte_fallback(), "tokenizer.json has no BPE model with byte fallback");
+        return need_tokenizer() && need(has_byte_fallback(), "tokenizer.json has no BPE model with byte fallback");
       case TokenizerReader::kSentencePiece:
       case TokenizerReader::kSentencePieceListed:
       case TokenizerReader::kSentencePieceAppended:
       case TokenizerReader::kSentencePieceRedefined:
-        return need(is_file(file("tokenizer.model")), "tokenizer.model is missing");
+        return need_file("tokenizer.model");
       case TokenizerReader::kUnigram:
         return need(is_file(file("tokenizer.model")) || is_file(file("spiece.model")),
                     "tokenizer.model and spiece.model are missing");
@@ -147,13 +149,19 @@ class TokenizerMaker {
         return need(is_file(file("sentencepiece.bpe.model")) || files_.tokenizer,
                     "sentencepiece.bpe.model and tokenizer.json are missing");
       case TokenizerReader::kRwkv:
-        return need(is_file(file(kRwkvFile)), fmt::format("{} is missing", kRwkvFile));
+        return need_file(kRwkvFile);
       case TokenizerReader::kPlamo:
-        return need(is_file(file("tokenizer.jsonl")), "tokenizer.jsonl is missing");
+        return need_file("tokenizer.jsonl");
       case TokenizerReader::kNone:
         return true;
     }
     return true;
+  }
+
+  // "tokenizer.json is missing", or what is there instead of a file.
+  std::string describe_missing(std::string_view name) const {
+    const std::string_view kind = kind_of_path(file(name).string());
+    return kind.empty() ? fmt::format("{} is missing", name) : fmt::format("{} is {}, not a file", name, kind);
   }
 
   bool has_byte_fallback() const {

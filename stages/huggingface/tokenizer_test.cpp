@@ -363,6 +363,13 @@ TEST_CASE("Unigram of tokenizer.json, where there is no model file") {
         "ggml.unknown_token_id = 1\n");
 }
 
+TEST_CASE("what is no file is not called missing") {
+  Folder folder;
+  std::filesystem::create_directory(folder.path() / "tokenizer.json");
+  CHECK(has(error_of(folder.read(Reader::kBpe)), "no tokenizer: tokenizer.json is a folder, not a file"));
+  CHECK(has(error_of(folder.read(Reader::kSentencePiece)), "no tokenizer: tokenizer.model is missing"));
+}
+
 TEST_CASE("no vocabulary at all") { CHECK(lines(Folder().read(Reader::kNone)) == "ggml.model = \"none\"\n"); }
 
 TEST_CASE("RWKV's vocabulary: Python literals, written as Python writes bytes") {
