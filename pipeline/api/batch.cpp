@@ -9,6 +9,7 @@
 #include "pipeline/api/ggufmill.h"
 #include "pipeline/api/reports.h"
 #include "pipeline/core/text.h"
+#include "pipeline/plan/problems.h"
 #include "pipeline/report/json_text.h"
 #include "pipeline/report/pages.h"
 
@@ -68,6 +69,14 @@ class SourceRun {
 
   std::vector<BatchCell>& cells() { return cells_; }
   const std::vector<std::string>& warnings() const { return warnings_; }
+  // As far as they are known.
+  void add_files(BatchFiles& files) const {
+    files.read.push_back(cells_.front().source);
+    for (std::string& path : other_inputs(job_)) files.read.push_back(std::move(path));
+    for (const BatchCell& cell : cells_)
+      if (!cell.output.empty()) files.written.push_back({cell.output, "output"});
+    if (plan_) files.add(*plan_);
+  }
 
  private:
   bool prepare() {
@@ -136,7 +145,7 @@ class SourceRun {
 
   // False where there is none.
   bool leave_out_unchanged() {
-    const std::vector<bool> unchanged = context_.unchanged(*plan_);
+    const std::vector<bool> unchanged = context_.unchanged(*plan_, options_.run.stop);
     std::vector<std::size_t> changed;
     for (std::size_t k = 0; k < left_.size(); ++k)
       if (unchanged[k])
@@ -243,7 +252,22 @@ std::vector<BatchCell> cells_of(const Plan& plan, const std::string& source) {
   return cells;
 }
 
-Status write_batch_report(const BatchReport& report, const ReportRequest& wanted) {
+void BatchFiles::add(const Plan& plan) {
+  for (std::string& path : plan.input_paths()) read.push_back(std::move(path));
+  for (WrittenPath& path : written_paths(plan)) written.push_back(std::move(path));
+}
+
+Status write_batch_report(const BatchReport& report, const ReportRequest& wanted, const BatchFiles& files) {
+  for (const std::string& path : {wanted.json, wanted.html}) {
+    if (path.empty()) continue;
+    BOOST_OUTCOME_TRY(check_written({path, "report"}, files.read, true));
+    for (const WrittenPath& output : files.written) {
+      const WrittenPath both[] = {output, {path, "report"}};
+      Diagnostics errors;
+      check_distinct(both, {}, errors);
+      if (!errors.empty()) return errors.together();
+    }
+  }
   if (!wanted.json.empty()) {
     BOOST_OUTCOME_TRY(write_text(wanted.json, batch_json(report), true));
   }
@@ -255,12 +279,14 @@ Status write_batch_report(const BatchReport& report, const ReportRequest& wanted
 
 BatchReport run_batch(const Context& context, const Batch& batch, const BatchOptions& options) {
   BatchReport report;
+  BatchFiles files;
   const auto start = Clock::now();
   bool goes_on = true;
   for (std::size_t i = 0; i < batch.jobs.size(); ++i) {
     SourceRun source(context, batch.jobs[i], options);
     goes_on = goes_on && !(options.run.stop && *options.run.stop);
     if (goes_on) source.run(i, batch.jobs.size());
+    source.add_files(files);
     for (const std::string& warning : source.warnings()) report.warnings.push_back(warning);
     for (BatchCell& cell : source.cells()) {
       goes_on = goes_on && !(options.fail_fast && cell.state == CellState::kFailed);
@@ -268,7 +294,8 @@ BatchReport run_batch(const Context& context, const Batch& batch, const BatchOpt
     }
   }
   report.seconds = seconds_since(start);
-  if (const Status written = write_batch_report(report, batch.report); !written) report.unreported = written.error();
+  if (const Status written = write_batch_report(report, batch.report, files); !written)
+    report.unreported = written.error();
   return report;
 }
 

@@ -11,6 +11,7 @@
 #include "pipeline/config/job.h"
 #include "pipeline/core/error.h"
 #include "pipeline/graph/engine.h"
+#include "pipeline/io/output_target.h"
 #include "pipeline/plan/plan.h"
 
 namespace ggufmill {
@@ -83,7 +84,13 @@ std::vector<BatchCell> cells_of(const Plan& plan, const std::string& source);
 // seconds, error}]}.
 std::string batch_json(const BatchReport& report);
 std::string batch_html(const BatchReport& report);
-// In the forms that have a path.
-Status write_batch_report(const BatchReport& report, const ReportRequest& wanted);
+// What the jobs of a batch read and write.
+struct BatchFiles {
+  std::vector<std::string> read;
+  std::vector<WrittenPath> written;
+  void add(const Plan& plan);
+};
+// In the forms that have a path, over an earlier report. Exit code 2 where that is one of `files`.
+Status write_batch_report(const BatchReport& report, const ReportRequest& wanted, const BatchFiles& files);
 
 }  // namespace ggufmill

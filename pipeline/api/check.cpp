@@ -24,39 +24,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The nearest thing above `path` that is there: the output's own folder may yet have to be made.
-fs::path nearest_above(const std::string& path) {
-  std::error_code ignored;
-  fs::path above = fs::path(path).parent_path();
-  while (!above.empty() && !fs::exists(above, ignored) && above.has_relative_path()) above = above.parent_path();
-  return above.empty() ? fs::path(".") : above;
-}
-
-Status check_folder(const std::string& path) {
-  const fs::path above = nearest_above(path);
-  std::error_code ignored;
-  if (!fs::is_directory(above, ignored))
-    return Error{ExitCode::kUsage, path, fmt::format("'{}' is a file, not a folder", above.string()), "",
-                 "name another output"};
-  if (::access(above.c_str(), W_OK | X_OK) != 0)
-    return io_error(path, fmt::format("create files in '{}'", above.string()), errno);
-  return ok();
-}
-
-// Of a path that is refused already nothing more is said.
-void check_targets(const Plan& plan, bool overwrite, const std::vector<std::string>& refused, Diagnostics& errors) {
-  for (const WrittenPath& target : written_paths(plan)) {
-    if (std::ranges::count(refused, target.path) != 0) continue;
-    const auto parts = split_target(target.path);
-    if (!parts)
-      errors.add(parts.error());
-    else if (const auto there = check_target(target.path, overwrite); !there)
-      errors.add(there.error());
-    else if (const Status folder = check_folder(target.path); !folder)
-      errors.add(folder.error());
-  }
-}
-
 std::vector<TypeModule> modules_of(const std::string& type, const Kernels& kernels) {
   const TypeInfo* const known = kernels.types().find(type);
   return known ? kernels.modules_of({&known, 1}) : std::vector<TypeModule>();
@@ -73,7 +40,7 @@ void check_space(const Plan& plan, Diagnostics& errors) {
   const std::string identity = identity_of(plan);
   for (const PlannedOutput& output : plan.outputs)
     for (const OutputFile& file : output.files) {
-      const fs::path folder = nearest_above(file.path);
+      const fs::path folder = folder_above(file.path);
       struct stat info {};
       if (::stat(folder.c_str(), &info) != 0) continue;
       Need& need = disks.try_emplace(info.st_dev, Need{folder, 0}).first->second;
@@ -115,6 +82,14 @@ void check_modules(const Plan& plan, const Kernels& kernels, Diagnostics& errors
                 "use one module file on all machines, or make the plan again"});
 }
 
+void check_kernels(const Plan& plan, const Kernels& kernels, Diagnostics& errors) {
+  const bool has_problems =
+      std::ranges::any_of(plan.outputs, [](const auto& output) { return !output.problems.empty(); });
+  const auto bound = bind_kernels(plan, kernels);  // importance that lacks is told already
+  if (!bound && (!has_problems || bound.error().code == ExitCode::kKernel)) errors.add(bound.error());
+  check_modules(plan, kernels, errors);
+}
+
 }  // namespace
 
 std::string changed_module(const std::vector<TypeModule>& modules, const Kernels& kernels) {
@@ -143,20 +118,15 @@ Status check_measured(const Job& job, const Kernels& kernels) {
   return ok();
 }
 
-std::vector<std::string> check_plan(const Plan& plan, const Kernels& kernels, Diagnostics& errors) {
-  std::vector<std::string> refused = find_problems(plan, kernels.files(), errors);
-  const bool has_problems =
-      std::ranges::any_of(plan.outputs, [](const auto& output) { return !output.problems.empty(); });
-  const auto bound = bind_kernels(plan, kernels);  // importance that lacks is told already
-  if (!bound && (!has_problems || bound.error().code == ExitCode::kKernel)) errors.add(bound.error());
-  check_modules(plan, kernels, errors);
-  return refused;
+void check_plan(const Plan& plan, const Kernels& kernels, Diagnostics& errors) {
+  find_problems(plan, kernels.files(), errors);
+  check_kernels(plan, kernels, errors);
 }
 
 void check_run(const Plan& plan, const Kernels& kernels, bool overwrite, Diagnostics& errors) {
-  const std::vector<std::string> refused = check_plan(plan, kernels, errors);
+  find_problems(plan, kernels.files(), overwrite, errors);
+  check_kernels(plan, kernels, errors);
   for (Error& error : claimed_by_jobs(find_leftovers(plan))) errors.add(std::move(error));
-  check_targets(plan, overwrite, refused, errors);
   check_space(plan, errors);
   check_memory(plan, errors);
 }

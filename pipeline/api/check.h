@@ -16,8 +16,8 @@ std::string changed_module(const std::vector<TypeModule>& modules, const Kernels
 // Exit code 2 for a measurement of the job that was made with another module of a candidate type.
 Status check_measured(const Job& job, const Kernels& kernels);
 
-// Whatever the disks and the memory: see Context::problems(). Gives the paths that are refused.
-std::vector<std::string> check_plan(const Plan& plan, const Kernels& kernels, Diagnostics& errors);
+// Whatever the disks and the memory: see Context::problems().
+void check_plan(const Plan& plan, const Kernels& kernels, Diagnostics& errors);
 // The same, and here and now: outputs that are there without `overwrite`, folders, space, memory.
 void check_run(const Plan& plan, const Kernels& kernels, bool overwrite, Diagnostics& errors);
 

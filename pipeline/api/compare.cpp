@@ -77,16 +77,6 @@ ReportTensor tensor_report(const TensorPair& pair, const StepResult* compared) {
   return told;
 }
 
-Status check_page(const std::string& path, const std::vector<std::string>& inputs, bool overwrite) {
-  const WrittenPath page{path, "page"};
-  Diagnostics errors;
-  check_distinct({&page, 1}, inputs, errors);
-  if (!errors.empty()) return errors.together();
-  BOOST_OUTCOME_TRY(split_target(path));
-  BOOST_OUTCOME_TRY(check_target(path, overwrite));
-  return ok();
-}
-
 }  // namespace
 
 Result<Comparison> Context::compare(const std::string& path_a, const std::string& path_b,
@@ -105,7 +95,7 @@ Result<Comparison> Context::compare(const std::string& path_a, const std::string
     BOOST_OUTCOME_TRY(add_importance(options.importance, kernels_->types(), a));
   }
   if (!options.html.empty()) {  // known before the work
-    BOOST_OUTCOME_TRY(check_page(options.html, inputs, options.overwrite));
+    BOOST_OUTCOME_TRY(check_written({options.html, "page"}, inputs, options.overwrite));
   }
   Matching matching = match(a, b, kernels());
   const Plan plan = make_comparison(a, b, matching.pairs, limits_with(options.memory, options.threads));

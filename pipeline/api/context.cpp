@@ -8,6 +8,7 @@
 #include "pipeline/api/registry.h"
 #include "pipeline/config/yaml_reader.h"
 #include "pipeline/io/machine.h"
+#include "pipeline/io/own_file.h"
 #include "pipeline/io/source_path.h"
 #include "pipeline/manifest/reuse.h"
 #include "stages/safetensors/safetensors.h"
@@ -31,6 +32,11 @@ Status refuse_model(const std::string& path) {
       fmt::format("`ggufmill quantize {0} TYPE` quantizes it, and `ggufmill quantize --emit-pipeline {0} TYPE` "
                   "prints a pipeline file to start from",
                   path)};
+}
+
+void look_at_sources(Plan& plan) {
+  plan.inode_times.clear();
+  for (const SourceRef& source : plan.sources) plan.inode_times.push_back(inode_time(source->path));
 }
 
 }  // namespace
@@ -98,12 +104,29 @@ Result<Plan> Context::plan(const Job& job) const {
   BOOST_OUTCOME_TRY(check_measured(job, kernels()));
   Diagnostics errors;
   Result<Plan> plan = value_or_errors(make_plan(job, errors), errors);
-  if (plan) plan.value().modules = kernels().modules_of(foreign_types_of(plan.value()));
+  if (plan) {
+    plan.value().modules = kernels().modules_of(foreign_types_of(plan.value()));
+    look_at_sources(plan.value());
+  }
   for (std::size_t i = 0; plan && i < job.outputs.size(); ++i)
     if (!job.outputs[i].reuse.empty()) {
       BOOST_OUTCOME_TRY(reuse_earlier(plan.value(), i, job.outputs[i].reuse));
     }
+  if (plan) look_at_sources(plan.value());  // with those that tensors are taken from
   return plan;
+}
+
+Result<std::vector<std::string>> Context::inputs(const Job& job) const {
+  BOOST_OUTCOME_TRY(const Model model, shared_model(job));
+  std::vector<std::string> paths = other_inputs(job);
+  for (const SourceRef& source : make_check(model, job.limits).sources) paths.push_back(source->path);
+  return paths;
+}
+
+Status Context::check_written(const WrittenPath& written, std::vector<std::string> read, bool overwrite) const {
+  const std::vector<std::string> modules = kernels().files();
+  read.insert(read.end(), modules.begin(), modules.end());
+  return ggufmill::check_written(written, read, overwrite);
 }
 
 std::vector<Error> Context::problems(const Plan& plan) const {

@@ -17,7 +17,10 @@
 #include "pipeline/io/input_file.h"
 #include "pipeline/io/json_file.h"
 #include "pipeline/io/output_store.h"
+#include "pipeline/io/output_target.h"
+#include "pipeline/io/own_file.h"
 #include "pipeline/io/system_calls.h"
+#include "pipeline/io/temporary_file.h"
 #include "stages/gguf/gguf.h"
 
 namespace ggufmill {
@@ -26,6 +29,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kPiece = 64 << 20;
+constexpr const char* kIdentity = "edit";  // of the temporary file: the next edit finds it
 
 // Writes over the beginning of a file that is there, durably.
 Status write_beginning(const std::string& path, const std::string& bytes) {
@@ -116,7 +120,9 @@ class Edit {
     has_other_names_ = status.st_nlink > 1;
     owner_ = status.st_uid;
     BOOST_OUTCOME_TRY(restore());
+    BOOST_OUTCOME_TRY(remove_leftover());
     BOOST_OUTCOME_TRY(const Model before, read_gguf(path_));
+    BOOST_OUTCOME_TRY(check_output(before));
     BOOST_OUTCOME_TRY(Model after, make_metadata_stage(options_.changes)->apply(before));
     edited_.warnings = std::move(after.warnings);
     BOOST_OUTCOME_TRY(check_types(before.metadata, after.metadata));
@@ -151,6 +157,25 @@ class Edit {
         locked.st_ino == named.st_ino && locked.st_dev == named.st_dev)
       return ok();
     return Error{ExitCode::kTransient, path_, "another edit of it is under way", "", "wait until it is done"};
+  }
+
+  Status check_output(const Model& before) const {
+    if (options_.output.empty()) return ok();
+    std::vector<std::string> read = make_metadata_stage(options_.changes)->inputs();
+    for (const std::string& path : before.paths()) read.push_back(path);
+    return check_written({options_.output, "output"}, read, options_.overwrite);
+  }
+
+  // The copy that an edit was writing when it was killed. One that is not this user's alone, or that a process has
+  // open, stays.
+  Status remove_leftover() const {
+    if (options_.dry_run) return ok();
+    const std::string left = temporary_path(path_, kIdentity);
+    BOOST_OUTCOME_TRY(const FoundFile there, open_own(AT_FDCWD, left, O_RDWR, path_));
+    if (!there.file || (::flock(there.file.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)) return ok();
+    if (retry([&] { return system_calls().unlinkat(AT_FDCWD, left.c_str(), 0); }) < 0 && errno != ENOENT)
+      return io_error(left, "remove what an earlier edit left", errno);
+    return ok();
   }
 
   // The header as it was before an edit that did not end.
@@ -214,11 +239,13 @@ class Edit {
     return remove_backup();
   }
 
-  Status write_anew(const Model& before, const OutputFile& file) const {
+  Status write_anew(const Model& before, const OutputFile& file) {
     AtomicFile::Options how;
+    how.identity = kIdentity;
     how.overwrite = options_.output.empty() || options_.overwrite;
     BOOST_OUTCOME_TRY(const auto from, InputFile::open(path_));
     BOOST_OUTCOME_TRY(const auto to, AtomicFile::create(file.path, file.bytes, how));
+    if (!to->warning().empty()) edited_.warnings.push_back(to->warning());
     std::uint64_t data = 0;
     for (const Placement& place : file.tensors) {
       const Extent& extent = before.tensors[place.tensor].expression->extent;
@@ -254,6 +281,19 @@ Result<std::string> header_backup(const std::string& path) {
   const fs::path file = path;
   return (file.parent_path() / fmt::format(".{}.{}-{}.header", file.filename().string(), status.st_ino, status.st_size))
       .string();
+}
+
+std::vector<EditLeftover> edit_leftovers(const std::string& path) {
+  std::vector<std::string> paths{temporary_path(path, kIdentity)};
+  if (auto backup = is_address(path) ? Result<std::string>(path) : header_backup(path); backup)
+    paths.push_back(std::move(backup).value());
+  std::vector<EditLeftover> found;
+  for (const std::string& left : paths) {
+    struct stat info {};
+    const auto look = [&] { return system_calls().fstatat(AT_FDCWD, left.c_str(), &info, AT_SYMLINK_NOFOLLOW); };
+    if (!is_address(path) && retry(look) == 0) found.push_back({left, static_cast<std::uint64_t>(info.st_size)});
+  }
+  return found;
 }
 
 Result<Edited> edit_metadata(const std::string& path, const EditOptions& options) { return Edit(path, options).run(); }

@@ -33,6 +33,14 @@ Result<std::string> header_backup(const std::string& path);
 // somebody else's.
 std::string header_copy(const std::string& header);
 
+// What edits of a file that were killed have left beside it: a copy that was being written, as large as the model, and
+// the header as it was. Looks, changes nothing; the next edit of the file removes them.
+struct EditLeftover {
+  std::string path;
+  std::uint64_t bytes = 0;
+};
+std::vector<EditLeftover> edit_leftovers(const std::string& path);
+
 // Where the new header takes the room of the old one, it alone is written: first a copy of the old one beside the file
 // (header_backup()), which a later edit puts back when this one does not end. Else, and where the file has other names
 // (hard links), a new file takes the place of the old one when it is whole; weights are copied by the kernel, and

@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "pipeline/io/descriptor.h"
+#include "pipeline/io/temporary_file.h"
 #include "stages/gguf/gguf.h"
 #include "tests/support/catch.h"
 #include "tests/support/files.h"
@@ -211,4 +212,51 @@ TEST_CASE("a dry run puts nothing back, and says what is to be done") {
   REQUIRE_FALSE(edited);
   CHECK(edited.error().what == "an earlier edit of it did not end");
   CHECK(fs::exists(file.backup()));
+}
+
+TEST_CASE("an edit never writes over what it reads") {
+  const File file;
+  EditOptions options;
+  options.overwrite = true;
+  options.output = file.other("link.gguf");
+  fs::create_hard_link(file.path(), options.output);
+  const auto edited = file.set("llama.context_length", "4096", options);
+  REQUIRE_FALSE(edited);
+  CHECK(edited.error().code == ExitCode::kUsage);
+  CHECK(edited.error().help == "name another output: inputs are never overwritten");
+  CHECK(read_text(file.path()) == file.before());
+}
+
+TEST_CASE("what a killed edit was writing is named, and the next edit removes it") {
+  const File file;
+  const std::string left = temporary_path(file.path(), "edit");
+  write_text(left, "a copy");
+  const auto leftovers = edit_leftovers(file.path());
+  REQUIRE(leftovers.size() == 1);
+  CHECK(leftovers[0].path == left);
+  CHECK(leftovers[0].bytes == 6);
+  REQUIRE(file.set("llama.context_length", "4096"));
+  CHECK_FALSE(fs::exists(left));
+  CHECK(edit_leftovers(file.path()).empty());
+}
+
+TEST_CASE("a stranger's file under the name of what an edit leaves stays") {
+  const File file;
+  const std::string left = temporary_path(file.path(), "edit");
+  write_text(file.other("victim"), "untouched");
+  fs::create_hard_link(file.other("victim"), left);
+  const auto edited = file.set("general.name", std::string(4096, 'x'));
+  REQUIRE(edited);
+  CHECK(edited.value().warnings.size() == 1);
+  CHECK(read_text(file.other("victim")) == "untouched");
+}
+
+TEST_CASE("a header that others may have written is not put back") {
+  const File file;
+  write_text(file.backup(), std::string(64, 'x'));
+  fs::permissions(file.backup(), fs::perms(0666));
+  const auto edited = file.set("llama.context_length", "4096");
+  REQUIRE_FALSE(edited);
+  CHECK(edited.error().code == ExitCode::kBadInput);
+  CHECK(read_text(file.path()) == file.before());
 }

@@ -39,6 +39,7 @@
 #include "pipeline/core/model.h"
 #include "pipeline/graph/engine.h"
 #include "pipeline/graph/rows_in_memory.h"
+#include "pipeline/io/output_target.h"
 #include "pipeline/journal/leftovers.h"
 #include "pipeline/kernels/kernels.h"
 #include "pipeline/plan/plan.h"
@@ -99,6 +100,8 @@ struct MeasureOptions {
   std::size_t part = 0, parts = 1;
   // Called first where journals have `known` of the `all` tensors.
   std::function<void(std::size_t known, std::size_t all)> goes_on{};
+  // Told what is left alone of journals, and why.
+  std::function<void(const std::string& warning)> warn{};
   // Bytes read and how many there are: from one thread at a time, not more often than every 50 ms.
   std::function<void(std::uint64_t done, std::uint64_t total)> progress{};
 };
@@ -155,6 +158,12 @@ class Context {
   // too little space, too little memory.
   std::vector<Error> check(const Plan& plan, bool overwrite) const;
 
+  // Every file that a job reads, as far as headers tell: the pipeline file, recipes, the source, importance.
+  Result<std::vector<std::string>> inputs(const Job& job) const;
+  // For files that a caller writes itself of what it has `read`: refuses (exit code 2) one that is read, or a kernel
+  // module, by whatever name, and without `overwrite` one that exists.
+  Status check_written(const WrittenPath& written, std::vector<std::string> read, bool overwrite) const;
+
   // check(), then all outputs, the report and the trace, each whole or not at all; the outputs become visible together.
   // Goes on with what an earlier run of the same plan left (options.resume). To stop it set options.stop, from
   // wherever: the progress function, another thread, a signal handler. An error of the report or the trace comes when
@@ -174,8 +183,8 @@ class Context {
   // scales finite, and where there is a manifest sizes and checksums. Exit code 4 for what is malformed or not finite,
   // 3 for what is not as the manifest says.
   Result<Verification> verify(const std::string& path, const VerifyOptions& options = {}) const;
-  // Of each output whether it is there as the plan would make it, as its manifest says. Reads no weights.
-  std::vector<bool> unchanged(const Plan& plan) const;
+  // Of each output whether it is there as the plan would make it, as its manifest says; see unchanged_outputs().
+  std::vector<bool> unchanged(const Plan& plan, const std::atomic<bool>* stop = nullptr) const;
 
   // What each candidate type would cost each tensor that the job's targets choose for: one read of the source, nothing
   // of the model is written. The same numbers whatever the threads and the memory.

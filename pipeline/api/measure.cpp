@@ -131,6 +131,8 @@ class Measurer {
     for (const std::string& path : options_.other_journals) {
       BOOST_OUTCOME_TRY(journal.read_also(path));
     }
+    for (const std::string& warning : journal.warnings())
+      if (options_.warn) options_.warn(warning);
     std::vector<MeasuredTensor> all(wanted.size());
     std::vector<std::size_t> left;  // indices into these
     for (std::size_t i = 0; i < wanted.size(); ++i) {

@@ -8,6 +8,7 @@
 
 #include "pipeline/io/json_file.h"
 #include "pipeline/io/output_folder.h"
+#include "pipeline/io/own_file.h"
 #include "pipeline/io/system_calls.h"
 #include "pipeline/io/transfer.h"
 
@@ -40,11 +41,18 @@ Result<std::string> read_from(int file, const std::string& path) {
   return text;
 }
 
-Result<Descriptor> open_at(const std::string& path, int flags) {
-  Descriptor file(
-      retry([&] { return system_calls().openat(AT_FDCWD, path.c_str(), flags | O_CLOEXEC | O_NOFOLLOW, 0666); }));
-  if (!file) return io_error(path, "open", errno);
-  return file;
+// Whether a text begins as a journal does, or as the beginning of one: 16 hexadecimal digits, a blank, and an object.
+bool is_journal(std::string_view text) {
+  for (std::size_t i = 0; i < std::min(text.size(), kHashDigits + 2); ++i) {
+    const char wanted = i == kHashDigits ? ' ' : '{';
+    const bool is_digit = (text[i] >= '0' && text[i] <= '9') || (text[i] >= 'a' && text[i] <= 'f');
+    if (i < kHashDigits ? !is_digit : text[i] != wanted) return false;
+  }
+  return true;
+}
+
+std::string left_alone(const std::string& path, const std::string& why, const char* so) {
+  return fmt::format("{}: this file is left alone ({}), so {}", path, why, so);
 }
 
 }  // namespace
@@ -60,10 +68,25 @@ Result<MeasureJournal> MeasureJournal::open(const std::string& path, const std::
 }
 
 Status MeasureJournal::open_file() {
-  BOOST_OUTCOME_TRY(file_, open_at(path_, O_RDWR | O_CREAT));
+  BOOST_OUTCOME_TRY(FoundFile there, open_own(AT_FDCWD, path_, O_RDWR, path_));
+  if (!there.strange.empty()) {
+    warnings_.push_back(left_alone(path_, there.strange, "a measurement that is ended early starts over"));
+    return ok();
+  }
+  file_ = std::move(there.file);
+  if (!file_) {
+    const int flags = O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC;
+    file_ = Descriptor(retry([&] { return system_calls().openat(AT_FDCWD, path_.c_str(), flags, kOwnMode); }));
+    if (!file_) return io_error(path_, "create the journal of the measurement", errno);
+  }
   if (::flock(file_.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
     return Error{ExitCode::kTransient, path_, "another process measures the same now", "", "wait until it is done"};
   BOOST_OUTCOME_TRY(const std::string text, read_from(file_.get(), path_));
+  if (!is_journal(text)) {
+    file_ = Descriptor();
+    return input_error(path_, "is not the journal of a measurement, and has the name of one",
+                       "move it away, or write the measurement to another file");
+  }
   take(text);
   // What was being written when it ended is overwritten.
   end_ = text.rfind('\n') + 1;  // 0 where there is none
@@ -71,8 +94,10 @@ Status MeasureJournal::open_file() {
 }
 
 Status MeasureJournal::read_also(const std::string& path) {
-  BOOST_OUTCOME_TRY(const Descriptor file, open_at(path, O_RDONLY));
-  BOOST_OUTCOME_TRY(const std::string text, read_from(file.get(), path));
+  BOOST_OUTCOME_TRY(const FoundFile there, open_own(AT_FDCWD, path, O_RDONLY, path));
+  if (!there.strange.empty()) warnings_.push_back(left_alone(path, there.strange, "what it has is measured again"));
+  if (!there.file) return ok();
+  BOOST_OUTCOME_TRY(const std::string text, read_from(there.file.get(), path));
   take(text);
   return ok();
 }

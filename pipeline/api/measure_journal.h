@@ -19,13 +19,15 @@ namespace ggufmill {
 class MeasureJournal {
  public:
   // Takes what is at `path`, if anything is, and makes the file if not. Exit code 75 where another process measures
-  // into it now. An empty path: nothing is kept.
+  // into it now, 4 for a file that is no such journal. An empty path: nothing is kept; likewise where the file is not
+  // this user's alone (own_file.h), which warnings() says.
   static Result<MeasureJournal> open(const std::string& path, const std::vector<TypeModule>& modules);
 
-  // Takes what another journal has, too.
+  // Takes what another journal has, too, if it is this user's alone.
   Status read_also(const std::string& path);
   // The tensor of that identity with just these types; null where it is to be measured.
   const MeasuredTensor* find(const std::string& made_of, const std::vector<const TypeInfo*>& types) const;
+  const std::vector<std::string>& warnings() const { return warnings_; }
   // They are on the disk when it returns.
   Status add(std::span<const MeasuredTensor> tensors);
 
@@ -35,6 +37,7 @@ class MeasureJournal {
 
   std::string path_;
   std::uint64_t seed_ = 0;
+  std::vector<std::string> warnings_;
   Descriptor file_;
   std::uint64_t end_ = 0;                        // of the file
   std::map<std::string, MeasuredTensor> known_;  // by what they are made of

@@ -10,6 +10,7 @@
 
 #include "pipeline/core/text.h"
 #include "pipeline/io/atomic_file.h"
+#include "pipeline/io/output_target.h"
 #include "stages/gguf/gguf.h"
 
 namespace ggufmill {
@@ -124,6 +125,9 @@ class Merge {
   Merge(const std::vector<MergePart>& parts, const MergeOptions& options) : parts_(parts), options_(options) {}
 
   Result<Merged> run() {
+    std::vector<std::string> read;
+    for (const MergePart& part : parts_) read.insert(read.end(), part.file.files.begin(), part.file.files.end());
+    BOOST_OUTCOME_TRY(check_written({options_.output, "output"}, read, options_.overwrite));
     BOOST_OUTCOME_TRY(sums_, sums_of(parts_, options_.chunk_size));
     for (const Sum& sum : sums_)
       if (const std::size_t empty = sum.empty(); empty != 0)
@@ -247,7 +251,10 @@ class Merge {
 
   Result<std::unique_ptr<AtomicFile>> create(std::uint64_t bytes) {
     merged_.bytes = bytes;
-    return AtomicFile::create(options_.output, bytes, {.overwrite = options_.overwrite});
+    BOOST_OUTCOME_TRY(
+        auto file, AtomicFile::create(options_.output, bytes, {.overwrite = options_.overwrite, .identity = "merge"}));
+    if (!file->warning().empty()) merged_.warnings.push_back(file->warning());
+    return file;
   }
 
   const std::vector<MergePart>& parts_;

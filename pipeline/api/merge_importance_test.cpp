@@ -93,3 +93,12 @@ TEST_CASE("entries of two models are refused, and nothing is written") {
   CHECK(merged.error().what == "the entry of tensor 'blk.0.ffn_up.weight' has 3 sums, where another file has 2");
   CHECK_FALSE(std::filesystem::exists(files.path("c.gguf")));
 }
+
+TEST_CASE("a merge never writes over what it reads") {
+  Files files;
+  const std::string a = files.gguf("a.gguf", {1, 2}, {512}), before = read_text(a);
+  const auto merged = merge_importance({{opened(a)}}, {.output = a, .overwrite = true});
+  REQUIRE_FALSE(merged);
+  CHECK(merged.error().code == ExitCode::kUsage);
+  CHECK(read_text(a) == before);
+}

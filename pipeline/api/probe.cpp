@@ -45,6 +45,7 @@ class Prober {
     BOOST_OUTCOME_TRY(const auto text, InputFile::open(options_.text));
     measured_on_ = text_hash(fmt::format("{} {} {} {}", words_of(*shared.files.front()), words_of(*text->describe()),
                                          options_.chunks, options_.context));
+    BOOST_OUTCOME_TRY(check_targets());
     BOOST_OUTCOME_TRY(recall());
     if (!std::ranges::all_of(tensors, [this](const Tensor& tensor) { return is_known(tensor); })) {
       BOOST_OUTCOME_TRY(write_base_answers());
@@ -78,6 +79,16 @@ class Prober {
     }
     return usage_error("no output of the job has a target, so there is nothing to probe for",
                        "quantize: {target: {bits: 4.5}}");
+  }
+
+  // The file of sensitivities and what lies beside it are replaced: none of them may be one that is read.
+  Status check_targets() const {
+    BOOST_OUTCOME_TRY(std::vector<std::string> read, context_.inputs(job_));
+    read.insert(read.end(), {options_.text, options_.perplexity});
+    for (const std::string& path : {options_.output, base_answers(), beside(".base.part"), beside(".probe.gguf")}) {
+      BOOST_OUTCOME_TRY(context_.check_written({path, "file of sensitivities"}, read, true));
+    }
+    return ok();
   }
 
   // What an earlier call measured of the same. The base's answers are those of the file of sensitivities, which is

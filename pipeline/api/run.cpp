@@ -14,8 +14,10 @@
 #include "pipeline/api/manifests.h"
 #include "pipeline/api/reports.h"
 #include "pipeline/graph/profile.h"
+#include "pipeline/io/input_file.h"
 #include "pipeline/io/machine.h"
 #include "pipeline/io/output_store.h"
+#include "pipeline/io/own_file.h"
 #include "pipeline/journal/journal.h"
 #include "pipeline/manifest/reuse.h"
 #include "pipeline/plan/written.h"
@@ -87,6 +89,11 @@ Result<RunReport> give_names(const Plan& plan, Journal& journal, const RunOption
   store.identity = identity_of(plan);
   BOOST_OUTCOME_TRY(LocalStore::finish_publishing(files, journal.half_published(), store));
   if (plan.manifest) {
+    const FileReader read = [&](std::size_t i, std::uint64_t at, std::span<std::byte> into) -> Status {
+      BOOST_OUTCOME_TRY(const auto file, InputFile::open(files[i].path));
+      return file->read(at, into);
+    };
+    BOOST_OUTCOME_TRY(journal.check(read, true, threads_for(plan.limits.threads), options.stop));
     BOOST_OUTCOME_TRY(add_manifests(plan, options.stop));
   }
   RunReport report;
@@ -94,6 +101,28 @@ Result<RunReport> give_names(const Plan& plan, Journal& journal, const RunOption
   report.units_kept = plan.units.size();
   report.warnings.push_back("an earlier run had written all; what was left to do were the files' names");
   return report;
+}
+
+// What is about to get its name is what was written. Bytes are read back where something has touched the files, and
+// always where a manifest vouches for them; what touches them later, publish() finds.
+Status check_sealed(const Plan& plan, Journal& journal, OutputStore& store, const std::atomic<bool>* stop) {
+  const FileReader read = [&](std::size_t i, std::uint64_t at, std::span<std::byte> into) {
+    return store.read(i, at, into);
+  };
+  BOOST_OUTCOME_TRY(const bool as_left, store.is_as_left());
+  return journal.check(read, plan.manifest || !as_left, threads_for(plan.limits.threads), stop);
+}
+
+// Sources that were rewritten, and their times set back, since the plan was made; the engine sees other changes.
+Status check_inode_times(const Plan& plan) {
+  for (std::size_t i = 0; i < std::min(plan.sources.size(), plan.inode_times.size()); ++i) {
+    const std::int64_t now = inode_time(plan.sources[i]->path);
+    if (now == 0 || plan.inode_times[i] == 0 || now == plan.inode_times[i]) continue;
+    Error error = changed(*plan.sources[i], *plan.sources[i]);
+    error.detail = kInodeChanged;
+    return error;
+  }
+  return ok();
 }
 
 // The outputs are there by now, whatever becomes of what is told about them.
@@ -121,37 +150,44 @@ Result<RunReport> Context::run(const Plan& plan, const RunOptions& options) cons
     allow_files(plan);
     return nicely(plan.limits.nice, [&] { return run_plan(plan, kernels(), options); });
   }
-  const bool resumes = !options.ledger && !options.units && !options.attach && !options.leave;
+  const bool is_whole = !options.ledger && !options.units && !options.attach && !options.leave;
   BOOST_OUTCOME_TRY(const std::unique_ptr<Journal> journal, Journal::open(plan));
-  if (resumes && options.resume && !journal->half_published().empty()) return give_names(plan, *journal, options);
+  if (is_whole && options.resume && !journal->half_published().empty()) return give_names(plan, *journal, options);
   Diagnostics errors;
   check_run(plan, kernels(), options.overwrite, errors);
   if (!errors.empty()) return errors.together();
+  BOOST_OUTCOME_TRY(check_inode_times(plan));
   BOOST_OUTCOME_TRY(check_taken(plan, options.stop));
   allow_files(plan);
   RunOptions own = options;
   std::optional<Profile> own_profile;
   if (!plan.trace.empty() && !options.profile) own.profile = &own_profile.emplace();
-  if (resumes && options.resume) {
+  FileList manifests;
+  if (is_whole) {
+    if (!options.resume) journal->forget();
     own.ledger = journal.get();
     own.attach = journal->goes_on();
-    if (options.begins_anew && !journal->starts_anew_since().empty()) options.begins_anew(why_anew(*journal));
-  } else if (resumes) {
-    journal->remove();
-  }
-  FileList manifests;
-  if (plan.manifest && !options.leave)
-    own.when_sealed = [&](const OutputStore& store) -> Status {
+    if (options.resume && options.begins_anew && !journal->starts_anew_since().empty())
+      options.begins_anew(why_anew(*journal));
+    own.when_sealed = [&](OutputStore& store) -> Status {
+      if (options.when_sealed) {
+        BOOST_OUTCOME_TRY(options.when_sealed(store));
+      }
+      BOOST_OUTCOME_TRY(check_sealed(plan, *journal, store, options.stop));
+      if (!plan.manifest) return ok();
       const auto read = [&](std::size_t i, std::uint64_t at, std::span<std::byte> into) {
         return store.read(i, at, into);
       };
       BOOST_OUTCOME_TRY(manifests, make_manifests(plan, read, options.overwrite, options.stop));
       return ok();
     };
+  }
   Result<RunReport> run = nicely(plan.limits.nice, [&] { return run_plan(plan, kernels(), own); });
   if (!run) return journal->was_kept() ? with_hint(run.error(), plan, *journal) : run.error();
   BOOST_OUTCOME_TRY(publish(manifests));
-  if (resumes) finish(*journal, options, run.value());
+  for (const auto& manifest : manifests)
+    if (!manifest->warning().empty()) run.value().warnings.push_back(manifest->warning());
+  if (is_whole) finish(*journal, options, run.value());
   if (!plan.trace.empty())
     if (const Status written = write_text(plan.trace, own.profile->trace(), options.overwrite); !written)
       return after_outputs(written.error());

@@ -127,7 +127,9 @@ Status check_sums(const Manifest& wanted, const std::string& path, unsigned thre
 
 }  // namespace
 
-std::vector<bool> Context::unchanged(const Plan& plan) const { return unchanged_outputs(plan); }
+std::vector<bool> Context::unchanged(const Plan& plan, const std::atomic<bool>* stop) const {
+  return unchanged_outputs(plan, stop);
+}
 
 Result<Verification> Context::verify(const std::string& path, const VerifyOptions& options) const {
   Verification result;
@@ -140,6 +142,12 @@ Result<Verification> Context::verify(const std::string& path, const VerifyOption
   if (!manifest_path.empty()) {
     BOOST_OUTCOME_TRY(manifest, load_manifest(manifest_path));
     result.manifest = manifest_path;
+    const std::string named = fs::path(path).filename();
+    if (!is_manifest && std::ranges::count(manifest->files, named, &ManifestFile::name) == 0)
+      return input_error(
+          manifest_path,
+          fmt::format("is about {}, not about {}", quoted_name(manifest->files.front().name), quoted_name(named)),
+          "give the manifest of this file");
     if (is_manifest) model_path = beside(path, manifest->files.front().name);
   }
   // Of other formats there are the checksums alone.

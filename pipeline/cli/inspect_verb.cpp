@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "pipeline/api/edit.h"
 #include "pipeline/api/reports.h"
 #include "pipeline/cli/inspect_tensor.h"
 #include "pipeline/cli/messages.h"
@@ -16,6 +17,7 @@
 #include "pipeline/cli/table.h"
 #include "pipeline/cli/verb.h"
 #include "pipeline/core/metadata.h"
+#include "pipeline/core/text.h"
 #include "pipeline/report/json_text.h"
 #include "pipeline/report/models_page.h"
 
@@ -192,17 +194,28 @@ PicturedModel pictured(const std::string& path, const Model& model) {
 
 using Strings = std::vector<std::string>;
 
+void say_edit_leftovers(const std::string& path) {
+  for (const EditLeftover& left : edit_leftovers(path))
+    say_note(fmt::format("{}  {}, left by an edit that was killed; the next edit removes it", left.path,
+                         human_bytes(left.bytes)));
+}
+
 int write_page(const Context& context, const Strings& paths, huggingface::OutType out_type,
                const po::variables_map& values) {
   std::vector<PicturedModel> models;
+  Strings read;
   for (const std::string& path : paths) {
     const auto model = context.inspect(path, out_type);
     if (!model) return fail(model.error());
     say_warnings(model.value().warnings);
+    say_edit_leftovers(path);
     models.push_back(pictured(path, model.value()));
+    for (std::string& file : model.value().paths()) read.push_back(std::move(file));
   }
   const auto page = values["html"].as<std::string>();
-  const Status written = write_text(page, models_html(models), values.count("overwrite") > 0);
+  const bool overwrite = values.count("overwrite") > 0;
+  Status written = context.check_written({page, "page"}, std::move(read), overwrite);
+  if (written) written = write_text(page, models_html(models), overwrite);
   if (!written) return fail(written.error());
   say_note(fmt::format("wrote {}", page));
   return 0;
@@ -240,7 +253,10 @@ int inspect_verb(const Parsed& parsed) {
     const bool is_first = &path == &paths.front();
     if (!is_first && !list) std::puts("");
     const auto model = context.value().inspect(path, out_type.value());
-    if (model) say_warnings(model.value().warnings);
+    if (model) {
+      say_warnings(model.value().warnings);
+      say_edit_leftovers(path);
+    }
     const int one = model
                         ? show(context.value(), path, model.value(), list ? &*list : nullptr, paths.size() > 1, values)
                         : fail(model.error());

@@ -33,6 +33,7 @@ CommandSpec command() {
   auto add = spec.options.add_options();
   add("output,o", po::value<std::string>(), "where to write; FILE.measured.json in place of FILE.yaml");
   add("html", po::value<std::string>(), "a page too: what each type loses of each tensor, sortable");
+  add("overwrite", "replace a measurement, or a page, that is there already");
   add("part", po::value<std::string>(), "measure this part of --parts; parts count from 0");
   add("parts", po::value<std::string>(), "how many parts there are");
   add("no-resume", "begin anew, whatever an earlier call has measured");
@@ -67,13 +68,25 @@ int measure_verb(const Parsed& parsed) {
   if (!part) return fail(part.error());
   if (part.value() && parsed.values.count("html"))
     return fail(usage_error("a part has no page", "measure the whole with --html once all parts are there"));
-  const auto measured = measure_to(loaded.value().context, job, path, parsed.values.count("quiet") > 0,
-                                   parsed.values.count("no-resume") > 0, part.value());
-  if (measured && parsed.values.count("html")) {
-    const auto page = parsed.values["html"].as<std::string>();
-    if (const Status written = write_text(page, measurement_html(measured.value()), true); !written)
+  const auto page = text_of(parsed.values, "html");
+  const bool overwrite = parsed.values.count("overwrite") > 0, quiet = parsed.values.count("quiet") > 0;
+  const Context& context = loaded.value().context;
+  if (page) {
+    auto read = context.inputs(job);
+    if (!read) return fail(read.error());
+    read.value().push_back(path);  // which the page is not, either
+    const Status free = context.check_written({*page, "page"}, read.value(), overwrite);
+    if (!free) return fail(free.error());
+  }
+  const auto measured = measure_to(context, job, path,
+                                   {.overwrite = overwrite,
+                                    .quiet = quiet,
+                                    .begins_anew = parsed.values.count("no-resume") > 0,
+                                    .part = part.value()});
+  if (measured && page) {
+    if (const Status written = write_text(*page, measurement_html(measured.value()), overwrite); !written)
       return fail(written.error());
-    if (!parsed.values.count("quiet")) say_note(fmt::format("wrote {}  the page", page));
+    if (!quiet) say_note(fmt::format("wrote {}  the page", *page));
   }
   if (measured) return 0;
   const int code = fail(measured.error());

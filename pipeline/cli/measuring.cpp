@@ -1,5 +1,6 @@
 #include "pipeline/cli/measuring.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,6 +18,8 @@
 #include "pipeline/core/text.h"
 #include "pipeline/io/json_file.h"
 #include "pipeline/io/machine.h"
+#include "pipeline/io/own_file.h"
+#include "pipeline/journal/leftovers.h"
 
 namespace ggufmill {
 
@@ -37,6 +40,16 @@ namespace {
 
 constexpr std::string_view kJournal = ".partial";
 
+// "3-of-16".
+bool is_part(std::string_view text) {
+  constexpr std::string_view kOf = "-of-";
+  const std::size_t of = text.find(kOf);
+  const auto is_number = [](std::string_view digits) {
+    return !digits.empty() && digits.find_first_not_of("0123456789") == digits.npos;
+  };
+  return of != text.npos && is_number(text.substr(0, of)) && is_number(text.substr(of + kOf.size()));
+}
+
 // The journals of parts of the measurement `path`.
 std::vector<std::string> journals_of_parts(const std::string& path) {
   const fs::path whole(path);
@@ -45,20 +58,30 @@ std::vector<std::string> journals_of_parts(const std::string& path) {
   int unreadable = 0;
   for (const std::string& name :
        names_in_folder(whole.has_parent_path() ? whole.parent_path().string() : ".", unreadable))
-    if (name.starts_with(begin) && name.ends_with(kJournal) && name != own)
+    if (name.starts_with(begin) && name.ends_with(kJournal) && name != own &&
+        is_part(name.substr(begin.size(), name.size() - begin.size() - kJournal.size())))
       found.push_back((whole.parent_path() / name).string());
   return found;
 }
 
+// A file that is not this user's alone stays.
+bool is_own(const std::string& path) {
+  const auto there = open_own(AT_FDCWD, path, O_RDONLY, path);
+  return there && there.value().file;
+}
+
 void remove_all(const std::vector<std::string>& paths) {
   std::error_code ignored;
-  for (const std::string& path : paths) fs::remove(path, ignored);
+  for (const std::string& path : paths)
+    if (is_own(path)) fs::remove(path, ignored);
 }
 
 }  // namespace
 
-Result<Measurement> measure_to(const Context& context, const Job& job, const std::string& path, bool quiet,
-                               bool begins_anew, std::optional<MeasuredPart> part) {
+Result<Measurement> measure_to(const Context& context, const Job& job, const std::string& path,
+                               const MeasuringOptions& how) {
+  const bool quiet = how.quiet;
+  const std::optional<MeasuredPart>& part = how.part;
   ProgressMeter meter(quiet);
   MeasureOptions options;
   options.journal = path + std::string(kJournal);
@@ -71,13 +94,19 @@ Result<Measurement> measure_to(const Context& context, const Job& job, const std
   }
   std::vector<std::string> journals = options.other_journals;
   journals.push_back(options.journal);
-  if (begins_anew) {
+  BOOST_OUTCOME_TRY(const std::vector<std::string> read, context.inputs(job));
+  if (!part) {
+    BOOST_OUTCOME_TRY(context.check_written({path, "measurement"}, read, how.overwrite));
+  }
+  BOOST_OUTCOME_TRY(context.check_written({options.journal, "journal"}, read, true));
+  if (how.begins_anew) {
     remove_all(journals);
     options.other_journals.clear();
   }
   options.goes_on = [&](std::size_t known, std::size_t all) {
     if (!quiet) say_note(fmt::format("{}: {} of {} tensors are measured already", path, known, all));
   };
+  options.warn = say_warning;
   options.run.stop = catch_signals();
   options.progress = [&](std::uint64_t done, std::uint64_t total) { meter.show("measuring", done, total); };
   auto measured = context.measure(job, options);
@@ -86,7 +115,7 @@ Result<Measurement> measure_to(const Context& context, const Job& job, const std
   if (!measured) {
     Error error = measured.error();
     const bool is_empty = fs::is_empty(options.journal, ignored);
-    if (is_empty && error.code != ExitCode::kTransient) fs::remove(options.journal, ignored);  // else it is another's
+    if (is_empty && error.code != ExitCode::kTransient) remove_all({options.journal});  // else it is another's
     if (!is_empty && !ignored && error.code == ExitCode::kInterrupted)
       error.detail = fmt::format("what was measured is in {}: measure again to go on", options.journal);
     return error;
@@ -95,10 +124,25 @@ Result<Measurement> measure_to(const Context& context, const Job& job, const std
     if (!quiet) say_note(fmt::format("wrote {}  part {} of {}", options.journal, part->part, part->parts));
     return measured;
   }
-  BOOST_OUTCOME_TRY(write_text(path, write_measurement(measured.value()), true));
+  BOOST_OUTCOME_TRY(write_text(path, write_measurement(measured.value()), how.overwrite));
   remove_all(journals);
   if (!quiet) say_note(fmt::format("wrote {}  what each type costs each tensor", path));
   return measured;
+}
+
+void add_partial_measurements(const std::string& path, Leftovers& leftovers) {
+  std::vector<std::string> journals = journals_of_parts(path);
+  journals.push_back(path + std::string(kJournal));
+  for (const std::string& journal : journals) {
+    std::error_code error;
+    if (!is_own(journal)) continue;
+    Leftover& file = leftovers.files.emplace_back();
+    file.path = journal;
+    file.output = path;
+    file.bytes = fs::file_size(journal, error);
+    file.of_this_plan = true;
+    file.is_in_use = is_locked(journal);
+  }
 }
 
 namespace {
@@ -130,6 +174,7 @@ Status take_measurement(const Context& context, Job& job, const std::string& pat
                         bool quiet) {
   if (!needs_measurement(job)) return ok();
   const bool measures = if_unmeasured != IfUnmeasured::kLeave;
+  bool is_old_measurement = false;  // which `run` made for itself
   if (is_file(path)) {
     auto read = read_measurement(path);
     if (!read && !measures) return read.error();
@@ -138,19 +183,24 @@ Status take_measurement(const Context& context, Job& job, const std::string& pat
       give_measurement(with, std::make_shared<const Measurement>(std::move(read).value()));
       if (const auto plan = context.plan(with); plan || !wants_measurement(plan.error())) {
         job = std::move(with);
+        job.inputs.push_back(path);
         return ok();
       }
     }
+    is_old_measurement = is_measurement(path);
   }
   if (!measures) return ok();
   BOOST_OUTCOME_TRY(check_unmeasured(context, job, if_unmeasured == IfUnmeasured::kMeasure));
   if (!quiet) {
     BOOST_OUTCOME_TRY(say_estimate(context, job));
   }
-  BOOST_OUTCOME_TRY(Measurement measured, measure_to(context, job, path, quiet));
+  BOOST_OUTCOME_TRY(Measurement measured,
+                    measure_to(context, job, path, {.overwrite = is_old_measurement, .quiet = quiet}));
   give_measurement(job, std::make_shared<const Measurement>(std::move(measured)));
   return ok();
 }
+
+bool is_measured(const PlannedOutput& output) { return std::ranges::none_of(output.problems, wants_measurement); }
 
 void say_unmeasured(std::vector<Error>& problems) {
   for (const Error& problem : problems)

@@ -21,11 +21,19 @@ std::string path_beside(const Job& job, const char* ending);
 struct MeasuredPart {
   std::size_t part = 0, parts = 1;
 };
-// Measures with progress on stderr and writes `path`, which is replaced. What an earlier call left that was ended
-// early, or calls for parts, is gone on with; `begins_anew`: it is removed first. With `part` only a part is measured,
-// and left beside `path` for the call that measures the whole.
-Result<Measurement> measure_to(const Context& context, const Job& job, const std::string& path, bool quiet,
-                               bool begins_anew = false, std::optional<MeasuredPart> part = {});
+struct MeasuringOptions {
+  bool overwrite = false;  // replace what is at the path
+  bool quiet = false;
+  bool begins_anew = false;               // what an earlier call left is removed first
+  std::optional<MeasuredPart> part = {};  // that part alone; it is left beside the path for the call that measures all
+};
+// Measures with progress on stderr and writes `path`. What an earlier call left that was ended early, or calls for
+// parts, is gone on with.
+Result<Measurement> measure_to(const Context& context, const Job& job, const std::string& path,
+                               const MeasuringOptions& options);
+
+// Adds what measurements for `path` that were ended early, or that are under way, have left.
+void add_partial_measurements(const std::string& path, Leftovers& leftovers);
 
 enum class IfUnmeasured {
   kLeave,            // the job stays as it is
@@ -38,6 +46,8 @@ enum class IfUnmeasured {
 Status take_measurement(const Context& context, Job& job, const std::string& path, IfUnmeasured if_unmeasured,
                         bool quiet);
 
+// Whether the size of the output is known: no target of it waits for a measurement.
+bool is_measured(const PlannedOutput& output);
 // Takes from the problems of a plan those that a measurement mends and prints them as notes.
 void say_unmeasured(std::vector<Error>& problems);
 

@@ -6,6 +6,7 @@
 #include <boost/json.hpp>
 #include <cstdio>
 #include <map>
+#include <optional>
 
 #include "pipeline/api/curve_page.h"
 #include "pipeline/api/reports.h"
@@ -186,9 +187,13 @@ void print_curve(std::vector<CurvePoint> curve) {
       stdout);
 }
 
-int write_page(const std::string& path, const std::string& page, const po::variables_map& values) {
-  if (const Status written = write_text(path, page, values.count("overwrite") > 0); !written)
-    return fail(written.error());
+// `read`: what the page was made of.
+int write_page(const Context& context, const std::string& path, const std::string& page, std::vector<std::string> read,
+               const po::variables_map& values) {
+  const bool overwrite = values.count("overwrite") > 0;
+  Status written = context.check_written({path, "page"}, std::move(read), overwrite);
+  if (written) written = write_text(path, page, overwrite);
+  if (!written) return fail(written.error());
   say_note(fmt::format("wrote {}", path));
   return 0;
 }
@@ -221,7 +226,10 @@ int show_curves(const po::variables_map& values) {
     else
       print_curve(curve.value());
   }
-  return page ? write_page(*page, curve_html(curves), values) : 0;
+  if (!page) return 0;
+  const auto read = loaded.value().context.inputs(job);
+  return read ? write_page(loaded.value().context, *page, curve_html(curves), read.value(), values)
+              : fail(read.error());
 }
 
 PicturedModel pictured(const PlannedOutput& output) {
@@ -237,10 +245,14 @@ int plan_verb(const Parsed& parsed) {
   std::vector<PicturedModel> pictures;
   JsonOfPlans objects;
   const auto page = text_of(parsed.values, "html");
+  std::optional<Context> context;
+  std::vector<std::string> read;
   const int code = for_each_plan(parsed.values, [&](const Planned& planned) {
     const Plan& plan = planned.plan;
     std::vector<Error> problems = planned.context.problems(plan);
     if (page) {
+      context = planned.context;
+      for (const std::string& path : plan.input_paths()) read.push_back(path);
       for (const PlannedOutput& output : plan.outputs) pictures.push_back(pictured(output));
     } else if (parsed.values.count("written")) {
       std::puts(write_plan(plan).c_str());
@@ -256,7 +268,7 @@ int plan_verb(const Parsed& parsed) {
   });
   objects.print();
   if (!page || pictures.empty()) return code;
-  const int written = write_page(*page, models_html(pictures), parsed.values);
+  const int written = write_page(*context, *page, models_html(pictures), read, parsed.values);
   return code != 0 ? code : written;
 }
 

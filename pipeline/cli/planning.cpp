@@ -134,10 +134,13 @@ Status read_job_options(const po::variables_map& values, Job& job) {
   return ok();
 }
 
-Result<Planned> plan_job(Context context, Job job, const po::variables_map& values, IfUnmeasured if_unmeasured) {
+Result<Planned> plan_job(Context context, Job job, const po::variables_map& values, IfUnmeasured if_unmeasured,
+                         const std::string& source) {
   BOOST_OUTCOME_TRY(read_report_options(values, job.report));
   BOOST_OUTCOME_TRY(read_job_options(values, job));
-  BOOST_OUTCOME_TRY(take_measurement(context, job, measurement_path(job), if_unmeasured, values.count("quiet") > 0));
+  const bool has_target = needs_measurement(job);
+  const std::string measurement = source.empty() ? measurement_path(job) : measurement_path(job, source);
+  BOOST_OUTCOME_TRY(take_measurement(context, job, measurement, if_unmeasured, values.count("quiet") > 0));
   BOOST_OUTCOME_TRY(Plan plan, context.plan(job));
   if (values.count("skip-unchanged")) {
     BOOST_OUTCOME_TRY(const bool skipped, skip_unchanged(context, plan, job));
@@ -147,7 +150,7 @@ Result<Planned> plan_job(Context context, Job job, const po::variables_map& valu
     }
   }
   say_warnings(plan.warnings);
-  return Planned{std::move(context), std::move(plan)};
+  return Planned{std::move(context), std::move(plan), source, has_target ? measurement : ""};
 }
 
 std::vector<Error> of_source(const std::vector<Error>& errors, const std::string& source) {
@@ -167,11 +170,9 @@ int for_each_plan(const po::variables_map& values, const std::function<int(const
   if (!loaded) return fail(loaded.error());
   int code = 0;
   for (BatchJob& each : loaded.value().batch.jobs) {
-    auto planned = plan_job(loaded.value().context, std::move(each.job), values);
-    if (planned && loaded.value().batch.is_matrix) planned.value().source = each.source;
-    const int one = planned                          ? verb(planned.value())
-                    : loaded.value().batch.is_matrix ? fail(of_source({planned.error()}, each.source))
-                                                     : fail(planned.error());
+    const std::string source = loaded.value().batch.is_matrix ? each.source : "";
+    const auto planned = plan_job(loaded.value().context, std::move(each.job), values, IfUnmeasured::kLeave, source);
+    const int one = planned ? verb(planned.value()) : fail(of_source({planned.error()}, source));
     if (code == 0) code = one;
   }
   return code;

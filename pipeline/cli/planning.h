@@ -31,7 +31,8 @@ Status read_report_options(const boost::program_options::variables_map& values, 
 struct Planned {
   Context context;
   Plan plan;
-  std::string source = {};  // that it reads, of a batch; else empty
+  std::string source = {};       // that it reads, of a batch; else empty
+  std::string measurement = {};  // of its targets that name none: its path; empty: there are none
 };
 
 struct Loaded {
@@ -63,9 +64,9 @@ class JsonOfPlans {
   std::vector<boost::json::object> objects_;
 };
 
-// From a job of `context` to its plan. Says warnings.
+// From a job of `context` to its plan. Says warnings. `source`: of a job of a batch.
 Result<Planned> plan_job(Context context, Job job, const boost::program_options::variables_map& values,
-                         IfUnmeasured if_unmeasured = IfUnmeasured::kLeave);
+                         IfUnmeasured if_unmeasured = IfUnmeasured::kLeave, const std::string& source = {});
 
 // The same from arguments that a pipeline file was made of. `inputs`: files that were read for it and that it does not
 // name.

@@ -56,9 +56,10 @@ void say_summary(const Plan& plan, const RunReport& report) {
                        io_mode_names()[static_cast<std::size_t>(report.io_mode)], report.io));
 }
 
-int discard(const Context& context, const Plan& plan, bool quiet) {
-  const Leftovers left = context.leftovers(plan);
-  if (const Status removed = context.discard(left); !removed) return fail(removed.error());
+int discard(const Planned& planned, bool quiet) {
+  Leftovers left = planned.context.leftovers(planned.plan);
+  if (!planned.measurement.empty()) add_partial_measurements(planned.measurement, left);
+  if (const Status removed = planned.context.discard(left); !removed) return fail(removed.error());
   for (const Leftover& file : left.files)
     if (file.is_in_use)
       say_warning(fmt::format("{} stays: a run is writing it now", file.path));
@@ -149,7 +150,7 @@ int execute(const Planned& planned, const po::variables_map& values, bool overwr
   const Plan& plan = planned.plan;
   const bool quiet = values.count("quiet") > 0;
   if (plan.outputs.empty()) return 0;  // all are unchanged
-  if (values.count("discard")) return discard(planned.context, plan, quiet);
+  if (values.count("discard")) return discard(planned, quiet);
   if (!quiet) say_strange(planned.context.leftovers(plan));
   options.value().resume = values.count("no-resume") == 0;
   ProgressMeter meter(quiet);
@@ -177,11 +178,11 @@ int execute(const Planned& planned, const po::variables_map& values, bool overwr
 
 namespace {
 
-int discard_batch(const Loaded& loaded, bool quiet) {
+int discard_batch(const Loaded& loaded, const po::variables_map& values) {
   int code = 0;
   for (const BatchJob& each : loaded.batch.jobs) {
-    const auto plan = loaded.context.plan(each.job);
-    const int one = plan ? discard(loaded.context, plan.value(), quiet) : fail(plan.error());
+    const auto planned = plan_job(loaded.context, each.job, values, IfUnmeasured::kLeave, each.source);
+    const int one = planned ? discard(planned.value(), values.count("quiet") > 0) : fail(planned.error());
     if (code == 0) code = one;
   }
   return code;
@@ -218,7 +219,7 @@ int finish_batch(const BatchReport& report, bool quiet) {
 
 int execute_batch(const Loaded& loaded, const po::variables_map& values, bool overwrite) {
   const bool quiet = values.count("quiet") > 0;
-  if (values.count("discard")) return discard_batch(loaded, quiet);
+  if (values.count("discard")) return discard_batch(loaded, values);
   BatchOptions options;
   auto run = run_options(values);
   if (!run) return fail(run.error());

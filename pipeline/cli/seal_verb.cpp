@@ -91,7 +91,9 @@ int seal_matrix(const OpenedPlans& opened, const SealOptions& options, bool quie
     }
   }
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  if (const Status written = write_batch_report(report, planned.array.report); !written)
+  BatchFiles files;
+  for (const Plan& plan : planned.plans) files.add(plan);
+  if (const Status written = write_batch_report(report, planned.array.report, files); !written)
     report.unreported = written.error();
   return finish_batch(report, quiet);
 }

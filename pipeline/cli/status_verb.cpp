@@ -7,6 +7,7 @@
 #include <cstdio>
 
 #include "pipeline/cli/cluster_status.h"
+#include "pipeline/cli/measuring.h"
 #include "pipeline/cli/messages.h"
 #include "pipeline/cli/planning.h"
 #include "pipeline/cli/running.h"
@@ -49,11 +50,19 @@ bool is_there(const std::string& path) {
   return ::stat(path.c_str(), &info) == 0;
 }
 
+Leftovers leftovers_of(const Planned& planned) {
+  Leftovers left = planned.context.leftovers(planned.plan);
+  if (!planned.measurement.empty()) add_partial_measurements(planned.measurement, left);
+  return left;
+}
+
 json::object to_json(const Plan& plan, const Leftovers& left) {
   json::array outputs, leftovers;
   for (const PlannedOutput& output : plan.outputs)
     for (const OutputFile& file : output.files)
-      outputs.push_back(json::object{{"path", file.path}, {"bytes", file.bytes}, {"there", is_there(file.path)}});
+      outputs.push_back(json::object{{"path", file.path},
+                                     {"bytes", is_measured(output) ? json::value(file.bytes) : json::value()},
+                                     {"there", is_there(file.path)}});
   for (const Leftover& file : left.files)
     leftovers.push_back(json::object{{"path", file.path},
                                      {"output", file.output},
@@ -91,12 +100,17 @@ std::string state_of(const Leftovers& left) {
 
 void print_status(const Planned& planned) {
   const Plan& plan = planned.plan;
-  const Leftovers left = planned.context.leftovers(plan);
+  const Leftovers left = leftovers_of(planned);
   std::vector<Row> rows;
-  for (const PlannedOutput& output : plan.outputs)
+  bool all_measured = true;
+  for (const PlannedOutput& output : plan.outputs) {
+    all_measured = all_measured && is_measured(output);
     for (const OutputFile& file : output.files)
-      rows.push_back({file.path, human_bytes(file.bytes), is_there(file.path) ? "there" : "not there"});
+      rows.push_back({file.path, is_measured(output) ? human_bytes(file.bytes) : "-",
+                      is_there(file.path) ? "there" : "not there"});
+  }
   std::fputs(render_table({name_column("output"), {"size", Align::kRight}, {"state"}}, rows).c_str(), stdout);
+  if (!all_measured) std::puts("the target is not measured yet, so the sizes are not known");
   std::puts(state_of(left).c_str());
   for (const Leftover& file : left.files)
     std::puts(fmt::format("{}  {}", describe(file), human_bytes(file.bytes)).c_str());
@@ -111,7 +125,7 @@ int status_verb(const Parsed& parsed) {
   JsonOfPlans all;
   const int code = for_each_plan(parsed.values, [&](const Planned& planned) {
     if (as_json)
-      all.add(planned, to_json(planned.plan, planned.context.leftovers(planned.plan)));
+      all.add(planned, to_json(planned.plan, leftovers_of(planned)));
     else
       print_status(planned);
     return 0;

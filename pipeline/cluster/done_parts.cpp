@@ -127,7 +127,10 @@ std::string DoneParts::compare_holes(std::size_t part) const {
   const auto is_held = [&](std::span<const JournalText::Record> some) {
     const auto store = PartStore::view(plan_, job_, part);
     if (!store) return false;
-    const auto held = find_held(plan_, *store.value(), some, threads_for(0), nullptr);
+    const FileReader read = [&](std::size_t i, std::uint64_t at, std::span<std::byte> into) {
+      return store.value()->read(i, at, into);
+    };
+    const auto held = find_held(plan_, read, some, threads_for(0), nullptr);
     return held && held.value().lost == 0;
   };
   // A file system that compresses makes holes of zeros: then all units are looked at. Where bytes are gone, the first

@@ -12,6 +12,7 @@
 #include "pipeline/io/io_service.h"
 #include "pipeline/io/machine.h"
 #include "pipeline/io/output_folder.h"
+#include "pipeline/io/own_file.h"
 #include "pipeline/io/system_calls.h"
 #include "pipeline/io/temporary_file.h"
 #include "pipeline/io/write_behind.h"
@@ -33,17 +34,21 @@ class PartStore::File final : public WriteTarget {
     const SystemCalls& calls = system_calls();
     const int flags = O_CLOEXEC | O_NOFOLLOW;
     const auto open = [&](int how) {
-      return Descriptor(retry([&] { return calls.openat(AT_FDCWD, path.c_str(), flags | how, 0666); }));
+      return Descriptor(retry([&] { return calls.openat(AT_FDCWD, path.c_str(), flags | how, kOwnMode); }));
     };
     const bool creates = access == Access::kCreate, writes = creates || access == Access::kWrite;
     if (writes) file->write_ = open(O_WRONLY | (creates ? O_CREAT : 0));
     if (!writes || file->write_) file->read_ = open(O_RDONLY);
     if (!file->read_) return io_error(file->name_, "open what the parts write of it", errno);
-    if (creates && retry([&] { return calls.ftruncate(file->write_.get(), static_cast<off_t>(bytes)); }) < 0)
-      return io_error(file->name_, "set the size of the file", errno);
     struct stat info {};
     if (retry([&] { return calls.fstat(file->read_.get(), &info); }) < 0)
       return io_error(file->name_, "look at what the parts write of it", errno);
+    if (const std::string strange = why_not_own(info); !strange.empty())
+      return Error{ExitCode::kIo, file->name_, "what the parts write of it is not this user's alone",
+                   fmt::format("{}: {}", quoted_name(path), strange), ""};
+    if (creates && retry([&] { return calls.ftruncate(file->write_.get(), static_cast<off_t>(bytes)); }) < 0)
+      return io_error(file->name_, "set the size of the file", errno);
+    if (creates) info.st_size = static_cast<off_t>(bytes);
     if (static_cast<std::uint64_t>(info.st_size) != bytes)
       return Error{ExitCode::kIo, file->name_,
                    fmt::format("what the parts write of it has {} bytes, not {}", info.st_size, bytes), "", ""};
@@ -261,7 +266,15 @@ bool is_there(const StoredFile& file, const ClusterJob& job) {
   struct stat info {};
   const std::string path = temporary_path(file.path, job.key());
   const auto call = [&] { return system_calls().fstatat(AT_FDCWD, path.c_str(), &info, AT_SYMLINK_NOFOLLOW); };
-  return retry(call) == 0 && S_ISREG(info.st_mode) && static_cast<std::uint64_t>(info.st_size) == file.bytes;
+  return retry(call) == 0 && why_not_own(info).empty() && static_cast<std::uint64_t>(info.st_size) == file.bytes;
+}
+
+// The parts find the files by their usual names alone.
+Status check_names(const OutputStore& store) {
+  const std::vector<std::string> warnings = store.warnings();
+  if (warnings.empty()) return ok();
+  return Error{ExitCode::kIo, "", "a file that is not this user's alone has the temporary name of an output",
+               warnings.front(), "remove that file, or write the outputs to another folder"};
 }
 
 }  // namespace
@@ -272,6 +285,7 @@ Status create_outputs(const ClusterJob& job, const Plan& plan) {
   if (missing.empty()) return ok();
   const LocalStore::Options options{job.overwrite, IoMode::kCached, job.key(), threads_for(0)};
   BOOST_OUTCOME_TRY(const auto store, LocalStore::create(missing, options));
+  BOOST_OUTCOME_TRY(check_names(*store));
   Status made = ok();
   for (const StoredFile& file : missing)
     if (made) made = write_claim(file.path, {job.key(), job.folder, job.array_folder});

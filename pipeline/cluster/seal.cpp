@@ -130,8 +130,8 @@ class Sealing {
     std::vector<std::uint64_t> written(files_.size());
     BOOST_OUTCOME_TRY(write_hems(store, done_parts, written, outcome));
     BOOST_OUTCOME_TRY(clear_gaps(store, written, outcome));
-    BOOST_OUTCOME_TRY(check(store, done_parts));
     BOOST_OUTCOME_TRY(const std::vector<FileId> ids, store.seal(written));
+    BOOST_OUTCOME_TRY(check(store, done_parts));
     SealMarker marker;
     for (const FileId& id : ids) marker.inodes.push_back(id.inode);
     const FileReader read = [&](std::size_t i, std::uint64_t at, std::span<std::byte> into) {
@@ -199,7 +199,10 @@ class Sealing {
       const std::vector<JournalText::Record>& units = done_parts.marker(part)->units;
       records.insert(records.end(), units.begin(), units.end());
     }
-    BOOST_OUTCOME_TRY(const HeldUnits held, find_held(plan_, store, records, store_options_.threads, options_.stop));
+    const FileReader read = [&](std::size_t i, std::uint64_t at, std::span<std::byte> into) {
+      return store.read(i, at, into);
+    };
+    BOOST_OUTCOME_TRY(const HeldUnits held, find_held(plan_, read, records, store_options_.threads, options_.stop));
     std::vector<std::size_t> damaged;
     for (std::size_t part = 0; part < job_.parts(); ++part) {
       const UnitRange range = job_.range(part);

@@ -80,6 +80,8 @@ class Binding {
     }
     if (const ConfigNode* manifest = root.find("manifest"))
       if (const Result<bool> wanted = to_bool(*manifest)) job_.manifest = wanted.value();
+    if (const ConfigNode* verify = root.find("verify"))
+      if (const Result<bool> wanted = to_bool(*verify)) job_.verify = wanted.value();
   }
 
  private:

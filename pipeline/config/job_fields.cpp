@@ -192,6 +192,18 @@ FieldSpec manifest_field() {
       .example = "true"};
 }
 
+FieldSpec verify_field() {
+  return {
+      .name = "verify",
+      .kind = FieldKind::kBool,
+      .doc =
+          "For --skip-unchanged and batches: an output that is already there is read and compared with the checksums "
+          "of its manifest before it counts as unchanged. Without: its size, header, and times are compared, and "
+          "the checksums where something has touched the file since.",
+      .default_text = "false",
+      .example = "true"};
+}
+
 }  // namespace
 
 Result<unsigned> parse_threads(const std::string& text) {
@@ -209,7 +221,7 @@ FieldSpec job_fields(const Registry& registry) {
                 .doc = "A ggufmill pipeline file.",
                 .fields = {version_field(), parameters_field(), source_field(registry), read_matrix_field(registry),
                            stages_field(registry), outputs_field(registry), limits_field(), report_field(),
-                           nonfinite_field(), manifest_field(), cluster_field()}};
+                           nonfinite_field(), manifest_field(), verify_field(), cluster_field()}};
   for (const FieldSpec& field : job.fields)
     if (field.required || field.name == "source")
       job.example += fmt::format("{}{}: {}", job.example.empty() ? "{" : ", ", field.name, field.example);

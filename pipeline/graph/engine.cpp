@@ -194,6 +194,7 @@ Result<RunReport> run_checked(const Plan& plan, const Kernels& kernels, const Ru
     BOOST_OUTCOME_TRY(opened, open_store(plan, options, report.io_mode, openers));
   }
   OutputStore& store = options.store ? *options.store : *opened;
+  for (std::string& warning : store.warnings()) report.warnings.push_back(std::move(warning));
   NoLedger nothing_done;
   Ledger& ledger = options.ledger ? *options.ledger : nothing_done;
   const UnitRange units = options.units.value_or(UnitRange{0, plan.units.size()});

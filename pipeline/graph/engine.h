@@ -51,7 +51,7 @@ struct RunOptions {
   // it is a warning of the report.
   std::function<void(const std::string& why)> begins_anew;
   // Called when all outputs are whole under their temporary names, before they get their own; an error ends the run.
-  std::function<Status(const OutputStore&)> when_sealed;
+  std::function<Status(OutputStore&)> when_sealed;
   std::optional<UnitRange> units;  // those to be done; none: all
   Ledger* ledger = nullptr;        // of the units done; outlives the run; null: none
   // Where the outputs go; outlives the run, which opens files of this machine where it is null. With it Context::run()

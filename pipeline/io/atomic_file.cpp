@@ -34,6 +34,8 @@ class NewFile final : public AtomicFile {
   void keep() override;
   Status leave() override;
   Result<FileId> id() const override { return temporary_.id(); }
+  Result<bool> is_as_left() override { return temporary_.is_as_left(); }
+  const std::string& warning() const override { return temporary_.warning(); }
   Result<Transfer> begin_write(std::uint64_t offset, std::span<const std::byte> from) override;
   void end_write(std::uint64_t offset, std::size_t bytes) override;
   std::uint64_t written() const override { return written_; }
@@ -90,7 +92,10 @@ Status NewFile::sync() const {
 
 Status NewFile::read(std::uint64_t offset, std::span<std::byte> into) const {
   BOOST_OUTCOME_TRY(check(offset, into.size()));
-  return read_all({descriptor(), offset, into.data(), into.size(), into.size()}, path_);
+  Status read = read_all({descriptor(), offset, into.data(), into.size(), into.size()}, path_);
+  if (read || read.error().code != ExitCode::kBadInput) return read;
+  return Error{ExitCode::kIo, path_, "something else has cut the file short while it was written",
+               "nothing was written", "find out what else writes in this folder, and run the job again"};
 }
 
 Status NewFile::finish(std::span<const std::byte> header, std::uint64_t data_bytes) {
@@ -99,13 +104,21 @@ Status NewFile::finish(std::span<const std::byte> header, std::uint64_t data_byt
                               written(), data_bytes, header.size(), bytes_));
   BOOST_OUTCOME_TRY(sync());
   behind_.drop_all(descriptor());
+  BOOST_OUTCOME_TRY(const std::uint64_t bytes, temporary_.bytes());
+  if (bytes != bytes_)
+    return Error{
+        ExitCode::kIo, path_,
+        fmt::format("something else has changed the file while it was written: it has {} bytes, not {}", bytes, bytes_),
+        "nothing was written", "find out what else writes in this folder, and run the job again"};
   BOOST_OUTCOME_TRY(write_all(descriptor(), path_, 0, header));
-  return sync();
+  BOOST_OUTCOME_TRY(sync());
+  BOOST_OUTCOME_TRY(temporary_.is_as_left());
+  return ok();
 }
 
 Status NewFile::settle() {
-  temporary_.settle();
   folder_.keep();
+  BOOST_OUTCOME_TRY(temporary_.settle());
   return folder_.sync();
 }
 
@@ -118,12 +131,6 @@ Status NewFile::leave() {
   BOOST_OUTCOME_TRY(sync());
   keep();
   return folder_.sync();
-}
-
-// A replaced file keeps its permissions: what was private stays so.
-Status keep_permissions(const std::string& path, int descriptor, const std::optional<struct stat>& old) {
-  if (!old || retry([&] { return system_calls().fchmod(descriptor, old->st_mode & 0777); }) == 0) return ok();
-  return io_error(path, "set the permissions of the file", errno);
 }
 
 }  // namespace
@@ -141,10 +148,19 @@ Result<std::unique_ptr<AtomicFile>> AtomicFile::create(const std::string& path, 
     BOOST_OUTCOME_TRY(temporary.open_direct());
   }
   if (options.attach) {
-    if (const Status size = temporary.check_size(bytes); !size) return temporary.keep(), size.error();
+    const auto there = temporary.bytes();
+    if (!there || there.value() != bytes) {
+      temporary.keep();
+      BOOST_OUTCOME_TRY(there);
+      return Error{ExitCode::kIo, path,
+                   fmt::format("the file that an earlier run left has {} bytes, not {}", there.value(), bytes), "",
+                   "start anew"};
+    }
   } else {
     BOOST_OUTCOME_TRY(temporary.reserve(bytes));
-    BOOST_OUTCOME_TRY(keep_permissions(path, temporary.descriptor(), old));
+  }
+  if (old) {
+    BOOST_OUTCOME_TRY(temporary.set_mode(old->st_mode & 0777));
   }
   return std::unique_ptr<AtomicFile>(new NewFile(path, bytes, options, std::move(folder), std::move(temporary)));
 }

@@ -24,9 +24,11 @@ class AtomicFile : public WriteTarget {
     bool overwrite = false;  // replace an existing file; it keeps its permissions
     IoMode mode = IoMode::kCached;
     // Names the temporary, so that a run of the same identity finds it; empty: a name that nothing else has. What lies
-    // there already is written anew, unless another process has it open: exit code 75.
+    // there already is written anew, unless another process has it open: exit code 75. What is not this user's alone
+    // (own_file.h) stays as it is: then the temporary gets another name, which warning() says.
     std::string identity{};
-    bool attach = false;  // goes on with the temporary that leave() kept; it has to be there, of the same size
+    // Goes on with the temporary that leave() kept; it has to be there, of the same size, and this user's alone.
+    bool attach = false;
   };
   // Creates missing folders. Exit code 2 for an existing target without `overwrite`, for one that is a folder, a
   // symbolic link or not a regular file; 6 when there is no space or permission, or no direct I/O where that
@@ -58,6 +60,10 @@ class AtomicFile : public WriteTarget {
   virtual void keep() = 0;
   virtual Status leave() = 0;
   virtual Result<FileId> id() const = 0;
+  // After finish(), as OutputStore::is_as_left(); publish() refuses a file that is not.
+  virtual Result<bool> is_as_left() = 0;
+  // For the user; empty: none.
+  virtual const std::string& warning() const = 0;
 
   virtual std::uint64_t written() const = 0;
 };

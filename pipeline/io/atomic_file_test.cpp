@@ -4,10 +4,13 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <filesystem>
+#include <thread>
 
 #include "pipeline/io/atomic_file.h"
 #include "pipeline/io/system_calls.h"
+#include "pipeline/io/temporary_file.h"
 #include "tests/support/catch.h"
 #include "tests/support/files.h"
 #include "tests/support/hooked_calls.h"
@@ -288,4 +291,120 @@ TEST_CASE("an interrupted removal is made again: no temporary and no new folder 
     file.value().reset();
   }
   CHECK(names_in(folder.path()).empty());
+}
+
+namespace {
+
+// What somebody else may have put where a run would look for what it left.
+enum class Trap { kHardLink, kSymbolicLink, kOtherUser, kGroupWritable, kOthersWritable, kFolder, kPipe };
+
+// Puts it at `path`; the file that a careless run would write to.
+std::string set_trap(Trap trap, const std::string& path, const TempDir& folder) {
+  const std::string victim = folder.file("victim");
+  write_text(victim, "untouched");
+  ::chmod(victim.c_str(), 0644);
+  int made = -1;
+  if (trap == Trap::kFolder) made = ::mkdir(path.c_str(), 0755);
+  if (trap == Trap::kPipe) made = ::mkfifo(path.c_str(), 0644);
+  if (trap == Trap::kHardLink) made = ::link(victim.c_str(), path.c_str());
+  if (trap == Trap::kSymbolicLink) made = ::symlink(victim.c_str(), path.c_str());
+  if (made == 0) return victim;
+  write_text(path, "untouched");
+  ::chmod(path.c_str(), trap == Trap::kGroupWritable ? 0664 : trap == Trap::kOthersWritable ? 0646 : 0644);
+  if (trap == Trap::kOtherUser) REQUIRE(::chown(path.c_str(), 4711, 4711) == 0);
+  return path;
+}
+
+Trap any_trap() {
+  const Trap trap = GENERATE(Trap::kHardLink, Trap::kSymbolicLink, Trap::kOtherUser, Trap::kGroupWritable,
+                             Trap::kOthersWritable, Trap::kFolder, Trap::kPipe);
+  return trap == Trap::kOtherUser && ::geteuid() != 0 ? Trap::kHardLink : trap;  // root alone can give files away
+}
+
+}  // namespace
+
+TEST_CASE("a stranger's file under the temporary name is left alone, and the output written beside it") {
+  const TempDir folder;
+  const std::string temporary = temporary_path(folder.file("out"), "id");
+  const std::string victim = set_trap(any_trap(), temporary, folder);
+  auto file = AtomicFile::create(folder.file("out"), 6, {.identity = "id"});
+  if (!file) FAIL(render(file.error()));
+  CHECK(file.value()->warning().find("is left alone (") != std::string::npos);
+  REQUIRE(write_whole(*file.value(), 6));
+  CHECK(read_text(folder.file("out")) == "HHdata");
+  CHECK(read_text(victim) == "untouched");
+  struct stat info {
+  }, trap{};
+  REQUIRE(::stat(folder.file("out").c_str(), &info) == 0);
+  CHECK(info.st_uid == ::geteuid());
+  CHECK(::lstat(temporary.c_str(), &trap) == 0);
+}
+
+TEST_CASE("no run attaches to a stranger's file") {
+  const TempDir folder;
+  const std::string victim = set_trap(any_trap(), temporary_path(folder.file("out"), "id"), folder);
+  const auto file = AtomicFile::create(folder.file("out"), 9, {.identity = "id", .attach = true});
+  REQUIRE_FALSE(file);
+  CHECK(file.error().code == ExitCode::kIo);
+  CHECK(file.error().what == "the file that an earlier run left beside it is not this user's alone");
+  CHECK(read_text(victim) == "untouched");
+}
+
+TEST_CASE("nobody else may write to a file until it has its name") {
+  const TempDir folder;
+  const mode_t before = ::umask(0);
+  auto file = AtomicFile::create(folder.file("out"), 6, {.identity = "id"});
+  struct stat unfinished {
+  }, finished{};
+  ::stat(temporary_path(folder.file("out"), "id").c_str(), &unfinished);
+  const Status written = write_whole(*file.value(), 6);
+  ::umask(before);
+  REQUIRE(written);
+  REQUIRE(::stat(folder.file("out").c_str(), &finished) == 0);
+  CHECK((unfinished.st_mode & 0777) == 0644);
+  CHECK((finished.st_mode & 0777) == 0666);
+}
+
+TEST_CASE("a file that was cut short while it was written is not published") {
+  const TempDir folder;
+  auto file = AtomicFile::create(folder.file("out"), 10, {.identity = "id"});
+  REQUIRE(file.value()->write(2, as_bytes("datamore")));
+  REQUIRE(::truncate(temporary_path(folder.file("out"), "id").c_str(), 4) == 0);
+  const Status sealed = file.value()->seal(as_bytes("HH"), 8);
+  REQUIRE_FALSE(sealed);
+  CHECK(sealed.error().code == ExitCode::kIo);
+  CHECK(sealed.error().what == "something else has changed the file while it was written: it has 4 bytes, not 10");
+  CHECK_FALSE(std::filesystem::exists(folder.file("out")));
+}
+
+TEST_CASE("a file that was cut short, and grew again as it was written, is not as it was left") {
+  constexpr std::size_t kBytes = 1 << 20;
+  const TempDir folder;
+  auto file = AtomicFile::create(folder.file("out"), kBytes, {.identity = "id"});
+  const std::string temporary = temporary_path(folder.file("out"), "id"), half(kBytes / 2, 'x');
+  struct stat info {};
+  REQUIRE(::stat(temporary.c_str(), &info) == 0);
+  if (static_cast<std::size_t>(info.st_blocks) * 512 < kBytes) return;  // this file system reserves nothing
+  const bool cuts = GENERATE(true, false);
+  REQUIRE(file.value()->write(2, as_bytes(half.substr(2))));
+  if (cuts) REQUIRE(::truncate(temporary.c_str(), 0) == 0);
+  REQUIRE(file.value()->write(kBytes / 2, as_bytes(half)));
+  REQUIRE(file.value()->finish(as_bytes("HH"), kBytes - 2));
+  CHECK(file.value()->is_as_left().value() == !cuts);
+}
+
+TEST_CASE("a file that was changed after its seal is not published") {
+  const TempDir folder;
+  auto file = AtomicFile::create(folder.file("out"), 6, {.identity = "id"});
+  const std::string temporary = temporary_path(folder.file("out"), "id");
+  REQUIRE(file.value()->write(2, as_bytes("data")));
+  REQUIRE(file.value()->finish(as_bytes("HH"), 4));
+  const bool swaps = GENERATE(false, true);
+  if (swaps) std::filesystem::rename(temporary, temporary + ".moved");
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // times have the grain of the kernel's clock
+  write_text(temporary, "HHDATA");
+  const Status published = file.value()->publish(false);
+  REQUIRE_FALSE(published);
+  CHECK(published.error().code == ExitCode::kIo);
+  CHECK_FALSE(std::filesystem::exists(folder.file("out")));
 }

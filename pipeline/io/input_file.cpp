@@ -9,6 +9,7 @@
 #include "pipeline/io/descriptor.h"
 #include "pipeline/io/io_service.h"
 #include "pipeline/io/memory.h"
+#include "pipeline/io/own_file.h"
 #include "pipeline/io/system_calls.h"
 #include "pipeline/io/transfer.h"
 
@@ -57,6 +58,7 @@ Result<std::shared_ptr<const InputFile>> InputFile::open(const std::string& path
       new InputFile(path, static_cast<std::uint64_t>(info.st_size), std::move(descriptor), mode));
   BOOST_OUTCOME_TRY(SourceFile identity, file->identity());
   file->description_ = std::make_shared<const SourceFile>(std::move(identity));
+  file->inode_time_ = nanoseconds(info.st_ctim);
   if (mode == IoMode::kDirect) {
     BOOST_OUTCOME_TRY(file->open_direct());
   }
@@ -78,14 +80,24 @@ Result<SourceFile> InputFile::identity() const {
   const std::size_t bytes = std::min<std::uint64_t>({kHashedBytes, bytes_, now});
   BOOST_OUTCOME_TRY(const Buffer beginning, Buffer::allocate(std::max<std::size_t>(bytes, 1)));
   BOOST_OUTCOME_TRY(read_all({descriptor_.get(), 0, beginning.data(), bytes, bytes}, path_));
-  return SourceFile{path_, now, XXH3_64bits(beginning.data(), bytes),
-                    info.st_mtim.tv_sec * std::int64_t{1000000000} + info.st_mtim.tv_nsec};
+  return SourceFile{path_, now, XXH3_64bits(beginning.data(), bytes), nanoseconds(info.st_mtim)};
 }
 
 Status InputFile::check_unchanged() const {
   BOOST_OUTCOME_TRY(const SourceFile now, identity());
-  if (is_same(now, *description_)) return ok();
-  return changed(*description_, now);
+  if (!is_same(now, *description_)) return changed(*description_, now);
+  // Bytes that were rewritten in place, with the time set back, show here alone.
+  BOOST_OUTCOME_TRY(const std::int64_t inode_time, this->inode_time());
+  if (inode_time == inode_time_) return ok();
+  Error error = changed(*description_, now);
+  error.detail = kInodeChanged;
+  return error;
+}
+
+Result<std::int64_t> InputFile::inode_time() const {
+  struct stat info {};
+  if (retry([&] { return system_calls().fstat(descriptor_.get(), &info); }) < 0) return cannot_open(path_, errno);
+  return nanoseconds(info.st_ctim);
 }
 
 Status InputFile::read(std::uint64_t offset, std::span<std::byte> into) const {

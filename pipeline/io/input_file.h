@@ -48,12 +48,14 @@ class InputFile final : public ByteSource {
       : path_(std::move(path)), bytes_(bytes), descriptor_(std::move(descriptor)), mode_(mode) {}
   Status open_direct();
   Result<SourceFile> identity() const;
+  Result<std::int64_t> inode_time() const;
 
   std::string path_;
   std::uint64_t bytes_;
   Descriptor descriptor_, direct_;  // the second only with direct I/O
   IoMode mode_;
   SourceRef description_;
+  std::int64_t inode_time_ = 0;  // when it was opened
 };
 
 }  // namespace ggufmill

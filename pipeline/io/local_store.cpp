@@ -55,6 +55,15 @@ class Files final : public OutputStore {
     return ids;
   }
 
+  Result<bool> is_as_left() override {
+    bool all = true;
+    for (const auto& file : files_) {
+      BOOST_OUTCOME_TRY(const bool one, file->is_as_left());
+      all = all && one;
+    }
+    return all;
+  }
+
   Status publish() override {
     for (std::size_t i = 0; i < files_.size(); ++i)
       if (const Status status = files_[i]->publish(files_.size() > 1); !status) return without_names(status.error(), i);
@@ -74,6 +83,13 @@ class Files final : public OutputStore {
       BOOST_OUTCOME_TRY(file->leave());
     }
     return ok();
+  }
+
+  std::vector<std::string> warnings() const override {
+    std::vector<std::string> all;
+    for (const auto& file : files_)
+      if (!file->warning().empty()) all.push_back(file->warning());
+    return all;
   }
 
  private:

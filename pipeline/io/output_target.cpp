@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <unistd.h>
+
+#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <utility>
@@ -11,6 +14,8 @@
 
 namespace ggufmill {
 namespace {
+
+namespace fs = std::filesystem;
 
 Error refused(const std::string& path, std::string what, std::string help) {
   return {ExitCode::kUsage, path, std::move(what), "", std::move(help)};
@@ -43,6 +48,16 @@ std::string place_of(const std::string& path) {
   const std::filesystem::path place = std::filesystem::weakly_canonical(std::filesystem::absolute(path, error), error);
   if (error == std::errc::not_enough_memory) throw std::bad_alloc();
   return error ? path : place.string();
+}
+
+Status check_folder(const std::string& path) {
+  const std::string above = folder_above(path);
+  std::error_code ignored;
+  if (!fs::is_directory(above, ignored))
+    return refused(path, fmt::format("'{}' is a file, not a folder", above), "name another output");
+  if (::access(above.c_str(), W_OK | X_OK) != 0)
+    return io_error(path, fmt::format("create files in '{}'", above), errno);
+  return ok();
 }
 
 using FileId = std::pair<dev_t, ino_t>;
@@ -86,6 +101,34 @@ std::vector<std::string> check_distinct(std::span<const WrittenPath> written, st
              fmt::format("give each {}its own path", target.what == other->second->what ? target.what + " " : ""));
   }
   return refused_paths;
+}
+
+void check_written(std::span<const WrittenPath> written, std::span<const std::string> read, bool overwrite,
+                   Diagnostics& errors) {
+  const std::vector<std::string> refused_paths = check_distinct(written, read, errors);
+  for (const WrittenPath& target : written) {
+    if (std::ranges::count(refused_paths, target.path) != 0) continue;  // one error for each path
+    if (const auto parts = split_target(target.path); !parts)
+      errors.add(parts.error());
+    else if (const auto there = check_target(target.path, overwrite); !there)
+      errors.add(there.error());
+    else if (const Status folder = check_folder(target.path); !folder)
+      errors.add(folder.error());
+  }
+}
+
+Status check_written(const WrittenPath& written, std::span<const std::string> read, bool overwrite) {
+  Diagnostics errors;
+  check_written({&written, 1}, read, overwrite, errors);
+  if (!errors.empty()) return errors.together();
+  return ok();
+}
+
+std::string folder_above(const std::string& path) {
+  std::error_code ignored;
+  fs::path above = fs::path(path).parent_path();
+  while (!above.empty() && !fs::exists(above, ignored) && above.has_relative_path()) above = above.parent_path();
+  return above.empty() ? "." : above.string();
 }
 
 Result<TargetPath> split_target(const std::string& path) {

@@ -35,6 +35,16 @@ struct WrittenPath {
 std::vector<std::string> check_distinct(std::span<const WrittenPath> written, std::span<const std::string> read,
                                         Diagnostics& errors);
 
+// The same, and what is there now: adds an error for every other path of `written` that is no place for a file, that
+// exists, where `overwrite` does not allow to replace it, or whose folder nothing can be written to. Whatever writes a
+// file asks this first: no file that a call reads is ever written, and none is replaced unasked.
+void check_written(std::span<const WrittenPath> written, std::span<const std::string> read, bool overwrite,
+                   Diagnostics& errors);
+Status check_written(const WrittenPath& written, std::span<const std::string> read, bool overwrite);
+
+// The nearest folder above `path` that exists: its own folder may yet have to be made.
+std::string folder_above(const std::string& path);
+
 // The target exists and is not to be replaced.
 Error target_exists(const std::string& path);
 

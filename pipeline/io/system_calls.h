@@ -9,6 +9,7 @@
 
 #include <cerrno>
 #include <cstddef>
+#include <cstdint>
 
 namespace ggufmill {
 
@@ -37,6 +38,11 @@ const SystemCalls& kernel_calls();
 const SystemCalls& system_calls();
 // For tests; null restores the kernel's. `calls` outlives its use.
 void set_system_calls(const SystemCalls* calls);
+
+// Since 1970.
+inline std::int64_t nanoseconds(const struct timespec& time) {
+  return time.tv_sec * std::int64_t{1000000000} + time.tv_nsec;
+}
 
 // Repeats a call that a signal interrupted.
 template <class Call>

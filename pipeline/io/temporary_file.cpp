@@ -7,10 +7,14 @@
 #include <xxhash.h>
 
 #include <algorithm>
+#include <charconv>
+#include <fstream>
 #include <limits>
 #include <random>
 
+#include "pipeline/core/text.h"
 #include "pipeline/io/output_target.h"
+#include "pipeline/io/own_file.h"
 #include "pipeline/io/system_calls.h"
 #include "pipeline/io/transfer.h"
 
@@ -44,6 +48,18 @@ constexpr int kMostAttempts = 100;
 
 // Whether nobody else has the lock of an open file; where the file system has no locks, nobody has.
 bool try_lock(int descriptor) { return ::flock(descriptor, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK; }
+
+// Permissions that the process's umask takes from new files.
+mode_t umask_now() {
+  constexpr std::string_view kField = "Umask:\t";
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    unsigned mask = 0;
+    if (!line.starts_with(kField)) continue;
+    if (std::from_chars(line.data() + kField.size(), line.data() + line.size(), mask, 8).ec == std::errc()) return mask;
+  }
+  return S_IWGRP | S_IWOTH;
+}
 
 // What file systems answer that lack a call or a flag of it.
 bool unsupported(int errno_value) {
@@ -88,7 +104,12 @@ Result<TemporaryFile> TemporaryFile::open(int folder, const std::string& name, c
   TemporaryFile file(folder, name, target);
   if (attach) {
     BOOST_OUTCOME_TRY(const bool there, file.open_existing(temporary_name(name, identity)));
+    if (!file.strange_.empty())
+      return Error{ExitCode::kIo, target, "the file that an earlier run left beside it is not this user's alone",
+                   fmt::format("{}: {}", quoted_name(temporary_name(name, identity)), file.strange_),
+                   "remove it, and start over"};
     if (!there) return io_error(target, "go on with the file that an earlier run left beside it", ENOENT);
+    if (const Status noted = file.note_reserved(); !noted) return file.keep(), noted.error();
     return file;
   }
   for (int attempt = 0; attempt < kMostAttempts && !file.descriptor_; ++attempt) {
@@ -100,9 +121,12 @@ Result<TemporaryFile> TemporaryFile::open(int folder, const std::string& name, c
 
 // No descriptor afterwards: the name was taken and is free again, try once more.
 Status TemporaryFile::create(const std::string& identity) {
-  std::string temporary = temporary_name(name_, identity.empty() ? random_identity() : identity);
+  const bool is_shared = !identity.empty() && strange_.empty();
+  std::string temporary = temporary_name(name_, is_shared          ? identity
+                                                : identity.empty() ? random_identity()
+                                                                   : fmt::format("{}-{}", identity, random_identity()));
   const int flags = O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC;
-  Descriptor created(retry([&] { return system_calls().openat(folder_, temporary.c_str(), flags, 0666); }));
+  Descriptor created(retry([&] { return system_calls().openat(folder_, temporary.c_str(), flags, kOwnMode); }));
   if (created) {
     try_lock(created.get());
     descriptor_ = std::move(created);
@@ -110,20 +134,24 @@ Status TemporaryFile::create(const std::string& identity) {
     return ok();
   }
   if (errno != EEXIST) return io_error(target_, "create a temporary file beside it", errno);
-  if (identity.empty()) return ok();
-  BOOST_OUTCOME_TRY(const bool there, open_existing(std::move(temporary)));
+  if (!is_shared) return ok();
+  BOOST_OUTCOME_TRY(const bool there, open_existing(temporary));
+  if (!strange_.empty())
+    warning_ = fmt::format("{}: the file {} beside it is left alone ({}); this run writes under another temporary name",
+                           target_, quoted_name(temporary), strange_);
   if (there && retry([&] { return system_calls().ftruncate(descriptor(), 0); }) < 0)
     return failed("empty the temporary file beside it", errno);
   return ok();
 }
 
-// False: it is not there. What is opened is what has the name: a file that was published meanwhile is none of ours.
+// False: it is missing, or strange. What is opened is what has the name: a file that was published meanwhile is none of
+// ours.
 Result<bool> TemporaryFile::open_existing(std::string temporary) {
   const SystemCalls& calls = system_calls();
-  const int flags = O_RDWR | O_CLOEXEC | O_NOFOLLOW;
-  Descriptor found(retry([&] { return calls.openat(folder_, temporary.c_str(), flags, 0); }));
-  if (!found && errno == ENOENT) return false;
-  if (!found) return io_error(target_, "open the temporary file beside it", errno);
+  BOOST_OUTCOME_TRY(FoundFile there, open_own(folder_, temporary, O_RDWR, target_));
+  strange_ = std::move(there.strange);
+  Descriptor found = std::move(there.file);
+  if (!found) return false;
   if (!try_lock(found.get())) return being_written(target_);
   struct stat opened {
   }, named{};
@@ -136,14 +164,11 @@ Result<bool> TemporaryFile::open_existing(std::string temporary) {
   return true;
 }
 
-Status TemporaryFile::check_size(std::uint64_t bytes) const {
+Result<std::uint64_t> TemporaryFile::bytes() const {
   struct stat info {};
   if (retry([&] { return system_calls().fstat(descriptor(), &info); }) < 0)
     return failed("look at the temporary file beside it", errno);
-  if (static_cast<std::uint64_t>(info.st_size) == bytes) return ok();
-  return Error{ExitCode::kIo, target_,
-               fmt::format("the file that an earlier run left has {} bytes, not {}", info.st_size, bytes), "",
-               "start anew"};
+  return static_cast<std::uint64_t>(info.st_size);
 }
 
 Result<FileId> TemporaryFile::id() const {
@@ -153,11 +178,51 @@ Result<FileId> TemporaryFile::id() const {
   return FileId{info.st_dev, info.st_ino};
 }
 
+TemporaryFile::State TemporaryFile::state_of(const struct stat& info) {
+  return {{info.st_dev, info.st_ino}, info.st_size, nanoseconds(info.st_mtim), nanoseconds(info.st_ctim)};
+}
+
+Result<bool> TemporaryFile::is_as_left() {
+  struct stat info {};  // by its name, which is what will be published
+  const auto call = [&] { return system_calls().fstatat(folder_, temporary_.c_str(), &info, AT_SYMLINK_NOFOLLOW); };
+  if (retry(call) < 0) return failed("look at the temporary file beside it", errno);
+  const State now = state_of(info);
+  BOOST_OUTCOME_TRY(const FileId own, id());
+  if (now.id != own)
+    return Error{ExitCode::kIo, target_, "something else has taken the name of the temporary file beside it",
+                 "nothing was written", "find out what else writes in this folder, and start over"};
+  const bool same = !left_ || (now == *left_ && info.st_blocks >= reserved_);
+  if (left_) reserved_ = 0;  // some file systems move blocks about, so this alone keeps no file from its name
+  left_ = now;
+  return same;
+}
+
+// As open() makes one, which also knows the folder's default permissions (ACL).
+mode_t TemporaryFile::mode_of_new_file() const {
+  const Descriptor nameless(::openat(folder_, ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666));
+  struct stat info {};
+  if (nameless && ::fstat(nameless.get(), &info) == 0) return info.st_mode & 0777;
+  return 0666 & ~umask_now();
+}
+
+// A replaced file keeps its permissions: what was private stays so, from the first byte on.
+Status TemporaryFile::set_mode(mode_t mode) {
+  mode_ = mode;
+  const mode_t own = mode & ~mode_t{S_IWGRP | S_IWOTH};
+  if (retry([&] { return system_calls().fchmod(descriptor(), own); }) == 0) return ok();
+  return io_error(target_, "set the permissions of the file", errno);
+}
+
 TemporaryFile::TemporaryFile(TemporaryFile&& other) noexcept
     : folder_(other.folder_),
       name_(std::move(other.name_)),
       target_(std::move(other.target_)),
       temporary_(std::exchange(other.temporary_, {})),
+      strange_(std::move(other.strange_)),
+      warning_(std::move(other.warning_)),
+      mode_(other.mode_),
+      left_(other.left_),
+      reserved_(other.reserved_),
       published_(other.published_),
       descriptor_(std::move(other.descriptor_)),
       direct_(std::move(other.direct_)) {}
@@ -167,8 +232,9 @@ TemporaryFile::~TemporaryFile() {
 }
 
 Status TemporaryFile::open_direct() {
-  const int flags = O_WRONLY | O_DIRECT | O_CLOEXEC | O_NOFOLLOW;
-  direct_ = Descriptor(retry([&] { return system_calls().openat(folder_, temporary_.c_str(), flags, 0); }));
+  const int flags = O_WRONLY | O_DIRECT | O_CLOEXEC;
+  const std::string same = fmt::format("/proc/self/fd/{}", descriptor());  // whatever has the name by now
+  direct_ = Descriptor(retry([&] { return system_calls().openat(AT_FDCWD, same.c_str(), flags, 0); }));
   if (direct_) return ok();
   return errno == EINVAL ? no_direct_io(target_) : io_error(target_, "open the temporary file beside it", errno);
 }
@@ -178,7 +244,7 @@ Status TemporaryFile::reserve(std::uint64_t bytes) {
   BOOST_OUTCOME_TRY(check_size_limit(target_, bytes));
   if (bytes == 0) return ok();
   const off_t size = static_cast<off_t>(bytes);
-  if (retry([&] { return calls.fallocate(descriptor(), 0, 0, size); }) == 0) return ok();
+  if (retry([&] { return calls.fallocate(descriptor(), 0, 0, size); }) == 0) return note_reserved();
   if (errno != EOPNOTSUPP && errno != ENOSYS) return no_space(target_, descriptor(), bytes, errno);
   struct statvfs disk {};
   if (retry([&] { return calls.fstatvfs(descriptor(), &disk); }) < 0) return failed("look at the disk", errno);
@@ -188,8 +254,20 @@ Status TemporaryFile::reserve(std::uint64_t bytes) {
   return ok();
 }
 
+Status TemporaryFile::note_reserved() {
+  struct stat info {};
+  if (retry([&] { return system_calls().fstat(descriptor(), &info); }) < 0)
+    return failed("look at the temporary file beside it", errno);
+  reserved_ = info.st_blocks;
+  return ok();
+}
+
 Status TemporaryFile::publish(bool overwrite, bool revocable) {
   BOOST_OUTCOME_TRY(const std::optional<struct stat> there, check_target(target_, overwrite));
+  BOOST_OUTCOME_TRY(const bool is_own, is_as_left());
+  if (!is_own)
+    return Error{ExitCode::kIo, target_, "something else has changed the file since it was checked",
+                 "nothing was written", "find out what else writes in this folder, and run the job again"};
   int problem = !there      ? rename(RENAME_NOREPLACE, Published::kNew)
                 : revocable ? rename(RENAME_EXCHANGE, Published::kExchanged)
                             : rename(0, Published::kForGood);
@@ -215,9 +293,13 @@ Status TemporaryFile::take_back() {
   return ok();
 }
 
-void TemporaryFile::settle() {
+Status TemporaryFile::settle() {
   if (published_ == Published::kExchanged) remove();
   keep();
+  const mode_t mode = mode_ ? *mode_ : mode_of_new_file();
+  if ((mode & (S_IWGRP | S_IWOTH)) == 0) return ok();  // it has them
+  if (retry([&] { return system_calls().fchmod(descriptor(), mode); }) == 0) return ok();
+  return io_error(target_, "set the permissions of the file", errno);
 }
 
 void TemporaryFile::remove() {

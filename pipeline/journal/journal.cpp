@@ -13,6 +13,7 @@
 #include "pipeline/io/output_folder.h"
 #include "pipeline/io/output_store.h"
 #include "pipeline/io/output_target.h"
+#include "pipeline/io/own_file.h"
 #include "pipeline/io/system_calls.h"
 #include "pipeline/io/temporary_file.h"
 #include "pipeline/io/transfer.h"
@@ -64,8 +65,10 @@ Status read_header(const json::value& header, JournalText& into) {
   for (const json::value& source : *sources) {
     const json::value *bytes = json_member(source, "bytes"), *modified = json_member(source, "modified");
     if (!bytes || !bytes->is_int64() || !modified || !modified->is_int64()) return wrong();
+    const json::value* inode_time = json_member(source, "changed");
     into.sources.push_back({std::string(json_string(source, "path").value_or("")),
                             static_cast<std::uint64_t>(bytes->get_int64()), 0, modified->get_int64()});
+    into.inode_times.push_back(inode_time && inode_time->is_int64() ? inode_time->get_int64() : 0);
   }
   return ok();
 }
@@ -139,11 +142,14 @@ Result<JournalText> read_journal(std::string_view text, const std::string& path)
 
 std::string journal_header(const Plan& plan, const std::string& identity) {
   json::array sources;
-  for (const SourceRef& source : plan.sources)
-    sources.push_back({{"path", is_utf8(source->path) ? source->path : quoted_name(source->path)},
-                       {"bytes", source->bytes},
-                       {"header_hash", fmt::format("{:016x}", source->header_hash)},
-                       {"modified", source->modified}});
+  for (std::size_t i = 0; i < plan.sources.size(); ++i) {
+    const SourceFile& source = *plan.sources[i];
+    sources.push_back({{"path", is_utf8(source.path) ? source.path : quoted_name(source.path)},
+                       {"bytes", source.bytes},
+                       {"header_hash", fmt::format("{:016x}", source.header_hash)},
+                       {"modified", source.modified},
+                       {"changed", i < plan.inode_times.size() ? plan.inode_times[i] : 0}});
+  }
   return json::serialize(json::object{{"format", kFormat},
                                       {"version", kVersion},
                                       {"ggufmill", GGUFMILL_VERSION},
@@ -182,9 +188,15 @@ Result<std::unique_ptr<Journal>> Journal::open(const Plan& plan) {
 
 Status Journal::take() {
   if (path_.empty()) return ok();
-  const int flags = O_RDWR | O_CLOEXEC | O_NOFOLLOW;
-  Descriptor found(retry([&] { return system_calls().openat(AT_FDCWD, path_.c_str(), flags, 0); }));
-  if (!found) return errno == ENOENT || errno == ENOTDIR ? Status(ok()) : io_error(path_, "open the journal", errno);
+  BOOST_OUTCOME_TRY(FoundFile there, open_own(AT_FDCWD, path_, O_RDWR, path_));
+  if (!there.strange.empty()) {
+    forget();
+    warnings_.push_back(fmt::format(
+        "{}: this file is left alone ({}), so there is no journal: should this run be ended early, it starts over",
+        path_, there.strange));
+  }
+  Descriptor found = std::move(there.file);
+  if (!found) return ok();
   if (::flock(found.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
     return Error{ExitCode::kTransient, paths_of(plan_).front(), "another run is writing this output now", "",
                  "wait until it is done, or give this output a path of its own"};
@@ -207,6 +219,8 @@ std::string Journal::why_of_no_use(std::string_view text) {
   if (!read) return "its journal cannot be used: " + read.error().what;
   recorded_ = std::move(read).value();
   if (recorded_.identity != identity_ || recorded_.units != plan_.units.size()) return "its journal is another plan's";
+  if (const std::string source = touched_source(plan_, recorded_.sources, recorded_.inode_times); !source.empty())
+    return fmt::format("{}: {}", quoted_name(source), kInodeChanged);
   if (is_half_published()) {
     half_published_ = recorded_.sealed;
     return {};
@@ -215,6 +229,9 @@ std::string Journal::why_of_no_use(std::string_view text) {
     for (const OutputFile& file : output.files) {
       const auto left = look(temporary_path(file.path, identity_));
       if (!left) return fmt::format("what it had written of {} is not there any more", quoted_name(file.path));
+      if (const std::string strange = why_not_own(*left); !strange.empty())
+        return fmt::format("what is there in place of what it had written of {} is not this user's alone: {}",
+                           quoted_name(file.path), strange);
       if (static_cast<std::uint64_t>(left->st_size) != file.bytes)
         return fmt::format("what it had written of {} has another size", quoted_name(file.path));
     }
@@ -234,7 +251,7 @@ bool Journal::is_half_published() const {
   for (std::size_t i = 0; i < paths.size(); ++i) {
     const auto is = [&](const std::string& path) {
       const auto info = look(path);
-      return info && FileId{info->st_dev, info->st_ino} == recorded_.sealed[i];
+      return info && why_not_own(*info).empty() && FileId{info->st_dev, info->st_ino} == recorded_.sealed[i];
     };
     if (is(paths[i]))
       ++named;
@@ -253,7 +270,7 @@ void Journal::note(const Status& status) {
 }
 
 Status Journal::begin(const OutputStore& store, unsigned threads, const std::atomic<bool>* stop) {
-  if (path_.empty()) return ok();
+  if (path_.empty() || !has_file_) return ok();
   if (!goes_on_) {
     note(start());
     return ok();
@@ -261,8 +278,13 @@ Status Journal::begin(const OutputStore& store, unsigned threads, const std::ato
   is_written_ = true;
   if (retry([&] { return system_calls().ftruncate(file_.get(), static_cast<off_t>(end_)); }) < 0)
     note(io_error(path_, "cut off the end of the journal", errno));
-  BOOST_OUTCOME_TRY(auto held, find_held(plan_, store, recorded_.done, threads, stop));
+  const FileReader read = [&](std::size_t i, std::uint64_t at, std::span<std::byte> into) {
+    return store.read(i, at, into);
+  };
+  BOOST_OUTCOME_TRY(auto held, find_held(plan_, read, recorded_.done, threads, stop));
   done_ = std::move(held.units);
+  records_ = recorded_.done;
+  std::erase_if(records_, [&](const auto& record) { return record.unit >= done_.size() || !done_[record.unit]; });
   units_damaged_ = held.lost;
   units_kept_ = static_cast<std::size_t>(std::ranges::count(done_, true));
   return ok();
@@ -270,9 +292,9 @@ Status Journal::begin(const OutputStore& store, unsigned threads, const std::ato
 
 Status Journal::start() {
   const std::string header = journal_header(plan_, identity_);
-  const int flags = O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW;
+  const int flags = O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC;
   if (!file_) {
-    file_ = Descriptor(retry([&] { return system_calls().openat(AT_FDCWD, path_.c_str(), flags, 0666); }));
+    file_ = Descriptor(retry([&] { return system_calls().openat(AT_FDCWD, path_.c_str(), flags, kOwnMode); }));
     if (!file_) return io_error(path_, "create the journal", errno);
     ::flock(file_.get(), LOCK_EX | LOCK_NB);
   }
@@ -299,6 +321,7 @@ Status Journal::append(std::uint32_t unit, std::span<const std::uint64_t> number
 
 Status Journal::done(std::size_t unit, std::span<const std::uint64_t> checksums) {
   ++units_done_;
+  records_.push_back({static_cast<std::uint32_t>(unit), {checksums.begin(), checksums.end()}});
   if (is_written_) note(append(static_cast<std::uint32_t>(unit), checksums));
   return ok();
 }
@@ -315,9 +338,18 @@ Status Journal::sealed(std::span<const FileId> files) {
   return ok();
 }
 
+Status Journal::check(const FileReader& read, bool reads_all, unsigned threads, const std::atomic<bool>* stop) {
+  if (reads_all) {
+    BOOST_OUTCOME_TRY(check_units(plan_, read, records_.empty() ? recorded_.done : records_, threads, stop));
+  }
+  const Status frames = check_frames(plan_, read, stop);
+  is_spoiled_ = !frames && frames.error().code != ExitCode::kInterrupted;
+  return frames;
+}
+
 // What cannot be mended by a second run is not kept for one.
 bool Journal::keeps(const Error& error) {
-  const bool in_vain = error.code == ExitCode::kBadInput || error.code == ExitCode::kInternal;
+  const bool in_vain = is_spoiled_ || error.code == ExitCode::kBadInput || error.code == ExitCode::kInternal;
   was_kept_ = !in_vain && is_there() && (goes_on_ || units_done_ != 0);
   if (!was_kept_) remove();
   return was_kept_;
@@ -329,6 +361,12 @@ bool Journal::is_there() const {
   if (!file_ || retry([&] { return system_calls().fstat(file_.get(), &opened); }) < 0) return false;
   const auto named = look(path_);
   return named && named->st_ino == opened.st_ino && named->st_dev == opened.st_dev;
+}
+
+void Journal::forget() {
+  remove();
+  has_file_ = goes_on_ = false;
+  recorded_ = {};
 }
 
 void Journal::remove() {

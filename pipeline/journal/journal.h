@@ -22,7 +22,7 @@
 namespace ggufmill {
 
 // The text of a journal: a line of JSON {format, version, ggufmill, identity, units, sources: [{path, bytes,
-// header_hash, modified}]}, then records in the machine's byte order: u32 unit, u32 count, count
+// header_hash, modified, changed}]}, then records in the machine's byte order: u32 unit, u32 count, count
 // checksums of 64 bits, and XXH3 of all that with the first line's as its seed. The record of unit 2^32 - 1 has device
 // and inode of every output file in place of checksums: all are whole, and about to get their names.
 struct JournalText {
@@ -33,6 +33,7 @@ struct JournalText {
   std::string ggufmill, identity;  // version; of the plan
   std::uint64_t units = 0;
   std::vector<SourceFile> sources;
+  std::vector<std::int64_t> inode_times;  // of the sources, as in the plan
   std::vector<Record> done;
   std::vector<FileId> sealed;
   std::uint64_t bytes = 0;  // up to the end of the last whole record
@@ -54,9 +55,12 @@ std::string journal_path(const Plan& plan, const std::string& identity);
 
 class Journal final : public Ledger {
  public:
-  // Takes what an earlier run of the plan left, if it is of use. Exit code 75 where another process runs the same plan
+  // Takes what an earlier run of the plan left, if it is of use. A journal that is not this user's alone (own_file.h)
+  // stays as it is, and this run keeps none: warnings() says so. Exit code 75 where another process runs the same plan
   // now. The plan outlives it.
   static Result<std::unique_ptr<Journal>> open(const Plan& plan);
+  // Starts over, without a file: what is done is known to this run alone.
+  void forget();
 
   // Whether the outputs are to be attached to, as an earlier run left them.
   bool goes_on() const { return goes_on_; }
@@ -80,6 +84,10 @@ class Journal final : public Ledger {
   Status sealed(std::span<const FileId> files) override;
   bool keeps(const Error& error) override;
 
+  // Checks the outputs after they are sealed: what lies between units always, and units where `reads_all` is set. Exit
+  // code 6 where something else has changed them. `read`: as of check_units().
+  Status check(const FileReader& read, bool reads_all, unsigned threads, const std::atomic<bool>* stop);
+
   bool was_kept() const { return was_kept_; }
   std::size_t units_done() const { return units_done_; }
   // The run is over, or begins anew: there is no journal any more.
@@ -100,10 +108,13 @@ class Journal final : public Ledger {
   const std::string identity_, path_;
   Descriptor file_;
   JournalText recorded_;
+  std::vector<JournalText::Record> records_;  // of all units that are done
   std::vector<FileId> half_published_;
   std::vector<bool> done_;
   std::uint64_t end_ = 0, seed_ = 0;  // of the file; of its records
   bool goes_on_ = false, was_kept_ = false, is_written_ = false;
+  bool has_file_ = true;     // or would, once it begins
+  bool is_spoiled_ = false;  // a later run would not mend the outputs
   std::string starts_anew_since_;
   std::vector<std::string> warnings_;
   std::size_t units_kept_ = 0, units_damaged_ = 0, units_done_ = 0;

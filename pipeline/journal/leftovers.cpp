@@ -26,12 +26,6 @@ namespace fs = std::filesystem;
 constexpr std::string_view kJournalEnd = ".journal";
 constexpr const char* kAnyJob = ".abcdef";  // as long as the identity of each cluster job
 
-bool is_locked(const std::string& path) {
-  const int flags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW;
-  const Descriptor file(retry([&] { return system_calls().openat(AT_FDCWD, path.c_str(), flags, 0); }));
-  return file && ::flock(file.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-}
-
 std::optional<JournalText> journal_at(const std::string& path, const Plan& plan) {
   const auto file = InputFile::open(path);
   if (!file || file.value()->bytes() > most_journal_bytes(plan)) return {};
@@ -80,6 +74,12 @@ void find_jobs(std::vector<Leftover>& files) {
 }
 
 }  // namespace
+
+bool is_locked(const std::string& path) {
+  const int flags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
+  const Descriptor file(retry([&] { return system_calls().openat(AT_FDCWD, path.c_str(), flags, 0); }));
+  return file && ::flock(file.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+}
 
 bool Leftovers::is_running() const {
   return std::ranges::any_of(files, [](const Leftover& file) { return file.of_this_plan && file.is_in_use; });

@@ -38,6 +38,9 @@ Status discard(const Leftovers& leftovers);
 // An error (exit code 2) for each cluster job that writes any of the outputs: nobody else may.
 std::vector<Error> claimed_by_jobs(const Leftovers& leftovers);
 
+// Whether a process has locked the file to write to it.
+bool is_locked(const std::string& path);
+
 // Bytes on the disk that a run of the plan would take over.
 std::uint64_t reserved_before(const std::string& output, const std::string& identity);
 

@@ -14,6 +14,8 @@
 #include "pipeline/core/text.h"
 #include "pipeline/io/input_file.h"
 #include "pipeline/io/json_file.h"
+#include "pipeline/io/machine.h"
+#include "pipeline/io/system_calls.h"
 #include "pipeline/io/threads.h"
 #include "pipeline/plan/written.h"
 
@@ -126,15 +128,60 @@ ManifestFile read_file(const json::value& value) {
   return file;
 }
 
+// When a file was last touched, whatever its times say that can be set.
+std::optional<std::int64_t> touched_at(const std::string& path) {
+  struct stat info {};
+  if (retry([&] { return system_calls().fstatat(AT_FDCWD, path.c_str(), &info, 0); }) < 0) return {};
+  return std::max(nanoseconds(info.st_ctim), nanoseconds(info.st_mtim));
+}
+
+bool has_checksums(const Plan& plan, const OutputFile& file, const ManifestFile& said, const std::atomic<bool>* stop) {
+  Manifest one;
+  one.files.push_back(said);
+  const auto opened = InputFile::open(file.path);
+  if (!opened) return false;
+  const FileReader read = [&](std::size_t, std::uint64_t at, std::span<std::byte> into) {
+    return opened.value()->read(at, into);
+  };
+  return sum_up(one, read, threads_for(plan.limits.threads), stop) && one.files.front().sha256 == said.sha256;
+}
+
+bool is_unchanged(const Plan& plan, std::size_t output, const std::atomic<bool>* stop) {
+  const std::string path = plan.manifest_path(output);
+  const std::vector<OutputFile>& files = plan.outputs[output].files;
+  if (!is_file(path)) return false;
+  const auto manifest = load_manifest(path);
+  const auto named_at = touched_at(path);
+  if (!manifest || !named_at || manifest.value().identity != identity_of(plan, output)) return false;
+  if (manifest.value().files.size() != files.size() ||
+      !touched_source(plan, manifest.value().sources, manifest.value().inode_times).empty())
+    return false;
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    const ManifestFile& said = manifest.value().files[i];
+    if (said.name != fs::path(files[i].path).filename() || said.bytes != files[i].bytes) return false;
+    const auto opened = InputFile::open(files[i].path);
+    if (!opened || opened.value()->bytes() != said.bytes) return false;
+    std::string header(files[i].header.size(), '\0');
+    if (!opened.value()->read(0, std::as_writable_bytes(std::span(header))) || header != files[i].header) return false;
+    const auto touched = touched_at(files[i].path);
+    const bool is_in_doubt = plan.verify || !touched || *touched > *named_at;
+    if (is_in_doubt && !has_checksums(plan, files[i], said, stop)) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 std::string write_manifest(const Manifest& manifest) {
   json::array sources, files;
-  for (const SourceFile& source : manifest.sources)
+  for (std::size_t i = 0; i < manifest.sources.size(); ++i) {
+    const SourceFile& source = manifest.sources[i];
     sources.push_back(json::object{{"path", text_json(source.path)},
                                    {"bytes", source.bytes},
                                    {"header_hash", hash_text(source.header_hash)},
-                                   {"modified", source.modified}});
+                                   {"modified", source.modified},
+                                   {"changed", i < manifest.inode_times.size() ? manifest.inode_times[i] : 0}});
+  }
   json::array modules;
   for (const TypeModule& module : manifest.modules)
     modules.push_back(json::object{{"type", text_json(module.type)},
@@ -187,10 +234,12 @@ Result<Manifest> read_manifest(std::string_view text, const std::string& path) {
           path, fmt::format("is a manifest of version {}; {} is read", needed_number(root, "version"), kVersion),
           "use the ggufmill that wrote it");
     Manifest manifest{
-        needed_text(root, "ggufmill"), needed_text(root, "identity"), needed_text(root, "recipe"), {}, {}};
-    for (const json::value& source : needed_list(root, "sources"))
+        needed_text(root, "ggufmill"), needed_text(root, "identity"), needed_text(root, "recipe"), {}, {}, {}};
+    for (const json::value& source : needed_list(root, "sources")) {
       manifest.sources.push_back({needed_text(source, "path"), needed_number(source, "bytes"),
                                   needed_hash(source, "header_hash"), time_of(source, "modified")});
+      manifest.inode_times.push_back(json_member(source, "changed") ? time_of(source, "changed") : 0);
+    }
     if (json_member(root, "modules"))  // manifests of earlier versions have none
       for (const json::value& module : needed_list(root, "modules"))
         manifest.modules.push_back({needed_text(module, "type"), needed_text(module, "name"),
@@ -226,7 +275,7 @@ Status sum_up(Manifest& manifest, const FileReader& read, unsigned threads, cons
 }
 
 Manifest manifest_of(const Plan& plan, std::size_t output) {
-  Manifest manifest{GGUFMILL_VERSION, identity_of(plan, output), plan.outputs[output].recipe, {}, {}};
+  Manifest manifest{GGUFMILL_VERSION, identity_of(plan, output), plan.outputs[output].recipe, {}, plan.inode_times, {}};
   for (const SourceRef& source : plan.sources) manifest.sources.push_back(*source);
   manifest.modules = modules_of(plan, output);
   std::vector<std::string> made_of(plan.outputs[output].tensors.size());
@@ -245,21 +294,9 @@ Manifest manifest_of(const Plan& plan, std::size_t output) {
   return manifest;
 }
 
-std::vector<bool> unchanged_outputs(const Plan& plan) {
-  const auto is_unchanged = [&](std::size_t output) {
-    const std::string path = plan.manifest_path(output);
-    if (!is_file(path)) return false;
-    const auto manifest = load_manifest(path);
-    if (!manifest || manifest.value().identity != identity_of(plan, output)) return false;
-    return std::ranges::all_of(plan.outputs[output].files, [](const OutputFile& file) {
-      const auto opened = InputFile::open(file.path);
-      if (!opened || opened.value()->bytes() != file.bytes) return false;
-      std::string header(file.header.size(), '\0');
-      return opened.value()->read(0, std::as_writable_bytes(std::span(header))) && header == file.header;
-    });
-  };
+std::vector<bool> unchanged_outputs(const Plan& plan, const std::atomic<bool>* stop) {
   std::vector<bool> unchanged;
-  for (std::size_t i = 0; i < plan.outputs.size(); ++i) unchanged.push_back(is_unchanged(i));
+  for (std::size_t i = 0; i < plan.outputs.size(); ++i) unchanged.push_back(is_unchanged(plan, i, stop));
   return unchanged;
 }
 

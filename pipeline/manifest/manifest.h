@@ -30,12 +30,13 @@ struct ManifestFile {
 };
 
 // As JSON: {format: "ggufmill manifest", version: 1, ggufmill, identity, recipe, sources: [{path, bytes, header_hash,
-// modified}], modules: [{type, name, version, xxh3}], files: [{name, bytes, sha256, tensors: [{name, offset, bytes,
-// xxh3, made_of}]}]}.
+// modified, changed}], modules: [{type, name, version, xxh3}], files: [{name, bytes, sha256, tensors: [{name, offset,
+// bytes, xxh3, made_of}]}]}.
 struct Manifest {
   std::string ggufmill, identity;  // version; identity_of() the output
   std::string recipe;              // empty: none
   std::vector<SourceFile> sources;
+  std::vector<std::int64_t> inode_times;  // of the sources, as in the plan
   std::vector<ManifestFile> files;
   std::vector<TypeModule> modules{};  // of the foreign types that decided bytes
 };
@@ -46,9 +47,6 @@ std::string write_sums(const Manifest& manifest);
 Result<Manifest> read_manifest(std::string_view text, const std::string& path);
 Result<Manifest> load_manifest(const std::string& path);
 
-// Reads `into.size()` bytes at `offset` of file `index`; thread-safe for distinct files.
-using FileReader = std::function<Status(std::size_t index, std::uint64_t offset, std::span<std::byte> into)>;
-
 // SHA-256 and XXH3 of every file of `manifest` and its tensors, as `read` gives them, on so many threads. `read_bytes`,
 // if not null, is called after every piece, from several threads. With `stop` set: kInterrupted.
 Status sum_up(Manifest& manifest, const FileReader& read, unsigned threads, const std::atomic<bool>* stop,
@@ -57,8 +55,10 @@ Status sum_up(Manifest& manifest, const FileReader& read, unsigned threads, cons
 // Of an output of a plan, once its files are whole; not yet summed up.
 Manifest manifest_of(const Plan& plan, std::size_t output);
 
-// Of each output whether it is there as the plan would make it: its manifest says so, and its files have their sizes
-// and headers. Reads no weights.
-std::vector<bool> unchanged_outputs(const Plan& plan);
+// Of each output whether it is there as the plan would make it: its manifest is about its files and says so, they have
+// their sizes and headers, and nothing has touched them since the manifest got its name. What something has touched is
+// read and compared with the manifest's checksums, and with plan.verify all is. Once `*stop` is set, what is not read
+// by then counts as changed.
+std::vector<bool> unchanged_outputs(const Plan& plan, const std::atomic<bool>* stop = nullptr);
 
 }  // namespace ggufmill

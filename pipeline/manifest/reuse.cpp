@@ -15,6 +15,7 @@
 #include "pipeline/io/input_file.h"
 #include "pipeline/io/json_file.h"
 #include "pipeline/io/machine.h"
+#include "pipeline/io/own_file.h"
 #include "pipeline/io/threads.h"
 #include "pipeline/manifest/manifest.h"
 #include "pipeline/plan/written.h"
@@ -94,7 +95,21 @@ Status reuse_earlier(Plan& plan, std::size_t output, const std::string& reuse) {
     return input_error(reuse, fmt::format("has no manifest '{}', which says what its tensors are made of", path),
                        "`manifest: true` in the job that makes it writes one");
   BOOST_OUTCOME_TRY(const Manifest manifest, load_manifest(path));
-  BOOST_OUTCOME_TRY(const EarlierTensors tensors, tensors_of(manifest, fs::path(path).parent_path()));
+  const std::string named = fs::path(reuse).filename();
+  if (path != reuse && std::ranges::count(manifest.files, named, &ManifestFile::name) == 0)
+    return input_error(
+        path, fmt::format("is about {}, not about {}", quoted_name(manifest.files.front().name), quoted_name(named)),
+        "name the output that it is about");
+  // Neither the manifest nor the files that it is about are ever written.
+  const fs::path folder = fs::path(path).parent_path();
+  plan.other_inputs.push_back(path);
+  for (const ManifestFile& file : manifest.files) plan.other_inputs.push_back(folder / file.name);
+  if (const std::string source = touched_source(plan, manifest.sources, manifest.inode_times); !source.empty()) {
+    plan.warnings.push_back(
+        fmt::format("nothing is taken from '{}': {}: {}", reuse, quoted_name(source), kInodeChanged));
+    return ok();
+  }
+  BOOST_OUTCOME_TRY(const EarlierTensors tensors, tensors_of(manifest, folder));
   std::vector<Step> copies;
   for (Step& step : plan.steps) {
     std::vector<Encoding> made;

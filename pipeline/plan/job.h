@@ -81,6 +81,7 @@ struct Job {
   Nonfinite nonfinite = Nonfinite::kError;
   std::optional<ClusterOptions> cluster;
   bool manifest = false;            // beside each output what it is made of, and checksums
+  bool verify = false;              // an output that is there counts as unchanged once its bytes were compared, too
   std::string trace;                // where the trace of a run goes; empty: none is wanted
   std::vector<std::string> inputs;  // files that the job was made of, beside those that its parts read: never written
 };

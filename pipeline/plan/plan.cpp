@@ -134,21 +134,6 @@ ReportRequest with_paths(ReportRequest report, const std::vector<PlannedOutput>&
   return report;
 }
 
-// Files that the job's parts read beside the source, and the pipeline file.
-std::vector<std::string> other_inputs(const Job& job) {
-  std::vector<std::string> paths = job.inputs;
-  const auto add = [&](const auto& part) {
-    const std::vector<std::string> more = part->inputs();
-    paths.insert(paths.end(), more.begin(), more.end());
-  };
-  std::ranges::for_each(job.stages, add);
-  for (const JobOutput& output : job.outputs) {
-    std::ranges::for_each(output.stages, add);
-    add(output.sink);
-  }
-  return paths;
-}
-
 class PlanMaker {
  public:
   explicit PlanMaker(const Model& source) : steps_(source) { plan_.source = describe_source(source); }
@@ -181,6 +166,7 @@ class PlanMaker {
     plan_.trace = job.trace;
     plan_.limits = on_this_machine(job.limits);
     plan_.manifest = job.manifest;
+    plan_.verify = job.verify;
     plan_.nonfinite = job.nonfinite;
     if (job.report) plan_.report = with_paths(*job.report, plan_.outputs);
     plan_.steps = steps_.take();
@@ -219,6 +205,20 @@ void add_importance(const std::shared_ptr<const Importance>& importance, std::ve
 }
 
 }  // namespace
+
+std::vector<std::string> other_inputs(const Job& job) {
+  std::vector<std::string> paths = job.inputs;
+  const auto add = [&](const auto& part) {
+    const std::vector<std::string> more = part->inputs();
+    paths.insert(paths.end(), more.begin(), more.end());
+  };
+  std::ranges::for_each(job.stages, add);
+  for (const JobOutput& output : job.outputs) {
+    std::ranges::for_each(output.stages, add);
+    add(output.sink);
+  }
+  return paths;
+}
 
 std::uint64_t Plan::bytes_read() const {
   std::uint64_t bytes = 0;
@@ -259,6 +259,17 @@ void finish_plan(Plan& plan) {
     add_units(plan, i, plan.units);
   }
   plan.least_memory = least_budget(plan);
+}
+
+std::string touched_source(const Plan& plan, std::span<const SourceFile> sources,
+                           std::span<const std::int64_t> inode_times) {
+  for (std::size_t now = 0; now < std::min(plan.sources.size(), plan.inode_times.size()); ++now)
+    for (std::size_t then = 0; then < std::min(sources.size(), inode_times.size()); ++then)
+      if (plan.sources[now]->path == sources[then].path && plan.sources[now]->bytes == sources[then].bytes &&
+          plan.sources[now]->modified == sources[then].modified && plan.inode_times[now] != 0 &&
+          inode_times[then] != 0 && plan.inode_times[now] != inode_times[then])
+        return sources[then].path;
+  return {};
 }
 
 std::optional<Plan> make_plan(const Job& job, Diagnostics& errors) {

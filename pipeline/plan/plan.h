@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -95,6 +96,8 @@ struct Plan {
   std::string file;  // the pipeline file's path, for messages
   PlannedSource source;
   std::vector<SourceRef> sources;  // everything that a run reads: the model, importance
+  // Of each source inode_time() when Context::plan() made the plan; 0: unknown. Not in the written form.
+  std::vector<std::int64_t> inode_times;
   // What the job was made of beside: recipes, the pipeline file. Like the sources none of these is ever written.
   std::vector<std::string> other_inputs;
   std::vector<PlannedOutput> outputs;
@@ -105,6 +108,7 @@ struct Plan {
   ReportRequest report;  // with its paths; none: no report is wanted
   Nonfinite nonfinite = Nonfinite::kError;
   bool manifest = false;              // as Job::manifest
+  bool verify = false;                // as Job::verify
   std::string trace;                  // where the trace of a run goes; empty: none is wanted
   std::vector<std::string> warnings;  // for the user, each once
   // The smallest limits.memory the engine accepts: the costliest single row of any step, in bytes.
@@ -140,6 +144,9 @@ struct TensorPair {
 // A step for each pair, in their order: what `b` lost against `a`. Pairs without elements have none. No outputs.
 Plan make_comparison(const Model& a, const Model& b, const std::vector<TensorPair>& pairs, const Limits& limits);
 
+// Files that the job's parts read beside the source, and the pipeline file.
+std::vector<std::string> other_inputs(const Job& job);
+
 // What the outputs of a job are made of: the source's model, as the stages that all outputs share leave it.
 Result<Model> shared_model(const Job& job);
 
@@ -160,5 +167,9 @@ inline constexpr std::uint64_t kUnitBytes = 64 << 20;
 inline constexpr std::uint64_t kMostPlanBytes = std::uint64_t{1} << 48;
 // What follows from the steps: units, sources and the least memory. For whoever makes the steps of a plan.
 void finish_plan(Plan& plan);
+// The path of the first of the plan's sources that was among `sources`, of the same path, size, and time, with another
+// inode time in `inode_times`. Empty: none, as far as is known.
+std::string touched_source(const Plan& plan, std::span<const SourceFile> sources,
+                           std::span<const std::int64_t> inode_times);
 
 }  // namespace ggufmill

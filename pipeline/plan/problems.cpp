@@ -45,16 +45,28 @@ void add_by_cause(const Plan& plan, Diagnostics& errors) {
   }
 }
 
-}  // namespace
-
-std::vector<std::string> find_problems(const Plan& plan, std::span<const std::string> also_read, Diagnostics& errors) {
+void find_other_problems(const Plan& plan, Diagnostics& errors) {
   add_by_cause(plan, errors);
   check_range("threads", plan.limits.threads, Limits::kMostThreads, errors);
   check_range("nice", plan.limits.nice, Limits::kMostNice, errors);
-  std::vector<std::string> read(also_read.begin(), also_read.end());
-  const std::vector<std::string> inputs = plan.input_paths();
-  read.insert(read.end(), inputs.begin(), inputs.end());
-  return check_distinct(written_paths(plan), read, errors);
+}
+
+std::vector<std::string> read_paths(const Plan& plan, std::span<const std::string> also_read) {
+  std::vector<std::string> read = plan.input_paths();
+  read.insert(read.begin(), also_read.begin(), also_read.end());
+  return read;
+}
+
+}  // namespace
+
+void find_problems(const Plan& plan, std::span<const std::string> also_read, Diagnostics& errors) {
+  find_other_problems(plan, errors);
+  check_distinct(written_paths(plan), read_paths(plan, also_read), errors);
+}
+
+void find_problems(const Plan& plan, std::span<const std::string> also_read, bool overwrite, Diagnostics& errors) {
+  find_other_problems(plan, errors);
+  check_written(written_paths(plan), read_paths(plan, also_read), overwrite, errors);
 }
 
 std::vector<WrittenPath> written_paths(const Plan& plan) {

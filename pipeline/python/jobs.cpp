@@ -252,6 +252,20 @@ Status check_absent(const MeasureWords& words) {
   return ok();
 }
 
+// Nor is any that the job reads.
+Status check_inputs(const Context& context, const Job& job, const MeasureWords& words) {
+  BOOST_OUTCOME_TRY(std::vector<std::string> read, context.inputs(job));
+  if (!words.output.empty()) {
+    BOOST_OUTCOME_TRY(context.check_written({words.output, "measurement"}, read, true));
+    BOOST_OUTCOME_TRY(context.check_written({words.output + ".partial", "journal"}, read, true));
+    read.push_back(words.output);  // which the page is not, either
+  }
+  if (!words.html.empty()) {
+    BOOST_OUTCOME_TRY(context.check_written({words.html, "page"}, read, true));
+  }
+  return ok();
+}
+
 py::object measure(const Context& context, const JobText& text, const std::string& output, const std::string& html,
                    bool overwrite, const py::object& progress) {
   const MeasureWords words{output, html, overwrite};
@@ -259,6 +273,7 @@ py::object measure(const Context& context, const JobText& text, const std::strin
       [&](const std::atomic<bool>& stop, ProgressSlot& slot) -> Result<std::string> {
         BOOST_OUTCOME_TRY(const Job job, load(context, text));
         BOOST_OUTCOME_TRY(check_absent(words));
+        BOOST_OUTCOME_TRY(check_inputs(context, job, words));
         BOOST_OUTCOME_TRY(const Measurement measured, measure_job(context, job, words, stop, slot));
         return write_measurement(measured);
       },

@@ -67,6 +67,9 @@ std::string write_measurement(const Measurement& measurement);
 // programs: it is not read. Version 1, which had none, is read, too. Exit code 4.
 Result<Measurement> read_measurement(const std::string& path);
 
+// Whether a file begins as write_measurement() makes one, of whatever version.
+bool is_measurement(const std::string& path);
+
 // One tensor with its matrices as a line of JSON, in which this version of ggufmill is named; its name is not in it.
 // Reading gives none where the line is of another version, or not sound.
 std::string write_measured_line(const MeasuredTensor& tensor);

@@ -180,6 +180,18 @@ TEST_CASE("a batch writes the report that it asks for") {
   CHECK(read_text(folder.path("report.html")) == batch_html(report));
 }
 
+TEST_CASE("the report of a batch never replaces what the batch reads or writes") {
+  const BatchFolder folder;
+  const std::string path = folder.path(GENERATE("b-F32.gguf", "out/b-Q4_0.gguf"));
+  const std::string source = read_text(folder.path("b-F32.gguf"));
+  const BatchReport report = run_batch(context(), folder.batch(fmt::format("report: {{json: '{}'}}\n", path)), {});
+  CHECK(states_of(report) == States(6, kWritten));
+  REQUIRE(report.unreported);
+  CHECK(report.unreported->code == ExitCode::kUsage);
+  CHECK(read_text(path).starts_with("GGUF"));
+  CHECK(read_text(folder.path("b-F32.gguf")) == source);
+}
+
 TEST_CASE("a report of a batch that cannot be written is an error beside those of its outputs") {
   const BatchFolder folder;
   const BatchReport report = run_batch(

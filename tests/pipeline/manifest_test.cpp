@@ -5,8 +5,10 @@
 
 #include <boost/json.hpp>
 #include <filesystem>
+#include <utility>
 
 #include "pipeline/api/ggufmill.h"
+#include "pipeline/io/temporary_file.h"
 #include "pipeline/manifest/manifest.h"
 #include "pipeline/plan/written.h"
 #include "tests/support/catch.h"
@@ -212,4 +214,69 @@ TEST_CASE("nothing in a manifest is believed") {
         "is no sound manifest: tensor 'blk.0.ffn_down.weight' does not lie in its file, after the one before it");
   CHECK(fault("\"files\":", "\"no\":") == "is no sound manifest: 'files' is no list");
   CHECK_FALSE(read_manifest("{", path));
+}
+
+TEST_CASE("what something else changes during a run with a manifest is never published") {
+  const JobFolder folder;
+  const Plan plan = folder.plan();
+  const std::string temporary = temporary_path(plan.outputs[1].files[0].path, identity_of(plan));
+  const bool cuts = GENERATE(true, false);
+  bool is_done = false;
+  RunOptions options;
+  options.engine = EngineKind::kSimple;
+  options.slab_bytes = 4096;
+  options.progress = [&](const Progress& now) {
+    if (now.bytes_written == 0 || std::exchange(is_done, true)) return;
+    if (cuts) return fs::resize_file(temporary, 0);
+    const std::string text = read_text(temporary);
+    write_text(temporary, std::string(text.size(), 'x'));
+  };
+  const auto report = context().run(plan, options);
+  REQUIRE(is_done);
+  REQUIRE_FALSE(report);
+  CHECK(report.error().code == ExitCode::kIo);
+  CHECK_FALSE(fs::exists(folder.path("b.gguf")));
+  CHECK_FALSE(fs::exists(plan.manifest_path(1)));
+}
+
+TEST_CASE("an output that was rewritten in place is not unchanged, whatever its time says") {
+  const JobFolder folder;
+  folder.run();
+  const std::string path = folder.path("b.gguf");
+  const auto time = fs::last_write_time(path);
+  folder.flip(path, fs::file_size(path) - 1);
+  fs::last_write_time(path, time);
+  CHECK(context().unchanged(folder.plan()) == std::vector<bool>{true, false});
+  folder.flip(path, fs::file_size(path) - 1);  // touched, and the same bytes
+  CHECK(context().unchanged(folder.plan()) == std::vector<bool>{true, true});
+}
+
+TEST_CASE("with `verify` the bytes decide") {
+  const JobFolder folder;
+  Plan plan = folder.run();
+  folder.flip(folder.path("b.gguf"), fs::file_size(folder.path("b.gguf")) - 1);
+  write_text(plan.manifest_path(1), read_text(plan.manifest_path(1)));  // touched after the output
+  CHECK(context().unchanged(plan) == std::vector<bool>{true, true});
+  plan.verify = true;
+  CHECK(context().unchanged(plan) == std::vector<bool>{true, false});
+}
+
+TEST_CASE("a manifest that is about another file is not taken") {
+  const JobFolder folder;
+  const Plan plan = folder.run();
+  std::string text = read_text(plan.manifest_path(1));
+  text.replace(text.find("\"b.gguf\""), 8, "\"c.gguf\"");
+  write_text(plan.manifest_path(1), text);
+  CHECK(context().unchanged(plan) == std::vector<bool>{true, false});
+  CHECK(refusal(folder.path("b.gguf")).what == "is about 'c.gguf', not about 'b.gguf'");
+}
+
+TEST_CASE("outputs of a source that was rewritten in place, with its old time, are not unchanged") {
+  const JobFolder folder;
+  folder.run();
+  const std::string source = folder.path("model.gguf");
+  const auto time = fs::last_write_time(source);
+  folder.flip(source, fs::file_size(source) - 1);
+  fs::last_write_time(source, time);
+  CHECK(context().unchanged(folder.plan()) == std::vector<bool>{false, false});
 }

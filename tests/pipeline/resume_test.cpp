@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <filesystem>
+#include <thread>
+#include <utility>
 
 #include "pipeline/io/temporary_file.h"
 #include "pipeline/journal/journal.h"
@@ -250,4 +253,129 @@ TEST_CASE("two runs of one plan at once: the second is told to wait, and harms n
   REQUIRE(second);
   CHECK(second->code == ExitCode::kTransient);
   CHECK((folder.finished() == right_outputs()));
+}
+
+namespace {
+
+std::string temporary_of(const Plan& plan, std::size_t output = 1) {
+  return temporary_path(plan.outputs[output].files[0].path, identity_of(plan));
+}
+
+// Changes a byte of the first tensor of the second output, and gives the file its old time back.
+void damage(const Plan& plan) {
+  const std::string path = temporary_of(plan);
+  const auto time = fs::last_write_time(path);
+  std::string text = read_text(path);
+  text[plan.outputs[1].files[0].tensors[0].offset + 5] ^= 1;
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // times have the grain of the kernel's clock
+  write_text(path, text);
+  fs::last_write_time(path, time);
+}
+
+}  // namespace
+
+TEST_CASE("what something else changes between write and seal is found by its inode's time, and written again") {
+  const JobFolder folder;
+  const Plan plan = folder.plan();
+  RunOptions options = simple();
+  options.resume = GENERATE(true, false);
+  options.when_sealed = [&](OutputStore&) -> Status { return damage(plan), ok(); };
+  const auto report = resume_context().run(plan, options);
+  REQUIRE_FALSE(report);
+  CHECK(report.error().code == ExitCode::kIo);
+  CHECK(report.error().what == "something else has changed the file while it was written");
+  CHECK(folder.finished().empty());
+  ran(plan);
+  CHECK((folder.finished() == right_outputs()));
+}
+
+TEST_CASE("what something else writes between the tensors is found, and nothing of it is kept") {
+  const JobFolder folder;
+  const Plan plan = folder.plan();
+  RunOptions options = simple();
+  options.when_sealed = [&](OutputStore&) -> Status {
+    std::string text = read_text(temporary_of(plan));
+    text[10] ^= 1;
+    write_text(temporary_of(plan), text);
+    return ok();
+  };
+  const auto report = resume_context().run(plan, options);
+  REQUIRE_FALSE(report);
+  CHECK(report.error().code == ExitCode::kIo);
+  CHECK(folder.outputs().empty());
+}
+
+TEST_CASE("a journal that is not this user's alone is left alone, and the run starts over") {
+  const JobFolder folder;
+  const Plan plan = folder.plan();
+  stopped_halfway(plan);
+  const std::string path = journal_path(plan, identity_of(plan)), text = read_text(path);
+  const bool links = GENERATE(true, false);
+  if (links)
+    fs::create_hard_link(path, path + ".other");
+  else
+    fs::permissions(path, fs::perms(0664));
+  const RunReport report = ran(plan);
+  CHECK(report.units_kept == 0);
+  REQUIRE(report.warnings.size() == 1);
+  CHECK(report.warnings[0].find("this file is left alone (") != std::string::npos);
+  CHECK(read_text(path) == text);
+  CHECK((folder.finished() == right_outputs()));
+}
+
+TEST_CASE("outputs that are not this user's alone are not resumed") {
+  const JobFolder folder;
+  const Plan plan = folder.plan();
+  stopped_halfway(plan);
+  const std::string path = temporary_of(plan), victim = path + ".victim";
+  fs::create_hard_link(path, victim);
+  const std::string text = read_text(victim);
+  const RunReport report = ran(plan);
+  CHECK(report.units_kept == 0);
+  CHECK(report.warnings.size() == 2);  // why it starts over, and that the file gets another temporary name
+  CHECK(read_text(victim) == text);
+  CHECK((folder.finished() == right_outputs()));
+}
+
+TEST_CASE("a source that was rewritten in place and given its old time back is not resumed from") {
+  JobFolder folder;
+  stopped_halfway(folder.plan());
+  const std::string source = folder.path("model.gguf");
+  const auto time = fs::last_write_time(source);
+  write_text(source, read_text(source));
+  fs::last_write_time(source, time);
+  const RunReport report = ran(folder.plan());
+  CHECK(report.units_kept == 0);
+  REQUIRE(report.warnings.size() == 1);
+  CHECK(report.warnings[0].find("its inode has changed (ctime)") != std::string::npos);
+}
+
+TEST_CASE("a source that was rewritten since the plan was made, and given its old time back, is refused") {
+  const JobFolder folder;
+  const Plan plan = folder.plan();
+  const std::string source = folder.path("model.gguf");
+  const auto time = fs::last_write_time(source);
+  write_text(source, read_text(source));
+  fs::last_write_time(source, time);
+  const auto report = resume_context().run(plan, simple());
+  REQUIRE_FALSE(report);
+  CHECK(report.error().code == ExitCode::kBadInput);
+}
+
+TEST_CASE("a source that is rewritten during the run, and given its old time back, is refused") {
+  const JobFolder folder;
+  const Plan plan = folder.plan();
+  const std::string source = folder.path("model.gguf");
+  const auto time = fs::last_write_time(source);
+  RunOptions options = simple();
+  bool is_done = false;
+  options.progress = [&](const Progress&) {
+    if (std::exchange(is_done, true)) return;
+    write_text(source, read_text(source));
+    fs::last_write_time(source, time);
+  };
+  const auto report = resume_context().run(plan, options);
+  REQUIRE_FALSE(report);
+  CHECK(report.error().code == ExitCode::kBadInput);
+  CHECK(folder.finished().empty());
 }
