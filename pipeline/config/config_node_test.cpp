@@ -22,7 +22,7 @@ TEST_CASE("the caret counts characters, and tabs are one column") {
 }
 
 TEST_CASE("of a long line only the part around the caret is shown") {
-  const ConfigText text{"a.yaml", {std::string(1000, 'a') + "b" + std::string(1000, 'a')}};
+  const ConfigText text{"a.yaml", {std::string(1000, 'a').append("b").append(1000, 'a')}};
   const std::string detail = error_at(&text, {1, 1001, 1}, "x").detail;
   CHECK(detail.size() < 300);
   CHECK(detail == "   1 | ..." + std::string(80, 'a') + "b" + std::string(79, 'a') + "...\n     |    " +

@@ -30,14 +30,14 @@ Result<FoundFile> open_own(int folder, const std::string& name, int access, cons
   struct stat info {};
   const auto look = [&] { return calls.fstatat(folder, name.c_str(), &info, AT_SYMLINK_NOFOLLOW); };
   if (retry(look) < 0) {
-    if (errno == ENOENT || errno == ENOTDIR) return FoundFile{};
+    if (errno == ENOENT || errno == ENOTDIR) return FoundFile{Descriptor(), {}};
     return io_error(path, "look at the file that an earlier run left", errno);
   }
   // Looked at before it is opened, because opening alone makes some devices act.
   if (std::string strange = why_not_own(info); !strange.empty()) return FoundFile{Descriptor(), std::move(strange)};
   const int flags = access | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
   Descriptor file(retry([&] { return calls.openat(folder, name.c_str(), flags, 0); }));
-  if (!file && errno == ENOENT) return FoundFile{};
+  if (!file && errno == ENOENT) return FoundFile{Descriptor(), {}};
   if (!file && (errno == EACCES || errno == EPERM || errno == ELOOP))
     return FoundFile{Descriptor(), fmt::format("it cannot be opened: {}", std::strerror(errno))};
   if (!file) return io_error(path, "open the file that an earlier run left", errno);

@@ -1,5 +1,7 @@
 #include "pipeline/kernels/kernels.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <string_view>
 
@@ -16,7 +18,7 @@ constexpr std::string_view kNothing;
 
 constexpr TypeId kF32 = 0, kExample = GGUFMILL_FIRST_FOREIGN_TYPE + 1;
 
-std::string folder_of(const std::string& name) { return std::string(GGUFMILL_TEST_MODULES) + "/" + name; }
+std::string folder_of(const std::string& name) { return fmt::format("{}/{}", GGUFMILL_TEST_MODULES, name); }
 
 std::shared_ptr<const Kernels> load(const KernelOptions& options) {
   auto kernels = Kernels::load(options);

@@ -289,7 +289,7 @@ py::list curve(const Context& context, const JobText& text, std::size_t output, 
         if (output >= job.outputs.size())
           return usage_error(fmt::format("there is no output {}", output),
                              fmt::format("the job has {}, which count from 0", job.outputs.size()));
-        BOOST_OUTCOME_TRY(measure_where_needed(context, job, stop, slot));
+        BOOST_OUTCOME_TRY(measure_where_needed(context, job, true, stop, slot));
         return context.curve(job, output, points);
       },
       progress);

@@ -1,6 +1,6 @@
-/* Memory that runs out, for programs that are started with this library as LD_PRELOAD: from main() on, allocation number
- * FAIL_AT (from 0) fails, and with FAIL_MODE=always all that follow it. Counted are malloc and its like, anonymous mmap,
- * and threads that are started. FAIL_COUNT=FILE: how many there were is written there at the end.
+/* Memory that runs out, for programs that are started with this library as LD_PRELOAD: from main() on, allocation
+ * number FAIL_AT (from 0) fails, and with FAIL_MODE=always all that follow it. Counted are malloc and its like,
+ * anonymous mmap, and threads that are started. FAIL_COUNT=FILE: how many there were is written there at the end.
  *
  * For sweeps by hand, too: for k in $(seq 0 5000); do FAIL_AT=$k LD_PRELOAD=... ggufmill ...; done */
 #define _GNU_SOURCE
