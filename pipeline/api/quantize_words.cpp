@@ -100,7 +100,7 @@ std::vector<std::string> parts_of(const std::string& word) {
   return parts;
 }
 
-// "Q4_K_M" or "Q4_K_M,Q6_K": all of them, or the error of the first that is none.
+// Reads Q4_K_M, or Q4_K_M,Q6_K: all names in the list, or the error of the first that is none.
 Result<RecipeNames> recipes_of(const std::string& word) {
   RecipeNames recipes;
   for (const std::string& part : parts_of(word)) {
