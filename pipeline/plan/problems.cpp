@@ -30,7 +30,8 @@ void add_by_cause(const Plan& plan, Diagnostics& errors) {
                known.error->help == problem.help && (problem.where.empty() || known.error->detail == problem.detail);
       });
       if (cause == causes.end()) cause = causes.insert(causes.end(), {&problem, {}});
-      if (!output.files.empty()) cause->outputs.push_back(output.files.front().path + ": " + problem.detail);
+      if (!output.files.empty())
+        cause->outputs.push_back(output.files.front().path + (problem.detail.empty() ? "" : ": " + problem.detail));
     }
   for (const Cause& cause : causes) {
     Error error = *cause.error;

@@ -146,10 +146,11 @@ TEST_CASE("two outputs of one path are refused, however they are spelled") {
 
 TEST_CASE("a plan with problems is refused, whoever runs it") {
   EngineFixture fixture({{"w", shape_of({256, 10}), "F32", {"Q8_0", "F16"}, false}});
-  SECTION("of its outputs, each once") {
+  SECTION("of its outputs: one error for the same cause") {
     for (PlannedOutput& output : fixture.plan.outputs) output.problems = {usage_error("no importance", "give some")};
     const Error error = error_of(fixture);
-    CHECK(render(error) == "error: no importance\n  help: give some\n");
+    CHECK(render(error) == fmt::format("error: no importance\n  {}\n  {}\n  help: give some\n",
+                                       fixture.path("out-0.gguf"), fixture.path("out-1.gguf")));
     CHECK(error.also.empty());
   }
   SECTION("of its limits") {
