@@ -241,7 +241,9 @@ Result<json::object> with_class_defaults(const std::filesystem::path& folder, co
   const json::value* const type = config.if_contains("model_type");
   if (!type || !type->is_string()) return config;
   BOOST_OUTCOME_TRY(auto made, completed(std::string(type->get_string()), false, folder, config, 0));
-  return made ? std::move(*made) : config;
+  if (!made) return config;
+  (*made)["_name_or_path"] = folder.string();  // whatever the file says
+  return std::move(*made);
 }
 
 }  // namespace ggufmill::huggingface

@@ -58,6 +58,7 @@ TEST_CASE("keys that are missing get constants, or what is computed of others") 
   CHECK(value_in(llama, "head_dim") == "16");
   CHECK(value_in(llama, "num_key_value_heads") == "4");
   CHECK(value_in(llama, "hidden_size") == "64");
+  CHECK(value_in(R"({"model_type": "llama", "_name_or_path": "org/name"})", "_name_or_path") == R"("folder")");
   CHECK(value_in(llama, "tie_word_embeddings") == "false");
   CHECK(value_in(R"({"model_type": "gemma"})", "tie_word_embeddings") == "true");
   CHECK(value_in(R"({"model_type": "gemma2", "num_hidden_layers": 3})", "layer_types") ==

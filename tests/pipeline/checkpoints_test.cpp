@@ -348,6 +348,37 @@ TEST_CASE("a Qwen 3 model ranks where a name or the card says so") {
       tied + "}")));
 }
 
+TEST_CASE("with the defaults of transformers the path that was given counts, not _name_or_path") {
+  const auto ranks = [](const std::string& folder, bool class_defaults) {
+    huggingface::SourceOptions options;
+    options.folder = folder;
+    options.pre = "default";
+    options.class_defaults = class_defaults;
+    const auto converted = read_huggingface(options, read_safetensors);
+    if (!converted) FAIL(render(converted.error()));
+    return converted.value().model.metadata.find("qwen3.classifier.output_labels") != nullptr;
+  };
+  Folder checkpoint;
+  checkpoint
+      .config(
+          R"({"architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3", "tie_word_embeddings": true, "head_dim": 4,
+              "_name_or_path": "org/Qwen3-Reranker-0.6B"})")
+      .put("tokenizer.json", R"({"model": {"type": "BPE", "vocab": {"a": 0, "b": 1, "no": 2, "yes": 3, "d": 4},
+                                 "merges": []}, "pre_tokenizer": {"type": "ByteLevel"},
+                                 "decoder": {"type": "ByteLevel"}})");
+  CHECK(ranks(checkpoint.path(), false));
+  CHECK_FALSE(ranks(checkpoint.path(), true));
+  const TempDir other;
+  const fs::path inside = other.path() / "Qwen3-Reranker-0.6B" / "snapshot";
+  fs::create_directories(inside.parent_path());
+  fs::copy(checkpoint.path(), inside);
+  checkpoint.config(R"({"architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3", "tie_word_embeddings": true,
+                        "head_dim": 4})");
+  fs::copy(checkpoint.file("config.json"), inside / "config.json", fs::copy_options::overwrite_existing);
+  CHECK(ranks(inside, true));
+  CHECK_FALSE(ranks(inside, false));
+}
+
 TEST_CASE("a Qwen 3 reranker without the two tokens is refused") {
   Folder checkpoint;
   checkpoint.config(
