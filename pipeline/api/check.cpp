@@ -14,6 +14,7 @@
 #include "pipeline/graph/bind.h"
 #include "pipeline/io/machine.h"
 #include "pipeline/io/output_target.h"
+#include "pipeline/io/own_file.h"
 #include "pipeline/journal/leftovers.h"
 #include "pipeline/plan/problems.h"
 #include "pipeline/plan/written.h"
@@ -116,6 +117,11 @@ Status check_measured(const Job& job, const Kernels& kernels) {
                         "measure again: ggufmill measure");
     }
   return ok();
+}
+
+void look_at_sources(Plan& plan) {
+  plan.inode_times.clear();
+  for (const SourceRef& source : plan.sources) plan.inode_times.push_back(inode_time(source->path));
 }
 
 void check_plan(const Plan& plan, const Kernels& kernels, Diagnostics& errors) {

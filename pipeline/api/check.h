@@ -16,6 +16,9 @@ std::string changed_module(const std::vector<TypeModule>& modules, const Kernels
 // Exit code 2 for a measurement of the job that was made with another module of a candidate type.
 Status check_measured(const Job& job, const Kernels& kernels);
 
+// Notes when the inode of each source last changed.
+void look_at_sources(Plan& plan);
+
 // Whatever the disks and the memory: see Context::problems().
 void check_plan(const Plan& plan, const Kernels& kernels, Diagnostics& errors);
 // The same, and here and now: outputs that are there without `overwrite`, folders, space, memory.

@@ -8,7 +8,6 @@
 #include "pipeline/api/registry.h"
 #include "pipeline/config/yaml_reader.h"
 #include "pipeline/io/machine.h"
-#include "pipeline/io/own_file.h"
 #include "pipeline/io/source_path.h"
 #include "pipeline/manifest/reuse.h"
 #include "stages/safetensors/safetensors.h"
@@ -32,11 +31,6 @@ Status refuse_model(const std::string& path) {
       fmt::format("`ggufmill quantize {0} TYPE` quantizes it, and `ggufmill quantize --emit-pipeline {0} TYPE` "
                   "prints a pipeline file to start from",
                   path)};
-}
-
-void look_at_sources(Plan& plan) {
-  plan.inode_times.clear();
-  for (const SourceRef& source : plan.sources) plan.inode_times.push_back(inode_time(source->path));
 }
 
 }  // namespace

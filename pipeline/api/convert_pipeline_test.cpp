@@ -141,7 +141,8 @@ TEST_CASE("the name of a model on the hub is taken for one only where it may be 
   CHECK(help("meta-llama/Llama-3-8B") ==
         "a model of the hub is hf://meta-llama/Llama-3-8B; otherwise give the path of the checkpoint's folder");
   for (const char* path : {"/nowhere", "./nowhere", "../nowhere", "nowhere", "a/b/c", "a/"})
-    CHECK(help(path) == "a checkpoint is a folder with config.json, a tokenizer and *.safetensors");
+    CHECK(help(path) ==
+          "a checkpoint is a folder with config.json, a tokenizer and weights: *.safetensors or pytorch_model*.bin");
 }
 
 TEST_CASE("sizes of splits are those of the reference") {

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <thread>
 
+#include "pipeline/api/check.h"
 #include "pipeline/api/manifests.h"
 #include "pipeline/api/reports.h"
 #include "pipeline/cluster/done_parts.h"
@@ -139,7 +140,7 @@ class Sealing {
     };
     FileList manifests;
     if (plan_.manifest) {
-      BOOST_OUTCOME_TRY(manifests, make_manifests(plan_, read, job_.overwrite, options_.stop));
+      BOOST_OUTCOME_TRY(manifests, make_manifests(with_inode_times(), read, job_.overwrite, options_.stop));
     }
     if (is_stopped(options_)) return stopped();
     BOOST_OUTCOME_TRY(write_seal(job_, marker));
@@ -149,6 +150,13 @@ class Sealing {
     }
     BOOST_OUTCOME_TRY(publish(manifests));
     return finish(outcome);
+  }
+
+  // For manifests: a written plan has none of them.
+  Plan with_inode_times() const {
+    Plan plan = plan_;
+    look_at_sources(plan);
+    return plan;
   }
 
   Status write_hems(OutputStore& store, const DoneParts& done_parts, std::vector<std::uint64_t>& written,
@@ -236,7 +244,7 @@ class Sealing {
     }
     BOOST_OUTCOME_TRY(LocalStore::finish_publishing(files_, ids, store_options_));
     if (plan_.manifest) {
-      BOOST_OUTCOME_TRY(add_manifests(plan_, options_.stop));
+      BOOST_OUTCOME_TRY(add_manifests(with_inode_times(), options_.stop));
     }
     return finish(outcome);
   }

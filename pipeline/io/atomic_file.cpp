@@ -34,7 +34,7 @@ class NewFile final : public AtomicFile {
   void keep() override;
   Status leave() override;
   Result<FileId> id() const override { return temporary_.id(); }
-  Result<bool> is_as_left() override { return temporary_.is_as_left(); }
+  Result<bool> is_as_left() override;
   const std::string& warning() const override { return temporary_.warning(); }
   Result<Transfer> begin_write(std::uint64_t offset, std::span<const std::byte> from) override;
   void end_write(std::uint64_t offset, std::size_t bytes) override;
@@ -114,6 +114,12 @@ Status NewFile::finish(std::span<const std::byte> header, std::uint64_t data_byt
   BOOST_OUTCOME_TRY(sync());
   BOOST_OUTCOME_TRY(temporary_.is_as_left());
   return ok();
+}
+
+Result<bool> NewFile::is_as_left() {
+  BOOST_OUTCOME_TRY(const bool same, temporary_.is_as_left());
+  BOOST_OUTCOME_TRY(const bool whole, temporary_.has_its_blocks());
+  return same && whole;
 }
 
 Status NewFile::settle() {

@@ -191,10 +191,16 @@ Result<bool> TemporaryFile::is_as_left() {
   if (now.id != own)
     return Error{ExitCode::kIo, target_, "something else has taken the name of the temporary file beside it",
                  "nothing was written", "find out what else writes in this folder, and start over"};
-  const bool same = !left_ || (now == *left_ && info.st_blocks >= reserved_);
-  if (left_) reserved_ = 0;  // some file systems move blocks about, so this alone keeps no file from its name
+  const bool same = !left_ || now == *left_;
   left_ = now;
   return same;
+}
+
+Result<bool> TemporaryFile::has_its_blocks() const {
+  struct stat info {};
+  if (retry([&] { return system_calls().fstat(descriptor(), &info); }) < 0)
+    return failed("look at the temporary file beside it", errno);
+  return info.st_blocks >= reserved_;
 }
 
 // As open() makes one, which also knows the folder's default permissions (ACL).

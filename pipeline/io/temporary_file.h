@@ -48,9 +48,11 @@ class TemporaryFile {
   Result<FileId> id() const;
   // It stays where it is when this is destroyed.
   void keep() { temporary_.clear(); }
-  // Whether it is as it was at the last call, and under its name; of the first call, true. The second call, too, finds
-  // that it lacks blocks that were reserved: it was cut short, and grew again with what was written later. Exit code 6.
+  // Whether it is as it was at the last call, and under its name; of the first call, true. Exit code 6.
   Result<bool> is_as_left();
+  // Whether it has as many blocks as were reserved, as far as that is known. One that was cut short, and grew again
+  // with what was written later, has fewer; so may one on a file system that compresses.
+  Result<bool> has_its_blocks() const;
   // Gives it these permissions, but for those of others to write, which it gets with its name. Else it gets those of a
   // new file.
   Status set_mode(mode_t mode);

@@ -289,6 +289,21 @@ TEST_CASE("what something else changes between write and seal is found by its in
   CHECK((folder.finished() == right_outputs()));
 }
 
+TEST_CASE("a file that is cut short, and grows again as it is written, is never published with a hole") {
+  const JobFolder folder;
+  const Plan plan = folder.plan();
+  RunOptions options = simple();
+  bool is_done = false;
+  options.progress = [&](const Progress& now) {
+    if (now.bytes_written < plan.outputs[1].files[0].bytes || std::exchange(is_done, true)) return;
+    fs::resize_file(temporary_of(plan), 0);
+  };
+  const auto report = resume_context().run(plan, options);
+  REQUIRE(is_done);
+  if (!report) CHECK(report.error().code == ExitCode::kIo);
+  if (report) CHECK((folder.finished() == right_outputs()));
+}
+
 TEST_CASE("what something else writes between the tensors is found, and nothing of it is kept") {
   const JobFolder folder;
   const Plan plan = folder.plan();
