@@ -1,10 +1,12 @@
 // The headers of other projects that most sources include, for CMake to precompile. No source includes this file.
 #pragma once
 
-#include <boost/outcome/result.hpp> // first: Boost 1.81's policies do not stand alone
+#include <fmt/format.h>
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <boost/json.hpp>
+#include <boost/outcome/result.hpp>  // first: Boost 1.81's policies do not stand alone
 #include <charconv>
 #include <chrono>
 #include <cmath>
@@ -28,5 +30,3 @@
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
-#include <boost/json.hpp>
-#include <fmt/format.h>

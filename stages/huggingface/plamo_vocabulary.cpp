@@ -12,11 +12,12 @@ namespace {
 
 namespace json = boost::json;
 
-// Nothing where the line is no token.
+// Nothing where the line is no token: its text may be half of a surrogate pair, which UTF-8 has no bytes for.
 std::optional<Token> token_of(const json::value& line) {
   const json::array* parts = line.if_array();
   if (!parts || parts->size() < 2 || !(*parts)[0].is_string() || !(*parts)[1].is_number()) return {};
   Token token{std::string(*json_text((*parts)[0])), static_cast<float>((*parts)[1].to_number<double>())};
+  if (!is_utf8(token.text)) return {};
   const std::string_view type = parts->size() > 2 ? json_text((*parts)[2]).value_or("") : "";
   if (type == "UNKNOWN")
     token.type = PieceType::kUnknown;

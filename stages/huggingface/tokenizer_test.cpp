@@ -423,7 +423,7 @@ TEST_CASE("PLaMo's vocabulary: a token a line, special ones by their text") {
   folder.put("tokenizer_config.json", R"({"eos_token": "</s>"})");
   CHECK(has(error_of(folder.read(Reader::kPlamo, options)),
             "has no token '</s>', which tokenizer_config.json names as eos_token"));
-  for (const char* wrong : {"[\"a\"]", "[1, 2]", "[\"a\", \"b\"]", "{}", "[\"a\", 1"}) {
+  for (const char* wrong : {"[\"a\"]", "[1, 2]", "[\"a\", \"b\"]", "{}", "[\"a\", 1", "[\"\\ud800\", 1]"}) {
     folder.put(kFile, std::string("[\"x\", 1]\n") + wrong + "\n");
     CHECK(has(error_of(folder.read(Reader::kPlamo, options)), "line 2 is no token: "));
   }
