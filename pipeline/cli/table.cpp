@@ -105,11 +105,11 @@ std::size_t display_width(std::string_view text) {
 }
 
 std::string fit_name(std::string_view name, std::size_t width) {
-  constexpr std::string_view kGap = "...";
+  constexpr std::string_view kEllipsis = "...";
   const std::string text = printable(name);
   if (display_width(text) <= width) return text;
-  if (width <= kGap.size()) return std::string(kGap.substr(0, width));
-  const std::size_t room = width - kGap.size();
+  if (width <= kEllipsis.size()) return std::string(kEllipsis.substr(0, width));
+  const std::size_t room = width - kEllipsis.size();
   std::string_view rest = text;
   std::string begin;
   for (std::size_t left = room / 2; !rest.empty() && first_character(rest).width <= left;) {
@@ -119,7 +119,7 @@ std::string fit_name(std::string_view name, std::size_t width) {
     rest.remove_prefix(next.bytes.size());
   }
   while (display_width(rest) > room - display_width(begin)) rest.remove_prefix(first_character(rest).bytes.size());
-  return begin + std::string(kGap) + std::string(rest);
+  return begin + std::string(kEllipsis) + std::string(rest);
 }
 
 std::size_t output_columns() {
