@@ -75,7 +75,13 @@ class Conversion {
     BOOST_OUTCOME_TRY(read_config());
     json::object config = config_;
     if (options_.class_defaults && architecture_.config == "config.json") {
-      BOOST_OUTCOME_TRY(config, with_class_defaults(options_.folder, config_));
+      BOOST_OUTCOME_TRY(CompletedConfig completed, with_class_defaults(options_.folder, config_));
+      if (completed.is_refused)
+        warn(
+            fmt::format("{}: transformers refuses a value for model type '{}', so the file is read as it is, without "
+                        "class defaults; convert_hf_to_gguf.py does the same",
+                        config_file().string(), std::string_view(config_.at("model_type").as_string())));
+      config = std::move(completed.config);
     }
     BOOST_OUTCOME_TRY(class_, class_to_convert(config));
     if (options_.architecture.empty()) {

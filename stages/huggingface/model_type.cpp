@@ -237,13 +237,16 @@ FieldSpec model_type_fields() {
   return fields;
 }
 
-Result<json::object> with_class_defaults(const std::filesystem::path& folder, const json::object& config) {
+Result<CompletedConfig> with_class_defaults(const std::filesystem::path& folder, const json::object& config) {
   const json::value* const type = config.if_contains("model_type");
-  if (!type || !type->is_string()) return config;
-  BOOST_OUTCOME_TRY(auto made, completed(std::string(type->get_string()), false, folder, config, 0));
-  if (!made) return config;
+  if (!type || !type->is_string()) return CompletedConfig{config};
+  const std::string name(type->get_string());
+  BOOST_OUTCOME_TRY(const auto known, find_model_type(name, false));
+  if (!known) return CompletedConfig{config};
+  BOOST_OUTCOME_TRY(auto made, completed(name, false, folder, config, 0));
+  if (!made) return CompletedConfig{config, true};
   (*made)["_name_or_path"] = folder.string();  // whatever the file says
-  return std::move(*made);
+  return CompletedConfig{std::move(*made)};
 }
 
 }  // namespace ggufmill::huggingface

@@ -15,10 +15,15 @@ namespace ggufmill::huggingface {
 // The field table of such a file.
 FieldSpec model_type_fields();
 
+struct CompletedConfig {
+  boost::json::object config;
+  bool is_refused = false;  // the class refuses a value
+};
+
 // config.json with the keys, the defaults and the computed values that transformers gives its model type. Unchanged for
-// a model type that is not known, and for values that the class refuses: then convert_hf_to_gguf.py reads it as it is,
+// an unknown model type, and for values that the class refuses: convert_hf_to_gguf.py then reads the file as it is,
 // too. `folder` is that of the checkpoint.
-Result<boost::json::object> with_class_defaults(const std::filesystem::path& folder, const boost::json::object& config);
+Result<CompletedConfig> with_class_defaults(const std::filesystem::path& folder, const boost::json::object& config);
 
 // A file embedded at build time.
 struct BuiltInModelType {

@@ -13,11 +13,15 @@ namespace json = boost::json;
 
 namespace {
 
-json::object completed(const std::string& config) {
+CompletedConfig read(const std::string& config) {
   const auto made = with_class_defaults("folder", json::parse(config).as_object());
   if (!made) FAIL(render(made.error()));
   return made.value();
 }
+
+json::object completed(const std::string& config) { return read(config).config; }
+
+bool is_refused(const std::string& config) { return read(config).is_refused; }
 
 // One value of the completed configuration, by names with dots; "missing" for a key that is not there.
 std::string value_in(const std::string& config, std::string_view path) {
@@ -125,14 +129,19 @@ TEST_CASE("rope_scaling of an older form gets its newer key") {
                  "rope_scaling.rope_type") == R"("default")");
 }
 
-TEST_CASE("config.json is read as it is where its class is not known or refuses it") {
+TEST_CASE("config.json is read as it is where its class is unknown") {
+  for (const char* config : {R"({"hidden_size": 64})", R"({"model_type": 5})", R"({"model_type": "none-of-them"})",
+                             R"({"model_type": "any"})", R"({"model_type": "../llama"})"}) {
+    CAPTURE(config);
+    CHECK(is_unchanged(config));
+    CHECK_FALSE(is_refused(config));
+  }
+}
+
+TEST_CASE("config.json is read as it is where its class refuses a value, which is reported") {
   for (const char* config : {
-           R"({"hidden_size": 64})",
-           R"({"model_type": 5})",
-           R"({"model_type": "none-of-them"})",
-           R"({"model_type": "any"})",
-           R"({"model_type": "../llama"})",
            R"({"model_type": "llama", "num_attention_heads": 0})",
+           R"({"model_type": "llama", "torch_dtype": "bfloat15"})",
            R"({"model_type": "llama", "rope_scaling": {"rope_type": "llama3", "factor": 8.0}})",
            R"({"model_type": "cohere", "rope_scaling": {"type": "linear", "factor": 2.0}})",
            R"({"model_type": "olmo", "rope_scaling": {"type": "linear", "factor": 2}})",
@@ -141,6 +150,7 @@ TEST_CASE("config.json is read as it is where its class is not known or refuses 
        }) {
     CAPTURE(config);
     CHECK(is_unchanged(config));
+    CHECK(is_refused(config));
   }
   CHECK_FALSE(is_unchanged(R"({"model_type": "olmo", "rope_scaling": {"type": "linear", "factor": 2.0}})"));
 }

@@ -87,8 +87,8 @@ class Restorer {
     if (!config.is_object()) return input_error(origin_.config, "is no JSON object");
     const fs::path path = origin_.config;
     if (path.filename() != "config.json") return use(config.get_object());
-    BOOST_OUTCOME_TRY(const json::object full, with_class_defaults(path.parent_path(), config.get_object()));
-    const Status used = use(full);
+    BOOST_OUTCOME_TRY(const CompletedConfig full, with_class_defaults(path.parent_path(), config.get_object()));
+    const Status used = use(full.config);
     if (used || use(config.get_object())) return ok();
     return used;
   }

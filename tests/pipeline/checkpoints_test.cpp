@@ -264,6 +264,17 @@ TEST_CASE("a default vocabulary beyond the embedding is written with a warning, 
   CHECK(refused.error().what == "the tokenizer has 32000 tokens, but the embedding (token_embd.weight) only 5 rows");
 }
 
+TEST_CASE("a config.json that transformers refuses is read as it is, with a warning") {
+  Folder checkpoint;
+  checkpoint.config(R"({"model_type": "llama", "rope_scaling": {"rope_type": "llama3", "factor": 8.0}})");
+  const auto converted = checkpoint.read(checkpoint.options());
+  REQUIRE(converted);
+  REQUIRE(converted.value().model.warnings.size() == 1);
+  CHECK(converted.value().model.warnings.front().ends_with(
+      "config.json: transformers refuses a value for model type 'llama', so the file is read as it is, without class "
+      "defaults; convert_hf_to_gguf.py does the same"));
+}
+
 TEST_CASE("options that a checkpoint has no use for") {
   const Folder checkpoint;
   huggingface::SourceOptions options = checkpoint.options();
