@@ -83,10 +83,10 @@ class Checker {
         found->second["transformers"] = found->second["none"];
     for (const auto& [name, by_defaults] : cases) {
       if (!is_in_sample(case_++)) continue;
-      const auto at =
-          std::ranges::find_if(folders, [&](const fs::path& each) { return exists(each / (name + ".json")); });
-      if (at == folders.end()) throw std::runtime_error(fmt::format("no spec of {}", name));
-      const json::value spec = json::parse(read_text(*at / (name + ".json")));
+      const std::string file = name + ".json";
+      const auto at = std::ranges::find_if(folders, [&](const fs::path& each) { return exists(each / file); });
+      if (at == folders.end()) throw std::runtime_error(fmt::format("no folder has {}", file));
+      const json::value spec = json::parse(read_text(*at / file));
       const TempDir parent;
       const fs::path folder = make_checkpoint(hf_, spec, parent.path());
       for (const auto& [defaults, runs] : by_defaults)
