@@ -16,7 +16,7 @@
 namespace ggufmill {
 namespace {
 
-constexpr std::size_t kPiece = 1 << 16;          // numbers
+constexpr std::size_t kNumbersAtOnce = 1 << 16;  // numbers
 constexpr std::uint64_t kMostCounts = 16 << 20;  // of all entries together
 
 struct Share {
@@ -206,7 +206,7 @@ class Merge {
   Status write_sums(const Sum& sum, Writer& writer) const {
     std::vector<float> piece;
     for (std::uint64_t first = 0; first < sum.size; first += piece.size()) {
-      piece.resize(std::min<std::uint64_t>(kPiece, sum.size - first));
+      piece.resize(std::min<std::uint64_t>(kNumbersAtOnce, sum.size - first));
       BOOST_OUTCOME_TRY(add_up(sum, first, options_.chunk_size, piece));
       if (options_.format == ImportanceFormat::kLegacy) average(sum, first, piece);
       BOOST_OUTCOME_TRY(writer.put(std::span<const float>(piece)));

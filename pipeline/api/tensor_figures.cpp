@@ -12,14 +12,14 @@
 namespace ggufmill {
 namespace {
 
-constexpr std::uint64_t kPiece = 4 << 20;        // values that are held at once
-constexpr std::uint64_t kMostValues = 64 << 20;  // that are given at once
+constexpr std::uint64_t kValuesAtOnce = 4 << 20;  // values that are held at once
+constexpr std::uint64_t kMostValues = 64 << 20;   // that are given at once
 
 using Take = std::function<void(std::span<const float>)>;
 
 Status for_each_piece(const Context& context, const Tensor& tensor, const std::atomic<bool>* stop, const Take& take) {
   const std::uint64_t columns = tensor.shape().columns(), rows = tensor.shape().rows();
-  const std::uint64_t at_once = std::max<std::uint64_t>(1, kPiece / std::max<std::uint64_t>(1, columns));
+  const std::uint64_t at_once = std::max<std::uint64_t>(1, kValuesAtOnce / std::max<std::uint64_t>(1, columns));
   std::vector<float> values;
   for (std::uint64_t first = 0; first < rows; first += at_once) {
     const std::uint64_t count = std::min(at_once, rows - first);

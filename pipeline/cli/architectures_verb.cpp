@@ -18,7 +18,7 @@ namespace {
 using namespace huggingface;
 namespace json = boost::json;
 
-CommandSpec command() {
+CommandSpec architectures_command() {
   CommandSpec spec;
   spec.usage = "ggufmill architectures [list | show NAME] [options]";
   spec.description =
@@ -59,7 +59,7 @@ std::string names_of(const Architecture& architecture) {
   return names;
 }
 
-int list(bool as_json) {
+int list_architectures(bool as_json) {
   std::vector<Row> rows;
   json::array array;
   for (const BuiltInArchitecture& built_in : built_in_architectures()) {
@@ -77,13 +77,13 @@ int list(bool as_json) {
                       fmt::format("{}", fmt::join(it.serves, ", "))});
   }
   std::fputs(as_json
-                 ? (json_text(array) + "\n").c_str()
+                 ? (to_json_text(array) + "\n").c_str()
                  : render_table({{"map"}, {"architecture"}, {"tokenizer"}, {"what for"}, {"classes"}}, rows).c_str(),
              stdout);
   return 0;
 }
 
-int show(const std::string& name) {
+int show_architecture(const std::string& name) {
   const auto read = read_architecture(name);
   if (!read) return fail(read.error());
   for (const BuiltInArchitecture& built_in : built_in_architectures())
@@ -111,7 +111,7 @@ int list_functions(bool as_json) {
   add_functions("value", value_functions(), rows, array);
   add_functions("operation", tensor_operations(), rows, array);
   add_functions("computed tensor", tensor_functions(), rows, array);
-  std::fputs(as_json ? (json_text(array) + "\n").c_str()
+  std::fputs(as_json ? (to_json_text(array) + "\n").c_str()
                      : render_table({{"name"}, {"kind"}, {"arguments", Align::kRight}, {"what it does"}}, rows).c_str(),
              stdout);
   return 0;
@@ -121,14 +121,15 @@ int architectures_verb(const Parsed& parsed) {
   const auto words = value_or<Arguments>(parsed.values, "words", {});
   const bool as_json = parsed.values.count("json") > 0;
   if (parsed.values.count("functions") && words.empty()) return list_functions(as_json);
-  if (words.empty() || (words.size() == 1 && words[0] == "list")) return list(as_json);
-  if (words.size() == 2 && words[0] == "show" && !as_json) return show(words[1]);
-  return fail(usage_error(fmt::format("'{}' is not understood", fmt::join(words, " ")), "usage: " + command().usage));
+  if (words.empty() || (words.size() == 1 && words[0] == "list")) return list_architectures(as_json);
+  if (words.size() == 2 && words[0] == "show" && !as_json) return show_architecture(words[1]);
+  return fail(usage_error(fmt::format("'{}' is not understood", fmt::join(words, " ")),
+                          "usage: " + architectures_command().usage));
 }
 
 }  // namespace
 
 const Verb kArchitecturesVerb{"architectures", "list the built-in maps of checkpoints, or print one to start from",
-                              command, architectures_verb};
+                              architectures_command, architectures_verb};
 
 }  // namespace ggufmill

@@ -16,7 +16,7 @@
 namespace ggufmill {
 namespace {
 
-CommandSpec command() {
+CommandSpec cancel_command() {
   CommandSpec spec;
   spec.usage = "ggufmill cancel FOLDER [--discard]";
   spec.description =
@@ -75,6 +75,6 @@ int cancel_verb(const Parsed& parsed) {
 
 }  // namespace
 
-const Verb kCancelVerb{"cancel", "take a cluster job from its engine", command, cancel_verb};
+const Verb kCancelVerb{"cancel", "take a cluster job from its engine", cancel_command, cancel_verb};
 
 }  // namespace ggufmill

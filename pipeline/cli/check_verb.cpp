@@ -12,7 +12,7 @@
 namespace ggufmill {
 namespace {
 
-CommandSpec command() {
+CommandSpec check_command() {
   CommandSpec spec;
   spec.usage = "ggufmill check FILE [options]";
   spec.description =
@@ -49,7 +49,7 @@ int check_verb(const Parsed& parsed) {
 
 }  // namespace
 
-const Verb kCheckVerb{"check", "check a pipeline file, its headers, disk space and memory; write nothing", command,
-                      check_verb};
+const Verb kCheckVerb{"check", "check a pipeline file, its headers, disk space and memory; write nothing",
+                      check_command, check_verb};
 
 }  // namespace ggufmill

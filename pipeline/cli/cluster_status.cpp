@@ -160,7 +160,7 @@ int cluster_status(const std::string& folder, bool json, bool watch) {
   const auto show = [&] {
     say_warnings(status.warnings);
     if (json)
-      std::puts(json_text(to_json(array, status)).c_str());
+      std::puts(to_json_text(to_json(array, status)).c_str());
     else
       screen.show(array, status);
     std::fflush(stdout);

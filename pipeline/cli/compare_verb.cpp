@@ -19,7 +19,7 @@ namespace {
 namespace po = boost::program_options;
 using Strings = std::vector<std::string>;
 
-CommandSpec command() {
+CommandSpec compare_command() {
   CommandSpec spec;
   spec.usage = "ggufmill compare A B [options]";
   spec.description =
@@ -51,12 +51,12 @@ CommandSpec command() {
   return spec;
 }
 
-std::string text_of(double figure) { return std::isfinite(figure) ? fmt::format("{:.4g}", figure) : "-"; }
+std::string number_text(double figure) { return std::isfinite(figure) ? fmt::format("{:.4g}", figure) : "-"; }
 
 Row figure_cells(const ErrorSums& sums, bool weighted) {
   const ErrorFigures figures = figures_of(sums);
-  Row cells{text_of(figures.rmse), text_of(figures.largest), text_of(figures.relative)};
-  if (weighted) cells.push_back(text_of(figures.weighted));
+  Row cells{number_text(figures.rmse), number_text(figures.largest), number_text(figures.relative)};
+  if (weighted) cells.push_back(number_text(figures.weighted));
   cells.push_back(std::isfinite(figures.cosine) ? fmt::format("{:.7f}", figures.cosine) : "-");
   return cells;
 }
@@ -104,7 +104,7 @@ std::string excess(const Report& report, double most) {
   return "";
 }
 
-Result<ComparisonOptions> read_options(const po::variables_map& values) {
+Result<ComparisonOptions> read_comparison_options(const po::variables_map& values) {
   ComparisonOptions options;
   options.importance = value_or<std::string>(values, "imatrix", "");
   options.html = value_or<std::string>(values, "html", "");
@@ -131,7 +131,7 @@ int compare_verb(const Parsed& parsed) {
   const auto context = open_context(values);
   if (!context) return fail(context.error());
   ProgressMeter meter(values.count("quiet") > 0);
-  auto options = read_options(values);
+  auto options = read_comparison_options(values);
   if (!options) return fail(options.error());
   options.value().progress = [&](std::uint64_t done, std::uint64_t total) { meter.show("comparing", done, total); };
   const auto comparison = context.value().compare(files[0], files[1], options.value());
@@ -153,6 +153,6 @@ int compare_verb(const Parsed& parsed) {
 
 }  // namespace
 
-const Verb kCompareVerb{"compare", "compare the values of two models", command, compare_verb};
+const Verb kCompareVerb{"compare", "compare the values of two models", compare_command, compare_verb};
 
 }  // namespace ggufmill

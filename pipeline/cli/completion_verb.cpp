@@ -14,7 +14,7 @@ namespace {
 
 using Option = boost::program_options::option_description;
 
-CommandSpec command() {
+CommandSpec completion_command() {
   CommandSpec spec;
   spec.usage = "ggufmill completion bash|zsh|fish";
   spec.description =
@@ -157,7 +157,7 @@ int completion_verb(const Parsed& parsed) {
 
 }  // namespace
 
-const Verb kCompletionVerb{"completion", "print what makes a shell complete verbs and options", command,
+const Verb kCompletionVerb{"completion", "print what makes a shell complete verbs and options", completion_command,
                            completion_verb};
 
 }  // namespace ggufmill

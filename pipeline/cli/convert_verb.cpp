@@ -37,7 +37,7 @@ constexpr OddOption kOddOptions[] = {
     {"target-model-dir", "drafts that need their target model are not converted", "convert_hf_to_gguf.py can", true},
 };
 
-void add_reference_options(po::options_description& options) {
+void add_llama_cpp_options(po::options_description& options) {
   auto add = options.add_options();
   add("outfile", po::value<std::string>(), "the file to write, or a folder; {ftype} in it stands for the type");
   add("outtype", po::value<std::string>()->default_value("auto"), "f32, f16, bf16, q8_0, tq1_0, tq2_0 or auto");
@@ -59,7 +59,7 @@ void add_reference_options(po::options_description& options) {
   add("verbose", "say what is done with each tensor");
 }
 
-CommandSpec command() {
+CommandSpec convert_command() {
   CommandSpec spec;
   spec.usage = "ggufmill convert [options] FOLDER";
   spec.description =
@@ -72,7 +72,7 @@ CommandSpec command() {
       "  ggufmill convert --emit-pipeline models/Llama-3-8B > job.yaml";
   spec.positional = "folder";
   spec.optional = true;
-  add_reference_options(spec.options);
+  add_llama_cpp_options(spec.options);
   auto add = spec.options.add_options();
   for (const OddOption& odd : kOddOptions) {
     const std::string text = std::string(odd.instead ? "refused: " : "changes nothing: ") + odd.why;
@@ -142,7 +142,7 @@ int print_supported_models() {
 }
 
 // The names alone, for scripts. What would stop a run is no error here.
-int dry_run(const Planned& planned) {
+int dry_convert(const Planned& planned) {
   const PlannedOutput& output = planned.plan.outputs.front();
   for (const Error& problem : output.problems) say_warning(problem.what);
   for (const OutputFile& file : output.files) std::puts(file.path.c_str());
@@ -167,12 +167,13 @@ int convert_verb(const Parsed& parsed) {
   const auto planned = plan_arguments(std::move(context).value(), pipeline.value(), {}, parsed.values);
   if (!planned) return fail(planned.error());
   if (parsed.values.count("verbose")) say_tensors(planned.value().plan.outputs.front());
-  if (parsed.values.count("dry-run")) return dry_run(planned.value());
+  if (parsed.values.count("dry-run")) return dry_convert(planned.value());
   return execute(planned.value(), parsed.values, parsed.values.count("overwrite") > 0);
 }
 
 }  // namespace
 
-const Verb kConvertVerb{"convert", "do the job of convert_hf_to_gguf.py, with its arguments", command, convert_verb};
+const Verb kConvertVerb{"convert", "do the job of convert_hf_to_gguf.py, with its arguments", convert_command,
+                        convert_verb};
 
 }  // namespace ggufmill

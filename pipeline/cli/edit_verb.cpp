@@ -17,7 +17,7 @@ namespace {
 namespace po = boost::program_options;
 using Strings = std::vector<std::string>;
 
-CommandSpec command() {
+CommandSpec edit_command() {
   CommandSpec spec;
   spec.usage = "ggufmill edit FILE [KEY VALUE] [options]";
   spec.description =
@@ -101,7 +101,7 @@ int edit_verb(const Parsed& parsed) {
   auto words = values["words"].as<Strings>();
   EditOptions options;
   if (words.size() != 1 && words.size() != 3)
-    return fail(usage_error("FILE, or FILE KEY VALUE are needed", "usage: " + command().usage));
+    return fail(usage_error("FILE, or FILE KEY VALUE are needed", "usage: " + edit_command().usage));
   if (words.size() == 3) {
     words[2].erase(0, words[2].find_first_not_of(' '));
     auto setting = setting_of(words[1], words[2]);
@@ -135,6 +135,6 @@ int edit_verb(const Parsed& parsed) {
 
 }  // namespace
 
-const Verb kEditVerb{"edit", "change the metadata of a GGUF file where it is", command, edit_verb};
+const Verb kEditVerb{"edit", "change the metadata of a GGUF file where it is", edit_command, edit_verb};
 
 }  // namespace ggufmill

@@ -20,7 +20,7 @@ namespace {
 namespace po = boost::program_options;
 namespace json = boost::json;
 
-CommandSpec command() {
+CommandSpec hash_command() {
   CommandSpec spec;
   spec.usage = "ggufmill hash MODEL [options]";
   spec.description =
@@ -114,7 +114,7 @@ int hash_verb(const Parsed& parsed) {
     json::array all;
     for (const Hash& hash : hashes.value())
       all.push_back(json::object{{"kind", name_of(hash.kind)}, {"hash", hash.digits}, {"of", hash.of}});
-    std::puts(json_text(json::object{{"model", path}, {"hashes", std::move(all)}}).c_str());
+    std::puts(to_json_text(json::object{{"model", path}, {"hashes", std::move(all)}}).c_str());
     return 0;
   }
   for (const Hash& hash : hashes.value())
@@ -125,6 +125,6 @@ int hash_verb(const Parsed& parsed) {
 
 }  // namespace
 
-const Verb kHashVerb{"hash", "hash the weights of a model, as gguf-hash does", command, hash_verb};
+const Verb kHashVerb{"hash", "hash the weights of a model, as gguf-hash does", hash_command, hash_verb};
 
 }  // namespace ggufmill

@@ -23,7 +23,7 @@ namespace po = boost::program_options;
 namespace json = boost::json;
 using Strings = std::vector<std::string>;
 
-CommandSpec command() {
+CommandSpec imatrix_command() {
   CommandSpec spec;
   spec.usage = "ggufmill imatrix (show FILE | merge FILE[=WEIGHT]... --output FILE | convert FILE --output FILE)";
   spec.description =
@@ -112,10 +112,10 @@ int show(const std::string& path, bool as_json) {
   if (as_json) {
     json::array datasets;
     for (const std::string& dataset : file.value().datasets) datasets.push_back(json::string(dataset));
-    std::puts(json_text(json::object{{"file", path},
-                                     {"datasets", std::move(datasets)},
-                                     {"chunks", file.value().chunks},
-                                     {"entries", std::move(entries)}})
+    std::puts(to_json_text(json::object{{"file", path},
+                                        {"datasets", std::move(datasets)},
+                                        {"chunks", file.value().chunks},
+                                        {"entries", std::move(entries)}})
                   .c_str());
     return 0;
   }
@@ -156,7 +156,7 @@ Result<MergePart> part_of(const std::string& word) {
 
 int merge(const Strings& words, const po::variables_map& values) {
   const auto output = text_of(values, "output");
-  if (!output) return fail(usage_error("--output is missing", "usage: " + command().usage));
+  if (!output) return fail(usage_error("--output is missing", "usage: " + imatrix_command().usage));
   std::vector<MergePart> parts;
   for (const std::string& word : words) {
     auto part = part_of(word);
@@ -187,11 +187,11 @@ int imatrix_verb(const Parsed& parsed) {
   if (what == "show" && words.size() == 1) return show(words[0], parsed.values.count("json") > 0);
   if (what == "merge" && !words.empty()) return merge(words, parsed.values);
   if (what == "convert" && words.size() == 1) return merge(words, parsed.values);
-  return fail(usage_error(fmt::format("'{}' is not understood", printable(what)), "usage: " + command().usage));
+  return fail(usage_error(fmt::format("'{}' is not understood", printable(what)), "usage: " + imatrix_command().usage));
 }
 
 }  // namespace
 
-const Verb kImatrixVerb{"imatrix", "show, add up and convert importance matrices", command, imatrix_verb};
+const Verb kImatrixVerb{"imatrix", "show, add up and convert importance matrices", imatrix_command, imatrix_verb};
 
 }  // namespace ggufmill

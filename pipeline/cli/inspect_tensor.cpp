@@ -55,7 +55,8 @@ int show_values(const Context& context, const Tensor& tensor, JsonList* list, co
       text += fmt::format(" {:>8.3g}", value);
     fmt::print("{}{}\n", text, columns > kShownColumns ? " ..." : "");
   }
-  if (list) list->add(json_text(json::object{{"tensor", tensor.name}, {"first", first}, {"values", std::move(lines)}}));
+  if (list)
+    list->add(to_json_text(json::object{{"tensor", tensor.name}, {"first", first}, {"values", std::move(lines)}}));
   return 0;
 }
 
@@ -69,16 +70,16 @@ int show_figures(const Context& context, const Tensor& tensor, JsonList* list) {
   if (list) {
     json::array histogram;
     for (const std::uint64_t count : it.histogram) histogram.push_back(count);
-    list->add(json_text(json::object{{"tensor", tensor.name},
-                                     {"type", tensor.type->name},
-                                     {"count", it.count},
-                                     {"zeros", it.zeros},
-                                     {"not_finite", it.not_finite},
-                                     {"least", json_number(it.least)},
-                                     {"largest", json_number(it.largest)},
-                                     {"mean", json_number(it.mean)},
-                                     {"deviation", json_number(it.deviation)},
-                                     {"histogram", std::move(histogram)}}));
+    list->add(to_json_text(json::object{{"tensor", tensor.name},
+                                        {"type", tensor.type->name},
+                                        {"count", it.count},
+                                        {"zeros", it.zeros},
+                                        {"not_finite", it.not_finite},
+                                        {"least", json_number(it.least)},
+                                        {"largest", json_number(it.largest)},
+                                        {"mean", json_number(it.mean)},
+                                        {"deviation", json_number(it.deviation)},
+                                        {"histogram", std::move(histogram)}}));
     return 0;
   }
   fmt::print("{}  {}  {}\n", printable(tensor.name), describe(tensor.shape()), tensor.type->name);

@@ -27,7 +27,7 @@ namespace {
 namespace json = boost::json;
 namespace po = boost::program_options;
 
-CommandSpec command() {
+CommandSpec inspect_command() {
   CommandSpec spec;
   spec.usage = "ggufmill inspect MODEL... [options]";
   spec.description =
@@ -122,7 +122,7 @@ class ListWriter {
 
   void flush() {
     if (part_.empty()) return;
-    const std::string text = json_text(std::exchange(part_, {}));
+    const std::string text = to_json_text(std::exchange(part_, {}));
     if (any_) put(",");
     put(std::string_view(text).substr(1, text.size() - 2));
     any_ = true;
@@ -133,7 +133,7 @@ class ListWriter {
 };
 
 void print_value(const MetadataValue& value) {
-  if (value.type != MetadataType::kArray) return put(json_text(value_json(value)));
+  if (value.type != MetadataType::kArray) return put(to_json_text(value_json(value)));
   ListWriter list;
   for_each_item(value, [&](MetadataValue item) {
     if (item.type != MetadataType::kArray) {
@@ -170,7 +170,7 @@ void print_json(const Model& model) {
   ListWriter metadata;
   for (const MetadataEntry& entry : model.metadata.entries()) {
     metadata.separate();
-    const std::string head = json_text({{"key", entry.key}, {"type", metadata_type_name(entry.value.type)}});
+    const std::string head = to_json_text({{"key", entry.key}, {"type", metadata_type_name(entry.value.type)}});
     put(std::string_view(head).substr(0, head.size() - 1));
     put(",\"value\":");
     print_value(entry.value);
@@ -267,6 +267,6 @@ int inspect_verb(const Parsed& parsed) {
 
 }  // namespace
 
-const Verb kInspectVerb{"inspect", "show the metadata and tensors of models", command, inspect_verb};
+const Verb kInspectVerb{"inspect", "show the metadata and tensors of models", inspect_command, inspect_verb};
 
 }  // namespace ggufmill

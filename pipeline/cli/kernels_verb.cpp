@@ -17,7 +17,7 @@ namespace {
 
 using Strings = std::vector<std::string>;
 
-CommandSpec command() {
+CommandSpec kernels_command() {
   CommandSpec spec;
   spec.usage = "ggufmill kernels [options]";
   spec.description =
@@ -80,7 +80,7 @@ void print_json(const Kernels& kernels) {
     types.push_back({{"type", type->name},
                      {"decode", choice_text(kernels.decode(type->id))},
                      {"encode", choice_text(kernels.encode(type->id))}});
-  std::puts(json_text({{"modules", modules}, {"types", types}}).c_str());
+  std::puts(to_json_text({{"modules", modules}, {"types", types}}).c_str());
 }
 
 int kernels_verb(const Parsed& parsed) {
@@ -96,6 +96,6 @@ int kernels_verb(const Parsed& parsed) {
 
 }  // namespace
 
-const Verb kKernelsVerb{"kernels", "list the kernel modules, loaded and refused", command, kernels_verb};
+const Verb kKernelsVerb{"kernels", "list the kernel modules, loaded and refused", kernels_command, kernels_verb};
 
 }  // namespace ggufmill

@@ -12,7 +12,7 @@
 namespace ggufmill {
 namespace {
 
-CommandSpec command() {
+CommandSpec manual_command() {
   CommandSpec spec;
   spec.usage = "ggufmill manual [VERB | --folder FOLDER]";
   spec.description =
@@ -120,6 +120,6 @@ int manual_verb(const Parsed& parsed) {
 
 }  // namespace
 
-const Verb kManualVerb{"manual", "print the manual page of a verb", command, manual_verb};
+const Verb kManualVerb{"manual", "print the manual page of a verb", manual_command, manual_verb};
 
 }  // namespace ggufmill

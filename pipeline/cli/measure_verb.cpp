@@ -15,7 +15,7 @@ namespace {
 
 namespace po = boost::program_options;
 
-CommandSpec command() {
+CommandSpec measure_command() {
   CommandSpec spec;
   spec.usage = "ggufmill measure FILE [options]";
   spec.description =
@@ -42,7 +42,7 @@ CommandSpec command() {
   return spec;
 }
 
-Result<std::optional<MeasuredPart>> which_part(const po::variables_map& values) {
+Result<std::optional<MeasuredPart>> part_to_measure(const po::variables_map& values) {
   const auto part = text_of(values, "part"), parts = text_of(values, "parts");
   if (!part && !parts) return std::nullopt;
   if (!part || !parts) return usage_error("--part and --parts go together", "--part 3 --parts 16");
@@ -64,7 +64,7 @@ int measure_verb(const Parsed& parsed) {
   Job& job = loaded.value().batch.jobs.front().job;
   if (const Status read = read_job_options(parsed.values, job); !read) return fail(read.error());
   const auto path = value_or<std::string>(parsed.values, "output", measurement_path(job));
-  const auto part = which_part(parsed.values);
+  const auto part = part_to_measure(parsed.values);
   if (!part) return fail(part.error());
   if (part.value() && parsed.values.count("html"))
     return fail(usage_error("a part has no page", "measure the whole with --html once all parts are there"));
@@ -95,7 +95,7 @@ int measure_verb(const Parsed& parsed) {
 
 }  // namespace
 
-const Verb kMeasureVerb{"measure", "measure what each type would cost each tensor, for a target", command,
+const Verb kMeasureVerb{"measure", "measure what each type would cost each tensor, for a target", measure_command,
                         measure_verb};
 
 }  // namespace ggufmill

@@ -147,7 +147,7 @@ void add_partial_measurements(const std::string& path, Leftovers& leftovers) {
 
 namespace {
 
-std::string time_text(double seconds) {
+std::string duration_text(double seconds) {
   if (seconds < 60) return fmt::format("{:.0f} s", std::ceil(seconds));
   return seconds < 3600 ? fmt::format("{:.0f} min", seconds / 60) : fmt::format("{:.1f} h", seconds / 3600);
 }
@@ -164,7 +164,7 @@ Status say_estimate(const Context& context, const Job& job) {
       fmt::format("{}: there is a target and no measurement of it: measuring first: {} tensors as up to {} types "
                   "each, {} to read, takes about {}",
                   job.file, plan.steps.size(), types, human_bytes(plan.bytes_read()),
-                  time_text(std::accumulate(costs.begin(), costs.end(), 0.0))));
+                  duration_text(std::accumulate(costs.begin(), costs.end(), 0.0))));
   return ok();
 }
 

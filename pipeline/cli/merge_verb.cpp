@@ -16,7 +16,7 @@ namespace {
 namespace po = boost::program_options;
 using Strings = std::vector<std::string>;
 
-CommandSpec command() {
+CommandSpec merge_command() {
   CommandSpec spec;
   spec.usage = "ggufmill merge [options] FIRST-SHARD OUTPUT";
   spec.description =
@@ -54,7 +54,7 @@ int merge_verb(const Parsed& parsed) {
   const po::variables_map& values = parsed.values;
   const auto words = values["words"].as<Strings>();
   if (words.size() != 2)
-    return fail(usage_error("two names are needed: FIRST-SHARD and OUTPUT", "usage: " + command().usage));
+    return fail(usage_error("two names are needed: FIRST-SHARD and OUTPUT", "usage: " + merge_command().usage));
   if (values.count("delete-splits") && values.count("discard"))
     return fail(usage_error("--delete-splits and --discard cannot be used together",
                             "--discard writes no output: the shards would be all there is"));
@@ -73,7 +73,7 @@ int merge_verb(const Parsed& parsed) {
 
 }  // namespace
 
-const Verb kMergeVerb{"merge", "write the shards of a model as one file, as llama-gguf-split does", command,
+const Verb kMergeVerb{"merge", "write the shards of a model as one file, as llama-gguf-split does", merge_command,
                       merge_verb};
 
 }  // namespace ggufmill

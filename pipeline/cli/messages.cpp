@@ -79,7 +79,7 @@ void say_note(const std::string& text, const std::string& table) {
   say_object(object);
 }
 
-void say_object(const boost::json::value& object) { put(json_text(object) + "\n"); }
+void say_object(const boost::json::value& object) { put(to_json_text(object) + "\n"); }
 
 void JsonList::begin_item() {
   if (any_ || is_list_) std::fputs(any_ ? ",\n" : "[", stdout);

@@ -1,7 +1,7 @@
 #pragma once
 // What the command line says on stderr: text, in which names from outside are printable(), or with `--log json` one
-// JSON object a line, of json_text(). A terminal has some words in colours, but with NO_COLOR set. stdout is for data
-// alone.
+// JSON object a line, of to_json_text(). A terminal has some words in colours, but with NO_COLOR set. stdout is for
+// data alone.
 
 #include <boost/json/value.hpp>
 #include <string>

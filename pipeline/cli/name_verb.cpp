@@ -22,7 +22,7 @@ namespace po = boost::program_options;
 namespace json = boost::json;
 using Strings = std::vector<std::string>;
 
-CommandSpec command() {
+CommandSpec name_command() {
   CommandSpec spec;
   spec.usage = "ggufmill name (NAME.gguf... | --of MODEL)";
   spec.description =
@@ -65,7 +65,7 @@ int make_name(const std::string& path, const po::variables_map& values) {
 int name_verb(const Parsed& parsed) {
   if (const auto model = text_of(parsed.values, "of")) return make_name(*model, parsed.values);
   const auto names = value_or<Strings>(parsed.values, "names", {});
-  if (names.empty()) return fail(usage_error("no name given", "usage: " + command().usage));
+  if (names.empty()) return fail(usage_error("no name given", "usage: " + name_command().usage));
   int code = 0;
   for (const std::string& name : names) {
     const auto parts = gguf::parse_file_name(name);
@@ -85,7 +85,7 @@ int name_verb(const Parsed& parsed) {
       if (text) rows.push_back({part, *text});
     }
     if (parsed.values.count("json"))
-      std::puts(json_text(told).c_str());
+      std::puts(to_json_text(told).c_str());
     else
       std::fputs(render_table({{name}, {""}}, rows).c_str(), stdout);
   }
@@ -94,6 +94,6 @@ int name_verb(const Parsed& parsed) {
 
 }  // namespace
 
-const Verb kNameVerb{"name", "take apart or make file names of GGUF's naming convention", command, name_verb};
+const Verb kNameVerb{"name", "take apart or make file names of GGUF's naming convention", name_command, name_verb};
 
 }  // namespace ggufmill

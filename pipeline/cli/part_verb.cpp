@@ -18,7 +18,7 @@ namespace {
 
 namespace po = boost::program_options;
 
-CommandSpec command() {
+CommandSpec part_command() {
   CommandSpec spec;
   spec.usage = "ggufmill part --plan DIR/plan.json (--part K | --part-env NAME) [options]";
   spec.description =
@@ -93,6 +93,6 @@ int part_verb(const Parsed& parsed) {
 
 }  // namespace
 
-const Verb kPartVerb{"part", "do one part of a cluster job", command, part_verb};
+const Verb kPartVerb{"part", "do one part of a cluster job", part_command, part_verb};
 
 }  // namespace ggufmill

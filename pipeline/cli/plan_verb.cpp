@@ -25,7 +25,7 @@ namespace {
 namespace json = boost::json;
 namespace po = boost::program_options;
 
-CommandSpec command() {
+CommandSpec plan_command() {
   CommandSpec spec;
   spec.usage = "ggufmill plan FILE [options]";
   spec.description =
@@ -222,7 +222,7 @@ int show_curves(const po::variables_map& values) {
     if (page)
       curves.emplace_back(fmt::format("{}, output {}", job.file, i), curve.value());
     else if (values.count("json"))
-      std::puts(json_text(curve_json(curve.value())).c_str());
+      std::puts(to_json_text(curve_json(curve.value())).c_str());
     else
       print_curve(curve.value());
   }
@@ -274,6 +274,6 @@ int plan_verb(const Parsed& parsed) {
 
 }  // namespace
 
-const Verb kPlanVerb{"plan", "show what a pipeline file does to every tensor; write nothing", command, plan_verb};
+const Verb kPlanVerb{"plan", "show what a pipeline file does to every tensor; write nothing", plan_command, plan_verb};
 
 }  // namespace ggufmill

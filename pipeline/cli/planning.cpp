@@ -188,7 +188,7 @@ void JsonOfPlans::print() const {
   if (objects_.empty()) return;
   const boost::json::object all =
       is_batch_ ? boost::json::object{{"sources", boost::json::value_from(objects_)}} : objects_.front();
-  std::puts(json_text(all).c_str());
+  std::puts(to_json_text(all).c_str());
 }
 
 Result<Planned> plan_arguments(Context context, const std::string& pipeline, std::vector<std::string> inputs,

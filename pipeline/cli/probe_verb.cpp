@@ -15,7 +15,7 @@ namespace {
 
 namespace po = boost::program_options;
 
-CommandSpec command() {
+CommandSpec probe_command() {
   CommandSpec spec;
   spec.usage = "ggufmill probe FILE --perplexity PROGRAM --text FILE [options]";
   spec.description =
@@ -52,7 +52,7 @@ int probe_verb(const Parsed& parsed) {
   const po::variables_map& values = parsed.values;
   for (const char* name : {"perplexity", "text"})
     if (!values.count(name))
-      return fail(usage_error(fmt::format("--{} is missing", name), "usage: " + command().usage));
+      return fail(usage_error(fmt::format("--{} is missing", name), "usage: " + probe_command().usage));
   auto loaded = load_from(values);
   if (!loaded) return fail(loaded.error());
   if (loaded.value().batch.is_matrix)
@@ -86,6 +86,6 @@ int probe_verb(const Parsed& parsed) {
 
 }  // namespace
 
-const Verb kProbeVerb{"probe", "measure how much each tensor matters, by llama-perplexity", command, probe_verb};
+const Verb kProbeVerb{"probe", "measure how much each tensor matters, by llama-perplexity", probe_command, probe_verb};
 
 }  // namespace ggufmill

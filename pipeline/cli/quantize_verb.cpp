@@ -37,7 +37,7 @@ void add_reference_options(po::options_description& options) {
   add("dry-run", "show what would be done; write nothing");
 }
 
-CommandSpec command() {
+CommandSpec quantize_command() {
   CommandSpec spec;
   spec.usage = "ggufmill quantize [options] INPUT [OUTPUT] TYPE[,TYPE...] [THREADS]";
   spec.description =
@@ -149,6 +149,7 @@ int quantize_verb(const Parsed& parsed) {
 
 }  // namespace
 
-const Verb kQuantizeVerb{"quantize", "do the job of llama-quantize, with its arguments", command, quantize_verb};
+const Verb kQuantizeVerb{"quantize", "do the job of llama-quantize, with its arguments", quantize_command,
+                         quantize_verb};
 
 }  // namespace ggufmill

@@ -21,7 +21,7 @@ namespace {
 
 namespace po = boost::program_options;
 
-CommandSpec command() {
+CommandSpec recipe_command() {
   CommandSpec spec;
   spec.usage =
       "ggufmill recipe (list | show NAME | from FILE | check NAME --model FILE | diff A B --model FILE | "
@@ -207,12 +207,13 @@ int recipe_verb(const Parsed& parsed) {
   if (words.size() == 1 && words[0] == "exclusions") return list_exclusions(as_json);
   if (words.size() == 2 && words[0] == "exclusions")
     return show_built_in(built_in_exclusions(), words[1], "exclusions");
-  return fail(usage_error(fmt::format("'{}' is not understood", fmt::join(words, " ")), "usage: " + command().usage));
+  return fail(
+      usage_error(fmt::format("'{}' is not understood", fmt::join(words, " ")), "usage: " + recipe_command().usage));
 }
 
 }  // namespace
 
-const Verb kRecipeVerb{"recipe", "list the built-in recipes, print one to start from, or make one of a file", command,
-                       recipe_verb};
+const Verb kRecipeVerb{"recipe", "list the built-in recipes, print one to start from, or make one of a file",
+                       recipe_command, recipe_verb};
 
 }  // namespace ggufmill

@@ -14,7 +14,7 @@ namespace {
 
 namespace po = boost::program_options;
 
-CommandSpec command() {
+CommandSpec render_command() {
   CommandSpec spec;
   spec.usage = "ggufmill render FOLDER --engine kubernetes --claim NAME [options]";
   spec.description =
@@ -37,7 +37,7 @@ CommandSpec command() {
   return spec;
 }
 
-Status run(const po::variables_map& values) {
+Status run_render(const po::variables_map& values) {
   const auto engine = values["engine"].as<std::string>();
   if (engine != "kubernetes") return usage_error(fmt::format("unknown engine '{}'", engine), "--engine is kubernetes");
   KubernetesOptions options;
@@ -54,12 +54,12 @@ Status run(const po::variables_map& values) {
 }
 
 int render_verb(const Parsed& parsed) {
-  const Status status = run(parsed.values);
+  const Status status = run_render(parsed.values);
   return status ? 0 : fail(status.error());
 }
 
 }  // namespace
 
-const Verb kRenderVerb{"render", "print a cluster job as manifests of Kubernetes", command, render_verb};
+const Verb kRenderVerb{"render", "print a cluster job as manifests of Kubernetes", render_command, render_verb};
 
 }  // namespace ggufmill

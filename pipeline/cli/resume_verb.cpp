@@ -11,7 +11,7 @@
 namespace ggufmill {
 namespace {
 
-CommandSpec command() {
+CommandSpec resume_command() {
   CommandSpec spec;
   spec.usage = "ggufmill resume FOLDER";
   spec.description =
@@ -49,6 +49,6 @@ int resume_verb(const Parsed& parsed) {
 
 }  // namespace
 
-const Verb kResumeVerb{"resume", "go on with a cluster job that nobody is at", command, resume_verb};
+const Verb kResumeVerb{"resume", "go on with a cluster job that nobody is at", resume_command, resume_verb};
 
 }  // namespace ggufmill

@@ -9,7 +9,7 @@ namespace {
 
 namespace po = boost::program_options;
 
-CommandSpec command() {
+CommandSpec run_command() {
   CommandSpec spec;
   spec.usage = "ggufmill run FILE [options]";
   spec.description =
@@ -48,6 +48,6 @@ int run_verb(const Parsed& parsed) {
 
 }  // namespace
 
-const Verb kRunVerb{"run", "carry out a pipeline file", command, run_verb};
+const Verb kRunVerb{"run", "carry out a pipeline file", run_command, run_verb};
 
 }  // namespace ggufmill

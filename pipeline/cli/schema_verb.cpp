@@ -17,7 +17,7 @@
 namespace ggufmill {
 namespace {
 
-CommandSpec command() {
+CommandSpec schema_command() {
   CommandSpec spec;
   spec.usage = "ggufmill schema [pipeline | recipe | architecture] [options]";
   spec.description =
@@ -52,6 +52,6 @@ int schema_verb(const Parsed& parsed) {
 }  // namespace
 
 const Verb kSchemaVerb{"schema", "print the JSON Schema or the reference of pipeline files, recipes and architectures",
-                       command, schema_verb};
+                       schema_command, schema_verb};
 
 }  // namespace ggufmill

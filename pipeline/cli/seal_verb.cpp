@@ -17,7 +17,7 @@ namespace {
 
 namespace po = boost::program_options;
 
-CommandSpec command() {
+CommandSpec seal_command() {
   CommandSpec spec;
   spec.usage = "ggufmill seal --plan DIR/plan.json [--wait 6h]";
   spec.description =
@@ -98,7 +98,7 @@ int seal_matrix(const OpenedPlans& opened, const SealOptions& options, bool quie
   return finish_batch(report, quiet);
 }
 
-Result<int> run(const po::variables_map& values) {
+Result<int> run_seal(const po::variables_map& values) {
   SealOptions options;
   if (const auto wait = text_of(values, "wait")) {
     BOOST_OUTCOME_TRY(options.wait_seconds, seconds_of(*wait));
@@ -111,12 +111,12 @@ Result<int> run(const po::variables_map& values) {
 }
 
 int seal_verb(const Parsed& parsed) {
-  const auto code = run(parsed.values);
+  const auto code = run_seal(parsed.values);
   return code ? code.value() : fail(code.error());
 }
 
 }  // namespace
 
-const Verb kSealVerb{"seal", "end a cluster job whose parts are done", command, seal_verb};
+const Verb kSealVerb{"seal", "end a cluster job whose parts are done", seal_command, seal_verb};
 
 }  // namespace ggufmill

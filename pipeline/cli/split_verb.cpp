@@ -14,7 +14,7 @@ namespace {
 namespace po = boost::program_options;
 using Strings = std::vector<std::string>;
 
-CommandSpec command() {
+CommandSpec split_command() {
   CommandSpec spec;
   spec.usage = "ggufmill split [options] INPUT OUTPUT";
   spec.description =
@@ -59,7 +59,7 @@ int split_verb(const Parsed& parsed) {
   const po::variables_map& values = parsed.values;
   const auto words = values["words"].as<Strings>();
   if (words.size() != 2)
-    return fail(usage_error("two names are needed: INPUT and OUTPUT", "usage: " + command().usage));
+    return fail(usage_error("two names are needed: INPUT and OUTPUT", "usage: " + split_command().usage));
   if (const Status usable = check_dry_run(values); !usable) return fail(usable.error());
   if (values.count("split-max-size") && values.count("split-max-tensors"))
     return fail(usage_error("--split-max-size and --split-max-tensors cannot be used together", "give one of them"));
@@ -81,6 +81,6 @@ int split_verb(const Parsed& parsed) {
 
 }  // namespace
 
-const Verb kSplitVerb{"split", "write a model as shards, as llama-gguf-split does", command, split_verb};
+const Verb kSplitVerb{"split", "write a model as shards, as llama-gguf-split does", split_command, split_verb};
 
 }  // namespace ggufmill

@@ -21,7 +21,7 @@ namespace {
 
 namespace json = boost::json;
 
-CommandSpec command() {
+CommandSpec status_command() {
   CommandSpec spec;
   spec.usage = "ggufmill status (FILE | FOLDER) [options]";
   spec.description =
@@ -136,7 +136,7 @@ int status_verb(const Parsed& parsed) {
 
 }  // namespace
 
-const Verb kStatusVerb{"status", "say how far the runs of a pipeline file are, and what was left", command,
+const Verb kStatusVerb{"status", "say how far the runs of a pipeline file are, and what was left", status_command,
                        status_verb};
 
 }  // namespace ggufmill

@@ -21,7 +21,7 @@ namespace {
 
 namespace po = boost::program_options;
 
-CommandSpec command() {
+CommandSpec submit_command() {
   CommandSpec spec;
   spec.usage = "ggufmill submit FILE [options]";
   spec.description =
@@ -169,6 +169,6 @@ int submit_verb(const Parsed& parsed) {
 
 }  // namespace
 
-const Verb kSubmitVerb{"submit", "bring a pipeline file to a cluster, in parts", command, submit_verb};
+const Verb kSubmitVerb{"submit", "bring a pipeline file to a cluster, in parts", submit_command, submit_verb};
 
 }  // namespace ggufmill

@@ -165,7 +165,7 @@ void print_table(const std::vector<Column>& columns, const std::vector<Row>& row
     for (std::size_t i = 0; i < row.size(); ++i) object[columns[i].title] = row[i];
     array.push_back(std::move(object));
   }
-  std::puts(json_text(array).c_str());
+  std::puts(to_json_text(array).c_str());
 }
 
 }  // namespace ggufmill

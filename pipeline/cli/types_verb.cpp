@@ -15,7 +15,7 @@
 namespace ggufmill {
 namespace {
 
-CommandSpec command() {
+CommandSpec types_command() {
   CommandSpec spec;
   spec.usage = "ggufmill types [options]";
   spec.description =
@@ -83,7 +83,7 @@ void print_json(const Kernels& kernels, const TypeList& wanting) {
                      {"write", kernels.encode(type->id) != nullptr},
                      {"importance", importance_word(*type, kernels.encode(type->id), wanting)},
                      {"times", partner_of(*type)}});
-  std::puts(json_text(types).c_str());
+  std::puts(to_json_text(types).c_str());
 }
 
 int types_verb(const Parsed& parsed) {
@@ -101,6 +101,6 @@ int types_verb(const Parsed& parsed) {
 
 }  // namespace
 
-const Verb kTypesVerb{"types", "list the tensor types and what can be done with them", command, types_verb};
+const Verb kTypesVerb{"types", "list the tensor types and what can be done with them", types_command, types_verb};
 
 }  // namespace ggufmill

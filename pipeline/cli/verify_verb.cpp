@@ -23,7 +23,7 @@ namespace {
 namespace po = boost::program_options;
 namespace json = boost::json;
 
-CommandSpec command() {
+CommandSpec verify_command() {
   CommandSpec spec;
   spec.usage = "ggufmill verify FILE... [options]";
   spec.description =
@@ -68,7 +68,7 @@ int check_spec(const Context& context, const std::string& path, JsonList* as_jso
       rows.push_back({level, finding.where, finding.what, finding.rule});
   }
   if (as_json)
-    as_json->add(json_text(json::object{{"file", path}, {"findings", std::move(list)}}));
+    as_json->add(to_json_text(json::object{{"file", path}, {"findings", std::move(list)}}));
   else if (!rows.empty())
     std::fputs(render_table({{"level"}, {"where"}, {"what"}, {"the specification wants"}}, rows).c_str(), stdout);
   const auto broken = std::ranges::count(findings, true, &gguf::Finding::is_required);
@@ -93,10 +93,10 @@ int verify_values(const Context& context, const std::string& path, VerifyOptions
   const Verification& result = verified.value();
   say_warnings(result.warnings);
   if (as_json)
-    as_json->add(json_text(json::object{{"files", json::array(result.files.begin(), result.files.end())},
-                                        {"tensors", result.tensors},
-                                        {"bytes", result.bytes},
-                                        {"manifest", result.manifest}}));
+    as_json->add(to_json_text(json::object{{"files", json::array(result.files.begin(), result.files.end())},
+                                           {"tensors", result.tensors},
+                                           {"bytes", result.bytes},
+                                           {"manifest", result.manifest}}));
   if (!quiet)
     say_note(fmt::format(
         "{}: ok: {} tensors, {}{}", path, result.tensors, human_bytes(result.bytes),
@@ -135,6 +135,6 @@ int verify_verb(const Parsed& parsed) {
 }  // namespace
 
 const Verb kVerifyVerb{"verify", "read models from end to end: are they complete, valid, and as their manifests say?",
-                       command, verify_verb};
+                       verify_command, verify_verb};
 
 }  // namespace ggufmill

@@ -26,8 +26,8 @@ namespace {
 namespace fs = std::filesystem;
 namespace json = boost::json;
 
-constexpr std::string_view kFormat = "ggufmill cluster job";
-constexpr int kVersion = 1;
+constexpr std::string_view kJobFormat = "ggufmill cluster job";
+constexpr int kJobVersion = 1;
 constexpr std::uint64_t kMostTextBytes = std::uint64_t{4} << 30;  // of a written plan
 
 // Members that have to be there and of their kind, as needed_text() and its like have them.
@@ -186,8 +186,8 @@ std::string ClusterJob::part_file(std::size_t part, const std::string& ending) c
 }
 
 Status write_job(const ClusterJob& job, const Plan& plan) {
-  const json::object object{{"format", kFormat},
-                            {"version", kVersion},
+  const json::object object{{"format", kJobFormat},
+                            {"version", kJobVersion},
                             {"ggufmill", GGUFMILL_VERSION},
                             {"working_folder", job.working_folder},
                             {"name", job.name},
@@ -213,7 +213,7 @@ Result<ClusterJob> load_job_folder(const std::string& folder) {
   const std::string path = folder + "/" + kJobFile;
   try {
     BOOST_OUTCOME_TRY(const json::value read, read_json(path));
-    if (needed_text(read, "format") != kFormat || needed_number(read, "version") != kVersion)
+    if (needed_text(read, "format") != kJobFormat || needed_number(read, "version") != kJobVersion)
       return input_error(path, "it is not a cluster job of this version");
     if (const std::string version = needed_text(read, "ggufmill"); version != GGUFMILL_VERSION)
       return input_error(

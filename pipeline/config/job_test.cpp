@@ -7,14 +7,9 @@ using namespace ggufmill;
 
 namespace {
 
-const Registry& registry() {
-  static const Registry all = testing::make_registry();
-  return all;
-}
-
 std::string messages(std::string_view text, const JobOptions& options = {}) {
   Diagnostics errors;
-  const bool bound = parse_job(text, "a.yaml", registry(), options, errors).has_value();
+  const bool bound = parse_job(text, "a.yaml", testing::registry(), options, errors).has_value();
   CHECK(bound == errors.empty());
   std::string out;
   for (const Error& error : errors.errors()) {
@@ -26,7 +21,7 @@ std::string messages(std::string_view text, const JobOptions& options = {}) {
 
 Job bind(std::string_view text, const JobOptions& options = {}) {
   Diagnostics errors;
-  std::optional<Job> job = parse_job(text, "a.yaml", registry(), options, errors);
+  std::optional<Job> job = parse_job(text, "a.yaml", testing::registry(), options, errors);
   for (const Error& error : errors.errors()) INFO(render(error));
   REQUIRE(job);
   return std::move(*job);
@@ -211,7 +206,7 @@ TEST_CASE("a stage that is not per output cannot stand in one") {
 
 TEST_CASE("a file that cannot be read is a usage error") {
   Diagnostics errors;
-  CHECK_FALSE(load_job("no/such.yaml", registry(), {}, errors));
+  CHECK_FALSE(load_job("no/such.yaml", testing::registry(), {}, errors));
   REQUIRE(errors.errors().size() == 1);
   CHECK(errors.errors()[0].code == ExitCode::kUsage);
   CHECK(render(errors.errors()[0]) ==
@@ -220,7 +215,7 @@ TEST_CASE("a file that cannot be read is a usage error") {
 
 TEST_CASE("a folder is no pipeline file") {
   Diagnostics errors;
-  CHECK_FALSE(load_job("/", registry(), {}, errors));
+  CHECK_FALSE(load_job("/", testing::registry(), {}, errors));
   REQUIRE(errors.errors().size() == 1);
   CHECK(errors.errors()[0].what == "cannot read the pipeline file: Is a directory");
 }
@@ -229,7 +224,7 @@ TEST_CASE("errors are cut off at a hundred") {
   std::string text = kSmall;
   for (int i = 0; i < 300; ++i) text += "k" + std::to_string(i) + ": 1\n";
   Diagnostics errors;
-  CHECK_FALSE(parse_job(text, "a.yaml", registry(), {}, errors));
+  CHECK_FALSE(parse_job(text, "a.yaml", testing::registry(), {}, errors));
   REQUIRE(errors.errors().size() == kMostErrors + 1);
   CHECK(render(errors.errors().back()) == "error: stopped after 100 errors\n");
 }

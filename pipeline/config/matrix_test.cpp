@@ -15,11 +15,6 @@ using namespace ggufmill;
 
 namespace {
 
-const Registry& registry() {
-  static const Registry all = testing::make_registry();
-  return all;
-}
-
 // A folder with models: b-F16.gguf, a.gguf, and c in two shards.
 class Models {
  public:
@@ -31,7 +26,7 @@ class Models {
 
   std::optional<Batch> parse(const std::string& text, std::string& messages) const {
     Diagnostics errors;
-    auto batch = parse_batch("version: 1\n" + text, "a.yaml", registry(), {}, errors);
+    auto batch = parse_batch("version: 1\n" + text, "a.yaml", testing::registry(), {}, errors);
     for (const Error& error : errors.errors()) messages += render(error);
     return batch;
   }
@@ -148,7 +143,7 @@ TEST_CASE("a batch is not one job") {
   Diagnostics errors;
   const std::string text =
       fmt::format("version: 1\nmatrix: {{sources: [{}]}}\noutputs: [{{gguf: b}}]\n", models.path("a.gguf"));
-  CHECK_FALSE(parse_job(text, "a.yaml", registry(), {}, errors));
+  CHECK_FALSE(parse_job(text, "a.yaml", testing::registry(), {}, errors));
   REQUIRE(errors.errors().size() == 1);
   CHECK(errors.errors()[0].what == "has a `matrix`: it is a batch of jobs, not one");
 }

@@ -18,14 +18,9 @@ outputs:
   - gguf: {path: b.gguf}
 )";
 
-const Registry& registry() {
-  static const Registry all = testing::make_registry();
-  return all;
-}
-
 Job with(const std::vector<std::string>& set) {
   Diagnostics errors;
-  std::optional<Job> job = parse_job(kText, "a.yaml", registry(), {set, {}}, errors);
+  std::optional<Job> job = parse_job(kText, "a.yaml", testing::registry(), {set, {}}, errors);
   for (const Error& error : errors.errors()) FAIL_CHECK(render(error));
   REQUIRE(job);
   return std::move(*job);
@@ -33,7 +28,7 @@ Job with(const std::vector<std::string>& set) {
 
 std::string messages(const std::vector<std::string>& set) {
   Diagnostics errors;
-  CHECK_FALSE(parse_job(kText, "a.yaml", registry(), {set, {}}, errors));
+  CHECK_FALSE(parse_job(kText, "a.yaml", testing::registry(), {set, {}}, errors));
   std::string out;
   for (const Error& error : errors.errors()) out += render(error);
   return out;
@@ -78,7 +73,7 @@ TEST_CASE("keys with dots are one key in a dictionary of values, and in quotes")
   Diagnostics errors;
   auto root = read_yaml(kText, "a.yaml", texts, errors);
   REQUIRE(root);
-  const FieldSpec fields = job_fields(registry());
+  const FieldSpec fields = job_fields(testing::registry());
   apply_override(*root, fields, "stages.0.metadata.set.general.license=apache", texts, errors);
   apply_override(*root, fields, "stages.0.metadata.set.\"a.b\"={c: d}", texts, errors);
   CHECK(errors.empty());

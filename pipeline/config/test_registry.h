@@ -129,4 +129,10 @@ inline Registry make_registry() {
   return registry;
 }
 
+// One registry for tests that only read it.
+inline const Registry& registry() {
+  static const Registry all = make_registry();
+  return all;
+}
+
 }  // namespace ggufmill::testing

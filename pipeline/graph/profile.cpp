@@ -76,7 +76,7 @@ void Profile::add_span(std::string& json, const Event& event, std::size_t thread
       fmt::format(R"(,
 {{"name":"{}","cat":"convert","ph":"X","pid":1,"tid":{},"ts":{:.3f},"dur":{:.3f},"args":{{"tensor":{},"slab":{}}}}})",
                   name_of(event.step), thread, microseconds(event.start), 1e6 * seconds_between(event.start, event.end),
-                  json_text(boost::json::string(*event.tensor)), event.ordinal);
+                  to_json_text(boost::json::string(*event.tensor)), event.ordinal);
 }
 
 // Reads and writes overlap: each slab's are a track of their own, which begins and ends by the number of the slab.
@@ -85,7 +85,7 @@ void Profile::add_transfer(std::string& json, const Event& event) const {
   json += fmt::format(R"(,
 {{"name":"{0}","cat":"{0}","ph":"b","pid":1,"tid":0,"id":{1},"ts":{2:.3f},"args":{{"tensor":{3}}}}},
 {{"name":"{0}","cat":"{0}","ph":"e","pid":1,"tid":0,"id":{1},"ts":{4:.3f}}})",
-                      name, event.ordinal, microseconds(event.start), json_text(boost::json::string(*event.tensor)),
+                      name, event.ordinal, microseconds(event.start), to_json_text(boost::json::string(*event.tensor)),
                       microseconds(event.end));
 }
 

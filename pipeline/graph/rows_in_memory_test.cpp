@@ -16,7 +16,7 @@ namespace {
 
 using Bytes = std::vector<std::byte>;
 
-const Kernels& kernels() {
+const Kernels& reference_kernels() {
   static const auto loaded = Kernels::load({{}, "reference"}).value();
   return *loaded;
 }
@@ -33,13 +33,13 @@ Bytes encoded(const char* type, const std::vector<float>& values, std::uint64_t 
   const TypeInfo& to = type_named(type);
   Bytes into(values.size() / to.block_elements * to.block_bytes);
   const RowConversion conversion{&type_named("F32"), std::as_bytes(std::span(values)), &to, into, columns, importance};
-  const Status made = convert_rows(conversion, kernels(), {threads, nullptr});
+  const Status made = convert_rows(conversion, reference_kernels(), {threads, nullptr});
   if (!made) FAIL(render(made.error()));
   return into;
 }
 
 Error refusal(const RowConversion& conversion) {
-  const Status made = convert_rows(conversion, kernels());
+  const Status made = convert_rows(conversion, reference_kernels());
   if (made) FAIL("it was converted");
   return made.error();
 }
@@ -53,7 +53,7 @@ Bytes by_kernel(const char* type, const std::vector<float>& values, std::uint64_
   for (std::size_t part = 0; part < parts; ++part) {
     const ggufmill_call call{values.data() + part * (values.size() / parts), into.data() + part * (into.size() / parts),
                              rows / parts, columns, importance.empty() ? nullptr : importance.data() + part * columns};
-    REQUIRE(kernels().encode(to.id)->kernel->run(&call) == GGUFMILL_OK);
+    REQUIRE(reference_kernels().encode(to.id)->kernel->run(&call) == GGUFMILL_OK);
   }
   return into;
 }
@@ -82,18 +82,18 @@ TEST_CASE("rows are decoded, however long they are, and what is not finite stays
   const Bytes rows = encoded("Q4_K", values, 256);
   std::vector<float> expected(values.size()), decoded(values.size());
   const ggufmill_call call{rows.data(), expected.data(), 4000, 256, nullptr};
-  REQUIRE(kernels().decode(type_named("Q4_K").id)->kernel->run(&call) == GGUFMILL_OK);
+  REQUIRE(reference_kernels().decode(type_named("Q4_K").id)->kernel->run(&call) == GGUFMILL_OK);
   for (const std::uint64_t columns : {std::uint64_t{256}, std::uint64_t{256 * 4000}}) {
     REQUIRE(convert_rows(
         {&type_named("Q4_K"), rows, &type_named("F32"), std::as_writable_bytes(std::span(decoded)), columns},
-        kernels()));
+        reference_kernels()));
     CHECK(decoded == expected);
   }
   const std::uint16_t half[] = {0x7c00, 0x3c00};
   float two[2];
   REQUIRE(convert_rows({&type_named("F16"), std::as_bytes(std::span(half)), &type_named("F32"),
                         std::as_writable_bytes(std::span(two)), 2},
-                       kernels()));
+                       reference_kernels()));
   CHECK(std::isinf(two[0]));
   CHECK(two[1] == 1);
 }
@@ -103,12 +103,12 @@ TEST_CASE("numbers of another type are decoded first, and those of the same are 
   const Bytes half = encoded("F16", values, 256);
   std::vector<float> rounded(values.size());
   const auto into = std::as_writable_bytes(std::span(rounded));
-  REQUIRE(convert_rows({&type_named("F16"), half, &type_named("F32"), into, 256}, kernels()));
+  REQUIRE(convert_rows({&type_named("F16"), half, &type_named("F32"), into, 256}, reference_kernels()));
   Bytes direct(values.size() / 256 * 144);
-  REQUIRE(convert_rows({&type_named("F16"), half, &type_named("Q4_K"), direct, 256}, kernels()));
+  REQUIRE(convert_rows({&type_named("F16"), half, &type_named("Q4_K"), direct, 256}, reference_kernels()));
   CHECK(direct == encoded("Q4_K", rounded, 256));
   Bytes copy(half.size());
-  REQUIRE(convert_rows({&type_named("F16"), half, &type_named("F16"), copy, 256}, kernels()));
+  REQUIRE(convert_rows({&type_named("F16"), half, &type_named("F16"), copy, 256}, reference_kernels()));
   CHECK(copy == half);
 }
 
@@ -145,13 +145,14 @@ TEST_CASE("what cannot be converted is told by its place") {
 }
 
 TEST_CASE("nothing is made of nothing, and a stopped conversion says so") {
-  CHECK(convert_rows({&type_named("F32"), {}, &type_named("Q4_K"), {}, 256}, kernels()));
-  CHECK(convert_rows({&type_named("F32"), {}, &type_named("Q4_K"), {}, 0}, kernels()));
+  CHECK(convert_rows({&type_named("F32"), {}, &type_named("Q4_K"), {}, 256}, reference_kernels()));
+  CHECK(convert_rows({&type_named("F32"), {}, &type_named("Q4_K"), {}, 0}, reference_kernels()));
   const std::vector<float> values = numbers(256 * 10);
   Bytes into(1440);
   const std::atomic<bool> stop{true};
-  const Status stopped = convert_rows(
-      {&type_named("F32"), std::as_bytes(std::span(values)), &type_named("Q4_K"), into, 256}, kernels(), {0, &stop});
+  const Status stopped =
+      convert_rows({&type_named("F32"), std::as_bytes(std::span(values)), &type_named("Q4_K"), into, 256},
+                   reference_kernels(), {0, &stop});
   REQUIRE_FALSE(stopped);
   CHECK(stopped.error().code == ExitCode::kInterrupted);
 }
@@ -172,26 +173,28 @@ TEST_CASE("rows of a tensor are read from wherever its expression has them") {
     return values[row / 64 * 64 * 40 + column * 64 + row % 64];
   };
   std::vector<float> read(40 * 100);
-  REQUIRE(read_rows({&tensor, 30, 100, &f32, std::as_writable_bytes(std::span(read))}, kernels()));
+  REQUIRE(read_rows({&tensor, 30, 100, &f32, std::as_writable_bytes(std::span(read))}, reference_kernels()));
   for (std::size_t i = 0; i < read.size(); ++i) REQUIRE(read[i] == expected(30 + i / 40, i % 40));
 
   tensor.expression = expressions::cast(tensor.expression, type_named("BF16")).value();
   std::vector<std::uint16_t> own(40);
-  REQUIRE(read_rows({&tensor, 191, 1, &type_named("BF16"), std::as_writable_bytes(std::span(own))}, kernels()));
+  REQUIRE(
+      read_rows({&tensor, 191, 1, &type_named("BF16"), std::as_writable_bytes(std::span(own))}, reference_kernels()));
   std::vector<float> decoded(40);
-  REQUIRE(read_rows({&tensor, 191, 1, &f32, std::as_writable_bytes(std::span(decoded))}, kernels()));
+  REQUIRE(read_rows({&tensor, 191, 1, &f32, std::as_writable_bytes(std::span(decoded))}, reference_kernels()));
   for (std::size_t i = 0; i < 40; ++i) {
     const std::uint32_t word = std::uint32_t{own[i]} << 16;
     REQUIRE(std::memcmp(&word, &decoded[i], sizeof word) == 0);
     REQUIRE(std::abs(decoded[i] - expected(191, i)) <= 1e-2f);
   }
 
-  CHECK_FALSE(read_rows({&tensor, 190, 3, &f32, std::as_writable_bytes(std::span(read))}, kernels()));
-  CHECK_FALSE(read_rows({&tensor, 0, 1, &f32, {}}, kernels()));
-  CHECK_FALSE(read_rows({&tensor, 0, 1, &type_named("Q8_0"), {}}, kernels()));
-  CHECK(read_rows({&tensor, 192, 0, &f32, {}}, kernels()));
+  CHECK_FALSE(read_rows({&tensor, 190, 3, &f32, std::as_writable_bytes(std::span(read))}, reference_kernels()));
+  CHECK_FALSE(read_rows({&tensor, 0, 1, &f32, {}}, reference_kernels()));
+  CHECK_FALSE(read_rows({&tensor, 0, 1, &type_named("Q8_0"), {}}, reference_kernels()));
+  CHECK(read_rows({&tensor, 192, 0, &f32, {}}, reference_kernels()));
   write_text(folder.file("values"), "something else");
-  const Status changed = read_rows({&tensor, 0, 1, &f32, std::as_writable_bytes(std::span(decoded))}, kernels());
+  const Status changed =
+      read_rows({&tensor, 0, 1, &f32, std::as_writable_bytes(std::span(decoded))}, reference_kernels());
   REQUIRE_FALSE(changed);
   CHECK(changed.error().code == ExitCode::kBadInput);
 }

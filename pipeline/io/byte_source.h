@@ -14,6 +14,9 @@
 
 namespace ggufmill {
 
+// Help for a file that ends too early or contradicts itself.
+inline constexpr const char* kDamagedFileHelp = "the file is damaged or cut short: copy or download it again";
+
 class IoService;
 
 // Random access to something that does not change while it is read. Thread-safe.

@@ -17,7 +17,7 @@ using namespace ggufmill;
 
 namespace {
 
-std::string pattern(std::size_t bytes) {
+std::string mode_pattern(std::size_t bytes) {
   std::string text(bytes, 0);
   std::mt19937 random(1);
   for (char& c : text) c = static_cast<char>(random());
@@ -33,7 +33,7 @@ std::vector<IoMode> modes(const TempDir& folder) {
   return {IoMode::kCached, IoMode::kStreaming};
 }
 
-std::vector<IoKind> kinds() {
+std::vector<IoKind> io_kinds() {
   return why_no_uring().empty() ? std::vector{IoKind::kThreads, IoKind::kUring} : std::vector{IoKind::kThreads};
 }
 
@@ -47,10 +47,10 @@ constexpr Range kRanges[] = {{0, 100000}, {100000, 32}, {100032, 5000}, {105032,
 
 TEST_CASE("files are read at any place in every mode") {
   const TempDir folder;
-  const std::string text = pattern(300000);
+  const std::string text = mode_pattern(300000);
   write_text(folder.file("in"), text);
   for (const IoMode mode : modes(folder))
-    for (const IoKind kind : kinds()) {
+    for (const IoKind kind : io_kinds()) {
       const auto file = InputFile::open(folder.file("in"), mode).value();
       const auto service = IoService::start(kind).value();
       for (const Range& range : kRanges) {
@@ -66,9 +66,9 @@ TEST_CASE("files are read at any place in every mode") {
 
 TEST_CASE("files are written at any place in every mode") {
   const TempDir folder;
-  const std::string text = pattern(300000);
+  const std::string text = mode_pattern(300000);
   for (const IoMode mode : modes(folder))
-    for (const IoKind kind : kinds()) {
+    for (const IoKind kind : io_kinds()) {
       auto file = AtomicFile::create(folder.file("out"), 300032, {true, mode}).value();
       const auto service = IoService::start(kind).value();
       for (const Range& range : kRanges) {
@@ -80,16 +80,16 @@ TEST_CASE("files are written at any place in every mode") {
         service->write(*file, offset, from.span(), [&](Status status) { done.set_value(std::move(status)); });
         REQUIRE(done.get_future().get());
       }
-      REQUIRE(file->seal(as_bytes(pattern(32)), 300000));
+      REQUIRE(file->seal(as_bytes(mode_pattern(32)), 300000));
       CAPTURE(mode, kind);
-      CHECK((read_text(folder.file("out")) == pattern(32) + text));
+      CHECK((read_text(folder.file("out")) == mode_pattern(32) + text));
     }
 }
 
 TEST_CASE("a file that ends before what is wanted of it is told in every mode") {
   const TempDir folder;
   for (const IoMode mode : modes(folder)) {
-    write_text(folder.file("in"), pattern(10000));
+    write_text(folder.file("in"), mode_pattern(10000));
     const auto file = InputFile::open(folder.file("in"), mode).value();
     const Buffer into(5000, 5);
     CHECK(file->read(8197, into.span()).error().what == "the file ends before the 5000 bytes at byte 0x2005");

@@ -60,13 +60,13 @@ Status check_folder(const std::string& path) {
   return ok();
 }
 
-using FileId = std::pair<dev_t, ino_t>;
+using Inode = std::pair<dev_t, ino_t>;
 
 // What is there now, links followed.
-std::optional<FileId> id_of(const std::string& path) {
+std::optional<Inode> id_of(const std::string& path) {
   const auto info = look(path, 0);
   if (!info || !info.value()) return {};
-  return FileId{info.value()->st_dev, info.value()->st_ino};
+  return Inode{info.value()->st_dev, info.value()->st_ino};
 }
 
 }  // namespace
@@ -74,7 +74,7 @@ std::optional<FileId> id_of(const std::string& path) {
 std::vector<std::string> check_distinct(std::span<const WrittenPath> written, std::span<const std::string> read,
                                         Diagnostics& errors) {
   std::map<std::string, const std::string*> inputs;  // by place; those that are there also by id
-  std::map<FileId, const std::string*> input_ids;
+  std::map<Inode, const std::string*> input_ids;
   for (const std::string& path : read) {
     inputs.emplace(place_of(path), &path);
     if (const auto id = id_of(path)) input_ids.emplace(*id, &path);

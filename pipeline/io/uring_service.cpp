@@ -25,7 +25,7 @@ namespace {
 using boost::system::error_code;
 
 // Completions run on these; two, so that one can hand work to the kernel while another is called.
-constexpr std::size_t kThreads = 2;
+constexpr std::size_t kRingThreads = 2;
 // Operations under way in the kernel at once; the others wait their turn here.
 constexpr std::size_t kLanes = 16;
 
@@ -87,7 +87,7 @@ class UringService final : public IoService {
   void begin_next(Lane& lane);
 
   WaitingThreads waiting_threads_;
-  IoThreads threads_{kThreads};
+  IoThreads threads_{kRingThreads};
   std::deque<Lane> lanes_;
   std::mutex mutex_;               // of what follows
   std::vector<Lane*> free_;        // lanes without an operation

@@ -15,8 +15,8 @@ namespace {
 
 namespace json = boost::json;
 
-constexpr std::string_view kFormat = "ggufmill output claim";
-constexpr int kVersion = 1;
+constexpr std::string_view kClaimFormat = "ggufmill output claim";
+constexpr int kClaimVersion = 1;
 constexpr std::uint64_t kMostBytes = 64 << 10;
 
 }  // namespace
@@ -26,8 +26,8 @@ std::string claim_path(const std::string& output, const std::string& key) {
 }
 
 Status write_claim(const std::string& output, const OutputClaim& claim) {
-  const std::string text = json::serialize(json::object{{"format", kFormat},
-                                                        {"version", kVersion},
+  const std::string text = json::serialize(json::object{{"format", kClaimFormat},
+                                                        {"version", kClaimVersion},
                                                         {"job", claim.key},
                                                         {"folder", claim.folder},
                                                         {"shown_folder", claim.shown_folder}}) +
@@ -38,7 +38,8 @@ Status write_claim(const std::string& output, const OutputClaim& claim) {
 
 std::optional<OutputClaim> read_claim(const std::string& path) try {
   const auto read = read_json(path, kMostBytes);
-  if (!read || needed_text(read.value(), "format") != kFormat || needed_number(read.value(), "version") != kVersion)
+  if (!read || needed_text(read.value(), "format") != kClaimFormat ||
+      needed_number(read.value(), "version") != kClaimVersion)
     return {};
   return OutputClaim{needed_text(read.value(), "job"), needed_text(read.value(), "folder"),
                      needed_text(read.value(), "shown_folder")};

@@ -14,7 +14,7 @@ using namespace ggufmill;
 
 namespace {
 
-constexpr std::string_view kNothing;
+constexpr std::string_view kNoText;
 
 constexpr TypeId kF32 = 0, kExample = GGUFMILL_FIRST_FOREIGN_TYPE + 1;
 
@@ -99,7 +99,7 @@ TEST_CASE("the host's own modules are found beside the program and used") {
   const auto& reports = kernels->reports();
   const auto own = std::find_if(reports.begin(), reports.end(), [&](auto& report) { return report.path == path; });
   REQUIRE(own != reports.end());
-  CHECK(own->refusal == kNothing);
+  CHECK(own->refusal == kNoText);
   CHECK(load({{}, "reference"})->decode(kF32)->module != &ggufmill_reference_module);
 }
 

@@ -26,7 +26,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kEnding = ".manifest.json";
-constexpr std::size_t kReadBytes = 4 << 20;
+constexpr std::size_t kPieceBytes = 4 << 20;
 
 // A tensor of an earlier output.
 struct Earlier {
@@ -77,7 +77,7 @@ Status check_step(const Step& step, std::vector<std::byte>& buffer, const std::a
   XXH3_64bits_reset(state.get());
   for (std::uint64_t at = 0; at < extent.bytes; at += buffer.size()) {
     if (stop && *stop) return interrupted();
-    buffer.resize(std::min<std::uint64_t>(kReadBytes, extent.bytes - at));
+    buffer.resize(std::min<std::uint64_t>(kPieceBytes, extent.bytes - at));
     BOOST_OUTCOME_TRY(file->read(extent.offset + at, buffer));
     XXH3_64bits_update(state.get(), buffer.data(), buffer.size());
   }

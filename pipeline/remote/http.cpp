@@ -80,7 +80,7 @@ struct Exchange {
   }
 };
 
-std::string_view trimmed(std::string_view text) {
+std::string_view without_spaces(std::string_view text) {
   const std::size_t first = text.find_first_not_of(" \t\r\n"), last = text.find_last_not_of(" \t\r\n");
   return first == text.npos ? std::string_view() : text.substr(first, last - first + 1);
 }
@@ -96,7 +96,7 @@ std::size_t on_header(char* data, std::size_t, std::size_t bytes, void* user) tr
   std::string name(line.substr(0, colon));
   std::ranges::transform(name, name.begin(),
                          [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
-  answer.headers.emplace_back(std::move(name), trimmed(line.substr(colon + 1)));
+  answer.headers.emplace_back(std::move(name), without_spaces(line.substr(colon + 1)));
   return bytes;
 } catch (...) {
   static_cast<Exchange*>(user)->no_memory = true;
@@ -155,17 +155,17 @@ bool has_plain_words(CURLcode code, std::string_view words) {
          code == CURLE_SSL_CONNECT_ERROR || code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_CACERT_BADFILE;
 }
 
-const char* environment(const char* name) {
+const char* environment_text(const char* name) {
   const char* value = std::getenv(name);
   return value && *value ? value : nullptr;
 }
 
 // As the program curl has them; the library does not look there itself.
 void set_certificates(CURL* handle) {
-  const char* file = environment("CURL_CA_BUNDLE");
-  if (!file) file = environment("SSL_CERT_FILE");
+  const char* file = environment_text("CURL_CA_BUNDLE");
+  if (!file) file = environment_text("SSL_CERT_FILE");
   if (file) curl_easy_setopt(handle, CURLOPT_CAINFO, file);
-  if (const char* folder = environment("SSL_CERT_DIR")) curl_easy_setopt(handle, CURLOPT_CAPATH, folder);
+  if (const char* folder = environment_text("SSL_CERT_DIR")) curl_easy_setopt(handle, CURLOPT_CAPATH, folder);
 }
 
 List set_headers(CURL* handle, const Request& request) {

@@ -10,7 +10,7 @@
 
 namespace ggufmill {
 // Bytes beyond ASCII, and the control characters that the serializer leaves, stand nowhere but in strings.
-std::string json_text(const boost::json::value& value) {
+std::string to_json_text(const boost::json::value& value) {
   const std::string raw = boost::json::serialize(value);
   std::string out;
   out.reserve(raw.size());

@@ -25,7 +25,7 @@ std::string models_html(const std::vector<PicturedModel>& models) {
     }
     all.push_back(json::object{{"name", model.name}, {"tensors", std::move(tensors)}});
   }
-  return page_with(kModelsPage, script_text(json_text(all)));
+  return page_with(kModelsPage, script_text(to_json_text(all)));
 }
 
 }  // namespace ggufmill

@@ -195,7 +195,7 @@ json::object head_json(const Report& report) {
 
 // An object but for its last brace, so that a list can follow that is never held as a tree.
 std::string open_object(const json::object& object) {
-  std::string text = json_text(object);
+  std::string text = to_json_text(object);
   text.pop_back();
   return text;
 }
@@ -235,7 +235,7 @@ void report_json(const Report& report, const TextSink& sink) {
   for (std::size_t o = 0; o < report.outputs.size(); ++o) {
     sink((o ? ",\n" : "\n") + open_object(output_json(report.outputs[o])) + ",\"tensors\":[");
     const std::vector<ReportTensor>& tensors = report.outputs[o].tensors;
-    for (std::size_t i = 0; i < tensors.size(); ++i) sink((i ? ",\n" : "\n") + json_text(tensor_json(tensors[i])));
+    for (std::size_t i = 0; i < tensors.size(); ++i) sink((i ? ",\n" : "\n") + to_json_text(tensor_json(tensors[i])));
     sink("\n]}");
   }
   sink("\n]}\n");

@@ -95,7 +95,7 @@ Error ByteReader::error(std::uint64_t offset, std::string what, std::string help
 Error ByteReader::cut_short(std::uint64_t bytes) const {
   return error(position(),
                fmt::format("the file ends too early: {} more bytes are needed and {} are left", bytes, remaining()),
-               "the file is damaged or cut short: copy or download it again");
+               kDamagedFileHelp);
 }
 
 std::string name_problem(std::string_view name) {

@@ -236,7 +236,7 @@ Status place(const ByteReader& in, std::uint64_t data, std::uint64_t alignment, 
     return wrong(
         in, tensor.described_at, tensor.name,
         fmt::format("has {} bytes at offset {} of the data, past the end of the file", tensor.data.bytes, offset),
-        "the file is damaged or cut short: copy or download it again");
+        kDamagedFileHelp);
   tensor.data.offset += data;
   return ok();
 }

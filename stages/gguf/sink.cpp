@@ -24,7 +24,7 @@ bool is_split_key(std::string_view key) {
   return key == kSplitNumberKey || key == kSplitCountKey || key == kSplitTensorsKey;
 }
 
-Result<std::uint64_t> alignment_of(const Metadata& metadata) {
+Result<std::uint64_t> checked_alignment(const Metadata& metadata) {
   const MetadataValue* value = metadata.find(kAlignmentKey);
   if (!value) return kDefaultAlignment;
   if (value->type == MetadataType::kUint32 && is_valid_alignment(*as_unsigned(*value))) return *as_unsigned(*value);
@@ -150,7 +150,7 @@ Result<std::vector<OutputFile>> lay_out_shards(const Model& model, const SinkOpt
 // shard_size (but by the rule of conversion, which gives it a file of its own), more than 65535 shards, a bad
 // general.alignment, names that are there twice.
 Result<std::vector<OutputFile>> lay_out_files(const Model& model, const SinkOptions& options) {
-  BOOST_OUTCOME_TRY(const std::uint64_t alignment, alignment_of(model.metadata));
+  BOOST_OUTCOME_TRY(const std::uint64_t alignment, checked_alignment(model.metadata));
   BOOST_OUTCOME_TRY(check_unique_names(model));
   if (options.sharded()) return lay_out_shards(model, options, alignment);
   const std::vector<MetadataEntry> own = merged_entries(model, options);

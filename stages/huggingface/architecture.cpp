@@ -15,7 +15,7 @@
 namespace ggufmill::huggingface {
 namespace {
 
-constexpr std::uint64_t kMostBytes = 1 << 20;
+constexpr std::uint64_t kMostMapBytes = 1 << 20;
 constexpr std::size_t kLongestChain = 16;  // of files that extend one another
 
 // What a file extends by a path is looked for beside it.
@@ -36,7 +36,7 @@ Result<ArchitectureText> text_of(const std::string& name, const Origin& asked) {
     names.emplace_back(each.name);
   }
   if (names_file(name)) {
-    BOOST_OUTCOME_TRY(std::string text, read_text_file(name, kMostBytes));
+    BOOST_OUTCOME_TRY(std::string text, read_text_file(name, kMostMapBytes));
     return ArchitectureText{name, std::move(text)};
   }
   const std::string meant = did_you_mean(name, names);

@@ -200,13 +200,13 @@ Result<std::optional<json::object>> completed(const std::string& type_name, bool
   return result;
 }
 
-FieldSpec dictionary(std::string name, FieldSpec item, std::string doc) {
+FieldSpec dictionary_field(std::string name, FieldSpec item, std::string doc) {
   FieldSpec field{std::move(name), FieldKind::kDictionary, std::move(doc)};
   field.item = {std::move(item)};
   return field;
 }
 
-FieldSpec list_of(std::string name, FieldSpec item, std::string doc) {
+FieldSpec list_field(std::string name, FieldSpec item, std::string doc) {
   FieldSpec field{std::move(name), FieldKind::kList, std::move(doc)};
   field.item = {std::move(item)};
   return field;
@@ -219,21 +219,21 @@ FieldSpec model_type_fields() {
   FieldSpec part{"", FieldKind::kMap, "A part."};
   part.fields = {{"type", FieldKind::kString, "Its model type, whatever it says."},
                  {"default_type", FieldKind::kString, "Its model type where it does not say."},
-                 dictionary("defaults", value, "Constants for keys that are missing, before its model type's."),
+                 dictionary_field("defaults", value, "Constants for keys that are missing, before its model type's."),
                  {"takes_all_if_missing", FieldKind::kBool, "Made of the keys beside it where it is missing."}};
   FieldSpec fields{"model_type", FieldKind::kMap, "What transformers makes of a config.json of a model type."};
-  fields.fields = {
-      {"class", FieldKind::kString, "The configuration class of transformers."},
-      list_of("extends", name,
-              "Other files by name; what stands here comes after and replaces rules for the same key."),
-      {"partial", FieldKind::kBool, "Whether it is there for others to extend."},
-      dictionary("defaults", value, "Values of keys that are missing, in order."),
-      dictionary("where_null", value, "Values of keys that are null or still missing, in order."),
-      dictionary("always", value, "Values that keys get whatever they hold, in order."),
-      list_of("refuses", value, "Conditions under which config.json is read as it is."),
-      list_of("drops", name, "Keys that the class takes and does not keep."),
-      dictionary("other_names", name, "Keys of config.json that are other names, with the key that each stands for."),
-      dictionary("parts", part, "Configurations inside this one.")};
+  fields.fields = {{"class", FieldKind::kString, "The configuration class of transformers."},
+                   list_field("extends", name,
+                              "Other files by name; what stands here comes after and replaces rules for the same key."),
+                   {"partial", FieldKind::kBool, "Whether it is there for others to extend."},
+                   dictionary_field("defaults", value, "Values of keys that are missing, in order."),
+                   dictionary_field("where_null", value, "Values of keys that are null or still missing, in order."),
+                   dictionary_field("always", value, "Values that keys get whatever they hold, in order."),
+                   list_field("refuses", value, "Conditions under which config.json is read as it is."),
+                   list_field("drops", name, "Keys that the class takes and does not keep."),
+                   dictionary_field("other_names", name,
+                                    "Keys of config.json that are other names, with the key that each stands for."),
+                   dictionary_field("parts", part, "Configurations inside this one.")};
   return fields;
 }
 

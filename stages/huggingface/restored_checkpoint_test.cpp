@@ -21,9 +21,9 @@ using Dims = std::vector<std::uint64_t>;
 using Tensors = std::map<std::string, Dims>;  // the row length first, as in GGUF
 
 // A checkpoint of an architecture: of every tensor each value is another.
-class Case {
+class RestoredCase {
  public:
-  Case(const std::string& architecture, const std::string& config, const Tensors& tensors)
+  RestoredCase(const std::string& architecture, const std::string& config, const Tensors& tensors)
       : config_(folder_.file("config.json")) {
     write_text(config_, config);
     auto map = read_architecture(architecture);
@@ -98,7 +98,8 @@ class Case {
 };
 
 // That, with the map's name or path, and a class that it serves.
-Case made(const std::string& map, const std::string& members, const Tensors& tensors, const std::string& served) {
+RestoredCase made(const std::string& map, const std::string& members, const Tensors& tensors,
+                  const std::string& served) {
   return {map, R"({"architectures": [")" + served + R"("], )" + members + "}", tensors};
 }
 
@@ -130,7 +131,7 @@ TEST_CASE("rows of heads stand in their order again, and experts are apart") {
 
 TEST_CASE("what config.json leaves out of heads is what the model says, if transformers has that by default") {
   // Mistral: 8 heads of keys; the model was made of a file that said so.
-  const Case checkpoint =
+  const RestoredCase checkpoint =
       made("llama",
            R"("model_type": "mistral", "num_hidden_layers": 1, "num_attention_heads": 32, "num_key_value_heads": 8)",
            {{"model.embed_tokens.weight", {4, 5}},
@@ -206,13 +207,13 @@ TEST_CASE("tensors that were cut out of one are put together") {
 }
 
 TEST_CASE("quantized tensors of which rows move become F32 first, others stay") {
-  const Case test = made("llama", R"("num_hidden_layers": 1, "num_attention_heads": 2)",
-                         {{"model.embed_tokens.weight", {32, 4}},
-                          {"model.layers.0.input_layernorm.weight", {4}},
-                          {"model.layers.0.post_attention_layernorm.weight", {4}},
-                          {"model.layers.0.self_attn.q_proj.weight", {32, 4}},
-                          {"model.norm.weight", {4}}},
-                         "LlamaForCausalLM");
+  const RestoredCase test = made("llama", R"("num_hidden_layers": 1, "num_attention_heads": 2)",
+                                 {{"model.embed_tokens.weight", {32, 4}},
+                                  {"model.layers.0.input_layernorm.weight", {4}},
+                                  {"model.layers.0.post_attention_layernorm.weight", {4}},
+                                  {"model.layers.0.self_attn.q_proj.weight", {32, 4}},
+                                  {"model.norm.weight", {4}}},
+                                 "LlamaForCausalLM");
   Model model = test.there();
   for (Tensor& tensor : model.tensors) {
     if (tensor.shape().rank < 2) continue;
@@ -236,7 +237,8 @@ TEST_CASE("what has no way back is said, like things once") {
                         {"model.layers.0.post_attention_layernorm.weight", {4}},
                         {"model.layers.0.self_attn.q_proj.weight", {4, 4}},
                         {"model.norm.weight", {4}}};
-  const Case test = made("llama", R"("num_hidden_layers": 1, "num_attention_heads": 2)", tensors, "LlamaForCausalLM");
+  const RestoredCase test =
+      made("llama", R"("num_hidden_layers": 1, "num_attention_heads": 2)", tensors, "LlamaForCausalLM");
   Model model = test.there();
   Tensor strange = model.tensors[0];
   for (const char* name : {"blk.0.strange", "blk.1.strange"}) {
@@ -251,14 +253,15 @@ TEST_CASE("what has no way back is said, like things once") {
         "DIR/config.json: error: is of a model of architecture 'llama', and what is written is of \"qwen2\"\n"
         "  help: give the config.json of the checkpoint that the model came from\n");
 
-  const Case no_heads = made("llama", R"("num_hidden_layers": 1)", {}, "LlamaForCausalLM");
+  const RestoredCase no_heads = made("llama", R"("num_hidden_layers": 1)", {}, "LlamaForCausalLM");
   const std::string missing = no_heads.fault(test.there());
   CAPTURE(missing);
   CHECK(missing.find("tensor 'blk.0.attn_q.weight' has no way back to the checkpoint: "
                      "'num_attention_heads', 'num_attention_heads' is not there\n  the rule is at llama.yaml:") !=
         std::string::npos);
 
-  const Case experts = made("llama", R"("num_hidden_layers": 1, "num_local_experts": 2)", {}, "LlamaForCausalLM");
+  const RestoredCase experts =
+      made("llama", R"("num_hidden_layers": 1, "num_local_experts": 2)", {}, "LlamaForCausalLM");
   Model one_expert;
   for (const char* part : {"gate", "up", "down"}) {
     strange.name = std::string("blk.0.ffn_") + part + "_exps.weight";
@@ -274,7 +277,7 @@ TEST_CASE("rows that were left out, and names that cannot be undone, are not gue
   const TempDir folder;
   const auto of_map = [&](const std::string& rules) {
     write_text(folder.file("a.yaml"), "name: m\nlayers: 1\n" + rules);
-    Case test(folder.file("a.yaml"), "{}", {{"a.weight", {4, 5}}});
+    RestoredCase test(folder.file("a.yaml"), "{}", {{"a.weight", {4, 5}}});
     test.use_map(folder.file("a.yaml"));
     return test.fault(test.there());
   };

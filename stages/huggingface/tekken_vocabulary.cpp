@@ -19,7 +19,7 @@ namespace ggufmill {
 namespace {
 
 namespace json = boost::json;
-using Kind = JsonEvent::Kind;
+using EventKind = JsonEvent::Kind;
 
 constexpr std::size_t kMaxTokenBytes = 1024;  // time grows with the square of a token's bytes
 
@@ -52,26 +52,26 @@ class RankedTokens : public JsonSink {
 
   std::string take(const JsonEvent& event) override {
     switch (event.kind) {
-      case Kind::kArrayBegin:
+      case EventKind::kArrayBegin:
         tokens_ = {};
         return ++depth_ == 1 ? "" : malformed();
-      case Kind::kArrayEnd:
+      case EventKind::kArrayEnd:
         --depth_;
         return {};
-      case Kind::kObjectBegin:
+      case EventKind::kObjectBegin:
         rank_.clear();
         bytes_.reset();
         return ++depth_ == 2 ? "" : malformed();
-      case Kind::kObjectEnd:
+      case EventKind::kObjectEnd:
         --depth_;
         return add();
-      case Kind::kKey:
+      case EventKind::kKey:
         key_ = event.text;
         return {};
       default:
         if (depth_ != 2) return malformed();
-        if (key_ == "rank" && event.kind == Kind::kNumber) rank_ = event.text;
-        if (key_ == "token_bytes" && event.kind == Kind::kString) bytes_ = from_base64(event.text);
+        if (key_ == "rank" && event.kind == EventKind::kNumber) rank_ = event.text;
+        if (key_ == "token_bytes" && event.kind == EventKind::kString) bytes_ = from_base64(event.text);
         return {};
     }
   }

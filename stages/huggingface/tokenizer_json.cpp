@@ -13,7 +13,7 @@
 namespace ggufmill {
 namespace {
 
-using Kind = JsonEvent::Kind;
+using EventKind = JsonEvent::Kind;
 
 // vocab is {"text": id, ...}, or of a Unigram model [["text", score], ...]; merges are ["a b", ...] or [["a", "b"],
 // ...].
@@ -33,17 +33,18 @@ class Tables : public JsonSink {
   }
 
   std::string take(const JsonEvent& event) override {
-    if (event.kind == Kind::kObjectEnd || event.kind == Kind::kArrayEnd) return end();
-    if (event.kind == Kind::kObjectBegin || event.kind == Kind::kArrayBegin) return begin(event.kind);
+    if (event.kind == EventKind::kObjectEnd || event.kind == EventKind::kArrayEnd) return end();
+    if (event.kind == EventKind::kObjectBegin || event.kind == EventKind::kArrayBegin) return begin(event.kind);
     return merges_ ? take_merge(event) : list_ ? take_scored(event) : take_token(event);
   }
 
  private:
-  std::string begin(Kind kind) {
+  std::string begin(EventKind kind) {
     ++depth_;
     parts_ = 0;
-    if (depth_ == 1) list_ = kind == Kind::kArrayBegin;
-    if (depth_ > 2 || (depth_ == 2 && !(list_ && kind == Kind::kArrayBegin)) || (merges_ && !list_)) return malformed();
+    if (depth_ == 1) list_ = kind == EventKind::kArrayBegin;
+    if (depth_ > 2 || (depth_ == 2 && !(list_ && kind == EventKind::kArrayBegin)) || (merges_ && !list_))
+      return malformed();
     return {};
   }
 
@@ -58,14 +59,14 @@ class Tables : public JsonSink {
   }
 
   std::string take_token(const JsonEvent& event) {
-    if (event.kind == Kind::kKey) {
+    if (event.kind == EventKind::kKey) {
       first_ = event.text;
       return {};
     }
     std::uint32_t id = 0;
     const char* end = event.text.data() + event.text.size();
-    if (event.kind != Kind::kNumber || std::from_chars(event.text.data(), end, id) != std::from_chars_result{end, {}} ||
-        id >= kMaxTokens) {
+    if (event.kind != EventKind::kNumber ||
+        std::from_chars(event.text.data(), end, id) != std::from_chars_result{end, {}} || id >= kMaxTokens) {
       return fmt::format("token {} has no id from 0 to {}", quoted_name(first_), kMaxTokens - 1);
     }
     out_.vocabulary.set(first_, id);
@@ -73,7 +74,7 @@ class Tables : public JsonSink {
   }
 
   std::string take_scored(const JsonEvent& event) {
-    if (depth_ != 2 || event.kind != (parts_ == 0 ? Kind::kString : Kind::kNumber)) return malformed();
+    if (depth_ != 2 || event.kind != (parts_ == 0 ? EventKind::kString : EventKind::kNumber)) return malformed();
     if (parts_++ == 0) {
       first_ = event.text;
       return {};
@@ -87,7 +88,7 @@ class Tables : public JsonSink {
   }
 
   std::string take_merge(const JsonEvent& event) {
-    if (event.kind != Kind::kString) return malformed();
+    if (event.kind != EventKind::kString) return malformed();
     if (out_.merges.size() == kMaxMerges) return fmt::format("more than {} merges", kMaxMerges);
     if (depth_ == 2) {
       if (parts_++ == 0)

@@ -10,7 +10,7 @@ namespace ggufmill {
 namespace {
 
 constexpr std::uint64_t kLeastEntry = 4 + 1 + 4 + 4 + 4;        // bytes in the file
-constexpr std::uint64_t kLongestText = 65535;                   // of a name
+constexpr std::uint64_t kLongestName = 65535;                   // of a name
 constexpr std::uint64_t kEntryMemory = 256;                     // bytes, besides the name
 constexpr std::uint64_t kMostMemory = std::uint64_t{64} << 20;  // of all entries: 200,000 tensors and more
 
@@ -34,7 +34,7 @@ class LegacyReader {
     BOOST_OUTCOME_TRY(const std::uint64_t chunks, length("the number of chunks", 0, INT32_MAX));
     out.chunks = static_cast<std::uint32_t>(chunks);
     if (left() == 0) return out;
-    BOOST_OUTCOME_TRY(const std::uint64_t bytes, length("the length of the data set's name", 0, kLongestText));
+    BOOST_OUTCOME_TRY(const std::uint64_t bytes, length("the length of the data set's name", 0, kLongestName));
     if (bytes == 0) return out;
     BOOST_OUTCOME_TRY(out.datasets.emplace_back(), text(bytes));
     return out;
@@ -78,7 +78,7 @@ class LegacyReader {
 
   Result<std::string> name() {
     const std::uint64_t at = at_;
-    BOOST_OUTCOME_TRY(const std::uint64_t bytes, length("the length of the name", 1, kLongestText));
+    BOOST_OUTCOME_TRY(const std::uint64_t bytes, length("the length of the name", 1, kLongestName));
     BOOST_OUTCOME_TRY(std::string name, text(bytes));
     if (name.size() != bytes || !is_utf8(name)) return error(at, "the name is not UTF-8 text without zero bytes");
     if (!names_.insert(name).second) return error(at, fmt::format("a second entry for {}", quoted_name(name)));

@@ -12,7 +12,7 @@ using namespace ggufmill;
 
 namespace {
 
-Result<ImportanceFile> open_bytes(const std::string& bytes) {
+Result<ImportanceFile> open_legacy(const std::string& bytes) {
   const TempDir folder;
   const std::string path = folder.file("imatrix.dat");
   write_text(path, bytes);
@@ -21,7 +21,7 @@ Result<ImportanceFile> open_bytes(const std::string& bytes) {
 
 // "WHAT, at byte 0x4, in PART"
 std::string fault(const std::string& bytes) {
-  const auto file = open_bytes(bytes);
+  const auto file = open_legacy(bytes);
   REQUIRE_FALSE(file);
   const Error& error = file.error();
   CHECK(error.code == ExitCode::kBadInput);
@@ -42,7 +42,7 @@ const std::string kEntry = legacy_entry("a", 2, {1, 2, 3});
 
 TEST_CASE("a legacy file has entries, chunks and a data set") {
   const auto file =
-      open_bytes(legacy_importance({kEntry, legacy_entry("b.weight", 0, {5})}, legacy_tail(100, "wiki.txt"))).value();
+      open_legacy(legacy_importance({kEntry, legacy_entry("b.weight", 0, {5})}, legacy_tail(100, "wiki.txt"))).value();
   REQUIRE(file.entries.size() == 2);
   CHECK(file.entries[0].name == "a");
   CHECK(file.entries[0].size() == 3);
@@ -52,17 +52,17 @@ TEST_CASE("a legacy file has entries, chunks and a data set") {
 }
 
 TEST_CASE("older legacy files end after the entries or the chunks") {
-  const auto oldest = open_bytes(legacy_importance({kEntry})).value();
+  const auto oldest = open_legacy(legacy_importance({kEntry})).value();
   CHECK(oldest.chunks == 0);
   CHECK(oldest.datasets.empty());
-  CHECK(open_bytes(legacy_importance({kEntry}, ints({5}))).value().chunks == 5);
-  CHECK(open_bytes(legacy_importance({kEntry}, legacy_tail(5, ""))).value().datasets.empty());
+  CHECK(open_legacy(legacy_importance({kEntry}, ints({5}))).value().chunks == 5);
+  CHECK(open_legacy(legacy_importance({kEntry}, legacy_tail(5, ""))).value().datasets.empty());
 }
 
 TEST_CASE("a data set's name ends at a zero byte, and the file where it likes") {
   using namespace std::string_literals;
-  CHECK(open_bytes(legacy_importance({kEntry}, legacy_tail(5, "wiki\0txt"s))).value().datasets.front() == "wiki");
-  CHECK(open_bytes(legacy_importance({kEntry}, legacy_tail(5, "wiki") + "more")).value().datasets.front() == "wiki");
+  CHECK(open_legacy(legacy_importance({kEntry}, legacy_tail(5, "wiki\0txt"s))).value().datasets.front() == "wiki");
+  CHECK(open_legacy(legacy_importance({kEntry}, legacy_tail(5, "wiki") + "more")).value().datasets.front() == "wiki");
 }
 
 TEST_CASE("a legacy file cut anywhere but between its parts is refused") {
@@ -70,7 +70,7 @@ TEST_CASE("a legacy file cut anywhere but between its parts is refused") {
   const std::string whole = body + legacy_tail(9, "wiki");
   for (std::size_t bytes = 0; bytes < whole.size(); ++bytes) {
     CAPTURE(bytes);
-    const auto file = open_bytes(whole.substr(0, bytes));
+    const auto file = open_legacy(whole.substr(0, bytes));
     const bool sound = bytes == body.size() || bytes == body.size() + 4;
     CHECK(file.has_value() == sound);
     if (!file) CHECK(file.error().code == ExitCode::kBadInput);

@@ -13,10 +13,10 @@ using namespace ggufmill;
 namespace {
 
 // A small model of rows of 512, F32 throughout but for what a test changes.
-struct Bench {
+struct StageBench {
   Model model;
 
-  Bench() {
+  StageBench() {
     model.metadata.add("general.architecture", metadata_string("llama"));
     model.metadata.add("llama.block_count", metadata_unsigned(MetadataType::kUint32, 2));
     for (const char* name : {"token_embd.weight", "output.weight", "blk.0.attn_v.weight", "blk.0.ffn_down.weight"})
@@ -51,7 +51,7 @@ std::string reason(const Result<Model>& model, std::string_view name) { return t
 }  // namespace
 
 TEST_CASE("a recipe decides every tensor and says why") {
-  const auto model = Bench().run("Q4_K_M");
+  const auto model = StageBench().run("Q4_K_M");
   CHECK(type(model, "output.weight") == "Q6_K");
   CHECK(reason(model, "output.weight") == "mix: class head");
   CHECK(type(model, "token_embd.weight") == "Q4_K");
@@ -62,50 +62,50 @@ TEST_CASE("a recipe decides every tensor and says why") {
 }
 
 TEST_CASE("the first rule that matches decides") {
-  const auto model = Bench().run(
+  const auto model = StageBench().run(
       "{recipe: Q4_K_M, tensors: [{match: 'ffn', type: Q5_K}, {match: 'ffn_down', type: Q6_K, optional: true}]}");
   CHECK(type(model, "blk.0.ffn_down.weight") == "Q5_K");
   CHECK(reason(model, "blk.0.ffn_down.weight") == "tensors[0]: ffn");
 }
 
 TEST_CASE("patterns are matched as written, letter case too") {
-  const Bench bench;
+  const StageBench bench;
   CHECK(bench.error("{recipe: Q4_K_M, tensors: [{match: 'FFN', type: Q5_K}]}").what == "no tensor matches 'FFN'");
   CHECK(type(bench.run("{recipe: Q4_K_M, tensors: [{match: '(?i)FFN', type: Q5_K}]}"), "blk.0.ffn_down.weight") ==
         "Q5_K");
 }
 
 TEST_CASE("a rule that matches nothing is an error at its pattern") {
-  const Error error = Bench().error("{recipe: Q4_K_M,\n tensors: [{match: 'zzz', type: Q5_K}]}");
+  const Error error = StageBench().error("{recipe: Q4_K_M,\n tensors: [{match: 'zzz', type: Q5_K}]}");
   CHECK(error.code == ExitCode::kUsage);
   CHECK(error.where == "a.yaml:2:20");
   CHECK(error.what == "no tensor matches 'zzz'");
 }
 
 TEST_CASE("a rule that an earlier one leaves nothing is an error") {
-  CHECK(Bench().error("{type: Q4_K, tensors: [{match: ffn, type: Q5_K}, {match: ffn_down, type: Q6_K}]}").what ==
+  CHECK(StageBench().error("{type: Q4_K, tensors: [{match: ffn, type: Q5_K}, {match: ffn_down, type: Q6_K}]}").what ==
         "no tensor matches 'ffn_down'");
 }
 
 TEST_CASE("an optional rule that matches nothing is silent") {
-  const auto model = Bench().run("{recipe: Q4_K_M, tensors: [{match: 'zzz', type: Q5_K, optional: true}]}");
+  const auto model = StageBench().run("{recipe: Q4_K_M, tensors: [{match: 'zzz', type: Q5_K, optional: true}]}");
   REQUIRE(model);
   CHECK(model.value().warnings.empty());
 }
 
 TEST_CASE("a rule for a tensor that is never converted counts as used") {
-  const auto model = Bench().run("{recipe: Q4_K_M, tensors: [{match: 'norm', type: Q5_K}]}");
+  const auto model = StageBench().run("{recipe: Q4_K_M, tensors: [{match: 'norm', type: Q5_K}]}");
   CHECK(type(model, "output_norm.weight") == "F32");
 }
 
 TEST_CASE("keep leaves a tensor as it is") {
-  const auto model = Bench().run("{recipe: Q4_K_M, tensors: [{match: '^output\\.weight$', type: keep}]}");
+  const auto model = StageBench().run("{recipe: Q4_K_M, tensors: [{match: '^output\\.weight$', type: keep}]}");
   CHECK(type(model, "output.weight") == "F32");
   CHECK(reason(model, "output.weight") == "kept: tensors[0]: ^output\\.weight$");
 }
 
 TEST_CASE("a tensor that a rule decides does not count among its kind") {
-  Bench bench;
+  StageBench bench;
   for (const char* name : {"blk.1.attn_v.weight", "blk.2.attn_v.weight", "blk.3.attn_v.weight"})
     bench.add(name, {512, 64});
   CHECK(type(bench.run("Q3_K_M"), "blk.2.attn_v.weight") == "Q4_K");  // the third of its kind: two get Q5_K
@@ -114,18 +114,18 @@ TEST_CASE("a tensor that a rule decides does not count among its kind") {
 }
 
 TEST_CASE("rules beside a recipe come before its own") {
-  const auto model = Bench().run("{recipe: Q4_K_M, rules: [{class: head, type: Q8_0}]}");
+  const auto model = StageBench().run("{recipe: Q4_K_M, rules: [{class: head, type: Q8_0}]}");
   CHECK(type(model, "output.weight") == "Q8_0");
   CHECK(reason(model, "output.weight") == "rules: class head");
   CHECK(type(model, "token_embd.weight") == "Q4_K");
 }
 
 TEST_CASE("pure asks none of the recipe's rules") {
-  CHECK(type(Bench().run("{recipe: Q4_K_M, pure: true}"), "output.weight") == "Q4_K");
+  CHECK(type(StageBench().run("{recipe: Q4_K_M, pure: true}"), "output.weight") == "Q4_K");
 }
 
 TEST_CASE("rows that are no whole blocks get the fallback") {
-  Bench bench;
+  StageBench bench;
   bench.add("blk.0.attn_k.weight", {96, 64});
   const auto model = bench.run("Q4_K_M");
   CHECK(type(model, "blk.0.attn_k.weight") == "Q5_0");
@@ -135,13 +135,13 @@ TEST_CASE("rows that are no whole blocks get the fallback") {
 }
 
 TEST_CASE("where the fallback does not fit either, the last one does") {
-  Bench bench;
+  StageBench bench;
   bench.add("blk.0.attn_k.weight", {90, 64});
   CHECK(type(bench.run("Q4_K_M"), "blk.0.attn_k.weight") == "F16");
 }
 
 TEST_CASE("a type that has no fallback is a problem, and the tensor stays") {
-  Bench bench;
+  StageBench bench;
   bench.add("blk.0.attn_k.weight", {90, 64});
   const auto model = bench.run("Q8_0");
   CHECK(type(model, "blk.0.attn_k.weight") == "F32");
@@ -156,7 +156,7 @@ TEST_CASE("a type that has no fallback is a problem, and the tensor stays") {
 }
 
 TEST_CASE("a type that the user named is had or refused") {
-  Bench bench;
+  StageBench bench;
   for (const char* name : {"a.weight", "b.weight", "c.weight", "d.weight", "e.weight"}) bench.add(name, {96, 64});
   bench.add("f.weight", {320, 64});
   const auto model = bench.run("{type: Q6_K}");
@@ -174,7 +174,7 @@ TEST_CASE("a type that the user named is had or refused") {
 }
 
 TEST_CASE("misfit: fallback lets the recipe's fallback take the place of a type that the user named") {
-  Bench bench;
+  StageBench bench;
   bench.add("a.weight", {96, 64});
   bench.add("b.weight", {90, 64});
   const auto model = bench.run("{type: Q6_K, misfit: fallback}");
@@ -186,7 +186,7 @@ TEST_CASE("misfit: fallback lets the recipe's fallback take the place of a type 
 }
 
 TEST_CASE("a rule's type is had or refused, beside a recipe that falls back") {
-  Bench bench;
+  StageBench bench;
   bench.add("a.weight", {96, 64});
   bench.add("b.weight", {96, 64});
   const auto model = bench.run("{recipe: Q4_K_M,\n tensors: [{match: '^a', type: Q6_K}]}");
@@ -205,7 +205,7 @@ TEST_CASE("a rule's type is had or refused, beside a recipe that falls back") {
 }
 
 TEST_CASE("the type of a rule that stands beside a recipe is had or refused") {
-  Bench bench;
+  StageBench bench;
   bench.add("blk.0.attn_k.weight", {96, 64});
   const auto model = bench.run("{recipe: Q4_K_M, rules: [{class: attn_k, type: Q6_K}]}");
   REQUIRE(model.value().problems.size() == 1);
@@ -214,7 +214,7 @@ TEST_CASE("the type of a rule that stands beside a recipe is had or refused") {
 }
 
 TEST_CASE("a bare type is for all tensors of two dimensions") {
-  Bench bench;
+  StageBench bench;
   bench.add("blk.0.ffn_gate_inp.weight", {512, 8});
   for (const char* yaml : {"{type: Q4_K}", "q4_k_s", "{type: q4_k}"}) {
     CAPTURE(yaml);
@@ -229,13 +229,13 @@ TEST_CASE("a bare type is for all tensors of two dimensions") {
 }
 
 TEST_CASE("a type that is no recipe is a type by itself") {
-  const auto model = Bench().run("Q5_K");  // an alias of Q5_K_M
+  const auto model = StageBench().run("Q5_K");  // an alias of Q5_K_M
   CHECK(type(model, "output.weight") == "Q6_K");
-  CHECK(type(Bench().run("NVFP4"), "output.weight") == "NVFP4");
+  CHECK(type(StageBench().run("NVFP4"), "output.weight") == "NVFP4");
 }
 
 TEST_CASE("integers are copied") {
-  Bench bench;
+  StageBench bench;
   Tensor& ids = bench.add("blk.0.ids.weight", {512, 4});
   set_source(ids, ids.shape(), "I32");
   CHECK(type(bench.run("Q4_K_M"), "blk.0.ids.weight") == "I32");
@@ -243,14 +243,14 @@ TEST_CASE("integers are copied") {
 }
 
 TEST_CASE("integers of up to 16 bits that GGUF does not have become integers that it has") {
-  Bench bench;
+  StageBench bench;
   Tensor& mask = bench.add("blk.0.mask.weight", {512, 4});
   set_source(mask, mask.shape(), "U16");
   CHECK(type(bench.run("{recipe: Q4_K_M, tensors: [{match: mask, type: I32}]}"), "blk.0.mask.weight") == "I32");
 }
 
 TEST_CASE("integers of more than 16 bits do not become others") {
-  Bench bench;
+  StageBench bench;
   Tensor& ids = bench.add("blk.0.ids.weight", {512, 4});
   set_source(ids, ids.shape(), "U32");
   CHECK(bench.error("{recipe: Q4_K_M, tensors: [{match: ids, type: I64}]}").what ==
@@ -258,18 +258,18 @@ TEST_CASE("integers of more than 16 bits do not become others") {
 }
 
 TEST_CASE("weights do not become integers") {
-  const Error error = Bench().error("{type: I8}");
+  const Error error = StageBench().error("{type: I8}");
   CHECK(error.what.find("would become I8, which holds whole numbers without a scale") != std::string::npos);
   CHECK(error.help.find("Q8_0") != std::string::npos);
 }
 
 TEST_CASE("weights do not become what is made of activations") {
   for (const char* type : {"{type: Q8_1}", "{type: Q8_K}"})
-    CHECK(Bench().error(type).what.find("which llama.cpp makes of activations") != std::string::npos);
+    CHECK(StageBench().error(type).what.find("which llama.cpp makes of activations") != std::string::npos);
 }
 
 TEST_CASE("quantized tensors are quantized anew unless that is forbidden") {
-  Bench bench;
+  StageBench bench;
   set_source(bench.model.tensors[3], bench.model.tensors[3].shape(), "Q8_0");
   CHECK(type(bench.run("Q4_K_M"), "blk.0.ffn_down.weight") == "Q4_K");
   const Error error = bench.error("{recipe: Q4_K_M, requantize: false}");
@@ -278,13 +278,13 @@ TEST_CASE("quantized tensors are quantized anew unless that is forbidden") {
 }
 
 TEST_CASE("a quantized tensor that keeps its type is not quantized anew") {
-  Bench bench;
+  StageBench bench;
   set_source(bench.model.tensors[3], bench.model.tensors[3].shape(), "Q8_0");
   CHECK(bench.run("{recipe: Q8_0, requantize: false}"));
 }
 
 TEST_CASE("a type that needs importance is a problem without it") {
-  const auto model = Bench().run("IQ2_XXS");
+  const auto model = StageBench().run("IQ2_XXS");
   CHECK(type(model, "blk.0.ffn_down.weight") == "IQ2_XXS");
   REQUIRE(model.value().problems.size() == 1);  // not for attn_v, token_embd and output, which get other types
   CHECK(model.value().problems[0].what ==
@@ -293,14 +293,14 @@ TEST_CASE("a type that needs importance is a problem without it") {
 }
 
 TEST_CASE("tensors without importance are one problem, with their types and how many there are") {
-  const auto model = Bench().run("{recipe: IQ2_XXS, rules: [{class: attn_v, type: IQ1_S}]}");
+  const auto model = StageBench().run("{recipe: IQ2_XXS, rules: [{class: attn_v, type: IQ1_S}]}");
   REQUIRE(model.value().problems.size() == 1);
   CHECK(model.value().problems[0].detail ==
         "tensors of such types: 1 IQ1_S, 1 IQ2_XXS ('blk.0.attn_v.weight' and 1 more)");
 }
 
 TEST_CASE("a type that needs importance is a problem where a file was given but lacks the tensor") {
-  Bench bench;
+  StageBench bench;
   bench.model.notes.set(notes::kImportanceGiven, true);
   const auto model = bench.run("IQ2_XXS");
   REQUIRE(model.value().problems.size() == 1);
@@ -309,7 +309,7 @@ TEST_CASE("a type that needs importance is a problem where a file was given but 
 }
 
 TEST_CASE("importance of the wrong size is a problem where the tensor is converted") {
-  Bench bench;
+  StageBench bench;
   const Error fault = input_error("imatrix.gguf", "3 values");
   for (Tensor& tensor : bench.model.tensors) tensor.importance_fault = std::make_shared<const Error>(fault);
   const auto model = bench.run("{recipe: Q4_K_M, tensors: [{match: 'attn_v|ffn_down|token', type: keep}]}");
@@ -319,13 +319,13 @@ TEST_CASE("importance of the wrong size is a problem where the tensor is convert
 }
 
 TEST_CASE("tensors come layer by layer, or as in the source") {
-  const Bench bench;
+  const StageBench bench;
   CHECK(bench.run("Q8_0").value().tensors.front().name == "output.weight");
   CHECK(bench.run("{recipe: Q8_0, order: source}").value().tensors.front().name == "token_embd.weight");
 }
 
 TEST_CASE("the file type and the version of quantization are written at the end") {
-  Bench bench;
+  StageBench bench;
   bench.model.metadata.add("general.file_type", metadata_unsigned(MetadataType::kUint32, 1));
   bench.model.metadata.add("z", metadata_bool(true));
   const auto model = bench.run("Q4_K_M");
@@ -346,7 +346,7 @@ std::uint64_t file_type(const Result<Model>& model) {
 }
 
 TEST_CASE("without a file type anywhere it is guessed as the reference guesses it") {
-  Bench bench;  // four matrices and a norm
+  StageBench bench;  // four matrices and a norm
   constexpr std::uint64_t kGuessed = 1024;
   CHECK(file_type(bench.run("COPY")) == kGuessed + 0);
   const auto become = [&](std::size_t tensor, const char* type) {
@@ -361,7 +361,7 @@ TEST_CASE("without a file type anywhere it is guessed as the reference guesses i
 }
 
 TEST_CASE("of types that are there as often, the guess is that which is first there as often, layer by layer") {
-  Bench bench;
+  StageBench bench;
   bench.model.tensors.pop_back();  // left: token_embd, output, blk.0.attn_v, blk.0.ffn_down
   const auto become = [&](const std::vector<const char*>& types) {
     for (std::size_t i = 0; i < 4; ++i) set_source(bench.model.tensors[i], bench.model.tensors[i].shape(), types[i]);
@@ -376,19 +376,19 @@ TEST_CASE("of types that are there as often, the guess is that which is first th
 }
 
 TEST_CASE("the source's file type is left as it is where the recipe has none") {
-  Bench bench;
+  StageBench bench;
   bench.model.metadata.add("general.file_type", metadata_unsigned(MetadataType::kUint32, 7));
   CHECK(file_type(bench.run("COPY")) == 7);
 }
 
 TEST_CASE("a recipe or a type is needed, not both") {
-  const Bench bench;
+  const StageBench bench;
   CHECK(bench.error("{pure: true}").what == "neither a recipe nor a type is given");
   CHECK(bench.error("{recipe: Q4_K_M, type: Q4_K}").what == "both a recipe and a type are given");
 }
 
 TEST_CASE("an unknown name is an error at its place") {
-  const Bench bench;
+  const StageBench bench;
   CHECK(bench.error("Q5_M").where == "a.yaml:1:1");
   CHECK(bench.error("{recipe: Q5_M}").where == "a.yaml:1:10");
   CHECK(bench.error("{type: Q5_M}").where == "a.yaml:1:8");
@@ -396,7 +396,7 @@ TEST_CASE("an unknown name is an error at its place") {
 }
 
 TEST_CASE("a recipe that others are to extend is no recipe for an output") {
-  const Error error = Bench().error("{recipe: mix}");
+  const Error error = StageBench().error("{recipe: mix}");
   CHECK(error.where == "a.yaml:1:10");
   CHECK(error.what == "recipe 'mix' is only a base for other recipes");
 }
@@ -404,7 +404,7 @@ TEST_CASE("a recipe that others are to extend is no recipe for an output") {
 TEST_CASE("without a type of its own a recipe's rules decide and the rest stays") {
   const TempDir folder;
   write_text(folder.file("mine.yaml"), "{rules: [{class: ffn_down, type: Q5_K}]}");
-  const auto model = Bench().run("'" + folder.file("mine.yaml") + "'");
+  const auto model = StageBench().run("'" + folder.file("mine.yaml") + "'");
   CHECK(type(model, "blk.0.ffn_down.weight") == "Q5_K");
   CHECK(type(model, "output.weight") == "F32");
   CHECK(reason(model, "output.weight") == "mine");
@@ -414,7 +414,7 @@ TEST_CASE("adjust sees the type decided so far") {
   const TempDir folder;
   write_text(folder.file("mine.yaml"),
              "{type: Q4_K, rules: [{class: head, type: Q6_K}], adjust: [{from: Q6_K, type: Q8_0}]}");
-  const auto model = Bench().run("'" + folder.file("mine.yaml") + "'");
+  const auto model = StageBench().run("'" + folder.file("mine.yaml") + "'");
   CHECK(type(model, "output.weight") == "Q8_0");
   CHECK(type(model, "blk.0.ffn_down.weight") == "Q4_K");
 }

@@ -184,7 +184,7 @@ class HeaderReader {
     std::array<std::byte, kLengthBytes + 1> start{};
     const std::size_t bytes = std::min<std::uint64_t>(start.size(), file_.bytes());
     BOOST_OUTCOME_TRY(file_.read(0, std::span(start).first(bytes)));
-    if (bytes < kLengthBytes) return wrong(fmt::format("{} bytes are no safetensors file", bytes), kDamaged);
+    if (bytes < kLengthBytes) return wrong(fmt::format("{} bytes are no safetensors file", bytes), kDamagedFileHelp);
     std::uint64_t length = 0;
     for (std::size_t i = kLengthBytes; i-- > 0;) length = length << 8 | std::to_integer<std::uint64_t>(start[i]);
     if (length > kLongestHeader) {
@@ -194,7 +194,7 @@ class HeaderReader {
       return error;
     }
     if (length > file_.bytes() - kLengthBytes)
-      return wrong(fmt::format("the header of {} bytes goes past the end of the file", length), kDamaged);
+      return wrong(fmt::format("the header of {} bytes goes past the end of the file", length), kDamagedFileHelp);
     data_ = kLengthBytes + length;
     if (length == 0 || start[kLengthBytes] != std::byte{'{'}) {
       Error error = wrong("the header does not begin with '{'", "is this a safetensors file?");
@@ -242,7 +242,7 @@ class HeaderReader {
                                        describe_dims(tensor.dims), tensor.type->name, bytes.value()));
     if (end > file_.bytes() - data_)
       return wrong(tensor, fmt::format("lies from {} to {} of the data, past the end of the file", begin, end),
-                   kDamaged);
+                   kDamagedFileHelp);
     tensor.begin = data_ + begin;
     tensor.bytes = bytes.value();
     return ok();
@@ -274,8 +274,6 @@ class HeaderReader {
     error.detail = fmt::format("at byte {:#x}", from);
     return error;
   }
-
-  static constexpr const char* kDamaged = "the file is damaged or cut short: copy or download it again";
 
   const ByteSource& file_;
   std::uint64_t data_ = 0;  // where it begins in the file

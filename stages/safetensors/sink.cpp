@@ -202,14 +202,14 @@ class SafetensorsSink final : public Sink {
   SinkOptions options_;
 };
 
-FieldSpec path_field() {
+FieldSpec output_path_field() {
   return {.kind = FieldKind::kPath,
           .doc = "The folder to write the files into; {recipe} stands for the name of the recipe.",
           .example = "out/Llama-3-8B"};
 }
 
 FieldSpec options_field() {
-  FieldSpec path = path_field();
+  FieldSpec path = output_path_field();
   path.name = "path";
   path.required = true;
   const FieldSpec size{.name = "shard_size",
@@ -289,7 +289,7 @@ SinkSpec safetensors_sink(CheckpointRestorer restore) {
                       "Writes the tensors of a model, not its metadata, as safetensors files into a folder: "
                       "model.safetensors, or several files and model.safetensors.index.json.",
                   .example = "out/model",
-                  .alternatives = {safetensors::path_field(), safetensors::options_field()}};
+                  .alternatives = {safetensors::output_path_field(), safetensors::options_field()}};
   return {std::move(field), [restore = std::move(restore)](const ConfigNode& value) -> Result<std::unique_ptr<Sink>> {
             BOOST_OUTCOME_TRY(safetensors::SinkOptions options, safetensors::read_options(value));
             options.restore = restore;

@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-const Context& context() {
+const Context& reuse_context() {
   static const Context one = Context::create({{}, "reference"}).value();
   return one;
 }
@@ -45,9 +45,9 @@ class Earlier {
   Result<Plan> try_plan(const std::string& output, const std::string& more = "") const {
     const std::string text = fmt::format("version: 1\nmanifest: true\n{}source: {{gguf: {}}}\noutputs:\n  - {}\n", more,
                                          path("model.gguf"), output);
-    const auto job = context().parse_job(text, "job.yaml");
+    const auto job = reuse_context().parse_job(text, "job.yaml");
     if (!job) FAIL(render(job.error()));
-    return context().plan(job.value());
+    return reuse_context().plan(job.value());
   }
   Plan plan(const std::string& output, const std::string& more = "") const {
     auto plan = try_plan(output, more);
@@ -60,7 +60,7 @@ class Earlier {
                        path(name), reuse.empty() ? "" : ", reuse: " + reuse);
   }
   static void run(const Plan& plan) {
-    if (const auto report = context().run(plan, {}); !report) FAIL(render(report.error()));
+    if (const auto report = reuse_context().run(plan, {}); !report) FAIL(render(report.error()));
   }
 
  private:
@@ -130,13 +130,13 @@ TEST_CASE("an earlier output that has changed is found before anything is writte
   text[text.size() - 40] ^= 1;
   write_text(earlier.shard(2), text);
   const Plan after = earlier.plan(earlier.mixture("new.gguf", earlier.shard(1)));
-  const auto run = context().run(after, {});
+  const auto run = reuse_context().run(after, {});
   REQUIRE_FALSE(run);
   CHECK(run.error().code == ExitCode::kVerification);
   CHECK(run.error().where == earlier.shard(2));
   CHECK(run.error().what == "the bytes of tensor 'blk.3.ffn_down.weight' are not those that its manifest speaks of");
   CHECK_FALSE(fs::exists(earlier.path("new.gguf")));
-  CHECK(context().run(plan, {}).error().code == ExitCode::kBadInput);  // planned before it changed
+  CHECK(reuse_context().run(plan, {}).error().code == ExitCode::kBadInput);  // planned before it changed
 }
 
 TEST_CASE("an earlier output without a manifest, or of another size, is refused") {

@@ -11,7 +11,7 @@
 namespace ggufmill {
 namespace {
 
-struct Figure {
+struct ModelFigure {
   const char* model;
   const char* model_sha256;
   const char* imatrix_gguf_sha256;  // made with seed 70
@@ -19,7 +19,7 @@ struct Figure {
 };
 
 // clang-format off
-constexpr Figure kFigures[] = {
+constexpr ModelFigure kModelFigures[] = {
     {"tiny-falcon",
      "83427710906e81327af385682bc2d61f171ba0a0a9590e1e53ab3f870b0dc6d1",
      "9543886ee95da35577cac4baf900129a276b17f75ef2358da938255a0042722b",
@@ -47,13 +47,13 @@ constexpr Figure kFigures[] = {
 };
 // clang-format on
 
-synth::ModelSpec spec_of(const Figure& figure) {
+synth::ModelSpec spec_of(const ModelFigure& figure) {
   return synth::load_spec(std::string("tests/golden/models/") + figure.model + ".json");
 }
 
 TEST_CASE("the golden models have the bytes of their specs") {
   const TempDir folder;
-  for (const Figure& figure : kFigures) {
+  for (const ModelFigure& figure : kModelFigures) {
     CAPTURE(figure.model);
     synth::write_model(spec_of(figure), folder.file("model.gguf"));
     CHECK(sha256_file(folder.file("model.gguf")) == figure.model_sha256);
@@ -62,7 +62,7 @@ TEST_CASE("the golden models have the bytes of their specs") {
 
 TEST_CASE("the golden importance files have the bytes of their specs") {
   const TempDir folder;
-  for (const Figure& figure : kFigures) {
+  for (const ModelFigure& figure : kModelFigures) {
     CAPTURE(figure.model);
     synth::write_imatrix(spec_of(figure), 70, folder.file("imatrix.gguf"));
     CHECK(sha256_file(folder.file("imatrix.gguf")) == figure.imatrix_gguf_sha256);

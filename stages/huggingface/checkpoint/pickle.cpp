@@ -64,7 +64,6 @@ constexpr std::size_t kLongestName = 200;
 constexpr const char* kWhatIsRead =
     "a dictionary of tensors by name is read, as torch.save(model.state_dict(), FILE) writes it; no code in a file is "
     "run";
-constexpr const char* kDamaged = "the file is damaged or cut short: copy or download it again";
 
 // Bytes of a part of a file, one after the other.
 class Input {
@@ -76,7 +75,7 @@ class Input {
 
   // Valid until the next call.
   Result<std::string_view> take(std::uint64_t bytes) {
-    if (bytes > end_ - at_) return input_error(file_.path(), "the pickle ends in the middle", kDamaged);
+    if (bytes > end_ - at_) return input_error(file_.path(), "the pickle ends in the middle", kDamagedFileHelp);
     if (bytes > limit_ - at_)
       return input_error(file_.path(), fmt::format("the pickle has more than {} bytes", PickleReader::kMostBytes),
                          kWhatIsRead);
@@ -170,20 +169,20 @@ class PickleReader::Machine {
   }
   std::size_t floor() const { return marks_.empty() ? 0 : marks_.back(); }
   Result<Pickled> pop() {
-    if (stack_.size() <= floor()) return wrong("the pickle takes an object where there is none", kDamaged);
+    if (stack_.size() <= floor()) return wrong("the pickle takes an object where there is none", kDamagedFileHelp);
     const Pickled top = stack_.back();
     stack_.pop_back();
     return top;
   }
   Result<Pickled> top(std::optional<Kind> kind = {}) const {
-    if (stack_.size() <= floor()) return wrong("the pickle takes an object where there is none", kDamaged);
+    if (stack_.size() <= floor()) return wrong("the pickle takes an object where there is none", kDamagedFileHelp);
     if (kind && stack_.back().kind != *kind)
       return wrong(fmt::format("the pickle takes {} for {}", describe(stack_.back().kind), describe(*kind)));
     return stack_.back();
   }
   // All from the last mark on, and the mark.
   Result<std::vector<Pickled>> pop_marked() {
-    if (marks_.empty()) return wrong("the pickle goes back to a mark that is not there", kDamaged);
+    if (marks_.empty()) return wrong("the pickle goes back to a mark that is not there", kDamagedFileHelp);
     std::vector<Pickled> items(stack_.begin() + static_cast<std::ptrdiff_t>(marks_.back()), stack_.end());
     stack_.resize(marks_.back());
     marks_.pop_back();
@@ -195,7 +194,8 @@ class PickleReader::Machine {
     return ok();
   }
   Status push_tuple(std::size_t size) {
-    if (stack_.size() - floor() < size) return wrong("the pickle takes an object where there is none", kDamaged);
+    if (stack_.size() - floor() < size)
+      return wrong("the pickle takes an object where there is none", kDamagedFileHelp);
     std::vector<Pickled> items(stack_.end() - static_cast<std::ptrdiff_t>(size), stack_.end());
     stack_.resize(stack_.size() - size);
     return push_container(Kind::kTuple, std::move(items));
@@ -298,7 +298,7 @@ class PickleReader::Machine {
         return set_item();
       case 'u': {
         BOOST_OUTCOME_TRY(const std::vector<Pickled> items, pop_marked());
-        if (items.size() % 2 != 0) return wrong("a dictionary gets a key without a value", kDamaged);
+        if (items.size() % 2 != 0) return wrong("a dictionary gets a key without a value", kDamagedFileHelp);
         return add_to(Kind::kDictionary, items);
       }
       case 'q':
@@ -337,7 +337,8 @@ class PickleReader::Machine {
 
   Status stop() {
     BOOST_OUTCOME_TRY(const Pickled object, pop());
-    if (!stack_.empty() || !marks_.empty()) return wrong("the pickle ends before all its objects are used", kDamaged);
+    if (!stack_.empty() || !marks_.empty())
+      return wrong("the pickle ends before all its objects are used", kDamagedFileHelp);
     result_ = object;
     return ok();
   }
@@ -374,7 +375,7 @@ class PickleReader::Machine {
     BOOST_OUTCOME_TRY(const std::uint64_t place, number);
     const auto found = memo_.find(place);
     if (found == memo_.end())
-      return wrong(fmt::format("the pickle refers to object {}, which it does not have", place), kDamaged);
+      return wrong(fmt::format("the pickle refers to object {}, which it does not have", place), kDamagedFileHelp);
     return push(found->second.kind, found->second.value);
   }
 
@@ -386,7 +387,7 @@ class PickleReader::Machine {
   Status name_of_stack() {
     BOOST_OUTCOME_TRY(const Pickled name, pop());
     BOOST_OUTCOME_TRY(const Pickled module, pop());
-    if (name.kind != Kind::kText || module.kind != Kind::kText) return wrong("a name is not a text", kDamaged);
+    if (name.kind != Kind::kText || module.kind != Kind::kText) return wrong("a name is not a text", kDamagedFileHelp);
     return push_name(text(module), text(name));
   }
   Status push_name(std::string_view module, std::string_view name) {
@@ -411,7 +412,7 @@ class PickleReader::Machine {
     if (!is_storage) return wrong("the pickle refers to something outside it that is no storage of a tensor");
     const Name* const name = name_of(parts[1]);
     const bool good = name && name->role == Role::kStorage && parts[2].kind == Kind::kText && is_count(parts[4]);
-    if (!good) return wrong("the pickle refers to a storage without a class, a key or a size", kDamaged);
+    if (!good) return wrong("the pickle refers to a storage without a class, a key or a size", kDamagedFileHelp);
     if (parts.size() > 6 || (parts.size() == 6 && parts[5].kind != Kind::kNone))
       return wrong("a storage is a part of another", "load the file with PyTorch, and write it again with torch.save");
     PickledStorage wanted{type_of(*name), std::string(text(parts[2])), parts[4].value};
@@ -420,7 +421,7 @@ class PickleReader::Machine {
       storages_.push_back(std::move(wanted));
     } else if (const PickledStorage& known = storages_[found->second];
                known.type != wanted.type || known.elements != wanted.elements) {
-      return wrong(fmt::format("storage {} has two types or sizes", quoted_name(wanted.key)), kDamaged);
+      return wrong(fmt::format("storage {} has two types or sizes", quoted_name(wanted.key)), kDamagedFileHelp);
     }
     return push(Kind::kStorage, found->second);
   }

@@ -31,7 +31,6 @@ constexpr std::size_t kTarMarkAt = 257;
 constexpr std::string_view kTarMark = "ustar";
 
 constexpr const char* kSaveAgain = "load the file with PyTorch, and write it again with torch.save or as safetensors";
-constexpr const char* kDamaged = "the file is damaged or cut short: copy or download it again";
 
 // Where a storage lies in the file.
 struct Place {
@@ -65,7 +64,7 @@ class TorchFile {
   }
 
  private:
-  Error wrong(std::string what, std::string help = kDamaged) const {
+  Error wrong(std::string what, std::string help = kDamagedFileHelp) const {
     return input_error(file_->path(), std::move(what), std::move(help));
   }
 
@@ -188,7 +187,8 @@ class TorchFile {
              !__builtin_add_overflow(last, span, &last);
     }
     if (!fits)
-      return input_error({}, fmt::format("has the shape [{}]: too large", fmt::join(tensor.dims, ", ")), kDamaged);
+      return input_error({}, fmt::format("has the shape [{}]: too large", fmt::join(tensor.dims, ", ")),
+                         kDamagedFileHelp);
     const std::uint64_t size = tensor.type->block_bytes, held = places_[tensor.storage].bytes / size;
     if (std::ranges::count(tensor.dims, 0u) != 0) return bytes_of(tensor, 0, 0, shape_of_dimensions(tensor.dims));
     const PickledStorage& storage = reader_->storages()[tensor.storage];
@@ -196,11 +196,11 @@ class TorchFile {
       return input_error({},
                          fmt::format("is of storage {}, which has {} bytes instead of {} elements",
                                      quoted_name(storage.key), places_[tensor.storage].bytes, storage.elements),
-                         kDamaged);
+                         kDamagedFileHelp);
     if (last >= held)
       return input_error(
           {}, fmt::format("goes up to element {} of storage {}, which has {}", last, quoted_name(storage.key), held),
-          kDamaged);
+          kDamagedFileHelp);
     return is_contiguous(tensor) ? bytes_of(tensor, tensor.offset, elements, shape_of_dimensions(tensor.dims))
                                  : view(tensor, held);
   }

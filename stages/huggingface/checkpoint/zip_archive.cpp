@@ -21,8 +21,6 @@ constexpr std::uint16_t kIn64Bits = 1;  // the extra field with what 32 bits do 
 constexpr std::uint16_t kEncrypted = 1;
 constexpr std::uint16_t kStored = 0;
 
-constexpr const char* kDamaged = "the file is damaged or cut short: copy or download it again";
-
 // Little-endian, within `bytes`.
 std::uint64_t number(std::string_view bytes, std::size_t at, std::size_t width) {
   std::uint64_t value = 0;
@@ -36,7 +34,7 @@ Result<std::string> read_bytes(const ByteSource& file, std::uint64_t offset, std
   return text;
 }
 
-Error wrong(const ByteSource& file, std::string what, std::uint64_t at, std::string help = kDamaged) {
+Error wrong(const ByteSource& file, std::string what, std::uint64_t at, std::string help = kDamagedFileHelp) {
   Error error = input_error(file.path(), std::move(what), std::move(help));
   error.detail = fmt::format("at byte {:#x}", at);
   return error;
@@ -192,7 +190,7 @@ Result<ZipArchive> ZipArchive::open(std::shared_ptr<const ByteSource> file) {
 Result<ZipPlace> ZipArchive::find(std::string_view name) const {
   const auto found = entries_.find(name);
   if (found == entries_.end())
-    return input_error(file_->path(), fmt::format("the zip archive has no {}", quoted_name(name)), kDamaged);
+    return input_error(file_->path(), fmt::format("the zip archive has no {}", quoted_name(name)), kDamagedFileHelp);
   const Entry& entry = found->second;
   const auto wrong_here = [&](std::string_view what, std::string help) {
     return wrong(*file_, fmt::format("{} of the zip archive {}", quoted_name(name), what), entry.header,
@@ -203,10 +201,10 @@ Result<ZipPlace> ZipArchive::find(std::string_view name) const {
     return wrong_here("is compressed, which torch.save does not do", "write the file again with torch.save");
   BOOST_OUTCOME_TRY(const std::string header, read_bytes(*file_, entry.header, kFileBytes + name.size()));
   if (!header.starts_with(kFileMark) || number(header, 26, 2) != name.size() || header.substr(kFileBytes) != name)
-    return wrong_here("has another name or nothing where the directory says it begins", kDamaged);
+    return wrong_here("has another name or nothing where the directory says it begins", kDamagedFileHelp);
   ZipPlace place{entry.header + header.size() + number(header, 28, 2), entry.bytes};
   if (place.offset > entry.end || place.bytes > entry.end - place.offset)
-    return wrong_here(fmt::format("overlaps what comes after it, at byte {:#x}", entry.end), kDamaged);
+    return wrong_here(fmt::format("overlaps what comes after it, at byte {:#x}", entry.end), kDamagedFileHelp);
   return place;
 }
 
