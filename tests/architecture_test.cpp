@@ -1,4 +1,4 @@
-// Who may include whom (DESIGN 2), read from the #include lines of the tree.
+// Checks which folders may include which (DESIGN 2), using the #include lines of the source tree.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What the files of a folder may include of the project, besides that folder itself.
+// Lists the project files that a folder may include, in addition to its own.
 struct FolderRule {
   std::string_view folder;
   std::vector<std::string_view> may_include;
@@ -44,7 +44,7 @@ const std::vector<FolderRule> kFolderRules = {
     {"stages/", {"pipeline/core/", "pipeline/config/", "pipeline/io/"}},
 };
 
-// Libraries that belong to one folder.
+// Libraries that only one folder may include.
 struct LibraryRule {
   std::string_view prefix;
   std::string_view folder;
@@ -63,7 +63,7 @@ bool starts_with_any(std::string_view text, const auto& prefixes) {
   return std::any_of(std::begin(prefixes), std::end(prefixes), [&](auto prefix) { return text.starts_with(prefix); });
 }
 
-// "stages/gguf/reader.cpp" -> "stages/gguf/"
+// Returns the folder of a file: "stages/gguf/reader.cpp" -> "stages/gguf/".
 std::string_view folder_of(std::string_view file) {
   const std::size_t top = file.find('/');
   return file.substr(0, file.find('/', top + 1) + 1);
@@ -84,7 +84,7 @@ bool library_include_allowed(std::string_view file, std::string_view included) {
   return true;
 }
 
-// Catch2 2 and 3 differ: one header hides it.
+// Catch2 2 and 3 have different headers; a single header hides the difference.
 bool catch2_include_allowed(std::string_view file, std::string_view included) {
   return !included.starts_with("catch2/") || file == "tests/support/catch.h";
 }
@@ -94,14 +94,14 @@ bool include_allowed(std::string_view file, std::string_view included) {
                                                 : library_include_allowed(file, included);
 }
 
-// Tests sit beside what they test and may include what they need.
+// Tests are stored next to the code that they test and may include anything they need.
 bool is_test(std::string_view file) { return file.find("_test.") != file.npos || file.starts_with("tests/"); }
 
 bool is_source(const fs::path& path) {
   return path.extension() == ".h" || path.extension() == ".cpp" || path.extension() == ".c";
 }
 
-// What stands between the quotes or brackets of an #include line; empty for any other line.
+// Returns the text between the quotes or brackets of an #include line; empty for any other line.
 std::string_view included_by(std::string_view line) {
   if (!line.starts_with("#include ")) return {};
   const std::size_t open = line.find_first_of("\"<");

@@ -1,4 +1,4 @@
-// The built-in recipes, configs/recipes/*.yaml, as a set: all can be read, are short, and are known to no code.
+// Checks the built-in recipes, configs/recipes/*.yaml, as a set: all are valid and short, and no code refers to them.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -72,7 +72,7 @@ bool is_code(const fs::path& path) {
   return (path.extension() == ".cpp" || path.extension() == ".h") && !path.stem().string().ends_with("_test");
 }
 
-// Where code below `folder` holds `name` in quotes, but for the examples of field tables: "FILE: LINE".
+// Returns "FILE: LINE" for each use of `name` in quotes in code below `folder`, except for examples in field tables.
 std::vector<std::string> uses_of(std::string_view name, const std::string& folder) {
   std::vector<std::string> uses;
   for (const auto& entry : fs::recursive_directory_iterator(folder)) {
@@ -87,11 +87,11 @@ std::vector<std::string> uses_of(std::string_view name, const std::string& folde
 
 TEST_CASE("no code names a recipe") {
   for (const BuiltInRecipe& recipe : built_in_recipes()) {
-    if (Types().find(recipe.name)) continue;  // then it is the type that is named
+    if (Types().find(recipe.name)) continue;  // the code refers to the type
     CAPTURE(recipe.name);
     std::vector<std::string> uses = uses_of(recipe.name, "stages");
     for (std::string& use : uses_of(recipe.name, "pipeline")) uses.push_back(std::move(use));
-    if (recipe.name == "base") {  // what a bare type shares with the recipes
+    if (recipe.name == "base") {  // shared by plain types and recipes
       REQUIRE(uses.size() == 1);
       CHECK(uses[0].starts_with("stages/quantize/quantize_stage.cpp: "));
     } else {

@@ -1,4 +1,4 @@
-// The library: what it promises whoever calls.
+// Tests of the guarantees that the library gives its callers.
 #include <fmt/format.h>
 #include <sys/resource.h>
 
@@ -22,7 +22,8 @@ const Context& context() {
   return one;
 }
 
-// A folder with all that a job can read: model.gguf, imatrix.gguf, recipe.yaml, parent.yaml, chat.txt, job.yaml.
+// A folder with every kind of file a job can read: model.gguf, imatrix.gguf, recipe.yaml, parent.yaml, chat.txt,
+// job.yaml.
 class JobFolder {
  public:
   JobFolder() {
@@ -47,7 +48,7 @@ class JobFolder {
         path("model.gguf"), path("imatrix.gguf"), path(output), path("recipe.yaml"), path("chat.txt"));
   }
   Job job() const { return context().load_job(path("job.yaml")).value(); }
-  // With another output.
+  // Returns the plan of job.yaml with a different output.
   Plan plan(const std::string& output) const {
     return context()
         .plan(context().load_job(path("job.yaml"), {{"outputs.0.gguf=" + path(output)}, {}}).value())

@@ -31,7 +31,7 @@ void describe(const PlannedOutput& output, BatchCell& cell) {
   }
 }
 
-// One source's part of a batch.
+// The part of a batch that reads one source.
 class SourceRun {
  public:
   SourceRun(const Context& context, const BatchJob& job, const BatchOptions& options)
@@ -40,7 +40,7 @@ class SourceRun {
     for (std::size_t i = 0; i < cells_.size(); ++i) left_.push_back(i);
   }
 
-  // `index` of `count`: of the source.
+  // Runs source number `index` of `count`.
   void run(std::size_t index, std::size_t count) {
     if (!prepare()) return;
     if (options_.begun) options_.begun(cells_.front().source, index, count);
@@ -48,7 +48,7 @@ class SourceRun {
     if (options_.progress) run.progress = [&](const Progress& now) { options_.progress(*plan_, now); };
     const auto start = Clock::now();
     const auto report = context_.run(*plan_, run);
-    if (!report && report.error().code == ExitCode::kInterrupted) return;  // its cells are not run
+    if (!report && report.error().code == ExitCode::kInterrupted) return;  // its cells stay kNotRun
     if (!report) return fail_all(report.error());
     warnings_ = report.value().warnings;
     for (const std::size_t i : left_) {
@@ -57,7 +57,7 @@ class SourceRun {
     }
   }
 
-  // What run() would run.
+  // Returns what run() would do.
   SourcePlan plan() {
     if (!prepare()) return {std::move(cells_), {}};
     Diagnostics errors;
@@ -69,7 +69,7 @@ class SourceRun {
 
   std::vector<BatchCell>& cells() { return cells_; }
   const std::vector<std::string>& warnings() const { return warnings_; }
-  // As far as they are known.
+  // Adds the files read and written, as far as they are known.
   void add_files(BatchFiles& files) const {
     files.read.push_back(cells_.front().source);
     for (std::string& path : other_inputs(job_)) files.read.push_back(std::move(path));
@@ -88,7 +88,7 @@ class SourceRun {
     return plan_what_is_left();
   }
 
-  // The plan of what can be made and is not there yet; false where there is none.
+  // Plans the outputs that can be made and do not exist yet; returns false if there are none.
   bool plan_what_is_left() {
     if (!make_plan()) {
       leave_out_those_that([&](const Job& job) { return context_.plan(job); });
@@ -96,7 +96,7 @@ class SourceRun {
       if (!make_plan()) return fail_all(*error_), false;
     }
     for (std::size_t k = 0; k < left_.size(); ++k) describe(plan_->outputs[k], cells_[left_[k]]);
-    // What an earlier run has nearly done is brought to its end, manifests and all, before it is looked at.
+    // If an earlier run can be resumed, its outputs and manifests are completed first instead of being compared.
     if (plan_->manifest && !context_.leftovers(*plan_).can_go_on()) {
       if (leave_out_unchanged() && !left_.empty() && !make_plan()) return fail_all(*error_), false;
       if (left_.empty()) return false;
@@ -111,7 +111,7 @@ class SourceRun {
     });
     if (left_.empty()) return false;
     if (!make_plan()) return fail_all(*error_), false;
-    return true;  // what stands in the way of all together, run() says
+    return true;  // run() reports the errors that concern all outputs together
   }
 
   Job job_with(const std::vector<std::size_t>& outputs) const {
@@ -121,7 +121,7 @@ class SourceRun {
     return job;
   }
 
-  // Of the outputs that are left; false, and why in error_, where that fails.
+  // Plans the remaining outputs. Returns false and sets error_ on failure.
   bool make_plan() {
     auto plan = context_.plan(job_with(left_));
     if (!plan) return error_ = plan.error(), false;
@@ -129,7 +129,7 @@ class SourceRun {
     return true;
   }
 
-  // Of the outputs that are left, each by itself, those are left out that `tried` fails for.
+  // Checks the remaining outputs individually and drops those for which `tried` fails.
   template <class Tried>
   void leave_out_those_that(const Tried& tried) {
     std::vector<std::size_t> good;
@@ -143,7 +143,7 @@ class SourceRun {
     left_ = std::move(good);
   }
 
-  // False where there is none.
+  // Drops the unchanged outputs from those remaining; returns false if there are none.
   bool leave_out_unchanged() {
     const std::vector<bool> unchanged = context_.unchanged(*plan_, options_.run.stop);
     std::vector<std::size_t> changed;
@@ -173,9 +173,9 @@ class SourceRun {
   Job job_;
   const BatchOptions& options_;
   std::vector<BatchCell> cells_;   // of all outputs of the job
-  std::vector<std::size_t> left_;  // outputs that are to be written
-  std::optional<Plan> plan_;       // of these
-  std::optional<Error> error_;     // of the plan that could not be made
+  std::vector<std::size_t> left_;  // indices of the outputs still to be written
+  std::optional<Plan> plan_;       // of the outputs in left_
+  std::optional<Error> error_;     // set if the plan could not be made
   std::vector<std::string> warnings_;
 };
 
@@ -331,7 +331,7 @@ std::string fact(std::string_view name, const std::string& text) {
   return fmt::format("<div><dt>{}</dt><dd>{}</dd></div>\n", name, text);
 }
 
-// An output, and below it why it failed.
+// One table row for an output, and another below it with the error if it failed.
 std::string rows_of(const BatchCell& cell) {
   const std::string why =
       !cell.error

@@ -30,7 +30,7 @@ std::vector<TypeModule> modules_of(const std::string& type, const Kernels& kerne
   return known ? kernels.modules_of({&known, 1}) : std::vector<TypeModule>();
 }
 
-// What all outputs on one disk need.
+// The space needed by all outputs on one disk.
 struct Need {
   fs::path folder;
   std::uint64_t bytes = 0;
@@ -74,7 +74,8 @@ std::string describe_modules(const std::vector<TypeModule>& modules, const std::
   return text.empty() ? "none" : text;
 }
 
-// A plan that was made on another machine, or by an earlier process, with another module has other bytes here.
+// A plan made on another machine or by an earlier process, with a different kernel module, would yield different bytes
+// here.
 void check_modules(const Plan& plan, const Kernels& kernels, Diagnostics& errors) {
   if (const std::string type = changed_module(plan.modules, kernels); !type.empty())
     errors.add({ExitCode::kKernel, "", fmt::format("the kernel module of type '{}' is not the one of the plan", type),
@@ -86,7 +87,7 @@ void check_modules(const Plan& plan, const Kernels& kernels, Diagnostics& errors
 void check_kernels(const Plan& plan, const Kernels& kernels, Diagnostics& errors) {
   const bool has_problems =
       std::ranges::any_of(plan.outputs, [](const auto& output) { return !output.problems.empty(); });
-  const auto bound = bind_kernels(plan, kernels);  // importance that lacks is told already
+  const auto bound = bind_kernels(plan, kernels);  // missing importance is already reported as a problem
   if (!bound && (!has_problems || bound.error().code == ExitCode::kKernel)) errors.add(bound.error());
   check_modules(plan, kernels, errors);
 }

@@ -1,5 +1,5 @@
 #pragma once
-// What stands in the way of a run. All errors of a kind are added, not the first alone.
+// Checks that must pass before a run. All errors of a kind are reported, not just the first.
 
 #include <string>
 #include <vector>
@@ -11,17 +11,19 @@
 
 namespace ggufmill {
 
-// The first type whose modules here are not those of a plan or measurement; empty where there is none.
+// Returns the first type whose modules here differ from those of a plan or measurement; empty if there is none.
 std::string changed_module(const std::vector<TypeModule>& modules, const Kernels& kernels);
-// Exit code 2 for a measurement of the job that was made with another module of a candidate type.
+// Fails with exit code 2 if a measurement used by the job was made with a different module for one of its candidate
+// types.
 Status check_measured(const Job& job, const Kernels& kernels);
 
-// Notes when the inode of each source last changed.
+// Records when the inode of each source last changed.
 void look_at_sources(Plan& plan);
 
-// Whatever the disks and the memory: see Context::problems().
+// Checks everything that does not depend on the state of disks and memory: see Context::problems().
 void check_plan(const Plan& plan, const Kernels& kernels, Diagnostics& errors);
-// The same, and here and now: outputs that are there without `overwrite`, folders, space, memory.
+// Like check_plan(), and also checks the current state of the machine: existing outputs if `overwrite` is false,
+// folders, disk space, memory.
 void check_run(const Plan& plan, const Kernels& kernels, bool overwrite, Diagnostics& errors);
 
 }  // namespace ggufmill

@@ -1,4 +1,4 @@
-// Two models, matched by name and compared.
+// Comparison of two models whose tensors are matched by name.
 
 #include <fmt/format.h>
 
@@ -23,7 +23,7 @@ Status add_importance(const std::string& path, const Types& types, Model& model)
   return ok();
 }
 
-// What is in both, by name, and what is not.
+// The tensors in both models, matched by name, and those without a match.
 struct Matching {
   std::vector<TensorPair> pairs;
   std::vector<UnmatchedTensor> unmatched;
@@ -60,7 +60,7 @@ Matching match(const Model& a, const Model& b, const Kernels& kernels) {
   return matching;
 }
 
-// `compared`: null for a pair without elements.
+// `compared` is null for a pair without elements.
 ReportTensor tensor_report(const TensorPair& pair, const StepResult* compared) {
   ReportTensor told;
   told.name = pair.a->name;
@@ -83,7 +83,7 @@ Result<Comparison> Context::compare(const std::string& path_a, const std::string
                                     const ComparisonOptions& options) const {
   if (options.threads > Limits::kMostThreads)
     return usage_error(fmt::format("{} threads, and the most is {}", options.threads, Limits::kMostThreads));
-  // Of a checkpoint only the tensors matter: which pre-tokenizer it has need not be known.
+  // Only the tensors of a checkpoint matter here, so its pre-tokenizer need not be known.
   const huggingface::SourceOptions as_model{.folder = "", .out_type = options.out_type, .pre = "default"};
   BOOST_OUTCOME_TRY(Model a, open_model(path_a, as_model, kernels_->types()));
   BOOST_OUTCOME_TRY(const Model b, open_model(path_b, as_model, kernels_->types()));
@@ -94,7 +94,7 @@ Result<Comparison> Context::compare(const std::string& path_a, const std::string
     inputs.push_back(options.importance);
     BOOST_OUTCOME_TRY(add_importance(options.importance, kernels_->types(), a));
   }
-  if (!options.html.empty()) {  // known before the work
+  if (!options.html.empty()) {  // checked before the work starts
     BOOST_OUTCOME_TRY(check_written({options.html, "page"}, inputs, options.overwrite));
   }
   Matching matching = match(a, b, kernels());

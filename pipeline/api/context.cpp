@@ -15,14 +15,14 @@
 namespace ggufmill {
 namespace {
 
-// A value with the errors that stand in its place.
+// Returns the value, or the errors if there is none.
 template <class T>
 Result<T> value_or_errors(std::optional<T> value, const Diagnostics& errors) {
   if (!value) return errors.together();
   return std::move(*value);
 }
 
-// A model in place of a pipeline file.
+// Fails if `path` names a model rather than a pipeline file.
 Status refuse_model(const std::string& path) {
   const bool is_checkpoint = is_folder(path);
   if (!is_checkpoint && !is_address(path) && !path.ends_with(".gguf") && !path.ends_with(".safetensors")) return ok();
@@ -106,7 +106,7 @@ Result<Plan> Context::plan(const Job& job) const {
     if (!job.outputs[i].reuse.empty()) {
       BOOST_OUTCOME_TRY(reuse_earlier(plan.value(), i, job.outputs[i].reuse));
     }
-  if (plan) look_at_sources(plan.value());  // with those that tensors are taken from
+  if (plan) look_at_sources(plan.value());  // now including the sources of reused tensors
   return plan;
 }
 

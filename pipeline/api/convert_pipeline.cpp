@@ -1,4 +1,4 @@
-// From the arguments of `ggufmill convert` to a pipeline file.
+// Translates the arguments of `ggufmill convert` into a pipeline file.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kMistralConfig = "params.json";
 
-// For what `quantize` does, its command.
+// If `quantize` supports the type, the help names that command.
 Error unknown_out_type(const ConvertOptions& options) {
   const std::string recipe = recipe_of_word(options.outtype);
   std::string help = fmt::format("one of: {}", fmt::join(huggingface::out_type_names(), ", "));
@@ -85,7 +85,7 @@ std::string pipeline_text(const ConvertOptions& options, const std::string& path
                      sink.empty() ? quoted : fmt::format("{{path: {}{}}}", quoted, sink));
 }
 
-// The output's name where it is not given, or is a template.
+// Returns the output's file name if none is given or a template is.
 Result<std::string> made_name(const ConvertOptions& options, const std::string& given, const CheckpointName& name) {
   if (!given.empty()) return fill_output_name(given, name.file_type);
   const OutputContent content = options.vocab_only ? OutputContent::kVocabulary
@@ -142,7 +142,7 @@ huggingface::SourceOptions source_of(const ConvertOptions& options) {
 Result<std::string> pipeline_of(const ConvertOptions& options, const CheckpointNamer& name_of_checkpoint) {
   BOOST_OUTCOME_TRY(check(options));
   std::error_code none;
-  // Beside what lies on a server nothing is written.
+  // Nothing can be written next to a model on a server.
   const fs::path inside = is_address(options.folder) ? "." : options.folder;
   const fs::path outfile = options.outfile.empty() ? inside : fs::path(options.outfile);
   const bool is_folder = fs::is_directory(outfile, none);

@@ -1,4 +1,4 @@
-// The pipeline files that `ggufmill convert` stands for.
+// Tests of the pipeline files generated for `ggufmill convert`.
 #include <filesystem>
 
 #include "pipeline/api/convert_options.h"
@@ -9,7 +9,7 @@ using namespace ggufmill;
 
 namespace {
 
-// A checkpoint called "Some Model", of BF16.
+// A BF16 checkpoint named "Some Model".
 struct Conversion {
   TempDir folder;
   bool opened = false;
@@ -26,7 +26,7 @@ struct Conversion {
       return name;
     });
   }
-  // The pipeline file, with "F" for the folder's path.
+  // Returns the pipeline file with the folder's path replaced by "F".
   std::string pipeline(const ConvertOptions& options) {
     auto text = convert(options);
     if (!text) return render(text.error());
@@ -34,7 +34,7 @@ struct Conversion {
       text.value().replace(at, folder.path().string().size(), "F");
     return text.value();
   }
-  // The last line: where the output goes.
+  // Returns the value of the last line, the output's path.
   std::string output(const ConvertOptions& options) {
     const std::string text = pipeline(options);
     return text.substr(text.rfind("- gguf: ") + 8);

@@ -12,13 +12,13 @@
 namespace ggufmill {
 namespace {
 
-constexpr double kWidth = 900, kHeight = 460;  // of the picture, in its own units
+constexpr double kWidth = 900, kHeight = 460;  // size of the picture in SVG user units
 constexpr double kLeft = 76, kRight = 800, kTop = 14, kBottom = kHeight - 56;
 constexpr double kBargain = 1.5;
 
-// A scale from a round number to a round number, with marks at round numbers between.
+// An axis scale that starts and ends at round numbers, with ticks at round numbers in between.
 struct Scale {
-  std::vector<double> marks;  // rising
+  std::vector<double> marks;  // ascending
   bool logarithmic = false;
 
   double share(double value) const {
@@ -28,7 +28,7 @@ struct Scale {
   }
 };
 
-// 1, 2 or 5 times a power of ten, at least `least`.
+// Returns the least number of the form 1, 2 or 5 times a power of ten that is at least `least`.
 double round_step(double least) {
   const double power = std::pow(10, std::floor(std::log10(least)));
   for (const double digit : {1, 2, 5})
@@ -36,7 +36,7 @@ double round_step(double least) {
   return 10 * power;
 }
 
-// Marks in multiples of a unit of bytes, some five to eight.
+// Returns about five to eight ticks at multiples of a unit of bytes.
 Scale scale_of_bytes(double least, double most, double unit) {
   const double step = round_step(std::max(most - least, most * 0.01) / 6 / unit) * unit;
   Scale scale;
@@ -45,11 +45,11 @@ Scale scale_of_bytes(double least, double most, double unit) {
   return scale;
 }
 
-// Marks at 1, 2 and 5 times powers of ten; between the ends at powers of ten alone where these are many.
+// Returns ticks at 1, 2 and 5 times powers of ten. If the range is wide, the inner ticks are powers of ten only.
 Scale scale_of_losses(double least, double most) {
   const int first = static_cast<int>(std::floor(std::log10(least) + 1e-9));
   const int last = static_cast<int>(std::ceil(std::log10(most) - 1e-9));
-  std::vector<std::pair<double, bool>> all;  // and whether it is a power of ten
+  std::vector<std::pair<double, bool>> all;  // second: true for powers of ten
   for (int power = first; power <= last; ++power)
     for (const int digit : {1, 2, 5}) all.emplace_back(digit * std::pow(10, power), digit == 1);
   while (all.size() > 2 && all[all.size() - 2].first >= most * (1 - 1e-9)) all.pop_back();
@@ -62,7 +62,7 @@ Scale scale_of_losses(double least, double most) {
   return scale;
 }
 
-// Bytes to the right, losses upwards on a logarithmic scale.
+// The axes: bytes horizontally, losses vertically on a logarithmic scale.
 class Axes {
  public:
   explicit Axes(const std::vector<CurvePoint>& curve) {
@@ -85,7 +85,7 @@ class Axes {
   std::string drawn() const {
     std::string out;
     for (const double mark : bytes_.marks) {
-      std::string text = human_bytes(static_cast<std::uint64_t>(unit_));  // "1.00 MiB", "1 B"
+      std::string text = human_bytes(static_cast<std::uint64_t>(unit_));  // for example "1.00 MiB" or "1 B"
       text = fmt::format("{:g}{}", mark / unit_, text.substr(text.find(' ')));
       out += fmt::format(
           "<path class=ruler d=\"M{0:.1f} {1}V{2}\"/><text x=\"{0:.1f}\" y=\"{3}\" text-anchor=middle>{4}</text>\n",
@@ -106,16 +106,16 @@ class Axes {
   }
 
  private:
-  double unit_ = 1;  // of the marks: KiB, MiB ...
+  double unit_ = 1;  // of the ticks: KiB, MiB ...
   Scale bytes_, losses_;
 };
 
-// Places for labels beside their points, none over another or over a point where there is room.
+// Places labels next to their points, without covering other labels or points if there is room.
 class Labels {
  public:
   void keep_free(double x, double y) { taken_.push_back({x - 4, x + 4, y - 4, y + 4}); }
 
-  // The label of the point, joined to it by a line where it is not right beside it.
+  // Returns the label of the point, with a leader line if the label is not directly next to it.
   std::string placed(double x, double y, const std::string& text, const std::string& style) {
     constexpr double kLetter = 6.8, kUp = 10, kDown = 3;
     const double width = kLetter * static_cast<double>(text.size());
@@ -165,13 +165,13 @@ std::string picture(const std::string& name, const std::vector<CurvePoint>& curv
   const std::vector<bool> cheap = bargains(curve);
   std::string line, marks, target;
   Labels labels;
-  const CurvePoint* before = nullptr;  // on the line
+  const CurvePoint* before = nullptr;  // the previous point of the line
   for (const CurvePoint& point : curve) {
     if (point.loss <= 0) continue;
     const double x = axes.x(static_cast<double>(point.bytes)), y = axes.y(point.loss);
     labels.keep_free(x, y);
     if (!point.recipe.empty() || point.is_target) continue;
-    constexpr int kPieces = 6;  // of the line between two points
+    constexpr int kPieces = 6;  // number of pieces that each segment of the line is divided into
     for (int i = 1; before && i < kPieces; ++i) {
       const double part = static_cast<double>(i) / kPieces, from = axes.x(static_cast<double>(before->bytes));
       labels.keep_free(from + part * (x - from), axes.y(before->loss) + part * (y - axes.y(before->loss)));

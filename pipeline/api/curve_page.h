@@ -1,5 +1,5 @@
 #pragma once
-// The losses of the best choices of all sizes, as a picture for people.
+// Plots the losses of the best choices for all sizes.
 
 #include <string>
 #include <utility>
@@ -9,12 +9,13 @@
 
 namespace ggufmill {
 
-// One page that needs no other file: for each output, by its name, the curve with the built-in recipes and the job's
-// target on the same axes, and the points as a table. A size is marked as a bargain where the step to it saved at least
-// half as much again for each byte as the next step does.
+// Returns a self-contained HTML page. For each named output it shows the curve, with the built-in recipes and the job's
+// target on the same axes, and a table of the points. A size is marked as a bargain if the step leading to it reduced
+// the logarithm of the loss at least 1.5 times as much per byte as the next step does.
 std::string curve_html(const std::vector<std::pair<std::string, std::vector<CurvePoint>>>& curves);
 
-// Which of the best choices are bargains, in the order of `curve`; false for recipes, and for the first and the last.
+// Returns, for each point of `curve`, true if it is a best choice that is a bargain. Always false for recipes and for
+// the first and last best choice.
 std::vector<bool> bargains(const std::vector<CurvePoint>& curve);
 
 }  // namespace ggufmill

@@ -29,9 +29,9 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kPiece = 64 << 20;
-constexpr const char* kIdentity = "edit";  // of the temporary file: the next edit finds it
+constexpr const char* kIdentity = "edit";  // of the temporary file, so that the next edit finds it
 
-// Writes over the beginning of a file that is there, durably.
+// Overwrites the beginning of an existing file and syncs it to disk.
 Status write_beginning(const std::string& path, const std::string& bytes) {
   const Descriptor file(
       retry([&] { return system_calls().openat(AT_FDCWD, path.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0); }));
@@ -48,13 +48,13 @@ Result<std::string> read_beginning(const std::string& path, std::uint64_t bytes)
   return text;
 }
 
-// The copy of a header that waits until an edit in place is done: the header, then this.
+// Trailer of a header backup, which exists until an in-place edit is complete: the header, then this.
 struct CopyEnd {
   char magic[8] = {'g', 'g', 'u', 'f', 'm', 'i', 'l', 'l'};
   std::uint64_t bytes = 0, hash = 0;  // of the header
 };
 
-// The header in a copy that this user or the model's owner made.
+// Reads the header from a backup that belongs to this user or to the model's owner.
 Result<std::string> read_copy(const std::string& path, uid_t owner) {
   const auto wrong = [&](std::string what) {
     return Error{ExitCode::kBadInput, path, std::move(what), "nothing was written",
@@ -74,7 +74,7 @@ Result<std::string> read_copy(const std::string& path, uid_t owner) {
   return header;
 }
 
-// Copies bytes of one file to another place of another one.
+// Copies a range of bytes from one file to an offset in another.
 Status copy(const InputFile& from, std::uint64_t at, AtomicFile& to, std::uint64_t place, std::uint64_t bytes,
             const std::atomic<bool>* stop) {
   std::vector<std::byte> buffer;
@@ -83,7 +83,7 @@ Status copy(const InputFile& from, std::uint64_t at, AtomicFile& to, std::uint64
     if (stop && *stop) return interrupted();
     const auto part = static_cast<std::size_t>(std::min<std::uint64_t>(kPiece, bytes - done));
     if (in_kernel) {
-      std::byte none{};  // the bytes never come by here
+      std::byte none{};  // never used: the kernel copies the bytes
       BOOST_OUTCOME_TRY(const Transfer source, from.begin_read(at + done, {&none, 1}));
       BOOST_OUTCOME_TRY(const Transfer target, to.begin_write(place + done, {&none, 1}));
       auto source_at = static_cast<off_t>(at + done), target_at = static_cast<off_t>(place + done);
@@ -93,7 +93,8 @@ Status copy(const InputFile& from, std::uint64_t at, AtomicFile& to, std::uint64
         done += static_cast<std::uint64_t>(copied);
         continue;
       }
-      in_kernel = false;  // another file system, or one that cannot: through memory, which also tells what is wrong
+      // Other file system, or no kernel support: copy through memory, which also yields a proper error message.
+      in_kernel = false;
     }
     buffer.resize(std::min<std::size_t>(part, 4 << 20));
     BOOST_OUTCOME_TRY(from.read(at + done, buffer));
@@ -144,12 +145,12 @@ class Edit {
   }
 
  private:
-  // To another edit the copy of the header would be what one that did not end has left.
+  // Prevents concurrent edits. A second edit would take the backup of the first for one left by an interrupted edit.
   Status lock() {
     if (options_.dry_run) return ok();
     lock_ = Descriptor(
         retry([&] { return system_calls().openat(AT_FDCWD, path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0); }));
-    if (!lock_) return ok();  // what reads it says why
+    if (!lock_) return ok();  // the code that reads the file reports the error
     struct stat locked {
     }, named{};
     const bool free = ::flock(lock_.get(), LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
@@ -166,8 +167,8 @@ class Edit {
     return check_written({options_.output, "output"}, read, options_.overwrite);
   }
 
-  // The copy that an edit was writing when it was killed. One that is not this user's alone, or that a process has
-  // open, stays.
+  // Removes the copy that a killed edit was writing. Keeps it if it may belong to somebody else or a process has it
+  // open.
   Status remove_leftover() const {
     if (options_.dry_run) return ok();
     const std::string left = temporary_path(path_, kIdentity);
@@ -178,7 +179,7 @@ class Edit {
     return ok();
   }
 
-  // The header as it was before an edit that did not end.
+  // Restores the header from the backup of an interrupted edit.
   Status restore() {
     if (!is_file(backup_)) return ok();
     if (options_.dry_run)
@@ -197,7 +198,7 @@ class Edit {
     return ok();
   }
 
-  // A value whose type nobody named has that of the key.
+  // A value written without a type must have the type that the key already has.
   Status check_types(const Metadata& before, const Metadata& after) const {
     for (const MetadataSetting& setting : options_.changes.set) {
       if (!std::holds_alternative<WrittenValue>(setting.value)) continue;
@@ -219,7 +220,7 @@ class Edit {
       if (!before.find(entry.key)) edited_.keys.push_back(entry.key);
   }
 
-  // Whether every tensor of the first file is where it was, and so the header takes as many bytes.
+  // True if every tensor of the first file keeps its offset, so the new header has the same size.
   static bool stays(const Model& before, const OutputFile& file) {
     return file.bytes == before.files.front()->bytes && std::ranges::all_of(file.tensors, [&](const Placement& place) {
              const Extent* extent = before.tensors[place.tensor].expression->as_extent();
@@ -229,7 +230,7 @@ class Edit {
 
   Status write_in_place(const Model& before, const OutputFile& file) const {
     BOOST_OUTCOME_TRY(const std::string old, read_beginning(path_, file.header.size()));
-    BOOST_OUTCOME_TRY(ByteSource::open(*before.files.front(), IoMode::kCached));  // it is still the same
+    BOOST_OUTCOME_TRY(ByteSource::open(*before.files.front(), IoMode::kCached));  // fails if the file has changed
     {
       const std::string copied = header_copy(old);
       BOOST_OUTCOME_TRY(const auto kept, AtomicFile::create(backup_, copied.size(), {}));

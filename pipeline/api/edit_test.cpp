@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// A file with a name, a number and one tensor.
+// A file with a string, a number and one tensor.
 class File {
  public:
   File() {
@@ -177,7 +177,7 @@ TEST_CASE("a copy of a header that is damaged or somebody else's is not put back
 
 TEST_CASE("while one edit is under way another one is told to wait") {
   const File file;
-  write_text(file.backup(), header_copy(file.before().substr(0, 64)));  // of the one that is under way, here
+  write_text(file.backup(), header_copy(file.before().substr(0, 64)));  // the backup of the edit in progress
   {
     const Descriptor held(::open(file.path().c_str(), O_RDONLY | O_CLOEXEC));
     REQUIRE(::flock(held.get(), LOCK_EX) == 0);

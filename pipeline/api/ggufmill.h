@@ -1,7 +1,8 @@
 #pragma once
-// libggufmill: pipeline files and what they name, for other programs: plan, check, run and batches, measurements,
-// comparisons, verification, the arguments of `quantize` and `convert`, rows in memory. Clusters and the smaller tools
-// (split, merge, hash, edit, imatrix, name, render) are in the program alone.
+// libggufmill: the public C++ interface for other programs. It covers pipeline files and everything they can name:
+// plans, checks, runs, batches, measurements, comparisons, verification, the arguments of `quantize` and `convert`, and
+// rows in memory. Clusters and the smaller tools (split, merge, hash, edit, imatrix, name, render) are available only
+// in the program.
 //
 //   auto context = ggufmill::Context::create();
 //   auto job = context.value().load_job("job.yaml");
@@ -10,17 +11,18 @@
 //   options.progress = [](const ggufmill::Progress& now) { ... };
 //   auto report = context.value().run(plan.value(), options);
 //
-// A Job can also be made without a pipeline file, of make_gguf_source(), make_quantize_stage(), make_gguf_sink() and
-// their like: tests/consumers/embed does.
+// A Job can also be built without a pipeline file from make_gguf_source(), make_quantize_stage(), make_gguf_sink() and
+// similar functions; tests/consumers/embed is an example.
 //
-// Errors: every call gives a Result, its value or an Error, whose `also` has the others that the same call found.
-// Nothing throws but std::bad_alloc, nothing is printed, nothing ends the program. Warnings are data of what is given.
+// Errors: every call returns a Result, which is either the value or an Error; its `also` lists the other errors found
+// by the same call. The only exception thrown is std::bad_alloc. The library prints nothing and never ends the program.
+// Warnings are returned as data with the results.
 //
-// Ownership: what a Context gives points into it (types, kernels), so the Context outlives it; it may be moved. Strings
-// and options are copied.
+// Ownership: objects returned by a Context point into it (types, kernels), so the Context must outlive them; it may be
+// moved. Strings and options are copied.
 //
-// Threads: a Context is immutable, and all its calls may be made from several threads at once. There may be several
-// Contexts at once, each with modules and types of its own.
+// Threads: a Context is immutable, and all its calls are thread-safe. Several Contexts may exist at the same time, each
+// with its own modules and types.
 
 #include <atomic>
 #include <cstdint>
@@ -56,159 +58,167 @@
 namespace ggufmill {
 
 struct ComparisonOptions {
-  // Of checkpoint folders: they are compared as the models that the source `huggingface` makes of them.
+  // Output type for checkpoint folders, which are compared as the models that the source `huggingface` makes from them.
   huggingface::OutType out_type = huggingface::OutType::kAuto;
-  std::string importance{};                 // a file for A, GGUF or legacy .dat: gives the weighted error; empty: none
-  std::optional<std::uint64_t> memory{};    // bytes of tensor data held at once; none: as limits.memory by default
-  unsigned threads = 0;                     // 0: as many as the machine gives this process
-  const std::atomic<bool>* stop = nullptr;  // once it is set the comparison ends with kInterrupted
-  // Bytes read and how many there are: from one thread at a time, not more often than every 50 ms.
+  std::string importance{};                 // importance of A (GGUF or legacy .dat), for weighted errors; empty: none
+  std::optional<std::uint64_t> memory{};    // bytes of tensor data held in memory; none: default of limits.memory
+  unsigned threads = 0;                     // 0: the number of CPUs available to this process
+  const std::atomic<bool>* stop = nullptr;  // when set, the comparison ends with kInterrupted
+  // Receives the bytes read and their total. Called from one thread at a time, at most every 50 ms.
   std::function<void(std::uint64_t done, std::uint64_t total)> progress{};
-  std::string html{};      // where a page is written; empty: none
-  bool overwrite = false;  // replace a page that is there already
+  std::string html{};      // path of the page to write; empty: none
+  bool overwrite = false;  // replace an existing page
 };
 
 struct Comparison {
-  Report report;  // its one output is the model B
+  Report report;  // its only output is model B
   std::vector<std::string> warnings;
 };
 
 struct VerifyOptions {
-  std::string manifest{};                   // empty: FILE.manifest.json, if it is there
-  std::optional<std::uint64_t> memory{};    // bytes of tensor data held at once; none: as limits.memory by default
-  unsigned threads = 0;                     // 0: as many as the machine gives this process
-  const std::atomic<bool>* stop = nullptr;  // once it is set it ends with kInterrupted
-  // Bytes read and how many there are: from one thread at a time.
+  std::string manifest{};                   // empty: FILE.manifest.json, if it exists
+  std::optional<std::uint64_t> memory{};    // bytes of tensor data held in memory; none: default of limits.memory
+  unsigned threads = 0;                     // 0: the number of CPUs available to this process
+  const std::atomic<bool>* stop = nullptr;  // when set, the verification ends with kInterrupted
+  // Receives the bytes read and their total. Called from one thread at a time.
   std::function<void(std::uint64_t done, std::uint64_t total)> progress{};
 };
 
 struct Verification {
   std::vector<std::string> files;
   std::uint64_t tensors = 0, bytes = 0;
-  std::string manifest;  // that they were compared with; empty: there is none
+  std::string manifest;  // path of the manifest used; empty: there was none
   std::vector<std::string> warnings;
 };
 
 struct MeasureOptions {
-  RunOptions run{};  // engine, I/O and stop; the rest is not used
-  // A file that gets each tensor when it is measured: a later call goes on from there, with the same figures. It stays,
-  // for the caller to remove. Empty: none.
+  RunOptions run{};  // only engine, I/O and stop are used
+  // Path of a file to which each tensor is added when it has been measured. A later call resumes from it with the same
+  // results. The caller has to remove it. Empty: no journal.
   std::string journal{};
-  std::vector<std::string> other_journals{};   // of other parts: what these have is not measured again
-  std::uint64_t journal_bytes = 256ull << 20;  // of the source, at least, between two times that the journal is written
-  // Measures part `part` of `parts`, a run of whole tensors: as many bytes of the source as they allow.
+  std::vector<std::string> other_journals{};   // of other parts; tensors found there are not measured again
+  std::uint64_t journal_bytes = 256ull << 20;  // minimum of source bytes measured between writes to the journal
+  // Measures only part `part` of `parts`: a range of whole tensors. The parts are as equal in source bytes as whole
+  // tensors allow.
   std::size_t part = 0, parts = 1;
-  // Called first where journals have `known` of the `all` tensors.
+  // Called first if the journals contain `known` of the `all` tensors.
   std::function<void(std::size_t known, std::size_t all)> goes_on{};
-  // Told what is left alone of journals, and why.
+  // Receives a warning for each journal that is not used, with the reason.
   std::function<void(const std::string& warning)> warn{};
-  // Bytes read and how many there are: from one thread at a time, not more often than every 50 ms.
+  // Receives the bytes read and their total. Called from one thread at a time, at most every 50 ms.
   std::function<void(std::uint64_t done, std::uint64_t total)> progress{};
 };
 
 class Context;
 
-// Whether a job has a target (`quantize: {target: ...}`) that nothing is measured for; and a measurement for all such.
+// needs_measurement() returns true if the job has a target (`quantize: {target: ...}`) without a measurement;
+// give_measurement() sets the measurement of all such targets.
 bool needs_measurement(const Job& job);
-// Fails where such a job could not be run whatever was measured: for before measure().
+// Fails if a job without a measurement could not be run whatever the measurement contained. To be called before
+// measure().
 Status check_unmeasured(const Context& context, const Job& job, bool overwrite);
 void give_measurement(Job& job, const std::shared_ptr<const Measurement>& measurement);
 
-// Kernels and what pipeline files can name. Movable.
+// Owns the kernels and everything that pipeline files can name. Movable.
 class Context {
  public:
-  // Looks for kernel modules beside the library and in options.directories: see kernels.h, also for the errors.
+  // Loads the kernel modules found next to the library and in options.directories. See kernels.h for details and
+  // errors.
   static Result<Context> create(const KernelOptions& options = {});
 
   const Kernels& kernels() const { return *kernels_; }
   const Registry& registry() const { return *registry_; }
 
-  // The headers of a GGUF file, or of a model in shards, named by its first; of a checkpoint folder (one with
-  // config.json), as the model that the source `huggingface` makes of it; of other folders with safetensors, or a file
-  // of them, as they stand. Exit code 4 for what is malformed.
+  // Reads the headers of a model: a GGUF file, or the first shard of one; a checkpoint folder (one with config.json),
+  // as the model that the source `huggingface` makes from it; or any other folder of safetensors files or a single one,
+  // without conversion. Fails with exit code 4 for malformed files.
   Result<Model> inspect(const std::string& path, huggingface::OutType out_type = huggingface::OutType::kAuto) const;
 
-  // The recipes, built in and of files: what make_quantize_stage() takes.
+  // Returns the catalog of recipes, built-in and from files, for make_quantize_stage().
   RecipeShelf recipes() const;
 
-  // A pipeline file, or the text of one; `name` stands for its path in messages.
+  // Read a pipeline file or its text; messages show `name` as the path of the text.
   Result<Job> load_job(const std::string& path, const JobOptions& options = {}) const;
   Result<Job> parse_job(const std::string& text, const std::string& name, const JobOptions& options = {}) const;
 
-  // The jobs of a pipeline file that may have a `matrix`, for run_batch().
+  // Read the jobs of a pipeline file, which may have a `matrix`, for run_batch().
   Result<Batch> load_batch(const std::string& path, const JobOptions& options = {}) const;
   Result<Batch> parse_batch(const std::string& text, const std::string& name, const JobOptions& options = {}) const;
 
-  // The pipeline file that does what llama-quantize does of these options, for parse_job(). Warnings are added: of what
-  // is taken in another way than it is written.
+  // Returns a pipeline file for parse_job() that has the effect of llama-quantize with these options. Adds a warning
+  // for each argument that is interpreted differently than written.
   Result<std::string> quantize_pipeline(const QuantizeOptions& options, std::vector<std::string>& warnings) const;
 
-  // The pipeline file that does what convert_hf_to_gguf.py does of these options, for parse_job(). Reads the headers of
-  // the checkpoint where the output's name depends on what it holds.
+  // Returns a pipeline file for parse_job() that has the effect of convert_hf_to_gguf.py with these options. Reads the
+  // headers of the checkpoint if the output's name depends on them.
   Result<std::string> convert_pipeline(const ConvertOptions& options) const;
 
-  // Reads headers, never weights; writes nothing. Warnings are in Plan::warnings; what stands in the way of a run is
-  // no error yet: see problems() and check().
+  // Plans a job. Reads headers, never weights; writes nothing. Warnings are in Plan::warnings. Conditions that prevent
+  // a run are not errors yet: see problems() and check().
   Result<Plan> plan(const Job& job) const;
 
-  // What no state of disks or memory would mend: problems of the model (importance that lacks, rows that nothing fits),
-  // limits out of range, paths that are written twice or are also read, types without a kernel.
+  // Returns the errors that no change to disks or memory would fix: problems of the model (missing importance, row
+  // lengths that no type fits), limits out of range, paths that are written twice or also read, types without a kernel.
   std::vector<Error> problems(const Plan& plan) const;
-  // These, and what can be known to go wrong here and now: outputs that exist (without `overwrite`) or cannot be made,
-  // too little space, too little memory.
+  // Returns the same errors and those caused by the current state of the machine: outputs that exist (unless
+  // `overwrite` is set) or cannot be created, too little disk space, too little memory.
   std::vector<Error> check(const Plan& plan, bool overwrite) const;
 
-  // Every file that a job reads, as far as headers tell: the pipeline file, recipes, the source, importance.
+  // Returns every file that a job reads, as far as headers show: the pipeline file, recipes, the source, importance.
   Result<std::vector<std::string>> inputs(const Job& job) const;
-  // For files that a caller writes itself of what it has `read`: refuses (exit code 2) one that is read, or a kernel
-  // module, by whatever name, and without `overwrite` one that exists.
+  // Checks the path of a file that the caller will write itself, derived from the files in `read`. Fails with exit
+  // code 2 if the path refers, under any name, to one of these files or to a kernel module, or if it exists and
+  // `overwrite` is false.
   Status check_written(const WrittenPath& written, std::vector<std::string> read, bool overwrite) const;
 
-  // check(), then all outputs, the report and the trace, each whole or not at all; the outputs become visible together.
-  // Goes on with what an earlier run of the same plan left (options.resume). To stop it set options.stop, from
-  // wherever: the progress function, another thread, a signal handler. An error of the report or the trace comes when
-  // the outputs are there; it says so.
-  // For many outputs the process's limit of open files is raised as far as is needed and allowed. With limits.nice the
-  // run has a thread of its own; TBB's threads, which the process shares, may stay as nice.
+  // Calls check(), then writes all outputs, the report and the trace. Each file is written completely or not at all,
+  // and the outputs become visible together. Resumes an earlier run of the same plan if options.resume is set. To stop
+  // the run, set options.stop from the progress function, another thread or a signal handler. An error that concerns
+  // only the report or the trace is returned after the outputs have been written, and says so. Raises the process's
+  // limit on open files if many outputs require that and the system allows it. If limits.nice is set, the run uses a
+  // thread of its own; TBB's threads, which the whole process shares, may keep the niceness.
   Result<RunReport> run(const Plan& plan, const RunOptions& options) const;
-  // What run() writes as the report of the plan.
+  // Returns the report of the plan that run() writes.
   Report report_of(const Plan& plan, const RunReport& run) const;
 
-  // What runs that ended early have left beside the outputs: looks, changes nothing. And removes it, but for what a run
-  // is writing now.
+  // leftovers() returns the files that interrupted runs left next to the outputs and changes nothing. discard() removes
+  // them, except those in use by a running process.
   Leftovers leftovers(const Plan& plan) const;
   Status discard(const Leftovers& leftovers) const;
 
-  // A model file or the manifest of an output, read from end to end: structure, zeros between the tensors, numbers and
-  // scales finite, and where there is a manifest sizes and checksums. Exit code 4 for what is malformed or not finite,
-  // 3 for what is not as the manifest says.
+  // Reads a model file, or all files of a manifest, from end to end and checks its structure, that the padding between
+  // tensors is zero, that numbers and scales are finite and, if there is a manifest, sizes and checksums. Fails with
+  // exit code 4 if the model is malformed or not finite, 3 if it differs from the manifest.
   Result<Verification> verify(const std::string& path, const VerifyOptions& options = {}) const;
-  // Of each output whether it is there as the plan would make it, as its manifest says; see unchanged_outputs().
+  // Returns, for each output, true if it exists and its manifest shows that the plan would not change it; see
+  // unchanged_outputs().
   std::vector<bool> unchanged(const Plan& plan, const std::atomic<bool>* stop = nullptr) const;
 
-  // What each candidate type would cost each tensor that the job's targets choose for: one read of the source, nothing
-  // of the model is written. The same numbers whatever the threads and the memory.
+  // Measures the error that each candidate type would cause in each tensor for which a target of the job chooses a
+  // type. Reads the source once and writes no part of the model. The results do not depend on the number of threads or
+  // the memory.
   Result<Measurement> measure(const Job& job, const MeasureOptions& options = {}) const;
-  // All that measure() would do, without journals and parts: to estimate its time.
+  // Returns the plan of everything measure() would do, ignoring journals and parts, to estimate its time.
   Result<Plan> plan_measurement(const Job& job) const;
 
-  // Rows of numbers in memory made rows of a type, or the other way round: the bytes of a run. And rows of a tensor of
-  // a model that inspect() gave, as they are or as F32. See rows_in_memory.h, also for the errors.
+  // convert_rows() converts rows of numbers in memory to a type or back, with the same bytes as a run. read_rows()
+  // reads rows of a tensor of a model returned by inspect(), in its own type or as F32. See rows_in_memory.h, also for
+  // the errors.
   Status convert_rows(const RowConversion& conversion, const RowsOptions& options = {}) const;
   Status read_rows(const RowsOfTensor& wanted, const RowsOptions& options = {}) const;
 
-  // Of a job's output with a target that is measured: what the best choices of all sizes lose, and the built-in
-  // recipes. Exit code 2 for an output without such a target.
+  // Returns, for an output with a measured target, the losses of the best choices for all sizes and those of the
+  // built-in recipes. Fails with exit code 2 for an output without such a target.
   Result<std::vector<CurvePoint>> curve(const Job& job, std::size_t output, std::size_t points) const;
 
-  // Two models of any kind that inspect() reads, tensor by tensor of the same name.
+  // Compares the tensors that have the same name in two models of any kind that inspect() reads.
   Result<Comparison> compare(const std::string& a, const std::string& b, const ComparisonOptions& options = {}) const;
 
  private:
   explicit Context(std::shared_ptr<const Kernels> kernels);
 
   std::shared_ptr<const Kernels> kernels_;
-  std::shared_ptr<const Registry> registry_;  // over the kernels' types
+  std::shared_ptr<const Registry> registry_;  // refers to the kernels' types
 };
 
 }  // namespace ggufmill

@@ -24,7 +24,7 @@ namespace {
 constexpr std::size_t kReadBytes = 4 << 20;
 constexpr std::uint64_t kMostListBytes = 256 << 20;
 
-// uuid5(NAMESPACE_URL, "en.wikipedia.org/wiki/Llama.cpp"), which gguf-hash takes as the namespace of its identifiers.
+// uuid5(NAMESPACE_URL, "en.wikipedia.org/wiki/Llama.cpp"), the namespace that gguf-hash uses for its UUIDs.
 constexpr std::array<unsigned char, 16> kNamespace = {0xef, 0x00, 0x12, 0x06, 0xda, 0xdc, 0x5f, 0x6d,
                                                       0xa1, 0x5f, 0x33, 0x59, 0xe5, 0x77, 0xd4, 0xe5};
 
@@ -37,7 +37,7 @@ class Digest {
       XXH64_reset(xxh_.get(), 0);
       return;
     }
-    // OpenSSL reads through a null pointer where its own context could not be made.
+    // OpenSSL dereferences a null pointer if it could not allocate its default library context.
     if (!OSSL_LIB_CTX_get0_global_default()) throw std::bad_alloc();
     evp_.reset(EVP_MD_CTX_new());
     if (!evp_ || EVP_DigestInit_ex(evp_.get(), kind == HashKind::kSha256 ? EVP_sha256() : EVP_sha1(), nullptr) != 1)
@@ -61,7 +61,7 @@ class Digest {
     if (EVP_DigestFinal_ex(evp_.get(), bytes.data(), &size) != 1) throw std::bad_alloc();
     if (kind_ != HashKind::kUuid) return fmt::format("{:02x}", fmt::join(std::span(bytes).first(size), ""));
     bytes[6] = static_cast<unsigned char>((bytes[6] & 0x0f) | 0x50);  // version 5
-    bytes[8] = static_cast<unsigned char>((bytes[8] & 0x3f) | 0x80);  // RFC 9562's variant
+    bytes[8] = static_cast<unsigned char>((bytes[8] & 0x3f) | 0x80);  // variant of RFC 9562
     std::string text = fmt::format("{:02x}", fmt::join(std::span(bytes).first(16), ""));
     for (const std::size_t at : {8, 13, 18, 23}) text.insert(at, "-");
     return text;
@@ -77,7 +77,7 @@ class Digest {
   std::unique_ptr<EVP_MD_CTX, Free> evp_;
 };
 
-// Digests of one thing, all of them fed the same bytes.
+// Several digests of the same data.
 class Digests {
  public:
   Digests(const std::vector<HashKind>& kinds, bool with_uuid) {
@@ -140,10 +140,10 @@ Result<KnownHashes> read_hashes(const std::string& path) {
   BOOST_OUTCOME_TRY(const std::string text, read_text_file(path, kMostListBytes));
   KnownHashes known;
   std::istringstream lines(text);
-  lines.exceptions(std::ios::badbit);  // lets std::bad_alloc through
+  lines.exceptions(std::ios::badbit);  // rethrows std::bad_alloc
   for (std::string line; std::getline(lines, line);) {
     std::istringstream words(line);
-    words.exceptions(std::ios::badbit);  // lets std::bad_alloc through
+    words.exceptions(std::ios::badbit);  // rethrows std::bad_alloc
     std::string kind, digits, of;
     if (words >> kind >> digits && std::getline(words >> std::ws, of))
       if (const auto named = kind_named(kind)) known.emplace(std::pair(*named, of), digits);

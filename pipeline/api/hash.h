@@ -1,5 +1,5 @@
 #pragma once
-// Hashes of a model's tensors and of all its weights, as llama.cpp's gguf-hash prints them.
+// Hashes of a model's individual tensors and of all its weights, in the format of llama.cpp's gguf-hash.
 
 #include <atomic>
 #include <map>
@@ -16,31 +16,32 @@ enum class HashKind {
   kXxh64,
   kSha1,
   kSha256,
-  kUuid,  // version 5 (RFC 9562, 5.5), of all tensors alone
+  kUuid,  // version 5 (RFC 9562, 5.5); only of all tensors together
 };
 inline constexpr std::string_view kHashNames[] = {"xxh64", "sha1", "sha256", "uuid"};
 inline std::string_view name_of(HashKind kind) { return kHashNames[static_cast<std::size_t>(kind)]; }
 
 struct HashOptions {
   std::vector<HashKind> kinds{HashKind::kXxh64};  // in the order of the enumeration
-  bool tensors = true;                            // of each tensor too, not of all together alone
-  const std::atomic<bool>* stop = nullptr;        // once it is set it ends with kInterrupted
+  bool tensors = true;                            // hash each tensor in addition to all together
+  const std::atomic<bool>* stop = nullptr;        // when set, hashing ends with kInterrupted
 };
 
 struct Hash {
   HashKind kind;
-  std::string digits;  // small hexadecimal ones
-  std::string of;      // `path`, or "path:tensor"
+  std::string digits;  // lowercase hexadecimal
+  std::string of;      // `path` or "path:tensor"
 };
 
-// Of the bytes of the tensors, in the order of the model, without padding and header (llama.cpp,
-// examples/gguf-hash, MIT: its namespace of UUIDs, its names). Exit code 2 for tensors that are no bytes of a file.
+// Returns the hashes of the bytes of the tensors, in the order of the model, without padding and header (llama.cpp,
+// examples/gguf-hash, MIT: the UUID namespace and the names of the hashes). Fails with exit code 2 if a tensor is
+// computed and so has no bytes in a file.
 Result<std::vector<Hash>> hash_model(const Model& model, const std::string& path, const HashOptions& options);
 
-// Digits by the kind and what they are of; of several lines the first.
+// Maps the kind and the hashed object to the digits. If an object is listed more than once, the first line counts.
 using KnownHashes = std::map<std::pair<HashKind, std::string>, std::string>;
-// A file of lines "kind  digits  of", as gguf-hash writes and checks them. Other lines are not looked at; exit code 4
-// where there is none.
+// Reads a file of lines "kind  digits  of", as gguf-hash writes and checks them. Ignores other lines; fails with exit
+// code 4 if no line has a known kind.
 Result<KnownHashes> read_hashes(const std::string& path);
 
 }  // namespace ggufmill

@@ -1,5 +1,5 @@
 #pragma once
-// The manifests that a plan asks for beside its outputs.
+// The manifests that a plan requests next to its outputs.
 
 #include <atomic>
 #include <memory>
@@ -12,14 +12,14 @@ namespace ggufmill {
 
 using FileList = std::vector<std::unique_ptr<AtomicFile>>;
 
-// The manifests and lists of sums of all outputs, whole under temporary names. `read`: of the files of all outputs, in
-// order. What a run of this plan that was killed left of them is written anew.
+// Writes the manifests and checksum lists of all outputs under temporary names. `read` reads the files of all outputs,
+// numbered in order. Replaces unfinished manifests left by a killed run of this plan.
 Result<FileList> make_manifests(const Plan& plan, const FileReader& read, bool overwrite,
                                 const std::atomic<bool>* stop);
-// Gives them their names.
+// Renames the files to their final names.
 Status publish(const FileList& files);
-// Both, for outputs that have their names already. A manifest that is there is replaced: whoever named the outputs
-// found none, or was to replace it.
+// Does both for outputs that already have their final names. Replaces existing manifests: when the outputs were
+// published, no manifests existed or they were to be overwritten.
 Status add_manifests(const Plan& plan, const std::atomic<bool>* stop);
 
 }  // namespace ggufmill

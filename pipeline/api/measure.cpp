@@ -1,4 +1,4 @@
-// What every candidate type costs every tensor of a job's targets.
+// Measures the error of every candidate type for every tensor of a job's targets.
 
 #include <fmt/format.h>
 
@@ -14,11 +14,11 @@
 namespace ggufmill {
 namespace {
 
-// What the targets of a job choose for, each tensor once, with all their candidates.
+// The tensors for which the targets of a job choose types, each once, with all their candidates.
 struct Wanted {
-  std::vector<Undecided> models;  // that the tensors point into: none moves
+  std::vector<Undecided> models;  // the tensors point into these, so none may move
   std::vector<Measured> tensors;
-  std::map<std::string_view, std::size_t> by_name;  // of `tensors`
+  std::map<std::string_view, std::size_t> by_name;  // index into `tensors`
 };
 
 bool takes(const TypeInfo& type, const Tensor& tensor, const Kernels& kernels) {
@@ -56,7 +56,7 @@ Status add_target(const JobOutput& output, const Model& shared, const Kernels& k
   return ok();
 }
 
-// What `sum` says of each matrix; weighted by `weighted_sum` where there is importance.
+// Collects `sum` of each matrix and, if `weighted`, also `weighted_sum`.
 MatrixSums sums_of(const std::vector<ErrorSums>& matrices, bool weighted, double ErrorSums::*sum,
                    double ErrorSums::*weighted_sum) {
   MatrixSums sums;
@@ -85,7 +85,7 @@ MeasuredTensor describe(const Measured& measured, const StepResult* result) {
     }
     told.types.push_back(std::move(type));
   }
-  for (MeasuredType& type : told.types)  // those that lose nothing
+  for (MeasuredType& type : told.types)  // for types without any loss
     if (type.matrices.plain.empty()) {
       type.matrices.plain.resize(told.matrices.plain.size());
       type.matrices.weighted.resize(told.matrices.weighted.size());
@@ -96,7 +96,7 @@ MeasuredTensor describe(const Measured& measured, const StepResult* result) {
 
 std::uint64_t source_bytes(const Measured& measured) { return measured.tensor->expression->bytes(); }
 
-// Of all tensors those of a part: cut between tensors, to be of about as many bytes of the source.
+// Keeps only the tensors of one part. Parts are cut between tensors and have about the same number of source bytes.
 void keep_part(std::size_t part, std::size_t parts, std::vector<Measured>& tensors) {
   double all = 0, before = 0;
   for (const Measured& each : tensors) all += static_cast<double>(source_bytes(each));
@@ -109,7 +109,7 @@ void keep_part(std::size_t part, std::size_t parts, std::vector<Measured>& tenso
   tensors = std::move(kept);
 }
 
-// The modules of the foreign types that a measurement of all tensors reads, and of all that it may measure.
+// Returns the modules of the foreign types that a measurement of all tensors decodes and of all candidate types.
 std::vector<TypeModule> modules_of(const Plan& measurement, const Job& job, const Kernels& kernels) {
   std::vector<const TypeInfo*> types = foreign_types_of(measurement);
   for (const JobOutput& output : job.outputs)
@@ -119,7 +119,7 @@ std::vector<TypeModule> modules_of(const Plan& measurement, const Job& job, cons
   return kernels.modules_of(types);
 }
 
-// Measures tensors, but for those that a journal has, some at a time where there is one: each time it gets them.
+// Measures the tensors that no journal contains. With a journal, measures them in batches and adds each batch to it.
 class Measurer {
  public:
   Measurer(const Model& model, const Limits& limits, const Kernels& kernels, const std::vector<TypeModule>& modules,
@@ -134,7 +134,7 @@ class Measurer {
     for (const std::string& warning : journal.warnings())
       if (options_.warn) options_.warn(warning);
     std::vector<MeasuredTensor> all(wanted.size());
-    std::vector<std::size_t> left;  // indices into these
+    std::vector<std::size_t> left;  // indices into `all`
     for (std::size_t i = 0; i < wanted.size(); ++i) {
       all_bytes_ += source_bytes(wanted[i]);
       if (const MeasuredTensor* known = journal.find(measured_identity(*wanted[i].tensor), wanted[i].types)) {
@@ -223,7 +223,7 @@ Result<Measurement> Context::measure(const Job& job, const MeasureOptions& optio
 
 namespace {
 
-// The model with the types that the plan gives its tensors; none where a later stage gave them other names.
+// Returns the model with the types that the plan assigns; none if a later stage renamed tensors.
 std::optional<Model> with_types_of(const PlannedOutput& output, Model model) {
   std::map<std::string_view, const TypeInfo*> types;
   for (const PlannedTensor& tensor : output.tensors) types.emplace(tensor.name, tensor.type);
@@ -247,7 +247,7 @@ Result<std::vector<CurvePoint>> Context::curve(const Job& job, std::size_t outpu
     }
     if (!target->measurement) break;
     BOOST_OUTCOME_TRY(const Undecided made, undecided(*stage, std::move(model)));
-    // A target that cannot be met has no point on the curve; the plan says why.
+    // A target that cannot be met has no point on the curve; the error of the plan gives the reason.
     const Result<Plan> planned = plan(job);
     std::optional<Model> chosen;
     if (planned) chosen = with_types_of(planned.value().outputs.at(output), made.model);

@@ -16,7 +16,7 @@ namespace ggufmill {
 namespace {
 
 constexpr std::size_t kHashDigits = 16;
-constexpr std::uint64_t kMostBytes = 1 << 30;  // as of a measurement
+constexpr std::uint64_t kMostBytes = 1 << 30;  // same limit as for a measurement
 
 std::string hash_of(std::string_view text, std::uint64_t seed) {
   return fmt::format("{:016x}", XXH3_64bits_withSeed(text.data(), text.size(), seed));
@@ -41,7 +41,7 @@ Result<std::string> read_from(int file, const std::string& path) {
   return text;
 }
 
-// Whether a text begins as a journal does, or as the beginning of one: 16 hexadecimal digits, a blank, and an object.
+// True if the text starts like a journal or is a prefix of such a start: 16 hexadecimal digits, a space and an object.
 bool is_journal(std::string_view text) {
   for (std::size_t i = 0; i < std::min(text.size(), kHashDigits + 2); ++i) {
     const char wanted = i == kHashDigits ? ' ' : '{';
@@ -88,8 +88,8 @@ Status MeasureJournal::open_file() {
                        "move it away, or write the measurement to another file");
   }
   take(text);
-  // What was being written when it ended is overwritten.
-  end_ = text.rfind('\n') + 1;  // 0 where there is none
+  // Overwrites an incomplete last line.
+  end_ = text.rfind('\n') + 1;  // 0 if there is no newline
   return ok();
 }
 

@@ -1,6 +1,6 @@
 #pragma once
-// What a measurement has so far: a file beside its result, a line for each tensor that is done. A measurement that was
-// ended early goes on from there; one that is made in parts takes the tensors of all parts.
+// The journal of a measurement: a file next to its result with one line for each tensor measured. An interrupted
+// measurement resumes from it; one that is split into parts merges the tensors of all parts.
 
 #include <map>
 #include <span>
@@ -13,22 +13,23 @@
 
 namespace ggufmill {
 
-// Each line is XXH3 of the rest with 64 bits in hexadecimal digits, a blank, and {ggufmill, tensor, matrices} in JSON,
-// where numbers come back as they were. The seed of the hash is that of the kernel modules of foreign types, 0 without
-// any. A line that is damaged, or that another version or other modules wrote, counts for nothing. Not thread-safe.
+// Each line consists of the 64-bit XXH3 of the rest in hexadecimal digits, a space, and {ggufmill, tensor, matrices} in
+// JSON, with numbers that round-trip exactly. The hash is seeded with a hash of the kernel modules of foreign types, or
+// 0 if there are none. Lines that are damaged, or were written by another version or with other modules, are ignored.
+// Not thread-safe.
 class MeasureJournal {
  public:
-  // Takes what is at `path`, if anything is, and makes the file if not. Exit code 75 where another process measures
-  // into it now, 4 for a file that is no such journal. An empty path: nothing is kept; likewise where the file is not
-  // this user's alone (own_file.h), which warnings() says.
+  // Reads the journal at `path`, or creates the file if it is missing. Fails with exit code 75 if another process is
+  // using it, 4 if the file is not such a journal. If the path is empty, or the file may belong to somebody else
+  // (own_file.h), nothing is recorded; in the latter case warnings() says so.
   static Result<MeasureJournal> open(const std::string& path, const std::vector<TypeModule>& modules);
 
-  // Takes what another journal has, too, if it is this user's alone.
+  // Also takes the tensors from another journal, provided that it belongs to this user alone.
   Status read_also(const std::string& path);
-  // The tensor of that identity with just these types; null where it is to be measured.
+  // Returns the tensor with that identity and exactly these types; null if it still has to be measured.
   const MeasuredTensor* find(const std::string& made_of, const std::vector<const TypeInfo*>& types) const;
   const std::vector<std::string>& warnings() const { return warnings_; }
-  // They are on the disk when it returns.
+  // Appends tensors; they are on disk when the call returns.
   Status add(std::span<const MeasuredTensor> tensors);
 
  private:
@@ -39,8 +40,8 @@ class MeasureJournal {
   std::uint64_t seed_ = 0;
   std::vector<std::string> warnings_;
   Descriptor file_;
-  std::uint64_t end_ = 0;                        // of the file
-  std::map<std::string, MeasuredTensor> known_;  // by what they are made of
+  std::uint64_t end_ = 0;                        // offset at which the next line is written
+  std::map<std::string, MeasuredTensor> known_;  // by MeasuredTensor::made_of
 };
 
 }  // namespace ggufmill

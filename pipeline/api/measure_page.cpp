@@ -16,13 +16,13 @@ namespace {
 
 namespace json = boost::json;
 
-// With four digits: what a page needs to show and to sort.
+// Rounds to four digits, which suffices for display and sorting.
 double rounded(double figure) { return std::strtod(fmt::format("{:.3e}", figure).c_str(), nullptr); }
 
-// {types: [NAME by rising size], tensors: [[name, shape, weights, [bits for a weight, relative error] or null of each
-// type, and for a tensor of several matrices [relative error of each matrix] or null of each type]]}.
+// {types: [names by ascending size], tensors: [[name, shape, weights, [bits per weight, relative error] or null for
+// each type, and for a tensor of several matrices [relative error of each matrix] or null for each type]]}.
 json::object page_data(const Measurement& measurement) {
-  std::map<std::pair<double, std::string>, std::size_t> types;  // by bits for a weight
+  std::map<std::pair<double, std::string>, std::size_t> types;  // by bits per weight
   for (const MeasuredTensor& tensor : measurement.tensors)
     for (const MeasuredType& type : tensor.types) {
       const double bits = 8.0 * static_cast<double>(type.bytes) / static_cast<double>(tensor.shape.elements());

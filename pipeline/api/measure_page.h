@@ -1,5 +1,5 @@
 #pragma once
-// A measurement as a page for people: heat maps of the errors, by role and layer and by tensor and type.
+// A measurement as an HTML page: heat maps of the errors, by role and layer and by tensor and type.
 
 #include <string>
 
@@ -7,7 +7,7 @@
 
 namespace ggufmill {
 
-// One file that needs no other. Names are text, whatever they hold.
+// Returns a self-contained page. Names are escaped, whatever they contain.
 std::string measurement_html(const Measurement& measurement);
 
 }  // namespace ggufmill

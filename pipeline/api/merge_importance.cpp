@@ -16,15 +16,15 @@
 namespace ggufmill {
 namespace {
 
-constexpr std::size_t kNumbersAtOnce = 1 << 16;  // numbers
-constexpr std::uint64_t kMostCounts = 16 << 20;  // of all entries together
+constexpr std::size_t kNumbersAtOnce = 1 << 16;  // numbers read at a time
+constexpr std::uint64_t kMostCounts = 16 << 20;  // limit for all entries together
 
 struct Share {
   const ImportanceEntry* entry;
   const MergePart* part;
 };
 
-// All that is known of one name.
+// All entries with the same name.
 struct Sum {
   std::string name;
   std::vector<Share> shares;
@@ -84,7 +84,7 @@ Result<std::vector<Sum>> sums_of(const std::vector<MergePart>& parts, std::uint3
   return sums;
 }
 
-// The sums of all shares, from number `first` on.
+// Adds up the weighted sums of all shares, starting at number `first`.
 Status add_up(const Sum& sum, std::uint64_t first, std::uint32_t chunk_size, std::span<float> into) {
   std::vector<float> piece(into.size());
   std::ranges::fill(into, 0.0f);
@@ -98,7 +98,7 @@ Status add_up(const Sum& sum, std::uint64_t first, std::uint32_t chunk_size, std
   return ok();
 }
 
-// Numbers that are written one after the other from a place on.
+// Writes numbers sequentially, starting at an offset.
 class Writer {
  public:
   Writer(AtomicFile& file, std::uint64_t offset) : file_(file), offset_(offset) {}

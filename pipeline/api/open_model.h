@@ -1,5 +1,5 @@
 #pragma once
-// A model by its path alone, for what looks at models and makes none.
+// Opens a model given only its path, for code that inspects models but does not write any.
 
 #include <string>
 
@@ -8,12 +8,12 @@
 
 namespace ggufmill {
 
-// Which of the three `path` is:
-//   a folder with config.json    a checkpoint, as the model that source `huggingface` makes of it; `how` says how, its
-//                                folder aside
-//   a folder without one, *.safetensors or *.safetensors.index.json    tensors as they stand, without metadata
-//   anything else                a GGUF file, or the first of its shards, of the types in `types`
-// Reads headers, never weights. Errors are those of the sources; exit code 4 for what is malformed.
+// Opens `path`, which is one of:
+//   a folder with config.json    a checkpoint, opened as the model that the source `huggingface` makes from it with
+//                                the options `how`, except for their folder
+//   a folder without one, *.safetensors or *.safetensors.index.json    tensors without conversion and metadata
+//   anything else                a GGUF file, or the first of its shards, with the types in `types`
+// Reads headers, never weights. Returns the errors of the sources; exit code 4 for malformed files.
 Result<Model> open_model(const std::string& path, huggingface::SourceOptions how, const Types& types);
 
 }  // namespace ggufmill

@@ -22,7 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 namespace json = boost::json;
 
-// The program's log comes from a thread of its own, which may lose the end of a short run.
+// The program logs from a separate thread, which may lose the last lines of a short run.
 constexpr int kMostTries = 10;
 constexpr const char* kWhichProgram = "give a llama-perplexity of llama.cpp that knows --kl-divergence";
 
@@ -81,7 +81,7 @@ class Prober {
                        "quantize: {target: {bits: 4.5}}");
   }
 
-  // The file of sensitivities and what lies beside it are replaced: none of them may be one that is read.
+  // The sensitivity file and the files next to it are replaced, so none of them may be an input.
   Status check_targets() const {
     BOOST_OUTCOME_TRY(std::vector<std::string> read, context_.inputs(job_));
     read.insert(read.end(), {options_.text, options_.perplexity});
@@ -91,8 +91,8 @@ class Prober {
     return ok();
   }
 
-  // What an earlier call measured of the same. The base's answers are those of the file of sensitivities, which is
-  // there first: without it they could be anyone's.
+  // Loads the results of an earlier call for the same input. The base's answers are trusted only if the sensitivity
+  // file, which is written first, exists: without it they could come from any source.
   Status recall() {
     if (is_file(options_.output)) {
       BOOST_OUTCOME_TRY(ProbeFile file, read_probes(options_.output));
@@ -210,7 +210,7 @@ class Prober {
   const Context& context_;
   const Job& job_;
   const ProbeOptions& options_;
-  std::string base_;         // the source's path
+  std::string base_;         // path of the source
   std::string measured_on_;  // see ProbeFile
   Probes probes_;
 };

@@ -1,6 +1,6 @@
 #pragma once
-// How much each tensor of a model matters, measured by its answers: the KL divergence with that tensor alone of a
-// coarse type, as llama.cpp's llama-perplexity gives it.
+// Measures how sensitive a model is to the quantization of each tensor: the KL divergence of its answers with only that
+// tensor in a coarse type, as reported by llama.cpp's llama-perplexity.
 
 #include <atomic>
 #include <functional>
@@ -15,28 +15,28 @@ namespace ggufmill {
 class Context;
 
 struct ProbeOptions {
-  std::string perplexity;     // the program llama-perplexity
-  std::string text;           // a file of text, enough for some hundred scored tokens
-  std::string type = "Q2_K";  // that each tensor has in its turn
-  // Where the sensitivities go, after each tensor: a later call of the same source, text, chunks and context goes on
-  // from there, and one of others is refused. Beside it lie, while it runs, one model file, and the base's answers,
-  // which stay until all is measured.
+  std::string perplexity;     // path of the program llama-perplexity
+  std::string text;           // path of a text file, long enough for a few hundred scored tokens
+  std::string type = "Q2_K";  // type of the tensor being probed
+  // Path of the sensitivity file, which is updated after each tensor. A later call with the same source, text, chunks
+  // and context resumes from it; a call with others is refused. While the call runs, one
+  // model file is next to it; the base's answers are there until everything has been measured.
   std::string output;
   unsigned chunks = 0;     // of the text; 0: all
-  unsigned context = 256;  // tokens of a chunk
-  unsigned threads = 0;    // of the program; 0: as many as the machine gives
-  // Runs a program to its end and gives what it printed, both on standard output and standard error.
+  unsigned context = 256;  // tokens per chunk
+  unsigned threads = 0;    // for the program; 0: the number of available CPUs
+  // Runs a program to its end and returns its standard output and standard error.
   std::function<Result<std::string>(const std::vector<std::string>& words)> run_program;
-  const std::atomic<bool>* stop = nullptr;  // once it is set, it ends with kInterrupted after the tensor under way
+  const std::atomic<bool>* stop = nullptr;  // when set, ends with kInterrupted after the current tensor
   std::function<void(const std::string& tensor, std::size_t done, std::size_t count)> progress{};
 };
 
-// Of the tensors that the targets of a job choose for. The job's source has to be a GGUF, which the program reads as
-// the base. Exit code 6 where the program fails, 4 where it does not say the divergence, and where `output` is of
-// another source or text.
+// Returns the sensitivities of the tensors for which the targets of a job choose types. The job's source must be a
+// single GGUF file, which the program reads as the base. Fails with exit code 6 if the program fails, 4 if it does not
+// print the divergence or if `output` belongs to another source or text.
 Result<Probes> probe(const Context& context, const Job& job, const ProbeOptions& options);
 
-// "Mean    KLD:   0.001234 ±   0.000005" in what the program printed; none where it is not there.
+// Parses "Mean    KLD:   0.001234 ±   0.000005" in the program's output; returns none if it is missing.
 std::optional<double> divergence_in(const std::string& printed);
 
 }  // namespace ggufmill

@@ -21,7 +21,7 @@ struct Entry {
   std::string value;  // YAML: "{type: 'uint32', value: '8'}"
 };
 
-// A key that is there already moves to the end.
+// If the key exists already, its entry is replaced and moves to the end.
 void put(std::vector<Entry>& entries, Entry entry) {
   entries.erase(std::remove_if(entries.begin(), entries.end(), [&](const Entry& it) { return it.key == entry.key; }),
                 entries.end());
@@ -38,7 +38,7 @@ std::string typed(std::string_view type, const std::string& value) {
   return fmt::format("{{type: {}, value: {}}}", yaml_quoted(type), value);
 }
 
-// The reference's `int` becomes uint32 of the absolute value.
+// As in the reference, `int` becomes the uint32 of the absolute value.
 Result<std::string> int_value(const std::string& text, const std::string& word) {
   const bool negative = text.starts_with('-');
   const auto number = whole_number<std::uint32_t>(negative ? text.substr(1) : text);
@@ -48,8 +48,8 @@ Result<std::string> int_value(const std::string& text, const std::string& word) 
   return typed("uint32", std::to_string(*number));
 }
 
-// Besides the reference's int, float, bool and str, TYPE may be any metadata type, or one followed by [] and a list in
-// brackets.
+// In addition to the reference's int, float, bool and str, TYPE may be any metadata type, or one followed by [] with a
+// list in brackets as the value.
 Result<std::string> override_value(const std::string& type, const std::string& value, const std::string& word) {
   if (type == "int") return int_value(value, word);
   if (type == "float") return typed("float32", yaml_quoted(value));
@@ -109,7 +109,7 @@ Result<std::string> metadata_text(const QuantizeOptions& options, const std::opt
     put(entries, std::move(entry));
   }
   BOOST_OUTCOME_TRY(put_importance(options, entries));
-  if (layers_left)  // the stage `prune` has set it already; here it only moves to the end
+  if (layers_left)  // already set by the stage `prune`; this only moves it to the end
     put(entries, {layers_left->architecture + ".block_count", typed("uint32", std::to_string(layers_left->layers))});
   return entries.empty() ? std::string() : "    metadata:\n      append:\n" + lines_of(entries);
 }

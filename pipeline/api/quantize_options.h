@@ -1,5 +1,5 @@
 #pragma once
-// The arguments of `ggufmill quantize`, which are those of llama-quantize, and the pipeline file they stand for.
+// The arguments of `ggufmill quantize`, which are those of llama-quantize, and the equivalent pipeline file.
 
 #include <charconv>
 #include <optional>
@@ -15,19 +15,19 @@ struct QuantizedOutput {
 };
 
 struct QuantizeOptions {
-  std::string input;                     // a GGUF, the first of its shards, or a checkpoint folder
-  std::vector<QuantizedOutput> outputs;  // at least one; one read serves all of them
+  std::string input;                     // a GGUF file, the first of its shards, or a checkpoint folder
+  std::vector<QuantizedOutput> outputs;  // at least one; all are written in a single pass over the input
   std::optional<unsigned> threads;
   bool allow_requantize = false, leave_output_tensor = false, pure = false, keep_split = false, dry_run = false;
   std::optional<std::string> output_tensor_type, token_embedding_type;
   std::vector<std::string> tensor_types;  // "PATTERN=TYPE", in the order given
   std::string imatrix;
-  std::vector<std::string> include_weights, exclude_weights;  // parts of names
+  std::vector<std::string> include_weights, exclude_weights;  // substrings of tensor names
   std::string prune_layers;                                   // "6,7"
   std::vector<std::string> override_kv;                       // "KEY=TYPE:VALUE"
 };
 
-// All of `word` as a decimal number, or nothing.
+// Parses all of `word` as a decimal number; returns none if that fails.
 template <class T>
 std::optional<T> whole_number(const std::string& word) {
   T number{};
@@ -36,20 +36,20 @@ std::optional<T> whole_number(const std::string& word) {
   return number;
 }
 
-// INPUT [OUTPUT] TYPE[,TYPE...] [THREADS]: TYPE is a recipe by name, alias or file type number, in any letter case.
-// Without OUTPUT it is ggml-model-TYPE.gguf beside the input, as the reference names it; for several types, for a
-// checkpoint and where OUTPUT is a folder it is MODEL-TYPE.gguf. What is taken in another way than it is written is
-// added to `warnings`; pipeline/api/llama-quantize.md lists what and why.
+// Parses INPUT [OUTPUT] TYPE[,TYPE...] [THREADS]. TYPE is the name, an alias or the file type number of a recipe; case
+// is ignored. Without OUTPUT, the output is ggml-model-TYPE.gguf next to the input, as in the reference; for several
+// types, for a checkpoint, and if OUTPUT is a folder, it is MODEL-TYPE.gguf. Adds a warning for each argument that is
+// interpreted differently than written; pipeline/api/llama-quantize.md lists these cases and the reasons.
 Status read_words(const std::vector<std::string>& words, QuantizeOptions& options, std::vector<std::string>& warnings);
 
-// "PATTERN=TYPE" of each word of a file, separated by white space.
+// Reads a file of "PATTERN=TYPE" words separated by white space.
 Result<std::vector<std::string>> read_tensor_type_file(const std::string& path);
 
-// The built-in recipe that a word of the command line names, by name or alias in any letter case; empty: none.
+// Returns the name of the built-in recipe with this name or alias, ignoring case; empty if there is none.
 std::string recipe_of_word(const std::string& word);
 
-// The pipeline file. Opens the importance file, whose size and origin it records as the reference does, and the input
-// where layers are pruned. Warnings as with read_words().
+// Returns the equivalent pipeline file. Opens the importance file, whose size and origin are recorded as in the
+// reference, and the input if layers are pruned. Adds warnings as read_words() does.
 Result<std::string> pipeline_of(const QuantizeOptions& options, std::vector<std::string>& warnings);
 
 }  // namespace ggufmill

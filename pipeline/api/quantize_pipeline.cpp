@@ -1,4 +1,4 @@
-// From the arguments of `ggufmill quantize` to a pipeline file.
+// Translates the arguments of `ggufmill quantize` into a pipeline file.
 
 #include <fmt/format.h>
 
@@ -33,18 +33,18 @@ Result<std::string> type_name(const std::string& word) {
                      (meant.empty() ? "" : fmt::format("did you mean '{}'? ", meant)) + "`ggufmill types` lists them");
 }
 
-// `misfit`: what becomes of tensors whose rows are not whole blocks of the type; empty: it does not matter.
+// `misfit`: what to do with tensors whose rows are not whole blocks of the type; empty: not applicable.
 std::string rule_line(const std::string& pattern, const std::string& type, const std::string& misfit) {
   return fmt::format("        - {{match: {}, type: {}, optional: true{}}}\n", yaml_quoted(pattern), type,
                      misfit.empty() ? "" : ", misfit: " + misfit);
 }
 
-// Several outputs have the same options: a warning is added once.
+// Adds each warning only once, although several outputs have the same options.
 void warn(std::string text, std::vector<std::string>& warnings) {
   if (std::ranges::count(warnings, text) == 0) warnings.push_back(std::move(text));
 }
 
-// The reference looks for a pattern in small letters, whatever was given: \D becomes \d.
+// The reference converts a pattern to lowercase before the search, so \D becomes \d.
 void warn_of_capitals(const std::string& pattern, std::vector<std::string>& warnings) {
   std::string small = pattern;
   for (char& c : small) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
@@ -54,13 +54,13 @@ void warn_of_capitals(const std::string& pattern, std::vector<std::string>& warn
          warnings);
 }
 
-// The layers that are to be pruned and are there, and the count of those that stay.
+// The layers to prune that exist, and the number of those that remain.
 struct Pruning {
-  std::string layers;  // "6,7"; empty: none is left out
+  std::string layers;  // for example "6,7"; empty: none is pruned
   std::optional<LayerCount> left;
 };
 
-// The reference takes the numbers of layers that the model does not have for harmless.
+// Like the reference, ignores layer numbers that the model does not have.
 Result<Pruning> pruning(const QuantizeOptions& options, std::vector<std::string>& warnings) {
   if (options.prune_layers.empty()) return Pruning{};
   LayerSet asked;
@@ -79,10 +79,10 @@ Result<Pruning> pruning(const QuantizeOptions& options, std::vector<std::string>
   return found;
 }
 
-// The reference asks its patterns and mixes only where the recipe's main type is a quantized one.
+// The reference applies patterns and type mixes only if the recipe's main type is quantized.
 bool is_mixed(const Recipe& recipe) { return recipe.type && recipe.type->is_quantized(); }
 
-// The types that the recipe makes no use of.
+// Warns about types that the recipe does not use.
 void warn_of_unused_types(const QuantizeOptions& options, const Recipe& recipe, std::vector<std::string>& warnings) {
   if (!is_mixed(recipe) && !options.tensor_types.empty())
     warn(fmt::format("--tensor-type is ignored: with {} there is no mix of types to change", recipe.name), warnings);
@@ -91,7 +91,8 @@ void warn_of_unused_types(const QuantizeOptions& options, const Recipe& recipe, 
          warnings);
 }
 
-// The types of these two are had or refused; those of patterns fall back.
+// If rows do not fit, the types given for the token embedding and the output tensor are refused; those of patterns
+// fall back.
 Result<std::string> tensor_rules(const QuantizeOptions& options, bool mixed, std::vector<std::string>& warnings) {
   std::string text;
   if (options.leave_output_tensor) text += rule_line("^output\\.weight$", "keep", "");
@@ -113,7 +114,7 @@ Result<std::string> tensor_rules(const QuantizeOptions& options, bool mixed, std
   return text.empty() ? text : "      tensors:\n" + text;
 }
 
-// A tied token embedding is the head, too, and takes the output tensor's type, or what that falls back to.
+// A tied token embedding is also the head: it takes the output tensor's type, or the fallback of that type.
 Result<std::string> head_rule(const QuantizeOptions& options, bool mixed) {
   if (!options.output_tensor_type || options.pure || !mixed) return std::string();
   BOOST_OUTCOME_TRY(const auto type, type_name(*options.output_tensor_type));
@@ -134,7 +135,7 @@ Result<std::string> quantize_text(const QuantizeOptions& options, const std::str
   return text + tensors + rules;
 }
 
-// Stages are shared by all outputs; `facts` comes first.
+// Returns the stages, which all outputs share; `facts` comes first.
 std::string stages_text(const QuantizeOptions& options, const std::string& facts, const std::string& pruned) {
   std::string text = facts;
   if (!options.imatrix.empty()) {

@@ -1,4 +1,4 @@
-// The pipeline files that `ggufmill quantize` stands for.
+// Tests of the pipeline files generated for `ggufmill quantize`.
 #include "pipeline/api/quantize_options.h"
 #include "pipeline/api/registry.h"
 #include "pipeline/config/job.h"
@@ -18,7 +18,7 @@ QuantizeOptions options(const std::string& recipe = "Q4_K_M") {
   return options;
 }
 
-// The pipeline file, which passes the lint.
+// Returns the pipeline file after checking that it parses without errors.
 std::string pipeline(const QuantizeOptions& options) {
   std::vector<std::string> warnings;
   const auto text = pipeline_of(options, warnings);
@@ -29,7 +29,7 @@ std::string pipeline(const QuantizeOptions& options) {
   return text.value();
 }
 
-// What follows the first line with `head`, up to a line that is not indented by `spaces`.
+// Returns the text that follows the first line `head`, up to a line that is not indented by `spaces`.
 std::string part(const std::string& text, const std::string& head, std::size_t spaces) {
   const std::size_t at = text.find(head);
   if (at == std::string::npos) return "";

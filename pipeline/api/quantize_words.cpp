@@ -1,4 +1,4 @@
-// The positional arguments of `ggufmill quantize`.
+// Parses the positional arguments of `ggufmill quantize`.
 
 #include <fmt/format.h>
 
@@ -22,7 +22,7 @@ constexpr const char* kQuantizeUsage = "usage: ggufmill quantize [options] INPUT
 
 struct RecipeName {
   std::string recipe;
-  std::string shown;  // in default output names
+  std::string shown;  // as shown in default output names
 };
 
 std::string upper(std::string word) {
@@ -30,8 +30,9 @@ std::string upper(std::string word) {
   return word;
 }
 
-// The recipe of a word, or nothing. Numbers show the alias where there is one, as the reference does. Read are only
-// those whose text has the word: all of them take longer than a small model.
+// Returns the recipe that a word names, or none. As in the reference, a number is shown as the alias if there is one.
+// Only recipes whose text contains the word are parsed, because parsing all of them takes longer than quantizing a
+// small model.
 std::optional<RecipeName> recipe_of(const std::string& word) {
   const RecipeShelf shelf;
   const auto number = whole_number<std::uint32_t>(word);
@@ -51,7 +52,7 @@ std::optional<RecipeName> recipe_of(const std::string& word) {
   return {};
 }
 
-// The number that a word begins with, as the reference reads numbers (std::stoi), and what follows it.
+// The number at the start of a word, parsed like std::stoi as in the reference, and the text after it.
 struct LeadingNumber {
   int number = 0;
   std::string rest;
@@ -100,7 +101,7 @@ std::vector<std::string> parts_of(const std::string& word) {
   return parts;
 }
 
-// Reads Q4_K_M, or Q4_K_M,Q6_K: all names in the list, or the error of the first that is none.
+// Parses Q4_K_M, or Q4_K_M,Q6_K: returns all recipes of the list, or the error of the first unknown name.
 Result<RecipeNames> recipes_of(const std::string& word) {
   RecipeNames recipes;
   for (const std::string& part : parts_of(word)) {
@@ -115,7 +116,7 @@ Result<RecipeNames> recipes_of(const std::string& word) {
   return recipes;
 }
 
-// Whether a word that is no type was meant as one, or as a list of them, rather than as the name of an output.
+// True if an unknown word was probably meant as a type or a list of types, rather than as the name of an output.
 bool is_near_a_type(const std::string& word) {
   if (word.find_first_of("./") != std::string::npos) return false;
   const auto parts = parts_of(word);
@@ -135,7 +136,7 @@ bool names_folder(const std::string& path) {
   return path.ends_with('/') || std::filesystem::is_directory(path, none);
 }
 
-// Beside a file, in a checkpoint's folder; for what lies on a server, here.
+// Returns the folder of the input file or the checkpoint's folder; the current folder if the input is on a server.
 std::filesystem::path folder_for_outputs(const std::string& input) {
   if (is_address(input)) return {};
   return names_folder(input) ? std::filesystem::path(input) : std::filesystem::path(input).parent_path();
@@ -203,7 +204,7 @@ Result<std::vector<std::string>> read_tensor_type_file(const std::string& path) 
   BOOST_OUTCOME_TRY(file->read(0, std::as_writable_bytes(std::span(text))));
   std::vector<std::string> words;
   std::istringstream in(text);
-  in.exceptions(std::ios::badbit);  // lets std::bad_alloc through
+  in.exceptions(std::ios::badbit);  // rethrows std::bad_alloc
   for (std::string word; in >> word;) words.push_back(std::move(word));
   return words;
 }

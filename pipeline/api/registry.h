@@ -1,11 +1,11 @@
 #pragma once
-// Everything that a pipeline file can name.
+// The registry of everything that a pipeline file can name.
 
 #include "pipeline/config/registry.h"
 
 namespace ggufmill {
 
-// `types` are those of a context.
+// Returns the registry; `types` are the types of the context.
 Registry make_registry(const Types& types = {});
 
 }  // namespace ggufmill

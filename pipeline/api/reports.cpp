@@ -24,7 +24,7 @@ ReportTensor tensor_report(const Plan& plan, const PlannedTensor& tensor) {
   return told;
 }
 
-// Tensors in the order of the output's files; results are put in afterwards.
+// Lists the tensors in the order of the output's files; results are filled in later.
 ReportOutput output_report(const Plan& plan, const PlannedOutput& output) {
   ReportOutput told;
   told.recipe = output.recipe;
@@ -33,7 +33,7 @@ ReportOutput output_report(const Plan& plan, const PlannedOutput& output) {
   return told;
 }
 
-// `partial`: some rows were done by an earlier run, whose part of the error nobody knows any more.
+// `partial`: an earlier run converted some of the rows, and its part of the error is not known.
 void put_result(const Encoding& encoding, const TargetResult& result, bool partial, Report& report) {
   for (const Place& place : encoding.places) {
     ReportTensor& told = report.outputs[place.output].tensors[place.tensor];
@@ -47,7 +47,7 @@ void put_result(const Encoding& encoding, const TargetResult& result, bool parti
 
 constexpr std::size_t kWriteAtOnce = 1 << 20;
 
-// Puts pieces together to writes of some size.
+// Combines small pieces into larger writes.
 class PieceWriter {
  public:
   explicit PieceWriter(AtomicFile& file) : file_(file) {}
@@ -56,7 +56,7 @@ class PieceWriter {
     part_ += piece;
     if (part_.size() >= kWriteAtOnce) flush();
   }
-  // The first error of all writes.
+  // Returns the first error of all writes.
   Status finish() {
     flush();
     return status_;
@@ -75,7 +75,7 @@ class PieceWriter {
   Status status_ = ok();
 };
 
-// A text that is never whole in memory: `form` gives it piece by piece, the same each time.
+// Writes a text without holding all of it in memory. `form` is called twice and must produce the same pieces each time.
 Status write_pieces(const std::string& path, const std::function<void(const TextSink&)>& form, bool overwrite) {
   std::uint64_t bytes = 0;
   form([&](std::string_view piece) { bytes += piece.size(); });
@@ -90,7 +90,7 @@ Status write_pieces(const std::string& path, const std::function<void(const Text
 
 std::string describe_fallbacks(const PlannedOutput& output) {
   std::map<std::pair<TypeId, TypeId>, std::pair<const PlannedTensor*, std::size_t>>
-      counts;  // a tensor, how many like it
+      counts;  // the last such tensor, and their number
   std::size_t fallbacks = 0;
   for (const PlannedTensor& tensor : output.tensors) {
     if (!tensor.fallback_from) continue;

@@ -1,5 +1,5 @@
 #pragma once
-// Reports of runs and comparisons as data, and the files that a run writes beside its outputs.
+// Reports of runs and comparisons as data, and the report files that a run writes next to its outputs.
 
 #include <string>
 #include <vector>
@@ -10,20 +10,20 @@
 
 namespace ggufmill {
 
-// How many tensors have another type than was wanted, as their rows are no whole blocks of it, and which types took its
-// place: one line, empty where there are none.
+// Returns one line with the number of tensors that fell back to another type because their rows are not whole blocks of
+// the wanted one, and the types involved; empty if there are none.
 std::string describe_fallbacks(const PlannedOutput& output);
 
 std::vector<ReportFile> files_of(const std::vector<SourceRef>& sources);
-// The facts of the model that a report gives.
+// Fills in what a report says about the source model.
 void describe_source(const PlannedSource& source, Report& report);
-// `isa`: of the kernels that ran.
+// Returns the report of a run; `isa` is the instruction set of the kernels that ran.
 Report report_of(const Plan& plan, const RunReport& run, const std::string& isa);
 
-// Both write whole files or nothing. What is there is not replaced without `overwrite`. That they are no inputs is
-// checked before a run: see find_problems().
+// These functions write complete files or nothing, and do not replace existing files unless `overwrite` is set.
+// find_problems() checks before a run that the files are not inputs.
 Status write_text(const std::string& path, const std::string& text, bool overwrite);
-// In the forms that have a path.
+// Writes the report in each format for which a path is given.
 Status write_report(const Report& report, const std::string& json, const std::string& html, bool overwrite);
 
 }  // namespace ggufmill

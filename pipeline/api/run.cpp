@@ -1,4 +1,4 @@
-// Runs and their reports.
+// Runs a plan and writes its reports.
 
 #include <fmt/format.h>
 #include <sys/resource.h>
@@ -25,19 +25,19 @@
 namespace ggufmill {
 namespace {
 
-// An output for each of many recipes, and shards, are more files than a process may have open by default.
+// With many recipes or shards, the outputs can exceed the default limit on open files.
 void allow_files(const Plan& plan) {
-  constexpr rlim_t kOthers = 256;  // the program's own, and what the run needs beside its files
+  constexpr rlim_t kOthers = 256;  // for the program and for files other than sources and outputs
   rlim_t needed = kOthers + plan.sources.size();
-  for (const PlannedOutput& output : plan.outputs) needed += 2 * output.files.size();  // each with its folder
+  for (const PlannedOutput& output : plan.outputs) needed += 2 * output.files.size();  // each file with its folder
   struct rlimit limit {};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= needed) return;
   limit.rlim_cur = std::min(needed, limit.rlim_max);
-  ::setrlimit(RLIMIT_NOFILE, &limit);  // where it fails, a file that cannot be opened says so
+  ::setrlimit(RLIMIT_NOFILE, &limit);  // on failure, opening a file reports the error
 }
 
-// What `work` gives, done by a thread of its own that gives way to others as much as `nice` says, with the threads that
-// it starts: the caller's thread stays as it is.
+// Runs `work` on a new thread with the given niceness, which its own threads inherit; the caller's thread keeps its
+// priority.
 Result<RunReport> nicely(unsigned nice, const std::function<Result<RunReport>()>& work) {
   if (nice == 0) return work();
   const auto nicer_work = [&] {
@@ -54,7 +54,7 @@ Result<RunReport> nicely(unsigned nice, const std::function<Result<RunReport>()>
   }
 }
 
-// What a run that ended early has left, and what can be done with it.
+// Adds what an interrupted run has left, and how to continue it.
 Error with_hint(Error error, const Plan& plan, const Journal& journal) {
   const std::size_t done = journal.units_kept() + journal.units_done();
   if (error.detail == "nothing was written") error.detail.clear();
@@ -69,7 +69,7 @@ std::string why_anew(const Journal& journal) {
   return "an earlier run of this plan is not gone on with: " + journal.starts_anew_since();
 }
 
-// The run is over and well: what the user has to know of what was there before it.
+// The run has succeeded: removes the journal and adds the user's warnings about earlier runs.
 void finish(Journal& journal, const RunOptions& options, RunReport& report) {
   journal.remove();
   report.units_kept = journal.units_kept();
@@ -81,7 +81,7 @@ void finish(Journal& journal, const RunOptions& options, RunReport& report) {
   for (const std::string& warning : journal.warnings()) report.warnings.push_back(warning);
 }
 
-// An earlier run was killed when all was written, and some files had their names and others not.
+// An earlier run was killed after everything was written, while the files were being renamed to their final names.
 Result<RunReport> give_names(const Plan& plan, Journal& journal, const RunOptions& options) {
   const std::vector<StoredFile> files = stored_files(plan);
   LocalStore::Options store;
@@ -103,8 +103,8 @@ Result<RunReport> give_names(const Plan& plan, Journal& journal, const RunOption
   return report;
 }
 
-// What is about to get its name is what was written. Bytes are read back where something has touched the files, and
-// always where a manifest vouches for them; what touches them later, publish() finds.
+// Verifies, before the files are published, that they contain what was written. Bytes are read back if something has
+// touched the files, and always if a manifest is to vouch for them; publish() detects later changes.
 Status check_sealed(const Plan& plan, Journal& journal, OutputStore& store, const std::atomic<bool>* stop) {
   const FileReader read = [&](std::size_t i, std::uint64_t at, std::span<std::byte> into) {
     return store.read(i, at, into);
@@ -113,7 +113,8 @@ Status check_sealed(const Plan& plan, Journal& journal, OutputStore& store, cons
   return journal.check(read, plan.manifest || !as_left, threads_for(plan.limits.threads), stop);
 }
 
-// Sources that were rewritten, and their times set back, since the plan was made; the engine sees other changes.
+// Finds sources that were rewritten since the plan was made and had their times set back; the engine detects other
+// changes.
 Status check_inode_times(const Plan& plan) {
   for (std::size_t i = 0; i < std::min(plan.sources.size(), plan.inode_times.size()); ++i) {
     const std::int64_t now = inode_time(plan.sources[i]->path);
@@ -125,7 +126,7 @@ Status check_inode_times(const Plan& plan) {
   return ok();
 }
 
-// The outputs are there by now, whatever becomes of what is told about them.
+// For errors in the report or the trace: the outputs exist already.
 Error after_outputs(Error error) {
   if (!error.detail.empty()) error.detail += '\n';
   error.detail += "the outputs are written";

@@ -12,8 +12,8 @@
 namespace ggufmill {
 namespace {
 
-constexpr std::uint64_t kValuesAtOnce = 4 << 20;  // values that are held at once
-constexpr std::uint64_t kMostValues = 64 << 20;   // that are given at once
+constexpr std::uint64_t kValuesAtOnce = 4 << 20;  // values held in memory
+constexpr std::uint64_t kMostValues = 64 << 20;   // limit for values returned by one call
 
 using Take = std::function<void(std::span<const float>)>;
 

@@ -1,5 +1,5 @@
 #pragma once
-// What the values of a tensor are like.
+// Statistics of the values of a tensor.
 
 #include <atomic>
 #include <cstdint>
@@ -12,18 +12,20 @@ namespace ggufmill {
 class Context;
 
 struct TensorFigures {
-  std::uint64_t count = 0, zeros = 0, not_finite = 0;  // count: of all values
-  // Of the finite ones; 0 where there is none.
+  std::uint64_t count = 0, zeros = 0, not_finite = 0;  // count: all values
+  // Statistics of the finite values; 0 if there are none.
   double least = 0, largest = 0, mean = 0;
   double deviation = 0;                  // sqrt(mean (x - mean of all)^2)
-  std::vector<std::uint64_t> histogram;  // in equal steps from `least` to `largest`
+  std::vector<std::uint64_t> histogram;  // equal bins from `least` to `largest`
 };
 
-// Reads the tensor of a model of Context::inspect() twice, some rows at a time. Errors are those of read_rows().
+// Computes the statistics of a tensor of a model opened by Context::inspect(). Reads it twice, some rows at a time.
+// Returns the errors of read_rows().
 Result<TensorFigures> tensor_figures(const Context& context, const Tensor& tensor, std::size_t bins,
                                      const std::atomic<bool>* stop = nullptr);
 
-// The values of rows [first, first + rows), row after row. Exit code 2 where the tensor has fewer.
+// Returns the values of rows [first, first + rows) in row-major order. Fails with exit code 2 if the tensor has fewer
+// rows or the rows have too many values.
 Result<std::vector<float>> tensor_values(const Context& context, const Tensor& tensor, std::uint64_t first,
                                          std::uint64_t rows);
 

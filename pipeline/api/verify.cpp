@@ -1,4 +1,4 @@
-// Whether a model is whole and sound, and as its manifest says.
+// Verifies that a model is complete, valid and consistent with its manifest.
 
 #include <fmt/format.h>
 
@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::uint64_t kGapBytes = 1 << 20;  // that are looked at once
+constexpr std::uint64_t kGapBytes = 1 << 20;  // bytes checked at a time
 constexpr std::string_view kManifestEnd = ".manifest.json";
 
 Error mismatch(const std::string& path, std::string what, std::string detail = {}) {
@@ -28,7 +28,7 @@ Error mismatch(const std::string& path, std::string what, std::string detail = {
           "the file is damaged, or was changed: make it anew"};
 }
 
-// Tells of bytes that several threads, and one pass after the other, have read.
+// Reports the bytes read by several threads in consecutive passes.
 class Meter {
  public:
   Meter(const VerifyOptions& options, std::uint64_t total) : options_(options), total_(total) {}
@@ -37,7 +37,7 @@ class Meter {
     done_ += bytes;
     if (options_.progress) options_.progress(done_, total_);
   }
-  // Of a pass that began at `before`.
+  // Sets the progress of a pass that started at `before`.
   void show(std::uint64_t before, std::uint64_t bytes) {
     const std::lock_guard lock(mutex_);
     done_ = before + bytes;
@@ -51,7 +51,7 @@ class Meter {
   std::uint64_t done_ = 0;
 };
 
-// What lies between tensors and behind the last one is zero.
+// Checks that the bytes between tensors and after the last one are zero.
 Status check_padding(const Model& model) {
   std::map<const SourceFile*, std::vector<const Tensor*>> tensors;
   for (const Tensor& tensor : model.tensors)
@@ -88,7 +88,7 @@ Status check_values(const Model& model, const Kernels& kernels, const VerifyOpti
 
 std::string beside(const std::string& path, const std::string& name) { return fs::path(path).parent_path() / name; }
 
-// All that differs, up to a limit.
+// Compares sizes and checksums, and lists the differences up to a limit.
 Status check_sums(const Manifest& wanted, const std::string& path, unsigned threads, const VerifyOptions& options,
                   Meter& meter) {
   constexpr std::size_t kMostErrors = 20;
@@ -150,7 +150,7 @@ Result<Verification> Context::verify(const std::string& path, const VerifyOption
           "give the manifest of this file");
     if (is_manifest) model_path = beside(path, manifest->files.front().name);
   }
-  // Of other formats there are the checksums alone.
+  // For other formats, only checksums can be verified.
   const bool is_model = !is_manifest || model_path.ends_with(".gguf") || model_path.ends_with(".safetensors");
   std::optional<Model> model;
   if (is_model) {

@@ -1,4 +1,4 @@
-// `ggufmill architectures`: the built-in maps of architectures, listed or printed, and what maps can call.
+// `ggufmill architectures`: lists or prints the built-in architecture maps, and lists what maps can call.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -52,7 +52,7 @@ json::array words_of(const auto& words) {
   return array;
 }
 
-// Those of other names behind it.
+// Returns the name of an architecture, followed by its other names.
 std::string names_of(const Architecture& architecture) {
   std::string names = architecture.name;
   for (const OtherName& other : architecture.other_names) names += ", " + other.name;

@@ -1,4 +1,4 @@
-// `ggufmill cancel`: ends a cluster job before it is done.
+// `ggufmill cancel`: cancels a cluster job that is not finished.
 
 #include <fmt/format.h>
 
@@ -30,7 +30,7 @@ CommandSpec cancel_command() {
   return spec;
 }
 
-// Until Slurm has ended what it was told to.
+// Waits up to 60 seconds for Slurm to end the canceled jobs.
 Status wait_for_end(const ClusterArray& array) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
   for (;;) {
@@ -45,7 +45,7 @@ Status wait_for_end(const ClusterArray& array) {
 Status cancel(const std::string& folder, bool discard) {
   BOOST_OUTCOME_TRY(const OpenedPlans opened, open_plans(folder));
   const ClusterArray& array = opened.planned.array;
-  std::vector<std::size_t> unsealed;  // jobs
+  std::vector<std::size_t> unsealed;  // indices of the jobs that are not sealed
   for (std::size_t i = 0; i < array.jobs.size(); ++i)
     if (!is_sealed(array.jobs[i], opened.planned.plans[i])) unsealed.push_back(i);
   const bool sealed = unsealed.empty();

@@ -1,4 +1,4 @@
-// `ggufmill check`: everything that can be known without reading a weight.
+// `ggufmill check`: checks everything that can be known without reading any weights.
 
 #include <fmt/format.h>
 

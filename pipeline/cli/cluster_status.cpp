@@ -81,7 +81,7 @@ std::string next_step(const ClusterArray& array, const JobStatus& status) {
   return fmt::format("nobody is at it: `ggufmill resume {}` goes on", array.folder);
 }
 
-// Parts that are not done, the interesting ones first.
+// Returns a table of the parts that are not done: failed and missing parts first, then running and queued ones.
 std::string table_of(const ClusterArray& array, const JobStatus& status) {
   constexpr std::size_t kMost = 20;
   std::vector<Row> rows;
@@ -127,7 +127,7 @@ std::string text_of(const ClusterArray& array, const JobStatus& status) {
   return text;
 }
 
-// Draws over what was drawn before, on a terminal; elsewhere a line whenever it is another one.
+// Redraws the status in place on a terminal; elsewhere prints a line whenever the status changes.
 class Screen {
  public:
   void show(const ClusterArray& array, const JobStatus& status) {

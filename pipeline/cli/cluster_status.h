@@ -1,11 +1,11 @@
 #pragma once
-// `ggufmill status` of a cluster job.
+// `ggufmill status` for a cluster job.
 
 #include <string>
 
 namespace ggufmill {
 
-// Says how far the job in `folder` is, over and over with `watch`; returns the exit code.
+// Prints the status of the job in `folder`, repeatedly if `watch` is set; returns the exit code.
 int cluster_status(const std::string& folder, bool json, bool watch);
 
 }  // namespace ggufmill

@@ -17,7 +17,7 @@ namespace po = boost::program_options;
 
 constexpr std::size_t kWidth = 80;
 
-// In lines of at most kWidth bytes, where words allow it.
+// Wraps a paragraph into lines of at most kWidth bytes; longer words are not split.
 std::string wrapped(const std::string& paragraph) {
   std::string out;
   std::size_t length = 0;
@@ -47,7 +47,7 @@ Parsed usage_failure(const CommandSpec& spec, const std::string& what) {
 
 constexpr int kStyle = po::command_line_style::default_style & ~po::command_line_style::allow_guessing;
 
-// Those that help lists, and the positional one.
+// Returns the options listed in the help, and the positional one.
 po::options_description all_options(const CommandSpec& spec) {
   po::options_description all;
   all.add(spec.options);
@@ -72,7 +72,7 @@ Parsed parse(const CommandSpec& spec, const po::options_description& all, const 
   return parsed;
 }
 
-// The first argument without a name beyond those that are taken.
+// Returns the first positional argument beyond the accepted ones.
 std::string extra_word(const CommandSpec& spec, const po::options_description& all, const Arguments& arguments) {
   std::size_t taken = spec.positional.empty() ? 0 : 1;
   for (const po::option& option : po::command_line_parser(arguments).options(all).style(kStyle).run().options)
@@ -88,14 +88,15 @@ std::string unknown_option(const po::unknown_option& error, const po::options_de
   return fmt::format("unknown option '{}'{}", name, meant.empty() ? "" : fmt::format("; did you mean '{}'?", meant));
 }
 
-// A word such as -1 is no option: with a space before it the parser takes it as it is, and it is the same number.
+// Makes the parser accept words such as -1 as values rather than options, by prefixing a space; the number stays the
+// same.
 Arguments with_numbers(Arguments arguments) {
   for (std::string& word : arguments)
     if (word.size() > 1 && word[0] == '-' && std::isdigit(static_cast<unsigned char>(word[1]))) word.insert(0, " ");
   return arguments;
 }
 
-// How messages are wanted, as far as that can be known of arguments that may be wrong.
+// Returns true if the arguments request JSON messages. Works on unparsed arguments, which may be wrong.
 bool asks_for_json(const Arguments& arguments) {
   for (std::size_t i = 0; i < arguments.size(); ++i)
     if (arguments[i] == "--log=json" ||

@@ -1,5 +1,5 @@
 #pragma once
-// Parsing of a verb's arguments with Boost.Program_options: help, one positional file, errors in our words.
+// Parses a verb's arguments with Boost.Program_options; adds help, positional arguments and our own error messages.
 
 #include <boost/program_options.hpp>
 #include <optional>
@@ -15,31 +15,31 @@ using Arguments = std::vector<std::string>;
 
 struct CommandSpec {
   std::string usage;        // "ggufmill plan FILE [options]"
-  std::string description;  // paragraphs, with an empty line between them
-  std::string examples;     // one command a line
+  std::string description;  // paragraphs, separated by empty lines
+  std::string examples;     // one command per line
   boost::program_options::options_description options{"options", 80};
-  // The option that an argument without a name stands for, of a std::string; with `many`, of a vector of them. Empty:
-  // none. Help says nothing of it: `usage` does.
+  // The option that positional arguments are assigned to, a std::string, or a vector of them if `many` is set; empty:
+  // none. It is not listed in the help; `usage` shows it.
   std::string positional;
   bool many = false;
-  bool optional = false;           // it may be left out
-  bool numbers = false;            // arguments such as -1 are no options
-  std::vector<std::string> words;  // that the first argument without a name can be, where there are few: for completion
+  bool optional = false;           // the positional argument may be omitted
+  bool numbers = false;            // arguments such as -1 are not options
+  std::vector<std::string> words;  // possible values of the first positional argument, for completion
 };
 
-// With the options that all verbs have.
+// Adds the options that all verbs have.
 CommandSpec full_command(CommandSpec spec);
-// "-q, --quiet", "--set arg".
+// Returns an option as written in help texts, for example "-q, --quiet" or "--set VALUE".
 std::string written_name(const boost::program_options::option_description& option);
-// Of a description, each on a line.
+// Splits a description into its paragraphs, each on one line.
 std::vector<std::string> paragraphs_of(const std::string& text);
 
-// The parsed options, or the exit code when there is nothing more to do (help was printed, or the arguments are wrong
-// and the error was said). Obeys --help and --log. `spec` is a full_command().
+// The parsed options, or an exit code if there is nothing more to do: help was printed, or the arguments are wrong and
+// an error was printed.
 struct Parsed {
   std::optional<int> exit_code;
   boost::program_options::variables_map values;
-  std::vector<std::pair<std::string, std::string>> given;  // every option that has a value, in the order given
+  std::vector<std::pair<std::string, std::string>> given;  // every option with a value, in the order given
 };
 Parsed parse_command(const CommandSpec& spec, Arguments arguments);
 

@@ -1,4 +1,4 @@
-// `ggufmill compare`: how far the values of one model are from those of another.
+// `ggufmill compare`: measures how far the values of one model are from those of another.
 
 #include <fmt/format.h>
 
@@ -90,7 +90,7 @@ void print_text(const Report& report, bool weighted) {
   if (total.count == 0 && output.unmatched.empty()) fmt::print("all values are equal\n");
 }
 
-// What goes beyond `most`, in words; empty: nothing does.
+// Describes the first tensor that exceeds `most` or was not compared; empty if there is none.
 std::string excess(const Report& report, double most) {
   for (const UnmatchedTensor& tensor : report.outputs[0].unmatched)
     return fmt::format("{} is not compared: {}", quoted_name(tensor.name), tensor.what);

@@ -1,4 +1,4 @@
-// `ggufmill completion`: what a shell completes, of the same table as help and manual pages.
+// `ggufmill completion`: generates shell completion from the same table as the help and the manual pages.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -31,7 +31,7 @@ CommandSpec completion_command() {
 
 bool takes_value(const Option& option) { return option.semantic()->max_tokens() > 0; }
 
-// In single quotes of a shell; `outside`: what stands for a quote there.
+// Quotes a text with the shell's single quotes. `outside` replaces each quote in the text.
 std::string quoted(std::string_view text, std::string_view outside) {
   std::string out = "'";
   for (const char letter : text) out += letter == '\'' ? std::string(outside) : std::string(1, letter);
@@ -79,7 +79,7 @@ complete -o filenames -F _ggufmill ggufmill
                      fmt::join(names, " "), cases);
 }
 
-// Within the brackets and colons of _arguments.
+// Escapes a text for the brackets and colons of _arguments.
 std::string for_arguments(std::string_view text) {
   std::string out;
   for (const char letter : text) {

@@ -1,4 +1,4 @@
-// `ggufmill convert`: the arguments of convert_hf_to_gguf.py.
+// `ggufmill convert`: accepts the arguments of convert_hf_to_gguf.py.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -17,11 +17,11 @@ namespace {
 namespace po = boost::program_options;
 using Strings = std::vector<std::string>;
 
-// An option of the reference that has no meaning here, or cannot be had.
+// An option of convert_hf_to_gguf.py that has no effect here or is not supported.
 struct OddOption {
   const char* name;
   const char* why;
-  const char* instead = nullptr;  // refused, and what to do; null: accepted
+  const char* instead = nullptr;  // alternative to suggest when the option is rejected; null: accepted
   bool has_value = false;
 };
 constexpr OddOption kOddOptions[] = {
@@ -141,7 +141,7 @@ int print_supported_models() {
   return 0;
 }
 
-// The names alone, for scripts. What would stop a run is no error here.
+// Prints only the file names, for scripts. Problems that would stop a run are printed as warnings.
 int dry_convert(const Planned& planned) {
   const PlannedOutput& output = planned.plan.outputs.front();
   for (const Error& problem : output.problems) say_warning(problem.what);

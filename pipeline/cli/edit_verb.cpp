@@ -1,4 +1,4 @@
-// `ggufmill edit`: the metadata of a GGUF file changed where it is.
+// `ggufmill edit`: changes the metadata of a GGUF file, in place if possible.
 
 #include <fmt/format.h>
 
@@ -60,7 +60,7 @@ Result<std::pair<std::string, std::string>> sides_of(const std::string& word, co
   return std::pair(word.substr(0, at), word.substr(at + 1));
 }
 
-// "KEY" or "KEY:TYPE".
+// Makes a setting from a key, given as "KEY" or "KEY:TYPE", and a value.
 Result<MetadataSetting> setting_of(const std::string& key, const std::string& value) {
   WrittenValue written;
   written.text = value;

@@ -1,4 +1,4 @@
-// `ggufmill hash`: hashes of tensors and of all weights, as gguf-hash prints and checks them.
+// `ggufmill hash`: prints and checks hashes of tensors and of all weights, as gguf-hash does.
 
 #include <fmt/format.h>
 
@@ -47,7 +47,7 @@ CommandSpec hash_command() {
   return spec;
 }
 
-// Of sha256, sha1, xxh64 and uuid the first that the list has.
+// Returns the first of sha256, sha1, xxh64 and uuid that the list contains.
 HashKind best_of(const KnownHashes& known) {
   for (const HashKind kind : {HashKind::kSha256, HashKind::kSha1, HashKind::kXxh64})
     if (std::ranges::any_of(known, [kind](const auto& each) { return each.first.first == kind; })) return kind;

@@ -1,4 +1,4 @@
-// `ggufmill imatrix`: importance files shown, added up and brought to the other format.
+// `ggufmill imatrix`: shows, merges and converts importance files.
 
 #include <fmt/format.h>
 
@@ -50,12 +50,12 @@ CommandSpec imatrix_command() {
   return spec;
 }
 
-// What is said of an entry; figures of the weights.
+// The values shown for an entry, computed from its weights.
 struct Shown {
-  std::uint64_t columns = 0, parts = 0, unseen = 0;  // unseen: parts without a token
-  double tokens = 0;                                 // of all parts; legacy: calls
+  std::uint64_t columns = 0, parts = 0, unseen = 0;  // unseen: parts without any tokens
+  double tokens = 0;                                 // of all parts; in the legacy format, calls
   double mean = 0, max = 0;
-  double top = 0;  // the share of the sum that the hundredth of the columns with most of it have
+  double top = 0;  // share of the sum held by the largest 1 % of the columns
 };
 
 Result<Shown> look_at(const ImportanceEntry& entry) {
@@ -69,7 +69,8 @@ Result<Shown> look_at(const ImportanceEntry& entry) {
     for (const float count : counts) shown.tokens += count;
     shown.unseen = static_cast<std::uint64_t>(std::ranges::count(counts, 0.0f));
   }
-  // The share needs all weights of a part at once: parts are rows of one matrix, which are held by whoever uses them.
+  // Computing the share needs all weights of a part in memory. Parts are rows of one matrix, which every user of the
+  // entry holds in memory anyway.
   double sum = 0, top = 0;
   std::vector<float> weights(shown.columns);
   for (std::uint64_t part = 0; part < shown.parts; ++part) {
@@ -138,7 +139,7 @@ int show(const std::string& path, bool as_json) {
   return 0;
 }
 
-// "FILE" or "FILE=WEIGHT"; a file that has this name is a file.
+// Parses "FILE" or "FILE=WEIGHT". If a file with that exact name exists, the word is a file name.
 Result<MergePart> part_of(const std::string& word) {
   const std::size_t at = word.rfind('=');
   double weight = 1;

@@ -21,7 +21,7 @@ namespace po = boost::program_options;
 
 constexpr std::size_t kBins = 24, kBarWidth = 40, kShownColumns = 8;
 
-// "FIRST:COUNT".
+// Parses "FIRST:COUNT".
 Result<std::pair<std::uint64_t, std::uint64_t>> read_range(const std::string& text) {
   std::pair<std::uint64_t, std::uint64_t> range;
   const char* const end = text.data() + text.size();

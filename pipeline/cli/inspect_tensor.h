@@ -1,5 +1,5 @@
 #pragma once
-// The values of one tensor, for people or as JSON.
+// Shows the values of one tensor, as text or as JSON.
 
 #include <boost/program_options.hpp>
 
@@ -8,8 +8,8 @@
 
 namespace ggufmill {
 
-// Shows the tensor that --tensor names: numbers and a histogram, or with --values the values of --rows. `list`: where
-// JSON goes; null: text is wanted. Returns the exit code.
+// Shows the tensor that --tensor names: statistics and a histogram, or with --values the values of --rows. `list`
+// receives the JSON; null: text output. Returns the exit code.
 int show_tensor(const Context& context, const Model& model, JsonList* list,
                 const boost::program_options::variables_map& values);
 

@@ -1,4 +1,4 @@
-// `ggufmill inspect`: the metadata and tensors of a model.
+// `ggufmill inspect`: shows the metadata and tensors of a model.
 
 #include <fmt/format.h>
 
@@ -98,7 +98,7 @@ json::value value_json(const MetadataValue& value) {
   return *number;
 }
 
-// A list, written part by part: vocabularies are long, and a tree of one takes many times its memory.
+// Writes a JSON list piece by piece. Vocabularies are long, and a JSON tree of one takes many times their memory.
 class ListWriter {
  public:
   ListWriter() { put("["); }
@@ -106,7 +106,7 @@ class ListWriter {
     part_.push_back(std::move(item));
     if (part_.size() == kPart) flush();
   }
-  // Before an item that the caller writes itself.
+  // Call it before an item that the caller writes directly.
   void separate() {
     flush();
     if (any_) put(",");
@@ -221,7 +221,7 @@ int write_page(const Context& context, const Strings& paths, huggingface::OutTyp
   return 0;
 }
 
-// `list`: null where text is wanted.
+// Shows one model. `list`: null for text output.
 int show(const Context& context, const std::string& path, const Model& model, JsonList* list, bool headed,
          const po::variables_map& values) {
   if (headed && !list) fmt::print("{}\n", printable(path));

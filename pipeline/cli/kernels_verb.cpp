@@ -1,4 +1,4 @@
-// `ggufmill kernels`: the kernel modules, loaded and refused, and which kernel serves each type.
+// `ggufmill kernels`: lists the kernel modules, loaded and rejected, and the kernel used for each type.
 
 #include <fmt/format.h>
 

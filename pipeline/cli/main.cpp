@@ -37,7 +37,7 @@ void print_help() {
   std::fputs(text.c_str(), stdout);
 }
 
-// Suggests the command for arguments that begin with a model or a pipeline file in place of a verb.
+// Suggests a verb for arguments that start with a model or a pipeline file instead of a verb.
 std::string command_for(const Arguments& arguments) {
   const std::string& path = arguments[0];
   const bool is_model =
@@ -81,7 +81,7 @@ int dispatch(const Arguments& arguments) {
   return unknown_verb(arguments);
 }
 
-// Whether standard output is a pipe that nobody reads any more: `ggufmill plan x | head`.
+// Returns true if standard output is a pipe whose reader has closed it, as in `ggufmill plan x | head`.
 bool nobody_reads() {
   struct pollfd pipe {
     STDOUT_FILENO, POLLOUT, 0
@@ -89,14 +89,14 @@ bool nobody_reads() {
   return ::poll(&pipe, 1, 0) == 1 && (pipe.revents & (POLLERR | POLLHUP)) != 0;
 }
 
-// Data that did not get out is an error, whatever the verb thought. Where nobody wants it the program ends as programs
-// do that do not ignore SIGPIPE: without a word, and the shell sees 141.
+// Reports an error if output could not be written, regardless of the verb's exit code. If the reader has closed the
+// pipe, the program ends like one that does not ignore SIGPIPE: silently, with exit code 141 in the shell.
 int finish(int exit_code) {
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return exit_code;
   if (nobody_reads()) {
     std::signal(SIGPIPE, SIG_DFL);
     std::raise(SIGPIPE);
-    return 128 + SIGPIPE;  // where the signal is blocked
+    return 128 + SIGPIPE;  // if the signal is blocked
   }
   return fail(io_error("standard output", "write", errno == 0 ? EIO : errno));
 }
@@ -107,7 +107,7 @@ std::span<const Verb* const> verbs() { return kVerbs; }
 
 namespace {
 
-// Takes no memory: for where an error could not be printed for want of it.
+// Allocates no memory, for use when an error cannot be printed because memory is exhausted.
 int fail_without_memory() {
   constexpr std::string_view kText = "error: out of memory\n",
                              kJson = R"({"level":"error","code":75,"message":"out of memory"})"
@@ -117,7 +117,7 @@ int fail_without_memory() {
   return static_cast<int>(ExitCode::kTransient);
 }
 
-// For an exception that is being handled.
+// Reports the exception that is being handled and returns the exit code.
 int fail_of_exception() {
   try {
     if (std::ferror(stdout)) return finish(0);
@@ -129,7 +129,7 @@ int fail_of_exception() {
 
 }  // namespace
 
-// Exceptions come from libraries only: stdout that cannot be written, no memory, or a defect.
+// Exceptions come only from libraries: stdout cannot be written, memory is exhausted, or there is a bug.
 int run_program(const Arguments& arguments) try { return finish(dispatch(arguments)); } catch (...) {
   return fail_of_exception();
 }
@@ -142,10 +142,11 @@ int run_program(int argc, char** argv) try { return run_program({argv + 1, argv 
 
 int main(int argc, char** argv) {
 #ifdef __GLIBC__
-  // By default glibc keeps ever larger pieces for each thread once they are freed, which no memory budget counts.
+  // By default, glibc raises this threshold as large blocks are freed, and then keeps ever larger freed blocks for each
+  // thread, which no memory budget accounts for.
   ::mallopt(M_MMAP_THRESHOLD, 256 << 10);
 #endif
-  std::signal(SIGPIPE, SIG_IGN);  // a run goes on where nobody reads what it says; see finish()
-  std::signal(SIGXFSZ, SIG_IGN);  // a file size limit is a write error too
+  std::signal(SIGPIPE, SIG_IGN);  // a run continues if nobody reads its output; see finish()
+  std::signal(SIGXFSZ, SIG_IGN);  // exceeding a file size limit becomes a write error
   return ggufmill::run_program(argc, argv);
 }

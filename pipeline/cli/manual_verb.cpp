@@ -1,4 +1,4 @@
-// `ggufmill manual`: manual pages, of the same table as help and completion.
+// `ggufmill manual`: prints manual pages, generated from the same table as help and completion.
 
 #include <fmt/format.h>
 
@@ -27,7 +27,7 @@ CommandSpec manual_command() {
   return spec;
 }
 
-// A line of text as roff takes it: no backslash or hyphen is its own, and none begins with a control character.
+// Escapes a line of text for roff: backslashes, hyphens, and control characters at the start of the line.
 std::string roff(std::string_view text) {
   std::string out;
   for (const char letter : text)
@@ -42,7 +42,7 @@ std::string paragraphs(const std::string& text) {
   return out;
 }
 
-// Commands, one a line.
+// Formats commands verbatim, one per line.
 std::string verbatim(std::string_view text) {
   std::string out = ".nf\n";
   while (!text.empty()) {

@@ -1,4 +1,4 @@
-// `ggufmill measure`: what every candidate type would cost every tensor.
+// `ggufmill measure`: measures the error that each candidate type would cause in each tensor.
 
 #include <fmt/format.h>
 
@@ -74,7 +74,7 @@ int measure_verb(const Parsed& parsed) {
   if (page) {
     auto read = context.inputs(job);
     if (!read) return fail(read.error());
-    read.value().push_back(path);  // which the page is not, either
+    read.value().push_back(path);  // the page must not overwrite the measurement
     const Status free = context.check_written({*page, "page"}, read.value(), overwrite);
     if (!free) return fail(free.error());
   }

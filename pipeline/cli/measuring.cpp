@@ -40,7 +40,7 @@ namespace {
 
 constexpr std::string_view kJournal = ".partial";
 
-// "3-of-16".
+// Returns true if the text is the name of a part, for example "3-of-16".
 bool is_part(std::string_view text) {
   constexpr std::string_view kOf = "-of-";
   const std::size_t of = text.find(kOf);
@@ -50,7 +50,7 @@ bool is_part(std::string_view text) {
   return of != text.npos && is_number(text.substr(0, of)) && is_number(text.substr(of + kOf.size()));
 }
 
-// The journals of parts of the measurement `path`.
+// Returns the journals of the parts of the measurement `path`.
 std::vector<std::string> journals_of_parts(const std::string& path) {
   const fs::path whole(path);
   const std::string begin = whole.filename().string() + ".", own = whole.filename().string() + std::string(kJournal);
@@ -64,7 +64,7 @@ std::vector<std::string> journals_of_parts(const std::string& path) {
   return found;
 }
 
-// A file that is not this user's alone stays.
+// Returns true if the file belongs only to this user. Other files are never removed.
 bool is_own(const std::string& path) {
   const auto there = open_own(AT_FDCWD, path, O_RDONLY, path);
   return there && there.value().file;
@@ -115,7 +115,8 @@ Result<Measurement> measure_to(const Context& context, const Job& job, const std
   if (!measured) {
     Error error = measured.error();
     const bool is_empty = fs::is_empty(options.journal, ignored);
-    if (is_empty && error.code != ExitCode::kTransient) remove_all({options.journal});  // else it is another's
+    if (is_empty && error.code != ExitCode::kTransient)
+      remove_all({options.journal});  // otherwise another process uses it
     if (!is_empty && !ignored && error.code == ExitCode::kInterrupted)
       error.detail = fmt::format("what was measured is in {}: measure again to go on", options.journal);
     return error;
@@ -174,7 +175,7 @@ Status take_measurement(const Context& context, Job& job, const std::string& pat
                         bool quiet) {
   if (!needs_measurement(job)) return ok();
   const bool measures = if_unmeasured != IfUnmeasured::kLeave;
-  bool is_old_measurement = false;  // which `run` made for itself
+  bool is_old_measurement = false;  // a measurement that `run` made for itself and may replace
   if (is_file(path)) {
     auto read = read_measurement(path);
     if (!read && !measures) return read.error();

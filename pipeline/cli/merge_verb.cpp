@@ -1,4 +1,4 @@
-// `ggufmill merge`: the shards of a model into one file, with the arguments of llama-gguf-split --merge.
+// `ggufmill merge`: merges the shards of a model into one file, with the arguments of llama-gguf-split --merge.
 
 #include <fmt/format.h>
 

@@ -17,7 +17,7 @@ LogFormat format_now = LogFormat::kText;
 
 void put(const std::string& text) { std::fputs(text.c_str(), stderr); }
 
-// Colours are for a terminal that has them, and for whoever has not asked for none (no-color.org).
+// Returns true if stderr is a terminal that supports colors and the user has not disabled them (no-color.org).
 bool wants_colours() {
   static const bool wanted = [] {
     const char *none = std::getenv("NO_COLOR"), *terminal = std::getenv("TERM");
@@ -28,7 +28,7 @@ bool wants_colours() {
 
 constexpr const char *kRed = "1;31", *kYellow = "1;33", *kCyan = "36";
 
-// The word at `at` of a text, in a colour.
+// Colors `bytes` bytes of a text, starting at `at`.
 void colour(std::string& text, std::size_t at, std::size_t bytes, const char* code) {
   if (!wants_colours()) return;
   text.insert(at + bytes, "\x1b[0m");

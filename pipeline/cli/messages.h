@@ -1,7 +1,6 @@
 #pragma once
-// What the command line says on stderr: text, in which names from outside are printable(), or with `--log json` one
-// JSON object a line, of to_json_text(). A terminal has some words in colours, but with NO_COLOR set. stdout is for
-// data alone.
+// Messages on stderr: text, with names from outside made printable(), or with `--log json` one JSON object per line,
+// made by to_json_text(). On a terminal some words are colored, unless NO_COLOR is set. stdout is only for data.
 
 #include <boost/json/value.hpp>
 #include <string>
@@ -13,26 +12,27 @@ namespace ggufmill {
 
 enum class LogFormat { kText, kJson };
 
-// Set once, before the first message.
+// Sets the format of all messages. Call it once, before the first message.
 void set_log_format(LogFormat format);
 LogFormat log_format();
 
 void say_error(const Error& error);
 void say_warning(const std::string& text);
 void say_warnings(const std::vector<std::string>& texts);
-// `table`: lines that belong to the note.
+// Prints a note. `table`: further lines that belong to it.
 void say_note(const std::string& text, const std::string& table = {});
-// An object of its own, with `--log json`: progress.
+// Prints a JSON object on its own line; used for progress with `--log json`.
 void say_object(const boost::json::value& object);
 
-// JSON objects on standard output: the only one as it is, several as a list, each on a line.
+// Writes JSON objects to standard output: a single expected object by itself, several as a list with one object per
+// line.
 class JsonList {
  public:
   explicit JsonList(std::size_t expected) : is_list_(expected > 1) {}
   JsonList(const JsonList&) = delete;
   JsonList& operator=(const JsonList&) = delete;
   ~JsonList();
-  // Before an object that the caller prints itself, without the end of its line.
+  // Call it before an object that the caller prints directly, without a newline at its end.
   void begin_item();
   void add(const std::string& text);
 
@@ -41,9 +41,9 @@ class JsonList {
   bool any_ = false;
 };
 
-// Says the error, with those that came with it, and returns its exit code.
+// Prints the error and those combined with it, and returns the exit code of the first.
 int fail(const Error& error);
-// Says all of them, counts them, and returns the exit code of the first.
+// Prints all errors and, if there are several, their number. Returns the exit code of the first; 0 if there are none.
 int fail(const std::vector<Error>& errors);
 
 }  // namespace ggufmill

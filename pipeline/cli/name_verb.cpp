@@ -1,4 +1,4 @@
-// `ggufmill name`: file names by GGUF's naming convention, taken apart and made.
+// `ggufmill name`: parses and generates file names that follow GGUF's naming convention.
 
 #include <fmt/format.h>
 

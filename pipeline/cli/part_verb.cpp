@@ -1,4 +1,4 @@
-// `ggufmill part`: does one part of a cluster job.
+// `ggufmill part`: runs one part of a cluster job.
 
 #include <fmt/format.h>
 #include <sys/resource.h>

@@ -1,4 +1,4 @@
-// `ggufmill plan`: what a pipeline file does to every tensor.
+// `ggufmill plan`: shows what a pipeline file does to each tensor.
 
 #include <fmt/format.h>
 
@@ -111,7 +111,7 @@ void print_text(const Plan& plan) {
     if (&output != &plan.outputs.front()) std::puts("");
     print_output(output);
   }
-  std::fflush(stdout);  // before the problems on stderr
+  std::fflush(stdout);  // flush before problems are printed on stderr
 }
 
 json::object tensor_json(const PlannedTensor& tensor) {
@@ -168,7 +168,8 @@ json::object curve_json(const std::vector<CurvePoint>& curve) {
   return {{"points", std::move(points)}};
 }
 
-// In the order of sizes, with how many times the best choice's loss a recipe has: what it gives away.
+// Prints the points sorted by size. For recipes, also shows the loss as a multiple of that of the nearest smaller best
+// choice.
 void print_curve(std::vector<CurvePoint> curve) {
   std::vector<Row> rows;
   std::ranges::stable_sort(curve, {}, &CurvePoint::bytes);
@@ -187,7 +188,7 @@ void print_curve(std::vector<CurvePoint> curve) {
       stdout);
 }
 
-// `read`: what the page was made of.
+// Writes an HTML page. `read`: the files that the page was made from, which it must not overwrite.
 int write_page(const Context& context, const std::string& path, const std::string& page, std::vector<std::string> read,
                const po::variables_map& values) {
   const bool overwrite = values.count("overwrite") > 0;

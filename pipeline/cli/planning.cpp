@@ -18,7 +18,7 @@ namespace {
 namespace po = boost::program_options;
 using Strings = std::vector<std::string>;
 
-// --threads and --io, in place of what the file says.
+// Applies --threads and --io, which override the values in the file.
 Status override_limits(const po::variables_map& values, Limits& limits) {
   if (values.count("threads")) {
     BOOST_OUTCOME_TRY(limits.threads, parse_threads(values["threads"].as<std::string>()));
@@ -31,12 +31,12 @@ Status override_limits(const po::variables_map& values, Limits& limits) {
                      fmt::format("--io is one of: {}", fmt::join(io_mode_names(), ", ")));
 }
 
-// Takes the outputs from the job that are there as it would make them; whether there are any.
+// Removes from the job the outputs that already exist unchanged. Returns true if there are any.
 Result<bool> skip_unchanged(const Context& context, const Plan& plan, Job& job) {
   if (!plan.manifest)
     return usage_error("--skip-unchanged needs manifests, which say what outputs were made of",
                        "write `manifest: true` into the pipeline file, and run it once");
-  // What an earlier run has nearly done is brought to its end, manifests and all, before it is looked at.
+  // An interrupted run must be resumed and finished, including its manifests, before its outputs can be compared.
   if (context.leftovers(plan).can_go_on()) return false;
   const std::vector<bool> unchanged = context.unchanged(plan);
   std::vector<JobOutput> changed;
@@ -96,7 +96,7 @@ Status read_report_options(const po::variables_map& values, std::optional<Report
   }
   if (!values.count("report")) return ok();
   if (!report) report.emplace();
-  std::map<bool, std::string> given;  // by whether it is a page
+  std::map<bool, std::string> given;  // key: true for an HTML page
   for (const std::string& path : values["report"].as<Strings>()) {
     const bool is_page = path.ends_with(".html");
     if (!is_page && !path.ends_with(".json"))
@@ -194,7 +194,7 @@ void JsonOfPlans::print() const {
 Result<Planned> plan_arguments(Context context, const std::string& pipeline, std::vector<std::string> inputs,
                                const po::variables_map& values) {
   BOOST_OUTCOME_TRY(Job job, context.parse_job(pipeline, "(arguments)"));
-  for (JobOutput& output : job.outputs) output.origin = {};  // the path was an argument, in no file
+  for (JobOutput& output : job.outputs) output.origin = {};  // the path came from the command line, not from a file
   job.inputs = std::move(inputs);
   return plan_job(std::move(context), std::move(job), values);
 }

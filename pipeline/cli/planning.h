@@ -1,5 +1,5 @@
 #pragma once
-// What the verbs share that plan and run: the options that say which job, and from the arguments to a Plan.
+// Code shared by the verbs that plan and run: options that select the job, and the way from arguments to a Plan.
 
 #include <boost/json/object.hpp>
 #include <boost/program_options.hpp>
@@ -11,28 +11,29 @@
 
 namespace ggufmill {
 
-// --kernel-dir and --isa, and the library with them.
+// Adds --kernel-dir and --isa; open_context() opens the library with them.
 void add_kernel_options(boost::program_options::options_description& options);
 Result<Context> open_context(const boost::program_options::variables_map& values);
 
-// --outtype of the verbs that read models, checkpoint folders too. Exit code 2 for a word that is none.
+// Adds --outtype, for verbs that read models including checkpoint folders. read_out_type() fails with exit code 2 for
+// an unknown type.
 void add_out_type_option(boost::program_options::options_description& options);
 Result<huggingface::OutType> read_out_type(const boost::program_options::variables_map& values);
 
-// --set, --param, --kernel-dir and --isa.
+// Adds --set, --param, --kernel-dir and --isa.
 void add_job_options(boost::program_options::options_description& options);
-// --report and --errors, and what they add to what the pipeline file asks for. Exit code 2 for a file that is neither
-// .json nor .html.
+// Adds --report and --errors. read_report_options() adds their values to what the pipeline file requests; it fails with
+// exit code 2 for a file that is neither .json nor .html.
 void add_report_options(boost::program_options::options_description& options);
-// Exit code 2 for --dry-run beside an option that only a run can obey.
+// Fails with exit code 2 if --dry-run is combined with an option that requires a run.
 Status check_dry_run(const boost::program_options::variables_map& values);
 Status read_report_options(const boost::program_options::variables_map& values, std::optional<ReportRequest>& report);
 
 struct Planned {
   Context context;
   Plan plan;
-  std::string source = {};       // that it reads, of a batch; else empty
-  std::string measurement = {};  // of its targets that name none: its path; empty: there are none
+  std::string source = {};       // source of the job in a batch; else empty
+  std::string measurement = {};  // measurement path for targets that name none; empty: no such targets
 };
 
 struct Loaded {
@@ -40,23 +41,23 @@ struct Loaded {
   Batch batch;
 };
 
-// The pipeline file that the arguments of a verb with these options name: a batch, or one job.
+// Loads the pipeline file named by the arguments of a verb with these options: a batch, or one job.
 Result<Loaded> load_from(const boost::program_options::variables_map& values);
-// What of these options concerns a job and not its plan.
+// Applies those options that affect a job but not its plan.
 Status read_job_options(const boost::program_options::variables_map& values, Job& job);
-// The errors, each on its own, with the source of a batch that they are about; empty: there is no batch.
+// Returns the errors individually, each with a note that it concerns `source` of a batch; no note if `source` is empty.
 std::vector<Error> of_source(const std::vector<Error>& errors, const std::string& source);
 
-// Calls `verb` with the plan of each job of the pipeline file that the arguments name, and says what is wrong with the
-// others. The first exit code that is not 0.
+// Calls `verb` with the plan of each job in the pipeline file that the arguments name, and prints the errors of jobs
+// that cannot be planned. Returns the first nonzero exit code, or 0.
 int for_each_plan(const boost::program_options::variables_map& values,
                   const std::function<int(const Planned& planned)>& verb);
-// What --json prints of the plans of a pipeline file: the object of its one job, or {sources: [{source, ...}, ...]}
-// with those of a batch.
+// Collects and prints the --json output for the plans of a pipeline file: the object of its only job, or for a batch
+// {sources: [{source, ...}, ...]} with the objects of all jobs.
 class JsonOfPlans {
  public:
   void add(const Planned& planned, boost::json::object object);
-  // Nothing where no plan was made of the one job.
+  // Prints nothing if there are no plans, for example because the only job could not be planned.
   void print() const;
 
  private:
@@ -64,16 +65,16 @@ class JsonOfPlans {
   std::vector<boost::json::object> objects_;
 };
 
-// From a job of `context` to its plan. Says warnings. `source`: of a job of a batch.
+// Plans a job of `context` and prints warnings. `source`: the job's source in a batch; else empty.
 Result<Planned> plan_job(Context context, Job job, const boost::program_options::variables_map& values,
                          IfUnmeasured if_unmeasured = IfUnmeasured::kLeave, const std::string& source = {});
 
-// The same from arguments that a pipeline file was made of. `inputs`: files that were read for it and that it does not
-// name.
+// Plans the pipeline that a verb generated from its arguments. `inputs`: files that were read to generate it and that
+// it does not name.
 Result<Planned> plan_arguments(Context context, const std::string& pipeline, std::vector<std::string> inputs,
                                const boost::program_options::variables_map& values);
 
-// The number of a part, or of parts. Exit code 2.
+// Parses the number of a part, or a number of parts. Fails with exit code 2.
 Result<std::size_t> parse_part(std::string_view text);
 
 }  // namespace ggufmill

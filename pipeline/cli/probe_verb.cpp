@@ -1,4 +1,4 @@
-// `ggufmill probe`: how much each tensor matters, by the model's answers.
+// `ggufmill probe`: measures how much each tensor matters, based on the model's output.
 
 #include <fmt/format.h>
 
@@ -39,7 +39,8 @@ CommandSpec probe_command() {
   return spec;
 }
 
-// A program that fails says why at its end.
+// Runs a program and returns its output. If it fails, the error contains the last 400 characters of its output, which
+// usually state the reason.
 Result<std::string> run_program(const std::vector<std::string>& words) {
   BOOST_OUTCOME_TRY(const CommandResult result, run_command(words));
   std::string printed = result.out + result.err;

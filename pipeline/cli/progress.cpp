@@ -20,8 +20,8 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::size_t kBarCells = 24;
-constexpr std::size_t kShortBar = 8;    // a shorter one says nothing
-constexpr std::size_t kShortName = 20;  // of a longer name as much is shown, at the cost of figures and bar
+constexpr std::size_t kShortBar = 8;    // a shorter bar is useless
+constexpr std::size_t kShortName = 20;  // minimum shown of a longer name; numbers and bar give way to it
 constexpr auto kTerminalPace = 100ms;
 constexpr auto kJsonPace = 5s;
 constexpr auto kLogPace = 60s;
@@ -43,18 +43,18 @@ boost::json::object to_json(const Plan& plan, const Progress& now, double second
   return object;
 }
 
-// The figures of a line.
+// The numbers in a progress line.
 struct Figures {
   std::string share, amount, rate, left;
 
-  // In the order of a line, those that there are.
+  // Joins the numbers that are present, in display order.
   std::string joined() const {
     std::string all = share;
     for (const std::string* each : {&amount, &rate, &left})
       if (!each->empty()) all += "  " + *each;
     return all;
   }
-  // Takes the least important away; false where there is but the share.
+  // Removes the least important number; returns false if only the share is left.
   bool shorten() {
     for (std::string* each : {&rate, &left, &amount})
       if (!each->empty()) return each->clear(), true;
@@ -79,7 +79,8 @@ std::string bar(std::uint64_t done, std::uint64_t total, std::size_t cells) {
   return std::string(full, '#') + std::string(cells - full, '.');
 }
 
-// In at most `width` columns: the bar gets shorter, then figures go, then the name gets shorter, and last the bar goes.
+// Returns a line of at most `width` columns. To fit, it shortens the bar, then drops numbers, then shortens the name,
+// and finally drops the bar.
 std::string fitted_line(const ProgressItem& item, double seconds, std::size_t width) {
   Figures figures = figures_of(item.done, item.total, seconds, item.before);
   const std::size_t name_width = display_width(printable(item.name));
@@ -95,7 +96,7 @@ std::string fitted_line(const ProgressItem& item, double seconds, std::size_t wi
   return fit_name(item.name, room - cells - 3) + "  " + bar(item.done, item.total, cells) + " " + behind;
 }
 
-// "16 more files".
+// Returns the sum of the items, named for example "16 more files".
 ProgressItem sum_of(std::span<const ProgressItem> items, std::string_view name) {
   ProgressItem sum{fmt::format("{} {}", items.size(), name)};
   for (const ProgressItem& item : items) {
@@ -127,7 +128,7 @@ std::string progress_text(std::uint64_t done, std::uint64_t total, double second
 
 std::vector<std::string> progress_lines(const std::vector<ProgressItem>& items, double seconds, std::size_t columns,
                                         std::size_t rows) {
-  const std::size_t width = std::max<std::size_t>(columns, 2) - 1;  // a full line would begin the next one
+  const std::size_t width = std::max<std::size_t>(columns, 2) - 1;  // a line of full width would wrap
   const std::size_t most = std::max<std::size_t>(rows, 2) - 1;
   std::vector<ProgressItem> shown(
       items.begin(), items.begin() + static_cast<std::ptrdiff_t>(items.size() > most ? most - 1 : items.size()));
@@ -180,7 +181,7 @@ void ProgressMeter::show(const std::string& name, std::uint64_t done, std::uint6
   draw({{name, done, total, 0}});
 }
 
-// On a terminal over what was drawn last; what that has of further lines is erased.
+// On a terminal, redraws over the previous lines and erases any that remain.
 void ProgressMeter::draw(const std::vector<ProgressItem>& items) {
   std::string text;
   if (terminal_) {

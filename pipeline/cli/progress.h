@@ -1,6 +1,6 @@
 #pragma once
-// Progress on stderr: on a terminal lines that are drawn again and again, of its width and no more than it has; else
-// one plain line for the run every minute; with `--log json` an object every few seconds.
+// Progress on stderr. On a terminal: lines that are redrawn in place and fit the terminal's width and height.
+// Elsewhere: one plain line for the entire run every minute. With `--log json`: one object every few seconds.
 
 #include <chrono>
 #include <cstdint>
@@ -13,35 +13,35 @@
 
 namespace ggufmill {
 
-// "#####.....  50%  1.00 GiB of 2.00 GiB  120 MB/s  9 s left" for `done` of `total` bytes after `seconds`, `before` of
-// which were done before that time began.
+// Returns "#####.....  50%  1.00 GiB of 2.00 GiB  120 MB/s  9 s left" for `done` of `total` bytes after `seconds`. Of
+// these, `before` bytes were done before the measured time started.
 std::string progress_text(std::uint64_t done, std::uint64_t total, double seconds, std::uint64_t before = 0);
 
-// Something that goes on.
+// One item in the progress display.
 struct ProgressItem {
-  std::string name;  // as it is: it is shown printable()
+  std::string name;  // raw; printable() is applied when it is shown
   std::uint64_t done = 0, total = 0, before = 0;
 };
 
-// The same for a terminal of `columns` columns and `rows` rows: a line for each item, none wider than the terminal
-// (bars are shortened, figures left out, names cut in the middle), and at most rows - 1 of them, the last being the
-// sum of the items that are left.
+// Returns lines for a terminal of `columns` columns and `rows` rows: one per item, none wider than the terminal (bars
+// are shortened, numbers omitted, names cut in the middle), and at most rows - 1 of them. If there are more items, the
+// last line shows the sum of the remaining ones.
 std::vector<std::string> progress_lines(const std::vector<ProgressItem>& items, double seconds, std::size_t columns,
                                         std::size_t rows);
 
-// The same for a log: one line for all items together, without a bar.
+// Returns a line for a log: one for all items together, without a bar.
 std::string progress_log_line(const std::vector<ProgressItem>& items, double seconds);
 
-// Time between two reports of progress.
+// Returns the interval between progress reports.
 std::chrono::milliseconds progress_pace(bool on_terminal, LogFormat format);
 
-// Not thread-safe: engines report from one thread at a time.
+// Shows progress. Not thread-safe: engines report from one thread at a time.
 class ProgressMeter {
  public:
   explicit ProgressMeter(bool quiet);
-  // Of a run: a line for each output file.
+  // Shows the progress of a run, with one line per output file.
   void show(const Plan& plan, const Progress& now);
-  // Of work on something that `name` says: `done` of `total` bytes.
+  // Shows the progress of the work described by `name`: `done` of `total` bytes.
   void show(const std::string& name, std::uint64_t done, std::uint64_t total);
   void finish();  // ends the lines on a terminal
 
@@ -56,7 +56,7 @@ class ProgressMeter {
   const bool terminal_;
   const Clock::time_point start_ = Clock::now();
   Clock::time_point next_ = start_;
-  std::size_t lines_ = 0;  // on the terminal now
+  std::size_t lines_ = 0;  // number of lines on the terminal now
 };
 
 }  // namespace ggufmill

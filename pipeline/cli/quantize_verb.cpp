@@ -1,4 +1,4 @@
-// `ggufmill quantize`: the arguments of llama-quantize.
+// `ggufmill quantize`: accepts the arguments of llama-quantize.
 
 #include <fmt/format.h>
 
@@ -62,7 +62,7 @@ CommandSpec quantize_command() {
   return spec;
 }
 
-// The first that matches wins: in the order given, from the command line and from files.
+// Returns the tensor types from the command line and from files, in the order given, because the first match wins.
 Result<Strings> tensor_types(const Parsed& parsed) {
   Strings words;
   for (const auto& [name, value] : parsed.given) {
@@ -108,7 +108,7 @@ void say_sizes(const PlannedOutput& output) {
   say_note(fmt::format("quant size = {} ({:.2f} bits per weight)", human_bytes(after), bits(after)));
 }
 
-// What would stop a run is no error here.
+// Prints problems that would stop a run as warnings, not errors.
 int dry_run(const Planned& planned) {
   for (const PlannedOutput& output : planned.plan.outputs) {
     for (const Error& problem : output.problems)

@@ -1,4 +1,4 @@
-// `ggufmill recipe`: the built-in recipes, listed or printed.
+// `ggufmill recipe`: lists, prints, derives, checks and compares recipes; lists objectives and exclusions.
 
 #include <fmt/format.h>
 
@@ -89,7 +89,7 @@ int from(const std::string& path, const po::variables_map& values) {
   return 0;
 }
 
-// The model that --model names, for `what`.
+// Opens the model that --model names; `what` names the subcommand in the error message.
 Result<Model> model_for(const std::string& what, const Context& context, const po::variables_map& values) {
   const auto path = text_of(values, "model");
   if (!path)
@@ -181,7 +181,7 @@ int list_exclusions(bool as_json) {
   return 0;
 }
 
-// Prints the one of that name; `word`: by which they are listed.
+// Prints the built-in with that name; `word` is the subcommand that lists the built-ins.
 template <class BuiltIns>
 int show_built_in(const BuiltIns& built_ins, const std::string& name, const char* word) {
   for (const auto& built_in : built_ins)

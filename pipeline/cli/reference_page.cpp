@@ -18,7 +18,7 @@
 namespace ggufmill {
 namespace {
 
-// Without what is below it.
+// Returns a field without its nested fields.
 FieldSpec closed(FieldSpec field) {
   field.fields.clear();
   field.item.clear();
@@ -37,7 +37,7 @@ bool is_stage(const std::string& name) {
   return std::any_of(stages.begin(), stages.end(), [&](const StageSpec& stage) { return stage.field.name == name; });
 }
 
-// The conditions of recipe rules have a section of their own.
+// Removes the nested fields of recipe rules: their conditions have a separate section.
 void close_rules(FieldSpec& field) {
   for (const char* name : {"keep", "rules", "adjust", "models"})
     if (FieldSpec* rules = field_named(field, name)) *rules = closed(std::move(*rules));
@@ -55,7 +55,7 @@ std::string stage_section(const StageSpec& stage) {
   return section("Stage `" + field.name + "`", places, field);
 }
 
-// What `quantize.objective` can name.
+// Returns a table of the values of `quantize.objective`.
 std::string objectives_section() {
   std::string rows;
   for (const BuiltInObjective& built_in : built_in_objectives())
@@ -70,7 +70,7 @@ std::string objectives_section() {
       objective_fields());
 }
 
-// What `quantize.exclude` can name.
+// Returns a table of the values of `quantize.exclude`.
 std::string exclusions_section() {
   std::string rows;
   for (const BuiltInExclusion& built_in : built_in_exclusions())

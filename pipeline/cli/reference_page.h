@@ -1,16 +1,17 @@
 #pragma once
-// What may stand in pipeline files, recipes and maps of architectures, as pages to read. configs/REFERENCE.md is all of
-// them.
+// Generates reference pages for the contents of pipeline files, recipes and architecture maps. configs/REFERENCE.md
+// combines all of them.
 
 #include <string>
 
 namespace ggufmill {
 
-// Markdown, made of the field tables: the file itself, then a section for each stage, and for what they name.
+// Returns Markdown generated from the field tables: the file itself, then one section for each stage and for everything
+// that stages refer to.
 std::string pipeline_reference();
-// The same for recipes, then a section for the conditions of their rules.
+// Returns the page for recipes, followed by a section on the conditions of their rules.
 std::string recipe_reference();
-// The same for maps of architectures.
+// Returns the page for architecture maps.
 std::string architecture_reference();
 
 }  // namespace ggufmill

@@ -1,4 +1,4 @@
-// `ggufmill render`: a cluster job in the words of another engine.
+// `ggufmill render`: prints a cluster job in the format of another engine.
 
 #include <fmt/format.h>
 

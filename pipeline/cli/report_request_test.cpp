@@ -1,4 +1,4 @@
-// Which report a pipeline file and the command line ask for.
+// Tests which report is requested by a pipeline file and the command line together.
 #include <boost/program_options.hpp>
 
 #include "pipeline/api/registry.h"

@@ -1,4 +1,4 @@
-// `ggufmill resume`: goes on with a cluster job.
+// `ggufmill resume`: resumes a cluster job.
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-// `ggufmill run`: carries out a pipeline file.
+// `ggufmill run`: executes a pipeline file.
 
 #include "pipeline/cli/messages.h"
 #include "pipeline/cli/running.h"

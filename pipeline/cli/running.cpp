@@ -69,14 +69,14 @@ int discard(const Planned& planned, bool quiet) {
   return 0;
 }
 
-// What other plans' runs have left stays, and takes room.
+// Warns about files left by runs of other plans, which stay and use disk space.
 void say_strange(const Leftovers& left) {
   for (const Leftover& file : left.files)
     if (!file.of_this_plan && !file.is_in_use && file.cluster_job.empty())
       say_note(fmt::format("{} ({}); --discard removes it", describe(file), human_bytes(file.bytes)));
 }
 
-// Where the time went.
+// Formats a share of the time as a percentage.
 std::string part(double of, double whole) { return whole > 0 ? fmt::format("{:.1f} %", 100 * of / whole) : ""; }
 
 void add_rows(std::vector<Row>& rows, const Profile::Sums& sums, double whole, const char* whose) {
@@ -94,7 +94,7 @@ std::vector<Row> rows_of(const Profile::Summary& sums) {
   std::vector<Row> rows;
   add_rows(rows, sums.worked, of_threads, kOfThreads);
   rows.push_back({"wait", "", fmt::format("{:.3f}", sums.wait), part(sums.wait, of_threads), kOfThreads});
-  // Several go on at once: over 100 % is no mistake.
+  // Transfers overlap, so more than 100 % is possible.
   add_rows(rows, sums.transferred, sums.wall, "of the run's time, in the background");
   return rows;
 }
@@ -149,7 +149,7 @@ int execute(const Planned& planned, const po::variables_map& values, bool overwr
   if (!options) return fail(options.error());
   const Plan& plan = planned.plan;
   const bool quiet = values.count("quiet") > 0;
-  if (plan.outputs.empty()) return 0;  // all are unchanged
+  if (plan.outputs.empty()) return 0;  // all outputs are unchanged
   if (values.count("discard")) return discard(planned, quiet);
   if (!quiet) say_strange(planned.context.leftovers(plan));
   options.value().resume = values.count("no-resume") == 0;
@@ -225,7 +225,7 @@ int execute_batch(const Loaded& loaded, const po::variables_map& values, bool ov
   if (!run) return fail(run.error());
   if (values.count("profile"))
     return fail(usage_error("--profile is of one run, and this is a batch", "run one of its jobs by itself"));
-  Job first = loaded.batch.jobs.front().job;  // options are the same for all
+  Job first = loaded.batch.jobs.front().job;  // the options apply to all jobs
   Status usable = read_job_options(values, first);
   Batch batch = loaded.batch;
   std::optional<ReportRequest> report = batch.report;

@@ -1,32 +1,32 @@
 #pragma once
-// From a plan to its outputs: what `run`, `quantize` and `convert` share.
+// Executes plans; shared by `run`, `quantize` and `convert`.
 
 #include "pipeline/cli/planning.h"
 
 namespace ggufmill {
 
-// --engine, --io-engine and --quiet; --no-resume and --discard; --report and --errors; --profile.
+// Adds --engine, --io-engine, --quiet, --no-resume, --discard, --report, --errors and --profile.
 void add_run_options(boost::program_options::options_description& options);
 
-// A file that a run has left, in a line: which, and whose it is.
+// Describes a leftover file in one line: its path and which run or job it belongs to.
 std::string describe(const Leftover& file);
 
-// Prints what is done with each tensor, one line each.
+// Prints one line per tensor that shows how it is converted.
 void say_tensors(const PlannedOutput& output);
 
-// Runs the plan with progress on stderr, and says what was written; or, with --discard, removes what earlier runs have
-// left. Returns the exit code.
+// Runs the plan with progress on stderr and prints a summary of the outputs; with --discard, removes the leftover files
+// of earlier runs instead. Returns the exit code.
 int execute(const Planned& planned, const boost::program_options::variables_map& values, bool overwrite);
 
-// The same for all jobs of a batch, one after the other: what is unchanged is left out, and what fails is told at the
-// end; the exit code is that of the first failure.
+// Runs all jobs of a batch in order. Unchanged outputs are skipped, and failures are printed at the end. Returns the
+// exit code of the first failure.
 int execute_batch(const Loaded& loaded, const boost::program_options::variables_map& values, bool overwrite);
 
-// A line on what became of an output of a batch.
+// Prints one line with the result for an output of a batch.
 void say_cell(const BatchCell& cell);
-// Says what failed, outputs that failed for one reason together. The exit code of the first.
+// Prints the failures, combining outputs that failed for the same reason. Returns the exit code of the first.
 int say_failures(const std::vector<BatchCell>& cells);
-// The end of a batch: failures, among them of its report, and counts. The exit code.
+// Prints the failures of a batch, including that of its report, and the counts. Returns the exit code.
 int finish_batch(const BatchReport& report, bool quiet);
 
 }  // namespace ggufmill

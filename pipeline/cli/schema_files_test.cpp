@@ -1,4 +1,4 @@
-// The schemas in configs/ are those of the field tables, and the tables pass their own lint.
+// Checks that the schemas in configs/ match the field tables and that the tables pass their own lint.
 
 #include "pipeline/api/registry.h"
 #include "pipeline/cli/reference_page.h"

@@ -1,5 +1,5 @@
-// `ggufmill schema`: the JSON Schema or the reference page of pipeline files, recipes and maps of architectures, from
-// the field tables.
+// `ggufmill schema`: prints the JSON Schema or the reference page of pipeline files, recipes and architecture maps,
+// generated from the field tables.
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-// `ggufmill seal`: ends a cluster job whose parts are done.
+// `ggufmill seal`: finishes a cluster job whose parts are done.
 
 #include <fmt/format.h>
 
@@ -35,7 +35,7 @@ CommandSpec seal_command() {
   return spec;
 }
 
-// What the attempts that brought the parts to their ends took together.
+// Returns the total duration of the attempts that finished the parts.
 double seconds_of_parts(const ClusterJob& job) {
   double seconds = 0;
   for (std::size_t part = 0; part < job.parts(); ++part)
@@ -71,7 +71,7 @@ int seal_job(const OpenedPlans& opened, const SealOptions& options, bool quiet) 
   return 0;
 }
 
-// The outputs of all sources: those that the jobs make, and those that were left out of them.
+// Seals all jobs of a matrix and reports the outputs of all sources, including those omitted from the jobs.
 int seal_matrix(const OpenedPlans& opened, const SealOptions& options, bool quiet) {
   const auto start = std::chrono::steady_clock::now();
   const PlannedArray& planned = opened.planned;

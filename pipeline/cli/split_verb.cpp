@@ -1,4 +1,4 @@
-// `ggufmill split`: one model into shards, with the arguments of llama-gguf-split.
+// `ggufmill split`: splits a model into shards, with the arguments of llama-gguf-split.
 
 #include <fmt/format.h>
 

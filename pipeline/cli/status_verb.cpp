@@ -1,4 +1,4 @@
-// `ggufmill status`: how far the runs of a pipeline file are, and what those that ended early have left.
+// `ggufmill status`: shows the progress of a pipeline file's runs, and the leftover files of interrupted ones.
 
 #include <fmt/format.h>
 #include <sys/stat.h>

@@ -1,4 +1,4 @@
-// `ggufmill submit`: brings a pipeline file to a cluster.
+// `ggufmill submit`: submits a pipeline file to a cluster.
 
 #include <fmt/format.h>
 
@@ -87,7 +87,7 @@ void print_parts(const PlannedArray& planned) {
   if (array.parts() > kMostRows) fmt::print("and {} parts more\n", array.parts() - kMostRows);
 }
 
-// What would be submitted.
+// Prints what would be submitted.
 void print_engine(const ClusterArray& array) {
   if (array.jobs.front().options.engine == ClusterOptions::Engine::kNone) return say_by_hand(array, all_parts(array));
   const std::string program = this_program();
@@ -128,7 +128,7 @@ Status submit(Context context, Job job, const po::variables_map& values) {
   return start_parts(all.array, all_parts(all.array));
 }
 
-// What can be made of the sources and is not there yet; the rest is told by the caller.
+// Plans the outputs of a batch that can be made and do not exist yet. The caller reports the others.
 Result<PlannedArray> submit_sources(const Loaded& loaded, const po::variables_map& values) {
   BOOST_OUTCOME_TRY(const SubmitOptions options, submit_options(loaded.batch.jobs.front().job, values));
   const auto adjust = [&](const std::string& source, Job& job) -> Status {

@@ -18,11 +18,11 @@ namespace {
 struct Range {
   char32_t first, last;
 };
-// What takes two columns: East_Asian_Width W and F of Unicode 15, in blocks, and emoji.
+// Characters two columns wide: East_Asian_Width W and F of Unicode 15, in blocks, and emoji.
 constexpr Range kWide[] = {{0x1100, 0x115f}, {0x2e80, 0xa4cf}, {0xac00, 0xd7a3},   {0xf900, 0xfaff},  {0xfe30, 0xfe6f},
                            {0xff00, 0xff60}, {0xffe0, 0xffe6}, {0x1f300, 0x1faff}, {0x20000, 0x3fffd}};
 
-// What stands first in `text` and is shown as one.
+// The first character of a text, as displayed.
 struct Character {
   std::string_view bytes;
   std::size_t width;
@@ -35,10 +35,10 @@ Character first_character(std::string_view text) {
   return {bytes, wide ? 2u : 1u};
 }
 
-constexpr std::size_t kGap = 2;  // between columns
+constexpr std::size_t kGap = 2;  // spaces between columns
 
-// What of `text` fits into `width` columns, at least one character: up to the last space, comma, slash or hyphen where
-// one stands after its first third.
+// Returns the beginning of `text` that fits into `width` columns, at least one character. Breaks after the last comma,
+// slash or hyphen, or before the last space, unless that is in the first third of the width.
 std::string_view beginning(std::string_view text, std::size_t width) {
   std::size_t bytes = 0, columns = 0, good = 0;
   while (bytes < text.size()) {
@@ -75,7 +75,7 @@ std::string render_row(const std::vector<Column>& columns, const std::vector<std
   return lines;
 }
 
-// Takes from the widest columns of names and text until a line has `most` columns.
+// Narrows the widest columns of names and text, one column at a time, until a line has `most` columns.
 void narrow(const std::vector<Column>& columns, std::vector<std::size_t>& widths, std::size_t most) {
   constexpr std::size_t kNarrowest = 12;
   std::size_t all = kGap * (columns.size() - 1);

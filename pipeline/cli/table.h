@@ -1,5 +1,5 @@
 #pragma once
-// Text for people at a terminal: tables whose columns are as wide as their widest cell, names that fit, figures.
+// Formats text for terminals: tables with columns as wide as their widest cell, names shortened to fit, and numbers.
 
 #include <cstdint>
 #include <string>
@@ -12,12 +12,12 @@ namespace ggufmill {
 
 enum class Align { kLeft, kRight };
 
-// How a cell of a column on the left side gets narrower where a row does not fit: those on the right side, figures,
-// never do.
+// Ways to narrow a cell of a left-aligned column if a row does not fit. Right-aligned columns, which contain numbers,
+// are never narrowed.
 enum class Fit {
-  kWrap,     // text: continues below
-  kShorten,  // a name: loses its middle
-  kWhole,    // a shape, a type
+  kWrap,     // text: continues on the next line
+  kShorten,  // a name: cut in the middle
+  kWhole,    // a shape or a type: never narrowed
 };
 
 struct Column {
@@ -30,24 +30,27 @@ inline Column whole_column(std::string title) { return {std::move(title), Align:
 
 using Row = std::vector<std::string>;
 
-// Columns of a terminal that `text`, which is printable(), takes: East Asian characters and emoji take two.
+// Returns the number of terminal columns that `text`, which must be printable(), occupies. East Asian characters and
+// emoji take two.
 std::size_t display_width(std::string_view text);
-// The name, printable(), in at most `width` columns: "models/very-l...-IQ2_XXS.gguf" where it is longer.
+// Returns the name, made printable(), in at most `width` columns. Longer names are cut in the middle:
+// "models/very-l...-IQ2_XXS.gguf".
 std::string fit_name(std::string_view name, std::size_t width);
 
-// Columns of the terminal that stdout is; no limit where it is a pipe or a file.
+// Returns the width of the terminal that stdout is connected to; no limit if it is a pipe or a file.
 std::size_t output_columns();
 
-// A title line and one line a row, two spaces between columns, no trailing spaces. Cells are made printable(). In fewer
-// columns than that takes names are cut in the middle, and text continues below, at spaces, or after a comma, slash or
-// hyphen where that serves; the widest first. Figures are whole, and no column gets narrower than 12.
+// Returns a title line and one line per row, with two spaces between columns and no trailing spaces. Cells are made
+// printable(). If a line is wider than `most_columns`, the widest columns are narrowed first: names are cut in the
+// middle, and text continues on the next line, broken at a space, or after a comma, slash or hyphen if that fits
+// better. Numbers are never cut, and no column is narrowed below 12.
 std::string render_table(const std::vector<Column>& columns, const std::vector<Row>& rows,
                          std::size_t most_columns = output_columns());
 
-// "1,234,567".
+// Formats a number with commas, for example "1,234,567".
 std::string with_commas(std::uint64_t number);
 
-// Prints it, or as a JSON array of one object a row: text by the columns' titles.
+// Prints a table, or a JSON array with one object per row that maps column titles to cell texts.
 void print_table(const std::vector<Column>& columns, const std::vector<Row>& rows, bool as_json);
 
 }  // namespace ggufmill

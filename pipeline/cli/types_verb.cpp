@@ -1,4 +1,4 @@
-// `ggufmill types`: the tensor types and what can be done with them.
+// `ggufmill types`: lists the tensor types and the operations supported for each.
 
 #include <fmt/format.h>
 
@@ -41,8 +41,8 @@ std::string importance_word(const TypeInfo& type, const KernelChoice* encode, co
   return encode->kernel->flags & GGUFMILL_ACCEPTS_IMPORTANCE ? "used" : "not used";
 }
 
-// What llama.cpp makes of activations that are multiplied with rows of the type (ggml-cpu, vec_dot_type); empty for
-// those that it does not multiply with.
+// Returns the type to which llama.cpp converts activations that are multiplied with rows of the given type (ggml-cpu,
+// vec_dot_type); empty for types that it does not multiply with.
 std::string_view partner_of(const TypeInfo& type) {
   if (type.type_class == TypeClass::kInteger || type.name == "F64" || type.name == "Q8_K") return "";
   if (!type.is_quantized()) return type.name;

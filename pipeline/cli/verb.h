@@ -1,5 +1,6 @@
 #pragma once
-// The verbs of the command line: one file each, one table of them. Help, manual pages and completion are made of it.
+// The verbs of the command line: one file for each, and one table of all. Help, manual pages and completion are
+// generated from the table.
 
 #include <span>
 #include <string_view>
@@ -11,7 +12,7 @@ namespace ggufmill {
 struct Verb {
   std::string_view name;
   std::string_view summary;          // one line for `ggufmill --help`
-  CommandSpec (*command)();          // its arguments
+  CommandSpec (*command)();          // returns its arguments
   int (*run)(const Parsed& parsed);  // returns the exit code
 };
 
@@ -46,7 +47,7 @@ extern const Verb kSchemaVerb;
 extern const Verb kManualVerb;
 extern const Verb kCompletionVerb;
 
-// In the order of `ggufmill --help`.
+// Returns all verbs in the order of `ggufmill --help`.
 std::span<const Verb* const> verbs();
 
 }  // namespace ggufmill

@@ -1,4 +1,4 @@
-// `ggufmill verify`: reads a model from end to end.
+// `ggufmill verify`: reads and checks an entire model.
 
 #include <fmt/format.h>
 
@@ -52,7 +52,7 @@ CommandSpec verify_command() {
   return spec;
 }
 
-// The header against the specification; exit code 3 where a rule is broken.
+// Checks the header against the specification; returns exit code 3 if a rule is violated.
 int check_spec(const Context& context, const std::string& path, JsonList* as_json) {
   const auto model = context.inspect(path);
   if (!model) return fail(model.error());

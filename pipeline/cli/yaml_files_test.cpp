@@ -1,5 +1,5 @@
-// Every pipeline file, recipe and architecture of the repository, and of its README, passes the lint. Sources need not
-// be there.
+// Checks that every pipeline file, recipe and architecture map in the repository and its README passes the lint.
+// Sources need not exist.
 
 #include <filesystem>
 #include <sstream>
@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::string_view kNothing;
 
-// What is wrong, as the command line would say it.
+// Returns the errors of a pipeline file as the command line would print them; empty if there are none.
 std::string faults_in_job(const std::string& text, const std::string& name) {
   Diagnostics errors;
   parse_batch(text, name, make_registry(), {}, errors);
@@ -28,7 +28,7 @@ std::string faults_in_job(const std::string& text, const std::string& name) {
   return faults;
 }
 
-// The same of a recipe, or of the map of an architecture.
+// Returns the errors of a recipe or an architecture map; empty if there are none.
 std::string faults_in(const std::string& text, const std::string& name, const FieldSpec& fields) {
   Diagnostics errors;
   if (const auto document = read_document(text, name, errors)) lint(document->root, fields, errors);
@@ -37,7 +37,7 @@ std::string faults_in(const std::string& text, const std::string& name, const Fi
   return faults;
 }
 
-// The blocks of a Markdown file that begin with ```yaml.
+// Returns the blocks of a Markdown file that start with ```yaml.
 std::vector<std::string> yaml_blocks(const std::string& text) {
   std::vector<std::string> blocks;
   bool inside = false;

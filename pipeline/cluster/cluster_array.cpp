@@ -21,10 +21,11 @@ namespace json = boost::json;
 constexpr std::string_view kFormat = "ggufmill cluster matrix";
 constexpr int kVersion = 1;
 
-// What is left out is one of these.
+// The states that an omitted output can have.
 constexpr CellState kLeftOut[] = {CellState::kUnchanged, CellState::kFailed};
 
-// Names of files may be no UTF-8, as all that is JSON is; here they are for messages.
+// File names need not be valid UTF-8, but JSON strings must be. These names appear only in messages, so quoting them is
+// enough.
 json::string text_json(const std::string& text) { return json::string(is_utf8(text) ? text : quoted_name(text)); }
 
 json::value error_json(const std::optional<Error>& error) {
@@ -69,7 +70,7 @@ BatchCell cell_of(const json::value& value) {
   return cell;
 }
 
-// The folder of a job within that of its matrix: a name, and no way out of it.
+// Returns the name of a job's folder within the folder of its matrix. Rejects names that could lead out of that folder.
 std::string job_folder_of(const json::value& value) {
   const std::string name = needed_text(value, "folder");
   if (name.empty() || name == "." || name == ".." || name.find_first_of(std::string_view("/\0", 2)) != name.npos)

@@ -28,9 +28,10 @@ namespace json = boost::json;
 
 constexpr std::string_view kJobFormat = "ggufmill cluster job";
 constexpr int kJobVersion = 1;
-constexpr std::uint64_t kMostTextBytes = std::uint64_t{4} << 30;  // of a written plan
+constexpr std::uint64_t kMostTextBytes = std::uint64_t{4} << 30;  // size limit of a serialized plan
 
-// Members that have to be there and of their kind, as needed_text() and its like have them.
+// Readers of required members of a given type, like needed_text(); they throw UnsoundJson if a value is missing or of
+// another type.
 unsigned small_number(const json::value& value, std::string_view name) {
   const std::uint64_t number = needed_number(value, name);
   if (number > std::numeric_limits<unsigned>::max()) throw UnsoundJson{fmt::format("'{}' is too large", name)};
@@ -129,7 +130,7 @@ ClusterJob job_of(const json::value& value, const std::string& folder) {
   return job;
 }
 
-// A marker, where it is one of this job.
+// Reads a marker; returns nullopt if it cannot be read or belongs to another job.
 std::optional<json::value> read_marker(const ClusterJob& job, const std::string& path) {
   auto read = read_json(path);
   if (!read || json_string(read.value(), "job") != job.key()) return {};

@@ -1,17 +1,18 @@
 #pragma once
-// A job that is done in parts: the folder that it lives in, on a file system that all of its machines share.
+// A job that is executed in parts. Its folder is on a file system shared by all machines involved:
 //
-//   plan.json             the plan in its written form
-//   job.json              how it is cut, and what every part has to know beside
-//   engine.json           what was handed to the engine (engine.h)
-//   log/                  what the parts and the seal said
-//   parts/K.beat.json     how far part K is; changes while it is alive
-//   parts/K.done.json     part K is done: the checksums of its units
-//   parts/K.measured.json what it measured, for the report
-//   parts/K.hem           its bytes in chunks that it does not own (hems.h)
-//   parts/K.*.ATTEMPT     journal and hem of an attempt at the part that goes on, or was ended early
-//   seal.json             what the outputs are known by, once they are whole
-// The outputs grow beside their targets, as `.NAME.ggufmill-IDENTITY.ID`, each with a claim (output_claim.h) beside it.
+//   plan.json             the plan in its serialized form
+//   job.json              how the plan is cut, and what else every part needs to know
+//   engine.json           what was submitted to the engine (slurm.h)
+//   log/                  output of the parts and the seal
+//   parts/K.beat.json     progress of part K; changes while the part is alive
+//   parts/K.done.json     part K is done; contains the checksums of its units
+//   parts/K.measured.json measurements of part K, for the report
+//   parts/K.hem           the edges of part K: its bytes in chunks that it does not own (hems.h)
+//   parts/K.*.ATTEMPT     journal and edges of an attempt at the part that is running or was interrupted
+//   seal.json             identifies the finished outputs
+// The outputs are written next to their targets as `.NAME.ggufmill-IDENTITY.ID`, each with a claim (output_claim.h)
+// next to it.
 
 #include <cstddef>
 #include <cstdint>
@@ -27,86 +28,91 @@
 namespace ggufmill {
 
 struct ClusterJob {
-  std::string folder;          // absolute, as all paths here
-  std::string working_folder;  // that relative paths of the plan begin at
-  std::string name;            // of the pipeline file, without folder and ending
+  std::string folder;          // absolute, like all paths here
+  std::string working_folder;  // base of the plan's relative paths
+  std::string name;            // of the pipeline file, without folder and extension
   std::string identity;        // of the plan
-  std::string id;              // of this job among all of the plan, letters and digits
+  std::string id;              // distinguishes jobs of the same plan; letters and digits
   bool overwrite = false;
-  std::vector<std::size_t> cuts;  // part K has the units from cuts[K] to cuts[K + 1]
-  std::vector<double> costs;      // of each part, in seconds of an imagined machine; see cut.h
+  std::vector<std::size_t> cuts;  // part K has the units [cuts[K], cuts[K + 1])
+  std::vector<double> costs;      // of each part, in seconds of an assumed machine; see cut.h
   Limits limits;
   std::vector<std::string> kernel_directories;
-  std::string isa;  // empty: the best of each machine
+  std::string isa;  // empty: the best one of each machine
   ClusterOptions options;
-  // Of a job of a matrix (cluster_array.h), which says them:
-  std::string source;          // what it reads
-  std::size_t first_part = 0;  // what its part 0 is called
-  std::string array_folder;    // of the matrix; of any other job its own
+  // Set from the matrix (cluster_array.h) if the job belongs to one:
+  std::string source;          // the source that it reads
+  std::size_t first_part = 0;  // number of its part 0 in the array
+  std::string array_folder;    // the matrix's folder; same as `folder` if there is no matrix
 
   std::size_t parts() const { return cuts.size() - 1; }
   UnitRange range(std::size_t part) const { return {cuts[part], cuts[part + 1]}; }
-  // What the temporary files of the outputs are named by, and every marker says that it is of.
+  // The suffix of the outputs' temporary file names. Every marker also records it, to show which job it belongs to.
   std::string key() const { return identity + "." + id; }
   std::string file(const std::string& inside) const { return folder + "/" + inside; }
   std::string part_file(std::size_t part, const std::string& ending) const;
 };
 
-// Both once, by whoever makes the job. The folder is there.
+// Writes job.json and plan.json. Called once, when the job is created; the folder must exist.
 Status write_job(const ClusterJob& job, const Plan& plan);
-// The job in a folder. Exit code 2 where there is none, 4 for what is malformed.
+// Loads the job in a folder. Fails with exit code 2 if there is no job in it and with 4 if a file is malformed or the
+// job was made by another version of ggufmill.
 Result<ClusterJob> load_job_folder(const std::string& folder);
-// Whether there is one in it.
+// Returns true if the folder contains a job.
 bool is_job_folder(const std::string& path);
-// Its plan, with the job's limits. Exit code 4 also for a plan of another version of ggufmill.
+// Loads the plan of a job and applies the job's limits. Fails with exit code 4 if the plan is malformed, does not
+// belong to the job, or was written by another version of ggufmill.
 Result<Plan> load_plan(const ClusterJob& job, const Types& types);
 
-// A part that is done. What it wrote may be gone since: done_parts.h finds that out.
+// The marker of a part that is done. The bytes it wrote may have been lost since; done_parts.h detects that.
 struct DoneMarker {
-  std::vector<JournalText::Record> units;  // each of the part's
+  std::vector<JournalText::Record> units;  // all units of the part
   std::string host, isa;
-  double seconds = 0;  // of the attempt that brought it to its end
+  double seconds = 0;  // duration of the attempt that finished the part
   std::uint64_t bytes_read = 0, bytes_written = 0;
-  std::size_t units_kept = 0;         // of earlier attempts
-  std::vector<std::uint64_t> inodes;  // of the output files that it wrote to, in their order
+  std::size_t units_kept = 0;         // units reused from earlier attempts
+  std::vector<std::uint64_t> inodes;  // of the output files it wrote to, in output order
 };
 Status write_done(const ClusterJob& job, std::size_t part, const DoneMarker& marker);
-// None where there is no marker, or one that is not of this job and part.
+// Returns nullopt if there is no marker, or if it does not belong to this job and part.
 std::optional<DoneMarker> read_done(const ClusterJob& job, std::size_t part);
-// Of each part whether the name of its marker is there: a look at the folder, no more.
+// Returns for each part whether a file with the name of its marker exists. Only lists the folder; does not read the
+// markers.
 std::vector<bool> parts_done(const ClusterJob& job);
-// Removes the marker. Nothing where there is none.
+// Removes the marker of a part. Succeeds if there is none.
 Status undo(const ClusterJob& job, std::size_t part);
 
-// What a part says of itself, over and over.
+// The heartbeat of a part: its current status, rewritten periodically.
 struct Beat {
   enum class State { kRunning, kFailed, kStopped };
   State state = State::kRunning;
   std::string attempt, host;
-  std::uint64_t count = 0;  // beats of this attempt
-  std::size_t units = 0;    // done of the part
+  std::uint64_t count = 0;  // heartbeats of this attempt so far
+  std::size_t units = 0;    // units of the part that are done
   std::uint64_t bytes_written = 0;
-  int exit_code = 0;  // of one that failed, and why
+  int exit_code = 0;  // exit code and message of an attempt that ended with an error
   std::string error;
 };
 Status write_beat(const ClusterJob& job, std::size_t part, const Beat& beat);
 std::optional<Beat> read_beat(const ClusterJob& job, std::size_t part);
-// Where there is one, and it can be removed.
+// Removes the heartbeat file, if any. Errors are ignored.
 void remove_beat(const ClusterJob& job, std::size_t part);
 
-// What the finished outputs are known by: inode and size, in order. (Device numbers are each machine's own.)
+// Identifies the finished outputs by their inodes, in output order. Sizes come from the plan; device numbers are not
+// stored because they differ between machines.
 struct SealMarker {
   std::vector<std::uint64_t> inodes;
 };
 Status write_seal(const ClusterJob& job, const SealMarker& marker);
 std::optional<SealMarker> read_seal(const ClusterJob& job);
-// Of each output file whether it has its name.
+// Returns for each output file whether it has its final name: a file with the recorded inode and the planned size
+// exists at that path.
 std::vector<bool> files_named(const Plan& plan, const SealMarker& marker);
 
-// What a failure's exit code in a file stands for; kInternal for a number that is none.
+// Converts an exit code read from a file; returns kInternal if the number is not a known exit code.
 ExitCode exit_code_of(std::uint64_t number);
 
-// This machine's name.
+// Returns the host name of this machine.
 std::string host_name();
 
 }  // namespace ggufmill

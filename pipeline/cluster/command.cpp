@@ -27,7 +27,7 @@ struct Pipe {
   }
 };
 
-// Until both pipes have ended.
+// Reads both pipes until both are closed.
 void read_both(Pipe& out, Pipe& err, CommandResult& result) {
   std::array<pollfd, 2> ends{{{out.read.get(), POLLIN, 0}, {err.read.get(), POLLIN, 0}}};
   const std::array<std::string*, 2> texts{&result.out, &result.err};

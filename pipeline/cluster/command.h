@@ -1,5 +1,5 @@
 #pragma once
-// Programs of the batch system, run to their end.
+// Runs the batch system's programs and waits for them to finish.
 
 #include <string>
 #include <vector>
@@ -9,17 +9,18 @@
 namespace ggufmill {
 
 struct CommandResult {
-  int exit_code = 0;  // 128 + N: ended by signal N
+  int exit_code = 0;  // 128 + N if it was killed by signal N
   std::string out, err;
 };
 
-// Runs `words[0]`, found in PATH, with the further words as arguments and nothing on its standard input. Exit code 6
-// where there is no such program.
+// Runs `words[0]`, searched for in PATH, with the remaining words as arguments and /dev/null as standard input. Fails
+// with exit code 6 if the program does not exist or cannot be started.
 Result<CommandResult> run_command(const std::vector<std::string>& words);
-// The same, where anything but exit code 0 is an error (6) that says what the program said. Gives its standard output.
+// Runs a program like run_command() and returns its standard output. An exit code other than 0 is an error (6) with the
+// program's standard error as detail.
 Result<std::string> output_of(const std::vector<std::string>& words);
 
-// As a shell reads it: in quotes where it needs any.
+// Return the word or words as shell syntax, quoted only where necessary.
 std::string shell_word(const std::string& word);
 std::string shell_words(const std::vector<std::string>& words);
 

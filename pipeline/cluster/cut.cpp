@@ -17,10 +17,10 @@ extern const std::string_view kKernelSpeeds;  // kernel_speeds.tsv
 
 namespace {
 
-constexpr double kUnknownSpeed = 100;  // millions of weights a second: of a type that the table lacks
-// Of a step: to take it up, whatever its size.
+constexpr double kUnknownSpeed = 100;  // millions of weights per second, for types not in the table
+// Fixed cost of starting a unit, independent of its size.
 constexpr double kStepSeconds = 20e-6;
-// A cut moves so much of a part's cost away from where the costs say, to come between two shards.
+// Fraction of a part's cost by which a cut may move away from the best place to fall between two shards.
 constexpr double kShardTolerance = 0.25;
 
 double speed_of(std::string_view type, std::string_view isa, bool encode) {
@@ -34,19 +34,19 @@ double speed_of(std::string_view type, std::string_view isa, bool encode) {
   return 1e6 * (own > 0 ? own : best > 0 ? best : kUnknownSpeed);
 }
 
-// Thread seconds that one value of the step takes.
+// Returns the thread seconds needed for one value of the step.
 double seconds_per_value(const Step& step, std::string_view isa) {
   double seconds = 0;
   bool decodes = false;
   for (const Encoding& encoding : step.encodings) {
-    if (encoding.type == step.expression->type) continue;  // copied
+    if (encoding.type == step.expression->type) continue;  // copied, not converted
     decodes = true;
     seconds += 1 / speed_of(encoding.type->name, isa, true);
   }
   return decodes ? seconds + 1 / speed_of(step.expression->type->name, isa, false) : 0;
 }
 
-// At boundary i, between units i - 1 and i: how many shards are begun and not finished.
+// Returns for each boundary i, between units i - 1 and i, the number of shards that are started but not finished.
 std::vector<int> shards_open(const Plan& plan) {
   constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
   struct Users {
@@ -83,7 +83,7 @@ const std::vector<KernelSpeed>& kernel_speeds() {
     lines.exceptions(std::ios::badbit);  // lets std::bad_alloc through
     for (std::string line; std::getline(lines, line);) {
       KernelSpeed speed;
-      std::string decode, encode;  // "-": none
+      std::string decode, encode;  // "-": no kernel
       std::istringstream words(line);
       words.exceptions(std::ios::badbit);
       if (line.starts_with('#') || !(words >> speed.type >> speed.isa >> decode >> encode)) continue;
@@ -122,7 +122,7 @@ std::vector<double> unit_costs(const Plan& plan, const ImaginedMachine& machine)
 std::vector<std::size_t> cut_plan(const Plan& plan, const std::vector<double>& costs, std::size_t parts) {
   const std::size_t units = costs.size();
   parts = std::max<std::size_t>(1, std::min(parts, units));
-  std::vector<double> before(units + 1);  // cost of the units before each
+  std::vector<double> before(units + 1);  // cost of all units before each unit
   for (std::size_t i = 0; i < units; ++i) before[i + 1] = before[i] + costs[i];
   const std::vector<int> open = shards_open(plan);
   const double share = before[units] / static_cast<double>(parts);
@@ -135,7 +135,7 @@ std::vector<std::size_t> cut_plan(const Plan& plan, const std::vector<double>& c
     std::size_t best = std::clamp(static_cast<std::size_t>(at), least, most);
     if (best > least && distance(best - 1) < distance(best)) --best;
     if (open[best] != 0) {
-      std::size_t between = units;  // the nearest where no shard is open
+      std::size_t between = units;  // the nearest boundary without an open shard
       for (std::size_t i = best; i <= most && distance(i) <= kShardTolerance * share; ++i)
         if (open[i] == 0) {
           between = i;
@@ -176,7 +176,7 @@ Result<std::vector<std::size_t>> share_parts(const std::vector<Plan>& plans, std
                            ? fmt::format("set cluster.parts to {} or more", plans.size())
                            : fmt::format("an array has {} at most: submit the sources in several pipeline files",
                                          ClusterOptions::kMostParts));
-  // One after the other goes to where the parts are longest.
+  // Give each remaining part to the plan with the longest parts.
   std::vector<std::size_t> shares(plans.size(), 1);
   for (std::size_t left = parts - plans.size(); left > 0; --left) {
     double longest = 0;
@@ -188,7 +188,7 @@ Result<std::vector<std::size_t>> share_parts(const std::vector<Plan>& plans, std
         best = i;
       }
     }
-    if (best == plans.size()) break;  // every part is a unit
+    if (best == plans.size()) break;  // every part is a single unit
     ++shares[best];
   }
   return shares;

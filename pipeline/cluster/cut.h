@@ -1,5 +1,5 @@
 #pragma once
-// How a plan is cut into parts: contiguous runs of units of nearly the same cost.
+// Cuts a plan into parts: contiguous ranges of units with nearly equal cost.
 
 #include <string>
 #include <string_view>
@@ -10,37 +10,37 @@
 
 namespace ggufmill {
 
-// How fast one thread decodes and encodes values of a type with the kernels of an ISA, in millions of weights a second.
-// `./dev bench --only speeds` makes the table that is built in (kernel_speeds.tsv).
+// Speed at which one thread decodes and encodes values of a type with the kernels of an ISA, in millions of weights per
+// second. `./dev bench --only speeds` generates the built-in table (kernel_speeds.tsv).
 struct KernelSpeed {
   std::string type, isa;
-  double decode = 0, encode = 0;  // 0: none
+  double decode = 0, encode = 0;  // 0: no such kernel
 };
 const std::vector<KernelSpeed>& kernel_speeds();
 
-// What costs are reckoned for: parts differ in what they compute and in what they read and write, and the cut needs to
-// know how the two compare.
+// The machine that costs are computed for. Parts differ in how much they compute and in how much they read and write;
+// the cut needs to know how the two compare.
 struct ImaginedMachine {
-  std::string isa = "x86-64-v4";  // of a type that it has no kernel for, the speed of the best that has
+  std::string isa = "x86-64-v4";  // types without a kernel for it: the best other speed
   double threads = 16;
-  double bytes_per_second = 1e9;  // of the file system, read and written, for one part
+  double bytes_per_second = 1e9;  // file system throughput for one part, for reads and for writes
 };
 
-// Seconds that the imagined machine takes for each unit: reading, computing and writing go on at once, so the longest
-// of the three, and nearly none for the rest.
+// Returns the seconds the assumed machine needs for each unit. Reading, computing and writing overlap, so this is the
+// longest of the three plus a small constant.
 std::vector<double> unit_costs(const Plan& plan, const ImaginedMachine& machine = {});
 
-// N + 1 numbers, the first unit of each part and the end: as many parts as `parts`, but none without a unit. A cut goes
-// where the costs are halved best; where an output has several files (shards), nearby where one ends and another
-// begins, so that parts write whole shards.
+// Returns N + 1 unit numbers: the first unit of each part, and the end. N is `parts`, or the number of units if that is
+// smaller, so that no part is empty. Each cut is placed where it divides the costs best. If an output has several files
+// (shards), a cut may move a little to a boundary between two of them, so that parts write complete shards.
 std::vector<std::size_t> cut_plan(const Plan& plan, const std::vector<double>& costs, std::size_t parts);
 
-// One for each 16 GiB to be read: minutes of work.
+// Returns the default number of parts: one per 16 GiB of input, which is minutes of work; at most kMostParts.
 std::size_t usual_parts(const Plan& plan);
 
-// How many parts of one array each plan gets so that the longest part is as short as can be: at least one each, and not
-// more than it has units. `parts`: of all of them together; 0: as many as are usual, up to kMostParts. Exit code 2
-// where there are fewer parts than plans.
+// Distributes the parts of one array over the plans so that the longest part is as short as possible. Each plan gets at
+// least one part and at most one per unit. `parts` is the total number; 0 means the sum of the plans' default numbers,
+// limited to kMostParts. Fails with exit code 2 if there are fewer parts than plans.
 Result<std::vector<std::size_t>> share_parts(const std::vector<Plan>& plans, std::size_t parts,
                                              const ImaginedMachine& machine = {});
 

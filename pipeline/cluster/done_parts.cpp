@@ -54,7 +54,7 @@ DoneParts::File DoneParts::look_at(const std::string& path) const {
   file.is_there = true;
   file.inode = info.st_ino;
   file.bytes = static_cast<std::uint64_t>(info.st_size);
-  // File systems that know no holes report data up to the end.
+  // File systems without support for holes report data up to the end of the file.
   for (off_t at = 0; at < info.st_size;) {
     const off_t hole = ::lseek(opened.get(), at, SEEK_HOLE);
     if (hole < 0 || hole >= info.st_size) break;
@@ -89,7 +89,8 @@ std::string DoneParts::find_loss(std::size_t part) {
   return lost;
 }
 
-// Whether any byte of the range is in a hole of its file. Edges are elsewhere until the seal writes them.
+// Returns true if any byte of the range is in a hole of its file. Edges are ignored: they are stored in the edge file
+// until the seal copies them.
 bool DoneParts::lies_in_hole(const Hem& piece, const PartPlaces& places) const {
   const std::vector<Range>& holes = files_[piece.file].holes;
   const auto is_before = [](const Range& hole, std::uint64_t at) { return hole.last <= at; };
@@ -133,8 +134,8 @@ std::string DoneParts::compare_holes(std::size_t part) const {
     const auto held = find_held(plan_, read, some, threads_for(0), nullptr);
     return held && held.value().lost == 0;
   };
-  // A file system that compresses makes holes of zeros: then all units are looked at. Where bytes are gone, the first
-  // one shows it.
+  // File systems that compress turn zeros into holes, and then all units have to be read. If bytes are missing, the
+  // first unit usually shows it, so it is checked first.
   if (is_held(std::span(records).first(1)) && is_held(records)) return {};
   return fmt::format("bytes that it wrote are gone from {}",
                      quoted_name(temporary_path(stored_[places_[part].files.front()].path, job_.key())));
@@ -144,7 +145,7 @@ Status undo_part(const ClusterJob& job, const Plan& plan, std::size_t part, cons
   const std::string line = journal_header(plan, job.key());
   std::string text = line;
   for (const JournalText::Record& record : marker.units) text += journal_record(record.unit, record.checksums, line);
-  // Without it the next attempt does all of the part.
+  // Errors are ignored: without the journal, the next attempt redoes the entire part.
   static_cast<void>(write_text(job.part_file(part, "journal.undone"), text, true));
   return undo(job, part);
 }

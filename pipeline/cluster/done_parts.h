@@ -1,5 +1,6 @@
 #pragma once
-// Which parts of a job are done: a part that has a marker, and whose bytes are still where it wrote them.
+// Determines which parts of a job are done: a part is done if it has a marker and the bytes it wrote are still in
+// place.
 
 #include <cstdint>
 #include <optional>
@@ -11,30 +12,31 @@
 
 namespace ggufmill {
 
-// A marker counts while every output file that the part wrote to is the same file (by inode) of full size, and the hems
-// are there. Where a file has holes in what the part wrote, as one has that was cut and made longer again, the units
-// there are read and compared with their checksums. Bytes that others overwrote are found by the seal alone, which
-// reads all of them. Once the seal has given an output its name, every marker counts.
+// A marker is valid as long as every output file that the part wrote to is still the same file (by inode) with its full
+// size, and the part's edge file exists. If a file has holes where the part wrote, as after being truncated and
+// extended again, the affected units are read and compared with their checksums. Bytes overwritten by others are
+// detected only by the seal, which reads everything. Once the seal has renamed an output to its final name, every
+// marker is valid.
 class DoneParts {
  public:
-  // Both outlive it. Looks, at one part alone where it is given.
+  // Takes a first look, like look(); if `one` is given, at that part only. `job` and `plan` must outlive this object.
   DoneParts(const ClusterJob& job, const Plan& plan, std::optional<std::size_t> one = {});
 
-  // Looks again. A marker that it knows is not read again, nor are bytes that it has compared.
+  // Checks the state again. Markers already read and bytes already compared are not read again.
   void look();
   bool is_done(std::size_t part) const { return parts_[part].marker && parts_[part].lost.empty(); }
-  // Whether the seal has given an output its name.
+  // Returns true if the seal has renamed at least one output to its final name.
   bool is_published() const { return is_published_; }
-  // Why a part that has a marker is not done: "'out/a.gguf' was cut to 0 bytes". Empty for all other parts.
+  // Returns why a part with a marker is not done, for example "'out/a.gguf' is missing". Empty for all other parts.
   const std::string& lost(std::size_t part) const { return parts_[part].lost; }
-  // None where there is none, or one that is not of this job and part.
+  // Returns nullopt if there is no marker, or if it does not belong to this job and part.
   const std::optional<DoneMarker>& marker(std::size_t part) const { return parts_[part].marker; }
 
  private:
   struct Part {
     std::optional<DoneMarker> marker;
     std::string lost;
-    bool was_compared = false;  // what lies in holes
+    bool was_compared = false;  // the units that lie in holes
   };
   struct Range {
     std::uint64_t first = 0, last = 0;
@@ -59,8 +61,8 @@ class DoneParts {
   std::vector<Part> parts_;
 };
 
-// The part is to be done again: its marker is removed, and a journal of what the marker says is left, so that an
-// attempt does only the units whose bytes are gone.
+// Marks a part as not done: removes its marker and leaves a journal with the marker's records, so that the next attempt
+// redoes only the units whose bytes are missing.
 Status undo_part(const ClusterJob& job, const Plan& plan, std::size_t part, const DoneMarker& marker);
 
 }  // namespace ggufmill

@@ -8,14 +8,14 @@
 namespace ggufmill {
 namespace {
 
-constexpr std::size_t kHeader = ~std::size_t{0};  // the part that the header is of: the seal
+constexpr std::size_t kHeader = ~std::size_t{0};  // denotes the seal, which writes the header
 
 struct Segment {
   std::uint64_t offset = 0, bytes = 0;
   std::size_t part = 0;
 };
 
-// Of each file what goes there, sorted.
+// Returns the segments of each file, sorted by offset.
 std::vector<std::vector<Segment>> segments_of(const Plan& plan, const std::vector<std::size_t>& cuts) {
   std::vector<std::vector<Segment>> files;
   std::vector<std::size_t> first_files;
@@ -38,7 +38,7 @@ std::vector<std::vector<Segment>> segments_of(const Plan& plan, const std::vecto
   return files;
 }
 
-// Chunks in which bytes of two writers lie: only a segment's first and last can be such.
+// Returns the chunks with bytes of two writers. Only the first and last chunk of a segment can be shared.
 std::unordered_map<std::uint64_t, bool> shared_chunks(const std::vector<Segment>& segments) {
   std::unordered_map<std::uint64_t, std::size_t> owners;
   std::unordered_map<std::uint64_t, bool> shared;

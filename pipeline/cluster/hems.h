@@ -1,10 +1,10 @@
 #pragma once
-// Who writes which bytes of an output that several machines write at once.
+// Determines which machine writes which bytes of an output that several machines write at the same time.
 //
-// Two clients of a network file system that write one page lose bytes even where these do not overlap, so every chunk
-// of 1 MiB of an output file has one writer. A chunk in which all bytes are of one part is that part's. Bytes in any
-// other chunk, among them those that share one with the header, are hems: the part keeps them in a file of its own, and
-// the seal brings them to their places when all parts are done.
+// Two clients of a network file system that write to the same page can lose bytes, even if their writes do not overlap.
+// Therefore every 1 MiB chunk of an output file has a single writer. A chunk whose bytes all belong to one part is
+// written by that part. Bytes in any other chunk, including a chunk shared with the header, are edges (`Hem`): the part
+// stores them in a separate file, and the seal copies them into place when all parts are done.
 
 #include <cstdint>
 #include <vector>
@@ -15,24 +15,25 @@ namespace ggufmill {
 
 inline constexpr std::uint64_t kChunkBytes = 1 << 20;
 
-// Bytes of an output file that a part keeps beside.
+// An edge: bytes of an output file that a part stores in its edge file.
 struct Hem {
-  std::size_t file = 0;  // among those of all outputs
+  std::size_t file = 0;  // index among the files of all outputs
   std::uint64_t offset = 0, bytes = 0;
-  std::uint64_t at = 0;  // in the part's hem file
+  std::uint64_t at = 0;  // offset in the part's edge file
 };
 
-// What a part writes: which files, and of these the hems, sorted by file and offset. A pure function of plan and cuts.
+// The files that a part writes to, and its edges in them, sorted by file and offset. Depends only on the plan and the
+// cuts.
 struct PartPlaces {
   std::vector<std::size_t> files;  // ascending
   std::vector<Hem> hems;
   std::uint64_t hem_bytes = 0;
 };
-// Of each part from `first` on, `count` of them.
+// Returns the places of `count` parts, starting with part `first`.
 std::vector<PartPlaces> places_of(const Plan& plan, const std::vector<std::size_t>& cuts, std::size_t first,
                                   std::size_t count);
 
-// Bytes of an output file that nothing is written to: what lies between tensors. They are zeros.
+// A range of an output file that nothing is written to, such as padding between tensors. It contains zeros.
 struct Gap {
   std::size_t file = 0;
   std::uint64_t offset = 0, bytes = 0;

@@ -15,9 +15,10 @@ namespace {
 
 namespace json = boost::json;
 
-constexpr int kTries = 20;  // of one part, each of which goes on from the last
+constexpr int kTries = 20;  // of one part; each try resumes the previous one
 
-// A name of Kubernetes: letters, digits and dashes, at most 63 in all, of which the ending takes up to 20.
+// Returns a valid Kubernetes object name: letters, digits and dashes, at most 63 characters, of which the suffix takes
+// up to 20.
 std::string object_name(const ClusterJob& job, const char* what) {
   std::string name;
   for (const char c : job.name) {
@@ -30,7 +31,8 @@ std::string object_name(const ClusterJob& job, const char* what) {
   return fmt::format("ggufmill-{}{}{}-{}", name, name.empty() ? "" : "-", job.id, what);
 }
 
-// The image's program, found by the image's PATH. Its threads and memory are those of the pod's control group.
+// Returns the container: it runs the image's program, found through the image's PATH, with the threads and memory of
+// the pod's control group.
 json::object container(const ClusterJob& job, const KubernetesOptions& options, json::array arguments) {
   json::object resources;
   if (job.options.cpus != 0) resources["cpu"] = std::to_string(job.options.cpus);
@@ -61,7 +63,8 @@ json::object job_object(const ClusterJob& job, const KubernetesOptions& options,
           {"spec", std::move(spec)}};
 }
 
-// One rule after the other: a pod that its node took down, one that may be tried again, one that failed for good.
+// Returns the rules, which are applied in order: pods evicted with their node are ignored, retryable exit codes do not
+// match, and all others are permanent failures.
 json::object failure_policy(const char* for_good) {
   const json::object disrupted{
       {"action", "Ignore"},
@@ -77,7 +80,7 @@ bool is_within(const std::string& path, const std::string& folder) {
   return path == folder || path.starts_with(folder + "/");
 }
 
-// Whether a volume mounted there would hide what the image needs.
+// Returns true if a volume mounted at this path would hide files that the image needs.
 bool hides_the_image(const std::string& mount) {
   constexpr std::string_view kWhole[] = {"", "/root", "/run", "/tmp", "/var"};
   constexpr std::string_view kTrees[] = {"/bin",   "/boot",   "/dev",  "/etc",  "/lib", "/lib32",
@@ -86,7 +89,8 @@ bool hides_the_image(const std::string& mount) {
          std::ranges::any_of(kTrees, [&](std::string_view tree) { return is_within(mount, std::string(tree)); });
 }
 
-// The mount path as manifests have it: absolute, without a slash at the end; by default the job's file system's.
+// Returns the mount path in the form that manifests use: absolute and without a trailing slash. Defaults to the mount
+// point of the job's file system.
 Result<std::string> mount_of(const ClusterArray& array, const KubernetesOptions& options) {
   std::string mount = options.mount.empty() ? mount_point_of(array.folder) : options.mount;
   while (mount.ends_with('/')) mount.pop_back();

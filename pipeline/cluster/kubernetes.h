@@ -1,5 +1,5 @@
 #pragma once
-// A cluster job, or a matrix of them, as manifests of Kubernetes.
+// Renders a cluster job, or a matrix of them, as Kubernetes manifests.
 
 #include <string>
 
@@ -8,18 +8,19 @@
 namespace ggufmill {
 
 struct KubernetesOptions {
-  std::string image = "ggufmill:latest";  // that has the program
-  std::string claim;                      // a PersistentVolumeClaim that all pods may write: where job and models are
-  std::string mount;                      // the path that it is mounted at, as here; empty: the job's file system's
+  std::string image = "ggufmill:latest";  // image that contains the program
+  std::string claim;                      // PersistentVolumeClaim with the job and the models, writable by all pods
+  std::string mount;  // its mount path, the same as on this host; empty: that of the job's file system
 };
 
-// Two Jobs in one List, as JSON, which kubectl reads as it reads YAML: the parts as an Indexed Job, the seal as one
-// that waits for them. A part that ends with 75 is tried again, one that ends with another code fails alone. Made after
-// the published schema of batch/v1 (Kubernetes 1.33); not tried against a server.
-// Exit code 2 for a mount path that hides files of the image, or that the job's folders are not below.
+// Returns a List of two Jobs as JSON, which kubectl accepts just like YAML: the parts as an Indexed Job, and the seal
+// as a Job that waits for them. A part that exits with 75 is retried; a part that exits with any other code fails
+// without affecting the others. Written to the published schema of batch/v1 (Kubernetes 1.33); not tested against a
+// server.
+// Fails with exit code 2 if the mount path hides files of the image, or if the jobs' folders are not below it.
 Result<std::string> kubernetes_manifest(const ClusterArray& array, const KubernetesOptions& options);
 
-// The path that the file system of a folder is mounted at; "/" where the folder does not exist.
+// Returns the mount point of the file system that contains the folder; "/" if the folder does not exist.
 std::string mount_point_of(const std::string& path);
 
 }  // namespace ggufmill

@@ -14,11 +14,11 @@ namespace {
 
 namespace json = boost::json;
 
-constexpr std::size_t kDigits = 16;  // of a number
+constexpr std::size_t kDigits = 16;  // hexadecimal digits of one number
 
 std::string path_of(const ClusterJob& job, std::size_t part) { return job.part_file(part, "measured.json"); }
 
-// Empty: nothing could be lost.
+// Serializes sums; returns an empty string if the encoding is lossless and therefore has none.
 std::string text_of(const DifferenceSums* sums) {
   std::string text;
   if (!sums) return text;
@@ -41,7 +41,7 @@ std::optional<DifferenceSums> sums_of(const std::string& text) {
   return sums;
 }
 
-// Of one encoding.
+// The measurements of one encoding.
 struct EncodingMeasure {
   std::uint64_t nanoseconds = 0;
   std::optional<DifferenceSums> sums;
@@ -66,7 +66,7 @@ StepMeasures read_measured(const ClusterJob& job, std::size_t part, const Plan& 
   return {};
 }
 
-// Each once, ascending.
+// Returns the steps of a range of units in ascending order, without duplicates.
 std::vector<std::size_t> steps_of(const Plan& plan, UnitRange range) {
   std::vector<std::size_t> steps;
   for (std::size_t i = range.first; i < range.last; ++i)

@@ -1,17 +1,18 @@
 #pragma once
-// What parts measured of tensors while they made them, for the report that the seal writes: parts/K.measured.json.
+// Measurements that parts take of tensors while they convert them, for the report written by the seal:
+// parts/K.measured.json.
 
 #include "pipeline/cluster/cluster_job.h"
 
 namespace ggufmill {
 
-// Of a run of the part: of each step that was all its own, exact sums and the time. Before its marker. Nothing where
-// the plan asks for no report.
+// Writes the measurements of a run of the part: exact sums and the time, for each step whose units in the part were all
+// processed by this run. Called before the part's marker is written. Writes nothing if the plan requests no report.
 Status write_measured(const ClusterJob& job, std::size_t part, const Plan& plan, const RunReport& run);
 
-// Puts together what all parts measured, as one run would have: the same figures. A tensor of which rows were made by
-// an attempt that was ended early is one that is not measured (RunReport::steps_kept), as it is of a run that was gone
-// on with; likewise where a file is not there or not sound.
+// Combines the measurements of all parts into the results that a single run would have produced. A tensor counts as not
+// measured (RunReport::steps_kept) if some of its rows were made by an interrupted attempt, as in a resumed run, or if
+// a measurement file is missing or malformed.
 void join_measured(const ClusterJob& job, const Plan& plan, RunReport& run);
 
 }  // namespace ggufmill

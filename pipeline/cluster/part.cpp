@@ -31,7 +31,7 @@ std::string new_attempt() {
   return fmt::format("{}-{}-{:06x}", host_name().substr(0, 40), ::getpid(), random() & 0xffffff);
 }
 
-// Says every few seconds that the part is alive, from a thread of its own. A beat that cannot be written is none.
+// Writes a heartbeat every few seconds on a separate thread. A heartbeat that cannot be written is skipped.
 class Heart {
  public:
   Heart(const ClusterJob& job, std::size_t part, const std::string& attempt, const PartLedger& ledger, double seconds)
@@ -44,7 +44,7 @@ class Heart {
   ~Heart() { end(); }
 
   void wrote(std::uint64_t bytes) { bytes_ = bytes; }
-  // The last beat: why the part ended.
+  // Writes the last heartbeat, with the reason why the part ended.
   void failed(const Error& error, Beat::State state) {
     end();
     beat_.state = state;
@@ -67,7 +67,7 @@ class Heart {
     beat_.bytes_written = bytes_;
     try {
       static_cast<void>(write_beat(job_, part_, beat_));
-    } catch (const std::bad_alloc&) {  // no exception leaves the thread
+    } catch (const std::bad_alloc&) {  // exceptions must not leave the thread
     }
   }
   void end() {
@@ -86,7 +86,7 @@ class Heart {
   std::jthread thread_;
 };
 
-// Waits, but not after a stop.
+// Waits for `seconds`, or until a stop is requested.
 void pause(double seconds, const std::atomic<bool>* stop) {
   const auto end = Clock::now() + std::chrono::duration<double>(seconds);
   while (Clock::now() < end && !(stop && *stop)) std::this_thread::sleep_for(std::chrono::milliseconds(50));
@@ -100,9 +100,9 @@ struct Attempt {
   const std::string name = new_attempt();
 };
 
-// That what the part takes from earlier outputs is what their manifests say.
+// Checks that the data this part takes from earlier outputs matches their manifests.
 Status check_part_taken(const Plan& plan, UnitRange range, const std::atomic<bool>* stop) {
-  Plan taken;  // no more than that looks at
+  Plan taken;  // only the members that check_taken() uses
   taken.limits = plan.limits;
   for (std::size_t i = range.first; i < range.last; ++i) {
     const std::size_t step = plan.units[i].step;
@@ -176,11 +176,11 @@ Result<PartOutcome> run_part(const Context& context, const ClusterJob& job, cons
   const Attempt attempt{context, job, plan, options};
   PartLedger ledger(plan, job, options.part, attempt.name);
   Heart heart(job, options.part, attempt.name, ledger, options.beat_seconds);
-  constexpr double kPauses[] = {1, 5, 15};  // seconds before the next try
+  constexpr double kPauses[] = {1, 5, 15};  // seconds before each retry
   for (std::size_t tries = 0;; ++tries) {
     auto outcome = try_once(attempt, ledger, heart);
     if (outcome) return outcome;
-    // Another attempt was quicker, and has removed what this one left.
+    // Another attempt may have finished first and removed this attempt's files.
     if (DoneParts(job, plan, options.part).is_done(options.part)) {
       PartOutcome done;
       done.was_done = true;
@@ -205,7 +205,7 @@ Result<PartOutcome> run_part(const Context& context, const ClusterJob& job, cons
 
 namespace {
 
-// Zero where the variable is not set.
+// Returns the value of a variable; zero if it is not set.
 Result<std::uint64_t> number_in(const char* name, const std::function<const char*(const char*)>& variable) {
   const char* text = variable(name);
   if (!text || !*text) return 0;

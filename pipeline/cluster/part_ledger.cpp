@@ -17,7 +17,7 @@ std::string ending_of(std::size_t part) { return fmt::format("{}.journal.", part
 
 }  // namespace
 
-// What cannot be read, or is of another job, is passed over.
+// Reads the records of all journals of the part. Skips journals that cannot be read or belong to another job.
 std::vector<JournalText::Record> PartLedger::read_journals() const {
   std::vector<JournalText::Record> records;
   for (const std::string& name : part_files(job_, ending_of(part_))) {
@@ -36,7 +36,7 @@ std::vector<JournalText::Record> PartLedger::read_journals() const {
 Status PartLedger::begin(const OutputStore& store, unsigned threads, const std::atomic<bool>* stop) {
   const UnitRange range = job_.range(part_);
   std::vector<JournalText::Record> earlier = read_journals();
-  if (auto marker = read_done(job_, part_))  // of a part that is done and began to be done once more
+  if (auto marker = read_done(job_, part_))  // the part is done but is being run again
     for (JournalText::Record& record : marker->units) earlier.push_back(std::move(record));
   std::erase_if(earlier, [&](const auto& record) { return record.unit < range.first || record.unit >= range.last; });
   const FileReader read = [&](std::size_t i, std::uint64_t at, std::span<std::byte> into) {
@@ -75,7 +75,8 @@ Status PartLedger::append(const std::string& text) {
   return ok();
 }
 
-// A journal that cannot be written (another attempt has removed it, which NFS calls stale) ends no part.
+// A failed write to the journal does not end the part: another attempt may have removed the journal, which NFS reports
+// as a stale handle.
 Status PartLedger::done(std::size_t unit, std::span<const std::uint64_t> checksums) {
   const auto number = static_cast<std::uint32_t>(unit);
   records_[unit] = {number, {checksums.begin(), checksums.end()}};

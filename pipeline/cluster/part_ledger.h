@@ -1,5 +1,5 @@
 #pragma once
-// Which units of a part are done.
+// Records which units of a part are done.
 
 #include <string>
 #include <vector>
@@ -10,13 +10,13 @@
 
 namespace ggufmill {
 
-// A journal of each attempt's own: two attempts at a part may be alive at once. An attempt begins with what the
-// journals of the others say and the outputs hold, so that nothing has to be believed, and removes them. (An attempt
-// whose journal is removed goes on writing to a file that nobody will read: should it be needed again, its units are
-// done anew.)
+// Each attempt has a separate journal, because two attempts at a part may be alive at the same time. An attempt starts
+// by reading the other attempts' journals, reads the outputs back to verify them, and then removes those journals. (An
+// attempt whose journal is removed continues writing to a file that nobody will read. If its work is needed again, its
+// units are redone.)
 class PartLedger final : public Ledger {
  public:
-  // All outlive it.
+  // `plan` and `job` must outlive the ledger.
   PartLedger(const Plan& plan, const ClusterJob& job, std::size_t part, const std::string& attempt)
       : plan_(plan), job_(job), part_(part), attempt_(attempt), records_(plan.units.size()), done_(plan.units.size()) {}
 
@@ -27,12 +27,12 @@ class PartLedger final : public Ledger {
   bool keeps(const Error&) override { return true; }
 
   std::size_t units_kept() const { return units_kept_; }
-  // Of earlier attempts and this one. Thread-safe.
+  // Number of units done by earlier attempts and this one. Thread-safe.
   std::size_t units_done() const { return units_done_; }
-  std::size_t units_lost() const { return units_lost_; }  // that had a record, and not its bytes
-  // Of each unit of the part, once all are done.
+  std::size_t units_lost() const { return units_lost_; }  // units with a record but without the bytes
+  // Returns the records of all units of the part. Call it only when all units are done.
   std::vector<JournalText::Record> records() const;
-  // The part is done: nobody will go on with it.
+  // Removes all journals of the part. Call it when the part is done and no attempt will resume it.
   void remove_journals() const;
 
  private:
@@ -45,8 +45,8 @@ class PartLedger final : public Ledger {
   const std::string attempt_;
   Descriptor file_;
   std::uint64_t end_ = 0;
-  std::string line_;                          // the journal's first
-  std::vector<JournalText::Record> records_;  // of each unit of the plan
+  std::string line_;                          // the journal's first line
+  std::vector<JournalText::Record> records_;  // one per unit of the plan
   std::vector<bool> done_;
   std::size_t units_kept_ = 0, units_lost_ = 0;
   std::atomic<std::size_t> units_done_{0};

@@ -22,12 +22,12 @@ namespace ggufmill {
 
 namespace fs = std::filesystem;
 
-// A file that others write at the same time. Written through one descriptor and read through another: an NFS client
-// that may read what it writes fills pages up from the server first. Never mapped.
+// A file that other machines write to at the same time. It is written through one descriptor and read through another,
+// because an NFS client that may read the file it writes first fills up pages from the server. Never memory-mapped.
 class PartStore::File final : public WriteTarget {
  public:
   enum class Access { kRead, kWrite, kCreate };
-  // `name`: for messages.
+  // Opens the file at `path`; `name` is used in messages.
   static Result<std::unique_ptr<File>> open(const std::string& path, std::string name, std::uint64_t bytes, IoMode mode,
                                             Access access) {
     std::unique_ptr<File> file(new File(std::move(name), mode));
@@ -88,11 +88,11 @@ Status remove_file(const std::string& path) {
   return ok();
 }
 
-// Pieces of one write, which is done when all of them are.
+// The pieces of one write. The write is done when all pieces are.
 struct Pieces {
   std::atomic<std::size_t> left;
   std::mutex mutex;
-  Status status = ok();  // guarded by the mutex
+  Status status = ok();  // guarded by `mutex`
   OutputStore::Completion done;
 
   void ended(const Status& piece) {
@@ -116,7 +116,7 @@ Result<std::unique_ptr<PartStore>> PartStore::open(const Plan& plan, const Clust
   std::unique_ptr<PartStore> store(new PartStore(plan, job, part, attempt));
   const std::vector<StoredFile> stored = stored_files(plan);
   store->files_.resize(stored.size());
-  // What is written once is of no more use in this machine's memory.
+  // Written data is not needed again, so keeping it in this machine's page cache is useless.
   const IoMode mode = plan.limits.io == IoMode::kCached ? IoMode::kCached : IoMode::kStreaming;
   for (const std::size_t i : store->places_.files) {
     auto file = File::open(temporary_path(stored[i].path, job.key()), stored[i].path, stored[i].bytes, mode,
@@ -138,7 +138,7 @@ Result<std::unique_ptr<PartStore>> PartStore::open(const Plan& plan, const Clust
 Status PartStore::open_hem() {
   if (places_.hem_bytes == 0) return ok();
   const std::string path = job_.part_file(part_, "hem." + attempt_);
-  std::string before;  // the largest attempt's: any would do, as what is in it is checked
+  std::string before;  // an edge file of full size; any will do, since the contents are verified
   for (const std::string& name : part_files(job_, fmt::format("{}.hem", part_))) {
     std::error_code error;
     const std::string other = job_.file("parts/" + name);
@@ -171,8 +171,8 @@ std::vector<std::uint64_t> PartStore::inodes() const {
   return inodes;
 }
 
-// Calls f(in the hem file?, where there or in the file, first byte, bytes) for each run of bytes that goes to one
-// place.
+// Splits a range into pieces at the boundaries of edges and calls f(in_edge_file, position, first, bytes) for each:
+// `position` is the offset in the edge file or the output file, `first` the offset within the range.
 template <class F>
 void PartStore::for_pieces(std::size_t file, std::uint64_t offset, std::size_t bytes, const F& f) const {
   const auto is_before = [&](const Hem& hem, std::uint64_t at) {
@@ -216,7 +216,7 @@ void PartStore::start_write(IoService& io, std::size_t file, std::uint64_t offse
       io.write(in_hem ? *hem_ : *files_[file], at, from.subspan(first, bytes),
                [pieces](const Status& status) { pieces->ended(status); });
       ++begun;
-    } catch (...) {  // a piece that has not begun; where none has, nothing has
+    } catch (...) {  // this piece has not started; if no piece has, neither has the write
       if (begun == 0) throw;
       pieces->ended(error_of_exception());
     }
@@ -269,7 +269,7 @@ bool is_there(const StoredFile& file, const ClusterJob& job) {
   return retry(call) == 0 && why_not_own(info).empty() && static_cast<std::uint64_t>(info.st_size) == file.bytes;
 }
 
-// The parts find the files by their usual names alone.
+// Fails if the store had to use other names than the usual temporary ones: parts find the files only by those.
 Status check_names(const OutputStore& store) {
   const std::vector<std::string> warnings = store.warnings();
   if (warnings.empty()) return ok();

@@ -1,5 +1,5 @@
 #pragma once
-// The outputs of a part: bytes in files that other machines write at the same time, and hems beside them.
+// The outputs of a part: bytes in files that other machines write to at the same time, and edges stored next to them.
 
 #include <memory>
 #include <string>
@@ -9,16 +9,17 @@
 
 namespace ggufmill {
 
-// Knows the files and the bytes of one part alone; writing or reading others is a defect. seal() and publish() are
-// none of a part's (exit code 1): see seal.h. Its hem file is its attempt's own.
+// Gives access only to the files and bytes of one part; reading or writing any others is a bug in the caller. seal()
+// and publish() are not available for a part and fail with exit code 1; see seal.h. Each attempt has a separate edge
+// file.
 class PartStore final : public OutputStore {
  public:
-  // Goes on with the files of the job, which create_outputs() has made, and with the hems of an earlier attempt, of
-  // which the ledger finds out what they are worth. Exit code 6 where a file of the job is not there. The plan outlives
-  // the store.
+  // Opens the job's files, which create_outputs() has made, and copies the edges of an earlier attempt, which the
+  // ledger verifies. Fails with exit code 6 if a file of the job is missing. The plan must outlive the store.
   static Result<std::unique_ptr<PartStore>> open(const Plan& plan, const ClusterJob& job, std::size_t part,
                                                  const std::string& attempt);
-  // For reading alone, of a part that is done: its hem file is the one that has the part's own name.
+  // Opens the store of a part that is done, for reading only. Its edge file is the published one, without an attempt in
+  // its name.
   static Result<std::unique_ptr<PartStore>> view(const Plan& plan, const ClusterJob& job, std::size_t part);
   ~PartStore() override;
 
@@ -29,14 +30,14 @@ class PartStore final : public OutputStore {
   Result<std::vector<FileId>> seal(std::span<const std::uint64_t> written) override;
   Status publish() override;
   void keep() override {}
-  // Everything is on the disk.
+  // Flushes all files to the disk.
   Status leave() override;
 
-  // After leave(): the hem file gets the part's own name.
+  // Renames the attempt's edge file to the part's published name. Call it after leave().
   Status publish_hem();
-  // Of the output files that the part writes to, in their order.
+  // Returns the inodes of the output files that the part writes to, in output order.
   std::vector<std::uint64_t> inodes() const;
-  // When the part is done: those of other attempts are removed.
+  // Removes the edge files of all attempts. Call it when the part is done.
   void remove_other_hems() const;
 
  private:
@@ -50,17 +51,18 @@ class PartStore final : public OutputStore {
   const std::size_t part_;
   const std::string attempt_;
   PartPlaces places_;
-  std::vector<std::unique_ptr<File>> files_;  // null: none of the part's
-  std::unique_ptr<File> hem_;                 // null: the part has none
+  std::vector<std::unique_ptr<File>> files_;  // null if the part does not write to it
+  std::unique_ptr<File> hem_;                 // null if the part has no edges
 };
 
-// Those output files of a job that are missing or of another size, and the claims beside them (output_claim.h): of full
-// size, reserved where the file system can do that. Others stay as they are.
+// Creates the output files of a job that are missing or have the wrong size, and the claims next to them
+// (output_claim.h). The files get their full size, and their disk space is reserved if the file system supports it.
+// Existing files with the right size stay unchanged.
 Status create_outputs(const ClusterJob& job, const Plan& plan);
-// Removes them and their claims, where they are there.
+// Removes the output files and their claims, if they exist.
 Status remove_outputs(const ClusterJob& job, const Plan& plan);
 
-// Names of files in the job's folder of parts that begin with `beginning`, sorted.
+// Returns the names of the files in the job's parts folder that begin with `beginning`, sorted.
 std::vector<std::string> part_files(const ClusterJob& job, const std::string& beginning);
 
 }  // namespace ggufmill

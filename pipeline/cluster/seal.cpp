@@ -34,7 +34,7 @@ Error try_again(std::string what, std::string help) {
 
 bool is_stopped(const SealOptions& options) { return options.stop && *options.stop; }
 
-// "3, 7 to 9 and 5 more": as parts are called outside of the job.
+// Lists parts by their numbers in the array, for example "3, 7 to 9 and 5 more".
 std::string list_of(const ClusterJob& job, std::vector<std::size_t> parts) {
   for (std::size_t& part : parts) part += job.first_part;
   constexpr std::size_t kMost = 8;
@@ -74,7 +74,7 @@ class Sealing {
   Result<SealOutcome> try_once() {
     can_wait_ = false;
     SealOutcome outcome;
-    // Where the file system has no locks, seals at the same time do the same things to the same bytes.
+    // If the file system does not support locks, concurrent seals write the same bytes to the same places.
     const std::string path = job_.file("seal.lock");
     const int flags = O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW;
     const Descriptor lock(retry([&] { return system_calls().openat(AT_FDCWD, path.c_str(), flags, 0666); }));
@@ -115,11 +115,11 @@ class Sealing {
       }
     }();
     if (done) return outcome;
-    store->keep();  // all that the parts have done
+    store->keep();  // keep everything that the parts have written
     return done.error();
   }
 
-  // Parts whose bytes are gone, as a look at the files shows.
+  // Undoes the parts that have lost bytes, as far as metadata and holes show it.
   Status undo_lost(const DoneParts& done_parts) {
     std::vector<std::size_t> lost;
     for (std::size_t part = 0; part < job_.parts(); ++part)
@@ -145,14 +145,14 @@ class Sealing {
     if (is_stopped(options_)) return stopped();
     BOOST_OUTCOME_TRY(write_seal(job_, marker));
     if (const Status published = store.publish(); !published) {
-      // A rename whose answer the network lost.
+      // The rename may have succeeded although the network lost the reply.
       if (std::ranges::count(files_named(plan_, marker), false) != 0) return published;
     }
     BOOST_OUTCOME_TRY(publish(manifests));
     return finish(outcome);
   }
 
-  // For manifests: a written plan has none of them.
+  // Returns the plan with the sources' inodes and times, which manifests need and a serialized plan does not contain.
   Plan with_inode_times() const {
     Plan plan = plan_;
     look_at_sources(plan);
@@ -181,7 +181,7 @@ class Sealing {
     return ok();
   }
 
-  // What lies between tensors is nobody's, so a byte that is not zero there was written by none of us.
+  // Clears the gaps between tensors. They belong to no part, so any nonzero byte there was written by another program.
   Status clear_gaps(OutputStore& store, std::vector<std::uint64_t>& written, SealOutcome& outcome) {
     std::vector<std::byte> bytes;
     std::uint64_t cleared = 0;
@@ -230,7 +230,7 @@ class Sealing {
                      fmt::format("what is damaged is to be done again: `ggufmill resume {}`", job_.array_folder));
   }
 
-  // A seal was killed when some of the files had their names.
+  // Finishes the work of a seal that was killed after it had renamed some of the files.
   Status finish_publishing(const SealMarker& marker, SealOutcome& outcome) {
     std::vector<FileId> ids;
     for (std::size_t i = 0; i < files_.size(); ++i) {
@@ -249,7 +249,7 @@ class Sealing {
     return finish(outcome);
   }
 
-  // The outputs are there.
+  // Cleans up and writes the report, once all outputs have their final names.
   Status finish(SealOutcome& outcome) {
     for (const std::string& name : part_files(job_, ""))
       if (name.find(".hem") != name.npos || name.find(".journal.") != name.npos) {
@@ -268,7 +268,7 @@ class Sealing {
     return ok();
   }
 
-  // A claim without its temporary file is of no account, so a failure does no harm.
+  // Removes the claims. A claim without its temporary file has no effect, so errors are ignored.
   void remove_claims() const {
     for (const StoredFile& file : files_) static_cast<void>(remove_claim(file.path, job_.key()));
   }
@@ -281,7 +281,7 @@ class Sealing {
   const SealOptions& options_;
   const std::vector<StoredFile> files_;
   LocalStore::Options store_options_;
-  bool can_wait_ = false;  // after an error: it may be different soon
+  bool can_wait_ = false;  // set if the error may go away by waiting
 };
 
 }  // namespace
@@ -292,7 +292,7 @@ Result<SealOutcome> seal(const Context& context, const ClusterJob& job, const Pl
 
 namespace {
 
-// Of the first part that says that it has failed for good.
+// Returns the error of the first part whose heartbeat reports a permanent failure.
 std::optional<Error> failure_of(const ClusterJob& job) {
   const std::vector<bool> done = parts_done(job);
   for (std::size_t part = 0; part < job.parts(); ++part) {

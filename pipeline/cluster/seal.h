@@ -1,5 +1,5 @@
 #pragma once
-// The end of a cluster job: its outputs get their names.
+// The last step of a cluster job: gives the outputs their final names.
 
 #include <atomic>
 #include <string>
@@ -11,8 +11,8 @@
 namespace ggufmill {
 
 struct SealOptions {
-  double wait_seconds = 0;                  // for parts that are not done yet, and for another seal that is at work
-  const std::atomic<bool>* stop = nullptr;  // once it is set the seal ends with kTransient
+  double wait_seconds = 0;                  // how long to wait for unfinished parts or for another running seal
+  const std::atomic<bool>* stop = nullptr;  // when set, the seal ends with kTransient
 };
 
 struct SealOutcome {
@@ -22,19 +22,19 @@ struct SealOutcome {
   std::vector<std::string> warnings;
 };
 
-// Once all parts are done: brings the hems to their places, reads all outputs again and compares them with what the
-// parts say, and only then writes the headers and gives the files their names. A part whose bytes are not what it says
-// is undone (exit code 75): it is to be run again, and does what is damaged. Manifests and the report, where the plan
-// asks for them, are written here. Exit code 75 also where parts lack or another seal is at work. May run on several
-// machines at once, and again when it was killed.
+// Finishes a job when all its parts are done: copies the edges into place, reads all outputs back and compares them
+// with the parts' checksums, and only then writes the headers and renames the files to their final names. Writes the
+// manifests and the report if the plan requests them. A part whose bytes do not match its checksums is undone (exit
+// code 75); it must be run again, and redoes only the damaged units. Also fails with exit code 75 if parts are missing
+// or another seal is at work. May run on several machines at the same time, and again after being killed.
 Result<SealOutcome> seal(const Context& context, const ClusterJob& job, const Plan& plan, const SealOptions& options);
 
-// The same of each job of a matrix, whatever becomes of the others. A job of which a part has failed for good is not
-// waited for, and has that part's error. Those that are done are sealed first.
+// Seals each job of a matrix independently of the others. Jobs that are done are sealed first. A job with a permanently
+// failed part is not waited for; its result is that part's error.
 std::vector<Result<SealOutcome>> seal_all(const Context& context, const PlannedArray& planned,
                                           const SealOptions& options);
 
-// Whether all outputs have their names.
+// Returns true if all outputs have their final names.
 bool is_sealed(const ClusterJob& job, const Plan& plan);
 
 }  // namespace ggufmill

@@ -18,11 +18,11 @@ namespace {
 
 namespace json = boost::json;
 
-constexpr int kMostRestarts = 20;  // of a part, by its own script
-// Seconds before the time limit at which a part is asked to end: to let it finish the slabs under way, and to flush.
+constexpr int kMostRestarts = 20;  // times that a part's script requeues the part
+// Seconds before the time limit at which a part is asked to end, so that it can finish the slabs in progress and flush.
 constexpr int kLeadSeconds = 60;
 
-// In file names, Slurm reads % as the beginning of a pattern.
+// Escapes a path for Slurm, which treats % in file names as the start of a pattern.
 std::string escaped(const std::string& path) {
   std::string text;
   for (const char c : path) text += c == '%' ? std::string("%%") : std::string(1, c);
@@ -35,7 +35,7 @@ std::vector<std::string> common_words(const ClusterArray& array, const std::stri
   std::vector<std::string> words{"sbatch", "--parsable", fmt::format("--job-name=ggufmill-{}-{}", what, job.name),
                                  "--nodes=1", "--ntasks=1", "--chdir=" + job.working_folder, "--open-mode=append",
                                  "--requeue",
-                                 // Not the whole environment of whoever submits, but what programs need to start.
+                                 // Export only what programs need to start, not the submitter's entire environment.
                                  "--export=HOME,PATH,LD_LIBRARY_PATH"};
   const auto add = [&](const char* name, const std::string& value) {
     if (!value.empty()) words.push_back(fmt::format("--{}={}", name, value));
@@ -58,7 +58,7 @@ Status write_submissions(const ClusterArray& array, const std::vector<Submission
   return write_text(array.file("engine.json"), json::serialize(object) + "\n", true);
 }
 
-// "123" or "123;cluster", and a line's end.
+// Parses the output of `sbatch --parsable`: "123" or "123;cluster", followed by a newline.
 Result<std::string> job_id(const std::string& out) {
   const std::string id = out.substr(0, out.find_first_of(";\n"));
   if (!id.empty() && id.find_first_not_of("0123456789") == id.npos) return id;
@@ -69,7 +69,7 @@ struct QueueLine {
   std::string id, state, reason;
 };
 
-// Jobs that squeue has forgotten are none. An array's tasks are a line each.
+// Queries squeue for a job. An array has one line per task. Returns no lines if Slurm has forgotten the job.
 Result<std::vector<QueueLine>> look_at_queue(const std::string& id) {
   BOOST_OUTCOME_TRY(const CommandResult result,
                     run_command({"squeue", "-h", "-r", "-a", "-t", "all", "-o", "%i %T %r", "-j", id}));
@@ -117,7 +117,7 @@ exit "$code"
 }
 
 std::string seal_script(const ClusterArray& array, const std::string& program) {
-  // Markers of parts on other nodes may take a minute to be seen through a network file system's caches.
+  // On network file systems, attribute caches may hide the markers of parts on other nodes for up to a minute.
   return fmt::format(
       "#!/bin/bash\n# The seal of a ggufmill job, made by `ggufmill submit`.\nexec {} seal --plan {} --wait 5m\n",
       shell_word(program), shell_word(array.plan_file()));
@@ -137,10 +137,10 @@ std::vector<std::string> parts_command(const ClusterArray& array, const std::vec
 std::vector<std::string> seal_command(const ClusterArray& array, const std::string& after) {
   std::vector<std::string> words = common_words(array, "seal");
   if (!after.empty() && array.is_matrix)
-    words.push_back("--dependency=afterany:" + after);  // what failed does not stop the other sources' outputs
+    words.push_back("--dependency=afterany:" + after);  // a failed source does not block the outputs of the others
   else if (!after.empty()) {
     words.push_back("--dependency=afterok:" + after);
-    words.emplace_back("--kill-on-invalid-dep=yes");  // else it would wait for ever for a part that failed
+    words.emplace_back("--kill-on-invalid-dep=yes");  // otherwise it would wait forever after a part failed
   }
   words.push_back("--output=" + escaped(array.file("log")) + "/seal.log");
   words.push_back(array.file("seal.sh"));
@@ -171,7 +171,7 @@ Result<Submission> submit_to_slurm(const ClusterArray& array, const std::vector<
   if (!parts.empty()) {
     BOOST_OUTCOME_TRY(const std::string out, output_of(parts_command(array, parts)));
     BOOST_OUTCOME_TRY(now.parts_id, job_id(out));
-    BOOST_OUTCOME_TRY(write_submissions(array, submissions));  // whatever comes, the array is known
+    BOOST_OUTCOME_TRY(write_submissions(array, submissions));  // the array stays known even if later steps fail
   }
   const auto out = output_of(seal_command(array, now.parts_id));
   const auto id = out ? job_id(out.value()) : Result<std::string>(out.error());
@@ -221,7 +221,7 @@ Result<SlurmView> look_at_slurm(const ClusterArray& array) {
 Status cancel_in_slurm(const ClusterArray& array) {
   BOOST_OUTCOME_TRY(const std::vector<Submission> submissions, read_submissions(array));
   std::vector<std::string> words{"scancel"};
-  // The seals first, which begin where their parts end.
+  // Cancel the seals first: they would start when their parts end.
   for (const Submission& one : submissions)
     if (!one.seal_id.empty()) words.push_back(one.seal_id);
   for (const Submission& one : submissions)

@@ -1,6 +1,6 @@
 #pragma once
-// Slurm: parts are an array, and the seal a job that depends on it: on the success of all parts, or, of a matrix, on
-// their end. Its own commands are called; nothing of it is linked.
+// Submission to Slurm. The parts are an array job, and the seal is a job that depends on it: on the success of all
+// parts or, for a matrix, on their termination. Slurm's own commands are called; its libraries are not linked.
 
 #include <map>
 #include <optional>
@@ -11,40 +11,41 @@
 
 namespace ggufmill {
 
-// What was handed to Slurm at one time.
+// One submission to Slurm.
 struct Submission {
-  std::string parts_id;  // of the array; empty: none was needed
-  std::string indices;   // of the array
+  std::string parts_id;  // id of the array; empty: none was needed
+  std::string indices;   // task indices of the array
   std::string seal_id;
 };
-// DIR/engine.json: all of them, oldest first. None where nothing was submitted. Exit code 4 for what is malformed.
+// Returns all submissions recorded in DIR/engine.json, oldest first; empty if nothing was submitted. Fails with exit
+// code 4 if the file is malformed.
 Result<std::vector<Submission>> read_submissions(const ClusterArray& array);
 
-// What the array's tasks and the seal run: bash.
+// Return the bash scripts that the array's tasks and the seal run.
 std::string part_script(const ClusterArray& array, const std::string& program);
 std::string seal_script(const ClusterArray& array, const std::string& program);
-// sbatch and its arguments. `after`: the array that the seal waits for; empty: none.
+// Return the sbatch command lines. `after` is the id of the array that the seal waits for; empty: none.
 std::vector<std::string> parts_command(const ClusterArray& array, const std::vector<std::size_t>& parts);
 std::vector<std::string> seal_command(const ClusterArray& array, const std::string& after);
 
-// The parts, if any, and the seal. `program`: this one's path, which all nodes have to see. Exit code 6 where sbatch is
-// not there or refuses; nothing is left in the queue then.
+// Submits the parts, if any, and the seal. `program` is the path of this program, which must be visible on all nodes.
+// Fails with exit code 6 if sbatch is missing or rejects a job; then nothing is left in the queue.
 Result<Submission> submit_to_slurm(const ClusterArray& array, const std::vector<std::size_t>& parts,
                                    const std::string& program);
 
-// What squeue knows of the array now.
+// The current state of a task as reported by squeue.
 struct SlurmTask {
-  std::string state, reason;  // "RUNNING"; "NodeDown"
-  bool is_active() const;     // waits or runs, and will without anybody's help
+  std::string state, reason;  // for example "RUNNING", "NodeDown"
+  bool is_active() const;     // true if it runs, or waits and will start without intervention
 };
 struct SlurmView {
-  std::map<std::size_t, SlurmTask> parts;  // of the last submission that has the part
+  std::map<std::size_t, SlurmTask> parts;  // of the last submission that includes the part
   std::optional<SlurmTask> seal;           // of the last submission
   bool is_active() const;
 };
-// Exit code 6 where squeue is not there or Slurm does not answer.
+// Queries squeue. Fails with exit code 6 if squeue is missing or Slurm does not respond.
 Result<SlurmView> look_at_slurm(const ClusterArray& array);
-// All submissions.
+// Cancels all submissions of the array.
 Status cancel_in_slurm(const ClusterArray& array);
 
 }  // namespace ggufmill

@@ -12,7 +12,7 @@
 namespace ggufmill {
 namespace {
 
-constexpr std::chrono::seconds kPatience{12};  // parts beat every 10 s
+constexpr std::chrono::seconds kPatience{12};  // the heartbeat interval is 10 s
 
 std::string words_of(const SlurmTask& task) {
   return task.reason.empty() || task.reason == "None" ? task.state : fmt::format("{} ({})", task.state, task.reason);
@@ -77,7 +77,7 @@ JobStatus JobWatch::look(bool patient) {
   const auto end = Clock::now() + kPatience;
   for (;;) {
     status.parts.clear();
-    bool may_live = false;  // a part that says it runs, and that nobody vouches for
+    bool may_live = false;  // a part claims to run, and neither the engine nor heartbeats confirm it
     for (std::size_t i = 0; i < array_.jobs.size(); ++i) {
       const ClusterJob& job = array_.jobs[i];
       if (has_looked_) done_[i].look();

@@ -1,5 +1,5 @@
 #pragma once
-// How far a cluster job, or a matrix of them, is.
+// Status of a cluster job, or of a matrix of them.
 
 #include <chrono>
 #include <optional>
@@ -15,42 +15,42 @@ namespace ggufmill {
 struct PartStatus {
   enum class State {
     kDone,
-    kRunning,  // the engine says so, or it gives signs of life
-    kQueued,   // the engine has it
-    kFailed,   // for good
-    kMissing,  // nobody is at it
+    kRunning,  // confirmed by the engine or by heartbeats
+    kQueued,   // queued in the engine
+    kFailed,   // permanently
+    kMissing,  // not done, and nobody is working on it
   };
   State state = State::kMissing;
   std::size_t units = 0, units_done = 0;
   double cost = 0;
   std::string host;    // of the last attempt
-  std::string engine;  // the engine's word for it and why: "PENDING (Resources)"
-  std::string error;   // of the last attempt that ended with one
-  std::string lost;    // of a part that was done, and is to be done again: why
+  std::string engine;  // state and reason reported by the engine: "PENDING (Resources)"
+  std::string error;   // of the last attempt that failed
+  std::string lost;    // why a part that was done must be redone; else empty
 };
 inline constexpr std::string_view kPartStates[] = {"done", "running", "queued", "failed", "missing"};
 
 struct JobStatus {
   enum class State { kSealed = 0, kRunning = 1, kNeedsResume = 2 };  // also the exit codes of `status`
   State state = State::kNeedsResume;
-  std::vector<PartStatus> parts;      // of all jobs, numbered through
-  std::vector<bool> sealed;           // of each job
-  std::string seal;                   // the engine's word for it; empty: it has none
-  std::vector<std::string> warnings;  // the engine could not be asked
+  std::vector<PartStatus> parts;      // of all jobs, numbered across the array
+  std::vector<bool> sealed;           // per job
+  std::string seal;                   // state reported by the engine; empty: none
+  std::vector<std::string> warnings;  // set if the engine could not be queried
 
   std::size_t count(PartStatus::State one) const;
-  double part_done() const;  // from 0 to 1, by cost
+  double part_done() const;  // from 0 to 1, weighted by cost
 };
 
-// Looks at the jobs of an array again and again. What a part says of itself changes while it is alive, so two looks
-// tell whether that is so, where the engine does not. Not thread-safe.
+// Checks the jobs of an array repeatedly. A part's heartbeat changes while the part is alive, so two checks in sequence
+// show whether it is, even if the engine does not report it. Not thread-safe.
 class JobWatch {
  public:
-  // Which outlives it.
+  // `planned` must outlive this object.
   explicit JobWatch(const PlannedArray& planned);
 
-  // With `patient`: waits, up to a bit more than the time between two signs of life, until a part that nobody else
-  // vouches for gives one.
+  // Returns the current status. With `patient`, if parts claim to be running but the engine does not confirm it, waits
+  // for a heartbeat a little longer than the interval between two of them.
   JobStatus look(bool patient);
 
  private:
@@ -59,9 +59,9 @@ class JobWatch {
 
   const ClusterArray& array_;
   const std::vector<Plan>& plans_;
-  std::vector<DoneParts> done_;               // of each job
-  std::vector<std::string> beats_;            // of each part, as seen last: attempt and count
-  std::vector<Clock::time_point> last_beat_;  // when that was seen to change; the clock's beginning: not yet
+  std::vector<DoneParts> done_;               // per job
+  std::vector<std::string> beats_;            // per part: attempt and count of the last heartbeat seen
+  std::vector<Clock::time_point> last_beat_;  // when it last changed; default value: not yet
   bool has_looked_ = false;
 };
 

@@ -49,7 +49,7 @@ Status check_fit(const Plan& plan, const ClusterOptions& cluster) {
   return errors.together();
 }
 
-// Of a pipeline file's job, or of its matrix.
+// Returns the absolute folder of the job or matrix of a pipeline file.
 std::string folder_of(const fs::path& file, const ClusterOptions& cluster) {
   const fs::path folder = cluster.folder.empty() ? fs::path(file).replace_extension(".job") : fs::path(cluster.folder);
   std::string absolute = fs::absolute(folder).lexically_normal().string();
@@ -77,7 +77,7 @@ Status make_folder(const std::string& path) {
   return ok();
 }
 
-// Of the job of source `index`, within its matrix: "3-Llama-8B".
+// Returns the folder name of the job of source `index` within its matrix, for example "3-Llama-8B".
 std::string folder_name(std::size_t index, const std::string& source) {
   const std::string stem = fs::path(source).stem().string();
   return is_utf8(stem) ? fmt::format("{}-{}", index, stem) : std::to_string(index);
@@ -91,7 +91,7 @@ void leave_out(ClusterArray& array, std::vector<BatchCell> cells, const Error& e
   }
 }
 
-// Of a file that an earlier source of the matrix makes, too.
+// Returns an error if an earlier source of the matrix makes one of the same files.
 std::optional<Error> find_clash(const Plan& plan, std::set<std::string>& paths) {
   const std::vector<StoredFile> files = stored_files(plan);
   for (const StoredFile& file : files)
@@ -162,7 +162,7 @@ Result<std::vector<std::size_t>> prepare_resume(const ClusterJob& job, const Pla
 
 namespace {
 
-// A file, or a folder of files.
+// Removes a file, or a folder and everything in it.
 Status remove_path(const std::string& path) {
   std::error_code error;
   int unreadable = 0;
@@ -175,7 +175,7 @@ Status remove_path(const std::string& path) {
   return ok();
 }
 
-// And the folder, where nothing else is in it.
+// Removes the named entries, and the folder if nothing else is in it.
 Status remove_from(const std::string& folder, std::initializer_list<const char*> names) {
   for (const char* name : names) {
     BOOST_OUTCOME_TRY(remove_path(folder + "/" + name));
@@ -189,7 +189,7 @@ Status remove_from(const std::string& folder, std::initializer_list<const char*>
 
 Status remove_job(const ClusterJob& job) {
   return remove_from(job.folder, {"parts", "log", "plan.json", "engine.json", "part.sh", "seal.sh", "seal.lock",
-                                  "seal.json", "job.json"});  // the last is what makes it a job
+                                  "seal.json", "job.json"});  // job.json goes last: it identifies the folder as a job
 }
 
 Result<PlannedArray> plan_matrix(const Context& context, const Batch& batch, const SubmitOptions& options,
@@ -203,7 +203,7 @@ Result<PlannedArray> plan_matrix(const Context& context, const Batch& batch, con
   array.folder = folder_of(batch.file, options.cluster);
   array.report = batch.report;
   std::vector<Plan> plans;
-  std::vector<std::size_t> sources;  // of each plan
+  std::vector<std::size_t> sources;  // source index of each plan
   std::set<std::string> paths;
   for (std::size_t i = 0; i < batch.jobs.size(); ++i) {
     SourcePlan source = plan_source(context, batch.jobs[i], of_batch);
@@ -272,7 +272,7 @@ Result<std::vector<std::size_t>> prepare_resume(const PlannedArray& planned) {
     if (is_sealed(job, planned.plans[i])) continue;
     BOOST_OUTCOME_TRY(const std::vector<std::size_t> missing, prepare_resume(job, planned.plans[i]));
     for (const std::size_t part : missing) {
-      // The seal of a matrix does not wait for a part that says that it has failed.
+      // The seal of a matrix does not wait for a part whose heartbeat reports a failure.
       if (array.is_matrix) remove_beat(job, part);
       all.push_back(job.first_part + part);
     }

@@ -1,5 +1,5 @@
 #pragma once
-// From plans to the folder of a cluster job, or of a matrix of them.
+// Creates the folder of a cluster job, or of a matrix of them, from plans.
 
 #include <functional>
 #include <string>
@@ -13,39 +13,40 @@ namespace ggufmill {
 struct SubmitOptions {
   ClusterOptions cluster;
   bool overwrite = false;
-  KernelOptions kernels;  // that parts are to use, too
+  KernelOptions kernels;  // that the parts should use
 };
 
-// The job that the plan becomes; nothing is written. Exit code 2 for what parts cannot do (direct I/O, a profile) and
-// for memory that is too little.
+// Returns the job for a plan; writes nothing. Fails with exit code 2 if the plan uses features that parts do not
+// support (direct I/O, a profile) or if the parts have too little memory.
 Result<ClusterJob> make_job(const Plan& plan, const SubmitOptions& options);
 
-// Exit code 2 where there is a job in the folder that a pipeline file's would get.
+// Fails with exit code 2 if the folder for the pipeline file's job already contains a job.
 Status check_folder_is_free(const std::string& pipeline_file, const ClusterOptions& options);
 
-// Makes its folder and its outputs, which are reserved. Exit code 2 where there is a job in the folder already, 75
-// where a run is writing the outputs now. What fails leaves nothing but, perhaps, an empty folder.
+// Creates the job's folder and its outputs, with their disk space reserved. Fails with exit code 2 if the folder
+// already contains a job, and with 75 if a run is currently writing the outputs. On failure nothing is left behind,
+// except possibly an empty folder.
 Status create_job(const ClusterJob& job, const Plan& plan);
 
-// Creates again what is gone of the job's outputs. Gives the parts that are not done, among them those whose bytes are
-// gone (done_parts.h).
+// Recreates missing outputs of the job. Returns the parts that are not done, including those whose bytes are missing
+// (done_parts.h).
 Result<std::vector<std::size_t>> prepare_resume(const ClusterJob& job, const Plan& plan);
 
-// Removes the job's own files, and its folder where nothing else is in it. Not its outputs.
+// Removes the job's own files, and its folder if nothing else is in it. Keeps the outputs.
 Status remove_job(const ClusterJob& job);
 
-// The array that a batch becomes, of no jobs where nothing is to be written: outputs that are unchanged or that cannot
-// be made are left out of it, as they are of a run of the batch. Nothing is written. `adjust`: as BatchOptions::adjust.
-// Exit code 2 for fewer parts than sources.
+// Returns the array for a batch; writes nothing. Outputs that are unchanged or cannot be made are omitted from the
+// jobs, as in a run of the batch; if nothing is to be written, the array has no jobs. For `adjust` see
+// BatchOptions::adjust. Fails with exit code 2 if there are fewer parts than sources.
 Result<PlannedArray> plan_matrix(const Context& context, const Batch& batch, const SubmitOptions& options,
                                  const std::function<Status(const std::string& source, Job& job)>& adjust = {});
-// create_job() of each. A job of a matrix for which that fails is left out; where all are, nothing is made.
+// Calls create_job() for each job. A job of a matrix that fails is omitted; if all fail, nothing is created.
 Status create_array(PlannedArray& planned);
-// prepare_resume() of each job that is not sealed. Parts are numbered through.
+// Calls prepare_resume() for each job that is not sealed. Returns part numbers of the array.
 Result<std::vector<std::size_t>> prepare_resume(const PlannedArray& planned);
 Status remove_array(const ClusterArray& array);
 
-// "0-3,7": as Slurm writes array indices. And back, for messages.
+// Formats part numbers as Slurm array indices, for example "0-3,7". Also used in messages.
 std::string index_list(const std::vector<std::size_t>& parts);
 
 }  // namespace ggufmill

@@ -9,7 +9,7 @@
 namespace ggufmill {
 namespace {
 
-// Each becomes one argument of the engine's command.
+// Returns the problem with a value, which becomes one argument of the engine's command; empty if there is none.
 std::string wrong_word(const ConfigNode& node) {
   if (node.scalar.empty()) return "it is empty";
   return printable(node.scalar) == node.scalar ? "" : "it has characters that cannot be shown";
@@ -32,7 +32,7 @@ bool is_number(std::string_view text) {
   return !text.empty() && text.size() <= 6 && text.find_first_not_of("0123456789") == text.npos;
 }
 
-// The forms of sbatch: M, M:S, H:M:S, D-H, D-H:M, D-H:M:S.
+// Accepts the formats of sbatch: M, M:S, H:M:S, D-H, D-H:M, D-H:M:S.
 std::string wrong_time(const ConfigNode& node) {
   std::string_view text = node.scalar;
   const std::size_t dash = text.find('-');
@@ -51,7 +51,7 @@ std::string wrong_time(const ConfigNode& node) {
 }
 
 FieldSpec options_field() {
-  // What submit sets itself, and what would make it lose sight of its jobs.
+  // Options that submit sets itself, and options that would make it lose track of its jobs.
   static constexpr std::string_view kOwn[] = {"--array",    "--dependency", "--output",   "--error", "--open-mode",
                                               "--parsable", "--wrap",       "--job-name", "--chdir", "--signal",
                                               "--requeue",  "--no-requeue", "--wait",     "--export"};

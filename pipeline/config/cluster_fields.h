@@ -1,5 +1,5 @@
 #pragma once
-// `cluster:` of a pipeline file.
+// The `cluster:` block of a pipeline file.
 
 #include "pipeline/config/fields.h"
 #include "pipeline/plan/job.h"
@@ -7,7 +7,7 @@
 namespace ggufmill {
 
 FieldSpec cluster_field();
-// Of a node that has passed the lint of that.
+// Converts a node that has passed the lint of cluster_field().
 ClusterOptions cluster_options(const ConfigNode& node);
 
 }  // namespace ggufmill

@@ -9,12 +9,12 @@
 namespace ggufmill {
 namespace {
 
-constexpr std::size_t kWidestLine = 160;  // bytes of a source line that are shown
+constexpr std::size_t kWidestLine = 160;  // bytes of a source line to show
 
 bool is_continuation(char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; }
 
-// Tabs as spaces, and every byte that belongs to no printable character as a question mark: byte for byte, so that
-// places hold.
+// Replaces tabs with spaces, and every byte that is not part of a printable character with a question mark. Replaces
+// byte for byte, so that positions stay valid.
 std::string plain_line(std::string line) {
   for (std::size_t at = 0; at < line.size();) {
     const std::string_view rest = std::string_view(line).substr(at);
@@ -25,7 +25,7 @@ std::string plain_line(std::string line) {
   return line;
 }
 
-// A source line and the marks under it, cut to what is worth showing. One column a character.
+// A source line and the marks under it, truncated to the relevant part. One column per character.
 struct Excerpt {
   std::string line;
   std::string marks;

@@ -1,5 +1,5 @@
 #pragma once
-// A parsed configuration file, independent of the YAML library: a tree whose every node knows its place in the text.
+// A parsed configuration file, independent of the YAML library: a tree whose nodes record their position in the text.
 
 #include <memory>
 #include <optional>
@@ -12,18 +12,18 @@
 
 namespace ggufmill {
 
-// 1-based line and column (in bytes) and the number of bytes to mark; line 0: not from a file.
+// 1-based line and column (in bytes), and the number of bytes to mark. Line 0 means that it is not from a file.
 struct Position {
   int line = 0;
   int column = 0;
   int length = 1;
 };
 
-// The text a tree was parsed from, kept for messages.
+// The text from which a tree was parsed, kept for messages.
 struct ConfigText {
   std::string name;  // path, or "--set"
   std::vector<std::string> lines;
-  bool numbered = true;  // false: one command-line argument, shown without line and column numbers
+  bool numbered = true;  // false: a command-line argument, shown without line and column numbers
 };
 
 struct ConfigNode {
@@ -35,9 +35,9 @@ struct ConfigNode {
   const ConfigText* text = nullptr;  // outlives the node
   std::string scalar;                // after unquoting and parameter substitution
   bool quoted = false;               // a quoted scalar is always a string
-  bool substituted = false;          // holds the value of a parameter: may be a number even where it is quoted
-  std::vector<ConfigNode> items;     // of a list
-  std::vector<Entry> entries;        // of a map, in the order of the file
+  bool substituted = false;          // contains a parameter value: may be a number even if quoted
+  std::vector<ConfigNode> items;     // items of a list
+  std::vector<Entry> entries;        // entries of a map, in file order
 
   const ConfigNode* find(std::string_view key) const;
   bool is_scalar() const { return kind == Kind::kScalar; }
@@ -47,21 +47,21 @@ struct ConfigNode {
 
 struct ConfigNode::Entry {
   std::string key;
-  Position position;  // of the key
+  Position position;  // position of the key
   ConfigNode value;
 };
 
-// A parsed file: the tree, and the text that its nodes point into. Keep both together.
+// A parsed file: the tree, and the text to which its nodes point. Keep both together.
 struct ConfigDocument {
   std::shared_ptr<const ConfigText> text;
   ConfigNode root;
 };
 
-// What messages about a node, or about a place in a text, show of it: "file:line:column", the source line, a caret. A
-// long line is cut to the part around the caret; control characters are not shown as such.
+// Returns the location of a node or of a position in a text, for use in messages: "file:line:column", the source line
+// and a caret. A long line is truncated to the part around the caret; control characters are replaced.
 Origin origin_of(const ConfigNode& node);
 Origin origin_of(const ConfigText* text, Position position);
-// The error at that place. Exit code 2.
+// Returns an error at that location, with exit code 2.
 Error error_at(const ConfigNode& node, std::string what, std::string help = {});
 Error error_at(const ConfigText* text, Position position, std::string what, std::string help = {});
 

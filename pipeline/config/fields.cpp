@@ -11,7 +11,7 @@
 namespace ggufmill {
 namespace {
 
-// The node kind that a field of this kind takes; kNull: every one.
+// Returns the node kind that a field of this kind accepts; kNull: any.
 ConfigNode::Kind node_kind(const FieldSpec& spec) {
   switch (spec.kind) {
     case FieldKind::kAny:
@@ -46,7 +46,7 @@ Error wrong_kind(const ConfigNode& node, const FieldSpec& spec) {
                   spec.example.empty() ? "" : fmt::format("for example {}", spec.example));
 }
 
-// One walk over a tree. Errors stop being added when there are kMostErrors.
+// A single walk over a tree. Stops adding errors after kMostErrors.
 class Linter {
  public:
   Linter(Diagnostics& out, const Types& types) : out_(out), types_(types) {}
@@ -100,7 +100,7 @@ class Linter {
   }
 
   void check_map(const ConfigNode& node, const FieldSpec& spec) {
-    std::set<std::string> meant;  // keys that are there but for a slip: not missing on top
+    std::set<std::string> meant;  // misspelled keys, which are not also reported as missing
     for (const ConfigNode::Entry& entry : node.entries) {
       if (full()) return;
       const auto field = std::find_if(spec.fields.begin(), spec.fields.end(),
@@ -115,7 +115,7 @@ class Linter {
     check_groups(node, spec, meant);
   }
 
-  // Returns the key that was meant, if one is near.
+  // Returns the intended key if a similar one exists; otherwise an empty string.
   std::string unknown_key(const ConfigNode::Entry& entry, const FieldSpec& spec) {
     std::vector<std::string> names;
     for (const FieldSpec& field : spec.fields) names.push_back(field.name);
@@ -123,7 +123,7 @@ class Linter {
     if (!meant.empty()) {
       help = fmt::format("did you mean '{}'?", meant);
     } else {
-      std::vector<std::string> owners;  // the key is right one level below
+      std::vector<std::string> owners;  // the key is valid one level below
       for (const FieldSpec& field : spec.fields)
         if (has_key(field, entry.key)) owners.push_back(field.name);
       if (owners.size() == 1) help = fmt::format("'{}' is a key of '{}'; ", entry.key, owners[0]);
@@ -134,7 +134,7 @@ class Linter {
     return meant;
   }
 
-  // Whether a value of the field can be a map with that key.
+  // Returns true if a value of the field can be a map with that key.
   static bool has_key(const FieldSpec& field, const std::string& key) {
     return std::ranges::any_of(field.fields, [&](const FieldSpec& known) { return known.name == key; }) ||
            std::ranges::any_of(field.alternatives, [&](const FieldSpec& form) { return has_key(form, key); });
@@ -146,7 +146,7 @@ class Linter {
                                           : fmt::format("for example {}: {}", field.name, field.example));
   }
 
-  // Of the fields of a group exactly one stands.
+  // Checks that exactly one field of each group is present.
   void check_groups(const ConfigNode& node, const FieldSpec& spec, const std::set<std::string>& meant) {
     std::map<std::string, std::vector<std::string>> groups;
     for (const FieldSpec& field : spec.fields)
@@ -191,7 +191,8 @@ class Linter {
     for (const Error& error : tries.front().errors()) add(error);
   }
 
-  // Of several scalars, none fits: what all of them are, with the first help that one of them gives.
+  // Returns one error for several scalar alternatives, none of which matches: lists all of them, with the first help
+  // text that one of them provides.
   static Error no_alternative(const ConfigNode& node, const FieldSpec& spec, const std::vector<Diagnostics>& tries) {
     std::string help;
     for (const Diagnostics& found : tries)

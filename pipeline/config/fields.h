@@ -1,6 +1,6 @@
 #pragma once
-// Field tables: what a mapping of a pipeline file may hold. One table gives the lint, the JSON Schema, `--help` and the
-// reference page.
+// Field tables: the permitted contents of a mapping in a pipeline file. The lint, the JSON Schema, `--help` and the
+// reference page are all derived from the same table.
 
 #include <cstdint>
 #include <functional>
@@ -20,20 +20,20 @@ enum class FieldKind {
   kString,
   kPath,
   kBool,
-  kInteger,  // decimal, not negative unless `minimum` says so
+  kInteger,  // decimal; not negative unless `minimum` is
   kNumber,
   kBytes,       // "512MiB", "20G", "1000000": decimal K M G T, binary KiB MiB GiB TiB
   kRegex,       // Boost.Regex, Perl syntax; compiled by the lint
-  kTypeName,    // a tensor type by name, or one of `choices`
+  kTypeName,    // name of a tensor type, or one of `choices`
   kEnum,        // one of `choices`
-  kAny,         // whatever; checked by the stage
-  kList,        // of `item`
+  kAny,         // any value; checked by the stage
+  kList,        // items are `item`
   kMap,         // exactly `fields`
-  kDictionary,  // any keys; every value is an `item`
-  kOneOf,       // an alternative: of those whose node kind (scalar, list, map) fits, one that passes its lint
+  kDictionary,  // any keys; each value is an `item`
+  kOneOf,       // one of `alternatives`: one whose node kind (scalar, list, map) matches and whose lint passes
 };
 
-// Every member has an initializer, so that tables can name just the ones they need: {.name = "x", .doc = "..."}.
+// Every member has an initializer, so that tables can set only the members they need: {.name = "x", .doc = "..."}.
 struct FieldSpec {
   std::string name{};  // key in the mapping; empty for an item or an alternative
   FieldKind kind = FieldKind::kString;
@@ -41,34 +41,36 @@ struct FieldSpec {
   bool required = false;
   std::string default_text{};             // as a user would write it; empty: none
   std::string example{};                  // YAML flow text that passes the lint
-  std::vector<std::string> choices{};     // kEnum; kTypeName: words beside the types
+  std::vector<std::string> choices{};     // kEnum; kTypeName: words accepted in addition to types
   std::vector<FieldSpec> fields{};        // kMap
   std::vector<FieldSpec> item{};          // kList, kDictionary: exactly one
   std::vector<FieldSpec> alternatives{};  // kOneOf
-  double minimum = 0;                     // kInteger, kNumber, kBytes; kList: the least number of items
+  double minimum = 0;                     // kInteger, kNumber, kBytes; kList: minimum number of items
   double maximum = std::numeric_limits<double>::infinity();  // kInteger, kNumber, kBytes
-  std::string group{};  // of a kMap's fields that share a group, exactly one must be there
-  // A check beyond the kind: returns what is wrong in one line, or an empty string. May be empty.
+  std::string group{};  // exactly one of a kMap's fields with the same group must be present
+  // An additional check: returns the problem in one line, or an empty string if there is none. May be empty.
   std::function<std::string(const ConfigNode&)> check{};
 };
 
-// Adds every violation of `spec` in `node` to `out`: unknown and missing keys, wrong kinds and values (duplicate keys
-// are found when the text is read). `types` are those that a type can be. Stops after kMostErrors. Pure; thread-safe
-// with separate `out`s.
+// Adds every violation of `spec` in `node` to `out`: unknown and missing keys, and wrong kinds and values. Duplicate
+// keys are detected earlier, when the text is read. `types` are the accepted tensor types. Stops after kMostErrors.
+// Pure; thread-safe if each thread has its own `out`.
 void lint(const ConfigNode& node, const FieldSpec& spec, Diagnostics& out, const Types& types = {});
 constexpr std::size_t kMostErrors = 100;
 
-// What is wrong with scalar `node` as a value of `spec`, whose kind is none of the containers: a part of lint().
+// Returns the problem with scalar `node` as a value of `spec`, which must not be of a container kind; nullopt if there
+// is none. Part of lint().
 std::optional<Error> lint_scalar(const ConfigNode& node, const FieldSpec& spec, const Types& types);
 
-// What a value of this field is, for messages and help: "a path", "one of 'a', 'b'", "a whole number from 1 to 1024".
+// Describes the values of this field for messages and help: "a path", "one of 'a', 'b'", "a whole number from 1 to
+// 1024".
 std::string value_words(const FieldSpec& spec);
 
-// Typed access to linted nodes. A node of the wrong form gives an error with its position.
+// Typed access to linted nodes. Returns an error with the node's position if its form is wrong.
 Result<bool> to_bool(const ConfigNode& node);
 Result<std::int64_t> to_integer(const ConfigNode& node);
 Result<double> to_number(const ConfigNode& node);
 Result<std::uint64_t> to_bytes(const ConfigNode& node);
-Result<Pattern> to_pattern(const ConfigNode& node);  // the error's caret is at the character that is wrong
+Result<Pattern> to_pattern(const ConfigNode& node);  // the error's caret marks the offending character
 
 }  // namespace ggufmill

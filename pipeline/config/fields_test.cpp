@@ -28,7 +28,7 @@ ConfigNode map(std::vector<ConfigNode::Entry> entries) {
   return node;
 }
 
-// The messages of a lint, one a line, help after " | ".
+// Returns the messages of a lint, one per line, with the help text after " | ".
 std::string faults(const ConfigNode& node, const FieldSpec& spec) {
   Diagnostics out;
   lint(node, spec, out);

@@ -19,16 +19,17 @@
 namespace ggufmill {
 namespace {
 
-constexpr std::size_t kReadAtMost = (1 << 20) + 1;  // one more than a pipeline file may have
+constexpr std::size_t kReadAtMost = (1 << 20) + 1;  // one byte more than the limit of a pipeline file
 
-// Whether `node` is right by itself.
+// Returns true if `node` on its own passes the lint of `field`.
 bool passes(const ConfigNode& node, const FieldSpec& field, const Types& types) {
   Diagnostics found;
   lint(node, field, found, types);
   return found.empty();
 }
 
-// Line and column at the end of an error's `where`. What is of the command line comes first, of no place last.
+// Returns the line and column at the end of an error's `where`. Errors of the command line sort first, errors without a
+// place last.
 std::pair<int, int> place_of(const Error& error, const std::string& name) {
   std::pair<int, int> place{error.where.empty() ? std::numeric_limits<int>::max() : 0, 0};
   if (error.where.compare(0, name.size() + 1, name + ":") == 0)
@@ -36,14 +37,14 @@ std::pair<int, int> place_of(const Error& error, const std::string& name) {
   return place;
 }
 
-// In the order of the file: what is found by different steps stands together.
+// Sorts errors into file order, so that errors found by different steps are grouped by place.
 std::vector<Error> in_order(std::vector<Error> errors, const std::string& name) {
   std::stable_sort(errors.begin(), errors.end(),
                    [&](const Error& a, const Error& b) { return place_of(a, name) < place_of(b, name); });
   return errors;
 }
 
-// Adds `found` but for what is already said of the same place: a parameter without a value is also no valid size.
+// Adds `found`, except errors for places that already have one: a parameter without a value is also an invalid size.
 void add_new(const Diagnostics& found, Diagnostics& errors) {
   std::set<std::string> places;
   for (const Error& error : errors.errors()) places.insert(error.where + error.detail);
@@ -58,7 +59,7 @@ const Spec* spec_named(const std::vector<Spec>& specs, std::string_view name) {
   return found == specs.end() ? nullptr : &*found;
 }
 
-// Makes the parts of a job out of what passes the lint.
+// Creates the parts of a job from the nodes that pass the lint.
 class Binding {
  public:
   Binding(const Registry& registry, Job& job, Diagnostics& errors) : registry_(registry), job_(job), errors_(errors) {}
@@ -85,7 +86,8 @@ class Binding {
   }
 
  private:
-  // What `spec`, where there is one, makes of a value that passes its lint; null, and the errors told, when that fails.
+  // Returns the object that `spec` creates from a value that passes its lint. Returns null if there is no `spec`, if
+  // the lint fails (its errors are reported elsewhere), or if creation fails, in which case the error is added.
   template <class Spec>
   auto made(const Spec* spec, const ConfigNode& value) {
     using Made = std::decay_t<decltype(spec->make(value).value())>;
@@ -152,14 +154,15 @@ class Binding {
   Diagnostics& errors_;
 };
 
-// Of a batch's file what is not in each of its jobs.
+// Checks those parts of a batch file that are not part of each of its jobs.
 void check_matrix(const ConfigNode& root, const ConfigNode& matrix, const Registry& registry, Diagnostics& errors) {
   lint(matrix, matrix_field(registry), errors, registry.types);
   if (const ConfigNode* source = root.find("source"))
     errors.add(error_at(*source, "'source' stands beside 'matrix'", "a batch's sources are those of matrix.sources"));
 }
 
-// Paths of a batch's report without a placeholder are those of one report of all; they are taken from `root`.
+// Report paths of a batch without a placeholder belong to a single report on all jobs. Moves them from `root` to
+// `report`.
 void take_report(ConfigNode& root, ReportRequest& report) {
   for (ConfigNode::Entry& entry : root.entries) {
     if (entry.key != "report") continue;
@@ -176,7 +179,7 @@ void take_report(ConfigNode& root, ReportRequest& report) {
   });
 }
 
-// The job of a file that is no batch.
+// Returns the job of a file that is not a batch.
 std::optional<Job> only_job(std::optional<Batch> batch, Diagnostics& errors) {
   if (!batch) return {};
   if (!batch->is_matrix) return std::move(batch->jobs.front().job);
@@ -213,7 +216,7 @@ std::optional<Batch> parse_batch(std::string_view text, const std::string& name,
       check_placeholders(expanded.root, fields, registry, wrong);
       BatchJob& made = batch.jobs.emplace_back(BatchJob{expanded.source, {}});
       Binding(registry, made.job, wrong).bind(expanded.root);
-      add_new(wrong, found);  // of several sources once
+      add_new(wrong, found);  // duplicates of several sources only once
       made.job.file = name;
       if (batch.is_matrix && !root->find("manifest")) made.job.manifest = true;
     }

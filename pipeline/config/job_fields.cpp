@@ -1,4 +1,4 @@
-// The field table of a pipeline file: its own fields; those of sources, stages and sinks are in the registry.
+// The field table of a pipeline file, with its own fields; those of sources, stages and sinks are in the registry.
 
 #include <fmt/format.h>
 
@@ -13,13 +13,13 @@ namespace {
 
 constexpr int kVersion = 1;
 
-// An example as it stands within { }: quoted where a plain text would end there.
+// Returns an example as written inside { }: quoted if a plain scalar would end early there.
 std::string in_flow(const std::string& example) {
   const bool plain = example.find_first_of("{[\"'") != 0;
   return plain && example.find_first_of("{}[],#") != std::string::npos ? "'" + example + "'" : example;
 }
 
-// "{gguf: model.gguf}": a map of one field, by its own example.
+// Returns a map with one field and its own example: "{gguf: model.gguf}".
 std::string example_map(const std::vector<FieldSpec>& fields) {
   if (fields.empty() || fields.front().example.empty()) return {};
   return fmt::format("{{{}: {}}}", fields.front().name, in_flow(fields.front().example));

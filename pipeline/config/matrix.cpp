@@ -26,7 +26,7 @@ bool mentions(const ConfigNode& node, std::string_view word) {
          std::ranges::any_of(node.entries, [&](const ConfigNode::Entry& entry) { return mentions(entry.value, word); });
 }
 
-// A word in two pairs of brackets, as templates of chats have, is none of ours.
+// Replaces a placeholder. In double braces, as in chat templates, the word is not a placeholder.
 void replace(ConfigNode& node, std::string_view word, const std::string& text) {
   for (std::size_t at = 0; (at = node.scalar.find(word, at)) != std::string::npos;) {
     const std::size_t end = at + word.size();
@@ -48,7 +48,7 @@ ConfigNode scalar_like(const ConfigNode& place, std::string text) {
   return node;
 }
 
-// {key: value}, in the place of `value`.
+// Returns {key: value} at the position of `value`.
 ConfigNode map_of(std::string key, ConfigNode value) {
   ConfigNode map = value;
   map.kind = ConfigNode::Kind::kMap;
@@ -58,7 +58,7 @@ ConfigNode map_of(std::string key, ConfigNode value) {
   return map;
 }
 
-// The path in what stands under `source:`, such as {gguf: PATH} and {huggingface: {path: PATH}}.
+// Returns the path in the value of `source:`, such as {gguf: PATH} or {huggingface: {path: PATH}}.
 std::string path_of(const ConfigNode& source) {
   if (source.entries.empty()) return {};
   const ConfigNode& value = source.entries.front().value;
@@ -71,22 +71,21 @@ Strings matches_of(const std::string& pattern) {
   const auto free = [](glob_t* found) { ::globfree(found); };
   glob_t found{};
   const std::unique_ptr<glob_t, decltype(free)> owner(&found, free);
-  if (pattern.find_first_of("*?[") == std::string::npos)
-    return {pattern};  // whether it is there is seen when it is read
+  if (pattern.find_first_of("*?[") == std::string::npos) return {pattern};  // a missing file is detected on reading
   if (::glob(pattern.c_str(), GLOB_NOSORT, nullptr, &found) != 0) return {};
   Strings paths(found.gl_pathv, found.gl_pathv + found.gl_pathc);
   std::ranges::sort(paths);
   return paths;
 }
 
-// Whether a model's further shard, which its first one names.
+// Returns true if the path is a shard other than the first, which refers to the others.
 bool is_further_shard(const std::string& path) {
   static const boost::regex kShard(".*-([0-9]{5})-of-[0-9]{5}\\.gguf");
   boost::smatch parts;
   return boost::regex_match(path, parts, kShard) && parts[1] != "00001";
 }
 
-// What `quantize` of an output names: a recipe, or else a type.
+// Returns the recipe named by `quantize` of an output, or else the type.
 std::string recipe_of(const ConfigNode& output) {
   const ConfigNode* quantize = output.find("quantize");
   if (!quantize) return {};
@@ -111,7 +110,7 @@ class Expansion {
       const ConfigNode* source = root_.find("source");
       return {job_of(source ? path_of(*source) : std::string(), nullptr)};
     }
-    // Of what it holds only what is right is looked at: the lint says the rest.
+    // Only valid parts of the matrix are used here; the lint reports the others.
     std::vector<ExpandedJob> jobs;
     if (const ConfigNode* sources = matrix_->find("sources"))
       for (const ConfigNode& item : sources->items)
@@ -146,7 +145,7 @@ class Expansion {
     return names;
   }
 
-  // `source`: null where it stands in the file itself.
+  // `source` is null if it is given in the file itself.
   ExpandedJob job_of(const std::string& path, const ConfigNode* source) {
     ExpandedJob job{path, root_};
     std::erase_if(job.root.entries, [](const ConfigNode::Entry& entry) { return entry.key == "matrix"; });
@@ -173,8 +172,8 @@ class Expansion {
     return outputs;
   }
 
-  // In `quantize` {recipe} is the recipe as it was written; everywhere else its name. Where an output has a recipe of
-  // its own its sink, which knows that, puts it into its path.
+  // In `quantize`, {recipe} is the recipe as written; elsewhere, it is the recipe's name. If an output has its own
+  // recipe, its sink knows the name and inserts it into its path.
   static void fill(ConfigNode& output, const std::string& name, const std::string& recipe, bool is_repeated) {
     for (ConfigNode::Entry& entry : output.entries) {
       if (!name.empty()) replace(entry.value, kName, name);
@@ -201,7 +200,7 @@ class Expansion {
     return is_excluded;
   }
 
-  // Sources of which no output is left.
+  // Removes sources that have no outputs left.
   void leave_out_excluded(std::vector<ExpandedJob>& jobs) {
     const ConfigNode* outputs = root_.find("outputs");
     if (!outputs || outputs->items.empty() || jobs.empty()) return;
@@ -221,7 +220,7 @@ class Expansion {
   const ConfigNode& root_;
   Diagnostics& errors_;
   const ConfigNode* matrix_;
-  std::vector<bool> used_;  // of the exclusions
+  std::vector<bool> used_;  // set for each exclusion that matched
 };
 
 }  // namespace
@@ -271,14 +270,15 @@ FieldSpec matrix_field(const Registry& registry) {
 
 namespace {
 
-// Without . and .., which name no model.
+// Returns the absolute path without . and .., which do not name a model.
 fs::path absolute(std::string_view path) {
   std::error_code none;
   fs::path full = fs::absolute(path, none).lexically_normal();
   return full.has_filename() ? full : full.parent_path();
 }
 
-// The model's name where `path` is a folder of the hub's cache, models--ORG--NAME/snapshots/COMMIT; else empty.
+// Returns the model's name if `path` is a folder of the hub's cache, models--ORG--NAME/snapshots/COMMIT; otherwise an
+// empty string.
 std::string name_in_hub_cache(const fs::path& path) {
   constexpr std::string_view kModels = "models--", kBetween = "--";
   const std::string folder = path.parent_path().parent_path().filename();
@@ -296,7 +296,7 @@ std::vector<ExpandedJob> expand_matrix(const ConfigNode& root, Diagnostics& erro
 
 namespace {
 
-// Walks values beside their fields and looks at paths.
+// Walks values together with their fields and checks paths.
 class PlaceholderCheck {
  public:
   PlaceholderCheck(bool may_have_recipe, Diagnostics& errors) : may_have_recipe_(may_have_recipe), errors_(errors) {}

@@ -30,7 +30,7 @@ class Models {
     for (const Error& error : errors.errors()) messages += render(error);
     return batch;
   }
-  // The paths of all outputs, each behind its source.
+  // Returns the paths of all outputs, grouped by source.
   std::vector<std::string> cells(const std::string& text) const {
     std::string messages;
     const auto batch = parse(text, messages);

@@ -16,7 +16,7 @@ struct Segment {
   Position position;
 };
 
-// An argument cut into its parts; nothing when there is no path before a '='.
+// Splits an argument into its parts; returns nullopt if there is no path before a '='.
 struct Override {
   std::vector<Segment> path;
   std::size_t value_begin = 0;
@@ -51,7 +51,8 @@ bool fits(const FieldSpec& spec, const ConfigNode& node) {
   return spec.kind == FieldKind::kList ? node.is_list() : is_container(spec) && node.is_map();
 }
 
-// Walks from the root to the node a path names, adding what the field table knows and the tree lacks.
+// Walks from the root to the node that a path names, and adds nodes that are known to the field table but missing from
+// the tree.
 class Walk {
  public:
   Walk(const ConfigText& shown, const std::vector<Segment>& path, Diagnostics& errors)
@@ -84,7 +85,8 @@ class Walk {
     return node;
   }
 
-  // The table of what is below `node`; an error where it is a value that holds nothing.
+  // Returns the field table of the children of `node`; adds an error and returns null if `node` is a value without
+  // children.
   const FieldSpec* container(const ConfigNode& node, const FieldSpec& spec) {
     if (fits(spec, node)) return &spec;
     for (const FieldSpec& alternative : spec.alternatives)
@@ -93,7 +95,7 @@ class Walk {
                 fmt::format("it is {}: set it as a whole", value_words(spec)));
   }
 
-  // The child that the path goes on to; `spec` becomes the child's.
+  // Returns the next node on the path; `spec` becomes the field table of that node.
   ConfigNode* step(ConfigNode& node, const FieldSpec*& spec) {
     if (spec->kind == FieldKind::kMap) return field(node, spec);
     const FieldSpec& parent = *spec;
@@ -134,7 +136,7 @@ class Walk {
                               : fmt::format("did you mean '{}'?", meant));
   }
 
-  // The key in a dictionary: one word, or all that is left where the values have no parts.
+  // Returns the key in a dictionary: one segment, or the rest of the path if the values have no parts.
   std::string join(const FieldSpec& dictionary) {
     std::string key = here().word;
     if (is_container(dictionary.item.front())) return key;

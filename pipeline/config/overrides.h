@@ -8,10 +8,11 @@
 
 namespace ggufmill {
 
-// Sets the value at a dotted path, e.g. "outputs.0.gguf=out/a.gguf": keys as in the field table, numbers for list items
-// (the number behind the last adds one), a key with dots in double quotes. Within a dictionary of plain values the rest
-// of the path is the key: "stages.0.metadata.set.general.license=mit". VALUE is YAML on one line. What is missing on
-// the way is added where the field table knows it. On an error `root` stays as it is. The text is appended to `texts`.
+// Sets the value at a dotted path, such as "outputs.0.gguf=out/a.gguf". Segments are keys of the field table, or
+// indices of list items (an index one past the last appends an item); a key that contains dots is written in double
+// quotes. Inside a dictionary of plain values, the rest of the path is the key:
+// "stages.0.metadata.set.general.license=mit". VALUE is YAML on one line. Missing nodes on the path are added if the
+// field table knows them. On an error, `root` is left unchanged. The text is appended to `texts`.
 void apply_override(ConfigNode& root, const FieldSpec& fields, const std::string& argument, ConfigTexts& texts,
                     Diagnostics& errors);
 

@@ -14,7 +14,7 @@ namespace {
 
 struct Parameter {
   std::optional<std::string> value;
-  bool reported = false;  // that it has none: once is enough
+  bool reported = false;  // a missing value is reported only once
 };
 using Parameters = std::map<std::string, Parameter, std::less<>>;
 
@@ -30,7 +30,8 @@ std::vector<std::string> names_of(const Parameters& parameters) {
   return names;
 }
 
-// What is declared, with defaults and the environment. The lint says what is wrong with the block's form.
+// Returns the declared parameters, with values from defaults and the environment. The lint reports errors in the form
+// of the block.
 Parameters declared(const ConfigNode& root, Diagnostics& errors) {
   Parameters parameters;
   const ConfigNode* block = root.find("parameters");
@@ -62,7 +63,7 @@ std::string help_of(const std::string& name, const Parameters& parameters) {
                        : fmt::format("did you mean '{}'?", meant);
 }
 
-// Takes the values given on the command line.
+// Applies the values given on the command line.
 void take_given(const std::vector<std::string>& given, Parameters& parameters, ConfigTexts& texts,
                 Diagnostics& errors) {
   std::map<std::string, bool> seen;
@@ -84,7 +85,7 @@ void take_given(const std::vector<std::string>& given, Parameters& parameters, C
   }
 }
 
-// One walk over a tree, replacing in place.
+// A single walk over a tree that replaces parameters in place.
 class Substitution {
  public:
   Substitution(Parameters& parameters, Diagnostics& errors) : parameters_(parameters), errors_(errors) {}

@@ -9,13 +9,14 @@
 
 namespace ggufmill {
 
-// The field of the `parameters:` block.
+// Returns the field of the `parameters:` block.
 FieldSpec parameters_field();
 
-// Puts the values of declared parameters where `${NAME}` stands in scalars of `root`, outside the block itself. A value
-// is that of `given` ("NAME=value"), else of the environment, else the default. It replaces text and is never read as
-// YAML: no parameter can add a key, close a quote or name another parameter. `$${` stands for `${`. Keys take no
-// parameters. Reads the environment: not thread-safe beside setenv(). Texts of `given` are appended to `texts`.
+// Replaces `${NAME}` with the values of declared parameters in the scalars of `root`, outside the block itself. A value
+// comes from `given` ("NAME=value"), else from the environment, else from the default. Substitution is textual and its
+// result is never parsed as YAML: a parameter cannot add a key, close a quote or refer to another parameter. `$${` is
+// an escaped `${`. Parameters are not allowed in keys. Reads the environment, so it is not thread-safe with respect to
+// setenv(). The texts of `given` are appended to `texts`.
 void substitute_parameters(ConfigNode& root, const std::vector<std::string>& given, ConfigTexts& texts,
                            Diagnostics& errors);
 

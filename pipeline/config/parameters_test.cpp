@@ -8,7 +8,7 @@ using namespace ggufmill;
 
 namespace {
 
-// The value of `key` after substitution in "parameters: ...\nkey: ...", or the messages.
+// Returns the value of `key` after substitution in "parameters: ...\nkey: ...", or the messages.
 std::string substitute(const std::string& text, const std::vector<std::string>& given = {}) {
   ConfigTexts texts;
   Diagnostics errors;
@@ -54,7 +54,7 @@ TEST_CASE("substitution keeps quotes and notes itself") {
   ConfigTexts texts;
   Diagnostics errors;
   auto root = read_yaml("parameters: {A: {default: 3}}\nl: ['${A}', ${A }, x]\n", "a.yaml", texts, errors);
-  CHECK_FALSE(root);  // plain ${A} cannot stand within [ ]
+  CHECK_FALSE(root);  // plain ${A} is not allowed inside [ ]
   root = read_yaml("parameters: {A: {default: 3}}\nl: ['${A}', x]\n", "a.yaml", texts, errors);
   REQUIRE(root);
   Diagnostics none;

@@ -7,10 +7,10 @@
 namespace ggufmill {
 namespace {
 
-// A key of a field table, with its way from the top.
+// A key of a field table, with its path from the root.
 struct Row {
   std::string path;   // "outputs[].gguf"
-  std::string label;  // "gguf"; "-" for the item of a list, "NAME" for the value of a dictionary
+  std::string label;  // "gguf"; "-" for a list item, "NAME" for a dictionary value
   std::size_t depth;
   const FieldSpec* field;
 };
@@ -38,7 +38,7 @@ std::vector<Row> rows_of(const FieldSpec& spec) {
   return rows;
 }
 
-// "required", "default auto", or nothing.
+// Returns "required", "default auto", or an empty string.
 std::string presence(const FieldSpec& field) {
   if (field.required) return "required";
   return field.default_text.empty() ? "" : "default " + field.default_text;

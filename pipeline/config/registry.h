@@ -1,5 +1,6 @@
 #pragma once
-// What a pipeline file can name: sources, stages and sinks, each with its field table, and how their options are read.
+// Sources, stages and sinks that a pipeline file can name, each with its field table and the function that reads its
+// options.
 
 #include <functional>
 #include <memory>
@@ -10,7 +11,7 @@
 
 namespace ggufmill {
 
-// `make` gets a value that has passed the lint of `field`; its errors have the place in the file.
+// `make` receives a value that has passed the lint of `field`. Its errors include the place in the file.
 struct SourceSpec {
   FieldSpec field;  // its name is the key under `source:`
   std::function<Result<std::unique_ptr<Source>>(const ConfigNode& value)> make;
@@ -18,7 +19,7 @@ struct SourceSpec {
 
 struct StageSpec {
   FieldSpec field;          // its name is the key of an item of `stages:`, or of an output (`quantize:`)
-  bool per_output = false;  // may stand in an output, beside the sink's key
+  bool per_output = false;  // allowed in an output, next to the sink's key
   std::function<Result<std::unique_ptr<Stage>>(const ConfigNode& value)> make;
 };
 
@@ -28,7 +29,7 @@ struct SinkSpec {
 };
 
 struct Registry {
-  Types types;  // that its parts and its files can name
+  Types types;  // types that its parts and its files can name
   std::vector<SourceSpec> sources;
   std::vector<StageSpec> stages;
   std::vector<SinkSpec> sinks;

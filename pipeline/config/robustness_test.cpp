@@ -1,4 +1,4 @@
-// Any text gives a Job or errors: never a crash, a hang or an exception.
+// Any text results in a Job or errors: never in a crash, a hang or an exception.
 
 #include <random>
 
@@ -28,7 +28,7 @@ outputs:
 limits: {memory: 512MiB, threads: auto}
 )";
 
-// Binds, and reads all that the errors say.
+// Parses a text and renders all errors; returns the length of the messages.
 std::size_t try_text(std::string_view text, const JobOptions& options = {}) {
   static const Registry registry = testing::make_registry();
   Diagnostics errors;

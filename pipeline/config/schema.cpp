@@ -40,7 +40,7 @@ bool is_text(const FieldSpec& spec) {
          spec.kind == FieldKind::kTypeName || spec.kind == FieldKind::kEnum;
 }
 
-// One line; numbers as people write them, which boost::json does not.
+// Formats a value on one line, with numbers in their natural form, which boost::json does not use.
 std::string line_of(const json::value& value) {
   std::string out;
   if (value.is_object()) {
@@ -76,7 +76,7 @@ void print(const json::value& value, std::size_t depth, std::string& out) {
   out += "\n" + std::string(2 * depth, ' ') + (value.is_object() ? "}" : "]");
 }
 
-// A default or an example of a field, as the schema's own type of value; null when the text is no YAML.
+// Converts a default or an example of a field to the type of its schema; null if the text is not YAML.
 json::value json_of(const std::string& yaml, const FieldSpec& spec) {
   ConfigTexts texts;
   Diagnostics errors;
@@ -86,21 +86,21 @@ json::value json_of(const std::string& yaml, const FieldSpec& spec) {
   return json_of(*node);
 }
 
-// Two spaces a level; what is short stays on one line.
+// Indents by two spaces per level; short values stay on one line.
 std::string pretty(const json::value& value) {
   std::string out;
   print(value, 0, out);
   return out;
 }
 
-// Values that the lint takes from a parameter: "${NAME}" in place of a number.
+// Returns the schema of a parameter, such as "${NAME}", which the lint accepts in place of a number or other value.
 json::object parameter() {
   return {{"description", "A text with the value of a declared parameter."},
           {"type", "string"},
           {"pattern", "\\$\\{[A-Za-z_][A-Za-z0-9_]*\\}"}};
 }
 
-// The built-in names for completion; any other text may be a kernel module's type.
+// Lists the built-in names for completion; any other text may be the type of a kernel module.
 json::object tensor_type() {
   json::array names;
   for (const TypeInfo& type : built_in_types())
@@ -161,7 +161,7 @@ json::object list(const FieldSpec& spec) {
   return out;
 }
 
-// One of a group's keys must be there, and no two.
+// Exactly one key of each group must be present.
 json::array group_rules(const FieldSpec& spec) {
   std::map<std::string, json::array> groups;
   for (const FieldSpec& field : spec.fields)
@@ -194,7 +194,7 @@ json::object alternatives(const FieldSpec& spec) {
 json::object form_of(const FieldSpec& spec) {
   switch (spec.kind) {
     case FieldKind::kString:
-      return {{"type", json::array{"string", "number", "boolean"}}};  // a plain 8192 is a text to the lint
+      return {{"type", json::array{"string", "number", "boolean"}}};  // the lint accepts a plain 8192 as text
     case FieldKind::kRegex:
       return {{"type", "string"}};
     case FieldKind::kPath:

@@ -1,5 +1,5 @@
 #pragma once
-// What editors and people read about a field table.
+// JSON Schema of a field table, for editors and people.
 
 #include <string>
 
@@ -7,8 +7,8 @@
 
 namespace ggufmill {
 
-// JSON Schema (draft 2020-12) of a field table, pretty-printed, ends with a newline. It takes all that the lint takes,
-// but for paths and patterns that look like numbers.
+// Returns the JSON Schema (draft 2020-12) of a field table, pretty-printed, with a newline at the end. It accepts
+// everything that the lint accepts, except paths and patterns that look like numbers.
 std::string json_schema(const FieldSpec& fields);
 
 }  // namespace ggufmill

@@ -10,14 +10,14 @@ using namespace ggufmill;
 
 namespace {
 
-// The schema without its head and its definitions, which all have.
+// Returns the schema without its header and definitions, which are the same for all schemas.
 std::string body(const FieldSpec& spec) {
   boost::json::object schema = boost::json::parse(json_schema(spec)).as_object();
   CHECK(schema.at("$schema").as_string() == "https://json-schema.org/draft/2020-12/schema");
   CHECK(schema.at("$defs").as_object().size() == 2);
   schema.erase("$schema");
   schema.erase("$defs");
-  // erase() moves the last member to the gap: put in order of the key for the comparison
+  // erase() moves the last member into the gap; restores the order of keys for the comparison.
   std::string out;
   for (const char* key : {"description", "type", "enum", "anyOf", "minLength", "items", "minItems", "properties",
                           "additionalProperties", "required", "allOf", "$ref", "default", "examples"})

@@ -1,5 +1,5 @@
 #pragma once
-// A registry like the real one, with stages that do nothing: for the tests of this folder.
+// A registry similar to the real one, with stages that do nothing. Used by the tests of this folder.
 
 #include <memory>
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace ggufmill::testing {
 
-// A model that says what it was opened as.
+// A source of a model whose only file has the given name.
 class NamedSource final : public Source {
  public:
   explicit NamedSource(std::string name) : name_(std::move(name)) {}
@@ -24,7 +24,7 @@ class NamedSource final : public Source {
   std::string name_;
 };
 
-// One file of its options.
+// A sink with one output file, which carries the sink's options.
 class OptionsSink final : public Sink {
  public:
   OptionsSink(std::string path, std::uint64_t shard_size) : path_(std::move(path)), shard_size_(shard_size) {}
@@ -47,7 +47,7 @@ class NoStage final : public Stage {
 
 inline Result<std::unique_ptr<Stage>> make_nothing(const ConfigNode&) { return std::make_unique<NoStage>(); }
 
-// Refuses a tensor type of its own, as a stage that finds more than the field table says.
+// Rejects F64, like a stage that checks more than the field table does.
 inline Result<std::unique_ptr<Stage>> make_quantize(const ConfigNode& value) {
   if (value.scalar == "F64") return error_at(value, "nothing is quantized to F64");
   return std::make_unique<NoStage>();

@@ -16,7 +16,7 @@ constexpr std::size_t kMostNodes = 100000;
 constexpr const char* kBracketHelp = "put text that contains any of { } [ ] in quotes, such as '${NAME}'";
 constexpr std::string_view kTextTag = "tag:yaml.org,2002:str";
 
-// What a copy counts for among the values of a text: a long scalar as several.
+// Number of values that a copy counts as towards the limit; a long scalar counts as several.
 std::size_t weight_of(const ConfigNode& node) {
   std::size_t weight = 1 + node.scalar.size() / 100;
   for (const ConfigNode& item : node.items) weight += weight_of(item);
@@ -45,7 +45,7 @@ Position TreeBuilder::place_of(const YAML::Mark& mark, int length) const {
   return {std::max(mark.line, 0) + 1, std::max(mark.column, 0) + 1, length};
 }
 
-// Notes what is against the rules and lets the walk go on, so that further errors are found.
+// Reports a violation and lets the walk continue, so that further errors are found.
 void TreeBuilder::refuse(const YAML::Mark& mark, std::string what, std::string help) {
   sound_ = false;
   note(error_at(&shown_, place_of(mark, 1), std::move(what), std::move(help)));
@@ -93,7 +93,8 @@ void TreeBuilder::OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) {
   add(make(ConfigNode::Kind::kNull, place_of_null(mark)));
 }
 
-// Where null is spelled out, or else what lacks a value: yaml-cpp gives the place of whatever comes next.
+// Returns the position of an explicit null, or else of the key or dash without a value: yaml-cpp reports the position
+// of the next token.
 Position TreeBuilder::place_of_null(const YAML::Mark& mark) const {
   const std::size_t at = offset_of(mark);
   const std::string_view rest = text_.substr(at);
@@ -130,7 +131,8 @@ void TreeBuilder::OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) {
 void TreeBuilder::OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                            const std::string& value) {
   check_properties(mark, tag, anchor);
-  if (tag == "!" && is_unclosed_quote(text_, offset_of(mark)))  // yaml-cpp takes the end of the text for the quote
+  // yaml-cpp treats the end of the text as the closing quote.
+  if (tag == "!" && is_unclosed_quote(text_, offset_of(mark)))
     throw ReadStopped{error_at(&shown_, place_of(mark, 1), "the quote is not closed")};
   ConfigNode node = make(ConfigNode::Kind::kScalar, place_of(mark, scalar_length(text_, offset_of(mark), value)));
   node.scalar = value;
@@ -151,7 +153,7 @@ void TreeBuilder::OnMapStart(const YAML::Mark& mark, const std::string& tag, YAM
   open(make(ConfigNode::Kind::kMap, place_of(mark, 1)), offset_of(mark), anchor);
 }
 
-// A list or map where a key stands. yaml-cpp takes a bracket that nothing closes for one.
+// Reports a list or map in the position of a key. yaml-cpp treats an unclosed bracket as one.
 void TreeBuilder::refuse_key(const ConfigNode& node, std::size_t offset) const {
   const std::string bracket(text_.substr(offset, 1));
   throw ReadStopped{error_at(node,

@@ -1,5 +1,5 @@
 #pragma once
-// yaml-cpp's events -> ConfigNode tree. Private to config.
+// Builds a ConfigNode tree from yaml-cpp's events. Private to config.
 
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/mark.h>
@@ -14,17 +14,18 @@
 
 namespace ggufmill {
 
-// Thrown to end yaml-cpp's walk: the text cannot be read on.
+// Thrown to stop yaml-cpp's walk if reading cannot continue.
 struct ReadStopped {
   Error error;
 };
 
-// Whose text it is: ours is read strictly; what others wrote may have aliases, equal keys and the tag !!str.
+// Author of a text: our own files are read strictly; files of others may have aliases, duplicate keys and the tag
+// !!str.
 enum class YamlAuthor { kUs, kOthers };
 
 class TreeBuilder final : public YAML::EventHandler {
  public:
-  // `shown` is what positions of `text` refer to; both outlive the builder.
+  // Positions in `text` refer to `shown`; both must outlive the builder.
   TreeBuilder(std::string_view text, const ConfigText& shown, Diagnostics& errors, YamlAuthor author)
       : text_(text), shown_(shown), errors_(errors), foreign_(author == YamlAuthor::kOthers) {}
 
@@ -41,21 +42,21 @@ class TreeBuilder final : public YAML::EventHandler {
                   YAML::EmitterStyle::value style) override;
   void OnMapEnd() override { close(); }
 
-  // Where the last value or key began that yaml-cpp told of, in bytes of the text.
+  // Byte offset in the text of the last value or key that yaml-cpp reported.
   std::size_t reached() const { return reached_; }
-  // The error for a value that begins there and is too long to be read.
+  // Returns the error for a value that begins at reached() and is too long to be read.
   Error too_long() const;
 
-  // The document, when nothing but duplicate keys was wrong.
+  // Returns the document; nullopt if there were errors other than duplicate keys.
   std::optional<ConfigNode> take();
 
  private:
   struct Frame {
     ConfigNode node;
     bool has_key = false;
-    std::optional<std::size_t> same;  // the entry that has the present key already
+    std::optional<std::size_t> same;  // existing entry with the current key
     ConfigNode::Entry entry;
-    std::unordered_map<std::string, std::size_t> seen;  // key -> its place among the entries
+    std::unordered_map<std::string, std::size_t> seen;  // key -> index of its entry
     YAML::anchor_t anchor = 0;
   };
 
@@ -80,7 +81,7 @@ class TreeBuilder final : public YAML::EventHandler {
   Diagnostics& errors_;
   bool foreign_;
   std::vector<Frame> frames_;
-  std::unordered_map<YAML::anchor_t, ConfigNode> anchored_;  // where aliases may stand for it
+  std::unordered_map<YAML::anchor_t, ConfigNode> anchored_;  // targets of aliases, if those are allowed
   std::optional<ConfigNode> root_;
   std::size_t reached_ = 0;
   std::size_t nodes_ = 0;

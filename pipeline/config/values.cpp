@@ -1,4 +1,4 @@
-// Values of fields: read, checked, and described in words.
+// Field values: parsing, checks and descriptions.
 
 #include <fmt/format.h>
 
@@ -29,7 +29,7 @@ Result<T> parse_whole(const ConfigNode& node, std::string_view kind) {
   return value;
 }
 
-// Where the bytes of a scalar begin in its source line, when they are there as they are; else 0.
+// Returns the column at which the text of a scalar begins in its source line if it appears there verbatim; otherwise 0.
 int column_of_text(const ConfigNode& node) {
   if (!node.text || node.position.line < 1 || node.position.line > static_cast<int>(node.text->lines.size())) return 0;
   const std::string& line = node.text->lines[node.position.line - 1];
@@ -64,7 +64,7 @@ std::string alternative_words(const std::vector<FieldSpec>& alternatives) {
 
 using Fault = std::optional<Error>;
 
-// A number or a boolean in quotes is a text, unless a parameter stands in them: in `{ }` those need the quotes.
+// A quoted number or boolean is text, unless it contains a parameter: inside `{ }`, parameters need the quotes.
 Fault lint_plain(const ConfigNode& node, const FieldSpec& spec) {
   if (!node.quoted || node.substituted) return {};
   return error_at(node,

@@ -18,7 +18,7 @@ struct IntegerRange {
   std::uint64_t most;
 };
 
-// In the order in which an untyped integer looks for its type.
+// In the order in which the type of an untyped integer is chosen.
 constexpr IntegerRange kIntegers[] = {
     {MetadataType::kUint32, 0, std::numeric_limits<std::uint32_t>::max()},
     {MetadataType::kInt32, std::numeric_limits<std::int32_t>::min(), std::numeric_limits<std::int32_t>::max()},
@@ -38,7 +38,7 @@ const IntegerRange* range_of(MetadataType type) {
 
 bool is_float(MetadataType type) { return type == MetadataType::kFloat32 || type == MetadataType::kFloat64; }
 
-// A whole number between -2^63 and 2^64 - 1, kept as its 64 bits and its sign.
+// An integer between -2^63 and 2^64 - 1, stored as its 64 bits and its sign.
 struct Whole {
   std::uint64_t bits;
   bool negative;
@@ -86,7 +86,7 @@ Result<MetadataValue> integer_as(const WrittenValue& written, MetadataType type)
   return metadata_unsigned(type, whole->bits);
 }
 
-// A scalar as a type that is no array.
+// Converts a scalar to a type that is not an array.
 Result<MetadataValue> scalar_as(const WrittenValue& written, MetadataType type) {
   if (written.kind != WrittenValue::Kind::kScalar)
     return error_at(written.origin, fmt::format("a single {} is expected here", metadata_type_name(type)));
@@ -104,7 +104,7 @@ Result<MetadataValue> scalar_as(const WrittenValue& written, MetadataType type) 
   return metadata_float(type, *number);
 }
 
-// What an untyped scalar is on its own.
+// Returns the type of an untyped scalar, regardless of any previous value.
 MetadataType natural_type(const WrittenValue& written) {
   if (written.is_text) return MetadataType::kString;
   if (written.text == "true" || written.text == "false") return MetadataType::kBool;
@@ -114,7 +114,7 @@ MetadataType natural_type(const WrittenValue& written) {
   return parse_float(written.text) ? MetadataType::kFloat32 : MetadataType::kString;
 }
 
-// `before` where a value of type `natural` can become it without loss of kind.
+// Returns `before` if a value of type `natural` can be converted to it without changing its kind; otherwise `natural`.
 MetadataType prefer(MetadataType natural, std::optional<MetadataType> before) {
   if (!before) return natural;
   if (range_of(natural) && (range_of(*before) || is_float(*before))) return *before;
@@ -122,7 +122,7 @@ MetadataType prefer(MetadataType natural, std::optional<MetadataType> before) {
   return natural;
 }
 
-// The type that holds two untyped items of one list.
+// Returns a type that can represent two untyped items of one list.
 MetadataType common(MetadataType a, MetadataType b) {
   if (a == b) return a;
   if ((range_of(a) || is_float(a)) && (range_of(b) || is_float(b))) {
@@ -134,7 +134,7 @@ MetadataType common(MetadataType a, MetadataType b) {
 
 Result<MetadataValue> list_as(const WrittenValue& written, std::string_view element);
 
-// `type_name`: a type and any number of [].
+// `type_name` is a type followed by any number of [].
 Result<MetadataValue> value_as(const WrittenValue& written, std::string_view type_name) {
   if (type_name.ends_with("[]")) return list_as(written, type_name.substr(0, type_name.size() - 2));
   const auto type = metadata_type_named(type_name);
@@ -152,7 +152,7 @@ Result<MetadataValue> list_as(const WrittenValue& written, std::string_view elem
   return metadata_array(nested ? MetadataType::kArray : *metadata_type_named(element), items);
 }
 
-// The element type of an array that the key holds now.
+// Returns the element type if the current value of the key is an array.
 std::optional<MetadataType> element_of(const MetadataValue* before) {
   if (!before) return {};
   const auto array = as_array(*before);

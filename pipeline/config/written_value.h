@@ -11,34 +11,35 @@
 
 namespace ggufmill {
 
-// A scalar or a list whose type is yet to be found.
+// A scalar or list of a type still to be determined.
 struct WrittenValue {
-  enum class Kind { kScalar, kList, kOther };  // other: a map or nothing, which no value is
+  enum class Kind { kScalar, kList, kOther };  // other: a map or null, neither of which is a value
   Kind kind = Kind::kScalar;
-  std::string text{};    // of a scalar
-  bool is_text = false;  // a scalar in quotes: no number, no boolean
+  std::string text{};    // text of a scalar
+  bool is_text = false;  // quoted scalar: neither number nor boolean
   std::vector<WrittenValue> items{};
   Origin origin{};
 };
 
-// What a node of a configuration file holds.
+// Converts a node of a configuration file.
 WrittenValue written_value(const ConfigNode& node);
 
-// The value that `written` stands for:
+// Returns the metadata value of `written`:
 //   true, false     bool
-//   7, -7           the type of `before` where it is an integer or float that holds it; else the first of uint32,
-//   int32,
-//                   uint64, int64 that does
-//   0.5             the type of `before` where it is a float; else float32
-//   other texts, and whatever is in quotes: string
-//   [..]            array of the element type that holds all; of `before`'s element type where that is an array
-// `before` is the value the key has now; null: none.
+//   7, -7           the type of `before` if that is an integer or float type (an error if the number does not fit);
+//   else
+//                   the first of uint32, int32, uint64, int64 that can represent the number
+//   0.5             the type of `before` if that is a float type; else float32
+//   other text, and all quoted text: string
+//   [..]            array of an element type that can represent all items; if `before` is an array, its element type is
+//                   preferred by the same rules
+// `before` is the current value of the key, or null if there is none.
 Result<MetadataValue> value_of(const WrittenValue& written, const MetadataValue* before);
 
-// The same as a given type: a metadata type name, followed by [] for arrays of it, [][] for arrays of arrays.
+// Returns the value as a given type: a metadata type name, followed by [] for an array or [][] for an array of arrays.
 Result<MetadataValue> value_of(const WrittenValue& written, std::string_view type, const Origin& type_origin = {});
 
-// The fields of a value with its type, and the value that they stand for: {type: uint64, value: 5}.
+// The fields of a value with an explicit type, such as {type: uint64, value: 5}, and the conversion of such a value.
 std::vector<FieldSpec> typed_value_fields();
 Result<MetadataValue> typed_value_of(const ConfigNode& map);
 

@@ -18,14 +18,14 @@ namespace ggufmill {
 namespace {
 
 constexpr std::size_t kLargestText = 1 << 20;
-constexpr std::size_t kMostMarks = 110000;  // a list in brackets of as many values as a text may have needs fewer
+constexpr std::size_t kMostMarks = 110000;  // a bracketed list with the maximum number of values needs fewer
 
-// What yaml-cpp says, and what it means for somebody who does not know YAML's grammar.
+// A message of yaml-cpp, and its explanation for users who do not know YAML's grammar.
 struct Phrase {
-  std::string_view theirs;  // how yaml-cpp's message begins
+  std::string_view theirs;  // prefix of yaml-cpp's message
   const char* what;
   const char* help;
-  int behind = 0;  // bytes from what is wrong to yaml-cpp's mark
+  int behind = 0;  // bytes from the error to yaml-cpp's mark
 };
 
 constexpr const char* kQuoteHelp = "put text that contains any of { } [ ] , : # in quotes, such as '${NAME}'";
@@ -45,7 +45,7 @@ constexpr Phrase kPhrases[] = {
     {"the referenced anchor", "aliases (*) are not supported", "put text that begins with * in quotes"},
 };
 
-// The last line's end instead of a place behind it.
+// Returns the position, or the end of the last line if the position is past it.
 Position inside(Position position, const ConfigText& shown) {
   const int lines = static_cast<int>(shown.lines.size());
   if (lines == 0 || position.line <= lines) return position;
@@ -65,8 +65,8 @@ Error syntax_error(const YAML::Exception& exception, std::string_view text, cons
   return error_at(&shown, place, fmt::format("bad YAML: {}", exception.msg));
 }
 
-// Hands a text to yaml-cpp in pieces, and no further than kMostMarks beyond what the builder was told of: until the
-// brackets of a list are closed yaml-cpp keeps all of it as tokens, of some 250 bytes each.
+// Passes the text to yaml-cpp in pieces, and at most kMostMarks beyond the position that yaml-cpp has reported to the
+// builder. Until the brackets of a list are closed, yaml-cpp keeps the entire list as tokens of about 250 bytes each.
 class BoundedText : public std::streambuf {
  public:
   BoundedText(std::string_view text, const TreeBuilder& builder) : text_(text), builder_(builder) {}
@@ -91,19 +91,19 @@ class BoundedText : public std::streambuf {
   std::string_view text_;
   const TreeBuilder& builder_;
   std::string part_;
-  std::vector<std::size_t> marks_;  // that may begin a token, up to the end of each part handed out
+  std::vector<std::size_t> marks_;  // characters that may begin a token, up to the end of each piece
 };
 
 void walk(std::string_view text, TreeBuilder& builder) {
   BoundedText bounded(text, builder);
   std::istream stream(&bounded);
-  stream.exceptions(std::ios::badbit);  // what the text throws comes through
+  stream.exceptions(std::ios::badbit);  // exceptions of BoundedText pass through
   YAML::Parser parser(stream);
   while (parser.HandleNextDocument(builder)) {
   }
 }
 
-// Whether the text could be walked to its end.
+// Returns true if the text could be read to its end.
 bool try_walk(std::string_view text, const ConfigText& shown, TreeBuilder& builder, Diagnostics& errors) {
   try {
     walk(text, builder);

@@ -8,7 +8,7 @@ using namespace ggufmill;
 
 namespace {
 
-// "{a: 1, b: [x, "y"]}": a tree as text; quoted scalars in quotes, null as ~.
+// Formats a tree as text, such as {a: 1, b: [x, "y"]}; quoted scalars in quotes, null as ~.
 std::string show(const ConfigNode& node) {
   std::string out;
   switch (node.kind) {
@@ -27,7 +27,7 @@ std::string show(const ConfigNode& node) {
   return out;
 }
 
-// The tree, or the messages.
+// Returns the tree as text, or the messages.
 std::string read(std::string_view text, decltype(read_yaml)* reader = read_yaml) {
   ConfigTexts texts;
   Diagnostics errors;

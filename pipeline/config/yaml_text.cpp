@@ -15,7 +15,7 @@ bool is_allowed(std::string_view text, std::size_t at) {
   return c == '\n' || c == '\t' || (c >= 0x20 && c != 0x7f);
 }
 
-// Where a directive stands before the document, if one does.
+// Returns the offset of a directive before the document, if there is one.
 std::optional<std::size_t> find_directive(std::string_view text) {
   for (std::size_t at = 0; at < text.size();) {
     if (text[at] == '%') return at;
@@ -31,7 +31,7 @@ bool is_quote(std::string_view text, std::size_t offset) {
   return offset < text.size() && (text[offset] == '"' || text[offset] == '\'');
 }
 
-// The offset behind the closing quote; npos when there is none.
+// Returns the offset after the closing quote; npos if there is none.
 std::size_t end_of_quoted(std::string_view text, std::size_t offset) {
   const char quote = text[offset];
   for (std::size_t at = offset + 1; at < text.size(); ++at) {
@@ -84,7 +84,7 @@ int scalar_length(std::string_view text, std::size_t offset, std::string_view va
   std::string_view written = value;
   if (is_quote(text, offset))
     written = rest.substr(0, end_of_quoted(rest, 0));
-  else if (value.empty() || rest.substr(0, value.size()) != value)  // it goes on in further lines
+  else if (value.empty() || rest.substr(0, value.size()) != value)  // continues on further lines
     written = rest.substr(0, rest.find('\n'));
   written = written.substr(0, written.find('\n'));
   return static_cast<int>(std::max<std::size_t>(1, written.find_last_not_of(" \t\r") + 1));

@@ -1,5 +1,5 @@
 #pragma once
-// What the reader needs to know about the text itself, without its YAML structure.
+// Text-level helpers of the reader, independent of the YAML structure.
 
 #include <optional>
 #include <string>
@@ -10,10 +10,10 @@
 
 namespace ggufmill {
 
-// Lines without their ends (LF or CR LF).
+// Returns the lines without their line endings (LF or CR LF).
 std::vector<std::string> split_lines(std::string_view text);
 
-// The place of byte `offset` of `text`, marking `length` bytes.
+// Returns the position of byte `offset` of `text`, marking `length` bytes.
 Position position_of(std::string_view text, std::size_t offset, int length = 1);
 
 struct TextFault {
@@ -21,13 +21,14 @@ struct TextFault {
   std::string what;
   std::string help;
 };
-// The first byte that no YAML 1.2 text of ours may hold: not UTF-8, a control character, a directive (%YAML, %TAG).
+// Finds the first byte that is not allowed in our YAML 1.2 texts: invalid UTF-8, a control character, a directive
+// (%YAML, %TAG).
 std::optional<TextFault> find_text_fault(std::string_view text);
 
-// Bytes that a scalar takes in its first line, from `offset`, with its quotes. `value` is what it means.
+// Number of bytes of a scalar on its first line, from `offset`, including its quotes. `value` is its parsed value.
 int scalar_length(std::string_view text, std::size_t offset, std::string_view value);
 
-// Whether a quote opens at `offset` and nothing closes it.
+// Returns true if a quote opens at `offset` and is never closed.
 bool is_unclosed_quote(std::string_view text, std::size_t offset);
 
 }  // namespace ggufmill

@@ -18,7 +18,7 @@ std::string without_parameters(std::string_view text) {
   return out;
 }
 
-// What is not UTF-8 stays as it is: YAML has no words for it.
+// Invalid UTF-8 is left unchanged: YAML has no escape for it.
 std::string double_quoted(std::string_view text) {
   std::string out = "\"";
   while (!text.empty()) {

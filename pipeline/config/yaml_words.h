@@ -1,5 +1,5 @@
 #pragma once
-// Text as scalars of a pipeline file.
+// Conversion of text to scalars of a pipeline file.
 
 #include <string>
 #include <string_view>
@@ -7,10 +7,11 @@
 
 namespace ggufmill {
 
-// `raw` in quotes, whatever bytes it holds: single quotes where that is enough. A parameter's `${` is kept as text.
+// Quotes `raw`, which may contain any bytes; uses single quotes if those are sufficient. A `${` is escaped, so that it
+// is not read as a parameter.
 std::string yaml_quoted(std::string_view raw);
 
-// `text` as a regular expression that matches just this text.
+// Returns a regular expression that matches exactly `text`.
 std::string regex_literal(std::string_view text);
 std::vector<std::string> regex_literals(const std::vector<std::string>& texts);
 

@@ -10,7 +10,7 @@ std::uint16_t swapped(std::uint16_t word) { return __builtin_bswap16(word); }
 std::uint32_t swapped(std::uint32_t word) { return __builtin_bswap32(word); }
 std::uint64_t swapped(std::uint64_t word) { return __builtin_bswap64(word); }
 
-// Words may lie anywhere: blocks have odd sizes.
+// Words may be unaligned, as blocks have odd sizes.
 template <class Word>
 void swap_all(std::byte* at, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i, at += sizeof(Word)) {
@@ -36,14 +36,14 @@ void swap_words(std::size_t width, std::span<std::byte> bytes) {
     case 8:
       return swap_all<std::uint64_t>(bytes.data(), bytes.size() / 8);
     default:
-      return;  // single bytes have no order
+      return;  // single bytes have no byte order
   }
 }
 
 void swap_words(const TypeInfo& type, std::span<std::byte> blocks) {
   if (type.words[0].width == type.block_bytes)
-    return swap_words(type.block_bytes, blocks);  // F32 and the like: one run
-  if (type.words[0].count == 0) return;           // bytes only
+    return swap_words(type.block_bytes, blocks);  // plain elements such as F32: one run
+  if (type.words[0].count == 0) return;           // only single bytes
   for (; blocks.size() >= type.block_bytes; blocks = blocks.subspan(type.block_bytes))
     for (const WordField& field : type.words)
       if (field.count != 0) swap_field(field, blocks.data());

@@ -1,5 +1,6 @@
 #pragma once
-// A checkpoint as its files have it: tensors by their own names, nothing interpreted. What a source makes a model of.
+// A checkpoint as stored in its files: tensors under their original names, uninterpreted. Sources build a model from
+// it.
 
 #include <cstdint>
 #include <functional>
@@ -13,40 +14,41 @@ namespace ggufmill {
 
 struct CheckpointTensor {
   std::string name;
-  // An extent of one of the files, in its type there; of a file of PyTorch it may also be a view put together of one.
-  // Dimensions are in GGUF's order, the row length first; a scalar is
-  // one element of rank 1, and of more than four dimensions the slowest are one.
+  // An extent of one of the files, in the type stored there; for a PyTorch file, possibly a view assembled from an
+  // extent. Dimensions are in GGUF order, the row length first. A scalar is one element of rank 1. If there are more
+  // than four dimensions, the slowest ones are merged into one.
   ExpressionRef values;
-  std::vector<std::uint64_t> dims;  // as the file has them, the slowest first; of a scalar none
+  std::vector<std::uint64_t> dims;  // as in the file, slowest first; empty for a scalar
 };
 
 struct CheckpointFile {
   SourceRef source;
-  std::vector<std::pair<std::string, std::string>> metadata;  // what the file says about itself, in its order
+  std::vector<std::pair<std::string, std::string>> metadata;  // the file's own metadata, in file order
 };
 
 struct Checkpoint {
-  std::vector<CheckpointFile> files;      // in order of name; an index, where there is one, is the last
-  std::vector<CheckpointTensor> tensors;  // in the order of the files, in a file in its order; no name twice
+  std::vector<CheckpointFile> files;      // sorted by name; the index, if any, is last
+  std::vector<CheckpointTensor> tensors;  // in order of files, then in file order; names are unique
 };
 
-// Opens a checkpoint: how a stage reads a format that another one knows. `path`: a folder, a file or an index.
+// Opens a checkpoint. Lets a stage read a format that is implemented by another folder. `path` is a folder, a file or
+// an index.
 using CheckpointOpener = std::function<Result<Checkpoint>(const std::string& path)>;
 
 namespace notes {
-// The path of config.json and the architecture that the source was read with, where it is a checkpoint.
+// Path of config.json and the architecture with which the source was read, if the source is a checkpoint.
 inline constexpr Note<std::string> kCheckpointConfig{"checkpoint_config"};
 inline constexpr Note<std::string> kCheckpointArchitecture{"checkpoint_architecture"};
 }  // namespace notes
 
-// Which checkpoint a model came from.
+// The checkpoint from which a model was read.
 struct CheckpointOrigin {
-  std::string config;        // the path of its config.json
-  std::string architecture;  // a built-in map's name, or a file; empty: as config.json says
-  Origin asked;              // where the pipeline file says so
+  std::string config;        // path of its config.json
+  std::string architecture;  // name of a built-in map, or a file; empty: taken from config.json
+  Origin asked;              // place in the pipeline file that asks for it
 };
-// The way back: a model's tensors under the names and in the form that they had in the checkpoint. How a sink uses what
-// another folder knows.
+// The reverse conversion: returns a model's tensors under the names and in the form that they had in the checkpoint.
+// Lets a sink use the knowledge of another folder.
 using CheckpointRestorer = std::function<Result<Model>(Model model, const CheckpointOrigin& origin)>;
 
 }  // namespace ggufmill

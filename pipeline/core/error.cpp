@@ -40,7 +40,7 @@ Error input_error(std::string where, std::string what, std::string help) {
 }
 
 Error io_error(std::string path, std::string action, int errno_value) {
-  // Memory may be there later.
+  // Memory may become available later.
   const ExitCode code = errno_value == ENOMEM ? ExitCode::kTransient : ExitCode::kIo;
   return {code, std::move(path), fmt::format("cannot {}: {}", action, std::strerror(errno_value)), "", ""};
 }

@@ -10,9 +10,9 @@
 namespace ggufmill {
 namespace {
 
-// Torch's exponential of float32 vectors, which is not the nearest float: Sleef's expf with an error of up to 1.0 units
-// in the last place, with fused multiply-adds. Source of the method and the constants: SLEEF, sleefsp.c, xexpf (Boost
-// Software License).
+// Torch's exponential for float32 vectors. Its results are not always the nearest float: it uses Sleef's expf, with an
+// error of up to 1.0 units in the last place, computed with fused multiply-adds. Source of the method and the
+// constants: SLEEF, sleefsp.c, xexpf (Boost Software License).
 float sleef_exp(float x) {
   if (x < -104) return 0;
   if (x > 104) return INFINITY;
@@ -24,7 +24,7 @@ float sleef_exp(float x) {
                         0.166666671633720397949219f, 0.5f})
     u = std::fmaf(u, s, c);
   u = 1.0f + std::fmaf(s * s, u, s);
-  // By two factors, so that neither leaves the exponents that there are.
+  // Scales by two factors, so that neither exceeds the exponent range.
   const int power = static_cast<int>(q), half = power >> 1;
   return u * std::ldexp(1.0f, half) * std::ldexp(1.0f, power - half);
 }
@@ -36,8 +36,8 @@ constexpr MapFunction kMapFunctions[] = {
     {"negate_exp", [](float value, float) { return -sleef_exp(value); }},
 };
 
-// A block of 32 elements: in a checkpoint 16 bytes of two neighbours each, the first in the low bits, and the exponent
-// apart; in GGUF the exponent, then 16 bytes of elements i (low) and i + 16.
+// A block of 32 elements. In a checkpoint: 16 bytes with two adjacent elements each, the first in the low bits, with
+// the exponent stored separately. In GGUF: the exponent, then 16 bytes with elements i (low) and i + 16.
 void repack_mxfp4(std::uint64_t blocks, const std::byte* const inputs[2], std::byte* into) {
   for (std::uint64_t b = 0; b < blocks; ++b, into += 17) {
     const auto* pairs = reinterpret_cast<const unsigned char*>(inputs[0]) + 16 * b;
@@ -47,8 +47,9 @@ void repack_mxfp4(std::uint64_t blocks, const std::byte* const inputs[2], std::b
   }
 }
 
-// A super-block of 64 elements: in a checkpoint 32 bytes of two neighbours each, and four scales apart; in GGUF the
-// scales without their sign, then for each 16 elements 8 bytes of elements i (low) and i + 8.
+// A super-block of 64 elements. In a checkpoint: 32 bytes with two adjacent elements each, with the four scales stored
+// separately. In GGUF: the scales without their sign, then, for every 16 elements, 8 bytes with elements i (low) and
+// i + 8.
 void repack_nvfp4(std::uint64_t blocks, const std::byte* const inputs[2], std::byte* into) {
   for (std::uint64_t b = 0; b < blocks; ++b, into += 36) {
     const auto* pairs = reinterpret_cast<const unsigned char*>(inputs[0]) + 32 * b;
@@ -82,7 +83,7 @@ Status check_shape(Operation operation, const TypeInfo& type, const Shape& shape
   return ok();
 }
 
-// The node with its type and shape, once that is known to be sound.
+// Returns the node after checking that its type and shape are valid.
 Result<ExpressionRef> made(Expression node) {
   BOOST_OUTCOME_TRY(check_shape(node.operation, *node.type, node.shape));
   return ExpressionRef(std::make_shared<const Expression>(std::move(node)));
@@ -110,7 +111,7 @@ Status check_alike(Operation operation, const std::vector<ExpressionRef>& inputs
   return ok();
 }
 
-// Whether `order` names each of 0 ... count - 1 once.
+// Returns true if `order` is a permutation of 0 ... count - 1.
 bool is_order(const std::vector<std::uint32_t>& order, std::size_t count) {
   std::vector<std::uint32_t> sorted = order;
   std::ranges::sort(sorted);

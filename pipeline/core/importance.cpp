@@ -22,7 +22,8 @@ Error bad_number(const ImportanceRun& run, std::string_view kind, std::uint64_t 
                      "make the importance file again");
 }
 
-// As numbers, the bits of everything negative, infinite or NaN are these and more; only those of -0 are no harm.
+// Read as an unsigned integer, the bits of every negative, infinite or NaN value are at least this number. Of these,
+// only -0 is harmless.
 constexpr std::uint32_t kInfinityBits = 0x7f800000;
 
 Status check(const ImportanceRun& run, std::uint64_t first, std::span<const float> weights) {
@@ -39,7 +40,7 @@ Status check(const ImportanceRun& run, std::uint64_t first, std::span<const floa
   return bad_number(run, "value", first + static_cast<std::uint64_t>(bad - weights.begin()), *bad);
 }
 
-// Numbers `first` to `first + count` of an extent of F32.
+// Returns the elements [first, first + count) of an F32 extent.
 Extent part_of(const Extent& extent, std::uint64_t first, std::uint64_t count) {
   return {extent.source, extent.offset + first * sizeof(float), count * sizeof(float), extent.big_endian};
 }
@@ -54,10 +55,10 @@ Status to_weights(const ImportanceRun& run, std::uint64_t first, std::span<const
     return check(run, first, weights);
   }
   const std::uint64_t part = run.size / run.parts, first_part = first / part;
-  std::uint64_t left = part - first % part;  // in the part
+  std::uint64_t left = part - first % part;  // elements left in the part
   for (std::size_t i = 0; i < counts.size(); ++i, left = part) {
     if (!(std::fabs(counts[i]) < 0x1p63f)) return bad_number(run, "count", first_part + i, counts[i]);
-    // Counts are whole numbers that are kept as floats.
+    // Counts are integers stored as floats.
     const auto count = static_cast<float>(std::lround(counts[i]));
     const auto here = sums.first(std::min<std::uint64_t>(left, sums.size()));
     if (count > 0)

@@ -1,5 +1,5 @@
 #pragma once
-// How files are read and written.
+// I/O modes for reading and writing files.
 
 #include <cstddef>
 #include <optional>
@@ -10,16 +10,17 @@
 namespace ggufmill {
 
 enum class IoMode {
-  kCached,     // through the page cache, where everything stays as long as the system likes
-  kStreaming,  // through the page cache; what was read or written once is dropped behind
-  kDirect,     // past the page cache (O_DIRECT), but for the ragged ends of writes
+  kCached,     // through the page cache, where data stays as long as the kernel keeps it
+  kStreaming,  // through the page cache; data is dropped from it after use
+  kDirect,     // bypasses the page cache (O_DIRECT), except for the unaligned ends of writes
 };
 
-// "cached", "streaming", "direct", in the order of the enumeration.
+// Names of the modes ("cached", "streaming", "direct"), in the order of the enumeration.
 std::span<const std::string> io_mode_names();
 std::optional<IoMode> io_mode_named(std::string_view name);
 
-// What O_DIRECT asks of offsets, sizes and memory addresses: the greatest of what common disks and file systems ask.
+// Alignment of offsets, sizes and memory addresses for O_DIRECT: the largest that common disks and file systems
+// require.
 inline constexpr std::size_t kDirectAlignment = 4096;
 
 }  // namespace ggufmill

@@ -15,7 +15,7 @@ static_assert(std::endian::native == std::endian::little, "the canonical encodin
 
 struct TypeRow {
   std::string_view name;
-  std::size_t bytes;  // 0: of no fixed size
+  std::size_t bytes;  // 0: variable size
 };
 constexpr TypeRow kTypes[] = {{"uint8", 1},  {"int8", 1},    {"uint16", 2}, {"int16", 2},  {"uint32", 4},
                               {"int32", 4},  {"float32", 4}, {"bool", 1},   {"string", 0}, {"array", 0},
@@ -48,7 +48,7 @@ bool is_unsigned_integer(MetadataType type) {
          type == MetadataType::kUint64;
 }
 
-// The whole value, sign-extended; only for integer types whose bytes are of the right number.
+// Returns the value, sign-extended; only for integer types, and only if the number of bytes matches the type.
 std::optional<std::int64_t> integer_bits(const MetadataValue& value) {
   if (value.bytes.size() != metadata_type_bytes(value.type)) return {};
   switch (value.type) {
@@ -72,7 +72,7 @@ std::optional<std::int64_t> integer_bits(const MetadataValue& value) {
   }
 }
 
-// Bytes of the value of type `type` at the start of `bytes`, or 0 when it does not fit.
+// Returns the size in bytes of the value of type `type` at the start of `bytes`, or 0 if it does not fit.
 std::size_t item_bytes(MetadataType type, std::string_view bytes, int depth = 0) {
   if (const std::size_t fixed = metadata_type_bytes(type)) return fixed <= bytes.size() ? fixed : 0;
   if (type == MetadataType::kString) {

@@ -1,6 +1,6 @@
 #pragma once
 // Key-value metadata: an ordered list of keys with values in their canonical encoding, that of GGUF version 3
-// (little-endian, 64-bit lengths). Values are carried as bytes and decoded only when somebody asks.
+// (little-endian, 64-bit lengths). Values are kept as bytes and decoded only on request.
 
 #include <cstdint>
 #include <functional>
@@ -14,7 +14,7 @@
 
 namespace ggufmill {
 
-// The numbers are those of the file format.
+// Values are those of the file format.
 enum class MetadataType : std::uint32_t {
   kUint8 = 0,
   kInt8 = 1,
@@ -31,14 +31,14 @@ enum class MetadataType : std::uint32_t {
   kFloat64 = 12,
 };
 
-// "uint32", "string", "array"; empty for a number that is no type.
+// Returns the name of a type ("uint32", "string", "array"); empty if the number is not a known type.
 std::string_view metadata_type_name(MetadataType type);
 std::optional<MetadataType> metadata_type_named(std::string_view name);
-// Bytes of one value of a fixed size; 0 for strings and arrays.
+// Size in bytes of one value of a fixed-size type; 0 for strings and arrays.
 std::size_t metadata_type_bytes(MetadataType type);
 
-// `bytes` is what follows the type tag in the file: for a string u64 length and bytes; for an array u32 element type,
-// u64 count and the elements, nested arrays likewise.
+// `bytes` is the data after the type tag in the file. String: u64 length and bytes. Array: u32 element type, u64 count
+// and the elements; nested arrays likewise.
 struct MetadataValue {
   MetadataType type;
   std::string bytes;
@@ -48,12 +48,12 @@ struct MetadataValue {
 
 MetadataValue metadata_string(std::string_view text);
 MetadataValue metadata_bool(bool value);
-MetadataValue metadata_unsigned(MetadataType type, std::uint64_t value);  // any integer type; value is truncated to it
+MetadataValue metadata_unsigned(MetadataType type, std::uint64_t value);  // any integer type; truncates `value`
 MetadataValue metadata_float(MetadataType type, double value);            // kFloat32 or kFloat64
-// All `items` of type `element`; each contributes its bytes.
+// All `items` must be of type `element`; the array contains their bytes.
 MetadataValue metadata_array(MetadataType element, const std::vector<MetadataValue>& items);
 
-// Decoders: nothing when the value is of another kind or does not fit.
+// Decoders. They return nullopt if the value has another type or does not fit.
 std::optional<std::uint64_t> as_unsigned(const MetadataValue& value);  // any integer type, not negative
 std::optional<std::int64_t> as_signed(const MetadataValue& value);     // any integer type
 std::optional<double> as_number(const MetadataValue& value);           // any integer or float type
@@ -62,16 +62,16 @@ std::optional<std::string_view> as_string(const MetadataValue& value);  // a vie
 struct ArrayView {
   MetadataType element;
   std::uint64_t count;
-  std::string_view bytes;  // of the elements
+  std::string_view bytes;  // bytes of the elements
 };
 std::optional<ArrayView> as_array(const MetadataValue& value);
-// Calls `take` for one element of an array after the other, until it returns false: a vocabulary is long, and a list of
-// its words takes many times its bytes. Not at all when `array` is none, and not for what is malformed and what follows
-// it. Whether all elements could be had that were asked for.
+// Calls `take` for each element of an array, in order, until it returns false. Avoids a list of all elements: a
+// vocabulary is long, and a list of its words takes many times its size in bytes. `take` is not called if `array` is
+// not an array, nor for a malformed element and those after it. Returns true if all requested elements were available.
 bool for_each_item(const MetadataValue& array, const std::function<bool(MetadataValue item)>& take);
-// All of them, or the first `at_most`; empty when `array` is none or is malformed.
+// Returns all elements, or the first `at_most`; empty if `array` is not an array or is malformed.
 std::vector<MetadataValue> array_items(const MetadataValue& array, std::size_t at_most = SIZE_MAX);
-// For people: strings quoted and cut, arrays as "array of 32000 string: "a", "b", ...".
+// Returns a human-readable form: strings quoted and truncated, arrays as "array of 32000 string: "a", "b", ...".
 std::string describe(const MetadataValue& value, std::size_t width = 60);
 
 struct MetadataEntry {
@@ -79,16 +79,17 @@ struct MetadataEntry {
   MetadataValue value;
 };
 
-// Ordered, keys unique. Look-up is by hash: constant time whatever the number of keys. Not thread-safe while changed.
+// An ordered list with unique keys. Lookup uses a hash table and takes constant time regardless of the number of keys.
+// Not thread-safe while being modified.
 class Metadata {
  public:
   const std::vector<MetadataEntry>& entries() const { return entries_; }
   const MetadataValue* find(std::string_view key) const;
-  // False, and nothing changed, when the key is there.
+  // Appends an entry. Returns false and changes nothing if the key already exists.
   bool add(std::string key, MetadataValue value);
-  // Keeps the place of a key that is there; a new one goes to the end.
+  // Sets a value. An existing key keeps its position; a new key is appended.
   void set(std::string key, MetadataValue value);
-  // As GGUF writers of the reference do: removes the key, then appends it, so the order changes.
+  // Removes the key, then appends it, so the order changes. The GGUF writers of the reference do the same.
   void set_at_end(std::string key, MetadataValue value);
   bool remove(std::string_view key);
 
@@ -100,7 +101,7 @@ class Metadata {
   void reindex();
 
   std::vector<MetadataEntry> entries_;
-  std::unordered_map<std::string, std::size_t, Hash, std::equal_to<>> index_;  // key -> place in entries_
+  std::unordered_map<std::string, std::size_t, Hash, std::equal_to<>> index_;  // key -> index in entries_
 };
 
 }  // namespace ggufmill

@@ -1,5 +1,5 @@
 #pragma once
-// A model as the header plane sees it: metadata, and descriptions of tensors. No weight is ever held here.
+// A model as seen by the header plane: metadata and tensor descriptions. It never contains weights.
 
 #include <cstdint>
 #include <memory>
@@ -19,14 +19,15 @@ namespace ggufmill {
 
 struct Tensor {
   std::string name;
-  ExpressionRef expression;        // where its values come from, and so its shape; never null
-  const TypeInfo* type = nullptr;  // what it will be; what it is: expression->type
-  std::string reason;              // which rule decided `type`, for `plan`
-  // Set where rows are no whole blocks of the type that a recipe wanted, and `type` took its place.
+  ExpressionRef expression;        // origin of its values, and thereby its shape; never null
+  const TypeInfo* type = nullptr;  // target type; the source type is expression->type
+  std::string reason;              // rule that decided `type`, for `plan`
+  // The type that a recipe requested, if the rows are not a multiple of its block and `type` replaces it; otherwise
+  // null.
   const TypeInfo* fallback_from = nullptr;
-  std::shared_ptr<const Importance> importance;  // null: none; used where the target type accepts it
-  // Why importance data of the tensor's name cannot be used; null: nothing is wrong. A problem of the model once the
-  // tensor is converted, of no matter where it is kept.
+  std::shared_ptr<const Importance> importance;  // null if there is none; used if the target type accepts it
+  // The reason why importance data under the tensor's name cannot be used; null if there is no such problem. It becomes
+  // a problem of the model once the tensor is converted, and does not matter if the tensor is kept.
   std::shared_ptr<const Error> importance_fault;
 
   const Shape& shape() const { return expression->shape; }
@@ -36,23 +37,24 @@ struct Tensor {
 };
 
 struct Model {
-  std::vector<SourceRef> files;  // that it came from, in their order
+  std::vector<SourceRef> files;  // files from which the model was read, in order
   Metadata metadata;
   std::vector<Tensor> tensors;
   std::vector<std::string> warnings;  // for the user, one line each: "tensor name of 70 bytes ..."
-  std::vector<Error> problems;        // what `plan` shows beside its table and `run` refuses: importance that lacks
-  Notes notes;                        // of the stages, for those that come after them
+  std::vector<Error> problems;        // shown by `plan` next to its table and rejected by `run`: for example, missing
+                                      // importance data or measurements
+  Notes notes;                        // from stages to later stages
 
-  std::vector<std::string> paths() const {  // of its files
+  std::vector<std::string> paths() const {  // paths of the files
     std::vector<std::string> paths;
     for (const SourceRef& file : files) paths.push_back(file->path);
     return paths;
   }
 };
 
-// Numbers of layers are below, as counts of them are written as uint32.
+// Limit of layer numbers (exclusive), as layer counts are written as uint32.
 inline constexpr std::uint64_t kMostLayers = std::uint64_t{1} << 31;
-// N of a tensor `blk.N.*`; none for other names.
+// Returns N for a tensor named `blk.N.*`; nullopt for other names.
 std::optional<std::uint64_t> layer_of(std::string_view tensor_name);
 
 }  // namespace ggufmill

@@ -1,5 +1,5 @@
 #pragma once
-// Notes: what one stage tells the others, which know nothing of it.
+// Notes: information that a stage passes to other stages, which do not know that stage.
 
 #include <cstdint>
 #include <functional>
@@ -11,7 +11,7 @@
 
 namespace ggufmill {
 
-// A name, and the type of what is noted under it.
+// The name of a note and the type of its value.
 template <class T>
 struct Note {
   const char* name;
@@ -19,28 +19,28 @@ struct Note {
 
 namespace notes {
 
-// Layers that were left out so far: recipes place tensors among the layers that there were.
+// Number of layers pruned so far: recipes place tensors relative to the original layer count.
 inline constexpr Note<std::uint64_t> kPrunedLayers{"pruned_layers"};
-// An importance matrix was given, whether or not it covers every tensor.
+// Set if an importance matrix was given, even if it does not cover every tensor.
 inline constexpr Note<bool> kImportanceGiven{"importance_given"};
-// What quantized the model: `{recipe}` in output paths.
+// Name of the recipe that quantized the model, used for `{recipe}` in output paths.
 inline constexpr Note<std::string> kRecipe{"recipe"};
-// Bytes of all files besides tensors and the zeros behind them: what a stage that fills a size has to leave. 0: not
-// known yet.
+// Bytes of the output files other than tensors and the zero padding after them. A stage that targets a total size has
+// to reserve this space. 0 if not known yet.
 inline constexpr Note<std::uint64_t> kOtherBytes{"other_bytes"};
-// The bytes of tensors and zeros that such a stage came to; 0: there is none.
+// Bytes of tensors and padding that such a stage chose; 0 if there is no such stage.
 inline constexpr Note<std::uint64_t> kFilledBytes{"filled_bytes"};
 
 }  // namespace notes
 
-// The notes on a model. Two notes of one name have one type.
+// The notes attached to a model. Notes with the same name must have the same type.
 class Notes {
  public:
   template <class T>
   void set(const Note<T>& note, std::type_identity_t<T> value) {
     values_[note.name] = std::move(value);
   }
-  // 0, false or empty where nothing was noted.
+  // Returns the value of a note; 0, false or empty if the note is not set.
   template <class T>
   T get(const Note<T>& note) const {
     const auto found = values_.find(note.name);

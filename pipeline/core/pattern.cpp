@@ -14,9 +14,9 @@
 namespace ggufmill {
 namespace {
 
-constexpr std::size_t kLongestPattern = 4096;  // nothing longer names tensors, and compiling stays cheap
+constexpr std::size_t kLongestPattern = 4096;  // ample for tensor names, and keeps compilation cheap
 
-// Boost's words without the copy of the pattern that it appends.
+// Returns Boost's message without the copy of the pattern that Boost appends.
 std::string reason_of(const boost::regex_error& error) {
   std::string reason = error.what();
   reason.resize(std::min(reason.find("  The error occurred"), reason.size()));
@@ -31,7 +31,7 @@ struct Pattern::Compiled {
   boost::regex expression;
 };
 
-// What is wrong with a pattern, and at which byte; no reason: nothing.
+// The problem with a pattern and its byte offset; an empty reason means no problem.
 struct Pattern::Fault {
   std::string reason;
   std::size_t offset = 0;
@@ -49,7 +49,7 @@ Pattern::Fault Pattern::try_compile(std::string_view text, Pattern& out) {
             std::min(static_cast<std::size_t>(std::max<std::ptrdiff_t>(0, error.position())), text.size())};
   } catch (const std::bad_alloc&) {
     throw;
-  } catch (const std::exception& error) {  // Boost's own limits
+  } catch (const std::exception& error) {  // internal limits of Boost
     return {error.what()};
   }
 }

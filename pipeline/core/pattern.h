@@ -13,18 +13,18 @@ namespace ggufmill {
 // A compiled pattern. Immutable, cheap to copy, thread-safe.
 class Pattern {
  public:
-  // At most 4096 bytes. The error says what is wrong and at which character of the pattern; `fault_at`, where given,
-  // then gets the number of bytes before that character.
+  // Compiles a pattern of at most 4096 bytes. The error states the problem and the character of the pattern at which it
+  // occurs; if `fault_at` is given, it receives the number of bytes before that character.
   static Result<Pattern> compile(std::string_view text, std::size_t* fault_at = nullptr);
 
-  // Whether the pattern is found anywhere in `name`. An error when the search would take too long: Boost.Regex counts
+  // Returns true if the pattern matches anywhere in `name`. Fails if the search would take too long: Boost.Regex counts
   // its steps and gives up on runaway patterns.
   Result<bool> matches(std::string_view name) const;
-  // `name` with the first match replaced by `format`, in which $1 to $9 are what the groups matched, $& is the whole
-  // match, and \\ and \$ stand for themselves (Boost's Perl format strings); nothing when there is no match. Errors as
-  // of matches().
+  // Returns `name` with the first match replaced by `format` (Boost's Perl format strings): $1 to $9 are the matches of
+  // the groups, $& is the entire match, and \\ and \$ are a literal backslash and dollar sign. Returns nullopt if there
+  // is no match. Errors are those of matches().
   Result<std::optional<std::string>> replace(std::string_view name, const std::string& format) const;
-  // Capturing groups in the pattern.
+  // Number of capturing groups in the pattern.
   std::size_t groups() const;
   const std::string& text() const { return text_; }
 

@@ -12,8 +12,9 @@ using Index = std::array<std::uint64_t, 4>;
 
 bool is_empty(const Box& box) { return std::ranges::count(box.count, 0u) != 0; }
 
-// Calls f(box, first) for the boxes that `count` elements from `first` on, in the order of the elements, make up of a
-// tensor; `first` of the call is the number of the box's first element. Along `dimension` and those below it.
+// Splits the `count` consecutive elements starting at element `first` of a tensor into boxes and calls f(box, first)
+// for each, in element order; `first` in the call is the index of the box's first element. Recurses over `dimension`
+// and the dimensions below it.
 using BoxVisitor = std::function<void(const Box& box, std::uint64_t first)>;
 void for_each_box(const Shape& shape, std::uint32_t dimension, Index at, std::uint64_t first, std::uint64_t count,
                   const BoxVisitor& f) {
@@ -41,7 +42,7 @@ void for_each_box(const Shape& shape, std::uint32_t dimension, Index at, std::ui
   if (count != 0) below(count);
 }
 
-// The row of the input that row `row` of the result of a kReorderRows is.
+// Returns the input row that becomes row `row` of the result of a kReorderRows node.
 std::uint64_t row_before(const Expression& node, std::uint64_t row) {
   std::uint64_t before = 0;
   for (const std::uint32_t axis : node.order) {
@@ -53,7 +54,8 @@ std::uint64_t row_before(const Expression& node, std::uint64_t row) {
   return before;
 }
 
-// The part of a box that lies in [start, start + size) along `axis`, counted from `start`; and where it goes.
+// Sets `part` to the part of a box that lies in [start, start + size) along `axis`, relative to `start`, and advances
+// `layout` to its destination. Returns false if that part is empty.
 bool cut_box(const Box& box, std::uint32_t axis, std::uint64_t start, std::uint64_t size, std::uint64_t block,
              Box& part, Layout& layout) {
   const std::uint64_t begin = std::max(box.first[axis], start);
@@ -82,7 +84,7 @@ void follow_concat(const Expression& node, const Box& box, const Layout& layout,
 
 void follow_reshape(const Expression& node, const Box& box, const Layout& layout, const PartVisitor& part) {
   const std::uint64_t block = node.type->block_elements;
-  // Dimensions whose elements follow each other both in the result's order and where they go are one run.
+  // Dimensions whose elements are contiguous both in the result and at the destination form one run.
   std::uint32_t run_dims = 1;
   std::uint64_t run = box.count[0];
   while (run_dims < 4 && box.count[run_dims - 1] == node.shape.dims[run_dims - 1] &&
@@ -146,7 +148,7 @@ Index at_most(const Index& count, const Shape& shape) {
 
 ReadBound bound_of_extent(const Expression& node, const Index& count) {
   std::uint64_t elements = 1, runs = 1;
-  bool whole = true;  // all dimensions below
+  bool whole = true;  // all lower dimensions are complete
   for (std::uint32_t d = 0; d < 4; ++d) {
     elements = capped_product(elements, count[d]);
     if (!whole) runs = capped_product(runs, count[d]);
@@ -155,7 +157,7 @@ ReadBound bound_of_extent(const Expression& node, const Index& count) {
   return {capped_product(ceil_div(elements, node.type->block_elements), node.type->block_bytes), runs};
 }
 
-// Any `elements` neighbours of the input of a reshape.
+// Bound for any `elements` consecutive elements of the input of a reshape.
 ReadBound bound_of_run(const Expression& input, std::uint64_t elements) {
   Index count;
   std::uint64_t size = 1;
@@ -176,8 +178,9 @@ ReadBound bound_of_reshape(const Expression& node, const Index& count) {
   return {capped_product(one.bytes, runs), capped_product(one.ranges, runs)};
 }
 
-// Of a box of at most `most` elements, which may have fewer along each dimension d of which may_be_less[d]: less than
-// the whole of a dimension lies in more pieces than the whole.
+// Bound for a box of at most `most` elements, which may have fewer elements along each dimension d with may_be_less[d].
+// A slightly smaller box has to be checked too: part of a dimension may be split into more pieces than the complete
+// dimension.
 ReadBound bound_up_to(const Expression& input, const Index& most, const std::array<bool, 4>& may_be_less) {
   ReadBound bound = read_bound(input, most);
   for (std::uint32_t d = 0; d < 4; ++d) {
@@ -313,7 +316,7 @@ void for_each_run(const Expression& expression, const Box& box, const RunVisitor
 std::vector<ByteRange> ranges_of(const Expression& expression, const Box& box) {
   std::vector<ByteRange> ranges;
   collect(expression, box, ranges);
-  std::unordered_map<const SourceFile*, std::size_t> order;  // of the sources
+  std::unordered_map<const SourceFile*, std::size_t> order;  // index of each source
   for (const ByteRange& range : ranges) order.emplace(range.source, order.size());
   std::ranges::sort(ranges, {}, [&](const ByteRange& range) { return std::pair(order[range.source], range.offset); });
   std::size_t last = 0;
@@ -339,7 +342,7 @@ ReadBound read_bound(const Expression& expression, const Index& wanted) {
     case Operation::kConcat: {
       const std::uint32_t axis =
           expression.operation == Operation::kStack ? expression.shape.rank - 1 : expression.axis;
-      Index one = count;  // of an input that as much as there can be lies in
+      Index one = count;  // the largest part of one input
       ReadBound most, all;
       for (const ExpressionRef& input : expression.inputs) {
         one[axis] = expression.operation == Operation::kStack ? 1 : std::min(count[axis], input->shape.dims[axis]);
@@ -349,7 +352,8 @@ ReadBound read_bound(const Expression& expression, const Index& wanted) {
         most = most_of(most, bound);
         all = all + bound;
       }
-      // At most as many inputs as elements along the dimension, and no more bytes than all of them have.
+      // A box touches at most as many inputs as it has elements along the dimension, and needs no more bytes than all
+      // of them together.
       const std::uint64_t inputs = std::min<std::uint64_t>(count[axis], expression.inputs.size());
       return {std::min(all.bytes, capped_product(most.bytes, inputs)),
               std::min(all.ranges, capped_product(most.ranges, inputs))};
@@ -359,7 +363,7 @@ ReadBound read_bound(const Expression& expression, const Index& wanted) {
     case Operation::kReshape:
       return bound_of_reshape(expression, count);
     case Operation::kReorderRows: {
-      // No two rows may be neighbours, nor share a block's scale.
+      // In the worst case, no two rows are adjacent or share a block's scale.
       const ReadBound one =
           read_bound(*expression.inputs[0], {count[0], std::min<std::uint64_t>(count[1], 1), count[2], count[3]});
       return {capped_product(one.bytes, count[1]), capped_product(one.ranges, count[1])};
@@ -369,7 +373,7 @@ ReadBound read_bound(const Expression& expression, const Index& wanted) {
       for (std::size_t d = 0; d < expression.order.size(); ++d) of_input[expression.order[d]] = count[d];
       return read_bound(*expression.inputs[0], of_input);
     }
-    default: {  // those that compute: columns may be rounded to whole blocks on both sides
+    default: {  // operations that compute: columns may be rounded to complete blocks on both sides
       ReadBound all;
       for (std::size_t i = 0; i < expression.inputs.size(); ++i) {
         const Expression& input = *expression.inputs[i];
@@ -388,7 +392,7 @@ ReadBound read_bound(const Expression& expression, const Index& wanted) {
         if (expression.operation == Operation::kCast || (expression.operation == Operation::kScaleBlocks && i > 0))
           for (std::uint32_t d = 0; d < 2; ++d) rounded[d] = count[d] < expression.shape.dims[d];
         ReadBound bound = bound_up_to(input, of_input, rounded);
-        // A run of elements over several rows may begin and end within one: two parts of the numbers.
+        // A run of elements across several rows may begin and end within a row: two parts of the indices.
         if (expression.operation == Operation::kGather && i == 1 && count[1] * count[2] * count[3] > 1)
           bound.ranges = capped_product(bound.ranges, 2);
         all = all + bound;

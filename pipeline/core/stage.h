@@ -1,6 +1,6 @@
 #pragma once
-// What a job is made of: sources, stages and sinks. Folders under stages/ offer them, each with an options struct and a
-// function that makes one of it.
+// Building blocks of a job: sources, stages and sinks. The folders under stages/ provide them, each with an options
+// struct and a function that creates one from it.
 
 #include <cstdint>
 #include <functional>
@@ -11,8 +11,8 @@
 
 namespace ggufmill {
 
-// All three are of the header plane, over metadata and tensor descriptions: immutable once made, thread-safe, pure
-// functions of their options and of what they are given. They read headers at most, never weights.
+// All three belong to the header plane and work on metadata and tensor descriptions. They are immutable once created,
+// thread-safe, and pure functions of their options and arguments. They read headers at most, never weights.
 
 class Source {
  public:
@@ -24,44 +24,44 @@ class Stage {
  public:
   virtual ~Stage() = default;
   virtual Result<Model> apply(Model model) const = 0;
-  // Paths of the files that it reads, or was made of: never written.
+  // Paths of the files that the stage reads or from which it was created; they are never written.
   virtual std::vector<std::string> inputs() const { return {}; }
 };
 
-// Bytes of tensor `tensor` (index into the model) at `offset` of the output file.
+// Location of a tensor in an output file: `bytes` bytes of tensor `tensor` (an index into the model) at `offset`.
 struct Placement {
   std::size_t tensor = 0;
   std::uint64_t offset = 0;
   std::uint64_t bytes = 0;
 };
 
-// One file to be written: `header` at byte 0, tensors at their places, zeros between, `bytes` in all.
+// A file to be written: `header` at byte 0, tensors at their offsets, zeros in between, `bytes` bytes in total.
 struct OutputFile {
   std::string path;
   std::string header;
   std::vector<Placement> tensors;  // in order of offset
   std::uint64_t bytes = 0;
-  bool big_endian = false;  // words of tensors are swapped before they are written
+  bool big_endian = false;  // words of tensors are byte-swapped before writing
 };
 
 // Lays a model out as files.
 class Sink {
  public:
   virtual ~Sink() = default;
-  // The model as the format can hold it: types that it lacks become others. What layout() is given.
+  // Returns the model as the format can store it, with unsupported types replaced. The result is passed to layout().
   virtual Result<Model> adapt(Model model) const { return model; }
   virtual Result<std::vector<OutputFile>> layout(const Model& model) const = 0;
-  // As Stage::inputs().
+  // See Stage::inputs().
   virtual std::vector<std::string> inputs() const { return {}; }
 };
 
-// What sinks have in common. Both fail with exit code 2.
+// Helpers shared by sinks. Both fail with exit code 2.
 Status check_unique_names(const Model& model);
-// An output's path with the name of the recipe in place of every {recipe}: an error where there is no name, or
-// one that cannot be part of a path.
+// Returns an output path with every {recipe} replaced by the recipe's name. Fails if there is no name, or if the name
+// cannot be part of a path.
 Result<std::string> path_with_recipe(std::string path, const std::string& recipe);
 
-// Opens another model than the source: how a stage reads a format that another one knows.
+// Opens a model other than the source. Lets a stage read a format that is implemented by another folder.
 using ModelOpener = std::function<Result<Model>(const std::string& path)>;
 
 }  // namespace ggufmill

@@ -11,7 +11,7 @@
 namespace ggufmill {
 namespace {
 
-// One row of table 3-7 of the Unicode standard: lead bytes, the range of the second byte, and the length.
+// A row of table 3-7 of the Unicode standard: range of lead bytes, range of the second byte, and length.
 struct Utf8Row {
   unsigned char first, last, second_least, second_most;
   std::size_t length;
@@ -31,15 +31,15 @@ bool fits(const Utf8Row& row, std::string_view text) {
   return true;
 }
 
-// Costs of an edit. A replacement that keeps the kind of character is likelier meant: Q5_M for Q5_K, not for Q5_0.
-// Separators hardly count: Q4KM is Q4_K_M.
+// Edit costs. A replacement that keeps the kind of character is more likely intended: Q5_M means Q5_K rather than Q5_0.
+// Separators count little: Q4KM is Q4_K_M.
 constexpr std::size_t kEdit = 4;
 constexpr std::size_t kReplaceKind = 5;
 constexpr std::size_t kSeparator = 1;
 
 bool is_separator(char c) { return c == '_' || c == '-' || c == ' '; }
 
-// Cost of a character that only one of two words has.
+// Cost of a character that occurs in only one of the two words.
 std::size_t extra(char c) { return is_separator(c) ? kSeparator : kEdit; }
 
 std::size_t replacement(char a, char b) {
@@ -49,7 +49,8 @@ std::size_t replacement(char a, char b) {
   return !std::isdigit(x) == !std::isdigit(y) ? kEdit : kReplaceKind;
 }
 
-// Edits (insert, remove, replace, swap neighbors) between two words, letter case aside, in units of 1 / kEdit.
+// Edit distance (insert, remove, replace, swap adjacent characters) between two words, ignoring letter case, in units
+// of 1 / kEdit.
 std::size_t distance(std::string_view a, std::string_view b) {
   std::vector<std::vector<std::size_t>> d(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
   for (std::size_t i = 0; i <= a.size(); ++i) {
@@ -91,7 +92,7 @@ constexpr Unit kUnits[] = {
 
 constexpr const char* kSizeHelp = "write a number and a unit: 512MiB, 20G, 1.5GiB";
 
-// What YAML 1.1 took for a boolean, and is a plain text in YAML 1.2.
+// Help for words that are booleans in YAML 1.1 but plain text in YAML 1.2.
 std::string bool_help(std::string word) {
   for (char& c : word) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   if (word == "yes" || word == "on" || word == "y" || word == "true") return "write true";
@@ -190,7 +191,7 @@ std::string did_you_mean(std::string_view word, const std::vector<std::string>& 
   for (const std::string& candidate : candidates) {
     if (candidate.size() > 2 * word.size() + 1) continue;
     const std::size_t edits = distance(word, candidate);
-    // Q5_K_XL is as near to Q5_K_M as to Q3_K_L.
+    // Q5_K_XL is as close to Q5_K_M as to Q3_K_L.
     const bool begins_likelier =
         edits == best_distance && edits <= limit && common_beginning(candidate) > common_beginning(best);
     if (edits < best_distance || begins_likelier) best = candidate, best_distance = edits;
@@ -222,7 +223,7 @@ Result<std::uint64_t> parse_bytes(std::string_view text) {
   const std::string_view unit(stop, static_cast<std::size_t>(text.data() + text.size() - stop));
   for (const Unit& known : kUnits) {
     if (error != std::errc() || known.name != unit || text[0] == '-' || !std::isfinite(number)) continue;
-    std::uint64_t whole = 0;  // exact where no fraction is written
+    std::uint64_t whole = 0;  // exact if there is no fraction
     if (std::from_chars(text.data(), stop, whole).ptr == stop) {
       if (!__builtin_mul_overflow(whole, known.factor, &whole)) return whole;
     } else if (number * static_cast<double>(known.factor) < 0x1p63) {

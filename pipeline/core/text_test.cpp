@@ -30,11 +30,11 @@ TEST_CASE("long names are cut between characters") {
 TEST_CASE("what steers a terminal is shown by its bytes") {
   CHECK(printable("blk.\x1b[31m\x7f\t\n") == "blk.\\x1b[31m\\x7f\\x09\\x0a");
   CHECK(printable("\xc2\x9b"
-                  "1m\xc2\xa0") == "\\xc2\\x9b1m\xc2\xa0");  // CSI as one character of C1
+                  "1m\xc2\xa0") == "\\xc2\\x9b1m\xc2\xa0");  // CSI as a single C1 character
   CHECK(printable("a\xe2\x80\xae"
                   "b\xe2\x81\xa6") ==
         "a\\xe2\\x80\\xae"
-        "b\\xe2\\x81\\xa6");  // bidirectional
+        "b\\xe2\\x81\\xa6");  // bidirectional controls
   CHECK(printable("\xd8\x9c\xef\xbb\xbf\xe2\x80\xa8") == "\\xd8\\x9c\\xef\\xbb\\xbf\\xe2\\x80\\xa8");
   CHECK(printable("\xff\xe2\x82") == "\\xff\\xe2\\x82");
 }

@@ -12,10 +12,10 @@
 namespace ggufmill {
 namespace {
 
-// Columns that are computed at a time; whole blocks of every type, and few enough to stay in a cache.
+// Columns computed at a time: whole blocks of every type, and few enough to stay in a cache.
 constexpr std::uint64_t kColumnsAtOnce = 4096;
 
-// Copies `count` blocks that lie one after the other to places `step` bytes apart.
+// Copies `count` contiguous blocks to locations `step` bytes apart.
 void scatter(const std::byte* from, std::uint64_t count, std::size_t block_bytes, std::byte* into, std::uint64_t step) {
   if (step == block_bytes) {
     std::memcpy(into, from, count * block_bytes);
@@ -24,7 +24,7 @@ void scatter(const std::byte* from, std::uint64_t count, std::size_t block_bytes
   const auto copy = [&](auto word) {
     for (std::uint64_t i = 0; i < count; ++i) std::memcpy(into + i * step, from + i * sizeof word, sizeof word);
   };
-  switch (block_bytes) {  // sizes that the compiler knows are moves, not calls
+  switch (block_bytes) {  // with a constant size, memcpy is a move instead of a call
     case 1:
       return copy(std::uint8_t{});
     case 2:
@@ -63,7 +63,7 @@ class Assembler {
     const std::uint64_t blocks = box.count[0] / type.block_elements;
     for_each_run(node, box, [&](std::uint64_t offset, std::uint64_t bytes, std::array<std::uint64_t, 4> at) {
       const std::byte* from = read_.find(*node.extent.source, node.extent.offset + offset, hint_);
-      // A run may go over several rows, which need not follow each other where they go.
+      // A run may span several rows, which need not be adjacent at the destination.
       for (std::uint64_t row = 0; row < bytes; row += blocks * type.block_bytes) {
         std::byte* place = into + layout.offset;
         for (std::uint32_t d = 1; d < 4; ++d) place += at[d] * layout.step[d];
@@ -95,10 +95,11 @@ class Assembler {
     });
   }
 
-  // Row by row, some columns at a time: the inputs are put together in buffers of that size, whatever the row's length.
+  // Computes row by row, some columns at a time. The inputs are assembled in buffers of that size, however long the row
+  // is.
   Status put_computed(const Expression& node, const Box& box, std::byte* into, const Layout& layout) {
     const std::uint64_t block = node.type->block_elements, bytes = node.type->block_bytes;
-    const bool scatters = layout.step[0] != bytes;  // else the columns are made where they go
+    const bool scatters = layout.step[0] != bytes;  // otherwise, columns are computed in place
     std::vector<std::byte> buffer(scatters ? kColumnsAtOnce / block * bytes : 0);
     Status status = ok();
     for_each_row(box, [&](const std::array<std::uint64_t, 4>& at) {
@@ -111,7 +112,7 @@ class Assembler {
       }
       for (std::uint64_t done = 0; done < box.count[0] && status; done += part.count[0]) {
         part.first[0] = box.first[0] + done;
-        // Ends at whole multiples, so that no block of an input is looked at twice.
+        // Stops at a multiple of kColumnsAtOnce, so that no block of an input is processed twice.
         const std::uint64_t end = (part.first[0] / kColumnsAtOnce + 1) * kColumnsAtOnce;
         part.count[0] = std::min(end - part.first[0], box.count[0] - done);
         std::byte* const columns = place + done / block * layout.step[0];
@@ -122,7 +123,7 @@ class Assembler {
     return status;
   }
 
-  // Columns of a row of an input: where they were read, or put together.
+  // Columns of a row of an input: in the memory they were read into, or assembled in `own`.
   struct Columns {
     std::vector<std::byte> own;
     const std::byte* data = nullptr;
@@ -131,7 +132,7 @@ class Assembler {
 
   Status find(const Expression& input, const Box& box, Columns& columns) {
     if (const Extent* extent = input.as_extent(); extent && !extent->big_endian) {
-      // One run, which kernels may read if it is aligned for elements.
+      // A single run, which kernels can read directly if it is aligned for elements.
       for_each_run(input, box, [&](std::uint64_t offset, std::uint64_t, const std::array<std::uint64_t, 4>&) {
         columns.data = read_.find(*extent->source, extent->offset + offset, hint_);
       });
@@ -143,7 +144,7 @@ class Assembler {
     return put(input, box, columns.own.data(), packed_layout(*input.type, box));
   }
 
-  // A part of one row, of kColumnsAtOnce columns at most.
+  // Computes part of one row, at most kColumnsAtOnce columns.
   Status compute(const Expression& node, const Box& part, std::byte* result) {
     const std::vector<Box> boxes = input_boxes(node, part);
     std::vector<Columns> inputs(boxes.size());
@@ -174,7 +175,7 @@ class Assembler {
     return ok();
   }
 
-  // `inputs`: a row of values, and the numbers of those that are taken.
+  // `inputs`: a row of values, and the column numbers to take.
   Status gather(const Expression& node, const Box& part, const std::vector<Columns>& inputs, std::byte* result) const {
     const std::uint64_t columns = node.inputs[0]->shape.columns(), bytes = node.type->block_bytes;
     for (std::uint64_t i = 0; i < part.count[0]; ++i) {
@@ -190,10 +191,10 @@ class Assembler {
     return ok();
   }
 
-  // `wide`: the box of the input, which may have more columns on both sides.
+  // `wide`: the box of the input, which may have additional columns on both sides.
   Status cast(const Expression& node, const Box& part, const Box& wide, const std::byte* input, std::byte* result) {
     const TypeInfo &from = *node.inputs[0]->type, &to = *node.type;
-    const bool whole = to.is_f32() && wide.count[0] == part.count[0];  // decoded to where it goes
+    const bool whole = to.is_f32() && wide.count[0] == part.count[0];  // decoded directly to the result
     std::vector<float> decoded(from.is_f32() || whole ? 0 : wide.count[0]);
     const float* values = reinterpret_cast<const float*>(input);
     if (!from.is_f32()) {
@@ -211,7 +212,8 @@ class Assembler {
     return check_range(node, part, values, result);
   }
 
-  // Numbers that were finite and are so no more. What came as infinity or NaN is found by whoever takes the result.
+  // Finds values that were finite and no longer are. Infinity and NaN in the input are left to the code that uses the
+  // result.
   Status check_range(const Expression& node, const Box& part, const float* values, const std::byte* result) const {
     const TypeInfo& type = *node.type;
     const std::size_t blocks = part.count[0] / type.block_elements, bad = first_bad_block(type, result, blocks);

@@ -1,5 +1,5 @@
 #pragma once
-// Puts the rows of tensor expressions together, from the bytes that were read for them.
+// Assembles the rows of tensor expressions from the bytes that were read for them.
 
 #include <cstddef>
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace ggufmill {
 
-// What was read for some rows: ranges of sources, in the order of ranges_of(), one after the other in memory.
+// The bytes read for some rows: source ranges in the order of ranges_of(), stored contiguously in memory.
 class ReadRanges {
  public:
   ReadRanges() = default;
@@ -19,27 +19,28 @@ class ReadRanges {
 
   const std::vector<ByteRange>& ranges() const { return ranges_; }
   std::uint64_t bytes() const { return starts_.back(); }
-  // The memory of range `index`, and that of all.
+  // memory() returns the memory of range `index`; set_memory() sets that of all ranges.
   std::span<std::byte> memory(std::size_t index) const;
   void set_memory(std::span<std::byte> memory) { memory_ = memory; }
 
-  // The bytes at `offset` of a source, which lie in one of the ranges. `hint`: where the last ones lay; mostly the next
-  // do, too.
+  // Returns the bytes at `offset` of a source, which must be in one of the ranges. `hint` is the index of the range
+  // found last; consecutive calls usually find the same one.
   const std::byte* find(const SourceFile& source, std::uint64_t offset, std::size_t& hint) const;
 
  private:
   std::vector<ByteRange> ranges_;
-  std::vector<std::uint64_t> starts_{0};  // in memory, and their end
-  std::vector<const SourceFile*> order_;  // of the sources
+  std::vector<std::uint64_t> starts_{0};  // offset of each range in memory, and the end of the last
+  std::vector<const SourceFile*> order_;  // sources in the order of their ranges
   std::span<std::byte> memory_;
 };
 
-// Writes the elements of `box` to `into`, packed. `read` holds what ranges_of() says. Thread-safe for separate `into`.
-// Exit code 4 for values that a cast cannot represent, 1 for a kernel that fails; `tensor` is for messages.
+// Writes the elements of `box` to `into`, packed. `read` must contain the ranges returned by ranges_of(). Thread-safe
+// for distinct `into`. Fails with exit code 4 for values that a cast cannot represent, 1 if a kernel fails; `tensor` is
+// the name for messages.
 Status assemble(const Expression& expression, const Box& box, const ReadRanges& read, const Kernels& kernels,
                 const std::string& tensor, std::span<std::byte> into);
 
-// Runs a kernel. Exit code 4 where values are too large for its type, 1 where it fails.
+// Runs a kernel. Fails with exit code 4 if values are too large for its type, 1 if the kernel fails.
 Status run_kernel(const KernelChoice& choice, const ggufmill_call& call, const std::string& tensor);
 
 }  // namespace ggufmill

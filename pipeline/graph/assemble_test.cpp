@@ -1,4 +1,4 @@
-// Random expressions, put together by rows and plainly: the plain way below is what they mean.
+// Assembles random expressions by rows and compares them with a simple implementation that defines their meaning.
 
 #include "pipeline/graph/assemble.h"
 
@@ -22,7 +22,7 @@ const Kernels& kernels() {
   return *loaded;
 }
 
-// A source whose bytes are small numbers of every type: nothing infinite.
+// A source whose bytes are small finite numbers in every type.
 struct World {
   SourceRef source = std::make_shared<const SourceFile>(SourceFile{"source", 1 << 22, 0, 0});
   Bytes bytes = Bytes(1 << 22);
@@ -33,7 +33,7 @@ struct World {
     for (std::byte& byte : bytes) byte = static_cast<std::byte>(random() & 0x3f);
   }
   std::uint64_t below(std::uint64_t limit) { return random() % limit; }
-  // A row of numbers below `limit`.
+  // Returns a row of numbers below `limit`.
   ExpressionRef numbers(std::uint64_t count, std::uint64_t limit) {
     const ExpressionRef leaf = this->leaf(type_named("I32"), {1, {count, 1, 1, 1}});
     const std::span<std::byte> place(bytes.data() + leaf->extent.offset, leaf->extent.bytes);
@@ -59,7 +59,7 @@ std::uint64_t block_of(const Expression& node, Index at) {
          columns * (at[1] + node.shape.dims[1] * (at[2] + node.shape.dims[2] * at[3]));
 }
 
-// The element `at` of the result is which element of which input.
+// Returns the input and its element from which element `at` of the result is taken.
 std::pair<std::size_t, Index> element_before(const Expression& node, Index at) {
   switch (node.operation) {
     case Operation::kStack: {
@@ -147,7 +147,7 @@ Bytes computed(const Expression& node, const World& world) {
   return result;
 }
 
-// All of an expression, element by element.
+// Computes all of an expression, element by element.
 Bytes plainly(const Expression& node, const World& world) {
   if (const Extent* extent = node.as_extent()) {
     Bytes bytes(world.bytes.begin() + static_cast<std::ptrdiff_t>(extent->offset),
@@ -176,7 +176,7 @@ Bytes plainly(const Expression& node, const World& world) {
   return result;
 }
 
-// A random expression over `depth` operations.
+// Makes random expressions with `depth` operations.
 class RandomExpression {
  public:
   explicit RandomExpression(World& world) : world_(world) {}
@@ -254,7 +254,7 @@ class RandomExpression {
   World& world_;
 };
 
-// Rows of an expression, as an engine makes them.
+// Computes rows of an expression as an engine does.
 Bytes by_rows(const Expression& expression, std::uint64_t first, std::uint64_t rows, const World& world) {
   const Box box = box_of_rows(expression.shape, first, rows);
   ReadRanges read(ranges_of(expression, box));
@@ -299,11 +299,11 @@ TEST_CASE("random expressions by rows are what they mean, and read no more than 
 TEST_CASE("what is read of scattered rows and of cut parts has its bound") {
   World world(6);
   const TypeInfo &f32 = type_named("F32"), &f16 = type_named("F16");
-  // Rows far from each other have scales of their own each.
+  // Rows far from each other have different scales.
   const auto values = world.leaf(f32, {2, {3, 128, 1, 1}}), scales = world.leaf(f32, {2, {1, 2, 1, 1}});
   const auto scaled = expressions::scale_blocks(values, scales, 3, 64).value();
   check(*expressions::reorder_rows(scaled, {2, 64}, {1, 0}).value(), world);
-  // Half a block of columns is one of two, not all.
+  // Half a block of columns needs one block out of two, not both.
   const auto wide = expressions::cast(world.leaf(type_named("Q8_0"), {2, {64, 6, 1, 1}}), f32).value();
   check(*expressions::slice(wide, 0, 0, 25).value(), world);
   const auto joined =
@@ -322,7 +322,8 @@ TEST_CASE("rows longer than what is computed at a time are the same") {
 TEST_CASE("the rows of query heads are permuted as llama's are") {
   World world(2);
   const auto heads = world.leaf(type_named("BF16"), {2, {64, 4 * 2 * 8, 1, 1}});
-  const auto permuted = expressions::reorder_rows(heads, {8, 2, 4}, {1, 0, 2}).value();  // halves of a head interleaved
+  const auto permuted =
+      expressions::reorder_rows(heads, {8, 2, 4}, {1, 0, 2}).value();  // interleaves the halves of a head
   check(*permuted, world);
   const Bytes rows = by_rows(*permuted, 0, 3, world), plain = plainly(*heads, world);
   CHECK(std::memcmp(rows.data(), plain.data(), 128) == 0);

@@ -15,7 +15,7 @@ Error no_kernel(const std::string& tensor, std::uint32_t operation, const TypeIn
   return error;
 }
 
-// Null for F32.
+// Returns a null kernel for F32.
 Result<KernelChoice> decoder(const TypeInfo& type, const std::string& tensor, const Kernels& kernels) {
   if (type.is_f32()) return KernelChoice{};
   const KernelChoice* decode = kernels.decode(type.id);
@@ -95,7 +95,7 @@ class StepBinder {
     return ok();
   }
 
-  // Types that cannot be decoded are compared by their bytes alone.
+  // Types that cannot be decoded are compared by their bytes only.
   void bind_comparison() {
     const TypeInfo &a = *step_.expression->type, &b = *step_.compared->type;
     bound_.computes = is_decodable(a, kernels_) && is_decodable(b, kernels_);
@@ -104,7 +104,7 @@ class StepBinder {
     if (step_.importance) bound_.importances.push_back(step_.importance);
   }
 
-  // The place of `importance` among those of the step, which has it once however many encodings use it.
+  // Returns the index of `importance` in the step's list, which contains it once however many encodings use it.
   std::size_t index_of(const std::shared_ptr<const Importance>& importance) {
     const auto found = std::ranges::find(bound_.importances, importance);
     const auto index = static_cast<std::size_t>(found - bound_.importances.begin());
@@ -140,7 +140,7 @@ Result<std::vector<BoundStep>> bind_kernels(const Plan& plan, const Kernels& ker
   all.reserve(plan.steps.size());
   for (const Step& step : plan.steps) {
     BOOST_OUTCOME_TRY(BoundStep bound, StepBinder(plan, step, kernels).bind());
-    // Values that are only looked at come in tiles of as many bytes.
+    // Values that are only checked are processed in tiles of the same number of bytes.
     const std::uint64_t row = bound.computes ? step.expression->shape.columns() * sizeof(float) : bound.row_bytes;
     bound.tile_rows = std::max<std::uint64_t>(kTileBytes / std::max<std::uint64_t>(row, 1), 1);
     all.push_back(std::move(bound));

@@ -1,5 +1,5 @@
 #pragma once
-// The steps of a plan with their kernels.
+// Binds the steps of a plan to their kernels.
 
 #include <atomic>
 #include <cstdint>
@@ -15,51 +15,51 @@
 namespace ggufmill {
 
 enum class EncodingKind {
-  kCopy,     // the step's values as they are, in the host's byte order
-  kSwapped,  // the same in the other byte order
+  kCopy,     // the step's values unchanged, in the host's byte order
+  kSwapped,  // the same in the opposite byte order
   kDecoded,  // F32
   kEncoded,
 };
 
-// How one encoding of a step comes about. Points into the plan and the kernels.
+// How one encoding of a step is made. Points into the plan and the kernels.
 struct BoundEncoding {
   EncodingKind kind = EncodingKind::kCopy;
   const Encoding* encoding = nullptr;
-  const std::string* name = nullptr;  // of the tensor in the first of its places
+  const std::string* name = nullptr;  // of the tensor at the first of its places
   std::uint64_t row_bytes = 0;
-  KernelChoice encode;                    // kEncoded
+  KernelChoice encode;                    // set if kEncoded
   std::optional<std::size_t> importance;  // index into BoundStep::importances; none: unweighted
-  KernelChoice decode;                    // kEncoded, where errors are measured: to see what was lost
-  std::optional<std::size_t> weights;     // likewise, of the error: whether or not the encoding uses them
-  TargetMeasure* measure = nullptr;       // where a report is wanted; the run's
+  KernelChoice decode;                    // set if kEncoded and errors are measured
+  std::optional<std::size_t> weights;     // index for the weighted error, even if the encoding does not use it
+  TargetMeasure* measure = nullptr;       // set if a report is wanted; owned by the run
 };
 
 struct BoundStep {
   const Step* step = nullptr;
-  std::uint64_t row_bytes = 0;           // of the values
-  std::uint64_t long_row_bytes = 0;      // F32 bytes of a row where it does not fit into a worker's scratch; else 0
-  std::uint64_t measured_row_bytes = 0;  // likewise of a second row beside it
+  std::uint64_t row_bytes = 0;           // of the expression's values
+  std::uint64_t long_row_bytes = 0;      // F32 bytes of a row that does not fit into a worker's scratch; else 0
+  std::uint64_t measured_row_bytes = 0;  // the same for a second row, needed to measure errors
   std::uint64_t tile_rows = 1;
-  bool computes = false;                    // the values are decoded
-  KernelChoice decode;                      // null kernel: they are F32
-  KernelChoice decode_compared;             // the same of Step::compared
-  std::optional<std::size_t> f32_encoding;  // decoded rows are made in its buffer
+  bool computes = false;                    // true if the values are decoded
+  KernelChoice decode;                      // null kernel: the values are F32
+  KernelChoice decode_compared;             // the same for Step::compared
+  std::optional<std::size_t> f32_encoding;  // the values are decoded into this encoding's buffer
   std::vector<std::shared_ptr<const Importance>> importances;
   std::vector<BoundEncoding> encodings;
   Nonfinite nonfinite = Nonfinite::kError;
-  NonfiniteCount* nonfinite_count = nullptr;  // where that is no error; the run's
-  TargetMeasure* measure = nullptr;           // of a comparison; the run's
-  std::atomic<bool>* differs = nullptr;       // likewise: set where bytes do, or types
+  NonfiniteCount* nonfinite_count = nullptr;  // set if nonfinite values are not an error; owned by the run
+  TargetMeasure* measure = nullptr;           // of a comparison; owned by the run
+  std::atomic<bool>* differs = nullptr;       // of a comparison: set if bytes or types differ; owned by the run
 };
 
-// Whether values of this type can be read as numbers: there is a kernel that decodes it, or it is F32.
+// Returns true if values of this type can be decoded to numbers: the type is F32 or a kernel decodes it.
 bool is_decodable(const TypeInfo& type, const Kernels& kernels);
 
-// What an expression converts on its way needs kernels: exit code 5 where there is none.
+// Checks that kernels exist for all casts within an expression; fails with exit code 5 if one is missing.
 Status check_casts(const Expression& expression, const std::string& tensor, const Kernels& kernels);
 
-// Chooses the kernels of all steps before anything is written. Exit code 5 for a type without the kernel, 2 for a type
-// that needs importance where there is none. The plan and the kernels outlive the result.
+// Chooses the kernels of all steps before anything is written. Fails with exit code 5 if a kernel for a type is
+// missing, 2 if a type requires importance that is missing. The plan and the kernels must outlive the result.
 Result<std::vector<BoundStep>> bind_kernels(const Plan& plan, const Kernels& kernels);
 
 }  // namespace ggufmill

@@ -15,7 +15,7 @@
 namespace ggufmill {
 namespace {
 
-// Some rows of a part; `first` counts from the part's first row.
+// Some rows of a part; `first` is relative to the part's first row.
 struct Tile {
   const Slab& slab;
   SlabPart& part;
@@ -35,7 +35,7 @@ std::span<float> as_floats(std::span<std::byte> bytes) {
   return {reinterpret_cast<float*>(bytes.data()), bytes.size() / sizeof(float)};
 }
 
-// Adds the time from its making to its end to what an encoding took, where that is wanted.
+// Adds its own lifetime to the time of an encoding, if that is measured.
 class MeasuredTime {
  public:
   explicit MeasuredTime(TargetMeasure* measure) : measure_(measure) {
@@ -71,7 +71,7 @@ Error too_large(const Tile& tile, const BoundEncoding& encoding, std::uint64_t b
       "choose a type with a greater range for this tensor, such as BF16 or F32"};
 }
 
-// The values of the tile's rows, in the host's byte order.
+// Reads or assembles the values of the tile's rows and converts them to the host's byte order.
 Status make_values(const Tile& tile, PartValues& values) {
   const Expression& expression = *values.expression;
   const std::span<std::byte> bytes = tile.rows_of(values.bytes, expression.row_bytes());
@@ -83,7 +83,7 @@ Status make_values(const Tile& tile, PartValues& values) {
   return assemble(expression, box, values.read, tile.kernels, tile.step.step->name, bytes);
 }
 
-// Values that are copied are looked at all the same: `bytes` are whole blocks from byte `first_byte` of the tensor on.
+// Checks values even if they are only copied. `bytes` are whole blocks, starting at byte `first_byte` of the tensor.
 Status check_blocks(const BoundStep& step, std::span<std::byte> bytes, std::uint64_t first_byte) {
   const TypeInfo& type = *step.step->expression->type;
   const std::uint64_t blocks = step.step->expression->shape.columns() / type.block_elements;
@@ -124,7 +124,7 @@ class TileConversion {
     for (std::size_t i = 0; i < step_.encodings.size(); ++i) {
       if (step_.encodings[i].kind == EncodingKind::kCopy || step_.encodings[i].kind == EncodingKind::kSwapped) continue;
       BOOST_OUTCOME_TRY(encode(i, values));
-      // What is kept though it is no number has no error.
+      // Values that are kept although they are not finite have no defined error.
       if (step_.encodings[i].decode.kernel && first_not_finite(values) == values.size()) {
         BOOST_OUTCOME_TRY(measure(i, values));
       }
@@ -134,7 +134,7 @@ class TileConversion {
   }
 
  private:
-  // Values that are decoded and compared at a time: with those they stand for they stay in a core's L1 or L2 cache.
+  // Values decoded and compared at a time. Together with the original values they fit into a core's L1 or L2 cache.
   static constexpr std::uint64_t kAtOnce = 8 << 10;
 
   std::span<std::byte> bytes() const { return tile_.rows_of(tile_.part.values.bytes, step_.row_bytes); }
@@ -142,7 +142,7 @@ class TileConversion {
     return tile_.rows_of(tile_.part.compared.bytes, step_.step->compared->row_bytes());
   }
 
-  // Where the tile's F32 values are, or are to be decoded to.
+  // Returns the memory that contains, or will receive, the F32 values of the tile.
   std::span<float> place_of_values() const {
     const std::uint64_t row_bytes = tile_.columns() * sizeof(float);
     if (!step_.decode.kernel) return as_floats(bytes());
@@ -151,7 +151,7 @@ class TileConversion {
     return scratch_.first(tile_.rows * tile_.columns());
   }
 
-  // Room for a second set of values.
+  // Returns memory for a second set of values.
   std::span<float> second_place() const {
     if (step_.measured_row_bytes != 0)
       return as_floats(tile_.rows_of(tile_.part.measured_rows, tile_.columns() * sizeof(float)));
@@ -166,7 +166,7 @@ class TileConversion {
 
   Status check(std::span<const float> values) const {
     const ProfiledStep profiled(ProfileStep::kCheck, tile_.slab, tile_.part);
-    // Numbers of 16 bits are as finite as what they are decoded to, and fewer bytes to look at.
+    // A 16-bit number is finite exactly if its decoded value is, and has fewer bytes to check.
     const TypeInfo& type = *step_.step->expression->type;
     const bool half = type.block_elements == 1 &&
                       (type.scales.format == ScaleFormat::kF16 || type.scales.format == ScaleFormat::kBf16);
@@ -190,7 +190,7 @@ class TileConversion {
     const MeasuredTime time(encoding.measure);
     const ProfiledStep profiled(ProfileStep::kEncode, tile_.slab, tile_.part);
     const std::span<std::byte> into = tile_.rows_of(tile_.part.encoded[index], encoding.row_bytes);
-    if (encoding.kind == EncodingKind::kDecoded) {  // decoded to its place already, unless the values were F32
+    if (encoding.kind == EncodingKind::kDecoded) {  // already decoded in place, unless the values were F32
       if (values.data() != reinterpret_cast<const float*>(into.data()))
         std::ranges::copy(std::as_bytes(values), into.begin());
       return ok();
@@ -211,12 +211,12 @@ class TileConversion {
     return importance ? tile_.part.importance[*importance]->values.data() : nullptr;
   }
 
-  // Decodes what was encoded again and adds what it lost to the measure.
+  // Decodes the encoded values and adds their error to the measure.
   Status measure(std::size_t index, std::span<const float> values) const {
     const BoundEncoding& encoding = step_.encodings[index];
     const ProfiledStep profiled(ProfileStep::kMeasure, tile_.slab, tile_.part);
     const std::span<const std::byte> encoded = tile_.rows_of(tile_.part.encoded[index], encoding.row_bytes);
-    // The tile's rows of one matrix, where these are measured one by one.
+    // The tile's rows that belong to one matrix, if matrices are measured separately.
     const std::uint64_t matrix_rows = encoding.measure->matrix_rows();
     for (std::uint64_t first = 0; first < tile_.rows;) {
       const std::uint64_t place = tile_.row_in_tensor(first), left = tile_.rows - first;
@@ -228,7 +228,7 @@ class TileConversion {
     return ok();
   }
 
-  // What rows of the tile lost.
+  // Returns the error of some rows of the tile.
   Result<DifferenceSums> difference_of(const BoundEncoding& encoding, std::span<const std::byte> encoded,
                                        std::span<const float> values, std::uint64_t first, std::uint64_t count) const {
     const std::uint64_t columns = tile_.columns(), step = std::max<std::uint64_t>(kAtOnce / columns, 1);
@@ -243,7 +243,7 @@ class TileConversion {
     return sums;
   }
 
-  // Gives the encodings their byte order, last of all: others may be made of the same values.
+  // Swaps the byte order of the encodings. Runs last, since other encodings may be made from the same values.
   void swap() const {
     for (std::size_t i = 0; i < step_.encodings.size(); ++i) {
       const BoundEncoding& encoding = step_.encodings[i];
@@ -254,7 +254,7 @@ class TileConversion {
     }
   }
 
-  // Adds the difference between the values and those that they are compared with to the step's measure.
+  // Adds the difference between the values and those they are compared with to the step's measure.
   Status compare() const {
     BOOST_OUTCOME_TRY(make_values(tile_, tile_.part.compared));
     const bool same =
@@ -282,12 +282,13 @@ class TileConversion {
   std::span<float> scratch_;
 };
 
-// Some bytes of a copy.
+// Checks one tile of a copy.
 Status check_copy(Slab& slab, SlabPart& part, std::uint64_t first) {
   const ProfiledStep profiled(ProfileStep::kCheck, slab, part);
   const Expression& expression = *part.values.expression;
   const std::uint64_t block = expression.type->block_bytes;
-  // Tiles begin at the block that their first byte lies in, or after it where a tile before has begun it.
+  // A tile starts at the first block boundary at or after its first byte; a block that started earlier belongs to the
+  // tile before.
   const std::uint64_t begin = (first + block - 1) / block * block;
   const std::uint64_t end = std::min((first + kTileBytes + block - 1) / block * block, part.rows.bytes);
   if (begin >= end) return ok();
@@ -324,7 +325,7 @@ class ParallelConverter final : public Converter {
   ParallelConverter(const Plan& plan, const Kernels& kernels, RunState& state)
       : kernels_(kernels), state_(state), scratch_([&plan] { return Buffer(scratch_bytes(plan)); }) {}
   ~ParallelConverter() override {
-    // A task that could not be made is counted by TBB all the same: there is no end to wait for. All slabs are done.
+    // TBB counts a task even if it could not be created, so wait() would never return. All slabs are done by now.
     if (lacked_memory_)
       static_cast<void>(tasks_.release());
     else
@@ -335,7 +336,7 @@ class ParallelConverter final : public Converter {
     if (slab.tiles == 0) return done();
     slab.converted = std::move(done);
     const std::uint64_t ordinal = slab.ordinal;
-    const std::uint32_t tiles = slab.tiles;  // the slab is gone with its last tile
+    const std::uint32_t tiles = slab.tiles;  // the slab is destroyed after its last tile
     for (std::uint32_t tile = 0; tile < tiles; ++tile) {
       const auto start = [&] { tasks_->run([this, &slab, tile] { convert(slab, tile); }); };
       if (state_.guard(ordinal, RunState::kTiles + tile, start)) continue;

@@ -13,7 +13,7 @@ using testing::shape_of;
 
 namespace {
 
-// Kernels that remember how they were called. F16 is "decoded" to its own bits, any type "encoded" to zeros.
+// Kernels that record how they were called. They "decode" F16 to its own bits and "encode" any type to zeros.
 struct Calls {
   std::uint64_t decoded_rows = 0, decodes = 0, encodes = 0;
   const float* encoded_from = nullptr;
@@ -38,7 +38,7 @@ constexpr ggufmill_kernel kDecode{GGUFMILL_DECODE, 1, 1, 2, 0, 0, "F16", decode}
 constexpr ggufmill_kernel kEncode{GGUFMILL_ENCODE, 8, 32, 34, 0, 0, "Q8_0", encode};
 constexpr ggufmill_module kModule{0, 0, 0, 0, 0, 0, "test", "", "", "", nullptr};
 
-// The only step of a plan, with the kernels above.
+// Binds the only step of a plan to the kernels above.
 BoundStep bound_step(const Plan& plan) {
   const Step& step = plan.steps[0];
   const StepCost cost(plan, step);
@@ -89,7 +89,7 @@ struct Fixture {
 
 TEST_CASE("all encodings are made of one decoding, and one that goes to two places is made once") {
   Fixture fixture({{"t", shape_of({256, 1000}), "F16", {"Q8_0", "Q8_0", "Q8_0"}, false}});
-  CHECK(fixture.slab->tiles == 4);  // of 256 rows: 64 Ki values
+  CHECK(fixture.slab->tiles == 4);  // of 256 rows, which are 64 Ki values
   REQUIRE(fixture.convert_all());
   CHECK(calls.decodes == 4);
   CHECK(calls.decoded_rows == 1000);

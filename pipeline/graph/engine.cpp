@@ -16,7 +16,7 @@
 namespace ggufmill {
 namespace {
 
-// What does not fit into half of the memory would drive out of the page cache what others keep there, and more.
+// A job larger than half of the memory would evict other processes' data from the page cache.
 IoMode io_mode(const Plan& plan) {
   if (plan.limits.io) return *plan.limits.io;
   const bool fits = plan.bytes_read() + plan.bytes_written() <= usable_memory() / 2;
@@ -30,10 +30,11 @@ Status check_memory(const Plan& plan) {
                      fmt::format("its longest row needs {} bytes: set limits.memory to that or more", least));
 }
 
-// So that a quarter of the budget is enough to give every thread a slab, while as many again are read, and twice as
-// many written. Slabs greater than a read has to be leave the caches between the nodes, and make the first read and the
-// last write longer during which nothing else can be done; of 256 KiB and less the hand-overs from node to node begin
-// to count. (Measured with two threads from 256 KiB to 8 MiB: the CPU time is least from 1 to 4 MiB.)
+// Chooses the slab size so that a quarter of the budget gives every thread a slab, while as many slabs again are being
+// read and twice as many written. Slabs larger than a read request do not stay in the caches from node to node. They
+// also lengthen the first read and the last write, during which nothing else can be done. At 256 KiB and below, the
+// cost of passing slabs from node to node begins to matter. (Measured with two threads from 256 KiB to 8 MiB: CPU time
+// is lowest from 1 to 4 MiB.)
 std::uint64_t slab_bytes(const Plan& plan, const RunSources& sources, unsigned threads, std::uint64_t wanted) {
   const std::uint64_t least = least_budget(plan);
   if (wanted != 0) return std::clamp(wanted, least, plan.limits.memory);
@@ -43,13 +44,13 @@ std::uint64_t slab_bytes(const Plan& plan, const RunSources& sources, unsigned t
   return std::max(least, std::min(most, plan.limits.memory / (4 * std::uint64_t{threads} + 4)));
 }
 
-// What goes through the page cache is mostly copied there and then: threads do that with fewer switches between them
-// than io_uring (a tenth less time, measured). Past it there is a disk to wait for.
+// Transfers through the page cache are mostly immediate copies. Threads do these with fewer context switches than
+// io_uring (measured: a tenth less time). Only direct I/O has to wait for the disk.
 IoKind io_kind(IoKind wanted, IoMode mode) {
   return wanted == IoKind::kAuto && mode != IoMode::kDirect ? IoKind::kThreads : wanted;
 }
 
-// Brings all slabs to their places; what did the I/O.
+// Processes all slabs; returns the name of the I/O method used.
 Result<std::string> run_slabs(Run& run, const RunOptions& options, IoMode mode) {
   if (options.engine == EngineKind::kSimple) {
     run_plain(run);
@@ -75,11 +76,11 @@ Result<std::unique_ptr<OutputStore>> open_store(const Plan& plan, const RunOptio
   return options.attach ? LocalStore::attach(std::move(files), store) : LocalStore::create(std::move(files), store);
 }
 
-// What is measured of the steps of a plan. Where neither a report is wanted nor anything compared: nothing at all.
+// The measurements of a plan's steps. Empty if neither a report nor a comparison is wanted.
 class Measures {
  public:
-  // Gives every encoding and comparison its measure. Outlives all use of `steps`.
-  // `is_partial`: not all units are to be done.
+  // Assigns a measure to every encoding and comparison; must outlive all use of `steps`. `is_partial`: only some of the
+  // units are to be done.
   Measures(const Plan& plan, std::vector<BoundStep>& steps, bool is_partial) : steps_(steps) {
     const bool reports = plan.is_reported() || plan.report.error;
     for (BoundStep& step : steps) {
@@ -109,14 +110,14 @@ class Measures {
 
  private:
   const std::vector<BoundStep>& steps_;
-  std::deque<TargetMeasure> measures_;  // a deque's elements need not move
+  std::deque<TargetMeasure> measures_;  // a deque never moves its elements
   std::deque<std::atomic<bool>> differs_;
 };
 
-// Counts what is not finite, where that is no error.
+// Counts values that are not finite, if they are not an error.
 class NonfiniteCounts {
  public:
-  // Outlives all use of `steps`.
+  // Must outlive all use of `steps`.
   NonfiniteCounts(const Plan& plan, std::vector<BoundStep>& steps) : plan_(plan) {
     if (plan.nonfinite == Nonfinite::kError) return;
     for (BoundStep& step : steps) {
@@ -145,10 +146,10 @@ class NonfiniteCounts {
 
  private:
   const Plan& plan_;
-  std::deque<NonfiniteCount> counts_;  // a deque's elements need not move
+  std::deque<NonfiniteCount> counts_;  // a deque never moves its elements
 };
 
-// Whatever an engine does: outputs of which a unit lacks are not published.
+// Whatever an engine does, outputs with missing units are not published.
 Status check_complete(const RunState& state, const std::vector<bool>& wanted) {
   const auto all = static_cast<std::size_t>(std::ranges::count(wanted, true));
   if (state.units_done() == all) return ok();

@@ -1,5 +1,5 @@
 #pragma once
-// Runs a plan: the plain loop (reference) or the flow graph. Both write the same bytes.
+// Runs a plan with the plain loop (the reference) or the flow graph. Both write the same bytes.
 
 #include <atomic>
 #include <cstdint>
@@ -27,12 +27,12 @@ enum class EngineKind { kGraph, kSimple };
 struct Progress {
   std::uint64_t bytes_read = 0;
   std::uint64_t bytes_written = 0;
-  const std::string* tensor = nullptr;  // of the unit that was finished last
-  // Written of each file, in the order of outputs and their files; and what of that an earlier run wrote.
+  const std::string* tensor = nullptr;  // of the unit finished last
+  // Bytes written to each file, in the order of outputs and their files, and how many of them an earlier run wrote.
   std::span<const std::uint64_t> file_bytes, file_bytes_before;
 };
 
-// Units [first, last) of a plan.
+// The units [first, last) of a plan.
 struct UnitRange {
   std::size_t first = 0;
   std::size_t last = 0;
@@ -42,52 +42,52 @@ struct RunOptions {
   EngineKind engine = EngineKind::kGraph;
   IoKind io = IoKind::kAuto;
   bool overwrite = false;
-  const std::atomic<bool>* stop = nullptr;        // once set, the run ends with kInterrupted and nothing is left of it
-  std::function<void(const Progress&)> progress;  // from one thread at a time, not more often than every 50 ms
-  // Of Context::run() alone: goes on with what an earlier run of the same plan left, and leaves what it has done when
-  // it is ended early, be it killed. Without: begins anew, and an end in order leaves nothing.
+  const std::atomic<bool>* stop = nullptr;        // when set, ends with kInterrupted; keeps only what `ledger` keeps
+  std::function<void(const Progress&)> progress;  // called from one thread at a time, at most every 50 ms
+  // For Context::run() only. If set, resumes an earlier run of the same plan and, if interrupted or even killed, keeps
+  // the work done. If not set, starts over, and an orderly end leaves nothing behind.
   bool resume = true;
-  // Of Context::run() alone: told, before anything is written, why what an earlier run left is not gone on with. Empty:
-  // it is a warning of the report.
+  // For Context::run() only. Receives, before anything is written, the reason why an earlier run is not resumed. Empty:
+  // the reason becomes a warning of the report.
   std::function<void(const std::string& why)> begins_anew;
-  // Called when all outputs are whole under their temporary names, before they get their own; an error ends the run.
+  // Called when all outputs are complete under their temporary names, before they are renamed. An error ends the run.
   std::function<Status(OutputStore&)> when_sealed;
-  std::optional<UnitRange> units;  // those to be done; none: all
-  Ledger* ledger = nullptr;        // of the units done; outlives the run; null: none
-  // Where the outputs go; outlives the run, which opens files of this machine where it is null. With it Context::run()
-  // neither looks at the targets nor keeps a journal nor writes manifests and reports.
+  std::optional<UnitRange> units;  // units to do; none: all
+  Ledger* ledger = nullptr;        // records the units done; must outlive the run; null: none
+  // Receives the outputs; must outlive the run. If null, the run creates local files. If set, Context::run() does not
+  // check the targets, keeps no journal and writes neither manifests nor reports.
   OutputStore* store = nullptr;
-  bool attach = false;             // goes on with the outputs that an earlier run left
-  bool leave = false;              // leaves the outputs unfinished, for a later run to go on with
-  std::uint64_t shuffle_seed = 0;  // not 0: slabs in a random order (tests)
+  bool attach = false;             // resume the outputs left by an earlier run
+  bool leave = false;              // leave the outputs unfinished, for a later run to resume
+  std::uint64_t shuffle_seed = 0;  // nonzero: process slabs in random order (tests)
   std::uint64_t slab_bytes = 0;    // 0: chosen from the budget
-  Profile* profile = nullptr;      // outlives the run; the trace names the plan's tensors
+  Profile* profile = nullptr;      // must outlive the run; the trace refers to the plan's tensor names
 };
 
-// The result of a step.
+// The results of a step.
 struct StepResult {
-  std::vector<TargetResult> encodings;  // of each, where a report was asked for
-  bool same_bytes = true;               // of a comparison: and the same type
-  std::optional<ErrorSums> difference;  // likewise; none where a type cannot be decoded
+  std::vector<TargetResult> encodings;  // one per encoding, if a report was requested
+  bool same_bytes = true;               // of a comparison: bytes and types are the same
+  std::optional<ErrorSums> difference;  // of a comparison; none if a type cannot be decoded
 };
 
 struct RunReport {
   std::uint64_t bytes_read = 0;
   std::uint64_t bytes_written = 0;
-  std::uint64_t peak_budget = 0;  // most bytes acquired at once
+  std::uint64_t peak_budget = 0;  // most bytes acquired at a time
   double seconds = 0;
   IoMode io_mode = IoMode::kCached;
-  std::string io;  // "io_uring" or "threads"; "blocking" of the plain loop
+  std::string io;  // "io_uring" or "threads"; "blocking" for the plain loop
   unsigned threads = 0;
-  std::vector<std::string> warnings;  // what was asked for and could not be had, a line each
-  std::vector<StepResult> steps;      // of each step; empty where neither a report was asked for nor anything compared
-  std::size_t units_kept = 0;         // of an earlier run
-  std::vector<bool> steps_kept;       // rows of a step are of an earlier run, and not in its result; empty: of none
+  std::vector<std::string> warnings;  // one line for each request that could not be met
+  std::vector<StepResult> steps;      // one per step; empty without report and comparison
+  std::size_t units_kept = 0;         // units taken over from an earlier run
+  std::vector<bool> steps_kept;       // true: an earlier run did some rows, not included in `steps`; empty: none
 };
 
-// Writes all outputs of the plan or none of those not yet sealed. Thread-safe for distinct outputs. A plan that
-// find_problems() finds something wrong with is refused with that. Exit code 4 for a source that changed since the plan
-// was made, or during the run.
+// Writes all outputs of the plan, or none of those not yet sealed. Thread-safe for distinct outputs. Returns the errors
+// of find_problems() if there are any. Fails with exit code 4 if a source changed after the plan was made or changes
+// during the run.
 Result<RunReport> run_plan(const Plan& plan, const Kernels& kernels, const RunOptions& options);
 
 }  // namespace ggufmill

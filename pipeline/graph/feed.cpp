@@ -57,9 +57,10 @@ bool Feed::is_small_tensor(const SlabRows& rows) const {
          rows.bytes <= kSmallTensorBytes;
 }
 
-// What lies between the two is read as well: it must fit into the rounding of the one before to pages, so that the
-// memory of a batch is no more than that of its parts. Values lie in memory as in the file, so they must be aligned
-// there, and to the first ones of the batch, where these are not.
+// The gap between the two tensors is read as well. It must fit into the page rounding of the preceding tensor, so that
+// the batch needs no more memory than its parts. Values have the same layout in memory as in the file. They must
+// therefore be aligned in the file and also relative to the batch's first tensor, which is aligned in memory even if it
+// is not in the file.
 bool Feed::joins(const SlabBatch& batch, const SlabRows& rows) const {
   if (!is_small_tensor(rows)) return false;
   const Extent& first = plan_.steps[batch.rows.front().step].expression->extent;

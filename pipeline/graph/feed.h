@@ -1,5 +1,5 @@
 #pragma once
-// The slabs of a run in the order they are worked on.
+// The slabs of a run, in the order in which they are processed.
 
 #include <cstdint>
 #include <functional>
@@ -10,24 +10,26 @@
 
 namespace ggufmill {
 
-// What is read at once: rows of one step, or small whole tensors that lie side by side in a file.
+// The rows read together: rows of one step, or small whole tensors that are adjacent in a file.
 struct SlabBatch {
   std::vector<SlabRows> rows;  // at least one, in the order of the file
-  std::uint64_t cost = 0;      // of all, at least the size of a slab: batches that are not larger all cost the same, so
-                               // that one can take over the memory of another
+  // Total cost, at least the size of a slab: batches that are not larger all have the same cost, so that one can reuse
+  // the memory of another.
+  std::uint64_t cost = 0;
 };
 
-// The order is that of the plan, or with a seed any other (tests: the order must not matter). Not thread-safe.
+// Supplies slabs in the order of the plan or, with a seed, in random order (for tests: the order must not matter). Not
+// thread-safe.
 class Feed {
  public:
-  // A batch costs at most `slab_bytes`, but for a single row that costs more. Units for which `wanted` is false are
-  // left out.
+  // A batch costs at most `slab_bytes`, unless a single row costs more. Units for which `wanted` returns false are
+  // skipped.
   Feed(const Plan& plan, std::uint64_t slab_bytes, std::uint64_t shuffle_seed, std::function<bool(std::size_t)> wanted);
 
   std::optional<SlabBatch> next();
 
  private:
-  // Larger tensors are read no faster together.
+  // Reading larger tensors together is no faster.
   static constexpr std::uint64_t kSmallTensorBytes = 256 << 10;
 
   void add_company(SlabBatch& batch);
@@ -41,7 +43,7 @@ class Feed {
   SlabCutter cutter_;
   std::function<bool(std::size_t)> wanted_;
   bool shuffled_;
-  std::vector<SlabRows> slabs_;  // those left, when shuffled; the last is the next
+  std::vector<SlabRows> slabs_;  // the remaining slabs, if shuffled; the last is returned next
   std::optional<SlabRows> ahead_;
 };
 

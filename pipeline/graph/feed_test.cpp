@@ -17,7 +17,7 @@ std::vector<std::uint64_t> first_rows(const Plan& plan, std::uint64_t seed) {
   return rows;
 }
 
-// How many slabs each batch has.
+// Returns the number of slabs in each batch.
 std::vector<std::size_t> batches(const Plan& plan, std::uint64_t slab_bytes) {
   std::vector<std::size_t> sizes;
   Feed feed(plan, slab_bytes, 0, [](std::size_t) { return true; });
@@ -29,7 +29,7 @@ std::vector<std::size_t> batches(const Plan& plan, std::uint64_t slab_bytes) {
 }
 
 testing::TensorRecipe small(const std::string& name) {
-  return {name, testing::shape_of({256, 4}), "F32", {"F16"}, false};  // a page of source, one of output
+  return {name, testing::shape_of({256, 4}), "F32", {"F16"}, false};  // one page of source, one of output
 }
 
 }  // namespace

@@ -13,13 +13,13 @@ Word load(const std::byte* from) {
   return word;
 }
 
-// An IEEE number is NaN or infinite when all bits of its exponent are set.
+// An IEEE number is NaN or infinite if all bits of its exponent are set.
 template <class Word, Word kExponent>
 bool is_bad(Word word) {
   return (word & kExponent) == kExponent;
 }
 
-// First bad one of `count` words `stride` bytes apart.
+// Returns the index of the first bad one of `count` words that are `stride` bytes apart.
 template <class Word, Word kExponent>
 std::size_t first_bad_strided(const std::byte* words, std::size_t count, std::size_t stride) {
   for (std::size_t i = 0; i < count; ++i)
@@ -27,8 +27,8 @@ std::size_t first_bad_strided(const std::byte* words, std::size_t count, std::si
   return count;
 }
 
-// The same for adjacent words, in vectors that compilers know: a full exponent plus its lowest bit carries into the
-// sign bit, and no other does.
+// The same for adjacent words, using GCC's vector extension. Adding the lowest exponent bit carries into the sign bit
+// exactly if all exponent bits are set.
 template <class Word, Word kExponent>
 std::size_t first_bad_dense(const std::byte* words, std::size_t count) {
   typedef Word Words __attribute__((vector_size(16)));
@@ -51,10 +51,10 @@ std::size_t first_bad_dense(const std::byte* words, std::size_t count) {
   return i + first_bad_strided<Word, kExponent>(words + i * sizeof(Word), count - i, sizeof(Word));
 }
 
-// `type.scales.count` words in each block.
+// Each block has `type.scales.count` words.
 template <class Word, Word kExponent>
 std::size_t first_bad(const TypeInfo& type, const std::byte* blocks, std::size_t count) {
-  if constexpr (kExponent >> (8 * sizeof(Word) - 1) == 0)  // an E8M0 has no sign bit to carry into
+  if constexpr (kExponent >> (8 * sizeof(Word) - 1) == 0)  // E8M0 has no sign bit to carry into
     if (type.block_bytes == sizeof(Word)) return first_bad_dense<Word, kExponent>(blocks, count);
   std::size_t first = count;
   for (std::size_t scale = 0; scale < type.scales.count; ++scale)
@@ -63,7 +63,7 @@ std::size_t first_bad(const TypeInfo& type, const std::byte* blocks, std::size_t
   return first;
 }
 
-// An F16 whose nibbles are the highest ones of four 16-bit words: only the last two hold the exponent.
+// The scale is an F16 whose nibbles are the high nibbles of four 16-bit words; only the last two contain the exponent.
 std::size_t first_bad_iq1m(const TypeInfo& type, const std::byte* blocks, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) {
     const std::byte* words = blocks + i * type.block_bytes + type.scales.offset;
@@ -105,7 +105,7 @@ std::size_t first_bad_block(const TypeInfo& type, const std::byte* blocks, std::
 
 const char* describe_bad_block(const TypeInfo& type, const std::byte* block) {
   if (type.block_elements != 1) return "a scale that is not finite";
-  const auto is_infinite = [&]() -> bool {  // no bit of the fraction is set
+  const auto is_infinite = [&]() -> bool {  // all bits of the fraction are zero
     switch (type.scales.format) {
       case ScaleFormat::kF16:
         return (load<std::uint16_t>(block) & 0x3ff) == 0;

@@ -1,5 +1,5 @@
 #pragma once
-// What must be finite: decoded values, and the scales of written blocks.
+// Checks that decoded values and the scales of encoded blocks are finite.
 
 #include <cstddef>
 #include <cstdint>
@@ -11,21 +11,22 @@
 
 namespace ggufmill {
 
-// Index of the first NaN or infinity; values.size() when there is none.
+// Returns the index of the first NaN or infinity; values.size() if there is none.
 std::size_t first_not_finite(std::span<const float> values);
 
-// Index of the first of `count` blocks (little-endian) with a scale that is NaN or infinite, as type.scales says where
-// they lie; `count` when there is none. For F16 and other types of one element a block: the element itself.
+// Returns the index of the first of `count` little-endian blocks with a scale that is NaN or infinite; `count` if there
+// is none. type.scales describes the position of the scales. For F16 and other types with one element per block, the
+// element itself is checked.
 std::size_t first_bad_block(const TypeInfo& type, const std::byte* blocks, std::size_t count);
 
-// What is wrong with such a block: "NaN" or "infinity" of a number, "a scale that is not finite" of others.
+// Describes such a block: "NaN" or "infinity" for a number, "a scale that is not finite" for other types.
 const char* describe_bad_block(const TypeInfo& type, const std::byte* block);
 
-// Counts what is not finite of one tensor, and knows the first of it. Thread-safe.
+// Counts the values of one tensor that are not finite and records the position of the first. Thread-safe.
 class NonfiniteCount {
  public:
   struct Sums {
-    std::uint64_t blocks = 0;  // or numbers, of a type of one element a block
+    std::uint64_t blocks = 0;  // or numbers, for types with one element per block
     std::uint64_t row = std::numeric_limits<std::uint64_t>::max(), column = 0;  // of the first
   };
   void add(std::uint64_t row, std::uint64_t column) {
@@ -42,7 +43,7 @@ class NonfiniteCount {
 
  private:
   mutable std::mutex mutex_;
-  Sums sums_;  // guarded by the mutex
+  Sums sums_;  // guarded by mutex_
 };
 
 }  // namespace ggufmill

@@ -13,7 +13,7 @@ namespace {
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
-// `count` zero blocks of `type`, with `bytes` at `offset` of block `at`.
+// Calls first_bad_block() on `count` zero blocks of `type`, with `bytes` at `offset` of block `at`.
 std::size_t first_bad_with(const char* name, std::size_t count, std::size_t at, std::size_t offset,
                            std::vector<std::uint8_t> bytes) {
   const TypeInfo& type = type_named(name);
@@ -53,10 +53,10 @@ TEST_CASE("a block is bad when one of its scales is") {
       {"F16", 0, {0x00, 0x7c}, true},                             // infinity
       {"F16", 0, {0xff, 0x7b}, false},                            // 65504
       {"BF16", 0, {0x80, 0xff}, true},                            // -infinity
-      {"BF16", 0, {0x7f, 0x7f}, false},                           //
+      {"BF16", 0, {0x7f, 0x7f}, false},                           // largest finite number
       {"F32", 0, {0, 0, 0xc0, 0x7f}, true},                       // NaN
       {"F64", 0, {0, 0, 0, 0, 0, 0, 0xf0, 0x7f}, true},           // infinity
-      {"F64", 0, {0, 0, 0, 0, 0, 0, 0, 0x7f}, false},             //
+      {"F64", 0, {0, 0, 0, 0, 0, 0, 0, 0x7f}, false},             // 2^1009
       {"F8_E4M3", 0, {0xff}, true},                               // NaN
       {"F8_E4M3", 0, {0x7e}, false},                              // 448
       {"F8_E5M2", 0, {0x7c}, true},                               // infinity
@@ -67,14 +67,14 @@ TEST_CASE("a block is bad when one of its scales is") {
       {"Q2_K", 82, {0x00, 0x7c}, true},                           // second of two
       {"Q6_K", 208, {0x00, 0x7c}, true},                          // at the end of the block
       {"MXFP4", 0, {0xff}, true},                                 // E8M0 NaN
-      {"MXFP4", 0, {0xfe}, false},                                //
+      {"MXFP4", 0, {0xfe}, false},                                // 2^127
       {"IQ1_M", 48, {0, 0, 0, 0, 0x00, 0xc0, 0x00, 0x70}, true},  // 0x7c00 in the high nibbles
       {"IQ1_M", 48, {0, 0, 0, 0, 0x00, 0xb0, 0x00, 0x70}, false},
       {"I32", 0, {0, 0, 0xc0, 0x7f}, false},
   };
   for (const Case& c : cases) {
     INFO(c.type << " at " << c.offset);
-    // As many as several rounds of the loop that looks at adjacent words together, and some more: 512 bytes each.
+    // Enough blocks for several iterations of the vector loop, which processes 512 bytes each, and a remainder.
     constexpr std::size_t kCount = 1100;
     for (std::size_t at : {0, 1, 70, 255, 256, 511, 512, 700, 1023, 1024, 1099})
       CHECK(first_bad_with(c.type, kCount, at, c.offset, c.bytes) == (c.bad ? at : kCount));

@@ -12,17 +12,19 @@
 namespace ggufmill {
 namespace {
 
-// feed -> read -> convert -> write -> feed: a ring on which slabs go round.
+// feed -> read -> convert -> write -> feed: a loop through which the slabs circulate.
 //
-// Only feed acquires and releases budget, and it runs one at a time: whatever came back is released before the next
-// slab is tried, and with nothing under way all of the budget is free. So some slab can always go on its way. No body
-// waits: read and write hand over to the sources and the store, convert to the converter, and what these call when they
-// are done puts the slab back on the ring. A slab always comes back to feed; after an error the nodes just pass it on.
+// Only feed acquires and releases budget, and it runs serially: the budget of every returned slab is released before
+// the next slab is tried, and when no slab is in flight the whole budget is free. So some slab can always start. No
+// node body blocks: read and write start transfers with the sources and the store, convert submits to the converter,
+// and their completion callbacks put the slab back into the loop. Every slab returns to feed; after an error the nodes
+// only pass it on.
 class FlowEngine {
  public:
   FlowEngine(Run& run, IoService& io);
 
-  // TBB throws where it cannot start a thread, with work in the graph: that has to come to its end before the nodes go.
+  // TBB throws if it cannot start a thread although the graph has work, which must be finished before the nodes are
+  // destroyed.
   void run() {
     bool is_over = run_.state.guard(0, RunState::kRead, [&] { feed_.try_put(nullptr); });
     do {
@@ -44,18 +46,18 @@ class FlowEngine {
   void write(Slab* slab);
   void write_place(Slab* slab, const SlabPart& part, std::size_t encoding, const Place& place);
   void write_done(Slab* slab, const Status& status);
-  // Puts a slab that `node` has taken off the ring back on it, from whatever thread.
+  // Puts a slab that `node` has taken out of the loop back into it; callable from any thread.
   void put_back(Slab* slab, Async& node);
 
   Run& run_;
   IoService& io_;
   ImportanceWeights weights_;
-  // Only feed touches these.
+  // Used only by feed.
   std::vector<std::unique_ptr<Slab>> under_way_;
   std::optional<SlabBatch> next_;
   std::uint64_t ordinal_ = 0;
 
-  std::unique_ptr<Converter> converter_;  // destroyed after the graph: its threads may still be in it
+  std::unique_ptr<Converter> converter_;  // destroyed after the graph, whose threads may still use it
   tbb::flow::graph graph_;
   Feed feed_;
   Async read_;
@@ -63,8 +65,8 @@ class FlowEngine {
   Async write_;
 };
 
-// Beyond this number of slabs under way more memory only means colder caches: every thread has one at hand, one being
-// read and two being written.
+// More slabs in flight than this would only make the caches colder: for every thread, one slab being converted, one
+// being read and two being written.
 std::size_t most_under_way(unsigned threads) { return 4 * std::size_t{threads} + 4; }
 
 FlowEngine::FlowEngine(Run& run, IoService& io)
@@ -96,11 +98,11 @@ void FlowEngine::feed(Slab* done, Feed::output_ports_type& ports) {
 void FlowEngine::release(Slab* slab) {
   run_.state.finished(*slab);
   const std::uint64_t cost = slab->cost;
-  std::erase_if(under_way_, [&](const auto& other) { return other.get() == slab; });  // its memory first
+  std::erase_if(under_way_, [&](const auto& other) { return other.get() == slab; });  // frees its memory first
   run_.budget.release(cost);
 }
 
-// The next slab with its memory; null when none is left or there is no budget for it now.
+// Returns the next slab with its memory; null if none is left or the budget does not allow it now.
 Slab* FlowEngine::next_slab() {
   if (run_.state.feeds_no_more() || under_way_.size() >= most_under_way(run_.threads)) return nullptr;
   if (!next_ && !run_.state.guard(ordinal_, RunState::kRead, [&] { next_ = run_.feed.next(); })) return nullptr;
@@ -117,7 +119,7 @@ Slab* FlowEngine::next_slab() {
   return made ? under_way_.back().get() : nullptr;
 }
 
-// What is in memory is copied by the thread that is likely to convert it next.
+// Cached data is copied by the thread that will probably convert it next.
 bool FlowEngine::read_if_cached(const Slab& slab) {
   const Profile::Clock::time_point start = Profile::Clock::now();
   for (const SlabRead& read : slab.reads)
@@ -132,7 +134,7 @@ void FlowEngine::read(Slab* slab) {
   const bool looked =
       is_read || run_.state.guard(slab->ordinal, RunState::kRead, [&] { is_read = read_if_cached(*slab); });
   if (is_read || !looked) return put_back(slab, read_);
-  const std::size_t reads = slab->reads.size();  // the slab may be gone with its last read
+  const std::size_t reads = slab->reads.size();  // the slab may be destroyed after its last read
   for (std::size_t i = 0; i < reads; ++i) {
     const SlabRead& read = slab->reads[i];
     const bool started = run_.state.guard(slab->ordinal, RunState::kRead, [&] {
@@ -151,13 +153,13 @@ void FlowEngine::read_done(Slab* slab, const Status& status) {
   if (slab->reads_left.fetch_sub(1, std::memory_order_acq_rel) == 1) put_back(slab, read_);
 }
 
-// A slab may have to wait for importance that comes with another, and then goes on when that one comes here.
+// A slab may have to wait for importance that is read with another slab; it continues when that slab arrives here.
 void FlowEngine::convert(Slab* slab) {
   convert_.gateway().reserve_wait();
   if (!run_.state.skips(slab->ordinal))
     run_.state.guard(slab->ordinal, RunState::kTiles, [&] { return weights_.finish_reads(*slab); });
   for (Slab *ready = weights_.ready_slabs(*slab), *next = nullptr; ready; ready = next) {
-    next = ready->next;  // the slab may be gone when it is converted
+    next = ready->next;  // the slab may be destroyed once it is converted
     converter_->submit(*ready, [this, ready] { put_back(ready, convert_); });
   }
 }
@@ -167,7 +169,7 @@ void FlowEngine::write(Slab* slab) {
   if (run_.state.spoiled(slab->ordinal)) return put_back(slab, write_);
   if (!run_.state.guard(slab->ordinal, RunState::kWrite, [&] { run_.state.sum_up(*slab); }))
     return put_back(slab, write_);
-  ++slab->writes_left;  // the slab is gone with its last write: not before all are started
+  ++slab->writes_left;  // keeps the slab alive until all its writes are started
   for (const SlabPart& part : slab->parts)
     for (std::size_t i = 0; i < part.encoded.size(); ++i)
       for (const Place& place : part.step->encodings[i].encoding->places) write_place(slab, part, i, place);
@@ -194,8 +196,8 @@ void FlowEngine::write_done(Slab* slab, const Status& status) {
 }  // namespace
 
 void run_flow(Run& run, IoService& io) {
-  // More threads than CPUs are to be had for the asking alone. Fewer are the arena's own matter: what the process
-  // allows is shared with other runs and with the program around.
+  // More threads than CPUs must be requested explicitly. For fewer, limiting the arena suffices: the process-wide limit
+  // is shared with other runs and the host program.
   std::optional<tbb::global_control> more;
   if (run.threads > static_cast<unsigned>(tbb::info::default_concurrency()))
     more.emplace(tbb::global_control::max_allowed_parallelism, run.threads);

@@ -1,6 +1,6 @@
 #pragma once
-// Importance weights while they are needed: those of a matrix are read once, with the first of its slabs, and shared by
-// the others.
+// Importance weights, kept while they are needed. The weights of a matrix are read once, with the first of its slabs,
+// and shared by the others.
 
 #include <cstdint>
 #include <map>
@@ -16,15 +16,15 @@ namespace ggufmill {
 
 struct Slab;
 
-// The weights of one matrix of a tensor. Their memory is a part of the cost of every slab that has them.
+// The weights of one matrix of a tensor. Their memory is included in the cost of every slab that uses them.
 struct MatrixWeights {
   std::shared_ptr<const Importance> importance;
   std::uint64_t matrix = 0;
   Importance::Ranges ranges;
-  std::vector<float> values;  // sums when they are read; then weights
+  std::vector<float> values;  // sums after reading, later weights
   std::vector<float> counts;
-  bool ready = false;       // guarded by the mutex of ImportanceWeights, as is what follows
-  Slab* waiting = nullptr;  // read before the weights were; the first of a list
+  bool ready = false;       // guarded by the mutex of ImportanceWeights, as is `waiting`
+  Slab* waiting = nullptr;  // list of slabs read before the weights were ready
 };
 
 // Thread-safe.
@@ -32,25 +32,25 @@ class ImportanceWeights {
  public:
   struct Found {
     std::shared_ptr<MatrixWeights> weights;
-    bool must_read = false;  // by whoever asked: nobody has them
+    bool must_read = false;  // the caller has to read the weights
   };
   Found find(const std::shared_ptr<const Importance>& importance, std::uint64_t matrix);
 
-  // All reads of a slab are done: makes weights of what it read of importance. An error, as of
-  // Importance::to_weights(), is that of the slab; the weights count as ready all the same.
+  // Computes weights from the importance that a slab has read; called after all its reads are done. The slab gets any
+  // error of Importance::to_weights(); the weights count as ready nevertheless.
   Status finish_reads(Slab& slab);
-  // The slabs that can go on now: `slab`, unless it has to wait for weights, and those that have waited for its own.
-  // The first of a list (Slab::next); null: none.
+  // Returns the slabs that can continue: `slab`, unless it has to wait for weights, and those that waited for the
+  // weights it has read. Returns the first of a list linked by Slab::next, or null.
   Slab* ready_slabs(Slab& slab) noexcept;
 
  private:
   bool waits(Slab& slab) noexcept;
 
   std::mutex mutex_;
-  // By fingerprint, columns and matrix. Weights that nobody has are gone; their entries go when there are as many of
-  // them as of others, so that it costs the same however many slabs are under way.
+  // By fingerprint, columns and matrix. Weights are freed when no slab uses them. Expired entries are removed once they
+  // may be as many as the live ones, so that the cost per call does not depend on the number of slabs in flight.
   std::map<std::tuple<std::string, std::uint64_t, std::uint64_t>, std::weak_ptr<MatrixWeights>> known_;
-  std::size_t sweep_at_ = 16;  // entries
+  std::size_t sweep_at_ = 16;  // number of entries
 };
 
 }  // namespace ggufmill

@@ -10,7 +10,7 @@ class PlainEngine {
   void run() {
     while (const std::optional<SlabBatch> batch = run_.feed.next()) {
       if (run_.state.feeds_no_more()) return;
-      run_.budget.try_acquire(batch->cost);  // always there: all of the budget is free, and no batch costs more
+      run_.budget.try_acquire(batch->cost);  // always succeeds: the whole budget is free and no batch costs more
       process(*batch);
       run_.budget.release(batch->cost);
       ++ordinal_;
@@ -41,7 +41,7 @@ class PlainEngine {
       }
     }
     BOOST_OUTCOME_TRY(weights_.finish_reads(slab));
-    weights_.ready_slabs(slab);  // alone: it waits for nothing
+    weights_.ready_slabs(slab);  // no other slab is in flight, so it waits for nothing
     return ok();
   }
 
@@ -60,7 +60,7 @@ class PlainEngine {
   Run& run_;
   std::unique_ptr<Converter> converter_;
   ImportanceWeights weights_;
-  std::vector<std::shared_ptr<MatrixWeights>> last_weights_;  // the next slab mostly needs the same
+  std::vector<std::shared_ptr<MatrixWeights>> last_weights_;  // usually needed by the next slab as well
   std::uint64_t ordinal_ = 0;
 };
 

@@ -79,7 +79,7 @@ void Profile::add_span(std::string& json, const Event& event, std::size_t thread
                   to_json_text(boost::json::string(*event.tensor)), event.ordinal);
 }
 
-// Reads and writes overlap: each slab's are a track of their own, which begins and ends by the number of the slab.
+// Reads and writes overlap, so each slab gets its own track; the begin and end events are matched by the slab's number.
 void Profile::add_transfer(std::string& json, const Event& event) const {
   const char* name = name_of(event.step);
   json += fmt::format(R"(,

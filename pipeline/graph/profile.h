@@ -1,5 +1,5 @@
 #pragma once
-// Where the time of a run goes: sums for each step, and a trace of what was done when.
+// Profiles a run: totals for each step, and a trace of events.
 
 #include <tbb/enumerable_thread_specific.h>
 
@@ -20,20 +20,20 @@ enum class ProfileStep { kRead, kDecode, kCheck, kEncode, kMeasure, kWrite };
 inline constexpr std::size_t kProfileSteps = 6;
 const char* name_of(ProfileStep step);
 
-// Thread-safe while the run goes on; what gives results is for after it.
+// Recording is thread-safe during the run; the results may be read only after it.
 class Profile {
  public:
   using Clock = std::chrono::steady_clock;
 
   struct Sum {
     std::uint64_t calls = 0;
-    double seconds = 0;  // of all calls
+    double seconds = 0;  // total of all calls
   };
   using Sums = std::array<Sum, kProfileSteps>;
   struct Summary {
-    Sums worked;       // of the threads that convert, each of its own time
-    Sums transferred;  // in the background, several at once
-    double wait = 0;   // seconds in which threads that convert had nothing to convert
+    Sums worked;       // by conversion threads, in their own time
+    Sums transferred;  // background transfers, which may overlap
+    double wait = 0;   // seconds during which conversion threads were idle
     double wall = 0;
     unsigned threads = 0;
   };
@@ -41,16 +41,17 @@ class Profile {
   Profile();
   ~Profile();
 
-  // `step` of a part of a slab (of a read: the first) took from `start` until now: on this thread, or in the
-  // background. What there is no memory for is left out.
+  // Record that `step` of a part of a slab (for reads: its first part) took from `start` until now, on this thread or
+  // in the background. Events for which there is no memory are dropped.
   void worked(ProfileStep step, const Slab& slab, const SlabPart& part, Clock::time_point start) noexcept;
   void transferred(ProfileStep step, const Slab& slab, const SlabPart& part, Clock::time_point start) noexcept;
-  // The run is over.
+  // Marks the end of the run.
   void finish(unsigned threads);
 
   Summary summary() const;
-  // Trace events as Chrome's format has them, which Perfetto (ui.perfetto.dev) opens: a line for each thread, one for
-  // the reads and writes of each slab. Of a long run the first kMostEvents are in it; the sums count all.
+  // Returns the events in Chrome's trace format, which Perfetto (ui.perfetto.dev) opens: one track per thread, and one
+  // for the reads and writes of each slab. Contains the first kMostEvents events of a long run; the totals include all
+  // events.
   std::string trace() const;
 
  private:
@@ -83,7 +84,7 @@ class Profile {
   Track transfers_;  // guarded by mutex_
 };
 
-// Measures a step on this thread from its making to its end, where the run is profiled.
+// Measures a step on this thread during its own lifetime, if the run is profiled.
 class ProfiledStep {
  public:
   ProfiledStep(ProfileStep step, const Slab& slab, const SlabPart& part);

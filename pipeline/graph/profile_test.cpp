@@ -11,7 +11,7 @@ using namespace ggufmill;
 
 namespace {
 
-// A slab of a tensor with a name.
+// A slab of a tensor with the given name.
 struct NamedSlab {
   explicit NamedSlab(const std::string& name) {
     step.name = name;

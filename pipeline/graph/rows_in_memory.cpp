@@ -23,13 +23,13 @@
 namespace ggufmill {
 namespace {
 
-// Calls `work` for every number below `count`, on so many threads. Of all errors that of the least number is given,
-// whatever the threads.
+// Calls `work` for every number below `count`, on up to `threads` threads. Returns the error with the lowest number,
+// whatever the number of threads.
 Status for_each_piece(std::uint64_t count, unsigned threads, const std::atomic<bool>* stop,
                       const std::function<Status(std::uint64_t piece)>& work) {
   std::atomic<std::uint64_t> next{0}, failed{std::numeric_limits<std::uint64_t>::max()};
   std::mutex mutex;
-  Status status = ok();  // guarded by the mutex
+  Status status = ok();  // guarded by `mutex`
   const auto stopped = [&] { return stop && *stop; };
   const auto take_pieces = [&] {
     for (std::uint64_t piece = next++; piece < count && piece < failed && !stopped(); piece = next++) {
@@ -108,7 +108,7 @@ class Conversion {
     return ok();
   }
 
-  // After check().
+  // Must be called after check().
   Status run(const RowsOptions& options) const {
     if (is_copy()) {
       std::ranges::copy(what_.values, what_.into.begin());
@@ -128,7 +128,8 @@ class Conversion {
 
  private:
   bool is_copy() const { return what_.from == what_.to; }
-  // Blocks of the built-in types are decoded one by one: rows need not be kept together, which a long one may be alone.
+  // Built-in types are decoded block by block, so rows need not be kept together and even a single long row is split
+  // among threads.
   bool is_by_blocks() const { return to_.is_f32() && from_.type_class != TypeClass::kForeign; }
 
   Status run_by_blocks(const RowsOptions& options) const {
@@ -174,7 +175,7 @@ class Conversion {
                        "choose a type with a greater range, such as BF16 or F32");
   }
 
-  // Of value `index` of the rows from `first` on.
+  // Returns the error for value `index`, counted from row `first`.
   Error wrong_value(std::uint64_t first, std::uint64_t index, const std::string& what, std::string help) const {
     return {ExitCode::kBadInput, "",
             fmt::format("row {}, column {}: {}", first + index / what_.columns, index % what_.columns, what), "",
@@ -187,10 +188,10 @@ class Conversion {
   const KernelChoice* encode_;
   const std::string name_ = "(in memory)";
   std::uint64_t rows_ = 0;
-  std::span<const float> weights_;  // those that the kernel is given
+  std::span<const float> weights_;  // the weights passed to the kernel
 };
 
-// All that an expression reads, opened.
+// Opens all sources that an expression reads.
 class OpenSources {
  public:
   Status open(const Expression& expression) {
@@ -202,7 +203,7 @@ class OpenSources {
     return ok();
   }
 
-  // A box of the expression, packed.
+  // Reads a box of the expression, packed.
   Status read(const Expression& expression, const Box& box, const Kernels& kernels, const std::string& tensor,
               std::span<std::byte> into) const {
     ReadRanges read(ranges_of(expression, box));
@@ -245,7 +246,7 @@ Status read_rows(const RowsOfTensor& wanted, const Kernels& kernels, const RowsO
   BOOST_OUTCOME_TRY(check_casts(expression, name, kernels));
   OpenSources sources;
   BOOST_OUTCOME_TRY(sources.open(expression));
-  // Pieces of about a MiB, none of which goes from one matrix to the next.
+  // Pieces of about 1 MiB that do not cross matrix boundaries.
   const std::uint64_t piece_rows = std::max<std::uint64_t>(4 * kTileBytes / sizeof(float) / columns, 1);
   std::vector<std::pair<std::uint64_t, std::uint64_t>> pieces;
   for (std::uint64_t row = wanted.first, end = wanted.first + wanted.rows; row < end; row += pieces.back().second)

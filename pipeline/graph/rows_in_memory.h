@@ -1,6 +1,6 @@
 #pragma once
-// Rows converted in memory, outside of a run: for programs that hold arrays, and for looking at the values of a model.
-// On all cores, with the kernels of a run and so with its bytes.
+// Converts rows in memory, independently of a run, for programs that hold arrays and for inspecting the values of a
+// model. Uses all cores and the same kernels as a run, so the bytes are the same.
 
 #include <atomic>
 #include <cstddef>
@@ -14,37 +14,38 @@
 namespace ggufmill {
 
 struct RowsOptions {
-  unsigned threads = 0;                     // 0: as many as the machine gives this process
-  const std::atomic<bool>* stop = nullptr;  // once it is set the work ends with kInterrupted
+  unsigned threads = 0;                     // 0: the number of CPUs available to this process
+  const std::atomic<bool>* stop = nullptr;  // when set, the work ends with kInterrupted
 };
 
-// Whole rows of one type, and those of another to be made of them; both in the host's byte order. The memory is the
-// caller's, aligned for elements as the kernels want it (ggufmill_kernels.h), and does not overlap.
+// Whole rows of one type, and the memory for the converted rows of another; both in the host's byte order. The caller
+// owns the memory, which must be aligned for elements as the kernels require (ggufmill_kernels.h) and must not overlap.
 struct RowConversion {
   const TypeInfo* from = nullptr;
   std::span<const std::byte> values;
   const TypeInfo* to = nullptr;
-  std::span<std::byte> into;  // after an error it holds anything
-  std::uint64_t columns = 0;  // of every row
-  // Weights of the columns, finite and not negative: so many for each of the equal parts that the rows are cut into, a
-  // part for each of a tensor's matrices. Empty: none. Not used by types that have no use for them.
+  std::span<std::byte> into;  // undefined after an error
+  std::uint64_t columns = 0;  // of each row
+  // Weights of the columns, finite and not negative: one row of weights for all rows, or one for each of the equal
+  // parts into which the rows are divided, such as the matrices of a tensor. Empty: none. Ignored by types that do not
+  // use them.
   std::span<const float> importance{};
 };
 
-// Values that are not finite are an error where something is encoded, and are given as they are where F32 is wanted.
-// Exit code 2 for sizes that do not fit together and for importance that lacks or is wrong, 4 for values that are not
-// finite or too large for the type, 5 for a type without the kernel. Thread-safe.
+// Converts rows. Values that are not finite are an error when encoding; when decoding to F32 they are passed through.
+// Fails with exit code 2 if sizes are inconsistent or importance is missing or invalid, 4 for values that are not
+// finite or too large for the type, 5 if the kernel for a type is missing. Thread-safe.
 Status convert_rows(const RowConversion& conversion, const Kernels& kernels, const RowsOptions& options = {});
 
-// Rows [first, first + rows) of a tensor as its expression has them: `to` is its own type, or F32. Holds a few MiB for
-// each thread, and what the expression reads for these. Exit code 2 for rows or sizes that do not fit, 4 where a source
-// is not what it was when the model was opened or is malformed, 5 for a type without the kernel, 6 where the system
-// does not read. Thread-safe.
+// read_rows() reads rows [first, first + rows) of a tensor as defined by its expression; `to` is its own type or F32.
+// Uses a few MiB per thread plus the bytes that the expression reads. Fails with exit code 2 if the rows or sizes do
+// not fit, 4 if a source has changed since the model was opened or is malformed, 5 if the kernel for a type is missing,
+// 6 if reading fails. Thread-safe.
 struct RowsOfTensor {
   const Tensor* tensor = nullptr;
   std::uint64_t first = 0, rows = 0;
   const TypeInfo* to = nullptr;
-  std::span<std::byte> into;  // as of a conversion
+  std::span<std::byte> into;  // undefined after an error
 };
 Status read_rows(const RowsOfTensor& wanted, const Kernels& kernels, const RowsOptions& options = {});
 

@@ -44,7 +44,7 @@ Error refusal(const RowConversion& conversion) {
   return made.error();
 }
 
-// One call of the kernel for each of `parts` parts.
+// Encodes with one kernel call for each part that has its own importance.
 Bytes by_kernel(const char* type, const std::vector<float>& values, std::uint64_t columns,
                 const std::vector<float>& importance) {
   const TypeInfo& to = type_named(type);
@@ -74,7 +74,7 @@ TEST_CASE("each matrix has importance of its own") {
   CHECK(encoded("Q4_K", values, 256, importance) == by_kernel("Q4_K", values, 256, importance));
   const std::vector<float> shared(importance.begin(), importance.begin() + 256);
   CHECK(encoded("IQ2_XS", numbers(256 * 4), 256, shared) == by_kernel("IQ2_XS", numbers(256 * 4), 256, shared));
-  CHECK(encoded("Q8_0", values, 256, importance) == by_kernel("Q8_0", values, 256, {}));  // which has no use for it
+  CHECK(encoded("Q8_0", values, 256, importance) == by_kernel("Q8_0", values, 256, {}));  // Q8_0 ignores it
 }
 
 TEST_CASE("rows are decoded, however long they are, and what is not finite stays") {
@@ -121,7 +121,7 @@ TEST_CASE("what cannot be converted is told by its place") {
   CHECK(refusal({&f32, bytes.first(100), &q4, into, 256}).what == "100 bytes are no whole rows of 256 values of F32");
   CHECK(refusal({&f32, bytes, &q4, std::span(into).first(9), 256}).what ==
         "9 bytes are to hold 700 rows of 256 values of Q4_K");
-  CHECK(refusal({&f32, bytes, &type_named("Q8_K"), into, 256}).code == ExitCode::kUsage);  // of another size
+  CHECK(refusal({&f32, bytes, &type_named("Q8_K"), into, 256}).code == ExitCode::kUsage);  // wrong output size
   Bytes more(700 * 256);
   CHECK(refusal({&f32, bytes, find_source_type("U8"), more, 256}).code == ExitCode::kKernel);
   Bytes less(700 * 50);
@@ -134,7 +134,7 @@ TEST_CASE("what cannot be converted is told by its place") {
         "100 importance weights do not fit 700 rows of 256 values");
   values[256 * 600 + 17] = std::numeric_limits<float>::quiet_NaN();
   values[256 * 300 + 3] = std::numeric_limits<float>::infinity();
-  const Error error = refusal({&f32, bytes, &q4, into, 256});  // of several the first, whatever the threads
+  const Error error = refusal({&f32, bytes, &q4, into, 256});  // the first error, whatever the number of threads
   CHECK(error.what == "row 300, column 3: infinity");
   CHECK(error.code == ExitCode::kBadInput);
   values[256 * 300 + 3] = 0;
@@ -169,7 +169,7 @@ TEST_CASE("rows of a tensor are read from wherever its expression has them") {
   tensor.name = "t";
   tensor.expression = expressions::transpose(all, {1, 0, 2}).value();
   tensor.type = &f32;
-  const auto expected = [&](std::size_t row, std::size_t column) {  // of rows of 40
+  const auto expected = [&](std::size_t row, std::size_t column) {  // rows have 40 columns
     return values[row / 64 * 64 * 40 + column * 64 + row % 64];
   };
   std::vector<float> read(40 * 100);

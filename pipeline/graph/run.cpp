@@ -25,7 +25,7 @@ RunState::RunState(const Plan& plan, const RunOptions& options, Ledger& ledger, 
   progress_.file_bytes_before = before_of_files_;
 }
 
-// Of an earlier run.
+// Counts a unit of an earlier run as progress.
 void RunState::count(const Unit& unit) {
   const Step& step = plan_.steps[unit.step];
   progress_.bytes_read += unit.rows * step.expression->row_bytes();
@@ -73,7 +73,7 @@ void RunState::finished(const SlabPart& part) {
     }
   const Unit& unit = plan_.units[part.rows.unit];
   auto at = units_.find(part.rows.unit);
-  if (at == units_.end()) {  // complete before it is known: slabs of the unit that follow add to it
+  if (at == units_.end()) {  // initialized completely before insertion: later slabs add to it
     UnitUnderWay begun{unit.rows * plan_.steps[unit.step].expression->row_bytes(),
                        std::vector<std::uint64_t>(part.checksums.size())};
     at = units_.emplace(part.rows.unit, std::move(begun)).first;

@@ -1,5 +1,5 @@
 #pragma once
-// What the parts of a run share: its files, its first error, whether to go on, and how far it is.
+// State shared by the parts of a run: files, first error, stop request and progress.
 
 #include <atomic>
 #include <chrono>
@@ -22,20 +22,20 @@
 
 namespace ggufmill {
 
-// Thread-safe but for finished() and status().
+// Thread-safe except for finished() and status().
 class RunState {
  public:
-  // What is done with a slab, in order, for fail(); tile t is kTiles + t.
+  // The operations on a slab, in order, for fail(); tile t is kTiles + t.
   static constexpr std::uint64_t kRead = 0, kTiles = 1, kWrite = std::numeric_limits<std::uint64_t>::max();
 
-  // `done`: units of earlier runs, which count as progress.
+  // `done`: units done by earlier runs, which count as progress.
   RunState(const Plan& plan, const RunOptions& options, Ledger& ledger, const std::vector<bool>& done);
 
-  // Of all errors that of the earliest slab and the earliest thing done with it is kept, and slabs before it are still
-  // finished: the flow graph ends with the error that the plain loop meets first.
+  // Records an error. Of all errors, the one from the earliest slab and its earliest operation is kept, and slabs
+  // before that one are still finished, so the flow graph reports the same error as the plain loop.
   void fail(std::uint64_t ordinal, std::uint64_t at, Error error) noexcept;
-  // Calls f, which returns a Status or nothing; an error or exception of it becomes the error of the run, and the
-  // result false.
+  // Calls f, which returns a Status or nothing. An error or exception becomes the error of the run, and the result is
+  // false.
   template <class F>
   bool guard(std::uint64_t ordinal, std::uint64_t at, const F& f) noexcept {
     try {
@@ -52,30 +52,30 @@ class RunState {
     }
   }
 
-  // Whether slab `ordinal` need not be worked on, as an earlier one failed or the user stopped the run.
+  // True if slab `ordinal` need not be processed because an earlier one failed or the run was stopped.
   bool skips(std::uint64_t ordinal) const { return stopped() || ordinal > failed_ordinal_; }
-  // Whether it must not be written: as before, or it failed itself.
+  // True if the slab must not be written: as above, or because it failed itself.
   bool spoiled(std::uint64_t ordinal) const { return stopped() || ordinal >= failed_ordinal_; }
   bool feeds_no_more() const { return stopped() || failed_ordinal_ != kNone; }
   bool stopped() const { return stop_ && *stop_; }
 
-  // Sums up what was made of a slab, where the ledger wants that. By the thread that has the slab.
+  // Computes the checksums of a slab's encoded bytes if the ledger wants them. Called by the thread that owns the slab.
   void sum_up(Slab& slab) const;
-  // Counts a slab that came to its end, tells the ledger of units that are done, and reports progress. One thread at a
-  // time.
+  // Counts a finished slab, informs the ledger of completed units and reports progress. Must not be called
+  // concurrently.
   void finished(const Slab& slab);
-  // After the last slab: the error that the run ends with, if any.
+  // Returns the error of the run, if any. To be called after the last slab.
   Status status();
 
   std::size_t units_done() const { return units_done_; }
-  // Of this run alone.
+  // Bytes read and written by this run only.
   std::uint64_t bytes_read() const { return bytes_read_; }
   std::uint64_t bytes_written() const {
     return std::accumulate(file_bytes_.begin(), file_bytes_.end(), std::uint64_t{0});
   }
-  // Of each file of all outputs, in order, written by this run.
+  // Bytes written by this run to each file of all outputs, in order.
   const std::vector<std::uint64_t>& file_bytes() const { return file_bytes_; }
-  // The place of a file among all of them.
+  // Returns the index of a file among the files of all outputs.
   std::size_t file_of(const Place& place) const { return first_file_[place.output] + place.file; }
 
  private:
@@ -100,34 +100,36 @@ class RunState {
     std::uint64_t bytes_left = 0;
     std::vector<std::uint64_t> checksums;
   };
-  std::map<std::size_t, UnitUnderWay> units_;  // those that are begun
+  std::map<std::size_t, UnitUnderWay> units_;  // units started but not completed
   std::size_t units_done_ = 0;
   std::vector<std::size_t> first_file_;  // of each output: index into file_bytes_
   std::uint64_t bytes_read_ = 0;
-  std::vector<std::uint64_t> file_bytes_;  // written of each file of all outputs
+  std::vector<std::uint64_t> file_bytes_;  // written to each file of all outputs
   std::vector<std::uint64_t> progress_of_files_, before_of_files_;
 };
 
-// The sources that a plan reads, opened.
+// The opened sources of a plan.
 class RunSources {
  public:
-  // Exit code 4 for one that is not what was planned with. For `stop` see ByteSource::open().
+  // Fails with exit code 4 if a source differs from the planned one. See ByteSource::open() for `stop`.
   static Result<std::unique_ptr<RunSources>> open(const Plan& plan, IoMode mode, const std::atomic<bool>* stop);
 
   const ByteSource& of(const SourceFile& source) const { return *sources_.at(&source); }
-  // The same for a read: past the page cache only where that harms nothing beside it.
+  // Returns the source for a read. Direct I/O is used only if the read owns its pages and so cannot overwrite other
+  // data.
   const ByteSource& of(const SlabRead& read) const {
     return read.owns_pages || cached_.empty() ? of(*read.source) : *cached_.at(read.source);
   }
-  // Whether nothing has written to them; exit code 4.
+  // Fails with exit code 4 if a source was modified.
   Status check_unchanged() const;
 
  private:
   std::map<const SourceFile*, std::shared_ptr<const ByteSource>> sources_;
-  std::map<const SourceFile*, std::shared_ptr<const ByteSource>> cached_;  // with direct I/O: the same without it
+  std::map<const SourceFile*, std::shared_ptr<const ByteSource>>
+      cached_;  // the same files without direct I/O; empty if that is off
 };
 
-// One run, as the engines see it.
+// One run, as seen by the engines.
 struct Run {
   const Plan& plan;
   const std::vector<BoundStep>& steps;
@@ -141,13 +143,13 @@ struct Run {
   Profile* profile;  // null: not wanted
 };
 
-// Read, convert and write every slab of the feed. Errors go to run.state. Both return when nothing is under way any
-// more.
+// Both engines read, convert and write every slab of the feed, report errors to run.state, and return when no slab is
+// in flight.
 
-// The specification: one slab after the other, blocking I/O, the calling thread alone.
+// The specification: one slab at a time, with blocking I/O, on the calling thread only.
 void run_plain(Run& run);
 
-// The flow graph: reads ahead, conversions on run.threads threads, writes behind.
+// The flow graph: reads ahead, converts on run.threads threads, and writes behind.
 void run_flow(Run& run, IoService& io);
 
 }  // namespace ggufmill

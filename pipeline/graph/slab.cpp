@@ -16,19 +16,19 @@ std::uint32_t tile_count(const SlabRows& rows, const BoundStep& step) {
   return static_cast<std::uint32_t>((all + per_tile - 1) / per_tile);
 }
 
-// The memory of a slab is less than its pieces take; caught in make_slab().
+// Thrown if the memory of a slab is too small for its pieces; caught in make_slab().
 struct TooLittle {
   std::uint64_t needed = 0;
 };
 
-// Hands out pieces of memory one after the other, each from a page of its own. Throws TooLittle before a piece, with
-// the rest of its last page, would go beyond the memory.
+// Hands out consecutive pieces of memory, each starting on a new page. Throws TooLittle if a piece, rounded up to whole
+// pages, would exceed the memory.
 class Pieces {
  public:
   Pieces(std::span<std::byte> memory, bool direct) : memory_(memory), direct_(direct) {}
 
-  // `offset`: in the file that the piece is read from or written to. A piece that holds values of `type` is aligned for
-  // them even where the file is not; then it is not read past the page cache.
+  // `offset` is the position in the file that the piece is read from or written to. A piece for values of `type` is
+  // aligned for them even if the file position is not; it is then not read with direct I/O.
   std::span<std::byte> take(std::uint64_t bytes, std::uint64_t offset, const TypeInfo* type = nullptr) {
     if (bytes == 0) return {};
     const bool as_in_file = direct_ && (!type || offset % type->alignment() == 0);
@@ -81,7 +81,7 @@ class SlabMaker {
       slab_->writes_left += static_cast<std::uint32_t>(encoding.encoding->places.size());
   }
 
-  // Small whole tensors, with what lies between them.
+  // Reads small whole tensors together with the gaps between them.
   void read_side_by_side() {
     const auto extent_of = [](const SlabPart& part) { return part.values.expression->extent; };
     const Extent first = extent_of(slab_->parts.front()), last = extent_of(slab_->parts.back());

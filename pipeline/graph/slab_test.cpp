@@ -9,7 +9,7 @@ using testing::shape_of;
 
 namespace {
 
-// What a slab of all rows of the first step is, when its memory is planned to be `cost`.
+// Makes a slab of all rows of the first step with a planned cost of `cost`.
 Result<std::unique_ptr<Slab>> slab_of(const Plan& plan, std::uint64_t cost) {
   const auto kernels = Kernels::load({{}, "reference"}).value();
   const std::vector<BoundStep> steps = bind_kernels(plan, *kernels).value();

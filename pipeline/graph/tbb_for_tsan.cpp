@@ -1,7 +1,8 @@
-// For ThreadSanitizer only. oneTBB's library is not compiled for it, so that it sees no order between what makes a task
-// and the task itself. These functions take the place of the library's through which our tasks go: they say that order
-// and call the library's own. Without them every run has hundreds of warnings that are false; a library that is
-// compiled for ThreadSanitizer (cmake -DTBB_SANITIZE=thread) has none either way.
+// For ThreadSanitizer only. The oneTBB library is not instrumented, so ThreadSanitizer sees no happens-before relation
+// between the creation of a task and its execution. These functions replace the library functions through which our
+// tasks pass: they annotate that order and call the originals. Without them every run produces hundreds of false
+// positives. With a oneTBB that is built for ThreadSanitizer (cmake -DTBB_SANITIZE=thread) there are none in either
+// case.
 
 #include <dlfcn.h>
 #include <sanitizer/tsan_interface.h>
@@ -17,7 +18,7 @@
 namespace tbb::detail {
 namespace {
 
-// The library's function of a (mangled) name.
+// Returns the library's function with a (mangled) name.
 template <class Function>
 Function* original(const char* name, Function* /*ours*/) {
   void* const found = ::dlsym(RTLD_NEXT, name);
@@ -28,8 +29,8 @@ Function* original(const char* name, Function* /*ours*/) {
   return reinterpret_cast<Function*>(found);
 }
 
-// Not by operator new or aligned_alloc(), which a test lets fail: the library's pools do without them, and a task that
-// is not handed over is waited for without end.
+// Uses neither operator new nor aligned_alloc(), because a test makes them fail. The library's pools do not use them
+// either, and waiting for a task that was never handed over would not end.
 void* allocated(std::size_t bytes) {
   void* memory = nullptr;
   if (::posix_memalign(&memory, d1::task_alignment, bytes) != 0) throw std::bad_alloc();
@@ -47,7 +48,7 @@ void take_back(void* memory) {
   std::free(memory);
 }
 
-// Goes to the library in place of a task: whoever executes it sees what was done before it was handed over.
+// Passed to the library instead of a task: the thread that executes it sees everything done before it was handed over.
 class OrderedTask final : public d1::task {
  public:
   explicit OrderedTask(d1::task& ordered) : task_(ordered) { __tsan_release(this); }
@@ -106,7 +107,8 @@ void __TBB_EXPORTED_FUNC submit(d1::task& task, d1::task_group_context& context,
   next(*new OrderedTask(task), context, arena, critical);
 }
 
-// Every task gives its reference back at its end, in our code: to take one more is to come after them all.
+// Every task releases its reference at its end, in instrumented code. Reserving and releasing one more therefore
+// synchronizes with all of them.
 void __TBB_EXPORTED_FUNC wait(d1::wait_context& waited, d1::task_group_context& context) {
   using Function = void(d1::wait_context&, d1::task_group_context&);
   static Function* const next =
@@ -123,9 +125,9 @@ void __TBB_EXPORTED_FUNC execute(d1::task_arena_base& arena, d1::delegate_base& 
   next(arena, ordered);
 }
 
-// Memory goes from thread to thread, too: ThreadSanitizer knows that of the C library. The pools are not used.
+// Memory is also passed between threads. The pools are bypassed, since ThreadSanitizer knows the C library's allocator.
 
-// These the library calls itself as well.
+// The library calls these itself as well.
 void* __TBB_EXPORTED_FUNC cache_aligned_allocate(std::size_t bytes) { return handed_out(bytes); }
 void __TBB_EXPORTED_FUNC cache_aligned_deallocate(void* memory) { take_back(memory); }
 void* __TBB_EXPORTED_FUNC allocate_memory(std::size_t bytes) { return handed_out(bytes); }

@@ -51,7 +51,7 @@ class NewFile final : public AtomicFile {
   const bool overwrite_;
   std::atomic<std::uint64_t> written_{0};
   WriteBehind behind_;
-  OutputFolder folder_;  // outlives the temporary in it
+  OutputFolder folder_;  // outlives the temporary file in it
   TemporaryFile temporary_;
 };
 
@@ -146,7 +146,7 @@ Result<std::unique_ptr<AtomicFile>> AtomicFile::create(const std::string& path, 
   BOOST_OUTCOME_TRY(const TargetPath target, split_target(path));
   BOOST_OUTCOME_TRY(check_target(path, options.overwrite));
   BOOST_OUTCOME_TRY(OutputFolder folder, OutputFolder::open(target.folder));
-  // Again, now that the path has all its folders: "new/../model.gguf" was nothing before.
+  // Check again now that all folders of the path exist: before, "new/../model.gguf" did not resolve.
   BOOST_OUTCOME_TRY(const std::optional<struct stat> old, check_target(path, options.overwrite));
   BOOST_OUTCOME_TRY(TemporaryFile temporary,
                     TemporaryFile::open(folder.descriptor(), target.name, path, options.identity, options.attach));

@@ -1,5 +1,5 @@
 #pragma once
-// Output files.
+// Output files that appear atomically.
 
 #include <cstddef>
 #include <cstdint>
@@ -14,37 +14,43 @@
 
 namespace ggufmill {
 
-// A file that appears under its name whole or not at all (DESIGN 6): a temporary `.NAME.ggufmill-IDENTITY` in the
-// target's folder, full size reserved, data, fsync, header last, rename, fsync of the folder. What is never written
-// stays zero. Destroyed before seal(): the temporary, and the folders made for it, are removed; a process that is
-// killed (SIGKILL, power) leaves the temporary, which is then for its owner to remove.
+// A file that appears under its name complete or not at all (DESIGN 6). It is written to a temporary file
+// `.NAME.ggufmill-IDENTITY` in the target's folder: reserve the full size, write the data, fsync, write the header
+// last, rename, fsync the folder. Bytes that are never written stay zero. If the object is destroyed before seal(), the
+// temporary file and the folders created for it are removed. If the process is killed (SIGKILL, power loss), the
+// temporary file stays, and its owner has to remove it.
 class AtomicFile : public WriteTarget {
  public:
   struct Options {
-    bool overwrite = false;  // replace an existing file; it keeps its permissions
+    bool overwrite = false;  // replace an existing file; its permissions are kept
     IoMode mode = IoMode::kCached;
-    // Names the temporary, so that a run of the same identity finds it; empty: a name that nothing else has. What lies
-    // there already is written anew, unless another process has it open: exit code 75. What is not this user's alone
-    // (own_file.h) stays as it is: then the temporary gets another name, which warning() says.
+    // Part of the temporary file's name, so that a run with the same identity finds the file; if empty, a unique name
+    // is chosen. An existing file of that name is overwritten, unless another process has it open (exit code 75) or it
+    // is not owned exclusively by this user (own_file.h): such a file is left untouched, another name is used for the
+    // temporary file, and warning() reports it.
     std::string identity{};
-    // Goes on with the temporary that leave() kept; it has to be there, of the same size, and this user's alone.
+    // Resumes with the temporary file that leave() kept; it must exist, have the same size, and be owned exclusively by
+    // this user.
     bool attach = false;
   };
-  // Creates missing folders. Exit code 2 for an existing target without `overwrite`, for one that is a folder, a
-  // symbolic link or not a regular file; 6 when there is no space or permission, or no direct I/O where that
-  // is the mode. `bytes` is the final size.
+  // Opens the temporary file for `path`; creates missing folders. `bytes` is the final size. Exit code 2 if the target
+  // exists and `overwrite` is not set, or if it is a folder, a symbolic link or not a regular file; 6 if there is no
+  // space or no permission, or if `mode` is direct I/O and the file system does not support it.
   static Result<std::unique_ptr<AtomicFile>> create(const std::string& path, std::uint64_t bytes,
                                                     const Options& options);
 
-  // Writes are direct where the mode and the memory allow it: where `from` starts at the same place of a memory page as
-  // `offset` of a block, and then but for the ragged ends, which begin_write() writes.
+  // Writes use direct I/O if the mode and the memory allow it: the address of `from` must have the same offset within a
+  // memory page as `offset` has within a block. The unaligned head and tail are written through the page cache by
+  // begin_write().
 
-  // What was written, or is there since an earlier run.
+  // Reads bytes that were written, by this run or by an earlier one.
   virtual Status read(std::uint64_t offset, std::span<std::byte> into) const = 0;
 
-  // Once, after all writes, the three steps to a file under its name. finish(): fsync, write `header` at 0, fsync.
-  // `data_bytes` is what the caller means to have written (without the header); where other than that arrived, that is
-  // a defect (exit code 1). publish(): rename. settle(): what was replaced is gone, fsync of the folder.
+  // Turns the temporary file into the finished file. Called once, after all writes; consists of three steps:
+  // finish(): fsync, write `header` at offset 0, fsync. `data_bytes` is the number of bytes the caller believes it has
+  // written (without the header); a different number is a defect (exit code 1).
+  // publish(): rename.
+  // settle(): remove the replaced file, fsync the folder.
   Status seal(std::span<const std::byte> header, std::uint64_t data_bytes) {
     BOOST_OUTCOME_TRY(finish(header, data_bytes));
     BOOST_OUTCOME_TRY(publish(false));
@@ -53,16 +59,16 @@ class AtomicFile : public WriteTarget {
   virtual Status finish(std::span<const std::byte> header, std::uint64_t data_bytes) = 0;
   virtual Status publish(bool revocable) = 0;
   virtual Status settle() = 0;
-  // Between a revocable publish() and settle(): everything as before, where the file system can do that.
+  // Restores the previous state, if the file system can; valid between a revocable publish() and settle().
   virtual Status take_back() = 0;
 
-  // Keeps the temporary under its name. leave() also makes what was written durable.
+  // keep() keeps the temporary file under its temporary name; leave() also makes the written data durable.
   virtual void keep() = 0;
   virtual Status leave() = 0;
   virtual Result<FileId> id() const = 0;
-  // After finish(), as OutputStore::is_as_left(); publish() refuses a file that is not.
+  // Valid after finish(); same meaning as OutputStore::is_as_left(). publish() refuses a file for which this is false.
   virtual Result<bool> is_as_left() = 0;
-  // For the user; empty: none.
+  // Warning for the user; empty if there is none.
   virtual const std::string& warning() const = 0;
 
   virtual std::uint64_t written() const = 0;

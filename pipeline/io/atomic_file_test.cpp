@@ -28,7 +28,7 @@ std::unique_ptr<AtomicFile> created(const std::string& path, std::uint64_t bytes
   return std::move(file).value();
 }
 
-// "HHdata" with a gap of zeros before the data where `bytes` leave one.
+// Writes "HHdata", with zeros before the data if `bytes` leaves a gap.
 Status write_whole(AtomicFile& file, std::uint64_t bytes) {
   BOOST_OUTCOME_TRY(file.write(bytes - 4, as_bytes("data")));
   return file.seal(as_bytes("HH"), 4);
@@ -132,7 +132,7 @@ TEST_CASE("two long names of one beginning are two files") {
 TEST_CASE("a file that appears meanwhile is not lost") {
   const TempDir folder;
   SystemCalls calls = kernel_calls();
-  const int supported = GENERATE(2, 1, 0);  // rename without replacing, hard links, neither
+  const int supported = GENERATE(2, 1, 0);  // 2: rename without replacing; 1: hard links; 0: neither
   if (supported < 2)
     calls.renameat2 = [](int from, const char* a, int to, const char* b, unsigned flags) {
       errno = EINVAL;
@@ -221,7 +221,7 @@ TEST_CASE("an empty file can be made") {
   CHECK(read_text(folder.file("out")).empty());
 }
 
-// What SQLite does: for every k, the k-th system call fails.
+// As in SQLite's tests: for every k, the k-th system call fails.
 TEST_CASE("whichever call fails, the old file is whole and no temporary is left") {
   const int errno_value = GENERATE(EIO, ENOSPC);
   int k = 1, sealed = 0;
@@ -240,7 +240,7 @@ TEST_CASE("whichever call fails, the old file is whole and no temporary is left"
     if (!status) CHECK(status.error().code == ExitCode::kIo);
     CHECK(names_in(folder.path()) == Names{"in", "out"});
     const std::string text = read_text(folder.file("out"));
-    if (reached && text != "old") CHECK(++sealed == 1);  // only the last call, the fsync of the folder
+    if (reached && text != "old") CHECK(++sealed == 1);  // only if the last call failed, the fsync of the folder
     CHECK((text == "old" || text == "HHdatamore"));
   }
   CHECK(k > 12);
@@ -295,10 +295,10 @@ TEST_CASE("an interrupted removal is made again: no temporary and no new folder 
 
 namespace {
 
-// What somebody else may have put where a run would look for what it left.
+// Objects that somebody else may have placed where a run looks for its leftover files.
 enum class Trap { kHardLink, kSymbolicLink, kOtherUser, kGroupWritable, kOthersWritable, kFolder, kPipe };
 
-// Puts it at `path`; the file that a careless run would write to.
+// Places the trap at `path`; returns the file that a careless run would write to.
 std::string set_trap(Trap trap, const std::string& path, const TempDir& folder) {
   const std::string victim = folder.file("victim");
   write_text(victim, "untouched");
@@ -318,7 +318,7 @@ std::string set_trap(Trap trap, const std::string& path, const TempDir& folder) 
 Trap any_trap() {
   const Trap trap = GENERATE(Trap::kHardLink, Trap::kSymbolicLink, Trap::kOtherUser, Trap::kGroupWritable,
                              Trap::kOthersWritable, Trap::kFolder, Trap::kPipe);
-  return trap == Trap::kOtherUser && ::geteuid() != 0 ? Trap::kHardLink : trap;  // root alone can give files away
+  return trap == Trap::kOtherUser && ::geteuid() != 0 ? Trap::kHardLink : trap;  // only root can give files away
 }
 
 }  // namespace
@@ -401,7 +401,7 @@ TEST_CASE("a file that was changed after its seal is not published") {
   REQUIRE(file.value()->finish(as_bytes("HH"), 4));
   const bool swaps = GENERATE(false, true);
   if (swaps) std::filesystem::rename(temporary, temporary + ".moved");
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // times have the grain of the kernel's clock
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // timestamps have the granularity of the kernel's clock
   write_text(temporary, "HHDATA");
   const Status published = file.value()->publish(false);
   REQUIRE_FALSE(published);

@@ -1,5 +1,5 @@
 #pragma once
-// Where bytes are read from: a file (input_file.h), or an object on a server (pipeline/remote).
+// Sources of bytes: a file (input_file.h), or an object on a server (pipeline/remote).
 
 #include <atomic>
 #include <cstddef>
@@ -19,39 +19,40 @@ inline constexpr const char* kDamagedFileHelp = "the file is damaged or cut shor
 
 class IoService;
 
-// Random access to something that does not change while it is read. Thread-safe.
+// Random access to an object that does not change while it is read. Thread-safe.
 class ByteSource {
  public:
   using Completion = std::function<void(Status)>;
 
-  // What `described` names, to be read by a run. Exit code 4 where it is not what it was when it was described, and for
-  // what is missing or not a regular file; 6 for what the system refuses, which direct I/O may be. Once `*stop` is set
-  // (null: never) reads that wait for a server end with kInterrupted; it outlives the source.
+  // Opens `described` for reading by a run. Exit code 4 if the object has changed since it was described, is missing,
+  // or is not a regular file; 6 if the system refuses to open it, for example with direct I/O. Once `*stop` is set
+  // (null: never), reads that wait for a server fail with kInterrupted; `stop` must outlive the source.
   static Result<std::shared_ptr<const ByteSource>> open(const SourceFile& described, IoMode mode,
                                                         const std::atomic<bool>* stop = nullptr);
   virtual ~ByteSource() = default;
 
-  // What it was when it was opened.
+  // Describes the object as it was when it was opened.
   virtual const SourceRef& describe() const = 0;
   const std::string& path() const { return describe()->path; }
   std::uint64_t bytes() const { return describe()->bytes; }
-  // Whether it is still the same: exit code 4 where something has written to it since.
+  // Checks that the object is still the same; exit code 4 if it was written to since.
   virtual Status check_unchanged() const = 0;
-  // How many bytes to read at once: enough that what each read costs does not count.
+  // Number of bytes to request at a time, large enough to make the cost per request negligible.
   virtual std::size_t request_bytes() const = 0;
 
-  // Blocking; fills all of `into` or fails (exit code 4 where the source ends early).
+  // Blocks; fills all of `into` or fails (exit code 4 if the source ends early).
   virtual Status read(std::uint64_t offset, std::span<std::byte> into) const = 0;
-  // The same without ever waiting. False where not all of it is in memory, where that is not known, and where read()
-  // has an error to give; `into` then holds anything.
+  // Like read(), but never waits. Returns false if the bytes are not all in memory, if that is unknown, or if read()
+  // would report an error; the contents of `into` are then undefined.
   virtual bool read_if_cached(std::uint64_t offset, std::span<std::byte> into) const = 0;
-  // In the background. `into` stays valid until `done` is called: by a thread of the service, never within this call.
+  // Reads in the background. `into` must stay valid until `done` is called, which is done by a thread of the service,
+  // never from within this call.
   virtual void start_read(IoService& io, std::uint64_t offset, std::span<std::byte> into, Completion done) const = 0;
 };
 
-// Whether two descriptions are of the same bytes, wherever they lie.
+// Returns true if both descriptions are of the same bytes, regardless of their location.
 bool is_same(const SourceFile& a, const SourceFile& b);
-// That the bytes of `before` are those of `now` by now. Exit code 4.
+// Error (exit code 4): the object described by `before` has changed and is now `now`.
 Error changed(const SourceFile& before, const SourceFile& now);
 
 }  // namespace ggufmill

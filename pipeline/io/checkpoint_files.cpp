@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Which file each tensor is in, by name.
+// Name of the file that contains each tensor, by tensor name.
 using WeightMap = std::map<std::string, std::string, std::less<>>;
 
 bool is_plain_name(std::string_view name) {
@@ -117,7 +117,7 @@ class FilesReader {
 
   const CheckpointPartReader& read_;
   Checkpoint checkpoint_;
-  std::unordered_map<std::string, std::size_t> file_of_;  // which file has a tensor
+  std::unordered_map<std::string, std::size_t> file_of_;  // index of the file that contains a tensor, by tensor name
 };
 
 }  // namespace

@@ -1,5 +1,6 @@
 #pragma once
-// A checkpoint in one or several files of one format, with or without an index that says which tensor is in which file.
+// Reads a checkpoint that consists of one or more files of one format, with or without an index that maps tensors to
+// files.
 
 #include <functional>
 #include <memory>
@@ -13,19 +14,20 @@
 namespace ggufmill {
 
 struct CheckpointPart {
-  std::vector<CheckpointTensor> tensors;                      // no name twice
-  std::vector<std::pair<std::string, std::string>> metadata;  // what the file says about itself
+  std::vector<CheckpointTensor> tensors;                      // names are unique
+  std::vector<std::pair<std::string, std::string>> metadata;  // as stored in the file
 };
 // Reads the header of one file.
 using CheckpointPartReader = std::function<Result<CheckpointPart>(const std::shared_ptr<const ByteSource>& file)>;
 
-// The tensors of all files, in this order. Exit code 4 for a name that two files have, and for a pointer of Git LFS.
+// Reads the tensors of all files, in the given order. Exit code 4 if two files contain a tensor of the same name, or if
+// a file is a Git LFS pointer.
 Result<Checkpoint> read_checkpoint_files(const std::vector<std::string>& paths, const CheckpointPartReader& read);
-// Those of the files that an index names, in the order of their names; they lie beside it. Exit code 4 also for files
-// and tensors that the index has and the folder has not, and the other way round.
+// Reads the files named by an index, in the order of their names; they must be in the index's folder. Exit code 4 also
+// if the index lists a file or tensor that is missing, or if a file contains a tensor that the index does not list.
 Result<Checkpoint> read_indexed_checkpoint(const std::string& index, const CheckpointPartReader& read);
 
-// The shape of a tensor whose dimensions are in the order of a checkpoint, the slowest first.
+// Returns the shape of a tensor whose dimensions are in checkpoint order, slowest first.
 Shape shape_of_dimensions(const std::vector<std::uint64_t>& dims);
 
 }  // namespace ggufmill

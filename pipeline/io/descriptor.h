@@ -1,5 +1,5 @@
 #pragma once
-// Owns one file descriptor.
+// Owner of one file descriptor.
 
 #include <unistd.h>
 
@@ -15,7 +15,7 @@ class Descriptor {
     std::swap(value_, other.value_);
     return *this;
   }
-  // The result of close() says nothing here: what must reach the disk has been through fsync.
+  // The result of close() does not matter here: data that must reach the disk has already been flushed by fsync.
   ~Descriptor() {
     if (value_ >= 0) ::close(value_);
   }

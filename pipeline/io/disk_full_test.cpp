@@ -1,4 +1,4 @@
-// A full disk and a limit on the size of files.
+// A full disk, and a limit on the size of files.
 
 #include <sys/mount.h>
 #include <sys/resource.h>
@@ -20,7 +20,7 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-// A disk of one megabyte, where we may mount one.
+// A disk of one megabyte, if mounting one is permitted.
 class SmallDisk {
  public:
   SmallDisk() : mounted_(::mount("tmpfs", folder_.path().c_str(), "tmpfs", 0, "size=1m") == 0) {
@@ -38,7 +38,7 @@ class SmallDisk {
   const bool mounted_;
 };
 
-// Files of this process may have so many bytes while it lives; what is beyond fails instead of ending the process.
+// Limits the size of this process's files while it exists; writes beyond the limit fail instead of killing the process.
 class SizeLimit {
  public:
   explicit SizeLimit(rlim_t bytes) : handler_(::signal(SIGXFSZ, SIG_IGN)) {

@@ -44,15 +44,15 @@ Result<std::shared_ptr<const InputFile>> InputFile::open(const std::string& path
   const SystemCalls& calls = system_calls();
   if (path.find('\0') != std::string::npos) return input_error(path, "a path with a zero byte names no file");
   struct stat info {};
-  // Looked at before it is opened, because opening alone makes some devices act.
+  // Checked before opening, because merely opening some devices triggers actions.
   if (retry([&] { return calls.fstatat(AT_FDCWD, path.c_str(), &info, 0); }) < 0) return cannot_open(path, errno);
   BOOST_OUTCOME_TRY(check_regular(path, info));
-  // Not blocking, in case a pipe has taken the name since.
+  // Non-blocking, in case the name has been taken by a pipe in the meantime.
   Descriptor descriptor(retry([&] { return calls.openat(AT_FDCWD, path.c_str(), kReadFlags | O_NONBLOCK, 0); }));
   if (!descriptor) return cannot_open(path, errno);
   if (retry([&] { return calls.fstat(descriptor.get(), &info); }) < 0) return cannot_open(path, errno);
   BOOST_OUTCOME_TRY(check_regular(path, info));
-  // io_uring takes O_NONBLOCK at its word even for regular files and answers EAGAIN.
+  // With O_NONBLOCK set, io_uring returns EAGAIN even for regular files.
   if (retry([&] { return calls.set_status_flags(descriptor.get(), O_RDONLY); }) < 0) return cannot_open(path, errno);
   std::shared_ptr<InputFile> file(
       new InputFile(path, static_cast<std::uint64_t>(info.st_size), std::move(descriptor), mode));
@@ -65,7 +65,7 @@ Result<std::shared_ptr<const InputFile>> InputFile::open(const std::string& path
   return std::shared_ptr<const InputFile>(std::move(file));
 }
 
-// The same file once more, as the other descriptor has it.
+// Opens the file of the other descriptor a second time, regardless of its current name.
 Status InputFile::open_direct() {
   const std::string same = fmt::format("/proc/self/fd/{}", descriptor_.get());
   direct_ = Descriptor(retry([&] { return system_calls().openat(AT_FDCWD, same.c_str(), kReadFlags | O_DIRECT, 0); }));
@@ -86,7 +86,7 @@ Result<SourceFile> InputFile::identity() const {
 Status InputFile::check_unchanged() const {
   BOOST_OUTCOME_TRY(const SourceFile now, identity());
   if (!is_same(now, *description_)) return changed(*description_, now);
-  // Bytes that were rewritten in place, with the time set back, show here alone.
+  // Bytes rewritten in place, with the modification time set back, are detected only by ctime.
   BOOST_OUTCOME_TRY(const std::int64_t inode_time, this->inode_time());
   if (inode_time == inode_time_) return ok();
   Error error = changed(*description_, now);
@@ -136,7 +136,7 @@ Result<Transfer> InputFile::begin_read(std::uint64_t offset, std::span<std::byte
 }
 
 void InputFile::end_read(std::uint64_t offset, std::size_t bytes) const {
-  if (mode_ == IoMode::kStreaming)  // of the pages that lie wholly in it; a hint that may be ignored
+  if (mode_ == IoMode::kStreaming)  // drops the pages that lie entirely in the range; a hint that may be ignored
     ::posix_fadvise(descriptor_.get(), static_cast<off_t>(offset), static_cast<off_t>(bytes), POSIX_FADV_DONTNEED);
 }
 

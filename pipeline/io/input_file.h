@@ -14,34 +14,36 @@
 
 namespace ggufmill {
 
-// What an st_mode is of: "a file", "a folder", "a pipe", "a socket", "a device".
+// Name of the file type in an st_mode: "a file", "a folder", "a pipe", "a socket", "a device".
 std::string_view kind_of_mode(unsigned mode);
-// The same of what is at a path of this machine, or "a broken link"; empty where nothing is, and for an address.
+// Same for a local path, or "a broken link"; empty if nothing exists there, or if `path` is an address.
 std::string_view kind_of_path(const std::string& path);
 
 // A regular file opened for reading. Anything else (folder, pipe, device) is refused; links to regular files are
 // followed. Thread-safe.
 class InputFile final : public ByteSource {
  public:
-  // Exit code 4 for what is missing or not a regular file, 6 for what the system refuses, which direct I/O may be.
+  // Exit code 4 if the file is missing or not a regular file, 6 if the system refuses to open it, for example with
+  // direct I/O.
   static Result<std::shared_ptr<const InputFile>> open(const std::string& path, IoMode mode = IoMode::kCached);
 
   const SourceRef& describe() const override { return description_; }
   Status check_unchanged() const override;
   std::size_t request_bytes() const override { return 2 << 20; }
-  // Retries EINTR and short reads. With direct I/O, past the page cache where `into` starts at the same place of a
-  // memory page as `offset` of a block; the pages it lies in are then the caller's (Buffer with a phase).
+  // Retries after EINTR and short reads. In direct I/O mode, bypasses the page cache if the address of `into` has the
+  // same offset within a memory page as `offset` has within a block. The read may then write anywhere in the pages that
+  // contain `into`, which must belong to the caller (Buffer with a phase).
   Status read(std::uint64_t offset, std::span<std::byte> into) const override;
   bool read_if_cached(std::uint64_t offset, std::span<std::byte> into) const override;
   void start_read(IoService& io, std::uint64_t offset, std::span<std::byte> into, Completion done) const override;
 
-  // For those who read by other means: what to ask the system for (with the errors of read()), and what to call when it
-  // is there.
+  // For callers that read by other means: begin_read() returns the transfer to request from the system (with the errors
+  // of read()), and end_read() is called once it has completed.
   Result<Transfer> begin_read(std::uint64_t offset, std::span<std::byte> into) const;
   void end_read(std::uint64_t offset, std::size_t bytes) const;
 
  private:
-  // Bytes at the beginning whose hash is a part of what a file is.
+  // Number of leading bytes whose hash is part of the file's identity.
   static constexpr std::size_t kHashedBytes = 1 << 20;
 
   InputFile(std::string path, std::uint64_t bytes, Descriptor descriptor, IoMode mode)
@@ -52,10 +54,10 @@ class InputFile final : public ByteSource {
 
   std::string path_;
   std::uint64_t bytes_;
-  Descriptor descriptor_, direct_;  // the second only with direct I/O
+  Descriptor descriptor_, direct_;  // the second is open in direct I/O mode only
   IoMode mode_;
   SourceRef description_;
-  std::int64_t inode_time_ = 0;  // when it was opened
+  std::int64_t inode_time_ = 0;  // ctime when the file was opened
 };
 
 }  // namespace ggufmill

@@ -90,7 +90,7 @@ TEST_CASE("what is beyond the end is in no cache") {
 TEST_CASE("only regular files are opened") {
   const TempDir folder;
   REQUIRE(::mkfifo(folder.file("pipe").c_str(), 0600) == 0);
-  CHECK(open_error(folder.file("pipe")) == ExitCode::kBadInput);  // at once: nobody writes to it
+  CHECK(open_error(folder.file("pipe")) == ExitCode::kBadInput);  // immediately: the pipe has no writer
   CHECK(open_error(folder.path()) == ExitCode::kBadInput);
   CHECK(open_error("/dev/null") == ExitCode::kBadInput);
   CHECK(open_error(folder.file("missing")) == ExitCode::kBadInput);

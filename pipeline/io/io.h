@@ -1,6 +1,6 @@
 #pragma once
-// File input and output for everyone else: sources, atomic output files, background reads and writes, buffers and
-// the byte budget. Each idea has its header; this one gives all of them.
+// File I/O for the other modules: sources, atomic output files, background reads and writes, buffers and the memory
+// budget. Each has its own header; this one includes them all.
 
 #include "pipeline/io/atomic_file.h"
 #include "pipeline/io/input_file.h"

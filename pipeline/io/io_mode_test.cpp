@@ -1,4 +1,4 @@
-// Cached, streaming and direct I/O give the same bytes.
+// Cached, streaming and direct I/O produce the same bytes.
 #include "pipeline/core/io_mode.h"
 
 #include <algorithm>
@@ -24,7 +24,7 @@ std::string mode_pattern(std::size_t bytes) {
   return text;
 }
 
-// Those that the file system of `folder` has.
+// Returns the modes that the file system of `folder` supports.
 std::vector<IoMode> modes(const TempDir& folder) {
   write_text(folder.file("probe"), "x");
   if (InputFile::open(folder.file("probe"), IoMode::kDirect))
@@ -37,7 +37,7 @@ std::vector<IoKind> io_kinds() {
   return why_no_uring().empty() ? std::vector{IoKind::kThreads, IoKind::kUring} : std::vector{IoKind::kThreads};
 }
 
-// A range of a file, not at the edges of blocks, some of it short.
+// A range of a file, not aligned to blocks; some are short.
 struct Range {
   std::size_t offset, bytes;
 };
@@ -73,7 +73,8 @@ TEST_CASE("files are written at any place in every mode") {
       const auto service = IoService::start(kind).value();
       for (const Range& range : kRanges) {
         const std::size_t offset = 32 + range.offset;
-        const std::size_t phase = range.offset == 105032 ? 7 : offset % kDirectAlignment;  // 7: not as the file lies
+        // 7: not aligned like the file
+        const std::size_t phase = range.offset == 105032 ? 7 : offset % kDirectAlignment;
         const Buffer from(range.bytes, phase);
         std::memcpy(from.data(), text.data() + range.offset, range.bytes);
         std::promise<Status> done;

@@ -1,4 +1,4 @@
-// Background I/O: which service, and that of blocking calls on a few threads.
+// Background I/O: selection of the service, and the service that makes blocking calls on a few threads.
 #include "pipeline/io/io_service.h"
 
 #include <fmt/format.h>
@@ -15,8 +15,8 @@
 namespace ggufmill {
 namespace {
 
-// Enough to have reads and writes under way at once and to hide the latency of a network disk; more would only wait for
-// the same device.
+// Enough to overlap reads and writes and to hide the latency of a network disk; more threads would only wait for the
+// same device.
 constexpr std::size_t kThreads = 4;
 
 class ThreadService final : public IoService {
@@ -42,14 +42,14 @@ class ThreadService final : public IoService {
   }
 
   WaitingThreads waiting_;
-  IoThreads threads_{kThreads};  // whose destruction waits for what completions start, too
+  IoThreads threads_{kThreads};  // its destructor also waits for operations started by completions
 };
 
 }  // namespace
 
 namespace {
 
-// TBB, which cannot start a thread, has the system's reason in its words alone: "pthread_create has failed: ...".
+// If TBB cannot start a thread, the system's error is available only as text: "pthread_create has failed: ...".
 Error error_of_text(std::string_view what) noexcept try {
   if (what.ends_with(std::strerror(EAGAIN)) || what.ends_with(std::strerror(ENOMEM)))
     return {ExitCode::kTransient, "", std::string(what), "",
@@ -68,13 +68,13 @@ Error error_of_exception() noexcept {
     } catch (const std::bad_alloc&) {
       return {ExitCode::kTransient, "", "out of memory", "",
               "lower the memory limit, or run where more memory is free"};
-    } catch (const std::system_error& error) {  // of std::thread and of Asio, where the system has no more of something
+    } catch (const std::system_error& error) {  // from std::thread and Asio if the system is out of a resource
       const int number = error.code().value();
       if (number != EAGAIN && number != ENOMEM) throw;
       return {ExitCode::kTransient, "", error.what(), "", "allow more processes and threads (ulimit -u), or try later"};
     }
   } catch (const std::bad_alloc&) {
-    return {ExitCode::kTransient, "", "out of memory", "", ""};  // short enough to need none
+    return {ExitCode::kTransient, "", "out of memory", "", ""};  // short enough not to allocate
   } catch (const std::exception& error) {
     return error_of_text(error.what());
   } catch (...) {

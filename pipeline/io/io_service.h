@@ -1,6 +1,6 @@
 #pragma once
-// Positional file I/O with completion callbacks, on Boost.Asio: io_uring where Boost and the kernel have it, else a
-// thread pool of blocking calls. Chosen at run time, because containers often forbid io_uring.
+// Positional file I/O with completion callbacks, based on Boost.Asio. Uses io_uring if Boost and the kernel support it,
+// else a thread pool with blocking calls. The choice is made at run time, because containers often forbid io_uring.
 
 #include <cstddef>
 #include <cstdint>
@@ -17,29 +17,30 @@ namespace ggufmill {
 
 enum class IoKind { kAuto, kUring, kThreads };
 
-// Runs reads and writes in the background. Completions are called from the service's own threads (never from within
-// read() or write()), must neither block nor throw, and may start further operations. Thread-safe. Destruction waits
-// for all operations and must not happen in a completion.
+// Runs reads and writes in the background. Completions are called by the service's own threads, never from within
+// read() or write(). They must neither block nor throw, and may start further operations. Thread-safe. The destructor
+// waits for all operations and must not be called from a completion.
 class IoService {
  public:
   using Completion = std::function<void(Status)>;
 
-  // kUring where it cannot be had: exit code 5, saying why. kAuto never fails for that reason.
+  // Exit code 5, with the reason, if `kind` is kUring and io_uring is not available. kAuto never fails for that reason.
   static Result<std::unique_ptr<IoService>> start(IoKind kind);
   virtual ~IoService() = default;
 
   virtual std::string name() const = 0;  // "io_uring" or "threads"
-  // The file and `into` / `from` stay valid until the completion. All of it or an error, the same as of the blocking
-  // calls. Where this throws (no memory) nothing has begun, and the completion is not called.
+  // Read or write all bytes, or fail with the same errors as the blocking calls. The file and `into` / `from` must stay
+  // valid until the completion. If a call throws (out of memory), nothing has been started and the completion is not
+  // called.
   virtual void read(const InputFile& file, std::uint64_t offset, std::span<std::byte> into, Completion done) = 0;
   virtual void write(WriteTarget& file, std::uint64_t offset, std::span<const std::byte> from, Completion done) = 0;
-  // Work that waits long for something else than a disk, such as a server: on threads that do nothing else, so many at
-  // once as a server is to be asked for at once.
+  // Runs work that spends a long time waiting for something other than a disk, such as a server. It runs on dedicated
+  // threads; their number limits how many requests a server gets at a time.
   virtual void wait_for(std::function<Status()> work, Completion done) = 0;
 };
 
-// What the exception that is being handled comes to: 75 where memory or threads lack, else a defect. For a catch
-// clause. Never throws: where there is no memory for more it says that alone.
+// Converts the exception being handled to an error: 75 if memory or threads have run out, else a defect. Must be called
+// in a catch clause. Never throws; if there is not enough memory for the full message, it reports only that.
 Error error_of_exception() noexcept;
 
 }  // namespace ggufmill

@@ -23,7 +23,7 @@ using namespace ggufmill;
 
 namespace {
 
-// Both kinds one after the other, or the one that can be had.
+// Returns both kinds, or only the one that is available.
 std::vector<IoKind> kinds() {
   const std::string why = why_no_uring();
   if (why.empty()) return {IoKind::kThreads, IoKind::kUring};
@@ -52,7 +52,7 @@ std::string pattern(std::size_t bytes) {
   return text;
 }
 
-// From now on the call `number` fails with `errno_value` in this process.
+// From now on, system call `number` fails with `errno_value` in this process.
 bool forbid(unsigned number, unsigned errno_value) {
   sock_filter program[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
@@ -66,7 +66,7 @@ bool forbid(unsigned number, unsigned errno_value) {
 
 enum Answer : int { kAsExpected, kNoFilter, kUringRuns, kOtherError, kNoThreads };
 
-// What a process says in which `number` is forbidden.
+// Returns the answer of a process in which system call `number` is forbidden.
 Answer answer_where_forbidden(unsigned number, unsigned errno_value) {
   if (!forbid(number, errno_value)) return kNoFilter;
   const auto uring = IoService::start(IoKind::kUring);
@@ -106,7 +106,7 @@ TEST_CASE("many reads of one file at once give its bytes") {
       service->read(*file, at, std::as_writable_bytes(std::span(into)).subspan(at, bytes),
                     [&](const Status& status) { failures += status.has_error(); });
     }
-    service.reset();  // waits
+    service.reset();  // waits for all operations
     CHECK(failures == 0);
     CHECK((into == text));
   }
@@ -209,7 +209,7 @@ TEST_CASE("a call that fails on a service thread reaches the completion") {
   }
 }
 
-// What containers do: io_uring is forbidden by a filter of system calls, at its set-up or only when it is used.
+// As in containers: io_uring is forbidden by a system call filter, at setup or only on use.
 TEST_CASE("where io_uring is forbidden, threads do its work, and asking for it is an error") {
   const unsigned number = GENERATE(SYS_io_uring_setup, SYS_io_uring_enter);
   const unsigned errno_value = GENERATE(EPERM, ENOSYS);

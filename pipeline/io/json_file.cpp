@@ -18,20 +18,20 @@ namespace {
 namespace json = boost::json;
 using Kind = JsonEvent::Kind;
 
-constexpr std::size_t kPiece = 1 << 20;  // bytes read at a time
+constexpr std::size_t kPiece = 1 << 20;  // bytes per read
 
-// Strict: RFC 8259. Python: what its module json reads as well, NaN, Infinity, -Infinity, and halves of surrogate
-// pairs, which become the three bytes that UTF-8 would have for them.
+// kStrict: RFC 8259. kPython: also NaN, Infinity, -Infinity, and lone surrogates, as Python's json module accepts them;
+// a lone surrogate becomes the three bytes that UTF-8 would use for it.
 enum class Dialect { kStrict, kPython };
 
-// Builds the values of a document, or hands them to a sink.
+// Builds the values of a document, or passes them to a sink.
 class Builder {
  public:
   explicit Builder(JsonSink* sink) : sink_(sink) { values_.reset(); }
 
   json::value release() { return values_.release(); }
 
-  // Each returns what is wrong; empty: nothing.
+  // Each returns an error message, or an empty string on success.
   std::string open(Kind kind) {
     if (depth_ == kMaxJsonDepth) return fmt::format("nested more than {} deep", kMaxJsonDepth);
     ++depth_;
@@ -115,7 +115,7 @@ class Builder {
       values_.push_double(real);
     }
   }
-  // A number beyond a double: infinity, or zero where it is too small.
+  // Value of a number outside the range of double: infinity, or zero if it is too small.
   static double out_of_range(std::string_view text) {
     const bool negative = text.starts_with('-');
     text.remove_prefix(negative ? 1 : 0);
@@ -139,18 +139,18 @@ class Builder {
   json::value_stack values_;
   std::string outer_, inner_;  // keys of the first two levels
   std::size_t depth_ = 0;
-  std::vector<std::size_t> members_;  // so far, of every open array or object
+  std::vector<std::size_t> members_;  // number of members so far, for every open array or object
   std::size_t count_ = 0;
   bool captured_ = false;
-  std::size_t captured_at_ = 0;  // the depth of what is captured
+  std::size_t captured_at_ = 0;  // depth of the captured member
 };
 
-// Gives a piece of the document; empty at its end.
+// Returns the next piece of the document; empty at its end.
 using NextPiece = std::function<Result<std::string_view>()>;
 
 class Parser {
  public:
-  // `at`: where in the file the document begins.
+  // `at` is the offset of the document in the file.
   Parser(NextPiece next, Dialect dialect, JsonSink* sink, std::uint64_t at)
       : next_(std::move(next)), dialect_(dialect), builder_(sink), at_(at) {}
 
@@ -166,7 +166,7 @@ class Parser {
  private:
   static constexpr int kEnd = -1;
 
-  // The byte that comes next.
+  // Returns the next byte without consuming it, or kEnd.
   int peek() {
     if (place_ == piece_.size() && !refill()) return kEnd;
     return static_cast<unsigned char>(piece_[place_]);
@@ -196,7 +196,7 @@ class Parser {
     is_malformed_ = true;
     return fail(std::move(problem));
   }
-  // About the byte that comes next.
+  // Reports the next byte as an error.
   bool unexpected() {
     const int byte = peek();
     if (byte == kEnd) return malformed("the file ends in the middle");
@@ -221,7 +221,7 @@ class Parser {
     return malformed("something follows the end of the document");
   }
 
-  // Nested as deeply as the builder allows.
+  // The nesting depth is limited by the builder.
   bool value() {  // NOLINT(misc-no-recursion)
     skip_space();
     switch (peek()) {
@@ -315,7 +315,7 @@ class Parser {
     return done(builder_.number(text_));
   }
 
-  // Into text_: from the quotation mark that comes next to the one that ends it, which is left to take.
+  // Reads a string into text_: starts at its opening quotation mark, and leaves the closing one for the caller.
   bool text() {
     ++place_;
     text_.clear();
@@ -332,7 +332,7 @@ class Parser {
       if (!escape()) return false;
     }
   }
-  // What stands in this piece up to the end of the run.
+  // Appends the part of the run that is in this piece.
   void keep_run() {
     const std::size_t first = place_;
     while (place_ < piece_.size() && piece_[place_] != '"' && piece_[place_] != '\\' &&
@@ -382,7 +382,7 @@ class Parser {
   }
   static bool is_high(unsigned code) { return code >= 0xd800 && code < 0xdc00; }
   static bool is_low(unsigned code) { return code >= 0xdc00 && code < 0xe000; }
-  // `code`: of the escape that was read; the other half of a pair follows it.
+  // `code` comes from the escape just read; the other half of a surrogate pair follows it.
   bool code_point(unsigned code) {
     while (is_high(code)) {
       if (peek() != '\\') break;
@@ -428,13 +428,13 @@ class Parser {
   Dialect dialect_;
   Builder builder_;
   std::string_view piece_;
-  std::size_t place_ = 0;  // in the piece
-  std::uint64_t at_;       // where the piece begins in the file
+  std::size_t place_ = 0;  // offset in the piece
+  std::uint64_t at_;       // offset of the piece in the file
   bool ended_ = false;
-  std::string text_;  // of the last text or number
+  std::string text_;  // the last string or number
   std::string problem_, help_;
-  bool is_malformed_ = false;       // the problem is one of syntax
-  std::optional<Error> failure_{};  // of reading the file
+  bool is_malformed_ = false;       // the problem is a syntax error
+  std::optional<Error> failure_{};  // error from reading the file
 };
 
 Result<json::value> parse_part(const ByteSource& file, std::uint64_t offset, std::uint64_t bytes, Dialect dialect,

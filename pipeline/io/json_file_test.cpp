@@ -1,4 +1,4 @@
-// JSON as its standard has it, and as Python reads the files of a checkpoint.
+// JSON according to the standard, and as Python reads the files of a checkpoint.
 
 #include "pipeline/io/json_file.h"
 

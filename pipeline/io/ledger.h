@@ -1,5 +1,5 @@
 #pragma once
-// Which units of a plan are done.
+// Records which units of a plan are done.
 
 #include <atomic>
 #include <cstddef>
@@ -12,7 +12,7 @@ namespace ggufmill {
 
 class OutputStore;
 
-// What a file is known by, whatever its name.
+// Identity of a file, independent of its name.
 struct FileId {
   std::uint64_t device = 0;
   std::uint64_t inode = 0;
@@ -20,28 +20,28 @@ struct FileId {
   bool operator==(const FileId&) const = default;
 };
 
-// begin() is called first, is_done() after it and before all others; done() from one thread at a time.
+// begin() is called first; is_done() after it and before all others; done() from one thread at a time.
 class Ledger {
  public:
   virtual ~Ledger() = default;
-  // The outputs are open.
+  // Called when the outputs are open.
   virtual Status begin(const OutputStore&, unsigned /*threads*/, const std::atomic<bool>* /*stop*/) { return ok(); }
-  // Whether all bytes of the unit are in the outputs already.
+  // Returns true if all bytes of the unit are already in the outputs.
   virtual bool is_done(std::size_t unit) const = 0;
-  // Whether done() is to be given checksums.
+  // Returns true if done() needs checksums.
   virtual bool wants_checksums() const { return false; }
-  // All bytes of the unit were written, though maybe not yet to the disk. `checksums`: one for each encoding of its
-  // step, as checksum() of plan/slabs.h makes them; none where they are not wanted.
+  // All bytes of the unit were written, though possibly not yet to the disk. `checksums` has one for each encoding of
+  // its step, as computed by checksum() of plan/slabs.h; empty if they are not wanted.
   virtual Status done(std::size_t unit, std::span<const std::uint64_t> checksums) = 0;
-  // All outputs are whole and durable under their temporary names, and are about to get their own; of each file in
-  // order what it is known by.
+  // All outputs are complete and durable under their temporary names, and are about to be renamed. The argument has the
+  // identity of each file, in order.
   virtual Status sealed(std::span<const FileId>) { return ok(); }
-  // Whether the outputs of a run that ends with `error` stay under their temporary names, for a later one to go on
-  // with.
+  // Returns true if the outputs of a run that fails with the given error stay under their temporary names, so that a
+  // later run can resume.
   virtual bool keeps(const Error&) { return false; }
 };
 
-// Remembers nothing: every run does all.
+// Records nothing: every run processes all units.
 class NoLedger final : public Ledger {
  public:
   bool is_done(std::size_t) const override { return false; }

@@ -1,4 +1,4 @@
-// The output store of files of this machine.
+// The output store for local files.
 
 #include <fmt/format.h>
 
@@ -19,7 +19,7 @@ class Files final : public OutputStore {
  public:
   explicit Files(std::vector<StoredFile> planned) : planned_(std::move(planned)), files_(planned_.size()) {}
 
-  // Opens all on as many threads as the options say.
+  // Opens all files, on at most `threads` threads.
   Status open(const AtomicFile::Options& options, unsigned threads) {
     std::vector<Status> opened(files_.size(), ok());
     std::atomic<std::size_t> next{0};
@@ -93,7 +93,7 @@ class Files final : public OutputStore {
   }
 
  private:
-  // `error`, after the names of the first `published` files are taken back.
+  // Returns `error`, after the first `published` files have been given their temporary names back.
   Error without_names(Error error, std::size_t published) {
     std::vector<std::string> stay;
     for (std::size_t i = published; i-- > 0;)
@@ -119,7 +119,7 @@ Result<std::unique_ptr<OutputStore>> open_store(std::vector<StoredFile> planned,
   auto files = std::make_unique<Files>(std::move(planned));
   const AtomicFile::Options each{options.overwrite, options.mode, options.identity, attach};
   if (const Status opened = files->open(each, options.threads); !opened) {
-    if (attach) files->keep();  // they are an earlier run's
+    if (attach) files->keep();  // the files belong to an earlier run
     return opened.error();
   }
   return std::unique_ptr<OutputStore>(std::move(files));
@@ -147,7 +147,7 @@ Status LocalStore::finish_publishing(std::span<const StoredFile> files, std::spa
     };
     if (!is_sealed(files[i].path))
       unnamed.push_back(files[i]);
-    else if (!is_sealed(temporary))  // what the file has replaced, if anything
+    else if (!is_sealed(temporary))  // the file that was replaced, if any
       retry([&] { return system_calls().unlinkat(AT_FDCWD, temporary.c_str(), 0); });
   }
   BOOST_OUTCOME_TRY(const auto store, attach(std::move(unnamed), options));

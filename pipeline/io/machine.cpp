@@ -11,7 +11,7 @@
 namespace ggufmill {
 namespace {
 
-// A file of the kernel, which may be missing. Throws std::bad_alloc where there is no memory for it.
+// Opens a file of the kernel, which may be missing. Throws std::bad_alloc if there is not enough memory to open it.
 std::ifstream opened(const std::string& path) {
   errno = 0;
   std::ifstream file(path);
@@ -20,7 +20,8 @@ std::ifstream opened(const std::string& path) {
   return file;
 }
 
-// "200000 100000", "max 100000": microseconds of CPU time per microseconds. Infinite where it says so or is not there.
+// Reads "200000 100000" or "max 100000": microseconds of CPU time per period in microseconds. Returns infinity if the
+// quota is "max" or the file is missing.
 double quota_of(const std::string& path) {
   std::ifstream file = opened(path);
   double quota = 0, period = 0;
@@ -33,7 +34,7 @@ std::uint64_t number_of(const std::string& path) {
   return file >> number ? number : UINT64_MAX;
 }
 
-// The group of this process in version 2: of the line "0::/slice/job".
+// Returns the version 2 group of this process, from the line "0::/slice/job".
 std::string own_group(const std::string& root) {
   std::ifstream groups = opened(root + "/proc/self/cgroup");
   for (std::string line; std::getline(groups, line);)
@@ -65,7 +66,8 @@ void ControlGroup::read_v1(const std::string& mount) {
 unsigned usable_cpus() {
   cpu_set_t mask;
   double cpus = static_cast<double>(::sysconf(_SC_NPROCESSORS_ONLN));
-  if (::sched_getaffinity(0, sizeof(mask), &mask) == 0) cpus = CPU_COUNT(&mask);  // fails beyond 1024 CPUs
+  // fails on machines with more than 1024 CPUs
+  if (::sched_getaffinity(0, sizeof(mask), &mask) == 0) cpus = CPU_COUNT(&mask);
   return static_cast<unsigned>(std::max(std::ceil(std::min(cpus, ControlGroup().cpus())), 1.0));
 }
 

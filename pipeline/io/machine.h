@@ -1,16 +1,16 @@
 #pragma once
-// What the machine, and the container or batch job around this process, let it use.
+// Resources that the machine, and the container or batch job this process runs in, allow it to use.
 
 #include <cstdint>
 #include <string>
 
 namespace ggufmill {
 
-// Linux control groups as this process sees them: version 2, and 1 where that is mounted in its usual place. Each
-// figure is the least of the process's own group and those above it.
+// Limits of the Linux control groups of this process: version 2, and version 1 if it is mounted in its usual place.
+// Each limit is the minimum over the process's own group and its ancestors.
 class ControlGroup {
  public:
-  // `root` stands for "/" (tests).
+  // `root` replaces "/" in all paths (for tests).
   explicit ControlGroup(const std::string& root = "");
 
   double cpus() const { return cpus_; }             // CPU seconds per second; infinite without a quota
@@ -24,16 +24,16 @@ class ControlGroup {
   std::uint64_t memory_ = UINT64_MAX;
 };
 
-// CPUs that this process may run on (affinity mask, which also is how a job on a NUMA node is bound), at most as many
-// as its control group's quota keeps busy; at least 1.
+// Number of CPUs that this process may run on (affinity mask, which also reflects a job bound to a NUMA node), but at
+// most as many as its control group's quota keeps busy; at least 1.
 unsigned usable_cpus();
 
-// As many threads as a run that was asked for `wanted` uses: 0 asks for as many as there are usable CPUs. More than
-// most_threads() only wait for each other.
+// Number of threads for a run that requests `wanted`; 0 requests one per usable CPU. Capped at most_threads(): more
+// threads would only wait for each other.
 unsigned threads_for(unsigned wanted);
 unsigned most_threads();
 
-// Bytes of memory: of the machine, or of its control group where that is less.
+// Bytes of memory of the machine, or of its control group if that is less.
 std::uint64_t usable_memory();
 
 }  // namespace ggufmill

@@ -11,13 +11,14 @@
 namespace ggufmill {
 namespace {
 
-// 0 where that overflows, which no system call accepts.
+// Returns 0 on overflow, which every system call rejects.
 std::size_t whole_pages(std::size_t bytes) {
   static const std::size_t page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   return (bytes + page - 1) / page * page;
 }
 
-// Makes room for one more, or returns false where there is no memory: destructors of buffers need this.
+// Makes room for one more element; returns false if there is not enough memory. Destructors of buffers use this, since
+// they must not throw.
 template <class T>
 bool has_room(std::vector<T>& pieces) try {
   if (pieces.size() == pieces.capacity()) pieces.reserve(2 * pieces.size() + 16);
@@ -81,7 +82,7 @@ Result<Buffer> Buffer::allocate(std::size_t bytes, std::size_t phase) {
 }
 
 SpareMemory& SpareMemory::instance() {
-  static SpareMemory* const memory = new SpareMemory;  // buffers may live until the very end of the program
+  static SpareMemory* const memory = new SpareMemory;  // buffers may exist until the very end of the program
   return *memory;
 }
 
@@ -89,8 +90,8 @@ std::byte* SpareMemory::take(std::size_t bytes) {
   bytes = whole_pages(bytes);
   if (const Piece piece = nearest(bytes); piece.data) {
     if (piece.bytes == bytes) return piece.data;
-#ifndef __SANITIZE_THREAD__  // it does not see this call, and takes the new place for what lay there before
-    // Keeps the pages that both have.
+#ifndef __SANITIZE_THREAD__  // TSan does not see this call, and would mistake the new mapping for old data
+    // Keeps the pages common to both sizes.
     if (std::byte* data = or_null(::mremap(piece.data, piece.bytes, bytes, MREMAP_MAYMOVE))) return data;
 #endif
     ::munmap(piece.data, piece.bytes);

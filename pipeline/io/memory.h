@@ -1,5 +1,5 @@
 #pragma once
-// Memory for slabs: a budget of it, buffers, and what is kept of buffers that are gone.
+// Memory for slabs: a byte budget, buffers, and a cache of freed buffers.
 
 #include <atomic>
 #include <cstddef>
@@ -12,16 +12,16 @@
 
 namespace ggufmill {
 
-// A budget of bytes, shared by everything that holds buffers. Acquire never blocks. Thread-safe.
+// A budget of bytes, shared by all owners of buffers. Acquiring never blocks. Thread-safe.
 class Budget {
  public:
   explicit Budget(std::uint64_t bytes) : bytes_(bytes) {}
 
-  bool try_acquire(std::uint64_t bytes);  // false: not now, nothing is taken
+  bool try_acquire(std::uint64_t bytes);  // false: not available now, nothing is acquired
   void release(std::uint64_t bytes);      // at most what was acquired
   std::uint64_t bytes() const { return bytes_; }
   std::uint64_t in_use() const;
-  std::uint64_t peak() const;  // the most that was ever in use at once
+  std::uint64_t peak() const;  // maximum of in_use() so far
 
  private:
   const std::uint64_t bytes_;
@@ -29,19 +29,19 @@ class Budget {
   std::atomic<std::uint64_t> peak_{0};
 };
 
-// Page-aligned memory, given back to the system when destroyed but for a few MiB in all (SpareMemory), so that resident
-// memory follows the budget. Movable; a moved-from buffer is empty.
+// Page-aligned memory. The destructor returns it to the system, except for a few MiB in total (SpareMemory), so that
+// resident memory follows the budget. Movable; a moved-from buffer is empty.
 class Buffer {
  public:
   Buffer() = default;
-  // Contents undefined; std::bad_alloc when the system has no memory. It starts `phase` bytes into a page, and has all
-  // of the pages that it lies in to itself.
+  // The contents are undefined; throws std::bad_alloc if the system is out of memory. The buffer starts `phase` bytes
+  // into a page and shares none of its pages with other data.
   explicit Buffer(std::size_t bytes, std::size_t phase = 0);
   Buffer(Buffer&& other) noexcept;
   Buffer& operator=(Buffer&& other) noexcept;
   ~Buffer();
 
-  // The same with an error (exit code 75: the memory may be there later) instead of an exception.
+  // Same, but returns an error (exit code 75: memory may be available later) instead of throwing.
   static Result<Buffer> allocate(std::size_t bytes, std::size_t phase = 0);
 
   std::span<std::byte> span() const { return {data_, bytes_}; }
@@ -54,19 +54,20 @@ class Buffer {
   std::size_t phase_ = 0;
 };
 
-// Keeps a few MiB of buffers that are gone for those that come: getting new pages from the kernel costs more time than
-// copying as many bytes. Thread-safe.
+// Keeps a few MiB of freed buffers for reuse: getting new pages from the kernel takes longer than copying as many
+// bytes. Thread-safe.
 class SpareMemory {
  public:
-  // Within what a run may use beside its budget; enough for the few slabs that a run frees before it takes the next.
+  // Fits into the memory that a run may use in addition to its budget; enough for the few slabs that a run frees before
+  // it allocates the next.
   static constexpr std::size_t kMostBytes = 16 << 20;
 
-  // Of the whole program; never destroyed.
+  // Returns the instance of the whole program; never destroyed.
   static SpareMemory& instance();
 
-  // `bytes` bytes from a page boundary, contents undefined; null when the system has none.
+  // Returns `bytes` bytes starting at a page boundary, contents undefined; null if the system is out of memory.
   std::byte* take(std::size_t bytes);
-  // Takes back what take(bytes) gave; to the kernel where enough is kept already.
+  // Takes back memory obtained with take(bytes); returns it to the kernel if enough is cached already.
   void give(std::byte* data, std::size_t bytes);
   std::size_t kept() const;
 

@@ -19,7 +19,7 @@ Descriptor open_folder(const std::string& path) {
   return Descriptor(retry([&] { return system_calls().openat(AT_FDCWD, path.c_str(), kFolderFlags, 0); }));
 }
 
-// Makes the name of a new folder durable, as that of a file is.
+// Makes the directory entry of a new folder durable, like that of a file.
 Status sync_parent(const std::string& path) {
   const std::string parent = or_current(std::filesystem::path(path).parent_path());
   const Descriptor descriptor = open_folder(parent);
@@ -28,13 +28,13 @@ Status sync_parent(const std::string& path) {
   return ok();
 }
 
-// Those that still hold something are tried again with the next ones: the other outputs in them go one after the other.
+// Folders that are not empty yet are retried in later calls: other outputs in them are removed later.
 void remove_empty(const std::vector<std::string>& made) {
   static std::mutex mutex;
   static std::vector<std::string> waiting;
   const std::scoped_lock lock(mutex);
   waiting.insert(waiting.end(), made.begin(), made.end());
-  // The longer path first: it may lie in the other.
+  // Longer paths first: they may lie inside shorter ones.
   std::stable_sort(waiting.begin(), waiting.end(), [](const auto& a, const auto& b) { return a.size() > b.size(); });
   std::erase_if(waiting, [](const std::string& path) {
     const auto remove = [&] { return system_calls().unlinkat(AT_FDCWD, path.c_str(), AT_REMOVEDIR); };
@@ -63,7 +63,7 @@ Result<OutputFolder> OutputFolder::open(const std::string& path) {
 Status OutputFolder::make(const std::string& path) {
   std::string made = path;
   auto attempt = [&] {
-    made_.reserve(made_.size() + 1);  // so that no folder is made that is not known to be
+    made_.reserve(made_.size() + 1);  // so that every folder that is created is recorded
     return retry([&] { return system_calls().mkdirat(AT_FDCWD, path.c_str(), 0777); });
   };
   int result = attempt();
@@ -94,7 +94,7 @@ OutputFolder::~OutputFolder() {
   if (kept_) return;
   try {
     remove_empty(made_);
-  } catch (const std::bad_alloc&) {  // then they stay
+  } catch (const std::bad_alloc&) {  // the folders stay
   }
 }
 

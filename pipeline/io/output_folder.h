@@ -9,14 +9,15 @@
 
 namespace ggufmill {
 
-// fsync; a file system that cannot (EINVAL) counts as done. -1 and errno otherwise.
+// Calls fsync; counts as success if the file system does not support it (EINVAL). Otherwise returns -1 and sets errno
+// on failure.
 int sync_to_disk(int descriptor);
 
-// An open folder, made where it was missing. Destroyed before keep(): the folders that were made for it are removed
-// again where they are empty. Movable.
+// An open folder, created if it was missing. If destroyed before keep(), the folders created for it are removed again
+// if they are empty. Movable.
 class OutputFolder {
  public:
-  // `path` empty: the current folder. Errors (exit code 6) name `path`.
+  // An empty `path` is the current folder. Errors (exit code 6) contain `path`.
   static Result<OutputFolder> open(const std::string& path);
   OutputFolder(OutputFolder&& other) noexcept;
   OutputFolder& operator=(OutputFolder&&) = delete;
@@ -24,7 +25,7 @@ class OutputFolder {
 
   int descriptor() const { return descriptor_.get(); }
   void keep() { kept_ = true; }
-  // Makes the names in it durable.
+  // Makes the directory entries in the folder durable.
   Status sync() const;
 
  private:

@@ -1,5 +1,5 @@
 #pragma once
-// Where the outputs of a run go: files of this machine; later also parts of files that many machines write.
+// Destination of the outputs of a run: local files; later also parts of files that many machines write.
 
 #include <cstddef>
 #include <cstdint>
@@ -18,71 +18,73 @@ namespace ggufmill {
 
 class IoService;
 
-// One output file as it was planned. The header outlives the store.
+// One planned output file. The memory of `header` must outlive the store.
 struct StoredFile {
   std::string path;
   std::string_view header;  // at byte 0
-  std::uint64_t bytes = 0;  // in all; what is not written stays zero
+  std::uint64_t bytes = 0;  // total; bytes that are not written stay zero
 };
 
-// Reads `into.size()` bytes at `offset` of file `index`; thread-safe for distinct ranges.
+// Reads `into.size()` bytes at `offset` of file `index`; thread-safe for disjoint ranges.
 using FileReader = std::function<Status(std::size_t index, std::uint64_t offset, std::span<std::byte> into)>;
 
-// All files of a run, under temporary names until they are published. Destroyed before publish(), keep() and leave():
-// nothing is left of them. Reading and writing members are thread-safe for disjoint ranges.
+// All files of a run, under temporary names until they are published. If destroyed before publish(), keep() or leave(),
+// they are all removed. Members that read and write are thread-safe for disjoint ranges.
 class OutputStore {
  public:
   using Completion = std::function<void(Status)>;
   virtual ~OutputStore() = default;
 
   virtual Status write(std::size_t file, std::uint64_t offset, std::span<const std::byte> from) = 0;
-  // In the background. `from` stays valid until `done` is called: by a thread of the service, never within this call.
+  // Writes in the background. `from` must stay valid until `done` is called, which is done by a thread of the service,
+  // never from within this call.
   virtual void start_write(IoService& io, std::size_t file, std::uint64_t offset, std::span<const std::byte> from,
                            Completion done) = 0;
-  // What was written, or is there since an earlier run. Blocking.
+  // Reads bytes that were written, by this run or by an earlier one. Blocks.
   virtual Status read(std::size_t file, std::uint64_t offset, std::span<std::byte> into) const = 0;
-  // Makes all files whole and durable, still under temporary names; what each is known by. `written`: the bytes that
-  // the caller means to have written to each through this store, without headers; where other than that arrived, it is
-  // a defect (exit code 1).
+  // Makes all files complete and durable, still under temporary names; returns the identity of each. `written` is the
+  // number of bytes the caller believes it has written to each file through this store, without headers; a different
+  // number is a defect (exit code 1).
   virtual Result<std::vector<FileId>> seal(std::span<const std::uint64_t> written) = 0;
-  // After seal(): whether every file is as this process left it: name, inode, size, and times. From now on the files
-  // are compared with what they are now, by the next call and by publish().
+  // Valid after seal(). Returns true if every file is as this process left it: name, inode, size, and times. The
+  // current state becomes the reference for the next call and for publish().
   virtual Result<bool> is_as_left() { return true; }
-  // After seal(): all files appear under their names, one right after the other, or none. Where one cannot, the names
-  // of those before it are taken back; where the file system cannot do that, the error says which stay. Exit code 6
-  // for files that are not as they were left.
+  // Valid after seal(). All files appear under their names, one right after the other, or none do. If one cannot be
+  // renamed, the files before it get their temporary names back; if the file system cannot do that, the error lists the
+  // files that stay. Exit code 6 if a file is not as it was left.
   virtual Status publish() = 0;
   // Keeps the files under their temporary names.
   virtual void keep() = 0;
-  // Makes what was written durable and keeps it, still under temporary names, for a later attach().
+  // Makes the written data durable and keeps the files under their temporary names, for a later attach().
   virtual Status leave() = 0;
-  // For the user, a line each.
+  // Warnings for the user, one line each.
   virtual std::vector<std::string> warnings() const { return {}; }
 };
 
-// Files of this machine: AtomicFile says how each is made.
+// Local files; AtomicFile describes how each is created.
 class LocalStore {
  public:
   struct Options {
     bool overwrite = false;  // replace existing files
     IoMode mode = IoMode::kCached;
-    std::string identity;  // of the plan: names the temporary files, so that a later attach() finds them
-    unsigned threads = 1;  // where reserving takes time, many outputs take no more of it than few
+    std::string identity;  // of the plan: part of the temporary files' names, so that a later attach() finds them
+    unsigned threads = 1;  // speeds up reserving space for many outputs, where that takes time
   };
-  // Full size reserved. Exit code 75 where another run of the same plan is writing them now; else as
-  // AtomicFile::create, for the first file in order that failed. What an earlier run of the plan left is written anew,
-  // where it is this user's alone; else the file gets another temporary name, and warnings() says so.
+  // Creates the files and reserves their full size. Exit code 75 if another run of the same plan is writing them now;
+  // other errors as for AtomicFile::create, reported for the first file in order that failed. Files that an earlier run
+  // of the plan left are overwritten if they are owned exclusively by this user; otherwise another temporary name is
+  // used, and warnings() reports it.
   static Result<std::unique_ptr<OutputStore>> create(std::vector<StoredFile> files, const Options& options);
-  // Goes on with the files that leave() kept. Exit code 6 where one of them is missing, of another size, or not this
-  // user's alone.
+  // Resumes with the files that leave() kept. Exit code 6 if one of them is missing, has another size, or is not owned
+  // exclusively by this user.
   static Result<std::unique_ptr<OutputStore>> attach(std::vector<StoredFile> files, const Options& options);
-  // What publish() had left to do of sealed files when it was killed: those that are still under their temporary names
-  // get their own, and what was replaced is removed. `ids`: as seal() gave them.
+  // Completes a publish() of sealed files that was interrupted by a kill: files still under their temporary names get
+  // their own, and replaced files are removed. `ids` are those that seal() returned.
   static Status finish_publishing(std::span<const StoredFile> files, std::span<const FileId> ids,
                                   const Options& options);
 };
 
-// What a run that was stopped by the user ends with.
+// Error of a run that the user has interrupted.
 Error interrupted();
 
 }  // namespace ggufmill

@@ -21,7 +21,7 @@ Error refused(const std::string& path, std::string what, std::string help) {
   return {ExitCode::kUsage, path, std::move(what), "", std::move(help)};
 }
 
-// Nothing there is no error.
+// Returns nullopt, not an error, if nothing exists at `path`.
 Result<std::optional<struct stat>> look(const std::string& path, int flags) {
   struct stat info {};
   if (retry([&] { return system_calls().fstatat(AT_FDCWD, path.c_str(), &info, flags); }) == 0) return info;
@@ -29,7 +29,8 @@ Result<std::optional<struct stat>> look(const std::string& path, int flags) {
   return io_error(path, "look at the file", errno);
 }
 
-// `target` is the same file as `other`. Where the user asked for it, and else its path, is the place of the error.
+// Error: `target` is the same file as `other`. It is reported at the place where the user requested the file, or else
+// at its path.
 Error same_file_as(const WrittenPath& target, const std::string& other, std::string help) {
   if (target.origin.where.empty())
     return refused(target.path, fmt::format("the {} is the same file as the {}", target.what, other), std::move(help));
@@ -42,7 +43,7 @@ std::string describe(const WrittenPath& target) {
   return fmt::format("{} '{}'{}", target.what, target.path, where.empty() ? "" : fmt::format(" of {}", where));
 }
 
-// A spelling of `path` that all spellings of one place share, as far as links and dots go.
+// Returns a canonical spelling of `path`, with links and dots resolved as far as possible.
 std::string place_of(const std::string& path) {
   std::error_code error;
   const std::filesystem::path place = std::filesystem::weakly_canonical(std::filesystem::absolute(path, error), error);
@@ -62,7 +63,7 @@ Status check_folder(const std::string& path) {
 
 using Inode = std::pair<dev_t, ino_t>;
 
-// What is there now, links followed.
+// Returns the identity of the existing file, following links.
 std::optional<Inode> id_of(const std::string& path) {
   const auto info = look(path, 0);
   if (!info || !info.value()) return {};
@@ -73,7 +74,7 @@ std::optional<Inode> id_of(const std::string& path) {
 
 std::vector<std::string> check_distinct(std::span<const WrittenPath> written, std::span<const std::string> read,
                                         Diagnostics& errors) {
-  std::map<std::string, const std::string*> inputs;  // by place; those that are there also by id
+  std::map<std::string, const std::string*> inputs;  // by canonical path; existing files also by id
   std::map<Inode, const std::string*> input_ids;
   for (const std::string& path : read) {
     inputs.emplace(place_of(path), &path);
@@ -87,7 +88,7 @@ std::vector<std::string> check_distinct(std::span<const WrittenPath> written, st
   std::map<std::string, const WrittenPath*> outputs;
   for (const WrittenPath& target : written) {
     const std::string place =
-        place_of(target.path);  // what is found there: folders of the path may yet have to be made
+        place_of(target.path);  // looked up by the canonical path: folders of the path may not exist yet
     const std::string* input = nullptr;
     if (const auto found = inputs.find(place); found != inputs.end()) input = found->second;
     if (const auto id = input ? std::nullopt : id_of(place))
@@ -107,7 +108,7 @@ void check_written(std::span<const WrittenPath> written, std::span<const std::st
                    Diagnostics& errors) {
   const std::vector<std::string> refused_paths = check_distinct(written, read, errors);
   for (const WrittenPath& target : written) {
-    if (std::ranges::count(refused_paths, target.path) != 0) continue;  // one error for each path
+    if (std::ranges::count(refused_paths, target.path) != 0) continue;  // one error per path
     if (const auto parts = split_target(target.path); !parts)
       errors.add(parts.error());
     else if (const auto there = check_target(target.path, overwrite); !there)

@@ -1,5 +1,5 @@
 #pragma once
-// What may and may not be overwritten.
+// Rules for which paths may be written and overwritten.
 
 #include <sys/stat.h>
 
@@ -12,40 +12,43 @@
 
 namespace ggufmill {
 
-// A target path taken apart: "out/a.gguf" is "out" and "a.gguf". Exit code 2 where it names no file.
+// A target path split into folder and name: "out/a.gguf" becomes "out/" and "a.gguf". Exit code 2 if the path does not
+// name a file.
 struct TargetPath {
-  std::string folder;  // empty: the current one
+  std::string folder;  // with the trailing slash; empty: the current folder
   std::string name;
 };
 Result<TargetPath> split_target(const std::string& path);
 
-// What is at `path` now: nothing, or a regular file that may be replaced, as `overwrite` says. Else exit code 2; 6
-// where the system does not let us look.
+// Returns the status of the file at `path`: nullopt if nothing exists there, or a regular file that may be replaced
+// according to `overwrite`. Otherwise exit code 2; 6 if the system does not allow access.
 Result<std::optional<struct stat>> check_target(const std::string& path, bool overwrite);
 
-// A path that a job writes, what is written there, and where that was asked for, for messages.
+// A path that a job writes, the kind of file written there, and where in the configuration it was requested, for
+// messages.
 struct WrittenPath {
   std::string path;
   std::string what = "output";
   Origin origin{};
 };
 
-// Adds an error (exit code 2) for every path of `written` that is the same file as one before it or as one of `read`,
-// whatever its spelling and links. Gives the paths that it has refused.
+// Adds an error (exit code 2) for every path in `written` that is the same file as an earlier one or as one in `read`,
+// regardless of spelling and links. Returns the refused paths.
 std::vector<std::string> check_distinct(std::span<const WrittenPath> written, std::span<const std::string> read,
                                         Diagnostics& errors);
 
-// The same, and what is there now: adds an error for every other path of `written` that is no place for a file, that
-// exists, where `overwrite` does not allow to replace it, or whose folder nothing can be written to. Whatever writes a
-// file asks this first: no file that a call reads is ever written, and none is replaced unasked.
+// Performs check_distinct() and also checks the target: adds an error for every other path in `written` that cannot be
+// a file, that exists and may not be replaced according to `overwrite`, or whose folder is not writable. Every
+// operation that writes a file calls this first: a file that is read is never written, and no file is replaced without
+// being asked for.
 void check_written(std::span<const WrittenPath> written, std::span<const std::string> read, bool overwrite,
                    Diagnostics& errors);
 Status check_written(const WrittenPath& written, std::span<const std::string> read, bool overwrite);
 
-// The nearest folder above `path` that exists: its own folder may yet have to be made.
+// Returns the nearest existing folder above `path`; the path's own folder may not exist yet.
 std::string folder_above(const std::string& path);
 
-// The target exists and is not to be replaced.
+// Error: the target exists and may not be replaced.
 Error target_exists(const std::string& path);
 
 }  // namespace ggufmill

@@ -1,4 +1,4 @@
-// What an output may not be.
+// Paths that are refused as outputs.
 
 #include <fmt/format.h>
 #include <unistd.h>

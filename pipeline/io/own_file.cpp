@@ -33,7 +33,7 @@ Result<FoundFile> open_own(int folder, const std::string& name, int access, cons
     if (errno == ENOENT || errno == ENOTDIR) return FoundFile{Descriptor(), {}};
     return io_error(path, "look at the file that an earlier run left", errno);
   }
-  // Looked at before it is opened, because opening alone makes some devices act.
+  // Checked before opening, because merely opening some devices triggers actions.
   if (std::string strange = why_not_own(info); !strange.empty()) return FoundFile{Descriptor(), std::move(strange)};
   const int flags = access | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
   Descriptor file(retry([&] { return calls.openat(folder, name.c_str(), flags, 0); }));
@@ -44,7 +44,7 @@ Result<FoundFile> open_own(int folder, const std::string& name, int access, cons
   if (retry([&] { return calls.fstat(file.get(), &info); }) < 0)
     return io_error(path, "look at the file that an earlier run left", errno);
   if (std::string strange = why_not_own(info); !strange.empty()) return FoundFile{Descriptor(), std::move(strange)};
-  // io_uring takes O_NONBLOCK at its word even for regular files and answers EAGAIN.
+  // With O_NONBLOCK set, io_uring returns EAGAIN even for regular files.
   if (retry([&] { return calls.set_status_flags(file.get(), access); }) < 0)
     return io_error(path, "open the file that an earlier run left", errno);
   return FoundFile{std::move(file), {}};

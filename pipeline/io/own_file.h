@@ -12,28 +12,30 @@
 
 namespace ggufmill {
 
-// The permissions that a file has while it may be resumed: nobody else may write to it. The umask takes its part of it.
+// Permissions of a file that may be resumed: nobody else may write to it. The umask is applied to it.
 inline constexpr mode_t kOwnMode = 0644;
 
-// Why a file that is there is not this user's alone, for a message: "it belongs to user 1000". Empty: it is a regular
-// file with one link that belongs to this user, and nobody else may write to it. In a folder that others may write to,
-// any other file could be a trap: a link to a file of this user, or a file whose bytes somebody else will change.
+// Returns why an existing file is not owned exclusively by this user, as text for a message: "it belongs to user 1000".
+// Empty if it is: a regular file with one link that belongs to this user and that nobody else may write to. In a folder
+// that others may write to, any other file could be a trap: a link to one of this user's files, or a file whose bytes
+// somebody else will change.
 std::string why_not_own(const struct stat& info);
 
-// When the inode of a file last changed (ctime), in nanoseconds since 1970; 0: unknown. Nobody can set it back, so it
-// shows bytes that were rewritten under the old time of modification. A new mode, owner, name, or link changes it, too,
-// and a copy has its own: so it is no part of what identifies a source, and is compared under one path alone.
+// Returns the time at which the inode of a file last changed (ctime), in nanoseconds since 1970; 0 if unknown. It
+// cannot be set back, so it reveals bytes that were rewritten under the old modification time. Changing the mode,
+// owner, name, or links of a file also changes it, and a copy has its own ctime. It is therefore not part of the
+// identity of a source, and is compared only for the same path.
 std::int64_t inode_time(const std::string& path);
 inline constexpr std::string_view kInodeChanged =
     "its inode has changed (ctime): it was rewritten and its time set back, or its mode, owner, or links were changed";
 
-// What was found under a name.
+// Result of looking up a name.
 struct FoundFile {
-  Descriptor file;      // opened, where it is this user's alone
-  std::string strange;  // else why it is not; empty where nothing is there
+  Descriptor file;      // open if it is owned exclusively by this user
+  std::string strange;  // otherwise the reason why it is not; empty if nothing exists there
 };
-// Opens `name` in the open folder `folder` (AT_FDCWD: of the current one) with the access mode `access`. Follows no
-// link, changes nothing. Exit code 6 where the system fails; `path`: for messages.
+// Opens `name` in the open folder `folder` (AT_FDCWD: the current one) with the access mode `access`. Follows no links
+// and changes nothing. Exit code 6 if a system call fails; `path` is for messages.
 Result<FoundFile> open_own(int folder, const std::string& name, int access, const std::string& path);
 
 }  // namespace ggufmill

@@ -1,5 +1,5 @@
 #pragma once
-// The two implementations of IoService, and the threads of both.
+// The two implementations of IoService, and the threads that both use.
 
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
@@ -15,11 +15,11 @@
 
 namespace ggufmill {
 
-// Threads that call what is posted to the context. (Asio's own thread_pool waits for ever where it can start the first
-// of its threads alone.)
+// Threads that run the handlers posted to the context. (Asio's own thread_pool hangs if the system starts only the
+// first of its threads.)
 class IoThreads {
  public:
-  // Throws std::system_error or std::bad_alloc where the system has no more threads or memory.
+  // Throws std::system_error or std::bad_alloc if the system is out of threads or memory.
   explicit IoThreads(std::size_t threads) : context_(static_cast<int>(threads)), work_(context_.get_executor()) {
     try {
       for (std::size_t i = 0; i < threads; ++i) threads_.emplace_back([this] { context_.run(); });
@@ -29,7 +29,7 @@ class IoThreads {
     }
   }
   ~IoThreads() { join(); }
-  // Waits until nothing is left to be called.
+  // Waits until all posted handlers have run.
   void join() {
     work_.reset();
     threads_.clear();
@@ -43,10 +43,10 @@ class IoThreads {
   std::vector<std::jthread> threads_;  // destroyed first, which waits for them
 };
 
-// The threads of IoService::wait_for(), which are started when they are first needed.
+// The threads of IoService::wait_for(), started on first use.
 class WaitingThreads {
  public:
-  // The service's own `threads` live until `done` has been called.
+  // The service's own `threads` are kept running until `done` has been called.
   void start(IoThreads& threads, std::function<Status()> work, IoService::Completion done) {
     std::call_once(started_, [&] {
       const BlockedSignals blocked;
@@ -55,8 +55,8 @@ class WaitingThreads {
     boost::asio::post(threads_->context(), [lives = boost::asio::make_work_guard(threads.context()),
                                             work = std::move(work), done = std::move(done)] { call(work, done); });
   }
-  // `work`, and then `done` with what it gives or the error that its exception comes to. Allocates nothing itself: the
-  // caller is a thread that no exception may leave.
+  // Calls `work`, then `done` with its result, or with the error for its exception. Allocates nothing itself, since no
+  // exception may leave the calling thread.
   template <class Work>
   static void call(const Work& work, const IoService::Completion& done) {
     Status status = ok();
@@ -69,19 +69,20 @@ class WaitingThreads {
   }
 
  private:
-  // Enough that the latency of a server does not count.
+  // Enough to hide the latency of a server.
   static constexpr std::size_t kThreads = 8;
   std::once_flag started_;
   std::optional<IoThreads> threads_;
 };
 
-// Exit code 75 where the system has no threads left.
+// Exit code 75 if the system is out of threads.
 Result<std::unique_ptr<IoService>> start_thread_service();
 
-// Exit code 5, saying why, where this build or this system has no io_uring.
+// Exit code 5, with the reason, if this build or this system does not support io_uring.
 Result<std::unique_ptr<IoService>> start_uring_service();
 
-// Empty: io_uring works here for what we ask of it (a write and a read back in memory are tried). Else the reason.
+// Returns an empty string if io_uring works here as needed (a write and a read of memory are tried), else the reason
+// why it does not.
 std::string why_no_uring();
 
 }  // namespace ggufmill

@@ -1,7 +1,8 @@
 #pragma once
-// Where a source lies, as users write it: a path of this machine, or the address of something on a server
-// (hf://ORG/NAME, https://, s3://). Names are joined to either as std::filesystem::path does, and either is opened by
-// open_source(): no reader knows which it has. pipeline/remote/README.md says what addresses there are.
+// Location of a source as users write it: a local path, or the address of an object on a server (hf://ORG/NAME,
+// https://, s3://). Names are appended to both in the same way as std::filesystem::path does, and both are opened by
+// open_source(), so that readers need not distinguish them. pipeline/remote/README.md describes the supported
+// addresses.
 
 #include <atomic>
 #include <memory>
@@ -14,28 +15,29 @@
 
 namespace ggufmill {
 
-// Whether `path` begins with a scheme: "NAME://".
+// Returns true if `path` begins with a scheme: "NAME://".
 bool is_address(std::string_view path);
 
-// What `path` names, for a reader of its header or of a small file. Exit code 4 for what is missing or cannot be read
-// in parts, 6 for what the system or a server refuses, 75 for a server that does not answer.
+// Opens `path` for reading its header, or for reading a small file. Exit code 4 if it is missing or cannot be read in
+// parts, 6 if the system or a server refuses access, 75 if a server does not respond.
 Result<std::shared_ptr<const ByteSource>> open_source(const std::string& path);
 
-// For those who read several files of one source: an address whose files may become others, as those of a branch do,
-// with the commit that they are of now. Any other path stays as it is.
+// For reading several files of one source. Returns an address whose files may change, such as that of a branch, with
+// the commit it currently refers to. Any other path is returned unchanged.
 Result<std::string> pinned(const std::string& path);
 
-// Nothing there, and nothing that can be looked at: false. Of an address whose server gives no list of files a file
-// counts as there when the server says so; where it does not answer, opening it tells why.
+// Return false if the path does not exist or is not accessible. For an address whose server provides no file list, a
+// file exists if the server reports it; if the server does not respond, is_file() returns true, and opening the file
+// reports the reason.
 bool is_file(const std::string& path);
 bool is_folder(const std::string& path);
-// The paths of the files and folders right in a folder, in no order.
+// Returns the paths of the files and folders directly in a folder, in no particular order.
 Result<std::vector<std::string>> paths_in(const std::string& folder);
 
-// The name of what an address names, without folders and commit: what a folder of this machine would be called.
+// Returns the last component of an address, without folders and commit: the name a local folder would have.
 std::string name_of_address(std::string_view address);
 
-// What pipeline/remote gives, with libcurl; without it, errors that say so.
+// Implemented by pipeline/remote if libcurl is available; otherwise these functions report that it is missing.
 namespace remote {
 Result<std::shared_ptr<const ByteSource>> open(const std::string& address);
 // For a run, see ByteSource::open().

@@ -1,6 +1,6 @@
 #pragma once
-// The system calls that can fail for reasons outside the program, behind one table, so that a test can make the k-th
-// one fail for every k (as SQLite's tests do).
+// The system calls that can fail for external reasons, in a table, so that a test can make the k-th call fail for every
+// k (as SQLite's tests do).
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -13,7 +13,7 @@
 
 namespace ggufmill {
 
-// Each as in section 2 of the manual: -1 and errno for failure.
+// Each call is as in section 2 of the manual: it returns -1 and sets errno on failure.
 struct SystemCalls {
   int (*openat)(int folder, const char* path, int flags, mode_t mode);
   int (*fstat)(int descriptor, struct stat* out);
@@ -32,19 +32,19 @@ struct SystemCalls {
   int (*unlinkat)(int folder, const char* path, int flags);
 };
 
-// The kernel's own calls.
+// Returns the kernel's own calls.
 const SystemCalls& kernel_calls();
-// What is in use: the kernel's, unless a test has set others. Thread-safe.
+// Returns the calls in use: the kernel's, unless a test has replaced them. Thread-safe.
 const SystemCalls& system_calls();
-// For tests; null restores the kernel's. `calls` outlives its use.
+// For tests; null restores the kernel's calls. `calls` must outlive its use.
 void set_system_calls(const SystemCalls* calls);
 
-// Since 1970.
+// Nanoseconds since 1970.
 inline std::int64_t nanoseconds(const struct timespec& time) {
   return time.tv_sec * std::int64_t{1000000000} + time.tv_nsec;
 }
 
-// Repeats a call that a signal interrupted.
+// Repeats a call that was interrupted by a signal.
 template <class Call>
 auto retry(Call&& call) {
   auto result = call();

@@ -21,11 +21,11 @@
 namespace ggufmill {
 namespace {
 
-constexpr std::size_t kLongestName = 255;  // NAME_MAX of every common file system
+constexpr std::size_t kLongestName = 255;  // NAME_MAX of all common file systems
 constexpr std::size_t kRandomLetters = 6;
 
-// A long name is cut between UTF-8 characters, and a hash of all of it stands for the rest: two of one beginning
-// differ.
+// A long name is truncated between UTF-8 characters, and a hash of the full name is appended, so that two names with
+// the same beginning differ.
 std::string temporary_name(const std::string& name, const std::string& identity) {
   const std::size_t room = kLongestName - 1 - kTemporaryMark.size() - identity.size();
   if (name.size() <= room) return "." + name + std::string(kTemporaryMark) + identity;
@@ -35,7 +35,7 @@ std::string temporary_name(const std::string& name, const std::string& identity)
   return "." + name.substr(0, kept) + hash + std::string(kTemporaryMark) + identity;
 }
 
-// Letters that differ in more than case.
+// No two characters differ in case only.
 std::string random_identity() {
   std::string letters;
   std::random_device random;
@@ -43,13 +43,14 @@ std::string random_identity() {
   return letters;
 }
 
-// Of those that are made under a name that may be there: another try is for a file that just went away.
+// Number of attempts to create a file under a name that may exist; an attempt is repeated if the existing file has just
+// disappeared.
 constexpr int kMostAttempts = 100;
 
-// Whether nobody else has the lock of an open file; where the file system has no locks, nobody has.
+// Returns true if nobody else has locked the open file, or if the file system does not support locks.
 bool try_lock(int descriptor) { return ::flock(descriptor, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK; }
 
-// Permissions that the process's umask takes from new files.
+// Returns the permissions that the process's umask removes from new files.
 mode_t umask_now() {
   constexpr std::string_view kField = "Umask:\t";
   std::ifstream status("/proc/self/status");
@@ -61,7 +62,7 @@ mode_t umask_now() {
   return S_IWGRP | S_IWOTH;
 }
 
-// What file systems answer that lack a call or a flag of it.
+// Errors of file systems that do not support a call or one of its flags.
 bool unsupported(int errno_value) {
   return errno_value == EINVAL || errno_value == ENOSYS || errno_value == EOPNOTSUPP || errno_value == EPERM;
 }
@@ -75,7 +76,7 @@ Error no_space(const std::string& target, int descriptor, std::uint64_t bytes, i
   return error;
 }
 
-// Beyond this limit the kernel sends SIGXFSZ, which ends the process: better to refuse at the start.
+// Beyond this limit the kernel sends SIGXFSZ, which kills the process, so refuse at the start.
 Status check_size_limit(const std::string& target, std::uint64_t bytes) {
   struct rlimit limit {};
   if (::getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) limit.rlim_cur = ~rlim_t{0};
@@ -119,7 +120,7 @@ Result<TemporaryFile> TemporaryFile::open(int folder, const std::string& name, c
   return file;
 }
 
-// No descriptor afterwards: the name was taken and is free again, try once more.
+// If there is no descriptor afterwards, the name was taken and is free again: try once more.
 Status TemporaryFile::create(const std::string& identity) {
   const bool is_shared = !identity.empty() && strange_.empty();
   std::string temporary = temporary_name(name_, is_shared          ? identity
@@ -130,7 +131,7 @@ Status TemporaryFile::create(const std::string& identity) {
   if (created) {
     try_lock(created.get());
     descriptor_ = std::move(created);
-    temporary_ = std::move(temporary);  // which cannot fail: the file is there by now
+    temporary_ = std::move(temporary);  // cannot throw: the file already exists by now
     return ok();
   }
   if (errno != EEXIST) return io_error(target_, "create a temporary file beside it", errno);
@@ -144,8 +145,8 @@ Status TemporaryFile::create(const std::string& identity) {
   return ok();
 }
 
-// False: it is missing, or strange. What is opened is what has the name: a file that was published meanwhile is none of
-// ours.
+// Returns false if the file is missing or not owned exclusively by this user. Checks that the opened file still has the
+// name: a file that was published in the meantime must not be used.
 Result<bool> TemporaryFile::open_existing(std::string temporary) {
   const SystemCalls& calls = system_calls();
   BOOST_OUTCOME_TRY(FoundFile there, open_own(folder_, temporary, O_RDWR, target_));
@@ -183,7 +184,7 @@ TemporaryFile::State TemporaryFile::state_of(const struct stat& info) {
 }
 
 Result<bool> TemporaryFile::is_as_left() {
-  struct stat info {};  // by its name, which is what will be published
+  struct stat info {};  // by name, since the file of that name will be published
   const auto call = [&] { return system_calls().fstatat(folder_, temporary_.c_str(), &info, AT_SYMLINK_NOFOLLOW); };
   if (retry(call) < 0) return failed("look at the temporary file beside it", errno);
   const State now = state_of(info);
@@ -203,7 +204,7 @@ Result<bool> TemporaryFile::has_its_blocks() const {
   return info.st_blocks >= reserved_;
 }
 
-// As open() makes one, which also knows the folder's default permissions (ACL).
+// Same mode as a file created by open(), which also applies the folder's default permissions (ACL).
 mode_t TemporaryFile::mode_of_new_file() const {
   const Descriptor nameless(::openat(folder_, ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666));
   struct stat info {};
@@ -211,7 +212,7 @@ mode_t TemporaryFile::mode_of_new_file() const {
   return 0666 & ~umask_now();
 }
 
-// A replaced file keeps its permissions: what was private stays so, from the first byte on.
+// A replacement file gets the permissions of the file it replaces: a private file is private from the first byte on.
 Status TemporaryFile::set_mode(mode_t mode) {
   mode_ = mode;
   const mode_t own = mode & ~mode_t{S_IWGRP | S_IWOTH};
@@ -239,7 +240,7 @@ TemporaryFile::~TemporaryFile() {
 
 Status TemporaryFile::open_direct() {
   const int flags = O_WRONLY | O_DIRECT | O_CLOEXEC;
-  const std::string same = fmt::format("/proc/self/fd/{}", descriptor());  // whatever has the name by now
+  const std::string same = fmt::format("/proc/self/fd/{}", descriptor());  // regardless of its current name
   direct_ = Descriptor(retry([&] { return system_calls().openat(AT_FDCWD, same.c_str(), flags, 0); }));
   if (direct_) return ok();
   return errno == EINVAL ? no_direct_io(target_) : io_error(target_, "open the temporary file beside it", errno);
@@ -277,8 +278,8 @@ Status TemporaryFile::publish(bool overwrite, bool revocable) {
   int problem = !there      ? rename(RENAME_NOREPLACE, Published::kNew)
                 : revocable ? rename(RENAME_EXCHANGE, Published::kExchanged)
                             : rename(0, Published::kForGood);
-  // Network file systems have neither of the flags. Then what is replaced cannot be brought back, and a hard link is as
-  // good for a new name.
+  // Network file systems support neither of the flags. The replaced file then cannot be restored, and for a new name a
+  // hard link serves as well.
   if (there && revocable && (unsupported(problem) || problem == ENOENT)) problem = rename(0, Published::kForGood);
   if (!there && unsupported(problem)) problem = link();
   if (!there && unsupported(problem)) problem = rename_unless_exists();
@@ -303,7 +304,7 @@ Status TemporaryFile::settle() {
   if (published_ == Published::kExchanged) remove();
   keep();
   const mode_t mode = mode_ ? *mode_ : mode_of_new_file();
-  if ((mode & (S_IWGRP | S_IWOTH)) == 0) return ok();  // it has them
+  if ((mode & (S_IWGRP | S_IWOTH)) == 0) return ok();  // already set
   if (retry([&] { return system_calls().fchmod(descriptor(), mode); }) == 0) return ok();
   return io_error(target_, "set the permissions of the file", errno);
 }
@@ -321,7 +322,7 @@ int TemporaryFile::rename(unsigned flags, Published then) {
   return 0;
 }
 
-// Both names are the file's then: the first is removed.
+// Links the final name, then removes the temporary one.
 int TemporaryFile::link() {
   const auto call = [&] { return system_calls().linkat(folder_, temporary_.c_str(), folder_, name_.c_str(), 0); };
   if (retry(call) < 0) return errno;
@@ -330,7 +331,7 @@ int TemporaryFile::link() {
   return 0;
 }
 
-// A file that appears between the two calls is lost: there is no better way where neither of the others works.
+// A file that appears between the two calls is lost; no better way exists if neither of the other methods is supported.
 int TemporaryFile::rename_unless_exists() {
   struct stat info {};
   const auto call = [&] { return system_calls().fstatat(folder_, name_.c_str(), &info, AT_SYMLINK_NOFOLLOW); };

@@ -1,5 +1,5 @@
 #pragma once
-// The temporary behind an output file.
+// The temporary file behind an output file.
 
 #include <sys/stat.h>
 
@@ -13,21 +13,21 @@
 
 namespace ggufmill {
 
-// `FOLDER/.NAME.ggufmill-IDENTITY` for the output FOLDER/NAME; of a long NAME as much as fits, and a hash.
+// Returns `FOLDER/.NAME.ggufmill-IDENTITY` for the output FOLDER/NAME; a long NAME is truncated and a hash is appended.
 std::string temporary_path(const std::string& target, const std::string& identity);
 inline constexpr std::string_view kTemporaryMark = ".ggufmill-";
-// Exit code 75: another process has the temporary of the output open.
+// Error (exit code 75): another process has the temporary file of the output open.
 Error being_written(const std::string& target);
 
-// An open `.NAME.ggufmill-IDENTITY`, removed when destroyed unless it was published or is kept. Locked while it is
-// open, so that no two processes write to it. Nobody else may write to it until it has its name. Movable.
+// An open `.NAME.ggufmill-IDENTITY`, removed by the destructor unless it was published or is kept. It is locked while
+// it is open, so that no two processes write to it. Nobody else may write to it until it has its final name. Movable.
 class TemporaryFile {
  public:
-  // In the open folder `folder`, which outlives it, for the file `name` there; `target` is its path, for messages.
-  // Empty: `identity` gives it a name that nothing else has. `attach`: it is there already, and stays as it is; else
-  // what is there is emptied. What is there and is not this user's alone (own_file.h) stays as it is: attaching to it
-  // is refused (exit code 6), and else the file gets a name that nothing else has, and warning() says so. Exit code 75
-  // where another process has it.
+  // Opens the temporary file of `name` in the open folder `folder`, which must outlive it; `target` is the path of the
+  // output, for messages. If `identity` is empty, the file gets a unique name. If `attach` is set, the file must exist
+  // and is not modified; otherwise an existing file is truncated. An existing file that is not owned exclusively by
+  // this user (own_file.h) is left untouched: attaching to it fails (exit code 6); otherwise the new file gets a unique
+  // name, and warning() reports it. Exit code 75 if another process has it open.
   static Result<TemporaryFile> open(int folder, const std::string& name, const std::string& target,
                                     const std::string& identity, bool attach);
   TemporaryFile(TemporaryFile&& other) noexcept;
@@ -35,40 +35,41 @@ class TemporaryFile {
   ~TemporaryFile();
 
   int descriptor() const { return descriptor_.get(); }
-  // For the user; empty: none.
+  // Warning for the user; empty if there is none.
   const std::string& warning() const { return warning_; }
-  // -1 until open_direct(), which is refused (exit code 6) where the file system has no direct I/O.
+  // -1 until open_direct() succeeds, which fails (exit code 6) if the file system does not support direct I/O.
   int direct_descriptor() const { return direct_.get(); }
   Status open_direct();
-  // Allocates `bytes` on the disk, so that a full one is known now. Where the file system cannot: compares with what is
-  // free. Exit code 6.
+  // Allocates `bytes` on the disk, so that a full disk is detected now. If the file system cannot allocate, compares
+  // `bytes` with the free space. Exit code 6.
   Status reserve(std::uint64_t bytes);
   Result<std::uint64_t> bytes() const;
-  // What it is known by, whatever its name.
+  // Identity of the file, independent of its name.
   Result<FileId> id() const;
-  // It stays where it is when this is destroyed.
+  // The destructor will not remove the file.
   void keep() { temporary_.clear(); }
-  // Whether it is as it was at the last call, and under its name; of the first call, true. Exit code 6.
+  // Returns true if the file is unchanged since the last call and still has its temporary name; the first call returns
+  // true. Exit code 6 if something else has taken the name.
   Result<bool> is_as_left();
-  // Whether it has as many blocks as were reserved, as far as that is known. One that was cut short, and grew again
-  // with what was written later, has fewer; so may one on a file system that compresses.
+  // Returns true if the file has at least as many blocks as were reserved, or if that number is unknown. A file that
+  // was truncated and grew again with later writes has fewer; so may a file on a file system that compresses.
   Result<bool> has_its_blocks() const;
-  // Gives it these permissions, but for those of others to write, which it gets with its name. Else it gets those of a
-  // new file.
+  // Gives the file these permissions; write permission for others is withheld until the file is published. By default
+  // it gets the permissions of a new file.
   Status set_mode(mode_t mode);
-  // Gives it the name `name`. Without `overwrite`, a file that has that name by now stays (exit code 2). With it, that
-  // file is gone; if `revocable`, it waits under the temporary's name where the file system can exchange two names.
-  // Exit code 6 where it is not as it was at the last is_as_left().
+  // Renames the file to `name`. Without `overwrite`, an existing file of that name is kept (exit code 2). With
+  // `overwrite`, it is replaced; if `revocable` is set and the file system can exchange two names, it is kept under the
+  // temporary name. Exit code 6 if the file has changed since the last is_as_left().
   Status publish(bool overwrite, bool revocable);
-  // After publish(): as it was before, where that is possible.
+  // After publish(): restores the previous state, if possible.
   Status take_back();
-  // After publish(): for good. What was replaced is removed, and the file gets its permissions.
+  // After publish(): makes it final. Removes the replaced file and sets the file's permissions.
   Status settle();
 
  private:
   TemporaryFile(int folder, std::string name, std::string target)
       : folder_(folder), name_(std::move(name)), target_(std::move(target)) {}
-  // What a file is compared by.
+  // Properties by which a file is compared.
   struct State {
     FileId id;
     std::int64_t bytes = 0, modified = 0, changed = 0;
@@ -89,7 +90,7 @@ class TemporaryFile {
   int folder_;
   std::string name_, target_;
   std::string temporary_;  // empty: nothing to remove
-  std::string strange_;    // why what is under the temporary's name is not this user's alone
+  std::string strange_;    // why the existing file is not owned exclusively by this user
   std::string warning_;
   std::optional<mode_t> mode_;
   std::optional<State> left_;

@@ -1,5 +1,5 @@
 #pragma once
-// Starting threads: many for one work, and those that take no signals.
+// Running work on several threads, and threads that take no signals.
 
 #include <pthread.h>
 
@@ -12,17 +12,17 @@
 
 namespace ggufmill {
 
-// Calls `work` on so many threads at once, this one among them, and returns when all calls have. An exception of a call
-// is thrown here, the first where there are several.
+// Calls `work` concurrently on `threads` threads, including the calling one, and returns when all calls have returned.
+// If calls throw, the first exception is rethrown here.
 void on_threads(unsigned threads, const std::function<void()>& work);
 
-// Calls `work` once for each of `count` items, with a buffer of the thread that it is called by. After an error no item
-// is begun; gives the first.
+// Calls `work` once for each of `count` items, with a buffer that belongs to the calling thread. After an error no new
+// item is started; returns the first error.
 Status for_each_on_threads(unsigned threads, std::size_t count,
                            const std::function<Status(std::size_t item, std::vector<std::byte>& buffer)>& work);
 
-// While it lives, the current thread takes no signals, and threads that it starts never will: those meant for the
-// process reach the program's own threads.
+// Blocks all signals for the current thread while it exists, and permanently for threads started during that time:
+// signals sent to the process are delivered to the program's own threads.
 class BlockedSignals {
  public:
   BlockedSignals() {

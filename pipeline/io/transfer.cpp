@@ -32,7 +32,7 @@ Status write_all(Transfer transfer, const std::string& path) {
                                    static_cast<off_t>(transfer.offset));
     });
     if (put < 0) return write_failed(path, transfer.offset, transfer.least, errno);
-    if (put == 0) return write_failed(path, transfer.offset, transfer.least, EIO);  // would be tried for ever
+    if (put == 0) return write_failed(path, transfer.offset, transfer.least, EIO);  // would be retried forever
     transfer = transfer.after(static_cast<std::size_t>(put));
   }
   return ok();

@@ -1,4 +1,4 @@
-// Built in place of uring_service.cpp where liburing was not found.
+// Built instead of uring_service.cpp if liburing was not found.
 
 #include "pipeline/io/services.h"
 

@@ -1,4 +1,4 @@
-// Background I/O by io_uring, through Boost.Asio.
+// Background I/O using io_uring, through Boost.Asio.
 
 #include <fmt/format.h>
 #include <liburing.h>
@@ -24,19 +24,20 @@ namespace {
 
 using boost::system::error_code;
 
-// Completions run on these; two, so that one can hand work to the kernel while another is called.
+// Number of threads that run completions; two, so that one can submit work to the kernel while the other runs a
+// completion.
 constexpr std::size_t kRingThreads = 2;
-// Operations under way in the kernel at once; the others wait their turn here.
+// Maximum number of operations in the kernel at a time; others are queued.
 constexpr std::size_t kLanes = 16;
 
 // One read or write of `memory` at `offset`.
 struct Operation {
-  const InputFile* input = nullptr;  // one of the two
+  const InputFile* input = nullptr;  // exactly one of `input` and `output` is set
   WriteTarget* output = nullptr;
   std::uint64_t offset = 0;
-  std::span<std::byte> memory;  // only read from where `output` is set
+  std::span<std::byte> memory;  // only read from if `output` is set
   IoService::Completion done;
-  Transfer left;  // to ask the kernel for; the first bytes may be done already
+  Transfer left;  // remainder to request from the kernel; the first bytes may be done already
 
   const std::string& path() const { return input ? input->path() : output->path(); }
   Status begin() {
@@ -46,8 +47,8 @@ struct Operation {
   void end() const { input ? input->end_read(offset, memory.size()) : output->end_write(offset, memory.size()); }
 };
 
-// Asio runs the reads of one file object one after the other, and its writes likewise. So a lane is a file object that
-// takes the descriptor of each operation for as long as that lasts: reads of one file overlap.
+// Asio serializes the reads of a file object, and its writes as well. A lane is a file object that is assigned the
+// descriptor of one operation at a time, so that reads of one file can overlap.
 struct Lane {
   explicit Lane(boost::asio::io_context& context) : file(context) {}
   boost::asio::basic_random_access_file<boost::asio::io_context::executor_type> file;
@@ -57,11 +58,11 @@ struct Lane {
 class UringService final : public IoService {
  public:
   UringService() {
-    free_.reserve(kLanes);  // so that giving a lane back needs no memory
+    free_.reserve(kLanes);  // so that returning a lane never allocates
     for (std::size_t i = 0; i < kLanes; ++i) free_.push_back(&lanes_.emplace_back(threads_.context()));
   }
 
-  ~UringService() override { threads_.join(); }  // waits for what completions start, too; needs the lanes
+  ~UringService() override { threads_.join(); }  // also waits for operations started by completions; needs the lanes
 
   std::string name() const override { return "io_uring"; }
   void read(const InputFile& file, std::uint64_t offset, std::span<std::byte> into, Completion done) override {
@@ -78,7 +79,7 @@ class UringService final : public IoService {
   void start(Operation operation);
   void begin(Lane& lane);
   void transfer(Lane& lane);
-  // Only a completion throws here, which none may do.
+  // Only a completion could throw here, and completions must not.
   // NOLINTNEXTLINE(bugprone-exception-escape)
   void transferred(Lane& lane, const error_code& error, std::size_t bytes) noexcept;
   bool goes_on(Lane& lane, const error_code& error, std::size_t bytes);
@@ -89,9 +90,9 @@ class UringService final : public IoService {
   WaitingThreads waiting_threads_;
   IoThreads threads_{kRingThreads};
   std::deque<Lane> lanes_;
-  std::mutex mutex_;               // of what follows
+  std::mutex mutex_;               // guards the members below
   std::vector<Lane*> free_;        // lanes without an operation
-  std::deque<Operation> waiting_;  // while no lane is free
+  std::deque<Operation> waiting_;  // queued while no lane is free
 };
 
 void UringService::start(Operation operation) {
@@ -114,7 +115,7 @@ void UringService::start(Operation operation) {
   }
 }
 
-// Where it throws, nothing has begun.
+// If this throws, nothing has been started.
 void UringService::begin(Lane& lane) {
   Status begun = lane.operation.begin();
   if (!begun || lane.operation.left.least == 0) {
@@ -153,7 +154,7 @@ void UringService::transferred(Lane& lane, const error_code& error, std::size_t 
   finish(lane, std::move(status));
 }
 
-// Asks for the rest of a transfer that is not complete.
+// Requests the rest of an incomplete transfer; returns true if it did.
 bool UringService::goes_on(Lane& lane, const error_code& error, std::size_t bytes) {
   Transfer& left = lane.operation.left;
   left = left.after(bytes);
@@ -178,7 +179,7 @@ void UringService::finish(Lane& lane, Status status) {
   done(std::move(status));
 }
 
-// Gives the lane to what waits for one.
+// Gives the lane to the next queued operation, or frees it.
 void UringService::begin_next(Lane& lane) {
   while (true) {
     {
@@ -210,7 +211,7 @@ struct Ring {
   }
 };
 
-// The result of the operation that is prepared on the ring, or minus errno; waits one second at most.
+// Submits the prepared operation; returns its result, or minus errno. Waits for at most one second.
 int run_prepared(io_uring& ring) {
   if (const int submitted = ::io_uring_submit(&ring); submitted != 1) return submitted < 0 ? submitted : -EIO;
   __kernel_timespec limit{1, 0};
@@ -225,7 +226,7 @@ std::string failure(const char* call, int result) {
   return fmt::format("{}: {}", call, result < 0 ? std::strerror(-result) : "short transfer");
 }
 
-// The operations that Boost.Asio uses: a vectored write, and a read of the same bytes.
+// Tries the operations that Boost.Asio uses: a vectored write, and a read of the same bytes.
 std::string try_transfers(io_uring& ring, int descriptor) {
   char out[] = "ggufmill", in[sizeof out] = {};
   const iovec from{out, sizeof out}, into{in, sizeof in};
@@ -250,8 +251,8 @@ Result<std::unique_ptr<IoService>> start_uring_service() {
   }
 }
 
-// Asking the system is not enough: containers forbid io_uring by seccomp (EPERM, ENOSYS), limits on locked memory stop
-// it (ENOMEM), and filters may let the set-up pass but not the operations.
+// Checking the system's version is not enough: containers forbid io_uring with seccomp (EPERM, ENOSYS), limits on
+// locked memory prevent it (ENOMEM), and filters may allow the setup but not the operations.
 std::string why_no_uring() {
   Ring ring;
   if (ring.error != 0) return failure("io_uring_queue_init", -ring.error);

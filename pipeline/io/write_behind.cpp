@@ -33,7 +33,8 @@ void WriteBehind::wrote(int descriptor, std::uint64_t offset, std::size_t bytes)
   }
 }
 
-// Adds `range` to what is gathered; when that is enough, it is `full` and under way.
+// Adds `range` to the gathered range. Once that is large enough, moves it to `full`, for the caller to flush, and
+// returns true.
 bool WriteBehind::gather(const Range& range, Range& full) {
   const std::scoped_lock lock(mutex_);
   if (gathered_.written == 0) gathered_ = {range.offset, range.end, 0};

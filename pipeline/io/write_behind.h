@@ -1,5 +1,5 @@
 #pragma once
-// Sends what was written to the disk while the writer goes on.
+// Flushes written data to the disk in the background while writing continues.
 
 #include <cstddef>
 #include <cstdint>
@@ -10,35 +10,37 @@
 
 namespace ggufmill {
 
-// Of one output file. Thread-safe. All of it is advice: what the kernel does not do now, the fsync at the end does.
+// State for one output file. Thread-safe. All calls are hints: anything that the kernel does not flush now is flushed
+// by the final fsync.
 class WriteBehind {
  public:
   explicit WriteBehind(IoMode mode) : mode_(mode) {}
 
-  // `bytes` at `offset` are in the page cache. Once kAtOnce have come together their way to the disk begins; unless the
-  // mode is kCached, those written kBehind bytes before are waited for and dropped from the cache.
+  // Records that `bytes` at `offset` are in the page cache. Once kAtOnce bytes have accumulated, writeback is started
+  // for them; unless the mode is kCached, bytes written kBehind bytes earlier are waited for and dropped from the
+  // cache.
   void wrote(int descriptor, std::uint64_t offset, std::size_t bytes);
-  // Drops what is left, after an fsync.
+  // Drops the remaining pages; called after an fsync.
   void drop_all(int descriptor);
 
  private:
-  // Enough for a disk to work on while more is written.
+  // Enough to keep a disk busy while more is written.
   static constexpr std::size_t kBehind = 32 << 20;
-  // Small writes one by one would become small requests.
+  // Flushing small writes individually would cause small requests.
   static constexpr std::size_t kAtOnce = 2 << 20;
 
   struct Range {
     std::uint64_t offset = 0, end = 0;
-    std::size_t written = 0;  // bytes of it; writes come nearly in order, so that there are few gaps
+    std::size_t written = 0;  // bytes written; writes are nearly in order, so there are few gaps
   };
   bool gather(const Range& range, Range& full);
   bool take_oldest(Range& range, std::size_t most_kept);
 
   const IoMode mode_;
   std::mutex mutex_;
-  Range gathered_;            // not yet on its way
-  std::deque<Range> ranges_;  // on their way, oldest first
-  std::size_t bytes_ = 0;     // of all
+  Range gathered_;            // writeback not started yet
+  std::deque<Range> ranges_;  // writeback started, oldest first
+  std::size_t bytes_ = 0;     // total of `ranges_`
 };
 
 }  // namespace ggufmill

@@ -79,14 +79,14 @@ std::uint64_t bytes_of_record(std::string_view begin) {
   return kFixedBytes + std::uint64_t{get<std::uint32_t>(begin, sizeof(std::uint32_t))} * sizeof(std::uint64_t);
 }
 
-// Nothing, or the beginning of a record.
+// Returns true if `rest` is empty or the beginning of a record.
 bool is_cut_off(std::string_view rest) {
   constexpr std::uint64_t kMostRecordBytes = 16 << 20;
   if (rest.size() < kFixedBytes) return true;
   return bytes_of_record(rest) > rest.size() && bytes_of_record(rest) <= kMostRecordBytes;
 }
 
-// The records up to the first that is not whole.
+// Reads the records up to the first that is incomplete or damaged.
 void read_records(std::string_view text, std::uint64_t seed, JournalText& into) {
   while (text.size() - into.bytes >= kFixedBytes) {
     const std::string_view rest = text.substr(into.bytes);
@@ -101,7 +101,7 @@ void read_records(std::string_view text, std::uint64_t seed, JournalText& into) 
       into.sealed.clear();
       for (std::size_t i = 0; i + 1 < numbers.size(); i += 2) into.sealed.push_back({numbers[i], numbers[i + 1]});
     } else {
-      into.sealed.clear();  // a run that went on from there
+      into.sealed.clear();  // a run that resumed from there
       into.done.push_back({unit, std::move(numbers)});
     }
     into.bytes += bytes;
@@ -213,7 +213,7 @@ Status Journal::take() {
   return ok();
 }
 
-// Empty: it is of use.
+// Returns an empty string if the journal is usable, else the reason why it is not.
 std::string Journal::why_of_no_use(std::string_view text) {
   auto read = read_journal(text, path_);
   if (!read) return "its journal cannot be used: " + read.error().what;
@@ -243,7 +243,7 @@ std::string Journal::why_of_no_use(std::string_view text) {
   return {};
 }
 
-// Whether a run was killed while it gave the files their names: all are there, some of them under these.
+// Returns true if a run was killed while it renamed the files: all exist, and some have their final names.
 bool Journal::is_half_published() const {
   const std::vector<std::string> paths = paths_of(plan_);
   if (recorded_.sealed.size() != paths.size()) return false;
@@ -261,7 +261,7 @@ bool Journal::is_half_published() const {
   return named != 0;
 }
 
-// A journal that cannot be written makes a later run begin anew, and is no reason to end this one.
+// A journal that cannot be written forces a later run to start over, which is no reason to stop this one.
 void Journal::note(const Status& status) {
   if (status) return;
   is_written_ = false;
@@ -304,7 +304,7 @@ Status Journal::start() {
   end_ = header.size();
   seed_ = XXH3_64bits(header.data(), header.size());
   is_written_ = true;
-  return sync_folder();  // after a power cut, too, the files are to be found
+  return sync_folder();  // so that the files are found after a power failure
 }
 
 Status Journal::sync_folder() const {
@@ -347,7 +347,7 @@ Status Journal::check(const FileReader& read, bool reads_all, unsigned threads, 
   return frames;
 }
 
-// What cannot be mended by a second run is not kept for one.
+// Outputs that a second run cannot repair are not kept for one.
 bool Journal::keeps(const Error& error) {
   const bool in_vain = is_spoiled_ || error.code == ExitCode::kBadInput || error.code == ExitCode::kInternal;
   was_kept_ = !in_vain && is_there() && (goes_on_ || units_done_ != 0);
@@ -355,7 +355,7 @@ bool Journal::keeps(const Error& error) {
   return was_kept_;
 }
 
-// Whether a later run would find it: somebody may have removed the folder that it is in.
+// Returns true if a later run would find the journal: somebody may have removed its folder.
 bool Journal::is_there() const {
   struct stat opened {};
   if (!file_ || retry([&] { return system_calls().fstat(file_.get(), &opened); }) < 0) return false;

@@ -24,7 +24,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kJournalEnd = ".journal";
-constexpr const char* kAnyJob = ".abcdef";  // as long as the identity of each cluster job
+constexpr const char* kAnyJob = ".abcdef";  // as long as the identity of every cluster job
 
 std::optional<JournalText> journal_at(const std::string& path, const Plan& plan) {
   const auto file = InputFile::open(path);
@@ -35,7 +35,7 @@ std::optional<JournalText> journal_at(const std::string& path, const Plan& plan)
   return journal ? std::optional(std::move(journal).value()) : std::nullopt;
 }
 
-// In what the plan of a journal differs from `plan`, as far as the journal tells.
+// Returns how the plan of a journal differs from `plan`, as far as the journal reveals it.
 std::string difference(const JournalText& journal, const Plan& plan) {
   if (journal.ggufmill != GGUFMILL_VERSION) return fmt::format("it was made by ggufmill {}", journal.ggufmill);
   for (const SourceFile& source : journal.sources)
@@ -51,8 +51,8 @@ std::uint64_t bytes_on_disk(const std::string& path) {
   return retry(call) < 0 ? 0 : static_cast<std::uint64_t>(info.st_blocks) * 512;
 }
 
-// Gives the outputs of cluster jobs that still exist, and the claims beside them, the folders of these jobs. A claim
-// without the file that it is for is all that a sealed job may leave.
+// Sets `cluster_job` for the outputs of cluster jobs that still exist, and for the claims next to them. A sealed job
+// may leave a claim without the file it is for, and nothing else.
 void find_jobs(std::vector<Leftover>& files) {
   const auto is_claim = [](const Leftover& file) { return file.path.ends_with(kClaimEnd); };
   const auto claimed_file = [&](const Leftover& file) {
@@ -60,7 +60,7 @@ void find_jobs(std::vector<Leftover>& files) {
     const std::string key = file.path.substr(file.path.rfind(kTemporaryMark) + kTemporaryMark.size());
     return temporary_path(file.output, key.substr(0, key.size() - kClaimEnd.size()));
   };
-  std::map<std::string, std::string> jobs;  // by the file that is claimed
+  std::map<std::string, std::string> jobs;  // folder of the job, by the claimed file
   for (const Leftover& file : files)
     if (!is_claim(file)) jobs[file.path];
   for (const Leftover& file : files) {
@@ -96,10 +96,10 @@ std::vector<std::string> Leftovers::cluster_jobs() const {
 
 Leftovers find_leftovers(const Plan& plan) {
   const std::string identity = identity_of(plan);
-  std::map<std::string, std::string> outputs;  // by the beginning of what may lie beside them
+  std::map<std::string, std::string> outputs;  // by the common beginning of the names of files next to them
   std::set<std::string> folders;
   for (const WrittenPath& written : written_paths(plan)) {
-    // A long name is cut to make room for what follows, so it begins differently for each kind of file.
+    // A long name is truncated to make room for the ending, so it begins differently for each kind of file.
     for (const std::string& ending : {identity, identity + std::string(kJournalEnd), identity + kAnyJob,
                                       identity + kAnyJob + std::string(kClaimEnd)}) {
       const std::string temporary = temporary_path(written.path, ending);

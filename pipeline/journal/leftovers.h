@@ -1,5 +1,5 @@
 #pragma once
-// What runs that ended early have left beside the outputs of a plan.
+// Files that interrupted runs have left next to the outputs of a plan.
 
 #include <cstdint>
 #include <optional>
@@ -12,36 +12,37 @@ namespace ggufmill {
 
 struct Leftover {
   std::string path;    // a temporary file, a journal, or a claim
-  std::string output;  // that it belongs to
+  std::string output;  // the output it belongs to
   std::uint64_t bytes = 0;
-  bool of_this_plan = false;  // else of another one
+  bool of_this_plan = false;  // false: of another plan
   bool is_in_use = false;     // a run is writing it now
-  std::string other_since;    // of another plan's journal: in what it differs
-  std::string cluster_job;    // the folder of the cluster job that writes the output; empty: none does
+  std::string other_since;    // for a journal of another plan: how that plan differs
+  std::string cluster_job;    // folder of the cluster job that writes the output; empty if none does
 };
 
 struct Leftovers {
   std::vector<Leftover> files;  // sorted by path
-  // What the journal of this plan says, if there is one; units_done are not checked.
+  // Number of units recorded in this plan's journal, if it exists; they are not verified.
   std::optional<std::uint64_t> units_done;
   std::uint64_t units = 0;  // of the plan
 
-  bool is_running() const;  // a run of this plan, now
-  bool can_go_on() const;   // the next run of this plan would
+  bool is_running() const;  // a run of this plan is in progress
+  bool can_go_on() const;   // the next run of this plan would resume
   // Folders of the cluster jobs that write any of the outputs, whether or not their parts are running now. Sorted.
   std::vector<std::string> cluster_jobs() const;
 };
-// Looks; changes nothing. What cannot be looked at is not there.
+// Finds leftover files; changes nothing. Files that cannot be examined are ignored.
 Leftovers find_leftovers(const Plan& plan);
-// Removes them, but for what a run is writing now. Exit code 2 where a cluster job writes the outputs; 6.
+// Removes the files, except those that a run is writing now. Exit code 2 if a cluster job writes the outputs; 6 if a
+// file cannot be removed.
 Status discard(const Leftovers& leftovers);
-// An error (exit code 2) for each cluster job that writes any of the outputs: nobody else may.
+// Returns an error (exit code 2) for each cluster job that writes any of the outputs: nobody else may.
 std::vector<Error> claimed_by_jobs(const Leftovers& leftovers);
 
-// Whether a process has locked the file to write to it.
+// Returns true if a process has locked the file for writing.
 bool is_locked(const std::string& path);
 
-// Bytes on the disk that a run of the plan would take over.
+// Returns the number of bytes already allocated on the disk that a run of the plan would take over.
 std::uint64_t reserved_before(const std::string& output, const std::string& identity);
 
 }  // namespace ggufmill

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kReadBytes = 1 << 20;
 
-// `first_files`: of each output, index into the store's.
+// `first_files` has, for each output, the index of its first file in the store.
 Result<bool> is_held(const Plan& plan, const FileReader& read, const JournalText::Record& record,
                      const std::vector<std::size_t>& first_files, std::vector<std::byte>& buffer) {
   const Unit& unit = plan.units[record.unit];
@@ -46,7 +46,7 @@ Error changed_since(const std::string& path, std::string what) {
           "find out what else writes in this folder, and run the job again"};
 }
 
-// The first file that the unit goes to.
+// Returns the path of the first file that contains part of the unit.
 std::string first_file(const Plan& plan, const Unit& unit) {
   for (const Encoding& encoding : plan.steps[unit.step].encodings)
     for (const Place& place : encoding.places) return plan.outputs[place.output].files[place.file].path;

@@ -1,5 +1,5 @@
 #pragma once
-// Whether outputs hold what the records of a journal say.
+// Checks whether outputs match the records of a journal.
 
 #include <atomic>
 #include <span>
@@ -11,19 +11,20 @@
 namespace ggufmill {
 
 struct HeldUnits {
-  std::vector<bool> units;  // of each of the plan: it has a record, and all of its places hold what that says
-  std::size_t lost = 0;     // units that have a record, and do not
+  std::vector<bool> units;  // for each unit of the plan: it has a record, and the bytes in all of its places match it
+  std::size_t lost = 0;     // number of units that have a record, but do not match it
 };
-// Reads all bytes of the units that have a record, the last of each, on so many threads; `read`: of the files of all
-// outputs, in order. Other numbers than the plan's are passed over. With `stop` set: kInterrupted.
+// Reads all bytes of the units that have a record, on `threads` threads; if a unit has several records, the last one
+// counts. `read` reads the files of all outputs, in order. Records of units that the plan does not have are ignored.
+// Returns kInterrupted if `*stop` is set.
 Result<HeldUnits> find_held(const Plan& plan, const FileReader& read, std::span<const JournalText::Record> records,
                             unsigned threads, const std::atomic<bool>* stop);
 
-// Whether files that are whole hold what a run has written: exit code 6 where the bytes of a unit are not those of its
-// record, or it has none.
+// Checks that complete files contain the bytes that a run has written: exit code 6 if the bytes of a unit do not match
+// its record, or if it has no record.
 Status check_units(const Plan& plan, const FileReader& read, std::span<const JournalText::Record> records,
                    unsigned threads, const std::atomic<bool>* stop);
-// The same of what is beside the units: headers, and zeros between tensors.
+// Same for the bytes outside of the units: headers, and zeros between tensors.
 Status check_frames(const Plan& plan, const FileReader& read, const std::atomic<bool>* stop);
 
 }  // namespace ggufmill

@@ -21,9 +21,9 @@ using Clock = std::chrono::steady_clock;
 
 constexpr rlim_t kCpuSeconds = 2;
 constexpr std::chrono::seconds kPatience{30};
-constexpr char kEnd = '\0';  // behind every answer
+constexpr char kEnd = '\0';  // terminates every result
 
-// No core file, no messages of the loader, no handlers of this program, and an end to loops.
+// Disables core files, messages of the loader and this program's signal handlers, and limits the CPU time.
 void give_up_everything() {
   const int nothing = ::open("/dev/null", O_RDWR);
   for (const int file : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::dup2(nothing, file);
@@ -34,9 +34,9 @@ void give_up_everything() {
     ::signal(number, SIG_DFL);
 }
 
-constexpr int kNoMemory = 75;  // how a child exits that could not get any
+constexpr int kNoMemory = 75;  // exit status of a child that ran out of memory
 
-// No exception leaves the child: the frames above are the parent's.
+// No exception leaves the child: the frames above belong to the parent's code.
 std::string text_of(const std::function<std::string()>& work) try { return work(); } catch (const std::bad_alloc&) {
   ::_exit(kNoMemory);
 } catch (...) {
@@ -54,7 +54,7 @@ std::string text_of(const std::function<std::string()>& work) try { return work(
   ::_exit(0);
 }
 
-// What comes until the answer is whole or the child's end is closed; `in_time` is false when neither happened.
+// Reads until the result is complete or the child's end is closed; `in_time` is false if neither happened.
 std::string read_all(int from, bool& in_time) {
   const Clock::time_point end = Clock::now() + kPatience;
   std::string text;
@@ -74,8 +74,8 @@ std::string read_all(int from, bool& in_time) {
   }
 }
 
-// How the child ended; throws std::bad_alloc where that was for want of memory. Where this program has SIGCHLD ignored,
-// the system keeps no status.
+// Returns how the child ended; throws std::bad_alloc if it ran out of memory. If this program ignores SIGCHLD, the
+// system keeps no status.
 std::string end_of(pid_t child) {
   int status = 0;
   pid_t waited = 0;

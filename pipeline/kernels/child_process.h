@@ -1,5 +1,5 @@
 #pragma once
-// Work that may bring a process down, done by a copy of this one.
+// Runs work that may crash the process in a forked copy of it.
 
 #include <functional>
 #include <string>
@@ -8,12 +8,12 @@ namespace ggufmill {
 
 struct ChildAnswer {
   std::string text;   // what the work returned
-  std::string fault;  // how the child came to its end without an answer: "ends with signal 11 (...)"; else empty
+  std::string fault;  // how the child ended without a result: "ends with signal 11 (...)"; else empty
 };
 
-// Forks, lets the child do `work` with its output thrown away, and waits for the answer. The child has 2 s of CPU time
-// and 30 s in all. The system's refusal to make a process is a fault, too. Locks that other
-// threads hold at that moment stay locked in the child for ever: `work` must need none of them.
+// Forks, runs `work` in the child with its output discarded, and waits for the result. The child may use 2 s of CPU
+// time and 30 s in total. Failure of the system to create a process is reported as a fault as well. Locks that other
+// threads hold at the time of the fork stay locked in the child forever: `work` must not need any of them.
 ChildAnswer ask_child(const std::function<std::string()>& work);
 
 }  // namespace ggufmill

@@ -15,7 +15,7 @@ namespace {
 // Bits of XCR0.
 constexpr std::uint64_t kNone = 0;
 constexpr std::uint64_t kYmm = 0x06;  // XMM and the upper halves of YMM
-constexpr std::uint64_t kZmm = 0xe6;  // and the masks, the upper halves of ZMM0-15, ZMM16-31
+constexpr std::uint64_t kZmm = 0xe6;  // in addition, the masks, the upper halves of ZMM0-15, and ZMM16-31
 
 struct X86Feature {
   const char* name;
@@ -120,8 +120,8 @@ CpuFeatures read_features() {
 #endif
 }
 
-// The x86-64 levels are those of the System V psABI (x86-64-ABI 1.0, table 3.1), in the words of /proc/cpuinfo: SSE3 is
-// "pni", LZCNT is "abm". Each lists the levels below it, so that one look tells all.
+// The x86-64 levels are those of the System V psABI (x86-64-ABI 1.0, table 3.1), with the names of /proc/cpuinfo: SSE3
+// is "pni", LZCNT is "abm". Each level includes the levels below it, so that one check is enough.
 #define GGUFMILL_V2 "cx16 lahf_lm popcnt pni ssse3 sse4_1 sse4_2"
 #define GGUFMILL_V3 GGUFMILL_V2 " avx avx2 bmi1 bmi2 f16c fma abm movbe xsave"
 #define GGUFMILL_V4 GGUFMILL_V3 " avx512f avx512bw avx512cd avx512dq avx512vl"
@@ -168,7 +168,7 @@ const Isa* find_isa(std::string_view name) {
 
 std::vector<std::string> missing_features(std::string_view asked, const CpuFeatures& features) {
   std::istringstream words{std::string(asked)};
-  words.exceptions(std::ios::badbit);  // lets std::bad_alloc through
+  words.exceptions(std::ios::badbit);  // propagates std::bad_alloc
   std::vector<std::string> missing;
   for (std::string word; words >> word;)
     if (!features.contains(word)) missing.push_back(word);

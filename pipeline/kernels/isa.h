@@ -1,7 +1,7 @@
 #pragma once
-// What the CPU and the operating system let a kernel use, by the names of /proc/cpuinfo; and the instruction sets that
-// a module can be built for, ranked. The ranking is the host's own table: a module names an ISA, and neither it nor a
-// file says what is better.
+// CPU features that the CPU and the operating system make available to kernels, under their names in /proc/cpuinfo; and
+// the instruction sets (ISAs) that a module can be built for, ranked. The ranking is a table of the host: a module only
+// names an ISA, and neither modules nor files influence the ranking.
 
 #include <cstdint>
 #include <functional>
@@ -15,12 +15,11 @@ namespace ggufmill {
 
 using CpuFeatures = std::set<std::string, std::less<>>;
 
-// The features of the machine this runs on; read once. x86-64: CPUID and XCR0, read without the kernel's help; arm64:
-// the kernel's hardware capabilities; other machines: none. Knows the features that kernels can have a use for, not all
-// of /proc/cpuinfo.
+// Returns the features of this machine; read once. x86-64: CPUID and XCR0, read directly; arm64: the kernel's hardware
+// capabilities; other machines: none. Contains only features that kernels may use, not all of /proc/cpuinfo.
 const CpuFeatures& cpu_features();
 
-// The answers of CPUID; 0 where the machine does not have the leaf.
+// Results of CPUID; 0 if the machine does not have the leaf.
 struct X86Registers {
   std::uint32_t leaf1_ecx = 0;
   std::uint32_t leaf1_edx = 0;
@@ -29,28 +28,28 @@ struct X86Registers {
   std::uint32_t leaf7_edx = 0;
   std::uint32_t leaf7_1_eax = 0;    // leaf 7, subleaf 1
   std::uint32_t extended1_ecx = 0;  // leaf 0x80000001
-  std::uint64_t xcr0 = 0;           // register state that the operating system saves; 0 without OSXSAVE
+  std::uint64_t xcr0 = 0;           // register state saved by the operating system; 0 without OSXSAVE
 };
 
-// Pure. A feature that works on YMM (ZMM and mask) registers counts only if the operating system saves those: Intel
-// SDM volume 1, 14.3 and 15.2.
+// Pure function. A feature that uses YMM registers (or ZMM and mask registers) counts only if the operating system
+// saves them: Intel SDM volume 1, 14.3 and 15.2.
 CpuFeatures x86_features(const X86Registers& registers);
 
-// Pure. The arguments are AT_HWCAP and AT_HWCAP2 of an arm64 Linux (Documentation/arch/arm64/elf_hwcaps.rst).
+// Pure function. The arguments are AT_HWCAP and AT_HWCAP2 of an arm64 Linux (Documentation/arch/arm64/elf_hwcaps.rst).
 CpuFeatures arm64_features(std::uint64_t hwcap, std::uint64_t hwcap2);
 
 struct Isa {
   std::string_view name;
-  int rank;                       // the kernel of the higher rank is chosen
-  std::string_view cpu_features;  // what it needs, separated by spaces, as in /proc/cpuinfo
+  int rank;                       // the kernel with the highest rank is chosen
+  std::string_view cpu_features;  // required features, separated by spaces, named as in /proc/cpuinfo
 };
 
-// Worst first.
+// Returns all ISAs: the reference, then those of each architecture, worst first.
 std::span<const Isa> all_isas();
-// Null when there is none.
+// Returns null if the ISA is unknown.
 const Isa* find_isa(std::string_view name);
 
-// The words of `asked` (separated by spaces) that `features` lacks, in their order.
+// Returns the words of `asked` (separated by spaces) that are missing from `features`, in their order.
 std::vector<std::string> missing_features(std::string_view asked, const CpuFeatures& features);
 
 }  // namespace ggufmill

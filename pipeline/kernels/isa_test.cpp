@@ -15,7 +15,7 @@ constexpr std::uint64_t kSse = 0x3, kYmm = 0x7, kZmm = 0xe7;
 
 X86Registers everything(std::uint64_t xcr0) { return {kAll, kAll, kAll, kAll, kAll, kAll, kAll, xcr0}; }
 
-// The words of the first "flags" (x86) or "Features" (arm64) line; empty where there is none.
+// Returns the words of the first "flags" (x86) or "Features" (arm64) line; empty if there is none.
 CpuFeatures proc_cpuinfo() {
   std::ifstream file("/proc/cpuinfo");
   for (std::string line; std::getline(file, line);) {

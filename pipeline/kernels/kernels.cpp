@@ -9,7 +9,7 @@
 
 #include "pipeline/kernels/module_set.h"
 
-// The reference kernels (plugins/reference), linked in. The symbol is all that the host knows of them.
+// The linked-in reference kernels (plugins/reference). The host knows nothing of them but this symbol.
 extern "C" const ggufmill_module ggufmill_reference_module;
 
 namespace ggufmill {
@@ -32,7 +32,7 @@ std::vector<std::string> loaded_isas(const ModuleSet& set) {
   return names;
 }
 
-// What was looked at for `isa` and why it was refused, a line each.
+// Returns the modules for `isa` that were refused and the reasons, one per line.
 std::string refusals_of(const ModuleSet& set, std::string_view isa) {
   std::string lines;
   for (const ModuleReport& report : set.reports())
@@ -57,8 +57,8 @@ Status check_forced(const ModuleSet& set, const std::string& isa) {
   return error;
 }
 
-// Of a directory that is of no use: the reports on its modules from number `first` on say why. Empty when one is
-// loaded.
+// Returns a warning for a directory in which all modules were refused, with the reasons from the reports from index
+// `first` on. Empty if a module was loaded.
 std::string all_refused(const ModuleSet& set, const std::string& directory, std::size_t first) {
   constexpr std::size_t kMostNamed = 3;
   const std::span<const ModuleReport> reports = std::span(set.reports()).subspan(first);

@@ -1,30 +1,31 @@
 #pragma once
 // The plugin host: finds kernel modules, checks and ranks them, and chooses a kernel for every operation and type.
 //
-// Where modules come from, in this order: the reference that is linked in; `*.so`, sorted by name, in the host's own
-// module directory (ggufmill/ beside libggufmill); `*.so`, sorted by name, in each of KernelOptions::directories.
-// Never the working directory, never where a pipeline file says.
+// Modules are searched for in this order: the linked-in reference; `*.so`, sorted by name, in the host's own module
+// directory (ggufmill/ next to libggufmill); `*.so`, sorted by name, in each of KernelOptions::directories. They are
+// never loaded from the working directory or from a location given in a pipeline file.
 //
-// What is refused, with its reason in a ModuleReport:
-// - a file or directory that everyone or the members of a shared group may write to, or that belongs to neither root,
-//   nor the user, nor the owner of the program itself; one in a folder like that, at any depth, unless it is the
-//   host's;
-// - before the file is loaded, so before one instruction of it runs: no ELF file of this machine, a damaged one, no
-//   symbol, magic, ABI, sizes, an unknown ISA, a CPU feature (of the ISA or asked for by the module) that is missing;
-// - a child process that loads it crashes or does not come to an end. The host's own modules are not tried so;
-// - once loaded: a kernel that breaks the ABI's rules, two for the same operation and type, a name or a block that is
-//   not the type's; a module of the same name and ISA as a file loaded before. (The linked-in reference and its twin,
-//   reference.so, are both loaded.)
-// A module is loaded whole or not at all, but for kernels that this host has no place for: a type id that it does not
-// know (below GGUFMILL_FIRST_FOREIGN_TYPE), or a foreign type whose id or name another module has taken. Those alone
-// are passed over.
+// Modules are refused, with the reason in a ModuleReport, in these cases:
+// - A file or directory is writable by everyone or by the members of a shared group, or belongs to neither root, nor
+//   the user, nor the owner of the program itself, or is in a folder of which that is true, at any level. (The host's
+//   own files and directories may be writable by a group, and the folders above them are not checked.)
+// - Before the file is loaded, and therefore before any of its instructions run: it is not an ELF file of this machine,
+//   or is damaged; the symbol is missing; magic, ABI or sizes are wrong; the ISA is unknown; or a CPU feature (of the
+//   ISA or requested by the module) is missing.
+// - A child process that loads it crashes or does not terminate. The host's own modules are not tried in this way.
+// - After loading: a kernel breaks the rules of the ABI; two kernels have the same operation and type; a name or block
+//   does not match the type; or a file with a module of the same name and ISA was loaded before. (The linked-in
+//   reference and its twin, reference.so, are both loaded.)
+// A module is loaded completely or not at all, except for kernels that this host has no place for: those with an
+// unknown type id (below GGUFMILL_FIRST_FOREIGN_TYPE), and those of a foreign type whose id or name is taken by another
+// module. Only these kernels are skipped.
 //
-// Which kernel is chosen, for each operation and type: of the best ISA (isa.h); among equals, of the module that was
-// found first, the linked-in reference last of all.
+// For each operation and type, the kernel of the best ISA (isa.h) is chosen; among equals, that of the module found
+// first, with the linked-in reference last of all.
 //
-// A forced ISA (KernelOptions::isa): only modules of that ISA are chosen from. What they lack is an error when it is
-// asked for, not silently another ISA's. Foreign types alone are served by whichever module has them, since an ISA
-// cannot be had for them.
+// If an ISA is forced (KernelOptions::isa), only modules of that ISA are considered. A kernel that they do not have is
+// an error when it is requested, and is not silently replaced by another ISA's. Only foreign types are served by any
+// module that has them, since no choice of ISAs exists for them.
 
 #include <memory>
 #include <optional>
@@ -40,21 +41,21 @@
 namespace ggufmill {
 
 struct KernelOptions {
-  std::vector<std::string> directories;  // beside the host's own module directory (--kernel-dir)
-  std::string isa;                       // force one (--isa); empty: the best
+  std::vector<std::string> directories;  // in addition to the host's own module directory (--kernel-dir)
+  std::string isa;                       // forced ISA (--isa); empty: the best
 };
 
-// One module that was looked at, loaded or refused.
+// One module that was examined, and loaded or refused.
 struct ModuleReport {
-  std::string path;                // "(built in)" for the linked-in reference; a directory that was refused whole
-  std::string name, version, isa;  // empty when it was refused before they could be read
-  std::string cpu_features;        // what the module itself asks for, beside what its ISA needs
-  std::string xxh3;                // of the file, 32 hexadecimal digits, where it brings a type; else empty
+  std::string path;                // "(built in)" for the linked-in reference; a directory that was refused as a whole
+  std::string name, version, isa;  // empty if it was refused before they could be read
+  std::string cpu_features;        // required by the module itself, in addition to those of its ISA
+  std::string xxh3;                // of the file, 32 hexadecimal digits, if it adds a type; else empty
   bool loaded = false;
-  std::string refusal;                       // why not; empty when loaded
-  std::size_t kernels = 0;                   // that it has, without those passed over
-  std::size_t chosen = 0;                    // of these: those that run
-  std::vector<std::string> kernel_refusals;  // single kernels that were passed over, each with its reason
+  std::string refusal;                       // reason; empty if loaded
+  std::size_t kernels = 0;                   // number of its kernels, without those skipped
+  std::size_t chosen = 0;                    // number of these that are in use
+  std::vector<std::string> kernel_refusals;  // single kernels that were skipped, each with its reason
 };
 
 // One kernel of a loaded module.
@@ -63,35 +64,36 @@ struct KernelChoice {
   const ggufmill_module* module = nullptr;
 };
 
-// Immutable after load; all methods are thread-safe. Keeps the modules loaded while it lives.
+// The kernels available to a program. Immutable after load; all methods are thread-safe. Keeps the modules loaded while
+// it exists.
 class Kernels {
  public:
-  // Fails with exit code 5 when a forced
-  // ISA does not exist, cannot run or has no module (naming what can), and when a directory of the options cannot be
-  // used: not there, not safe, or without any module. A refused module is no failure.
+  // Fails with exit code 5 if a forced ISA does not exist, cannot run here or has no module (the error lists the
+  // available ones), and if a directory of the options is missing, not safe, or contains no module. A refused module is
+  // not an error.
   static Result<std::shared_ptr<const Kernels>> load(const KernelOptions& options);
 
-  // The chosen kernel; null when there is none: see missing().
+  // Return the chosen kernel; null if there is none, see missing().
   const KernelChoice* decode(TypeId type) const;
   const KernelChoice* encode(TypeId type) const;
-  // The error for a kernel that decode() or encode() did not have (`operation`: GGUFMILL_DECODE or GGUFMILL_ENCODE):
-  // names the loaded modules that a forced ISA keeps from use. Exit code 5.
+  // Returns the error for a kernel for which decode() or encode() returned null (`operation`: GGUFMILL_DECODE or
+  // GGUFMILL_ENCODE); it lists the loaded modules that are not used because an ISA is forced. Exit code 5.
   Error missing(std::uint32_t operation, TypeId type) const;
 
-  // The built-in types, and those that the modules bring.
+  // Returns the built-in types and those added by modules.
   const Types& types() const;
-  // The modules whose kernels decode and encode foreign types, each once; none for other types, of which every module
-  // makes the same bytes.
+  // Returns the modules whose kernels decode and encode foreign types, each once; nothing for other types, for which
+  // all modules produce the same bytes.
   std::vector<TypeModule> modules_of(std::span<const TypeInfo* const> types) const;
-  // In the order found.
+  // Reports in the order in which the modules were found.
   const std::vector<ModuleReport>& reports() const;
-  // Of the modules that were looked at: what a run reads beside its plan.
+  // Paths of the modules that were examined: the files that a run reads in addition to those of its plan.
   std::vector<std::string> files() const;
-  // For the user, one line each: directories of the options of whose modules all are refused.
+  // Warnings for the user, one line each: directories of the options in which all modules were refused.
   const std::vector<std::string>& warnings() const;
-  // Every loaded module, best first, for tests and benchmarks that drive each.
+  // Returns every loaded module, best first, for tests and benchmarks that run each of them.
   std::vector<const ggufmill_module*> modules() const;
-  std::string isa() const;  // the forced one, or the best loaded
+  std::string isa() const;  // the forced ISA, or the best one loaded
 
   Kernels();
   ~Kernels();

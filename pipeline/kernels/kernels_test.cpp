@@ -28,7 +28,8 @@ std::shared_ptr<const Kernels> load(const KernelOptions& options) {
 
 bool has_v2() { return missing_features(find_isa("x86-64-v2")->cpu_features, cpu_features()).empty(); }
 
-// The built-in reference and the modules of the named folders of tests/support/modules; nothing of the host's own.
+// Returns the built-in reference and the modules of the named folders of tests/support/modules, but none of the host's
+// own modules.
 ModuleSet set_of(const std::vector<std::string>& names) {
   ModuleSet set(cpu_features());
   set.add_built_in(ggufmill_reference_module);

@@ -37,7 +37,7 @@ std::string what_it_does(const ggufmill_kernel& kernel) {
   return fmt::format("{} type id {}", kernel.operation == GGUFMILL_ENCODE ? "encodes" : "decodes", kernel.type_id);
 }
 
-// One kernel by itself: the rules of the ABI that need no type table.
+// Checks one kernel in isolation: the rules of the ABI that need no type table.
 std::string check_rules(const ggufmill_kernel& kernel) {
   if (kernel.operation != GGUFMILL_DECODE && kernel.operation != GGUFMILL_ENCODE)
     return fmt::format("a kernel has the unknown operation {}", kernel.operation);
@@ -57,7 +57,7 @@ bool same_block(const ggufmill_kernel& a, const ggufmill_kernel& b) {
   return a.block_elements == b.block_elements && a.block_bytes == b.block_bytes && !std::strcmp(a.name, b.name);
 }
 
-// One kernel against those before it in its module.
+// Checks one kernel against those before it in its module.
 std::string check_among(std::span<const ggufmill_kernel> before, const ggufmill_kernel& kernel) {
   for (const ggufmill_kernel& other : before) {
     if (other.type_id != kernel.type_id) continue;
@@ -70,13 +70,13 @@ std::string check_among(std::span<const ggufmill_kernel> before, const ggufmill_
   return {};
 }
 
-// Null when there is none.
+// Returns null if the type is unknown.
 const TypeInfo* find_type(const Types& types, TypeId id) {
   const TypeInfo* type = types.find(id);
   return type ? type : find_source_type(id);
 }
 
-// One kernel of a built-in type, or of one that sources have.
+// Checks one kernel of a built-in type, or of a type that occurs in sources.
 std::string check_type(const ggufmill_kernel& kernel) {
   const TypeInfo* type = find_type({}, kernel.type_id);
   if (!type || kernel.type_id >= GGUFMILL_FIRST_FOREIGN_TYPE) return {};
@@ -88,7 +88,7 @@ std::string check_type(const ggufmill_kernel& kernel) {
   return {};
 }
 
-// Why this host has no place for a kernel that is right by itself; adds its type when it is foreign.
+// Returns why this host has no place for an otherwise valid kernel, or an empty string; adds its type if it is foreign.
 std::string find_place(const ggufmill_kernel& kernel, Types& types) {
   if (kernel.type_id >= GGUFMILL_FIRST_FOREIGN_TYPE) {
     const Status added = types.add(kernel.type_id, kernel.name, kernel.block_elements, kernel.block_bytes);

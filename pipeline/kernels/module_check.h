@@ -1,5 +1,6 @@
 #pragma once
-// Is a module what it says, and can it run here? Every answer is a reason for a refusal in words, or empty.
+// Checks whether a module is valid and can run here. Every function returns the reason for a refusal as text, or an
+// empty string.
 
 #include <string>
 #include <vector>
@@ -10,7 +11,7 @@
 
 namespace ggufmill {
 
-// The words of a module, copied: what it is called and what it needs.
+// Copies of the strings of a module: its names and requirements.
 struct ModuleWords {
   std::string name;
   std::string version;
@@ -18,20 +19,21 @@ struct ModuleWords {
   std::string cpu_features;
 };
 
-// The most bytes of one of these words; what is longer is no word.
+// Maximum length of one of these strings in bytes; longer ones are rejected.
 inline constexpr std::size_t kLongestWord = 1024;
 
-// Reads `module`'s numbers only, which lie at the same place in every ABI; none of its pointers.
+// Reads only the numbers of `module`, which are at the same place in every ABI, and none of its pointers.
 std::string check_abi(const ggufmill_module& module);
 
-// Of a module that check_abi() found good.
+// Copies the strings of a module that has passed check_abi().
 std::string copy_words(const ggufmill_module& module, ModuleWords& words);
 
-// Names, the ISA, and the CPU features that the ISA and the module need.
+// Checks the names, the ISA, and the CPU features that the ISA and the module need.
 std::string check_words(const ModuleWords& words, const CpuFeatures& features);
 
-// The kernels of a module in memory whose ABI and words are good. Those that this host has no place for are not in
-// `usable`, each with a line in `passed_over`. Adds the module's foreign types to `types` when all is well.
+// Checks the kernels of a module in memory that has passed the checks above. Kernels that this host has no place for
+// are not added to `usable`, but to `passed_over`, with a line each. Adds the module's foreign types to `types` if all
+// checks pass.
 std::string check_kernels(const ggufmill_module& module, Types& types, std::vector<const ggufmill_kernel*>& usable,
                           std::vector<std::string>& passed_over);
 

@@ -23,17 +23,17 @@ constexpr Elf64_Half kMachine = EM_X86_64;
 #elif defined(__aarch64__)
 constexpr Elf64_Half kMachine = EM_AARCH64;
 #else
-constexpr Elf64_Half kMachine = EM_NONE;  // not known here: the loader tells
+constexpr Elf64_Half kMachine = EM_NONE;  // not known here: left to the loader
 #endif
-constexpr std::size_t kMostTableBytes = 64u << 20;   // of the tables of one kind, which are read whole
-constexpr std::uint64_t kMostImageBytes = 1u << 30;  // of memory that a module takes when it is loaded
+constexpr std::size_t kMostTableBytes = 64u << 20;   // limit for the tables of one kind, which are read completely
+constexpr std::uint64_t kMostImageBytes = 1u << 30;  // limit for the memory that a module occupies when loaded
 #if defined(__aarch64__)
 constexpr std::uint64_t kCopy = R_AARCH64_COPY, kTwoWords = R_AARCH64_TLSDESC;
 #else
 constexpr std::uint64_t kCopy = R_X86_64_COPY, kTwoWords = R_X86_64_TLSDESC;
 #endif
 
-// One ELF file, open: what it has of segments, symbols and relocations. Every read is checked against the file.
+// An open ELF file with its segments, symbols and relocations. Every read is checked against the size of the file.
 class ElfFile {
  public:
   ElfFile() = default;
@@ -44,12 +44,12 @@ class ElfFile {
   }
 
   std::string open(const std::string& path);
-  // Whether all that the loader would write on behalf of the file lies within the file's own memory.
+  // Returns true if everything that the loader would write on behalf of the file is in the file's own memory.
   bool keeps_to_itself() const;
   std::optional<Elf64_Sym> find_symbol(std::string_view name) const;
-  // `bytes` bytes from address `address` of the image; false when the file does not have them.
+  // Reads `bytes` bytes at address `address` of the image; returns false if the file does not contain them.
   bool read_image(std::uint64_t address, void* to, std::size_t bytes) const;
-  // The pointer at `address` of the image, as an address of the image; 0 for null.
+  // Returns the pointer at `address` of the image, as an address of the image; 0 for null.
   std::uint64_t read_pointer(std::uint64_t address) const;
   bool read_string(std::uint64_t address, std::string& to) const;
 
@@ -73,7 +73,7 @@ class ElfFile {
   std::vector<Elf64_Sym> symbols_;       // dynamic
   std::vector<char> names_;              // of the symbols
   std::vector<Elf64_Rela> relocations_;  // of the dynamic loader
-  std::vector<Elf64_Addr> packed_;       // the addresses of the packed ones (DT_RELR), which add the base
+  std::vector<Elf64_Addr> packed_;       // addresses of the packed relocations (DT_RELR), which add the base
 };
 
 bool ElfFile::read(std::uint64_t offset, void* to, std::size_t bytes) const {
@@ -127,7 +127,7 @@ bool ElfFile::read_image_table(std::uint64_t address, std::uint64_t bytes, std::
   return count == 0 || read_image(address, to.data() + old, count * sizeof(T));
 }
 
-// The relocations that the loader will see: it goes by the dynamic segment and not by sections.
+// Reads the relocations that the loader will process: it uses the dynamic segment, not the sections.
 bool ElfFile::read_dynamic() {
   std::vector<Elf64_Dyn> entries;
   for (const Elf64_Phdr& segment : segments_)
@@ -136,7 +136,7 @@ bool ElfFile::read_dynamic() {
     std::uint64_t found = 0;
     for (const Elf64_Dyn& entry : entries) {
       if (entry.d_tag == DT_NULL) break;
-      if (entry.d_tag == tag) found = entry.d_un.d_val;  // of several, the loader takes the last
+      if (entry.d_tag == tag) found = entry.d_un.d_val;  // if there are several, the loader uses the last
     }
     return found;
   };
@@ -145,7 +145,7 @@ bool ElfFile::read_dynamic() {
          read_packed_relocations(value(DT_RELR), value(DT_RELRSZ));
 }
 
-// An even entry is an address; an odd one a map of which of the next 63 words are relocated as well.
+// An even entry is an address; an odd one is a bitmap of which of the next 63 words are relocated as well.
 bool ElfFile::read_packed_relocations(std::uint64_t address, std::uint64_t bytes) {
   constexpr std::uint64_t kWord = sizeof(Elf64_Addr), kMapped = 8 * kWord - 1;
   std::vector<Elf64_Addr> entries;
@@ -164,7 +164,8 @@ bool ElfFile::read_packed_relocations(std::uint64_t address, std::uint64_t bytes
   return true;
 }
 
-// Segments of the file, in order, apart and of some reasonable size: the loader maps each over whatever lies there.
+// Returns true if the loadable segments are inside the file, sorted, disjoint and of reasonable size: the loader maps
+// each over whatever is at its address.
 bool ElfFile::segments_are_sound() const {
   const std::uint64_t page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
   std::uint64_t end = 0, pages_end = 0;
@@ -184,13 +185,14 @@ bool ElfFile::segments_are_sound() const {
   return !first;
 }
 
-// Whether a segment that is a part of others (dynamic, read-only after relocation, thread-local) is one.
+// Returns true if a segment that must be part of a loadable one (dynamic, read-only after relocation) is.
 bool ElfFile::is_within(const Elf64_Phdr& part) const {
   const std::uint64_t page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
   for (const Elf64_Phdr& segment : segments_) {
     if (segment.p_type != PT_LOAD || part.p_vaddr < segment.p_vaddr) continue;
     const std::uint64_t inside = part.p_vaddr - segment.p_vaddr;
-    const std::uint64_t room = (segment.p_memsz + page - 1) / page * page;  // linkers round the read-only part up
+    // linkers round up the end of the read-only part
+    const std::uint64_t room = (segment.p_memsz + page - 1) / page * page;
     if (inside <= room && part.p_memsz <= room - inside && part.p_filesz <= part.p_memsz) return true;
   }
   return false;
@@ -210,7 +212,7 @@ bool ElfFile::keeps_to_itself() const {
   for (const Elf64_Phdr& segment : segments_)
     if ((segment.p_type == PT_DYNAMIC || segment.p_type == PT_GNU_RELRO) && !is_within(segment)) return false;
   for (const Elf64_Rela& relocation : relocations_) {
-    const std::uint64_t type = ELF64_R_TYPE(relocation.r_info);  // a copy is as long as a symbol of somebody else's
+    const std::uint64_t type = ELF64_R_TYPE(relocation.r_info);  // a copy has the length of a symbol of another library
     if (type == kCopy || !is_writable(relocation.r_offset, type == kTwoWords ? 16 : 8)) return false;
   }
   return std::all_of(packed_.begin(), packed_.end(), [&](Elf64_Addr address) { return is_writable(address, 8); });
@@ -233,8 +235,8 @@ bool ElfFile::read_image(std::uint64_t address, void* to, std::size_t bytes) con
   return false;
 }
 
-// A library does not know where it will be loaded: the loader adds the base to what a relocation says, or, where the
-// relocations are packed (DT_RELR), to what the image has.
+// A library is linked without knowing its load address: the loader adds the base to the addend of a relocation or, if
+// the relocations are packed (DT_RELR), to the value in the image.
 std::uint64_t ElfFile::read_pointer(std::uint64_t address) const {
   for (const Elf64_Rela& relocation : relocations_) {
     if (relocation.r_offset != address) continue;
@@ -256,7 +258,7 @@ bool ElfFile::read_string(std::uint64_t address, std::string& to) const {
   return false;
 }
 
-// The words of the module at address `at` of the image.
+// Reads the strings of the module at address `at` of the image.
 bool read_words(const ElfFile& elf, std::uint64_t at, ModuleWords& words) {
   auto word = [&](std::size_t field, std::string& to) {
     const std::uint64_t address = elf.read_pointer(at + field);

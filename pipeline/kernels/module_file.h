@@ -1,6 +1,6 @@
 #pragma once
-// Reads what a kernel module needs from its ELF file, without loading it: loading runs the constructors of a library,
-// which may use the very instructions that the machine lacks.
+// Reads the description of a kernel module from its ELF file, without loading it: loading runs the constructors of a
+// library, which may use the very instructions that the machine does not support.
 
 #include <string>
 
@@ -8,16 +8,16 @@
 
 namespace ggufmill {
 
-// What lies at the symbol GGUFMILL_SYMBOL of the file.
+// Contents of the symbol GGUFMILL_SYMBOL of the file.
 struct ModuleFile {
   ggufmill_module numbers{};  // its pointers are null
-  ModuleWords words;          // read when check_abi() finds `numbers` good
+  ModuleWords words;          // read if check_abi() accepts `numbers`
 };
 
-// Empty, or why `path` cannot be a module of this machine (of a wrong ABI included). `file` has what was read so far.
-// Nothing in the file is believed; it may change while it is read. A file is refused, too, where the loader, which does
-// believe it, would write outside of the module's own memory: that would do harm without a crash that a trial could
-// see.
+// Returns the reason why `path` cannot be a module of this machine (including a wrong ABI), or an empty string. `file`
+// contains the parts read so far. The file's contents are not trusted, and may change while they are read. A file is
+// also refused if it would make the loader, which does trust it, write outside of the module's own memory: that would
+// do damage without a crash that a trial could detect.
 std::string read_module_file(const std::string& path, ModuleFile& file);
 
 }  // namespace ggufmill

@@ -27,8 +27,8 @@ namespace {
 
 constexpr const char* kProgram = "/proc/self/exe";
 
-// The file that this code is mapped from: libggufmill, or a program that has it linked in. Empty when the system does
-// not say.
+// Returns the file that this code is mapped from: libggufmill, or a program that links it statically. Empty if the
+// system does not report it.
 const std::string& own_file() {
   static const std::string path = [] {
     const auto here = reinterpret_cast<std::uintptr_t>(&own_file);
@@ -46,14 +46,14 @@ const std::string& own_file() {
   return path;
 }
 
-// Whoever owns the library or program decides already what it runs; so do root and the user.
+// The owner of the library or program already controls what it runs; so do root and the user.
 bool is_trusted(uid_t owner) {
   struct stat own;
   return owner == 0 || owner == ::geteuid() || (::stat(own_file().c_str(), &own) == 0 && owner == own.st_uid);
 }
 
-// Whether others than the owner may write, as members of the file's group. A user's private group has the user's number
-// and no other members.
+// Returns true if users other than the owner may write, as members of the file's group. A user's private group has the
+// user's number and no other members.
 bool is_group_writable(const struct stat& info) {
   return (info.st_mode & S_IWGRP) != 0 && info.st_gid != 0 && info.st_gid != info.st_uid;
 }
@@ -65,11 +65,11 @@ std::string why_unsafe(const struct stat& info) {
   return fmt::format("it belongs to user {}, not to root or to you", info.st_uid);
 }
 
-// The owner of what belongs to users whom a container or a server does not know. Only folders above may be theirs.
+// Owner of files of users that are unknown in a container or to a server. Accepted for folders above a module only.
 constexpr uid_t kNobody = 65534;
 
-// Why somebody else may put another file or folder in the place of `path`: the same of the folders above it. In sticky
-// ones (/tmp) nobody can rename what is another user's.
+// Returns why somebody else may replace `path` with another file or folder, from the same checks of the folders above
+// it; empty if nobody can. In sticky folders (/tmp), nobody can rename other users' files.
 std::string why_replaceable(const std::string& path) {
   std::error_code error;
   std::filesystem::path above = std::filesystem::canonical(path, error);
@@ -86,9 +86,9 @@ std::string why_replaceable(const std::string& path) {
   return {};
 }
 
-// Why no code may be loaded from a file or directory: somebody else can have put it there. Empty when it may. Symbolic
-// links are followed. Whoever may write beside ggufmill's own modules may replace ggufmill, too, so the folders above
-// these decide nothing.
+// Returns why no code may be loaded from a file or directory: somebody else may have put it there. Empty if it is safe.
+// Symbolic links are followed. The folders above ggufmill's own modules are not checked: anyone who may write there may
+// replace ggufmill itself as well.
 std::string why_unsafe(const std::string& path, bool is_own) {
   struct stat info;
   if (::stat(path.c_str(), &info) != 0) return fmt::format("cannot be read: {}", std::strerror(errno));
@@ -98,8 +98,8 @@ std::string why_unsafe(const std::string& path, bool is_own) {
   return is_own ? std::string() : why_replaceable(path);
 }
 
-// The paths of the `*.so` in a directory, sorted by name. False, with the system's words in `reason`, when it cannot be
-// read.
+// Lists the paths of the `*.so` in a directory, sorted by name. Returns false if it cannot be read, with the system's
+// message in `reason`.
 bool list_modules(const std::string& directory, std::vector<std::string>& paths, std::string& reason) {
   int error = 0;
   for (const std::string& name : names_in_folder(directory, error))
@@ -134,8 +134,9 @@ const ggufmill_module* module_in(void* library, std::string& reason) {
   return module;
 }
 
-// All that reads the module's memory and runs its code before its first kernel. Why it cannot be loaded, else empty:
-// what is wrong with its description is for this process to say, which reads it in the same way.
+// Runs everything that reads the module's memory and executes its code before its first kernel. Returns why it cannot
+// be loaded, else an empty string: errors in its description are reported by the calling process, which performs the
+// same checks.
 std::string load_and_unload(const std::string& path) {
   std::string reason;
   const std::shared_ptr<void> library = open_library(path, reason);
@@ -154,7 +155,7 @@ bool brings_types(const LoadedModule& module) {
                      [](const ggufmill_kernel* kernel) { return kernel->type_id >= GGUFMILL_FIRST_FOREIGN_TYPE; });
 }
 
-// Sets `hash` to the XXH3 (128 bits) of a file's bytes; else returns why it cannot be read.
+// Sets `hash` to the XXH3 (128 bits) of a file's bytes; returns an error message if it cannot be read.
 std::string hash_file(const std::string& path, std::string& hash) {
   std::ifstream file(path, std::ios::binary);
   const std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> state(XXH3_createState(), &XXH3_freeState);
@@ -171,7 +172,7 @@ std::string hash_file(const std::string& path, std::string& hash) {
   return {};
 }
 
-// The loader is the process's own: a child that is made while another thread loads a library would find it locked.
+// The loader's lock is per process: a child forked while another thread loads a library would find it locked.
 std::mutex& loading() {
   static std::mutex instance;
   return instance;
@@ -219,8 +220,8 @@ bool ModuleSet::add_directory(const std::string& directory, Trial trial) {
   return false;
 }
 
-// The words are checked in the file before one instruction of it runs, and once more in memory, because the file may
-// have changed in between.
+// The module's strings are checked in the file before any of its instructions run, and again in memory, because the
+// file may have changed in between.
 std::string ModuleSet::load_file(const std::string& path, Trial trial, ModuleReport& report) {
   const std::lock_guard lock(loading());
   std::string reason = why_unsafe(path, trial == Trial::kNone);

@@ -1,6 +1,6 @@
 #pragma once
-// Finds kernel modules, loads one after the other, keeps those that pass every check and a report on each, and chooses
-// from them.
+// Finds kernel modules, loads them in order, keeps those that pass every check and a report on each, and chooses
+// kernels from them.
 
 #include <map>
 #include <memory>
@@ -16,11 +16,11 @@
 
 namespace ggufmill {
 
-// The host's own module directory: ggufmill/ beside libggufmill; "../lib/ggufmill" from the folder of a program that
-// has it linked in. Empty when the system does not say where that is.
+// Returns the host's own module directory: ggufmill/ next to libggufmill; "../lib/ggufmill" relative to the folder of a
+// program that links it statically. Empty if the system does not report that location.
 std::string own_module_directory();
 
-// A module whose checks are passed. Holds the library in memory.
+// A module that has passed all checks. Keeps the library in memory.
 struct LoadedModule {
   std::shared_ptr<void> library;  // null for the linked-in reference
   const ggufmill_module* module = nullptr;
@@ -29,30 +29,30 @@ struct LoadedModule {
   std::size_t report = 0;                       // index into ModuleSet::reports()
 };
 
-// Whether a module is first loaded by a child process: a damaged library can end whatever process loads it.
+// Decides whether a module is first loaded by a child process: a damaged library can crash any process that loads it.
 enum class Trial {
   kInChild,
-  kNone,  // of the host's own modules, which were installed with it
+  kNone,  // for the host's own modules, which were installed with it
 };
 
-// Not thread-safe.
+// The modules found so far, with their reports. Not thread-safe.
 class ModuleSet {
  public:
-  // `features`: what the machine has; another set than cpu_features() is for tests.
+  // `features` are the features of the machine; tests may pass others than cpu_features().
   explicit ModuleSet(CpuFeatures features) : features_(std::move(features)) {}
 
-  // Add one module; what is wrong with it is in its report.
+  // Adds one module; problems with it are recorded in its report.
   void add_built_in(const ggufmill_module& module);
   void add_file(const std::string& path, Trial trial = Trial::kInChild);
-  // All `*.so` of a directory, sorted by name. False, and a report for the directory itself, when it is not there or
-  // not safe.
+  // Adds all `*.so` of a directory, sorted by name. Returns false and adds a report for the directory itself if it is
+  // missing or not safe.
   bool add_directory(const std::string& directory, Trial trial = Trial::kInChild);
 
-  // In the order found.
+  // In the order in which they were found.
   const std::vector<LoadedModule>& modules() const { return modules_; }
   const std::vector<ModuleReport>& reports() const { return reports_; }
   std::vector<ModuleReport>& reports() { return reports_; }
-  // With those that the modules bring.
+  // Includes the types added by modules.
   const Types& types() const { return types_; }
 
  private:
@@ -73,10 +73,10 @@ struct Chosen {
 };
 using KernelTable = std::map<KernelKey, Chosen>;
 
-// Best first: by the rank of the ISA, then in the order found, the linked-in reference last.
+// Returns the modules, best first: by the rank of the ISA, then in the order found, the linked-in reference last.
 std::vector<const LoadedModule*> ranked(std::span<const LoadedModule> modules);
 
-// `isa` forced or empty; the rules are those of kernels.h.
+// Chooses the kernels; `isa` is the forced ISA or empty. The rules are those of kernels.h.
 KernelTable choose(std::span<const LoadedModule> modules, std::string_view isa);
 
 }  // namespace ggufmill

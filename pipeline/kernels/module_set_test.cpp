@@ -1,4 +1,4 @@
-// Modules from outside the tree (tests/support/modules): each bad one is refused, for its own reason.
+// Modules from outside the tree (tests/support/modules): each bad one is refused for its own reason.
 
 #include "pipeline/kernels/module_set.h"
 
@@ -35,7 +35,7 @@ ModuleReport load_alone(const std::string& path) {
 
 struct BadModule {
   const char* name;
-  const char* reason;  // a part of it
+  const char* reason;  // a part of the reason
 };
 
 constexpr BadModule kBadModules[] = {
@@ -69,7 +69,7 @@ std::string file_bytes(const std::string& path) {
 
 void write_file(const std::string& path, const std::string& bytes) { std::ofstream(path, std::ios::binary) << bytes; }
 
-// The `number`th program header of a type, in the file's bytes.
+// Returns program header `number` among those of a type, in the file's bytes.
 Elf64_Phdr& segment(std::string& elf, std::uint32_t type, int number) {
   const auto& header = reinterpret_cast<const Elf64_Ehdr&>(elf[0]);
   auto* segments = reinterpret_cast<Elf64_Phdr*>(&elf[header.e_phoff]);
@@ -78,7 +78,7 @@ Elf64_Phdr& segment(std::string& elf, std::uint32_t type, int number) {
   throw std::runtime_error("no such segment");
 }
 
-// The first relocation, which lies in the first segment.
+// Returns the first relocation, which is in the first segment.
 Elf64_Rela& relocation(std::string& elf) {
   const Elf64_Phdr& dynamic = segment(elf, PT_DYNAMIC, 0);
   const auto* entry = reinterpret_cast<const Elf64_Dyn*>(&elf[dynamic.p_offset]);
@@ -242,8 +242,8 @@ TEST_CASE("a module that crashes or hangs when it is loaded is refused") {
   CHECK(load_alone(path_of("hangs")).refusal == "is damaged: a process that loads it does not come to an end");
 }
 
-// One bit is turned in every byte of what the loader reads, and in bytes in between of the code: whatever comes of it,
-// this program lives, and the module is loaded or has a reason why not.
+// Flips one bit in every third of the first 4096 bytes, which the loader reads, and in every 17th byte of the rest:
+// whatever happens, this program survives, and the module is loaded or refused with a reason.
 TEST_CASE("a module with a flipped bit is loaded or refused, and does no harm") {
   const TempDir dir;
   const std::string path = dir.file("flipped.so"), whole = file_bytes(path_of("plain"));

@@ -32,7 +32,7 @@ constexpr std::size_t kReadBytes = 4 << 20;
 class Sha256 {
  public:
   Sha256() : context_(EVP_MD_CTX_new()) {
-    // OpenSSL reads through a null pointer where its own context could not be made.
+    // OpenSSL dereferences a null pointer if its default library context could not be created.
     if (!OSSL_LIB_CTX_get0_global_default()) throw std::bad_alloc();
     if (!context_ || EVP_DigestInit_ex(context_.get(), EVP_sha256(), nullptr) != 1) throw std::bad_alloc();
   }
@@ -53,7 +53,7 @@ class Sha256 {
   std::unique_ptr<EVP_MD_CTX, Free> context_;
 };
 
-// The sums of one file, of its bytes from first to last.
+// Computes the checksums of one file from its bytes, in order.
 class FileSums {
  public:
   explicit FileSums(ManifestFile& file) : file_(file), state_(XXH3_createState()) {
@@ -78,7 +78,7 @@ class FileSums {
   }
 
   void finish() {
-    while (next_ < tensors_.size()) finish(*tensors_[next_]);  // without bytes, at the end of the file
+    while (next_ < tensors_.size()) finish(*tensors_[next_]);  // tensors without bytes at the end of the file
     file_.sha256 = sha256_.digest();
   }
 
@@ -105,7 +105,7 @@ json::string text_json(const std::string& text) { return json::string(is_utf8(te
 
 std::string hash_text(std::uint64_t hash) { return fmt::format("{:016x}", hash); }
 
-std::int64_t time_of(const json::value& value, std::string_view name) {  // before 1970 it is negative
+std::int64_t time_of(const json::value& value, std::string_view name) {  // negative before 1970
   const json::value& number = needed(value, name);
   if (!number.is_int64()) throw UnsoundJson{fmt::format("'{}' is no whole number", name)};
   return number.get_int64();
@@ -128,7 +128,7 @@ ManifestFile read_file(const json::value& value) {
   return file;
 }
 
-// When a file was last touched, whatever its times say that can be set.
+// Returns when a file was last changed: the later of ctime and mtime, since mtime can be set back.
 std::optional<std::int64_t> touched_at(const std::string& path) {
   struct stat info {};
   if (retry([&] { return system_calls().fstatat(AT_FDCWD, path.c_str(), &info, 0); }) < 0) return {};
@@ -212,7 +212,8 @@ std::string write_manifest(const Manifest& manifest) {
          "\n";
 }
 
-// GNU's form for names with a backslash or a line's end: a backslash before the sum, and both written with one.
+// As GNU sha256sum does for names with a backslash or a line break: a backslash before the checksum, and escapes in the
+// name.
 std::string write_sums(const Manifest& manifest) {
   std::string text;
   for (const ManifestFile& file : manifest.files) {
@@ -240,7 +241,7 @@ Result<Manifest> read_manifest(std::string_view text, const std::string& path) {
                                   needed_hash(source, "header_hash"), time_of(source, "modified")});
       manifest.inode_times.push_back(json_member(source, "changed") ? time_of(source, "changed") : 0);
     }
-    if (json_member(root, "modules"))  // manifests of earlier versions have none
+    if (json_member(root, "modules"))  // absent in manifests of earlier versions
       for (const json::value& module : needed_list(root, "modules"))
         manifest.modules.push_back({needed_text(module, "type"), needed_text(module, "name"),
                                     needed_text(module, "version"), needed_text(module, "xxh3")});

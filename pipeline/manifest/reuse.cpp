@@ -33,7 +33,7 @@ struct Earlier {
   SourceRef file;
   const ManifestTensor* tensor = nullptr;
 };
-using EarlierTensors = std::unordered_map<std::string_view, Earlier>;  // by what they are made of
+using EarlierTensors = std::unordered_map<std::string_view, Earlier>;  // by `made_of`
 
 Result<EarlierTensors> tensors_of(const Manifest& manifest, const fs::path& folder) {
   EarlierTensors tensors;
@@ -54,7 +54,7 @@ bool goes_to(const Encoding& encoding, std::size_t output) {
   return std::ranges::any_of(encoding.places, [&](const Place& place) { return place.output == output; });
 }
 
-// The step that copies the earlier tensor to the places of `encoding`, which leaves it.
+// Returns the step that copies the earlier tensor to the places of `encoding`, which is removed from its own step.
 Result<Step> copying_step(const Step& step, Encoding encoding, const Earlier& earlier) {
   const ManifestTensor& tensor = *earlier.tensor;
   BOOST_OUTCOME_TRY(ExpressionRef bytes,
@@ -100,7 +100,7 @@ Status reuse_earlier(Plan& plan, std::size_t output, const std::string& reuse) {
     return input_error(
         path, fmt::format("is about {}, not about {}", quoted_name(manifest.files.front().name), quoted_name(named)),
         "name the output that it is about");
-  // Neither the manifest nor the files that it is about are ever written.
+  // Registered as inputs, so that neither the manifest nor the files it describes are ever written.
   const fs::path folder = fs::path(path).parent_path();
   plan.other_inputs.push_back(path);
   for (const ManifestFile& file : manifest.files) plan.other_inputs.push_back(folder / file.name);

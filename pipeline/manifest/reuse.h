@@ -1,5 +1,5 @@
 #pragma once
-// Tensors that are taken from an earlier output instead of being made again.
+// Reuse of tensors from an earlier output instead of making them again.
 
 #include <atomic>
 
@@ -8,15 +8,15 @@
 
 namespace ggufmill {
 
-// Changes the plan so that output `output`, and others that share its encodings, take from the earlier output `reuse`
-// what its manifest says was made of the same: expression, sources, type, importance, treatment of what is not finite,
-// version. `reuse`: the path of its first file, beside which its manifest is, or of the manifest. Reads no weights.
-// Exit code 4 where there is no sound manifest, or its files are not those that it speaks of. Adds a warning where
-// nothing can be taken.
+// Changes the plan so that output `output`, and others that share its encodings, copy from the earlier output `reuse`
+// those tensors that, according to its manifest, were made from unchanged inputs and options: expression, sources,
+// type, importance, treatment of non-finite values, version. `reuse` is the path of the output's first file, in whose
+// folder the manifest is, or that of the manifest. Reads no weights. Exit code 4 if there is no valid manifest, or if
+// its files are not those it describes. Adds a warning if nothing can be reused.
 Status reuse_earlier(Plan& plan, std::size_t output, const std::string& reuse);
 
-// Reads what the plan takes from earlier outputs, on limits.threads threads: exit code 3 where it has not the checksum
-// that the manifest said. With `stop` set: kInterrupted.
+// Reads the tensors that the plan takes from earlier outputs, on limits.threads threads: exit code 3 if one does not
+// match the checksum in its manifest. Returns kInterrupted if `*stop` is set.
 Status check_taken(const Plan& plan, const std::atomic<bool>* stop);
 
 }  // namespace ggufmill

@@ -1,4 +1,4 @@
-// The identity of a plan.
+// Computes the identity of a plan.
 
 #include <fmt/format.h>
 #include <xxhash.h>
@@ -19,7 +19,8 @@
 namespace ggufmill {
 namespace {
 
-// A hash of numbers and texts in their order. Texts and lists begin with their length: other ones give other bytes.
+// Hashes a sequence of numbers and texts. Texts and lists are preceded by their length, so that different sequences
+// yield different input bytes.
 class Hasher {
  public:
   Hasher() : state_(XXH3_createState()) {
@@ -49,7 +50,7 @@ class Hasher {
   std::unique_ptr<XXH3_state_t, Free> state_;
 };
 
-// The foreign types whose kernels run for what is added.
+// Collects the foreign types whose kernels are needed for the steps and encodings added.
 class ForeignTypes {
  public:
   void add(const Step& step) {
@@ -146,7 +147,7 @@ class Identity {
   }
 
  private:
-  // Sources are numbered, and added once.
+  // Numbers the sources; each is hashed once.
   std::size_t number_of(const SourceFile& source) {
     const auto [known, is_new] = sources_.emplace(&source, sources_.size());
     if (!is_new) return known->second;
@@ -190,7 +191,7 @@ class Identity {
     hash_.add(importance->fingerprint);
   }
 
-  // Parts that expressions share are numbered, and added once.
+  // Numbers shared subexpressions; each is hashed once.
   void add(const Expression& node) {
     const auto [known, is_new] = nodes_.emplace(&node, nodes_.size());
     hash_.add(known->second);

@@ -1,5 +1,5 @@
 #pragma once
-// A job: what is to be read, changed and written, and what that may use. What a Plan is made of.
+// A job: what to read, change and write, and the resources allowed for it. A Plan is made from a job.
 
 #include <cstdint>
 #include <memory>
@@ -14,76 +14,78 @@
 namespace ggufmill {
 
 struct Limits {
-  std::uint64_t memory = 512ull << 20;  // bytes of all slabs under way
-  unsigned threads = 0;                 // 0: as many as the machine gives this process
+  std::uint64_t memory = 512ull << 20;  // bytes of all slabs in flight
+  unsigned threads = 0;                 // 0: the number of CPUs available to this process
   unsigned nice = 0;                    // added to the niceness of the process
-  std::optional<IoMode> io = {};        // none: by the size of the job
-  bool memory_is_given = false;         // else it is at most a quarter of the machine's: see on_this_machine()
+  std::optional<IoMode> io = {};        // none: depends on the size of the job
+  bool memory_is_given = false;         // false: capped at a quarter of the machine's, see on_this_machine()
 
   static constexpr unsigned kMostThreads = 1024;
   static constexpr unsigned kMostNice = 19;
 };
 
-// Limits of so many threads (0: as many as the machine gives) and, where given, so much memory.
+// Returns limits with this number of threads (0: the number of available CPUs) and, if given, this much memory.
 Limits limits_with(std::optional<std::uint64_t> memory, unsigned threads);
 
-// The limits of a run here: where nothing is given, at most a quarter of the memory that this process may use.
-// Everything that makes a plan asks this.
+// Returns the limits for a run on this machine: if no memory is given, at most a quarter of the memory available to
+// this process. Used by all functions that make plans.
 Limits on_this_machine(Limits limits);
 
-// What is done with NaN and infinity in the source, and with quantized blocks whose scale is one of these.
+// The treatment of NaN and infinity in the source, and of quantized blocks with such a scale.
 enum class Nonfinite {
   kError,
-  kZero,  // such a number, and all values of such a block, become 0
-  kKeep,  // they are kept; what is quantized cannot hold them, which is an error
+  kZero,  // such numbers, and all values of such blocks, become 0
+  kKeep,  // kept as they are; an error for quantized targets, which cannot represent them
 };
-inline constexpr std::string_view kNonfiniteWords[] = {"error", "zero", "keep"};  // in that order
+inline constexpr std::string_view kNonfiniteWords[] = {"error", "zero", "keep"};  // indexed by Nonfinite
 
-// What the user wants to be told about a run.
+// The reports and measurements that the user requests for a run.
 struct ReportRequest {
-  bool error = false;      // measure what every converted tensor lost
-  std::string json, html;  // where to write it; empty: not in this form
-  bool matrices = false;   // of a measurement: likewise each matrix of tensors of three dimensions, such as an expert's
+  bool error = false;      // measure the error of every converted tensor
+  std::string json, html;  // output paths; empty: not in this format
+  bool matrices = false;   // in a measurement: also the error of each matrix of 3-D tensors (experts)
 };
 
-// How a job is brought to a cluster: what `ggufmill submit` asks of its engine.
+// How to run a job on a cluster: what `ggufmill submit` requests from the engine.
 struct ClusterOptions {
   enum class Engine { kSlurm, kNone };
   Engine engine = Engine::kSlurm;
-  std::string folder;  // of the job; empty: the pipeline file's, with .job in place of .yaml
-  unsigned parts = 0;  // 0: by what there is to read
-  std::string partition, account, time, constraint;  // empty: the engine's own
-  unsigned cpus = 0;                                 // of a part; 0: the engine's own
-  std::uint64_t memory = 0;                          // bytes of a part; 0: the engine's own
-  unsigned max_parallel = 0;                         // parts at once; 0: as many as there is room for
-  std::vector<std::string> options;                  // further ones for the engine, as on its command line
+  std::string folder;  // of the job; empty: the pipeline file's name with .job instead of .yaml
+  unsigned parts = 0;  // 0: depends on the amount of data to read
+  std::string partition, account, time, constraint;  // empty: the engine's default
+  unsigned cpus = 0;                                 // per part; 0: the engine's default
+  std::uint64_t memory = 0;                          // bytes per part; 0: the engine's default
+  unsigned max_parallel = 0;                         // parts running at the same time; 0: no limit
+  std::vector<std::string> options;                  // further options for the engine's command line
 
-  static constexpr unsigned kMostParts = 1000;  // Slurm's MaxArraySize is 1001 where nobody changed it
+  static constexpr unsigned kMostParts = 1000;  // Slurm's default MaxArraySize is 1001
 };
 
 using StageList = std::vector<std::shared_ptr<const Stage>>;
 
 struct JobOutput {
   std::shared_ptr<const Sink> sink;
-  StageList stages;  // of this output alone
-  Origin origin{};   // of the output in the pipeline file
-  // An earlier output, its first file or its manifest: what it has of the same is taken from it. Empty: none.
+  StageList stages;  // of this output only
+  Origin origin{};   // position of the output in the pipeline file
+  // Path of an earlier output (its first file or its manifest). Tensors that are unchanged are taken from it. Empty:
+  // none.
   std::string reuse{};
 };
 
 struct Job {
-  std::string file;  // the pipeline file's path, for messages
+  std::string file;  // path of the pipeline file, for messages
   std::shared_ptr<const Source> source;
   StageList stages;                // shared by all outputs
   std::vector<JobOutput> outputs;  // at least one
   Limits limits;
-  std::optional<ReportRequest> report;  // no paths: beside the first output
+  std::optional<ReportRequest> report;  // without paths: written next to the first output
   Nonfinite nonfinite = Nonfinite::kError;
   std::optional<ClusterOptions> cluster;
-  bool manifest = false;            // beside each output what it is made of, and checksums
-  bool verify = false;              // an output that is there counts as unchanged once its bytes were compared, too
-  std::string trace;                // where the trace of a run goes; empty: none is wanted
-  std::vector<std::string> inputs;  // files that the job was made of, beside those that its parts read: never written
+  bool manifest = false;  // write a manifest with origin and checksums next to each output
+  bool verify = false;    // compare the bytes before an existing output counts as unchanged
+  std::string trace;      // path of the run's trace; empty: none
+  // Files that the job was made from, in addition to those that its parts read; never written.
+  std::vector<std::string> inputs;
 };
 
 }  // namespace ggufmill

@@ -48,10 +48,10 @@ PlannedTensor describe_tensor(const Tensor& tensor) {
           tensor.fallback_from};
 }
 
-// Gathers the steps of a plan: what is made of equal expressions is one step, and what is encoded alike one encoding.
+// Collects the steps of a plan: equal expressions share a step, and equal encodings of a step are merged.
 class StepMaker {
  public:
-  // `source`: where the names of steps come from.
+  // `source`: the model from which steps take their names.
   explicit StepMaker(const Model& source) {
     for (const Tensor& tensor : source.tensors) step_of(tensor);
   }
@@ -68,7 +68,7 @@ class StepMaker {
     step.encodings.push_back({tensor.type, weights.empty() ? nullptr : tensor.importance, {place}, big_endian});
   }
 
-  // Those that something is made of, in the order of the sources' bytes.
+  // Returns the steps that have encodings, in the order of the sources' bytes.
   std::vector<Step> take() {
     std::erase_if(steps_, [](const Step& step) { return step.encodings.empty(); });
     std::unordered_map<const SourceFile*, std::size_t> order;
@@ -77,7 +77,7 @@ class StepMaker {
       if (!extent) return {0, 0};
       return {1 + order.emplace(extent->source.get(), order.size()).first->second, extent->offset};
     };
-    for (const Step& step : steps_) place_of(step);  // sources are numbered as they come
+    for (const Step& step : steps_) place_of(step);  // numbers the sources in the order of first use
     std::ranges::stable_sort(steps_, {}, place_of);
     return std::move(steps_);
   }
@@ -93,11 +93,11 @@ class StepMaker {
   }
 
   std::vector<Step> steps_;
-  std::unordered_map<const Expression*, std::size_t> by_node_;  // outputs mostly share the nodes themselves
+  std::unordered_map<const Expression*, std::size_t> by_node_;  // outputs usually share the nodes themselves
   std::unordered_map<std::string, std::size_t> by_key_;
 };
 
-// What the stages of an output came to, before its model is let go.
+// The result of an output's stages, until its model is freed.
 struct LaidOut {
   Model model;
   std::vector<OutputFile> files;
@@ -111,7 +111,8 @@ Result<LaidOut> lay_out_once(Model shared, const JobOutput& output) {
   return laid;
 }
 
-// A stage that fills a size is asked again once the headers' size is known, which does not depend on types.
+// A stage that fills a given file size runs a second time once the size of the headers, which does not depend on types,
+// is known.
 Result<LaidOut> lay_out(const Model& shared, const JobOutput& output) {
   BOOST_OUTCOME_TRY(LaidOut laid, lay_out_once(shared, output));
   const std::uint64_t filled = laid.model.notes.get(notes::kFilledBytes);
@@ -123,7 +124,7 @@ Result<LaidOut> lay_out(const Model& shared, const JobOutput& output) {
   return lay_out_once(std::move(again), output);
 }
 
-// Where the paths are left to us: beside the first output.
+// If no paths are given, reports are written next to the first output.
 ReportRequest with_paths(ReportRequest report, const std::vector<PlannedOutput>& outputs) {
   if (!report.json.empty() || !report.html.empty() || outputs.empty() || outputs[0].files.empty()) return report;
   constexpr std::string_view kEnding = ".gguf";
@@ -154,7 +155,7 @@ class PlanMaker {
     add_warnings(laid.model);
   }
 
-  // What a stage before the outputs says, all of them repeat.
+  // Adds each warning once: the model of every output repeats the warnings of the shared stages.
   void add_warnings(const Model& model) {
     for (const std::string& warning : model.warnings)
       if (warnings_.insert(warning).second) plan_.warnings.push_back(warning);
@@ -186,7 +187,7 @@ class PlanMaker {
   std::unordered_set<std::string> warnings_;
 };
 
-// Whole rows, in the fewest runs of at most kUnitBytes, all about equal.
+// Divides the rows of a step into as few units of at most kUnitBytes as possible, all about equal in size.
 void add_units(const Plan& plan, std::size_t index, std::vector<Unit>& units) {
   const Expression& expression = *plan.steps[index].expression;
   const std::uint64_t rows = expression.shape.rows();

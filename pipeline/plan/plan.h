@@ -1,6 +1,6 @@
 #pragma once
-// The Plan: everything about a job but the weights. A pure function of the headers and the job; all that check, plan,
-// run, reports and parts on other machines need to know, with a written form (written.h).
+// The Plan: everything about a job except the weights. It depends only on the headers and the job, and contains all
+// that checks, runs, reports and parts on other machines need to know. It can be serialized (written.h).
 
 #include <cstdint>
 #include <memory>
@@ -17,10 +17,10 @@
 
 namespace ggufmill {
 
-// What is known of the model that a plan reads.
+// The properties of the model that a plan reads.
 struct PlannedSource {
-  std::string name, architecture;  // as its metadata says; may be empty
-  std::vector<SourceRef> files;    // of the model, in their order
+  std::string name, architecture;  // from its metadata; may be empty
+  std::vector<SourceRef> files;    // of the model, in order
   std::uint64_t tensors = 0, weights = 0, bytes = 0;
 };
 
@@ -31,23 +31,23 @@ struct PlannedTensor {
   const TypeInfo* type = nullptr;
   std::uint64_t source_bytes = 0;
   std::uint64_t bytes = 0;
-  std::string reason;  // which rule decided the type
+  std::string reason;  // the rule that decided the type
   bool importance = false;
-  const TypeInfo* fallback_from = nullptr;  // the type that was wanted, where rows are no whole blocks of it
+  const TypeInfo* fallback_from = nullptr;  // the wanted type, if rows are not whole blocks of it
 
   bool operator==(const PlannedTensor&) const = default;
 };
 
-// One output of the pipeline file: its tensors as its stages leave them, and the files it is laid out as.
+// One output of the pipeline file: its tensors after all stages, and its files.
 struct PlannedOutput {
-  Origin origin;       // of the output in the pipeline file
-  std::string recipe;  // what quantized it; empty: nothing
+  Origin origin;       // position of the output in the pipeline file
+  std::string recipe;  // recipe that quantized it; empty: none
   std::vector<PlannedTensor> tensors;
   std::vector<OutputFile> files;
-  std::vector<Error> problems;  // what stands in the way of a run, which refuses such a plan
+  std::vector<Error> problems;  // errors that prevent a run of this plan
 };
 
-// Where encoded bytes go.
+// A destination of encoded bytes.
 struct Place {
   std::uint32_t output = 0;  // index into Plan::outputs
   std::uint32_t file = 0;    // index into PlannedOutput::files
@@ -57,33 +57,33 @@ struct Place {
   bool operator==(const Place&) const = default;
 };
 
-// That an encoding is there already, in an earlier output: the step's expression is an extent of that.
+// Marks an encoding whose bytes exist in an earlier output; the step's expression is an extent of that output.
 struct Taken {
-  std::string made_of;     // identity_of() the step and encoding that it stands for
-  std::uint64_t xxh3 = 0;  // of all its bytes, as the earlier output's manifest says
+  std::string made_of;     // identity_of() the step and encoding that it replaces
+  std::uint64_t xxh3 = 0;  // of all its bytes, from the earlier output's manifest
 
   bool operator==(const Taken&) const = default;
 };
 
-// One form of a step's values. Made once, however many places it goes to.
+// One encoding of a step's values. Made once, however many places it is written to.
 struct Encoding {
   const TypeInfo* type = nullptr;
-  std::shared_ptr<const Importance> importance;  // null: none; used where the type's kernel accepts it
-  std::vector<Place> places;                     // none in a measurement
-  bool big_endian = false;                       // its words are swapped once it is made
-  std::optional<Taken> taken = {};               // none: it is made
+  std::shared_ptr<const Importance> importance;  // null: none; used if the type's kernel accepts it
+  std::vector<Place> places;                     // empty in a measurement
+  bool big_endian = false;                       // true if its words are byte-swapped after encoding
+  std::optional<Taken> taken = {};               // none: the encoding is made
 };
 
-// All that is done with the values of one expression: they are read and decoded once, for every encoding.
+// All work on the values of one expression, which are read and decoded once for all encodings.
 struct Step {
-  std::string name;  // of the tensor in the source, or in the first output that has it
+  std::string name;  // name of the tensor in the source or, failing that, in the first output with it
   ExpressionRef expression;
-  std::vector<Encoding> encodings;               // none in a comparison
-  ExpressionRef compared;                        // of the same shape: its difference is measured; null: no comparison
-  std::shared_ptr<const Importance> importance;  // of a comparison
+  std::vector<Encoding> encodings;               // empty in a comparison
+  ExpressionRef compared;                        // same shape; the difference is measured; null: no comparison
+  std::shared_ptr<const Importance> importance;  // only in a comparison
 };
 
-// A run of whole rows of a step: what progress, resuming and parts are counted in. The same on every machine.
+// A range of whole rows of a step: the unit of progress, resuming and parts. Units do not depend on the machine.
 struct Unit {
   std::size_t step = 0;
   std::uint64_t first_row = 0;
@@ -93,82 +93,87 @@ struct Unit {
 };
 
 struct Plan {
-  std::string file;  // the pipeline file's path, for messages
+  std::string file;  // path of the pipeline file, for messages
   PlannedSource source;
-  std::vector<SourceRef> sources;  // everything that a run reads: the model, importance
-  // Of each source inode_time() when Context::plan() made the plan; 0: unknown. Not in the written form.
+  std::vector<SourceRef> sources;  // all sources that a run reads: model and importance
+  // The inode_time() of each source when Context::plan() made the plan; 0: unknown. Not serialized.
   std::vector<std::int64_t> inode_times;
-  // What the job was made of beside: recipes, the pipeline file. Like the sources none of these is ever written.
+  // Other files that the job was made from: recipes, the pipeline file. Like the sources, they are never written.
   std::vector<std::string> other_inputs;
   std::vector<PlannedOutput> outputs;
   std::vector<Step> steps;          // in the order of the sources' bytes
-  std::vector<Unit> units;          // in the order of the steps and their rows
-  std::vector<TypeModule> modules;  // of the foreign types that decide bytes: see foreign_types_of()
+  std::vector<Unit> units;          // ordered by step, then row
+  std::vector<TypeModule> modules;  // of the foreign types that affect bytes: see foreign_types_of()
   Limits limits;
-  ReportRequest report;  // with its paths; none: no report is wanted
+  ReportRequest report;  // with its paths; empty paths: no report is written
   Nonfinite nonfinite = Nonfinite::kError;
   bool manifest = false;              // as Job::manifest
   bool verify = false;                // as Job::verify
-  std::string trace;                  // where the trace of a run goes; empty: none is wanted
-  std::vector<std::string> warnings;  // for the user, each once
-  // The smallest limits.memory the engine accepts: the costliest single row of any step, in bytes.
+  std::string trace;                  // path of the run's trace; empty: none
+  std::vector<std::string> warnings;  // for the user, without duplicates
+  // The smallest limits.memory that the engine accepts, in bytes: the cost of the costliest single row of any step.
   std::uint64_t least_memory = 0;
 
-  // Where the manifest of an output goes, and its sums for sha256sum: beside its first file.
+  // Return the paths of an output's manifest and of its checksum list for sha256sum, which are next to its first file.
   std::string manifest_path(std::size_t output) const { return outputs[output].files.front().path + ".manifest.json"; }
   std::string sums_path(std::size_t output) const { return outputs[output].files.front().path + ".sha256"; }
   bool is_reported() const { return !report.json.empty() || !report.html.empty(); }
   std::uint64_t bytes_read() const;
   std::uint64_t bytes_written() const;
-  std::vector<std::string> input_paths() const;  // the sources', and the other inputs
+  std::vector<std::string> input_paths() const;  // of the sources and the other inputs
 };
 
-// The foreign types that a kernel decodes or encodes in a run of the plan, each once, by name. Bytes that are copied
-// need no kernel.
+// Returns the foreign types that kernels decode or encode in a run of the plan, without duplicates, sorted by name.
+// Bytes that are copied need no kernel.
 std::vector<const TypeInfo*> foreign_types_of(const Plan& plan);
-// The modules of those that decide the bytes of one output.
+// Returns the modules of the foreign types that affect the bytes of one output.
 std::vector<TypeModule> modules_of(const Plan& plan, std::size_t output);
 
-// The files of all outputs, in order. The plan outlives them.
+// Returns the files of all outputs, in order. The plan must outlive them.
 std::vector<StoredFile> stored_files(const Plan& plan);
 
-// Runs the header plane: opens the source, applies the stages, lays out the outputs. Adds every error to `errors`;
-// exit code 4 for more than kMostPlanBytes.
+// Plans a job from headers only: opens the source, applies the stages and lays out the outputs. Adds every error to
+// `errors`; exit code 4 if the tensors have more than kMostPlanBytes.
 std::optional<Plan> make_plan(const Job& job, Diagnostics& errors);
 
-// Two tensors of the same shape; `a` may have importance.
+// A pair of tensors of the same shape; `a` may have importance.
 struct TensorPair {
   const Tensor* a = nullptr;
   const Tensor* b = nullptr;
 };
-// A step for each pair, in their order: what `b` lost against `a`. Pairs without elements have none. No outputs.
+// Makes a plan with one step per pair, in order, that measures the error of `b` relative to `a`. Pairs without elements
+// get no step. The plan has no outputs.
 Plan make_comparison(const Model& a, const Model& b, const std::vector<TensorPair>& pairs, const Limits& limits);
 
-// Files that the job's parts read beside the source, and the pipeline file.
+// Returns the files that the job's stages and sinks read in addition to the source, and the pipeline file.
 std::vector<std::string> other_inputs(const Job& job);
 
-// What the outputs of a job are made of: the source's model, as the stages that all outputs share leave it.
+// Returns the model from which the outputs are made: the source's model after the stages that all outputs share.
 Result<Model> shared_model(const Job& job);
 
-// A tensor, and the types in which its error is measured.
+// A tensor, and the types whose errors are measured for it.
 struct Measured {
   const Tensor* tensor = nullptr;
   std::vector<const TypeInfo*> types;
 };
-// A step for each, in their order, with an encoding without a place for each type. No outputs.
+// Makes a plan with one step per tensor, in order, each with one encoding per type and no places. The plan has no
+// outputs.
 Plan make_measurement(const Model& model, const std::vector<Measured>& tensors, const Limits& limits);
 
-// A step for each tensor, in their order, that only looks for what is not finite. Those without elements have none.
+// Makes a plan with one step per tensor, in order, that only checks for values that are not finite. Tensors without
+// elements get no step.
 Plan make_check(const Model& model, const Limits& limits);
 
-// Expression bytes of a unit; a longer row is a unit of its own.
+// Maximum expression bytes of a unit; a longer row is a unit of its own.
 inline constexpr std::uint64_t kUnitBytes = 64 << 20;
-// Of all expressions: what claims to be more is no model, and its units alone would fill the memory.
+// Limit for all expressions together. A larger claim cannot be a real model, and its units alone would exhaust the
+// memory.
 inline constexpr std::uint64_t kMostPlanBytes = std::uint64_t{1} << 48;
-// What follows from the steps: units, sources and the least memory. For whoever makes the steps of a plan.
+// Computes what follows from the steps: units, sources and the least memory. Must be called after a plan's steps are
+// set.
 void finish_plan(Plan& plan);
-// The path of the first of the plan's sources that was among `sources`, of the same path, size, and time, with another
-// inode time in `inode_times`. Empty: none, as far as is known.
+// Returns the path of the first of the plan's sources that is also in `sources`, with the same path, size and time but
+// a different inode time in `inode_times`. Empty: none is known.
 std::string touched_source(const Plan& plan, std::span<const SourceFile> sources,
                            std::span<const std::int64_t> inode_times);
 

@@ -13,14 +13,14 @@ void check_range(const char* limit, std::uint64_t value, std::uint64_t most, Dia
 
 constexpr std::size_t kMostListed = 8;
 
-// The same problem of several outputs.
+// A problem that several outputs share.
 struct Cause {
   const Error* error;
   std::vector<std::string> outputs;  // "PATH: DETAIL"
 };
 
-// One error per cause: what a shared stage found, every output has; and what no place of the pipeline file is to blame
-// for is the same cause where it has the same words, with the outputs that it is for.
+// Adds one error per cause. A problem found by a shared stage occurs in every output. Problems without a position in
+// the pipeline file have the same cause if their messages are equal; the error lists the affected outputs.
 void add_by_cause(const Plan& plan, Diagnostics& errors) {
   std::vector<Cause> causes;
   for (const PlannedOutput& output : plan.outputs)

@@ -1,5 +1,5 @@
 #pragma once
-// What a plan is refused for, whoever runs it.
+// The errors for which a plan is refused, whoever runs it.
 
 #include <span>
 #include <string>
@@ -11,14 +11,14 @@
 
 namespace ggufmill {
 
-// What no state of disks or memory would mend: problems of the outputs, limits out of range, and outputs, reports and
-// traces that are one file, or one that is read: by the plan, or as one of `also_read` (modules). All of it is added to
-// `errors`, each thing once; exit code 2.
+// Adds the errors that no change to disks or memory would fix: problems of the outputs, limits out of range, and
+// outputs, reports and traces that are the same file as each other or as a file that the plan reads or that is in
+// `also_read` (modules). Each error is added once, with exit code 2.
 void find_problems(const Plan& plan, std::span<const std::string> also_read, Diagnostics& errors);
-// The same, and what is there now: see check_written().
+// The same, and checks the files that exist now: see check_written().
 void find_problems(const Plan& plan, std::span<const std::string> also_read, bool overwrite, Diagnostics& errors);
 
-// Everything that a run of the plan writes: outputs, reports, the trace.
+// Returns all files that a run of the plan writes: outputs, manifests, checksum lists, reports and the trace.
 std::vector<WrittenPath> written_paths(const Plan& plan);
 
 }  // namespace ggufmill

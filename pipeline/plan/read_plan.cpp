@@ -1,4 +1,4 @@
-// The written form of a plan, read back.
+// Reads the written form of a plan.
 
 #include <fmt/format.h>
 #include <openssl/evp.h>
@@ -19,7 +19,7 @@ namespace {
 
 namespace json = boost::json;
 
-// What is wrong with a written plan; caught in read_plan().
+// Describes an error in a written plan; caught in read_plan().
 struct Unsound : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -30,7 +30,7 @@ T sound(Result<T> result) {
   return std::move(result).value();
 }
 
-// Boost.JSON's own accessors throw what they do not find.
+// Boost.JSON's accessors throw if a key or type does not match.
 class Reader {
  public:
   Reader(const json::object& root, const Types& types) : root_(root), types_(types) {}
@@ -289,7 +289,7 @@ class Reader {
   void check_place(const Place& place, std::uint64_t bytes) const {
     const PlannedOutput& output = plan_.outputs.at(place.output);
     const OutputFile& file = output.files.at(place.file);
-    static_cast<void>(output.tensors.at(place.tensor));  // throws where there is none
+    static_cast<void>(output.tensors.at(place.tensor));  // throws if out of range
     if (place.offset < file.header.size() || place.offset > file.bytes || bytes > file.bytes - place.offset)
       throw Unsound("a place lies beyond its file");
   }

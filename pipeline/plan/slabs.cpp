@@ -10,8 +10,8 @@
 namespace ggufmill {
 namespace {
 
-// The size of the pieces when `total` is cut into the fewest pieces of at most `most`, all about equal: no thread is
-// left with a sliver.
+// Returns the piece size when `total` is divided into the fewest pieces of at most `most`, all about equal, so that no
+// thread gets a tiny remainder.
 std::uint64_t even_piece(std::uint64_t total, std::uint64_t most) { return ceil_div(total, ceil_div(total, most)); }
 
 }  // namespace
@@ -63,7 +63,7 @@ StepCost::StepCost(const Plan& plan, const Step& step) : step_(step) {
   has_importance_ = !importances.empty();
   stays_in_matrix_ |= has_importance_;
   const std::uint64_t f32_row = capped_product(values.shape.columns(), sizeof(float));
-  for (const Importance* importance : importances)  // weights, and the counts that they are divided by
+  for (const Importance* importance : importances)  // weights, and the counts by which they are divided
     fixed_ = capped_sum(fixed_, whole_pages(capped_sum(f32_row, importance->ranges(0).counts.bytes + sizeof(float))));
   if (is_direct(plan)) fixed_ += (2 + rows_.size()) * kPageBytes;
   const bool decodes = converts || step.compared;
@@ -91,7 +91,7 @@ std::uint64_t StepCost::of_bytes(std::uint64_t bytes) const { return capped_sum(
 std::uint64_t StepCost::rows_within(std::uint64_t limit) const {
   std::uint64_t fits = 1, too_many = capped_sum(step_.expression->shape.dims[1], 1);
   if (!stays_in_matrix_) too_many = capped_sum(step_.expression->shape.rows(), 1);
-  while (too_many - fits > 1) {  // the cost grows with the rows
+  while (too_many - fits > 1) {  // the cost increases with the rows
     const std::uint64_t middle = fits + (too_many - fits) / 2;
     (of_rows(middle) <= limit ? fits : too_many) = middle;
   }
@@ -137,7 +137,7 @@ SlabRows SlabCutter::next_rows(const Unit& unit, const Step& step) {
   const Shape& shape = step.expression->shape;
   const std::uint64_t row_size = step.expression->row_bytes();
   const std::uint64_t row = unit.first_row + done_bytes_ / row_size, end = unit.first_row + unit.rows;
-  // The part of the unit that slabs are cut of: all, or what lies in the matrix of the row.
+  // The part of the unit that is divided into slabs: all of it, or the rows in the current matrix.
   std::uint64_t first = unit.first_row, last = end;
   if (cost_->stays_in_matrix()) {
     const std::uint64_t matrix = row / shape.dims[1] * shape.dims[1];

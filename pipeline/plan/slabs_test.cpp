@@ -12,7 +12,7 @@ using testing::slabs_of;
 
 namespace {
 
-// What must hold for any cutting: the slabs of each unit follow each other without gap and cover it.
+// Checks what must be true of any division into slabs: those of each unit are contiguous and cover it.
 void check_cover(const Plan& plan, const std::vector<SlabRows>& slabs) {
   std::vector<std::uint64_t> bytes(plan.steps.size());
   std::size_t unit = 0;

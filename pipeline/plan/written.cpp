@@ -15,7 +15,7 @@ namespace {
 namespace json = boost::json;
 
 std::string base64(std::string_view bytes) {
-  std::string text((bytes.size() + 2) / 3 * 4 + 1, '\0');  // EVP_EncodeBlock ends with a zero
+  std::string text((bytes.size() + 2) / 3 * 4 + 1, '\0');  // EVP_EncodeBlock appends a NUL
   const int length =
       EVP_EncodeBlock(reinterpret_cast<unsigned char*>(text.data()),
                       reinterpret_cast<const unsigned char*>(bytes.data()), static_cast<int>(bytes.size()));
@@ -23,7 +23,7 @@ std::string base64(std::string_view bytes) {
   return text;
 }
 
-// Paths may be of any bytes; those that are no UTF-8 are {base64: ...}.
+// Paths may contain any bytes; those that are not UTF-8 are written as {base64: ...}.
 json::value text_json(const std::string& text) {
   if (is_utf8(text)) return json::string(text);
   return json::object{{"base64", base64(text)}};
@@ -35,7 +35,7 @@ json::array dims_json(const Shape& shape) {
   return dims;
 }
 
-// Numbers what several parts of a plan refer to, in the order met.
+// Numbers the objects shared by several parts of a plan, in order of first use.
 template <class Key>
 class Numbers {
  public:
@@ -227,7 +227,7 @@ class Writer {
   Numbers<const SourceFile*> sources_;
   Numbers<const Expression*> nodes_;
   Numbers<const Importance*> importance_numbers_;
-  std::unordered_map<std::size_t, std::size_t> written_;  // number of a node -> its place in expressions_
+  std::unordered_map<std::size_t, std::size_t> written_;  // node number -> index in expressions_
   json::array expressions_, importances_;
 };
 

@@ -25,7 +25,7 @@ Plan sample() {
   return plan;
 }
 
-// Over every operation there is.
+// Returns a plan that uses every operation.
 Plan all_operations() {
   using namespace expressions;
   const auto source = std::make_shared<const SourceFile>(SourceFile{"checkpoint", 1 << 20, 12, 34});
@@ -64,7 +64,7 @@ void check_round(const Plan& plan) {
   CHECK(write_plan(again.value()) == text);
   CHECK(again.value().units == plan.units);
   CHECK(again.value().least_memory == plan.least_memory);
-  CHECK(text.find("limits") == std::string::npos);  // they are of the machine
+  CHECK(text.find("limits") == std::string::npos);  // they belong to the machine
 }
 
 Error error_of(std::string text) { return read_plan(text, "plan.json").error(); }

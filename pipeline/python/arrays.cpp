@@ -1,4 +1,4 @@
-// numpy arrays: quantized, and decoded again.
+// Quantization and decoding of numpy arrays.
 #include <fmt/format.h>
 #include <pybind11/numpy.h>
 #include <pybind11/stl.h>
@@ -29,7 +29,7 @@ void convert(const Context& context, const RowConversion& conversion, unsigned t
   if (!made) raise(made.error());
 }
 
-// Where the result goes: `out`, which the caller has prepared, or a new array.
+// Returns the array for the result: `out`, which the caller has checked, or a new array.
 py::array result(const py::object& out, const char* dtype, const std::vector<py::ssize_t>& shape) {
   if (out.is_none()) return py::array(py::dtype(dtype), shape);
   auto given = py::reinterpret_borrow<py::array>(out);
@@ -42,8 +42,8 @@ py::array result(const py::object& out, const char* dtype, const std::vector<py:
   return given;
 }
 
-// `values`: of a type's numbers, C-contiguous and aligned; `importance`: float32, C-contiguous, or None; `out`: None,
-// or C-contiguous, aligned, writable and of other memory. Rows are along the last axis.
+// `values`: numbers of type `from_name`, C-contiguous and aligned; `importance`: float32, C-contiguous, or None; `out`:
+// None, or C-contiguous, aligned, writable and not overlapping `values`.
 py::array quantize(const Context& context, const py::array& values, const std::string& from_name,
                    const std::string& to_name, const std::optional<py::array_t<float>>& importance,
                    const py::object& out, unsigned threads) {
@@ -62,7 +62,7 @@ py::array quantize(const Context& context, const py::array& values, const std::s
   return made;
 }
 
-// A view of the bytes of any object that has them in one piece.
+// A view of the bytes of any object with contiguous memory.
 class Bytes {
  public:
   explicit Bytes(const py::object& object) {
@@ -95,7 +95,7 @@ py::array dequantize(const Context& context, const py::object& buffer, const std
     raise(usage_error(fmt::format("the buffer has {} bytes, and {} values of {} are {}", bytes.span().size(), elements,
                                   from.name, expected),
                       "the shape is that of the values: the last dimension counts values, not bytes"));
-  std::vector<std::byte> aligned;  // where the memory is not
+  std::vector<std::byte> aligned;  // copy of unaligned input
   std::span<const std::byte> values = bytes.span();
   if (reinterpret_cast<std::uintptr_t>(values.data()) % from.alignment() != 0) {
     aligned.assign(values.begin(), values.end());

@@ -1,6 +1,6 @@
 #pragma once
-// The parts of the extension module ggufmill._native. Its Python side, which users see, is ggufmill/*.py: that checks
-// and prepares arguments, this calls the library.
+// Parts of the extension module ggufmill._native. Its public Python side is ggufmill/*.py, which checks and prepares
+// arguments; this module calls the library.
 
 #include <pybind11/pybind11.h>
 
@@ -10,14 +10,14 @@
 
 namespace ggufmill::python {
 
-// A Context, which Python objects that point into it hold.
+// A Context, shared by the Python objects that point into it.
 using SharedContext = std::shared_ptr<const Context>;
 
-// Text of a file or a path, whatever its bytes are.
+// Converts text of a file or a path, which may contain arbitrary bytes, to a Python string.
 pybind11::object text(const std::string& bytes);
-// Reversed, as numpy counts dimensions.
+// Returns the dimensions in reverse order, as numpy counts them.
 pybind11::tuple numpy_shape(const Shape& shape);
-// Raises where there is none of that name, with what may be meant.
+// Returns the type of that name; raises an error with a suggestion if there is none.
 const TypeInfo& type_of(const Context& context, const std::string& name);
 
 using ContextClass = pybind11::class_<Context, std::shared_ptr<Context>>;

@@ -1,4 +1,4 @@
-// Files looked at and changed beside jobs: verified, importance matrices, metadata; and the recipes.
+// Operations on files outside of jobs: verification, importance matrices, metadata; also the recipes.
 #include <pybind11/numpy.h>
 #include <pybind11/stl.h>
 
@@ -65,7 +65,7 @@ std::shared_ptr<ImportanceFile> open_imatrix(const Context& context, const std::
   })));
 }
 
-// Of shape (columns,), or (parts, columns) where an entry has several: experts.
+// Returns weights of shape (columns,), or (parts, columns) if an entry has several parts: experts.
 py::array weights_of(const ImportanceFile& file, const std::string& name) {
   const auto entry = std::ranges::find(file.entries, name, &ImportanceEntry::name);
   if (entry == file.entries.end()) throw py::key_error(name);
@@ -85,7 +85,7 @@ py::list names_of(const ImportanceFile& file) {
   return names;
 }
 
-// A value as Python hands it over: text in quotes or not, or a list of such.
+// Converts a value passed from Python: a pair of text and a flag for quoted text, or a list of values.
 WrittenValue written_of(const py::handle& value) {
   WrittenValue written;
   if (py::isinstance<py::list>(value)) {
@@ -99,7 +99,7 @@ WrittenValue written_of(const py::handle& value) {
   return written;
 }
 
-// (key, value as of written_of(), name of its type or "").
+// Converts a tuple (key, value in the form of written_of(), name of its type or "").
 MetadataSetting setting_of(const py::handle& given) {
   const auto parts = given.cast<py::tuple>();
   const auto key = parts[0].cast<std::string>(), type = parts[2].cast<std::string>();

@@ -50,7 +50,7 @@ void wait_for(const std::function<bool(std::chrono::milliseconds)>& wait, std::a
       show();
     }
     show();
-  } catch (...) {  // whatever it is, first the work has to end
+  } catch (...) {  // for any exception, the work has to end first
     stop = true;
     while (!wait_without_gil()) {
     }

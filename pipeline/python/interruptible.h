@@ -1,5 +1,5 @@
 #pragma once
-// Long work of the library, called from Python: errors as exceptions, and an end by Ctrl-C.
+// Long-running operations of the library, called from Python: errors become exceptions, and Ctrl-C interrupts.
 
 #include <pybind11/pybind11.h>
 
@@ -18,9 +18,9 @@
 
 namespace ggufmill::python {
 
-// An instance of ggufmill.Error. With the GIL.
+// Returns an instance of ggufmill.Error. Requires the GIL.
 pybind11::object to_python(const Error& error);
-// Raises it. With the GIL.
+// Raises the error. Requires the GIL.
 [[noreturn]] void raise(const Error& error);
 
 template <class T>
@@ -29,17 +29,17 @@ T value_or_raise(Result<T> result) {
   return std::move(result).value();
 }
 
-// Raises an error where the system gives no thread. With the GIL.
+// Starts a thread; raises an error if the system cannot provide one. Requires the GIL.
 std::thread start_thread(std::function<void()> work);
 
-// How far a piece of work is, as the function `progress` of Python is given it.
+// Progress of an operation, as passed to the Python function `progress`.
 struct ProgressNow {
   std::uint64_t bytes_read = 0, bytes_to_read = 0, bytes_written = 0, bytes_to_write = 0;
-  std::string tensor;  // finished last; may be empty
-  double seconds = 0;  // since the work began
+  std::string tensor;  // last finished tensor; may be empty
+  double seconds = 0;  // since the start of the operation
 };
 
-// Where a thread of the library leaves how far it is. Thread-safe.
+// A slot in which a thread of the library stores its progress. Thread-safe.
 class ProgressSlot {
  public:
   void set(ProgressNow now) {
@@ -47,7 +47,7 @@ class ProgressSlot {
     now_ = std::move(now);
     is_new_ = true;
   }
-  // False where there is nothing new.
+  // Returns false if there is no new progress.
   bool take(ProgressNow& into) {
     const std::scoped_lock lock(mutex_);
     if (!std::exchange(is_new_, false)) return false;
@@ -61,7 +61,7 @@ class ProgressSlot {
   bool is_new_ = false;
 };
 
-// A progress function of work that reads alone: leaves in the slot `done` of `total` bytes.
+// Returns a progress function for an operation that only reads: stores `done` of `total` bytes in the slot.
 inline auto read_progress(ProgressSlot& slot) {
   using Clock = std::chrono::steady_clock;
   return [&slot, start = Clock::now()](std::uint64_t done, std::uint64_t total) {
@@ -69,14 +69,15 @@ inline auto read_progress(ProgressSlot& slot) {
   };
 }
 
-// Calls `wait(50 ms)`, which says whether the work is over, without the GIL until it is; between the calls, with the
-// GIL, `progress` (a Python function or None) with what is new in the slot, and the handlers of signals. What these
-// raise sets `stop`, and is raised when the work has ended. On the thread that called Python, with the GIL.
+// Calls `wait(50 ms)` without the GIL until it returns true, which means that the work is done. Between the calls, with
+// the GIL, runs signal handlers and calls `progress` (a Python function or None) with new progress from the slot. If
+// these raise an exception, sets `stop`, waits for the work to end, and rethrows the exception. Must be called with the
+// GIL, on the thread that called Python.
 void wait_for(const std::function<bool(std::chrono::milliseconds)>& wait, std::atomic<bool>& stop, ProgressSlot& slot,
               const pybind11::object& progress);
 
-// What `work(stop, slot)` gives, a Result or Status, done by a thread of its own that touches nothing of Python. With
-// the GIL, which other threads can have meanwhile.
+// Runs `work(stop, slot)` in a separate thread, which must not use Python, and returns its Result or Status. Must be
+// called with the GIL; other threads can acquire the GIL while the work runs.
 template <class Work>
 auto interruptible(const Work& work, const pybind11::object& progress = pybind11::none()) {
   using Given = decltype(work(std::declval<const std::atomic<bool>&>(), std::declval<ProgressSlot&>()));

@@ -1,4 +1,4 @@
-// Jobs planned, checked and run; models compared.
+// Planning, checking, running and measuring of jobs; comparison of models.
 #include <fmt/format.h>
 #include <pybind11/stl.h>
 
@@ -23,7 +23,7 @@ namespace {
 using Strings = std::vector<std::string>;
 using Clock = std::chrono::steady_clock;
 
-// A pipeline file, or the text of one that `path` stands for in messages.
+// A pipeline file, or the text of one; `path` then replaces the path in messages.
 struct JobText {
   std::string path;
   std::optional<std::string> text;
@@ -53,7 +53,7 @@ py::list text_list(const std::vector<std::string>& lines) {
   return made;
 }
 
-// Each on its own: those that came with another one, too.
+// Converts errors to a flat list, including the `also` errors of each.
 py::list errors(const std::vector<Error>& all) {
   Diagnostics each;
   for (const Error& error : all) each.add(error);
@@ -97,7 +97,7 @@ py::dict tensor_of(const PlannedTensor& tensor) {
   return made;
 }
 
-// As `ggufmill plan --json` has them, but for the shapes.
+// The same data as in `ggufmill plan --json`, except for the order of the shapes' dimensions.
 py::list outputs_of(const OpenPlan& open) {
   py::list outputs;
   for (const PlannedOutput& output : open.plan.outputs) {
@@ -131,7 +131,7 @@ py::list check(const Context& context, const JobText& text, bool overwrite) {
           const Result<Plan> planned = context.plan(each.job);
           std::vector<Error> of_job =
               planned ? context.check(planned.value(), overwrite) : std::vector<Error>{planned.error()};
-          std::erase_if(of_job, wants_measurement);  // run() measures
+          std::erase_if(of_job, wants_measurement);  // run() measures by itself
           all.insert(all.end(), of_job.begin(), of_job.end());
         }
         return all;
@@ -139,7 +139,7 @@ py::list check(const Context& context, const JobText& text, bool overwrite) {
   return found ? errors(found.value()) : errors({found.error()});
 }
 
-// What is told of the progress of a plan, from the beginning of the work on.
+// Progress of a plan, measured from the start of the operation.
 class PlanProgress {
  public:
   explicit PlanProgress(ProgressSlot& slot) : slot_(slot) {}
@@ -147,7 +147,7 @@ class PlanProgress {
     if (&plan != plan_) {
       plan_ = &plan;
       to_read_ = plan.bytes_read();
-      to_write_ = 0;  // of tensors: what is counted while it is written
+      to_write_ = 0;  // bytes of tensors only, which is what the progress counts
       for (const PlannedOutput& output : plan.outputs)
         for (const PlannedTensor& tensor : output.tensors) to_write_ += tensor.bytes;
     }
@@ -172,7 +172,7 @@ struct RunWords {
   bool overwrite, resume;
 };
 
-// The report as JSON, and warnings.
+// A report as JSON, and warnings.
 using Told = std::pair<std::string, Strings>;
 
 Result<Told> run_plan(const Context& context, const Plan& plan, const RunWords& words, const std::atomic<bool>& stop,
@@ -201,7 +201,7 @@ Status measure_where_needed(const Context& context, Job& job, bool overwrite, co
   return ok();
 }
 
-// All failures of a batch as one error.
+// Runs a batch; returns all its failures as one error.
 Result<Told> run_all(const Context& context, const Batch& batch, const RunWords& words, const std::atomic<bool>& stop,
                      ProgressSlot& slot) {
   PlanProgress progress(slot);
@@ -219,13 +219,13 @@ Result<Told> run_all(const Context& context, const Batch& batch, const RunWords&
   return Told{batch_json(done), done.warnings};
 }
 
-// Where a measurement and its page are written; empty: nowhere.
+// Output paths of a measurement and its page; not written if empty.
 struct MeasureWords {
   std::string output, html;
   bool overwrite;
 };
 
-// A journal beside the file to write lets a call that was ended early continue.
+// Measures a job. A journal next to the output file lets a later call resume an interrupted one.
 Result<Measurement> measure_job(const Context& context, const Job& job, const MeasureWords& words,
                                 const std::atomic<bool>& stop, ProgressSlot& slot) {
   MeasureOptions options;
@@ -244,7 +244,7 @@ Result<Measurement> measure_job(const Context& context, const Job& job, const Me
   return measured;
 }
 
-// No file that is there is replaced without being asked for, which is known before anything is measured.
+// Checks, before anything is measured, that no existing file is replaced without a request.
 Status check_absent(const MeasureWords& words) {
   for (const std::string& path : {words.output, words.html})
     if (!path.empty() && !words.overwrite && std::filesystem::exists(path))
@@ -252,13 +252,13 @@ Status check_absent(const MeasureWords& words) {
   return ok();
 }
 
-// Nor is any that the job reads.
+// Checks that no input of the job is replaced.
 Status check_inputs(const Context& context, const Job& job, const MeasureWords& words) {
   BOOST_OUTCOME_TRY(std::vector<std::string> read, context.inputs(job));
   if (!words.output.empty()) {
     BOOST_OUTCOME_TRY(context.check_written({words.output, "measurement"}, read, true));
     BOOST_OUTCOME_TRY(context.check_written({words.output + ".partial", "journal"}, read, true));
-    read.push_back(words.output);  // which the page is not, either
+    read.push_back(words.output);  // the page must not replace it either
   }
   if (!words.html.empty()) {
     BOOST_OUTCOME_TRY(context.check_written({words.html, "page"}, read, true));

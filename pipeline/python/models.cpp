@@ -1,4 +1,4 @@
-// Models as they stand in files: metadata and tensors.
+// Models in files: metadata and tensors.
 #include <pybind11/numpy.h>
 
 #include "pipeline/python/bindings.h"
@@ -10,7 +10,7 @@ namespace py = pybind11;
 
 namespace {
 
-// The numpy type of a metadata type; null for strings and arrays.
+// Returns the numpy type of a metadata type; null for strings and arrays.
 const char* dtype_of(MetadataType type) {
   switch (type) {
     case MetadataType::kUint8:
@@ -66,7 +66,7 @@ std::string type_name(const MetadataValue& value) {
                : std::string(metadata_type_name(value.type));
 }
 
-// What inspect() gave, with what it points into.
+// The result of inspect(), with the context into which it points.
 struct OpenModel {
   SharedContext context;
   Model model;
@@ -81,7 +81,7 @@ struct OpenTensor {
 
   const Expression& expression() const { return *tensor->expression; }
 
-  // Rows as they are, a row of bytes each; or as float32.
+  // Returns unconverted rows, one row of bytes each, or rows as float32.
   py::array read(std::uint64_t first, std::uint64_t rows, bool as_f32, unsigned threads) const {
     const TypeInfo& to = as_f32 ? type_named("F32") : *expression().type;
     const std::uint64_t columns = expression().shape.columns();
@@ -95,7 +95,8 @@ struct OpenTensor {
     return made;
   }
 
-  // Where all its bytes lie, one after the other: (path, offset, big-endian); None where it has to be put together.
+  // Returns the location (path, offset, big-endian) if all bytes are contiguous; None if the tensor has to be
+  // assembled.
   py::object extent() const {
     const Extent* extent = expression().as_extent();
     if (!extent) return py::none();
@@ -114,7 +115,7 @@ py::list tensors_of(const SharedModel& model) {
   return tensors;
 }
 
-// (path, bytes, time of the last change in nanoseconds) of each, when its header was read.
+// Returns (path, bytes, modification time in nanoseconds) for each file, as of when its header was read.
 py::list files_of(const OpenModel& model) {
   py::list files;
   for (const SourceRef& file : model.model.files)

@@ -16,7 +16,7 @@ std::shared_ptr<Context> make_context(std::vector<std::string> kernel_dirs, std:
   return std::make_shared<Context>(value_or_raise(Context::create({std::move(kernel_dirs), std::move(isa)})));
 }
 
-// As `ggufmill types --json` has them.
+// The same data as in `ggufmill types --json`.
 py::list types_of(const Context& context) {
   py::list types;
   for (const TypeInfo* type : context.kernels().types().all()) {
@@ -38,7 +38,7 @@ py::list types_of(const Context& context) {
   return types;
 }
 
-// The modules that were looked at.
+// Returns all modules that were examined.
 py::list modules_of(const Context& context) {
   py::list modules;
   for (const ModuleReport& report : context.kernels().reports()) {

@@ -20,7 +20,7 @@ std::string environment(const char* name) {
   return value ? value : "";
 }
 
-// The first of these variables that is set to something.
+// Returns the first of these variables that is set and not empty.
 std::string environment(std::initializer_list<const char*> names) {
   for (const char* name : names)
     if (std::string value = environment(name); !value.empty()) return value;
@@ -32,7 +32,7 @@ std::string trimmed(std::string_view text) {
   return std::string(first == text.npos ? std::string_view() : text.substr(first, last - first + 1));
 }
 
-// Never with what the secret is.
+// The error message never contains the secret.
 Result<std::string> checked_secret(std::string secret, std::string_view from) {
   if (secret.size() > kLongestSecret || std::ranges::any_of(secret, [](char c) { return c <= 0x20 || c >= 0x7f; }))
     return usage_error(fmt::format("what {} holds is no token or key", from),
@@ -40,7 +40,7 @@ Result<std::string> checked_secret(std::string secret, std::string_view from) {
   return secret;
 }
 
-// Without a slash at its end. Empty `text`: `otherwise`.
+// Returns `text` without trailing slashes, or `otherwise` if it is empty.
 Result<std::string> endpoint_of(std::string text, std::string_view from, std::string_view otherwise) {
   if (text.empty()) return std::string(otherwise);
   while (text.ends_with('/')) text.pop_back();
@@ -50,7 +50,7 @@ Result<std::string> endpoint_of(std::string text, std::string_view from, std::st
                      "write https://HOST, without user, password and query");
 }
 
-// Nobody else reads what is sent there.
+// Returns true if nobody else can read data sent there: HTTPS, or this machine.
 bool is_private(const std::string& url) {
   const std::string origin = origin_of(url);
   return origin.starts_with("https://") || origin.starts_with("http://localhost:") ||
@@ -59,7 +59,7 @@ bool is_private(const std::string& url) {
 
 // ---- the hub ----
 
-// Of the file that `hf auth login` writes.
+// Returns the path of the file that `hf auth login` writes.
 std::string token_file() {
   if (std::string path = environment("HF_TOKEN_PATH"); !path.empty()) return path;
   if (const std::string home = environment("HF_HOME"); !home.empty()) return home + "/token";
@@ -99,12 +99,12 @@ Result<Access> access_to_hub(const std::string& path) {
 
 // ---- S3 ----
 
-// The values of one section of a file of AWS ("[default]", "key = value").
+// Returns the values of one section of an AWS configuration file ("[default]", "key = value").
 std::map<std::string, std::string> section_of(const std::string& path, std::string_view section) {
   std::map<std::string, std::string> values;
   std::ifstream file(path);
   bool is_inside = false;
-  file.exceptions(std::ios::badbit);  // lets std::bad_alloc through
+  file.exceptions(std::ios::badbit);  // propagates std::bad_alloc
   std::size_t lines = 0;
   for (std::string line; ++lines < 10'000 && std::getline(file, line);) {
     line = trimmed(line);
@@ -147,7 +147,7 @@ Result<std::optional<SigningKey>> signing_key() {
     key.token = values["aws_session_token"];
     from = fmt::format("'{}'", file);
   }
-  if (key.id.empty() && key.secret.empty()) return std::nullopt;  // a bucket for everyone
+  if (key.id.empty() && key.secret.empty()) return std::nullopt;  // a public bucket
   if (key.id.empty() || key.secret.empty())
     return usage_error(fmt::format("{} has one half of a key", from), "set the id and the secret of the key");
   for (std::string* const secret : {&key.id, &key.secret, &key.token}) {

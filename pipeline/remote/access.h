@@ -1,6 +1,6 @@
 #pragma once
-// Where the bytes of an address are asked for, and with which credentials: those of the usual environment variables and
-// files, read anew for each source. What is secret is in Access alone, which is never shown.
+// Maps an address to its URL and credentials. Credentials come from the usual environment variables and files, which
+// are read anew for each source. Secrets exist in Access only, which is never printed.
 
 #include <optional>
 #include <string>
@@ -14,15 +14,15 @@ namespace ggufmill::remote {
 
 struct Access {
   std::string url{};
-  std::vector<std::string> headers{};  // with the token, where there is one
+  std::vector<std::string> headers{};  // includes the token, if there is one
   std::optional<SigningKey> key{};
   bool is_anonymous = true;
-  bool token_withheld = false;  // there is one, and the endpoint is plain HTTP to another machine
+  bool token_withheld = false;  // a token exists, but the endpoint is plain HTTP to another machine
 };
 
-// Exit code 2 for an endpoint that is no URL, and for credentials that cannot be such.
+// Exit code 2 if an endpoint is not a URL, or if credentials are malformed.
 Result<Access> access_to(const Address& address);
-// What the hub says of a model at a revision, a JSON document with its files.
+// Returns access to the hub's description of a model at a revision: a JSON document that lists its files.
 Result<Access> access_to_list(const Address& address);
 
 }  // namespace ggufmill::remote

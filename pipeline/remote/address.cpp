@@ -22,7 +22,7 @@ Error refused(std::string_view text, std::string_view why, std::string_view help
   return usage_error(fmt::format("the address {} {}", quoted_name(text), why), std::string(help));
 }
 
-// A user, a password and a query may be secret: not one of them is shown.
+// Removes the user, password and query, which may be secret.
 std::string without_secrets(std::string_view text) {
   text = text.substr(0, text.find_first_of("?#"));
   const std::size_t begin = text.find("://") + 3;
@@ -32,7 +32,7 @@ std::string without_secrets(std::string_view text) {
   return fmt::format("{}...{}", text.substr(0, begin), text.substr(begin + user));
 }
 
-// Segments of a path: none empty, ".", or "..".
+// Returns true if `path` consists of segments none of which is empty, "." or "..".
 bool is_path(std::string_view path) {
   while (true) {
     const std::size_t slash = path.find('/');

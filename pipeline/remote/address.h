@@ -1,5 +1,5 @@
 #pragma once
-// Addresses of sources, parsed.
+// Parsed addresses of sources.
 
 #include <string>
 #include <string_view>
@@ -10,27 +10,28 @@ namespace ggufmill::remote {
 
 enum class Scheme { kHttp, kHub, kS3 };
 
-// Nothing secret is in an address: what could be is refused, so that addresses may stand in messages, plans and
-// reports.
+// An address contains no secrets: parts that could be secret are refused, so that addresses can appear in messages,
+// plans and reports.
 struct Address {
   Scheme scheme = Scheme::kHttp;
-  std::string text{};      // as it is shown, and parsed again
+  std::string text{};      // as printed; can be parsed again
   std::string place{};     // kHub: "ORG/NAME"; kS3: the bucket; kHttp: empty
   std::string revision{};  // kHub: branch, tag or commit
-  std::string path{};      // kHub: the file, empty for all of it; kS3: the key; kHttp: the whole URL
+  std::string path{};      // kHub: the file, empty for the whole model; kS3: the key; kHttp: the whole URL
 
-  // Of the hub: whether the revision is a commit, which cannot move.
+  // Returns true if the content cannot move to another version: for the hub, if the revision is a commit; always true
+  // for other schemes.
   bool is_pinned() const;
-  // Of the hub: the same of another revision, or another file.
+  // For the hub: return the same address with another revision, or another file.
   Address at(std::string_view commit) const;
   Address file(std::string_view name) const;
 };
 
-// Exit code 2, saying what is wrong: another scheme, a user or password, a query (which may be a key) or fragment, what
-// is no name, more than 4096 bytes.
+// Exit code 2, with the reason, for an unknown scheme, a user or password, a query (which may be a key) or fragment, an
+// invalid name, or more than 4096 bytes.
 Result<Address> parse_address(std::string_view text);
 
-// As in the path of a URL: all bytes but letters, digits, "-._~" and "/" as %XX.
+// Encodes for the path of a URL: all bytes except letters, digits, "-._~" and "/" become %XX.
 std::string percent_encoded(std::string_view path);
 
 }  // namespace ggufmill::remote

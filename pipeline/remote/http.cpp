@@ -13,9 +13,9 @@ namespace ggufmill::remote {
 namespace {
 
 constexpr std::size_t kMostIdle = 16;           // connections are kept by their handles
-constexpr std::size_t kMostHeaders = 100;       // that are kept
-constexpr std::size_t kMostHeaderLines = 1000;  // with those of interim answers (1xx)
-constexpr long kPieceBytes = 512 << 10;         // the most that libcurl hands over at once
+constexpr std::size_t kMostHeaders = 100;       // headers kept
+constexpr std::size_t kMostHeaderLines = 1000;  // including those of interim responses (1xx)
+constexpr long kPieceBytes = 512 << 10;         // maximum libcurl passes to the sink at a time
 
 struct FreeEasy {
   void operator()(CURL* handle) const { curl_easy_cleanup(handle); }
@@ -29,12 +29,12 @@ struct FreeUrl {
 using Easy = std::unique_ptr<CURL, FreeEasy>;
 using List = std::unique_ptr<curl_slist, FreeList>;
 
-// Handles that no request uses, with their open connections. Of the process, since connections are: nothing that is
-// read depends on which there are.
+// Idle handles with their open connections. Shared by the whole process, since connections are; the data read does not
+// depend on which handles exist.
 class IdleHandles {
  public:
   static IdleHandles& all() {
-    static auto* const handles = new IdleHandles;  // never destroyed: threads may end after main() has
+    static auto* const handles = new IdleHandles;  // never destroyed: threads may outlive main()
     return *handles;
   }
   Easy take() {
@@ -51,7 +51,7 @@ class IdleHandles {
     return handle;
   }
   void give_back(Easy handle) {
-    curl_easy_reset(handle.get());  // connections stay
+    curl_easy_reset(handle.get());  // connections stay open
     const std::scoped_lock lock(mutex_);
     if (idle_.size() < kMostIdle) idle_.push_back(std::move(handle));
   }
@@ -62,7 +62,7 @@ class IdleHandles {
   std::vector<Easy> idle_;
 };
 
-// What the callbacks of a request share.
+// State shared by the callbacks of a request.
 struct Exchange {
   CURL* handle;
   const Request& request;
@@ -72,7 +72,7 @@ struct Exchange {
   bool no_memory = false;
   std::size_t header_lines = 0;
 
-  // What the headers say that libcurl reads itself.
+  // Reads the header values that libcurl itself parses.
   void read_info() {
     curl_easy_getinfo(handle, CURLINFO_RESPONSE_CODE, &answer.status);
     if (curl_off_t when = 0; curl_easy_getinfo(handle, CURLINFO_FILETIME_T, &when) == CURLE_OK && when > 0)
@@ -90,7 +90,7 @@ std::size_t on_header(char* data, std::size_t, std::size_t bytes, void* user) tr
   auto& answer = exchange.answer;
   if (++exchange.header_lines > kMostHeaderLines) return 0;
   const std::string_view line(data, bytes);
-  if (line.starts_with("HTTP/")) answer.headers.clear();  // of what came before: 100 Continue
+  if (line.starts_with("HTTP/")) answer.headers.clear();  // discards the headers of an earlier response: 100 Continue
   const std::size_t colon = line.find(':');
   if (colon == line.npos || answer.headers.size() >= kMostHeaders) return bytes;
   std::string name(line.substr(0, colon));
@@ -147,7 +147,7 @@ bool is_of_certificates(CURLcode code) {
          code == CURLE_SSL_ISSUER_ERROR || code == CURLE_SSL_CRL_BADFILE || code == CURLE_SSL_INVALIDCERTSTATUS;
 }
 
-// Of some errors libcurl's words have an address in them: a proxy's, say, with its password.
+// For some errors, libcurl's message contains an address, such as that of a proxy with its password.
 bool has_plain_words(CURLcode code, std::string_view words) {
   if (words.empty() || words.find('@') != words.npos || words.find("://") != words.npos) return false;
   return code == CURLE_COULDNT_RESOLVE_HOST || code == CURLE_COULDNT_CONNECT || code == CURLE_OPERATION_TIMEDOUT ||
@@ -160,7 +160,7 @@ const char* environment_text(const char* name) {
   return value && *value ? value : nullptr;
 }
 
-// As the program curl has them; the library does not look there itself.
+// Uses the same variables as the curl program; the library itself does not read them.
 void set_certificates(CURL* handle) {
   const char* file = environment_text("CURL_CA_BUNDLE");
   if (!file) file = environment_text("SSL_CERT_FILE");
@@ -176,7 +176,7 @@ List set_headers(CURL* handle, const Request& request) {
     (void)list.release();
     list.reset(longer);
   };
-  add("Accept-Encoding: identity");  // positions are of the bytes themselves
+  add("Accept-Encoding: identity");  // offsets refer to the unencoded bytes
   for (const std::string& header : request.headers) add(header);
   if (request.key && !request.key->token.empty()) add("X-Amz-Security-Token: " + request.key->token);
   curl_easy_setopt(handle, CURLOPT_HTTPHEADER, list.get());
@@ -204,7 +204,8 @@ Answer get(const Request& request, const BodySink& sink) {
   curl_easy_setopt(handle, CURLOPT_ERRORBUFFER, words);
   curl_easy_setopt(handle, CURLOPT_URL, request.url.c_str());
   curl_easy_setopt(handle, CURLOPT_PROTOCOLS_STR, "http,https");
-  curl_easy_setopt(handle, CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1);  // a connection each: ranges beside each other
+  // one connection per request, so that ranges are read in parallel
+  curl_easy_setopt(handle, CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1);
   curl_easy_setopt(handle, CURLOPT_USERAGENT, "ggufmill/" GGUFMILL_VERSION);
   curl_easy_setopt(handle, CURLOPT_NOSIGNAL, 1L);
   curl_easy_setopt(handle, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);

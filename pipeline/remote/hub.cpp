@@ -15,11 +15,11 @@ namespace {
 
 constexpr std::size_t kMostKept = 16;  // listings
 
-// Listings of commits, by address and endpoint.
+// Cache of listings of commits, by URL.
 class Kept {
  public:
   static Kept& all() {
-    static auto* const kept = new Kept;  // never destroyed: threads may end after main() has
+    static auto* const kept = new Kept;  // never destroyed: threads may outlive main()
     return *kept;
   }
   std::shared_ptr<const Listing> find(const std::string& url) {

@@ -1,5 +1,5 @@
 #pragma once
-// What a hub says of a model: which commit a revision is, and which files it has.
+// The hub's description of a model: the commit that a revision refers to, and its files.
 
 #include <memory>
 #include <string>
@@ -13,11 +13,11 @@ namespace ggufmill::remote {
 
 struct Listing {
   std::string commit;
-  std::vector<std::string> files;  // with their folders, sorted
+  std::vector<std::string> files;  // paths with folders, sorted
 };
 
-// Asks the hub (GET /api/models/ORG/NAME/revision/REVISION). What is known of a commit is not asked for again: it does
-// not change. Exit codes as RemoteSource::open(). Thread-safe.
+// Queries the hub (GET /api/models/ORG/NAME/revision/REVISION). Listings of commits are cached, since commits do not
+// change. Exit codes as for RemoteSource::open(). Thread-safe.
 Result<std::shared_ptr<const Listing>> list_model(const Address& address, const Settings& settings);
 
 }  // namespace ggufmill::remote

@@ -1,4 +1,4 @@
-// Where libcurl was not there when this was built.
+// Built instead of the other files if libcurl was not found.
 
 #include "pipeline/io/source_path.h"
 #include "pipeline/remote/address.h"

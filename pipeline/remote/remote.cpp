@@ -1,4 +1,4 @@
-// Addresses as sources: what pipeline/io/source_path.h asks for.
+// Addresses as sources: implements the functions of pipeline/io/source_path.h.
 
 #include <algorithm>
 #include <set>
@@ -10,7 +10,7 @@
 namespace ggufmill::remote {
 namespace {
 
-// Names of the hub's files below a folder, "" for the model itself.
+// Returns the prefix of the names of the hub's files below a folder, "" for the model itself.
 std::string below(const Address& folder) { return folder.path.empty() ? "" : folder.path + "/"; }
 
 Result<Address> parse_hub_folder(const std::string& text) {

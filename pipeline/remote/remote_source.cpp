@@ -16,11 +16,11 @@ namespace {
 
 constexpr std::size_t kFirstWindow = 1 << 20, kLargestWindow = 8 << 20;
 constexpr std::size_t kMostWhole = 16 << 20;
-constexpr std::size_t kDrained = 64 << 10;  // of an error's page: cheaper than another connection
+constexpr std::size_t kDrained = 64 << 10;  // bytes of an error page to read: cheaper than a new connection
 
 constexpr std::string_view kDownload = "download the file, and give its path";
 
-// "bytes 0-99/1000", or "bytes */1000" of a range that lies past the end.
+// Parsed "bytes 0-99/1000", or "bytes */1000" for a range past the end.
 struct ContentRange {
   std::uint64_t first = 0, last = 0, total = 0;
   bool has_bytes = false;
@@ -52,14 +52,14 @@ std::optional<ContentRange> parse_range(std::string_view text) {
 
 }  // namespace
 
-// What one request gave, or several for one range.
+// Result of one request, or of several for one range.
 struct RemoteSource::Attempt {
   Answer answer{};
   Access access{};
   std::size_t bytes = 0;            // that arrived
-  std::size_t wanted = 0;           // that the answer was to have
-  std::optional<SourceFile> found;  // what the answer said of the object
-  std::vector<std::byte> whole{};   // of a server that gives no part, all of a small file
+  std::size_t wanted = 0;           // that the response announced
+  std::optional<SourceFile> found;  // the object as described by the response
+  std::vector<std::byte> whole{};   // the whole of a small file, if the server does not support ranges
 };
 
 Place RemoteSource::place() const {
@@ -67,7 +67,8 @@ Place RemoteSource::place() const {
   return last_.value_or(origin_);
 }
 
-// A version is what the hub calls the content; else a strong ETag; else a weak one and the time of the last change.
+// The version is the hub's identifier of the content; else a strong ETag; else a weak one with the time of the last
+// change.
 Result<SourceFile> RemoteSource::version_of(const Answer& answer, const Place& place, std::uint64_t bytes) const {
   std::string tag(answer.header("etag"));
   std::int64_t modified = 0;
@@ -83,7 +84,7 @@ Result<SourceFile> RemoteSource::version_of(const Answer& answer, const Place& p
   return SourceFile{address_.text, bytes, tag.empty() ? 0 : XXH3_64bits(tag.data(), tag.size()), modified};
 }
 
-// Reads what the headers of an answer say, or tells what is wrong with them.
+// Reads the headers of a response, or returns what is wrong with them.
 Status RemoteSource::read_headers(const Answer& answer, const Place& place, std::uint64_t first, std::size_t most,
                                   const SourceFile* known, Attempt& attempt) const {
   const std::string_view coding = answer.header("content-encoding"), stated = answer.header("content-range");
@@ -115,7 +116,7 @@ Status RemoteSource::read_headers(const Answer& answer, const Place& place, std:
   return ok();
 }
 
-// One request for `into`, of an object that is `known` or not.
+// Makes one request for `into`, of an object that is `known` or not (null).
 Result<RemoteSource::Attempt> RemoteSource::ask(std::uint64_t offset, std::span<std::byte> into,
                                                 const SourceFile* known, bool from_origin) const {
   Attempt attempt;
@@ -149,7 +150,7 @@ Result<RemoteSource::Attempt> RemoteSource::ask(std::uint64_t offset, std::span<
   attempt.access = at.access;
   const Answer& answer = attempt.answer;
   if (answer.outcome != Answer::Outcome::kAnswered) return attempt;
-  // What a server sent to may have been good for a while alone.
+  // The redirect target may have been valid for a limited time only.
   if (was_redirected && (answer.status == 401 || answer.status == 403 || answer.status == 404 || answer.status == 410))
     return ask(offset, into, known, true);
   if (answer.status == 416) {
@@ -167,14 +168,14 @@ Result<RemoteSource::Attempt> RemoteSource::ask(std::uint64_t offset, std::span<
   return attempt;
 }
 
-// Of the hub: what it says of a file, itself or in sending on to where it is.
+// Records the hub's description of a file, which is in its own response or in its redirect.
 void RemoteSource::remember(const Answer& answer) const {
   const std::scoped_lock lock(mutex_);
   if (const auto tag = answer.header("x-linked-etag"); !tag.empty()) hub_tag_ = tag;
   if (const auto commit = answer.header("x-repo-commit"); !commit.empty()) hub_commit_ = commit;
 }
 
-// All of `into`, or what there is of it up to the end of the object.
+// Reads all of `into`, or what there is up to the end of the object.
 Result<RemoteSource::Attempt> RemoteSource::fetch(std::uint64_t offset, std::span<std::byte> into,
                                                   const SourceFile* known, bool from_origin) const {
   Attempts attempts(address_, settings_);
@@ -235,7 +236,7 @@ Status RemoteSource::read(std::uint64_t offset, std::span<std::byte> into) const
   while (!into.empty()) {
     const std::uint64_t end = window_->offset + window_->bytes.size();
     if (offset < window_->offset || offset >= end) {
-      if (offset != end) window_->next_bytes = kFirstWindow;  // not one after the other
+      if (offset != end) window_->next_bytes = kFirstWindow;  // not sequential
       const std::size_t wanted = std::max(window_->next_bytes, into.size());
       std::vector<std::byte> next(std::min<std::uint64_t>(wanted, bytes() - offset));
       BOOST_OUTCOME_TRY(fetch(offset, next, description_.get(), false));

@@ -16,17 +16,17 @@
 
 namespace ggufmill::remote {
 
-// Bytes of one object, read by ranges; every answer must be of the same length and version (ETag, else the time of the
-// last change) as the first. Of the hub, whose commits do not change, the revision is the commit that the server named.
-// Thread-safe.
+// Reads the bytes of one object by ranges; every response must have the same length and version (ETag, else the time of
+// the last change) as the first. For the hub, whose commits do not change, the revision is replaced by the commit that
+// the server named. Thread-safe.
 class RemoteSource final : public ByteSource {
  public:
   enum class Use {
-    kHeader,  // many small reads: more than is asked for is read, and kept
-    kRun,     // large reads, each straight into its place
+    kHeader,  // many small reads: reads ahead and caches the data
+    kRun,     // large reads, each directly into its destination
   };
-  // Exit code 4 for what is not there or cannot be read in parts, 6 for what is refused, 75 for a server that does not
-  // answer.
+  // Exit code 4 if the object is missing or cannot be read in parts, 6 if access is refused, 75 if the server does not
+  // respond.
   static Result<std::shared_ptr<const RemoteSource>> open(Address address, const Settings& settings, Use use);
 
   const SourceRef& describe() const override { return description_; }
@@ -38,12 +38,12 @@ class RemoteSource final : public ByteSource {
 
  private:
   struct Attempt;
-  // What was read beyond what was asked for.
+  // Data read ahead.
   struct Window {
     std::mutex mutex;
     std::uint64_t offset = 0;
     std::vector<std::byte> bytes;
-    std::size_t next_bytes = 0;  // of the next one
+    std::size_t next_bytes = 0;  // size of the next window
   };
 
   RemoteSource(Address address, const Settings& settings, Place origin)
@@ -61,11 +61,11 @@ class RemoteSource final : public ByteSource {
   const Settings settings_;
   Place origin_;
   SourceRef description_;
-  std::unique_ptr<Window> window_;  // of Use::kHeader
+  std::unique_ptr<Window> window_;  // for Use::kHeader only
 
-  mutable std::mutex mutex_;                  // of what follows
-  mutable std::optional<Place> last_;         // where the last answer came from, where that is another place
-  mutable std::string hub_tag_, hub_commit_;  // what the hub said of the file when it redirected
+  mutable std::mutex mutex_;                  // guards the members below
+  mutable std::optional<Place> last_;         // origin of the last response, if redirected
+  mutable std::string hub_tag_, hub_commit_;  // from the hub's response when it redirected
 };
 
 }  // namespace ggufmill::remote

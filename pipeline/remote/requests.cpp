@@ -12,7 +12,7 @@ namespace ggufmill::remote {
 namespace {
 
 constexpr unsigned kMostRedirects = 10;
-constexpr std::chrono::milliseconds kLook{50};  // how often a wait looks at `stop`
+constexpr std::chrono::milliseconds kLook{50};  // interval at which a wait checks `stop`
 
 bool is_redirect(const Answer& answer) {
   return answer.outcome == Answer::Outcome::kAnswered && answer.status >= 301 && answer.status <= 308 &&

@@ -1,5 +1,6 @@
 #pragma once
-// Requests that go through: redirects are followed with care for credentials, what may pass is tried again.
+// Requests with redirects and retries: redirects are followed without leaking credentials, and temporary failures are
+// retried.
 
 #include <atomic>
 #include <chrono>
@@ -12,14 +13,14 @@
 
 namespace ggufmill::remote {
 
-// How often and how long something is tried again. Waits double from the first to the longest, and are shortened by up
-// to a half at random, so that many readers do not come back at once.
+// Limits on the number and duration of retries. Waits double from the first to the longest, and are shortened by up to
+// half at random, so that many readers do not retry at the same time.
 struct Retries {
   unsigned attempts = 8;
-  unsigned attempts_to_connect = 3;  // while no server was reached: a name may be wrong
+  unsigned attempts_to_connect = 3;  // while no server was reached: the name may be wrong
   std::chrono::milliseconds first_wait{500}, longest_wait{30'000};
   std::chrono::seconds longest_retry_after{120};  // a server that asks for more is not waited for
-  std::chrono::seconds total{600};                // no attempt begins later
+  std::chrono::seconds total{600};                // no attempt starts later than this
 };
 
 struct Settings {
@@ -28,25 +29,26 @@ struct Settings {
   const std::atomic<bool>* stop = nullptr;
 };
 
-// Where a request goes next: at first what access_to() gives, then where servers sent it to.
+// Destination of the next request: initially the result of access_to(), then the target of redirects.
 struct Place {
   Access access;
-  bool is_redirected = false;  // the URL is one that a server gave, and may have a key in it
+  bool is_redirected = false;  // the URL comes from a server, and may contain a key
 };
 
-// Follows up to 10 redirects, leaving `place` where the answer came from. Credentials go to their own origin (scheme,
-// host and port) and never on from another. `look` is shown each answer that redirects. The error (exit code 4): from
-// HTTPS to HTTP, too many, to something that is no URL.
+// Follows up to 10 redirects, and sets `place` to the location that responded. Credentials are sent to their own origin
+// (scheme, host and port) only, and never after a redirect to another one. `look` is called with each redirect
+// response. Exit code 4 for a redirect from HTTPS to HTTP or to something that is not an HTTP(S) URL, for too many
+// redirects, and for a bucket that redirects.
 Result<Answer> follow(Place& place, const Address& address, const std::vector<std::string>& headers,
                       const Settings& settings, const BodySink& sink, const std::function<void(const Answer&)>& look);
 
-// The attempts at one thing.
+// The attempts at one operation.
 class Attempts {
  public:
   Attempts(const Address& address, const Settings& settings)
       : address_(address), settings_(settings), begun_(std::chrono::steady_clock::now()) {}
-  // After an answer that is not what was asked for: waits until the next attempt may begin. Or the error: what the
-  // answer means (refusal()) where another attempt is of no use, exit code 75 after the last one.
+  // Called after a response that is not the desired one: waits until the next attempt may start, or returns an error:
+  // refusal() if a retry is useless, exit code 75 after the last attempt.
   Status wait_after(const Answer& answer, const Access& access);
 
  private:
@@ -57,8 +59,8 @@ class Attempts {
   unsigned attempts_ = 0;
 };
 
-// What an answer means that is no success and will not become one. Exit code 4 for what is not there, 6 for what is
-// refused or cannot be had.
+// Converts a permanent failure to an error. Exit code 4 if the object is missing or the response is unexpected, 6 if
+// access is refused or the request failed.
 Error refusal(const Address& address, const Answer& answer, const Access& access);
 
 }  // namespace ggufmill::remote

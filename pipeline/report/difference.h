@@ -1,5 +1,5 @@
 #pragma once
-// How far values are from those they stand for: the sums of which all error figures are made.
+// Differences between values and their reference: the sums from which all error measures are computed.
 
 #include <array>
 #include <atomic>
@@ -16,46 +16,46 @@
 
 namespace ggufmill {
 
-// Sums over pairs of a reference value a and the value b that stands for it, with the importance w of its column. Pairs
-// of which one is NaN or infinite are only counted.
+// Sums over pairs of a reference value a and the value b that replaces it, with the importance w of its column. Pairs
+// with a NaN or an infinity are only counted.
 struct ErrorSums {
-  std::uint64_t count = 0;         // of finite pairs
-  std::uint64_t not_finite = 0;    // of the others
-  double difference = 0;           // of (a - b)^2
-  double reference = 0;            // of a^2
-  double value = 0;                // of b^2
-  double product = 0;              // of a * b
-  double weighted_difference = 0;  // of w * (a - b)^2, where there are weights
-  double weighted_reference = 0;   // of w * a^2
+  std::uint64_t count = 0;         // number of finite pairs
+  std::uint64_t not_finite = 0;    // number of other pairs
+  double difference = 0;           // sum of (a - b)^2
+  double reference = 0;            // sum of a^2
+  double value = 0;                // sum of b^2
+  double product = 0;              // sum of a * b
+  double weighted_difference = 0;  // sum of w * (a - b)^2, if there are weights
+  double weighted_reference = 0;   // sum of w * a^2
   bool weighted = false;
-  double largest = 0;  // |a - b|
+  double largest = 0;  // maximum of |a - b|
 
-  // Adds what was summed over other pairs.
+  // Adds the sums over other pairs.
   void add(const ErrorSums& other);
 };
 
-// What people read. Not-a-number where it does not exist: no finite pair, no weights, a reference of zeros only.
+// Error measures for users. NaN if undefined: no finite pair, no weights, a reference that is all zeros.
 struct ErrorFigures {
   double rmse;      // root-mean-square error: sqrt(sum (a - b)^2 / count)
   double largest;   // max |a - b|
-  double cosine;    // sum a b / sqrt(sum a^2 * sum b^2); 1 where both are all zeros
-  double relative;  // sqrt(sum (a - b)^2 / sum a^2); 0 where both are all zeros
+  double cosine;    // sum a b / sqrt(sum a^2 * sum b^2); 1 if both are all zeros
+  double relative;  // sqrt(sum (a - b)^2 / sum a^2); 0 if both are all zeros
   double weighted;  // sqrt(sum w (a - b)^2 / sum w a^2)
 };
 ErrorFigures figures_of(const ErrorSums& sums);
 
-// Adds up rows, in any order and in any groups to the same result: within a row the order of additions is fixed, the
-// sums of rows are added exactly. Not thread-safe.
+// Accumulates rows; the result does not depend on their order or grouping: within a row the order of additions is
+// fixed, and the sums of rows are added exactly. Not thread-safe.
 class DifferenceSums {
  public:
-  // Whole rows of `columns` values each; `weights` of the columns, or null.
+  // Adds complete rows of `columns` values each; `weights` has one per column, or is null.
   void add_rows(std::span<const float> reference, std::span<const float> values, std::uint64_t columns,
                 const float* weights);
   void add(const DifferenceSums& other);
   ErrorSums rounded() const;
 
-  // As numbers, for sums that are added up on several machines; and back. False, and nothing is changed, where they are
-  // none of sums.
+  // Conversion to and from numbers, for sums that are added up on several machines. set() returns false and changes
+  // nothing if the numbers are not valid sums.
   static constexpr std::size_t kNumbers = 6 * ExactSum::kWords + 4;
   using Numbers = std::array<std::uint64_t, kNumbers>;
   Numbers numbers() const;
@@ -71,21 +71,21 @@ class DifferenceSums {
   bool weighted_ = false;
 };
 
-// What is measured of one tensor of one output while it is made.
+// Measurements of one tensor of one output, taken while it is made.
 struct TargetResult {
-  double seconds = 0;              // that threads spent on making it, decoding of the source not counted
-  std::optional<ErrorSums> error;  // none: not measured, as it was not asked for or nothing could be lost
-  // In place of `error`, of a run of some units of the plan alone: of these.
+  double seconds = 0;              // spent by threads on making it, without decoding the source
+  std::optional<ErrorSums> error;  // nullopt if not measured: not requested, or the conversion is lossless
+  // Replaces `error` in a run of only some units of the plan: sums over these.
   std::shared_ptr<const DifferenceSums> partial{};
-  std::vector<ErrorSums> matrices{};  // of each, where that was asked for and there are several
+  std::vector<ErrorSums> matrices{};  // for each matrix, if requested and if there are several
 };
 
-// Thread-safe but for result(). The exact sums of a tensor under way, and of a matrix of it, take about 2 KiB; with the
-// last row they are rounded and freed.
+// Collects the measurements of one tensor. Thread-safe except for result(). The exact sums of a tensor in progress, and
+// of a matrix of it, take about 2 KiB; they are rounded and freed with the last row.
 class TargetMeasure {
  public:
-  // `is_partial`: not all of the tensor's rows may come. `matrix_rows`: rows of each matrix, where they are measured
-  // one by one, too; 0: they are not.
+  // `is_partial` is set if not all of the tensor's rows may be added. `matrix_rows` is the number of rows of each
+  // matrix if matrices are also measured individually, else 0.
   explicit TargetMeasure(std::uint64_t rows, bool is_partial = false, std::uint64_t matrix_rows = 0)
       : is_partial_(is_partial),
         matrix_rows_(matrix_rows),
@@ -95,8 +95,8 @@ class TargetMeasure {
   std::uint64_t matrix_rows() const { return matrix_rows_; }
 
   void add_time(std::chrono::nanoseconds time) { nanoseconds_ += static_cast<std::uint64_t>(time.count()); }
-  // Of `rows` rows from `first_row` on that were not added before; where matrices are measured, of one. In any order:
-  // the result is the same.
+  // Adds the sums of `rows` rows starting at `first_row` that were not added before; if matrices are measured, all of
+  // one matrix. The result does not depend on the order.
   void add_error(const DifferenceSums& sums, std::uint64_t first_row, std::uint64_t rows);
   TargetResult result() const;
 
@@ -110,7 +110,7 @@ class TargetMeasure {
   const std::uint64_t matrix_rows_;
   std::atomic<std::uint64_t> nanoseconds_{0};
   std::mutex mutex_;
-  std::uint64_t rows_left_;               // guarded by mutex_, as are those below
+  std::uint64_t rows_left_;               // guarded by mutex_, like the members below
   std::unique_ptr<DifferenceSums> sums_;  // of the rows so far
   std::optional<ErrorSums> error_;        // of all rows
   std::map<std::uint64_t, MatrixUnderWay> matrix_sums_;

@@ -181,7 +181,7 @@ TEST_CASE("matrices are measured one by one, and together as without") {
   const std::vector<float> weights = random_values(kColumns, 5);
   TargetMeasure measure(kRows, false, kOfMatrix);
   for (std::uint64_t row = 0; row < kRows; ++row) {
-    const std::uint64_t mixed = row * 27 % kRows;  // rows of all matrices at once
+    const std::uint64_t mixed = row * 27 % kRows;  // alternates between the matrices
     DifferenceSums part;
     part.add_rows(std::span(a).subspan(mixed * kColumns, kColumns), std::span(b).subspan(mixed * kColumns, kColumns),
                   kColumns, weights.data());

@@ -39,7 +39,7 @@ void ExactSum::add(double value) {
   const auto bits = std::bit_cast<std::uint64_t>(value);
   const std::uint64_t exponent = bits >> 52 & kExponent;
   const std::uint64_t mantissa = (bits & kFraction) | (exponent == 0 ? 0 : kHidden);
-  const std::uint64_t place = exponent == 0 ? 0 : exponent - 1;  // of the mantissa's lowest bit, above 2^-1074
+  const std::uint64_t place = exponent == 0 ? 0 : exponent - 1;  // position of the mantissa's lowest bit, above 2^-1074
   const unsigned shift = place % 64;
   const std::uint64_t high = shift == 0 ? 0 : mantissa >> (64 - shift);
   if (std::signbit(value))
@@ -64,7 +64,7 @@ double ExactSum::value() const {
   std::size_t top = kWords;
   while (top > 0 && size[top - 1] == 0) --top;
   if (top == 0) return 0;
-  // The 64 bits from the first one on; what is below them only says whether there is something more.
+  // The 64 bits starting at the highest set bit; the bits below them only determine whether there is a remainder.
   const int zeros = std::countl_zero(size[top - 1]);
   const std::uint64_t next = top > 1 ? size[top - 2] : 0;
   std::uint64_t leading = zeros == 0 ? size[top - 1] : size[top - 1] << zeros | next >> (64 - zeros);

@@ -17,7 +17,7 @@ double sum_of(const std::vector<double>& values) {
   return sum.value();
 }
 
-// Of any size and sign.
+// Returns numbers of any magnitude and sign.
 std::vector<double> wild_numbers(std::size_t count) {
   std::mt19937_64 random(7);
   std::vector<double> values;

@@ -9,7 +9,7 @@
 #include "pipeline/core/text.h"
 
 namespace ggufmill {
-// Bytes beyond ASCII, and the control characters that the serializer leaves, stand nowhere but in strings.
+// Non-ASCII bytes, and the control characters that the serializer does not escape, occur in strings only.
 std::string to_json_text(const boost::json::value& value) {
   const std::string raw = boost::json::serialize(value);
   std::string out;

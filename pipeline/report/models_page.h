@@ -1,5 +1,5 @@
 #pragma once
-// Models as a page for people: a treemap of their tensors, coloured by type.
+// A page that shows models as treemaps of their tensors, coloured by type.
 
 #include <cstdint>
 #include <string>
@@ -14,7 +14,7 @@ struct PicturedTensor {
   Shape shape;
   const TypeInfo* type = nullptr;
   std::uint64_t bytes = 0;
-  std::string rule;  // why it has this type; may be empty
+  std::string rule;  // reason for the type; may be empty
 };
 
 struct PicturedModel {
@@ -22,7 +22,7 @@ struct PicturedModel {
   std::vector<PicturedTensor> tensors;
 };
 
-// One page that needs no other file, with the models beside each other. Names are text, whatever they hold.
+// Returns one self-contained page with the models side by side. Names are escaped, whatever they contain.
 std::string models_html(const std::vector<PicturedModel>& models);
 
 }  // namespace ggufmill

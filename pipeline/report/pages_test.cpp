@@ -72,6 +72,6 @@ TEST_CASE("each type has a colour of its own, the same on every page") {
       REQUIRE(found != colours.end());
       CHECK(used.insert(found->second).second);
     }
-  CHECK(used.size() == colours.size());  // none is for nothing
+  CHECK(used.size() == colours.size());  // no colour is unused
   for (const auto& [name, page] : kPages) CHECK(between(page, "const kTypeColours = {", "};") == table);
 }

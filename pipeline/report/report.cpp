@@ -10,12 +10,9 @@
 
 namespace ggufmill {
 
-// page.html, embedded at build time.
 namespace {
 
-// Which tensors belong together.
-
-// The end of "blk.12" in "blk.12.attn_q.weight" or "enc.blk.12.ffn_up.weight"; npos when there is no such part.
+// Returns the end of "blk.12" in "blk.12.attn_q.weight" or "enc.blk.12.ffn_up.weight"; npos if there is no such part.
 std::size_t end_of_block(const std::string& tensor) {
   const std::size_t word = tensor.find("blk.");
   if (word == std::string::npos || (word != 0 && tensor[word - 1] != '.')) return std::string::npos;
@@ -23,11 +20,12 @@ std::size_t end_of_block(const std::string& tensor) {
   return end != digits && end != std::string::npos && tensor[end] == '.' ? end : std::string::npos;
 }
 
-// Sorts "blk.2" before "blk.10", every family of layers where its first one came, and parts without a number last.
+// Sort key: "blk.2" before "blk.10", each family of layers at the position of its first layer, and parts without a
+// number last.
 struct LayerPlace {
   bool single;
   std::size_t family;
-  std::size_t digits;  // of the number, without zeros in front
+  std::size_t digits;  // of the number, without leading zeros
   std::string number;
   bool operator<(const LayerPlace& other) const {
     return std::tie(single, family, digits, number) < std::tie(other.single, other.family, other.digits, other.number);
@@ -69,7 +67,7 @@ json::object figures_json(const ErrorSums& sums) {
   return object;
 }
 
-// Of values that are all as in the source.
+// Error of values that are all as in the source.
 json::object exact_json(bool weighted) {
   return {{"rmse", 0},
           {"largest", 0},
@@ -85,7 +83,7 @@ json::value error_json(const ReportTensor& tensor) {
   return exact_json(tensor.importance);
 }
 
-// Of an output: null where a tensor was not measured and no other has changed.
+// Error of an output; null if a tensor was not measured and no other has changed.
 json::value total_json(const ReportOutput& output) {
   const ErrorSums total = total_of(output);
   if (total.count + total.not_finite > 0) return figures_json(total);
@@ -112,7 +110,7 @@ json::object tensor_json(const ReportTensor& tensor) {
   return object;
 }
 
-// How much of an output has which type.
+// Returns the share of each type in an output.
 json::array types_json(const ReportOutput& output) {
   struct Share {
     std::uint64_t tensors = 0, bytes = 0;
@@ -193,7 +191,7 @@ json::object head_json(const Report& report) {
             {"isa", run.isa}}}};
 }
 
-// An object but for its last brace, so that a list can follow that is never held as a tree.
+// Serializes an object without its closing brace, so that a list can follow that is never in memory as a tree.
 std::string open_object(const json::object& object) {
   std::string text = to_json_text(object);
   text.pop_back();

@@ -31,7 +31,7 @@ std::size_t count_of(const std::string& text, const std::string& part) {
   return count;
 }
 
-// What stands in the page's data element.
+// Returns the contents of the page's data element.
 std::string data_of(const std::string& page) {
   const std::string open = "<script type=\"application/json\" id=\"data\">";
   const std::size_t begin = page.find(open) + open.size();

@@ -6,11 +6,11 @@
 namespace ggufmill {
 namespace {
 
-// Additions of one row go round these in turn, so that none waits for the one before it. Part of what the figures are:
-// another number would round differently.
+// Number of lanes: consecutive elements are added to different lanes, so that no addition waits for the previous one.
+// The results depend on it: another number would round differently.
 constexpr std::size_t kLanes = 8;
 
-// A vector of the compiler's (GCC, clang), for whatever instructions there are: the same additions on all machines.
+// A vector extension of the compiler (GCC, clang), for any instruction set: the same additions on all machines.
 using Quad = double __attribute__((vector_size(4 * sizeof(double))));
 
 void load(const float* from, Quad& into) {
@@ -28,7 +28,7 @@ class LaneSums {
  public:
   static constexpr std::size_t kStep = 4, kParts = kLanes / kStep;
 
-  // The next kLanes pairs.
+  // Adds the next kLanes pairs.
   void add(const float* reference, const float* values, const float* weights) {
     for (std::size_t part = 0; part < kParts; ++part) {
       Quad a, b;

@@ -1,11 +1,11 @@
 #pragma once
-// The sums over one row of which error figures are made. Internal to report/.
+// The sums over one row from which error measures are computed. Internal to report/.
 
 #include <cstdint>
 
 namespace ggufmill {
 
-// Places in RowSums::sum.
+// Indices into RowSums::sum.
 enum RowSum { kDifference, kReference, kValue, kProduct, kWeightedDifference, kWeightedReference };
 
 struct RowSums {
@@ -13,16 +13,16 @@ struct RowSums {
   double largest = 0;
 };
 
-// A row of reference values and of those that stand for them.
+// A row of reference values and of the values that replace them.
 struct PairedRow {
   const float* reference;
   const float* values;
   std::uint64_t columns;
-  const float* weights;  // or null
+  const float* weights;  // may be null
 };
 
-// The same on every machine: element i is added to lane i % 8 of eight, and these are added in pairs. With a NaN or an
-// infinity among the values the sum of differences is not finite either.
+// Returns the same result on every machine: element i is added to lane i % 8 of eight, and the lanes are added in
+// pairs. If the values contain a NaN or an infinity, the sum of differences is not finite.
 RowSums sum_row(const PairedRow& row);
 
 }  // namespace ggufmill

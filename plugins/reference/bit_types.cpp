@@ -20,7 +20,7 @@ void Q1_0::decode(const Block& block, float* x) {
   for (unsigned i = 0; i < kElements; ++i) x[i] = (block.qs[i / 8] >> (i % 8)) & 1 ? d : -d;
 }
 
-// With the greatest magnitude as the scale, level 3 (2 * d) is never needed; the format has it all the same.
+// Because the scale is the greatest magnitude, the encoder never produces level 3 (2 * d), although the format has it.
 void Q2_0::encode(const float* x, Block& block) {
   float greatest = 0;
   for (unsigned i = 0; i < kElements; ++i) greatest = std::fabs(x[i]) > greatest ? std::fabs(x[i]) : greatest;

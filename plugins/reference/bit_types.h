@@ -1,30 +1,30 @@
 #pragma once
-// Q1_0 and Q2_0: one or two bits a weight under one scale. Source: ggml, src/ggml-quants.c and src/ggml-common.h.
+// Q1_0 and Q2_0: one or two bits per weight with a single scale. Source: ggml, src/ggml-quants.c and src/ggml-common.h.
 
 #include "plugins/reference/codec.h"
 #include "plugins/reference/floats.h"
 
 namespace ggufmill::reference {
 
-// x = d or -d; d is the mean magnitude
+// x = d or -d, where d is the mean magnitude.
 struct Q1_0 {
   static constexpr std::uint32_t kTypeId = 41, kElements = 128, kFlags = 0;
   static constexpr const char* kName = "Q1_0";
   struct Block {
     StoredHalf d;
-    std::uint8_t qs[16];  // bit i % 8 of byte i / 8: element i is not negative
+    std::uint8_t qs[16];  // bit i % 8 of byte i / 8 is set if element i is not negative
   };
   static void decode(const Block& block, float* x);
   static void encode(const float* x, Block& block);
 };
 
-// x = d * (q - 1); d is the greatest magnitude
+// x = d * (q - 1), where d is the greatest magnitude.
 struct Q2_0 {
   static constexpr std::uint32_t kTypeId = 42, kElements = 64, kFlags = 0;
   static constexpr const char* kName = "Q2_0";
   struct Block {
     StoredHalf d;
-    std::uint8_t qs[16];  // four consecutive elements a byte, from the low bits
+    std::uint8_t qs[16];  // four consecutive elements per byte, starting at the low bits
   };
   static void decode(const Block& block, float* x);
   static void encode(const float* x, Block& block);

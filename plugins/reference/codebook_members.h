@@ -1,6 +1,6 @@
 #pragma once
-// The code books as sets: bit `code % 64` of word `code / 64` is set when the point with this code (codebooks.h) is a
-// member. Figures of the format, found by decoding every index of each type.
+// The code books as sets: bit `code % 64` of word `code / 64` is set if the point with this code (see codebooks.h) is a
+// member. These constants are part of the format; they were obtained by decoding every index of each type.
 
 #include <cstdint>
 

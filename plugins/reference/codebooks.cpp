@@ -5,7 +5,7 @@
 namespace ggufmill::reference {
 namespace {
 
-// The members in the order of their codes. Fails to compile where the set does not have `Size` members.
+// Returns the members in the order of their codes. Fails to compile if the set does not have exactly `Size` members.
 template <class Space, int Size, int Words>
 constexpr CodeBook<Space, Size> expand(const std::uint64_t (&members)[Words]) {
   static_assert(Words == (Space::kCodes + 63) / 64);
@@ -13,7 +13,7 @@ constexpr CodeBook<Space, Size> expand(const std::uint64_t (&members)[Words]) {
   int size = 0;
   for (int code = 0; code < Space::kCodes; ++code)
     if (members[code / 64] >> (code % 64) & 1) book.at(size++) = Space::point_of(code);
-  if (size != Size) book.at(Size) = {};  // no constant expression
+  if (size != Size) book.at(Size) = {};  // not a constant expression, so the compiler reports an error
   return book;
 }
 

@@ -1,17 +1,17 @@
 #pragma once
-// The code books of the IQ1, IQ2 and IQ3 types: which points of a lattice a group of weights may take.
+// The code books of the IQ1, IQ2 and IQ3 types. A code book lists the lattice points that a group of weights can take.
 //
-// A point is a group of levels. The weights' magnitudes are a function of the level alone, so that types with different
-// magnitudes share the code here. In every book the indices run in the order of the points' codes; a book is therefore
-// a set, and is kept in the source as one bit a code (codebook_members.h): 4 KiB instead of 28.
+// A point is a group of levels. The magnitude of a weight depends only on its level, so types with different magnitudes
+// share this code. In every book the indices follow the order of the points' codes. A book is therefore a set, and the
+// source stores it as one bit per code (codebook_members.h), which takes 4 KiB instead of 33 KiB.
 
 #include <array>
 #include <cstdint>
 
 namespace ggufmill::reference {
 
-// All points of Dims coordinates with Levels levels each. The code of a point reads its coordinates as the digits of a
-// number to base Levels, the first one lowest.
+// All points with Dims coordinates of Levels levels each. The code of a point is the number whose base-Levels digits
+// are the coordinates, with the first coordinate as the least significant digit.
 template <int Dims, int Levels>
 struct Space {
   static constexpr int kDims = Dims;
@@ -46,7 +46,7 @@ using Octal = Space<4, 8>;    // IQ3: groups of 4 weights
 template <class Space, int Size>
 using CodeBook = std::array<typename Space::Point, Size>;
 
-// Constant data, expanded by the compiler: no initialisation at run time.
+// Constant data, expanded at compile time; there is no initialization at run time.
 extern const CodeBook<Ternary, 2048> kIq1Book;  // IQ1_S and IQ1_M
 extern const CodeBook<Ternary, 256> kIq2XxsBook;
 extern const CodeBook<Ternary, 512> kIq2XsBook;
@@ -54,7 +54,7 @@ extern const CodeBook<Ternary, 1024> kIq2SBook;
 extern const CodeBook<Octal, 256> kIq3XxsBook;
 extern const CodeBook<Octal, 512> kIq3SBook;
 
-// The magnitude of each level, in units of the decoded scale.
+// Magnitude of each level, in units of the decoded scale.
 inline constexpr std::uint8_t kIq2Magnitudes[3] = {8, 25, 43};
 inline constexpr std::uint8_t kIq3XxsMagnitudes[8] = {4, 12, 20, 28, 36, 44, 52, 62};
 inline constexpr std::uint8_t kIq3SMagnitudes[8] = {1, 3, 5, 7, 9, 11, 13, 15};

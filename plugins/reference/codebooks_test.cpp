@@ -14,7 +14,7 @@ using namespace ggufmill::reference;
 
 namespace {
 
-using Values = std::vector<std::vector<int>>;  // index -> what the coordinates stand for
+using Values = std::vector<std::vector<int>>;  // index -> values of the coordinates
 
 template <class Book, class Magnitude>
 Values values_of(const Book& book, const Magnitude* magnitudes) {
@@ -32,7 +32,7 @@ std::map<std::string, Values> all_books() {
           {"IQ3_S", values_of(kIq3SBook, kIq3SMagnitudes)},  {"IQ3_XXS", values_of(kIq3XxsBook, kIq3XxsMagnitudes)}};
 }
 
-// FNV-1a over the values as bytes, in order.
+// FNV-1a hash of the values as bytes, in order.
 std::uint64_t digest(const Values& values) {
   std::uint64_t hash = 0xcbf29ce484222325u;
   for (const auto& point : values)
@@ -40,12 +40,12 @@ std::uint64_t digest(const Values& values) {
   return hash;
 }
 
-// The golden table: book, index, values.
+// Loads the golden table. Each line has a book, an index and the values.
 std::map<std::string, Values> load_books(const std::string& path) {
   std::ifstream file(path);
   std::map<std::string, Values> books;
   std::string line;
-  std::getline(file, line);  // names of the fields
+  std::getline(file, line);  // field names
   while (std::getline(file, line)) {
     std::istringstream fields(line);
     std::string book;

@@ -1,22 +1,25 @@
 #pragma once
-// From codecs to kernels of the ABI. A codec is a type that describes one tensor type and converts one block of it:
+// Turns codecs into kernels of the ABI. A codec is a class that describes one tensor type and converts one block of it:
 //
 //   struct Q8_0 {
 //     static constexpr std::uint32_t kTypeId, kElements, kFlags;        // kFlags: GGUFMILL_*_IMPORTANCE, or 0
 //     static constexpr const char* kName;
-//     using Block = ...;                                                // of bytes only, so aligned to 1
-//     static void decode(const Block& block, float* x);                 // kElements values out
-//     static void encode(const float* x, [const float* importance,] Block& block);  // kElements values in
+//     using Block = ...;                                                // bytes only, so its alignment is 1
+//     static void decode(const Block& block, float* x);                 // writes kElements values
+//     static void encode(const float* x, [const float* importance,] Block& block);  // reads kElements values
 //   };
 //
-// `importance` is there when kFlags is not 0: kElements weights of the block's columns, or null. A codec whose weights
-// depend on the whole row has, besides encode(x, block) for calls without importance,
+// The `importance` parameter is present if kFlags is not 0. It points to kElements weights, one per column of the
+// block, or is null. A codec whose weights depend on the whole row uses encode(x, block) for calls without importance,
+// and additionally has
 //
 //     static void encode_weighted(const float* x, const float* importance, float row_mean_square, Block& block);
 //
-// An encode(x, importance, block) that can fail returns a status, std::int32_t, which ends the call.
+// An encode(x, importance, block) that can fail returns a status as std::int32_t; a status other than GGUFMILL_OK ends
+// the call.
 //
-// kernels_of<Codec...>() makes the kernels; a family's header keeps them in a constexpr array, module.cpp joins those.
+// kernels_of<Codec...>() builds the kernels. The header of each type family keeps them in a constexpr array, and
+// module.cpp concatenates these arrays.
 
 #include <array>
 #include <concepts>
@@ -46,7 +49,7 @@ int32_t decode_rows(const ggufmill_call* call) {
   return GGUFMILL_OK;
 }
 
-// Mean of the squares of one row, summed in order.
+// Returns the mean square of one row, summed in element order.
 inline float mean_square(const float* x, std::uint64_t cols) {
   float sum = 0;
   for (std::uint64_t i = 0; i < cols; ++i) sum += x[i] * x[i];
@@ -92,7 +95,7 @@ constexpr ggufmill_kernel kernel_of(std::uint32_t operation, std::uint32_t flags
   return {operation, Codec::kTypeId, Codec::kElements, sizeof(typename Codec::Block), flags, 0, Codec::kName, run};
 }
 
-// A decoder and an encoder of each codec.
+// Returns a decoder and an encoder for each codec.
 template <class... Codecs>
 constexpr std::array<ggufmill_kernel, 2 * sizeof...(Codecs)> kernels_of() {
   std::array<ggufmill_kernel, 2 * sizeof...(Codecs)> kernels{};

@@ -1,30 +1,29 @@
 #pragma once
-// The searches for scales and levels of one group of weights (16 or 32 of one block, or the scales of a super-block).
-// Every sum is in the order of the elements: the bytes depend on it.
-// Source: ggml, src/ggml-quants.c.
+// Searches for the scale and levels of one group of values: 16 or 32 weights of a block, or the scales of a
+// super-block. Every sum runs in element order, because the output bytes depend on it. Source: ggml, src/ggml-quants.c.
 
 #include <cstdint>
 
 namespace ggufmill::reference {
 
-// Below this greatest magnitude a group is all zero.
+// A group whose greatest magnitude is below this value counts as all zero.
 inline constexpr float kZeroGroup = 1e-15f;
 inline constexpr int kMostInGroup = 32;
 
-// x ~ scale * (level - limit), levels in [0, 2 * limit): 19 inverse scales around the one that maps the extreme value
-// to level 0, the best by weighted squared error. Null weights stand for x * x. An all-zero group gives scale 0, levels
-// 0. Source: make_qx_quants with rmse_type 1.
+// Fits x ~ scale * (level - limit), with levels in [0, 2 * limit). Tries 19 inverse scales around the one that maps the
+// extreme value to level 0, and keeps the one with the least weighted squared error. Null weights mean x * x. For an
+// all-zero group, the scale and the levels are 0. Source: make_qx_quants with rmse_type 1.
 float fit_symmetric(int count, int limit, const float* x, const float* weights, std::uint8_t* levels);
 
-// As above but from one inverse scale, whose levels are then improved one at a time, at most five rounds; weights are
-// x * x. Source: make_q3_quants.
+// Like fit_symmetric(), but starts from a single inverse scale and then improves its levels one at a time, in at most
+// five rounds. The weights are x * x. Source: make_q3_quants.
 float fit_symmetric_by_steps(int count, int limit, const float* x, std::uint8_t* levels);
 
-// x ~ scale * level, levels in [0, limit], for x that are not negative: nine inverse scales, then improvement one level
-// at a time. Levels are kept as bytes all along, also where a value below zero wraps. Source: make_qp_quants.
+// Fits x ~ scale * level, with levels in [0, limit], for non-negative x. Tries nine inverse scales, then improves one
+// level at a time. Levels are kept as bytes throughout, even if a value below zero wraps. Source: make_qp_quants.
 float fit_positive(int count, int limit, const float* x, const float* weights, std::uint8_t* levels);
 
-// x ~ scale * level + minimum, levels in [0, limit], minimum not above 0.
+// x ~ scale * level + minimum, with levels in [0, limit] and minimum <= 0.
 struct AffineFit {
   float scale;
   float minimum;
@@ -32,7 +31,8 @@ struct AffineFit {
 
 enum class ErrorMeasure { kSquared, kAbsolute };
 
-// The inverse scales tried: (limit + first + step * i) / (greatest value - best minimum so far), i in [0, last].
+// Parameters of the search in fit_affine(). The inverse scales tried are (limit + first + step * i) / (greatest value -
+// best minimum so far), for i in [0, last].
 struct AffineSearch {
   float first;
   float step;
@@ -40,11 +40,12 @@ struct AffineSearch {
   ErrorMeasure measure;
 };
 
-// What all types with importance use.
+// Search parameters used by all types with a minimum when importance is given.
 inline constexpr AffineSearch kWeightedSearch = {-0.9f, 0.05f, 36, ErrorMeasure::kSquared};
 
-// For each inverse scale the levels, then the least-squares scale and minimum for them; the best by the measure.
-// count at most kMostInGroup. Source: make_qkx2_quants and make_qkx3_quants, which agree when weights are given.
+// For each inverse scale, computes the levels and then the least-squares scale and minimum for them; keeps the best fit
+// according to search.measure. count is at most kMostInGroup. Source: make_qkx2_quants and make_qkx3_quants, which give
+// the same results if weights are given.
 AffineFit fit_affine(int count, int limit, const float* x, const float* weights, const AffineSearch& search,
                      std::uint8_t* levels);
 

@@ -9,13 +9,13 @@
 namespace ggufmill::reference {
 namespace {
 
-// One group and what is summed over it once.
+// A group of weights and the sums over it, computed once.
 struct Group {
   int count;
   int limit;
   const float* x;
   const float* weights;
-  float low, high;  // low is at most 0
+  float low, high;  // low <= 0
   float sum_w, sum_wx;
 
   Group(int count_in, int limit_in, const float* x_in, const float* weights_in)
@@ -46,8 +46,8 @@ float error_of(const Group& group, const AffineFit& fit, ErrorMeasure measure, c
   return error;
 }
 
-// The levels for `inverse` and `minimum`, and the weighted least-squares line through them. False when they fix no
-// line.
+// Computes the levels for `inverse` and `minimum`, and the weighted least-squares line through them. Returns false if
+// the levels do not determine a line.
 bool fit_line(const Group& group, float inverse, float minimum, std::uint8_t* levels, AffineFit& fit) {
   float sum_l = 0, sum_l2 = 0, sum_xl = 0;
   for (int i = 0; i < group.count; ++i) {
@@ -82,7 +82,7 @@ AffineFit fit_affine(int count, int limit, const float* x, const float* weights,
   std::uint8_t tried[kMostInGroup];
   AffineFit fit;
   for (int i = 0; i <= search.last; ++i) {
-    // A better fit moves the minimum from which the later ones start.
+    // A better fit changes best.minimum, which later attempts start from.
     const float inverse =
         (search.first + search.step * static_cast<float>(i) + static_cast<float>(limit)) / (group.high - best.minimum);
     if (!fit_line(group, inverse, best.minimum, tried, fit)) continue;

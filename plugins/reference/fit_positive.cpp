@@ -1,4 +1,4 @@
-// Scales of values that are not negative. Source: ggml, src/ggml-quants.c (make_qp_quants).
+// Scales for non-negative values. Source: ggml, src/ggml-quants.c (make_qp_quants).
 
 #include <algorithm>
 
@@ -19,7 +19,8 @@ float squared_error(float weight, float x, float scale, int level) {
   return weight * difference * difference;
 }
 
-// The inverse scale of least error. The first one is judged by its levels as bytes without the limit.
+// Returns the inverse scale with the least error. The error of the first one is computed from its levels as bytes,
+// without clamping to the limit.
 float best_inverse(int count, int limit, const float* x, const float* weights, float peak) {
   float best = static_cast<float>(limit) / peak;
   float least = 0;
@@ -46,7 +47,7 @@ struct Sums {
   float l2 = 0;
 };
 
-// Moves one level to where it is best with all others fixed, if that lessens the error. True when it moved.
+// Sets one level to its optimum with all others fixed, if this reduces the error. Returns true if the level changed.
 bool improve_level(float weight, float x, int limit, std::uint8_t& level, Sums& sums) {
   const auto old = static_cast<float>(level);
   Sums other{sums.xl - weight * x * old, sums.l2 - weight * old * old};

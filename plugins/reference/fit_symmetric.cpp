@@ -9,7 +9,7 @@
 namespace ggufmill::reference {
 namespace {
 
-// The first value of greatest magnitude, with its sign; zero when the group is.
+// Returns the first value of greatest magnitude, with its sign; 0 if the group counts as all zero.
 float extreme(int count, const float* x) {
   float magnitude = 0;
   float value = 0;
@@ -28,7 +28,7 @@ void store_levels(int count, int limit, const float* x, float inverse, std::uint
   for (int i = 0; i < count; ++i) levels[i] = static_cast<std::uint8_t>(limit + signed_level(inverse * x[i], limit));
 }
 
-// Weighted sums of x * level and level * level: their quotient is the best scale for the levels.
+// Weighted sums of x * level and level * level. Their quotient is the best scale for the levels.
 struct Sums {
   float xl = 0;
   float l2 = 0;
@@ -47,7 +47,7 @@ Sums sums_for(int count, int limit, const float* x, const float* weights, float 
   return sums;
 }
 
-// Moves one level to where it is best with all others fixed, if that lessens the error. True when it moved.
+// Sets one level to its optimum with all others fixed, if this reduces the error. Returns true if the level changed.
 bool improve_level(float x, int limit, int& level, Sums& sums) {
   const float weight = x * x;
   Sums other{sums.xl - weight * x * static_cast<float>(level), 0};

@@ -7,7 +7,7 @@
 namespace ggufmill::reference {
 namespace {
 
-// Rows make no difference to these types: one run over all elements.
+// Row boundaries do not matter for these types, so one loop covers all elements.
 template <class From, class To, To (*kConvert)(From)>
 int32_t convert(const ggufmill_call* call) {
   const auto* from = static_cast<const From*>(call->src);

@@ -1,6 +1,6 @@
 #pragma once
-// F32, F16, BF16 and F64: one element a block, converted element by element.
-// Source of the roundings: ggml, src/ggml-impl.h; F64 is rounded to the nearest F32.
+// F32, F16, BF16 and F64: one element per block, converted one at a time. The rounding rules come from ggml,
+// src/ggml-impl.h; F64 is rounded to the nearest F32.
 
 #include <array>
 

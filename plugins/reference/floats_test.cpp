@@ -1,4 +1,4 @@
-// Conversions against their definitions, written anew here with the C library's exact functions.
+// Compares the conversions with their definitions, which are reimplemented here with exact functions of the C library.
 
 #include "plugins/reference/floats.h"
 
@@ -15,7 +15,8 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 std::uint32_t bits(float value) { return std::bit_cast<std::uint32_t>(value); }
 
-// The value of a finite half by the definition of the format; an infinite one as 65536, the next number would it go on.
+// Returns the value of a finite half according to the definition of the format. For infinity, returns 65536, the value
+// that would follow the greatest finite half.
 float magnitude_of_half(unsigned half) {
   const int exponent = static_cast<int>(half >> 10);
   const auto mantissa = static_cast<float>(half & 0x3ff);
@@ -87,7 +88,7 @@ TEST_CASE("bfloats are the upper halves of floats, rounded to even") {
   }
   CHECK(wrong == 0);
   CHECK(float_to_bfloat(-kInfinity) == 0xff80);
-  CHECK(float_to_bfloat(std::bit_cast<float>(0x7f800001u)) == 0x7fc0);  // cut, it would be infinite
+  CHECK(float_to_bfloat(std::bit_cast<float>(0x7f800001u)) == 0x7fc0);  // truncation alone would give infinity
   CHECK(float_to_bfloat(std::bit_cast<float>(0xffa12345u)) == 0xffe1);
 }
 

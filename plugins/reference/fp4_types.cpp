@@ -16,7 +16,7 @@ float greatest_magnitude(const float* x, int count) {
   return greatest;
 }
 
-// The first of the levels nearest to x.
+// Returns the level nearest to x; the first one if there are several.
 std::uint8_t nearest_level(float x, float scale) {
   int best = 0;
   float least = std::fabs(kDoubled[0] * scale - x);
@@ -30,7 +30,7 @@ std::uint8_t nearest_level(float x, float scale) {
   return static_cast<std::uint8_t>(best);
 }
 
-// `bytes` bytes of levels, the first half of the elements in the low nibbles.
+// Writes `bytes` bytes of levels, with the first half of the elements in the low nibbles.
 void encode_levels(const float* x, float scale, int bytes, std::uint8_t* qs) {
   for (int i = 0; i < bytes; ++i)
     qs[i] = static_cast<std::uint8_t>(nearest_level(x[i], scale) | nearest_level(x[i + bytes], scale) << 4);

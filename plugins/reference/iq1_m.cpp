@@ -10,13 +10,13 @@ namespace {
 
 constexpr int kSub = 16;
 constexpr int kSubBlocks = 16;
-constexpr unsigned kWays = 4;      // to shift the two groups of a sub-block: bit 1 the first one down, bit 0 the second
-constexpr float kLeast = 1e-7f;    // a sub-block below it becomes zeros
-constexpr float kFudge = 1.1125f;  // of the stored scale
+constexpr unsigned kWays = 4;      // shift combinations of two groups; bit 1: first one down, bit 0: second
+constexpr float kLeast = 1e-7f;    // a sub-block with a lower greatest magnitude becomes zero
+constexpr float kFudge = 1.1125f;  // factor of the stored scale
 
 const std::array<float, 3>& values_of(unsigned ways, int group) { return kShiftedValues[ways >> (1 - group) & 1]; }
 
-// The sums of a least-squares scale for each way to shift.
+// Sums for a least-squares scale, for each shift combination.
 struct WaySums {
   float xq[kWays] = {};
   float qq[kWays] = {};
@@ -37,8 +37,8 @@ WaySums term(float x, float weight, int group, int level) {
   return sums;
 }
 
-// All shifts of all cuts. Every sum runs over the sorted elements in their order, so the sums of a cut go on from those
-// of the cut before.
+// Tries all shift combinations of all cuts. Every sum runs over the elements in sorted order, so the sums of each cut
+// extend those of the previous cut.
 Cut best_cut(const float* x, const float* weight, const std::uint8_t* order) {
   WaySums terms[3][kSub];
   for (int level = 0; level < 3; ++level)
@@ -72,7 +72,8 @@ void prepare(const float* x, const float* importance, float mean_square, Sub& su
     for (int i = 0; i < kSub; ++i) sub.weight[i] = x[i] * x[i];
 }
 
-// One sub-block, which stays zero when it weighs nothing. False: see kNoBookPoint.
+// Encodes one sub-block. It remains zero if its magnitudes are below kLeast or all its weights are zero. Returns false
+// on kNoBookPoint.
 bool encode_sub(const float* x, Sub& sub) {
   if (largest_magnitude(x, kSub) < kLeast) return true;
   std::uint8_t order[kSub], levels[kSub];
@@ -95,7 +96,7 @@ void put_indices(const Sub& sub, int at, Iq1M::Block& block) {
 
 void put_shifts(unsigned ways, std::uint8_t& qh) { put_u8(qh, (ways & 2) << 2 | (ways & 1) << 7); }
 
-// Adds a sub-block with its scale rounded to `level` to the sums of the super-block's scale.
+// Adds a sub-block, with its scale rounded to `level`, to the sums for the scale of the super-block.
 void add_rounded(const float* x, const Sub& sub, unsigned level, float& xq, float& qq) {
   for (int i = 0; i < kSub; ++i) {
     const int third = kIq1Book[sub.index[i / 8]][i % 8];
@@ -105,7 +106,7 @@ void add_rounded(const float* x, const Sub& sub, unsigned level, float& xq, floa
   }
 }
 
-// The half lies in the upper nibbles of the four words of scales.
+// The half is stored in the upper nibbles of the four scale words.
 void put_half(std::uint32_t half, std::uint8_t* scales) {
   for (int i = 0; i < 4; ++i) put_u8(scales[2 * i + 1], (half >> (4 * i) & 15) << 4);
 }
@@ -116,7 +117,7 @@ std::uint16_t get_half(const std::uint8_t* scales) {
   return static_cast<std::uint16_t>(half);
 }
 
-// The shifts, the scales relative to the largest, then the super-block's scale that fits best with those.
+// Writes the shifts, the scales relative to the largest one, and then the super-block scale that best fits them.
 void put_scales(const float* x, const Sub* subs, float most, Iq1M::Block& block) {
   float d = most / 15;
   const float inverse = 1 / d;

@@ -10,10 +10,10 @@ namespace {
 
 constexpr int kSub = 32;
 constexpr int kSubBlocks = 8;
-constexpr float kLeast = 1e-12f;  // a sub-block below it becomes zeros
-constexpr float kFudge = 1.125f;  // of the stored scale
+constexpr float kLeast = 1e-12f;  // a sub-block with a lower greatest magnitude becomes zero
+constexpr float kFudge = 1.125f;  // factor of the stored scale
 
-// Both shifts of all cuts, from the sums over the sorted elements before each place.
+// Tries both shifts of all cuts, using prefix sums over the sorted elements.
 Cut best_cut(const float* x, const float* weight, const std::uint8_t* order) {
   float wx[kSub + 1] = {}, w[kSub + 1] = {};
   for (int i = 0; i < kSub; ++i) {
@@ -41,7 +41,8 @@ struct Sub {
   std::uint16_t index[4] = {};
 };
 
-// One sub-block, which stays zero when it weighs nothing. False: see kNoBookPoint.
+// Encodes one sub-block. It remains zero if its magnitudes are below kLeast or all its weights are zero. Returns false
+// on kNoBookPoint.
 bool encode_sub(const float* x, const float* importance, float mean_square, Sub& sub) {
   float weight[kSub];
   weigh(x, importance, mean_square, kSub, weight);

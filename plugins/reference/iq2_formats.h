@@ -1,6 +1,6 @@
 #pragma once
-// IQ2_XXS, IQ2_XS and IQ2_S: formats for iq_codec.h. Groups of 8 weights, magnitudes of three levels.
-// Source of layouts and constants: ggml-common.h and ggml-quants.c.
+// IQ2_XXS, IQ2_XS and IQ2_S: formats for iq_codec.h. Groups of 8 weights, with three levels of magnitude. Source of
+// layouts and constants: ggml-common.h and ggml-quants.c.
 
 #include "plugins/reference/iq_format.h"
 
@@ -19,7 +19,7 @@ struct Iq2XxsFormat {
 
   struct Block {
     StoredHalf d;
-    std::uint8_t qs[64];  // per 32 weights: 4 bytes of indices, a word of 4 * 7 bits of signs and the scale on top
+    std::uint8_t qs[64];  // per 32 weights: 4 index bytes, then a word of 4 * 7 sign bits with the scale on top
   };
   static std::uint8_t* word(Block& block, int sub) { return block.qs + 8 * sub + 4; }
   static std::uint32_t word(const Block& block, int sub) { return load_u32(block.qs + 8 * sub + 4); }
@@ -38,7 +38,7 @@ struct Iq2XxsFormat {
 
 struct Iq2XsBlock {
   StoredHalf d;
-  std::uint8_t qs[64];  // words of 16 bits for 8 weights: index in 9 bits, signs in 7
+  std::uint8_t qs[64];  // one 16-bit word per 8 weights: 9 index bits, 7 sign bits
   std::uint8_t scales[8];
 };
 
@@ -66,7 +66,7 @@ struct Iq2SBlock {
   StoredHalf d;
   std::uint8_t qs[32];  // low 8 bits of the indices
   std::uint8_t signs[32];
-  std::uint8_t qh[8];  // their high 2 bits
+  std::uint8_t qh[8];  // high 2 bits of the indices
   std::uint8_t scales[8];
 };
 

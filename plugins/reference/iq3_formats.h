@@ -1,6 +1,6 @@
 #pragma once
-// IQ3_XXS and IQ3_S: formats for iq_codec.h. Groups of 4 weights, magnitudes of eight levels.
-// Source of layouts and constants: ggml-common.h and ggml-quants.c.
+// IQ3_XXS and IQ3_S: formats for iq_codec.h. Groups of 4 weights, with eight levels of magnitude. Source of layouts and
+// constants: ggml-common.h and ggml-quants.c.
 
 #include <algorithm>
 #include <limits>
@@ -24,7 +24,7 @@ struct Iq3XxsFormat {
   struct Block {
     StoredHalf d;
     std::uint8_t qs[64];
-    std::uint8_t words[32];  // per 32 weights: 4 * 7 bits of signs and the scale on top
+    std::uint8_t words[32];  // per 32 weights: 4 * 7 sign bits with the scale on top
   };
   static std::uint32_t word(const Block& block, int sub) { return load_u32(block.words + 4 * sub); }
 
@@ -43,7 +43,7 @@ struct Iq3XxsFormat {
 struct Iq3SBlock {
   StoredHalf d;
   std::uint8_t qs[64];  // low 8 bits of the indices
-  std::uint8_t qh[8];   // their ninth bits
+  std::uint8_t qh[8];   // ninth bits of the indices
   std::uint8_t signs[32];
   std::uint8_t scales[4];
 };
@@ -55,7 +55,7 @@ struct Iq3SFormat : NibbleScales<Iq3SBlock> {
   static constexpr int kSubBlock = 32;
   static constexpr bool kEvenSigns = false, kClearsFlat = false, kFitsGuess = false;
   static constexpr ScaleRule kRule{9, 0.2f, Revisit::kAllIfAnyBeside};
-  static constexpr float kLeast = std::numeric_limits<float>::denorm_min();  // only zeros
+  static constexpr float kLeast = std::numeric_limits<float>::denorm_min();  // only zeros are below it
   static constexpr float kMeanFactor = 2, kFudge = 1.033f;
   static constexpr const CodeBook<Octal, 512>& kBook = kIq3SBook;
   static constexpr const std::uint8_t* kMagnitudes = kIq3SMagnitudes;
@@ -74,9 +74,10 @@ struct Iq3SFormat : NibbleScales<Iq3SBlock> {
   }
   static void put_signs(Block& block, int eight, unsigned signs) { put_u8(block.signs[eight], signs); }
 
-  // The encoder of ggml leaves no room for a sub-block of zeros: the low index bits and the signs of those after it lie
-  // one sub-block early, while the ninth bits and the scales keep their places. Such a super-block decodes to other
-  // values than were meant; its bytes are kept all the same. Bit s of `zeros`: sub-block s is one.
+  // Reproduces the behavior of ggml's encoder, which does not reserve space for a sub-block of zeros: the low index
+  // bits and the signs of the following sub-blocks are stored one sub-block early, whereas the ninth bits and the
+  // scales keep their positions. Such a super-block decodes to wrong values, but its bytes are the same as in ggml. Bit
+  // s of `zeros` is set if sub-block s is all zero.
   static void close_gaps(Block& block, unsigned zeros) {
     const Block wide = block;
     std::fill_n(block.qs, 64, std::uint8_t{0});

@@ -12,9 +12,9 @@ namespace ggufmill::reference {
 namespace {
 
 constexpr int kSub = 32;
-constexpr int kTries = 7;  // scales on either side of the first
+constexpr int kTries = 7;  // number of scales tried on each side of the first
 
-// The index of the value nearest to x, the higher one of two as near.
+// Returns the index of the value nearest to x; the higher one on a tie.
 std::uint8_t nearest_value(float x) {
   if (x <= kIq4Values[0]) return 0;
   if (x >= kIq4Values[15]) return 15;
@@ -26,7 +26,7 @@ std::uint8_t nearest_value(float x) {
   return static_cast<std::uint8_t>(x - kIq4Values[low] < kIq4Values[high] - x ? low : high);
 }
 
-// Least-squares scale of 32 values whose levels are those at `inverse`, with how much it explains.
+// Sums for the least-squares scale of 32 values whose levels are those at `inverse`, and for the error it removes.
 struct Trial {
   float xq = 0;
   float qq = 0;
@@ -49,7 +49,8 @@ float value_of_largest_magnitude(const float* x) {
   return value;
 }
 
-// The best of the scales that take the extreme value near the lowest level; the first takes it to the other sign's.
+// Returns the best of the scales that map the extreme value close to the lowest level. The first scale tried maps it to
+// the opposite sign instead.
 float find_scale(const float* x, const float* weight) {
   const float extreme = value_of_largest_magnitude(x);
   if (std::fabs(extreme) < kZeroGroup) return 0;
@@ -67,7 +68,8 @@ float find_scale(const float* x, const float* weight) {
   return scale;
 }
 
-// mean_square: twice that of the block or super-block. importance: 32 weights, or null for the squares.
+// mean_square: twice the mean square of the block or super-block. importance: 32 weights, or null to use the squares of
+// x.
 float find_scale(const float* x, const float* importance, float mean_square) {
   float weight[kSub];
   if (importance)
@@ -115,7 +117,7 @@ void Iq4Xs::encode(const float* x, const float* importance, Block& block) {
   block = {};
   const float mean_square = sum_of_squares(x, kElements) * (2.0f / kElements);
   float scales[8];
-  float most = 0;  // the scale of largest magnitude
+  float most = 0;  // the scale of greatest magnitude, with its sign
   for (int sub = 0; sub < 8; ++sub) {
     const int first = kSub * sub;
     scales[sub] = find_scale(x + first, importance ? importance + first : nullptr, mean_square);

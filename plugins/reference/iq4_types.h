@@ -1,5 +1,5 @@
 #pragma once
-// IQ4_NL and IQ4_XS: 4-bit indices into 16 unequally spaced values (kIq4Values), by blocks of 32 with one scale each.
+// IQ4_NL and IQ4_XS: 4-bit indices into 16 unequally spaced values (kIq4Values), in blocks of 32 with one scale each.
 // Source: ggml-common.h and ggml-quants.c.
 
 #include "plugins/reference/codec.h"
@@ -7,7 +7,7 @@
 
 namespace ggufmill::reference {
 
-// x = d * value[q]
+// x = d * value[q].
 struct Iq4Nl {
   static constexpr std::uint32_t kTypeId = 20, kElements = 32, kFlags = GGUFMILL_ACCEPTS_IMPORTANCE;
   static constexpr const char* kName = "IQ4_NL";
@@ -19,15 +19,15 @@ struct Iq4Nl {
   static void encode(const float* x, const float* importance, Block& block);
 };
 
-// x = d * (s - 32) * value[q], s: 6 bits for each of eight sub-blocks of 32
+// x = d * (s - 32) * value[q], with a 6-bit scale s for each of eight sub-blocks of 32.
 struct Iq4Xs {
   static constexpr std::uint32_t kTypeId = 23, kElements = 256, kFlags = GGUFMILL_ACCEPTS_IMPORTANCE;
   static constexpr const char* kName = "IQ4_XS";
   struct Block {
     StoredHalf d;
-    std::uint8_t scales_h[2];  // a little-endian word of the scales' high 2 bits
-    std::uint8_t scales_l[4];  // their low 4 bits, the even sub-block's in the low nibble
-    std::uint8_t qs[128];      // per sub-block as in IQ4_NL
+    std::uint8_t scales_h[2];  // a little-endian word: high 2 bits of each scale
+    std::uint8_t scales_l[4];  // low 4 bits of each scale, even sub-blocks in the low nibble
+    std::uint8_t qs[128];      // as in IQ4_NL, for each sub-block
   };
   static void decode(const Block& block, float* x);
   static void encode(const float* x, const float* importance, Block& block);

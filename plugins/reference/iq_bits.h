@@ -1,5 +1,6 @@
 #pragma once
-// Bit fields in the bytes of a block: little-endian words, not aligned. Fields are zero before they are put.
+// Bit fields in the bytes of a block: little-endian, unaligned words. The put functions require the field to be zero
+// beforehand.
 
 #include <cstdint>
 

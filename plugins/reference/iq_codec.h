@@ -1,5 +1,5 @@
 #pragma once
-// The codec of the IQ2 and IQ3 types, from a format (iq_format.h): the super-block as a whole.
+// Codec of the IQ2 and IQ3 types, parameterized by a format (iq_format.h). This file handles the entire super-block.
 // Source: ggml-quants.c, quantize_row_* and dequantize_row_* of these types.
 
 #include <type_traits>
@@ -9,7 +9,7 @@
 
 namespace ggufmill::reference {
 
-// The super-block's scale, and those of its sub-blocks in units of it.
+// Writes the scale of the super-block, and those of its sub-blocks relative to it.
 template <class Format>
 void put_scales(const float* scales, typename Format::Block& block) {
   constexpr int kSubBlocks = 256 / Format::kSubBlock;
@@ -35,7 +35,7 @@ struct LatticeCodec {
   using Block = typename Format::Block;
 
   static void decode(const Block& block, float* x);
-  // A status of the kernel: GGUFMILL_OK or kNoBookPoint.
+  // Returns a kernel status: GGUFMILL_OK or kNoBookPoint.
   static std::int32_t encode(const float* x, const float* importance, Block& block);
 
  private:
@@ -67,7 +67,7 @@ void LatticeCodec<Format>::decode(const Block& block, float* x) {
   }
 }
 
-// Weights, magnitudes and signs of a sub-block.
+// Computes the weights, magnitudes and signs of a sub-block.
 template <class Format>
 void LatticeCodec<Format>::prepare(const float* x, const float* importance, float mean_square, Sub& sub) {
   if (importance) weigh(x, importance, mean_square, Sub::kCount, sub.weight);
@@ -82,7 +82,7 @@ void LatticeCodec<Format>::prepare(const float* x, const float* importance, floa
   }
 }
 
-// From the first guess to sub.scale and sub.levels.
+// Makes a first guess of the scale, then searches for sub.scale and sub.levels.
 template <class Format>
 auto LatticeCodec<Format>::find_scale(Sub& sub) -> Found {
   float top = largest(sub.x, Sub::kCount);
@@ -94,14 +94,14 @@ auto LatticeCodec<Format>::find_scale(Sub& sub) -> Found {
     if (top <= 0) return Found::kZeros;
   }
   if (!search_scale(Format::lattice(), Format::kRule, top, sub)) return Found::kNoPoint;
-  if (sub.scale < 0) {  // where the values that changed their signs outweigh the others
+  if (sub.scale < 0) {  // the values with inverted signs outweigh the others
     sub.scale = -sub.scale;
     for (std::uint8_t& signs : sub.signs) signs = static_cast<std::uint8_t>(~signs & (Format::kEvenSigns ? 127 : 255));
   }
   return sub.scale >= 0 ? Found::kLevels : Found::kNoPoint;
 }
 
-// Indices and signs of sub-block `at`.
+// Writes the indices and signs of sub-block `at`.
 template <class Format>
 void LatticeCodec<Format>::put(const Sub& sub, int at, Block& block) {
   for (int group = 0; group < Sub::kGroups; ++group) {

@@ -7,7 +7,7 @@
 namespace ggufmill::reference {
 namespace {
 
-// Squared distance in levels: what orders the neighbours.
+// Returns the squared distance in levels, which determines the order of the neighbours.
 template <class Space>
 int distance(const typename Space::Point& a, const typename Space::Point& b) {
   int sum = 0;
@@ -15,8 +15,8 @@ int distance(const typename Space::Point& a, const typename Space::Point& b) {
   return sum;
 }
 
-// The lists of one book. `Neighbours` is how many entries all lists have together; a unit test holds the
-// books to it.
+// Neighbour lists of one code book. `Neighbours` is the total number of entries in all lists; a unit test checks it for
+// each book.
 template <class Space, int Size, std::uint32_t Neighbours>
 class Lists {
  public:
@@ -36,10 +36,10 @@ class Lists {
  private:
   static constexpr int kMostDistance = Space::kDims * (Space::kLevels - 1) * (Space::kLevels - 1);
 
-  // A counting sort by distance; it keeps the order of the indices, and only the first rings are written.
+  // A counting sort by distance. It is stable, so the indices stay in order; only the first rings are written.
   void append_neighbours(const CodeBook<Space, Size>& book, const typename Space::Point& point, int rings) {
     std::uint16_t distances[Size];
-    std::uint32_t next[kMostDistance + 1] = {};  // members at each distance, then where the next of them goes
+    std::uint32_t next[kMostDistance + 1] = {};  // members at each distance, then the position of the next one
     for (int i = 0; i < Size; ++i) {
       distances[i] = static_cast<std::uint16_t>(distance<Space>(point, book[i]));
       ++next[distances[i]];

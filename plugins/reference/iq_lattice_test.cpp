@@ -10,7 +10,8 @@ using namespace ggufmill::reference;
 
 namespace {
 
-// The definition, without a counting sort: by distance, then index; as far as the distance changes `rings` times.
+// Implements the definition without a counting sort: sorts by distance, then index, and stops at the change of distance
+// number `rings`.
 template <class Space>
 std::vector<std::uint16_t> sorted_neighbours(const Lattice<Space>& lattice, int size, int code, int rings) {
   const auto point = Space::point_of(code);

@@ -1,7 +1,7 @@
 #pragma once
-// The search for the best of a point's neighbours in a code book, and how the encoders report that there is none.
-// Source: ggml-quants.c, iq2_find_best_neighbour, iq3_find_best_neighbour and iq1_find_best_neighbour2, which differ in
-// the values of the levels only.
+// Search for the best neighbour of a point in a code book, and the status that encoders return if there is none.
+// Source: ggml-quants.c, iq2_find_best_neighbour, iq3_find_best_neighbour and iq1_find_best_neighbour2, which differ
+// only in the values of the levels.
 
 #include <array>
 #include <cfloat>
@@ -11,11 +11,11 @@
 
 namespace ggufmill::reference {
 
-// The status of an encoder where weights or importance are so large (or no numbers) that no book point has a finite
-// distance, or a scale is no number. Smaller than about 1e15, nothing fails. ggml ends the process there.
+// Status of an encoder if weights or importance are so large (or NaN) that no book point has a finite distance, or that
+// a scale is NaN. Values below about 1e15 never cause it. ggml aborts the process in this case.
 inline constexpr std::int32_t kNoBookPoint = GGUFMILL_CANNOT_REPRESENT;
 
-// What each level stands for, times a scale.
+// Value of each level, multiplied by a scale.
 template <class Space>
 using ScaledLevels = std::array<float, Space::kLevels>;
 
@@ -26,8 +26,8 @@ ScaledLevels<Space> scaled_levels(float scale, const std::array<float, Space::kL
   return scaled;
 }
 
-// The index of the neighbour of `code` with the least sum of weight * difference^2, the first of equals; -1 where no
-// sum is below FLT_MAX. x, weight: kDims values.
+// Returns the index of the neighbour of `code` with the least sum of weight * difference^2; the first one on a tie, or
+// -1 if no sum is below FLT_MAX. x and weight point to kDims values each.
 template <class Space>
 int nearest_neighbour(const Lattice<Space>& lattice, int code, const ScaledLevels<Space>& scaled, const float* x,
                       const float* weight) {

@@ -1,8 +1,8 @@
 #pragma once
-// The search for the scale of one sub-block of an IQ2 or IQ3 type: try scales about a first guess, take every group to
-// the code book at each, and keep the scale with the least weighted squared error.
-// Source: ggml-quants.c, quantize_row_iq2_xxs_impl, _iq2_xs_impl, _iq2_s_impl, _iq3_xxs_impl and _iq3_s_impl; what
-// differs between them is in ScaleRule.
+// Search for the scale of one sub-block of an IQ2 or IQ3 type. Tries several scales around a first guess, maps every
+// group to the code book at each of them, and keeps the scale with the least weighted squared error. Source:
+// ggml-quants.c, quantize_row_iq2_xxs_impl, _iq2_xs_impl, _iq2_s_impl, _iq3_xxs_impl and _iq3_s_impl; ScaleRule holds
+// the differences between them.
 
 #include <algorithm>
 
@@ -12,20 +12,20 @@
 
 namespace ggufmill::reference {
 
-// Which groups are taken to the book again at the scale that was found.
+// Selects the groups that are mapped to the code book again at the scale found by the search.
 enum class Revisit {
-  kBesideBook,      // those that the best try had to move to a neighbour
-  kAllIfAnyBeside,  // all, if the best try moved any or no try was any good
+  kBesideBook,      // groups that the best try moved to a neighbour
+  kAllIfAnyBeside,  // all groups, if the best try moved any, or if no try was accepted
   kAll
 };
 
 struct ScaleRule {
-  int tries;   // on either side of the guess
-  float step;  // between them, in levels of the largest magnitude
+  int tries;   // number of tries on each side of the guess
+  float step;  // distance between tries, in levels of the largest magnitude
   Revisit revisit;
 };
 
-// The magnitudes of the levels in half steps: 1, 3, 5, ...
+// Returns the magnitudes of the levels in half steps: 1, 3, 5, ...
 template <class Space>
 constexpr std::array<float, Space::kLevels> odd_values() {
   std::array<float, Space::kLevels> values{};
@@ -33,13 +33,14 @@ constexpr std::array<float, Space::kLevels> odd_values() {
   return values;
 }
 
-// How the groups lie to the book: bit g is set where group g had to move to a neighbour.
+// Result of place(): bit g of `beside` is set if group g was moved to a neighbour.
 struct Placing {
   unsigned beside = 0;
   bool failed = false;
 };
 
-// Takes the groups of `which` to the book: rounded by `inverse`, compared at `scale`, written to `levels`.
+// Maps the groups in `which` to the code book: rounds with `inverse`, compares neighbours at `scale`, and writes the
+// result to `levels`.
 template <class Sub>
 Placing place(const Lattice<typename Sub::Space>& lattice, const Sub& sub, float inverse, float scale, unsigned which,
               std::uint8_t* levels) {
@@ -62,7 +63,7 @@ Placing place(const Lattice<typename Sub::Space>& lattice, const Sub& sub, float
   return placing;
 }
 
-// The sums of the least-squares scale of `levels`: sum(w x q) / sum(w q q).
+// Sums for the least-squares scale of `levels`, which is sum(w x q) / sum(w q q).
 struct Fit {
   float xq = 0;
   float qq = 0;
@@ -79,8 +80,9 @@ Fit fit(const Sub& sub, const std::uint8_t* levels) {
   return sums;
 }
 
-// `top`: the magnitude that the guess gives the highest level. In: sub.scale, the guess. Out: sub.scale, which can be
-// below zero, and sub.levels, every group a point of the book. False: see kNoBookPoint.
+// Searches for sub.scale and sub.levels. `top` is the magnitude that the guess maps to the highest level. On entry,
+// sub.scale is the guess. On return, sub.scale is the result, which can be negative, and every group in sub.levels is a
+// point of the book. Returns false on kNoBookPoint.
 template <class Sub>
 bool search_scale(const Lattice<typename Sub::Space>& lattice, ScaleRule rule, float top, Sub& sub) {
   constexpr unsigned kAllGroups = (1u << Sub::kGroups) - 1;

@@ -1,6 +1,6 @@
 #pragma once
-// The sub-block that the IQ2 and IQ3 encoders work on: magnitudes and signs apart, each weight with its importance.
-// Source: ggml-quants.c, the first part of quantize_row_iq2_* and quantize_row_iq3_*.
+// The sub-block that the IQ2 and IQ3 encoders work on, with magnitudes separated from signs and a weight for each
+// value. Source: ggml-quants.c, the first part of quantize_row_iq2_* and quantize_row_iq3_*.
 
 #include <cmath>
 #include <cstdint>
@@ -14,15 +14,15 @@ struct SubBlock {
   static constexpr int kGroups = Count / Space::kDims;
   static constexpr int kSigns = Count / 8;
 
-  float x[Count];       // magnitudes; with even signs, the least of eight may be below zero
-  float weight[Count];  // of the squared differences
-  float root[Count];    // the weights' square roots, which the search for a neighbour uses instead
+  float x[Count];       // magnitudes; with even signs, one of each eight can be negative
+  float weight[Count];  // weights of the squared differences
+  float root[Count];    // square roots of the weights, used by the neighbour search
   std::uint8_t levels[Count] = {};
-  std::uint8_t signs[kSigns];  // bit i: element i is negative
+  std::uint8_t signs[kSigns];  // bit i is set if element i is negative
   float scale = 0;
 };
 
-// Eight values to magnitudes and sign bits.
+// Splits eight values into magnitudes and sign bits.
 inline std::uint8_t split_signs(const float* values, float* magnitudes) {
   unsigned signs = 0;
   for (int i = 0; i < 8; ++i) {
@@ -33,8 +33,8 @@ inline std::uint8_t split_signs(const float* values, float* magnitudes) {
   return static_cast<std::uint8_t>(signs);
 }
 
-// The same with an even number of negatives, so that seven bits tell all eight: where the number is odd, the value that
-// matters least changes its sign. Returns the seven bits.
+// Like split_signs(), but with an even number of negatives, so that seven bits determine all eight. If the number is
+// odd, the value that matters least gets its sign inverted. Returns the seven bits.
 inline std::uint8_t split_even_signs(const float* values, const float* weight, float* magnitudes) {
   unsigned signs = split_signs(values, magnitudes);
   if (__builtin_parity(signs)) {
@@ -53,7 +53,7 @@ inline std::uint8_t split_even_signs(const float* values, const float* weight, f
   return static_cast<std::uint8_t>(signs & 127);
 }
 
-// All eight bits from the seven that are stored.
+// Restores all eight bits from the seven that are stored.
 inline std::uint8_t expand_even_signs(unsigned seven) {
   return static_cast<std::uint8_t>(seven | unsigned(__builtin_parity(seven)) << 7);
 }
@@ -70,7 +70,8 @@ inline float sum_of_squares(const float* values, int count) {
   return sum;
 }
 
-// Weights from the importance of the columns: `mean_square` is that of the super-block, times a factor of the type.
+// Computes weights from the importance of the columns. `mean_square` is that of the super-block, multiplied by a factor
+// that depends on the type.
 inline void weigh(const float* values, const float* importance, float mean_square, int count, float* weight) {
   for (int i = 0; i < count; ++i) weight[i] = importance[i] * std::sqrt(mean_square + values[i] * values[i]);
 }

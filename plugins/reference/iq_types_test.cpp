@@ -24,7 +24,7 @@ std::vector<ggufmill_kernel> kernels_for(std::uint32_t operation) {
   return kernels;
 }
 
-// 256 values in blocks of the kernel's type; the bytes are empty when the kernel fails.
+// Encodes 256 values as blocks of the kernel's type. Returns no bytes if the kernel fails.
 std::vector<std::uint8_t> encode(const ggufmill_kernel& kernel, const std::vector<float>& x, const float* importance) {
   std::vector<std::uint8_t> bytes(x.size() / kernel.block_elements * kernel.block_bytes);
   const ggufmill_call call{x.data(), bytes.data(), 1, x.size(), importance};
@@ -32,7 +32,8 @@ std::vector<std::uint8_t> encode(const ggufmill_kernel& kernel, const std::vecto
   return bytes;
 }
 
-// Every index at every group, and every sign and scale, comes back from the block it is put in.
+// Counts failures to read back a field after writing it, for every index at every group together with signs and a
+// scale.
 template <class Format>
 int lost_fields() {
   int lost = 0;
@@ -119,7 +120,7 @@ TEST_CASE("zeros become zero bytes in the types with code books", "[iq]") {
 }
 
 TEST_CASE("IQ3_S leaves no room for a sub-block of zeros", "[iq]") {
-  std::vector<float> last = synth::values("normal", 5, 0, 256);  // zeros in the last sub-block, then in the first
+  std::vector<float> last = synth::values("normal", 5, 0, 256);  // zeros in the last sub-block; below, in the first
   std::fill(last.end() - 32, last.end(), 0.0f);
   std::vector<float> first(last);
   std::rotate(first.begin(), first.end() - 32, first.end());

@@ -1,5 +1,5 @@
 #pragma once
-// The kernels of IQ2_XXS, IQ2_XS, IQ2_S (iq2_formats.h), IQ3_XXS and IQ3_S (iq3_formats.h), compiled in
+// Kernels of IQ2_XXS, IQ2_XS, IQ2_S (iq2_formats.h), IQ3_XXS and IQ3_S (iq3_formats.h). The codecs are instantiated in
 // lattice_types.cpp.
 
 #include "plugins/reference/iq2_formats.h"

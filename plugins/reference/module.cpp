@@ -1,5 +1,5 @@
-// The module's description and its one table of kernels, all of it constant data. Compiled once into the program, as
-// ggufmill_reference_module, and once into the loadable module, as ggufmill_kernels_v1.
+// The module description and its single table of kernels, all constant data. Compiled twice: into the program, as
+// ggufmill_reference_module, and into the loadable module, as ggufmill_kernels_v1.
 
 #include <array>
 #include <cstddef>

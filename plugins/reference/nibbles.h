@@ -1,6 +1,6 @@
 #pragma once
-// Levels of a block of 32 as nibbles, with the fifth bits apart where there are any. The lower half of the block is in
-// the low nibbles, the upper half in the high ones.
+// Packs the levels of a block of 32 as nibbles, with the fifth bits, if any, stored separately. The low nibbles hold
+// the first half of the block, the high nibbles the second half.
 
 #include <cstdint>
 
@@ -17,7 +17,7 @@ inline void unpack_nibbles(const std::uint8_t* qs, std::uint8_t* levels) {
   }
 }
 
-// Bit i of the four bytes: bit 4 of level i.
+// Packs bit 4 of level i as bit i of the four bytes.
 inline void pack_fifth_bits(const std::uint8_t* levels, std::uint8_t* qh) {
   for (int byte = 0; byte < 4; ++byte) {
     unsigned bits = 0;

@@ -7,7 +7,7 @@
 namespace ggufmill::reference {
 namespace {
 
-// Rows make no difference to these types: one run over all elements.
+// Row boundaries do not matter for these types, so one loop covers all elements.
 template <class From, class Convert>
 int32_t convert(const ggufmill_call* call, const Convert& value_of) {
   const auto* from = static_cast<const From*>(call->src);
@@ -36,7 +36,8 @@ int32_t to_integers(const ggufmill_call* call) {
   return GGUFMILL_OK;
 }
 
-// What every code of a float of 8 bits stands for. Its exponent is biased as IEEE's; an exponent of 0: subnormal.
+// Returns the value of every code of an 8-bit float. The exponent has a bias like that of IEEE formats; exponent 0
+// means subnormal.
 template <int kFractionBits, bool kInfinities>
 constexpr std::array<float, 256> values_of_codes() {
   constexpr int kExponentBits = 7 - kFractionBits, kBias = (1 << (kExponentBits - 1)) - 1;
@@ -59,7 +60,7 @@ constexpr std::array<float, 256> values_of_codes() {
 constexpr std::array<float, 256> kE4m3 = values_of_codes<3, false>();
 constexpr std::array<float, 256> kE5m2 = values_of_codes<2, true>();
 
-// Unsigned numbers of so many bits, from the low bits of a byte on.
+// Unpacks unsigned integers of kBits bits each, starting at the low bits of each byte.
 template <unsigned kBits>
 int32_t unpack(const ggufmill_call* call) {
   constexpr unsigned kInByte = 8 / kBits, kMask = (1u << kBits) - 1;

@@ -1,8 +1,8 @@
 #pragma once
-// Integers, and what is decoded alone: the types that only sources other than GGUF have. Integers become the nearest
-// F32 and numbers the nearest integer, ties to even; what is beyond the integers of a type cannot be represented. Those
-// of less than a byte lie in it from the low bits on. Source of the floats of 8 bits: OCP 8-bit Floating Point
-// Specification (OFP8), revision 1.0.
+// Integers, and decode-only types that occur only in sources other than GGUF. Integers decode to the nearest F32, and
+// values encode to the nearest integer, ties to even; a value outside the range of the integer type cannot be
+// represented. Integers smaller than a byte are packed starting at the low bits of the byte. Source of the 8-bit
+// floats: OCP 8-bit Floating Point Specification (OFP8), revision 1.0.
 
 #include <array>
 

@@ -41,7 +41,7 @@ std::vector<std::uint8_t> all_codes() {
   return codes;
 }
 
-// By the text of the standard: sign, exponent, fraction.
+// Computes the value as described in the standard: sign, exponent, fraction.
 float float_of_bits(unsigned code, int exponent_bits, bool has_infinities) {
   const int fraction_bits = 7 - exponent_bits, bias = (1 << (exponent_bits - 1)) - 1;
   const unsigned exponent = (code & 0x7f) >> fraction_bits, fraction = code & ((1u << fraction_bits) - 1);
@@ -80,7 +80,8 @@ TEST_CASE("integers become the nearest number, ties to even") {
         std::vector<float>{16777216, 16777220, -16777216, 0x1p31f, -0x1p31f});
   CHECK(decoded<std::uint32_t>(decode_u32, {4294967295u, 4294967040u, 4294967167u, 4294967168u}) ==
         std::vector<float>{0x1p32f, 4294967040.0f, 4294967040.0f, 0x1p32f});
-  // 2^53 + 2^29 + 1 is above the tie that its double would be on: rounded once, not twice.
+  // 2^53 + 2^29 + 1 is just above a tie, but as a double it would be exactly on the tie. Checks that the conversion
+  // rounds only once.
   const std::int64_t above_tie = (std::int64_t{1} << 53) + (std::int64_t{1} << 29) + 1;
   CHECK(decoded<std::int64_t>(decode_i64, {above_tie, -above_tie, INT64_MAX, INT64_MIN}) ==
         std::vector<float>{0x1.000002p53f, -0x1.000002p53f, 0x1p63f, -0x1p63f});

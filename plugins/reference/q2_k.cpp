@@ -15,7 +15,7 @@ constexpr int kGroups = 16;
 constexpr int kGroup = 16;
 constexpr AffineSearch kPlainSearch = {-0.5f, 0.1f, 15, ErrorMeasure::kAbsolute};
 
-// What a super-block is before its scales are quantized. Minimums are subtracted, so not below 0.
+// A super-block before its scales are quantized. Minimums are subtracted, so they are not negative.
 struct Fitted {
   float scales[kGroups];
   float minimums[kGroups];
@@ -46,7 +46,7 @@ void fit_weighted(const float* x, const float* importance, Fitted& fitted) {
   }
 }
 
-// Codes of 4 bits, the greatest value getting 15. Returns the scale of the codes.
+// Computes 4-bit codes; the greatest value gets 15. Returns the scale of the codes.
 float code_plain(const float* values, std::uint8_t* codes) {
   float greatest = 0;
   for (int i = 0; i < kGroups; ++i) greatest = values[i] > greatest ? values[i] : greatest;
@@ -57,7 +57,7 @@ float code_plain(const float* values, std::uint8_t* codes) {
   return greatest / 15.0f;
 }
 
-// The best levels for the scales as they are stored; a group of scale zero keeps those it has.
+// Computes the best levels for the scales as stored. A group with scale 0 keeps its levels.
 void settle_levels(const float* x, const Q2_K::Block& block, std::uint8_t* levels) {
   for (int group = 0; group < kGroups; ++group, x += kGroup, levels += kGroup) {
     const float scale = block.d.load() * static_cast<float>(block.scales[group] & 0xf);

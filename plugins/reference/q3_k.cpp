@@ -14,8 +14,8 @@ namespace {
 constexpr int kGroups = 16;
 constexpr int kGroup = 16;
 
-// Codes of the groups' scales, value + 32; the first scale of greatest magnitude gets 0. Returns the scale of the
-// codes.
+// Computes the codes of the group scales as value + 32; the first scale of greatest magnitude gets 0. Returns the scale
+// of the codes.
 float code_plain(const float* scales, std::uint8_t* codes) {
   float magnitude = 0;
   float extreme = 0;
@@ -54,7 +54,7 @@ float fit_weighted(const float* x, const float* importance, std::uint8_t* levels
   return fit_symmetric(kGroups, 32, scales, weight_sums, codes);
 }
 
-// The best levels for the scales as they are stored; a group of scale zero keeps those it has.
+// Computes the best levels for the scales as stored. A group with scale 0 keeps its levels.
 void settle_levels(const float* x, float d, const std::uint8_t* codes, std::uint8_t* levels) {
   for (int group = 0; group < kGroups; ++group, x += kGroup, levels += kGroup) {
     const float scale = d * static_cast<float>(codes[group] - 32);

@@ -1,5 +1,5 @@
-// Q4_K and Q5_K, which differ in the bits of a level and the plain search. Source: ggml, src/ggml-quants.c
-// (quantize_row_q4_K_ref, quantize_row_q4_K_impl, dequantize_row_q4_K and the same of q5_K).
+// Q4_K and Q5_K, which differ in the number of bits per level and in the search without importance. Source: ggml,
+// src/ggml-quants.c (quantize_row_q4_K_ref, quantize_row_q4_K_impl, dequantize_row_q4_K and their q5_K counterparts).
 
 #include <algorithm>
 #include <cmath>
@@ -15,7 +15,7 @@ constexpr int kGroups = 8;
 constexpr int kGroup = 32;
 constexpr int kGreatestCode = 63;
 
-// What a super-block is before its scales are quantized. Minimums are subtracted, so not below 0.
+// A super-block before its scales are quantized. Minimums are subtracted, so they are not negative.
 struct Fitted {
   float scales[kGroups];
   float minimums[kGroups];
@@ -52,7 +52,7 @@ void fit_weighted(const float* x, const float* importance, int limit, Fitted& fi
   }
 }
 
-// Codes of 6 bits, the greatest value getting 63. Returns the scale of the codes.
+// Computes 6-bit codes; the greatest value gets 63. Returns the scale of the codes.
 float code_plain(const float* values, std::uint8_t* codes) {
   float greatest = 0;
   for (int i = 0; i < kGroups; ++i) greatest = values[i] > greatest ? values[i] : greatest;
@@ -64,8 +64,9 @@ float code_plain(const float* values, std::uint8_t* codes) {
   return greatest / float{kGreatestCode};
 }
 
-// Scales and minimums 0-3 whole in bytes 0-7 with room above; 4-7 as nibbles in bytes 8-11, their upper pairs there. A
-// code above 63, which only a negative scale gives, keeps its excess bits in bytes 0-7.
+// Packs 6-bit codes. Scales and minimums 0-3 are in the low six bits of bytes 0-3 and 4-7. Scales and minimums 4-7 are
+// nibbles in bytes 8-11, with their upper two bits at the top of bytes 0-7. The excess bits of a code above 63, which
+// only a negative scale produces, remain in bytes 0-7.
 void pack_codes(const Codes& codes, std::uint8_t* bytes) {
   for (int i = 0; i < 4; ++i) {
     const unsigned scale = codes.scales[i + 4];
@@ -87,7 +88,7 @@ Codes unpack_codes(const std::uint8_t* bytes) {
   return codes;
 }
 
-// The best levels for the scales as they are stored; a group of scale zero keeps those it has.
+// Computes the best levels for the scales as stored. A group with scale 0 keeps its levels.
 template <class Block>
 void settle_levels(const float* x, const Block& block, int limit, std::uint8_t* levels) {
   const Codes codes = unpack_codes(block.scales);
@@ -100,7 +101,7 @@ void settle_levels(const float* x, const Block& block, int limit, std::uint8_t* 
   }
 }
 
-// Fills d, dmin and scales of the block; the levels are for the caller to pack.
+// Writes d, dmin and scales of the block; the caller packs the levels.
 template <class Block>
 void encode_scales(const float* x, const float* importance, int limit, const AffineSearch& plain_search,
                    bool bound_codes, Block& block, Fitted& fitted) {
@@ -133,7 +134,7 @@ int nibble(const std::uint8_t* qs, int group, int i) {
   return group % 2 == 0 ? qs[group / 2 * 32 + i] & 0xf : qs[group / 2 * 32 + i] >> 4;
 }
 
-// x from levels that `level`(group, i) gives.
+// Decodes the block to x; `level`(group, i) returns the level of an element.
 template <class Block, class Level>
 void decode_groups(const Block& block, const Level& level, float* x) {
   const Codes codes = unpack_codes(block.scales);

@@ -14,7 +14,7 @@ namespace {
 constexpr int kGroups = 16;
 constexpr int kGroup = 16;
 
-// The first of greatest magnitude; zero when all are that small.
+// Returns the first scale of greatest magnitude; 0 if all scales are tiny (below kZeroGroup).
 float extreme_scale(const float* scales) {
   float magnitude = 0;
   float extreme = 0;
@@ -27,7 +27,7 @@ float extreme_scale(const float* scales) {
   return magnitude < kZeroGroup ? 0.0f : extreme;
 }
 
-// The best levels for the scales as they are stored; a group of scale zero keeps those it has.
+// Computes the best levels for the scales as stored. A group with scale 0 keeps its levels.
 void settle_levels(const float* x, const Q6_K::Block& block, std::uint8_t* levels) {
   for (int group = 0; group < kGroups; ++group, x += kGroup, levels += kGroup) {
     const float scale = block.d.load() * static_cast<float>(signed_byte(block.scales[group]));

@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kGroup = 16;
 
-// The first of greatest magnitude.
+// Returns the first value of greatest magnitude, with its sign.
 float extreme_of(const float* x) {
   float extreme = 0;
   for (int i = 0; i < kSuperBlock; ++i)
@@ -21,7 +21,7 @@ float extreme_of(const float* x) {
 
 }  // namespace
 
-// The source leaves the sums of a block of zeros as they were in memory; here they are 0.
+// For a block of zeros, ggml leaves the sums uninitialized; here they are 0.
 void Q8_K::encode(const float* x, Block& block) {
   std::memset(&block, 0, sizeof block);
   const float extreme = extreme_of(x);

@@ -1,6 +1,7 @@
 #pragma once
-// The reference kernels, linked in: scalar, for any machine. They are the specification: what another module computes
-// must have their bytes. The same sources make the loadable module reference.so, which exports ggufmill_kernels_v1.
+// The reference kernels, linked into the program: scalar code for any machine. They are the specification: every other
+// module must produce the same bytes. The loadable module reference.so, which exports ggufmill_kernels_v1, is built
+// from the same sources.
 
 #include "plugins/abi/ggufmill_kernels.h"
 

@@ -1,5 +1,5 @@
-// Q4_0, Q4_1, Q5_0, Q5_1, Q8_0 and Q8_1, and with importance those of 4 and 5 bits. Source: ggml, src/ggml-quants.c
-// (quantize_row_*_ref, and quantize_row_q4_0_impl and its siblings).
+// Q4_0, Q4_1, Q5_0, Q5_1, Q8_0 and Q8_1. The 4-bit and 5-bit types also have encoders with importance. Source: ggml,
+// src/ggml-quants.c (quantize_row_*_ref, and quantize_row_q4_0_impl and its siblings).
 
 #include "plugins/reference/simple_types.h"
 
@@ -17,7 +17,7 @@ constexpr int kCount = 32;
 
 float reciprocal_or_zero(float d) { return d != 0 ? 1.0f / d : 0.0f; }
 
-// The first value of greatest magnitude, with its sign.
+// Returns the first value of greatest magnitude, with its sign.
 float extreme(const float* x) {
   float magnitude = 0;
   float value = 0;
@@ -30,7 +30,8 @@ float extreme(const float* x) {
   return value;
 }
 
-// Signed bytes of x = d * q, rounded away from zero; the greatest magnitude gets 127. Returns d.
+// Computes signed bytes q for x = d * q, rounded to nearest with ties away from zero; the greatest magnitude gets 127.
+// Returns d.
 float signed_bytes(const float* x, std::uint8_t* qs) {
   float magnitude = 0;
   for (int j = 0; j < kCount; ++j) magnitude = magnitude > std::fabs(x[j]) ? magnitude : std::fabs(x[j]);
@@ -40,7 +41,8 @@ float signed_bytes(const float* x, std::uint8_t* qs) {
   return d;
 }
 
-// Levels 0 .. 2 * half - 1 of x = d * (level - half), rounded half up; the extreme value gets level 0. Returns d.
+// Computes levels 0 .. 2 * half - 1 for x = d * (level - half), with ties rounded up; the extreme value gets level 0.
+// Returns d.
 float symmetric_levels(const float* x, int half, std::uint8_t* levels) {
   const float d = extreme(x) / static_cast<float>(-half);
   const float inverse = reciprocal_or_zero(d);
@@ -66,7 +68,7 @@ Range range_of(const float* x) {
   return range;
 }
 
-// Levels of x = d * level + range.low before the limit to what their bits hold.
+// Computes levels for x = d * level + range.low, not yet limited to the number of bits of the type. Returns d.
 float affine_levels(const float* x, const Range& range, int limit, std::int32_t* levels) {
   const float d = (range.high - range.low) / static_cast<float>(limit);
   const float inverse = reciprocal_or_zero(d);
@@ -74,7 +76,7 @@ float affine_levels(const float* x, const Range& range, int limit, std::int32_t*
   return d;
 }
 
-// The weights of a block, with importance.
+// Weights of a block, computed from importance.
 struct Weights {
   float values[kCount];
   Weights(const float* x, const float* importance, float row_mean_square) {
@@ -133,7 +135,8 @@ void Q5_0::decode(const Block& block, float* x) {
   for (int j = 0; j < kCount; ++j) x[j] = static_cast<float>(levels[j] - 16) * d;
 }
 
-// Unlike Q4_1 no limit: only rounding at the top could ask for one, and 31 + 0.5 is exact.
+// Unlike Q4_1, this type needs no limit: a level above 31 could only be caused by rounding at the top of the range, and
+// 31 + 0.5 is exact.
 void Q5_1::encode(const float* x, Block& block) {
   const Range range = range_of(x);
   std::int32_t wide[kCount];

@@ -1,5 +1,5 @@
 #pragma once
-// Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q8_1: blocks of 32 weights with one scale, or one scale and one minimum.
+// Q4_0, Q4_1, Q5_0, Q5_1, Q8_0 and Q8_1: blocks of 32 weights with one scale, or with one scale and one minimum.
 // Source: ggml, src/ggml-quants.c and src/ggml-common.h.
 
 #include "plugins/reference/codec.h"
@@ -7,7 +7,7 @@
 
 namespace ggufmill::reference {
 
-// x = d * (q - 8)
+// x = d * (q - 8).
 struct Q4_0 {
   static constexpr std::uint32_t kTypeId = 2, kElements = 32, kFlags = GGUFMILL_ACCEPTS_IMPORTANCE;
   static constexpr const char* kName = "Q4_0";
@@ -20,7 +20,7 @@ struct Q4_0 {
   static void encode_weighted(const float* x, const float* importance, float row_mean_square, Block& block);
 };
 
-// x = d * q + m
+// x = d * q + m.
 struct Q4_1 {
   static constexpr std::uint32_t kTypeId = 3, kElements = 32, kFlags = GGUFMILL_ACCEPTS_IMPORTANCE;
   static constexpr const char* kName = "Q4_1";
@@ -33,7 +33,7 @@ struct Q4_1 {
   static void encode_weighted(const float* x, const float* importance, float row_mean_square, Block& block);
 };
 
-// x = d * (q - 16)
+// x = d * (q - 16).
 struct Q5_0 {
   static constexpr std::uint32_t kTypeId = 6, kElements = 32, kFlags = GGUFMILL_ACCEPTS_IMPORTANCE;
   static constexpr const char* kName = "Q5_0";
@@ -47,7 +47,7 @@ struct Q5_0 {
   static void encode_weighted(const float* x, const float* importance, float row_mean_square, Block& block);
 };
 
-// x = d * q + m
+// x = d * q + m.
 struct Q5_1 {
   static constexpr std::uint32_t kTypeId = 7, kElements = 32, kFlags = GGUFMILL_ACCEPTS_IMPORTANCE;
   static constexpr const char* kName = "Q5_1";
@@ -61,7 +61,7 @@ struct Q5_1 {
   static void encode_weighted(const float* x, const float* importance, float row_mean_square, Block& block);
 };
 
-// x = d * q
+// x = d * q.
 struct Q8_0 {
   static constexpr std::uint32_t kTypeId = 8, kElements = 32, kFlags = 0;
   static constexpr const char* kName = "Q8_0";
@@ -73,7 +73,8 @@ struct Q8_0 {
   static void encode(const float* x, Block& block);
 };
 
-// x = d * q. What activations become that are multiplied with types that have a minimum: s is d times the sum of all q.
+// x = d * q, and s is d times the sum of all q. Format of the activations that are multiplied with types that have a
+// minimum.
 struct Q8_1 {
   static constexpr std::uint32_t kTypeId = 9, kElements = 32, kFlags = 0;
   static constexpr const char* kName = "Q8_1";

@@ -9,7 +9,7 @@ namespace {
 
 constexpr int kCount = 256;
 
-// Stores the greatest magnitude as the scale; the digits are x over it, plus one.
+// Stores the greatest magnitude as the scale. The digits are the quotients of x and the scale, plus one.
 void digits_of(const float* x, StoredHalf& d, std::uint8_t* digits) {
   float magnitude = 0;
   for (int i = 0; i < kCount; ++i) magnitude = magnitude > std::fabs(x[i]) ? magnitude : std::fabs(x[i]);
@@ -18,8 +18,8 @@ void digits_of(const float* x, StoredHalf& d, std::uint8_t* digits) {
   for (int i = 0; i < kCount; ++i) digits[i] = static_cast<std::uint8_t>(round_to_int(x[i] * inverse) + 1);
 }
 
-// `count` digits a byte, those of byte i being elements i, i + bytes, i + 2 * bytes, ..., the first the most
-// significant of five. Division rounds up, so that the digits come out again by multiplication.
+// Packs `count` digits per byte. Byte i holds elements i, i + bytes, i + 2 * bytes, ...; the first of them is the most
+// significant of five digits. The division rounds up, so that multiplication recovers the digits.
 void pack_digits(const std::uint8_t* digits, int count, int bytes, std::uint8_t* out) {
   for (int i = 0; i < bytes; ++i) {
     unsigned number = 0;

@@ -1,5 +1,5 @@
 #pragma once
-// The weights that the fits are given, from values and importance. Source: ggml, src/ggml-quants.c.
+// Weights for the fits, computed from values and importance. Source: ggml, src/ggml-quants.c.
 
 #include <cmath>
 
@@ -11,7 +11,8 @@ inline float sum_of_squares(const float* x, int count) {
   return sum;
 }
 
-// weights = importance * sqrt(spread + x * x), `spread` being a mean square around x. Returns their sum.
+// Computes weights = importance * sqrt(spread + x * x), where `spread` is the mean square of the values around x.
+// Returns the sum of the weights.
 inline float weigh(int count, const float* x, const float* importance, float spread, float* weights) {
   float sum = 0;
   for (int i = 0; i < count; ++i) {

@@ -1,5 +1,6 @@
-// Q1_0 and Q2_0, as plugins/reference/bit_types.cpp computes them. The scale of Q1_0 is a sum in order: one block a
-// lane. That of Q2_0 is a maximum, in any order the same: one block at a time, its weights in the lanes.
+// Q1_0 and Q2_0, with the same results as plugins/reference/bit_types.cpp. The scale of Q1_0 is a sum in element order,
+// so each lane processes one block. The scale of Q2_0 is a maximum, which does not depend on the order, so one block is
+// processed at a time, with its weights in the lanes.
 
 #include "plugins/simd/bit_types.h"
 
@@ -16,7 +17,7 @@ namespace {
 
 constexpr int kStep = static_cast<int>(kLanes);
 
-// 0, 1, 2, ... times `step`.
+// Returns 0, 1, 2, ... times `step`.
 Words multiples(std::uint32_t step) { return hn::Iota(kWords, 0) * words(step); }
 
 }  // namespace
@@ -75,7 +76,7 @@ void Q2_0::encode(const float* x, Block& block) {
     const Ints level = to_ints(before_truncation(hn::LoadU(kFloats, x + i) * inverse));
     store_bytes(as_words(clamp(level, -1, 2) + ints(1)), levels + i);
   }
-  // The product gathers the two bits of each of a word's bytes in its uppermost one.
+  // The multiplication gathers the two bits of all four bytes of a word in its uppermost byte.
   for (int byte = 0; byte < kCount / 4; byte += kStep) {
     const Words four =
         hn::BitCast(kWords, hn::LoadU(hn::Repartition<std::uint8_t, decltype(kWords)>(), levels + 4 * byte));

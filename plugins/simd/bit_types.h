@@ -1,5 +1,5 @@
 #pragma once
-// Q1_0 and Q2_0. The formats are in plugins/reference/bit_types.h.
+// Q1_0 and Q2_0. The formats are described in plugins/reference/bit_types.h.
 
 #include "plugins/reference/bit_types.h"
 #include "plugins/simd/codec.h"

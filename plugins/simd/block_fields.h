@@ -1,6 +1,6 @@
 #pragma once
-// Fields of the IQ1, IQ2 and IQ3 types, of a whole super-block at a time: indices of points as 16-bit numbers, and
-// scales.
+// Fields of the IQ1, IQ2 and IQ3 types, extracted for an entire super-block at a time: point indices as 16-bit
+// integers, and scales.
 
 #include <cstring>
 
@@ -15,16 +15,16 @@ inline constexpr int kShortLanes = static_cast<int>(hn::MaxLanes(kShorts));
 
 inline Shorts shorts(unsigned value) { return hn::Set(kShorts, static_cast<std::uint16_t>(value)); }
 
-// As many bytes as there are shorts.
+// Loads one byte per short.
 inline Shorts load_as_shorts(const std::uint8_t* bytes) {
   return hn::PromoteTo(kShorts, hn::LoadU(hn::Half<decltype(kWideBytes)>(), bytes));
 }
 
-// How fields of kBits bits, one after the other from the lowest bit of a byte on, come to bit 8 of shorts.
+// Tables that move consecutive fields of kBits bits, starting at the lowest bit of a byte, to bit 8 of shorts.
 template <int kBits, int kCount>
 struct HighFields {
-  alignas(64) std::uint8_t bytes[2 * kCount];      // from which byte; 0x80: a zero
-  alignas(64) std::uint16_t factors[kShortLanes];  // that move the field there
+  alignas(64) std::uint8_t bytes[2 * kCount];      // source byte; 0x80 gives a zero
+  alignas(64) std::uint16_t factors[kShortLanes];  // move the field to bit 8
 
   constexpr HighFields() : bytes(), factors() {
     for (int i = 0; i < 2 * kCount; ++i) bytes[i] = i % 2 == 0 ? static_cast<std::uint8_t>(i / 2 * kBits / 8) : 0x80;
@@ -32,8 +32,8 @@ struct HighFields {
   }
 };
 
-// kCount indices, of which `low` has the lower 8 bits and `high` the upper kBits; 16 bytes of `high` can be read.
-// take(i, indices): for all vectors of them.
+// Assembles kCount indices from their lower 8 bits in `low` and their upper kBits bits in `high`. 16 bytes of `high`
+// must be readable. Calls take(i, indices) for each vector of indices.
 template <int kBits, int kCount, class Take>
 HWY_INLINE void each_index(const std::uint8_t* low, const std::uint8_t* high, const Take& take) {
   static constexpr HighFields<kBits, kCount> kFields;
@@ -45,11 +45,11 @@ HWY_INLINE void each_index(const std::uint8_t* low, const std::uint8_t* high, co
   }
 }
 
-// Numbers for up to kCount sub-blocks; a vector of them at least.
+// Values for up to kCount sub-blocks, but at least one full vector.
 template <int kCount>
 using SubFloats = GroupFloats < kCount<static_cast<int>(kLanes) ? static_cast<int>(kLanes) : kCount>;
 
-// Of eight words those from i on; zeros in lanes that are beyond.
+// Loads the words from number i on, out of eight; lanes past the eighth word are zero.
 template <class D = decltype(kWords)>
 HWY_INLINE hn::Vec<D> load_eight_words(const std::uint8_t* bytes, int i) {
   constexpr std::size_t kUsed = hn::MaxLanes(D()) < 8 ? hn::MaxLanes(D()) : 8;
@@ -61,7 +61,7 @@ HWY_INLINE hn::Vec<D> load_eight_words(const std::uint8_t* bytes, int i) {
     return hn::ZeroExtendVector(D(), four);
 }
 
-// Of eight shorts those from i on, likewise.
+// Loads the shorts from number i on, out of eight; lanes past the eighth short are zero.
 template <class D = decltype(kWords)>
 HWY_INLINE hn::Vec<D> load_eight_shorts(const std::uint8_t* bytes, int i) {
   constexpr std::size_t kUsed = hn::MaxLanes(D()) < 8 ? hn::MaxLanes(D()) : 8;
@@ -74,7 +74,7 @@ HWY_INLINE hn::Vec<D> load_eight_shorts(const std::uint8_t* bytes, int i) {
     return hn::ZeroExtendVector(D(), promoted);
 }
 
-// Nibbles from number i on, the lower one of a byte first.
+// Loads the nibbles from number i on, the lower one of each byte first. `count` is the number of nibbles stored.
 HWY_INLINE Ints load_nibbles(const std::uint8_t* bytes, int i, int count) {
   const auto eight = [&](int first) {
     std::uint32_t four;
@@ -87,7 +87,7 @@ HWY_INLINE Ints load_nibbles(const std::uint8_t* bytes, int i, int count) {
   return as_ints((nibbles >> shifts) & words(15));
 }
 
-// Places in a table, four in a word: loads are what the decoders of these types have most of.
+// Four positions in a table, read with one load, because loads dominate the decoders of these types.
 class FourPlaces {
  public:
   explicit FourPlaces(const std::uint16_t* places) { std::memcpy(&places_, places, sizeof places_); }
@@ -97,8 +97,8 @@ class FourPlaces {
   std::uint64_t places_;
 };
 
-// A vector of pieces of kPiece numbers of a table, each at a place of its own, from number `from` of all pieces on;
-// where pieces are larger than a vector, a part of one.
+// Returns a vector composed of pieces of kPiece table entries, each with its own position, starting at entry `from` of
+// all pieces. If a piece is larger than a vector, returns part of it.
 template <int kPiece, class D, class T>
 HWY_INLINE hn::Vec<D> load_pieces(D d, const T* table, FourPlaces places, int from) {
   if constexpr (hn::MaxLanes(d) <= kPiece) {

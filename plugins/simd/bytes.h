@@ -1,5 +1,5 @@
 #pragma once
-// Levels as bytes in memory, as numbers in lanes.
+// Conversion between levels as bytes in memory and as integers in lanes.
 
 #include "plugins/simd/lanes.h"
 
@@ -8,19 +8,19 @@ namespace ggufmill::simd {
 inline constexpr hn::Rebind<std::uint8_t, decltype(kFloats)> kBytes{};
 inline constexpr hn::Rebind<std::int8_t, decltype(kFloats)> kSignedBytes{};
 
-// A block from byte `offset` on, for loads that begin before the field that they are for.
+// Returns a pointer to byte `offset` of a block, for loads that begin before the field they read.
 template <class Block>
 const std::uint8_t* bytes_from(const Block& block, std::size_t offset) {
   return reinterpret_cast<const std::uint8_t*>(&block) + offset;
 }
 
-// kLanes bytes, not aligned.
+// Loads kLanes bytes, unaligned.
 inline Ints load_signed(const std::uint8_t* bytes) {
   return hn::PromoteTo(kInts, hn::BitCast(kSignedBytes, hn::LoadU(kBytes, bytes)));
 }
 inline Words load_bytes(const std::uint8_t* bytes) { return hn::PromoteTo(kWords, hn::LoadU(kBytes, bytes)); }
 
-// The lowest byte of each word.
+// Stores the lowest byte of each word.
 inline void store_bytes(Words value, std::uint8_t* bytes) { hn::StoreU(hn::TruncateTo(kBytes, value), kBytes, bytes); }
 
 }  // namespace ggufmill::simd

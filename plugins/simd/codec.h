@@ -1,25 +1,25 @@
 #pragma once
-// From codecs to kernels of the ABI. A codec is the reference's one (plugins/reference/codec.h), which describes the
-// type, derived from and with functions of its own that make the same bytes. It has
+// Turns codecs into kernels of the ABI. A codec derives from its reference codec (plugins/reference/codec.h), which
+// describes the type, and adds its own functions that produce the same bytes. It has
 //
-//   static void decode(const Block* block, std::uint64_t count, float* x);  // `count` blocks, one after the other
+//   static void decode(const Block* block, std::uint64_t count, float* x);  // `count` consecutive blocks
 //
-// and either, when the order of its sums does not matter or there are none,
+// The encoder has one of the following forms. If it has no sums, or their order does not matter:
 //
 //   static void encode(const float* x, Block& block);                 // one block, no importance
 //
-// or, with one block a lane and kSets batches of kLanes blocks in flight,
+// With one block per lane, and kSets batches of kLanes blocks in flight:
 //
 //   static constexpr int kSets;
-//   static void encode(const Batch<kSets>& batch, LaneBlocks<Block>* blocks);  // blocks: kSets of them
+//   static void encode(const Batch<kSets>& batch, LaneBlocks<Block>* blocks);  // kSets elements in `blocks`
 //
-// or, where it makes whole blocks itself and can fail, with a status as reference::LatticeCodec's,
+// If it writes complete blocks itself and can fail, with a status like that of reference::LatticeCodec:
 //
 //   static constexpr int kSets;
 //   static std::int32_t encode(const Batch<kSets>& batch, Block* block, std::size_t count);  // the first `count`
 //
-// or both: encode_weighted(batch, blocks) beside encode(x, block). A codec with `kWeighsRows` true is given the mean
-// squares of the rows.
+// A codec can also have both encode(x, block) and encode_weighted(batch, blocks), the latter for calls with importance.
+// A codec whose `kWeighsRows` is true receives the mean squares of the rows.
 
 #include <array>
 #include <concepts>
@@ -61,7 +61,7 @@ int32_t encode_each(const ggufmill_call* call) {
   return GGUFMILL_OK;
 }
 
-// Means of the squares of rows, each summed in order. cols: a multiple of 4.
+// Computes the mean squares of kLanes rows, each summed in element order. cols must be a multiple of 4.
 inline void mean_squares(const float* const* rows, std::uint64_t cols, float* means) {
   Floats sum = floats(0);
   for (std::uint64_t at = 0; at < cols; at += 4) {
@@ -78,7 +78,7 @@ inline void mean_squares(const float* const* rows, std::uint64_t cols, float* me
   hn::StoreU(sum / floats(static_cast<float>(cols)), kFloats, means);
 }
 
-// The first `count` blocks of a batch.
+// Encodes the first `count` blocks of a batch.
 template <class Codec>
 int32_t encode_batch(const Batch<Codec::kSets>& batch, typename Codec::Block* block, std::uint64_t count) {
   if constexpr (FillsBlocks<Codec>) {
@@ -96,7 +96,8 @@ int32_t encode_batch(const Batch<Codec::kSets>& batch, typename Codec::Block* bl
   }
 }
 
-// The blocks of some rows as one stream, a batch at a time. `means` are those of the rows, or null.
+// Encodes the blocks of several rows as one stream, a batch at a time. `means` are the mean squares of the rows, or
+// null.
 template <class Codec>
 int32_t encode_stream(const ggufmill_call& call, std::uint64_t first_row, std::uint64_t rows, const float* means) {
   using Block = typename Codec::Block;
@@ -107,7 +108,7 @@ int32_t encode_stream(const ggufmill_call& call, std::uint64_t first_row, std::u
   Block* block = static_cast<Block*>(call.dst) + first_row * blocks_a_row;
   Batch<Codec::kSets> batch{};
   batch.weighted = call.importance != nullptr;
-  std::uint64_t row = 0, column = 0;  // of the next block, in blocks
+  std::uint64_t row = 0, column = 0;  // position of the next block, in blocks
   for (std::uint64_t done = 0; done < blocks; done += kBlocks) {
     for (std::uint64_t i = 0; i < kBlocks; ++i) {
       batch.x[i] = x + (row * blocks_a_row + column) * Codec::kElements;
@@ -122,7 +123,7 @@ int32_t encode_stream(const ggufmill_call& call, std::uint64_t first_row, std::u
   return GGUFMILL_OK;
 }
 
-// kLanes rows at a time, after their means.
+// Encodes kLanes rows at a time, after computing their mean squares.
 template <class Codec>
 void encode_weighing_rows(const ggufmill_call& call) {
   const auto* x = static_cast<const float*>(call.src);
@@ -156,7 +157,7 @@ constexpr ggufmill_kernel kernel_of(std::uint32_t operation, std::uint32_t flags
   return {operation, Codec::kTypeId, Codec::kElements, sizeof(typename Codec::Block), flags, 0, Codec::kName, run};
 }
 
-// A decoder and an encoder of each codec.
+// Returns a decoder and an encoder for each codec.
 template <class... Codecs>
 constexpr std::array<ggufmill_kernel, 2 * sizeof...(Codecs)> kernels_of() {
   std::array<ggufmill_kernel, 2 * sizeof...(Codecs)> kernels{};

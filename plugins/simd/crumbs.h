@@ -1,5 +1,5 @@
 #pragma once
-// Levels of two bits that stand for -1, 0, 1 and 2 times one scale.
+// Converts two-bit levels to -1, 0, 1 and 2 times a scale.
 
 #include "plugins/simd/pick.h"
 
@@ -7,7 +7,7 @@ namespace ggufmill::simd {
 
 class Crumbs {
  public:
-  // Of the lowest two bits of words.
+  // values() converts the lowest two bits of each word.
 #if GGUFMILL_SIMD_PICKS
   explicit Crumbs(Floats scale) : values_(value(hn::Iota(kWords, 0), scale)) {}
   Floats values(Words levels) const { return pick(values_, levels); }
@@ -20,7 +20,7 @@ class Crumbs {
   static Floats value(Words levels, Floats scale) { return to_floats(as_ints(levels & words(3)) - ints(1)) * scale; }
 
 #if GGUFMILL_SIMD_PICKS
-  Floats values_;  // of the levels, again and again
+  Floats values_;  // the values of levels 0-3, repeated
 #else
   Floats scale_;
 #endif

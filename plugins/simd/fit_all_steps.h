@@ -1,7 +1,7 @@
 #pragma once
-// StepFit for many groups. Four of five groups are done after one round, but in a vector some lane nearly always is
-// not: so each vector gets one round, and the groups that are left are packed into vectors of their own and start
-// again.
+// Runs StepFit for many groups. Four out of five groups are finished after one round, but nearly every vector has a
+// lane that is not. Therefore, each vector gets one round; the unfinished groups are then packed into new vectors and
+// start over.
 
 #include <bit>
 
@@ -10,14 +10,15 @@
 
 namespace ggufmill::simd {
 
-// Groups of kCount weights out of kGroups vectors: their weights, and whose they are.
+// Unfinished groups of kCount weights, collected from kGroups vectors. Holds their weights, and the vector and lane of
+// each group.
 template <int kGroups, int kCount>
 class LeftGroups {
  public:
-  static constexpr int kVectors = 4;  // are read at once
+  static constexpr int kVectors = 4;  // vectors read together
   static constexpr int kStep = static_cast<int>(kLanes);
 
-  // The lanes of vector `group` that `left` says; weight i at x[i * kLanes].
+  // Adds the lanes of vector `group` that are set in `left`. Weight i is at x[i * kLanes].
   void add(const float* x, int group, Mask left) {
     alignas(64) std::int32_t lanes[kLanes] = {};
     const int count = lanes_of(left, lanes);
@@ -35,7 +36,8 @@ class LeftGroups {
   int group(int k) const { return whose_[k] / kStep; }
   int lane(int k) const { return whose_[k] % kStep; }
 
-  // kVectors vectors from the k-th on. Behind the last group are zeros or groups that count for nothing.
+  // Returns kVectors vectors, starting at the k-th group. Lanes after the last group contain zeros, and their results
+  // are ignored.
   StepInput from(int k) {
     for (int i = 0; i < kCount; ++i)
       for (int at = count_; at < k + kVectors * kStep; at += kStep)
@@ -44,7 +46,7 @@ class LeftGroups {
   }
 
  private:
-  // The lanes that are set, in order. How many there are.
+  // Stores the indices of the lanes that are set, in order, and returns their number.
   static int lanes_of(Mask mask, std::int32_t* lanes) {
     std::uint8_t bytes[8] = {};
     hn::StoreMaskBits(kFloats, mask, bytes);
@@ -53,7 +55,7 @@ class LeftGroups {
     return count;
   }
 
-  // All of them, and what is read and written beyond.
+  // Capacity for all groups, including reads and writes past the last one.
   static constexpr int kStride = (kGroups + kVectors + 1) * kStep;
 
   int count_ = 0;
@@ -61,7 +63,7 @@ class LeftGroups {
   alignas(64) float x_[kCount * kStride];
 };
 
-// kGroups groups of kCount weights each, one after the other, one block a lane; kInFlight divides kGroups.
+// Fits kGroups consecutive groups of kCount weights each, with one block per lane; kInFlight divides kGroups.
 template <int kGroups, int kCount, int kLimit, int kInFlight>
 class AllStepFits {
  public:
@@ -87,7 +89,7 @@ class AllStepFits {
     }
   }
 
-  // Those from the k-th on.
+  // Fits the unfinished groups, starting at the k-th.
   void fit_left(int k, LaneLevels<kGroups * kCount>& levels) {
     StepFit<kPacked, kCount, kLimit> fit;
     fit.run(left_.from(k), fit.kRounds);

@@ -1,6 +1,6 @@
 #pragma once
-// The search for a scale and a minimum (reference::fit_affine), one block a lane. kGroups groups are in flight, so that
-// the sums of one, each of which waits for the one before, fill the time that those of another take.
+// Search for a scale and a minimum (reference::fit_affine), with one block per lane. Each sum of a group depends on the
+// previous one, so kGroups groups are in flight to hide the latency.
 
 #include <cmath>
 
@@ -9,7 +9,7 @@
 
 namespace ggufmill::simd {
 
-// kGroups groups of kCount weights each, one after the other, in lanes: element i of the first at x[i * kLanes].
+// kGroups consecutive groups of kCount weights each, in lanes: element i of the first group is at x[i * kLanes].
 template <int kGroups, int kCount, int kLimit, reference::ErrorMeasure kMeasure>
 class LineSearch {
  public:
@@ -30,7 +30,7 @@ class LineSearch {
       sum_errors(tried_, errors);
       for (int g = 0; g < kGroups; ++g) keep_better(hn::And(fixed[g], errors[g] < least_[g]), errors[g], g, best[g]);
     }
-    for (int g = 0; g < kGroups; ++g) {  // what is all one value has no scale; its levels are 0
+    for (int g = 0; g < kGroups; ++g) {  // a flat group (equal values, not above 0) has no scale; its levels are 0
       best[g].scale = hn::IfThenZeroElse(flat_[g], best[g].scale);
       best[g].minimum = choose(flat_[g], low_[g], best[g].minimum);
       best[g].inverse = hn::IfThenZeroElse(flat_[g], best[g].inverse);
@@ -44,7 +44,7 @@ class LineSearch {
   Floats x(int g, int i) const { return hn::Load(kFloats, x_ + (g * kCount + i) * kStep); }
   Floats weight(int g, int i) const { return hn::Load(kFloats, weights_ + (g * kCount + i) * kStep); }
 
-  // Sums over the groups, and the first line: from the lowest to the highest value.
+  // Computes the sums over the groups, and the first line, which runs from the lowest to the highest value.
   void start(Line* best) {
     for (int g = 0; g < kGroups; ++g) {
       low_[g] = high_[g] = x(g, 0);
@@ -62,7 +62,7 @@ class LineSearch {
     for (int g = 0; g < kGroups; ++g) {
       low_[g] = choose(low_[g] > floats(0), floats(0), low_[g]);
       flat_[g] = high_[g] <= low_[g];
-      high_[g] = choose(flat_[g], floats(1), high_[g]);  // any range, so that nothing below is special
+      high_[g] = choose(flat_[g], floats(1), high_[g]);  // an arbitrary range, so that flat groups need no special case
       tried_[g].inverse = floats(float{kLimit}) / (high_[g] - low_[g]);
       tried_[g].origin = low_[g];
     }
@@ -75,14 +75,14 @@ class LineSearch {
     sum_errors(best, least_);
   }
 
-  // How levels may be rounded and clamped.
+  // Selects the method for rounding and clamping levels.
   enum class Rounding { kExact, kQuick, kQuickBelowLimit };
 
-  // The products grow with x, so those of the lowest and the highest tell for all.
+  // The products increase with x, so it is enough to check those of the lowest and the highest value.
   Rounding rounding() const {
     Mask small = hn::Eq(low_[0], low_[0]);
     Mask below = small;
-    for (int g = 0; g < kGroups; ++g) {  // each compared by itself: a NaN is not small
+    for (int g = 0; g < kGroups; ++g) {  // each compared individually: a NaN is not small
       for (const Floats end : {low_[g], high_[g]}) {
         const Floats product = tried_[g].inverse * (end - tried_[g].origin);
         small = hn::And(small, hn::Abs(product) < floats(kRoundable));
@@ -107,7 +107,7 @@ class LineSearch {
     }
   }
 
-  // All that the loop uses is in locals, which no store through a pointer can change.
+  // The loop uses only local variables, which stores through a pointer cannot change.
   template <class Level>
   HWY_INLINE void sum_levels(const Level& level_of) {
     Floats sum_l[kGroups], sum_l2[kGroups], sum_xl[kGroups];

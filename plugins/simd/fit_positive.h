@@ -1,18 +1,18 @@
 #pragma once
-// The search for the scale of values that are not negative (reference::fit_positive), one block a lane.
+// Search for the scale of non-negative values (reference::fit_positive), with one block per lane.
 
 #include "plugins/reference/fit.h"
 #include "plugins/simd/lanes.h"
 
 namespace ggufmill::simd {
 
-// kCount values and their weights. Levels are bytes all along, also where a value below zero wraps.
+// Fits kCount values with weights. Levels are kept as bytes throughout, even if a value below zero wraps.
 template <int kCount, int kLimit>
 class PositiveFit {
  public:
   PositiveFit(const Floats* x, const Floats* weights, Words* levels) : x_(x), weights_(weights), levels_(levels) {}
 
-  // The scale; with it the levels.
+  // Computes the levels and returns the scale.
   Floats run() {
     Floats peak = floats(0);
     for (int i = 0; i < kCount; ++i) peak = greater(peak, x_[i]);
@@ -21,7 +21,7 @@ class PositiveFit {
     for (int round = 0; round < 5; ++round) {
       Mask moved = improve(0);
       for (int i = 1; i < kCount; ++i) moved = hn::Or(moved, improve(i));
-      if (!any(hn::AndNot(zero, moved))) break;  // a lane that is done stays as it is
+      if (!any(hn::AndNot(zero, moved))) break;  // finished lanes do not change
     }
     for (int i = 0; i < kCount; ++i) levels_[i] = choose(zero, words(0), levels_[i]);
     const Floats scale = or_zero(sum_l2_ > floats(0), sum_xl_ / sum_l2_);
@@ -42,7 +42,8 @@ class PositiveFit {
     return error;
   }
 
-  // The first one is judged by its levels as bytes without the limit.
+  // Returns the inverse scale with the least error. The error of the first one is computed from its levels as bytes,
+  // without clamping to the limit.
   Floats best_inverse(Floats peak) const {
     Floats best = floats(float{kLimit}) / peak;
     Floats least = error_of(floats(1) / best, [&](Floats x) { return byte(nearest_ints(best * x)); });
@@ -67,7 +68,8 @@ class PositiveFit {
     }
   }
 
-  // Moves level i, where that lessens the error with all others fixed. True where it moved.
+  // Sets level i to its optimum with all others fixed, if this reduces the error. Returns true in the lanes where the
+  // level changed.
   Mask improve(int i) {
     const Ints level = as_ints(levels_[i]);
     const Floats old = to_floats(level);

@@ -1,14 +1,14 @@
 #pragma once
 // The search that starts from one inverse scale and then improves the levels one at a time
-// (reference::fit_symmetric_by_steps), one group a lane. Every level waits for the one before and for a division, so
-// kGroups vectors of them are in flight.
+// (reference::fit_symmetric_by_steps), with one group per lane. Each level depends on the previous one and on a
+// division, so kGroups vectors of groups are in flight.
 
 #include "plugins/reference/fit.h"
 #include "plugins/simd/fit_symmetric.h"
 
 namespace ggufmill::simd {
 
-// Where the weights of groups are: weight i of those in lanes of vector v at first[v * vector + i * weight].
+// Location of the weights of groups. In the lanes of vector v, weight i is at first[v * vector + i * weight].
 struct StepInput {
   const float* first;
   int vector, weight;
@@ -20,13 +20,14 @@ class StepFit {
  public:
   static constexpr int kRounds = 5;
 
-  // With it the levels, and the scales. At most so many `rounds`; a group is done with the first that moves no level.
+  // Computes the levels and the scales, in at most `rounds` rounds. A group is finished after the first round that
+  // changes none of its levels.
   void run(const StepInput& x, int rounds) {
     x_ = x;
     if (HWY_UNLIKELY(!search<true>(rounds))) search<false>(rounds);
   }
 
-  // Whether the last round moved a level.
+  // Returns true in the lanes where the last round changed a level.
   Mask moved(int g) const { return hn::AndNot(zero_[g], moved_[g]); }
 
   Floats scale(int g) const {
@@ -34,7 +35,7 @@ class StepFit {
     return hn::IfThenZeroElse(zero_[g], scale);
   }
 
-  // In [0, 2 * kLimit).
+  // Returns a level in [0, 2 * kLimit).
   Ints level(int g, int i) const {
     const Ints level = to_ints(hn::Load(kFloats, values_[i][g].level)) + ints(kLimit);
     return choose(zero_[g], ints(0), level);
@@ -47,12 +48,12 @@ class StepFit {
 
   Floats x(int g, int i) const { return hn::Load(kFloats, x_.first + g * x_.vector + i * x_.weight); }
 
-  // kQuick: false when a quotient was beyond what round_to_ints() rounds as the specification does, which almost none
-  // is.
+  // With kQuick, returns false if a quotient was outside the range in which round_to_ints() follows the specification.
+  // This is very rare.
   template <bool kQuick>
   bool search(int rounds) {
     start();
-    for (int round = 0; round < rounds; ++round) {  // a group that is done stays as it is
+    for (int round = 0; round < rounds; ++round) {  // a finished group does not change
       Ints largest = ints(0);
       const bool moved = improve_all<kQuick>(largest);
       if (kQuick && !all(as_floats(as_words(largest)) < floats(kRoundable))) return false;
@@ -68,7 +69,7 @@ class StepFit {
     return to_floats(clamp(kQuick ? round_to_ints(value) : nearest_ints(value), -kLimit, kLimit - 1));
   }
 
-  // The levels at the scale that takes the first value of greatest magnitude to the end of the range.
+  // Computes the levels for the scale that maps the first value of greatest magnitude to the end of the range.
   void start() {
     Floats magnitude[kGroups], peak[kGroups], inverse[kGroups];
     GGUFMILL_UNROLL
@@ -88,7 +89,7 @@ class StepFit {
       for (int i = 0; i < kCount; ++i) {
         const Floats value = x(g, i);
         const Floats w = value * value, wx = w * value;
-        const Floats l = rounded<true>(inverse[g] * value);  // within the limit, but for rounding
+        const Floats l = rounded<true>(inverse[g] * value);  // within the limits, except for rounding
         const Floats wxl = wx * l, wl2 = w * l * l;
         hn::Store(w, kFloats, values_[i][g].w);
         hn::Store(wx, kFloats, values_[i][g].wx);
@@ -103,8 +104,8 @@ class StepFit {
     }
   }
 
-  // One round over all levels. Whether any moved; in `largest` the largest magnitude that was rounded. Its bits are in
-  // the order of integers, NaNs above all numbers.
+  // Performs one round over all levels. Returns true if any level changed. Stores in `largest` the largest magnitude
+  // that was rounded, as bits; these order like integers, with NaNs above all numbers.
   template <bool kQuick>
   bool improve_all(Ints& largest) {
     Floats xl[kGroups], l2[kGroups];
@@ -123,7 +124,8 @@ class StepFit {
     return any(some);
   }
 
-  // Moves one level, where that lessens the error with all others fixed. True where it moved.
+  // Sets one level to its optimum with all others fixed, if this reduces the error. Returns true in the lanes where the
+  // level changed.
   template <bool kQuick>
   static HWY_INLINE Mask improve(Floats x, Value& value, Floats& sum_xl, Floats& sum_l2, Ints& largest) {
     const Floats w = hn::Load(kFloats, value.w);

@@ -1,13 +1,13 @@
 #pragma once
-// The searches for a scale without a minimum (reference::fit_symmetric, fit_symmetric_by_steps), one block a lane.
+// Searches for a scale without a minimum (reference::fit_symmetric, fit_symmetric_by_steps), with one block per lane.
 
 #include "plugins/reference/fit.h"
 #include "plugins/simd/lanes.h"
 
 namespace ggufmill::simd {
 
-// x ~ scale * (level - limit). The levels are kLimit + nearest(inverse * x), clamped, and 0 for a group that is all
-// zero: few callers need them.
+// Result of the fit x ~ scale * (level - limit). The levels are kLimit + nearest(inverse * x), clamped, and 0 for an
+// all-zero group. They are computed on demand, because few callers need them.
 struct Symmetric {
   Floats scale, inverse;
   Mask zero;
@@ -26,7 +26,7 @@ HWY_INLINE void keep_extreme(Floats next, Floats& magnitude, Floats& value) {
   value = choose(farther, next, value);
 }
 
-// That of kCount values. x(i): value i.
+// Returns the first of kCount values with the greatest magnitude, with its sign; x(i) returns value i.
 template <int kCount, class X>
 HWY_INLINE Floats extreme(const X& x, Floats& magnitude) {
   Floats value = magnitude = floats(0);
@@ -34,12 +34,12 @@ HWY_INLINE Floats extreme(const X& x, Floats& magnitude) {
   return value;
 }
 
-// One group of kCount values in lanes, as in memory: value i at x[i * kLanes]. kFinite: the values are, so that all
-// products with an inverse scale are within a step of the limits.
+// Fits one group of kCount values in lanes, laid out as in memory: value i is at x[i * kLanes]. kFinite means that the
+// values are finite, so that all products with an inverse scale are within one step of the limits.
 template <int kCount, int kLimit, bool kFinite>
 class SymmetricFit {
  public:
-  // Null weights stand for x * x.
+  // Null weights mean x * x.
   Symmetric run(const float* x, const float* weights) {
     Floats magnitude;
     peak_ = extreme<kCount>([&](int i) { return hn::Load(kFloats, x + i * kStep); }, magnitude);
@@ -52,7 +52,7 @@ class SymmetricFit {
       hn::Store(weight * value, kFloats, values_[i].wx);
     }
     first();
-    // The clamps of a step are left out where no product comes near the limit.
+    // A step omits the clamps where no product comes near the limit.
     try_steps<4, false, false>(-9);
     try_steps<3, false, true>(-5);
     try_steps<2, false, true>(-2);
@@ -67,7 +67,7 @@ class SymmetricFit {
  private:
   static constexpr int kStep = static_cast<int>(kLanes);
 
-  // What the sums take of one value.
+  // Terms of one value in the sums.
   struct Value {
     float x[kLanes], w[kLanes], wx[kLanes];
   };
@@ -113,7 +113,7 @@ class SymmetricFit {
     best_ = fit_.scale * sums.xl[0];
   }
 
-  // Steps `from` and after, in order.
+  // Tries kSteps steps in order, starting at `from`.
   template <int kSteps, bool kLow, bool kHigh>
   void try_steps(int from) {
     Floats inverses[kSteps];

@@ -1,6 +1,6 @@
 #pragma once
-// Decoding 32 levels of five bits: nibbles in 16 bytes, the low ones those of levels 0 to 15; bit i of four bytes: the
-// fifth bit of level i.
+// Decodes 32 five-bit levels. 16 bytes contain the nibbles, with levels 0 to 15 in the low ones; bit i of four more
+// bytes is the fifth bit of level i.
 
 #include <cstring>
 
@@ -12,14 +12,14 @@ namespace ggufmill::simd {
 
 #if HWY_TARGET == HWY_AVX3
 
-// x of levels, which are worth value(levels), a function of the level alone.
+// Writes the decoded values to x; value(levels) returns the values of levels, which depend only on the level.
 template <class Value>
 HWY_INLINE void decode_fives(const std::uint8_t* qs, const std::uint8_t* qh, const Value& value, float* x) {
   const Words lanes = hn::Iota(kWords, 0);
   const Floats lower = value(lanes), upper = value(lanes + words(16));
   std::uint32_t fifths;
   std::memcpy(&fifths, qh, sizeof fifths);
-  const auto store = [&](Words nibbles, std::uint32_t first) {  // the fifth bits come to bit 4
+  const auto store = [&](Words nibbles, std::uint32_t first) {  // moves the fifth bits to bit 4
     const Words turned{_mm512_rorv_epi32(words(fifths).raw, (lanes + words(28 + first)).raw)};
     hn::StoreU(pick(lower, upper, hn::IfVecThenElse(words(16), turned, nibbles)), kFloats, x + first);
   };

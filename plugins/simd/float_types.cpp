@@ -10,7 +10,8 @@ namespace {
 
 constexpr hn::Rebind<std::uint16_t, decltype(kFloats)> kShorts{};
 
-// Rows make no difference to these types: one run over all elements. `wide` converts kLanes of them, `narrow` one.
+// Row boundaries do not matter for these types, so one loop covers all elements. `wide` converts kLanes elements,
+// `narrow` converts one.
 template <class From, class To, class Wide, class Narrow>
 int32_t convert(const ggufmill_call* call, const Wide& wide, const Narrow& narrow) {
   const auto* from = static_cast<const From*>(call->src);
@@ -31,7 +32,7 @@ Floats load_half(const std::uint16_t* from) {
 #endif
 }
 
-// The words' lower halves.
+// Stores the lower half of each word.
 void store_shorts(Words value, std::uint16_t* to) { hn::StoreU(hn::TruncateTo(kShorts, value), kShorts, to); }
 
 void store_half(Floats value, std::uint16_t* to) {

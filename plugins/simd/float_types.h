@@ -1,5 +1,6 @@
 #pragma once
-// F32, F16 and BF16, converted a vector at a time; the results are those of plugins/reference/float_types.h.
+// F32, F16 and BF16, converted a vector at a time, with the same results as plugins/reference/float_types.h. F64 is
+// decoded only.
 
 #include <array>
 

@@ -1,5 +1,5 @@
-// MXFP4 and NVFP4, as plugins/reference/fp4_types.cpp computes them. Their one reduction is a maximum, in any order the
-// same: one block at a time, its weights in the lanes.
+// MXFP4 and NVFP4, with the same results as plugins/reference/fp4_types.cpp. The only reduction is a maximum, which
+// does not depend on the order, so one block is processed at a time, with its weights in the lanes.
 
 #include "plugins/simd/fp4_types.h"
 
@@ -12,14 +12,14 @@ namespace ggufmill::simd {
 namespace {
 
 constexpr int kStep = static_cast<int>(kLanes);
-constexpr int kPositive = 8;  // levels; the negative ones have the same magnitudes
+constexpr int kPositive = 8;  // number of non-negative levels; the negative ones have the same magnitudes
 
 // Twice the value of each level.
 constexpr std::int8_t kDoubled[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
 
 constexpr NibbleBook kBook(kDoubled);
 
-// What a function makes of all bytes.
+// Table of a function's values for all bytes.
 template <float (*kFunction)(std::uint8_t)>
 struct OfBytes {
   float values[256] = {};
@@ -37,15 +37,15 @@ float greatest_magnitude(const float* x, int count) {
   return hn::GetLane(hn::MaxOfLanes(kFloats, greatest));
 }
 
-// The levels times one scale.
+// The levels, multiplied by a scale.
 class Steps {
  public:
   explicit Steps(float scale) {
     for (int level = 1; level < kPositive; ++level) values_[level] = floats(kDoubled[level] * scale);
   }
 
-  // The first of the levels nearest to each value. Those of the other sign are never nearer than level 0, and those of
-  // the value's sign are as far from it as the positive ones from its magnitude.
+  // Returns, for each value, the nearest level; the first one on a tie. Levels of the opposite sign are never nearer
+  // than level 0, and the distance to a level of the same sign is that of the magnitude to the positive level.
   Words nearest(Floats x) const {
     const Floats magnitude = hn::Abs(x);
     Floats least = magnitude;
@@ -78,7 +78,7 @@ void MXFP4::encode(const float* x, Block& block) {
 
 namespace {
 
-// Below it scales are too small for ScaledBook.
+// Smaller exponents give scales that are too small for ScaledBook.
 constexpr std::uint8_t kLeastExponent = 3;
 static_assert(kE8m0Halves.values[kLeastExponent] * kBookUnit / kBookUnit == kE8m0Halves.values[kLeastExponent]);
 
@@ -107,7 +107,7 @@ void NVFP4::encode(const float* x, Block& block) {
     const Steps steps(reference::half_of_ue4m3(block.d[group]));
     std::uint8_t levels[16];
     for (int i = 0; i < 16; i += kStep) store_bytes(steps.nearest(hn::LoadU(kFloats, x + i)), levels + i);
-    std::uint64_t low, high;  // eight levels each; a shift carries nothing from one to the next
+    std::uint64_t low, high;  // eight levels each; the shift does not carry between bytes
     std::memcpy(&low, levels, 8);
     std::memcpy(&high, levels + 8, 8);
     low |= high << 4;

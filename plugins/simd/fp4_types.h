@@ -1,5 +1,5 @@
 #pragma once
-// MXFP4 and NVFP4. The formats are in plugins/reference/fp4_types.h.
+// MXFP4 and NVFP4. The formats are described in plugins/reference/fp4_types.h.
 
 #include "plugins/reference/fp4_types.h"
 #include "plugins/simd/codec.h"

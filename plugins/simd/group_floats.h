@@ -1,6 +1,6 @@
 #pragma once
-// Numbers of the groups of super-blocks, in memory: to have one in all lanes costs no more than to load it, and no
-// vector operation.
+// Per-group values of super-blocks, in memory. Broadcasting one of them to all lanes takes only a load and no vector
+// operation.
 
 #include <algorithm>
 
@@ -11,7 +11,7 @@ namespace ggufmill::simd {
 template <int kCount>
 class GroupFloats {
  public:
-  // values(i): the numbers from i on, as many as there are lanes.
+  // values(i) returns the values from i on, one per lane.
   template <class Values>
   HWY_INLINE void set(const Values& values) {
     GGUFMILL_UNROLL
@@ -24,9 +24,9 @@ class GroupFloats {
   alignas(64) float values_[kCount];
 };
 
-// Decodes super-blocks of kElements weights with a `Scales` of each: set_scales(block, scales), and then
-// decode(block, scales, x). Scales of several blocks are set before the first of them is read, because what was stored
-// just before is slow to load.
+// Decodes super-blocks of kElements weights. For each one, calls set_scales(block, scales) with its own `Scales`
+// object, and then decode(block, scales, x). The scales of several blocks are set before the first of them is read,
+// because loading recently stored data is slow.
 template <class Scales, int kElements, class Block, class SetScales, class Decode>
 HWY_INLINE void decode_scaled(const Block* block, std::uint64_t count, float* x, const SetScales& set_scales,
                               const Decode& decode) {

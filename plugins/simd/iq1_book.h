@@ -1,6 +1,6 @@
 #pragma once
-// What the encoders of IQ1_S and IQ1_M share after the cut (plugins/reference/iq1_thirds.cpp): levels from a cut, each
-// group to the book, one sub-block a lane.
+// Code shared by the encoders of IQ1_S and IQ1_M after the cut (plugins/reference/iq1_thirds.cpp): computes the levels
+// of a cut and maps each group to the code book, with one sub-block per lane.
 
 #include "plugins/reference/iq1_thirds.h"
 #include "plugins/reference/iq_match.h"
@@ -12,10 +12,10 @@ namespace ggufmill::simd {
 
 using Iq1Points = Points<reference::Ternary>;
 
-// The table of the book, made at the first call.
+// Returns a view of the book's table, which is built on the first call.
 LatticeView<reference::Ternary> iq1_view();
 
-// With the shift up [0] and down [1].
+// Values of the levels, with the shift up [0] and down [1].
 inline constexpr LevelValues kIq1LevelValues[2] = {
     [] {
       LevelValues values{};
@@ -28,23 +28,23 @@ inline constexpr LevelValues kIq1LevelValues[2] = {
       return values;
     }()};
 
-// Coordinate i of points as a number, with the shift: all these sums are exact.
+// Returns coordinate i of points as a number, including the shift. All these sums are exact.
 inline Floats iq1_value(Words points, int i, Floats shift) {
   const Ints level = as_ints(hn::ShiftRightSame(points, 4 * i) & words(3));
   return to_floats(level - ints(1)) + shift;
 }
 
-// kCount weights of each lane.
+// A sub-block of kCount weights in each lane.
 template <int kCount>
 class Iq1Sub {
  public:
   static constexpr int kGroups = kCount / 8;
 
-  // x, weight: in lanes; to outlive this.
+  // x and weight are in lanes and must outlive this object.
   Iq1Sub(const float* x, const float* weight) : x_(x), weight_(weight) {}
 
-  // Takes levels from a cut, and the groups to the book. `down(group)`: the lanes whose shift is down. Lanes without a
-  // cut get scale 0 and the book's first point. False: see reference::kNoBookPoint.
+  // Computes the levels of a cut and maps the groups to the book. `down(group)` returns the lanes with a downward
+  // shift. Lanes without a cut get scale 0 and the first point of the book. Returns false on reference::kNoBookPoint.
   template <class Down>
   bool take(const SortedLanes<kCount>& sorted, const LaneCut& cut, const Down& down) {
     const Mask found = cut.found();
@@ -61,7 +61,7 @@ class Iq1Sub {
   Floats scale() const { return scale_; }
   Words point(int group) const { return points_[group]; }
   Words index(int group) const { return hn::ShiftRight<8>(entry(group)); }
-  // The value of element i, before the scale.
+  // Returns the value of element i, before scaling.
   Floats value(int i) const { return iq1_value(points_[i / 8], i % 8, shifts_[i / 8]); }
 
  private:
@@ -93,7 +93,7 @@ class Iq1Sub {
     return hn::GatherIndex(kWords, lattice_.entries, as_ints(code));
   }
 
-  // `moved` gets the lanes where a group was not in the book.
+  // Sets `moved` in the lanes where a group was not in the book.
   bool take_to_book(Mask found, Mask& moved) {
     LaneRows<kCount> x_rows, weight_rows;
     x_rows.set(x_);
@@ -119,7 +119,7 @@ class Iq1Sub {
     return true;
   }
 
-  // The least-squares scale of what is now in the book.
+  // Computes the least-squares scale of the current book points.
   void fit(Mask moved) {
     Floats xq = floats(0), qq = floats(0);
     for (int i = 0; i < kCount; ++i) {
@@ -140,7 +140,7 @@ class Iq1Sub {
   Words points_[kGroups];
 };
 
-// 2 * level + 1 for the scales of sub-blocks in units of the super-block's.
+// Returns the 3-bit level of a sub-block's scale. The scale is 2 * level + 1, in units of the super-block's scale.
 inline Words iq1_scale_level(Floats inverse, Floats scale) {
   return as_words(clamp(nearest_ints(floats(0.5f) * (inverse * scale - floats(1))), 0, 7));
 }

@@ -1,5 +1,5 @@
 #pragma once
-// The best cut of a sorted sub-block in three (plugins/reference/iq1_thirds.h), a sub-block of each lane.
+// The best cut of a sorted sub-block into three parts (plugins/reference/iq1_thirds.h), with one sub-block per lane.
 
 #include <cfloat>
 #include <limits>
@@ -8,11 +8,12 @@
 
 namespace ggufmill::simd {
 
-// kCount values of each lane in ascending order, equal ones in the order of their places, with their weights.
+// kCount values per lane in ascending order, with their weights. Equal values are in the order of their positions.
 template <int kCount>
 class SortedLanes {
  public:
-  // From lanes: element i at x[i * kLanes]. Where a value is NaN the order is any; no cut is found there.
+  // Reads from lanes: element i is at x[i * kLanes]. If a value is NaN, the order is unspecified, and no cut is found
+  // in that lane.
   SortedLanes(const float* x, const float* weight) {
     for (int i = 0; i < kCount; ++i) {
       hn::Store(hn::Load(kFloats, x + i * kStep), kFloats, x_ + i * kStep);
@@ -28,12 +29,13 @@ class SortedLanes {
   Floats weight(int i) const { return hn::Load(kFloats, weight_ + i * kStep); }
   Ints place(int i) const { return hn::Load(kInts, place_ + i * kStep); }
 
-  // The element at a position of each lane's own, kCount at most: past all others there.
+  // The element at a position that can differ between lanes. The position is at most kCount, which is after all
+  // elements.
   struct Element {
     Floats x;
     Ints place;
 
-    // Whether an element is this one or comes after it.
+    // Returns true in the lanes where the other element is this one or comes after it.
     Mask not_after(Floats other, int other_place) const {
       const Mask later = mask_of(ints(other_place + 1) > place);
       return hn::Or(other > x, hn::And(other == x, later));
@@ -74,16 +76,16 @@ class SortedLanes {
   alignas(64) std::int32_t place_[(kCount + 1) * kLanes];
 };
 
-// In the sorted order, the elements before `low` have level 0, those before `high` level 1, the others level 2.
+// In sorted order, the elements before `low` have level 0, those before `high` level 1, and the others level 2.
 struct LaneCut {
   Ints low = ints(-1), high = ints(-1);
-  Words shifts = words(0);  // which of the ways to shift
+  Words shifts = words(0);  // index of the shift combination
   Floats scale = floats(0);
   Floats score = floats(-FLT_MAX);
 
   Mask found() const { return mask_of(low > ints(-1)); }
 
-  // Takes a cut with its least-squares sums where it is better.
+  // Keeps a cut, given its least-squares sums, in the lanes where it is better than the best so far.
   HWY_INLINE void consider(int a, int b, unsigned ways, Floats xq, Floats qq) {
     const Mask better = hn::And(qq > floats(0), xq * xq > score * qq);
     if (!any(better)) return;

@@ -1,5 +1,5 @@
-// IQ1_S and IQ1_M decoded. The values of points are in a table in eighths, with the shift, as signed bytes; which
-// points, and the scales, is worked out for a whole super-block at a time.
+// Decoders of IQ1_S and IQ1_M. A table contains the values of the points, including the shift, in eighths as signed
+// bytes. The table positions and the scales are computed for an entire super-block at a time.
 
 #include <cstddef>
 
@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kPoints = 2048;
 
-// The points of the book shifted up, and then those shifted down; made at the first call.
+// The points of the book shifted up, followed by those shifted down; built on the first call.
 class Eighths {
  public:
   static const std::int8_t* get() {
@@ -36,12 +36,12 @@ class Eighths {
   alignas(64) std::int8_t values_[2 * kPoints][8];
 };
 
-// kSub weights have one scale.
+// Fields of a super-block; kSub weights share a scale.
 template <int kSub>
 struct Fields {
   static constexpr int kSubWeights = kSub;
-  std::uint16_t points[32];      // where in the table
-  SubFloats<256 / kSub> scales;  // of eighths: exact, also for the least of halves
+  std::uint16_t points[32];      // position in the table
+  SubFloats<256 / kSub> scales;  // scale of an eighth; exact even for the smallest half
 };
 
 template <class Fields>
@@ -58,13 +58,14 @@ HWY_INLINE void decode_fields(const Fields& fields, const std::int8_t* eighths, 
   }
 }
 
-// d * (2 * level + 1) / 8
+// Returns d * (2 * level + 1) / 8.
 Floats scales_of(Floats d, Words levels) { return d * floats(0.125f) * to_floats(as_ints(levels + levels + words(1))); }
 
-// Per 32 weights a word of 4 * 3 bits of the indices, 3 bits of the scale, and a bit that is set for a shift down.
+// Tables for the words of IQ1_S. Each word belongs to 32 weights and has 4 * 3 bits of the indices, 3 bits of the
+// scale, and a bit that is set for a shift down.
 struct Iq1SWords {
-  alignas(64) std::uint8_t bytes[64];              // the word of each group
-  alignas(64) std::uint16_t factors[kShortLanes];  // that move the first three of four fields to bit 8
+  alignas(64) std::uint8_t bytes[64];              // bytes of each group's word
+  alignas(64) std::uint16_t factors[kShortLanes];  // move the first three of four fields to bit 8
   alignas(64) std::uint16_t masks[kShortLanes];
 
   constexpr Iq1SWords() : bytes(), factors(), masks() {
@@ -93,9 +94,9 @@ void set_fields(const Iq1S::Block& block, Fields<32>& fields) {
   });
 }
 
-// Fields of 3 bits, four in each of the words, and a nibble of d on top of each.
+// Tables for the scales of IQ1_M: four 3-bit fields in each of the words, with a nibble of d on top.
 struct Iq1MScales {
-  alignas(64) std::uint8_t bytes[64];  // the word of each sub-block; 0x80: a zero
+  alignas(64) std::uint8_t bytes[64];  // bytes of each sub-block's word; 0x80 gives a zero
   alignas(64) std::uint32_t shifts[16];
 
   constexpr Iq1MScales() : bytes(), shifts() {
@@ -111,14 +112,14 @@ Floats iq1_m_half(const std::uint8_t* scales) {
       static_cast<std::uint16_t>((all >> 12 & 0xf) | (all >> 24 & 0xf0) | (all >> 36 & 0xf00) | (all >> 48 & 0xf000)));
 }
 
-// A nibble of a group is the three upper bits of its index and a bit that is set for a shift down.
+// The nibble of a group contains the three upper bits of its index and a bit that is set for a shift down.
 void set_fields(const Iq1M::Block& block, Fields<16>& fields) {
   static constexpr Iq1MScales kScalesOf;
   constexpr std::size_t kScales = offsetof(Iq1M::Block, scales);
   each_index<4, 32>(block.qs, block.qh,
                     [&](int i, Shorts points) { hn::StoreU(hn::ShiftLeft<3>(points), kShorts, fields.points + i); });
   const Floats d = iq1_m_half(block.scales);
-  const auto source = hn::LoadDup128(kWideBytes, bytes_from(block, kScales - 8));  // with the bytes before
+  const auto source = hn::LoadDup128(kWideBytes, bytes_from(block, kScales - 8));  // includes preceding bytes
   fields.scales.set([&](int i) {
     const auto bytes = hn::TableLookupBytesOr0(source, hn::Load(kWideBytes, kScalesOf.bytes + 4 * i));
     return scales_of(d, (hn::BitCast(kWords, bytes) >> hn::Load(kWords, kScalesOf.shifts + i)) & words(7));

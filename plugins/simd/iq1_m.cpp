@@ -1,4 +1,4 @@
-// IQ1_M, as plugins/reference/iq1_m.cpp computes it, a super-block a lane.
+// IQ1_M, with the same results as plugins/reference/iq1_m.cpp, and with one super-block per lane.
 
 #include "plugins/reference/iq_bits.h"
 #include "plugins/simd/iq1_book.h"
@@ -11,15 +11,15 @@ namespace {
 
 constexpr int kSub = kIq1MSub;
 constexpr int kSubBlocks = 16;
-constexpr float kLeast = 1e-7f;    // a sub-block below it becomes zeros
-constexpr float kFudge = 1.1125f;  // of the stored scale
+constexpr float kLeast = 1e-7f;    // a sub-block with a lower greatest magnitude becomes zero
+constexpr float kFudge = 1.1125f;  // factor of the stored scale
 constexpr int kStep = static_cast<int>(kLanes);
 
 class Encoder {
  public:
   explicit Encoder(const Batch<1>& batch) : blocks_(batch) {}
 
-  // False: see reference::kNoBookPoint.
+  // Returns false on reference::kNoBookPoint.
   bool run() {
     weigh();
     for (int at = 0; at < kSubBlocks; ++at)
@@ -73,8 +73,8 @@ class Encoder {
     hn::Store(hn::ShiftRight<8>(first) | hn::ShiftLeft<4>(hn::ShiftRight<8>(second)) | shifts, kWords, high_[at]);
   }
 
-  // The scales relative to the largest, then the super-block's scale that fits best with those; none of them, nor the
-  // shifts, where all are 0.
+  // Computes the scales relative to the largest one, and then the super-block scale that best fits them. If all scales
+  // are 0, neither the scales nor the shifts are written.
   void put_scales() {
     Floats most = floats(0);
     for (const Floats scale : scales_) most = greater(most, scale);
@@ -107,7 +107,7 @@ class Encoder {
   SuperBlocks blocks_;
   Floats scales_[kSubBlocks];
   alignas(64) float weight_[256 * kLanes];
-  alignas(64) float value_[256 * kLanes];  // what the levels of the book's points stand for
+  alignas(64) float value_[256 * kLanes];  // values of the book points, before scaling
   alignas(64) std::uint32_t low_[32][kLanes];
   alignas(64) std::uint32_t high_[kSubBlocks][kLanes];
   alignas(64) std::uint32_t scales16_[4][kLanes];

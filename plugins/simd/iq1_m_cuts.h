@@ -1,5 +1,5 @@
 #pragma once
-// The best cut and shifts of a sub-block of IQ1_M (plugins/reference/iq1_m.cpp), a sub-block of each lane.
+// The best cut and shifts of a sub-block of IQ1_M (plugins/reference/iq1_m.cpp), with one sub-block per lane.
 
 #include "plugins/reference/iq1_thirds.h"
 #include "plugins/simd/iq1_cuts.h"
@@ -7,15 +7,15 @@
 namespace ggufmill::simd {
 
 inline constexpr int kIq1MSub = 16;
-// To shift the two groups of a sub-block: bit 1 the first one down, bit 0 the second.
+// Shift combinations of a sub-block's two groups; bit 1: first one down, bit 0: second.
 inline constexpr unsigned kIq1MWays = 4;
 
-// The sums of a least-squares scale for each way to shift.
+// Sums for a least-squares scale, for each shift combination.
 struct Iq1MSums {
   Floats xq[kIq1MWays], qq[kIq1MWays];
 };
 
-// What each element adds to them at each level.
+// Contribution of each element to these sums at each level.
 class Iq1MTerms {
  public:
   explicit Iq1MTerms(const SortedLanes<kIq1MSub>& sorted) {
@@ -55,8 +55,8 @@ class Iq1MTerms {
   alignas(64) float terms_[3 * kIq1MSub * 2 * kIq1MWays * kLanes];
 };
 
-// All shifts of all cuts. Every sum runs over the sorted elements in their order, so the sums of a cut go on from those
-// of the cut before.
+// Tries all shift combinations of all cuts. Every sum runs over the elements in sorted order, so the sums of each cut
+// extend those of the previous cut.
 inline LaneCut best_iq1_m_cut(const Iq1MTerms& terms) {
   LaneCut best;
   Iq1MSums to_low;

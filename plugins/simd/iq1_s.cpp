@@ -1,4 +1,4 @@
-// IQ1_S, as plugins/reference/iq1_s.cpp computes it, a super-block a lane.
+// IQ1_S, with the same results as plugins/reference/iq1_s.cpp, and with one super-block per lane.
 
 #include "plugins/reference/iq_bits.h"
 #include "plugins/simd/iq1_book.h"
@@ -10,12 +10,13 @@ namespace {
 
 constexpr int kSub = 32;
 constexpr int kSubBlocks = 8;
-constexpr int kInFlight = 2;      // sub-blocks, so that the comparisons of one do not wait for those before
-constexpr float kLeast = 1e-12f;  // a sub-block below it becomes zeros
-constexpr float kFudge = 1.125f;  // of the stored scale
+constexpr int kInFlight = 2;      // sub-blocks in flight; hides the latency of comparisons
+constexpr float kLeast = 1e-12f;  // a sub-block with a lower greatest magnitude becomes zero
+constexpr float kFudge = 1.125f;  // factor of the stored scale
 constexpr int kStep = static_cast<int>(kLanes);
 
-// Sums over the sorted elements before each place, and what those from there on add to the least-squares sums.
+// Sums over the sorted elements before each position, and the contribution of the elements from that position on to the
+// least-squares sums.
 class Sums {
  public:
   explicit Sums(const SortedLanes<kSub>& sorted) {
@@ -46,7 +47,7 @@ class Sums {
   alignas(64) float wx_[kSize], w_[kSize], top_xq_[2][kSize], top_qq_[2][kSize];
 };
 
-// Both shifts of all cuts.
+// Tries both shifts of all cuts.
 void find_cuts(const Sums* sums, LaneCut* cuts) {
   for (int low = 0; low <= kSub; ++low) {
     Floats wx[kInFlight], w[kInFlight], xq[kInFlight][2], qq[kInFlight][2];
@@ -75,7 +76,7 @@ class Encoder {
  public:
   explicit Encoder(const Batch<1>& batch) : blocks_(batch) {}
 
-  // False: see reference::kNoBookPoint.
+  // Returns false on reference::kNoBookPoint.
   bool run() {
     const Floats mean_square = floats(2) * blocks_.sum_of_squares(0, 256) / floats(256);
     blocks_.weigh(0, 256, mean_square, weight_);
@@ -127,7 +128,8 @@ class Encoder {
     return true;
   }
 
-  // The super-block's scale, and those of its sub-blocks in units of it. Where all are 0 neither is written.
+  // Computes the scale of the super-block, and those of its sub-blocks relative to it. If all scales are 0, neither is
+  // written.
   void finish() {
     Floats most = floats(0);
     for (const Floats scale : scales_) most = greater(most, scale);

@@ -1,5 +1,5 @@
 #pragma once
-// IQ1_S and IQ1_M. The formats are in plugins/reference/iq1_types.h.
+// IQ1_S and IQ1_M. The formats are described in plugins/reference/iq1_types.h.
 
 #include "plugins/reference/iq1_types.h"
 #include "plugins/simd/codec.h"

@@ -1,4 +1,4 @@
-// IQ2_XXS, IQ2_XS and IQ2_S decoded.
+// Decoders of IQ2_XXS, IQ2_XS and IQ2_S.
 
 #include "plugins/simd/iq2_types.h"
 #include "plugins/simd/lattice_decode.h"
@@ -12,7 +12,7 @@ using reference::Iq2XxsFormat;
 
 constexpr int kStep = static_cast<int>(kLanes);
 
-// As Iq2XxsFormat::scale.
+// Same as Iq2XxsFormat::scale.
 Floats scales_of(const reference::StoredHalf& d, Ints stored) {
   return load_half(d) * (floats(0.5f) + to_floats(stored)) * floats(0.25f);
 }

@@ -5,7 +5,7 @@
 namespace ggufmill::simd {
 namespace {
 
-// The reference's formats, with weights in lanes.
+// The reference formats, with weights in lanes.
 struct Iq2XxsLanes : reference::Iq2XxsFormat {
   static LatticeView<reference::Ternary> view() {
     static const LatticeTable<reference::Ternary, reference::kIq2XxsNeighbours> table(lattice());

@@ -1,5 +1,5 @@
 #pragma once
-// IQ2_XXS, IQ2_XS and IQ2_S. The formats are in plugins/reference/iq2_formats.h.
+// IQ2_XXS, IQ2_XS and IQ2_S. The formats are described in plugins/reference/iq2_formats.h.
 
 #include "plugins/reference/iq2_formats.h"
 #include "plugins/simd/lattice_types.h"

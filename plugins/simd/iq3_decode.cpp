@@ -1,4 +1,4 @@
-// IQ3_XXS and IQ3_S decoded.
+// Decoders of IQ3_XXS and IQ3_S.
 
 #include "plugins/simd/iq3_types.h"
 #include "plugins/simd/lattice_decode.h"
@@ -20,7 +20,7 @@ void set_fields(const Iq3XxsFormat::Block& block, const LatticeFields<Iq3XxsForm
         return hn::PromoteTo(wide, hn::BitCast(half, bytes));
       },
       fields);
-  fields.scales.set([&](int i) {  // as Iq3XxsFormat::scale
+  fields.scales.set([&](int i) {  // same as Iq3XxsFormat::scale
     const Ints stored = as_ints(hn::ShiftRight<28>(load_eight_words(block.words, i)));
     return load_half(block.d) * (floats(0.5f) + to_floats(stored)) * floats(0.5f);
   });
@@ -30,7 +30,7 @@ void set_fields(const Iq3SFormat::Block& block, const LatticeFields<Iq3SFormat>:
                 LatticeFields<Iq3SFormat>& fields) {
   each_index<1, 64>(block.qs, block.qh, [&](int i, Shorts indices) { fields.points.set(book, i, indices); });
   for (int i = 0; i < 32; i += kShortLanes) fields.signs.set(i, load_as_shorts(block.signs + i));
-  fields.scales.set([&](int i) {  // as Iq3SFormat::scale
+  fields.scales.set([&](int i) {  // same as Iq3SFormat::scale
     const Ints stored = load_nibbles(block.scales, i, 8);
     return load_half(block.d) * to_floats(ints(1) + stored + stored);
   });

@@ -5,7 +5,7 @@
 namespace ggufmill::simd {
 namespace {
 
-// The reference's formats, with weights in lanes.
+// The reference formats, with weights in lanes.
 struct Iq3XxsLanes : reference::Iq3XxsFormat {
   static Floats plain_weight(Floats x, Floats) { return x * x; }
   static LatticeView<reference::Octal> view() {

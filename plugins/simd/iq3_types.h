@@ -1,5 +1,5 @@
 #pragma once
-// IQ3_XXS and IQ3_S. The formats are in plugins/reference/iq3_formats.h.
+// IQ3_XXS and IQ3_S. The formats are described in plugins/reference/iq3_formats.h.
 
 #include "plugins/reference/iq3_formats.h"
 #include "plugins/simd/lattice_types.h"

@@ -1,4 +1,4 @@
-// IQ4_NL and IQ4_XS decoded.
+// Decoders of IQ4_NL and IQ4_XS.
 
 #include "plugins/reference/codebooks.h"
 #include "plugins/reference/iq_bits.h"
@@ -15,9 +15,10 @@ constexpr int kSubBlocks = 8;
 
 constexpr NibbleBook kBook(reference::kIq4Values);
 
-using Scales = GroupFloats<kLanes == 16 ? 16 : kSubBlocks>;  // a vector at least
+using Scales = GroupFloats<kLanes == 16 ? 16 : kSubBlocks>;  // at least one full vector
 
-// Of six bits, 32 too great: nibbles, and apart from them the upper two.
+// Computes the scales from six-bit values with an offset of 32, which are stored as nibbles and, separately, their
+// upper two bits.
 void set_scales(const Iq4Xs::Block& block, Scales& scales) {
   const Floats d = load_half(block.d);
   const Words nibbles = words(reference::load_u32(block.scales_l)), pairs = words(reference::load_u16(block.scales_h));

@@ -1,4 +1,4 @@
-// IQ4_NL and IQ4_XS, as plugins/reference/iq4_types.cpp computes them.
+// IQ4_NL and IQ4_XS, with the same results as plugins/reference/iq4_types.cpp, and with one block per lane.
 
 #include "plugins/simd/iq4_types.h"
 
@@ -10,12 +10,12 @@ namespace ggufmill::simd {
 namespace {
 
 constexpr int kSub = 32;
-constexpr int kFirstTry = -7;  // the scales tried take the extreme value to the lowest value and up to 7 beside it
-constexpr int kTrials = 16;    // the first is another one: it takes the extreme value to the other sign's end
-constexpr int kAtOnce = 4;     // so that the additions of one do not wait for those before
+constexpr int kFirstTry = -7;  // the tries map the extreme value to the lowest value and to within 7 of it
+constexpr int kTrials = 16;    // the first one differs: it maps the extreme value to the opposite sign
+constexpr int kAtOnce = 4;     // trials in flight; hides the latency of additions
 constexpr int kStep = static_cast<int>(kLanes);
 
-// kCount weights a lane and their importance.
+// kCount weights per lane, with their importance.
 template <int kCount>
 class Input {
  public:
@@ -33,7 +33,7 @@ class Input {
     return sum;
   }
 
-  // What kSub squared differences weigh, from element `first` on.
+  // Computes the weights of kSub squared differences, starting at element `first`.
   void weigh(int first, Floats mean_square, float* weights) const {
     for (int i = 0; i < kSub; ++i) {
       const Floats square = at(first + i) * at(first + i);
@@ -48,7 +48,7 @@ class Input {
   alignas(64) float importance_[kCount * kLanes] = {};
 };
 
-// Sums of least-squares scales of kSub values, the levels being those at some inverse scales.
+// Sums for the least-squares scales of kSub values whose levels are those at several inverse scales.
 struct Trials {
   Floats xq[kAtOnce], qq[kAtOnce];
 
@@ -98,7 +98,7 @@ Floats find_scale(const float* x, const float* weights) {
 
 Floats inverse_or_zero(Floats value) { return or_zero(differ(value, floats(0)), floats(1) / value); }
 
-// The nibbles of kSub levels; byte(i) for set_bytes.
+// The nibbles of kSub levels; a byte(i) functor for set_bytes.
 class Nibbles {
  public:
   Nibbles(const float* x, Floats inverse) {
@@ -126,7 +126,7 @@ void Iq4Xs::encode(const Batch<1>& batch, LaneBlocks<Block>* blocks) {
   const Input<256> input(batch);
   const Floats mean_square = input.sum_of_squares() * floats(2.0f / 256);
   Floats scales[8];
-  Floats most = floats(0);  // the scale of largest magnitude
+  Floats most = floats(0);  // the scale of greatest magnitude, with its sign
   for (int sub = 0; sub < 8; ++sub) {
     alignas(64) float weights[kSub * kLanes];
     input.weigh(kSub * sub, mean_square, weights);

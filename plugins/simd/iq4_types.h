@@ -1,5 +1,5 @@
 #pragma once
-// IQ4_NL and IQ4_XS. The formats are in plugins/reference/iq4_types.h.
+// IQ4_NL and IQ4_XS. The formats are described in plugins/reference/iq4_types.h.
 
 #include "plugins/reference/iq4_types.h"
 #include "plugins/simd/codec.h"

@@ -1,8 +1,9 @@
 #pragma once
-// The value nearest to x among reference::kIq4Values, the higher one of two as near; the highest for NaN.
+// Finds the value nearest to x in reference::kIq4Values; the higher one on a tie, and the highest one for NaN.
 //
-// Differences of numbers this small and this near are exact, so that the nearest value changes where x is halfway
-// between two; all halves are floats. Below a halfway the lower value is nearer, at it and above the higher one.
+// Differences of numbers this small and this close are exact, so the nearest value changes where x is halfway between
+// two values, and every halfway point is exact as a float. Below a halfway point, the lower value is nearer; at it and
+// above, the higher one is used.
 
 #include <array>
 #include <cstdint>
@@ -21,10 +22,11 @@ inline constexpr std::array<float, 15> kIq4Halfways = [] {
 
 #if HWY_TARGET == HWY_AVX3
 
-// x, rounded to a multiple of 8, tells all but one of the comparisons: no two halfways are in one of 32 such buckets.
+// Rounding x to a multiple of 8 decides all but one of the comparisons, because none of the 32 resulting buckets
+// contains two halfway points.
 struct Iq4Buckets {
   alignas(64) float halfway[32];
-  alignas(64) float lower[32], higher[32];  // values on either side of it
+  alignas(64) float lower[32], higher[32];  // values on either side of the halfway point
   alignas(64) std::uint32_t lower_level[32], higher_level[32];
 
   static constexpr int bucket_of(float x) { return static_cast<int>((x + 4 + 128) / 8); }
@@ -60,7 +62,7 @@ class Iq4Place {
   Words level() const { return choose(upper_, pick(kIq4Buckets.higher_level), pick(kIq4Buckets.lower_level)); }
 
  private:
-  // The instruction reads the lowest 5 bits of the bucket.
+  // The instruction uses only the lowest 5 bits of the bucket.
   Floats pick(const float* table) const {
     return Floats{_mm512_permutex2var_ps(_mm512_load_ps(table), bucket_.raw, _mm512_load_ps(table + 16))};
   }

@@ -1,5 +1,5 @@
-// Q2_K, Q3_K and Q6_K decoded. Their fields are put together while four levels share a word (spread.h); every group of
-// 16 weights then has a scale of its own.
+// Decoders of Q2_K, Q3_K and Q6_K. They merge the fields of levels while four levels share a word (spread.h); then they
+// scale each group of 16 weights individually.
 
 #include <bit>
 #include <cstddef>
@@ -20,15 +20,15 @@ constexpr int kStep = static_cast<int>(kLanes);
 
 using Scales = GroupFloats<kGroups>;
 
-// x = d * scale * level - dmin * minimum
+// x = d * scale * level - dmin * minimum.
 struct Lines {
   Scales scales, minimums;
 };
 
-// Element of the first weight that has bits in byte `byte` of those that reference::crumb reads.
+// Returns the first element that has bits in byte `byte`, in the layout that reference::crumb reads.
 constexpr int first_of_crumbs(int byte) { return byte / 32 * 128 + byte % 32; }
 
-// The levels of bits 2 * kQuarter and 2 * kQuarter + 1 of bytes.
+// Decodes the levels in bits 2 * kQuarter and 2 * kQuarter + 1 of each byte.
 template <int kQuarter>
 HWY_INLINE void decode_quarter(Words bytes, const Lines& lines, int element, float* x) {
   const Words levels = hn::ShiftRight<2 * kQuarter>(bytes) & bytes_of(3);
@@ -57,7 +57,8 @@ HWY_INLINE void decode_block(const Q2_K::Block& block, const Lines& lines, float
   }
 }
 
-// The 16 scales of 6 bits, 32 too great, as bytes: nibbles in the first eight, then the upper pairs of four a byte.
+// Unpacks the 16 six-bit scales, which have an offset of 32, to bytes. Their nibbles are in the first eight bytes,
+// followed by four bytes with the upper two bits of four scales each.
 HWY_INLINE void unpack_scales(const Q3_K::Block& block, std::uint8_t* scales) {
   const hn::Full128<std::uint8_t> bytes{};
   const hn::Full128<std::uint32_t> fours{};
@@ -66,7 +67,7 @@ HWY_INLINE void unpack_scales(const Q3_K::Block& block, std::uint8_t* scales) {
   alignas(16) static constexpr std::uint8_t kPairs[16] = {12, 13, 14, 15, 12, 13, 14, 15,
                                                           12, 13, 14, 15, 12, 13, 14, 15};
   alignas(16) static constexpr std::uint32_t kNibbleShifts[4] = {0, 0, 4, 4}, kPairShifts[4] = {0, 2, 4, 6};
-  const auto packed = hn::LoadU(bytes, bytes_from(block, kScales - 4));  // with four bytes before
+  const auto packed = hn::LoadU(bytes, bytes_from(block, kScales - 4));  // starts four bytes before the field
   const auto nibbles = hn::BitCast(fours, hn::TableLookupBytes(packed, hn::Load(bytes, kNibbles)));
   const auto pairs = hn::BitCast(fours, hn::TableLookupBytes(packed, hn::Load(bytes, kPairs)));
   const auto low = (nibbles >> hn::Load(fours, kNibbleShifts)) & hn::Set(fours, 0x0f0f0f0f);
@@ -74,13 +75,14 @@ HWY_INLINE void unpack_scales(const Q3_K::Block& block, std::uint8_t* scales) {
   hn::StoreU(hn::BitCast(bytes, low | hn::ShiftLeft<4>(high)), bytes, scales);
 }
 
-// Times 2^kExponent: exact, also for the least of halves.
+// Returns the half times 2^kExponent; exact even for the smallest half.
 template <int kExponent>
 Floats scaled_half(const reference::StoredHalf& half) {
   return load_half(half) * floats(std::bit_cast<float>((127 + kExponent) << 23));
 }
 
-// The levels, which have three bits and are 4 too great, at the top of bytes: the upper bit with the sign turned over.
+// Moves the levels, which have three bits and an offset of 4, to the top of bytes. Inverting the upper bit removes the
+// offset and makes it the sign.
 template <int kQuarter>
 HWY_INLINE void decode_quarter(Words low, Words third, const Scales& scales, int element, float* x) {
   Words bits = low;
@@ -112,7 +114,7 @@ HWY_INLINE void decode_block(const Q3_K::Block& block, const Scales& scales, flo
   }
 }
 
-// Levels of six bits, 32 too great, from a nibble in bits 2 to 5 and a pair in bits 6 and 7 of bytes.
+// Decodes six-bit levels with an offset of 32, given a nibble in bits 2 to 5 and a pair in bits 6 and 7 of bytes.
 HWY_INLINE void decode_sixes(Words nibbles, Words pairs, const Scales& scales, int element, float* x) {
   spread_signed(merge_bits<0xc0, 0xfc, 0x80>(pairs, nibbles), [&](int part, Ints level) {
     const int i = element + part * kStep;
@@ -127,7 +129,7 @@ HWY_INLINE void set_scales(const Q6_K::Block& block, Scales& scales) {
 
 HWY_INLINE void decode_block(const Q6_K::Block& block, const Scales& scales, float* x) {
   GGUFMILL_UNROLL
-  for (int byte = 0; byte < 128; byte += kWide) {  // byte / 64: half of the super-block
+  for (int byte = 0; byte < 128; byte += kWide) {  // byte / 64 is the half of the super-block
     const Words nibbles = load_wide(block.ql + byte), pairs = load_twice<2>(block.qh + byte / 64 * 32, byte % 64);
     const int element = byte / 64 * 128 + byte % 64;
     decode_sixes(hn::ShiftLeft<2>(nibbles), hn::ShiftLeft<6>(pairs), scales, element, x);

@@ -1,5 +1,6 @@
 #pragma once
-// Q2_K, Q3_K, Q4_K, Q5_K, Q6_K: super-blocks of 256 weights. The formats are in plugins/reference/k_types.h.
+// Q2_K, Q3_K, Q4_K, Q5_K and Q6_K: super-blocks of 256 weights. The formats are described in
+// plugins/reference/k_types.h.
 
 #include "plugins/reference/k_types.h"
 #include "plugins/simd/codec.h"

@@ -1,5 +1,5 @@
 #pragma once
-// What a kernel with one block a lane reads and writes: a batch of blocks, and their packed bytes as words in lanes.
+// Input and output of a kernel with one block per lane: a batch of blocks, and their packed bytes as words in lanes.
 
 #include <algorithm>
 #include <cstring>
@@ -8,18 +8,18 @@
 
 namespace ggufmill::simd {
 
-// kSets times kLanes blocks of F32. Where a call has fewer left, the last one again.
+// kSets * kLanes blocks of F32. If a call has fewer blocks left, the last one is repeated.
 template <int kSets>
 struct Batch {
   static constexpr std::size_t kBlocks = kSets * kLanes;
-  bool weighted;                     // whether `importance` is there
-  const float* x[kBlocks];           // the blocks' weights
-  const float* importance[kBlocks];  // of the blocks' columns
-  float row_mean_square[kBlocks];    // of the blocks' rows; for codecs that ask for it, when weighted
+  bool weighted;                     // true if `importance` is set
+  const float* x[kBlocks];           // weights of each block
+  const float* importance[kBlocks];  // importance of each block's columns
+  float row_mean_square[kBlocks];    // mean square of each block's row; set if weighted, for codecs that request it
 };
 
-// kLanes packed blocks, as 32-bit little-endian words: byte 4 * w + b of the block in lane l is byte b of lane l of
-// word w. Words beyond the block are not written.
+// kLanes packed blocks, as 32-bit little-endian words: byte 4 * w + b of the block in lane l is byte b of word w in
+// lane l. Bytes past the end of a block are not stored.
 template <class Block>
 class LaneBlocks {
  public:
@@ -27,7 +27,7 @@ class LaneBlocks {
 
   void set(int word, Words value) { hn::Store(value, kWords32, words_ + word * static_cast<int>(kLanes)); }
 
-  // The first `count` blocks to `block`.
+  // Stores the first `count` blocks in `block`.
   void store(std::uint8_t* block, std::size_t count) const {
     alignas(16) std::uint8_t bytes[kLanes][4 * kWords];
     std::uint8_t* rows[kLanes];

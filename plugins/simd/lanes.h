@@ -1,16 +1,17 @@
 #pragma once
-// Vectors of 32-bit lanes, as wide as the instruction set that the module is built for, and the bit-level arithmetic of
-// plugins/reference/floats.h on all lanes at once, with its results for every argument.
+// Vectors of 32-bit lanes, as wide as the instruction set of the module allows, and the bit-level arithmetic of
+// plugins/reference/floats.h on all lanes, with the same results for every argument.
 //
-// One block of weights is in each lane, so that every lane repeats the scalar order of operations. Never hn::MulAdd in
-// what makes bytes: where the instruction set has it, it rounds once where the specification rounds twice.
+// Usually, each lane contains one block of weights, so that it repeats the scalar order of operations. Never use
+// hn::MulAdd to compute output bytes: if the instruction set supports it, it rounds once, whereas the specification
+// rounds twice.
 
 #include <hwy/highway.h>
 
 #include <cstddef>
 #include <cstdint>
 
-// Before a short loop over vectors in flight: unrolled early, so that the vectors stay in registers.
+// Placed before a short loop over vectors in flight. The loop is unrolled early, so that the vectors stay in registers.
 #if defined(__clang__)
 #define GGUFMILL_UNROLL _Pragma("unroll")
 #define GGUFMILL_UNROLL16 _Pragma("unroll")
@@ -54,14 +55,15 @@ inline bool all(Mask mask) { return hn::AllTrue(kFloats, mask); }
 inline Floats choose(Mask mask, Floats yes, Floats no) { return hn::IfThenElse(mask, yes, no); }
 inline Ints choose(Mask mask, Ints yes, Ints no) { return hn::IfThenElse(hn::RebindMask(kInts, mask), yes, no); }
 inline Words choose(Mask mask, Words yes, Words no) { return hn::IfThenElse(hn::RebindMask(kWords, mask), yes, no); }
-// True with a NaN on either side, as in C++: Highway's operator is not so for all targets.
+// Returns true where a and b differ or either is NaN, as in C++. Highway's operator does not do so for all targets.
 inline Mask differ(Floats a, Floats b) { return hn::Not(a == b); }
 inline Mask is_nan(Floats value) { return differ(value, value); }
 
-// `yes`, or zero where the mask is not set.
+// Returns `yes`, or zero where the mask is not set.
 inline Floats or_zero(Mask mask, Floats yes) { return hn::IfThenElseZero(mask, yes); }
 
-// a > b, and whether a and b differ, both only where the mask is set: one operation where masks are not vectors.
+// Compute a > b and a != b, respectively, and only where the mask is set. This is a single operation if masks are not
+// vectors.
 inline Mask and_greater(Mask mask, Floats a, Floats b) {
 #if HWY_TARGET == HWY_AVX3
   return Mask{_mm512_mask_cmp_ps_mask(mask.raw, a.raw, b.raw, _CMP_GT_OQ)};
@@ -77,7 +79,8 @@ inline Mask and_differ(Mask mask, Floats a, Floats b) {
 #endif
 }
 
-// a < b ? a : b and a > b ? a : b, also where both are zero or one is NaN: x86's instructions are defined so.
+// Return a < b ? a : b and a > b ? a : b, respectively, even if both are zero or one is NaN. The x86 instructions are
+// defined this way.
 #if HWY_ARCH_X86
 inline Floats lesser(Floats a, Floats b) { return hn::Min(a, b); }
 inline Floats greater(Floats a, Floats b) { return hn::Max(a, b); }
@@ -86,7 +89,7 @@ inline Floats lesser(Floats a, Floats b) { return choose(a < b, a, b); }
 inline Floats greater(Floats a, Floats b) { return choose(a > b, a, b); }
 #endif
 
-// Toward zero; INT32_MIN where the value does not fit or is NaN. Highway's own conversion saturates.
+// Truncates toward zero. Returns INT32_MIN if the value does not fit or is NaN. Highway's own conversion saturates.
 inline Ints to_ints(Floats value) {
 #if HWY_TARGET == HWY_AVX3
   return Ints{_mm512_cvttps_epi32(value.raw)};
@@ -100,7 +103,7 @@ inline Ints to_ints(Floats value) {
 #endif
 }
 
-// To nearest, ties to even; any number where that does not fit or is NaN.
+// Rounds to nearest, ties to even. The result is unspecified if the value does not fit or is NaN.
 inline Ints round_to_ints(Floats value) {
 #if HWY_TARGET == HWY_AVX3
   return Ints{_mm512_cvtps_epi32(value.raw)};
@@ -113,44 +116,46 @@ inline Ints round_to_ints(Floats value) {
 #endif
 }
 
-// To nearest, ties to even, by an addition that leaves no fraction bits; beyond +-4194303 the low bits of the sum, as
-// reference::nearest_int. Within it hn::Round is the same and cheaper.
+// Rounds to nearest, ties to even, with an addition that leaves no fraction bits. Outside +-4194303, the result is made
+// of the low bits of the sum, as in reference::nearest_int. Within this range, hn::Round gives the same result and is
+// cheaper.
 inline Ints nearest_ints(Floats value) {
   const Words bits = as_words(value + floats(12582912.0f));
   return as_ints(bits & words(0x007fffff)) - ints(0x00400000);
 }
 
-// hn::Round(value) and round_to_ints(value) are nearest_int(value) below this magnitude.
+// Below this magnitude, hn::Round(value) and round_to_ints(value) are equal to nearest_int(value).
 inline constexpr float kRoundable = 4194303.0f;
 
-// To nearest, ties away from zero: for to_ints(), which cuts off what this adds. The constant is the greatest value
-// below one half, so that nothing less than a half is carried over.
+// Prepares rounding to nearest, ties away from zero, by to_ints(), which truncates the result. The constant is the
+// greatest value below one half, so that no fraction below one half is rounded up.
 inline Floats before_truncation(Floats value) {
   const Floats sign = as_floats(as_words(value) & words(0x80000000u));
   return value + hn::Or(sign, floats(0x1.fffffep-2f));
 }
 
 inline Ints clamp(Ints value, int low, int high) { return hn::Min(hn::Max(value, ints(low)), ints(high)); }
-// Whole numbers below 0 become 0, those above kHigh kHigh. The bits of floats that are not negative are in the order of
-// integers, whose minimum and maximum leave the units for multiplication free.
+// For integral values: not_negative() replaces values below 0 by 0, and at_most() replaces values above kHigh by kHigh.
+// The bits of non-negative floats order like integers, and integer minimum and maximum leave the multiplication units
+// free.
 inline Floats not_negative(Floats value) { return hn::BitCast(kFloats, hn::Max(as_ints(value), ints(0))); }
 template <int kHigh>
 Floats at_most(Floats value) {
   return hn::BitCast(kFloats, hn::Min(as_ints(value), hn::BitCast(kInts, floats(float{kHigh}))));
 }
 
-// IEEE half, in the lower half of each word -> float, exact, as reference::half_to_float.
+// Converts an IEEE half in the lower half of each word to float, exactly, like reference::half_to_float.
 inline Floats half_to_floats(Words half) {
   const Words sign = hn::ShiftLeft<16>(half & words(0x8000));
   const Words magnitude = half & words(0x7fff);
-  // As if the exponent's bias were 127; subnormals become right by the product, which is exact.
+  // Treats the exponent as if its bias were 127. The exact multiplication corrects this, and subnormals with it.
   const Floats finite = as_floats(hn::ShiftLeft<13>(magnitude)) * floats(0x1p112f);
   const Words quiet = choose(mask_of(magnitude > words(0x7c00)), words(0x7fc00000), words(0x7f800000));
   const Words special = hn::ShiftLeft<13>(magnitude) | quiet;
   return as_floats(sign | choose(mask_of(magnitude > words(0x7bff)), special, as_words(finite)));
 }
 
-// float -> IEEE half in the lower half of each word, as reference::float_to_half.
+// Converts a float to an IEEE half in the lower half of each word, like reference::float_to_half.
 inline Words floats_to_half(Floats value) {
   const Words bits = as_words(value);
   const Words sign = hn::ShiftRight<16>(bits) & words(0x8000);
@@ -164,7 +169,7 @@ inline Words floats_to_half(Floats value) {
   return sign | half;
 }
 
-// As it is once stored and loaded.
+// Returns the value after a round trip through half, as if it were stored and loaded.
 inline Floats through_half(Floats value) { return half_to_floats(floats_to_half(value)); }
 
 }  // namespace ggufmill::simd

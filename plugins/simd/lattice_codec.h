@@ -1,9 +1,9 @@
 #pragma once
-// The encoder of the IQ2 and IQ3 types, as plugins/reference/iq_codec.h computes it, one super-block a lane. A format
-// is the reference's (iq_format.h) with
+// Encoder of the IQ2 and IQ3 types, with the same results as plugins/reference/iq_codec.h, and with one super-block per
+// lane. A format is a reference format (iq_format.h) with these additions:
 //
-//   static LatticeView<Space> view();                              // of the book
-//   static Floats plain_weight(Floats x, Floats mean_square);      // where importance is not needed
+//   static LatticeView<Space> view();                              // table of the book
+//   static Floats plain_weight(Floats x, Floats mean_square);      // unless the type needs importance
 
 #include "plugins/reference/iq_codec.h"
 #include "plugins/simd/lane_blocks.h"
@@ -82,7 +82,7 @@ class LatticeEncoder {
   alignas(64) std::uint32_t signs_[32][kLanes];
 };
 
-// A status of the kernel, as reference::LatticeCodec::encode. `Format::view()` is the table of the book.
+// Returns a kernel status, like reference::LatticeCodec::encode. `Format::view()` returns the table of the book.
 template <class Format>
 std::int32_t encode_lattice(const Batch<1>& batch, typename Format::Block* blocks, std::size_t count) {
   return LatticeEncoder<Format>(batch, Format::view()).run(blocks, count);

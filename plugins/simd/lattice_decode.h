@@ -1,6 +1,6 @@
 #pragma once
-// The decoder of the IQ2 and IQ3 types, as reference::LatticeCodec's. Points (lattice_points.h), signs
-// (lattice_signs.h) and scales are worked out for a whole super-block at a time.
+// Decoder of the IQ2 and IQ3 types, with the same results as reference::LatticeCodec. Points (lattice_points.h), signs
+// (lattice_signs.h) and scales are computed for an entire super-block at a time.
 
 #include "plugins/reference/iq_codec.h"
 #include "plugins/simd/lattice_points.h"
@@ -9,7 +9,7 @@
 
 namespace ggufmill::simd {
 
-// What is worked out of a super-block.
+// Unpacked fields of a super-block.
 template <class Format>
 struct LatticeFields {
   using Book = typename LatticePoints<Format>::Book;
@@ -18,7 +18,7 @@ struct LatticeFields {
   SubFloats<256 / Format::kSubBlock> scales;
 };
 
-// set_fields(block, book, fields): see LatticeFields.
+// Decodes `count` blocks; set_fields(block, book, fields) unpacks a block into LatticeFields.
 template <class Format, class SetFields>
 void decode_lattice(const typename Format::Block* blocks, std::uint64_t count, float* x, const SetFields& set_fields) {
   using Block = typename Format::Block;
@@ -32,14 +32,15 @@ void decode_lattice(const typename Format::Block* blocks, std::uint64_t count, f
       });
 }
 
-// Words of four sign fields of 7 bits each, under a scale; words_at(i) gives those from word i on in 64 bits each.
+// Unpacks words of four 7-bit sign fields with a scale on top. words_at(i) returns the words from number i on, in 64
+// bits each.
 template <class WordsAt, class Fields>
 HWY_INLINE void set_packed_signs(const WordsAt& words_at, Fields& fields) {
   const hn::RepartitionToWide<decltype(kWords)> wide{};
   constexpr int kStep = static_cast<int>(kLanes) / 2;
   for (int i = 0; i < 8; i += kStep) {
     const auto word = words_at(i);
-    const auto field = [&](auto shifted, int k) {  // from bit 7 * k to bit 16 * k
+    const auto field = [&](auto shifted, int k) {  // shifted from bit 7 * k to bit 16 * k
       return shifted & hn::Set(wide, std::uint64_t{127} << (16 * k));
     };
     const auto lower = field(word, 0) | field(hn::ShiftLeft<9>(word), 1);

@@ -1,7 +1,7 @@
 #pragma once
-// What the encoders of the IQ2 and IQ3 types work on (reference::SubBlock), a sub-block of each lane: magnitudes and
-// signs apart, each weight with its importance. Elements are in lanes, and again in rows for the search among
-// neighbours.
+// Input of the encoders of the IQ2 and IQ3 types (reference::SubBlock), with one sub-block per lane and magnitudes
+// separated from signs. Each value has a weight. Elements are stored in lanes, and also in rows for the neighbour
+// search.
 
 #include "plugins/reference/iq_format.h"
 #include "plugins/simd/lane_rows.h"
@@ -15,20 +15,20 @@ class LatticeInput {
   static constexpr int kCount = Format::kSubBlock;
   static constexpr int kSigns = kCount / 8;
 
-  // Takes kCount values of each lane, in lanes, and their importance or null. `mean_square` is the super-block's.
+  // Reads kCount values per lane, in lanes, and their importance or null. `mean_square` is that of the super-block.
   void prepare(const float* x, const float* importance, Floats mean_square);
 
-  // With even signs, the magnitude of the least of eight may be below zero.
+  // With even signs, one magnitude of each eight can be negative.
   Floats x(int i) const { return hn::Load(kFloats, x_ + i * kStep); }
   Floats weight(int i) const { return hn::Load(kFloats, weight_ + i * kStep); }
   Floats weighted_x(int i) const { return hn::Load(kFloats, weighted_x_ + i * kStep); }
-  // Bit i: element i of the eight is negative.
+  // Bit i is set if element i of the eight is negative.
   Words signs(int eight) const { return signs_[eight]; }
   void turn_signs(Mask lanes) {
     for (Words& signs : signs_) signs = choose(lanes, signs ^ words(Format::kEvenSigns ? 127 : 255), signs);
   }
 
-  // Of one lane, from element i on. The search for a neighbour uses the weights' square roots.
+  // Values of one lane, from element i on. The neighbour search uses the square roots of the weights.
   const float* row_x(std::size_t lane, int i) const { return row_x_.at(lane, i); }
   const float* row_root(std::size_t lane, int i) const { return row_root_.at(lane, i); }
 
@@ -73,7 +73,7 @@ void LatticeInput<Format>::prepare(const float* x, const float* importance, Floa
   row_root_.set(root_);
 }
 
-// Eight values to magnitudes and sign bits.
+// Splits eight values into magnitudes and sign bits.
 template <class Format>
 void LatticeInput<Format>::split_signs(const float* x, int eight) {
   Words signs = words(0);
@@ -86,7 +86,7 @@ void LatticeInput<Format>::split_signs(const float* x, int eight) {
   signs_[eight] = signs;
 }
 
-// Makes the number of negatives even, as reference::split_even_signs.
+// Makes the number of negatives even, like reference::split_even_signs.
 template <class Format>
 void LatticeInput<Format>::flip_least(const float* x, int eight) {
   Words least = words(0);

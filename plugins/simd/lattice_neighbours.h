@@ -1,5 +1,5 @@
 #pragma once
-// Stray points of many lanes, each to its best neighbour: one after the other, or two at a time.
+// Moves stray points of many lanes to their best neighbours, one or two points at a time.
 
 #include "plugins/simd/lattice_search.h"
 
@@ -7,19 +7,19 @@ namespace ggufmill::simd {
 
 #if HWY_TARGET == HWY_AVX3
 
-// Eight of 32 bits for each of two points.
+// Eight 32-bit lanes for each of two points.
 inline constexpr hn::Half<decltype(kFloats)> kHalfFloats{};
 inline constexpr hn::Half<decltype(kWords)> kHalfWords{};
 
-// The least of each half, in all of its lanes.
+// Returns the minimum of each half, in all lanes of this half.
 inline Floats least_of_halves(Floats value) {
   value = hn::Min(value, hn::Shuffle2301(value));
   value = hn::Min(value, hn::Shuffle1032(value));
   return hn::Min(value, Floats{_mm512_shuffle_f32x4(value.raw, value.raw, _MM_SHUFFLE(2, 3, 0, 1))});
 }
 
-// nearest_point() for two points with the same values, of four coordinates with eight levels each.
-// kShort: each has one vector of neighbours.
+// Like nearest_point(), for two points with the same level values and with four coordinates of eight levels each.
+// kShort: each point has a single vector of neighbours.
 template <bool kShort, class Space>
 HWY_INLINE bool nearest_pair(const LatticeView<Space>& lattice, const StrayPoint& a, const StrayPoint& b,
                              std::uint32_t& nearest_a, std::uint32_t& nearest_b) {
@@ -61,11 +61,11 @@ HWY_INLINE bool nearest_pair(const LatticeView<Space>& lattice, const StrayPoint
     nearest_b = list_b[first_bit(places_b)];
     return true;
   }
-  const std::uint32_t last_a = 2 * a.entry.vectors() - 1, last_b = 2 * b.entry.vectors() - 1;  // eights
+  const std::uint32_t last_a = 2 * a.entry.vectors() - 1, last_b = 2 * b.entry.vectors() - 1;  // in groups of eight
   Mask nearer = second < first;
   Floats least = choose(nearer, second, first);
   Words from = choose(nearer, words(1), words(0));
-  // A list that has ended goes on with its last eight, which are no better a second time.
+  // A list that has ended repeats its last eight neighbours, which cannot improve the result.
   for (std::uint32_t eight = 2; eight <= std::max(last_a, last_b); ++eight) {
     const Floats sum = sum_of(8 * std::min(eight, last_a), 8 * std::min(eight, last_b));
     nearer = sum < least;
@@ -81,8 +81,8 @@ HWY_INLINE bool nearest_pair(const LatticeView<Space>& lattice, const StrayPoint
 
 #endif
 
-// Writes the best neighbour of point_of(lane) to nearest[lane] for each lane of `stray`; `entries` are those of the
-// points. False: one has none (reference::kNoBookPoint).
+// Writes the best neighbour of point_of(lane) to nearest[lane] for each lane in `stray`. `entries` are the table
+// entries of the points. Returns false if a point has no such neighbour (reference::kNoBookPoint).
 template <class Space, class PointOf>
 HWY_INLINE bool find_neighbours(const LatticeView<Space>& lattice, Mask stray, [[maybe_unused]] Words entries,
                                 const PointOf& point_of, std::uint32_t* nearest) {
@@ -99,7 +99,7 @@ HWY_INLINE bool find_neighbours(const LatticeView<Space>& lattice, Mask stray, [
       }
       return true;
     };
-    // Apart, so that no branch depends on a list's length.
+    // Short and long lists are processed separately, so that no branch depends on the length of a list.
     const Mask is_long = hn::And(stray, mask_of((entries & words(LatticeEntry::kVectors)) > words(1)));
     return take(mask_bits(hn::AndNot(is_long, stray)), std::true_type()) && take(mask_bits(is_long), std::false_type());
   }

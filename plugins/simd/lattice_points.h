@@ -1,9 +1,10 @@
 #pragma once
-// The points of a super-block of the IQ2 and IQ3 types, from their indices in a format's book to the magnitudes of
-// weights: by a table of magnitudes in memory, or, with 16 lanes, by a table of levels in registers, a short a point.
+// Converts the points of a super-block of the IQ2 and IQ3 types from indices in the code book of a format to magnitudes
+// of weights. Uses a table of magnitudes in memory or, with 16 lanes, a table of levels in registers, with one short
+// per point.
 //
-// Points have set(book, i, indices), of the points from number i on, and each(book, scales, take), which calls
-// take(i, values) for all vectors of weights in order; the values are scale * magnitude.
+// A points class has set(book, i, indices), which sets the points from number i on, and each(book, scales, take), which
+// calls take(i, values) for all vectors of weights in order. The values are scale * magnitude.
 
 #include <type_traits>
 
@@ -19,7 +20,7 @@ inline constexpr int kBookSize = static_cast<int>(std::tuple_size_v<BookOf<Forma
 template <class Format>
 inline constexpr int kBookDims = static_cast<int>(std::tuple_size_v<typename BookOf<Format>::value_type>);
 
-// The magnitudes of the points of a book, made at the first call.
+// Magnitudes of the points of a book, built on the first call.
 template <class Format>
 class Magnitudes {
  public:
@@ -63,12 +64,12 @@ class TabledPoints {
  private:
   static constexpr int kDims = kBookDims<Format>;
 
-  std::uint16_t places_[256 / kDims];  // in the table
+  std::uint16_t places_[256 / kDims];  // positions in the table
 };
 
 #if HWY_TARGET == HWY_AVX3
 
-// The points of a book, a short each; made at the first call. Level i is in bits 2 * i or 4 * i and after.
+// The points of a book, with one short per point; built on the first call. Level i starts at bit 2 * i or 4 * i.
 template <class Format>
 class BookCodes {
  public:
@@ -79,7 +80,7 @@ class BookCodes {
     return codes;
   }
 
-  // The codes of indices.
+  // Returns the codes of the indices.
   Shorts find(Shorts index) const { return find<kBookSize<Format>>(values_, index); }
 
  private:
@@ -91,7 +92,7 @@ class BookCodes {
     }
   }
 
-  // Of kCount codes those at `index`, of which further bits are not looked at.
+  // Looks up `index` in a list of kCount codes; higher bits of the index are ignored.
   template <int kCount>
   static Shorts find(const std::uint16_t* codes, Shorts index) {
     if constexpr (kCount == 64) {
@@ -106,7 +107,7 @@ class BookCodes {
   alignas(64) std::uint16_t values_[kBookSize<Format>];
 };
 
-// The magnitudes of levels, again and again.
+// Magnitudes of the levels, repeated.
 template <class Format>
 struct LevelMagnitudes {
   alignas(64) float at[16] = {};
@@ -137,7 +138,7 @@ class CodedPoints {
   }
 
  private:
-  // In the lowest bits.
+  // Returns the levels from element i on, in the lowest bits.
   Words levels(int i) const {
     constexpr int kDims = kBookDims<Format>;
     const Words lanes = hn::Iota(kWords, 0);
@@ -147,7 +148,7 @@ class CodedPoints {
       return words(two) >> (lanes + lanes);
     } else {
       alignas(64) static constexpr std::uint8_t kBytes[64] = {
-          0, 1, 0x80, 0x80, 0, 1, 0x80, 0x80, 0, 1, 0x80, 0x80, 0, 1, 0x80, 0x80,  // code by 128-bit part
+          0, 1, 0x80, 0x80, 0, 1, 0x80, 0x80, 0, 1, 0x80, 0x80, 0, 1, 0x80, 0x80,  // a code per 128-bit part
           2, 3, 0x80, 0x80, 2, 3, 0x80, 0x80, 2, 3, 0x80, 0x80, 2, 3, 0x80, 0x80, 4, 5, 0x80, 0x80, 4, 5, 0x80, 0x80,
           4, 5, 0x80, 0x80, 4, 5, 0x80, 0x80, 6, 7, 0x80, 0x80, 6, 7, 0x80, 0x80, 6, 7, 0x80, 0x80, 6, 7, 0x80, 0x80};
       const hn::RepartitionToWide<decltype(kWords)> wide{};
@@ -162,7 +163,7 @@ class CodedPoints {
   std::uint16_t codes_[256 / kBookDims<Format>];
 };
 
-// In larger books the search for codes takes longer than loads of magnitudes do.
+// For larger books, looking up codes takes longer than loading magnitudes.
 template <class Format>
 using LatticePoints = std::conditional_t<(kBookSize<Format> > 512), TabledPoints<Format>, CodedPoints<Format>>;
 

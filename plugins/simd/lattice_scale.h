@@ -1,6 +1,6 @@
 #pragma once
-// The search for the scale of a sub-block of an IQ2 or IQ3 type (plugins/reference/iq_scale_search.h), one a lane;
-// points that are not in the book leave the lanes for the search among their neighbours.
+// Search for the scale of a sub-block of an IQ2 or IQ3 type (plugins/reference/iq_scale_search.h), with one sub-block
+// per lane. Points that are not in the book are processed outside the lanes, by the neighbour search.
 
 #include "plugins/simd/fit_positive.h"
 #include "plugins/simd/lattice_input.h"
@@ -18,11 +18,12 @@ class LatticeScale {
 
   explicit LatticeScale(const LatticeView<Space>& lattice) : lattice_(lattice) {}
 
-  // Turns the signs of lanes where the values that changed theirs outweigh the others. False: no point of the book for
-  // some lane (reference::kNoBookPoint).
+  // Finds the scale and the points. Inverts the signs in lanes where the values whose sign was changed outweigh the
+  // others. Returns false if a lane has no point in the book (reference::kNoBookPoint).
   bool find(Input& input);
 
-  // What was found: the scale, 0 for a sub-block of zeros, and the index of each group.
+  // Results: the scale, which is 0 for a sub-block of zeros; the lanes with such sub-blocks; and the index of each
+  // group.
   Floats scale() const { return scale_; }
   Mask zeros() const { return zeros_; }
   Words index(int group) const {
@@ -65,7 +66,7 @@ Words LatticeScale<Format>::entry_of(Words point) const {
   return hn::GatherIndex(kWords, lattice_.entries, as_ints(code));
 }
 
-// The point of levels nearest to a group.
+// Returns the point with the levels nearest to a group.
 template <class Format>
 Words LatticeScale<Format>::rounded(int group, Floats inverse) const {
   Words point = words(Book::kOrigin);
@@ -77,8 +78,8 @@ Words LatticeScale<Format>::rounded(int group, Floats inverse) const {
   return point;
 }
 
-// Takes the groups that `which` has a bit for to the book: rounded by `inverse`, compared at `scale`. `beside` gets the
-// bits of those that had to move to a neighbour.
+// Maps the groups whose bits are set in `which` to the book: rounds with `inverse`, compares neighbours at `scale`.
+// Sets `beside` to the bits of the groups that were moved to a neighbour.
 template <class Format>
 bool LatticeScale<Format>::place(Floats inverse, Floats scale, Words which, Words* points, Words& beside) {
   alignas(64) float scales[kLanes];
@@ -112,7 +113,7 @@ bool LatticeScale<Format>::take_to_book(int group, Mask stray, Words entry, cons
   return true;
 }
 
-// The sums of the least-squares scale: sum(w x q) / sum(w q q).
+// Computes the sums for the least-squares scale, which is sum(w x q) / sum(w q q).
 template <class Format>
 auto LatticeScale<Format>::fit(const Words* points) const -> Fit {
   Fit sums{floats(0), floats(0)};
@@ -149,7 +150,7 @@ bool LatticeScale<Format>::search(Floats top) {
   return revisit(choose(scale_ > floats(0), beside, words(0)));
 }
 
-// Takes groups to the book again, at the scale that was found.
+// Maps groups to the book again, at the scale found by the search.
 template <class Format>
 bool LatticeScale<Format>::revisit(Words groups) {
   const Mask again = hn::Not(mask_of(groups == words(0)));
@@ -161,7 +162,7 @@ bool LatticeScale<Format>::revisit(Words groups) {
   return true;
 }
 
-// The magnitude that the first guess of the scale gives the highest level.
+// Returns the magnitude that the first guess of the scale maps to the highest level.
 template <class Format>
 Floats LatticeScale<Format>::guess() {
   Floats top = input_->x(0);

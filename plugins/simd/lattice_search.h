@@ -1,6 +1,6 @@
 #pragma once
-// The search for the best of a point's neighbours (reference::nearest_neighbour), the neighbours in the lanes. The
-// terms of a neighbour's sum depend on one level each: they are computed once for all levels, and looked up.
+// Search for the best neighbour of a point (reference::nearest_neighbour), with the neighbours in the lanes. Each term
+// of a neighbour's sum depends on one level only, so the terms are computed once for all levels, and then looked up.
 
 #include <cfloat>
 
@@ -9,7 +9,7 @@
 
 namespace ggufmill::simd {
 
-// What levels stand for, again and again in Points<Space>::kPadded places: as many as any vector has lanes.
+// Values of the levels, padded to Points<Space>::kPadded entries and repeated to fill the widest vector.
 struct LevelValues {
   alignas(64) float at[16];
 };
@@ -22,7 +22,7 @@ inline constexpr LevelValues kOddValues = [] {
   return values;
 }();
 
-// The value of coordinate i of points.
+// Returns the value of coordinate i of points.
 template <class Space>
 HWY_INLINE Floats odd_value(Words points, int i) {
 #if GGUFMILL_SIMD_PICKS
@@ -33,30 +33,30 @@ HWY_INLINE Floats odd_value(Words points, int i) {
 #endif
 }
 
-// Bit l: lane l of the mask.
+// Returns the mask as bits; bit l is lane l.
 inline unsigned mask_bits(Mask mask) {
   std::uint8_t bytes[8] = {};
   hn::StoreMaskBits(kFloats, mask, bytes);
   return bytes[0] | unsigned{bytes[1]} << 8;
 }
 
-// One point on its way to the book.
+// A point that is not in the book and has to be moved to a neighbour.
 struct StrayPoint {
-  const float* x;  // kDims values; more that can be read, up to kLanes
+  const float* x;  // kDims values; readable up to kLanes values
   const float* weight;
   const LevelValues& values;
-  float scale;  // of the values
+  float scale;  // factor of the values
   LatticeEntry entry;
 };
 
-// The neighbour with the least sum of weight * (scale * value - x)^2, the first of equals, to `nearest`. False, and
-// nothing written, where no sum is below FLT_MAX.
+// Stores in `nearest` the neighbour with the least sum of weight * (scale * value - x)^2; the first one on a tie.
+// Returns false, and writes nothing, if no sum is below FLT_MAX.
 #if GGUFMILL_SIMD_PICKS
 
 inline std::size_t first_bit(unsigned bits) { return static_cast<std::size_t>(__builtin_ctz(bits)); }
 
-// The first place in a list of what is in one of `lanes`, of which there is one at least: in vector from[first + lane],
-// each kStep places.
+// Returns the lowest list position of the results in `lanes`, of which at least one is set. The result in `lane`
+// belongs to vector from[first + lane] of the list; each vector has kStep positions.
 template <std::size_t kStep>
 std::size_t first_place(unsigned lanes, std::size_t first, Words from) {
   alignas(64) std::uint32_t vectors[kLanes];
@@ -72,7 +72,7 @@ std::size_t first_place(unsigned lanes, std::size_t first, Words from) {
 template <class Space>
 HWY_INLINE bool nearest_point(const LatticeView<Space>& lattice, const StrayPoint& point, std::uint32_t& nearest) {
   constexpr int kPadded = Points<Space>::kPadded;
-  constexpr int kInVector = static_cast<int>(kLanes) / kPadded;  // coordinates
+  constexpr int kInVector = static_cast<int>(kLanes) / kPadded;  // coordinates per vector
   constexpr int kVectors = Space::kDims / kInVector;
   const Floats x = hn::LoadU(kFloats, point.x), weight = hn::LoadU(kFloats, point.weight);
   const Floats scaled = floats(point.scale) * hn::Load(kFloats, point.values.at);

@@ -1,6 +1,6 @@
 #pragma once
-// The signs of a super-block of the IQ2 and IQ3 types: a byte for eight weights, or seven bits where an even number is
-// negative.
+// The signs of a super-block of the IQ2 and IQ3 types: one byte per eight weights, or seven bits if the number of
+// negative weights is even.
 
 #include "plugins/simd/block_fields.h"
 #include "plugins/simd/turn_signs.h"
@@ -10,7 +10,7 @@ namespace ggufmill::simd {
 template <bool kEven>
 class LatticeSigns {
  public:
-  // From field i on, a field in each short.
+  // Sets the fields from number i on, given one field per short.
   HWY_INLINE void set(int i, Shorts fields) {
     if constexpr (kEven) {
       Shorts parity = fields ^ hn::ShiftRight<4>(fields);
@@ -22,7 +22,7 @@ class LatticeSigns {
     hn::StoreU(hn::TruncateTo(bytes, fields), bytes, bits_ + i);
   }
 
-  // The magnitudes of elements i and after with their signs.
+  // Applies the signs to the magnitudes of elements from i on.
   HWY_INLINE Floats apply(Floats magnitudes, int i) const {
     std::uint32_t bits;
     std::memcpy(&bits, bits_ + i / 32 * 4, sizeof bits);

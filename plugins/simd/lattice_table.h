@@ -1,6 +1,6 @@
 #pragma once
-// A code book as the search in lanes wants it (plugins/reference/iq_lattice.h): points as words, the neighbours of a
-// point one after the other, in whole vectors.
+// A code book in the form needed by the search in lanes (plugins/reference/iq_lattice.h): points as words, with the
+// neighbours of a point stored consecutively, in full vectors.
 
 #include <algorithm>
 
@@ -9,20 +9,20 @@
 
 namespace ggufmill::simd {
 
-// Nibble i of a word is level i; with up to four levels plus an offset that makes the nibble the level's place in a
-// vector of 16 in which 4 coordinates have their 4 levels one after the other, and its lower 3 bits the place in a
-// vector of 8.
+// Converts points to words. Nibble i of a word is level i. With up to four levels, an offset is added, which makes the
+// nibble the position of the level in a vector of 16 that contains 4 consecutive levels for each of 4 coordinates; its
+// lower 3 bits are the position in a vector of 8.
 template <class Space>
 struct Points {
-  static constexpr int kPadded = Space::kLevels <= 4 ? 4 : 8;  // levels with room for a power of two
-  // Whether a vector has room for the levels of two points.
+  static constexpr int kPadded = Space::kLevels <= 4 ? 4 : 8;  // number of levels, padded to a power of two
+  // True if a vector has room for the levels of two points.
   static constexpr bool kPairs = kPadded == 8 && kLanes == 16;
 
   static constexpr std::uint32_t offset(int i) {
     return kPadded == 4 ? static_cast<std::uint32_t>(i % 4 * kPadded) : 0;
   }
 
-  // The word of levels that are all 0.
+  // The word with all levels 0.
   static constexpr std::uint32_t kOrigin = [] {
     std::uint32_t word = 0;
     for (int i = 0; i < Space::kDims; ++i) word |= offset(i) << (4 * i);
@@ -36,10 +36,10 @@ struct Points {
   }
 };
 
-// What is known of the point of a code: its index in the book, or its neighbours.
+// Table entry of a point: its index in the book, or its list of neighbours.
 class LatticeEntry {
  public:
-  static constexpr std::uint32_t kVectors = 0xff;  // how many vectors of neighbours; none: the point is in the book
+  static constexpr std::uint32_t kVectors = 0xff;  // mask of the number of neighbour vectors; 0 if in the book
 
   static constexpr std::uint32_t in_book(std::uint32_t index) { return index << 8; }
   static constexpr std::uint32_t beside(std::uint32_t first, std::uint32_t vectors) { return first << 8 | vectors; }
@@ -54,11 +54,11 @@ class LatticeEntry {
 
 template <class Space>
 struct LatticeView {
-  const std::uint32_t* entries;  // by code
-  const std::uint32_t* words;    // of all neighbours; the last vector of a list is filled up with its last one
+  const std::uint32_t* entries;  // indexed by code
+  const std::uint32_t* words;    // words of all neighbours; the last vector of a list is padded with its last word
 };
 
-// In static storage, as reference::Lattice; `Neighbours` is how many entries all lists have together.
+// Resides in static storage, like reference::Lattice. `Neighbours` is the total number of entries in all lists.
 template <class Space, std::uint32_t Neighbours>
 class LatticeTable {
  public:

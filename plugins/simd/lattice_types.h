@@ -1,5 +1,5 @@
 #pragma once
-// Codecs of the IQ2 and IQ3 types from their formats (plugins/reference/iq_format.h).
+// Codecs of the IQ2 and IQ3 types, parameterized by their formats (plugins/reference/iq_format.h).
 
 #include "plugins/reference/iq_codec.h"
 #include "plugins/simd/codec.h"

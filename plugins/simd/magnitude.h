@@ -1,5 +1,5 @@
 #pragma once
-// The greatest magnitude of a block, also where not all of it are numbers.
+// Greatest magnitude of a block, even if the block contains NaNs.
 
 #include <cmath>
 
@@ -7,7 +7,7 @@
 
 namespace ggufmill::simd {
 
-// What a NaN leaves of the magnitudes before it: only the order tells.
+// Handles blocks with NaNs, for which the result depends on the order of elements.
 template <int kCount>
 float magnitude_in_order(const float* x) {
   float magnitude = 0;

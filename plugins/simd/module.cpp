@@ -1,5 +1,5 @@
-// The module's description and its one table of kernels, all of it constant data: built once for each instruction set,
-// which the build names (GGUFMILL_SIMD_ISA).
+// The module description and its single table of kernels, all constant data. Built once per instruction set, which the
+// build specifies (GGUFMILL_SIMD_ISA).
 
 #include <array>
 #include <cstddef>
@@ -30,7 +30,7 @@ constexpr auto join(const std::array<ggufmill_kernel, kCounts>&... families) {
   return all;
 }
 
-// A line a family.
+// One line per family.
 constexpr auto kKernels = join(  //
     kFloatKernels,               //
     kSimpleKernels,              //
@@ -58,6 +58,6 @@ extern "C" __attribute__((visibility("default"))) constinit const ggufmill_modul
     "simd",
     GGUFMILL_VERSION,
     GGUFMILL_SIMD_ISA,
-    "",  // nothing beside what the instruction set needs
+    "",  // nothing beyond the instruction set itself
     ggufmill::simd::kKernels.data(),
 };

@@ -1,5 +1,5 @@
 #pragma once
-// Decoding levels of four bits that stand for the values of a book.
+// Decodes four-bit levels that are indices into a book of values.
 
 #include "plugins/simd/bytes.h"
 #include "plugins/simd/pick.h"
@@ -7,7 +7,7 @@
 
 namespace ggufmill::simd {
 
-// 16 values.
+// A book of 16 values.
 struct NibbleBook {
   alignas(16) std::int8_t bytes[16];
   alignas(64) float floats[16];
@@ -17,28 +17,28 @@ struct NibbleBook {
   }
 };
 
-// What values may be brought up by before they are scaled.
+// Values can be multiplied by 1 / kBookUnit before they are scaled.
 inline constexpr float kBookUnit = 0x1p-24f;
 
 #if HWY_TARGET == HWY_AVX3
 
-// The values of a book under one scale, which can be multiplied by kBookUnit without a rounding.
+// The values of a book, multiplied by a scale. Multiplying the scale by kBookUnit must be exact.
 class ScaledBook {
  public:
   ScaledBook(const NibbleBook& book, Floats scale) : values_(scale * hn::Load(kFloats, book.floats)) {}
 
-  // x of the low nibbles of 16 bytes, and after them of the high ones.
+  // Writes x for the low nibbles of 16 bytes, followed by the high ones.
   void decode(const std::uint8_t* qs, float* x) const {
     const Words bytes = load_bytes(qs);
     hn::StoreU(pick(values_, bytes), kFloats, x);
     hn::StoreU(pick(values_, hn::ShiftRight<4>(bytes)), kFloats, x + 16);
   }
-  // x of eight bytes, likewise.
+  // Writes x for the low nibbles of eight bytes, followed by the high ones.
   void decode_eight(Words bytes, float* x) const {
     alignas(64) static constexpr std::uint32_t kShifts[16] = {0, 0, 0, 0, 0, 0, 0, 0, 4, 4, 4, 4, 4, 4, 4, 4};
     hn::StoreU(pick(values_, bytes >> hn::Load(kWords, kShifts)), kFloats, x);
   }
-  // The same of 16 bytes: the first eight, then the others.
+  // Decodes 16 bytes: the first eight with `first`, then the others with `second`.
   static void decode_eights(const ScaledBook& first, const ScaledBook& second, const std::uint8_t* qs, float* x) {
     const Words bytes = load_bytes(qs);
     first.decode_eight(hn::ConcatLowerLower(kWords, bytes, bytes), x);
@@ -73,7 +73,7 @@ class ScaledBook {
   static constexpr int kStep = static_cast<int>(kLanes);
   static constexpr hn::Repartition<std::int8_t, decltype(kWords)> kSigned{};
 
-  // The nibbles of eight bytes one after the other, and then those of the other eight.
+  // Returns the low and then the high nibbles of the first eight bytes, followed by those of the other eight.
   template <class D = decltype(kWords)>
   static hn::Vec<D> eights(const std::uint8_t* qs, int first) {
     const hn::Full128<std::uint8_t> bytes{};
@@ -96,7 +96,7 @@ class ScaledBook {
   Floats x_of(Ints value) const { return to_floats(value) * scale_; }
 
   hn::Vec<decltype(kSigned)> book_;
-  Floats scale_;  // of values times 2^24
+  Floats scale_;  // scale of the values times 2^24
 };
 
 #endif

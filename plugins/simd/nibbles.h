@@ -1,17 +1,17 @@
 #pragma once
-// Decoding levels of four bits, two a byte.
+// Decodes four-bit levels, two per byte.
 
 #include "plugins/simd/bytes.h"
 #include "plugins/simd/pick.h"
 
 namespace ggufmill::simd {
 
-// What nibbles stand for: value(levels), a function of the level alone. With 16 lanes all values are computed once, and
-// then looked up.
+// Values of nibbles. value(levels) returns them, and depends only on the level. With 16 lanes, all values are computed
+// once, and then looked up.
 template <class Value>
 class Nibbles {
  public:
-  // Of the low and of the high nibbles of bytes, which are in words.
+  // low() and high() return the values of the low and the high nibbles of bytes, given one byte per word.
 #if HWY_TARGET == HWY_AVX3
   explicit Nibbles(const Value& value) : values_(value(hn::Iota(kWords, 0))) {}
   Floats low(Words bytes) const { return pick(values_, bytes); }
@@ -29,7 +29,7 @@ class Nibbles {
 #endif
 };
 
-// x from kBytes bytes: the low nibbles, and after them the high ones.
+// Decodes kBytes bytes to x: the low nibbles, followed by the high ones.
 template <int kBytes, class Low, class High>
 HWY_INLINE void decode_nibbles(const std::uint8_t* bytes, const Nibbles<Low>& low, const Nibbles<High>& high,
                                float* x) {

@@ -1,6 +1,6 @@
 #pragma once
-// Levels of one block a lane, packed into words. byte(i) gives byte i of the block's field, as the lowest byte of each
-// word; the upper ones are zero.
+// Packs levels into words, with one block per lane. byte(i) returns byte i of a field of the block, as the lowest byte
+// of each word; the upper bytes are zero.
 
 #include "plugins/simd/lane_blocks.h"
 
@@ -15,20 +15,20 @@ struct LaneLevels {
   Words operator[](int i) const { return hn::Load(kWords, values + i * static_cast<int>(kLanes)); }
 };
 
-// Bytes i to i + 3.
+// Returns bytes i to i + 3.
 template <class Byte>
 HWY_INLINE Words four_bytes(int i, const Byte& byte) {
   const Words low = byte(i) | hn::ShiftLeft<8>(byte(i + 1));
   return low | hn::ShiftLeft<16>(byte(i + 2)) | hn::ShiftLeft<24>(byte(i + 3));
 }
 
-// `count` words from word `first` on.
+// Sets `count` words, starting at word `first`.
 template <class Block, class Byte>
 HWY_INLINE void set_bytes(LaneBlocks<Block>& block, int first, int count, const Byte& byte) {
   for (int word = 0; word < count; ++word) block.set(first + word, four_bytes(4 * word, byte));
 }
 
-// Byte i of the 64 that reference::pack_crumbs makes of bits kShift and kShift + 1 of 256 levels.
+// Returns byte i of the 64 bytes that reference::pack_crumbs produces from bits kShift and kShift + 1 of 256 levels.
 template <int kShift>
 HWY_INLINE Words crumbs(const LaneLevels<256>& levels, int i) {
   const int at = i / 32 * 128 + i % 32;

@@ -1,5 +1,5 @@
 #pragma once
-// Looking numbers up in a vector, where the instruction set can. `GGUFMILL_SIMD_PICKS` says whether.
+// Table lookup in a vector. GGUFMILL_SIMD_PICKS is 1 if the instruction set supports it.
 
 #include "plugins/simd/lanes.h"
 
@@ -7,9 +7,9 @@ namespace ggufmill::simd {
 
 #if HWY_TARGET == HWY_AVX3
 #define GGUFMILL_SIMD_PICKS 1
-// The lanes of `table` that the lowest bits of `index` say.
+// Returns the lanes of `table` that are selected by the lowest bits of `index`.
 inline Floats pick(Floats table, Words index) { return Floats{_mm512_permutexvar_ps(index.raw, table.raw)}; }
-// The same of two vectors, one after the other.
+// Same, for a table of two consecutive vectors.
 inline Floats pick(Floats lower, Floats upper, Words index) {
   return Floats{_mm512_permutex2var_ps(lower.raw, index.raw, upper.raw)};
 }

@@ -1,4 +1,4 @@
-// Q2_K, as plugins/reference/q2_k.cpp computes it.
+// Q2_K, with the same results as plugins/reference/q2_k.cpp, and with one super-block per lane.
 
 #include "plugins/simd/bytes.h"
 #include "plugins/simd/fit_lines.h"
@@ -14,7 +14,7 @@ using reference::ErrorMeasure;
 
 constexpr int kGroups = 16;
 constexpr int kGroup = 16;
-constexpr int kInFlight = kLanes == 16 ? 4 : 2;  // as many as the registers hold
+constexpr int kInFlight = kLanes == 16 ? 4 : 2;  // as many as fit in the registers
 constexpr int kLimit = 3;
 constexpr int kGreatestCode = 15;
 constexpr int kStep = static_cast<int>(kLanes);
@@ -50,7 +50,7 @@ void fit_weighted(const SuperBlocks& blocks, Fitted& fitted) {
   }
 }
 
-// The best levels for the scales as they are stored; a group of scale zero keeps those of its line.
+// Computes the best levels for the scales as stored. A group with scale 0 uses the levels of its line.
 void settle_levels(const SuperBlocks& blocks, Floats d, Floats dmin, const Words* bytes, const Fitted& fitted,
                    LaneLevels<kSuperBlock>& levels) {
   for (int group = 0; group < kGroups; ++group) {

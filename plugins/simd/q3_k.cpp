@@ -1,4 +1,4 @@
-// Q3_K, as plugins/reference/q3_k.cpp computes it.
+// Q3_K, with the same results as plugins/reference/q3_k.cpp, and with one super-block per lane.
 
 #include "plugins/simd/bytes.h"
 #include "plugins/simd/fit_all_steps.h"
@@ -16,8 +16,8 @@ constexpr int kStep = static_cast<int>(kLanes);
 
 using Levels = LaneLevels<kSuperBlock>;
 
-// Codes of the groups' scales, value + 32; the first scale of greatest magnitude gets 0. Returns the scale of the
-// codes.
+// Computes the codes of the group scales as value + 32; the first scale of greatest magnitude gets 0. Returns the scale
+// of the codes.
 Floats code_plain(const Floats* scales, Words* codes) {
   Floats magnitude;
   const Floats peak = extreme<kGroups>([&](int i) { return scales[i]; }, magnitude);
@@ -37,7 +37,7 @@ Floats fit_plain(const SuperBlocks& blocks, Levels& levels, Words* codes) {
   return code_plain(scales, codes);
 }
 
-// The scales' own fit, on values that need not be finite.
+// Fits the group scales, which need not be finite.
 Floats code_weighted(const Floats* scales, const Floats* weight_sums, Words* codes) {
   alignas(64) float x[kGroups * kLanes], weights[kGroups * kLanes];
   for (int i = 0; i < kGroups; ++i) {
@@ -65,7 +65,7 @@ Floats fit_weighted(const SuperBlocks& blocks, Levels& levels, Words* codes) {
   return code_weighted(scales, weight_sums, codes);
 }
 
-// The best levels for the scales as they are stored; a group of scale zero keeps those it has.
+// Computes the best levels for the scales as stored. A group with scale 0 keeps its levels.
 void settle_levels(const SuperBlocks& blocks, Floats d, const Words* codes, Levels& levels) {
   for (int group = 0; group < kGroups; ++group) {
     const Floats scale = d * to_floats(as_ints(codes[group]) - ints(32));
@@ -77,7 +77,8 @@ void settle_levels(const SuperBlocks& blocks, Floats d, const Words* codes, Leve
   }
 }
 
-// Byte i of the scales: nibbles of two in the first eight, then the upper pairs of four.
+// Returns byte i of the scales. The first eight bytes have two nibbles each, the others the upper two bits of four
+// scales each.
 Words scale_byte(const Words* codes, int i) {
   if (i < 8) return (codes[i] & words(0xf)) | hn::ShiftLeft<4>(codes[i + 8] & words(0xf));
   const Words* first = codes + i - 8;
@@ -85,7 +86,7 @@ Words scale_byte(const Words* codes, int i) {
   return pair(0) | hn::ShiftLeft<2>(pair(1)) | hn::ShiftLeft<4>(pair(2)) | hn::ShiftLeft<6>(pair(3));
 }
 
-// Bit i / 32 of byte i % 32: the third bit of level i.
+// Returns a byte of hmask. Bit i / 32 of byte i % 32 is the third bit of level i.
 Words third_bits(const Levels& levels, int byte) {
   Words bits = words(0);
   for (int i = 0; i < 8; ++i) bits = bits | hn::ShiftLeftSame(hn::ShiftRight<2>(levels[byte + 32 * i]), i);

@@ -1,4 +1,4 @@
-// Q4_K and Q5_K, as plugins/reference/q4_k.cpp computes them.
+// Q4_K and Q5_K, with the same results as plugins/reference/q4_k.cpp, and with one super-block per lane.
 
 #include "plugins/simd/bytes.h"
 #include "plugins/simd/fit_lines.h"
@@ -13,7 +13,7 @@ using reference::AffineSearch;
 
 constexpr int kGroups = 8;
 constexpr int kGroup = 32;
-constexpr int kInFlight = kLanes == 16 ? 4 : 2;  // as many as the registers hold
+constexpr int kInFlight = kLanes == 16 ? 4 : 2;  // as many as fit in the registers
 constexpr int kGreatestCode = 63;
 constexpr int kStep = static_cast<int>(kLanes);
 
@@ -25,7 +25,7 @@ struct Codes {
   Words minimums[kGroups];
 };
 
-// The three words of the block that hold the codes.
+// The three words of the block that contain the codes.
 struct PackedCodes {
   Words words[3];
 };
@@ -43,7 +43,8 @@ PackedCodes pack_codes(const Codes& codes) {
   return packed;
 }
 
-// As they will be read. A code above 63, which only a negative scale gives, spoils its neighbours.
+// Returns the codes as the decoder reads them. A code above 63, which only a negative scale produces, corrupts its
+// neighbours.
 Codes unpack_codes(const PackedCodes& packed) {
   alignas(64) std::uint32_t lanes[3][kLanes];
   for (int i = 0; i < 3; ++i) hn::Store(packed.words[i], kWords, lanes[i]);
@@ -61,13 +62,13 @@ Codes unpack_codes(const PackedCodes& packed) {
   return codes;
 }
 
-// Lines through all groups of super-blocks, and what is left of them in the block.
+// Fits lines to all groups of super-blocks, and converts them to the contents of the block.
 template <int kLimit, bool kBoundCodes>
 class Encoder {
  public:
   Encoder(const Batch<1>& batch, const AffineSearch& plain) : blocks_(batch), plain_(plain) {}
 
-  // d and dmin, the codes, and then the levels for them.
+  // Computes d and dmin, the codes, and then the levels for them.
   void run() {
     Codes codes;
     Floats d, dmin;
@@ -91,14 +92,14 @@ class Encoder {
 
   const LaneLevels<kSuperBlock>& levels() const { return levels_; }
 
-  // d, dmin and the codes: the first four words of the block.
+  // Sets d, dmin and the codes, which are the first four words of the block.
   template <class Block>
   void set_scales(LaneBlocks<Block>& block) const {
     block.set(0, halves_);
     for (int i = 0; i < 3; ++i) block.set(1 + i, packed_.words[i]);
   }
 
-  // Nibbles of 64 levels in 8 words: the first 32 in the low ones.
+  // Sets the nibbles, starting at word `first`. 64 levels take 8 words, with the first 32 in the low nibbles.
   template <class Block>
   void set_nibbles(LaneBlocks<Block>& block, int first) const {
     set_bytes(block, first, 32, [&](int i) {
@@ -134,7 +135,7 @@ class Encoder {
     for (int i = 0; i < kGroup; ++i) hn::Store(average + hn::Abs(blocks_.at(first + i)), kFloats, weights + i * kStep);
   }
 
-  // The best levels for the scales as they are stored; a group of scale zero keeps those of its line.
+  // Computes the best levels for the scales as stored. A group with scale 0 uses the levels of its line.
   void settle_levels(Floats d, Floats dmin, const Codes& codes) {
     for (int group = 0; group < kGroups; ++group) {
       const Floats scale = d * to_floats(as_ints(codes.scales[group]));

@@ -1,4 +1,4 @@
-// Q4_K and Q5_K decoded.
+// Decoders of Q4_K and Q5_K.
 
 #include <cstddef>
 
@@ -16,27 +16,27 @@ constexpr int kGroups = 8;
 constexpr int kGroup = 32;
 constexpr int kStep = static_cast<int>(kLanes);
 
-// The codes of the groups: for each its scale's, then its minimum's.
+// Unpacks the codes of the groups: for each group, that of the scale and then that of the minimum.
 template <class Block>
 HWY_INLINE void unpack_codes(const Block& block, std::uint8_t* codes) {
   const hn::Full128<std::uint8_t> bytes{};
   const hn::Full128<std::uint32_t> fours{};
-  // Groups 0 to 3 have six bits in one byte. The others have a nibble in a byte that scale and minimum share, and above
-  // it the two bits that are left of the former bytes.
+  // Groups 0 to 3 have six bits in one byte. In the other groups, scale and minimum have a nibble each in a shared
+  // byte, and their upper two bits are at the top of the bytes of groups 0 to 3.
   alignas(16) static constexpr std::uint8_t kLow[16] = {4, 8, 5, 9, 6, 10, 7, 11, 12, 12, 13, 13, 14, 14, 15, 15};
   alignas(16) static constexpr std::uint8_t kHigh[16] = {4, 8, 5, 9, 6, 10, 7, 11, 4, 8, 5, 9, 6, 10, 7, 11};
   alignas(16) static constexpr std::uint32_t kLowBits[4] = {0x3f3f3f3f, 0x3f3f3f3f, 0x000f000f, 0x000f000f};
   alignas(16) static constexpr std::uint32_t kNibbleBits[4] = {0, 0, 0x0f000f00, 0x0f000f00};
   alignas(16) static constexpr std::uint32_t kHighBits[4] = {0, 0, 0x30303030, 0x30303030};
   static_assert(offsetof(Block, scales) == 4);
-  const auto packed = hn::LoadU(bytes, bytes_from(block, 0));  // the field and the halves before it
+  const auto packed = hn::LoadU(bytes, bytes_from(block, 0));  // the field, and the halves before it
   const auto low = hn::BitCast(fours, hn::TableLookupBytes(packed, hn::Load(bytes, kLow)));
   const auto high = hn::BitCast(fours, hn::TableLookupBytes(packed, hn::Load(bytes, kHigh)));
   const auto nibbles = (low & hn::Load(fours, kLowBits)) | (hn::ShiftRight<4>(low) & hn::Load(fours, kNibbleBits));
   hn::StoreU(hn::BitCast(bytes, nibbles | (hn::ShiftRight<2>(high) & hn::Load(fours, kHighBits))), bytes, codes);
 }
 
-// d * scale and dmin * minimum of the groups.
+// Contains d * scale and dmin * minimum of the groups.
 class GroupLines {
  public:
   template <class Block>
@@ -49,14 +49,14 @@ class GroupLines {
 
   Floats scale(int group) const { return values_[2 * group]; }
   Floats minimum(int group) const { return values_[2 * group + 1]; }
-  // The weights of levels.
+  // Returns the weights for levels.
   Floats operator()(int group, Ints levels) const { return scale(group) * to_floats(levels) - minimum(group); }
 
  private:
   GroupFloats<2 * kGroups> values_;
 };
 
-// The nibbles of group `group`, of bytes that it shares with another.
+// Converts the nibbles of one of the two groups that share bytes to weights.
 struct GroupValue {
   Floats scale, minimum;
   Floats operator()(Words levels) const { return scale * to_floats(as_ints(levels)) - minimum; }
@@ -71,7 +71,7 @@ HWY_INLINE void decode_block(const Q4_K::Block& block, const GroupLines& lines, 
     decode_nibbles<kGroup>(block.qs + group / 2 * kGroup, nibbles(group), nibbles(group + 1), x + group * kGroup);
 }
 
-// Elements of a group and of every second one after it; levels of five bits.
+// Decodes five-bit levels. The elements belong to group `group` and to every second group after it.
 HWY_INLINE void decode_fives(Words nibbles, Words fifth, const GroupLines& lines, int group, int element, float* x) {
   spread(merge_bits<0x10, 0x1f>(fifth, nibbles), [&](int part, Ints levels) {
     const int at = element + part * kStep;
@@ -82,7 +82,7 @@ HWY_INLINE void decode_fives(Words nibbles, Words fifth, const GroupLines& lines
 
 HWY_INLINE void decode_block(const Q5_K::Block& block, const GroupLines& lines, float* x) {
   GGUFMILL_UNROLL
-  for (int half = 0; half < 2; ++half) {  // of the super-block
+  for (int half = 0; half < 2; ++half) {  // half of the super-block
     const auto* qs = block.qs + 64 * half;
     GGUFMILL_UNROLL
     for (int byte = 0; byte < 64; byte += kWide) {

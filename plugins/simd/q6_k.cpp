@@ -1,4 +1,4 @@
-// Q6_K, as plugins/reference/q6_k.cpp computes it.
+// Q6_K, with the same results as plugins/reference/q6_k.cpp, and with one super-block per lane.
 
 #include "plugins/simd/bytes.h"
 #include "plugins/simd/fit_symmetric.h"
@@ -13,7 +13,7 @@ constexpr int kGroup = 16;
 constexpr int kLimit = 32;
 constexpr int kStep = static_cast<int>(kLanes);
 
-// The lowest byte of each lane as a signed number.
+// Returns the lowest byte of each lane as a signed number.
 Ints sign_extend(Ints value) { return hn::ShiftRight<24>(hn::ShiftLeft<24>(value)); }
 
 void fit_groups(const SuperBlocks& blocks, Symmetric* fits) {
@@ -27,7 +27,7 @@ void fit_groups(const SuperBlocks& blocks, Symmetric* fits) {
   }
 }
 
-// The best levels for the scales as they are stored; a group of scale zero keeps those of its fit.
+// Computes the best levels for the scales as stored. A group with scale 0 uses the levels of its fit.
 void settle_levels(const SuperBlocks& blocks, Floats d, const Ints* codes, const Symmetric* fits,
                    LaneLevels<kSuperBlock>& levels) {
   for (int group = 0; group < kGroups; ++group) {
@@ -43,7 +43,7 @@ void settle_levels(const SuperBlocks& blocks, Floats d, const Ints* codes, const
   }
 }
 
-// Nothing but zeros where the mask is set.
+// Blocks that are all zero in the lanes where the mask is set.
 class MaskedBlocks {
  public:
   MaskedBlocks(LaneBlocks<Q6_K::Block>& blocks, Mask empty) : blocks_(blocks), empty_(empty) {}

@@ -1,4 +1,5 @@
-// Q8_0. Its one reduction is a maximum, in any order the same: one block at a time, its weights in the lanes.
+// Q8_0. The only reduction is a maximum, which does not depend on the order, so one block is processed at a time, with
+// its weights in the lanes.
 
 #include "plugins/simd/bytes.h"
 #include "plugins/simd/magnitude.h"

@@ -1,4 +1,4 @@
-// Q4_0, Q4_1, Q5_0 and Q5_1 decoded.
+// Decoders of Q4_0, Q4_1, Q5_0 and Q5_1.
 
 #include "plugins/simd/fives.h"
 #include "plugins/simd/nibbles.h"
@@ -10,7 +10,7 @@ namespace {
 
 constexpr int kCount = 32;
 
-// What levels of a block stand for.
+// Values of the levels of a block.
 template <int kZero>
 struct Symmetric {
   Floats d;

@@ -1,5 +1,5 @@
-// Q4_0, Q4_1, Q5_0 and Q5_1 from their values alone, and back. Minimums and maximums are the same in any order, but for
-// which of two equal ones is the first: that is looked for where it matters.
+// Encoders of Q4_0, Q4_1, Q5_0 and Q5_1 without importance. Minimums and maximums do not depend on the order, except
+// for which of two equal values comes first. Where that matters, the code searches for it.
 
 #include "plugins/simd/simple_types.h"
 
@@ -14,7 +14,7 @@ constexpr int kCount = 32;
 constexpr int kStep = static_cast<int>(kLanes);
 constexpr int kVectors = kCount / kStep;
 
-// One block, in order.
+// The values of one block, in order.
 struct Values {
   Floats vectors[kVectors];
 
@@ -46,14 +46,15 @@ float extreme_in_order(const float* x) {
   return value;
 }
 
-// Bit l: lane l of the mask.
+// Returns the mask as bits; bit l is lane l.
 std::uint32_t mask_bits(hn::Mask<decltype(kWords)> mask) {
   std::uint8_t bytes[8] = {};
   hn::StoreMaskBits(kWords, mask, bytes);
   return bytes[0] | std::uint32_t{bytes[1]} << 8;
 }
 
-// The first value of greatest magnitude, with its sign. The bits of magnitudes are in their order, NaNs above all.
+// Returns the first value of greatest magnitude, with its sign. The bits of magnitudes order like integers, with NaNs
+// above all numbers.
 float extreme(const Values& values, const float* x) {
   Words magnitudes[kVectors];
   Words greatest = words(0);
@@ -69,18 +70,19 @@ float extreme(const Values& values, const float* x) {
   return bits == 0 ? 0 : x[__builtin_ctz(equal)];
 }
 
-// The first of the least values: of zeros the sign is stored.
+// Returns the first of the least values. This matters for zeros, because their sign is stored.
 float first_least(const Values& values, const float* x) {
   const float low = values.least();
   if (low != 0) return low;
   for (int j = 0; j < kCount; ++j)
     if (x[j] == 0) return x[j];
-  return low;  // only among NaNs
+  return low;  // reached only with NaNs
 }
 
 Ints sign_extend(Ints value) { return hn::ShiftRight<24>(hn::ShiftLeft<24>(value)); }
 
-// Levels 0 .. 2 * kHalf - 1 of x = d * (level - kHalf), rounded half up; the extreme value gets level 0. Returns d.
+// Computes levels 0 .. 2 * kHalf - 1 for x = d * (level - kHalf), with ties rounded up; the extreme value gets level 0.
+// Returns d.
 template <int kHalf>
 float symmetric_levels(const float* x, Levels& levels) {
   const Values values(x);
@@ -97,13 +99,13 @@ struct Line {
   float d, m;
 };
 
-// Levels of x = d * level + m before the limit to what their bits hold.
+// Computes levels for x = d * level + m, not yet limited to the number of bits of the type. Returns d and m.
 template <int kLimit>
 Line affine_levels(const float* x, Levels& levels) {
   const Values values(x);
   const float low = first_least(values, x);
   const float high = values.greatest();
-  const float d = (high == low ? 0.0f : high - low) / float{kLimit};  // zeros of either sign are no range
+  const float d = (high == low ? 0.0f : high - low) / float{kLimit};  // zeros of either sign have no range
   const Floats inverse = floats(reciprocal_or_zero(d));
   for (int v = 0; v < kVectors; ++v)
     levels.vectors[v] = to_ints((values.vectors[v] - floats(low)) * inverse + floats(0.5f));
@@ -117,7 +119,7 @@ void store_nibbles(const Levels& levels, std::uint8_t* qs) {
   }
 }
 
-// Bit i of the four bytes: bit 4 of level i.
+// Stores bit 4 of level i as bit i of the four bytes.
 void store_fifth_bits(const Levels& levels, std::uint8_t* qh) {
   std::uint32_t all = 0;
   for (int v = 0; v < kVectors; ++v) {

@@ -1,13 +1,13 @@
 #pragma once
-// Q4_0, Q4_1, Q5_0, Q5_1, Q8_0: blocks of 32 weights. The formats are in plugins/reference/simple_types.h.
+// Q4_0, Q4_1, Q5_0, Q5_1 and Q8_0: blocks of 32 weights. The formats are described in plugins/reference/simple_types.h.
 
 #include "plugins/reference/simple_types.h"
 #include "plugins/simd/codec.h"
 
 namespace ggufmill::simd {
 
-// Without importance there are no sums: one block at a time, its weights in the lanes. With it there are: one block a
-// lane.
+// Encoding without importance has no sums, so one block is processed at a time, with its weights in the lanes. Encoding
+// with importance has sums, so each lane processes one block.
 struct Q4_0 : reference::Q4_0 {
   static constexpr int kSets = 1;
   static constexpr bool kWeighsRows = true;

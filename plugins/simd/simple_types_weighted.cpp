@@ -1,4 +1,4 @@
-// Q4_0, Q4_1, Q5_0 and Q5_1 with importance, one block a lane.
+// Q4_0, Q4_1, Q5_0 and Q5_1 with importance, with one block per lane.
 
 #include "plugins/simd/fit_lines.h"
 #include "plugins/simd/fit_symmetric.h"
@@ -13,7 +13,7 @@ constexpr int kStep = static_cast<int>(kLanes);
 
 using Levels = LaneLevels<kCount>;
 
-// kSets times kLanes blocks, in lanes, and their weights: importance * sqrt(mean square of the row + x * x).
+// kSets * kLanes blocks, in lanes, and their weights, which are importance * sqrt(mean square of the row + x * x).
 template <int kSets>
 struct WeightedBlocks {
   alignas(64) float x[kSets * kCount * kLanes];
@@ -45,7 +45,7 @@ Words fit_symmetric(const Batch<1>& batch, Levels& levels) {
   return floats_to_half(fit.scale);
 }
 
-// The scales' halves, below those of the minimums.
+// Computes the levels and the halves: scales in the low 16 bits, minimums in the high 16 bits.
 template <int kLimit>
 void fit_lines(const Batch<2>& batch, Words* halves, Levels* levels) {
   const WeightedBlocks<2> blocks(batch);
@@ -58,7 +58,7 @@ void fit_lines(const Batch<2>& batch, Words* halves, Levels* levels) {
   }
 }
 
-// Word i of the four that the low nibbles of all levels make.
+// Returns word i of the four words that contain the low nibbles of all levels.
 Words nibble_word(const Levels& levels, int i) {
   return four_bytes(4 * i,
                     [&](int j) { return (levels[j] & words(0xf)) | hn::ShiftLeft<4>(levels[j + 16] & words(0xf)); });
@@ -70,7 +70,7 @@ Words fifth_bits(const Levels& levels) {
   return bits;
 }
 
-// A half, and `count` words after it.
+// Writes a half, followed by `count` words.
 template <class Block>
 void set_after_half(LaneBlocks<Block>& block, Words half, const Words* after, int count) {
   block.set(0, half | hn::ShiftLeft<16>(after[0]));

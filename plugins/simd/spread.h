@@ -1,18 +1,18 @@
 #pragma once
-// Bytes of levels to words of levels. Where fields of several bytes make one level, they are put together while four
-// levels share a word, and then spread: byte b of the 4 * kLanes bytes goes to lane b % kLanes of part b / kLanes.
+// Spreads levels in bytes to levels in words. If a level consists of fields of several bytes, they are merged while
+// four levels share a word, and then spread: byte b of the 4 * kLanes bytes goes to lane b % kLanes of part b / kLanes.
 
 #include "plugins/simd/lanes.h"
 
 namespace ggufmill::simd {
 
-inline constexpr int kWide = 4 * static_cast<int>(kLanes);  // bytes in a vector
+inline constexpr int kWide = 4 * static_cast<int>(kLanes);  // bytes per vector
 
-// The same byte in all places.
+// Returns words with the same byte in all positions.
 inline Words bytes_of(std::uint8_t byte) { return words(byte * 0x01010101u); }
 
-// The bits of `a` where kMask has them and those of `b` elsewhere, of which only kUsed are wanted; kFlipped of them
-// turned over. Masks are of a byte.
+// Merges the bits of `a` selected by kMask with the other bits of `b`. Of the result, only the bits in kUsed are
+// needed, and those in kFlipped are inverted. The masks apply to each byte.
 template <std::uint8_t kMask, std::uint8_t kUsed, std::uint8_t kFlipped = 0>
 HWY_INLINE Words merge_bits(Words a, Words b) {
 #if HWY_TARGET == HWY_AVX3
@@ -26,14 +26,14 @@ HWY_INLINE Words merge_bits(Words a, Words b) {
 #endif
 }
 
-// kWide bytes from byte `first` on.
+// Loads kWide bytes, unaligned.
 inline Words load_wide(const std::uint8_t* bytes) {
   const hn::Repartition<std::uint8_t, decltype(kWords)> wide{};
   return hn::BitCast(kWords, hn::LoadU(wide, bytes));
 }
 
-// 32 bytes read twice, of the 64 those from byte `first` on; the second time their bits are kShift lower. Bits of one
-// byte come into another.
+// Reads 32 bytes twice, as 64 bytes, and returns those from byte `first` on. The second copy is shifted right by
+// kShift, which moves bits between neighbouring bytes.
 template <int kShift, class D = decltype(kWords)>
 HWY_INLINE hn::Vec<D> load_twice(const std::uint8_t* bytes, int first) {
   if constexpr (hn::MaxLanes(D()) == 16) {
@@ -47,8 +47,8 @@ HWY_INLINE hn::Vec<D> load_twice(const std::uint8_t* bytes, int first) {
   }
 }
 
-// Of 32 levels, which are the low nibbles of 16 bytes and after them the high ones, those from level `first` on, a byte
-// each. Not for 16 lanes.
+// Returns the levels from number `first` on, out of 32, with one byte per level. The low nibbles of 16 bytes are the
+// first 16 levels, the high nibbles are the others. Not for 16 lanes.
 template <class D = decltype(kWords)>
 HWY_INLINE hn::Vec<D> nibble_bytes(const std::uint8_t* qs, int first) {
   const hn::Full128<std::uint32_t> part{};
@@ -60,11 +60,11 @@ HWY_INLINE hn::Vec<D> nibble_bytes(const std::uint8_t* qs, int first) {
     return hn::And(first == 0 ? both : hn::ShiftRight<4>(both), hn::Set(part, 0x0f0f0f0f));
 }
 
-// Where the bytes of each word of a part come from, in the 128-bit parts of a vector; 0x80: nowhere, a zero.
+// Source of the bytes of each word of a part, within the 128-bit parts of a vector; 0x80 gives a zero.
 struct SpreadOrder {
-  alignas(64) std::uint8_t lowest[4][64];   // the level in the word's lowest byte
-  alignas(64) std::uint8_t highest[4][64];  // in its highest
-  alignas(64) std::int32_t words[kLanes];   // so that a part's bytes are where its words will be
+  alignas(64) std::uint8_t lowest[4][64];   // puts the level in the lowest byte of the word
+  alignas(64) std::uint8_t highest[4][64];  // puts it in the highest byte
+  alignas(64) std::int32_t words[kLanes];   // moves the bytes of a part to its words
 };
 
 inline constexpr SpreadOrder kSpreadOrder = [] {
@@ -76,7 +76,7 @@ inline constexpr SpreadOrder kSpreadOrder = [] {
       order.highest[part][i] = i % 4 == 3 ? from : 0x80;
     }
   }
-  constexpr int kParts = static_cast<int>(kLanes) / 4;  // of 128 bits
+  constexpr int kParts = static_cast<int>(kLanes) / 4;  // 128-bit parts
   for (int i = 0; i < static_cast<int>(kLanes); ++i) order.words[i] = i % 4 * kParts + i / 4;
   return order;
 }();
@@ -95,13 +95,13 @@ HWY_INLINE void spread(Words levels, const Order& order, const Take& take) {
 
 }  // namespace detail
 
-// take(part, levels): for each of the four parts in turn, its levels as numbers of 8 bits without sign.
+// Calls take(part, levels) for each of the four parts in order, with the levels as unsigned 8-bit integers.
 template <class Take>
 HWY_INLINE void spread(Words levels, const Take& take) {
   detail::spread(levels, kSpreadOrder.lowest, take);
 }
 
-// The same of 8 bits with a sign, times 2^24.
+// Like spread(), but with the levels as signed 8-bit integers, multiplied by 2^24.
 template <class Take>
 HWY_INLINE void spread_signed(Words levels, const Take& take) {
   detail::spread(levels, kSpreadOrder.highest, take);

@@ -1,5 +1,5 @@
 #pragma once
-// The halves of blocks in lanes.
+// Loads the halves of blocks into lanes.
 
 #include <cstring>
 
@@ -8,7 +8,8 @@
 
 namespace ggufmill::simd {
 
-// The value of a half in all lanes, as reference::half_to_float: by the instruction, where there is one.
+// Returns the value of a half in all lanes, like reference::half_to_float. Uses the conversion instruction if it is
+// available.
 inline Floats half_of_bits(std::uint16_t bits) {
 #if HWY_TARGET <= HWY_AVX2
   const hn::Rebind<std::uint16_t, decltype(kFloats)> shorts{};
@@ -25,7 +26,7 @@ inline Floats load_half(const reference::StoredHalf& half) {
   return half_of_bits(bits);
 }
 
-// The values of two halves: the first one in even lanes, the second one in odd lanes.
+// Returns the values of two halves: the first one in even lanes, the second one in odd lanes.
 inline Floats load_halves(const reference::StoredHalf* two) {
 #if HWY_TARGET <= HWY_AVX2
   const hn::Rebind<hwy::float16_t, decltype(kFloats)> halves{};

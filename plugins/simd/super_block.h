@@ -1,5 +1,5 @@
 #pragma once
-// What the K types have in common: a batch of super-blocks of 256 weights, one a lane.
+// Common parts of the K and IQ1 types: a batch of super-blocks of 256 weights, with one super-block per lane.
 
 #include "plugins/simd/pack.h"
 
@@ -19,14 +19,14 @@ class SuperBlocks {
   Floats at(int i) const { return hn::Load(kFloats, x(i)); }
   Floats importance(int i) const { return hn::Load(kFloats, importance_ + i * static_cast<int>(kLanes)); }
 
-  // In order.
+  // Returns the sum of squares of `count` elements from `first` on, added in order.
   Floats sum_of_squares(int first, int count) const {
     Floats sum = floats(0);
     for (int i = first; i < first + count; ++i) sum = sum + at(i) * at(i);
     return sum;
   }
 
-  // As reference::weigh, from element `first` on; the weights go to `weights`. Returns their sum.
+  // Like reference::weigh, from element `first` on. Writes the weights to `weights`, and returns their sum.
   Floats weigh(int first, int count, Floats spread, float* weights) const {
     Floats sum = floats(0);
     for (int i = 0; i < count; ++i) {
@@ -44,8 +44,8 @@ class SuperBlocks {
   alignas(64) float importance_[kSuperBlock * kLanes];
 };
 
-// Codes of kCount values that are not negative, the greatest getting kGreatest; all 0 when none is above 0. Returns the
-// scale of the codes, whose bytes wrap where a value is negative.
+// Computes codes for kCount non-negative values; the greatest value gets kGreatest. All codes are 0 if no value is
+// above 0. Returns the scale of the codes. Codes are bytes, and wrap if a value is negative.
 template <int kCount, int kGreatest>
 Floats code_values(const Floats* values, Words* codes) {
   Floats greatest = floats(0);

@@ -1,4 +1,4 @@
-// TQ1_0 and TQ2_0 decoded.
+// Decoders of TQ1_0 and TQ2_0.
 
 #include "plugins/simd/bytes.h"
 #include "plugins/simd/crumbs.h"
@@ -10,7 +10,7 @@ namespace {
 
 constexpr int kStep = static_cast<int>(kLanes);
 
-// The next digits to base 3 of bytes that are fractions of 256, and what is left of the bytes.
+// Next base-3 digit of each byte, where a byte is a fraction of 256, and the rest of the byte.
 struct Digits {
   Words next, rest;
   explicit Digits(Words bytes) {
@@ -20,7 +20,7 @@ struct Digits {
   }
 };
 
-// `bytes` bytes of five digits each: those of byte i are elements i, i + bytes, i + 2 * bytes, ...
+// Unpacks `bytes` bytes of five digits each. Byte i holds elements i, i + bytes, i + 2 * bytes, ...
 HWY_INLINE void unpack_digits(const std::uint8_t* in, int bytes, const Crumbs& values, float* x) {
   GGUFMILL_UNROLL
   for (int i = 0; i < bytes; i += kStep) {
@@ -34,7 +34,7 @@ HWY_INLINE void unpack_digits(const std::uint8_t* in, int bytes, const Crumbs& v
   }
 }
 
-// Four bytes of four digits each: digit n of byte b is element 4 * n + b.
+// Unpacks four bytes of four digits each. Digit n of byte b is element 4 * n + b.
 HWY_INLINE void unpack_sixteen(const std::uint8_t* in, const Crumbs& values, float* x) {
   alignas(64) static constexpr std::uint32_t kPowers[16] = {1, 1, 1, 1, 3, 3, 3, 3, 9, 9, 9, 9, 27, 27, 27, 27};
   alignas(64) static constexpr std::uint32_t kShifts[16] = {0, 8, 16, 24, 0, 8, 16, 24, 0, 8, 16, 24, 0, 8, 16, 24};

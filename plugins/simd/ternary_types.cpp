@@ -1,5 +1,5 @@
-// TQ1_0 and TQ2_0, as plugins/reference/ternary_types.cpp computes them. Their one reduction is a maximum, in any order
-// the same: one block at a time, its weights in the lanes.
+// TQ1_0 and TQ2_0, with the same results as plugins/reference/ternary_types.cpp. The only reduction is a maximum, which
+// does not depend on the order, so one block is processed at a time, with its weights in the lanes.
 
 #include "plugins/simd/ternary_types.h"
 
@@ -12,7 +12,7 @@ namespace {
 constexpr int kCount = 256;
 constexpr int kStep = static_cast<int>(kLanes);
 
-// x over the greatest magnitude, plus one: a digit to base 3, in the lowest byte of each word.
+// The quotients of x and the greatest magnitude, plus one: base-3 digits, in the lowest byte of each word.
 class Digits {
  public:
   Digits(const float* x, reference::StoredHalf& d) : x_(x) {
@@ -21,13 +21,14 @@ class Digits {
     d.store(magnitude);
   }
 
-  // From element i on, as many as `d` has lanes.
+  // Returns the digits from element i on, one per lane of `d`.
   template <class D>
   hn::Vec<hn::RebindToUnsigned<D>> at(D d, int i) const {
     const auto sign_bit = hn::BitCast(d, hn::Set(hn::RebindToUnsigned<D>(), 0x80000000u));
     const auto exact = hn::LoadU(d, x_ + i) * hn::Set(d, inverse_);
     const auto rounded = exact + hn::Or(hn::And(exact, sign_bit), hn::Set(d, 0x1.fffffep-2f));
-    // What does not fit becomes a number whose lowest byte is 0, as with the specification; 0x7fffffff would not.
+    // Values that do not fit become 0, because the specification gives them a lowest byte of 0; that of 0x7fffffff is
+    // not 0.
     const auto fits = hn::Abs(rounded) < hn::Set(d, 0x1p31f);
     const auto digit = hn::ConvertTo(hn::RebindToSigned<D>(), hn::IfThenElseZero(fits, rounded));
     return hn::BitCast(hn::RebindToUnsigned<D>(), digit) + hn::Set(hn::RebindToUnsigned<D>(), 1);
@@ -38,8 +39,8 @@ class Digits {
   float inverse_;
 };
 
-// As many bytes as `d` has lanes, of kPerByte digits each: those of byte i are elements i, i + bytes, i + 2 * bytes,
-// ..., the first the most significant of five.
+// Packs one byte per lane of `d`, with kPerByte digits each. Byte i holds elements i, i + bytes, i + 2 * bytes, ...;
+// the first of them is the most significant of five digits.
 template <int kPerByte, class D>
 HWY_INLINE void pack_step(D d, const Digits& digits, int first, int bytes, std::uint8_t* out) {
   const hn::RebindToUnsigned<D> unsigned_d{};
@@ -49,7 +50,7 @@ HWY_INLINE void pack_step(D d, const Digits& digits, int first, int bytes, std::
     if (n < kPerByte) number = number + (digits.at(d, first + n * bytes) & hn::Set(unsigned_d, 0xff));
   }
   number = number & hn::Set(unsigned_d, 0xff);
-  // (number * 256 + 242) / 243: the product is right for all 256 numbers.
+  // (number * 256 + 242) / 243; the multiplication gives the exact result for all 256 numbers.
   const auto thirteenths = number * hn::Set(unsigned_d, 13) + hn::Set(unsigned_d, 242);
   const auto fraction = number + hn::ShiftRight<20>(thirteenths * hn::Set(unsigned_d, 4316));
   const hn::Rebind<std::uint8_t, D> bytes_d{};

@@ -1,5 +1,5 @@
 #pragma once
-// TQ1_0 and TQ2_0. The formats are in plugins/reference/ternary_types.h.
+// TQ1_0 and TQ2_0. The formats are described in plugins/reference/ternary_types.h.
 
 #include "plugins/reference/ternary_types.h"
 #include "plugins/simd/codec.h"

@@ -1,6 +1,6 @@
 #pragma once
-// From blocks one after the other to one block a lane, and back. Pieces of 16 bytes of four blocks are transposed
-// within the registers' 128-bit parts: part p of a register serves blocks 4p to 4p + 3.
+// Transposes consecutive blocks to one block per lane, and back. Pieces of 16 bytes from four blocks are transposed
+// within the 128-bit parts of registers: part p of a register contains data of blocks 4p to 4p + 3.
 
 #include <cstring>
 
@@ -8,7 +8,7 @@
 
 namespace ggufmill::simd {
 
-// Part p of the result: four values of rows[4 * p], from value `at` on.
+// Loads four values of rows[4 * p], starting at value `at`, into each part p.
 template <class D>
 hn::Vec<D> load_parts(D d, const float* const* rows, std::size_t at) {
   if constexpr (hn::MaxLanes(d) == 4) {
@@ -19,7 +19,7 @@ hn::Vec<D> load_parts(D d, const float* const* rows, std::size_t at) {
   }
 }
 
-// Part p goes to rows[4 * p], 16 bytes from byte `at` on.
+// Stores part p to 16 bytes of rows[4 * p], starting at byte `at`.
 template <class D>
 void store_parts(D d, hn::Vec<D> vector, std::uint8_t* const* rows, std::size_t at) {
   if constexpr (hn::MaxLanes(d) == 4) {
@@ -45,7 +45,8 @@ inline void transpose_parts(Floats& a, Floats& b, Floats& c, Floats& d) {
   d = hn::BitCast(kFloats, hn::InterleaveUpper(wide, ab_high, cd_high));
 }
 
-// lanes[kLanes * i + lane] = rows[lane][i] for i below count, a multiple of 4. `lanes` is aligned to a vector.
+// Sets lanes[kLanes * i + lane] = rows[lane][i] for i < count, where count is a multiple of 4. `lanes` must be aligned
+// to a vector.
 inline void rows_to_lanes(const float* const* rows, int count, float* lanes) {
   for (int i = 0; i < count; i += 4, lanes += 4 * kLanes) {
     const auto at = static_cast<std::size_t>(i);
@@ -61,8 +62,8 @@ inline void rows_to_lanes(const float* const* rows, int count, float* lanes) {
   }
 }
 
-// rows[lane][4 * i ... 4 * i + 3] = bytes of word lanes[kLanes * i + lane], little-endian, for i below count, a
-// multiple of 4.
+// Sets bytes rows[lane][4 * i ... 4 * i + 3] to the word lanes[kLanes * i + lane], little-endian, for i < count, where
+// count is a multiple of 4.
 inline void lanes_to_rows(const std::uint32_t* lanes, int count, std::uint8_t* const* rows) {
   for (int i = 0; i < count; i += 4, lanes += 4 * kLanes) {
     const std::size_t at = std::size_t{4} * static_cast<std::size_t>(i);

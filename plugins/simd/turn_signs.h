@@ -1,11 +1,11 @@
 #pragma once
-// Signs of weights that are stored as bits.
+// Applies signs that are stored as bits.
 
 #include "plugins/simd/lanes.h"
 
 namespace ggufmill::simd {
 
-// The sign turned over in lanes whose bit, from bit i % 32 on, is set.
+// Inverts the sign in lanes whose bit is set. Lane 0 uses bit i % 32, and the other lanes use the following bits.
 inline Floats turn_signs(Floats values, std::uint32_t bits, int i) {
 #if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
   const Words shifts = words(31 - static_cast<std::uint32_t>(i % 32)) - hn::Iota(kWords, 0);

@@ -1,5 +1,5 @@
 #pragma once
-// Loose arrays as a model, and a model as loose arrays: what a program does that reads or writes tensors one by one.
+// Loose arrays as a model, and a model as loose arrays, for programs that read or write individual tensors.
 
 #include <memory>
 #include <string>
@@ -9,25 +9,26 @@
 
 namespace ggufmill {
 
-// A model as a YAML file describes it: metadata, and tensors in .npy and raw files beside it, in the order written.
-// Weights are not touched. Exit code 2 for what is wrong in the YAML file, 4 in what it names.
+// Returns a source for a model described in a YAML file: metadata, and tensors in .npy and raw files (paths relative to
+// the YAML file), in output order. Does not read weights. Fails with exit code 2 for errors in the YAML file, 4 for
+// errors in the files it names.
 std::unique_ptr<Source> make_arrays_source(std::string path, Types types = {});
-// What the YAML file may hold.
+// Returns the fields of the YAML file.
 FieldSpec arrays_fields();
-// `arrays: FILE.yaml`.
+// Returns the specification of `arrays: FILE.yaml`.
 SourceSpec arrays_source(Types types = {});
 
 namespace arrays {
 struct SinkOptions {
-  std::string folder{};  // {recipe} in it stands for the recipe's name
+  std::string folder{};  // {recipe} is replaced by the recipe's name
   Origin origin{};
 };
 }  // namespace arrays
 
-// Writes every tensor as FOLDER/NAME.npy, `/` in a name as `_`. Types that NumPy does not have become F32. Exit code 2
-// for names that are no file names, or that would be one file.
+// Returns a sink that writes every tensor to FOLDER/NAME.npy, with `/` in a name replaced by `_`. Types that NumPy does
+// not support become F32. Fails with exit code 2 for names that are not valid file names or that map to the same file.
 std::unique_ptr<Sink> make_npy_sink(arrays::SinkOptions options);
-// `npy: FOLDER`.
+// Returns the specification of `npy: FOLDER`.
 SinkSpec npy_sink();
 
 }  // namespace ggufmill

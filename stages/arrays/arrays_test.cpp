@@ -1,4 +1,4 @@
-// Loose arrays, right and wrong.
+// Tests valid and invalid arrays.
 
 #include "stages/arrays/arrays.h"
 
@@ -16,7 +16,7 @@ using namespace ggufmill;
 
 namespace {
 
-// A .npy file of version 1.0, or another one.
+// Returns a .npy file of version 1.0, or of another version.
 std::string npy(std::string_view dictionary, std::string_view data, char major = 1) {
   std::string file = "\x93NUMPY";
   file += major;
@@ -42,7 +42,7 @@ class Arrays {
     write_text(folder_.file("arrays.yaml"), yaml);
     return make_arrays_source(folder_.file("arrays.yaml"))->open();
   }
-  // "name: type of shape from byte", or what is wrong.
+  // Returns "name: type of shape from byte" for each tensor, or the error.
   std::string words(std::string_view yaml) const {
     const auto model = open(yaml);
     if (!model) return model.error().what;
@@ -55,7 +55,7 @@ class Arrays {
     }
     return text;
   }
-  // Of one .npy file.
+  // Same for a single .npy file.
   std::string words_of_npy(std::string_view bytes, std::string_view more = "") const {
     file("a.npy", bytes);
     return words(fmt::format("tensors: [{{name: a, npy: a.npy{}}}]", more));

@@ -14,10 +14,10 @@ namespace ggufmill::arrays {
 namespace {
 
 constexpr std::string_view kMagic = "\x93NUMPY";
-constexpr std::uint64_t kLongestHeader = 1 << 20;  // NumPy itself asks before it reads more than 10000 bytes
-constexpr std::size_t kAlignment = 64;             // of the data that is written
+constexpr std::uint64_t kLongestHeader = 1 << 20;  // NumPy asks before it reads more than 10000 bytes
+constexpr std::size_t kAlignment = 64;             // of the data in files that are written
 
-// Kind and size as NumPy writes them.
+// Kind and size as NumPy writes them, and the type.
 struct NpyType {
   std::string_view name, type;
 };
@@ -25,19 +25,19 @@ constexpr NpyType kTypes[] = {{"f8", "F64"}, {"f4", "F32"}, {"f2", "F16"}, {"i8"
                               {"i4", "I32"}, {"i2", "I16"}, {"i1", "I8"},  {"u8", "U64"},
                               {"u4", "U32"}, {"u2", "U16"}, {"u1", "U8"},  {"b1", "BOOL"}};
 
-// What the dictionary says.
+// Values of the dictionary.
 struct Dictionary {
   std::optional<std::string> descr;
   std::optional<bool> fortran_order;
   std::optional<std::vector<std::uint64_t>> shape;
 };
 
-// Reads the dictionary, which is of a fixed form: {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }.
+// Parses the dictionary, which has a fixed form: {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }.
 class DictionaryReader {
  public:
   explicit DictionaryReader(std::string_view text) : text_(text) {}
 
-  // Empty, or what is wrong.
+  // Returns the problem with the dictionary; empty if it is valid.
   std::string read(Dictionary& dictionary) {
     if (!take('{')) return "no dictionary";
     while (!take('}')) {
@@ -102,7 +102,7 @@ class DictionaryReader {
       const auto [end, error] = std::from_chars(begin, text_.data() + text_.size(), dim);
       if (error != std::errc()) return false;
       at_ += static_cast<std::size_t>(end - begin);
-      take('L');  // as Python 2 wrote it
+      take('L');  // suffix written by Python 2
       dims.push_back(dim);
       if (!take(',') && peek() != ')') return false;
     }
@@ -137,7 +137,7 @@ class HeaderReader {
     return input_error(file_.path(), std::move(what), std::move(help));
   }
 
-  // The dictionary's text.
+  // Returns the text of the dictionary.
   Result<std::string> read_text() {
     std::array<std::byte, 12> start{};
     const std::size_t bytes = std::min<std::uint64_t>(start.size(), file_.bytes());
@@ -159,7 +159,7 @@ class HeaderReader {
     return text;
   }
 
-  // Whether the elements are big-endian.
+  // Determines the type; returns true if the elements are big-endian.
   Result<bool> read_type(std::string_view descr, const TypeInfo*& type) const {
     const bool has_order = !descr.empty() && std::string_view("<>|=").find(descr[0]) != std::string_view::npos;
     const std::string_view name = descr.substr(has_order ? 1 : 0);
@@ -199,7 +199,7 @@ class HeaderReader {
 
   const ByteSource& file_;
   const TypeInfo* given_;
-  std::uint64_t data_ = 0;  // where it begins
+  std::uint64_t data_ = 0;  // start of the data in the file
 };
 
 }  // namespace

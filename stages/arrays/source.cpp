@@ -1,4 +1,4 @@
-// The source `arrays`: its YAML file, and the files that this names.
+// The source `arrays`: its YAML file and the files it names.
 
 #include <fmt/format.h>
 
@@ -18,7 +18,7 @@ namespace ggufmill {
 namespace arrays {
 namespace {
 
-constexpr std::uint64_t kMostFileBytes = 64 << 20;  // of the YAML file
+constexpr std::uint64_t kMostFileBytes = 64 << 20;  // size limit of the YAML file
 
 FieldSpec metadata_field() {
   const FieldSpec scalar{.doc =
@@ -200,7 +200,7 @@ class ArraysReader {
     return expressions::extent(type, shape, data);
   }
 
-  // Several tensors of one file share its description.
+  // Returns the description of a file, which all of its tensors share.
   SourceRef source_of(const ByteSource& file) const {
     return *std::ranges::find(model_.files, file.path(), [](const SourceRef& each) { return each->path; });
   }

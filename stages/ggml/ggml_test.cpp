@@ -19,12 +19,12 @@ std::string number(std::uint32_t value) {
   return bytes;
 }
 
-// A model of one layer, 64 columns, 260 tokens and weights of zero.
+// A model with one layer, 64 columns, 260 tokens and weights of zero.
 struct File {
   std::string magic = "tjgg";
   std::uint32_t version = 3, file_type = 1, type = 1, heads = 4;
   std::uint64_t block = 1, block_bytes = 2;
-  std::string odd_name{};  // of a tensor at the end; empty: none
+  std::string odd_name{};  // name of an additional tensor at the end; empty: none
 
   bool padded() const { return magic == "tjgg"; }
 

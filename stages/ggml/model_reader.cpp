@@ -15,12 +15,12 @@ namespace ggml {
 namespace {
 
 constexpr std::size_t kBuffer = 1 << 16;
-constexpr std::uint32_t kLongestText = 4095;  // of a token or a name, in bytes
+constexpr std::uint32_t kLongestText = 4095;  // bytes of a token or a name
 constexpr std::uint32_t kMostTokens = 16 << 20;
 constexpr std::size_t kMostTensors = 1 << 20;
 constexpr std::uint64_t kAlignment = 32;  // of tensors in GGJT files
 
-// The recipes of the time, by the number that a file has; empty: none.
+// Names of the recipes of that time, indexed by the file type in the file; empty: unused.
 constexpr std::string_view kFileTypes[] = {"ALL_F32",
                                            "MOSTLY_F16",
                                            "MOSTLY_Q4_0",
@@ -41,7 +41,7 @@ constexpr std::string_view kFileTypes[] = {"ALL_F32",
                                            "MOSTLY_Q5_K_M",
                                            "MOSTLY_Q6_K"};
 
-// What a tensor's name becomes; of a layer behind "layers.N.".
+// Old and new names of tensors; in a layer, after "layers.N.".
 constexpr std::pair<std::string_view, std::string_view> kNames[] = {
     {"tok_embeddings", "token_embd"}, {"norm", "output_norm"}, {"output", "output"}, {"rope.freqs", "rope_freqs"}};
 constexpr std::pair<std::string_view, std::string_view> kLayerNames[] = {
@@ -57,7 +57,7 @@ std::string_view renamed(const Table& table, std::string_view name) {
   return found == std::end(table) ? std::string_view() : found->second;
 }
 
-// Empty where the name is none of LLaMA's.
+// Returns the new name of a tensor; empty if the name is unknown in LLaMA.
 std::string new_name(std::string_view name) {
   std::string_view suffix;
   for (const std::string_view each : {std::string_view(".weight"), std::string_view(".bias")})
@@ -84,7 +84,7 @@ struct Parameters {
   std::uint32_t tokens = 0, embedding = 0, multiple = 0, heads = 0, layers = 0, rotated = 0, file_type = 0;
 };
 
-// Reads the file from front to back, through a small buffer.
+// Reads the file sequentially, through a small buffer.
 class Reader {
  public:
   Reader(const SourceOptions& options, std::shared_ptr<const ByteSource> file)
@@ -139,7 +139,7 @@ class Reader {
     BOOST_OUTCOME_TRY(take(text));
     return text;
   }
-  // Goes on at byte `to` of the file.
+  // Continues at byte `to` of the file.
   void skip_to(std::uint64_t to) {
     start_ = to;
     at_ = 0;
@@ -175,7 +175,7 @@ class Reader {
     return ok();
   }
 
-  // Blocks were changed twice.
+  // Rejects block formats that are no longer in use; the format of blocks changed twice.
   Status check_types() const {
     constexpr std::uint32_t kChangedLast[] = {2, 3, 4, 7};  // Q4_0, Q4_1, and Q8_0
     const bool is_old = format_ != Format::kGgjt || version_ < 2;
@@ -311,7 +311,7 @@ class Reader {
   struct Items {
     std::string bytes;
   };
-  // The array of as many items as there are tokens.
+  // Returns an array with one item per token.
   MetadataValue array_of(MetadataType element, const Items& items) const {
     MetadataValue array = metadata_array(element, {});
     array.bytes.resize(4);
@@ -330,8 +330,8 @@ class Reader {
   const SourceOptions& options_;
   std::shared_ptr<const ByteSource> file_;
   std::vector<char> buffer_;
-  std::uint64_t start_ = 0;  // of the buffer in the file
-  std::size_t at_ = 0;       // in the buffer
+  std::uint64_t start_ = 0;  // file offset of the buffer
+  std::size_t at_ = 0;       // offset in the buffer
   Format format_ = Format::kGgml;
   std::uint32_t version_ = 1;
   Parameters p_;

@@ -1,11 +1,11 @@
 #pragma once
-// The files themselves: magic and version, seven parameters, the vocabulary, then each tensor behind its description.
+// Reads the files: magic and version, seven parameters, the vocabulary, then each tensor after its description.
 
 #include "stages/ggml/ggml.h"
 
 namespace ggufmill::ggml {
 
-// What make_ggml_source() says.
+// Reads a model as make_ggml_source() documents.
 Result<Model> read_model(const SourceOptions& options);
 
 }  // namespace ggufmill::ggml

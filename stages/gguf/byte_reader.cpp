@@ -41,7 +41,7 @@ Status ByteReader::fill() {
 Status ByteReader::read(std::span<char> into) {
   if (into.size() > remaining()) return cut_short(into.size());
   while (!into.empty()) {
-    if (at_ == filled_ && into.size() >= buffer_.size()) {  // large: past the buffer
+    if (at_ == filled_ && into.size() >= buffer_.size()) {  // large reads bypass the buffer
       BOOST_OUTCOME_TRY(file_.read(position(), std::as_writable_bytes(into)));
       start_ += into.size();
       return ok();

@@ -1,5 +1,5 @@
 #pragma once
-// Reads the header of a GGUF file from front to back, through a small buffer, in the file's encoding.
+// Reads the header of a GGUF file sequentially, through a small buffer, in the file's encoding.
 
 #include <cstddef>
 #include <cstdint>
@@ -13,16 +13,16 @@
 
 namespace ggufmill::gguf {
 
-// How a file writes numbers.
+// Encoding of numbers in a file.
 struct Encoding {
   std::uint32_t version = 3;
   bool big_endian = false;
-  // Bytes of a length, a count or a dimension.
+  // Returns the size in bytes of a length, count or dimension.
   std::size_t length_bytes() const { return version == 1 ? 4 : 8; }
 };
 
-// Every read is checked against what is left of the file before anything is allocated. Errors name the file, the byte
-// offset and the part of the file (exit code 4). Not thread-safe; `file` outlives the reader.
+// Checks every read against the rest of the file before allocating anything. Errors name the file, the byte offset and
+// the part of the file (exit code 4). Not thread-safe. `file` must outlive the reader.
 class ByteReader {
  public:
   explicit ByteReader(const ByteSource& file);
@@ -32,19 +32,19 @@ class ByteReader {
   const Encoding& encoding() const { return encoding_; }
   void set_encoding(Encoding encoding) { encoding_ = encoding; }
 
-  // Bytes as they are in the file; fills all of `into`.
+  // Fills all of `into` with the next bytes of the file, unchanged.
   Status read(std::span<char> into);
   Result<std::uint32_t> u32();
   Result<std::uint64_t> u64();
-  Result<std::uint64_t> length();  // a length, count or dimension: 32 or 64 bits
-  // A length and as many bytes: a key or a tensor name. Refused when longer than kLongestName, with zero bytes in it,
-  // or no UTF-8; `what` ("key") is for the message.
+  Result<std::uint64_t> length();  // reads a length, count or dimension of 32 or 64 bits
+  // Reads a key or tensor name: a length and that many bytes. Fails if the name is longer than kLongestName, contains
+  // zero bytes or is not UTF-8. `what` ("key") is for the error message.
   Result<std::string> name(std::string_view what);
 
-  // What the messages of the following reads say: "in PART 'NAME'". `part` is a literal.
+  // Sets the part that errors of subsequent reads name: "in PART 'NAME'". `part` must be a literal.
   void enter(std::string_view part, std::string_view name = {});
   Error error(std::uint64_t offset, std::string what, std::string help = {}) const;
-  // `bytes` more are needed than are left.
+  // Returns the error for a file that ends although `bytes` more are needed.
   Error cut_short(std::uint64_t bytes) const;
 
  private:
@@ -53,14 +53,14 @@ class ByteReader {
   const ByteSource& file_;
   Encoding encoding_;
   std::vector<char> buffer_;
-  std::uint64_t start_ = 0;  // offset in the file of the buffer's first byte
-  std::size_t at_ = 0;       // next byte in the buffer
+  std::uint64_t start_ = 0;  // file offset of the buffer's first byte
+  std::size_t at_ = 0;       // offset in the buffer of the next byte
   std::size_t filled_ = 0;
   std::string_view part_;
   std::string name_;
 };
 
-// What is wrong with a key or tensor name, or an empty string.
+// Returns the problem with a key or tensor name; empty if it is valid.
 std::string name_problem(std::string_view name);
 
 }  // namespace ggufmill::gguf

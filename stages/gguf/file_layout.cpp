@@ -17,7 +17,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "numbers are swapped for big-endian files alone");
 
-// Gathers a header in the byte order of its file.
+// Builds a header in the byte order of its file.
 class HeaderText {
  public:
   explicit HeaderText(bool big_endian) : big_endian_(big_endian), out_(kMagic) {}
@@ -51,8 +51,8 @@ class HeaderText {
   std::string take() { return std::move(out_); }
 
  private:
-  // Takes `count` values, one after the other, off `bytes`, which are little-endian. Arrays are no deeper than readers
-  // and stages make them.
+  // Appends `count` values in order, which are little-endian in `bytes`, and removes them from it. Recursion is limited
+  // because readers and stages limit the nesting of arrays.
   void add_values(MetadataType type, std::uint64_t count, std::string_view& bytes) {
     if (const std::size_t width = metadata_type_bytes(type); width != 0) {
       std::string swapped(bytes.substr(0, width * count));
@@ -145,7 +145,7 @@ Result<OutputFile> lay_out_file(const Model& model, const FileContent& content, 
   file.path = content.path;
   file.big_endian = content.big_endian;
   std::vector<std::uint64_t> offsets;
-  std::uint64_t end = 0;  // of the data so far, from its start
+  std::uint64_t end = 0;  // size of the data laid out so far
   for (std::size_t i = content.first; i < content.last; ++i) {
     BOOST_OUTCOME_TRY(check_byte_order(model.tensors[i], content.big_endian));
     BOOST_OUTCOME_TRY(const std::uint64_t bytes, tensor_bytes(model.tensors[i]));

@@ -15,18 +15,18 @@ std::string in_name(std::string_view text) {
 }  // namespace
 
 std::optional<FileName> parse_file_name(std::string_view path) {
-  // The convention's own expression.
+  // The regular expression of the naming convention.
   static const boost::regex kConvention(
       R"(^(?:(?<Sidecar>mmproj|mtp)-)?(?<Base>[A-Za-z0-9\s]*(?:-(?:[A-Za-z\s][A-Za-z0-9\s]*|[0-9\s]*))*))"
       R"(-(?:(?<Size>(?:\d+x)?(?:\d+\.)?\d+[A-Za-z](?:-[A-Za-z]+(?:\d+\.)?\d+[A-Za-z]+)?)(?:-(?<Fine>[A-Za-z0-9\s-]+))?)?)"
       R"(-(?<Version>v\d+(?:\.\d+)*)(?:-(?<Encoding>(?!LoRA|vocab)\w+))?(?:-(?<Type>LoRA|vocab))?)"
       R"((?:-(?<Shard>\d{5}-of-\d{5}))?\.gguf$)");
-  constexpr std::size_t kLongest = 255;  // a file's name; what is longer is none
+  constexpr std::size_t kLongest = 255;  // limit for a file name; longer ones never match
   const std::string name(path.substr(path.rfind('/') + 1));
   boost::smatch match;
   try {
     if (name.size() > kLongest || !boost::regex_match(name, match, kConvention)) return {};
-  } catch (const std::runtime_error&) {  // too many ways to read it
+  } catch (const std::runtime_error&) {  // matching is too complex
     return {};
   }
   const auto part = [&](const char* group) {

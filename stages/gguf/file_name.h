@@ -1,5 +1,5 @@
 #pragma once
-// File names by GGUF's naming convention: BaseName-SizeLabel-FineTune-Version-Encoding-Type-Shard.gguf (ggml,
+// File names that follow GGUF's naming convention: BaseName-SizeLabel-FineTune-Version-Encoding-Type-Shard.gguf (ggml,
 // docs/gguf.md, MIT).
 
 #include <optional>
@@ -10,7 +10,7 @@
 
 namespace ggufmill::gguf {
 
-// Parts as they are written; nothing where there is none.
+// Parts of a file name, unchanged; nullopt for missing ones.
 struct FileName {
   std::optional<std::string> sidecar;  // "mmproj", "mtp"
   std::string base_name;
@@ -19,11 +19,12 @@ struct FileName {
   std::optional<std::string> shard;  // "00003-of-00009"
 };
 
-// Of the last part of a path; nothing where it is not of the convention, which wants a base name, a size and a version.
+// Parses the last component of a path. Returns nullopt if it does not follow the convention, which requires a base
+// name, a size and a version.
 std::optional<FileName> parse_file_name(std::string_view path);
 
-// The name that a model's metadata makes, with version v1.0 and `size_label` where it says none; `encoding`: a recipe's
-// name. Spaces and slashes become dashes.
+// Returns the file name that follows from a model's metadata. Missing parts default to version v1.0 and `size_label`.
+// `encoding` is the name of a recipe. Spaces and slashes become dashes.
 std::string file_name_of(const Model& model, std::string_view size_label, std::string_view encoding);
 
 }  // namespace ggufmill::gguf

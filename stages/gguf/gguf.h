@@ -1,5 +1,5 @@
 #pragma once
-// The GGUF format as a source and a sink.
+// The GGUF format as source and sink.
 
 #include <cstdint>
 #include <memory>
@@ -11,44 +11,45 @@
 
 namespace ggufmill {
 
-// Reads the headers of a model: one file, or, when it says so (split.count), it and its further shards, which are found
-// by name in the same folder. GGUF versions 1 to 3, little- and big-endian. Tensors are in the order of the files; the
-// metadata is that of the first file, split.* included. Weights are not touched.
-// `types` are those that tensors can have. Exit code 4 for what is malformed.
+// Reads the headers of a model from one file or, if the file is the first of several shards (split.count), from all of
+// them. The other shards are found by name in the same folder. Accepts GGUF versions 1 to 3, little- and big-endian.
+// Tensors are in the order of the files. The metadata is that of the first file, including split.*. Does not read
+// weights. `types` are the types that tensors can have. Fails with exit code 4 for malformed input.
 Result<Model> read_gguf(const std::string& path, const Types& types = {});
 ModelOpener gguf_opener(Types types = {});
 
-// Opens `path` with read_gguf(); for a shard set it is the first.
+// Returns a source that opens `path` with read_gguf(). For a sharded model, `path` is the first shard.
 std::unique_ptr<Source> make_gguf_source(std::string path, Types types = {});
-// `gguf: PATH`.
+// Returns the specification of `gguf: PATH`.
 SourceSpec gguf_source(Types types = {});
 
 namespace gguf {
-// How tensors are shared out among files, and what the files say of it.
+// Rules for distributing tensors among files, and for the split.* keys.
 enum class ShardRule {
-  kSplit,    // llama-gguf-split's: padding counts, no tensor is larger than a file, one file is named as a shard, too
-  kConvert,  // convert_hf_to_gguf.py's: padding does not count, a larger tensor is alone, one file is no shard,
-             // and without any tensor it ends with its metadata, not padded
+  kSplit,    // like llama-gguf-split: padding counts, a tensor too large is an error, a single file is named as a shard
+  kConvert,  // like convert_hf_to_gguf.py: padding does not count, a tensor too large gets its own file,
+             // a single file is not a shard, and without tensors the file ends after the metadata, unpadded
 };
 
 struct SinkOptions {
-  std::string path{};                            // {recipe} in it stands for the recipe's name
-  std::optional<std::uint64_t> shard_size{};     // most bytes of tensor data in a file
-  std::optional<std::uint64_t> shard_tensors{};  // most tensors in a file; at least 1
-  bool as_source = false;                        // the shards that the source has; excludes the others
-  bool merged = false;  // one file, with the keys of a shard that llama-gguf-split --merge leaves
+  std::string path{};                            // {recipe} is replaced by the recipe's name
+  std::optional<std::uint64_t> shard_size{};     // maximum bytes of tensor data in a file
+  std::optional<std::uint64_t> shard_tensors{};  // maximum number of tensors in a file; at least 1
+  bool as_source = false;                        // same shards as the source; excludes the other options
+  bool merged = false;                           // one file, with the shard keys that llama-gguf-split --merge leaves
   ShardRule shard_rule = ShardRule::kSplit;
-  bool metadata_shard = false;  // the first file has the metadata and no tensor
+  bool metadata_shard = false;  // the first file contains only metadata
   bool big_endian = false;
   Origin origin{};
   bool sharded() const { return shard_size || shard_tensors || as_source || metadata_shard; }
 };
 }  // namespace gguf
 
-// Writes GGUF version 3, as the reference does: tensors one after another, each padded to the alignment, with the
-// dimensions that they have, split.* keys only in shards.
+// Creates a sink that writes GGUF version 3 like the reference: tensors in order, each padded to the alignment, with
+// all of their dimensions. Only shards get split.* keys.
 Result<std::unique_ptr<Sink>> make_gguf_sink(gguf::SinkOptions options);
-// `gguf: PATH`, or `gguf: {path: PATH, shard_size: 20G, shard_tensors: 100}` for several files.
+// Returns the specification of `gguf: PATH` or, for several files, `gguf: {path: PATH, shard_size: 20G, shard_tensors:
+// 100}`.
 SinkSpec gguf_sink();
 
 }  // namespace ggufmill

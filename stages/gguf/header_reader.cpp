@@ -14,20 +14,20 @@
 namespace ggufmill::gguf {
 namespace {
 
-// ---- metadata, into its canonical encoding ----
+// ---- metadata, converted to its canonical encoding ----
 
 template <class T>
 void append_number(std::string& out, T value) {
   out.append(reinterpret_cast<const char*>(&value), sizeof value);
 }
 
-// Reads one value after its type tag.
+// Reads the value that follows a type tag.
 class ValueReader {
  public:
   explicit ValueReader(ByteReader& in) : in_(in) {}
 
   Result<MetadataValue> read(MetadataType type) {
-    limit_ = kLargestValue + (type == MetadataType::kString ? 8 : 12);  // without the length, or type and count
+    limit_ = kLargestValue + (type == MetadataType::kString ? 8 : 12);  // plus the length, or the type and count
     BOOST_OUTCOME_TRY(append(type, 0));
     out_.shrink_to_fit();
     return MetadataValue{type, std::move(out_)};
@@ -51,7 +51,7 @@ class ValueReader {
   Status append_numbers(MetadataType type, std::uint64_t count) {
     const std::size_t width = metadata_type_bytes(type), at = out_.size();
     const std::uint64_t offset = in_.position();
-    BOOST_OUTCOME_TRY(append_bytes(count * width));  // no overflow: check_count()
+    BOOST_OUTCOME_TRY(append_bytes(count * width));  // check_count() prevents overflow
     const std::span<char> added = std::span(out_).subspan(at);
     if (in_.encoding().big_endian) swap_words(width, std::as_writable_bytes(added));
     if (type != MetadataType::kBool) return ok();
@@ -84,7 +84,7 @@ class ValueReader {
     return ok();
   }
 
-  // Whether `count` elements can be there at all, each of its least size.
+  // Fails if `count` elements of minimal size do not fit in the rest of the file.
   Status check_count(MetadataType type, std::uint32_t tag, std::uint64_t count, std::uint64_t offset) const {
     if (metadata_type_name(type).empty()) return in_.error(offset, fmt::format("unknown array element type {}", tag));
     std::uint64_t least = metadata_type_bytes(type);
@@ -121,10 +121,10 @@ Status check_alignment(const ByteReader& in, std::uint64_t offset, const Metadat
   return in.error(offset, fmt::format("the alignment {} is not a power of two up to {}", alignment, kLargestAlignment));
 }
 
-// `count` entries, in order. Values keep every byte; only the lengths of version 1 and the byte order change. Refused
-// (exit code 4): empty, duplicate and malformed keys, unknown types, arrays nested deeper than kDeepestArray, values
-// and metadata beyond kLargestValue and kLargestMetadata, bools other than 0 and 1 (the format calls them invalid), and
-// an alignment that is no uint32 or no power of two up to kLargestAlignment.
+// Reads `count` entries in order. Values are kept byte for byte, except for the lengths of version 1 and the byte
+// order. Fails with exit code 4 for empty, duplicate and malformed keys, unknown types, arrays nested deeper than
+// kDeepestArray, values and metadata larger than kLargestValue and kLargestMetadata, bools other than 0 and 1 (invalid
+// in the format), and an alignment that is not a uint32 or not a power of two up to kLargestAlignment.
 Result<Metadata> read_metadata(ByteReader& in, std::uint64_t count) {
   Metadata metadata;
   std::uint64_t bytes = 0;
@@ -148,11 +148,11 @@ Result<Metadata> read_metadata(ByteReader& in, std::uint64_t count) {
   return metadata;
 }
 
-// ---- the descriptions of tensors ----
+// ---- descriptions of tensors ----
 
 constexpr std::uint64_t kMostElements = std::numeric_limits<std::int64_t>::max();
 
-// Types that the format once had. Source: ggml, include/ggml.h.
+// Types removed from the format. Source: ggml, include/ggml.h.
 struct RemovedType {
   TypeId id;
   std::string_view name;
@@ -241,7 +241,7 @@ Status place(const ByteReader& in, std::uint64_t data, std::uint64_t alignment, 
   return ok();
 }
 
-// The order of their data; those without data left out.
+// Returns the tensors in the order of their data; omits those without data.
 std::vector<const DescribedTensor*> by_place(const std::vector<DescribedTensor>& tensors) {
   std::vector<const DescribedTensor*> order;
   order.reserve(tensors.size());
@@ -252,9 +252,10 @@ std::vector<const DescribedTensor*> by_place(const std::vector<DescribedTensor>&
   return order;
 }
 
-// `count` tensors, in order. Source offsets are as in the file: from the start of the data. Refused (exit code 4):
-// more than four dimensions, 2^63 elements and more (zeros counted as ones), unknown types, rows that are no whole
-// number of blocks, foreign types in big-endian files. Names are not compared with each other.
+// Reads `count` tensor descriptions in order. Offsets are as stored in the file: relative to the start of the data.
+// Fails with exit code 4 for more than four dimensions, 2^63 or more elements (counting dimensions of 0 as 1), unknown
+// types, rows that are not a multiple of the block size, and external types in big-endian files. Does not check for
+// duplicate names.
 Result<std::vector<DescribedTensor>> read_tensors(ByteReader& in, std::uint64_t count, const Types& types) {
   std::vector<DescribedTensor> tensors;
   in.enter("the list of tensors");
@@ -265,8 +266,8 @@ Result<std::vector<DescribedTensor>> read_tensors(ByteReader& in, std::uint64_t 
   return tensors;
 }
 
-// Makes source offsets absolute. Refused: a place that is unaligned, past the end, or overlaps another tensor's. Gaps
-// and any order are accepted. `in` has read the last description.
+// Makes offsets absolute. Fails if a tensor is unaligned, extends past the end or overlaps another one. Gaps and any
+// order are accepted. `in` must be positioned after the last description.
 Status place_tensors(const ByteReader& in, std::uint64_t alignment, std::vector<DescribedTensor>& tensors) {
   const std::optional<std::uint64_t> data = padded(in.position(), alignment);
   if (!data) return in.error(in.position(), "the header goes past the largest file");
@@ -282,9 +283,9 @@ Status place_tensors(const ByteReader& in, std::uint64_t alignment, std::vector<
   return ok();
 }
 
-// ---- the whole ----
+// ---- complete header ----
 
-// The text file that Git keeps in a large one's place. `in` stands behind its first four bytes.
+// Returns true for the text file that replaces a large file in Git LFS. `in` is positioned after the first four bytes.
 bool is_lfs_pointer(std::string_view magic, ByteReader& in) {
   constexpr std::string_view kRest = "ion https://git-lfs";
   std::string rest(kRest.size(), '\0');
@@ -302,7 +303,7 @@ Status check_magic(ByteReader& in) {
                   is_lfs_pointer(found, in) ? "it is a Git LFS pointer: `git lfs pull` gets the file itself" : "");
 }
 
-// A version whose low half is zero is one in the other byte order.
+// Reads the version. If its low half is zero, the file has the other byte order.
 Result<Encoding> read_encoding(ByteReader& in) {
   const std::uint64_t offset = in.position();
   BOOST_OUTCOME_TRY(std::uint32_t version, in.u32());
@@ -317,7 +318,7 @@ struct Counts {
   std::uint64_t entries = 0;
 };
 
-// Counts that cannot be true, each item having its least size, are refused before anything is made of them.
+// Reads the counts. Rejects impossible ones before anything is allocated, assuming the minimal size of each item.
 Result<Counts> read_counts(ByteReader& in) {
   const std::uint64_t offset = in.position(), length = in.encoding().length_bytes();
   const std::uint64_t least_entry = length + 1 + 4 + 1;       // length, key, type, value
@@ -333,7 +334,7 @@ Result<Counts> read_counts(ByteReader& in) {
   return counts;
 }
 
-// Checked when it was read.
+// Returns the alignment, which was checked when it was read.
 std::uint64_t alignment_of(const Metadata& metadata) {
   const MetadataValue* value = metadata.find(kAlignmentKey);
   return value ? *as_unsigned(*value) : kDefaultAlignment;

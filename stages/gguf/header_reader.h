@@ -1,5 +1,5 @@
 #pragma once
-// Reads all of one GGUF file that is not tensor data.
+// Reads everything of a GGUF file except tensor data.
 
 #include <cstdint>
 #include <vector>
@@ -10,12 +10,12 @@
 
 namespace ggufmill::gguf {
 
-// A tensor and the byte offset of its description, for messages.
+// A tensor and, for error messages, the byte offset of its description.
 struct DescribedTensor {
   std::string name;
   Shape shape;
   const TypeInfo* type = nullptr;
-  Extent data;  // its source is not known yet
+  Extent data;  // its source is not set yet
   std::uint64_t described_at = 0;
 };
 
@@ -23,11 +23,11 @@ struct Header {
   Encoding encoding;
   std::uint64_t alignment = 0;
   Metadata metadata;
-  std::vector<DescribedTensor> tensors;  // in the order of the file; names unique
+  std::vector<DescribedTensor> tensors;  // in file order; names are unique
 };
 
-// Reads the header alone, in time and memory that follow its size, whatever the size of the file. Everything a later
-// reader of the tensors' data relies on is checked. Exit code 4 for what is wrong, 6 when the system cannot read.
+// Reads only the header. Time and memory depend on the size of the header, not of the file. Checks everything that
+// readers of tensor data rely on. Fails with exit code 4 for invalid input, 6 if the system cannot read the file.
 Result<Header> read_header(const ByteSource& file, const Types& types);
 
 }  // namespace ggufmill::gguf

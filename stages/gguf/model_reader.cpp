@@ -1,4 +1,4 @@
-// A model from its file or files.
+// Reads a model from one or more files.
 
 #include <fmt/format.h>
 
@@ -13,7 +13,7 @@ namespace ggufmill {
 namespace gguf {
 namespace {
 
-// What split.* says of a file. A count of 0 or 1: not one of several.
+// Values of a file's split.* keys. A count of 0 or 1: the file is not a shard.
 struct Split {
   std::uint64_t number = 0;
   std::uint64_t count = 0;
@@ -44,7 +44,7 @@ Result<Split> read_split(const std::string& path, const Metadata& metadata) {
   return split;
 }
 
-// Reads one file after the other into one model.
+// Reads files in order into one model.
 class ModelReader {
  public:
   explicit ModelReader(const Types& types) : types_(types) {}
@@ -75,7 +75,7 @@ class ModelReader {
     return header;
   }
 
-  // The other shards' names come from the given one, never from what a file says.
+  // The names of the other shards are derived from the given path, never from data in a file.
   static Result<std::string> prefix_of(const std::string& path, const Split& split) {
     if (split.count < 2) return std::string();
     const auto prefix = shard_prefix(path, split.number, split.count);

@@ -1,4 +1,4 @@
-// Well-formed files of every kind.
+// Tests valid files of every kind.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -212,7 +212,7 @@ TEST_CASE("a file cut anywhere gives an error") {
   const std::string whole = builder.build();
   const TempDir folder;
   const std::string path = folder.file("m.gguf");
-  const std::size_t padding = 32 - 2 * 210 % 32;  // behind the last tensor; nobody needs it
+  const std::size_t padding = 32 - 2 * 210 % 32;  // padding after the last tensor, which is optional
   write_text(path, std::string_view(whole).substr(0, whole.size() - padding));
   CHECK(read_gguf(path));
   for (std::size_t bytes = whole.size() - padding; bytes-- > 0;) {
@@ -273,7 +273,7 @@ TEST_CASE("100000 tensors and as many keys take a moment") {
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   REQUIRE(model);
   CHECK(model.value().tensors.size() == 100000);
-  CHECK(seconds.count() < 5);  // a check of each against each would take minutes
+  CHECK(seconds.count() < 5);  // comparing all pairs would take minutes
 }
 
 TEST_CASE("a file of 4 TB is opened as quickly as a small one") {

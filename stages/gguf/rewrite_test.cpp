@@ -1,4 +1,4 @@
-// Models written as they were read.
+// Tests that models can be written back unchanged.
 
 #include <filesystem>
 
@@ -14,7 +14,7 @@ using namespace ggufmill;
 
 namespace {
 
-// The bytes of the model at `path` written again.
+// Returns the bytes of a new file with the model read from `path`.
 std::string rewritten(const std::string& path) {
   const auto model = read_gguf(path);
   REQUIRE(model);
@@ -87,7 +87,7 @@ TEST_CASE("a model in several files becomes one without split keys") {
   CHECK(rewritten(folder.file("m-00001-of-00003.gguf")) == builder.build());
 }
 
-// The files may lack the zeros at the end that the format asks for.
+// The files may omit the final padding that the format requires.
 TEST_CASE("real files are written again byte for byte") {
   const auto shared = shared_data();
   if (!shared) GGUFMILL_SKIP("no shared data");
@@ -130,7 +130,7 @@ TEST_CASE("models of real size are written with the header they have") {
   WARN("headers identical: " << same << " of " << all);
 }
 
-// The digests are of the shards, one after another, that the reference's gguf-split makes of the same file.
+// The digests are those of the concatenated shards that the reference's gguf-split makes of the same file.
 TEST_CASE("shards are those of the reference") {
   const auto shared = shared_data();
   if (!shared) GGUFMILL_SKIP("no shared data");

@@ -1,4 +1,4 @@
-// Models in several files: read, and refused when the files do not belong together.
+// Tests models in several files: reading them, and rejecting files that do not belong together.
 
 #include <fmt/format.h>
 
@@ -19,7 +19,7 @@ MetadataEntry u16(std::string key, std::uint64_t value) {
   return {std::move(key), metadata_unsigned(MetadataType::kUint16, value)};
 }
 
-// Shard `index` of `count`, one tensor each.
+// Returns shard `index` of `count`, with one tensor.
 GgufBuilder shard(std::uint64_t index, std::uint64_t count) {
   GgufBuilder builder;
   if (index == 0) builder.metadata.push_back({"general.name", metadata_string("sharded")});

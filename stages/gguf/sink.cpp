@@ -1,4 +1,4 @@
-// The sink: which tensors of a model go into which file, and its options in a pipeline file.
+// The sink: distributes the tensors of a model among files, and parses the options in a pipeline file.
 
 #include <fmt/format.h>
 
@@ -15,10 +15,10 @@ namespace ggufmill {
 namespace gguf {
 namespace {
 
-// ---- tensors in files ----
+// ---- distribution of tensors ----
 
-constexpr std::uint64_t kMostShards = std::numeric_limits<std::uint16_t>::max();       // the type of split.count
-constexpr std::uint64_t kMostShardTensors = std::numeric_limits<std::int32_t>::max();  // of split.tensors.count
+constexpr std::uint64_t kMostShards = std::numeric_limits<std::uint16_t>::max();       // maximum of split.count
+constexpr std::uint64_t kMostShardTensors = std::numeric_limits<std::int32_t>::max();  // maximum of split.tensors.count
 
 bool is_split_key(std::string_view key) {
   return key == kSplitNumberKey || key == kSplitCountKey || key == kSplitTensorsKey;
@@ -33,9 +33,9 @@ Result<std::uint64_t> checked_alignment(const Metadata& metadata) {
                      "remove the key, or set it: {type: uint32, value: 64}");
 }
 
-// Where each file's tensors end; the last is the number of tensors. The rules are those of the reference (llama.cpp,
-// tools/gguf-split and gguf-py/gguf/gguf_writer.py): data alone counts, and a file is closed when the next tensor would
-// be one too many.
+// Returns the index of each file's end tensor; the last is the number of tensors. Follows the reference (llama.cpp,
+// tools/gguf-split and gguf-py/gguf/gguf_writer.py): only tensor data counts, and a file is complete when the next
+// tensor would exceed a limit.
 Result<std::vector<std::size_t>> cut(const Model& model, const SinkOptions& options, std::uint64_t alignment) {
   std::vector<std::size_t> ends;
   if (options.metadata_shard) ends.push_back(0);
@@ -62,14 +62,15 @@ Result<std::vector<std::size_t>> cut(const Model& model, const SinkOptions& opti
   return ends;
 }
 
-// The first of the model's files that tensor `tensor` is read from; their number where it is read from none.
+// Returns the index of the first file of the model that the tensor is read from; the number of files if it is read from
+// none.
 std::ptrdiff_t file_of(const Model& model, std::size_t tensor) {
   const Extent* extent = first_extent(*model.tensors[tensor].expression);
   return std::ranges::find(model.files, extent ? extent->source : nullptr) - model.files.begin();
 }
 
-// The same where the source's shards are kept: tensors are in the order of the source's files. A first file that holds
-// only metadata stays one; others that are left without tensors are not written.
+// Same for the shards of the source: tensors must be in the order of the source's files. A first file with only
+// metadata is kept; other files left without tensors are omitted.
 Result<std::vector<std::size_t>> cut_as_source(const Model& model) {
   std::vector<std::size_t> ends;
   if (!model.tensors.empty() && file_of(model, 0) != 0) ends.push_back(0);
@@ -84,7 +85,8 @@ Result<std::vector<std::size_t>> cut_as_source(const Model& model) {
   return ends;
 }
 
-// A shard's own entries. A later shard is a file of its own: it says its alignment too where that is not the usual one.
+// Returns a shard's own entries. Each shard must be readable independently, so that later shards also contain an
+// alignment other than the default.
 std::vector<MetadataEntry> shard_entries(std::size_t index, std::size_t count, std::size_t tensors,
                                          std::uint64_t alignment, const SinkOptions& options) {
   std::vector<MetadataEntry> entries;
@@ -94,7 +96,7 @@ std::vector<MetadataEntry> shard_entries(std::size_t index, std::size_t count, s
   entries.push_back({std::string(kSplitTensorsKey), metadata_unsigned(MetadataType::kInt32, tensors)});
   entries.push_back({std::string(kSplitCountKey), metadata_unsigned(MetadataType::kUint16, count)});
   if (!options.as_source && options.shard_rule == ShardRule::kSplit) return entries;
-  std::swap(entries.back(), entries[entries.size() - 2]);  // llama-quantize's and gguf-py's order, not gguf-split's
+  std::swap(entries.back(), entries[entries.size() - 2]);  // the order of llama-quantize and gguf-py, not gguf-split
   if (count == 1) entries.clear();
   return entries;
 }
@@ -114,7 +116,8 @@ std::vector<const MetadataEntry*> carried(const Model& model) {
   return entries;
 }
 
-// What a merged model keeps of a shard's entries: a count of 0 comes last, so that it is not taken for a shard.
+// Returns the split entries that a merged model keeps. The last is a count of 0, so that the file is not taken for a
+// shard.
 std::vector<MetadataEntry> merged_entries(const Model& model, const SinkOptions& options) {
   std::vector<MetadataEntry> entries;
   if (!options.merged) return entries;
@@ -145,10 +148,10 @@ Result<std::vector<OutputFile>> lay_out_shards(const Model& model, const SinkOpt
   return files;
 }
 
-// One file, or with limits as many as needed (one at least), named as shards. Metadata is in the first, without the
-// model's own split.* keys; each shard has its own ones. Exit code 2 for what cannot be written: a tensor larger than
-// shard_size (but by the rule of conversion, which gives it a file of its own), more than 65535 shards, a bad
-// general.alignment, names that are there twice.
+// Lays out one file or, with limits, as many as needed (at least one), named as shards. The first contains the metadata
+// without the model's split.* keys; each shard gets its own. Fails with exit code 2 for a tensor larger than shard_size
+// (except with ShardRule::kConvert, which puts it into its own file), more than 65535 shards, an invalid
+// general.alignment, and duplicate names.
 Result<std::vector<OutputFile>> lay_out_files(const Model& model, const SinkOptions& options) {
   BOOST_OUTCOME_TRY(const std::uint64_t alignment, checked_alignment(model.metadata));
   BOOST_OUTCOME_TRY(check_unique_names(model));
@@ -157,7 +160,7 @@ Result<std::vector<OutputFile>> lay_out_files(const Model& model, const SinkOpti
   if (options.merged && !model.metadata.find(kSplitCountKey))
     return usage_error("the source is no shard: it has no split.count",
                        "leave out `shards: merged`, or give --clean to `ggufmill merge`");
-  // A vocabulary alone is all that a conversion writes without tensors; it ends with its last value.
+  // A conversion without tensors writes only a vocabulary. The file ends after its last value.
   const bool is_bare = options.shard_rule == ShardRule::kConvert && model.tensors.empty();
   FileContent content{options.path, carried(model), 0, model.tensors.size(), options.big_endian, is_bare};
   for (const MetadataEntry& entry : own) content.metadata.push_back(&entry);
@@ -165,7 +168,7 @@ Result<std::vector<OutputFile>> lay_out_files(const Model& model, const SinkOpti
   return std::vector<OutputFile>{std::move(file)};
 }
 
-// ---- the sink, and its options ----
+// ---- sink and options ----
 
 Result<SinkOptions> read_options(const ConfigNode& value) {
   SinkOptions options;
@@ -194,7 +197,7 @@ class GgufSink : public Sink {
  public:
   explicit GgufSink(SinkOptions options) : options_(std::move(options)) {}
 
-  // Floats that GGUF does not have become F32, which holds all their values.
+  // Converts floats that GGUF does not support to F32, which can represent all their values.
   Result<Model> adapt(Model model) const override {
     for (Tensor& tensor : model.tensors) {
       if (!is_source_type(*tensor.type) || tensor.type->type_class != TypeClass::kFloat) continue;

@@ -1,4 +1,4 @@
-// Which files a model is cut into, and what is refused.
+// Tests how a model is split into files, and which options are refused.
 
 #include <fmt/format.h>
 
@@ -157,7 +157,7 @@ TEST_CASE("the source's first shard stays where it holds only metadata") {
         expressions::extent(type_named("F32"), model.tensors[tensor].shape(), extent).value();
   }
   const std::vector<OutputFile> files = shards_of(model, {.as_source = true});
-  REQUIRE(files.size() == 3);  // the third file held nothing
+  REQUIRE(files.size() == 3);  // the third file had no tensors
   CHECK(files[0].path == "out/m-00001-of-00003.gguf");
   CHECK(files[0].tensors.empty());
   CHECK(files[0].header.find("general.name") != std::string::npos);
@@ -189,5 +189,3 @@ TEST_CASE("more shards than the format can count are refused") {
   const Model model = model_of(builder, folder);
   CHECK(refusal(model, {.path = "m", .shard_tensors = 1}).find("65536 tensors in 65536 files; at most 65535") == 0);
 }
-
-// The files may lack the zeros at the end that the format asks for.

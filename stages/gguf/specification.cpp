@@ -17,7 +17,7 @@ enum class Kind { kText, kTexts, kCount, kUint32, kFloat, kBool };
 constexpr std::string_view kKindNames[] = {"string", "array of strings", "uint64, or uint32",
                                            "uint32", "float32",          "bool"};
 
-// [llm] stands for the architecture, [n] for a number.
+// [llm] is a placeholder for the architecture, [n] for a number.
 struct KnownKey {
   std::string_view key;
   Kind kind;
@@ -85,7 +85,7 @@ constexpr KnownKey kKnownKeys[] = {
     {"tokenizer.chat_template", Kind::kText},
 };
 
-// What the section of an architecture asks for, behind its name.
+// Returns the keys that the specification requires for an architecture, without its prefix.
 const std::map<std::string_view, std::vector<std::string_view>>& required_keys() {
   static const std::map<std::string_view, std::vector<std::string_view>> kKeys = {
       {"llama",

@@ -1,5 +1,5 @@
 #pragma once
-// Whether a GGUF file is as its specification wants it, beyond what every reader relies on.
+// Checks a GGUF file against the specification, beyond what every reader relies on.
 
 #include <string>
 #include <vector>
@@ -9,15 +9,15 @@
 namespace ggufmill::gguf {
 
 struct Finding {
-  bool is_required = true;  // else a recommendation
-  std::string where;        // a key, a tensor, the file's name
-  std::string what;         // "is missing"
-  std::string rule;         // what the specification wants
+  bool is_required = true;  // false: a recommendation
+  std::string where;        // a key, a tensor or the file name
+  std::string what;         // for example "is missing"
+  std::string rule;         // the requirement in the specification
 };
 
-// Required keys by architecture, types and ranges of known keys, the form of keys and names, tensors' shapes against
-// the metadata, the naming convention; in the order of the file. Source: docs/gguf.md of ggml (MIT); where it says
-// uint64, uint32 is taken too, as it says itself.
+// Checks required keys by architecture, types and ranges of known keys, the form of keys and names, the shapes of
+// tensors against the metadata, and the naming convention. Returns findings in file order. Source: docs/gguf.md of ggml
+// (MIT). Where it requires uint64, uint32 is accepted, as the specification permits.
 std::vector<Finding> check_specification(const std::string& path, const Model& model);
 
 }  // namespace ggufmill::gguf

@@ -11,7 +11,7 @@ using namespace ggufmill::gguf;
 
 namespace {
 
-// A sound model of one layer.
+// Returns a valid model of one layer.
 Model sound() {
   Model model;
   const auto number = [&](const char* key, std::uint64_t value) {
@@ -33,7 +33,7 @@ Model sound() {
 
 constexpr const char* kName = "models/Mine-7B-v1.0-F32.gguf";
 
-// "WHERE WHAT" of every finding.
+// Returns "WHERE WHAT" for every finding; recommendations start with "(".
 std::vector<std::string> words(const Model& model, const char* path = kName) {
   std::vector<std::string> all;
   for (const Finding& finding : check_specification(path, model))

@@ -16,16 +16,16 @@ namespace ggufmill::huggingface {
 namespace {
 
 constexpr std::uint64_t kMostMapBytes = 1 << 20;
-constexpr std::size_t kLongestChain = 16;  // of files that extend one another
+constexpr std::size_t kLongestChain = 16;  // maximum depth of `extends`
 
-// What a file extends by a path is looked for beside it.
+// Resolves a path in `extends` relative to the file that contains it.
 std::string beside(const std::string& file, const std::string& name) {
   if (!names_file(file) || !names_file(name)) return name;
   return (std::filesystem::path(file).parent_path() / name).lexically_normal().string();
 }
 
 struct ArchitectureText {
-  std::string name;  // for messages: the file's
+  std::string name;  // file name, for messages
   std::string text;
 };
 
@@ -45,7 +45,8 @@ Result<ArchitectureText> text_of(const std::string& name, const Origin& asked) {
                                 : fmt::format("did you mean '{}'? `ggufmill architectures` lists them", meant));
 }
 
-// `chain`: what is being read, each extended by the one before; `done`: what was read, which counts once.
+// `chain`: the files being read, each extended by the one before it. `done`: the files read so far; a file that is
+// reached again is skipped.
 Status read(const std::string& name, const Origin& asked, std::vector<std::string>& chain, std::set<std::string>& done,
             Architecture& into) {
   BOOST_OUTCOME_TRY(const ArchitectureText text, text_of(name, asked));
@@ -76,12 +77,12 @@ Status read(const std::string& name, const Origin& asked, std::vector<std::strin
   return ok();
 }
 
-// "Qwen3" of Qwen3ForCausalLM and Qwen3Model.
+// Returns "Qwen3" for Qwen3ForCausalLM and Qwen3Model.
 std::string_view family_of(std::string_view name) {
   return name.substr(0, std::min(name.find("For"), name.find("Model")));
 }
 
-// The error of a class that no map serves and convert_hf_to_gguf.py converts; nothing for another class.
+// Returns the error for a class that convert_hf_to_gguf.py converts but no map serves; nullopt for any other class.
 std::optional<Error> unserved(std::string_view checkpoint_class, const std::string& where) {
   for (const auto& row : table_rows(unserved_class_table())) {
     if (row[0] != checkpoint_class) continue;
@@ -112,7 +113,7 @@ Result<Architecture> read_architecture(const std::string& name_or_path, const Or
 
 Result<Architecture> find_architecture(const std::string& checkpoint_class, const std::string& where) {
   for (const BuiltInArchitecture& each : built_in_architectures()) {
-    // Most files do not have the word in them and need not be read.
+    // Most files do not contain the class name, so there is no need to parse them.
     if (each.text.find(checkpoint_class) == std::string_view::npos) continue;
     BOOST_OUTCOME_TRY(Architecture architecture, read_architecture(std::string(each.name)));
     if (std::ranges::count(architecture.serves, checkpoint_class) > 0) return architecture;

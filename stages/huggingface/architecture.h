@@ -1,6 +1,6 @@
 #pragma once
-// The map of an architecture: what a checkpoint of it becomes, as data. The files are configs/architectures/*.yaml; a
-// copy of one is where a user starts.
+// The map of an architecture: describes, as data, how a checkpoint of that architecture is converted. The files are
+// configs/architectures/*.yaml; users start from a copy of one of them.
 
 #include <filesystem>
 #include <map>
@@ -19,28 +19,29 @@
 
 namespace ggufmill::huggingface {
 
-// One entry of the metadata. A key that is there already keeps its place.
+// One metadata entry. A key that already exists keeps its position.
 struct MetadataRule {
-  std::string key;  // whole
+  std::string key;  // full key
   MetadataType type = MetadataType::kUint32;
   ValueRule value;
-  bool optional = false;  // no value: no entry; else that is an error
+  bool optional = false;  // if set, a missing value yields no entry instead of an error
   std::optional<ValueRule> when;
 };
 
-// Checkpoint names are changed, or left out, before the rules for tensors see them.
+// Renames or drops checkpoint tensors before the tensor rules see them.
 struct NameRule {
   Pattern match;
-  std::optional<std::string> with;  // none: the tensor is left out
-  // With `with`: {layer} in it stands for the number in the first group, or 0, and so many more. Without: only names
-  // whose number is at least that are left out, or (`below`) less than that.
+  std::optional<std::string> with;  // new name; nullopt drops the tensor
+  // If `with` is set, {layer} in it expands to the number in the first group (0 if there is none) plus `number`.
+  // Otherwise, the rule drops only the names whose number is at least `number`, or with `below` less than `number`.
   std::optional<ValueRule> number;
   bool below = false;
-  bool minus = false;  // with `with`: so many less, and only where there are as many
+  bool minus = false;  // with `with`: subtracts `number` instead; the rule applies only if the result is not negative
   std::optional<ValueRule> when;
 };
 
-// An operation, or (`join`) the tensors that several lists of steps make of the one, as one along its rows.
+// An operation, or (`join`) several lists of steps that are applied to the same tensor and whose results are
+// concatenated along the rows.
 struct TensorStep {
   const TensorOperation* operation = nullptr;
   std::vector<ValueRule> arguments;
@@ -48,32 +49,32 @@ struct TensorStep {
   std::string place;
 };
 
-// Where the values of an output come from, where not from the one tensor of the rule.
+// Source of an output's values, if it is not simply the rule's one input tensor.
 enum class Gather : std::uint8_t { kNone, kStack, kConcat, kRepack };
 
 struct TensorOutput {
-  NameTemplate name;  // in GGUF
+  NameTemplate name;  // GGUF name
   Gather gather = Gather::kNone;
-  std::vector<NamePattern> parts;          // kStack: one, with {expert}; kConcat and kRepack: in order
-  const RepackFunction* repack = nullptr;  // kRepack
-  std::optional<ValueRule> count;          // kStack: how many
+  std::vector<NamePattern> parts;          // kStack: one, with {expert}; kConcat, kRepack: in order
+  const RepackFunction* repack = nullptr;  // kRepack only
+  std::optional<ValueRule> count;          // kStack: number of parts
   std::vector<TensorStep> steps;
   std::optional<ValueRule> when;
 };
 
-// The first rule that fits a checkpoint tensor's name is used.
+// Applies to the checkpoint tensors that match `from`; the first matching rule wins.
 struct TensorRule {
-  std::vector<NamePattern> from;      // empty: every output says where it comes from, and all are written together,
-                                      // once the last part of them has been met
-  std::vector<TensorOutput> outputs;  // none: the tensor is left out
-  bool early = false;                 // written before all others
-  bool zero = false;                  // left out, but a value that is not 0 is an error
-  bool required = false;              // a checkpoint without such a tensor, in any layer that there is, is an error
+  std::vector<NamePattern> from;      // empty: each output lists its own parts, and all outputs are written together as
+                                      // soon as the last part has been seen
+  std::vector<TensorOutput> outputs;  // empty: the tensor is dropped
+  bool early = false;                 // written before all other tensors
+  bool zero = false;                  // the tensor is dropped; any nonzero value is an error
+  bool required = false;              // every layer must have such a tensor; a missing one is an error
   std::optional<ValueRule> when;
   std::string place;
 };
 
-// A tensor that no checkpoint has, computed from config.json. First in the file.
+// A tensor that is not in the checkpoint but computed from config.json. Computed tensors come first in the file.
 struct ComputedRule {
   std::string name;
   const TensorFunction* function = nullptr;
@@ -82,12 +83,12 @@ struct ComputedRule {
   std::string place;
 };
 
-// The type of the tensors whose GGUF name fits, whatever type was asked for.
+// Sets the type of the tensors whose GGUF name matches, regardless of the requested type.
 struct TypeRule {
   Pattern match;
-  const TypeInfo* type = nullptr;       // null: the one that was asked for
-  bool only_ternary = false;            // only where TQ1_0 or TQ2_0 was asked for
-  std::optional<ValueRule> from_layer;  // only in layers from this one on
+  const TypeInfo* type = nullptr;       // null: the requested type
+  bool only_ternary = false;            // applies only if TQ1_0 or TQ2_0 was requested
+  std::optional<ValueRule> from_layer;  // applies only from this layer on
 };
 
 struct SpecialTokenData {
@@ -108,82 +109,84 @@ struct TokenizerRules {
   std::vector<std::string> user_tokens;
   std::vector<std::string> control_tokens;
   std::vector<SpecialTokenData> special_tokens;
-  std::string chat_template;              // where the files have none
-  std::vector<std::string> second_roles;  // of a second pass over the special tokens; empty: there is none
+  std::string chat_template;              // used if the files have no template
+  std::vector<std::string> second_roles;  // roles for a second pass over the special tokens; empty: no second pass
   std::vector<SpecialTokenData> second_tokens;
   std::optional<ValueRule> second_when;
 };
 
-// Another general.architecture, of checkpoints of the same class that differ in what config.json says.
+// An alternative general.architecture, for checkpoints of the same class that differ in their config.json.
 struct OtherName {
   std::string name;
   ValueRule when;
 };
 
-// A checkpoint that its class alone does not give away as one that cannot be converted.
+// A condition under which a checkpoint is refused although its class is supported.
 struct Refusal {
   ValueRule when;
-  std::string what;  // follows the path of the configuration: "is a draft model, which ..."
+  std::string what;  // follows the path of the configuration in the message: "is a draft model, which ..."
   std::string help;
 };
 
 struct Architecture {
-  std::string file;                    // its name without folder and ending, or its path
+  std::string file;                    // file name without folder and extension, or the path
   std::string name;                    // general.architecture
-  std::vector<OtherName> other_names;  // the first that holds takes the place of `name`
+  std::vector<OtherName> other_names;  // the first one whose condition is true replaces `name`
   std::string description;
-  std::vector<std::string> serves;           // `architectures` of config.json
-  std::vector<std::string> serves_whole;     // of these those that count although the text model names another class
-  std::string config = "config.json";        // the file that says what a model is
-  std::optional<ValueRule> serves_when;      // for a file without `architectures`: what holds for its models
-  std::string weights;                       // what the names of the weights' files begin with; empty: anything
-  std::vector<std::string> further_weights;  // files below the folder, whose tensors are named FOLDER/NAME
+  std::vector<std::string> serves;        // classes in `architectures` of config.json
+  std::vector<std::string> serves_whole;  // subset of `serves` that applies even if the text model names another class
+  std::string config = "config.json";     // name of the file that describes the model
+  std::optional<ValueRule> serves_when;   // for a file without `architectures`: condition that the map's models satisfy
+  std::string weights;                    // prefix of the weight files' names; empty: any name
+  std::vector<std::string> further_weights;  // files below the folder; their tensors are named FOLDER/NAME
   std::vector<Refusal> refuses;
-  bool partial = false;        // there for others to extend
-  bool draft_head = false;     // has layers that predict further tokens, to leave out or to write alone
-  bool fused_experts = false;  // llama.cpp has a tensor for their gates and ups together
+  bool partial = false;        // only for other maps to extend
+  bool draft_head = false;     // has layers that predict further tokens; these can be skipped or written alone
+  bool fused_experts = false;  // llama.cpp has a combined tensor for the experts' gate and up weights
   std::map<std::string, ValueRule> values;
   ValueRule layers;
-  std::vector<MetadataRule> metadata_of_tensors;  // right after general.architecture
-  std::vector<MetadataRule> metadata;             // after general.*
+  std::vector<MetadataRule> metadata_of_tensors;  // written right after general.architecture
+  std::vector<MetadataRule> metadata;             // written after general.*
   std::vector<MetadataRule> metadata_before_tokenizer;
   std::vector<MetadataRule> metadata_after_tokenizer;
-  std::vector<NameRule> names;       // in order; all that fit
-  std::vector<NameRule> names_back;  // likewise, from the names that the rules see to the checkpoint's
+  std::vector<NameRule> names;       // in order; every matching rule is applied
+  std::vector<NameRule> names_back;  // the inverse of `names`: from the names that the rules see to the checkpoint's
   std::vector<TensorRule> tensors;
   std::vector<ComputedRule> computed;
-  std::vector<TypeRule> types;  // first match
+  std::vector<TypeRule> types;  // the first match wins
   TokenizerRules tokenizer;
-  std::vector<std::string> files;  // that it was read from; none of a built-in one
+  std::vector<std::string> files;  // files it was read from; empty for a built-in map
 };
 
-// The field table of such a file.
+// Returns the field table for architecture files.
 FieldSpec architecture_fields();
-// Adds what a file that has passed the lint says to `into`, which holds what it extends. Exit code 2, with the place.
+// Merges a file that has passed the lint into `into`, which already contains the maps that the file extends. Exit code
+// 2, with the place of the error.
 Status read_into(const ConfigNode& root, Architecture& into);
 
-// The built-in map of that name, or that of a file by its path, with all that it extends. Exit code 2.
+// Reads the built-in map with the given name, or the map file at the given path, with everything it extends. Exit code
+// 2.
 Result<Architecture> read_architecture(const std::string& name_or_path, const Origin& asked = {});
-// The built-in map that serves a class of config.json. Exit code 4: the error reports whether convert_hf_to_gguf.py
-// converts the class, or which of its family are served; `where` is for the message.
+// Finds the built-in map that serves a class of config.json. Exit code 4: the error reports whether
+// convert_hf_to_gguf.py converts the class, or which classes of its family are served; `where` is for the message.
 Result<Architecture> find_architecture(const std::string& checkpoint_class, const std::string& where);
 
-// The class of a config.json that counts: the text model's, unless a built-in map serves that of the whole model all
-// the same. Empty where there is none. Exit code 2.
+// Returns the class in config.json that decides how to convert the checkpoint: the text model's, unless a built-in map
+// claims the class of the whole model. Returns an empty string if config.json names no class. Exit code 2.
 Result<std::string> class_to_convert(const boost::json::object& config);
 
-// The built-in map for a configuration that is in a file of that name in `folder` and says no class. Exit code 4.
+// Finds the built-in map for a configuration without a class, read from the file `name` in `folder`. Exit code 4.
 Result<Architecture> find_architecture_without_class(const std::filesystem::path& folder, const std::string& name,
                                                      const boost::json::object& config);
 
-// The map that is asked for by a name or a path. Exit code 2.
+// Reads the map that the user requested by name or path; partial maps are an error. Exit code 2.
 Result<Architecture> named_architecture(const std::string& name_or_path, const Origin& asked);
 
-// A file embedded at build time.
+// A file that is embedded at build time.
 struct BuiltInArchitecture {
   std::string_view name;
   std::string_view text;
 };
-std::span<const BuiltInArchitecture> built_in_architectures();  // sorted by name; those that others extend included
+std::span<const BuiltInArchitecture> built_in_architectures();  // sorted by name; includes partial maps
 
 }  // namespace ggufmill::huggingface

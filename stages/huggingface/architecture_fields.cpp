@@ -1,4 +1,4 @@
-// The field table of an architecture's map.
+// The field table for an architecture's map.
 
 #include "stages/huggingface/architecture.h"
 

@@ -1,4 +1,4 @@
-// From a map's file, which has passed the lint, to an Architecture.
+// Converts a map file that has passed the lint to an Architecture.
 
 #include <fmt/format.h>
 
@@ -10,7 +10,7 @@
 namespace ggufmill::huggingface {
 namespace {
 
-// Reads one file into an architecture that holds what it extends.
+// Reads one file into an architecture that already contains the maps it extends.
 class Reader {
  public:
   Reader(const ConfigNode& root, Architecture& into) : root_(root), into_(into) {}
@@ -27,7 +27,7 @@ class Reader {
     BOOST_OUTCOME_TRY(read_metadata("metadata_after_tokenizer", into_.metadata_after_tokenizer));
     BOOST_OUTCOME_TRY(std::vector<NameRule> names, read_names("names"));
     into_.names.insert(into_.names.begin(), names.begin(), names.end());
-    BOOST_OUTCOME_TRY(names, read_names("names_back"));  // what comes first in `names` is undone last
+    BOOST_OUTCOME_TRY(names, read_names("names_back"));  // inverse rules go in reverse order
     into_.names_back.insert(into_.names_back.end(), names.begin(), names.end());
     BOOST_OUTCOME_TRY(read_tensors());
     BOOST_OUTCOME_TRY(read_computed());
@@ -156,7 +156,8 @@ class Reader {
         meant.empty() ? "`ggufmill architectures --functions` lists them" : fmt::format("did you mean '{}'?", meant));
   }
 
-  // A list of arguments, or one that is no list; where there can be but one, a list is that one.
+  // Reads a list of arguments, or a single argument without a list. If the function takes exactly one argument, a list
+  // of several items is that argument.
   static Result<std::vector<ValueRule>> read_arguments(const ConfigNode& node, std::string_view name, std::size_t least,
                                                        std::size_t most) {
     std::vector<ValueRule> arguments;
@@ -176,7 +177,7 @@ class Reader {
     return arguments;
   }
 
-  // [a, b] as an argument is a list of two values.
+  // Reads [a, b] as one argument: a list of two values.
   static Result<ValueRule> read_list(const ConfigNode& node) {
     ValueRule rule;
     rule.kind = ValueRule::Kind::kCall;
@@ -297,7 +298,7 @@ class Reader {
                       "`required` is for rules with `from`; parts that are missing beside others are an error anyway");
     if (to) {
       BOOST_OUTCOME_TRY(rule.outputs.emplace_back(), read_output(node));
-      rule.outputs[0].when.reset();  // it is the rule's
+      rule.outputs[0].when.reset();  // `when` applies to the whole rule
     }
     if (outputs)
       for (const ConfigNode& item : outputs->items) {

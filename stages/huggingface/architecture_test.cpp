@@ -1,4 +1,4 @@
-// The maps of architectures: those that are built in, and what is wrong with others.
+// Tests of architecture maps: the built-in ones, and the errors in invalid ones.
 #include "stages/huggingface/architecture.h"
 
 #include <boost/json/parse.hpp>
@@ -14,7 +14,7 @@ using namespace ggufmill::huggingface;
 
 namespace {
 
-// The error of a map, its path cut off.
+// Returns the error for a map, without its folder.
 std::string fault(const std::string& yaml) {
   const TempDir folder;
   const std::string path = folder.file("a.yaml");
@@ -79,7 +79,7 @@ TEST_CASE("a class that nobody knows: those of its family, and how a map is writ
         "convert_hf_to_gguf.py does not know it either; of the same family are known: 'Qwen2ForCausalLM', "
         "'Qwen2Model'");
   CHECK(error.help.find("`ggufmill architectures show llama > mine.yaml`") != std::string::npos);
-  // No name of another family is like it.
+  // No served class belongs to this family.
   CHECK(find_architecture("Qwen9ForCausalLM", "").error().detail == "convert_hf_to_gguf.py does not know it either");
 }
 
@@ -124,12 +124,12 @@ TEST_CASE("what stands in a file comes before what it extends, metadata after") 
   REQUIRE(read);
   const Architecture& it = read.value();
   CHECK(it.name == "a");
-  CHECK(it.serves.empty());  // for those that serve others a file says so itself
+  CHECK(it.serves.empty());  // `serves` is not inherited
   CHECK(it.values.at("x").constant == 2);
   CHECK(it.values.at("y").constant == 1);
   REQUIRE(it.tensors.size() == 2);
   CHECK(it.tensors[0].outputs[0].name.text() == "c");
-  REQUIRE(it.metadata.size() == 3);  // what two ways lead to counts once
+  REQUIRE(it.metadata.size() == 3);  // a map that is extended along two paths is read once
   CHECK(it.metadata[0].key == "zero");
   CHECK(it.metadata[1].key == "one");
   CHECK(it.metadata[2].key == "two");

@@ -44,7 +44,7 @@ constexpr std::uint32_t kFileTypeMxfp4 = 38, kFileTypeNvfp4 = 39;
 
 const OutTypeWord& word_of(OutType type) { return *std::ranges::find(kOutTypes, type, &OutTypeWord::type); }
 
-// BF16 or F16, whichever the first tensor of two dimensions is that is one of them.
+// Returns BF16 or F16, depending on which of them the first such tensor of two or more dimensions has; F16 by default.
 OutType guess(const std::vector<NamedTensor>& tensors) {
   for (const NamedTensor& tensor : tensors) {
     if (tensor.values->shape.rank < 2) continue;
@@ -54,7 +54,7 @@ OutType guess(const std::vector<NamedTensor>& tensors) {
   return OutType::kF16;
 }
 
-// The number in "blk.17.ffn_norm.weight"; 0 where there is none.
+// Returns the number in "blk.17.ffn_norm.weight"; 0 if there is none.
 std::uint64_t layer_of(std::string_view name) {
   std::uint64_t layer = 0;
   if (name.starts_with("blk.")) std::from_chars(name.data() + 4, name.data() + name.size(), layer);
@@ -170,7 +170,7 @@ class Conversion {
     return ok();
   }
 
-  // First, since some maps cut the embedding to the tokens that there are.
+  // Runs first because some maps truncate the embedding to the number of tokens.
   Status read_vocabulary() {
     BOOST_OUTCOME_TRY(TokenizerOptions options, tokenizer_options(architecture_.tokenizer, *facts_));
     if (options_.pre) options.pre = *options_.pre;
@@ -181,7 +181,7 @@ class Conversion {
     return ok();
   }
 
-  // The id of a token as the tokenizer has it, of the first one of that text.
+  // Returns the id of the first token with the given text, as the tokenizer defines it.
   std::optional<std::uint64_t> token_named(std::string_view text) const {
     const MetadataValue* tokens = tokenizer_.metadata.find("tokenizer.ggml.tokens");
     const MetadataValue wanted = metadata_string(text);
@@ -196,8 +196,8 @@ class Conversion {
     return found;
   }
 
-  // The tensors under the names that the map's rules see, and from those of the model itself the type that `auto`
-  // stands for.
+  // Opens the tensors under the names that the map's rules see, and resolves `auto` to a type based on the model's own
+  // tensors.
   Result<std::vector<NamedTensor>> open_tensors() {
     std::vector<NamedTensor> tensors, further;
     BOOST_OUTCOME_TRY(Checkpoint checkpoint, open_weights());
@@ -229,14 +229,14 @@ class Conversion {
     return tensors;
   }
 
-  // Appends the tensors, with `prefix` before their names.
+  // Appends the tensors, with `prefix` prepended to their names.
   void add_tensors(Checkpoint checkpoint, const std::string& prefix, std::vector<NamedTensor>& into) {
     for (const CheckpointFile& each : checkpoint.files) result_.model.files.push_back(each.source);
     for (CheckpointTensor& tensor : checkpoint.tensors)
       into.push_back({prefix + tensor.name, std::move(tensor.values)});
   }
 
-  // safetensors before files of PyTorch.
+  // Prefers safetensors to PyTorch files.
   Result<Checkpoint> open_weights() const {
     BOOST_OUTCOME_TRY(const bool has_safetensors,
                       has_file(architecture_.weights.empty() ? "model" : architecture_.weights, ".safetensors"));
@@ -247,7 +247,7 @@ class Conversion {
     return open_(weights());
   }
 
-  // The folder, or the one file or index of that name.
+  // Returns the folder, or the single file or index with the map's name.
   std::string weights() const {
     if (architecture_.weights.empty()) return options_.folder;
     const fs::path index = file(architecture_.weights + ".safetensors.index.json");
@@ -272,7 +272,7 @@ class Conversion {
       }
     }
     BOOST_OUTCOME_TRY(auto tensors, open_tensors());
-    // What metadata and file type say of the weights holds without them, too.
+    // The metadata and the file type describe the weights even if only the vocabulary is written.
     if (options_.vocabulary_only) return ok();
     BOOST_OUTCOME_TRY(DecodedCheckpoint decoded, decode_checkpoint(*facts_, std::move(tensors)));
     file_type_ = decoded.is_nvfp4 ? kFileTypeNvfp4 : decoded.is_mxfp4 ? kFileTypeMxfp4 : 0;
@@ -290,7 +290,7 @@ class Conversion {
     return ok();
   }
 
-  // Gates and ups of experts as one tensor, where the later of the two stood.
+  // Merges the experts' gate and up weights into one tensor, at the position of the later of the two.
   Status fuse(std::vector<MappedTensor>& tensors) const {
     constexpr std::string_view kGate = "ffn_gate_exps.", kUp = "ffn_up_exps.";
     const auto place = [&](std::string name, std::string_view from, std::string_view to) {
@@ -321,7 +321,8 @@ class Conversion {
     return ok();
   }
 
-  // The type that the reference gives to a tensor whose rows are whole blocks of it; else it takes F16.
+  // Returns the type that the reference gives to the tensor. add_tensor() falls back to F16 if the rows are not
+  // whole blocks of that type.
   Result<const TypeInfo*> type_of(const MappedTensor& tensor) const {
     const TypeInfo& f32 = type_named("F32");
     const Expression& values = *tensor.values;
@@ -379,7 +380,7 @@ class Conversion {
     result_.name.id = std::move(general.id);
     result_.name.file_type = out.tensor_type;
     if (file_type == kFileTypeNvfp4) result_.name.file_type = type_named("NVFP4").name;
-    // Experts alone are in it, as the name of the file type says.
+    // Only the experts have this type, as the file type's name indicates.
     if (file_type == kFileTypeMxfp4) result_.name.file_type = std::string(type_named("MXFP4").name) + "_MOE";
     facts_->set("file_type", file_type);
     BOOST_OUTCOME_TRY(const std::uint64_t layers, facts_->count(architecture_.layers, "the number of layers"));
@@ -399,7 +400,8 @@ class Conversion {
     return set_metadata(architecture_.metadata_after_tokenizer, architecture_, *facts_, metadata);
   }
 
-  // Half of a surrogate pair, which JSON can have as an escape, has no bytes in UTF-8. Tokens of RWKV are any bytes.
+  // JSON escapes can contain half of a surrogate pair, which has no UTF-8 encoding. RWKV tokens may be arbitrary
+  // bytes.
   Status check_texts() const {
     for (const MetadataEntry& entry : result_.model.metadata.entries()) {
       bool good = is_utf8(as_string(entry.value).value_or(""));
@@ -414,8 +416,8 @@ class Conversion {
     return ok();
   }
 
-  // One row for each token, of as many columns as config.json says; models that make no text may read narrower
-  // features.
+  // Checks that the embedding has one row per token and as many columns as config.json specifies. Models that do not
+  // generate text may read narrower features.
   Status check_embedding() {
     const auto embedding = std::ranges::find(result_.model.tensors, "token_embd.weight", &Tensor::name);
     if (embedding == result_.model.tensors.end()) return ok();
@@ -440,7 +442,7 @@ class Conversion {
     return ok();
   }
 
-  // Whether the size of the vocabulary is no class default.
+  // Returns true if the vocabulary size is stated in config.json rather than a class default.
   Result<bool> vocabulary_size_is_stated() const {
     const auto& rule = architecture_.tokenizer.vocabulary_size;
     if (!rule) return true;
@@ -449,7 +451,8 @@ class Conversion {
     return size == used;
   }
 
-  // What was read beside the weights, or may have been: none of it may be written, or change before the job is done.
+  // Adds the files other than the weights that were or may have been read: none of them may be overwritten, or change
+  // before the job is done.
   Status add_files() {
     std::vector<fs::path> paths(facts_->files_read().begin(), facts_->files_read().end());
     for (const std::string_view name :
@@ -483,7 +486,7 @@ class Conversion {
   std::optional<Facts> facts_;
   TokenizerMetadata tokenizer_;
   OutType out_type_ = OutType::kAuto;
-  std::uint32_t file_type_ = 0;  // of a checkpoint whose blocks are repacked; 0: of none
+  std::uint32_t file_type_ = 0;  // for a checkpoint with repacked blocks; 0 otherwise
   ConvertedCheckpoint result_;
 };
 

@@ -1,6 +1,6 @@
 #pragma once
-// A checkpoint folder as the model that convert_hf_to_gguf.py of llama.cpp makes of it: the same metadata and tensors
-// in the same order and types, and with the same values.
+// Converts a checkpoint folder to the model that llama.cpp's convert_hf_to_gguf.py produces: the same metadata and the
+// same tensors in the same order, with the same types and values.
 
 #include <array>
 #include <optional>
@@ -14,44 +14,45 @@
 namespace ggufmill {
 namespace huggingface {
 
-// The type that tensors of two dimensions and more get; kAuto: BF16 or F16, as the first of them has it.
+// Type of tensors with two or more dimensions. kAuto: BF16 or F16, depending on the first such tensor.
 enum class OutType { kAuto, kF32, kF16, kBf16, kQ8_0, kTq1_0, kTq2_0 };
 std::vector<std::string> out_type_names();  // "auto", "f32", ...
 std::optional<OutType> out_type_named(std::string_view name);
 
 enum class DraftHead { kInclude, kLeaveOut, kOnly };  // layers that predict further tokens
 
-// The words for SourceOptions::class_defaults, false and true.
+// Names of the values of SourceOptions::class_defaults: false, true.
 inline constexpr std::array<std::string_view, 2> kClassDefaultsWords{"none", "transformers"};
 
 struct SourceOptions {
   std::string folder;
   OutType out_type = OutType::kAuto;
-  std::string architecture{};  // a built-in map's name, or a file; empty: as config.json says
-  std::string config{};        // the name of the file that says what the model is; empty: the map's, or config.json
+  std::string architecture{};  // name of a built-in map, or a file; empty: according to config.json
+  std::string config{};        // name of the file that describes the model; empty: the map's, or config.json
   std::optional<std::string> model_name{};
   std::optional<std::string> metadata_file{};
-  std::optional<std::string> pre{};  // tokenizer.ggml.pre, where it cannot be found
+  std::optional<std::string> pre{};  // tokenizer.ggml.pre, if it cannot be determined
   bool vocabulary_only = false;
   bool fuse_gate_up_experts = false;
   bool fp8_as_q8_0 = false;
   DraftHead draft_head = DraftHead::kInclude;
-  bool class_defaults = true;  // config.json is completed as transformers does it
+  bool class_defaults = true;  // complete config.json as transformers does
   Origin origin{};
 };
 
 }  // namespace huggingface
 
-// What a converted checkpoint is called: parts of its name, and its file type ("BF16").
+// The name of a converted checkpoint: the parts of its name, and its file type ("BF16").
 struct CheckpointName {
   ModelId id;
   std::string file_type;
 };
 
-// The error of a path that is no folder, with a hint for what is the name of a model on the hub.
+// Returns the error for a path that is not a folder, with a hint if it looks like the name of a model on the hub.
 Error no_checkpoint_folder(const std::string& path);
 
-// Reads config.json, the tokenizer and the headers of the weights; no weights.
+// The result of read_huggingface(), which reads config.json, the tokenizer and the headers of the weights, but not the
+// weights.
 struct ConvertedCheckpoint {
   Model model;
   CheckpointName name;

@@ -20,7 +20,7 @@ std::string cleaned(std::string text) {
 
 using Tokens = std::vector<std::string>;
 
-// Tokens <0xNN> that follow each other become their bytes; where those are not UTF-8, U+FFFD for each.
+// Replaces consecutive <0xNN> tokens with their bytes, or with one U+FFFD per token if the bytes are not UTF-8.
 void join_bytes(Tokens& tokens) {
   Tokens out;
   std::string bytes;
@@ -50,7 +50,7 @@ std::string joined(const Tokens& tokens) {
   return out;
 }
 
-// Well-formed sequences as they are, U+FFFD for what is none.
+// Keeps well-formed sequences and replaces anything else with U+FFFD.
 std::string lossy_utf8(std::string_view bytes) {
   std::string out;
   for (const Character& character : characters(bytes)) append_utf8(out, character.code);

@@ -24,8 +24,8 @@ using Ids = std::vector<std::uint32_t>;
 constexpr std::string_view kRoles[] = {"bos_token", "eos_token", "unk_token", "sep_token",
                                        "pad_token", "cls_token", "mask_token"};
 
-// The text whose ids the reference hashes: white space, emoji, digits, scripts, punctuation and contractions, each of
-// which the pre-tokenizers in use treat differently.
+// The text whose ids the reference hashes: white space, emoji, digits, scripts, punctuation and contractions. The
+// pre-tokenizers in use differ in how they treat them.
 constexpr std::string_view kCheckText =
     "\n \n\n \n\n\n \t \t\t \t\n  \n   \n    \n     \n"
     "\U0001F680 (normal) \U0001F636\u200D\U0001F32B\uFE0F (multiple emojis concatenated) \u2705 \U0001F999\U0001F999 "
@@ -36,7 +36,7 @@ constexpr std::string_view kCheckText =
     "''''''```````\"\"\"\"......!!!!!!?????? I've been 'told he's there, 'RE you sure? 'M not sure I'll make it, "
     "'D you like some tea? We'Ve a'lL";
 
-// A token of tokenizer.json or tokenizer_config.json; one that does not say so is normalized unless it is special.
+// Reads a token of tokenizer.json or tokenizer_config.json. `normalized` defaults to true unless the token is special.
 AddedToken added_token(const json::value& from) {
   AddedToken token;
   if (const auto content = json_string(from, "content")) token.content = *content;
@@ -48,7 +48,7 @@ AddedToken added_token(const json::value& from) {
   return token;
 }
 
-// A role may be written as a text or as a token.
+// Reads the token of a role, which may be written as a string or as an object.
 std::optional<AddedToken> role_token(const json::value& from) {
   if (from.is_object()) return added_token(from);
   const auto text = json_text(from);
@@ -59,7 +59,7 @@ std::optional<AddedToken> role_token(const json::value& from) {
   return token;
 }
 
-// ---- added tokens in the text ----
+// ---- finding added tokens in the text ----
 
 class TokenFinder {
  public:
@@ -69,7 +69,8 @@ class TokenFinder {
     lengths_.insert(text.size());
   }
 
-  // Cuts the pieces that are not tokens yet where a token stands: the leftmost, of those the longest.
+  // Splits the pieces that are not tokens yet at each added token: the leftmost match first, the longest if several
+  // start at the same position.
   void split(std::vector<Piece>& pieces) const {
     if (ids_.empty()) return;
     std::vector<Piece> out;
@@ -90,7 +91,7 @@ class TokenFinder {
 
   static bool is_word(char32_t c) { return is_numeric(c) || is_letter(c) || is_combining(c) || c == '_'; }
 
-  // The characters beside the range of a token; none at an end of the text.
+  // Return the character before or after position `at`; nullopt at the start or end of the text.
   static std::optional<Character> before(std::string_view text, std::size_t at) {
     std::size_t begin = at;
     while (begin > 0 && (static_cast<unsigned char>(text[--begin]) & 0xC0) == 0x80) {
@@ -233,7 +234,7 @@ Result<LoadedTokenizer> LoadedTokenizer::load(const TokenizerJson& file, const j
   return made;
 }
 
-// First those of tokenizer.json, then added_tokens_decoder by id, then what plays a role and is not there.
+// Adds the tokens of tokenizer.json first, then added_tokens_decoder by id, then role tokens that are still missing.
 Status LoadedTokenizer::add_tokens(const json::value& config) {
   std::vector<AddedToken> roles;  // each text once
   const auto play = [&](AddedToken token) {
@@ -305,7 +306,8 @@ Status LoadedTokenizer::add_tokens(const json::value& config) {
   return ok();
 }
 
-// The library numbers added tokens itself: as in the model where the text is there, else one after the other.
+// The library assigns the ids of added tokens itself: the model's id if the model has the text, otherwise the next
+// free id.
 Status LoadedTokenizer::check_ids() const {
   const auto model_size = static_cast<std::uint32_t>(file_->vocabulary.size());
   std::uint32_t next = model_size;

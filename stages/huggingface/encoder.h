@@ -1,6 +1,7 @@
 #pragma once
-// A tokenizer as the library `transformers` has it after loading a folder: tokenizer.json with what
-// tokenizer_config.json changes. It encodes and decodes, which tells how llama.cpp must cut text for this vocabulary.
+// A tokenizer in the state that the `transformers` library gives it after loading a folder: tokenizer.json with the
+// changes from tokenizer_config.json. It encodes and decodes text, from which the pre-tokenizer that llama.cpp must
+// use for this vocabulary is determined.
 
 #include <boost/json/value.hpp>
 #include <cstdint>
@@ -21,34 +22,34 @@ namespace ggufmill {
 struct AddedToken {
   std::string content;
   bool special = false;
-  bool normalized = false;   // looked for in the normalized text
-  bool single_word = false;  // only where no word character is beside it
-  bool strip_left = false;   // takes the white space on that side
+  bool normalized = false;   // matched against the normalized text
+  bool single_word = false;  // only if not adjacent to a word character
+  bool strip_left = false;   // absorbs the white space on that side
   bool strip_right = false;
 };
 
-// Not changed after loading; thread-safe then.
+// Immutable after loading, hence thread-safe.
 class LoadedTokenizer {
  public:
-  // `file` must outlive it. `config` is tokenizer_config.json, an empty object where there is none. Fails where the
-  // library would give added tokens other ids than the file does.
+  // Loads a tokenizer. `file` must outlive the result. `config` is tokenizer_config.json, or an empty object if that is
+  // missing. Fails if the library would assign other ids to added tokens than the file does.
   static Result<LoadedTokenizer> load(const TokenizerJson& file, const boost::json::value& config);
 
   const std::map<std::uint32_t, AddedToken>& added() const { return added_; }
-  // The added token of this text; null for none.
+  // Returns the id of the added token with this text; null if there is none.
   const std::uint32_t* added_id(std::string_view text) const;
-  // Texts of bos_token, eos_token and so on, and of additional_special_tokens.
+  // Texts of bos_token, eos_token and the other roles, and of additional_special_tokens.
   const std::set<std::string, std::less<>>& special() const { return special_; }
 
-  // Of added tokens and the model's.
+  // These cover both the added tokens and the model's.
   std::optional<std::string_view> text_of(std::uint32_t id) const;
   std::optional<std::uint32_t> find(std::string_view text) const;
-  std::uint32_t id_end() const;  // one more than the greatest id
-  std::size_t size() const;      // how many different texts
+  std::uint32_t id_end() const;  // greatest id plus one
+  std::size_t size() const;      // number of distinct texts
 
-  // The text that decoding this added token alone gives.
+  // Returns the text that results from decoding this added token alone.
   Result<std::string> decoded(std::string_view added) const;
-  // With the tokens that the post-processor adds. Models: BPE, WordPiece, WordLevel.
+  // Encodes `text`, including the tokens that the post-processor adds. Supported models: BPE, WordPiece, WordLevel.
   Result<std::vector<std::uint32_t>> encode(std::string_view text) const;
 
  private:
@@ -59,7 +60,7 @@ class LoadedTokenizer {
   Status put_template(bool bos, bool eos);
 
   const TokenizerJson* file_;
-  boost::json::value document_;                           // that of the file, as it is after loading
+  boost::json::value document_;                           // the file's document, in its state after loading
   std::string class_;                                     // tokenizer_class without "Fast"
   std::map<std::string, AddedToken, std::less<>> roles_;  // "bos_token" -> its token
   std::map<std::uint32_t, AddedToken> added_;
@@ -69,9 +70,9 @@ class LoadedTokenizer {
   Decoder decoder_;
 };
 
-// SHA-256 of the ids of the reference's check text, written "[1, 2, 3]", in lower-case hex.
+// Returns the SHA-256, in lowercase hex, of the ids of the reference's check text, formatted as "[1, 2, 3]".
 Result<std::string> pre_tokenizer_hash(const LoadedTokenizer& tokenizer);
-// What configs/pre_tokenizers.tsv says of a hash: the name for tokenizer.ggml.pre.
+// Looks up a hash in configs/pre_tokenizers.tsv and returns the value for tokenizer.ggml.pre.
 std::optional<std::string_view> pre_tokenizer_named(std::string_view hash);
 
 }  // namespace ggufmill

@@ -1,4 +1,4 @@
-// Which file says what, and which of them counts, is that of llama.cpp, gguf-py/gguf/metadata.py.
+// The sources of each value and their precedence follow llama.cpp, gguf-py/gguf/metadata.py.
 
 #include "stages/huggingface/general.h"
 
@@ -25,8 +25,8 @@ using std::string_view;
 
 enum class Kind { kText, kTexts, kInteger, kReal, kModels };
 
-// A key, and where its value may come from: the members of the model card, the first that has a value, or one of
-// generation_config.json. A metadata file may replace all but the license.
+// A key and the sources of its value: members of the model card, of which the first that has a value is used, or a
+// member of generation_config.json. A metadata file may override every key but the license.
 struct Field {
   string_view key;
   Kind kind = Kind::kText;
@@ -34,7 +34,7 @@ struct Field {
   std::vector<string_view> card = {};
 };
 
-// In the order in which they are written.
+// Fields in the order in which they are written.
 const std::vector<Field>& fields() {
   static const std::vector<Field> all = {
       {"general.sampling.sequence", Kind::kText, "sequence"},
@@ -78,11 +78,11 @@ const std::vector<Field>& fields() {
 }
 constexpr string_view kLicense = "general.license";
 
-// Of a base model or a data set, in order.
+// Keys of a base model or a data set, in order.
 constexpr string_view kModelFields[] = {"name", "author", "version", "organization", "description",
                                         "url",  "doi",    "uuid",    "repo_url"};
 
-// What Python takes for false: such a text is not written.
+// Returns true if Python treats the value as false: such a text is not written.
 bool is_empty(const json::value& value) {
   switch (value.kind()) {
     case json::kind::null:
@@ -151,7 +151,7 @@ MetadataValue int32_value(std::int32_t number) {
   return metadata_unsigned(MetadataType::kInt32, static_cast<std::uint64_t>(static_cast<std::int64_t>(number)));
 }
 
-// One element of a list: the type follows from the value.
+// Converts one element of a list; its type determines the metadata type.
 std::optional<MetadataValue> item_value(const json::value& item) {
   if (const auto text = json_text(item)) return metadata_string(*text);
   if (item.is_bool()) return metadata_bool(item.get_bool());
@@ -196,7 +196,7 @@ class GeneralMaker {
     return text ? std::optional(std::string(*text)) : std::nullopt;
   }
 
-  // ---- where values come from ----
+  // ---- sources of values ----
 
   Status use_card() {
     BOOST_OUTCOME_TRY(const json::object card, read_model_card(folder_, out_.warnings));
@@ -216,7 +216,7 @@ class GeneralMaker {
     return ok();
   }
 
-  // A text or a list of each member, one after the other.
+  // Collects the strings of all members; each is a string or a list.
   void use_texts(const Field& field, const json::object& card, const std::string& file) {
     json::array texts;
     for (const string_view member : field.card) {
@@ -228,7 +228,7 @@ class GeneralMaker {
     if (!texts.empty()) put(field.key, std::move(texts), file, std::string(field.card.front()));
   }
 
-  // Of each model or data set that a card names what its name says.
+  // Returns a map for each model or data set that the card names, derived from its name.
   json::array models_in(const json::value& value) {
     json::array models;
     if (const auto id = json_text(value)) models.push_back(model_named(*id));
@@ -248,7 +248,7 @@ class GeneralMaker {
     return models;
   }
 
-  // An id, or the address of a repository.
+  // `id` is a model id or the address of a repository.
   json::object model_named(string_view id) const {
     json::object model;
     const auto put_id = [&](string_view named) {
@@ -276,12 +276,12 @@ class GeneralMaker {
     return model;
   }
 
-  // What the id in config.json, then the folder's name say.
+  // Uses the id in config.json, then the folder's name.
   Status use_names() {
     if (const json::value* id = config_.if_contains("_name_or_path"); id && !id->is_null()) {
       const auto text = json_text(*id);
       if (!text) return Found{*id, folder_ / "config.json", "_name_or_path"}.error("a text");
-      if (std::count(text->begin(), text->end(), '/') <= 1) use_id(*text);  // else a path of somebody's machine
+      if (std::count(text->begin(), text->end(), '/') <= 1) use_id(*text);  // otherwise a path on somebody's machine
     }
     folder_name_ = folder_name(options_.folder);
     if (!is_utf8(folder_name_))
@@ -340,7 +340,7 @@ class GeneralMaker {
     return ok();
   }
 
-  // ---- what becomes of them ----
+  // ---- writing the metadata ----
 
   Status write() {
     out_.metadata.set("general.type", metadata_string("model"));
@@ -410,7 +410,7 @@ class GeneralMaker {
     return ok();
   }
 
-  // general.base_models becomes general.base_model.count, general.base_model.0.name, ...
+  // Writes general.base_models as general.base_model.count, general.base_model.0.name, ...
   Status write_models(string_view key, const Found& found) {
     const std::string prefix(key.substr(0, key.size() - 1));
     const json::array* models = found.value.if_array();

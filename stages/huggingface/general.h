@@ -1,6 +1,6 @@
 #pragma once
-// The metadata of a checkpoint that says what it is, not how it works: `general.*`, as convert_hf_to_gguf.py of
-// llama.cpp gathers it from README.md, config.json, generation_config.json and the folder's name.
+// The metadata that identifies a checkpoint, as opposed to describing how it works: `general.*`, as llama.cpp's
+// convert_hf_to_gguf.py collects it from README.md, config.json, generation_config.json and the folder's name.
 
 #include <boost/json/object.hpp>
 #include <optional>
@@ -15,24 +15,25 @@ namespace ggufmill {
 
 struct GeneralOptions {
   std::string folder;
-  std::optional<std::string> model_name{};     // general.name, whatever the files say
+  std::optional<std::string> model_name{};     // general.name; overrides the files
   std::optional<std::string> metadata_file{};  // JSON: {"general.author": "...", "general.base_models": [{...}], ...}
 };
 
 struct General {
-  // general.type and what follows it, in the reference's order; not the architecture, the file type and the
+  // general.type and the keys after it, in the reference's order, except the architecture, the file type and the
   // quantization version.
   Metadata metadata;
-  ModelId id;  // what of it makes the name of an output
+  ModelId id;  // the parts that form the name of an output
   std::vector<std::string> warnings;
 };
 
-// The name of a checkpoint's folder or address; for "." and ".." that of the folder they stand for.
+// Returns the name of a checkpoint's folder or address. "." and ".." are resolved to the folder that they refer to.
 std::string folder_name(const std::string& folder);
 
-// `config` is config.json. Without weights (all counts 0) sizes in names are believed, and none is computed. What the
-// reference overlooks is overlooked: a README.md without a card, a generation_config.json that is no JSON. A value of
-// a type that the key cannot have is an error (code kBadInput) that names file and key.
+// Collects the general metadata. `config` is config.json. Without weights (all counts 0), sizes in names are accepted
+// unchecked, and no size is computed. Ignores the files that the reference ignores: a README.md without a card, a
+// generation_config.json that is not JSON. A value of a type that the key does not allow is an error (code kBadInput)
+// that names the file and the key.
 Result<General> read_general(const GeneralOptions& options, const boost::json::object& config,
                              const WeightCount& weights);
 

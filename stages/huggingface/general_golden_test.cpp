@@ -1,4 +1,4 @@
-// What the checkpoints beside the repository say of themselves, against what the reference wrote.
+// Compares the general metadata of the checkpoints in ../shared/hf with the reference's output.
 #include <fmt/format.h>
 
 #include <boost/json/parse.hpp>
@@ -22,13 +22,13 @@ namespace json = boost::json;
 
 namespace {
 
-// Its files are many and large, and not asked for here.
+// Removes the tokenizer files, which are many and large, and not needed here.
 json::value without_tokenizer(json::value spec) {
   spec.as_object().erase("tokenizer");
   return spec;
 }
 
-// A run's outputs in words, in their order.
+// Returns the descriptions of a run's outputs, in order.
 std::vector<json::value> outputs_of(const fs::path& hf, const std::string& name) {
   std::vector<json::value> outputs;
   const fs::path whole = hf / "expected" / (name + ".json.xz");
@@ -86,7 +86,7 @@ std::string listed(const json::value& key, const json::value& type, const json::
   return json::serialize(json::array{key, type, items ? *items : value}) + "\n";
 }
 
-// The lines of the keys that are ours to make, and the file type's number.
+// Returns the lines of the keys that read_general() writes, and sets the number of the file type.
 std::string expected_lines(const json::value& output, std::int64_t& file_type) {
   std::string lines;
   for (const json::value& row : output.at("kv").as_array()) {

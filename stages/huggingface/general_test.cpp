@@ -14,7 +14,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// A checkpoint folder, named "thing".
+// A checkpoint folder named "thing".
 struct Checkpoint {
   TempDir parent;
   fs::path folder = parent.path() / "thing";
@@ -27,7 +27,7 @@ struct Checkpoint {
 
   Result<General> read() const { return read_general(options, boost::json::parse(config).as_object(), weights); }
 
-  // "key=value" of every key but general.type, or the error, without the folder's path.
+  // Returns "key=value" for every key except general.type, or the error without the folder's path.
   std::string shown() const {
     const auto general = read();
     std::string out;
@@ -158,7 +158,7 @@ TEST_CASE("generation_config.json is read as Python reads it") {
   checkpoint.write("generation_config.json",
                    R"({"top_k": 1, "temperature": Infinity, "x": NaN, "y": "\ud800", "top_k": 2})");
   CHECK(checkpoint.shown() == R"(sampling.top_k=2 sampling.temp=inf name="Thing")");
-  checkpoint.write("generation_config.json", "\xef\xbb\xbf{\"top_k\": 1}");  // Python does not accept it
+  checkpoint.write("generation_config.json", "\xef\xbb\xbf{\"top_k\": 1}");  // Python rejects it
   CHECK(checkpoint.shown() ==
         "name=\"Thing\"\nF/generation_config.json: not valid JSON: it begins with a byte order mark; it is ignored");
   checkpoint.write("generation_config.json", std::string(70, '[') + std::string(70, ']'));

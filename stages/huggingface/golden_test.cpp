@@ -1,4 +1,4 @@
-// The tokenizers and the checkpoints beside the repository, against what the reference wrote.
+// Compares the tokenizers and the checkpoints in ../shared/hf with the reference's output.
 #include <algorithm>
 #include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
@@ -27,7 +27,7 @@ using Reader = TokenizerReader;
 
 json::value parsed(const std::string& text) { return json::parse(text); }
 
-// What the maps of the architectures say of their tokenizers.
+// Returns the tokenizer options that the architectures' maps specify.
 TokenizerOptions options_of(const std::string& architecture, const json::value& config) {
   TokenizerOptions options;
   const json::value* text = json_member(config, "text_config");
@@ -78,7 +78,7 @@ TokenizerOptions options_of(const std::string& architecture, const json::value& 
   return options;
 }
 
-// A value as the files of expected/ show it: [type, value].
+// Returns a value in the format of the files in expected/: [type, value].
 json::array shown(const MetadataValue& value) {
   const auto text = [](std::string_view all) -> json::value {
     if (all.size() <= 200) return json::value(std::string(all));
@@ -106,7 +106,7 @@ json::array shown(const MetadataValue& value) {
   }
 }
 
-// Of an object only what identifies the value.
+// Reduces an object to the members that identify the value.
 json::value identifying(const json::value& value) {
   if (!value.is_object()) return value;
   json::object out;
@@ -171,7 +171,7 @@ TEST_CASE("checkpoints give the reference's keys of the tokenizer") {
     if (architecture == "PhiForCausalLM") metadata.set("tokenizer.ggml.add_bos_token", metadata_bool(false));
     for (const MetadataEntry& one : made.value().metadata.entries()) metadata.set(one.key, one.value);
 
-    // spec.case has dots in its name: the files are CASE.RUN.json.xz or CASE.RUN.PART.json.xz.
+    // spec.case contains dots; the files are CASE.RUN.json.xz or CASE.RUN.PART.json.xz.
     std::vector<fs::path> files;
     for (const auto& [prefix, paths] : expected) {
       for (const fs::path& path : paths) {
@@ -180,7 +180,7 @@ TEST_CASE("checkpoints give the reference's keys of the tokenizer") {
     }
     CHECK(!files.empty());
     std::sort(files.begin(), files.end());
-    files.resize(std::min<std::size_t>(files.size(), 1));  // the runs of a case differ in weights alone
+    files.resize(std::min<std::size_t>(files.size(), 1));  // the runs of a case differ only in the weights
     for (const fs::path& path : files) {
       const json::value document = read_xz_json(path);
       std::vector<std::string> ours, theirs;

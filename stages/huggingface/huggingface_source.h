@@ -8,9 +8,9 @@
 
 namespace ggufmill {
 
-// `open`: reads the weights' headers.
+// `open` reads the headers of the weights.
 std::unique_ptr<Source> make_huggingface_source(huggingface::SourceOptions options, CheckpointOpener open);
-// `huggingface: FOLDER`, or `huggingface: {path: FOLDER, outtype: q8_0, ...}`.
+// Returns the spec of `huggingface: FOLDER`, or `huggingface: {path: FOLDER, outtype: q8_0, ...}`.
 SourceSpec huggingface_source(CheckpointOpener open);
 
 }  // namespace ggufmill

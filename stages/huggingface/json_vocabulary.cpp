@@ -56,8 +56,8 @@ class JsonVocabulary {
         kNamePre);
   }
 
-  // All ids up to the size of the vocabulary; added tokens as they decode, or, where their flags alone count, as they
-  // are.
+  // Returns the tokens of all ids up to the size of the vocabulary. Added tokens appear in decoded form, or verbatim
+  // if `flags_alone` is set.
   Result<std::vector<Token>> all_tokens(const LoadedTokenizer& tokenizer, bool flags_alone) const {
     const std::uint64_t size = options_.vocabulary_size.value_or(tokenizer.size());
     if (tokenizer.id_end() > size) {
@@ -103,7 +103,7 @@ class JsonVocabulary {
     return tokens;
   }
 
-  // What merges.txt says, where tokenizer.json has no merges.
+  // Reads merges.txt, for a tokenizer.json without merges.
   Result<MergeList> merges_of_text() const {
     MergeList merges;
     const std::filesystem::path path = files_.folder / "merges.txt";
@@ -123,7 +123,7 @@ class JsonVocabulary {
     return merges;
   }
 
-  // The readers that llama.cpp's own way to cut text goes with.
+  // Handles the readers whose pre-tokenization llama.cpp implements itself: BPE, WordPiece and whitespace.
   Status read_all(TokenizerReader reader, const LoadedTokenizer& tokenizer) {
     const bool words = reader == TokenizerReader::kWordPiece, whitespace = reader == TokenizerReader::kWhitespace;
     out_.model = words ? "bert" : whitespace ? "whitespace" : "gpt2";
@@ -140,7 +140,7 @@ class JsonVocabulary {
     return ok();
   }
 
-  // "##" marks what continues a word; llama.cpp marks where one begins.
+  // "##" marks the continuation of a word; llama.cpp marks the beginning of one instead.
   void mark_words() {
     for (Token& token : out_.tokens) {
       if (token.type == PieceType::kControl) continue;
@@ -148,7 +148,7 @@ class JsonVocabulary {
     }
   }
 
-  // The model's tokens, then the added ones behind them; no padding.
+  // Reads the model's tokens followed by the added ones; no padding.
   Status read_byte_fallback(const LoadedTokenizer& tokenizer) {
     const auto is_special = [&](std::string_view text) { return tokenizer.special().contains(text); };
     const auto base = static_cast<std::uint32_t>(file_.vocabulary.size());

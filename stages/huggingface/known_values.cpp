@@ -10,7 +10,7 @@
 namespace ggufmill::huggingface {
 namespace {
 
-// Which index of `order` has each of 0, 1, 2, ...
+// Returns the inverse of a permutation.
 std::vector<std::uint32_t> inverse_of(const std::vector<std::uint32_t>& order) {
   std::vector<std::uint32_t> inverse(order.size());
   for (std::uint32_t i = 0; i < order.size(); ++i) inverse[order[i]] = i;
@@ -21,7 +21,7 @@ class Finder {
  public:
   explicit Finder(ExpressionRef unknown) : unknown_(std::move(unknown)) {}
 
-  // The values of `node`, and so of what it is made of.
+  // Propagates the known values of `node` to the nodes that it was made of.
   Status learn(const ExpressionRef& node, ExpressionRef values) {
     BOOST_OUTCOME_TRY(values, expressions::reshape(std::move(values), node->shape));
     if (node == unknown_) {
@@ -43,7 +43,7 @@ class Finder {
         break;
       }
       case Operation::kMap: {
-        // In single precision, as it was computed: of a checkpoint in F32 the last bits may come out otherwise.
+        // Computed in single precision, like the original: for an F32 checkpoint, the last bits may differ.
         const bool added = node->map == find_map_function("add");
         const bool multiplied = node->map == find_map_function("multiply") && node->parameter != 0;
         if (!added && !multiplied && node->map != find_map_function("negate_exp"))
@@ -74,12 +74,12 @@ class Finder {
   }
 
  private:
-  // What slices were cut of, as far as they have been met.
+  // A node that slices were taken from, and the slices seen so far.
   struct Whole {
     ExpressionRef node;
     std::uint32_t axis = 0;
-    std::uint64_t count = 0;                       // along the axis
-    std::map<std::uint64_t, ExpressionRef> parts;  // by where they begin
+    std::uint64_t count = 0;                       // elements known along the axis
+    std::map<std::uint64_t, ExpressionRef> parts;  // by start position
     bool is_known = false;
   };
 
@@ -94,7 +94,7 @@ class Finder {
     std::vector<ExpressionRef> parts;
     std::uint64_t end = 0;
     for (const auto& [first, part] : whole.parts) {
-      if (first != end) return ok();  // there are more to come
+      if (first != end) return ok();  // more parts are to come
       parts.push_back(part);
       end += part->shape.dims[whole.axis];
     }
@@ -104,7 +104,7 @@ class Finder {
     return learn(whole.node, std::move(all));
   }
 
-  // In one type: some parts may have been computed with, and are F32.
+  // Concatenates the parts with a common type: some of them may have been computed and are F32.
   static Result<ExpressionRef> together(std::vector<ExpressionRef> parts, std::uint32_t axis) {
     for (std::size_t i = 1; i < parts.size(); ++i)
       if (parts[i]->type != parts[0]->type) {
@@ -128,7 +128,7 @@ class Finder {
   }
 
   ExpressionRef unknown_, found_;
-  std::map<std::string, Whole> wholes_;  // by key: equal expressions may be made more than once
+  std::map<std::string, Whole> wholes_;  // by key, because equal expressions may exist more than once
 };
 
 }  // namespace
@@ -137,7 +137,7 @@ Result<ExpressionRef> unknown_tensor(const Shape& shape) {
   const TypeInfo& f16 = type_named("F16");
   BOOST_OUTCOME_TRY(const std::uint64_t bytes, bytes_of(f16, shape.elements()));
   BOOST_OUTCOME_TRY(ExpressionRef nowhere, expressions::extent(f16, shape, {nullptr, 0, bytes, false}));
-  // An extent of its own would become others when it is reshaped.
+  // An unconverted extent would turn into other extents when it is reshaped.
   return to_type(std::move(nowhere), "F32");
 }
 

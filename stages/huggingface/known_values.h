@@ -1,5 +1,5 @@
 #pragma once
-// The way back through expressions: the values of a tensor from those of what was made of it.
+// Inverts expressions: recovers the values of a tensor from the values of the tensors that were made of it.
 
 #include <vector>
 
@@ -7,18 +7,20 @@
 
 namespace ggufmill::huggingface {
 
-// A tensor of F32 that is not known, for expressions to be made of.
+// Returns a placeholder F32 tensor, as an input for expressions.
 Result<ExpressionRef> unknown_tensor(const Shape& shape);
 
-// Something that was made of an unknown tensor, and where its values are. Both of one shape, but for ones at its end.
+// An expression made of an unknown tensor, and its known values. Both have the same shape, except for trailing
+// dimensions of 1.
 struct KnownValues {
   ExpressionRef made;
   ExpressionRef values;
 };
 
-// The values of `unknown`, of its shape. All `values` are of one type; where they were computed with they become F32.
-// Moved, cut and joined values are put back in their places, what was added is taken away. The error has no place and
-// no tensor: an operation that has no way back, or parts of the tensor that nothing is made of.
+// Returns the values of `unknown`, in its shape. All `values` must have the same type; values that need computation
+// become F32. Reordered, sliced and concatenated values are put back in place, and additions, multiplications and
+// negated exponentials are inverted. Errors carry neither a place nor a tensor name: an operation that cannot be
+// inverted, or parts of the tensor that nothing was made of.
 Result<ExpressionRef> find_values(const ExpressionRef& unknown, const std::vector<KnownValues>& known);
 
 }  // namespace ggufmill::huggingface

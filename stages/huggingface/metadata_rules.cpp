@@ -12,7 +12,7 @@ namespace {
 
 namespace json = boost::json;
 
-// The value where it is of that type and in its range.
+// Returns the value as `type`, or nullopt if it has another type or is out of range.
 std::optional<MetadataValue> as_type(MetadataType type, const json::value& value) {
   if (type == MetadataType::kString) {
     const auto text = json_text(value);
@@ -66,7 +66,7 @@ Status set_entry(const MetadataRule& rule, const Architecture& architecture, con
                     key = whole_key(rule.key, architecture.name);
   if (value.is_null()) {
     if (rule.optional) return ok();
-    if (rule.type == MetadataType::kBool && facts.is_null_key(rule.value)) {  // as Python takes it for a boolean
+    if (rule.type == MetadataType::kBool && facts.is_null_key(rule.value)) {  // Python treats null as false
       into.set(key, metadata_bool(false));
       return ok();
     }

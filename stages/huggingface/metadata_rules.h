@@ -1,5 +1,5 @@
 #pragma once
-// Entries of the metadata as an architecture's map says.
+// Sets metadata entries according to an architecture's map.
 
 #include <vector>
 
@@ -8,19 +8,20 @@
 
 namespace ggufmill::huggingface {
 
-// A key as files have it: with the architecture before it, unless it begins with "general." or "tokenizer.".
+// Returns the full key: the key prefixed with the architecture, unless it begins with "general.", "tokenizer.",
+// "xielu." or "diffusion.".
 std::string whole_key(const std::string& key, const std::string& architecture);
 
-// Sets an entry for each rule that holds; one that is there keeps its place. Empty texts and lists are no entries.
-// Lists are of int32, float32, bool or string, whatever the rule's type is. Exit code 4 for a value that is needed and
-// not there, or is not of its type.
+// Sets an entry for each rule whose condition is true; an existing entry keeps its position. Empty texts and lists
+// yield no entry. Lists have elements of int32, float32, bool or string, regardless of the rule's type. Exit code 4 if
+// a required value is missing or has the wrong type.
 Status set_metadata(const std::vector<MetadataRule>& rules, const Architecture& architecture, const Facts& facts,
                     Metadata& into);
 
-// Puts the first of the map's other names that holds in the place of its name.
+// Replaces the map's name with the first of its other names whose condition is true.
 Status choose_name(Architecture& architecture, const Facts& facts);
 
-// What the rules make of the tokenizer's options.
+// Evaluates the rules to the tokenizer's options.
 Result<TokenizerOptions> tokenizer_options(const TokenizerRules& rules, const Facts& facts);
 
 }  // namespace ggufmill::huggingface

@@ -1,4 +1,4 @@
-// Entries of the metadata as maps say.
+// Tests of metadata rules.
 #include "stages/huggingface/metadata_rules.h"
 
 #include <boost/json/parse.hpp>
@@ -12,7 +12,7 @@ using namespace ggufmill::huggingface;
 
 namespace {
 
-// The entries that one rule makes, "key type value" a line, or the error.
+// Returns the entries that one rule makes, as "key type value" lines, or the error.
 std::string made(const std::string& rule, const std::string& config) {
   const TempDir folder;
   write_text(folder.file("a.yaml"), "name: m\nlayers: n\nmetadata:\n  - " + rule + "\n");

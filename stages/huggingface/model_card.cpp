@@ -1,5 +1,5 @@
-// How a card is cut out of its file and put right is convert_hf_to_gguf.py's (llama.cpp, gguf-py/gguf/metadata.py); how
-// its scalars are typed is that of the library it reads them with, PyYAML.
+// The extraction and repair of a card follow convert_hf_to_gguf.py (llama.cpp, gguf-py/gguf/metadata.py); the types of
+// its scalars follow PyYAML, the library that the script uses.
 
 #include "stages/huggingface/model_card.h"
 
@@ -21,14 +21,14 @@ namespace {
 namespace json = boost::json;
 namespace fs = std::filesystem;
 
-constexpr std::uint64_t kMostRead = 2 << 20;  // the YAML is at most 1 MiB, which its reader checks
+constexpr std::uint64_t kMostRead = 2 << 20;  // the YAML itself is limited to 1 MiB, which its reader checks
 constexpr std::string_view kFence = "---";
 
-// What ends a line for Python's splitlines(), longest first.
+// Line ends of Python's splitlines(), longest first.
 constexpr std::string_view kLineEnds[] = {"\r\n", "\n",   "\r",       "\v",           "\f",          "\x1c",
                                           "\x1d", "\x1e", "\xc2\x85", "\xe2\x80\xa8", "\xe2\x80\xa9"};
 
-// Takes the first line off `text`, its end included.
+// Removes the first line from `text`, including its end, and returns it without the end.
 std::string_view next_line(std::string_view& text) {
   for (std::size_t at = 0; at < text.size(); ++at) {
     for (const std::string_view end : kLineEnds) {
@@ -46,8 +46,8 @@ void replace_all(std::string& text, std::string_view old, std::string_view by) {
     text.replace(at, old.size(), by);
 }
 
-// The YAML, with an empty line in place of the first fence so that lines keep their numbers; empty: no card. Norwegian
-// among languages is put in quotes, and tabs, which no YAML may have there, become spaces.
+// Returns the YAML, with an empty line in place of the first fence to preserve line numbers; empty if there is no
+// card. Quotes Norwegian (`no`) in lists of languages, and replaces tabs, which YAML forbids there, with spaces.
 std::string front_matter(std::string_view readme) {
   if (next_line(readme) != kFence) return {};
   std::string yaml = "\n";
@@ -62,7 +62,7 @@ std::string front_matter(std::string_view readme) {
   return yaml;
 }
 
-// Plain scalars by the patterns of YAML 1.1 (PyYAML's resolver). Numbers to base 60 and dates stay text.
+// Assigns types to plain scalars according to YAML 1.1 (PyYAML's resolver). Base-60 numbers and dates remain text.
 class ScalarTypes {
  public:
   json::value typed(const std::string& scalar) const {
@@ -99,7 +99,7 @@ class ScalarTypes {
       base = 8;
     std::int64_t number = 0;
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number, base);
-    if (error != std::errc() || end != digits.data() + digits.size()) return text(scalar);  // no number of 64 bits
+    if (error != std::errc() || end != digits.data() + digits.size()) return text(scalar);  // does not fit in 64 bits
     return negative ? -number : number;
   }
 

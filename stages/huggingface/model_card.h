@@ -1,5 +1,5 @@
 #pragma once
-// The model card of a checkpoint: the YAML at the head of its README.md.
+// The model card of a checkpoint: the YAML at the start of its README.md.
 
 #include <boost/json/object.hpp>
 #include <filesystem>
@@ -10,9 +10,10 @@
 
 namespace ggufmill {
 
-// What stands between the first line, "---", and the next "---", with the types that YAML 1.1 gives to plain scalars
-// (`no` is false, 7 a number; dates stay text). Empty where there is no README.md, no such first line, or no map; the
-// latter adds a warning. Errors are of code kBadInput and name the place. Reads no more than 2 MiB of the file.
+// Returns the YAML between the first line, "---", and the next "---". Plain scalars are typed according to YAML 1.1
+// (`no` is false, 7 a number), but dates remain text. Returns an empty object if README.md is missing, does not begin
+// with such a line, or does not contain a map; the last case adds a warning. Errors have the code kBadInput and name
+// the place. Reads at most 2 MiB of the file.
 Result<boost::json::object> read_model_card(const std::filesystem::path& folder, std::vector<std::string>& warnings);
 
 }  // namespace ggufmill

@@ -21,7 +21,7 @@ std::string in_capitals(std::string word) {
   return word;
 }
 
-// What kinds of part there are.
+// Patterns that classify the parts of a name.
 class PartPatterns {
  public:
   static const PartPatterns& all() {
@@ -36,7 +36,7 @@ class PartPatterns {
 
  private:
   PartPatterns() = default;
-  static constexpr std::size_t kLongestPart = 255;  // that means anything
+  static constexpr std::size_t kLongestPart = 255;  // longest part that has a meaning
 
   static Pattern made(std::string_view pattern) { return Pattern::compile(pattern).value(); }
   static bool is(const Pattern& pattern, const std::string& part) {
@@ -52,14 +52,14 @@ class PartPatterns {
   Pattern fixed_word_ = made(R"(\A(v\d+(\.\d+)*\z|\d))");
 };
 
-// A part between two dashes, and what it was found to be.
+// A part between two dashes, and its classification.
 struct Part {
   std::string text;
   bool version = false, type = false, size = false, finetune = false, base = false;
   bool known() const { return version || type || size || finetune; }
 };
 
-// "7b1" is 7.1B, "590k" 590K, "1_6b" 1.6B.
+// Normalizes a size: "7b1" becomes 7.1B, "590k" 590K, "1_6b" 1.6B.
 std::string usual_size(std::string size) {
   std::replace(size.begin(), size.end(), '_', '.');
   if (is_digit(size.back())) {
@@ -71,7 +71,7 @@ std::string usual_size(std::string size) {
   return size;
 }
 
-// How many weights a size says; nothing for "8x7B", "A3B" and words.
+// Returns the number of weights that a size denotes; nullopt for "8x7B", "A3B" and words.
 std::optional<double> weights_of(const std::string& size) {
   double number = 0;
   const char* end = size.data() + size.size() - 1;
@@ -82,7 +82,8 @@ std::optional<double> weights_of(const std::string& size) {
   return number * std::pow(1000.0, static_cast<double>(thousands));
 }
 
-// Whether a size differs from the real one by more than 7/8 of it: the length of a context, say.
+// Returns true if a size differs from the actual number of weights by more than 7/8 of that number; it may be a
+// context length, for example.
 bool is_far(const std::string& size, std::uint64_t weights) {
   const auto said = weights_of(size);
   if (weights == 0 || !said) return false;
@@ -111,14 +112,14 @@ void recognize(Part& part, bool is_first, std::uint64_t weights, const PartPatte
 bool has_digit(const std::string& text) { return std::any_of(text.begin(), text.end(), is_digit); }
 bool begins_with_letter(const std::string& text) { return is_letter(characters(text).front().code); }
 
-// "small" says nothing where there is a size in figures.
+// Ignores sizes such as "small" if there is a numeric size.
 void drop_words_for_sizes(std::vector<Part>& parts) {
   const bool figures =
       std::any_of(parts.begin(), parts.end(), [](const Part& part) { return part.size && has_digit(part.text); });
   for (Part& part : parts) part.size = part.size && (!figures || has_digit(part.text));
 }
 
-// The name proper is what the id begins with: words that mean nothing else, and versions, but not those at its end.
+// The base name is the start of the id: words without another meaning, and versions, except for versions at its end.
 void find_base(std::vector<Part>& parts) {
   bool begins = true;
   for (Part& part : parts) {
@@ -136,7 +137,7 @@ std::optional<std::string> joined(const std::vector<Part>& parts, auto wanted) {
   return out.empty() ? std::nullopt : std::optional(out);
 }
 
-// Sizes, each once.
+// Joins the distinct sizes.
 std::optional<std::string> joined_sizes(const std::vector<Part>& parts) {
   std::unordered_set<std::string> seen;
   return joined(parts, [&](const Part& part) { return part.size && seen.insert(part.text).second; });
@@ -152,7 +153,7 @@ std::vector<Part> parts_of(std::string_view name) {
   return parts;
 }
 
-// A count with one of the units K to T, and two digits at least: "0.60K", "7.1B", "13B".
+// Formats a count with a unit from K to T and at least two digits: "0.60K", "7.1B", "13B".
 std::string rounded(double count) {
   struct Unit {
     double above, scale;
@@ -197,7 +198,7 @@ ModelId read_model_id(std::string_view id, std::uint64_t weights) {
   model.name = id;
   if (id.find(' ') != std::string_view::npos) return model;
   if (const std::size_t slash = id.find('/'); slash != std::string_view::npos) {
-    if (id[0] != '.') model.organization = id.substr(0, slash);  // else a path: ./models
+    if (id[0] != '.') model.organization = id.substr(0, slash);  // otherwise a path: ./models
     model.name = id.substr(slash + 1);
   }
   std::vector<Part> parts = parts_of(*model.name);
@@ -207,7 +208,7 @@ ModelId read_model_id(std::string_view id, std::uint64_t weights) {
   model.size_label = joined_sizes(parts);
   model.finetune = joined(parts, [](const Part& part) { return part.finetune; });
   model.version = joined(parts, [](const Part& part) { return part.version && !part.base; });
-  if (model.size_label || model.finetune || model.version)  // else nothing says where the name ends
+  if (model.size_label || model.finetune || model.version)  // otherwise the end of the name is unknown
     model.basename = joined(parts, [](const Part& part) { return part.base; });
   return model;
 }

@@ -17,16 +17,16 @@ namespace json = boost::json;
 
 constexpr int kDeepestPart = 8;
 
-// A configuration inside another: where the text model of a checkpoint of several models stands.
+// A nested configuration: that of the text model, in a checkpoint of several models.
 struct Part {
   std::string key;
-  std::string type;                   // empty: as the part says
-  std::string default_type;           // for a part that does not say
-  json::object defaults;              // what the outer class hands over for keys that are missing
-  bool takes_all_if_missing = false;  // a missing part is made of the keys beside it
+  std::string type;                   // model type; empty: as the part states
+  std::string default_type;           // model type if the part states none
+  json::object defaults;              // values that the outer class passes for missing keys
+  bool takes_all_if_missing = false;  // a missing part is made from the sibling keys
 };
 
-using Rules = std::vector<std::pair<std::string, ValueRule>>;  // in order; a key once
+using Rules = std::vector<std::pair<std::string, ValueRule>>;  // in order; each key once
 
 struct ModelType {
   bool is_partial = false;
@@ -101,7 +101,7 @@ Status read_into(const BuiltInModelType& file, ModelType& into) {
   return ok();
 }
 
-// Nothing for a name that is not known; a partial one is known to other files alone.
+// Returns nullopt if the name is unknown. Partial model types are visible only to other files.
 Result<std::optional<ModelType>> find_model_type(const std::string& name, bool asked_by_file) {
   const BuiltInModelType* const file = built_in(name);
   if (!file) return std::optional<ModelType>();
@@ -111,8 +111,8 @@ Result<std::optional<ModelType>> find_model_type(const std::string& name, bool a
   return std::optional<ModelType>(std::move(type));
 }
 
-// The keys of `config`, without its parts, as the class has them; nothing where it refuses a value. What cannot be
-// computed is refused by the class, too.
+// Returns the keys of `config`, without its parts, as the class sets them; nullopt if the class refuses a value. A
+// value that cannot be computed counts as refused.
 std::optional<json::object> with_values(const ModelType& type, const std::filesystem::path& folder,
                                         json::object config) {
   static const std::map<std::string, ValueRule> kNoValues;
@@ -150,7 +150,7 @@ Result<std::optional<json::object>> completed(const std::string& type_name, bool
                                               const std::filesystem::path& folder, const json::object& config,
                                               int depth);
 
-// The configuration of a part, of the keys in `config`.
+// Returns the completed configuration of a part of `config`.
 Result<std::optional<json::object>> completed_part(const Part& part, const std::filesystem::path& folder,
                                                    const json::object& config, int depth) {
   const json::value* const own = config.if_contains(part.key);
@@ -182,7 +182,7 @@ Result<std::optional<json::object>> completed(const std::string& type_name, bool
   if (!type) return std::optional<json::object>();
   json::object alone = config;
   for (const Part& part : type->parts) alone.erase(part.key);
-  // Facts would take the members of a text model for the whole model's.
+  // Facts would merge the members of a text model into the whole model's.
   json::object aside;
   for (const std::string_view key : text_model_keys())
     if (const json::value* value = alone.if_contains(key)) {
@@ -245,7 +245,7 @@ Result<CompletedConfig> with_class_defaults(const std::filesystem::path& folder,
   if (!known) return CompletedConfig{config};
   BOOST_OUTCOME_TRY(auto made, completed(name, false, folder, config, 0));
   if (!made) return CompletedConfig{config, true};
-  (*made)["_name_or_path"] = folder.string();  // whatever the file says
+  (*made)["_name_or_path"] = folder.string();  // overrides the file
   return CompletedConfig{std::move(*made)};
 }
 

@@ -1,6 +1,6 @@
 #pragma once
-// What the configuration classes of transformers make of a config.json, as data: one file of configs/model_types for
-// each model type that its `model_type` can name.
+// The effect of the configuration classes of transformers on a config.json, as data: one file in configs/model_types
+// for each value of `model_type`.
 
 #include <boost/json/object.hpp>
 #include <filesystem>
@@ -12,7 +12,7 @@
 
 namespace ggufmill::huggingface {
 
-// The field table of such a file.
+// Returns the field table for model type files.
 FieldSpec model_type_fields();
 
 struct CompletedConfig {
@@ -20,17 +20,17 @@ struct CompletedConfig {
   bool is_refused = false;  // the class refuses a value
 };
 
-// config.json with the keys, the defaults and the computed values that transformers gives its model type. Unchanged for
-// an unknown model type, and for values that the class refuses: convert_hf_to_gguf.py then reads the file as it is,
-// too. `folder` is that of the checkpoint.
+// Returns config.json with the keys, the defaults and the computed values that transformers adds for its model type.
+// Returns it unchanged if the model type is unknown, or if the class refuses a value: convert_hf_to_gguf.py then reads
+// the file unchanged as well. `folder` is the checkpoint's.
 Result<CompletedConfig> with_class_defaults(const std::filesystem::path& folder, const boost::json::object& config);
 
-// A file embedded at build time.
+// A file that is embedded at build time.
 struct BuiltInModelType {
   std::string_view name;
   std::string_view text;
 };
-// In the order of their files; those that others extend included.
+// In the order of the files, including those that only others extend.
 std::span<const BuiltInModelType> built_in_model_types();
 
 }  // namespace ggufmill::huggingface

@@ -1,4 +1,4 @@
-// What the classes of transformers make of config.json. The expected values are those of transformers 4.57.
+// Tests of the class defaults for config.json. The expected values are those of transformers 4.57.
 #include "stages/huggingface/model_type.h"
 
 #include <boost/json/parse.hpp>
@@ -23,7 +23,7 @@ json::object completed(const std::string& config) { return read(config).config; 
 
 bool is_refused(const std::string& config) { return read(config).is_refused; }
 
-// One value of the completed configuration, by names with dots; "missing" for a key that is not there.
+// Returns one value of the completed configuration, given its dotted path; "missing" if there is no such key.
 std::string value_in(const std::string& config, std::string_view path) {
   json::value at = completed(config);
   while (true) {

@@ -17,7 +17,7 @@ std::string in_case(std::string_view text, int (*change)(int)) {
   return out;
 }
 
-// Without white space around it, and with dashes for spaces.
+// Trims white space and replaces spaces with dashes.
 std::string with_dashes(std::string_view text) {
   const std::vector<Character> all = characters(text);
   const auto is_text = [](const Character& character) { return !is_space(character.code); };

@@ -1,5 +1,5 @@
-// tokenizer.jsonl, the vocabulary of PLaMo 2 and 3: a token a line, as ["text", score, "NORMAL", ...]. Facts of the
-// format: conversion/base.py of llama.cpp (MIT).
+// Reads tokenizer.jsonl, the vocabulary of PLaMo 2 and 3: one token per line, as ["text", score, "NORMAL", ...]. Facts
+// of the format: conversion/base.py of llama.cpp (MIT).
 
 #include <fmt/format.h>
 
@@ -12,7 +12,7 @@ namespace {
 
 namespace json = boost::json;
 
-// Nothing where the line is no token: its text may be half of a surrogate pair, which UTF-8 has no bytes for.
+// Returns nullopt if the line is not a token. The text may be half of a surrogate pair, which UTF-8 cannot represent.
 std::optional<Token> token_of(const json::value& line) {
   const json::array* parts = line.if_array();
   if (!parts || parts->size() < 2 || !(*parts)[0].is_string() || !(*parts)[1].is_number()) return {};
@@ -51,7 +51,7 @@ Result<Vocabulary> read_plamo_vocabulary(const std::string& path, std::uint64_t 
       return input_error(path, fmt::format("more than {} tokens", kMaxTokens));
     vocabulary.tokens.push_back(std::move(*token));
   }
-  // Counted from 1, unlike those of other vocabularies.
+  // Numbered from 1, unlike in other vocabularies.
   const std::uint64_t read = vocabulary.tokens.size();
   while (vocabulary.tokens.size() < vocabulary_size) {
     Token padding = padding_token(vocabulary.tokens.size() - read + 1);

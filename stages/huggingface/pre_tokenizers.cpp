@@ -22,7 +22,7 @@ struct Match {
 };
 using Matcher = std::function<Result<std::vector<Match>>(std::string_view)>;
 
-// The whole text as matches and what lies between them.
+// Splits the whole text into matches and the text between them.
 Matcher by_regex(Regex regex, bool invert) {
   return [regex = std::move(regex), invert](std::string_view text) -> Result<std::vector<Match>> {
     BOOST_OUTCOME_TRY(const auto found, regex.find_all(text));
@@ -202,7 +202,7 @@ class PreTokenizerMaker : public Maker<PreTokenizer, Pieces> {
     };
   }
 
-  // Cuts where the script changes; kana counts as Han, and a space belongs to any script.
+  // Splits where the script changes. Kana counts as Han; a space belongs to any script.
   static Status by_script(Pieces& pieces) {
     static const int han = script_of(U'\u4E00'), hiragana = script_of(U'\u3042'), katakana = script_of(U'\u30AB');
     constexpr int kAny = -2;
@@ -212,7 +212,7 @@ class PreTokenizerMaker : public Maker<PreTokenizer, Pieces> {
       for (const Character& character : characters(text)) {
         int script = character.code == 0x30FC ? han : character.code == ' ' ? kAny : script_of(character.code);
         if (script == hiragana || script == katakana) script = han;
-        if (out.empty() && script == kAny) continue;  // the library loses spaces in front
+        if (out.empty() && script == kAny) continue;  // the library drops leading spaces
         if (script != kAny && script != last) out.push_back({{character.begin, character.begin}, false});
         out.back().range.second = character.begin + character.bytes;
         if (script != kAny) last = script;

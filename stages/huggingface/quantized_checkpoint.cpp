@@ -26,7 +26,7 @@ Result<std::vector<Number>> read_numbers(const Expression& tensor, std::string_v
   return numbers;
 }
 
-// A scale of one number.
+// Reads a scale that consists of one number.
 Result<float> read_scale(const Expression& tensor) {
   BOOST_OUTCOME_TRY(const auto numbers, read_small_values(tensor));
   if (numbers.size() != 1) return input_error({}, fmt::format("has {} numbers, not one", numbers.size()));
@@ -37,7 +37,7 @@ ExpressionRef one_number(float value) {
   return expressions::constant(Shape{1, {1, 1, 1, 1}}, {value}).value();  // one value for one element
 }
 
-// The same bytes as another type.
+// Reinterprets the bytes as another type.
 Result<ExpressionRef> as_type(const ExpressionRef& tensor, std::string_view type, const Shape& shape) {
   const Extent* extent = tensor->as_extent();
   if (!extent) return input_error({}, "is no tensor of the file");
@@ -97,7 +97,7 @@ class Decoder {
     else
       config_.emplace_object();
     method_ = json_string(config_, "quant_method").value_or("");
-    // As Mistral's own params.json says it.
+    // Mistral's params.json has its own form.
     if (const json::value* own = facts_.config().if_contains("quantization"); own && method_.empty())
       if (json_string(*own, "qformat_weight") == "fp8_e4m3") method_ = "fp8";
     std::string algorithm(json_string(config_, "quant_algo").value_or(""));
@@ -126,7 +126,7 @@ class Decoder {
                  "works in any case");
   }
 
-  // Scales for blocks of rows and columns, `_scale_inv`; what activations were scaled by is not used.
+  // Applies the scales for blocks of rows and columns, `_scale_inv`. The scales of the activations are not used.
   Status decode_fp8() {
     const json::array* block = json_array(config_, "weight_block_size");
     for (std::size_t i = 0; i < tensors_.size(); ++i) {
@@ -163,7 +163,8 @@ class Decoder {
     return ok();
   }
 
-  // FP8 with a scale for each row or tensor; what is in NVFP4 has been repacked. Scales of the cache are not used.
+  // Decodes FP8 with one scale per row or per tensor; NVFP4 weights have already been repacked. The scales of the KV
+  // cache are not used.
   Status decode_modelopt() {
     for (std::size_t i = 0; i < tensors_.size(); ++i) {
       const std::string name = tensors_[i].name;
@@ -179,7 +180,8 @@ class Decoder {
     return ok();
   }
 
-  // Weights times scales: one for each block of `block` (rows, columns), or each row, or all.
+  // Multiplies weights by their scales: one for each block of `block` (rows, columns), for each row, or for the whole
+  // tensor.
   Status scale(std::size_t scales, const std::string& weight_name, const json::array* block) {
     const auto found = places_.find(weight_name);
     if (found == places_.end())
@@ -217,7 +219,8 @@ class Decoder {
     return expressions::scale_blocks(std::move(values), std::move(factors), columns, rows);
   }
 
-  // Integers of 2, 4 or 8 bits in words of 32, from the low bits on: "U2", "U4" or "U8", and how many are in a word.
+  // Reads the packing of 2-, 4- or 8-bit integers in 32-bit words, lowest bits first: "U2", "U4" or "U8", and the
+  // number of integers per word.
   Result<std::pair<std::string_view, std::uint64_t>> packing(const json::value& config, std::string_view name) const {
     const json::value* value = json_member(config, name);
     const std::int64_t bits = value && value->is_int64() ? value->get_int64() : 0;
@@ -228,13 +231,13 @@ class Decoder {
                  "2, 4 and 8 bits are known");
   }
 
-  // Words of 32 bits as the integers in them, as F32: {columns, rows} as {in a word, columns, rows}.
+  // Unpacks 32-bit words to F32 integers: {columns, rows} becomes {in_word, columns, rows}.
   static Result<ExpressionRef> unpack(const ExpressionRef& words, std::string_view type, std::uint64_t in_word) {
     const Shape& shape = words->shape;
     if (shape.rank != 2 || words->type->block_bytes != 4)
       return input_error({}, fmt::format("{} of {} are no rows of packed words", describe(shape), words->type->name));
     Shape wide{3, {in_word, shape.dims[0], shape.dims[1], 1}};
-    if (type != "U8") wide = Shape{2, {in_word * shape.dims[0], shape.dims[1], 1, 1}};  // blocks lie along rows
+    if (type != "U8") wide = Shape{2, {in_word * shape.dims[0], shape.dims[1], 1, 1}};  // blocks run along rows
     BOOST_OUTCOME_TRY(ExpressionRef integers, as_type(words, type, wide));
     BOOST_OUTCOME_TRY(integers, to_type(std::move(integers), "F32"));
     return expressions::reshape(std::move(integers), Shape{3, {in_word, shape.dims[0], shape.dims[1], 1}});
@@ -242,7 +245,7 @@ class Decoder {
 
   void make(std::string name, ExpressionRef values) { made_.push_back({std::move(name), std::move(values)}); }
 
-  // Rows of integers along the columns, with scales, and offsets in words along the rows.
+  // Decodes integers packed along the columns, with scales, and zero points packed along the rows.
   Status decode_packed(const json::value& weights) {
     BOOST_OUTCOME_TRY(const auto packed, packing(weights, "num_bits"));
     const json::value* size = json_member(weights, "group_size");
@@ -293,7 +296,8 @@ class Decoder {
     return expressions::scale_blocks(std::move(values), std::move(scales), group, 1, std::move(offsets));
   }
 
-  // Words along the rows of a matrix that is turned, offsets less one.
+  // Decodes GPTQ: words along the rows of a transposed matrix, zero points stored minus one unless
+  // `checkpoint_format` is not "gptq".
   Status decode_gptq() {
     BOOST_OUTCOME_TRY(const auto packed, packing(config_, "bits"));
     const bool less_one = json_string(config_, "checkpoint_format").value_or("gptq") == "gptq";
@@ -308,7 +312,7 @@ class Decoder {
     return ok();
   }
 
-  // {out, groups} as {groups, out}.
+  // Transposes {out, groups} to {groups, out}.
   static Result<ExpressionRef> turned(ExpressionRef scales) {
     BOOST_OUTCOME_TRY(ExpressionRef values, to_type(std::move(scales), "F32"));
     return expressions::transpose(std::move(values), {1, 0});
@@ -341,7 +345,7 @@ class Decoder {
                                      std::move(offsets));
   }
 
-  // Whether the groups of the columns are runs of one length, one after the other.
+  // Returns true if the groups are consecutive runs of columns of equal length.
   static Result<bool> are_in_order(const Expression& groups, std::uint64_t columns, std::uint64_t count) {
     BOOST_OUTCOME_TRY(const auto index, read_numbers<std::int32_t>(groups, "I32"));
     if (index.size() != columns)
@@ -355,7 +359,8 @@ class Decoder {
     return in_order;
   }
 
-  // As GPTQ, but with words along the columns before turning, whose integers lie in the order 0, 2, 4, 6, 1, 3, 5, 7.
+  // Decodes AWQ: like GPTQ, but with words along the columns before transposition, and the integers of a word in the
+  // order 0, 2, 4, 6, 1, 3, 5, 7.
   Status decode_awq() {
     BOOST_OUTCOME_TRY(const auto packed, packing(config_, json_member(config_, "bits") ? "bits" : "w_bit"));
     if (packed.second != 8) return fault("AWQ of other than 4 bits is not known");
@@ -391,8 +396,9 @@ class Decoder {
     return expressions::scale_blocks(std::move(values), std::move(factors), columns / count, 1, std::move(offsets));
   }
 
-  // Blocks of 16 with a scale of 8 bits each, and one scale for the tensor; as GGUF's super-blocks, with the tensor's
-  // scale beside them. compressed-tensors has other names, and the reciprocals of the tensor's scales.
+  // Repacks blocks of 16 with an 8-bit scale each and one scale for the tensor as GGUF's super-blocks, with the
+  // tensor's scale as a separate tensor. compressed-tensors uses other names, and stores the reciprocals of the
+  // tensor's scales.
   Status repack_nvfp4() {
     const bool compressed = method_ == "compressed-tensors";
     for (std::size_t i = 0; i < tensors_.size(); ++i) {

@@ -1,6 +1,6 @@
 #pragma once
-// Checkpoints whose weights are quantized already: their numbers, as the reference decodes them, or the same blocks in
-// GGUF's form.
+// Checkpoints with quantized weights: decodes them to numbers as the reference does, or repacks their blocks in GGUF's
+// layout.
 
 #include <vector>
 
@@ -10,16 +10,17 @@
 namespace ggufmill::huggingface {
 
 struct DecodedCheckpoint {
-  std::vector<NamedTensor> tensors;  // without scales and the like
-  bool is_mxfp4 = false;             // its experts are repacked by the architecture's map
+  std::vector<NamedTensor> tensors;  // without scales and other auxiliary tensors
+  bool is_mxfp4 = false;             // the architecture's map repacks the experts
   bool is_nvfp4 = false;
 };
 
-// As `quantization_config` of config.json (or hf_quant_config.json) says; unchanged where it says nothing. Known are
-// FP8 with scales per block, row or tensor; compressed-tensors (FP8, int8, int4, NVFP4); ModelOpt (FP8, NVFP4); GPTQ
-// and AWQ of 2, 4 and 8 bits; MXFP4. What stands for new tensors (GPTQ, AWQ, int4) comes last. Reads scales of one
-// number; no weights. Exit code 4 for a method that is not known, and for scales that are missing or do not fit. Source
-// of the layouts: conversion/base.py of llama.cpp (MIT), and for AWQ the checkpoints' own library, AutoAWQ (MIT).
+// Decodes the tensors as `quantization_config` of config.json (or hf_quant_config.json) specifies; returns them
+// unchanged if there is no such configuration. Supported are FP8 with scales per block, row or tensor;
+// compressed-tensors (FP8, int8, int4, NVFP4); ModelOpt (FP8, NVFP4); GPTQ and AWQ of 2, 4 and 8 bits; MXFP4. Newly
+// assembled tensors (GPTQ, AWQ, int4) come last. Reads scales of one number, but no weights. Exit code 4 for an
+// unknown method, and for scales that are missing or do not fit. Source of the layouts: conversion/base.py of
+// llama.cpp (MIT), and for AWQ its own library, AutoAWQ (MIT).
 Result<DecodedCheckpoint> decode_checkpoint(const Facts& facts, std::vector<NamedTensor> tensors);
 
 }  // namespace ggufmill::huggingface

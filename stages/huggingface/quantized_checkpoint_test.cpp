@@ -1,4 +1,4 @@
-// Checkpoints of quantized weights: their numbers, against plain loops.
+// Tests of checkpoints with quantized weights, against plain loops.
 #include "stages/huggingface/quantized_checkpoint.h"
 
 #include <boost/json/parse.hpp>
@@ -20,7 +20,7 @@ class Weights {
       : facts_(folder_.path(), boost::json::parse("{\"quantization_config\": " + quantization + "}").as_object(),
                none_) {}
 
-  // `dims`: the fastest first.
+  // `dims`: fastest first.
   template <class Number>
   Weights& add(const std::string& name, const char* type, const std::vector<std::uint64_t>& dims,
                const std::vector<Number>& numbers) {
@@ -38,7 +38,7 @@ class Weights {
   }
 
   Result<DecodedCheckpoint> decoded() const { return decode_checkpoint(facts_, tensors_); }
-  // Of the one tensor that there is, which must be called "a.weight".
+  // Returns the values of the only tensor, which must be called "a.weight".
   std::vector<float> values() const {
     const auto result = decoded();
     CAPTURE(result ? "" : render(result.error()));
@@ -64,9 +64,9 @@ class Weights {
 using Bytes = std::vector<std::uint8_t>;
 using Words = std::vector<std::int32_t>;
 
-constexpr std::uint8_t kOne = 0x38, kTwo = 0x40, kThree = 0x44;  // of F8_E4M3
+constexpr std::uint8_t kOne = 0x38, kTwo = 0x40, kThree = 0x44;  // in F8_E4M3
 
-// Integers of 4 bits in words of 32, the first in the lowest bits.
+// Packs 4-bit integers in 32-bit words, the first in the lowest bits.
 Words packed(const std::vector<unsigned>& integers) {
   Words words(integers.size() / 8);
   for (std::size_t i = 0; i < integers.size(); ++i)
@@ -74,7 +74,7 @@ Words packed(const std::vector<unsigned>& integers) {
   return words;
 }
 
-// Any numbers of 4 bits.
+// Returns arbitrary 4-bit numbers.
 std::vector<unsigned> some(std::size_t count, unsigned seed) {
   std::vector<unsigned> integers;
   for (std::size_t i = 0; i < count; ++i) integers.push_back((seed = seed * 1103515245 + 12345) >> 16 & 15);
@@ -129,7 +129,7 @@ TEST_CASE("scales that are missing or do not fit") {
 TEST_CASE("int4 of compressed-tensors, with and without zero points") {
   const std::string config = R"({"quant_method": "compressed-tensors", "format": "pack-quantized",
       "config_groups": {"g": {"weights": {"num_bits": 4, "group_size": 4}}}})";
-  // 2 rows of 6 columns, padded to words of 8; groups of 4 columns.
+  // 2 rows of 6 columns, padded to whole words; groups of 4 columns.
   const std::vector<unsigned> integers = some(16, 1);
   const std::vector<float> scales{1, 10, 100, 1000};
   const std::vector<std::int64_t> shape{2, 6};
@@ -147,7 +147,7 @@ TEST_CASE("int4 of compressed-tensors, with and without zero points") {
       .add("a.weight_scale", "F32", {2, 2}, scales)
       .add("a.weight_shape", "I64", {2}, shape);
   CHECK(plain.values() == middle);
-  // The file has a row of words for every 8 rows: {2 groups, 1}.
+  // The file has one row of words per 8 rows: {2 groups, 1}.
   plain.add("a.weight_zero_point", "I32", {2, 1}, packed(zeros));
   CHECK(plain.values() == with_zeros);
   CHECK(Weights(config).add("a.weight_packed", "I32", {1, 2}, packed(integers)).fault() ==
@@ -166,7 +166,7 @@ TEST_CASE("int4 of compressed-tensors, with and without zero points") {
 }
 
 TEST_CASE("GPTQ: words along the rows of a matrix that is turned, offsets less one") {
-  // 16 inputs in groups of 8, 8 outputs. Word (r, o) holds inputs 8r to 8r + 7 of output o.
+  // 16 inputs in groups of 8, 8 outputs. Word (r, o) contains inputs 8r to 8r + 7 of output o.
   const std::vector<unsigned> integers = some(128, 3), zeros = some(16, 4);  // integers[(r * 8 + o) * 8 + i]
   std::vector<float> scales, expected;
   for (int i = 0; i < 16; ++i) scales.push_back(static_cast<float>(1 + i));  // {8 outputs, 2 groups}
@@ -188,7 +188,7 @@ TEST_CASE("GPTQ: words along the rows of a matrix that is turned, offsets less o
     return made;
   };
   CHECK(weights(order)->values() == expected);
-  // With desc_act any column may be of any group.
+  // With desc_act, a column may belong to any group.
   std::swap(order[0], order[15]);
   order[3] = 1;
   for (std::size_t out = 0; out < 8; ++out)
@@ -208,7 +208,7 @@ TEST_CASE("GPTQ: words along the rows of a matrix that is turned, offsets less o
 }
 
 TEST_CASE("AWQ: words along the columns before turning, in an order of its own") {
-  // 4 inputs in groups of 2, 8 outputs: nibble i of the word of an input is output kOrder[i].
+  // 4 inputs in groups of 2, 8 outputs: nibble i of an input's word belongs to output kOrder[i].
   constexpr std::size_t kOrder[] = {0, 2, 4, 6, 1, 3, 5, 7};
   const std::vector<unsigned> integers = some(32, 5), zeros = some(16, 6);
   std::vector<float> scales, expected(32);

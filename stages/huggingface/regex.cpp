@@ -13,14 +13,14 @@ namespace ggufmill {
 namespace {
 
 constexpr std::size_t kMaxPattern = 16384;  // bytes; the longest in use have some 500
-// Steps that a match may take. It is tried with few first, which is what the budget is charged: PCRE2 tells only
-// whether the limit was reached.
+// Step limits for a match, tried in ascending order. The budget is charged the limit, because PCRE2 reports only
+// whether it was reached.
 constexpr std::uint32_t kMatchSteps[] = {64, 1024, 16384, 262144};
-constexpr std::uint32_t kMatchKibibytes = 16384;  // of memory for one match
+constexpr std::uint32_t kMatchKibibytes = 16384;  // memory for one match
 
 constexpr std::string_view kWord = "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}";  // \w, for use in a class
 
-// Goes through the pattern once. `atom` is where the last atom began in the output, for a quantifier that follows.
+// Rewrites a pattern in one pass. `atom_` is where the last atom began in the output, for a quantifier that follows.
 class Rewriter {
  public:
   explicit Rewriter(std::string_view in) : in_(in) {}
@@ -64,7 +64,7 @@ class Rewriter {
     at_ += bytes;
   }
 
-  // An escape at at_, into out_.
+  // Appends the translation of the escape at at_ to out_.
   void escape(bool in_class) {
     const char c = at_ + 1 < in_.size() ? in_[at_ + 1] : '\0';
     const auto put = [&](std::string_view text) {
@@ -88,7 +88,7 @@ class Rewriter {
     copy(2);
   }
 
-  // {n,m}+ is no possessive quantifier in Ruby's syntax but a repetition of a repetition.
+  // In Ruby's syntax, {n,m}+ is not a possessive quantifier but a repetition of a repetition.
   void interval() {
     const std::size_t close = in_.find('}', at_);
     const std::string_view inside = close == in_.npos ? "" : in_.substr(at_ + 1, close - at_ - 1);
@@ -103,8 +103,8 @@ class Rewriter {
     }
   }
 
-  // The class at at_; `A&&B` becomes an assertion that the character is in B, before A. A class in a class is taken
-  // apart where it is not negated.
+  // Translates the class at at_. `A&&B` becomes an assertion that the character is in B, before A. A nested class is
+  // flattened unless it is negated.
   std::string character_class() {
     std::string outside = std::move(out_);
     out_.clear();
@@ -115,7 +115,7 @@ class Rewriter {
       ++at_;
     }
     if (at_ < in_.size() && in_[at_] == ']') copy(1);
-    std::vector<std::string> parts(1);  // between the &&
+    std::vector<std::string> parts(1);  // separated by &&
     std::string asserted;
     while (at_ < in_.size() && in_[at_] != ']') {
       out_.clear();
@@ -136,7 +136,7 @@ class Rewriter {
         else if (nested.starts_with("[") && !nested.starts_with("[^"))
           out_ = nested.substr(1, nested.size() - 2);
         else
-          out_ = "\\[";  // a union with a negated class: none in use; PCRE2 then says what it thinks of the rest
+          out_ = "\\[";  // a union with a negated class: none in use; PCRE2 then reports an error or accepts the rest
       } else {
         copy(utf8_sequence(in_.substr(at_)));
       }
@@ -205,7 +205,7 @@ Result<Regex> Regex::compile(const std::string& where, std::string_view pattern,
 int Regex::match(std::string_view text, std::size_t at, pcre2_match_data* data, pcre2_match_context* context) const {
   int code = PCRE2_ERROR_MATCHLIMIT;
   for (const std::uint32_t steps : kMatchSteps) {
-    // A step may look at all of a long text.
+    // A step may scan all of a long text.
     const std::int64_t cost = std::int64_t{steps} * static_cast<std::int64_t>(1 + text.size() / 1024);
     if (budget_->steps.fetch_sub(cost) < cost) return PCRE2_ERROR_MATCHLIMIT;
     pcre2_set_match_limit(context, steps);

@@ -1,6 +1,6 @@
 #pragma once
-// Regular expressions of tokenizers. They are written for Oniguruma's Ruby syntax; PCRE2 runs them, after what differs
-// has been rewritten.
+// Regular expressions of tokenizers. They are written in Oniguruma's Ruby syntax, rewritten where PCRE2 differs, and
+// executed by PCRE2.
 
 #include <atomic>
 #include <cstddef>
@@ -21,28 +21,29 @@ namespace ggufmill {
 
 using TextRange = std::pair<std::size_t, std::size_t>;  // bytes: begin, end
 
-// Steps that the expressions of one tokenizer may take together, so that the time they take has an end. Thread-safe.
+// Total number of steps that the expressions of one tokenizer may take, which bounds the run time. Thread-safe.
 struct MatchBudget {
   std::atomic<std::int64_t> steps{200'000'000};  // a tokenizer in use takes some 100,000
 };
 
-// The pattern as PCRE2 wants it: \h, \uHHHH, \w and {n,m}+ mean what they mean to Oniguruma, and && in a class is
-// an assertion before it. Pure; what it does not know it leaves as it is.
+// Returns the pattern in PCRE2's syntax: \h, \uHHHH, \w and {n,m}+ keep their Oniguruma meaning, and && in a class
+// becomes an assertion before the class. Pure; constructs that it does not know are left unchanged.
 std::string pcre2_pattern(std::string_view ruby);
 
-// Copies share the compiled pattern. Thread-safe.
+// A compiled pattern. Copies share it. Thread-safe.
 class Regex {
  public:
-  // `where` is the file for messages. Errors: not a regular expression, or larger than any tokenizer's.
+  // Compiles a pattern. `where` is the file, for messages. Errors: an invalid regular expression, or a pattern longer
+  // than any tokenizer's.
   static Result<Regex> compile(const std::string& where, std::string_view pattern, std::shared_ptr<MatchBudget> budget);
-  // Matches in UTF-8 text that do not overlap, from the left. An empty match directly after another match does not
-  // count. Fails where a match takes more steps than any sound pattern needs, or the budget is spent.
+  // Finds the non-overlapping matches in UTF-8 text, from left to right. An empty match directly after another match
+  // is ignored. Fails if a match takes more steps than any reasonable pattern needs, or if the budget is used up.
   Result<std::vector<TextRange>> find_all(std::string_view text) const;
 
  private:
   Regex(std::string where, std::string pattern, std::shared_ptr<const pcre2_real_code_8> code,
         std::shared_ptr<MatchBudget> budget);
-  // PCRE2's result of one match from byte `at` on.
+  // Matches once, starting at byte `at`; returns PCRE2's result code.
   int match(std::string_view text, std::size_t at, pcre2_real_match_data_8* data,
             pcre2_real_match_context_8* context) const;
   std::string where_;

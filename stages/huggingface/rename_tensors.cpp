@@ -1,4 +1,4 @@
-// A checkpoint's names as the rules for tensors see them, and back.
+// Renames a checkpoint's tensors to the names that the tensor rules see, and back.
 
 #include <fmt/format.h>
 
@@ -10,14 +10,14 @@
 namespace ggufmill::huggingface {
 namespace {
 
-// What the first group of `pattern` matches in `name`, and the name with the match replaced.
+// The number in the first group of a match, and the name with the match replaced.
 struct Replaced {
   std::string name;
   std::uint64_t number = 0;
 };
 
 Result<std::optional<Replaced>> replaced(const NameRule& rule, const std::string& name) {
-  // The number is put between two bytes that no name has.
+  // Encloses the number in two bytes that no name contains.
   BOOST_OUTCOME_TRY(const auto marked, rule.match.replace(name, rule.match.groups() > 0 ? "\x01$1\x01" : "\x01\x01"));
   if (!marked) return std::optional<Replaced>();
   const std::size_t begin = marked->find('\x01'), end = marked->rfind('\x01');
@@ -48,7 +48,7 @@ class Renamer {
     return renamer;
   }
 
-  // Nothing: the tensor is left out.
+  // Returns nullopt if the tensor is dropped.
   Result<std::optional<std::string>> rename(std::string name) const {
     for (const Active& active : active_) {
       BOOST_OUTCOME_TRY(auto changed, replaced(*active.rule, name));

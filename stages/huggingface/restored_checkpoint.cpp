@@ -23,8 +23,8 @@ namespace {
 namespace fs = std::filesystem;
 namespace json = boost::json;
 
-// Shapes that a checkpoint's tensor may have had, of which tensors of the shapes `made` were made, likely ones first.
-// The map says what becomes of a shape, not which it was: each is tried.
+// Returns the shapes that a checkpoint's tensor may have had, given the shapes `made` of the tensors made of it,
+// likely ones first. The map specifies only how a shape changes, not the original shape, so each candidate is tried.
 std::vector<Shape> possible_shapes(const std::vector<Shape>& made) {
   std::vector<Shape> shapes;
   if (made.size() == 1) shapes.push_back(made[0]);
@@ -74,14 +74,15 @@ class Restorer {
   struct ActiveOutput {
     const TensorOutput* output;
     NamePattern name;
-    std::uint64_t count = 0;  // of what is stacked
+    std::uint64_t count = 0;  // number of stacked tensors
   };
   struct ActiveRule {
     const TensorRule* rule;
     std::vector<ActiveOutput> outputs;
   };
 
-  // config.json with the class defaults, or as it is for a model that was converted with `defaults: none`.
+  // Uses config.json with the class defaults; if that fails, uses it unchanged, for a model that was converted with
+  // `defaults: none`.
   Status read_map() {
     BOOST_OUTCOME_TRY(const json::value config, read_checkpoint_json(origin_.config));
     if (!config.is_object()) return input_error(origin_.config, "is no JSON object");
@@ -113,19 +114,19 @@ class Restorer {
                          "give the config.json of the checkpoint that the model came from");
     if (const MetadataValue* tokens = model_.metadata.find("tokenizer.ggml.tokens"))
       if (const auto list = as_array(*tokens)) facts_->set("tokenizer_entries", list->count);
-    // The rows of heads are put in order by what config.json says of them, which must be what the model says.
+    // Values in config.json determine the order of the heads' rows, so they must agree with the model's metadata.
     if (const std::string wrong = contradiction(); !wrong.empty())
       return input_error(origin_.config, wrong, "give the config.json of the checkpoint that the model came from");
     return ok();
   }
 
-  // Empty: there is none.
+  // Returns an empty string if there is no contradiction.
   std::string contradiction() const {
     for (const std::string_view key : {"embedding_length", "attention.head_count", "attention.head_count_kv"}) {
       const MetadataValue* own = model_.metadata.find(fmt::format("{}.{}", architecture_.name, key));
       const auto number = own ? as_unsigned(*own) : std::nullopt;
       if (!number) continue;
-      std::optional<json::value> said;  // by the last rule for the key; none: that cannot be told
+      std::optional<json::value> said;  // from the last rule for the key; nullopt: cannot be determined
       for (const MetadataRule& rule : architecture_.metadata) {
         if (rule.key != key) continue;
         const auto holds = facts_->holds(rule.when);
@@ -165,7 +166,7 @@ class Restorer {
     return std::ranges::count(architecture_.computed, name, &ComputedRule::name) > 0;
   }
 
-  // By the first rule that makes it and has a way back.
+  // Applies the first rule that makes the tensor and can be inverted.
   void restore(const Tensor& tensor) {
     std::optional<Error> fault;
     for (const ActiveRule& active : rules_)
@@ -208,7 +209,7 @@ class Restorer {
     return ok();
   }
 
-  // Whether the rule would be the one for a checkpoint's tensor of that name.
+  // Returns true if the rule is the one that applies to a checkpoint tensor with this name.
   bool is_first(const ActiveRule& active, const std::string& name) const {
     for (const ActiveRule& other : rules_) {
       const auto fits = [&](const NamePattern& pattern) { return pattern.match(name).has_value(); };
@@ -235,7 +236,7 @@ class Restorer {
     return tensor;
   }
 
-  // The one tensor that the rule made these of.
+  // Appends the one tensor that the rule made these of.
   Status put_together(const ActiveRule& active, const std::vector<const Tensor*>& made, const NamePattern::Match& match,
                       std::vector<Tensor>& into) const {
     std::vector<const std::vector<TensorStep>*> steps;
@@ -256,7 +257,7 @@ class Restorer {
     return ok();
   }
 
-  // The tensors that the output was stacked of.
+  // Appends the tensors that the output was stacked from.
   Status take_apart(const ActiveRule& active, const ActiveOutput& output, const Tensor& made,
                     const NamePattern::Match& match, std::vector<Tensor>& into) const {
     if (output.output->gather != Gather::kStack)
@@ -266,7 +267,7 @@ class Restorer {
     BOOST_OUTCOME_TRY(ExpressionRef all, values_before({&output.output->steps}, {&made}, match.numbers.layer));
     Shape shape = all->shape;
     const std::uint32_t last = shape.rank - 1;
-    if (output.count != 1 || shape.dims[last] == 1) {  // of one, a GGUF need not have the dimension
+    if (output.count != 1 || shape.dims[last] == 1) {  // for a stack of one, a GGUF file may omit the dimension
       if (shape.rank < 2 || shape.dims[last] != output.count)
         return usage_error(fmt::format("{} is no stack of {}", describe(shape), output.count));
       shape.dims[last] = 1;
@@ -285,7 +286,7 @@ class Restorer {
     return ok();
   }
 
-  // What the steps were applied to, each list of them making one of `made`.
+  // Returns the values before the steps were applied; each list of steps produced one tensor of `made`.
   Result<ExpressionRef> values_before(const std::vector<const std::vector<TensorStep>*>& steps,
                                       const std::vector<const Tensor*>& made,
                                       std::optional<std::uint32_t> layer) const {
@@ -357,7 +358,7 @@ class Restorer {
   std::unordered_map<std::string_view, const Tensor*> tensors_;
   std::set<std::string_view> done_;
   std::vector<Tensor> restored_;
-  std::map<std::string, Fault> faults_;  // by what is wrong
+  std::map<std::string, Fault> faults_;  // by message
 };
 
 }  // namespace

@@ -1,4 +1,5 @@
-// From a checkpoint by its map and back: the same tensors, whatever the map does; and what has no way back.
+// Tests that converting a checkpoint by its map and back yields the same tensors, and which conversions cannot be
+// inverted.
 #include "stages/huggingface/restored_checkpoint.h"
 
 #include <algorithm>
@@ -18,9 +19,9 @@ using namespace ggufmill::huggingface;
 namespace {
 
 using Dims = std::vector<std::uint64_t>;
-using Tensors = std::map<std::string, Dims>;  // the row length first, as in GGUF
+using Tensors = std::map<std::string, Dims>;  // row length first, as in GGUF
 
-// A checkpoint of an architecture: of every tensor each value is another.
+// A checkpoint of an architecture. Within a tensor, every value is different.
 class RestoredCase {
  public:
   RestoredCase(const std::string& architecture, const std::string& config, const Tensors& tensors)
@@ -42,7 +43,7 @@ class RestoredCase {
     }
   }
 
-  // The model in GGUF. A GGUF has no ones at the end of a shape.
+  // Returns the GGUF model. GGUF shapes have no trailing dimensions of 1.
   Model there() const {
     auto mapped = rename_tensors(map_, *facts_, tensors_);
     REQUIRE(mapped);
@@ -97,7 +98,7 @@ class RestoredCase {
   std::vector<NamedTensor> tensors_;  // by name
 };
 
-// That, with the map's name or path, and a class that it serves.
+// Returns such a checkpoint, given the map's name or path and a class that it serves.
 RestoredCase made(const std::string& map, const std::string& members, const Tensors& tensors,
                   const std::string& served) {
   return {map, R"({"architectures": [")" + served + R"("], )" + members + "}", tensors};
@@ -130,7 +131,7 @@ TEST_CASE("rows of heads stand in their order again, and experts are apart") {
 }
 
 TEST_CASE("what config.json leaves out of heads is what the model says, if transformers has that by default") {
-  // Mistral: 8 heads of keys; the model was made of a file that said so.
+  // Mistral has 8 key heads by default; the model was converted from a config.json that states them explicitly.
   const RestoredCase checkpoint =
       made("llama",
            R"("model_type": "mistral", "num_hidden_layers": 1, "num_attention_heads": 32, "num_key_value_heads": 8)",
@@ -180,7 +181,7 @@ TEST_CASE("what was added is taken away, and what was turned is turned back") {
 }
 
 TEST_CASE("tensors that were cut out of one are put together") {
-  // Latent attention: keys are turned, values are not.
+  // Latent attention: keys are transposed, values are not.
   made("deepseek2",
        R"("num_hidden_layers": 1, "qk_nope_head_dim": 3, "v_head_dim": 2, "num_key_value_heads": 4,
           "n_shared_experts": 1)",
@@ -188,14 +189,14 @@ TEST_CASE("tensors that were cut out of one are put together") {
         {"model.layers.0.self_attn.kv_b_proj.weight", {7, 20}}},
        "DeepseekV2ForCausalLM")
       .check_same();
-  // Queries, keys and values of a group lie side by side.
+  // Queries, keys and values of a group are adjacent.
   made("internlm2", R"("num_hidden_layers": 1, "hidden_size": 16, "num_attention_heads": 4, "num_key_value_heads": 2)",
        {{"model.layers.0.attention.wqkv.weight", {16, 32}},
         {"model.norm.weight", {16}},
         {"model.tok_embeddings.weight", {16, 5}}},
        "InternLM2ForCausalLM")
       .check_same();
-  // Parts of one tensor that became two, one of them joined of three; a dimension of 1; the exponential.
+  // Parts of one tensor that became two, one of them concatenated from three parts; a dimension of 1; the exponential.
   made("qwen3next",
        R"("num_hidden_layers": 1, "linear_num_key_heads": 2, "linear_num_value_heads": 4, "linear_key_head_dim": 3,
           "linear_value_head_dim": 5, "mtp_num_hidden_layers": 1)",

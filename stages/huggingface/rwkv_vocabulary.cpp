@@ -1,6 +1,6 @@
-// rwkv_vocab_v20230424.txt, the vocabulary of RWKV "World" models: a token a line, as "17 'text' 4" or "17 b'\xff' 1",
-// id, Python literal and number of bytes. Token 0 is not in it. Facts of the format: conversion/base.py of llama.cpp
-// (MIT), the Python language reference for literals.
+// Reads rwkv_vocab_v20230424.txt, the vocabulary of RWKV "World" models: one token per line, as "17 'text' 4" or "17
+// b'\xff' 1": id, Python literal and number of bytes. Token 0 is not listed. Facts of the format: conversion/base.py
+// of llama.cpp (MIT); for literals, the Python language reference.
 
 #include <fmt/format.h>
 
@@ -14,7 +14,7 @@
 namespace ggufmill {
 namespace {
 
-constexpr std::uint64_t kMostVocabularyBytes = 64 << 20;  // of the file; it has 1 MB
+constexpr std::uint64_t kMostVocabularyBytes = 64 << 20;  // maximum file size; the actual file has 1 MB
 
 template <class Number>
 std::optional<Number> number_of(std::string_view digits, int base = 10) {
@@ -24,7 +24,7 @@ std::optional<Number> number_of(std::string_view digits, int base = 10) {
   return number;
 }
 
-// The bytes that a Python literal of a text or of bytes stands for; nothing where it is none.
+// Returns the bytes that a Python string or bytes literal denotes; nullopt if it is not a literal.
 std::optional<std::string> literal(std::string_view text) {
   const bool bytes = text.starts_with('b');
   if (bytes) text.remove_prefix(1);
@@ -60,7 +60,7 @@ std::optional<std::string> literal(std::string_view text) {
   return result;
 }
 
-// As Python writes bytes: what llama.cpp reads.
+// Formats bytes in Python's notation, which llama.cpp reads.
 std::string python_bytes(std::string_view bytes) {
   const bool escapes_quote = bytes.find('\'') != std::string_view::npos && bytes.find('"') != std::string_view::npos;
   std::string result;

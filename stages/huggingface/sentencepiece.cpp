@@ -13,8 +13,8 @@
 namespace ggufmill {
 namespace {
 
-// One field of a message of the protocol buffer format: a number (wire type 0, 1 or 5) or bytes (2). Groups (3 and 4)
-// are in no file of SentencePiece.
+// One field of a protocol buffer message: a number (wire type 0, 1 or 5) or bytes (2). SentencePiece files contain no
+// groups (3 and 4).
 struct Field {
   std::uint64_t number = 0;
   std::uint64_t value = 0;
@@ -28,7 +28,7 @@ class Message {
 
   bool at_end() const { return bytes_.empty(); }
 
-  // False: the message ends in the middle, or is none.
+  // Returns false if the message is truncated or malformed.
   bool next(Field& field) {
     std::uint64_t tag = 0;
     if (!varint(tag)) return false;
@@ -74,7 +74,7 @@ class Message {
   std::string_view bytes_;
 };
 
-// Calls take(field) for each field; false where the message is none or take() says so.
+// Calls take(field) for each field. Returns false if the message is malformed or take() returns false.
 bool read_fields(std::string_view bytes, const auto& take) {
   Message message(bytes);
   Field field;

@@ -1,6 +1,6 @@
 #pragma once
-// The model files of SentencePiece (tokenizer.model, spiece.model, sentencepiece.bpe.model): a protocol buffer, of
-// which the fields that llama.cpp's vocabularies need are read.
+// Reads the model files of SentencePiece (tokenizer.model, spiece.model, sentencepiece.bpe.model). They are protocol
+// buffers; only the fields that llama.cpp's vocabularies need are read.
 
 #include <cstdint>
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace ggufmill {
 
-// The numbers are those of the file, and of tokenizer.ggml.token_type.
+// The values are those in the file and in tokenizer.ggml.token_type.
 enum class PieceType : std::int32_t {
   kNormal = 1,
   kUnknown = 2,
@@ -30,7 +30,8 @@ class SentencePieceModel {
   };
   enum class Kind : std::uint64_t { kUnigram = 1, kBpe = 2, kWord = 3, kCharacter = 4 };
 
-  // Errors: not such a file, a piece without text or one that is not UTF-8, not exactly one unknown piece.
+  // Read a model file, or its contents; `path` is for messages. Errors: not a SentencePiece file; a piece whose text is
+  // empty or not UTF-8; not exactly one unknown piece.
   static Result<SentencePieceModel> read(const std::string& path);
   static Result<SentencePieceModel> parse(const std::string& path, std::string bytes);
 
@@ -49,7 +50,7 @@ class SentencePieceModel {
   bool read_trainer(std::string_view message);
   bool read_normalizer(std::string_view message);
 
-  std::vector<char> bytes_;  // of the file: a vector, so that moving the model leaves the views as they are
+  std::vector<char> bytes_;  // The file's contents. A vector, so that the views remain valid when the model is moved.
   std::vector<Piece> pieces_;
   Kind kind_ = Kind::kUnigram;
   std::string_view charsmap_;

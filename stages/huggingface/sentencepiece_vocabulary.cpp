@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 using Kind = SentencePieceModel::Kind;
 
 Token token_of(const SentencePieceModel::Piece& piece) {
-  // A piece that the user defined is a normal one in a GGUF file.
+  // GGUF files store user-defined pieces as normal ones.
   const PieceType type = piece.type == PieceType::kUserDefined ? PieceType::kNormal : piece.type;
   return {std::string(piece.text), piece.score, type};
 }
@@ -53,7 +53,7 @@ class SentencePieceVocabulary {
  private:
   fs::path file(std::string_view name) const { return files_.folder / name; }
 
-  // Pieces up to `size`, padded to it.
+  // Takes pieces up to `size`, and pads to it.
   void take_pieces(const SentencePieceModel& model, std::uint64_t size) {
     for (std::uint64_t id = 0; id < size; ++id)
       out_.tokens.push_back(id < model.pieces().size() ? token_of(model.pieces()[id]) : padding_token(id));
@@ -64,7 +64,7 @@ class SentencePieceVocabulary {
     }
   }
 
-  // The size of the vocabulary, where all pieces must have room in it.
+  // Returns the size of the vocabulary; an error if it is too small for the pieces.
   Result<std::uint64_t> size_for(const fs::path& path, const SentencePieceModel& model) const {
     const std::uint64_t size = options_.vocabulary_size.value_or(model.pieces().size());
     if (size >= model.pieces().size()) return size;
@@ -132,7 +132,7 @@ class SentencePieceVocabulary {
     });
   }
 
-  // Added tokens of tokenizer_config.json and tokenizer.json, with the text and the type that they say.
+  // Sets the added tokens of tokenizer_config.json and tokenizer.json, with the text and type given there.
   Status put_listed() {
     const auto put = [&](std::uint64_t id, std::string_view text, bool special) -> Status {
       if (id >= out_.tokens.size()) {
@@ -171,7 +171,7 @@ class SentencePieceVocabulary {
     }
     take_pieces(model, size);
     for (Token& token : out_.tokens) {
-      if (token.text == std::string_view("\0", 1)) token.text = "\U0001F409";  // a C string would be empty
+      if (token.text == std::string_view("\0", 1)) token.text = "\U0001F409";  // as a C string, it would be empty
       if (token.text.starts_with("[UNUSED")) token.type = PieceType::kUnused;
     }
     BOOST_OUTCOME_TRY(each_of_added_tokens_json([&](std::string_view text, std::uint64_t) {
@@ -181,7 +181,8 @@ class SentencePieceVocabulary {
     return put_listed();
   }
 
-  // Pieces of which added_tokens_decoder makes other tokens, special ones with the score of such pieces.
+  // Reads the pieces, then replaces those that added_tokens_decoder redefines. Special tokens get score 0, others the
+  // padding score.
   Status read_redefined(const fs::path& path, const SentencePieceModel& model) {
     BOOST_OUTCOME_TRY(const std::uint64_t size, size_for(path, model));
     take_pieces(model, size);
@@ -215,8 +216,8 @@ class SentencePieceVocabulary {
     return put_added_tokens_json();
   }
 
-  // fairseq puts four tokens of its own in front of the pieces, of which it leaves out the first three; the reference
-  // keeps the number of tokens, so that the last one gets lost.
+  // fairseq puts its own four tokens before the pieces and omits the first three pieces. The reference keeps the
+  // number of tokens, so the last piece is lost.
   void renumber() {
     std::vector<Token> tokens{{"<s>", 0, PieceType::kControl},
                               {"<pad>", 0, PieceType::kControl},

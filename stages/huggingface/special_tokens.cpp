@@ -16,7 +16,7 @@ namespace {
 namespace json = boost::json;
 namespace fs = std::filesystem;
 
-// What Python takes for true.
+// Returns true if Python treats the value as true.
 bool given(const json::value& value) {
   switch (value.kind()) {
     case json::kind::null:
@@ -39,14 +39,14 @@ json::value member_or_null(const json::value& value, std::string_view name) {
   return member ? *member : json::value();
 }
 
-// Of a part of a template: the id of {"SpecialToken": {"id": ...}} or {"Sequence": {"id": ...}}; null for none.
+// Returns the id in a template part {"SpecialToken": {"id": ...}} or {"Sequence": {"id": ...}}; null if there is none.
 json::value id_in(const json::value& part, std::string_view kind) {
   const json::value* inner = json_member(part, kind);
   return inner ? member_or_null(*inner, "id") : json::value();
 }
 
 struct RoleKey {
-  std::string_view role, id_key, added_key;  // no added_key: no such key exists
+  std::string_view role, id_key, added_key;  // empty added_key: no such key exists
 };
 constexpr RoleKey kRoleKeys[] = {
     {"bos", "tokenizer.ggml.bos_token_id", "tokenizer.ggml.add_bos_token"},
@@ -166,8 +166,8 @@ void SpecialTokens::read_post_processor(const json::value& step, json::value& co
   }
 }
 
-// Tells from a template of the form BOS A EOS or BOS A SEP B EOS which tokens are added. Names of tokens in the
-// configuration may be texts or objects; only a text equals a text, as in the reference.
+// Derives from a template of the form BOS A EOS or BOS A SEP B EOS which tokens are added. Tokens in the configuration
+// may be strings or objects; as in the reference, a string equals only a string.
 void SpecialTokens::read_template_step(const json::value& step, json::value& config) {
   const bool has_config = given(config);
   json::value none_bos, none_eos;  // without a configuration
@@ -271,7 +271,7 @@ Status SpecialTokens::read_chat_templates(const TokenizerFiles& files, const jso
     if (!name || name->empty() || !text) continue;
     BOOST_OUTCOME_TRY(check_template(where, *text));
     std::string clean(*name);
-    // A character outside ASCII is one underscore.
+    // A non-ASCII character becomes one underscore.
     std::erase_if(clean, [](char c) { return (c & 0xC0) == 0x80; });
     for (char& c : clean)
       c = static_cast<unsigned char>(c) < 0x80 && std::isalnum(static_cast<unsigned char>(c)) ? c : '_';

@@ -1,6 +1,6 @@
 #pragma once
-// Special tokens and chat templates of a checkpoint: from tokenizer.json, tokenizer_config.json and config.json, found
-// in the order of gguf-py's SpecialVocab.
+// Special tokens and chat templates of a checkpoint: from tokenizer.json, tokenizer_config.json and config.json,
+// looked up in the order of gguf-py's SpecialVocab.
 
 #include <boost/json/value.hpp>
 #include <cstdint>
@@ -17,9 +17,9 @@
 
 namespace ggufmill {
 
-inline constexpr std::uint64_t kMaxChatTemplate = 1 << 20;  // bytes of one; the longest in use have some 60 KB
+inline constexpr std::uint64_t kMaxChatTemplate = 1 << 20;  // bytes per template; the longest in use have some 60 KB
 
-// The JSON files of a folder that a tokenizer is read from; null where a file is not there.
+// The JSON files in a folder that define a tokenizer; null for missing files.
 struct TokenizerFiles {
   std::filesystem::path folder;
   std::optional<TokenizerJson> tokenizer;  // tokenizer.json
@@ -31,13 +31,13 @@ struct TokenizerFiles {
 
 class SpecialTokens {
  public:
-  // Looks for the tokens of these roles. Ids from `tokens` on (where it is given) are left out, with a warning.
+  // Finds the tokens of the given roles. If `tokens` is given, ids from `tokens` on are skipped with a warning.
   static Result<SpecialTokens> find(const TokenizerFiles& files, std::vector<std::string> roles,
                                     std::optional<std::uint64_t> tokens, std::vector<std::string>& warnings);
-  // Only where the role has none yet.
+  // Has no effect if the role is already set.
   void set(std::string_view role, std::uint64_t id, std::vector<std::string>& warnings);
   void replace(std::string_view role, std::uint64_t id);
-  // Ids, then whether they are added, then chat templates, then what the normalizer does.
+  // Writes the ids, then the flags for adding them, then the chat templates, then the normalizer's settings.
   void write(Metadata& out) const;
 
  private:
@@ -53,10 +53,10 @@ class SpecialTokens {
 
   std::vector<std::string> roles_;
   std::optional<std::uint64_t> tokens_;
-  std::vector<std::string>* warnings_ = nullptr;  // while find() runs
+  std::vector<std::string>* warnings_ = nullptr;  // only while find() runs
   std::vector<std::pair<std::string, std::uint64_t>> ids_;
   std::vector<std::pair<std::string, bool>> added_;
-  std::optional<std::string> chat_template_;  // the only or the default one
+  std::optional<std::string> chat_template_;  // the only or the default template
   std::vector<std::pair<std::string, std::string>> named_templates_;
   std::optional<bool> lowercase_, strip_accents_;
 };

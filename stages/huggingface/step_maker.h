@@ -1,5 +1,5 @@
 #pragma once
-// What the makers of normalizers, pre-tokenizers and decoders have in common.
+// Helpers shared by the makers of normalizers, pre-tokenizers and decoders.
 
 #include <fmt/format.h>
 
@@ -18,17 +18,17 @@
 
 namespace ggufmill {
 
-inline constexpr std::size_t kMaxSteps = 64;  // of one kind, those in sequences too
+inline constexpr std::size_t kMaxSteps = 64;  // per kind, including those in sequences
 
-// A member that is a text.
+// Returns a member that is a string, or `otherwise` if there is none.
 std::string step_text(const boost::json::value& step, std::string_view name, std::string_view otherwise);
-// `pattern`: {"Regex": ...} or {"String": ...}.
+// Compiles `pattern`: {"Regex": ...} or {"String": ...}.
 Result<Regex> step_pattern(const std::string& path, const boost::json::value& step,
                            std::shared_ptr<MatchBudget> budget);
-// Every match of the pattern replaced; a result beyond kMaxText is cut short.
+// Replaces every match of the pattern; a result longer than kMaxText is truncated.
 Result<std::string> replaced(const Regex& regex, std::string_view content, std::string_view text);
 
-// Makes steps of one kind, and runs those of a sequence one after the other.
+// Makes steps of one kind; the steps of a sequence run in order.
 template <class T, class Value>
 class Maker {
  public:
@@ -47,7 +47,7 @@ class Maker {
   }
 
  protected:
-  // An empty function for a type that is not known.
+  // Returns an empty function for an unknown type.
   virtual Result<T> of_type(const std::string& type, const boost::json::value& step) = 0;
 
   const std::string path_;

@@ -1,6 +1,6 @@
 #pragma once
-// The tables under configs/ that are built in: lines of columns parted by tabs, "-" for an empty one; lines that begin
-// with # are comments, the first other line names the columns.
+// The built-in tables from configs/: lines of tab-separated columns, "-" for an empty column. Lines that begin with #
+// are comments; the first other line contains the column names.
 
 #include <algorithm>
 #include <string_view>
@@ -13,7 +13,7 @@ std::string_view pre_tokenizer_table();    // pre_tokenizers.tsv
 std::string_view tokenizer_class_table();  // tokenizer_classes.tsv
 std::string_view unserved_class_table();   // unserved_classes.tsv
 
-// Rows without the names of the columns; views into `table`. Pure.
+// Returns the rows without the column names, as views into `table`. Pure.
 inline std::vector<std::vector<std::string_view>> table_rows(std::string_view table) {
   std::vector<std::vector<std::string_view>> rows;
   bool named = false;

@@ -1,5 +1,5 @@
-// tekken.json, the tokenizer file of Mistral's own tools: tokens as bytes with ranks, special tokens in front of them.
-// Facts of the format: mistral-common, tekken.py (Apache 2.0).
+// Reads tekken.json, the tokenizer file of Mistral's own tools: tokens as bytes with ranks, preceded by special
+// tokens. Facts of the format: mistral-common, tekken.py (Apache 2.0).
 
 #include <fmt/format.h>
 
@@ -21,9 +21,9 @@ namespace {
 namespace json = boost::json;
 using EventKind = JsonEvent::Kind;
 
-constexpr std::size_t kMaxTokenBytes = 1024;  // time grows with the square of a token's bytes
+constexpr std::size_t kMaxTokenBytes = 1024;  // time is quadratic in a token's bytes
 
-// What files up to version 7 leave out.
+// Tokens that files up to version 7 omit.
 constexpr std::string_view kOldSpecialTokens[] = {"<unk>",
                                                   "<s>",
                                                   "</s>",
@@ -45,7 +45,7 @@ constexpr std::string_view kOldSpecialTokens[] = {"<unk>",
                                                   "[/SYSTEM_PROMPT]",
                                                   "[TOOL_CONTENT]"};
 
-// `vocab`: a list of {"rank": 17, "token_bytes": "...", "token_str": ...}, of which the first 256 are the bytes.
+// Reads `vocab`: a list of {"rank": 17, "token_bytes": "...", "token_str": ...}; the first 256 entries are the bytes.
 class RankedTokens : public JsonSink {
  public:
   bool wants(std::string_view outer, std::string_view inner) override { return outer == "vocab" && inner.empty(); }
@@ -144,7 +144,7 @@ class TekkenReader {
     return ok();
   }
 
-  // In the order of the file, then as many more as there are to be.
+  // Adds the special tokens in the order of the file, then fills up to the required number.
   Status add_special_tokens() {
     std::map<std::string, std::uint64_t, std::less<>> ranks;
     const auto add = [&](std::string_view text, std::uint64_t rank) -> Status {
@@ -182,7 +182,7 @@ class TekkenReader {
     return ok();
   }
 
-  // Every way to make a token of two others, those of lower ranks first.
+  // Adds every way to make a token from two others, those of lower ranks first.
   Status add_merges() {
     MergeList merges;
     std::vector<std::tuple<std::uint32_t, std::uint32_t, std::size_t>> ways;
@@ -205,10 +205,10 @@ class TekkenReader {
   }
 
   const std::string path_;
-  json::value document_;  // without vocab
+  json::value document_;  // without `vocab`
   TokenTable tokens_;     // bytes by rank
   std::uint64_t special_ = 0;
-  std::uint32_t ordinary_ = 0;  // of tokens_, those in use
+  std::uint32_t ordinary_ = 0;  // number of tokens_ in use
   TekkenVocabulary out_;
 };
 

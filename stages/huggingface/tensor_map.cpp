@@ -39,7 +39,7 @@ class TensorMapper {
   }
 
  private:
-  // Tensors of one rule and one layer that are written together, as far as their parts have been met.
+  // Tensors of one rule and one layer that are written together, and the parts seen so far.
   struct Group {
     std::map<std::string, const NamedTensor*> parts;  // by the checkpoint's name
     std::vector<std::string> needed;                  // sorted
@@ -47,8 +47,8 @@ class TensorMapper {
   struct ActiveRule {
     const TensorRule* rule;
     std::vector<const TensorOutput*> outputs;
-    std::vector<std::uint64_t> counts;  // of each output that is stacked
-    std::set<std::uint32_t> layers;     // that were met, of a required rule
+    std::vector<std::uint64_t> counts;  // per output: the number of tensors in its stack
+    std::set<std::uint32_t> layers;     // layers seen by a required rule
     bool met = false;
     std::map<std::pair<std::uint32_t, std::string>, Group> groups;  // by layer and ending
   };
@@ -99,7 +99,7 @@ class TensorMapper {
     return ok();
   }
 
-  // What a rule asks for is there whichever rule takes it: one that stands before it may do so.
+  // A requirement is satisfied even if an earlier rule takes the tensor.
   void mark_required(const NamedTensor& tensor) {
     for (ActiveRule& active : rules_) {
       if (!active.rule->required) continue;
@@ -159,7 +159,7 @@ class TensorMapper {
     return ok();
   }
 
-  // llama.cpp does not know the tensor, which is all the same where it changes nothing. Reads it.
+  // llama.cpp does not support this tensor, which does not matter if all its values are 0. Reads the tensor.
   Status check_zero(const TensorRule& rule, const NamedTensor& tensor) const {
     BOOST_OUTCOME_TRY(const auto bytes, read_small_tensor(*tensor.values));
     const std::size_t width = tensor.values->type->block_bytes;
@@ -235,7 +235,7 @@ class TensorMapper {
     return ok();
   }
 
-  // A part that is not needed: of an expert beyond the last.
+  // Returns the error for a part of an expert beyond the last.
   Error beyond_count(const ActiveRule& active, const NamePattern::Match& match, const NamedTensor& tensor) const {
     Error error = no_rule(tensor);
     for (std::size_t i = 0; i < active.outputs.size(); ++i)
@@ -245,7 +245,7 @@ class TensorMapper {
     return error;
   }
 
-  // The numbers beside the parts of a stack, one after the other.
+  // Concatenates the extra numbers (`beside`) of the parts of a stack.
   static Status add_beside(NamedTensor& whole, const NamedTensor& part) {
     for (std::size_t i = 0; i < part.beside.size(); ++i) {
       const auto& [ending, numbers] = part.beside[i];
@@ -288,7 +288,7 @@ class TensorMapper {
 
   static Result<ExpressionRef> together(const TensorOutput& output, std::vector<ExpressionRef> parts) {
     if (output.gather == Gather::kRepack) {
-      // Both as rows of bytes, whole blocks of each.
+      // Both as rows of bytes, with whole blocks.
       for (std::size_t i = 0; i < 2; ++i) {
         BOOST_OUTCOME_TRY(parts[i], as_bytes(parts[i], i == 0));
       }
@@ -305,7 +305,8 @@ class TensorMapper {
     return expressions::concat(std::move(parts), last);
   }
 
-  // Bytes whose blocks may stand apart as a dimension of their own ({16, blocks, ...}) as I8 with blocks side by side.
+  // Reinterprets a tensor of bytes as I8. If `blocks_apart` is set, blocks that have their own dimension ({16, blocks,
+  // ...}) are merged into the rows.
   static Result<ExpressionRef> as_bytes(const ExpressionRef& input, bool blocks_apart) {
     const Extent* extent = input->as_extent();
     if (!extent || input->type->block_bytes != 1)

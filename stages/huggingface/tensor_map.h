@@ -1,6 +1,6 @@
 #pragma once
-// The tensors of a checkpoint as an architecture's map says: other names, shapes and values, in the order in which the
-// reference writes them.
+// Converts the tensors of a checkpoint according to an architecture's map: to other names, shapes and values, in the
+// order in which the reference writes them.
 
 #include <string>
 #include <vector>
@@ -14,32 +14,32 @@ struct NamedTensor {
   std::string name;
   ExpressionRef values;
   bool was_fp8 = false;  // its numbers were stored in 8 bits
-  bool first = false;    // comes before all that is not, computed tensors too
-  // Further tensors, of one number each, that follow it under its name with another ending than '.weight', unless it
-  // is 1. Of tensors that are stacked they become one.
+  bool first = false;    // written before all others, including computed tensors
+  // Further tensors of one number each. Each follows the tensor under its name, with the given ending in place of
+  // '.weight', and is omitted if it is 1. When tensors are stacked, their numbers are concatenated into one tensor.
   std::vector<std::pair<std::string, ExpressionRef>> beside{};
 };
 
 struct MappedTensor {
-  std::string name;  // in GGUF
+  std::string name;  // GGUF name
   ExpressionRef values;
-  bool was_fp8 = false;  // the checkpoint tensor that completed it
+  bool was_fp8 = false;  // refers to the checkpoint tensor that completed it
   bool computed = false;
 };
 
-// The checkpoint's names as the map's rules see them; tensors that it leaves out are gone. Exit code 4 where two
-// tensors get one name.
+// Renames the checkpoint's tensors to the names that the map's rules see; removes the tensors that the map drops. Exit
+// code 4 if two tensors get the same name.
 Result<std::vector<NamedTensor>> rename_tensors(const Architecture& architecture, const Facts& facts,
                                                 std::vector<NamedTensor> tensors);
 
-// The way back: names as the rules see them become the checkpoint's. Prefixes that say that a model is part of a larger
-// one are not put back. Exit code 2 where the result would not be read as that name again.
+// The inverse: converts the names that the rules see to the checkpoint's. Prefixes that mark a model as part of a
+// larger one are not restored. Exit code 2 if the result would not be converted to the same name again.
 Status restore_names(const Architecture& architecture, const Facts& facts, std::vector<Tensor>& tensors);
 
-// Tensors that say so first, then computed ones, then those that come early, then the others, each where the last of
-// its parts stands in `tensors`. Exit code 4 for a tensor that no rule names, parts that are missing, required tensors
-// that are not there, and shapes that do not fit; all of them at once, up to a limit. `where` is for messages: the
-// checkpoint's folder.
+// Returns the tensors with `first` set, then the computed ones, then those of `early` rules, then the others, each at
+// the position of the last of its parts in `tensors`. Exit code 4 for a tensor without a matching rule, missing parts,
+// missing required tensors, and shapes that do not fit; all errors are reported together, up to a limit. `where` is
+// for messages: the checkpoint's folder.
 Result<std::vector<MappedTensor>> map_tensors(const Architecture& architecture, const Facts& facts,
                                               const std::vector<NamedTensor>& tensors, const std::string& where);
 

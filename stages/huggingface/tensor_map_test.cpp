@@ -1,4 +1,4 @@
-// Tensors as maps say: their names, order, parts and what is missing.
+// Tests of mapping tensors: names, order, parts and missing tensors.
 #include "stages/huggingface/tensor_map.h"
 
 #include <boost/json/parse.hpp>
@@ -18,7 +18,7 @@ ExpressionRef numbers(std::vector<float> values) {
   return expressions::constant(shape, std::move(values)).value();
 }
 
-// A map, a config.json, and names of tensors of {2, 1}: tensor i holds 2i and 2i + 1.
+// A map, a config.json, and names of tensors of shape {2, 1}; tensor i contains 2i and 2i + 1.
 class Case {
  public:
   Case(const std::string& yaml, const std::string& config, const std::vector<std::string>& names) {
@@ -33,7 +33,7 @@ class Case {
       add(name, numbers({2.0f * static_cast<float>(tensors_.size()), 2.0f * static_cast<float>(tensors_.size()) + 1}));
   }
   void add(const std::string& name, ExpressionRef values) { tensors_.push_back({name, std::move(values)}); }
-  // With one number beside it.
+  // Adds a tensor with one extra number.
   void add(const std::string& name, ExpressionRef values, const std::string& ending, float number) {
     add(name, std::move(values));
     tensors_.back().beside = {{ending, expressions::constant(Shape{1, {1, 1, 1, 1}}, {number}).value()}};
@@ -43,7 +43,7 @@ class Case {
     BOOST_OUTCOME_TRY(auto renamed, rename_tensors(architecture_, *facts_, tensors_));
     return map_tensors(architecture_, *facts_, renamed, "folder");
   }
-  // "NAME[dims]=values" of each.
+  // Returns "NAME[dims]=values" for each tensor.
   std::string tensors() const {
     const auto mapped = map();
     if (!mapped) return render(mapped.error());

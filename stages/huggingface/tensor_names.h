@@ -1,5 +1,5 @@
 #pragma once
-// Names of tensors with a layer and an expert in them.
+// Tensor names that contain a layer and an expert number.
 
 #include <cstdint>
 #include <optional>
@@ -17,15 +17,15 @@ struct NameNumbers {
   bool operator==(const NameNumbers&) const = default;
 };
 
-// A name in which {layer} and {expert} stand for numbers: 'blk.{layer}.ffn_norm'.
+// A name in which {layer} and {expert} are placeholders for numbers: 'blk.{layer}.ffn_norm'.
 class NameTemplate {
  public:
-  // Each number once at most. The error has no place.
+  // Parses a template. Each placeholder may occur at most once. Errors carry no place.
   static Result<NameTemplate> parse(std::string_view text);
 
-  // Nothing where a number that it has is not given.
+  // Returns nullopt if a required number is missing.
   std::optional<std::string> with(const NameNumbers& numbers) const;
-  // The numbers, where `name` is such a name; decimal, without leading zeros, at most six digits.
+  // Returns the numbers if `name` matches: decimal, without leading zeros, at most six digits.
   std::optional<NameNumbers> match(std::string_view name) const;
   const std::string& text() const { return text_; }
   bool has_layer() const { return has_layer_; }
@@ -33,7 +33,7 @@ class NameTemplate {
 
  private:
   struct Piece {
-    std::string literal;  // before the number
+    std::string literal;  // precedes the number
     char number = 0;      // 'l', 'e', or 0 at the end
   };
   std::string text_;
@@ -41,21 +41,21 @@ class NameTemplate {
   bool has_layer_ = false, has_expert_ = false;
 };
 
-// A template of a checkpoint's name: it also stands for the names with '.weight' or '.bias' behind, unless it ends so.
+// A template for checkpoint names: unless it ends in '.weight' or '.bias', it also matches names with these endings.
 class NamePattern {
  public:
   static Result<NamePattern> parse(std::string_view text);
 
   struct Match {
     NameNumbers numbers;
-    std::string suffix;  // ".weight", ".bias" or nothing: what the GGUF name gets, too
+    std::string suffix;  // ".weight", ".bias" or empty; appended to the GGUF name
   };
   std::optional<Match> match(std::string_view name) const;
   const NameTemplate& name() const { return name_; }
 
  private:
   NameTemplate name_;
-  bool open_ = false;  // takes the endings
+  bool open_ = false;  // accepts the endings
 };
 
 }  // namespace ggufmill::huggingface

@@ -42,7 +42,7 @@ float of_half(std::uint16_t bits) {
   return bits >> 15 ? -size : size;
 }
 
-// As the reference computes: in F32, but F16 tensors in F16, of which every result is rounded to F16.
+// Computes as the reference does: in F32, but F16 tensors in F16, by rounding every result to F16.
 Result<ExpressionRef> mapped(ExpressionRef input, std::string_view function, float parameter) {
   const bool half = input->type->name == "F16";
   BOOST_OUTCOME_TRY(ExpressionRef values, to_type(std::move(input), "F32"));
@@ -62,7 +62,7 @@ Result<ExpressionRef> multiply(ExpressionRef input, Arguments a) {
 
 Result<ExpressionRef> negate_exp(ExpressionRef input, Arguments) { return mapped(std::move(input), "negate_exp", 0); }
 
-// The elements of one dimension as rows, for operations that reorder rows: {n} as {1, n}.
+// Applies an operation on rows to the elements of a one-dimensional tensor: {n} as {1, n}.
 Result<ExpressionRef> with_rows(ExpressionRef input, const auto& operation) {
   const Shape shape = input->shape;
   if (shape.rank > 1) return operation(std::move(input));
@@ -74,7 +74,7 @@ Result<ExpressionRef> with_rows(ExpressionRef input, const auto& operation) {
   return expressions::reshape(std::move(result), shape);
 }
 
-// Rows of a head that lie as (first half, second half), as pairs: how llama.cpp wants them for rotary embedding.
+// Interleaves the rows of each head: (first half, second half) becomes pairs, as llama.cpp's rotary embedding expects.
 Result<ExpressionRef> pair_halves(ExpressionRef input, Arguments a) {
   BOOST_OUTCOME_TRY(const std::uint64_t heads, whole(a[0]));
   return with_rows(std::move(input), [&](ExpressionRef rows) -> Result<ExpressionRef> {
@@ -85,7 +85,7 @@ Result<ExpressionRef> pair_halves(ExpressionRef input, Arguments a) {
   });
 }
 
-// Rows as a grid, its axes in another order; the fastest first.
+// Treats the rows as a grid, fastest axis first, and permutes its axes.
 Result<ExpressionRef> reorder_rows(ExpressionRef input, Arguments a) {
   const json::array *factors = a[0].if_array(), *order = a[1].if_array();
   if (!factors || !order) return input_error({}, "reorder_rows takes two lists");
@@ -129,7 +129,7 @@ Result<ExpressionRef> reshape(ExpressionRef input, Arguments a) {
   return expressions::reshape(std::move(input), shape);
 }
 
-// The rows as a grid of up to three factors, the fastest first; of one dimension its elements.
+// Reshapes the rows to a grid of up to three factors, fastest first; for one dimension, its elements.
 Result<ExpressionRef> grid(ExpressionRef input, Arguments a) {
   Shape shape;
   shape.rank = 1;
@@ -141,14 +141,14 @@ Result<ExpressionRef> grid(ExpressionRef input, Arguments a) {
   return expressions::reshape(std::move(input), shape);
 }
 
-// A tensor of one dimension as rows of one column.
+// Reshapes a one-dimensional tensor to rows of one column.
 Result<ExpressionRef> column(ExpressionRef input, Arguments) {
   if (input->shape.rank != 1)
     return input_error({}, fmt::format("{} has more than one dimension", describe(input->shape)));
   return expressions::reshape(input, {2, {1, input->shape.dims[0], 1, 1}});
 }
 
-// All dimensions but the columns as one; columns of 1 go.
+// Merges all dimensions but the columns; columns of length 1 are removed.
 Result<ExpressionRef> rows(ExpressionRef input, Arguments) {
   Shape shape;
   shape.rank = input->shape.dims[0] == 1 ? 1 : 2;
@@ -183,14 +183,14 @@ Result<ExpressionRef> slice(ExpressionRef input, Arguments a) {
   return expressions::slice(std::move(input), static_cast<std::uint32_t>(axis), first, count);
 }
 
-// At most so many rows: those beyond the vocabulary are left out.
+// Keeps at most the given number of rows, to drop those beyond the vocabulary.
 Result<ExpressionRef> first_rows(ExpressionRef input, Arguments a) {
   BOOST_OUTCOME_TRY(const std::uint64_t rows, whole(a[0]));
   const std::uint64_t have = input->shape.dims[1];
   return expressions::slice(std::move(input), 1, 0, std::min(rows, have));
 }
 
-// One of several equal parts of a dimension.
+// Takes one of several equal parts of a dimension.
 Result<ExpressionRef> part(ExpressionRef input, Arguments a) {
   BOOST_OUTCOME_TRY(const std::uint64_t axis, whole(a[0]));
   BOOST_OUTCOME_TRY(const std::uint64_t index, whole(a[1]));
@@ -204,14 +204,14 @@ Result<ExpressionRef> part(ExpressionRef input, Arguments a) {
   return expressions::slice(std::move(input), static_cast<std::uint32_t>(axis), index * (size / parts), size / parts);
 }
 
-// Every second row or column: those of even or odd numbers.
+// Takes every second row or column: the even or the odd ones.
 Result<ExpressionRef> alternate(ExpressionRef input, Arguments a) {
   BOOST_OUTCOME_TRY(const std::uint64_t axis, whole(a[0]));
   BOOST_OUTCOME_TRY(const std::uint64_t index, whole(a[1]));
   const Shape shape = input->shape;
   if (axis >= shape.rank || shape.dims[axis] % 2 != 0 || index > 1 || shape.rank >= 4)
     return input_error({}, fmt::format("{} has no pairs in dimension {}", describe(shape), axis));
-  Shape pairs;  // the dimension as (2, half), and the pair cut
+  Shape pairs;  // with the dimension split into (2, half)
   for (std::uint32_t d = 0; d < shape.rank; ++d) {
     if (d == axis) pairs.dims[pairs.rank++] = 2;
     pairs.dims[pairs.rank++] = d == axis ? shape.dims[d] / 2 : shape.dims[d];
@@ -224,7 +224,7 @@ Result<ExpressionRef> alternate(ExpressionRef input, Arguments a) {
   return expressions::reshape(std::move(one), half);
 }
 
-// The first rows of every head, which are pairs, as two halves; the others stay where they are.
+// Splits the pairs in the first rows of every head into two halves; the other rows stay in place.
 Result<ExpressionRef> split_pairs(ExpressionRef input, Arguments a) {
   BOOST_OUTCOME_TRY(const std::uint64_t heads, whole(a[0]));
   BOOST_OUTCOME_TRY(const std::uint64_t rotary, whole(a[1]));
@@ -247,8 +247,8 @@ Result<ExpressionRef> split_pairs(ExpressionRef input, Arguments a) {
   });
 }
 
-// Of small tensors. In double precision: torch, in single precision, adds in an order that depends on the processor, so
-// that the last bit of the mean may differ.
+// For small tensors. Uses double precision; torch adds in single precision, in an order that depends on the processor,
+// so the last bit of the mean may differ.
 Result<ExpressionRef> subtract_mean(ExpressionRef input, Arguments) {
   BOOST_OUTCOME_TRY(std::vector<float> values, read_small_values(*input));
   const double mean = std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
@@ -256,7 +256,7 @@ Result<ExpressionRef> subtract_mean(ExpressionRef input, Arguments) {
   return expressions::constant(input->shape, std::move(values));
 }
 
-// The rows of every second group of so many negated, which changes no digit.
+// Negates the rows of every second group of the given size; exact.
 Result<ExpressionRef> alternate_signs(ExpressionRef input, Arguments a) {
   BOOST_OUTCOME_TRY(const std::uint64_t group, whole(a[0]));
   const Shape shape = input->shape;
@@ -270,7 +270,7 @@ Result<ExpressionRef> alternate_signs(ExpressionRef input, Arguments a) {
   return expressions::scale_blocks(std::move(values), std::move(factors), shape.dims[0], group);
 }
 
-// What llama.cpp wants as a tensor and a checkpoint has as a number.
+// Makes a tensor that llama.cpp requires from a number in the checkpoint.
 Result<ExpressionRef> fill(ExpressionRef, Arguments a) {
   constexpr std::uint64_t kMost = 1 << 20;
   BOOST_OUTCOME_TRY(const std::uint64_t count, whole(a[0]));
@@ -338,15 +338,15 @@ Result<ExpressionRef> factors_of(const RopeScaling& from, std::vector<float> val
   return expressions::constant(shape, std::move(values));
 }
 
-// The factors by which llama.cpp divides the frequencies of rotary embedding, as Llama 3.1 does: low frequencies are
-// slowed down by `factor`, and those between go over smoothly. In single precision at each step, as torch computes
-// them. Source: conversion/llama.py of llama.cpp (MIT).
+// Returns the factors by which llama.cpp divides the rotary frequencies, as in Llama 3.1: low frequencies are divided
+// by `factor`, and those in the middle are blended smoothly. Every step is in single precision, as torch computes it.
+// Source: conversion/llama.py of llama.cpp (MIT).
 Result<ExpressionRef> llama3_rope_factors(Arguments a) {
   BOOST_OUTCOME_TRY(const RopeScaling scaling, rope_scaling(a));
   const double longest = scaling.context / scaling.low, shortest = scaling.context / scaling.high;
   std::vector<float> values;
   for (std::uint64_t i = 0; i < scaling.dimension; i += 2) {
-    // A scalar divided by a tensor is the tensor's reciprocal, then a product.
+    // torch divides a scalar by a tensor as reciprocal, then product.
     const float length = (1.0f / scaling.frequency(i)) * static_cast<float>(2 * std::numbers::pi);
     if (length < static_cast<float>(shortest)) {
       values.push_back(1);
@@ -362,8 +362,9 @@ Result<ExpressionRef> llama3_rope_factors(Arguments a) {
   return factors_of(scaling, std::move(values));
 }
 
-// The same where rotary embedding is of the first dimensions of a head alone, and only in some layers: 1 for the other
-// dimensions. In double precision, of frequencies in single precision. Source: conversion/step3.py of llama.cpp (MIT).
+// The same for rotary embedding that covers only the first dimensions of a head, and only in some layers: the factor
+// is 1 for the other dimensions. In double precision, from single-precision frequencies. Source: conversion/step3.py
+// of llama.cpp (MIT).
 Result<ExpressionRef> llama3_rope_factors_padded(Arguments a) {
   BOOST_OUTCOME_TRY(const RopeScaling scaling, rope_scaling(a.first(6)));
   BOOST_OUTCOME_TRY(const std::uint64_t head, whole(a[6]));

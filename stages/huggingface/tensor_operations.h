@@ -1,6 +1,6 @@
 #pragma once
-// What a map does to the values of tensors, by name: operations on one tensor, and functions that compute one.
-// Dimensions are counted as in GGUF: 0 are the columns of a row.
+// Named operations that a map applies to the values of tensors, and named functions that compute a tensor. Dimensions
+// are numbered as in GGUF: 0 is the columns of a row.
 
 #include <boost/json/value.hpp>
 #include <span>
@@ -14,10 +14,10 @@ namespace ggufmill::huggingface {
 
 struct TensorOperation {
   std::string_view name;
-  std::size_t least;  // arguments
+  std::size_t least;  // minimum number of arguments
   std::size_t most;
   std::string_view doc;
-  // The error has no place and no tensor.
+  // Errors carry neither a place nor a tensor name.
   Result<ExpressionRef> (*apply)(ExpressionRef input, std::span<const boost::json::value> arguments);
 };
 std::span<const TensorOperation> tensor_operations();  // sorted by name
@@ -31,13 +31,13 @@ struct TensorFunction {
 };
 std::span<const TensorFunction> tensor_functions();  // sorted by name
 
-// The bytes of a tensor of the file, of 1 MiB at most: scales, biases. The error has no tensor.
+// Reads the bytes of a tensor in the file, at most 1 MiB: scales, biases. Errors carry no tensor name.
 Result<std::vector<std::byte>> read_small_tensor(const Expression& tensor);
 
-// The values of a tensor of the file of F32, F16 or BF16, as small. The error has no tensor.
+// Reads the values of an F32, F16 or BF16 tensor in the file, with the same limit. Errors carry no tensor name.
 Result<std::vector<float>> read_small_values(const Expression& tensor);
 
-// `cast` that also takes what is of that type already.
+// Like `cast`, but also accepts an input that already has the type.
 Result<ExpressionRef> to_type(ExpressionRef input, std::string_view type);
 
 }  // namespace ggufmill::huggingface

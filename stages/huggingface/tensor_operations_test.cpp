@@ -1,4 +1,4 @@
-// What maps do to tensors, against the elements moved one by one.
+// Tests of tensor operations, against moving the elements individually.
 #include "stages/huggingface/tensor_operations.h"
 
 #include <algorithm>
@@ -26,7 +26,7 @@ Shape shape_of(std::initializer_list<std::uint64_t> dims) {
   return shape;
 }
 
-// Element i is i.
+// Returns a tensor whose element i is i.
 ExpressionRef counted(std::initializer_list<std::uint64_t> dims) {
   const Shape shape = shape_of(dims);
   std::vector<float> values(shape.elements());
@@ -53,7 +53,7 @@ Result<ExpressionRef> make(std::string_view name, const std::string& arguments) 
   return std::ranges::find(tensor_functions(), name, &TensorFunction::name)->make({values.data(), values.size()});
 }
 
-// The result has these dimensions, and its element at (x, y, z, w) is number `from(x, y, z, w)` of the input.
+// Checks the result's dimensions, and that its element at (x, y, z, w) is element `from(x, y, z, w)` of the input.
 using From = std::function<std::uint64_t(std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t)>;
 void check(std::string_view name, ExpressionRef input, const std::string& arguments,
            std::initializer_list<std::uint64_t> dims, const From& from) {
@@ -92,7 +92,7 @@ TEST_CASE("halves of heads become pairs") {
 }
 
 TEST_CASE("pairs at the beginning of heads become halves") {
-  // Two heads of five rows, of which four are pairs: rows 0, 2, 1, 3, 4 of each.
+  // Two heads of five rows, four of them in pairs: rows 0, 2, 1, 3, 4 of each.
   const std::uint64_t order[] = {0, 2, 1, 3, 4};
   check("split_pairs", counted({3, 10}), "[2, 4]", {3, 10},
         [&](auto x, auto y, auto, auto) { return (y / 5 * 5 + order[y % 5]) * 3 + x; });
@@ -190,7 +190,7 @@ TEST_CASE("tensors that are computed") {
   CHECK(make("numbers", "[[1, 2.5], 3]").error().what == "2 numbers, where 3 are needed");
   CHECK(make("numbers", "[[]]").error().what == "a list of numbers is needed");
   CHECK(make("numbers", "[[1e300]]").error().what == "1e+300 is too large for a number of F32");
-  // High frequencies stay, low ones are slowed down, those between lie between.
+  // High frequencies are unchanged, low ones are divided by the factor, and the others are in between.
   const auto factors = make("llama3_rope_factors", "[64, 10000.0, 8.0, 1.0, 4.0, 8192]");
   REQUIRE(factors);
   const std::vector<float>& values = factors.value()->values;

@@ -1,5 +1,5 @@
 #pragma once
-// What the `do:` of a map makes of the values of a tensor.
+// Applies the `do:` steps of a map to the values of a tensor.
 
 #include <boost/json/value.hpp>
 #include <optional>
@@ -11,13 +11,13 @@
 
 namespace ggufmill::huggingface {
 
-// The values of an operation's arguments; `layer`: what that name stands for in them. Exit code 4 for one that is not
-// there, with `place`, where the map asks for it.
+// Evaluates an operation's arguments; `layer` is the value of the name `layer` in them. Exit code 4 for a missing
+// value, with `place`, the place in the map that asks for it.
 Result<std::vector<boost::json::value>> evaluate_arguments(const std::vector<ValueRule>& arguments,
                                                            const std::string& place, const Facts& facts,
                                                            std::optional<std::uint32_t> layer);
 
-// The steps one after the other. The error has no tensor.
+// Applies the steps in order. Errors carry no tensor name.
 Result<ExpressionRef> apply_steps(const std::vector<TensorStep>& steps, ExpressionRef values, const Facts& facts,
                                   std::optional<std::uint32_t> layer);
 

@@ -21,7 +21,7 @@ std::string escaped(std::string_view literal) {
   return out;
 }
 
-// Byte -> character: printable Latin-1 is itself, the others follow from U+0100 on.
+// Maps bytes to characters: printable Latin-1 bytes map to themselves, the others to characters from U+0100 on.
 const std::array<char32_t, 256>& byte_characters() {
   static const std::array<char32_t, 256> characters_of_bytes = [] {
     std::array<char32_t, 256> table{};

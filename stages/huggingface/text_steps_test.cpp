@@ -20,7 +20,7 @@ std::string normalized(const char* step, std::string text) {
   return done ? text : render(done.error());
 }
 
-// Pieces with bars between them.
+// Returns the pieces separated by bars.
 std::string cut(const char* step, std::string text) {
   const json::value value = json::parse(step);
   const auto pre_tokenizer = make_pre_tokenizer("t", &value);

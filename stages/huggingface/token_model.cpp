@@ -18,9 +18,9 @@ namespace {
 namespace json = boost::json;
 using Ids = std::vector<std::uint32_t>;
 
-constexpr std::size_t kMaxWord = 1000;  // characters, for WordPiece, whose time is their square
+constexpr std::size_t kMaxWord = 1000;  // characters, for WordPiece, whose time is quadratic
 
-// Merges by the ids of the pair, with the rank and what comes out.
+// Merges, looked up by the ids of the pair, with the rank and the resulting id.
 class BytePairs {
  public:
   static Result<BytePairs> make(const TokenizerJson& file) {
@@ -75,7 +75,7 @@ class BytePairs {
 
   static std::uint64_t key(std::uint32_t left, std::uint32_t right) { return std::uint64_t{left} << 32 | right; }
 
-  // Of two merges of one pair the later counts.
+  // If a pair has two merges, the later one is used.
   const Merge* merge_of(std::uint32_t left, std::uint32_t right) const {
     const auto after = std::upper_bound(merges_.begin(), merges_.end(), key(left, right),
                                         [](std::uint64_t pair, const Merge& merge) { return pair < merge.pair; });
@@ -93,10 +93,10 @@ class BytePairs {
     return ids;
   }
 
-  // The ids of the characters; without a token for what is unknown it is left out.
+  // Returns the ids of the characters. Unknown characters are dropped if there is no unknown token.
   Result<Ids> single(std::string_view text) const {
     Ids ids;
-    bool pending = false;  // an unknown token that further unknown characters may join
+    bool pending = false;  // an unknown token that may absorb further unknown characters
     std::uint32_t unknown = 0;
     const std::vector<Character> all = characters(text);
     for (std::size_t i = 0; i < all.size(); ++i) {
@@ -126,7 +126,7 @@ class BytePairs {
     return ids;
   }
 
-  // Merges the pair of least rank, of those the leftmost, until no pair is left that merges.
+  // Merges the pair of lowest rank, the leftmost first, until no pair can be merged.
   Ids merged(const Ids& ids) const {
     struct Symbol {
       std::uint32_t id;
@@ -185,7 +185,7 @@ Result<std::uint32_t> unknown_id(const TokenizerJson& file, std::string_view oth
   return input_error(file.path, fmt::format("unk_token {} is not in the vocabulary", quoted_name(unknown)));
 }
 
-// The longest token at the front, again and again; all of the word is unknown where one is missing.
+// Takes the longest matching token from the front repeatedly; if there is none, the whole word is unknown.
 Result<Ids> word_pieces(const TokenizerJson& file, std::string_view word) {
   const json::value& model = file.document.at("model");
   const auto text = json_string(model, "continuing_subword_prefix");

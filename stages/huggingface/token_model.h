@@ -1,5 +1,5 @@
 #pragma once
-// The model of tokenizer.json: the text of one piece becomes ids of its vocabulary.
+// The model in tokenizer.json: converts the text of one piece to ids of the vocabulary.
 
 #include <cstdint>
 #include <functional>
@@ -14,8 +14,9 @@ namespace ggufmill {
 // Thread-safe.
 using TokenModel = std::function<Result<std::vector<std::uint32_t>>(std::string_view piece)>;
 
-// Of a BPE, WordPiece or WordLevel model; any other is an error. `file` must outlive it. Errors: merges of tokens that
-// are not in the vocabulary, merges at random; later, text that is unknown where nothing stands for the unknown.
+// Supports BPE, WordPiece and WordLevel models; any other is an error. `file` must outlive the result. Errors: merges
+// of tokens that are not in the vocabulary, random merges (dropout); when called, unknown text if the model has no
+// unknown token.
 Result<TokenModel> make_token_model(const TokenizerJson& file);
 
 }  // namespace ggufmill

@@ -43,7 +43,7 @@ constexpr ReaderName kReaders[] = {
 
 constexpr std::string_view kRwkvFile = "rwkv_vocab_v20230424.txt";
 
-// The encoded elements of an array are appended one by one, so that a large one is in memory once.
+// Appends the encoded elements of an array individually, so that a large array is in memory only once.
 class ArrayMaker {
  public:
   ArrayMaker(MetadataType element, std::uint64_t count) {
@@ -113,7 +113,7 @@ class TokenizerMaker {
     if (options_.token_types) set("token_type_count", metadata_unsigned(MetadataType::kUint32, *options_.token_types));
   }
 
-  // Whether the reader has what it reads; else says in `missing` what that is.
+  // Returns true if the reader's input files exist; otherwise adds what is missing to `missing`.
   Result<bool> applies(const TokenizerChoice& choice, std::vector<std::string>& missing) const {
     const auto need = [&](bool there, std::string what) {
       if (!there) missing.push_back(std::move(what));
@@ -158,7 +158,7 @@ class TokenizerMaker {
     return true;
   }
 
-  // "tokenizer.json is missing", or what is there instead of a file.
+  // Returns "tokenizer.json is missing", or what exists in place of the file.
   std::string describe_missing(std::string_view name) const {
     const std::string_view kind = kind_of_path(file(name).string());
     return kind.empty() ? fmt::format("{} is missing", name) : fmt::format("{} is {}, not a file", name, kind);
@@ -228,7 +228,7 @@ class TokenizerMaker {
            (reader == TokenizerReader::kUnigramFairseq && !is_file(file("sentencepiece.bpe.model")));
   }
 
-  // Special tokens by the texts of tokenizer_config.json alone; no chat template.
+  // Finds special tokens only by the texts in tokenizer_config.json; writes no chat template.
   Status read_plamo() {
     const std::string path = file("tokenizer.jsonl").string();
     BOOST_OUTCOME_TRY(const Vocabulary vocabulary, read_plamo_vocabulary(path, options_.vocabulary_size.value_or(0)));
@@ -248,7 +248,7 @@ class TokenizerMaker {
     return ok();
   }
 
-  // Special tokens and the chat template go by the file and its version alone.
+  // Special tokens and the chat template depend only on the file and its version.
   Status read_tekken(bool own_format) {
     const std::string path = file("tekken.json").string();
     BOOST_OUTCOME_TRY(const TekkenVocabulary tekken, read_tekken_vocabulary(path));
@@ -268,8 +268,8 @@ class TokenizerMaker {
     return ok();
   }
 
-  // llama.cpp has names for the templates of old versions, and files of its own for two later ones, in whose place that
-  // of the folder stands.
+  // llama.cpp has built-in names for the templates of old versions, and its own files for two later ones; the folder's
+  // template is used instead of the latter.
   Result<std::string> tekken_template(std::string_view version, bool own_format) {
     const fs::path path = file("chat_template.jinja");
     const bool is_named = version == "v1" || version == "v3" || version == "v7";
@@ -301,7 +301,7 @@ class TokenizerMaker {
     set("precompiled_charsmap", bytes.done());
   }
 
-  // `scores`: of which type; none: they are not written.
+  // `scores`: type of the scores; nullopt: they are not written.
   void write_tokens(const std::vector<Token>& tokens, std::optional<MetadataType> scores) {
     out_.tokens = out_.entries = tokens.size();
     if (tokens.empty()) return;
@@ -320,7 +320,7 @@ class TokenizerMaker {
     set("token_type", types.done());
   }
 
-  // A space in a token of a pair is written as the byte-level character for it.
+  // A space in a token of a pair is written as its byte-level character.
   void write_merges(const MergeList& merges) {
     if (merges.size() == 0) return;
     ArrayMaker all(MetadataType::kString, merges.size());
@@ -333,7 +333,7 @@ class TokenizerMaker {
     set("merges", all.done());
   }
 
-  // Rules name added tokens by their text, whose ids the reader has collected.
+  // Rules refer to added tokens by their text; the reader has collected the ids.
   Status apply(const std::vector<SpecialTokenRule>& rules, SpecialTokens& special) {
     for (const SpecialTokenRule& rule : rules) {
       std::optional<std::uint64_t> id = rule.id;

@@ -15,7 +15,7 @@ namespace {
 
 using EventKind = JsonEvent::Kind;
 
-// vocab is {"text": id, ...}, or of a Unigram model [["text", score], ...]; merges are ["a b", ...] or [["a", "b"],
+// vocab is {"text": id, ...}, or for a Unigram model [["text", score], ...]; merges are ["a b", ...] or [["a", "b"],
 // ...].
 class Tables : public JsonSink {
  public:
@@ -104,10 +104,10 @@ class Tables : public JsonSink {
   }
 
   TokenizerJson& out_;
-  bool merges_ = false;  // else the vocabulary
-  bool list_ = false;    // an array, else an object
+  bool merges_ = false;  // otherwise the vocabulary
+  bool list_ = false;    // an array; otherwise an object
   std::size_t depth_ = 0;
-  std::size_t parts_ = 0;  // of the pair at depth 2
+  std::size_t parts_ = 0;  // elements seen of the pair at depth 2
   std::string first_;
 };
 

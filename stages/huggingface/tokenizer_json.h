@@ -1,5 +1,6 @@
 #pragma once
-// tokenizer.json, the file of the `tokenizers` library: the vocabulary and the merges as tables, the rest as values.
+// Reads tokenizer.json, the file of the `tokenizers` library: the vocabulary and the merges as tables, the rest as
+// JSON values.
 
 #include <boost/json/value.hpp>
 #include <cstdint>
@@ -16,21 +17,21 @@ inline constexpr std::uint64_t kMaxTokenizerBytes = 256 << 20;  // of tokenizer.
 inline constexpr std::uint32_t kMaxTokens = 4 << 20;
 inline constexpr std::size_t kMaxMerges = 8 << 20;
 
-// Texts with ids, found by either. Texts of all tokens lie in one block. Ids are below kMaxTokens.
+// Maps texts to ids and back. The texts of all tokens are in one block. Ids are below kMaxTokens.
 class TokenTable {
  public:
-  // Adds a token. Where the text is there already, the later id is the one that find() gives.
+  // Adds a token. If the text already exists, find() returns the later id.
   void add(std::string_view text, std::uint32_t id);
-  // The same, but a text that is there only gets the new id.
+  // Like add(), but an existing text only gets the new id.
   void set(std::string_view text, std::uint32_t id);
   std::optional<std::uint32_t> find(std::string_view text) const;
-  // Nothing for an id that no token has. Of two tokens with one id the later.
+  // Returns nullopt if no token has the id. If two tokens have the same id, the later one is returned.
   std::optional<std::string_view> text_of(std::uint32_t id) const;
-  // Entries in the order they came.
+  // Entries in order of insertion.
   std::size_t size() const { return entries_.size(); }
   std::string_view text(std::size_t index) const;
   std::uint32_t id(std::size_t index) const { return entries_[index].id; }
-  // One more than the greatest id, 0 when empty.
+  // Returns the greatest id plus one; 0 if empty.
   std::uint32_t id_end() const { return static_cast<std::uint32_t>(by_id_.size()); }
 
  private:
@@ -39,17 +40,17 @@ class TokenTable {
     std::uint32_t bytes;
     std::uint32_t id;
   };
-  std::size_t slot_of(std::string_view text) const;  // the slot that holds it, or the free one for it
+  std::size_t slot_of(std::string_view text) const;  // the slot that contains it, or a free one for it
   void grow();
   void note_id(std::uint32_t id, std::size_t index);
 
   std::string texts_;
   std::vector<Entry> entries_;
-  std::vector<std::uint32_t> slots_;  // index of an entry plus one, 0 free; a power of two of them
-  std::vector<std::uint32_t> by_id_;  // likewise
+  std::vector<std::uint32_t> slots_;  // index of an entry plus one, 0 if free; the size is a power of two
+  std::vector<std::uint32_t> by_id_;  // index of an entry plus one, 0 if none
 };
 
-// Pairs of tokens, first merge first.
+// Pairs of tokens, in merge order.
 class MergeList {
  public:
   void add(std::string_view left, std::string_view right);
@@ -60,7 +61,7 @@ class MergeList {
  private:
   struct Entry {
     std::uint64_t start;
-    std::uint32_t left, right;  // bytes
+    std::uint32_t left, right;  // in bytes
   };
   std::string texts_;
   std::vector<Entry> entries_;
@@ -70,12 +71,12 @@ struct TokenizerJson {
   std::string path;
   boost::json::value document;  // without model.vocab and model.merges
   std::string model;            // "BPE", "WordPiece", "Unigram", "WordLevel"
-  TokenTable vocabulary;        // Unigram: the id is the place in the list
-  std::vector<double> scores;   // Unigram: of each entry of the vocabulary
+  TokenTable vocabulary;        // Unigram: the id is the index in the list
+  std::vector<double> scores;   // Unigram: one per entry of the vocabulary
   MergeList merges;
 };
 
-// A model without a type is BPE where it has merges.
+// Read tokenizer.json from a file or from `text`. A model without a type is BPE if it has merges.
 Result<TokenizerJson> read_tokenizer_json(const std::string& path);
 Result<TokenizerJson> parse_tokenizer_json(const std::string& path, std::string_view text);
 

@@ -17,7 +17,7 @@ using Reader = TokenizerReader;
 
 namespace {
 
-// A folder of files, read with one reader.
+// A folder of files that is read with one reader.
 class Folder {
  public:
   Folder& put(std::string_view name, std::string_view text) {
@@ -39,7 +39,7 @@ class Folder {
   TempDir dir_;
 };
 
-// Every key with its value, one a line, without the common prefix; arrays with all of their items.
+// Returns every key with its value, one per line, without the common prefix; arrays with all of their items.
 std::string lines(const Result<TokenizerMetadata>& made) {
   if (!made) return render(made.error());
   std::string out;
@@ -64,7 +64,7 @@ std::string error_of(const Result<TokenizerMetadata>& made) {
 
 bool has(std::string_view text, std::string_view part) { return text.find(part) != text.npos; }
 
-// BPE over bytes: "a", "b", "ab", "abb" and two added tokens.
+// Byte-level BPE: "a", "b", "ab", "abb" and two added tokens.
 constexpr std::string_view kBpe = R"({
   "added_tokens": [{"id": 4, "content": "<s>", "special": true, "normalized": false},
                    {"id": 5, "content": "\u0120user\u2581text", "special": false, "normalized": false}],
@@ -78,7 +78,7 @@ constexpr std::string_view kBpe = R"({
   "decoder": {"type": "ByteLevel"},
   "model": {"type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 2, "abb": 3}, "merges": ["a b", "ab b"]}})";
 
-// One field of the protocol buffer format.
+// Returns one field of the protocol buffer format.
 std::string field(unsigned number, std::string_view bytes) {
   return std::string{static_cast<char>(number << 3 | 2), static_cast<char>(bytes.size())} + std::string(bytes);
 }
@@ -88,7 +88,7 @@ std::string piece(std::string_view text, unsigned char score, char type) {
   return field(1,
                field(1, text) + std::string{static_cast<char>(2 << 3 | 5)} + bits + (type == 1 ? "" : number(3, type)));
 }
-// <unk>, <s>, <0x41>, "▁a", and a piece that the user defined; `kind`: 1 Unigram, 2 BPE.
+// <unk>, <s>, <0x41>, "▁a", and a user-defined piece; `kind`: 1 Unigram, 2 BPE.
 std::string sentencepiece(char kind, std::string_view charsmap = {}) {
   return piece("<unk>", 0, 2) + piece("<s>", 0, 3) + piece("<0x41>", 0, 6) + piece("\u2581a", 0x40, 1) +
          piece("mine", 0, 4) + field(2, number(3, kind)) + field(3, field(2, charsmap) + number(3, 0) + number(4, 0));
@@ -258,7 +258,7 @@ TEST_CASE("SentencePiece, added tokens by id, padding") {
   CHECK(made.value().warnings ==
         std::vector<std::string>{"the added token 99 is left out: there are 7 tokens",
                                  "the pad token has the id 50, and there are 7 tokens; left out"});
-  // As they are listed: the text and the type that the files say.
+  // Listed: the text and the type given in the files.
   folder.put("tokenizer.json", R"({"added_tokens": [{"id": 6, "content": "<|end|>", "special": true}]})");
   CHECK(has(lines(folder.read(Reader::kSentencePieceListed, options)),
             "ggml.tokens = \"<unk>\" \"<|im|>\" \"<0x41>\" \"\u2581a\" \"\u2581my\" \"<new>\" \"<|end|>\"\n"));
@@ -437,8 +437,8 @@ TEST_CASE("rules and a second pass for special tokens") {
   options.special_tokens = {{"eos", "<s>"}, {"eot", "<s>"}};
   options.second_pass = SpecialTokenPass{{"prefix", "eot"}, {{"prefix", {}, 2}, {"eot", {}, 1}}};
   const std::string made = lines(folder.read(Reader::kBpe, options));
-  CHECK(has(made, "ggml.eos_token_id = 3\n"));  // the file's comes first
-  CHECK(has(made, "ggml.eot_token_id = 1\n"));  // the second pass is written over the first
+  CHECK(has(made, "ggml.eos_token_id = 3\n"));  // the file's id takes precedence
+  CHECK(has(made, "ggml.eot_token_id = 1\n"));  // the second pass overwrites the first
   options.special_tokens = {{"eot", "<missing>"}};
   CHECK(has(error_of(folder.read(Reader::kBpe, options)), "no added token is '<missing>', which is the eot token"));
 }
@@ -489,7 +489,7 @@ TEST_CASE("whether BOS, EOS and SEP are added is told from the post-processor") 
   CHECK(special(folder) ==
         "ggml.bos_token_id = 1\nggml.eos_token_id = 2\nggml.seperator_token_id = 2\n"
         "ggml.add_bos_token = true\nggml.add_eos_token = true\nggml.add_sep_token = false\n");
-  // Another last token than the EOS of the configuration: that one becomes the end of a turn.
+  // If the last token is not the configuration's EOS, the latter becomes the end of turn.
   folder.put("tokenizer_config.json", R"({"bos_token": "[CLS]", "eos_token": "[EOS]"})").put("tokenizer.json", R"({
       "added_tokens": [{"id": 1, "content": "[CLS]"}, {"id": 2, "content": "[SEP]"}, {"id": 3, "content": "[EOS]"}],
       "post_processor": {"type": "Sequence", "processors": [{"type": "TemplateProcessing",
@@ -674,7 +674,7 @@ TEST_CASE("tekken.json: bytes with ranks behind the special tokens, and all ways
   CHECK(
       text.ends_with(" 1\nvocab_size = 266\nggml.add_bos_token = true\nggml.add_eos_token = false\nchat_template = "
                      "\"mistral-v7-tekken\"\n"));
-  // Files of later versions have a template beside them, or none.
+  // Files of later versions have a template next to them, or none.
   const std::string later =
       R"("config": {"version": "v13", "default_vocab_size": 266, "default_num_special_tokens": 6})";
   folder.put("tekken.json", tekken(later, kTekkenSpecial, tekken_vocabulary()));
@@ -684,7 +684,7 @@ TEST_CASE("tekken.json: bytes with ranks behind the special tokens, and all ways
   CHECK(none.value().warnings.size() == 1);
   folder.put("chat_template.jinja", "{{ messages }}");
   CHECK(lines(folder.read(Reader::kTekken)).ends_with("chat_template = \"{{ messages }}\"\n"));
-  // tokenizer.json comes first.
+  // tokenizer.json takes precedence.
   folder.put("tokenizer.json", kBpe);
   CHECK(has(error_of(folder.read(Reader::kTekken)), "no tokenizer"));
 }

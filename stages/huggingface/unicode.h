@@ -1,5 +1,5 @@
 #pragma once
-// Characters, by ICU.
+// Unicode functions, implemented with ICU.
 
 #include <cstdint>
 #include <string>
@@ -10,21 +10,21 @@ namespace ggufmill {
 
 struct Character {
   char32_t code;
-  std::size_t begin;  // bytes in the text
+  std::size_t begin;  // byte offset in the text
   std::size_t bytes;
 };
 
-// Of well-formed UTF-8.
+// `utf8` must be well-formed.
 std::vector<Character> characters(std::string_view utf8);
 void append_utf8(std::string& out, char32_t code);
 
 enum class NormalForm { kC, kD, kKC, kKD };
 std::string normal_form(std::string_view utf8, NormalForm form);
-// Each character for itself, so that a sigma at the end of a word is none.
+// Converts each character individually, so a sigma at the end of a word does not become a final sigma.
 std::string lower_case(std::string_view utf8);
-// Whether it has letters of the lower case, and none of another case.
+// Returns true if the text has lowercase letters and no letters of another case.
 bool is_lower_case(std::string_view utf8);
-// The first letter of each run of letters that have a case in title case, the others in lower case.
+// Converts the first letter of each run of cased letters to title case, the others to lower case.
 std::string title_case(std::string_view utf8);
 
 bool is_space(char32_t code);        // White_Space
@@ -34,6 +34,6 @@ bool is_numeric(char32_t code);      // category N
 bool is_other(char32_t code);        // category C
 bool is_nonspacing(char32_t code);   // category Mn
 bool is_combining(char32_t code);    // category M
-int script_of(char32_t code);        // ICU's number
+int script_of(char32_t code);        // ICU's script code
 
 }  // namespace ggufmill

@@ -1,4 +1,4 @@
-// The named functions of values.
+// The named functions of value rules.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -47,7 +47,7 @@ bool same(const json::value& a, const json::value& b) {
   return x && y ? *x == *y : a == b;
 }
 
-// Of whole numbers a whole number, as in Python; else in double precision, from left to right.
+// Integer operands give an integer, as in Python; otherwise double precision. Evaluates from left to right.
 template <class Whole, class Float>
 Result<json::value> combine(Arguments arguments, Whole whole_step, Float float_step) {
   if (any_missing(arguments)) return json::value();
@@ -242,7 +242,7 @@ Result<json::value> of_length(Arguments a, const Facts&) {
   return a[0];
 }
 
-// For every element of a list.
+// Applies `f` to every element of a list.
 template <class F>
 Result<json::value> each(const json::value& value, const F& f) {
   if (value.is_null()) return json::value();
@@ -293,7 +293,8 @@ Result<json::value> element(Arguments a, const Facts&) {
   return (*from)[static_cast<std::size_t>(index)];
 }
 
-// As Apple's CoreNet sizes layers: the nearest multiple, or the next where that would take away more than a tenth.
+// Rounds layer sizes like Apple's CoreNet: to the nearest multiple, or to the next one if that would lose more than a
+// tenth.
 Result<json::value> divisible(Arguments a, const Facts&) {
   if (any_missing(a)) return json::value();
   BOOST_OUTCOME_TRY(const double x, number_of(a[0]));
@@ -325,7 +326,7 @@ Result<json::value> every(Arguments a, const Facts&) {
   return json::value(std::move(result));
 }
 
-// Which of the numbers from `first` on a list has.
+// Returns a list of booleans: element i is true if the list contains `first` + i.
 Result<json::value> listed(Arguments a, const Facts&) {
   if (any_missing(a)) return json::value();
   BOOST_OUTCOME_TRY(const std::int64_t items, items_of(a[0]));
@@ -400,7 +401,7 @@ Result<json::value> as_rope_type(Arguments a, const Facts&) {
   return json::value(std::move(result));
 }
 
-// The keys that a rope_scaling of each type must have beside `rope_type`.
+// The keys that a rope_scaling of each type must have in addition to `rope_type`.
 struct RopeKeys {
   std::string_view type;
   std::array<std::string_view, 4> keys;
@@ -464,7 +465,7 @@ Result<std::optional<std::filesystem::path>> file_in_folder(const json::value& v
   return facts.file(*name);
 }
 
-// A member of another JSON file of the folder.
+// Returns a member of another JSON file in the folder.
 Result<json::value> file_value(Arguments a, const Facts& facts) {
   BOOST_OUTCOME_TRY(const auto path, file_in_folder(a[0], facts));
   if (!path) return json::value();
@@ -485,8 +486,8 @@ Result<json::value> file_text(Arguments a, const Facts& facts) {
   return json::value(text);
 }
 
-// Whether the text is anywhere in the file, in upper or lower case. A file of any size is read in pieces, each with the
-// end of the one before it.
+// Returns true if the file contains the text, ignoring ASCII case. Reads a file of any size in pieces, each preceded
+// by the end of the previous one.
 Result<json::value> file_contains(Arguments a, const Facts& facts) {
   constexpr std::uint64_t kPiece = 1 << 20;
   const auto lower_case = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
@@ -542,7 +543,7 @@ Result<json::value> layers_of(Arguments a, const Facts& facts) {
   return json::value(layers);
 }
 
-// Of a name with {layer} those of all layers from 0 on, one after the other.
+// Returns the values of a tensor; for a name with {layer}, concatenates those of all layers from 0 on.
 Result<json::value> tensor_values(Arguments a, const Facts& facts) {
   const auto pattern = json_text(a[0]);
   if (!pattern) return input_error({}, fmt::format("{} is no name", shown(a[0])));
@@ -564,7 +565,7 @@ Result<json::value> tensor_values(Arguments a, const Facts& facts) {
   return result.empty() ? json::value() : json::value(std::move(result));
 }
 
-// Of sentence embeddings, as the file of the Pooling module says it: 1 mean, 2 CLS, 3 last.
+// Returns the pooling of sentence embeddings according to the file of the Pooling module: 1 mean, 2 CLS, 3 last.
 Result<json::value> pooling_type(Arguments, const Facts& facts) {
   const auto modules = facts.file("modules.json");
   if (!modules) return json::value();
@@ -594,7 +595,8 @@ Result<json::value> pooling_type(Arguments, const Facts& facts) {
                      fmt::format("{}/config.json asks for a pooling that is none of mean, cls and lasttoken", *folder));
 }
 
-// Layers with a sliding window: letters in turn, of which L has one ("LLLG"), or a number, of which the last has none.
+// Returns a flag per layer: true if it has a sliding window. The pattern is a repeated string in which L marks a
+// window ("LLLG"), or a period whose last layer has none.
 Result<json::value> window_pattern(Arguments a, const Facts&) {
   if (any_missing(a)) return json::value();
   BOOST_OUTCOME_TRY(const std::int64_t items, items_of(a[1]));

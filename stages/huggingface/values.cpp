@@ -83,17 +83,18 @@ Result<ValueRule> read_rule(const ConfigNode& node, int depth) {
   return rule;
 }
 
-// Members of `from` take the place of those of the same name.
+// Copies the members of `from` to `into`, replacing members of the same name.
 void merge(json::object& into, const json::value& from) {
   if (const json::object* members = from.if_object())
     for (const auto& member : *members) into[member.key()] = member.value();
 }
 
-// The first name is what transformers calls it.
+// The first name is the one that transformers uses.
 constexpr std::string_view kTextKeys[] = {"text_config",    "llm_config",      "lm_config",
                                           "thinker_config", "language_config", "lfm"};
 
-// Where the text model of a checkpoint of several models stands: under the last of the names that is there.
+// Returns the text model's configuration in a checkpoint of several models: the value of the last of the names that
+// exists.
 json::value text_config(const json::object& config) {
   json::value found;
   for (const std::string_view name : kTextKeys) {
@@ -110,7 +111,7 @@ const json::value* first_member(const json::object& config, std::initializer_lis
   return nullptr;
 }
 
-// Rotary embedding in one form, whichever generation of config.json says it: all of it as `rope_parameters`.
+// Normalizes the rotary embedding settings of all generations of config.json to `rope_parameters`.
 json::object rope_parameters(const json::object& config) {
   json::object rope;
   if (const json::value* given = first_member(config, {"rope_parameters", "rope_scaling"})) merge(rope, *given);
@@ -131,7 +132,8 @@ json::object rope_parameters(const json::object& config) {
   return rope;
 }
 
-// A map may be anybody's: neither the stack nor the time of a look-up grows with what its values ask of one another.
+// A map may be untrusted: these limits bound the stack depth and the time of a lookup, regardless of how its values
+// refer to each other.
 constexpr std::size_t kDeepestValues = 64, kMostSteps = 1'000'000;
 
 }  // namespace
@@ -289,7 +291,7 @@ Result<json::value> Facts::evaluate(const ValueRule& rule, Search& search) const
     case ValueRule::Kind::kName:
       return named(rule.names.front(), search);
     case ValueRule::Kind::kFirstKey:
-      // A key that is there counts even where it holds null.
+      // An existing key counts even if it is null.
       for (const std::string& name : rule.names)
         if (values_.contains(name) || find(name)) return named(name, search);
       if (search.missing) search.missing->insert(search.missing->end(), rule.names.begin(), rule.names.end());

@@ -1,6 +1,6 @@
 #pragma once
 // Values that an architecture's map takes from config.json: a constant, a name, the first of several names, or a named
-// function of other values. There is no expression language: what cannot be said by these is a function more here.
+// function of other values. There is deliberately no expression language: anything else needs a new function here.
 
 #include <boost/json/object.hpp>
 #include <boost/json/value.hpp>
@@ -24,18 +24,19 @@ class Facts;
 
 struct ValueFunction {
   std::string_view name;
-  std::size_t least;  // arguments
+  std::size_t least;  // minimum number of arguments
   std::size_t most;
   std::string_view doc;
-  // Null stands for a value that is not there. The error has no place.
+  // Null represents a missing value. Errors carry no place.
   Result<boost::json::value> (*apply)(std::span<const boost::json::value> arguments, const Facts& facts);
-  // Of a list it is the list of what it is of every element; several lists are of one length.
+  // Applied to a list, the function is applied to every element; several lists must have the same length.
   bool by_element = false;
 };
 std::span<const ValueFunction> value_functions();  // sorted by name
 
-// In YAML: a number, true, false or a quoted text is itself; a bare word is a name; a list of names is the first that
-// config.json has, be it null; a map of one key calls the function of that name, with a list of arguments or one.
+// In YAML: a number, true, false or a quoted text is a constant; an unquoted word is a name; a list of names is the
+// first one that exists in config.json, even if it is null; a map with one key calls the function of that name with a
+// list of arguments or a single one.
 struct ValueRule {
   enum class Kind { kConstant, kName, kFirstKey, kCall };
   Kind kind = Kind::kConstant;
@@ -45,52 +46,53 @@ struct ValueRule {
   std::vector<ValueRule> arguments;
   std::string place;  // "llama.yaml:12:7"
 };
-// Exit code 2, with the place.
+// Reads a value rule. Exit code 2, with the place.
 Result<ValueRule> read_value_rule(const ConfigNode& node);
 
-// What is known of a checkpoint before a tensor is looked at. Names are looked up among the map's own values, then
-// among those that were set, then in config.json, where "a.b" is member b of a and "a.0" its first element. A value of
-// the map that asks for its own name means that of config.json. Not thread-safe: it notes which files were asked.
+// Facts about a checkpoint that are known before a tensor is read. Names are looked up in the map's own values, then
+// in the values that were set, then in config.json, where "a.b" is member b of a and "a.0" its first element. A value
+// of the map that refers to its own name gets the value in config.json. Not thread-safe: records which files were
+// accessed.
 class Facts {
  public:
-  // `config` as in the file: members of text_config and the like are looked up as if they stood at its top. `values`
-  // outlives this.
+  // `config` is the file's content: members of text_config and similar keys are looked up as if they were at its top
+  // level. `values` must outlive this object.
   Facts(std::filesystem::path folder, boost::json::object config, const std::map<std::string, ValueRule>& values);
 
   void set(std::string name, boost::json::value value);
-  // As if config.json had it.
+  // Adds a key as if config.json contained it.
   void add_to_config(std::string_view key, boost::json::value value);
-  // The checkpoint's tensors, for `has_tensor`, `layers_of`, `tensor_values` and `tensor_rows`. `read` gives the values
-  // of a small one that is there, `rows` how many rows one has.
+  // Sets the checkpoint's tensors, for `has_tensor`, `layers_of`, `tensor_values` and `tensor_rows`. `read` returns
+  // the values of a small tensor that exists, `rows` the number of rows of a tensor.
   using TensorReader = std::function<Result<std::vector<float>>(const std::string& name)>;
   using RowCounter = std::function<std::uint64_t(const std::string& name)>;
   void set_tensors(std::vector<std::string> names, TensorReader read, RowCounter rows);
   const std::vector<std::string>& tensors() const { return tensors_; }
   std::uint64_t rows_of_tensor(const std::string& name) const { return count_rows_(name); }
   Result<std::vector<float>> values_of_tensor(const std::string& name) const { return read_tensor_(name); }
-  // The tokenizer's tokens, for `token_id`. `find` gives the id of one.
+  // Sets the tokenizer's tokens, for `token_id`. `find` returns the id of a token.
   using TokenFinder = std::function<std::optional<std::uint64_t>(std::string_view text)>;
   void set_tokens(TokenFinder find) { find_token_ = std::move(find); }
   std::optional<std::uint64_t> token(std::string_view text) const {
     return find_token_ ? find_token_(text) : std::nullopt;
   }
   const std::filesystem::path& folder() const { return folder_; }
-  // The file of that name in the folder, nothing where there is none. It is among files_read() then.
+  // Returns the path of a file in the folder and records it in files_read(); nullopt if there is no such file.
   std::optional<std::filesystem::path> file(std::string_view name) const;
   const std::set<std::filesystem::path>& files_read() const { return files_read_; }
   const boost::json::object& config() const { return config_; }
 
-  // Null where a name is not there; `missing`, where given, gets the names that were not.
-  // `layer`: what the name `layer` stands for.
+  // Evaluates a rule; returns null if a name is missing. Adds the missing names to `missing`, if given.
+  // `layer` is the value of the name `layer`.
   Result<boost::json::value> evaluate(const ValueRule& rule, std::vector<std::string>* missing = nullptr,
                                       std::optional<std::uint32_t> layer = {}) const;
-  // Whether the rule asks for a key by its name that config.json has with null.
+  // Returns true if the rule names a key that is null in config.json.
   bool is_null_key(const ValueRule& rule) const;
-  // As Python takes a value for true: not null, false, 0, "" or empty.
+  // Returns true if Python treats the value as true: not null, false, 0, "" or empty.
   Result<bool> holds(const ValueRule& rule) const;
-  // Without a condition: true.
+  // The same for an optional condition: true if there is none.
   Result<bool> holds(const std::optional<ValueRule>& when) const;
-  // Exit code 4 where it is not there or is no whole number from 0 on. `what` is for the message.
+  // Returns the value as a count. Exit code 4 if it is missing or not a nonnegative integer. `what` is for the message.
   Result<std::uint64_t> count(const ValueRule& rule, std::string_view what) const;
 
  private:
@@ -99,7 +101,7 @@ class Facts {
     std::vector<std::string>* missing;
     std::optional<std::uint32_t> layer;
     Busy busy;
-    std::size_t steps = 0;  // rules that were evaluated
+    std::size_t steps = 0;  // rules evaluated so far
   };
   void read_rope();
   Result<boost::json::value> evaluate(const ValueRule& rule, Search& search) const;
@@ -108,7 +110,7 @@ class Facts {
   const boost::json::value* find(std::string_view name) const;
 
   std::filesystem::path folder_;
-  boost::json::object config_;  // the text model's members at its top
+  boost::json::object config_;  // with the text model's members at its top level
   std::map<std::string, boost::json::value, std::less<>> set_;
   const std::map<std::string, ValueRule>& values_;
   std::vector<std::string> tensors_;
@@ -118,20 +120,21 @@ class Facts {
   mutable std::set<std::filesystem::path> files_read_;
 };
 
-// The keys of config.json under which the text model of a checkpoint of several models can stand.
+// Returns the keys of config.json under which the text model of a checkpoint of several models may be stored.
 std::span<const std::string_view> text_model_keys();
 
-// The name under `architectures` that says what kind of model the checkpoint is, the text model's before that of the
-// whole; empty where there is none.
+// Returns the name in `architectures` that identifies the kind of model: the text model's if it has one, otherwise
+// that of the whole model. Without `architectures`, a file with `ssm_cfg` names a Mamba class. Empty if there is none.
 std::string checkpoint_class(const boost::json::object& config);
-// That of the whole model alone.
+// Returns the class of the whole model only.
 std::string whole_class(const boost::json::object& config);
 
 bool is_true(const boost::json::value& value);
-// As Python takes a value for a number: true and false are 1 and 0. Nothing where it is none, or beyond 64 bits.
+// Convert as Python does: true and false are 1 and 0. Return nullopt if the value is not a number, or does not fit in
+// 64 bits.
 std::optional<std::int64_t> whole_number(const boost::json::value& value);
 std::optional<double> number_value(const boost::json::value& value);
-// For messages: quoted and cut.
+// Formats a value for messages: quoted and truncated.
 std::string shown(const boost::json::value& value);
 
 }  // namespace ggufmill::huggingface

@@ -1,4 +1,4 @@
-// Values of config.json as maps ask for them.
+// Tests of values that maps take from config.json.
 #include "stages/huggingface/values.h"
 
 #include <boost/json/parse.hpp>
@@ -28,14 +28,14 @@ std::map<std::string, ValueRule> values_of(const std::map<std::string, std::stri
   return values;
 }
 
-// The value as JSON, or the error.
+// Returns the value as JSON, or the error.
 std::string found(const std::string& yaml, const std::string& config,
                   const std::map<std::string, std::string>& rules = {}, const std::vector<std::string>& tensors = {}) {
   const auto rule = rule_of(yaml);
   if (!rule) return render(rule.error());
   const auto values = values_of(rules);
   Facts facts("folder", json::parse(config).as_object(), values);
-  // Of a tensor's values the first is its layer.
+  // The first value of a tensor is its layer.
   facts.set_tensors(
       tensors,
       [](const std::string& name) -> Result<std::vector<float>> {
@@ -155,7 +155,7 @@ TEST_CASE("every function of values does what it says") {
       {"{window_pattern: [a, 4]}", R"({"a": "LG"})", "[true,false,true,false]"},
       {"{window_pattern: [a, 4]}", R"({"a": 2})", "[true,false,true,false]"},
   };
-  std::set<std::string_view> met{"file_contains", "file_text", "file_value", "pooling_type"};  // below
+  std::set<std::string_view> met{"file_contains", "file_text", "file_value", "pooling_type"};  // tested below
   for (const auto& [yaml, config, value] : kExamples) {
     CAPTURE(yaml, config);
     CHECK(found(yaml, config, {}, {"x.1.w", "x.11.w", "x.y", "x.0.n", "x.1.n"}) == value);

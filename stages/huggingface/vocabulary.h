@@ -1,5 +1,5 @@
 #pragma once
-// The vocabulary of a checkpoint, as one of the readers of tokenizer.h makes it: what goes into the metadata besides
+// The vocabulary of a checkpoint, as produced by one of the readers of tokenizer.h: everything in the metadata besides
 // special tokens and chat templates.
 
 #include <cstdint>
@@ -24,38 +24,39 @@ struct Token {
 };
 
 struct Vocabulary {
-  std::string model, pre;  // no pre: empty
+  std::string model, pre;  // `pre` is empty if there is none
   std::vector<Token> tokens;
   bool has_scores = false;
-  bool special_beyond = false;  // ids of special tokens may lie beyond the tokens
-  // From tokenizer.json or merges.txt, which must outlive it, or none.
+  bool special_beyond = false;  // ids of special tokens may exceed the number of tokens
+  // Merges from tokenizer.json, which must outlive this, or from merges.txt (`own_merges`); null or empty if there are
+  // none.
   std::optional<MergeList> own_merges{};
   const MergeList* merges = nullptr;
-  // What SentencePiece does to a text.
+  // Settings of SentencePiece's normalizer.
   std::optional<bool> adds_prefix{}, removes_spaces{};
   std::string charsmap{};
   std::map<std::string, std::uint64_t, std::less<>> added{};  // ids of added tokens by text
   std::vector<std::string> warnings{};
 };
 
-// The score of added tokens, and that of padding.
+// The scores of added tokens and of padding.
 inline constexpr float kAddedScore = -1000.0F, kPaddingScore = -10000.0F;
 Token padding_token(std::uint64_t id);  // "[PAD17]"
 
-// Tokens that their files do not call special, and that are: "<|...|>", "<pad>" and some more.
+// Returns true for tokens that are special although their files do not mark them: "<|...|>", "<pad>" and some more.
 bool looks_special(std::string_view text);
-// The mark of SentencePiece for a space, U+2581, as a space: what a user's token stands for.
+// Replaces SentencePiece's mark for a space, U+2581, with a space; user-defined tokens are stored that way.
 std::string with_spaces(std::string_view text);
 
-// Of kBpe, kWordPiece, kWhitespace, kByteFallbackBpe, and kUnigramFairseq where there is no model file; tokenizer.json
-// is there. The files must outlive what is returned.
+// Reads the vocabulary for kBpe, kBpeFlagged, kWordPiece, kWhitespace, kByteFallbackBpe, and for kUnigramFairseq
+// without a model file. tokenizer.json must exist. The files must outlive the result.
 Result<Vocabulary> read_json_vocabulary(TokenizerReader reader, const TokenizerFiles& files,
                                         const TokenizerOptions& options);
-// Of the readers of SentencePiece and Unigram; their file is there.
+// Reads the vocabulary for the SentencePiece and Unigram readers; their file must exist.
 Result<Vocabulary> read_sentencepiece_vocabulary(TokenizerReader reader, const TokenizerFiles& files,
                                                  const TokenizerOptions& options);
 
-// Of kTekken: tokens, merges, and the special tokens and the version that the file says itself.
+// The vocabulary for kTekken: tokens, merges, and the special tokens and the version in the file.
 struct TekkenVocabulary {
   Vocabulary vocabulary;
   std::uint64_t bos = 0, eos = 0, unknown = 0, padding = 0;
@@ -63,16 +64,16 @@ struct TekkenVocabulary {
 };
 Result<TekkenVocabulary> read_tekken_vocabulary(const std::string& path);
 
-// Of kRwkv; its file is `path`. Padded to the size, or to 65536.
+// Reads the vocabulary for kRwkv from the file `path`, padded to the given size, or to 65536.
 Result<Vocabulary> read_rwkv_vocabulary(const std::string& path, std::optional<std::uint64_t> vocabulary_size);
 
-// Of kPlamo; its file is `path`. Padded to the size.
+// Reads the vocabulary for kPlamo from the file `path`, padded to the given size.
 Result<Vocabulary> read_plamo_vocabulary(const std::string& path, std::uint64_t vocabulary_size);
 
-// Bytes in base64, with or without padding; nothing where a character is none of it.
+// Decodes base64, with or without padding; nullopt if a character is not in the alphabet.
 std::optional<std::string> from_base64(std::string_view text);
 
-// What read_tokenizer() does, of files that are read.
+// Does the work of read_tokenizer(), given the files already read.
 Result<TokenizerMetadata> make_tokenizer(const TokenizerFiles& files, const TokenizerOptions& options);
 
 }  // namespace ggufmill

@@ -27,7 +27,7 @@ std::shared_ptr<const Importance> importance_of(const ImportanceEntry& entry, co
   return std::make_shared<const Importance>(std::move(importance));
 }
 
-// Rows that are looked up, never multiplied by.
+// Returns true for token embeddings: their rows are looked up, never multiplied.
 bool is_token_embedding(const std::string& name) {
   return name == "token_embd.weight" || name == "per_layer_token_embd.weight";
 }
@@ -73,7 +73,7 @@ class Coverage {
     Error fault = input_error(file_.path, what, "make it with this model, or leave the entry out: exclude");
     if (tensor.converted())
       model_.problems.push_back(std::move(fault));
-    else  // whether it matters is known when the type is decided
+    else  // relevant only once a stage decides the type
       tensor.importance_fault = std::make_shared<const Error>(std::move(fault));
   }
 
@@ -108,8 +108,8 @@ class Coverage {
   const CoveragePolicy policy_;
   Model& model_;
   std::unordered_map<std::string_view, Tensor*> tensors_;
-  std::unordered_set<std::string_view> met_;  // tensors that have an entry, of the right size or not
-  std::vector<std::string> strangers_;        // entries that have no tensor
+  std::unordered_set<std::string_view> met_;  // tensors with an entry of any size
+  std::vector<std::string> strangers_;        // entries without a tensor
 };
 
 }  // namespace

@@ -73,7 +73,7 @@ class GgufEntries {
       return error(fmt::format("'{}' is {}, not an array of texts", kDatasets, describe(*datasets)));
     for (const MetadataValue& name : array_items(*datasets)) {
       const std::string_view text = as_string(name).value_or("");
-      out.datasets.emplace_back(text.substr(0, text.find('\0')));  // as the reference reads it
+      out.datasets.emplace_back(text.substr(0, text.find('\0')));  // truncated at a zero byte, as by the reference
     }
     const auto count = as_unsigned(*chunks);
     if (!count || *count > INT32_MAX)

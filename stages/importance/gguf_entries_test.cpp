@@ -33,7 +33,7 @@ std::string fault(const GgufBuilder& builder) {
   return file.error().what.substr(prefix.size());
 }
 
-// Of a sound file in which `key` is something else; an empty value: is missing.
+// Returns the error for an otherwise valid file in which `key` has another value; null: the key is missing.
 std::string fault_with(const std::string& key, const MetadataValue* value) {
   GgufBuilder file = with_entry();
   for (std::size_t i = 0; i < file.metadata.size(); ++i)

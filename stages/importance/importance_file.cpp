@@ -14,7 +14,7 @@
 namespace ggufmill {
 namespace {
 
-constexpr std::size_t kPiece = 64 * 1024;  // weights checked at once
+constexpr std::size_t kPiece = 64 * 1024;  // number of weights checked per read
 
 struct HashFree {
   void operator()(XXH3_state_t* state) const { XXH3_freeState(state); }
@@ -28,7 +28,7 @@ Result<bool> any_matches(const std::vector<Pattern>& patterns, std::string_view 
   return false;
 }
 
-constexpr std::size_t kLongestText = 127;  // bytes of a text in the reference's key overrides
+constexpr std::size_t kLongestText = 127;  // bytes of a string in the reference's key overrides
 
 MetadataValue cut_text(const std::string& text) {
   return metadata_string(std::string_view(text).substr(0, kLongestText));

@@ -1,4 +1,4 @@
-// The numbers: what the reference computes from the same file, to the bit.
+// Tests that weights are bit-identical to those the reference computes from the same file.
 #include <cmath>
 #include <limits>
 
@@ -17,7 +17,7 @@ constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 using Floats = std::vector<float>;
 
-// The one entry of a file, and the folder that the file is in.
+// The only entry of a file, and the folder that contains the file.
 struct EntryFile {
   TempDir folder;
   ImportanceEntry entry;

@@ -1,5 +1,5 @@
 #pragma once
-// The stage `importance`: brings an importance matrix to the tensors.
+// The stage `importance`: assigns an importance matrix to the tensors.
 
 #include <memory>
 #include <string>
@@ -13,14 +13,15 @@ struct ImportanceOptions {
   std::string file;
   Selection selection;
   CoveragePolicy policy;
-  bool record = true;  // the keys quantize.imatrix.* come to the end of the metadata
+  bool record = true;  // append the keys quantize.imatrix.* to the metadata
 };
 
-// Tensors keep what they are given through later stages, whatever these rename or renumber. Every number that counts is
-// read once, piece by piece, when the stage is applied; coverage.h says what is checked. `open` reads the header of a
-// GGUF.
+// Creates the stage. Tensors keep their importance in later stages, even if these rename or renumber them. All numbers
+// in use are read once, in pieces, when the stage is applied; see coverage.h for the checks. `open` reads the header of
+// a GGUF file.
 std::unique_ptr<Stage> make_importance_stage(ImportanceOptions options, ModelOpener open);
-// `importance: {file: imatrix.gguf, include: [..], exclude: [..], missing: error | unweighted, record: true | false}`.
+// Returns the specification of
+//   importance: {file: imatrix.gguf, include: [..], exclude: [..], missing: error | unweighted, record: true | false}
 StageSpec importance_stage(ModelOpener open);
 
 }  // namespace ggufmill

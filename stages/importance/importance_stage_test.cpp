@@ -14,7 +14,7 @@ namespace {
 
 using Floats = std::vector<float>;
 
-// Runs the stage on a model of two tensors, a.weight (2 x 3) and b.weight (1 x 2 x 2), with an importance file.
+// Runs the stage with an importance file on a model of two tensors: a.weight (2 x 3) and b.weight (1 x 2 x 2).
 struct Bench {
   TempDir folder;
   std::string path = folder.file("imatrix.gguf");
@@ -217,7 +217,7 @@ TEST_CASE("a file that is not there is an error") {
   CHECK(model.error().code == ExitCode::kBadInput);
 }
 
-// Files that code which shares nothing with this stage has written.
+// The files are written by code that shares nothing with this stage.
 TEST_CASE("synthetic importance comes back to the bit, in both formats") {
   const auto spec = synth::load_spec("tests/golden/models/tiny-moe.json");
   const TempDir folder;

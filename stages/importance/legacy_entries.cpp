@@ -10,9 +10,9 @@ namespace ggufmill {
 namespace {
 
 constexpr std::uint64_t kLeastEntry = 4 + 1 + 4 + 4 + 4;        // bytes in the file
-constexpr std::uint64_t kLongestName = 65535;                   // of a name
-constexpr std::uint64_t kEntryMemory = 256;                     // bytes, besides the name
-constexpr std::uint64_t kMostMemory = std::uint64_t{64} << 20;  // of all entries: 200,000 tensors and more
+constexpr std::uint64_t kLongestName = 65535;                   // bytes of a name
+constexpr std::uint64_t kEntryMemory = 256;                     // bytes, in addition to the name
+constexpr std::uint64_t kMostMemory = std::uint64_t{64} << 20;  // for all entries: 200,000 tensors and more
 
 class LegacyReader {
  public:
@@ -58,7 +58,7 @@ class LegacyReader {
     return value;
   }
 
-  // A number from `least` to `most`.
+  // Reads a number from `least` to `most`.
   Result<std::uint64_t> length(std::string_view what, std::int64_t least, std::uint64_t most) {
     const std::uint64_t at = at_;
     BOOST_OUTCOME_TRY(const std::int32_t value, number(what));
@@ -67,7 +67,7 @@ class LegacyReader {
     return static_cast<std::uint64_t>(value);
   }
 
-  // Cut at the first zero byte, as the reference does.
+  // Reads a text and truncates it at the first zero byte, as the reference does.
   Result<std::string> text(std::uint64_t bytes) {
     if (left() < bytes) return error(at_, fmt::format("a text of {} bytes, but {} are left", bytes, left()));
     std::string text(bytes, '\0');

@@ -19,7 +19,7 @@ Result<ImportanceFile> open_legacy(const std::string& bytes) {
   return open_importance(path, gguf_opener());
 }
 
-// "WHAT, at byte 0x4, in PART"
+// Returns "WHAT, at byte 0x4, in PART".
 std::string fault(const std::string& bytes) {
   const auto file = open_legacy(bytes);
   REQUIRE_FALSE(file);

@@ -1,5 +1,5 @@
 #pragma once
-// The stage `metadata`: sets and removes keys.
+// The stage `metadata`: sets, renames and removes keys.
 
 #include <memory>
 #include <string>
@@ -12,7 +12,7 @@
 
 namespace ggufmill {
 
-// A file whose bytes, at most 1 GiB, are a string: a chat template. Read when the stage is applied.
+// A file of at most 1 GiB with the value of a string, such as a chat template. It is read when the stage is applied.
 struct ValueFile {
   std::string path;
   Origin origin{};
@@ -24,15 +24,17 @@ struct MetadataSetting {
 };
 
 struct MetadataOptions {
-  std::vector<std::string> remove;                            // first; a key that is not there gives a warning
-  std::vector<std::pair<std::string, std::string>> rename{};  // then: from, to; keeps place and value; as of `remove`
-  std::vector<MetadataSetting> set;     // a key that is there keeps its place, a new one goes to the end
+  std::vector<std::string> remove;  // applied first; a missing key gives a warning
+  // Pairs (from, to), applied after `remove`. A key keeps its position and value; a missing key gives a warning.
+  std::vector<std::pair<std::string, std::string>> rename{};
+  std::vector<MetadataSetting> set;     // existing keys keep their position, new ones go to the end
   std::vector<MetadataSetting> append;  // all go to the end
 };
 
 std::unique_ptr<Stage> make_metadata_stage(MetadataOptions options);
-// `metadata: {set: {KEY: VALUE, ..}, append: {..}, remove: [KEY, ..], rename: {KEY: NEW}}`; VALUE as of WrittenValue,
-// or {type: uint64, value: 5}, or {file: PATH}.
+// Returns the specification of
+//   metadata: {set: {KEY: VALUE, ..}, append: {..}, remove: [KEY, ..], rename: {KEY: NEW}}
+// VALUE is a WrittenValue, {type: uint64, value: 5}, or {file: PATH}.
 StageSpec metadata_stage();
 
 }  // namespace ggufmill

@@ -1,5 +1,5 @@
 #pragma once
-// A set of layer numbers, however large: ranges.
+// A set of layer numbers of any size, stored as ranges.
 
 #include <cstdint>
 #include <string_view>
@@ -12,25 +12,25 @@ namespace ggufmill {
 
 class LayerSet {
  public:
-  // Adds what a text such as "0-3,10" says: numbers and ranges, both ends included. The error is one line, and nothing
-  // is added then.
+  // Adds numbers and ranges from a text such as "0-3,10"; both ends are included. If the text is invalid, returns an
+  // error of one line and adds nothing.
   Status add(std::string_view text);
 
   bool empty() const { return ranges_.empty(); }
   bool contains(std::uint64_t layer) const { return count(layer, layer + 1) == 1; }
-  // How many of the layers from `begin` to `end` - 1 are in the set.
+  // Number of layers in the set from `begin` to `end` - 1.
   std::uint64_t count(std::uint64_t begin, std::uint64_t end) const;
-  std::uint64_t last() const { return ranges_.back().end - 1; }  // not of an empty set
+  std::uint64_t last() const { return ranges_.back().end - 1; }  // the set must not be empty
 
  private:
   struct Range {
     std::uint64_t begin;
-    std::uint64_t end;  // one past the last
+    std::uint64_t end;  // one past the last layer
   };
   static Result<Range> parse_range(std::string_view text);
   void merge(std::vector<Range> ranges);
 
-  std::vector<Range> ranges_;  // in order, none touching the next
+  std::vector<Range> ranges_;  // sorted; no range touches the next
 };
 
 }  // namespace ggufmill

@@ -21,7 +21,7 @@ std::uint64_t highest_layer(const std::vector<Tensor>& tensors) {
   return highest;
 }
 
-// Names the file that the metadata is of.
+// Sets the location of an error to the file that contains the metadata.
 Error in_file(Error error, const Model& model) {
   if (!model.files.empty()) error.where = model.files.front()->path;
   return error;
@@ -81,10 +81,10 @@ Result<std::unique_ptr<Stage>> make(const ConfigNode& value) {
 
 // Keys as in llama.cpp, src/llama-arch.cpp.
 constexpr std::string_view kBlockCount = "block_count";
-constexpr std::string_view kLeadingDense = "leading_dense_block_count";  // the first layers
-constexpr std::string_view kNextPredict = "nextn_predict_layers";        // the last layers
-constexpr std::string_view kSharedCache = "attention.shared_kv_layers";  // the last layers before those
-constexpr std::string_view kSections = "rope.dimension_sections";        // an array that is not by layer
+constexpr std::string_view kLeadingDense = "leading_dense_block_count";  // number of dense layers at the start
+constexpr std::string_view kNextPredict = "nextn_predict_layers";        // number of prediction layers at the end
+constexpr std::string_view kSharedCache = "attention.shared_kv_layers";  // number of layers directly before those
+constexpr std::string_view kSections = "rope.dimension_sections";        // an array that is not indexed by layer
 constexpr std::string_view kPeriods[] = {"attention.sliding_window_pattern", "full_attention_interval",
                                          "interleave_moe_layer_step", "moe_every_n_layers", "rescale_every_n_layers"};
 
@@ -138,7 +138,7 @@ class LayerKeys {
     return metadata_array(as_array(array)->element, kept);
   }
 
-  // The key counts the layers from `begin` to `end` - 1.
+  // Reduces a key that counts layers in the range from `begin` to `end` - 1.
   void shrink(std::string_view name, std::uint64_t begin, std::uint64_t end) {
     const std::uint64_t gone = pruned_.count(begin, end);
     const MetadataValue* value = model_.metadata.find(key(name));

@@ -1,5 +1,5 @@
 #pragma once
-// The stage `prune`: leaves layers out.
+// The stage `prune`: removes layers.
 
 #include <cstdint>
 #include <memory>
@@ -13,37 +13,38 @@ namespace ggufmill {
 
 struct PruneOptions {
   LayerSet layers;  // at least one
-  Origin origin;    // of `layers`
+  Origin origin;    // position of `layers`
 };
 
-// The tensors `blk.N.*` of these layers are left out, the other layers are numbered anew without gaps, and the metadata
-// follows: see prune_metadata(). Layers that the model does not have are refused, and so is pruning all of them. What
-// is attached to a tensor (importance) stays with it. Where only the last layers go, the result is that of
-// llama-quantize --prune-layers, which can do no other.
+// Creates the stage. It removes the tensors `blk.N.*` of these layers, renumbers the other layers without gaps, and
+// updates the metadata: see prune_metadata(). Layers missing in the model are an error, and so is pruning all layers.
+// Data attached to a tensor (importance) is kept. If only the last layers are pruned, the result is that of
+// llama-quantize --prune-layers, which supports only that case.
 std::unique_ptr<Stage> make_prune_stage(PruneOptions options);
-// `prune: {layers: [6, 7]}` or `{layers: '0-3,10'}`.
+// Returns the specification of `prune: {layers: [6, 7]}` or `{layers: '0-3,10'}`.
 StageSpec prune_stage();
 
-// What a model says of its layers.
+// Number of layers according to a model.
 struct LayerCount {
   std::string architecture;  // prefix of the keys
-  std::uint64_t layers = 0;  // ARCHITECTURE.block_count, or more where tensors have higher numbers
+  std::uint64_t layers = 0;  // ARCHITECTURE.block_count, or more if tensors have higher numbers
 };
 
-// `highest`: one more than the highest layer number among the tensors. Exit code 4 where general.architecture is
-// missing or the count is none.
+// Determines the layers from metadata and from `highest`, the highest layer number among the tensors plus one. Fails
+// with exit code 4 if general.architecture is missing or the count is invalid.
 Result<LayerCount> layer_count(const Metadata& metadata, std::uint64_t highest);
 
-// The layers of a model as the stage counts them: by its metadata, or by its tensors where those have more.
+// Returns the number of a model's layers as used by the stage: from its metadata, or from its tensors if these have
+// more.
 Result<LayerCount> count_layers(const Model& model);
 
-// Brings the keys of the architecture in line with the layers that are left:
-// - arrays of numbers or booleans with one item for each layer lose those of the pruned ones;
-// - counts of first or last layers (leading_dense_block_count, nextn_predict_layers, attention.shared_kv_layers) go
-//   down by the pruned layers among them, where there are any;
-// - block_count becomes a uint32 at the end, as the reference writes it.
-// A warning for each key that gives a pattern by layer number, unless only the last layers went. The reference changes
-// block_count alone.
+// Updates the keys of the architecture for the remaining layers:
+// - arrays of numbers or booleans with one item per layer lose the items of pruned layers;
+// - counts of first or last layers (leading_dense_block_count, nextn_predict_layers, attention.shared_kv_layers)
+//   decrease by the number of pruned layers among them;
+// - block_count becomes a uint32 and moves to the end, as the reference writes it.
+// Adds a warning for each key that defines a pattern by layer number, unless only the last layers are pruned. The
+// reference updates only block_count.
 void prune_metadata(const LayerCount& before, const LayerSet& pruned, Model& model);
 
 }  // namespace ggufmill

@@ -39,7 +39,7 @@ MetadataValue u32s(const std::vector<std::uint64_t>& values) {
   return metadata_array(MetadataType::kUint32, items);
 }
 
-// Of four layers, and `entries` after the usual keys.
+// Returns a model of four layers, with `entries` after the usual keys.
 Model four_layers(const std::vector<MetadataEntry>& entries) {
   Model model;
   model.metadata.add("general.architecture", metadata_string("x"));
@@ -56,7 +56,7 @@ Model pruned(std::string_view layers, const std::vector<MetadataEntry>& entries)
   return model;
 }
 
-// What becomes of one key.
+// Returns the value of one key after pruning.
 MetadataValue after(std::string_view layers, const std::string& key, MetadataValue value) {
   return *pruned(layers, {{key, std::move(value)}}).metadata.find(key);
 }

@@ -46,7 +46,7 @@ bool class_holds(const Condition& c, const TensorFacts& tensor, const ModelFacts
 }
 
 bool shape_holds(const Condition& c, const Shape& shape, const TypeInfo* type) {
-  // Dimensions of 1 at the end do not count, as in ggml.
+  // Trailing dimensions of 1 do not count, as in ggml.
   std::uint64_t rank = shape.rank;
   while (rank > 1 && shape.dims[rank - 1] == 1) --rank;
   return below(c.rank_below, rank) && at_least(c.matrices_at_least, shape.dims[2]) &&
@@ -58,7 +58,7 @@ bool place_holds(const Condition& c, const TensorFacts& tensor, const ModelFacts
          (!c.depth || within(*c.depth, tensor.depth, model.layers));
 }
 
-// ---- the fields, and their reading ----
+// ---- fields and their parsing ----
 
 constexpr std::pair<std::string_view, Span> kSpans[] = {
     {"first_sixteenth", Span::kFirstSixteenth},
@@ -83,7 +83,7 @@ FieldSpec span_field(std::string name, std::string doc) {
   return field;
 }
 
-// The scalar itself, or the scalars of the list.
+// Returns the scalar itself, or the scalars of the list; empty if `node` is null.
 std::vector<std::string> words_of(const ConfigNode* node) {
   std::vector<std::string> words;
   if (!node) return words;

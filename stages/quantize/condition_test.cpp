@@ -7,7 +7,7 @@ using namespace ggufmill;
 
 namespace {
 
-// A tensor of a model, and the type decided so far.
+// A tensor, its model, and the type decided so far.
 struct Bench {
   ModelFacts model;
   ModelGroups groups;
@@ -36,7 +36,7 @@ struct Bench {
   }
 };
 
-// The places of `count` that a span holds, as a picture.
+// Draws which of the `count` places a span includes: 'x' or '.' for each.
 std::string picture(Span span, std::uint64_t count) {
   std::string text;
   for (std::uint64_t place = 0; place < count; ++place) text += within(span, place, count) ? 'x' : '.';

@@ -9,7 +9,7 @@ bool fits(const TypeInfo& type, const Shape& shape) { return shape.columns() % t
 
 Decision kept(const Tensor& tensor, std::string reason) { return {tensor.type, std::move(reason)}; }
 
-// F32, through which every conversion goes, has all integers of 16 bits; of more, not each.
+// Every conversion goes through F32, which represents all 16-bit integers exactly, but not all wider ones.
 bool is_short_integer(const TypeInfo& type) {
   return type.type_class == TypeClass::kInteger && type.bits_per_weight() <= 16;
 }
@@ -66,7 +66,8 @@ Result<Decision> Decider::by_recipe(const Tensor& tensor) {
   return decision;
 }
 
-// A type whose blocks the rows cannot fill gives way to its fallback, and that to the last one, where that may be.
+// Replaces a type whose block size does not divide the row length: first by its fallback, then by the last fallback, if
+// fallbacks are allowed. Otherwise the decision is marked as refused.
 Decision Decider::fit(Decision decision, const Tensor& tensor, bool fallback) const {
   if (fits(*decision.type, tensor.shape())) return decision;
   decision.reason +=
@@ -84,7 +85,7 @@ Result<Decision> Decider::decide(const Tensor& tensor) {
   BOOST_OUTCOME_TRY(TensorRule * user, user_rule(tensor));
   if (user) user->used = true;
   const bool is_integer = tensor.type->type_class == TypeClass::kInteger;
-  // Those that GGUF does not have take the type that a rule names for them.
+  // Integer types that GGUF does not support can be converted to the type given by a user's rule.
   if (is_integer && !(is_source_type(*tensor.type) && user && user->type)) return kept(tensor, "integers are copied");
   const TensorFacts facts{&tensor, class_of(tensor.name), 0, 0, 0};
   BOOST_OUTCOME_TRY(const Rule* keep, first(recipe_.keep, facts, tensor.type));

@@ -1,7 +1,7 @@
 #pragma once
-// From a recipe and a user's tensor rules to the type of every tensor. The order of the steps is that of llama.cpp's
-// quantizer (src/llama-quant.cpp, MIT): what is never converted, the user's rules, the recipe, the fallback for rows
-// that are no whole blocks.
+// Decides the type of every tensor from a recipe and the user's tensor rules. The steps run in the order of llama.cpp's
+// quantizer (src/llama-quant.cpp, MIT): tensors that are never converted, the user's rules, the recipe, and the
+// fallback for rows that are not a multiple of the block size.
 
 #include <string>
 #include <vector>
@@ -10,38 +10,39 @@
 
 namespace ggufmill {
 
-// A user's rule: tensors whose name has a part that matches.
+// A user's rule. It applies to tensors with a name any part of which matches.
 struct TensorRule {
   Pattern match;
-  const TypeInfo* type = nullptr;  // null: the tensor keeps the type it has
-  std::string text{};              // for `plan`: "tensors[0]: blk\.\d+\.ffn_down"
-  Origin origin{};                 // of `match`
-  bool optional = false;           // it is no error that no tensor matches
-  bool fallback = false;           // another type takes its place where rows are no whole blocks
-  bool misfit_is_given = false;    // `fallback` is said of this rule
-  bool used = false;               // some tensor matched
+  const TypeInfo* type = nullptr;  // null: the tensor keeps its type
+  std::string text{};              // shown by `plan`: "tensors[0]: blk\.\d+\.ffn_down"
+  Origin origin{};                 // position of `match`
+  bool optional = false;           // not an error if no tensor matches
+  bool fallback = false;           // use a fallback type if rows are not whole blocks
+  bool misfit_is_given = false;    // the rule sets `fallback` explicitly
+  bool used = false;               // at least one tensor matched
 };
 
 struct Decision {
   const TypeInfo* type = nullptr;  // never null
   std::string reason;
-  // The type that was decided first, where rows are no whole blocks of it; else null. `type` is what takes its place,
-  // or, where nothing may, what the tensor has.
+  // The type decided first, if the tensor's rows are not a multiple of its block size; otherwise null. `type` is then
+  // the fallback or, if none is allowed, the tensor's source type.
   const TypeInfo* wanted = nullptr;
-  bool refused = false;              // nothing takes the place of `wanted`
-  const TensorRule* rule = nullptr;  // the user's, which decided
-  bool named = false;                // the user named the type, and not in a recipe
-  bool is_open = false;              // nothing decides: the recipe has no type
+  bool refused = false;              // `wanted` has no usable fallback
+  const TensorRule* rule = nullptr;  // the user's rule that decided; null: none
+  bool named = false;                // the user named the type directly, not in a recipe
+  bool is_open = false;              // undecided: no rule matched and the recipe has no type
 };
 
-// Whether llama.cpp makes the type of activations, to multiply them with weights: no weights in a file have it.
+// Returns true for types that llama.cpp uses only for activations, to multiply them with weights. They never occur as
+// weights in a file.
 bool is_of_activations(const TypeInfo& type);
 
-// Takes the tensors of one model one after the other. Not thread-safe.
+// Decides the types of one model's tensors, given in order. Not thread-safe.
 class Decider {
  public:
-  // `pure`: the recipe's rules are not asked, only its type, keep list and fallbacks. `fallback`: the recipe's
-  // fallbacks hold for types that the user named, too.
+  // `pure`: ignores the recipe's rules and uses only its type, keep list and fallbacks. `fallback`: applies the
+  // recipe's fallbacks also to types that the user named.
   Decider(const Recipe& recipe, std::vector<TensorRule>& rules, bool pure, bool fallback, const ModelFacts& model)
       : recipe_(recipe), rules_(rules), pure_(pure), fallback_(fallback), model_(model), places_(model) {}
 
@@ -50,7 +51,7 @@ class Decider {
  private:
   Result<const Rule*> first(const std::vector<Rule>& rules, const TensorFacts& facts, const TypeInfo* type) const;
   Result<TensorRule*> user_rule(const Tensor& tensor) const;
-  Result<Decision> by_recipe(const Tensor& tensor);  // type null: no rule decides, and the recipe has no type
+  Result<Decision> by_recipe(const Tensor& tensor);  // null type: no rule matched and the recipe has no type
   Decision fit(Decision decision, const Tensor& tensor, bool fallback) const;
 
   const Recipe& recipe_;

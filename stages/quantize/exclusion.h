@@ -1,6 +1,6 @@
 #pragma once
-// Named lists of types that a choice leaves out, such as those that a backend has no fast code for. Which there are is
-// data, configs/exclusions/*.yaml; a copy of one is where a user starts.
+// Named lists of types that are excluded from the candidates, such as the types without a fast implementation in a
+// backend. The lists are data, in configs/exclusions/*.yaml; users can start from a copy of one.
 
 #include <span>
 #include <string>
@@ -14,16 +14,17 @@ namespace ggufmill {
 struct Exclusion {
   std::string name;
   std::string description;  // what the types have in common
-  std::string source;       // where that is known from
+  std::string source;       // reference for the list
   std::vector<const TypeInfo*> types;
-  std::string file;  // that it was read from; empty: built in
+  std::string file;  // path it was read from; empty: built in
 };
 
-// A built-in list by name, or a file by its path. `asked`: for messages. The list points into `types`.
+// Returns a built-in list by name, or reads one from a file by path. `asked` is the position for error messages. The
+// list contains pointers into `types`.
 Result<Exclusion> find_exclusion(const std::string& name_or_path, const Origin& asked, const Types& types);
-FieldSpec exclusion_fields();  // of such a file
+FieldSpec exclusion_fields();  // fields of an exclusion file
 
-// A list embedded at build time.
+// An exclusion list embedded at build time.
 struct BuiltInExclusion {
   std::string_view name, text;
 };

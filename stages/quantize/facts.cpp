@@ -13,7 +13,7 @@ struct NamePart {
   TensorClass tensor_class;
 };
 
-// First match wins.
+// The first match wins.
 constexpr NamePart kParts[] = {
     {"attn_qkv.weight", TensorClass::kAttentionQkv},
     {"attn_kv_b.weight", TensorClass::kAttentionKvB},
@@ -52,14 +52,15 @@ constexpr NamedSet kSets[] = {
 };
 
 constexpr std::string_view kArchitecture = "general.architecture";
-// After the architecture's name.
+// Suffixes of metadata keys, after the name of the architecture.
 constexpr const char* kLayers = ".block_count";
-constexpr const char* kLoops = ".num_loops";  // how often a token passes all layers, each of which counts as often
+constexpr const char* kLoops = ".num_loops";  // passes through the layers; each pass counts every layer again
 constexpr const char* kExperts = ".expert_count";
 constexpr const char* kHeads = ".attention.head_count";
 constexpr const char* kKvHeads = ".attention.head_count_kv";
 
-// A whole number, or the first of an array of them (one for each layer).
+// Returns an integer value or, if the value is an array with one number for each layer, its first number. Returns
+// `otherwise` if there is neither.
 std::uint64_t number_at(const Model& model, const std::string& key, std::uint64_t otherwise) {
   const MetadataValue* value = model.metadata.find(key);
   if (!value) return otherwise;
@@ -70,7 +71,7 @@ std::uint64_t number_at(const Model& model, const std::string& key, std::uint64_
 
 bool carries_values(TensorClass tensor_class) { return class_named("attn_values")->contains(tensor_class, false); }
 
-// N of "blk.N", read as sscanf("blk.%d.") does; -1 for other names.
+// Returns N of "blk.N", parsed as by sscanf("blk.%d."), or -1 for other names.
 int scanned_layer(const std::string& name) {
   int layer = -1;
   return std::sscanf(name.c_str(), "blk.%9d.", &layer) == 1 ? layer : -1;

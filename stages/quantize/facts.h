@@ -1,7 +1,7 @@
 #pragma once
-// What the rules of a recipe may ask of a model and of a tensor: what part of the model it is, by its name, and where.
-// The classes, the order of the tests, and that of tensors are those of llama.cpp's quantizer (src/llama-quant.cpp,
-// MIT).
+// Facts about models and tensors that the rules of a recipe can test: which part of the model a tensor is, judged by
+// its name, and its position. The classes, the order of the tests and the order of tensors match llama.cpp's quantizer
+// (src/llama-quant.cpp, MIT).
 
 #include <cstdint>
 #include <optional>
@@ -13,7 +13,7 @@
 
 namespace ggufmill {
 
-// The exact class of a tensor.
+// Exact class of a tensor; every tensor has exactly one.
 enum class TensorClass : std::uint8_t {
   kTokenEmbedding,
   kAttentionQ,
@@ -31,27 +31,28 @@ enum class TensorClass : std::uint8_t {
 
 TensorClass class_of(std::string_view tensor_name);
 
-// A set of classes as recipes name it. Besides each exact class ("attn_q", "ffn_down", "token_embd", ...):
-//   attn_values  attn_v, attn_qkv and attn_kv_b: what carries the attention's values
-//   head         output; where there is none (tied embeddings) token_embd, which then is in no other class
+// A set of classes, as named in recipes. Each exact class is a set ("attn_q", "ffn_down", "token_embd", ...). In
+// addition:
+//   attn_values  attn_v, attn_qkv and attn_kv_b: the tensors that produce the attention values
+//   head         output; without an output tensor (tied embeddings) token_embd, which is then in no other set
 struct ClassSet {
   std::uint32_t bits = 0;
-  bool head = false;  // a tied token_embd belongs to it
+  bool head = false;  // true: includes a tied token_embd
 
   bool contains(TensorClass tensor_class, bool tied) const;
 };
 
 std::optional<ClassSet> class_named(std::string_view name);
-std::vector<std::string> class_names();  // all that class_named() knows
+std::vector<std::string> class_names();  // all names accepted by class_named()
 
 struct ModelFacts {
-  std::string architecture;         // general.architecture; empty where there is none
-  std::uint64_t layers = 0;         // ARCH.block_count, and what was pruned, for each loop: as the reference counts
+  std::string architecture;         // general.architecture; empty if missing
+  std::uint64_t layers = 0;         // (ARCH.block_count + pruned layers) * loops, like the reference
   std::uint64_t experts = 0;        // ARCH.expert_count
   std::uint64_t heads = 0;          // ARCH.attention.head_count, of the first layer
-  std::uint64_t kv_heads = 0;       // ARCH.attention.head_count_kv, of the first layer; `heads` where there is none
-  std::uint64_t value_tensors = 0;  // how many tensors are of the class attn_values
-  bool tied = true;                 // there is no output.weight: the token embedding is the head as well
+  std::uint64_t kv_heads = 0;       // ARCH.attention.head_count_kv, of the first layer; default: `heads`
+  std::uint64_t value_tensors = 0;  // number of tensors of the class set attn_values
+  bool tied = true;                 // no output.weight: the token embedding is also the head
   bool importance = false;          // an importance matrix is given
 
   std::uint64_t head_groups() const { return kv_heads ? heads / kv_heads : 0; }
@@ -59,24 +60,24 @@ struct ModelFacts {
 
 ModelFacts facts_of(const Model& model);
 
-// Whether facts are read from the metadata key, of some architecture.
+// Returns true if facts are derived from this metadata key, for any architecture.
 bool decides_types(std::string_view key);
 
 struct TensorFacts {
   const Tensor* tensor = nullptr;
   TensorClass tensor_class = TensorClass::kOther;
-  // Place among the tensors of its kind that a recipe has decided so far, of `kind_count`.
+  // Position among the `kind_count` tensors of its kind, counting only those decided by the recipe.
   std::uint64_t order = 0;
   std::uint64_t kind_count = 0;
-  // Layer by its name ("blk.N.") in models with experts, where order and layer differ; else `order`.
+  // Layer number from the name ("blk.N.") in models with experts, where order and layer differ; otherwise `order`.
   std::uint64_t depth = 0;
 };
 
-// Counts the kinds while tensors are taken one after the other. Not thread-safe.
+// Counts the tensors of each kind as they are decided in order. Not thread-safe.
 class PlaceCounter {
  public:
   explicit PlaceCounter(const ModelFacts& model) : model_(model) {}
-  // The facts of the next tensor that a recipe decides; counts it.
+  // Returns the facts of the next tensor to be decided by a recipe, and counts the tensor.
   TensorFacts next(const Tensor& tensor);
 
  private:
@@ -84,7 +85,8 @@ class PlaceCounter {
   std::uint64_t values_ = 0, ups_ = 0, gates_ = 0, downs_ = 0;
 };
 
-// The order in which it writes tensors: those outside layers by name, then layer by layer, by name.
+// Order in which llama.cpp's quantizer writes tensors: first those outside of layers, then layer by layer; by name
+// within each group.
 bool is_before(const Tensor& a, const Tensor& b);
 void sort_by_layer(std::vector<Tensor>& tensors);
 

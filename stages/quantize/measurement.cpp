@@ -17,7 +17,7 @@ namespace json = boost::json;
 
 constexpr std::string_view kFormat = "ggufmill measurement";
 constexpr std::uint64_t kVersion = 2;
-constexpr std::uint64_t kMostBytes = 1 << 30;  // of a file: a model of 60,000 experts with 15 types has 50 MB
+constexpr std::uint64_t kMostBytes = 1 << 30;  // limit of the file size; 60,000 experts with 15 types need 50 MB
 
 double figure_of(const json::value& number, std::string_view name) {
   boost::system::error_code error;
@@ -53,7 +53,7 @@ MeasuredTensor read_tensor(const json::value& value) {
   return tensor;
 }
 
-// Reads past what there is of matrices.
+// Skips the contents of `matrices` while parsing.
 class NoMatrices final : public JsonSink {
  public:
   bool wants(std::string_view outer, std::string_view inner) override { return outer == "matrices" && inner.empty(); }
@@ -75,7 +75,7 @@ json::object tensor_json(const MeasuredTensor& tensor) {
   return all;
 }
 
-// Adds the figures of matrices, weighted ones where there are some.
+// Adds the sums of matrices to `to`; weighted sums only if there are any.
 void add_sums(const MatrixSums& sums, const std::string& name, json::object& to) {
   to[name] = json::array(sums.plain.begin(), sums.plain.end());
   if (!sums.weighted.empty()) to["weighted_" + name] = json::array(sums.weighted.begin(), sums.weighted.end());
@@ -104,9 +104,9 @@ MatrixSums read_sums(const json::value& value, const std::string& name, bool wei
   return sums;
 }
 
-// The square of an error as a share of the energy, by the weighted figures where there are some.
+// Returns the squared error relative to the energy, from the weighted sums if there are any.
 double share(double energy, double weighted_energy, double error, double weighted_error) {
-  // Importance of 0 for all columns says nothing of them.
+  // A weighted energy of 0 (importance of 0 in all columns) carries no information.
   const bool by_weight = weighted_energy > 0;
   const double whole_energy = by_weight ? weighted_energy : energy;
   return whole_energy > 0 ? (by_weight ? weighted_error : error) / whole_energy : 0;
@@ -184,7 +184,7 @@ Result<Measurement> read_measurement(const std::string& path) {
                          "measure again");
     Measurement measurement;
     measurement.ggufmill = needed_text(root, "ggufmill");
-    if (json_member(root, "modules"))  // measurements of earlier versions have none
+    if (json_member(root, "modules"))  // missing in measurements of earlier versions
       for (const json::value& module : needed_list(root, "modules"))
         measurement.modules.push_back({needed_text(module, "type"), needed_text(module, "name"),
                                        needed_text(module, "version"), needed_text(module, "xxh3")});

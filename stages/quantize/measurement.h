@@ -1,6 +1,6 @@
 #pragma once
-// What every candidate type costs every tensor of a model: a file that `measure` writes and `quantize: {target: ...}`
-// takes.
+// Cost of every candidate type for every tensor of a model: a file written by `measure` and read by `quantize: {target:
+// ...}`.
 
 #include <cstdint>
 #include <optional>
@@ -13,65 +13,69 @@
 
 namespace ggufmill {
 
-// One sum for each matrix of a tensor of three dimensions, such as an expert's; empty for other tensors.
+// One sum for each matrix of a three-dimensional tensor, such as one matrix per expert; empty for other tensors.
 struct MatrixSums {
-  std::vector<double> plain, weighted;  // `weighted`: where there is importance
+  std::vector<double> plain, weighted;  // `weighted`: only with importance data
 };
 
-// Over all values a of a tensor and b that stand for them; w: importance of the column, absent where there is none.
+// Sums over all values a of a tensor and their decoded values b. w is the importance of the column, if available.
 struct MeasuredType {
   std::string type;
   std::uint64_t bytes = 0;
   double error = 0;           // sum of (a - b)^2
   double weighted_error = 0;  // sum of w (a - b)^2
-  MatrixSums matrices{};      // the errors of each; each has as many bytes
+  MatrixSums matrices{};      // errors of each matrix; all matrices have the same number of bytes
 };
 
 struct MeasuredTensor {
   std::string name;
-  std::string made_of;  // measured_identity() of the tensor
+  std::string made_of;  // result of measured_identity() for the tensor
   Shape shape;
   double energy = 0;                // sum of a^2
   double weighted_energy = 0;       // sum of w a^2
-  bool weighted = false;            // there is importance
-  std::vector<MeasuredType> types;  // by rising bytes
-  MatrixSums matrices{};            // the energy of each
+  bool weighted = false;            // importance data is available
+  std::vector<MeasuredType> types;  // by increasing number of bytes
+  MatrixSums matrices{};            // energy of each matrix
 
   const MeasuredType* find(std::string_view type) const;
-  // The squared relative error of a type: of the weighted figures where there are some. 0 for a tensor of zeros.
+  // Squared relative error of a type, from the weighted sums if there are any. 0 for a tensor of zeros.
   double relative_square(const MeasuredType& type) const;
   double relative_square(const MeasuredType& type, std::size_t matrix) const;
 };
 
-// {format: "ggufmill measurement", version: 2, ggufmill, sources: [{path, bytes, header_hash, modified}],
-// modules: [{type, name, version, xxh3}], tensors: [{name, made_of, shape, energy, weighted_energy, types: [{type,
-// bytes, error, weighted_error}]}], matrices: [{tensor, energy: [..], weighted_energy: [..], types: [{type, bytes,
-// error: [..], weighted_error:
-// [..]}]}]}; weighted figures only where there is importance; `matrices` of tensors of three dimensions, in the order
-// of these, with the bytes of one matrix.
+// The file is a JSON object:
+//   {format: "ggufmill measurement", version: 2, ggufmill,
+//    sources: [{path, bytes, header_hash, modified}],
+//    modules: [{type, name, version, xxh3}],
+//    tensors: [{name, made_of, shape, energy, weighted_energy, types: [{type, bytes, error, weighted_error}]}],
+//    matrices: [{tensor, energy: [..], weighted_energy: [..],
+//                types: [{type, bytes, error: [..], weighted_error: [..]}]}]}
+// Weighted numbers are present only with importance data. `matrices` has an entry for each three-dimensional tensor, in
+// the order of `tensors`; its `bytes` are those of one matrix.
 struct Measurement {
-  std::string ggufmill;  // version
+  std::string ggufmill;  // version that measured
   std::vector<SourceFile> sources;
   std::vector<MeasuredTensor> tensors;
-  std::vector<TypeModule> modules{};  // of the foreign types that were read or measured
+  std::vector<TypeModule> modules{};  // modules of the external types that were read or measured
 
   const MeasuredTensor* find(std::string_view tensor) const;
 };
 
-// A hash of what decides the figures of a tensor: its expression, whose sources count by their size, header hash and
-// time, and its importance.
+// Returns a hash of everything that determines a tensor's measurements: its expression, in which sources are identified
+// by size, header hash and modification time, and its importance.
 std::string measured_identity(const Tensor& tensor);
 
 std::string write_measurement(const Measurement& measurement);
-// Nothing in it is believed: figures are finite and not negative. What it says of matrices is for people and other
-// programs: it is not read. Version 1, which had none, is read, too. Exit code 4.
+// Reads a measurement. The input is not trusted: all numbers are checked to be finite and not negative. `matrices` is
+// skipped; it is for people and other programs. Version 1, which has no `matrices`, is accepted. Fails with exit code
+// 4.
 Result<Measurement> read_measurement(const std::string& path);
 
-// Whether a file begins as write_measurement() makes one, of whatever version.
+// Returns true if the file starts like the output of write_measurement(), of any version.
 bool is_measurement(const std::string& path);
 
-// One tensor with its matrices as a line of JSON, in which this version of ggufmill is named; its name is not in it.
-// Reading gives none where the line is of another version, or not sound.
+// Serializes one tensor and its matrices as a line of JSON. The line contains the version of ggufmill, but not the
+// tensor's name. Reading returns nullopt if the line was written by another version or is invalid.
 std::string write_measured_line(const MeasuredTensor& tensor);
 std::optional<MeasuredTensor> read_measured_line(std::string_view line);
 

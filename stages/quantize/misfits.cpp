@@ -19,7 +19,7 @@ std::string named_rows(const std::vector<const Tensor*>& tensors) {
   return tensors.size() > kTensorsShown ? text + ", ..." : text;
 }
 
-// The types of weights whose blocks fill rows of all these lengths, small ones first.
+// Lists the weight types whose blocks divide the row lengths of all `tensors`, by increasing bits per weight.
 std::string fitting_types(const std::vector<const Tensor*>& tensors, const Types& known) {
   std::uint64_t divisor = 0;
   for (const Tensor* tensor : tensors) divisor = std::gcd(divisor, tensor->shape().columns());

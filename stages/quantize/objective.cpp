@@ -14,7 +14,7 @@ namespace ggufmill {
 namespace {
 
 constexpr std::uint64_t kMostObjectiveBytes = 1 << 20;
-constexpr std::string_view kKinds[] = {"stream", "relative", "probe", "absolute"};  // as ObjectiveKind
+constexpr std::string_view kKinds[] = {"stream", "relative", "probe", "absolute"};  // in the order of ObjectiveKind
 
 FieldSpec regex_field(std::string name, std::string doc) {
   FieldSpec field{std::move(name), FieldKind::kRegex, std::move(doc)};
@@ -61,11 +61,12 @@ Result<Objective> parse_objective(std::string_view text, const std::string& name
   return read_objective(document->root);
 }
 
-// What each tensor is to the residual stream.
+// Shares of the residual stream that tensors write.
 class Stream {
  public:
   Stream(const Objective& objective, const Measurement& all, const ExpertUse& experts) : objective_(objective) {
-    // Those that write, in the order of layers and, within one, of the objective's blocks.
+    // Energy of the tensors that write to the stream, in the order of layers and, within a layer, of the objective's
+    // blocks.
     for (const MeasuredTensor& tensor : all.tensors) {
       const auto layer = layer_of(tensor.name);
       if (layer)
@@ -82,13 +83,13 @@ class Stream {
     }
   }
 
-  // None where it has no role.
+  // Returns the sensitivity of a tensor, or nullopt if the tensor has no role.
   std::optional<double> of(const MeasuredTensor& tensor) const {
     const auto layer = layer_of(tensor.name);
     if (!layer) {
       if (objective_.output && is(*objective_.output, tensor.name)) return objective_.head;
       if (!objective_.embedding || !is(*objective_.embedding, tensor.name)) return {};
-      return has_output_ ? 1 : objective_.head;  // tied: it is the head as well
+      return has_output_ ? 1 : objective_.head;  // tied: also the head
     }
     for (std::size_t b = 0; b < objective_.blocks.size(); ++b) {
       const Objective::Block& block = objective_.blocks[b];
@@ -100,8 +101,9 @@ class Stream {
   }
 
  private:
-  // The mean over tokens. Of n experts, of which k are used with weights of 1/k each, a product counts 1/k^2, and for k
-  // of n tokens: llama.cpp's build_moe_ffn (src/llama-graph.cpp) weighs what `ffn_down_exps` gives, and adds it up.
+  // Returns the mean energy over tokens. If k of n experts are used with weights of 1/k each, a product counts 1/k^2,
+  // and this for k of n tokens: build_moe_ffn of llama.cpp (src/llama-graph.cpp) multiplies the results of
+  // `ffn_down_exps` by the weights and adds them up.
   static double energy_written(const MeasuredTensor& tensor, const ExpertUse& experts) {
     const auto n = static_cast<double>(tensor.shape.dims[2]), k = static_cast<double>(experts.used);
     if (tensor.shape.rank < 3 || n <= 1 || k == 0) return tensor.weighted_energy;

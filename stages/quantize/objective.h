@@ -1,6 +1,6 @@
 #pragma once
-// What a choice of types is to make small: sums over tensors of sensitivity * squared relative error. Which there are
-// is data, configs/objectives/*.yaml; a copy of one is where a user starts.
+// Objectives that a choice of types minimizes: sums over tensors of sensitivity * squared relative error. Objectives
+// are data, in configs/objectives/*.yaml; users can start from a copy of one.
 
 #include <map>
 #include <optional>
@@ -20,50 +20,52 @@ struct Objective {
   std::string name;
   std::string description, formula;
   ObjectiveKind kind = ObjectiveKind::kRelative;
-  // Of kStream: which tensors are what, by parts of their names. Those of blocks stand behind "blk.N.".
+  // For kStream only: roles of tensors, by parts of their names. Patterns of blocks match the name after "blk.N.".
   double head = 1;
   std::optional<Pattern> embedding, output;
   struct Block {
-    Pattern writes, others;  // those that write to the residual stream, and the others of such a part of a layer
+    Pattern writes, others;  // tensors that write to the residual stream; the other tensors of the block
   };
   std::vector<Block> blocks;
-  // What sensitivities are multiplied by besides; the first that matches.
+  // Additional factor for the sensitivity; the first match counts.
   struct Multiplier {
     Pattern match;
     double times = 1;
   };
   std::vector<Multiplier> multipliers;
-  std::string file;  // that it was read from; empty: built in
+  std::string file;  // path it was read from; empty: built in
 };
 
-// A built-in objective by name, or a file by its path. `asked`: for messages.
+// Returns a built-in objective by name, or reads one from a file by path. `asked` is the position for error messages.
 Result<Objective> find_objective(const std::string& name_or_path, const Origin& asked);
-FieldSpec objective_fields();  // of such a file
+FieldSpec objective_fields();  // fields of an objective file
 
-// Divergence with one tensor alone of a type, by the tensor's name: what `probe` measures.
+// Divergence of the model with a single tensor quantized to `type`, by tensor name: the result of `probe`.
 struct Probe {
   std::string type;
   double divergence = 0;
 };
 using Probes = std::map<std::string, Probe, std::less<>>;
-// {format: "ggufmill sensitivities", version: 1, measured_on, tensors: {NAME: {type, divergence}}}.
+// The file is a JSON object: {format: "ggufmill sensitivities", version: 1, measured_on, tensors: {NAME: {type,
+// divergence}}}.
 struct ProbeFile {
-  std::string measured_on;  // a hash of the source, the text and how much of it; empty where it is not told
+  std::string measured_on;  // hash of the source, the text and its used length; empty: unknown
   Probes probes;
 };
-// Such a file, or a table as the suite of Thireus publishes it (kld_results.csv), told by ".csv": QTYPE and the names
-// of tensors, then a line for each type. Exit code 4.
+// Reads such a file, or a table in the format of Thireus' suite (kld_results.csv), recognized by ".csv": a header line
+// with QTYPE and the names of tensors, then a line for each type. Fails with exit code 4.
 Result<ProbeFile> read_probes(const std::string& path, const Types& types = {});
 
-// How a model uses its experts, whose products it adds up with weights: for each token `used` of them, with weights
-// whose sum is `scale`. 0: it is not known.
+// Use of experts in a model, which adds up their products with weights: each token uses `used` experts, with weights
+// that sum to `scale`. `used` is 0 if unknown.
 struct ExpertUse {
   std::uint64_t used = 0;
   double scale = 1;
 };
 
-// What each tensor's squared relative error counts, in the order of `tensors`; or, where the objective cannot say
-// (tensors without a role, no importance, no probe), an error that names the tensor. `probes`: of kProbe.
+// Returns the factor of each tensor's squared relative error, in the order of `tensors`. Returns an error that names
+// the tensor if the objective does not apply (the tensor has no role, no importance or no probe). `probes` is used by
+// kProbe only.
 Result<std::vector<double>> sensitivities(const Objective& objective, const std::vector<const MeasuredTensor*>& tensors,
                                           const Measurement& all, const Probes& probes, const ExpertUse& experts = {});
 

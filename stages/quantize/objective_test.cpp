@@ -23,7 +23,7 @@ Result<std::vector<double>> by_stream(const Measurement& all, const ExpertUse& e
   return sensitivities(find_objective("stream", {}).value(), tensors, all, {}, experts);
 }
 
-// An embedding whose rows have an energy of 1, and an attention that writes 3.
+// An embedding with rows of energy 1, and an attention output that writes energy 3.
 Measurement attention() {
   Measurement all;
   all.tensors.push_back(tensor("token_embd.weight", {2, {256, 10, 1, 1}}, 10));
@@ -32,10 +32,11 @@ Measurement attention() {
   return all;
 }
 
-// The last parts of the names of all matrices of layers that maps of architectures make, with the map's name.
+// Returns the last parts of the names of all layer matrices that the architecture maps produce, with the name of the
+// map.
 std::set<std::pair<std::string, std::string>> mapped_matrices() {
   static const std::regex made(R"(to: '?blk\.\{layer\}\.([a-z0-9_.]+))");
-  // Vectors, and what is never quantized.
+  // Vectors, and tensors that are never quantized.
   static const std::regex left_out(
       R"(.*(norm(_\d|_exps)?|bias|_scale|_lerp_\w)|attn_sinks|exp_probs_b|ssm_(a|d|conv1d(_[qkv])?)|shortconv\.conv)");
   std::set<std::pair<std::string, std::string>> names;
@@ -64,13 +65,13 @@ TEST_CASE("experts write what a token uses of them") {
   Measurement all = attention();
   all.tensors.push_back(tensor("blk.0.ffn_down_exps.weight", {3, {256, 256, 8, 1}}, 64));
   all.tensors.push_back(tensor("blk.0.ffn_up_exps.weight", {3, {256, 256, 8, 1}}, 1));
-  // Two of eight: 64 / (8 * 2), then with weights that sum up to 1.5.
+  // Two of eight experts: 64 / (8 * 2); then with weights that sum to 1.5.
   CHECK(by_stream(all, {2, 1}).value() == std::vector<double>{1, 5, 3.0 / 4, 4.0 / 8, 4.0 / 8});
   CHECK(by_stream(all, {2, 1.5}).value() == std::vector<double>{1, 5, 3.0 / 4, 9.0 / 13, 9.0 / 13});
-  // A shared expert is added as it is.
+  // A shared expert is added without weights.
   all.tensors.push_back(tensor("blk.0.ffn_down_shexp.weight", {2, {256, 256, 1, 1}}, 4));
   CHECK(by_stream(all, {2, 1}).value() == std::vector<double>{1, 5, 3.0 / 4, 8.0 / 12, 8.0 / 12, 8.0 / 12});
-  // How many are used is not known.
+  // The number of used experts is unknown.
   all.tensors.pop_back();
   CHECK(by_stream(all).value()[3] == 64.0 / 68);
 }

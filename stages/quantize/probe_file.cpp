@@ -1,4 +1,4 @@
-// Sensitivities from files: our own, and tables of others.
+// Reads sensitivities from files: ggufmill's own format, and tables of other projects.
 
 #include <fmt/format.h>
 
@@ -19,7 +19,7 @@ namespace json = boost::json;
 
 constexpr std::uint64_t kMostTableBytes = 64 << 20;
 
-// The cells of a line; quotes around one are left out.
+// Splits a line into cells and strips spaces and quotes around each.
 std::vector<std::string> cells_of(const std::string& line) {
   std::vector<std::string> cells;
   std::istringstream parts(line);
@@ -32,7 +32,8 @@ std::vector<std::string> cells_of(const std::string& line) {
   return cells;
 }
 
-// A number, in percent or not: all of a table are of one kind, and only what they are to each other counts.
+// Parses a number with or without a percent sign. The cells of a table all have the same form, and only their ratios
+// matter.
 std::optional<double> number_in(std::string_view cell) {
   if (cell.ends_with('%')) cell.remove_suffix(1);
   if (cell.starts_with('+')) cell.remove_prefix(1);
@@ -42,9 +43,9 @@ std::optional<double> number_in(std::string_view cell) {
   return value;
 }
 
-// Thireus' kld_results.csv: a line of column names, of which one is QTYPE and the others are tensors; then a line for
-// each type that the tensors had in their turn, with the divergence of each. Of several types of a tensor the one with
-// the fewest bits counts, whose divergence is the clearest; types that ggml does not have are left out.
+// Reads kld_results.csv of Thireus' suite: a header line in which one column is QTYPE and the others are tensors, then
+// a line for each type with the divergence of each tensor. If a tensor has several types, the type with the fewest bits
+// is used, because its divergence is the clearest. Types unknown to ggml are skipped.
 class CsvReader {
  public:
   CsvReader(const std::string& path, const Types& types) : path_(path), types_(types) {}

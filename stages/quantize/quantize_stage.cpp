@@ -14,15 +14,16 @@ namespace {
 
 constexpr std::uint32_t kGuessed = 1024;
 constexpr std::uint32_t kMostlyNvfp4 = 39;  // has a number, but no recipe
-constexpr std::uint32_t kAllF32 = 0;        // what types without a number count as
+constexpr std::uint32_t kAllF32 = 0;        // used for types without a number
 
 std::uint32_t number_of(const TypeInfo& type, const RecipeShelf& shelf) {
   if (type.name == "NVFP4") return kMostlyNvfp4;
   return shelf.file_type_of(std::string(type.name)).value_or(kAllF32);
 }
 
-// As llama.cpp guesses it for such a file (src/llama-model-loader.cpp, MIT): the number of the type that most tensors
-// have, of several the one that is first there as often, layer by layer; with a bit that says it is a guess.
+// Guesses general.file_type like llama.cpp does for files without it (src/llama-model-loader.cpp, MIT): the number of
+// the most frequent type; among equally frequent types, the one that reaches that count first, layer by layer. A bit
+// marks the number as a guess.
 std::uint32_t guessed_file_type(const std::vector<Tensor>& tensors, const RecipeShelf& shelf) {
   std::vector<const Tensor*> by_layer;
   by_layer.reserve(tensors.size());
@@ -49,7 +50,8 @@ bool needs(const Recipe& recipe, const Tensor& tensor) {
          !exempt(recipe, tensor);
 }
 
-// One problem for all tensors whose types need importance: `what` and `help` are the cause, the same for every output.
+// Returns one problem for all tensors with types that need importance. `what` and `help` give the cause and are the
+// same for every output.
 Error no_importance(const std::vector<const Tensor*>& tensors, bool is_given) {
   std::map<std::string_view, std::size_t> counts;
   for (const Tensor* tensor : tensors) ++counts[tensor->type->name];
@@ -65,8 +67,8 @@ Error no_importance(const std::vector<const Tensor*>& tensors, bool is_given) {
   return error;
 }
 
-// Adds to the model a problem for the tensors whose types the recipe refuses without importance and that have none,
-// and those of importance data that do not fit their tensors.
+// Adds problems to the model: one for the tensors that have no importance but a type that the recipe refuses without
+// it, and one for each tensor with importance data of the wrong size.
 void find_importance_problems(const Recipe& recipe, Model& model) {
   std::vector<const Tensor*> without;
   for (const Tensor& tensor : model.tensors)
@@ -97,10 +99,10 @@ class QuantizeStage : public Stage {
     return model;
   }
 
-  // By the recipe and the rules: what is left open by them.
+  // Applies the recipe and the rules. Returns the indices of the tensors they leave undecided.
   Result<std::vector<std::size_t>> decide(Model& model) const {
     if (options_.order_by_layer) sort_by_layer(model.tensors);
-    // The rules, and what is written, count dimensions as ggml does.
+    // The rules and the output count dimensions as ggml does: without trailing ones.
     for (Tensor& tensor : model.tensors) {
       BOOST_OUTCOME_TRY(tensor.expression,
                         expressions::reshape(tensor.expression, without_last_ones(tensor.expression->shape)));
@@ -135,13 +137,13 @@ class QuantizeStage : public Stage {
   }
 
  private:
-  // Gives the open tensors the types that lose least in the room that there is.
+  // Assigns types to the open tensors: those with the smallest loss within the budget.
   Status fill(Model& model, const std::vector<std::size_t>& open) const {
     TargetOptions target = *options_.target;
     if (!target.measurement) return assume(model, open);
     const std::uint64_t other_bytes = model.notes.get(notes::kOtherBytes);
     auto choice = choose_types(target, model, open, other_bytes);
-    // What the default says nothing of, the plainest objective does.
+    // Falls back to the simplest objective if the default one does not apply to this model.
     if (!choice && !target.objective_is_given && target.objective.kind == ObjectiveKind::kStream) {
       const std::string why = choice.error().what;
       BOOST_OUTCOME_TRY(target.objective, find_objective("relative", options_.origin));
@@ -167,7 +169,8 @@ class QuantizeStage : public Stage {
     return ok();
   }
 
-  // Without a measurement: the rest of the job can be planned, and the problem keeps it from being run.
+  // Assumes types while there is no measurement: the rest of the job can be planned, and the added problem prevents it
+  // from running.
   Status assume(Model& model, const std::vector<std::size_t>& open) const {
     BOOST_OUTCOME_TRY(const AssumedChoice assumed,
                       assume_types(*options_.target, model, open, model.notes.get(notes::kOtherBytes)));
@@ -192,7 +195,7 @@ class QuantizeStage : public Stage {
     return ok();
   }
 
-  // Quality that one quantization has lost no other brings back.
+  // Refuses to quantize an already quantized tensor again unless allowed: the lost precision cannot be recovered.
   Status check_requantize(const Tensor& tensor, const TypeInfo& type) const {
     if (options_.requantize || !tensor.source_type().is_quantized() || &type == &tensor.source_type()) return ok();
     return error_at(
@@ -217,9 +220,9 @@ class QuantizeStage : public Stage {
   RecipeShelf shelf_;
 };
 
-// ---- the fields, and their reading ----
+// ---- fields and their parsing ----
 
-constexpr std::string_view kTypeParent = "base";  // what a bare type has in common with the recipes
+constexpr std::string_view kTypeParent = "base";  // base of a recipe made from a single type
 
 constexpr std::string_view kFallback = "fallback";
 

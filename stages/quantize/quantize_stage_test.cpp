@@ -12,7 +12,7 @@ using namespace ggufmill;
 
 namespace {
 
-// A small model of rows of 512, F32 throughout but for what a test changes.
+// A small model with rows of 512. All tensors are F32 unless a test changes them.
 struct StageBench {
   Model model;
 
@@ -108,7 +108,7 @@ TEST_CASE("a tensor that a rule decides does not count among its kind") {
   StageBench bench;
   for (const char* name : {"blk.1.attn_v.weight", "blk.2.attn_v.weight", "blk.3.attn_v.weight"})
     bench.add(name, {512, 64});
-  CHECK(type(bench.run("Q3_K_M"), "blk.2.attn_v.weight") == "Q4_K");  // the third of its kind: two get Q5_K
+  CHECK(type(bench.run("Q3_K_M"), "blk.2.attn_v.weight") == "Q4_K");  // the third of its kind: the first two get Q5_K
   CHECK(type(bench.run("{recipe: Q3_K_M, tensors: [{match: 'blk.0.attn_v', type: Q8_0}]}"), "blk.2.attn_v.weight") ==
         "Q5_K");
 }
@@ -182,7 +182,7 @@ TEST_CASE("misfit: fallback lets the recipe's fallback take the place of a type 
   CHECK(type(model, "b.weight") == "F16");
   CHECK(tensor(model.value(), "b.weight").fallback_from == &type_named("Q6_K"));
   CHECK(model.value().problems.empty());
-  CHECK(bench.run("{type: Q8_0, misfit: fallback}").value().problems.size() == 1);  // which has no fallback
+  CHECK(bench.run("{type: Q8_0, misfit: fallback}").value().problems.size() == 1);  // Q8_0 has no fallback
 }
 
 TEST_CASE("a rule's type is had or refused, beside a recipe that falls back") {
@@ -313,7 +313,7 @@ TEST_CASE("importance of the wrong size is a problem where the tensor is convert
   const Error fault = input_error("imatrix.gguf", "3 values");
   for (Tensor& tensor : bench.model.tensors) tensor.importance_fault = std::make_shared<const Error>(fault);
   const auto model = bench.run("{recipe: Q4_K_M, tensors: [{match: 'attn_v|ffn_down|token', type: keep}]}");
-  REQUIRE(model.value().problems.size() == 1);  // of output.weight alone
+  REQUIRE(model.value().problems.size() == 1);  // for output.weight only
   CHECK(model.value().problems[0].where == "imatrix.gguf");
   CHECK(bench.run("COPY").value().problems.empty());
 }
@@ -353,16 +353,16 @@ TEST_CASE("without a file type anywhere it is guessed as the reference guesses i
     set_source(bench.model.tensors[tensor], bench.model.tensors[tensor].shape(), type);
   };
   for (std::size_t i : {0, 1, 2}) become(i, "Q3_K");
-  CHECK(file_type(bench.run("COPY")) == kGuessed + 12);  // of Q3_K_M
+  CHECK(file_type(bench.run("COPY")) == kGuessed + 12);  // the number of Q3_K_M
   for (std::size_t i : {0, 1, 2}) become(i, "NVFP4");
   CHECK(file_type(bench.run("COPY")) == kGuessed + 39);
-  for (std::size_t i : {0, 1, 2}) become(i, "MXFP4");  // has no number of its own
+  for (std::size_t i : {0, 1, 2}) become(i, "MXFP4");  // has no number
   CHECK(file_type(bench.run("COPY")) == kGuessed + 0);
 }
 
 TEST_CASE("of types that are there as often, the guess is that which is first there as often, layer by layer") {
   StageBench bench;
-  bench.model.tensors.pop_back();  // left: token_embd, output, blk.0.attn_v, blk.0.ffn_down
+  bench.model.tensors.pop_back();  // remaining: token_embd, output, blk.0.attn_v, blk.0.ffn_down
   const auto become = [&](const std::vector<const char*>& types) {
     for (std::size_t i = 0; i < 4; ++i) set_source(bench.model.tensors[i], bench.model.tensors[i].shape(), types[i]);
   };

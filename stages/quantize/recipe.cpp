@@ -13,7 +13,7 @@ namespace ggufmill {
 namespace {
 
 constexpr std::uint64_t kMostRecipeBytes = 1 << 20;
-constexpr std::size_t kLongestChain = 32;  // of recipes that extend one another
+constexpr std::size_t kLongestChain = 32;  // length of a chain of `extends`
 
 FieldSpec rules_field(std::string name, std::string doc, bool typed) {
   FieldSpec rule{"", FieldKind::kMap, "Conditions, all of which must hold, and what follows."};
@@ -34,7 +34,7 @@ FieldSpec list_of(std::string name, FieldSpec item, std::string doc) {
   return field;
 }
 
-// What a rule asks, in the recipe's own words: "class ffn_down, depth spread".
+// Renders the conditions of a rule as written in the recipe: "class ffn_down, depth spread".
 std::string words_of(const ConfigNode& rule) {
   std::string text;
   for (const ConfigNode::Entry& entry : rule.entries) {
@@ -59,7 +59,7 @@ Result<std::vector<Rule>> read_rules(const ConfigNode* list, const std::string& 
   return rules;
 }
 
-// What the recipe says comes before what it extends.
+// Puts the recipe's own rules before those it inherits.
 Status prepend(std::vector<Rule>& rules, const ConfigNode* list, const std::string& recipe, const Types& types) {
   BOOST_OUTCOME_TRY(auto own, read_rules(list, recipe, types));
   rules.insert(rules.begin(), std::make_move_iterator(own.begin()), std::make_move_iterator(own.end()));
@@ -101,7 +101,7 @@ void read_plain(const ConfigNode& root, const Types& types, Recipe& recipe) {
     for (const ConfigNode& item : node->items) recipe.importance_exempt.push_back(*class_named(item.scalar));
 }
 
-// What is not handed on to the recipes that extend this one.
+// Reads the values that recipes extending this one do not inherit.
 Status read_own(const ConfigNode& root, Recipe& recipe) {
   recipe.aliases.clear();
   if (const ConfigNode* node = root.find("aliases"))
@@ -113,7 +113,7 @@ Status read_own(const ConfigNode& root, Recipe& recipe) {
   return ok();
 }
 
-// Adds the file's words to `recipe`, which holds what it extends.
+// Applies the file's values to `recipe`, which contains the inherited ones.
 Status read_recipe(const ConfigNode& root, const Types& types, Recipe& recipe) {
   read_plain(root, types, recipe);
   BOOST_OUTCOME_TRY(read_own(root, recipe));
@@ -201,14 +201,14 @@ Result<Recipe> RecipeShelf::find(const std::string& name_or_path, const Origin& 
 
 namespace {
 
-// A built-in recipe's other names, and whether only other recipes use it.
+// Aliases of a built-in recipe, and true in `partial` if only other recipes use it.
 struct Heading {
   std::vector<std::string> aliases;
   bool partial = false;
 };
 
 Heading heading_of(const BuiltInRecipe& recipe) {
-  Diagnostics ignored;  // built-in files are right: a test reads them all
+  Diagnostics ignored;  // built-in files are valid: a test reads them all
   const auto document = read_document(recipe.text, std::string(recipe.name), ignored);
   if (!document) return {};
   Heading heading;
@@ -235,7 +235,7 @@ Result<RecipeText> text_of(const std::string& name, const Origin& asked) {
   return error_at(asked, fmt::format("unknown recipe '{}'", name), recipe_hint(name));
 }
 
-// Keys of dictionaries are not linted by the field table.
+// The field table does not check the keys of dictionaries.
 Status check_fallback_keys(const ConfigNode& root, const Types& types) {
   const ConfigNode* fallback = root.find("fallback");
   if (!fallback) return ok();

@@ -1,6 +1,6 @@
 #pragma once
-// A recipe: which type each tensor of a model gets, as data. The files are configs/recipes/*.yaml; a copy of one is
-// where a user starts.
+// A recipe: data that decides the type of each tensor of a model. The files are configs/recipes/*.yaml; users can start
+// from a copy of one.
 
 #include <map>
 #include <optional>
@@ -15,41 +15,41 @@ namespace ggufmill {
 
 struct Rule {
   Condition condition;
-  const TypeInfo* type = nullptr;  // null: the tensor keeps the type it has
-  std::string text;                // "Q4_K_M rule 2 (ffn_down spread)": what `plan` shows
-  bool named = false;              // it stands beside the recipe, in the pipeline file
+  const TypeInfo* type = nullptr;  // null: the tensor keeps its type
+  std::string text;                // shown by `plan`: "Q4_K_M rule 2 (ffn_down spread)"
+  bool named = false;              // given next to the recipe, in the pipeline file
 };
 
 struct Recipe {
   std::string name;
   std::string description;
   std::vector<std::string> aliases;
-  bool partial = false;                                 // there for others to extend
-  const TypeInfo* type = nullptr;                       // where no rule decides; null: a tensor keeps its type
-  std::optional<std::uint32_t> file_type;               // written as general.file_type; none: left as it is
-  std::vector<Rule> keep;                               // tensors that are never converted
-  std::vector<Rule> rules;                              // first match wins
-  std::vector<Rule> adjust;                             // then, first match wins again, mostly with `from`
-  std::map<const TypeInfo*, const TypeInfo*> fallback;  // for rows that are no whole blocks
-  const TypeInfo* last_fallback = nullptr;              // where that does not fit either
-  bool is_type = false;                           // one type that the user named, with what all recipes have in common
-  std::vector<const TypeInfo*> needs_importance;  // types that are refused without it, but for...
+  bool partial = false;                    // only a base for other recipes
+  const TypeInfo* type = nullptr;          // used if no rule matches; null: the tensor keeps its type
+  std::optional<std::uint32_t> file_type;  // written as general.file_type; nullopt: left unchanged
+  std::vector<Rule> keep;                  // tensors that are never converted
+  std::vector<Rule> rules;                 // the first match wins
+  std::vector<Rule> adjust;                // applied after `rules`; the first match wins; mostly with `from`
+  std::map<const TypeInfo*, const TypeInfo*> fallback;  // for rows that are not whole blocks
+  const TypeInfo* last_fallback = nullptr;              // if that does not fit either
+  bool is_type = false;  // made from one type that the user named, based on what all recipes share
+  std::vector<const TypeInfo*> needs_importance;  // types refused without importance, except for...
   std::vector<ClassSet> importance_exempt;        // ...tensors of these classes
   ModelGroups models;
-  std::vector<std::string> files;  // that it was read from, those that it extends included; none of a built-in one
+  std::vector<std::string> files;  // paths it was read from, including `extends`; empty: built in
 };
 
-// The field table of a recipe file.
+// Returns the field table of a recipe file.
 FieldSpec recipe_fields();
 
-// Where recipes come from: built in, by name or alias in any letter case; else a file by its path.
+// Finds recipes: built-in ones by name or alias, ignoring case, and files by path.
 class RecipeShelf {
  public:
   explicit RecipeShelf(Types types = {}) : types_(std::move(types)) {}
-  // Resolves `extends`: the recipe's own rules come before those it extends, its other values replace them. An unknown
-  // name, a recipe that extends itself, or a file with errors: the error names `asked` as the place.
+  // Resolves `extends`: the recipe's own rules come before inherited ones, its other values replace inherited ones.
+  // Fails for an unknown name, a recipe that extends itself, or a file with errors; the error refers to `asked`.
   Result<Recipe> find(const std::string& name_or_path, const Origin& asked = {}) const;
-  // The number of the built-in recipe of that name or alias; none where there is no such recipe.
+  // Returns the number of the built-in recipe with that name or alias; nullopt if there is no such recipe.
   std::optional<std::uint32_t> file_type_of(const std::string& name) const;
   const Types& types() const { return types_; }
 
@@ -59,7 +59,7 @@ class RecipeShelf {
   Types types_;
 };
 
-// Puts the rules of `list`, which has passed the lint, before those of the recipe.
+// Inserts the rules of `list`, which has passed the lint, before those of the recipe.
 Status add_rules(const ConfigNode& list, const std::string& where, const Types& types, Recipe& recipe);
 
 // A recipe file embedded at build time.
@@ -67,9 +67,9 @@ struct BuiltInRecipe {
   std::string_view name;
   std::string_view text;  // YAML
 };
-std::span<const BuiltInRecipe> built_in_recipes();  // sorted by name; what they extend included
+std::span<const BuiltInRecipe> built_in_recipes();  // sorted by name; includes partial ones
 
-// Help for an unknown recipe: the nearest name or alias that a user can choose, and the command that lists them.
+// Returns help for an unknown recipe: the nearest name or alias of a complete recipe, and the command that lists them.
 std::string recipe_hint(const std::string& name);
 
 }  // namespace ggufmill

@@ -14,19 +14,19 @@
 namespace ggufmill {
 namespace {
 
-constexpr std::size_t kMostPattern = 3000;  // bytes of one rule's pattern; compiled ones may have 4096
+constexpr std::size_t kMostPattern = 3000;  // bytes of one rule's pattern; the limit for compilation is 4096
 
-// A tensor's name without its layer: "ffn_down.weight" for "blk.3.ffn_down.weight".
+// Returns a tensor's name without its layer: "ffn_down.weight" for "blk.3.ffn_down.weight".
 std::string part_of(const std::string& name) {
   return layer_of(name) ? name.substr(name.find('.', name.find('.') + 1) + 1) : name;
 }
 
 struct Part {
   bool has_layers = false;
-  std::map<const TypeInfo*, std::set<std::uint64_t>> layers;  // of each type
+  std::map<const TypeInfo*, std::set<std::uint64_t>> layers;  // layers by type
 };
 
-// What names of this part and type have in common, as a pattern.
+// Returns a pattern that matches all tensors of this part with this type.
 std::string pattern_of(const std::string& name, const Part& part, const TypeInfo* type) {
   if (!part.has_layers) return regex_literal(name);
   const bool all = part.layers.size() == 1;

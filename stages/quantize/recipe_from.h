@@ -1,5 +1,5 @@
 #pragma once
-// A recipe that gives a model the types that it has: the way back from a file.
+// Derives a recipe from an existing file: the inverse of quantizing with a recipe.
 
 #include <string>
 
@@ -7,8 +7,9 @@
 
 namespace ggufmill {
 
-// The text of a recipe file: the type that most weights have, and for every other type the fewest rules by name.
-// Tensors that no recipe converts are left out. `model`: as its file has it; `of`: what it is, for the description.
+// Returns the text of a recipe file that reproduces the types of `model`, as read from its file: the type of most
+// weights, and the fewest rules by name for every other type. Tensors that recipes never convert are omitted. `of`
+// identifies the model in the description.
 Result<std::string> recipe_from(const Model& model, const std::string& of, const RecipeShelf& shelf);
 
 }  // namespace ggufmill

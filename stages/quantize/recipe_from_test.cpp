@@ -16,7 +16,7 @@ namespace {
 
 struct Family {
   const char* architecture;
-  std::vector<const char*> parts;  // of a layer
+  std::vector<const char*> parts;  // parts of a layer's tensor names
   bool has_head = true;
   unsigned experts = 0;
 };
@@ -88,7 +88,7 @@ TEST_CASE("of every built-in recipe's types a recipe is made that gives the same
       REQUIRE(text);
       write_text(path, text.value());
       CHECK(types_of(quantized(path, model_of(family, 32))) == types_of(made));
-      // A rule for each type but the one that most weights have.
+      // A rule for each type except that of most weights.
       std::set<const TypeInfo*> types;
       for (const Tensor& tensor : made.tensors)
         if (tensor.converted()) types.insert(tensor.type);

@@ -1,4 +1,4 @@
-// What recipe files may say, and how they extend each other.
+// Tests the syntax of recipe files and how recipes extend each other.
 #include "stages/quantize/recipe.h"
 
 #include "tests/support/catch.h"
@@ -11,7 +11,7 @@ namespace {
 
 Result<Recipe> find(const std::string& name) { return RecipeShelf().find(name); }
 
-// Recipe files in a folder of their own.
+// A temporary folder with recipe files.
 struct Folder {
   TempDir folder;
   std::string path(const std::string& name) const { return folder.file(name + ".yaml"); }

@@ -1,5 +1,5 @@
 #pragma once
-// What the rules of a recipe do to a model.
+// Effect of a recipe's rules on a model.
 
 #include <cstdint>
 #include <string>
@@ -10,15 +10,16 @@
 namespace ggufmill {
 
 struct RuleUse {
-  std::string rule;           // as `plan` shows it
-  std::uint64_t tensors = 0;  // whose type it decides
+  std::string rule;           // as shown by `plan`
+  std::uint64_t tensors = 0;  // number of tensors whose type it decides
 };
 
-// Of each rule of a whole recipe, those that it extends included, in the order in which they are asked; lists one after
-// the other. A rule that decides nothing fits no tensor, or comes after others that do.
+// Returns an entry for each rule of a complete recipe, including inherited rules, in the order they are tried; the
+// lists follow one another. A rule that decides no tensor matches none, or only tensors already decided by an earlier
+// rule.
 Result<std::vector<RuleUse>> rule_uses(const Recipe& recipe, const Model& model, const RecipeShelf& shelf);
 
-// The model with the types that a recipe gives it.
+// Returns the model with the types that a recipe gives it.
 Result<Model> with_recipe(const Recipe& recipe, Model model, const RecipeShelf& shelf);
 
 }  // namespace ggufmill

@@ -7,15 +7,16 @@
 namespace ggufmill {
 namespace {
 
-using Wide = __int128;  // products of two of the problem's numbers
+using Wide = __int128;  // for products of two of the problem's numbers
 
-// An option that no other beats in both, by its index in its class.
+// An undominated option: no other option of its class is at least as good in both cost and loss. `index` is its index
+// in the class.
 struct Option {
   std::uint64_t cost, loss;
   std::size_t index;
 };
 
-// By rising cost and falling loss.
+// Returns the undominated options, by increasing cost and decreasing loss.
 std::vector<Option> undominated(const ChoiceClass& options) {
   std::vector<Option> all;
   for (std::size_t i = 0; i < options.size(); ++i) all.push_back({options[i].cost, options[i].loss, i});
@@ -27,16 +28,17 @@ std::vector<Option> undominated(const ChoiceClass& options) {
   return left;
 }
 
-// A step from one corner of a class's lower convex hull to the next: what a byte more saves falls from step to step.
+// A step from one corner of a class's lower convex hull to the next. The loss saved per byte decreases from step to
+// step.
 struct HullStep {
-  std::uint64_t cost, loss;  // what it costs and saves
-  std::size_t group, to;     // the class, and the option that it leads to
+  std::uint64_t cost, loss;  // additional cost and saved loss
+  std::size_t group, to;     // the class, and the option at the end of the step
 };
 
 std::vector<HullStep> hull_steps(const std::vector<Option>& options, std::size_t group) {
   std::vector<std::size_t> corners;
   for (std::size_t i = 0; i < options.size(); ++i) {
-    const auto is_above = [&] {  // whether the last corner lies on or above the line from the one before it to i
+    const auto is_above = [&] {  // true if the last corner is on or above the line from its predecessor to i
       const Option &a = options[corners[corners.size() - 2]], &b = options[corners.back()], &c = options[i];
       return Wide(a.loss - b.loss) * (c.cost - a.cost) <= Wide(a.loss - c.loss) * (b.cost - a.cost);
     };
@@ -51,11 +53,11 @@ std::vector<HullStep> hull_steps(const std::vector<Option>& options, std::size_t
   return steps;
 }
 
-// What a choice so far costs and loses, against the base of the classes that it is of.
+// Cost and loss of a partial choice, relative to the base options of its classes.
 struct State {
   std::int64_t cost, loss;
 };
-// Where it came from: the state of the layer before, and the option taken.
+// Origin of a state: the preceding state and the option taken.
 struct Way {
   std::uint32_t from, option;
 };
@@ -63,7 +65,7 @@ struct Way {
 class Solver {
  public:
   Solver(const std::vector<ChoiceClass>& classes, std::uint64_t limit) {
-    std::uint64_t most = 0;  // more than all of it is no more
+    std::uint64_t most = 0;  // a larger limit has no effect
     for (const ChoiceClass& options : classes) {
       groups_.push_back(undominated(options));
       most += groups_.back().back().cost;
@@ -77,7 +79,7 @@ class Solver {
     if (least > limit_) return {};
     relax();
     ChoiceSolution found = describe(greedy_);
-    // What the losses of a better choice exceed the bound by is less than this.
+    // Any better choice exceeds the bound by less than this.
     Wide gap = excess_of(found);
     for (Wide reach = std::max<Wide>(gap / 4096, 1);; reach = reach > gap / 8 ? gap : reach * 8) {
       reach = std::min(reach, gap);
@@ -115,8 +117,9 @@ class Solver {
     return solution;
   }
 
-  // The best fractional solution: steps by what they save for a byte, the last of them in part. Its price of a byte
-  // bounds every choice. greedy_: the steps that fit, that last one and what follows where there is room.
+  // Computes the best fractional solution: steps in order of loss saved per byte, the last one taken in part. Its price
+  // per byte yields a lower bound for every choice. greedy_ takes the steps that fit, skips the one that does not, and
+  // continues with steps of other classes that still fit.
   void relax() {
     std::vector<HullStep> steps;
     greedy_.assign(groups_.size(), 0);
@@ -140,28 +143,28 @@ class Solver {
       if (!is_broken) price_loss_ = step.loss, price_cost_ = step.cost;
       is_broken = stopped[step.group] = true;
     }
-    if (!is_broken) price_loss_ = 0, price_cost_ = 1;  // all have their best
+    if (!is_broken) price_loss_ = 0, price_cost_ = 1;  // all classes have their best option
     base_.assign(groups_.size(), 0);
     for (std::size_t g = 0; g < groups_.size(); ++g)
       for (std::size_t i = 1; i < groups_[g].size(); ++i)
         if (priced(groups_[g][i]) < priced(groups_[g][base_[g]])) base_[g] = i;
   }
 
-  // Loss and cost in one: q loss + p cost, where p / q is the price.
+  // Combines loss and cost: q loss + p cost, where p / q is the price.
   Wide priced(const Option& option) const { return Wide(price_cost_) * option.loss + Wide(price_loss_) * option.cost; }
   Wide reduced(std::size_t g, const Option& option) const { return priced(option) - priced(groups_[g][base_[g]]); }
 
-  // By how much a choice, priced, exceeds the bound: its options' reduced costs, and the price of the room it leaves.
+  // Returns the excess of a choice over the bound, in units of q loss.
   Wide excess_of(const ChoiceSolution& solution) const {
     Wide bound = -Wide(price_loss_) * limit_;
     for (std::size_t g = 0; g < groups_.size(); ++g) bound += priced(groups_[g][base_[g]]);
     return Wide(price_cost_) * solution.loss - bound;
   }
 
-  // All choices whose excess is at most `reach`.
+  // Searches all choices whose excess is at most `reach`. `is_whole` is false if the state limit stopped the search.
   Search search_within(Wide reach) {
     std::int64_t base_cost = 0;
-    std::vector<std::size_t> open;  // classes with another option than the base within reach
+    std::vector<std::size_t> open;  // classes with more than one option within reach
     std::vector<std::vector<std::size_t>> options(groups_.size());
     for (std::size_t g = 0; g < groups_.size(); ++g) {
       base_cost += static_cast<std::int64_t>(groups_[g][base_[g]].cost);
@@ -169,8 +172,8 @@ class Solver {
         if (reduced(g, groups_[g][i]) <= reach) options[g].push_back(i);
       if (options[g].size() > 1) open.push_back(g);
     }
-    // The classes whose next best is nearest come first: what is known of them prunes the rest.
-    std::vector<std::int64_t> cheapest_after(open.size() + 1, 0);  // the least that later classes can take off the cost
+    // For each k, a lower bound of the cost change in classes from k on.
+    std::vector<std::int64_t> cheapest_after(open.size() + 1, 0);
     for (std::size_t k = open.size(); k-- > 0;) {
       const std::size_t g = open[k];
       const auto cheapest = static_cast<std::int64_t>(groups_[g][options[g].front()].cost);
@@ -188,7 +191,7 @@ class Solver {
       if (states.empty()) return {};
       if (held > kMostChoiceStates) return {false, {}};
     }
-    // States are by rising cost and falling loss: the last that fits is the best.
+    // States are sorted by increasing cost and decreasing loss: the last one that fits is the best.
     std::size_t at = states.size();
     while (at > 0 && states[at - 1].cost > room) --at;
     if (at == 0) return {};
@@ -201,13 +204,13 @@ class Solver {
     return {true, describe(picked)};
   }
 
-  // Each state with each option of a class, less those that another beats in both, that are too dear, or that exceed
-  // the bound by more than `reach`. By rising cost and falling loss.
+  // Combines each state with each option of a class. Drops results that are dominated, cost more than `room`, or exceed
+  // the bound by more than `reach`. Returns them by increasing cost and decreasing loss.
   std::pair<std::vector<State>, std::vector<Way>> extend(const std::vector<State>& states, std::size_t g,
                                                          const std::vector<std::size_t>& options, std::int64_t room,
                                                          Wide reach) const {
     const Option& base = groups_[g][base_[g]];
-    std::vector<std::size_t> heads(options.size(), 0);  // of the sequence that each option makes of the states
+    std::vector<std::size_t> heads(options.size(), 0);  // next state to combine with each option
     std::vector<State> next;
     std::vector<Way> ways;
     const auto moved = [&](std::size_t o) {
@@ -237,8 +240,8 @@ class Solver {
 
   std::uint64_t limit_ = 0;
   std::vector<std::vector<Option>> groups_;
-  std::uint64_t price_loss_ = 0, price_cost_ = 1;  // what a byte is worth: price_loss_ / price_cost_
-  std::vector<std::size_t> base_;                  // the option of each class that is best at that price
+  std::uint64_t price_loss_ = 0, price_cost_ = 1;  // price of a byte: price_loss_ / price_cost_
+  std::vector<std::size_t> base_;                  // best option of each class at that price
   std::vector<std::size_t> greedy_;
 };
 

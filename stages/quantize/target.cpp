@@ -12,8 +12,8 @@
 namespace ggufmill {
 namespace {
 
-constexpr std::uint64_t kAlignment = 32;  // of tensors, where the metadata says nothing
-constexpr double kLossScale = 0x1p59;     // what all losses together are, as whole numbers
+constexpr std::uint64_t kAlignment = 32;  // of tensors, unless the metadata sets another
+constexpr double kLossScale = 0x1p59;     // sum of the largest losses, scaled to integers
 
 constexpr std::string_view kUnmeasured = "nothing is measured yet";
 constexpr std::string_view kMeasureAgain = "measure again: ggufmill measure";
@@ -39,14 +39,14 @@ ExpertUse expert_use_of(const Model& model) {
   const MetadataValue* scale = model.metadata.find(architecture + ".expert_weights_scale");
   ExpertUse use;
   if (used) use.used = as_unsigned(*used).value_or(0);
-  // Weights that are not made to sum up to one sum up to less, by as much as the scale is for.
+  // Weights that are not normalized sum to less than one; the scale compensates for that.
   const bool is_one = norm && as_bool(*norm).value_or(false);
   const auto number = scale && is_one ? as_number(*scale) : std::nullopt;
   if (number && *number > 0 && std::isfinite(*number)) use.scale = *number;
   return use;
 }
 
-// With the types that a recipe gives.
+// Returns the model with the types that a recipe gives it.
 Result<Model> model_like(const Recipe& recipe, const Model& model) {
   Model other = model;
   std::vector<TensorRule> no_rules;
@@ -60,7 +60,7 @@ Result<Model> model_like(const Recipe& recipe, const Model& model) {
   return other;
 }
 
-// A class of the choice: one tensor, or some that have one type. The options of all its tensors are the same types.
+// A class of the choice: one tensor, or several that share one type. All members have the same types as options.
 struct Member {
   std::size_t tensor;  // index into the model
   const MeasuredTensor* measured;
@@ -70,7 +70,7 @@ struct Group {
   std::size_t budget = 0;
   std::vector<Member> members;
   std::vector<const TypeInfo*> types;
-  std::vector<std::uint64_t> bytes;  // of each type, all members together
+  std::vector<std::uint64_t> bytes;  // for each type, the sum over all members
   std::vector<double> loss;
 };
 
@@ -89,7 +89,7 @@ class Chooser {
     return ok();
   }
 
-  // What tensors of a budget hold that are not chosen for.
+  // Bytes of a budget's tensors that are not open to choice.
   std::uint64_t fixed_bytes(std::size_t budget) const { return fixed_bytes_[budget]; }
   std::uint64_t least_bytes(std::size_t budget) const {
     return sum(budget, [](const Group& g) { return std::ranges::min(g.bytes); });
@@ -109,7 +109,7 @@ class Chooser {
       if (budget_of_[i] == budget) weights += model_.tensors[i].shape().elements();
     return weights;
   }
-  // Of all tensors of a budget, with the types that they have in `model`.
+  // Returns the bytes of all tensors of a budget, with the types that they have in `model`.
   std::uint64_t bytes_in(std::size_t budget, const Model& model) const {
     std::uint64_t bytes = 0;
     for (std::size_t i = 0; i < budget_of_.size(); ++i)
@@ -118,13 +118,13 @@ class Chooser {
     return bytes;
   }
 
-  // Within so many bytes of a budget's chosen tensors. None: there is no choice that small.
+  // Returns the best choice for a budget's open tensors within `bytes`; nullopt if no choice is that small.
   std::optional<Choice> within(std::size_t budget, std::uint64_t bytes) const { return solve(budget, bytes, false); }
-  // The smallest whose sum of losses is at most `loss`.
+  // Returns the smallest choice whose sum of losses is at most `loss`.
   std::optional<Choice> at_most(std::size_t budget, double loss) const {
     return solve(budget, static_cast<std::uint64_t>(std::min(loss * scale_, kLossScale)), true);
   }
-  // With the types that the tensors of `model` have; none where one was not measured.
+  // Returns the loss with the types that the tensors have in `model`; nullopt if one of these types was not measured.
   std::optional<double> loss_of(const Model& model) const {
     double loss = 0;
     for (const Group& group : groups_)
@@ -158,7 +158,7 @@ class Chooser {
     return found->second;
   }
 
-  // To each tensor the first budget that is for it.
+  // Assigns each tensor to the first budget that matches it.
   Status divide() {
     const std::vector<TargetBudget>& budgets = options_.budgets;
     fixed_bytes_.assign(budgets.size(), 0);
@@ -181,7 +181,7 @@ class Chooser {
 
   Status group(const std::vector<std::size_t>& open) {
     for (const MeasuredTensor& tensor : options_.measurement->tensors) by_name_.emplace(tensor.name, &tensor);
-    std::map<std::pair<std::size_t, std::uint64_t>, std::size_t> known;  // group and layer
+    std::map<std::pair<std::size_t, std::uint64_t>, std::size_t> known;  // key: group and layer
     std::vector<bool> is_open(model_.tensors.size());
     for (const std::size_t i : open) {
       is_open[i] = true;
@@ -276,8 +276,8 @@ class Chooser {
     scale_ = most > 0 ? kLossScale / most : 0;
   }
 
-  // Bytes within a limit and losses to be made small, or the other way round. As each budget has its own tensors, the
-  // best of each are together the best of all.
+  // Minimizes losses within a limit of bytes, or bytes within a limit of losses. Each budget has its own tensors, so
+  // that the best choices for all budgets together are the best overall.
   std::optional<Choice> solve(std::size_t budget, std::uint64_t limit, bool limits_loss) const {
     std::vector<const Group*> groups;
     std::vector<ChoiceClass> classes;
@@ -305,7 +305,7 @@ class Chooser {
     return choice;
   }
 
-  // The cheapest type that loses less.
+  // Returns the cheapest type with a smaller loss.
   static std::optional<BetterType> next_better(const Group& group, std::size_t picked) {
     std::optional<BetterType> best;
     for (std::size_t i = 0; i < group.types.size(); ++i) {
@@ -319,13 +319,13 @@ class Chooser {
   const TargetOptions& options_;
   const Model& model_;
   std::map<std::string_view, const MeasuredTensor*> by_name_;
-  std::vector<std::size_t> budget_of_;  // each tensor of the model
+  std::vector<std::size_t> budget_of_;  // for each tensor of the model
   std::vector<Group> groups_;
-  std::vector<std::uint64_t> fixed_bytes_;  // of each budget
+  std::vector<std::uint64_t> fixed_bytes_;  // for each budget
   double scale_ = 0;
 };
 
-// Bytes that all tensors of a budget may have.
+// Returns the number of bytes available to all tensors of a budget.
 Result<std::uint64_t> room_in(const Chooser& chooser, const TargetOptions& options, std::size_t at, const Model& model,
                               std::uint64_t other_bytes) {
   const TargetBudget& budget = options.budgets[at];
@@ -391,7 +391,8 @@ Result<Choice> choose_types(const TargetOptions& options, const Model& model, co
 
 namespace {
 
-// As a measurement would be where each bit of a weight made the error a quarter, and all weights counted the same.
+// Returns the measurement of a model in which each additional bit reduces the error to a quarter and all weights matter
+// equally.
 std::shared_ptr<const Measurement> assumed_measurement(const TargetOptions& options, const Model& model,
                                                        const std::vector<std::size_t>& open) {
   auto measurement = std::make_shared<Measurement>();
@@ -448,7 +449,7 @@ Result<std::vector<CurvePoint>> choice_curve(const TargetOptions& options, const
                                              const RecipeShelf& shelf, const Model* chosen) {
   TargetOptions undivided = options;
   undivided.budgets = {options.budgets.back()};
-  // What the default says nothing of, the plainest objective does, as where types are chosen.
+  // Falls back to the simplest objective if the default one does not apply, as when types are chosen.
   if (!options.objective_is_given && options.objective.kind == ObjectiveKind::kStream &&
       !Chooser(undivided, model).prepare(open)) {
     BOOST_OUTCOME_TRY(undivided.objective, find_objective("relative", options.origin));

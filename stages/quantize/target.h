@@ -1,5 +1,6 @@
 #pragma once
-// `quantize: {target: ...}`: the types that together lose least in so many bytes, by what was measured.
+// `quantize: {target: ...}`: chooses the types with the smallest total loss for a given size, according to a
+// measurement.
 
 #include <cstdint>
 #include <memory>
@@ -12,17 +13,18 @@
 
 namespace ggufmill {
 
-// What some tensors may have, each with its padding; exactly one of the four sizes is given.
+// A budget for some tensors, including their padding. Exactly one of the four limits is set.
 struct TargetBudget {
-  std::optional<Pattern> tensors;  // those that match, and no budget before; none: all others, and what is no tensor
-  std::optional<std::uint64_t> bytes;  // of all files
-  std::optional<double> bits;          // the same for each weight
-  std::optional<Recipe> like;          // as many as with this recipe
-  std::optional<double> divergence;    // none: the smallest choice whose sum is at most this
+  // Matching tensors that are in no earlier budget; nullopt: all other tensors, and data outside of tensors.
+  std::optional<Pattern> tensors;
+  std::optional<std::uint64_t> bytes;  // total of all files
+  std::optional<double> bits;          // the same per weight
+  std::optional<Recipe> like;          // the size with this recipe
+  std::optional<double> divergence;    // the smallest choice with at most this sum of losses
   Origin origin{};
 };
 
-// Types for some tensors that are not to be better or worse than one, by bits per weight.
+// Bounds on the types of some tensors, compared by bits per weight.
 struct TypeBound {
   Pattern match;
   const TypeInfo* at_least = nullptr;  // either may be null
@@ -30,81 +32,81 @@ struct TypeBound {
 };
 
 struct TargetOptions {
-  std::vector<TargetBudget> budgets;               // the last, and no other, has no pattern
+  std::vector<TargetBudget> budgets;               // only the last one has no pattern
   std::vector<const TypeInfo*> candidates;         // at least one
-  std::string measured;                            // the measurement's path; empty: `run` measures first
-  std::shared_ptr<const Measurement> measurement;  // read from there, or given; null: not yet
+  std::string measured;                            // path of the measurement; empty: `run` measures first
+  std::shared_ptr<const Measurement> measurement;  // read from `measured`, or given; null: not yet
   Objective objective;
-  bool objective_is_given = false;  // else another takes its place where it says nothing of this model
+  bool objective_is_given = false;  // false: another objective replaces one that does not apply to this model
   Probes probes;
   std::vector<TensorRule> rules;  // tensors of fixed types
-  std::vector<Pattern> groups;    // tensors of one layer that match one of these have one type
+  std::vector<Pattern> groups;    // matching tensors of one layer share one type
   std::vector<TypeBound> bounds;
-  std::vector<std::string> inputs;  // files that these were read from
+  std::vector<std::string> inputs;  // files that these options were read from
   Origin origin{};
 };
 
-// What is chosen for the tensors of a model, and what it is worth.
+// A better type for a tensor, its cost and its gain.
 struct BetterType {
   const TypeInfo* type = nullptr;
-  std::uint64_t more_bytes = 0;  // what it costs and saves, with the tensors that have the same type by `groups`
+  std::uint64_t more_bytes = 0;  // including the tensors that share a type by `groups`
   double less_loss = 0;
 };
 struct ChosenTensor {
   std::size_t tensor = 0;  // index into the model
-  std::size_t budget = 0;  // that it counts for
+  std::size_t budget = 0;  // the budget it belongs to
   const TypeInfo* type = nullptr;
   double counts = 0;                 // its sensitivity
-  std::optional<BetterType> better;  // the cheapest type that loses less
+  std::optional<BetterType> better;  // the cheapest type with a smaller loss
 };
 struct Choice {
   std::vector<ChosenTensor> tensors;
-  std::uint64_t bytes = 0;  // of these, each with its padding
-  double loss = 0;          // the sum
+  std::uint64_t bytes = 0;  // of the chosen tensors, including padding
+  double loss = 0;          // sum of losses
   bool is_proven = true;    // no choice is better
 
   void add(const Choice& of_others);
 };
 
-// The fields beside `tensors` in a mapping of `quantize`, and their reading; all but `target` itself are refused
-// without it.
+// Fields for a target in a mapping of `quantize`, and their parser. refuse_target_fields() rejects all fields other
+// than `target` if there is no target.
 std::vector<FieldSpec> target_fields();
 Result<TargetOptions> read_target(const ConfigNode& quantize, const RecipeShelf& shelf);
 Status refuse_target_fields(const ConfigNode& quantize);
 
-// A choice for want of a measurement, by the sizes of types alone: it fills the budgets as one by a measurement would.
-// Where a budget is a divergence, which no size tells, the tensors get the largest candidates. Errors are those of
-// choose_types(): budgets that no choice fits, groups of two budgets, tensors that no candidate fits.
+// A choice made without a measurement, from the sizes of types only. It fills the budgets as a measured choice would.
+// If a budget is a divergence, which does not determine a size, its tensors get the largest candidates. The errors are
+// those of choose_types(): budgets that no choice fits, groups that span two budgets, tensors that no candidate fits.
 struct AssumedChoice {
   Choice choice;
-  std::uint64_t least_bytes = 0, most_bytes = 0;  // that the chosen tensors can have
+  std::uint64_t least_bytes = 0, most_bytes = 0;  // possible sizes of the chosen tensors
 };
 Result<AssumedChoice> assume_types(const TargetOptions& options, const Model& model,
                                    const std::vector<std::size_t>& open, std::uint64_t other_bytes);
 
-// The problem of a model whose types are assumed, with the bytes of tensors that are possible.
+// Returns the problem reported for a model with assumed types, with the possible range of tensor sizes.
 Error unmeasured(const Origin& origin, std::uint64_t least_bytes, std::uint64_t most_bytes);
-// Whether a problem or error is that one, or says that a measurement is out of date: a measurement mends both.
+// Returns true if measuring fixes the problem or error: it is that of unmeasured(), or an outdated measurement.
 bool wants_measurement(const Error& error);
 
-// Of all tensors with the types that they have, each with its padding.
+// Returns the size of all tensors with their current types, including padding.
 std::uint64_t tensor_bytes(const Model& model);
 
-// `open`: the tensors of `model` that are chosen for; the others keep the types that they have by now. `other_bytes`:
-// of the files, besides tensors and their padding. Each budget is filled by itself: no tensor counts for two.
+// Chooses types for the tensors in `open`; the others keep their current types. `other_bytes`: size of the files
+// without tensors and their padding. Budgets are filled independently: every tensor belongs to exactly one.
 Result<Choice> choose_types(const TargetOptions& options, const Model& model, const std::vector<std::size_t>& open,
                             std::uint64_t other_bytes);
 
-// What a choice loses, and how large all tensors are with it.
+// Loss of a choice, and the resulting size of all tensors.
 struct CurvePoint {
-  std::string recipe;  // that gives these types; empty: the best choice of that size
+  std::string recipe;  // built-in recipe with these types; empty: the best choice of that size
   std::uint64_t bytes = 0;
   double loss = 0;
-  bool is_target = false;  // what the target itself comes to, with its budgets
+  bool is_target = false;  // the result of the target itself, with its budgets
 };
-// The best choices from the smallest to the largest, at most `points` of them at even steps; then the built-in recipes
-// whose types were all measured, by size. Of all tensors together, whatever budgets there are. `chosen`: the model with
-// the types that the target gives it, which adds its point at the end; null: none.
+// Returns the best choices from the smallest to the largest, at most `points` of them at even steps; then the built-in
+// recipes whose types were all measured, by size. The sizes are those of all tensors together, regardless of budgets.
+// `chosen` is the model with the types chosen for the target, appended as the last point; null: none.
 Result<std::vector<CurvePoint>> choice_curve(const TargetOptions& options, const Model& model,
                                              const std::vector<std::size_t>& open, std::size_t points,
                                              const RecipeShelf& shelf, const Model* chosen = nullptr);

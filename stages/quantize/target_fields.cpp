@@ -1,4 +1,4 @@
-// The fields of a target, and their reading.
+// Fields of a target and their parsing.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -13,8 +13,8 @@ namespace {
 
 constexpr std::string_view kFields[] = {"candidates", "exclude", "measured", "objective", "groups", "bounds"};
 
-// Those that are tried where `candidates` says nothing: every size from 2 to 8 bits. IQ types without importance, or
-// the smallest with it, are for those who ask for them.
+// Default candidates: every size from 2 to 8 bits. IQ types for tensors without importance, and the smallest IQ types
+// in any case, are used only on request.
 constexpr std::string_view kCandidates[] = {"IQ2_S",  "Q2_K", "IQ3_XXS", "IQ3_S", "Q3_K",
                                             "IQ4_XS", "Q4_K", "Q5_K",    "Q6_K",  "Q8_0"};
 
@@ -30,7 +30,7 @@ FieldSpec pattern_field(std::string name, std::string doc, std::string example) 
   return field;
 }
 
-// A budget's sizes, of which exactly one is there.
+// Returns the fields for the limit of a budget, of which exactly one must be given.
 std::vector<FieldSpec> size_fields(std::string size, std::string bits, std::string like, std::string divergence) {
   std::vector<FieldSpec> fields{{"size", FieldKind::kBytes, std::move(size)},
                                 {"bits", FieldKind::kNumber, std::move(bits)},
@@ -109,7 +109,7 @@ FieldSpec exclude_field() {
   return field;
 }
 
-// Takes from the candidates what the lists name.
+// Removes the types of the named lists from the candidates.
 Status exclude_types(const ConfigNode& node, const Types& types, TargetOptions& options) {
   const auto take = [&](const ConfigNode& name) -> Status {
     BOOST_OUTCOME_TRY(const Exclusion exclusion, find_exclusion(name.scalar, origin_of(name), types));

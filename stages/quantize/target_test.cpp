@@ -28,7 +28,8 @@ Tensor tensor(const std::string& name, std::uint64_t columns, std::uint64_t rows
   return made;
 }
 
-// A llama of two layers: errors of a type fall by four for each bit, and are the same share of every tensor.
+// A llama of two layers. The error of a type decreases fourfold with each bit and is the same share of every tensor's
+// energy.
 struct Sample {
   Model model;
   Measurement measurement;
@@ -178,7 +179,7 @@ TEST_CASE("several budgets are each kept, and their choices are the best of all 
   const std::string candidates = "candidates: [Q2_K, Q4_K, Q6_K]";
   for (int round = 0; round < 30; ++round) {
     Sample sample;
-    // Six tensors are open: the others are fixed.
+    // Six tensors are open; the others have fixed types.
     const std::string fixed = "tensors: [{match: 'blk.1|attn_(k|v)', type: Q3_K}, {match: embd, type: Q5_K}]";
     for (MeasuredTensor& measured : sample.measurement.tensors)
       for (MeasuredType& type : measured.types) type.error *= factor(random);
@@ -195,7 +196,7 @@ TEST_CASE("several budgets are each kept, and their choices are the best of all 
     const Choice choice = choose_types(*target_of(*made), open.model, open.open, other_bytes).value();
     CHECK(choice.is_proven);
 
-    // By trying all: bytes of the tensors that match "ffn", of "attn_q", and of all others.
+    // Tries all choices: bytes of the tensors that match "ffn", of "attn_q", and of all others.
     const auto part_of = [](const std::string& name) {
       return name.find("ffn") != std::string::npos ? 0 : name.find("attn_q") != std::string::npos ? 1 : 2;
     };
@@ -258,7 +259,7 @@ TEST_CASE("types of excluded lists are never chosen") {
     return types;
   };
   CHECK(types_in(4, "cuda").contains("Q3_K"));
-  CHECK_FALSE(types_in(6, "opencl").contains("Q3_K"));  // nor Q2_K, which a list of its own has below
+  CHECK_FALSE(types_in(6, "opencl").contains("Q3_K"));  // nor Q2_K; see below
   write_text(folder.file("mine.yaml"), "types: [q4_k]");
   const auto left = types_in(7, fmt::format("[opencl, {}]", folder.file("mine.yaml")));
   CHECK_FALSE(left.contains("Q2_K"));

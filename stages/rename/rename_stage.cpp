@@ -10,11 +10,11 @@
 namespace ggufmill {
 namespace {
 
-constexpr std::size_t kLongestNameElsewhere = 63;  // bytes of a tensor name that llama.cpp can hold
-constexpr std::size_t kLongestName = 65535;        // bytes of a name in a GGUF file that this program reads
+constexpr std::size_t kLongestNameElsewhere = 63;  // bytes of a tensor name in llama.cpp
+constexpr std::size_t kLongestName = 65535;        // bytes of a name in a GGUF file that this program can read
 
-// What is wrong with `to` as a replacement for `match`, in one line; empty: nothing. A group that is not there would
-// silently be empty text.
+// Returns the problem with `to` as a replacement for `match`, in one line; empty if it is valid. References to missing
+// groups are rejected, because they would silently become empty text.
 std::string fault_in_replacement(const Pattern& match, std::string_view to) {
   if (!is_utf8(to) || to.find('\0') != to.npos) return "a name must be UTF-8 text without zero bytes";
   for (std::size_t i = 0; i + 1 < to.size(); ++i) {
@@ -82,7 +82,7 @@ class RenameStage : public Stage {
     if (name.empty()) return "is empty";
     if (name.size() > kLongestName)
       return fmt::format("has {} bytes; at most {} are allowed", name.size(), kLongestName);
-    if (!is_utf8(name)) return fmt::format("is not UTF-8: {}", quoted_name(name));  // half a character was replaced
+    if (!is_utf8(name)) return fmt::format("is not UTF-8: {}", quoted_name(name));  // the rule split a character
     return {};
   }
 

@@ -1,5 +1,5 @@
 #pragma once
-// The stage `rename`: new names for tensors, by regular expressions.
+// The stage `rename`: renames tensors with regular expressions.
 
 #include <memory>
 #include <string>
@@ -11,7 +11,7 @@ namespace ggufmill {
 
 struct RenameRule {
   Pattern match;
-  std::string to;  // a format string of Pattern::replace
+  std::string to;  // format string for Pattern::replace
   Origin match_origin{}, to_origin{};
 };
 
@@ -20,11 +20,12 @@ struct RenameOptions {
   Origin origin{};
 };
 
-// Each rule in turn replaces its first match in the name that the rules before it left. A rule that matches no tensor
-// is an error, and so are two tensors of one name. What is attached to a tensor (importance) stays with it. Refused
-// here: a replacement that asks for a group that its pattern lacks, or that cannot be part of a name.
+// Creates the stage. The rules are applied in order; each replaces its first match in the name left by the preceding
+// rules. A rule that matches no tensor is an error, and so are two tensors with the same name. Data attached to a
+// tensor (importance) is kept. Creation fails for a replacement that refers to a group missing in its pattern, or that
+// cannot be part of a name.
 Result<std::unique_ptr<Stage>> make_rename_stage(RenameOptions options);
-// `rename: [{match: '^model\.layers\.(\d+)', to: 'blk.$1'}]`.
+// Returns the specification of `rename: [{match: '^model\.layers\.(\d+)', to: 'blk.$1'}]`.
 StageSpec rename_stage();
 
 }  // namespace ggufmill

@@ -1,4 +1,4 @@
-// A checkpoint from its file or files.
+// Reads a checkpoint from one or more files.
 
 #include <algorithm>
 #include <filesystem>

@@ -16,10 +16,11 @@ namespace {
 constexpr std::string_view kMetadataKey = "__metadata__";
 constexpr std::uint64_t kLengthBytes = 8;
 
-// What the format calls its types, and what they are here. Of types without a place of their own the bytes are read.
+// Names of types in the format, and the corresponding types of this program. Types without an equivalent are read as
+// bytes.
 struct Dtype {
   std::string_view name, type;
-  std::uint64_t elements_in_byte = 0;  // 0: no packed type
+  std::uint64_t elements_in_byte = 0;  // 0: not a packed type
 };
 constexpr Dtype kDtypes[] = {
     {"F64", "F64"},         {"F32", "F32"},    {"F16", "F16"},  {"BF16", "BF16"}, {"F8_E4M3", "F8_E4M3"},
@@ -28,19 +29,19 @@ constexpr Dtype kDtypes[] = {
     {"U8", "U8"},           {"BOOL", "BOOL"},
 };
 
-// What the header says of a tensor, before it is checked.
+// Description of a tensor in the header, not yet checked.
 struct Entry {
   std::string name, dtype;
   std::vector<std::uint64_t> shape, offsets;
   bool has_dtype = false, has_shape = false, has_offsets = false;
 };
 
-// Takes the whole document step by step.
+// Receives the events of the JSON document.
 class HeaderSink final : public JsonSink {
  public:
   std::vector<Entry> entries;
   std::vector<std::pair<std::string, std::string>> metadata;
-  std::string problem;  // what is wrong with the document as a header
+  std::string problem;  // first problem found in the document
 
   bool wants(std::string_view outer, std::string_view inner) override { return outer.empty() && inner.empty(); }
 
@@ -144,7 +145,7 @@ class HeaderSink final : public JsonSink {
   Level level_ = Level::kStart;
   std::string key_;
   std::vector<std::uint64_t>* numbers_ = nullptr;
-  std::size_t skipped_ = 0;  // lists and objects that nobody knows
+  std::size_t skipped_ = 0;  // nesting depth of unknown arrays and objects
   std::unordered_set<std::string> names_;
 };
 
@@ -248,7 +249,7 @@ class HeaderReader {
     return ok();
   }
 
-  // The format has neither gaps nor overlaps.
+  // Checks that there are neither gaps nor overlaps, as the format requires.
   Status check_places(const std::vector<HeaderTensor>& tensors) const {
     std::vector<const HeaderTensor*> order;
     order.reserve(tensors.size());
@@ -276,7 +277,7 @@ class HeaderReader {
   }
 
   const ByteSource& file_;
-  std::uint64_t data_ = 0;  // where it begins in the file
+  std::uint64_t data_ = 0;  // start of the data in the file
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
 #pragma once
-// The header of one safetensors file.
+// Reads the header of one safetensors file.
 
 #include <cstdint>
 #include <string>
@@ -11,24 +11,25 @@
 
 namespace ggufmill::safetensors {
 
-inline constexpr std::uint64_t kLongestHeader = 100'000'000;  // as the format's library has it
+inline constexpr std::uint64_t kLongestHeader = 100'000'000;  // the limit of the reference library
 inline constexpr std::size_t kMostDimensions = 8;
 
 struct HeaderTensor {
   std::string name;
   const TypeInfo* type = nullptr;
-  std::vector<std::uint64_t> dims;  // the slowest first
-  std::uint64_t begin = 0;          // in the file
+  std::vector<std::uint64_t> dims;  // slowest dimension first
+  std::uint64_t begin = 0;          // offset in the file
   std::uint64_t bytes = 0;
 };
 
 struct Header {
   std::vector<std::pair<std::string, std::string>> metadata;
-  std::vector<HeaderTensor> tensors;  // by name
+  std::vector<HeaderTensor> tensors;  // sorted by name
 };
 
-// Reads and checks a header: every tensor is of a known type, has the bytes of its shape, and the data of all are the
-// rest of the file, without a gap. Exit code 4, with the byte or the tensor.
+// Reads and checks a header: every tensor has a known type and the number of bytes that its shape requires, and the
+// data of all tensors fill the rest of the file without gaps. Fails with exit code 4; the error names the byte or the
+// tensor.
 Result<Header> read_header(const ByteSource& file);
 
 }  // namespace ggufmill::safetensors

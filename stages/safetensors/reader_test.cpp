@@ -1,4 +1,4 @@
-// Checkpoints, right and wrong.
+// Tests reading valid and invalid checkpoints.
 
 #include <fmt/format.h>
 
@@ -15,7 +15,7 @@ using namespace ggufmill;
 
 namespace {
 
-// "name: type of 2 x 3 from byte 80", a line a tensor.
+// Returns "name: type of 2 x 3" for each tensor, one per line.
 std::string words(const Result<Checkpoint>& checkpoint) {
   if (!checkpoint) FAIL(render(checkpoint.error()));
   std::string text;
@@ -24,7 +24,7 @@ std::string words(const Result<Checkpoint>& checkpoint) {
   return text;
 }
 
-// What is wrong with a file of these bytes: "what; detail".
+// Returns the error for a file with these bytes: "what; detail".
 std::string problem(std::string_view bytes) {
   const TempDir folder;
   write_text(folder.file("m.safetensors"), bytes);
@@ -39,7 +39,7 @@ std::string problem_of_header(std::string_view header, std::string_view data = {
   return problem(safetensors_file(header, data));
 }
 
-// A header with one tensor.
+// Returns a header with one tensor.
 std::string header_of(std::string_view dtype, std::string_view shape, std::string_view offsets) {
   return fmt::format(R"({{"t":{{"dtype":"{}","shape":{},"data_offsets":{}}}}})", dtype, shape, offsets);
 }
@@ -237,7 +237,7 @@ TEST_CASE("a checkpoint of 200 files and a terabyte opens in a second") {
   }
   const auto start = std::chrono::steady_clock::now();
   const auto checkpoint = read_safetensors(folder.path());
-  CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(10));  // half a second where nothing else runs
+  CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(10));  // half a second on an idle machine
   if (!checkpoint) FAIL(render(checkpoint.error()));
   CHECK(checkpoint.value().tensors.size() == kFiles);
 }

@@ -1,9 +1,9 @@
 #pragma once
-// The safetensors format as a source and a sink.
+// The safetensors format as source and sink.
 //
-// A file: 8 bytes with the length of the header, the header (a JSON object: for each tensor dtype, shape and the place
-// of its data), the data without gaps. A checkpoint in several files has an index that says which tensor is where.
-// Source: the format's description and its library, safetensors (Apache 2.0).
+// Structure of a file: 8 bytes with the length of the header; the header, a JSON object with dtype, shape and data
+// position of each tensor; the data without gaps. A checkpoint in several files has an index that maps tensors to
+// files. Source: documentation and library of the format, safetensors (Apache 2.0).
 
 #include <memory>
 #include <string>
@@ -14,13 +14,13 @@
 
 namespace ggufmill {
 
-// Reads the headers of a checkpoint; weights are not touched. `path` is a file, an index (*.safetensors.index.json), or
-// a folder, in which are looked for, in this order: model.safetensors.index.json and the files that it names;
-// model*.safetensors; the only index; all *.safetensors. Types keep their names but for F8_E8M0 and F4, which are bytes
-// (U8; two elements of F4 each, so that rows are half as long).
-// Exit code 4 for what is malformed: headers longer than 100 MB, unknown types, data that overlaps, leaves a gap or
-// does not fit the shape, names that are there twice, files and tensors that the index has and the folder has not, and
-// the other way round.
+// Reads the headers of a checkpoint, but no weights. `path` is a file, an index (*.safetensors.index.json), or a
+// folder. In a folder, the first of these is used: model.safetensors.index.json and the files it names;
+// model*.safetensors; the only index; all *.safetensors. Types keep their names except F8_E8M0 and F4, which become
+// bytes (U8; with two elements per byte, F4 rows are half as long).
+// Fails with exit code 4 for malformed input: headers longer than 100 MB, unknown types, data that overlaps, leaves a
+// gap or does not match the shape, duplicate names, and files or tensors that are in the index but not in the folder,
+// or vice versa.
 Result<Checkpoint> read_safetensors(const std::string& path);
 
 namespace safetensors {
@@ -30,31 +30,33 @@ struct SourceOptions {
 };
 }  // namespace safetensors
 
-// The tensors of a checkpoint as they are.
+// Returns a source for the tensors of a checkpoint, unchanged.
 std::unique_ptr<Source> make_safetensors_source(safetensors::SourceOptions options);
-// `safetensors: PATH`, or `safetensors: {path: PATH, architecture: NAME}`.
+// Returns the specification of `safetensors: PATH` or `safetensors: {path: PATH, architecture: NAME}`.
 SourceSpec safetensors_source();
 
 namespace safetensors {
 struct SinkOptions {
-  std::string path{};                        // a folder; {recipe} in it stands for the recipe's name
-  std::uint64_t shard_size = 5'000'000'000;  // most bytes of tensor data in a file, but for a tensor that has more
-  const TypeInfo* type = nullptr;  // F32, F16 or BF16: what floats and quantized tensors become; null: they stay
-  bool original_names = false;     // tensors get the names back that they had in a checkpoint; needs `restore`
-  // config.json of that checkpoint, or the folder with it; empty: the source's, which then is a checkpoint.
+  std::string path{};  // a folder; {recipe} is replaced by the recipe's name
+  // Maximum bytes of tensor data in a file; a larger tensor gets its own file.
+  std::uint64_t shard_size = 5'000'000'000;
+  const TypeInfo* type = nullptr;  // F32, F16 or BF16: output type of floats and quantized tensors; null: unchanged
+  bool original_names = false;     // restore the tensor names of a checkpoint; needs `restore`
+  // config.json of that checkpoint, or its folder; empty: that of the source, which must be a checkpoint.
   std::string config{};
-  std::string architecture{};  // of that checkpoint, where its config.json does not say it: a map's name, or a file
+  std::string architecture{};  // if config.json does not identify it: name of a map, or a file
   CheckpointRestorer restore{};
   Origin origin{};
 };
 }  // namespace safetensors
 
-// Writes the tensors, not the metadata, by their names or those of a checkpoint: model.safetensors, or several files
-// and their index. In a file tensors of larger elements come first, else they are in the model's order. Exit code 2 for
-// types that the format does not have.
+// Returns a sink that writes tensors without metadata, with their own names or those of a checkpoint:
+// model.safetensors, or several files and their index. Within a file, tensors with larger elements come first;
+// otherwise the order is that of the model. Fails with exit code 2 for types that the format does not support.
 std::unique_ptr<Sink> make_safetensors_sink(safetensors::SinkOptions options);
-// `safetensors: FOLDER`, or `safetensors: {path: FOLDER, shard_size: 5G, dtype: keep | f32 | f16 | bf16, names: gguf |
-// huggingface, config: FILE, architecture: NAME}`.
+// Returns the specification of `safetensors: FOLDER` or
+//   safetensors: {path: FOLDER, shard_size: 5G, dtype: keep | f32 | f16 | bf16, names: gguf | huggingface,
+//                 config: FILE, architecture: NAME}
 SinkSpec safetensors_sink(CheckpointRestorer restore);
 
 }  // namespace ggufmill

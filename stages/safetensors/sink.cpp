@@ -1,4 +1,4 @@
-// The sink, and its options in a pipeline file.
+// The sink and its options in a pipeline file.
 
 #include <fmt/format.h>
 
@@ -17,7 +17,7 @@ namespace ggufmill {
 namespace safetensors {
 namespace {
 
-constexpr std::size_t kAlignment = 8;  // of the data; what is aligned for the largest elements is for all
+constexpr std::size_t kAlignment = 8;  // of the data; suffices for the largest elements
 
 bool is_float(const TypeInfo& type) { return type.type_class == TypeClass::kFloat; }
 
@@ -31,7 +31,7 @@ std::string entry_of(const Tensor& tensor, std::uint64_t begin, std::uint64_t by
                      tensor.type->name, fmt::join(dims, ","), begin, begin + bytes);
 }
 
-// The tensors of one file, by their numbers in the model.
+// Indices in the model of the tensors of one file.
 using Shard = std::vector<std::size_t>;
 
 class SafetensorsSink final : public Sink {
@@ -78,7 +78,7 @@ class SafetensorsSink final : public Sink {
   Status choose_types(Model& model) const {
     std::vector<const Tensor*> misfits;
     for (Tensor& tensor : model.tensors) {
-      const bool is_wanted = tensor.type->is_quantized() && tensor.converted();  // by a stage, not by the source
+      const bool is_wanted = tensor.type->is_quantized() && tensor.converted();  // by a stage, not in the source
       if (is_wanted || (!options_.type && tensor.type->is_quantized()))
         misfits.push_back(&tensor);
       else if (options_.type && tensor.type != options_.type && (is_float(*tensor.type) || tensor.type->is_quantized()))
@@ -106,7 +106,7 @@ class SafetensorsSink final : public Sink {
     if (!folder.ends_with('/')) folder += '/';
     const std::vector<Shard> shards = cut(model);
     std::vector<OutputFile> files;
-    std::map<std::string_view, std::string> file_of;  // by tensor
+    std::map<std::string_view, std::string> file_of;  // file name by tensor name
     std::uint64_t data = 0;
     for (std::size_t i = 0; i < shards.size(); ++i) {
       const std::string name = shards.size() == 1
@@ -123,8 +123,8 @@ class SafetensorsSink final : public Sink {
     return files;
   }
 
-  // As huggingface_hub does it: a file is closed when the next tensor would be too much for it, and a tensor that is
-  // too large for any has one of its own. Source: huggingface_hub, serialization/_base.py (Apache 2.0).
+  // Splits the tensors like huggingface_hub: a file is complete when the next tensor would exceed its limit, and a
+  // tensor larger than the limit gets its own file. Source: huggingface_hub, serialization/_base.py (Apache 2.0).
   std::vector<Shard> cut(const Model& model) const {
     std::vector<Shard> shards;
     Shard open;
@@ -151,7 +151,8 @@ class SafetensorsSink final : public Sink {
     return bytes ? bytes.value() : UINT64_MAX;
   }
 
-  // Large elements come first, so that all are aligned without gaps, which the format does not have.
+  // Lays out one file. Large elements come first, so that all elements are aligned without gaps, which the format
+  // forbids.
   static Result<OutputFile> lay_out_file(const Model& model, std::string path, Shard shard) {
     std::ranges::stable_sort(shard, std::greater<>(),
                              [&](std::size_t i) { return model.tensors[i].type->block_bytes; });

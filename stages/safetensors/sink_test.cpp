@@ -1,4 +1,4 @@
-// Files as they are laid out.
+// Tests the layout of files.
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-// The source, and its options in a pipeline file.
+// The source and its options in a pipeline file.
 
 #include <fmt/format.h>
 

@@ -1,4 +1,5 @@
-// ggufmill-bench: kernels by ISA, and whole files beside llama-quantize. Run by ./dev bench.
+// ggufmill-bench: benchmarks kernels by ISA, and the conversion of complete files against llama-quantize. Run by ./dev
+// bench.
 #include <boost/program_options.hpp>
 #include <cstdio>
 #include <cstdlib>

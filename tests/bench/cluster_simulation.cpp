@@ -1,10 +1,14 @@
-// ggufmill-cluster-simulation: how long a job of 1.2 TB in 1,000 parts takes on so many nodes, reckoned. Run by
-// `./dev bench cluster`.
+// ggufmill-cluster-simulation: computes how long a job of 1.2 TB in 1,000 parts takes on a given number of nodes. Run
+// by `./dev bench cluster`.
 //
-// What it knows: the plan and its cuts as `submit` makes them; what a thread takes for each unit, of the table of
-// kernel speeds; one file system, whose bandwidth the parts under way share evenly, none of them getting more than its
-// node's network carries or than it needs; nodes that die at random, and what Slurm and a part do then. A part reads,
-// computes and writes at once, so its rate is what the scarcer of CPU and file system allows.
+// The model consists of:
+// - the plan and its cuts, as `submit` makes them;
+// - the time that a thread needs for each unit, from the table of kernel speeds;
+// - one file system, whose bandwidth is shared evenly by the running parts; no part gets more than it needs or than the
+//   network of its node can carry;
+// - nodes that fail at random, and the reaction of Slurm and of the parts.
+// A part reads, computes and writes at the same time, so its rate is limited by the CPU or the file system, whichever
+// is slower.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -29,32 +33,32 @@ constexpr std::size_t kParts = 1000;
 
 struct Cluster {
   std::size_t nodes = 1;
-  double bytes_per_second = 10e9;        // of the file system, in all
-  double node_bytes_per_second = 3e9;    // of a node's network: 25 Gbit/s
-  double threads = 16;                   // of a part; one part a node
-  double hours_between_failures = 0;     // of a node, on average; 0: none fails
-  double detection_seconds = 300 + 120;  // SlurmdTimeout, and before a job that was put back may start
+  double bytes_per_second = 10e9;        // of the file system, in total
+  double node_bytes_per_second = 3e9;    // network of one node: 25 Gbit/s
+  double threads = 16;                   // per part; one part per node
+  double hours_between_failures = 0;     // of one node, on average; 0: nodes never fail
+  double detection_seconds = 300 + 120;  // SlurmdTimeout, plus the delay before a requeued job may start
   double repair_seconds = 1800;
-  double start_seconds = 3;  // of a part: the scheduler, the plan, headers and their hashes
+  double start_seconds = 3;  // per part: scheduler, plan, headers and their hashes
 };
 
 struct Part {
-  double cpu_seconds = 0;  // of one thread
+  double cpu_seconds = 0;  // on one thread
   double bytes = 0;        // read and written
   double written = 0;
-  double unit = 0;      // fraction of the part that is lost with a node: half a unit
+  double unit = 0;      // fraction of the part lost with a node: half a unit
   double done = 0;      // from 0 to 1
-  double ready_at = 0;  // not to be started before
-  double again = 0;     // bytes to be read back before it goes on
+  double ready_at = 0;  // earliest start
+  double again = 0;     // bytes to read back before it resumes
 };
 
 struct Outcome {
   double parts_seconds = 0, seal_seconds = 0;
-  double bound = 0;  // no schedule is shorter
+  double bound = 0;  // lower bound for any schedule
   std::size_t failures = 0;
 };
 
-// A mixture of experts of 600 billion weights in BF16, to Q4_K with Q6_K where Q4_K_M has it.
+// A mixture-of-experts model of 600 billion BF16 weights, quantized to Q4_K, with Q6_K where Q4_K_M uses it.
 Plan model() {
   std::vector<TensorRecipe> tensors;
   const auto add = [&](std::string name, std::vector<std::uint64_t> dims, const char* to) {
@@ -76,7 +80,7 @@ Plan model() {
 }
 
 std::vector<Part> parts_of(const Plan& plan, const Cluster& cluster) {
-  // Of one machine's three resources one alone counts in turn: that is what the simulation shares out itself.
+  // Compute time only: with infinite bandwidth, unit_costs() ignores I/O. The simulation shares the bandwidth itself.
   ImaginedMachine computing;
   computing.threads = 1;
   computing.bytes_per_second = std::numeric_limits<double>::infinity();
@@ -142,13 +146,13 @@ class Simulation {
   static constexpr std::size_t kIdle = std::numeric_limits<std::size_t>::max();
   struct Node {
     std::size_t part = kIdle;
-    double begins_at = 0;  // when the part's work begins
-    double back_at = 0;    // it is down until then
+    double begins_at = 0;  // start of the part's work
+    double back_at = 0;    // the node is down until then
     double fails_at = 0;
-    double rate = 0;  // of the part, a second
+    double rate = 0;  // of the part, per second
   };
 
-  // The work, shared out without a gap; and the longest part.
+  // The lower bound: the work divided without gaps, or the longest part, whichever takes longer.
   double bound() const {
     double cpu = 0, bytes = 0, longest = 0;
     for (const Part& part : parts_) {
@@ -177,9 +181,9 @@ class Simulation {
     }
   }
 
-  // Max-min fair: whoever needs less than an even share leaves the rest to the others.
+  // Max-min fair: a part that needs less than an even share leaves the rest to the others.
   void share_bandwidth() {
-    std::vector<std::pair<double, Node*>> wants;  // bytes a second that a part can use
+    std::vector<std::pair<double, Node*>> wants;  // bytes per second that a part can use
     for (Node& node : nodes_) {
       node.rate = 0;
       if (node.part == kIdle || now_ < node.begins_at) continue;
@@ -234,7 +238,7 @@ class Simulation {
   std::mt19937 random_{1};
 };
 
-// ---- the plot: makespan over nodes, both logarithmic ----
+// ---- the plot: makespan against nodes, both axes logarithmic ----
 
 struct Curve {
   std::string name, color;
@@ -285,7 +289,7 @@ std::string svg_of(const std::vector<Curve>& curves) {
   return svg + "</svg>\n";
 }
 
-// What would take longest if the rest cost nothing.
+// Names the resource that would take longest if the others cost nothing.
 std::string limit_of(const Cluster& cluster, const std::vector<Part>& parts, const Outcome& outcome) {
   const double nodes = static_cast<double>(cluster.nodes);
   double cpu = 0, bytes = 0;

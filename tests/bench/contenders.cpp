@@ -35,7 +35,7 @@ Contender contender_of(const Kernel& found) {
           [kernel = found.kernel](const ggufmill_call& call) { run(*kernel, call); }};
 }
 
-// Worst ISA first, so the reference. A module's twin under another path (reference.so) is left out.
+// Slowest ISA first, so that the reference leads. Skips a second copy of a module under another path (reference.so).
 std::map<Key, std::vector<Kernel>> kernels_by_job(const Kernels& kernels, const std::string& isa) {
   std::map<Key, std::vector<Kernel>> all;
   std::vector<const ggufmill_module*> modules = kernels.modules();
@@ -60,7 +60,7 @@ Job job_of(const std::vector<Kernel>& found, bool importance, const GgmlLibrary*
   return job;
 }
 
-// What ggml.h declares; a type's number is that of the GGUF file.
+// Mirrors the declaration in ggml.h; type numbers are those of GGUF files.
 struct TypeTraits {
   const char* name;
   std::int64_t block_elements;

@@ -1,5 +1,5 @@
 #pragma once
-// The kernels that a benchmark compares: those of the modules, and of a shared library of ggml (libggml-base.so).
+// The kernels that a benchmark compares: those of the modules, and those of a shared ggml library (libggml-base.so).
 
 #include <cstdint>
 #include <functional>
@@ -14,11 +14,11 @@ namespace ggufmill::bench {
 
 class GgmlLibrary {
  public:
-  // Throws std::runtime_error when `path` does not load or lacks ggml_quantize_chunk or ggml_get_type_traits.
+  // Throws std::runtime_error if `path` does not load, or if ggml_quantize_chunk or ggml_get_type_traits is missing.
   explicit GgmlLibrary(const std::string& path);
 
-  // The library's kernel for the same operation and type; empty where it has none. The kernel's type must be one that
-  // the library knows. What is returned holds the library in memory.
+  // Returns the library's kernel for the same operation and type, or an empty function if it has none. The library must
+  // know the type of the kernel. The returned function keeps the library loaded.
   std::function<void(const ggufmill_call&)> namesake(const ggufmill_kernel& kernel) const;
 
  private:
@@ -33,17 +33,18 @@ struct Contender {
   std::function<void(const ggufmill_call&)> run;
 };
 
-// What one row measures.
+// The measurements of one row.
 struct Job {
-  const ggufmill_kernel* kernel = nullptr;  // of whom its figures are
+  const ggufmill_kernel* kernel = nullptr;  // supplies the row's type and sizes
   bool importance = false;
   std::vector<Contender> contenders;  // the reference first, ggml second, then the modules, slowest ISA first
 };
 
-// "decode", "encode", "encode, importance"
+// Returns "decode", "encode" or "encode, importance".
 std::string operation_of(const Job& job);
 
-// In order of type, then operation. `isa`: beside the reference of this one alone; empty: of all. `ggml` may be null.
+// Returns the jobs sorted by type, then operation. If `isa` is not empty, only that ISA is included in addition to the
+// reference. `ggml` may be null.
 std::vector<Job> jobs_of(const Kernels& kernels, const std::string& isa, const GgmlLibrary* ggml);
 
 }  // namespace ggufmill::bench

@@ -13,7 +13,7 @@ namespace {
 
 using Command = std::vector<std::string>;
 
-// By round.
+// Measurements by round.
 struct Runs {
   std::vector<double> seconds, cpu_seconds, peak_mebibytes;
 
@@ -35,7 +35,7 @@ void run(const Command& command, Runs& runs) {
   runs.peak_mebibytes.push_back(static_cast<double>(result.peak_memory_kib) / 1024);
 }
 
-// A pipeline file of one output; llama-quantize's own order of tensors is the default.
+// A pipeline file with one output. Its default tensor order is the one that llama-quantize uses.
 std::string pipeline(const FileJob& job, const std::string& type, const std::string& output) {
   return "version: 1\nsource: {gguf: '" + job.model + "'}\noutputs:\n  - gguf: '" + output +
          "'\n    quantize: " + type + "\nlimits: {threads: " + std::to_string(job.threads) + "}\n";

@@ -15,30 +15,30 @@
 namespace ggufmill::bench {
 namespace {
 
-// One call of a kernel converts so many rows.
+// Number of rows that one kernel call converts.
 constexpr std::uint64_t kRows = 16, kCols = 4096, kWeights = kRows * kCols;
 
-// Of the last-level cache; 32 MiB where the system does not say.
+// Size of the last-level cache, or 32 MiB if the system does not report it.
 std::size_t last_cache_bytes() {
   const long bytes = ::sysconf(_SC_LEVEL3_CACHE_SIZE);
   return bytes > 0 ? static_cast<std::size_t>(bytes) : std::size_t{32} << 20;
 }
 
-// So many that the floats alone are twice as large as the last-level cache.
+// Number of windows; outside the cache, enough that the floats alone take twice the last-level cache.
 std::size_t windows_of(Place place) {
   if (place == Place::kCache) return 1;
   return std::max<std::size_t>(2, 2 * last_cache_bytes() / (kWeights * sizeof(float)));
 }
 
-// The memory that the contenders of one row of the bench work on in turn.
+// Memory shared by the contenders of one benchmark row, which use it one at a time.
 class Workspace {
  public:
-  // `source` is what one call reads.
+  // `source` is the input of one call.
   Workspace(std::span<const std::byte> source, std::size_t target_bytes, Place place);
 
-  // The next call. Its source is as given, its target holds anything.
+  // Returns the next call. Its source holds the given bytes; the content of its target is unspecified.
   ggufmill_call next(const float* importance);
-  // Of the latest call.
+  // Target of the latest call.
   std::span<std::byte> target() { return {targets_.data() + at_ * target_bytes_, target_bytes_}; }
 
  private:
@@ -62,7 +62,7 @@ ggufmill_call Workspace::next(const float* importance) {
 
 constexpr double kDecoding = 0.8;  // of memcpy
 
-// Of x86-64-v4, one thread; 0: none.
+// Targets for x86-64-v4 on one thread; 0: none.
 struct TypeTarget {
   std::string_view type;
   double plain;
@@ -87,9 +87,9 @@ double of_v4(std::uint32_t operation, std::string_view type, bool importance) {
   return importance ? found->importance : found->plain;
 }
 
-// For an encoder how many times faster than ggml's kernel; for a decoder the part of memcpy's speed on the bytes it
-// writes. Nothing where no target is set: other ISAs than x86-64-v4 and, with half of its targets, x86-64-v3; other
-// types.
+// Returns the target: for an encoder, the speedup over ggml's kernel; for a decoder, the fraction of memcpy's speed on
+// the bytes that it writes. x86-64-v3 has half the targets of x86-64-v4. Returns nullopt if no target is set, as for
+// all other ISAs and some types.
 std::optional<double> target(std::string_view isa, std::uint32_t operation, std::string_view type, bool importance) {
   const double value = part_of(isa) * of_v4(operation, type, importance);
   return value > 0 ? std::optional(value) : std::nullopt;
@@ -116,7 +116,7 @@ const std::vector<float>& importance() {
   return all;
 }
 
-// What the type's encoder makes of the weights; zeros where there is no encoder.
+// Encodes the weights in the decoder's type; returns zeros if there is no encoder.
 Bytes packed_weights(const Kernels& kernels, const ggufmill_kernel& decoder) {
   Bytes packed(packed_bytes(decoder));
   if (const KernelChoice* encoder = kernels.encode(decoder.type_id)) {
@@ -127,13 +127,13 @@ Bytes packed_weights(const Kernels& kernels, const ggufmill_kernel& decoder) {
   return packed;
 }
 
-// A copy of as many bytes as a decoder writes, in the same target.
+// Copies as many bytes as a decoder writes, into the same target.
 class Copy {
  public:
   explicit Copy(Place place) : from_(std::as_bytes(std::span(weights())), 0, place) {}
   void run(void* target) {
     std::memcpy(target, from_.next(nullptr).src, kFloatBytes);
-    asm volatile("" : : "r"(target) : "memory");  // so that the copy is not optimized away
+    asm volatile("" : : "r"(target) : "memory");  // keeps the copy from being optimized away
   }
 
  private:
@@ -150,7 +150,7 @@ bool writes_the_same(const Contender& expected, const Contender& tested, Workspa
   return std::ranges::equal(bytes, space.target());
 }
 
-// The seconds that ratios are to; null where there are none.
+// Times that ratios are computed against; null if there are none.
 struct Bases {
   const Seconds* reference = nullptr;
   const Seconds* ggml = nullptr;

@@ -1,5 +1,5 @@
 #pragma once
-// The speed of kernels, one thread: all modules' and ggml's kernels of one job in turn.
+// Measures the speed of kernels on one thread, running the kernels of all modules and of ggml for a job in rotation.
 
 #include <cstdint>
 #include <optional>
@@ -13,25 +13,25 @@
 
 namespace ggufmill::bench {
 
-// Where the data is when a call begins.
+// Location of the data when a call begins.
 enum class Place : std::uint8_t {
-  kCache,   // second-level cache: every call works on the same weights
-  kMemory,  // beyond the last-level cache: every call takes the next ones of a buffer that is larger
+  kCache,   // second-level cache: every call uses the same weights
+  kMemory,  // beyond the last-level cache: each call uses the next weights of a larger buffer
 };
 
 std::string name_of(Place place);
 
-// One contender's speed in a row. A ratio is how many times faster it is than the other, 0 where there is no other.
+// One contender's speed in a row. A ratio is the speedup over another contender, or 0 if that one does not exist.
 struct KernelTime {
-  std::string name;  // "reference", "x86-64-v3", ..., a foreign module's name and ISA, "ggml"
+  std::string name;  // "reference", "x86-64-v3", ..., name and ISA of a foreign module, "ggml"
   double weights_per_second = 0;
-  double bytes_per_second = 0;  // read and written together
+  double bytes_per_second = 0;  // read plus written
   double of_reference = 0;
   double of_ggml = 0;
   double of_memcpy = 0;          // decoders: a copy of the bytes that they write
-  std::optional<double> target;  // for of_ggml (of_reference without ggml), for decoders of_memcpy
-  bool met = false;              // the target
-  bool same_bytes = true;        // as the reference
+  std::optional<double> target;  // for of_ggml (of_reference without ggml), or of_memcpy for decoders
+  bool met = false;              // set if the target is met
+  bool same_bytes = true;        // set if the output equals the reference's
 };
 
 struct KernelRow {
@@ -42,15 +42,15 @@ struct KernelRow {
 };
 
 struct KernelJobs {
-  std::regex filter;  // of "TYPE OPERATION PLACE": what to measure
+  std::regex filter;  // selects rows by "TYPE OPERATION PLACE"
   std::vector<Place> places;
-  std::string isa;          // beside the reference this one alone; empty: all
-  const GgmlLibrary* ggml;  // null: none
+  std::string isa;          // only this one and the reference; empty: all
+  const GgmlLibrary* ggml;  // null: no ggml
   Effort effort;
 };
 
-// A row for every type, operation and place, in this order, that any loaded module has a kernel for. Throws
-// std::runtime_error when a kernel fails.
+// Returns a row for every type, operation and place, in this order, for which a loaded module has a kernel. Throws
+// std::runtime_error if a kernel fails.
 std::vector<KernelRow> time_kernels(const Kernels& kernels, const KernelJobs& jobs);
 
 }  // namespace ggufmill::bench

@@ -13,7 +13,7 @@ namespace {
 using Rows = std::vector<KernelRow>;
 using Names = std::vector<std::string>;
 
-// What others are measured against; it has its speed in the table and no more.
+// Returns true for the contenders that others are measured against. The table shows only their speed.
 bool is_base(std::string_view name) { return name == "reference" || name == "ggml" || name == "memcpy"; }
 
 bool is_decode(const KernelRow& row) { return row.operation == "decode"; }
@@ -23,7 +23,7 @@ const KernelTime* find(const KernelRow& row, const std::string& name) {
   return found == row.times.end() ? nullptr : &*found;
 }
 
-// Of all contenders, in the order of the rows.
+// Returns the names of all contenders, in the order of the rows.
 Names names_of(const Rows& rows) {
   Names names;
   for (const KernelRow& row : rows)
@@ -95,7 +95,7 @@ class Table {
   bool has_ggml_ = false;
 };
 
-// "x86-64-v4, L2: 40 of 52 targets met"
+// Returns a line such as "x86-64-v4, L2: 40 of 52 targets met".
 std::string summary(const Rows& rows, const std::string& name, const std::string& place) {
   int targets = 0, met = 0, different = 0;
   for (const KernelRow& row : rows) {

@@ -1,5 +1,5 @@
 #pragma once
-// What the benchmarks measured, for people and for programs.
+// Formats the results of the benchmarks for people and for programs.
 
 #include <string>
 #include <vector>
@@ -14,14 +14,16 @@ struct Report {
   std::vector<FileTime> files;
 };
 
-// A line a row, a group of columns a contender; encoders, decoders; then how many targets are met. Empty without rows.
+// Returns tables with one line per row and a group of columns per contender: encoders, then decoders, then the number
+// of targets met. Empty if there are no rows.
 std::string kernel_tables(const std::vector<KernelRow>& rows);
-// A line for each type and ISA: what it is decoded and encoded at, in millions of weights a second; "-" where no kernel
-// does that. What pipeline/cluster reckons the cost of parts with.
+// Returns a line for each type and ISA with the decoding and encoding speeds in millions of weights per second, or "-"
+// if there is no kernel. pipeline/cluster computes the cost of parts from this table.
 std::string speed_table(const std::vector<KernelRow>& rows);
 std::string file_table(const std::vector<FileTime>& times);
 
-// {"kernels": [{...}], "files": [{...}]}, the members named as in the structs; no "target" and "met" where none is set.
+// Returns {"kernels": [{...}], "files": [{...}]}. The members have the names of the struct fields; "target" and "met"
+// are omitted if no target is set.
 std::string to_json(const Report& report);
 
 }  // namespace ggufmill::bench

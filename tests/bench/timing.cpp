@@ -7,15 +7,15 @@
 namespace ggufmill::bench {
 namespace {
 
-// Seconds of one of `calls` calls.
+// Returns the seconds per call, averaged over `calls` calls.
 double time_calls(const std::function<void()>& work, unsigned calls) {
   const double start = thread_seconds();
   for (unsigned call = 0; call < calls; ++call) work();
   return std::max(thread_seconds() - start, 1e-9) / calls;
 }
 
-// Runs until the effort's time is over (tables are built, pages touched, the clock is up); how many calls that time
-// holds.
+// Runs `work` until the effort's time is over, so that tables are built, pages are touched and the clock rate is up.
+// Returns the number of calls that fit in that time.
 unsigned warm_up(const std::function<void()>& work, const Effort& effort) {
   unsigned calls = 1;
   double seconds = time_calls(work, 1);

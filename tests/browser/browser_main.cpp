@@ -1,7 +1,7 @@
-// Pages in a real browser: the report of a run with five outputs, and of a thousand tensors in five outputs; the plan
-// of the run; a measurement, and its curve; a batch. Exit code 77, which ctest takes for skipped, where there is no
-// Chromium.
-//   browser_test [FOLDER]: pages and pictures stay in FOLDER
+// Tests pages in a real browser: the report of a run with five outputs, and one of a thousand tensors in five outputs;
+// the plan of the run; a measurement and its curve; a batch. Exits with 77, which ctest treats as skipped, if there is
+// no Chromium.
+//   browser_test [FOLDER]: keeps pages and screenshots in FOLDER
 
 #include <fmt/format.h>
 
@@ -29,7 +29,7 @@ using Words = std::vector<std::string>;
 constexpr int kSkipped = 77;
 constexpr std::string_view kHostile = "</script><b id=pwned><script>pwned=1</script>&amp;";
 
-// $GGUFMILL_BROWSER, or the first that the system has; empty: none.
+// Returns $GGUFMILL_BROWSER, or the first browser found in PATH; empty if there is none.
 std::string find_browser() {
   if (const char* named = std::getenv("GGUFMILL_BROWSER")) return named;
   const char* path = std::getenv("PATH");
@@ -45,7 +45,8 @@ class Browser {
  public:
   Browser(std::string program, std::string folder) : program_(std::move(program)), folder_(std::move(folder)) {}
 
-  // What the page of this address is after its scripts; `scheme`: "dark" or "light", what the system is said to be.
+  // Returns the DOM of the page after its scripts have run. `scheme` is the color scheme to report to the page: "dark"
+  // or "light".
   std::string dom_of(const std::string& page, const std::string& scheme) const {
     return run({"--dump-dom", "file://" + page + "#" + scheme}, scheme, page);
   }
@@ -54,7 +55,7 @@ class Browser {
   }
 
  private:
-  // The page of a batch has a narrow window.
+  // Batch pages are shown in a narrow window.
   std::string run(const Words& more, const std::string& scheme, const std::string& page) const {
     const bool is_narrow = fs::path(page).filename().string().starts_with("batch");
     Words words{"/usr/bin/env",
@@ -91,7 +92,7 @@ void must_run(const Words& words, const std::string& folder) {
   if (result.exit_code != 0) throw std::runtime_error(fmt::format("{} failed: {}", words[0], result.err));
 }
 
-// For some tensors, so that they have a weighted error.
+// Writes importance for some tensors, so that they have a weighted error.
 void write_importance(const std::string& path) {
   GgufBuilder file = gguf_importance();
   std::vector<float> sums(256);
@@ -100,7 +101,8 @@ void write_importance(const std::string& path) {
   file.write(path);
 }
 
-// A model of 12 layers, one tensor of it with a name that would be markup, made into five others; their report.
+// Converts a model of 12 layers, one of whose tensors has a name that looks like markup, into five outputs; returns
+// their report page.
 std::string page_of_run(const std::string& folder) {
   Words make{built("tests/ggufmill-make-gguf"), "model.gguf", "tiny", "tensor", std::string(kHostile), "F32", "256x4"};
   for (int layer = 2; layer < 12; ++layer)
@@ -116,13 +118,13 @@ std::string page_of_run(const std::string& folder) {
   return folder + "/run.html";
 }
 
-// The plan of that run.
+// Returns the page of that run's plan.
 std::string page_of_plan(const std::string& folder) {
   must_run({built("bin/ggufmill"), "plan", "job.yaml", "--html", "plan.html", "--overwrite"}, folder);
   return folder + "/plan.html";
 }
 
-// What is measured of a model, one tensor of it with a name that would be markup, one of experts.
+// Returns the measurement page of a model with one tensor whose name looks like markup and one tensor of experts.
 std::string page_of_measurement(const std::string& folder) {
   must_run({built("tests/ggufmill-make-gguf"), "experts.gguf", "tiny", "tensor", std::string(kHostile) + "weight",
             "F32", "256x4", "tensor", "blk.9.attn_q.weight", "F32", "256x8", "tensor", "blk.9.ffn_down_exps.weight",
@@ -135,13 +137,13 @@ std::string page_of_measurement(const std::string& folder) {
   return folder + "/measured.html";
 }
 
-// The curve of that target.
+// Returns the page with the curve of that target.
 std::string page_of_curve(const std::string& folder) {
   must_run({built("bin/ggufmill"), "plan", "target.yaml", "--curve", "--html", "curve.html", "--overwrite"}, folder);
   return folder + "/curve.html";
 }
 
-// Of two sources with long names, an output of each fails.
+// Returns the page of a batch with two sources that have long names; one output of each source fails.
 std::string page_of_batch(const std::string& folder) {
   const std::string name = "a-model-with-a-name-that-is-rather-long-for-a-table-of-eight-hundred-pixels-";
   for (const char* each : {"1", "2"})
@@ -155,7 +157,7 @@ std::string page_of_batch(const std::string& folder) {
   return folder + "/batch.html";
 }
 
-// The checks of each kind of page.
+// Returns the checks for each kind of page.
 const char* checks_of(const std::string& page) {
   if (page.starts_with("curve")) return "curve_checks.js";
   if (page.starts_with("batch")) return "batch_checks.js";
@@ -163,7 +165,7 @@ const char* checks_of(const std::string& page) {
   return page.starts_with("measured") ? "measure_checks.js" : "page_checks.js";
 }
 
-// Five outputs of a thousand tensors each.
+// Returns a page with five outputs of a thousand tensors each.
 std::string large_page(const std::string& folder) {
   Report report = testing::report_of({});
   report.outputs.clear();
@@ -181,7 +183,7 @@ std::string large_page(const std::string& folder) {
   return folder + "/large.html";
 }
 
-// A copy of the page with the checks at its end.
+// Writes a copy of the page with the checks appended.
 std::string with_checks(const std::string& page, const std::string& checks) {
   std::string text = read_text(page);
   std::string script = "<script>";
@@ -194,7 +196,7 @@ std::string with_checks(const std::string& page, const std::string& checks) {
   return copy;
 }
 
-// Prints the checks' lines; how many of them failed, at least 1 where they did not all run.
+// Prints the failed checks and returns their number; at least 1 if not all of them ran.
 int count_failures(const std::string& dom, const std::string& what) {
   const std::size_t begin = dom.find("<pre id=\"checks\">"), end = dom.find("</pre>", begin);
   std::istringstream lines(begin == std::string::npos ? "" : dom.substr(begin + 17, end - begin - 17));

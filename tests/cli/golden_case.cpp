@@ -20,21 +20,21 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What is in a folder, to tell what a command has made, removed or changed.
+// The content of a folder, for finding the files that a command has created, removed or changed.
 class FolderState {
  public:
-  // Throws std::exception when the folder cannot be read.
+  // Throws std::exception if the folder cannot be read.
   explicit FolderState(const std::string& folder);
 
-  // "+ NAME" for what is only in `later`, "- NAME" for what is only here, "~ NAME" where the bytes differ (of large
-  // files the size or time); a line each, sorted by name. Folders end with /.
+  // Returns "+ NAME" for entries only in `later`, "- NAME" for entries only here, and "~ NAME" for files whose bytes
+  // differ (for large files, whose size or time differs). One entry per line, sorted by name. Folder names end with /.
   std::string changes_to(const FolderState& later) const;
 
  private:
   std::map<std::string, std::string> contents_;  // by path
 };
 
-constexpr std::uintmax_t kCompared = 1 << 20;  // bytes; of larger files only size and time are compared
+constexpr std::uintmax_t kCompared = 1 << 20;  // bytes; larger files are compared by size and time only
 
 std::string content_of(const fs::directory_entry& entry) {
   if (!entry.is_regular_file() || ::access(entry.path().c_str(), R_OK) != 0) return {};
@@ -85,7 +85,7 @@ const Mask kMasks[] = {
     {std::regex("ggufmill [0-9]+\\.[0-9]+\\.[0-9]+"), "ggufmill VERSION"},
     {std::regex("ggufmill-[0-9a-f]{32}\\.[a-z0-9]{6}\\b"), "ggufmill-IDENTITY.JOB"},
     {std::regex("ggufmill-[0-9a-f]{32}"), "ggufmill-IDENTITY"},
-    {std::regex("(JOB\\.job.* )[0-9]+ B"), "$1BYTES"},  // a claim has the path of DIR in it
+    {std::regex("(JOB\\.job.* )[0-9]+ B"), "$1BYTES"},  // a claim contains the path of DIR
     {std::regex("(JOB\\.job\",\"output\":\"[^\"]*\",\"bytes\":)[0-9]+"), "$1BYTES"},
     {std::regex("in [0-9.]+ s \\([0-9]+ MB/s\\), [0-9.]+ [KMGi]*B of slabs at most, [a-z]+ I/O by [a-z_]+"), "in TIME"},
     {std::regex("in [0-9.]+ s\\b"), "in TIME"},
@@ -94,9 +94,9 @@ const Mask kMasks[] = {
     {std::regex("ISAs available here: [-a-z0-9, ]+"), "ISAs available here: ISAS"},
 };
 
-// What differs from run to run and from machine to machine, replaced by words: the case's `folder` becomes DIR, the
-// build folder BUILD, times TIME, free space FREE, instruction sets ISAS. What a module or a program of the system says
-// of itself is not masked: cases choose what they show.
+// Replaces text that varies between runs and machines with placeholders: the case's `folder` becomes DIR, the build
+// folder BUILD, times TIME, free space FREE, and instruction sets ISAS. Output of modules or system programs about
+// themselves is not masked; the cases control how much of it they show.
 std::string mask(std::string text, const std::string& folder) {
   replace_all(text, folder, "DIR");
   replace_all(text, GGUFMILL_BUILD_DIR, "BUILD");
@@ -164,7 +164,8 @@ void append_headed(std::string& to, const std::string& command, const std::strin
   if (headed && text.back() != '\n') to += "\n";
 }
 
-// How many lines two texts have in common, from each pair of lines on: the table of the longest common subsequence.
+// Computes the table of the longest common subsequence: entry [i][j] is the number of lines that the texts have in
+// common from lines i and j on.
 std::vector<std::vector<std::size_t>> common_lines(const Lines& a, const Lines& b) {
   std::vector<std::vector<std::size_t>> common(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
   for (std::size_t i = a.size(); i-- > 0;)

@@ -1,12 +1,12 @@
 #pragma once
-// A case of the command line's golden tests: a folder with
-//   cmd       shell commands, one a line, which are run one after the other; lines that begin with # say what they show
-//   setup     optional: a shell script that makes inputs first
-//   needs     optional: a shell command that fails, and says why, where the case cannot be run
-//   stdout, stderr, exit, files: what must come of it; none: nothing, and exit code 0
-// and inputs, which are copied. Each case runs in a fresh folder of its own. Of several commands, what each writes is
-// headed by "$ COMMAND", and `exit` has a line for each. `files` lists what is there afterwards and was not before
-// ("+ NAME"), what is gone ("- NAME") and what is changed ("~ NAME").
+// A golden test case of the command line is a folder with these files:
+//   cmd       shell commands, one per line, run in order; lines that begin with # describe the case
+//   setup     optional: a shell script that creates inputs first
+//   needs     optional: a shell command that fails and prints the reason if the case cannot be run
+//   stdout, stderr, exit, files: the expected results; if missing: no output, and exit code 0
+// and inputs, which are copied. Each case runs in a fresh folder. If there are several commands, the output of each
+// follows a line "$ COMMAND", and `exit` has one line for each. `files` lists the files that the case has created ("+
+// NAME"), removed ("- NAME") and changed ("~ NAME").
 
 #include <optional>
 #include <string>
@@ -14,7 +14,7 @@
 
 namespace ggufmill {
 
-// What comes of a case, as in its files.
+// The results of a case, in the form of its files.
 struct Outcome {
   std::string out;
   std::string err;
@@ -32,20 +32,21 @@ struct GoldenCase {
   std::string setup;
   std::string needs;
   Outcome expected;
-  std::vector<std::string> inputs;  // names of files, sorted
+  std::vector<std::string> inputs;  // file names, sorted
 };
 
-// All of the cases under `folder`, sorted by name. These and the next throw std::exception where files cannot be read,
-// written or run.
+// Returns all cases under `folder`, sorted by name. This function and the following ones throw std::exception if files
+// cannot be read, written or run.
 std::vector<GoldenCase> load_cases(const std::string& folder);
 
-// Runs a case and masks what differs from run to run. Nothing: it cannot be run here, as `why_skipped` says.
+// Runs a case and masks text that varies from run to run. Returns nullopt if the case cannot be run here; `why_skipped`
+// then has the reason.
 std::optional<Outcome> run_case(const GoldenCase& test, std::string& why_skipped);
 
-// Makes `outcome` the expectation.
+// Stores `outcome` as the expected result.
 void accept(const GoldenCase& test, const Outcome& outcome);
 
-// The lines that differ, those expected after "-" and the others after "+"; empty when the same.
+// Returns the lines that differ: expected lines after "-", actual lines after "+". Empty if there is no difference.
 std::string describe_difference(const Outcome& expected, const Outcome& got);
 
 }  // namespace ggufmill

@@ -1,5 +1,5 @@
-// cli_golden [--update] [NAME...]: runs the cases of tests/cli/cases, all or those whose names begin with a NAME, and
-// compares. --update makes what came of them the expectation, and makes MESSAGES.md anew.
+// cli_golden [--update] [NAME...]: runs the cases of tests/cli/cases (all, or those whose names begin with a NAME) and
+// compares the results. --update stores the results as expected and regenerates MESSAGES.md.
 
 #include <algorithm>
 #include <atomic>
@@ -19,7 +19,7 @@ const std::string kCases = GGUFMILL_CLI_TESTS "/cases";
 const std::string kPage = GGUFMILL_CLI_TESTS "/MESSAGES.md";
 constexpr const char* kHint = "if the new output is right: cli_golden --update (in the build folder's tests/)\n";
 
-// ---- MESSAGES.md: every error and warning that a case shows, with the input that causes it ----
+// ---- MESSAGES.md: every error and warning in a case, with the input that causes it ----
 
 constexpr const char* kIntroduction =
     "# Messages\n"
@@ -28,7 +28,7 @@ constexpr const char* kIntroduction =
     "cases beside this file, which the tests run; do not edit. Commands are run one after the other in a folder of\n"
     "their own, DIR.\n";
 
-// Kernel modules that are refused are told of on standard output: it is what `ggufmill kernels` was asked for.
+// Refused kernel modules are reported on standard output, as the result of `ggufmill kernels`.
 bool has_message(const GoldenCase& test) {
   return !test.expected.exit.empty() || test.expected.err.find("warning: ") != std::string::npos ||
          test.expected.out.find(" refused ") != std::string::npos;
@@ -44,12 +44,13 @@ std::string language_of(const std::string& name) {
   return extension.empty() ? "" : extension.substr(1);
 }
 
-// What is typed; of several commands each stands above what it says.
+// Returns the setup script and, if there is only one command, that command. With several commands, each one is printed
+// above its output instead.
 std::string script_of(const GoldenCase& test) {
   return test.setup + (test.commands.size() == 1 ? test.commands.front() + "\n" : "");
 }
 
-// "exit codes: 2", "exit codes: 2, 2, 0".
+// Returns "Exit code 2." or "Exit codes 2, 2, 0.".
 std::string exit_line(const GoldenCase& test) {
   std::string codes = test.expected.exit.empty() ? "0\n" : test.expected.exit;
   const bool several = std::count(codes.begin(), codes.end(), '\n') > 1;
@@ -70,7 +71,7 @@ std::string section(const GoldenCase& test) {
   return text + exit_line(test) + block("text", test.expected.err.empty() ? test.expected.out : test.expected.err);
 }
 
-// Made of the cases' expectations. Throws std::exception when an input cannot be read.
+// Builds the page from the expected results of the cases. Throws std::exception if an input cannot be read.
 std::string messages_page(const std::vector<GoldenCase>& cases) {
   std::string page = kIntroduction;
   for (const GoldenCase& test : cases)
@@ -80,14 +81,14 @@ std::string messages_page(const std::vector<GoldenCase>& cases) {
 
 // ---- running the cases ----
 
-// How a case ended.
+// Result of a case.
 struct Report {
   std::string difference;  // empty: as expected
-  std::string skipped;     // why
-  bool broken = false;     // it could not be run
+  std::string skipped;     // the reason, if skipped
+  bool broken = false;     // set if it could not be run
 };
 
-// Programs of the build first; messages of the system in English.
+// Puts the programs of the build first in PATH and sets the language of system messages to English.
 void set_environment() {
   const char* path = std::getenv("PATH");
   ::setenv("PATH", (GGUFMILL_BUILD_DIR "/bin:" GGUFMILL_BUILD_DIR "/tests:" + std::string(path ? path : "")).c_str(),
@@ -111,7 +112,7 @@ Report check(GoldenCase& test, bool update) try {
   return {std::string("  ") + error.what() + "\n", "", true};
 }
 
-// Many at a time: a case mostly waits for its processes.
+// Runs many cases at a time, since a case mostly waits for its processes.
 std::vector<Report> check_all(std::vector<GoldenCase>& cases, bool update) {
   std::vector<Report> reports(cases.size());
   std::atomic<std::size_t> next{0};

@@ -1,10 +1,10 @@
-// ggufmill-make-gguf OUT.gguf ITEM...: small GGUF files for the cases of the command line.
-//   tiny                        metadata and tensors of a Llama of two layers
+// ggufmill-make-gguf OUT.gguf ITEM...: writes small GGUF files for the command-line cases.
+//   tiny                        metadata and tensors of a Llama with two layers
 //   meta KEY TYPE VALUE         metadata: an integer type, float32, bool or string; string[] with words between commas
-//   tensor NAME TYPE COLSxROWS  a tensor: F32 and BF16 hold a ramp, other types zero bytes
+//   tensor NAME TYPE COLSxROWS  a tensor: F32 and BF16 contain a ramp, other types zero bytes
 //   set NAME INDEX VALUE        one value of an F32 tensor
 //   version N | big-endian | alignment N
-// ggufmill-make-gguf hostile FOLDER: the files of tests/support/hostile_gguf.h, named by number.
+// ggufmill-make-gguf hostile FOLDER: writes the files of tests/support/hostile_gguf.h, named by number.
 
 #include <cstdint>
 #include <cstdio>
@@ -49,7 +49,7 @@ MetadataValue value_of(const std::string& type, const std::string& text) {
   return metadata_unsigned(known, static_cast<std::uint64_t>(std::stoll(text)));
 }
 
-// Multiples of 1/64 between -1 and 1, which BF16 holds, too.
+// Returns multiples of 1/64 between -1 and 1, which BF16 represents exactly.
 float ramp(std::size_t index) { return static_cast<float>(static_cast<int>(index * 37 % 127) - 63) / 64; }
 
 void fill(GgufBuilder::TensorSpec& tensor) {

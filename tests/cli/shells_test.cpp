@@ -1,4 +1,4 @@
-// Completion in shells that not every machine has; bash's is a case of cli_golden.
+// Tests completion in shells that are not installed on every machine. A cli_golden case covers bash.
 
 #include "tests/support/catch.h"
 #include "tests/support/files.h"
@@ -15,7 +15,7 @@ bool has_program(const std::string& name) {
   return run_process({"/usr/bin/env", "sh", "-c", "command -v " + name}).exit_code == 0;
 }
 
-// What fish offers for a line that begins so: a word, and behind a tab what it is for.
+// Returns the completions that fish offers for a line with this beginning: a word, a tab and its description.
 std::string offered(const TempDir& folder, const std::string& line) {
   return run_process({"/usr/bin/env", "fish", "--no-config", "-c", "source ggufmill.fish; complete -C '" + line + "'"},
                      folder.path(), {"HOME=" + folder.path().string()})

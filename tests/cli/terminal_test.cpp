@@ -1,5 +1,5 @@
-// What the program hands to a terminal and to programs that read it: nothing steers the terminal, JSON is JSON, and
-// neither costs much memory, whatever the files say.
+// Checks the output for terminals and for programs: no input can control the terminal, JSON output is valid, and
+// neither takes much memory, regardless of what the files contain.
 
 #include <algorithm>
 #include <boost/json/parse.hpp>
@@ -18,7 +18,7 @@ namespace {
 
 const std::string kProgram = GGUFMILL_BUILD_DIR "/bin/ggufmill";
 
-// Colours, a title, CSI as one character of C1, text from right to left, a new line, and half a character.
+// Colors, a title, CSI as a single C1 character, right-to-left text, a newline, and an incomplete character.
 const std::string kHostile =
     "x\x1b[31m\x1b]0;t\x07\xc2\x9b"
     "1m\xe2\x80\xaeyz\n";
@@ -29,7 +29,7 @@ ProcessResult run(std::vector<std::string> words, const TempDir& folder) {
   return run_process(words, folder.path());
 }
 
-// A model with such names, under such a path, and a pipeline file that reads it and writes such a path.
+// Writes a model with such names under such a path, and a pipeline file that reads it and writes to such a path.
 void write_inputs(const TempDir& folder) {
   GgufBuilder model;
   model.metadata.push_back({"general.architecture", metadata_string(kHostileBytes)});
@@ -115,8 +115,8 @@ TEST_CASE("bytes that are not UTF-8 are escaped in JSON, the others stay the tex
   CHECK(result.out.find(R"("value":"\u001b\u009b\\xff\\")") != std::string::npos);
 }
 
-// Before the next, of whose output this process takes memory: the peak of a program counts what its parent had when it
-// began.
+// Must run before the next test, whose output takes memory in this process: a program's peak includes the memory that
+// its parent had when it was started.
 TEST_CASE("YAML that is made to cost memory is refused before it does") {
   if (kSanitized) GGUFMILL_SKIP("a sanitizer takes memory of its own");
   const TempDir folder;
@@ -152,7 +152,7 @@ TEST_CASE("a long array is shown as JSON in little memory") {
 
 TEST_CASE("colours are for a terminal alone, and not where NO_COLOR is set") {
   const TempDir folder;
-  // `script` runs a command on a terminal of its own.
+  // `script` runs a command on a new terminal.
   const auto on_terminal = [&](const std::string& settings) {
     return run_process(
                {"/usr/bin/env", "script", "-qec", settings + " " + kProgram + " check nothing.yaml", "/dev/null"},

@@ -1,4 +1,5 @@
-// Damage to what a job keeps in its folder: no seal gives the outputs' names to anything but the bytes of one run.
+// Damages the files in a job's folder. Outputs must never be published under their names with bytes that differ from
+// those of a single run.
 
 #include <fmt/format.h>
 
@@ -21,7 +22,7 @@ namespace {
 
 using Files = std::map<std::string, std::string>;
 
-// All files under a folder, by their paths in it.
+// Returns all files under a folder, by their paths relative to it.
 Files files_under(const fs::path& folder) {
   Files files;
   for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder))
@@ -52,7 +53,7 @@ void damage(std::string& text, std::mt19937& random) {
   }
 }
 
-// Whatever parts and a seal make of what is there now. Errors are what is expected of them.
+// Resumes parts and seal with the current state of the folder. Errors are expected and ignored.
 void go_on(const std::string& folder) {
   const auto job = load_job_folder(folder);
   if (!job) return;
@@ -115,5 +116,5 @@ TEST_CASE("whatever is damaged in a job's folder, its outputs are right or are n
     CHECK((there.empty() || there == right));
     if (!there.empty()) ++made;
   }
-  CHECK(made > 100);  // damage to markers and hems is mended
+  CHECK(made > 100);  // damaged markers and edges are repaired
 }

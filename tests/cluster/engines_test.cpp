@@ -1,5 +1,5 @@
-// What engines are told, without the engines: sbatch is a script that notes its arguments, and manifests of Kubernetes
-// are held against the fields that the published API has (batch/v1 and core/v1 of Kubernetes 1.33).
+// Checks the requests sent to cluster engines, without the engines: sbatch is a script that records its arguments, and
+// Kubernetes manifests are checked against the fields of the published API (batch/v1 and core/v1 of Kubernetes 1.33).
 
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -35,10 +35,10 @@ ClusterJob job_in(const std::string& folder) {
   return job;
 }
 
-// Programs of Slurm's names in front of PATH.
+// Programs with the names of Slurm's, in front of PATH.
 class FakeSlurm {
  public:
-  // `sbatch`: what it does after it has noted its arguments.
+  // `sbatch` is the action of that script after it has recorded its arguments.
   explicit FakeSlurm(const std::string& sbatch) : path_(std::getenv("PATH")) {
     program("sbatch", sbatch);
     program("scancel", "");
@@ -60,7 +60,8 @@ class FakeSlurm {
   const std::string path_;
 };
 
-// Fields that an object of the API may have, by its kind; for those that are objects or lists of objects, of what kind.
+// The fields that an object of the API may have, by its kind. Fields that are objects or lists of objects name their
+// kind.
 using Fields = std::map<std::string, std::string>;
 const std::map<std::string, Fields>& api() {
   static const std::map<std::string, Fields> kinds{
@@ -153,7 +154,7 @@ TEST_CASE("parts are an array of Slurm, and the seal depends on it") {
     CHECK(noted.find(word) != std::string::npos);
   }
   CHECK(read_text(job.file("part.sh")).find("'/opt/gguf mill/bin/ggufmill' part --quiet") != std::string::npos);
-  const auto again = submit_to_slurm(array, {}, "ggufmill");  // the seal alone
+  const auto again = submit_to_slurm(array, {}, "ggufmill");  // only the seal
   REQUIRE(again);
   CHECK(again.value().parts_id.empty());
   const auto submissions = read_submissions(array);
@@ -218,15 +219,15 @@ TEST_CASE("manifests of Kubernetes have fields that it knows") {
   CHECK(parts.at("completions") == 4);
   CHECK(parts.at("parallelism") == 4);
   const json::value& pod = parts.at("template").at("spec");
-  CHECK(pod.at("restartPolicy") == "Never");  // which podFailurePolicy asks for
+  CHECK(pod.at("restartPolicy") == "Never");  // required by podFailurePolicy
   CHECK(pod.at("containers").at(0).at("volumeMounts").at(0).at("mountPath") == "/shared");
-  CHECK(pod.at("containers").at(0).at("command") == json::array{"ggufmill"});  // by the image's PATH
+  CHECK(pod.at("containers").at(0).at("command") == json::array{"ggufmill"});  // found through the PATH of the image
   CHECK(pod.at("containers").at(0).at("resources").at("limits") == json::object{{"cpu", "8"}, {"memory", "4096Mi"}});
   CHECK(pod.at("containers").at(0).at("args").at(5) == "JOB_COMPLETION_INDEX");
   const auto rules = [](const json::value& item) {
     return item.at("spec").at("podFailurePolicy").at("rules").as_array();
   };
-  CHECK(rules(items[0])[1].at("action") == "FailIndex");  // only where backoffLimitPerIndex is
+  CHECK(rules(items[0])[1].at("action") == "FailIndex");  // only valid with backoffLimitPerIndex
   CHECK(rules(items[1])[1].at("action") == "FailJob");
   for (const json::value& item : items) {
     const std::string name(item.at("metadata").at("name").as_string());

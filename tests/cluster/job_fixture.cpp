@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Different in every tensor, none of them alike.
+// Returns values that differ from tensor to tensor.
 std::string values_of(std::size_t count, std::size_t tensor) {
   std::vector<float> values(count);
   for (std::size_t i = 0; i < count; ++i)
@@ -105,7 +105,7 @@ ClusterJob JobFolder::job(const Plan& plan, unsigned parts) const {
   auto job = make_job(plan, options);
   if (!job) FAIL(render(job.error()));
   if (const Status made = create_job(job.value(), plan); !made) FAIL(render(made.error()));
-  // As the parts find it.
+  // Load it as the parts do.
   auto found = load_job_folder(path("job"));
   if (!found) FAIL(render(found.error()));
   return std::move(found).value();

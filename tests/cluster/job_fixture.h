@@ -1,5 +1,5 @@
 #pragma once
-// Jobs for tests of parts and seals: a GGUF model and a checkpoint, outputs of one file and of several.
+// Jobs for tests of parts and seals, with a GGUF model or a checkpoint as source and outputs of one or several files.
 
 #include <map>
 #include <string>
@@ -12,25 +12,25 @@
 
 namespace ggufmill::testing {
 
-// With the reference's kernels.
+// Returns a context with the reference kernels.
 const Context& context();
 
 enum class SourceKind { kGguf, kCheckpoint };
 
-// A folder with a model of some 20 MiB and a pipeline file of three outputs, one of them in shards.
+// A folder with a model of about 20 MiB and a pipeline file with three outputs, one of them sharded.
 class JobFolder {
  public:
   explicit JobFolder(SourceKind source = SourceKind::kGguf, const std::string& more = "");
 
   std::string path(const std::string& name) const { return folder_.file(name); }
-  // Of the outputs in `folder`, which is in this one.
+  // Returns a pipeline whose outputs are in `folder`, relative to this folder.
   std::string pipeline(const std::string& folder) const;
   Plan plan(const std::string& folder = "out") const;
-  // A job of so many parts, and its folder and outputs.
+  // Creates a job with the given number of parts, including its folder and outputs.
   ClusterJob job(const Plan& plan, unsigned parts) const;
-  // What is in a folder, by name; without what is hidden.
+  // Returns the contents of the files in a folder, by name; hidden files are omitted.
   std::map<std::string, std::string> files(const std::string& folder = "out") const;
-  // What one run writes.
+  // Returns the files that a single run writes.
   std::map<std::string, std::string> right() const;
 
  private:
@@ -42,11 +42,11 @@ class JobFolder {
   const std::string more_;
 };
 
-// Each ends the test where it fails.
+// Each of these fails the test on error.
 PartOutcome do_part(const ClusterJob& job, const Plan& plan, std::size_t part);
 void do_parts(const ClusterJob& job, const Plan& plan);
 SealOutcome do_seal(const ClusterJob& job, const Plan& plan);
-// The error of a seal that has to fail.
+// Returns the error of a seal that must fail.
 Error seal_error(const ClusterJob& job, const Plan& plan);
 
 }  // namespace ggufmill::testing

@@ -1,4 +1,4 @@
-// The jobs of a matrix as one array, without an engine.
+// Tests matrix jobs submitted as one array, without an engine.
 
 #include <fmt/format.h>
 
@@ -23,7 +23,7 @@ namespace {
 
 using Files = std::map<std::string, std::string>;
 
-// Models of 2, 4 and 8 tensors, and a pipeline file that makes two outputs of each.
+// Models with 2, 4 and 8 tensors, and a pipeline file that makes two outputs of each.
 class MatrixFolder {
  public:
   MatrixFolder() {
@@ -51,7 +51,7 @@ class MatrixFolder {
     if (!batch) FAIL(render(batch.error()));
     return std::move(batch).value();
   }
-  // Of so many parts; nothing is made.
+  // Plans an array with the given number of parts; creates no files.
   PlannedArray plan(unsigned parts, const SubmitOptions& more = {}) const {
     SubmitOptions options = more;
     options.cluster.parts = parts;
@@ -60,7 +60,7 @@ class MatrixFolder {
     if (!planned) FAIL(render(planned.error()));
     return std::move(planned).value();
   }
-  // Made, and as the parts find it.
+  // Creates the array and loads it as the parts do.
   PlannedArray submit(unsigned parts, const SubmitOptions& more = {}) const {
     PlannedArray planned = plan(parts, more);
     if (const Status made = create_array(planned); !made) FAIL(render(made.error()));
@@ -75,7 +75,7 @@ class MatrixFolder {
       if (!name.starts_with(".")) files[name] = read_text(path(folder) + "/" + name);
     return files;
   }
-  // What a run of the batch writes.
+  // Returns the files that a run of the batch writes.
   Files right() const {
     const BatchReport report = run_batch(context(), batch("right"), {});
     REQUIRE(report.count(CellState::kWritten) == 6);
@@ -112,7 +112,7 @@ TEST_CASE("the parts of a matrix, in any order, make the bytes of a run of it") 
   const PlannedArray planned = folder.submit(parts);
   const ClusterArray& array = planned.array;
   REQUIRE(array.jobs.size() == 3);
-  CHECK(array.parts() == std::min(parts, 14U));  // as many as there are units
+  CHECK(array.parts() == std::min(parts, 14U));  // at most one part per unit
   CHECK(array.left_out.empty());
   std::size_t part = 0;
   for (std::size_t i = 0; i < 3; ++i) {
@@ -164,7 +164,7 @@ TEST_CASE("a source of a matrix that fails does not stop the seal of the others"
   REQUIRE(!run_part(context(), planned.array.jobs[1], planned.plans[1], second));
   for (std::size_t part = 3; part < 7; ++part) do_one(planned, part);
   SealOptions options;
-  options.wait_seconds = 60;  // not for a part that has failed
+  options.wait_seconds = 60;  // a failed part is not waited for
   const auto outcomes = seal_all(context(), planned, options);
   REQUIRE(outcomes.size() == 3);
   CHECK(outcomes[0]);
@@ -174,14 +174,14 @@ TEST_CASE("a source of a matrix that fails does not stop the seal of the others"
   CHECK(outcomes[1].error().where == folder.path("b-F32.gguf"));
   CHECK(outcomes[1].error().what == "part 2 failed");
   CHECK(outcomes[1].error().detail.find("cannot open the file") != std::string::npos);
-  CHECK(folder.files().size() == 12);  // with manifests and sums
+  CHECK(folder.files().size() == 12);  // with manifests and checksums
   JobWatch watch(planned);
   const JobStatus status = watch.look(true);
   CHECK(status.state == JobStatus::State::kNeedsResume);
   CHECK(status.sealed == std::vector<bool>{true, false, true});
   CHECK(status.parts[2].state == PartStatus::State::kFailed);
   CHECK(status.count(PartStatus::State::kDone) == 6);
-  // What is sealed and what is done is left alone.
+  // Finished parts and sealed jobs are left unchanged.
   fs::rename(folder.path("hidden"), folder.path("b-F32.gguf"));
   const auto missing = prepare_resume(planned);
   REQUIRE(missing);
@@ -215,7 +215,7 @@ TEST_CASE("what is unchanged, cannot be read or would be written twice is left o
   const PlannedArray planned = folder.submit(0, overwrite);
   REQUIRE(planned.array.jobs.size() == 1);
   CHECK(planned.array.jobs[0].folder.ends_with("1-b-F32"));
-  const std::vector<BatchCell>& left_out = planned.array.left_out;  // as it was written and read
+  const std::vector<BatchCell>& left_out = planned.array.left_out;  // as written and read back
   REQUIRE(left_out.size() == 4);
   CHECK(left_out[0].state == CellState::kUnchanged);
   CHECK(left_out[1].output == folder.path("out/a-F16.gguf"));
@@ -225,7 +225,7 @@ TEST_CASE("what is unchanged, cannot be read or would be written twice is left o
   CHECK(left_out[3].error->what.starts_with("not a GGUF file"));
   do_all(planned);
   CHECK(seal_them(planned) == std::vector<bool>{true});
-  // All that can be made is there.
+  // Every output that can be made already exists.
   CHECK(folder.plan(0).array.jobs.empty());
   const auto clash = plan_matrix(context(), folder.batch("other", "{recipe}"), {});
   REQUIRE(clash);
@@ -237,7 +237,7 @@ TEST_CASE("what is unchanged, cannot be read or would be written twice is left o
 TEST_CASE("a job of a matrix that cannot be made is left out of it, and without any there is no matrix") {
   const MatrixFolder folder;
   PlannedArray planned = folder.plan(0);
-  // Somebody makes a job in the folder of one of them meanwhile.
+  // Meanwhile, another process creates a job in the folder of one of them.
   const auto occupy = [&](std::size_t i) { REQUIRE(create_job(planned.array.jobs[i], planned.plans[i])); };
   occupy(1);
   PlannedArray others = folder.plan(0);
@@ -246,8 +246,8 @@ TEST_CASE("a job of a matrix that cannot be made is left out of it, and without 
   CHECK(others.array.jobs[1].first_part == 1);
   CHECK(others.array.left_out.size() == 2);
   CHECK(others.array.left_out[0].error->what.starts_with("the cluster job in "));
-  CHECK(create_array(planned).error().code == ExitCode::kUsage);  // there is a matrix
-  // Its jobs are known by its folder alone.
+  CHECK(create_array(planned).error().code == ExitCode::kUsage);  // a matrix already exists
+  // Jobs of a matrix can be loaded only through the folder of the matrix.
   const auto inside = load_array(others.array.jobs[0].folder);
   REQUIRE(!inside);
   CHECK(inside.error().code == ExitCode::kUsage);

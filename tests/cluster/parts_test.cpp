@@ -1,4 +1,4 @@
-// Parts and seals without an engine: what a cluster does to them, done here.
+// Tests parts and seals without an engine; the test itself does what a cluster would do to them.
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -32,7 +32,7 @@ namespace json = boost::json;
 
 namespace {
 
-// Names in the outputs' folder that are no outputs.
+// Counts the names in the outputs' folder that are not outputs.
 std::size_t leftovers(const JobFolder& folder) {
   std::size_t count = 0;
   for (const std::string& name : names_in(folder.path("out")))
@@ -40,7 +40,7 @@ std::size_t leftovers(const JobFolder& folder) {
   return count;
 }
 
-// Changes one byte of what the parts have written.
+// Changes one byte of the data written by the parts.
 void corrupt(const ClusterJob& job, const Plan& plan, std::size_t file, std::uint64_t offset) {
   std::fstream stream(temporary_path(stored_files(plan)[file].path, job.key()),
                       std::ios::in | std::ios::out | std::ios::binary);
@@ -51,7 +51,7 @@ void corrupt(const ClusterJob& job, const Plan& plan, std::size_t file, std::uin
   REQUIRE(stream);
 }
 
-// Kills the process that does the part before its k-th system call. False: it came to its end.
+// Runs the part in a process that is killed before its k-th system call. Returns false if it ran to completion.
 bool killed_at(const ClusterJob& job, const Plan& plan, std::size_t part, int k) {
   const pid_t child = ::fork();
   REQUIRE(child >= 0);
@@ -92,7 +92,7 @@ TEST_CASE("parts, in any order and number, make the bytes of one run") {
   }
   CHECK_FALSE(do_seal(job, again.value()).was_sealed);
   auto made = folder.files();
-  // Manifests name their files' folder in nothing but the sums.
+  // All files must be equal, including manifests and checksum files, which do not contain the folder of the outputs.
   CHECK(made.size() == right.size());
   for (const auto& [name, text] : right) {
     CAPTURE(name);
@@ -111,7 +111,7 @@ TEST_CASE("every chunk of an output has one writer, and nothing is written twice
   for (std::size_t parts = 1; parts < 20; ++parts) {
     const std::vector<std::size_t> cuts = cut_plan(plan, unit_costs(plan), parts);
     const std::vector<PartPlaces> places = places_of(plan, cuts, 0, cuts.size() - 1);
-    // Of each chunk of each file the part that writes it; of each byte in hems how often.
+    // For each chunk of each file, the part that writes it; for each byte in edges, the number of writes.
     std::map<std::pair<std::size_t, std::uint64_t>, std::size_t> writers;
     std::uint64_t data = 0, in_hems = 0;
     std::vector<std::size_t> first_files;
@@ -165,7 +165,7 @@ TEST_CASE("cuts are where the costs are halved, and between shards where these a
     CHECK(cuts.back() == plan.units.size());
     CHECK(std::ranges::adjacent_find(cuts, std::greater_equal<>()) == cuts.end());
   }
-  // One output of shards alone: a part of each two has whole ones.
+  // A single sharded output: each of the two parts has complete shards only.
   const auto job = context().parse_job(
       fmt::format("version: 1\nsource: {{gguf: {}}}\noutputs:\n  - {{gguf: {{path: {}, shard_tensors: 4}}}}\n",
                   folder.path("model.gguf"), folder.path("s.gguf")),
@@ -179,7 +179,7 @@ TEST_CASE("cuts are where the costs are halved, and between shards where these a
 
 TEST_CASE("what parts measure is what one run measures") {
   const JobFolder folder;
-  // Of each tensor of each output what the report says of its errors.
+  // Returns the errors in the report, for each tensor of each output.
   const auto errors_in = [&](const std::string& name) {
     std::vector<json::value> errors;
     const json::value report = json::parse(read_text(folder.path(name)));
@@ -201,7 +201,7 @@ TEST_CASE("what parts measure is what one run measures") {
     do_seal(job, plan);
     return errors_in("report.json");
   };
-  // What a part has measured may be lost, and is not measured then.
+  // The measurements of a part may be lost; they are not repeated.
   const std::string measured = job.part_file(2, "measured.json"), text = read_text(measured);
   const bool is_lost = GENERATE(false, true);
   write_text(measured, is_lost ? text.substr(0, text.size() / 2) : text);
@@ -280,7 +280,7 @@ TEST_CASE("what was damaged before the seal is found, and that part alone is don
   const Plan plan = folder.plan();
   const ClusterJob job = folder.job(plan, 3);
   do_parts(job, plan);
-  // In the middle of what part 1 writes of the second file, the first shard or the next.
+  // In the middle of the data that part 1 writes to the second file: the first shard or the next one.
   const PartPlaces places = places_of(plan, job.cuts, 1, 1).front();
   const Unit& unit = plan.units[job.cuts[1] + 1];
   const Step& step = plan.steps[unit.step];
@@ -293,7 +293,7 @@ TEST_CASE("what was damaged before the seal is found, and that part alone is don
     return hem.file == file && hem.offset <= place.offset + 5000 && place.offset + 5000 < hem.offset + hem.bytes;
   });
   const auto first = seal(context(), job, plan, {});
-  if (is_hem) {  // which the seal writes itself
+  if (is_hem) {  // the seal writes edges itself
     CHECK(first);
   } else {
     REQUIRE(!first);
@@ -341,7 +341,7 @@ TEST_CASE("a part that is stopped keeps what it has done") {
   std::atomic<int> calls{0};
   const auto outcome = [&] {
     const HookedCalls hooked([&] {
-      if (++calls == 100) stop = true;  // where no progress was told
+      if (++calls == 100) stop = true;  // before any progress was reported
       return 0;
     });
     return run_part(context(), job, plan, options);
@@ -399,7 +399,7 @@ TEST_CASE("parts that do not exist, jobs that are none, and outputs that somebod
   options.part = 2;
   CHECK(run_part(context(), job, plan, options).error().what == "there is no part 2");
   CHECK(load_job_folder(folder.path("out")).error().code == ExitCode::kUsage);
-  CHECK(create_job(job, plan).error().code == ExitCode::kUsage);  // there is one
+  CHECK(create_job(job, plan).error().code == ExitCode::kUsage);  // it already exists
   do_part(job, plan, 0);
   CHECK((prepare_resume(job, plan).value() == std::vector<std::size_t>{1}));
   REQUIRE(remove_outputs(job, plan));
@@ -413,7 +413,7 @@ TEST_CASE("parts that do not exist, jobs that are none, and outputs that somebod
 
 namespace {
 
-// The temporary files of the outputs that a part writes to.
+// Returns the temporary files of the outputs that a part writes to.
 std::vector<std::string> files_of(const ClusterJob& job, const Plan& plan, std::size_t part) {
   std::vector<std::string> files;
   const PartPlaces places = places_of(plan, job.cuts, part, 1).front();
@@ -423,7 +423,7 @@ std::vector<std::string> files_of(const ClusterJob& job, const Plan& plan, std::
 
 struct Loss {
   const char* what;
-  std::function<void(const ClusterJob&, const Plan&)> make;  // of what part 1 wrote
+  std::function<void(const ClusterJob&, const Plan&)> make;  // damages the data written by part 1
 };
 
 const Loss kLosses[] = {
@@ -487,7 +487,7 @@ TEST_CASE("a hole of zeros that a part wrote is no loss") {
   const Plan plan = folder.plan();
   const ClusterJob job = folder.job(plan, 3);
   do_parts(job, plan);
-  // What a file system that compresses makes of them, of bytes that happen to be zeros already.
+  // Punches holes where the bytes happen to be zeros, as a compressing file system does.
   const std::string path = files_of(job, plan, 1).front();
   const std::string before = read_text(path);
   const Descriptor file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
@@ -573,7 +573,7 @@ TEST_CASE("what Slurm gives a part is what it uses") {
   CHECK(limits_with({}).memory == on_this_machine({}).memory);
   CHECK(limits_with({{"SLURM_CPUS_PER_TASK", "12"}}).threads == 12);
   CHECK(limits_with({{"SLURM_MEM_PER_NODE", "400"}}).memory == 300 << 20);
-  CHECK(limits_with({{"SLURM_MEM_PER_NODE", "0"}}).memory == on_this_machine({}).memory);  // all of the node's
+  CHECK(limits_with({{"SLURM_MEM_PER_NODE", "0"}}).memory == on_this_machine({}).memory);  // all of the node's memory
   CHECK(limits_with({{"SLURM_CPUS_PER_TASK", "64"}, {"SLURM_MEM_PER_CPU", "4096"}}).memory == std::uint64_t{1} << 30);
   Limits large;
   large.memory = std::uint64_t{1} << 60;

@@ -1,10 +1,10 @@
 #!/bin/bash
-# A real Slurm of a few nodes on this host, for tests: munged, slurmctld and slurmd, without systemd, control groups or
-# a database. Works for root and for other users.
+# Runs a real Slurm with a few nodes on this host, for tests: munged, slurmctld and slurmd, without systemd, control
+# groups or a database. Works for root and for other users.
 #   slurm.sh start FOLDER [NODES] [CPUS]   then: export SLURM_CONF=FOLDER/slurm.conf
-#   slurm.sh lose FOLDER NODE              power loss: its daemon and all of its jobs are killed
-#   slurm.sh lose-daemon FOLDER NODE       the daemon alone: its jobs run on, and nobody knows of them
-#   slurm.sh return FOLDER NODE            its daemon comes back
+#   slurm.sh lose FOLDER NODE              power loss: kills its daemon and all of its jobs
+#   slurm.sh lose-daemon FOLDER NODE       kills only the daemon: its jobs continue without supervision
+#   slurm.sh return FOLDER NODE            restarts its daemon
 #   slurm.sh stop FOLDER
 set -euo pipefail
 export PATH=$PATH:/usr/sbin
@@ -12,9 +12,9 @@ action=$1
 folder=$(readlink -m "$2")
 export SLURM_CONF=$folder/slurm.conf
 
-# Whether process $1 has ended. Those that nobody has waited for yet have, too: a container's first process is late.
+# Succeeds if process $1 has ended. Zombies count as ended: the init process of a container may reap them late.
 ended() { ! grep -q '^State:.[^ZX]' "/proc/$1/status" 2>/dev/null; }
-# Calls "$@" until it succeeds, for 20 s.
+# Calls "$@" until it succeeds, for up to 20 s.
 wait_for() {
   for _ in {1..200}; do
     "$@" && return
@@ -24,20 +24,20 @@ wait_for() {
 }
 nodes_are_idle() { [ "$(sinfo -h -N -t idle -o %N 2>/dev/null | wc -l)" -eq "$1" ]; }
 has_setting() { grep -qzx "$2" "/proc/$1/environ" 2>/dev/null; }
-# Step daemons of this Slurm.
+# Prints the step daemons of this Slurm.
 step_daemons() {
   local process
   for process in $(pgrep -x slurmstepd); do
     if ! ended "$process" && has_setting "$process" "SLURM_CONF=$SLURM_CONF"; then echo "$process"; fi
   done
 }
-# A step daemon and the process groups that it has started.
+# Kills a step daemon and the process groups that it has started.
 kill_step() {
   local group
   for group in $(ps -o pid= --ppid "$1"); do kill -9 -- "-$group" 2>/dev/null || true; done
   kill -9 "$1" 2>/dev/null || true
 }
-# The first of some ports in a row that nobody listens at.
+# Prints the first of several consecutive ports on which nobody listens.
 free_ports() {
   local first port
   for _ in {1..50}; do
@@ -60,8 +60,8 @@ start() {
   (umask 077 && head -c 64 /dev/urandom >"$folder/munge.key")
   munged --force --key-file="$folder/munge.key" --socket="$folder/run/munge.sock" --pid-file="$folder/run/munged.pid" \
     --log-file="$folder/log/munged.log" --seed-file="$folder/munge.seed" --num-threads=2 2>"$folder/log/munged.err"
-  # cred_expire: a job that is put back into the queue waits so long, 120 s by default. config_overrides: nodes may
-  # have more CPUs than this host. ReturnToService: a lost node comes back without anybody's word.
+  # cred_expire: the delay before a requeued job may start, 120 s by default. config_overrides: nodes may have more CPUs
+  # than this host. ReturnToService: a lost node comes back without an administrator's command.
   cat >"$SLURM_CONF" <<END
 ClusterName=test
 SlurmctldHost=$(hostname -s)(127.0.0.1)

@@ -1,5 +1,5 @@
-// Cluster jobs on a real Slurm, which slurm.sh starts: nodes that die, time limits, cancelled jobs. Run by
-// `./dev test --cluster`, which installs what they need.
+// Tests cluster jobs on a real Slurm started by slurm.sh: failing nodes, time limits, cancelled jobs. Run by `./dev
+// test --cluster`, which installs the required packages.
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -32,14 +32,14 @@ namespace {
 
 const std::string kProgram = GGUFMILL_BUILD_DIR "/bin/ggufmill";
 
-// Says why where not.
+// Returns true if the tests can run; otherwise prints the reason.
 bool can_run() {
   const bool wanted = std::getenv("GGUFMILL_TEST_CLUSTER") != nullptr;
   if (!wanted) std::cout << "skipped: `./dev test --cluster` starts a Slurm and runs this\n";
   return wanted;
 }
 
-// Until `is_so`, or the test fails.
+// Waits until `is_so` returns true; fails the test after `seconds`.
 void wait_for(const std::string& what, double seconds, const std::function<bool()>& is_so) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
   while (!is_so()) {
@@ -59,11 +59,11 @@ class Slurm {
   void lose_daemon(const std::string& node) const { script({"lose-daemon", folder(), node}); }
   void bring_back(const std::string& node) const { script({"return", folder(), node}); }
   ProcessResult run(const std::vector<std::string>& words, const std::string& where = {}) const {
-    std::vector<std::string> all{"/usr/bin/env"};  // which finds it
+    std::vector<std::string> all{"/usr/bin/env"};  // finds the program in PATH
     all.insert(all.end(), words.begin(), words.end());
     return run_process(all, where, {"SLURM_CONF=" + folder() + "/slurm.conf"});
   }
-  // "NODE STATE" of a job or task; empty where Slurm does not know it.
+  // Returns "NODE STATE" of a job or task, or an empty string if Slurm does not know it.
   std::string state_of(const std::string& id) const {
     const ProcessResult result = run({"squeue", "-h", "-r", "-a", "-t", "all", "-o", "%N %T", "-j", id});
     return result.out.substr(0, result.out.find('\n'));
@@ -80,11 +80,11 @@ class Slurm {
   TempDir folder_;
 };
 
-// A pipeline file, the outputs of one run of it, and a job of it in a Slurm.
+// A pipeline file, the outputs of a single run of it, and a cluster job of it in a Slurm.
 class SlurmJob {
  public:
-  // `source`: what is in `source`, or a whole `matrix`. `outputs`: with {folder} for their folder. `more`: of the
-  // pipeline file.
+  // `source` is the content of the key `source`, or a complete `matrix`. `outputs` has {folder} in place of their
+  // folder. `more` is appended to the pipeline file.
   SlurmJob(const Slurm& slurm, const std::string& source, const std::string& outputs, const std::string& more,
            std::vector<std::string> arguments = {})
       : slurm_(slurm), arguments_(std::move(arguments)) {
@@ -117,7 +117,8 @@ class SlurmJob {
   std::string state_of(std::size_t part) const {
     return std::string(status_json().at("parts").as_array().at(part).at("state").as_string());
   }
-  // Records in the journal of a part of one output: what it says of itself comes every ten seconds only.
+  // Returns the number of records in the journal of a part with one output. The part's own progress reports arrive only
+  // every ten seconds.
   std::size_t units_done(std::size_t part) const {
     std::size_t units = 0;
     for (const std::string& name : names_in(folder() + "/parts")) {
@@ -127,13 +128,13 @@ class SlurmJob {
     }
     return units;
   }
-  // Of the last submission.
+  // Returns an ID from the last submission.
   std::string id_of(const char* what) const {
     const json::value engine = json::parse(read_text(folder() + "/engine.json"));
     return std::string(engine.at("submissions").as_array().back().at(what).as_string());
   }
   std::string task(std::size_t part) const { return fmt::format("{}_{}", id_of("parts"), part); }
-  // Of the whole log of the parts.
+  // Returns the complete log of the parts.
   std::string log() const {
     std::string text;
     for (const std::string& name : names_in(folder() + "/log")) text += read_text(folder() + "/log/" + name);
@@ -161,7 +162,8 @@ class SlurmJob {
   const std::vector<std::string> arguments_;
 };
 
-// A model of so many tensors of a million weights, each of which the reference's kernels take half a second for.
+// A model with the given number of tensors of a million weights each. The reference kernels take half a second for
+// each.
 class SlowModel {
  public:
   explicit SlowModel(int tensors, const std::string& name = "slow") : path_(folder_.file(name + ".gguf")) {
@@ -188,7 +190,7 @@ class SlowModel {
 constexpr const char* kSlowOutput = "  - {{gguf: {folder}/out.gguf, quantize: {{type: IQ1_M}}}}\n";
 const std::vector<std::string> kSlowly{"--isa", "reference"};
 
-// The node that part 0 is at work on.
+// Waits until part 0 is running; returns its node.
 std::string wait_for_node(const Slurm& slurm, const SlurmJob& job) {
   wait_for("part 0 at work", 60,
            [&] { return slurm.state_of(job.task(0)).ends_with(" RUNNING") && job.units_done(0) != 0; });
@@ -277,7 +279,7 @@ TEST_CASE("on Slurm, a part that fails for good is the only one that resume does
                      "  - {{gguf: {{path: {folder}/shards.gguf, shard_tensors: 4}}}}\n",
                      "cluster: {parts: 4, cpus: 1, memory: 400MiB, options: [--hold]}\n");
   job.submit();
-  // The third shard is not there.
+  // The third shard is missing.
   std::string hidden;
   for (const std::string& name : names_in(job.path("out")))
     if (name.starts_with(".shards-00003")) hidden = job.path("out/" + name);
@@ -314,7 +316,7 @@ TEST_CASE("on Slurm, a matrix is one array and one seal, and a source that fails
   std::istringstream ids(slurm.run({"squeue", "-h", "-a", "-t", "all", "-o", "%F"}).out);
   for (std::string id; ids >> id;) jobs.insert(id);
   CHECK(jobs == std::set<std::string>{job.id_of("parts"), job.id_of("seal")});
-  // An output of the second source is not there.
+  // An output of the second source is missing.
   const auto release = [&] {
     for (const char* what : {"parts", "seal"})
       REQUIRE(slurm.run({"scontrol", "release", job.id_of(what)}).exit_code == 0);
@@ -355,11 +357,11 @@ TEST_CASE("on Slurm, a matrix that is cancelled ends, and goes on when it is res
       "cluster: {parts: 4, cpus: 1, memory: 400MiB}\n", kSlowly);
   job.submit();
   wait_for("some work", 60, [&] { return job.state_of(1) == "running"; });
-  CHECK(job.ggufmill({"resume", job.folder()}).exit_code == 2);  // it is under way
+  CHECK(job.ggufmill({"resume", job.folder()}).exit_code == 2);  // it is running
   CHECK(job.ggufmill({"cancel", job.folder()}).exit_code == 0);
   CHECK(slurm.run({"squeue", "-h"}).out.empty());
   CHECK(job.status() == 2);
-  CHECK(names_in(job.path("out")).size() == 2);  // what is done stays
+  CHECK(names_in(job.path("out")).size() == 2);  // finished outputs are kept
   CHECK(job.ggufmill({"resume", job.folder()}).exit_code == 0);
   const ProcessResult watched = job.ggufmill({"status", job.folder(), "--watch"});
   INFO(watched.out << watched.err << job.log());
@@ -409,13 +411,13 @@ TEST_CASE("on Slurm, a job that is cancelled ends, and goes on when it is resume
   const SlurmJob job(slurm, model.source(), kSlowOutput, "cluster: {parts: 4, cpus: 1, memory: 400MiB}\n", kSlowly);
   job.submit();
   wait_for("some work", 60, [&] { return job.units_done(0) >= 1; });
-  CHECK(job.ggufmill({"resume", job.folder()}).exit_code == 2);  // it is under way
+  CHECK(job.ggufmill({"resume", job.folder()}).exit_code == 2);  // it is running
   const ProcessResult cancelled = job.ggufmill({"cancel", job.folder()});
   INFO(cancelled.err);
   CHECK(cancelled.exit_code == 0);
   CHECK(slurm.run({"squeue", "-h"}).out.empty());
   CHECK(job.status() == 2);
-  CHECK(names_in(job.path("out")).size() == 1);  // what is done stays
+  CHECK(names_in(job.path("out")).size() == 1);  // finished outputs are kept
   CHECK(job.ggufmill({"resume", job.folder()}).exit_code == 0);
   job.wait_until_sealed(600);
   CHECK(job.log().find("error: interrupted") != std::string::npos);

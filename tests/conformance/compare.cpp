@@ -35,7 +35,7 @@ class Comparison {
   Comparison(const CompareOptions& options, CompareResult& result)
       : seed_(options.seed), random_(options.seed), result_(result) {}
 
-  // One shape, all kinds of input.
+  // Runs one shape with all kinds of input.
   void run(const Pair& pair) {
     const std::uint64_t rows = 1 + random_.below(4);
     const std::uint64_t most = pair.tested.block_elements == 1 ? 100 : pair.tested.block_elements <= 32 ? 24 : 6;
@@ -92,7 +92,8 @@ CompareResult compare_modules(const ggufmill_module& expected, const ggufmill_mo
       result.differences.push_back(fmt::format("{}: {} has no such kernel", describe(kernel), expected.name));
       continue;
     }
-    Comparison comparison(options, result);  // each kernel from the seed, so that one alone repeats what it saw
+    // Each kernel starts from the seed, so that running it alone reproduces its inputs.
+    Comparison comparison(options, result);
     for (std::uint64_t round = 0; round < options.rounds; ++round) comparison.run({*namesake, kernel});
   }
   return result;

@@ -1,5 +1,5 @@
-// kernel_compare: two modules on the same random inputs, memcmp-wise. Prints the seed, so that a difference can be met
-// again; succeeds when there is none.
+// kernel_compare: compares two modules byte by byte on the same random inputs. Prints the seed, so that a difference
+// can be reproduced; succeeds if there is none.
 
 #include <fmt/format.h>
 

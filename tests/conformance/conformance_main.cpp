@@ -1,5 +1,5 @@
-// kernel_conformance: every module named, or the linked-in reference, against the golden figures and the contract of
-// the ABI. Prints N of N; succeeds when nothing is wrong and, with --complete, nothing lacks.
+// kernel_conformance: checks every named module, or the linked-in reference, against the golden digests and the
+// contract of the ABI. Prints N of N; succeeds if nothing is wrong and, with --complete, nothing is missing.
 
 #include <fmt/format.h>
 

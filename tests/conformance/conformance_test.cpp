@@ -1,4 +1,4 @@
-// The checks themselves: that they pass what is right and notice what is not.
+// Tests the checks themselves: they must accept correct kernels and detect faulty ones.
 
 #include <algorithm>
 #include <cstring>
@@ -26,14 +26,14 @@ int32_t run_reference(const char* type, const ggufmill_call* call) {
   return 1;
 }
 
-// Q8_0 with its last byte one off.
+// Encodes Q8_0 with one bit of the last byte flipped.
 int32_t wrong_byte(const ggufmill_call* call) {
   const int32_t status = run_reference("Q8_0", call);
   static_cast<unsigned char*>(call->dst)[call->rows * (call->cols / 32) * 34 - 1] ^= 1;
   return status;
 }
 
-// Q8_0 of the first row only.
+// Encodes only the first row to Q8_0.
 int32_t first_row_only(const ggufmill_call* call) {
   ggufmill_call first = *call;
   first.rows = 1;
@@ -92,7 +92,7 @@ TEST_CASE("the contract notices target bytes left unwritten") {
 }
 
 TEST_CASE("the contract notices bytes that depend on the number of rows") {
-  const OneKernel uneven(wrong_byte);  // one wrong byte a call, whatever the rows
+  const OneKernel uneven(wrong_byte);  // one wrong byte per call, regardless of the number of rows
   const ContractResult result = check_contract(uneven.module, 1);
   REQUIRE(result.violations.size() == 3);
   CHECK(result.violations[0].find("number of rows") != std::string::npos);

@@ -1,5 +1,6 @@
 #pragma once
-// What the ABI asks of every kernel, whatever it computes: plugins/abi/ggufmill_kernels.h, ggufmill_call.
+// Checks the rules of the ABI for every kernel, independent of what it computes: plugins/abi/ggufmill_kernels.h,
+// ggufmill_call.
 
 #include <cstdint>
 #include <string>
@@ -14,9 +15,10 @@ struct ContractResult {
   std::vector<std::string> violations;
 };
 
-// The module's own figures, then each kernel on random input: one row at a time gives the bytes of all rows at once;
-// the same again in a second call; every target byte is written; source, target and importance lie against guard pages
-// at the front and at the end, so touching what lies beside them ends the program.
+// Checks the fields of the module and of its kernels, then runs each kernel on random input: converting row by row
+// gives the same bytes as all rows in one call; a second call repeats them; every target byte is written. Source,
+// target and importance are placed against guard pages at the front and at the end, so that an access outside them ends
+// the program.
 ContractResult check_contract(const ggufmill_module& module, std::uint64_t seed);
 
 }  // namespace ggufmill::conformance

@@ -1,5 +1,5 @@
 #pragma once
-// The golden figures, and a module against them.
+// Loads the golden digests and checks a module against them.
 
 #include <cstdint>
 #include <string>
@@ -21,18 +21,18 @@ struct GoldenRow {
   std::string dequantized;  // 64 hex digits
 };
 
-// "Q4_K normal 32x1024 seed 2024, with importance"
+// Returns a description such as "Q4_K normal 32x1024 seed 2024, with importance".
 std::string describe(const GoldenRow& row);
 
-// Throws std::runtime_error, with file and line, for a file that cannot be read or a line that is no case, and for a
-// table without cases.
+// Throws std::runtime_error, with file and line, if the file cannot be read, a line is not a valid case, or the table
+// has no cases.
 std::vector<GoldenRow> load_golden_table(const std::string& path);
 
-// Cases of one direction. `wrong` names each case that did not come out, with what was found.
+// Cases of one direction. `wrong` describes each failed case with the actual result.
 struct Tally {
   std::uint64_t cases = 0;
   std::uint64_t right = 0;
-  std::uint64_t lacking = 0;  // not among `cases`: the module has no kernel for the type
+  std::uint64_t lacking = 0;  // not counted in `cases`: the module has no kernel for the type
   std::vector<std::string> wrong;
 };
 
@@ -41,9 +41,9 @@ struct GoldenResult {
   Tally dequantized;
 };
 
-// Runs every row. What the decoders get comes from the module's own encoder or, where it has none, from `fallback`'s.
-// Throws std::runtime_error when a kernel fails, or when an input is not what the table says (then no kernel is to
-// blame).
+// Runs every row. The input of the decoders comes from the module's own encoder or, if it has none, from that of
+// `fallback`. Throws std::runtime_error if a kernel fails, or if an input does not match the table (then the kernels
+// are not at fault).
 GoldenResult check_golden(const ggufmill_module& module, const ggufmill_module& fallback,
                           const std::vector<GoldenRow>& rows);
 

@@ -17,7 +17,7 @@ float any_finite(Random& random) {
   }
 }
 
-// One magnitude, sign or value for a run of elements, drawn anew for the next.
+// One magnitude, sign or value for a run of elements; the next run draws a new one.
 struct Run {
   float magnitude = 1;
   float value = 0;

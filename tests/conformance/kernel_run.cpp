@@ -43,7 +43,7 @@ std::uint64_t target_row_bytes(const ggufmill_kernel& kernel, std::uint64_t cols
 }
 
 Outcome try_kernel(const ggufmill_kernel& kernel, const Work& work, Placement placement, std::byte filler) {
-  const std::size_t packed = kernel.block_elements == 1 ? kernel.block_bytes : 1;  // the alignment on the type's side
+  const std::size_t packed = kernel.block_elements == 1 ? kernel.block_bytes : 1;  // alignment of the packed data
   const bool decodes = kernel.operation == GGUFMILL_DECODE;
   const auto gap = [&](std::size_t alignment) { return placement.one_element_away ? alignment : 0; };
   GuardedBuffer source(work.rows * source_row_bytes(kernel, work.cols), placement.side,

@@ -1,5 +1,5 @@
 #pragma once
-// Finding and running kernels of a module between guard pages, where this machine can.
+// Finds kernels of a module and runs them between guard pages, if this machine supports them.
 
 #include <cstddef>
 #include <cstdint>
@@ -15,21 +15,21 @@ namespace ggufmill::conformance {
 using Bytes = std::vector<std::byte>;
 
 std::span<const ggufmill_kernel> kernels_of(const ggufmill_module& module);
-// Null when the module has none.
+// Returns null if the module has no such kernel.
 const ggufmill_kernel* find_kernel(const ggufmill_module& module, std::uint32_t operation, const std::string& type);
 const ggufmill_kernel* find_kernel(const ggufmill_module& module, std::uint32_t operation, std::uint32_t type_id);
 
-// "encode Q4_K"
+// Returns a description such as "encode Q4_K".
 std::string describe(const ggufmill_kernel& kernel);
 
-// Bytes of one row of `cols` elements on the side of the type.
+// Returns the bytes of one packed row of `cols` elements.
 std::uint64_t packed_row_bytes(const ggufmill_kernel& kernel, std::uint64_t cols);
-// Of what it reads, of what it writes.
+// Return the bytes of one row of the source or of the target.
 std::uint64_t source_row_bytes(const ggufmill_kernel& kernel, std::uint64_t cols);
 std::uint64_t target_row_bytes(const ggufmill_kernel& kernel, std::uint64_t cols);
 
-// What a kernel is to do. `importance` is empty or has `cols` weights; it is not given to a kernel that does not take
-// it.
+// The input of a kernel. `importance` is empty or has `cols` weights; kernels that do not take importance are called
+// without it.
 struct Work {
   std::span<const std::byte> source;
   std::uint64_t rows = 1;
@@ -37,33 +37,33 @@ struct Work {
   std::span<const float> importance;
 };
 
-// What a kernel returned and wrote.
+// The status and the output of a kernel.
 struct Outcome {
   std::int32_t status = GGUFMILL_OK;
   Bytes bytes;
   bool operator==(const Outcome&) const = default;
 };
 
-// Where the memory of a run lies.
+// Location of the memory of a run.
 struct Placement {
   GuardedBuffer::Side side = GuardedBuffer::Side::kEnd;
-  // One element of source, target and importance each away from the guard page: aligned for the element, and whole
-  // blocks for no vector.
+  // If true, one element is left free between the guard page and each of source, target and importance, so that they
+  // are aligned for their elements but not for vectors.
   bool one_element_away = false;
 };
 
-// Runs with source, target and importance each against a guard page, the target filled with `filler` before.
+// Runs a kernel with source, target and importance each against a guard page. The target is filled with `filler` first.
 Outcome try_kernel(const ggufmill_kernel& kernel, const Work& work, Placement placement = {},
                    std::byte filler = std::byte{0xa5});
-// The bytes of the same; throws std::runtime_error when the kernel returns a failure.
+// Does the same and returns the output; throws std::runtime_error if the kernel fails.
 Bytes run_kernel(const ggufmill_kernel& kernel, const Work& work, Placement placement = {},
                  std::byte filler = std::byte{0xa5});
 
-// What ctest is told of as a test that was skipped.
+// Exit code that ctest treats as a skipped test.
 inline constexpr int kSkipped = 77;
 
-// The CPU features that the module's ISA or the module itself needs and this machine lacks, separated by spaces; empty
-// when it can run.
+// Returns the CPU features that the module or its ISA needs and that this machine does not have, separated by spaces;
+// empty if the module can run.
 std::string missing_here(const ggufmill_module& module);
 
 }  // namespace ggufmill::conformance

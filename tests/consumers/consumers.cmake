@@ -1,4 +1,4 @@
-# Installs the build, moves what was installed, and builds and runs both consumers there.
+# Installs the build, moves the installed tree, and builds and runs both consumers there.
 set(work ${BUILD}/tests/consumers/work)
 file(REMOVE_RECURSE ${work})
 

@@ -1,4 +1,4 @@
-// A process that is killed while it writes: the output is absent, old, or whole (DESIGN 1, promise 2).
+// Kills a process while it writes: the output must be absent, old, or complete (DESIGN 1, promise 2).
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -22,7 +22,7 @@ constexpr std::size_t kPieceBytes = 64 << 10;
 constexpr std::size_t kPieces = 8;
 constexpr std::size_t kDataBytes = kPieces * kPieceBytes;
 
-// Every byte of a version is the same letter.
+// Returns a version whose bytes are all the same letter.
 std::string version(char letter) { return std::string(kHeaderBytes + kDataBytes, letter); }
 
 // Writes a version as an engine does: pieces in the background, then the header.
@@ -39,7 +39,7 @@ Status write_version(const std::string& path, char letter, IoKind kind) {
   return file->seal(as_bytes(text).first(kHeaderBytes), kDataBytes);
 }
 
-// Runs `body` in a process of its own, whose exit code is its result. `meanwhile` is called with its id.
+// Runs `body` in a child process whose exit code is its result. Calls `meanwhile` with the ID of the child.
 int run_child(
     const std::function<int()>& body, const std::function<void(pid_t)>& meanwhile = [](pid_t) {}) {
   const pid_t child = ::fork();
@@ -53,7 +53,7 @@ int run_child(
 
 bool is_killed(int status) { return WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL; }
 
-// All that may lie in the folder but the target.
+// Checks that the folder contains nothing but the target and temporary files.
 void check_only_temporaries(const std::string& folder) {
   for (const std::string& name : names_in(folder))
     if (name != "out") CHECK(name.starts_with(".out.ggufmill-"));

@@ -1,8 +1,9 @@
-/* Memory that runs out, for programs that are started with this library as LD_PRELOAD: from main() on, allocation
- * number FAIL_AT (from 0) fails, and with FAIL_MODE=always all that follow it. Counted are malloc and its like,
- * anonymous mmap, and threads that are started. FAIL_COUNT=FILE: how many there were is written there at the end.
+/* Simulates running out of memory in programs that are started with this library as LD_PRELOAD: from main() on,
+ * allocation number FAIL_AT (from 0) fails and, with FAIL_MODE=always, all later ones. malloc and its variants,
+ * anonymous mmap, and started threads are counted. With FAIL_COUNT=FILE, the number of allocations is written to FILE
+ * at exit.
  *
- * For sweeps by hand, too: for k in $(seq 0 5000); do FAIL_AT=$k LD_PRELOAD=... ggufmill ...; done */
+ * Also useful for manual sweeps: for k in $(seq 0 5000); do FAIL_AT=$k LD_PRELOAD=... ggufmill ...; done */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -15,7 +16,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Of glibc: what lies behind the functions that are replaced here. */
+/* The glibc implementations behind the functions replaced here. */
 extern void* __libc_malloc(size_t bytes);
 extern void* __libc_calloc(size_t count, size_t bytes);
 extern void* __libc_realloc(void* memory, size_t bytes);
@@ -87,7 +88,7 @@ int __libc_start_main(main_function program, int count, char** words, main_funct
   const char* const mode = getenv("FAIL_MODE");
   if (at) fail_at = atol(at);
   fails_always = mode && strcmp(mode, "always") == 0;
-  unsetenv("LD_PRELOAD"); /* other programs that this one starts have all the memory */
+  unsetenv("LD_PRELOAD"); /* programs started by this one get all the memory */
   real_mmap = (mmap_function)dlsym(RTLD_NEXT, "mmap");
   real_thread = (thread_function)dlsym(RTLD_NEXT, "pthread_create");
   real_main = program;

@@ -1,5 +1,4 @@
-// The program where the system has no more memory or threads for it: it says so at once, nothing is lost, nothing
-// hangs.
+// Runs the program with limits on memory or threads: it must report an error immediately, lose no data and never hang.
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -20,7 +19,7 @@ namespace {
 
 const std::string kProgram = GGUFMILL_BUILD_DIR "/bin/ggufmill";
 
-// A model of 12 tensors and its right output.
+// A model of 12 tensors and its expected output.
 class JobFolder {
  public:
   JobFolder() {
@@ -37,7 +36,8 @@ class JobFolder {
     fs::permissions(folder_.path(), fs::perms::all);
   }
 
-  // In a shell, after `limit`: a command and " &&", or one that runs another, or nothing.
+  // Runs the program in a shell, after `limit`: a command and " &&", a command that runs another one, or an empty
+  // string.
   ProcessResult run(const std::string& limit, const std::string& words) const {
     return run_process({"/bin/sh", "-c", fmt::format("{} {} {}", limit, kProgram, words)}, folder_.path());
   }
@@ -47,13 +47,13 @@ class JobFolder {
     fs::remove(folder_.file("out.gguf"));
     const ProcessResult result = run(limit, words);
     CAPTURE(result.err);
-    // The loader that cannot map the program's libraries has an exit code of its own.
+    // If the loader cannot map the program's libraries, it exits with its own code, 127.
     CHECK((result.exit_code == 0 || result.exit_code == 75 || result.exit_code == 127));
     CHECK(result.seconds < 20);
     if (result.exit_code == 75) CHECK(result.err.starts_with("error: "));
     if (fs::exists(folder_.file("out.gguf"))) CHECK((read_text(folder_.file("out.gguf")) == right_));
     if (!words.starts_with("run") || result.exit_code == 0) return;
-    REQUIRE(run("", "run job.yaml -q").exit_code == 0);  // the next one succeeds
+    REQUIRE(run("", "run job.yaml -q").exit_code == 0);  // the next run succeeds
     CHECK((read_text(folder_.file("out.gguf")) == right_));
     CHECK(names_in(folder_.path()).size() == 4);
   }
@@ -105,7 +105,7 @@ TEST_CASE("a tensor of many columns is transposed by 16 threads within the budge
   fs::create_directory(folder.file("model"));
   const std::string weights = folder.file("model/model.safetensors");
   write_text(weights, length + header);
-  fs::resize_file(weights, length.size() + header.size() + bytes);  // zeros that take no disk
+  fs::resize_file(weights, length.size() + header.size() + bytes);  // a hole of zeros, without disk space
   write_text(folder.file("model/config.json"),
              fmt::format(R"({{"architectures": ["GPT2LMHeadModel"], "n_embd": {}, "n_head": 8, "n_layer": 1,
                              "n_ctx": 16, "n_positions": 16, "n_inner": {}, "vocab_size": 5,
@@ -126,7 +126,7 @@ TEST_CASE("a tensor of many columns is transposed by 16 threads within the budge
 
 TEST_CASE("with few processes a verb succeeds or says that it may have no more") {
   const JobFolder folder;
-  // Limits are not for root, and count all processes of a user: one that has none is needed.
+  // Limits do not apply to root and count all processes of a user, so a user without any processes is needed.
   const std::string other = "setpriv --reuid 4000123 --regid 4000123 --clear-groups prlimit";
   if (::getuid() != 0 || run_process({"/bin/sh", "-c", other + " --nproc=99 " + kProgram + " types"}).exit_code != 0) {
     WARN("skipped: needs root, setpriv, and a build folder that every user may enter");

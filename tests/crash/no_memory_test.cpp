@@ -1,5 +1,6 @@
-// Memory that runs out in the program: whichever allocation fails, once or from then on, the program says that there is
-// no memory and ends with 75, or does what it always does. Samples of them all; failing_memory.c serves for the rest.
+// Simulates running out of memory in the program: whichever allocation fails, alone or with all later ones, the program
+// either reports that there is no memory and exits with 75, or behaves as usual. Tests only a sample of the
+// allocations; failing_memory.c can be used for the rest.
 
 #include <fmt/format.h>
 
@@ -43,7 +44,7 @@ class Program {
     all.insert(all.end(), words.begin(), words.end());
     return run_process(all, folder_.path().string(), settings);
   }
-  // With the outputs of the runs before removed.
+  // Removes the outputs of earlier runs first.
   ProcessResult run_with(const Words& words, Words settings) const {
     fs::remove_all(folder_.file("out"));
     settings.push_back("LD_PRELOAD=" GGUFMILL_FAILING_MEMORY);
@@ -66,7 +67,7 @@ class Program {
   TempDir folder_;
 };
 
-// Some of `count`: the first and last ones, and others at even distances.
+// Returns a sample of `count`: the first and last ones, and others at regular intervals.
 std::set<long> sampled(long count) {
   constexpr long kEdge = 3, kBetween = 12;
   std::set<long> at;
@@ -88,7 +89,7 @@ void check_verb(const Words& words) {
           program.run_with(words, {fmt::format("FAIL_AT={}", at), fmt::format("FAIL_MODE={}", mode)});
       CAPTURE(result.err);
       if (result.exit_code == 75) continue;
-      CHECK(result.exit_code == right.exit_code);  // what failed was only advice
+      CHECK(result.exit_code == right.exit_code);  // the failed allocation was optional
       CHECK((program.outputs() == outputs));
     }
 }

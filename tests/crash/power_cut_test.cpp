@@ -1,6 +1,6 @@
-// A power cut, replayed: what a run asks of the system is recorded, and for every prefix of that a folder is made as a
-// disk may be found afterwards: what was synced is there, of the rest nothing, all, or some of it. The next run must
-// end with the right files, whatever it finds.
+// Simulates power cuts: the system calls of a run are recorded, and for every prefix of them a folder is created as a
+// disk may look afterwards. Synced data is present; of the rest nothing, everything, or some part. The next run must
+// always end with the correct files.
 
 #include <fmt/format.h>
 #include <linux/fs.h>
@@ -27,18 +27,18 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// One call that changes something, as it succeeded. Files are known by their inodes.
+// A successful call that changes something. Files are identified by their inodes.
 struct Change {
   enum class Kind { kCreate, kWrite, kSize, kSync, kSyncFolder, kRename, kExchange, kRemove } kind;
   ino_t file = 0;
   std::uint64_t offset = 0;  // or the new size
-  std::string bytes;         // written
-  std::string name, to;      // in the folder
+  std::string bytes;         // data written
+  std::string name, to;      // names in the folder
 };
 
 std::mutex mutex;
 std::vector<Change> recorded;            // guarded by the mutex
-std::map<ino_t, ino_t> original_inodes;  // of files that were made for a replay: what they were known by
+std::map<ino_t, ino_t> original_inodes;  // maps inodes of a replay to those of the recording
 
 ino_t inode_of(int descriptor) {
   struct stat info {};
@@ -106,7 +106,7 @@ SystemCalls recording_calls() {
   return calls;
 }
 
-// Files keep what they are known by through a replay.
+// Reports the recorded inodes during a replay, so that files keep their identity.
 SystemCalls replayed_calls() {
   SystemCalls calls = kernel_calls();
   static constexpr auto translate = [](struct stat* info) {
@@ -136,7 +136,7 @@ struct UsedCalls {
   const SystemCalls calls_;
 };
 
-// A folder as a disk holds it.
+// A folder as stored on a disk.
 struct Disk {
   std::map<std::string, ino_t> names;
   std::map<ino_t, std::string> files;
@@ -180,10 +180,11 @@ bool is_of_names(const Change& operation) {
 
 enum class Lost { kAllUnsynced, kUnsyncedBytes, kSome };
 
-// What is there when the power goes after the first `count` operations. Names change in order, bytes in any.
+// Returns the content of the disk after a power cut that follows the first `count` operations. Changes of names become
+// durable in order, written bytes in any order.
 Disk after_power_cut(const Disk& before, std::span<const Change> operations, Lost lost, std::mt19937& random) {
   std::vector<bool> durable(operations.size());
-  std::size_t names = 0;  // all changes of names before it are durable
+  std::size_t names = 0;  // all changes of names before this index are durable
   for (std::size_t i = 0; i < operations.size(); ++i) {
     if (operations[i].kind == Change::Kind::kSyncFolder) names = i;
     if (operations[i].kind != Change::Kind::kSync) continue;
@@ -283,7 +284,7 @@ TEST_CASE("after a power cut at any point, the next run makes the right files") 
         const UsedCalls replayed(replayed_calls());
         const auto report = context.run(plan, options);
         if (report) kept += report.value().units_kept;
-        CHECK((report || (all_there && report.error().code == ExitCode::kUsage)));  // done already
+        CHECK((report || (all_there && report.error().code == ExitCode::kUsage)));  // already finished
       }
       for (const std::string& path : paths) CHECK((read_text(path) == right.at(path)));
       ++points;

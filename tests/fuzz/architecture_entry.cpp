@@ -20,7 +20,7 @@ std::string problem_of(const Error& error) {
   return {};
 }
 
-// Under names that many maps know: two matrices in each of two layers, some vectors, and experts.
+// Tensors with names that many maps know: two matrices in each of two layers, some vectors, and experts.
 std::vector<NamedTensor> tensors() {
   std::vector<NamedTensor> all;
   const auto add = [&](std::string name, const Shape& shape) {

@@ -1,5 +1,5 @@
-// What a cluster job has in its folder for other nodes to read: job.json, matrix.json, the markers of parts and seals,
-// and what was submitted.
+// Fuzzes the files that a cluster job stores in its folder for other nodes: job.json, matrix.json, the markers of parts
+// and seals, and the records of submissions.
 
 #include <filesystem>
 
@@ -17,14 +17,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Of three units.
+// A plan of three units.
 Plan small_plan() {
   return testing::plan_of({{"a", testing::shape_of({256, 40}), "F32", {"Q8_0", "F16"}, false},
                            {"b", testing::shape_of({256, 40}), "F32", {"Q8_0", "F16"}, false},
                            {"c", testing::shape_of({256, 40}), "F32", {"Q8_0", "F16"}, false}});
 }
 
-// Of two parts.
+// A job of two parts.
 ClusterJob small_job(const std::string& folder) {
   ClusterJob job;
   job.folder = job.array_folder = folder;
@@ -41,17 +41,17 @@ ClusterJob small_job(const std::string& folder) {
   return job;
 }
 
-// Makes a job there, and gives its job.json.
+// Creates a job in the folder and returns its job.json.
 std::string make_small_job(const std::string& folder) {
   fs::create_directory(folder);
   const ClusterJob job = small_job(folder);
   return write_job(job, small_plan()) ? read_text(job.file("job.json")) : std::string();
 }
 
-// In memory where that is, as every file is flushed.
+// Returns a folder in memory if possible, because every file is flushed.
 fs::path memory() { return fs::is_directory("/dev/shm") ? "/dev/shm" : fs::temp_directory_path(); }
 
-// A folder that stays for the whole process, with the jobs of a matrix in it.
+// A folder with the jobs of a matrix; it exists as long as the process.
 struct Folder {
   Folder() {
     make_small_job(dir.file("0-a"));
@@ -72,12 +72,12 @@ std::string problem_of(const Error& error, const std::string& path) {
   return clear ? "" : "not a clear error: " + render(error);
 }
 
-// What is read is written so that it is read the same: `write` twice gives one text.
+// Checks that a parsed marker survives writing and reading: writing it twice must give the same text.
 template <class Read, class Write>
 std::string problem_of_marker(const std::string& path, std::string_view bytes, const Read& read, const Write& write) {
   write_text(path, bytes);
   const auto marker = read();
-  if (!marker) return {};  // it is none
+  if (!marker) return {};  // not a valid marker
   if (!write(*marker)) return "it cannot be written";
   const std::string text = read_text(path);
   const auto again = read();

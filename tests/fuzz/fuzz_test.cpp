@@ -1,4 +1,4 @@
-// The fuzzers' entries over their seeds, and over damage to them that is the same in every run.
+// Runs the entry points of the fuzzers on their seeds, and on damaged seeds that are the same in every run.
 
 #include "tests/fuzz/fuzz.h"
 
@@ -27,7 +27,7 @@ class Random {
   std::uint64_t state_;
 };
 
-// Numbers near which readers break: around powers of two, and the wraps of 64-bit products.
+// Returns numbers near which readers fail: around powers of two, and around the wrap of 64-bit products.
 std::uint64_t awkward_number(Random& random) {
   const std::uint64_t power = std::uint64_t{1} << random.below(64);
   switch (random.below(5)) {
@@ -70,7 +70,7 @@ void damage_once(std::string& bytes, Random& random) {
   }
 }
 
-// `bytes` with some damage that depends on `seed` alone.
+// Returns `bytes` with some damage that depends only on `seed`.
 std::string damaged(std::string bytes, std::uint64_t seed) {
   Random random(seed);
   for (std::size_t times = 1 + random.below(4); times > 0 && !bytes.empty(); --times) damage_once(bytes, random);
@@ -94,7 +94,7 @@ TEST_CASE("no GGUF file, damaged or not, breaks the reader") {
   constexpr std::size_t kGood = 7;
   const std::vector<std::string> seeds = gguf_seeds();
   check(seeds, fuzz_gguf, kTimes);
-  // Damage to good files gets deepest.
+  // Damaged valid files reach the deepest code.
   check({seeds.begin(), seeds.begin() + kGood}, fuzz_gguf, 30 * kTimes);
 }
 

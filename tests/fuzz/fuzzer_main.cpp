@@ -1,4 +1,5 @@
-// The libFuzzer targets: ./X_fuzzer FOLDER (a corpus; ./X_seeds makes the first one). GGUFMILL_ENTRY is the entry.
+// The libFuzzer targets: ./X_fuzzer FOLDER (a corpus; ./X_seeds creates the first one). GGUFMILL_ENTRY names the entry
+// point.
 
 #include <cstdint>
 #include <cstdio>

@@ -13,7 +13,7 @@ std::string number(std::uint32_t value) {
   return bytes;
 }
 
-// Of four tokens and three tensors.
+// Returns a model with four tokens and three tensors.
 std::string small_model(const std::string& magic, std::uint32_t version) {
   std::string out = magic;
   if (magic != "lmgg") out += number(version);

@@ -67,7 +67,7 @@ GgufBuilder good_file(std::uint32_t version, bool big_endian) {
   return builder.add_tensor("empty", {0, 4}).add_tensor("blk.0.ffn_down.weight", {32, 2, 2, 1}, "Q8_0");
 }
 
-// Where conversions write: nothing is left there between two of them.
+// The folder for the outputs of conversions; it is cleared between them.
 struct Scratch {
   Context context = Context::create().value();
   TempDir folder{fs::is_directory("/dev/shm") ? "/dev/shm" : fs::temp_directory_path()};
@@ -85,7 +85,8 @@ std::string problem_of(const Error& error) {
   return {};
 }
 
-// Whether the bytes of each tensor are the same; big-endian sources are written the other way round.
+// Checks that the bytes of each tensor are unchanged. Tensors of big-endian sources are skipped, because their copies
+// have the other byte order.
 std::string check_same_bytes(const Model& before, const std::string& source, const Model& after,
                              const std::string& copy) {
   for (std::size_t i = 0; i < before.tensors.size(); ++i) {
@@ -96,7 +97,7 @@ std::string check_same_bytes(const Model& before, const std::string& source, con
   return {};
 }
 
-// What is wrong after a run of `plan`, whose outputs are `names`.
+// Describes the defect after a run of `plan` with the outputs `names`; empty if there is none.
 std::string check_run(const Scratch& scratch, const Plan& plan, EngineKind engine,
                       const std::vector<std::string>& names) {
   RunOptions options;
@@ -111,7 +112,7 @@ std::string check_run(const Scratch& scratch, const Plan& plan, EngineKind engin
   one_thread.threads = 1;
   for (const std::string& name : names) {
     const auto verified = scratch.context.verify(scratch.file(name), one_thread);
-    // What is kept as it is may have NaN.
+    // Values that are kept unchanged may include NaN.
     if (!verified && plan.nonfinite != Nonfinite::kKeep) return name + " is broken: " + render(verified.error());
   }
   return {};
@@ -124,7 +125,7 @@ std::string fuzz_convert(std::string_view bytes) {
   const MemoryFile file(bytes, bytes.size());
   if (!file.good()) return "no memory file";
   const auto model = read_gguf(file.path());
-  if (!model) return {};  // fuzz_gguf's
+  if (!model) return {};  // covered by fuzz_gguf
   const char* nonfinite = std::array{"error", "zero", "keep"}[bytes.size() % 3];
   const auto run = [&](const std::string& outputs, const std::vector<std::string>& names) -> std::string {
     const auto job = scratch.context.parse_job(

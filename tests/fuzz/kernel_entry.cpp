@@ -18,22 +18,22 @@
 namespace ggufmill {
 namespace {
 
-// What the bytes of a fuzzer's input mean to a kernel.
+// The input of a kernel, decoded from the bytes of a fuzzer.
 struct KernelInput {
   std::uint64_t rows = 1;
   std::uint64_t cols = 0;
   conformance::Placement placement;
   std::vector<std::byte> source;
   std::vector<float> importance;  // empty: none
-  bool finite = true;             // the weights
+  bool finite = true;             // true if all weights are finite
 };
 
-// How many kinds of weights the last byte of the head chooses from; its top bit chooses importance.
+// Number of kinds of weights that the last byte of the head selects from; its top bit selects importance.
 inline constexpr unsigned kWeightKinds = 5;
 
 using conformance::source_row_bytes;
 
-// The data without an end: repeated, a byte further on each time; zeros where there is none.
+// The data as an endless stream: repeated, shifted by one byte each time; zeros if there is no data.
 class Stream {
  public:
   explicit Stream(std::span<const std::byte> data) : data_(data) {}
@@ -55,7 +55,7 @@ class Stream {
   std::size_t next_ = 0;
 };
 
-// Of bits that are an infinity or a NaN another float.
+// Returns the float with these bits, or a finite one if they encode an infinity or a NaN.
 float finite(std::uint32_t bits) {
   const float value = std::bit_cast<float>(bits);
   return std::isfinite(value) ? value : std::bit_cast<float>(bits ^ 0x40000000u);
@@ -65,8 +65,8 @@ float scaled(int level, int exponent) { return std::ldexp(static_cast<float>(lev
 
 int signed_byte(Stream& stream) { return static_cast<std::int8_t>(stream.byte()); }
 
-// Kinds: any bits; any finite bits; small whole numbers, where ties are; levels whose magnitude changes within a row;
-// brain floats.
+// Kinds: arbitrary bits; arbitrary finite bits; small integers, which produce ties; levels whose magnitude changes
+// within a row; bfloat16 values.
 float weight(unsigned kind, std::size_t at, Stream& stream) {
   switch (kind) {
     case 0:
@@ -102,13 +102,13 @@ std::vector<std::byte> any_bytes(std::size_t count, Stream& stream) {
   return all;
 }
 
-// One input in four has as many blocks as the widest kernels have in flight, and more; the others are quicker.
+// One input in four has at least as many blocks as the widest kernels process at a time; the others run faster.
 std::uint64_t blocks_of(const ggufmill_kernel& kernel, unsigned byte) {
   if (byte < 192) return 1 + byte % 4;
   return 1 + (kernel.block_elements >= 256 ? byte % 24 : byte);
 }
 
-// `head`: the three bytes after the kernel's.
+// `head` has the three bytes that follow the kernel's.
 KernelInput kernel_input(const ggufmill_kernel& kernel, std::span<const std::byte, 3> head,
                          std::span<const std::byte> data) {
   const auto [shape, blocks, kinds] =

@@ -1,4 +1,4 @@
-// The fuzzer's entry over its seeds, and over others that each run draws anew.
+// Runs the fuzzer's entry point on its seeds, and on others drawn at random in each run.
 
 #include <fmt/format.h>
 

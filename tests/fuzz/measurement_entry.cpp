@@ -10,7 +10,7 @@ std::string fuzz_measurement(std::string_view bytes) {
   if (!file.good()) return "no memory file";
   const auto measurement = read_measurement(file.path());
   if (!measurement) return file.problem_of(measurement.error());
-  // What is read is written so that it is read the same.
+  // A parsed measurement must survive writing and reading.
   const std::string text = write_measurement(measurement.value());
   const MemoryFile again(text, text.size());
   if (!again.good()) return "no memory file";

@@ -1,5 +1,5 @@
 #pragma once
-// What a fuzzer reads, as a file, and what must be said of it where it is wrong.
+// Provides the input of a fuzzer as a file, and checks the errors about it.
 
 #include <fmt/format.h>
 #include <sys/mman.h>
@@ -13,10 +13,10 @@
 
 namespace ggufmill {
 
-// A file without a name, in memory; a regular file all the same.
+// An unnamed file in memory that behaves like a regular file.
 class MemoryFile {
  public:
-  // Zeros up to `size`.
+  // Pads the file with zeros up to `size`.
   MemoryFile(std::string_view bytes, std::uint64_t size) : descriptor_(::memfd_create("fuzzed", MFD_CLOEXEC)) {
     good_ = descriptor_ >= 0 &&
             ::write(descriptor_, bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size()) &&
@@ -28,7 +28,8 @@ class MemoryFile {
   bool good() const { return good_; }
   std::string path() const { return fmt::format("/proc/self/fd/{}", descriptor_); }
 
-  // What is wrong with an error about it: it names the file, and says in one line that the input is bad. Else nothing.
+  // Describes the defect of an error about this file: it must name the file, and report in one line that the input is
+  // bad. Returns an empty string if the error is correct.
   std::string problem_of(const Error& error) const {
     const bool clear = error.code == ExitCode::kBadInput && error.where == path() && !error.what.empty() &&
                        error.what.find('\n') == std::string::npos;

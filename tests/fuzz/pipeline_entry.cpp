@@ -23,7 +23,7 @@ std::string fuzz_pipeline(std::string_view bytes) {
 }
 
 std::vector<std::string> pipeline_seeds() {
-  std::vector<std::string> files{"configs/pipeline.schema.json"};  // YAML as well, with every key
+  std::vector<std::string> files{"configs/pipeline.schema.json"};  // also valid YAML, with every key
   for (const auto& entry : std::filesystem::directory_iterator("configs"))
     if (entry.path().extension() == ".yaml") files.push_back(entry.path());
   std::ranges::sort(files);

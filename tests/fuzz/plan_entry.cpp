@@ -1,4 +1,4 @@
-// What a run leaves for others to read: written plans, journals, manifests.
+// Fuzzes the files that a run leaves for others to read: written plans, journals, manifests.
 
 #include "pipeline/journal/journal.h"
 #include "pipeline/manifest/manifest.h"

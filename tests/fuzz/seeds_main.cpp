@@ -1,5 +1,5 @@
-// X_seeds FOLDER DICTIONARY: writes the seeds of a fuzzer as files, and their words as what it makes inputs of.
-// GGUFMILL_SEEDS gives the seeds.
+// X_seeds FOLDER DICTIONARY: writes the seeds of a fuzzer as files, and their words as a dictionary for the fuzzer.
+// GGUFMILL_SEEDS names the function that returns the seeds.
 
 #include <cctype>
 #include <filesystem>
@@ -10,7 +10,7 @@
 
 namespace {
 
-// Names, keys and numbers: what stands between spaces and most signs.
+// Adds names, keys and numbers: the text between spaces and most punctuation.
 void add_words(const std::string& seed, std::set<std::string>& words) {
   std::string word;
   for (const char c : seed + ' ') {

@@ -39,7 +39,7 @@ std::string problem_of(const Metadata& metadata) {
   return {};
 }
 
-// One field of the protocol buffer format, and a number as one.
+// Encodes a field of the protocol buffer format, with bytes or a number.
 std::string field(unsigned number, std::string_view bytes) {
   return std::string{static_cast<char>(number << 3 | 2), static_cast<char>(bytes.size())} + std::string(bytes);
 }

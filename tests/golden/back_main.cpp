@@ -1,7 +1,7 @@
-// golden_back: every checkpoint that golden_checkpoints converts, to an F32 file and by `names: huggingface` back to a
-// checkpoint, in the type of its weights. What comes of each tensor is compared with tests/golden/back.tsv: how many
-// are equal, differ, are not written and were not there, or why there is no way back. `--update` writes the table.
-// Skipped, with a line, without ../shared.
+// golden_back: converts every checkpoint of golden_checkpoints to an F32 file and, with `names: huggingface`, back to a
+// checkpoint in the type of its weights. Compares the result for each checkpoint with tests/golden/back.tsv: how many
+// tensors are equal, differ, are not written or were missing before, or why converting back is impossible. `--update`
+// writes the table. Skipped with a message if ../shared is missing.
 
 #include <fmt/format.h>
 
@@ -27,7 +27,7 @@ using namespace ggufmill;
 namespace fs = std::filesystem;
 namespace json = boost::json;
 
-constexpr int kSkipped = 77;  // as ctest knows it
+constexpr int kSkipped = 77;  // as configured in ctest
 constexpr const char* kTable = "tests/golden/back.tsv";
 
 class Checker {
@@ -66,7 +66,7 @@ class Checker {
 
   std::string there_and_back(const fs::path& folder, const TempDir& parent) const {
     const std::string gguf = parent.file("there.gguf"), back = parent.file("back"), as_is = parent.file("as_is");
-    // The weights alone: a folder with config.json would be read as the model that it becomes.
+    // Link only the weights: a folder with config.json would be read as the converted model.
     fs::create_directory(as_is);
     for (const auto& entry : fs::directory_iterator(folder))
       if (const std::string name = entry.path().filename();
@@ -86,7 +86,7 @@ class Checker {
     return compare(as_is, back);
   }
 
-  // Empty, or the error in one line.
+  // Returns an empty string, or the error in one line.
   std::string run(const std::string& pipeline, const fs::path& folder) const {
     const auto finish = [&]() -> Status {
       BOOST_OUTCOME_TRY(const Job job, context_.parse_job(pipeline, "job.yaml"));
@@ -102,7 +102,7 @@ class Checker {
     return text;
   }
 
-  // That of all floats, or where they have several, f32.
+  // Returns the type of all floating-point tensors, or f32 if they have several types.
   std::string type_of(const std::string& weights) const {
     const Model model = context_.inspect(weights).value();
     std::string type;

@@ -1,7 +1,7 @@
-// golden_checkpoints: every line of ../shared/hf/expected.tsv and of tests/golden/checkpoints/expected.tsv (whose
-// tokenizers are those of ../shared, too) by `ggufmill convert --defaults none`, every line of
-// ../shared/hf-defaults/expected.tsv by `ggufmill convert`, the names of its outputs included, and every refused
-// checkpoint. Prints N of N; succeeds when nothing differs. Skipped, with a line, without ../shared.
+// golden_checkpoints: converts every line of ../shared/hf/expected.tsv and of tests/golden/checkpoints/expected.tsv
+// (whose tokenizers are in ../shared as well) with `ggufmill convert --defaults none`, every line of
+// ../shared/hf-defaults/expected.tsv with `ggufmill convert`, including the names of its outputs, and every refused
+// checkpoint. Prints N of N; succeeds if there is no difference. Skipped with a message if ../shared is missing.
 
 #include <fmt/format.h>
 
@@ -29,9 +29,9 @@ using namespace ggufmill;
 namespace fs = std::filesystem;
 namespace json = boost::json;
 
-constexpr int kSkipped = 77;  // as ctest knows it
+constexpr int kSkipped = 77;  // as configured in ctest
 
-// Checkpoints that the reference refuses, or converts by accident, and this program does not have to.
+// Checkpoints that the reference refuses, or converts by accident, and that this program handles differently.
 const std::map<std::string, std::string> kOtherwise{
     {"gpt2-mask-buffer", "a buffer of old checkpoints is left out"},
     {"quant-method", "AWQ is known"},
@@ -39,11 +39,11 @@ const std::map<std::string, std::string> kOtherwise{
     {"unknown-dtype", "U16 is known"},
 };
 
-// Runs of which the reference writes infinities, since values are too large for the type, and which are refused here.
+// Runs in which the reference writes infinities because values are too large for the type. This program refuses them.
 const std::map<std::string, std::set<std::string>> kTooLarge{{"llama-dtypes", {"auto", "bf16", "f16"}}};
 
-// Cases whose rows in ../shared were made without the chat templates of llama.cpp, which the rows of this tree have;
-// transformers does not know their model types.
+// Cases whose rows in ../shared were generated without the chat templates of llama.cpp. The rows in this tree include
+// them; transformers does not know their model types.
 const std::set<std::string> kWithoutTemplates{"rwkv6", "rwkv7-original"};
 
 struct Run {
@@ -61,17 +61,17 @@ std::vector<std::string> words_of(const json::value& run, const fs::path& folder
   return words;
 }
 
-// What the reference writes of the same checkpoints, with or without transformers.
+// Output of the reference for the same checkpoints, with or without transformers.
 struct Table {
   fs::path path;
-  std::string defaults;  // as --defaults has it
+  std::string defaults;  // value of --defaults
 };
 
 class Checker {
  public:
   Checker(std::string program, fs::path hf) : program_(std::move(program)), hf_(std::move(hf)) {}
 
-  // The lines of `tables`, whose cases are made of the specs in `folders`.
+  // Checks the lines of `tables`, whose cases are generated from the specs in `folders`.
   void check_expected(const std::vector<Table>& tables, const std::vector<fs::path>& folders) {
     using Runs = std::map<std::string, std::map<std::string, std::string>>;  // run, output: digest
     std::map<std::string, std::map<std::string, Runs>> cases;                // by case and --defaults

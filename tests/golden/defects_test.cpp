@@ -1,4 +1,4 @@
-// What llama-quantize refuses or breaks, by the program itself: its known defects, as README.md lists them.
+// Runs the program on inputs that llama-quantize refuses or handles wrongly: its known defects, listed in README.md.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 namespace ggufmill::golden {
 namespace {
 
-// A model of two layers with small finite F16 weights, after `prepare`.
+// Writes a model of two layers with small finite F16 weights, after calling `prepare`.
 template <class Prepare>
 void write_model(const Workplace& place, const std::string& architecture, const Prepare& prepare) {
   GgufBuilder builder;
@@ -64,13 +64,14 @@ TEST_CASE("a model without any architecture is quantized") {
 TEST_CASE("patterns are matched as written") {
   const Workplace place;
   write_model(place, "llama");
-  place.quantize({"--tensor-type", "token\\Dembd=q8_0", "model.gguf", "out.gguf", "Q4_0"});  // \d would not match
+  // A lower-cased \d would not match.
+  place.quantize({"--tensor-type", "token\\Dembd=q8_0", "model.gguf", "out.gguf", "Q4_0"});
   CHECK(place.read("out.gguf").tensors.at("token_embd.weight").type == "Q8_0");
   place.quantize({"--tensor-type", "ATTN_V=q8_0", "model.gguf", "out.gguf", "Q4_0"});
   CHECK(place.read("out.gguf").tensors.at("blk.0.attn_v.weight").type == "Q4_0");
 }
 
-// The tensors of a model that pruning `layers` leaves, under their new names.
+// Returns the tensors that remain after pruning `layers`, under their new names.
 std::map<std::string, TensorBytes> without_layers(const ModelFile& model, const std::vector<int>& layers) {
   std::map<std::string, TensorBytes> kept;
   for (const auto& [name, tensor] : model.tensors) {

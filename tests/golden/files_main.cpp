@@ -1,5 +1,5 @@
-// golden_files: every line of tests/golden/files.tsv by `ggufmill quantize`, and again by running what --emit-pipeline
-// printed. Prints N of N; succeeds when nothing differs.
+// golden_files: runs every line of tests/golden/files.tsv with `ggufmill quantize`, and again by running the output of
+// --emit-pipeline. Prints N of N; succeeds if there is no difference.
 
 #include <fmt/format.h>
 
@@ -27,29 +27,29 @@ namespace {
 using namespace ggufmill;
 
 struct FileCase {
-  std::string model;       // "tiny-llama"; "tiny-llama+Q8_0": what quantizing that one gave
+  std::string model;       // "tiny-llama"; "tiny-llama+Q8_0": the result of quantizing it
   std::string importance;  // "none", "gguf" or "dat"
   std::string arguments;   // as for llama-quantize: options, then the type
   bool refused = false;
   std::string input_sha256;
-  std::string output_sha256;  // empty where refused
+  std::string output_sha256;  // empty if refused
 };
 
-enum class Way { kQuantize, kPipeline };  // `ggufmill quantize`; `ggufmill run` of what --emit-pipeline printed
+enum class Way { kQuantize, kPipeline };  // `ggufmill quantize`; `ggufmill run` with the output of --emit-pipeline
 
-// Runs cases in folders below `folder`, one for each model, whose inputs are made when first needed. Not thread-safe.
+// Runs cases in subfolders of `folder`, one for each model. Inputs are created when first needed. Not thread-safe.
 class FileCaseRunner {
  public:
-  // `isa`: passed on as --isa; empty: the program's choice.
+  // `isa` is passed on as --isa; if it is empty, the program chooses.
   FileCaseRunner(std::string program, std::string isa, std::string folder)
       : program_(std::move(program)), isa_(std::move(isa)), folder_(std::move(folder)) {}
 
-  // What is wrong, or an empty string. Throws std::exception when the case cannot be run.
+  // Returns a description of the error, or an empty string. Throws std::exception if the case cannot be run.
   std::string run(const FileCase& file_case, Way way);
 
  private:
   struct Inputs {
-    std::string folder;  // holds model.gguf, imatrix.gguf and imatrix.dat
+    std::string folder;  // contains model.gguf, imatrix.gguf and imatrix.dat
     std::string sha256;  // of model.gguf
   };
   const Inputs& inputs_of(const std::string& model);
@@ -72,7 +72,7 @@ Words words_of(const std::string& text) {
   return words;
 }
 
-// The arguments after `ggufmill quantize`: [OPTIONS] model.gguf out.gguf TYPE 2.
+// Returns the arguments of `ggufmill quantize`: [OPTIONS] model.gguf out.gguf TYPE 2.
 Words quantize_arguments(const FileCase& file_case) {
   Words words;
   if (file_case.importance != "none") words = {"--imatrix", "imatrix." + file_case.importance};
@@ -88,7 +88,7 @@ Words join(Words words, const Words& more) {
   return words;
 }
 
-// Programs that were ended by a signal or failed within have not refused.
+// A program that a signal ended or that failed internally has not refused the input.
 bool has_refused(const ProcessResult& result) { return result.exit_code >= 2 && result.exit_code <= 6; }
 
 std::string verdict(const FileCase& file_case, const ProcessResult& result, const std::string& output) {
@@ -106,7 +106,7 @@ std::string describe(const FileCase& file_case) {
   return fmt::format("{}, importance {}: {}", file_case.model, file_case.importance, file_case.arguments);
 }
 
-// Throws std::runtime_error for a table that is none.
+// Throws std::runtime_error if the table is invalid.
 std::vector<FileCase> load_file_cases(const std::string& path) {
   std::vector<FileCase> cases;
   for (const std::vector<std::string>& row : read_tsv(path).rows) {
@@ -171,7 +171,7 @@ constexpr const char* kUsage =
     "  --isa NAME     with the kernels of this ISA alone ($GGUFMILL_TEST_ISA); skipped where the CPU lacks it\n"
     "  --once         by `ggufmill quantize` and not again by its pipeline file\n";
 
-constexpr int kSkipped = 77;  // as ctest knows it
+constexpr int kSkipped = 77;  // as configured in ctest
 
 struct Options {
   std::string table = "tests/golden/files.tsv";
@@ -195,7 +195,7 @@ Options parse(int count, char** words) {
     else if (word == "--once")
       options.once = true;
     else if (options.program.empty() && !word.starts_with("--"))
-      options.program = std::filesystem::absolute(word);  // it runs in other folders
+      options.program = std::filesystem::absolute(word);  // absolute, because it runs in other folders
     else
       throw std::runtime_error(kUsage);
   }
@@ -216,7 +216,7 @@ void check(FileCaseRunner& runner, const FileCase& file_case, Way way, Tally& ta
     fmt::print(stderr, "{}{}: {}\n", describe(file_case), way == Way::kPipeline ? ", as a pipeline file" : "", wrong);
 }
 
-// What the ISA asks for and this machine lacks.
+// Returns the CPU features that the ISA needs and that this machine does not have.
 std::string missing(const std::string& name) {
   const Isa* isa = find_isa(name);
   return isa ? fmt::format("{}", fmt::join(missing_features(isa->cpu_features, cpu_features()), " ")) : "";

@@ -1,5 +1,5 @@
-// A checkpoint that is written in another form gives the same bytes: as files of PyTorch, and with JSON that only
-// Python reads. Checkpoints are those of ../shared/hf and of checkpoints/.
+// Writes checkpoints in other forms, which must convert to the same bytes: as PyTorch files, and with JSON that only
+// Python accepts. The checkpoints are those of ../shared/hf and of checkpoints/.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -23,7 +23,7 @@ namespace json = boost::json;
 
 namespace {
 
-// Where the specs of checkpoints and their tokenizers are.
+// Returns the folder with the specs of checkpoints and their tokenizers.
 std::optional<fs::path> shared_checkpoints() {
   const auto shared = shared_data();
   return shared && fs::exists(*shared / "hf") ? std::optional(*shared / "hf") : std::nullopt;
@@ -35,7 +35,7 @@ fs::path make(const fs::path& hf, const std::string& name, const fs::path& paren
   return make_checkpoint(hf, json::parse(read_text(spec)), parent);
 }
 
-// The name and the bytes of the output, or what the program prints.
+// Returns the name and the bytes of the output, or the error messages of the program.
 std::string converted(const fs::path& folder) {
   const TempDir out;
   const ProcessResult result = run_process({GGUFMILL_PROGRAM, "convert", folder, "--outfile", out.path()}, out.path());
@@ -57,7 +57,7 @@ std::string storage_of(std::string_view type) {
   throw std::runtime_error(fmt::format("no storage of {}", type));
 }
 
-// Replaces every safetensors file of the folder by one of PyTorch, and their index.
+// Replaces every safetensors file in the folder with a PyTorch file, and replaces their index.
 void become_torch(const fs::path& folder, const TorchOptions& options) {
   for (const std::string& name : names_in(folder)) {
     const fs::path path = folder / name;

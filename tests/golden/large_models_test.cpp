@@ -1,4 +1,4 @@
-// Models of many files and of tensors larger than 32-bit numbers count.
+// Tests models with many files, and with tensors whose sizes exceed 32 bits.
 #include <fmt/format.h>
 
 #include <cstdlib>
@@ -40,7 +40,7 @@ TEST_CASE("a model of 200 files is merged, quantized and cut anew") {
   }
 }
 
-// Writes a model of one F16 tensor, zeros but for the last row, which counts up.
+// Writes a model with one F16 tensor of zeros, except for the last row, which counts up.
 void write_tensor(const std::string& path, std::uint64_t columns, std::uint64_t rows) {
   const std::string header = GgufBytes().head(1, 0).tensor("t.weight", {columns, rows}, 1, 0).pad().bytes();
   write_text(path, header);
@@ -50,7 +50,7 @@ void write_tensor(const std::string& path, std::uint64_t columns, std::uint64_t 
   for (std::uint64_t i = 0; i < columns; ++i) file.put(static_cast<char>(i)).put(static_cast<char>(i % 0x3c));
 }
 
-// Whether the file holds `rows` times `row` from byte `offset` on, and then `last` alone.
+// Returns true if the file contains `rows` times `row` from byte `offset` on, followed by `last` and nothing else.
 bool holds_rows(const std::string& path, std::uint64_t offset, const std::string& row, std::uint64_t rows,
                 const std::string& last) {
   std::ifstream file(path, std::ios::binary);
@@ -67,7 +67,7 @@ TEST_CASE("a tensor of more than 2^31 elements is quantized row by row") {
   constexpr std::uint64_t kColumns = 4096;
   constexpr std::uint64_t kRows = (std::uint64_t{1} << 31) / kColumns + 1;
   const Workplace place;
-  write_tensor(place.file("small.gguf"), kColumns, 2);  // of one row it would not be quantized
+  write_tensor(place.file("small.gguf"), kColumns, 2);  // with one row it would not be quantized
   place.quantize({"small.gguf", "few.gguf", "Q4_0"});
   write_tensor(place.file("large.gguf"), kColumns, kRows);
   place.quantize({"large.gguf", "out.gguf", "Q4_0"});

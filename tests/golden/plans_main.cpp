@@ -1,6 +1,6 @@
-// golden_plans: what `ggufmill plan` decides for every tensor of models of real size (sparse files), against golden
-// figures: digests of whole columns in the repository, every cell in the larger set beside it. Prints N of N, and how
-// long each plan took.
+// golden_plans: compares the types that `ggufmill plan` chooses for every tensor of models of real size (sparse files)
+// with golden values: digests of complete columns in the repository, and every cell of the larger set next to it.
+// Prints N of N, and the time of each plan.
 
 #include <fmt/format.h>
 
@@ -26,15 +26,15 @@ namespace {
 
 using namespace ggufmill;
 
-// The type of each tensor, in the order of the output; kRefused where the recipe does not fit the model.
+// The type of each tensor, in the order of the output; kRefused if the recipe does not fit the model.
 constexpr const char* kRefused = "-";
 using TypesByTensor = std::vector<std::pair<std::string, std::string>>;
-// By recipe: "Q4_K_M"; "Q4_K_M+i": with an importance matrix that holds nothing of the model.
+// By recipe: "Q4_K_M"; "Q4_K_M+i" is with an importance matrix that has no entries for the model.
 using PlanTable = std::map<std::string, TypesByTensor>;
 
 struct PlanRun {
   PlanTable table;
-  double seconds = 0;  // of the slower of two plans: without importance, and with
+  double seconds = 0;  // the slower of two plans, with and without importance
   long peak_memory_kib = 0;
 };
 
@@ -50,7 +50,7 @@ std::string pipeline(const std::vector<std::string>& recipes, bool importance) {
   return text;
 }
 
-// A recipe is refused where some tensor fits no type: what importance lacks is not looked at.
+// A recipe is refused if no type fits some tensor; missing importance is ignored.
 bool is_refused(const json::object& output) {
   const json::array& problems = output.at("problems").as_array();
   return std::any_of(problems.begin(), problems.end(), [](const json::value& problem) {
@@ -88,7 +88,7 @@ void write_inputs(const std::string& spec, const std::string& folder) {
   synth::write_imatrix(other, 1, folder + "/imatrix.gguf");
 }
 
-// The first line names the recipes, every further one is a tensor. Throws std::runtime_error.
+// The first line names the recipes; every other line is a tensor. Throws std::runtime_error.
 PlanTable load_plan_table(const std::string& path) {
   const Tsv file = read_tsv(path);
   PlanTable table;
@@ -99,7 +99,7 @@ PlanTable load_plan_table(const std::string& path) {
   return table;
 }
 
-// SHA-256 of "tensor TAB type NEWLINE" of every tensor that is not refused.
+// Returns the SHA-256 of "tensor TAB type NEWLINE" for every tensor that is not refused.
 std::string digest_of(const TypesByTensor& types) {
   std::string text;
   for (const auto& [tensor, type] : types)
@@ -107,8 +107,8 @@ std::string digest_of(const TypesByTensor& types) {
   return sha256_hex(as_bytes(text));
 }
 
-// Plans the recipes for the model of a spec, as a sparse file in `folder`, by one pipeline file without and one with
-// importance. Throws std::exception when there is no plan.
+// Plans the recipes for the model of a spec, stored as a sparse file in `folder`, with two pipeline files: without and
+// with importance. Throws std::exception if planning fails.
 PlanRun plan_recipes(const std::string& program, const std::string& spec, const std::vector<std::string>& columns,
                      const std::string& folder) {
   write_inputs(spec, folder);
@@ -129,7 +129,7 @@ struct Tally {
   std::size_t right = 0, all = 0;
 };
 
-// Counts a cell, and names the first few that are wrong.
+// Counts a cell, and prints the first few wrong ones.
 void count(bool right, const std::string& what, Tally& tally) {
   constexpr std::size_t kMostShown = 40;
   ++tally.all;
@@ -169,7 +169,7 @@ void print_time(const std::string& program, const std::string& model, const std:
              one.peak_memory_kib >> 10, all.table.size() / 2, all.seconds, all.peak_memory_kib >> 10);
 }
 
-// Every cell of every table of the larger set.
+// Checks every cell of every table in the larger set.
 Tally check_cells(const std::string& program, const std::filesystem::path& golden) {
   Tally tally;
   for (const auto& entry : std::filesystem::directory_iterator(golden / "plans")) {

@@ -1,5 +1,5 @@
 #pragma once
-// A folder in which the program under test is run, and its models read whole, for Catch2 tests of small files.
+// A folder in which the program under test runs, for Catch2 tests of small files; reads models completely into memory.
 
 #include <map>
 #include <string>
@@ -26,7 +26,7 @@ struct ModelFile {
   std::uint64_t misaligned = 0;                // tensors that do not start at a multiple of general.alignment
 };
 
-// Of the file or, for the first of a shard set, all of them. Throws std::runtime_error.
+// Reads a file or, given the first file of a shard set, all of them. Throws std::runtime_error.
 ModelFile read_model(const std::string& path);
 
 using Words = std::vector<std::string>;
@@ -39,7 +39,7 @@ struct Workplace {
     words.insert(words.begin(), GGUFMILL_PROGRAM);
     return run_process(words, folder.path());
   }
-  // Runs what must go well.
+  // Runs the program, which must succeed.
   void must(const Words& words) const {
     const ProcessResult result = run(words);
     INFO(result.err);
@@ -57,7 +57,7 @@ struct Workplace {
   }
 };
 
-// No exponent of an F16 is all ones then.
+// Clears bits so that no F16 has an exponent of all ones.
 inline void make_finite(GgufBuilder& builder) {
   for (GgufBuilder::TensorSpec& tensor : builder.tensors)
     for (char& byte : tensor.data) byte = static_cast<char>(byte & 0x3b);

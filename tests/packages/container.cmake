@@ -23,7 +23,7 @@ if(NOT result EQUAL 0)
   message(FATAL_ERROR "${builder} build: ${result}")
 endif()
 set(run ${builder} run --rm ggufmill-test)
-if(builder MATCHES "buildah") # runs containers, not images, and not their entry point
+if(builder MATCHES "buildah") # runs containers, not images, and ignores their entry points
   execute_process(COMMAND ${builder} from ggufmill-test OUTPUT_VARIABLE container OUTPUT_STRIP_TRAILING_WHITESPACE)
   set(run ${builder} run ${container} -- ggufmill)
 endif()

@@ -23,7 +23,7 @@ function(expect what pattern)
   endif()
 endfunction()
 
-# What is beside the program is not there: all that it uses is what was unpacked.
+# The programs run in a separate folder without the build, so they use only the unpacked files.
 run(${CMAKE_CPACK_COMMAND} --config ${BUILD}/CPackConfig.cmake -B ${work})
 set(names ggufmill libggufmill-dev)
 if(PYTHON)

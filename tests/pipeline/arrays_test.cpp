@@ -1,4 +1,4 @@
-// Whole runs from and to loose arrays.
+// Complete runs from and to loose arrays.
 
 #include <fmt/format.h>
 

@@ -29,7 +29,7 @@ const Context& context() {
   return one;
 }
 
-// Three models, and a job that makes Q8_0 and Q4_0 of each.
+// Three models, and a job that converts each of them to Q8_0 and Q4_0.
 class BatchFolder {
  public:
   BatchFolder() {
@@ -61,7 +61,7 @@ class BatchFolder {
     options.run.engine = EngineKind::kSimple;
     return run_batch(context(), batch(), options);
   }
-  // The outputs, without manifests and what is hidden.
+  // Returns the outputs, without manifests and hidden files.
   std::map<std::string, std::string> outputs() const {
     std::map<std::string, std::string> files;
     for (const std::string& name : names_in(path("out")))
@@ -139,7 +139,7 @@ TEST_CASE("a batch that is stopped anywhere is brought to its end by the next ru
     ++stopped_runs;
     for (const BatchCell& cell : folder.run().cells) CHECK((cell.state == kWritten || cell.state == kUnchanged));
     CHECK((folder.outputs() == right));
-    CHECK(names_in(folder.path("out")).size() == 3 * right.size());  // each with its manifest and sums
+    CHECK(names_in(folder.path("out")).size() == 3 * right.size());  // each with its manifest and checksums
   }
   CHECK(stopped_runs > 30);
 }

@@ -1,4 +1,4 @@
-// Checkpoint folders made here to GGUF and read back; folders that are wrong.
+// Converts checkpoint folders created here to GGUF and reads them back; also tests invalid folders.
 
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -31,7 +31,7 @@ constexpr const char* kTokenizer =
     R"({"model": {"type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 2, "c": 3, "d": 4}, "merges": ["a b"]},
         "pre_tokenizer": {"type": "ByteLevel"}, "decoder": {"type": "ByteLevel"}})";
 
-// Element i of an F32 tensor is first + i.
+// Returns an F32 tensor whose element i is first + i.
 SafetensorsTensor tensor(const std::string& name, const std::vector<std::uint64_t>& dims, float first) {
   std::size_t elements = 1;
   for (const std::uint64_t dim : dims) elements *= dim;
@@ -62,7 +62,7 @@ class Folder {
     write_text(folder_.file(name), text);
     return *this;
   }
-  // config.json with other values: a JSON object.
+  // Changes values of config.json; `changes` is a JSON object, in which null removes a key.
   Folder& config(const std::string& changes) {
     json::object config = json::parse(kConfig).as_object();
     const json::value other = json::parse(changes);
@@ -87,7 +87,7 @@ class Folder {
     return read_huggingface(options, read_safetensors);
   }
   Result<ConvertedCheckpoint> read() const { return read(options()); }
-  // The error, the folder's path cut off. Of bad input.
+  // Returns the error, which must be about bad input, with the folder's path replaced by DIR.
   std::string fault() const {
     const auto result = read();
     if (result) return "";
@@ -145,7 +145,7 @@ TEST_CASE("a checkpoint becomes a GGUF file") {
   CHECK(names ==
         "token_embd.weight blk.0.attn_norm.weight blk.0.ffn_norm.weight blk.0.attn_q.weight output_norm.weight ");
   CHECK(floats(out, model.value().tensors[0])[19] == 19);
-  // One head of four rows: the halves in turn.
+  // One head of four rows: the halves are interleaved.
   CHECK(floats(out, model.value().tensors[3]) ==
         std::vector<float>{100, 101, 102, 103, 108, 109, 110, 111, 104, 105, 106, 107, 112, 113, 114, 115});
 }
@@ -486,7 +486,7 @@ TEST_CASE("a config.json of absurd numbers is an error, soon") {
       if (std::string_view(value) == "[]" && std::string_view(key) != "num_hidden_layers" &&
           std::string_view(key) != "num_attention_heads" && std::string_view(key) != "vocab_size" &&
           std::string_view(key) != "hidden_size")
-        continue;  // an empty list is no entry
+        continue;  // an empty list is not an entry
       CHECK(has(Folder().config(fmt::format("{{\"{}\": {}}}", key, value)).fault(), ": error: "));
     }
   for (const char* change :
@@ -530,7 +530,7 @@ TEST_CASE("what the reference refuses is refused with a message that helps, or c
   const auto shared = shared_data();
   if (!shared || !fs::exists(*shared / "hf")) GGUFMILL_SKIP("no ../shared/hf");
   const fs::path hf = *shared / "hf";
-  // Case and what the message says; nothing: it is converted.
+  // The case and a part of its error message; an empty message means that it is converted.
   const std::pair<std::string, std::string> kCases[] = {
       {"cohere2-nonzero-bias", "is not 0, and llama.cpp has no place for such a tensor in 'cohere2'"},
       {"fused-experts", "fuse_gate_up_experts is not possible"},
@@ -559,7 +559,7 @@ TEST_CASE("what the reference refuses is refused with a message that helps, or c
     huggingface::SourceOptions options;
     options.folder = make_checkpoint(hf, spec, parent.path());
     options.fuse_gate_up_experts = name == "fused-experts";
-    options.class_defaults = false;  // as the reference was run
+    options.class_defaults = false;  // the reference ran without them
     const auto result = read_huggingface(options, read_safetensors);
     const std::string error = result ? "" : render(result.error());
     CAPTURE(name, error);
@@ -590,14 +590,14 @@ TEST_CASE("a checkpoint is compared with the file that is made of it, in the typ
   };
   CHECK(differing(full, huggingface::OutType::kF32) == 0);
   CHECK(differing(half, huggingface::OutType::kAuto) == 0);
-  CHECK(differing(full, huggingface::OutType::kAuto) == 2);  // those of two dimensions are F16
+  CHECK(differing(full, huggingface::OutType::kAuto) == 2);  // the two-dimensional ones are F16
 }
 
 TEST_CASE("a checkpoint is inspected as the model that it becomes, its file as it stands") {
   Folder checkpoint;
   const auto context = Context::create();
   REQUIRE(context);
-  CHECK_FALSE(context.value().inspect(checkpoint.path()));  // its pre-tokenizer is not known
+  CHECK_FALSE(context.value().inspect(checkpoint.path()));  // its pre-tokenizer is unknown
   checkpoint.put("tokenizer.model", "\12\11\12\5<unk>\30\2\12\3\12\1b\22\2\30\2");
   const auto model = context.value().inspect(checkpoint.path(), huggingface::OutType::kBf16);
   if (!model) FAIL(render(model.error()));
@@ -612,7 +612,7 @@ TEST_CASE("a checkpoint is inspected as the model that it becomes, its file as i
 
 TEST_CASE("keys that config.json lacks have the defaults of transformers, unless they are not wanted") {
   const TempDir folder;
-  // `members` of config.json, too, and options of the source.
+  // `members` are added to config.json, and `options` to the source.
   const auto metadata = [&](const std::string& members, const char* options) {
     Folder checkpoint;
     std::string config = kConfig;
@@ -640,13 +640,13 @@ TEST_CASE("keys that config.json lacks have the defaults of transformers, unless
     CHECK(number(full, "llama.rope.freq_base") == 10000);
   }
 
-  // What is there stays; of null the class makes the same for some, and leaves it for others.
+  // Given values are kept. For null, the class computes its default for some keys and leaves others unset.
   const Metadata given =
       metadata(llama + R"(, "head_dim": null, "num_key_value_heads": 1, "max_position_embeddings": null)", "");
   CHECK(number(given, "llama.attention.key_length") == 2);
   CHECK(number(given, "llama.attention.head_count_kv") == 1);
   CHECK(!given.find("llama.context_length"));
-  // Another class has others, and one that is not known has none.
+  // Another class has other defaults, and an unknown one has none.
   CHECK(number(metadata(R"("model_type": "mistral", "num_attention_heads": 2)", ""), "llama.attention.head_count_kv") ==
         8);
   CHECK(!metadata(R"("model_type": "else")", "").find("llama.attention.key_length"));

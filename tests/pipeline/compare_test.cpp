@@ -1,4 +1,4 @@
-// Comparing files: the figures of a run's report, whatever memory and threads.
+// Compares files: the results must equal those in the report of a run, for every memory budget and number of threads.
 
 #include <fmt/format.h>
 
@@ -18,7 +18,7 @@ using namespace ggufmill;
 
 namespace {
 
-// F32 weights, different in every tensor.
+// Adds F32 weights that differ from tensor to tensor.
 void add_weights(GgufBuilder& file, const std::string& name, const std::vector<std::uint64_t>& dims) {
   file.add_tensor(name, dims);
   std::vector<float> values(file.tensors.back().data.size() / sizeof(float));
@@ -58,7 +58,7 @@ Report compared(const std::string& a, const std::string& b, const ComparisonOpti
   return std::move(comparison).value().report;
 }
 
-// A run from `in` to `out` with importance, with its report.
+// Runs a job from `in` to `out` with importance; returns its report.
 Report run(const TempDir& folder) {
   const std::string text = fmt::format(
       "version: 1\nsource: {{gguf: {0}/in.gguf}}\nstages: [{{importance: {{file: {0}/imatrix.gguf}}}}]\n"
@@ -71,7 +71,7 @@ Report run(const TempDir& folder) {
   return context().report_of(plan.value(), done.value());
 }
 
-// All bits of the sums of each tensor, by name.
+// Returns all bits of the sums of each tensor, by name.
 std::map<std::string, std::string> sums_of(const Report& report) {
   std::map<std::string, std::string> texts;
   for (const ReportTensor& tensor : report.outputs[0].tensors)

@@ -1,4 +1,4 @@
-// Whole runs over inputs of every version and byte order: what does not change is copied, what changes is converted
+// Complete runs over inputs of every version and byte order: unchanged data is copied, and everything else is converted
 // from the same values.
 
 #include <fmt/format.h>
@@ -19,7 +19,7 @@ using namespace ggufmill;
 
 namespace {
 
-// Runs a pipeline from `in` to `out`; `more` goes into the output's mapping.
+// Runs a pipeline from `in` to `out`; `more` is added to the output's mapping.
 void run_pipeline(const std::string& in, const std::string& out, EngineKind engine, const std::string& more = "") {
   Diagnostics errors;
   const std::string text = fmt::format("version: 1\nsource: {{gguf: {}}}\noutputs: [{{gguf: {}{}}}]\n", in, out, more);
@@ -38,7 +38,7 @@ void run_pipeline(const std::string& in, const std::string& out, EngineKind engi
   REQUIRE(report);
 }
 
-// Every type there is, with data that is swapped in pieces: several slabs, whose ends are no round numbers.
+// Returns tensors of every type, with data that is byte-swapped in several slabs whose ends are not round numbers.
 GgufBuilder every_type() {
   GgufBuilder builder;
   builder.metadata = every_metadata_type();
@@ -47,7 +47,7 @@ GgufBuilder every_type() {
       builder.add_tensor(fmt::format("t.{}", type.name), {3 * type.block_elements, 5, 3}, std::string(type.name),
                          static_cast<unsigned char>(type.id));
   for (auto& tensor : builder.tensors)
-    for (char& byte : tensor.data) byte = static_cast<char>(byte & 0x3f);  // nothing infinite
+    for (char& byte : tensor.data) byte = static_cast<char>(byte & 0x3f);  // no infinities
   return builder.add_tensor("none", {0, 7});
 }
 
@@ -90,16 +90,16 @@ TEST_CASE("outputs of both byte orders have the same values, whatever is convert
   GgufBuilder builder;
   for (const char* type : {"F32", "F16", "BF16", "Q8_0", "Q4_K"})
     builder.add_tensor(std::string("blk.0.ffn_down.") + type, {256, 9}, type);
-  builder.add_tensor("blk.0.long.weight", {1 << 17, 2}, "F16");  // rows longer than a worker's scratch
+  builder.add_tensor("blk.0.long.weight", {1 << 17, 2}, "F16");  // rows longer than the scratch memory of a worker
   for (auto& tensor : builder.tensors)
-    for (char& byte : tensor.data) byte = static_cast<char>(byte & 0x3f);  // nothing infinite
+    for (char& byte : tensor.data) byte = static_cast<char>(byte & 0x3f);  // no infinities
   const std::string in = folder.file("in.gguf"), big = folder.file("big.gguf"), little = folder.file("little.gguf");
   builder.write(in);
   const EngineKind engine = GENERATE(EngineKind::kSimple, EngineKind::kGraph);
   const std::string type = GENERATE("F32", "F16", "Q8_0", "Q4_K");
   CAPTURE(type, engine == EngineKind::kSimple);
   const std::string more = fmt::format(", quantize: {{type: {}, requantize: true}}", type);
-  // Both in one run, so that they share what is decoded; the second again as a file of the usual order.
+  // Writes both in one run, so that they share the decoded data; then converts the second back to the usual byte order.
   run_pipeline(in, little, engine, fmt::format("{0}}}, {{gguf: {{path: {1}, byte_order: big}}{0}", more, big));
   run_pipeline(big, folder.file("again.gguf"), engine);
   const bool same = read_text(folder.file("again.gguf")) == read_text(little);
@@ -117,7 +117,7 @@ TEST_CASE("the byte order of the input makes no difference to what is converted"
   GgufBuilder builder;
   for (const char* type : {"F32", "F16", "BF16", "Q8_0", "Q4_K"}) {
     builder.add_tensor(std::string("blk.0.ffn_down.") + type, {256, 9}, type);
-    for (char& byte : builder.tensors.back().data) byte = static_cast<char>(byte & 0x3f);  // nothing infinite
+    for (char& byte : builder.tensors.back().data) byte = static_cast<char>(byte & 0x3f);  // no infinities
   }
   const std::string little = folder.file("little.gguf"), big = folder.file("big.gguf");
   builder.write(little);
@@ -148,7 +148,7 @@ TEST_CASE("models and real files are copied byte for byte") {
   const std::string in = folder.file("in.gguf"), out = folder.file("out.gguf");
   std::size_t same = 0, all = 0;
   const auto copy = [&](const std::string& name, std::string expected) {
-    expected.resize((expected.size() + 31) / 32 * 32);  // real files may lack the zeros at their end
+    expected.resize((expected.size() + 31) / 32 * 32);  // real files may omit the zeros at the end
     run_pipeline(name, out, EngineKind::kGraph);
     ++all;
     const bool equal = read_text(out) == expected;

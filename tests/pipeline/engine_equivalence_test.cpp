@@ -1,5 +1,5 @@
-// Whatever the engine, threads, budget, slab size and order: the same bytes, those of the kernels run on whole
-// matrices.
+// The output bytes must not depend on engine, threads, budget, slab size or order, and must equal those of the kernels
+// called on complete matrices.
 #include "pipeline/plan/slabs.h"
 #include "tests/pipeline/engine_fixture.h"
 #include "tests/support/catch.h"
@@ -12,8 +12,9 @@ using testing::shape_of;
 
 namespace {
 
-// Every way from source to target, and the corners: an empty tensor, a row longer than a worker's scratch, experts with
-// importance of their own, copies cut into pieces, the other byte order, a tensor that one output leaves out.
+// Covers every path from source to target and the corner cases: an empty tensor, a row longer than the scratch memory
+// of a worker, experts with separate importance, copies cut into pieces, the other byte order, a tensor missing from
+// one output.
 EngineFixture& zoo() {
   static EngineFixture fixture({
       {"embedding", shape_of({512, 300}), "BF16", {"Q8_0", "IQ4_NL", "F32"}, false},
@@ -32,7 +33,7 @@ EngineFixture& zoo() {
   return fixture;
 }
 
-// Not in the message of a failure: megabytes.
+// Keeps megabytes of data out of the failure message.
 bool same(const std::vector<std::string>& a, const std::vector<std::string>& b) { return a == b; }
 
 void check_run(EngineFixture& fixture, const RunOptions& options) {
@@ -110,7 +111,7 @@ TEST_CASE("direct I/O reads over nothing that lies beside what it reads") {
     WARN("skipped: the file system of temporary files has no direct I/O");
     return;
   }
-  // The second lies in memory behind the first, where it lies in its block of the file.
+  // The second part follows the first in memory, at the same offset as in its block of the file.
   const SourceRef source = InputFile::open(folder.file("source")).value()->describe();
   const auto part = [&](std::uint64_t offset) {
     return expressions::extent(type_named("F32"), shape_of({8}), {source, offset, 32}).value();

@@ -1,4 +1,4 @@
-// What a run says about bad weights and bad plans, and that nothing is left of it.
+// Checks the errors of a run on bad weights and bad plans, and that the run leaves no files.
 #include <fmt/format.h>
 
 #include <cstring>
@@ -22,7 +22,8 @@ const std::vector<std::string> kOnlySource = {"source.gguf"};
 
 std::string bytes_of_float(float value) { return {reinterpret_cast<const char*>(&value), sizeof(value)}; }
 
-// The error of both engines, the graph's with many threads and small slabs; nothing but the source may be left.
+// Returns the error, which must be the same in both engines; the graph engine runs with many threads and small slabs.
+// Only the source may remain in the folder.
 Error error_of(EngineFixture& fixture) {
   fixture.plan.limits.threads = 8;
   RunOptions options = options_for(EngineKind::kGraph);
@@ -48,7 +49,7 @@ TEST_CASE("NaN is named by tensor, row, column and byte of the file, the first o
   const Error error = error_of(fixture);
   CHECK(error.code == ExitCode::kBadInput);
   CHECK(error.what == "tensor 'blk.0.ffn_up.weight', row 2101, column 77: NaN");
-  // 64 of header, 102400 of the first tensor, 2151732 of the second
+  // 64 for the header, 102400 in the first tensor, 2151732 in the second
   CHECK(error.detail == "in " + fixture.path("source.gguf") + " at byte 0x226574; nothing was written");
 }
 

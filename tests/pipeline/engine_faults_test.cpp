@@ -1,4 +1,5 @@
-// Failing system calls and stopped runs: outputs are absent, old or whole, and no temporary is left.
+// Tests failing system calls and stopped runs: outputs must be absent, old or complete, and no temporary file may
+// remain.
 #include <algorithm>
 #include <atomic>
 #include <filesystem>
@@ -19,7 +20,7 @@ namespace {
 
 RunOptions small_slabs(EngineKind engine) {
   RunOptions options = options_for(engine);
-  options.io = IoKind::kThreads;  // whose system calls can be made to fail
+  options.io = IoKind::kThreads;  // its system calls can be made to fail
   options.slab_bytes = 1;
   return options;
 }
@@ -29,7 +30,8 @@ std::vector<testing::TensorRecipe> two_outputs() {
           {"b", shape_of({512, 20}), "F16", {"Q4_0", "F16"}, false}};
 }
 
-// Every output is whole or not there; nothing else is there but the source. How many are whole.
+// Checks that every output is complete or missing, and that there are no other files except the source. Returns the
+// number of complete outputs.
 std::size_t check_leftovers(const EngineFixture& fixture, const std::vector<std::string>& expected) {
   std::size_t whole = 0;
   for (const std::string& name : fixture.names()) {
@@ -44,7 +46,7 @@ std::size_t check_leftovers(const EngineFixture& fixture, const std::vector<std:
   return whole;
 }
 
-// Runs with `action` in the midst of it: after two thirds of the system calls that the run makes.
+// Calls `action` in the middle of a run: after two thirds of its system calls.
 Result<RunReport> run_with(const EngineFixture& fixture, const RunOptions& options,
                            const std::function<void()>& action) {
   std::atomic<unsigned> calls{0};
@@ -84,7 +86,7 @@ TEST_CASE("calls that transfer half of what they should, or are interrupted, do 
   EngineFixture fixture(two_outputs());
   fixture.plan.limits.threads = 2;
   std::atomic<unsigned> count{0};
-  // as<int>: of kHalf alone Catch2 would make references, and that to the second would dangle.
+  // as<int>: without it, Catch2 would deduce references for kHalf, and the reference to the second value would dangle.
   const int outcome = GENERATE(as<int>{}, kHalf, EINTR);
   const HookedCalls calls([&] { return ++count % 3 == 0 ? outcome : 0; });
   const Result<RunReport> report = fixture.run(small_slabs(GENERATE(EngineKind::kGraph, EngineKind::kSimple)));
@@ -140,7 +142,7 @@ TEST_CASE("a run of some units is left, and another goes on with the others") {
   options.units = UnitRange{1, fixture.plan.units.size()};
   options.leave = true;
   REQUIRE(fixture.run(options));
-  CHECK(fixture.names().size() == 2);  // the source, and what is not finished
+  CHECK(fixture.names().size() == 2);  // the source and the unfinished output
   CHECK(std::ranges::count(fixture.names(), "out-0.gguf") == 0);
   options.units = UnitRange{0, 1};
   options.leave = false;
@@ -166,7 +168,7 @@ TEST_CASE("units that a ledger has as done are left out, and it learns of the ot
   std::vector<std::string> expected = fixture.expected_outputs();
   for (std::size_t o = 0; o < 2; ++o) {
     const auto& place = fixture.plan.outputs[o].files[0].tensors[0];
-    expected[o].replace(place.offset, place.bytes, std::string(place.bytes, '\0'));  // left as it was: zeros
+    expected[o].replace(place.offset, place.bytes, std::string(place.bytes, '\0'));  // not written: zeros
   }
   const bool same = fixture.take_outputs() == expected;
   CHECK(same);

@@ -25,7 +25,7 @@ std::vector<float> weights_of(const TensorRecipe& recipe, std::uint64_t matrix) 
   return weights;
 }
 
-// One matrix of a tensor after the other, each with its importance.
+// Encodes the matrices of a tensor in order, each with its importance.
 Bytes encoded(const TensorRecipe& recipe, const TypeInfo& type, const std::vector<float>& values) {
   Bytes bytes(bytes_of(type, values.size()).value());
   if (values.empty()) return bytes;
@@ -59,7 +59,7 @@ std::vector<float> decoded(const TensorRecipe& recipe, const Bytes& bytes) {
   return values;
 }
 
-// The source's bytes of a tensor, in the host's byte order.
+// Returns the source bytes of a tensor in the host's byte order.
 Bytes tensor_bytes(const std::vector<TensorRecipe>& tensors, std::size_t index) {
   std::vector<float> values(tensors[index].shape.elements());
   synth::fill(synth::Distribution::kNormal, index + 1, 0, values);
@@ -70,7 +70,7 @@ void put(std::string& file, std::uint64_t offset, const Bytes& bytes) {
   if (!bytes.empty()) std::memcpy(file.data() + offset, bytes.data(), bytes.size());
 }
 
-// The whole source file.
+// Returns the complete source file.
 std::string source_file(const std::vector<TensorRecipe>& tensors) {
   const auto described = std::make_shared<const SourceFile>(SourceFile{"", source_bytes(tensors), 0, 0});
   const Model model = source_model(tensors, described);

@@ -1,5 +1,5 @@
-// The figures of a report: those of the source's and the outputs' values, whatever the engine, threads, budget and
-// order.
+// Checks the measurements in a report: they must match the values of the source and the outputs, and must not depend on
+// engine, threads, budget or order.
 #include <fmt/format.h>
 
 #include <cstring>
@@ -41,7 +41,7 @@ Results run(const RunOptions& options) {
   return report.value().steps;
 }
 
-// All bits of the sums, as text: what differs is seen.
+// Returns all bits of the sums as text, so that any difference is visible.
 std::string text_of(const ErrorSums& sums) {
   return fmt::format("{} {} {:a} {:a} {:a} {:a} {:a} {:a} {:a}\n", sums.count, sums.not_finite, sums.difference,
                      sums.reference, sums.value, sums.product, sums.weighted_difference, sums.weighted_reference,

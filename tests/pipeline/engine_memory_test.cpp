@@ -1,4 +1,4 @@
-// A program of its own: the most memory it ever held is what is looked at.
+// This is a separate program because it examines the peak memory of the process.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::uint64_t kMiB = 1 << 20;
 
-// VmHWM: the highest resident memory so far.
+// Returns VmHWM, the peak resident memory so far.
 std::uint64_t peak_resident_bytes() {
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);) {
@@ -42,7 +42,7 @@ TEST_CASE("memory stays under the budget and 64 MiB for a tensor 50 times the bu
   const std::vector<testing::TensorRecipe> huge{{"huge", shape_of({4096, 12800}), "F32", {"Q4_0", "F16"}, false}};
   const std::string source = folder.file("source.gguf");
   { std::ofstream file(source); }
-  std::filesystem::resize_file(source, testing::source_bytes(huge));  // zeros that take no disk
+  std::filesystem::resize_file(source, testing::source_bytes(huge));  // a hole of zeros, without disk space
   Plan plan = testing::plan_of(huge, folder.path(), kBudget, InputFile::open(source).value()->describe());
   REQUIRE(plan.bytes_read() == 50 * kBudget);
   plan.limits.threads = 8;
@@ -50,17 +50,17 @@ TEST_CASE("memory stays under the budget and 64 MiB for a tensor 50 times the bu
   const RunReport report = run_plan(plan, testing::reference_kernels(), {}).value();
   CHECK(report.bytes_read == 50 * kBudget);
   CHECK(report.peak_budget <= kBudget);
-  CHECK(report.peak_budget > kBudget / 2);  // and it is used
+  CHECK(report.peak_budget > kBudget / 2);  // and the budget is used
   if (!has_sanitizer()) CHECK(peak_resident_bytes() < kBudget + 64 * kMiB);
 }
 
 TEST_CASE("a tensor of many times the budget is transposed within it") {
   constexpr std::uint64_t kBudget = 16 * kMiB;
-  const std::uint64_t columns = 8192, rows = 8192;  // F16: 8 budgets
+  const std::uint64_t columns = 8192, rows = 8192;  // in F16: 8 times the budget
   TempDir folder;
   const std::string path = folder.file("source.gguf");
   { std::ofstream file(path); }
-  std::filesystem::resize_file(path, columns * rows * 2);  // zeros that take no disk
+  std::filesystem::resize_file(path, columns * rows * 2);  // a hole of zeros, without disk space
   Model model;
   model.files.push_back(InputFile::open(path).value()->describe());
   const auto values =

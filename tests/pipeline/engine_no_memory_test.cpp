@@ -1,4 +1,5 @@
-// Memory that runs out: whichever allocation of a run fails, the run ends, says so, and leaves nothing.
+// Simulates running out of memory: whichever allocation of a run fails, the run must end, report an error, and leave no
+// files.
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
@@ -11,7 +12,7 @@
 
 namespace {
 
-std::atomic<long> allocations_left{-1};  // until one fails; less than 0: none does
+std::atomic<long> allocations_left{-1};  // until one fails; less than 0: none fails
 
 bool fails_now() {
   if (allocations_left.load(std::memory_order_relaxed) < 0) return false;
@@ -31,8 +32,9 @@ void* allocate_or_throw(std::size_t bytes, std::size_t alignment) {
 
 }  // namespace
 
-#pragma GCC diagnostic ignored "-Wmismatched-new-delete"  // both are ours
-// Those of the whole program; the other forms end in these, but AddressSanitizer has its own of those for one object.
+#pragma GCC diagnostic ignored "-Wmismatched-new-delete"  // both are defined here
+// Replacements for the entire program. By default, the other forms call these; the nothrow form is replaced as well
+// because AddressSanitizer has its own version of it.
 void* operator new(std::size_t bytes) { return allocate_or_throw(bytes, alignof(std::max_align_t)); }
 void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
   return allocate(bytes, alignof(std::max_align_t));
@@ -44,9 +46,9 @@ void operator delete(void* memory) noexcept { std::free(memory); }
 void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
 void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
-// Asio's.
+// Called by Asio.
 extern "C" void* aligned_alloc(std::size_t alignment, std::size_t bytes) noexcept { return allocate(bytes, alignment); }
-// A node of oneTBB whose constructor fails forgets the copies of its body that it has made; so much for LeakSanitizer.
+// If the constructor of a oneTBB node throws, the copies of its body leak; LeakSanitizer must ignore them.
 extern "C" const char* __lsan_default_suppressions() {  // NOLINT: it looks for this name
   return "leak:function_input_base<\nleak:multifunction_input<\n";
 }
@@ -57,7 +59,7 @@ using testing::options_for;
 using testing::shape_of;
 
 TEST_CASE("whichever allocation fails, the run ends with an error and leaves nothing") {
-  // Importance that several slabs share, experts, an expression, and small tensors that are read together.
+  // Includes importance shared by several slabs, experts, an expression, and small tensors that are read together.
   EngineFixture fixture({{"a", shape_of({256, 60}), "F32", {"Q4_K", "IQ4_NL"}, true},
                          {"experts", shape_of({256, 4, 3}), "F16", {"Q4_0", "F16"}, true},
                          {"small", shape_of({32}), "F32", {"F32", "F32"}, false},
@@ -86,7 +88,7 @@ TEST_CASE("whichever allocation fails, the run ends with an error and leaves not
     const Result<RunReport> report = fixture.run(options);
     reached = allocations_left.exchange(-1) < 0;
     CAPTURE(at, reached);
-    if (report) {  // what failed was only advice, or nothing
+    if (report) {  // nothing failed, or the allocation was optional
       CHECK((take_outputs() == expected));
       continue;
     }

@@ -1,4 +1,4 @@
-// A foreign type whose module was built again: nothing that one build made is taken for what the other would make.
+// Tests a foreign type whose module was rebuilt: results of one build must never be mistaken for those of the other.
 
 #include <fmt/format.h>
 
@@ -27,7 +27,7 @@ const Context& first() {
   return one;
 }
 
-// The same name, version and type; other bytes.
+// Returns a context whose module has the same name, version and type, but produces other bytes.
 const Context& rebuilt() {
   static const Context one = context_with("own_type_rebuilt");
   return one;
@@ -60,7 +60,7 @@ class Folder {
     if (!plan) FAIL(render(plan.error()));
     return std::move(plan).value();
   }
-  // The bytes that a run from start to end makes.
+  // Returns the bytes that an uninterrupted run writes.
   std::string made(const Context& context, const std::string& output, const std::string& more = "") const {
     const auto report = context.run(plan(context, output, more), simple());
     if (!report) FAIL(render(report.error()));
@@ -70,7 +70,7 @@ class Folder {
   static RunOptions simple() {
     RunOptions options;
     options.engine = EngineKind::kSimple;
-    options.slab_bytes = 32 << 10;  // of one tensor
+    options.slab_bytes = 32 << 10;  // one tensor per slab
     options.overwrite = true;
     return options;
   }

@@ -1,4 +1,4 @@
-// Manifests of outputs, and what is verified with them.
+// Tests manifests of outputs, and verification with them.
 
 #include <fmt/format.h>
 #include <xxhash.h>
@@ -247,7 +247,7 @@ TEST_CASE("an output that was rewritten in place is not unchanged, whatever its 
   folder.flip(path, fs::file_size(path) - 1);
   fs::last_write_time(path, time);
   CHECK(context().unchanged(folder.plan()) == std::vector<bool>{true, false});
-  folder.flip(path, fs::file_size(path) - 1);  // touched, and the same bytes
+  folder.flip(path, fs::file_size(path) - 1);  // newer, but with the same bytes
   CHECK(context().unchanged(folder.plan()) == std::vector<bool>{true, true});
 }
 
@@ -255,7 +255,7 @@ TEST_CASE("with `verify` the bytes decide") {
   const JobFolder folder;
   Plan plan = folder.run();
   folder.flip(folder.path("b.gguf"), fs::file_size(folder.path("b.gguf")) - 1);
-  write_text(plan.manifest_path(1), read_text(plan.manifest_path(1)));  // touched after the output
+  write_text(plan.manifest_path(1), read_text(plan.manifest_path(1)));  // newer than the output
   CHECK(context().unchanged(plan) == std::vector<bool>{true, true});
   plan.verify = true;
   CHECK(context().unchanged(plan) == std::vector<bool>{true, false});

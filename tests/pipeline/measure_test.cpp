@@ -1,4 +1,4 @@
-// Measuring for a target: the same figures whatever the threads, the memory, the parts and the interruptions.
+// Tests measuring for a target: the results must not depend on threads, memory, parts or interruptions.
 
 #include <fmt/format.h>
 
@@ -19,7 +19,7 @@ using namespace ggufmill;
 
 namespace {
 
-constexpr std::size_t kTensors = 10;  // that are chosen for
+constexpr std::size_t kTensors = 10;  // whose types are chosen
 constexpr std::uint64_t kExperts = 3;
 
 class Fixture {
@@ -63,7 +63,8 @@ class Fixture {
     return std::move(measured).value();
   }
 
-  // Of the whole, by a journal and others; `known`: how many tensors these have.
+  // Returns the complete measurement, using one journal and the journals of others. `known` is set to the number of
+  // tensors found in them.
   std::string whole(const std::string& journal, const std::vector<std::string>& others, std::size_t& known) const {
     MeasureOptions options = by_journal(journal);
     options.other_journals = others;
@@ -78,7 +79,7 @@ class Fixture {
   MeasureOptions by_journal(const std::string& name) const {
     MeasureOptions options;
     options.journal = folder.file(name);
-    options.journal_bytes = 1;  // every tensor by itself
+    options.journal_bytes = 1;  // each tensor separately
     return options;
   }
 
@@ -103,7 +104,7 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-// A journal with all tensors, by lines.
+// Returns the lines of a journal with all tensors.
 std::vector<std::string> journal_lines() {
   std::size_t known = 0;
   std::filesystem::remove(fixture().folder.file("all.partial"));
@@ -148,7 +149,7 @@ TEST_CASE("a measurement that was ended goes on, to the same figures") {
   for (const std::size_t done : {0, 1, 6, 10}) {
     std::string text;
     for (std::size_t i = 0; i < done; ++i) text += lines[i] + "\n";
-    if (done < lines.size()) text += lines[done].substr(0, lines[done].size() / 2);  // ended in the middle of a line
+    if (done < lines.size()) text += lines[done].substr(0, lines[done].size() / 2);  // ends in the middle of a line
     write_text(fixture().folder.file("ended.partial"), text);
     std::size_t known = 0;
     CHECK(fixture().whole("ended.partial", {}, known) == expected());

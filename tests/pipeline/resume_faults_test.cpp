@@ -1,4 +1,4 @@
-// Runs that are killed, or whose system calls fail, at every point.
+// Kills runs, or makes their system calls fail, at every point.
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -25,7 +25,7 @@ using testing::simple;
 
 namespace {
 
-// Runs `body` in a process of its own, and gives what waitpid() says of its end.
+// Runs `body` in a child process and returns its wait status.
 template <class Body>
 int in_child(const Body& body) {
   const pid_t child = ::fork();
@@ -36,7 +36,7 @@ int in_child(const Body& body) {
   return status;
 }
 
-// A run that is killed before its k-th system call. False: it came to its end.
+// Starts a run that is killed before its k-th system call. Returns false if it ran to completion.
 bool killed_at(const Plan& plan, int k, const RunOptions& options = simple()) {
   const int status = in_child([&] {
     std::atomic<int> calls{0};
@@ -48,11 +48,12 @@ bool killed_at(const Plan& plan, int k, const RunOptions& options = simple()) {
   return killed;
 }
 
-// The plain engine, and the graph with threads for everything, whose order of calls changes from run to run.
+// Generates options for the simple engine, and for the graph engine with threads for everything, whose calls have a
+// different order in every run.
 RunOptions with_faults() {
   RunOptions options = simple();
   options.engine = GENERATE(EngineKind::kSimple, EngineKind::kGraph);
-  options.io = IoKind::kThreads;  // whose system calls can be made to fail
+  options.io = IoKind::kThreads;  // its system calls can be made to fail
   return options;
 }
 
@@ -74,7 +75,7 @@ TEST_CASE("killed before any system call, a second run makes the right files, an
     CHECK(folder.outputs().size() == right.size());
   }
   CHECK(k > 100);
-  CHECK(kept > 100);  // of earlier runs, over all k
+  CHECK(kept > 100);  // from earlier runs, over all k
 }
 
 TEST_CASE("killed while manifests are written, a second run writes them, and nothing else is left") {
@@ -137,7 +138,8 @@ TEST_CASE("whatever call fails, outputs are absent or whole, and a second run ma
     CAPTURE(k, errno_value);
     if (!status) CHECK((status.error().code == ExitCode::kIo || status.error().code == ExitCode::kTransient));
     for (const auto& [name, text] : folder.finished()) CHECK((text == right.at(name)));
-    // Once all have their names: these may not be durable, or the journal may stay.
+    // Once all files have their names, a failure means only that the names may not be durable or that the journal
+    // remains.
     if (folder.finished() == right) continue;
     REQUIRE(!status);
     ran(plan);
@@ -168,7 +170,7 @@ TEST_CASE("once a disk is full, over its quota, read-only or gone, outputs are a
     if (!status) CHECK((status.error().code == ExitCode::kIo || status.error().code == ExitCode::kTransient));
     for (const auto& [name, text] : folder.finished()) CHECK((text == right.at(name)));
     const bool all_named = folder.finished() == right;
-    // A journal may stay that could not be removed when all was done.
+    // The journal may remain if it could not be removed at the end.
     if (!status || folder.outputs().size() != right.size()) ran(plan, simple(all_named));
     CHECK((folder.finished() == right));
     CHECK(folder.outputs().size() == right.size());
@@ -213,7 +215,7 @@ TEST_CASE("killed at any time over and over, a run on all threads comes to its e
       status = end_of(child);
       kills += WIFSIGNALED(status) ? 1 : 0;
       for (const auto& [name, text] : folder.finished()) CHECK((text == right.at(name)));
-      if (folder.finished() == right && folder.outputs().size() == right.size()) break;  // killed when it was done
+      if (folder.finished() == right && folder.outputs().size() == right.size()) break;  // killed after it had finished
       if (!WIFSIGNALED(status)) CHECK(status == 0);
     }
     CHECK((folder.finished() == right));

@@ -61,7 +61,7 @@ RunOptions simple(bool overwrite) {
   RunOptions options;
   options.engine = EngineKind::kSimple;
   options.overwrite = overwrite;
-  options.slab_bytes = 32 << 10;  // of one tensor
+  options.slab_bytes = 32 << 10;  // one tensor per slab
   return options;
 }
 
@@ -78,7 +78,7 @@ std::map<std::string, std::string> right_outputs() {
   return folder.finished();
 }
 
-// A run that is stopped at its k-th system call.
+// Stops a run at its k-th system call; returns its error.
 Error stopped_at(const Plan& plan, int k, RunOptions options) {
   std::atomic<bool> stop{false};
   std::atomic<int> calls{0};
@@ -92,7 +92,7 @@ Error stopped_at(const Plan& plan, int k, RunOptions options) {
   return report.error();
 }
 
-// The system calls of a run to its end, in a folder of its own.
+// Returns the number of system calls of a complete run in a separate folder.
 int calls_of_a_run() {
   static const int all = [] {
     const JobFolder folder;
@@ -105,7 +105,7 @@ int calls_of_a_run() {
   return all;
 }
 
-// Where about half of the units are done.
+// Stops a run when about half of the units are done.
 Error stopped_halfway(const Plan& plan, RunOptions options) {
   return stopped_at(plan, calls_of_a_run() / 2, std::move(options));
 }

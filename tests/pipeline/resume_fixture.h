@@ -1,5 +1,5 @@
 #pragma once
-// A job that ends early and is gone on with: a model of 12 tensors, so of 12 units, and two outputs.
+// A job that is interrupted and resumed: a model of 12 tensors, and therefore 12 units, and two outputs.
 
 #include <map>
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace ggufmill::testing {
 
-const Context& resume_context();  // of the reference kernels, made once
+const Context& resume_context();  // with the reference kernels, created once
 
 // The source and a folder for the outputs: one in three shards of Q8_0, one file of Q4_0.
 class JobFolder {
@@ -20,28 +20,28 @@ class JobFolder {
 
   std::string path(const std::string& name) const { return folder_.file(name); }
   std::string out(const std::string& name) const { return folder_.file("out/" + name); }
-  std::vector<std::string> outputs() const;  // all that is in the outputs' folder
+  std::vector<std::string> outputs() const;  // all names in the outputs' folder
 
   Plan plan() const;
-  // What the files hold that a run has finished, by name.
+  // Returns the contents of the finished output files, by name.
   std::map<std::string, std::string> finished() const;
 
  private:
   TempDir folder_;
 };
 
-// The plain engine, in slabs of a tensor each.
+// Returns options for the simple engine with one tensor per slab.
 RunOptions simple(bool overwrite = false);
 
-// A run that must succeed.
+// Runs the plan, which must succeed.
 RunReport ran(const Plan& plan, const RunOptions& options = simple());
 std::map<std::string, std::string> right_outputs();
 
-// The error of a run that is stopped at its k-th system call.
+// Returns the error of a run that is stopped at its k-th system call.
 Error stopped_at(const Plan& plan, int k, RunOptions options = simple());
-// The system calls of a run to its end, in a folder of its own.
+// Returns the number of system calls of a complete run in a separate folder.
 int calls_of_a_run();
-// A run that is stopped where about half of the units are done.
+// Returns the error of a run that is stopped when about half of the units are done.
 Error stopped_halfway(const Plan& plan, RunOptions options = simple());
 
 }  // namespace ggufmill::testing

@@ -1,4 +1,4 @@
-// Runs that end early, and those that go on from there.
+// Tests interrupted runs and runs that resume them.
 
 #include <fmt/format.h>
 
@@ -209,7 +209,7 @@ TEST_CASE("what a run of another plan left is named, and why it is another's") {
   for (const Leftover& file : left.files) since += file.other_since;
   CHECK(since == fmt::format("'{}' has changed since", folder.path("model.gguf")));
   ran(plan);
-  CHECK(folder.outputs().size() == 4 + 5);  // never removed silently
+  CHECK(folder.outputs().size() == 4 + 5);  // leftover files are never removed silently
 }
 
 TEST_CASE("a file that cannot get its name: the others' are taken back, and all is kept") {
@@ -220,7 +220,7 @@ TEST_CASE("a file that cannot get its name: the others' are taken back, and all 
   if (overwrite) write_text(first, "old");
   std::optional<Error> error;
   {
-    // A folder that appears when the others have their names.
+    // Creates a folder with the name of the last file once the others have their names.
     const HookedCalls hooked([&] {
       if (fs::exists(plan.outputs[0].files[2].path)) fs::create_directory(last);
       return 0;
@@ -261,13 +261,13 @@ std::string temporary_of(const Plan& plan, std::size_t output = 1) {
   return temporary_path(plan.outputs[output].files[0].path, identity_of(plan));
 }
 
-// Changes a byte of the first tensor of the second output, and gives the file its old time back.
+// Changes a byte of the first tensor of the second output, and restores the modification time of the file.
 void damage(const Plan& plan) {
   const std::string path = temporary_of(plan);
   const auto time = fs::last_write_time(path);
   std::string text = read_text(path);
   text[plan.outputs[1].files[0].tensors[0].offset + 5] ^= 1;
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // times have the grain of the kernel's clock
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // times have the granularity of the kernel's clock
   write_text(path, text);
   fs::last_write_time(path, time);
 }

@@ -1,4 +1,4 @@
-// Tensors that are taken from an earlier output.
+// Tests reusing tensors from an earlier output.
 
 #include <fmt/format.h>
 
@@ -22,7 +22,7 @@ const Context& reuse_context() {
   return one;
 }
 
-// A model of four tensors, and earlier.gguf, all of it Q8_0 in two shards, with its manifest.
+// A model of four tensors, and earlier.gguf with its manifest: all Q8_0, in two shards.
 class Earlier {
  public:
   Earlier() {
@@ -54,7 +54,7 @@ class Earlier {
     if (!plan) FAIL(render(plan.error()));
     return std::move(plan).value();
   }
-  // Of the file `name`: two tensors as they are in earlier.gguf, two of another type.
+  // Returns an output `name` with two tensors as in earlier.gguf and two of another type.
   std::string mixture(const std::string& name, const std::string& reuse = "") const {
     return fmt::format("{{gguf: {}, quantize: {{type: Q8_0, tensors: [{{match: 'blk.[01]', type: Q4_0}}]}}{}}}",
                        path(name), reuse.empty() ? "" : ", reuse: " + reuse);
@@ -136,7 +136,7 @@ TEST_CASE("an earlier output that has changed is found before anything is writte
   CHECK(run.error().where == earlier.shard(2));
   CHECK(run.error().what == "the bytes of tensor 'blk.3.ffn_down.weight' are not those that its manifest speaks of");
   CHECK_FALSE(fs::exists(earlier.path("new.gguf")));
-  CHECK(reuse_context().run(plan, {}).error().code == ExitCode::kBadInput);  // planned before it changed
+  CHECK(reuse_context().run(plan, {}).error().code == ExitCode::kBadInput);  // planned before the change
 }
 
 TEST_CASE("an earlier output without a manifest, or of another size, is refused") {

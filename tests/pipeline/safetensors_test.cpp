@@ -1,4 +1,4 @@
-// Whole runs from and to safetensors files.
+// Complete runs from and to safetensors files.
 
 #include <fmt/format.h>
 
@@ -20,7 +20,7 @@ const Context& context() {
   return made;
 }
 
-// Runs a pipeline; what is wrong with it, or nothing.
+// Runs a pipeline; returns its error, or an empty string.
 std::string run(const std::string& source, const std::string& output, const std::string& limits = "{}") {
   const auto job = context().parse_job(
       fmt::format("version: 1\nsource: {}\noutputs: [{}]\nlimits: {}\n", source, output, limits), "test.yaml");
@@ -54,13 +54,13 @@ std::uint16_t bfloat(float number) { return static_cast<std::uint16_t>(std::bit_
 
 constexpr std::size_t kColumns = 64, kRows = 37;
 
-// The same numbers in three types, all of which hold them exactly.
+// Returns the same numbers in three types, all of which represent them exactly.
 std::vector<SafetensorsTensor> three_types() {
   std::vector<float> singles;
   std::vector<std::uint16_t> bfloats;
   std::string bytes;
   for (std::size_t i = 0; i < kColumns * kRows; ++i) {
-    // 0x30 ... 0x3e of E4M3: 0.5 to 1.75 in steps of an eighth of a power of two
+    // Codes 0x30 to 0x3e of E4M3 are 0.5 to 1.75 in steps of an eighth of a power of two.
     const auto code = static_cast<unsigned char>(0x30 + i * 31 % 15);
     const float number = std::ldexp(1.0f + static_cast<float>(code & 7) / 8, (code >> 3) - 7);
     bytes += static_cast<char>(code);
@@ -87,7 +87,7 @@ TEST_CASE("F32, BF16 and F8 of the same numbers become the same Q8_0, wherever t
       fmt::format("{{safetensors: {{path: {}, architecture: flux}}}}", in),
       fmt::format("{{gguf: {}, quantize: {{type: Q8_0, tensors: [{{match: odd, type: F32, optional: true}}]}}}}", out),
       fmt::format("{{io: {}}}", io));
-  if (problem.find("direct I/O") != std::string::npos) return;  // not on this file system
+  if (problem.find("direct I/O") != std::string::npos) return;  // not supported on this file system
   CHECK(problem.empty());
   const auto model = read_gguf(out);
   if (!model) FAIL(render(model.error()));

@@ -1,4 +1,5 @@
-// Whole runs of the program on sources on servers: the same bytes as of files here, and no secret in anything written.
+// Complete runs of the program on remote sources: the output bytes must equal those from local files, and no secret may
+// appear in any output.
 
 #include <fmt/format.h>
 
@@ -35,7 +36,7 @@ bool has(const std::string& text, std::string_view part) {
   return text.find(part) != std::string::npos;
 }
 
-// A folder where the program runs, with no credentials but those given.
+// A folder in which the program runs without credentials, except for those passed in.
 class Workplace {
  public:
   explicit Workplace(std::vector<std::string> settings = {}) : settings_(std::move(settings)) {
@@ -53,7 +54,7 @@ class Workplace {
     CHECK_FALSE(has_secret(result.err));
     return result;
   }
-  // `text`: a pipeline file. What the program says of it; it must end with `code`.
+  // Runs `text` as a pipeline file; the program must exit with `code`. Returns its messages.
   std::string run_job(const std::string& text, int code = 0, std::vector<std::string> words = {}) const {
     write_text(folder_.file("job.yaml"), text);
     words.insert(words.begin(), {"run", "job.yaml"});
@@ -65,7 +66,7 @@ class Workplace {
   std::string file(const std::string& name) const { return folder_.file(name); }
   std::string folder() const { return folder_.path(); }
   std::string home(const std::string& name) const { return home_.file(name); }
-  // Whether a file that the program wrote has one of the secrets in it; hidden ones, too.
+  // Returns true if a file written by the program, hidden or not, contains one of the secrets.
   bool tells() const {
     for (const auto& entry : fs::recursive_directory_iterator(folder_.path()))
       if (entry.is_regular_file() && has_secret(read_text(entry.path()))) return true;
@@ -102,7 +103,7 @@ constexpr const char* kTokenizer =
     R"({"model": {"type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 2, "c": 3, "d": 4}, "merges": ["a b"]},
         "pre_tokenizer": {"type": "ByteLevel"}, "decoder": {"type": "ByteLevel"}})";
 
-// A checkpoint in two files; `seed` makes others.
+// Creates a checkpoint in two files; different seeds give different weights.
 void make_checkpoint(const fs::path& folder, unsigned seed) {
   fs::create_directories(folder / "additional_chat_templates");
   const auto put = [&](const std::string& name, const std::string& text) { write_text(folder / name, text); };
@@ -189,7 +190,7 @@ TEST_CASE("a run goes on with a source on a server, unless that has changed") {
   const std::uint64_t size = fs::file_size(server.file("model.gguf"));
   const Workplace place;
   const std::string job = gguf_job(server.url("dies/model.gguf"));
-  // How much of the file the server was asked for since `before` requests.
+  // Returns the number of bytes of the file requested from the server after the first `before` requests.
   const auto asked_since = [&](std::size_t before) {
     std::uint64_t bytes = 0;
     const std::vector<ServedRequest> requests = server.requests();
@@ -206,7 +207,7 @@ TEST_CASE("a run goes on with a source on a server, unless that has changed") {
     CHECK(has(interrupted, "the server answered 429"));
     CHECK(has(interrupted, "the same command goes on from there"));
     CHECK_FALSE(fs::exists(place.file("out.gguf")));
-    CHECK_FALSE(place.tells());  // the journal
+    CHECK_FALSE(place.tells());  // in the journal
     write_text(server.file("healed"), "");
     if (changes) fs::last_write_time(server.file("model.gguf"), fs::last_write_time(server.file("model.gguf")) + 1h);
     const std::size_t before = server.requests().size();
@@ -243,7 +244,7 @@ TEST_CASE("a checkpoint on a hub gives the bytes that its folder gives") {
   };
   set_main(commit);
   const Workplace place({"HF_ENDPOINT=" + server.host(), std::string("HF_TOKEN=") + kToken});
-  // Called as its folder would be.
+  // A local copy in a folder with the name of the repository.
   fs::create_directories(place.file("here"));
   fs::copy(folder + "/" + commit, place.file("here/Tiny-5x4"), fs::copy_options::recursive);
   place.run_job(checkpoint_job("here/Tiny-5x4", "here.gguf"));
@@ -266,10 +267,10 @@ TEST_CASE("a checkpoint on a hub gives the bytes that its folder gives") {
 
   const ProcessResult converted =
       place.run({"convert", "hf://private/Tiny-5x4@v1", "--outfile", "verb.gguf", "--outtype", "f16"});
-  CHECK(converted.exit_code == 4);  // the pre-tokenizer of the test is not known
+  CHECK(converted.exit_code == 4);  // the pre-tokenizer of the test is unknown
   CHECK(has(converted.err, "tokenizer"));
 
-  // The token goes to the hub, and to nobody that the hub sends to.
+  // The token is sent to the hub, but not to servers that the hub redirects to.
   std::size_t to_hub = 0, to_others = 0;
   for (const ServedRequest& request : server.requests()) {
     const bool is_hub = request.port == server.port();
@@ -295,7 +296,7 @@ TEST_CASE("a model of a hub that is private asks for a token") {
   CHECK(has(nobody.run_job(checkpoint_job("hf://open/Other@" + commit, "out.gguf"), 4), "there is no such file (404)"));
   CHECK(has(nobody.run_job(gguf_job("hf://open/Tiny@" + commit + "/none.gguf"), 4), "there is no such file (404)"));
 
-  fs::create_directories(nobody.home("hf"));  // as `hf auth login` leaves it
+  fs::create_directories(nobody.home("hf"));  // as `hf auth login` stores it
   write_text(nobody.home("hf/token"), std::string(kToken) + "\n");
   nobody.run_job(job, 0, {"--overwrite"});
   CHECK_FALSE(nobody.tells());

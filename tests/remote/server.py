@@ -26,7 +26,7 @@ import urllib.parse
 
 ROOT = sys.argv[1]
 LOCK = threading.Lock()
-SEEN = {}  # how often something was asked for
+SEEN = {}  # number of requests by key
 LOG = open(os.path.join(ROOT, "log.jsonl"), "w")
 PORTS = []
 S3_KEYS = {"AKIDEXAMPLE": ("wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY", None),
@@ -66,7 +66,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         except (BrokenPipeError, ConnectionResetError):
             self.close_connection = True
 
-    # ---- what answers are made of ----
+    # ---- building blocks of responses ----
 
     def refuse(self, status, headers=()):
         body = b"<html>no</html>"
@@ -147,7 +147,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         """Whether this range, or what is left of it, is asked for the first time."""
         return count((self.name, self.headers.get("Range", "").split("-")[-1])) == 1
 
-    # ---- servers that are well ----
+    # ---- servers that work ----
 
     def do_plain(self):
         self.serve(self.rest)

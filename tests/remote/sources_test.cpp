@@ -1,4 +1,5 @@
-// What a source on a server gives, from servers that behave well and badly: the file's bytes, or a clear error.
+// Reads sources from servers that behave correctly and incorrectly: the result must be the file's bytes or a clear
+// error.
 
 #include <fmt/format.h>
 
@@ -29,7 +30,7 @@ std::string noise(std::size_t bytes) {
   return text;
 }
 
-// Of a server that is near.
+// Returns settings for a local server.
 Settings quick() {
   Settings settings;
   settings.retries.first_wait = 1ms;
@@ -51,10 +52,10 @@ class Served {
     if (!address) return address.error();
     return RemoteSource::open(address.value(), settings, use);
   }
-  // What opening and reading all of it come to.
+  // Returns the error of opening the file and reading all of it, which must have the given code.
   std::string fault(const std::string& how, ExitCode code) const {
     for (const RemoteSource::Use use : {RemoteSource::Use::kRun, RemoteSource::Use::kHeader}) {
-      const std::string own = use == RemoteSource::Use::kRun ? "run" : "header";  // counted by the server on its own
+      const std::string own = use == RemoteSource::Use::kRun ? "run" : "header";  // the server counts these separately
       const auto source = open(how.find('/') == how.npos ? how : how + "/" + own, quick(), use);
       std::string read(content.size(), '\0');
       Status status = ok();
@@ -123,7 +124,7 @@ TEST_CASE("reads in the background are many at once") {
                                      failed += status ? 0 : 1;
                                      ++done;
                                    });
-    }  // waits for all
+    }  // waits for all reads
     CHECK(done == 48);
     CHECK(failed == 0);
     CHECK(read == served.content);
@@ -240,7 +241,7 @@ TEST_CASE("what a server does wrong is an error at once") {
   CHECK(bad("interim", "more than 1000 lines of headers"));
   CHECK(bad("headers", "more than 1000 lines of headers"));
   CHECK(bad("ftp", "the server redirects to an address with the unknown scheme 'ftp'"));
-  // After the first answer.
+  // After the first response.
   CHECK(bad("changed/1", "the file changed since its header was read\n  its server says that it is another version"));
   CHECK(bad("longer/1", "the file changed since its header was read\n  1099511627776 bytes long, but 3145728 before"));
   CHECK(bad("shifted/1", "were asked for"));

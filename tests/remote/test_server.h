@@ -1,5 +1,5 @@
 #pragma once
-// server.py, running for a test.
+// Runs server.py for a test.
 
 #include <cstdio>
 #include <string>
@@ -10,10 +10,10 @@
 
 namespace ggufmill {
 
-// Whether there is a Python to run it.
+// Returns true if Python is available to run it.
 bool has_server();
 
-// What was asked of the server.
+// A request that the server has received.
 struct ServedRequest {
   int port = 0;
   std::string path;
@@ -22,15 +22,15 @@ struct ServedRequest {
 
 class TestServer {
  public:
-  // Throws std::runtime_error. With a certificate: the first port is HTTPS.
+  // Starts the server; throws std::runtime_error on failure. With a certificate, the first port uses HTTPS.
   explicit TestServer(const std::string& certificate = {}, const std::string& key = {});
   ~TestServer();
   TestServer(const TestServer&) = delete;
   TestServer& operator=(const TestServer&) = delete;
 
-  std::string file(std::string_view name) const { return root_.file(name); }  // what it serves
+  std::string file(std::string_view name) const { return root_.file(name); }  // served files
   std::string root() const { return root_.path(); }
-  // Of the first port: "http://127.0.0.1:PORT/how/name".
+  // Returns a URL on the first port: "http://127.0.0.1:PORT/how/name".
   std::string url(std::string_view path) const;
   std::string host() const { return url(""); }
   int port() const { return ports_[0]; }
@@ -41,7 +41,7 @@ class TestServer {
   TempDir root_;
   bool is_tls_;
   int ports_[2] = {0, 0};
-  int input_ = -1;  // the server ends with it
+  int input_ = -1;  // the server exits when it is closed
   int process_ = 0;
 };
 

@@ -1,5 +1,5 @@
 #pragma once
-// Stages as a pipeline file would run them.
+// Applies stages as a pipeline file would.
 
 #include <string_view>
 
@@ -7,16 +7,16 @@
 
 namespace ggufmill {
 
-// Reads `yaml` as a file named "a.yaml" and lints it by `field`: the document, or the first error.
+// Parses `yaml` as a file named "a.yaml" and validates it against `field`. Returns the document, or the first error.
 Result<ConfigDocument> linted(std::string_view yaml, const FieldSpec& field);
 
-// Reads `yaml` as the value of the stage's key (of a file named "a.yaml"), lints it, makes the stage and applies it to
-// `model`. The first error of all that.
+// Parses `yaml` as the value of the stage's key (in a file named "a.yaml"), validates it, creates the stage and applies
+// it to `model`. Returns the first error of these steps.
 Result<Model> apply_stage(const StageSpec& spec, std::string_view yaml, Model model);
 
-// A tensor of F32 without a place in any file.
+// Returns an F32 tensor that is not stored in any file.
 Tensor bare_tensor(std::string name, const std::vector<std::uint64_t>& dims = {32, 2});
-// Makes it one of another shape and type, still without a place.
+// Gives the tensor another shape and source type; it is still not stored in any file.
 void set_source(Tensor& tensor, const Shape& shape, const char* type);
 
 }  // namespace ggufmill

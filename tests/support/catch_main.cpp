@@ -1,4 +1,4 @@
-// The main program of every test executable: Catch2 3 brings its own.
+// The main program of every test executable. Catch2 3 provides its own.
 #if !__has_include(<catch2/catch_all.hpp>)
 #define CATCH_CONFIG_MAIN
 #include "tests/support/catch.h"

@@ -24,7 +24,8 @@ namespace json = boost::json;
 
 std::string decompressed(const fs::path& path) { return run_process({"/usr/bin/env", "xz", "-dc", path}).out; }
 
-// JSON merge patch (RFC 7396): null removes a member, objects are merged, everything else replaces.
+// Applies a JSON merge patch (RFC 7396): null removes a member, objects are merged, and all other values replace the
+// old ones.
 void patch(json::value& base, const json::value& changes) {
   if (!base.is_object()) base.emplace_object();
   for (const auto& [key, value] : changes.as_object()) {
@@ -43,7 +44,7 @@ void patch_file(const fs::path& path, const auto& change) {
   write_text(path, json::serialize(value));
 }
 
-// The entries of `list` by id, with `token` in place of one of the same id.
+// Inserts `token` into `list`, which is sorted by ID, replacing any token with the same ID.
 void put_token(json::value& list, const json::object& token) {
   json::array& all = list.as_array();
   for (auto at = all.begin(); at != all.end();) at = at->at("id") == token.at("id") ? all.erase(at) : at + 1;
@@ -89,7 +90,7 @@ void make_tokenizer(const fs::path& hf, const json::value& tokenizer, const fs::
 
 struct DataType {
   std::size_t bytes;
-  int rank;  // where the usual writer puts it: larger numbers first
+  int rank;  // order in files of the usual writer: wide types first
 };
 const std::map<std::string, DataType, std::less<>> kTypes{
     {"I64", {8, 0}},     {"F64", {8, 1}},     {"I32", {4, 2}}, {"F32", {4, 3}}, {"F16", {2, 4}}, {"BF16", {2, 4}},
@@ -121,7 +122,7 @@ TensorSpec read_tensor(const json::value& row) {
   return tensor;
 }
 
-// Output k + 1 of splitmix64.
+// Returns output k + 1 of splitmix64.
 std::uint64_t random_bits(std::uint64_t seed, std::uint64_t k) {
   std::uint64_t z = seed + (k + 1) * 0x9E3779B97F4A7C15;
   z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9;
@@ -154,7 +155,7 @@ std::vector<std::string> words_of(std::string_view text, char separator) {
   return words;
 }
 
-// Random bits whose exponents are not all ones.
+// Appends random bits, modified so that the exponent is not all ones.
 void append_finite(std::string& out, std::string_view type, std::uint64_t bits) {
   const auto clear = [&](auto number, auto mask) {
     append(out, (number & mask) == mask ? decltype(number)(number & ~mask) : number);
@@ -163,7 +164,7 @@ void append_finite(std::string& out, std::string_view type, std::uint64_t bits) 
   clear(static_cast<std::uint16_t>(bits >> 48), static_cast<std::uint16_t>(type == "BF16" ? 0x7f80 : 0x7c00));
 }
 
-// What make_checkpoint.py's tensor_bytes() says of each distribution.
+// Generates the distributions defined by tensor_bytes() in make_checkpoint.py.
 std::string bytes_of(const TensorSpec& tensor) {
   const std::string& kind = tensor.distribution;
   const std::size_t size = kTypes.at(tensor.type).bytes;

@@ -1,6 +1,6 @@
 #pragma once
-// Checkpoint folders of Hugging Face made of a spec: what ../shared/hf/make_checkpoint.py makes, but for the layout of
-// its JSON files. Weights are those of synth.h and some of bits alone.
+// Creates Hugging Face checkpoint folders from a spec. The files equal those of ../shared/hf/make_checkpoint.py, except
+// for the layout of the JSON files. Weights come from synth.h, and some are random bits.
 
 #include <boost/json/value.hpp>
 #include <filesystem>
@@ -8,16 +8,16 @@
 
 namespace ggufmill {
 
-// Everything but weights: config.json, generation_config.json, the tokenizer's files and further ones. `hf`: where the
-// folder tokenizers/ is. Throws std::runtime_error.
+// Writes everything except weights: config.json, generation_config.json, the tokenizer's files and others. `hf` is the
+// folder that contains tokenizers/. Throws std::runtime_error.
 void make_checkpoint_files(const std::filesystem::path& hf, const boost::json::value& spec,
                            const std::filesystem::path& folder);
 
-// `parent`/FOLDER with weights, too; returns its path. Throws std::runtime_error.
+// Creates `parent`/FOLDER, including weights; returns its path. Throws std::runtime_error.
 std::filesystem::path make_checkpoint(const std::filesystem::path& hf, const boost::json::value& spec,
                                       const std::filesystem::path& parent);
 
-// A JSON file that xz has made smaller.
+// Reads a JSON file compressed with xz.
 boost::json::value read_xz_json(const std::filesystem::path& path);
 
 }  // namespace ggufmill

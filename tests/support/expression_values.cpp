@@ -10,7 +10,7 @@
 namespace ggufmill {
 namespace {
 
-// A float of few bits.
+// Decodes a small float with the given number of exponent and mantissa bits.
 float small_float(std::uint32_t bits, int exponent_bits, int mantissa_bits) {
   const std::uint32_t mantissa = bits & ((1u << mantissa_bits) - 1);
   const int exponent = static_cast<int>(bits >> mantissa_bits & ((1u << exponent_bits) - 1));
@@ -65,7 +65,7 @@ Place place_of(const Shape& shape, std::uint64_t index) {
   return at;
 }
 
-// The row of the input that is row `row` of the result.
+// Returns the input row that becomes row `row` of the result.
 std::uint64_t reordered(const Expression& node, std::uint64_t row) {
   std::vector<std::uint64_t> at(node.factors.size());
   for (const std::uint32_t axis : node.order) {

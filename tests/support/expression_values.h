@@ -1,6 +1,6 @@
 #pragma once
-// The values of a tensor expression, element by element as its operations are defined: what the engine's rows and boxes
-// must come to.
+// Evaluates a tensor expression element by element, directly from the definitions of its operations, as a reference for
+// the rows and boxes of the engine.
 
 #include <vector>
 
@@ -8,9 +8,9 @@
 
 namespace ggufmill {
 
-// In the order of memory, columns first. Extents are read from their files: F64, F32, F16, BF16, F8_E4M3, F8_E5M2,
-// I8, U8, I32, I64, and U4, whose low half comes first. Casts change no value. Throws std::runtime_error for what it
-// does not know.
+// Returns the values in memory order, columns first. Extents are read from their files: F64, F32, F16, BF16, F8_E4M3,
+// F8_E5M2, I8, U8, I32, I64, and U4 (low half first). Casts do not change values. Throws std::runtime_error for unknown
+// types and operations.
 std::vector<float> expression_values(const Expression& expression);
 
 }  // namespace ggufmill

@@ -9,10 +9,10 @@
 
 namespace ggufmill {
 
-// All throw std::runtime_error on failure.
+// These functions throw std::runtime_error on failure.
 void write_text(const std::string& path, std::string_view text);
 std::string read_text(const std::string& path);
-// The names in a folder, hidden ones too, sorted.
+// Returns the names in a folder, including hidden ones, sorted.
 std::vector<std::string> names_in(const std::string& folder);
 
 inline std::span<const std::byte> as_bytes(std::string_view text) {

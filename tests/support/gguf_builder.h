@@ -1,5 +1,5 @@
 #pragma once
-// GGUF files made in tests, of every version and byte order, whole or broken on purpose.
+// Builds GGUF files for tests, in every version and byte order, valid or deliberately broken.
 
 #include <cstdint>
 #include <cstring>
@@ -12,7 +12,8 @@
 
 namespace ggufmill {
 
-// The primitives, in the encoding of one kind of file. Nothing is checked, so that anything can be written.
+// Writes the primitives in the encoding of one version and byte order. Nothing is checked, so that anything can be
+// written.
 class GgufBytes {
  public:
   explicit GgufBytes(std::uint32_t version = 3, bool big_endian = false) : version_(version), big_endian_(big_endian) {}
@@ -26,7 +27,7 @@ class GgufBytes {
   }
   GgufBytes& u32(std::uint32_t value) { return number(value); }
   GgufBytes& u64(std::uint64_t value) { return number(value); }
-  GgufBytes& length(std::uint64_t value);                         // of 32 or 64 bits
+  GgufBytes& length(std::uint64_t value);                         // 32 or 64 bits
   GgufBytes& text(std::string_view text);                         // length and bytes
   GgufBytes& head(std::uint64_t tensors, std::uint64_t entries);  // magic, version and counts
   GgufBytes& entry(std::string_view key, const MetadataValue& value);
@@ -40,20 +41,20 @@ class GgufBytes {
 
  private:
   GgufBytes& word(std::string_view little_endian);
-  std::string_view append_value(MetadataType type, std::string_view canonical);  // returns what is left
+  std::string_view append_value(MetadataType type, std::string_view canonical);  // returns the rest
 
   std::uint32_t version_;
   bool big_endian_;
   std::string bytes_;
 };
 
-// A well-formed file: fill the members, then build(). Tensors lie one after another, each padded to `alignment`; the
-// metadata must say the alignment where it is not 32.
+// A well-formed file: fill the members, then call build(). Tensors are stored in order, each padded to `alignment`. The
+// metadata must contain the alignment unless it is 32.
 struct GgufBuilder {
   struct TensorSpec {
     std::string name;
     std::vector<std::uint64_t> dims;
-    std::string type;  // "Q4_K"
+    std::string type;  // such as "Q4_K"
     std::string data;  // as in a little-endian file
   };
 
@@ -64,17 +65,17 @@ struct GgufBuilder {
   std::vector<MetadataEntry> metadata;
   std::vector<TensorSpec> tensors;
 
-  GgufBuilder& set_alignment(std::uint32_t value);  // and the metadata entry
-  // With data that counts up from `first`, of the right size for the type.
+  GgufBuilder& set_alignment(std::uint32_t value);  // also sets the metadata entry
+  // Adds a tensor whose data counts up from `first` and has the right size for the type.
   GgufBuilder& add_tensor(std::string name, std::vector<std::uint64_t> dims, std::string type = "F32",
                           unsigned char first = 0);
 
   std::string build() const;
-  // Writes build() to `path`. Throws std::runtime_error.
+  // Writes the result of build() to `path`. Throws std::runtime_error.
   void write(const std::string& path) const;
 };
 
-// One entry of every metadata type, arrays of each and nested ones.
+// Returns one entry of every metadata type, arrays of each, and nested arrays.
 std::vector<MetadataEntry> every_metadata_type();
 
 }  // namespace ggufmill

@@ -1,6 +1,6 @@
 #pragma once
-// Memory with a page on either side that no one may touch: a kernel that reads or writes past its bounds is stopped by
-// the processor, in every build.
+// Memory with an inaccessible page on either side: the processor stops a kernel that reads or writes out of bounds, in
+// every build.
 
 #include <cstddef>
 #include <span>
@@ -9,18 +9,18 @@ namespace ggufmill {
 
 class GuardedBuffer {
  public:
-  // Which guard page the bytes lie against. At the end their address has the alignment of their size.
+  // The guard page that the bytes are adjacent to. At the end, the alignment of their address is that of their size.
   enum class Side { kFront, kEnd };
 
-  // `size` bytes, at least 1, all 0xa5; `gap` bytes (less than a page) lie between them and the guard page. Throws
-  // std::system_error.
+  // Allocates `size` bytes, at least 1, all 0xa5, at a distance of `gap` bytes (less than a page) from the guard page.
+  // Throws std::system_error.
   GuardedBuffer(std::size_t size, Side side, std::size_t gap = 0);
   ~GuardedBuffer();
   GuardedBuffer(const GuardedBuffer&) = delete;
   GuardedBuffer& operator=(const GuardedBuffer&) = delete;
 
   std::span<std::byte> bytes() { return bytes_; }
-  // Every byte to `value`.
+  // Sets every byte to `value`.
   void fill(std::byte value);
   void copy_from(std::span<const std::byte> source);
 

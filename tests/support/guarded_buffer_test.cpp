@@ -29,7 +29,7 @@ TEST_CASE("touching what lies beside guarded bytes ends the program") {
   const pid_t child = fork();
   REQUIRE(child >= 0);
   if (child == 0) {
-    std::signal(SIGSEGV, SIG_DFL);  // not the handlers of Catch2 or a sanitizer: it is meant to happen
+    std::signal(SIGSEGV, SIG_DFL);  // the signal is expected: bypass the handlers of Catch2 and sanitizers
     *beside = std::byte{0};
     _exit(0);
   }

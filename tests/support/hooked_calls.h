@@ -1,5 +1,5 @@
 #pragma once
-// Faults at system calls, for tests: what happens when the k-th one fails?
+// Injects faults into system calls, for tests of what happens if the k-th one fails.
 
 #include <atomic>
 #include <functional>
@@ -8,12 +8,12 @@
 
 namespace ggufmill {
 
-// Asked before each call of the table, from any thread: 0 lets it through, kHalf makes a read or write transfer half of
-// its bytes (one at least), an errno makes the call fail with it.
+// Called before each call of the table, from any thread. 0 lets the call through; kHalf makes a read or write transfer
+// half of its bytes, but at least one; an errno makes the call fail with it.
 using CallHook = std::function<int()>;
 constexpr int kHalf = -1;
 
-// One at a time; restores the kernel's calls when destroyed.
+// Installs the hook; restores the kernel's calls when destroyed. Only one instance may exist at a time.
 class HookedCalls {
  public:
   explicit HookedCalls(CallHook hook);
@@ -22,7 +22,7 @@ class HookedCalls {
   ~HookedCalls();
 };
 
-// Lets the k-th call (from 1) end in `outcome`, and all others through.
+// Makes the k-th call (from 1) end with `outcome`, and lets all others through.
 class FaultAt {
  public:
   FaultAt(int k, int outcome) : k_(k), calls_([this, outcome] { return ++count_ == k_ ? outcome : 0; }) {}

@@ -50,7 +50,7 @@ void add_heads(Files& out) {
 }
 
 void add_counts(Files& out) {
-  // The multiples wrap around 2^64 for entries and tensors of these sizes.
+  // For entries and tensors of these sizes, the products wrap around 2^64.
   for (const std::uint64_t count : {kMost, kMost / 14 + 2, kMost / 24 + 2, std::uint64_t{1} << 63, std::uint64_t{3}}) {
     out.push_back({"entries: " + std::to_string(count), head(0, count).zeros(40).bytes(), "metadata entries", 16});
     out.push_back({"tensors: " + std::to_string(count), head(count, 0).zeros(70).bytes(), "do not fit in the 70", 8});

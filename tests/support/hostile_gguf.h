@@ -1,6 +1,6 @@
 #pragma once
-// GGUF files that are wrong in every way known to have broken a reader. Each must give one error: exit code 4, the
-// words in `says`, at the byte `at`.
+// GGUF files that are wrong in every way known to have broken a reader. Each must give exactly one error with exit code
+// 4, the text `says`, and the byte offset `at`.
 
 #include <cstdint>
 #include <string>
@@ -11,11 +11,11 @@ namespace ggufmill {
 struct HostileFile {
   std::string name;
   std::string bytes;
-  std::string says;      // is in the error's first line
-  std::uint64_t at = 0;  // the byte offset that the error names
+  std::string says;      // part of the error's first line
+  std::uint64_t at = 0;  // byte offset in the error
 };
 
-// Of a single file, in versions 1 and 3 and both byte orders where that matters.
+// Returns single files, in versions 1 and 3 and both byte orders if that makes a difference.
 std::vector<HostileFile> hostile_files();
 
 }  // namespace ggufmill

@@ -9,7 +9,7 @@
 namespace ggufmill {
 
 ModuleFile::ModuleFile(const std::string& path) {
-  // With a slash in it the path is taken as it is, not looked up.
+  // A path with a slash is used directly; other names would be searched for.
   library_ = dlopen(std::filesystem::absolute(path).c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library_ == nullptr) throw std::runtime_error(dlerror());
   module_ = static_cast<const ggufmill_module*>(dlsym(library_, GGUFMILL_SYMBOL));

@@ -1,5 +1,5 @@
 #pragma once
-// A kernel module loaded from a file, for tests that ask what it computes and not how the host chooses.
+// Loads a kernel module from a file, for tests of its results that do not involve the choices of the host.
 
 #include <string>
 
@@ -9,7 +9,7 @@ namespace ggufmill {
 
 class ModuleFile {
  public:
-  // Throws std::runtime_error when the file does not load, or is no module of this ABI.
+  // Throws std::runtime_error if the file cannot be loaded or is not a module of this ABI.
   explicit ModuleFile(const std::string& path);
   ~ModuleFile();
   ModuleFile(const ModuleFile&) = delete;

@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::uint64_t kAlignment = 32, kHeaderBytes = 64;
 
-// The next aligned place after `end` bytes.
+// Returns the next aligned offset at or after `end`.
 std::uint64_t aligned(std::uint64_t end) { return (end + kAlignment - 1) / kAlignment * kAlignment; }
 
 std::uint64_t importance_bytes(const TensorRecipe& recipe) {
@@ -39,7 +39,7 @@ class FixedSource final : public Source {
   Model model_;
 };
 
-// Gives every tensor its type, or leaves it out.
+// Gives every tensor its type, or omits it.
 class TypesStage final : public Stage {
  public:
   explicit TypesStage(std::vector<std::string> types) : types_(std::move(types)) {}

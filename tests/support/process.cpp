@@ -20,7 +20,7 @@ namespace {
   throw std::system_error(error, std::generic_category(), action);
 }
 
-// What a program prints; memory, so that no pipe runs full while the other one is read.
+// Captures the output of a program in memory, so that it never blocks on a full pipe while the other one is read.
 class Capture {
  public:
   Capture() : file_(::memfd_create("output", MFD_CLOEXEC)) {
@@ -42,7 +42,7 @@ class Capture {
   int file_;
 };
 
-// Null-terminated, as exec takes it. The strings must outlive it.
+// Returns null-terminated pointers, as exec takes them. The strings must outlive the result.
 std::vector<char*> pointers(std::vector<std::string>& words) {
   std::vector<char*> all;
   all.reserve(words.size() + 1);
@@ -53,7 +53,7 @@ std::vector<char*> pointers(std::vector<std::string>& words) {
 
 std::string_view name_of(std::string_view setting) { return setting.substr(0, setting.find('=')); }
 
-// This process's environment, with the settings in place of what has their names.
+// Returns this process's environment, with the settings replacing variables of the same name.
 std::vector<std::string> environment(const std::vector<std::string>& settings) {
   std::vector<std::string> all = settings;
   for (char** entry = environ; *entry != nullptr; ++entry)

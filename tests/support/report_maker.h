@@ -1,5 +1,5 @@
 #pragma once
-// Reports made by hand.
+// Reports for tests, created without a run.
 
 #include <string>
 #include <vector>
@@ -8,14 +8,14 @@
 
 namespace ggufmill::testing {
 
-// A row of F32 that became F16 (in name: the values are as given).
+// Returns a row of F32 labelled as converted to F16; the values of `to` are used as given, without rounding to F16.
 ReportTensor measured_tensor(const std::string& name, const std::vector<float>& from, const std::vector<float>& to);
 
-// The whole of a form.
+// Return the complete report in that format.
 std::string json_text_of(const Report& report);
 std::string page_of(const Report& report);
 
-// Of one output, from "model.gguf" to "out/model-F16.gguf".
+// Returns a report with one output, from "model.gguf" to "out/model-F16.gguf".
 Report report_of(std::vector<ReportTensor> tensors);
 
 }  // namespace ggufmill::testing

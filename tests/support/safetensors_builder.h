@@ -1,5 +1,5 @@
 #pragma once
-// safetensors files for tests, right and wrong.
+// Builds valid and invalid safetensors files for tests.
 
 #include <cstdint>
 #include <string>
@@ -10,16 +10,16 @@ namespace ggufmill {
 
 struct SafetensorsTensor {
   std::string name;
-  std::string dtype;                // as it stands in the header
-  std::vector<std::uint64_t> dims;  // the slowest first
+  std::string dtype;                // as stored in the header
+  std::vector<std::uint64_t> dims;  // slowest first
   std::string data;
 };
 
-// A file with the data in this order and the header in this one, too; `metadata`: a JSON object, or nothing.
+// Returns a file with the data and the header in the given order. `metadata` is a JSON object or empty.
 std::string safetensors_bytes(const std::vector<SafetensorsTensor>& tensors, std::string_view metadata = {});
-// The length of `header`, it, and `data`.
+// Returns the length of `header`, the header and `data`.
 std::string safetensors_file(std::string_view header, std::string_view data = {});
-// model.safetensors.index.json of tensors and the files that they are in.
+// Returns a model.safetensors.index.json with pairs of a tensor and its file.
 std::string safetensors_index(const std::vector<std::pair<std::string, std::string>>& files);
 
 }  // namespace ggufmill

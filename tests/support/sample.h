@@ -1,5 +1,5 @@
 #pragma once
-// Which cases of a golden table are run.
+// Selects the cases of a golden table to run.
 
 #include <cstddef>
 #include <cstdlib>
@@ -7,8 +7,8 @@
 
 namespace ggufmill {
 
-// All; with $GGUFMILL_TEST_EVERY=8 each eighth. The preset tsan says so, where a program takes twenty times as long, of
-// tables that are about bytes, not about threads.
+// Returns true for all cases, or for every eighth one with $GGUFMILL_TEST_EVERY=8. The preset tsan, which is twenty
+// times slower, sets this for tables that test bytes, not threads.
 inline bool is_in_sample(std::size_t number) {
   const char* every = std::getenv("GGUFMILL_TEST_EVERY");
   return !every || number % std::stoul(every) == 0;

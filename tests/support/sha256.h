@@ -1,5 +1,5 @@
 #pragma once
-// SHA-256 (FIPS 180-4) as lower-case hex, for figures in tests.
+// SHA-256 (FIPS 180-4) as lower-case hex, for digests in tests.
 
 #include <cstddef>
 #include <memory>
@@ -10,12 +10,12 @@ struct evp_md_ctx_st;
 
 namespace ggufmill {
 
-// Incremental. Not thread-safe; throws std::runtime_error when OpenSSL has no SHA-256.
+// Computes a digest incrementally. Not thread-safe; throws std::runtime_error if OpenSSL does not support SHA-256.
 class Sha256 {
  public:
   Sha256();
   void add(std::span<const std::byte> bytes);
-  // The digest of everything added. Nothing can be added after it.
+  // Returns the digest of everything added. Nothing can be added afterwards.
   std::string hex();
 
  private:
@@ -27,7 +27,7 @@ class Sha256 {
 
 std::string sha256_hex(std::span<const std::byte> bytes);
 
-// Of a whole file, read in pieces; throws std::runtime_error when it cannot be read.
+// Returns the digest of a file, read in pieces; throws std::runtime_error if it cannot be read.
 std::string sha256_file(const std::string& path);
 
 }  // namespace ggufmill

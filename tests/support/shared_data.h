@@ -1,13 +1,13 @@
 #pragma once
-// Larger golden data that is kept beside the repository, not in it.
+// Finds the larger golden data, which is stored next to the repository.
 
 #include <filesystem>
 #include <optional>
 
 namespace ggufmill {
 
-// $GGUFMILL_SHARED, or "../shared" from the repository root (where ctest runs the tests); nothing when there is none:
-// a test then says that it skips.
+// Returns $GGUFMILL_SHARED, or "../shared" from the repository root (where ctest runs the tests). Returns nullopt if it
+// does not exist; the test is then skipped with a message.
 std::optional<std::filesystem::path> shared_data();
 
 }  // namespace ggufmill

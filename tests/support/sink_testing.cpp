@@ -11,7 +11,7 @@ Result<std::vector<OutputFile>> lay_out(const Model& model, gguf::SinkOptions op
   return sink->layout(model);
 }
 
-// What the engine makes of a layout when nothing is converted.
+// Assembles a layout as the engine does if nothing is converted.
 std::string assemble(const Model& model, const OutputFile& file) {
   std::string out = file.header;
   out.resize(file.bytes);

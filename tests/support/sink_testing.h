@@ -1,5 +1,5 @@
 #pragma once
-// What the tests of the sink share.
+// Shared code of the sink's tests.
 
 #include <string>
 #include <utility>
@@ -13,14 +13,14 @@ namespace ggufmill {
 
 Result<std::vector<OutputFile>> lay_out(const Model& model, gguf::SinkOptions options);
 
-// What the engine makes of a layout when nothing is converted.
+// Returns the file that the engine makes from a layout if nothing is converted.
 std::string assemble(const Model& model, const OutputFile& file);
 
-// Every metadata type, and tensors of several shapes and types.
+// Returns a model with every metadata type, and tensors of several shapes and types.
 GgufBuilder sample_model();
 Model model_of(const GgufBuilder& builder, const TempDir& folder);
 
-// The layout in shards, as out/m.gguf.
+// Returns the layout in shards, as out/m.gguf.
 std::vector<OutputFile> shards_of(const Model& model, gguf::SinkOptions options);
 
 }  // namespace ggufmill

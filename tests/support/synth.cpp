@@ -7,7 +7,7 @@
 namespace ggufmill::synth {
 namespace {
 
-// Output `index` + 1 of the splitmix64 generator seeded with `seed`.
+// Returns output `index` + 1 of the splitmix64 generator seeded with `seed`.
 inline std::uint64_t bits(std::uint64_t seed, std::uint64_t index) {
   std::uint64_t z = seed + (index + 1) * 0x9E3779B97F4A7C15ull;
   z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
@@ -15,13 +15,13 @@ inline std::uint64_t bits(std::uint64_t seed, std::uint64_t index) {
   return z ^ (z >> 31);
 }
 
-// The sum of the four 16-bit fields, centred: an exact float32 in (-1, 1).
+// Returns the centered sum of the four 16-bit fields: an exact float32 in (-1, 1).
 inline float bell(std::uint64_t z) {
   const auto sum = static_cast<std::int32_t>((z & 0xFFFF) + (z >> 16 & 0xFFFF) + (z >> 32 & 0xFFFF) + (z >> 48));
   return static_cast<float>(sum - 131070) * 0x1p-17f;
 }
 
-// The top 24 bits as an exact float32 in [-1, 1).
+// Returns the top 24 bits as an exact float32 in [-1, 1).
 inline float uniform(std::uint64_t z) {
   return static_cast<float>(static_cast<std::int32_t>(z >> 40) - 8388608) * 0x1p-23f;
 }

@@ -1,7 +1,7 @@
 #pragma once
-// Synthetic weights: deterministic float32 values that anyone can make again, on any machine, in any order.
-// Value k of a seed comes from output k + 1 of splitmix64 (Steele, Lea, Flood, 2014) by exact float32 arithmetic.
-// All functions are pure and thread-safe.
+// Synthetic weights: deterministic float32 values that can be reproduced on any machine, in any order. Value k of a
+// seed is computed from output k + 1 of splitmix64 (Steele, Lea, Flood, 2014) with exact float32 arithmetic. All
+// functions are pure and thread-safe.
 
 #include <bit>
 #include <cstdint>
@@ -13,39 +13,39 @@ namespace ggufmill::synth {
 
 enum class Distribution : std::uint8_t {
   kNormal,    // bell-shaped, within 1/16
-  kOutliers,  // bell-shaped within 1/32, about one in 512 sixteen times larger
+  kOutliers,  // bell-shaped within 1/32, about one in 512 is sixteen times larger
   kCubed,     // heavy tail
   kPositive,  // above 1/128
-  kSparse,    // three of four are +0
+  kSparse,    // three in four are +0
   kSteps,     // runs of 32 equal values
-  kTiny,      // near the thresholds below which a block counts as zero
+  kTiny,      // near the thresholds below which a block is treated as zero
   kLarge,     // up to 8192
-  kNorm,      // around 1: the weights of a normalization layer
+  kNorm,      // around 1, like the weights of a normalization layer
 };
 
-// "normal", "outliers", ...; throws std::invalid_argument for any other name.
+// Returns the distribution with this name ("normal", "outliers", ...); throws std::invalid_argument if it is unknown.
 Distribution distribution_named(std::string_view name);
 
-// Fills `out` with the values from linear index `start`.
+// Fills `out` with the values from linear index `start` on.
 void fill(Distribution distribution, std::uint64_t seed, std::uint64_t start, std::span<float> out);
 
-// The same as a vector; throws std::invalid_argument for an unknown name.
+// Returns these values as a vector; throws std::invalid_argument for an unknown name.
 std::vector<float> values(std::string_view distribution, std::uint64_t seed, std::uint64_t start, std::uint64_t count);
 
-// Strictly positive importance weights, one per column.
+// Returns strictly positive importance weights, one per column.
 std::vector<float> importance(std::uint64_t seed, std::uint64_t count);
 
-// Rounds to the nearest, ties to even. Finite values only, and below 65520, as all synthetic ones are.
+// Rounds to nearest, ties to even. The value must be finite and below 65520 in magnitude, as all synthetic values are.
 inline std::uint16_t to_f16(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
   const std::uint32_t sign = bits >> 16 & 0x8000, magnitude = bits & 0x7FFFFFFF;
-  // Below 2^-14 the result is subnormal: adding 1/2 leaves the 10 bits, rounded, at the bottom of the sum.
+  // Below 2^-14 the result is subnormal: adding 1/2 leaves the 10 rounded bits at the bottom of the sum.
   const auto subnormal = std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) + 0.5f) - 0x3F000000u;
   const std::uint32_t normal = (magnitude + 0xFFF + (magnitude >> 13 & 1) - (112u << 23)) >> 13;
   return static_cast<std::uint16_t>(sign | (magnitude < 113u << 23 ? subnormal : normal));
 }
 
-// Rounds to the nearest, ties to even. Finite values only.
+// Rounds to nearest, ties to even. The value must be finite.
 inline std::uint16_t to_bf16(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
   return static_cast<std::uint16_t>((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);

@@ -1,5 +1,5 @@
 #pragma once
-// A file that is written at given positions, from any thread. Throws std::system_error.
+// A file that any thread can write at given offsets. Throws std::system_error.
 
 #include <cstdint>
 #include <span>
@@ -9,12 +9,12 @@ namespace ggufmill::synth {
 
 class OutputFile {
  public:
-  // Creates the file, or empties the one that is there.
+  // Creates the file, or truncates an existing one.
   explicit OutputFile(const std::string& path);
   ~OutputFile();
   OutputFile(const OutputFile&) = delete;
   OutputFile& operator=(const OutputFile&) = delete;
-  // What was not written reads as zeros.
+  // Sets the size; unwritten bytes read as zeros.
   void resize(std::uint64_t size);
   void write_at(std::uint64_t offset, std::span<const std::byte> bytes);
 

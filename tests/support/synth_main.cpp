@@ -1,4 +1,4 @@
-// ggufmill-synth: synthetic weights, models and importance files from the command line.
+// ggufmill-synth: creates synthetic weights, models and importance files from the command line.
 #include <charconv>
 #include <cstdio>
 #include <exception>
@@ -44,7 +44,7 @@ std::uint64_t scale_of(char suffix) {
   }
 }
 
-// "0.2G", "350M", "7000000".
+// Parses a number such as "0.2G", "350M" or "7000000".
 std::uint64_t weight_count(std::string text) {
   const std::uint64_t scale = text.empty() ? 1 : scale_of(text.back());
   if (scale > 1) text.pop_back();
@@ -80,7 +80,7 @@ void run_importance(const Arguments& a) {
 
 struct Command {
   std::string_view name;
-  std::size_t least, most;  // arguments, the name included
+  std::size_t least, most;  // number of arguments, including the name
   void (*run)(const Arguments&);
 };
 

@@ -28,7 +28,7 @@ inline std::uint64_t padded(std::uint64_t size, std::uint64_t alignment) {
   return (size + alignment - 1) / alignment * alignment;
 }
 
-// Length as 64 bits, then the bytes.
+// Writes the length as 64 bits, then the bytes.
 void put_string(std::string& out, std::string_view text) {
   put(out, std::uint64_t{text.size()});
   out += text;
@@ -97,7 +97,7 @@ void put_array(std::string& out, const Kind& item, const boost::json::array& val
   for (const boost::json::value& value : values) item.put_value(out, value);
 }
 
-// Magic, version 3 and both counts.
+// Writes the magic, version 3 and both counts.
 void put_magic(std::string& out, std::uint64_t tensors, std::uint64_t metadata) {
   out += "GGUF";
   put(out, std::uint32_t{3});
@@ -105,7 +105,7 @@ void put_magic(std::string& out, std::uint64_t tensors, std::uint64_t metadata) 
   put(out, metadata);
 }
 
-// One key, its type and its value.
+// Writes one key, its type and its value.
 void put_metadata(std::string& out, const MetadataSpec& entry) {
   put_string(out, entry.key);
   const std::string_view kind = entry.kind;
@@ -117,7 +117,7 @@ void put_metadata(std::string& out, const MetadataSpec& entry) {
   kind_named(kind).put_value(out, entry.value);
 }
 
-// One tensor description; `offset` is relative to the data section.
+// Writes one tensor description; `offset` is relative to the data section.
 void put_tensor(std::string& out, std::string_view name, const std::vector<std::uint64_t>& dims, std::uint32_t type_id,
                 std::uint64_t offset) {
   put_string(out, name);
@@ -130,7 +130,7 @@ void put_tensor(std::string& out, std::string_view name, const std::vector<std::
 // ---- models ----
 
 constexpr std::uint64_t kPiece =
-    1 << 18;  // weights made and written at once by a thread: they fit the second-level cache
+    1 << 18;  // weights that a thread generates and writes at a time: they fit the second-level cache
 
 std::uint32_t type_id(WeightType type) {
   switch (type) {
@@ -182,7 +182,7 @@ std::vector<Piece> pieces_of(const ModelSpec& spec, std::uint64_t data_offset) {
   return pieces;
 }
 
-// One worker: takes pieces until none is left.
+// Runs one worker: takes pieces until there are no more.
 void write_pieces(const std::vector<Piece>& pieces, std::atomic<std::size_t>& next, OutputFile& file) {
   std::vector<float> weights;
   std::vector<std::uint16_t> halves;
@@ -230,7 +230,7 @@ struct Entry {
   const TensorSpec* tensor;
   std::uint64_t seed;
   std::uint64_t experts() const { return tensor->dims.size() > 2 ? tensor->dims[2] : 1; }
-  // One sum a column and expert.
+  // Returns one sum for each column and expert.
   std::vector<float> sums(float scale) const {
     std::vector<float> sums = importance(seed, tensor->dims[0] * experts());
     for (float& sum : sums) sum *= scale;
@@ -256,7 +256,7 @@ void put_legacy_string(std::string& out, std::string_view text) {
   out += text;
 }
 
-// Legacy: count, then name, calls, number of sums and sums of each entry; then chunks and the data set.
+// Returns a legacy file: count, then name, calls, number of sums and sums of each entry; then chunks and the data set.
 std::string legacy_file(const std::vector<Entry>& entries) {
   constexpr std::int32_t kCalls = 4;
   std::string out;
@@ -273,7 +273,7 @@ std::string legacy_file(const std::vector<Entry>& entries) {
   return out;
 }
 
-// Collects the tensors of a GGUF importance file: descriptions and data side by side.
+// Collects the tensors of a GGUF importance file: descriptions and data are kept separately.
 class Tensors {
  public:
   void add(const std::string& name, const std::vector<std::uint64_t>& dims, const std::vector<float>& values) {
@@ -301,7 +301,7 @@ class Tensors {
 };
 
 std::string gguf_file(const std::vector<Entry>& entries) {
-  constexpr float kCount = 64;  // tokens seen
+  constexpr float kCount = 64;  // number of tokens
   Tensors tensors;
   for (const Entry& entry : entries) {
     const std::uint64_t experts = entry.experts();

@@ -1,7 +1,7 @@
 #pragma once
-// Synthetic model and importance files for tests, the demo and benchmarks: written by code that shares nothing with the
-// product, so that a mistake in one shows against the other. Everything here throws std::exception on a wrong spec or
-// a failed write, and is safe to call from several threads for different paths.
+// Creates synthetic model and importance files for tests, the demo and benchmarks. The code shares nothing with the
+// product, so that a bug in one is detected by the other. All functions throw std::exception on an invalid spec or a
+// failed write, and are safe to call from several threads for different paths.
 
 #include <boost/json/value.hpp>
 #include <cstdint>
@@ -16,7 +16,7 @@ enum class WeightType : std::uint8_t { kF32, kF16, kBf16 };
 
 struct MetadataSpec {
   std::string key;
-  std::string kind;  // "uint32", "string", "array:float32", ..., or "tokens": an array of that many made-up words
+  std::string kind;  // "uint32", "string", "array:float32", ..., or "tokens": an array of that many generated words
   boost::json::value value;
 };
 
@@ -31,7 +31,7 @@ struct TensorSpec {
 };
 
 struct ModelSpec {
-  std::uint64_t alignment = 32;  // of the data; the metadata must say the same
+  std::uint64_t alignment = 32;  // of the data; must match the metadata
   std::vector<MetadataSpec> metadata;
   std::vector<TensorSpec> tensors;
 };
@@ -41,15 +41,15 @@ struct ModelSpec {
 ModelSpec parse_spec(const boost::json::value& value);
 ModelSpec load_spec(const std::string& path);
 
-// A Llama-shaped model of about `weights` weights, with the metadata that llama.cpp asks of one.
+// Returns a Llama-shaped model of about `weights` weights, with the metadata that llama.cpp requires.
 ModelSpec llama_spec(std::uint64_t weights, WeightType type = WeightType::kBf16);
 
-// Writes a GGUF of version 3; `sparse`: the header, then a hole of the right size. Memory does not grow with the
-// tensors.
+// Writes a GGUF file of version 3. If `sparse` is set, writes the header, then a hole of the right size. Memory use
+// does not grow with the tensors.
 void write_model(const ModelSpec& spec, const std::string& path, bool sparse = false);
 
-// Writes importance data for every tensor named *.weight of two dimensions or more, entry k from `seed` + k:
-// a GGUF, or the legacy format when `path` ends with ".dat".
+// Writes importance data for every tensor named *.weight with at least two dimensions; entry k uses the seed `seed` +
+// k. The file is a GGUF, or in the legacy format if `path` ends with ".dat".
 void write_imatrix(const ModelSpec& spec, std::uint64_t seed, const std::string& path);
 
 }  // namespace ggufmill::synth

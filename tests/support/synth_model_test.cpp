@@ -1,4 +1,4 @@
-// Digests of whole files, made once by an independent implementation (NumPy).
+// Digests of complete files, computed once by an independent implementation (NumPy).
 #include "tests/support/synth_model.h"
 
 #include <boost/json.hpp>
@@ -71,7 +71,7 @@ TEST_CASE("the golden importance files have the bytes of their specs") {
   }
 }
 
-// Every kind of metadata, an alignment of 64, subnormal F16 values, a tensor of more than one piece.
+// Every kind of metadata, an alignment of 64, subnormal F16 values, and a tensor of more than one piece.
 constexpr const char* kEveryKind = R"({"alignment": 64, "metadata": [
   ["general.alignment", "uint32", 64], ["a.u8", "uint8", 255], ["a.i8", "int8", -128], ["a.u16", "uint16", 65535],
   ["a.i16", "int16", -32768], ["a.i32", "int32", -7], ["a.u64", "uint64", 18446744073709551615],

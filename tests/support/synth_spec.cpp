@@ -1,4 +1,4 @@
-// Specs of synthetic models: read from JSON, and made for a Llama of a given size.
+// Creates specs of synthetic models: parsed from JSON, or computed for a Llama of a given size.
 #include <algorithm>
 #include <boost/json.hpp>
 #include <fstream>
@@ -32,12 +32,12 @@ TensorSpec parse_tensor(const json::object& tensor) {
 }
 
 constexpr std::uint64_t kHead = 64;        // width of an attention head
-constexpr std::uint64_t kMostLayers = 48;  // beyond it the model gets wider instead
+constexpr std::uint64_t kMostLayers = 48;  // beyond this the model gets wider instead
 
 struct Shape {
   std::uint64_t width, vocabulary, layers;
   std::uint64_t feed_forward() const { return width * 11 / 4; }  // a multiple of 256, as the k-quants need
-  std::uint64_t kv_width() const { return width / 2; }           // two query heads share one of key and value
+  std::uint64_t kv_width() const { return width / 2; }           // two query heads share a key and value head
   std::uint64_t outside_layers() const { return 2 * width * vocabulary; }
   std::uint64_t per_layer() const { return 2 * width * (width + kv_width()) + 3 * width * feed_forward(); }
 };

@@ -1,4 +1,4 @@
-// Figures made once by an independent implementation (NumPy).
+// The expected values were computed once by an independent implementation (NumPy).
 #include "tests/support/synth.h"
 
 #include <stdexcept>

@@ -13,7 +13,7 @@ TempDir::TempDir(const std::filesystem::path& in) {
 }
 
 TempDir::~TempDir() {
-  std::error_code ignored;  // what cannot be removed is left for the system to clean
+  std::error_code ignored;  // the system must clean up files that cannot be removed
   std::filesystem::remove_all(path_, ignored);
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-// A folder of its own for a test, removed at the end.
+// A temporary folder for a test, removed at the end.
 
 #include <filesystem>
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace ggufmill {
 
-// Throws std::system_error when no folder can be made.
+// Throws std::system_error if the folder cannot be created.
 class TempDir {
  public:
   explicit TempDir(const std::filesystem::path& in = std::filesystem::temp_directory_path());
@@ -15,7 +15,7 @@ class TempDir {
   TempDir(const TempDir&) = delete;
   TempDir& operator=(const TempDir&) = delete;
   const std::filesystem::path& path() const { return path_; }
-  // The path of `name` in it.
+  // Returns the path of `name` in the folder.
   std::string file(std::string_view name) const { return path_ / name; }
 
  private:

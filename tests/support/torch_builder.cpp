@@ -29,7 +29,7 @@ std::vector<std::uint64_t> steps_of(const TorchTensor& tensor) {
   return steps;
 }
 
-// Of every tensor the key of its storage, and of every key its data.
+// The storage key of every tensor, and the data of every key.
 struct Storages {
   std::vector<std::string> keys;
   std::map<std::string, std::string> data;

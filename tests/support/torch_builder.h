@@ -1,5 +1,5 @@
 #pragma once
-// Files of torch.save for tests, right and wrong: pickles, zip archives, and the two together.
+// Builds valid and invalid files of torch.save for tests: pickles, zip archives, and both combined.
 
 #include <cstdint>
 #include <optional>
@@ -9,7 +9,7 @@
 
 namespace ggufmill {
 
-// Operations of a pickle, one after the other.
+// Appends operations to a pickle.
 class PickleBuilder {
  public:
   explicit PickleBuilder(int protocol = 2);
@@ -28,10 +28,10 @@ class PickleBuilder {
 
 struct TorchTensor {
   std::string name;
-  std::string type;  // "FloatStorage"; or that of an element: "float8_e4m3fn"
+  std::string type;  // "FloatStorage", or an element type: "float8_e4m3fn"
   std::vector<std::uint64_t> dims;
-  std::string data;                    // of the storage; of one key the first counts
-  std::string key{};                   // of the storage; empty: of its own
+  std::string data;                    // of the storage; the first tensor of a key counts
+  std::string key{};                   // of the storage; empty: not shared
   std::uint64_t offset = 0;            // in elements
   std::vector<std::uint64_t> steps{};  // empty: contiguous
   bool is_parameter = false;
@@ -40,21 +40,21 @@ struct TorchTensor {
 struct TorchOptions {
   int protocol = 2;
   bool before_1_6 = false;            // no zip archive
-  std::string byte_order = "little";  // empty: it is not said
+  std::string byte_order = "little";  // empty: not stored
 };
 std::string torch_file(const std::vector<TorchTensor>& tensors, const TorchOptions& options = {});
-// The pickle in it.
+// Returns the pickle in that file.
 std::string torch_pickle(const std::vector<TorchTensor>& tensors, const TorchOptions& options = {});
 
 struct ZipMember {
   std::string name, data;
   std::uint16_t flags = 0, method = 0;
-  std::optional<std::uint64_t> place{};  // where the directory has its header; nothing: where it is
-  std::optional<std::uint64_t> bytes{};  // in the directory
+  std::optional<std::uint64_t> place{};  // header offset in the directory; nullopt: the actual one
+  std::optional<std::uint64_t> bytes{};  // size in the headers; nullopt: the actual one
 };
-// `in_64_bits`: sizes, places and counts stand in the fields for large archives.
+// If `in_64_bits` is set, sizes, offsets and counts are stored in the fields for large archives.
 std::string zip_file(const std::vector<ZipMember>& members, bool in_64_bits = false);
-// An archive as torch.save names its members, around any pickle.
+// Returns an archive around any pickle, with the member names of torch.save.
 std::string zip_of_pickle(const std::string& pickle, const std::vector<ZipMember>& further = {});
 
 }  // namespace ggufmill

@@ -1,5 +1,5 @@
 #pragma once
-// Tables of golden figures: one line a case, fields separated by tabs, the first line names them.
+// Reads tables of golden values: one case per line, fields separated by tabs, field names in the first line.
 
 #include <string>
 #include <vector>
@@ -11,8 +11,8 @@ struct Tsv {
   std::vector<std::vector<std::string>> rows;  // each as long as `names`
 };
 
-// Throws std::runtime_error, with file and line, for a file that cannot be read, a row of another length than the
-// first line, and a table without rows.
+// Throws std::runtime_error, with file and line, if the file cannot be read, the length of a row differs from that of
+// the first line, or the table has no rows.
 Tsv read_tsv(const std::string& path);
 
 }  // namespace ggufmill

@@ -13,7 +13,7 @@ _Job = Union[_Path, Mapping[str, Any]]
 _Progress = Union[Callable[["Progress"], object], None]
 _Changes = Union[Mapping[str, Any], None]
 _Out = Union[NDArray[Any], None]
-_Buffer = Any  # whatever has its bytes in one piece
+_Buffer = Any  # any object with contiguous memory
 
 class Error(Exception):
     where: str

@@ -22,7 +22,7 @@ def job_text(job, set=None, parameters=None):
     changes = [f"{path}={json.dumps(value, default=_plain)}" for path, value in (set or {}).items()]
     values = [f"{name}={value}" for name, value in (parameters or {}).items()]
     if isinstance(job, Mapping):
-        # JSON is YAML. Indented, so that a message can show the line that it is about.
+        # JSON is valid YAML. It is indented so that a message can show the affected line.
         return _native.JobText("job", json.dumps(job, default=_plain, indent=2, ensure_ascii=False), changes, values)
     return _native.JobText(os.fspath(job), None, changes, values)
 

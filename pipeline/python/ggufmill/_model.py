@@ -131,7 +131,7 @@ class Tensor:
                 rest = key[axis:]
                 break
             below = count // shape[0] if shape[0] else 0
-            if isinstance(index, slice):  # its rows, and what follows of the key on the decoded values
+            if isinstance(index, slice):  # decodes its rows, then applies the rest of the key to the values
                 start, stop, step = index.indices(shape[0])
                 chosen = range(start, stop, step)
                 low, high = (min(chosen), max(chosen) + 1) if chosen else (0, 0)

@@ -12,7 +12,7 @@ class ProgressBar:
 
     def __init__(self, bar=None, **options):
         if bar is None:
-            from tqdm.auto import tqdm  # only where it is used: ggufmill does not need it
+            from tqdm.auto import tqdm  # imported on use: ggufmill does not depend on it
 
             bar = tqdm(**{"unit": "B", "unit_scale": True, "unit_divisor": 1024, **options})
         self.bar = bar

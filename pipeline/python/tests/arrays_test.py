@@ -11,7 +11,7 @@ import ggufmill
 import numpy as np
 
 PROGRAM = os.environ["GGUFMILL"]
-ACTIVATIONS = ["Q8_1", "Q8_K"]  # what activations become
+ACTIVATIONS = ["Q8_1", "Q8_K"]  # types of quantized activations
 INTEGERS = ["I8", "I16", "I32", "I64"]
 ROWS, COLUMNS = 96, 512
 
@@ -295,7 +295,7 @@ class Errors(unittest.TestCase):
             b"abc",
             "Q4_K",
         )
-        with self.assertRaises(ggufmill.Error):  # more than fits into 64 bits
+        with self.assertRaises(ggufmill.Error):  # exceeds 64 bits
             ggufmill.dequantize(b"", "Q4_K", (2**40, 2**40, 256))
         with self.assertRaises(ggufmill.Error):
             ggufmill.dequantize(np.zeros((2, 143), np.uint8), "Q4_K")

@@ -61,7 +61,7 @@ class Stubs(unittest.TestCase):
 
     def assert_same(self, node, function):
         if not inspect.isfunction(function):
-            return  # of the extension, which does not tell its parameters
+            return  # functions of the extension do not expose their parameters
         arguments = node.args
         rest = [arguments.vararg] if arguments.vararg else []
         named = [arguments.kwarg] if arguments.kwarg else []

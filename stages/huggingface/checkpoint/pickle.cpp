@@ -14,21 +14,21 @@ namespace {
 
 using Kind = Pickled::Kind;
 
-// Names that a pickle may have, and what they are here.
+// Roles of the names that a pickle may refer to.
 enum class Role : std::uint8_t {
-  kDictionary,      // ([pairs]) or nothing
-  kRebuild,         // (storage, offset, dims, steps, gradient, hooks, metadata), the last three or less
+  kDictionary,      // ([pairs]) or no arguments
+  kRebuild,         // (storage, offset, dims, steps, gradient, hooks, metadata); the last three are optional
   kRebuildTyped,    // (storage, offset, dims, steps, gradient, hooks, type, metadata)
   kParameter,       // (tensor, ...)
   kRebuildDerived,  // (function, class, its arguments, attributes)
-  kClass,           // of a tensor
+  kClass,           // class of a tensor
   kStorage,
   kType,
 };
 struct Name {
   std::string_view module, name;
   Role role;
-  std::string_view type{};  // of a storage, else of an element; of a storage of bytes none
+  std::string_view type{};  // element type of a storage or of a tensor; empty for a storage of bytes
 };
 constexpr Name kNames[] = {
     {"collections", "OrderedDict", Role::kDictionary},
@@ -65,7 +65,7 @@ constexpr const char* kWhatIsRead =
     "a dictionary of tensors by name is read, as torch.save(model.state_dict(), FILE) writes it; no code in a file is "
     "run";
 
-// Bytes of a part of a file, one after the other.
+// Reads a part of a file sequentially.
 class Input {
  public:
   Input(const ByteSource& file, std::uint64_t begin, std::uint64_t end)
@@ -73,7 +73,7 @@ class Input {
 
   std::uint64_t at() const { return at_; }
 
-  // Valid until the next call.
+  // The result is valid until the next call.
   Result<std::string_view> take(std::uint64_t bytes) {
     if (bytes > end_ - at_) return input_error(file_.path(), "the pickle ends in the middle", kDamagedFileHelp);
     if (bytes > limit_ - at_)
@@ -97,7 +97,7 @@ class Input {
     return value;
   }
 
-  // Up to a newline, without it.
+  // Reads up to a newline and returns the line without it.
   Result<std::string> line() {
     std::string line;
     while (line.size() <= kLongestName) {
@@ -180,7 +180,7 @@ class PickleReader::Machine {
       return wrong(fmt::format("the pickle takes {} for {}", describe(stack_.back().kind), describe(*kind)));
     return stack_.back();
   }
-  // All from the last mark on, and the mark.
+  // Pops everything above the last mark, and the mark.
   Result<std::vector<Pickled>> pop_marked() {
     if (marks_.empty()) return wrong("the pickle goes back to a mark that is not there", kDamagedFileHelp);
     std::vector<Pickled> items(stack_.begin() + static_cast<std::ptrdiff_t>(marks_.back()), stack_.end());
@@ -210,7 +210,7 @@ class PickleReader::Machine {
     BOOST_OUTCOME_TRY(const std::uint64_t bytes, input_.number(width));
     return push_text(kind, bytes);
   }
-  // Two's complement.
+  // Reads a number in two's complement.
   Status push_long(std::size_t width) {
     BOOST_OUTCOME_TRY(const std::uint64_t bytes, input_.number(width));
     if (bytes > 8) return push_text(Kind::kLongNumber, bytes);
@@ -232,7 +232,7 @@ class PickleReader::Machine {
     switch (code) {
       case 0x80:
         return protocol();
-      case 0x95: {  // the length of what follows
+      case 0x95: {  // FRAME: the length of the frame that follows
         BOOST_OUTCOME_TRY(input_.take(8));
         return ok();
       }
@@ -266,7 +266,7 @@ class PickleReader::Machine {
         return push_text_of_length(Kind::kText, 1);
       case 0x8d:
         return push_text_of_length(Kind::kText, 8);
-      case 'U':  // texts of Python 2
+      case 'U':  // strings of Python 2
         return push_text_of_length(Kind::kText, 1);
       case 'T':
         return push_text_of_length(Kind::kText, 4);
@@ -320,7 +320,7 @@ class PickleReader::Machine {
       case 'R':
         return call();
       case 0x81:
-        return call();  // an object of a class
+        return call();  // NEWOBJ: creates an object of a class
       case 'b':
         return build();
       default:
@@ -399,11 +399,12 @@ class PickleReader::Machine {
                                quoted_name(fmt::format("{}.{}", module, name), 200)));
     return push(Kind::kName, static_cast<std::uint64_t>(found - std::begin(kNames)));
   }
-  // Null: it is no name.
+  // Returns null if the object is not a name.
   static const Name* name_of(Pickled object) { return object.kind == Kind::kName ? &kNames[object.value] : nullptr; }
   static const TypeInfo* type_of(const Name& name) { return name.type.empty() ? nullptr : &type_named(name.type); }
 
-  // ("storage", class, key, location, elements), and of old files what part of another it is.
+  // Handles ("storage", class, key, location, elements). In old files, another element may describe the storage as a
+  // part of another one, which is not supported.
   Status storage() {
     BOOST_OUTCOME_TRY(const Pickled id, pop());
     const std::vector<Pickled> none;
@@ -460,7 +461,7 @@ class PickleReader::Machine {
     return wrong(fmt::format("{}.{} has other arguments than PyTorch gives it", function.module, function.name));
   }
 
-  // Of pairs, as Python 2 writes it, or empty.
+  // Takes a list of pairs, as Python 2 writes it, or no arguments.
   Status make_dictionary(const std::vector<Pickled>& arguments) {
     const Name& function = kNames[0];
     if (arguments.empty()) return push_container(Kind::kDictionary);
@@ -478,7 +479,7 @@ class PickleReader::Machine {
   static bool is_count(Pickled object) {
     return object.kind == Kind::kNumber && static_cast<std::int64_t>(object.value) >= 0;
   }
-  // Nothing where it is no tuple of them.
+  // Returns nullopt if the object is not a tuple or list of counts.
   std::optional<std::vector<std::uint64_t>> counts(Pickled object) const {
     if (object.kind != Kind::kTuple && object.kind != Kind::kList) return {};
     std::vector<std::uint64_t> numbers;
@@ -516,7 +517,7 @@ class PickleReader::Machine {
     return ok();
   }
 
-  // Names of operations that are still to be done on a tensor, and whether they are.
+  // Rejects tensors with pending operations. The metadata is a dictionary from operation names to flags.
   Status check_flags(Pickled flags) const {
     if (flags.kind != Kind::kDictionary) return ok();
     for (const Pickled each : items(flags))
@@ -526,7 +527,7 @@ class PickleReader::Machine {
     return ok();
   }
 
-  // Attributes of a dictionary are of no use here.
+  // Ignores the attributes of a dictionary.
   Status build() {
     BOOST_OUTCOME_TRY(pop());
     BOOST_OUTCOME_TRY(top(Kind::kDictionary));
@@ -536,9 +537,9 @@ class PickleReader::Machine {
   const ByteSource& file_;
   Input input_;
   std::uint64_t operation_at_ = 0;
-  std::size_t objects_ = 0;  // that were pushed or remembered
+  std::size_t objects_ = 0;  // objects pushed or memoized
   std::vector<Pickled> stack_;
-  std::vector<std::size_t> marks_;  // heights of the stack
+  std::vector<std::size_t> marks_;  // stack heights
   std::unordered_map<std::uint64_t, Pickled> memo_;
   std::optional<Pickled> result_;
   std::deque<std::string> texts_;

@@ -1,7 +1,8 @@
 #pragma once
-// Pickles with tensors, as torch.save writes them: protocols 2 to 5 of Python's pickle, of which only what a dictionary
-// of tensors is made of is known. Nothing is looked up or called: a name is one of a short list, or an error. Source:
-// CPython, Lib/pickletools.py; PyTorch, torch/_utils.py and torch/serialization.py.
+// Reads pickles with tensors, as torch.save writes them: protocols 2 to 5 of Python's pickle, restricted to the
+// constructs that make up a dictionary of tensors. Nothing is imported or called: a name must be on a short list,
+// anything else is an error. Sources: CPython, Lib/pickletools.py; PyTorch, torch/_utils.py and
+// torch/serialization.py.
 
 #include <cstdint>
 #include <memory>
@@ -15,7 +16,8 @@
 
 namespace ggufmill::huggingface {
 
-// Bytes that tensors are views of. It has `elements` of `type`, or bytes where that is null.
+// Bytes that tensors are views of. The storage has `elements` elements of `type`, or that many bytes if `type` is
+// null.
 struct PickledStorage {
   const TypeInfo* type = nullptr;
   std::string key;
@@ -26,50 +28,50 @@ struct PickledTensor {
   const TypeInfo* type = nullptr;
   std::size_t storage = 0;
   std::uint64_t offset = 0;                // in elements
-  std::vector<std::uint64_t> dims, steps;  // the slowest first; steps in elements
+  std::vector<std::uint64_t> dims, steps;  // slowest dimension first; steps in elements
 };
 
-// An object: what it is, and for numbers, texts and containers where its value is.
+// An object: its kind, and for numbers, texts and containers the value or its index.
 struct Pickled {
   enum class Kind : std::uint8_t {
     kNone,
     kBool,
-    kNumber,      // of 64 bits
-    kLongNumber,  // one of more, as its bytes
+    kNumber,      // fits in 64 bits
+    kLongNumber,  // wider than 64 bits, kept as bytes
     kReal,
     kText,
     kBytes,
     kTuple,
     kList,
     kDictionary,
-    kName,  // of a class or function
+    kName,  // name of a class or function
     kStorage,
     kTensor,
   };
   Kind kind = Kind::kNone;
-  std::uint64_t value = 0;  // a number, or an index
+  std::uint64_t value = 0;  // number or index
 };
 std::string_view describe(Pickled::Kind kind);  // "a tuple"
 
-// Reads one pickle after another of a part of a file.
+// Reads consecutive pickles from a part of a file.
 class PickleReader {
  public:
-  // From `begin` to `end` of the file, of which the pickles together may have kMostBytes.
+  // Reads the range [begin, end) of the file. All pickles together may have at most kMostBytes.
   PickleReader(const ByteSource& file, std::uint64_t begin, std::uint64_t end);
   PickleReader(const PickleReader&) = delete;
   PickleReader& operator=(const PickleReader&) = delete;
   ~PickleReader();
 
-  // Exit code 4, with the byte, for everything that a dictionary of tensors has no use for.
+  // Reads the next pickle. Exit code 4, with the byte offset, for anything that a dictionary of tensors does not need.
   Result<Pickled> read();
-  // Where the next pickle begins.
+  // Returns the position at which the next pickle begins.
   std::uint64_t at() const;
 
-  // Values of what was read.
-  std::string_view text(Pickled object) const;              // also bytes, and a long number's
-  const std::vector<Pickled>& items(Pickled object) const;  // of a dictionary key, value, key, ...
+  // Accessors for the values of objects returned by read().
+  std::string_view text(Pickled object) const;              // also for bytes and kLongNumber
+  const std::vector<Pickled>& items(Pickled object) const;  // for a dictionary: key, value, key, ...
   const PickledTensor& tensor(Pickled object) const;
-  const std::vector<PickledStorage>& storages() const;  // of all pickles, each key once
+  const std::vector<PickledStorage>& storages() const;  // from all pickles; each key once
 
   static constexpr std::uint64_t kMostBytes = 64 << 20;
   static constexpr std::size_t kMostObjects = 4'000'000;

@@ -24,7 +24,7 @@ namespace {
 using Kind = Pickled::Kind;
 
 constexpr std::string_view kZipMark = "PK\3\4";
-// What a file of before PyTorch 1.6 begins with: a pickle of a number, and the number.
+// Start of a file written before PyTorch 1.6: a pickle that contains a magic number.
 constexpr std::string_view kOldMark = "\x80\2\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19";
 constexpr std::uint64_t kOldVersion = 1001;
 constexpr std::size_t kTarMarkAt = 257;
@@ -32,15 +32,15 @@ constexpr std::string_view kTarMark = "ustar";
 
 constexpr const char* kSaveAgain = "load the file with PyTorch, and write it again with torch.save or as safetensors";
 
-// Where a storage lies in the file.
+// Location of a storage in the file.
 struct Place {
   std::uint64_t offset = 0, bytes = 0;
 };
 
-// A dimension of a view: so many elements, so far apart.
+// A dimension of a view: the number of elements and the distance between them.
 struct Stride {
   std::uint64_t count, step;
-  std::uint32_t dimension;  // of the tensor, the fastest being 0
+  std::uint32_t dimension;  // index in the tensor; 0 is the fastest
 };
 
 class TorchFile {
@@ -96,7 +96,8 @@ class TorchFile {
     return ok();
   }
 
-  // A number, a version, what wrote it, the dictionary, the keys of the storages; then of each its length and bytes.
+  // Reads the old format: the magic number, a version, information about the writer, the dictionary, the keys of the
+  // storages; then the length and bytes of each storage.
   Status read_old() {
     reader_.emplace(*file_, 0, file_->bytes());
     BOOST_OUTCOME_TRY(reader_->read());
@@ -175,7 +176,7 @@ class TorchFile {
     return ok();
   }
 
-  // Errors go on after the tensor's name.
+  // Error messages continue a sentence that starts with the tensor's name.
   Result<ExpressionRef> expression_of(const PickledTensor& tensor) const {
     std::uint64_t elements = 1, last = tensor.offset;
     bool fits = true;
@@ -220,14 +221,14 @@ class TorchFile {
         {file_->describe(), places_[tensor.storage].offset + first * size, elements * size, big_endian_});
   }
 
-  // Slices of the storage as a grid of its own, with the dimensions in the tensor's order.
+  // Treats the storage as a grid, slices it along each dimension, and puts the dimensions in the tensor's order.
   Result<ExpressionRef> view(const PickledTensor& tensor, std::uint64_t held) const {
-    std::vector<Stride> strides;  // the widest first
+    std::vector<Stride> strides;  // largest stride first
     for (std::size_t i = 0; i < tensor.dims.size(); ++i)
       if (tensor.dims[i] != 1)
         strides.push_back({tensor.dims[i], tensor.steps[i], static_cast<std::uint32_t>(tensor.dims.size() - 1 - i)});
     std::ranges::stable_sort(strides, std::ranges::greater{}, &Stride::step);
-    const bool has_gaps = strides.back().step != 1;  // between the elements of the innermost dimension
+    const bool has_gaps = strides.back().step != 1;  // between elements of the innermost dimension
     if (has_gaps) strides.push_back({1, 1, 0});
     const Error no_view = input_error({},
                                       fmt::format("is a view [{}] with strides [{}] of its storage, which is not read",
@@ -263,7 +264,7 @@ class TorchFile {
   static Result<ExpressionRef> in_order(ExpressionRef values, const std::vector<Stride>& strides,
                                         const PickledTensor& tensor) {
     Shape packed{static_cast<std::uint32_t>(strides.size()), {1, 1, 1, 1}};
-    std::vector<std::uint32_t> dimensions;  // of the tensor, the fastest of the storage first
+    std::vector<std::uint32_t> dimensions;  // indices in the tensor, in the order of the storage, fastest first
     for (auto each = strides.rbegin(); each != strides.rend(); ++each) {
       packed.dims[dimensions.size()] = each->count;
       dimensions.push_back(each->dimension);
@@ -278,7 +279,7 @@ class TorchFile {
 
   std::shared_ptr<const ByteSource> file_;
   std::optional<PickleReader> reader_;
-  std::vector<Place> places_;  // of the reader's storages
+  std::vector<Place> places_;  // locations of the reader's storages
   bool big_endian_ = false;
   std::vector<CheckpointTensor> tensors_;
 };

@@ -1,6 +1,6 @@
 #pragma once
-// Files of torch.save with a dictionary of tensors, such as pytorch_model.bin: a zip archive of a pickle and the
-// tensors' bytes, or before PyTorch 1.6 a row of pickles and the bytes after them. Source: PyTorch,
+// Reads files written by torch.save that contain a dictionary of tensors, such as pytorch_model.bin: a zip archive of
+// a pickle and the tensors' bytes, or before PyTorch 1.6 a sequence of pickles followed by the bytes. Source: PyTorch,
 // torch/serialization.py.
 
 #include <memory>
@@ -14,14 +14,14 @@
 
 namespace ggufmill::huggingface {
 
-// The tensors in the order of the dictionary; of one name set twice the later value in the place of the first. A tensor
-// whose elements do not lie in their order is put together of its storage; tensors may share one. Weights are not
-// touched. Exit code 4 for everything else that a pickle can hold, for what lies outside of its storage or the file,
-// and for views that repeat elements.
+// Reads the tensors in the order of the dictionary. If a name is set twice, the later value takes the position of the
+// first. A tensor whose elements are not contiguous is assembled from its storage; tensors may share a storage. Does
+// not read the weights. Exit code 4 for anything else that a pickle can contain, for tensors that exceed their storage
+// or the file, and for views that repeat elements.
 Result<std::vector<CheckpointTensor>> read_torch_file(const std::shared_ptr<const ByteSource>& file);
 
-// The checkpoint in a folder: the files that pytorch_model.bin.index.json names, else all pytorch_model*.bin in the
-// order of their names. Nothing where the folder has neither.
+// Reads the checkpoint in a folder: the files that pytorch_model.bin.index.json lists, or all pytorch_model*.bin in
+// the order of their names. Returns nullopt if the folder has neither.
 Result<std::optional<Checkpoint>> read_torch_checkpoint(const std::string& folder);
 
 }  // namespace ggufmill::huggingface

@@ -1,4 +1,4 @@
-// Files of torch.save as they should be.
+// Tests of valid torch.save files.
 
 #include "stages/huggingface/checkpoint/torch_file.h"
 
@@ -27,7 +27,7 @@ std::string counting(int count) {
   return floats(values);
 }
 
-// "name: type of 2 x 3 = 1 2 3 4 5 6", a line a tensor.
+// Returns "name: type of 2 x 3 = 1 2 3 4 5 6", one line per tensor.
 std::string words(const std::vector<CheckpointTensor>& tensors) {
   std::string text;
   for (const CheckpointTensor& tensor : tensors)
@@ -126,15 +126,15 @@ TEST_CASE("views are put in the order of their elements") {
   CHECK(view({2, 2}, {6, 1}, 8) == "of 2 x 2 = 8 9 14 15\n");                    // x[1:3, 2:4]
   CHECK(view({4}, {6}, 5) == "of 4 = 5 11 17 23\n");                             // x[:, 5]
   CHECK(view({2, 3}, {12, 2}, 1) == "of 3 x 2 = 1 3 5 13 15 17\n");              // x[::2, 1::2]
-  CHECK(view({2, 2, 2}, {1, 12, 4}) == "of 2 x 2 x 2 = 0 4 12 16 1 5 13 17\n");  // permuted and cut
-  CHECK(view({3, 1, 2}, {1, 77, 3}) == "of 2 x 1 x 3 = 0 3 1 4 2 5\n");          // of one element any stride
+  CHECK(view({2, 2, 2}, {1, 12, 4}) == "of 2 x 2 x 2 = 0 4 12 16 1 5 13 17\n");  // permuted and sliced
+  CHECK(view({3, 1, 2}, {1, 77, 3}) == "of 2 x 1 x 3 = 0 3 1 4 2 5\n");          // one element: any stride
   CHECK(view({1, 2}, {5, 1}, 3) == "of 2 x 1 = 3 4\n");
   CHECK(view({2, 2}, {0, 1})
             .find("error: tensor 't' is a view [2, 2] with strides [0, 1] of its storage, which is not "
                   "read") != std::string::npos);                              // expanded
   CHECK(view({3, 3}, {1, 1}).find("is a view [3, 3]") != std::string::npos);  // overlapping
   CHECK(view({2, 3}, {5, 2}).find("is a view [2, 3]") != std::string::npos);
-  CHECK(view({2, 2}, {6, 1}, 5).find("is a view [2, 2]") != std::string::npos);  // goes around the end of a row
+  CHECK(view({2, 2}, {6, 1}, 5).find("is a view [2, 2]") != std::string::npos);  // wraps past the end of a row
 }
 
 TEST_CASE("a file of a big-endian machine is swapped when it is read") {

@@ -1,4 +1,4 @@
-// Files of torch.save as they should not be: one clear error each, whatever they hold, and nothing is run.
+// Tests of malformed and malicious torch.save files: each yields one clear error, and nothing in them is executed.
 
 #include <fmt/format.h>
 
@@ -16,7 +16,7 @@ using namespace std::string_view_literals;
 
 namespace {
 
-// "what; detail", or "none".
+// Returns "what; detail", or "none".
 std::string problem(const std::string& file) {
   const TempDir folder;
   const std::string path = folder.file("pytorch_model.bin");
@@ -38,7 +38,7 @@ TorchTensor bytes(const std::string& name, std::vector<std::uint64_t> dims, cons
 
 std::string low(std::uint64_t value, std::size_t count) { return {reinterpret_cast<const char*>(&value), count}; }
 
-constexpr std::size_t kPickleAt = 0x40;  // in zip_of_pickle()
+constexpr std::size_t kPickleAt = 0x40;  // offset of the pickle in zip_of_pickle()
 
 }  // namespace
 
@@ -190,14 +190,14 @@ TEST_CASE("a byte order that does not exist is refused") {
 }
 
 TEST_CASE("a pickle that would grow is stopped") {
-  // A list of pairs, made a dictionary again and again.
+  // A list of pairs, converted to a dictionary many times.
   PickleBuilder pairs;
   pairs.raw("](");
   for (int i = 0; i < 1000; ++i) pairs.raw("NN\x86");
   pairs.raw("eq").raw("\1"sv);
   for (int i = 0; i < 5000; ++i) pairs.raw("ccollections\nOrderedDict\nh\1\x85R");
   CHECK(problem_of_pickle(pairs).starts_with("the pickle has more than 4000000 objects; "));
-  // Tuples of the same tuple.
+  // Tuples that contain the same tuple twice, nested.
   PickleBuilder tuples;
   tuples.raw(")q").raw("\0"sv);
   for (int i = 0; i < 100; ++i) tuples.raw("h").raw("\0"sv).raw("h").raw("\0"sv).raw("\x86q").raw("\0"sv).raw("\x85");

@@ -17,11 +17,11 @@ constexpr std::uint64_t kMostFiles = 1 << 20;
 constexpr std::string_view kFileMark = "PK\3\4", kEntryMark = "PK\1\2", kEndMark = "PK\5\6", kEnd64Mark = "PK\6\6",
                            kLocatorMark = "PK\6\7";
 constexpr std::size_t kFileBytes = 30, kEntryBytes = 46, kEndBytes = 22, kEnd64Bytes = 56, kLocatorBytes = 20;
-constexpr std::uint16_t kIn64Bits = 1;  // the extra field with what 32 bits do not hold
+constexpr std::uint16_t kIn64Bits = 1;  // extra field for values that do not fit in 32 bits
 constexpr std::uint16_t kEncrypted = 1;
 constexpr std::uint16_t kStored = 0;
 
-// Little-endian, within `bytes`.
+// Reads a little-endian number; it must lie within `bytes`.
 std::uint64_t number(std::string_view bytes, std::size_t at, std::size_t width) {
   std::uint64_t value = 0;
   for (std::size_t i = width; i-- > 0;) value = value << 8 | static_cast<unsigned char>(bytes[at + i]);
@@ -53,7 +53,7 @@ class ZipArchive::DirectoryReader {
   }
 
  private:
-  // At the end of the file, before a comment of up to 64 KB.
+  // Looks for the end record at the end of the file, before a comment of up to 64 KB.
   Status find_directory() {
     const std::uint64_t bytes = std::min<std::uint64_t>(file_.bytes(), kEndBytes + 0xffff);
     tail_at_ = file_.bytes() - bytes;
@@ -136,7 +136,8 @@ class ZipArchive::DirectoryReader {
     return ok();
   }
 
-  // What is 0xffffffff stands in an extra field, in this order. False: it does not.
+  // Values that are 0xffffffff are stored in an extra field instead, in this order. Returns false if the field is too
+  // short for them.
   static bool take_64_bits(std::string_view extra, Entry& entry) {
     constexpr std::uint64_t kElsewhere = 0xffffffff;
     std::string_view field;
@@ -155,7 +156,7 @@ class ZipArchive::DirectoryReader {
     return true;
   }
 
-  // Every file ends before the next begins.
+  // Checks that every file ends before the next one begins.
   Status check_places() {
     std::vector<std::pair<const std::string, Entry>*> order;
     for (auto& each : archive_.entries_) order.push_back(&each);

@@ -1,5 +1,5 @@
 #pragma once
-// The directory of a zip archive whose files are stored as they are: what torch.save writes.
+// Reads the directory of a zip archive with uncompressed files, as torch.save writes it.
 // Source: PKWARE, APPNOTE.TXT, 6.3.10.
 
 #include <cstdint>
@@ -13,29 +13,29 @@
 namespace ggufmill::huggingface {
 
 struct ZipPlace {
-  std::uint64_t offset = 0;  // of its data in the archive
+  std::uint64_t offset = 0;  // of the file's data in the archive
   std::uint64_t bytes = 0;
 };
 
 class ZipArchive {
  public:
-  // Reads the central directory. Exit code 4 for what is no zip archive, spans several disks, has more than 2^20 files
-  // or two of one name, or whose files overlap each other or the directory.
+  // Reads the central directory. Exit code 4 if the file is not a zip archive, spans several disks, or has more than
+  // 2^20 files or two files of the same name, or if its files overlap each other or the directory.
   static Result<ZipArchive> open(std::shared_ptr<const ByteSource> file);
 
-  // The folder that the first file is in, which is the archive's own name; empty: none.
+  // Folder of the first file, which is the archive's own name; empty if there is none.
   const std::string& folder() const { return folder_; }
   bool has(std::string_view name) const { return entries_.find(name) != entries_.end(); }
-  // Where the data of a file is. Exit code 4 where there is no such file, it is compressed or encrypted, or its own
-  // header contradicts the directory.
+  // Locates the data of a file. Exit code 4 if the file does not exist, is compressed or encrypted, or has a header
+  // that contradicts the directory.
   Result<ZipPlace> find(std::string_view name) const;
 
  private:
   struct Entry {
     std::uint16_t flags = 0, method = 0;
     std::uint64_t stored_bytes = 0, bytes = 0;
-    std::uint64_t header = 0;  // where its own header begins
-    std::uint64_t end = 0;     // where the next header, or the directory, begins
+    std::uint64_t header = 0;  // start of the file's own header
+    std::uint64_t end = 0;     // start of the next header or of the directory
   };
   class DirectoryReader;
 

@@ -1,4 +1,4 @@
-// SHA-256 of FIPS 180-4, sections 5 and 6.2, in place of OpenSSL's.
+// Implements SHA-256 (FIPS 180-4, sections 5 and 6.2) in place of OpenSSL's.
 
 #include <array>
 #include <bit>
@@ -29,7 +29,7 @@ constexpr State kStart = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
 
 constexpr std::size_t kBlock = 64;
 
-// A one bit, zeros, and the length in bits, big-endian, at the end of a block.
+// Appends a one bit, zeros, and the length in bits (big-endian), up to the end of a block.
 std::vector<std::uint8_t> padded(std::span<const std::byte> bytes) {
   std::vector<std::uint8_t> all((bytes.size() + 9 + kBlock - 1) / kBlock * kBlock);
   for (std::size_t i = 0; i < bytes.size(); ++i) all[i] = static_cast<std::uint8_t>(bytes[i]);

@@ -1,4 +1,4 @@
-# GCC for arm64 Linux, as Debian and Ubuntu call it.
+# GCC for arm64 Linux, with the names used by Debian and Ubuntu.
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)
 set(CMAKE_C_COMPILER aarch64-linux-gnu-gcc)

@@ -1,5 +1,5 @@
-// embed MODEL.gguf FOLDER: quantizes the model as a program that embeds libggufmill would, and shows what such a
-// program can rely on: progress, cancelling, that what cannot be right is refused, and that nothing partial is left.
+// embed MODEL.gguf FOLDER: quantizes the model as a program that embeds libggufmill would, and shows the guarantees
+// that such a program can rely on: progress reports, cancellation, errors for invalid requests, and no partial outputs.
 #include <ggufmill.h>
 
 #include <cstdio>
@@ -7,7 +7,7 @@
 
 using namespace ggufmill;
 
-// MODEL -> `out`, by `recipe`.
+// Quantizes MODEL to `out` with `recipe`.
 Result<RunReport> quantize(const Context& context, const std::string& model, const std::string& out,
                            const std::string& recipe, const RunOptions& options) {
   QuantizeStageOptions quantize;
@@ -25,13 +25,13 @@ int main(int, char** argv) {
   const std::string model = argv[1], folder = argv[2], out = folder + "/out.gguf";
   const auto context = Context::create();
   if (!context) return std::fputs(render(context.error()).c_str(), stderr), 1;
-  if (context.value().kernels().modules().size() < 2) return 6;  // those beside the library, with the built-in one
+  if (context.value().kernels().modules().size() < 2) return 6;  // modules next to the library, plus the built-in one
   std::atomic<bool> stop{true};
   RunOptions options;
   options.stop = &stop;
   const auto stopped = quantize(context.value(), model, out, "Q4_K_M", options);
   if (stopped || stopped.error().code != ExitCode::kInterrupted) return 2;
-  const auto refused = quantize(context.value(), model, out, "IQ1_S", {});  // which needs importance
+  const auto refused = quantize(context.value(), model, out, "IQ1_S", {});  // IQ1_S needs importance
   if (refused || refused.error().code != ExitCode::kUsage) return 3;
   if (!std::filesystem::is_empty(folder)) return 4;
   std::uint64_t written = 0;

@@ -1,15 +1,15 @@
-/* An example of a kernel module from outside the tree: plain C11 and the ABI header, nothing else. It brings a type of
- * its own, X3_EXAMPLE: blocks of 16 elements in 20 bytes, a float32 scale and 16 signed bytes; element = scale * byte.
+/* An example of an out-of-tree kernel module: plain C11 with only the ABI header. It defines a new type, X3_EXAMPLE:
+ * blocks of 16 elements in 20 bytes, a float32 scale and 16 signed bytes; element = scale * byte.
  *
- * Build one anywhere:  cc -std=c11 -O2 -ffp-contract=off -fPIC -shared -I FOLDER/OF/THE/HEADER -o example.so example.c
- * and give its folder to ggufmill as --kernel-dir. */
+ * Build it anywhere:  cc -std=c11 -O2 -ffp-contract=off -fPIC -shared -I FOLDER/OF/THE/HEADER -o example.so example.c
+ * and pass its folder to ggufmill as --kernel-dir. */
 #include <ggufmill_kernels.h>
 
 #define TYPE_ID (GGUFMILL_FIRST_FOREIGN_TYPE + 1)
 #define BLOCK_ELEMENTS 16
 #define BLOCK_BYTES 20
 
-/* A block may lie at any address, so its scale is moved byte by byte. */
+/* A block may be at any address, so its scale is copied byte by byte. */
 typedef union scale_bytes {
   float scale;
   uint8_t bytes[4];
@@ -24,7 +24,8 @@ static float largest_magnitude(const float* x) {
   return largest;
 }
 
-/* To the nearest integer, halves away from zero, in [-127, 127]. The first test is false for NaN as well. */
+/* Rounds to the nearest integer, halves away from zero, clamped to [-127, 127]. The comparison in the first test is
+ * false for NaN, which therefore becomes -127. */
 static int8_t round_to_byte(float x) {
   if (!(x > -127.0f)) return -127;
   if (x > 127.0f) return 127;

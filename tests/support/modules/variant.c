@@ -1,5 +1,5 @@
-/* A module that is right as it stands (it decodes and encodes F32 by copying); every macro makes one thing of it wrong
- * or different. For the tests of the host. */
+/* A valid module that decodes and encodes F32 by copying. Each macro makes one property of it wrong or different, for
+ * tests of the host. */
 #include <ggufmill_kernels.h>
 
 #ifndef MODULE_MAGIC
