@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 /* The glibc implementations behind the functions replaced here. */
@@ -24,7 +25,6 @@ extern void* __libc_memalign(size_t alignment, size_t bytes);
 
 typedef int (*main_function)(int, char**, char**);
 typedef int (*start_function)(main_function, int, char**, main_function, void (*)(void), void (*)(void), void*);
-typedef void* (*mmap_function)(void*, size_t, int, int, int, off_t);
 typedef int (*thread_function)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
 
 static atomic_long allocations;
@@ -32,7 +32,6 @@ static atomic_int counts;
 static long fail_at = -1;
 static int fails_always;
 static main_function real_main;
-static mmap_function real_mmap;
 static thread_function real_thread;
 
 static int fails(void) {
@@ -55,10 +54,12 @@ int posix_memalign(void** memory, size_t alignment, size_t bytes) {
 }
 
 void* mmap(void* at, size_t bytes, int access, int flags, int file, off_t offset) {
-  return file < 0 && fails() ? MAP_FAILED : real_mmap(at, bytes, access, flags, file, offset);
+  if (file < 0 && fails()) return MAP_FAILED;
+  return (void*)syscall(SYS_mmap, at, bytes, access, flags, file, offset);
 }
 
 int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*body)(void*), void* argument) {
+  if (!real_thread) real_thread = (thread_function)dlsym(RTLD_NEXT, "pthread_create");
   return fails() ? EAGAIN : real_thread(thread, attributes, body, argument);
 }
 
@@ -89,8 +90,6 @@ int __libc_start_main(main_function program, int count, char** words, main_funct
   if (at) fail_at = atol(at);
   fails_always = mode && strcmp(mode, "always") == 0;
   unsetenv("LD_PRELOAD"); /* programs started by this one get all the memory */
-  real_mmap = (mmap_function)dlsym(RTLD_NEXT, "mmap");
-  real_thread = (thread_function)dlsym(RTLD_NEXT, "pthread_create");
   real_main = program;
   const start_function start = (start_function)dlsym(RTLD_NEXT, "__libc_start_main");
   return start(counted_main, count, words, begin, end, loader_end, stack_end);

@@ -4,6 +4,7 @@
 #include <xxhash.h>
 
 #include <boost/json.hpp>
+#include <chrono>
 #include <filesystem>
 #include <utility>
 
@@ -251,11 +252,23 @@ TEST_CASE("an output that was rewritten in place is not unchanged, whatever its 
   CHECK(context().unchanged(folder.plan()) == std::vector<bool>{true, true});
 }
 
+TEST_CASE("an output that was rewritten at the time of its manifest is not unchanged") {
+  const JobFolder folder;
+  const Plan plan = folder.run();
+  const std::string path = folder.path("b.gguf");
+  folder.flip(path, fs::file_size(path) - 1);
+  const auto time = fs::last_write_time(path) + std::chrono::hours(1);
+  fs::last_write_time(path, time);
+  fs::last_write_time(plan.manifest_path(1), time);
+  CHECK(context().unchanged(plan) == std::vector<bool>{true, false});
+}
+
 TEST_CASE("with `verify` the bytes decide") {
   const JobFolder folder;
   Plan plan = folder.run();
   folder.flip(folder.path("b.gguf"), fs::file_size(folder.path("b.gguf")) - 1);
-  write_text(plan.manifest_path(1), read_text(plan.manifest_path(1)));  // newer than the output
+  const std::string manifest = plan.manifest_path(1);
+  fs::last_write_time(manifest, fs::last_write_time(manifest) + std::chrono::hours(1));  // newer than the output
   CHECK(context().unchanged(plan) == std::vector<bool>{true, true});
   plan.verify = true;
   CHECK(context().unchanged(plan) == std::vector<bool>{true, false});
