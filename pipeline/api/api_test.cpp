@@ -75,7 +75,7 @@ Error refusal(const Plan& plan) {
 
 }  // namespace
 
-TEST_CASE("what a job reads is never written, whatever its name or link") {
+TEST_CASE("inputs of a job are never overwritten, whatever their names or links") {
   const JobFolder folder;
   const char* input = GENERATE("model.gguf", "imatrix.gguf", "recipe.yaml", "parent.yaml", "chat.txt", "job.yaml");
   const std::string before = read_text(folder.path(input));
@@ -102,7 +102,7 @@ TEST_CASE("what a job reads is never written, whatever its name or link") {
   CHECK_FALSE(fs::exists(folder.path("out.gguf")));
 }
 
-TEST_CASE("files that a program made a job of are not written either") {
+TEST_CASE("inputs of a job created by a program are not overwritten either") {
   const JobFolder folder;
   Job job = folder.job();
   job.inputs.push_back(folder.path("out.gguf"));
@@ -146,7 +146,7 @@ TEST_CASE("a kernel module in use is not written") {
   CHECK(refusal(context().plan(job).value()).what.find("the trace is the same file as the input") == 0);
 }
 
-TEST_CASE("outputs, reports and trace have paths of their own") {
+TEST_CASE("outputs, reports, and the trace must have different paths") {
   const JobFolder folder;
   Job job = folder.job();
   const std::string out = folder.path("out.gguf"), report = folder.path("report.json");
@@ -174,17 +174,17 @@ TEST_CASE("outputs, reports and trace have paths of their own") {
   CHECK_FALSE(fs::exists(out));
 }
 
-TEST_CASE("limits out of range are refused whoever sets them") {
+TEST_CASE("limits out of range are refused regardless of who sets them") {
   const JobFolder folder;
   Plan plan = folder.plan("out.gguf");
   SECTION("threads") {
     plan.limits.threads = 1025;
-    CHECK(refusal(plan).what == "limits.threads is 1025, and the most is 1024");
+    CHECK(refusal(plan).what == "limits.threads is 1025, but the maximum is 1024");
     CHECK_FALSE(context().compare(folder.path("model.gguf"), folder.path("model.gguf"), {.threads = 1025}));
   }
   SECTION("niceness") {
     plan.limits.nice = 20;
-    CHECK(refusal(plan).what == "limits.nice is 20, and the most is 19");
+    CHECK(refusal(plan).what == "limits.nice is 20, but the maximum is 19");
   }
   SECTION("memory") {
     plan.limits.memory = plan.least_memory - 1;
@@ -213,7 +213,7 @@ TEST_CASE("a plan with problems is refused") {
   CHECK_FALSE(fs::exists(folder.path("out.gguf")));
 }
 
-TEST_CASE("a job that lacks its source, outputs or a sink is refused") {
+TEST_CASE("a job without a source, outputs, or a sink is refused") {
   const JobFolder folder;
   Job job = folder.job();
   SECTION("source") { job.source.reset(); }
@@ -276,7 +276,7 @@ TEST_CASE("several contexts and runs at once") {
   }
 }
 
-TEST_CASE("a page of a comparison is none of what is compared") {
+TEST_CASE("the page of a comparison must not be one of its inputs") {
   const JobFolder folder;
   const std::string a = folder.path("model.gguf");
   const auto comparison = context().compare(

@@ -51,10 +51,10 @@ void check_space(const Plan& plan, Diagnostics& errors) {
     std::error_code unknown;
     const fs::space_info space = fs::space(need.folder, unknown);
     if (!unknown && space.available < need.bytes)
-      errors.add(
-          {ExitCode::kIo, need.folder.string(),
-           fmt::format("the outputs need {}, and {} are free", human_bytes(need.bytes), human_bytes(space.available)),
-           "", "free some space or write elsewhere"});
+      errors.add({ExitCode::kIo, need.folder.string(),
+                  fmt::format("the outputs need {}, but only {} are free", human_bytes(need.bytes),
+                              human_bytes(space.available)),
+                  "", "free some space or write elsewhere"});
   }
 }
 
@@ -78,10 +78,10 @@ std::string describe_modules(const std::vector<TypeModule>& modules, const std::
 // here.
 void check_modules(const Plan& plan, const Kernels& kernels, Diagnostics& errors) {
   if (const std::string type = changed_module(plan.modules, kernels); !type.empty())
-    errors.add({ExitCode::kKernel, "", fmt::format("the kernel module of type '{}' is not the one of the plan", type),
-                fmt::format("of the plan: {}\nhere: {}", describe_modules(plan.modules, type),
+    errors.add({ExitCode::kKernel, "", fmt::format("the kernel module for type '{}' is not the one in the plan", type),
+                fmt::format("in the plan: {}\nhere: {}", describe_modules(plan.modules, type),
                             describe_modules(modules_of(type, kernels), type)),
-                "use one module file on all machines, or make the plan again"});
+                "use the same module file on all machines, or recreate the plan"});
 }
 
 void check_kernels(const Plan& plan, const Kernels& kernels, Diagnostics& errors) {
@@ -115,7 +115,7 @@ Status check_measured(const Job& job, const Kernels& kernels) {
         if (type.empty() && std::ranges::count(measured, module) == 0) type = module.type;
       if (!type.empty())
         return error_at(target->origin, fmt::format("type '{}' was measured with another kernel module", type),
-                        "measure again: ggufmill measure");
+                        "measure again with `ggufmill measure`");
     }
   return ok();
 }

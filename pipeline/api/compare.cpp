@@ -34,7 +34,7 @@ std::string why_not(const Tensor& a, const Tensor& b, const Kernels& kernels) {
     return fmt::format("its shape is {} in A and {} in B", describe(a.shape()), describe(b.shape()));
   for (const Tensor* tensor : {&a, &b})
     if (a.expression->type != b.expression->type && !is_decodable(tensor->source_type(), kernels))
-      return fmt::format("it is {} in A and {} in B, and {} is not read as numbers", a.source_type().name,
+      return fmt::format("it is {} in A and {} in B, and {} cannot be read as numbers", a.source_type().name,
                          b.source_type().name, tensor->source_type().name);
   return "";
 }
@@ -82,7 +82,8 @@ ReportTensor tensor_report(const TensorPair& pair, const StepResult* compared) {
 Result<Comparison> Context::compare(const std::string& path_a, const std::string& path_b,
                                     const ComparisonOptions& options) const {
   if (options.threads > Limits::kMostThreads)
-    return usage_error(fmt::format("{} threads, and the most is {}", options.threads, Limits::kMostThreads));
+    return usage_error(
+        fmt::format("{} threads are too many: the maximum is {}", options.threads, Limits::kMostThreads));
   // Only the tensors of a checkpoint matter here, so its pre-tokenizer need not be known.
   const huggingface::SourceOptions as_model{.folder = "", .out_type = options.out_type, .pre = "default"};
   BOOST_OUTCOME_TRY(Model a, open_model(path_a, as_model, kernels_->types()));

@@ -40,7 +40,7 @@ Error no_folder(const std::string& path) {
   }
   std::string folder = fs::path(path).parent_path();
   return usage_error(
-      fmt::format("{} is a file, and a checkpoint is a folder", quoted_name(path)),
+      fmt::format("{} is a file; a checkpoint must be a folder", quoted_name(path)),
       path.ends_with(".gguf")
           ? fmt::format("a GGUF needs no conversion: `ggufmill quantize {} TYPE` changes the types of its tensors",
                         path)
@@ -52,7 +52,7 @@ Status check(const ConvertOptions& options) {
   if (options.mtp && options.no_mtp)
     return usage_error("--mtp and --no-mtp cannot be used together", "convert twice, once with each");
   if (options.vocab_only && options.is_split())
-    return usage_error("--vocab-only writes no tensors that could be split", "leave out what says how to split");
+    return usage_error("--vocab-only writes no tensors to split", "omit the split options");
   if (!is_address(options.folder) && !is_folder(options.folder)) return no_folder(options.folder);
   return ok();
 }
@@ -118,8 +118,8 @@ Result<std::uint64_t> parse_split_size(const std::string& word) {
   for (const auto& [name, bytes] : {std::pair("K", 1000u), std::pair("M", 1000000u), std::pair("G", 1000000000u)})
     if (rest == name) unit = bytes;
   if (error != std::errc() || (unit == 1 && !rest.empty()) || __builtin_mul_overflow(number, unit, &number))
-    return usage_error(fmt::format("--split-max-size {} is no size", quoted_name(word)),
-                       "write a number, and K, M or G behind it: 20G");
+    return usage_error(fmt::format("--split-max-size {} is not a valid size", quoted_name(word)),
+                       "give a number followed by K, M, or G, for example 20G");
   return number;
 }
 

@@ -106,11 +106,11 @@ TEST_CASE("the output is named by the arguments, by a template, or by the model 
   CHECK(conversion.output(options) == "{path: 'F/out/Some-Model-vocab.gguf', shard_rule: convert}\n");
   options.outfile = conversion.folder.file("a-{type}.gguf");
   CHECK(conversion.pipeline(options) ==
-        "error: unknown '{type}' in the output's name 'a-{type}.gguf'\n"
-        "  help: {ftype} and {outtype} stand for the type, {FTYPE} and {OUTTYPE} for it in capitals\n");
+        "error: unknown '{type}' in output name 'a-{type}.gguf'\n"
+        "  help: {ftype} and {outtype} stand for the type, {FTYPE} and {OUTTYPE} for the type in upper case\n");
 }
 
-TEST_CASE("arguments that cannot be obeyed are refused") {
+TEST_CASE("invalid arguments are refused") {
   Conversion conversion;
   const auto refusal = [&](auto change) {
     ConvertOptions options = conversion.options();
@@ -126,12 +126,12 @@ TEST_CASE("arguments that cannot be obeyed are refused") {
   CHECK(refusal([](ConvertOptions& options) {
           options.vocab_only = true;
           options.split_max_tensors = 1;
-        }) == "--vocab-only writes no tensors that could be split");
-  CHECK(refusal([](ConvertOptions& options) { options.folder = "/nowhere"; }) == "there is no such folder");
+        }) == "--vocab-only writes no tensors to split");
+  CHECK(refusal([](ConvertOptions& options) { options.folder = "/nowhere"; }) == "the folder does not exist");
   CHECK(refusal([](ConvertOptions& options) { options.folder = "/dev/null"; }) == "is a device, not a folder");
 }
 
-TEST_CASE("the name of a model on the hub is taken for one only where it may be one") {
+TEST_CASE("a name is taken for a model on the hub only if it can be one") {
   Conversion conversion;
   const auto help = [&](const std::string& folder) {
     ConvertOptions options = conversion.options();
@@ -139,10 +139,10 @@ TEST_CASE("the name of a model on the hub is taken for one only where it may be 
     return conversion.convert(options).error().help;
   };
   CHECK(help("meta-llama/Llama-3-8B") ==
-        "a model of the hub is hf://meta-llama/Llama-3-8B; otherwise give the path of the checkpoint's folder");
+        "for a model on the hub, use hf://meta-llama/Llama-3-8B; otherwise give the path of the checkpoint folder");
   for (const char* path : {"/nowhere", "./nowhere", "../nowhere", "nowhere", "a/b/c", "a/"})
     CHECK(help(path) ==
-          "a checkpoint is a folder with config.json, a tokenizer and weights: *.safetensors or pytorch_model*.bin");
+          "a checkpoint folder has config.json, a tokenizer, and weights: *.safetensors or pytorch_model*.bin");
 }
 
 TEST_CASE("sizes of splits are those of the reference") {
@@ -155,6 +155,6 @@ TEST_CASE("sizes of splits are those of the reference") {
   for (const char* bad : {"", "K", "5k", "5MB", "5 M", "-1", "1.5G", "99999999999G"}) {
     CAPTURE(bad);
     REQUIRE_FALSE(size(bad));
-    CHECK(size(bad).error().help == "write a number, and K, M or G behind it: 20G");
+    CHECK(size(bad).error().help == "give a number followed by K, M, or G, for example 20G");
   }
 }

@@ -58,19 +58,19 @@ struct CopyEnd {
 Result<std::string> read_copy(const std::string& path, uid_t owner) {
   const auto wrong = [&](std::string what) {
     return Error{ExitCode::kBadInput, path, std::move(what), "nothing was written",
-                 "it is the header of the model as it was before an edit that did not end; check the model with "
+                 "this file is the header of the model from before an interrupted edit; check the model with "
                  "`ggufmill verify`, then remove this file"};
   };
   struct stat info {};
-  if (::lstat(path.c_str(), &info) != 0) return io_error(path, "look at the file", errno);
+  if (::lstat(path.c_str(), &info) != 0) return io_error(path, "stat the file", errno);
   const bool is_own = info.st_uid == ::geteuid() || info.st_uid == owner;
   if (!S_ISREG(info.st_mode) || !is_own || (info.st_mode & S_IWOTH) != 0 || info.st_nlink != 1)
-    return wrong("the copy of a header may be somebody else's");
+    return wrong("the header backup may belong to another user");
   BOOST_OUTCOME_TRY(const auto file, InputFile::open(path));
   BOOST_OUTCOME_TRY(std::string text, read_beginning(path, file->bytes()));
   const std::size_t bytes = text.size() - std::min(text.size(), sizeof(CopyEnd));
   std::string header = text.substr(0, bytes);
-  if (text != header_copy(header)) return wrong("the copy of a header is damaged");
+  if (text != header_copy(header)) return wrong("the header backup is damaged");
   return header;
 }
 
@@ -110,14 +110,14 @@ class Edit {
 
   Result<Edited> run() {
     if (is_address(path_))
-      return usage_error(fmt::format("{} is no file of this machine", quoted_name(path_)),
-                         "a job with the stage `metadata` writes an edited copy here");
+      return usage_error(fmt::format("{} is not a local file", quoted_name(path_)),
+                         "use a job with a `metadata` stage to write an edited copy locally");
     BOOST_OUTCOME_TRY(lock());
     BOOST_OUTCOME_TRY(backup_, header_backup(path_));
     struct stat status {};
     if (::lstat(path_.c_str(), &status) == 0 && S_ISLNK(status.st_mode) && options_.output.empty())
       return usage_error(fmt::format("{} is a symbolic link", quoted_name(path_)),
-                         "edit what it points to, or write another file with --output");
+                         "edit its target, or write another file with --output");
     has_other_names_ = status.st_nlink > 1;
     owner_ = status.st_uid;
     BOOST_OUTCOME_TRY(restore());
@@ -137,8 +137,8 @@ class Edit {
     edited_.bytes = first.bytes;
     edited_.in_place = options_.output.empty() && !has_other_names_ && stays(before, first);
     if (!edited_.in_place && files.size() > 1)
-      return usage_error("the header of the first shard has no room for this",
-                         "a job with `shards: source` and the stage `metadata` writes the model anew");
+      return usage_error("the header of the first shard has no room for this change",
+                         "use a job with `shards: source` and a `metadata` stage to rewrite the model");
     if (options_.dry_run || edited_.keys.empty()) return std::move(edited_);
     BOOST_OUTCOME_TRY(edited_.in_place ? write_in_place(before, first) : write_anew(before, first));
     return std::move(edited_);
@@ -157,7 +157,7 @@ class Edit {
     if (free && ::fstat(lock_.get(), &locked) == 0 && ::stat(path_.c_str(), &named) == 0 &&
         locked.st_ino == named.st_ino && locked.st_dev == named.st_dev)
       return ok();
-    return Error{ExitCode::kTransient, path_, "another edit of it is under way", "", "wait until it is done"};
+    return Error{ExitCode::kTransient, path_, "another edit of this file is in progress", "", "wait until it finishes"};
   }
 
   Status check_output(const Model& before) const {
@@ -175,7 +175,7 @@ class Edit {
     BOOST_OUTCOME_TRY(const FoundFile there, open_own(AT_FDCWD, left, O_RDWR, path_));
     if (!there.file || (::flock(there.file.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)) return ok();
     if (retry([&] { return system_calls().unlinkat(AT_FDCWD, left.c_str(), 0); }) < 0 && errno != ENOENT)
-      return io_error(left, "remove what an earlier edit left", errno);
+      return io_error(left, "remove the leftover file of an earlier edit", errno);
     return ok();
   }
 
@@ -183,8 +183,8 @@ class Edit {
   Status restore() {
     if (!is_file(backup_)) return ok();
     if (options_.dry_run)
-      return Error{ExitCode::kTransient, path_, "an earlier edit of it did not end", "",
-                   "any edit that is no dry run takes that back first"};
+      return Error{ExitCode::kTransient, path_, "an earlier edit of this file was interrupted", "",
+                   "any edit without --dry-run undoes it first"};
     BOOST_OUTCOME_TRY(const std::string header, read_copy(backup_, owner_));
     BOOST_OUTCOME_TRY(write_beginning(path_, header));
     edited_.restored = true;
@@ -194,7 +194,7 @@ class Edit {
   Status remove_backup() const {
     std::error_code error;
     fs::remove(backup_, error);
-    if (error) return io_error(backup_, "remove the copy of the header", error.value());
+    if (error) return io_error(backup_, "remove the header backup", error.value());
     return ok();
   }
 
@@ -206,8 +206,7 @@ class Edit {
       if (was && is && was->type != is->type)
         return usage_error(
             fmt::format("{} is {}, which {} is not", setting.key, metadata_type_name(was->type), describe(*is)),
-            fmt::format("give {}:{} as the key if it is to be of another type", setting.key,
-                        metadata_type_name(is->type)));
+            fmt::format("to change the type, give {}:{} as the key", setting.key, metadata_type_name(is->type)));
     }
     return ok();
   }
@@ -278,7 +277,7 @@ std::string header_copy(const std::string& header) {
 Result<std::string> header_backup(const std::string& path) {
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0)
-    return input_error(path, fmt::format("cannot be looked at: {}", std::strerror(errno)));
+    return input_error(path, fmt::format("cannot stat the file: {}", std::strerror(errno)));
   const fs::path file = path;
   return (file.parent_path() / fmt::format(".{}.{}-{}.header", file.filename().string(), status.st_ino, status.st_size))
       .string();

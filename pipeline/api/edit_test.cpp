@@ -77,7 +77,7 @@ TEST_CASE("a header that grows makes a new file, whose weights are those of the 
   CHECK(file.value("general.name").size() > 50);
 }
 
-TEST_CASE("a file with other names is not changed under them") {
+TEST_CASE("a file with several hard links is not edited in place") {
   const File file;
   fs::create_hard_link(file.path(), file.other("same.gguf"));
   REQUIRE(file.set("llama.context_length", "4096"));
@@ -96,7 +96,7 @@ TEST_CASE("a symbolic link is refused") {
   CHECK(read_text(file.path()) == file.before());
 }
 
-TEST_CASE("another output leaves the file as it is, and is not replaced unasked") {
+TEST_CASE("writing another output leaves the file unchanged and does not overwrite without --overwrite") {
   const File file;
   EditOptions options;
   options.output = file.other("new.gguf");
@@ -108,7 +108,7 @@ TEST_CASE("another output leaves the file as it is, and is not replaced unasked"
   CHECK(again.error().code == ExitCode::kUsage);
 }
 
-TEST_CASE("keys are renamed where they stand, and removed") {
+TEST_CASE("keys are renamed in place, and removed") {
   const File file;
   EditOptions options;
   options.changes.rename = {{"general.name", "general.title"}};
@@ -132,7 +132,7 @@ TEST_CASE("without a change, and in a dry run, nothing is written") {
   CHECK(read_text(file.path()) == file.before());
 }
 
-TEST_CASE("an edit that did not end is taken back by the next one") {
+TEST_CASE("an interrupted edit is undone by the next one") {
   const File file;
   write_text(file.backup(), header_copy(file.before().substr(0, file.before().size() - 512)));
   std::string torn = file.before();
@@ -146,7 +146,7 @@ TEST_CASE("an edit that did not end is taken back by the next one") {
   CHECK_FALSE(fs::exists(file.backup()));
 }
 
-TEST_CASE("a copy of a header that is damaged or somebody else's is not put back") {
+TEST_CASE("a header backup that is damaged or belongs to another user is not restored") {
   const File file;
   const std::string copy = header_copy(file.before().substr(0, file.before().size() - 512));
   const auto refused = [&] {
@@ -175,7 +175,7 @@ TEST_CASE("a copy of a header that is damaged or somebody else's is not put back
   CHECK(file.set("llama.context_length", "4096"));
 }
 
-TEST_CASE("while one edit is under way another one is told to wait") {
+TEST_CASE("a second edit is refused while one is in progress") {
   const File file;
   write_text(file.backup(), header_copy(file.before().substr(0, 64)));  // the backup of the edit in progress
   {
@@ -184,14 +184,14 @@ TEST_CASE("while one edit is under way another one is told to wait") {
     const auto edited = file.set("llama.context_length", "4096");
     REQUIRE_FALSE(edited);
     CHECK(edited.error().code == ExitCode::kTransient);
-    CHECK(edited.error().what == "another edit of it is under way");
+    CHECK(edited.error().what == "another edit of this file is in progress");
     CHECK(read_text(file.path()) == file.before());
     CHECK(fs::exists(file.backup()));
   }
   CHECK(file.set("llama.context_length", "4096"));
 }
 
-TEST_CASE("the header of a file that was replaced since is not put into the new one") {
+TEST_CASE("the header backup of a file that was replaced since is not restored into the new one") {
   const File file;
   const std::string backup = file.backup();
   write_text(backup, std::string(64, 'x'));
@@ -203,14 +203,14 @@ TEST_CASE("the header of a file that was replaced since is not put into the new 
   CHECK(file.value("general.name") == "\"a model\"");
 }
 
-TEST_CASE("a dry run puts nothing back, and says what is to be done") {
+TEST_CASE("a dry run restores nothing and reports what to do") {
   const File file;
   write_text(file.backup(), header_copy(file.before().substr(0, file.before().size() - 512)));
   EditOptions options;
   options.dry_run = true;
   const auto edited = file.set("llama.context_length", "4096", options);
   REQUIRE_FALSE(edited);
-  CHECK(edited.error().what == "an earlier edit of it did not end");
+  CHECK(edited.error().what == "an earlier edit of this file was interrupted");
   CHECK(fs::exists(file.backup()));
 }
 
@@ -223,11 +223,11 @@ TEST_CASE("an edit never writes over what it reads") {
   const auto edited = file.set("llama.context_length", "4096", options);
   REQUIRE_FALSE(edited);
   CHECK(edited.error().code == ExitCode::kUsage);
-  CHECK(edited.error().help == "name another output: inputs are never overwritten");
+  CHECK(edited.error().help == "choose another output: inputs are never overwritten");
   CHECK(read_text(file.path()) == file.before());
 }
 
-TEST_CASE("what a killed edit was writing is named, and the next edit removes it") {
+TEST_CASE("the leftover file of a killed edit is named, and the next edit removes it") {
   const File file;
   const std::string left = temporary_path(file.path(), "edit");
   write_text(left, "a copy");
@@ -240,7 +240,7 @@ TEST_CASE("what a killed edit was writing is named, and the next edit removes it
   CHECK(edit_leftovers(file.path()).empty());
 }
 
-TEST_CASE("a stranger's file under the name of what an edit leaves stays") {
+TEST_CASE("another user's file with the name of an edit's leftover file is kept") {
   const File file;
   const std::string left = temporary_path(file.path(), "edit");
   write_text(file.other("victim"), "untouched");
@@ -251,7 +251,7 @@ TEST_CASE("a stranger's file under the name of what an edit leaves stays") {
   CHECK(read_text(file.other("victim")) == "untouched");
 }
 
-TEST_CASE("a header that others may have written is not put back") {
+TEST_CASE("a header backup that others may have written is not restored") {
   const File file;
   write_text(file.backup(), std::string(64, 'x'));
   fs::permissions(file.backup(), fs::perms(0666));

@@ -111,8 +111,8 @@ Result<std::vector<Hash>> hash_model(const Model& model, const std::string& path
   for (const Tensor& tensor : model.tensors) {
     const Extent* extent = tensor.expression->as_extent();
     if (!extent)
-      return usage_error(fmt::format("tensor {} is computed: it has no bytes of its own", quoted_name(tensor.name)),
-                         "hash a GGUF file, or files of safetensors as they stand");
+      return usage_error(fmt::format("tensor {} is computed and has no bytes of its own", quoted_name(tensor.name)),
+                         "hash a GGUF file or the safetensors files themselves");
     auto& file = files[extent->source.get()];
     if (!file) {
       BOOST_OUTCOME_TRY(file, ByteSource::open(*extent->source, IoMode::kCached));
@@ -149,7 +149,7 @@ Result<KnownHashes> read_hashes(const std::string& path) {
       if (const auto named = kind_named(kind)) known.emplace(std::pair(*named, of), digits);
   }
   if (known.empty())
-    return input_error(path, "has no hash of a kind that is known", "`ggufmill hash MODEL --all > FILE` writes them");
+    return input_error(path, "has no hash of a known kind", "`ggufmill hash MODEL --all > FILE` writes them");
   return known;
 }
 

@@ -44,9 +44,8 @@ Status add_target(const JobOutput& output, const Model& shared, const Kernels& k
       if (is_new) wanted.tensors.push_back({&tensor, {}});
       Measured& measured = wanted.tensors[known->second];
       if (measured_identity(*measured.tensor) != measured_identity(tensor))
-        return usage_error(
-            fmt::format("tensor {} is another one in two outputs with a target", quoted_name(tensor.name)),
-            "measure them by pipeline files of their own");
+        return usage_error(fmt::format("tensor {} differs between two outputs with a target", quoted_name(tensor.name)),
+                           "measure them with separate pipeline files");
       for (const TypeInfo* type : target->candidates)
         if (takes(*type, tensor, kernels) && std::ranges::count(measured.types, type) == 0)
           measured.types.push_back(type);
@@ -253,7 +252,7 @@ Result<std::vector<CurvePoint>> Context::curve(const Job& job, std::size_t outpu
     if (planned) chosen = with_types_of(planned.value().outputs.at(output), made.model);
     return choice_curve(*target, made.model, made.open, points, recipes(), chosen ? &*chosen : nullptr);
   }
-  return usage_error("the output has no target, or nothing is measured for it", "`ggufmill measure` measures");
+  return usage_error("the output has no target or no measurement", "run `ggufmill measure` first");
 }
 
 bool needs_measurement(const Job& job) {

@@ -31,10 +31,11 @@ std::uint64_t seed_of(const std::vector<TypeModule>& modules) {
 
 Result<std::string> read_from(int file, const std::string& path) {
   struct stat info {};
-  if (retry([&] { return system_calls().fstat(file, &info); }) < 0) return io_error(path, "look at", errno);
+  if (retry([&] { return system_calls().fstat(file, &info); }) < 0) return io_error(path, "stat the file", errno);
   const auto bytes = static_cast<std::uint64_t>(info.st_size);
   if (bytes > kMostBytes)
-    return input_error(path, "is larger than what a measurement leaves", "remove it: what it has is measured again");
+    return input_error(path, "is too large to be the journal of a measurement",
+                       "remove it; its tensors will be measured again");
   std::string text(bytes, '\0');
   const auto into = std::as_writable_bytes(std::span(text));
   BOOST_OUTCOME_TRY(read_all({file, 0, into.data(), into.size(), into.size()}, path));
@@ -52,7 +53,7 @@ bool is_journal(std::string_view text) {
 }
 
 std::string left_alone(const std::string& path, const std::string& why, const char* so) {
-  return fmt::format("{}: this file is left alone ({}), so {}", path, why, so);
+  return fmt::format("{}: this file is not used ({}), so {}", path, why, so);
 }
 
 }  // namespace
@@ -70,7 +71,7 @@ Result<MeasureJournal> MeasureJournal::open(const std::string& path, const std::
 Status MeasureJournal::open_file() {
   BOOST_OUTCOME_TRY(FoundFile there, open_own(AT_FDCWD, path_, O_RDWR, path_));
   if (!there.strange.empty()) {
-    warnings_.push_back(left_alone(path_, there.strange, "a measurement that is ended early starts over"));
+    warnings_.push_back(left_alone(path_, there.strange, "an interrupted measurement starts over"));
     return ok();
   }
   file_ = std::move(there.file);
@@ -80,11 +81,12 @@ Status MeasureJournal::open_file() {
     if (!file_) return io_error(path_, "create the journal of the measurement", errno);
   }
   if (::flock(file_.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
-    return Error{ExitCode::kTransient, path_, "another process measures the same now", "", "wait until it is done"};
+    return Error{ExitCode::kTransient, path_, "another process is taking the same measurement", "",
+                 "wait until it finishes"};
   BOOST_OUTCOME_TRY(const std::string text, read_from(file_.get(), path_));
   if (!is_journal(text)) {
     file_ = Descriptor();
-    return input_error(path_, "is not the journal of a measurement, and has the name of one",
+    return input_error(path_, "has the name of a measurement journal but is not one",
                        "move it away, or write the measurement to another file");
   }
   take(text);
@@ -95,7 +97,7 @@ Status MeasureJournal::open_file() {
 
 Status MeasureJournal::read_also(const std::string& path) {
   BOOST_OUTCOME_TRY(const FoundFile there, open_own(AT_FDCWD, path, O_RDONLY, path));
-  if (!there.strange.empty()) warnings_.push_back(left_alone(path, there.strange, "what it has is measured again"));
+  if (!there.strange.empty()) warnings_.push_back(left_alone(path, there.strange, "its tensors are measured again"));
   if (!there.file) return ok();
   BOOST_OUTCOME_TRY(const std::string text, read_from(there.file.get(), path));
   take(text);

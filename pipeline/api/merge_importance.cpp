@@ -38,14 +38,14 @@ struct Sum {
 Error mismatch(const Share& share, const std::string& what) {
   return input_error(share.part->file.path,
                      fmt::format("the entry of tensor {} has {}", quoted_name(share.entry->name), what),
-                     "only files of one model can be added up");
+                     "only files of the same model can be merged");
 }
 
 Status add_counts(const Share& share, std::uint32_t chunk_size, Sum& sum) {
   const ImportanceEntry& entry = *share.entry;
   if (sum.size == 0) sum.size = entry.size();
   if (entry.size() != sum.size)
-    return mismatch(share, fmt::format("{} sums, where another file has {}", entry.size(), sum.size));
+    return mismatch(share, fmt::format("{} sums, but another file has {}", entry.size(), sum.size));
   const bool is_legacy = entry.counts.count == 0;
   std::vector<float> counts(is_legacy ? 1 : entry.counts.count);
   if (!is_legacy) {
@@ -54,11 +54,12 @@ Status add_counts(const Share& share, std::uint32_t chunk_size, Sum& sum) {
   if (sum.counts.empty()) sum.counts.assign(counts.size(), 0);
   if (sum.counts.size() == 1) sum.counts.resize(counts.size(), sum.counts[0]);
   if (!is_legacy && counts.size() != sum.counts.size())
-    return mismatch(share, fmt::format("{} counts, where another file has {}", counts.size(), sum.counts.size()));
+    return mismatch(share, fmt::format("{} counts, but another file has {}", counts.size(), sum.counts.size()));
   for (std::size_t i = 0; i < sum.counts.size(); ++i) {
     const double seen = is_legacy ? static_cast<double>(entry.calls) * chunk_size : std::round(counts[i]);
     const double weighted = std::round(seen * share.part->weight);
-    if (!(weighted >= 0 && weighted < 0x1p53)) return mismatch(share, fmt::format("a count of {}", seen));
+    if (!(weighted >= 0 && weighted < 0x1p53))
+      return mismatch(share, fmt::format("a count of {}, which is out of range", seen));
     sum.counts[i] += static_cast<std::int64_t>(weighted);
   }
   return ok();
@@ -132,13 +133,13 @@ class Merge {
     for (const Sum& sum : sums_)
       if (const std::size_t empty = sum.empty(); empty != 0)
         merged_.warnings.push_back(fmt::format("{}: {} of {} parts saw no token{}", printable(sum.name), empty,
-                                               sum.counts.size(), left_out(sum) ? ": left out" : ""));
+                                               sum.counts.size(), left_out(sum) ? ": skipped" : ""));
     if (options_.format == ImportanceFormat::kLegacy)
       std::erase_if(sums_, [this](const Sum& sum) { return left_out(sum); });
     if (sums_.empty()) return input_error(options_.output, "there is nothing to write: no entry saw a token");
     for (const Sum& sum : sums_) chunks_ = std::max(chunks_, sum.most() / options_.chunk_size);
     if (chunks_ > INT32_MAX || sums_.size() > INT32_MAX)
-      return input_error(options_.output, "there are too many tokens or entries for the format");
+      return input_error(options_.output, "too many tokens or entries for the format");
     merged_.entries = sums_.size();
     BOOST_OUTCOME_TRY(options_.format == ImportanceFormat::kGguf ? write_gguf() : write_legacy());
     return std::move(merged_);
@@ -232,7 +233,7 @@ class Merge {
     const std::string dataset = names.empty() ? std::string() : names.back();
     std::uint64_t bytes = 4 + 4 + 4 + dataset.size();
     for (const Sum& sum : sums_) {
-      if (sum.size > INT32_MAX) return input_error(options_.output, "the older format holds no entry as large");
+      if (sum.size > INT32_MAX) return input_error(options_.output, "an entry is too large for the older format");
       bytes += 12 + sum.name.size() + sum.size * sizeof(float);
     }
     BOOST_OUTCOME_TRY(const auto out, create(bytes));

@@ -39,7 +39,7 @@ std::vector<float> numbers(const FloatRun& run) {
 
 }  // namespace
 
-TEST_CASE("sums and counts of files are added, and data sets stand one after the other") {
+TEST_CASE("sums and counts of files are added, and data sets are listed in order") {
   Files files;
   const std::string a = files.gguf("a.gguf", {1, 2, 3, 4}, {512, 0}),
                     b = files.gguf("b.gguf", {1, 1, 1, 1}, {512, 1024});
@@ -55,7 +55,7 @@ TEST_CASE("sums and counts of files are added, and data sets stand one after the
   CHECK(c.datasets == std::vector<std::string>{"a.txt", "b.txt", "a.txt", "b.txt"});
 }
 
-TEST_CASE("from the older format and back the weights stay") {
+TEST_CASE("converting from the older format and back keeps the weights") {
   Files files;
   const std::string old = files.put(
       "a.dat", legacy_importance({legacy_entry("blk.0.ffn_up.weight", 3, {6, 12})}, legacy_tail(3, "wiki.txt")));
@@ -67,7 +67,7 @@ TEST_CASE("from the older format and back the weights stay") {
   CHECK(read_text(files.path("b.dat")) == read_text(old));
 }
 
-TEST_CASE("the older format leaves out what saw no token, and says 1 for parts of it") {
+TEST_CASE("the older format omits entries that saw no token and writes 1 for such parts") {
   Files files;
   GgufBuilder file = gguf_importance();
   add_entry(file, "a", {0, 0}, {0});
@@ -77,7 +77,7 @@ TEST_CASE("the older format leaves out what saw no token, and says 1 for parts o
       merge_importance({{opened(path)}}, {.output = files.path("a.dat"), .format = ImportanceFormat::kLegacy});
   REQUIRE(merged);
   CHECK(merged.value().warnings ==
-        std::vector<std::string>{"a: 1 of 1 parts saw no token: left out", "b: 1 of 2 parts saw no token"});
+        std::vector<std::string>{"a: 1 of 1 parts saw no token: skipped", "b: 1 of 2 parts saw no token"});
   const ImportanceFile legacy = opened(files.path("a.dat"));
   REQUIRE(legacy.entries.size() == 1);
   CHECK(numbers(legacy.entries[0].sums) == std::vector<float>{1, 2, 1, 1});
@@ -90,7 +90,7 @@ TEST_CASE("entries of two models are refused, and nothing is written") {
   const auto merged = merge_importance({{opened(a)}, {opened(b)}}, {.output = files.path("c.gguf")});
   REQUIRE_FALSE(merged);
   CHECK(merged.error().code == ExitCode::kBadInput);
-  CHECK(merged.error().what == "the entry of tensor 'blk.0.ffn_up.weight' has 3 sums, where another file has 2");
+  CHECK(merged.error().what == "the entry of tensor 'blk.0.ffn_up.weight' has 3 sums, but another file has 2");
   CHECK_FALSE(std::filesystem::exists(files.path("c.gguf")));
 }
 

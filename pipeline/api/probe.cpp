@@ -24,7 +24,7 @@ namespace json = boost::json;
 
 // The program logs from a separate thread, which may lose the last lines of a short run.
 constexpr int kMostTries = 10;
-constexpr const char* kWhichProgram = "give a llama-perplexity of llama.cpp that knows --kl-divergence";
+constexpr const char* kWhichProgram = "use a llama-perplexity from llama.cpp that supports --kl-divergence";
 
 std::string words_of(const SourceFile& file) {
   return fmt::format("{} {:x} {}", file.bytes, file.header_hash, file.modified);
@@ -38,8 +38,8 @@ class Prober {
   Result<Probes> run() {
     BOOST_OUTCOME_TRY(const Model shared, shared_model(job_));
     if (shared.files.size() != 1 || !shared.files.front()->path.ends_with(".gguf"))
-      return usage_error("probing needs a source that is one GGUF file: the program reads it as the base",
-                         "write one first: a job with quantize: COPY");
+      return usage_error("probing needs a source in a single GGUF file, which the program reads as the base model",
+                         "write one first with a job that has quantize: COPY");
     base_ = shared.files.front()->path;
     BOOST_OUTCOME_TRY(const std::vector<Tensor> tensors, open_tensors(shared));
     BOOST_OUTCOME_TRY(const auto text, InputFile::open(options_.text));
@@ -77,7 +77,7 @@ class Prober {
         return tensors;
       }
     }
-    return usage_error("no output of the job has a target, so there is nothing to probe for",
+    return usage_error("no output of the job has a target, so there is nothing to probe",
                        "quantize: {target: {bits: 4.5}}");
   }
 
@@ -86,7 +86,7 @@ class Prober {
     BOOST_OUTCOME_TRY(std::vector<std::string> read, context_.inputs(job_));
     read.insert(read.end(), {options_.text, options_.perplexity});
     for (const std::string& path : {options_.output, base_answers(), beside(".base.part"), beside(".probe.gguf")}) {
-      BOOST_OUTCOME_TRY(context_.check_written({path, "file of sensitivities"}, read, true));
+      BOOST_OUTCOME_TRY(context_.check_written({path, "sensitivity file"}, read, true));
     }
     return ok();
   }
@@ -101,7 +101,7 @@ class Prober {
         return ok();
       }
       if (!file.probes.empty())
-        return input_error(options_.output, "was measured on another source, text, number of chunks or context",
+        return input_error(options_.output, "was measured on another source, text, number of chunks, or context",
                            "give another --output, or remove the file");
     }
     std::error_code ignored;
@@ -140,9 +140,9 @@ class Prober {
       return printed.error();
     }
     if (!is_file(beside(".base.part")))
-      return input_error(options_.perplexity, "did not write the base's answers", kWhichProgram);
+      return input_error(options_.perplexity, "did not write the base model's results", kWhichProgram);
     fs::rename(beside(".base.part"), base_answers(), error);
-    if (error) return io_error(base_answers(), "keep the base's answers", error.value());
+    if (error) return io_error(base_answers(), "rename the base model's results", error.value());
     return ok();
   }
 
@@ -193,7 +193,7 @@ class Prober {
       BOOST_OUTCOME_TRY(const std::string printed, options_.run_program(words));
       if (const auto divergence = divergence_in(printed)) return *divergence;
     }
-    return input_error(options_.perplexity, "did not say the mean KL divergence", kWhichProgram);
+    return input_error(options_.perplexity, "did not print the mean KL divergence", kWhichProgram);
   }
 
   Status write_probes() const {

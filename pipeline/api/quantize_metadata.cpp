@@ -43,8 +43,8 @@ Result<std::string> int_value(const std::string& text, const std::string& word) 
   const bool negative = text.starts_with('-');
   const auto number = whole_number<std::uint32_t>(negative ? text.substr(1) : text);
   if (!number)
-    return usage_error(fmt::format("{} in {} is not a whole number of 32 bits", quoted_name(text), quoted_name(word)),
-                       "larger ones have a type of their own: KEY=uint64:VALUE");
+    return usage_error(fmt::format("{} in {} is not a 32-bit integer", quoted_name(text), quoted_name(word)),
+                       "for larger numbers, use KEY=uint64:VALUE");
   return typed("uint32", std::to_string(*number));
 }
 
@@ -57,7 +57,7 @@ Result<std::string> override_value(const std::string& type, const std::string& v
   if (type.ends_with("[]")) return typed(type, value);
   if (!metadata_type_named(type) || type == "array")
     return usage_error(fmt::format("unknown type {} in {}", quoted_name(type), quoted_name(word)),
-                       "int, float, bool, str, or a metadata type such as uint64, string[]");
+                       "use int, float, bool, str, or a metadata type such as uint64 or string[]");
   return typed(type, yaml_quoted(value));
 }
 
@@ -103,9 +103,9 @@ Result<std::string> metadata_text(const QuantizeOptions& options, const std::opt
   for (const std::string& word : options.override_kv) {
     BOOST_OUTCOME_TRY(Entry entry, override_entry(word));
     if (word.find("=int:-") == entry.key.size())
-      warnings.push_back(fmt::format("{} is written as {}, as the reference does; a number below zero is {}=int32:{}",
-                                     quoted_name(word), word.substr(entry.key.size() + 6), entry.key,
-                                     word.substr(entry.key.size() + 5)));
+      warnings.push_back(fmt::format(
+          "{} is written as {}, as in llama-quantize; for a negative number, use {}=int32:{}", quoted_name(word),
+          word.substr(entry.key.size() + 6), entry.key, word.substr(entry.key.size() + 5)));
     put(entries, std::move(entry));
   }
   BOOST_OUTCOME_TRY(put_importance(options, entries));

@@ -49,8 +49,8 @@ void warn_of_capitals(const std::string& pattern, std::vector<std::string>& warn
   std::string small = pattern;
   for (char& c : small) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   if (small != pattern)
-    warn(fmt::format("the pattern {} is searched as it is written; llama-quantize would search {}",
-                     quoted_name(pattern), quoted_name(small)),
+    warn(fmt::format("the pattern {} is matched as written; llama-quantize would match {}", quoted_name(pattern),
+                     quoted_name(small)),
          warnings);
 }
 
@@ -158,7 +158,7 @@ Result<std::string> pipeline_of(const QuantizeOptions& options, std::vector<std:
   const bool is_checkpoint = is_folder(options.input);
   if (is_checkpoint && options.keep_split)
     return usage_error(
-        fmt::format("--keep-split keeps the shards of a GGUF, and {} is a checkpoint", quoted_name(options.input)),
+        fmt::format("--keep-split keeps the shards of a GGUF, but {} is a checkpoint", quoted_name(options.input)),
         "set `shard_size` in the pipeline file that --emit-pipeline prints");
   BOOST_OUTCOME_TRY(const auto facts, fact_text(options));
   BOOST_OUTCOME_TRY(const auto pruned, pruning(options, warnings));

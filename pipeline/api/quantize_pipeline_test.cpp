@@ -109,7 +109,7 @@ TEST_CASE("a folder is a checkpoint, whose shards cannot be kept") {
   with.input = folder.path();
   CHECK(pipeline(with).find("source: {huggingface: '" + with.input + "'}\n") != std::string::npos);
   with.keep_split = true;
-  CHECK(error(with) == "--keep-split keeps the shards of a GGUF, and '" + with.input + "' is a checkpoint");
+  CHECK(error(with) == "--keep-split keeps the shards of a GGUF, but '" + with.input + "' is a checkpoint");
 }
 
 TEST_CASE("switches") {
@@ -148,7 +148,7 @@ TEST_CASE("tensor types are rules in the order in which the reference asks them"
 TEST_CASE("a pattern with capitals is taken as it is written, with a warning") {
   QuantizeOptions with = options();
   with.tensor_types = {"ATTN_\\D=q6_k"};
-  CHECK(warnings(with) == Strings{"the pattern 'ATTN_\\D' is searched as it is written; llama-quantize would search "
+  CHECK(warnings(with) == Strings{"the pattern 'ATTN_\\D' is matched as written; llama-quantize would match "
                                   "'attn_\\d'"});
   CHECK(pipeline(with).find("{match: 'ATTN_\\D', type: Q6_K") != std::string::npos);
 }
@@ -189,11 +189,11 @@ TEST_CASE("an int is its absolute value, as in the reference") {
   CHECK(overrides({"a=int:-7"}) == "        'a': {type: 'uint32', value: 7}\n");
   QuantizeOptions with = options();
   with.override_kv = {"a=int:-7", "b=str:=int:-7"};
-  CHECK(warnings(with) == Strings{"'a=int:-7' is written as 7, as the reference does; a number below zero is "
+  CHECK(warnings(with) == Strings{"'a=int:-7' is written as 7, as in llama-quantize; for a negative number, use "
                                   "a=int32:-7"});
 }
 
-TEST_CASE("of a key that is overridden twice the last counts, at its place") {
+TEST_CASE("if a key is overridden twice, the last value counts, at its position") {
   CHECK(overrides({"a=int:1", "b=int:2", "a=int:3"}) ==
         "        'b': {type: 'uint32', value: 2}\n        'a': {type: 'uint32', value: 3}\n");
 }
@@ -206,7 +206,7 @@ TEST_CASE("overrides that recipes ask for are set before them as well") {
         "        'llama.attention.head_count_kv': {type: 'uint32', value: 2}\n");
 }
 
-TEST_CASE("overrides of no form, type or value are refused") {
+TEST_CASE("overrides with an invalid form, type, or value are refused") {
   const auto refused = [](const std::string& word) {
     QuantizeOptions with = options();
     with.override_kv = {word};
@@ -216,11 +216,11 @@ TEST_CASE("overrides of no form, type or value are refused") {
   CHECK(refused("a=1") == "'a=1' is not of the form KEY=TYPE:VALUE");
   CHECK(refused("=int:1") == "'=int:1' is not of the form KEY=TYPE:VALUE");
   CHECK(refused("a=long:1") == "unknown type 'long' in 'a=long:1'");
-  CHECK(refused("a=int:seven") == "'seven' in 'a=int:seven' is not a whole number of 32 bits");
-  CHECK(refused("a=int:4294967296") == "'4294967296' in 'a=int:4294967296' is not a whole number of 32 bits");
+  CHECK(refused("a=int:seven") == "'seven' in 'a=int:seven' is not a 32-bit integer");
+  CHECK(refused("a=int:4294967296") == "'4294967296' in 'a=int:4294967296' is not a 32-bit integer");
 }
 
-TEST_CASE("unknown types and patterns that are none are refused") {
+TEST_CASE("unknown types and invalid patterns are refused") {
   QuantizeOptions with = options();
   with.tensor_types = {"attn_v=q9"};
   CHECK(error(with) == "unknown quantization type 'q9'");

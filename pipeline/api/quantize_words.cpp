@@ -76,9 +76,9 @@ Status read_threads(const std::string& word, QuantizeOptions& options, std::vect
   if (!threads->rest.empty())
     warnings.push_back(fmt::format("{} is read as {} threads", quoted_name(word), threads->number));
   if (threads->number < 0)
-    warnings.push_back(fmt::format("{} threads: as many as the machine has", threads->number));
+    warnings.push_back(fmt::format("{} threads: using as many as the machine has", threads->number));
   else if (threads->number > kMostThreads)
-    warnings.push_back(fmt::format("{} threads are too many: {} are used", threads->number, kMostThreads));
+    warnings.push_back(fmt::format("{} threads are too many: using {}", threads->number, kMostThreads));
   if (threads->number > 0) options.threads = static_cast<unsigned>(std::min(threads->number, kMostThreads));
   return ok();
 }
@@ -148,8 +148,8 @@ Result<std::vector<QuantizedOutput>> outputs_of(const std::string& input, const 
   const bool is_folder = names_folder(output);
   if (!output.empty() && !is_folder) {
     if (recipes.size() > 1 && output.find(kRecipe) == std::string::npos)
-      return usage_error(fmt::format("{} is one name for {} outputs", quoted_name(output), recipes.size()),
-                         "name a folder, put {recipe} into the name, or leave it out: then outputs are called "
+      return usage_error(fmt::format("{} is a single name for {} outputs", quoted_name(output), recipes.size()),
+                         "name a folder, put {recipe} in the name, or omit OUTPUT to name the outputs "
                          "MODEL-TYPE.gguf");
     std::vector<QuantizedOutput> outputs;
     for (const RecipeName& recipe : recipes) outputs.push_back({output, recipe.recipe});
@@ -172,7 +172,7 @@ std::string recipe_of_word(const std::string& word) {
 }
 
 Status read_words(const std::vector<std::string>& words, QuantizeOptions& options, std::vector<std::string>& warnings) {
-  if (words.size() < 2) return usage_error("an input and a type are needed", kQuantizeUsage);
+  if (words.size() < 2) return usage_error("an input and a type are required", kQuantizeUsage);
   options.input = words[0];
   std::string output;
   std::size_t at = 1;
@@ -188,18 +188,17 @@ Status read_words(const std::vector<std::string>& words, QuantizeOptions& option
   if (const Status threads = read_threads(words[at], options, warnings); !threads) {
     Error error = threads.error();
     if (output.empty() && words[at].find('.') != std::string::npos)
-      error.help =
-          fmt::format("OUTPUT stands before TYPE: `ggufmill quantize {} {} {}`", words[0], words[at], words[1]);
+      error.help = fmt::format("OUTPUT comes before TYPE: `ggufmill quantize {} {} {}`", words[0], words[at], words[1]);
     return error;
   }
   if (++at == words.size()) return ok();
-  return usage_error(fmt::format("{} is one argument too many", quoted_name(words[at])), kQuantizeUsage);
+  return usage_error(fmt::format("unexpected argument {}", quoted_name(words[at])), kQuantizeUsage);
 }
 
 Result<std::vector<std::string>> read_tensor_type_file(const std::string& path) {
   constexpr std::uint64_t kMostBytes = 16 << 20;
   BOOST_OUTCOME_TRY(const auto file, InputFile::open(path));
-  if (file->bytes() > kMostBytes) return input_error(path, "more than 16 MiB of PATTERN=TYPE entries");
+  if (file->bytes() > kMostBytes) return input_error(path, "has more than 16 MiB of PATTERN=TYPE entries");
   std::string text(static_cast<std::size_t>(file->bytes()), '\0');
   BOOST_OUTCOME_TRY(file->read(0, std::as_writable_bytes(std::span(text))));
   std::vector<std::string> words;

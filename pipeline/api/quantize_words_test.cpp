@@ -53,19 +53,19 @@ TEST_CASE("the type is known by name, alias and number, in any letter case") {
   CHECK(read({"in.gguf", "out.gguf", "copy"}).outputs.at(0).recipe == "COPY");
 }
 
-TEST_CASE("without an output it is named for the type, beside the input") {
+TEST_CASE("without OUTPUT, the output is named after the type, next to the input") {
   CHECK(read({"in.gguf", "q8_0"}).outputs.at(0).path == "ggml-model-Q8_0.gguf");
   CHECK(read({"a/b/in.gguf", "Q4_K_M"}).outputs.at(0).path == "a/b/ggml-model-Q4_K_M.gguf");
   CHECK(read({"a/in.gguf", "COPY"}).outputs.at(0).path == "a/ggml-model-COPY.gguf");
 }
 
-TEST_CASE("without an output it is named for the alias where that or the number was given") {
+TEST_CASE("without OUTPUT, the output is named after the alias if that or the number was given") {
   CHECK(read({"in.gguf", "q4_k"}).outputs.at(0).path == "ggml-model-Q4_K.gguf");
   CHECK(read({"in.gguf", "15"}).outputs.at(0).path == "ggml-model-Q4_K.gguf");
   CHECK(read({"in.gguf", "7"}).outputs.at(0).path == "ggml-model-Q8_0.gguf");
 }
 
-TEST_CASE("no threads, or none asked for, is the machine's number") {
+TEST_CASE("without THREADS, or with 0, the machine's number is used") {
   CHECK_FALSE(read({"in.gguf", "Q8_0"}).threads);
   CHECK_FALSE(read({"in.gguf", "Q8_0", "0"}).threads);
   CHECK(read({"in.gguf", "Q8_0", "3"}).threads == 3u);
@@ -75,16 +75,16 @@ TEST_CASE("no threads, or none asked for, is the machine's number") {
 TEST_CASE("what the reference reads as a number of threads is read, with a warning") {
   using Texts = std::vector<std::string>;
   CHECK_FALSE(read({"in.gguf", "Q8_0", "-1"}).threads);
-  CHECK(warnings({"in.gguf", "Q8_0", " -1"}) == Texts{"-1 threads: as many as the machine has"});
+  CHECK(warnings({"in.gguf", "Q8_0", " -1"}) == Texts{"-1 threads: using as many as the machine has"});
   CHECK(read({"in.gguf", "Q8_0", "+8x"}).threads == 8u);
   CHECK(warnings({"in.gguf", "Q8_0", "8x"}) == Texts{"'8x' is read as 8 threads"});
   CHECK(read({"in.gguf", "Q8_0", "5000"}).threads == 1024u);
-  CHECK(warnings({"in.gguf", "Q8_0", "5000"}) == Texts{"5000 threads are too many: 1024 are used"});
+  CHECK(warnings({"in.gguf", "Q8_0", "5000"}) == Texts{"5000 threads are too many: using 1024"});
   CHECK(error({"in.gguf", "Q8_0", "99999999999"}) == "'99999999999' is not a number of threads");
 }
 
-TEST_CASE("words behind the threads are refused") {
-  CHECK(error({"in.gguf", "Q8_0", "2", "x", "y"}) == "'x' is one argument too many");
+TEST_CASE("words after the threads are refused") {
+  CHECK(error({"in.gguf", "Q8_0", "2", "x", "y"}) == "unexpected argument 'x'");
 }
 
 namespace {
@@ -106,7 +106,7 @@ TEST_CASE("several types are several outputs, named by model and type") {
   CHECK(read({"in.gguf", "Q4_K,Q8_0"}).outputs.at(1).recipe == "Q8_0");
 }
 
-TEST_CASE("outputs of a checkpoint go into its folder, named by it") {
+TEST_CASE("outputs of a checkpoint go into its folder and are named after it") {
   const TempDir folder;
   std::filesystem::create_directory(folder.file("Llama-3-8B"));
   CHECK(paths({folder.file("Llama-3-8B"), "Q8_0"}) ==
@@ -114,7 +114,7 @@ TEST_CASE("outputs of a checkpoint go into its folder, named by it") {
 }
 
 TEST_CASE("one name for several outputs is refused, and so is a type twice") {
-  CHECK(error({"in.gguf", "out.gguf", "Q4_0,Q8_0"}) == "'out.gguf' is one name for 2 outputs");
+  CHECK(error({"in.gguf", "out.gguf", "Q4_0,Q8_0"}) == "'out.gguf' is a single name for 2 outputs");
   CHECK(error({"in.gguf", "Q4_K,q4_k_m"}) == "'Q4_K,q4_k_m' names the type Q4_K_M twice");
   CHECK(error({"in.gguf", "Q4_K,"}) == "unknown quantization type ''");
 }
@@ -125,7 +125,7 @@ TEST_CASE("a mistyped type is not taken for the name of an output") {
   CHECK(paths({"in.gguf", "./Q4KM", "8"}) == std::vector<std::string>{"./Q4KM"});
 }
 
-TEST_CASE("a number with letters behind it is no type, but may be an output") {
+TEST_CASE("a number followed by letters is not a type, but may be an output") {
   CHECK(error({"in.gguf", "out.gguf", "15abc"}) == "unknown quantization type '15abc'");
   const QuantizeOptions options = read({"in.gguf", "7b.gguf", "Q4_K_M"});
   CHECK(options.outputs.at(0).path == "7b.gguf");
@@ -133,18 +133,18 @@ TEST_CASE("a number with letters behind it is no type, but may be an output") {
 }
 
 TEST_CASE("words that are missing, wrong or too many are refused") {
-  CHECK(error({"in.gguf"}) == "an input and a type are needed");
+  CHECK(error({"in.gguf"}) == "an input and a type are required");
   CHECK(error({"in.gguf", "out.gguf"}) == "unknown quantization type 'out.gguf'");
   CHECK(error({"in.gguf", "out.gguf", "Q4_N"}) == "unknown quantization type 'Q4_N'");
   CHECK(error({"in.gguf", "out.gguf", "99"}) == "unknown quantization type '99'");
   CHECK(error({"in.gguf", "Q8_0", "two"}) == "'two' is not a number of threads");
 }
 
-TEST_CASE("recipes that others are to extend are no types") {
+TEST_CASE("recipes meant for extension are not types") {
   CHECK(error({"in.gguf", "out.gguf", "mix"}) == "unknown quantization type 'mix'");
 }
 
-TEST_CASE("a file of tensor types holds words between spaces and lines") {
+TEST_CASE("a tensor type file contains words separated by spaces and newlines") {
   const TempDir folder;
   write_text(folder.file("types.txt"), "a=q8_0  b=q4_k\n\n\tc\\.d=f16\n");
   CHECK(read_tensor_type_file(folder.file("types.txt")).value() ==

@@ -104,8 +104,9 @@ std::string describe_fallbacks(const PlannedOutput& output) {
   for (const auto& [ids, like] : counts)
     types += fmt::format("{}{} {} -> {}", types.empty() ? "" : ", ", like.second, like.first->fallback_from->name,
                          like.first->type->name);
-  return fmt::format("{} of {} tensors fall back to another type, because their rows are not whole blocks: {}",
-                     fallbacks, output.tensors.size(), types);
+  return fmt::format(
+      "{} of {} tensors fall back to another type, because their rows are not a whole number of blocks: {}", fallbacks,
+      output.tensors.size(), types);
 }
 
 std::vector<ReportFile> files_of(const std::vector<SourceRef>& sources) {

@@ -44,7 +44,7 @@ Result<RunReport> nicely(unsigned nice, const std::function<Result<RunReport>()>
     errno = 0;
     const bool is_nicer = ::nice(static_cast<int>(nice)) != -1 || errno == 0;
     Result<RunReport> result = work();
-    if (!is_nicer && result) result.value().warnings.emplace_back("the niceness stays as it is");
+    if (!is_nicer && result) result.value().warnings.emplace_back("the niceness could not be changed");
     return result;
   };
   try {
@@ -61,12 +61,12 @@ Error with_hint(Error error, const Plan& plan, const Journal& journal) {
   if (!error.detail.empty()) error.detail += '\n';
   error.detail += fmt::format("{} of {} units of work are done and kept", done, plan.units.size());
   if (!error.help.empty()) error.help += "; ";
-  error.help += "the same command goes on from there, and with --discard removes it";
+  error.help += "run the same command again to resume, or with --discard to remove the partial output";
   return error;
 }
 
 std::string why_anew(const Journal& journal) {
-  return "an earlier run of this plan is not gone on with: " + journal.starts_anew_since();
+  return "cannot resume an earlier run of this plan: " + journal.starts_anew_since();
 }
 
 // The run has succeeded: removes the journal and adds the user's warnings about earlier runs.
@@ -76,7 +76,7 @@ void finish(Journal& journal, const RunOptions& options, RunReport& report) {
   if (!journal.starts_anew_since().empty() && !options.begins_anew) report.warnings.push_back(why_anew(journal));
   if (journal.units_damaged() != 0)
     report.warnings.push_back(
-        fmt::format("units of work of the earlier run that were damaged or not on the disk, and were done again: {}",
+        fmt::format("units of work of the earlier run that were damaged or missing on disk and were redone: {}",
                     journal.units_damaged()));
   for (const std::string& warning : journal.warnings()) report.warnings.push_back(warning);
 }
@@ -99,7 +99,7 @@ Result<RunReport> give_names(const Plan& plan, Journal& journal, const RunOption
   RunReport report;
   finish(journal, options, report);
   report.units_kept = plan.units.size();
-  report.warnings.push_back("an earlier run had written all; what was left to do were the files' names");
+  report.warnings.push_back("an earlier run had written everything; only renaming the files was left to do");
   return report;
 }
 
@@ -129,7 +129,7 @@ Status check_inode_times(const Plan& plan) {
 // For errors in the report or the trace: the outputs exist already.
 Error after_outputs(Error error) {
   if (!error.detail.empty()) error.detail += '\n';
-  error.detail += "the outputs are written";
+  error.detail += "the outputs were written";
   return error;
 }
 

@@ -76,11 +76,11 @@ Result<std::vector<float>> tensor_values(const Context& context, const Tensor& t
                                          std::uint64_t rows) {
   const Shape& shape = tensor.shape();
   if (first > shape.rows() || rows > shape.rows() - first)
-    return usage_error(fmt::format("tensor {} has {} rows, not rows {} to {}", quoted_name(tensor.name), shape.rows(),
-                                   first, first + rows));
+    return usage_error(fmt::format("tensor {} has {} rows; rows {} to {} do not exist", quoted_name(tensor.name),
+                                   shape.rows(), first, first + rows));
   if (shape.columns() != 0 && rows > kMostValues / shape.columns())
-    return usage_error(fmt::format("{} rows of {} values are more than can be shown at once", rows, shape.columns()),
-                       fmt::format("{} values are the limit", kMostValues));
+    return usage_error(fmt::format("{} rows of {} values are too many to show at the same time", rows, shape.columns()),
+                       fmt::format("the limit is {} values", kMostValues));
   std::vector<float> values(rows * shape.columns());
   if (values.empty()) return values;
   BOOST_OUTCOME_TRY(context.read_rows(

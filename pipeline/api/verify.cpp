@@ -25,7 +25,7 @@ constexpr std::string_view kManifestEnd = ".manifest.json";
 
 Error mismatch(const std::string& path, std::string what, std::string detail = {}) {
   return {ExitCode::kVerification, path, std::move(what), std::move(detail),
-          "the file is damaged, or was changed: make it anew"};
+          "the file is damaged or was changed: recreate it"};
 }
 
 // Reports the bytes read by several threads in consecutive passes.
@@ -69,7 +69,7 @@ Status check_padding(const Model& model) {
         const auto bad = std::ranges::find_if(gap, [](std::byte byte) { return byte != std::byte{0}; });
         if (bad != gap.end())
           return mismatch(described->path,
-                          fmt::format("byte {:#x}, behind tensor {}, is no padding of zeros",
+                          fmt::format("byte {:#x}, after tensor {}, is padding but not zero",
                                       at + static_cast<std::uint64_t>(bad - gap.begin()), quoted_name(here[i]->name)));
       }
     }
@@ -98,7 +98,7 @@ Status check_sums(const Manifest& wanted, const std::string& path, unsigned thre
     const std::string name = beside(path, file.name);
     BOOST_OUTCOME_TRY(auto opened, open_source(name));
     if (opened->bytes() != file.bytes)
-      errors.add(mismatch(name, fmt::format("has {} bytes, where the manifest says {}", opened->bytes(), file.bytes)));
+      errors.add(mismatch(name, fmt::format("has {} bytes, but the manifest lists {}", opened->bytes(), file.bytes)));
     files.push_back(std::move(opened));
   }
   if (!errors.empty()) return errors.together();
@@ -115,11 +115,11 @@ Status check_sums(const Manifest& wanted, const std::string& path, unsigned thre
     for (std::size_t t = 0; t < was.tensors.size(); ++t) {
       if (is.tensors[t].xxh3 == was.tensors[t].xxh3) continue;
       if (++wrong <= kMostErrors)
-        tensors += fmt::format("{}tensor {} is not what it was", tensors.empty() ? "" : "\n",
-                               quoted_name(was.tensors[t].name));
+        tensors +=
+            fmt::format("{}tensor {} has changed", tensors.empty() ? "" : "\n", quoted_name(was.tensors[t].name));
     }
-    if (tensors.empty()) tensors = "no tensor has changed: it is the header, or the padding";
-    errors.add(mismatch(files[i]->path(), "its SHA-256 is not that of the manifest", std::move(tensors)));
+    if (tensors.empty()) tensors = "no tensor has changed, but the header or the padding has";
+    errors.add(mismatch(files[i]->path(), "its SHA-256 does not match the manifest", std::move(tensors)));
   }
   if (!errors.empty()) return errors.together();
   return ok();
@@ -146,7 +146,7 @@ Result<Verification> Context::verify(const std::string& path, const VerifyOption
     if (!is_manifest && std::ranges::count(manifest->files, named, &ManifestFile::name) == 0)
       return input_error(
           manifest_path,
-          fmt::format("is about {}, not about {}", quoted_name(manifest->files.front().name), quoted_name(named)),
+          fmt::format("describes {}, not {}", quoted_name(manifest->files.front().name), quoted_name(named)),
           "give the manifest of this file");
     if (is_manifest) model_path = beside(path, manifest->files.front().name);
   }

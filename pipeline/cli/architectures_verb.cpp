@@ -22,16 +22,16 @@ CommandSpec architectures_command() {
   CommandSpec spec;
   spec.usage = "ggufmill architectures [list | show NAME] [options]";
   spec.description =
-      "Lists the built-in maps, which say what a checkpoint of Hugging Face becomes: for which classes of config.json, "
-      "and with which tokenizer. `show` prints one: a YAML file to copy, change and name as `architecture:` of the "
-      "source. A map of your own may say `extends: NAME` and add rules.";
+      "List the built-in architecture maps, which define how Hugging Face checkpoints are converted: the classes of "
+      "config.json that each map supports, and its tokenizers. `show` prints one: a YAML file to copy, change, and "
+      "name in `architecture:` of the source. Your own map can set `extends: NAME` and add rules.";
   spec.examples =
       "  ggufmill architectures\n"
       "  ggufmill architectures show llama > mine.yaml\n"
       "  ggufmill architectures --functions";
-  spec.options.add_options()("functions", "what maps can call: functions of values, operations on tensors");
-  spec.options.add_options()(
-      "json", "a JSON array on stdout: [{map, architecture, description, classes, tokenizers, partial}]");
+  spec.options.add_options()("functions", "list what maps can call: functions of values, operations on tensors");
+  spec.options.add_options()("json",
+                             "print a JSON array: [{map, architecture, description, classes, tokenizers, partial}]");
   spec.positional = "words";
   spec.words = {"list", "show"};
   spec.optional = true;
@@ -91,8 +91,8 @@ int show_architecture(const std::string& name) {
       std::fwrite(built_in.text.data(), 1, built_in.text.size(), stdout);
       return 0;
     }
-  return fail(
-      usage_error(fmt::format("'{}' is a file, not a built-in map", name), "`ggufmill architectures` lists those"));
+  return fail(usage_error(fmt::format("'{}' is a file, not a built-in map", name),
+                          "`ggufmill architectures` lists the built-in maps"));
 }
 
 void add_functions(const char* kind, const auto& functions, std::vector<Row>& rows, json::array& array) {
@@ -123,13 +123,14 @@ int architectures_verb(const Parsed& parsed) {
   if (parsed.values.count("functions") && words.empty()) return list_functions(as_json);
   if (words.empty() || (words.size() == 1 && words[0] == "list")) return list_architectures(as_json);
   if (words.size() == 2 && words[0] == "show" && !as_json) return show_architecture(words[1]);
-  return fail(usage_error(fmt::format("'{}' is not understood", fmt::join(words, " ")),
+  return fail(usage_error(fmt::format("invalid arguments: '{}'", fmt::join(words, " ")),
                           "usage: " + architectures_command().usage));
 }
 
 }  // namespace
 
-const Verb kArchitecturesVerb{"architectures", "list the built-in maps of checkpoints, or print one to start from",
+const Verb kArchitecturesVerb{"architectures", VerbGroup::kReference,
+                              "List the supported checkpoint architectures, or print a map to copy",
                               architectures_command, architectures_verb};
 
 }  // namespace ggufmill

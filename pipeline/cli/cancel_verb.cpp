@@ -20,13 +20,13 @@ CommandSpec cancel_command() {
   CommandSpec spec;
   spec.usage = "ggufmill cancel FOLDER [--discard]";
   spec.description =
-      "Takes a cluster job from its engine. What is done stays, and `ggufmill resume` goes on from there; with "
-      "--discard the job and what there is of its outputs are removed.";
+      "Cancel a cluster job. Finished work is kept, and `ggufmill resume` continues from it; with --discard, the job "
+      "and its incomplete outputs are removed.";
   spec.examples =
       "  ggufmill cancel llama.job\n"
       "  ggufmill cancel llama.job --discard";
   spec.positional = "folder";
-  spec.options.add_options()("discard", "remove the job and what there is of its outputs");
+  spec.options.add_options()("discard", "remove the job and its incomplete outputs");
   return spec;
 }
 
@@ -37,7 +37,7 @@ Status wait_for_end(const ClusterArray& array) {
     BOOST_OUTCOME_TRY(const SlurmView view, look_at_slurm(array));
     if (!view.is_active()) return ok();
     if (std::chrono::steady_clock::now() > end)
-      return Error{ExitCode::kTransient, "", "Slurm has not ended the job yet", "", "try again, or see `squeue`"};
+      return Error{ExitCode::kTransient, "", "Slurm has not stopped the job yet", "", "try again, or check `squeue`"};
     std::this_thread::sleep_for(std::chrono::milliseconds(500));
   }
 }
@@ -53,18 +53,19 @@ Status cancel(const std::string& folder, bool discard) {
     BOOST_OUTCOME_TRY(cancel_in_slurm(array));
     BOOST_OUTCOME_TRY(wait_for_end(array));
   } else if (!sealed && JobWatch(opened.planned).look(true).state == JobStatus::State::kRunning) {
-    return usage_error("parts are under way that ggufmill did not start", "end them where they were started");
+    return usage_error("parts that ggufmill did not start are running", "stop them where they were started");
   }
   if (!discard) {
-    say_note(sealed ? "the outputs are sealed already"
-                    : fmt::format("cancelled; what is done stays: `ggufmill resume {}` goes on", array.folder));
+    say_note(
+        sealed ? "the outputs are already sealed"
+               : fmt::format("canceled; finished work is kept: `ggufmill resume {}` continues the job", array.folder));
     return ok();
   }
   for (const std::size_t i : unsealed) {
     BOOST_OUTCOME_TRY(remove_outputs(array.jobs[i], opened.planned.plans[i]));
   }
   BOOST_OUTCOME_TRY(remove_array(array));
-  say_note(sealed ? "removed the job; its outputs stay" : "removed the job and what there was of its outputs");
+  say_note(sealed ? "removed the job; its outputs are kept" : "removed the job and its incomplete outputs");
   return ok();
 }
 
@@ -75,6 +76,6 @@ int cancel_verb(const Parsed& parsed) {
 
 }  // namespace
 
-const Verb kCancelVerb{"cancel", "take a cluster job from its engine", cancel_command, cancel_verb};
+const Verb kCancelVerb{"cancel", VerbGroup::kCluster, "Cancel a cluster job", cancel_command, cancel_verb};
 
 }  // namespace ggufmill

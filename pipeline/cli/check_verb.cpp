@@ -16,12 +16,12 @@ CommandSpec check_command() {
   CommandSpec spec;
   spec.usage = "ggufmill check FILE [options]";
   spec.description =
-      "Checks a pipeline file, the source's headers, every rule, the outputs' paths, disk space and memory. Reads "
-      "headers only and writes nothing. Exit code 0: `run` can start.";
+      "Check a pipeline file, the headers of the source, all rules, the paths of the outputs, disk space, and memory. "
+      "Reads only headers and writes nothing. Exit code 0 means that `run` can start.";
   spec.examples = "  ggufmill check configs/demo.yaml";
   spec.positional = "file";
   add_job_options(spec.options);
-  spec.options.add_options()("overwrite", "existing outputs are not an error");
+  spec.options.add_options()("overwrite", "do not report existing outputs as errors");
   return spec;
 }
 
@@ -49,7 +49,8 @@ int check_verb(const Parsed& parsed) {
 
 }  // namespace
 
-const Verb kCheckVerb{"check", "check a pipeline file, its headers, disk space and memory; write nothing",
+const Verb kCheckVerb{"check", VerbGroup::kConvert,
+                      "Check a pipeline file, its inputs, disk space, and memory without writing anything",
                       check_command, check_verb};
 
 }  // namespace ggufmill

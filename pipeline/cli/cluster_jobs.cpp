@@ -23,8 +23,8 @@ Result<OpenedArray> open_array(const std::string& folder, const std::string& isa
   fs::current_path(job.working_folder, error);
   if (error)
     return Error{ExitCode::kIo, job.working_folder,
-                 fmt::format("cannot go to the folder that the job was submitted in: {}", error.message()), "",
-                 "all nodes have to see it under this path"};
+                 fmt::format("cannot enter the folder that the job was submitted from: {}", error.message()), "",
+                 "all nodes must see it under this path"};
   BOOST_OUTCOME_TRY(Context context, Context::create({job.kernel_directories, isa.empty() ? job.isa : isa}));
   say_warnings(context.kernels().warnings());
   return OpenedArray{std::move(context), std::move(array)};
@@ -42,7 +42,7 @@ Result<OpenedPlans> open_plans(const std::string& folder) {
 
 Result<std::string> folder_of_plan(const boost::program_options::variables_map& values) {
   const std::optional<std::string> plan = text_of(values, "plan");
-  if (!plan) return usage_error("no plan given", "--plan DIR/plan.json names it");
+  if (!plan) return usage_error("no plan given", "give --plan DIR/plan.json");
   const fs::path path = *plan;
   const bool is_file = path.filename() == "plan.json" || path.filename() == "matrix.json";
   const std::string folder = is_file ? path.parent_path().string() : path.string();
@@ -63,7 +63,7 @@ std::string this_program() {
 
 void say_by_hand(const ClusterArray& array, const std::vector<std::size_t>& parts) {
   const std::string plan = shell_word(array.plan_file());
-  fmt::print("to be started in any order, on any machines that see these folders:\n");
+  fmt::print("start these in any order, on any machines that see these folders:\n");
   if (!parts.empty()) fmt::print("  ggufmill part --plan {} --part K    for K in {}\n", plan, index_list(parts));
   fmt::print("  ggufmill seal --plan {} --wait 6h\n", plan);
 }
@@ -77,14 +77,14 @@ Status start_parts(const ClusterArray& array, const std::vector<std::size_t>& pa
   if (!submitted) {
     Error error = submitted.error();
     if (!error.detail.empty() && !error.detail.ends_with('\n')) error.detail += '\n';
-    error.detail += fmt::format("the job is in {}, and nothing of it is in the queue", array.folder);
+    error.detail += fmt::format("the job is in {}, and none of it is queued", array.folder);
     if (!error.help.empty()) error.help += "; ";
     error.help += fmt::format("`ggufmill resume {}` submits it again", array.folder);
     return error;
   }
   const Submission& now = submitted.value();
   if (!now.parts_id.empty()) say_note(fmt::format("submitted parts {} as array {}", now.indices, now.parts_id));
-  say_note(fmt::format("submitted the seal as job {}; `ggufmill status {} --watch` says how far it is", now.seal_id,
+  say_note(fmt::format("submitted the seal as job {}; `ggufmill status {} --watch` shows its progress", now.seal_id,
                        array.folder));
   return ok();
 }

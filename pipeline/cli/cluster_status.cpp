@@ -73,12 +73,13 @@ std::string counts_of(const ClusterArray& array, const JobStatus& status) {
 std::string next_step(const ClusterArray& array, const JobStatus& status) {
   if (status.state == JobStatus::State::kSealed) {
     const auto failed = std::ranges::count(array.left_out, CellState::kFailed, &BatchCell::state);
-    return failed == 0 ? "the outputs are there"
-                       : fmt::format("the outputs are there, but for {} that failed when it was submitted", failed);
+    return failed == 0
+               ? "the outputs are complete"
+               : fmt::format("the outputs are complete, except {} that failed when the job was submitted", failed);
   }
   if (status.state == JobStatus::State::kRunning)
-    return status.seal.empty() ? "" : fmt::format("the seal: {}", status.seal);
-  return fmt::format("nobody is at it: `ggufmill resume {}` goes on", array.folder);
+    return status.seal.empty() ? "" : fmt::format("seal: {}", status.seal);
+  return fmt::format("the job is not running: `ggufmill resume {}` continues it", array.folder);
 }
 
 // Returns a table of the parts that are not done: failed and missing parts first, then running and queued ones.
@@ -102,7 +103,7 @@ std::string table_of(const ClusterArray& array, const JobStatus& status) {
   std::vector<Column> columns{{"part", Align::kRight}, {"state"}, {"units", Align::kRight}, {"node"}, {"engine"}};
   if (array.is_matrix) columns.push_back(name_column("source"));
   std::string text = render_table(columns, rows);
-  if (left != 0) text += fmt::format("and {} parts more\n", left);
+  if (left != 0) text += fmt::format("and {} more parts\n", left);
   return text;
 }
 
@@ -116,7 +117,7 @@ std::string errors_of(const JobStatus& status) {
   count = 0;
   for (std::size_t i = 0; i < status.parts.size(); ++i)
     if (!status.parts[i].lost.empty() && ++count <= kMost)
-      text += fmt::format("part {} was done and is to be done again: {}\n", i, printable(status.parts[i].lost));
+      text += fmt::format("part {} was done but must be done again: {}\n", i, printable(status.parts[i].lost));
   return text;
 }
 

@@ -42,7 +42,7 @@ std::string help_text(const CommandSpec& spec) {
 }
 
 Parsed usage_failure(const CommandSpec& spec, const std::string& what) {
-  return {fail(usage_error(what, fmt::format("usage: {}; `--help` explains", spec.usage))), {}, {}};
+  return {fail(usage_error(what, fmt::format("usage: {}; see `--help`", spec.usage))), {}, {}};
 }
 
 constexpr int kStyle = po::command_line_style::default_style & ~po::command_line_style::allow_guessing;
@@ -109,7 +109,8 @@ bool asks_for_json(const Arguments& arguments) {
 
 CommandSpec full_command(CommandSpec spec) {
   spec.options.add_options()("log", po::value<std::string>()->default_value("text"),
-                             "messages on stderr: text, or json for one object a line")("help,h", "this text");
+                             "format of messages on stderr: text, or json (one object per line)")("help,h",
+                                                                                                  "print this help");
   return spec;
 }
 
@@ -142,7 +143,7 @@ Parsed parse_command(const CommandSpec& spec, Arguments arguments) {
     }
     const auto log = parsed.values["log"].as<std::string>();
     if (log != "text" && log != "json")
-      return usage_failure(spec, fmt::format("--log is 'text' or 'json', not '{}'", log));
+      return usage_failure(spec, fmt::format("--log must be 'text' or 'json', not '{}'", log));
     if (!spec.positional.empty() && !spec.optional && !parsed.values.count(spec.positional))
       return usage_failure(
           spec, spec.positional == "words" ? "arguments are missing" : fmt::format("no {} given", spec.positional));
@@ -150,7 +151,7 @@ Parsed parse_command(const CommandSpec& spec, Arguments arguments) {
   } catch (const po::unknown_option& error) {
     return usage_failure(spec, unknown_option(error, all));
   } catch (const po::too_many_positional_options_error&) {
-    return usage_failure(spec, fmt::format("'{}' is one argument too many", extra_word(spec, all, arguments)));
+    return usage_failure(spec, fmt::format("unexpected argument '{}'", extra_word(spec, all, arguments)));
   } catch (const po::error& error) {
     return usage_failure(spec, error.what());
   }

@@ -23,12 +23,13 @@ CommandSpec compare_command() {
   CommandSpec spec;
   spec.usage = "ggufmill compare A B [options]";
   spec.description =
-      "Compares the values of two models, tensor by tensor of the same name. A and B are GGUF files (of a model in "
-      "shards the first), checkpoint folders, which are compared as the models that `ggufmill convert` makes of them, "
-      "or safetensors files, as they stand. A is what B stands for: with a the values of A and b those of B, RMSE is "
-      "sqrt(mean (a - b)^2), the relative error sqrt(sum (a - b)^2 / sum a^2), and with --imatrix the weighted error "
-      "sqrt(sum w (a - b)^2 / sum w a^2), w being the importance of the column. Totals are of the tensors whose values "
-      "differ. The exit code is 0 whatever differs, but 3 where --max-rmse is given and not kept.";
+      "Compare the values of two models, tensor by tensor, matching tensors by name. A and B are GGUF files (the first "
+      "shard of a sharded model), checkpoint folders (compared as the models that `ggufmill convert` writes for them), "
+      "or safetensors files (compared unchanged). A is the reference for B: with a the values of A and b those of B, "
+      "RMSE is sqrt(mean (a - b)^2), the relative error is sqrt(sum (a - b)^2 / sum a^2), and with --imatrix the "
+      "weighted error is sqrt(sum w (a - b)^2 / sum w a^2), where w is the importance of the column. Totals cover the "
+      "tensors whose values differ. The exit code is 0 even if values differ, but 3 if --max-rmse is given and "
+      "exceeded.";
   spec.examples =
       "  ggufmill compare model-BF16.gguf model-Q4_K_M.gguf\n"
       "  ggufmill compare models/Llama-3-8B model-Q4_K_M.gguf\n"
@@ -38,15 +39,15 @@ CommandSpec compare_command() {
   spec.positional = "files";
   spec.many = true;
   auto add = spec.options.add_options();
-  add("json", "one JSON object on stdout, of the form of reports");
-  add("html", po::value<std::string>(), "write a page to this file");
-  add("imatrix", po::value<std::string>(), "an importance matrix for A, GGUF or legacy .dat: gives the weighted error");
+  add("json", "print one JSON object, in the format of reports");
+  add("html", po::value<std::string>(), "write an HTML page to this file");
+  add("imatrix", po::value<std::string>(), "importance matrix for A, GGUF or legacy .dat; adds the weighted error");
   add_out_type_option(spec.options);
-  add("max-rmse", po::value<double>(), "exit code 3 where a tensor's RMSE is greater, or tensors cannot be compared");
-  add("memory", po::value<std::string>(), "bytes of tensor data held at once: 512MiB");
-  add("threads", po::value<std::string>()->default_value("auto"), "threads that compare: a number, or auto");
-  add("quiet,q", "no progress");
-  add("overwrite", "replace a page that is there already");
+  add("max-rmse", po::value<double>(), "exit with code 3 if a tensor's RMSE is greater or tensors cannot be compared");
+  add("memory", po::value<std::string>(), "maximum bytes of tensor data in memory: 512MiB");
+  add("threads", po::value<std::string>()->default_value("auto"), "number of threads, or auto");
+  add("quiet,q", "print no progress");
+  add("overwrite", "replace an existing page");
   add_kernel_options(spec.options);
   return spec;
 }
@@ -86,20 +87,20 @@ void print_text(const Report& report, bool weighted) {
   fmt::print("{}", render_table(columns, rows));
   for (const UnmatchedTensor& tensor : output.unmatched)
     fmt::print("not compared: {}: {}\n", printable(tensor.name), printable(tensor.what));
-  if (total.not_finite != 0) fmt::print("pairs with NaN or infinity, left out: {}\n", with_commas(total.not_finite));
+  if (total.not_finite != 0) fmt::print("skipped pairs with NaN or infinity: {}\n", with_commas(total.not_finite));
   if (total.count == 0 && output.unmatched.empty()) fmt::print("all values are equal\n");
 }
 
 // Describes the first tensor that exceeds `most` or was not compared; empty if there is none.
 std::string excess(const Report& report, double most) {
   for (const UnmatchedTensor& tensor : report.outputs[0].unmatched)
-    return fmt::format("{} is not compared: {}", quoted_name(tensor.name), tensor.what);
+    return fmt::format("{} was not compared: {}", quoted_name(tensor.name), tensor.what);
   for (const ReportTensor& tensor : report.outputs[0].tensors) {
     const double rmse = figures_of(tensor.sums).rmse;
     if (tensor.state == ErrorState::kMeasured && !(rmse <= most) && tensor.sums.count > 0)
       return fmt::format("the RMSE of {} is {:.4g}, more than {:.4g}", quoted_name(tensor.name), rmse, most);
     if (tensor.state == ErrorState::kNotMeasured || tensor.sums.not_finite > 0)
-      return fmt::format("{} holds values that cannot be compared", quoted_name(tensor.name));
+      return fmt::format("{} has values that cannot be compared", quoted_name(tensor.name));
   }
   return "";
 }
@@ -126,7 +127,7 @@ int compare_verb(const Parsed& parsed) {
   const auto files = values["files"].as<Strings>();
   if (files.size() != 2)
     return fail(
-        usage_error(fmt::format("{} model{} given, where two are compared", files.size(), files.size() > 1 ? "s" : ""),
+        usage_error(fmt::format("expected two models, got {} model{}", files.size(), files.size() > 1 ? "s" : ""),
                     "usage: ggufmill compare A B [options]"));
   const auto context = open_context(values);
   if (!context) return fail(context.error());
@@ -153,6 +154,7 @@ int compare_verb(const Parsed& parsed) {
 
 }  // namespace
 
-const Verb kCompareVerb{"compare", "compare the values of two models", compare_command, compare_verb};
+const Verb kCompareVerb{"compare", VerbGroup::kInspect, "Compare the values of two models", compare_command,
+                        compare_verb};
 
 }  // namespace ggufmill

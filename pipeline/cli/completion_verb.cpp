@@ -18,8 +18,8 @@ CommandSpec completion_command() {
   CommandSpec spec;
   spec.usage = "ggufmill completion bash|zsh|fish";
   spec.description =
-      "Prints what makes the shell complete verbs, options and files. Packages install it; without one, put the line "
-      "of the example into the shell's startup file.";
+      "Print a script that makes the shell complete verbs, options, and files. Packages install it; without a package, "
+      "add the line from the example to the shell's startup file.";
   spec.examples =
       "  source <(ggufmill completion bash)\n"
       "  source <(ggufmill completion zsh)\n"
@@ -150,14 +150,15 @@ int completion_verb(const Parsed& parsed) {
   if (shell == "zsh") script = zsh();
   if (shell == "fish") script = fish();
   if (script.empty())
-    return fail(usage_error(fmt::format("unknown shell {}", quoted_name(shell)), "bash, zsh and fish are known"));
+    return fail(usage_error(fmt::format("unknown shell {}", quoted_name(shell)),
+                            "the supported shells are bash, zsh, and fish"));
   std::fputs(script.c_str(), stdout);
   return 0;
 }
 
 }  // namespace
 
-const Verb kCompletionVerb{"completion", "print what makes a shell complete verbs and options", completion_command,
-                           completion_verb};
+const Verb kCompletionVerb{"completion", VerbGroup::kReference, "Print a completion script for a shell",
+                           completion_command, completion_verb};
 
 }  // namespace ggufmill

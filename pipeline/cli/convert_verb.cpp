@@ -25,47 +25,48 @@ struct OddOption {
   bool has_value = false;
 };
 constexpr OddOption kOddOptions[] = {
-    {"no-lazy", "a checkpoint is never read whole"},
-    {"use-temp-file", "memory is bounded without"},
-    {"disable-mistral-community-chat-template", "the name of a template that llama.cpp has is written in any case"},
-    {"remote", "a model of the hub is given by its address",
-     "type `ggufmill convert hf://{folder}`; weights are read from the server, and no copy of them is kept"},
+    {"no-lazy", "a checkpoint is never read into memory entirely"},
+    {"use-temp-file", "memory use is bounded without it"},
+    {"disable-mistral-community-chat-template", "the name of a template that llama.cpp supports is always written"},
+    {"remote", "models on the hub are given by address",
+     "run `ggufmill convert hf://{folder}`; weights are read from the server, and no copy is kept"},
     {"mmproj", "vision and audio encoders are not converted",
-     "convert_hf_to_gguf.py --mmproj makes that file; the text model is converted without the option"},
-    {"sentence-transformers-dense-modules", "dense modules are not converted", "convert_hf_to_gguf.py can"},
-    {"dspark", "such drafts are not converted", "convert_hf_to_gguf.py can"},
-    {"target-model-dir", "drafts that need their target model are not converted", "convert_hf_to_gguf.py can", true},
+     "convert_hf_to_gguf.py --mmproj writes that file; without the option, the text model is converted"},
+    {"sentence-transformers-dense-modules", "dense modules are not converted", "use convert_hf_to_gguf.py"},
+    {"dspark", "such draft models are not converted", "use convert_hf_to_gguf.py"},
+    {"target-model-dir", "draft models that need their target model are not converted", "use convert_hf_to_gguf.py",
+     true},
 };
 
 void add_llama_cpp_options(po::options_description& options) {
   auto add = options.add_options();
-  add("outfile", po::value<std::string>(), "the file to write, or a folder; {ftype} in it stands for the type");
-  add("outtype", po::value<std::string>()->default_value("auto"), "f32, f16, bf16, q8_0, tq1_0, tq2_0 or auto");
-  add("vocab-only", "write the metadata and the vocabulary, no tensors");
-  add("model-name", po::value<std::string>(), "the model's name, whatever the checkpoint says");
-  add("metadata", po::value<std::string>(), "a JSON file of general.* keys that come before the checkpoint's");
-  add("split-max-size", po::value<std::string>()->default_value("0"), "most bytes of tensors in a file: 20G");
-  add("split-max-tensors", po::value<std::uint64_t>()->default_value(0), "most tensors in a file");
+  add("outfile", po::value<std::string>(), "file to write, or a folder; {ftype} in it is replaced by the type");
+  add("outtype", po::value<std::string>()->default_value("auto"), "f32, f16, bf16, q8_0, tq1_0, tq2_0, or auto");
+  add("vocab-only", "write the metadata and the vocabulary, but no tensors");
+  add("model-name", po::value<std::string>(), "name of the model; overrides the name in the checkpoint");
+  add("metadata", po::value<std::string>(), "JSON file with general.* keys that override those of the checkpoint");
+  add("split-max-size", po::value<std::string>()->default_value("0"), "maximum bytes of tensors per file: 20G");
+  add("split-max-tensors", po::value<std::uint64_t>()->default_value(0), "maximum number of tensors per file");
   add("no-tensor-first-split", "write the metadata into a first file without tensors");
-  add("bigendian", "for machines of the other byte order");
-  add("mtp", "write the multi-token prediction head alone");
-  add("no-mtp", "leave the multi-token prediction head out");
-  add("no-nextn", "the same");
-  add("fuse-gate-up-exps", "one tensor of gates and ups for the experts of a layer");
-  add("fp8-as-q8", "write what was FP8 as Q8_0");
+  add("bigendian", "write for big-endian machines");
+  add("mtp", "write only the multi-token prediction head");
+  add("no-mtp", "omit the multi-token prediction head");
+  add("no-nextn", "same as --no-mtp");
+  add("fuse-gate-up-exps", "fuse the gate and up tensors of each layer's experts into one");
+  add("fp8-as-q8", "write FP8 tensors as Q8_0");
   add("mistral-format", "read params.json and consolidated.safetensors, Mistral's own format");
-  add("dry-run", "print the names of the files; write nothing");
-  add("print-supported-models", "list the classes of config.json that can be converted, and stop");
-  add("verbose", "say what is done with each tensor");
+  add("dry-run", "print the names of the files without writing anything");
+  add("print-supported-models", "list the supported classes of config.json and exit");
+  add("verbose", "print what is done with each tensor");
 }
 
 CommandSpec convert_command() {
   CommandSpec spec;
   spec.usage = "ggufmill convert [options] FOLDER";
   spec.description =
-      "Does the job of convert_hf_to_gguf.py: the same arguments, the same bytes. FOLDER is a checkpoint; without "
-      "--outfile the output goes into it, under the name that the reference makes. --emit-pipeline prints the pipeline "
-      "file that the arguments stand for.";
+      "Convert a checkpoint to GGUF, with the arguments of convert_hf_to_gguf.py and the same bytes as its output. "
+      "FOLDER is a checkpoint; without --outfile, the output is written into it, under the name that "
+      "convert_hf_to_gguf.py uses. --emit-pipeline prints the equivalent pipeline file.";
   spec.examples =
       "  ggufmill convert models/Llama-3-8B\n"
       "  ggufmill convert models/Llama-3-8B --outtype q8_0 --outfile out/ --split-max-size 20G\n"
@@ -75,7 +76,7 @@ CommandSpec convert_command() {
   add_llama_cpp_options(spec.options);
   auto add = spec.options.add_options();
   for (const OddOption& odd : kOddOptions) {
-    const std::string text = std::string(odd.instead ? "refused: " : "changes nothing: ") + odd.why;
+    const std::string text = std::string(odd.instead ? "not supported: " : "no effect: ") + odd.why;
     if (odd.has_value)
       add(odd.name, po::value<std::string>(), text.c_str());
     else
@@ -83,9 +84,9 @@ CommandSpec convert_command() {
   }
   const std::string default_words(huggingface::kClassDefaultsWords[ConvertOptions().class_defaults]);
   add("defaults", po::value<std::string>()->default_value(default_words),
-      "how config.json is completed: transformers, as its class for the model type does; none, not at all");
-  add("overwrite", "replace outputs that are there already");
-  add("emit-pipeline", "print the pipeline file and stop");
+      "defaults for missing keys of config.json: transformers (those of its class for the model type) or none");
+  add("overwrite", "replace existing outputs");
+  add("emit-pipeline", "print the equivalent pipeline file and exit");
   add_kernel_options(spec.options);
   add_run_options(spec.options);
   return spec;
@@ -95,7 +96,7 @@ Status check_odd_options(const po::variables_map& values) {
   for (const OddOption& odd : kOddOptions) {
     if (!values.count(odd.name)) continue;
     const std::string what =
-        fmt::format("--{} {}: {}", odd.name, odd.instead ? "is not possible" : "changes nothing", odd.why);
+        fmt::format("--{} {}: {}", odd.name, odd.instead ? "is not supported" : "has no effect", odd.why);
     if (odd.instead) {
       std::string instead = odd.instead;
       if (const std::size_t at = instead.find("{folder}"); at != std::string::npos)
@@ -129,7 +130,7 @@ Result<ConvertOptions> read_options(const po::variables_map& values) {
   const auto word = std::ranges::find(huggingface::kClassDefaultsWords, defaults);
   if (word == huggingface::kClassDefaultsWords.end())
     return usage_error(fmt::format("unknown --defaults {}", quoted_name(defaults)),
-                       fmt::format("one of: {}", fmt::join(huggingface::kClassDefaultsWords, ", ")));
+                       fmt::format("--defaults must be one of: {}", fmt::join(huggingface::kClassDefaultsWords, ", ")));
   options.class_defaults = word - huggingface::kClassDefaultsWords.begin() == 1;
   return options;
 }
@@ -152,7 +153,7 @@ int dry_convert(const Planned& planned) {
 int convert_verb(const Parsed& parsed) {
   if (parsed.values.count("print-supported-models")) return print_supported_models();
   if (!parsed.values.count("folder"))
-    return fail(usage_error("no folder given", "usage: ggufmill convert [options] FOLDER; `--help` explains"));
+    return fail(usage_error("no folder given", "usage: ggufmill convert [options] FOLDER; see `--help`"));
   if (const Status usable = check_dry_run(parsed.values); !usable) return fail(usable.error());
   const auto options = read_options(parsed.values);
   if (!options) return fail(options.error());
@@ -173,7 +174,8 @@ int convert_verb(const Parsed& parsed) {
 
 }  // namespace
 
-const Verb kConvertVerb{"convert", "do the job of convert_hf_to_gguf.py, with its arguments", convert_command,
+const Verb kConvertVerb{"convert", VerbGroup::kConvert,
+                        "Convert a checkpoint to GGUF, with convert_hf_to_gguf.py's arguments", convert_command,
                         convert_verb};
 
 }  // namespace ggufmill

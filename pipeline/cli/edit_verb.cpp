@@ -21,14 +21,13 @@ CommandSpec edit_command() {
   CommandSpec spec;
   spec.usage = "ggufmill edit FILE [KEY VALUE] [options]";
   spec.description =
-      "Changes the metadata of a GGUF file: sets, removes and renames keys. Where the header has room for it, it alone "
-      "is written, whatever the size of the file; else a new file takes the place of the old one when it is whole, "
-      "whose "
-      "weights the kernel copies, or shares where the file system can do that. An edit in place that does not end is "
-      "taken back by the next one.\n\n"
-      "A value keeps the type that the key has; of a new key it is found in the value: true, 7, 0.5, a text. KEY:TYPE "
-      "says another one. KEY VALUE, --remove-metadata, --general-name, --general-description, --chat-template and "
-      "--chat-template-file are those of gguf_set_metadata.py and gguf_new_metadata.py.";
+      "Change the metadata of a GGUF file: set, remove, and rename keys. If the header has room for the change, only "
+      "the header is written, regardless of the size of the file. Otherwise, a new file replaces the old one once it "
+      "is complete; the kernel copies the weights, or shares them if the file system supports that. An interrupted "
+      "edit in place is undone by the next edit.\n\nA value keeps the type of its key; the type of a new key is "
+      "derived from the value: true, 7, 0.5, or a string. KEY:TYPE sets another type. KEY VALUE, --remove-metadata, "
+      "--general-name, --general-description, --chat-template, and --chat-template-file are those of "
+      "gguf_set_metadata.py and gguf_new_metadata.py.";
   spec.examples =
       "  ggufmill edit model.gguf --set general.license=mit --remove general.url\n"
       "  ggufmill edit model.gguf --set llama.context_length:uint32=8192 --dry-run\n"
@@ -38,18 +37,18 @@ CommandSpec edit_command() {
   spec.many = true;
   spec.numbers = true;
   auto add = spec.options.add_options();
-  add("set", po::value<Strings>()->composing(), "KEY=VALUE or KEY:TYPE=VALUE");
-  add("set-file", po::value<Strings>()->composing(), "KEY=FILE: the text of a file");
-  add("remove", po::value<Strings>()->composing(), "KEY");
-  add("rename", po::value<Strings>()->composing(), "KEY=NEW: keeps place and value");
-  add("general-name", po::value<std::string>(), "general.name");
-  add("general-description", po::value<std::string>(), "general.description");
-  add("chat-template", po::value<std::string>(), "tokenizer.chat_template");
-  add("chat-template-file", po::value<std::string>(), "a file with the text of tokenizer.chat_template");
-  add("remove-metadata", po::value<Strings>()->composing(), "KEY, as --remove");
-  add("output,o", po::value<std::string>(), "write this file, and leave the other as it is");
-  add("overwrite", "replace that file where it is there");
-  add("dry-run", "say what would change, and how; write nothing");
+  add("set", po::value<Strings>()->composing(), "set a key: KEY=VALUE or KEY:TYPE=VALUE");
+  add("set-file", po::value<Strings>()->composing(), "set a key to the text of a file: KEY=FILE");
+  add("remove", po::value<Strings>()->composing(), "remove a key: KEY");
+  add("rename", po::value<Strings>()->composing(), "rename a key, keeping its position and value: KEY=NEW");
+  add("general-name", po::value<std::string>(), "set general.name");
+  add("general-description", po::value<std::string>(), "set general.description");
+  add("chat-template", po::value<std::string>(), "set tokenizer.chat_template");
+  add("chat-template-file", po::value<std::string>(), "set tokenizer.chat_template to the text of a file");
+  add("remove-metadata", po::value<Strings>()->composing(), "same as --remove");
+  add("output,o", po::value<std::string>(), "write to this file and leave the input unchanged");
+  add("overwrite", "replace an existing output file");
+  add("dry-run", "print what would change, and how, without writing anything");
   return spec;
 }
 
@@ -101,7 +100,7 @@ int edit_verb(const Parsed& parsed) {
   auto words = values["words"].as<Strings>();
   EditOptions options;
   if (words.size() != 1 && words.size() != 3)
-    return fail(usage_error("FILE, or FILE KEY VALUE are needed", "usage: " + edit_command().usage));
+    return fail(usage_error("expected FILE or FILE KEY VALUE", "usage: " + edit_command().usage));
   if (words.size() == 3) {
     words[2].erase(0, words[2].find_first_not_of(' '));
     auto setting = setting_of(words[1], words[2]);
@@ -110,7 +109,7 @@ int edit_verb(const Parsed& parsed) {
   }
   if (const Status read = read_keys(values, options.changes); !read) return fail(read.error());
   if (options.changes.set.empty() && options.changes.remove.empty() && options.changes.rename.empty())
-    return fail(usage_error("nothing is to be changed", "--set KEY=VALUE, --remove KEY or --rename KEY=NEW"));
+    return fail(usage_error("no changes given", "give --set KEY=VALUE, --remove KEY, or --rename KEY=NEW"));
   options.output = text_of(values, "output").value_or("");
   options.overwrite = values.count("overwrite") > 0;
   options.dry_run = values.count("dry-run") > 0;
@@ -120,21 +119,22 @@ int edit_verb(const Parsed& parsed) {
     const int code = fail(edited.error());
     return signal_exit_code().value_or(code);
   }
-  if (edited.value().restored) say_warning(words[0] + ": an earlier edit did not end; the header was put back first");
+  if (edited.value().restored)
+    say_warning(words[0] + ": an earlier edit was interrupted; its header was restored first");
   for (const std::string& warning : edited.value().warnings) say_warning(warning);
   for (const std::string& key : edited.value().keys) say_note("changes " + key);
   if (edited.value().keys.empty()) {
-    say_note(words[0] + ": nothing changes");
+    say_note(words[0] + ": no changes");
     return 0;
   }
   const std::string& written = options.output.empty() ? words[0] : options.output;
   say_note(fmt::format("{} {}  {}", options.dry_run ? "would write" : "wrote", written,
-                       edited.value().in_place ? "its header alone" : human_bytes(edited.value().bytes)));
+                       edited.value().in_place ? "header only" : human_bytes(edited.value().bytes)));
   return 0;
 }
 
 }  // namespace
 
-const Verb kEditVerb{"edit", "change the metadata of a GGUF file where it is", edit_command, edit_verb};
+const Verb kEditVerb{"edit", VerbGroup::kEdit, "Change the metadata of a GGUF file in place", edit_command, edit_verb};
 
 }  // namespace ggufmill

@@ -24,11 +24,11 @@ CommandSpec hash_command() {
   CommandSpec spec;
   spec.usage = "ggufmill hash MODEL [options]";
   spec.description =
-      "Hashes the weights of a GGUF file, of a model in shards or of safetensors files: of each tensor, and of all "
-      "together, without header and padding. So files of other metadata or alignment, or in other shards, have the "
-      "same hashes. Lines are those of llama.cpp's gguf-hash. Without a kind given it is xxh64. --check compares with "
-      "such lines; exit code 3 where something is another, or nothing was compared.\n\nWhether a file is the file that "
-      "it was, `ggufmill verify` and its manifest say.";
+      "Hash the weights of a GGUF file, a sharded model, or safetensors files: each tensor, and all of them together, "
+      "without header and padding. Files that differ only in metadata, alignment, or shards therefore have the same "
+      "hashes. The lines have the format of llama.cpp's gguf-hash. The default kind is xxh64. --check compares with "
+      "such lines; the exit code is 3 if a hash differs or nothing was compared.\n\nTo check whether a file is "
+      "unchanged, use `ggufmill verify` with a manifest.";
   spec.examples =
       "  ggufmill hash model.gguf\n"
       "  ggufmill hash model.gguf --all > model.hashes\n"
@@ -38,11 +38,11 @@ CommandSpec hash_command() {
   add("xxh64", "XXH64");
   add("sha1", "SHA-1");
   add("sha256", "SHA-256");
-  add("uuid", "an identifier of all weights, a UUID of version 5");
-  add("all", "xxh64, sha1 and sha256");
-  add("no-layer", "of all tensors together alone");
-  add("check,c", po::value<std::string>(), "a file of hashes to compare with; its best kind, if none is given");
-  add("json", "one JSON object on stdout: {model, hashes: [{kind, hash, of}]}");
+  add("uuid", "UUID (version 5) of all weights");
+  add("all", "xxh64, sha1, and sha256");
+  add("no-layer", "hash only all tensors together");
+  add("check,c", po::value<std::string>(), "file of hashes to compare with; uses its strongest kind if none is given");
+  add("json", "print one JSON object: {model, hashes: [{kind, hash, of}]}");
   add_kernel_options(spec.options);
   return spec;
 }
@@ -79,10 +79,10 @@ int compare(const std::vector<Hash>& hashes, const KnownHashes& known, const std
                                       : "Mismatch");
   }
   if (compared == 0)
-    return fail({ExitCode::kVerification, list, "has no hash of this model",
-                 "lines name the model by its path: it has to be given as it was", ""});
+    return fail({ExitCode::kVerification, list, "has no hash for this model",
+                 "lines contain the path of the model, which must be given in the same form", ""});
   if (others != 0)
-    return fail({ExitCode::kVerification, list, fmt::format("{} of {} hashes are others", others, compared), "", ""});
+    return fail({ExitCode::kVerification, list, fmt::format("{} of {} hashes differ", others, compared), "", ""});
   return 0;
 }
 
@@ -125,6 +125,7 @@ int hash_verb(const Parsed& parsed) {
 
 }  // namespace
 
-const Verb kHashVerb{"hash", "hash the weights of a model, as gguf-hash does", hash_command, hash_verb};
+const Verb kHashVerb{"hash", VerbGroup::kInspect, "Hash the weights of a model, as gguf-hash does", hash_command,
+                     hash_verb};
 
 }  // namespace ggufmill

@@ -27,11 +27,10 @@ CommandSpec imatrix_command() {
   CommandSpec spec;
   spec.usage = "ggufmill imatrix (show FILE | merge FILE[=WEIGHT]... --output FILE | convert FILE --output FILE)";
   spec.description =
-      "Importance matrices of llama-imatrix, as GGUF and in the older format .dat. `show` says of each entry how many "
-      "tokens it saw and how its weights lie: entries where few columns have most of the weight gain most by a matrix. "
-      "`merge` adds files up, as llama-imatrix --in-file does, each times its WEIGHT. `convert` writes the other "
-      "format; "
-      "an output that ends in .dat is of the older one.";
+      "Show, merge, and convert importance matrices of llama-imatrix, as GGUF or in the legacy .dat format. `show` "
+      "prints for each entry how many tokens it saw and how its weights are distributed: entries where a few columns "
+      "have most of the weight benefit most from a matrix. `merge` adds files, as llama-imatrix --in-file does, each "
+      "multiplied by its WEIGHT. `convert` writes the other format; outputs ending in .dat are in the legacy format.";
   spec.examples =
       "  ggufmill imatrix show imatrix.gguf\n"
       "  ggufmill imatrix merge code.gguf=2 prose.gguf --output imatrix.gguf\n"
@@ -40,12 +39,12 @@ CommandSpec imatrix_command() {
   spec.many = true;
   spec.words = {"show", "merge", "convert"};
   auto add = spec.options.add_options();
-  add("output,o", po::value<std::string>(), "the file to write");
+  add("output,o", po::value<std::string>(), "file to write");
   add("chunk-size", po::value<std::uint32_t>(),
-      "tokens of a chunk: of the older format, which does not say it; that of the first file, or 512");
-  add("overwrite", "replace a file that is there already");
+      "tokens per chunk, which the legacy format does not store; default: that of the first file, or 512");
+  add("overwrite", "replace an existing file");
   add("json",
-      "of show: one JSON object on stdout: {file, datasets, chunks, entries: [{name, columns, parts, tokens, "
+      "with show: print one JSON object: {file, datasets, chunks, entries: [{name, columns, parts, tokens, "
       "unseen, mean, max, top}]}");
   return spec;
 }
@@ -135,7 +134,7 @@ int show(const std::string& path, bool as_json) {
   for (const std::string& dataset : file.value().datasets)
     datasets += (datasets.empty() ? "" : ", ") + printable(dataset);
   fmt::print("{} entries, {} chunks of {}\n", file.value().entries.size(), file.value().chunks,
-             datasets.empty() ? "text that the file does not name" : datasets);
+             datasets.empty() ? "unnamed text" : datasets);
   return 0;
 }
 
@@ -147,8 +146,7 @@ Result<MergePart> part_of(const std::string& word) {
   if (at != std::string::npos) {
     const auto read = std::from_chars(word.data() + at + 1, word.data() + word.size(), weight);
     if (read.ec != std::errc() || read.ptr != word.data() + word.size() || !std::isfinite(weight) || weight <= 0)
-      return usage_error(fmt::format("{} has no weight above 0 behind its '='", quoted_name(word)),
-                         "for example a.gguf=2");
+      return usage_error(fmt::format("{} has no weight above 0 after '='", quoted_name(word)), "for example a.gguf=2");
     path = word.substr(0, at);
   }
   BOOST_OUTCOME_TRY(ImportanceFile file, open_importance(path, gguf_opener()));
@@ -172,7 +170,7 @@ int merge(const Strings& words, const po::variables_map& values) {
     break;
   }
   options.chunk_size = value_or<std::uint32_t>(values, "chunk-size", options.chunk_size);
-  if (options.chunk_size == 0) return fail(usage_error("--chunk-size is at least 1"));
+  if (options.chunk_size == 0) return fail(usage_error("--chunk-size must be at least 1"));
   options.overwrite = values.count("overwrite") > 0;
   const auto merged = merge_importance(parts, options);
   if (!merged) return fail(merged.error());
@@ -188,11 +186,13 @@ int imatrix_verb(const Parsed& parsed) {
   if (what == "show" && words.size() == 1) return show(words[0], parsed.values.count("json") > 0);
   if (what == "merge" && !words.empty()) return merge(words, parsed.values);
   if (what == "convert" && words.size() == 1) return merge(words, parsed.values);
-  return fail(usage_error(fmt::format("'{}' is not understood", printable(what)), "usage: " + imatrix_command().usage));
+  return fail(
+      usage_error(fmt::format("invalid arguments: '{}'", printable(what)), "usage: " + imatrix_command().usage));
 }
 
 }  // namespace
 
-const Verb kImatrixVerb{"imatrix", "show, add up and convert importance matrices", imatrix_command, imatrix_verb};
+const Verb kImatrixVerb{"imatrix", VerbGroup::kEdit, "Show, merge, and convert importance matrices", imatrix_command,
+                        imatrix_verb};
 
 }  // namespace ggufmill

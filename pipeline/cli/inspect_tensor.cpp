@@ -30,7 +30,7 @@ Result<std::pair<std::uint64_t, std::uint64_t>> read_range(const std::string& te
     const auto count = std::from_chars(first.ptr + 1, end, range.second);
     if (count.ec == std::errc() && count.ptr == end && range.second <= UINT64_MAX - range.first) return range;
   }
-  return usage_error(fmt::format("--rows is FIRST:COUNT, not {}", quoted_name(text)), "for example --rows 0:4");
+  return usage_error(fmt::format("--rows must be FIRST:COUNT, not {}", quoted_name(text)), "for example --rows 0:4");
 }
 
 int show_values(const Context& context, const Tensor& tensor, JsonList* list, const po::variables_map& values) {

@@ -31,10 +31,10 @@ CommandSpec inspect_command() {
   CommandSpec spec;
   spec.usage = "ggufmill inspect MODEL... [options]";
   spec.description =
-      "Shows the metadata and tensors of a GGUF file (of a model in shards give the first), of a checkpoint folder, as "
-      "`ggufmill convert` would write them, or of a safetensors file, as they stand. Tensors without an offset are put "
-      "together from several places, or have their values changed.\n\nWith --tensor what its values are like, as a "
-      "histogram, or with --values the values of some rows.";
+      "Show the metadata and tensors of a GGUF file (the first shard of a sharded model), a checkpoint folder (as "
+      "`ggufmill convert` would write them), or a safetensors file (unchanged). Tensors without an offset are "
+      "assembled from several places or have their values changed.\n\nWith --tensor, show a histogram of the tensor's "
+      "values, or with --values, the values of some rows.";
   spec.examples =
       "  ggufmill inspect model.gguf\n"
       "  ggufmill inspect models/Llama-3-8B\n"
@@ -44,17 +44,17 @@ CommandSpec inspect_command() {
   spec.positional = "model";
   spec.many = true;
   spec.options.add_options()("kernel-dir", po::value<std::vector<std::string>>()->composing(),
-                             "a folder with kernel modules that bring types of their own");
+                             "folder with kernel modules that add types");
   add_out_type_option(spec.options);
   auto add = spec.options.add_options();
   add("json",
-      "one JSON object on stdout: {files, metadata: [{key, type, value}], tensors: [{name, shape, type, bytes, ..}]}; "
-      "of --tensor its numbers or values; of several models a list of them");
-  add("tensor", po::value<std::string>(), "show the values of this tensor");
-  add("values", "of --tensor: its first values, in place of figures");
-  add("rows", po::value<std::string>()->default_value("0:4"), "of --values: FIRST:COUNT");
-  add("html", po::value<std::string>(), "write a page with pictures of the models to this file");
-  add("overwrite", "replace a page that is there already");
+      "print one JSON object: {files, metadata: [{key, type, value}], tensors: [{name, shape, type, bytes, ..}]}; "
+      "with --tensor, its statistics or values; for several models, a list");
+  add("tensor", po::value<std::string>(), "show statistics of the values of this tensor");
+  add("values", "with --tensor: show its first values instead of statistics");
+  add("rows", po::value<std::string>()->default_value("0:4"), "with --values: the rows to show, as FIRST:COUNT");
+  add("html", po::value<std::string>(), "write an HTML page with pictures of the models to this file");
+  add("overwrite", "replace an existing page");
   return spec;
 }
 
@@ -239,7 +239,7 @@ int inspect_verb(const Parsed& parsed) {
   const po::variables_map& values = parsed.values;
   for (const auto& [option, needed] : {std::pair("values", "tensor"), {"overwrite", "html"}})
     if (values.count(option) && !values.count(needed))
-      return fail(usage_error(fmt::format("--{} is of --{}, which is not given", option, needed)));
+      return fail(usage_error(fmt::format("--{} requires --{}", option, needed)));
   const auto context = open_context(values);
   if (!context) return fail(context.error());
   const auto out_type = read_out_type(values);
@@ -267,6 +267,7 @@ int inspect_verb(const Parsed& parsed) {
 
 }  // namespace
 
-const Verb kInspectVerb{"inspect", "show the metadata and tensors of models", inspect_command, inspect_verb};
+const Verb kInspectVerb{"inspect", VerbGroup::kInspect, "Show the metadata and tensors of models", inspect_command,
+                        inspect_verb};
 
 }  // namespace ggufmill

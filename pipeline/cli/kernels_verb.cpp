@@ -21,16 +21,16 @@ CommandSpec kernels_command() {
   CommandSpec spec;
   spec.usage = "ggufmill kernels [options]";
   spec.description =
-      "Lists every kernel module that was looked at, with the reason where one was refused, and the kernel chosen for "
+      "List all kernel modules that were found, with the reason for each refused module, and the kernel chosen for "
       "each type.";
   spec.examples =
       "  ggufmill kernels\n"
       "  ggufmill kernels --isa x86-64-v2 --kernel-dir ./my-kernels";
   auto add = spec.options.add_options();
-  add("kernel-dir", boost::program_options::value<Strings>()->composing(), "a folder with further kernel modules");
-  add("isa", boost::program_options::value<std::string>(), "use the kernels of this ISA only");
+  add("kernel-dir", boost::program_options::value<Strings>()->composing(), "folder with additional kernel modules");
+  add("isa", boost::program_options::value<std::string>(), "use only kernels for this ISA");
   add("json",
-      "a JSON object on stdout: {modules: [{path, name, version, isa, loaded, refusal, kernels}], types: [{type, "
+      "print one JSON object: {modules: [{path, name, version, isa, loaded, refusal, kernels}], types: [{type, "
       "decode, encode}]}");
   return spec;
 }
@@ -96,6 +96,7 @@ int kernels_verb(const Parsed& parsed) {
 
 }  // namespace
 
-const Verb kKernelsVerb{"kernels", "list the kernel modules, loaded and refused", kernels_command, kernels_verb};
+const Verb kKernelsVerb{"kernels", VerbGroup::kReference, "List the kernel modules, loaded and refused",
+                        kernels_command, kernels_verb};
 
 }  // namespace ggufmill

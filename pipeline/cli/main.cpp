@@ -10,6 +10,7 @@
 #include <csignal>
 #include <cstdio>
 #include <exception>
+#include <optional>
 
 #include "pipeline/cli/messages.h"
 #include "pipeline/cli/verb.h"
@@ -20,20 +21,29 @@
 namespace ggufmill {
 namespace {
 
+// In the order of `ggufmill --help`; the verbs of a group are adjacent.
 constexpr const Verb* kVerbs[] = {
-    &kRunVerb,     &kCheckVerb,   &kPlanVerb,          &kStatusVerb, &kSubmitVerb,  &kPartVerb,
-    &kSealVerb,    &kResumeVerb,  &kCancelVerb,        &kRenderVerb, &kMeasureVerb, &kProbeVerb,
-    &kInspectVerb, &kCompareVerb, &kVerifyVerb,        &kHashVerb,   &kSplitVerb,   &kMergeVerb,
-    &kEditVerb,    &kNameVerb,    &kImatrixVerb,       &kTypesVerb,  &kKernelsVerb, &kQuantizeVerb,
-    &kConvertVerb, &kRecipeVerb,  &kArchitecturesVerb, &kSchemaVerb, &kManualVerb,  &kCompletionVerb,
+    &kRunVerb,     &kQuantizeVerb, &kConvertVerb,       &kCheckVerb,   &kPlanVerb,   &kStatusVerb,
+    &kInspectVerb, &kCompareVerb,  &kVerifyVerb,        &kHashVerb,    &kSplitVerb,  &kMergeVerb,
+    &kEditVerb,    &kNameVerb,     &kImatrixVerb,       &kMeasureVerb, &kProbeVerb,  &kRecipeVerb,
+    &kSubmitVerb,  &kResumeVerb,   &kCancelVerb,        &kRenderVerb,  &kPartVerb,   &kSealVerb,
+    &kTypesVerb,   &kKernelsVerb,  &kArchitecturesVerb, &kSchemaVerb,  &kManualVerb, &kCompletionVerb,
 };
 
+// By VerbGroup.
+constexpr std::string_view kGroupTitles[] = {"Convert and quantize",        "Look at models", "Edit and split files",
+                                             "Choose types by measurement", "Cluster jobs",   "Reference"};
+
 void print_help() {
-  std::string text = "ggufmill " GGUFMILL_VERSION
-                     ": turns model weight files into other model weight files\n\n"
-                     "usage: ggufmill VERB [options]\n\nverbs:\n";
-  for (const Verb* verb : verbs()) text += fmt::format("  {:<13} {}\n", verb->name, verb->summary);
-  text += "\n`ggufmill help VERB` explains a verb.\nexample: ggufmill run configs/demo.yaml\n";
+  std::string text =
+      fmt::format("ggufmill {}: {}\n\nusage: ggufmill VERB [options]\n", GGUFMILL_VERSION, kProgramSummary);
+  std::optional<VerbGroup> group;
+  for (const Verb* verb : verbs()) {
+    if (group != verb->group) text += fmt::format("\n{}:\n", kGroupTitles[static_cast<std::size_t>(verb->group)]);
+    group = verb->group;
+    text += fmt::format("  {:<13} {}\n", verb->name, verb->summary);
+  }
+  text += "\nSee `ggufmill help VERB` for the options of a verb.\nExample: ggufmill run configs/demo.yaml\n";
   std::fputs(text.c_str(), stdout);
 }
 
@@ -51,7 +61,7 @@ std::string command_for(const Arguments& arguments) {
 int unknown_verb(const Arguments& arguments) {
   const std::string& word = arguments[0];
   if (const std::string verb = command_for(arguments); !verb.empty())
-    return fail(usage_error(fmt::format("{} is no verb", quoted_name(word)),
+    return fail(usage_error(fmt::format("{} is not a verb", quoted_name(word)),
                             fmt::format("did you mean `ggufmill {} {}`?", verb, fmt::join(arguments, " "))));
   std::vector<std::string> names;
   for (const Verb* verb : verbs()) names.emplace_back(verb->name);

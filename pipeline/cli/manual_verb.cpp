@@ -16,12 +16,12 @@ CommandSpec manual_command() {
   CommandSpec spec;
   spec.usage = "ggufmill manual [VERB | --folder FOLDER]";
   spec.description =
-      "Prints the manual page of a verb, or of the program, in the man macros of roff. Packages install them; "
-      "`ggufmill manual run | man -l -` reads one.";
+      "Print the manual page of a verb, or of the program, in roff format with man macros. Packages install these "
+      "pages; `ggufmill manual run | man -l -` displays one.";
   spec.examples = "  ggufmill manual run | man -l -";
   spec.positional = "verb";
   spec.options.add_options()("folder", boost::program_options::value<std::string>(),
-                             "write all pages into this folder, as FOLDER/ggufmill-VERB.1");
+                             "write all pages to this folder, as FOLDER/ggufmill-VERB.1");
   spec.optional = true;
   for (const Verb* verb : verbs()) spec.words.emplace_back(verb->name);
   return spec;
@@ -63,15 +63,15 @@ std::string head(std::string_view name, std::string_view summary) {
 
 constexpr std::string_view kExitCodes =
     ".SH \"EXIT STATUS\"\n"
-    ".TP\n0\nIt is done.\n"
-    ".TP\n1\nA defect of the program.\n"
-    ".TP\n2\nWrong arguments, or a wrong pipeline file.\n"
-    ".TP\n3\nNot as asked for: values differ, a file is not as its manifest says.\n"
+    ".TP\n0\nSuccess.\n"
+    ".TP\n1\nInternal error: a bug in ggufmill.\n"
+    ".TP\n2\nInvalid arguments or pipeline file.\n"
+    ".TP\n3\nVerification failed: values differ, or a file does not match its manifest.\n"
     ".TP\n4\nAn input is missing, damaged, or has changed.\n"
-    ".TP\n5\nNo kernel can do what is asked for.\n"
-    ".TP\n6\nThe system refuses to read or write.\n"
-    ".TP\n75\nTry again: no memory, no threads, or ended by SIGTERM in a part.\n"
-    ".TP\n130, 143\nEnded by SIGINT or SIGTERM; the same command goes on.\n";
+    ".TP\n5\nNo kernel supports the requested operation.\n"
+    ".TP\n6\nReading or writing failed.\n"
+    ".TP\n75\nTemporary failure, try again: out of memory or threads, or a part was terminated by SIGTERM.\n"
+    ".TP\n130, 143\nTerminated by SIGINT or SIGTERM; the same command resumes the work.\n";
 
 std::string page_of(const Verb& verb) {
   const CommandSpec spec = full_command(verb.command());
@@ -86,8 +86,8 @@ std::string page_of(const Verb& verb) {
 }
 
 std::string page_of_program() {
-  std::string out = head("ggufmill", "turns model weight files into other model weight files");
-  out += ".SH SYNOPSIS\nggufmill VERB [options]\n.SH DESCRIPTION\nThe verbs, each with a manual page of its own:\n";
+  std::string out = head("ggufmill", "converts and quantizes model weight files");
+  out += ".SH SYNOPSIS\nggufmill VERB [options]\n.SH DESCRIPTION\nThe verbs; each has its own manual page:\n";
   for (const Verb* verb : verbs())
     out += fmt::format(".TP\n.BR ggufmill\\-{} (1)\n{}\n", verb->name, roff(verb->summary));
   return out + std::string(kExitCodes);
@@ -120,6 +120,6 @@ int manual_verb(const Parsed& parsed) {
 
 }  // namespace
 
-const Verb kManualVerb{"manual", "print the manual page of a verb", manual_command, manual_verb};
+const Verb kManualVerb{"manual", VerbGroup::kReference, "Print the manual page of a verb", manual_command, manual_verb};
 
 }  // namespace ggufmill

@@ -19,11 +19,11 @@ CommandSpec measure_command() {
   CommandSpec spec;
   spec.usage = "ggufmill measure FILE [options]";
   spec.description =
-      "For the targets of a pipeline file (quantize: {target: ...}): reads the source once and measures, over all "
-      "values, what each candidate type would cost each tensor, with importance and without. Nothing of the model is "
-      "written. plan, check and run take the figures from there; run measures by itself where they are missing. One "
-      "that was ended early goes on from the tensors that it has. Machines that share a folder can measure a part "
-      "each: a call without --part then takes what they have, and measures what is missing.";
+      "For the targets of a pipeline file (quantize: {target: ...}): read the source once and measure, over all "
+      "values, what each candidate type costs each tensor, with and without importance. Writes no part of the model. "
+      "plan, check, and run use the results; run measures automatically if they are missing. An interrupted "
+      "measurement resumes from the tensors already measured. Machines that share a folder can measure one part each: "
+      "a call without --part then uses their results and measures what is missing.";
   spec.examples =
       "  ggufmill measure job.yaml\n"
       "  ggufmill measure job.yaml --output figures.json     # quantize: {target: .., measured: figures.json}\n"
@@ -31,28 +31,30 @@ CommandSpec measure_command() {
   spec.positional = "file";
   add_job_options(spec.options);
   auto add = spec.options.add_options();
-  add("output,o", po::value<std::string>(), "where to write; FILE.measured.json in place of FILE.yaml");
-  add("html", po::value<std::string>(), "a page too: what each type loses of each tensor, sortable");
-  add("overwrite", "replace a measurement, or a page, that is there already");
-  add("part", po::value<std::string>(), "measure this part of --parts; parts count from 0");
-  add("parts", po::value<std::string>(), "how many parts there are");
-  add("no-resume", "begin anew, whatever an earlier call has measured");
-  add("threads", po::value<std::string>(), "as limits.threads: a number, or auto");
-  add("quiet,q", "no progress and no summary");
+  add("output,o", po::value<std::string>(), "file to write; default: FILE.measured.json for FILE.yaml");
+  add("html", po::value<std::string>(),
+      "also write an HTML page: a sortable table of what each type loses in each tensor");
+  add("overwrite", "replace an existing measurement or page");
+  add("part", po::value<std::string>(), "measure only this part of --parts; parts are numbered from 0");
+  add("parts", po::value<std::string>(), "number of parts");
+  add("no-resume", "start over, ignoring the results of earlier calls");
+  add("threads", po::value<std::string>(), "number of threads, or auto; overrides limits.threads");
+  add("quiet,q", "print no progress and no summary");
   return spec;
 }
 
 Result<std::optional<MeasuredPart>> part_to_measure(const po::variables_map& values) {
   const auto part = text_of(values, "part"), parts = text_of(values, "parts");
   if (!part && !parts) return std::nullopt;
-  if (!part || !parts) return usage_error("--part and --parts go together", "--part 3 --parts 16");
+  if (!part || !parts)
+    return usage_error("--part and --parts must be given together", "for example --part 3 --parts 16");
   MeasuredPart read;
   BOOST_OUTCOME_TRY(read.part, parse_part(*part));
   BOOST_OUTCOME_TRY(read.parts, parse_part(*parts));
   if (read.parts > ClusterOptions::kMostParts)
-    return usage_error(fmt::format("there are at most {} parts", ClusterOptions::kMostParts), "give fewer --parts");
+    return usage_error(fmt::format("--parts must be at most {}", ClusterOptions::kMostParts), "give a smaller number");
   if (read.part >= read.parts)
-    return usage_error(fmt::format("there is no part {} of {}", read.part, read.parts), "parts count from 0");
+    return usage_error(fmt::format("part {} of {} does not exist", read.part, read.parts), "parts are numbered from 0");
   return read;
 }
 
@@ -60,14 +62,16 @@ int measure_verb(const Parsed& parsed) {
   auto loaded = load_from(parsed.values);
   if (!loaded) return fail(loaded.error());
   if (loaded.value().batch.is_matrix)
-    return fail(usage_error("a batch is not measured as one", "measure each of its sources by a file of its own"));
+    return fail(
+        usage_error("measuring is not supported for a batch", "measure each source with its own pipeline file"));
   Job& job = loaded.value().batch.jobs.front().job;
   if (const Status read = read_job_options(parsed.values, job); !read) return fail(read.error());
   const auto path = value_or<std::string>(parsed.values, "output", measurement_path(job));
   const auto part = part_to_measure(parsed.values);
   if (!part) return fail(part.error());
   if (part.value() && parsed.values.count("html"))
-    return fail(usage_error("a part has no page", "measure the whole with --html once all parts are there"));
+    return fail(usage_error("--html is not supported for a part",
+                            "run the measurement without --part and with --html once all parts are done"));
   const auto page = text_of(parsed.values, "html");
   const bool overwrite = parsed.values.count("overwrite") > 0, quiet = parsed.values.count("quiet") > 0;
   const Context& context = loaded.value().context;
@@ -86,7 +90,7 @@ int measure_verb(const Parsed& parsed) {
   if (measured && page) {
     if (const Status written = write_text(*page, measurement_html(measured.value()), overwrite); !written)
       return fail(written.error());
-    if (!quiet) say_note(fmt::format("wrote {}  the page", *page));
+    if (!quiet) say_note(fmt::format("wrote {}  page", *page));
   }
   if (measured) return 0;
   const int code = fail(measured.error());
@@ -95,7 +99,7 @@ int measure_verb(const Parsed& parsed) {
 
 }  // namespace
 
-const Verb kMeasureVerb{"measure", "measure what each type would cost each tensor, for a target", measure_command,
-                        measure_verb};
+const Verb kMeasureVerb{"measure", VerbGroup::kChoose, "Measure what each type costs each tensor, for a target",
+                        measure_command, measure_verb};
 
 }  // namespace ggufmill

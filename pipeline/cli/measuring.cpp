@@ -104,7 +104,7 @@ Result<Measurement> measure_to(const Context& context, const Job& job, const std
     options.other_journals.clear();
   }
   options.goes_on = [&](std::size_t known, std::size_t all) {
-    if (!quiet) say_note(fmt::format("{}: {} of {} tensors are measured already", path, known, all));
+    if (!quiet) say_note(fmt::format("{}: {} of {} tensors are already measured", path, known, all));
   };
   options.warn = say_warning;
   options.run.stop = catch_signals();
@@ -118,7 +118,8 @@ Result<Measurement> measure_to(const Context& context, const Job& job, const std
     if (is_empty && error.code != ExitCode::kTransient)
       remove_all({options.journal});  // otherwise another process uses it
     if (!is_empty && !ignored && error.code == ExitCode::kInterrupted)
-      error.detail = fmt::format("what was measured is in {}: measure again to go on", options.journal);
+      error.detail =
+          fmt::format("the results so far are in {}: run the measurement again to resume it", options.journal);
     return error;
   }
   if (part) {
@@ -127,7 +128,7 @@ Result<Measurement> measure_to(const Context& context, const Job& job, const std
   }
   BOOST_OUTCOME_TRY(write_text(path, write_measurement(measured.value()), how.overwrite));
   remove_all(journals);
-  if (!quiet) say_note(fmt::format("wrote {}  what each type costs each tensor", path));
+  if (!quiet) say_note(fmt::format("wrote {}  cost of each type for each tensor", path));
   return measured;
 }
 
@@ -162,8 +163,8 @@ Status say_estimate(const Context& context, const Job& job) {
   std::size_t types = 0;
   for (const Step& step : plan.steps) types = std::max(types, step.encodings.size());
   say_note(
-      fmt::format("{}: there is a target and no measurement of it: measuring first: {} tensors as up to {} types "
-                  "each, {} to read, takes about {}",
+      fmt::format("{}: the target is not measured yet; measuring it first: {} tensors as up to {} types each, {} to "
+                  "read, takes about {}",
                   job.file, plan.steps.size(), types, human_bytes(plan.bytes_read()),
                   duration_text(std::accumulate(costs.begin(), costs.end(), 0.0))));
   return ok();

@@ -20,17 +20,17 @@ CommandSpec merge_command() {
   CommandSpec spec;
   spec.usage = "ggufmill merge [options] FIRST-SHARD OUTPUT";
   spec.description =
-      "Writes the shards of a model as one file: the same bytes as llama-gguf-split --merge, which keeps the keys "
-      "split.* and sets split.count to 0. With --clean they are left out, so that the file is what it was before it "
-      "was split. --delete-splits removes the shards when the file is whole.";
+      "Merge the shards of a model into one file, with the same bytes as llama-gguf-split --merge, which keeps the "
+      "keys split.* and sets split.count to 0. With --clean, these keys are omitted, so the file is the same as before "
+      "it was split. --delete-splits removes the shards once the file is complete.";
   spec.examples = "  ggufmill merge model-00001-of-00003.gguf model.gguf";
   spec.positional = "words";
   spec.many = true;
   auto add = spec.options.add_options();
-  add("clean", "leave out the keys split.*");
-  add("delete-splits", "remove the shards afterwards");
-  add("emit-pipeline", "print the pipeline file that does the same, and stop");
-  add("overwrite", "replace a file that is there already");
+  add("clean", "omit the keys split.*");
+  add("delete-splits", "remove the shards once the file is complete");
+  add("emit-pipeline", "print the equivalent pipeline file and exit");
+  add("overwrite", "replace an existing file");
   add_kernel_options(spec.options);
   add_run_options(spec.options);
   return spec;
@@ -54,10 +54,10 @@ int merge_verb(const Parsed& parsed) {
   const po::variables_map& values = parsed.values;
   const auto words = values["words"].as<Strings>();
   if (words.size() != 2)
-    return fail(usage_error("two names are needed: FIRST-SHARD and OUTPUT", "usage: " + merge_command().usage));
+    return fail(usage_error("expected two names: FIRST-SHARD and OUTPUT", "usage: " + merge_command().usage));
   if (values.count("delete-splits") && values.count("discard"))
     return fail(usage_error("--delete-splits and --discard cannot be used together",
-                            "--discard writes no output: the shards would be all there is"));
+                            "--discard writes no output, so the shards would be the only copy"));
   const std::string pipeline = pipeline_of(words[0], words[1], values.count("clean") > 0);
   if (values.count("emit-pipeline")) {
     std::fputs(pipeline.c_str(), stdout);
@@ -73,7 +73,7 @@ int merge_verb(const Parsed& parsed) {
 
 }  // namespace
 
-const Verb kMergeVerb{"merge", "write the shards of a model as one file, as llama-gguf-split does", merge_command,
-                      merge_verb};
+const Verb kMergeVerb{"merge", VerbGroup::kEdit, "Merge the shards of a model into one file, as llama-gguf-split does",
+                      merge_command, merge_verb};
 
 }  // namespace ggufmill

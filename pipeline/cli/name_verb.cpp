@@ -26,11 +26,10 @@ CommandSpec name_command() {
   CommandSpec spec;
   spec.usage = "ggufmill name (NAME.gguf... | --of MODEL)";
   spec.description =
-      "Takes file names apart by GGUF's naming convention, "
-      "BaseName-SizeLabel-FineTune-Version-Encoding-Type-Shard.gguf; "
-      "nothing is opened. Exit code 3 where one is not of the convention, which wants a base name, a size and a "
-      "version. With "
-      "--of the name that a model's metadata makes.";
+      "Parse file names that follow GGUF's naming convention, "
+      "BaseName-SizeLabel-FineTune-Version-Encoding-Type-Shard.gguf, without opening the files. The exit code is 3 if "
+      "a name does not follow the convention, which requires a base name, a size, and a version. With --of, print the "
+      "name built from a model's metadata.";
   spec.examples =
       "  ggufmill name Mixtral-8x7B-v0.1-Q4_K_M.gguf\n"
       "  ggufmill name --of out/model.gguf";
@@ -38,9 +37,9 @@ CommandSpec name_command() {
   spec.many = true;
   spec.optional = true;
   auto add = spec.options.add_options();
-  add("of", po::value<std::string>(), "a model whose file's name is wanted");
-  add("encoding", po::value<std::string>(), "of --of: in place of what general.file_type says");
-  add("json", "one JSON object a line, of parts as strings or null");
+  add("of", po::value<std::string>(), "print the file name for this model");
+  add("encoding", po::value<std::string>(), "with --of: encoding to use instead of general.file_type");
+  add("json", "print one JSON object per line, with each part as a string or null");
   add_kernel_options(spec.options);
   return spec;
 }
@@ -70,8 +69,8 @@ int name_verb(const Parsed& parsed) {
   for (const std::string& name : names) {
     const auto parts = gguf::parse_file_name(name);
     if (!parts) {
-      code = fail({ExitCode::kVerification, name, "is not a name of the GGUF naming convention", "",
-                   "it wants BaseName-SizeLabel-Version.gguf at least, for example Mine-7B-v1.0-Q8_0.gguf"});
+      code = fail({ExitCode::kVerification, name, "does not follow the GGUF naming convention", "",
+                   "a name needs at least BaseName-SizeLabel-Version.gguf, for example Mine-7B-v1.0-Q8_0.gguf"});
       continue;
     }
     const std::pair<const char*, std::optional<std::string>> all[] = {
@@ -94,6 +93,7 @@ int name_verb(const Parsed& parsed) {
 
 }  // namespace
 
-const Verb kNameVerb{"name", "take apart or make file names of GGUF's naming convention", name_command, name_verb};
+const Verb kNameVerb{"name", VerbGroup::kEdit, "Parse or build file names of GGUF's naming convention", name_command,
+                     name_verb};
 
 }  // namespace ggufmill

@@ -22,19 +22,20 @@ CommandSpec part_command() {
   CommandSpec spec;
   spec.usage = "ggufmill part --plan DIR/plan.json (--part K | --part-env NAME) [options]";
   spec.description =
-      "Does part K of the cluster job in DIR, which `ggufmill submit` has made: what the parts of a job are started "
-      "as. Parts count from 0. One that is done already ends at once; one that was ended early goes on. Threads and "
-      "memory are those that Slurm gives, else the pipeline file's. Exit code 75: trying again may help.";
+      "Run part K of the cluster job in DIR, which `ggufmill submit` created; engines start the parts of a job with "
+      "this command. Parts are numbered from 0. A part that is already done exits immediately; an interrupted one "
+      "resumes. Threads and memory are those that Slurm allocates, or else those of the pipeline file. Exit code 75 "
+      "means that trying again may help.";
   spec.examples =
       "  ggufmill part --plan llama.job/plan.json --part 3\n"
       "  seq 0 31 | parallel -S node1,node2 ggufmill part --plan $PWD/llama.job/plan.json --part {}";
   auto add = spec.options.add_options();
-  add("plan", po::value<std::string>(), "the plan of the job, or its folder");
-  add("part", po::value<std::string>(), "which part");
-  add("part-env", po::value<std::string>(), "the environment variable that says which: SLURM_ARRAY_TASK_ID");
-  add("threads", po::value<std::string>(), "as limits.threads: a number, or auto");
-  add("isa", po::value<std::string>(), "use the kernels of this ISA only");
-  add("quiet,q", "no progress and no summary");
+  add("plan", po::value<std::string>(), "plan of the job, or its folder");
+  add("part", po::value<std::string>(), "number of the part");
+  add("part-env", po::value<std::string>(), "environment variable with the number of the part: SLURM_ARRAY_TASK_ID");
+  add("threads", po::value<std::string>(), "number of threads, or auto; overrides limits.threads");
+  add("isa", po::value<std::string>(), "use only kernels for this ISA");
+  add("quiet,q", "print no progress and no summary");
   return spec;
 }
 
@@ -42,10 +43,10 @@ Result<std::size_t> which_part(const po::variables_map& values) {
   std::optional<std::string> text = text_of(values, "part");
   const std::optional<std::string> name = text_of(values, "part-env");
   if (text.has_value() == name.has_value())
-    return usage_error("which part?", "give either --part K or --part-env NAME");
+    return usage_error("expected one of --part and --part-env", "give either --part K or --part-env NAME");
   if (name) {
     const char* value = std::getenv(name->c_str());
-    if (!value) return usage_error(fmt::format("the environment has no {}", *name), "give --part K");
+    if (!value) return usage_error(fmt::format("the environment variable {} is not set", *name), "give --part K");
     text = value;
   }
   return parse_part(*text);
@@ -56,8 +57,8 @@ Result<PartOutcome> run(const po::variables_map& values) {
   BOOST_OUTCOME_TRY(const std::string folder, folder_of_plan(values));
   BOOST_OUTCOME_TRY(const OpenedArray opened, open_array(folder, text_of(values, "isa").value_or("")));
   if (part >= opened.array.parts())
-    return usage_error(fmt::format("there is no part {}", part),
-                       fmt::format("parts count from 0, and the last is {}", opened.array.parts() - 1));
+    return usage_error(fmt::format("part {} does not exist", part),
+                       fmt::format("parts are numbered from 0 to {}", opened.array.parts() - 1));
   const auto [number, own] = opened.array.place_of(part);
   const ClusterJob& job = opened.array.jobs[number];
   BOOST_OUTCOME_TRY(Plan plan, load_plan(job, opened.context.kernels().types()));
@@ -79,7 +80,7 @@ Result<PartOutcome> run(const po::variables_map& values) {
   if (!outcome || values.count("quiet")) return outcome;
   say_warnings(outcome.value().run.warnings);
   if (outcome.value().was_done)
-    say_note(fmt::format("part {} was done already", part));
+    say_note(fmt::format("part {} was already done", part));
   else
     say_note(fmt::format("part {}: {} units of work in {:.2f} s, {} of them by an earlier attempt", part,
                          outcome.value().units, outcome.value().run.seconds, outcome.value().units_kept));
@@ -93,6 +94,6 @@ int part_verb(const Parsed& parsed) {
 
 }  // namespace
 
-const Verb kPartVerb{"part", "do one part of a cluster job", part_command, part_verb};
+const Verb kPartVerb{"part", VerbGroup::kCluster, "Run one part of a cluster job", part_command, part_verb};
 
 }  // namespace ggufmill

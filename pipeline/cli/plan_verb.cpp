@@ -29,8 +29,8 @@ CommandSpec plan_command() {
   CommandSpec spec;
   spec.usage = "ggufmill plan FILE [options]";
   spec.description =
-      "Shows every tensor of every output: shape, type before and after, bytes, and which rule decided; then totals. "
-      "Reads headers only and writes nothing. Problems that prevent a run follow on stderr (exit code 2).";
+      "Show every tensor of every output: shape, type before and after, bytes, and the rule that decided; then the "
+      "totals. Reads only headers and writes nothing. Problems that prevent a run are printed on stderr (exit code 2).";
   spec.examples =
       "  ggufmill plan configs/demo.yaml\n"
       "  ggufmill plan configs/demo.yaml --json\n"
@@ -39,13 +39,13 @@ CommandSpec plan_command() {
   add_job_options(spec.options);
   spec.options.add_options()(
       "json",
-      "one JSON object on stdout: {source, outputs: [{files, problems, tensors: [{name, shape, from, to, bytes, why, "
-      "..}], weights, ..}], bytes_read, ..}; of a batch {sources: [{source, outputs, ..}]}")(
-      "written", "the plan in its written form, JSON: the same on every machine")(
-      "curve", "of targets: what the best choice of each size loses, beside the built-in recipes")(
+      "print one JSON object: {source, outputs: [{files, problems, tensors: [{name, shape, from, to, bytes, why, "
+      "..}], weights, ..}], bytes_read, ..}; for a batch {sources: [{source, outputs, ..}]}")(
+      "written", "print the plan in its canonical JSON form, which is the same on every machine")(
+      "curve", "for targets: show the loss of the best choice at each size, together with the built-in recipes")(
       "html", po::value<std::string>(),
-      "write a page with a picture of every output, or with --curve of the curves, to this file")(
-      "overwrite", "replace a page that is there already");
+      "write an HTML page with a picture of every output, or of the curves with --curve, to this file")(
+      "overwrite", "replace an existing page");
   return spec;
 }
 
@@ -202,7 +202,7 @@ int write_page(const Context& context, const std::string& path, const std::strin
 int show_curves(const po::variables_map& values) {
   auto loaded = load_from(values);
   if (!loaded) return fail(loaded.error());
-  if (loaded.value().batch.is_matrix) return fail(usage_error("--curve is of one job, and this is a batch"));
+  if (loaded.value().batch.is_matrix) return fail(usage_error("--curve is not supported for a batch"));
   Job& job = loaded.value().batch.jobs.front().job;
   if (const Status taken =
           take_measurement(loaded.value().context, job, measurement_path(job), IfUnmeasured::kLeave, false);
@@ -213,8 +213,8 @@ int show_curves(const po::variables_map& values) {
     if (std::ranges::any_of(job.outputs[i].stages, [](const auto& stage) { return target_of(*stage); }))
       with_target.push_back(i);
   if (with_target.empty())
-    return fail(
-        usage_error("no output of the job has a target, so there is no curve", "quantize: {target: {bits: 4.5}}"));
+    return fail(usage_error("no output of the job has a target, so there is no curve",
+                            "set a target, for example quantize: {target: {bits: 4.5}}"));
   const auto page = text_of(values, "html");
   std::vector<std::pair<std::string, std::vector<CurvePoint>>> curves;
   for (const std::size_t i : with_target) {
@@ -275,6 +275,7 @@ int plan_verb(const Parsed& parsed) {
 
 }  // namespace
 
-const Verb kPlanVerb{"plan", "show what a pipeline file does to every tensor; write nothing", plan_command, plan_verb};
+const Verb kPlanVerb{"plan", VerbGroup::kConvert,
+                     "Show what a pipeline file does to each tensor without writing anything", plan_command, plan_verb};
 
 }  // namespace ggufmill

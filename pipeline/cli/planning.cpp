@@ -28,14 +28,14 @@ Status override_limits(const po::variables_map& values, Limits& limits) {
   limits.io = io_mode_named(io);
   if (limits.io) return ok();
   return usage_error(fmt::format("unknown I/O mode '{}'", io),
-                     fmt::format("--io is one of: {}", fmt::join(io_mode_names(), ", ")));
+                     fmt::format("--io must be one of: {}", fmt::join(io_mode_names(), ", ")));
 }
 
 // Removes from the job the outputs that already exist unchanged. Returns true if there are any.
 Result<bool> skip_unchanged(const Context& context, const Plan& plan, Job& job) {
   if (!plan.manifest)
-    return usage_error("--skip-unchanged needs manifests, which say what outputs were made of",
-                       "write `manifest: true` into the pipeline file, and run it once");
+    return usage_error("--skip-unchanged needs manifests, which record what the outputs were made from",
+                       "set `manifest: true` in the pipeline file and run it once");
   // An interrupted run must be resumed and finished, including its manifests, before its outputs can be compared.
   if (context.leftovers(plan).can_go_on()) return false;
   const std::vector<bool> unchanged = context.unchanged(plan);
@@ -52,9 +52,9 @@ Result<bool> skip_unchanged(const Context& context, const Plan& plan, Job& job) 
 }  // namespace
 
 void add_kernel_options(po::options_description& options) {
-  options.add_options()("kernel-dir", po::value<Strings>()->composing(), "a folder with further kernel modules");
+  options.add_options()("kernel-dir", po::value<Strings>()->composing(), "folder with additional kernel modules");
   options.add_options()("isa", po::value<std::string>(),
-                        "use the kernels of this ISA only; `ggufmill kernels` lists them");
+                        "use only kernels for this ISA; `ggufmill kernels` lists them");
 }
 
 Result<Context> open_context(const po::variables_map& values) {
@@ -73,20 +73,20 @@ Result<huggingface::OutType> read_out_type(const po::variables_map& values) {
   const auto word = values["outtype"].as<std::string>();
   if (const auto type = huggingface::out_type_named(word)) return *type;
   return usage_error(fmt::format("unknown --outtype {}", quoted_name(word)),
-                     "it is one of: auto, f32, f16, bf16, q8_0, tq1_0, tq2_0");
+                     "--outtype must be one of: auto, f32, f16, bf16, q8_0, tq1_0, tq2_0");
 }
 
 void add_job_options(po::options_description& options) {
   options.add_options()("set", po::value<Strings>()->composing(), "override a value: outputs.0.gguf=out/a.gguf");
-  options.add_options()("param", po::value<Strings>()->composing(), "give a declared parameter its value: NAME=value");
+  options.add_options()("param", po::value<Strings>()->composing(), "set a declared parameter: NAME=value");
   add_kernel_options(options);
 }
 
 void add_report_options(po::options_description& options) {
   auto add = options.add_options();
   add("report", po::value<Strings>()->composing(),
-      "FILE.html or FILE.json: write a report of the run; may be given once for each form");
-  add("errors", "measure what every tensor lost, for the report (report.error)");
+      "FILE.html or FILE.json: write a report of the run; may be given once for each format");
+  add("errors", "measure the error of each tensor, for the report (report.error)");
 }
 
 Status read_report_options(const po::variables_map& values, std::optional<ReportRequest>& report) {
@@ -101,12 +101,12 @@ Status read_report_options(const po::variables_map& values, std::optional<Report
     const bool is_page = path.ends_with(".html");
     if (!is_page && !path.ends_with(".json"))
       return usage_error(fmt::format("--report {} is neither an .html nor a .json file", quoted_name(path)),
-                         "the ending says which form is meant: --report report.html");
+                         "the file name extension selects the format: --report report.html");
     const auto [first, is_new] = given.emplace(is_page, path);
     if (!is_new)
-      return usage_error(
-          fmt::format("--report {} and --report {} have the same form", quoted_name(first->second), quoted_name(path)),
-          "a run writes one report as .html and one as .json");
+      return usage_error(fmt::format("--report {} and --report {} have the same format", quoted_name(first->second),
+                                     quoted_name(path)),
+                         "a run writes at most one .html and one .json report");
     (is_page ? report->html : report->json) = path;
   }
   return ok();
@@ -116,7 +116,7 @@ Status check_dry_run(const po::variables_map& values) {
   if (!values.count("dry-run")) return ok();
   for (const char* option : {"report", "errors", "profile", "discard"})
     if (values.count(option))
-      return usage_error(fmt::format("--{} needs a run, and --dry-run makes none", option), "leave one of them out");
+      return usage_error(fmt::format("--{} and --dry-run cannot be used together", option), "omit one of them");
   return ok();
 }
 
@@ -203,7 +203,7 @@ Result<std::size_t> parse_part(std::string_view text) {
   std::size_t part = 0;
   const auto read = std::from_chars(text.data(), text.data() + text.size(), part);
   if (read.ec == std::errc() && read.ptr == text.data() + text.size()) return part;
-  return usage_error(fmt::format("{} is not the number of a part", quoted_name(text)), "parts count from 0");
+  return usage_error(fmt::format("{} is not a valid part number", quoted_name(text)), "parts are numbered from 0");
 }
 
 }  // namespace ggufmill

@@ -19,23 +19,24 @@ CommandSpec probe_command() {
   CommandSpec spec;
   spec.usage = "ggufmill probe FILE --perplexity PROGRAM --text FILE [options]";
   spec.description =
-      "For the targets of a pipeline file: makes, tensor by tensor, the model with that tensor alone of a coarse type, "
-      "and has llama.cpp's llama-perplexity say how far its answers are from the model's own. The sensitivities are "
-      "what objective `probe` takes. One model file is there at a time; ended early, the same command goes on.";
+      "For the targets of a pipeline file: make, tensor by tensor, a copy of the model in which only that tensor has a "
+      "coarse type, and measure with llama.cpp's llama-perplexity how far its output is from that of the original "
+      "model. The resulting sensitivities are the input of the objective `probe`. Only one model file exists at a "
+      "time; if interrupted, the same command resumes.";
   spec.examples =
       "  ggufmill probe job.yaml --perplexity llama.cpp/build/bin/llama-perplexity --text wiki.txt --chunks 60\n"
       "  # then, in job.yaml: objective: {name: probe, sensitivities: job.sensitivities.json}";
   spec.positional = "file";
   add_job_options(spec.options);
   auto add = spec.options.add_options();
-  add("perplexity", po::value<std::string>(), "the program llama-perplexity");
-  add("text", po::value<std::string>(), "a file of text to answer");
-  add("type", po::value<std::string>()->default_value("Q2_K"), "the coarse type");
-  add("chunks", po::value<unsigned>()->default_value(0), "how many chunks of the text; 0: all");
-  add("context", po::value<unsigned>()->default_value(256), "tokens of a chunk");
-  add("threads", po::value<std::string>(), "as limits.threads: a number, or auto");
-  add("output,o", po::value<std::string>(), "where to write; FILE.sensitivities.json in place of FILE.yaml");
-  add("quiet,q", "no progress and no summary");
+  add("perplexity", po::value<std::string>(), "path of the llama-perplexity program");
+  add("text", po::value<std::string>(), "text file to evaluate");
+  add("type", po::value<std::string>()->default_value("Q2_K"), "coarse type");
+  add("chunks", po::value<unsigned>()->default_value(0), "number of chunks of the text to evaluate; 0: all");
+  add("context", po::value<unsigned>()->default_value(256), "tokens per chunk");
+  add("threads", po::value<std::string>(), "number of threads, or auto; overrides limits.threads");
+  add("output,o", po::value<std::string>(), "file to write; default: FILE.sensitivities.json for FILE.yaml");
+  add("quiet,q", "print no progress and no summary");
   return spec;
 }
 
@@ -46,7 +47,7 @@ Result<std::string> run_program(const std::vector<std::string>& words) {
   std::string printed = result.out + result.err;
   if (result.exit_code == 0) return printed;
   const std::string end = printed.size() > 400 ? printed.substr(printed.size() - 400) : printed;
-  return Error{ExitCode::kIo, words.front(), fmt::format("ended with exit code {}", result.exit_code), end, ""};
+  return Error{ExitCode::kIo, words.front(), fmt::format("failed with exit code {}", result.exit_code), end, ""};
 }
 
 int probe_verb(const Parsed& parsed) {
@@ -57,7 +58,7 @@ int probe_verb(const Parsed& parsed) {
   auto loaded = load_from(values);
   if (!loaded) return fail(loaded.error());
   if (loaded.value().batch.is_matrix)
-    return fail(usage_error("a batch is not probed as one", "probe each of its sources by a file of its own"));
+    return fail(usage_error("probing is not supported for a batch", "probe each source with its own pipeline file"));
   Job& job = loaded.value().batch.jobs.front().job;
   if (const Status read = read_job_options(values, job); !read) return fail(read.error());
   ProbeOptions options;
@@ -80,13 +81,13 @@ int probe_verb(const Parsed& parsed) {
     const int code = fail(probes.error());
     return signal_exit_code().value_or(code);
   }
-  if (!quiet)
-    say_note(fmt::format("wrote {}  how much each of {} tensors matters", options.output, probes.value().size()));
+  if (!quiet) say_note(fmt::format("wrote {}  sensitivities of {} tensors", options.output, probes.value().size()));
   return 0;
 }
 
 }  // namespace
 
-const Verb kProbeVerb{"probe", "measure how much each tensor matters, by llama-perplexity", probe_command, probe_verb};
+const Verb kProbeVerb{"probe", VerbGroup::kChoose, "Measure how much each tensor matters, with llama-perplexity",
+                      probe_command, probe_verb};
 
 }  // namespace ggufmill

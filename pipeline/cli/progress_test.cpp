@@ -5,20 +5,20 @@
 
 using namespace ggufmill;
 
-TEST_CASE("progress shows bar, share, bytes, rate and time left") {
+TEST_CASE("progress shows the bar, percentage, bytes, rate, and time left") {
   CHECK(progress_text(512ull << 20, 1ull << 30, 4) ==
         "############............  50%  512.00 MiB of 1.00 GiB  134 MB/s  4 s left");
 }
 
-TEST_CASE("progress of nothing is complete") {
+TEST_CASE("progress of zero bytes is complete") {
   CHECK(progress_text(0, 0, 0) == "######################## 100%  0 B of 0 B  0 MB/s");
 }
 
-TEST_CASE("long times are in hours") {
+TEST_CASE("long times are shown in hours") {
   CHECK(progress_text(1 << 20, 1ull << 40, 1).find(" 291:16 h left") != std::string::npos);
 }
 
-TEST_CASE("a line of progress fits the terminal, whatever its width") {
+TEST_CASE("a progress line fits a terminal of any width") {
   const std::string name =
       "models/a-rather-long-folder/\xe6\xa8\xa1\xe5\x9e\x8b\x1b[31m/Llama-3.1-70B-Instruct-IQ2_XXS.gguf";
   for (std::size_t columns = 1; columns < 200; ++columns) {
@@ -33,7 +33,7 @@ TEST_CASE("a line of progress fits the terminal, whatever its width") {
         "a.gguf  ############............  50%  512.00 MiB of 1.00 GiB  134 MB/s  4 s left");
 }
 
-TEST_CASE("the bar is there in 80 columns and fewer") {
+TEST_CASE("the bar is shown in 80 columns or fewer") {
   const ProgressItem item{"models/Llama-3.1-70B-Instruct-IQ2_XXS.gguf", 512ull << 20, 1ull << 30};
   CHECK(progress_lines({item}, 4, 80, 24)[0] ==
         "models/L..._XXS.gguf  ####....  50%  512.00 MiB of 1.00 GiB  134 MB/s  4 s left");
@@ -46,7 +46,7 @@ TEST_CASE("the bar is there in 80 columns and fewer") {
   }
 }
 
-TEST_CASE("a log has one line for a run, and one a minute") {
+TEST_CASE("a log has one line for a run, at most once a minute") {
   std::vector<ProgressItem> items{{"out/a.gguf", 512ull << 20, 1ull << 30}};
   CHECK(progress_log_line(items, 4) == "out/a.gguf   50%  512.00 MiB of 1.00 GiB  134 MB/s  4 s left");
   items.push_back({"out/b.gguf", 0, 1ull << 30});
@@ -55,7 +55,7 @@ TEST_CASE("a log has one line for a run, and one a minute") {
   CHECK(progress_pace(true, LogFormat::kText) < std::chrono::seconds(1));
 }
 
-TEST_CASE("more items than the terminal has rows are summed up in the last") {
+TEST_CASE("items beyond the rows of the terminal are summed in the last line") {
   std::vector<ProgressItem> items;
   for (int i = 0; i < 25; ++i) items.push_back({"out-" + std::to_string(i) + ".gguf", 1ull << 30, 2ull << 30});
   CHECK(progress_lines(items, 1, 100, 30).size() == 25);

@@ -19,33 +19,35 @@ using Strings = std::vector<std::string>;
 
 void add_reference_options(po::options_description& options) {
   auto add = options.add_options();
-  add("allow-requantize", "quantize tensors anew that are quantized already: loses quality");
-  add("leave-output-tensor", "keep output.weight as it is");
-  add("pure", "one type for all tensors, no mixture");
-  add("imatrix", po::value<std::string>(), "an importance matrix: GGUF or legacy .dat");
-  add("include-weights", po::value<Strings>()->composing(), "use importance for tensors with this in their names only");
-  add("exclude-weights", po::value<Strings>()->composing(), "use no importance for tensors with this in their names");
-  add("output-tensor-type", po::value<std::string>(), "the type of output.weight");
-  add("token-embedding-type", po::value<std::string>(), "the type of the token embedding");
+  add("allow-requantize", "requantize tensors that are already quantized; loses quality");
+  add("leave-output-tensor", "leave output.weight unchanged");
+  add("pure", "use one type for all tensors instead of a mixture");
+  add("imatrix", po::value<std::string>(), "importance matrix, GGUF or legacy .dat");
+  add("include-weights", po::value<Strings>()->composing(),
+      "use importance only for tensors whose names contain this text");
+  add("exclude-weights", po::value<Strings>()->composing(),
+      "use no importance for tensors whose names contain this text");
+  add("output-tensor-type", po::value<std::string>(), "type of output.weight");
+  add("token-embedding-type", po::value<std::string>(), "type of the token embedding");
   add("tensor-type", po::value<Strings>()->composing(),
-      "PATTERN=TYPE: the type of tensors whose names match; the first wins");
-  add("tensor-type-file", po::value<Strings>()->composing(), "a file of such words");
-  add("prune-layers", po::value<std::string>(), "layers to leave out: 6,7");
-  add("keep-split", "write the shards that the input has");
+      "PATTERN=TYPE: type of the tensors whose names match; the first match wins");
+  add("tensor-type-file", po::value<Strings>()->composing(), "file with values of --tensor-type");
+  add("prune-layers", po::value<std::string>(), "layers to remove: 6,7");
+  add("keep-split", "write the same shards as the input");
   add("override-kv", po::value<Strings>()->composing(),
-      "KEY=TYPE:VALUE: set metadata; int, float, bool, str or a metadata type");
-  add("dry-run", "show what would be done; write nothing");
+      "KEY=TYPE:VALUE: set metadata; TYPE is int, float, bool, str, or a metadata type");
+  add("dry-run", "show what would be done without writing anything");
 }
 
 CommandSpec quantize_command() {
   CommandSpec spec;
   spec.usage = "ggufmill quantize [options] INPUT [OUTPUT] TYPE[,TYPE...] [THREADS]";
   spec.description =
-      "Does the job of llama-quantize: the same arguments, the same bytes. INPUT is a GGUF, or a checkpoint folder, "
-      "which is converted and quantized in one pass. TYPE is a recipe (`ggufmill recipe list`) or its number; one read "
-      "serves several. Without OUTPUT a GGUF's is ggml-model-TYPE.gguf beside it; with several types, of a checkpoint, "
-      "and where OUTPUT is a folder, each is MODEL-TYPE.gguf. --emit-pipeline prints the pipeline file that the "
-      "arguments stand for.";
+      "Quantize a model, with the arguments of llama-quantize and the same bytes as its output. INPUT is a GGUF file, "
+      "or a checkpoint folder, which is converted and quantized in one pass. TYPE is a recipe (`ggufmill recipe list`) "
+      "or its number; the input is read only once for several types. Without OUTPUT, the output of a GGUF file is "
+      "ggml-model-TYPE.gguf next to it; with several types, for a checkpoint, and if OUTPUT is a folder, each output "
+      "is MODEL-TYPE.gguf. --emit-pipeline prints the equivalent pipeline file.";
   spec.examples =
       "  ggufmill quantize model-BF16.gguf Q4_K_M\n"
       "  ggufmill quantize models/Llama-3-8B out/ Q4_K_M,Q6_K\n"
@@ -55,8 +57,8 @@ CommandSpec quantize_command() {
   spec.many = true;
   spec.numbers = true;
   add_reference_options(spec.options);
-  spec.options.add_options()("overwrite", "replace outputs that are there already")("emit-pipeline",
-                                                                                    "print the pipeline file and stop");
+  spec.options.add_options()("overwrite", "replace existing outputs")("emit-pipeline",
+                                                                      "print the equivalent pipeline file and exit");
   add_kernel_options(spec.options);
   add_run_options(spec.options);
   return spec;
@@ -149,7 +151,7 @@ int quantize_verb(const Parsed& parsed) {
 
 }  // namespace
 
-const Verb kQuantizeVerb{"quantize", "do the job of llama-quantize, with its arguments", quantize_command,
-                         quantize_verb};
+const Verb kQuantizeVerb{"quantize", VerbGroup::kConvert, "Quantize a model, with llama-quantize's arguments",
+                         quantize_command, quantize_verb};
 
 }  // namespace ggufmill

@@ -27,11 +27,11 @@ CommandSpec recipe_command() {
       "ggufmill recipe (list | show NAME | from FILE | check NAME --model FILE | diff A B --model FILE | "
       "objectives [NAME] | exclusions [NAME])";
   spec.description =
-      "Lists the built-in recipes, or prints one: a YAML file to copy, change and name in `quantize:` by its path. A "
-      "recipe of your own may say `extends: NAME` and add rules. `from` prints the recipe that gives another model of "
-      "the family the types that a model file has; `check` says how many tensors of a model each rule decides, and "
-      "`diff` which tensors two recipes give other types; `objectives` lists what a target's choice can be made by and "
-      "`exclusions` which types it can leave out, or prints one of them.";
+      "List the built-in recipes, or print one: a YAML file to copy, change, and name in `quantize:` by its path. Your "
+      "own recipe can set `extends: NAME` and add rules. `from` prints a recipe that gives other models of the same "
+      "family the types of a model file; `check` prints how many tensors of a model each rule decides; `diff` prints "
+      "the tensors to which two recipes give different types; `objectives` and `exclusions` list what a target can "
+      "minimize and which types it can exclude, or print one of them.";
   spec.examples =
       "  ggufmill recipe list\n"
       "  ggufmill recipe show Q4_K_M > mine.yaml\n"
@@ -40,8 +40,9 @@ CommandSpec recipe_command() {
   spec.positional = "words";
   spec.words = {"list", "show", "from", "check", "diff", "objectives", "exclusions"};
   spec.many = true;
-  spec.options.add_options()("model", po::value<std::string>(), "the model of check and diff: headers are read alone")(
-      "json", "of list, check, diff, objectives and exclusions: a JSON array of objects, one a row of the table");
+  spec.options.add_options()("model", po::value<std::string>(), "model for check and diff; only its headers are read")(
+      "json",
+      "with list, check, diff, objectives, and exclusions: print a JSON array with one object per row of the table");
   add_kernel_options(spec.options);
   return spec;
 }
@@ -74,8 +75,8 @@ int show(const std::string& name) {
       std::fwrite(built_in.text.data(), 1, built_in.text.size(), stdout);
       return 0;
     }
-  return fail(
-      usage_error(fmt::format("'{}' is a file, not a built-in recipe", name), "`ggufmill recipe list` lists those"));
+  return fail(usage_error(fmt::format("'{}' is a file, not a built-in recipe", name),
+                          "`ggufmill recipe list` lists the built-in recipes"));
 }
 
 int from(const std::string& path, const po::variables_map& values) {
@@ -93,7 +94,8 @@ int from(const std::string& path, const po::variables_map& values) {
 Result<Model> model_for(const std::string& what, const Context& context, const po::variables_map& values) {
   const auto path = text_of(values, "model");
   if (!path)
-    return usage_error(fmt::format("recipe {} needs a model", what), "--model FILE: any of the architecture will do");
+    return usage_error(fmt::format("recipe {} needs a model", what),
+                       "give --model FILE: any model of the architecture");
   return context.inspect(*path);
 }
 
@@ -115,7 +117,7 @@ int check(const std::string& name, const po::variables_map& values) {
     idle += use.tensors == 0;
   }
   print_table({{"tensors", Align::kRight}, {"rule"}}, rows, as_json);
-  if (!as_json) fmt::print("{} of {} rules decide nothing on this model\n", idle, rows.size());
+  if (!as_json) fmt::print("{} of {} rules decide no tensor of this model\n", idle, rows.size());
   return 0;
 }
 
@@ -189,8 +191,8 @@ int show_built_in(const BuiltIns& built_ins, const std::string& name, const char
       std::fwrite(built_in.text.data(), 1, built_in.text.size(), stdout);
       return 0;
     }
-  return fail(usage_error(fmt::format("'{}' is none of the built-in {}", name, word),
-                          fmt::format("`ggufmill recipe {}` lists what there is", word)));
+  return fail(usage_error(fmt::format("'{}' is not one of the built-in {}", name, word),
+                          fmt::format("`ggufmill recipe {}` lists them", word)));
 }
 
 int recipe_verb(const Parsed& parsed) {
@@ -208,12 +210,11 @@ int recipe_verb(const Parsed& parsed) {
   if (words.size() == 2 && words[0] == "exclusions")
     return show_built_in(built_in_exclusions(), words[1], "exclusions");
   return fail(
-      usage_error(fmt::format("'{}' is not understood", fmt::join(words, " ")), "usage: " + recipe_command().usage));
+      usage_error(fmt::format("invalid arguments: '{}'", fmt::join(words, " ")), "usage: " + recipe_command().usage));
 }
 
 }  // namespace
 
-const Verb kRecipeVerb{"recipe", "list the built-in recipes, print one to start from, or make one of a file",
-                       recipe_command, recipe_verb};
+const Verb kRecipeVerb{"recipe", VerbGroup::kChoose, "List, print, or derive recipes", recipe_command, recipe_verb};
 
 }  // namespace ggufmill

@@ -62,12 +62,11 @@ std::string objectives_section() {
     if (const auto objective = find_objective(std::string(built_in.name), {}))
       rows +=
           fmt::format("\n| {} | {} | {} |", built_in.name, objective.value().formula, objective.value().description);
-  return section(
-      "Objectives",
-      "What `quantize.objective` names; `ggufmill recipe objectives NAME` prints one, to copy and change.\n\n"
-      "| Built in | What is made small | What it is |\n|---|---|---|" +
-          rows,
-      objective_fields());
+  return section("Objectives",
+                 "Values of `quantize.objective`; `ggufmill recipe objectives NAME` prints one to copy and change.\n\n"
+                 "| Built in | What is made small | What it is |\n|---|---|---|" +
+                     rows,
+                 objective_fields());
 }
 
 // Returns a table of the values of `quantize.exclude`.
@@ -81,7 +80,7 @@ std::string exclusions_section() {
                           exclusion.value().description, exclusion.value().source);
     }
   return section("Exclusions",
-                 "What `quantize.exclude` names; `ggufmill recipe exclusions NAME` prints one, to copy and change.\n\n"
+                 "Values of `quantize.exclude`; `ggufmill recipe exclusions NAME` prints one to copy and change.\n\n"
                  "| Built in | Types | What they have in common | Where that is known from |\n|---|---|---|---|" +
                      rows,
                  exclusion_fields());
@@ -95,32 +94,33 @@ std::string pipeline_reference() {
   std::erase_if(field_named(job, "outputs")->item.front().fields,
                 [](const FieldSpec& field) { return is_stage(field.name); });
   std::string page =
-      fmt::format("# Pipeline files\n`ggufmill schema pipeline --reference` prints this. For example `{}`.\n\n{}",
+      fmt::format("# Pipeline files\nPrinted by `ggufmill schema pipeline --reference`. Example: `{}`.\n\n{}",
                   job.example, field_reference_markdown(job));
   for (const StageSpec& stage : make_registry().stages) page += stage_section(stage);
   page += objectives_section() + exclusions_section();
-  return page + section("Files of the source `arrays`", "What `source: {arrays: FILE.yaml}` names.", arrays_fields());
+  return page + section("Files of the source `arrays`", "Format of the files that `source: {arrays: FILE.yaml}` names.",
+                        arrays_fields());
 }
 
 std::string recipe_reference() {
   FieldSpec recipe = recipe_fields(), rule = field_named(recipe, "rules")->item.front();
   recipe.name.clear();
   close_rules(recipe);
-  return "# Recipes\n`ggufmill schema recipe --reference` prints this; `ggufmill recipe show Q4_K_M` shows one.\n\n" +
+  return "# Recipes\nPrinted by `ggufmill schema recipe --reference`; `ggufmill recipe show Q4_K_M` prints an "
+         "example.\n\n" +
          field_reference_markdown(recipe) +
          section("Rules of recipes",
-                 "All conditions of a rule must hold. What `keep` lists has no type; the groups of "
-                 "`models` ask of the model alone.",
+                 "All conditions of a rule must be true. Entries of `keep` have no type; groups of `models` have only "
+                 "conditions on the model.",
                  rule);
 }
 
 std::string architecture_reference() {
   FieldSpec map = huggingface::architecture_fields();
   map.name.clear();
-  return "# Maps of architectures\n`ggufmill schema architecture --reference` prints this; `ggufmill architectures "
-         "show "
-         "llama` shows one, `ggufmill architectures --functions` what stands for a value and what can be done to a "
-         "tensor.\n\n" +
+  return "# Architecture maps\nPrinted by `ggufmill schema architecture --reference`; `ggufmill architectures show "
+         "llama` prints an example, and `ggufmill architectures --functions` lists the functions for values and the "
+         "operations on tensors.\n\n" +
          field_reference_markdown(map);
 }
 

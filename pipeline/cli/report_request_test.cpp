@@ -29,7 +29,7 @@ Status add_options(const std::vector<std::string>& arguments, std::optional<Repo
 
 }  // namespace
 
-TEST_CASE("a file asks for nothing, for the defaults, or for what it says") {
+TEST_CASE("a pipeline file requests no report, a default one, or specific files") {
   CHECK_FALSE(of_file(""));
   REQUIRE(of_file("report: {}\n"));
   CHECK_FALSE(of_file("report: {}\n")->error);
@@ -39,7 +39,7 @@ TEST_CASE("a file asks for nothing, for the defaults, or for what it says") {
   CHECK(all.html == "b.html");
 }
 
-TEST_CASE("the command line adds to it, and its paths win") {
+TEST_CASE("the command line adds to the request, and its paths take precedence") {
   std::optional<ReportRequest> report = of_file("report: {json: a.json, html: b.html}\n");
   REQUIRE(add_options({"--errors", "--report", "c.html"}, report));
   CHECK(report->error);
@@ -47,23 +47,23 @@ TEST_CASE("the command line adds to it, and its paths win") {
   CHECK(report->html == "c.html");
 }
 
-TEST_CASE("no option, no report") {
+TEST_CASE("without options, no report is requested") {
   std::optional<ReportRequest> report;
   REQUIRE(add_options({}, report));
   CHECK_FALSE(report);
 }
 
-TEST_CASE("the ending says which form is meant") {
+TEST_CASE("the file name extension selects the report format") {
   std::optional<ReportRequest> report;
   const Status read = add_options({"--report", "a.txt"}, report);
   REQUIRE_FALSE(read);
   CHECK(read.error().code == ExitCode::kUsage);
 }
 
-TEST_CASE("two reports of one form are refused, as one would be dropped") {
+TEST_CASE("two reports of the same format are refused") {
   std::optional<ReportRequest> report;
   const Status read = add_options({"--report", "a.html", "--report", "b.json", "--report", "c.html"}, report);
   REQUIRE_FALSE(read);
   CHECK(read.error().code == ExitCode::kUsage);
-  CHECK(read.error().what == "--report 'a.html' and --report 'c.html' have the same form");
+  CHECK(read.error().what == "--report 'a.html' and --report 'c.html' have the same format");
 }

@@ -15,8 +15,8 @@ CommandSpec resume_command() {
   CommandSpec spec;
   spec.usage = "ggufmill resume FOLDER";
   spec.description =
-      "Goes on with a cluster job that nobody is at: hands the parts that are not done to its engine, and a new seal. "
-      "A part goes on from what its last attempt has done.";
+      "Resume a cluster job that is not running: submit its unfinished parts, and a new seal, to its engine. Each part "
+      "continues from its last attempt.";
   spec.examples = "  ggufmill resume llama.job";
   spec.positional = "folder";
   return spec;
@@ -24,8 +24,8 @@ CommandSpec resume_command() {
 
 Error still_running(const ClusterArray& array) {
   return usage_error(
-      "the job is under way",
-      fmt::format("`ggufmill status {0}` says how far it is, `ggufmill cancel {0}` ends it", array.folder));
+      "the job is running",
+      fmt::format("`ggufmill status {0}` shows its progress, `ggufmill cancel {0}` cancels it", array.folder));
 }
 
 Status resume(const std::string& folder) {
@@ -34,7 +34,7 @@ Status resume(const std::string& folder) {
   const JobStatus status = JobWatch(opened.planned).look(true);
   say_warnings(status.warnings);
   if (status.state == JobStatus::State::kSealed) {
-    say_note("the outputs are sealed already");
+    say_note("the outputs are already sealed");
     return ok();
   }
   if (status.state == JobStatus::State::kRunning) return still_running(array);
@@ -49,6 +49,6 @@ int resume_verb(const Parsed& parsed) {
 
 }  // namespace
 
-const Verb kResumeVerb{"resume", "go on with a cluster job that nobody is at", resume_command, resume_verb};
+const Verb kResumeVerb{"resume", VerbGroup::kCluster, "Resume a cluster job that stopped", resume_command, resume_verb};
 
 }  // namespace ggufmill

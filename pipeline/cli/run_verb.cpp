@@ -13,20 +13,20 @@ CommandSpec run_command() {
   CommandSpec spec;
   spec.usage = "ggufmill run FILE [options]";
   spec.description =
-      "Carries out a pipeline file: reads the source once and writes all outputs; of a batch (`matrix`) each source in "
-      "turn, without what is there already, made of the same in the same way. An output appears under its name whole "
-      "or not at all.";
+      "Run a pipeline file: read the source once and write all outputs. For a batch (`matrix`), process the sources in "
+      "order, skipping outputs that already exist with unchanged inputs and options. An output appears under its name "
+      "only once it is complete.";
   spec.examples =
       "  ggufmill run configs/demo.yaml\n"
       "  ggufmill run job.yaml --set outputs.0.gguf=/data/out.gguf --overwrite";
   spec.positional = "file";
   add_job_options(spec.options);
   auto add = spec.options.add_options();
-  add("overwrite", "replace outputs that are there already");
-  add("skip-unchanged", "leave out outputs whose manifests say that they are what this run would make");
-  add("fail-fast", "of a batch: begin nothing after an output that failed");
-  add("threads", po::value<std::string>(), "as limits.threads: a number, or auto");
-  add("io", po::value<std::string>(), "as limits.io: cached, streaming or direct");
+  add("overwrite", "replace existing outputs");
+  add("skip-unchanged", "skip outputs whose manifests show that this run would not change them");
+  add("fail-fast", "for a batch: start no further outputs after one fails");
+  add("threads", po::value<std::string>(), "number of threads, or auto; overrides limits.threads");
+  add("io", po::value<std::string>(), "I/O mode: cached, streaming, or direct; overrides limits.io");
   add_run_options(spec.options);
   return spec;
 }
@@ -48,6 +48,6 @@ int run_verb(const Parsed& parsed) {
 
 }  // namespace
 
-const Verb kRunVerb{"run", "carry out a pipeline file", run_command, run_verb};
+const Verb kRunVerb{"run", VerbGroup::kConvert, "Run a pipeline file", run_command, run_verb};
 
 }  // namespace ggufmill

@@ -20,9 +20,9 @@ Result<RunOptions> run_options(const po::variables_map& values) {
   const auto engine = values["engine"].as<std::string>();
   const auto io = values["io-engine"].as<std::string>();
   if (engine != "graph" && engine != "simple")
-    return usage_error(fmt::format("unknown engine '{}'", engine), "--engine is graph or simple");
+    return usage_error(fmt::format("unknown engine '{}'", engine), "--engine must be graph or simple");
   if (io != "auto" && io != "io_uring" && io != "threads")
-    return usage_error(fmt::format("unknown I/O engine '{}'", io), "--io-engine is auto, io_uring or threads");
+    return usage_error(fmt::format("unknown I/O engine '{}'", io), "--io-engine must be auto, io_uring, or threads");
   options.engine = engine == "simple" ? EngineKind::kSimple : EngineKind::kGraph;
   options.io = io == "auto" ? IoKind::kAuto : io == "io_uring" ? IoKind::kUring : IoKind::kThreads;
   return options;
@@ -62,10 +62,10 @@ int discard(const Planned& planned, bool quiet) {
   if (const Status removed = planned.context.discard(left); !removed) return fail(removed.error());
   for (const Leftover& file : left.files)
     if (file.is_in_use)
-      say_warning(fmt::format("{} stays: a run is writing it now", file.path));
+      say_warning(fmt::format("kept {}: a run is writing it now", file.path));
     else if (!quiet)
       say_note(fmt::format("removed {}  {}", file.path, human_bytes(file.bytes)));
-  if (left.files.empty() && !quiet) say_note("nothing is left of earlier runs");
+  if (left.files.empty() && !quiet) say_note("there are no leftover files of earlier runs");
   return 0;
 }
 
@@ -110,12 +110,12 @@ void say_profile(const Profile& profile) {
 
 void add_run_options(po::options_description& options) {
   auto add = options.add_options();
-  add("engine", po::value<std::string>()->default_value("graph"), "graph, or simple: one slab after the other");
-  add("io-engine", po::value<std::string>()->default_value("auto"), "auto, io_uring or threads");
-  add("profile", po::value<std::string>(), "FILE.json: say where the time went, and write a trace for Perfetto");
-  add("no-resume", "begin anew, whatever an earlier run left, and leave nothing when the run is ended early");
-  add("discard", "remove what runs that were ended early have left of the outputs, and stop");
-  add("quiet,q", "no progress and no summary");
+  add("engine", po::value<std::string>()->default_value("graph"), "graph, or simple (processes one slab at a time)");
+  add("io-engine", po::value<std::string>()->default_value("auto"), "auto, io_uring, or threads");
+  add("profile", po::value<std::string>(), "FILE.json: print where the time went and write a trace for Perfetto");
+  add("no-resume", "start over, ignoring leftover files of earlier runs, and leave none if interrupted");
+  add("discard", "remove the leftover files of interrupted runs and exit");
+  add("quiet,q", "print no progress and no summary");
   add_report_options(options);
 }
 
@@ -170,9 +170,9 @@ int execute(const Planned& planned, const po::variables_map& values, bool overwr
   if (quiet) return 0;
   say_summary(plan, report.value());
   if (profile) say_profile(*profile);
-  if (!plan.trace.empty()) say_note("wrote " + plan.trace + "  the trace: open it with https://ui.perfetto.dev");
+  if (!plan.trace.empty()) say_note("wrote " + plan.trace + "  trace; open it at https://ui.perfetto.dev");
   for (const std::string& path : {plan.report.json, plan.report.html})
-    if (!path.empty()) say_note("wrote " + path + "  the report");
+    if (!path.empty()) say_note("wrote " + path + "  report");
   return 0;
 }
 
@@ -224,7 +224,7 @@ int execute_batch(const Loaded& loaded, const po::variables_map& values, bool ov
   auto run = run_options(values);
   if (!run) return fail(run.error());
   if (values.count("profile"))
-    return fail(usage_error("--profile is of one run, and this is a batch", "run one of its jobs by itself"));
+    return fail(usage_error("--profile is not supported for a batch", "run one of its jobs individually"));
   Job first = loaded.batch.jobs.front().job;  // the options apply to all jobs
   Status usable = read_job_options(values, first);
   Batch batch = loaded.batch;

@@ -14,30 +14,30 @@
 using namespace ggufmill;
 
 TEST_CASE("configs/pipeline.schema.json is current") {
-  INFO("to renew it: ggufmill schema pipeline > configs/pipeline.schema.json");
+  INFO("to update it, run: ggufmill schema pipeline > configs/pipeline.schema.json");
   CHECK((read_text("configs/pipeline.schema.json") == json_schema(job_fields(make_registry()))));
 }
 
 TEST_CASE("configs/recipe.schema.json is current") {
-  INFO("to renew it: ggufmill schema recipe > configs/recipe.schema.json");
+  INFO("to update it, run: ggufmill schema recipe > configs/recipe.schema.json");
   CHECK((read_text("configs/recipe.schema.json") == json_schema(recipe_fields())));
 }
 
 TEST_CASE("configs/architecture.schema.json is current") {
-  INFO("to renew it: ggufmill schema architecture > configs/architecture.schema.json");
+  INFO("to update it, run: ggufmill schema architecture > configs/architecture.schema.json");
   CHECK((read_text("configs/architecture.schema.json") == json_schema(huggingface::architecture_fields())));
 }
 
 TEST_CASE("configs/REFERENCE.md is current") {
   INFO(
-      "to renew it: (ggufmill schema --reference; for i in recipe architecture; do echo; ggufmill schema $i "
+      "to update it, run: (ggufmill schema --reference; for i in recipe architecture; do echo; ggufmill schema $i "
       "--reference; "
       "done) > configs/REFERENCE.md");
   CHECK((read_text("configs/REFERENCE.md") ==
          pipeline_reference() + "\n" + recipe_reference() + "\n" + architecture_reference()));
 }
 
-TEST_CASE("every field has a sentence, and examples and defaults that pass its own lint") {
+TEST_CASE("every field is documented, and its examples and defaults pass its own lint") {
   for (const Error& error : check_examples(job_fields(make_registry()))) FAIL_CHECK(render(error));
   for (const Error& error : check_examples(recipe_fields())) FAIL_CHECK(render(error));
   for (const Error& error : check_examples(arrays_fields())) FAIL_CHECK(render(error));

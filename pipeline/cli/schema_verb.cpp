@@ -21,12 +21,12 @@ CommandSpec schema_command() {
   CommandSpec spec;
   spec.usage = "ggufmill schema [pipeline | recipe | architecture] [options]";
   spec.description =
-      "Prints the JSON Schema of pipeline files, of recipes or of maps of architectures, for editors that complete and "
-      "check while you type; with --reference, the same as a page to read.";
+      "Print the JSON Schema of pipeline files, recipes, or architecture maps, for editors that complete and check as "
+      "you type. With --reference, print the same as a page to read.";
   spec.examples =
       "  ggufmill schema > pipeline.schema.json\n"
       "  ggufmill schema recipe --reference";
-  spec.options.add_options()("reference", "a page in Markdown");
+  spec.options.add_options()("reference", "print a reference page in Markdown");
   spec.positional = "what";
   spec.words = {"pipeline", "recipe", "architecture"};
   spec.optional = true;
@@ -44,14 +44,15 @@ int schema_verb(const Parsed& parsed) {
   else if (what == "architecture")
     text = as_page ? architecture_reference() : json_schema(huggingface::architecture_fields());
   else
-    return fail(usage_error(fmt::format("'{}' has no schema", what), "write pipeline, recipe or architecture"));
+    return fail(usage_error(fmt::format("there is no schema '{}'", what), "give pipeline, recipe, or architecture"));
   std::fputs(text.c_str(), stdout);
   return 0;
 }
 
 }  // namespace
 
-const Verb kSchemaVerb{"schema", "print the JSON Schema or the reference of pipeline files, recipes and architectures",
-                       schema_command, schema_verb};
+const Verb kSchemaVerb{"schema", VerbGroup::kReference,
+                       "Print the JSON Schema or the reference of pipeline files, recipes, and maps", schema_command,
+                       schema_verb};
 
 }  // namespace ggufmill

@@ -21,17 +21,18 @@ CommandSpec seal_command() {
   CommandSpec spec;
   spec.usage = "ggufmill seal --plan DIR/plan.json [--wait 6h]";
   spec.description =
-      "Ends the cluster job in DIR once all its parts are done: reads its outputs from end to end, compares them with "
-      "what the parts wrote, and gives them their names. What is damaged is undone, so that `ggufmill resume` does it "
-      "again. Exit code 75: parts are not done, or were undone. Does nothing where all is done. Of a matrix: seals "
-      "every source that is done, and then says what became of the others; the exit code is that of the first.";
+      "Finish the cluster job in DIR once all its parts are done: read its outputs from end to end, compare them with "
+      "what the parts wrote, and give them their names. Damaged parts are reset, so that `ggufmill resume` runs them "
+      "again. Exit code 75 means that parts are not done or were reset. Does nothing if the job is already sealed. For "
+      "a matrix, seal every source that is done, then report the state of the others; the exit code is that of the "
+      "first failure.";
   spec.examples =
       "  ggufmill seal --plan llama.job/plan.json\n"
       "  ggufmill seal --plan llama.job/plan.json --wait 6h";
   auto add = spec.options.add_options();
-  add("plan", po::value<std::string>(), "the plan of the job, or its folder");
-  add("wait", po::value<std::string>(), "so long for parts that are not done: 90s, 30m, 6h");
-  add("quiet,q", "no summary");
+  add("plan", po::value<std::string>(), "plan of the job, or its folder");
+  add("wait", po::value<std::string>(), "time to wait for unfinished parts: 90s, 30m, 6h");
+  add("quiet,q", "print no summary");
   return spec;
 }
 
@@ -49,12 +50,12 @@ Result<double> seconds_of(const std::string& text) {
   const std::string_view unit(read.ptr, static_cast<std::size_t>(text.data() + text.size() - read.ptr));
   const double factor = unit == "s" ? 1 : unit == "m" ? 60 : unit == "h" ? 3600 : 0;
   if (read.ec == std::errc() && factor > 0 && number >= 0 && number <= 1e6) return number * factor;
-  return usage_error(fmt::format("'{}' is not a time", text), "write 90s, 30m or 6h");
+  return usage_error(fmt::format("'{}' is not a valid duration", text), "give for example 90s, 30m, or 6h");
 }
 
 void say_sealed(const Plan& plan, const ClusterJob& job, const SealOutcome& outcome) {
   for (const StoredFile& file : stored_files(plan)) say_note("wrote " + file.path);
-  say_note(fmt::format("{} parts sealed in {:.2f} s, {} hems", job.parts(), outcome.seconds, outcome.hems));
+  say_note(fmt::format("{} parts sealed in {:.2f} s, {} edges", job.parts(), outcome.seconds, outcome.hems));
 }
 
 int seal_job(const OpenedPlans& opened, const SealOptions& options, bool quiet) {
@@ -65,7 +66,7 @@ int seal_job(const OpenedPlans& opened, const SealOptions& options, bool quiet) 
   say_warnings(outcome.value().warnings);
   if (quiet) return 0;
   if (outcome.value().was_sealed)
-    say_note("the outputs were sealed already");
+    say_note("the outputs were already sealed");
   else
     say_sealed(plan, job, outcome.value());
   return 0;
@@ -117,6 +118,6 @@ int seal_verb(const Parsed& parsed) {
 
 }  // namespace
 
-const Verb kSealVerb{"seal", "end a cluster job whose parts are done", seal_command, seal_verb};
+const Verb kSealVerb{"seal", VerbGroup::kCluster, "Finish a cluster job whose parts are done", seal_command, seal_verb};
 
 }  // namespace ggufmill

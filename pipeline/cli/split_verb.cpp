@@ -18,8 +18,8 @@ CommandSpec split_command() {
   CommandSpec spec;
   spec.usage = "ggufmill split [options] INPUT OUTPUT";
   spec.description =
-      "Writes a model as shards OUTPUT-00001-of-0000N.gguf: the same bytes as llama-gguf-split. Without a limit no "
-      "shard has more than 128 tensors. An INPUT in shards is one model, whose shards are made anew.";
+      "Split a model into shards OUTPUT-00001-of-0000N.gguf, with the same bytes as llama-gguf-split. Without a limit, "
+      "no shard has more than 128 tensors. A sharded INPUT is treated as one model and split again.";
   spec.examples =
       "  ggufmill split --split-max-size 20G model.gguf model\n"
       "  ggufmill split --split-max-tensors 100 --no-tensor-first-split model.gguf model\n"
@@ -27,12 +27,12 @@ CommandSpec split_command() {
   spec.positional = "words";
   spec.many = true;
   auto add = spec.options.add_options();
-  add("split-max-size", po::value<std::string>(), "most bytes of tensor data in a shard: 300M, 20G, 512MiB");
-  add("split-max-tensors", po::value<std::uint64_t>(), "most tensors in a shard");
-  add("no-tensor-first-split", "the first shard has the metadata alone");
-  add("dry-run", "list the shards; write nothing");
-  add("emit-pipeline", "print the pipeline file that does the same, and stop");
-  add("overwrite", "replace shards that are there already");
+  add("split-max-size", po::value<std::string>(), "maximum bytes of tensor data per shard: 300M, 20G, 512MiB");
+  add("split-max-tensors", po::value<std::uint64_t>(), "maximum number of tensors per shard");
+  add("no-tensor-first-split", "write only the metadata to the first shard");
+  add("dry-run", "list the shards without writing anything");
+  add("emit-pipeline", "print the equivalent pipeline file and exit");
+  add("overwrite", "replace existing shards");
   add_kernel_options(spec.options);
   add_run_options(spec.options);
   return spec;
@@ -59,10 +59,10 @@ int split_verb(const Parsed& parsed) {
   const po::variables_map& values = parsed.values;
   const auto words = values["words"].as<Strings>();
   if (words.size() != 2)
-    return fail(usage_error("two names are needed: INPUT and OUTPUT", "usage: " + split_command().usage));
+    return fail(usage_error("expected two names: INPUT and OUTPUT", "usage: " + split_command().usage));
   if (const Status usable = check_dry_run(values); !usable) return fail(usable.error());
   if (values.count("split-max-size") && values.count("split-max-tensors"))
-    return fail(usage_error("--split-max-size and --split-max-tensors cannot be used together", "give one of them"));
+    return fail(usage_error("--split-max-size and --split-max-tensors cannot be used together", "omit one of them"));
   const std::string pipeline = pipeline_of(values, words[0], words[1]);
   if (values.count("emit-pipeline")) {
     std::fputs(pipeline.c_str(), stdout);
@@ -81,6 +81,7 @@ int split_verb(const Parsed& parsed) {
 
 }  // namespace
 
-const Verb kSplitVerb{"split", "write a model as shards, as llama-gguf-split does", split_command, split_verb};
+const Verb kSplitVerb{"split", VerbGroup::kEdit, "Split a model into shards, as llama-gguf-split does", split_command,
+                      split_verb};
 
 }  // namespace ggufmill

@@ -25,23 +25,23 @@ CommandSpec status_command() {
   CommandSpec spec;
   spec.usage = "ggufmill status (FILE | FOLDER) [options]";
   spec.description =
-      "Says which outputs of a pipeline file are there, whether a run is writing them now and how far it is, and what "
-      "runs that ended early have left: `run` goes on from there, `run --discard` removes it. Names the folder of a "
-      "cluster job that writes the same outputs. Reads headers only and changes nothing. Of the folder of a cluster "
-      "job: how far its parts are. Exit code 0: the outputs are sealed; 1: "
-      "it is under way; 2: nobody is at it, and `ggufmill resume FOLDER` goes on with it.";
+      "Show which outputs of a pipeline file exist, whether a run is writing them now and its progress, and the "
+      "leftover files of interrupted runs: `run` resumes from them, `run --discard` removes them. Prints the folder of "
+      "a cluster job that writes the same outputs. Reads only headers and changes nothing.\n\nFor the folder of a "
+      "cluster job, show the progress of its parts. Exit code 0: the outputs are sealed; 1: the job is running; 2: it "
+      "is not running, and `ggufmill resume FOLDER` continues it.";
   spec.examples =
       "  ggufmill status job.yaml\n"
       "  ggufmill status job.yaml --json\n"
       "  ggufmill status llama.job --watch";
   spec.positional = "file";
   add_job_options(spec.options);
-  spec.options.add_options()("json",
-                             "one JSON object on stdout: {running, can_go_on, units, units_done, outputs, leftovers, "
-                             "cluster_jobs}, of a batch {sources: [{source, running, ...}]}; "
-                             "of a cluster job {folder, state, done, part_done, seal, parts}, of a matrix of "
-                             "them also {jobs}")(
-      "watch", "of a cluster job: look again every two seconds, until it is no longer under way");
+  spec.options.add_options()(
+      "json",
+      "print one JSON object: {running, can_go_on, units, units_done, outputs, leftovers, "
+      "cluster_jobs}, for a batch {sources: [{source, running, ...}]}; "
+      "for a cluster job {folder, state, done, part_done, seal, parts}, for a matrix also {jobs}")(
+      "watch", "for a cluster job: update every two seconds until it is no longer running");
   return spec;
 }
 
@@ -88,9 +88,9 @@ std::string progress_of(const Leftovers& left) {
 
 std::string state_of(const Leftovers& left) {
   if (left.is_running()) return "a run is writing the outputs now: " + progress_of(left);
-  if (left.can_go_on()) return fmt::format("a run was ended early: {}; `run` goes on from there", progress_of(left));
+  if (left.can_go_on()) return fmt::format("a run was interrupted: {}; `run` resumes from there", progress_of(left));
   const std::vector<std::string> jobs = left.cluster_jobs();
-  if (jobs.empty()) return "no run is under way";
+  if (jobs.empty()) return "no run is active";
   std::string text;
   for (const std::string& job : jobs)
     text += fmt::format("{0}the cluster job in {1} writes the outputs: `ggufmill status {1}` reports its progress",
@@ -106,11 +106,11 @@ void print_status(const Planned& planned) {
   for (const PlannedOutput& output : plan.outputs) {
     all_measured = all_measured && is_measured(output);
     for (const OutputFile& file : output.files)
-      rows.push_back({file.path, is_measured(output) ? human_bytes(file.bytes) : "-",
-                      is_there(file.path) ? "there" : "not there"});
+      rows.push_back(
+          {file.path, is_measured(output) ? human_bytes(file.bytes) : "-", is_there(file.path) ? "exists" : "missing"});
   }
   std::fputs(render_table({name_column("output"), {"size", Align::kRight}, {"state"}}, rows).c_str(), stdout);
-  if (!all_measured) std::puts("the target is not measured yet, so the sizes are not known");
+  if (!all_measured) std::puts("the target is not measured yet, so the sizes are unknown");
   std::puts(state_of(left).c_str());
   for (const Leftover& file : left.files)
     std::puts(fmt::format("{}  {}", describe(file), human_bytes(file.bytes)).c_str());
@@ -121,7 +121,7 @@ int status_verb(const Parsed& parsed) {
   if (const auto folder = parsed.values["file"].as<std::string>(); is_array_folder(folder))
     return cluster_status(folder, as_json, parsed.values.count("watch") > 0);
   if (parsed.values.count("watch"))
-    return fail(usage_error("--watch is for the folder of a cluster job", "a run says itself how far it is"));
+    return fail(usage_error("--watch requires the folder of a cluster job", "a run shows its own progress"));
   JsonOfPlans all;
   const int code = for_each_plan(parsed.values, [&](const Planned& planned) {
     if (as_json)
@@ -136,7 +136,8 @@ int status_verb(const Parsed& parsed) {
 
 }  // namespace
 
-const Verb kStatusVerb{"status", "say how far the runs of a pipeline file are, and what was left", status_command,
+const Verb kStatusVerb{"status", VerbGroup::kConvert,
+                       "Show the progress of pipeline files and cluster jobs, and leftover files", status_command,
                        status_verb};
 
 }  // namespace ggufmill

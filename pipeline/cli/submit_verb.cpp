@@ -25,10 +25,10 @@ CommandSpec submit_command() {
   CommandSpec spec;
   spec.usage = "ggufmill submit FILE [options]";
   spec.description =
-      "Makes the plan of a pipeline file, cuts it into parts and hands them to the engine that its `cluster:` names: "
-      "Slurm, as an array of parts and a job that seals the outputs when all parts are done; or none, for those who "
-      "start `ggufmill part` themselves. The job lives in a folder that all nodes have to see: `status`, `resume` and "
-      "`cancel` take it. The sources of a matrix are one array and one seal, which seals what is done of each.";
+      "Plan a pipeline file, divide the plan into parts, and submit them to the engine that `cluster:` in the file "
+      "names: Slurm, as an array of parts and a job that seals the outputs once all parts are done; or none, to start "
+      "`ggufmill part` yourself. The job is stored in a folder that all nodes must see; pass it to `status`, `resume`, "
+      "and `cancel`. The sources of a matrix share one array and one seal, which seals the finished sources.";
   spec.examples =
       "  ggufmill submit llama.yaml --dry-run\n"
       "  ggufmill submit llama.yaml --parts 64\n"
@@ -36,12 +36,12 @@ CommandSpec submit_command() {
   spec.positional = "file";
   add_job_options(spec.options);
   auto add = spec.options.add_options();
-  add("folder", po::value<std::string>(), "as cluster.folder: where the job lives");
-  add("parts", po::value<unsigned>(), "as cluster.parts: how many parts");
-  add("engine", po::value<std::string>(), "as cluster.engine: slurm or none");
-  add("overwrite", "replace outputs that are there already");
-  add("dry-run", "say what would be done; write and submit nothing");
-  add("threads", po::value<std::string>(), "as limits.threads: a number, or auto");
+  add("folder", po::value<std::string>(), "folder for the job; overrides cluster.folder");
+  add("parts", po::value<unsigned>(), "number of parts; overrides cluster.parts");
+  add("engine", po::value<std::string>(), "slurm or none; overrides cluster.engine");
+  add("overwrite", "replace existing outputs");
+  add("dry-run", "show what would be done without writing or submitting anything");
+  add("threads", po::value<std::string>(), "number of threads, or auto; overrides limits.threads");
   return spec;
 }
 
@@ -49,14 +49,15 @@ Status override_cluster(const po::variables_map& values, ClusterOptions& cluster
   cluster.folder = value_or<std::string>(values, "folder", cluster.folder);
   cluster.parts = value_or<unsigned>(values, "parts", cluster.parts);
   if (cluster.parts > ClusterOptions::kMostParts || (values.count("parts") && cluster.parts == 0))
-    return usage_error(fmt::format("--parts {} is not from 1 to {}", cluster.parts, ClusterOptions::kMostParts));
+    return usage_error(
+        fmt::format("--parts {} is not in the range 1 to {}", cluster.parts, ClusterOptions::kMostParts));
   const auto engine = value_or<std::string>(values, "engine", "");
   if (engine == "slurm")
     cluster.engine = ClusterOptions::Engine::kSlurm;
   else if (engine == "none")
     cluster.engine = ClusterOptions::Engine::kNone;
   else if (!engine.empty())
-    return usage_error(fmt::format("unknown engine '{}'", engine), "--engine is slurm or none");
+    return usage_error(fmt::format("unknown engine '{}'", engine), "--engine must be slurm or none");
   return ok();
 }
 
@@ -84,7 +85,7 @@ void print_parts(const PlannedArray& planned) {
                               {"files", Align::kRight}, {"hems", Align::kRight},  {"cost", Align::kRight}};
   if (array.is_matrix) columns.push_back(name_column("source"));
   std::fputs(render_table(columns, rows).c_str(), stdout);
-  if (array.parts() > kMostRows) fmt::print("and {} parts more\n", array.parts() - kMostRows);
+  if (array.parts() > kMostRows) fmt::print("and {} more parts\n", array.parts() - kMostRows);
 }
 
 // Prints what would be submitted.
@@ -124,7 +125,7 @@ Status submit(Context context, Job job, const po::variables_map& values) {
     return ok();
   }
   BOOST_OUTCOME_TRY(create_array(all));
-  say_note(fmt::format("made the job in {}; parts: {}", all.array.folder, all.array.parts()));
+  say_note(fmt::format("created the job in {}; parts: {}", all.array.folder, all.array.parts()));
   return start_parts(all.array, all_parts(all.array));
 }
 
@@ -146,7 +147,8 @@ Result<PlannedArray> submit_sources(const Loaded& loaded, const po::variables_ma
   BOOST_OUTCOME_TRY(create_array(planned));
   const ClusterArray& array = planned.array;
   if (array.jobs.empty()) return planned;
-  say_note(fmt::format("made the jobs of {} sources in {}; parts: {}", array.jobs.size(), array.folder, array.parts()));
+  say_note(
+      fmt::format("created the jobs of {} sources in {}; parts: {}", array.jobs.size(), array.folder, array.parts()));
   BOOST_OUTCOME_TRY(start_parts(array, all_parts(array)));
   return planned;
 }
@@ -169,6 +171,7 @@ int submit_verb(const Parsed& parsed) {
 
 }  // namespace
 
-const Verb kSubmitVerb{"submit", "bring a pipeline file to a cluster, in parts", submit_command, submit_verb};
+const Verb kSubmitVerb{"submit", VerbGroup::kCluster, "Submit a pipeline file to a cluster, in parts", submit_command,
+                       submit_verb};
 
 }  // namespace ggufmill

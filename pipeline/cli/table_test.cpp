@@ -11,14 +11,14 @@ TEST_CASE("columns are as wide as their widest cell") {
         "bcdef  234\n");
 }
 
-TEST_CASE("cells are printable, and as wide as a terminal shows them") {
+TEST_CASE("cells are printable and have their display width") {
   CHECK(render_table({{"name"}, {"n"}}, {{"a\x1b[1m\n", "1"}, {"\xe6\xa8\xa1\xc3\xa9", "2"}}) ==
         "name          n\n"
         "a\\x1b[1m\\x0a  1\n"
         "\xe6\xa8\xa1\xc3\xa9           2\n");
 }
 
-TEST_CASE("on a narrow terminal the widest cells of text continue below") {
+TEST_CASE("on a narrow terminal, the widest text cells wrap") {
   const std::vector<Column> columns = {{"name"}, {"bytes", Align::kRight}, {"what for"}};
   const std::vector<Row> rows = {{"a", "12", "for models that are no language models"}, {"bcd", "3", "x"}};
   CHECK(render_table(columns, rows, 31) ==
@@ -30,18 +30,18 @@ TEST_CASE("on a narrow terminal the widest cells of text continue below") {
   CHECK(render_table(columns, rows, 51) == render_table(columns, rows, 1000));
 }
 
-TEST_CASE("text without spaces continues after a comma or slash, or anywhere") {
+TEST_CASE("text without spaces wraps after a comma or slash, or anywhere") {
   CHECK(render_table({{"path"}}, {{"/usr/lib/ggufmill/reference.so"}}, 20) ==
         "path\n/usr/lib/ggufmill/\nreference.so\n");
   CHECK(render_table({{"path"}}, {{"abcdefghijklmnopqrs"}}, 12) == "path\nabcdefghijkl\nmnopqrs\n");
 }
 
-TEST_CASE("no column gets too narrow to be read, and figures are never cut") {
+TEST_CASE("no column becomes unreadably narrow, and numbers are never cut") {
   CHECK(render_table({{"n", Align::kRight}, {"word"}}, {{"1234567890", "abcdefghijklm"}}, 5) ==
         "         n  word\n1234567890  abcdefghijkl\n            m\n");
 }
 
-TEST_CASE("names are shortened before anything else of a row is split") {
+TEST_CASE("names are shortened before other cells of a row wrap") {
   const std::vector<Column> columns = {name_column("tensor"), whole_column("shape"), {"bytes", Align::kRight}};
   const std::vector<Row> rows = {{"blk.10.ffn_down_exps.weight", "2048 x 7168 x 256", "2,113,929,216"}};
   CHECK(render_table(columns, rows, 54) ==
@@ -65,7 +65,7 @@ TEST_CASE("numbers have commas") {
   CHECK(with_commas(1234567) == "1,234,567");
 }
 
-TEST_CASE("bytes are rounded for people") {
+TEST_CASE("byte counts are rounded for display") {
   CHECK(human_bytes(1023) == "1023 B");
   CHECK(human_bytes(1536) == "1.50 KiB");
   CHECK(human_bytes(~0ull) == "16384.00 PiB");

@@ -19,15 +19,15 @@ CommandSpec types_command() {
   CommandSpec spec;
   spec.usage = "ggufmill types [options]";
   spec.description =
-      "Lists the tensor types: bits per weight, block, whether they can be read (decoded) and written (encoded), and "
-      "what activations become that llama.cpp multiplies with them (`times`). Importance is `needed` where a type "
-      "cannot be "
-      "written without, `needed by recipes` where `type: NAME` alone can, and else `used` or `not used`.";
+      "List the tensor types: bits per weight, block, whether they can be read (decoded) and written (encoded), and "
+      "the type to which llama.cpp converts activations that it multiplies with them (`times`). Importance is `needed` "
+      "if a type cannot be written without it, `needed by recipes` if only `type: NAME` can write the type without it, "
+      "and otherwise `used` or `not used`.";
   spec.examples = "  ggufmill types";
   spec.options.add_options()("kernel-dir", boost::program_options::value<std::vector<std::string>>()->composing(),
-                             "a folder with kernel modules that bring types of their own");
+                             "folder with kernel modules that add types");
   spec.options.add_options()("json",
-                             "a JSON array on stdout: [{name, id, bits_per_weight, block_elements, block_bytes, read, "
+                             "print a JSON array: [{name, id, bits_per_weight, block_elements, block_bytes, read, "
                              "write, importance, times}]");
   return spec;
 }
@@ -101,6 +101,7 @@ int types_verb(const Parsed& parsed) {
 
 }  // namespace
 
-const Verb kTypesVerb{"types", "list the tensor types and what can be done with them", types_command, types_verb};
+const Verb kTypesVerb{"types", VerbGroup::kReference, "List the tensor types and what each supports", types_command,
+                      types_verb};
 
 }  // namespace ggufmill

@@ -9,9 +9,15 @@
 
 namespace ggufmill {
 
+inline constexpr std::string_view kProgramSummary = "converts and quantizes model weight files";
+
+// Purpose of a verb; `ggufmill --help` lists the verbs by group, in this order.
+enum class VerbGroup { kConvert, kInspect, kEdit, kChoose, kCluster, kReference };
+
 struct Verb {
   std::string_view name;
-  std::string_view summary;          // one line for `ggufmill --help`
+  VerbGroup group;
+  std::string_view summary;          // one line for `ggufmill --help`, starting with a verb
   CommandSpec (*command)();          // returns its arguments
   int (*run)(const Parsed& parsed);  // returns the exit code
 };

@@ -27,13 +27,13 @@ CommandSpec verify_command() {
   CommandSpec spec;
   spec.usage = "ggufmill verify FILE... [options]";
   spec.description =
-      "Reads models from end to end: is the structure valid, is the padding zero, are all numbers and scales finite? "
-      "FILE is a GGUF file, the first of its shards, a safetensors file or folder, or a manifest. Where there is a "
-      "manifest (`manifest: true` in a pipeline file writes one), sizes and checksums are compared, too. Exit code 4: "
-      "malformed, or not finite; 3: not what the manifest says; of several files that of the first that is not "
-      "0.\n\nWith --spec the header alone is read, and "
-      "compared with the GGUF specification: keys that an architecture needs, types and ranges of values, names and "
-      "shapes of tensors. Exit code 3 where a rule is broken; advice alone is none.";
+      "Read models from end to end and check that their structure is valid, the padding is zero, and all numbers and "
+      "scales are finite. FILE is a GGUF file, the first shard of a sharded model, a safetensors file or folder, or a "
+      "manifest. If there is a manifest (`manifest: true` in a pipeline file writes one), sizes and checksums are "
+      "compared as well. Exit code 4: malformed or not finite; 3: does not match the manifest. With several files, the "
+      "exit code is the first that is not 0.\n\nWith --spec, only the header is read and compared with the GGUF "
+      "specification: keys that an architecture needs, types and ranges of values, and names and shapes of tensors. "
+      "The exit code is 3 if a rule is broken; advice alone does not count.";
   spec.examples =
       "  ggufmill verify out/model-Q4_K_M.gguf\n"
       "  ggufmill verify out/model-Q4_K_M.gguf.manifest.json\n"
@@ -41,13 +41,13 @@ CommandSpec verify_command() {
   spec.positional = "file";
   spec.many = true;
   auto add = spec.options.add_options();
-  add("manifest", po::value<std::string>(), "the manifest, where it is not FILE.manifest.json");
-  add("threads", po::value<std::string>(), "as limits.threads: a number, or auto");
-  add("spec", "compare the header with the GGUF specification; read no weights");
+  add("manifest", po::value<std::string>(), "manifest, if not FILE.manifest.json");
+  add("threads", po::value<std::string>(), "number of threads, or auto; overrides limits.threads");
+  add("spec", "compare the header with the GGUF specification without reading weights");
   add("json",
-      "one JSON object on stdout: {files, tensors, bytes, manifest}; of --spec {file, findings: [{level, where, what, "
-      "rule}]}; of several files a list of them");
-  add("quiet,q", "no progress, and no word where all is well");
+      "print one JSON object: {files, tensors, bytes, manifest}; with --spec {file, findings: [{level, where, what, "
+      "rule}]}; for several files, a list");
+  add("quiet,q", "print no progress, and nothing if all files are valid");
   add_kernel_options(spec.options);
   return spec;
 }
@@ -76,7 +76,7 @@ int check_spec(const Context& context, const std::string& path, JsonList* as_jso
     return fail({ExitCode::kVerification, path,
                  fmt::format("breaks {} rule{} of the GGUF specification", broken, broken == 1 ? "" : "s"), "",
                  "`ggufmill edit` sets and renames keys"});
-  say_note(fmt::format("{}: as the GGUF specification wants it{}", path, findings.empty() ? "" : ", but for advice"));
+  say_note(fmt::format("{}: follows the GGUF specification{}", path, findings.empty() ? "" : ", with advice"));
   return 0;
 }
 
@@ -100,7 +100,7 @@ int verify_values(const Context& context, const std::string& path, VerifyOptions
   if (!quiet)
     say_note(fmt::format(
         "{}: ok: {} tensors, {}{}", path, result.tensors, human_bytes(result.bytes),
-        result.manifest.empty() ? "; no manifest to compare with" : "; all checksums are those of " + result.manifest));
+        result.manifest.empty() ? "; no manifest to compare with" : "; all checksums match " + result.manifest));
   return 0;
 }
 
@@ -110,7 +110,8 @@ int verify_verb(const Parsed& parsed) {
   VerifyOptions options;
   options.manifest = value_or<std::string>(values, "manifest", {});
   if (!options.manifest.empty() && paths.size() > 1)
-    return fail(usage_error("--manifest is of one file", "verify that file alone, or name the manifests as files"));
+    return fail(usage_error("--manifest is not supported with several files",
+                            "verify one file at a time, or give the manifests as files"));
   if (values.count("threads")) {
     const auto threads = parse_threads(values["threads"].as<std::string>());
     if (!threads) return fail(threads.error());
@@ -134,7 +135,7 @@ int verify_verb(const Parsed& parsed) {
 
 }  // namespace
 
-const Verb kVerifyVerb{"verify", "read models from end to end: are they complete, valid, and as their manifests say?",
-                       verify_command, verify_verb};
+const Verb kVerifyVerb{"verify", VerbGroup::kInspect,
+                       "Check that models are complete, valid, and match their manifests", verify_command, verify_verb};
 
 }  // namespace ggufmill

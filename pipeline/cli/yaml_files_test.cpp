@@ -78,7 +78,7 @@ TEST_CASE("the maps in configs/architectures pass the lint") {
   for (const std::string& path : paths) CHECK(faults_in(read_text(path), path, fields) == kNothing);
 }
 
-TEST_CASE("the YAML in the pages for users passes the lint") {
+TEST_CASE("the YAML in the user documentation passes the lint") {
   for (const std::string page : {"README.md", "pipeline/cli/README.md"}) {
     const std::vector<std::string> blocks = yaml_blocks(read_text(page));
     REQUIRE_FALSE(blocks.empty());

@@ -61,7 +61,7 @@ BatchCell cell_of(const json::value& value) {
   cell.recipe = needed_text(value, "recipe");
   const auto state =
       std::ranges::find(kLeftOut, needed_text(value, "state"), [](CellState one) { return name_of(one); });
-  if (state == std::end(kLeftOut)) throw UnsoundJson{"'state' is not one of an output that is left out"};
+  if (state == std::end(kLeftOut)) throw UnsoundJson{"'state' is not a state of a skipped output"};
   cell.state = *state;
   cell.bytes = needed_number(value, "bytes");
   cell.weights = needed_number(value, "weights");
@@ -74,7 +74,7 @@ BatchCell cell_of(const json::value& value) {
 std::string job_folder_of(const json::value& value) {
   const std::string name = needed_text(value, "folder");
   if (name.empty() || name == "." || name == ".." || name.find_first_of(std::string_view("/\0", 2)) != name.npos)
-    throw UnsoundJson{fmt::format("{} is not the name of a job's folder", quoted_name(name))};
+    throw UnsoundJson{fmt::format("{} is not a valid name of a job folder", quoted_name(name))};
   return name;
 }
 
@@ -85,7 +85,7 @@ Result<ClusterArray> load_matrix(const std::string& folder) try {
   const std::string path = folder + "/matrix.json";
   BOOST_OUTCOME_TRY(const json::value read, read_json(path));
   if (needed_text(read, "format") != kFormat || needed_number(read, "version") != kVersion)
-    return input_error(path, "it is not a matrix of cluster jobs of this version");
+    return input_error(path, "not a matrix of cluster jobs of this version");
   std::size_t parts = 0;
   for (const json::value& each : needed_list(read, "jobs")) {
     const std::string name = job_folder_of(each);
@@ -103,10 +103,10 @@ Result<ClusterArray> load_matrix(const std::string& folder) try {
   array.report.html = needed_text(needed(read, "report"), "html");
   return array;
 } catch (const UnsoundJson& error) {
-  return input_error(folder + "/matrix.json", "it is not a sound matrix: " + error.what, "submit it again");
+  return input_error(folder + "/matrix.json", "not a valid matrix: " + error.what, "submit it again");
 } catch (const fs::filesystem_error& error) {
   if (error.code() == std::errc::not_enough_memory) throw std::bad_alloc();
-  return input_error(folder + "/matrix.json", fmt::format("it cannot be read: {}", error.what()), "submit it again");
+  return input_error(folder + "/matrix.json", fmt::format("cannot read it: {}", error.what()), "submit it again");
 }
 
 bool is_matrix_folder(const fs::path& path) { return is_file(path / "matrix.json"); }
@@ -148,7 +148,7 @@ Result<ClusterArray> load_array(const std::string& folder) {
   BOOST_OUTCOME_TRY(ClusterJob job, load_job_folder(folder));
   if (const fs::path above = fs::path(job.folder).parent_path(); is_matrix_folder(above))
     return usage_error(fmt::format("{} is one of the jobs of a matrix", quoted_name(folder)),
-                       fmt::format("name the folder of all of them: {}", above.string()));
+                       fmt::format("give the folder of the matrix: {}", above.string()));
   return array_of(std::move(job));
 }
 

@@ -42,14 +42,16 @@ double measure_of(const json::value& number, std::string_view name) {
                       : number.is_int64()  ? static_cast<double>(number.get_int64())
                       : number.is_uint64() ? static_cast<double>(number.get_uint64())
                                            : -1;
-  if (!(read >= 0) || std::isinf(read)) throw UnsoundJson{fmt::format("'{}' is no measure", name)};
+  if (!(read >= 0) || std::isinf(read)) throw UnsoundJson{fmt::format("'{}' is not a non-negative number", name)};
   return read;
 }
 std::vector<std::size_t> numbers_of(const json::value& value, std::string_view name) {
   std::vector<std::size_t> numbers;
   for (const json::value& number : needed_list(value, name)) {
-    if (!number.is_int64() && !number.is_uint64()) throw UnsoundJson{fmt::format("what is in '{}' is no number", name)};
-    if (number.is_int64() && number.get_int64() < 0) throw UnsoundJson{fmt::format("'{}' has a negative number", name)};
+    if (!number.is_int64() && !number.is_uint64())
+      throw UnsoundJson{fmt::format("an element of '{}' is not an integer", name)};
+    if (number.is_int64() && number.get_int64() < 0)
+      throw UnsoundJson{fmt::format("an element of '{}' is negative", name)};
     numbers.push_back(number.to_number<std::size_t>());
   }
   return numbers;
@@ -57,7 +59,7 @@ std::vector<std::size_t> numbers_of(const json::value& value, std::string_view n
 std::vector<std::string> needed_texts(const json::value& value, std::string_view name) {
   std::vector<std::string> texts;
   for (const json::value& text : needed_list(value, name)) {
-    if (!text.is_string()) throw UnsoundJson{fmt::format("what is in '{}' is no text", name)};
+    if (!text.is_string()) throw UnsoundJson{fmt::format("an element of '{}' is not a string", name)};
     texts.emplace_back(text.get_string());
   }
   return texts;
@@ -106,7 +108,7 @@ Limits limits_of(const json::value& value) {
   limits.nice = small_number(value, "nice");
   if (needed(value, "io").is_null()) return limits;
   limits.io = io_mode_named(needed_text(value, "io"));
-  if (!limits.io) throw UnsoundJson{"'io' is no way of reading and writing"};
+  if (!limits.io) throw UnsoundJson{"'io' is not a valid I/O mode"};
   return limits;
 }
 
@@ -126,7 +128,7 @@ ClusterJob job_of(const json::value& value, const std::string& folder) {
   job.options = options_of(needed(value, "options"));
   if (job.cuts.size() < 2 || job.costs.size() != job.parts() || !std::ranges::is_sorted(job.cuts) ||
       job.cuts.front() != 0)
-    throw UnsoundJson{"its parts are not sound"};
+    throw UnsoundJson{"its parts are not valid"};
   return job;
 }
 
@@ -210,23 +212,23 @@ bool is_job_folder(const std::string& path) { return is_file(fs::path(path) / kJ
 Result<ClusterJob> load_job_folder(const std::string& folder) {
   if (!is_job_folder(folder))
     return usage_error(fmt::format("{} is not the folder of a cluster job", quoted_name(folder)),
-                       "`ggufmill submit JOB.yaml` makes one");
+                       "`ggufmill submit JOB.yaml` creates one");
   const std::string path = folder + "/" + kJobFile;
   try {
     BOOST_OUTCOME_TRY(const json::value read, read_json(path));
     if (needed_text(read, "format") != kJobFormat || needed_number(read, "version") != kJobVersion)
-      return input_error(path, "it is not a cluster job of this version");
+      return input_error(path, "not a cluster job of this version");
     if (const std::string version = needed_text(read, "ggufmill"); version != GGUFMILL_VERSION)
       return input_error(
           path,
-          fmt::format("the job was made by ggufmill {}, and this is {}", quoted_name(version, 20), GGUFMILL_VERSION),
-          "use one version on all nodes, or submit the job again");
+          fmt::format("the job was created by ggufmill {}, but this is {}", quoted_name(version, 20), GGUFMILL_VERSION),
+          "use the same version on all nodes, or submit the job again");
     return job_of(read, fs::canonical(folder).string());
   } catch (const UnsoundJson& error) {
-    return input_error(path, "it is not a sound job: " + error.what, "submit it again");
+    return input_error(path, "not a valid job: " + error.what, "submit it again");
   } catch (const fs::filesystem_error& error) {
     if (error.code() == std::errc::not_enough_memory) throw std::bad_alloc();
-    return input_error(path, fmt::format("it cannot be read: {}", error.what()));
+    return input_error(path, fmt::format("cannot read it: {}", error.what()));
   }
 }
 
@@ -235,7 +237,7 @@ Result<Plan> load_plan(const ClusterJob& job, const Types& types) {
   BOOST_OUTCOME_TRY(const std::string text, read_text_file(path, kMostTextBytes));
   BOOST_OUTCOME_TRY(Plan plan, read_plan(text, path, types));
   if (identity_of(plan) != job.identity || job.cuts.back() != plan.units.size())
-    return input_error(path, "it is not the plan that job.json is of", "submit the job again");
+    return input_error(path, "the plan does not belong to job.json", "submit the job again");
   plan.limits = job.limits;
   return plan;
 }

@@ -22,7 +22,7 @@ struct Pipe {
   Descriptor read, write;
   static Result<Pipe> open(const std::string& program) {
     int ends[2];
-    if (::pipe2(ends, O_CLOEXEC) != 0) return io_error(program, "make a pipe to the program", errno);
+    if (::pipe2(ends, O_CLOEXEC) != 0) return io_error(program, "create a pipe to the program", errno);
     return Pipe{Descriptor(ends[0]), Descriptor(ends[1])};
   }
 };
@@ -75,7 +75,7 @@ Result<CommandResult> run_command(const std::vector<std::string>& words) {
 Result<std::string> output_of(const std::vector<std::string>& words) {
   BOOST_OUTCOME_TRY(CommandResult result, run_command(words));
   if (result.exit_code == 0) return std::move(result.out);
-  Error error{ExitCode::kIo, "", fmt::format("{} ended with {}", words[0], result.exit_code), result.err, ""};
+  Error error{ExitCode::kIo, "", fmt::format("{} exited with code {}", words[0], result.exit_code), result.err, ""};
   error.help = "the command was: " + shell_words(words);
   return error;
 }

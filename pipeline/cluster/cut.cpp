@@ -170,11 +170,11 @@ Result<std::vector<std::size_t>> share_parts(const std::vector<Plan>& plans, std
   }
   if (parts == 0) parts = std::min<std::size_t>(usual, ClusterOptions::kMostParts);
   if (parts < plans.size())
-    return usage_error(fmt::format("each of the {} sources needs a part of its own, and there {} {}", plans.size(),
+    return usage_error(fmt::format("each of the {} sources needs a part of its own, but there {} only {}", plans.size(),
                                    parts == 1 ? "is" : "are", parts),
                        plans.size() <= ClusterOptions::kMostParts
                            ? fmt::format("set cluster.parts to {} or more", plans.size())
-                           : fmt::format("an array has {} at most: submit the sources in several pipeline files",
+                           : fmt::format("an array has at most {} parts: split the sources over several pipeline files",
                                          ClusterOptions::kMostParts));
   // Give each remaining part to the plan with the longest parts.
   std::vector<std::size_t> shares(plans.size(), 1);

@@ -68,20 +68,20 @@ DoneParts::File DoneParts::look_at(const std::string& path) const {
 std::string DoneParts::find_loss(std::size_t part) {
   const PartPlaces& places = places_[part];
   const std::vector<std::uint64_t>& inodes = parts_[part].marker->inodes;
-  if (inodes.size() != places.files.size()) return "its marker is of other files";
+  if (inodes.size() != places.files.size()) return "its marker belongs to other files";
   for (std::size_t i = 0; i < inodes.size(); ++i) {
     const File& file = files_[places.files[i]];
     const StoredFile& stored = stored_[places.files[i]];
     const std::string name = quoted_name(temporary_path(stored.path, job_.key()));
     if (!file.is_there) return fmt::format("{} is missing", name);
     if (file.bytes != stored.bytes) return fmt::format("{} has {} bytes, not {}", name, file.bytes, stored.bytes);
-    if (file.inode != inodes[i]) return fmt::format("{} is another file than the part wrote", name);
+    if (file.inode != inodes[i]) return fmt::format("{} is not the file that the part wrote", name);
   }
   if (const std::string path = job_.part_file(part, "hem"); places.hem_bytes != 0) {
     struct stat info {};
     const auto call = [&] { return system_calls().fstatat(AT_FDCWD, path.c_str(), &info, AT_SYMLINK_NOFOLLOW); };
     if (retry(call) < 0 || static_cast<std::uint64_t>(info.st_size) != places.hem_bytes)
-      return fmt::format("{} is missing or was cut", quoted_name(path));
+      return fmt::format("{} is missing or truncated", quoted_name(path));
   }
   if (parts_[part].was_compared) return {};
   std::string lost = compare_holes(part);
@@ -137,7 +137,7 @@ std::string DoneParts::compare_holes(std::size_t part) const {
   // File systems that compress turn zeros into holes, and then all units have to be read. If bytes are missing, the
   // first unit usually shows it, so it is checked first.
   if (is_held(std::span(records).first(1)) && is_held(records)) return {};
-  return fmt::format("bytes that it wrote are gone from {}",
+  return fmt::format("bytes that it wrote are missing from {}",
                      quoted_name(temporary_path(stored_[places_[part].files.front()].path, job_.key())));
 }
 

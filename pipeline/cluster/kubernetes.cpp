@@ -96,20 +96,19 @@ Result<std::string> mount_of(const ClusterArray& array, const KubernetesOptions&
   while (mount.ends_with('/')) mount.pop_back();
   if (options.mount.empty() && hides_the_image(mount))
     return usage_error(
-        fmt::format("the job's folder {} is not on a volume that is mounted at a path of its own",
-                    quoted_name(array.folder)),
-        "--mount PATH says where the volume is mounted in the pods: a folder that has here what the volume has");
+        fmt::format("the job folder {} is not on a volume mounted at a path of its own", quoted_name(array.folder)),
+        "use --mount PATH to set where the pods mount the volume: a folder with the same contents on this machine");
   if (!options.mount.empty() && !options.mount.starts_with('/'))
     return usage_error(fmt::format("--mount {} is not an absolute path", quoted_name(options.mount)));
   if (hides_the_image(mount))
     return usage_error(fmt::format("a volume mounted at {} would hide files of the image", quoted_name(options.mount)),
-                       "--mount names a path of its own, such as /shared");
+                       "use a separate path for --mount, such as /shared");
   for (const ClusterJob& job : array.jobs)
     for (const std::string& path : {job.folder, job.working_folder})
       if (!is_within(path, mount))
         return usage_error(
-            fmt::format("the pods do not see {}: the volume is mounted at {}", quoted_name(path), quoted_name(mount)),
-            "the job's folder, the folder it was submitted in, the models and the outputs have to be on the volume");
+            fmt::format("the pods cannot see {}: the volume is mounted at {}", quoted_name(path), quoted_name(mount)),
+            "the job folder, the folder it was submitted from, the models, and the outputs must be on the volume");
   return mount;
 }
 

@@ -33,11 +33,12 @@ std::optional<DifferenceSums> sums_of(const std::string& text) {
   const char* from = text.data();
   for (std::uint64_t& number : numbers) {
     const auto read = std::from_chars(from, from + kDigits, number, 16);
-    if (read.ec != std::errc() || read.ptr != from + kDigits) throw UnsoundJson{"'sums' are no numbers"};
+    if (read.ec != std::errc() || read.ptr != from + kDigits)
+      throw UnsoundJson{"'sums' has values that are not numbers"};
     from += kDigits;
   }
   DifferenceSums sums;
-  if (!sums.set(numbers)) throw UnsoundJson{"'sums' are none"};
+  if (!sums.set(numbers)) throw UnsoundJson{"'sums' is not valid"};
   return sums;
 }
 

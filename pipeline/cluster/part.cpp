@@ -134,9 +134,8 @@ Result<PartOutcome> try_once(const Attempt& attempt, PartLedger& ledger, Heart& 
   outcome.units = run.units->last - run.units->first;
   outcome.units_kept = ledger.units_kept();
   if (ledger.units_lost() != 0)
-    outcome.run.warnings.push_back(
-        fmt::format("units of work of an earlier attempt that were damaged or not on the disk, and were done again: {}",
-                    ledger.units_lost()));
+    outcome.run.warnings.push_back(fmt::format(
+        "units of work from an earlier attempt that were damaged or missing and were redone: {}", ledger.units_lost()));
   BOOST_OUTCOME_TRY(store->publish_hem());
   BOOST_OUTCOME_TRY(write_measured(job, options.part, plan, outcome.run));
   DoneMarker marker;
@@ -166,8 +165,8 @@ bool may_pass(const Error& error) {
 Result<PartOutcome> run_part(const Context& context, const ClusterJob& job, const Plan& plan,
                              const PartOptions& options) {
   if (options.part >= job.parts())
-    return usage_error(fmt::format("there is no part {}", options.part),
-                       fmt::format("parts count from 0, and the last is {}", job.parts() - 1));
+    return usage_error(fmt::format("part {} does not exist", options.part),
+                       fmt::format("parts are numbered from 0 to {}", job.parts() - 1));
   if (DoneParts(job, plan, options.part).is_done(options.part)) {
     PartOutcome outcome;
     outcome.was_done = true;
@@ -213,8 +212,8 @@ Result<std::uint64_t> number_in(const char* name, const std::function<const char
   const std::string_view all = text;
   const auto read = std::from_chars(all.data(), all.data() + all.size(), number);
   if (read.ec == std::errc() && read.ptr == all.data() + all.size() && number < (std::uint64_t{1} << 40)) return number;
-  return usage_error(fmt::format("the environment's {} is {}, no number", name, quoted_name(all)),
-                     "Slurm sets it; unset it elsewhere");
+  return usage_error(fmt::format("the environment variable {} is {}, not a number", name, quoted_name(all)),
+                     "Slurm sets it; unset it when running without Slurm");
 }
 
 }  // namespace

@@ -39,19 +39,19 @@ class PartStore::File final : public WriteTarget {
     const bool creates = access == Access::kCreate, writes = creates || access == Access::kWrite;
     if (writes) file->write_ = open(O_WRONLY | (creates ? O_CREAT : 0));
     if (!writes || file->write_) file->read_ = open(O_RDONLY);
-    if (!file->read_) return io_error(file->name_, "open what the parts write of it", errno);
+    if (!file->read_) return io_error(file->name_, "open the partial output of the parts", errno);
     struct stat info {};
     if (retry([&] { return calls.fstat(file->read_.get(), &info); }) < 0)
-      return io_error(file->name_, "look at what the parts write of it", errno);
+      return io_error(file->name_, "read the attributes of the partial output of the parts", errno);
     if (const std::string strange = why_not_own(info); !strange.empty())
-      return Error{ExitCode::kIo, file->name_, "what the parts write of it is not this user's alone",
+      return Error{ExitCode::kIo, file->name_, "the partial output of the parts is not accessible to this user alone",
                    fmt::format("{}: {}", quoted_name(path), strange), ""};
     if (creates && retry([&] { return calls.ftruncate(file->write_.get(), static_cast<off_t>(bytes)); }) < 0)
       return io_error(file->name_, "set the size of the file", errno);
     if (creates) info.st_size = static_cast<off_t>(bytes);
     if (static_cast<std::uint64_t>(info.st_size) != bytes)
       return Error{ExitCode::kIo, file->name_,
-                   fmt::format("what the parts write of it has {} bytes, not {}", info.st_size, bytes), "", ""};
+                   fmt::format("the partial output of the parts has {} bytes, not {}", info.st_size, bytes), "", ""};
     file->inode_ = info.st_ino;
     return file;
   }
@@ -124,8 +124,8 @@ Result<std::unique_ptr<PartStore>> PartStore::open(const Plan& plan, const Clust
     if (!file) {
       Error error = file.error();
       error.help = fmt::format(
-          "`ggufmill status {0}` says how far the job is; where somebody has removed its files, "
-          "`ggufmill resume {0}` begins anew",
+          "`ggufmill status {0}` shows the progress of the job; if its files were removed, `ggufmill resume {0}` "
+          "starts over",
           job.array_folder);
       return error;
     }
@@ -233,7 +233,7 @@ Status PartStore::read(std::size_t file, std::uint64_t offset, std::span<std::by
 
 Result<std::vector<FileId>> PartStore::seal(std::span<const std::uint64_t>) {
   return Error{ExitCode::kInternal, "", "a part cannot seal the outputs", "",
-               "this is a defect of ggufmill: please report it"};
+               "this is a bug in ggufmill: please report it"};
 }
 
 Status PartStore::publish() { return seal({}).error(); }
@@ -250,7 +250,7 @@ Status PartStore::publish_hem() {
   const std::string own = fmt::format("{}.hem.{}", part_, attempt_), last = fmt::format("{}.hem", part_);
   const std::string from = job_.file("parts/" + own), to = job_.file("parts/" + last);
   const auto rename = [&] { return system_calls().renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), 0); };
-  if (hem_ && retry(rename) < 0) return io_error(to, "give the file its name", errno);
+  if (hem_ && retry(rename) < 0) return io_error(to, "rename the file", errno);
   BOOST_OUTCOME_TRY(const OutputFolder folder, OutputFolder::open(job_.file("parts")));
   return folder.sync();
 }
@@ -273,7 +273,7 @@ bool is_there(const StoredFile& file, const ClusterJob& job) {
 Status check_names(const OutputStore& store) {
   const std::vector<std::string> warnings = store.warnings();
   if (warnings.empty()) return ok();
-  return Error{ExitCode::kIo, "", "a file that is not this user's alone has the temporary name of an output",
+  return Error{ExitCode::kIo, "", "the temporary name of an output is taken by a file that is not this user's alone",
                warnings.front(), "remove that file, or write the outputs to another folder"};
 }
 

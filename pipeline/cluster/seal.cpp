@@ -81,7 +81,7 @@ class Sealing {
     if (!lock) return io_error(path, "create the file", errno);
     if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
       can_wait_ = true;
-      return try_again("another seal of this job is at work", "wait for it, for instance with --wait 1h");
+      return try_again("another seal of this job is running", "wait for it, for example with --wait 1h");
     }
     if (const auto marker = read_seal(job_)) {
       const std::vector<bool> named = files_named(plan_, *marker);
@@ -104,7 +104,7 @@ class Sealing {
       can_wait_ = true;
       return try_again(
           fmt::format("{} of {} parts are not done: {}", missing.size(), job_.parts(), list_of(job_, missing)),
-          fmt::format("`ggufmill status {}` says how far they are; --wait 6h waits for them", job_.array_folder));
+          fmt::format("`ggufmill status {}` shows their progress; --wait 6h waits for them", job_.array_folder));
     }
     BOOST_OUTCOME_TRY(const auto store, LocalStore::attach(stored_files(plan_), store_options_));
     const Status done = [&]() -> Status {
@@ -167,7 +167,7 @@ class Sealing {
       const std::string path = job_.part_file(part, "hem");
       const auto file = InputFile::open(path);
       if (!file || file.value()->bytes() != parts[part].hem_bytes)
-        return undo_parts(done_parts, {part}, fmt::format("{} is missing or was cut", quoted_name(path)));
+        return undo_parts(done_parts, {part}, fmt::format("{} is missing or truncated", quoted_name(path)));
       std::vector<std::byte> bytes;
       for (const Hem& hem : parts[part].hems) {
         if (is_stopped(options_)) return stopped();
@@ -196,8 +196,8 @@ class Sealing {
         ++cleared;
       }
     if (cleared != 0)
-      outcome.warnings.push_back(
-          fmt::format("{} places between tensors were not zero, and are now: somebody else wrote there", cleared));
+      outcome.warnings.push_back(fmt::format(
+          "{} gaps between tensors were not zero and have been cleared: something else wrote to them", cleared));
     return ok();
   }
 
@@ -219,7 +219,7 @@ class Sealing {
       if (std::find(first, last, false) != last) damaged.push_back(part);
     }
     return damaged.empty() ? Status(ok())
-                           : undo_parts(done_parts, damaged, "the bytes on the disk are not those written");
+                           : undo_parts(done_parts, damaged, "the bytes on disk differ from those written");
   }
 
   Status undo_parts(const DoneParts& done_parts, const std::vector<std::size_t>& parts, const std::string& why) {
@@ -227,7 +227,7 @@ class Sealing {
       BOOST_OUTCOME_TRY(undo_part(job_, plan_, part, *done_parts.marker(part)));
     }
     return try_again(fmt::format("part{} {}: {}", parts.size() == 1 ? "" : "s", list_of(job_, parts), why),
-                     fmt::format("what is damaged is to be done again: `ggufmill resume {}`", job_.array_folder));
+                     fmt::format("redo the damaged parts: `ggufmill resume {}`", job_.array_folder));
   }
 
   // Finishes the work of a seal that was killed after it had renamed some of the files.
@@ -273,7 +273,7 @@ class Sealing {
     for (const StoredFile& file : files_) static_cast<void>(remove_claim(file.path, job_.key()));
   }
 
-  static Error stopped() { return try_again("interrupted", "the same command goes on"); }
+  static Error stopped() { return try_again("interrupted", "run the same command again to continue"); }
 
   const Context& context_;
   const ClusterJob& job_;
@@ -300,7 +300,7 @@ std::optional<Error> failure_of(const ClusterJob& job) {
     if (!beat || beat->state != Beat::State::kFailed) continue;
     return Error{exit_code_of(static_cast<std::uint64_t>(beat->exit_code)), job.source,
                  fmt::format("part {} failed", job.first_part + part), printable(beat->error, "\n"),
-                 fmt::format("`ggufmill resume {}` does it again", job.array_folder)};
+                 fmt::format("`ggufmill resume {}` runs it again", job.array_folder)};
   }
   return {};
 }

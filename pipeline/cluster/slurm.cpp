@@ -62,7 +62,7 @@ Status write_submissions(const ClusterArray& array, const std::vector<Submission
 Result<std::string> job_id(const std::string& out) {
   const std::string id = out.substr(0, out.find_first_of(";\n"));
   if (!id.empty() && id.find_first_not_of("0123456789") == id.npos) return id;
-  return Error{ExitCode::kIo, "", fmt::format("sbatch said '{}', no number of a job", id), "", ""};
+  return Error{ExitCode::kIo, "", fmt::format("sbatch printed '{}', not a job number", id), "", ""};
 }
 
 struct QueueLine {
@@ -76,7 +76,7 @@ Result<std::vector<QueueLine>> look_at_queue(const std::string& id) {
   std::vector<QueueLine> lines;
   if (result.exit_code != 0) {
     if (result.err.find("Invalid job id") != result.err.npos) return lines;
-    return Error{ExitCode::kIo, "", fmt::format("squeue ended with {}", result.exit_code), result.err, ""};
+    return Error{ExitCode::kIo, "", fmt::format("squeue exited with code {}", result.exit_code), result.err, ""};
   }
   std::istringstream text(result.out);
   text.exceptions(std::ios::badbit);  // lets std::bad_alloc through
@@ -93,22 +93,22 @@ Result<std::vector<QueueLine>> look_at_queue(const std::string& id) {
 
 std::string part_script(const ClusterArray& array, const std::string& program) {
   return fmt::format(R"(#!/bin/bash
-# A part of a ggufmill job, made by `ggufmill submit`. Exit code 75: it is to be tried again, and goes on then.
-# USR1 comes before the time limit: the part ends in order, and this script puts it back into the queue.
-# TERM comes from scancel and from a preemption: Slurm itself decides what becomes of the part.
+# A part of a ggufmill job, created by `ggufmill submit`. Exit code 75: the part can be retried and will then resume.
+# Slurm sends USR1 before the time limit: the part shuts down cleanly, and this script requeues it.
+# TERM comes from scancel or preemption: Slurm itself decides what happens to the part.
 trap 'kill -TERM "$child"' USR1
 trap 'terminated=1; kill -TERM "$child"' TERM
 {0} part --quiet --plan {1} --part-env SLURM_ARRAY_TASK_ID &
 child=$!
 wait "$child"
 code=$?
-if [ "$code" -gt 128 ]; then # a signal came to this script, or the part was killed
+if [ "$code" -gt 128 ]; then # this script received a signal, or the part was killed
   wait "$child" 2>/dev/null
   again=$?
   [ "$again" = 127 ] || code=$again
 fi
 if [ "$code" = 75 ] && [ -z "$terminated" ] && [ "${{SLURM_RESTART_COUNT:-0}}" -lt {2} ]; then
-  # Of one task: the job's own number would mean the whole array.
+  # Requeue a single task: the job ID alone would mean the whole array.
   scontrol requeue "${{SLURM_ARRAY_JOB_ID}}_${{SLURM_ARRAY_TASK_ID}}" && sleep 300 # until Slurm ends this script
 fi
 exit "$code"
@@ -119,7 +119,7 @@ exit "$code"
 std::string seal_script(const ClusterArray& array, const std::string& program) {
   // On network file systems, attribute caches may hide the markers of parts on other nodes for up to a minute.
   return fmt::format(
-      "#!/bin/bash\n# The seal of a ggufmill job, made by `ggufmill submit`.\nexec {} seal --plan {} --wait 5m\n",
+      "#!/bin/bash\n# The seal of a ggufmill job, created by `ggufmill submit`.\nexec {} seal --plan {} --wait 5m\n",
       shell_word(program), shell_word(array.plan_file()));
 }
 
@@ -156,7 +156,7 @@ Result<std::vector<Submission>> read_submissions(const ClusterArray& array) {
     for (const json::value& one : needed_list(read, "submissions"))
       submissions.push_back({needed_text(one, "parts"), needed_text(one, "indices"), needed_text(one, "seal")});
   } catch (const UnsoundJson& error) {
-    return input_error(path, "it is not sound: " + error.what);
+    return input_error(path, "not valid: " + error.what);
   }
   return submissions;
 }
@@ -230,7 +230,7 @@ Status cancel_in_slurm(const ClusterArray& array) {
   BOOST_OUTCOME_TRY(const CommandResult result, run_command(words));
   const bool is_gone = result.err.find("Invalid job id") != result.err.npos;
   if (result.exit_code == 0 || is_gone) return ok();
-  return Error{ExitCode::kIo, "", fmt::format("scancel ended with {}", result.exit_code), result.err, ""};
+  return Error{ExitCode::kIo, "", fmt::format("scancel exited with code {}", result.exit_code), result.err, ""};
 }
 
 }  // namespace ggufmill

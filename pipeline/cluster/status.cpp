@@ -72,7 +72,7 @@ JobStatus JobWatch::look(bool patient) {
     if (view)
       slurm = std::move(view).value();
     else
-      status.warnings.push_back("Slurm does not say how the job is: " + view.error().what);
+      status.warnings.push_back("cannot get the state of the job from Slurm: " + view.error().what);
   }
   const auto end = Clock::now() + kPatience;
   for (;;) {

@@ -33,16 +33,16 @@ std::string new_id() {
 Status check_fit(const Plan& plan, const ClusterOptions& cluster) {
   Diagnostics errors;
   if (plan.limits.io == IoMode::kDirect)
-    errors.add(usage_error("limits.io: direct is not for parts, whose files others write at the same time",
-                           "use streaming, which drops from memory what is written"));
+    errors.add(usage_error("limits.io: direct is not supported for parts, whose files others write at the same time",
+                           "use streaming, which drops written data from the page cache"));
   if (!plan.trace.empty())
-    errors.add(usage_error("--profile is of one run, and not for parts", "profile `ggufmill run` on one machine"));
+    errors.add(usage_error("--profile is for a single run, not for parts", "profile `ggufmill run` on one machine"));
   if (cluster.memory != 0 && plan.limits.memory_is_given && plan.limits.memory > cluster.memory)
-    errors.add(usage_error(fmt::format("limits.memory is {}, and a part has {} (cluster.memory)",
+    errors.add(usage_error(fmt::format("limits.memory is {}, but a part has {} (cluster.memory)",
                                        human_bytes(plan.limits.memory), human_bytes(cluster.memory)),
-                           "raise cluster.memory, or leave limits.memory out"));
+                           "increase cluster.memory, or omit limits.memory"));
   if (cluster.memory != 0 && plan.least_memory > cluster.memory / 4 * 3)
-    errors.add(usage_error(fmt::format("the longest row needs {}, and a part has {} (cluster.memory)",
+    errors.add(usage_error(fmt::format("the longest row needs {}, but a part has {} (cluster.memory)",
                                        human_bytes(plan.least_memory), human_bytes(cluster.memory)),
                            fmt::format("set cluster.memory to {}MiB or more", (plan.least_memory / 3 * 4 >> 20) + 1)));
   if (errors.empty()) return ok();
@@ -64,9 +64,9 @@ ImaginedMachine machine_of(const SubmitOptions& options) {
 }
 
 Error already_there(const std::string& folder) {
-  return usage_error(fmt::format("there is a job in {} already", quoted_name(folder)),
-                     fmt::format("`ggufmill status {0}` says how far it is, `ggufmill resume {0}` goes on with it; "
-                                 "remove the folder, or name another with cluster.folder",
+  return usage_error(fmt::format("there is already a job in {}", quoted_name(folder)),
+                     fmt::format("`ggufmill status {0}` shows its progress, `ggufmill resume {0}` resumes it; remove "
+                                 "the folder, or choose another with cluster.folder",
                                  folder));
 }
 
@@ -96,8 +96,8 @@ std::optional<Error> find_clash(const Plan& plan, std::set<std::string>& paths) 
   const std::vector<StoredFile> files = stored_files(plan);
   for (const StoredFile& file : files)
     if (paths.contains(file.path))
-      return Error{ExitCode::kUsage, file.path, "another source of the matrix makes this file, too", "",
-                   "put {name} into the path, or sources of one name into several pipeline files"};
+      return Error{ExitCode::kUsage, file.path, "another source of the matrix also writes this file", "",
+                   "use {name} in the path, or put sources with the same name into several pipeline files"};
   for (const StoredFile& file : files) paths.insert(file.path);
   return {};
 }

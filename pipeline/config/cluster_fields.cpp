@@ -12,7 +12,7 @@ namespace {
 // Returns the problem with a value, which becomes one argument of the engine's command; empty if there is none.
 std::string wrong_word(const ConfigNode& node) {
   if (node.scalar.empty()) return "it is empty";
-  return printable(node.scalar) == node.scalar ? "" : "it has characters that cannot be shown";
+  return printable(node.scalar) == node.scalar ? "" : "it contains unprintable characters";
 }
 
 FieldSpec word(std::string name, std::string doc, std::string example) {
@@ -46,7 +46,7 @@ std::string wrong_time(const ConfigNode& node) {
     if (more) text.remove_prefix(colon + 1);
   }
   if (is_right && numbers <= 3) return "";
-  return "a time limit is minutes, minutes:seconds, hours:minutes:seconds, days-hours, days-hours:minutes or "
+  return "a time limit is minutes, minutes:seconds, hours:minutes:seconds, days-hours, days-hours:minutes, or "
          "days-hours:minutes:seconds";
 }
 
@@ -58,13 +58,13 @@ FieldSpec options_field() {
   const FieldSpec option{
       .doc = "One option.", .example = "--nice=100", .check = [](const ConfigNode& node) -> std::string {
         if (const std::string wrong = wrong_word(node); !wrong.empty()) return wrong;
-        if (!node.scalar.starts_with("--")) return "an option begins with --, and has its value behind =";
+        if (!node.scalar.starts_with("--")) return "an option must begin with --, with its value after =";
         const std::string_view name = std::string_view(node.scalar).substr(0, node.scalar.find('='));
         return std::ranges::find(kOwn, name) == std::end(kOwn) ? "" : fmt::format("submit sets {} itself", name);
       }};
   return {.name = "options",
           .kind = FieldKind::kList,
-          .doc = "Further options of sbatch.",
+          .doc = "Additional sbatch options.",
           .example = "[--nice=100, --qos=low]",
           .item = {option}};
 }
@@ -85,43 +85,41 @@ unsigned number_of(const ConfigNode& node, std::string_view name) {
 
 FieldSpec cluster_field() {
   constexpr double kMost = 1e6;
-  return {
-      .name = "cluster",
-      .kind = FieldKind::kMap,
-      .doc = "How `ggufmill submit` brings the job to a cluster; pipeline/cluster/README.md explains it.",
-      .example = "{partition: batch, parts: 32, cpus: 16, memory: 8GiB, time: '2:00:00'}",
-      .fields = {
-          {.name = "engine",
-           .kind = FieldKind::kEnum,
-           .doc = "slurm, or none: the job's folder is made, and whoever likes starts its parts.",
-           .default_text = "slurm",
-           .example = "slurm",
-           .choices = {"slurm", "none"}},
-          {.name = "folder",
-           .kind = FieldKind::kPath,
-           .doc = "The job's folder, on a file system that all nodes share. By default the pipeline file's name with "
-                  ".job in place of .yaml.",
-           .example = "/shared/jobs/llama"},
-          number(
-              "parts",
-              "How many parts the work is cut into, that of all sources of a matrix together. By default one for each "
-              "16 GiB to be read.",
-              "32", ClusterOptions::kMostParts),
-          word("partition", "The partition of Slurm that the parts run in.", "batch"),
-          word("account", "The account that they are charged to.", "models"),
-          {.name = "time",
-           .doc = "Time limit of a part, as sbatch takes it. One that reaches it goes on from there in its next turn.",
-           .example = "'2:00:00'",
-           .check = wrong_time},
-          number("cpus", "CPUs of a part, which are its threads.", "16", Limits::kMostThreads),
-          {.name = "memory",
-           .kind = FieldKind::kBytes,
-           .doc = "Memory of a part.",
-           .example = "8GiB",
-           .minimum = 64 << 20},
-          number("max_parallel", "So many parts at once at most.", "20", kMost),
-          word("constraint", "Features that a node must have.", "avx512"),
-          options_field()}};
+  return {.name = "cluster",
+          .kind = FieldKind::kMap,
+          .doc = "How `ggufmill submit` runs the job on a cluster; see pipeline/cluster/README.md.",
+          .example = "{partition: batch, parts: 32, cpus: 16, memory: 8GiB, time: '2:00:00'}",
+          .fields = {{.name = "engine",
+                      .kind = FieldKind::kEnum,
+                      .doc = "slurm, or none: create only the job folder; its parts are started by other means.",
+                      .default_text = "slurm",
+                      .example = "slurm",
+                      .choices = {"slurm", "none"}},
+                     {.name = "folder",
+                      .kind = FieldKind::kPath,
+                      .doc = "Job folder, on a file system shared by all nodes. Defaults to the pipeline file's name "
+                             "with .job in place of .yaml.",
+                      .example = "/shared/jobs/llama"},
+                     number("parts",
+                            "Number of parts that the work is divided into, in total for all sources of a matrix. "
+                            "Defaults to one for every 16 GiB to read.",
+                            "32", ClusterOptions::kMostParts),
+                     word("partition", "Slurm partition in which the parts run.", "batch"),
+                     word("account", "Slurm account that the parts are charged to.", "models"),
+                     {.name = "time",
+                      .doc = "Time limit of a part, in the format of sbatch. A part that reaches its limit is requeued "
+                             "and resumes where it stopped.",
+                      .example = "'2:00:00'",
+                      .check = wrong_time},
+                     number("cpus", "CPUs per part, which is also its number of threads.", "16", Limits::kMostThreads),
+                     {.name = "memory",
+                      .kind = FieldKind::kBytes,
+                      .doc = "Memory per part.",
+                      .example = "8GiB",
+                      .minimum = 64 << 20},
+                     number("max_parallel", "Maximum number of parts that run at the same time.", "20", kMost),
+                     word("constraint", "Features that a node must have (sbatch --constraint).", "avx512"),
+                     options_field()}};
 }
 
 ClusterOptions cluster_options(const ConfigNode& node) {

@@ -21,7 +21,7 @@ TEST_CASE("the caret counts characters, and tabs are one column") {
   CHECK(error_at(&text, {1, 7, 4}, "x").detail == "   1 | k\xc3\xa9y: '\xc3\xbc' x\n     |      ^^^");
 }
 
-TEST_CASE("of a long line only the part around the caret is shown") {
+TEST_CASE("only the part of a long line around the caret is shown") {
   const ConfigText text{"a.yaml", {std::string(1000, 'a').append("b").append(1000, 'a')}};
   const std::string detail = error_at(&text, {1, 1001, 1}, "x").detail;
   CHECK(detail.size() < 300);
@@ -34,7 +34,7 @@ TEST_CASE("control characters of a line are not sent to the terminal") {
   CHECK(render(error_at(&text, {1, 3, 1}, "x")) == "--set: error: x\n       | a=?[31m\n       |   ^\n");
 }
 
-TEST_CASE("a place behind the line's end is marked there") {
+TEST_CASE("a position after the end of a line is marked there") {
   const ConfigText text{"a.yaml", {"abc"}};
   CHECK(error_at(&text, {1, 9, 5}, "x").detail == "   1 | abc\n     |    ^");
 }

@@ -142,7 +142,7 @@ class Linter {
 
   static Error missing_key(const ConfigNode& node, const FieldSpec& field) {
     return error_at(node, fmt::format("missing key '{}'", field.name),
-                    field.example.empty() ? fmt::format("it takes {}", value_words(field))
+                    field.example.empty() ? fmt::format("expected {}", value_words(field))
                                           : fmt::format("for example {}: {}", field.name, field.example));
   }
 

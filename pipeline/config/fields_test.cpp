@@ -66,25 +66,25 @@ TEST_CASE("each kind of scalar has its message") {
       {of(FieldKind::kString), scalar("", true), ""},
       {of(FieldKind::kPath), scalar("a b"), ""},
       {of(FieldKind::kPath), scalar("", true), "a path cannot be empty\n"},
-      {of(FieldKind::kPath), scalar(std::string("a\0b", 3), true), "a path cannot hold a NUL character\n"},
+      {of(FieldKind::kPath), scalar(std::string("a\0b", 3), true), "a path cannot contain a NUL character\n"},
       {of(FieldKind::kBool), scalar("true"), ""},
       {of(FieldKind::kBool), scalar("yes"), "'yes' is not true or false | write true\n"},
       {of(FieldKind::kBool), scalar("Off"), "'Off' is not true or false | write false\n"},
       {of(FieldKind::kBool), scalar("maybe"), "'maybe' is not true or false\n"},
       {of(FieldKind::kBool), scalar("true", true),
-       "expected true or false, found the quoted text 'true' | remove the quotes\n"},
+       "expected true or false, found the quoted string 'true' | remove the quotes\n"},
       {of(FieldKind::kInteger), scalar("12"), ""},
       {of(FieldKind::kInteger), scalar("12", true),
-       "expected a whole number, found the quoted text '12' | remove the quotes\n"},
+       "expected an integer, found the quoted string '12' | remove the quotes\n"},
       {of(FieldKind::kInteger), scalar("-1"), "'-1' is not 0 or more\n"},
-      {of(FieldKind::kInteger), scalar("1.5"), "'1.5' is not a whole number\n"},
-      {of(FieldKind::kInteger), scalar("0x10"), "'0x10' is not a whole number\n"},
-      {of(FieldKind::kInteger), scalar("1_000"), "'1_000' is not a whole number\n"},
+      {of(FieldKind::kInteger), scalar("1.5"), "'1.5' is not an integer\n"},
+      {of(FieldKind::kInteger), scalar("0x10"), "'0x10' is not an integer\n"},
+      {of(FieldKind::kInteger), scalar("1_000"), "'1_000' is not an integer\n"},
       {of(FieldKind::kInteger), scalar("99999999999999999999"), "'99999999999999999999' does not fit into 64 bits\n"},
       {any, scalar("-3"), ""},
-      {any, scalar("-11"), "'-11' is not a whole number of at least -10\n"},
+      {any, scalar("-11"), "'-11' is not an integer of at least -10\n"},
       {cores, scalar("1024"), ""},
-      {cores, scalar("1025"), "'1025' is not a whole number from 1 to 1024\n"},
+      {cores, scalar("1025"), "'1025' is not an integer from 1 to 1024\n"},
       {part, scalar("0.25"), ""},
       {part, scalar("1e-3"), ""},
       {part, scalar("1.5"), "'1.5' is not a number from 0 to 1\n"},
@@ -97,8 +97,8 @@ TEST_CASE("each kind of scalar has its message") {
       {memory, scalar("99999999T"), "'99999999T' does not fit into 64 bits\n"},
       {of(FieldKind::kRegex), scalar("a[bc]"), ""},
       {of(FieldKind::kRegex), scalar("a[b"),
-       "bad regular expression 'a[b': unmatched [ or [^ in character class declaration at character 4 | a sign that "
-       "stands for itself has a backslash before it: 'a\\.b\\('\n"},
+       "bad regular expression 'a[b': unmatched [ or [^ in character class declaration at character 4 | escape "
+       "special characters with a backslash: 'a\\.b\\('\n"},
       {of(FieldKind::kTypeName), scalar("q4_k"), ""},
       {of(FieldKind::kTypeName), scalar("Q5_M"),
        "unknown quantization type 'Q5_M' | did you mean 'Q5_K'? `ggufmill types` lists them\n"},
@@ -125,7 +125,7 @@ TEST_CASE("a parameter in quotes may be a number") {
   CHECK(faults(node, of(FieldKind::kInteger)).empty());
 }
 
-TEST_CASE("a node of another form is named with what is expected") {
+TEST_CASE("the error for a wrong kind of node names the expected one") {
   const FieldSpec texts{.kind = FieldKind::kList, .example = "[a, b]", .item = {{}}};
   CHECK(faults(scalar("x"), texts) == "expected a list, found 'x' | for example [a, b]\n");
   CHECK(faults(map({}), texts) == "expected a list, found a map | for example [a, b]\n");
@@ -133,23 +133,23 @@ TEST_CASE("a node of another form is named with what is expected") {
   CHECK(faults(list({}), of(FieldKind::kPath)) == "expected a path, found a list\n");
 }
 
-TEST_CASE("a value of any kind is not judged") {
+TEST_CASE("a value of any kind is not checked") {
   CHECK(faults(ConfigNode{}, of(FieldKind::kAny)).empty());
   CHECK(faults(list({map({{"a", {}, {}}})}), of(FieldKind::kAny)).empty());
 }
 
-TEST_CASE("a map tells unknown and missing keys") {
+TEST_CASE("unknown and missing keys of a map are reported") {
   const FieldSpec path{.name = "path", .kind = FieldKind::kPath, .required = true, .example = "a.gguf"};
   const FieldSpec size{.name = "size", .kind = FieldKind::kBytes, .required = true};
   const FieldSpec spec{.kind = FieldKind::kMap, .fields = {path, size}};
   CHECK(faults(map({{"path", {}, scalar("x")}, {"size", {}, scalar("1")}}), spec).empty());
   CHECK(faults(map({}), spec) ==
-        "missing key 'path' | for example path: a.gguf\nmissing key 'size' | it takes a size\n");
+        "missing key 'path' | for example path: a.gguf\nmissing key 'size' | expected a size\n");
   CHECK(faults(map({{"colour", {}, scalar("x")}}), spec).substr(0, 50) ==
         "unknown key 'colour' | known keys: path, size\nmiss");
 }
 
-TEST_CASE("of a key that stands one level too high the message says where it belongs") {
+TEST_CASE("the message for a key one level too high says where it belongs") {
   const FieldSpec recipe{.name = "recipe"};
   const FieldSpec map_form{.kind = FieldKind::kMap, .fields = {recipe}};
   const FieldSpec quantize{.name = "quantize", .kind = FieldKind::kOneOf, .alternatives = {{}, map_form}};
@@ -159,13 +159,13 @@ TEST_CASE("of a key that stands one level too high the message says where it bel
         "unknown key 'recipe' | 'recipe' is a key of 'quantize'; known keys: path, quantize\n");
 }
 
-TEST_CASE("a key that is there but for a slip is not missing on top") {
+TEST_CASE("a misspelled key is not also reported as missing") {
   const FieldSpec path{.name = "path", .kind = FieldKind::kPath, .required = true};
   const FieldSpec spec{.kind = FieldKind::kMap, .fields = {path}};
   CHECK(faults(map({{"pth", {}, scalar("x")}}), spec) == "unknown key 'pth' | did you mean 'path'?\n");
 }
 
-TEST_CASE("of a group exactly one key stands") {
+TEST_CASE("exactly one key of a group must be present") {
   const FieldSpec a{.name = "gguf", .kind = FieldKind::kPath, .group = "sink"};
   const FieldSpec b{.name = "other", .kind = FieldKind::kPath, .group = "sink"};
   const FieldSpec spec{.kind = FieldKind::kMap, .fields = {a, b}};
@@ -175,7 +175,7 @@ TEST_CASE("of a group exactly one key stands") {
         "'gguf' and 'other' cannot be given together | give exactly one of them\n");
 }
 
-TEST_CASE("lists and dictionaries judge every item") {
+TEST_CASE("every item of lists and dictionaries is checked") {
   const FieldSpec sizes{.kind = FieldKind::kList, .item = {of(FieldKind::kBytes)}, .minimum = 3};
   CHECK(faults(list({scalar("1"), scalar("x")}), sizes) ==
         "expected at least 3 items, found 2\n'x' is not a size | write a number and a unit: 512MiB, 20G, 1.5GiB\n");
@@ -192,20 +192,20 @@ TEST_CASE("an alternative is chosen by form, then by what passes") {
   CHECK(faults(scalar("auto"), spec).empty());
   CHECK(faults(scalar("8"), spec).empty());
   CHECK(faults(map({{"path", {}, scalar("x")}}), spec).empty());
-  CHECK(faults(scalar("9"), spec) == "'9' is not 'auto' or a whole number from 1 to 8 or a map\n");
+  CHECK(faults(scalar("9"), spec) == "'9' is not 'auto' or an integer from 1 to 8 or a map\n");
   CHECK(faults(map({}), spec) == "missing key 'path' | for example path: a\n");
-  CHECK(faults(list({}), spec) == "expected 'auto' or a whole number from 1 to 8 or a map, found a list\n");
+  CHECK(faults(list({}), spec) == "expected 'auto' or an integer from 1 to 8 or a map, found a list\n");
   CHECK(faults(scalar("atuo"), spec) ==
-        "'atuo' is not 'auto' or a whole number from 1 to 8 or a map | did you mean 'auto'?\n");
+        "'atuo' is not 'auto' or an integer from 1 to 8 or a map | did you mean 'auto'?\n");
 }
 
-TEST_CASE("a field's own check is asked when the rest is right") {
+TEST_CASE("a field's own check runs when the rest is valid") {
   const FieldSpec even{.kind = FieldKind::kInteger, .check = [](const ConfigNode& node) -> std::string {
                          return (node.scalar.back() - '0') % 2 == 0 ? "" : node.scalar + " is odd";
                        }};
   CHECK(faults(scalar("4"), even).empty());
   CHECK(faults(scalar("5"), even) == "5 is odd\n");
-  CHECK(faults(scalar("x"), even) == "'x' is not a whole number\n");
+  CHECK(faults(scalar("x"), even) == "'x' is not an integer\n");
 }
 
 TEST_CASE("a lint stops after a hundred errors") {
@@ -216,15 +216,17 @@ TEST_CASE("a lint stops after a hundred errors") {
   CHECK(out.errors().back().what == "stopped after 100 errors");
 }
 
-TEST_CASE("the caret of a bad pattern stands at its place in the file") {
+TEST_CASE("the caret of a bad pattern is at its position in the file") {
   const ConfigText text{"a.yaml", {"match: ffn_)up", "match: 'ffn_)up'", R"(match: "ffn_\x29up")"}};
   ConfigNode plain;
   plain.scalar = "ffn_)up";
   plain.position = {1, 8, 7};
   CHECK(pattern_fault(text, plain) ==
         "a.yaml:1:12: error: bad regular expression 'ffn_)up': found a closing ) with no corresponding opening "
-        "parenthesis\n     1 | match: ffn_)up\n       |            ^\n"
-        "  help: a sign that stands for itself has a backslash before it: 'a\\.b\\('\n");
+        "parenthesis\n"
+        "     1 | match: ffn_)up\n"
+        "       |            ^\n"
+        "  help: escape special characters with a backslash: 'a\\.b\\('\n");
   ConfigNode quoted = plain;
   quoted.quoted = true;
   quoted.position = {2, 8, 9};
@@ -239,6 +241,8 @@ TEST_CASE("a bad pattern written with escapes is marked as a whole") {
   node.position = {1, 8, 12};
   CHECK(pattern_fault(text, node) ==
         "a.yaml:1:8: error: bad regular expression 'ffn_)up': found a closing ) with no corresponding opening "
-        "parenthesis at character 5\n     1 | match: \"ffn_\\x29up\"\n       |        ^^^^^^^^^^^^\n"
-        "  help: a sign that stands for itself has a backslash before it: 'a\\.b\\('\n");
+        "parenthesis at character 5\n"
+        "     1 | match: \"ffn_\\x29up\"\n"
+        "       |        ^^^^^^^^^^^^\n"
+        "  help: escape special characters with a backslash: 'a\\.b\\('\n");
 }

@@ -158,7 +158,8 @@ class Binding {
 void check_matrix(const ConfigNode& root, const ConfigNode& matrix, const Registry& registry, Diagnostics& errors) {
   lint(matrix, matrix_field(registry), errors, registry.types);
   if (const ConfigNode* source = root.find("source"))
-    errors.add(error_at(*source, "'source' stands beside 'matrix'", "a batch's sources are those of matrix.sources"));
+    errors.add(error_at(*source, "'source' and 'matrix' cannot be given together",
+                        "list the sources of a batch in matrix.sources"));
 }
 
 // Report paths of a batch without a placeholder belong to a single report on all jobs. Moves them from `root` to
@@ -184,7 +185,7 @@ std::optional<Job> only_job(std::optional<Batch> batch, Diagnostics& errors) {
   if (!batch) return {};
   if (!batch->is_matrix) return std::move(batch->jobs.front().job);
   errors.add(Error{ExitCode::kUsage, batch->file, "has a `matrix`: it is a batch of jobs, not one", "",
-                   "run, check, plan, status and submit take it"});
+                   "use run, check, plan, status, or submit"});
   return {};
 }
 

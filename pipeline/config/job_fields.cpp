@@ -30,13 +30,14 @@ std::string example_list(const FieldSpec& item) { return item.example.empty() ? 
 FieldSpec version_field() {
   return {.name = "version",
           .kind = FieldKind::kInteger,
-          .doc = "The version of the file's format.",
+          .doc = "Version of the file format.",
           .required = true,
           .example = fmt::format("{}", kVersion),
           .check = [](const ConfigNode& node) {
             return node.scalar == fmt::format("{}", kVersion)
                        ? ""
-                       : fmt::format("version {} is not known: this program reads version {}", node.scalar, kVersion);
+                       : fmt::format("version {} is not supported: this program reads version {}", node.scalar,
+                                     kVersion);
           }};
 }
 
@@ -57,7 +58,7 @@ FieldSpec read_matrix_field(const Registry& registry) {
 }
 
 FieldSpec stages_field(const Registry& registry) {
-  FieldSpec stage{.kind = FieldKind::kMap, .doc = "One stage: its name and what it is to do."};
+  FieldSpec stage{.kind = FieldKind::kMap, .doc = "One stage: its name and its settings."};
   for (const StageSpec& spec : registry.stages) {
     stage.fields.push_back(spec.field);
     stage.fields.back().group = "stage";
@@ -65,7 +66,7 @@ FieldSpec stages_field(const Registry& registry) {
   stage.example = example_map(stage.fields);
   return {.name = "stages",
           .kind = FieldKind::kList,
-          .doc = "What is done for all outputs, in this order.",
+          .doc = "Stages applied to all outputs, in this order.",
           .example = example_list(stage),
           .item = {stage}};
 }
@@ -74,14 +75,14 @@ FieldSpec reuse_field() {
   return {.name = "reuse",
           .kind = FieldKind::kPath,
           .doc =
-              "An earlier output, its first file or its manifest: tensors that this run would make of the same source, "
-              "values, type and importance are copied from it, once they have the checksums that its manifest says.",
+              "First file or manifest of an earlier output. Tensors that this run would create from the same source, "
+              "values, type, and importance are copied from it if they match the checksums in its manifest.",
           .example = "out/earlier.gguf"};
 }
 
 FieldSpec outputs_field(const Registry& registry) {
   FieldSpec output{.kind = FieldKind::kMap,
-                   .doc = "One output: where it goes, and the stages of it alone in the order written."};
+                   .doc = "One output: its destination, and the stages that apply to it alone, in the order written."};
   for (const SinkSpec& spec : registry.sinks) {
     output.fields.push_back(spec.field);
     output.fields.back().group = "sink";
@@ -92,7 +93,7 @@ FieldSpec outputs_field(const Registry& registry) {
   output.fields.push_back(reuse_field());
   return {.name = "outputs",
           .kind = FieldKind::kList,
-          .doc = "What is written: one read of the source feeds all of them.",
+          .doc = "Outputs to write. The source is read once for all of them.",
           .required = true,
           .example = example_list(output),
           .item = {output},
@@ -100,11 +101,12 @@ FieldSpec outputs_field(const Registry& registry) {
 }
 
 FieldSpec threads_field() {
-  const FieldSpec automatic{.kind = FieldKind::kEnum, .doc = "As many as the machine gives.", .choices = {"auto"}};
-  const FieldSpec number{.kind = FieldKind::kInteger, .doc = "So many.", .minimum = 1, .maximum = Limits::kMostThreads};
+  const FieldSpec automatic{.kind = FieldKind::kEnum, .doc = "As many as the machine allows.", .choices = {"auto"}};
+  const FieldSpec number{
+      .kind = FieldKind::kInteger, .doc = "Number of threads.", .minimum = 1, .maximum = Limits::kMostThreads};
   return {.name = "threads",
           .kind = FieldKind::kOneOf,
-          .doc = "Threads that convert.",
+          .doc = "Number of conversion threads.",
           .default_text = "auto",
           .example = "8",
           .alternatives = {automatic, number}};
@@ -114,14 +116,14 @@ FieldSpec limits_field() {
   const FieldSpec memory{.name = "memory",
                          .kind = FieldKind::kBytes,
                          .doc =
-                             "Bytes of tensor data held at once. By default at most a quarter of what the machine, or "
-                             "the control group of this process, has.",
+                             "Tensor data held in memory at the same time, in bytes. Defaults to at most a quarter of "
+                             "the memory of the machine or of the control group of this process.",
                          .default_text = "512MiB",
                          .example = "2GiB",
                          .minimum = 1 << 20};
   const FieldSpec nice{.name = "nice",
                        .kind = FieldKind::kInteger,
-                       .doc = "How much the run gives way to other programs.",
+                       .doc = "Niceness: how far the run yields to other programs.",
                        .default_text = "0",
                        .example = "10",
                        .minimum = 0,
@@ -129,54 +131,54 @@ FieldSpec limits_field() {
   const FieldSpec io{.name = "io",
                      .kind = FieldKind::kEnum,
                      .doc =
-                         "Through the page cache; through it, but what was read or written once is dropped behind; or "
-                         "past it (O_DIRECT). By default streaming where input and outputs together are more than half "
-                         "of the memory, else cached.",
+                         "cached uses the page cache; streaming uses it, but drops data that was read or written; "
+                         "direct bypasses it (O_DIRECT). Defaults to streaming if input and outputs together exceed "
+                         "half of the memory, otherwise to cached.",
                      .example = "streaming",
                      .choices = {io_mode_names().begin(), io_mode_names().end()}};
   return {.name = "limits",
           .kind = FieldKind::kMap,
-          .doc = "What a run may use.",
+          .doc = "Resource limits of a run.",
           .example = "{memory: 2GiB, threads: auto}",
           .fields = {memory, threads_field(), nice, io}};
 }
 
 FieldSpec report_field() {
-  const FieldSpec error{.name = "error",
-                        .kind = FieldKind::kBool,
-                        .doc =
-                            "Whether to measure what every converted tensor lost: root-mean-square and largest error, "
-                            "cosine similarity, with importance the weighted error. Takes time: what was written is "
-                            "decoded again.",
-                        .default_text = "false",
-                        .example = "true"};
+  const FieldSpec error{
+      .name = "error",
+      .kind = FieldKind::kBool,
+      .doc =
+          "Measure the error of every converted tensor: root-mean-square and maximum error, cosine similarity and, "
+          "with importance, the weighted error. Takes time, since the output is decoded again.",
+      .default_text = "false",
+      .example = "true"};
   const FieldSpec json{.name = "json",
                        .kind = FieldKind::kPath,
                        .doc =
-                           "The file for programs; where neither path is given, the first output's with .report.json "
-                           "in place of .gguf, and the page as well.",
+                           "Path of the JSON report. If neither path is given, both reports are written next to the "
+                           "first output, the JSON report with .report.json in place of .gguf.",
                        .example = "out/report.json"};
-  const FieldSpec html{.name = "html",
-                       .kind = FieldKind::kPath,
-                       .doc = "The page for people, one file that needs no network; its default is like that of json.",
-                       .example = "out/report.html"};
+  const FieldSpec html{
+      .name = "html",
+      .kind = FieldKind::kPath,
+      .doc = "Path of the HTML report, a single self-contained file. Its default follows that of json.",
+      .example = "out/report.html"};
   return {.name = "report",
           .kind = FieldKind::kMap,
-          .doc = "Tells about the run, when it is done: sizes, types, rules, time, and errors where asked for.",
+          .doc = "Report on the finished run: sizes, types, rules, time, and errors if requested.",
           .example = "{error: true, html: out/report.html}",
           .fields = {error, json, html}};
 }
 
 FieldSpec nonfinite_field() {
-  FieldSpec field{
-      .name = "nonfinite",
-      .kind = FieldKind::kEnum,
-      .doc =
-          "What is done with NaN and infinity in the source, and with quantized blocks whose scale is one of "
-          "them: an error; zero, which makes them 0 and says where and how many; keep, where the output's "
-          "type can hold them.",
-      .default_text = "error",
-      .example = "zero"};
+  FieldSpec field{.name = "nonfinite",
+                  .kind = FieldKind::kEnum,
+                  .doc =
+                      "Handling of NaN and infinity in the source, and of quantized blocks with such a scale: error "
+                      "stops the run; zero replaces them with 0 and reports where and how many; keep keeps them if the "
+                      "output's type can represent them.",
+                  .default_text = "error",
+                  .example = "zero"};
   for (const std::string_view word : kNonfiniteWords) field.choices.emplace_back(word);
   return field;
 }
@@ -186,22 +188,21 @@ FieldSpec manifest_field() {
       .name = "manifest",
       .kind = FieldKind::kBool,
       .doc =
-          "Writes beside each output OUTPUT.manifest.json, with SHA-256 of every file, XXH3 of every tensor, sources, "
-          "recipe and version, which `ggufmill verify` reads, and OUTPUT.sha256, which `sha256sum -c` reads.",
+          "Write next to each output OUTPUT.manifest.json, which lists the SHA-256 of every file, the XXH3 of every "
+          "tensor, sources, recipe, and version, for `ggufmill verify`; and OUTPUT.sha256, for `sha256sum -c`.",
       .default_text = "false",
       .example = "true"};
 }
 
 FieldSpec verify_field() {
-  return {
-      .name = "verify",
-      .kind = FieldKind::kBool,
-      .doc =
-          "For --skip-unchanged and batches: an output that is already there is read and compared with the checksums "
-          "of its manifest before it counts as unchanged. Without: its size, header, and times are compared, and "
-          "the checksums where something has touched the file since.",
-      .default_text = "false",
-      .example = "true"};
+  return {.name = "verify",
+          .kind = FieldKind::kBool,
+          .doc =
+              "For --skip-unchanged and batches: read an existing output and compare it with the checksums of its "
+              "manifest before treating it as unchanged. Otherwise its size, header, and times are compared, and its "
+              "checksums only if the file was touched since.",
+          .default_text = "false",
+          .example = "true"};
 }
 
 }  // namespace

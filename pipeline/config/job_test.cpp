@@ -42,7 +42,7 @@ TEST_CASE("a small pipeline file has defaults") {
   CHECK(job.limits.threads == 0);
 }
 
-TEST_CASE("a whole pipeline file is bound") {
+TEST_CASE("a complete pipeline file is bound") {
   const Job job = bind(R"(# comment
 version: 1
 source: {gguf: models/in.gguf}
@@ -71,7 +71,7 @@ limits: {memory: 1.5GiB, threads: 12, nice: 10, io: direct}
   CHECK(job.limits.io == IoMode::kDirect);
 }
 
-TEST_CASE("all errors of a file are told at once, in the order of the file") {
+TEST_CASE("all errors of a file are reported together, in file order") {
   CHECK(messages(R"(version: 2
 sourc: {gguf: in.gguf}
 stages:
@@ -92,7 +92,7 @@ outputs:
   - gguf: b.gguf
     quantize: F64
 limits: {memory: 512, threads: many, speed: 3}
-)") == R"(a.yaml:1:10: error: version 2 is not known: this program reads version 1
+)") == R"(a.yaml:1:10: error: version 2 is not supported: this program reads version 1
      1 | version: 2
        |          ^
 a.yaml:2:1: error: unknown key 'sourc'
@@ -130,11 +130,11 @@ a.yaml:14:7: error: missing key 'type'
 a.yaml:15:29: error: bad regular expression 'blk\.(\d+': unmatched marking parenthesis ( or \(
     15 |         - {match: 'blk\.(\d+', type: Q5_K, type: Q6_K}
        |                             ^
-  help: a sign that stands for itself has a backslash before it: 'a\.b\('
+  help: escape special characters with a backslash: 'a\.b\('
 a.yaml:15:44: error: duplicate key 'type'
     15 |         - {match: 'blk\.(\d+', type: Q5_K, type: Q6_K}
        |                                            ^^^^
-  help: it is in line 15 already
+  help: it is already in line 15
 a.yaml:16:11: error: expected a map, found a list
     16 |         - [a]
        |           ^
@@ -152,7 +152,7 @@ a.yaml:19:15: error: nothing is quantized to F64
 a.yaml:20:18: error: '512' is not a size of at least 1MiB
     20 | limits: {memory: 512, threads: many, speed: 3}
        |                  ^^^
-a.yaml:20:32: error: 'many' is not 'auto' or a whole number from 1 to 1024
+a.yaml:20:32: error: 'many' is not 'auto' or an integer from 1 to 1024
     20 | limits: {memory: 512, threads: many, speed: 3}
        |                                ^^^^
 a.yaml:20:38: error: unknown key 'speed'
@@ -162,7 +162,7 @@ a.yaml:20:38: error: unknown key 'speed'
 )");
 }
 
-TEST_CASE("an empty file lacks everything") {
+TEST_CASE("everything is missing from an empty file") {
   const std::string nothing =
       "a.yaml: error: expected a map, found nothing\n"
       "  help: for example {version: 1, source: {gguf: model.gguf}, outputs: [{gguf: out/model.gguf}]}\n";
@@ -170,7 +170,7 @@ TEST_CASE("an empty file lacks everything") {
   CHECK(messages("# nothing\n") == nothing);
 }
 
-TEST_CASE("what must be there is named with an example") {
+TEST_CASE("missing required keys are named with an example") {
   CHECK(messages("limits: {}\n") == R"(a.yaml:1:1: error: missing key 'version'
      1 | limits: {}
        | ^^^^^^
@@ -186,7 +186,7 @@ a.yaml:1:1: error: missing one of the keys 'source', 'matrix'
 )");
 }
 
-TEST_CASE("a job has at least one output") {
+TEST_CASE("a job must have at least one output") {
   CHECK(messages("version: 1\nsource: {gguf: a}\noutputs: []\n") ==
         R"(a.yaml:3:10: error: expected at least 1 item, found 0
      3 | outputs: []
@@ -195,7 +195,7 @@ TEST_CASE("a job has at least one output") {
 )");
 }
 
-TEST_CASE("a stage that is not per output cannot stand in one") {
+TEST_CASE("a stage that is not per output is refused in an output") {
   CHECK(messages("version: 1\nsource: {gguf: a}\noutputs: [{gguf: b, metadata: {}}]\n") ==
         R"(a.yaml:3:21: error: unknown key 'metadata'
      3 | outputs: [{gguf: b, metadata: {}}]
@@ -213,7 +213,7 @@ TEST_CASE("a file that cannot be read is a usage error") {
         "no/such.yaml: error: cannot read the pipeline file: No such file or directory\n");
 }
 
-TEST_CASE("a folder is no pipeline file") {
+TEST_CASE("a folder is not a pipeline file") {
   Diagnostics errors;
   CHECK_FALSE(load_job("/", testing::registry(), {}, errors));
   REQUIRE(errors.errors().size() == 1);
@@ -229,7 +229,7 @@ TEST_CASE("errors are cut off at a hundred") {
   CHECK(render(errors.errors().back()) == "error: stopped after 100 errors\n");
 }
 
-TEST_CASE("an example with braces is quoted where it stands in braces") {
+TEST_CASE("an example with braces is quoted inside braces") {
   Registry braces = testing::make_registry();
   braces.sinks[0].field.example = "out/{recipe}.gguf";
   for (const FieldSpec& field : job_fields(braces).fields)

@@ -132,8 +132,8 @@ class Expansion {
       sources.push_back(map_of(is_folder ? "huggingface" : "gguf", scalar_like(item, std::move(path))));
     }
     if (sources.empty())
-      errors_.add(error_at(item, fmt::format("nothing is there that {} names", quoted_name(item.scalar)),
-                           "* and ? stand for letters of a name: 'models/*.gguf'"));
+      errors_.add(error_at(item, fmt::format("no file matches {}", quoted_name(item.scalar)),
+                           "* and ? are wildcards within a name: 'models/*.gguf'"));
     return sources;
   }
 
@@ -205,8 +205,7 @@ class Expansion {
     const ConfigNode* outputs = root_.find("outputs");
     if (!outputs || outputs->items.empty() || jobs.empty()) return;
     std::erase_if(jobs, [](const ExpandedJob& job) { return job.root.find("outputs")->items.empty(); });
-    if (jobs.empty())
-      errors_.add(error_at(matrix_->find("exclude")->items.front(), "this excludes all that there is to make"));
+    if (jobs.empty()) errors_.add(error_at(matrix_->find("exclude")->items.front(), "this excludes every output"));
   }
 
   void check_exclusions() {
@@ -214,7 +213,7 @@ class Expansion {
     for (std::size_t i = 0; i < used_.size(); ++i)
       if (!used_[i])
         errors_.add(error_at(exclusions->items[i], "this excludes nothing",
-                             "`name` and `recipe` are patterns of {name} and {recipe}: 'tiny*'"));
+                             "`name` and `recipe` are patterns for {name} and {recipe}: 'tiny*'"));
   }
 
   const ConfigNode& root_;
@@ -227,45 +226,44 @@ class Expansion {
 
 FieldSpec matrix_field(const Registry& registry) {
   const FieldSpec path{.kind = FieldKind::kPath,
-                       .doc = "A file, a checkpoint folder, or a pattern of such: 'models/*.gguf'.",
+                       .doc = "A file, a checkpoint folder, or a pattern for them: 'models/*.gguf'.",
                        .example = "models/*.gguf"};
-  FieldSpec source{.kind = FieldKind::kMap, .doc = "A source as under `source`."};
+  FieldSpec source{.kind = FieldKind::kMap, .doc = "A source, as for `source`."};
   for (const SourceSpec& spec : registry.sources) {
     source.fields.push_back(spec.field);
     source.fields.back().group = "source";
   }
-  const FieldSpec either{.kind = FieldKind::kOneOf, .doc = "One source, or many.", .alternatives = {path, source}};
-  const FieldSpec recipe{.doc = "A recipe, built in or a path.", .example = "Q4_K_M"};
-  const FieldSpec name_pattern{.name = "name", .doc = "A pattern of {name}, with * and ?.", .example = "'tiny*'"};
-  const FieldSpec recipe_pattern{.name = "recipe", .doc = "A pattern of {recipe}.", .example = "'IQ*'"};
+  const FieldSpec either{.kind = FieldKind::kOneOf, .doc = "One or more sources.", .alternatives = {path, source}};
+  const FieldSpec recipe{.doc = "Name of a built-in recipe, or a path.", .example = "Q4_K_M"};
+  const FieldSpec name_pattern{.name = "name", .doc = "Pattern for {name}, with * and ?.", .example = "'tiny*'"};
+  const FieldSpec recipe_pattern{.name = "recipe", .doc = "Pattern for {recipe}.", .example = "'IQ*'"};
   const FieldSpec exclusion{.kind = FieldKind::kMap,
-                            .doc = "Outputs that are left out: those that fit all that is given.",
+                            .doc = "Outputs to skip: those that match all given patterns.",
                             .fields = {name_pattern, recipe_pattern}};
-  return {
-      .name = "matrix",
-      .kind = FieldKind::kMap,
-      .doc =
-          "In place of `source`: many sources, each with all outputs, one after the other. In outputs {name} stands "
-          "for the source's name and {recipe} for the recipe's. Outputs that are there already, made of the same in "
-          "the same way, are left out; one that fails does not stop the others.",
-      .example = "{sources: ['models/*.gguf'], recipes: [Q4_K_M, Q8_0]}",
-      .fields = {{.name = "sources",
-                  .kind = FieldKind::kList,
-                  .doc = "What is read.",
-                  .required = true,
-                  .example = "['models/*.gguf', {gguf: other/Llama-3-8B.gguf}]",
-                  .item = {either},
-                  .minimum = 1},
-                 {.name = "recipes",
-                  .kind = FieldKind::kList,
-                  .doc = "Each output with {recipe} in it is made once for each of these.",
-                  .example = "[Q4_K_M, Q8_0]",
-                  .item = {recipe}},
-                 {.name = "exclude",
-                  .kind = FieldKind::kList,
-                  .doc = "What is not made of all that.",
-                  .example = "[{name: 'tiny*', recipe: 'IQ*'}]",
-                  .item = {exclusion}}}};
+  return {.name = "matrix",
+          .kind = FieldKind::kMap,
+          .doc =
+              "In place of `source`: several sources, processed in order, each with all outputs. In outputs, {name} is "
+              "replaced with the source's name and {recipe} with the recipe's name. Existing outputs with unchanged "
+              "inputs and options are skipped; a failed output does not stop the others.",
+          .example = "{sources: ['models/*.gguf'], recipes: [Q4_K_M, Q8_0]}",
+          .fields = {{.name = "sources",
+                      .kind = FieldKind::kList,
+                      .doc = "Sources to read.",
+                      .required = true,
+                      .example = "['models/*.gguf', {gguf: other/Llama-3-8B.gguf}]",
+                      .item = {either},
+                      .minimum = 1},
+                     {.name = "recipes",
+                      .kind = FieldKind::kList,
+                      .doc = "Recipes: each output that contains {recipe} is created once for each of them.",
+                      .example = "[Q4_K_M, Q8_0]",
+                      .item = {recipe}},
+                     {.name = "exclude",
+                      .kind = FieldKind::kList,
+                      .doc = "Combinations to skip.",
+                      .example = "[{name: 'tiny*', recipe: 'IQ*'}]",
+                      .item = {exclusion}}}};
 }
 
 namespace {
@@ -323,10 +321,10 @@ class PlaceholderCheck {
       const bool is_parameter =
           each->position() != 0 && node.scalar[static_cast<std::size_t>(each->position()) - 1] == '$';
       if (is_parameter || (word == kRecipe && may_have_recipe_)) continue;
-      const std::string why = word == kRecipe ? "no recipe belongs to it: {recipe} is for the paths of outputs"
-                              : word == kName ? "the source has no path to take a name from"
+      const std::string why = word == kRecipe ? "it has no recipe: {recipe} can only be used in output paths"
+                              : word == kName ? "the source has no path to derive a name from"
                                               : "the placeholders are {name} and {recipe}";
-      errors_.add(error_at(node, fmt::format("nothing replaces {} in this path", word), why));
+      errors_.add(error_at(node, fmt::format("{} cannot be replaced in this path", word), why));
       return;
     }
   }

@@ -57,7 +57,7 @@ using Cells = std::vector<std::string>;
 
 }  // namespace
 
-TEST_CASE("a pattern of sources, each with all outputs, in the order of names; further shards are no sources") {
+TEST_CASE("a pattern of sources, each with all outputs, in the order of names; further shards are not sources") {
   const Models models;
   CHECK(models.cells(fmt::format("matrix: {{sources: ['{}']}}\noutputs: [{{gguf: 'out/{{name}}-x.gguf'}}, {{gguf: "
                                  "'{{name}}'}}]\n",
@@ -65,7 +65,7 @@ TEST_CASE("a pattern of sources, each with all outputs, in the order of names; f
         Cells{"out/a-x.gguf", "a", "out/b-x.gguf", "b", "out/c-x.gguf", "c"});
 }
 
-TEST_CASE("an output with {recipe} stands once for each recipe, less what is excluded") {
+TEST_CASE("an output with {recipe} is created once for each recipe that is not excluded") {
   const Models models;
   CHECK(models.cells(fmt::format("matrix:\n  sources: [{}, {{gguf: {}}}]\n  recipes: [Q4_K, Q8_0]\n"
                                  "  exclude: [{{name: 'a*', recipe: Q4*}}]\n"
@@ -75,7 +75,7 @@ TEST_CASE("an output with {recipe} stands once for each recipe, less what is exc
         Cells{"a-Q8_0.gguf", "a.gguf", "b-Q4_K.gguf", "b-Q8_0.gguf", "b.gguf"});
 }
 
-TEST_CASE("a source of which all is excluded is none, and a matrix without any is refused") {
+TEST_CASE("a source with all outputs excluded is dropped, and a matrix without sources is refused") {
   const Models models;
   const auto text = [&](const char* name) {
     return fmt::format(
@@ -84,18 +84,16 @@ TEST_CASE("a source of which all is excluded is none, and a matrix without any i
   };
   CHECK(models.cells(text("a")) == Cells{"b.gguf"});
   CHECK(models.refusal(text("'*'")) ==
-        "a.yaml:4:13: error: this excludes all that there is to make\n"
-        "     4 |   exclude: [{name: '*'}]\n"
-        "       |             ^\n");
+        "a.yaml:4:13: error: this excludes every output\n     4 |   exclude: [{name: '*'}]\n       |             ^\n");
 }
 
-TEST_CASE("without a matrix {name} is that of the source, and the sink puts in the recipe") {
+TEST_CASE("without a matrix, {name} is that of the source, and the sink inserts the recipe") {
   const Models models;
   CHECK(models.cells("source: {gguf: dir/Llama-3-8B-BF16.gguf}\noutputs: [{gguf: '{name}-{recipe}.gguf'}]\n") ==
         Cells{"Llama-3-8B-{recipe}.gguf"});
 }
 
-TEST_CASE("a batch writes manifests unless it is not to") {
+TEST_CASE("a batch writes manifests unless disabled") {
   const Models models;
   const std::string text = fmt::format("matrix: {{sources: [{}]}}\noutputs: [{{gguf: b}}]\n", models.path("a.gguf"));
   std::string messages;
@@ -103,7 +101,7 @@ TEST_CASE("a batch writes manifests unless it is not to") {
   CHECK_FALSE(models.parse(text + "manifest: false\n", messages)->jobs[0].job.manifest);
 }
 
-TEST_CASE("a report without {name} is of the whole batch") {
+TEST_CASE("a report without {name} covers the whole batch") {
   const Models models;
   const std::string text = fmt::format("matrix: {{sources: [{}]}}\noutputs: [{{gguf: b}}]\n", models.path("a.gguf"));
   std::string messages;
@@ -116,7 +114,7 @@ TEST_CASE("a report without {name} is of the whole batch") {
   CHECK(each->jobs[0].job.report->html == "a.html");
 }
 
-TEST_CASE("what is wrong in a batch is said once, with its place") {
+TEST_CASE("an error in a batch is reported once, with its position") {
   const Models models;
   const std::string all = models.path("*.gguf");
   CHECK(models.refusal(fmt::format("matrix: {{sources: ['{}']}}\noutputs: [{{gguf: a, quantise: Q4_K}}]\n", all)) ==
@@ -125,17 +123,17 @@ TEST_CASE("what is wrong in a batch is said once, with its place") {
         "       |                     ^^^^^^^^\n"
         "  help: did you mean 'quantize'?\n");
   CHECK(models.refusal("matrix: {sources: ['nowhere/*.gguf']}\noutputs: [{gguf: a}]\n") ==
-        "a.yaml:2:20: error: nothing is there that 'nowhere/*.gguf' names\n"
+        "a.yaml:2:20: error: no file matches 'nowhere/*.gguf'\n"
         "     2 | matrix: {sources: ['nowhere/*.gguf']}\n"
         "       |                    ^^^^^^^^^^^^^^^^\n"
-        "  help: * and ? stand for letters of a name: 'models/*.gguf'\n");
+        "  help: * and ? are wildcards within a name: 'models/*.gguf'\n");
   CHECK(models
             .refusal(fmt::format("matrix:\n  sources: ['{}']\n  exclude: [{{name: z}}]\noutputs: [{{gguf: "
                                  "'{{recipe}}'}}]\n",
                                  all))
             .find("this excludes nothing") != std::string::npos);
   CHECK(models.refusal(fmt::format("matrix: {{sources: ['{}']}}\nsource: {{gguf: b}}\noutputs: [{{gguf: a}}]\n", all))
-            .find("'source' stands beside 'matrix'") != std::string::npos);
+            .find("'source' and 'matrix' cannot be given together") != std::string::npos);
 }
 
 TEST_CASE("a batch is not one job") {
@@ -148,7 +146,7 @@ TEST_CASE("a batch is not one job") {
   CHECK(errors.errors()[0].what == "has a `matrix`: it is a batch of jobs, not one");
 }
 
-TEST_CASE("{name} is replaced in stages, too, but not inside a template") {
+TEST_CASE("{name} is also replaced in stages, but not inside a template") {
   ConfigTexts texts;
   Diagnostics errors;
   const auto root = read_yaml(
@@ -164,34 +162,34 @@ TEST_CASE("{name} is replaced in stages, too, but not inside a template") {
   CHECK(stages[1].find("metadata")->find("set")->find("my.template")->scalar == "{{name}}");
 }
 
-TEST_CASE("a placeholder that nothing replaces is an error") {
+TEST_CASE("a placeholder that cannot be replaced is an error") {
   const Models models;
   const std::string source = fmt::format("source: {{gguf: {}}}\n", models.path("a.gguf"));
   CHECK(models.refusal(source + "outputs: [{gguf: '{nme}.gguf'}]\n") ==
-        "a.yaml:3:18: error: nothing replaces {nme} in this path\n"
+        "a.yaml:3:18: error: {nme} cannot be replaced in this path\n"
         "     3 | outputs: [{gguf: '{nme}.gguf'}]\n"
         "       |                  ^^^^^^^^^^^^\n"
         "  help: the placeholders are {name} and {recipe}\n");
   CHECK(models.refusal(source + "outputs: [{gguf: a.gguf}]\nreport: {json: 'a-{recipe}.json'}\n") ==
-        "a.yaml:4:16: error: nothing replaces {recipe} in this path\n"
+        "a.yaml:4:16: error: {recipe} cannot be replaced in this path\n"
         "     4 | report: {json: 'a-{recipe}.json'}\n"
         "       |                ^^^^^^^^^^^^^^^^^\n"
-        "  help: no recipe belongs to it: {recipe} is for the paths of outputs\n");
+        "  help: it has no recipe: {recipe} can only be used in output paths\n");
 }
 
-TEST_CASE("a folder of the hub's cache is named by its model") {
+TEST_CASE("a folder of the hub's cache is named after its model") {
   CHECK(source_name("cache/models--org--Llama-3-8B/snapshots/0123abcd") == "Llama-3-8B");
   CHECK(source_name("/cache/models--org--a--b/snapshots/0123abcd/") == "a--b");
   CHECK(source_name("cache/models--gpt2/snapshots/0123abcd") == "gpt2");
   CHECK(source_name("cache/models--org--a/snapshots/0123abcd/b-F16.gguf") == "b");
 }
 
-TEST_CASE("a folder without a name of its own has that of where it is") {
+TEST_CASE("a folder such as . is named after its real path") {
   CHECK(source_name(".") == std::filesystem::current_path().filename());
   CHECK(source_name("models/a/../Llama-3-8B/.") == "Llama-3-8B");
 }
 
-TEST_CASE("a source's name is without folder, shard and encoding") {
+TEST_CASE("a source's name omits folder, shard, and encoding") {
   CHECK(source_name("models/Llama-3-8B-BF16-00001-of-00002.gguf") == "Llama-3-8B");
   CHECK(source_name("models/Llama-3-8B/") == "Llama-3-8B");
   CHECK(source_name("a.Q4_K_M.gguf") == "a");

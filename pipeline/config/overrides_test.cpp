@@ -42,7 +42,7 @@ TEST_CASE("--set changes a value") {
   CHECK(testing::file_of(*with({"outputs.1.gguf.path=x.gguf"}).outputs[1].sink).path == "x.gguf");
 }
 
-TEST_CASE("--set adds what the field table knows") {
+TEST_CASE("--set adds keys of the field table") {
   const Job job =
       with({"limits.memory=1GiB", "limits.threads=3", "outputs.1.gguf.shard_size=5G", "outputs.1.quantize=F16"});
   CHECK(job.limits.memory == 1ull << 30);
@@ -51,7 +51,7 @@ TEST_CASE("--set adds what the field table knows") {
   CHECK(job.outputs[1].stages.size() == 1);
 }
 
-TEST_CASE("--set adds an item behind the last of a list") {
+TEST_CASE("--set appends an item to a list") {
   const Job job = with({"outputs.2.gguf=c.gguf", "outputs.2.quantize.type=Q8_0"});
   REQUIRE(job.outputs.size() == 3);
   CHECK(testing::file_of(*job.outputs[2].sink).path == "c.gguf");
@@ -64,7 +64,7 @@ TEST_CASE("the value of --set is YAML") {
   CHECK(job.stages.empty());
 }
 
-TEST_CASE("the last --set of one path counts") {
+TEST_CASE("the last --set of a path wins") {
   CHECK(testing::path_of(*with({"source.gguf=x", "source.gguf=y"}).source) == "y");
 }
 
@@ -88,7 +88,7 @@ TEST_CASE("parameters can be declared and used by --set") {
   CHECK(testing::path_of(*with({"parameters.NAME.default=n", "source.gguf=${NAME}.gguf"}).source) == "n.gguf");
 }
 
-TEST_CASE("a --set that cannot be is refused with its place") {
+TEST_CASE("an invalid --set is refused with its position") {
   CHECK(messages({"outputs.0.gguff=x"}) == R"(--set: error: unknown key 'gguff'
        | outputs.0.gguff=x
        |           ^^^^^
@@ -112,7 +112,7 @@ TEST_CASE("a --set that cannot be is refused with its place") {
   CHECK(messages({"version.x=1"}) == R"(--set: error: nothing can be set inside 'version'
        | version.x=1
        |         ^
-  help: it is a whole number: set it as a whole
+  help: it is an integer: set it as a whole
 )");
 }
 
@@ -123,7 +123,7 @@ TEST_CASE("a --set without path or value is refused") {
   }
 }
 
-TEST_CASE("a wrong value of --set is shown in its text") {
+TEST_CASE("a wrong value of --set is shown in context") {
   CHECK(messages({"limits.memory=12X", "outputs.0.quantize=Q5_M", "outputs.1.gguf="}) ==
         R"(--set: error: unknown quantization type 'Q5_M'
        | outputs.0.quantize=Q5_M

@@ -76,7 +76,7 @@ void take_given(const std::vector<std::string>& given, Parameters& parameters, C
       errors.add(argument_error(shown, argument.size(), "expected NAME=value", ""));
     else if (found == parameters.end())
       errors.add(argument_error(shown, equals,
-                                fmt::format("the pipeline file declares no parameter {}", quoted_name(name)),
+                                fmt::format("the pipeline file does not declare parameter {}", quoted_name(name)),
                                 help_of(name, parameters)));
     else if (!seen.emplace(name, true).second)
       errors.add(argument_error(shown, equals, fmt::format("parameter {} is given twice", quoted_name(name)), ""));
@@ -111,7 +111,7 @@ class Substitution {
       } else if (text.compare(at, 2, "${") == 0) {
         const std::size_t end = text.find('}', at);
         if (end == std::string::npos) {
-          errors_.add(error_at(node, "'${' is not closed", "write ${NAME}, or $${ for the characters themselves"));
+          errors_.add(error_at(node, "'${' is not closed", "write ${NAME}, or $${ for a literal ${"));
           return;
         }
         const std::string* value = value_of(text.substr(at + 2, end - at - 2), node);
@@ -131,7 +131,7 @@ class Substitution {
     if (found == parameters_.end()) {
       const bool fit = is_parameter_name(name);
       errors_.add(error_at(node, fmt::format("parameter {} is not declared", quoted_name(name)),
-                           fit ? help_of(name, parameters_) : "write ${NAME}, or $${ for the characters themselves"));
+                           fit ? help_of(name, parameters_) : "write ${NAME}, or $${ for a literal ${"));
       return nullptr;
     }
     Parameter& parameter = found->second;
@@ -151,16 +151,16 @@ class Substitution {
 }  // namespace
 
 FieldSpec parameters_field() {
-  FieldSpec doc{.name = "doc", .doc = "What the parameter is for.", .example = "the model to read"};
+  FieldSpec doc{.name = "doc", .doc = "Purpose of the parameter.", .example = "the model to read"};
   FieldSpec fallback{.name = "default",
-                     .doc = "The value where neither --param nor the environment gives one, taken as it is written.",
+                     .doc = "Value used verbatim if neither --param nor the environment provides one.",
                      .example = "llama.gguf"};
   FieldSpec parameter{.kind = FieldKind::kMap, .doc = "One parameter.", .fields = {doc, fallback}};
   return {.name = "parameters",
           .kind = FieldKind::kDictionary,
           .doc =
-              "Names that values may hold as ${NAME}: from --param NAME=VALUE, else the environment, else the "
-              "default. $${ stands for ${ itself.",
+              "Parameters that values can refer to as ${NAME}. Each is set by --param NAME=VALUE, else by the "
+              "environment, else by its default. Write $${ for a literal ${.",
           .example = "{MODEL: {doc: the model to read, default: llama.gguf}, OUT: {}}",
           .item = {parameter}};
 }

@@ -36,21 +36,21 @@ TEST_CASE("a value comes from the command line, else the environment, else the d
   CHECK(substitute(text, {"GGUFMILL_TEST_P="}) == "a//b");
 }
 
-TEST_CASE("several parameters stand in one scalar, quoted or plain") {
+TEST_CASE("one scalar can contain several parameters, quoted or plain") {
   CHECK(substitute("parameters: {A: {default: x}, B_2: {default: 'y z'}}\nkey: '${A}${B_2}-${A}'\n") == "xy z-x");
 }
 
-TEST_CASE("an escaped parameter is its own text") {
+TEST_CASE("an escaped parameter is literal text") {
   CHECK(substitute("key: a$${B}\n") == "a${B}");
   CHECK(substitute("key: '$$${B}$'\n") == "$${B}$");
   CHECK(substitute("key: 'blk$|{x}'\n") == "blk$|{x}");
 }
 
-TEST_CASE("a value is never read again: no YAML, no parameters") {
+TEST_CASE("a value is not parsed again: no YAML, no parameters") {
   CHECK(substitute("parameters: {A: {}}\nkey: ${A}\n", {"A=x}, {y: [${A}] # '"}) == "x}, {y: [${A}] # '");
 }
 
-TEST_CASE("substitution keeps quotes and notes itself") {
+TEST_CASE("substitution keeps quotes and is recorded") {
   ConfigTexts texts;
   Diagnostics errors;
   auto root = read_yaml("parameters: {A: {default: 3}}\nl: ['${A}', ${A }, x]\n", "a.yaml", texts, errors);
@@ -67,7 +67,7 @@ TEST_CASE("substitution keeps quotes and notes itself") {
   CHECK_FALSE(root->find("l")->items[1].substituted);
 }
 
-TEST_CASE("the parameters block itself is left as it is") {
+TEST_CASE("the parameters block itself is not changed") {
   ConfigTexts texts;
   Diagnostics errors;
   auto root = read_yaml("parameters: {A: {doc: 'use ${B}', default: '${C}'}}\nkey: ${A}\n", "a.yaml", texts, errors);
@@ -77,7 +77,7 @@ TEST_CASE("the parameters block itself is left as it is") {
   CHECK(root->find("key")->scalar == "${C}");
 }
 
-TEST_CASE("what is not declared is refused even when the environment has it") {
+TEST_CASE("an undeclared parameter is refused even if the environment has it") {
   const Environment environment("e");
   CHECK(substitute("parameters: {GGUFMILL_TEST: {}}\nkey: [1, '${GGUFMILL_TEST_P}', '${HOME}']\n") ==
         R"(a.yaml:2:10: error: parameter 'GGUFMILL_TEST_P' is not declared
@@ -91,7 +91,7 @@ a.yaml:2:32: error: parameter 'HOME' is not declared
 )");
 }
 
-TEST_CASE("a parameter without a value is told once") {
+TEST_CASE("a parameter without a value is reported once") {
   CHECK(substitute("parameters: {A: {}}\nkey: ${A}\nother: ${A}\n") == R"(a.yaml:2:6: error: parameter 'A' has no value
      2 | key: ${A}
        |      ^^^^
@@ -105,12 +105,12 @@ TEST_CASE("malformed references and names are refused") {
   CHECK(substitute("key: a${B\n") == R"(a.yaml:1:6: error: '${' is not closed
      1 | key: a${B
        |      ^^^^
-  help: write ${NAME}, or $${ for the characters themselves
+  help: write ${NAME}, or $${ for a literal ${
 )");
   CHECK(substitute("key: '${a-b}'\n") == R"(a.yaml:1:6: error: parameter 'a-b' is not declared
      1 | key: '${a-b}'
        |      ^^^^^^^^
-  help: write ${NAME}, or $${ for the characters themselves
+  help: write ${NAME}, or $${ for a literal ${
 )");
   CHECK(substitute("parameters: {a-b: {}}\nkey: x\n") == R"(a.yaml:1:14: error: 'a-b' is not a parameter name
      1 | parameters: {a-b: {}}
@@ -127,9 +127,9 @@ TEST_CASE("parameters cannot be used in a key") {
 )");
 }
 
-TEST_CASE("--param texts are judged") {
+TEST_CASE("--param arguments are checked") {
   CHECK(substitute("parameters: {MODEL: {}}\nkey: x\n", {"MODLE=a", "MODEL", "MODEL=a", "MODEL=b"}) ==
-        R"(--param: error: the pipeline file declares no parameter 'MODLE'
+        R"(--param: error: the pipeline file does not declare parameter 'MODLE'
        | MODLE=a
        | ^^^^^
   help: did you mean 'MODEL'?

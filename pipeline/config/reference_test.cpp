@@ -36,14 +36,14 @@ TEST_CASE("help shows every key with its kind, default, sentence and example") {
 )");
 }
 
-TEST_CASE("the reference page has a row a key") {
+TEST_CASE("the reference page has one row per key") {
   CHECK(field_reference_markdown(testing::metadata_field()) == R"(| Key | Value | Default | Meaning |
 |---|---|---|---|
 | `metadata` | a map |  | Changes metadata. Example: `{remove: [general.url]}` |
 | `metadata.set` | a map |  | Keys to set. Example: `{general.license: mit}` |
 | `metadata.set.NAME` | any value |  | The value. |
 | `metadata.remove` | a list |  | Keys to remove. Example: `[general.url]` |
-| `metadata.remove[]` | a text |  | A key. |
+| `metadata.remove[]` | a string |  | A key. |
 )");
 }
 
@@ -58,7 +58,7 @@ TEST_CASE("the job's own table passes its own lint") {
   for (const Error& error : check_examples(job_fields(testing::make_registry()))) FAIL_CHECK(render(error));
 }
 
-TEST_CASE("a wrong table is found out") {
+TEST_CASE("an invalid table is detected") {
   const FieldSpec size{
       .name = "size", .kind = FieldKind::kBytes, .doc = "D.", .default_text = "many", .example = "a: {b"};
   const FieldSpec bare{.name = "bare", .required = true};

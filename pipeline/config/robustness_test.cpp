@@ -100,7 +100,7 @@ TEST_CASE("deep and wide texts never crash the reader") {
   }
 }
 
-TEST_CASE("many wrong keys and types are judged quickly") {
+TEST_CASE("many wrong keys and types are checked quickly") {
   std::string text = "version: 1\n";
   for (int i = 0; text.size() < 1000000; ++i) text += "sorce" + std::to_string(i) + ": 1\n";
   try_text(text);

@@ -95,7 +95,7 @@ std::string pretty(const json::value& value) {
 
 // Returns the schema of a parameter, such as "${NAME}", which the lint accepts in place of a number or other value.
 json::object parameter() {
-  return {{"description", "A text with the value of a declared parameter."},
+  return {{"description", "A string that refers to a declared parameter."},
           {"type", "string"},
           {"pattern", "\\$\\{[A-Za-z_][A-Za-z0-9_]*\\}"}};
 }

@@ -44,7 +44,7 @@ TEST_CASE("each kind of field has its schema") {
   CHECK(body({.kind = FieldKind::kAny, .doc = "D."}) == "description \"D.\"\n");
 }
 
-TEST_CASE("containers have the schema of what they hold") {
+TEST_CASE("containers have the schema of their items") {
   const FieldSpec text{.name = "t", .required = true, .example = "007"};
   CHECK(body({.kind = FieldKind::kList, .item = {{}}, .minimum = 1}) ==
         "type \"array\"\nitems {\"type\":[\"string\",\"number\",\"boolean\"]}\nminItems 1\n");
@@ -59,19 +59,19 @@ TEST_CASE("containers have the schema of what they hold") {
         "\"number\",\"boolean\"]}}]\n");
 }
 
-TEST_CASE("of a group exactly one key is required") {
+TEST_CASE("exactly one key of a group is required") {
   const FieldSpec a{.name = "a", .group = "g"}, b{.name = "b", .group = "g"};
   CHECK(body({.kind = FieldKind::kMap, .fields = {a, b}})
             .find("allOf [{\"oneOf\":[{\"required\":[\"a\"]},{\"required\":[\"b\"]}]}]\n") != std::string::npos);
 }
 
-TEST_CASE("sizes are texts with a unit or whole numbers") {
+TEST_CASE("sizes are strings with a unit or integers") {
   const std::string schema = body({.kind = FieldKind::kBytes, .minimum = 1 << 20});
   CHECK(schema.find(R"({"type":"integer","minimum":1048576})") != std::string::npos);
   CHECK(schema.find(R"("pattern":"^([0-9]+\\.?[0-9]*|\\.[0-9]+)([KMGT](i?B)?|B)?$")") != std::string::npos);
 }
 
-TEST_CASE("the schema of a job is printed for people, short things on one line") {
+TEST_CASE("the schema of a job is printed readably, short values on one line") {
   const std::string schema = json_schema(job_fields(testing::make_registry()));
   CHECK(schema.substr(0, 115) ==
         "{\n  \"$schema\": \"https://json-schema.org/draft/2020-12/schema\",\n"

@@ -57,7 +57,7 @@ void TreeBuilder::note(Error error) {
 }
 
 void TreeBuilder::check_properties(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor) {
-  if (anchor != 0 && !foreign_) refuse(mark, "anchors (&) are not supported", "write the value out where it is used");
+  if (anchor != 0 && !foreign_) refuse(mark, "anchors (&) are not supported", "write out the value where it is used");
   const std::size_t at = reached_ = offset_of(mark);
   if (foreign_ && tag == kTextTag) return;
   const bool written = at < text_.size() && text_[at] == '!';
@@ -67,8 +67,8 @@ void TreeBuilder::check_properties(const YAML::Mark& mark, const std::string& ta
 
 Error TreeBuilder::too_long() const {
   return error_at(&shown_, position_of(text_, reached_),
-                  "a value here has too many brackets, commas, colons and quotes",
-                  "write a long list with a line and a dash for each item, not in brackets");
+                  "a value here has too many brackets, commas, colons, and quotes",
+                  "write a long list as lines that begin with a dash, not in brackets");
 }
 
 ConfigNode TreeBuilder::make(ConfigNode::Kind kind, Position position) {
@@ -85,7 +85,7 @@ void TreeBuilder::OnDocumentStart(const YAML::Mark& mark) {
   const bool marked = text_.substr(offset_of(mark), 3) == "---";
   throw ReadStopped{error_at(&shown_, place_of(mark, marked ? 3 : 1),
                              marked ? "a second document begins here" : "unexpected text after the end of the document",
-                             marked ? "a file contains exactly one" : "")};
+                             marked ? "a file must contain exactly one" : "")};
 }
 
 void TreeBuilder::OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) {
@@ -118,7 +118,7 @@ void TreeBuilder::OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) {
   if (foreign_) {
     const auto named = anchored_.find(anchor);
     if (named == anchored_.end())
-      throw ReadStopped{error_at(&shown_, place_of(mark, 1), "the alias stands inside what it names")};
+      throw ReadStopped{error_at(&shown_, place_of(mark, 1), "the alias is inside the value that it refers to")};
     ConfigNode copy = copied(named->second);
     check_depth(copy, depth_of(copy));
     add(std::move(copy));
@@ -158,7 +158,7 @@ void TreeBuilder::refuse_key(const ConfigNode& node, std::size_t offset) const {
   const std::string bracket(text_.substr(offset, 1));
   throw ReadStopped{error_at(node,
                              bracket == "{" || bracket == "["
-                                 ? fmt::format("the '{}' is not closed, or stands where a key must be", bracket)
+                                 ? fmt::format("the '{}' is not closed, or is in place of a key", bracket)
                                  : "a key cannot be a list",
                              kBracketHelp)};
 }
@@ -214,7 +214,7 @@ void TreeBuilder::add(ConfigNode node) {
 }
 
 void TreeBuilder::add_key(const ConfigNode& node) {
-  if (!node.is_scalar()) throw ReadStopped{error_at(node, "a key must be text", "put it in quotes")};
+  if (!node.is_scalar()) throw ReadStopped{error_at(node, "a key must be a string", "put it in quotes")};
   if (node.scalar == "<<" && !node.quoted) {
     sound_ = false;
     note(error_at(node, "merge keys (<<) are not supported", "write the keys out"));
@@ -228,7 +228,7 @@ void TreeBuilder::add_key(const ConfigNode& node) {
   frame.same = is_new ? std::nullopt : std::optional(first->second);
   if (!is_new && !foreign_)
     note(error_at(node, fmt::format("duplicate key {}", quoted_name(node.scalar)),
-                  fmt::format("it is in line {} already", frame.node.entries[first->second].position.line)));
+                  fmt::format("it is already in line {}", frame.node.entries[first->second].position.line)));
 }
 
 std::optional<ConfigNode> TreeBuilder::take() {

@@ -68,7 +68,7 @@ using Fault = std::optional<Error>;
 Fault lint_plain(const ConfigNode& node, const FieldSpec& spec) {
   if (!node.quoted || node.substituted) return {};
   return error_at(node,
-                  fmt::format("expected {}, found the quoted text {}", value_words(spec), quoted_name(node.scalar)),
+                  fmt::format("expected {}, found the quoted string {}", value_words(spec), quoted_name(node.scalar)),
                   "remove the quotes");
 }
 
@@ -86,7 +86,7 @@ Fault lint_number(const ConfigNode& node, const FieldSpec& spec, const Result<T>
 
 Fault lint_path(const ConfigNode& node) {
   if (node.scalar.empty()) return error_at(node, "a path cannot be empty");
-  if (node.scalar.find('\0') != std::string::npos) return error_at(node, "a path cannot hold a NUL character");
+  if (node.scalar.find('\0') != std::string::npos) return error_at(node, "a path cannot contain a NUL character");
   return {};
 }
 
@@ -128,7 +128,7 @@ Result<bool> to_bool(const ConfigNode& node) {
   return error_at(node, value.error().what, value.error().help);
 }
 
-Result<std::int64_t> to_integer(const ConfigNode& node) { return parse_whole<std::int64_t>(node, "a whole number"); }
+Result<std::int64_t> to_integer(const ConfigNode& node) { return parse_whole<std::int64_t>(node, "an integer"); }
 
 Result<double> to_number(const ConfigNode& node) {
   Result<double> value = parse_whole<double>(node, "a number");
@@ -156,13 +156,13 @@ Result<Pattern> to_pattern(const ConfigNode& node) {
 std::string value_words(const FieldSpec& spec) {
   switch (spec.kind) {
     case FieldKind::kString:
-      return "a text";
+      return "a string";
     case FieldKind::kPath:
       return "a path";
     case FieldKind::kBool:
       return "true or false";
     case FieldKind::kInteger:
-      return with_range("a whole number", spec);
+      return with_range("an integer", spec);
     case FieldKind::kNumber:
       return with_range("a number", spec);
     case FieldKind::kBytes:

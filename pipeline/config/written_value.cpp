@@ -79,7 +79,7 @@ Result<MetadataValue> integer_as(const WrittenValue& written, MetadataType type)
   const IntegerRange* range = range_of(type);
   if (!whole)
     return error_at(written.origin,
-                    fmt::format("'{}' is not a whole number, as {} needs", written.text, metadata_type_name(type)));
+                    fmt::format("'{}' is not an integer, but {} needs one", written.text, metadata_type_name(type)));
   if (!holds(*range, *whole))
     return error_at(written.origin, fmt::format("{} does not fit {}: {} to {}", written.text, metadata_type_name(type),
                                                 range->least, range->most));
@@ -89,7 +89,7 @@ Result<MetadataValue> integer_as(const WrittenValue& written, MetadataType type)
 // Converts a scalar to a type that is not an array.
 Result<MetadataValue> scalar_as(const WrittenValue& written, MetadataType type) {
   if (written.kind != WrittenValue::Kind::kScalar)
-    return error_at(written.origin, fmt::format("a single {} is expected here", metadata_type_name(type)));
+    return error_at(written.origin, fmt::format("expected a single {} here", metadata_type_name(type)));
   if (type == MetadataType::kString) return metadata_string(written.text);
   if (type == MetadataType::kBool) {
     const Result<bool> flag = parse_bool(written.text);
@@ -100,7 +100,7 @@ Result<MetadataValue> scalar_as(const WrittenValue& written, MetadataType type) 
   const auto number = parse_float(written.text);
   if (!number)
     return error_at(written.origin,
-                    fmt::format("'{}' is not a number, as {} needs", written.text, metadata_type_name(type)));
+                    fmt::format("'{}' is not a number, but {} needs one", written.text, metadata_type_name(type)));
   return metadata_float(type, *number);
 }
 
@@ -143,7 +143,7 @@ Result<MetadataValue> value_as(const WrittenValue& written, std::string_view typ
 
 Result<MetadataValue> list_as(const WrittenValue& written, std::string_view element) {
   if (written.kind != WrittenValue::Kind::kList)
-    return error_at(written.origin, fmt::format("a list is expected for type '{}[]'", element));
+    return error_at(written.origin, fmt::format("expected a list for type '{}[]'", element));
   std::vector<MetadataValue> items;
   for (const WrittenValue& item : written.items) {
     BOOST_OUTCOME_TRY(items.emplace_back(), value_as(item, element));
@@ -165,12 +165,12 @@ Result<MetadataValue> untyped_list(const WrittenValue& written, const MetadataVa
   std::optional<MetadataType> element;
   for (const WrittenValue& item : written.items) {
     if (item.kind != WrittenValue::Kind::kScalar)
-      return error_at(item.origin, "a list of lists needs its type", "write {type: uint32[][], value: ...}");
+      return error_at(item.origin, "a list of lists needs a type", "write {type: uint32[][], value: ...}");
     element = element ? common(*element, natural_type(item)) : natural_type(item);
   }
   if (element) return list_as(written, metadata_type_name(prefer(*element, element_before)));
   if (element_before) return list_as(written, metadata_type_name(*element_before));
-  return error_at(written.origin, "the type of an empty list is not known", "write {type: string[], value: []}");
+  return error_at(written.origin, "the type of an empty list is unknown", "write {type: string[], value: []}");
 }
 
 }  // namespace
@@ -202,7 +202,7 @@ WrittenValue written_value(const ConfigNode& node) {
 std::vector<FieldSpec> typed_value_fields() {
   return {{.name = "type",
            .kind = FieldKind::kString,
-           .doc = "A metadata type; with [] for an array.",
+           .doc = "Metadata type; append [] for an array.",
            .example = "uint64"},
           {.name = "value", .kind = FieldKind::kAny, .doc = "The value."}};
 }

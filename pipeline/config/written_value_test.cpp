@@ -25,7 +25,7 @@ TEST_CASE("untyped scalars find their type") {
   CHECK(value_of(scalar_node("mit"), nullptr).value() == metadata_string("mit"));
 }
 
-TEST_CASE("a number keeps the type the key has") {
+TEST_CASE("a number keeps the key's type") {
   const MetadataValue before = metadata_unsigned(MetadataType::kUint16, 1);
   CHECK(value_of(scalar_node("9"), &before).value() == metadata_unsigned(MetadataType::kUint16, 9));
   CHECK_FALSE(value_of(scalar_node("70000"), &before));
@@ -50,7 +50,7 @@ TEST_CASE("values out of a type's range are refused") {
   CHECK_FALSE(value_of(scalar_node("1"), "array"));
 }
 
-TEST_CASE("lists become arrays of the type that holds all") {
+TEST_CASE("lists become arrays of a type that fits all items") {
   const auto value = value_of(list_node({scalar_node("1"), scalar_node("2.5")}), nullptr).value();
   CHECK(value == metadata_array(MetadataType::kFloat32, {metadata_float(MetadataType::kFloat32, 1),
                                                          metadata_float(MetadataType::kFloat32, 2.5)}));
@@ -66,7 +66,7 @@ TEST_CASE("arrays of arrays need their type") {
   CHECK(array_items(value)[0] == metadata_array(MetadataType::kUint8, {metadata_unsigned(MetadataType::kUint8, 1)}));
 }
 
-TEST_CASE("an empty list keeps the element type the key has") {
+TEST_CASE("an empty list keeps the key's element type") {
   const MetadataValue before = metadata_array(MetadataType::kInt16, {});
   CHECK(value_of(list_node({}), &before).value() == before);
   CHECK_FALSE(value_of(list_node({}), nullptr));

@@ -29,7 +29,7 @@ struct Phrase {
 };
 
 constexpr const char* kQuoteHelp = "put text that contains any of { } [ ] , : # in quotes, such as '${NAME}'";
-constexpr const char* kIndentHelp = "the keys of a map, and the dashes of a list, start in the same column";
+constexpr const char* kIndentHelp = "the keys of a map and the dashes of a list must start in the same column";
 constexpr Phrase kPhrases[] = {
     {"end of map flow not found", "expected ',' or '}' here", kQuoteHelp},
     {"end of sequence flow not found", "expected ',' or ']' here", kQuoteHelp},
@@ -38,9 +38,9 @@ constexpr Phrase kPhrases[] = {
     {"illegal map value", "a ':' is not allowed here", "put text that contains ': ' in quotes; check the indentation"},
     {"illegal map key", "a key is not allowed here", kIndentHelp},
     {"illegal block entry", "a '-' is not allowed here", kIndentHelp},
-    {"illegal flow end", "no bracket is open that this could close", kQuoteHelp},
-    {"illegal tab", "a tab cannot indent", "indent with spaces"},
-    {"unknown token", "text cannot begin with this character", "put it in quotes"},
+    {"illegal flow end", "this closes no open bracket", kQuoteHelp},
+    {"illegal tab", "tabs cannot be used for indentation", "indent with spaces"},
+    {"unknown token", "unquoted text cannot begin with this character", "put it in quotes"},
     {"unknown escape", "unknown escape in double quotes", "write \\\\ for a backslash, or use single quotes", 2},
     {"the referenced anchor", "aliases (*) are not supported", "put text that begins with * in quotes"},
 };
@@ -57,7 +57,8 @@ Error syntax_error(const YAML::Exception& exception, std::string_view text, cons
   const std::string_view line = shown.lines.empty() ? "" : std::string_view(shown.lines[place.line - 1]);
   const std::size_t tab = line.substr(0, line.find_first_not_of(" \t")).find('\t');
   if (tab != std::string_view::npos)
-    return error_at(&shown, {place.line, static_cast<int>(tab) + 1, 1}, "a tab cannot indent", "indent with spaces");
+    return error_at(&shown, {place.line, static_cast<int>(tab) + 1, 1}, "tabs cannot be used for indentation",
+                    "indent with spaces");
   for (const Phrase& phrase : kPhrases)
     if (exception.msg.compare(0, phrase.theirs.size(), phrase.theirs) == 0)
       return error_at(&shown, {place.line, place.column - phrase.behind, std::max(1, phrase.behind)}, phrase.what,

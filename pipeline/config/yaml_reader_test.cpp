@@ -70,7 +70,7 @@ TEST_CASE("an empty text is null") {
   CHECK(read("null") == "~");
 }
 
-TEST_CASE("every node knows its place and length") {
+TEST_CASE("every node has its position and length") {
   ConfigTexts texts;
   Diagnostics errors;
   const auto root = read_yaml(
@@ -104,7 +104,7 @@ TEST_CASE("an empty list item is placed at its dash") {
   CHECK(place(root->entries[0].value.items[1].items[1]) == "5:5+1");
 }
 
-TEST_CASE("duplicate keys are told together, and the first counts") {
+TEST_CASE("duplicate keys are reported together, and the first one wins") {
   ConfigTexts texts;
   Diagnostics errors;
   const auto root = read_yaml("a: 1\nb: {c: 1, c: 2}\n\"a\": [3]\n", "a.yaml", texts, errors);
@@ -114,16 +114,16 @@ TEST_CASE("duplicate keys are told together, and the first counts") {
   CHECK(render(errors.errors()[1]) == R"(a.yaml:3:1: error: duplicate key 'a'
      3 | "a": [3]
        | ^^^
-  help: it is in line 1 already
+  help: it is already in line 1
 )");
 }
 
-TEST_CASE("anchors, aliases, merge keys and tags are told together") {
+TEST_CASE("anchors, aliases, merge keys, and tags are reported together") {
   CHECK(read("a: &x {k: 1}\nb: *x\nc: {<<: *x}\nd: !!int 3\ne: ! f\n") ==
         R"(a.yaml:1:4: error: anchors (&) are not supported
      1 | a: &x {k: 1}
        |    ^
-  help: write the value out where it is used
+  help: write out the value where it is used
 a.yaml:2:4: error: aliases (*) are not supported
      2 | b: *x
        |    ^
@@ -147,7 +147,7 @@ a.yaml:5:4: error: tags (!) are not supported
 )");
 }
 
-TEST_CASE("a nest of aliases is refused at once") {
+TEST_CASE("nested aliases are refused immediately") {
   std::string bomb = "a0: &a0 [x, x]\n";
   for (int i = 1; i < 60; ++i)
     bomb += "a" + std::to_string(i) + ": &a" + std::to_string(i) + " [*a" + std::to_string(i - 1) + ", *a" +
@@ -155,15 +155,17 @@ TEST_CASE("a nest of aliases is refused at once") {
   CHECK(read(bomb).find("aliases (*) are not supported") != std::string::npos);
 }
 
-TEST_CASE("what is no YAML has one message with its place") {
+TEST_CASE("invalid YAML has one message with its position") {
   struct Case {
     const char* text;
     const char* expected;
   };
   const std::vector<Case> cases = {
       {"a: 1\n---\nb: 2\n",
-       "a.yaml:2:1: error: a second document begins here\n     2 | ---\n       | ^^^\n"
-       "  help: a file contains exactly one\n"},
+       "a.yaml:2:1: error: a second document begins here\n"
+       "     2 | ---\n"
+       "       | ^^^\n"
+       "  help: a file must contain exactly one\n"},
       {"{a: 1} x\n",
        "a.yaml:1:8: error: unexpected text after the end of the document\n     1 | {a: 1} x\n"
        "       |        ^\n"},
@@ -171,7 +173,9 @@ TEST_CASE("what is no YAML has one message with its place") {
        "a.yaml:1:1: error: directives (%) are not supported\n     1 | %YAML 1.1\n       | ^\n"
        "  help: remove the line: files are read as YAML 1.2\n"},
       {"a:\n\t- b\n",
-       "a.yaml:2:1: error: a tab cannot indent\n     2 |  - b\n       | ^\n"
+       "a.yaml:2:1: error: tabs cannot be used for indentation\n"
+       "     2 |  - b\n"
+       "       | ^\n"
        "  help: indent with spaces\n"},
       {"a: b: c\n",
        "a.yaml:1:5: error: a ':' is not allowed here\n     1 | a: b: c\n       |     ^\n"
@@ -186,14 +190,20 @@ TEST_CASE("what is no YAML has one message with its place") {
        "a.yaml:1:9: error: expected ',' or ']' here\n     1 | a: [1, 2\n       |         ^\n"
        "  help: put text that contains any of { } [ ] , : # in quotes, such as '${NAME}'\n"},
       {"a: }\n",
-       "a.yaml:1:4: error: no bracket is open that this could close\n     1 | a: }\n       |    ^\n"
+       "a.yaml:1:4: error: this closes no open bracket\n"
+       "     1 | a: }\n"
+       "       |    ^\n"
        "  help: put text that contains any of { } [ ] , : # in quotes, such as '${NAME}'\n"},
       {"a:\n  b: 1\n c: 2\n",
-       "a.yaml:3:2: error: expected a key here\n     3 |  c: 2\n       |  ^\n"
-       "  help: the keys of a map, and the dashes of a list, start in the same column\n"},
+       "a.yaml:3:2: error: expected a key here\n"
+       "     3 |  c: 2\n"
+       "       |  ^\n"
+       "  help: the keys of a map and the dashes of a list must start in the same column\n"},
       {"a: 'x\nb: c\n", "a.yaml:1:4: error: the quote is not closed\n     1 | a: 'x\n       |    ^\n"},
       {"a: @x\n",
-       "a.yaml:1:4: error: text cannot begin with this character\n     1 | a: @x\n       |    ^\n"
+       "a.yaml:1:4: error: unquoted text cannot begin with this character\n"
+       "     1 | a: @x\n"
+       "       |    ^\n"
        "  help: put it in quotes\n"},
       {"a: \"blk\\.0\"\n",
        "a.yaml:1:8: error: unknown escape in double quotes\n     1 | a: \"blk\\.0\"\n"
@@ -202,11 +212,12 @@ TEST_CASE("what is no YAML has one message with its place") {
        "a.yaml:1:4: error: aliases (*) are not supported\n     1 | a: *x\n       |    ^\n"
        "  help: put text that begins with * in quotes\n"},
       {"? [a]\n: b\n",
-       "a.yaml:1:3: error: the '[' is not closed, or stands where a key must be\n     1 | ? [a]\n       |   ^\n"
+       "a.yaml:1:3: error: the '[' is not closed, or is in place of a key\n"
+       "     1 | ? [a]\n"
+       "       |   ^\n"
        "  help: put text that contains any of { } [ ] in quotes, such as '${NAME}'\n"},
       {"{null: 1}\n",
-       "a.yaml:1:2: error: a key must be text\n     1 | {null: 1}\n       |  ^^^^\n"
-       "  help: put it in quotes\n"},
+       "a.yaml:1:2: error: a key must be a string\n     1 | {null: 1}\n       |  ^^^^\n  help: put it in quotes\n"},
       {"a: \xff\n",
        "a.yaml:1:4: error: byte 0xff is not UTF-8\n     1 | a: ?\n       |    ^\n"
        "  help: save the file as UTF-8\n"},
@@ -223,7 +234,7 @@ TEST_CASE("what is no YAML has one message with its place") {
   }
 }
 
-TEST_CASE("a text of more than 1 MiB is refused, one of 1 MiB is read") {
+TEST_CASE("more than 1 MiB is refused, 1 MiB is read") {
   CHECK(read(std::string((1 << 20) + 1, ' ')) == "a.yaml: error: more than 1 MiB of YAML\n");
   CHECK(read(std::string((1 << 20) - 1, ' ') + "x") == "x");
 }
@@ -241,12 +252,12 @@ TEST_CASE("100,000 values are read, more are refused") {
   CHECK(read(text + "a]").find("error: more than 100000 values\n") != std::string::npos);
 }
 
-TEST_CASE("brackets that nothing closes are refused before they take much memory") {
+TEST_CASE("unclosed brackets are refused before they use much memory") {
   CHECK(read("a: " + std::string(1 << 19, '['))
-            .find("a.yaml:1:4: error: a value here has too many brackets, commas, colons and quotes\n") == 0);
+            .find("a.yaml:1:4: error: a value here has too many brackets, commas, colons, and quotes\n") == 0);
 }
 
-TEST_CASE("part of an argument is read at its own place") {
+TEST_CASE("part of an argument is read at its own position") {
   const ConfigText shown{"--set", {"a.b={c: [1}"}, false};
   Diagnostics errors;
   CHECK_FALSE(read_yaml_value(4, shown, errors));
@@ -255,13 +266,13 @@ TEST_CASE("part of an argument is read at its own place") {
   CHECK(errors.errors()[0].detail == "     | a.b={c: [1}\n     |           ^");
 }
 
-TEST_CASE("what others wrote may have aliases, equal keys and text tags") {
+TEST_CASE("foreign YAML may have aliases, equal keys, and string tags") {
   const auto foreign = [](std::string_view text) { return read(text, read_foreign_yaml); };
   CHECK(foreign("a: &x [1, &y 2]\nb: *x\nc: *y\n") == "{a: [1, 2], b: [1, 2], c: 2}");
   CHECK(foreign("a: 1\nb: 2\na: 3\n") == "{a: 3, b: 2}");
   CHECK(foreign("a: !!str 7\n") == "{a: \"7\"}");
   CHECK(foreign("a: !!binary eA==\n").find("tags (!) are not supported") != std::string::npos);
-  CHECK(foreign("a: &x [*x]\n").find("the alias stands inside what it names") != std::string::npos);
+  CHECK(foreign("a: &x [*x]\n").find("the alias is inside the value that it refers to") != std::string::npos);
 }
 
 TEST_CASE("aliases cannot make a text grow without end") {

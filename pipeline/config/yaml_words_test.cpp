@@ -27,7 +27,7 @@ TEST_CASE("text with control characters is put between double quotes") {
   CHECK(yaml_quoted("a\n\"\\") == R"("a\u000a\"\\")");
 }
 
-TEST_CASE("quoted text is read back as it was") {
+TEST_CASE("quoted text is read back unchanged") {
   for (const std::string text : {"plain", "it's", "a # b", "- x", "{a: b}", "\x01\x1f\x7f", "tab\there", "two\nlines",
                                  "\"", "\\", "\\n", "Grüße", "null", "true", "12", " led", "trailed "}) {
     CAPTURE(text);
@@ -35,7 +35,7 @@ TEST_CASE("quoted text is read back as it was") {
   }
 }
 
-TEST_CASE("a parameter's beginning is kept as text") { CHECK(yaml_quoted("${HOME}/$x") == "'$${HOME}/$x'"); }
+TEST_CASE("the start of a parameter is kept as text") { CHECK(yaml_quoted("${HOME}/$x") == "'$${HOME}/$x'"); }
 
 TEST_CASE("a literal matches itself and nothing else") {
   const std::string text = "blk.0.(a|b)[c]{2}^$*+?\\d";

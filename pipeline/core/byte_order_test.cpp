@@ -19,7 +19,7 @@ std::vector<std::byte> counting(std::size_t count) {
 
 }  // namespace
 
-TEST_CASE("plain elements are swapped one by one") {
+TEST_CASE("plain elements are swapped individually") {
   for (const char* name : {"F32", "F64", "F16", "BF16", "I16", "I32", "I64", "I8"}) {
     const TypeInfo& type = type_named(name);
     CAPTURE(name);
@@ -54,7 +54,7 @@ TEST_CASE("swapping twice gives the same bytes back, for every type") {
   }
 }
 
-TEST_CASE("words lie inside their block, for every type") {
+TEST_CASE("words are inside their block, for every type") {
   for (const TypeInfo& type : built_in_types())
     for (const WordField& field : type.words)
       CHECK(field.offset + std::size_t{field.count} * field.width <= type.block_bytes);

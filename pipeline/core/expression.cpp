@@ -75,9 +75,9 @@ Status check_shape(Operation operation, const TypeInfo& type, const Shape& shape
   std::uint64_t elements = 1;
   for (const std::uint64_t dim : shape.dims)
     if (__builtin_mul_overflow(elements, dim, &elements) || elements > INT64_MAX)
-      return broken(operation, fmt::format("{} are more than 2^63 elements", describe(shape)));
+      return broken(operation, fmt::format("{} exceeds 2^63 elements", describe(shape)));
   if (shape.columns() % type.block_elements != 0)
-    return broken(operation, fmt::format("rows of {} elements are not a multiple of the {} of a block of {}",
+    return broken(operation, fmt::format("rows of {} elements are not a multiple of the block size {} of {}",
                                          shape.columns(), type.block_elements, type.name));
   if (const auto bytes = bytes_of(type, elements); !bytes) return broken(operation, bytes.error().what);
   return ok();
@@ -99,7 +99,7 @@ Expression node_of(Operation operation, std::vector<ExpressionRef> inputs) {
 }
 
 Status check_alike(Operation operation, const std::vector<ExpressionRef>& inputs, std::uint32_t but_for_axis) {
-  if (inputs.empty()) return broken(operation, "there is nothing to put together");
+  if (inputs.empty()) return broken(operation, "there are no inputs");
   for (const ExpressionRef& input : inputs) {
     if (input->type != inputs[0]->type)
       return broken(operation, fmt::format("inputs are {} and {}", inputs[0]->type->name, input->type->name));
@@ -208,8 +208,8 @@ Result<ExpressionRef> extent(const TypeInfo& type, const Shape& shape, Extent ex
                                               node.extent.bytes));
   if (node.extent.source && (node.extent.offset > node.extent.source->bytes ||
                              node.extent.bytes > node.extent.source->bytes - node.extent.offset))
-    return broken(node.operation, fmt::format("{} bytes at byte {:#x} lie beyond the {} of the file", node.extent.bytes,
-                                              node.extent.offset, node.extent.source->bytes));
+    return broken(node.operation, fmt::format("{} bytes at byte {:#x} are beyond the {} bytes of the file",
+                                              node.extent.bytes, node.extent.offset, node.extent.source->bytes));
   return ExpressionRef(std::make_shared<const Expression>(std::move(node)));
 }
 
@@ -217,7 +217,7 @@ Result<ExpressionRef> stack(std::vector<ExpressionRef> inputs) {
   BOOST_OUTCOME_TRY(check_alike(Operation::kStack, inputs, 4));
   for (const ExpressionRef& input : inputs)
     if (input->shape.rank != inputs[0]->shape.rank || input->shape.rank >= 4)
-      return broken(Operation::kStack, "inputs have the same rank, of 1 to 3");
+      return broken(Operation::kStack, "inputs must have the same rank, from 1 to 3");
   Expression node = node_of(Operation::kStack, std::move(inputs));
   node.shape.dims[node.shape.rank++] = node.inputs.size();
   return made(std::move(node));
@@ -233,7 +233,7 @@ Result<ExpressionRef> concat(std::vector<ExpressionRef> inputs, std::uint32_t ax
   node.shape.dims[axis] = 0;
   for (const ExpressionRef& input : node.inputs)
     if (__builtin_add_overflow(node.shape.dims[axis], input->shape.dims[axis], &node.shape.dims[axis]))
-      return broken(Operation::kConcat, "the dimension would be more than 2^64");
+      return broken(Operation::kConcat, "the dimension would exceed 2^64");
   return made(std::move(node));
 }
 
@@ -241,10 +241,10 @@ Result<ExpressionRef> slice(ExpressionRef input, std::uint32_t axis, std::uint64
   const Shape& shape = input->shape;
   if (axis >= shape.rank || first > shape.dims[axis] || count > shape.dims[axis] - first)
     return broken(Operation::kSlice,
-                  fmt::format("{} from {} of dimension {} are not in {}", count, first, axis, describe(shape)));
+                  fmt::format("{} from {} of dimension {} are outside {}", count, first, axis, describe(shape)));
   const std::uint64_t block = input->type->block_elements;
   if (axis == 0 && (first % block != 0 || count % block != 0))
-    return broken(Operation::kSlice, fmt::format("columns {} to {} cut a block of {} of {}", first, first + count,
+    return broken(Operation::kSlice, fmt::format("columns {} to {} split a block of {} of {}", first, first + count,
                                                  input->type->name, block));
   if (count == shape.dims[axis]) return input;
   Expression node = node_of(Operation::kSlice, {std::move(input)});
@@ -275,10 +275,10 @@ Result<ExpressionRef> reorder_rows(ExpressionRef input, std::vector<std::uint64_
     if (__builtin_mul_overflow(rows, factor, &rows)) rows = 0;
   if (rows != input->shape.dims[1] || rows == 0)
     return broken(Operation::kReorderRows,
-                  fmt::format("{} rows are no grid of {}", input->shape.dims[1], fmt::join(factors, " x ")));
+                  fmt::format("{} rows are not a grid of {}", input->shape.dims[1], fmt::join(factors, " x ")));
   if (!is_order(order, factors.size()))
     return broken(Operation::kReorderRows,
-                  fmt::format("{} is no order of {} axes", fmt::join(order, ", "), factors.size()));
+                  fmt::format("{} is not a permutation of {} axes", fmt::join(order, ", "), factors.size()));
   if (std::ranges::is_sorted(order)) return input;
   Expression node = node_of(Operation::kReorderRows, {std::move(input)});
   node.factors = std::move(factors);
@@ -288,12 +288,12 @@ Result<ExpressionRef> reorder_rows(ExpressionRef input, std::vector<std::uint64_
 
 Result<ExpressionRef> transpose(ExpressionRef input, std::vector<std::uint32_t> order) {
   if (!is_order(order, input->shape.rank))
-    return broken(Operation::kTranspose, fmt::format("{} is no order of the dimensions of {}", fmt::join(order, ", "),
-                                                     describe(input->shape)));
+    return broken(Operation::kTranspose, fmt::format("{} is not a permutation of the dimensions of {}",
+                                                     fmt::join(order, ", "), describe(input->shape)));
   if (std::ranges::is_sorted(order)) return input;
   if (order[0] != 0 && input->type->block_elements != 1)
     return broken(Operation::kTranspose,
-                  fmt::format("blocks of {} lie along the rows and cannot be turned", input->type->name));
+                  fmt::format("blocks of {} run along the rows and cannot be transposed", input->type->name));
   Expression node = node_of(Operation::kTranspose, {std::move(input)});
   for (std::size_t d = 0; d < order.size(); ++d) node.shape.dims[d] = node.inputs[0]->shape.dims[order[d]];
   node.order = std::move(order);
@@ -303,7 +303,7 @@ Result<ExpressionRef> transpose(ExpressionRef input, std::vector<std::uint32_t> 
 Result<ExpressionRef> cast(ExpressionRef input, const TypeInfo& type) {
   if (input->type == &type) return input;
   if (type.type_class == TypeClass::kInteger || is_source_type(type))
-    return broken(Operation::kCast, fmt::format("nothing is converted to {}", type.name));
+    return broken(Operation::kCast, fmt::format("conversion to {} is not supported", type.name));
   Expression node = node_of(Operation::kCast, {std::move(input)});
   node.type = &type;
   return made(std::move(node));
@@ -320,7 +320,8 @@ Result<ExpressionRef> map(ExpressionRef input, const MapFunction& function, floa
 
 Result<ExpressionRef> scale_blocks(ExpressionRef input, ExpressionRef scales, std::uint64_t columns, std::uint64_t rows,
                                    ExpressionRef offsets) {
-  if (columns == 0 || rows == 0) return broken(Operation::kScaleBlocks, "a block has one column and one row at least");
+  if (columns == 0 || rows == 0)
+    return broken(Operation::kScaleBlocks, "a block must have at least one column and one row");
   Shape needed = input->shape;
   needed.dims[0] = (needed.dims[0] + columns - 1) / columns;
   needed.dims[1] = (needed.dims[1] + rows - 1) / rows;
@@ -341,12 +342,12 @@ Result<ExpressionRef> scale_blocks(ExpressionRef input, ExpressionRef scales, st
 
 Result<ExpressionRef> gather(ExpressionRef input, ExpressionRef columns) {
   if (input->type->block_elements != 1)
-    return broken(Operation::kGather, fmt::format("columns of {} cannot be taken one by one", input->type->name));
+    return broken(Operation::kGather, fmt::format("columns of {} cannot be gathered individually", input->type->name));
   if (input->shape.columns() > kGatheredColumns)
-    return broken(Operation::kGather,
-                  fmt::format("rows of {} columns, more than {}", input->shape.columns(), kGatheredColumns));
+    return broken(Operation::kGather, fmt::format("rows have {} columns, more than the limit of {}",
+                                                  input->shape.columns(), kGatheredColumns));
   if (columns->type->name != "I32" || columns->shape.rows() != 1)
-    return broken(Operation::kGather, fmt::format("the numbers of columns are {} of {}, not a row of I32",
+    return broken(Operation::kGather, fmt::format("the column numbers are {} of {}, not a row of I32",
                                                   describe(columns->shape), columns->type->name));
   Expression node = node_of(Operation::kGather, {std::move(input), std::move(columns)});
   node.shape.dims[0] = node.inputs[1]->shape.columns();
@@ -362,7 +363,7 @@ Result<ExpressionRef> repack(const RepackFunction& function, ExpressionRef first
     Shape expected = node.inputs[0]->shape;
     expected.dims[0] = blocks * function.input_bytes[i];
     if (!is_byte(*node.inputs[i]->type) || node.inputs[i]->shape.dims != expected.dims)
-      return broken(node.operation, fmt::format("{} wants rows of {} bytes for each block as input {}, not {} of {}",
+      return broken(node.operation, fmt::format("{} needs rows of {} bytes per block as input {}, not {} of {}",
                                                 function.name, function.input_bytes[i], i,
                                                 describe(node.inputs[i]->shape), node.inputs[i]->type->name));
   }

@@ -27,18 +27,18 @@ TEST_CASE("an extent has the bytes of its type and shape, within its source") {
   const Shape four{1, {4, 1, 1, 1}};
   CHECK(extent(type("F32"), four, {source, 84, 16}));
   CHECK(shape(extent(type("F32"), four, {source, 85, 16})) ==
-        "extent: 16 bytes at byte 0x55 lie beyond the 100 of the file");
+        "extent: 16 bytes at byte 0x55 are beyond the 100 bytes of the file");
   CHECK(shape(extent(type("F32"), four, {source, 0, 15})) == "extent: 4 of F32 are 16 bytes, not 15");
   CHECK(shape(extent(type("Q8_0"), four, {source, 0, 17})) ==
-        "extent: rows of 4 elements are not a multiple of the 32 of a block of Q8_0");
+        "extent: rows of 4 elements are not a multiple of the block size 32 of Q8_0");
 }
 
-TEST_CASE("a stack has one more dimension, and inputs of one type and shape") {
+TEST_CASE("a stack adds one dimension to inputs of equal type and shape") {
   CHECK(shape(stack({leaf("F16", {8, 3}), leaf("F16", {8, 3})})) == "8 x 3 x 2");
   CHECK(shape(stack({leaf("F16", {8, 3}), leaf("F16", {8, 4})})) == "stack: inputs are 8 x 3 and 8 x 4");
   CHECK(shape(stack({leaf("F16", {8, 3}), leaf("F32", {8, 3})})) == "stack: inputs are F16 and F32");
-  CHECK(shape(stack({})) == "stack: there is nothing to put together");
-  CHECK(shape(stack({leaf("F16", {2, 2, 2, 2})})) == "stack: inputs have the same rank, of 1 to 3");
+  CHECK(shape(stack({})) == "stack: there are no inputs");
+  CHECK(shape(stack({leaf("F16", {2, 2, 2, 2})})) == "stack: inputs must have the same rank, from 1 to 3");
 }
 
 TEST_CASE("concatenation adds up one dimension") {
@@ -48,48 +48,49 @@ TEST_CASE("concatenation adds up one dimension") {
   CHECK(shape(concat({leaf("F16", {8})}, 1)) == "concat: 8 has no dimension 1");
 }
 
-TEST_CASE("a slice lies within its dimension and cuts no block") {
+TEST_CASE("a slice is within its dimension and does not split a block") {
   CHECK(shape(slice(leaf("F16", {8, 3}), 1, 1, 2)) == "8 x 2");
   CHECK(shape(slice(leaf("Q8_0", {96, 3}), 0, 32, 64)) == "64 x 3");
-  CHECK(shape(slice(leaf("Q8_0", {96, 3}), 0, 16, 64)) == "slice: columns 16 to 80 cut a block of Q8_0 of 32");
-  CHECK(shape(slice(leaf("F16", {8, 3}), 1, 2, 2)) == "slice: 2 from 2 of dimension 1 are not in 8 x 3");
-  CHECK(shape(slice(leaf("F16", {8, 3}), 2, 0, 1)) == "slice: 1 from 0 of dimension 2 are not in 8 x 3");
+  CHECK(shape(slice(leaf("Q8_0", {96, 3}), 0, 16, 64)) == "slice: columns 16 to 80 split a block of Q8_0 of 32");
+  CHECK(shape(slice(leaf("F16", {8, 3}), 1, 2, 2)) == "slice: 2 from 2 of dimension 1 are outside 8 x 3");
+  CHECK(shape(slice(leaf("F16", {8, 3}), 2, 0, 1)) == "slice: 1 from 0 of dimension 2 are outside 8 x 3");
 }
 
-TEST_CASE("a reshaped extent is an extent, and the number of elements stays") {
+TEST_CASE("a reshaped extent is an extent with the same number of elements") {
   const auto reshaped = reshape(leaf("F16", {8, 3}), {1, {24, 1, 1, 1}});
   REQUIRE(reshaped);
   CHECK(reshaped.value()->as_extent() != nullptr);
   CHECK(shape(reshape(leaf("F16", {8, 3}), {1, {25, 1, 1, 1}})) == "reshape: 8 x 3 have 24 elements, 25 have 25");
   CHECK(shape(reshape(leaf("Q8_0", {32, 3}), {2, {48, 2, 1, 1}})) ==
-        "reshape: rows of 48 elements are not a multiple of the 32 of a block of Q8_0");
+        "reshape: rows of 48 elements are not a multiple of the block size 32 of Q8_0");
 }
 
-TEST_CASE("rows are reordered as a grid of them") {
+TEST_CASE("rows are reordered as a grid") {
   CHECK(shape(reorder_rows(leaf("Q8_0", {32, 12}), {3, 2, 2}, {0, 2, 1})) == "32 x 12");
-  CHECK(shape(reorder_rows(leaf("F16", {8, 12}), {5, 2}, {1, 0})) == "reorder_rows: 12 rows are no grid of 5 x 2");
-  CHECK(shape(reorder_rows(leaf("F16", {8, 12}), {6, 2}, {1, 1})) == "reorder_rows: 1, 1 is no order of 2 axes");
+  CHECK(shape(reorder_rows(leaf("F16", {8, 12}), {5, 2}, {1, 0})) == "reorder_rows: 12 rows are not a grid of 5 x 2");
+  CHECK(shape(reorder_rows(leaf("F16", {8, 12}), {6, 2}, {1, 1})) ==
+        "reorder_rows: 1, 1 is not a permutation of 2 axes");
 }
 
-TEST_CASE("a transpose swaps the dimensions of the shape with those of the values, but for blocks along the rows") {
+TEST_CASE("a transpose swaps the dimensions of shape and values, but is refused for blocks along the rows") {
   CHECK(shape(transpose(leaf("F16", {8, 3, 2}), {1, 0, 2})) == "3 x 8 x 2");
   CHECK(shape(transpose(leaf("Q8_0", {32, 3, 2}), {0, 2, 1})) == "32 x 2 x 3");
   CHECK(shape(transpose(leaf("Q8_0", {32, 3}), {1, 0})) ==
-        "transpose: blocks of Q8_0 lie along the rows and cannot be turned");
-  CHECK(shape(transpose(leaf("F16", {8, 3}), {0})) == "transpose: 0 is no order of the dimensions of 8 x 3");
+        "transpose: blocks of Q8_0 run along the rows and cannot be transposed");
+  CHECK(shape(transpose(leaf("F16", {8, 3}), {0})) == "transpose: 0 is not a permutation of the dimensions of 8 x 3");
 }
 
-TEST_CASE("what can be read as numbers is cast, but not to integers and to types that only sources have") {
+TEST_CASE("numeric types can be cast, but not to integers or source-only types") {
   CHECK(cast(leaf("BF16", {8, 3}), type("F16")).value()->type == &type("F16"));
   CHECK(cast(leaf("I32", {8}), type("F32")).value()->type == &type("F32"));
   CHECK(cast(leaf("F8_E4M3", {8}), type("BF16")).value()->type == &type("BF16"));
-  CHECK(shape(cast(leaf("F32", {8}), type("I32"))) == "cast: nothing is converted to I32");
-  CHECK(shape(cast(leaf("F32", {8}), type("F8_E5M2"))) == "cast: nothing is converted to F8_E5M2");
+  CHECK(shape(cast(leaf("F32", {8}), type("I32"))) == "cast: conversion to I32 is not supported");
+  CHECK(shape(cast(leaf("F32", {8}), type("F8_E5M2"))) == "cast: conversion to F8_E5M2 is not supported");
   CHECK(shape(cast(leaf("F16", {8}), type("Q8_0"))) ==
-        "cast: rows of 8 elements are not a multiple of the 32 of a block of Q8_0");
+        "cast: rows of 8 elements are not a multiple of the block size 32 of Q8_0");
 }
 
-TEST_CASE("functions and scales are of F32, and scales cover the values") {
+TEST_CASE("functions and scales need F32, and scales must cover the values") {
   const MapFunction& add = *find_map_function("add");
   CHECK(map(leaf("F32", {8}), add, 1));
   CHECK(shape(map(leaf("F16", {8}), add, 1)) == "map: the input is F16, not F32");
@@ -100,31 +101,33 @@ TEST_CASE("functions and scales are of F32, and scales cover the values") {
         "scale_blocks: 300 x 130 in blocks of 128 x 128 need 3 x 2 offsets, not 3 x 1");
 }
 
-TEST_CASE("columns are gathered by the numbers in a row of I32") {
+TEST_CASE("columns are gathered by the numbers in an I32 row") {
   CHECK(shape(gather(leaf("F16", {3, 5}), leaf("I32", {8}))) == "8 x 5");
-  CHECK(shape(gather(leaf("Q8_0", {32, 5}), leaf("I32", {8}))) == "gather: columns of Q8_0 cannot be taken one by one");
-  CHECK(shape(gather(leaf("F16", {16385, 5}), leaf("I32", {8}))) == "gather: rows of 16385 columns, more than 16384");
+  CHECK(shape(gather(leaf("Q8_0", {32, 5}), leaf("I32", {8}))) ==
+        "gather: columns of Q8_0 cannot be gathered individually");
+  CHECK(shape(gather(leaf("F16", {16385, 5}), leaf("I32", {8}))) ==
+        "gather: rows have 16385 columns, more than the limit of 16384");
   CHECK(shape(gather(leaf("F16", {3, 5}), leaf("I64", {8}))) ==
-        "gather: the numbers of columns are 8 of I64, not a row of I32");
+        "gather: the column numbers are 8 of I64, not a row of I32");
   CHECK(shape(gather(leaf("F16", {3, 5}), leaf("I32", {8, 2}))) ==
-        "gather: the numbers of columns are 8 x 2 of I32, not a row of I32");
+        "gather: the column numbers are 8 x 2 of I32, not a row of I32");
 }
 
-TEST_CASE("repacked blocks take as many bytes of each input as they are made of") {
+TEST_CASE("repacked blocks take the right number of bytes from each input") {
   const RepackFunction& mxfp4 = *find_repack_function("mxfp4");
   CHECK(shape(repack(mxfp4, leaf("I8", {48, 5}), leaf("I8", {3, 5}))) == "96 x 5");
   CHECK(shape(repack(mxfp4, leaf("I8", {48, 5}), leaf("I8", {4, 5}))) ==
-        "repack: mxfp4 wants rows of 1 bytes for each block as input 1, not 4 x 5 of I8");
+        "repack: mxfp4 needs rows of 1 bytes per block as input 1, not 4 x 5 of I8");
 }
 
-TEST_CASE("keys are equal for equal expressions alone") {
+TEST_CASE("keys are equal only for equal expressions") {
   const auto one = stack({leaf("F16", {8, 3}), leaf("F16", {8, 3}, 64)}).value();
   CHECK(key_of(*one) == key_of(*stack({leaf("F16", {8, 3}), leaf("F16", {8, 3}, 64)}).value()));
   CHECK(key_of(*one) != key_of(*stack({leaf("F16", {8, 3}), leaf("F16", {8, 3}, 65)}).value()));
   CHECK(key_of(*one) != key_of(*concat({leaf("F16", {8, 3}), leaf("F16", {8, 3}, 64)}, 1).value()));
 }
 
-TEST_CASE("the exponential is that of torch's vectors") {
+TEST_CASE("the exponential equals that of torch's vectors") {
   const auto negate_exp = find_map_function("negate_exp")->apply;
   CHECK(negate_exp(0.0f, 0) == -1.0f);
   CHECK(negate_exp(-200.0f, 0) == 0.0f);

@@ -13,13 +13,13 @@ namespace {
 
 Error bad_number(const ImportanceRun& run, std::string_view kind, std::uint64_t place, float value) {
   return input_error(run.path,
-                     fmt::format("the entry of tensor {} holds {}: {} {}", quoted_name(run.name),
+                     fmt::format("the entry of tensor {} contains {}: {} {}", quoted_name(run.name),
                                  std::isnan(value)   ? "NaN"
                                  : std::isinf(value) ? "an infinite number"
                                  : value < 0         ? "a negative number"
                                                      : "a number that is too large",
                                  kind, place),
-                     "make the importance file again");
+                     "recreate the importance file");
 }
 
 // Read as an unsigned integer, the bits of every negative, infinite or NaN value are at least this number. Of these,

@@ -16,13 +16,13 @@ TEST_CASE("integers come back with their sign") {
   CHECK_FALSE(as_signed(metadata_unsigned(MetadataType::kUint64, ~0ull)));
 }
 
-TEST_CASE("a float is a number and no integer") {
+TEST_CASE("a float is a number but not an integer") {
   const MetadataValue value = metadata_float(MetadataType::kFloat32, 0.5);
   CHECK(as_number(value).value() == 0.5);
   CHECK_FALSE(as_unsigned(value));
 }
 
-TEST_CASE("nested arrays come apart") {
+TEST_CASE("nested arrays are split into items") {
   const MetadataValue inner = metadata_array(MetadataType::kString, {metadata_string("x"), metadata_string("yz")});
   const MetadataValue outer = metadata_array(MetadataType::kArray, {inner, inner});
   const auto items = array_items(outer);
@@ -37,7 +37,7 @@ TEST_CASE("a malformed array has no items") {
   CHECK(array_items(value).empty());
 }
 
-TEST_CASE("set keeps the place, set_at_end moves") {
+TEST_CASE("set keeps the position, set_at_end moves the key") {
   Metadata metadata;
   for (const char* key : {"a", "b", "c"}) REQUIRE(metadata.add(key, metadata_bool(false)));
   metadata.set("a", metadata_bool(true));

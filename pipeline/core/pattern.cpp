@@ -60,8 +60,7 @@ Result<Pattern> Pattern::compile(std::string_view text, std::size_t* fault_at) {
   if (fault.reason.empty()) return pattern;
   Error error = usage_error(fmt::format("bad regular expression {}: {}", quoted_name(text), fault.reason));
   error.detail = fmt::format("at character {}", fault.offset + 1);
-  error.help =
-      text.empty() ? "'.' matches every name" : R"(a sign that stands for itself has a backslash before it: 'a\.b\(')";
+  error.help = text.empty() ? "'.' matches every name" : R"(escape special characters with a backslash: 'a\.b\(')";
   if (fault_at) *fault_at = fault.offset;
   return error;
 }

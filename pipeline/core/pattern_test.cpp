@@ -19,24 +19,25 @@ TEST_CASE("patterns have Perl's anchors, classes and look-around") {
   CHECK_FALSE(Pattern::compile(R"(blk\.(?!0\.))").value().matches("blk.0.x").value());
 }
 
-TEST_CASE("a copy of a pattern matches as the first does") {
+TEST_CASE("a copy of a pattern matches like the original") {
   Pattern pattern = Pattern::compile("a+b").value();
   const Pattern copy = pattern;
   pattern = Pattern::compile("c").value();
   CHECK(copy.matches("xaab").value());
 }
 
-TEST_CASE("a bad pattern says what is wrong, and where") {
+TEST_CASE("the error for a bad pattern has a reason and a position") {
   CHECK(render(Pattern::compile("ffn_(up").error()) ==
-        "error: bad regular expression 'ffn_(up': unmatched marking parenthesis ( or \\(\n  at character 8\n"
-        "  help: a sign that stands for itself has a backslash before it: 'a\\.b\\('\n");
+        "error: bad regular expression 'ffn_(up': unmatched marking parenthesis ( or \\(\n"
+        "  at character 8\n"
+        "  help: escape special characters with a backslash: 'a\\.b\\('\n");
   CHECK_FALSE(Pattern::compile("a|*"));
   CHECK(render(Pattern::compile("").error()) ==
         "error: bad regular expression '': it is empty\n  at character 1\n"
         "  help: '.' matches every name\n");
 }
 
-TEST_CASE("a runaway pattern is an error, not a wait") {
+TEST_CASE("a runaway pattern is an error, not a hang") {
   const Pattern pattern = Pattern::compile("(a|aa|a*)*(a|aa)*(a*)*b").value();
   const Result<bool> found = pattern.matches(std::string(200, 'a'));
   REQUIRE_FALSE(found);

@@ -120,7 +120,8 @@ Status Types::add(TypeId id, std::string name, std::uint32_t block_elements, std
   if (by_id && by_id == by_name && by_id->block_elements == block_elements && by_id->block_bytes == block_bytes)
     return ok();
   if (by_id || by_name)
-    return Error{ExitCode::kKernel, "", fmt::format("type '{}' (id {}) is already another type", name, id), "", ""};
+    return Error{ExitCode::kKernel, "", fmt::format("type '{}' (id {}) is already defined differently", name, id), "",
+                 ""};
   if (name.empty() || block_elements == 0 || block_bytes == 0)
     return Error{ExitCode::kKernel, "", fmt::format("type id {}: empty name or block", id), "", ""};
   if (!foreign_) foreign_ = std::make_shared<std::deque<Foreign>>();
@@ -134,11 +135,11 @@ Status Types::add(TypeId id, std::string name, std::uint32_t block_elements, std
 
 Result<std::uint64_t> bytes_of(const TypeInfo& type, std::uint64_t elements) {
   if (elements % type.block_elements != 0)
-    return input_error("", fmt::format("{} elements are not a multiple of the {} of a block of {}", elements,
+    return input_error("", fmt::format("{} elements are not a multiple of the block size {} of {}", elements,
                                        type.block_elements, type.name));
   std::uint64_t bytes = 0;
   if (__builtin_mul_overflow(elements / type.block_elements, std::uint64_t{type.block_bytes}, &bytes))
-    return input_error("", fmt::format("{} elements of {} are more than 2^64 bytes", elements, type.name));
+    return input_error("", fmt::format("{} elements of {} exceed 2^64 bytes", elements, type.name));
   return bytes;
 }
 

@@ -25,7 +25,7 @@ TEST_CASE("ids and names are unique") {
   }
 }
 
-TEST_CASE("scales and words lie inside the block") {
+TEST_CASE("scales and words are inside the block") {
   for (const TypeInfo& type : built_in_types()) {
     INFO(type.name);
     for (const WordField& words : type.words)
@@ -38,7 +38,7 @@ TEST_CASE("removed ids are unknown") {
   for (TypeId id : {4u, 5u, 31u, 32u, 33u, 36u, 37u, 38u, 43u, 0xffffffffu}) CHECK(Types().find(id) == nullptr);
 }
 
-TEST_CASE("types of sources have ids and names of their own, and are none of those that outputs can have") {
+TEST_CASE("source types have separate ids and names and are not output types") {
   std::set<TypeId> ids;
   for (const TypeInfo& type : source_types()) {
     CHECK(ids.insert(type.id).second);
@@ -64,7 +64,7 @@ TEST_CASE("bytes_of refuses an overflow") { CHECK_FALSE(bytes_of(type_named("F64
 
 TEST_CASE("bytes_of counts blocks") { CHECK(bytes_of(type_named("Q4_K"), 512).value() == 288); }
 
-TEST_CASE("a foreign type can be added once, and again the same") {
+TEST_CASE("a foreign type can be added again only unchanged") {
   Types types;
   REQUIRE(types.add(0x10100, "TEST_A", 4, 3));
   CHECK(types.find("test_a")->block_bytes == 3);
@@ -75,7 +75,7 @@ TEST_CASE("a foreign type can be added once, and again the same") {
   CHECK_FALSE(types.add(0x10101, "q4_k", 4, 2));
 }
 
-TEST_CASE("what one context's types add, no other has; the built-in ones are the same") {
+TEST_CASE("types added in one context are not visible in another; the built-in ones are the same") {
   Types a, b;
   REQUIRE(a.add(0x10100, "TEST_A", 4, 3));
   REQUIRE(b.add(0x10100, "TEST_B", 8, 5));

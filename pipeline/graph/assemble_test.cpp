@@ -338,7 +338,7 @@ TEST_CASE("blocks of MXFP4 are put together from neighbours and exponents") {
   check(*expressions::repack(*find_repack_function("mxfp4"), pairs, scales).value(), world);
 }
 
-TEST_CASE("columns are gathered by numbers, and one that is no column is an error") {
+TEST_CASE("columns are gathered by index, and an invalid index is an error") {
   World world(5);
   const auto values = world.leaf(type_named("F16"), {2, {3, 4, 1, 1}});
   const auto numbers = world.numbers(10000, 3);

@@ -88,7 +88,7 @@ class StepBinder {
       bound.importance = index_of(importance);
     if (!importance && flags & GGUFMILL_NEEDS_IMPORTANCE)
       return usage_error(fmt::format("tensor '{}': {} needs importance weights", *bound.name, type.name),
-                         "add a stage `importance`, or choose another type for this tensor");
+                         "add an `importance` stage, or choose another type for this tensor");
     if (!plan_.report.error) return ok();
     BOOST_OUTCOME_TRY(bound.decode, decoder(type, *bound.name, kernels_));
     if (importance) bound.weights = index_of(importance);

@@ -177,7 +177,7 @@ class TileConversion {
     if (step_.nonfinite != Nonfinite::kKeep) return error;
     for (const BoundEncoding& encoding : step_.encodings)
       if (encoding.encoding->type->block_elements != 1) {
-        error.help = fmt::format("{} cannot hold it: `nonfinite: zero`, or another type for this tensor",
+        error.help = fmt::format("{} cannot hold it: set `nonfinite: zero`, or choose another type for this tensor",
                                  encoding.encoding->type->name);
         return error;
       }

@@ -141,7 +141,7 @@ class NonfiniteCounts {
           place_of_value(*step.expression, sums.row, sums.column)));
     }
     if (tensors > kMostTensors)
-      warnings.push_back(fmt::format("and {} tensors more with such", tensors - kMostTensors));
+      warnings.push_back(fmt::format("and {} more tensors like these", tensors - kMostTensors));
   }
 
  private:
@@ -154,7 +154,7 @@ Status check_complete(const RunState& state, const std::vector<bool>& wanted) {
   const auto all = static_cast<std::size_t>(std::ranges::count(wanted, true));
   if (state.units_done() == all) return ok();
   return Error{ExitCode::kInternal, "", fmt::format("the run ended with {} of {} units done", state.units_done(), all),
-               "nothing was written", "this is a defect of ggufmill: please report it"};
+               "nothing was written", "this is a bug in ggufmill: please report it"};
 }
 
 Status publish(OutputStore& store, const RunState& state, Ledger& ledger, const RunOptions& options) {
@@ -181,7 +181,7 @@ Result<RunReport> run_checked(const Plan& plan, const Kernels& kernels, const Ru
   RunReport report;
   report.threads = threads;
   if (plan.limits.threads > threads)
-    report.warnings.push_back(fmt::format("limits.threads is {}: {} are used, as this process has {} CPUs",
+    report.warnings.push_back(fmt::format("limits.threads is {}: using {}, because this process has {} CPUs",
                                           plan.limits.threads, threads, usable_cpus()));
   report.io_mode = io_mode(plan);
   BOOST_OUTCOME_TRY(check_memory(plan));

@@ -46,14 +46,14 @@ TEST_CASE("slabs come in the order of the file, or with a seed in another order,
   CHECK(shuffled == in_order);
 }
 
-TEST_CASE("small tensors that lie side by side are one batch, as far as a slab goes") {
+TEST_CASE("adjacent small tensors form one batch, up to the size of a slab") {
   const Plan plan = testing::plan_of({small("a"), small("b"), small("c"), small("d"), small("e")});
   CHECK(batches(plan, 1 << 20) == std::vector<std::size_t>{5});
   CHECK(batches(plan, 32 << 10) == std::vector<std::size_t>{4, 1});
   CHECK(batches(plan, 24 << 10) == std::vector<std::size_t>{3, 2});
 }
 
-TEST_CASE("a large tensor is no part of a batch") {
+TEST_CASE("a large tensor is not part of a batch") {
   const Plan plan = testing::plan_of(
       {small("a"), {"b", testing::shape_of({256, 300}), "F32", {"F16"}, false}, small("c"), small("d")});
   CHECK(batches(plan, 1 << 20) == std::vector<std::size_t>{1, 1, 2});
@@ -70,7 +70,7 @@ TEST_CASE("a slab that is larger than wished costs what it takes") {
   CHECK(feed.next()->cost == (256 << 10) + (128 << 10));
 }
 
-TEST_CASE("units that are not wanted are left out") {
+TEST_CASE("units that are not wanted are skipped") {
   const Plan plan = testing::plan_of({small("a"), {"b", testing::shape_of({256, 300}), "F32", {"F16"}}, small("c")});
   Feed feed(plan, 1 << 16, GENERATE(0u, 1u), [](std::size_t unit) { return unit != 1; });
   std::vector<std::size_t> units;

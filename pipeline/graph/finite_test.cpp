@@ -24,7 +24,7 @@ std::size_t first_bad_with(const char* name, std::size_t count, std::size_t at, 
 
 }  // namespace
 
-TEST_CASE("the first value that is not finite is found wherever it stands") {
+TEST_CASE("the first value that is not finite is found at any position") {
   const std::size_t count = GENERATE(1, 127, 128, 129, 300);
   for (const float bad : {kNan, -kNan, kInfinity, -kInfinity}) {
     std::vector<float> values(count, std::numeric_limits<float>::max());

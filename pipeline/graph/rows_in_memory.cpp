@@ -51,9 +51,9 @@ Status for_each_piece(std::uint64_t count, unsigned threads, const std::atomic<b
 
 Status check_columns(const TypeInfo& type, std::uint64_t columns) {
   if (columns % type.block_elements == 0) return ok();
-  return usage_error(fmt::format("rows of {} values are no whole blocks of {}", columns, type.name),
+  return usage_error(fmt::format("rows of {} values are not a whole number of blocks of {}", columns, type.name),
                      fmt::format("{} has blocks of {}: the length of a row, which is the last dimension of an array, "
-                                 "has to be a multiple of that; or choose a type with smaller blocks",
+                                 "must be a multiple of that; or choose a type with smaller blocks",
                                  type.name, type.block_elements));
 }
 
@@ -67,11 +67,11 @@ Status check_importance(std::span<const float> importance, std::uint64_t columns
   if (importance.size() % columns != 0 || rows % parts != 0)
     return usage_error(
         fmt::format("{} importance weights do not fit {} rows of {} values", importance.size(), rows, columns),
-        "there is one weight for each column, for all rows or for each matrix of them");
+        "give one weight for each column, either for all rows or for each matrix");
   for (std::size_t i = 0; i < importance.size(); ++i)
     if (!std::isfinite(importance[i]) || importance[i] < 0)
       return usage_error(fmt::format("importance weight {} is {}", i, importance[i]),
-                         "weights are finite numbers from 0 on");
+                         "weights must be finite and not negative");
   return ok();
 }
 
@@ -89,11 +89,11 @@ class Conversion {
     rows_ = from_row == 0 ? 0 : what_.values.size() / from_row;
     if (rows_ * from_row != what_.values.size())
       return usage_error(
-          fmt::format("{} bytes are no whole rows of {} values of {}", what_.values.size(), what_.columns, from_.name),
+          fmt::format("{} bytes are not whole rows of {} values of {}", what_.values.size(), what_.columns, from_.name),
           fmt::format("a row has {} bytes", from_row));
     if (rows_ * to_row != what_.into.size())
-      return usage_error(fmt::format("{} bytes are to hold {} rows of {} values of {}", what_.into.size(), rows_,
-                                     what_.columns, to_.name),
+      return usage_error(fmt::format("{} bytes is the wrong size for {} rows of {} values of {}", what_.into.size(),
+                                     rows_, what_.columns, to_.name),
                          fmt::format("a row has {} bytes", to_row));
     if (is_copy() || rows_ == 0) return ok();
     if (!from_.is_f32() && !decode_) return kernels.missing(GGUFMILL_DECODE, from_.id);
@@ -160,7 +160,7 @@ class Conversion {
     }
     if (const std::size_t bad = first_not_finite(numbers); bad != numbers.size())
       return wrong_value(first, bad, std::isnan(numbers[bad]) ? "NaN" : "infinity",
-                         fmt::format("{} holds finite numbers", to_.name));
+                         fmt::format("{} can hold only finite numbers", to_.name));
     const float* const weights = weights_.empty() ? nullptr : weights_.data() + part * columns;
     if (Status made = run_kernel(*encode_, {numbers.data(), into, rows, columns, weights}, name_); !made) {
       Error error = made.error();
@@ -235,13 +235,13 @@ Status read_rows(const RowsOfTensor& wanted, const Kernels& kernels, const RowsO
   const std::uint64_t columns = expression.shape.columns(), in_matrix = expression.shape.dims[1];
   const std::uint64_t to_row = row_bytes(to, columns);
   if (wanted.first > expression.shape.rows() || wanted.rows > expression.shape.rows() - wanted.first)
-    return usage_error(fmt::format("tensor '{}' has {} rows: there are no {} from {} on", name, expression.shape.rows(),
+    return usage_error(fmt::format("tensor '{}' has {} rows: cannot read {} from row {}", name, expression.shape.rows(),
                                    wanted.rows, wanted.first));
   if (&to != &own && !to.is_f32())
-    return usage_error(fmt::format("tensor '{}' is read as {} or F32, not as {}", name, own.name, to.name));
+    return usage_error(fmt::format("tensor '{}' can be read as {} or F32, not as {}", name, own.name, to.name));
   if (wanted.into.size() != wanted.rows * to_row)
-    return usage_error(fmt::format("{} bytes are to hold {} rows of {} values of {}", wanted.into.size(), wanted.rows,
-                                   columns, to.name));
+    return usage_error(fmt::format("{} bytes is the wrong size for {} rows of {} values of {}", wanted.into.size(),
+                                   wanted.rows, columns, to.name));
   if (wanted.into.empty()) return ok();
   BOOST_OUTCOME_TRY(check_casts(expression, name, kernels));
   OpenSources sources;

@@ -67,7 +67,7 @@ TEST_CASE("rows are encoded as one call of the kernel would, whatever the thread
     CHECK(encoded(type, values, 512, {}, threads) == by_kernel(type, values, 512, {}));
 }
 
-TEST_CASE("each matrix has importance of its own") {
+TEST_CASE("each matrix has its own importance") {
   const std::vector<float> values = numbers(256 * 600);
   std::vector<float> importance = numbers(3 * 256);
   for (float& weight : importance) weight = std::abs(weight);
@@ -112,15 +112,15 @@ TEST_CASE("numbers of another type are decoded first, and those of the same are 
   CHECK(copy == half);
 }
 
-TEST_CASE("what cannot be converted is told by its place") {
+TEST_CASE("a value that cannot be converted is reported with its position") {
   std::vector<float> values = numbers(256 * 700);
   Bytes into(700 * 144);
   const TypeInfo &f32 = type_named("F32"), &q4 = type_named("Q4_K");
   const auto bytes = std::as_bytes(std::span(values));
-  CHECK(refusal({&f32, bytes, &q4, into, 100}).what == "rows of 100 values are no whole blocks of Q4_K");
-  CHECK(refusal({&f32, bytes.first(100), &q4, into, 256}).what == "100 bytes are no whole rows of 256 values of F32");
+  CHECK(refusal({&f32, bytes, &q4, into, 100}).what == "rows of 100 values are not a whole number of blocks of Q4_K");
+  CHECK(refusal({&f32, bytes.first(100), &q4, into, 256}).what == "100 bytes are not whole rows of 256 values of F32");
   CHECK(refusal({&f32, bytes, &q4, std::span(into).first(9), 256}).what ==
-        "9 bytes are to hold 700 rows of 256 values of Q4_K");
+        "9 bytes is the wrong size for 700 rows of 256 values of Q4_K");
   CHECK(refusal({&f32, bytes, &type_named("Q8_K"), into, 256}).code == ExitCode::kUsage);  // wrong output size
   Bytes more(700 * 256);
   CHECK(refusal({&f32, bytes, find_source_type("U8"), more, 256}).code == ExitCode::kKernel);
@@ -144,7 +144,7 @@ TEST_CASE("what cannot be converted is told by its place") {
         "row 600, column 17: a value is too large for F16");
 }
 
-TEST_CASE("nothing is made of nothing, and a stopped conversion says so") {
+TEST_CASE("an empty conversion writes nothing, and a stopped one reports it") {
   CHECK(convert_rows({&type_named("F32"), {}, &type_named("Q4_K"), {}, 256}, reference_kernels()));
   CHECK(convert_rows({&type_named("F32"), {}, &type_named("Q4_K"), {}, 0}, reference_kernels()));
   const std::vector<float> values = numbers(256 * 10);

@@ -190,9 +190,9 @@ Result<std::unique_ptr<Slab>> make_slab(const SlabBatch& batch, std::uint64_t or
 } catch (const TooLittle& memory) {
   const Step& step = *steps[batch.rows.front().step].step;
   return Error{ExitCode::kInternal, "",
-               fmt::format("tensor {} needs {} bytes or more for a slab that was planned with {}",
+               fmt::format("tensor {} needs at least {} bytes for a slab that was planned with {}",
                            quoted_name(step.name), memory.needed, batch.cost),
-               "nothing was written", "report this defect; a smaller limits.memory may avoid it"};
+               "nothing was written", "please report this bug; a smaller limits.memory may avoid it"};
 }
 
 }  // namespace ggufmill

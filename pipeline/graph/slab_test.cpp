@@ -32,5 +32,5 @@ TEST_CASE("a slab that was planned with too little memory is an internal error, 
   const Plan plan = plan_of_rows();
   const Error error = slab_of(plan, 88 << 10).error();
   CHECK(error.code == ExitCode::kInternal);
-  CHECK(error.what == "tensor 'rows' needs 98304 bytes or more for a slab that was planned with 90112");
+  CHECK(error.what == "tensor 'rows' needs at least 98304 bytes for a slab that was planned with 90112");
 }

@@ -23,7 +23,7 @@ template <class Function>
 Function* original(const char* name, Function* /*ours*/) {
   void* const found = ::dlsym(RTLD_NEXT, name);
   if (found == nullptr) {
-    std::fprintf(stderr, "this oneTBB lacks %s\n", name);
+    std::fprintf(stderr, "this oneTBB has no %s\n", name);
     std::abort();
   }
   return reinterpret_cast<Function*>(found);

@@ -60,12 +60,12 @@ bool lies_like_the_file(std::uint64_t offset, std::span<const std::byte> memory)
 }
 
 Error NewFile::defect(std::string what) const {
-  return {ExitCode::kInternal, path_, std::move(what), "", "this is a defect of ggufmill: please report it"};
+  return {ExitCode::kInternal, path_, std::move(what), "", "this is a bug in ggufmill: please report it"};
 }
 
 Status NewFile::check(std::uint64_t offset, std::uint64_t bytes) const {
   if (offset <= bytes_ && bytes <= bytes_ - offset) return ok();
-  return defect(fmt::format("{} bytes at byte {:#x} do not lie in the {} planned", bytes, offset, bytes_));
+  return defect(fmt::format("{} bytes at byte {:#x} are outside the {} planned bytes", bytes, offset, bytes_));
 }
 
 Result<Transfer> NewFile::begin_write(std::uint64_t offset, std::span<const std::byte> from) {
@@ -94,22 +94,23 @@ Status NewFile::read(std::uint64_t offset, std::span<std::byte> into) const {
   BOOST_OUTCOME_TRY(check(offset, into.size()));
   Status read = read_all({descriptor(), offset, into.data(), into.size(), into.size()}, path_);
   if (read || read.error().code != ExitCode::kBadInput) return read;
-  return Error{ExitCode::kIo, path_, "something else has cut the file short while it was written",
-               "nothing was written", "find out what else writes in this folder, and run the job again"};
+  return Error{ExitCode::kIo, path_, "another program truncated the file while it was being written",
+               "nothing was written", "find out what else writes to this folder, then run the job again"};
 }
 
 Status NewFile::finish(std::span<const std::byte> header, std::uint64_t data_bytes) {
   if (written_ != data_bytes || data_bytes > bytes_ || header.size() > bytes_ - data_bytes)
-    return defect(fmt::format("{} bytes of data were written and {} planned, with a header of {} in a file of {}",
-                              written(), data_bytes, header.size(), bytes_));
+    return defect(
+        fmt::format("{} bytes of data were written but {} were planned, with a header of {} bytes in a file of {}",
+                    written(), data_bytes, header.size(), bytes_));
   BOOST_OUTCOME_TRY(sync());
   behind_.drop_all(descriptor());
   BOOST_OUTCOME_TRY(const std::uint64_t bytes, temporary_.bytes());
   if (bytes != bytes_)
-    return Error{
-        ExitCode::kIo, path_,
-        fmt::format("something else has changed the file while it was written: it has {} bytes, not {}", bytes, bytes_),
-        "nothing was written", "find out what else writes in this folder, and run the job again"};
+    return Error{ExitCode::kIo, path_,
+                 fmt::format("another program changed the file while it was being written: it has {} bytes, not {}",
+                             bytes, bytes_),
+                 "nothing was written", "find out what else writes to this folder, then run the job again"};
   BOOST_OUTCOME_TRY(write_all(descriptor(), path_, 0, header));
   BOOST_OUTCOME_TRY(sync());
   BOOST_OUTCOME_TRY(temporary_.is_as_left());
@@ -159,8 +160,8 @@ Result<std::unique_ptr<AtomicFile>> AtomicFile::create(const std::string& path, 
       temporary.keep();
       BOOST_OUTCOME_TRY(there);
       return Error{ExitCode::kIo, path,
-                   fmt::format("the file that an earlier run left has {} bytes, not {}", there.value(), bytes), "",
-                   "start anew"};
+                   fmt::format("the file left by an earlier run has {} bytes, not {}", there.value(), bytes), "",
+                   "start over"};
     }
   } else {
     BOOST_OUTCOME_TRY(temporary.reserve(bytes));

@@ -43,7 +43,7 @@ Status write_file(const std::string& path, const AtomicFile::Options& options) {
 
 }  // namespace
 
-TEST_CASE("a sealed file is there, whole, and alone") {
+TEST_CASE("a sealed file exists, is complete, and has no leftover files") {
   const TempDir folder;
   auto file = created(folder.file("out.gguf"), 8);
   CHECK(names_in(folder.path()).size() == 1);
@@ -71,14 +71,14 @@ TEST_CASE("files in one new folder leave nothing either, in whichever order they
   } while (std::next_permutation(order.begin(), order.end()));
 }
 
-TEST_CASE("missing folders are made") {
+TEST_CASE("missing folders are created") {
   const TempDir folder;
   const std::string path = GENERATE(as<std::string>(), "a/out", "a/b/c/out", "a//b/out", "a/../b/out");
   REQUIRE(write_whole(*created(folder.file(path), 6), 6));
   CHECK(read_text(folder.file(path)) == "HHdata");
 }
 
-TEST_CASE("a file is made in the current folder") {
+TEST_CASE("a file is created in the current folder") {
   const TempDir folder;
   const auto before = std::filesystem::current_path();
   std::filesystem::current_path(folder.path());
@@ -88,7 +88,7 @@ TEST_CASE("a file is made in the current folder") {
   CHECK(names_in(folder.path()) == Names{"out"});
 }
 
-TEST_CASE("a new file has the permissions that the umask leaves") {
+TEST_CASE("a new file has the permissions that the umask allows") {
   const TempDir folder;
   const mode_t before = ::umask(027);
   REQUIRE(write_whole(*created(folder.file("out"), 6), 6));
@@ -110,7 +110,7 @@ TEST_CASE("an overwritten file is the old one until the new one is sealed") {
   CHECK((std::filesystem::status(folder.file("out")).permissions()) == std::filesystem::perms(0600));
 }
 
-TEST_CASE("a name as long as they get works, a longer one is refused at once") {
+TEST_CASE("a name of maximum length works, a longer one is refused immediately") {
   const TempDir folder;
   const std::string name(255, 'n');
   REQUIRE(write_whole(*created(folder.file(name), 6), 6));
@@ -118,7 +118,7 @@ TEST_CASE("a name as long as they get works, a longer one is refused at once") {
   CHECK(AtomicFile::create(folder.file(name + "n"), 6, {}).error().code == ExitCode::kIo);
 }
 
-TEST_CASE("two long names of one beginning are two files") {
+TEST_CASE("two long names with the same prefix are two files") {
   const TempDir folder;
   const std::string beginning(240, 'a');
   AtomicFile::Options options;
@@ -159,7 +159,7 @@ TEST_CASE("a file that appears meanwhile is not lost") {
   CHECK(names_in(folder.path()) == Names{"out"});
 }
 
-TEST_CASE("a file is reserved where the file system cannot allocate") {
+TEST_CASE("space is reserved even if the file system cannot allocate") {
   const TempDir folder;
   SystemCalls calls = kernel_calls();
   calls.fallocate = [](int, int, off_t, off_t) {
@@ -177,7 +177,7 @@ TEST_CASE("a file is reserved where the file system cannot allocate") {
   CHECK(huge.error().what == "cannot reserve 4611686018427387904 bytes: No space left on device");
 }
 
-TEST_CASE("nothing is published when bytes are missing or too many") {
+TEST_CASE("nothing is published if there are too few or too many bytes") {
   const TempDir folder;
   auto file = created(folder.file("out"), 6);
   REQUIRE(file->write(2, as_bytes("dat")));
@@ -215,14 +215,14 @@ TEST_CASE("the header follows the data to the disk, the name follows the header,
   CHECK(order == "data fsync header fsync rename fsync-folder ");
 }
 
-TEST_CASE("an empty file can be made") {
+TEST_CASE("an empty file can be created") {
   const TempDir folder;
   REQUIRE(created(folder.file("out"), 0)->seal({}, 0));
   CHECK(read_text(folder.file("out")).empty());
 }
 
 // As in SQLite's tests: for every k, the k-th system call fails.
-TEST_CASE("whichever call fails, the old file is whole and no temporary is left") {
+TEST_CASE("whichever call fails, the old file is complete and no temporary file is left") {
   const int errno_value = GENERATE(EIO, ENOSPC);
   int k = 1, sealed = 0;
   for (bool reached = true; reached; ++k) {
@@ -281,7 +281,7 @@ TEST_CASE("whichever call is interrupted or short, the file is written") {
   }
 }
 
-TEST_CASE("an interrupted removal is made again: no temporary and no new folder is left") {
+TEST_CASE("an interrupted removal is retried: no temporary file and no new folder is left") {
   const TempDir folder;
   auto file = AtomicFile::create(folder.file("a/b/out"), 10, {});
   REQUIRE(file);
@@ -323,13 +323,13 @@ Trap any_trap() {
 
 }  // namespace
 
-TEST_CASE("a stranger's file under the temporary name is left alone, and the output written beside it") {
+TEST_CASE("another user's file under the temporary name is not touched, and the output is written next to it") {
   const TempDir folder;
   const std::string temporary = temporary_path(folder.file("out"), "id");
   const std::string victim = set_trap(any_trap(), temporary, folder);
   auto file = AtomicFile::create(folder.file("out"), 6, {.identity = "id"});
   if (!file) FAIL(render(file.error()));
-  CHECK(file.value()->warning().find("is left alone (") != std::string::npos);
+  CHECK(file.value()->warning().find("is not touched (") != std::string::npos);
   REQUIRE(write_whole(*file.value(), 6));
   CHECK(read_text(folder.file("out")) == "HHdata");
   CHECK(read_text(victim) == "untouched");
@@ -340,13 +340,13 @@ TEST_CASE("a stranger's file under the temporary name is left alone, and the out
   CHECK(::lstat(temporary.c_str(), &trap) == 0);
 }
 
-TEST_CASE("no run attaches to a stranger's file") {
+TEST_CASE("no run attaches to another user's file") {
   const TempDir folder;
   const std::string victim = set_trap(any_trap(), temporary_path(folder.file("out"), "id"), folder);
   const auto file = AtomicFile::create(folder.file("out"), 9, {.identity = "id", .attach = true});
   REQUIRE_FALSE(file);
   CHECK(file.error().code == ExitCode::kIo);
-  CHECK(file.error().what == "the file that an earlier run left beside it is not this user's alone");
+  CHECK(file.error().what == "the file left next to it by an earlier run is not owned exclusively by this user");
   CHECK(read_text(victim) == "untouched");
 }
 
@@ -365,7 +365,7 @@ TEST_CASE("nobody else may write to a file until it has its name") {
   CHECK((finished.st_mode & 0777) == 0666);
 }
 
-TEST_CASE("a file that was cut short while it was written is not published") {
+TEST_CASE("a file that was truncated while it was written is not published") {
   const TempDir folder;
   auto file = AtomicFile::create(folder.file("out"), 10, {.identity = "id"});
   REQUIRE(file.value()->write(2, as_bytes("datamore")));
@@ -373,11 +373,11 @@ TEST_CASE("a file that was cut short while it was written is not published") {
   const Status sealed = file.value()->seal(as_bytes("HH"), 8);
   REQUIRE_FALSE(sealed);
   CHECK(sealed.error().code == ExitCode::kIo);
-  CHECK(sealed.error().what == "something else has changed the file while it was written: it has 4 bytes, not 10");
+  CHECK(sealed.error().what == "another program changed the file while it was being written: it has 4 bytes, not 10");
   CHECK_FALSE(std::filesystem::exists(folder.file("out")));
 }
 
-TEST_CASE("a file that was cut short, and grew again as it was written, is not as it was left") {
+TEST_CASE("a file that was truncated and grew again while it was written counts as changed") {
   constexpr std::size_t kBytes = 1 << 20;
   const TempDir folder;
   auto file = AtomicFile::create(folder.file("out"), kBytes, {.identity = "id"});

@@ -15,7 +15,7 @@
 namespace ggufmill {
 
 // Help for a file that ends too early or contradicts itself.
-inline constexpr const char* kDamagedFileHelp = "the file is damaged or cut short: copy or download it again";
+inline constexpr const char* kDamagedFileHelp = "the file is damaged or truncated: copy or download it again";
 
 class IoService;
 

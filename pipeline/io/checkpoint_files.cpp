@@ -29,14 +29,15 @@ Result<WeightMap> read_index(const std::string& path) {
   BOOST_OUTCOME_TRY(const boost::json::value document, read_checkpoint_json(path));
   const boost::json::value* member = json_member(document, "weight_map");
   if (!member || !member->is_object())
-    return input_error(path, "the index has no 'weight_map'", "it says for each tensor which file it is in");
+    return input_error(path, "'weight_map' is missing from the index", "it must map each tensor to its file");
   WeightMap files;
   for (const auto& [key, value] : member->get_object()) {
     const std::string_view name(key.data(), key.size());
     const auto file = json_text(value);
     if (!file || !is_plain_name(*file))
-      return input_error(path, fmt::format("the index has tensor {} in {}, which is not the name of a file beside it",
-                                           quoted_name(name), file ? quoted_name(*file) : "what is no text"));
+      return input_error(path,
+                         fmt::format("the index places tensor {} in {}, which is not the name of a file next to it",
+                                     quoted_name(name), file ? quoted_name(*file) : "a value that is not a string"));
     files.emplace(name, *file);
   }
   return files;
@@ -47,8 +48,7 @@ Status refuse_pointer(const ByteSource& file) {
   std::string start(std::min<std::uint64_t>(kPointer.size(), file.bytes()), '\0');
   BOOST_OUTCOME_TRY(file.read(0, std::as_writable_bytes(std::span(start))));
   if (start != kPointer) return ok();
-  return input_error(file.path(), "this is a pointer of Git LFS, not the file that it stands for",
-                     "fetch the file: git lfs pull");
+  return input_error(file.path(), "this is a Git LFS pointer, not the file itself", "fetch the file: git lfs pull");
 }
 
 class FilesReader {
@@ -63,7 +63,7 @@ class FilesReader {
       const fs::path path = index.parent_path() / file;
       if (!is_file(path))
         return input_error(path, "the file is missing",
-                           fmt::format("{} names it: copy or download it", index.filename().string()));
+                           fmt::format("it is listed in {}: copy or download it", index.filename().string()));
       BOOST_OUTCOME_TRY(read_file(path));
     }
     BOOST_OUTCOME_TRY(const auto opened, open_source(index));
@@ -80,9 +80,9 @@ class FilesReader {
       const auto [entry, is_new] = file_of_.emplace(tensor.name, checkpoint_.files.size() - 1);
       if (!is_new)
         return input_error(path,
-                           fmt::format("tensor {} is in {} too", quoted_name(tensor.name),
+                           fmt::format("tensor {} is also in {}", quoted_name(tensor.name),
                                        checkpoint_.files[entry->second].source->path),
-                           "give the one file, or the index, that is meant");
+                           "give the file or the index to use");
       checkpoint_.tensors.push_back(std::move(tensor));
     }
     return ok();
@@ -101,14 +101,14 @@ class FilesReader {
     const auto are = [](std::size_t count) { return fmt::format("{} tensor{}", count, count == 1 ? " is" : "s are"); };
     if (!missing.empty())
       return input_error(index,
-                         fmt::format("{} in the index and in no file, the first being {}, which should be in {}",
+                         fmt::format("{} in the index but in no file; the first is {}, which should be in {}",
                                      are(missing.size()), quoted_name(missing[0]->first), missing[0]->second),
-                         "the checkpoint is not complete: copy or download its files again");
+                         "the checkpoint is incomplete: copy or download its files again");
     if (!extra.empty())
       return input_error(
           index,
           fmt::format(
-              "{} in the files and not in the index, the first being {} in {}", are(extra.size()),
+              "{} in the files but not in the index; the first is {} in {}", are(extra.size()),
               quoted_name(*extra.begin()),
               fs::path(checkpoint_.files[file_of_.at(std::string(*extra.begin()))].source->path).filename().string()),
           "check that the files and the index belong together");

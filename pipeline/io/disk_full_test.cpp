@@ -58,18 +58,18 @@ class SizeLimit {
 
 }  // namespace
 
-TEST_CASE("a full disk is known before anything is written") {
+TEST_CASE("a full disk is detected before anything is written") {
   const SmallDisk disk;
   if (!disk) return;
   const auto file = AtomicFile::create(disk.file("new/out"), 2 << 20, {});
   REQUIRE_FALSE(file);
   CHECK(file.error().code == ExitCode::kIo);
   CHECK(file.error().what == "cannot reserve 2097152 bytes: No space left on device");
-  CHECK(file.error().detail == "1048576 bytes are free there");
+  CHECK(file.error().detail == "1048576 bytes are free on the disk");
   CHECK(names_in(disk.path()).empty());
 }
 
-TEST_CASE("what is reserved can be written though another fills the disk") {
+TEST_CASE("reserved space can be written even if another program fills the disk") {
   const SmallDisk disk;
   if (!disk) return;
   const std::string half(512 << 10, 'x');
@@ -79,7 +79,7 @@ TEST_CASE("what is reserved can be written though another fills the disk") {
   CHECK(file->seal({}, half.size()));
 }
 
-TEST_CASE("a disk that fills up where nothing could be reserved keeps the old file") {
+TEST_CASE("the old file is kept if the disk fills up and nothing could be reserved") {
   const SmallDisk disk;
   if (!disk) return;
   const std::string half(512 << 10, 'x');
@@ -101,18 +101,18 @@ TEST_CASE("a disk that fills up where nothing could be reserved keeps the old fi
   CHECK(read_text(disk.file("out")) == "old");
 }
 
-TEST_CASE("a limit on the size of files is known before anything is written") {
+TEST_CASE("a file size limit is detected before anything is written") {
   const TempDir folder;
   const SizeLimit limit(4096);
   const auto file = AtomicFile::create(folder.file("out"), 5000, {});
   REQUIRE_FALSE(file);
   CHECK(file.error().code == ExitCode::kIo);
   CHECK(file.error().what == "cannot reserve 5000 bytes: File too large");
-  CHECK(file.error().detail == "a file may have 4096 bytes here");
+  CHECK(file.error().detail == "the file size limit is 4096 bytes");
   CHECK(names_in(folder.path()).empty());
 }
 
-TEST_CASE("a limit that comes later fails the writes and leaves nothing") {
+TEST_CASE("a limit set later makes writes fail and leaves nothing") {
   const TempDir folder;
   const IoKind kind = GENERATE(IoKind::kAuto, IoKind::kThreads);
   auto service = IoService::start(kind).value();

@@ -25,7 +25,7 @@ Error cannot_open(const std::string& path, int errno_value) {
 Status check_regular(const std::string& path, const struct stat& info) {
   if (S_ISREG(info.st_mode)) return ok();
   return input_error(path, fmt::format("is {}, not a file", kind_of_mode(info.st_mode)),
-                     "name a regular file: pipes and devices cannot be read at any position");
+                     "give a regular file: pipes and devices do not support random access");
 }
 
 constexpr int kReadFlags = O_RDONLY | O_CLOEXEC | O_NOCTTY;
@@ -42,7 +42,7 @@ std::string_view kind_of_mode(unsigned mode) {
 
 Result<std::shared_ptr<const InputFile>> InputFile::open(const std::string& path, IoMode mode) {
   const SystemCalls& calls = system_calls();
-  if (path.find('\0') != std::string::npos) return input_error(path, "a path with a zero byte names no file");
+  if (path.find('\0') != std::string::npos) return input_error(path, "a path cannot contain a NUL character");
   struct stat info {};
   // Checked before opening, because merely opening some devices triggers actions.
   if (retry([&] { return calls.fstatat(AT_FDCWD, path.c_str(), &info, 0); }) < 0) return cannot_open(path, errno);

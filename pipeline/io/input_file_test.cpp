@@ -27,7 +27,7 @@ ExitCode open_error(const std::string& path) {
 
 }  // namespace
 
-TEST_CASE("a file is read at positions") {
+TEST_CASE("a file is read at any position") {
   const TempDir folder;
   write_text(folder.file("a"), "0123456789");
   const auto file = InputFile::open(folder.file("a")).value();
@@ -43,7 +43,7 @@ TEST_CASE("a link to a file is followed") {
   CHECK(read_at(*InputFile::open(folder.file("link")).value(), 0, 3) == "abc");
 }
 
-TEST_CASE("a range beyond the end is a bad input") {
+TEST_CASE("a range past the end is a bad input") {
   const TempDir folder;
   write_text(folder.file("a"), "abc");
   const auto file = InputFile::open(folder.file("a")).value();
@@ -68,7 +68,7 @@ TEST_CASE("a file that shrinks while it is open is a bad input") {
   CHECK(status.error().what == "the file ends before the 5 bytes at byte 0x5");
 }
 
-TEST_CASE("what is in the page cache is read without waiting, where the system can tell") {
+TEST_CASE("data in the page cache is read without waiting, if the system supports it") {
   const TempDir folder;
   write_text(folder.file("a"), "0123456789");
   const auto file = InputFile::open(folder.file("a")).value();
@@ -77,7 +77,7 @@ TEST_CASE("what is in the page cache is read without waiting, where the system c
   CHECK(into == "3456");
 }
 
-TEST_CASE("what is beyond the end is in no cache") {
+TEST_CASE("data past the end is in no cache") {
   const TempDir folder;
   write_text(folder.file("a"), "0123456789");
   const auto file = InputFile::open(folder.file("a")).value();
@@ -113,7 +113,7 @@ TEST_CASE("every system call of reading may fail") {
   CHECK(k > 5);
 }
 
-TEST_CASE("interrupted and short calls are gone on with") {
+TEST_CASE("interrupted and short calls are continued") {
   const TempDir folder;
   write_text(folder.file("a"), "0123456789");
   const int outcome = GENERATE(EINTR, kHalf);

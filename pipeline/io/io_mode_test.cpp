@@ -45,7 +45,7 @@ constexpr Range kRanges[] = {{0, 100000}, {100000, 32}, {100032, 5000}, {105032,
 
 }  // namespace
 
-TEST_CASE("files are read at any place in every mode") {
+TEST_CASE("files are read at any position in every mode") {
   const TempDir folder;
   const std::string text = mode_pattern(300000);
   write_text(folder.file("in"), text);
@@ -64,7 +64,7 @@ TEST_CASE("files are read at any place in every mode") {
     }
 }
 
-TEST_CASE("files are written at any place in every mode") {
+TEST_CASE("files are written at any position in every mode") {
   const TempDir folder;
   const std::string text = mode_pattern(300000);
   for (const IoMode mode : modes(folder))
@@ -87,7 +87,7 @@ TEST_CASE("files are written at any place in every mode") {
     }
 }
 
-TEST_CASE("a file that ends before what is wanted of it is told in every mode") {
+TEST_CASE("a file that ends too early is reported in every mode") {
   const TempDir folder;
   for (const IoMode mode : modes(folder)) {
     write_text(folder.file("in"), mode_pattern(10000));
@@ -97,9 +97,9 @@ TEST_CASE("a file that ends before what is wanted of it is told in every mode") 
   }
 }
 
-TEST_CASE("direct I/O is refused where the file system has none") {
+TEST_CASE("direct I/O is refused if the file system does not support it") {
   const auto file = InputFile::open("/proc/self/status", IoMode::kDirect);
   REQUIRE_FALSE(file);
   CHECK(file.error().code == ExitCode::kIo);
-  CHECK(file.error().detail == "the file system does not have it");
+  CHECK(file.error().detail == "the file system does not support it");
 }

@@ -53,8 +53,8 @@ namespace {
 Error error_of_text(std::string_view what) noexcept try {
   if (what.ends_with(std::strerror(EAGAIN)) || what.ends_with(std::strerror(ENOMEM)))
     return {ExitCode::kTransient, "", std::string(what), "",
-            "allow more processes and threads (ulimit -u) and more memory, or try later"};
-  return {ExitCode::kInternal, "", std::string(what), "", "this is a defect of ggufmill: please report it"};
+            "allow more processes and threads (ulimit -u) and more memory, or try again later"};
+  return {ExitCode::kInternal, "", std::string(what), "", "this is a bug in ggufmill: please report it"};
 } catch (...) {
   return {ExitCode::kTransient, "", "out of memory", "", ""};
 }
@@ -67,11 +67,12 @@ Error error_of_exception() noexcept {
       throw;
     } catch (const std::bad_alloc&) {
       return {ExitCode::kTransient, "", "out of memory", "",
-              "lower the memory limit, or run where more memory is free"};
+              "lower the memory limit, or run on a machine with more free memory"};
     } catch (const std::system_error& error) {  // from std::thread and Asio if the system is out of a resource
       const int number = error.code().value();
       if (number != EAGAIN && number != ENOMEM) throw;
-      return {ExitCode::kTransient, "", error.what(), "", "allow more processes and threads (ulimit -u), or try later"};
+      return {ExitCode::kTransient, "", error.what(), "",
+              "allow more processes and threads (ulimit -u), or try again later"};
     }
   } catch (const std::bad_alloc&) {
     return {ExitCode::kTransient, "", "out of memory", "", ""};  // short enough not to allocate

@@ -79,7 +79,7 @@ Answer answer_where_forbidden(unsigned number, unsigned errno_value) {
 
 }  // namespace
 
-TEST_CASE("a service says what it is") {
+TEST_CASE("a service reports its name") {
   CHECK(started(IoKind::kThreads)->name() == "threads");
   const auto uring = IoService::start(IoKind::kUring);
   if (uring) {
@@ -92,7 +92,7 @@ TEST_CASE("a service says what it is") {
   }
 }
 
-TEST_CASE("many reads of one file at once give its bytes") {
+TEST_CASE("many concurrent reads of one file return its bytes") {
   const TempDir folder;
   const std::string text = pattern(1 << 20);
   write_text(folder.file("in"), text);
@@ -112,7 +112,7 @@ TEST_CASE("many reads of one file at once give its bytes") {
   }
 }
 
-TEST_CASE("many writes at once, in any order, give the file") {
+TEST_CASE("many concurrent writes, in any order, produce the file") {
   const TempDir folder;
   const std::string text = pattern(1 << 20);
   for (const IoKind kind : kinds()) {
@@ -150,7 +150,7 @@ TEST_CASE("a completion may start operations, and destruction waits for those to
   }
 }
 
-TEST_CASE("an operation of no bytes completes") {
+TEST_CASE("an operation of zero bytes completes") {
   const TempDir folder;
   write_text(folder.file("in"), "abc");
   const auto input = InputFile::open(folder.file("in")).value();
@@ -162,7 +162,7 @@ TEST_CASE("an operation of no bytes completes") {
   }
 }
 
-TEST_CASE("a service gives the errors of the blocking calls") {
+TEST_CASE("a service returns the errors of the blocking calls") {
   const TempDir folder;
   write_text(folder.file("in"), "0123456789");
   const auto input = InputFile::open(folder.file("in")).value();
@@ -210,7 +210,7 @@ TEST_CASE("a call that fails on a service thread reaches the completion") {
 }
 
 // As in containers: io_uring is forbidden by a system call filter, at setup or only on use.
-TEST_CASE("where io_uring is forbidden, threads do its work, and asking for it is an error") {
+TEST_CASE("if io_uring is forbidden, threads replace it, and requesting it is an error") {
   const unsigned number = GENERATE(SYS_io_uring_setup, SYS_io_uring_enter);
   const unsigned errno_value = GENERATE(EPERM, ENOSYS);
   const pid_t child = ::fork();

@@ -33,7 +33,7 @@ class Builder {
 
   // Each returns an error message, or an empty string on success.
   std::string open(Kind kind) {
-    if (depth_ == kMaxJsonDepth) return fmt::format("nested more than {} deep", kMaxJsonDepth);
+    if (depth_ == kMaxJsonDepth) return fmt::format("nested more than {} levels deep", kMaxJsonDepth);
     ++depth_;
     members_.push_back(0);
     if (!captured_) {
@@ -199,7 +199,7 @@ class Parser {
   // Reports the next byte as an error.
   bool unexpected() {
     const int byte = peek();
-    if (byte == kEnd) return malformed("the file ends in the middle");
+    if (byte == kEnd) return malformed("unexpected end of file");
     if (byte >= 0x80) return fail("not UTF-8");
     return malformed(fmt::format("unexpected {}", quoted_name(std::string(1, static_cast<char>(byte)))));
   }
@@ -218,7 +218,7 @@ class Parser {
     if (!value()) return false;
     skip_space();
     if (peek() == kEnd) return !failure_;
-    return malformed("something follows the end of the document");
+    return malformed("unexpected data after the end of the document");
   }
 
   // The nesting depth is limited by the builder.
@@ -326,7 +326,7 @@ class Parser {
       for (; byte != kEnd && byte != '"' && byte != '\\' && byte >= 0x20; byte = peek()) keep_run();
       if (byte == kEnd) return unexpected();
       if (!check_run(run, run_at)) return false;
-      if (byte < 0x20) return malformed("a control character in a text");
+      if (byte < 0x20) return malformed("a control character in a string");
       if (byte == '"') return true;
       ++place_;
       if (!escape()) return false;
@@ -363,7 +363,7 @@ class Parser {
       return code_unit(code) && code_point(code);
     }
     const std::size_t found = kEscapes.find(static_cast<char>(byte));
-    if (found == kEscapes.npos) return malformed("an escape that JSON does not have");
+    if (found == kEscapes.npos) return malformed("invalid escape");
     ++place_;
     text_ += kMeanings[found];
     return true;
@@ -404,7 +404,7 @@ class Parser {
   }
   bool half(unsigned code) {
     if (dialect_ == Dialect::kStrict)
-      return malformed(fmt::format("\\u{:04x} is half of a surrogate pair, whose other half is missing", code));
+      return malformed(fmt::format("\\u{:04x} is half of a surrogate pair whose other half is missing", code));
     append_utf8(code);
     return true;
   }
@@ -454,7 +454,7 @@ Result<json::value> parse_part(const ByteSource& file, std::uint64_t offset, std
 Result<std::shared_ptr<const ByteSource>> open_bounded(const std::string& path, std::uint64_t limit) {
   BOOST_OUTCOME_TRY(auto file, open_source(path));
   if (file->bytes() > limit) {
-    return input_error(path, fmt::format("{} bytes are more than such a file may have, {}", file->bytes(), limit),
+    return input_error(path, fmt::format("{} bytes exceed the limit of such a file, {}", file->bytes(), limit),
                        "is this the file that belongs to the checkpoint?");
   }
   return file;
@@ -532,20 +532,21 @@ const json::value& needed(const json::value& value, std::string_view name) {
 
 const json::array& needed_list(const json::value& value, std::string_view name) {
   const json::array* list = json_array(value, name);
-  if (!list) throw UnsoundJson{fmt::format("'{}' is no list", name)};
+  if (!list) throw UnsoundJson{fmt::format("'{}' is not a list", name)};
   return *list;
 }
 
 std::string needed_text(const json::value& value, std::string_view name) {
   const json::value& text = needed(value, name);
-  if (!text.is_string()) throw UnsoundJson{fmt::format("'{}' is no text", name)};
+  if (!text.is_string()) throw UnsoundJson{fmt::format("'{}' is not a string", name)};
   return std::string(text.get_string());
 }
 
 std::uint64_t needed_number(const json::value& value, std::string_view name) {
   const json::value& number = needed(value, name);
   if (number.is_uint64()) return number.get_uint64();
-  if (!number.is_int64() || number.get_int64() < 0) throw UnsoundJson{fmt::format("'{}' is no whole number", name)};
+  if (!number.is_int64() || number.get_int64() < 0)
+    throw UnsoundJson{fmt::format("'{}' is not a non-negative integer", name)};
   return static_cast<std::uint64_t>(number.get_int64());
 }
 
@@ -554,7 +555,7 @@ std::uint64_t needed_hash(const json::value& value, std::string_view name) {
   std::uint64_t hash = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), hash, 16);
   if (error != std::errc() || end != text.data() + text.size() || text.size() != 16)
-    throw UnsoundJson{fmt::format("'{}' is no hash of 16 hexadecimal digits", name)};
+    throw UnsoundJson{fmt::format("'{}' is not a hash of 16 hexadecimal digits", name)};
   return hash;
 }
 

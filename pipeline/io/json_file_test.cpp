@@ -34,7 +34,7 @@ std::string text_of(std::string_view text) {
 
 }  // namespace
 
-TEST_CASE("values of a document keep their kind, their order and their places") {
+TEST_CASE("values of a document keep their kind, order, and position") {
   CHECK(strict(R"( {"a" : [ 1, -2.5, true, false, null, "x" ] , "b":{}, "c":[] } )") ==
         R"({"a":[1,-2.5E0,true,false,null,"x"],"b":{},"c":[]})");
   CHECK(strict("7") == "7");
@@ -42,7 +42,7 @@ TEST_CASE("values of a document keep their kind, their order and their places") 
         "\"\\\"\\\\/\\b\\f\\n\\r\\tA\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80\"");
 }
 
-TEST_CASE("numbers are 64-bit integers where they fit, else the nearest double") {
+TEST_CASE("numbers are 64-bit integers if they fit, else the nearest double") {
   CHECK(parse_json("", "9223372036854775807").value().is_int64());
   CHECK(parse_json("", "-9223372036854775808").value().is_int64());
   CHECK(parse_json("", "18446744073709551615").value().is_uint64());
@@ -57,11 +57,11 @@ TEST_CASE("numbers are 64-bit integers where they fit, else the nearest double")
   CHECK(parse_json("", "-0").value() == json::value(0));
 }
 
-TEST_CASE("of two members of one name the later one counts, in the place of the first") {
+TEST_CASE("of two members with the same name, the later one replaces the first in place") {
   CHECK(strict(R"({"a":1,"b":2,"a":3})") == R"({"a":3,"b":2})");
 }
 
-TEST_CASE("Python's numbers that JSON lacks are read from checkpoints alone") {
+TEST_CASE("Python's numbers that are missing from JSON are accepted only in checkpoints") {
   CHECK(number("Infinity") == INFINITY);
   CHECK(number("-Infinity") == -INFINITY);
   CHECK(std::isnan(number("NaN")));
@@ -75,7 +75,7 @@ TEST_CASE("Python's numbers that JSON lacks are read from checkpoints alone") {
     CHECK(python(wrong).starts_with("not valid JSON: "));
 }
 
-TEST_CASE("half of a surrogate pair is read from checkpoints alone, as bytes that are not UTF-8") {
+TEST_CASE("half of a surrogate pair is accepted only in checkpoints, as bytes that are not UTF-8") {
   CHECK(text_of(R"("a\ud800b")") ==
         "a\xed\xa0\x80"
         "b");
@@ -85,40 +85,40 @@ TEST_CASE("half of a surrogate pair is read from checkpoints alone, as bytes tha
   CHECK(text_of(R"("\ud800\u0041")") ==
         "\xed\xa0\x80"
         "A");
-  CHECK(
-      strict(R"(["\ud800"])") ==
-      "not valid JSON: \\ud800 is half of a surrogate pair, whose other half is missing; reading stopped at byte 0x8");
+  CHECK(strict(R"(["\ud800"])") ==
+        "not valid JSON: \\ud800 is half of a surrogate pair whose other half is missing; reading stopped at byte 0x8");
   CHECK(python("\"\xed\xa0\x80\"") == "not valid JSON: not UTF-8; reading stopped at byte 0x1");
 }
 
-TEST_CASE("what is no JSON is an error that says why and where") {
-  CHECK(python("") == "not valid JSON: the file ends in the middle; reading stopped at byte 0x0");
-  CHECK(python("[1,") == "not valid JSON: the file ends in the middle; reading stopped at byte 0x3");
-  CHECK(python("\"a") == "not valid JSON: the file ends in the middle; reading stopped at byte 0x2");
+TEST_CASE("invalid JSON is an error with reason and position") {
+  CHECK(python("") == "not valid JSON: unexpected end of file; reading stopped at byte 0x0");
+  CHECK(python("[1,") == "not valid JSON: unexpected end of file; reading stopped at byte 0x3");
+  CHECK(python("\"a") == "not valid JSON: unexpected end of file; reading stopped at byte 0x2");
   CHECK(python("[1,]") == "not valid JSON: unexpected ']'; reading stopped at byte 0x3");
   CHECK(python("{\"a\":1,}") == "not valid JSON: unexpected '}'; reading stopped at byte 0x7");
   CHECK(python("{a:1}") == "not valid JSON: unexpected 'a'; reading stopped at byte 0x1");
   CHECK(python("{\"a\" 1}") == "not valid JSON: unexpected '1'; reading stopped at byte 0x5");
   CHECK(python("[1 2]") == "not valid JSON: unexpected '2'; reading stopped at byte 0x3");
-  CHECK(python("01") == "not valid JSON: something follows the end of the document; reading stopped at byte 0x1");
-  CHECK(python("1.") == "not valid JSON: the file ends in the middle; reading stopped at byte 0x2");
+  CHECK(python("01") == "not valid JSON: unexpected data after the end of the document; reading stopped at byte 0x1");
+  CHECK(python("1.") == "not valid JSON: unexpected end of file; reading stopped at byte 0x2");
   CHECK(python("[.5]") == "not valid JSON: unexpected '.'; reading stopped at byte 0x1");
-  CHECK(python("\"\\x\"") == "not valid JSON: an escape that JSON does not have; reading stopped at byte 0x2");
+  CHECK(python("\"\\x\"") == "not valid JSON: invalid escape; reading stopped at byte 0x2");
   CHECK(python("\"\\u00g0\"") == "not valid JSON: \\u without four hexadecimal digits; reading stopped at byte 0x5");
-  CHECK(python("\"a\nb\"") == "not valid JSON: a control character in a text; reading stopped at byte 0x2");
+  CHECK(python("\"a\nb\"") == "not valid JSON: a control character in a string; reading stopped at byte 0x2");
   CHECK(python("\"a\xff\"") == "not valid JSON: not UTF-8; reading stopped at byte 0x2");
-  CHECK(python("{}{}") == "not valid JSON: something follows the end of the document; reading stopped at byte 0x2");
-  CHECK(python(std::string(65, '[')) == "not valid JSON: nested more than 64 deep; reading stopped at byte 0x40");
+  CHECK(python("{}{}") == "not valid JSON: unexpected data after the end of the document; reading stopped at byte 0x2");
+  CHECK(python(std::string(65, '[')) ==
+        "not valid JSON: nested more than 64 levels deep; reading stopped at byte 0x40");
 }
 
-TEST_CASE("a byte order mark is an error, as Python has it") {
+TEST_CASE("a byte order mark is an error, as in Python") {
   CHECK(python("\xef\xbb\xbf{}") == "not valid JSON: it begins with a byte order mark; reading stopped at byte 0x0");
   CHECK(parse_checkpoint_json("", "\xef\xbb\xbf{}").error().help == "save it as UTF-8 without a byte order mark");
   CHECK(python("\xff\xfe{\0") ==
         "not valid JSON: not UTF-8: it begins with the byte order mark of UTF-16; reading stopped at byte 0x0");
 }
 
-TEST_CASE("a document reads the same wherever its pieces are cut") {
+TEST_CASE("a document reads the same wherever it is split into pieces") {
   const TempDir folder;
   const std::string path = folder.file("f.json");
   const std::string text = R"(["\ud83d\ude00\n)"
@@ -137,7 +137,7 @@ TEST_CASE("a document reads the same wherever its pieces are cut") {
   }
 }
 
-TEST_CASE("a file that Python would not accept is told from one beyond the limits") {
+TEST_CASE("a file that Python would not accept is distinguished from one beyond the limits") {
   const TempDir folder;
   const std::string path = folder.file("f.json");
   const auto malformed = [&](std::string_view text) {

@@ -100,7 +100,7 @@ class Files final : public OutputStore {
       if (!files_[i]->take_back()) stay.push_back(quoted_name(files_[i]->path()));
     if (stay.empty()) return error;
     if (!error.detail.empty()) error.detail += "\n";
-    error.detail += fmt::format("{} of {} output files have their names by now and stay: {}", stay.size(),
+    error.detail += fmt::format("{} of {} output files are already in place and are kept: {}", stay.size(),
                                 files_.size(), fmt::join(stay, ", "));
     return error;
   }

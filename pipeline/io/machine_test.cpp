@@ -33,7 +33,7 @@ TEST_CASE("without control groups there is no limit") {
   CHECK(group.memory() == UINT64_MAX);
 }
 
-TEST_CASE("the limits of the own group and of those above it count") {
+TEST_CASE("the limits of the own group and of its parents apply") {
   Root root;
   root.put("/proc/self/cgroup", "0::/batch/job7\n");
   root.put("/sys/fs/cgroup/batch/cpu.max", "250000 100000\n");
@@ -60,14 +60,14 @@ TEST_CASE("control groups of version 1") {
   CHECK(root.group().memory() == 512u << 20);
 }
 
-TEST_CASE("a version 1 group without a quota says -1") {
+TEST_CASE("a version 1 group without a quota has -1") {
   Root root;
   root.put("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "-1\n");
   root.put("/sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n");
   CHECK(std::isinf(root.group().cpus()));
 }
 
-TEST_CASE("this machine has something to use") {
+TEST_CASE("this machine has usable resources") {
   CHECK(usable_cpus() >= 1);
   CHECK(usable_memory() > 1 << 20);
 }

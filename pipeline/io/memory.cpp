@@ -76,8 +76,8 @@ Result<Buffer> Buffer::allocate(std::size_t bytes, std::size_t phase) {
   try {
     return Buffer(bytes, phase);
   } catch (const std::bad_alloc&) {
-    return Error{ExitCode::kTransient, "", fmt::format("no memory for a buffer of {} bytes", bytes), "",
-                 "lower the memory limit of the pipeline, or run where more memory is free"};
+    return Error{ExitCode::kTransient, "", fmt::format("cannot allocate a buffer of {} bytes", bytes), "",
+                 "lower the memory limit of the pipeline, or run on a machine with more free memory"};
   }
 }
 

@@ -12,7 +12,7 @@
 
 using namespace ggufmill;
 
-TEST_CASE("a budget gives what it has and no more") {
+TEST_CASE("a budget grants no more than it has") {
   Budget budget(100);
   CHECK(budget.try_acquire(60));
   CHECK_FALSE(budget.try_acquire(41));
@@ -26,7 +26,7 @@ TEST_CASE("a request whose sum would overflow is refused") {
   CHECK_FALSE(budget.try_acquire(~0ull));
 }
 
-TEST_CASE("what is released can be acquired again, and the peak stays") {
+TEST_CASE("released memory can be acquired again, and the peak is kept") {
   Budget budget(100);
   REQUIRE(budget.try_acquire(90));
   budget.release(90);
@@ -35,7 +35,7 @@ TEST_CASE("what is released can be acquired again, and the peak stays") {
   CHECK(budget.peak() == 90);
 }
 
-TEST_CASE("threads never hold more than the budget together") {
+TEST_CASE("threads together never hold more than the budget") {
   Budget budget(1000);
   std::vector<std::thread> threads;
   threads.reserve(4);
@@ -49,7 +49,7 @@ TEST_CASE("threads never hold more than the budget together") {
   CHECK(budget.peak() <= 1000);
 }
 
-TEST_CASE("a buffer starts at a page") {
+TEST_CASE("a buffer starts at a page boundary") {
   const Buffer buffer(5000);
   CHECK(reinterpret_cast<std::uintptr_t>(buffer.data()) % static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE)) == 0);
   CHECK(buffer.size() == 5000);
@@ -76,7 +76,7 @@ TEST_CASE("a moved buffer keeps its memory and leaves nothing behind") {
   CHECK(from.span().empty());  // NOLINT(bugprone-use-after-move): that is the question
 }
 
-TEST_CASE("a large buffer is given back to the system when destroyed") {
+TEST_CASE("a large buffer is returned to the system when destroyed") {
   void* data = nullptr;
   {
     const Buffer buffer(SpareMemory::kMostBytes + 1);
@@ -86,7 +86,7 @@ TEST_CASE("a large buffer is given back to the system when destroyed") {
   CHECK(::mincore(data, 1, &resident) == -1);
 }
 
-TEST_CASE("no more than the limit is kept of destroyed buffers") {
+TEST_CASE("no more than the limit of destroyed buffers is kept") {
   {
     std::vector<Buffer> buffers;
     buffers.reserve(30);
@@ -95,12 +95,12 @@ TEST_CASE("no more than the limit is kept of destroyed buffers") {
   CHECK(SpareMemory::instance().kept() <= SpareMemory::kMostBytes);
 }
 
-TEST_CASE("the next buffer of a size is the last one") {
+TEST_CASE("the next buffer of a size reuses the last one") {
   const std::byte* data = Buffer(12345).data();
   CHECK(Buffer(12288 + 1).data() == data);
 }
 
-TEST_CASE("memory that is used again has the new size") {
+TEST_CASE("reused memory has the new size") {
   for (const std::size_t bytes : {100000, 5000, 3000000, 1, 70000}) {
     const Buffer buffer(bytes);
     for (std::byte& byte : buffer.span()) byte = std::byte{1};
@@ -108,7 +108,7 @@ TEST_CASE("memory that is used again has the new size") {
   }
 }
 
-TEST_CASE("memory that cannot be had is an error") {
+TEST_CASE("unavailable memory is an error") {
   for (const std::size_t bytes : {std::size_t{1} << 62, ~std::size_t{0}}) {
     const Result<Buffer> buffer = Buffer::allocate(bytes);
     REQUIRE_FALSE(buffer);

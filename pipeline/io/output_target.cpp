@@ -26,7 +26,7 @@ Result<std::optional<struct stat>> look(const std::string& path, int flags) {
   struct stat info {};
   if (retry([&] { return system_calls().fstatat(AT_FDCWD, path.c_str(), &info, flags); }) == 0) return info;
   if (errno == ENOENT || errno == ENOTDIR) return std::nullopt;
-  return io_error(path, "look at the file", errno);
+  return io_error(path, "inspect the file", errno);
 }
 
 // Error: `target` is the same file as `other`. It is reported at the place where the user requested the file, or else
@@ -55,7 +55,7 @@ Status check_folder(const std::string& path) {
   const std::string above = folder_above(path);
   std::error_code ignored;
   if (!fs::is_directory(above, ignored))
-    return refused(path, fmt::format("'{}' is a file, not a folder", above), "name another output");
+    return refused(path, fmt::format("'{}' is a file, not a folder", above), "choose another output");
   if (::access(above.c_str(), W_OK | X_OK) != 0)
     return io_error(path, fmt::format("create files in '{}'", above), errno);
   return ok();
@@ -95,7 +95,7 @@ std::vector<std::string> check_distinct(std::span<const WrittenPath> written, st
       if (const auto found = input_ids.find(*id); found != input_ids.end()) input = found->second;
     if (input)
       refuse(target, fmt::format("input '{}'", *input),
-             fmt::format("name another {}: inputs are never overwritten", target.what));
+             fmt::format("choose another {}: inputs are never overwritten", target.what));
     const auto [other, is_new] = outputs.emplace(place, &target);
     if (!is_new)
       refuse(target, describe(*other->second),
@@ -137,10 +137,10 @@ Result<TargetPath> split_target(const std::string& path) {
   const std::size_t start = slash == std::string::npos ? 0 : slash + 1;
   TargetPath target{path.substr(0, start), path.substr(start)};
   if (path.find('\0') != std::string::npos)
-    return refused("", "the output's path holds a zero byte", "name the output without it");
+    return refused("", "the output's path contains a NUL character", "remove it from the path");
   if (is_address(path))
-    return refused(path, "the output is an address, and outputs are files of this machine",
-                   "name a file here, and copy it there when it is done");
+    return refused(path, "the output is an address, but outputs must be local files",
+                   "give a local file, and copy it there afterward");
   if (target.name.empty() || target.name == "." || target.name == "..")
     return refused(path, fmt::format("the output '{}' is a folder, not a file", path),
                    "add a file name: out/model.gguf");
@@ -152,15 +152,15 @@ Result<std::optional<struct stat>> check_target(const std::string& path, bool ov
   if (!target) return target;
   if (S_ISDIR(target->st_mode)) return refused(path, "the output is a folder", "add a file name: out/model.gguf");
   if (S_ISLNK(target->st_mode))
-    return refused(path, "the output is a symbolic link", "name the file that it points to, or remove the link");
+    return refused(path, "the output is a symbolic link", "give the file that it points to, or remove the link");
   if (!S_ISREG(target->st_mode))
-    return refused(path, "the output is not a regular file", "name a regular file: data is not written in order");
+    return refused(path, "the output is not a regular file", "give a regular file: data is not written in order");
   if (!overwrite) return target_exists(path);
   return target;
 }
 
 Error target_exists(const std::string& path) {
-  return refused(path, "the output already exists", "give --overwrite to replace it, or name another output");
+  return refused(path, "the output already exists", "give --overwrite to replace it, or choose another output");
 }
 
 }  // namespace ggufmill

@@ -51,7 +51,7 @@ TEST_CASE("an input is never the target, however it is spelled") {
   CHECK(names_in(folder.path()) == Names{"hard", "in", "symbolic"});
 }
 
-TEST_CASE("what was asked for at a place is refused there, naming the first") {
+TEST_CASE("a duplicate output is refused at its position, naming the first") {
   const TempDir folder;
   const std::string path = folder.file("out");
   const WrittenPath written[] = {{path, "output", {"job.yaml:4:5", ""}}, {path, "report", {"job.yaml:6:7", "| line"}}};
@@ -64,7 +64,7 @@ TEST_CASE("what was asked for at a place is refused there, naming the first") {
   CHECK(errors.errors()[0].detail == "| line");
 }
 
-TEST_CASE("what is no file is no target") {
+TEST_CASE("anything but a regular file is refused as a target") {
   const TempDir folder;
   std::filesystem::create_directory(folder.file("folder"));
   write_text(folder.file("file"), "x");
@@ -97,7 +97,7 @@ TEST_CASE("a folder that may not be written is an error") {
   CHECK(create_error(folder.file("new/out"), {}).code == ExitCode::kIo);
 }
 
-TEST_CASE("a size that no file can have is an error at the start") {
+TEST_CASE("an impossible file size is an error at the start") {
   const TempDir folder;
   for (const std::uint64_t bytes : {~0ull, 1ull << 63, 1ull << 61}) {
     const auto file = AtomicFile::create(folder.file("out"), bytes, {});

@@ -15,7 +15,7 @@ std::string why_not_own(const struct stat& info) {
   if (info.st_uid != ::geteuid()) return fmt::format("it belongs to user {}", info.st_uid);
   if (info.st_nlink > 1) return fmt::format("it has {} names (hard links)", info.st_nlink);
   if ((info.st_mode & (S_IWGRP | S_IWOTH)) != 0)
-    return fmt::format("others may write to it (mode {:04o})", info.st_mode & 07777);
+    return fmt::format("other users may write to it (mode {:04o})", info.st_mode & 07777);
   return {};
 }
 
@@ -31,7 +31,7 @@ Result<FoundFile> open_own(int folder, const std::string& name, int access, cons
   const auto look = [&] { return calls.fstatat(folder, name.c_str(), &info, AT_SYMLINK_NOFOLLOW); };
   if (retry(look) < 0) {
     if (errno == ENOENT || errno == ENOTDIR) return FoundFile{Descriptor(), {}};
-    return io_error(path, "look at the file that an earlier run left", errno);
+    return io_error(path, "inspect the file left by an earlier run", errno);
   }
   // Checked before opening, because merely opening some devices triggers actions.
   if (std::string strange = why_not_own(info); !strange.empty()) return FoundFile{Descriptor(), std::move(strange)};
@@ -40,13 +40,13 @@ Result<FoundFile> open_own(int folder, const std::string& name, int access, cons
   if (!file && errno == ENOENT) return FoundFile{Descriptor(), {}};
   if (!file && (errno == EACCES || errno == EPERM || errno == ELOOP))
     return FoundFile{Descriptor(), fmt::format("it cannot be opened: {}", std::strerror(errno))};
-  if (!file) return io_error(path, "open the file that an earlier run left", errno);
+  if (!file) return io_error(path, "open the file left by an earlier run", errno);
   if (retry([&] { return calls.fstat(file.get(), &info); }) < 0)
-    return io_error(path, "look at the file that an earlier run left", errno);
+    return io_error(path, "inspect the file left by an earlier run", errno);
   if (std::string strange = why_not_own(info); !strange.empty()) return FoundFile{Descriptor(), std::move(strange)};
   // With O_NONBLOCK set, io_uring returns EAGAIN even for regular files.
   if (retry([&] { return calls.set_status_flags(file.get(), access); }) < 0)
-    return io_error(path, "open the file that an earlier run left", errno);
+    return io_error(path, "open the file left by an earlier run", errno);
   return FoundFile{std::move(file), {}};
 }
 

@@ -27,7 +27,8 @@ std::string why_not_own(const struct stat& info);
 // identity of a source, and is compared only for the same path.
 std::int64_t inode_time(const std::string& path);
 inline constexpr std::string_view kInodeChanged =
-    "its inode has changed (ctime): it was rewritten and its time set back, or its mode, owner, or links were changed";
+    "its inode has changed (ctime): it was rewritten and its modification time reset, or its mode, owner, or links "
+    "were changed";
 
 // Result of looking up a name.
 struct FoundFile {

@@ -81,15 +81,15 @@ bool is_same(const SourceFile& a, const SourceFile& b) {
 
 Error changed(const SourceFile& before, const SourceFile& now) {
   Error error = input_error(before.path, "the file changed since its header was read",
-                            "something else writes to it: wait until that is done, and start again");
+                            "another program is writing to it: wait until it has finished, then start over");
   if (now.bytes != before.bytes)
     error.detail = fmt::format("{} bytes long, but {} before", now.bytes, before.bytes);
   else if (is_address(now.path))
-    error.detail = "its server says that it is another version";
+    error.detail = "the server reports a different version";
   else if (now.header_hash != before.header_hash)
-    error.detail = "its beginning is another one";
+    error.detail = "its beginning is different";
   else
-    error.detail = "it was written to";
+    error.detail = "it was modified";
   return error;
 }
 

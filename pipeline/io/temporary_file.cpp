@@ -71,7 +71,7 @@ Error no_space(const std::string& target, int descriptor, std::uint64_t bytes, i
   Error error = io_error(target, fmt::format("reserve {} bytes", bytes), errno_value);
   struct statvfs disk {};
   if (::fstatvfs(descriptor, &disk) == 0)
-    error.detail = fmt::format("{} bytes are free there", std::uint64_t{disk.f_bavail} * disk.f_frsize);
+    error.detail = fmt::format("{} bytes are free on the disk", std::uint64_t{disk.f_bavail} * disk.f_frsize);
   error.help = "free space, or write the output to another disk";
   return error;
 }
@@ -83,7 +83,7 @@ Status check_size_limit(const std::string& target, std::uint64_t bytes) {
   const std::uint64_t most = std::min<std::uint64_t>(limit.rlim_cur, std::numeric_limits<off_t>::max());
   if (bytes <= most) return ok();
   Error error = io_error(target, fmt::format("reserve {} bytes", bytes), EFBIG);
-  error.detail = fmt::format("a file may have {} bytes here", most);
+  error.detail = fmt::format("the file size limit is {} bytes", most);
   error.help = "raise the limit: ulimit -f unlimited";
   return error;
 }
@@ -97,7 +97,7 @@ std::string temporary_path(const std::string& target, const std::string& identit
 
 Error being_written(const std::string& target) {
   return {ExitCode::kTransient, target, "another run is writing this output now", "",
-          "wait until it is done, or give this output a path of its own"};
+          "wait until it has finished, or give this output a different path"};
 }
 
 Result<TemporaryFile> TemporaryFile::open(int folder, const std::string& name, const std::string& target,
@@ -106,17 +106,18 @@ Result<TemporaryFile> TemporaryFile::open(int folder, const std::string& name, c
   if (attach) {
     BOOST_OUTCOME_TRY(const bool there, file.open_existing(temporary_name(name, identity)));
     if (!file.strange_.empty())
-      return Error{ExitCode::kIo, target, "the file that an earlier run left beside it is not this user's alone",
+      return Error{ExitCode::kIo, target,
+                   "the file left next to it by an earlier run is not owned exclusively by this user",
                    fmt::format("{}: {}", quoted_name(temporary_name(name, identity)), file.strange_),
-                   "remove it, and start over"};
-    if (!there) return io_error(target, "go on with the file that an earlier run left beside it", ENOENT);
+                   "remove it and start over"};
+    if (!there) return io_error(target, "continue the file left next to it by an earlier run", ENOENT);
     if (const Status noted = file.note_reserved(); !noted) return file.keep(), noted.error();
     return file;
   }
   for (int attempt = 0; attempt < kMostAttempts && !file.descriptor_; ++attempt) {
     BOOST_OUTCOME_TRY(file.create(identity));
   }
-  if (!file.descriptor_) return io_error(target, "create a temporary file beside it", EEXIST);
+  if (!file.descriptor_) return io_error(target, "create a temporary file next to it", EEXIST);
   return file;
 }
 
@@ -134,14 +135,14 @@ Status TemporaryFile::create(const std::string& identity) {
     temporary_ = std::move(temporary);  // cannot throw: the file already exists by now
     return ok();
   }
-  if (errno != EEXIST) return io_error(target_, "create a temporary file beside it", errno);
+  if (errno != EEXIST) return io_error(target_, "create a temporary file next to it", errno);
   if (!is_shared) return ok();
   BOOST_OUTCOME_TRY(const bool there, open_existing(temporary));
   if (!strange_.empty())
-    warning_ = fmt::format("{}: the file {} beside it is left alone ({}); this run writes under another temporary name",
+    warning_ = fmt::format("{}: the file {} next to it is not touched ({}); this run uses another temporary name",
                            target_, quoted_name(temporary), strange_);
   if (there && retry([&] { return system_calls().ftruncate(descriptor(), 0); }) < 0)
-    return failed("empty the temporary file beside it", errno);
+    return failed("truncate the temporary file next to it", errno);
   return ok();
 }
 
@@ -168,14 +169,14 @@ Result<bool> TemporaryFile::open_existing(std::string temporary) {
 Result<std::uint64_t> TemporaryFile::bytes() const {
   struct stat info {};
   if (retry([&] { return system_calls().fstat(descriptor(), &info); }) < 0)
-    return failed("look at the temporary file beside it", errno);
+    return failed("inspect the temporary file next to it", errno);
   return static_cast<std::uint64_t>(info.st_size);
 }
 
 Result<FileId> TemporaryFile::id() const {
   struct stat info {};
   if (retry([&] { return system_calls().fstat(descriptor(), &info); }) < 0)
-    return failed("look at the temporary file beside it", errno);
+    return failed("inspect the temporary file next to it", errno);
   return FileId{info.st_dev, info.st_ino};
 }
 
@@ -186,12 +187,12 @@ TemporaryFile::State TemporaryFile::state_of(const struct stat& info) {
 Result<bool> TemporaryFile::is_as_left() {
   struct stat info {};  // by name, since the file of that name will be published
   const auto call = [&] { return system_calls().fstatat(folder_, temporary_.c_str(), &info, AT_SYMLINK_NOFOLLOW); };
-  if (retry(call) < 0) return failed("look at the temporary file beside it", errno);
+  if (retry(call) < 0) return failed("inspect the temporary file next to it", errno);
   const State now = state_of(info);
   BOOST_OUTCOME_TRY(const FileId own, id());
   if (now.id != own)
-    return Error{ExitCode::kIo, target_, "something else has taken the name of the temporary file beside it",
-                 "nothing was written", "find out what else writes in this folder, and start over"};
+    return Error{ExitCode::kIo, target_, "another program took the name of the temporary file next to it",
+                 "nothing was written", "find out what else writes to this folder, then start over"};
   const bool same = !left_ || now == *left_;
   left_ = now;
   return same;
@@ -200,7 +201,7 @@ Result<bool> TemporaryFile::is_as_left() {
 Result<bool> TemporaryFile::has_its_blocks() const {
   struct stat info {};
   if (retry([&] { return system_calls().fstat(descriptor(), &info); }) < 0)
-    return failed("look at the temporary file beside it", errno);
+    return failed("inspect the temporary file next to it", errno);
   return info.st_blocks >= reserved_;
 }
 
@@ -243,7 +244,7 @@ Status TemporaryFile::open_direct() {
   const std::string same = fmt::format("/proc/self/fd/{}", descriptor());  // regardless of its current name
   direct_ = Descriptor(retry([&] { return system_calls().openat(AT_FDCWD, same.c_str(), flags, 0); }));
   if (direct_) return ok();
-  return errno == EINVAL ? no_direct_io(target_) : io_error(target_, "open the temporary file beside it", errno);
+  return errno == EINVAL ? no_direct_io(target_) : io_error(target_, "open the temporary file next to it", errno);
 }
 
 Status TemporaryFile::reserve(std::uint64_t bytes) {
@@ -254,7 +255,7 @@ Status TemporaryFile::reserve(std::uint64_t bytes) {
   if (retry([&] { return calls.fallocate(descriptor(), 0, 0, size); }) == 0) return note_reserved();
   if (errno != EOPNOTSUPP && errno != ENOSYS) return no_space(target_, descriptor(), bytes, errno);
   struct statvfs disk {};
-  if (retry([&] { return calls.fstatvfs(descriptor(), &disk); }) < 0) return failed("look at the disk", errno);
+  if (retry([&] { return calls.fstatvfs(descriptor(), &disk); }) < 0) return failed("inspect the disk", errno);
   if (disk.f_bavail < bytes / disk.f_frsize) return no_space(target_, descriptor(), bytes, ENOSPC);
   if (retry([&] { return calls.ftruncate(descriptor(), size); }) < 0)
     return no_space(target_, descriptor(), bytes, errno);
@@ -264,7 +265,7 @@ Status TemporaryFile::reserve(std::uint64_t bytes) {
 Status TemporaryFile::note_reserved() {
   struct stat info {};
   if (retry([&] { return system_calls().fstat(descriptor(), &info); }) < 0)
-    return failed("look at the temporary file beside it", errno);
+    return failed("inspect the temporary file next to it", errno);
   reserved_ = info.st_blocks;
   return ok();
 }
@@ -273,8 +274,8 @@ Status TemporaryFile::publish(bool overwrite, bool revocable) {
   BOOST_OUTCOME_TRY(const std::optional<struct stat> there, check_target(target_, overwrite));
   BOOST_OUTCOME_TRY(const bool is_own, is_as_left());
   if (!is_own)
-    return Error{ExitCode::kIo, target_, "something else has changed the file since it was checked",
-                 "nothing was written", "find out what else writes in this folder, and run the job again"};
+    return Error{ExitCode::kIo, target_, "another program changed the file since it was checked", "nothing was written",
+                 "find out what else writes to this folder, then run the job again"};
   int problem = !there      ? rename(RENAME_NOREPLACE, Published::kNew)
                 : revocable ? rename(RENAME_EXCHANGE, Published::kExchanged)
                             : rename(0, Published::kForGood);
@@ -283,19 +284,19 @@ Status TemporaryFile::publish(bool overwrite, bool revocable) {
   if (there && revocable && (unsupported(problem) || problem == ENOENT)) problem = rename(0, Published::kForGood);
   if (!there && unsupported(problem)) problem = link();
   if (!there && unsupported(problem)) problem = rename_unless_exists();
-  if (problem != 0) return failed("give the finished file its name", problem);
+  if (problem != 0) return failed("rename the finished file", problem);
   return ok();
 }
 
 Status TemporaryFile::take_back() {
   if (published_ == Published::kNot) return ok();
   if (published_ == Published::kForGood)
-    return Error{ExitCode::kIo, target_, "what the finished file replaced cannot be brought back here", "", ""};
+    return Error{ExitCode::kIo, target_, "the file that was replaced cannot be restored here", "", ""};
   const unsigned flags = published_ == Published::kExchanged ? RENAME_EXCHANGE : 0;
   const auto call = [&] {
     return system_calls().renameat2(folder_, name_.c_str(), folder_, temporary_.c_str(), flags);
   };
-  if (retry(call) < 0) return failed("take the finished file's name from it again", errno);
+  if (retry(call) < 0) return failed("undo the renaming of the finished file", errno);
   published_ = Published::kNot;
   return ok();
 }

@@ -22,7 +22,7 @@ TEST_CASE("work is done once on each thread, and all of it before the call retur
   CHECK(seen.count(std::this_thread::get_id()) == 1);
 }
 
-TEST_CASE("what a thread throws is thrown when the others are done") {
+TEST_CASE("an exception in a thread is rethrown when the others are done") {
   std::atomic<int> calls{0};
   CHECK_THROWS_AS(on_threads(3,
                              [&] {

@@ -44,7 +44,7 @@ Status write_all(int descriptor, const std::string& path, std::uint64_t offset, 
 
 Error ends_early(const std::string& path, std::uint64_t offset, std::uint64_t bytes) {
   return input_error(path, fmt::format("the file ends before the {} bytes at byte {:#x}", bytes, offset),
-                     "it is cut short, or something has changed it since it was opened");
+                     "it is truncated, or was changed since it was opened");
 }
 
 Error read_failed(const std::string& path, std::uint64_t offset, std::uint64_t bytes, int errno_value) {
@@ -57,8 +57,8 @@ Error write_failed(const std::string& path, std::uint64_t offset, std::uint64_t 
 
 Error no_direct_io(const std::string& path) {
   Error error = io_error(path, "use direct I/O (O_DIRECT)", EINVAL);
-  error.detail = "the file system does not have it";
-  error.help = "set limits.io to streaming, which keeps the page cache free, too";
+  error.detail = "the file system does not support it";
+  error.help = "set limits.io to streaming, which also keeps the page cache free";
   return error;
 }
 

@@ -8,7 +8,7 @@ std::string why_no_uring() { return "this ggufmill was built without liburing"; 
 
 Result<std::unique_ptr<IoService>> start_uring_service() {
   return Error{ExitCode::kKernel, "", "io_uring cannot be used: " + why_no_uring(), "",
-               "let ggufmill choose (auto), or ask for threads"};
+               "let ggufmill choose (auto), or use threads"};
 }
 
 }  // namespace ggufmill

@@ -198,8 +198,7 @@ void UringService::begin_next(Lane& lane) {
 }
 
 Error unavailable(const std::string& why) {
-  return {ExitCode::kKernel, "", "io_uring cannot be used: " + why, "",
-          "let ggufmill choose (auto), or ask for threads"};
+  return {ExitCode::kKernel, "", "io_uring cannot be used: " + why, "", "let ggufmill choose (auto), or use threads"};
 }
 
 struct Ring {
@@ -236,7 +235,7 @@ std::string try_transfers(io_uring& ring, int descriptor) {
   ::io_uring_prep_readv(::io_uring_get_sqe(&ring), descriptor, &into, 1, 0);
   result = run_prepared(ring);
   if (result != sizeof in) return failure("io_uring read", result);
-  return std::memcmp(in, out, sizeof in) == 0 ? "" : "io_uring read: other bytes than were written";
+  return std::memcmp(in, out, sizeof in) == 0 ? "" : "io_uring read: the data differs from what was written";
 }
 
 }  // namespace

@@ -52,10 +52,10 @@ std::string record_of(std::uint32_t unit, std::span<const std::uint64_t> numbers
 }
 
 Status read_header(const json::value& header, JournalText& into) {
-  const auto wrong = [] { return input_error({}, "its first line is not that of a journal"); };
+  const auto wrong = [] { return input_error({}, "its first line is not a journal header"); };
   if (json_string(header, "format") != kFormat) return wrong();
   const json::value* version = json_member(header, "version");
-  if (!version || *version != kVersion) return input_error({}, "it is of another version of journals");
+  if (!version || *version != kVersion) return input_error({}, "its version is not supported");
   const json::value* units = json_member(header, "units");
   const json::array* sources = json_array(header, "sources");
   if (!units || !units->is_int64() || units->get_int64() < 0 || !sources) return wrong();
@@ -130,7 +130,7 @@ Result<JournalText> read_journal(std::string_view text, const std::string& path)
     return error;
   };
   const std::size_t line = text.substr(0, kMostHeaderBytes).find('\n');
-  if (line == text.npos) return at(input_error({}, "its first line is not that of a journal"));
+  if (line == text.npos) return at(input_error({}, "its first line is not a journal header"));
   BOOST_OUTCOME_TRY(const json::value header, parse_json(path, text.substr(0, line)));
   JournalText journal;
   if (const Status read = read_header(header, journal); !read) return at(read.error());
@@ -192,17 +192,17 @@ Status Journal::take() {
   if (!there.strange.empty()) {
     forget();
     warnings_.push_back(fmt::format(
-        "{}: this file is left alone ({}), so there is no journal: should this run be ended early, it starts over",
-        path_, there.strange));
+        "{}: this file is not used ({}), so there is no journal: if this run is interrupted, it starts over", path_,
+        there.strange));
   }
   Descriptor found = std::move(there.file);
   if (!found) return ok();
   if (::flock(found.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
     return Error{ExitCode::kTransient, paths_of(plan_).front(), "another run is writing this output now", "",
-                 "wait until it is done, or give this output a path of its own"};
+                 "wait until it finishes, or give this output a path of its own"};
   struct stat info {};
   if (retry([&] { return system_calls().fstat(found.get(), &info); }) < 0)
-    return io_error(path_, "look at the journal", errno);
+    return io_error(path_, "stat the journal", errno);
   file_ = std::move(found);
   std::string text(std::min<std::uint64_t>(static_cast<std::uint64_t>(info.st_size), most_journal_bytes(plan_)), '\0');
   const auto into = std::as_writable_bytes(std::span(text));
@@ -218,7 +218,8 @@ std::string Journal::why_of_no_use(std::string_view text) {
   auto read = read_journal(text, path_);
   if (!read) return "its journal cannot be used: " + read.error().what;
   recorded_ = std::move(read).value();
-  if (recorded_.identity != identity_ || recorded_.units != plan_.units.size()) return "its journal is another plan's";
+  if (recorded_.identity != identity_ || recorded_.units != plan_.units.size())
+    return "its journal belongs to another plan";
   if (const std::string source = touched_source(plan_, recorded_.sources, recorded_.inode_times); !source.empty())
     return fmt::format("{}: {}", quoted_name(source), kInodeChanged);
   if (is_half_published()) {
@@ -228,15 +229,15 @@ std::string Journal::why_of_no_use(std::string_view text) {
   for (const PlannedOutput& output : plan_.outputs)
     for (const OutputFile& file : output.files) {
       const auto left = look(temporary_path(file.path, identity_));
-      if (!left) return fmt::format("what it had written of {} is not there any more", quoted_name(file.path));
+      if (!left) return fmt::format("its partial output for {} is missing", quoted_name(file.path));
       if (const std::string strange = why_not_own(*left); !strange.empty())
-        return fmt::format("what is there in place of what it had written of {} is not this user's alone: {}",
+        return fmt::format("the file in place of its partial output for {} does not belong to this user alone: {}",
                            quoted_name(file.path), strange);
       if (static_cast<std::uint64_t>(left->st_size) != file.bytes)
-        return fmt::format("what it had written of {} has another size", quoted_name(file.path));
+        return fmt::format("its partial output for {} has a different size", quoted_name(file.path));
     }
   if (recorded_.is_damaged)
-    warnings_.push_back(fmt::format("{}: the journal is damaged at byte {:#x}: what it says after that is done again",
+    warnings_.push_back(fmt::format("{}: the journal is damaged at byte {:#x}: work recorded after that is redone",
                                     path_, recorded_.bytes));
   seed_ = XXH3_64bits(text.data(), text.find('\n') + 1);
   end_ = recorded_.bytes;
@@ -265,8 +266,8 @@ bool Journal::is_half_published() const {
 void Journal::note(const Status& status) {
   if (status) return;
   is_written_ = false;
-  warnings_.push_back(fmt::format("{}: {}: should this run be ended early, not all that it has done will be known",
-                                  path_, status.error().what));
+  warnings_.push_back(
+      fmt::format("{}: {}: if this run is interrupted, some finished work will be redone", path_, status.error().what));
 }
 
 Status Journal::begin(const OutputStore& store, unsigned threads, const std::atomic<bool>* stop) {
@@ -277,7 +278,7 @@ Status Journal::begin(const OutputStore& store, unsigned threads, const std::ato
   }
   is_written_ = true;
   if (retry([&] { return system_calls().ftruncate(file_.get(), static_cast<off_t>(end_)); }) < 0)
-    note(io_error(path_, "cut off the end of the journal", errno));
+    note(io_error(path_, "truncate the journal", errno));
   const FileReader read = [&](std::size_t i, std::uint64_t at, std::span<std::byte> into) {
     return store.read(i, at, into);
   };

@@ -37,12 +37,12 @@ std::optional<JournalText> journal_at(const std::string& path, const Plan& plan)
 
 // Returns how the plan of a journal differs from `plan`, as far as the journal reveals it.
 std::string difference(const JournalText& journal, const Plan& plan) {
-  if (journal.ggufmill != GGUFMILL_VERSION) return fmt::format("it was made by ggufmill {}", journal.ggufmill);
+  if (journal.ggufmill != GGUFMILL_VERSION) return fmt::format("it was written by ggufmill {}", journal.ggufmill);
   for (const SourceFile& source : journal.sources)
     for (const SourceRef& now : plan.sources)
       if (now->path == source.path && (now->bytes != source.bytes || now->modified != source.modified))
         return fmt::format("{} has changed since", quoted_name(now->path));
-  return "it is of another plan";
+  return "it belongs to another plan";
 }
 
 std::uint64_t bytes_on_disk(const std::string& path) {
@@ -148,7 +148,7 @@ std::vector<Error> claimed_by_jobs(const Leftovers& leftovers) {
       if (file.cluster_job == job) outputs.insert(file.output);
     const std::string more = outputs.size() > 1 ? fmt::format(" and {} more", outputs.size() - 1) : "";
     errors.push_back({ExitCode::kUsage, *outputs.begin(),
-                      fmt::format("the cluster job in {} writes this output{}", quoted_name(job), more), "",
+                      fmt::format("the cluster job in {} is writing this output{}", quoted_name(job), more), "",
                       fmt::format("`ggufmill status {0}` reports its progress, `ggufmill resume {0}` resumes it, "
                                   "`ggufmill cancel {0} --discard` removes it",
                                   job)});
@@ -163,7 +163,7 @@ Status discard(const Leftovers& leftovers) {
   for (const Leftover& file : leftovers.files)
     if (!file.is_in_use && retry([&] { return system_calls().unlinkat(AT_FDCWD, file.path.c_str(), 0); }) < 0 &&
         errno != ENOENT)
-      return io_error(file.path, "remove what an earlier run left", errno);
+      return io_error(file.path, "remove the leftover file of an earlier run", errno);
   return ok();
 }
 

@@ -42,7 +42,7 @@ Result<bool> is_held(const Plan& plan, const FileReader& read, const JournalText
 }
 
 Error changed_since(const std::string& path, std::string what) {
-  return {ExitCode::kIo, path, "something else has changed the file while it was written", std::move(what),
+  return {ExitCode::kIo, path, "another program changed the file while it was being written", std::move(what),
           "find out what else writes in this folder, and run the job again"};
 }
 
@@ -125,7 +125,7 @@ Status check_frames(const Plan& plan, const FileReader& read, const std::atomic<
         BOOST_OUTCOME_TRY(is_right, is_zero(end, file.bytes));
       }
       if (!is_right)
-        return changed_since(file.path, "its header, or what lies between its tensors, is not what was written");
+        return changed_since(file.path, "its header or the padding between its tensors is not what was written");
       ++index;
     }
   return ok();

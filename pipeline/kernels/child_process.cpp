@@ -82,10 +82,10 @@ std::string end_of(pid_t child) {
   while ((waited = ::waitpid(child, &status, 0)) < 0 && errno == EINTR) {
   }
   if (waited == child && WIFSIGNALED(status) && WTERMSIG(status) != SIGXCPU && WTERMSIG(status) != SIGKILL)
-    return fmt::format("ends with signal {} ({})", WTERMSIG(status), ::strsignal(WTERMSIG(status)));
-  if (waited == child && WIFSIGNALED(status)) return "does not come to an end";
+    return fmt::format("is killed by signal {} ({})", WTERMSIG(status), ::strsignal(WTERMSIG(status)));
+  if (waited == child && WIFSIGNALED(status)) return "does not finish";
   if (waited == child && WIFEXITED(status) && WEXITSTATUS(status) == kNoMemory) throw std::bad_alloc();
-  return "ends before it is done";
+  return "exits early";
 }
 
 }  // namespace

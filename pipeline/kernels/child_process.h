@@ -8,7 +8,7 @@ namespace ggufmill {
 
 struct ChildAnswer {
   std::string text;   // what the work returned
-  std::string fault;  // how the child ended without a result: "ends with signal 11 (...)"; else empty
+  std::string fault;  // how the child ended without a result: "is killed by signal 11 (...)"; else empty
 };
 
 // Forks, runs `work` in the child with its output discarded, and waits for the result. The child may use 2 s of CPU

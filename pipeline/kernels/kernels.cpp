@@ -50,7 +50,8 @@ Status check_forced(const ModuleSet& set, const std::string& isa) {
   if (!known)
     error.what = fmt::format("unknown ISA '{}'", isa);
   else if (!missing.empty())
-    error.what = fmt::format("ISA '{}' cannot run here: this CPU or system lacks {}", isa, fmt::join(missing, " "));
+    error.what =
+        fmt::format("ISA '{}' cannot run here: this CPU or system does not support {}", isa, fmt::join(missing, " "));
   else
     error.what = fmt::format("no kernel module for ISA '{}' is loaded", isa);
   error.detail = refusals_of(set, isa);
@@ -79,10 +80,11 @@ Status add_asked_directory(ModuleSet& set, const std::string& directory, std::ve
   if (!set.add_directory(directory))
     return Error{ExitCode::kKernel, "",
                  fmt::format("kernel directory '{}' {}", directory, set.reports().back().refusal), "",
-                 "--kernel-dir names a folder of kernel modules (*.so)"};
+                 "--kernel-dir must name a folder of kernel modules (*.so)"};
   if (set.reports().size() == before)
-    return Error{ExitCode::kKernel, "", fmt::format("kernel directory '{}' holds no kernel module (*.so)", directory),
-                 "", "leave it out, or build the module into it"};
+    return Error{ExitCode::kKernel, "",
+                 fmt::format("kernel directory '{}' contains no kernel modules (*.so)", directory), "",
+                 "omit it, or build the module into it"};
   if (std::string refused = all_refused(set, directory, before); !refused.empty())
     warnings.push_back(std::move(refused));
   return ok();

@@ -50,7 +50,7 @@ TEST_CASE("the linked-in reference alone serves every type that it has") {
   CHECK(choose(set.modules(), "").size() == ggufmill_reference_module.kernel_count);
 }
 
-TEST_CASE("a module of the same ISA goes before the linked-in reference") {
+TEST_CASE("a module of the same ISA takes precedence over the linked-in reference") {
   const ModuleSet set = set_of({"plain"});
   const KernelTable table = choose(set.modules(), "");
   CHECK(table.at({GGUFMILL_DECODE, kF32}).choice.module->name == std::string("variant"));
@@ -94,7 +94,7 @@ TEST_CASE("whichever ISA is forced, its own kernels run") {
   }
 }
 
-TEST_CASE("the host's own modules are found beside the program and used") {
+TEST_CASE("the host's own modules are found next to the program and used") {
   const auto kernels = load({});
   const std::string path = own_module_directory() + "/reference.so";
   const auto& reports = kernels->reports();
@@ -112,7 +112,7 @@ TEST_CASE("reports count what was chosen") {
   CHECK(kernels->reports().back().chosen == 2);
 }
 
-TEST_CASE("a forced ISA that no one knows is an error that names what can be had") {
+TEST_CASE("an unknown forced ISA is an error that names what is available") {
   const auto kernels = Kernels::load({{}, "x86-64-v9"});
   REQUIRE_FALSE(kernels);
   CHECK(kernels.error().code == ExitCode::kKernel);
@@ -120,12 +120,12 @@ TEST_CASE("a forced ISA that no one knows is an error that names what can be had
   CHECK(kernels.error().help.find("reference") != std::string::npos);
 }
 
-TEST_CASE("a forced ISA that cannot run here is an error that says what is lacking") {
+TEST_CASE("a forced ISA that cannot run here is an error that reports what is missing") {
   const std::string isa = has_v2() ? "arm64-neon" : "x86-64-v2";
   const auto kernels = Kernels::load({{}, isa});
   REQUIRE_FALSE(kernels);
   CHECK(kernels.error().code == ExitCode::kKernel);
-  CHECK(kernels.error().what.find("ISA '" + isa + "' cannot run here: this CPU or system lacks ") == 0);
+  CHECK(kernels.error().what.find("ISA '" + isa + "' cannot run here: this CPU or system does not support ") == 0);
 }
 
 TEST_CASE("a missing kernel is an error that names the modules a forced ISA keeps out") {
@@ -149,7 +149,7 @@ TEST_CASE("a kernel directory that cannot be used is an error") {
   }
 }
 
-TEST_CASE("a kernel directory whose modules are all refused is warned of") {
+TEST_CASE("a kernel directory whose modules are all refused causes a warning") {
   CHECK(load({{folder_of("plain")}, ""})->warnings().empty());
   const auto kernels = load({{folder_of("not_elf"), folder_of("plain"), folder_of("no_kernels")}, ""});
   REQUIRE(kernels->warnings().size() == 2);

@@ -81,9 +81,9 @@ std::string check_type(const ggufmill_kernel& kernel) {
   const TypeInfo* type = find_type({}, kernel.type_id);
   if (!type || kernel.type_id >= GGUFMILL_FIRST_FOREIGN_TYPE) return {};
   if (type->name != kernel.name)
-    return fmt::format("calls type id {} '{}'; it is '{}'", kernel.type_id, kernel.name, type->name);
+    return fmt::format("calls type id {} '{}', but it is '{}'", kernel.type_id, kernel.name, type->name);
   if (type->block_elements != kernel.block_elements || type->block_bytes != kernel.block_bytes)
-    return fmt::format("has {} elements in {} bytes for a block of '{}'; it has {} in {}", kernel.block_elements,
+    return fmt::format("has {} elements in {} bytes for a block of '{}'; expected {} in {}", kernel.block_elements,
                        kernel.block_bytes, kernel.name, type->block_elements, type->block_bytes);
   return {};
 }
@@ -108,10 +108,10 @@ std::string check_abi(const ggufmill_module& module) {
     return fmt::format("has kernel ABI {}.{}; this program has {}.{}", module.abi_major, module.abi_minor,
                        GGUFMILL_ABI_MAJOR, GGUFMILL_ABI_MINOR);
   if (module.struct_size != sizeof(ggufmill_module))
-    return fmt::format("describes itself in {} bytes; ABI {}.{} has {}", module.struct_size, module.abi_major,
+    return fmt::format("has a module description of {} bytes; ABI {}.{} has {}", module.struct_size, module.abi_major,
                        module.abi_minor, sizeof(ggufmill_module));
   if (module.kernel_size != sizeof(ggufmill_kernel))
-    return fmt::format("describes a kernel in {} bytes; ABI {}.{} has {}", module.kernel_size, module.abi_major,
+    return fmt::format("has kernel descriptions of {} bytes; ABI {}.{} has {}", module.kernel_size, module.abi_major,
                        module.abi_minor, sizeof(ggufmill_kernel));
   if (module.kernel_count == 0 || module.kernel_count > kMostKernels)
     return fmt::format("has {} kernels; 1 to {} are allowed", module.kernel_count, kMostKernels);
@@ -121,12 +121,12 @@ std::string check_abi(const ggufmill_module& module) {
 std::string copy_words(const ggufmill_module& module, ModuleWords& words) {
   const bool good = copy_word(module.name, words.name) && copy_word(module.version, words.version) &&
                     copy_word(module.isa, words.isa) && copy_word(module.cpu_features, words.cpu_features);
-  return good ? std::string() : "has no readable name, version, ISA or CPU features";
+  return good ? std::string() : "has no readable name, version, ISA, or CPU features";
 }
 
 std::string check_words(const ModuleWords& words, const CpuFeatures& features) {
   if (!is_name(words.name) || !is_printable(words.version) || !is_printable(words.cpu_features))
-    return "has a name that is not made of letters, digits, '-', '_' and '.', or unprintable text";
+    return "has a name that is not made of letters, digits, '-', '_', and '.', or unprintable text";
   const Isa* isa = find_isa(words.isa);
   if (!isa) {
     std::vector<std::string_view> known;
@@ -136,7 +136,8 @@ std::string check_words(const ModuleWords& words, const CpuFeatures& features) {
   std::vector<std::string> missing = missing_features(isa->cpu_features, features);
   for (std::string& word : missing_features(words.cpu_features, features))
     if (std::find(missing.begin(), missing.end(), word) == missing.end()) missing.push_back(std::move(word));
-  if (!missing.empty()) return fmt::format("needs what this CPU or system lacks: {}", fmt::join(missing, " "));
+  if (!missing.empty())
+    return fmt::format("needs features that this CPU or system does not support: {}", fmt::join(missing, " "));
   return {};
 }
 
@@ -157,7 +158,7 @@ std::string check_kernels(const ggufmill_module& module, Types& types, std::vect
     else
       passed_over.push_back(std::move(reason));
   }
-  return usable.empty() ? "has no kernel of a type that this program knows" : std::string();
+  return usable.empty() ? "has no kernel for a type that this program supports" : std::string();
 }
 
 }  // namespace ggufmill

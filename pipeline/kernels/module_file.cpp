@@ -284,7 +284,7 @@ std::string read_module_file(const std::string& path, ModuleFile& file) {
   file.numbers.kernels = nullptr;
   if (std::string reason = check_abi(file.numbers); !reason.empty()) return reason;
 
-  return read_words(elf, at, file.words) ? std::string() : "has no readable name, version, ISA or CPU features";
+  return read_words(elf, at, file.words) ? std::string() : "has no readable name, version, ISA, or CPU features";
 }
 
 }  // namespace ggufmill

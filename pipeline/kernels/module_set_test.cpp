@@ -42,23 +42,23 @@ constexpr BadModule kBadModules[] = {
     {"wrong_magic", "its magic is 0x12345678, not 0x4d4b4d47"},
     {"abi_major", "has kernel ABI 2.0; this program has 1.0"},
     {"abi_minor", "has kernel ABI 1.1; this program has 1.0"},
-    {"struct_size", "describes itself in 56 bytes"},
-    {"kernel_size", "describes a kernel in 32 bytes"},
+    {"struct_size", "has a module description of 56 bytes"},
+    {"kernel_size", "has kernel descriptions of 32 bytes"},
     {"no_kernels", "has 0 kernels"},
     {"null_kernels", "has no table of kernels"},
     {"null_name", "has no readable name"},
     {"odd_name", "has a name that is not made of letters"},
-    {"missing_feature", "needs what this CPU or system lacks: avx1024"},
+    {"missing_feature", "needs features that this CPU or system does not support: avx1024"},
     {"unknown_isa", "is for the unknown ISA 'x86-64-v9'; known: reference, x86-64-v2"},
     {"no_symbol", "exports no symbol ggufmill_kernels_v1"},
     {"duplicate", "has two kernels that decode 'F32'"},
     {"operation", "unknown operation 3"},
     {"no_run", "the kernel that encodes type id 0 has no function"},
     {"flags", "the kernel that decodes type id 0 has unknown flags"},
-    {"block", "has 1 elements in 2 bytes for a block of 'F32'; it has 1 in 4"},
-    {"type_name", "calls type id 0 'F16'; it is 'F32'"},
+    {"block", "has 1 elements in 2 bytes for a block of 'F32'; expected 1 in 4"},
+    {"type_name", "calls type id 0 'F16', but it is 'F32'"},
     {"disagreeing", "do not agree on its name and block"},
-    {"taken_type", "has no kernel of a type that this program knows"},
+    {"taken_type", "has no kernel for a type that this program supports"},
     {"not_elf", "is not an ELF file"},
 };
 
@@ -106,7 +106,7 @@ TEST_CASE("every bad module is refused for its own reason") {
   }
 }
 
-TEST_CASE("a refused module says what it is where that can be read") {
+TEST_CASE("a refused module is described if its description can be read") {
   const ModuleReport report = load_alone(path_of("missing_feature"));
   CHECK(report.name == "variant");
   CHECK(report.cpu_features == "avx1024");
@@ -115,7 +115,7 @@ TEST_CASE("a refused module says what it is where that can be read") {
 TEST_CASE("a machine without the ISA's features refuses its modules") {
   ModuleSet set({"popcnt", "sse4_1", "sse4_2"});
   set.add_file(path_of("v2"));
-  CHECK(set.reports()[0].refusal == "needs what this CPU or system lacks: cx16 lahf_lm pni ssse3");
+  CHECK(set.reports()[0].refusal == "needs features that this CPU or system does not support: cx16 lahf_lm pni ssse3");
 }
 
 TEST_CASE("the second module of the same name and ISA is refused") {
@@ -126,7 +126,7 @@ TEST_CASE("the second module of the same name and ISA is refused") {
   CHECK(set.reports()[1].refusal == "module 'variant' for reference is already loaded from " + path_of("plain"));
 }
 
-TEST_CASE("kernels of types that the host does not know are passed over alone") {
+TEST_CASE("kernels of types that the host does not know are skipped individually") {
   const ModuleReport report = load_alone(path_of("newer_type"));
   CHECK(report.loaded);
   CHECK(report.kernels == 2);
@@ -162,7 +162,7 @@ TEST_CASE("a file that everyone may write to is refused") {
   CHECK(load_alone(path).refusal == "is not safe to load code from: everyone may write to it");
 }
 
-TEST_CASE("a directory that everyone may write to is refused whole") {
+TEST_CASE("a directory that everyone may write to is refused entirely") {
   const TempDir dir;
   std::filesystem::copy_file(path_of("plain"), dir.path() / "plain.so");
   REQUIRE(::chmod(dir.path().c_str(), 0777) == 0);
@@ -237,14 +237,14 @@ TEST_CASE("a module cut short at any place is refused") {
 }
 
 TEST_CASE("a module that crashes or hangs when it is loaded is refused") {
-  CHECK(load_alone(path_of("crashes")).refusal.find("is damaged: a process that loads it ends with signal ") == 0);
-  CHECK(load_alone(path_of("exits")).refusal == "is damaged: a process that loads it ends before it is done");
-  CHECK(load_alone(path_of("hangs")).refusal == "is damaged: a process that loads it does not come to an end");
+  CHECK(load_alone(path_of("crashes")).refusal.find("is damaged: a process that loads it is killed by signal ") == 0);
+  CHECK(load_alone(path_of("exits")).refusal == "is damaged: a process that loads it exits early");
+  CHECK(load_alone(path_of("hangs")).refusal == "is damaged: a process that loads it does not finish");
 }
 
 // Flips one bit in every third of the first 4096 bytes, which the loader reads, and in every 17th byte of the rest:
 // whatever happens, this program survives, and the module is loaded or refused with a reason.
-TEST_CASE("a module with a flipped bit is loaded or refused, and does no harm") {
+TEST_CASE("a module with a flipped bit is loaded or refused without harm") {
   const TempDir dir;
   const std::string path = dir.file("flipped.so"), whole = file_bytes(path_of("plain"));
   std::size_t loaded = 0, refused = 0;

@@ -107,21 +107,21 @@ std::string hash_text(std::uint64_t hash) { return fmt::format("{:016x}", hash);
 
 std::int64_t time_of(const json::value& value, std::string_view name) {  // negative before 1970
   const json::value& number = needed(value, name);
-  if (!number.is_int64()) throw UnsoundJson{fmt::format("'{}' is no whole number", name)};
+  if (!number.is_int64()) throw UnsoundJson{fmt::format("'{}' is not an integer", name)};
   return number.get_int64();
 }
 
 ManifestFile read_file(const json::value& value) {
   ManifestFile file{needed_text(value, "name"), needed_number(value, "bytes"), needed_text(value, "sha256"), {}};
   if (file.name.empty() || file.name == "." || file.name == ".." || file.name.find('/') != std::string::npos)
-    throw UnsoundJson{fmt::format("the file {} is not one beside the manifest", quoted_name(file.name))};
+    throw UnsoundJson{fmt::format("the file {} is not next to the manifest", quoted_name(file.name))};
   std::uint64_t end = 0;
   for (const json::value& each : needed_list(value, "tensors")) {
     ManifestTensor tensor{needed_text(each, "name"), needed_number(each, "offset"), needed_number(each, "bytes"),
                           needed_hash(each, "xxh3"), needed_text(each, "made_of")};
     if (tensor.offset < end || tensor.offset > file.bytes || tensor.bytes > file.bytes - tensor.offset)
       throw UnsoundJson{
-          fmt::format("tensor {} does not lie in its file, after the one before it", quoted_name(tensor.name))};
+          fmt::format("tensor {} is not within its file or overlaps the one before it", quoted_name(tensor.name))};
     end = tensor.offset + tensor.bytes;
     file.tensors.push_back(std::move(tensor));
   }
@@ -230,12 +230,13 @@ std::string write_sums(const Manifest& manifest) {
 Result<Manifest> read_manifest(std::string_view text, const std::string& path) {
   BOOST_OUTCOME_TRY(const json::value root, parse_json(path, text));
   if (json_string(root, "format") != kFormat)
-    return input_error(path, "is no manifest of ggufmill", "`manifest: true` in a pipeline file writes one");
+    return input_error(path, "is not a ggufmill manifest", "set `manifest: true` in a pipeline file to write one");
   try {
     if (needed_number(root, "version") != kVersion)
-      return input_error(
-          path, fmt::format("is a manifest of version {}; {} is read", needed_number(root, "version"), kVersion),
-          "use the ggufmill that wrote it");
+      return input_error(path,
+                         fmt::format("is a manifest of version {}; only version {} is supported",
+                                     needed_number(root, "version"), kVersion),
+                         "use the ggufmill that wrote it");
     Manifest manifest{
         needed_text(root, "ggufmill"), needed_text(root, "identity"), needed_text(root, "recipe"), {}, {}, {}};
     for (const json::value& source : needed_list(root, "sources")) {
@@ -248,10 +249,10 @@ Result<Manifest> read_manifest(std::string_view text, const std::string& path) {
         manifest.modules.push_back({needed_text(module, "type"), needed_text(module, "name"),
                                     needed_text(module, "version"), needed_text(module, "xxh3")});
     for (const json::value& file : needed_list(root, "files")) manifest.files.push_back(read_file(file));
-    if (manifest.files.empty()) throw UnsoundJson{"it names no file"};
+    if (manifest.files.empty()) throw UnsoundJson{"it lists no files"};
     return manifest;
   } catch (const UnsoundJson& unsound) {
-    return input_error(path, "is no sound manifest: " + unsound.what);
+    return input_error(path, "is not a valid manifest: " + unsound.what);
   }
 }
 

@@ -41,9 +41,8 @@ Result<EarlierTensors> tensors_of(const Manifest& manifest, const fs::path& fold
     const std::string path = folder / file.name;
     BOOST_OUTCOME_TRY(const auto opened, InputFile::open(path));
     if (opened->bytes() != file.bytes)
-      return input_error(path,
-                         fmt::format("has {} bytes; the manifest beside it speaks of {}", opened->bytes(), file.bytes),
-                         "run the job that made it again, or leave out 'reuse'");
+      return input_error(path, fmt::format("has {} bytes, but its manifest lists {}", opened->bytes(), file.bytes),
+                         "rerun the job that wrote it, or omit 'reuse'");
     for (const ManifestTensor& tensor : file.tensors)
       tensors.emplace(tensor.made_of, Earlier{opened->describe(), &tensor});
   }
@@ -83,8 +82,8 @@ Status check_step(const Step& step, std::vector<std::byte>& buffer, const std::a
   }
   if (XXH3_64bits_digest(state.get()) == step.encodings.front().taken->xxh3) return ok();
   return Error{ExitCode::kVerification, extent.source->path,
-               fmt::format("the bytes of tensor {} are not those that its manifest speaks of", quoted_name(step.name)),
-               "nothing was written", "run the job that made it again, or leave out 'reuse'"};
+               fmt::format("the bytes of tensor {} do not match its manifest", quoted_name(step.name)),
+               "nothing was written", "rerun the job that wrote it, or omit 'reuse'"};
 }
 
 }  // namespace
@@ -92,21 +91,21 @@ Status check_step(const Step& step, std::vector<std::byte>& buffer, const std::a
 Status reuse_earlier(Plan& plan, std::size_t output, const std::string& reuse) {
   const std::string path = reuse.ends_with(kEnding) ? reuse : reuse + std::string(kEnding);
   if (!is_file(path))
-    return input_error(reuse, fmt::format("has no manifest '{}', which says what its tensors are made of", path),
-                       "`manifest: true` in the job that makes it writes one");
+    return input_error(reuse, fmt::format("has no manifest '{}', which records what its tensors are made of", path),
+                       "set `manifest: true` in the job that writes it");
   BOOST_OUTCOME_TRY(const Manifest manifest, load_manifest(path));
   const std::string named = fs::path(reuse).filename();
   if (path != reuse && std::ranges::count(manifest.files, named, &ManifestFile::name) == 0)
     return input_error(
-        path, fmt::format("is about {}, not about {}", quoted_name(manifest.files.front().name), quoted_name(named)),
-        "name the output that it is about");
+        path, fmt::format("describes {}, not {}", quoted_name(manifest.files.front().name), quoted_name(named)),
+        "name the output that it describes");
   // Registered as inputs, so that neither the manifest nor the files it describes are ever written.
   const fs::path folder = fs::path(path).parent_path();
   plan.other_inputs.push_back(path);
   for (const ManifestFile& file : manifest.files) plan.other_inputs.push_back(folder / file.name);
   if (const std::string source = touched_source(plan, manifest.sources, manifest.inode_times); !source.empty()) {
     plan.warnings.push_back(
-        fmt::format("nothing is taken from '{}': {}: {}", reuse, quoted_name(source), kInodeChanged));
+        fmt::format("nothing is reused from '{}': {}: {}", reuse, quoted_name(source), kInodeChanged));
     return ok();
   }
   BOOST_OUTCOME_TRY(const EarlierTensors tensors, tensors_of(manifest, folder));
@@ -129,9 +128,10 @@ Status reuse_earlier(Plan& plan, std::size_t output, const std::string& reuse) {
     step.encodings = std::move(made);
   }
   if (copies.empty())
-    plan.warnings.push_back(fmt::format(
-        "'{}' has nothing that this job would make as it is there{}", reuse,
-        manifest.ggufmill == GGUFMILL_VERSION ? "" : fmt::format(": it is of ggufmill {}", manifest.ggufmill)));
+    plan.warnings.push_back(fmt::format("'{}' has no tensors that this job can reuse{}", reuse,
+                                        manifest.ggufmill == GGUFMILL_VERSION
+                                            ? ""
+                                            : fmt::format(": it was written by ggufmill {}", manifest.ggufmill)));
   std::erase_if(plan.steps, [](const Step& step) { return step.encodings.empty(); });
   std::ranges::move(copies, std::back_inserter(plan.steps));
   finish_plan(plan);

@@ -174,7 +174,7 @@ class PlanMaker {
     if (plan_.bytes_read() > kMostPlanBytes) {
       errors.add(input_error(
           plan_.source.files.empty() ? job.file : plan_.source.files.front()->path,
-          fmt::format("the model claims {} bytes of tensors; {} are the limit", plan_.bytes_read(), kMostPlanBytes)));
+          fmt::format("the model claims {} bytes of tensors; the limit is {}", plan_.bytes_read(), kMostPlanBytes)));
       return {};
     }
     finish_plan(plan_);

@@ -8,7 +8,7 @@ namespace ggufmill {
 namespace {
 
 void check_range(const char* limit, std::uint64_t value, std::uint64_t most, Diagnostics& errors) {
-  if (value > most) errors.add(usage_error(fmt::format("limits.{} is {}, and the most is {}", limit, value, most)));
+  if (value > most) errors.add(usage_error(fmt::format("limits.{} is {}, but the maximum is {}", limit, value, most)));
 }
 
 constexpr std::size_t kMostListed = 8;

@@ -50,9 +50,9 @@ class Reader {
     for (const json::value& step : array_of(root_, "steps")) plan_.steps.push_back(step_of(step.as_object()));
     read_rest();
     const std::vector<SourceRef> sources = plan_.sources;
-    if (plan_.bytes_read() > kMostPlanBytes) throw Unsound("its tensors have more bytes than any model");
+    if (plan_.bytes_read() > kMostPlanBytes) throw Unsound("its tensors have more bytes than any model can have");
     finish_plan(plan_);
-    if (plan_.sources != sources) throw Unsound("'sources' are not those that are read");
+    if (plan_.sources != sources) throw Unsound("'sources' does not match the files that are read");
     return std::move(plan_);
   }
 
@@ -73,7 +73,7 @@ class Reader {
     const int length =
         EVP_DecodeBlock(reinterpret_cast<unsigned char*>(bytes.data()),
                         reinterpret_cast<const unsigned char*>(text.data()), static_cast<int>(text.size()));
-    if (length < 0 || text.size() % 4 != 0) throw Unsound("a text is not Base64");
+    if (length < 0 || text.size() % 4 != 0) throw Unsound("a string is not Base64");
     std::size_t padding = 0;
     while (padding < 2 && padding < text.size() && text[text.size() - 1 - padding] == '=') ++padding;
     bytes.resize(static_cast<std::size_t>(length) - padding);
@@ -113,7 +113,7 @@ class Reader {
     const json::string& text = object.at(key).as_string();
     std::uint64_t hash = 0;
     const auto read = std::from_chars(text.data(), text.data() + text.size(), hash, 16);
-    if (read.ptr != text.data() + text.size() || text.size() != 16) throw Unsound("a hash is no 16 digits");
+    if (read.ptr != text.data() + text.size() || text.size() != 16) throw Unsound("a hash is not 16 digits long");
     return hash;
   }
 
@@ -145,7 +145,7 @@ class Reader {
     if (importance.columns == 0 || importance.matrices == 0 ||
         __builtin_mul_overflow(importance.columns, importance.matrices, &needed) || needed != size ||
         (parts != 0 && size % parts != 0))
-      throw Unsound(fmt::format("the importance of {} has a wrong size", quoted_name(importance.name)));
+      throw Unsound(fmt::format("the importance of {} has the wrong size", quoted_name(importance.name)));
     return std::make_shared<const Importance>(std::move(importance));
   }
 
@@ -168,7 +168,7 @@ class Reader {
         inputs.push_back(expressions_.at(number.to_number<std::size_t>()));
     ExpressionRef node = make(operation, object, inputs);
     if (node->type != &type_of(object, "type") || node->shape != shape_of(object))
-      throw Unsound(fmt::format("an expression '{}' is not of the type and shape that it says", operation));
+      throw Unsound(fmt::format("an expression '{}' does not have its stated type and shape", operation));
     return node;
   }
 
@@ -256,7 +256,8 @@ class Reader {
       step.compared = expressions_.at(compared->to_number<std::size_t>());
     if (const json::value* importance = object.if_contains("importance"))
       step.importance = importance_numbered(*importance);
-    if (step.compared && step.compared->shape != step.expression->shape) throw Unsound("a step compares two shapes");
+    if (step.compared && step.compared->shape != step.expression->shape)
+      throw Unsound("a step compares different shapes");
     for (const json::value& encoding : array_of(object, "encodings"))
       step.encodings.push_back(encoding_of(encoding.as_object(), *step.expression));
     return step;
@@ -267,10 +268,10 @@ class Reader {
     encoding.type = &type_of(object, "type");
     encoding.importance = importance_numbered(object.at("importance"));
     if (const json::value* big_endian = object.if_contains("big_endian")) encoding.big_endian = big_endian->as_bool();
-    if (encoding.big_endian && !can_swap(*encoding.type)) throw Unsound("a type whose words are not known is swapped");
+    if (encoding.big_endian && !can_swap(*encoding.type)) throw Unsound("a type of unknown word size is byte-swapped");
     if (encoding.importance && (encoding.importance->columns != values.shape.columns()))
-      throw Unsound("importance of another length");
-    if (values.shape.columns() % encoding.type->block_elements != 0) throw Unsound("rows are no whole blocks");
+      throw Unsound("importance has the wrong length");
+    if (values.shape.columns() % encoding.type->block_elements != 0) throw Unsound("rows are not whole blocks");
     const std::uint64_t bytes = sound(bytes_of(*encoding.type, values.shape.elements()));
     for (const json::value& value : array_of(object, "places")) {
       const json::array& place = value.as_array();
@@ -278,9 +279,9 @@ class Reader {
                                  place.at(2).to_number<std::size_t>(), place.at(3).to_number<std::uint64_t>()});
       check_place(encoding.places.back(), bytes);
     }
-    if (encoding.places.empty()) throw Unsound("an encoding without a place");
+    if (encoding.places.empty()) throw Unsound("an encoding has no place");
     if (const json::value* taken = object.if_contains("taken")) {
-      if (!values.as_extent() || values.type != encoding.type) throw Unsound("what is taken is not there as it is");
+      if (!values.as_extent() || values.type != encoding.type) throw Unsound("reused bytes are not stored as they are");
       encoding.taken = {text_of(taken->as_object(), "made_of"), hash_of(taken->as_object(), "xxh3")};
     }
     return encoding;
@@ -297,7 +298,7 @@ class Reader {
   void read_rest() {
     plan_.manifest = root_.at("manifest").as_bool();
     const auto nonfinite = std::ranges::find(kNonfiniteWords, text_of(root_, "nonfinite"));
-    if (nonfinite == std::end(kNonfiniteWords)) throw Unsound("'nonfinite' is none of error, zero and keep");
+    if (nonfinite == std::end(kNonfiniteWords)) throw Unsound("'nonfinite' is not error, zero, or keep");
     plan_.nonfinite = static_cast<Nonfinite>(nonfinite - std::begin(kNonfiniteWords));
     const json::object& report = object_of(root_, "report");
     plan_.report = {report.at("error").as_bool(), text_of(report, "json"), text_of(report, "html")};
@@ -320,7 +321,7 @@ class Reader {
 };
 
 Error unsound(const std::string& name, std::string what) {
-  return input_error(name, fmt::format("not a sound plan: {}", std::move(what)), "make the plan again");
+  return input_error(name, fmt::format("not a valid plan: {}", std::move(what)), "recreate the plan");
 }
 
 }  // namespace
@@ -332,7 +333,8 @@ Result<Plan> read_plan(std::string_view text, const std::string& name, const Typ
       root.at("ggufmill").as_string() != GGUFMILL_VERSION)
     return unsound(name, fmt::format("it was not written by ggufmill {}", GGUFMILL_VERSION));
   Plan plan = Reader(root, types).read();
-  if (root.at("identity").as_string() != identity_of(plan)) return unsound(name, "its identity is that of another one");
+  if (root.at("identity").as_string() != identity_of(plan))
+    return unsound(name, "its identity belongs to another plan");
   return plan;
 } catch (const std::bad_alloc&) {
   throw;

@@ -124,14 +124,14 @@ TEST_CASE("units are of about 64 MiB, whole rows, whatever the limits") {
   CHECK(plan.units[63] == Unit{1, 0, 1});
 }
 
-TEST_CASE("nothing in a written plan is believed") {
+TEST_CASE("everything in a written plan is checked") {
   CHECK(error_of("{").code == ExitCode::kBadInput);
   CHECK(error_of("[]").where == "plan.json");
   CHECK(error_of(changed([](auto& root) { root["ggufmill"] = "9.9.9"; })).what.find("was not written by") !=
         std::string::npos);
   CHECK(error_of(changed([](auto& root) {
           root["expressions"].as_array()[0].as_object()["extent"].as_object()["offset"] = 1ull << 60;
-        })).what == "not a sound plan: an extent lies beyond its source");
+        })).what == "not a valid plan: an extent lies beyond its source");
   CHECK(error_of(changed([](auto& root) {
           root["steps"]
               .as_array()[0]
@@ -140,11 +140,11 @@ TEST_CASE("nothing in a written plan is believed") {
               .as_object()["places"]
               .as_array()[0]
               .as_array()[3] = 1ull << 60;
-        })).what == "not a sound plan: a place lies beyond its file");
+        })).what == "not a valid plan: a place lies beyond its file");
   CHECK(error_of(changed([](auto& root) { root["steps"].as_array()[0].as_object()["expression"] = 99; })).code ==
         ExitCode::kBadInput);
   CHECK(error_of(changed([](auto& root) { root["identity"] = "0"; })).what ==
-        "not a sound plan: its identity is that of another one");
+        "not a valid plan: its identity belongs to another plan");
 }
 
 TEST_CASE("a model that claims more bytes than any is refused, not cut into units") {
@@ -176,5 +176,5 @@ TEST_CASE("a model that claims more bytes than any is refused, not cut into unit
   REQUIRE(errors.errors().size() == 1);
   CHECK(errors.errors()[0].code == ExitCode::kBadInput);
   CHECK(errors.errors()[0].what ==
-        "the model claims 1152921504606846976 bytes of tensors; 281474976710656 are the limit");
+        "the model claims 1152921504606846976 bytes of tensors; the limit is 281474976710656");
 }

@@ -36,7 +36,7 @@ py::array result(const py::object& out, const char* dtype, const std::vector<py:
   if (!given.dtype().equal(py::dtype(dtype)) ||
       std::vector<py::ssize_t>(given.shape(), given.shape() + given.ndim()) != shape)
     raise(usage_error(fmt::format(
-        "`out` is an array of {} {}, and the result is of {} {}", py::str(given.dtype()).cast<std::string>(),
+        "`out` is an array of {} {}, but the result is of {} {}", py::str(given.dtype()).cast<std::string>(),
         py::str(given.attr("shape")).cast<std::string>(), py::str(py::dtype(dtype)).cast<std::string>(),
         py::str(py::tuple(py::cast(shape))).cast<std::string>())));
   return given;
@@ -50,9 +50,9 @@ py::array quantize(const Context& context, const py::array& values, const std::s
   const TypeInfo &from = type_of(context, from_name), &to = type_of(context, to_name);
   const auto columns = static_cast<std::uint64_t>(values.shape(values.ndim() - 1));
   if (columns % to.block_elements != 0)
-    raise(usage_error(fmt::format("rows of {} values are no whole blocks of {}", columns, to.name),
-                      fmt::format("{} has blocks of {}: the last axis of the array has to be a multiple of that",
-                                  to.name, to.block_elements)));
+    raise(usage_error(fmt::format("rows of {} values are not a whole number of blocks of {}", columns, to.name),
+                      fmt::format("{} has blocks of {}: the last axis of the array must be a multiple of that", to.name,
+                                  to.block_elements)));
   std::vector<py::ssize_t> shape(values.shape(), values.shape() + values.ndim());
   shape.back() = static_cast<py::ssize_t>(columns / to.block_elements * to.block_bytes);
   py::array made = result(out, "u1", shape);
@@ -87,14 +87,14 @@ py::array dequantize(const Context& context, const py::object& buffer, const std
   for (const std::uint64_t each : shape) elements = capped_product(elements, each);
   const std::uint64_t columns = shape.empty() ? 1 : shape.back();
   if (columns % from.block_elements != 0)
-    raise(usage_error(fmt::format("rows of {} values are no whole blocks of {}", columns, from.name),
-                      fmt::format("{} has blocks of {}: the last dimension of the shape has to be a multiple of that",
+    raise(usage_error(fmt::format("rows of {} values are not a whole number of blocks of {}", columns, from.name),
+                      fmt::format("{} has blocks of {}: the last dimension of the shape must be a multiple of that",
                                   from.name, from.block_elements)));
   const std::uint64_t expected = capped_product(elements / from.block_elements, from.block_bytes);
   if (expected != bytes.span().size())
-    raise(usage_error(fmt::format("the buffer has {} bytes, and {} values of {} are {}", bytes.span().size(), elements,
+    raise(usage_error(fmt::format("the buffer has {} bytes, but {} values of {} take {}", bytes.span().size(), elements,
                                   from.name, expected),
-                      "the shape is that of the values: the last dimension counts values, not bytes"));
+                      "`shape` must be the shape of the values: its last dimension counts values, not bytes"));
   std::vector<std::byte> aligned;  // copy of unaligned input
   std::span<const std::byte> values = bytes.span();
   if (reinterpret_cast<std::uintptr_t>(values.data()) % from.alignment() != 0) {

@@ -28,7 +28,7 @@ std::thread start_thread(std::function<void()> work) {
   try {
     return std::thread(std::move(work));
   } catch (const std::system_error& error) {
-    raise(Error{ExitCode::kTransient, "", std::string("a thread cannot be started: ") + error.what(), "",
+    raise(Error{ExitCode::kTransient, "", std::string("cannot start a thread: ") + error.what(), "",
                 "allow more processes and threads (ulimit -u), or try again later"});
   }
 }

@@ -248,7 +248,7 @@ Result<Measurement> measure_job(const Context& context, const Job& job, const Me
 Status check_absent(const MeasureWords& words) {
   for (const std::string& path : {words.output, words.html})
     if (!path.empty() && !words.overwrite && std::filesystem::exists(path))
-      return Error{ExitCode::kIo, path, "exists already", "", "overwrite=True replaces it"};
+      return Error{ExitCode::kIo, path, "already exists", "", "pass overwrite=True to replace it"};
   return ok();
 }
 
@@ -287,8 +287,8 @@ py::list curve(const Context& context, const JobText& text, std::size_t output, 
       [&](const std::atomic<bool>& stop, ProgressSlot& slot) -> Result<std::vector<CurvePoint>> {
         BOOST_OUTCOME_TRY(Job job, load(context, text));
         if (output >= job.outputs.size())
-          return usage_error(fmt::format("there is no output {}", output),
-                             fmt::format("the job has {}, which count from 0", job.outputs.size()));
+          return usage_error(fmt::format("output {} does not exist", output),
+                             fmt::format("the job has {}, numbered from 0", job.outputs.size()));
         BOOST_OUTCOME_TRY(measure_where_needed(context, job, true, stop, slot));
         return context.curve(job, output, points);
       },
@@ -361,7 +361,7 @@ py::tuple compare(const Context& context, const std::string& a, const std::strin
 void bind_jobs(py::module_& module, ContextClass& context) {
   py::class_<JobText>(module, "JobText")
       .def(py::init(&job_text), py::arg("path"), py::arg("text"), py::arg("set"), py::arg("parameters"));
-  py::class_<OpenPlan, std::shared_ptr<OpenPlan>> plan_class(module, "Plan", "What a job does: see Context.plan.");
+  py::class_<OpenPlan, std::shared_ptr<OpenPlan>> plan_class(module, "Plan", "The plan of a job: see Context.plan.");
   plan_class.attr("__module__") = "ggufmill";
   plan_class.def_property_readonly("file", [](const OpenPlan& self) { return text(self.plan.file); })
       .def_property_readonly("source", &source_of)
@@ -373,7 +373,7 @@ void bind_jobs(py::module_& module, ContextClass& context) {
       .def_property_readonly("least_memory", [](const OpenPlan& self) { return self.plan.least_memory; })
       .def(
           "written", [](const OpenPlan& self) { return text(write_plan(self.plan)); },
-          "The plan in its written form, JSON: the same on every machine.")
+          "The plan in its serialized form, JSON: the same on every machine.")
       .def("__repr__", [](const OpenPlan& self) { return text(shown(self)); })
       .def("_run", &run_planned, py::arg("overwrite"), py::arg("resume"), py::arg("progress"));
   context.def("plan", &plan, py::arg("job"))

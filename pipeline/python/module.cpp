@@ -83,7 +83,7 @@ PYBIND11_MODULE(_native, module) {
   using namespace ggufmill::python;
   namespace py = pybind11;
   module.attr("version") = GGUFMILL_VERSION;
-  py::class_<ProgressNow>(module, "Progress", "How far a piece of work is.")
+  py::class_<ProgressNow>(module, "Progress", "Progress of an operation.")
       .def_readonly("bytes_read", &ProgressNow::bytes_read)
       .def_readonly("bytes_to_read", &ProgressNow::bytes_to_read)
       .def_readonly("bytes_written", &ProgressNow::bytes_written)

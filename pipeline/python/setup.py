@@ -1,4 +1,4 @@
-"""The wheel: what CMake builds, under setuptools. GGUFMILL_BUILD_DIR names a build folder to take it from."""
+"""Build the wheel from the CMake build with setuptools. GGUFMILL_BUILD_DIR names a build folder to use."""
 
 import os
 import re
@@ -21,7 +21,7 @@ def version():
 
 
 class BuildWithCMake(build_ext):
-    """Puts the extension, libggufmill and the kernel modules into the package."""
+    """Build the extension, libggufmill, and the kernel modules into the package."""
 
     def run(self):
         build = os.environ.get("GGUFMILL_BUILD_DIR")

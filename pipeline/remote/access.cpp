@@ -35,8 +35,8 @@ std::string trimmed(std::string_view text) {
 // The error message never contains the secret.
 Result<std::string> checked_secret(std::string secret, std::string_view from) {
   if (secret.size() > kLongestSecret || std::ranges::any_of(secret, [](char c) { return c <= 0x20 || c >= 0x7f; }))
-    return usage_error(fmt::format("what {} holds is no token or key", from),
-                       "it has white space or other characters in it, or is too long");
+    return usage_error(fmt::format("{} does not contain a valid token or key", from),
+                       "it contains whitespace or other invalid characters, or is too long");
   return secret;
 }
 
@@ -46,8 +46,8 @@ Result<std::string> endpoint_of(std::string text, std::string_view from, std::st
   while (text.ends_with('/')) text.pop_back();
   const auto parsed = parse_address(text);
   if (parsed && parsed.value().scheme == Scheme::kHttp) return text;
-  return usage_error(fmt::format("the endpoint in {} is no address of a server", from),
-                     "write https://HOST, without user, password and query");
+  return usage_error(fmt::format("the endpoint in {} is not a server address", from),
+                     "write https://HOST, without user, password, and query");
 }
 
 // Returns true if nobody else can read data sent there: HTTPS, or this machine.
@@ -149,7 +149,7 @@ Result<std::optional<SigningKey>> signing_key() {
   }
   if (key.id.empty() && key.secret.empty()) return std::nullopt;  // a public bucket
   if (key.id.empty() || key.secret.empty())
-    return usage_error(fmt::format("{} has one half of a key", from), "set the id and the secret of the key");
+    return usage_error(fmt::format("{} has only half of a key", from), "set both the id and the secret of the key");
   for (std::string* const secret : {&key.id, &key.secret, &key.token}) {
     BOOST_OUTCOME_TRY(*secret, checked_secret(std::move(*secret), from));
   }
@@ -160,7 +160,8 @@ Result<Access> access_to_bucket(const Address& address) {
   Access access;
   const std::string where = region();
   if (where.empty() || where.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-") != where.npos)
-    return usage_error(fmt::format("the region {} is none", quoted_name(where)), "set AWS_REGION: us-east-1");
+    return usage_error(fmt::format("{} is not a valid region", quoted_name(where)),
+                       "set AWS_REGION, for example us-east-1");
   BOOST_OUTCOME_TRY(const std::string endpoint, endpoint_of(environment({"AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"}),
                                                             "AWS_ENDPOINT_URL_S3 or AWS_ENDPOINT_URL", ""));
   const std::string key = percent_encoded(address.path);

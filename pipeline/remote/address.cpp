@@ -58,23 +58,24 @@ Result<Address> parse_http(std::string_view text, std::string_view shown) {
   const std::string_view rest = text.substr(begin);
   const std::string_view host = rest.substr(0, rest.find('/'));
   if (host.find('@') != host.npos)
-    return refused(shown, "has a user or a password in it", "leave them out: addresses stand in plans and reports");
+    return refused(shown, "contains a user or a password", "remove them: addresses are written to plans and reports");
   if (text.find('?') != text.npos)
-    return refused(shown, "has a query behind it, which may be a key",
-                   "give the plain address: of the hub as hf://, of a bucket as s3://, with keys from the environment");
-  if (text.find('#') != text.npos) return refused(shown, "has a fragment behind it", "leave out '#' and the rest");
-  if (host.empty()) return refused(shown, "names no host", "write https://HOST/FILE");
+    return refused(shown, "has a query, which may contain a key",
+                   "give the plain address: hf:// for the hub, s3:// for a bucket, with keys from the environment");
+  if (text.find('#') != text.npos) return refused(shown, "has a fragment", "remove '#' and what follows");
+  if (host.empty()) return refused(shown, "does not name a host", "write https://HOST/FILE");
   if (std::ranges::any_of(text, [](char c) { return c <= 0x20 || c >= 0x7f || c == '\\' || c == '"'; }))
-    return refused(shown, "has characters that no URL has", "write them as %XX");
+    return refused(shown, "contains characters that are not valid in a URL", "write them as %XX");
   Address address{.scheme = Scheme::kHttp, .text = std::string(text), .path = std::string(text)};
   return address;
 }
 
 Result<Address> parse_hub(std::string_view text, std::string_view rest) {
   if (rest.starts_with("models/")) rest.remove_prefix(7);
-  if (rest.starts_with("datasets/") || rest.starts_with("spaces/")) return refused(text, "names no model", kHubHelp);
+  if (rest.starts_with("datasets/") || rest.starts_with("spaces/"))
+    return refused(text, "does not name a model", kHubHelp);
   const std::size_t slash = rest.find('/');
-  if (slash == rest.npos) return refused(text, "names no organization and model", kHubHelp);
+  if (slash == rest.npos) return refused(text, "does not name an organization and a model", kHubHelp);
   std::size_t end = rest.find('/', slash + 1);
   const std::string_view repository = rest.substr(0, end);
   const std::size_t at = repository.find('@');
@@ -85,13 +86,14 @@ Result<Address> parse_hub(std::string_view text, std::string_view rest) {
   while (address.path.ends_with('/')) address.path.pop_back();
   const std::string_view organization = std::string_view(address.place).substr(0, slash);
   const std::string_view name = std::string_view(address.place).substr(std::min(slash + 1, address.place.size()));
-  if (!is_name(organization) || !is_name(name)) return refused(text, "names no organization and model", kHubHelp);
+  if (!is_name(organization) || !is_name(name))
+    return refused(text, "does not name an organization and a model", kHubHelp);
   const auto is_of_revision = [](char c) { return is_plain(c) || c == '%'; };
   if (address.revision.empty() || !std::ranges::all_of(address.revision, is_of_revision))
-    return refused(text, "has no sound revision",
-                   "a revision is a branch, a tag or a commit; write / in it as %2F: @refs%2Fpr%2F1");
+    return refused(text, "does not have a valid revision",
+                   "a revision is a branch, a tag, or a commit; write / in it as %2F: @refs%2Fpr%2F1");
   if (!address.path.empty() && (!is_path(address.path) || address.path.find('\0') != std::string::npos))
-    return refused(text, "names no file", kHubHelp);
+    return refused(text, "does not name a file", kHubHelp);
   address.text = hub_text(address);
   return address;
 }
@@ -102,9 +104,9 @@ Result<Address> parse_s3(std::string_view text, std::string_view rest) {
   Address address{.scheme = Scheme::kS3, .text = std::string(text)};
   address.place = rest.substr(0, slash);
   if (slash != rest.npos) address.path = rest.substr(slash + 1);
-  if (!is_name(address.place)) return refused(text, "names no bucket", kHelp);
+  if (!is_name(address.place)) return refused(text, "does not name a bucket", kHelp);
   if (address.path.empty() || !is_path(address.path) || address.path.find('\0') != std::string::npos)
-    return refused(text, "names no object", kHelp);
+    return refused(text, "does not name an object", kHelp);
   return address;
 }
 
@@ -132,14 +134,14 @@ Address Address::file(std::string_view name) const {
 
 Result<Address> parse_address(std::string_view text) {
   const std::string shown = without_secrets(text);
-  if (text.size() > kLongest) return refused(shown, fmt::format("has more than {} bytes", kLongest), "");
+  if (text.size() > kLongest) return refused(shown, fmt::format("is longer than {} bytes", kLongest), "");
   const std::size_t end = text.find("://");
   const std::string_view scheme = text.substr(0, end), rest = text.substr(std::min(text.size(), end + 3));
   if (same_word(scheme, "https") || same_word(scheme, "http")) return parse_http(text, shown);
   if (scheme == "hf") return parse_hub(text, rest);
   if (scheme == "s3") return parse_s3(text, rest);
   return refused(shown, fmt::format("has the unknown scheme {}", quoted_name(scheme)),
-                 scheme == "file" ? "write the path alone" : "there are https, http, hf and s3");
+                 scheme == "file" ? "write only the path" : "supported schemes: https, http, hf, s3");
 }
 
 std::string percent_encoded(std::string_view path) {

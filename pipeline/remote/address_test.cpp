@@ -16,7 +16,7 @@ std::string shown(std::string_view text) {
 
 }  // namespace
 
-TEST_CASE("addresses are told from paths") {
+TEST_CASE("addresses are distinguished from paths") {
   CHECK(is_address("https://host/a.gguf"));
   CHECK(is_address("hf://org/name"));
   CHECK(is_address("S3://bucket/key"));
@@ -28,7 +28,7 @@ TEST_CASE("addresses are told from paths") {
   CHECK_FALSE(is_address(""));
 }
 
-TEST_CASE("addresses are parsed, and shown as they are parsed again") {
+TEST_CASE("addresses are parsed and shown in a form that parses again") {
   const auto hub = parse_address("hf://org/My-Model_1.5@v1.0/sub folder/a.gguf");
   REQUIRE(hub);
   CHECK(hub.value().scheme == Scheme::kHub);
@@ -50,7 +50,7 @@ TEST_CASE("addresses are parsed, and shown as they are parsed again") {
   CHECK(percent_encoded("a/b c+~%\xc3\xa4") == "a/b%20c%2B~%25%C3%A4");
 }
 
-TEST_CASE("addresses that are none, or have a secret in them, are refused without showing it") {
+TEST_CASE("invalid addresses and addresses with secrets are refused without showing the secret") {
   for (const std::string_view text :
        {"https://user:SECRET@host/a.gguf", "https://SECRET@host/a.gguf", "https://host/a.gguf?token=SECRET",
         "https://host/a.gguf#SECRET", "ftp://user:SECRET@host/a"}) {
@@ -59,7 +59,7 @@ TEST_CASE("addresses that are none, or have a secret in them, are refused withou
     CHECK(address.error().code == ExitCode::kUsage);
     CHECK(render(address.error()).find("SECRET") == std::string::npos);
   }
-  CHECK(shown("https://user:SECRET@host/a") == "the address 'https://...@host/a' has a user or a password in it");
+  CHECK(shown("https://user:SECRET@host/a") == "the address 'https://...@host/a' contains a user or a password");
   CHECK(shown("ftp://host/a") == "the address 'ftp://host/a' has the unknown scheme 'ftp'");
   for (const std::string_view text : {"hf://",
                                       "hf://org",
@@ -94,7 +94,7 @@ TEST_CASE("the origin of a URL has its port") {
   CHECK(origin_of("nothing") == "");
 }
 
-TEST_CASE("the name of an address is that of a folder") {
+TEST_CASE("the name of an address is that of its folder") {
   CHECK(name_of_address("hf://org/Name@main") == "Name");
   CHECK(name_of_address("hf://org/Name@main/sub") == "sub");
   CHECK(name_of_address("https://host/a.gguf") == "a.gguf");

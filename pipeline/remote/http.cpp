@@ -231,7 +231,7 @@ Answer get(const Request& request, const BodySink& sink) {
   answer.outcome = exchange.is_enough ? Answer::Outcome::kAnswered : outcome_of(code);
   if (exchange.header_lines > kMostHeaderLines) {
     answer.outcome = Answer::Outcome::kEndless;
-    answer.problem = fmt::format("the server sends more than {} lines of headers", kMostHeaderLines);
+    answer.problem = fmt::format("the server sent more than {} header lines", kMostHeaderLines);
   }
   if (answer.outcome == Answer::Outcome::kBroken || answer.outcome == Answer::Outcome::kFailed)
     answer.problem = has_plain_words(code, words) ? words : curl_easy_strerror(code);

@@ -48,7 +48,7 @@ Result<std::string> document_at(const Address& address, const Access& access, co
       return text.size() <= kMaxJsonBytes;
     };
     BOOST_OUTCOME_TRY(const Answer answer, follow(place, address, {}, settings, take, [](const Answer&) {}));
-    if (text.size() > kMaxJsonBytes) return input_error(address.text, "what the hub says of it has more than 64 MiB");
+    if (text.size() > kMaxJsonBytes) return input_error(address.text, "the hub's answer is larger than 64 MiB");
     if (answer.outcome == Answer::Outcome::kAnswered && answer.status == 200) return text;
     BOOST_OUTCOME_TRY(attempts.wait_after(answer, place.access));
   }
@@ -59,13 +59,13 @@ Result<Listing> parse_listing(const Address& address, std::string_view text) {
   const auto commit = json_string(document, "sha");
   const boost::json::array* files = json_array(document, "siblings");
   if (!commit || !address.at(*commit).is_pinned() || !files)
-    return input_error(address.text, "the hub's answer names no commit or no files",
+    return input_error(address.text, "the hub's answer does not name a commit or files",
                        "is HF_ENDPOINT the endpoint of a hub?");
   Listing listing{std::string(*commit), {}};
   for (const boost::json::value& each : *files) {
     const auto name = json_string(each, "rfilename");
     if (!name || !parse_address(address.file(*name).text))
-      return input_error(address.text, "the hub's answer names a file that cannot be one");
+      return input_error(address.text, "the hub's answer contains an invalid file name");
     listing.files.emplace_back(*name);
   }
   std::ranges::sort(listing.files);

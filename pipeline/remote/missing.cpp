@@ -9,8 +9,8 @@ namespace {
 Error missing(const std::string& text) {
   const auto address = parse_address(text);
   if (!address) return address.error();
-  Error error = usage_error("this ggufmill was built without libcurl, and reads nothing from servers",
-                            "install one that was built with it, or download the file and give its path");
+  Error error = usage_error("this ggufmill was built without libcurl and cannot read from servers",
+                            "install a build with libcurl, or download the file and give its path");
   error.where = address.value().text;
   return error;
 }

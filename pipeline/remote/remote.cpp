@@ -16,8 +16,8 @@ std::string below(const Address& folder) { return folder.path.empty() ? "" : fol
 Result<Address> parse_hub_folder(const std::string& text) {
   BOOST_OUTCOME_TRY(Address address, parse_address(text));
   if (address.scheme != Scheme::kHub)
-    return input_error(address.text, "is no folder: only those of a hub can be listed",
-                       "name the file, or the index of a checkpoint's files (*.safetensors.index.json)");
+    return input_error(address.text, "is not a folder: only folders of a hub can be listed",
+                       "give the file, or the index of a checkpoint (*.safetensors.index.json)");
   return address;
 }
 

@@ -18,7 +18,7 @@ constexpr std::size_t kFirstWindow = 1 << 20, kLargestWindow = 8 << 20;
 constexpr std::size_t kMostWhole = 16 << 20;
 constexpr std::size_t kDrained = 64 << 10;  // bytes of an error page to read: cheaper than a new connection
 
-constexpr std::string_view kDownload = "download the file, and give its path";
+constexpr std::string_view kDownload = "download the file and give its path";
 
 // Parsed "bytes 0-99/1000", or "bytes */1000" for a range past the end.
 struct ContentRange {
@@ -78,8 +78,8 @@ Result<SourceFile> RemoteSource::version_of(const Answer& answer, const Place& p
   } else if (tag.empty() || tag.starts_with("W/")) {
     modified = answer.modified * 1'000'000'000;
     if (modified == 0)
-      return input_error(address_.text, "the server says neither a strong ETag nor the time of the last change",
-                         "a change while the file is read could not be seen: download it, and give its path");
+      return input_error(address_.text, "the server sends neither a strong ETag nor the time of the last change",
+                         "a change while the file is read could not be detected: download it and give its path");
   }
   return SourceFile{address_.text, bytes, tag.empty() ? 0 : XXH3_64bits(tag.data(), tag.size()), modified};
 }
@@ -89,13 +89,13 @@ Status RemoteSource::read_headers(const Answer& answer, const Place& place, std:
                                   const SourceFile* known, Attempt& attempt) const {
   const std::string_view coding = answer.header("content-encoding"), stated = answer.header("content-range");
   if (!coding.empty() && coding != "identity")
-    return input_error(address_.text, "the server compresses what it sends", std::string(kDownload));
+    return input_error(address_.text, "the server compresses its responses", std::string(kDownload));
   const std::optional<ContentRange> range = parse_range(stated);
   if (!range)
-    return input_error(
-        address_.text,
-        fmt::format("the server does not say which part of the file it gives (Content-Range {})", quoted_name(stated)),
-        std::string(kDownload));
+    return input_error(address_.text,
+                       fmt::format("the server does not report which part of the file it sends (Content-Range {})",
+                                   quoted_name(stated)),
+                       std::string(kDownload));
   BOOST_OUTCOME_TRY(SourceFile found, version_of(answer, place, range->total));
   if (known && !is_same(*known, found)) return changed(*known, found);
   attempt.found = std::move(found);
@@ -103,15 +103,14 @@ Status RemoteSource::read_headers(const Answer& answer, const Place& place, std:
   attempt.wanted = range->last - range->first + 1;
   if (range->first != first || attempt.wanted > most)
     return input_error(address_.text,
-                       fmt::format("the server gives bytes {} to {} where {} to {} were asked for", range->first,
+                       fmt::format("the server sends bytes {} to {}, but {} to {} were requested", range->first,
                                    range->last, first, first + most - 1),
                        std::string(kDownload));
   std::uint64_t length = 0;
   const std::string_view text = answer.header("content-length");
   const bool has_length = std::from_chars(text.data(), text.data() + text.size(), length).ec == std::errc();
   if (has_length && length != attempt.wanted)
-    return input_error(address_.text,
-                       fmt::format("the server gives {} bytes and says that they are {}", length, attempt.wanted),
+    return input_error(address_.text, fmt::format("the server sends {} bytes but announced {}", length, attempt.wanted),
                        std::string(kDownload));
   return ok();
 }
@@ -134,7 +133,7 @@ Result<RemoteSource::Attempt> RemoteSource::ask(std::uint64_t offset, std::span<
     if (!read) return false;
     if (piece.size() > attempt.wanted - attempt.bytes) {
       read = input_error(address_.text,
-                         fmt::format("the server gives more than the {} bytes that it says", attempt.wanted));
+                         fmt::format("the server sends more than the {} bytes that it announced", attempt.wanted));
       return false;
     }
     std::memcpy(into.data() + attempt.bytes, piece.data(), piece.size());
@@ -159,7 +158,7 @@ Result<RemoteSource::Attempt> RemoteSource::ask(std::uint64_t offset, std::span<
   if (!at.is_redirected) remember(answer);
   if (answer.status == 200) {
     if (attempt.whole.empty() || attempt.whole.size() > kMostWhole)
-      return input_error(address_.text, "the server does not give parts of files (it ignores Range)",
+      return input_error(address_.text, "the server does not support partial downloads (it ignores Range)",
                          std::string(kDownload));
     BOOST_OUTCOME_TRY(attempt.found, version_of(answer, at, attempt.whole.size()));
   }

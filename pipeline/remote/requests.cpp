@@ -30,25 +30,24 @@ bool may_pass(const Answer& answer) {
 std::string how_to_get_in(const Address& address, const Access& access) {
   switch (address.scheme) {
     case Scheme::kHttp:
-      return "nothing secret is sent to https:// addresses: of the hub write hf://ORG/NAME, of a bucket "
-             "s3://BUCKET/KEY";
+      return "credentials are not sent to https:// addresses: write hf://ORG/NAME for the hub, s3://BUCKET/KEY for a "
+             "bucket";
     case Scheme::kHub:
       if (access.token_withheld)
-        return "the token is not sent, as HF_ENDPOINT is plain HTTP to another machine: use https";
-      return access.is_anonymous ? "check the name; for a model that is private or gated set HF_TOKEN, or run "
-                                   "`hf auth login`"
-                                 : "check the name; the token may lack the right, or the model's terms are to be "
-                                   "accepted on its page first";
+        return "the token is not sent, because HF_ENDPOINT is plain HTTP to another machine: use https";
+      return access.is_anonymous ? "check the name; for a private or gated model, set HF_TOKEN or run `hf auth login`"
+                                 : "check the name; the token may not grant access, or the model's terms must first be "
+                                   "accepted on its page";
     case Scheme::kS3:
       return access.is_anonymous ? "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or ~/.aws/credentials"
-                                 : "check the bucket, the key's rights, the region (AWS_REGION) and the clock";
+                                 : "check the bucket, the key's permissions, the region (AWS_REGION), and the clock";
   }
   return {};
 }
 
 std::string words_of(const Answer& answer) {
   if (answer.outcome != Answer::Outcome::kAnswered) return answer.problem;
-  if (answer.status == 206 || answer.status == 200) return "the answer ended early";
+  if (answer.status == 206 || answer.status == 200) return "the response ended early";
   return fmt::format("the server answered {}", answer.status);
 }
 
@@ -63,17 +62,17 @@ Result<Answer> follow(Place& place, const Address& address, const std::vector<st
     if (!is_redirect(answer)) return answer;
     look(answer);
     if (place.access.key)
-      return input_error(address.text, "the bucket is elsewhere",
+      return input_error(address.text, "the bucket is in another region",
                          "set AWS_REGION to its region, or AWS_ENDPOINT_URL_S3 to its endpoint");
     const std::string from = origin_of(place.access.url), to = origin_of(answer.redirect);
-    if (to.empty()) return input_error(address.text, "the server redirects to what is no URL");
+    if (to.empty()) return input_error(address.text, "the server redirects to an invalid URL");
     if (const std::string scheme = to.substr(0, to.find(':')); scheme != "https" && scheme != "http")
       return input_error(address.text,
                          fmt::format("the server redirects to an address with the unknown scheme '{}'", scheme),
-                         "only https and http can be read from there");
+                         "only redirects to https and http are supported");
     if (from.starts_with("https:") && !to.starts_with("https:"))
-      return input_error(address.text, "the server redirects from https to what is not encrypted",
-                         "what came from there could have been changed on its way");
+      return input_error(address.text, "the server redirects from https to an unencrypted address",
+                         "the data could be modified in transit");
     if (redirects == kMostRedirects)
       return input_error(address.text, fmt::format("the server redirects more than {} times", kMostRedirects));
     if (from != to) {
@@ -111,8 +110,8 @@ Error Attempts::given_up(const Answer& answer) const {
       std::chrono::duration_cast<std::chrono::seconds>(std::chrono::steady_clock::now() - begun_).count();
   error.detail = fmt::format("given up after {} attempt{} in {} s", attempts_, attempts_ == 1 ? "" : "s", seconds);
   if (answer.retry_after.count() != 0)
-    error.detail += fmt::format("; the server asks to be left alone for {} s", answer.retry_after.count());
-  if (!answer.connected) error.help = "check the address, the network and the proxy (https_proxy), and try again";
+    error.detail += fmt::format("; the server asks to wait {} s before retrying", answer.retry_after.count());
+  if (!answer.connected) error.help = "check the address, the network, and the proxy (https_proxy), then try again";
   return error;
 }
 
@@ -121,14 +120,14 @@ Error refusal(const Address& address, const Answer& answer, const Access& access
   if (answer.outcome != Answer::Outcome::kAnswered)
     return {ExitCode::kIo, address.text, answer.problem.empty() ? "the request failed" : answer.problem, "",
             answer.is_certificate_refused
-                ? "certificates are those of the system, or of CURL_CA_BUNDLE or SSL_CERT_FILE"
+                ? "certificates are taken from the system, or from CURL_CA_BUNDLE or SSL_CERT_FILE"
                 : ""};
   if (answer.status == 401 || answer.status == 403)
     return {ExitCode::kIo, address.text, fmt::format("the server refuses access ({})", answer.status), "",
             how_to_get_in(address, access)};
   if (answer.status == 404 || answer.status == 410)
-    return input_error(address.text, fmt::format("there is no such file ({})", answer.status),
-                       address.scheme == Scheme::kHub ? "check the model, the revision and the file's name" : "");
+    return input_error(address.text, fmt::format("the file does not exist ({})", answer.status),
+                       address.scheme == Scheme::kHub ? "check the model, the revision, and the file name" : "");
   return input_error(address.text, fmt::format("the server answered {}", answer.status));
 }
 

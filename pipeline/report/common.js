@@ -1,4 +1,4 @@
-// Shared by all pages: text, elements, the colours of types, light and dark.
+// Shared by all pages: text, elements, type colours, and the light and dark themes.
 
 // ---- text ----
 
@@ -18,9 +18,10 @@ function percent(part, whole) {
 
 const natural = new Intl.Collator('en', {numeric: true}).compare;
 
-// ---- elements: text is only ever set as text ----
+// ---- elements: text is never parsed as markup ----
 
-// A function is a listener of the event that the attribute names: onclick. `style` is an object of properties.
+// Creates an element. An attribute whose value is a function, such as `onclick`, adds a listener for that event;
+// `style` is an object of CSS properties.
 function element(tag, attributes = {}, ...children) {
   const made = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes))
@@ -36,7 +37,8 @@ const pageData = () => JSON.parse(byId('data').textContent);
 
 // ---- types ----
 
-// Hue and lightness of each type, the same on every page: few bits for a weight are warm, many are cold.
+// Hue, lightness, and optionally saturation of each type, the same on every page. Types with few bits per weight have
+// warm colours, those with many have cold ones.
 const kTypeColours = {
   Q1_0: [335, 80], IQ1_S: [335, 58], IQ1_M: [335, 68], TQ1_0: [315, 68],
   IQ2_XXS: [8, 56], IQ2_XS: [8, 64], IQ2_S: [8, 72], Q2_K: [8, 80], TQ2_0: [350, 66], Q2_0: [350, 78],
@@ -53,14 +55,16 @@ const kTypeColours = {
   U64: [200, 82, 12],
 };
 
-// Properties for a style with the colour of a type; types of foreign modules get a pale one by their names.
+// Returns CSS properties with the colour of a type. Types of external modules get a pale colour derived from their
+// name.
 function typeColour(type) {
   const sum = [...type].reduce((all, letter) => (31 * all + letter.codePointAt(0)) % 360, 0);
   const [hue, lightness, saturation = 62] = kTypeColours[type] ?? [sum, 72, 28];
   return {'--hue': hue, '--lightness': lightness, '--saturation': saturation + '%'};
 }
 
-// The types of tensors with `type`, `bytes` and `weights`, by bits for a weight.
+// Returns [type, bits per weight] for each type of the tensors, sorted by bits. Tensors have `type`, `bytes` and
+// `weights`.
 function typesOf(tensors) {
   const bits = new Map();
   for (const tensor of tensors) if (tensor.weights) bits.set(tensor.type, 8 * tensor.bytes / tensor.weights);
@@ -72,13 +76,13 @@ const typeLegend = (tensors) => element('ul', {class: 'legend', 'aria-label': 'T
 
 // ---- places in a model ----
 
-// "blk.3" of "blk.3.ffn_up.weight", "output" of "output.weight".
+// Returns the layer of a tensor: "blk.3" for "blk.3.ffn_up.weight", "output" for "output.weight".
 const layerOf = (name) => (/^(.*?\.\d+)\./.exec(name) || /^([^.]*)/.exec(name))[1];
 
-// What a tensor is in its layer: "ffn_up" of "blk.3.ffn_up.weight".
+// Returns the role of a tensor in its layer: "ffn_up" for "blk.3.ffn_up.weight".
 const roleOf = (name) => (/^.*?\.\d+\.(.+)$/.exec(name) || [name, name])[1].replace(/(.)\.weight$/, '$1');
 
-// ---- light or dark: as the system says, or as the button does ----
+// ---- light or dark: follows the system unless set with the button ----
 
 const kThemes = ['auto', 'light', 'dark'];
 const systemIsDark = matchMedia('(prefers-color-scheme: dark)');
@@ -86,7 +90,7 @@ const themeButton = element('button', {type: 'button', id: 'theme', title: 'Ligh
 let theme = 'auto';
 try {
   theme = kThemes.find((name) => name === localStorage.getItem('ggufmill-theme')) || 'auto';
-} catch { /* pages of files may have no storage */ }
+} catch { /* pages opened from a file may have no storage */ }
 
 function showTheme() {
   document.documentElement.dataset.theme = theme === 'auto' ? (systemIsDark.matches ? 'dark' : 'light') : theme;
@@ -97,7 +101,7 @@ themeButton.addEventListener('click', () => {
   theme = kThemes[(kThemes.indexOf(theme) + 1) % kThemes.length];
   try {
     localStorage.setItem('ggufmill-theme', theme);
-  } catch { /* it lasts as long as the page */ }
+  } catch { /* the choice lasts until the page is closed */ }
   showTheme();
 });
 systemIsDark.addEventListener('change', showTheme);

@@ -33,7 +33,7 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity(), kNan = std::
 
 }  // namespace
 
-TEST_CASE("the figures are those of their formulas") {
+TEST_CASE("the results match their formulas") {
   const ErrorFigures figures = figures_of(sums_of({3, 4, 0, 0}, {3, 2, 1, 0}, 2));
   CHECK(figures.rmse == std::sqrt(5.0 / 4));
   CHECK(figures.largest == 2);
@@ -58,7 +58,7 @@ TEST_CASE("equal values have no error, zeros included") {
   CHECK(figures.weighted == 0);
 }
 
-TEST_CASE("what has no direction or no size has no figure") {
+TEST_CASE("values without a direction or size have no result") {
   const ErrorFigures figures = figures_of(sums_of({0, 0}, {1, 1}, 2));
   CHECK(figures.rmse == 1);
   CHECK(std::isnan(figures.cosine));
@@ -66,7 +66,7 @@ TEST_CASE("what has no direction or no size has no figure") {
   CHECK(std::isnan(figures_of(ErrorSums{}).rmse));
 }
 
-TEST_CASE("values that are not finite are counted and left out") {
+TEST_CASE("values that are not finite are counted and skipped") {
   const ErrorSums sums = sums_of({1, kNan, 3, kInfinity, 5, 6}, {1, 2, kInfinity, kInfinity, 4, 6}, 3, {1, 2, 3});
   CHECK(sums.not_finite == 3);
   CHECK(sums.count == 3);
@@ -113,7 +113,7 @@ TEST_CASE("a row is summed in eight lanes, which are added in pairs") {
   CHECK(row.largest == largest);
 }
 
-TEST_CASE("sums that were numbers in between are the same, and numbers that are no sums are refused") {
+TEST_CASE("sums are unchanged after conversion to numbers and back, and numbers that are not sums are refused") {
   constexpr std::uint64_t kColumns = 100, kRows = 64;
   std::vector<float> a = random_values(kColumns * kRows, 3);
   const std::vector<float> b = random_values(kColumns * kRows, 4), weights = random_values(kColumns, 5);
@@ -175,7 +175,7 @@ TEST_CASE("rows may come in any order and any groups") {
   CHECK(measure.result().error->largest == expected.largest);
 }
 
-TEST_CASE("matrices are measured one by one, and together as without") {
+TEST_CASE("matrices are measured individually, and their total is unchanged") {
   constexpr std::uint64_t kColumns = 100, kRows = 64, kOfMatrix = 16;
   const std::vector<float> a = random_values(kColumns * kRows, 3), b = random_values(kColumns * kRows, 4);
   const std::vector<float> weights = random_values(kColumns, 5);

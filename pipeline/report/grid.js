@@ -1,10 +1,11 @@
-// A grid of a model: a row for each role of tensors (attn_q, ffn_down), a column for each layer. Tensors outside of
-// layers stand below. Several models share it: a cell has a band for each.
+// A grid of a model: one row for each tensor role (attn_q, ffn_down), one column for each layer. Tensors outside layers
+// are shown below it. Several models can share a grid: each cell has a band for each model.
 
-// `tensors`: [{name, bands: [{class, style, label, words}], differs}]: `label` stands in a band with room for it, `words` describe
-// it.
+// Returns the elements of a grid. `tensors` is [{name, bands: [{class, style, label, words}], differs}]; `label` is
+// shown in a band that has room for it, and `words` describes the band. `tell` is called with the text of the cell
+// under the mouse.
 function layerGrid(tensors, tell) {
-  const kMostLabelled = 20;  // layers: cells of more have no room for text
+  const kMostLabelled = 20;  // layers; with more of them, cells have no room for text
   const cell = (tag, tensor, label) => {
     const words = [tensor.name, ...tensor.bands.map((band) => band.words)].join(' · ');
     const made = element(tag, {class: tensor.differs ? 'grid-cell differs' : 'grid-cell', title: words, 'aria-label': words},
@@ -12,7 +13,7 @@ function layerGrid(tensors, tell) {
     made.addEventListener('mouseenter', () => tell(words));
     return made;
   };
-  const families = new Map(), outside = [];  // by what is before the number: blk, v.blk
+  const families = new Map(), outside = [];  // families by the name before the layer number: blk, v.blk
   for (const tensor of tensors) {
     const place = /^(.*?)\.(\d+)\..+$/.exec(tensor.name);
     if (!place) {
@@ -37,8 +38,8 @@ function layerGrid(tensors, tell) {
   return made;
 }
 
-// The types of models, two of which share the grid. models: [{name, tensors: [{name, type, bytes, weights}]}]; `first`:
-// which of them are shown first.
+// Fills `place` with a grid of tensor types that one or two models share. `models` is
+// [{name, tensors: [{name, type, bytes, weights}]}]; `first` has the indices of the models to show first.
 function typeGrid(place, models, first) {
   const shown = first.slice(0, 2);
   const status = element('p', {class: 'status', role: 'status'}), body = element('div'), legend = element('div');

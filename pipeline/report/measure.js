@@ -1,4 +1,4 @@
-const measured = pageData();  // its form: measure_page.cpp
+const measured = pageData();  // format: see measure_page.cpp
 const columns = [['tensor', (t) => t[0]], ['shape', (t) => t[2]], ['weights', (t) => t[2]],
   ...measured.types.map((name, i) => [name, (t) => t[3][i] ? t[3][i][1] : Infinity])];
 
@@ -6,7 +6,7 @@ const columns = [['tensor', (t) => t[0]], ['shape', (t) => t[2]], ['weights', (t
 
 const errors = measured.tensors.flatMap((t) => t[3]).filter((f) => f && f[1] > 0).map((f) => f[1]);
 
-// A scale for some errors, logarithmic: gives the style of one.
+// Returns a logarithmic heat scale for the errors: its range, and a function that returns the style for an error.
 function scaleOf(errors) {
   const least = errors.reduce((a, b) => Math.min(a, b), Infinity), most = errors.reduce((a, b) => Math.max(a, b), 0);
   const heat = (error) => error > 0 ? Math.min(Math.max(Math.log(error / least) / (Math.log(most / least) || 1), 0.04), 1) : 0;
@@ -33,7 +33,8 @@ const cell = (text) => element('td', {}, String(text));
 const number = (text) => element('td', {class: 'number'}, text);
 const errorCell = (error) => element('td', {class: 'number heat', style: scale.style(error)}, error.toPrecision(3));
 
-// A heading for each column that sorts by it: `sort` gets its number and whether the largest come first.
+// Returns a heading for each column that sorts by it when clicked. `sort` is called with the column's index and true if
+// the largest values come first.
 function headings(names, left, sort) {
   let by = -1, down = false;
   const made = names.map((name, i) => element('th', {scope: 'col', class: i < left ? '' : 'number'}, element('button', {type: 'button', onclick: () => {
@@ -51,7 +52,7 @@ function sorted(list, key, down) {
   return list.slice().sort((a, b) => sign * compare(key(a), key(b)));
 }
 
-// The row below a tensor's with a table of its matrices.
+// Returns the row to show below a tensor's row, with a table of its matrices.
 function matrices(t) {
   const used = measured.types.map((_, i) => i).filter((i) => t[4][i]);
   const body = element('tbody');

@@ -5,7 +5,7 @@ document.title = title;
 treemap(byId('map'), models);
 typeGrid(byId('grid'), models, models.map((_, index) => index));
 
-// Made when they are first looked at: models have many tensors.
+// The tables are created when they are first opened, because models have many tensors.
 document.querySelector('details').addEventListener('toggle', () => {
   const line = (tag, words) => element('tr', {}, ...words.map((word) => element(tag, {}, word)));
   byId('tables').replaceChildren(...models.flatMap((model) => [element('h2', {}, model.name), element('table', {},

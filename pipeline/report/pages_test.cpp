@@ -30,7 +30,7 @@ std::string between(std::string_view text, std::string_view first, std::string_v
 
 }  // namespace
 
-TEST_CASE("every part of a page has taken its place") {
+TEST_CASE("every placeholder of a page is replaced") {
   for (const auto& [name, page] : kPages) {
     CAPTURE(name);
     CHECK(page.starts_with("<!DOCTYPE html>"));
@@ -40,7 +40,7 @@ TEST_CASE("every part of a page has taken its place") {
   }
 }
 
-TEST_CASE("a page asks for nothing from elsewhere") {
+TEST_CASE("a page loads nothing external") {
   for (const auto& [name, page] : kPages)
     for (const char* part : {"http:", "https:", "src=", "href=", "url(", "@import", "fetch("}) {
       CAPTURE(name, part);
@@ -58,7 +58,7 @@ TEST_CASE("all pages have one style") {
   }
 }
 
-TEST_CASE("each type has a colour of its own, the same on every page") {
+TEST_CASE("each type has its own colour, the same on every page") {
   const std::string table = between(kReportPage, "const kTypeColours = {", "};");
   std::map<std::string, std::string> colours;
   const std::regex entry("(\\w+): (\\[[^\\]]+\\])");

@@ -23,12 +23,12 @@ const cosineText = (number) => number === null || number === undefined ? '-' : n
 
 // ---- elements ----
 
-// Outputs have colours of their own.
+// Each output has its own colour; colours repeat after eight outputs.
 const colour = (index, more = {}) => ({style: {'--color': `var(--c${index % 8})`, ...more}});
 const outputName = (index) => baseName(report.outputs[index].files[0].path);
 const chip = (index) => element('span', {class: 'chip', ...colour(index)});
 
-// ---- figures ----
+// ---- metrics ----
 
 const hasWeighted = report.outputs.some((output) => output.tensors.some((tensor) => tensor.importance));
 const metrics = [
@@ -138,7 +138,7 @@ function showLayers() {
 
 // ---- maps ----
 
-// The source is in the grid too: where there is one output, beside that.
+// The grid includes the source as well; if there is only one output, the source is shown next to it.
 function showMaps() {
   const outputs = report.outputs.map((output, index) => ({name: outputName(index), tensors: output.tensors}));
   treemap(byId('map'), outputs);
@@ -216,7 +216,7 @@ function filterBy(name, output) {
   byId('tensors').scrollIntoView({behavior: 'smooth'});
 }
 
-// The first click on a number shows the greatest first; each further one turns the order.
+// The first click on a numeric column sorts the largest values first; each further click reverses the order.
 function sortBy(column, head) {
   order.down = order.by === column.by ? !order.down : Boolean(column.number);
   order.by = column.by;

@@ -40,7 +40,7 @@ std::string data_of(const std::string& page) {
 
 }  // namespace
 
-TEST_CASE("a report says what it is and of what") {
+TEST_CASE("a report states its format and subject") {
   const json::value root = parsed(report_of({measured_tensor("blk.0.a", {1, 2}, {1, 1})}));
   CHECK(root.at("format") == "ggufmill-report");
   CHECK(root.at("version") == 1);
@@ -49,7 +49,7 @@ TEST_CASE("a report says what it is and of what") {
   CHECK(root.at("source").at("bits_per_weight").to_number<double>() == 32);
 }
 
-TEST_CASE("a tensor has its types, sizes and figures") {
+TEST_CASE("a tensor has its types, sizes, and results") {
   const json::value root = parsed(report_of({measured_tensor("blk.0.a", {3, 4}, {3, 2})}));
   const json::value& tensor = first_output(root).at("tensors").at(0);
   CHECK(tensor.at("name") == "blk.0.a");
@@ -60,7 +60,7 @@ TEST_CASE("a tensor has its types, sizes and figures") {
   CHECK(tensor.at("error").at("weighted").is_null());
 }
 
-TEST_CASE("tensors that fell back to another type say so and are counted") {
+TEST_CASE("tensors that fell back to another type are marked and counted") {
   Report report = report_of({measured_tensor("a", {1}, {1}), measured_tensor("b", {1}, {1})});
   report.outputs[0].tensors[1].fallback_from = &type_named("Q4_K");
   const json::value root = parsed(report);
@@ -69,7 +69,7 @@ TEST_CASE("tensors that fell back to another type say so and are counted") {
   CHECK(first_output(root).at("tensors").at(1).at("fallback_from") == "Q4_K");
 }
 
-TEST_CASE("what is exact has figures, what is not measured has none") {
+TEST_CASE("exact tensors have results, and unmeasured ones have none") {
   Report report = report_of({measured_tensor("a", {1}, {1}), measured_tensor("b", {1}, {1})});
   report.outputs[0].tensors[0].state = ErrorState::kExact;
   report.outputs[0].tensors[1].state = ErrorState::kNotMeasured;
@@ -79,7 +79,7 @@ TEST_CASE("what is exact has figures, what is not measured has none") {
   CHECK(first_output(root).at("error").is_null());
 }
 
-TEST_CASE("the figures of an output are those of what changed") {
+TEST_CASE("the results of an output are those of its changed tensors") {
   const json::value root =
       parsed(report_of({measured_tensor("a", {1, 2}, {1, 2}), measured_tensor("b", {3, 4}, {3, 2})}));
   CHECK(first_output(root).at("changed_weights") == 2);
@@ -101,7 +101,7 @@ TEST_CASE("layers come by number, then the parts that have none") {
   CHECK(layers_of(report.outputs[0])[0].sums.count == 2);
 }
 
-TEST_CASE("parts of names that only look like layers are none") {
+TEST_CASE("name parts that only look like layers are not layers") {
   CHECK(layer_name("blk.7.attn_q.weight") == "blk.7");
   CHECK(layer_name("enc.blk.7.attn_q.weight") == "enc.blk.7");
   CHECK(layer_name("xblk.7.a") == "xblk");
@@ -110,14 +110,14 @@ TEST_CASE("parts of names that only look like layers are none") {
   CHECK(layer_name("").empty());
 }
 
-TEST_CASE("a figure that does not exist is null, names that are not UTF-8 are shown with escapes") {
+TEST_CASE("a result that does not exist is null, names that are not UTF-8 are shown with escapes") {
   const json::value root = parsed(report_of({measured_tensor("a\xff", {0}, {1})}));
   const json::value& tensor = first_output(root).at("tensors").at(0);
   CHECK(tensor.at("error").at("relative").is_null());
   CHECK(std::string(tensor.at("name").as_string()).find("\\xff") != std::string::npos);
 }
 
-TEST_CASE("a page is whole and holds the JSON") {
+TEST_CASE("a page is complete and contains the JSON") {
   const Report report = report_of({measured_tensor("blk.0.a", {1, 2}, {1, 1})});
   const std::string page = page_of(report);
   CHECK(page.rfind("<!DOCTYPE html>", 0) == 0);

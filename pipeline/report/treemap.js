@@ -1,12 +1,12 @@
-// Models as treemaps: an area for each tensor, as large as its bytes, coloured by its type, grouped by layer. The layout
-// is that of "Squarified Treemaps" (Bruls, Huizing, van Wijk, 2000).
-// treemap(place, models): models are [{name, tensors: [{name, shape, type, weights, bytes, rule}]}].
+// Shows models as treemaps: each tensor is an area proportional to its bytes, coloured by its type and grouped by
+// layer. The layout follows "Squarified Treemaps" (Bruls, Huizing, van Wijk, 2000). treemap(place, models): `models` is
+// [{name, tensors: [{name, shape, type, weights, bytes, rule}]}].
 function treemap(place, models) {
   const kHeight = 420, kSmallest = 3;  // pixels
-  const kLetter = 6.2, kLine = 14, kPadding = 8;  // of a label, at most
+  const kLetter = 6.2, kLine = 14, kPadding = 8;  // upper bounds for labels, in pixels
   const sum = (items) => items.reduce((all, item) => all + item.bytes, 0);
 
-  // Rectangles for items with `bytes`, largest first, within one of this size.
+  // Places items with `bytes` in a rectangle, largest first; returns the rectangle of each.
   const squarify = (items, x, y, width, height) => {
     const placed = [], whole = sum(items);
     const sorted = items.filter((item) => item.bytes > 0).sort((a, b) => b.bytes - a.bytes);
@@ -41,7 +41,7 @@ function treemap(place, models) {
   const maps = element('div', {class: 'maps'});
   place.replaceChildren(way, maps, status, typeLegend(models.flatMap((model) => model.tensors)));
 
-  let layer = null;  // the one that is shown alone
+  let layer = null;  // the only layer shown; null: all layers
   const tell = (words) => { status.textContent = words; };
   const wordsOf = (tensor, whole) => [tensor.name, tensor.shape.join(' × '), tensor.type,
     `${bytes(tensor.bytes)} (${percent(tensor.bytes, whole)})`, tensor.rule].filter(Boolean).join(' · ');
@@ -55,7 +55,8 @@ function treemap(place, models) {
     for (const event of ['mouseenter', 'focus']) made.addEventListener(event, () => tell(words));
     return made;
   };
-  // As much as fits of a tensor's role and type; where the role does not, its last words do: "down" of "ffn_down".
+  // Returns label lines with as much of the tensor's role and type as fits. If the role is too long, its last words are
+  // used ("down" for "ffn_down"); no lines if these do not fit either.
   const labelOf = (tensor, width, height) => {
     const letters = (width - kPadding) / kLetter, lines = Math.floor((height - kPadding / 2) / kLine);
     const role = roleOf(tensor.name), short = role.slice(role.indexOf('_') + 1);
@@ -90,7 +91,7 @@ function treemap(place, models) {
       fills.push(() => fill(map, tensors, whole));
       return figure;
     }));
-    for (const each of fills) each();  // once they have a width
+    for (const each of fills) each();  // only now do the maps have a width
   };
   const fill = (map, tensors, whole) => {
     const width = map.clientWidth || 600;

@@ -77,7 +77,7 @@ Model model_of(const std::vector<std::pair<const char*, const char*>>& tensors) 
 
 }  // namespace
 
-TEST_CASE("arrays of NumPy have its shape, with the row length first") {
+TEST_CASE("NumPy arrays keep their shape, with the row length first") {
   const Arrays arrays;
   CHECK(arrays.words_of_npy(npy(dictionary("<f4", "(3, 2)"), std::string(24, 'x'))) == "a: F32 of 2 x 3 from 70\n");
   CHECK(arrays.words_of_npy(npy(dictionary("<f2", "(3,)"), "123456", 2)) == "a: F16 of 3 from 70\n");
@@ -90,38 +90,38 @@ TEST_CASE("arrays of NumPy have its shape, with the row length first") {
   CHECK(arrays.words_of_npy(npy(dictionary("|V2", "(2,)"), "1234"), ", type: BF16") == "a: BF16 of 2 from 68\n");
 }
 
-TEST_CASE("a broken .npy file gives one error") {
+TEST_CASE("a damaged .npy file gives one error") {
   const Arrays arrays;
   const auto problem = [&](std::string_view dictionary, std::string_view data = "1234") {
     return arrays.words_of_npy(npy(dictionary, data));
   };
-  CHECK(arrays.words_of_npy("") == "this is no .npy file");
-  CHECK(arrays.words_of_npy("PK\3\4 and so on") == "this is no .npy file");
-  CHECK(arrays.words_of_npy(npy("{}   ", "", 4)) == "version 4.0 of the format is not known; 1.0 to 3.0 are");
+  CHECK(arrays.words_of_npy("") == "not a .npy file");
+  CHECK(arrays.words_of_npy("PK\3\4 and so on") == "not a .npy file");
+  CHECK(arrays.words_of_npy(npy("{}   ", "", 4)) == "format version 4.0 is not supported (supported: 1.0 to 3.0)");
   CHECK(arrays.words_of_npy(npy(dictionary("<f4", "(1,)"), "").substr(0, 40)) ==
         "the header goes past the end of the file");
   CHECK(arrays.words_of_npy(std::string("\x93NUMPY\2\0\0\0\0\x7f{}", 14)) ==
-        "the header would have 2130706432 bytes; 1048576 are read at most");
-  CHECK(problem(dictionary("<c8", "(1,)")) == "elements of type '<c8' are not read");
-  CHECK(problem(dictionary("|V2", "(2,)")) == "elements of type '|V2' are not read");
-  CHECK(problem(dictionary("<f4", "(2,)")) == "(2) of F32 are 8 bytes, but 4 follow the header");
-  CHECK(problem(dictionary("|u1", "(2,)")) == "(2) of U8 are 2 bytes, but 4 follow the header");
-  CHECK(problem(dictionary("|u1", "(1, 1, 1, 1, 4)")) == "the array has 5 dimensions; 4 are possible");
+        "the header would have 2130706432 bytes, more than the limit of 1048576");
+  CHECK(problem(dictionary("<c8", "(1,)")) == "elements of type '<c8' are not supported");
+  CHECK(problem(dictionary("|V2", "(2,)")) == "elements of type '|V2' are not supported");
+  CHECK(problem(dictionary("<f4", "(2,)")) == "(2) of F32 takes 8 bytes, but the header is followed by 4");
+  CHECK(problem(dictionary("|u1", "(2,)")) == "(2) of U8 takes 2 bytes, but the header is followed by 4");
+  CHECK(problem(dictionary("|u1", "(1, 1, 1, 1, 4)")) == "the array has 5 dimensions, more than the limit of 4");
   CHECK(problem(dictionary("<f4", "(4294967296, 4294967296)")) ==
         "the array has the shape (4294967296, 4294967296): more than 2^63 - 1 elements");
   CHECK(problem(dictionary("<f4", "(99999999999999999999,)")) ==
-        "the header is not as NumPy writes it: shape is no tuple of whole numbers");
+        "not a header that NumPy writes: shape is not a tuple of non-negative integers");
   CHECK(problem("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,)}") ==
-        "the header is not as NumPy writes it: an array of records, which is not read");
+        "not a header that NumPy writes: an array of records, which is not supported");
   CHECK(problem("{'descr': '<f4', 'shape': (1,)}") ==
-        "the header is not as NumPy writes it: it needs descr, fortran_order and shape");
+        "not a header that NumPy writes: it needs descr, fortran_order, and shape");
   for (const char* broken :
        {"", "{", "{'descr", "{'descr': ", "{'descr': '<f4' 'shape'", "[1]", "{'shape': (1", "{'shape': (1,",
         "{'shape': ((1,),)}", "{'fortran_order': 1}", "{'other': 1}", "{'descr': '<f4'} x"})
-    CHECK(problem(broken).starts_with("the header is not as NumPy writes it: "));
+    CHECK(problem(broken).starts_with("not a header that NumPy writes: "));
 }
 
-TEST_CASE("raw files hold tensors of any type at any place") {
+TEST_CASE("raw files can contain tensors of any type at any offset") {
   const Arrays arrays;
   arrays.file("w.bin", std::string(100, 'x'));
   CHECK(arrays.words("tensors:\n"
@@ -133,23 +133,23 @@ TEST_CASE("raw files hold tensors of any type at any place") {
     return arrays.words(fmt::format("tensors: [{{name: a, {}}}]", tensor));
   };
   CHECK(problem("raw: w.bin, type: F32, shape: [26]") ==
-        "26 of F32 are 104 bytes from byte 0 on, past the end of the file of 100");
+        "26 of F32 takes 104 bytes from byte 0, past the end of the file of 100");
   CHECK(problem("raw: w.bin, type: F32, shape: [1], offset: 97") ==
-        "1 of F32 are 4 bytes from byte 97 on, past the end of the file of 100");
+        "1 of F32 takes 4 bytes from byte 97, past the end of the file of 100");
   CHECK(problem("raw: w.bin, type: Q8_0, shape: [31]") ==
-        "rows of 31 elements are not a multiple of the 32 in a block of Q8_0");
+        "rows of 31 elements are not a multiple of the block size 32 of Q8_0");
   CHECK(problem("raw: w.bin, type: F32, shape: [4294967296, 4294967296, 0]") == "more than 2^63 - 1 elements");
-  CHECK(problem("raw: w.bin, type: F32, shape: [1, 1, 1, 1, 1]") == "5 dimensions; 4 are possible");
+  CHECK(problem("raw: w.bin, type: F32, shape: [1, 1, 1, 1, 1]") == "5 dimensions are more than the limit of 4");
   CHECK(problem("raw: w.bin, type: F32") == "a raw file needs a type and a shape");
   CHECK(problem("raw: none.bin, type: F32, shape: [1]").find("No such file") != std::string::npos);
   CHECK(arrays.words("tensors:\n  - {name: a, raw: w.bin, type: F32, shape: [1]}\n"
                      "  - {name: a, raw: w.bin, type: F32, shape: [1]}\n") == "two tensors are named 'a'");
   arrays.file("a.npy", npy(dictionary("<f4", "(1,)"), "1234"));
-  CHECK(problem("npy: a.npy, shape: [1]") == "a .npy file says its shape itself");
+  CHECK(problem("npy: a.npy, shape: [1]") == "a .npy file contains its own shape");
   CHECK(problem("npy: a.npy, type: F16") == "the elements are F32, not F16");
 }
 
-TEST_CASE("metadata is typed as the stage types it, in the order written") {
+TEST_CASE("metadata gets the same types as in the stage, in the order written") {
   const auto model = Arrays().open(
       "metadata:\n"
       "  general.architecture: llama\n"
@@ -170,7 +170,7 @@ TEST_CASE("metadata is typed as the stage types it, in the order written") {
   CHECK(wrong.error().where.ends_with("arrays.yaml:1:36"));
 }
 
-TEST_CASE("a .npy file has NumPy's header, and what NumPy cannot have is F32") {
+TEST_CASE("a .npy file has NumPy's header, and unsupported types become F32") {
   const Model model = model_of({{"a", "F16"}, {"b/c", "U8"}, {"d", "BF16"}, {"e", "Q8_0"}});
   const auto sink = make_npy_sink({"out"});
   const auto adapted = sink->adapt(model);
@@ -193,11 +193,11 @@ TEST_CASE("a .npy file has NumPy's header, and what NumPy cannot have is F32") {
   CHECK(arrays::npy_header(type_named("F64"), {3}).find("'shape': (3,), }") != std::string::npos);
 }
 
-TEST_CASE("names that are no file names, or the same one, are refused") {
+TEST_CASE("names that are not valid file names, or not unique, are refused") {
   const auto problem = [](const Model& model) { return make_npy_sink({"out"})->layout(model).error().what; };
   CHECK(problem(model_of({{"a/b", "F32"}, {"a_b", "F32"}})) ==
-        "tensors 'a/b' and 'a_b' would be the same file 'a_b.npy'");
-  CHECK(problem(model_of({{"../a", "F32"}})) == "tensor '.._a' has a name that no file can have");
-  CHECK(problem(model_of({{"", "F32"}})) == "tensor '' has a name that no file can have");
-  CHECK(problem(model_of({{"a\nb", "F32"}})) == "tensor 'a\\x0ab' has a name that no file can have");
+        "tensors 'a/b' and 'a_b' would be written to the same file 'a_b.npy'");
+  CHECK(problem(model_of({{"../a", "F32"}})) == "the name of tensor '.._a' cannot be used as a file name");
+  CHECK(problem(model_of({{"", "F32"}})) == "the name of tensor '' cannot be used as a file name");
+  CHECK(problem(model_of({{"a\nb", "F32"}})) == "the name of tensor 'a\\x0ab' cannot be used as a file name");
 }

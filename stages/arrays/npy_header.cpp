@@ -39,24 +39,24 @@ class DictionaryReader {
 
   // Returns the problem with the dictionary; empty if it is valid.
   std::string read(Dictionary& dictionary) {
-    if (!take('{')) return "no dictionary";
+    if (!take('{')) return "expected a dictionary";
     while (!take('}')) {
       std::string key;
-      if (!take_string(key) || !take(':')) return "no key where one is expected";
+      if (!take_string(key) || !take(':')) return "expected a key";
       if (std::string problem = read_value(key, dictionary); !problem.empty()) return problem;
-      if (!take(',') && peek() != '}') return "something follows a value";
+      if (!take(',') && peek() != '}') return "unexpected text after a value";
     }
-    if (peek() != '\0') return "something follows the dictionary";
+    if (peek() != '\0') return "unexpected text after the dictionary";
     if (!dictionary.descr || !dictionary.fortran_order || !dictionary.shape)
-      return "it needs descr, fortran_order and shape";
+      return "it needs descr, fortran_order, and shape";
     return {};
   }
 
  private:
   std::string read_value(const std::string& key, Dictionary& dictionary) {
     if (key == "descr") {
-      if (peek() == '[') return "an array of records, which is not read";
-      return take_string(dictionary.descr.emplace()) ? "" : "descr is no text";
+      if (peek() == '[') return "an array of records, which is not supported";
+      return take_string(dictionary.descr.emplace()) ? "" : "descr is not a string";
     }
     if (key == "fortran_order") {
       if (take_word("True"))
@@ -65,7 +65,8 @@ class DictionaryReader {
         dictionary.fortran_order = false;
       return dictionary.fortran_order ? "" : "fortran_order is neither True nor False";
     }
-    if (key == "shape") return take_shape(dictionary.shape.emplace()) ? "" : "shape is no tuple of whole numbers";
+    if (key == "shape")
+      return take_shape(dictionary.shape.emplace()) ? "" : "shape is not a tuple of non-negative integers";
     return fmt::format("unknown key {}", quoted_name(key));
   }
 
@@ -121,7 +122,7 @@ class HeaderReader {
     BOOST_OUTCOME_TRY(const std::string text, read_text());
     Dictionary dictionary;
     if (const std::string problem = DictionaryReader(text).read(dictionary); !problem.empty())
-      return wrong(fmt::format("the header is not as NumPy writes it: {}", problem));
+      return wrong(fmt::format("not a header that NumPy writes: {}", problem));
     NpyHeader header;
     header.fortran_order = *dictionary.fortran_order;
     header.dims = std::move(*dictionary.shape);
@@ -143,16 +144,16 @@ class HeaderReader {
     const std::size_t bytes = std::min<std::uint64_t>(start.size(), file_.bytes());
     BOOST_OUTCOME_TRY(file_.read(0, std::span(start).first(bytes)));
     if (bytes < start.size() || std::memcmp(start.data(), kMagic.data(), kMagic.size()) != 0)
-      return wrong("this is no .npy file", "such a file is what numpy.save() writes");
+      return wrong("not a .npy file", "numpy.save() writes such files");
     const auto number = [&](std::size_t at) { return std::to_integer<std::uint64_t>(start[at]); };
     const std::uint64_t major = number(6), minor = number(7);
     if (major < 1 || major > 3 || minor != 0)
-      return wrong(fmt::format("version {}.{} of the format is not known; 1.0 to 3.0 are", major, minor));
+      return wrong(fmt::format("format version {}.{} is not supported (supported: 1.0 to 3.0)", major, minor));
     std::uint64_t length = number(8) | number(9) << 8;
     if (major > 1) length |= number(10) << 16 | number(11) << 24;
     data_ = (major > 1 ? 12 : 10) + length;
     if (length > kLongestHeader)
-      return wrong(fmt::format("the header would have {} bytes; {} are read at most", length, kLongestHeader));
+      return wrong(fmt::format("the header would have {} bytes, more than the limit of {}", length, kLongestHeader));
     if (data_ > file_.bytes()) return wrong("the header goes past the end of the file", kDamaged);
     std::string text(length, '\0');
     BOOST_OUTCOME_TRY(file_.read(data_ - length, std::as_writable_bytes(std::span(text))));
@@ -168,11 +169,11 @@ class HeaderReader {
     } else if (const auto known = std::ranges::find(kTypes, name, &NpyType::name); known != std::end(kTypes)) {
       type = &type_named(known->type);
       if (given_ && given_ != type)
-        return wrong(fmt::format("the elements are {}, not {}", type->name, given_->name), "leave out the type");
+        return wrong(fmt::format("the elements are {}, not {}", type->name, given_->name), "omit the type");
     } else {
-      return wrong(fmt::format("elements of type {} are not read", quoted_name(descr)),
-                   name.starts_with('V') ? "where they are BF16, say so: type: BF16"
-                                         : "what is read: floats of 16 to 64 bits, integers, truth values");
+      return wrong(fmt::format("elements of type {} are not supported", quoted_name(descr)),
+                   name.starts_with('V') ? "if they are BF16, set it: type: BF16"
+                                         : "supported: floats of 16 to 64 bits, integers, booleans");
     }
     return has_order && descr[0] == '>';
   }
@@ -180,8 +181,8 @@ class HeaderReader {
   Result<std::uint64_t> bytes_of_data(const NpyHeader& header) const {
     std::uint64_t elements = 1;
     if (header.dims.size() > 4)
-      return wrong(fmt::format("the array has {} dimensions; 4 are possible", header.dims.size()),
-                   "reshape it before it is saved");
+      return wrong(fmt::format("the array has {} dimensions, more than the limit of 4", header.dims.size()),
+                   "reshape it before saving");
     for (const std::uint64_t dim : header.dims)
       if (__builtin_mul_overflow(elements, dim, &elements) || elements > static_cast<std::uint64_t>(INT64_MAX))
         return wrong(
@@ -189,13 +190,13 @@ class HeaderReader {
     auto bytes = bytes_of(*header.type, elements);
     if (!bytes) return wrong("the array is too large: " + bytes.error().what);
     if (bytes.value() != file_.bytes() - data_)
-      return wrong(fmt::format("({}) of {} are {} bytes, but {} follow the header", fmt::join(header.dims, ", "),
-                               header.type->name, bytes.value(), file_.bytes() - data_),
+      return wrong(fmt::format("({}) of {} takes {} bytes, but the header is followed by {}",
+                               fmt::join(header.dims, ", "), header.type->name, bytes.value(), file_.bytes() - data_),
                    kDamaged);
     return bytes;
   }
 
-  static constexpr const char* kDamaged = "the file is damaged or cut short, or holds more than one array";
+  static constexpr const char* kDamaged = "the file is damaged or truncated, or contains more than one array";
 
   const ByteSource& file_;
   const TypeInfo* given_;

@@ -24,7 +24,7 @@ class NpySink final : public Sink {
       if (has_npy_type(*tensor.type)) continue;
       tensor.type = &type_named("F32");
       tensor.fallback_from = nullptr;
-      tensor.reason = "NumPy has no such type";
+      tensor.reason = "NumPy does not support this type";
     }
     return model;
   }
@@ -46,8 +46,8 @@ class NpySink final : public Sink {
       BOOST_OUTCOME_TRY(std::string name, file_name(tensor.name));
       const auto [other, is_new] = names.emplace(name, &tensor);
       if (!is_new)
-        return usage_error(fmt::format("tensors {} and {} would be the same file {}", quoted_name(other->second->name),
-                                       quoted_name(tensor.name), quoted_name(name)),
+        return usage_error(fmt::format("tensors {} and {} would be written to the same file {}",
+                                       quoted_name(other->second->name), quoted_name(tensor.name), quoted_name(name)),
                            "rename one of them first: stages: [{rename: ...}]");
       const Shape& shape = tensor.shape();
       std::vector<std::uint64_t> dims(shape.dims.begin(), shape.dims.begin() + shape.rank);
@@ -68,7 +68,7 @@ class NpySink final : public Sink {
     const bool is_plain = name[0] != '.' && name.size() <= kLongestFileName &&
                           std::ranges::none_of(name, [](char c) { return static_cast<unsigned char>(c) < ' '; });
     if (is_plain) return name;
-    return usage_error(fmt::format("tensor {} has a name that no file can have",
+    return usage_error(fmt::format("the name of tensor {} cannot be used as a file name",
                                    quoted_name(std::string_view(name).substr(0, name.size() - 4))),
                        "rename it first: stages: [{rename: ...}]");
   }
@@ -87,8 +87,8 @@ SinkSpec npy_sink() {
   FieldSpec field{.name = "npy",
                   .kind = FieldKind::kPath,
                   .doc =
-                      "Writes every tensor as NAME.npy into this folder, for NumPy; types that it does not have become "
-                      "F32. {recipe} stands for the name of the recipe.",
+                      "Writes each tensor as NAME.npy to this folder, for NumPy; types that NumPy does not support "
+                      "become F32. {recipe} is replaced by the recipe name.",
                   .example = "out/arrays"};
   return {std::move(field), [](const ConfigNode& value) -> Result<std::unique_ptr<Sink>> {
             return make_npy_sink({value.scalar, origin_of(value)});

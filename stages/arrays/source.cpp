@@ -22,57 +22,57 @@ constexpr std::uint64_t kMostFileBytes = 64 << 20;  // size limit of the YAML fi
 
 FieldSpec metadata_field() {
   const FieldSpec scalar{.doc =
-                             "true, false, a number or a text: bool, the first of uint32, int32, uint64 and int64 "
-                             "that holds it, float32, string."};
+                             "true, false, a number, or a string. The type is bool, float32, string, or the first of "
+                             "uint32, int32, uint64, and int64 that can hold the value."};
   const FieldSpec list{.kind = FieldKind::kList,
-                       .doc = "An array of what its elements are.",
+                       .doc = "An array; its type follows from its elements.",
                        .item = {{.kind = FieldKind::kAny, .doc = "An element."}}};
   const FieldSpec typed{.kind = FieldKind::kMap, .doc = "A value of a given type.", .fields = typed_value_fields()};
   return {.name = "metadata",
           .kind = FieldKind::kDictionary,
-          .doc = "Keys and their values, in their order in the output.",
+          .doc = "Keys and their values, in output order.",
           .example = "{general.architecture: llama, llama.context_length: {type: uint32, value: 8192}}",
           .item = {{.kind = FieldKind::kOneOf, .doc = "The value.", .alternatives = {scalar, list, typed}}}};
 }
 
 FieldSpec tensors_field() {
-  const FieldSpec name{.name = "name", .doc = "Its name.", .required = true, .example = "token_embd.weight"};
+  const FieldSpec name{.name = "name", .doc = "The tensor name.", .required = true, .example = "token_embd.weight"};
   const FieldSpec npy{.name = "npy",
                       .kind = FieldKind::kPath,
-                      .doc = "A file that numpy.save() wrote; its path is relative to this file.",
+                      .doc = "A file written by numpy.save(); the path is relative to this file.",
                       .example = "embeddings.npy",
                       .group = "file"};
   const FieldSpec raw{.name = "raw",
                       .kind = FieldKind::kPath,
-                      .doc = "A file with the bytes of the tensor; needs type and shape.",
+                      .doc = "A file with the tensor's raw bytes; requires type and shape.",
                       .example = "weights.bin",
                       .group = "file"};
   const FieldSpec type{.name = "type",
                        .kind = FieldKind::kTypeName,
-                       .doc = "What the elements are: of a raw file, and of a .npy file of plain bytes (V2).",
+                       .doc = "Element type of a raw file, or of a .npy file of plain bytes (V2).",
                        .example = "BF16",
                        .choices = {"BOOL", "U8", "U16", "U32", "U64", "F8_E4M3", "F8_E5M2"}};
   const FieldSpec shape{.name = "shape",
                         .kind = FieldKind::kList,
-                        .doc = "The dimensions of a raw file's tensor, the row length last, as NumPy has them.",
+                        .doc = "Dimensions of a raw tensor in NumPy order, with the row length last.",
                         .example = "[128, 4096]",
                         .item = {{.kind = FieldKind::kInteger, .doc = "A dimension."}}};
   const FieldSpec offset{.name = "offset",
                          .kind = FieldKind::kInteger,
-                         .doc = "The byte of a raw file at which the tensor begins.",
+                         .doc = "Offset of the tensor in a raw file, in bytes.",
                          .default_text = "0",
                          .example = "4096"};
   const FieldSpec order{.name = "byte_order",
                         .kind = FieldKind::kEnum,
-                        .doc = "The byte order of a raw file.",
+                        .doc = "Byte order of a raw file.",
                         .default_text = "little",
                         .example = "big",
                         .choices = {"little", "big"}};
   const FieldSpec tensor{
-      .kind = FieldKind::kMap, .doc = "One tensor.", .fields = {name, npy, raw, type, shape, offset, order}};
+      .kind = FieldKind::kMap, .doc = "A tensor.", .fields = {name, npy, raw, type, shape, offset, order}};
   return {.name = "tensors",
           .kind = FieldKind::kList,
-          .doc = "The tensors, in their order in the output.",
+          .doc = "The tensors, in output order.",
           .required = true,
           .example = "[{name: token_embd.weight, npy: embeddings.npy}]",
           .item = {tensor}};
@@ -109,7 +109,7 @@ class ArraysReader {
   Result<std::string> read_file() {
     BOOST_OUTCOME_TRY(const auto file, open_source(path_));
     if (file->bytes() > kMostFileBytes)
-      return input_error(path_, fmt::format("{} are more than such a file may have, {}", human_bytes(file->bytes()),
+      return input_error(path_, fmt::format("the file has {}, more than the limit of {}", human_bytes(file->bytes()),
                                             human_bytes(kMostFileBytes)));
     std::string text(file->bytes(), '\0');
     BOOST_OUTCOME_TRY(file->read(0, std::as_writable_bytes(std::span(text))));
@@ -137,7 +137,7 @@ class ArraysReader {
     if (const ConfigNode* npy = node.find("npy")) {
       for (const char* key : {"shape", "offset", "byte_order"})
         if (const ConfigNode* given = node.find(key))
-          return error_at(*given, fmt::format("a .npy file says its {} itself", key), "leave it out");
+          return error_at(*given, fmt::format("a .npy file contains its own {}", key), "omit it");
       BOOST_OUTCOME_TRY(tensor.expression, read_npy(*npy, type));
     } else {
       if (!type || !node.find("shape"))
@@ -174,12 +174,12 @@ class ArraysReader {
       BOOST_OUTCOME_TRY(const std::int64_t dim, to_integer(item));
       dims.push_back(static_cast<std::uint64_t>(dim));
     }
-    if (dims.size() > 4) return error_at(list, fmt::format("{} dimensions; 4 are possible", dims.size()));
+    if (dims.size() > 4) return error_at(list, fmt::format("{} dimensions are more than the limit of 4", dims.size()));
     const auto elements = elements_of(dims);
     if (!elements) return error_at(list, "more than 2^63 - 1 elements");
     const Shape shape = shape_of(dims);
     if (shape.columns() % type.block_elements != 0)
-      return error_at(list, fmt::format("rows of {} elements are not a multiple of the {} in a block of {}",
+      return error_at(list, fmt::format("rows of {} elements are not a multiple of the block size {} of {}",
                                         shape.columns(), type.block_elements, type.name));
     const auto bytes = bytes_of(type, *elements);
     if (!bytes) return error_at(list, bytes.error().what);
@@ -190,11 +190,11 @@ class ArraysReader {
     }
     if (const ConfigNode* order = node.find("byte_order")) data.big_endian = order->scalar == "big";
     if (data.big_endian && !can_swap(type))
-      return error_at(*node.find("byte_order"), fmt::format("how the bytes of {} are swapped is not known", type.name));
+      return error_at(*node.find("byte_order"), fmt::format("byte swapping of {} is not supported", type.name));
     BOOST_OUTCOME_TRY(const auto file, open(*node.find("raw")));
     if (data.offset > file->bytes() || data.bytes > file->bytes() - data.offset)
       return error_at(*node.find("raw"),
-                      fmt::format("{} of {} are {} bytes from byte {} on, past the end of the file of {}",
+                      fmt::format("{} of {} takes {} bytes from byte {}, past the end of the file of {}",
                                   describe(shape), type.name, data.bytes, data.offset, file->bytes()));
     data.source = source_of(*file);
     return expressions::extent(type, shape, data);
@@ -235,7 +235,7 @@ class ArraysSource final : public Source {
 
 FieldSpec arrays_fields() {
   return {.kind = FieldKind::kMap,
-          .doc = "A model of loose arrays.",
+          .doc = "A model made of separate arrays.",
           .fields = {arrays::metadata_field(), arrays::tensors_field()}};
 }
 
@@ -247,7 +247,7 @@ SourceSpec arrays_source(Types types) {
   FieldSpec field{
       .name = "arrays",
       .kind = FieldKind::kPath,
-      .doc = "A YAML file that describes a model of loose arrays: metadata, and tensors in .npy and raw files.",
+      .doc = "A YAML file that describes a model made of separate arrays: metadata, and tensors in .npy and raw files.",
       .example = "models/mine/arrays.yaml"};
   return {std::move(field), [types = std::move(types)](const ConfigNode& value) -> Result<std::unique_ptr<Source>> {
             return make_arrays_source(value.scalar, types);

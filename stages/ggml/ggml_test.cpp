@@ -84,7 +84,7 @@ std::string text_of(const Model& model, const char* key) { return describe(*mode
 
 }  // namespace
 
-TEST_CASE("all formats give the same model, and the scores that they have") {
+TEST_CASE("all formats give the same model, with scores if they have them") {
   for (const auto& [magic, version] : {std::pair("lmgg", 1u), {"fmgg", 1u}, {"tjgg", 1u}, {"tjgg", 2u}, {"tjgg", 3u}}) {
     CAPTURE(magic, version);
     File file{magic, version};
@@ -101,7 +101,7 @@ TEST_CASE("all formats give the same model, and the scores that they have") {
   }
 }
 
-TEST_CASE("tokens are those of SentencePiece") {
+TEST_CASE("tokens match SentencePiece") {
   const Model model = opened(File{}.build()).value();
   const auto tokens = array_items(*model.metadata.find("tokenizer.ggml.tokens"));
   REQUIRE(tokens.size() == 260);
@@ -116,7 +116,7 @@ TEST_CASE("tokens are those of SentencePiece") {
   CHECK(as_signed(kinds[259]) == 1);
 }
 
-TEST_CASE("what the file does not say is an option") {
+TEST_CASE("information missing from the file can be set with options") {
   const Model plain = opened(File{}.build()).value();
   CHECK(text_of(plain, "general.name") == "\"llama.bin\"");
   CHECK(text_of(plain, "general.description") == "\"converted from legacy GGJTv3 MOSTLY_F16 format\"");
@@ -134,39 +134,39 @@ TEST_CASE("what the file does not say is an option") {
   CHECK(wrong.error().code == ExitCode::kUsage);
 }
 
-TEST_CASE("blocks that were changed since are refused") {
+TEST_CASE("outdated block layouts are refused") {
   CHECK(fault(File{"tjgg", 1, 8, 6, 4, 32, 22}.build()) ==
-        "its blocks of MOSTLY_Q5_0 are not those of today: GGJT version 1");
+        "its MOSTLY_Q5_0 blocks use an outdated layout: GGJT version 1");
   CHECK(fault(File{"tjgg", 2, 2, 2, 4, 32, 18}.build()) ==
-        "its blocks of MOSTLY_Q4_0 are not those of today: GGJT version 2");
+        "its MOSTLY_Q4_0 blocks use an outdated layout: GGJT version 2");
   CHECK(fault(File{"tjgg", 2, 8, 6, 4, 32, 22}.build()) == "none");
   CHECK(fault(File{"tjgg", 3, 2, 2, 4, 32, 18}.build()) == "none");
 }
 
-TEST_CASE("files that are none, cut short or hold impossible numbers: one error each") {
+TEST_CASE("invalid files, truncated files, and impossible numbers give one error each") {
   const std::string good = File{}.build();
-  CHECK(fault("") == "the file ends where 4 bytes should stand");
+  CHECK(fault("") == "the file ends where 4 bytes are expected");
   CHECK(fault("GGUF" + good.substr(4)) == "this is a GGUF file");
-  CHECK(fault("abcd" + good.substr(4)) == "the magic is 'abcd', not that of a GGML, GGMF or GGJT file");
-  CHECK(fault(File{"tjgg", 4}.build()) == "GGJT version 4; 1 to 3 are read");
-  CHECK(fault(File{"tjgg", 3, 5}.build()) == "file type 5 is not known");
-  CHECK(fault(File{"tjgg", 3, 1, 1, 0}.build()) == "0 heads and 260 tokens are those of no model");
-  CHECK(fault(File{"tjgg", 3, 1, 99}.build()) == "tensor 'tok_embeddings.weight' is of type 99, which is not known");
+  CHECK(fault("abcd" + good.substr(4)) == "the magic is 'abcd', not that of a GGML, GGMF, or GGJT file");
+  CHECK(fault(File{"tjgg", 4}.build()) == "GGJT version 4 is not supported (supported: 1 to 3)");
+  CHECK(fault(File{"tjgg", 3, 5}.build()) == "file type 5 is unknown");
+  CHECK(fault(File{"tjgg", 3, 1, 1, 0}.build()) == "0 heads and 260 tokens do not match any model");
+  CHECK(fault(File{"tjgg", 3, 1, 99}.build()) == "tensor 'tok_embeddings.weight' has unknown type 99");
   CHECK(fault(File{"tjgg", 3, 1, 1, 4, 1, 2, "layers.0.strange.weight"}.build()) ==
-        "tensor 'layers.0.strange.weight' is none of LLaMA's");
+        "tensor 'layers.0.strange.weight' is not a LLaMA tensor");
   CHECK(fault(good.substr(0, good.size() - 1))
             .starts_with("tensor 'layers.0.ffn_norm.weight' of 256 bytes does not fit"));
   CHECK(fault(good.substr(0, 200)).starts_with("260 tokens do not fit in the "));
   std::string tokens = good;
   tokens.replace(8, 4, number(0xffffffff));
-  CHECK(fault(tokens) == "4 heads and 4294967295 tokens are those of no model");
+  CHECK(fault(tokens) == "4 heads and 4294967295 tokens do not match any model");
   std::string length = good;
   length.replace(36, 4, number(5000));
-  CHECK(fault(length) == "a token of 5000 bytes; 4095 are the limit");
+  CHECK(fault(length) == "a token of 5000 bytes is longer than the limit of 4095");
   for (std::size_t size = 0; size < 3000; size += 7) CHECK(fault(good.substr(0, size)) != "none");
 }
 
-TEST_CASE("the file that is made of it is that of the reference's script") {
+TEST_CASE("the converted file matches the reference script's") {
   const Model model = opened(File{}.build()).value();
   const auto files = make_gguf_sink({.path = "llama.gguf"}).value()->layout(model).value();
   REQUIRE(files.size() == 1);

@@ -112,7 +112,7 @@ class Reader {
   std::uint64_t left() const { return file_->bytes() - position(); }
 
   Status take(std::span<char> into) {
-    if (into.size() > left()) return error(fmt::format("the file ends where {} bytes should stand", into.size()));
+    if (into.size() > left()) return error(fmt::format("the file ends where {} bytes are expected", into.size()));
     while (!into.empty()) {
       if (at_ == buffer_.size()) {
         start_ += at_;
@@ -134,7 +134,8 @@ class Reader {
            static_cast<std::uint32_t>(bytes[3]) << 24;
   }
   Result<std::string> text(std::uint32_t bytes, std::string_view what) {
-    if (bytes > kLongestText) return error(fmt::format("{} of {} bytes; {} are the limit", what, bytes, kLongestText));
+    if (bytes > kLongestText)
+      return error(fmt::format("{} of {} bytes is longer than the limit of {}", what, bytes, kLongestText));
     std::string text(bytes, '\0');
     BOOST_OUTCOME_TRY(take(text));
     return text;
@@ -152,14 +153,14 @@ class Reader {
       format_ = Format::kGgml;
       return ok();
     }
-    if (magic == "GGUF") return error("this is a GGUF file", "name it as `gguf:`");
+    if (magic == "GGUF") return error("this is a GGUF file", "use `gguf:` to read it");
     if (magic != "fmgg" && magic != "tjgg")
-      return error(fmt::format("the magic is {}, not that of a GGML, GGMF or GGJT file", quoted_name(magic)));
+      return error(fmt::format("the magic is {}, not that of a GGML, GGMF, or GGJT file", quoted_name(magic)));
     format_ = magic == "fmgg" ? Format::kGgmf : Format::kGgjt;
     BOOST_OUTCOME_TRY(version_, u32());
     const std::uint32_t last = format_ == Format::kGgmf ? 1 : 3;
     if (version_ < 1 || version_ > last)
-      return error(fmt::format("{} version {}; 1 to {} are read", format_name(), version_, last));
+      return error(fmt::format("{} version {} is not supported (supported: 1 to {})", format_name(), version_, last));
     return ok();
   }
 
@@ -169,9 +170,9 @@ class Reader {
       BOOST_OUTCOME_TRY(*each, u32());
     }
     if (p_.file_type >= std::size(kFileTypes) || kFileTypes[p_.file_type].empty())
-      return error(fmt::format("file type {} is not known", p_.file_type));
+      return error(fmt::format("file type {} is unknown", p_.file_type));
     if (p_.heads == 0 || p_.tokens < 3 || p_.tokens > kMostTokens)
-      return error(fmt::format("{} heads and {} tokens are those of no model", p_.heads, p_.tokens));
+      return error(fmt::format("{} heads and {} tokens do not match any model", p_.heads, p_.tokens));
     return ok();
   }
 
@@ -183,14 +184,14 @@ class Reader {
     const bool changed_last = version_ == 2 && std::ranges::count(kChangedLast, p_.file_type) != 0;
     if (!is_quantized || (!is_old && !changed_last)) return ok();
     return input_error(file_->path(),
-                       fmt::format("its blocks of {} are not those of today: {} version {}", kFileTypes[p_.file_type],
+                       fmt::format("its {} blocks use an outdated layout: {} version {}", kFileTypes[p_.file_type],
                                    format_name(), version_),
-                       "quantize the model anew, from its F16 file or its checkpoint");
+                       "quantize the model again, from its F16 file or its checkpoint");
   }
 
   Status read_vocabulary() {
     if (p_.tokens > left() / 4)
-      return error(fmt::format("{} tokens do not fit in the {} bytes left", p_.tokens, left()));
+      return error(fmt::format("{} tokens do not fit in the remaining {} bytes", p_.tokens, left()));
     for (std::uint32_t id = 0; id < p_.tokens; ++id) {
       BOOST_OUTCOME_TRY(const std::uint32_t bytes, u32());
       BOOST_OUTCOME_TRY(std::string token, text(bytes, "a token"));
@@ -237,28 +238,28 @@ class Reader {
     BOOST_OUTCOME_TRY(const std::uint32_t rank, u32());
     BOOST_OUTCOME_TRY(const std::uint32_t name_bytes, u32());
     BOOST_OUTCOME_TRY(const std::uint32_t type, u32());
-    if (rank < 1 || rank > 4) return error(fmt::format("a tensor of {} dimensions; 1 to 4 are possible", rank));
+    if (rank < 1 || rank > 4) return error(fmt::format("a tensor has {} dimensions; 1 to 4 are possible", rank));
     Shape shape{rank, {1, 1, 1, 1}};
     for (std::uint32_t i = 0; i < rank; ++i) {
       BOOST_OUTCOME_TRY(shape.dims[i], u32());
     }
-    BOOST_OUTCOME_TRY(const std::string name, text(name_bytes, "a tensor's name"));
+    BOOST_OUTCOME_TRY(const std::string name, text(name_bytes, "a tensor name"));
     tensor.name = new_name(name);
     if (tensor.name.empty())
-      return error(fmt::format("tensor {} is none of LLaMA's", quoted_name(name)),
-                   "other architectures of that time are not read");
+      return error(fmt::format("tensor {} is not a LLaMA tensor", quoted_name(name)),
+                   "other architectures of that time are not supported");
     tensor.type = find_type(type);
-    if (!tensor.type) return error(fmt::format("tensor {} is of type {}, which is not known", quoted_name(name), type));
+    if (!tensor.type) return error(fmt::format("tensor {} has unknown type {}", quoted_name(name), type));
     const std::uint64_t begin =
         format_ == Format::kGgjt ? (position() + kAlignment - 1) / kAlignment * kAlignment : position();
     std::uint64_t elements = 1;
     for (std::uint32_t i = 0; i < rank; ++i)
       if (__builtin_mul_overflow(elements, shape.dims[i], &elements))
-        return error(fmt::format("tensor {} has more elements than any", quoted_name(name)));
+        return error(fmt::format("tensor {} has too many elements", quoted_name(name)));
     const auto bytes = bytes_of(*tensor.type, elements);
     if (!bytes) return error(fmt::format("tensor {}: {}", quoted_name(name), bytes.error().what));
     if (begin > file_->bytes() || bytes.value() > file_->bytes() - begin)
-      return error(fmt::format("tensor {} of {} bytes does not fit in the {} bytes left", quoted_name(name),
+      return error(fmt::format("tensor {} of {} bytes does not fit in the remaining {} bytes", quoted_name(name),
                                bytes.value(), left()));
     if (name == "layers.0.feed_forward.w1.weight") feed_forward_ = shape.dims[1];
     const auto extent = expressions::extent(*tensor.type, shape, Extent{file_->describe(), begin, bytes.value()});
@@ -270,12 +271,13 @@ class Reader {
 
   Status describe(Model& model) const {
     if (feed_forward_ == 0)
-      return input_error(file_->path(), "has no tensor 'layers.0.feed_forward.w1.weight'", "is it a LLaMA model?");
+      return input_error(file_->path(), "tensor 'layers.0.feed_forward.w1.weight' is missing",
+                         "check that this is a LLaMA model");
     const std::uint64_t groups = options_.query_groups;
     const bool fits = groups == 1 || (groups != 0 && p_.heads % groups == 0 && p_.heads / groups <= 255);
     if (!fits)
-      return error_at(options_.origin, fmt::format("query_groups is {}, and the model has {} heads", groups, p_.heads),
-                      "8 for LLaMA 2 70B, else 1");
+      return error_at(options_.origin, fmt::format("query_groups is {}, but the model has {} heads", groups, p_.heads),
+                      "use 8 for LLaMA 2 70B, otherwise 1");
     Metadata& m = model.metadata;
     const auto number = [&](const char* key, std::uint64_t value) {
       m.set_at_end(key, metadata_unsigned(MetadataType::kUint32, value));
@@ -304,7 +306,7 @@ class Reader {
     number("tokenizer.ggml.bos_token_id", 1);
     number("tokenizer.ggml.eos_token_id", 2);
     if (format_ == Format::kGgml)
-      model.warnings.push_back(file_->path() + ": files of this age have no scores of tokens: they are 0");
+      model.warnings.push_back(file_->path() + ": files of this age have no token scores, so all scores are 0");
     return ok();
   }
 

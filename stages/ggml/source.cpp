@@ -40,36 +40,35 @@ Result<SourceOptions> read_options(const ConfigNode& value) {
 FieldSpec map_field() {
   FieldSpec file{.name = "file",
                  .kind = FieldKind::kPath,
-                 .doc = "The file.",
+                 .doc = "The file to read.",
                  .required = true,
                  .example = "models/llama-7b-f16.bin"};
-  FieldSpec name{.name = "name",
-                 .doc = "general.name of the model; the file's name where it is not given.",
-                 .example = "LLaMA 7B"};
+  FieldSpec name{.name = "name", .doc = "The model's general.name; default: the file name.", .example = "LLaMA 7B"};
   FieldSpec description{.name = "description",
-                        .doc = "general.description; what it was converted from where it is not given.",
+                        .doc = "The model's general.description; default: the format it was converted from.",
                         .example = "from the files of 2023"};
-  FieldSpec groups{.name = "query_groups",
-                   .kind = FieldKind::kInteger,
-                   .doc = "Heads for each head of keys and values, which the file does not say: 8 for LLaMA 2 70B.",
-                   .default_text = "1",
-                   .example = "8",
-                   .minimum = 1,
-                   .maximum = 255};
+  FieldSpec groups{
+      .name = "query_groups",
+      .kind = FieldKind::kInteger,
+      .doc = "Number of attention heads per key-value head, which the file does not contain: 8 for LLaMA 2 70B.",
+      .default_text = "1",
+      .example = "8",
+      .minimum = 1,
+      .maximum = 255};
   FieldSpec epsilon{.name = "epsilon",
                     .kind = FieldKind::kNumber,
-                    .doc = "Of the RMS norms: 1e-6 for LLaMA 1 and OpenLLaMA, 1e-5 for LLaMA 2.",
+                    .doc = "Epsilon of the RMS norms: 1e-6 for LLaMA 1 and OpenLLaMA, 1e-5 for LLaMA 2.",
                     .default_text = "5e-6",
                     .example = "1e-5",
                     .maximum = 1};
   FieldSpec length{.name = "context_length",
                    .kind = FieldKind::kInteger,
-                   .doc = "Tokens of the context: 2048 for LLaMA 1, 4096 for LLaMA 2.",
+                   .doc = "Context length in tokens: 2048 for LLaMA 1, 4096 for LLaMA 2.",
                    .default_text = "2048",
                    .example = "4096",
                    .minimum = 1,
                    .maximum = UINT32_MAX};
-  FieldSpec map{.kind = FieldKind::kMap, .doc = "The file and what it does not say of the model."};
+  FieldSpec map{.kind = FieldKind::kMap, .doc = "The file, and information about the model that it does not contain."};
   map.fields = {file, name, description, groups, epsilon, length};
   return map;
 }
@@ -82,10 +81,10 @@ std::unique_ptr<Source> make_ggml_source(ggml::SourceOptions options) {
 }
 
 SourceSpec ggml_source() {
-  FieldSpec path{.kind = FieldKind::kPath, .doc = "The file."};
+  FieldSpec path{.kind = FieldKind::kPath, .doc = "The file to read."};
   FieldSpec field{.name = "ggml",
                   .kind = FieldKind::kOneOf,
-                  .doc = "A LLaMA file of before GGUF: GGML, GGMF or GGJT versions 1 to 3.",
+                  .doc = "A LLaMA file from before GGUF: GGML, GGMF, or GGJT versions 1 to 3.",
                   .example = "models/llama-7b-f16.bin"};
   field.alternatives = {std::move(path), ggml::map_field()};
   return {std::move(field), [](const ConfigNode& value) -> Result<std::unique_ptr<Source>> {

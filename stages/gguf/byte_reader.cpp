@@ -72,7 +72,7 @@ Result<std::string> ByteReader::name(std::string_view what) {
   BOOST_OUTCOME_TRY(const std::uint64_t bytes, length());
   if (bytes > remaining()) return cut_short(bytes);
   if (bytes > kLongestName)
-    return error(at, fmt::format("a {} of {} bytes is longer than the {} allowed", what, bytes, kLongestName));
+    return error(at, fmt::format("a {} of {} bytes is longer than the limit of {}", what, bytes, kLongestName));
   std::string text(static_cast<std::size_t>(bytes), '\0');
   BOOST_OUTCOME_TRY(read(text));
   if (const std::string problem = name_problem(text); !problem.empty())
@@ -93,13 +93,14 @@ Error ByteReader::error(std::uint64_t offset, std::string what, std::string help
 }
 
 Error ByteReader::cut_short(std::uint64_t bytes) const {
-  return error(position(),
-               fmt::format("the file ends too early: {} more bytes are needed and {} are left", bytes, remaining()),
-               kDamagedFileHelp);
+  return error(
+      position(),
+      fmt::format("the file ends too early: {} more bytes are needed, but only {} are left", bytes, remaining()),
+      kDamagedFileHelp);
 }
 
 std::string name_problem(std::string_view name) {
-  if (name.find('\0') != std::string_view::npos) return "has a zero byte in it";
+  if (name.find('\0') != std::string_view::npos) return "contains a zero byte";
   return is_utf8(name) ? "" : "is not UTF-8";
 }
 

@@ -115,7 +115,7 @@ Result<std::string> make_header(const Model& model, const FileContent& content,
 
 Status check_byte_order(const Tensor& tensor, bool big_endian) {
   if (!big_endian || can_swap(*tensor.type)) return ok();
-  return usage_error(fmt::format("tensor {} cannot be written big-endian: nothing is known of the bytes of {}",
+  return usage_error(fmt::format("tensor {} cannot be written big-endian: byte swapping of {} is not supported",
                                  quoted_name(tensor.name), tensor.type->name),
                      "choose another type for this tensor");
 }
@@ -129,11 +129,11 @@ Error too_large(const FileContent& content) {
 Result<std::uint64_t> tensor_bytes(const Tensor& tensor) {
   if (is_source_type(*tensor.type))
     return usage_error(
-        fmt::format("tensor {} is {}, a type that GGUF does not have", quoted_name(tensor.name), tensor.type->name),
-        "give it another one: quantize: {tensors: [{match: ..., type: F32}]}");
+        fmt::format("tensor {} is {}, a type that GGUF does not support", quoted_name(tensor.name), tensor.type->name),
+        "choose another type: quantize: {tensors: [{match: ..., type: F32}]}");
   if (tensor.shape().columns() % tensor.type->block_elements != 0)
     return usage_error(fmt::format(
-        "tensor {} cannot be {}: its rows of {} elements are not a multiple of the {} of a block",
+        "tensor {} cannot be {}: its rows of {} elements are not a multiple of the block size {}",
         quoted_name(tensor.name), tensor.type->name, tensor.shape().columns(), tensor.type->block_elements));
   Result<std::uint64_t> bytes = bytes_of(*tensor.type, tensor.shape().elements());
   if (!bytes) return usage_error(fmt::format("tensor {}: {}", quoted_name(tensor.name), bytes.error().what));

@@ -91,13 +91,12 @@ class ValueReader {
     if (type == MetadataType::kString) least = in_.encoding().length_bytes();
     if (type == MetadataType::kArray) least = 4 + in_.encoding().length_bytes();
     if (count <= in_.remaining() / least) return ok();
-    return in_.error(offset, fmt::format("an array of {} {} elements does not fit in the {} bytes left", count,
+    return in_.error(offset, fmt::format("an array of {} {} elements does not fit in the remaining {} bytes", count,
                                          metadata_type_name(type), in_.remaining()));
   }
 
   Error too_large() const {
-    return in_.error(in_.position(),
-                     fmt::format("a value is larger than {} bytes, the most that is read", kLargestValue));
+    return in_.error(in_.position(), fmt::format("a value is larger than the limit of {} bytes", kLargestValue));
   }
 
   ByteReader& in_;
@@ -140,9 +139,8 @@ Result<Metadata> read_metadata(ByteReader& in, std::uint64_t count) {
     }
     bytes += value.bytes.size();
     if (bytes > kLargestMetadata)
-      return in.error(offset,
-                      fmt::format("the metadata is larger than {} bytes, the most that is read", kLargestMetadata));
-    if (metadata.find(key)) return in.error(offset, fmt::format("metadata key {} occurs twice", quoted_name(key)));
+      return in.error(offset, fmt::format("the metadata is larger than the limit of {} bytes", kLargestMetadata));
+    if (metadata.find(key)) return in.error(offset, fmt::format("metadata key {} appears twice", quoted_name(key)));
     metadata.add(std::move(key), std::move(value));
   }
   return metadata;
@@ -170,7 +168,8 @@ Result<Shape> read_shape(ByteReader& in, std::string_view name) {
   Shape shape;
   BOOST_OUTCOME_TRY(shape.rank, in.u32());
   if (shape.rank > kMostDimensions)
-    return wrong(in, offset, name, fmt::format("has {} dimensions; {} are possible", shape.rank, kMostDimensions));
+    return wrong(in, offset, name,
+                 fmt::format("has {} dimensions, more than the limit of {}", shape.rank, kMostDimensions));
   std::uint64_t elements = 1;
   bool fits = true;
   for (std::uint32_t i = 0; i < shape.rank; ++i) {
@@ -188,9 +187,9 @@ Error unknown_type(const ByteReader& in, std::uint64_t offset, std::string_view 
     if (removed.id == id)
       return wrong(in, offset, name,
                    fmt::format("is of type {} ({}), which was removed from the format", id, removed.name),
-                   "make the file again with a current type");
+                   "recreate the file with a current type");
   return wrong(in, offset, name, fmt::format("is of unknown type {}", id),
-               "`ggufmill types` lists the known ones; a kernel module can bring more");
+               "`ggufmill types` lists the known ones; a kernel module can add more");
 }
 
 Result<const TypeInfo*> read_type(ByteReader& in, std::string_view name, const Types& types) {
@@ -199,8 +198,7 @@ Result<const TypeInfo*> read_type(ByteReader& in, std::string_view name, const T
   const TypeInfo* type = types.find(id);
   if (!type) return unknown_type(in, offset, name, id);
   if (in.encoding().big_endian && !can_swap(*type))
-    return wrong(in, offset, name,
-                 fmt::format("is big-endian, and how the bytes of {} are swapped is not known", type->name));
+    return wrong(in, offset, name, fmt::format("is big-endian, and byte swapping of {} is not supported", type->name));
   return type;
 }
 
@@ -208,7 +206,7 @@ Result<std::uint64_t> source_bytes(const ByteReader& in, const DescribedTensor& 
   const TypeInfo& type = *tensor.type;
   if (tensor.shape.columns() % type.block_elements != 0)
     return wrong(in, tensor.described_at, tensor.name,
-                 fmt::format("has rows of {} elements, not a multiple of the {} in a block of {}",
+                 fmt::format("has rows of {} elements, not a multiple of the block size {} of {}",
                              tensor.shape.columns(), type.block_elements, type.name));
   Result<std::uint64_t> bytes = bytes_of(type, tensor.shape.elements());
   if (!bytes) return wrong(in, tensor.described_at, tensor.name, "is too large: " + bytes.error().what);
@@ -231,7 +229,7 @@ Status place(const ByteReader& in, std::uint64_t data, std::uint64_t alignment, 
   const std::uint64_t offset = tensor.data.offset, file = in.position() + in.remaining();
   if (offset % alignment != 0)
     return wrong(in, tensor.described_at, tensor.name,
-                 fmt::format("lies at offset {}, not a multiple of the alignment {}", offset, alignment));
+                 fmt::format("is at offset {}, not a multiple of the alignment {}", offset, alignment));
   if (data > file || offset > file - data || tensor.data.bytes > file - data - offset)
     return wrong(
         in, tensor.described_at, tensor.name,
@@ -270,7 +268,7 @@ Result<std::vector<DescribedTensor>> read_tensors(ByteReader& in, std::uint64_t 
 // order are accepted. `in` must be positioned after the last description.
 Status place_tensors(const ByteReader& in, std::uint64_t alignment, std::vector<DescribedTensor>& tensors) {
   const std::optional<std::uint64_t> data = padded(in.position(), alignment);
-  if (!data) return in.error(in.position(), "the header goes past the largest file");
+  if (!data) return in.error(in.position(), "the header goes past the largest possible file size");
   for (DescribedTensor& described : tensors) {
     BOOST_OUTCOME_TRY(place(in, *data, alignment, described));
   }
@@ -299,8 +297,9 @@ Status check_magic(ByteReader& in) {
   BOOST_OUTCOME_TRY(in.read(magic));
   const std::string_view found(magic, sizeof magic);
   if (found == kMagic) return ok();
-  return in.error(0, fmt::format("not a GGUF file: it begins with {}, not 'GGUF'", quoted_name(found)),
-                  is_lfs_pointer(found, in) ? "it is a Git LFS pointer: `git lfs pull` gets the file itself" : "");
+  return in.error(
+      0, fmt::format("not a GGUF file: it begins with {}, not 'GGUF'", quoted_name(found)),
+      is_lfs_pointer(found, in) ? "this is a Git LFS pointer: `git lfs pull` downloads the actual file" : "");
 }
 
 // Reads the version. If its low half is zero, the file has the other byte order.
@@ -310,7 +309,8 @@ Result<Encoding> read_encoding(ByteReader& in) {
   const bool big_endian = version != 0 && (version & 0xffff) == 0;
   if (big_endian) version = __builtin_bswap32(version);
   if (version >= 1 && version <= kNewestVersion) return Encoding{version, big_endian};
-  return in.error(offset, fmt::format("GGUF version {} is not known; 1 to {} are read", version, kNewestVersion));
+  return in.error(offset,
+                  fmt::format("GGUF version {} is not supported (supported: 1 to {})", version, kNewestVersion));
 }
 
 struct Counts {
@@ -327,10 +327,12 @@ Result<Counts> read_counts(ByteReader& in) {
   BOOST_OUTCOME_TRY(counts.tensors, in.length());
   BOOST_OUTCOME_TRY(counts.entries, in.length());
   if (counts.tensors > in.remaining() / least_tensor)
-    return in.error(offset, fmt::format("{} tensors do not fit in the {} bytes left", counts.tensors, in.remaining()));
+    return in.error(offset,
+                    fmt::format("{} tensors do not fit in the remaining {} bytes", counts.tensors, in.remaining()));
   if (counts.entries > (in.remaining() - counts.tensors * least_tensor) / least_entry)
-    return in.error(offset + length, fmt::format("{} metadata entries and {} tensors do not fit in the {} bytes left",
-                                                 counts.entries, counts.tensors, in.remaining()));
+    return in.error(offset + length,
+                    fmt::format("{} metadata entries and {} tensors do not fit in the remaining {} bytes",
+                                counts.entries, counts.tensors, in.remaining()));
   return counts;
 }
 
@@ -344,7 +346,7 @@ Status check_names(const ByteReader& in, const std::vector<DescribedTensor>& ten
   std::unordered_set<std::string_view> names;
   for (const DescribedTensor& described : tensors)
     if (!names.insert(described.name).second)
-      return in.error(described.described_at, fmt::format("tensor {} occurs twice", quoted_name(described.name)));
+      return in.error(described.described_at, fmt::format("tensor {} appears twice", quoted_name(described.name)));
   return ok();
 }
 

@@ -80,12 +80,15 @@ class ModelReader {
     if (split.count < 2) return std::string();
     const auto prefix = shard_prefix(path, split.number, split.count);
     if (split.number != 0)
-      return input_error(path, fmt::format("this is file {} of a model in {}", split.number + 1, split.count),
-                         fmt::format("give the first, {}", shard_path(prefix.value_or("NAME"), 0, split.count)));
+      return input_error(path,
+                         fmt::format("this is file {} of a model split into {} files", split.number + 1, split.count),
+                         fmt::format("give the first file: {}", shard_path(prefix.value_or("NAME"), 0, split.count)));
     if (prefix) return *prefix;
     return input_error(
-        path, fmt::format("this is the first file of a model in {}, but its name does not say so", split.count),
-        fmt::format("name it {}, and the others likewise", shard_path("NAME", 0, split.count)));
+        path,
+        fmt::format("this is the first file of a model split into {} files, but its name does not follow the pattern",
+                    split.count),
+        fmt::format("rename it to {}, and the others accordingly", shard_path("NAME", 0, split.count)));
   }
 
   Status read_shard(const std::string& path, std::uint64_t index, const Split& first) {
@@ -99,7 +102,7 @@ class ModelReader {
     BOOST_OUTCOME_TRY(const Split split, read_split(path, header.value().metadata));
     if (split.count != first.count || split.number != index || (split.tensors && split.tensors != first.tensors))
       return input_error(path,
-                         fmt::format("the file says that it is number {} of {}, not {} of {} as its name and {} say",
+                         fmt::format("the file contains number {} of {}, not {} of {} as expected from its name and {}",
                                      split.number + 1, split.count, index + 1, first.count, model_.files.front()->path),
                          "check that the files belong to the same model");
     return add_tensors(std::move(header.value().tensors));
@@ -118,8 +121,9 @@ class ModelReader {
   }
 
   Error twice(const DescribedTensor& described) const {
-    Error error = input_error(model_.files.back()->path, fmt::format("tensor {} is in an earlier file of the model too",
-                                                                     quoted_name(described.name)));
+    Error error =
+        input_error(model_.files.back()->path,
+                    fmt::format("tensor {} is also in an earlier file of the model", quoted_name(described.name)));
     error.detail = fmt::format("at byte {:#x}", described.described_at);
     return error;
   }
@@ -131,7 +135,7 @@ class ModelReader {
       if (tensor.name.size() > kLongestNameElsewhere && count++ == 0) first = &tensor.name;
     if (first)
       model_.warnings.push_back(
-          fmt::format("{} tensor name{} longer than the {} bytes that llama.cpp reads, the first being {}", count,
+          fmt::format("{} tensor name{} longer than the {} bytes that llama.cpp reads; the first is {}", count,
                       count == 1 ? " is" : "s are", kLongestNameElsewhere, quoted_name(*first)));
   }
 
@@ -171,8 +175,8 @@ SourceSpec gguf_source(Types types) {
   field.name = "gguf";
   field.kind = FieldKind::kPath;
   field.doc =
-      "A GGUF file, version 1 to 3; of a model in several files, the first. Or its address: https://HOST/FILE.gguf, "
-      "hf://ORG/NAME@REVISION/FILE.gguf, s3://BUCKET/KEY.";
+      "A GGUF file, version 1 to 3; for a model split into several files, the first one. Or its address: "
+      "https://HOST/FILE.gguf, hf://ORG/NAME@REVISION/FILE.gguf, s3://BUCKET/KEY.";
   field.example = "models/Llama-3-8B-BF16.gguf";
   return {std::move(field), [types = std::move(types)](const ConfigNode& value) -> Result<std::unique_ptr<Source>> {
             return make_gguf_source(value.scalar, types);

@@ -74,7 +74,7 @@ TEST_CASE("tensors are found in every version and byte order") {
   CHECK(data_of(folder.file("m.gguf"), tensors[2]) == builder.tensors[2].data);
 }
 
-TEST_CASE("words of big-endian data are the other way round") {
+TEST_CASE("words of big-endian data are swapped") {
   GgufBuilder builder;
   builder.big_endian = true;
   builder.tensors.push_back({"a", {2}, "F32", std::string("\0\0\x80\x3f\0\0\0\x40", 8)});
@@ -85,7 +85,7 @@ TEST_CASE("words of big-endian data are the other way round") {
   CHECK(data_of(folder.file("m.gguf"), model.value().tensors[0]) == std::string("\x3f\x80\0\0\x40\0\0\0", 8));
 }
 
-TEST_CASE("any valid alignment is obeyed") {
+TEST_CASE("any valid alignment is respected") {
   GgufBuilder builder;
   const std::uint32_t alignment = GENERATE(1u, 2u, 4u, 8u, 16u, 32u, 64u, 128u, 256u, 1024u, 4096u, 1u << 20);
   CAPTURE(alignment);
@@ -100,7 +100,7 @@ TEST_CASE("any valid alignment is obeyed") {
   }
 }
 
-TEST_CASE("gaps, any order of the data and no padding at the end are accepted") {
+TEST_CASE("gaps, data in any order, and missing padding at the end are accepted") {
   GgufBytes file;
   file.head(3, 0).tensor("late", {8}, 0, 128).tensor("early", {8}, 0, 32).tensor("next", {8}, 0, 64).pad();
   const std::uint64_t data = file.bytes().size();
@@ -132,7 +132,7 @@ TEST_CASE("a file without metadata and tensors is a model") {
   CHECK(model.value().files[0]->bytes == 24);
 }
 
-TEST_CASE("values keep bytes that are no text") {
+TEST_CASE("values keep bytes that are not text") {
   GgufBuilder builder;
   builder.metadata = {{"a", metadata_string(std::string("\xff\0<0x-1>", 8))},
                       {"b", metadata_array(MetadataType::kString, {metadata_string(std::string("\0\xc0", 2))})}};
@@ -152,7 +152,7 @@ TEST_CASE("arrays nested 8 deep are read") {
   CHECK(*model.value().metadata.find("deep") == value);
 }
 
-TEST_CASE("metadata that contradicts its key is carried") {
+TEST_CASE("metadata with an unexpected type is kept") {
   GgufBuilder builder;
   builder.metadata = {{"llama.block_count", metadata_string("many")},
                       {"tokenizer.ggml.scores", metadata_array(MetadataType::kUint8, {})},
@@ -160,7 +160,7 @@ TEST_CASE("metadata that contradicts its key is carried") {
   CHECK(read_bytes(builder.build()));
 }
 
-TEST_CASE("names too long for others are read with one warning") {
+TEST_CASE("names too long for llama.cpp are read with one warning") {
   GgufBuilder builder;
   builder.add_tensor(std::string(63, 'a'), {1})
       .add_tensor(std::string(64, 'b'), {1})
@@ -172,7 +172,7 @@ TEST_CASE("names too long for others are read with one warning") {
   CHECK(model.value().tensors[2].name == std::string(9999, 'c'));
 }
 
-TEST_CASE("types of kernel modules are read where their bytes need no swapping") {
+TEST_CASE("types of kernel modules are read if their bytes need no swapping") {
   GgufBuilder builder;
   REQUIRE(builder.types.add(4242, "FOREIGN", 4, 3));
   builder.add_tensor("t", {8}, "FOREIGN");
@@ -183,10 +183,11 @@ TEST_CASE("types of kernel modules are read where their bytes need no swapping")
   builder.big_endian = true;
   const auto swapped = read_bytes(builder.build(), builder.types);
   REQUIRE_FALSE(swapped);
-  CHECK(swapped.error().what.find("'t' is big-endian, and how the bytes of FOREIGN are swapped") != std::string::npos);
+  CHECK(swapped.error().what.find("'t' is big-endian, and byte swapping of FOREIGN is not supported") !=
+        std::string::npos);
 }
 
-TEST_CASE("every hostile file gives one error with its file and byte") {
+TEST_CASE("every hostile file gives one error with its file and offset") {
   const TempDir folder;
   const std::string path = folder.file("hostile.gguf");
   for (const HostileFile& file : hostile_files()) {
@@ -204,7 +205,7 @@ TEST_CASE("every hostile file gives one error with its file and byte") {
   }
 }
 
-TEST_CASE("a file cut anywhere gives an error") {
+TEST_CASE("a file truncated anywhere gives an error") {
   GgufBuilder builder;
   builder.version = GENERATE(1u, 3u);
   builder.metadata = every_metadata_type();
@@ -224,7 +225,7 @@ TEST_CASE("a file cut anywhere gives an error") {
   }
 }
 
-TEST_CASE("values over a gigabyte are refused before they are held") {
+TEST_CASE("values over a gigabyte are refused before they are loaded") {
   const TempDir folder;
   const std::string path = folder.file("m.gguf");
   GgufBytes file;
@@ -237,10 +238,10 @@ TEST_CASE("values over a gigabyte are refused before they are held") {
   if (error) GGUFMILL_SKIP("no sparse files of 64 GB here");
   const auto model = read_gguf(path);
   REQUIRE_FALSE(model);
-  CHECK(model.error().what == "a value is larger than 1073741824 bytes, the most that is read");
+  CHECK(model.error().what == "a value is larger than the limit of 1073741824 bytes");
 }
 
-TEST_CASE("a path that is no regular file is refused") {
+TEST_CASE("a path that is not a regular file is refused") {
   for (const char* path : {"/dev/zero", "/", "/proc/self"}) {
     const auto model = read_gguf(path);
     REQUIRE_FALSE(model);
@@ -260,7 +261,7 @@ TEST_CASE("metadata larger than the buffer is read") {
   CHECK(*model.value().metadata.find("c") == metadata_string(large));
 }
 
-TEST_CASE("100000 tensors and as many keys take a moment") {
+TEST_CASE("100000 tensors and as many keys are read quickly") {
   GgufBuilder builder;
   for (int i = 0; i < 100000; ++i) {
     builder.add_tensor("blk." + std::to_string(i) + ".attn_norm.weight", {1}, "I8");

@@ -26,7 +26,7 @@ std::string rewritten(const std::string& path) {
 
 }  // namespace
 
-TEST_CASE("a file of version 3 is written again as it is") {
+TEST_CASE("a file of version 3 is rewritten unchanged") {
   const TempDir folder;
   GgufBuilder builder = sample_model();
   const std::uint32_t alignment = GENERATE(0u, 1u, 8u, 32u, 64u, 4096u);
@@ -47,7 +47,7 @@ TEST_CASE("every version and byte order becomes the same file of version 3") {
   CHECK(rewritten(folder.file("m.gguf")) == expected);
 }
 
-TEST_CASE("a model of metadata alone is written") {
+TEST_CASE("a model with only metadata can be written") {
   const TempDir folder;
   GgufBuilder builder;
   builder.metadata = every_metadata_type();
@@ -55,7 +55,7 @@ TEST_CASE("a model of metadata alone is written") {
   CHECK(rewritten(folder.file("m.gguf")) == builder.build());
 }
 
-TEST_CASE("data in any order and with gaps is packed in the order of the list") {
+TEST_CASE("data in any order and with gaps is packed in list order") {
   const TempDir folder;
   GgufBytes file;
   file.head(2, 0).tensor("late", {8}, 0, 128).tensor("early", {8}, 0, 32).pad();
@@ -67,7 +67,7 @@ TEST_CASE("data in any order and with gaps is packed in the order of the list") 
   CHECK(rewritten(folder.file("m.gguf")) == expected.bytes());
 }
 
-TEST_CASE("dimensions of 1 at the end are left out, as the reference does") {
+TEST_CASE("trailing dimensions of 1 are omitted, as in the reference") {
   const TempDir folder;
   GgufBuilder builder, expected;
   builder.add_tensor("a", {4, 1}).add_tensor("b", {1, 1, 1, 1}).add_tensor("c", {}).add_tensor("d", {1, 2, 1});
@@ -88,7 +88,7 @@ TEST_CASE("a model in several files becomes one without split keys") {
 }
 
 // The files may omit the final padding that the format requires.
-TEST_CASE("real files are written again byte for byte") {
+TEST_CASE("real files are rewritten byte for byte") {
   const auto shared = shared_data();
   if (!shared) GGUFMILL_SKIP("no shared data");
   std::size_t same = 0, all = 0;
@@ -106,7 +106,7 @@ TEST_CASE("real files are written again byte for byte") {
   WARN("real files identical: " << same << " of " << all);
 }
 
-TEST_CASE("models of real size are written with the header they have") {
+TEST_CASE("models of real size are rewritten with the same header") {
   const auto shared = shared_data();
   if (!shared) GGUFMILL_SKIP("no shared data");
   const TempDir folder;
@@ -131,7 +131,7 @@ TEST_CASE("models of real size are written with the header they have") {
 }
 
 // The digests are those of the concatenated shards that the reference's gguf-split makes of the same file.
-TEST_CASE("shards are those of the reference") {
+TEST_CASE("shards match the reference") {
   const auto shared = shared_data();
   if (!shared) GGUFMILL_SKIP("no shared data");
   const TempDir folder;

@@ -51,7 +51,7 @@ void check_refused(const std::string& path, const std::string& where, const std:
 
 }  // namespace
 
-TEST_CASE("shard names are those of the reference") {
+TEST_CASE("shard names match the reference") {
   CHECK(gguf::shard_path("dir/m", 0, 5) == "dir/m-00001-of-00005.gguf");
   CHECK(gguf::shard_path("m", 99999, 100000) == "m-100000-of-100000.gguf");
   CHECK(gguf::shard_prefix("dir/m-00002-of-00005.gguf", 1, 5).value() == "dir/m");
@@ -59,7 +59,7 @@ TEST_CASE("shard names are those of the reference") {
   CHECK_FALSE(gguf::shard_prefix("-00001-of-00005.gguf", 0, 5));
 }
 
-TEST_CASE("the first of 200 files stands for all") {
+TEST_CASE("the first of 200 files opens all of them") {
   const Shards shards(200);
   const auto model = read_gguf(shards.path(0, 200));
   REQUIRE(model);
@@ -93,18 +93,18 @@ TEST_CASE("a merged file, with a count of 0 or 1, is one file") {
   CHECK(read_gguf(folder.file("merged.gguf")));
 }
 
-TEST_CASE("a later file is refused and the first one named") {
+TEST_CASE("a later file is refused with a hint to the first one") {
   const Shards shards(3);
-  check_refused(shards.path(1, 3), shards.path(1, 3), "give the first, " + shards.path(0, 3));
+  check_refused(shards.path(1, 3), shards.path(1, 3), "give the first file: " + shards.path(0, 3));
 }
 
-TEST_CASE("a first file with a name of its own is refused") {
+TEST_CASE("a first file with an unrelated name is refused") {
   const Shards shards(2);
   std::filesystem::copy_file(shards.path(0, 2), shards.folder.file("mine.gguf"));
   check_refused(shards.folder.file("mine.gguf"), shards.folder.file("mine.gguf"), "NAME-00001-of-00002.gguf");
 }
 
-TEST_CASE("a missing file is named") {
+TEST_CASE("a missing file is reported by name") {
   const Shards shards(3);
   std::filesystem::remove(shards.path(2, 3));
   check_refused(shards.path(0, 3), shards.path(2, 3), "file 3 of 3");
@@ -113,44 +113,44 @@ TEST_CASE("a missing file is named") {
 TEST_CASE("files that do not belong together are refused") {
   const Shards shards(3);
   const std::string first = shards.path(0, 3), second = shards.path(1, 3);
-  SECTION("two times the same") {
+  SECTION("the same file twice") {
     shard(0, 3).write(second);
     check_refused(first, second, "number 1 of 3, not 2 of 3");
   }
-  SECTION("of a model in more files") {
+  SECTION("a file of a model with more files") {
     shard(1, 4).write(second);
     check_refused(first, second, "number 2 of 4, not 2 of 3");
   }
-  SECTION("that says nothing") {
+  SECTION("a file without split keys") {
     GgufBuilder().add_tensor("t1", {4}).write(second);
     check_refused(first, second, "not 2 of 3");
   }
-  SECTION("with a tensor too many") {
+  SECTION("a file with an extra tensor") {
     shard(1, 3).add_tensor("more", {1}).write(second);
     check_refused(first, first, "split.tensors.count is 3, but the 3 files have 4 tensors");
   }
-  SECTION("with a tensor of the same name") {
+  SECTION("a file with a tensor of the same name") {
     GgufBuilder same = shard(1, 3);
     same.tensors[0].name = "t0";
     same.write(second);
-    check_refused(first, second, "tensor 't0' is in an earlier file");
+    check_refused(first, second, "tensor 't0' is also in an earlier file");
   }
-  SECTION("one of them is broken") {
+  SECTION("one of the files is damaged") {
     write_text(second, "GGUF");
     check_refused(first, second, "4 more bytes are needed");
   }
 }
 
-TEST_CASE("split keys of a wrong kind are refused") {
+TEST_CASE("split keys of the wrong type are refused") {
   const TempDir folder;
   const std::string path = folder.file("m-00001-of-00002.gguf");
   GgufBuilder builder;
-  SECTION("a count as text") { builder.metadata = {{"split.count", metadata_string("2")}}; }
+  SECTION("a count as a string") { builder.metadata = {{"split.count", metadata_string("2")}}; }
   SECTION("a negative count") { builder.metadata = {{"split.count", metadata_unsigned(MetadataType::kInt32, ~0u)}}; }
-  SECTION("a path as number") {
+  SECTION("a path as a number") {
     builder.metadata = {u16("split.count", 2), {"split.no", metadata_string("../../etc/passwd")}};
   }
-  SECTION("no number") { builder.metadata = {u16("split.count", 2)}; }
+  SECTION("a missing number") { builder.metadata = {u16("split.count", 2)}; }
   builder.write(path);
   check_refused(path, path, "split.");
 }

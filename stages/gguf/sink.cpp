@@ -77,8 +77,8 @@ Result<std::vector<std::size_t>> cut_as_source(const Model& model) {
   for (std::size_t i = 1; i < model.tensors.size(); ++i) {
     const auto before = file_of(model, i - 1), now = file_of(model, i);
     if (now < before)
-      return usage_error("the source's shards cannot be kept, as its tensors are in another order",
-                         "keep the order, too: quantize: {..., order: source}");
+      return usage_error("the source's shards cannot be kept because its tensors are in a different order",
+                         "keep the order as well: quantize: {..., order: source}");
     if (now != before) ends.push_back(i);
   }
   ends.push_back(model.tensors.size());
@@ -158,8 +158,8 @@ Result<std::vector<OutputFile>> lay_out_files(const Model& model, const SinkOpti
   if (options.sharded()) return lay_out_shards(model, options, alignment);
   const std::vector<MetadataEntry> own = merged_entries(model, options);
   if (options.merged && !model.metadata.find(kSplitCountKey))
-    return usage_error("the source is no shard: it has no split.count",
-                       "leave out `shards: merged`, or give --clean to `ggufmill merge`");
+    return usage_error("the source is not a shard: split.count is missing",
+                       "omit `shards: merged`, or run `ggufmill merge` with --clean");
   // A conversion without tensors writes only a vocabulary. The file ends after its last value.
   const bool is_bare = options.shard_rule == ShardRule::kConvert && model.tensors.empty();
   FileContent content{options.path, carried(model), 0, model.tensors.size(), options.big_endian, is_bare};
@@ -201,7 +201,7 @@ class GgufSink : public Sink {
   Result<Model> adapt(Model model) const override {
     for (Tensor& tensor : model.tensors) {
       if (!is_source_type(*tensor.type) || tensor.type->type_class != TypeClass::kFloat) continue;
-      tensor.reason = fmt::format("GGUF does not have {}", tensor.type->name);
+      tensor.reason = fmt::format("GGUF does not support {}", tensor.type->name);
       tensor.type = &type_named("F32");
     }
     return model;
@@ -226,7 +226,7 @@ class GgufSink : public Sink {
 FieldSpec path_field() {
   FieldSpec field;
   field.kind = FieldKind::kPath;
-  field.doc = "The file to write; {recipe} stands for the name of the recipe.";
+  field.doc = "The file to write; {recipe} is replaced by the recipe name.";
   field.example = "out/Llama-3-8B-{recipe}.gguf";
   return field;
 }
@@ -239,39 +239,39 @@ FieldSpec options_field() {
       "The file to write; with shard_size or shard_tensors, NAME.gguf becomes NAME-00001-of-00005.gguf and so on.";
   size.name = "shard_size";
   size.kind = FieldKind::kBytes;
-  size.doc = "Writes several files, each of at most this many bytes of tensor data; headers do not count.";
+  size.doc = "Splits the output into files of at most this many bytes of tensor data, not counting headers.";
   size.example = "20G";
   size.minimum = 1;
   tensors.name = "shard_tensors";
   tensors.kind = FieldKind::kInteger;
-  tensors.doc = "Writes several files, each of at most this many tensors.";
+  tensors.doc = "Splits the output into files of at most this many tensors.";
   tensors.example = "128";
   tensors.minimum = 1;
   shards.name = "shards";
   shards.kind = FieldKind::kEnum;
   shards.choices = {"source", "merged"};
   shards.doc =
-      "`source`: writes the shards that the source has; tensors must be in the source's order. `merged`: writes one "
-      "file, with the keys split.* that llama-gguf-split --merge leaves.";
+      "`source`: splits the output as the source is split; tensors must be in the same order. `merged`: writes one "
+      "file with the split.* keys that llama-gguf-split --merge leaves.";
   rule.name = "shard_rule";
   rule.kind = FieldKind::kEnum;
   rule.choices = {"split", "convert"};
   rule.default_text = "split";
   rule.doc =
-      "Whose shards are written: llama-gguf-split's, or convert_hf_to_gguf.py's, which counts no padding, gives a "
-      "tensor that is too large a file of its own, leaves the name of a single file as it is, and pads none without "
-      "tensors.";
+      "The tool whose rules for shards to follow: llama-gguf-split, or convert_hf_to_gguf.py, which does not count "
+      "padding, writes a tensor that is too large into a file of its own, keeps the name of a single file, and does "
+      "not pad files without tensors.";
   first.name = "metadata_shard";
   first.kind = FieldKind::kBool;
   first.default_text = "false";
-  first.doc = "Writes the metadata into a first file without tensors.";
+  first.doc = "Whether to write the metadata into a first file without tensors.";
   order.name = "byte_order";
   order.kind = FieldKind::kEnum;
   order.choices = {"little", "big"};
   order.default_text = "little";
-  order.doc = "The order of the bytes of numbers: that of the machines that will read the file.";
+  order.doc = "Byte order of numbers: that of the machines that will read the file.";
   field.kind = FieldKind::kMap;
-  field.doc = "The file to write, and how it is cut into several.";
+  field.doc = "The file to write, and how to split it.";
   field.example = "{path: out/model.gguf, shard_size: 20G}";
   field.fields = {path, size, tensors, shards, rule, first, order};
   return field;
@@ -284,12 +284,12 @@ Result<std::unique_ptr<Sink>> make_gguf_sink(gguf::SinkOptions options) {
   if (options.as_source && (options.shard_size || options.shard_tensors || options.metadata_shard ||
                             options.shard_rule != gguf::ShardRule::kSplit))
     return error_at(options.origin,
-                    "`shards: source` cannot be given with shard_size, shard_tensors, shard_rule or metadata_shard",
-                    "it cuts where the source does");
+                    "`shards: source` cannot be combined with shard_size, shard_tensors, shard_rule, or metadata_shard",
+                    "it splits where the source does");
   if (options.merged && options.sharded())
-    return error_at(options.origin, "`shards: merged` cannot be given with what cuts a model into shards",
-                    "it writes one file");
-  if (options.shard_tensors == 0u) return error_at(options.origin, "shard_tensors is at least 1");
+    return error_at(options.origin, "`shards: merged` cannot be combined with options that split the output",
+                    "it writes a single file");
+  if (options.shard_tensors == 0u) return error_at(options.origin, "shard_tensors must be at least 1");
   return std::make_unique<gguf::GgufSink>(std::move(options));
 }
 

@@ -20,7 +20,7 @@ std::string refusal(const Model& model, const gguf::SinkOptions& options) {
 
 }  // namespace
 
-TEST_CASE("shards are cut by number of tensors") {
+TEST_CASE("shards are split by number of tensors") {
   const TempDir folder;
   const Model model = model_of(sample_model(), folder);
   const std::vector<OutputFile> files = shards_of(model, {.shard_tensors = 2});
@@ -32,7 +32,7 @@ TEST_CASE("shards are cut by number of tensors") {
   CHECK(files[2].tensors[0].tensor == 4);
 }
 
-TEST_CASE("shards are cut by bytes of padded data") {
+TEST_CASE("shards are split by bytes of padded data") {
   const TempDir folder;
   GgufBuilder builder;
   for (const char* name : {"a", "b", "c", "d"}) builder.add_tensor(name, {40}, "I8");  // 64 bytes each
@@ -43,7 +43,7 @@ TEST_CASE("shards are cut by bytes of padded data") {
   CHECK(shards_of(model, {.shard_size = 1000})[0].path == "out/m-00001-of-00001.gguf");
 }
 
-TEST_CASE("shards of a conversion are cut by plain bytes, and one file is none") {
+TEST_CASE("shards of a conversion are split by unpadded bytes, and a single file is not a shard") {
   Model model;
   for (const char* name : {"a", "b", "c", "d"}) model.tensors.push_back(bare_tensor(name, {10, 1}));  // 40 bytes
   model.tensors.push_back(bare_tensor("e", {100, 1}));
@@ -67,7 +67,7 @@ TEST_CASE("shards of a conversion are cut by plain bytes, and one file is none")
   CHECK(paths(4).value()[1].path == "out/m-00002-of-00002.gguf");
 }
 
-TEST_CASE("a vocabulary alone is not padded by a conversion") {
+TEST_CASE("a conversion does not pad a vocabulary-only file") {
   Model model;
   model.metadata.set("a", metadata_string("x"));
   const auto bytes = [&](gguf::ShardRule rule) {
@@ -97,7 +97,7 @@ TEST_CASE("the first shard has all metadata, the others only their own") {
   CHECK(files[1].header == second.tensor("b", {8}, 0, 0).pad().bytes());
 }
 
-TEST_CASE("every shard says an alignment that is not the usual one") {
+TEST_CASE("every shard contains a non-default alignment") {
   const TempDir folder;
   GgufBuilder builder;
   builder.set_alignment(256).add_tensor("a", {8}).add_tensor("b", {8}).add_tensor("c", {8});
@@ -117,34 +117,34 @@ TEST_CASE("what cannot be written is refused") {
   SECTION("a tensor larger than a shard") {
     CHECK(refusal(model, {.path = "out.gguf", .shard_size = 100}).find("tensor 'a' has 256 bytes, more than") == 0);
   }
-  SECTION("a row that is no multiple of the block") {
+  SECTION("a row that is not a multiple of the block") {
     model.tensors[1].type = &type_named("Q4_0");
     CHECK(refusal(model, one).find("tensor 'b' cannot be Q4_0: its rows of 8 elements") == 0);
   }
-  SECTION("two tensors of one name") {
+  SECTION("two tensors with the same name") {
     model.tensors[1].name = "a";
     CHECK(refusal(model, one) == "two tensors would be named 'a'");
   }
-  SECTION("an alignment that is none") {
+  SECTION("an invalid alignment") {
     model.metadata.set("general.alignment", metadata_unsigned(MetadataType::kUint32, 24));
     CHECK(refusal(model, one).find("general.alignment is 24 (uint32), not a power of two") == 0);
   }
-  SECTION("a key that is no text") {
+  SECTION("a key that is not text") {
     model.metadata.set("\xff", metadata_bool(true));
     CHECK(refusal(model, one) == "metadata key '\\xff' is not UTF-8");
   }
-  SECTION("more bytes than a file has") {
+  SECTION("more bytes than a file can have") {
     for (std::size_t i : {0, 1}) set_source(model.tensors[i], {1, {std::uint64_t{1} << 60, 1, 1, 1}}, "F32");
     CHECK(refusal(model, one) == "the output 'out.gguf' would be larger than 2^63 bytes");
   }
-  SECTION("one tensor of more bytes than a file has") {
+  SECTION("one tensor of more bytes than a file can have") {
     set_source(model.tensors[0], {1, {std::uint64_t{1} << 62, 1, 1, 1}}, "I8");
     model.tensors[0].type = &type_named("F32");
     CHECK(refusal(model, one).find("tensor 'a': ") == 0);
   }
 }
 
-TEST_CASE("the source's first shard stays where it holds only metadata") {
+TEST_CASE("the source's first shard is kept if it contains only metadata") {
   const TempDir folder;
   GgufBuilder builder;
   builder.metadata = {{"general.name", metadata_string("x")}};
@@ -166,7 +166,7 @@ TEST_CASE("the source's first shard stays where it holds only metadata") {
   CHECK(files[2].tensors.size() == 1);
 }
 
-TEST_CASE("a path can name the recipe") {
+TEST_CASE("a path can contain the recipe name") {
   Model model;
   model.notes.set(notes::kRecipe, "Q4_K_M");
   const auto files = lay_out(model, {.path = "{recipe}/m-{recipe}.gguf"});
@@ -175,7 +175,7 @@ TEST_CASE("a path can name the recipe") {
   CHECK(shards_of(model, {.shard_tensors = 1})[0].path == "out/m-00001-of-00001.gguf");
 }
 
-TEST_CASE("a path cannot name a recipe that is none") {
+TEST_CASE("a path cannot contain the recipe name without a recipe") {
   Model model;
   CHECK(refusal(model, {.path = "m-{recipe}.gguf"}).find("no quantize stage names a recipe") != std::string::npos);
   model.notes.set(notes::kRecipe, "../up");

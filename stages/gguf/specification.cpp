@@ -148,7 +148,7 @@ class Check {
     for (const Tensor& tensor : model_.tensors) check_tensor(tensor);
     if (!parse_file_name(path_))
       recommend(
-          path_.substr(path_.rfind('/') + 1), "is not named by the convention",
+          path_.substr(path_.rfind('/') + 1), "does not follow the naming convention",
           "BaseName-SizeLabel-FineTune-Version-Encoding-Type-Shard.gguf, at least BaseName-SizeLabel-Version.gguf");
     return std::move(findings_);
   }
@@ -168,34 +168,35 @@ class Check {
 
   void read_architecture() {
     const MetadataValue* found = value("general.architecture");
-    if (!found) return require("general.architecture", "is missing", "every file has it");
+    if (!found) return require("general.architecture", "is missing", "required in every file");
     architecture_ = as_string(*found).value_or("");
     const bool is_plain = !architecture_.empty() && std::ranges::all_of(architecture_, [](char letter) {
       return (letter >= 'a' && letter <= 'z') || (letter >= '0' && letter <= '9');
     });
     if (!is_plain)
-      recommend("general.architecture", fmt::format("is {}", describe(*found)), "small letters and digits alone");
+      recommend("general.architecture", fmt::format("is {}", describe(*found)), "only lowercase letters and digits");
   }
 
   void check_required() {
     const bool is_quantized =
         std::ranges::any_of(model_.tensors, [](const Tensor& tensor) { return tensor.type->is_quantized(); });
     if (is_quantized && !value("general.quantization_version"))
-      require("general.quantization_version", "is missing", "a file with quantized tensors has it");
+      require("general.quantization_version", "is missing", "required in files with quantized tensors");
     if (const auto alignment = number("general.alignment"); alignment && *alignment % 8 != 0)
       require("general.alignment", fmt::format("is {}", *alignment), "a multiple of 8");
     const auto required = required_keys().find(architecture_);
     if (required == required_keys().end()) return;
     for (const std::string_view key : required->second)
       if (const std::string whole = fmt::format("{}.{}", architecture_, key); !value(whole))
-        require(whole, "is missing", fmt::format("required of {}", architecture_));
+        require(whole, "is missing", fmt::format("required for {}", architecture_));
   }
 
   void check_entry(const MetadataEntry& entry) {
     const bool has_form = std::ranges::all_of(entry.key, [](char letter) {
       return (letter >= 'a' && letter <= 'z') || (letter >= '0' && letter <= '9') || letter == '_' || letter == '.';
     });
-    if (!has_form) recommend(entry.key, "is no key of the usual form", "small letters, digits, '_' and '.'");
+    if (!has_form)
+      recommend(entry.key, "does not have the usual form of a key", "lowercase letters, digits, '_', and '.'");
     std::string key = entry.key;
     if (!architecture_.empty() && key.starts_with(architecture_ + "."))
       key = "[llm]" + key.substr(architecture_.size());
@@ -206,7 +207,7 @@ class Check {
     if (key == "[llm].rope.scaling.type") {
       const auto text = as_string(entry.value).value_or("");
       if (text != "none" && text != "linear" && text != "yarn")
-        recommend(entry.key, fmt::format("is {}", describe(entry.value)), "none, linear or yarn");
+        recommend(entry.key, fmt::format("is {}", describe(entry.value)), "none, linear, or yarn");
     }
   }
 
@@ -219,11 +220,11 @@ class Check {
       if (const MetadataValue* found = value(key))
         if (const auto other = as_array(*found); other && other->count != list->count)
           require(key, fmt::format("has {} items", other->count),
-                  fmt::format("one for each of {} tokens", list->count));
+                  fmt::format("one for each of the {} tokens", list->count));
     for (const char* key : {"bos", "eos", "unknown", "separator", "padding"}) {
       const std::string whole = fmt::format("tokenizer.ggml.{}_token_id", key);
       if (const auto id = number(whole); id && *id >= list->count)
-        require(whole, fmt::format("is {}", *id), fmt::format("the id of one of {} tokens", list->count));
+        require(whole, fmt::format("is {}", *id), fmt::format("the id of one of the {} tokens", list->count));
     }
   }
 
@@ -238,13 +239,13 @@ class Check {
     const std::string embedding = architecture_ + ".embedding_length", blocks = architecture_ + ".block_count";
     if (tensor.name == "token_embd.weight") {
       wants(0, number(embedding), "columns as " + embedding + ":");
-      wants(1, tokens_, "a row for each of the tokens:");
+      wants(1, tokens_, "one row for each token:");
     }
     if (tensor.name == "output_norm.weight") wants(0, number(embedding), "as " + embedding + ":");
     const auto layer = layer_of(tensor.name);
     const auto count = number(blocks);
     if (layer && count && *layer >= *count)
-      require(tensor.name, "is of a layer that the model does not have", fmt::format("{} is {}", blocks, *count));
+      require(tensor.name, "belongs to a layer that the model does not have", fmt::format("{} is {}", blocks, *count));
   }
 
   const std::string& path_;

@@ -44,9 +44,9 @@ using Words = std::vector<std::string>;
 
 }  // namespace
 
-TEST_CASE("a sound model has no finding") { CHECK(words(sound()).empty()); }
+TEST_CASE("a valid model has no findings") { CHECK(words(sound()).empty()); }
 
-TEST_CASE("keys that an architecture needs, and of quantized tensors") {
+TEST_CASE("keys required for an architecture and for quantized tensors") {
   Model model = sound();
   model.metadata.remove("llama.block_count");
   model.tensors[1].type = &type_named("Q8_0");
@@ -71,17 +71,17 @@ TEST_CASE("shapes and layers of tensors") {
   Model model = sound();
   model.tensors = {bare_tensor("token_embd.weight", {64, 3}), bare_tensor("blk.1.attn_q.weight", {32, 32})};
   CHECK(words(model) == Words{"token_embd.weight is 64 x 3", "token_embd.weight is 64 x 3",
-                              "blk.1.attn_q.weight is of a layer that the model does not have"});
+                              "blk.1.attn_q.weight belongs to a layer that the model does not have"});
 }
 
-TEST_CASE("forms that are recommended") {
+TEST_CASE("recommended forms") {
   Model model = sound();
   model.metadata.set("My Key", metadata_bool(true));
   CHECK(words(model, "model.gguf") ==
-        Words{"(My Key is no key of the usual form", "(model.gguf is not named by the convention"});
+        Words{"(My Key does not have the usual form of a key", "(model.gguf does not follow the naming convention"});
 }
 
-TEST_CASE("file names of the convention") {
+TEST_CASE("file names that follow the convention") {
   const auto mixtral = parse_file_name("models/Mixtral-8x7B-v0.1-KQ2.gguf");
   REQUIRE(mixtral);
   CHECK(mixtral->base_name == "Mixtral");
@@ -102,7 +102,7 @@ TEST_CASE("file names of the convention") {
   CHECK_FALSE(parse_file_name(std::string(300, 'a') + "-v1.0.gguf"));
 }
 
-TEST_CASE("a file name of metadata") {
+TEST_CASE("a file name from metadata") {
   Model model = sound();
   CHECK(file_name_of(model, "1B", "Q4_K_M") == "model-1B-v1.0-Q4_K_M.gguf");
   model.metadata.set("general.name", metadata_string("My model"));

@@ -41,7 +41,7 @@ Result<ArchitectureText> text_of(const std::string& name, const Origin& asked) {
   }
   const std::string meant = did_you_mean(name, names);
   return error_at(asked, fmt::format("unknown architecture '{}'", name),
-                  meant.empty() ? "`ggufmill architectures` lists them; a file is given by its path: ./mine.yaml"
+                  meant.empty() ? "`ggufmill architectures` lists them; to use a file, give its path: ./mine.yaml"
                                 : fmt::format("did you mean '{}'? `ggufmill architectures` lists them", meant));
 }
 
@@ -53,7 +53,7 @@ Status read(const std::string& name, const Origin& asked, std::vector<std::strin
   if (std::ranges::find(chain, text.name) != chain.end())
     return error_at(asked, fmt::format("architecture '{}' extends itself through '{}'", text.name, chain.back()));
   if (chain.size() == kLongestChain)
-    return error_at(asked, fmt::format("'{}' extends others over more than {} steps", chain.front(), kLongestChain));
+    return error_at(asked, fmt::format("'{}' has an `extends` chain longer than {}", chain.front(), kLongestChain));
   if (!done.insert(text.name).second) return ok();
   chain.push_back(text.name);
 
@@ -106,8 +106,8 @@ Result<Architecture> read_architecture(const std::string& name_or_path, const Or
       : architecture.layers.kind == ValueRule::Kind::kConstant && architecture.layers.constant.is_null() ? "layers"
                                                                                                          : nullptr;
   if (missing)
-    return Error{ExitCode::kUsage, name_or_path, fmt::format("the map does not say `{}`", missing), "",
-                 "say it, or extend a map that does: `extends: [decoder, text]`"};
+    return Error{ExitCode::kUsage, name_or_path, fmt::format("the map has no `{}`", missing), "",
+                 "set it, or extend a map that sets it: `extends: [decoder, text]`"};
   return architecture;
 }
 
@@ -127,11 +127,11 @@ Result<Architecture> find_architecture(const std::string& checkpoint_class, cons
   }
   std::ranges::sort(family);
   Error error = input_error(where, fmt::format("no architecture is known for '{}'", checkpoint_class));
-  error.detail = fmt::format("convert_hf_to_gguf.py does not know it either{}{}",
-                             family.empty() ? "" : "; of the same family are known: ", fmt::join(family, ", "));
+  error.detail = fmt::format("convert_hf_to_gguf.py does not support it either{}{}",
+                             family.empty() ? "" : "; known in the same family: ", fmt::join(family, ", "));
   error.help =
-      "`ggufmill architectures show llama > mine.yaml` prints one to start from; `architecture: ./mine.yaml` in the "
-      "source uses it";
+      "start from a built-in map: `ggufmill architectures show llama > mine.yaml`, then set `architecture: "
+      "./mine.yaml` in the source";
   return error;
 }
 
@@ -157,20 +157,19 @@ Result<Architecture> find_architecture_without_class(const std::filesystem::path
     if (serves) return architecture;
   }
   if (name != "config.json")
-    return input_error(
-        (folder / name).string(), "no architecture is known for what it describes",
-        "use config.json and its weights, where the folder has them; or name a map of your own that says "
-        "`config`: `architecture: ./mine.yaml`");
-  return input_error((folder / name).string(), "'architectures' is not there, which says what kind of model it is",
-                     "name one beside the folder: `architecture: llama`; `ggufmill architectures` lists them. The "
-                     "tensors of a model that is no language model are read by `source: {safetensors: ...}`");
+    return input_error((folder / name).string(), "no architecture is known for this model",
+                       "use config.json and its weights if the folder has them, or set `architecture: ./mine.yaml` to "
+                       "a map of your own that sets `config`");
+  return input_error((folder / name).string(), "'architectures', which names the kind of model, is missing",
+                     "set one next to the folder: `architecture: llama`; `ggufmill architectures` lists them. For a "
+                     "model that is not a language model, read the tensors with `source: {safetensors: ...}`");
 }
 
 Result<Architecture> named_architecture(const std::string& name_or_path, const Origin& asked) {
   BOOST_OUTCOME_TRY(Architecture architecture, read_architecture(name_or_path, asked));
   if (architecture.partial)
-    return error_at(asked, fmt::format("architecture '{}' is there for others to extend", name_or_path),
-                    "`ggufmill architectures` lists those that are whole");
+    return error_at(asked, fmt::format("architecture '{}' can only be extended", name_or_path),
+                    "`ggufmill architectures` lists the complete ones");
   return architecture;
 }
 

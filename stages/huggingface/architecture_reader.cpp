@@ -204,7 +204,7 @@ class Reader {
             return error_at(part, "expected a list of operations", "for example [{slice: [1, 0, 64]}]");
           BOOST_OUTCOME_TRY(read_step_list(part, step.join.emplace_back()));
         }
-        if (step.join.size() < 2) return error_at(item, "`join` takes two lists of operations or more");
+        if (step.join.size() < 2) return error_at(item, "`join` takes at least two lists of operations");
         into.push_back(std::move(step));
         continue;
       }
@@ -252,23 +252,23 @@ class Reader {
     BOOST_OUTCOME_TRY(TensorOutput output, read_output(node));
     const ConfigNode *stack = node.find("stack"), *concat = node.find("concat"), *repack = node.find("repack");
     if ((stack != nullptr) + (concat != nullptr) + (repack != nullptr) != 1)
-      return error_at(node, "expected one of `stack`, `concat` and `repack`");
+      return error_at(node, "expected one of `stack`, `concat`, and `repack`");
     if (stack) {
       output.gather = Gather::kStack;
       BOOST_OUTCOME_TRY(read_name_list(*stack, output.parts));
       BOOST_OUTCOME_TRY(read_rule(node, "count", output.count));
       if (!output.count || output.parts.empty() || !output.parts[0].name().has_expert())
-        return error_at(node, "a stack needs `count`, and {expert} in its name");
+        return error_at(node, "`stack` needs `count`, and {expert} in its name");
     } else if (concat) {
       output.gather = Gather::kConcat;
       BOOST_OUTCOME_TRY(read_name_list(*concat, output.parts));
-      if (output.parts.empty()) return error_at(*concat, "`concat` names one tensor or more");
+      if (output.parts.empty()) return error_at(*concat, "`concat` must name at least one tensor");
     } else {
       output.gather = Gather::kRepack;
       const ConfigNode* of = node.find("of");
       output.repack = find_repack_function(repack->scalar);
       if (!output.repack) return error_at(*repack, fmt::format("unknown repacking '{}'", repack->scalar));
-      if (!of || of->items.size() != 2) return error_at(node, "`of` names the two tensors that are repacked");
+      if (!of || of->items.size() != 2) return error_at(node, "`of` must name the two tensors to repack");
       BOOST_OUTCOME_TRY(read_name_list(*of, output.parts));
     }
     return output;
@@ -282,20 +282,20 @@ class Reader {
     bool drop = false;
     BOOST_OUTCOME_TRY(read_flag(node, "drop", drop));
     BOOST_OUTCOME_TRY(read_flag(node, "zero", rule.zero));
-    if (rule.zero && !drop) return error_at(node, "`zero` is for tensors that are left out: `drop: true`");
+    if (rule.zero && !drop) return error_at(node, "`zero` requires `drop: true`");
     BOOST_OUTCOME_TRY(read_flag(node, "early", rule.early));
     BOOST_OUTCOME_TRY(read_flag(node, "required", rule.required));
     BOOST_OUTCOME_TRY(read_rule(node, "when", rule.when));
     if ((from != nullptr) == (together != nullptr) ||
         (from && (to != nullptr) + (outputs != nullptr) + static_cast<int>(drop) != 1))
-      return error_at(node, "expected `from` with one of `to`, `outputs` and `drop`, or `together`");
+      return error_at(node, "expected `from` with one of `to`, `outputs`, and `drop`, or `together`");
     if (from) {
       BOOST_OUTCOME_TRY(read_name_list(*from, rule.from));
-      if (rule.from.empty()) return error_at(*from, "`from` names one tensor or more");
+      if (rule.from.empty()) return error_at(*from, "`from` must name at least one tensor");
     }
     if (together && rule.required)
       return error_at(node,
-                      "`required` is for rules with `from`; parts that are missing beside others are an error anyway");
+                      "`required` is only for rules with `from`; missing parts are always an error if others exist");
     if (to) {
       BOOST_OUTCOME_TRY(rule.outputs.emplace_back(), read_output(node));
       rule.outputs[0].when.reset();  // `when` applies to the whole rule
@@ -364,7 +364,7 @@ class Reader {
       if (const ConfigNode* text = node.find("text")) token.rule.text = text->scalar;
       if (const ConfigNode* id = node.find("id")) {
         BOOST_OUTCOME_TRY(const std::int64_t number, to_integer(*id));
-        if (number < 0 || number > INT32_MAX) return error_at(*id, fmt::format("{} is no id of a token", number));
+        if (number < 0 || number > INT32_MAX) return error_at(*id, fmt::format("{} is not a token id", number));
         token.rule.id = static_cast<std::uint32_t>(number);
       }
       bool optional = false;

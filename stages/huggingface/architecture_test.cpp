@@ -31,7 +31,7 @@ std::string first_line(const std::string& text) { return text.substr(0, text.fin
 
 }  // namespace
 
-TEST_CASE("every map that is built in reads, and says what it serves") {
+TEST_CASE("every built-in map can be read and lists what it serves") {
   std::set<std::string> classes;
   for (const BuiltInArchitecture& each : built_in_architectures()) {
     const auto architecture = read_architecture(std::string(each.name));
@@ -52,7 +52,7 @@ TEST_CASE("every map that is built in reads, and says what it serves") {
   for (const std::string& name : classes) CHECK(find_architecture(name, "config.json"));
 }
 
-TEST_CASE("the class of the whole model counts before its text model's where a map says so") {
+TEST_CASE("the class of the whole model takes precedence over its text model's if a map requests it") {
   const auto name = [](const std::string& config) {
     return class_to_convert(boost::json::parse(config).as_object()).value();
   };
@@ -68,7 +68,7 @@ TEST_CASE("the class of the whole model counts before its text model's where a m
   }
 }
 
-TEST_CASE("a class that nobody knows: those of its family, and how a map is written") {
+TEST_CASE("an unknown class: known classes of its family, and how to write a map") {
   const auto unknown = find_architecture("Qwen2ForTokenClassification", "m/config.json");
   REQUIRE(!unknown);
   const Error& error = unknown.error();
@@ -76,14 +76,13 @@ TEST_CASE("a class that nobody knows: those of its family, and how a map is writ
   CHECK(error.where == "m/config.json");
   CHECK(error.what == "no architecture is known for 'Qwen2ForTokenClassification'");
   CHECK(error.detail ==
-        "convert_hf_to_gguf.py does not know it either; of the same family are known: 'Qwen2ForCausalLM', "
-        "'Qwen2Model'");
+        "convert_hf_to_gguf.py does not support it either; known in the same family: 'Qwen2ForCausalLM', 'Qwen2Model'");
   CHECK(error.help.find("`ggufmill architectures show llama > mine.yaml`") != std::string::npos);
   // No served class belongs to this family.
-  CHECK(find_architecture("Qwen9ForCausalLM", "").error().detail == "convert_hf_to_gguf.py does not know it either");
+  CHECK(find_architecture("Qwen9ForCausalLM", "").error().detail == "convert_hf_to_gguf.py does not support it either");
 }
 
-TEST_CASE("a class that only convert_hf_to_gguf.py converts: what it is, and the option it needs") {
+TEST_CASE("a class that only convert_hf_to_gguf.py converts: what it is, and the option required") {
   std::size_t rows = 0;
   for (const auto& row : table_rows(unserved_class_table())) {
     REQUIRE(row.size() == 3);
@@ -108,7 +107,7 @@ TEST_CASE("names of maps") {
   CHECK(!read_architecture("/no/such/mine.yaml"));
 }
 
-TEST_CASE("what stands in a file comes before what it extends, metadata after") {
+TEST_CASE("entries of a file come before those it extends, metadata after") {
   const TempDir folder;
   std::filesystem::create_directory(folder.file("base"));
   write_text(folder.file("base/b.yaml"),
@@ -137,34 +136,34 @@ TEST_CASE("what stands in a file comes before what it extends, metadata after") 
   CHECK(it.files.size() == 2);
 }
 
-TEST_CASE("what is wrong with a map is said with its place") {
+TEST_CASE("errors in a map are reported with their location") {
   const std::pair<std::string, std::string> kCases[] = {
       {"nmae: x", "a.yaml:1:1: error: unknown key 'nmae'"},
-      {"layers: n", "a.yaml: error: the map does not say `name`"},
-      {"name: x", "a.yaml: error: the map does not say `layers`"},
+      {"layers: n", "a.yaml: error: the map has no `name`"},
+      {"name: x", "a.yaml: error: the map has no `layers`"},
       {"tensors: [{from: a, to: b, do: [pairhalves]}]", "a.yaml:1:33: error: unknown operation 'pairhalves'"},
       {"tensors: [{from: a, to: b, do: [pair_halves]}]", "a.yaml:1:33: error: pair_halves needs arguments"},
       {"tensors: [{from: a, to: b, do: [{part: [1, 2]}]}]", "a.yaml:1:40: error: part takes 3 arguments, not 2"},
       {"tensors: [{from: a}]",
-       "a.yaml:1:11: error: expected `from` with one of `to`, `outputs` and `drop`, or `together`"},
-      {"tensors: [{from: [], to: b}]", "a.yaml:1:18: error: `from` names one tensor or more"},
-      {"tensors: [{from: a, to: b, zero: true}]",
-       "a.yaml:1:11: error: `zero` is for tensors that are left out: `drop: true`"},
-      {"tensors: [{from: '{layer}.{layer}', to: b}]", "a.yaml:1:18: error: '{layer}.{layer}' is no name of tensors"},
-      {"tensors: [{from: '{block}', to: b}]", "a.yaml:1:18: error: '{block}' is no name of tensors"},
-      {"tensors: [{together: [{to: b}]}]", "a.yaml:1:23: error: expected one of `stack`, `concat` and `repack`"},
-      {"tensors: [{together: [{to: b, concat: []}]}]", "a.yaml:1:39: error: `concat` names one tensor or more"},
+       "a.yaml:1:11: error: expected `from` with one of `to`, `outputs`, and `drop`, or `together`"},
+      {"tensors: [{from: [], to: b}]", "a.yaml:1:18: error: `from` must name at least one tensor"},
+      {"tensors: [{from: a, to: b, zero: true}]", "a.yaml:1:11: error: `zero` requires `drop: true`"},
+      {"tensors: [{from: '{layer}.{layer}', to: b}]",
+       "a.yaml:1:18: error: '{layer}.{layer}' is not a valid tensor name"},
+      {"tensors: [{from: '{block}', to: b}]", "a.yaml:1:18: error: '{block}' is not a valid tensor name"},
+      {"tensors: [{together: [{to: b}]}]", "a.yaml:1:23: error: expected one of `stack`, `concat`, and `repack`"},
+      {"tensors: [{together: [{to: b, concat: []}]}]", "a.yaml:1:39: error: `concat` must name at least one tensor"},
       {"tensors: [{together: [{to: b, stack: 'a.{expert}'}]}]",
-       "a.yaml:1:23: error: a stack needs `count`, and {expert} in its name"},
+       "a.yaml:1:23: error: `stack` needs `count`, and {expert} in its name"},
       {"tensors: [{together: [{to: b, repack: nvfp, of: [a, b]}]}]", "a.yaml:1:39: error: unknown repacking 'nvfp'"},
       {"tensors: [{from: a, to: b, do: [{join: [[rows]]}]}]",
-       "a.yaml:1:33: error: `join` takes two lists of operations or more"},
+       "a.yaml:1:33: error: `join` takes at least two lists of operations"},
       {"names: [{match: a}]", "a.yaml:1:9: error: expected `match` and `with`, or `drop`"},
       {"names: [{drop: '('}]", "a.yaml:1:18: error: "},
       {"computed: [{to: a, function: sums, of: [1]}]", "a.yaml:1:30: error: unknown operation 'sums'"},
       {"tokenizer: {special_tokens: [{role: bos, id: -1}]}", "a.yaml:1:46: error: '-1' is not 0 or more"},
       {"tokenizer: {special_tokens: [{role: bos, id: 4294967296}]}",
-       "a.yaml:1:46: error: 4294967296 is no id of a token"},
+       "a.yaml:1:46: error: 4294967296 is not a token id"},
       {"values: {a: {nto: b}}", "a.yaml:1:14: error: unknown function 'nto'"},
       {"extends: ./a.yaml", "a.yaml:1:10: error: architecture 'a.yaml' extends itself through 'a.yaml'"},
       {"extends: lama", "a.yaml:1:10: error: unknown architecture 'lama'"},
@@ -179,11 +178,11 @@ TEST_CASE("what is wrong with a map is said with its place") {
   CHECK(fault("nmae: x").find("did you mean 'name'?") != std::string::npos);
 }
 
-TEST_CASE("a long chain of maps ends") {
+TEST_CASE("a long chain of maps is an error") {
   const TempDir folder;
   for (int i = 0; i < 20; ++i)
     write_text(folder.file(std::to_string(i) + ".yaml"), "extends: ./" + std::to_string(i + 1) + ".yaml\n");
   const auto read = read_architecture(folder.file("0.yaml"));
   REQUIRE(!read);
-  CHECK(read.error().what == "'" + folder.file("0.yaml") + "' extends others over more than 16 steps");
+  CHECK(read.error().what == "'" + folder.file("0.yaml") + "' has an `extends` chain longer than 16");
 }

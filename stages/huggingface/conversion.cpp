@@ -78,8 +78,8 @@ class Conversion {
       BOOST_OUTCOME_TRY(CompletedConfig completed, with_class_defaults(options_.folder, config_));
       if (completed.is_refused)
         warn(
-            fmt::format("{}: transformers refuses a value for model type '{}', so the file is read as it is, without "
-                        "class defaults; convert_hf_to_gguf.py does the same",
+            fmt::format("{}: transformers rejects a value for model type '{}', so the file is read as is, without "
+                        "class defaults, as convert_hf_to_gguf.py does",
                         config_file().string(), std::string_view(config_.at("model_type").as_string())));
       config = std::move(completed.config);
     }
@@ -117,10 +117,10 @@ class Conversion {
     if (!is_folder(options_.folder)) return no_checkpoint_folder(options_.folder);
     const std::string path = config_file().string();
     if (const std::string_view kind = kind_of_path(path); !is_file(path) && !kind.empty())
-      return input_error(path, fmt::format("is {}, not a file", kind), "put the checkpoint's file in its place");
+      return input_error(path, fmt::format("is {}, not a file", kind), "replace it with the checkpoint's file");
     if (!is_file(path)) return no_config(name);
     BOOST_OUTCOME_TRY(const json::value config, read_checkpoint_json(path));
-    if (!config.is_object()) return input_error(path, "is no JSON object");
+    if (!config.is_object()) return input_error(path, "is not a JSON object");
     config_ = config.get_object();
     result_.model.notes.set(notes::kCheckpointConfig, path);
     result_.model.notes.set(notes::kCheckpointArchitecture, options_.architecture);
@@ -131,20 +131,18 @@ class Conversion {
     if (const std::string adapter = file("adapter_config.json"); is_file(adapter)) {
       const auto config = read_checkpoint_json(adapter);
       const auto base = config ? json_string(config.value(), "base_model_name_or_path") : std::nullopt;
-      return input_error(
-          options_.folder, "is an adapter (LoRA), not a model",
-          fmt::format("convert the model that it adapts{}; convert_lora_to_gguf.py of llama.cpp converts "
-                      "adapters",
-                      base ? fmt::format(", {}", quoted_name(*base)) : ""));
+      return input_error(options_.folder, "is a LoRA adapter, not a model",
+                         fmt::format("convert its base model{}; llama.cpp's convert_lora_to_gguf.py converts adapters",
+                                     base ? fmt::format(", {}", quoted_name(*base)) : ""));
     }
     std::string help = fmt::format(
-        "a checkpoint is a folder with {}, a tokenizer and weights: *.safetensors or pytorch_model*.bin; safetensors "
-        "without one are read by `source: {{safetensors: ...}}`",
+        "a checkpoint folder has {}, a tokenizer, and weights: *.safetensors or pytorch_model*.bin; to read "
+        "safetensors files alone, use `source: {{safetensors: ...}}`",
         name);
     if (name == "config.json" && is_file(file("params.json")))
       help =
-          "there is a params.json, as in Mistral's own format: `config: params.json` in the source, or "
-          "--mistral-format, reads it";
+          "it has params.json, as in Mistral's own format; set `config: params.json` in the source, or use "
+          "--mistral-format";
     return input_error(options_.folder, fmt::format("has no {}", name), help);
   }
 
@@ -159,7 +157,7 @@ class Conversion {
                     fmt::format("draft_head: {} is not possible: the map of '{}' has no layers that predict further "
                                 "tokens",
                                 options_.draft_head == DraftHead::kOnly ? "only" : "leave_out", architecture_.name),
-                    "leave it out; a map that has them says `draft_head: true`");
+                    "omit it; a map with such layers sets `draft_head: true`");
   }
 
   Status check_refusals() const {
@@ -280,10 +278,10 @@ class Conversion {
     if (options_.fuse_gate_up_experts) {
       const std::size_t before = mapped.size();
       BOOST_OUTCOME_TRY(fuse(mapped));
-      if (mapped.size() == before) warn("fuse_gate_up_experts changes nothing: no layer has gates and ups of experts");
+      if (mapped.size() == before) warn("fuse_gate_up_experts has no effect: no layer has gate and up experts");
     }
     if (options_.fp8_as_q8_0 && std::ranges::none_of(mapped, &MappedTensor::was_fp8))
-      warn("fp8_as_q8_0 changes nothing: no tensor was stored in 8-bit floats");
+      warn("fp8_as_q8_0 has no effect: no tensor is stored in 8-bit floats");
     for (MappedTensor& tensor : mapped) {
       BOOST_OUTCOME_TRY(add_tensor(std::move(tensor)));
     }
@@ -305,9 +303,9 @@ class Conversion {
       if (!architecture_.fused_experts)
         return error_at(
             options_.origin,
-            fmt::format("fuse_gate_up_experts is not possible: llama.cpp has no tensor for gates and ups of "
-                        "experts together in '{}'",
-                        architecture_.name),
+            fmt::format(
+                "fuse_gate_up_experts is not possible: llama.cpp has no tensor for fused gate and up experts in '{}'",
+                architecture_.name),
             "omit the option");
       const std::size_t later = std::max(i, up), earlier = std::min(i, up);
       MappedTensor fused = tensors[later];
@@ -410,8 +408,8 @@ class Conversion {
                       [&](const MetadataValue& item) { return good = good && is_utf8(as_string(item).value_or("")); });
       if (!good)
         return input_error(options_.folder,
-                           fmt::format("the value of {} is not UTF-8: it has half of a surrogate pair", entry.key),
-                           "look for \\ud800 to \\udfff without its other half in the JSON files, and remove it");
+                           fmt::format("the value of {} is not UTF-8: it has an unpaired surrogate", entry.key),
+                           "find the unpaired \\ud800 to \\udfff in the JSON files and remove it");
     }
     return ok();
   }
@@ -429,16 +427,16 @@ class Conversion {
           config_file().string(),
           fmt::format("the hidden size is {}, but the embedding (token_embd.weight) has rows of {} values",
                       describe(*length), columns),
-          fmt::format("are {} and the weights of one model?", architecture_.config));
+          fmt::format("check that {} and the weights are of the same model", architecture_.config));
     if (tokenizer_.reader == TokenizerReader::kNone || tokenizer_.tokens <= rows) return ok();
     const std::string what = fmt::format(
-        "the tokenizer has {} tokens, but the embedding (token_embd.weight) only {} rows", tokenizer_.tokens, rows);
+        "the tokenizer has {} tokens, but the embedding (token_embd.weight) has only {} rows", tokenizer_.tokens, rows);
     BOOST_OUTCOME_TRY(const bool is_stated, vocabulary_size_is_stated());
     if (is_stated)
-      return input_error(
-          options_.folder, what,
-          "are tokenizer and weights of one model? vocab_size of config.json says how many tokens there are");
-    warn(what + ": vocab_size is missing in config.json, and the default of its model type is that large");
+      return input_error(options_.folder, what,
+                         "check that the tokenizer and the weights are of the same model; vocab_size in config.json is "
+                         "the number of tokens");
+    warn(what + ": vocab_size is missing in config.json, and the larger default of its model type is used");
     return ok();
   }
 
@@ -509,15 +507,15 @@ std::optional<OutType> out_type_named(std::string_view name) {
 Error no_checkpoint_folder(const std::string& path) {
   const std::string_view kind = kind_of_path(path);
   std::string help =
-      "a checkpoint is a folder with config.json, a tokenizer and weights: *.safetensors or pytorch_model*.bin";
+      "a checkpoint folder has config.json, a tokenizer, and weights: *.safetensors or pytorch_model*.bin";
   const auto is_name = [](std::string_view part) {
     return !part.empty() && part != "." && part != ".." && part.find('/') == part.npos;
   };
   const std::size_t slash = path.find('/');
   if (kind.empty() && slash != path.npos && is_name(std::string_view(path).substr(0, slash)) &&
       is_name(std::string_view(path).substr(slash + 1)))
-    help = fmt::format("a model of the hub is hf://{}; otherwise give the path of the checkpoint's folder", path);
-  return input_error(path, kind.empty() ? "there is no such folder" : fmt::format("is {}, not a folder", kind), help);
+    help = fmt::format("for a model on the hub, use hf://{}; otherwise give the path of the checkpoint folder", path);
+  return input_error(path, kind.empty() ? "the folder does not exist" : fmt::format("is {}, not a folder", kind), help);
 }
 
 Result<ConvertedCheckpoint> read_huggingface(const huggingface::SourceOptions& options, const CheckpointOpener& open) {

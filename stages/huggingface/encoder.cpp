@@ -189,25 +189,25 @@ Status post_process(const std::string& path, const json::value& step, Ids& ids) 
     for (const json::value& item : *single) {
       if (json_member(item, "Sequence")) {
         out.insert(out.end(), ids.begin(), ids.end());
-        if (out.size() > kMaxText) return input_error(path, "the post-processor repeats the text too often");
+        if (out.size() > kMaxText) return input_error(path, "the post-processor repeats the text too many times");
         continue;
       }
       const json::value* special = json_member(item, "SpecialToken");
       const auto text = special ? json_string(*special, "id") : std::nullopt;
       const json::value* entry = text && tokens ? json_member(*tokens, *text) : nullptr;
       const json::array* its_ids = entry ? json_array(*entry, "ids") : nullptr;
-      if (!its_ids) return input_error(path, "the post-processor has a token in `single` that `special_tokens` lacks");
+      if (!its_ids)
+        return input_error(path, "the post-processor has a token in `single` that is missing in `special_tokens`");
       for (const json::value& id : *its_ids) {
         const auto number = id_of(&id);
-        if (!number) return input_error(path, "the post-processor's special_tokens have an id that is none");
+        if (!number) return input_error(path, "the post-processor has an invalid id in `special_tokens`");
         out.push_back(*number);
       }
     }
     ids = std::move(out);
     return ok();
   }
-  return input_error(path,
-                     fmt::format("the post-processor of type {} is not one that ggufmill knows", quoted_name(type)));
+  return input_error(path, fmt::format("unknown post-processor type {}", quoted_name(type)));
 }
 
 }  // namespace
@@ -217,7 +217,7 @@ Status post_process(const std::string& path, const json::value& step, Ids& ids) 
 Result<LoadedTokenizer> LoadedTokenizer::load(const TokenizerJson& file, const json::value& config) {
   const json::value* model = json_member(file.document, "model");
   if (!model || !model->is_object() || file.vocabulary.size() == 0)
-    return input_error(file.path, "this tokenizer has no `model` with a `vocab`");
+    return input_error(file.path, "the tokenizer has no `model` with a `vocab`");
   LoadedTokenizer made(file);
   const auto name = json_string(config, "tokenizer_class");
   made.class_ = name ? *name : "PreTrainedTokenizerFast";
@@ -266,8 +266,9 @@ Status LoadedTokenizer::add_tokens(const json::value& config) {
       const json::value* id = json_member(item, "id");
       if (!id || !id->is_int64() || id->get_int64() < 0 || id->get_int64() >= kMaxTokens ||
           !json_string(item, "content"))
-        return input_error(file_->path, fmt::format("entry {} of added_tokens has no content with an id from 0 to {}",
-                                                    added_.size(), kMaxTokens - 1));
+        return input_error(file_->path,
+                           fmt::format("entry {} of added_tokens does not have content and an id from 0 to {}",
+                                       added_.size(), kMaxTokens - 1));
       const auto number = static_cast<std::uint32_t>(id->get_int64());
       AddedToken token = added_token(item);
       added_ids_[token.content] = number;
@@ -316,9 +317,9 @@ Status LoadedTokenizer::check_ids() const {
     const std::uint32_t given = own ? *own : next++;
     if (token.content.empty() || given != id || added_ids_.at(token.content) != id) {
       return input_error(file_->path,
-                         fmt::format("added token {} has the id {}, where the tokenizers library gives it {}",
+                         fmt::format("added token {} has id {}, but the tokenizers library assigns {}",
                                      quoted_name(token.content), id, given),
-                         "added tokens must follow the vocabulary of the model without a gap");
+                         "added tokens must follow the model's vocabulary without a gap");
     }
   }
   return ok();
@@ -348,7 +349,7 @@ Status LoadedTokenizer::put_template(bool bos, bool eos) {
   const auto put = [&](std::string_view role) -> Status {
     const auto token = roles_.find(role);
     const auto id = token == roles_.end() ? std::nullopt : find(token->second.content);
-    if (!id) return input_error(file_->path, fmt::format("add_{} is asked for, and there is no {}", role, role));
+    if (!id) return input_error(file_->path, fmt::format("add_{} is set, but there is no {}", role, role));
     const std::string& text = token->second.content;
     single.push_back(json::object{{"SpecialToken", json::object{{"id", text}, {"type_id", 0}}}});
     tokens[text] = json::object{{"id", text}, {"ids", json::array{std::int64_t{*id}}}};

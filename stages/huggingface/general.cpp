@@ -109,13 +109,13 @@ string_view word_for(const json::value& value) {
     case json::kind::null:
       return "nothing";
     case json::kind::bool_:
-      return "true or false";
+      return "a boolean";
     case json::kind::string:
-      return "a text";
+      return "a string";
     case json::kind::array:
       return "a list";
     case json::kind::object:
-      return "a map";
+      return "an object";
     default:
       return "a number";
   }
@@ -127,7 +127,7 @@ struct Found {
   std::string file, member;
   Error error(string_view wanted) const {
     return input_error(file, fmt::format("{} is {}, not {}", quoted_name(member), word_for(value), wanted),
-                       wanted == "a text" && !value.is_structured() ? "put it in quotes" : "");
+                       wanted == "a string" && !value.is_structured() ? "quote it" : "");
   }
 };
 
@@ -241,7 +241,7 @@ class GeneralMaker {
         models.push_back(item);
       else {
         models.push_back(json::object());
-        out_.warnings.push_back(fmt::format("{}: among base models or data sets is {}, which says nothing of one",
+        out_.warnings.push_back(fmt::format("{}: {} in base models or datasets does not describe one",
                                             (folder_ / "README.md").string(), word_for(item)));
       }
     }
@@ -280,12 +280,12 @@ class GeneralMaker {
   Status use_names() {
     if (const json::value* id = config_.if_contains("_name_or_path"); id && !id->is_null()) {
       const auto text = json_text(*id);
-      if (!text) return Found{*id, folder_ / "config.json", "_name_or_path"}.error("a text");
+      if (!text) return Found{*id, folder_ / "config.json", "_name_or_path"}.error("a string");
       if (std::count(text->begin(), text->end(), '/') <= 1) use_id(*text);  // otherwise a path on somebody's machine
     }
     folder_name_ = folder_name(options_.folder);
     if (!is_utf8(folder_name_))
-      return input_error(folder_, "the folder's name is not UTF-8, and its model would be named after it",
+      return input_error(folder_, "the folder's name, which the model would be named after, is not UTF-8",
                          "rename the folder");
     use_id(folder_name_);
     return ok();
@@ -308,8 +308,8 @@ class GeneralMaker {
     const Result<json::value> config = read_checkpoint_json(path, kMaxJsonBytes, nullptr, &is_malformed);
     if (!config && !is_malformed) return config.error();
     if (!config || !config.value().is_object()) {
-      const std::string why = config ? "no object" : config.error().what;
-      out_.warnings.push_back(fmt::format("{}: {}; it is ignored", path.string(), why));
+      const std::string why = config ? "not an object" : config.error().what;
+      out_.warnings.push_back(fmt::format("{}: {}; ignored", path.string(), why));
       return ok();
     }
     for (const Field& field : fields()) {
@@ -325,15 +325,14 @@ class GeneralMaker {
     const std::string& path = *options_.metadata_file;
     BOOST_OUTCOME_TRY(const json::value file, read_checkpoint_json(path));
     if (!file.is_object())
-      return input_error(path, fmt::format("{}, where an object is expected", word_for(file)),
-                         R"(such as {"general.author": "Somebody"})");
+      return input_error(path, fmt::format("expected an object, got {}", word_for(file)),
+                         R"(for example {"general.author": "Somebody"})");
     for (const auto& [name, value] : file.get_object()) {
       const string_view key(name.data(), name.size());
       const auto field =
           std::find_if(fields().begin(), fields().end(), [&](const Field& one) { return one.key == key; });
       if (field == fields().end() || key == kLicense)
-        out_.warnings.push_back(
-            fmt::format("{}: {} is not taken from such a file; it is ignored", path, quoted_name(key)));
+        out_.warnings.push_back(fmt::format("{}: {} is not supported in this file; ignored", path, quoted_name(key)));
       else
         put(key, value, path, std::string(key));
     }
@@ -366,12 +365,12 @@ class GeneralMaker {
     if (const json::array* list = found.value.if_array(); list && key == kLicense) {
       for (const json::value& item : *list) {
         const auto one = json_text(item);
-        if (!one) return found.error("a text or a list of texts");
+        if (!one) return found.error("a string or a list of strings");
         text += (text.empty() ? "" : ",") + std::string(*one);
       }
     } else {
       const auto one = json_text(found.value);
-      if (!one) return found.error("a text");
+      if (!one) return found.error("a string");
       text = *one;
     }
     out_.metadata.set(key, metadata_string(text));
@@ -382,11 +381,11 @@ class GeneralMaker {
     const std::string key(field.key);
     if (field.kind == Kind::kInteger) {
       const auto number = as_int32(found.value);
-      if (!number) return found.error("a whole number of 32 bits");
+      if (!number) return found.error("a 32-bit integer");
       out_.metadata.set(key, int32_value(*number));
     } else if (field.kind == Kind::kReal) {
       const auto number = as_float(found.value);
-      if (!number) return found.error("a number that a float32 holds");
+      if (!number) return found.error("a float32 number");
       out_.metadata.set(key, metadata_float(MetadataType::kFloat32, *number));
     } else {
       return write_list(key, found);
@@ -401,9 +400,8 @@ class GeneralMaker {
     for (const json::value& item : *list) {
       const auto value = item_value(item);
       if (!value || (!items.empty() && items.front().type != value->type))
-        return input_error(found.file,
-                           fmt::format("{} holds {} beside others", quoted_name(found.member), word_for(item)),
-                           "put every item in quotes: no and yes are true or false, 7 is a number");
+        return input_error(found.file, fmt::format("{} contains {}", quoted_name(found.member), word_for(item)),
+                           "quote every item: no and yes are booleans, 7 is a number");
       items.push_back(*value);
     }
     if (!items.empty()) out_.metadata.set(key, metadata_array(items.front().type, items));
@@ -414,10 +412,10 @@ class GeneralMaker {
   Status write_models(string_view key, const Found& found) {
     const std::string prefix(key.substr(0, key.size() - 1));
     const json::array* models = found.value.if_array();
-    if (!models) return found.error("a list of maps");
+    if (!models) return found.error("a list of objects");
     out_.metadata.set(prefix + ".count", metadata_unsigned(MetadataType::kUint32, models->size()));
     for (std::size_t i = 0; i < models->size(); ++i) {
-      if (!(*models)[i].is_object()) return found.error("a list of maps");
+      if (!(*models)[i].is_object()) return found.error("a list of objects");
       for (const string_view field : kModelFields) {
         const json::value* value = json_member((*models)[i], field);
         if (!value) continue;

@@ -107,7 +107,7 @@ std::string without_shard(std::string file, std::size_t shards) {
 
 }  // namespace
 
-TEST_CASE("checkpoints give the reference's general keys and names of files") {
+TEST_CASE("checkpoints yield the reference's general keys and file names") {
   const auto shared = shared_data();
   if (!shared || !fs::exists(*shared / "hf")) GGUFMILL_SKIP("no ../shared/hf");
   const fs::path hf = *shared / "hf";

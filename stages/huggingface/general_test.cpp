@@ -65,7 +65,7 @@ TEST_CASE("a bare folder is named after itself") {
   CHECK(checkpoint.shown() == R"(name="Thing" size_label="1.7M")");
 }
 
-TEST_CASE("config.json names the model where it is no path") {
+TEST_CASE("config.json names the model unless the name is a path") {
   Checkpoint checkpoint;
   checkpoint.config = R"({"_name_or_path": "some-org/Some-Model-7B-Chat-v0.3"})";
   CHECK(checkpoint.shown() ==
@@ -76,11 +76,10 @@ TEST_CASE("config.json names the model where it is no path") {
   checkpoint.config = R"({"_name_or_path": null})";
   CHECK(checkpoint.shown() == R"(name="Thing")");
   checkpoint.config = R"({"_name_or_path": 7})";
-  CHECK(checkpoint.shown() ==
-        "F/config.json: error: '_name_or_path' is a number, not a text\n  help: put it in quotes\n");
+  CHECK(checkpoint.shown() == "F/config.json: error: '_name_or_path' is a number, not a string\n  help: quote it\n");
 }
 
-TEST_CASE("a model card says who made the model of what") {
+TEST_CASE("a model card gives the author and base models") {
   CHECK(of_card("---\nlicense: [mit, 'x']\nlicense_name: n\nlicense_link: l\nmodel_name: N\nauthor: A\n"
                 "model_creator: B\nmodel_type: llama\nurl: u\nquantized_by: q\nversion: '2'\n"
                 "pipeline_tag: p\ntags: [a, \"no\", 7b]\nlanguage:\n- en\n- no\n---\n") ==
@@ -98,7 +97,7 @@ TEST_CASE("a model card says who made the model of what") {
         R"(base_model.2.repo_url="https://huggingface.co/a/b/c" base_model.3.repo_url="ssh://huggingface.co/a/b" )"
         R"(base_model.4.name="n" base_model.4.doi="d" dataset.count=1 dataset.0.name="C4" )"
         R"(dataset.0.organization="Allenai" dataset.0.repo_url="https://huggingface.co/allenai/c4")"
-        "\nF/README.md: among base models or data sets is a number, which says nothing of one");
+        "\nF/README.md: a number in base models or datasets does not describe one");
   CHECK(of_card("---\nbase_model:\nbase_models: x/y\n---\n") == R"(name="Thing" base_model.count=0)");
 }
 
@@ -112,33 +111,33 @@ TEST_CASE("scalars of a model card have the types of YAML 1.1") {
         R"(name="Thing" tags=array of 4 string: "2024-01-01", "1e3", "7", "1:30")");
 }
 
-TEST_CASE("a README.md without a card is overlooked") {
+TEST_CASE("a README.md without a card is ignored") {
   for (const char* text : {"", "# x\n", "--- \nname: x\n---\n", "\xef\xbb\xbf---\nname: x\n---\n", "---\n---\n",
                            "---\n", "---\n# nothing\n---\n"})
     CHECK(of_card(text) == R"(name="Thing")");
   CHECK(of_card("---\n- x\n---\n") ==
-        "name=\"Thing\"\nF/README.md: what stands between the lines --- is no map; it is ignored");
+        "name=\"Thing\"\nF/README.md: the text between the --- lines is not a map; ignored");
   CHECK(of_card("---\r\nname: x\r\n---\r\n\xff\xfe") == R"(name="x")");
   CHECK(of_card("---\nname:\tx\nauthor: 'a\xe2\x80\xa8  b'\n---") == R"(name="x" author="a b")");
 }
 
-TEST_CASE("a model card that cannot be read, or says what no key can hold, is an error at its place") {
+TEST_CASE("a model card that is malformed, or has a value no key can hold, is an error with its location") {
   CHECK(of_card("---\nname: x\ntags: [a\n---\n") ==
         "F/README.md:3:9: error: expected ',' or ']' here\n"
         "     3 | tags: [a\n"
         "       |         ^\n"
         "  help: put text that contains any of { } [ ] , : # in quotes, such as '${NAME}'\n");
   CHECK(of_card("---\nversion: 1.0\n---\n") ==
-        "F/README.md: error: 'version' is a number, not a text\n  help: put it in quotes\n");
+        "F/README.md: error: 'version' is a number, not a string\n  help: quote it\n");
   CHECK(of_card("---\nlanguage: [en, no]\n---\n") ==
-        "F/README.md: error: 'languages' holds true or false beside others\n"
-        "  help: put every item in quotes: no and yes are true or false, 7 is a number\n");
+        "F/README.md: error: 'languages' contains a boolean\n"
+        "  help: quote every item: no and yes are booleans, 7 is a number\n");
   CHECK(of_card("---\nbase_model: {name: 7}\nbase_models: x\n---\n") == R"(name="Thing" base_model.count=0)");
   CHECK(of_card("---\nbase_model: [{name: 7}]\n---\n") ==
-        "F/README.md: error: 'base_model[0].name' is a number, not a text\n  help: put it in quotes\n");
+        "F/README.md: error: 'base_model[0].name' is a number, not a string\n  help: quote it\n");
 }
 
-TEST_CASE("generation_config.json gives samplings, and a broken one is overlooked") {
+TEST_CASE("generation_config.json gives sampling parameters, and a malformed one is ignored") {
   Checkpoint checkpoint;
   checkpoint.write("generation_config.json",
                    R"({"top_k": 20, "top_p": 0.95, "temperature": 1, "mirostat": true, "min_p": null, "x": 1})");
@@ -147,10 +146,9 @@ TEST_CASE("generation_config.json gives samplings, and a broken one is overlooke
   checkpoint.write("generation_config.json", R"({"top_k": 20,})");
   CHECK(checkpoint.shown().find("name=\"Thing\"\nF/generation_config.json: not valid JSON: ") == 0);
   checkpoint.write("generation_config.json", R"({"top_k": 50.0})");
-  CHECK(checkpoint.shown() == "F/generation_config.json: error: 'top_k' is a number, not a whole number of 32 bits\n");
+  CHECK(checkpoint.shown() == "F/generation_config.json: error: 'top_k' is a number, not a 32-bit integer\n");
   checkpoint.write("generation_config.json", R"({"top_p": 1e39})");
-  CHECK(checkpoint.shown() ==
-        "F/generation_config.json: error: 'top_p' is a number, not a number that a float32 holds\n");
+  CHECK(checkpoint.shown() == "F/generation_config.json: error: 'top_p' is a number, not a float32 number\n");
 }
 
 TEST_CASE("generation_config.json is read as Python reads it") {
@@ -160,14 +158,15 @@ TEST_CASE("generation_config.json is read as Python reads it") {
   CHECK(checkpoint.shown() == R"(sampling.top_k=2 sampling.temp=inf name="Thing")");
   checkpoint.write("generation_config.json", "\xef\xbb\xbf{\"top_k\": 1}");  // Python rejects it
   CHECK(checkpoint.shown() ==
-        "name=\"Thing\"\nF/generation_config.json: not valid JSON: it begins with a byte order mark; it is ignored");
+        "name=\"Thing\"\nF/generation_config.json: not valid JSON: it begins with a byte order mark; ignored");
   checkpoint.write("generation_config.json", std::string(70, '[') + std::string(70, ']'));
-  CHECK(checkpoint.shown().starts_with("F/generation_config.json: error: not valid JSON: nested more than 64 deep\n"));
+  CHECK(checkpoint.shown().starts_with(
+      "F/generation_config.json: error: not valid JSON: nested more than 64 levels deep\n"));
   checkpoint.write("generation_config.json", "{\"x\": \"\xff\"}");
   CHECK(checkpoint.shown().starts_with("F/generation_config.json: error: not valid JSON: not UTF-8\n"));
 }
 
-TEST_CASE("a metadata file, then an explicit name, come before all else") {
+TEST_CASE("an explicit name overrides a metadata file, which overrides everything else") {
   Checkpoint checkpoint;
   checkpoint.write("README.md", "---\nname: card\nauthor: card\nlicense: card\ntags: [card]\n---\n");
   checkpoint.write("m.json", R"({"general.author": "A", "general.tags": null, "general.quantized_by": "q",
@@ -177,15 +176,15 @@ TEST_CASE("a metadata file, then an explicit name, come before all else") {
   CHECK(checkpoint.shown() ==
         R"(sampling.top_k=7 name="given" author="A" quantized_by="q" license="card" base_model.count=1 )"
         R"(base_model.0.name="n" base_model.0.repo_url="r")"
-        "\nF/m.json: 'general.license' is not taken from such a file; it is ignored");
+        "\nF/m.json: 'general.license' is not supported in this file; ignored");
   checkpoint.write("m.json", "[]");
   CHECK(checkpoint.shown() ==
-        "F/m.json: error: a list, where an object is expected\n  help: such as {\"general.author\": \"Somebody\"}\n");
+        "F/m.json: error: expected an object, got a list\n  help: for example {\"general.author\": \"Somebody\"}\n");
   checkpoint.options.metadata_file = checkpoint.folder / "none.json";
   CHECK(checkpoint.read().error().code == ExitCode::kBadInput);
 }
 
-TEST_CASE("what names the output is what was found") {
+TEST_CASE("the output is named after the metadata found") {
   Checkpoint checkpoint;
   checkpoint.config = R"({"_name_or_path": "Some-Model-7B"})";
   checkpoint.write("README.md", "---\nfinetune: ''\nsize_label: 9B\n---\n");

@@ -124,7 +124,7 @@ std::string listed(const std::vector<std::string>& lines) {
 
 }  // namespace
 
-TEST_CASE("check texts give the ids and hashes of the reference") {
+TEST_CASE("check texts yield the ids and hashes of the reference") {
   const auto shared = shared_data();
   if (!shared || !fs::exists(*shared / "hf")) GGUFMILL_SKIP("no ../shared/hf");
   const fs::path hf = *shared / "hf";
@@ -148,7 +148,7 @@ TEST_CASE("check texts give the ids and hashes of the reference") {
   std::cout << right << " of " << table.rows.size() << " tokenizers have the reference's hash\n";
 }
 
-TEST_CASE("checkpoints give the reference's keys of the tokenizer") {
+TEST_CASE("checkpoints yield the reference's tokenizer keys") {
   const auto shared = shared_data();
   if (!shared || !fs::exists(*shared / "hf")) GGUFMILL_SKIP("no ../shared/hf");
   const fs::path hf = *shared / "hf";
@@ -201,14 +201,14 @@ TEST_CASE("checkpoints give the reference's keys of the tokenizer") {
   std::cout << right << " of " << cases << " checkpoints have the reference's tokenizer keys (" << keys << " keys)\n";
 }
 
-TEST_CASE("checkpoints whose tokenizer the reference refuses are refused, with a message that helps") {
+TEST_CASE("checkpoints whose tokenizer the reference rejects are rejected with a helpful message") {
   const auto shared = shared_data();
   if (!shared || !fs::exists(*shared / "hf")) GGUFMILL_SKIP("no ../shared/hf");
   const fs::path hf = *shared / "hf";
   const std::pair<std::string, std::string> kCases[] = {
       {"no-tokenizer", "no tokenizer: tokenizer.json is missing; tokenizer.model is missing"},
-      {"unknown-pretokenizer", "the hash of its check text is "},
-      {"vocabulary-too-big", "and config.json has a vocabulary of "},
+      {"unknown-pretokenizer", "llama.cpp does not know the hash of its check text, "},
+      {"vocabulary-too-big", "but config.json has a vocabulary of "},
   };
   for (const auto& [name, message] : kCases) {
     const json::value spec = parsed(read_text(hf / "refused" / (name + ".json")));

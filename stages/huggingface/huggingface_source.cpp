@@ -19,36 +19,35 @@ class HuggingfaceSource : public Source {
 };
 
 std::vector<FieldSpec> source_fields() {
-  FieldSpec outtype{"outtype", FieldKind::kEnum,
-                    "The type of tensors of two dimensions and more before any quantization; auto: BF16 or F16, as the "
-                    "weights are."};
+  FieldSpec outtype{
+      "outtype", FieldKind::kEnum,
+      "Type of tensors with two or more dimensions before any quantization; auto: BF16 or F16, like the weights."};
   outtype.choices = out_type_names();
   outtype.default_text = "auto";
-  FieldSpec draft{"draft_head", FieldKind::kEnum, "Layers that predict further tokens."};
+  FieldSpec draft{"draft_head", FieldKind::kEnum, "What to do with layers that predict further tokens."};
   draft.choices = {"include", "leave_out", "only"};
   draft.default_text = "include";
   FieldSpec defaults{"defaults", FieldKind::kEnum,
-                     "How config.json is completed: transformers, with the defaults and computed values that its class "
-                     "for the model type has, as convert_hf_to_gguf.py does; none, not at all."};
+                     "How config.json is completed: transformers, with the defaults and computed values of its class "
+                     "for the model type, as convert_hf_to_gguf.py does; none, not at all."};
   defaults.choices.assign(kClassDefaultsWords.begin(), kClassDefaultsWords.end());
   defaults.default_text = kClassDefaultsWords[SourceOptions().class_defaults];
-  FieldSpec path{"path", FieldKind::kPath, "The folder, or the address of a model on the hub: hf://ORG/NAME@REVISION."};
+  FieldSpec path{"path", FieldKind::kPath, "Folder, or address of a model on the hub: hf://ORG/NAME@REVISION."};
   path.required = true;
   path.example = "models/Llama-3-8B";
   FieldSpec config{"config", FieldKind::kString,
-                   "The file of the folder that says what the model is: config.json, or params.json of Mistral's own "
-                   "format."};
+                   "File in the folder that describes the model: config.json, or params.json of Mistral's own format."};
   config.default_text = "config.json";
   return {std::move(path),
           std::move(outtype),
-          {"architecture", FieldKind::kString, "A built-in map or a file; without it, as config.json says."},
+          {"architecture", FieldKind::kString, "Built-in map or file; chosen by config.json if omitted."},
           std::move(config),
           {"model_name", FieldKind::kString, "general.name."},
-          {"metadata", FieldKind::kPath, "A JSON file with general.* keys."},
-          {"pre", FieldKind::kString, "The pre-tokenizer (tokenizer.ggml.pre), where it is not known."},
-          {"vocabulary_only", FieldKind::kBool, "Metadata and tokenizer without tensors."},
-          {"fuse_gate_up_experts", FieldKind::kBool, "Gates and ups of experts as one tensor."},
-          {"fp8_as_q8_0", FieldKind::kBool, "Tensors of 8-bit floats become Q8_0."},
+          {"metadata", FieldKind::kPath, "JSON file with general.* keys."},
+          {"pre", FieldKind::kString, "Pre-tokenizer (tokenizer.ggml.pre) if it is not recognized."},
+          {"vocabulary_only", FieldKind::kBool, "Write metadata and tokenizer without tensors."},
+          {"fuse_gate_up_experts", FieldKind::kBool, "Fuse gate and up experts into one tensor."},
+          {"fp8_as_q8_0", FieldKind::kBool, "Write tensors of 8-bit floats as Q8_0."},
           std::move(draft),
           std::move(defaults)};
 }
@@ -99,10 +98,10 @@ std::unique_ptr<Source> make_huggingface_source(huggingface::SourceOptions optio
 }
 
 SourceSpec huggingface_source(CheckpointOpener open) {
-  FieldSpec folder{"", FieldKind::kPath, "The folder, or the address of a model on the hub: hf://ORG/NAME@REVISION."};
-  FieldSpec map{"", FieldKind::kMap, "The folder and how it is read."};
+  FieldSpec folder{"", FieldKind::kPath, "Folder, or address of a model on the hub: hf://ORG/NAME@REVISION."};
+  FieldSpec map{"", FieldKind::kMap, "Folder and how it is read."};
   map.fields = huggingface::source_fields();
-  FieldSpec field{"huggingface", FieldKind::kOneOf, "A checkpoint folder of Hugging Face, here or on a hub."};
+  FieldSpec field{"huggingface", FieldKind::kOneOf, "Hugging Face checkpoint folder, local or on a hub."};
   field.alternatives = {std::move(folder), std::move(map)};
   field.example = "models/Llama-3-8B";
   return {std::move(field), [open = std::move(open)](const ConfigNode& value) -> Result<std::unique_ptr<Source>> {

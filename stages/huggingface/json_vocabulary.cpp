@@ -15,8 +15,8 @@ namespace json = boost::json;
 
 constexpr std::string_view kWordBegin = "\u2581";
 constexpr const char* kNamePre =
-    "name it in the pipeline file: `pre: NAME` beside the folder, with a name that llama.cpp knows, "
-    "such as llama-bpe, qwen2 or gpt-2";
+    "set it in the pipeline file: `pre: NAME` next to the folder, with a name that llama.cpp knows, such as llama-bpe, "
+    "qwen2, or gpt-2";
 
 class JsonVocabulary {
  public:
@@ -44,15 +44,14 @@ class JsonVocabulary {
     Result<std::string> hash = pre_tokenizer_hash(tokenizer);
     if (!hash) {
       Error error = hash.error();
-      error.what = "which pre-tokenizer this is cannot be found out: " + error.what;
+      error.what = "cannot identify the pre-tokenizer: " + error.what;
       error.help = kNamePre;
       return error;
     }
     if (const auto name = pre_tokenizer_named(hash.value())) return std::string(*name);
     return input_error(
         file_.path,
-        fmt::format("this pre-tokenizer is not among those that llama.cpp knows; the hash of its check text is {}",
-                    hash.value()),
+        fmt::format("unknown pre-tokenizer; llama.cpp does not know the hash of its check text, {}", hash.value()),
         kNamePre);
   }
 
@@ -66,12 +65,11 @@ class JsonVocabulary {
       if (options_.vocabulary_size) {
         return input_error(
             file_.path,
-            fmt::format("token {} has the id {}, and config.json has a vocabulary of {} tokens", token, last, size),
-            "config.json and the tokenizer do not belong together");
+            fmt::format("token {} has id {}, but config.json has a vocabulary of {} tokens", token, last, size),
+            "check that config.json and the tokenizer are of the same model");
       }
-      return input_error(file_.path,
-                         fmt::format("token {} has the id {}, and there are only {} tokens", token, last, size),
-                         "config.json must say how many there are to be, as `vocab_size`");
+      return input_error(file_.path, fmt::format("token {} has id {}, but there are only {} tokens", token, last, size),
+                         "set the number of tokens in config.json as `vocab_size`");
     }
     std::vector<Token> tokens;
     tokens.reserve(size);
@@ -154,7 +152,7 @@ class JsonVocabulary {
     const auto base = static_cast<std::uint32_t>(file_.vocabulary.size());
     for (std::uint32_t id = 0; id < base; ++id) {
       const auto text = tokenizer.text_of(id);
-      if (!text) return input_error(file_.path, fmt::format("no token has the id {}", id));
+      if (!text) return input_error(file_.path, fmt::format("no token has id {}", id));
       out_.tokens.push_back({std::string(*text), kAddedScore,
                              byte_token(*text)   ? PieceType::kByte
                              : is_special(*text) ? PieceType::kControl
@@ -172,8 +170,8 @@ class JsonVocabulary {
 
   Status read_unigram(const LoadedTokenizer& tokenizer) {
     if (file_.model != "Unigram")
-      return input_error(
-          file_.path, fmt::format("a model of type {}; this architecture has Unigram ones", quoted_name(file_.model)));
+      return input_error(file_.path, fmt::format("model type {} is not supported; this architecture needs Unigram",
+                                                 quoted_name(file_.model)));
     const json::value* normalizer = json_member(file_.document, "normalizer");
     const auto encoded = normalizer ? json_string(*normalizer, "precompiled_charsmap") : std::nullopt;
     if (!encoded) return input_error(file_.path, "the normalizer has no precompiled_charsmap");

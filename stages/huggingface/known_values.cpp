@@ -47,7 +47,7 @@ class Finder {
         const bool added = node->map == find_map_function("add");
         const bool multiplied = node->map == find_map_function("multiply") && node->parameter != 0;
         if (!added && !multiplied && node->map != find_map_function("negate_exp"))
-          return input_error({}, fmt::format("{} has no way back", node->map->name));
+          return input_error({}, fmt::format("{} cannot be undone", node->map->name));
         const MapFunction& back = added || multiplied ? *node->map : *find_map_function("log_negated");
         const float parameter = added ? -node->parameter : multiplied ? 1 / node->parameter : 0;
         BOOST_OUTCOME_TRY(values, to_type(std::move(values), "F32"));
@@ -59,7 +59,7 @@ class Finder {
       case Operation::kConcat:
         return learn_joined(*node, values);
       default:
-        return input_error({}, fmt::format("{} has no way back", name_of(node->operation)));
+        return input_error({}, fmt::format("{} cannot be undone", name_of(node->operation)));
     }
     return learn(node->inputs[0], std::move(values));
   }
@@ -68,9 +68,9 @@ class Finder {
     if (found_) return found_;
     for (const auto& [key, whole] : wholes_)
       if (!whole.is_known)
-        return input_error({}, fmt::format("of its dimension {} of {} only {} are there", whole.axis,
+        return input_error({}, fmt::format("of its dimension {} of {}, only {} are available", whole.axis,
                                            whole.node->shape.dims[whole.axis], whole.count));
-    return input_error({}, "nothing of it is there");
+    return input_error({}, "none of it is available");
   }
 
  private:
@@ -87,7 +87,7 @@ class Finder {
     Whole& whole = wholes_[key_of(*slice.inputs[0])];
     if (!whole.node) whole.node = slice.inputs[0], whole.axis = slice.axis;
     if (whole.axis != slice.axis)
-      return input_error({}, fmt::format("it is cut along dimension {} and along {}", whole.axis, slice.axis));
+      return input_error({}, fmt::format("it is split along dimension {} and along {}", whole.axis, slice.axis));
     const std::uint64_t count = slice.shape.dims[slice.axis];
     if (count == 0 || !whole.parts.emplace(slice.first, std::move(values)).second) return ok();
     whole.count += count;

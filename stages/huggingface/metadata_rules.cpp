@@ -70,17 +70,17 @@ Status set_entry(const MetadataRule& rule, const Architecture& architecture, con
       into.set(key, metadata_bool(false));
       return ok();
     }
-    return input_error(where, fmt::format("'{}' is not there", fmt::join(missing, "', '")),
-                       fmt::format("{} is made of it, see {}", key, rule.value.place));
+    return input_error(where, fmt::format("'{}' is missing", fmt::join(missing, "', '")),
+                       fmt::format("{} is made from it, see {}", key, rule.value.place));
   }
   const json::array* list = value.if_array();
   if (list ? list->empty() : value.is_string() && value.get_string().empty()) return ok();
   auto made = list ? as_list(*list) : as_type(rule.type, value);
   if (!made)
-    return input_error(
-        where,
-        fmt::format("{} is no {} for {}", shown(value), list ? "list of one type" : metadata_type_name(rule.type), key),
-        fmt::format("the value is made at {}", rule.value.place));
+    return input_error(where,
+                       fmt::format("{} is not a valid {} for {}", shown(value),
+                                   list ? "list of a single type" : metadata_type_name(rule.type), key),
+                       fmt::format("the value is computed at {}", rule.value.place));
   into.set(key, std::move(*made));
   return ok();
 }
@@ -138,7 +138,7 @@ Result<TokenizerOptions> tokenizer_options(const TokenizerRules& rules, const Fa
     if (types > UINT32_MAX)
       return input_error((facts.folder() / "config.json").string(),
                          fmt::format("the number of token types is {}", types),
-                         fmt::format("the map asks for it at {}", rules.token_types->place));
+                         fmt::format("required by the map at {}", rules.token_types->place));
     options.token_types = static_cast<std::uint32_t>(types);
   }
   options.pre = rules.pre;

@@ -30,7 +30,7 @@ std::string made(const std::string& rule, const std::string& config) {
 
 }  // namespace
 
-TEST_CASE("entries have the type of their rule, where the value is of it") {
+TEST_CASE("entries have the type of their rule if the value fits it") {
   CHECK(made("{key: a, value: x}", R"({"x": 4294967295})") == "m.a uint32 4294967295");
   CHECK(made("{key: general.a, value: x}", R"({"x": 1})") == "general.a uint32 1");
   CHECK(made("{key: xielu.a, value: x}", R"({"x": 1})") == "xielu.a uint32 1");
@@ -41,24 +41,24 @@ TEST_CASE("entries have the type of their rule, where the value is of it") {
   CHECK(made("{key: a, type: string, value: x}", R"({"x": "y"})") == "m.a string \"y\"");
 }
 
-TEST_CASE("values that are not of the type are errors that say value, type and key") {
+TEST_CASE("values of the wrong type are errors that name value, type, and key") {
   const std::tuple<std::string, std::string, std::string> kCases[] = {
-      {"uint32", "-1", "'-1' is no uint32 for m.a"},
-      {"uint32", "4294967296", "'4294967296' is no uint32 for m.a"},
-      {"uint32", "9223372036854775808", "'9223372036854775808' is no uint32 for m.a"},
-      {"uint32", "1e300", "'1E300' is no uint32 for m.a"},
-      {"uint32", "1.5", "'1.5E0' is no uint32 for m.a"},
-      {"uint32", "\"7\"", "'\"7\"' is no uint32 for m.a"},
-      {"uint32", "{}", "'{}' is no uint32 for m.a"},
-      {"int32", "2147483648", "'2147483648' is no int32 for m.a"},
-      {"uint64", "-1", "'-1' is no uint64 for m.a"},
-      {"float32", "1e300", "'1E300' is no float32 for m.a"},
-      {"float32", "true", "'true' is no float32 for m.a"},
-      {"bool", "\"yes\"", "'\"yes\"' is no bool for m.a"},
-      {"string", "1", "'1' is no string for m.a"},
-      {"uint32", "[1, \"a\"]", "'[1,\"a\"]' is no list of one type for m.a"},
-      {"uint32", "[[1]]", "'[[1]]' is no list of one type for m.a"},
-      {"uint32", "[4294967296]", "'[4294967296]' is no list of one type for m.a"},
+      {"uint32", "-1", "'-1' is not a valid uint32 for m.a"},
+      {"uint32", "4294967296", "'4294967296' is not a valid uint32 for m.a"},
+      {"uint32", "9223372036854775808", "'9223372036854775808' is not a valid uint32 for m.a"},
+      {"uint32", "1e300", "'1E300' is not a valid uint32 for m.a"},
+      {"uint32", "1.5", "'1.5E0' is not a valid uint32 for m.a"},
+      {"uint32", "\"7\"", "'\"7\"' is not a valid uint32 for m.a"},
+      {"uint32", "{}", "'{}' is not a valid uint32 for m.a"},
+      {"int32", "2147483648", "'2147483648' is not a valid int32 for m.a"},
+      {"uint64", "-1", "'-1' is not a valid uint64 for m.a"},
+      {"float32", "1e300", "'1E300' is not a valid float32 for m.a"},
+      {"float32", "true", "'true' is not a valid float32 for m.a"},
+      {"bool", "\"yes\"", "'\"yes\"' is not a valid bool for m.a"},
+      {"string", "1", "'1' is not a valid string for m.a"},
+      {"uint32", "[1, \"a\"]", "'[1,\"a\"]' is not a valid list of a single type for m.a"},
+      {"uint32", "[[1]]", "'[[1]]' is not a valid list of a single type for m.a"},
+      {"uint32", "[4294967296]", "'[4294967296]' is not a valid list of a single type for m.a"},
   };
   for (const auto& [type, value, what] : kCases) {
     CAPTURE(type, value);
@@ -72,21 +72,21 @@ TEST_CASE("lists, empty values and missing ones") {
   CHECK(made("{key: a, value: x}", R"({"x": ["y"]})") == "m.a array array of 1 string: \"y\"");
   CHECK(made("{key: a, type: string, value: x}", R"({"x": ""})").empty());
   CHECK(made("{key: a, value: x}", R"({"x": []})").empty());
-  CHECK(made("{key: a, value: [x, y]}", "{}") == "'x', 'y' is not there");
+  CHECK(made("{key: a, value: [x, y]}", "{}") == "'x', 'y' is missing");
   CHECK(made("{key: a, value: [x, y], optional: true}", "{}").empty());
   CHECK(made("{key: a, value: [x, y], when: {present: x}}", "{}").empty());
 }
 
-TEST_CASE("null is false where a boolean is asked for by its name") {
+TEST_CASE("null is false where a boolean is read by name") {
   const std::string rule = "{key: a, type: bool, value: x}";
   CHECK(made(rule, R"({"x": null})") == "m.a bool false");
   CHECK(made("{key: a, type: bool, value: [y, x]}", R"({"x": null})") == "m.a bool false");
-  CHECK(made(rule, "{}") == "'x' is not there");
+  CHECK(made(rule, "{}") == "'x' is missing");
   CHECK(made("{key: a, type: bool, value: x, optional: true}", R"({"x": null})").empty());
-  CHECK(made("{key: a, value: x}", R"({"x": null})") == "'x' is not there");
+  CHECK(made("{key: a, value: x}", R"({"x": null})") == "'x' is missing");
 }
 
-TEST_CASE("checkpoints of one class can have other names") {
+TEST_CASE("checkpoints of one class can have different names") {
   const auto name = [](const std::string& config) {
     const TempDir folder;
     write_text(folder.file("a.yaml"),
@@ -125,7 +125,7 @@ TEST_CASE("the tokenizer's options") {
   CHECK(prefix.value().readers[0].own_format);
   const auto wrong = options("{vocabulary_size: v}", R"({"v": -9})");
   REQUIRE(!wrong);
-  CHECK(wrong.error().what == "the size of the vocabulary is '-9', which is no whole number from 0 on");
+  CHECK(wrong.error().what == "the size of the vocabulary is '-9', not a non-negative integer");
   const auto types = options("{token_types: v}", R"({"v": 4294967296})");
   REQUIRE(!types);
   CHECK(types.error().what == "the number of token types is 4294967296");

@@ -161,7 +161,7 @@ Result<json::object> read_model_card(const fs::path& folder, std::vector<std::st
   }
   if (root->is_map()) return value_of(*root, ScalarTypes()).as_object();
   if (root->kind != ConfigNode::Kind::kNull)
-    warnings.push_back(fmt::format("{}: what stands between the lines --- is no map; it is ignored", path.string()));
+    warnings.push_back(fmt::format("{}: the text between the --- lines is not a map; ignored", path.string()));
   return json::object();
 }
 

@@ -13,7 +13,7 @@ namespace {
 std::string shown(const std::optional<std::string>& part) { return part ? *part : "-"; }
 }  // namespace
 
-TEST_CASE("ids are taken apart as the reference does") {
+TEST_CASE("ids are parsed as the reference does") {
   const Tsv table = read_tsv("tests/golden/model_ids.tsv");
   REQUIRE(table.names == std::vector<std::string>{"id", "weights", "title", "organization", "basename", "finetune",
                                                   "version", "size_label", "file"});
@@ -37,7 +37,7 @@ TEST_CASE("ids are taken apart as the reference does") {
   }
 }
 
-TEST_CASE("a count of weights is given with two digits at least") {
+TEST_CASE("a weight count has at least two digits") {
   const auto label = [](std::uint64_t total) { return size_label({total, 0, 0, 0}); };
   CHECK(label(1) == "0.00K");
   CHECK(label(400) == "0.40K");
@@ -55,7 +55,7 @@ TEST_CASE("a count of weights is given with two digits at least") {
   CHECK(size_label({46702792704, 1605177344, 5637144576, 8}) == "8x7.2B");
 }
 
-TEST_CASE("the experts of a layer count once, and as many") {
+TEST_CASE("the experts of a layer are counted once, with their number") {
   const std::vector<Tensor> tensors{
       bare_tensor("token_embd.weight", {32, 10}), bare_tensor("blk.0.ffn_up_exps.weight", {32, 16, 4}),
       bare_tensor("blk.1.ffn_up_exps.weight", {32, 16, 8}), bare_tensor("blk.1.ffn_up_exps.bias", {16, 8}),
@@ -68,7 +68,7 @@ TEST_CASE("the experts of a layer count once, and as many") {
   CHECK(count_weights({}).experts == 0);
 }
 
-TEST_CASE("an id of any length is read in time that grows with it") {
+TEST_CASE("an id of any length is read in linear time") {
   std::string id = "a";
   for (int i = 0; i < 100000; ++i) id += "-" + std::to_string(i) + "k";
   CHECK(read_model_id(id, 0).size_label->size() == id.size() - 2);

@@ -215,25 +215,25 @@ FieldSpec list_field(std::string name, FieldSpec item, std::string doc) {
 }  // namespace
 
 FieldSpec model_type_fields() {
-  const FieldSpec value{"", FieldKind::kAny, "A value."}, name{"", FieldKind::kString, "A name."};
+  const FieldSpec value{"", FieldKind::kAny, "A value."}, name{"", FieldKind::kString, "Name."};
   FieldSpec part{"", FieldKind::kMap, "A part."};
-  part.fields = {{"type", FieldKind::kString, "Its model type, whatever it says."},
-                 {"default_type", FieldKind::kString, "Its model type where it does not say."},
-                 dictionary_field("defaults", value, "Constants for keys that are missing, before its model type's."),
-                 {"takes_all_if_missing", FieldKind::kBool, "Made of the keys beside it where it is missing."}};
-  FieldSpec fields{"model_type", FieldKind::kMap, "What transformers makes of a config.json of a model type."};
-  fields.fields = {{"class", FieldKind::kString, "The configuration class of transformers."},
+  part.fields = {
+      {"type", FieldKind::kString, "Model type, overriding its own."},
+      {"default_type", FieldKind::kString, "Model type if it has none."},
+      dictionary_field("defaults", value, "Constants for missing keys, applied before those of its model type."),
+      {"takes_all_if_missing", FieldKind::kBool, "Take the sibling keys if it is missing."}};
+  FieldSpec fields{"model_type", FieldKind::kMap, "How transformers completes a config.json of a model type."};
+  fields.fields = {{"class", FieldKind::kString, "transformers configuration class."},
                    list_field("extends", name,
-                              "Other files by name; what stands here comes after and replaces rules for the same key."),
-                   {"partial", FieldKind::kBool, "Whether it is there for others to extend."},
-                   dictionary_field("defaults", value, "Values of keys that are missing, in order."),
+                              "Other files by name; rules here come after theirs and replace those for the same key."),
+                   {"partial", FieldKind::kBool, "Can only be extended."},
+                   dictionary_field("defaults", value, "Values of missing keys, in order."),
                    dictionary_field("where_null", value, "Values of keys that are null or still missing, in order."),
-                   dictionary_field("always", value, "Values that keys get whatever they hold, in order."),
-                   list_field("refuses", value, "Conditions under which config.json is read as it is."),
-                   list_field("drops", name, "Keys that the class takes and does not keep."),
-                   dictionary_field("other_names", name,
-                                    "Keys of config.json that are other names, with the key that each stands for."),
-                   dictionary_field("parts", part, "Configurations inside this one.")};
+                   dictionary_field("always", value, "Values that replace those of the keys, in order."),
+                   list_field("refuses", value, "Conditions under which config.json is read as is."),
+                   list_field("drops", name, "Keys that the class accepts but drops."),
+                   dictionary_field("other_names", name, "Aliases in config.json, each with the key it stands for."),
+                   dictionary_field("parts", part, "Nested configurations.")};
   return fields;
 }
 

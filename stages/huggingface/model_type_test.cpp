@@ -55,7 +55,7 @@ TEST_CASE("every model type passes the lint and can be completed") {
   }
 }
 
-TEST_CASE("keys that are missing get constants, or what is computed of others") {
+TEST_CASE("missing keys get constants or values computed from others") {
   const std::string llama = R"({"model_type": "llama", "hidden_size": 64, "num_attention_heads": 4})";
   CHECK(value_in(llama, "rope_theta") == "1E4");
   CHECK(value_in(llama, "max_position_embeddings") == "2048");
@@ -72,7 +72,7 @@ TEST_CASE("keys that are missing get constants, or what is computed of others") 
   CHECK(value_in(R"({"model_type": "t5", "num_layers": 2})", "num_decoder_layers") == "2");
 }
 
-TEST_CASE("null is computed where the class does that, and stays elsewhere") {
+TEST_CASE("null is replaced where the class does so, and kept elsewhere") {
   const std::string members = R"("num_attention_heads": 8, "num_key_value_heads": null, "head_dim": null})";
   for (const char* type : {"llama", "mistral", "qwen3"})
     CHECK(value_in(R"({"model_type": ")" + std::string(type) + R"(", )" + members, "num_key_value_heads") == "8");
@@ -83,7 +83,7 @@ TEST_CASE("null is computed where the class does that, and stays elsewhere") {
   CHECK(value_in(R"({"model_type": "llama", "max_position_embeddings": null})", "max_position_embeddings") == "null");
 }
 
-TEST_CASE("values that the class sets take the place of those in config.json") {
+TEST_CASE("values set by the class replace those in config.json") {
   CHECK(value_in(R"({"model_type": "deepseek_v2", "head_dim": 7})", "head_dim") == "64");
   CHECK(value_in(R"({"model_type": "deepseek_v3", "head_dim": 7})", "head_dim") == "7");
   CHECK(value_in(R"({"model_type": "qwen2", "sliding_window": 9})", "sliding_window") == "null");
@@ -93,7 +93,7 @@ TEST_CASE("values that the class sets take the place of those in config.json") {
   CHECK(value_in(R"({"model_type": "hunyuan_v1_dense", "eod_token_id": 3})", "eod_token_id") == "missing");
 }
 
-TEST_CASE("other names of keys stand for the class's") {
+TEST_CASE("aliases of keys stand for the class's keys") {
   const std::string gpt2 = R"({"model_type": "gpt2", "hidden_size": 64, "n_embd": 32})";
   CHECK(value_in(gpt2, "n_embd") == "64");
   CHECK(value_in(gpt2, "hidden_size") == "missing");
@@ -101,7 +101,7 @@ TEST_CASE("other names of keys stand for the class's") {
   CHECK(value_in(R"({"model_type": "gpt-sw3"})", "model_type") == R"("gpt2")");
 }
 
-TEST_CASE("a text model inside has the defaults of its own model type") {
+TEST_CASE("a nested text model has the defaults of its own model type") {
   CHECK(value_in(R"({"model_type": "gemma3", "text_config": {"hidden_size": 64}})",
                  "text_config.rope_local_base_freq") == "1E4");
   CHECK(value_in(R"({"model_type": "gemma3"})", "text_config.hidden_size") == "2304");
@@ -115,21 +115,21 @@ TEST_CASE("a text model inside has the defaults of its own model type") {
   CHECK(is_unchanged(R"({"model_type": "llava", "text_config": "none"})"));
 }
 
-TEST_CASE("labels are a list by number, of two dummies where there are none") {
+TEST_CASE("labels are a list by number, with two dummies if there are none") {
   const std::string labels = R"({"model_type": "bert", "id2label": {"10": "k", "2": "c", "0": "a"}})";
   CHECK(value_in(labels, "id2label") == R"(["a","c","k"])");
   CHECK(value_in(R"({"model_type": "bert"})", "id2label") == R"(["LABEL_0","LABEL_1"])");
   CHECK(value_in(R"({"model_type": "bert", "num_labels": 1})", "id2label") == R"(["LABEL_0"])");
 }
 
-TEST_CASE("rope_scaling of an older form gets its newer key") {
+TEST_CASE("rope_scaling in the older form gets its newer key") {
   CHECK(value_in(R"({"model_type": "llama", "rope_scaling": {"type": "linear", "factor": 2.0}})",
                  "rope_scaling.rope_type") == R"("linear")");
   CHECK(value_in(R"({"model_type": "qwen2_vl_text", "rope_scaling": {"type": "mrope", "mrope_section": [1, 1, 2]}})",
                  "rope_scaling.rope_type") == R"("default")");
 }
 
-TEST_CASE("config.json is read as it is where its class is unknown") {
+TEST_CASE("config.json is read as is if its class is unknown") {
   for (const char* config : {R"({"hidden_size": 64})", R"({"model_type": 5})", R"({"model_type": "none-of-them"})",
                              R"({"model_type": "any"})", R"({"model_type": "../llama"})"}) {
     CAPTURE(config);
@@ -138,7 +138,7 @@ TEST_CASE("config.json is read as it is where its class is unknown") {
   }
 }
 
-TEST_CASE("config.json is read as it is where its class refuses a value, which is reported") {
+TEST_CASE("config.json is read as is, with a warning, if its class rejects a value") {
   for (const char* config : {
            R"({"model_type": "llama", "num_attention_heads": 0})",
            R"({"model_type": "llama", "torch_dtype": "bfloat15"})",

@@ -43,8 +43,8 @@ Result<std::string> default_output_name(const ModelId& id, std::string_view file
                                  [](char c) { return c == '/' || static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
   if (!fits)
     return input_error(
-        "", fmt::format("the model would be written to {}, which cannot be a file's name", quoted_name(name)),
-        "say how the file is to be named");
+        "", fmt::format("the model would be written to {}, which is not a valid file name", quoted_name(name)),
+        "specify an output name");
   return name;
 }
 
@@ -64,17 +64,17 @@ Result<std::string> fill_output_name(std::string_view name, std::string_view fil
     }
     const std::size_t end = c == '{' ? name.find('}', at) : std::string_view::npos;
     if (end == std::string_view::npos)
-      return usage_error(fmt::format("a single '{}' in the output's name {}", c, quoted_name(name)),
-                         fmt::format("write {0}{0} for the character", c));
+      return usage_error(fmt::format("unmatched '{}' in output name {}", c, quoted_name(name)),
+                         fmt::format("write {0}{0} for the character itself", c));
     const std::string_view field = name.substr(at + 1, end - at - 1);
     if (field.empty() || field == "0" || field == "ftype" || field == "outtype")
       out += small;
     else if (field == "FTYPE" || field == "OUTTYPE")
       out += capital;
     else
-      return usage_error(fmt::format("unknown {} in the output's name {}", quoted_name(name.substr(at, end - at + 1)),
-                                     quoted_name(name)),
-                         "{ftype} and {outtype} stand for the type, {FTYPE} and {OUTTYPE} for it in capitals");
+      return usage_error(
+          fmt::format("unknown {} in output name {}", quoted_name(name.substr(at, end - at + 1)), quoted_name(name)),
+          "{ftype} and {outtype} stand for the type, {FTYPE} and {OUTTYPE} for the type in upper case");
     at = end;
   }
   return out;

@@ -13,7 +13,7 @@ std::string filled(std::string_view name) {
 
 }  // namespace
 
-TEST_CASE("an output is named after what the model is") {
+TEST_CASE("an output is named after the model") {
   ModelId id;
   id.name = " Some Model/x ";
   const auto named = [&](OutputContent content) { return default_output_name(id, "mxfp4_moe", content).value(); };
@@ -28,7 +28,7 @@ TEST_CASE("an output is named after what the model is") {
   CHECK(default_output_name({}, "F16", OutputContent::kModel).value() == "ggml-model-F16.gguf");
 }
 
-TEST_CASE("what a checkpoint says of itself cannot lead out of the folder") {
+TEST_CASE("checkpoint metadata cannot lead out of the folder") {
   ModelId id;
   id.name = "x";
   for (const char* bad : {"../../y", "a\nb", "a\x7f"}) {
@@ -39,17 +39,13 @@ TEST_CASE("what a checkpoint says of itself cannot lead out of the folder") {
   }
 }
 
-TEST_CASE("a name may hold the file type") {
+TEST_CASE("a name may contain the file type") {
   CHECK(filled("model.gguf") == "model.gguf");
   CHECK(filled("a-{ftype}-{outtype}-{FTYPE}-{OUTTYPE}-{}-{0}.gguf") == "a-q8_0-q8_0-Q8_0-Q8_0-q8_0-q8_0.gguf");
   CHECK(filled("{{ftype}}") == "{ftype}");
   CHECK(filled("{name}.gguf") ==
-        "error: unknown '{name}' in the output's name '{name}.gguf'\n"
-        "  help: {ftype} and {outtype} stand for the type, {FTYPE} and {OUTTYPE} for it in capitals\n");
-  CHECK(filled("a{") ==
-        "error: a single '{' in the output's name 'a{'\n"
-        "  help: write {{ for the character\n");
-  CHECK(filled("a}") ==
-        "error: a single '}' in the output's name 'a}'\n"
-        "  help: write }} for the character\n");
+        "error: unknown '{name}' in output name '{name}.gguf'\n"
+        "  help: {ftype} and {outtype} stand for the type, {FTYPE} and {OUTTYPE} for the type in upper case\n");
+  CHECK(filled("a{") == "error: unmatched '{' in output name 'a{'\n  help: write {{ for the character itself\n");
+  CHECK(filled("a}") == "error: unmatched '}' in output name 'a}'\n  help: write }} for the character itself\n");
 }

@@ -45,8 +45,8 @@ Result<Vocabulary> read_plamo_vocabulary(const std::string& path, std::uint64_t 
     const auto value = parse_checkpoint_json(path, line);
     auto token = value ? token_of(value.value()) : std::nullopt;
     if (!token)
-      return input_error(path, fmt::format("line {} is no token: {}", number, quoted_name(line, 60)),
-                         "a line is like [\"text\", -1.5, \"NORMAL\"]");
+      return input_error(path, fmt::format("line {} is not a token: {}", number, quoted_name(line, 60)),
+                         "expected a line such as [\"text\", -1.5, \"NORMAL\"]");
     if (vocabulary.tokens.size() == kMaxTokens)
       return input_error(path, fmt::format("more than {} tokens", kMaxTokens));
     vocabulary.tokens.push_back(std::move(*token));

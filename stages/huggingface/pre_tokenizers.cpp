@@ -108,7 +108,7 @@ Result<Behavior> behavior_of(const std::string& path, const json::value& step, B
   if (name == "MergedWithPrevious") return Behavior::kMergedWithPrevious;
   if (name == "MergedWithNext") return Behavior::kMergedWithNext;
   if (name == "Contiguous") return Behavior::kContiguous;
-  return input_error(path, fmt::format("a pre-tokenizer splits by a behavior {} that is not known", quoted_name(name)));
+  return input_error(path, fmt::format("unknown pre-tokenizer split behavior {}", quoted_name(name)));
 }
 
 void each(std::vector<Piece>& pieces, const auto& change) {

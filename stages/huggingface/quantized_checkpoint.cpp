@@ -29,7 +29,7 @@ Result<std::vector<Number>> read_numbers(const Expression& tensor, std::string_v
 // Reads a scale that consists of one number.
 Result<float> read_scale(const Expression& tensor) {
   BOOST_OUTCOME_TRY(const auto numbers, read_small_values(tensor));
-  if (numbers.size() != 1) return input_error({}, fmt::format("has {} numbers, not one", numbers.size()));
+  if (numbers.size() != 1) return input_error({}, fmt::format("has {} values, expected one", numbers.size()));
   return numbers[0];
 }
 
@@ -40,7 +40,7 @@ ExpressionRef one_number(float value) {
 // Reinterprets the bytes as another type.
 Result<ExpressionRef> as_type(const ExpressionRef& tensor, std::string_view type, const Shape& shape) {
   const Extent* extent = tensor->as_extent();
-  if (!extent) return input_error({}, "is no tensor of the file");
+  if (!extent) return input_error({}, "is not a tensor in the file");
   return expressions::extent(type_named(type), shape, *extent);
 }
 
@@ -85,8 +85,8 @@ class Decoder {
   Result<ExpressionRef> values_of(const std::string& name) {
     const auto found = places_.find(name);
     if (found == places_.end())
-      return input_error(facts_.folder().string(), fmt::format("tensor {} is not there", quoted_name(name)),
-                         "others of the same quantized weight are; is a shard missing?");
+      return input_error(facts_.folder().string(), fmt::format("tensor {} is missing", quoted_name(name)),
+                         "others of the same quantized weight exist; check whether a shard is missing");
     left_out_.insert(found->second);
     return tensors_[found->second].values;
   }
@@ -121,9 +121,9 @@ class Decoder {
     if (method_ == "modelopt") return decode_modelopt();
     if (method_ == "gptq") return decode_gptq();
     if (method_ == "awq") return decode_awq();
-    return fault(fmt::format("quantization method {} is not known", quoted_name(method_)),
-                 "known are fp8, mxfp4, modelopt, compressed-tensors, gptq and awq; a checkpoint that is not quantized "
-                 "works in any case");
+    return fault(fmt::format("unknown quantization method {}", quoted_name(method_)),
+                 "supported are fp8, mxfp4, modelopt, compressed-tensors, gptq, and awq, and checkpoints that are not "
+                 "quantized");
   }
 
   // Applies the scales for blocks of rows and columns, `_scale_inv`. The scales of the activations are not used.
@@ -146,14 +146,14 @@ class Decoder {
   Status decode_compressed() {
     const json::value* groups = json_member(config_, "config_groups");
     const json::object* group = groups ? groups->if_object() : nullptr;
-    if (!group || group->size() != 1) return fault("config_groups has not exactly one group, which all weights follow");
+    if (!group || group->size() != 1) return fault("config_groups must have exactly one group, used by all weights");
     const json::value* weights = json_member(group->begin()->value(), "weights");
-    if (!weights) return fault("the group of config_groups does not say how weights are quantized");
+    if (!weights) return fault("the group in config_groups has no `weights`");
     if (format_ == "pack-quantized") return decode_packed(*weights);
     if (format_ != "float-quantized" && format_ != "int-quantized" && format_ != "naive-quantized")
       return fault(
-          fmt::format("compressed-tensors in the format {} are not known", quoted_name(format_)),
-          "known are float-quantized, int-quantized, naive-quantized, pack-quantized and nvfp4-pack-quantized");
+          fmt::format("unknown compressed-tensors format {}", quoted_name(format_)),
+          "supported are float-quantized, int-quantized, naive-quantized, pack-quantized, and nvfp4-pack-quantized");
     const json::array* block = json_array(*weights, "block_structure");
     for (std::size_t i = 0; i < tensors_.size(); ++i) {
       const std::string name = tensors_[i].name;
@@ -186,7 +186,7 @@ class Decoder {
     const auto found = places_.find(weight_name);
     if (found == places_.end())
       return input_error(facts_.folder().string(),
-                         fmt::format("tensor {} is not there, but its scales, {}, are", quoted_name(weight_name),
+                         fmt::format("tensor {} is missing, but its scales, {}, exist", quoted_name(weight_name),
                                      quoted_name(tensors_[scales].name)));
     NamedTensor& weight = tensors_[found->second];
     const bool was_fp8 = weight.values->type->name.starts_with("F8_");
@@ -213,7 +213,7 @@ class Decoder {
       rows = shape.dims[1];
       needed.dims[1] = 1;
       if (shape.elements() != shape.dims[0] * shape.dims[1])
-        return input_error({}, "one scale for a tensor of more than two dimensions");
+        return input_error({}, "a tensor of more than two dimensions has a single scale");
     }
     BOOST_OUTCOME_TRY(factors, expressions::reshape(std::move(factors), needed));
     return expressions::scale_blocks(std::move(values), std::move(factors), columns, rows);
@@ -227,15 +227,16 @@ class Decoder {
     if (bits == 2) return std::pair(std::string_view("U2"), std::uint64_t{16});
     if (bits == 4) return std::pair(std::string_view("U4"), std::uint64_t{8});
     if (bits == 8) return std::pair(std::string_view("U8"), std::uint64_t{4});
-    return fault(fmt::format("'{}' of the quantization is {}", name, value ? json::serialize(*value) : "not there"),
-                 "2, 4 and 8 bits are known");
+    return fault(
+        fmt::format("'{}' in the quantization config is {}", name, value ? json::serialize(*value) : "missing"),
+        "2, 4, and 8 bits are supported");
   }
 
   // Unpacks 32-bit words to F32 integers: {columns, rows} becomes {in_word, columns, rows}.
   static Result<ExpressionRef> unpack(const ExpressionRef& words, std::string_view type, std::uint64_t in_word) {
     const Shape& shape = words->shape;
     if (shape.rank != 2 || words->type->block_bytes != 4)
-      return input_error({}, fmt::format("{} of {} are no rows of packed words", describe(shape), words->type->name));
+      return input_error({}, fmt::format("{} of {} is not rows of packed words", describe(shape), words->type->name));
     Shape wide{3, {in_word, shape.dims[0], shape.dims[1], 1}};
     if (type != "U8") wide = Shape{2, {in_word * shape.dims[0], shape.dims[1], 1, 1}};  // blocks run along rows
     BOOST_OUTCOME_TRY(ExpressionRef integers, as_type(words, type, wide));
@@ -250,7 +251,7 @@ class Decoder {
     BOOST_OUTCOME_TRY(const auto packed, packing(weights, "num_bits"));
     const json::value* size = json_member(weights, "group_size");
     if (!size || !size->is_int64() || size->get_int64() <= 0)
-      return fault("'group_size' of the quantization is not there");
+      return fault("'group_size' is missing in the quantization config");
     for (std::size_t i = 0; i < tensors_.size(); ++i) {
       const std::string name = tensors_[i].name;
       if (!name.ends_with(".weight_packed")) continue;
@@ -270,7 +271,7 @@ class Decoder {
     BOOST_OUTCOME_TRY(const ExpressionRef dims, values_of(base + "_shape"));
     BOOST_OUTCOME_TRY(const auto shape, read_numbers<std::int64_t>(*dims, "I64"));
     if (shape.size() != 2 || shape[0] <= 0 || shape[1] <= 0)
-      return input_error({}, "the shape beside it is not of two dimensions");
+      return input_error({}, "the stored shape does not have two dimensions");
     const auto rows = static_cast<std::uint64_t>(shape[0]), columns = static_cast<std::uint64_t>(shape[1]);
     BOOST_OUTCOME_TRY(ExpressionRef values, unpack(words, type, in_word));
     BOOST_OUTCOME_TRY(values,
@@ -278,7 +279,7 @@ class Decoder {
                                            Shape{2, {in_word * words->shape.dims[0], words->shape.dims[1], 1, 1}}));
     BOOST_OUTCOME_TRY(values, expressions::slice(std::move(values), 0, 0, columns));
     if (values->shape.dims[1] != rows)
-      return input_error({}, fmt::format("{} rows, not {}", values->shape.dims[1], rows));
+      return input_error({}, fmt::format("{} rows, expected {}", values->shape.dims[1], rows));
     BOOST_OUTCOME_TRY(scales, to_type(std::move(scales), "F32"));
     ExpressionRef offsets;
     if (places_.contains(base + "_zero_point")) {
@@ -353,7 +354,7 @@ class Decoder {
     bool in_order = count != 0 && columns % count == 0;
     for (std::size_t i = 0; i < index.size(); ++i) {
       if (index[i] < 0 || static_cast<std::uint64_t>(index[i]) >= count)
-        return input_error({}, fmt::format("column {} is of group {}, and there are {}", i, index[i], count));
+        return input_error({}, fmt::format("column {} is in group {}, but there are only {}", i, index[i], count));
       in_order = in_order && static_cast<std::uint64_t>(index[i]) == i / (columns / count);
     }
     return in_order;
@@ -363,7 +364,7 @@ class Decoder {
   // order 0, 2, 4, 6, 1, 3, 5, 7.
   Status decode_awq() {
     BOOST_OUTCOME_TRY(const auto packed, packing(config_, json_member(config_, "bits") ? "bits" : "w_bit"));
-    if (packed.second != 8) return fault("AWQ of other than 4 bits is not known");
+    if (packed.second != 8) return fault("AWQ is supported with 4 bits only");
     for (std::size_t i = 0; i < tensors_.size(); ++i) {
       const std::string name = tensors_[i].name;
       if (!name.ends_with(".qweight")) continue;

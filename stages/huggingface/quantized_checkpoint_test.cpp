@@ -83,7 +83,7 @@ std::vector<unsigned> some(std::size_t count, unsigned seed) {
 
 }  // namespace
 
-TEST_CASE("FP8 with scales of blocks, rows and the tensor") {
+TEST_CASE("FP8 with scales of blocks, rows, and the tensor") {
   const Bytes weights{kOne, kTwo, kThree, kOne, kTwo, kThree};  // 3 columns, 2 rows
   CHECK(Weights(R"({"quant_method": "fp8", "weight_block_size": [1, 2]})")
             .add("a.weight", "F8_E4M3", {3, 2}, weights)
@@ -108,22 +108,22 @@ TEST_CASE("FP8 with scales of blocks, rows and the tensor") {
   CHECK(result.value().tensors[0].was_fp8);
 }
 
-TEST_CASE("scales that are missing or do not fit") {
+TEST_CASE("missing or mismatched scales") {
   const Bytes weights{kOne, kTwo, kThree, kOne, kTwo, kThree};
   CHECK(Weights(R"({"quant_method": "fp8", "weight_block_size": [1, 2]})")
             .add("a.weight_scale_inv", "F32", {2, 2}, std::vector<float>{1, 10, 100, 1000})
-            .fault() == "tensor 'a.weight' is not there, but its scales, 'a.weight_scale_inv', are");
+            .fault() == "tensor 'a.weight' is missing, but its scales, 'a.weight_scale_inv', exist");
   for (const char* block : {"[0, 0]", "[-1, 2]", "[2, 2]", "[9223372036854775807, 1]", "[1, 2, 3]"})
     CHECK(Weights(R"({"quant_method": "fp8", "weight_block_size": )" + std::string(block) + "}")
               .add("a.weight", "F8_E4M3", {3, 2}, weights)
               .add("a.weight_scale_inv", "F32", {2, 2}, std::vector<float>{1, 10, 100, 1000})
               .fault()
               .starts_with("tensor 'a.weight': "));
-  CHECK(Weights(R"({"quant_method": "bitsandbytes"})").fault() == "quantization method 'bitsandbytes' is not known");
+  CHECK(Weights(R"({"quant_method": "bitsandbytes"})").fault() == "unknown quantization method 'bitsandbytes'");
   CHECK(Weights(R"({"quant_method": "compressed-tensors", "format": "x", "config_groups": {}})").fault() ==
-        "config_groups has not exactly one group, which all weights follow");
-  CHECK(Weights(R"({"quant_method": "gptq", "bits": 3})").fault() == "'bits' of the quantization is 3");
-  CHECK(Weights(R"({"quant_method": "awq", "bits": 8})").fault() == "AWQ of other than 4 bits is not known");
+        "config_groups must have exactly one group, used by all weights");
+  CHECK(Weights(R"({"quant_method": "gptq", "bits": 3})").fault() == "'bits' in the quantization config is 3");
+  CHECK(Weights(R"({"quant_method": "awq", "bits": 8})").fault() == "AWQ is supported with 4 bits only");
 }
 
 TEST_CASE("int4 of compressed-tensors, with and without zero points") {
@@ -151,7 +151,7 @@ TEST_CASE("int4 of compressed-tensors, with and without zero points") {
   plain.add("a.weight_zero_point", "I32", {2, 1}, packed(zeros));
   CHECK(plain.values() == with_zeros);
   CHECK(Weights(config).add("a.weight_packed", "I32", {1, 2}, packed(integers)).fault() ==
-        "tensor 'a.weight': tensor 'a.weight_scale' is not there");
+        "tensor 'a.weight': tensor 'a.weight_scale' is missing");
   CHECK(Weights(config)
             .add("a.weight_packed", "I32", {1, 2}, packed(integers))
             .add("a.weight_scale", "F32", {2, 2}, scales)
@@ -162,10 +162,10 @@ TEST_CASE("int4 of compressed-tensors, with and without zero points") {
             .add("a.weight_packed", "I32", {1, 2}, packed(integers))
             .add("a.weight_scale", "F32", {2, 2}, scales)
             .add("a.weight_shape", "I64", {2}, std::vector<std::int64_t>{-2, 6})
-            .fault() == "tensor 'a.weight': the shape beside it is not of two dimensions");
+            .fault() == "tensor 'a.weight': the stored shape does not have two dimensions");
 }
 
-TEST_CASE("GPTQ: words along the rows of a matrix that is turned, offsets less one") {
+TEST_CASE("GPTQ: words along the rows of a transposed matrix, offsets minus one") {
   // 16 inputs in groups of 8, 8 outputs. Word (r, o) contains inputs 8r to 8r + 7 of output o.
   const std::vector<unsigned> integers = some(128, 3), zeros = some(16, 4);  // integers[(r * 8 + o) * 8 + i]
   std::vector<float> scales, expected;
@@ -200,14 +200,14 @@ TEST_CASE("GPTQ: words along the rows of a matrix that is turned, offsets less o
     }
   CHECK(weights(order)->values() == expected);
   order[5] = 2;
-  CHECK(weights(order)->fault() == "tensor 'a': column 5 is of group 2, and there are 2");
+  CHECK(weights(order)->fault() == "tensor 'a': column 5 is in group 2, but there are only 2");
   order[5] = -1;
-  CHECK(weights(order)->fault() == "tensor 'a': column 5 is of group -1, and there are 2");
+  CHECK(weights(order)->fault() == "tensor 'a': column 5 is in group -1, but there are only 2");
   order.pop_back();
   CHECK(weights(order)->fault() == "tensor 'a': 16 columns, but groups of 15");
 }
 
-TEST_CASE("AWQ: words along the columns before turning, in an order of its own") {
+TEST_CASE("AWQ: words along the columns before transposing, in its own order") {
   // 4 inputs in groups of 2, 8 outputs: nibble i of an input's word belongs to output kOrder[i].
   constexpr std::size_t kOrder[] = {0, 2, 4, 6, 1, 3, 5, 7};
   const std::vector<unsigned> integers = some(32, 5), zeros = some(16, 6);
@@ -226,7 +226,7 @@ TEST_CASE("AWQ: words along the columns before turning, in an order of its own")
             .values() == expected);
 }
 
-TEST_CASE("NVFP4 is repacked, under either producer's names, and keeps the scale of the tensor") {
+TEST_CASE("NVFP4 is repacked under either producer's names and keeps the scale of the tensor") {
   const Bytes pairs(64, 0x21), scales(8, kOne);  // 2 rows of 64 columns, blocks of 16
   const auto check = [&](const std::string& config, const std::string& weight, const std::string& scale, float stored,
                          float expected) {

@@ -182,7 +182,7 @@ Regex::Regex(std::string where, std::string pattern, std::shared_ptr<const pcre2
 Result<Regex> Regex::compile(const std::string& where, std::string_view pattern, std::shared_ptr<MatchBudget> budget) {
   if (pattern.size() > kMaxPattern) {
     return input_error(where,
-                       fmt::format("a regular expression of {} bytes; {} are the limit", pattern.size(), kMaxPattern));
+                       fmt::format("a regular expression of {} bytes; the limit is {}", pattern.size(), kMaxPattern));
   }
   const std::string rewritten = pcre2_pattern(pattern);
   const Owned<pcre2_compile_context, pcre2_compile_context_free> context(pcre2_compile_context_create(nullptr));
@@ -194,8 +194,8 @@ Result<Regex> Regex::compile(const std::string& where, std::string_view pattern,
       pcre2_compile(reinterpret_cast<PCRE2_SPTR>(rewritten.data()), rewritten.size(),
                     PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C, &code, &at, context.get());
   if (!compiled) {
-    return input_error(where,
-                       fmt::format("the regular expression {} is none: {}", quoted_name(pattern), pcre2_message(code)));
+    return input_error(
+        where, fmt::format("{} is not a valid regular expression: {}", quoted_name(pattern), pcre2_message(code)));
   }
   std::shared_ptr<const pcre2_code> code_owner(
       compiled, [](const pcre2_code* owned) { pcre2_code_free(const_cast<pcre2_code*>(owned)); });
@@ -226,7 +226,7 @@ Result<std::vector<TextRange>> Regex::find_all(std::string_view text) const {
     const int code = match(text, at, data.get(), context.get());
     if (code == PCRE2_ERROR_NOMATCH) break;
     if (code < 0) {
-      return input_error(where_, fmt::format("the regular expression {} comes to no end: {}", quoted_name(pattern_),
+      return input_error(where_, fmt::format("the regular expression {} does not finish: {}", quoted_name(pattern_),
                                              pcre2_message(code)));
     }
     const PCRE2_SIZE* range = pcre2_get_ovector_pointer(data.get());

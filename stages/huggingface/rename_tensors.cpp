@@ -89,7 +89,7 @@ Result<std::vector<NamedTensor>> rename_tensors(const Architecture& architecture
       return input_error(facts.folder().string(),
                          fmt::format("two tensors are named {}, one of them {} in the file", quoted_name(*name),
                                      quoted_name(tensor.name)),
-                         "change `names:` of the architecture's map so that one of them is left out");
+                         "change `names:` in the architecture's map to drop one of them");
     tensor.name = std::move(*name);
     result.push_back(std::move(tensor));
   }
@@ -106,11 +106,11 @@ Status restore_names(const Architecture& architecture, const Facts& facts, std::
       BOOST_OUTCOME_TRY(again, forth.rename(*name));
     }
     if (again != tensor.name)
-      return usage_error(fmt::format("the checkpoint's name of {} cannot be told: {}", quoted_name(tensor.name),
+      return usage_error(fmt::format("cannot determine the checkpoint's name of {}: {}", quoted_name(tensor.name),
                                      again  ? fmt::format("{} would become {}", quoted_name(*name), quoted_name(*again))
-                                     : name ? fmt::format("{} would be left out", quoted_name(*name))
-                                            : "`names_back` leaves it out"),
-                         fmt::format("`names_back:` of the map of '{}' undoes what `names:` does", architecture.file));
+                                     : name ? fmt::format("{} would be dropped", quoted_name(*name))
+                                            : "`names_back` drops it"),
+                         fmt::format("`names_back:` in the map '{}' must undo `names:`", architecture.file));
     tensor.name = std::move(*name);
   }
   return ok();

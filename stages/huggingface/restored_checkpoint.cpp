@@ -85,7 +85,7 @@ class Restorer {
   // `defaults: none`.
   Status read_map() {
     BOOST_OUTCOME_TRY(const json::value config, read_checkpoint_json(origin_.config));
-    if (!config.is_object()) return input_error(origin_.config, "is no JSON object");
+    if (!config.is_object()) return input_error(origin_.config, "is not a JSON object");
     const fs::path path = origin_.config;
     if (path.filename() != "config.json") return use(config.get_object());
     BOOST_OUTCOME_TRY(const CompletedConfig full, with_class_defaults(path.parent_path(), config.get_object()));
@@ -108,15 +108,16 @@ class Restorer {
     BOOST_OUTCOME_TRY(choose_name(architecture_, *facts_));
     const MetadataValue* name = model_.metadata.find("general.architecture");
     if (name && as_string(*name) != architecture_.name)
-      return input_error(origin_.config,
-                         fmt::format("is of a model of architecture '{}', and what is written is of {}",
-                                     architecture_.name, describe(*name)),
-                         "give the config.json of the checkpoint that the model came from");
+      return input_error(
+          origin_.config,
+          fmt::format("is for architecture '{}', but the model to write has {}", architecture_.name, describe(*name)),
+          "use the config.json of the checkpoint that the model was converted from");
     if (const MetadataValue* tokens = model_.metadata.find("tokenizer.ggml.tokens"))
       if (const auto list = as_array(*tokens)) facts_->set("tokenizer_entries", list->count);
     // Values in config.json determine the order of the heads' rows, so they must agree with the model's metadata.
     if (const std::string wrong = contradiction(); !wrong.empty())
-      return input_error(origin_.config, wrong, "give the config.json of the checkpoint that the model came from");
+      return input_error(origin_.config, wrong,
+                         "use the config.json of the checkpoint that the model was converted from");
     return ok();
   }
 
@@ -136,7 +137,7 @@ class Restorer {
       }
       const auto said_number = said ? whole_number(*said) : std::nullopt;
       if (said && !(said_number && *said_number >= 0 && static_cast<std::uint64_t>(*said_number) == *number))
-        return fmt::format("{} is {} by it, and {} in the model", key, said->is_null() ? "not there" : shown(*said),
+        return fmt::format("{} is {} in it, but {} in the model", key, said->is_null() ? "missing" : shown(*said),
                            *number);
     }
     return "";
@@ -177,11 +178,11 @@ class Restorer {
         if (status) return;
         if (!fault) {
           fault = std::move(status).error();
-          if (fault->detail.empty()) fault->detail = fmt::format("the rule is at {}", active.rule->place);
+          if (fault->detail.empty()) fault->detail = fmt::format("see the rule at {}", active.rule->place);
         }
         break;
       }
-    if (!fault) fault = usage_error(fmt::format("no rule of architecture '{}' makes it", architecture_.file));
+    if (!fault) fault = usage_error(fmt::format("no rule in architecture '{}' creates it", architecture_.file));
     Fault& known = faults_[fault->what + fault->detail];
     if (known.tensors++ == 0) known.first = tensor.name, known.error = std::move(*fault);
   }
@@ -193,7 +194,7 @@ class Restorer {
       if (!name.ends_with(".weight") && !name.ends_with(".bias")) name += match.suffix;
       const auto found = tensors_.find(name);
       if (found == tensors_.end() || done_.contains(found->first))
-        return usage_error(fmt::format("{}, which is made of the same, is not there", quoted_name(name)));
+        return usage_error(fmt::format("{}, which is made from the same tensor, is missing", quoted_name(name)));
       made.push_back(found->second);
     }
     std::vector<Tensor> restored;
@@ -227,12 +228,14 @@ class Restorer {
   Result<Tensor> named(const ActiveRule& active, const NamePattern& pattern, const NameNumbers& numbers,
                        const std::string& suffix, ExpressionRef values, const Tensor& made) const {
     const auto name = pattern.name().with(numbers);
-    if (!name) return usage_error(fmt::format("'{}' has a number that it does not give", pattern.name().text()));
+    if (!name)
+      return usage_error(
+          fmt::format("'{}' has a number that the tensor's name does not determine", pattern.name().text()));
     Tensor tensor = made;
     tensor.name = *name + suffix;
     tensor.expression = std::move(values);
     if (!is_first(active, tensor.name))
-      return usage_error(fmt::format("another rule is for {}", quoted_name(tensor.name)));
+      return usage_error(fmt::format("another rule applies to {}", quoted_name(tensor.name)));
     return tensor;
   }
 
@@ -247,7 +250,7 @@ class Restorer {
       steps.push_back(&own);
       sources.push_back(made[i]);
     }
-    if (sources.empty()) return usage_error("nothing is made of its values");
+    if (sources.empty()) return usage_error("its values are not used");
     BOOST_OUTCOME_TRY(ExpressionRef values, values_before(steps, sources, match.numbers.layer));
     BOOST_OUTCOME_TRY(Tensor tensor, named(active, active.rule->from.front(), match.numbers, match.suffix,
                                            std::move(values), *sources[0]));
@@ -262,14 +265,14 @@ class Restorer {
                     const NamePattern::Match& match, std::vector<Tensor>& into) const {
     if (output.output->gather != Gather::kStack)
       return usage_error(output.output->gather == Gather::kRepack
-                             ? "its blocks were packed otherwise in the checkpoint"
-                             : "several tensors were put together, and how many rows each had is not known");
+                             ? "its blocks were packed differently in the checkpoint"
+                             : "several tensors were joined, and the number of rows of each is not known");
     BOOST_OUTCOME_TRY(ExpressionRef all, values_before({&output.output->steps}, {&made}, match.numbers.layer));
     Shape shape = all->shape;
     const std::uint32_t last = shape.rank - 1;
     if (output.count != 1 || shape.dims[last] == 1) {  // for a stack of one, a GGUF file may omit the dimension
       if (shape.rank < 2 || shape.dims[last] != output.count)
-        return usage_error(fmt::format("{} is no stack of {}", describe(shape), output.count));
+        return usage_error(fmt::format("{} is not a stack of {}", describe(shape), output.count));
       shape.dims[last] = 1;
       --shape.rank;
     }
@@ -321,9 +324,8 @@ class Restorer {
     for (std::size_t i = 0; i < steps.size(); ++i) {
       BOOST_OUTCOME_TRY(ExpressionRef made, apply_steps(*steps[i], unknown, *facts_, layer));
       if (without_last_ones(made->shape) != without_last_ones(values[i]->shape))
-        return usage_error(
-            fmt::format("what was made into {} by the map cannot be told: it may have had parts that were left out",
-                        describe(values[i]->shape)));
+        return usage_error(fmt::format("cannot determine what the map turned into {}: parts may have been dropped",
+                                       describe(values[i]->shape)));
       known.push_back({std::move(made), values[i]});
     }
     return find_values(unknown, known);
@@ -332,12 +334,11 @@ class Restorer {
   Error together() const {
     Diagnostics errors;
     for (const auto& [key, fault] : faults_) {
-      Error error =
-          error_at(origin_.asked,
-                   fmt::format("tensor {}{} has no way back to the checkpoint: {}", quoted_name(fault.first),
-                               fault.tensors == 1 ? "" : fmt::format(" (and {} more likewise)", fault.tensors - 1),
-                               fault.error.what),
-                   "`names: gguf` writes the tensors as they are");
+      Error error = error_at(
+          origin_.asked,
+          fmt::format("tensor {}{} cannot be restored: {}", quoted_name(fault.first),
+                      fault.tensors == 1 ? "" : fmt::format(" (and {} more)", fault.tensors - 1), fault.error.what),
+          "use `names: gguf` to write the tensors as they are");
       error.detail += (error.detail.empty() ? "" : "\n") + fault.error.detail;
       errors.add(std::move(error));
     }

@@ -106,7 +106,7 @@ RestoredCase made(const std::string& map, const std::string& members, const Tens
 
 }  // namespace
 
-TEST_CASE("rows of heads stand in their order again, and experts are apart") {
+TEST_CASE("rows of heads are restored to their order, and experts are separated") {
   made("llama", R"("num_hidden_layers": 1, "num_attention_heads": 2, "num_key_value_heads": 1, "num_local_experts": 3)",
        {{"model.embed_tokens.weight", {4, 5}},
         {"model.layers.0.block_sparse_moe.experts.0.w1.weight", {4, 6}},
@@ -130,7 +130,7 @@ TEST_CASE("rows of heads stand in their order again, and experts are apart") {
       .check_same();
 }
 
-TEST_CASE("what config.json leaves out of heads is what the model says, if transformers has that by default") {
+TEST_CASE("head counts missing in config.json come from the model if they match transformers' defaults") {
   // Mistral has 8 key heads by default; the model was converted from a config.json that states them explicitly.
   const RestoredCase checkpoint =
       made("llama",
@@ -151,11 +151,11 @@ TEST_CASE("what config.json leaves out of heads is what the model says, if trans
       R"({"architectures": ["MistralForCausalLM"], "model_type": "mistral", "num_hidden_layers": 1, "num_attention_heads": 32})");
   checkpoint.check_same(with_heads(8));
   CHECK(checkpoint.fault(with_heads(4)) ==
-        "DIR/config.json: error: attention.head_count_kv is '8' by it, and 4 in the model\n"
-        "  help: give the config.json of the checkpoint that the model came from\n");
+        "DIR/config.json: error: attention.head_count_kv is '8' in it, but 4 in the model\n"
+        "  help: use the config.json of the checkpoint that the model was converted from\n");
 }
 
-TEST_CASE("a stack of one expert, which a GGUF holds as one matrix, is that expert") {
+TEST_CASE("a stack of one expert, a single matrix in a GGUF, is that expert") {
   made("qwen3moe", R"("num_hidden_layers": 1, "num_experts": 1)",
        {{"model.layers.0.mlp.experts.0.down_proj.weight", {6, 4}},
         {"model.layers.0.mlp.experts.0.gate_proj.weight", {4, 6}},
@@ -164,7 +164,7 @@ TEST_CASE("a stack of one expert, which a GGUF holds as one matrix, is that expe
       .check_same();
 }
 
-TEST_CASE("what was added is taken away, and what was turned is turned back") {
+TEST_CASE("added values are subtracted, and transposed tensors are transposed back") {
   made("gemma", R"("num_hidden_layers": 1)",
        {{"model.embed_tokens.weight", {4, 5}},
         {"model.layers.0.input_layernorm.weight", {4}},
@@ -180,7 +180,7 @@ TEST_CASE("what was added is taken away, and what was turned is turned back") {
       .check_same();
 }
 
-TEST_CASE("tensors that were cut out of one are put together") {
+TEST_CASE("tensors that were split from one are joined") {
   // Latent attention: keys are transposed, values are not.
   made("deepseek2",
        R"("num_hidden_layers": 1, "qk_nope_head_dim": 3, "v_head_dim": 2, "num_key_value_heads": 4,
@@ -207,7 +207,7 @@ TEST_CASE("tensors that were cut out of one are put together") {
       .check_same();
 }
 
-TEST_CASE("quantized tensors of which rows move become F32 first, others stay") {
+TEST_CASE("quantized tensors whose rows move become F32 first, others are kept") {
   const RestoredCase test = made("llama", R"("num_hidden_layers": 1, "num_attention_heads": 2)",
                                  {{"model.embed_tokens.weight", {32, 4}},
                                   {"model.layers.0.input_layernorm.weight", {4}},
@@ -232,7 +232,7 @@ TEST_CASE("quantized tensors of which rows move become F32 first, others stay") 
   }
 }
 
-TEST_CASE("what has no way back is said, like things once") {
+TEST_CASE("tensors that cannot be restored are reported, similar ones once") {
   const Tensors tensors{{"model.embed_tokens.weight", {4, 5}},
                         {"model.layers.0.input_layernorm.weight", {4}},
                         {"model.layers.0.post_attention_layernorm.weight", {4}},
@@ -247,19 +247,19 @@ TEST_CASE("what has no way back is said, like things once") {
     model.tensors.push_back(strange);
   }
   CHECK(test.fault(model) ==
-        "error: tensor 'blk.0.strange' (and 1 more likewise) has no way back to the checkpoint: no rule of "
-        "architecture 'llama' makes it\n  help: `names: gguf` writes the tensors as they are\n");
+        "error: tensor 'blk.0.strange' (and 1 more) cannot be restored: no rule in architecture 'llama' creates it\n"
+        "  help: use `names: gguf` to write the tensors as they are\n");
   model.metadata.set("general.architecture", metadata_string("qwen2"));
   CHECK(test.fault(model) ==
-        "DIR/config.json: error: is of a model of architecture 'llama', and what is written is of \"qwen2\"\n"
-        "  help: give the config.json of the checkpoint that the model came from\n");
+        "DIR/config.json: error: is for architecture 'llama', but the model to write has \"qwen2\"\n"
+        "  help: use the config.json of the checkpoint that the model was converted from\n");
 
   const RestoredCase no_heads = made("llama", R"("num_hidden_layers": 1)", {}, "LlamaForCausalLM");
   const std::string missing = no_heads.fault(test.there());
   CAPTURE(missing);
-  CHECK(missing.find("tensor 'blk.0.attn_q.weight' has no way back to the checkpoint: "
-                     "'num_attention_heads', 'num_attention_heads' is not there\n  the rule is at llama.yaml:") !=
-        std::string::npos);
+  CHECK(missing.find(
+            "tensor 'blk.0.attn_q.weight' cannot be restored: 'num_attention_heads', 'num_attention_heads' is missing\n"
+            "  see the rule at llama.yaml:") != std::string::npos);
 
   const RestoredCase experts =
       made("llama", R"("num_hidden_layers": 1, "num_local_experts": 2)", {}, "LlamaForCausalLM");
@@ -268,13 +268,14 @@ TEST_CASE("what has no way back is said, like things once") {
     strange.name = std::string("blk.0.ffn_") + part + "_exps.weight";
     one_expert.tensors.push_back(strange);
   }
-  CHECK(experts.fault(one_expert).find("4 x 5 is no stack of 2\n") != std::string::npos);
+  CHECK(experts.fault(one_expert).find("4 x 5 is not a stack of 2\n") != std::string::npos);
   one_expert.tensors.pop_back();
-  CHECK(experts.fault(one_expert).find("'blk.0.ffn_down_exps.weight', which is made of the same, is not there") !=
-        std::string::npos);
+  CHECK(
+      experts.fault(one_expert).find("'blk.0.ffn_down_exps.weight', which is made from the same tensor, is missing") !=
+      std::string::npos);
 }
 
-TEST_CASE("rows that were left out, and names that cannot be undone, are not guessed") {
+TEST_CASE("dropped rows, and names that cannot be undone, are not guessed") {
   const TempDir folder;
   const auto of_map = [&](const std::string& rules) {
     write_text(folder.file("a.yaml"), "name: m\nlayers: 1\n" + rules);
@@ -283,14 +284,14 @@ TEST_CASE("rows that were left out, and names that cannot be undone, are not gue
     return test.fault(test.there());
   };
   CHECK(of_map("tensors: [{from: a, to: b}]").empty());
-  CHECK(of_map("tensors: [{from: a, to: b, do: [{slice: [1, 2]}]}]").find("may have had parts that were left out") !=
+  CHECK(of_map("tensors: [{from: a, to: b, do: [{slice: [1, 2]}]}]").find("parts may have been dropped") !=
         std::string::npos);
   CHECK(of_map("tensors: [{from: [c, a], to: b}]\nnames: [{drop: c}]")
-            .find("the checkpoint's name of 'c.weight' cannot be told: 'c.weight' would be left out") !=
+            .find("cannot determine the checkpoint's name of 'c.weight': 'c.weight' would be dropped") !=
         std::string::npos);
   CHECK(of_map("tensors: [{from: c, to: b}]\nnames: [{match: a, with: c}]").empty());
   CHECK(of_map("tensors: [{from: c, to: b}]\nnames: [{match: a, with: c}]\nnames_back: [{match: c, with: d}]")
             .find("'d.weight' would become 'd.weight'") != std::string::npos);
-  CHECK(of_map("tensors: [{together: [{to: b, concat: [a]}]}]").find("how many rows each had is not known") !=
+  CHECK(of_map("tensors: [{together: [{to: b, concat: [a]}]}]").find("the number of rows of each is not known") !=
         std::string::npos);
 }

@@ -92,10 +92,10 @@ Result<Vocabulary> read_rwkv_vocabulary(const std::string& path, std::optional<s
     const auto bytes = first < last ? literal(line.substr(first + 1, last - first - 1)) : std::nullopt;
     const auto length = bytes ? number_of<std::uint64_t>(line.substr(last + 1)) : std::nullopt;
     if (!length || *length != bytes->size())
-      return input_error(
-          path,
-          fmt::format("line {} is no token with its number of bytes: {}", vocabulary.tokens.size(), quoted_name(line)),
-          "a line is like 17 'text' 4");
+      return input_error(path,
+                         fmt::format("line {} is not a token with its number of bytes: {}", vocabulary.tokens.size(),
+                                     quoted_name(line)),
+                         "expected a line such as 17 'text' 4");
     if (vocabulary.tokens.size() == kMaxTokens)
       return input_error(path, fmt::format("more than {} tokens", kMaxTokens));
     vocabulary.tokens.push_back({python_bytes(*bytes)});
@@ -103,7 +103,7 @@ Result<Vocabulary> read_rwkv_vocabulary(const std::string& path, std::optional<s
   const std::uint64_t wanted = vocabulary_size.value_or(65536);
   if (vocabulary.tokens.size() > wanted)
     return input_error(
-        path, fmt::format("has {} tokens, and the vocabulary of config.json {}", vocabulary.tokens.size(), wanted));
+        path, fmt::format("has {} tokens, but the vocabulary in config.json has {}", vocabulary.tokens.size(), wanted));
   while (vocabulary.tokens.size() < wanted) vocabulary.tokens.push_back(padding_token(vocabulary.tokens.size()));
   return vocabulary;
 }

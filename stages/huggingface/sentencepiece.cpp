@@ -117,8 +117,8 @@ bool SentencePieceModel::read_normalizer(std::string_view message) {
 Result<SentencePieceModel> SentencePieceModel::read(const std::string& path) {
   BOOST_OUTCOME_TRY(const auto file, open_source(path));
   if (file->bytes() > kMaxTokenizerBytes)
-    return input_error(
-        path, fmt::format("{} bytes are more than a tokenizer may have, {}", file->bytes(), kMaxTokenizerBytes));
+    return input_error(path,
+                       fmt::format("{} bytes; the limit for a tokenizer is {}", file->bytes(), kMaxTokenizerBytes));
   std::string bytes(file->bytes(), '\0');
   BOOST_OUTCOME_TRY(file->read(0, std::as_writable_bytes(std::span(bytes))));
   return parse(path, std::move(bytes));
@@ -136,7 +136,7 @@ Result<SentencePieceModel> SentencePieceModel::parse(const std::string& path, st
   });
   if (!sound || model.pieces_.empty())
     return input_error(path, "this is not a SentencePiece model",
-                       "is it a pointer of Git LFS, or a download that was cut off?");
+                       "check that it is not a Git LFS pointer or an incomplete download");
   std::size_t unknown = 0;
   for (std::size_t id = 0; id < model.pieces_.size(); ++id) {
     const Piece& piece = model.pieces_[id];
@@ -144,8 +144,7 @@ Result<SentencePieceModel> SentencePieceModel::parse(const std::string& path, st
       return input_error(path, fmt::format("piece {} is {}", id, piece.text.empty() ? "empty" : "not UTF-8"));
     unknown += piece.type == PieceType::kUnknown;
   }
-  if (unknown != 1)
-    return input_error(path, fmt::format("{} pieces are of type UNKNOWN; a SentencePiece model has one", unknown));
+  if (unknown != 1) return input_error(path, fmt::format("{} pieces have type UNKNOWN, expected one", unknown));
   return model;
 }
 

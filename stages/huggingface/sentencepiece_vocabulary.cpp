@@ -59,7 +59,7 @@ class SentencePieceVocabulary {
       out_.tokens.push_back(id < model.pieces().size() ? token_of(model.pieces()[id]) : padding_token(id));
     if (model.pieces().size() > size) {
       out_.warnings.push_back(
-          fmt::format("tokenizer.model has {} pieces; those from {} on are left out, as config.json says",
+          fmt::format("tokenizer.model has {} pieces; pieces from {} on are skipped, as config.json requires",
                       model.pieces().size(), size));
     }
   }
@@ -69,7 +69,7 @@ class SentencePieceVocabulary {
     const std::uint64_t size = options_.vocabulary_size.value_or(model.pieces().size());
     if (size >= model.pieces().size()) return size;
     return input_error(
-        path, fmt::format("{} pieces, and config.json has a vocabulary of {} tokens", model.pieces().size(), size));
+        path, fmt::format("{} pieces, but config.json has a vocabulary of {} tokens", model.pieces().size(), size));
   }
 
   // Calls take(text, id) for each token of added_tokens.json.
@@ -78,7 +78,7 @@ class SentencePieceVocabulary {
     if (!is_file(path)) return ok();
     BOOST_OUTCOME_TRY(const json::value document, read_checkpoint_json(path));
     const json::object* object = document.if_object();
-    if (!object) return input_error(path, "not an object of texts with ids");
+    if (!object) return input_error(path, "not an object of tokens and ids");
     for (const auto& [text, id] : *object) {
       if (!id.is_int64() || id.get_int64() < 0)
         return input_error(path, fmt::format("the token {} has no id", quoted_name({text.data(), text.size()})));
@@ -96,7 +96,7 @@ class SentencePieceVocabulary {
   bool in_range(std::uint64_t id) {
     const std::size_t size = out_.tokens.size();
     if (id >= size)
-      out_.warnings.push_back(fmt::format("the added token {} is left out: there are {} tokens", id, size));
+      out_.warnings.push_back(fmt::format("skipping the added token with id {}: there are only {} tokens", id, size));
     return id < size;
   }
 
@@ -110,7 +110,7 @@ class SentencePieceVocabulary {
       const auto text = json_string(value, "content");
       if (std::from_chars(key.data(), end, id) != std::from_chars_result{end, {}} || !text) {
         return input_error(file("tokenizer_config.json"),
-                           fmt::format("entry {} of added_tokens_decoder is not an id with a content",
+                           fmt::format("entry {} of added_tokens_decoder is not an id with content",
                                        quoted_name({key.data(), key.size()})));
       }
       out_.added[std::string(*text)] = id;
@@ -136,7 +136,7 @@ class SentencePieceVocabulary {
   Status put_listed() {
     const auto put = [&](std::uint64_t id, std::string_view text, bool special) -> Status {
       if (id >= out_.tokens.size()) {
-        return input_error(files_.folder, fmt::format("the added token {} has the id {}, and there are {} tokens",
+        return input_error(files_.folder, fmt::format("the added token {} has id {}, but there are only {} tokens",
                                                       quoted_name(text), id, out_.tokens.size()));
       }
       out_.tokens[id] = {std::string(text), kAddedScore, special ? PieceType::kControl : PieceType::kUserDefined};
@@ -149,7 +149,7 @@ class SentencePieceVocabulary {
       const json::value* id = json_member(item, "id");
       const auto text = json_string(item, "content");
       if (!id || !id->is_int64() || id->get_int64() < 0 || !text)
-        return input_error(files_.tokenizer->path, "an entry of added_tokens has no content with an id");
+        return input_error(files_.tokenizer->path, "an entry of added_tokens does not have content and an id");
       out_.added[std::string(*text)] = static_cast<std::uint64_t>(id->get_int64());
       BOOST_OUTCOME_TRY(put(static_cast<std::uint64_t>(id->get_int64()), *text, json_flag(item, "special")));
     }
@@ -167,7 +167,7 @@ class SentencePieceVocabulary {
     const std::uint64_t size = options_.vocabulary_size.value_or(model.pieces().size());
     if (size > model.pieces().size()) {
       return input_error(
-          path, fmt::format("{} pieces, and config.json has a vocabulary of {} tokens", model.pieces().size(), size));
+          path, fmt::format("{} pieces, but config.json has a vocabulary of {} tokens", model.pieces().size(), size));
     }
     take_pieces(model, size);
     for (Token& token : out_.tokens) {
@@ -199,8 +199,9 @@ class SentencePieceVocabulary {
 
   Status read_unigram(const fs::path& path, const SentencePieceModel& model, bool fairseq) {
     if (model.kind() != Kind::kUnigram) {
-      return input_error(path, fmt::format("a SentencePiece model of type {}; this architecture has Unigram ones (1)",
-                                           static_cast<std::uint64_t>(model.kind())));
+      return input_error(
+          path, fmt::format("SentencePiece model type {} is not supported; this architecture needs Unigram (1)",
+                            static_cast<std::uint64_t>(model.kind())));
     }
     out_.model = "t5";
     out_.adds_prefix = model.adds_prefix();

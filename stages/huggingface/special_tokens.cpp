@@ -66,7 +66,7 @@ const RoleKey* key_of(std::string_view role) {
 
 Status check_template(const std::string& where, std::string_view text) {
   if (text.size() <= kMaxChatTemplate) return ok();
-  return input_error(where, fmt::format("a chat template of {} bytes; {} are the limit", text.size(), kMaxChatTemplate),
+  return input_error(where, fmt::format("a chat template of {} bytes; the limit is {}", text.size(), kMaxChatTemplate),
                      "remove or shorten chat_template");
 }
 
@@ -263,7 +263,7 @@ Status SpecialTokens::read_chat_templates(const TokenizerFiles& files, const jso
   }
   if (!found.is_array()) {
     if (!found.is_null())
-      warnings_->push_back(fmt::format("{}: chat_template is neither text nor list; left out", where));
+      warnings_->push_back(fmt::format("{}: chat_template is neither a string nor a list; skipped", where));
     return ok();
   }
   for (const json::value& item : found.get_array()) {
@@ -290,13 +290,14 @@ Status SpecialTokens::set_json(const std::string& where, std::string_view role, 
   }
   if (!id || !(id->is_int64() || id->is_uint64())) return ok();
   if (id->is_int64() && id->get_int64() < 0) {
-    return input_error(where, fmt::format("the id of the {} token is {}, which no token has", role, id->get_int64()));
+    return input_error(where,
+                       fmt::format("the id of the {} token is {}, but no token has this id", role, id->get_int64()));
   }
   const std::uint64_t number = id->to_number<std::uint64_t>();
   if (number > UINT32_MAX && !tokens_)
-    return input_error(where,
-                       fmt::format("the id of the {} token is {}; a GGUF holds ids up to {}", role, number, UINT32_MAX),
-                       "give the id of a token of the vocabulary, or remove it");
+    return input_error(
+        where, fmt::format("the id of the {} token is {}; the largest id in a GGUF is {}", role, number, UINT32_MAX),
+        "use the id of a token in the vocabulary, or remove it");
   set(role, number, *warnings_);
   return ok();
 }
@@ -333,7 +334,7 @@ Status SpecialTokens::read_ids(const TokenizerFiles& files, const json::value& c
 void SpecialTokens::set(std::string_view role, std::uint64_t id, std::vector<std::string>& warnings) {
   if (tokens_ && id >= *tokens_) {
     warnings.push_back(
-        fmt::format("the {} token has the id {}, and there are {} tokens; left out", role, id, *tokens_));
+        fmt::format("the {} token has id {}, but there are only {} tokens; skipped", role, id, *tokens_));
     return;
   }
   for (const auto& [known, value] : ids_) {

@@ -37,13 +37,12 @@ class Maker {
   virtual ~Maker() = default;
 
   Result<T> make(const boost::json::value& step) {
-    if (++steps_ > kMaxSteps) return input_error(path_, fmt::format("more than {} steps of one {}", kMaxSteps, kind_));
+    if (++steps_ > kMaxSteps) return input_error(path_, fmt::format("more than {} steps in one {}", kMaxSteps, kind_));
     const std::string type = step_text(step, "type", "");
     if (type == "Sequence") return sequence(step);
     BOOST_OUTCOME_TRY(T made, of_type(type, step));
     if (made) return bounded(std::move(made));
-    return input_error(path_,
-                       fmt::format("the {} is of a type {} that ggufmill does not know", kind_, quoted_name(type)));
+    return input_error(path_, fmt::format("the {} has an unknown type {}", kind_, quoted_name(type)));
   }
 
  protected:
@@ -56,7 +55,7 @@ class Maker {
  private:
   Result<T> sequence(const boost::json::value& step) {
     const boost::json::array* items = json_array(step, members_);
-    if (!items) return input_error(path_, fmt::format("a sequence of {}s has no list `{}`", kind_, members_));
+    if (!items) return input_error(path_, fmt::format("a sequence of {}s has no `{}` list", kind_, members_));
     std::vector<T> made;
     for (const boost::json::value& item : *items) {
       BOOST_OUTCOME_TRY(made.emplace_back(), make(item));
@@ -72,7 +71,7 @@ class Maker {
     return [made = std::move(made), path = path_, kind = kind_, size = size_](Value& value) -> Status {
       BOOST_OUTCOME_TRY(made(value));
       if (size(value) <= kMaxText) return ok();
-      return input_error(path, fmt::format("the {} makes a short text longer than {} bytes", kind, kMaxText));
+      return input_error(path, fmt::format("the {} expands a short text to more than {} bytes", kind, kMaxText));
     };
   }
 

@@ -86,10 +86,10 @@ class RankedTokens : public JsonSink {
     if (!bytes_ || rank_ != std::to_string(number)) return malformed();
     if (number == kMaxTokens) return fmt::format("more than {} tokens", kMaxTokens);
     if (bytes_->size() > kMaxTokenBytes)
-      return fmt::format("token {} has {} bytes; {} are the limit", number, bytes_->size(), kMaxTokenBytes);
+      return fmt::format("token {} has {} bytes; the limit is {}", number, bytes_->size(), kMaxTokenBytes);
     if (number < 256 && *bytes_ != std::string(1, static_cast<char>(number)))
       return fmt::format("token {} is not the byte {}", number, number);
-    if (tokens_.find(*bytes_)) return fmt::format("token {} is there twice", number);
+    if (tokens_.find(*bytes_)) return fmt::format("token {} appears twice", number);
     tokens_.add(*bytes_, static_cast<std::uint32_t>(number));
     return {};
   }
@@ -124,21 +124,21 @@ class TekkenReader {
     if (value && value->is_int64() && value->get_int64() >= 0 && value->get_int64() <= kMaxTokens)
       return static_cast<std::uint64_t>(value->get_int64());
     return input_error(path_, fmt::format("config.{} is {}, not a number up to {}", name,
-                                          value ? json::serialize(*value) : "not there", kMaxTokens));
+                                          value ? json::serialize(*value) : "missing", kMaxTokens));
   }
 
   Status read_config() {
     const json::value* config = json_member(document_, "config");
-    if (!config) return input_error(path_, "has no config", "is this a tokenizer file of Mistral's?");
+    if (!config) return input_error(path_, "has no config", "check that this is a Mistral tokenizer file");
     const auto version = json_string(*config, "version");
     if (!version || version->size() < 2 || version->front() != 'v')
-      return input_error(path_, "config.version is no version such as \"v3\"");
+      return input_error(path_, "config.version is not a version such as \"v3\"");
     out_.version = *version;
     BOOST_OUTCOME_TRY(const std::uint64_t all, number(*config, "default_vocab_size"));
     BOOST_OUTCOME_TRY(special_, number(*config, "default_num_special_tokens"));
     if (special_ > all || all - special_ > tokens_.size())
       return input_error(path_,
-                         fmt::format("a vocabulary of {} tokens, of which {} are special, and {} others are there", all,
+                         fmt::format("the vocabulary should have {} tokens, {} of them special, but has {} others", all,
                                      special_, tokens_.size()));
     ordinary_ = static_cast<std::uint32_t>(all - special_);
     return ok();
@@ -153,7 +153,7 @@ class TekkenReader {
         return input_error(path_,
                            fmt::format("more special tokens than config.default_num_special_tokens, {}", special_));
       if (!ranks.emplace(text, rank).second)
-        return input_error(path_, fmt::format("the special token {} is there twice", quoted_name(text)));
+        return input_error(path_, fmt::format("the special token {} appears twice", quoted_name(text)));
       return ok();
     };
     if (const json::array* listed = json_array(document_, "special_tokens")) {
@@ -168,7 +168,7 @@ class TekkenReader {
         BOOST_OUTCOME_TRY(add(text, ranks.size()));
       }
     } else {
-      return input_error(path_, fmt::format("has no special_tokens, which version {} must have", out_.version));
+      return input_error(path_, fmt::format("has no special_tokens, which version {} requires", out_.version));
     }
     while (ranks.size() < special_) {
       BOOST_OUTCOME_TRY(add(fmt::format("<SPECIAL_{}>", ranks.size()), ranks.size()));
@@ -176,7 +176,7 @@ class TekkenReader {
     for (const auto& [text, id] : {std::pair("<s>", &out_.bos), std::pair("</s>", &out_.eos),
                                    std::pair("<unk>", &out_.unknown), std::pair("<pad>", &out_.padding)}) {
       const auto found = ranks.find(std::string_view(text));
-      if (found == ranks.end()) return input_error(path_, fmt::format("no special token is {}", text));
+      if (found == ranks.end()) return input_error(path_, fmt::format("there is no special token {}", text));
       *id = found->second;
     }
     return ok();

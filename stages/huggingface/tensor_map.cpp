@@ -133,18 +133,17 @@ class TensorMapper {
   }
 
   Error no_rule(const NamedTensor& tensor) const {
-    Error error{
-        ExitCode::kBadInput, where_,
-        fmt::format("no rule of architecture '{}' names it ({} of {})", architecture_.file, tensor.values->type->name,
-                    describe(tensor.values->shape)),
-        "",
-        fmt::format("`ggufmill architectures show {} > mine.yaml`, add a rule for it to `tensors:` (or leave it out "
-                    "with `names: [{{drop: ...}}]`), and name the file as `architecture:` of the source",
-                    architecture_.file)};
+    Error error{ExitCode::kBadInput, where_,
+                fmt::format("no rule in architecture '{}' matches it ({} of {})", architecture_.file,
+                            tensor.values->type->name, describe(tensor.values->shape)),
+                "",
+                fmt::format("run `ggufmill architectures show {} > mine.yaml`, add a rule for it to `tensors:` (or "
+                            "drop it with `names: [{{drop: ...}}]`), and set `architecture:` in the source to the file",
+                            architecture_.file)};
     for (const ActiveRule& active : rules_)
       for (const NamePattern& from : active.rule->from)
         if (const auto match = from.match(tensor.name))
-          error.detail = fmt::format("'{}' would fit, but the model has {} layers", from.name().text(), layers_);
+          error.detail = fmt::format("'{}' would match, but the model has {} layers", from.name().text(), layers_);
     return error;
   }
 
@@ -169,10 +168,10 @@ class TensorMapper {
           std::byte{has_sign && i % width + 1 == width ? std::uint8_t{0x80} : std::uint8_t{0}};  // -0 is 0
       if ((bytes[i] & ~sign) == std::byte{0}) continue;
       Error error = input_error(where_,
-                                fmt::format("value {} is not 0, and llama.cpp has no place for such a tensor in '{}'",
+                                fmt::format("value {} is not 0, and llama.cpp does not support this tensor in '{}'",
                                             i / width, architecture_.name),
-                                "without it the model would give other results: it cannot be converted");
-      error.detail = fmt::format("a tensor of zeros could be left out, see {}", rule.place);
+                                "the model cannot be converted: without this tensor it would give different results");
+      error.detail = fmt::format("it could be dropped if all values were 0, see {}", rule.place);
       return error;
     }
     return ok();
@@ -182,8 +181,9 @@ class TensorMapper {
            const NamedTensor& tensor) {
     const auto name = output.name.with(match.numbers);
     if (!name) {
-      add_fault(usage_error(fmt::format("'{}' has a number that '{}' does not give", output.name.text(), tensor.name)),
-                "");
+      add_fault(
+          usage_error(fmt::format("'{}' has a number that '{}' does not determine", output.name.text(), tensor.name)),
+          "");
       return;
     }
     const bool has_ending = name->ends_with(".weight") || name->ends_with(".bias");
@@ -223,7 +223,8 @@ class TensorMapper {
       for (const std::string& name : names_of(output, active.counts[i], match.numbers.layer, match.suffix)) {
         const auto found = group.parts.find(name);
         if (found == group.parts.end())
-          return input_error(where_, fmt::format("'{}' is not there, which '{}' is made of", name, output.name.text()));
+          return input_error(where_,
+                             fmt::format("'{}', which '{}' is made from, is missing", name, output.name.text()));
         parts.push_back(found->second->values);
         BOOST_OUTCOME_TRY(add_beside(whole, *found->second));
       }
@@ -240,7 +241,7 @@ class TensorMapper {
     Error error = no_rule(tensor);
     for (std::size_t i = 0; i < active.outputs.size(); ++i)
       if (match.numbers.expert && active.outputs[i]->parts[0].match(tensor.name))
-        error.detail = fmt::format("'{}' would fit, but a layer has {} experts",
+        error.detail = fmt::format("'{}' would match, but a layer has {} experts",
                                    active.outputs[i]->parts[0].name().text(), active.counts[i]);
     return error;
   }
@@ -275,10 +276,10 @@ class TensorMapper {
     std::set<std::string> all;
     for (std::size_t i = 0; i < active.outputs.size(); ++i) {
       if (active.counts[i] > tensors_)
-        return input_error(
-            (facts_.folder() / "config.json").string(),
-            fmt::format("there are {} experts, but only {} tensors in the checkpoint", active.counts[i], tensors_),
-            fmt::format("the map asks for the number of experts at {}", active.outputs[i]->count->place));
+        return input_error((facts_.folder() / "config.json").string(),
+                           fmt::format("the number of experts is {}, but the checkpoint has only {} tensors",
+                                       active.counts[i], tensors_),
+                           fmt::format("the map reads the number of experts at {}", active.outputs[i]->count->place));
       for (std::string& name : names_of(*active.outputs[i], active.counts[i], layer, suffix))
         all.insert(std::move(name));
     }
@@ -311,7 +312,7 @@ class TensorMapper {
     const Extent* extent = input->as_extent();
     if (!extent || input->type->block_bytes != 1)
       return input_error(
-          "", fmt::format("{} of {} is no tensor of packed bytes", describe(input->shape), input->type->name));
+          "", fmt::format("{} of {} is not a tensor of packed bytes", describe(input->shape), input->type->name));
     Shape shape = input->shape;
     if (blocks_apart && shape.rank > 2) {
       shape.dims[0] *= shape.dims[1];
@@ -327,8 +328,8 @@ class TensorMapper {
         for (const std::string& name : group.needed)
           if (!group.parts.contains(name)) {
             if (faults_.errors().size() == kMostFaults) return;
-            add_fault(input_error(where_, fmt::format("'{}' is not there", name),
-                                  fmt::format("{} of the {} tensors that are written together in layer {} are",
+            add_fault(input_error(where_, fmt::format("'{}' is missing", name),
+                                  fmt::format("only {} of the {} tensors written together in layer {} exist",
                                               group.parts.size(), group.needed.size(), key.first)),
                       "");
             break;
@@ -341,9 +342,9 @@ class TensorMapper {
     const NamePattern& from = active.rule->from.front();
     const auto fault = [&](const std::string& name) {
       if (faults_.errors().size() < kMostFaults)
-        add_fault(input_error(where_, fmt::format("tensor '{}' is not there", name),
-                              fmt::format("architecture '{}' needs it, see {}; is a shard missing?", architecture_.file,
-                                          active.rule->place)),
+        add_fault(input_error(where_, fmt::format("tensor '{}' is missing", name),
+                              fmt::format("architecture '{}' requires it, see {}; check whether a shard is missing",
+                                          architecture_.file, active.rule->place)),
                   "");
     };
     if (!from.name().has_layer()) {

@@ -84,7 +84,7 @@ TEST_CASE("names with numbers") {
   CHECK(!closed.match("a.weight.weight"));
 }
 
-TEST_CASE("tensors get other names, in their order, early ones first and computed ones before them") {
+TEST_CASE("tensors are renamed in their order, early ones first and computed ones before them") {
   CHECK(mapped("tensors:\n"
                "  - {from: 'l.{layer}.q', to: 'blk.{layer}.attn_q'}\n"
                "  - {from: e, to: token_embd, early: true}\n"
@@ -97,7 +97,7 @@ TEST_CASE("tensors get other names, in their order, early ones first and compute
         "blk.1.attn_q.bias[2 x 1]=4,5\n");
 }
 
-TEST_CASE("one tensor becomes several, and parts of one are joined") {
+TEST_CASE("one tensor becomes several, and parts are joined") {
   CHECK(mapped("tensors:\n"
                "  - from: a\n"
                "    outputs:\n"
@@ -109,7 +109,7 @@ TEST_CASE("one tensor becomes several, and parts of one are joined") {
                {"a.weight", "b.weight"}) == "x.weight[1 x 1]=0\ny.weight[1 x 1]=1\nb.weight[2]=3,2\n");
 }
 
-TEST_CASE("experts are stacked once the last of their parts is met, each ending for itself") {
+TEST_CASE("experts are stacked once their last part is read, each suffix separately") {
   const std::string yaml =
       "tensors:\n"
       "  - together:\n"
@@ -128,23 +128,23 @@ TEST_CASE("experts are stacked once the last of their parts is met, each ending 
         "blk.0.down.weight[2 x 1 x 1]=2,3\n"
         "blk.0.up.weight[2 x 1 x 1]=6,7\n");
   CHECK(mapped(yaml, R"({"layers": 1, "experts": 2})", {"l.0.e.0.d.weight", "l.0.e.1.d.weight", "l.0.e.1.u.weight"}) ==
-        "folder: error: 'l.0.e.0.u.weight' is not there\n"
-        "  help: 3 of the 4 tensors that are written together in layer 0 are\n");
+        "folder: error: 'l.0.e.0.u.weight' is missing\n"
+        "  help: only 3 of the 4 tensors written together in layer 0 exist\n");
   const std::string beyond =
       mapped(yaml, R"({"layers": 1, "experts": 1})", {"l.0.e.0.d.weight", "l.0.e.0.u.weight", "l.0.e.1.d.weight"});
   CAPTURE(beyond);
-  CHECK(beyond.find("tensor 'l.0.e.1.d.weight': no rule of architecture 'a.yaml' names it (F32 of 2 x 1)\n") !=
+  CHECK(beyond.find("tensor 'l.0.e.1.d.weight': no rule in architecture 'a.yaml' matches it (F32 of 2 x 1)\n") !=
         std::string::npos);
-  CHECK(beyond.find("'l.{layer}.e.{expert}.d' would fit, but a layer has 1 experts\n") != std::string::npos);
+  CHECK(beyond.find("'l.{layer}.e.{expert}.d' would match, but a layer has 1 experts\n") != std::string::npos);
   const std::string many = mapped(yaml, R"({"layers": 1, "experts": 1000000000})", {"l.0.e.0.d.weight"});
   CHECK(
-      many.starts_with("folder/config.json: error: tensor 'l.0.e.0.d.weight': there are 1000000000 experts, but only 1 "
-                       "tensors in the checkpoint\n"));
+      many.starts_with("folder/config.json: error: tensor 'l.0.e.0.d.weight': the number of experts is 1000000000, but "
+                       "the checkpoint has only 1 tensors\n"));
   CHECK(mapped(yaml, R"({"layers": 1, "experts": 0})", {"l.0.e.0.d.weight"})
-            .find("would fit, but a layer has 0 experts") != std::string::npos);
+            .find("would match, but a layer has 0 experts") != std::string::npos);
 }
 
-TEST_CASE("the numbers beside the parts of a stack become one tensor") {
+TEST_CASE("the scalars that belong to the parts of a stack become one tensor") {
   Case stack("tensors: [{together: [{to: d, stack: 'e.{expert}', count: experts}]}]", R"({"layers": 0, "experts": 3})",
              {});
   for (const int expert : {0, 1, 2})
@@ -152,43 +152,42 @@ TEST_CASE("the numbers beside the parts of a stack become one tensor") {
   CHECK(stack.tensors() == "d.weight[2 x 1 x 3]=1,2,1,2,1,2\nd.scale[3]=4,5,6\n");
 }
 
-TEST_CASE("tensors are put together along their last dimension") {
+TEST_CASE("tensors are joined along their last dimension") {
   CHECK(mapped("tensors: [{together: [{to: c, concat: [b, a]}]}]", R"({"layers": 0})", {"a.weight", "b.weight"}) ==
         "c.weight[2 x 2]=2,3,0,1\n");
 }
 
-TEST_CASE("what a map requires may be taken by a rule that stands before") {
+TEST_CASE("a tensor that a map requires may be taken by an earlier rule") {
   CHECK(mapped("tensors: [{from: e, to: first}, {from: e, to: second, required: true}]", R"({"layers": 0})", {"e"})
             .find("error") == std::string::npos);
 }
 
-TEST_CASE("what does not fit the map is said, all of it at once") {
+TEST_CASE("all mismatches with the map are reported together") {
   const std::string layer = "tensors: [{from: 'l.{layer}.q', to: 'q.{layer}'}]";
   const std::string unknown = mapped(layer, R"({"layers": 1})", {"l.1.q.weight", "y"});
-  CHECK(unknown.find("tensor 'l.1.q.weight': no rule of architecture 'a.yaml' names it (F32 of 2 x 1)\n"
-                     "  'l.{layer}.q' would fit, but the model has 1 layers\n"
-                     "  help: `ggufmill architectures show a.yaml > mine.yaml`") != std::string::npos);
+  CHECK(unknown.find("tensor 'l.1.q.weight': no rule in architecture 'a.yaml' matches it (F32 of 2 x 1)\n"
+                     "  'l.{layer}.q' would match, but the model has 1 layers\n"
+                     "  help: run `ggufmill architectures show a.yaml > mine.yaml`") != std::string::npos);
   CHECK(Case(layer, R"({"layers": 1})", {"l.1.q.weight", "y"}).map().error().also.size() == 1);
   CHECK(mapped("tensors: [{from: [a, b], to: c}]", R"({"layers": 0})", {"a", "b"}) ==
         "folder: error: tensor 'b': two tensors become 'c'\n");
   CHECK(mapped("tensors: [{from: e, to: e, required: true}]", R"({"layers": 0})", {})
-            .find("error: tensor 'e' is not there\n") != std::string::npos);
+            .find("error: tensor 'e' is missing\n") != std::string::npos);
   CHECK(mapped("tensors: [{from: 'l.{layer}', to: 'l.{layer}', required: true}]", R"({"layers": 1000000000})",
                {"l.0", "l.2"})
-            .find("error: tensor 'l.1' is not there\n") != std::string::npos);
-  CHECK(
-      mapped(layer, "{}", {}).starts_with("folder/config.json: error: the number of layers is not there: 'layers'\n"));
+            .find("error: tensor 'l.1' is missing\n") != std::string::npos);
+  CHECK(mapped(layer, "{}", {}).starts_with("folder/config.json: error: the number of layers is missing: 'layers'\n"));
   CHECK(mapped("tensors: [{from: a, to: a, do: [{pair_halves: n}]}]", R"({"layers": 0, "n": 4})", {"a"})
-            .starts_with("folder: error: tensor 'a': 1 rows are not 4 heads of an even number of rows\n"
+            .starts_with("folder: error: tensor 'a': 1 rows cannot be split into 4 heads with an even number of rows\n"
                          "  pair_halves of 2 x 1, at "));
   CHECK(mapped("tensors: [{from: a, to: a, do: [{pair_halves: n}]}]", R"({"layers": 0})", {"a"})
-            .starts_with("folder/config.json: error: tensor 'a': 'n' is not there\n"));
+            .starts_with("folder/config.json: error: tensor 'a': 'n' is missing\n"));
   std::vector<std::string> many;
   for (int i = 0; i < 1000; ++i) many.push_back("x" + std::to_string(i));
   CHECK(Case(layer, R"({"layers": 1})", many).map().error().also.size() == 19);
 }
 
-TEST_CASE("names change before the rules see them") {
+TEST_CASE("names change before the rules apply") {
   const std::string rules = "tensors: [{from: 'l.{layer}', to: 'l.{layer}'}]\n";
   CHECK(mapped("names: [{match: '^model\\.', with: ''}, {drop: 'vision'}]\n" + rules, R"({"layers": 2})",
                {"model.l.0", "vision.l.0", "l.1"}) == "l.0[2 x 1]=0,1\nl.1[2 x 1]=4,5\n");
@@ -204,7 +203,7 @@ TEST_CASE("names change before the rules see them") {
                {"a"}) == "a[2 x 1]=0,1\n");
 }
 
-TEST_CASE("a tensor that is left out because it is zero is looked into") {
+TEST_CASE("a tensor dropped because it is zero is checked") {
   const TempDir folder;
   const auto tensor = [&](const char* type, std::string_view bytes, std::uint64_t elements) {
     write_text(folder.file("w"), bytes);
@@ -219,7 +218,7 @@ TEST_CASE("a tensor that is left out because it is zero is looked into") {
   CHECK(result(tensor("BF16", std::string_view("\0\0\0\x80", 4), 2)).empty());  // 0 and -0
   CHECK(
       result(tensor("BF16", std::string_view("\0\0\0\x3f", 4), 2))
-          .starts_with("folder: error: tensor 'a.bias': value 1 is not 0, and llama.cpp has no place for such a tensor "
-                       "in 'm'\n"));
+          .starts_with(
+              "folder: error: tensor 'a.bias': value 1 is not 0, and llama.cpp does not support this tensor in 'm'\n"));
   CHECK(result(tensor("I8", std::string_view("\x80", 1), 1)).find("value 0 is not 0") != std::string::npos);
 }

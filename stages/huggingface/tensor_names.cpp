@@ -28,8 +28,8 @@ Result<NameTemplate> NameTemplate::parse(std::string_view text) {
     const std::string_view word = close == std::string_view::npos ? "" : rest.substr(open + 1, close - open - 1);
     bool& seen = word == "expert" ? result.has_expert_ : result.has_layer_;
     if ((word != "layer" && word != "expert") || seen)
-      return usage_error(fmt::format("'{}' is no name of tensors", text),
-                         "it may have {layer} and {expert}, each once");
+      return usage_error(fmt::format("'{}' is not a valid tensor name", text),
+                         "it may contain {layer} and {expert}, each at most once");
     seen = true;
     result.pieces_.push_back({std::string(rest.substr(0, open)), word[0]});
     rest.remove_prefix(close + 1);

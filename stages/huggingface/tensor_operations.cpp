@@ -22,15 +22,15 @@ using Arguments = std::span<const json::value>;
 
 Result<std::uint64_t> whole(const json::value& value) {
   const auto number = whole_number(value);
-  if (!number || *number < 0) return input_error({}, shown(value) + " is no whole number from 0 to 2^63 - 1");
+  if (!number || *number < 0) return input_error({}, shown(value) + " is not an integer from 0 to 2^63 - 1");
   return static_cast<std::uint64_t>(*number);
 }
 
 Result<float> real(const json::value& value) {
   const auto number = number_value(value);
-  if (!number) return input_error({}, "a number is needed");
+  if (!number) return input_error({}, "expected a number");
   if (!std::isfinite(static_cast<float>(*number)))
-    return input_error({}, fmt::format("{} is too large for a number of F32", *number));
+    return input_error({}, fmt::format("{} is too large for F32", *number));
   return static_cast<float>(*number);
 }
 
@@ -80,7 +80,8 @@ Result<ExpressionRef> pair_halves(ExpressionRef input, Arguments a) {
   return with_rows(std::move(input), [&](ExpressionRef rows) -> Result<ExpressionRef> {
     const std::uint64_t count = rows->shape.dims[1];
     if (heads == 0 || heads > count || count % (2 * heads) != 0)
-      return input_error({}, fmt::format("{} rows are not {} heads of an even number of rows", count, heads));
+      return input_error(
+          {}, fmt::format("{} rows cannot be split into {} heads with an even number of rows", count, heads));
     return expressions::reorder_rows(std::move(rows), {count / heads / 2, 2, heads}, {1, 0, 2});
   });
 }
@@ -199,8 +200,8 @@ Result<ExpressionRef> part(ExpressionRef input, Arguments a) {
     return input_error({}, fmt::format("{} has no dimension {}", describe(input->shape), axis));
   const std::uint64_t size = input->shape.dims[axis];
   if (parts == 0 || size % parts != 0 || index >= parts)
-    return input_error({},
-                       fmt::format("dimension {} of {} is not {} equal parts", axis, describe(input->shape), parts));
+    return input_error(
+        {}, fmt::format("dimension {} of {} cannot be split into {} equal parts", axis, describe(input->shape), parts));
   return expressions::slice(std::move(input), static_cast<std::uint32_t>(axis), index * (size / parts), size / parts);
 }
 
@@ -232,7 +233,8 @@ Result<ExpressionRef> split_pairs(ExpressionRef input, Arguments a) {
     const Shape shape = whole_tensor->shape;
     const std::uint64_t count = shape.dims[1], size = heads == 0 ? 0 : count / heads;
     if (heads == 0 || count % heads != 0 || rotary % 2 != 0 || rotary > size)
-      return input_error({}, fmt::format("{} rows are not {} heads of which {} rows are pairs", count, heads, rotary));
+      return input_error(
+          {}, fmt::format("{} rows cannot be split into {} heads with {} rows of pairs", count, heads, rotary));
     const Shape by_head{3, {shape.dims[0], size, heads, 1}}, pairs{4, {shape.dims[0], 2, rotary / 2, heads}};
     BOOST_OUTCOME_TRY(ExpressionRef split, expressions::reshape(std::move(whole_tensor), by_head));
     BOOST_OUTCOME_TRY(ExpressionRef rest, expressions::slice(split, 1, rotary, size - rotary));
@@ -261,7 +263,7 @@ Result<ExpressionRef> alternate_signs(ExpressionRef input, Arguments a) {
   BOOST_OUTCOME_TRY(const std::uint64_t group, whole(a[0]));
   const Shape shape = input->shape;
   if (group == 0 || shape.rank != 2 || shape.dims[1] % (2 * group) != 0)
-    return input_error({}, fmt::format("{} is not pairs of groups of {} rows", describe(shape), group));
+    return input_error({}, fmt::format("{} cannot be split into pairs of groups of {} rows", describe(shape), group));
   Shape groups{2, {1, shape.dims[1] / group, 1, 1}};
   std::vector<float> signs(groups.dims[1], 1.0f);
   for (std::size_t i = 1; i < signs.size(); i += 2) signs[i] = -1.0f;
@@ -275,31 +277,33 @@ Result<ExpressionRef> fill(ExpressionRef, Arguments a) {
   constexpr std::uint64_t kMost = 1 << 20;
   BOOST_OUTCOME_TRY(const std::uint64_t count, whole(a[0]));
   BOOST_OUTCOME_TRY(const float value, real(a[1]));
-  if (count == 0 || count > kMost) return input_error({}, fmt::format("a tensor of {} values; 1 to {}", count, kMost));
+  if (count == 0 || count > kMost)
+    return input_error({}, fmt::format("a tensor of {} values; expected 1 to {}", count, kMost));
   return expressions::constant(Shape{1, {count, 1, 1, 1}}, std::vector<float>(count, value));
 }
 
 constexpr TensorOperation kOperations[] = {
-    {"add", 1, 1, "Adds a number to every value.", add},
-    {"alternate", 2, 2, "Of a dimension every second: those of even (0) or odd (1) number.", alternate},
-    {"alternate_signs", 1, 1, "Of groups of so many rows every second negated.", alternate_signs},
-    {"column", 0, 1, "A tensor of one dimension as rows of one column.", column},
-    {"fill", 2, 2, "In its place a tensor of one dimension: so many values, all of them that number.", fill},
-    {"first_rows", 1, 1, "So many rows at most.", first_rows},
-    {"grid", 1, 3, "The rows as a grid of factors, the fastest first.", grid},
-    {"multiply", 1, 1, "Multiplies every value by a number.", multiply},
+    {"add", 1, 1, "Add a number to every value.", add},
+    {"alternate", 2, 2, "Every second index of a dimension: even (0) or odd (1) ones.", alternate},
+    {"alternate_signs", 1, 1, "Negate every second group of this many rows.", alternate_signs},
+    {"column", 0, 1, "Turn a tensor of one dimension into rows of one column.", column},
+    {"fill", 2, 2, "Replace it with a tensor of one dimension: this many values, all equal to the number.", fill},
+    {"first_rows", 1, 1, "Keep at most this many rows.", first_rows},
+    {"grid", 1, 3, "Arrange the rows as a grid of these factors, the fastest first.", grid},
+    {"multiply", 1, 1, "Multiply every value by a number.", multiply},
     {"negate_exp", 0, 1, "-exp of every value.", negate_exp},
-    {"pair_halves", 1, 1, "The halves of every head's rows in turn; the number of heads.", pair_halves},
-    {"part", 3, 3, "Of a dimension one of so many equal parts: dimension, index, number of parts.", part},
-    {"reorder_rows", 2, 2, "Rows as a grid of factors, the fastest first, whose axes come in another order.",
+    {"pair_halves", 1, 1, "Interleave the halves of every head's rows: number of heads.", pair_halves},
+    {"part", 3, 3, "One of several equal parts of a dimension: dimension, index, number of parts.", part},
+    {"reorder_rows", 2, 2, "Arrange the rows as a grid of factors, the fastest first, and reorder its axes.",
      reorder_rows},
-    {"reshape", 1, 1, "The same values in other dimensions.", reshape},
-    {"rows", 0, 1, "All dimensions but the columns as one.", rows},
-    {"slice", 2, 3, "Of a dimension from an index on, so many: dimension, first, count (all).", slice},
-    {"split_pairs", 2, 2, "Of every head so many rows, which are pairs, as two halves: heads, rows.", split_pairs},
-    {"squeeze", 0, 1, "Without the dimensions of 1, or without that one.", squeeze},
-    {"subtract_mean", 0, 1, "Of a small tensor every value less the mean of all.", subtract_mean},
-    {"transpose", 0, 1, "Rows and columns exchanged, or the dimensions in the order of the list.", transpose},
+    {"reshape", 1, 1, "The same values with other dimensions.", reshape},
+    {"rows", 0, 1, "Merge all dimensions except the columns.", rows},
+    {"slice", 2, 3, "Slice of a dimension: dimension, first index, count (default: all).", slice},
+    {"split_pairs", 2, 2, "Split this many rows of every head, which are pairs, into two halves: heads, rows.",
+     split_pairs},
+    {"squeeze", 0, 1, "Remove all dimensions of 1, or the given one.", squeeze},
+    {"subtract_mean", 0, 1, "Subtract the mean from every value of a small tensor.", subtract_mean},
+    {"transpose", 0, 1, "Swap rows and columns, or put the dimensions in the order of the list.", transpose},
 };
 
 constexpr std::uint64_t kMostRotary = 65536;
@@ -317,7 +321,7 @@ Result<RopeScaling> rope_scaling(Arguments a) {
   RopeScaling scaling;
   BOOST_OUTCOME_TRY(scaling.dimension, whole(a[0]));
   if (scaling.dimension == 0 || scaling.dimension > kMostRotary)
-    return input_error({}, fmt::format("a head of {} dimensions", scaling.dimension));
+    return input_error({}, fmt::format("a head has {} dimensions", scaling.dimension));
   double* const numbers[] = {&scaling.base, &scaling.factor, &scaling.low, &scaling.high, &scaling.context};
   for (std::size_t i = 0; i < 5; ++i) {
     const auto number = a[i + 1].is_bool() ? std::nullopt : number_value(a[i + 1]);
@@ -330,7 +334,7 @@ Result<RopeScaling> rope_scaling(Arguments a) {
 Result<ExpressionRef> factors_of(const RopeScaling& from, std::vector<float> values) {
   for (const float value : values)
     if (!(value > 0 && std::isfinite(value)))
-      return input_error({}, fmt::format("base {}, factor {}, low {}, high {} and context {} give the factor {}",
+      return input_error({}, fmt::format("base {}, factor {}, low {}, high {}, and context {} give the factor {}",
                                          from.base, from.factor, from.low, from.high, from.context, value));
   Shape shape;
   shape.rank = 1;
@@ -369,7 +373,7 @@ Result<ExpressionRef> llama3_rope_factors_padded(Arguments a) {
   BOOST_OUTCOME_TRY(const RopeScaling scaling, rope_scaling(a.first(6)));
   BOOST_OUTCOME_TRY(const std::uint64_t head, whole(a[6]));
   if (head < scaling.dimension || head > kMostRotary)
-    return input_error({}, fmt::format("{} dimensions of a head of {}", scaling.dimension, head));
+    return input_error({}, fmt::format("{} dimensions in a head of {}", scaling.dimension, head));
   std::vector<float> values;
   for (std::uint64_t i = 0; i < scaling.dimension; i += 2) {
     const double length = 2 * std::numbers::pi / static_cast<double>(scaling.frequency(i));
@@ -388,15 +392,14 @@ Result<ExpressionRef> llama3_rope_factors_padded(Arguments a) {
 
 Result<ExpressionRef> numbers(Arguments a) {
   const json::array* list = a[0].if_array();
-  if (!list || list->empty()) return input_error({}, "a list of numbers is needed");
+  if (!list || list->empty()) return input_error({}, "expected a list of numbers");
   std::vector<float> values;
   for (const json::value& each : *list) {
     BOOST_OUTCOME_TRY(values.emplace_back(), real(each));
   }
   if (a.size() > 1) {
     BOOST_OUTCOME_TRY(const std::uint64_t needed, whole(a[1]));
-    if (values.size() != needed)
-      return input_error({}, fmt::format("{} numbers, where {} are needed", values.size(), needed));
+    if (values.size() != needed) return input_error({}, fmt::format("{} numbers, expected {}", values.size(), needed));
   }
   Shape shape;
   shape.rank = 1;
@@ -408,9 +411,10 @@ constexpr TensorFunction kTensorFunctions[] = {
     {"llama3_rope_factors", 6, 6,
      "Rotary embedding of Llama 3.1: dimensions of a head, base, factor, low, high, context.", llama3_rope_factors},
     {"llama3_rope_factors_padded", 7, 7,
-     "The same of the first dimensions of a head: these, base, factor, low, high, context, all dimensions of a head.",
+     "The same for the first dimensions of a head: their number, base, factor, low, high, context, all dimensions of a "
+     "head.",
      llama3_rope_factors_padded},
-    {"numbers", 1, 2, "The numbers of a list; how many there must be.", numbers},
+    {"numbers", 1, 2, "Numbers of a list; the second argument is their required count.", numbers},
 };
 
 }  // namespace
@@ -422,7 +426,7 @@ Result<std::vector<std::byte>> read_small_tensor(const Expression& tensor) {
   constexpr std::uint64_t kMost = 1 << 20;
   const Extent* extent = tensor.as_extent();
   if (!extent || extent->bytes > kMost)
-    return input_error({}, fmt::format("{} of {} is no small tensor, of {} bytes at most", describe(tensor.shape),
+    return input_error({}, fmt::format("{} of {} is not a small tensor of at most {} bytes", describe(tensor.shape),
                                        tensor.type->name, kMost));
   BOOST_OUTCOME_TRY(const auto file, open_source(extent->source->path));
   std::vector<std::byte> bytes(static_cast<std::size_t>(extent->bytes));
@@ -433,7 +437,7 @@ Result<std::vector<std::byte>> read_small_tensor(const Expression& tensor) {
 Result<std::vector<float>> read_small_values(const Expression& tensor) {
   const std::string_view type = tensor.type->name;
   if (type != "F32" && type != "F16" && type != "BF16")
-    return input_error({}, fmt::format("is {}, not F32, F16 or BF16", type));
+    return input_error({}, fmt::format("is {}, not F32, F16, or BF16", type));
   BOOST_OUTCOME_TRY(const auto bytes, read_small_tensor(tensor));
   std::vector<float> values(bytes.size() / tensor.type->block_bytes);
   for (std::size_t i = 0; i < values.size(); ++i) {

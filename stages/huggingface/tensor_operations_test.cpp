@@ -84,11 +84,13 @@ TEST_CASE("halves of heads become pairs") {
     const auto head = x / 6, row = x % 6;
     return head * 6 + row / 2 + row % 2 * 3;
   });
-  CHECK(fault("pair_halves", counted({2, 12}), "[4]") == "12 rows are not 4 heads of an even number of rows");
-  CHECK(fault("pair_halves", counted({2, 12}), "[0]") == "12 rows are not 0 heads of an even number of rows");
-  CHECK(fault("pair_halves", counted({2, 12}), "[-1]") == "'-1' is no whole number from 0 to 2^63 - 1");
+  CHECK(fault("pair_halves", counted({2, 12}), "[4]") ==
+        "12 rows cannot be split into 4 heads with an even number of rows");
+  CHECK(fault("pair_halves", counted({2, 12}), "[0]") ==
+        "12 rows cannot be split into 0 heads with an even number of rows");
+  CHECK(fault("pair_halves", counted({2, 12}), "[-1]") == "'-1' is not an integer from 0 to 2^63 - 1");
   CHECK(fault("pair_halves", counted({2, 12}), "[9223372036854775808]") ==
-        "'9223372036854775808' is no whole number from 0 to 2^63 - 1");
+        "'9223372036854775808' is not an integer from 0 to 2^63 - 1");
 }
 
 TEST_CASE("pairs at the beginning of heads become halves") {
@@ -98,21 +100,23 @@ TEST_CASE("pairs at the beginning of heads become halves") {
         [&](auto x, auto y, auto, auto) { return (y / 5 * 5 + order[y % 5]) * 3 + x; });
   check("split_pairs", counted({10}), "[2, 4]", {10},
         [&](auto x, auto, auto, auto) { return x / 5 * 5 + order[x % 5]; });
-  CHECK(fault("split_pairs", counted({3, 10}), "[2, 6]") == "10 rows are not 2 heads of which 6 rows are pairs");
-  CHECK(fault("split_pairs", counted({3, 10}), "[0, 2]") == "10 rows are not 0 heads of which 2 rows are pairs");
+  CHECK(fault("split_pairs", counted({3, 10}), "[2, 6]") ==
+        "10 rows cannot be split into 2 heads with 6 rows of pairs");
+  CHECK(fault("split_pairs", counted({3, 10}), "[0, 2]") ==
+        "10 rows cannot be split into 0 heads with 2 rows of pairs");
 }
 
-TEST_CASE("rows as a grid are taken in another order") {
+TEST_CASE("rows of a grid are reordered") {
   check("reorder_rows", counted({2, 6}), "[[3, 2], [1, 0]]", {2, 6},
         [](auto x, auto y, auto, auto) { return (y / 2 + y % 2 * 3) * 2 + x; });
-  CHECK(fault("reorder_rows", counted({2, 6}), "[[4, 2], [1, 0]]").find("6 rows are no grid of 4 x 2") !=
+  CHECK(fault("reorder_rows", counted({2, 6}), "[[4, 2], [1, 0]]").find("6 rows are not a grid of 4 x 2") !=
         std::string::npos);
-  CHECK(fault("reorder_rows", counted({2, 6}), "[[3, 2], [1, 4294967296]]").find("is no order of 2 axes") !=
+  CHECK(fault("reorder_rows", counted({2, 6}), "[[3, 2], [1, 4294967296]]").find("is not a permutation of 2 axes") !=
         std::string::npos);
   CHECK(fault("reorder_rows", counted({2, 6}), "[3, 2]") == "reorder_rows takes two lists");
 }
 
-TEST_CASE("dimensions are exchanged, split, joined and dropped") {
+TEST_CASE("dimensions are swapped, split, joined, and dropped") {
   check("transpose", counted({2, 3}), "[]", {3, 2}, [](auto x, auto y, auto, auto) { return x * 2 + y; });
   check("transpose", counted({2, 3, 4}), "[]", {3, 2, 4},
         [](auto x, auto y, auto z, auto) { return (z * 3 + x) * 2 + y; });
@@ -146,8 +150,8 @@ TEST_CASE("parts of a dimension") {
   CHECK(fault("slice", counted({4, 3}), "[2, 1]") == "4 x 3 has no dimension 2");
   CHECK(fault("slice", counted({4, 3}), "[1, 18446744073709551615, 1]") != "");
   CHECK(fault("slice", counted({4, 3}), "[1, 2, 18446744073709551615]") != "");
-  CHECK(fault("part", counted({4, 6}), "[1, 0, 4]") == "dimension 1 of 4 x 6 is not 4 equal parts");
-  CHECK(fault("part", counted({4, 6}), "[1, 0, 0]") == "dimension 1 of 4 x 6 is not 0 equal parts");
+  CHECK(fault("part", counted({4, 6}), "[1, 0, 4]") == "dimension 1 of 4 x 6 cannot be split into 4 equal parts");
+  CHECK(fault("part", counted({4, 6}), "[1, 0, 0]") == "dimension 1 of 4 x 6 cannot be split into 0 equal parts");
   CHECK(fault("alternate", counted({3, 6}), "[0, 0]") == "3 x 6 has no pairs in dimension 0");
   CHECK(fault("first_rows", counted({6}), "[2]") != "");
 }
@@ -162,34 +166,34 @@ TEST_CASE("values are changed in single precision") {
   REQUIRE(multiplied);
   CHECK(expression_values(*multiplied.value()) == std::vector<float>{0, -0.5, -1});
   CHECK(apply("multiply", input, "[1]").value() == input);
-  CHECK(fault("multiply", counted({3}), "[1e300]") == "1e+300 is too large for a number of F32");
+  CHECK(fault("multiply", counted({3}), "[1e300]") == "1e+300 is too large for F32");
   const auto negated = apply("negate_exp", counted({2}), "[]");
   REQUIRE(negated);
   CHECK(expression_values(*negated.value())[0] == -1);
-  CHECK(fault("add", counted({3}), "[1e300]") == "1e+300 is too large for a number of F32");
-  CHECK(fault("add", counted({3}), "[\"x\"]") == "a number is needed");
+  CHECK(fault("add", counted({3}), "[1e300]") == "1e+300 is too large for F32");
+  CHECK(fault("add", counted({3}), "[\"x\"]") == "expected a number");
 }
 
 TEST_CASE("every second group of rows is negated") {
   const auto made = apply("alternate_signs", counted({2, 4}), "[1]");
   REQUIRE(made);
   CHECK(expression_values(*made.value()) == std::vector<float>{0, 1, -2, -3, 4, 5, -6, -7});
-  CHECK(fault("alternate_signs", counted({2, 4}), "[3]") == "2 x 4 is not pairs of groups of 3 rows");
+  CHECK(fault("alternate_signs", counted({2, 4}), "[3]") == "2 x 4 cannot be split into pairs of groups of 3 rows");
   CHECK(!fault("alternate_signs", counted({2, 4}), "[0]").empty());
   CHECK(!fault("alternate_signs", counted({4}), "[1]").empty());
 }
 
-TEST_CASE("a number takes the place of a tensor") {
+TEST_CASE("a number replaces a tensor") {
   CHECK(expression_values(*apply("fill", counted({2, 3}), "[3, 1.5]").value()) == std::vector<float>{1.5, 1.5, 1.5});
-  CHECK(fault("fill", counted({2}), "[0, 1]") == "a tensor of 0 values; 1 to 1048576");
-  CHECK(fault("fill", counted({2}), "[1048577, 1]") == "a tensor of 1048577 values; 1 to 1048576");
+  CHECK(fault("fill", counted({2}), "[0, 1]") == "a tensor of 0 values; expected 1 to 1048576");
+  CHECK(fault("fill", counted({2}), "[1048577, 1]") == "a tensor of 1048577 values; expected 1 to 1048576");
 }
 
-TEST_CASE("tensors that are computed") {
+TEST_CASE("computed tensors") {
   CHECK(make("numbers", "[[1, 2.5], 2]").value()->values == std::vector<float>{1, 2.5});
-  CHECK(make("numbers", "[[1, 2.5], 3]").error().what == "2 numbers, where 3 are needed");
-  CHECK(make("numbers", "[[]]").error().what == "a list of numbers is needed");
-  CHECK(make("numbers", "[[1e300]]").error().what == "1e+300 is too large for a number of F32");
+  CHECK(make("numbers", "[[1, 2.5], 3]").error().what == "2 numbers, expected 3");
+  CHECK(make("numbers", "[[]]").error().what == "expected a list of numbers");
+  CHECK(make("numbers", "[[1e300]]").error().what == "1e+300 is too large for F32");
   // High frequencies are unchanged, low ones are divided by the factor, and the others are in between.
   const auto factors = make("llama3_rope_factors", "[64, 10000.0, 8.0, 1.0, 4.0, 8192]");
   REQUIRE(factors);
@@ -199,15 +203,15 @@ TEST_CASE("tensors that are computed") {
   CHECK(values.back() == 8);
   CHECK(std::ranges::is_sorted(values));
   CHECK(make("llama3_rope_factors", "[1000000000, 10000.0, 8.0, 1.0, 4.0, 8192]").error().what ==
-        "a head of 1000000000 dimensions");
+        "a head has 1000000000 dimensions");
   CHECK(make("llama3_rope_factors", "[64, 10000.0, 0, 1.0, 4.0, 100]").error().what ==
-        "base 10000, factor 0, low 1, high 4 and context 100 give the factor 0");
+        "base 10000, factor 0, low 1, high 4, and context 100 give the factor 0");
   CHECK(!make("llama3_rope_factors", "[64, -2.0, 8, 1.0, 4.0, 100]"));
   CHECK(make("llama3_rope_factors", "[64, \"x\", 0, 1.0, 4.0, 100]").error().what ==
         "llama3_rope_factors takes numbers");
 }
 
-TEST_CASE("factors of rotary embedding in the first dimensions of a head are 1 for the others") {
+TEST_CASE("rotary embedding factors of the first dimensions of a head are 1 for the others") {
   const auto factors = make("llama3_rope_factors_padded", "[32, 10000.0, 8.0, 1.0, 4.0, 8192, 64]");
   REQUIRE(factors);
   const std::vector<float>& values = factors.value()->values;
@@ -218,10 +222,10 @@ TEST_CASE("factors of rotary embedding in the first dimensions of a head are 1 f
   CHECK(values[31] == 1);
   CHECK(std::is_sorted(values.begin(), values.begin() + 16));
   CHECK(make("llama3_rope_factors_padded", "[32, 10000.0, 8.0, 1.0, 4.0, 8192, 16]").error().what ==
-        "32 dimensions of a head of 16");
+        "32 dimensions in a head of 16");
 }
 
-TEST_CASE("values of small tensors are read, and their mean is taken away") {
+TEST_CASE("values of small tensors are read, and their mean is subtracted") {
   const TempDir folder;
   const std::string path = folder.file("a");
   write_text(path, std::string("\x00\x3c\x00\xc0\x01\x00\x00\xfc", 8));  // F16: 1, -2, 2^-24, -infinity
@@ -232,7 +236,7 @@ TEST_CASE("values of small tensors are read, and their mean is taken away") {
   CHECK(read_small_values(*tensor("F16", 4)).value() == std::vector<float>{1, -2, std::ldexp(1.0f, -24), -INFINITY});
   CHECK(read_small_values(*tensor("BF16", 4)).value()[0] == std::bit_cast<float>(0x3c000000));
   CHECK(read_small_values(*tensor("F32", 2)).value()[0] == std::bit_cast<float>(0xc0003c00));
-  CHECK(read_small_values(*tensor("I64", 1)).error().what == "is I64, not F32, F16 or BF16");
+  CHECK(read_small_values(*tensor("I64", 1)).error().what == "is I64, not F32, F16, or BF16");
   write_text(path, std::string("\x00\x3c\x00\xc0\x00\x40\x00\x42", 8));  // 1, -2, 2, 3: 1 on average
   CHECK(expression_values(*apply("subtract_mean", tensor("F16", 4), "[]").value()) == std::vector<float>{0, -3, 1, 2});
 }

@@ -27,8 +27,8 @@ Result<std::vector<boost::json::value>> evaluate_arguments(const std::vector<Val
     BOOST_OUTCOME_TRY(values.emplace_back(), facts.evaluate(argument, &missing, layer));
     if (values.back().is_null())
       return input_error((facts.folder() / "config.json").string(),
-                         fmt::format("'{}' is not there", fmt::join(missing, "', '")),
-                         fmt::format("the map asks for it at {}", place));
+                         fmt::format("'{}' is missing", fmt::join(missing, "', '")),
+                         fmt::format("required by the map at {}", place));
   }
   return values;
 }

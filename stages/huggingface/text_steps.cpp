@@ -48,7 +48,7 @@ Result<Regex> step_pattern(const std::string& path, const json::value& step, std
     if (const auto text = json_string(*pattern, "String"))
       return Regex::compile(path, escaped(*text), std::move(budget));
   }
-  return input_error(path, "a step of the tokenizer has a `pattern` that is neither Regex nor String");
+  return input_error(path, "a tokenizer step has a `pattern` that is neither Regex nor String");
 }
 
 Result<std::string> replaced(const Regex& regex, std::string_view content, std::string_view text) {

@@ -81,8 +81,8 @@ TEST_CASE("normalizers") {
       normalized(
           R"({"type": "Sequence", "normalizers": [{"type": "NFD"}, {"type": "StripAccents"}, {"type": "Lowercase"}]})",
           "\u00C9") == "e");
-  CHECK(normalized(R"({"type": "Sequence"})", "a").find("has no list `normalizers`") != std::string::npos);
-  CHECK(normalized(R"({"type": "Precompiled"})", "a").find("of a type 'Precompiled'") != std::string::npos);
+  CHECK(normalized(R"({"type": "Sequence"})", "a").find("has no `normalizers` list") != std::string::npos);
+  CHECK(normalized(R"({"type": "Precompiled"})", "a").find("has an unknown type 'Precompiled'") != std::string::npos);
 }
 
 TEST_CASE("the ways to split") {
@@ -133,10 +133,10 @@ TEST_CASE("decoders") {
                    {"type": "ByteFallback"}, {"type": "Fuse"}, {"type": "Strip", "content": " ", "start": 1, "stop": 0}]})",
               {"\u2581a", "<0xC3>", "<0xA9>", "<0xFF>"}) == "a\uFFFD\uFFFD\uFFFD");
   CHECK(decoded(R"({"type": "ByteFallback"})", {"<0xC3>", "<0xA9>", "x"}) == "\u00E9|x");
-  CHECK(decoded(R"({"type": "CTC"})", {"a"}).find("of a type 'CTC'") != std::string::npos);
+  CHECK(decoded(R"({"type": "CTC"})", {"a"}).find("has an unknown type 'CTC'") != std::string::npos);
 }
 
-TEST_CASE("patterns mean what they mean to Oniguruma") {
+TEST_CASE("patterns have the same meaning as in Oniguruma") {
   CHECK(pcre2_pattern(R"([^\r\n\p{L}]?\p{L}+| ?[\[\]]+|\s+(?!\S))") == R"([^\r\n\p{L}]?\p{L}+| ?[\[\]]+|\s+(?!\S))");
   CHECK(pcre2_pattern(R"(\p{N}{1,3}+x)") == R"((?:\p{N}{1,3})+x)");
   CHECK(pcre2_pattern(R"((?:ab){2}+)") == R"((?:(?:ab){2})+)");
@@ -160,7 +160,7 @@ TEST_CASE("patterns mean what they mean to Oniguruma") {
   CHECK(matches("^a", "a\na") == "<a><a>");
 }
 
-TEST_CASE("BPE merges the pair of least rank first, of those the leftmost") {
+TEST_CASE("BPE merges the pair of lowest rank first, the leftmost of several") {
   constexpr const char* kFile = R"({"model": {"type": "BPE", "unk_token": "?", "fuse_unk": true,
       "vocab": {"?": 0, "a": 1, "b": 2, "c": 3, "bc": 4, "ab": 5, "abc": 6, "aa": 7}, "merges": ["b c", "a b", "a bc", "a a"]}})";
   CHECK(ids_of(kFile, "abc") == Ids{6});
@@ -198,7 +198,7 @@ TEST_CASE("added tokens are found before anything else, normalized ones after th
   CHECK(ids_of(kFile, "a # a") == Ids{0, 6, 0});
 }
 
-TEST_CASE("tokenizer_config.json changes what tokenizer.json says, as the library does") {
+TEST_CASE("tokenizer_config.json overrides tokenizer.json, as in the library") {
   constexpr const char* kFile = R"({"added_tokens": [{"id": 1, "content": "<s>"}], "post_processor": null,
       "model": {"type": "BPE", "vocab": {"a": 0}, "merges": []}})";
   CHECK(ids_of(kFile, "a", R"({"tokenizer_class": "LlamaTokenizerFast", "unk_token": "<s>", "eos_token": "</s>"})") ==

@@ -28,7 +28,7 @@ class BytePairs {
     const json::value& model = file.document.at("model");
     if (const json::value* dropout = json_member(model, "dropout");
         dropout && dropout->is_double() && dropout->get_double() > 0)
-      return input_error(file.path, "the model merges at random (`dropout`), so its ids say nothing");
+      return input_error(file.path, "the model merges at random (`dropout`), so its ids are not reproducible");
     for (std::size_t rank = 0; rank < file.merges.size(); ++rank) {
       const std::string_view left = file.merges.left(rank), right = file.merges.right(rank);
       const auto left_id = file.vocabulary.find(left), right_id = file.vocabulary.find(right);
@@ -231,7 +231,7 @@ Result<TokenModel> make_token_model(const TokenizerJson& file) {
     });
   }
   return input_error(
-      file.path, fmt::format("a model of type {} is not one that llama.cpp's `pre` goes by (BPE, WordPiece, WordLevel)",
+      file.path, fmt::format("model type {} is not one that llama.cpp's `pre` is based on (BPE, WordPiece, WordLevel)",
                              quoted_name(file.model)));
 }
 

@@ -70,7 +70,7 @@ class TokenizerMaker {
 
   Result<TokenizerMetadata> make() {
     if (options_.vocabulary_size && *options_.vocabulary_size > kMaxTokens) {
-      return input_error(files_.folder / "config.json", fmt::format("a vocabulary of {} tokens; {} are the limit",
+      return input_error(files_.folder / "config.json", fmt::format("a vocabulary of {} tokens; the limit is {}",
                                                                     *options_.vocabulary_size, kMaxTokens));
     }
     std::vector<std::string> missing;
@@ -100,7 +100,7 @@ class TokenizerMaker {
     std::sort(missing.begin(), missing.end());
     missing.erase(std::unique(missing.begin(), missing.end()), missing.end());
     return input_error(files_.folder, fmt::format("no tokenizer: {}", fmt::join(missing, "; ")),
-                       "copy the tokenizer's files of the checkpoint into the folder");
+                       "copy the checkpoint's tokenizer files into the folder");
   }
 
  private:
@@ -277,7 +277,7 @@ class TokenizerMaker {
     if (version == "v1") return "mistral-v1";
     if (is_named) return fmt::format("mistral-{}-tekken", version);
     out_.warnings.push_back(fmt::format(
-        "no chat template is written: there is no chat_template.jinja, and tekken.json of version {} has none",
+        "no chat template is written: chat_template.jinja is missing, and there is none for tekken.json version {}",
         version));
     return "";
   }
@@ -347,7 +347,7 @@ class TokenizerMaker {
         special.set(rule.role, *id, out_.warnings);
       } else if (rule.must_exist) {
         return input_error(files_.folder,
-                           fmt::format("no added token is {}, which is the {} token of this architecture",
+                           fmt::format("there is no added token {}, which is the {} token of this architecture",
                                        quoted_name(rule.text), rule.role));
       }
     }

@@ -117,7 +117,7 @@ TEST_CASE("BPE of tokenizer.json, with added tokens as they decode") {
         "chat_template = \"hello\"\n");
 }
 
-TEST_CASE("BPE of tokenizer.json, with added tokens as they are written and of the kind that their flags say") {
+TEST_CASE("BPE of tokenizer.json, with added tokens verbatim and of the kind given by their flags") {
   Folder folder;
   folder.put("tokenizer.json", R"({
       "added_tokens": [{"id": 1, "content": "<|x|>", "special": false}, {"id": 2, "content": "<s>", "special": true}],
@@ -143,41 +143,39 @@ TEST_CASE("merges as pairs, spaces in them as the byte-level character, or in me
   CHECK(has(lines(folder.read(Reader::kBpe, options)), "ggml.merges = \"a b\"\n"));
 }
 
-TEST_CASE("an unknown way to cut text is an error that tells the hash and how to name it") {
+TEST_CASE("an unknown pre-tokenizer is an error that gives the hash and how to name it") {
   Folder folder;
   folder.put("tokenizer.json", kBpe);
   const std::string error = error_of(folder.read(Reader::kBpe));
   CAPTURE(error);
-  CHECK(has(error, "the hash of its check text is "));
+  CHECK(has(error, "llama.cpp does not know the hash of its check text, "));
   CHECK(has(error, "`pre: NAME`"));
   folder.put("tokenizer.json", R"({"model": {"type": "Unigram", "vocab": [["a", -1.5]]}})");
-  CHECK(has(error_of(folder.read(Reader::kBpe)), "a model of type 'Unigram'"));
+  CHECK(has(error_of(folder.read(Reader::kBpe)), "model type 'Unigram'"));
 }
 
-TEST_CASE("a vocabulary that is larger than config.json says is refused") {
+TEST_CASE("a vocabulary larger than config.json allows is rejected") {
   Folder folder;
   folder.put("tokenizer.json", kBpe);
   TokenizerOptions options;
   options.pre = "mine";
   options.vocabulary_size = 5;
-  CHECK(
-      has(error_of(folder.read(Reader::kBpe, options)), "has the id 5, and config.json has a vocabulary of 5 tokens"));
+  CHECK(has(error_of(folder.read(Reader::kBpe, options)), "has id 5, but config.json has a vocabulary of 5 tokens"));
   folder.put("tokenizer.json", R"({"model": {"type": "BPE", "vocab": {"a": 0, "b": 7}, "merges": []}})");
   options.vocabulary_size.reset();
-  CHECK(has(error_of(folder.read(Reader::kBpe, options)), "token 'b' has the id 7, and there are only 2 tokens"));
+  CHECK(has(error_of(folder.read(Reader::kBpe, options)), "token 'b' has id 7, but there are only 2 tokens"));
   options.vocabulary_size = std::uint64_t{1} << 40;
-  CHECK(has(error_of(folder.read(Reader::kBpe, options)), "4194304 are the limit"));
+  CHECK(has(error_of(folder.read(Reader::kBpe, options)), "the limit is 4194304"));
 }
 
-TEST_CASE("added tokens with a gap in their ids are refused, as the library would number them otherwise") {
+TEST_CASE("added tokens with a gap in their ids are rejected, as the library would number them differently") {
   Folder folder;
   folder.put("tokenizer.json",
              R"({"added_tokens": [{"id": 7, "content": "<x>"}], "model": {"type": "BPE", "vocab": {"a": 0}}})");
-  CHECK(has(error_of(folder.read(Reader::kBpe)),
-            "added token '<x>' has the id 7, where the tokenizers library gives it 1"));
+  CHECK(has(error_of(folder.read(Reader::kBpe)), "added token '<x>' has id 7, but the tokenizers library assigns 1"));
 }
 
-TEST_CASE("word pieces are marked where a word begins") {
+TEST_CASE("word pieces are marked at the beginning of a word") {
   Folder folder;
   folder.put("tokenizer.json", R"({
       "added_tokens": [{"id": 0, "content": "[CLS]", "special": true}],
@@ -256,8 +254,8 @@ TEST_CASE("SentencePiece, added tokens by id, padding") {
         "ggml.add_eos_token = true\n");
   REQUIRE(made);
   CHECK(made.value().warnings ==
-        std::vector<std::string>{"the added token 99 is left out: there are 7 tokens",
-                                 "the pad token has the id 50, and there are 7 tokens; left out"});
+        std::vector<std::string>{"skipping the added token with id 99: there are only 7 tokens",
+                                 "the pad token has id 50, but there are only 7 tokens; skipped"});
   // Listed: the text and the type given in the files.
   folder.put("tokenizer.json", R"({"added_tokens": [{"id": 6, "content": "<|end|>", "special": true}]})");
   CHECK(has(lines(folder.read(Reader::kSentencePieceListed, options)),
@@ -265,7 +263,7 @@ TEST_CASE("SentencePiece, added tokens by id, padding") {
   CHECK(has(lines(folder.read(Reader::kSentencePieceListed, options)), "ggml.token_type = 2 4 6 1 4 4 3\n"));
   options.vocabulary_size = 3;
   CHECK(has(error_of(folder.read(Reader::kSentencePieceListed, options)),
-            "5 pieces, and config.json has a vocabulary of 3"));
+            "5 pieces, but config.json has a vocabulary of 3"));
 }
 
 TEST_CASE("SentencePiece whose pieces tokenizer_config.json makes other tokens") {
@@ -284,10 +282,11 @@ TEST_CASE("SentencePiece whose pieces tokenizer_config.json makes other tokens")
         "ggml.scores = 0 -2 -2 -10000 0 -10000\n"
         "ggml.token_type = 2 3 6 4 3 5\n");
   REQUIRE(made);
-  CHECK(made.value().warnings == std::vector<std::string>{"the added token 9 is left out: there are 6 tokens"});
+  CHECK(made.value().warnings ==
+        std::vector<std::string>{"skipping the added token with id 9: there are only 6 tokens"});
   options.vocabulary_size = 3;
   CHECK(has(error_of(folder.read(Reader::kSentencePieceRedefined, options)),
-            "5 pieces, and config.json has a vocabulary of 3"));
+            "5 pieces, but config.json has a vocabulary of 3"));
 }
 
 TEST_CASE("SentencePiece with added tokens appended, and a rule for EOS") {
@@ -337,7 +336,7 @@ TEST_CASE("Unigram with its normalizer, plain and as fairseq numbers it") {
         "ggml.token_type_count = 1\n"
         "ggml.remove_extra_whitespaces = false\n");
   folder.put("sentencepiece.bpe.model", sentencepiece(2));
-  CHECK(has(error_of(folder.read(Reader::kUnigramFairseq, options)), "a SentencePiece model of type 2"));
+  CHECK(has(error_of(folder.read(Reader::kUnigramFairseq, options)), "SentencePiece model type 2"));
 }
 
 TEST_CASE("Unigram of tokenizer.json, where there is no model file") {
@@ -363,7 +362,7 @@ TEST_CASE("Unigram of tokenizer.json, where there is no model file") {
         "ggml.unknown_token_id = 1\n");
 }
 
-TEST_CASE("what is no file is not called missing") {
+TEST_CASE("a path that is not a file is not reported as missing") {
   Folder folder;
   std::filesystem::create_directory(folder.path() / "tokenizer.json");
   CHECK(has(error_of(folder.read(Reader::kBpe)), "no tokenizer: tokenizer.json is a folder, not a file"));
@@ -372,7 +371,7 @@ TEST_CASE("what is no file is not called missing") {
 
 TEST_CASE("no vocabulary at all") { CHECK(lines(Folder().read(Reader::kNone)) == "ggml.model = \"none\"\n"); }
 
-TEST_CASE("RWKV's vocabulary: Python literals, written as Python writes bytes") {
+TEST_CASE("RWKV's vocabulary: Python literals, written in Python's bytes notation") {
   constexpr const char* kFile = "rwkv_vocab_v20230424.txt";
   Folder folder;
   folder.put(kFile,
@@ -395,14 +394,14 @@ TEST_CASE("RWKV's vocabulary: Python literals, written as Python writes bytes") 
   for (const char* wrong : {"1 'a' 2", "1 'a'", "1 a 1", "1 'a\" 1", "1 '\\q' 1", "1 '\\x4' 1", "1 b'\\u2028' 3",
                             "1 '\\ud800' 3", "1 '\\' 1", "1 'a' 1x", "", "1 b'\u00e9' 2"}) {
     folder.put(kFile, std::string("1 'a' 1\n") + wrong + "\n");
-    CHECK(has(error_of(folder.read(Reader::kRwkv, options)), "line 2 is no token with its number of bytes: "));
+    CHECK(has(error_of(folder.read(Reader::kRwkv, options)), "line 2 is not a token with its number of bytes: "));
   }
   options.vocabulary_size = 1;
   folder.put(kFile, "1 'a' 1\n");
-  CHECK(has(error_of(folder.read(Reader::kRwkv, options)), "has 2 tokens, and the vocabulary of config.json 1"));
+  CHECK(has(error_of(folder.read(Reader::kRwkv, options)), "has 2 tokens, but the vocabulary in config.json has 1"));
 }
 
-TEST_CASE("PLaMo's vocabulary: a token a line, special ones by their text") {
+TEST_CASE("PLaMo's vocabulary: one token per line, special ones by their text") {
   constexpr const char* kFile = "tokenizer.jsonl";
   Folder folder;
   folder
@@ -425,7 +424,7 @@ TEST_CASE("PLaMo's vocabulary: a token a line, special ones by their text") {
             "has no token '</s>', which tokenizer_config.json names as eos_token"));
   for (const char* wrong : {"[\"a\"]", "[1, 2]", "[\"a\", \"b\"]", "{}", "[\"a\", 1", "[\"\\ud800\", 1]"}) {
     folder.put(kFile, std::string("[\"x\", 1]\n") + wrong + "\n");
-    CHECK(has(error_of(folder.read(Reader::kPlamo, options)), "line 2 is no token: "));
+    CHECK(has(error_of(folder.read(Reader::kPlamo, options)), "line 2 is not a token: "));
   }
 }
 
@@ -440,10 +439,11 @@ TEST_CASE("rules and a second pass for special tokens") {
   CHECK(has(made, "ggml.eos_token_id = 3\n"));  // the file's id takes precedence
   CHECK(has(made, "ggml.eot_token_id = 1\n"));  // the second pass overwrites the first
   options.special_tokens = {{"eot", "<missing>"}};
-  CHECK(has(error_of(folder.read(Reader::kBpe, options)), "no added token is '<missing>', which is the eot token"));
+  CHECK(
+      has(error_of(folder.read(Reader::kBpe, options)), "there is no added token '<missing>', which is the eot token"));
 }
 
-TEST_CASE("tokens that a map takes for control tokens") {
+TEST_CASE("tokens that a map marks as control tokens") {
   Folder folder;
   folder.put("tokenizer.json", kBpe);
   TokenizerOptions options;
@@ -478,7 +478,7 @@ std::string special(const Folder& folder, std::vector<std::string> roles = {"bos
 
 }  // namespace
 
-TEST_CASE("whether BOS, EOS and SEP are added is told from the post-processor") {
+TEST_CASE("whether BOS, EOS, and SEP are added is determined from the post-processor") {
   Folder folder;
   folder.put("tokenizer_config.json", R"({"cls_token": "[CLS]", "sep_token": "[SEP]"})").put("tokenizer.json", R"({
       "added_tokens": [{"id": 1, "content": "[CLS]"}, {"id": 2, "content": "[SEP]"}],
@@ -513,9 +513,9 @@ TEST_CASE("ids come from the configuration through the added tokens, then from c
   folder.put("config.json", R"({"bos_token_id": true, "sep_token_id": false})");
   CHECK(special(folder) == "ggml.eos_token_id = 9\nggml.bos_token_id = 1\nggml.seperator_token_id = 0\n");
   folder.put("config.json", R"({"bos_token_id": 4294967296})");
-  CHECK(has(special(folder), "the id of the bos token is 4294967296; a GGUF holds ids up to 4294967295"));
+  CHECK(has(special(folder), "the id of the bos token is 4294967296; the largest id in a GGUF is 4294967295"));
   folder.put("config.json", R"({"bos_token_id": -1})");
-  CHECK(has(special(folder), "the id of the bos token is -1, which no token has"));
+  CHECK(has(special(folder), "the id of the bos token is -1, but no token has this id"));
 }
 
 TEST_CASE("chat templates: in the configuration, in files, with names") {
@@ -537,7 +537,7 @@ TEST_CASE("chat templates: in the configuration, in files, with names") {
 
 // ---- bad input ----
 
-TEST_CASE("files that are too large, too deep, not UTF-8 or cut off: one error each") {
+TEST_CASE("files that are too large, too deep, not UTF-8, or truncated: one error each") {
   Folder folder;
   const auto error_for = [&](std::string_view text) {
     folder.put("tokenizer.json", text);
@@ -545,12 +545,12 @@ TEST_CASE("files that are too large, too deep, not UTF-8 or cut off: one error e
   };
   folder.put("tokenizer.json", "{}");
   fs::resize_file(folder.path() / "tokenizer.json", std::uint64_t{500} << 20);
-  CHECK(has(error_of(folder.read(Reader::kBpe)), "524288000 bytes are more than such a file may have, 268435456"));
-  CHECK(has(error_for(R"({"a": )" + std::string(10000, '[')), "nested more than 64 deep"));
+  CHECK(has(error_of(folder.read(Reader::kBpe)), "524288000 bytes exceed the limit of such a file, 268435456"));
+  CHECK(has(error_for(R"({"a": )" + std::string(10000, '[')), "nested more than 64 levels deep"));
   CHECK(has(error_for("{\"model\": {\"vocab\": {\"\xFF\": 1}}}"), "not UTF-8"));
-  CHECK(has(error_for(R"({"model": {"vocab": {"a": 1})"), "the file ends in the middle"));
-  CHECK(has(error_for(R"({"model": {"vocab": {"a": 1}}} x)"), "something follows the end of the document"));
-  CHECK(has(error_for(""), "the file ends in the middle"));
+  CHECK(has(error_for(R"({"model": {"vocab": {"a": 1})"), "unexpected end of file"));
+  CHECK(has(error_for(R"({"model": {"vocab": {"a": 1}}} x)"), "unexpected data after the end of the document"));
+  CHECK(has(error_for(""), "unexpected end of file"));
   CHECK(has(error_for("[]"), "not an object"));
   CHECK(has(error_for("{}"), "no `model` with a `vocab`"));
   CHECK(has(error_for(R"({"model": {"vocab": {"a": -1}}})"), "token 'a' has no id from 0 to 4194303"));
@@ -568,20 +568,20 @@ TEST_CASE("files that are too large, too deep, not UTF-8 or cut off: one error e
   CHECK(has(error_for(many + "0]}"), "more than 2000000 values"));
 }
 
-TEST_CASE("a chat template of ten megabytes is refused, wherever it is") {
+TEST_CASE("a chat template of ten megabytes is rejected, wherever it is") {
   Folder folder;
   const std::string large(10 << 20, 'x');
   folder.put("tokenizer_config.json", "{\"chat_template\": \"" + large + "\"}");
-  CHECK(has(special(folder), "a chat template of 10485760 bytes; 1048576 are the limit"));
+  CHECK(has(special(folder), "a chat template of 10485760 bytes; the limit is 1048576"));
   folder.put("tokenizer_config.json", "{\"chat_template\": [{\"name\": \"a\", \"template\": \"" + large + "\"}]}");
   CHECK(has(special(folder), "a chat template of 10485760 bytes"));
   folder.put("tokenizer_config.json", "{\"x\": 1}").put("chat_template.jinja", large);
-  CHECK(has(special(folder), "10485760 bytes are more than such a file may have, 1048576"));
+  CHECK(has(special(folder), "10485760 bytes exceed the limit of such a file, 1048576"));
   folder.put("chat_template.jinja", "\xC3");
   CHECK(has(special(folder), "not UTF-8"));
 }
 
-TEST_CASE("a regular expression that would run for ever ends with an error") {
+TEST_CASE("a regular expression that would run forever is an error") {
   Folder folder;
   const auto with = [&](std::string_view pre_tokenizer) {
     folder.put("tokenizer.json", R"({"pre_tokenizer": )" + std::string(pre_tokenizer) +
@@ -591,25 +591,25 @@ TEST_CASE("a regular expression that would run for ever ends with an error") {
   CHECK(has(
       with(
           R"({"type": "Split", "pattern": {"Regex": "(?:(?:\\s|\\S)+)+[\\x{1}\\x{2}]"}, "behavior": "Isolated", "invert": false})"),
-      "comes to no end"));
+      "does not finish"));
   CHECK(has(with(R"({"type": "Split", "pattern": {"Regex": "("}, "behavior": "Isolated", "invert": false})"),
-            "is none: "));
+            "is not a valid regular expression: "));
   CHECK(has(
       with(R"({"type": "Split", "pattern": {"Regex": ")" + std::string(20000, 'a') + R"("}, "behavior": "Isolated"})"),
       "a regular expression of 20000 bytes"));
-  CHECK(has(with(R"({"type": "Magic"})"), "the pre-tokenizer is of a type 'Magic' that ggufmill does not know"));
+  CHECK(has(with(R"({"type": "Magic"})"), "the pre-tokenizer has an unknown type 'Magic'"));
 }
 
-TEST_CASE("a normalizer that makes a text without end is stopped") {
+TEST_CASE("a normalizer that expands a text endlessly is stopped") {
   std::string steps;
   for (int i = 0; i < 60; ++i) steps += R"({"type": "Replace", "pattern": {"String": "a"}, "content": "aaaaaaaa"},)";
   Folder folder;
   folder.put("tokenizer.json", R"({"normalizer": {"type": "Sequence", "normalizers": [)" + steps +
                                    R"({"type": "NFC"}]}, "model": {"type": "BPE", "vocab": {"a": 0}, "merges": []}})");
-  CHECK(has(error_of(folder.read(Reader::kBpe)), "the normalizer makes a short text longer than 65536 bytes"));
+  CHECK(has(error_of(folder.read(Reader::kBpe)), "the normalizer expands a short text to more than 65536 bytes"));
 }
 
-TEST_CASE("SentencePiece files that are none: one error each") {
+TEST_CASE("invalid SentencePiece files: one error each") {
   Folder folder;
   const auto error_for = [&](std::string_view bytes) {
     folder.put("tokenizer.model", bytes);
@@ -619,12 +619,12 @@ TEST_CASE("SentencePiece files that are none: one error each") {
   CHECK(has(error_for("version https://git-lfs.github.com/spec/v1\n"), "this is not a SentencePiece model"));
   CHECK(has(error_for(""), "this is not a SentencePiece model"));
   CHECK(has(error_for(good.substr(0, good.size() - 1)), "this is not a SentencePiece model"));
-  CHECK(has(error_for(piece("a", 0, 1)), "0 pieces are of type UNKNOWN"));
+  CHECK(has(error_for(piece("a", 0, 1)), "0 pieces have type UNKNOWN"));
   CHECK(has(error_for(good + piece("", 0, 1)), "piece 5 is empty"));
   CHECK(has(error_for(good + piece("\xFF", 0, 1)), "piece 5 is not UTF-8"));
   CHECK(has(error_for(good + std::string(12, '\xFF')), "this is not a SentencePiece model"));
   fs::resize_file(folder.path() / "tokenizer.model", std::uint64_t{500} << 20);
-  CHECK(has(error_of(folder.read(Reader::kSentencePiece)), "524288000 bytes are more than a tokenizer may have"));
+  CHECK(has(error_of(folder.read(Reader::kSentencePiece)), "524288000 bytes; the limit for a tokenizer is"));
 }
 
 namespace {
@@ -654,7 +654,7 @@ std::string tekken(std::string_view config, std::string_view special, std::strin
 
 }  // namespace
 
-TEST_CASE("tekken.json: bytes with ranks behind the special tokens, and all ways to make a token of two") {
+TEST_CASE("tekken.json: bytes with ranks after the special tokens, and all ways to merge two tokens into one") {
   Folder folder;
   folder.put("tekken.json", tekken(kTekkenConfig, kTekkenSpecial, tekken_vocabulary()))
       .put("tokenizer_config.json", R"({"chat_template": "not this", "add_prefix_space": true})");
@@ -689,7 +689,8 @@ TEST_CASE("tekken.json: bytes with ranks behind the special tokens, and all ways
   CHECK(has(error_of(folder.read(Reader::kTekken)), "no tokenizer"));
 }
 
-TEST_CASE("tekken.json of a checkpoint in its maker's format: beside tokenizer.json, and the folder's template first") {
+TEST_CASE(
+    "tekken.json of a checkpoint in Mistral's own format: next to tokenizer.json, and the folder's template first") {
   Folder folder;
   folder.put("tekken.json", tekken(kTekkenConfig, kTekkenSpecial, tekken_vocabulary()))
       .put("tokenizer.json", kBpe)
@@ -714,20 +715,20 @@ TEST_CASE("tekken.json that is damaged") {
     return text.replace(at, from.size(), to);
   };
   CHECK(has(fault("\"x\": 1", kTekkenSpecial, vocabulary), "has no config"));
-  CHECK(has(fault(changed(std::string(kTekkenConfig), "v7", "seven"), kTekkenSpecial, vocabulary), "is no version"));
+  CHECK(has(fault(changed(std::string(kTekkenConfig), "v7", "seven"), kTekkenSpecial, vocabulary), "is not a version"));
   CHECK(has(fault(changed(std::string(kTekkenConfig), "266", "-1"), kTekkenSpecial, vocabulary),
             "config.default_vocab_size is -1"));
   CHECK(has(fault(changed(std::string(kTekkenConfig), "266", "267"), kTekkenSpecial, vocabulary),
-            "a vocabulary of 267 tokens, of which 6 are special, and 260 others are there"));
+            "the vocabulary should have 267 tokens, 6 of them special, but has 260 others"));
   CHECK(has(fault(R"("config": {"version": "v7", "default_vocab_size": 263, "default_num_special_tokens": 3})",
                   kTekkenSpecial, vocabulary),
             "more special tokens than"));
   CHECK(has(fault(changed(std::string(kTekkenConfig), "v7", "v11"), "\"x\": 1", vocabulary), "has no special_tokens"));
   CHECK(has(fault(kTekkenConfig, changed(std::string(kTekkenSpecial), "<pad>", "<s>"), vocabulary),
-            "the special token '<s>' is there twice"));
+            "the special token '<s>' appears twice"));
   CHECK(has(fault(kTekkenConfig, changed(std::string(kTekkenSpecial), "<pad>", "x"), vocabulary),
-            "no special token is <pad>"));
-  CHECK(has(fault(kTekkenConfig, kTekkenSpecial, changed(vocabulary, "YWJj", "YWI=")), "token 258 is there twice"));
+            "there is no special token <pad>"));
+  CHECK(has(fault(kTekkenConfig, kTekkenSpecial, changed(vocabulary, "YWJj", "YWI=")), "token 258 appears twice"));
   CHECK(has(fault(kTekkenConfig, kTekkenSpecial, changed(vocabulary, "YWJj", "YYYj")),
             "token 258 cannot be made of two others"));
   CHECK(
@@ -735,7 +736,7 @@ TEST_CASE("tekken.json that is damaged") {
   CHECK(has(fault(kTekkenConfig, kTekkenSpecial, changed(vocabulary, ": 258", ": 7")), "entry 258 of vocab"));
   CHECK(has(fault(kTekkenConfig, kTekkenSpecial, changed(vocabulary, "AQ==", "AA==")), "token 1 is not the byte 1"));
   CHECK(has(fault(kTekkenConfig, kTekkenSpecial, changed(vocabulary, "YWJj", std::string(1372, 'A'))),
-            "token 258 has 1029 bytes; 1024 are the limit"));
+            "token 258 has 1029 bytes; the limit is 1024"));
   CHECK(has(fault(kTekkenConfig, kTekkenSpecial, "\"vocab\": [[1]]"), "entry 0 of vocab is not a token"));
   CHECK(has(fault(kTekkenConfig, kTekkenSpecial, "\"vocab\": {\"a\": 1}"), "entry 0 of vocab is not a token"));
 }

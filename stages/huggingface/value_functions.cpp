@@ -25,17 +25,17 @@ using Arguments = std::span<const json::value>;
 
 Result<double> number_of(const json::value& value) {
   if (const auto found = number_value(value)) return *found;
-  return input_error({}, fmt::format("{} is no number", shown(value)));
+  return input_error({}, fmt::format("{} is not a number", shown(value)));
 }
 
 Result<std::int64_t> whole_of(const json::value& value) {
   if (const auto found = whole_number(value)) return *found;
-  return input_error({}, fmt::format("{} is no whole number", shown(value)));
+  return input_error({}, fmt::format("{} is not an integer", shown(value)));
 }
 
 Result<const json::array*> array_of(const json::value& value) {
   if (const json::array* found = value.if_array()) return found;
-  return input_error({}, fmt::format("{} is no list", shown(value)));
+  return input_error({}, fmt::format("{} is not a list", shown(value)));
 }
 
 bool any_missing(Arguments arguments) {
@@ -56,7 +56,8 @@ Result<json::value> combine(Arguments arguments, Whole whole_step, Float float_s
     const auto a = whole_number(result), b = whole_number(next);
     if (a && b) {
       std::int64_t into = 0;
-      if (whole_step(*a, *b, &into)) return input_error({}, fmt::format("{} and {} give too large a number", *a, *b));
+      if (whole_step(*a, *b, &into))
+        return input_error({}, fmt::format("the result of {} and {} is too large", *a, *b));
       result = into;
       continue;
     }
@@ -64,7 +65,7 @@ Result<json::value> combine(Arguments arguments, Whole whole_step, Float float_s
     BOOST_OUTCOME_TRY(const double y, number_of(next));
     result = float_step(x, y);
   }
-  if (!number_value(result)) return input_error({}, fmt::format("{} is no number", shown(result)));
+  if (!number_value(result)) return input_error({}, fmt::format("{} is not a number", shown(result)));
   return result;
 }
 
@@ -119,7 +120,7 @@ Result<json::value> logarithm(Arguments a, const Facts&) {
 Result<json::value> truncated(Arguments a, const Facts&) {
   if (any_missing(a)) return json::value();
   BOOST_OUTCOME_TRY(const double x, number_of(a[0]));
-  if (!(std::abs(x) < 9e15)) return input_error({}, fmt::format("{} is too large for a whole number", x));
+  if (!(std::abs(x) < 9e15)) return input_error({}, fmt::format("{} is too large for an integer", x));
   return json::value(static_cast<std::int64_t>(x));
 }
 
@@ -155,7 +156,7 @@ Result<json::value> contains(Arguments a, const Facts&) {
   if (const json::array* list = a[0].if_array())
     return json::value(std::ranges::any_of(*list, [&](const json::value& each) { return same(each, a[1]); }));
   const auto text = json_text(a[0]), part = json_text(a[1]);
-  if (!text || !part) return input_error({}, fmt::format("{} is neither a list nor a text", shown(a[0])));
+  if (!text || !part) return input_error({}, fmt::format("{} is neither a list nor a string", shown(a[0])));
   return json::value(text->find(*part) != std::string_view::npos);
 }
 
@@ -180,13 +181,13 @@ Result<json::value> choice(Arguments a, const Facts&) {
     if (same(a[0], a[i])) return a[i + 1];
     known.push_back(json::serialize(a[i]));
   }
-  return input_error({}, fmt::format("{} is none of {}", shown(a[0]), fmt::join(known, ", ")));
+  return input_error({}, fmt::format("{} is not one of {}", shown(a[0]), fmt::join(known, ", ")));
 }
 
 Result<json::value> lower(Arguments a, const Facts&) {
   if (a[0].is_null()) return json::value();
   const auto text = json_text(a[0]);
-  if (!text) return input_error({}, fmt::format("{} is no text", shown(a[0])));
+  if (!text) return input_error({}, fmt::format("{} is not a string", shown(a[0])));
   std::string result(*text);
   for (char& c : result)
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
@@ -220,7 +221,7 @@ constexpr std::int64_t kMostItems = 100'000;
 Result<std::int64_t> items_of(const json::value& count) {
   BOOST_OUTCOME_TRY(const std::int64_t items, whole_of(count));
   if (items < 0 || items > kMostItems)
-    return input_error({}, fmt::format("a list of {} items; from 0 to {} are possible", items, kMostItems));
+    return input_error({}, fmt::format("a list of {} items; expected 0 to {}", items, kMostItems));
   return items;
 }
 
@@ -238,7 +239,7 @@ Result<json::value> of_length(Arguments a, const Facts&) {
   BOOST_OUTCOME_TRY(const json::array* from, array_of(a[0]));
   BOOST_OUTCOME_TRY(const std::int64_t items, whole_of(a[1]));
   if (std::cmp_not_equal(from->size(), items))
-    return input_error({}, fmt::format("{} has {} elements, where {} are needed", shown(a[0]), from->size(), items));
+    return input_error({}, fmt::format("{} has {} elements, expected {}", shown(a[0]), from->size(), items));
   return a[0];
 }
 
@@ -300,7 +301,7 @@ Result<json::value> divisible(Arguments a, const Facts&) {
   BOOST_OUTCOME_TRY(const double x, number_of(a[0]));
   BOOST_OUTCOME_TRY(const std::int64_t divisor, whole_of(a[1]));
   if (!(x >= 0 && x < 9e15 && divisor > 0 && divisor < 1'000'000'000))
-    return input_error({}, fmt::format("{} cannot be made a multiple of {}", x, divisor));
+    return input_error({}, fmt::format("{} cannot be rounded to a multiple of {}", x, divisor));
   const auto near = static_cast<std::int64_t>(x + static_cast<double>(divisor) / 2) / divisor * divisor;
   const std::int64_t made = std::max(divisor, near);
   return json::value(static_cast<double>(made) < 0.9 * x ? made + divisor : made);
@@ -320,7 +321,7 @@ Result<json::value> every(Arguments a, const Facts&) {
   BOOST_OUTCOME_TRY(const std::int64_t items, items_of(a[0]));
   BOOST_OUTCOME_TRY(const std::int64_t period, whole_of(a[1]));
   BOOST_OUTCOME_TRY(const std::int64_t place, whole_of(a[2]));
-  if (period <= 0) return input_error({}, fmt::format("a period of {}", period));
+  if (period <= 0) return input_error({}, fmt::format("period {} is not positive", period));
   json::array result;
   for (std::int64_t i = 0; i < items; ++i) result.push_back(i % period == place);
   return json::value(std::move(result));
@@ -352,7 +353,7 @@ Result<json::value> from_index(Arguments a, const Facts&) {
 Result<json::value> numbered(Arguments a, const Facts&) {
   if (any_missing(a)) return json::value();
   const auto text = json_text(a[0]);
-  if (!text) return input_error({}, fmt::format("{} is no text", shown(a[0])));
+  if (!text) return input_error({}, fmt::format("{} is not a string", shown(a[0])));
   BOOST_OUTCOME_TRY(const std::int64_t items, items_of(a[1]));
   json::array result;
   for (std::int64_t i = 0; i < items; ++i) result.emplace_back(fmt::format("{}{}", *text, i));
@@ -362,7 +363,7 @@ Result<json::value> numbered(Arguments a, const Facts&) {
 Result<json::value> letters(Arguments a, const Facts&) {
   if (a[0].is_null()) return json::value();
   const auto text = json_text(a[0]);
-  if (!text) return input_error({}, fmt::format("{} is no text", shown(a[0])));
+  if (!text) return input_error({}, fmt::format("{} is not a string", shown(a[0])));
   json::array result;
   for (const char letter : *text) result.emplace_back(std::string(1, letter));
   return json::value(std::move(result));
@@ -370,14 +371,14 @@ Result<json::value> letters(Arguments a, const Facts&) {
 
 Result<const json::object*> object_of(const json::value& value) {
   if (const json::object* found = value.if_object()) return found;
-  return input_error({}, fmt::format("{} is no object", shown(value)));
+  return input_error({}, fmt::format("{} is not an object", shown(value)));
 }
 
 Result<json::value> object(Arguments a, const Facts&) {
   json::object result;
   for (std::size_t i = 0; i + 1 < a.size(); i += 2) {
     const auto name = json_text(a[i]);
-    if (!name) return input_error({}, fmt::format("{} is no name", shown(a[i])));
+    if (!name) return input_error({}, fmt::format("{} is not a name", shown(a[i])));
     result[*name] = a[i + 1];
   }
   return json::value(std::move(result));
@@ -387,7 +388,7 @@ Result<json::value> member_instead(Arguments a, const Facts&) {
   if (a[0].is_null()) return json::value();
   BOOST_OUTCOME_TRY(const json::object* from, object_of(a[0]));
   const auto name = json_text(a[1]);
-  if (!name) return input_error({}, fmt::format("{} is no name", shown(a[1])));
+  if (!name) return input_error({}, fmt::format("{} is not a name", shown(a[1])));
   json::object result = *from;
   if (json::value* member = result.if_contains(*name); member && same(*member, a[2])) *member = a[3];
   return json::value(std::move(result));
@@ -437,7 +438,7 @@ Result<json::value> values_by_number(Arguments a, const Facts&) {
     std::int64_t number = 0;
     const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
     if (error != std::errc() || end != name.data() + name.size())
-      return input_error({}, fmt::format("{} is no number", shown(json::value(name))));
+      return input_error({}, fmt::format("{} is not a number", shown(json::value(name))));
     members[number] = member.value();
   }
   json::array result;
@@ -461,7 +462,7 @@ Result<json::value> sorted_values(Arguments a, const Facts&) {
 Result<std::optional<std::filesystem::path>> file_in_folder(const json::value& value, const Facts& facts) {
   const auto name = json_text(value);
   if (!name || name->starts_with('/') || name->find("..") != std::string_view::npos)
-    return input_error({}, fmt::format("{} is no file name", shown(value)));
+    return input_error({}, fmt::format("{} is not a file name", shown(value)));
   return facts.file(*name);
 }
 
@@ -494,7 +495,7 @@ Result<json::value> file_contains(Arguments a, const Facts& facts) {
   BOOST_OUTCOME_TRY(const auto path, file_in_folder(a[0], facts));
   const auto wanted = json_text(a[1]);
   if (!wanted || wanted->empty() || wanted->size() > kPiece)
-    return input_error({}, fmt::format("{} is no text to look for", shown(a[1])));
+    return input_error({}, fmt::format("{} is not a string to search for", shown(a[1])));
   if (!path) return json::value(false);
   std::string text(*wanted), piece;
   std::ranges::transform(text, text.begin(), lower_case);
@@ -514,7 +515,7 @@ Result<json::value> file_contains(Arguments a, const Facts& facts) {
 
 Result<json::value> token_id(Arguments a, const Facts& facts) {
   const auto text = json_text(a[0]);
-  if (!text) return input_error({}, fmt::format("{} is no token", shown(a[0])));
+  if (!text) return input_error({}, fmt::format("{} is not a token", shown(a[0])));
   const std::optional<std::uint64_t> id = facts.token(*text);
   if (!id) return input_error({}, fmt::format("the tokenizer has no token {}", quoted_name(*text)));
   return json::value(*id);
@@ -522,7 +523,7 @@ Result<json::value> token_id(Arguments a, const Facts& facts) {
 
 Result<json::value> has_tensor(Arguments a, const Facts& facts) {
   const auto name = json_text(a[0]);
-  if (!name) return input_error({}, fmt::format("{} is no name", shown(a[0])));
+  if (!name) return input_error({}, fmt::format("{} is not a name", shown(a[0])));
   return json::value(std::ranges::find(facts.tensors(), *name) != facts.tensors().end());
 }
 
@@ -546,7 +547,7 @@ Result<json::value> layers_of(Arguments a, const Facts& facts) {
 // Returns the values of a tensor; for a name with {layer}, concatenates those of all layers from 0 on.
 Result<json::value> tensor_values(Arguments a, const Facts& facts) {
   const auto pattern = json_text(a[0]);
-  if (!pattern) return input_error({}, fmt::format("{} is no name", shown(a[0])));
+  if (!pattern) return input_error({}, fmt::format("{} is not a name", shown(a[0])));
   constexpr std::string_view kLayer = "{layer}";
   const std::size_t place = pattern->find(kLayer);
   constexpr std::size_t kMost = 1 << 20;
@@ -578,8 +579,7 @@ Result<json::value> pooling_type(Arguments, const Facts& facts) {
         folder = std::string(json_string(module, "path").value_or(""));
   if (!folder) return json::value();
   if (folder->find("..") != std::string::npos || folder->starts_with('/'))
-    return input_error({},
-                       fmt::format("modules.json names the folder '{}', which is outside of the checkpoint", *folder));
+    return input_error({}, fmt::format("modules.json names the folder '{}', which is outside the checkpoint", *folder));
   const auto config = facts.file(*folder + "/config.json");
   if (!config)
     return input_error({}, fmt::format("modules.json names the folder '{}', which has no config.json", *folder));
@@ -591,8 +591,7 @@ Result<json::value> pooling_type(Arguments, const Facts& facts) {
   if (mode == "mean") return json::value(1);
   if (mode == "cls") return json::value(2);
   if (mode == "lasttoken") return json::value(3);
-  return input_error({},
-                     fmt::format("{}/config.json asks for a pooling that is none of mean, cls and lasttoken", *folder));
+  return input_error({}, fmt::format("pooling in {}/config.json is not one of mean, cls, and lasttoken", *folder));
 }
 
 // Returns a flag per layer: true if it has a sliding window. The pattern is a repeated string in which L marks a
@@ -602,7 +601,7 @@ Result<json::value> window_pattern(Arguments a, const Facts&) {
   BOOST_OUTCOME_TRY(const std::int64_t items, items_of(a[1]));
   const auto text = json_text(a[0]);
   const auto period = text ? static_cast<std::int64_t>(text->size()) : whole_number(a[0]).value_or(0);
-  if (period <= 0) return input_error({}, fmt::format("{} is no pattern of layers", shown(a[0])));
+  if (period <= 0) return input_error({}, fmt::format("{} is not a layer pattern", shown(a[0])));
   json::array result;
   for (std::int64_t i = 0; i < items; ++i)
     result.push_back(text ? (*text)[static_cast<std::size_t>(i % period)] == 'L' : (i + 1) % period != 0);
@@ -613,70 +612,71 @@ constexpr std::size_t kMany = 64;
 constexpr ValueFunction kFunctions[] = {
     {"above", 2, 2, "Whether the first number is greater than the second.", above},
     {"all", 1, kMany, "Whether all are true.", all},
-    {"any", 1, kMany, "Whether one is true.", any},
-    {"as_rope_type", 1, 1, "An object whose member `type` is its `rope_type`, too.", as_rope_type},
-    {"choice", 3, kMany, "Of a value and pairs: what stands beside the value; another value is an error.", choice},
-    {"choose", 3, 3, "The second where the first is true, else the third.", choose},
-    {"contains", 2, 2, "Whether a list has a value, or a text a part.", contains},
-    {"difference", 2, kMany, "The first less the others; of lists by element.", difference, true},
+    {"any", 1, kMany, "Whether any is true.", any},
+    {"as_rope_type", 1, 1, "An object with a copy of its member `type` as `rope_type`.", as_rope_type},
+    {"choice", 3, kMany, "Of a value and pairs: the counterpart of the value; any other value is an error.", choice},
+    {"choose", 3, 3, "The second if the first is true, otherwise the third.", choose},
+    {"contains", 2, 2, "Whether a list contains a value, or a string a substring.", contains},
+    {"difference", 2, kMany, "The first minus the others; for lists by element.", difference, true},
     {"divisible", 2, 2,
-     "The first as a multiple of the second: the nearest that loses a tenth at most; of lists by element.", divisible,
-     true},
-    {"each_choose", 3, 3, "For every element of a list: the second where it is true, else the third.", each_choose},
-    {"each_first", 2, 2, "Every element of a list, or the second where that is null.", each_first},
-    {"each_is", 2, kMany, "For every element of a list whether it is one of the others.", each_is},
-    {"each_member", 2, 8, "Of every element of a list a member: the names on the way to it.", each_member},
-    {"each_not", 1, 1, "For every element of a list whether it is not true.", each_not},
-    {"each_true", 1, 1, "For every element of a list whether it is true.", each_true},
-    {"element", 2, 2, "The element of a list of that index; null where there is none.", element},
-    {"every", 3, 3, "A list of so many flags: true where the index modulo the second is the third.", every},
-    {"file_contains", 2, 2, "Whether a file of the folder has this text, in any case; false where it has no such file.",
-     file_contains},
-    {"file_text", 1, 1, "The text of a file of the folder.", file_text},
-    {"file_value", 2, 8, "A member of another JSON file of the folder: its name, then the names on the way.",
+     "The first rounded to a multiple of the second: the nearest that loses at most a tenth; for lists by element.",
+     divisible, true},
+    {"each_choose", 3, 3, "For every element of a list: the second if it is true, otherwise the third.", each_choose},
+    {"each_first", 2, 2, "Every element of a list, or the second if it is null.", each_first},
+    {"each_is", 2, kMany, "For every element of a list: whether it is one of the others.", each_is},
+    {"each_member", 2, 8, "A member of every element of a list: the names on the path to it.", each_member},
+    {"each_not", 1, 1, "For every element of a list: whether it is not true.", each_not},
+    {"each_true", 1, 1, "For every element of a list: whether it is true.", each_true},
+    {"element", 2, 2, "The element of a list at an index; null if there is none.", element},
+    {"every", 3, 3, "A list of this many flags: true where the index modulo the second is the third.", every},
+    {"file_contains", 2, 2,
+     "Whether a file in the folder contains this text, ignoring case; false if the file is missing.", file_contains},
+    {"file_text", 1, 1, "The text of a file in the folder.", file_text},
+    {"file_value", 2, 8, "A member of another JSON file in the folder: its name, then the names on the path.",
      file_value},
-    {"first", 1, kMany, "The first that is there and not null.", first},
+    {"first", 1, kMany, "The first that exists and is not null.", first},
     {"first_true", 1, kMany, "The first that is true.", first_true},
-    {"from_index", 2, 2, "A list of so many flags: true from that index on.", from_index},
-    {"has_tensor", 1, 1, "Whether the checkpoint has a tensor of that name.", has_tensor},
-    {"int", 1, 1, "Without what follows the point; of lists by element.", truncated, true},
+    {"from_index", 2, 2, "A list of this many flags: true from an index on.", from_index},
+    {"has_tensor", 1, 1, "Whether the checkpoint has a tensor of this name.", has_tensor},
+    {"int", 1, 1, "The integer part; for lists by element.", truncated, true},
     {"is", 2, kMany, "Whether the first is one of the others.", is_one_of},
-    {"lacks_rope_keys", 1, 1, "Whether a rope_scaling lacks a key that its type must have.", lacks_rope_keys},
-    {"largest", 1, kMany, "The largest of those that are there.", largest},
-    {"layers_of", 1, 1, "One more than the largest number that follows this text in the checkpoint's names.",
-     layers_of},
-    {"leading", 2, kMany, "How many elements at the beginning of a list are one of the others.", leading},
-    {"least_listed", 1, 1, "The smallest of the whole numbers in a text, such as \"3,4,5\".", least_listed},
+    {"lacks_rope_keys", 1, 1, "Whether a rope_scaling is missing a key that its type requires.", lacks_rope_keys},
+    {"largest", 1, kMany, "The largest of those that exist.", largest},
+    {"layers_of", 1, 1, "One more than the largest number after this text in the checkpoint's names.", layers_of},
+    {"leading", 2, kMany, "The number of elements at the beginning of a list that are one of the others.", leading},
+    {"least_listed", 1, 1, "The smallest integer in a string such as \"3,4,5\".", least_listed},
     {"length", 1, 1, "The number of elements of a list, or of members of an object.", length},
-    {"letters", 1, 1, "The letters of a text, each as a text.", letters},
+    {"letters", 1, 1, "The letters of a string, each as a string.", letters},
     {"list", 1, kMany, "A list of these.", list},
-    {"listed", 3, 3, "A list of so many flags: true where the second, a list, has the number; the first has the third.",
+    {"listed", 3, 3,
+     "A list of this many flags: true where the second, a list, has the number; the third is the first number.",
      listed},
     {"log", 1, 1, "The natural logarithm.", logarithm},
-    {"lower", 1, 1, "A text in lower case.", lower},
-    {"member_instead", 4, 4, "An object whose member of the second's name is the fourth where it is the third.",
+    {"lower", 1, 1, "A string in lower case.", lower},
+    {"member_instead", 4, 4, "An object in which the member named by the second is the fourth if it is the third.",
      member_instead},
     {"not", 1, 1, "Whether it is not true.", negation},
-    {"numbered", 2, 2, "A list of so many texts: the first with the index behind it.", numbered},
-    {"object", 2, kMany, "An object of names and values, in turn.", object},
-    {"of_length", 2, 2, "A list, which must have so many elements.", of_length},
-    {"pad", 3, 3, "A list of that length: the list's elements, then the third value.", pad},
-    {"pooling_type", 0, 1, "How sentence embeddings are pooled, as modules.json says.", pooling_type},
+    {"numbered", 2, 2, "A list of this many strings: the first followed by the index.", numbered},
+    {"object", 2, kMany, "An object of alternating names and values.", object},
+    {"of_length", 2, 2, "A list, which must have this many elements.", of_length},
+    {"pad", 3, 3, "A list padded to a length with the third value.", pad},
+    {"pooling_type", 0, 1, "How sentence embeddings are pooled, according to modules.json.", pooling_type},
     {"power", 2, 2, "The first to the power of the second.", power},
-    {"present", 1, kMany, "Whether all are there and not null.", present},
-    {"product", 2, kMany, "The product; of lists by element.", product, true},
-    {"quotient", 2, 2, "The whole part of a quotient of whole numbers; of lists by element.", quotient, true},
-    {"ratio", 2, 2, "The quotient of two numbers; of lists by element.", ratio, true},
-    {"real", 1, 1, "Whether it is a number that is written with a point or an exponent.", real},
-    {"sorted_values", 1, 1, "The values of an object in the order of their names; a list as it is.", sorted_values},
-    {"sum", 2, kMany, "The sum; of lists by element.", sum, true},
-    {"tensor_rows", 1, 1, "The number of rows of a tensor of that name; null where there is none.", tensor_rows},
-    {"tensor_values", 1, 1, "The values of a small tensor of that name; with {layer} in it, of those of all layers.",
+    {"present", 1, kMany, "Whether all exist and are not null.", present},
+    {"product", 2, kMany, "The product; for lists by element.", product, true},
+    {"quotient", 2, 2, "The integer quotient of two integers; for lists by element.", quotient, true},
+    {"ratio", 2, 2, "The quotient of two numbers; for lists by element.", ratio, true},
+    {"real", 1, 1, "Whether it is a number written with a decimal point or an exponent.", real},
+    {"sorted_values", 1, 1, "The values of an object in the order of their names; a list as is.", sorted_values},
+    {"sum", 2, kMany, "The sum; for lists by element.", sum, true},
+    {"tensor_rows", 1, 1, "The number of rows of a tensor of this name; null if there is none.", tensor_rows},
+    {"tensor_values", 1, 1, "The values of a small tensor of this name; with {layer} in it, of those in all layers.",
      tensor_values},
-    {"values_by_number", 1, 1, "The values of an object in the order of its names as numbers; a list as it is.",
+    {"values_by_number", 1, 1, "The values of an object in numeric order of its names; a list as is.",
      values_by_number},
-    {"token_id", 1, 1, "The id of the token of that text.", token_id},
-    {"window_pattern", 2, 2, "Which of so many layers have a sliding window, by letters or a period.", window_pattern},
+    {"token_id", 1, 1, "The id of the token with this text.", token_id},
+    {"window_pattern", 2, 2, "Which of this many layers have a sliding window, given by letters or a period.",
+     window_pattern},
 };
 
 }  // namespace

@@ -54,7 +54,7 @@ Result<ValueRule> read_call(const ConfigNode& node, int depth) {
     return error_at(given,
                     found->least == found->most
                         ? fmt::format("{} takes {} values, not {}", name, found->least, arguments.size())
-                        : fmt::format("{} takes {} values or more, not {}", name, found->least, arguments.size()));
+                        : fmt::format("{} takes at least {} values, not {}", name, found->least, arguments.size()));
   for (const ConfigNode& argument : arguments) {
     BOOST_OUTCOME_TRY(rule.arguments.emplace_back(), read_rule(argument, depth + 1));
   }
@@ -62,14 +62,14 @@ Result<ValueRule> read_call(const ConfigNode& node, int depth) {
 }
 
 Result<ValueRule> read_rule(const ConfigNode& node, int depth) {
-  if (depth > kDeepestRule) return error_at(node, fmt::format("functions nested deeper than {}", kDeepestRule));
+  if (depth > kDeepestRule) return error_at(node, fmt::format("functions are nested deeper than {}", kDeepestRule));
   ValueRule rule;
   if (node.is_map()) {
     BOOST_OUTCOME_TRY(rule, read_call(node, depth));
   } else if (node.is_list()) {
     rule.kind = ValueRule::Kind::kFirstKey;
     for (const ConfigNode& item : node.items) {
-      if (!item.is_scalar() || item.quoted) return error_at(item, "a list holds names of config.json here");
+      if (!item.is_scalar() || item.quoted) return error_at(item, "expected a list of config.json names");
       rule.names.push_back(item.scalar);
     }
   } else if (node.is_scalar() && (node.quoted || node.scalar != "null")) {
@@ -252,7 +252,7 @@ Result<json::value> Facts::named(const std::string& name, Search& search) const 
     if (search.busy.size() == kDeepestValues)
       return input_error(
           value->second.place,
-          fmt::format("values that ask for one another more than {} deep, down to '{}'", kDeepestValues, name));
+          fmt::format("values refer to one another more than {} levels deep, down to '{}'", kDeepestValues, name));
     search.busy.insert(name);
     auto result = evaluate(value->second, search);
     search.busy.erase(name);
@@ -268,10 +268,10 @@ Result<json::value> Facts::call(const ValueFunction& function, std::span<const j
   const auto list = std::ranges::find_if(arguments, &json::value::is_array);
   if (!function.by_element || list == arguments.end()) return function.apply(arguments, *this);
   const std::size_t length = list->get_array().size();
-  if (length == 0) return input_error({}, "a list without elements");
+  if (length == 0) return input_error({}, "a list is empty");
   for (const json::value& each : arguments)
     if (each.is_array() && each.get_array().size() != length)
-      return input_error({}, fmt::format("lists of {} and {} elements", length, each.get_array().size()));
+      return input_error({}, fmt::format("lists have different lengths, {} and {}", length, each.get_array().size()));
   json::array result;
   for (std::size_t i = 0; i < length; ++i) {
     std::vector<json::value> elements;
@@ -284,7 +284,7 @@ Result<json::value> Facts::call(const ValueFunction& function, std::span<const j
 
 Result<json::value> Facts::evaluate(const ValueRule& rule, Search& search) const {
   if (++search.steps > kMostSteps)
-    return input_error(rule.place, fmt::format("a value that takes more than {} steps to find", kMostSteps));
+    return input_error(rule.place, fmt::format("computing the value takes more than {} steps", kMostSteps));
   switch (rule.kind) {
     case ValueRule::Kind::kConstant:
       return rule.constant;
@@ -307,7 +307,7 @@ Result<json::value> Facts::evaluate(const ValueRule& rule, Search& search) const
   if (!result && result.error().where.empty()) {
     Error error = std::move(result).error();
     error.where = (folder_ / "config.json").string();
-    error.detail = fmt::format("{} at {} asks for it", rule.function->name, rule.place);
+    error.detail = fmt::format("required by {} at {}", rule.function->name, rule.place);
     return error;
   }
   return result;
@@ -333,12 +333,12 @@ Result<std::uint64_t> Facts::count(const ValueRule& rule, std::string_view what)
   BOOST_OUTCOME_TRY(const json::value value, evaluate(rule, &missing));
   const std::string where = (folder_ / "config.json").string();
   if (value.is_null())
-    return input_error(where, fmt::format("{} is not there: '{}'", what, fmt::join(missing, "', '")),
-                       fmt::format("the map asks for it at {}", rule.place));
+    return input_error(where, fmt::format("{} is missing: '{}'", what, fmt::join(missing, "', '")),
+                       fmt::format("required by the map at {}", rule.place));
   const auto found = whole_number(value);
   if (!found || *found < 0)
-    return input_error(where, fmt::format("{} is {}, which is no whole number from 0 on", what, shown(value)),
-                       fmt::format("the map asks for it at {}", rule.place));
+    return input_error(where, fmt::format("{} is {}, not a non-negative integer", what, shown(value)),
+                       fmt::format("required by the map at {}", rule.place));
   return static_cast<std::uint64_t>(*found);
 }
 

@@ -56,7 +56,7 @@ struct Example {
 
 }  // namespace
 
-TEST_CASE("every function of values does what it says") {
+TEST_CASE("every value function works as documented") {
   const Example kExamples[] = {
       {"{above: [a, 1]}", R"({"a": 2})", "true"},
       {"{above: [a, 1]}", R"({"a": 1})", "false"},
@@ -164,7 +164,7 @@ TEST_CASE("every function of values does what it says") {
   for (const ValueFunction& function : value_functions()) CHECK(met.count(function.name) == 1);
 }
 
-TEST_CASE("names are looked up among the map's values, what was set, and config.json") {
+TEST_CASE("names are looked up in the map's values, the values set, and config.json") {
   CHECK(found("a", R"({"a": 1})") == "1");
   CHECK(found("a.b.1", R"({"a": {"b": [4, 5]}})") == "5");
   CHECK(found("a.b.2", R"({"a": {"b": [4, 5]}})") == "null");
@@ -178,20 +178,20 @@ TEST_CASE("names are looked up among the map's values, what was set, and config.
   CHECK(found("null", "{}") == "null");
 }
 
-TEST_CASE("members of the text model stand at the top of config.json") {
+TEST_CASE("members of the text model are at the top level of config.json") {
   CHECK(found("a", R"({"a": 1, "text_config": {"a": 2}})") == "2");
   CHECK(found("root.a", R"({"a": 1, "text_config": {"a": 2}})") == "1");
   CHECK(found("a", R"({"a": 1, "thinker_config": {"text_config": {"a": 3}}})") == "3");
 }
 
-TEST_CASE("rotary embedding has one form, whichever way config.json says it") {
+TEST_CASE("rotary embedding has one form, however config.json specifies it") {
   CHECK(found("rope.rope_theta", R"({"rope_theta": 5.0})") == "5E0");
   CHECK(found("rope.rope_type", R"({"rope_scaling": {"type": "yarn"}})") == "\"yarn\"");
   CHECK(found("rope.rope_theta", R"({"rope_parameters": {"full_attention": {"rope_theta": 2}}})") == "2");
   CHECK(found("rope_parameters.sliding_attention.rope_theta", R"({"rope_local_base_freq": 7})") == "7");
 }
 
-TEST_CASE("other files of the folder can be asked, and no others") {
+TEST_CASE("other files of the folder can be read, and no others") {
   const TempDir folder;
   write_text(folder.file("modules.json"), R"([{"type": "x.Pooling", "path": "1_Pooling"}])");
   std::filesystem::create_directory(folder.file("1_Pooling"));
@@ -209,9 +209,9 @@ TEST_CASE("other files of the folder can be asked, and no others") {
   CHECK(value("{file_text: \"none.jinja\"}") == "null");
   CHECK(facts.files_read() ==
         std::set<std::filesystem::path>{folder.file("1_Pooling/config.json"), folder.file("modules.json")});
-  CHECK(value("{file_text: \"../a\"}") == "'\"../a\"' is no file name");
-  CHECK(value("{file_value: [\"../a\", \"b\"]}") == "'\"../a\"' is no file name");
-  CHECK(value("{file_value: [\"/etc/passwd\", \"b\"]}") == "'\"/etc/passwd\"' is no file name");
+  CHECK(value("{file_text: \"../a\"}") == "'\"../a\"' is not a file name");
+  CHECK(value("{file_value: [\"../a\", \"b\"]}") == "'\"../a\"' is not a file name");
+  CHECK(value("{file_value: [\"/etc/passwd\", \"b\"]}") == "'\"/etc/passwd\"' is not a file name");
   CHECK(value("{file_contains: [\"modules.json\", \"POOLING\"]}") == "true");
   CHECK(value("{file_contains: [\"modules.json\", \"dense\"]}") == "false");
   CHECK(value("{file_contains: [\"README.md\", \"a\"]}") == "false");
@@ -220,11 +220,11 @@ TEST_CASE("other files of the folder can be asked, and no others") {
   for (const std::string path : {"../x", "/etc"}) {
     write_text(folder.file("modules.json"), R"([{"type": "x.Pooling", "path": ")" + path + "\"}]");
     CHECK(value("{pooling_type: [1]}") ==
-          "modules.json names the folder '" + path + "', which is outside of the checkpoint");
+          "modules.json names the folder '" + path + "', which is outside the checkpoint");
   }
 }
 
-TEST_CASE("a text is found in a large file wherever its pieces meet") {
+TEST_CASE("a text is found in a large file across block boundaries") {
   const TempDir folder;
   const std::map<std::string, ValueRule> none;
   const Facts facts(folder.path(), {}, none);
@@ -238,22 +238,22 @@ TEST_CASE("a text is found in a large file wherever its pieces meet") {
   }
 }
 
-TEST_CASE("what cannot be computed is an error that says the value and the place") {
+TEST_CASE("a value that cannot be computed is an error with the value and its location") {
   const std::pair<std::string, std::string> kCases[] = {
       {"{quotient: [a, 0]}", "8 cannot be divided by 0"},
       {"{quotient: [a, -1]}", "8 cannot be divided by -1"},
       {"{ratio: [a, 0]}", "8 cannot be divided by 0"},
-      {"{sum: [a, t]}", "'\"x\"' is no number"},
-      {"{product: [a, 9223372036854775807]}", "8 and 9223372036854775807 give too large a number"},
-      {"{int: huge}", "1e+300 is too large for a whole number"},
+      {"{sum: [a, t]}", "'\"x\"' is not a number"},
+      {"{product: [a, 9223372036854775807]}", "the result of 8 and 9223372036854775807 is too large"},
+      {"{int: huge}", "1e+300 is too large for an integer"},
       {"{log: 0}", "0 has no logarithm"},
-      {"{choice: [t, \"y\", 1]}", "'\"x\"' is none of \"y\""},
-      {"{every: [4, 0, 0]}", "a period of 0"},
-      {"{window_pattern: [\"\", 4]}", "'\"\"' is no pattern of layers"},
-      {"{length: a}", "'8' is no list"},
-      {"{sum: [l, {list: [1, 2, 3]}]}", "lists of 2 and 3 elements"},
-      {"{sum: [e, 1]}", "a list without elements"},
-      {"{of_length: [l, 3]}", "'[1,2]' has 2 elements, where 3 are needed"},
+      {"{choice: [t, \"y\", 1]}", "'\"x\"' is not one of \"y\""},
+      {"{every: [4, 0, 0]}", "period 0 is not positive"},
+      {"{window_pattern: [\"\", 4]}", "'\"\"' is not a layer pattern"},
+      {"{length: a}", "'8' is not a list"},
+      {"{sum: [l, {list: [1, 2, 3]}]}", "lists have different lengths, 2 and 3"},
+      {"{sum: [e, 1]}", "a list is empty"},
+      {"{of_length: [l, 3]}", "'[1,2]' has 2 elements, expected 3"},
       {"{token_id: \"no\"}", "the tokenizer has no token 'no'"},
       {"{tensor_values: \"x.big\"}", "too large"},
       {"{tensor_values: \"{layer}.many\"}", "'{layer}.many' has more than 1048576 values"},
@@ -263,20 +263,20 @@ TEST_CASE("what cannot be computed is an error that says the value and the place
         found(yaml, R"({"a": 8, "t": "x", "huge": 1e300, "l": [1, 2], "e": []})", {}, {"x.big", "0.many", "1.many"});
     CAPTURE(yaml);
     const std::string name = yaml.substr(1, yaml.find(':') - 1);
-    CHECK(error == "folder/config.json: error: " + what + "\n  " + name + " at a.yaml:1:1 asks for it\n");
+    CHECK(error == "folder/config.json: error: " + what + "\n  required by " + name + " at a.yaml:1:1\n");
   }
 }
 
-TEST_CASE("rules that are none are errors with their place") {
+TEST_CASE("invalid rules are errors with their location") {
   std::string deep = "a";
   for (int i = 0; i < 20; ++i) deep = "{not: " + deep + "}";
   const std::pair<std::string, std::string> kCases[] = {
       {"{frist: [a]}", "unknown function 'frist'"},
       {"{not: [a, b]}", "not takes 1 values, not 2"},
-      {"{choice: [a]}", "choice takes 3 values or more, not 1"},
+      {"{choice: [a]}", "choice takes at least 3 values, not 1"},
       {"{first: [a], sum: [1, 2]}", "expected one function"},
-      {"[a, 'b']", "a list holds names of config.json here"},
-      {deep, "functions nested deeper than 16"},
+      {"[a, 'b']", "expected a list of config.json names"},
+      {deep, "functions are nested deeper than 16"},
   };
   for (const auto& [yaml, what] : kCases) {
     const auto rule = rule_of(yaml);
@@ -288,18 +288,18 @@ TEST_CASE("rules that are none are errors with their place") {
   CHECK(rule_of("{frist: [a]}").error().help == "did you mean 'first'?");
 }
 
-TEST_CASE("values that ask for one another without end stop") {
+TEST_CASE("values that refer to one another endlessly are an error") {
   std::map<std::string, std::string> chain, wide;
   for (int i = 0; i < 1000; ++i) chain["v" + std::to_string(i)] = "v" + std::to_string(i + 1);
-  CHECK(found("v0", "{}", chain).find("values that ask for one another more than 64 deep") != std::string::npos);
+  CHECK(found("v0", "{}", chain).find("values refer to one another more than 64 levels deep") != std::string::npos);
   for (int i = 0; i < 40; ++i) {
     const std::string next = "v" + std::to_string(i + 1);
     wide["v" + std::to_string(i)] = "{list: [" + next + ", " + next + "]}";
   }
-  CHECK(found("v0", "{}", wide).find("a value that takes more than 1000000 steps to find") != std::string::npos);
+  CHECK(found("v0", "{}", wide).find("computing the value takes more than 1000000 steps") != std::string::npos);
 }
 
-TEST_CASE("counts are whole numbers from 0 on") {
+TEST_CASE("counts are non-negative integers") {
   const std::map<std::string, ValueRule> none;
   const auto count = [&](const std::string& config) {
     const Facts facts("folder", json::parse(config).as_object(), none);
@@ -307,13 +307,13 @@ TEST_CASE("counts are whole numbers from 0 on") {
     return result ? std::to_string(result.value()) : result.error().what;
   };
   CHECK(count(R"({"b": 12})") == "12");
-  CHECK(count("{}") == "the number of layers is not there: 'a', 'b'");
-  CHECK(count(R"({"a": -1})") == "the number of layers is '-1', which is no whole number from 0 on");
-  CHECK(count(R"({"a": 1.5})") == "the number of layers is '1.5E0', which is no whole number from 0 on");
-  CHECK(count(R"({"a": 1e300})") == "the number of layers is '1E300', which is no whole number from 0 on");
+  CHECK(count("{}") == "the number of layers is missing: 'a', 'b'");
+  CHECK(count(R"({"a": -1})") == "the number of layers is '-1', not a non-negative integer");
+  CHECK(count(R"({"a": 1.5})") == "the number of layers is '1.5E0', not a non-negative integer");
+  CHECK(count(R"({"a": 1e300})") == "the number of layers is '1E300', not a non-negative integer");
   CHECK(count(R"({"a": 9223372036854775808})") ==
-        "the number of layers is '9223372036854775808', which is no whole number from 0 on");
-  CHECK(count(R"({"a": [1]})") == "the number of layers is '[1]', which is no whole number from 0 on");
+        "the number of layers is '9223372036854775808', not a non-negative integer");
+  CHECK(count(R"({"a": [1]})") == "the number of layers is '[1]', not a non-negative integer");
 }
 
 TEST_CASE("the class of a checkpoint is the first of architectures, the text model's before the whole one's") {

@@ -70,7 +70,7 @@ class Coverage {
       model_.warnings.push_back(fmt::format("{}: {}: ignored", file_.path, what));
       return;
     }
-    Error fault = input_error(file_.path, what, "make it with this model, or leave the entry out: exclude");
+    Error fault = input_error(file_.path, what, "recreate the file with this model, or skip the entry: exclude");
     if (tensor.converted())
       model_.problems.push_back(std::move(fault));
     else  // relevant only once a stage decides the type
@@ -84,10 +84,10 @@ class Coverage {
       names += fmt::format("{}{}", i == 0 ? "" : ", ", quoted_name(strangers_[i]));
     if (strangers_.size() > kNamesShown) names += ", ...";
     if (strangers_.size() == file_.entries.size() && !policy_.any_model)
-      problem(fmt::format("none of its {} entries fits a tensor of the model: {}", strangers_.size(), names),
-              "it was made with another model, or the tensors were renamed; allow it: any_model: true");
+      problem(fmt::format("none of its {} entries matches a tensor of the model: {}", strangers_.size(), names),
+              "it was created with another model, or the tensors were renamed; to allow it: any_model: true");
     else
-      model_.warnings.push_back(fmt::format("{}: {} of {} entries fit no tensor of the model: {}", file_.path,
+      model_.warnings.push_back(fmt::format("{}: {} of {} entries match no tensor of the model: {}", file_.path,
                                             strangers_.size(), file_.entries.size(), names));
   }
 
@@ -98,7 +98,7 @@ class Coverage {
       BOOST_OUTCOME_TRY(const bool wanted, selection_.keeps(tensor.name));
       if (wanted)
         problem(fmt::format("it has no data for tensor {}", quoted_name(tensor.name)),
-                "calibrate with more text, leave the tensor out (exclude), or allow it: missing: unweighted");
+                "calibrate with more text, exclude the tensor (exclude), or allow it: missing: unweighted");
     }
     return ok();
   }

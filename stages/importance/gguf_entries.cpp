@@ -48,14 +48,14 @@ class GgufEntries {
     for (const auto& [name, pair] : pairs_in(model_)) {
       BOOST_OUTCOME_TRY(out.entries.emplace_back(), entry_of(name, pair));
     }
-    if (out.entries.empty()) return error("it has no tensors NAME.in_sum2 and NAME.counts");
+    if (out.entries.empty()) return error("it has no tensors named NAME.in_sum2 and NAME.counts");
     return out;
   }
 
  private:
   Error error(const std::string& what) const {
     return input_error(path_, fmt::format("not a valid importance file: {}", what),
-                       "an importance file is what llama-imatrix writes: GGUF, or the older .dat");
+                       "importance files are written by llama-imatrix, as GGUF or in the older .dat format");
   }
 
   Result<const MetadataValue*> key(std::string_view name) const {
@@ -70,7 +70,7 @@ class GgufEntries {
     BOOST_OUTCOME_TRY(const MetadataValue* size, key(kChunkSize));
     const auto array = as_array(*datasets);
     if (!array || array->element != MetadataType::kString)
-      return error(fmt::format("'{}' is {}, not an array of texts", kDatasets, describe(*datasets)));
+      return error(fmt::format("'{}' is {}, not an array of strings", kDatasets, describe(*datasets)));
     for (const MetadataValue& name : array_items(*datasets)) {
       const std::string_view text = as_string(name).value_or("");
       out.datasets.emplace_back(text.substr(0, text.find('\0')));  // truncated at a zero byte, as by the reference
@@ -91,7 +91,7 @@ class GgufEntries {
   }
 
   Result<ImportanceEntry> entry_of(const std::string& name, const Pair& pair) const {
-    if (name.empty()) return error("an entry without a tensor's name");
+    if (name.empty()) return error("an entry has no tensor name");
     if (!pair.sums || !pair.counts)
       return error(fmt::format("the entry of tensor {} has no {}", quoted_name(name), pair.sums ? "counts" : "sums"));
     for (const Tensor* tensor : {pair.sums, pair.counts})

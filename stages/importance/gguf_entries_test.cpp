@@ -44,7 +44,7 @@ std::string fault_with(const std::string& key, const MetadataValue* value) {
 
 }  // namespace
 
-TEST_CASE("a GGUF importance file has entries, chunks and data sets") {
+TEST_CASE("a GGUF importance file has entries, chunks, and data sets") {
   GgufBuilder builder = with_entry();
   builder.add_tensor("something.else", {3});
   add_entry(builder, "b.weight", {1}, {1});
@@ -57,7 +57,7 @@ TEST_CASE("a GGUF importance file has entries, chunks and data sets") {
   CHECK(file.datasets == std::vector<std::string>{"a.txt", "b.txt"});
 }
 
-TEST_CASE("data sets may be none, and a name ends at a zero byte") {
+TEST_CASE("data sets are optional, and a name ends at a zero byte") {
   using namespace std::string_literals;
   GgufBuilder builder = with_entry();
   builder.metadata[1].value = metadata_array(MetadataType::kString, {});
@@ -66,16 +66,16 @@ TEST_CASE("data sets may be none, and a name ends at a zero byte") {
   CHECK(open_bytes(builder.build()).value().datasets.front() == "a");
 }
 
-TEST_CASE("metadata that an importance file has must be there") {
+TEST_CASE("required metadata of an importance file must be present") {
   CHECK(fault_with("imatrix.datasets", nullptr) == "metadata key 'imatrix.datasets' is missing");
   CHECK(fault_with("imatrix.chunk_count", nullptr) == "metadata key 'imatrix.chunk_count' is missing");
   CHECK(fault_with("imatrix.chunk_size", nullptr) == "metadata key 'imatrix.chunk_size' is missing");
 }
 
-TEST_CASE("metadata of the wrong kind is refused") {
+TEST_CASE("metadata of the wrong type is refused") {
   const MetadataValue text = metadata_string("x");
   const MetadataValue large = metadata_unsigned(MetadataType::kUint32, 1u << 31);
-  CHECK(fault_with("imatrix.datasets", &text) == "'imatrix.datasets' is \"x\", not an array of texts");
+  CHECK(fault_with("imatrix.datasets", &text) == "'imatrix.datasets' is \"x\", not an array of strings");
   CHECK(fault_with("imatrix.chunk_count", &text) == "'imatrix.chunk_count' is \"x\", not a number of chunks");
   CHECK(fault_with("imatrix.chunk_count", &large) == "'imatrix.chunk_count' is 2147483648, not a number of chunks");
 }
@@ -90,13 +90,13 @@ TEST_CASE("sums and counts come in pairs") {
     file.tensors.erase(file.tensors.begin());
     CHECK(fault(file) == "the entry of tensor 'a' has no sums");
   }
-  SECTION("of neither") {
+  SECTION("neither sums nor counts") {
     file.tensors.clear();
-    CHECK(fault(file) == "it has no tensors NAME.in_sum2 and NAME.counts");
+    CHECK(fault(file) == "it has no tensors named NAME.in_sum2 and NAME.counts");
   }
-  SECTION("of no tensor") {
+  SECTION("an entry without a tensor") {
     add_entry(file, "", {1}, {1});
-    CHECK(fault(file) == "an entry without a tensor's name");
+    CHECK(fault(file) == "an entry has no tensor name");
   }
 }
 
@@ -116,7 +116,7 @@ TEST_CASE("sums and counts are F32") {
   CHECK(fault(file) == "'a.counts' is F16, not F32");
 }
 
-TEST_CASE("a broken GGUF is no legacy file") {
+TEST_CASE("a damaged GGUF file is not read as a legacy file") {
   for (const HostileFile& file : hostile_files()) {
     CAPTURE(file.name);
     const auto opened = open_bytes(file.bytes);

@@ -70,7 +70,7 @@ Status ImportanceEntry::weights(std::uint64_t first, std::span<float> into) cons
 
 Result<std::string> fingerprint_weights(const ImportanceEntry& entry) {
   const std::unique_ptr<XXH3_state_t, HashFree> state(XXH3_createState());
-  if (!state) return Error{ExitCode::kTransient, "", "no memory for a hash", "", ""};
+  if (!state) return Error{ExitCode::kTransient, "", "not enough memory for a hash", "", ""};
   XXH3_128bits_reset(state.get());
   std::vector<float> piece(std::min<std::uint64_t>(kPiece, entry.size()));
   for (std::uint64_t first = 0; first < entry.size(); first += piece.size()) {

@@ -62,11 +62,11 @@ TEST_CASE("an expert that saw no token weighs 1 everywhere, whatever its sums") 
   CHECK(EntryFile::gguf({1, 2, 3, kNaN, -1, 5}, {2, 0, -3}).all() == Floats{0.5f, 1, 1, 1, 1, 1});
 }
 
-TEST_CASE("counts are rounded to whole numbers, halves away from zero") {
+TEST_CASE("counts are rounded to integers, halves away from zero") {
   CHECK(EntryFile::gguf({1, 1, 1}, {2.5f, 0.5f, 0.49f}).all() == Floats{1.0f / 3.0f, 1, 1});
 }
 
-TEST_CASE("one count may be for all experts") {
+TEST_CASE("one count can apply to all experts") {
   CHECK(EntryFile::gguf({8, 4, 2, 1}, {4}).all() == Floats{2, 1, 0.5f, 0.25f});
 }
 
@@ -91,31 +91,32 @@ TEST_CASE("big-endian files give the same weights") {
   CHECK(EntryFile::gguf({1, 2, 3, 10}, {3, 7}, true).all() == EntryFile::gguf({1, 2, 3, 10}, {3, 7}).all());
 }
 
-TEST_CASE("numbers that are no weights are refused at their place") {
-  CHECK(EntryFile::legacy({1, kNaN}, 4).fault() == "the entry of tensor 't' holds NaN: value 1");
-  CHECK(EntryFile::legacy({-kInfinity}, 4).fault() == "the entry of tensor 't' holds an infinite number: value 0");
-  CHECK(EntryFile::gguf({1, 2, -1e-30f}, {4}).fault() == "the entry of tensor 't' holds a negative number: value 2");
-  CHECK(EntryFile::gguf({1, 2, 3}, {4, kNaN, 4}).fault() == "the entry of tensor 't' holds NaN: count 1");
-  CHECK(EntryFile::gguf({1, 2}, {4, kInfinity}).fault() == "the entry of tensor 't' holds an infinite number: count 1");
+TEST_CASE("numbers that are not valid weights are refused with their position") {
+  CHECK(EntryFile::legacy({1, kNaN}, 4).fault() == "the entry of tensor 't' contains NaN: value 1");
+  CHECK(EntryFile::legacy({-kInfinity}, 4).fault() == "the entry of tensor 't' contains an infinite number: value 0");
+  CHECK(EntryFile::gguf({1, 2, -1e-30f}, {4}).fault() == "the entry of tensor 't' contains a negative number: value 2");
+  CHECK(EntryFile::gguf({1, 2, 3}, {4, kNaN, 4}).fault() == "the entry of tensor 't' contains NaN: count 1");
+  CHECK(EntryFile::gguf({1, 2}, {4, kInfinity}).fault() ==
+        "the entry of tensor 't' contains an infinite number: count 1");
   CHECK(EntryFile::gguf({1, 2}, {4, 1e30f}).fault() ==
-        "the entry of tensor 't' holds a number that is too large: count 1");
+        "the entry of tensor 't' contains a number that is too large: count 1");
 }
 
 TEST_CASE("a negative zero and the largest number are weights") {
   CHECK(fingerprint_weights(EntryFile::legacy({-0.0f, std::numeric_limits<float>::max()}, 1).entry));
 }
 
-TEST_CASE("numbers behind the first piece are checked too") {
+TEST_CASE("numbers after the first piece are checked too") {
   Floats sums(200'000, 1.0f);
   sums[199'999] = kNaN;
-  CHECK(EntryFile::legacy(sums, 1).fault() == "the entry of tensor 't' holds NaN: value 199999");
+  CHECK(EntryFile::legacy(sums, 1).fault() == "the entry of tensor 't' contains NaN: value 199999");
   sums[199'999] = 1.0f;
   Floats counts(100'000, 2.0f);
   counts[77'777] = kNaN;
-  CHECK(EntryFile::gguf(sums, counts).fault() == "the entry of tensor 't' holds NaN: count 77777");
+  CHECK(EntryFile::gguf(sums, counts).fault() == "the entry of tensor 't' contains NaN: count 77777");
 }
 
-TEST_CASE("equal weights have equal fingerprints, in whatever file") {
+TEST_CASE("equal weights have equal fingerprints in any file") {
   const std::string print = fingerprint_weights(EntryFile::gguf({2, 4, 6}, {2}).entry).value();
   CHECK(print.size() == 32);
   CHECK(fingerprint_weights(EntryFile::legacy({1, 2, 3}, 0).entry).value() == print);
@@ -123,7 +124,7 @@ TEST_CASE("equal weights have equal fingerprints, in whatever file") {
   CHECK(fingerprint_weights(EntryFile::legacy({1, 3, 2}, 0).entry).value() != print);
 }
 
-TEST_CASE("what is not known is not recorded, and texts are cut to 127 bytes") {
+TEST_CASE("unknown values are not recorded, and strings are truncated to 127 bytes") {
   const ImportanceSummary summary{std::string(200, 'p'), {}, 3, 0};
   const std::vector<MetadataEntry> entries = metadata_of(summary);
   REQUIRE(entries.size() == 2);
@@ -132,7 +133,7 @@ TEST_CASE("what is not known is not recorded, and texts are cut to 127 bytes") {
   CHECK(metadata_of({"p", "d", 0, 5}).empty());
 }
 
-TEST_CASE("a summary counts the entries that are left") {
+TEST_CASE("a summary counts the remaining entries") {
   const TempDir folder;
   const std::string path = folder.file("imatrix.gguf");
   GgufBuilder file = gguf_importance();

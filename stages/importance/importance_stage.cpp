@@ -17,7 +17,7 @@ class ImportanceStage : public Stage {
     BOOST_OUTCOME_TRY(warn_of_idle_patterns(file, model));
     BOOST_OUTCOME_TRY(select_entries(options_.selection, file));
     if (file.entries.empty()) {
-      model.warnings.push_back(fmt::format("{}: no entry is left by include or exclude", options_.file));
+      model.warnings.push_back(fmt::format("{}: include or exclude leaves no entries", options_.file));
       return model;
     }
     BOOST_OUTCOME_TRY(attach_importance(file, options_.selection, options_.policy, model));
@@ -62,7 +62,7 @@ Result<ImportanceOptions> read_options(const ConfigNode& value) {
   const ConfigNode* exclude = value.find("exclude");
   if (exclude && value.find("include"))
     return error_at(*exclude, "both include and exclude are given",
-                    "give one of them: the tensors to use, or those to leave out");
+                    "give one of them: the tensors to use, or those to skip");
   BOOST_OUTCOME_TRY(options.selection.include, read_patterns(value.find("include")));
   BOOST_OUTCOME_TRY(options.selection.exclude, read_patterns(exclude));
   if (const ConfigNode* missing = value.find("missing"); missing && missing->scalar == "error")
@@ -77,7 +77,8 @@ Result<ImportanceOptions> read_options(const ConfigNode& value) {
 }
 
 FieldSpec patterns_field(std::string name, std::string doc, std::string example) {
-  const FieldSpec pattern{.kind = FieldKind::kRegex, .doc = "Found anywhere in the tensor's name (Perl syntax)."};
+  const FieldSpec pattern{.kind = FieldKind::kRegex,
+                          .doc = "Pattern to find anywhere in the tensor name (Perl syntax)."};
   return {.name = std::move(name),
           .kind = FieldKind::kList,
           .doc = std::move(doc),
@@ -89,34 +90,37 @@ FieldSpec patterns_field(std::string name, std::string doc, std::string example)
 FieldSpec importance_fields() {
   const FieldSpec file{.name = "file",
                        .kind = FieldKind::kPath,
-                       .doc = "What llama-imatrix wrote: GGUF, or the older .dat.",
+                       .doc = "Output of llama-imatrix: GGUF, or the older .dat format.",
                        .required = true,
                        .example = "imatrix.gguf"};
-  const FieldSpec missing{.name = "missing",
-                          .kind = FieldKind::kEnum,
-                          .doc =
-                              "Whether a tensor without data is quantized unweighted or is an error; some types "
-                              "refuse to go without in any case.",
-                          .default_text = "unweighted",
-                          .example = "error",
-                          .choices = {"error", "unweighted"}};
-  const FieldSpec any_model{.name = "any_model",
-                            .kind = FieldKind::kBool,
-                            .doc = "Whether data that fits no tensor at all is accepted, as llama-quantize does.",
-                            .default_text = "false",
-                            .example = "true"};
-  const FieldSpec record{.name = "record",
-                         .kind = FieldKind::kBool,
-                         .doc = "Whether the output says what importance was used: keys quantize.imatrix.*.",
-                         .default_text = "true",
-                         .example = "false"};
-  return {.name = "importance",
-          .kind = FieldKind::kMap,
-          .doc = "Weighs the columns of tensors by how much they matter; data goes to tensors of the same name.",
-          .example = "{file: imatrix.gguf, missing: error}",
-          .fields = {file, patterns_field("include", "Only the data of tensors that one of these matches.", "[ffn]"),
-                     patterns_field("exclude", "Not the data of tensors that one of these matches.", "['attn_v']"),
-                     missing, any_model, record}};
+  const FieldSpec missing{
+      .name = "missing",
+      .kind = FieldKind::kEnum,
+      .doc = "Whether a tensor without data is quantized unweighted or is an error; some types always require data.",
+      .default_text = "unweighted",
+      .example = "error",
+      .choices = {"error", "unweighted"}};
+  const FieldSpec any_model{
+      .name = "any_model",
+      .kind = FieldKind::kBool,
+      .doc = "Whether to accept a file whose data matches no tensor of the model, as llama-quantize does.",
+      .default_text = "false",
+      .example = "true"};
+  const FieldSpec record{
+      .name = "record",
+      .kind = FieldKind::kBool,
+      .doc = "Whether to record the importance file in the output, under the keys quantize.imatrix.*.",
+      .default_text = "true",
+      .example = "false"};
+  return {
+      .name = "importance",
+      .kind = FieldKind::kMap,
+      .doc = "Weights the columns of tensors by their importance; data is matched to tensors by name.",
+      .example = "{file: imatrix.gguf, missing: error}",
+      .fields = {file,
+                 patterns_field("include", "Use only the data of tensors that match one of these patterns.", "[ffn]"),
+                 patterns_field("exclude", "Skip the data of tensors that match one of these patterns.", "['attn_v']"),
+                 missing, any_model, record}};
 }
 
 }  // namespace

@@ -51,7 +51,7 @@ using Texts = std::vector<std::string>;
 
 }  // namespace
 
-TEST_CASE("tensors are given the weights of their matrices") {
+TEST_CASE("tensors get the weights of their matrices") {
   Bench bench;
   bench.give(kBoth);
   const Model model = bench.run().value();
@@ -64,7 +64,7 @@ TEST_CASE("tensors are given the weights of their matrices") {
   CHECK(model.warnings.empty());
 }
 
-TEST_CASE("what a fourth dimension counts shares the weights") {
+TEST_CASE("slices of a fourth dimension share the weights") {
   Bench bench;
   bench.model.tensors = {bare_tensor("b.weight", {1, 1, 2, 2})};
   bench.give({{"b.weight", {3, 4}}});
@@ -73,7 +73,7 @@ TEST_CASE("what a fourth dimension counts shares the weights") {
   CHECK(weights(model.tensors[0], 3) == Floats{4});
 }
 
-TEST_CASE("a file that changes after it was checked is found out") {
+TEST_CASE("a file that changes after the check is detected") {
   Bench bench;
   bench.give(kBoth);
   const Model model = bench.run().value();
@@ -83,10 +83,10 @@ TEST_CASE("a file that changes after it was checked is found out") {
   write_text(bench.path, bytes.replace(at, 4, float_bytes({-1})));
   const auto changed = read_weights(*model.tensors[0].importance, 0);
   REQUIRE_FALSE(changed);
-  CHECK(changed.error().what == "the entry of tensor 'a.weight' holds a negative number: value 0");
+  CHECK(changed.error().what == "the entry of tensor 'a.weight' contains a negative number: value 0");
 }
 
-TEST_CASE("include and exclude choose the entries") {
+TEST_CASE("include and exclude select the entries") {
   Bench bench;
   bench.give(kBoth);
   CHECK_FALSE(bench.run(", include: ['^b']").value().tensors[0].importance);
@@ -98,33 +98,33 @@ TEST_CASE("include and exclude choose the entries") {
   CHECK(both.error().what == "both include and exclude are given");
 }
 
-TEST_CASE("without any entry left no importance is given") {
+TEST_CASE("if no entries are left, no importance is given") {
   Bench bench;
   bench.give(kBoth);
   const Model model = bench.run(", include: [zzz]").value();
   CHECK_FALSE(model.notes.get(notes::kImportanceGiven));
   CHECK(model.metadata.entries().empty());
   CHECK(model.warnings ==
-        Texts{bench.path + ": no entry matches 'zzz'", bench.path + ": no entry is left by include or exclude"});
+        Texts{bench.path + ": no entry matches 'zzz'", bench.path + ": include or exclude leaves no entries"});
 }
 
 TEST_CASE("a pattern that matches no entry gives a warning") {
   Bench bench;
   bench.give(kBoth);
   CHECK(bench.run(", exclude: ['^a', 'y+', b]").value().warnings ==
-        Texts{bench.path + ": no entry matches 'y+'", bench.path + ": no entry is left by include or exclude"});
+        Texts{bench.path + ": no entry matches 'y+'", bench.path + ": include or exclude leaves no entries"});
 }
 
-TEST_CASE("numbers of excluded entries are not looked at") {
+TEST_CASE("numbers of excluded entries are not checked") {
   Bench bench;
   bench.give({{"a.weight", {1, -2}}, {"b.weight", {3, 4}}});
   CHECK(bench.run(", exclude: ['^a']"));
   const auto bad = bench.run();
   REQUIRE_FALSE(bad);
-  CHECK(bad.error().what == "the entry of tensor 'a.weight' holds a negative number: value 1");
+  CHECK(bad.error().what == "the entry of tensor 'a.weight' contains a negative number: value 1");
 }
 
-TEST_CASE("an entry of the wrong size is a problem for a tensor that is converted") {
+TEST_CASE("an entry of the wrong size is a problem for a converted tensor") {
   Bench bench;
   bench.give({{"a.weight", {1, 2, 3}}, {"b.weight", {3, 4}}});
   bench.model.tensors[0].type = &type_named("F16");
@@ -133,7 +133,7 @@ TEST_CASE("an entry of the wrong size is a problem for a tensor that is converte
   CHECK_FALSE(model.tensors[0].importance);
 }
 
-TEST_CASE("an entry of the wrong size for a tensor whose type is not decided is a fault of the tensor") {
+TEST_CASE("an entry of the wrong size is recorded as an error of a tensor with an undecided type") {
   Bench bench;
   bench.give({{"a.weight", {1, 2, 3}}, {"b.weight", {3, 4}}});
   const Model model = bench.run(", missing: error").value();
@@ -156,7 +156,7 @@ TEST_CASE("an entry of the wrong size for token embeddings is ignored") {
                                              "(2 x 3) needs 2: ignored"});
 }
 
-TEST_CASE("tensors without data are problems where that is asked for") {
+TEST_CASE("tensors without data are problems if requested") {
   Bench bench;
   bench.model.tensors.push_back(bare_tensor("norm.weight", {8}));
   bench.model.tensors.push_back(bare_tensor("a.bias", {8, 2}));
@@ -171,27 +171,27 @@ TEST_CASE("entries of other tensors give one warning") {
   Bench bench;
   bench.give({{"a.weight", {1, 2}}, {"c", {1}}, {"d", {1}}, {"e", {1}}, {"f", {1}}});
   CHECK(bench.run().value().warnings ==
-        Texts{bench.path + ": 4 of 5 entries fit no tensor of the model: 'c', 'd', 'e', ..."});
+        Texts{bench.path + ": 4 of 5 entries match no tensor of the model: 'c', 'd', 'e', ..."});
 }
 
 TEST_CASE("a file of another model is a problem") {
   Bench bench;
   bench.give({{"c", {1}}, {"d", {1}}});
   const Model model = bench.run().value();
-  CHECK(problems(model) == Texts{"none of its 2 entries fits a tensor of the model: 'c', 'd'"});
+  CHECK(problems(model) == Texts{"none of its 2 entries matches a tensor of the model: 'c', 'd'"});
   CHECK(model.notes.get(notes::kImportanceGiven));
 }
 
-TEST_CASE("a file of another model is a warning where that is allowed") {
+TEST_CASE("a file of another model is a warning if allowed") {
   Bench bench;
   bench.give({{"c", {1}}});
   const Model model = bench.run(", any_model: true").value();
   CHECK(model.problems.empty());
-  CHECK(model.warnings == Texts{bench.path + ": 1 of 1 entries fit no tensor of the model: 'c'"});
+  CHECK(model.warnings == Texts{bench.path + ": 1 of 1 entries match no tensor of the model: 'c'"});
   CHECK(model.notes.get(notes::kImportanceGiven));
 }
 
-TEST_CASE("the output says what importance was used") {
+TEST_CASE("the output records the importance file") {
   Bench bench;
   bench.give(kBoth);
   bench.model.metadata.add("quantize.imatrix.entries_count", metadata_string("old"));
@@ -210,7 +210,7 @@ TEST_CASE("the output says what importance was used") {
   CHECK(bench.run(", record: false").value().metadata.entries().size() == 2);
 }
 
-TEST_CASE("a file that is not there is an error") {
+TEST_CASE("a missing file is an error") {
   const Bench bench;
   const auto model = bench.run();
   REQUIRE_FALSE(model);
@@ -218,7 +218,7 @@ TEST_CASE("a file that is not there is an error") {
 }
 
 // The files are written by code that shares nothing with this stage.
-TEST_CASE("synthetic importance comes back to the bit, in both formats") {
+TEST_CASE("synthetic importance is restored exactly in both formats") {
   const auto spec = synth::load_spec("tests/golden/models/tiny-moe.json");
   const TempDir folder;
   const std::string path = folder.file(GENERATE("imatrix.gguf", "imatrix.dat"));

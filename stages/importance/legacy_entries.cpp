@@ -24,17 +24,17 @@ class LegacyReader {
     out.files = {out.path};
     BOOST_OUTCOME_TRY(const std::uint64_t entries, length("the number of entries", 1, INT32_MAX));
     if (entries > left() / kLeastEntry)
-      return error(0, fmt::format("{} entries do not fit in the {} bytes left", entries, left()));
+      return error(0, fmt::format("{} entries do not fit in the remaining {} bytes", entries, left()));
     for (std::uint64_t i = 0; i < entries; ++i) {
       part_ = fmt::format("entry {} of {}", i + 1, entries);
       BOOST_OUTCOME_TRY(out.entries.emplace_back(), read_entry());
     }
-    part_ = "what follows the entries";
+    part_ = "the data after the entries";
     if (left() == 0) return out;
     BOOST_OUTCOME_TRY(const std::uint64_t chunks, length("the number of chunks", 0, INT32_MAX));
     out.chunks = static_cast<std::uint32_t>(chunks);
     if (left() == 0) return out;
-    BOOST_OUTCOME_TRY(const std::uint64_t bytes, length("the length of the data set's name", 0, kLongestName));
+    BOOST_OUTCOME_TRY(const std::uint64_t bytes, length("the length of the data set name", 0, kLongestName));
     if (bytes == 0) return out;
     BOOST_OUTCOME_TRY(out.datasets.emplace_back(), text(bytes));
     return out;
@@ -45,14 +45,14 @@ class LegacyReader {
 
   Error error(std::uint64_t at, const std::string& what) const {
     Error error = input_error(file_->path(), fmt::format("not a valid importance file: {}", what),
-                              "an importance file is what llama-imatrix writes: GGUF, or the older .dat");
+                              "importance files are written by llama-imatrix, as GGUF or in the older .dat format");
     error.detail = fmt::format("at byte {:#x}, in {}", at, part_);
     return error;
   }
 
   Result<std::int32_t> number(std::string_view what) {
     std::int32_t value = 0;
-    if (left() < sizeof value) return error(at_, fmt::format("the file ends where {} should stand", what));
+    if (left() < sizeof value) return error(at_, fmt::format("the file ends where {} is expected", what));
     BOOST_OUTCOME_TRY(file_->read(at_, std::as_writable_bytes(std::span(&value, 1))));
     at_ += sizeof value;
     return value;
@@ -69,7 +69,7 @@ class LegacyReader {
 
   // Reads a text and truncates it at the first zero byte, as the reference does.
   Result<std::string> text(std::uint64_t bytes) {
-    if (left() < bytes) return error(at_, fmt::format("a text of {} bytes, but {} are left", bytes, left()));
+    if (left() < bytes) return error(at_, fmt::format("a string of {} bytes, but only {} are left", bytes, left()));
     std::string text(bytes, '\0');
     BOOST_OUTCOME_TRY(file_->read(at_, std::as_writable_bytes(std::span(text))));
     at_ += bytes;
@@ -80,8 +80,8 @@ class LegacyReader {
     const std::uint64_t at = at_;
     BOOST_OUTCOME_TRY(const std::uint64_t bytes, length("the length of the name", 1, kLongestName));
     BOOST_OUTCOME_TRY(std::string name, text(bytes));
-    if (name.size() != bytes || !is_utf8(name)) return error(at, "the name is not UTF-8 text without zero bytes");
-    if (!names_.insert(name).second) return error(at, fmt::format("a second entry for {}", quoted_name(name)));
+    if (name.size() != bytes || !is_utf8(name)) return error(at, "the name is not valid UTF-8 without zero bytes");
+    if (!names_.insert(name).second) return error(at, fmt::format("duplicate entry for {}", quoted_name(name)));
     memory_ += bytes + kEntryMemory;
     if (memory_ > kMostMemory) return error(at, "more entries than any model has tensors");
     return name;
@@ -96,7 +96,7 @@ class LegacyReader {
     const std::uint64_t at = at_;
     BOOST_OUTCOME_TRY(const std::uint64_t count, length("the number of values", 1, INT32_MAX));
     if (left() / sizeof(float) < count)
-      return error(at, fmt::format("{} values, but {} bytes are left", count, left()));
+      return error(at, fmt::format("{} values, but only {} bytes are left", count, left()));
     entry.sums = {file_, at_, count, false};
     at_ += count * sizeof(float);
     return entry;

@@ -40,7 +40,7 @@ const std::string kEntry = legacy_entry("a", 2, {1, 2, 3});
 
 }  // namespace
 
-TEST_CASE("a legacy file has entries, chunks and a data set") {
+TEST_CASE("a legacy file has entries, chunks, and a data set") {
   const auto file =
       open_legacy(legacy_importance({kEntry, legacy_entry("b.weight", 0, {5})}, legacy_tail(100, "wiki.txt"))).value();
   REQUIRE(file.entries.size() == 2);
@@ -51,7 +51,7 @@ TEST_CASE("a legacy file has entries, chunks and a data set") {
   CHECK(file.datasets == std::vector<std::string>{"wiki.txt"});
 }
 
-TEST_CASE("older legacy files end after the entries or the chunks") {
+TEST_CASE("older legacy files can end after the entries or the chunks") {
   const auto oldest = open_legacy(legacy_importance({kEntry})).value();
   CHECK(oldest.chunks == 0);
   CHECK(oldest.datasets.empty());
@@ -59,13 +59,13 @@ TEST_CASE("older legacy files end after the entries or the chunks") {
   CHECK(open_legacy(legacy_importance({kEntry}, legacy_tail(5, ""))).value().datasets.empty());
 }
 
-TEST_CASE("a data set's name ends at a zero byte, and the file where it likes") {
+TEST_CASE("a data set name ends at a zero byte, and trailing data is ignored") {
   using namespace std::string_literals;
   CHECK(open_legacy(legacy_importance({kEntry}, legacy_tail(5, "wiki\0txt"s))).value().datasets.front() == "wiki");
   CHECK(open_legacy(legacy_importance({kEntry}, legacy_tail(5, "wiki") + "more")).value().datasets.front() == "wiki");
 }
 
-TEST_CASE("a legacy file cut anywhere but between its parts is refused") {
+TEST_CASE("a legacy file truncated within one of its parts is refused") {
   const std::string body = legacy_importance({kEntry, legacy_entry("b", 1, {4})});
   const std::string whole = body + legacy_tail(9, "wiki");
   for (std::size_t bytes = 0; bytes < whole.size(); ++bytes) {
@@ -77,54 +77,56 @@ TEST_CASE("a legacy file cut anywhere but between its parts is refused") {
   }
 }
 
-TEST_CASE("numbers of entries that cannot be are refused") {
+TEST_CASE("impossible numbers of entries are refused") {
   CHECK(fault(ints({0})) == "the number of entries is 0, not 1 to 2147483647, at byte 0x0, in the beginning");
   CHECK(fault(ints({-1}) + kEntry) ==
         "the number of entries is -1, not 1 to 2147483647, at byte 0x0, in the beginning");
   CHECK(fault(ints({INT32_MAX}) + kEntry) ==
-        "2147483647 entries do not fit in the 25 bytes left, at byte 0x0, in the beginning");
-  CHECK(fault("") == "the file ends where the number of entries should stand, at byte 0x0, in the beginning");
+        "2147483647 entries do not fit in the remaining 25 bytes, at byte 0x0, in the beginning");
+  CHECK(fault("") == "the file ends where the number of entries is expected, at byte 0x0, in the beginning");
 }
 
-TEST_CASE("lengths of names that cannot be are refused") {
+TEST_CASE("impossible lengths of names are refused") {
   const std::string rest(20, 'x');
   CHECK(fault(ints({1, 0}) + rest) == "the length of the name is 0, not 1 to 65535, at byte 0x4, in entry 1 of 1");
   CHECK(fault(ints({1, -5}) + rest) == "the length of the name is -5, not 1 to 65535, at byte 0x4, in entry 1 of 1");
   CHECK(fault(ints({1, INT32_MAX}) + rest) ==
         "the length of the name is 2147483647, not 1 to 65535, at byte 0x4, in entry 1 of 1");
-  CHECK(fault(ints({1, 65535}) + rest) == "a text of 65535 bytes, but 20 are left, at byte 0x8, in entry 1 of 1");
+  CHECK(fault(ints({1, 65535}) + rest) ==
+        "a string of 65535 bytes, but only 20 are left, at byte 0x8, in entry 1 of 1");
 }
 
-TEST_CASE("names that cannot be are refused") {
+TEST_CASE("impossible names are refused") {
   using namespace std::string_literals;
-  const std::string reason = "the name is not UTF-8 text without zero bytes, at byte 0x4, in entry 1 of 1";
+  const std::string reason = "the name is not valid UTF-8 without zero bytes, at byte 0x4, in entry 1 of 1";
   CHECK(fault(legacy_importance({legacy_entry("a\0b"s, 1, {1})})) == reason);
   CHECK(fault(legacy_importance({legacy_entry("\xff", 1, {1})})) == reason);
-  CHECK(fault(legacy_importance({kEntry, kEntry})) == "a second entry for 'a', at byte 0x1d, in entry 2 of 2");
+  CHECK(fault(legacy_importance({kEntry, kEntry})) == "duplicate entry for 'a', at byte 0x1d, in entry 2 of 2");
 }
 
-TEST_CASE("numbers of values that cannot be are refused") {
+TEST_CASE("impossible numbers of values are refused") {
   const auto entry = [](std::int32_t calls, std::int32_t values) {
     return ints({1, 1}) + "a" + ints({calls, values, 0, 0});
   };
   CHECK(fault(entry(1, 0)) == "the number of values is 0, not 1 to 2147483647, at byte 0xd, in entry 1 of 1, 'a'");
   CHECK(fault(entry(1, -3)) == "the number of values is -3, not 1 to 2147483647, at byte 0xd, in entry 1 of 1, 'a'");
-  CHECK(fault(entry(1, 3)) == "3 values, but 8 bytes are left, at byte 0xd, in entry 1 of 1, 'a'");
-  CHECK(fault(entry(1, INT32_MAX)) == "2147483647 values, but 8 bytes are left, at byte 0xd, in entry 1 of 1, 'a'");
+  CHECK(fault(entry(1, 3)) == "3 values, but only 8 bytes are left, at byte 0xd, in entry 1 of 1, 'a'");
+  CHECK(fault(entry(1, INT32_MAX)) ==
+        "2147483647 values, but only 8 bytes are left, at byte 0xd, in entry 1 of 1, 'a'");
   CHECK(fault(entry(-1, 2)) == "the number of calls is -1, not 0 to 2147483647, at byte 0x9, in entry 1 of 1, 'a'");
 }
 
-TEST_CASE("what follows the entries is checked") {
+TEST_CASE("the data after the entries is checked") {
   const std::string body = legacy_importance({kEntry});
   CHECK(fault(body + ints({-1})) ==
-        "the number of chunks is -1, not 0 to 2147483647, at byte 0x1d, in what follows the entries");
+        "the number of chunks is -1, not 0 to 2147483647, at byte 0x1d, in the data after the entries");
   CHECK(fault(body + ints({1, -1})) ==
-        "the length of the data set's name is -1, not 0 to 65535, at byte 0x21, in what follows the entries");
+        "the length of the data set name is -1, not 0 to 65535, at byte 0x21, in the data after the entries");
   CHECK(fault(body + ints({1, 9}) + "wiki") ==
-        "a text of 9 bytes, but 4 are left, at byte 0x25, in what follows the entries");
+        "a string of 9 bytes, but only 4 are left, at byte 0x25, in the data after the entries");
 }
 
-TEST_CASE("a file of countless entries is refused before they take much memory") {
+TEST_CASE("a file of countless entries is refused before it takes much memory") {
   std::vector<std::string> entries;
   entries.reserve(300'000);
   for (int i = 0; i < 300'000; ++i) entries.push_back(legacy_entry(std::to_string(i), 1, {1}));

@@ -12,8 +12,8 @@ constexpr std::uint64_t kMostFileBytes = 1ull << 30;
 Result<MetadataValue> text_of(const ValueFile& from) {
   BOOST_OUTCOME_TRY(const auto file, open_source(from.path));
   if (file->bytes() > kMostFileBytes)
-    return error_at(from.origin, fmt::format("'{}' has {} bytes, more than the 1 GiB of a metadata value", from.path,
-                                             file->bytes()));
+    return error_at(from.origin, fmt::format("'{}' has {} bytes, more than the limit of 1 GiB for a metadata value",
+                                             from.path, file->bytes()));
   std::string text(static_cast<std::size_t>(file->bytes()), '\0');
   BOOST_OUTCOME_TRY(file->read(0, std::as_writable_bytes(std::span(text))));
   return metadata_string(text);
@@ -26,8 +26,7 @@ class MetadataStage : public Stage {
   Result<Model> apply(Model model) const override {
     for (const std::string& key : options_.remove)
       if (!model.metadata.remove(key))
-        model.warnings.push_back(
-            fmt::format("metadata key '{}' is to be removed, but the model does not have it", key));
+        model.warnings.push_back(fmt::format("metadata key '{}' cannot be removed: the model does not have it", key));
     for (const auto& [from, to] : options_.rename) {
       BOOST_OUTCOME_TRY(rename(from, to, model));
     }
@@ -49,12 +48,13 @@ class MetadataStage : public Stage {
 
   static Status rename(const std::string& from, const std::string& to, Model& model) {
     if (!model.metadata.find(from)) {
-      model.warnings.push_back(fmt::format("metadata key '{}' is to be renamed, but the model does not have it", from));
+      model.warnings.push_back(fmt::format("metadata key '{}' cannot be renamed: the model does not have it", from));
       return ok();
     }
     if (model.metadata.find(to))
-      return usage_error(fmt::format("metadata key '{}' cannot become '{}': the model has that key, too", from, to),
-                         "remove it first");
+      return usage_error(
+          fmt::format("metadata key '{}' cannot be renamed to '{}': the model already has that key", from, to),
+          "remove it first");
     Metadata renamed;
     for (const MetadataEntry& entry : model.metadata.entries())
       renamed.add(entry.key == from ? to : entry.key, entry.value);
@@ -110,12 +110,13 @@ Result<std::unique_ptr<Stage>> make(const ConfigNode& value) {
 }
 
 FieldSpec value_field() {
-  FieldSpec scalar{"", FieldKind::kString, "true, false, a number or a text; keeps the type the key has."};
-  FieldSpec list{"", FieldKind::kList, "An array; keeps the element type the key has."};
+  FieldSpec scalar{"", FieldKind::kString, "true, false, a number, or a string; an existing key keeps its type."};
+  FieldSpec list{"", FieldKind::kList, "An array; an existing key keeps its element type."};
   list.item.push_back({"", FieldKind::kAny, "An element."});
-  FieldSpec map{"", FieldKind::kMap, "A value of a given type, or the text of a file."};
+  FieldSpec map{"", FieldKind::kMap, "A value of a given type, or the contents of a file."};
   map.fields = typed_value_fields();
-  map.fields.push_back({"file", FieldKind::kPath, "A file whose bytes are the value, a string: a chat template."});
+  map.fields.push_back(
+      {"file", FieldKind::kPath, "A file whose contents become the value, a string; for example a chat template."});
   FieldSpec any{"", FieldKind::kOneOf, "The value."};
   any.alternatives = {scalar, list, map};
   return any;
@@ -130,19 +131,19 @@ std::unique_ptr<Stage> make_metadata_stage(MetadataOptions options) {
 StageSpec metadata_stage() {
   StageSpec spec;
   spec.field = {"metadata", FieldKind::kMap,
-                "Sets, removes and renames metadata keys; `remove` comes first, then `rename`."};
+                "Sets, removes, and renames metadata keys; `remove` is applied first, then `rename`."};
   spec.field.example = "{set: {general.license: mit}, remove: [general.url]}";
   FieldSpec set{"set", FieldKind::kDictionary,
-                "Keys and their values; a key that is there keeps its place, a new one goes to the end."};
+                "Keys and their values; an existing key keeps its position, a new one is added at the end."};
   set.example = "{general.license: mit, general.tags: [a, b], llama.context_length: {type: uint32, value: 8192}}";
   set.item.push_back(value_field());
-  FieldSpec append{"append", FieldKind::kDictionary, "As `set`, but a key that is there moves to the end."};
+  FieldSpec append{"append", FieldKind::kDictionary, "Like `set`, but moves existing keys to the end."};
   append.example = "{general.name: mine}";
   append.item.push_back(value_field());
-  FieldSpec remove{"remove", FieldKind::kList, "Keys to leave out."};
+  FieldSpec remove{"remove", FieldKind::kList, "Keys to remove."};
   remove.example = "[general.url]";
   remove.item.push_back({"", FieldKind::kString, "A key."});
-  FieldSpec rename{"rename", FieldKind::kDictionary, "Keys and their new names; they keep place and value."};
+  FieldSpec rename{"rename", FieldKind::kDictionary, "Keys and their new names; position and value are kept."};
   rename.example = "{general.url: general.source.url}";
   rename.item.push_back({"", FieldKind::kString, "The new name."});
   spec.field.fields = {set, append, remove, rename};

@@ -29,7 +29,7 @@ TEST_CASE("the metadata stage removes, then sets in place or at the end") {
   CHECK(after.warnings.size() == 1);
 }
 
-TEST_CASE("a program sets values without a pipeline file") {
+TEST_CASE("a program can set values without a pipeline file") {
   MetadataOptions options;
   options.set = {{"a", metadata_bool(true)}, {"b", WrittenValue{.text = "7"}}};
   const Model after = make_metadata_stage(std::move(options))->apply({}).value();
@@ -37,7 +37,7 @@ TEST_CASE("a program sets values without a pipeline file") {
   CHECK(*after.metadata.find("b") == metadata_unsigned(MetadataType::kUint32, 7));
 }
 
-TEST_CASE("a file's bytes become a string") {
+TEST_CASE("the contents of a file become a string") {
   const TempDir folder;
   const std::string path = folder.file("template.txt");
   const std::string yaml = "{set: {a: {file: " + path + "}}}";

@@ -22,7 +22,7 @@ std::string fault(std::string_view text) {
 
 }  // namespace
 
-TEST_CASE("numbers and ranges make one set") {
+TEST_CASE("numbers and ranges form one set") {
   const LayerSet set = set_of("5, 0-2 ,2-3,10");
   for (const std::uint64_t layer : {0, 1, 2, 3, 5, 10}) CHECK(set.contains(layer));
   for (const std::uint64_t layer : {4, 6, 9, 11}) CHECK_FALSE(set.contains(layer));
@@ -37,13 +37,13 @@ TEST_CASE("a range of any length takes no memory") {
   CHECK(set.count(0, kMostLayers) == kMostLayers);
 }
 
-TEST_CASE("what is no layer number is refused") {
+TEST_CASE("anything but a layer number is refused") {
   CHECK(fault("") == "'' is neither a layer number nor a range");
   CHECK(fault("1,,2") == "'' is neither a layer number nor a range");
   CHECK(fault("-1") == "'-1' is neither a layer number nor a range");
   CHECK(fault("1-2-3") == "'1-2-3' is neither a layer number nor a range");
   CHECK(fault("0x7") == "'0x7' is neither a layer number nor a range");
-  CHECK(fault("7-6") == "range '7-6' ends before it begins");
+  CHECK(fault("7-6") == "range '7-6' ends before it starts");
   CHECK(fault("2147483648") == "no model has a layer 2147483648");
   CHECK(fault("99999999999999999999") == "'99999999999999999999' is neither a layer number nor a range");
 }

@@ -56,7 +56,7 @@ class PruneStage : public Stage {
       return error_at(origin_, fmt::format("layer {} does not exist", pruned_.last()),
                       fmt::format("the model has {} layers, 0 to {}", layers, layers - 1));
     if (pruned_.count(0, layers) == layers)
-      return error_at(origin_, fmt::format("all {} layers would be pruned", layers), "leave at least one");
+      return error_at(origin_, fmt::format("all {} layers would be pruned", layers), "keep at least one");
     return ok();
   }
 
@@ -75,7 +75,7 @@ Result<std::unique_ptr<Stage>> make(const ConfigNode& value) {
   const std::vector<ConfigNode> one{node};
   for (const ConfigNode& item : node.is_list() ? node.items : one)
     if (const Status added = options.layers.add(item.scalar); !added)
-      return error_at(item, added.error().what, "write numbers and ranges: [6, 7] or '0-3,10'");
+      return error_at(item, added.error().what, "use numbers and ranges: [6, 7] or '0-3,10'");
   return make_prune_stage(std::move(options));
 }
 
@@ -152,8 +152,8 @@ class LayerKeys {
     for (const std::string_view name : kPeriods)
       if (const auto period = number(name); period && *period > 1)
         model_.warnings.push_back(
-            fmt::format("metadata key '{}' is {} and goes by layer number, but layers in the middle are pruned: "
-                        "the layers after them may have another role now",
+            fmt::format("metadata key '{}' is {} and depends on the layer number, but layers in the middle are pruned: "
+                        "the role of the layers after them may have changed",
                         key(name), *period));
   }
 
@@ -179,17 +179,20 @@ Result<LayerCount> count_layers(const Model& model) {
 StageSpec prune_stage() {
   const FieldSpec text{
       .doc = "Numbers and ranges, both ends included.", .example = "'0-3,10'", .check = fault_in_layers};
-  const FieldSpec list{
-      .kind = FieldKind::kList, .doc = "Such numbers and ranges.", .example = "[6, 7]", .item = {text}, .minimum = 1};
+  const FieldSpec list{.kind = FieldKind::kList,
+                       .doc = "A list of numbers and ranges.",
+                       .example = "[6, 7]",
+                       .item = {text},
+                       .minimum = 1};
   const FieldSpec layers{.name = "layers",
                          .kind = FieldKind::kOneOf,
-                         .doc = "The layers to leave out, counted from 0; the others are numbered anew.",
+                         .doc = "The layers to remove, counted from 0; the remaining layers are renumbered.",
                          .required = true,
                          .example = "[6, 7]",
                          .alternatives = {text, list}};
   return {{.name = "prune",
            .kind = FieldKind::kMap,
-           .doc = "Leaves layers out: their tensors, and their share of the metadata that goes by layer.",
+           .doc = "Removes layers: their tensors and their part of the per-layer metadata.",
            .example = "{layers: '0-3,10'}",
            .fields = {layers}},
           true,
@@ -200,7 +203,7 @@ Result<LayerCount> layer_count(const Metadata& metadata, std::uint64_t highest) 
   const MetadataValue* architecture = metadata.find("general.architecture");
   const auto name = architecture ? as_string(*architecture) : std::nullopt;
   if (!name)
-    return input_error("", "the model has no general.architecture, so the key that counts its layers is not known",
+    return input_error("", "the model has no general.architecture, so the key for its number of layers is not known",
                        "set it first: stages: [{metadata: {set: {general.architecture: llama}}}]");
   LayerCount count{std::string(*name), highest};
   const std::string key = fmt::format("{}.{}", *name, kBlockCount);

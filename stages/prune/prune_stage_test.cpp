@@ -63,24 +63,24 @@ MetadataValue after(std::string_view layers, const std::string& key, MetadataVal
 
 }  // namespace
 
-TEST_CASE("the last layers go") {
+TEST_CASE("the last layers can be pruned") {
   CHECK(pruned("{layers: [10]}", kFour) ==
         Names{"token_embd", "blk.0.a", "blk.1.a", "blk.2.a", "blk.3.a", "blk.3.b", "x.blk.0.a"});
 }
 
-TEST_CASE("layers in the middle go, and those behind move up") {
+TEST_CASE("layers in the middle can be pruned, and later layers move up") {
   CHECK(pruned("{layers: '1-2'}", kFour) ==
         Names{"token_embd", "blk.0.a", "blk.8.a", "blk.1.a", "blk.1.b", "x.blk.0.a"});
   CHECK(pruned("{layers: [0, '2-3', 5]}", kFour) == Names{"token_embd", "blk.0.a", "blk.6.a", "x.blk.0.a"});
   CHECK(pruned("{layers: 0}", kFour)[1] == "blk.0.a");
 }
 
-TEST_CASE("only names blk.N. have layers") {
+TEST_CASE("only names that start with blk.N. have layers") {
   CHECK(pruned("{layers: 0}", {"blk.0.a", "blk.1.a", "blk.0", "blk.x.a", "blk.-1.a", "blk.99999999999.a", "blk."}) ==
         Names{"blk.0.a", "blk.0", "blk.x.a", "blk.-1.a", "blk.99999999999.a", "blk."});
 }
 
-TEST_CASE("the block count follows") {
+TEST_CASE("the block count is updated") {
   const Model model = apply_stage(prune_stage(), "{layers: [0, 1]}", model_of(kFour)).value();
   CHECK(*model.metadata.find("x.block_count") == metadata_unsigned(MetadataType::kUint32, 9));
   CHECK(model.notes.get(notes::kPrunedLayers) == 2);
@@ -95,7 +95,7 @@ TEST_CASE("importance stays with its tensor") {
   CHECK(after.tensors[0].importance == model.tensors[1].importance);
 }
 
-TEST_CASE("layers that are not there are refused") {
+TEST_CASE("missing layers are refused") {
   const Error error = refusal("{layers: [1, 11]}", kFour);
   CHECK(error.code == ExitCode::kUsage);
   CHECK(error.where == "a.yaml:1:10");
@@ -104,18 +104,18 @@ TEST_CASE("layers that are not there are refused") {
   CHECK(refusal("{layers: 0}", {"token_embd"}).what == "the model has no layers to prune: no tensor 'blk.N.*'");
 }
 
-TEST_CASE("not all layers may go") {
+TEST_CASE("not all layers can be pruned") {
   CHECK(refusal("{layers: '0-1'}", {"blk.0.a", "blk.1.a"}).what == "all 2 layers would be pruned");
 }
 
-TEST_CASE("what is no layer is refused at its place") {
+TEST_CASE("anything but a layer is refused with its position") {
   CHECK(refusal("{layers: [1, -2]}", kFour).where == "a.yaml:1:14");
-  CHECK(refusal("{layers: 3-1}", kFour).what.find("range '3-1' ends before it begins") != std::string::npos);
+  CHECK(refusal("{layers: 3-1}", kFour).what.find("range '3-1' ends before it starts") != std::string::npos);
   CHECK(refusal("{layers: []}", kFour).code == ExitCode::kUsage);
   CHECK(refusal("{}", kFour).code == ExitCode::kUsage);
 }
 
-TEST_CASE("the block count goes to the end as a uint32") {
+TEST_CASE("the block count moves to the end as a uint32") {
   const Model model = pruned("1-2", {{"x.context_length", u32(9)}});
   const auto& entries = model.metadata.entries();
   REQUIRE(entries.size() == 3);
@@ -124,7 +124,7 @@ TEST_CASE("the block count goes to the end as a uint32") {
   CHECK(entries[2].value == u32(2));
 }
 
-TEST_CASE("arrays by layer lose the items of pruned layers and keep their place") {
+TEST_CASE("per-layer arrays lose the items of pruned layers and keep their position") {
   const Model model = pruned("1", {{"x.attention.head_count_kv", u32s({10, 11, 12, 13})}, {"x.last", u32(1)}});
   CHECK(*model.metadata.find("x.attention.head_count_kv") == u32s({10, 12, 13}));
   CHECK(model.metadata.entries()[1].key == "x.attention.head_count_kv");
@@ -134,7 +134,7 @@ TEST_CASE("arrays by layer lose the items of pruned layers and keep their place"
         metadata_array(MetadataType::kBool, {metadata_bool(false), metadata_bool(false)}));
 }
 
-TEST_CASE("other arrays stay as they are") {
+TEST_CASE("other arrays are unchanged") {
   CHECK(after("0", "x.some", u32s({1, 2, 3})) == u32s({1, 2, 3}));
   CHECK(after("0", "x.rope.dimension_sections", u32s({1, 2, 3, 4})) == u32s({1, 2, 3, 4}));
   CHECK(after("0", "tokenizer.ggml.scores", u32s({1, 2, 3, 4})) == u32s({1, 2, 3, 4}));
@@ -143,7 +143,7 @@ TEST_CASE("other arrays stay as they are") {
   CHECK(after("0", "x.classifier.output_labels", labels) == labels);
 }
 
-TEST_CASE("arrays that leave out the prediction layers are by layer too") {
+TEST_CASE("arrays without the prediction layers are per-layer too") {
   const Model model = pruned("0", {{"x.nextn_predict_layers", u32(1)}, {"x.pattern", u32s({1, 2, 3})}});
   CHECK(*model.metadata.find("x.pattern") == u32s({2, 3}));
 }
@@ -162,19 +162,19 @@ TEST_CASE("counts of last layers lose the pruned ones among them") {
   CHECK(*both.metadata.find("x.attention.shared_kv_layers") == u32(1));
 }
 
-TEST_CASE("counts that are larger than the model are no harm") {
+TEST_CASE("counts that are larger than the model are accepted") {
   CHECK(after("3", "x.nextn_predict_layers", u32(9)) == u32(8));
   CHECK(after("3", "x.leading_dense_block_count", u32(9)) == u32(8));
   CHECK(after("3", "x.attention.shared_kv_layers", u32(9)) == u32(8));
 }
 
-TEST_CASE("a pattern by layer number gives a warning unless the last layers go") {
+TEST_CASE("a pattern by layer number gives a warning unless the last layers are pruned") {
   const std::vector<MetadataEntry> period = {{"x.full_attention_interval", u32(4)}};
   CHECK(pruned("1", period).warnings.size() == 1);
   CHECK(pruned("2-3", period).warnings.empty());
 }
 
-TEST_CASE("the number of layers is the larger of the key's and the tensors'") {
+TEST_CASE("the number of layers is the larger of the key and the tensors") {
   Model model = four_layers({});
   CHECK(layer_count(model.metadata, 3).value().layers == 4);
   CHECK(layer_count(model.metadata, 9).value().layers == 9);

@@ -133,18 +133,20 @@ Status read_flags(const ConfigNode& value, Condition& c) {
 }
 
 std::vector<FieldSpec> tensor_fields() {
-  FieldSpec class_word{"", FieldKind::kEnum, "A class of tensors."};
+  FieldSpec class_word{"", FieldKind::kEnum, "A tensor class."};
   class_word.choices = class_names();
   const FieldSpec type_word{"", FieldKind::kTypeName, "A tensor type."};
-  return {{"match", FieldKind::kRegex, "The name has a part that matches (Perl syntax)."},
-          words_field("class", class_word, "The tensor's class."),
-          words_field("from", type_word, "The type decided so far."),
-          span_field("order", "Its place among the tensors of its kind, in the order they are decided."),
-          {"order_below", FieldKind::kInteger, "Its place among its kind, counted from 0, is less."},
-          span_field("depth", "Its place among the layers."),
-          {"divisible", FieldKind::kBool, "Whether rows are whole blocks of the type decided so far."},
-          {"rank_below", FieldKind::kInteger, "It has fewer dimensions, those of 1 at the end not counted."},
-          {"matrices_at_least", FieldKind::kInteger, "Its third dimension is at least this: one matrix an expert."}};
+  return {{"match", FieldKind::kRegex, "The tensor name contains a match of this pattern (Perl syntax)."},
+          words_field("class", class_word, "The tensor class."),
+          words_field("from", type_word, "The type chosen so far."),
+          span_field("order", "Position of the tensor among those of its kind, in processing order."),
+          {"order_below", FieldKind::kInteger, "Its position among its kind, counted from 0, is less than this."},
+          span_field("depth", "Position of its layer among the layers."),
+          {"divisible", FieldKind::kBool,
+           "Whether the row length is a multiple of the block size of the type chosen so far."},
+          {"rank_below", FieldKind::kInteger,
+           "The tensor has fewer dimensions than this, not counting trailing dimensions of 1."},
+          {"matrices_at_least", FieldKind::kInteger, "Its third dimension (one matrix per expert) is at least this."}};
 }
 
 }  // namespace
@@ -178,8 +180,8 @@ std::vector<FieldSpec> model_condition_fields() {
           words_field("not_arch", name_field(), "The model's general.architecture is none of these."),
           {"experts", FieldKind::kInteger, "The model has exactly this many experts."},
           {"experts_at_least", FieldKind::kInteger, "The model has at least this many experts."},
-          {"head_groups_at_least", FieldKind::kInteger, "Attention heads that share a key-value head, at least."},
-          {"grouped_heads", FieldKind::kBool, "Whether there are fewer key-value heads than heads."},
+          {"head_groups_at_least", FieldKind::kInteger, "At least this many attention heads share a key-value head."},
+          {"grouped_heads", FieldKind::kBool, "Whether there are fewer key-value heads than attention heads."},
           {"layers", FieldKind::kInteger, "The model has exactly this many layers."},
           {"importance", FieldKind::kBool, "Whether an importance matrix is given."}};
 }

@@ -45,14 +45,14 @@ std::string picture(Span span, std::uint64_t count) {
 
 }  // namespace
 
-TEST_CASE("spans hold their parts of the places") {
+TEST_CASE("spans contain their parts of the positions") {
   CHECK(picture(Span::kFirstSixteenth, 32) == "xx..............................");
   CHECK(picture(Span::kFirstEighth, 32) == "xxxx............................");
   CHECK(picture(Span::kInner, 32) == "....xxxxxxxxxxxxxxxxxxxxxxxx....");
   CHECK(picture(Span::kSpread, 32) == "xxxx..x..x..x..x..x..x..x..xxxxx");
 }
 
-TEST_CASE("spans round down where the places do not divide") {
+TEST_CASE("spans round down if the positions do not divide evenly") {
   CHECK(picture(Span::kFirstSixteenth, 15) == "...............");
   CHECK(picture(Span::kFirstEighth, 9) == "x........");
   CHECK(picture(Span::kInner, 9) == ".xxxxxx..");
@@ -63,21 +63,21 @@ TEST_CASE("spans round down where the places do not divide") {
 
 TEST_CASE("an empty condition holds") { CHECK(Bench()("{}")); }
 
-TEST_CASE("a name matches in any part") {
+TEST_CASE("a name matches anywhere") {
   Bench bench;
   CHECK(bench("{match: 'ffn_d'}"));
   CHECK(bench("{match: '^blk\\.3\\.'}"));
   CHECK_FALSE(bench("{match: '^ffn'}"));
 }
 
-TEST_CASE("one class of a list is enough") {
+TEST_CASE("matching one class of a list is enough") {
   Bench bench;
   CHECK(bench("{class: ffn_down}"));
   CHECK(bench("{class: [attn_k, ffn_down]}"));
   CHECK_FALSE(bench("{class: [attn_k, attn_q]}"));
 }
 
-TEST_CASE("architectures are asked for and ruled out") {
+TEST_CASE("architectures can be required and excluded") {
   Bench bench;
   CHECK(bench("{arch: [falcon, llama]}"));
   CHECK_FALSE(bench("{arch: falcon}"));
@@ -95,7 +95,7 @@ TEST_CASE("numbers of the model are compared") {
   CHECK_FALSE(bench("{grouped_heads: false}"));
 }
 
-TEST_CASE("importance is asked for or ruled out") {
+TEST_CASE("importance can be required or excluded") {
   Bench bench;
   CHECK(bench("{importance: false}"));
   bench.model.importance = true;
@@ -103,7 +103,7 @@ TEST_CASE("importance is asked for or ruled out") {
   CHECK_FALSE(bench("{importance: false}"));
 }
 
-TEST_CASE("the type decided so far is asked for") {
+TEST_CASE("conditions see the type chosen so far") {
   Bench bench;
   CHECK(bench("{from: [Q3_K, Q4_K]}"));
   CHECK_FALSE(bench("{from: Q3_K}"));
@@ -111,7 +111,7 @@ TEST_CASE("the type decided so far is asked for") {
   CHECK_FALSE(bench("{from: Q4_K}"));
 }
 
-TEST_CASE("rows divide into blocks of the type decided so far, or do not") {
+TEST_CASE("conditions see whether rows divide into blocks of the type chosen so far") {
   Bench bench;
   CHECK(bench("{divisible: true}"));
   set_source(bench.tensor, {2, {320, 64, 1, 1}}, "F32");
@@ -120,7 +120,7 @@ TEST_CASE("rows divide into blocks of the type decided so far, or do not") {
   CHECK(bench("{divisible: true}"));
 }
 
-TEST_CASE("dimensions of 1 at the end do not count") {
+TEST_CASE("trailing dimensions of 1 do not count") {
   Bench bench;
   CHECK(bench("{rank_below: 3}"));
   CHECK_FALSE(bench("{rank_below: 2}"));
@@ -135,7 +135,7 @@ TEST_CASE("matrices are counted by the third dimension") {
   CHECK(bench("{matrices_at_least: 2}"));
 }
 
-TEST_CASE("order is the place among the kind, depth that among the layers") {
+TEST_CASE("order is the position within the kind, depth the position among the layers") {
   Bench bench;
   bench.facts.order = 1;
   bench.facts.kind_count = 16;

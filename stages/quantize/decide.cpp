@@ -18,15 +18,15 @@ Status check_target(const Tensor& tensor, const TypeInfo& type) {
   if (tensor.type == &type) return ok();
   if (is_of_activations(type))
     return input_error("",
-                       fmt::format("tensor '{}' would become {}, which llama.cpp makes of activations as it runs and "
-                                   "cannot read as weights",
+                       fmt::format("tensor '{}' would become {}, which llama.cpp creates from activations at run time "
+                                   "and cannot read as weights",
                                    tensor.name, type.name),
-                       "take Q8_0 for weights of 8 bits");
+                       "use Q8_0 for 8-bit weights");
   if (type.type_class == TypeClass::kInteger && !is_short_integer(*tensor.type))
     return input_error("",
-                       fmt::format("tensor '{}' is {} and would become {}, which holds whole numbers without a scale",
+                       fmt::format("tensor '{}' is {} and would become {}, which holds integers without a scale",
                                    tensor.name, tensor.type->name, type.name),
-                       "take Q8_0 for weights of 8 bits; only integers of up to 16 bits become other integers");
+                       "use Q8_0 for 8-bit weights; only integers of up to 16 bits can be converted to other integers");
   return ok();
 }
 
@@ -70,8 +70,8 @@ Result<Decision> Decider::by_recipe(const Tensor& tensor) {
 // fallbacks are allowed. Otherwise the decision is marked as refused.
 Decision Decider::fit(Decision decision, const Tensor& tensor, bool fallback) const {
   if (fits(*decision.type, tensor.shape())) return decision;
-  decision.reason +=
-      fmt::format("; rows of {} are not whole blocks of {}", tensor.shape().columns(), decision.type->name);
+  decision.reason += fmt::format("; the row length {} is not a multiple of the block size of {}",
+                                 tensor.shape().columns(), decision.type->name);
   decision.wanted = decision.type;
   const auto found = recipe_.fallback.find(decision.wanted);
   const TypeInfo* type = fallback && found != recipe_.fallback.end() ? found->second : nullptr;

@@ -27,14 +27,14 @@ Result<Exclusion> parse_exclusion(std::string_view text, const std::string& name
 }  // namespace
 
 FieldSpec exclusion_fields() {
-  FieldSpec types{"types", FieldKind::kList, "The types that are left out."};
+  FieldSpec types{"types", FieldKind::kList, "The excluded types."};
   types.required = true;
   types.item = {{"", FieldKind::kTypeName, "A type."}};
   types.item[0].example = "TQ1_0";
   types.minimum = 1;
-  FieldSpec all{"", FieldKind::kMap, "Types that a choice leaves out."};
+  FieldSpec all{"", FieldKind::kMap, "Types excluded from a choice."};
   all.fields = {{"description", FieldKind::kString, "What the types have in common."},
-                {"source", FieldKind::kString, "Where that is known from."},
+                {"source", FieldKind::kString, "The source of this information."},
                 std::move(types)};
   return all;
 }
@@ -47,8 +47,8 @@ Result<Exclusion> find_exclusion(const std::string& name_or_path, const Origin& 
   }
   if (!names_file(name_or_path)) {
     const std::string meant = did_you_mean(name_or_path, names);
-    return error_at(asked, fmt::format("unknown list of types {}", quoted_name(name_or_path)),
-                    meant.empty() ? "`ggufmill recipe exclusions` lists them; a file's name ends in .yaml"
+    return error_at(asked, fmt::format("unknown exclusion list {}", quoted_name(name_or_path)),
+                    meant.empty() ? "`ggufmill recipe exclusions` lists them; a file name ends in .yaml"
                                   : fmt::format("did you mean '{}'?", meant));
   }
   BOOST_OUTCOME_TRY(const std::string text, read_text_file(name_or_path, kMostExclusionBytes));

@@ -59,13 +59,13 @@ TEST_CASE("the class of a tensor is read from its name") {
   }
 }
 
-TEST_CASE("a class by its name holds just its tensors") {
+TEST_CASE("a class contains only its own tensors") {
   const ClassSet down = class_named("ffn_down").value();
   CHECK(down.contains(TensorClass::kFfnDown, false));
   CHECK_FALSE(down.contains(TensorClass::kFfnUp, false));
 }
 
-TEST_CASE("attn_values are all three kinds of tensors that carry values") {
+TEST_CASE("attn_values covers all three kinds of value tensors") {
   const ClassSet values = class_named("attn_values").value();
   CHECK(values.contains(TensorClass::kAttentionV, false));
   CHECK(values.contains(TensorClass::kAttentionQkv, false));
@@ -83,7 +83,7 @@ TEST_CASE("a tied token embedding is the head and nothing else") {
   CHECK(head.contains(TensorClass::kOutput, false));
 }
 
-TEST_CASE("every class that is listed is known, others are not") {
+TEST_CASE("all listed classes are known, others are not") {
   for (const std::string& name : class_names()) CHECK(class_named(name));
   CHECK(class_names().size() == 14);
   CHECK_FALSE(class_named("ffn"));
@@ -113,26 +113,26 @@ TEST_CASE("without metadata the facts are zeros") {
   CHECK(facts.tied);
 }
 
-TEST_CASE("one number of heads is for keys and values as well") {
+TEST_CASE("a single head count also applies to keys and values") {
   Model model = model_of({});
   model.metadata.add("llama.attention.head_count", number(32));
   CHECK(facts_of(model).head_groups() == 1);
 }
 
-TEST_CASE("of heads given layer by layer the first layer's count") {
+TEST_CASE("with per-layer head counts, the first layer is used") {
   Model model = model_of({});
   model.metadata.add("llama.attention.head_count", number(32));
   model.metadata.add("llama.attention.head_count_kv", metadata_array(MetadataType::kUint32, {number(4), number(8)}));
   CHECK(facts_of(model).head_groups() == 8);
 }
 
-TEST_CASE("layers that were pruned are counted") {
+TEST_CASE("pruned layers are counted") {
   Model model = model_of({});
   model.notes.set(notes::kPrunedLayers, 2);
   CHECK(facts_of(model).layers == 6);
 }
 
-TEST_CASE("layers that a token passes several times are counted as often") {
+TEST_CASE("layers that a token passes several times are counted several times") {
   Model model = model_of({});
   model.metadata.add("llama.num_loops", number(3));
   CHECK(facts_of(model).layers == 12);
@@ -154,7 +154,7 @@ TEST_CASE("tensors are counted by their kind") {
   CHECK(counter.next(down).kind_count == 9);
 }
 
-TEST_CASE("depth is the layer in the name where there are experts, else the place among the kind") {
+TEST_CASE("depth is the layer in the name for models with experts, otherwise the position within the kind") {
   ModelFacts model;
   const Tensor down = bare_tensor("blk.5.ffn_down.weight"), other = bare_tensor("blk.x.ffn_down.weight");
   CHECK(PlaceCounter(model).next(down).depth == 0);
@@ -163,7 +163,7 @@ TEST_CASE("depth is the layer in the name where there are experts, else the plac
   CHECK(PlaceCounter(model).next(other).depth == 0);
 }
 
-TEST_CASE("the keys that decide types are known, of any architecture") {
+TEST_CASE("the keys that affect types are known for any architecture") {
   for (const char* key : {"general.architecture", "llama.block_count", "x.num_loops", "x.expert_count",
                           "x.attention.head_count", "x.attention.head_count_kv"})
     CHECK(decides_types(key));
@@ -171,12 +171,12 @@ TEST_CASE("the keys that decide types are known, of any architecture") {
     CHECK_FALSE(decides_types(key));
 }
 
-TEST_CASE("tensors outside layers come first, then the layers by number, each by name") {
+TEST_CASE("tensors outside layers come first, then the layers by number, each sorted by name") {
   CHECK(sorted({"blk.10.a", "blk.2.b", "token_embd.weight", "blk.2.a", "output.weight"}) ==
         Names{"output.weight", "token_embd.weight", "blk.2.a", "blk.2.b", "blk.10.a"});
 }
 
-TEST_CASE("names that only look like layers are outside") {
+TEST_CASE("names that only look like layers are outside layers") {
   CHECK(sorted({"blk.0.a", "v.blk.1.a", "blk.x", "enc.blk.0.a"}) ==
         Names{"blk.x", "enc.blk.0.a", "v.blk.1.a", "blk.0.a"});
 }

@@ -23,7 +23,7 @@ double figure_of(const json::value& number, std::string_view name) {
   boost::system::error_code error;
   const double figure = number.to_number<double>(error);
   if (error || !std::isfinite(figure) || figure < 0)
-    throw UnsoundJson{fmt::format("'{}' is no figure of 0 or more", name)};
+    throw UnsoundJson{fmt::format("'{}' is not a number of 0 or more", name)};
   return figure;
 }
 
@@ -32,7 +32,7 @@ double figure(const json::value& value, std::string_view name) { return figure_o
 std::uint64_t whole(const json::value& number, std::string_view name) {
   boost::system::error_code error;
   const auto figure = number.to_number<std::uint64_t>(error);
-  if (error) throw UnsoundJson{fmt::format("'{}' is no whole number", name)};
+  if (error) throw UnsoundJson{fmt::format("'{}' is not a non-negative integer", name)};
   return figure;
 }
 
@@ -41,7 +41,7 @@ MeasuredTensor read_tensor(const json::value& value) {
   tensor.name = needed_text(value, "name");
   tensor.made_of = needed_text(value, "made_of");
   const json::array& dims = needed_list(value, "shape");
-  if (dims.empty() || dims.size() > tensor.shape.dims.size()) throw UnsoundJson{"'shape' is no shape"};
+  if (dims.empty() || dims.size() > tensor.shape.dims.size()) throw UnsoundJson{"'shape' is not a valid shape"};
   tensor.shape.rank = static_cast<std::uint32_t>(dims.size());
   for (std::size_t i = 0; i < dims.size(); ++i) tensor.shape.dims[i] = whole(dims[i], "shape");
   tensor.energy = figure(value, "energy");
@@ -177,10 +177,11 @@ Result<Measurement> read_measurement(const std::string& path) {
   NoMatrices no_matrices;
   BOOST_OUTCOME_TRY(const json::value root, read_json(path, kMostBytes, &no_matrices));
   if (json_string(root, "format") != kFormat)
-    return input_error(path, "is no measurement of ggufmill", "`ggufmill measure JOB.yaml` makes one");
+    return input_error(path, "is not a ggufmill measurement", "`ggufmill measure JOB.yaml` creates one");
   try {
     if (const std::uint64_t version = needed_number(root, "version"); version == 0 || version > kVersion)
-      return input_error(path, fmt::format("is a measurement of version {}; 1 to {} are read", version, kVersion),
+      return input_error(path,
+                         fmt::format("measurement version {} is not supported (supported: 1 to {})", version, kVersion),
                          "measure again");
     Measurement measurement;
     measurement.ggufmill = needed_text(root, "ggufmill");
@@ -191,7 +192,7 @@ Result<Measurement> read_measurement(const std::string& path) {
     for (const json::value& tensor : needed_list(root, "tensors")) measurement.tensors.push_back(read_tensor(tensor));
     return measurement;
   } catch (const UnsoundJson& unsound) {
-    return input_error(path, "is no sound measurement: " + unsound.what, "measure again");
+    return input_error(path, "is not a valid measurement: " + unsound.what, "measure again");
   }
 }
 

@@ -52,17 +52,16 @@ std::vector<Error> Misfits::errors(const Origin& asked, bool misfit_is_given, co
   for (const Group& group : groups_) {
     const bool one = group.tensors.size() == 1;
     const std::string what =
-        one ? fmt::format(
-                  "tensor {} cannot be {}, because its rows of {} are not a multiple of the {} elements of a block",
-                  quoted_name(group.tensors.front()->name), group.type->name, group.tensors.front()->shape().columns(),
-                  group.type->block_elements)
-            : fmt::format(
-                  "{} tensors cannot be {}, because their rows are not a multiple of the {} elements of a block: {}",
-                  group.tensors.size(), group.type->name, group.type->block_elements, named_rows(group.tensors));
+        one ? fmt::format("tensor {} cannot be {}: its rows of {} elements are not a multiple of the block size {}",
+                          quoted_name(group.tensors.front()->name), group.type->name,
+                          group.tensors.front()->shape().columns(), group.type->block_elements)
+            : fmt::format("{} tensors cannot be {}: their rows are not a multiple of the block size {}: {}",
+                          group.tensors.size(), group.type->name, group.type->block_elements,
+                          named_rows(group.tensors));
     const Origin& origin = group.rule ? group.rule->origin : asked;
     const bool said = group.rule ? group.rule->misfit_is_given : misfit_is_given;
-    const char* way = !group.named ? "; name one: tensors: [{match: ..., type: ...}], or --tensor-type"
-                      : !said      ? "; or let another type take its place: misfit: fallback"
+    const char* way = !group.named ? "; choose one: tensors: [{match: ..., type: ...}], or --tensor-type"
+                      : !said      ? "; or allow another type in its place: misfit: fallback"
                                    : "";
     errors.push_back(error_at(
         origin, what,

@@ -126,12 +126,12 @@ double weights_of(const MeasuredTensor& tensor) { return static_cast<double>(ten
 Result<double> from_probe(const MeasuredTensor& tensor, const Probes& probes) {
   const auto probe = probes.find(tensor.name);
   if (probe == probes.end())
-    return usage_error(fmt::format("there is no sensitivity of tensor {}", quoted_name(tensor.name)),
-                       "`ggufmill probe` measures them");
+    return usage_error(fmt::format("the sensitivity of tensor {} is missing", quoted_name(tensor.name)),
+                       "`ggufmill probe` measures sensitivities");
   const MeasuredType* type = tensor.find(probe->second.type);
   const double square = type ? tensor.relative_square(*type) : 0;
   if (square <= 0)
-    return usage_error(fmt::format("the sensitivity of tensor {} is of {}, whose error is not measured",
+    return usage_error(fmt::format("the sensitivity of tensor {} is for {}, whose error was not measured",
                                    quoted_name(tensor.name), probe->second.type),
                        "add it to `candidates` and measure again");
   return std::max(probe->second.divergence, 0.0) / square;
@@ -143,8 +143,9 @@ Result<double> sensitivity(const Objective& objective, const MeasuredTensor& ten
   if (objective.kind == ObjectiveKind::kAbsolute) return tensor.weighted ? tensor.weighted_energy : tensor.energy;
   if (objective.kind == ObjectiveKind::kProbe) return from_probe(tensor, probes);
   if (const auto found = stream.of(tensor)) return *found;
-  return usage_error(fmt::format("tensor {} has no role in objective '{}'", quoted_name(tensor.name), objective.name),
-                     "another objective, `relative`, needs none; or copy this one and add to `blocks`");
+  return usage_error(
+      fmt::format("tensor {} has no role in objective '{}'", quoted_name(tensor.name), objective.name),
+      "use another objective such as `relative`, which needs no roles, or copy this one and extend `blocks`");
 }
 
 }  // namespace
@@ -152,24 +153,24 @@ Result<double> sensitivity(const Objective& objective, const MeasuredTensor& ten
 FieldSpec objective_fields() {
   FieldSpec block{"", FieldKind::kMap, "A part of a layer."};
   block.fields = {regex_field("writes", "The matrix that writes its result into the residual stream."),
-                  regex_field("others", "The other matrices of this part.")};
-  FieldSpec blocks{"blocks", FieldKind::kList, "The parts of a layer, in their order."};
-  FieldSpec multiplier{"", FieldKind::kMap, "Tensors, and what their sensitivity is multiplied by."};
-  multiplier.fields = {regex_field("match", "Found in the tensor's name."),
+                  regex_field("others", "The other matrices of this part of the layer.")};
+  FieldSpec blocks{"blocks", FieldKind::kList, "The parts of a layer, in order."};
+  FieldSpec multiplier{"", FieldKind::kMap, "Tensors, and the multiplier of their sensitivity."};
+  multiplier.fields = {regex_field("match", "Pattern to find in the tensor name."),
                        {"times", FieldKind::kNumber, "The multiplier."}};
   multiplier.fields[1].example = "1.25";
   for (FieldSpec* map : {&block, &multiplier})
     for (FieldSpec& field : map->fields) field.required = true;
-  FieldSpec multipliers{"multipliers", FieldKind::kList, "Of several that match the first counts."};
+  FieldSpec multipliers{"multipliers", FieldKind::kList, "Multipliers for tensors; the first match counts."};
   blocks.item = {std::move(block)};
   multipliers.item = {std::move(multiplier)};
-  FieldSpec all{"", FieldKind::kMap, "An objective: what a choice of types is to make small."};
-  all.fields = {{"description", FieldKind::kString, "What it is, and what it needs."},
-                {"formula", FieldKind::kString, "The sum."},
-                {"kind", FieldKind::kEnum, "How sensitivities are found."},
-                {"head", FieldKind::kNumber, "What the head counts (stream)."},
-                regex_field("embedding", "The embedding (stream)."),
-                regex_field("output", "The head (stream)."),
+  FieldSpec all{"", FieldKind::kMap, "An objective: what the choice of types minimizes."};
+  all.fields = {{"description", FieldKind::kString, "What it is and what it needs."},
+                {"formula", FieldKind::kString, "The sum that is minimized."},
+                {"kind", FieldKind::kEnum, "How sensitivities are determined."},
+                {"head", FieldKind::kNumber, "Weight of the head (stream)."},
+                regex_field("embedding", "Pattern for the embedding (stream)."),
+                regex_field("output", "Pattern for the head (stream)."),
                 std::move(blocks),
                 std::move(multipliers)};
   all.fields[2].required = true;
@@ -191,7 +192,7 @@ Result<Objective> find_objective(const std::string& name_or_path, const Origin& 
   if (!names_file(name_or_path)) {
     const std::string meant = did_you_mean(name_or_path, names);
     return error_at(asked, fmt::format("unknown objective {}", quoted_name(name_or_path)),
-                    meant.empty() ? "`ggufmill recipe objectives` lists them; a file's name ends in .yaml"
+                    meant.empty() ? "`ggufmill recipe objectives` lists them; a file name ends in .yaml"
                                   : fmt::format("did you mean '{}'?", meant));
   }
   BOOST_OUTCOME_TRY(const std::string text, read_text_file(name_or_path, kMostObjectiveBytes));
@@ -204,7 +205,7 @@ Result<std::vector<double>> sensitivities(const Objective& objective, const std:
                                           const Measurement& all, const Probes& probes, const ExpertUse& experts) {
   if (objective.kind == ObjectiveKind::kStream && std::ranges::none_of(all.tensors, &MeasuredTensor::weighted))
     return usage_error(fmt::format("objective '{}' needs an importance matrix", objective.name),
-                       "measure with one: stages: [{importance: {file: imatrix.gguf}}]; `relative` needs none");
+                       "measure with one: stages: [{importance: {file: imatrix.gguf}}]; `relative` does not need one");
   const Stream stream(objective, all, experts);
   std::vector<double> counts;
   for (const MeasuredTensor* tensor : tensors) {

@@ -53,7 +53,7 @@ std::set<std::pair<std::string, std::string>> mapped_matrices() {
 
 }  // namespace
 
-TEST_CASE("what a block writes counts as its share of the stream there") {
+TEST_CASE("the output of a block counts by its share of the residual stream") {
   Measurement all = attention();
   all.tensors.push_back(tensor("blk.0.attn_q.weight", {2, {256, 256, 1, 1}}, 77));
   all.tensors.push_back(tensor("blk.0.ffn_down.weight", {2, {256, 256, 1, 1}}, 4));
@@ -61,7 +61,7 @@ TEST_CASE("what a block writes counts as its share of the stream there") {
   CHECK(by_stream(all).value() == std::vector<double>{1, 5, 3.0 / 4, 3.0 / 4, 4.0 / 8, 4.0 / 8});
 }
 
-TEST_CASE("experts write what a token uses of them") {
+TEST_CASE("experts count by their use per token") {
   Measurement all = attention();
   all.tensors.push_back(tensor("blk.0.ffn_down_exps.weight", {3, {256, 256, 8, 1}}, 64));
   all.tensors.push_back(tensor("blk.0.ffn_up_exps.weight", {3, {256, 256, 8, 1}}, 1));
@@ -76,7 +76,7 @@ TEST_CASE("experts write what a token uses of them") {
   CHECK(by_stream(all).value()[3] == 64.0 / 68);
 }
 
-TEST_CASE("every matrix of a layer that a map of an architecture makes has a role in `stream`") {
+TEST_CASE("every layer matrix of every architecture map has a role in `stream`") {
   const auto names = mapped_matrices();
   CHECK(names.size() > 100);
   for (const auto& [name, map] : names) {

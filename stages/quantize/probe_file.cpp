@@ -59,12 +59,13 @@ class CsvReader {
     names_ = cells_of(line);
     const auto column = std::ranges::find_if(names_, [](const std::string& name) { return same_word(name, "QTYPE"); });
     if (column == names_.end() || names_.size() < 2)
-      return input_error(path_, "is no table of sensitivities: its first line has no column QTYPE, or no other",
-                         "QTYPE,NAME OF A TENSOR,... and a line for each type");
+      return input_error(path_,
+                         "is not a table of sensitivities: its first line has no QTYPE column, or no other column",
+                         "expected QTYPE,TENSOR NAME,... and a line for each type");
     type_column_ = static_cast<std::size_t>(column - names_.begin());
     while (std::getline(lines, line)) add(cells_of(line));
     if (file_.probes.empty())
-      return input_error(path_, "has no divergence of a type that is known", "`ggufmill types` lists them");
+      return input_error(path_, "has no divergence for a known type", "`ggufmill types` lists them");
     return std::move(file_);
   }
 
@@ -96,7 +97,7 @@ Result<ProbeFile> read_probes(const std::string& path, const Types& types) {
   BOOST_OUTCOME_TRY(const json::value root, read_json(path));
   const json::value* tensors = json_member(root, "tensors");
   if (json_string(root, "format") != "ggufmill sensitivities" || !tensors || !tensors->is_object())
-    return input_error(path, "is no file of sensitivities", "`ggufmill probe` writes one");
+    return input_error(path, "is not a sensitivity file", "`ggufmill probe` creates one");
   ProbeFile file;
   file.measured_on = json_string(root, "measured_on").value_or("");
   for (const auto& [name, value] : tensors->get_object()) {
@@ -105,7 +106,8 @@ Result<ProbeFile> read_probes(const std::string& path, const Types& types) {
     boost::system::error_code error;
     const double figure = divergence ? divergence->to_number<double>(error) : NAN;
     if (!type || error || !std::isfinite(figure))
-      return input_error(path, fmt::format("tensor {} has no type and divergence", quoted_name(std::string(name))));
+      return input_error(path,
+                         fmt::format("the type or divergence of tensor {} is missing", quoted_name(std::string(name))));
     file.probes[std::string(name)] = {std::string(*type), figure};
   }
   return file;

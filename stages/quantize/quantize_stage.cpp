@@ -57,11 +57,12 @@ Error no_importance(const std::vector<const Tensor*>& tensors, bool is_given) {
   for (const Tensor* tensor : tensors) ++counts[tensor->type->name];
   std::string types;
   for (const auto& [type, count] : counts) types += fmt::format("{}{} {}", types.empty() ? "" : ", ", count, type);
-  Error error = is_given
-                    ? usage_error("the importance file has no data for tensors whose types give poor results without",
-                                  "choose larger types for them: tensors: [{match: .., type: ..}]")
-                    : usage_error("there is no importance matrix, and some types give poor results without one",
-                                  "give one: stages: [{importance: {file: imatrix.gguf}}], or --imatrix imatrix.gguf");
+  Error error =
+      is_given
+          ? usage_error("the importance file has no data for some tensors whose types give poor results without it",
+                        "choose larger types for them: tensors: [{match: .., type: ..}]")
+          : usage_error("no importance matrix is given, and some types give poor results without one",
+                        "add one: stages: [{importance: {file: imatrix.gguf}}], or --imatrix imatrix.gguf");
   const char* tail = tensors.size() == 1 ? "" : tensors.size() == 2 ? " and 1 more" : " and others";
   error.detail = fmt::format("tensors of such types: {} ({}{})", types, quoted_name(tensors.front()->name), tail);
   return error;
@@ -148,11 +149,11 @@ class QuantizeStage : public Stage {
       const std::string why = choice.error().what;
       BOOST_OUTCOME_TRY(target.objective, find_objective("relative", options_.origin));
       choice = choose_types(target, model, open, other_bytes);
-      if (choice) model.warnings.push_back(fmt::format("types are chosen by objective 'relative': {}", why));
+      if (choice) model.warnings.push_back(fmt::format("types are chosen with objective 'relative': {}", why));
     }
     if (!choice) return choice.error();
     if (!choice.value().is_proven)
-      model.warnings.push_back("the choice of types is good, but was not proven to be the best");
+      model.warnings.push_back("the choice of types is good, but not proven to be optimal");
     for (const ChosenTensor& chosen : choice.value().tensors) {
       Tensor& tensor = model.tensors[chosen.tensor];
       BOOST_OUTCOME_TRY(check_requantize(tensor, *chosen.type));
@@ -162,7 +163,7 @@ class QuantizeStage : public Stage {
                                   part ? fmt::format(", of '{}'", part->text()) : "", chosen.counts);
       if (chosen.better)
         tensor.reason +=
-            fmt::format("; {} is {} more and saves {:.2g} of {:.3g}", chosen.better->type->name,
+            fmt::format("; {} takes {} more and saves {:.2g} of {:.3g}", chosen.better->type->name,
                         human_bytes(chosen.better->more_bytes), chosen.better->less_loss, choice.value().loss);
     }
     model.notes.set(notes::kFilledBytes, tensor_bytes(model));
@@ -176,7 +177,7 @@ class QuantizeStage : public Stage {
                       assume_types(*options_.target, model, open, model.notes.get(notes::kOtherBytes)));
     for (const ChosenTensor& chosen : assumed.choice.tensors) {
       model.tensors[chosen.tensor].type = chosen.type;
-      model.tensors[chosen.tensor].reason = "assumed: not measured yet";
+      model.tensors[chosen.tensor].reason = "assumed: not yet measured";
     }
     const std::uint64_t bytes = tensor_bytes(model), others = bytes - assumed.choice.bytes;
     model.problems.push_back(unmeasured(options_.origin, others + assumed.least_bytes, others + assumed.most_bytes));
@@ -189,7 +190,7 @@ class QuantizeStage : public Stage {
     for (const TensorRule& rule : rules) {
       if (rule.used || rule.optional) continue;
       unused.add(error_at(rule.origin, fmt::format("no tensor matches '{}'", rule.match.text()),
-                          "`ggufmill inspect` lists the tensors; an earlier rule may have taken them all"));
+                          "`ggufmill inspect` lists the tensors; an earlier rule may have matched them all"));
     }
     if (!unused.empty()) return unused.together();
     return ok();
@@ -200,8 +201,8 @@ class QuantizeStage : public Stage {
     if (options_.requantize || !tensor.source_type().is_quantized() || &type == &tensor.source_type()) return ok();
     return error_at(
         options_.origin,
-        fmt::format("tensor '{}' is {} already and would become {}", tensor.name, tensor.source_type().name, type.name),
-        "start from the F16, BF16 or F32 model, or allow it: requantize: true, or --allow-requantize");
+        fmt::format("tensor '{}' is already {} and would become {}", tensor.name, tensor.source_type().name, type.name),
+        "start from the F16, BF16, or F32 model, or allow it: requantize: true, or --allow-requantize");
   }
 
   void write_metadata(Model& model) const {
@@ -233,41 +234,42 @@ FieldSpec misfit_field(std::string doc) {
 }
 
 FieldSpec tensors_field() {
-  FieldSpec rule{"", FieldKind::kMap, "A rule; the first that matches a tensor decides."};
-  rule.fields = {{"match", FieldKind::kRegex, "Found anywhere in the tensor's name (Perl syntax)."},
-                 {"type", FieldKind::kTypeName, "The type, or `keep` for the one it has."}};
-  rule.fields.push_back({"optional", FieldKind::kBool, "Whether it is no error that no tensor matches."});
+  FieldSpec rule{"", FieldKind::kMap, "A rule; the first match for a tensor decides."};
+  rule.fields = {{"match", FieldKind::kRegex, "Pattern to find anywhere in the tensor name (Perl syntax)."},
+                 {"type", FieldKind::kTypeName, "The new type, or `keep` for the current one."}};
+  rule.fields.push_back({"optional", FieldKind::kBool, "Whether the rule may match no tensor."});
   rule.fields.back().default_text = "false";
-  rule.fields.push_back(misfit_field("As `misfit` beside the rules, for this rule."));
+  rule.fields.push_back(misfit_field("Overrides the stage's `misfit` for this rule."));
   rule.fields[0].required = rule.fields[1].required = true;
   rule.fields[0].example = "'blk\\.\\d+\\.ffn_down'";
   rule.fields[1].choices = {"keep"};
   rule.fields[1].example = "Q5_K";
-  FieldSpec field{"tensors", FieldKind::kList, "Rules for single tensors; one that matches nothing is an error."};
+  FieldSpec field{"tensors", FieldKind::kList, "Rules for individual tensors; a rule without a match is an error."};
   field.item = {std::move(rule)};
   return field;
 }
 
 FieldSpec mapping() {
-  FieldSpec map{"", FieldKind::kMap, "A recipe or a type, with rules of your own."};
-  FieldSpec more{"rules", FieldKind::kList, "Recipe rules that come before the recipe's own."};
+  FieldSpec map{"", FieldKind::kMap, "A recipe or a type, with additional rules."};
+  FieldSpec more{"rules", FieldKind::kList, "Recipe rules that take precedence over the recipe's own."};
   const FieldSpec recipe = recipe_fields();
   for (const FieldSpec& field : recipe.fields)
     if (field.name == "rules") more.item = field.item;
   FieldSpec order{"order", FieldKind::kEnum,
-                  "Tensors layer by layer, by name, as llama-quantize writes them; or as in the source."};
+                  "Tensor order: layer by layer, sorted by name, as written by llama-quantize; or as in the source."};
   order.choices = {"layers", "source"};
   order.default_text = "layers";
-  map.fields = {{"recipe", FieldKind::kString, "A built-in recipe by name, or the path of a file."},
-                {"type", FieldKind::kTypeName, "One type for all tensors of two dimensions and more."},
-                tensors_field(),
-                std::move(more),
-                {"pure", FieldKind::kBool, "The recipe's type for all tensors: none of its rules."},
-                {"requantize", FieldKind::kBool, "Whether quantized tensors may be quantized anew."},
-                std::move(order),
-                misfit_field("Whether a type named here is refused where rows are not whole blocks of it, or another "
-                             "takes its place, as the recipe's `fallback` says. A recipe's own types always fall "
-                             "back.")};
+  map.fields = {
+      {"recipe", FieldKind::kString, "Name of a built-in recipe, or path of a recipe file."},
+      {"type", FieldKind::kTypeName, "One type for all tensors of two or more dimensions."},
+      tensors_field(),
+      std::move(more),
+      {"pure", FieldKind::kBool, "Whether to use the recipe's type for all tensors and ignore its rules."},
+      {"requantize", FieldKind::kBool, "Whether quantized tensors may be requantized."},
+      std::move(order),
+      misfit_field(
+          "What happens to a type named here where the row length is not a multiple of its block size: it is refused, "
+          "or replaced according to the recipe's `fallback`. A recipe's own types always fall back.")};
   for (FieldSpec& field : target_fields()) map.fields.push_back(std::move(field));
   map.fields[0].example = "Q4_K_M";
   map.fields[1].example = "Q4_K";
@@ -312,8 +314,8 @@ Result<QuantizeStageOptions> read_mapping(const ConfigNode& value, const RecipeS
     return error_at(value,
                     given == 0       ? "neither a recipe nor a type is given"
                     : recipe && type ? "both a recipe and a type are given"
-                                     : "a target stands beside a recipe or a type",
-                    "write one of them: {recipe: Q4_K_M}, {type: Q4_K} or {target: {bits: 4.5}}");
+                                     : "a target is given together with a recipe or a type",
+                    "give one of them: {recipe: Q4_K_M}, {type: Q4_K}, or {target: {bits: 4.5}}");
   options.origin = origin_of(value);
   options.recipe_origin = origin_of(recipe ? *recipe : type ? *type : *target);
   BOOST_OUTCOME_TRY(options.recipe, recipe ? shelf.find(recipe->scalar, options.recipe_origin)
@@ -338,9 +340,9 @@ Result<QuantizeStageOptions> read_mapping(const ConfigNode& value, const RecipeS
 }
 
 FieldSpec quantize_fields() {
-  FieldSpec name{"", FieldKind::kString, "A built-in recipe by name, the path of a recipe, or a type."};
+  FieldSpec name{"", FieldKind::kString, "Name of a built-in recipe, path of a recipe file, or a type."};
   name.example = "Q4_K_M";
-  FieldSpec field{"quantize", FieldKind::kOneOf, "Decides the type of every tensor."};
+  FieldSpec field{"quantize", FieldKind::kOneOf, "Chooses the type of each tensor."};
   field.alternatives = {std::move(name), mapping()};
   field.example = "{recipe: Q3_K_M, tensors: [{match: 'ffn_down', type: Q5_K}]}";
   return field;
@@ -364,7 +366,7 @@ Result<std::unique_ptr<Stage>> make_quantize_stage(QuantizeStageOptions options,
   if (options.recipe.partial)
     return error_at(options.recipe_origin,
                     fmt::format("recipe '{}' is only a base for other recipes", options.recipe.name),
-                    "`ggufmill recipe list` lists the complete ones");
+                    "`ggufmill recipe list` lists the complete recipes");
   return std::make_unique<QuantizeStage>(std::move(options), std::move(shelf));
 }
 

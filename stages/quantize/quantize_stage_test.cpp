@@ -50,7 +50,7 @@ std::string reason(const Result<Model>& model, std::string_view name) { return t
 
 }  // namespace
 
-TEST_CASE("a recipe decides every tensor and says why") {
+TEST_CASE("a recipe decides every tensor and gives the reason") {
   const auto model = StageBench().run("Q4_K_M");
   CHECK(type(model, "output.weight") == "Q6_K");
   CHECK(reason(model, "output.weight") == "mix: class head");
@@ -68,7 +68,7 @@ TEST_CASE("the first rule that matches decides") {
   CHECK(reason(model, "blk.0.ffn_down.weight") == "tensors[0]: ffn");
 }
 
-TEST_CASE("patterns are matched as written, letter case too") {
+TEST_CASE("patterns are case-sensitive") {
   const StageBench bench;
   CHECK(bench.error("{recipe: Q4_K_M, tensors: [{match: 'FFN', type: Q5_K}]}").what == "no tensor matches 'FFN'");
   CHECK(type(bench.run("{recipe: Q4_K_M, tensors: [{match: '(?i)FFN', type: Q5_K}]}"), "blk.0.ffn_down.weight") ==
@@ -82,7 +82,7 @@ TEST_CASE("a rule that matches nothing is an error at its pattern") {
   CHECK(error.what == "no tensor matches 'zzz'");
 }
 
-TEST_CASE("a rule that an earlier one leaves nothing is an error") {
+TEST_CASE("a rule whose tensors an earlier rule has taken is an error") {
   CHECK(StageBench().error("{type: Q4_K, tensors: [{match: ffn, type: Q5_K}, {match: ffn_down, type: Q6_K}]}").what ==
         "no tensor matches 'ffn_down'");
 }
@@ -113,34 +113,35 @@ TEST_CASE("a tensor that a rule decides does not count among its kind") {
         "Q5_K");
 }
 
-TEST_CASE("rules beside a recipe come before its own") {
+TEST_CASE("additional rules take precedence over the recipe's own") {
   const auto model = StageBench().run("{recipe: Q4_K_M, rules: [{class: head, type: Q8_0}]}");
   CHECK(type(model, "output.weight") == "Q8_0");
   CHECK(reason(model, "output.weight") == "rules: class head");
   CHECK(type(model, "token_embd.weight") == "Q4_K");
 }
 
-TEST_CASE("pure asks none of the recipe's rules") {
+TEST_CASE("pure ignores the recipe's rules") {
   CHECK(type(StageBench().run("{recipe: Q4_K_M, pure: true}"), "output.weight") == "Q4_K");
 }
 
-TEST_CASE("rows that are no whole blocks get the fallback") {
+TEST_CASE("rows that are not whole blocks get the fallback") {
   StageBench bench;
   bench.add("blk.0.attn_k.weight", {96, 64});
   const auto model = bench.run("Q4_K_M");
   CHECK(type(model, "blk.0.attn_k.weight") == "Q5_0");
-  CHECK(reason(model, "blk.0.attn_k.weight") == "Q4_K_M; rows of 96 are not whole blocks of Q4_K");
+  CHECK(reason(model, "blk.0.attn_k.weight") ==
+        "Q4_K_M; the row length 96 is not a multiple of the block size of Q4_K");
   CHECK(tensor(model.value(), "blk.0.attn_k.weight").fallback_from == &type_named("Q4_K"));
   CHECK(tensor(model.value(), "blk.0.ffn_down.weight").fallback_from == nullptr);
 }
 
-TEST_CASE("where the fallback does not fit either, the last one does") {
+TEST_CASE("if the fallback does not fit either, the last fallback does") {
   StageBench bench;
   bench.add("blk.0.attn_k.weight", {90, 64});
   CHECK(type(bench.run("Q4_K_M"), "blk.0.attn_k.weight") == "F16");
 }
 
-TEST_CASE("a type that has no fallback is a problem, and the tensor stays") {
+TEST_CASE("a type without a fallback is a problem, and the tensor is unchanged") {
   StageBench bench;
   bench.add("blk.0.attn_k.weight", {90, 64});
   const auto model = bench.run("Q8_0");
@@ -148,14 +149,13 @@ TEST_CASE("a type that has no fallback is a problem, and the tensor stays") {
   REQUIRE(model.value().problems.size() == 1);
   CHECK(model.value().problems[0].where == "a.yaml:1:1");
   CHECK(model.value().problems[0].what ==
-        "tensor 'blk.0.attn_k.weight' cannot be Q8_0, because its rows of 90 are not a multiple of the 32 elements of "
-        "a block");
+        "tensor 'blk.0.attn_k.weight' cannot be Q8_0: its rows of 90 elements are not a multiple of the block size 32");
   CHECK(model.value().problems[0].help ==
-        "types that fit: F16, BF16, F32; name one: tensors: [{match: ..., type: ...}], or --tensor-type");
+        "types that fit: F16, BF16, F32; choose one: tensors: [{match: ..., type: ...}], or --tensor-type");
   CHECK(tensor(model.value(), "blk.0.attn_k.weight").fallback_from == nullptr);
 }
 
-TEST_CASE("a type that the user named is had or refused") {
+TEST_CASE("a type named by the user is used or refused") {
   StageBench bench;
   for (const char* name : {"a.weight", "b.weight", "c.weight", "d.weight", "e.weight"}) bench.add(name, {96, 64});
   bench.add("f.weight", {320, 64});
@@ -166,14 +166,14 @@ TEST_CASE("a type that the user named is had or refused") {
   const Error& error = model.value().problems[0];
   CHECK(error.where == "a.yaml:1:8");
   CHECK(error.what ==
-        "6 tensors cannot be Q6_K, because their rows are not a multiple of the 256 elements of a block: 'a.weight' "
+        "6 tensors cannot be Q6_K: their rows are not a multiple of the block size 256: 'a.weight' "
         "(96), "
         "'b.weight' (96), 'c.weight' (96), 'd.weight' (96), ...");
   CHECK(error.help.find(
-            "types that fit all of them: MXFP4, Q4_0, IQ4_NL, Q4_1, Q5_0, Q5_1, Q8_0, F16, BF16, F32; or let") == 0);
+            "types that fit all of them: MXFP4, Q4_0, IQ4_NL, Q4_1, Q5_0, Q5_1, Q8_0, F16, BF16, F32; or allow") == 0);
 }
 
-TEST_CASE("misfit: fallback lets the recipe's fallback take the place of a type that the user named") {
+TEST_CASE("misfit: fallback replaces a type named by the user with the recipe's fallback") {
   StageBench bench;
   bench.add("a.weight", {96, 64});
   bench.add("b.weight", {90, 64});
@@ -185,7 +185,7 @@ TEST_CASE("misfit: fallback lets the recipe's fallback take the place of a type 
   CHECK(bench.run("{type: Q8_0, misfit: fallback}").value().problems.size() == 1);  // Q8_0 has no fallback
 }
 
-TEST_CASE("a rule's type is had or refused, beside a recipe that falls back") {
+TEST_CASE("a rule's type is used or refused even if the recipe falls back") {
   StageBench bench;
   bench.add("a.weight", {96, 64});
   bench.add("b.weight", {96, 64});
@@ -204,7 +204,7 @@ TEST_CASE("a rule's type is had or refused, beside a recipe that falls back") {
   CHECK(strict.value().problems[0].help.find("misfit") == std::string::npos);
 }
 
-TEST_CASE("the type of a rule that stands beside a recipe is had or refused") {
+TEST_CASE("the type of an additional rule of a recipe is used or refused") {
   StageBench bench;
   bench.add("blk.0.attn_k.weight", {96, 64});
   const auto model = bench.run("{recipe: Q4_K_M, rules: [{class: attn_k, type: Q6_K}]}");
@@ -213,7 +213,7 @@ TEST_CASE("the type of a rule that stands beside a recipe is had or refused") {
              "blk.0.attn_k.weight") == "Q8_0");
 }
 
-TEST_CASE("a bare type is for all tensors of two dimensions") {
+TEST_CASE("a bare type applies to all tensors of two dimensions") {
   StageBench bench;
   bench.add("blk.0.ffn_gate_inp.weight", {512, 8});
   for (const char* yaml : {"{type: Q4_K}", "q4_k_s", "{type: q4_k}"}) {
@@ -228,7 +228,7 @@ TEST_CASE("a bare type is for all tensors of two dimensions") {
   }
 }
 
-TEST_CASE("a type that is no recipe is a type by itself") {
+TEST_CASE("a type without a recipe can be used directly") {
   const auto model = StageBench().run("Q5_K");  // an alias of Q5_K_M
   CHECK(type(model, "output.weight") == "Q6_K");
   CHECK(type(StageBench().run("NVFP4"), "output.weight") == "NVFP4");
@@ -242,42 +242,42 @@ TEST_CASE("integers are copied") {
   CHECK(type(bench.run("{type: Q4_K}"), "blk.0.ids.weight") == "I32");
 }
 
-TEST_CASE("integers of up to 16 bits that GGUF does not have become integers that it has") {
+TEST_CASE("integers of up to 16 bits that GGUF does not support become supported integers") {
   StageBench bench;
   Tensor& mask = bench.add("blk.0.mask.weight", {512, 4});
   set_source(mask, mask.shape(), "U16");
   CHECK(type(bench.run("{recipe: Q4_K_M, tensors: [{match: mask, type: I32}]}"), "blk.0.mask.weight") == "I32");
 }
 
-TEST_CASE("integers of more than 16 bits do not become others") {
+TEST_CASE("integers of more than 16 bits are not converted") {
   StageBench bench;
   Tensor& ids = bench.add("blk.0.ids.weight", {512, 4});
   set_source(ids, ids.shape(), "U32");
   CHECK(bench.error("{recipe: Q4_K_M, tensors: [{match: ids, type: I64}]}").what ==
-        "tensor 'blk.0.ids.weight' is U32 and would become I64, which holds whole numbers without a scale");
+        "tensor 'blk.0.ids.weight' is U32 and would become I64, which holds integers without a scale");
 }
 
 TEST_CASE("weights do not become integers") {
   const Error error = StageBench().error("{type: I8}");
-  CHECK(error.what.find("would become I8, which holds whole numbers without a scale") != std::string::npos);
+  CHECK(error.what.find("would become I8, which holds integers without a scale") != std::string::npos);
   CHECK(error.help.find("Q8_0") != std::string::npos);
 }
 
-TEST_CASE("weights do not become what is made of activations") {
+TEST_CASE("weights do not become types for activations") {
   for (const char* type : {"{type: Q8_1}", "{type: Q8_K}"})
-    CHECK(StageBench().error(type).what.find("which llama.cpp makes of activations") != std::string::npos);
+    CHECK(StageBench().error(type).what.find("which llama.cpp creates from activations") != std::string::npos);
 }
 
-TEST_CASE("quantized tensors are quantized anew unless that is forbidden") {
+TEST_CASE("quantized tensors are requantized unless that is forbidden") {
   StageBench bench;
   set_source(bench.model.tensors[3], bench.model.tensors[3].shape(), "Q8_0");
   CHECK(type(bench.run("Q4_K_M"), "blk.0.ffn_down.weight") == "Q4_K");
   const Error error = bench.error("{recipe: Q4_K_M, requantize: false}");
-  CHECK(error.what == "tensor 'blk.0.ffn_down.weight' is Q8_0 already and would become Q4_K");
+  CHECK(error.what == "tensor 'blk.0.ffn_down.weight' is already Q8_0 and would become Q4_K");
   CHECK(error.where == "a.yaml:1:1");
 }
 
-TEST_CASE("a quantized tensor that keeps its type is not quantized anew") {
+TEST_CASE("a quantized tensor that keeps its type is not requantized") {
   StageBench bench;
   set_source(bench.model.tensors[3], bench.model.tensors[3].shape(), "Q8_0");
   CHECK(bench.run("{recipe: Q8_0, requantize: false}"));
@@ -288,27 +288,27 @@ TEST_CASE("a type that needs importance is a problem without it") {
   CHECK(type(model, "blk.0.ffn_down.weight") == "IQ2_XXS");
   REQUIRE(model.value().problems.size() == 1);  // not for attn_v, token_embd and output, which get other types
   CHECK(model.value().problems[0].what ==
-        "there is no importance matrix, and some types give poor results without one");
+        "no importance matrix is given, and some types give poor results without one");
   CHECK(model.value().problems[0].detail == "tensors of such types: 1 IQ2_XXS ('blk.0.ffn_down.weight')");
 }
 
-TEST_CASE("tensors without importance are one problem, with their types and how many there are") {
+TEST_CASE("tensors without importance are one problem that lists types and counts") {
   const auto model = StageBench().run("{recipe: IQ2_XXS, rules: [{class: attn_v, type: IQ1_S}]}");
   REQUIRE(model.value().problems.size() == 1);
   CHECK(model.value().problems[0].detail ==
         "tensors of such types: 1 IQ1_S, 1 IQ2_XXS ('blk.0.attn_v.weight' and 1 more)");
 }
 
-TEST_CASE("a type that needs importance is a problem where a file was given but lacks the tensor") {
+TEST_CASE("a type that needs importance is a problem if the tensor is missing from the file") {
   StageBench bench;
   bench.model.notes.set(notes::kImportanceGiven, true);
   const auto model = bench.run("IQ2_XXS");
   REQUIRE(model.value().problems.size() == 1);
   CHECK(model.value().problems[0].what ==
-        "the importance file has no data for tensors whose types give poor results without");
+        "the importance file has no data for some tensors whose types give poor results without it");
 }
 
-TEST_CASE("importance of the wrong size is a problem where the tensor is converted") {
+TEST_CASE("importance of the wrong size is a problem if the tensor is converted") {
   StageBench bench;
   const Error fault = input_error("imatrix.gguf", "3 values");
   for (Tensor& tensor : bench.model.tensors) tensor.importance_fault = std::make_shared<const Error>(fault);
@@ -318,13 +318,13 @@ TEST_CASE("importance of the wrong size is a problem where the tensor is convert
   CHECK(bench.run("COPY").value().problems.empty());
 }
 
-TEST_CASE("tensors come layer by layer, or as in the source") {
+TEST_CASE("tensors are ordered by layer, or as in the source") {
   const StageBench bench;
   CHECK(bench.run("Q8_0").value().tensors.front().name == "output.weight");
   CHECK(bench.run("{recipe: Q8_0, order: source}").value().tensors.front().name == "token_embd.weight");
 }
 
-TEST_CASE("the file type and the version of quantization are written at the end") {
+TEST_CASE("the file type and the quantization version are written at the end") {
   StageBench bench;
   bench.model.metadata.add("general.file_type", metadata_unsigned(MetadataType::kUint32, 1));
   bench.model.metadata.add("z", metadata_bool(true));
@@ -345,7 +345,7 @@ std::uint64_t file_type(const Result<Model>& model) {
   return *as_unsigned(*value);
 }
 
-TEST_CASE("without a file type anywhere it is guessed as the reference guesses it") {
+TEST_CASE("without a file type it is guessed as in the reference") {
   StageBench bench;  // four matrices and a norm
   constexpr std::uint64_t kGuessed = 1024;
   CHECK(file_type(bench.run("COPY")) == kGuessed + 0);
@@ -360,7 +360,7 @@ TEST_CASE("without a file type anywhere it is guessed as the reference guesses i
   CHECK(file_type(bench.run("COPY")) == kGuessed + 0);
 }
 
-TEST_CASE("of types that are there as often, the guess is that which is first there as often, layer by layer") {
+TEST_CASE("among equally frequent types, the guess is the first to reach its count, layer by layer") {
   StageBench bench;
   bench.model.tensors.pop_back();  // remaining: token_embd, output, blk.0.attn_v, blk.0.ffn_down
   const auto become = [&](const std::vector<const char*>& types) {
@@ -375,7 +375,7 @@ TEST_CASE("of types that are there as often, the guess is that which is first th
   CHECK(file_type(bench.run("{recipe: COPY, order: source}")) == kBf16);
 }
 
-TEST_CASE("the source's file type is left as it is where the recipe has none") {
+TEST_CASE("the source's file type is kept if the recipe has none") {
   StageBench bench;
   bench.model.metadata.add("general.file_type", metadata_unsigned(MetadataType::kUint32, 7));
   CHECK(file_type(bench.run("COPY")) == 7);
@@ -387,7 +387,7 @@ TEST_CASE("a recipe or a type is needed, not both") {
   CHECK(bench.error("{recipe: Q4_K_M, type: Q4_K}").what == "both a recipe and a type are given");
 }
 
-TEST_CASE("an unknown name is an error at its place") {
+TEST_CASE("an unknown name is an error at its position") {
   const StageBench bench;
   CHECK(bench.error("Q5_M").where == "a.yaml:1:1");
   CHECK(bench.error("{recipe: Q5_M}").where == "a.yaml:1:10");
@@ -395,13 +395,13 @@ TEST_CASE("an unknown name is an error at its place") {
   CHECK(bench.error("{type: Q4_K, tensors: [{match: a, type: Q5_M}]}").where == "a.yaml:1:41");
 }
 
-TEST_CASE("a recipe that others are to extend is no recipe for an output") {
+TEST_CASE("a base recipe cannot be used for an output") {
   const Error error = StageBench().error("{recipe: mix}");
   CHECK(error.where == "a.yaml:1:10");
   CHECK(error.what == "recipe 'mix' is only a base for other recipes");
 }
 
-TEST_CASE("without a type of its own a recipe's rules decide and the rest stays") {
+TEST_CASE("without a default type, a recipe's rules decide and the rest is unchanged") {
   const TempDir folder;
   write_text(folder.file("mine.yaml"), "{rules: [{class: ffn_down, type: Q5_K}]}");
   const auto model = StageBench().run("'" + folder.file("mine.yaml") + "'");
@@ -410,7 +410,7 @@ TEST_CASE("without a type of its own a recipe's rules decide and the rest stays"
   CHECK(reason(model, "output.weight") == "mine");
 }
 
-TEST_CASE("adjust sees the type decided so far") {
+TEST_CASE("adjust sees the type chosen so far") {
   const TempDir folder;
   write_text(folder.file("mine.yaml"),
              "{type: Q4_K, rules: [{class: head, type: Q6_K}], adjust: [{from: Q6_K, type: Q8_0}]}");

@@ -16,10 +16,10 @@ constexpr std::uint64_t kMostRecipeBytes = 1 << 20;
 constexpr std::size_t kLongestChain = 32;  // length of a chain of `extends`
 
 FieldSpec rules_field(std::string name, std::string doc, bool typed) {
-  FieldSpec rule{"", FieldKind::kMap, "Conditions, all of which must hold, and what follows."};
+  FieldSpec rule{"", FieldKind::kMap, "Conditions, all of which must be met, and the result."};
   rule.fields = condition_fields();
   if (typed) {
-    rule.fields.push_back({"type", FieldKind::kTypeName, "The type such a tensor gets."});
+    rule.fields.push_back({"type", FieldKind::kTypeName, "The type of such a tensor."});
     rule.fields.back().required = true;
     rule.fields.back().example = "Q5_K";
   }
@@ -82,9 +82,8 @@ Status check_groups(const std::vector<Rule>& rules, const Recipe& recipe, const 
   for (const Rule& rule : rules)
     for (const std::string& name : rule.condition.models)
       if (!recipe.models.count(name))
-        return error_at(root,
-                        fmt::format("recipe '{}' asks for model group '{}', which nothing defines", recipe.name, name),
-                        "define it under `models:`, or extend a recipe that does");
+        return error_at(root, fmt::format("recipe '{}' uses model group '{}', which is not defined", recipe.name, name),
+                        "define it under `models:`, or extend a recipe that defines it");
   return ok();
 }
 
@@ -139,8 +138,8 @@ struct RecipeText {
 Result<std::string> file_text(const std::string& path) {
   BOOST_OUTCOME_TRY(const auto file, open_source(path));
   if (file->bytes() > kMostRecipeBytes)
-    return Error{ExitCode::kUsage, path, "a recipe of more than 1 MiB", "",
-                 "is this the right file? no recipe needs that much"};
+    return Error{ExitCode::kUsage, path, "recipe is larger than 1 MiB", "",
+                 "check that this is the right file; no recipe needs to be that large"};
   std::string text(static_cast<std::size_t>(file->bytes()), '\0');
   BOOST_OUTCOME_TRY(file->read(0, std::as_writable_bytes(std::span(text))));
   return text;
@@ -151,32 +150,32 @@ Result<std::string> file_text(const std::string& path) {
 FieldSpec recipe_fields() {
   const FieldSpec word{"", FieldKind::kString, "A name."};
   const FieldSpec type{"", FieldKind::kTypeName, "A tensor type."};
-  FieldSpec class_word{"", FieldKind::kEnum, "A class of tensors."};
+  FieldSpec class_word{"", FieldKind::kEnum, "A tensor class."};
   class_word.choices = class_names();
-  FieldSpec members{"", FieldKind::kList, "Conditions on the model, one of which must hold."};
+  FieldSpec members{"", FieldKind::kList, "Conditions on the model, one of which must be met."};
   members.item = {FieldSpec{"", FieldKind::kMap, "A condition."}};
   members.item[0].fields = model_condition_fields();
-  FieldSpec models{"models", FieldKind::kDictionary, "Groups of models by name, for the condition `model`."};
+  FieldSpec models{"models", FieldKind::kDictionary, "Named groups of models, for the condition `model`."};
   models.item = {std::move(members)};
   FieldSpec fallback{"fallback", FieldKind::kDictionary,
-                     "What takes a type's place where rows are not whole blocks of it."};
+                     "Replacement types for rows that are not a multiple of the block size."};
   fallback.item = {type};
 
-  FieldSpec fields{"recipe", FieldKind::kMap, "Which type each tensor gets."};
+  FieldSpec fields{"recipe", FieldKind::kMap, "Chooses the type of each tensor."};
   fields.fields = {
-      {"description", FieldKind::kString, "What it is for, in a line."},
-      list_of("aliases", word, "Further names."),
-      {"extends", FieldKind::kString, "A recipe by name or path; what stands here comes first."},
-      {"partial", FieldKind::kBool, "Whether it is there for others to extend, and no recipe for an output."},
-      {"file_type", FieldKind::kInteger, "The number written as general.file_type."},
-      {"type", FieldKind::kTypeName, "The type where no rule decides."},
-      rules_field("keep", "Tensors that keep the type they have, whatever else is said.", false),
-      rules_field("rules", "The first that holds decides the type.", true),
-      rules_field("adjust", "The first that holds, with `from` the type decided so far, decides it anew.", true),
+      {"description", FieldKind::kString, "A one-line summary of its purpose."},
+      list_of("aliases", word, "Other names of the recipe."),
+      {"extends", FieldKind::kString, "Name or path of a recipe to extend; the settings here take precedence."},
+      {"partial", FieldKind::kBool, "Whether the recipe is only a base to extend and cannot be used for an output."},
+      {"file_type", FieldKind::kInteger, "The number to write as general.file_type."},
+      {"type", FieldKind::kTypeName, "The type where no rule matches."},
+      rules_field("keep", "Tensors that always keep their type, regardless of all rules.", false),
+      rules_field("rules", "The first match decides the type.", true),
+      rules_field("adjust", "The first match, with `from` as the type chosen so far, replaces that type.", true),
       std::move(fallback),
-      {"last_fallback", FieldKind::kTypeName, "What takes the fallback's place where that does not fit either."},
-      list_of("needs_importance", type, "Types that are refused without importance."),
-      list_of("importance_exempt", class_word, "Classes that are never refused for lack of importance."),
+      {"last_fallback", FieldKind::kTypeName, "Replacement where the fallback does not fit either."},
+      list_of("needs_importance", type, "Types that are refused without importance data."),
+      list_of("importance_exempt", class_word, "Classes that are never refused for missing importance data."),
       std::move(models)};
   return fields;
 }
@@ -257,7 +256,7 @@ std::string recipe_hint(const std::string& name) {
     names.insert(names.end(), heading.aliases.begin(), heading.aliases.end());
   }
   const std::string meant = did_you_mean(name, names);
-  return meant.empty() ? "`ggufmill recipe list` lists them; a file is given by its path: ./mine.yaml"
+  return meant.empty() ? "`ggufmill recipe list` lists them; give a file by its path: ./mine.yaml"
                        : fmt::format("did you mean '{}'? `ggufmill recipe list` lists them", meant);
 }
 
@@ -267,9 +266,9 @@ Result<Recipe> RecipeShelf::find(const std::string& name_or_path, const Origin& 
   if (std::find(chain.begin(), chain.end(), text.name) != chain.end())
     return error_at(asked, fmt::format("recipe '{}' extends itself through '{}'", text.name, chain.back()));
   if (chain.size() == kLongestChain)
-    return error_at(asked,
-                    fmt::format("recipe '{}' extends others over more than {} steps", chain.front(), kLongestChain),
-                    "put the rules of several of them into one");
+    return error_at(
+        asked, fmt::format("the chain of extended recipes of '{}' is longer than {}", chain.front(), kLongestChain),
+        "merge the rules of several of them into one");
   chain.push_back(text.name);
 
   Diagnostics errors;

@@ -66,7 +66,7 @@ std::vector<std::string> types_of(const Model& model) {
 
 }  // namespace
 
-TEST_CASE("of every built-in recipe's types a recipe is made that gives the same") {
+TEST_CASE("a recipe made from the types of any built-in recipe gives the same types") {
   const TempDir folder;
   const Family families[] = {
       kLlama,
@@ -98,7 +98,7 @@ TEST_CASE("of every built-in recipe's types a recipe is made that gives the same
     }
 }
 
-TEST_CASE("the rules are few, and say layers only where they differ") {
+TEST_CASE("the rules are few and name layers only where they differ") {
   const std::string text = recipe_from(quantized("Q4_K_M", llama(4)), "model.gguf", RecipeShelf()).value();
   CHECK(text ==
         "description: 'the types of model.gguf'\nextends: base\ntype: Q4_K\nrules:\n"
@@ -106,7 +106,7 @@ TEST_CASE("the rules are few, and say layers only where they differ") {
         "Q6_K}\n");
 }
 
-TEST_CASE("names that YAML or a pattern would read otherwise are taken as they are") {
+TEST_CASE("names with special characters of YAML or patterns are taken literally") {
   Model model = llama(1);
   for (const char* name : {"it's: a {b} # c.weight", "a.b|c.weight"}) {
     Tensor tensor = model.tensors[0];

@@ -45,14 +45,14 @@ TEST_CASE("a recipe is found by its name in any letter case") {
 
 TEST_CASE("a recipe is found by its alias") { CHECK(find("q4_k").value().name == "Q4_K_M"); }
 
-TEST_CASE("an unknown recipe is an error that says what was meant") {
+TEST_CASE("an unknown recipe is an error with a suggestion") {
   const auto recipe = find("Q4_K_N");
   REQUIRE_FALSE(recipe);
   CHECK(recipe.error().what == "unknown recipe 'Q4_K_N'");
   CHECK(recipe.error().help.find("did you mean 'Q4_K_M'?") != std::string::npos);
 }
 
-TEST_CASE("a file is named for what comes before its ending") {
+TEST_CASE("a recipe file is named after its file name without extension") {
   const Recipe recipe = Folder().write("mine", "{type: Q4_K}").value();
   CHECK(recipe.name == "mine");
   CHECK(recipe.type == &type_named("Q4_K"));
@@ -60,7 +60,7 @@ TEST_CASE("a file is named for what comes before its ending") {
   CHECK_FALSE(recipe.file_type);
 }
 
-TEST_CASE("what a recipe says comes before what it extends") {
+TEST_CASE("a recipe takes precedence over the recipe it extends") {
   const Folder folder;
   REQUIRE(folder.write("parent", "{type: Q4_K, file_type: 7, rules: [{class: head, type: Q6_K}], aliases: [old]}"));
   const Recipe recipe =
@@ -71,7 +71,7 @@ TEST_CASE("what a recipe says comes before what it extends") {
   CHECK(recipe.aliases.empty());
 }
 
-TEST_CASE("a recipe extends a built-in one") {
+TEST_CASE("a recipe can extend a built-in recipe") {
   const Recipe recipe = Folder().write("mine", "{extends: Q4_K_M, type: Q5_K}").value();
   CHECK(recipe.type == &type_named("Q5_K"));
   CHECK(recipe.file_type == 15u);
@@ -79,7 +79,7 @@ TEST_CASE("a recipe extends a built-in one") {
   CHECK(recipe.fallback.at(&type_named("Q4_K")) == &type_named("Q5_0"));
 }
 
-TEST_CASE("a chain of recipes that extend one another ends at 32") {
+TEST_CASE("a chain of recipes that extend each other is limited to 32") {
   const Folder folder;
   write_text(folder.path("0"), "{type: Q4_K}");
   for (int i = 1; i <= 40; ++i)
@@ -89,11 +89,11 @@ TEST_CASE("a chain of recipes that extend one another ends at 32") {
     const auto recipe = find(folder.path(name));
     REQUIRE_FALSE(recipe);
     CHECK(recipe.error().code == ExitCode::kUsage);
-    CHECK(recipe.error().what == "recipe '" + folder.path(name) + "' extends others over more than 32 steps");
+    CHECK(recipe.error().what == "the chain of extended recipes of '" + folder.path(name) + "' is longer than 32");
   }
 }
 
-TEST_CASE("a recipe that extends itself is an error at the word that closes the circle") {
+TEST_CASE("a recipe that extends itself is an error at the name that closes the cycle") {
   const Folder folder;
   write_text(folder.path("b"), "{extends: '" + folder.path("mine") + "'}");
   const Error error = folder.error("{type: Q4_K,\n extends: '" + folder.path("b") + "'}");
@@ -101,14 +101,14 @@ TEST_CASE("a recipe that extends itself is an error at the word that closes the 
   CHECK(error.what == "recipe '" + folder.path("mine") + "' extends itself through '" + folder.path("b") + "'");
 }
 
-TEST_CASE("an unknown recipe to extend is an error with its place") {
+TEST_CASE("an unknown recipe to extend is an error with its position") {
   const Folder folder;
   const Error error = folder.error("{extends: Q9}");
   CHECK(error.where == folder.path("mine") + ":1:11");
   CHECK(error.what == "unknown recipe 'Q9'");
 }
 
-TEST_CASE("an unknown class is an error with its place") {
+TEST_CASE("an unknown class is an error with its position") {
   const Folder folder;
   const Error error = folder.error("{type: Q4_K, rules: [{class: ffn_dwon, type: Q6_K}]}");
   CHECK(error.where == folder.path("mine") + ":1:30");
@@ -116,41 +116,41 @@ TEST_CASE("an unknown class is an error with its place") {
   CHECK(error.help.find("did you mean 'ffn_down'?") != std::string::npos);
 }
 
-TEST_CASE("unknown types are errors, as a fallback too") {
+TEST_CASE("unknown types are errors, also as a fallback") {
   const Folder folder;
   CHECK(folder.error("{type: Q4_Q}").what == "unknown quantization type 'Q4_Q'");
   CHECK(folder.error("{type: Q4_K, fallback: {Q4_Q: Q4_0}}").what == "unknown quantization type 'Q4_Q'");
   CHECK(folder.error("{type: Q4_K, fallback: {Q4_K: Q4_Q}}").what == "unknown quantization type 'Q4_Q'");
 }
 
-TEST_CASE("a model group that nothing defines is an error") {
+TEST_CASE("an undefined model group is an error") {
   CHECK(Folder().error("{type: Q4_K, rules: [{model: big, type: Q6_K}]}").what ==
-        "recipe 'mine' asks for model group 'big', which nothing defines");
+        "recipe 'mine' uses model group 'big', which is not defined");
 }
 
-TEST_CASE("a model group asks for facts of models only") {
+TEST_CASE("a model group has conditions on models only") {
   const Folder folder;
   CHECK(folder.write("a", "{type: Q4_K, models: {big: [{layers: 80, arch: llama}]}}"));
   CHECK(folder.error("{type: Q4_K, models: {big: [{class: attn_v}]}}").what == "unknown key 'class'");
   CHECK(folder.error("{type: Q4_K, models: {big: [{model: big}]}}").what == "unknown key 'model'");
 }
 
-TEST_CASE("a file that is not there is an error") {
+TEST_CASE("a missing file is an error") {
   const auto recipe = find("no/such/recipe.yaml");
   REQUIRE_FALSE(recipe);
   CHECK(recipe.error().where == "no/such/recipe.yaml");
 }
 
-TEST_CASE("a file that is no YAML is an error with its place") {
+TEST_CASE("a file that is not YAML is an error with its position") {
   const Folder folder;
   CHECK(folder.error("{type: Q4_K").where.starts_with(folder.path("mine") + ":"));
 }
 
 TEST_CASE("a file larger than a recipe can be is refused") {
-  CHECK(Folder().error("# " + std::string(2 << 20, 'x')).what.find("more than 1 MiB") != std::string::npos);
+  CHECK(Folder().error("# " + std::string(2 << 20, 'x')).what.find("larger than 1 MiB") != std::string::npos);
 }
 
-TEST_CASE("the file type of a recipe is known by its names, not by paths") {
+TEST_CASE("the file type of a recipe is known by its names, not by its path") {
   const RecipeShelf shelf;
   CHECK(shelf.file_type_of("Q4_K_M") == 15u);
   CHECK(shelf.file_type_of("Q4_K") == 15u);

@@ -50,7 +50,7 @@ std::vector<ChoiceClass> model_like(std::size_t tensors, std::size_t types, std:
 
 }  // namespace
 
-TEST_CASE("the solver's choice is the best of all, for random tables and limits") {
+TEST_CASE("the solver's choice is optimal for random tables and limits") {
   std::mt19937_64 random(1);
   for (int round = 0; round < 1000; ++round) {
     std::vector<ChoiceClass> classes;
@@ -86,7 +86,7 @@ TEST_CASE("the solver's choice is the best of all, for random tables and limits"
   }
 }
 
-TEST_CASE("eight tensors and five types, as brute force has it") {
+TEST_CASE("eight tensors and five types match brute force") {
   std::mt19937_64 random(2);
   const auto classes = model_like(8, 5, 1 << 22, random);
   for (const double bits : {2.0, 3.3, 4.5, 7.0}) {
@@ -100,7 +100,7 @@ TEST_CASE("eight tensors and five types, as brute force has it") {
   }
 }
 
-TEST_CASE("a choice of 2,000 tensors and 20 types is proven") {
+TEST_CASE("a choice for 2,000 tensors and 20 types is proven") {
   std::mt19937_64 random(3);
   const auto classes = model_like(2000, 20, 1 << 25, random);
   for (const std::uint64_t limit : {80'000'000'000u, 160'000'000'000u, 250'000'000'000u}) {
@@ -120,7 +120,7 @@ TEST_CASE("equal tensors do no harm") {
   CHECK(found->is_proven);
 }
 
-TEST_CASE("a limit that nothing keeps has no choice, one that all keep has the best") {
+TEST_CASE("an impossible limit has no choice, and a loose one has the best choice") {
   const std::vector<ChoiceClass> classes{{{10, 5}, {20, 1}}, {{7, 3}, {9, 4}}};
   CHECK_FALSE(solve_choice(classes, 16));
   CHECK(solve_choice(classes, 17)->options == std::vector<std::size_t>{0, 0});

@@ -15,7 +15,7 @@ namespace {
 constexpr std::uint64_t kAlignment = 32;  // of tensors, unless the metadata sets another
 constexpr double kLossScale = 0x1p59;     // sum of the largest losses, scaled to integers
 
-constexpr std::string_view kUnmeasured = "nothing is measured yet";
+constexpr std::string_view kUnmeasured = "the target is not measured yet";
 constexpr std::string_view kMeasureAgain = "measure again: ggufmill measure";
 
 std::uint64_t padded(std::uint64_t bytes, std::uint64_t alignment) {
@@ -153,7 +153,7 @@ class Chooser {
     if (found->second->made_of != measured_identity(tensor))
       return error_at(
           options_.origin,
-          fmt::format("tensor {}, or its importance, has changed since it was measured", quoted_name(tensor.name)),
+          fmt::format("tensor {} or its importance data has changed since it was measured", quoted_name(tensor.name)),
           std::string(kMeasureAgain));
     return found->second;
   }
@@ -175,7 +175,7 @@ class Chooser {
     for (std::size_t b = 0; b < budgets.size(); ++b)
       if (budgets[b].tensors && !is_used[b])
         return error_at(budgets[b].origin, fmt::format("no tensor matches '{}'", budgets[b].tensors->text()),
-                        "`ggufmill inspect` lists the tensors; an earlier budget may have taken them all");
+                        "`ggufmill inspect` lists the tensors; an earlier budget may have matched them all");
     return ok();
   }
 
@@ -207,10 +207,10 @@ class Chooser {
 
   Error two_budgets(const Group& group) const {
     return error_at(options_.origin,
-                    fmt::format("tensors {} and {} are to have one type, but count for two budgets",
+                    fmt::format("tensors {} and {} must have the same type, but belong to two budgets",
                                 quoted_name(model_.tensors[group.members.front().tensor].name),
                                 quoted_name(model_.tensors[group.members.back().tensor].name)),
-                    "let all tensors of a group match the pattern of one budget, or divide it in `groups`");
+                    "make all tensors of a group match the pattern of one budget, or split the group in `groups`");
   }
 
   Status count() {
@@ -254,20 +254,20 @@ class Chooser {
       if (!is_whole) continue;
       if (!std::isfinite(loss))
         return error_at(options_.origin,
-                        fmt::format("what {} costs tensor {} is no finite figure", type->name,
+                        fmt::format("the cost of {} for tensor {} is not a finite number", type->name,
                                     quoted_name(model_.tensors[group.members.front().tensor].name)),
-                        "measure again; an objective of your own may have too large a multiplier");
+                        "measure again; a custom objective may have too large a multiplier");
       group.types.push_back(type);
       group.bytes.push_back(bytes);
       group.loss.push_back(loss);
     }
     if (!group.types.empty()) return ok();
     const Tensor& tensor = model_.tensors[group.members.front().tensor];
-    return error_at(options_.origin,
-                    fmt::format("no candidate fits tensor {}, whose rows have {} values", quoted_name(tensor.name),
-                                tensor.shape().columns()),
-                    "add a type that fits it to `candidates` and measure again, or give it one: tensors: [{match: .., "
-                    "type: ..}]");
+    return error_at(
+        options_.origin,
+        fmt::format("no candidate fits tensor {}, whose rows have {} values", quoted_name(tensor.name),
+                    tensor.shape().columns()),
+        "add a type that fits to `candidates` and measure again, or set its type: tensors: [{match: .., type: ..}]");
   }
 
   void scale() {
@@ -348,17 +348,17 @@ Result<Choice> fill_budget(const Chooser& chooser, const TargetOptions& options,
   if (budget.divergence) {
     if (auto choice = chooser.at_most(at, *budget.divergence)) return std::move(*choice);
     return error_at(budget.origin,
-                    fmt::format("the best choice of all{} loses {:.4g}, and {:.4g} is wanted",
+                    fmt::format("the best possible choice{} has a loss of {:.4g}, but {:.4g} is requested",
                                 of.empty() ? "" : " for tensors" + of, chooser.least_loss(at), *budget.divergence),
-                    "ask for more, or add better types to `candidates`");
+                    "request a larger value, or add better types to `candidates`");
   }
   BOOST_OUTCOME_TRY(const std::uint64_t room, room_in(chooser, options, at, model, other_bytes));
   if (room >= chooser.fixed_bytes(at))
     if (auto choice = chooser.within(at, room - chooser.fixed_bytes(at))) return std::move(*choice);
   return error_at(budget.origin,
-                  fmt::format("the smallest choice has {} of tensors{}, and there is room for {}",
+                  fmt::format("the smallest choice takes {} for the tensors{}, but there is room for {}",
                               human_bytes(chooser.fixed_bytes(at) + chooser.least_bytes(at)), of, human_bytes(room)),
-                  "ask for more, or add smaller types to `candidates` and measure again");
+                  "request a larger value, or add smaller types to `candidates` and measure again");
 }
 
 }  // namespace
@@ -436,8 +436,8 @@ Result<AssumedChoice> assume_types(const TargetOptions& options, const Model& mo
 Error unmeasured(const Origin& origin, std::uint64_t least_bytes, std::uint64_t most_bytes) {
   return error_at(
       origin,
-      fmt::format("{}; the tensors can have {} to {}", kUnmeasured, human_bytes(least_bytes), human_bytes(most_bytes)),
-      "`ggufmill measure` makes the file for `measured`, and `ggufmill run` does it where there is none");
+      fmt::format("{}; the tensors can take {} to {}", kUnmeasured, human_bytes(least_bytes), human_bytes(most_bytes)),
+      "`ggufmill measure` creates the file for `measured`, and `ggufmill run` does so if it is missing");
 }
 
 bool wants_measurement(const Error& error) {

@@ -46,47 +46,48 @@ std::vector<FieldSpec> size_fields(std::string size, std::string bits, std::stri
 }
 
 FieldSpec target_field() {
-  FieldSpec one{"", FieldKind::kMap, "One budget for all."};
-  one.fields = size_fields("Bytes of the whole output, headers and padding included.", "The same for each weight.",
-                           "As many bytes as with this recipe.",
-                           "The smallest output whose sum is at most this; with objective `probe` the sum is the KL "
-                           "divergence to expect.");
-  FieldSpec part{"", FieldKind::kMap, "A budget of some tensors: exactly one of size, bits, like and divergence."};
-  part.fields = size_fields("Bytes of these tensors with their padding; of the last budget with the headers, too.",
-                            "The same for each of their weights.", "As many bytes as they have with this recipe.",
-                            "The fewest bytes with which their sum is at most this.");
-  part.fields.insert(part.fields.begin(), pattern_field("tensors",
-                                                        "For tensors whose name this is found in; the last budget has "
-                                                        "none, and is for all others and the headers.",
-                                                        "'ffn_.*_exps'"));
+  FieldSpec one{"", FieldKind::kMap, "One budget for all tensors."};
+  one.fields = size_fields(
+      "Size of the complete output in bytes, including headers and padding.",
+      "Size of the complete output in bits per weight.", "The size that this recipe gives.",
+      "The smallest output whose sum is at most this; with objective `probe` the sum is the expected KL divergence.");
+  FieldSpec part{"", FieldKind::kMap, "A budget for some tensors: exactly one of size, bits, like, and divergence."};
+  part.fields =
+      size_fields("Size of these tensors in bytes, including padding; the last budget also includes the headers.",
+                  "Size of these tensors in bits per weight.", "The size that this recipe gives these tensors.",
+                  "The smallest size at which their sum is at most this.");
+  part.fields.insert(part.fields.begin(),
+                     pattern_field("tensors",
+                                   "Pattern to find in the names of this budget's tensors; the last budget has none "
+                                   "and covers all other tensors and the headers.",
+                                   "'ffn_.*_exps'"));
   FieldSpec parts{"", FieldKind::kList,
-                  "Several, such as one for main memory and one for a GPU's: a tensor counts for the first that is for "
-                  "it."};
+                  "Several budgets, such as one for main memory and one for GPU memory; a tensor belongs to the first "
+                  "that matches."};
   parts.item = {std::move(part)};
   parts.minimum = 1;
   FieldSpec field{"target", FieldKind::kOneOf,
-                  "In place of a recipe: the types that together lose least in so many bytes, by what was measured. "
-                  "Rules in `tensors` give single tensors their type."};
+                  "Used instead of a recipe: chooses the types with the least total loss for a given size, based on "
+                  "measurements. Rules in `tensors` set the types of individual tensors."};
   field.alternatives = {std::move(one), std::move(parts)};
   field.example = "{bits: 4.5}";
   return field;
 }
 
 FieldSpec objective_choice() {
-  FieldSpec name{"", FieldKind::kString, "A built-in objective, or the path of a file."};
+  FieldSpec name{"", FieldKind::kString, "Name of a built-in objective, or path of a file."};
   name.example = "relative";
-  FieldSpec map{"", FieldKind::kMap, "With measured sensitivities."};
-  map.fields = {{"name", FieldKind::kString, "A built-in objective, or the path of a file."},
+  FieldSpec map{"", FieldKind::kMap, "An objective with measured sensitivities."};
+  map.fields = {{"name", FieldKind::kString, "Name of a built-in objective, or path of a file."},
                 {"sensitivities", FieldKind::kPath,
-                 "What `ggufmill probe` measured; or a table NAME.csv: a line QTYPE and names of tensors, then one for "
-                 "each type."}};
+                 "Output of `ggufmill probe`; or a table NAME.csv with a header line of QTYPE and tensor names, then "
+                 "one line for each type."}};
   map.fields[0].required = true;
   map.fields[0].example = "probe";
   map.fields[1].example = "sensitivities.json";
-  FieldSpec field{
-      "objective", FieldKind::kOneOf,
-      "What the choice is to make small: stream (where it knows the tensors' roles, else relative), relative, "
-      "probe, absolute, or a file of your own."};
+  FieldSpec field{"objective", FieldKind::kOneOf,
+                  "What the choice minimizes: stream (where it knows the tensors' roles, otherwise relative), "
+                  "relative, probe, absolute, or a file of your own."};
   field.alternatives = {std::move(name), std::move(map)};
   field.default_text = "stream";
   field.example = "relative";
@@ -94,7 +95,7 @@ FieldSpec objective_choice() {
 }
 
 FieldSpec exclude_field() {
-  FieldSpec name{"", FieldKind::kString, "A built-in list, or the path of a file."};
+  FieldSpec name{"", FieldKind::kString, "Name of a built-in list, or path of a file."};
   name.example = "cuda";
   FieldSpec names{"", FieldKind::kList, "Several lists."};
   names.item = {name};
@@ -102,7 +103,7 @@ FieldSpec exclude_field() {
   std::string built_in;
   for (const BuiltInExclusion& each : built_in_exclusions()) built_in += fmt::format("{}, ", each.name);
   FieldSpec field{"exclude", FieldKind::kOneOf,
-                  "Candidates that are left out, by lists of what a backend has no fast code for: " + built_in +
+                  "Candidates to exclude, given as lists of types without fast code in a backend: " + built_in +
                       "or files of your own."};
   field.alternatives = {std::move(name), std::move(names)};
   field.example = "[cuda, cpu-x86-64]";
@@ -125,7 +126,7 @@ Status exclude_types(const ConfigNode& node, const Types& types, TargetOptions& 
     BOOST_OUTCOME_TRY(take(name));
   }
   if (!options.candidates.empty()) return ok();
-  return error_at(node, "no candidate is left", "add types to `candidates` that these lists do not have");
+  return error_at(node, "no candidates are left", "add types to `candidates` that are not in these lists");
 }
 
 Result<Objective> read_choice(const ConfigNode* node, TargetOptions& options) {
@@ -137,7 +138,7 @@ Result<Objective> read_choice(const ConfigNode* node, TargetOptions& options) {
   const ConfigNode* probes = node && node->is_map() ? node->find("sensitivities") : nullptr;
   if (objective.kind == ObjectiveKind::kProbe && !probes)
     return error_at(*node, fmt::format("objective '{}' needs sensitivities", objective.name),
-                    "objective: {name: probe, sensitivities: FILE}");
+                    "set them: objective: {name: probe, sensitivities: FILE}");
   if (probes) {
     options.inputs.push_back(probes->scalar);
     BOOST_OUTCOME_TRY(ProbeFile file, read_probes(probes->scalar));
@@ -164,7 +165,7 @@ Result<TargetBudget> read_budget(const ConfigNode& node, const RecipeShelf& shel
   if (const ConfigNode* like = node.find("like")) {
     BOOST_OUTCOME_TRY(budget.like, shelf.find(like->scalar, origin_of(*like)));
     if (budget.like->partial)
-      return error_at(*like, fmt::format("recipe '{}' is only a base for others", like->scalar));
+      return error_at(*like, fmt::format("recipe '{}' is only a base for other recipes", like->scalar));
   }
   return budget;
 }
@@ -179,10 +180,10 @@ Result<std::vector<TargetBudget>> read_budgets(const ConfigNode& target, const R
     BOOST_OUTCOME_TRY(budgets.emplace_back(), read_budget(item, shelf));
     const bool is_last = &item == &target.items.back();
     if (is_last && budgets.back().tensors)
-      return error_at(item, "the last budget has a pattern, so that other tensors have none",
-                      "end the list with one for all others: {size: 8GiB}");
+      return error_at(item, "the last budget has a pattern, so tensors that match no pattern have no budget",
+                      "end the list with a budget for all other tensors: {size: 8GiB}");
     if (!is_last && !budgets.back().tensors)
-      return error_at(item, "a budget without a pattern takes all tensors, and others follow",
+      return error_at(item, "a budget without a pattern covers all tensors, but is not the last",
                       "move it to the end, or give it a pattern: {tensors: 'ffn_.*_exps', ..}");
   }
   return budgets;
@@ -191,25 +192,26 @@ Result<std::vector<TargetBudget>> read_budgets(const ConfigNode& target, const R
 }  // namespace
 
 std::vector<FieldSpec> target_fields() {
-  FieldSpec candidates{"candidates", FieldKind::kList, "The types to choose from; each is measured."};
+  FieldSpec candidates{"candidates", FieldKind::kList, "The types to choose from; each one is measured."};
   candidates.item = {type_field("", "A type.")};
   candidates.minimum = 1;
   candidates.default_text = fmt::format("[{}]", fmt::join(kCandidates, ", "));
   candidates.example = "[Q3_K, Q4_K, Q6_K]";
-  FieldSpec measured{"measured", FieldKind::kPath,
-                     "What `ggufmill measure` wrote; without it `run` measures first, into a file beside the output."};
+  FieldSpec measured{
+      "measured", FieldKind::kPath,
+      "Output of `ggufmill measure`; without it, `run` measures first and writes a file next to the output."};
   measured.example = "model.measured.json";
-  const FieldSpec pattern = pattern_field("", "Found in the tensors' names.", "'ffn_(gate|up)\\.'");
-  FieldSpec groups{"groups", FieldKind::kList, "Tensors of one layer that match one of these have one type."};
+  const FieldSpec pattern = pattern_field("", "Pattern to find in the tensor names.", "'ffn_(gate|up)\\.'");
+  FieldSpec groups{"groups", FieldKind::kList, "Patterns for tensors of a layer that must have the same type."};
   groups.item = {pattern};
   groups.example = "['ffn_(gate|up)\\.']";
   FieldSpec match = pattern;
   match.name = "match";
   match.required = true;
-  FieldSpec bound{"", FieldKind::kMap, "Tensors, and the types between which theirs is, by bits for a weight."};
-  bound.fields = {std::move(match), type_field("at_least", "No coarser than this."),
-                  type_field("at_most", "No finer than this.")};
-  FieldSpec bounds{"bounds", FieldKind::kList, "Bounds for the choice."};
+  FieldSpec bound{"", FieldKind::kMap, "Tensors, and the range of their types by bits per weight."};
+  bound.fields = {std::move(match), type_field("at_least", "The type with the fewest bits."),
+                  type_field("at_most", "The type with the most bits.")};
+  FieldSpec bounds{"bounds", FieldKind::kList, "Bounds on the choice."};
   bounds.item = {std::move(bound)};
   bounds.example = "[{match: attn_v, at_least: Q4_K}]";
   return {target_field(),     std::move(candidates), exclude_field(),  std::move(measured),
@@ -219,7 +221,8 @@ std::vector<FieldSpec> target_fields() {
 Status refuse_target_fields(const ConfigNode& quantize) {
   for (const std::string_view name : kFields)
     if (const ConfigNode* node = quantize.find(name))
-      return error_at(*node, fmt::format("'{}' is for a target, and there is none", name), "target: {bits: 4.5}");
+      return error_at(*node, fmt::format("'{}' needs a target, which is missing", name),
+                      "add one: target: {bits: 4.5}");
   return ok();
 }
 

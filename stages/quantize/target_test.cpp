@@ -106,7 +106,7 @@ TEST_CASE("a target is filled and not exceeded") {
   }
 }
 
-TEST_CASE("what the files hold besides tensors is left free") {
+TEST_CASE("the files' other contents are subtracted from the target") {
   Sample sample;
   sample.model.notes.set(notes::kOtherBytes, 20'000);
   const Model model = chosen(fmt::format("{{target: {{size: 100000}}, {}}}", kTypes), sample);
@@ -114,7 +114,7 @@ TEST_CASE("what the files hold besides tensors is left free") {
   CHECK(tensor_bytes(model) > 78'000);
 }
 
-TEST_CASE("a size like a recipe's is at most that") {
+TEST_CASE("a size like a recipe's is at most the size of the recipe") {
   const Sample sample;
   const Model model = chosen(fmt::format("{{target: {{like: Q4_K_M}}, {}}}", kTypes), sample);
   CHECK(tensor_bytes(model) <= tensor_bytes(chosen("Q4_K_M", sample)));
@@ -127,7 +127,7 @@ TEST_CASE("tensors that matter more get more") {
         named(model, "blk.1.ffn_up.weight").type->bits_per_weight());
 }
 
-TEST_CASE("rules give tensors their type, groups one type, and bounds keep it") {
+TEST_CASE("rules set types, groups share a type, and bounds limit it") {
   const Sample sample;
   const Model model = chosen(
       fmt::format("{{target: {{bits: 4}}, {}, tensors: [{{match: '^output', type: Q3_K}}], groups: ['attn_(q|k|v)'], "
@@ -145,34 +145,37 @@ TEST_CASE("a divergence is reached with the fewest bytes") {
   const Model coarse = chosen(fmt::format("{{target: {{divergence: 0.1}}, {}}}", kTypes), sample);
   const Model fine = chosen(fmt::format("{{target: {{divergence: 0.001}}, {}}}", kTypes), sample);
   CHECK(tensor_bytes(coarse) < tensor_bytes(fine));
-  CHECK(refusal(fmt::format("{{target: {{divergence: 0.0000001}}, {}}}", kTypes), sample).find("is wanted") !=
+  CHECK(refusal(fmt::format("{{target: {{divergence: 0.0000001}}, {}}}", kTypes), sample).find("is requested") !=
         std::string::npos);
 }
 
-TEST_CASE("without importance, or without roles, the objective is `relative`, which is said") {
+TEST_CASE("without importance or roles, the objective is `relative`, with a warning") {
   const Sample unweighted(false);
   const Model model = chosen(fmt::format("{{target: {{bits: 4.5}}, {}}}", kTypes), unweighted);
-  CHECK(model.warnings == std::vector<std::string>{"types are chosen by objective 'relative': objective 'stream' needs "
-                                                   "an importance matrix"});
+  CHECK(model.warnings ==
+        std::vector<std::string>{"types are chosen with objective 'relative': objective 'stream' needs "
+                                 "an importance matrix"});
   CHECK(refusal(fmt::format("{{target: {{bits: 4.5}}, objective: stream, {}}}", kTypes), unweighted) ==
         "objective 'stream' needs an importance matrix");
   Sample strange;
   strange.model.tensors[6].name = strange.measurement.tensors[6].name = "blk.0.mixer.weight";
-  CHECK(chosen(fmt::format("{{target: {{bits: 4.5}}, {}}}", kTypes), strange).warnings ==
-        std::vector<std::string>{"types are chosen by objective 'relative': tensor 'blk.0.mixer.weight' has no role in "
-                                 "objective 'stream'"});
+  CHECK(
+      chosen(fmt::format("{{target: {{bits: 4.5}}, {}}}", kTypes), strange).warnings ==
+      std::vector<std::string>{"types are chosen with objective 'relative': tensor 'blk.0.mixer.weight' has no role in "
+                               "objective 'stream'"});
 }
 
-TEST_CASE("a measurement of something else is refused") {
+TEST_CASE("a measurement of other data is refused") {
   Sample sample;
   const std::string text = fmt::format("{{target: {{bits: 4.5}}, {}}}", kTypes);
   sample.measurement.tensors[3].made_of = "another";
-  CHECK(refusal(text, sample) == "tensor 'blk.0.attn_k.weight', or its importance, has changed since it was measured");
+  CHECK(refusal(text, sample) ==
+        "tensor 'blk.0.attn_k.weight' or its importance data has changed since it was measured");
   sample.measurement.tensors.erase(sample.measurement.tensors.begin() + 3);
   CHECK(refusal(text, sample) == "tensor 'blk.0.attn_k.weight' was not measured");
 }
 
-TEST_CASE("several budgets are each kept, and their choices are the best of all that keep them") {
+TEST_CASE("several budgets are all kept, and the choices within them are optimal") {
   std::mt19937_64 random(5);
   std::uniform_real_distribution<double> factor(0.2, 5);
   const char* names[] = {"Q2_K", "Q4_K", "Q6_K"};
@@ -231,17 +234,18 @@ TEST_CASE("several budgets are each kept, and their choices are the best of all 
   }
 }
 
-TEST_CASE("budgets that leave tensors out, that take none, or that a group lies across are refused") {
+TEST_CASE("budgets that miss tensors, match none, or split a group are refused") {
   const Sample sample;
   const auto refused = [&](const std::string& target) {
     return refusal(fmt::format("{{target: {}, {}}}", target, kTypes), sample);
   };
   CHECK(refused("[{tensors: ffn_exps, bits: 4}, {bits: 4}]") == "no tensor matches 'ffn_exps'");
   CHECK(refused("[{tensors: ffn, bits: 4}, {bits: 4}], groups: ['attn_output|ffn_gate']") ==
-        "tensors 'blk.0.attn_output.weight' and 'blk.0.ffn_gate.weight' are to have one type, but count for two "
+        "tensors 'blk.0.attn_output.weight' and 'blk.0.ffn_gate.weight' must have the same type, but belong to two "
         "budgets");
-  CHECK(refused("[{tensors: ffn, bits: 1}, {bits: 4}]").find("of tensors that match 'ffn', and") != std::string::npos);
-  CHECK(refused("[{tensors: ffn, bits: 4}, {bits: 1}]").find("of tensors that match no budget, and") !=
+  CHECK(refused("[{tensors: ffn, bits: 1}, {bits: 4}]").find("for the tensors that match 'ffn', but") !=
+        std::string::npos);
+  CHECK(refused("[{tensors: ffn, bits: 4}, {bits: 1}]").find("for the tensors that match no budget, but") !=
         std::string::npos);
   const Model model =
       chosen(fmt::format("{{target: [{{tensors: ffn, bits: 4}}, {{divergence: 0.01}}], {}}}", kTypes), sample);
@@ -266,7 +270,7 @@ TEST_CASE("types of excluded lists are never chosen") {
   CHECK_FALSE(left.contains("Q4_K"));
 }
 
-TEST_CASE("a list is of types, and leaves some candidates") {
+TEST_CASE("an exclusion list contains types and must leave some candidates") {
   const TempDir folder;
   for (const BuiltInExclusion& built_in : built_in_exclusions()) {
     const Exclusion exclusion = find_exclusion(std::string(built_in.name), {}, {}).value();
@@ -275,24 +279,24 @@ TEST_CASE("a list is of types, and leaves some candidates") {
     CHECK(exclusion.description.starts_with("Types "));
     CHECK(exclusion.source.starts_with("llama.cpp, ggml/src/"));
   }
-  CHECK(find_exclusion("cdua", {}, {}).error().what == "unknown list of types 'cdua'");
+  CHECK(find_exclusion("cdua", {}, {}).error().what == "unknown exclusion list 'cdua'");
   for (const char* text : {"", "types: []", "types: [Q4_X]", "name: [Q4_K]"}) {
     write_text(folder.file("bad.yaml"), text);
     CHECK_FALSE(find_exclusion(folder.file("bad.yaml"), {}, {}));
   }
 }
 
-TEST_CASE("figures that are no use are an error, not a choice") {
+TEST_CASE("unusable numbers are an error, not a choice") {
   Sample sample;
   sample.measurement.tensors[4].weighted_energy = 1e-308;
   sample.measurement.tensors[4].types[0].weighted_error = 1e308;
   CHECK(refusal(fmt::format("{{target: {{bits: 4}}, {}}}", kTypes), sample) ==
-        "what Q2_K costs tensor 'blk.0.attn_v.weight' is no finite figure");
+        "the cost of Q2_K for tensor 'blk.0.attn_v.weight' is not a finite number");
 }
 
 TEST_CASE("a target that is too small, and candidates that do not fit, are errors") {
   const Sample sample;
-  CHECK(refusal(fmt::format("{{target: {{bits: 1}}, {}}}", kTypes), sample).find("the smallest choice has") == 0);
+  CHECK(refusal(fmt::format("{{target: {{bits: 1}}, {}}}", kTypes), sample).find("the smallest choice takes") == 0);
   CHECK(refusal("{target: {bits: 4}, candidates: [IQ4_XS]}", sample).find("no candidate fits tensor") == 0);
 }
 
@@ -311,7 +315,7 @@ TEST_CASE("measured sensitivities decide with objective `probe`") {
   CHECK(type_of(model, "blk.1.attn_k.weight") == "Q8_0");
 }
 
-TEST_CASE("tables of sensitivities: the coarsest type of each tensor counts") {
+TEST_CASE("in tables of sensitivities the coarsest type of each tensor counts") {
   const TempDir folder;
   const std::string path = folder.file("kld_results.csv");
   write_text(
@@ -351,7 +355,7 @@ TEST_CASE("the curve falls with the size, and no recipe is below it") {
   CHECK(compared > 10);
 }
 
-TEST_CASE("the curve marks what the target itself comes to") {
+TEST_CASE("the curve marks the result of the target itself") {
   const Sample sample;
   const auto made = stage(fmt::format("{{target: {{bits: 4}}, {}}}", kTypes), sample);
   const Undecided open = undecided(*made, sample.model).value();
@@ -363,7 +367,7 @@ TEST_CASE("the curve marks what the target itself comes to") {
   CHECK(curve.back().loss < curve.front().loss);
 }
 
-TEST_CASE("what a measurement says of matrices is written, and not read") {
+TEST_CASE("the matrices of a measurement are written but not read") {
   const TempDir folder;
   Measurement measurement;
   measurement.ggufmill = "0.1.0";
@@ -385,7 +389,7 @@ TEST_CASE("what a measurement says of matrices is written, and not read") {
   CHECK(read_measurement(folder.file("m.json")).value().tensors[0].matrices.plain.empty());
 }
 
-TEST_CASE("a measurement is written and read back") {
+TEST_CASE("a measurement can be written and read back") {
   const TempDir folder;
   const Sample sample;
   write_text(folder.file("m.json"), write_measurement(sample.measurement));
@@ -410,30 +414,30 @@ Model unmeasured_model(const std::string& text, const Sample& sample) {
 
 }  // namespace
 
-TEST_CASE("without a measurement types are assumed that fill the target, and the model has a problem") {
+TEST_CASE("without a measurement, types that fill the target are assumed, and the model has a problem") {
   const Sample sample;
   const Model model = unmeasured_model(fmt::format("{{target: {{bits: 4.5}}, {}}}", kTypes), sample);
   CHECK(bits_of(model) <= 4.5);
   CHECK(bits_of(model) > 4.3);
   REQUIRE(model.problems.size() == 1);
   CHECK(wants_measurement(model.problems[0]));
-  CHECK(model.problems[0].what == "nothing is measured yet; the tensors can have 47.25 KiB to 153.00 KiB");
-  CHECK(named(model, "output.weight").reason == "assumed: not measured yet");
+  CHECK(model.problems[0].what == "the target is not measured yet; the tensors can take 47.25 KiB to 153.00 KiB");
+  CHECK(named(model, "output.weight").reason == "assumed: not yet measured");
 }
 
-TEST_CASE("a divergence that nothing is measured for is planned with the largest types") {
+TEST_CASE("a divergence without a measurement is planned with the largest types") {
   const Sample sample;
   const Model model = unmeasured_model(fmt::format("{{target: {{divergence: 0.1}}, {}}}", kTypes), sample);
   CHECK(type_of(model, "blk.0.attn_q.weight") == "Q8_0");
 }
 
-TEST_CASE("a target that no types fit is refused before anything is measured") {
+TEST_CASE("a target that no types fit is refused before measuring") {
   const Sample sample;
   const auto model = with_measurement(*stage(fmt::format("{{target: {{bits: 2}}, {}}}", kTypes), sample), nullptr)
                          ->apply(sample.model);
   REQUIRE_FALSE(model);
   CHECK_FALSE(wants_measurement(model.error()));
-  CHECK(model.error().what == "the smallest choice has 47.25 KiB of tensors, and there is room for 36.00 KiB");
+  CHECK(model.error().what == "the smallest choice takes 47.25 KiB for the tensors, but there is room for 36.00 KiB");
 }
 
 TEST_CASE("the recipe of a target names its objective") {

@@ -16,7 +16,7 @@ constexpr std::size_t kLongestName = 65535;        // bytes of a name in a GGUF 
 // Returns the problem with `to` as a replacement for `match`, in one line; empty if it is valid. References to missing
 // groups are rejected, because they would silently become empty text.
 std::string fault_in_replacement(const Pattern& match, std::string_view to) {
-  if (!is_utf8(to) || to.find('\0') != to.npos) return "a name must be UTF-8 text without zero bytes";
+  if (!is_utf8(to) || to.find('\0') != to.npos) return "a name must be UTF-8 without zero bytes";
   for (std::size_t i = 0; i + 1 < to.size(); ++i) {
     if (to[i] == '\\') {
       ++i;
@@ -59,7 +59,7 @@ class RenameStage : public Stage {
     }
     if (used) return ok();
     return error_at(rule.match_origin, fmt::format("no tensor matches {}", quoted_name(rule.match.text())),
-                    "`ggufmill inspect` lists the tensors; the rules before this one may have renamed them");
+                    "`ggufmill inspect` lists the tensors; earlier rules may have renamed them");
   }
 
   Status check_names(const Model& model, const std::vector<std::string>& before) const {
@@ -81,7 +81,7 @@ class RenameStage : public Stage {
   static std::string fault_in_name(const std::string& name) {
     if (name.empty()) return "is empty";
     if (name.size() > kLongestName)
-      return fmt::format("has {} bytes; at most {} are allowed", name.size(), kLongestName);
+      return fmt::format("has {} bytes, more than the limit of {}", name.size(), kLongestName);
     if (!is_utf8(name)) return fmt::format("is not UTF-8: {}", quoted_name(name));  // the rule split a character
     return {};
   }
@@ -89,7 +89,7 @@ class RenameStage : public Stage {
   static void warn_of_long_names(Model& model, const std::vector<std::string>& before) {
     for (std::size_t i = 0; i < before.size(); ++i)
       if (const std::string& name = model.tensors[i].name; name.size() > kLongestNameElsewhere && name != before[i])
-        model.warnings.push_back(fmt::format("tensor {} is renamed to {}, {} bytes; llama.cpp reads at most {}",
+        model.warnings.push_back(fmt::format("tensor {} is renamed to {} ({} bytes), but llama.cpp reads at most {}",
                                              quoted_name(before[i]), quoted_name(name), name.size(),
                                              kLongestNameElsewhere));
   }
@@ -113,24 +113,25 @@ Result<std::unique_ptr<Stage>> make_rename_stage(RenameOptions options) {
   Diagnostics errors;
   for (const RenameRule& rule : options.rules)
     if (const std::string fault = fault_in_replacement(rule.match, rule.to); !fault.empty())
-      errors.add(error_at(rule.to_origin, fault, "a group is a part of `match` in ( ); write \\$ for the character $"));
+      errors.add(error_at(rule.to_origin, fault, "a group is a part of `match` in ( ); write \\$ for a literal $"));
   if (!errors.empty()) return errors.together();
   return std::make_unique<RenameStage>(std::move(options));
 }
 
 StageSpec rename_stage() {
-  const FieldSpec match{.name = "match",
-                        .kind = FieldKind::kRegex,
-                        .doc = "Found anywhere in the tensor's name (Perl syntax); the first match is replaced.",
-                        .required = true,
-                        .example = "'^model\\.layers\\.(\\d+)'"};
+  const FieldSpec match{
+      .name = "match",
+      .kind = FieldKind::kRegex,
+      .doc = "Pattern to find anywhere in the tensor name (Perl syntax); the first match is replaced.",
+      .required = true,
+      .example = "'^model\\.layers\\.(\\d+)'"};
   const FieldSpec to{.name = "to",
                      .kind = FieldKind::kString,
-                     .doc = "What replaces it: $1 to $9 are what the groups matched, $& is the whole match.",
+                     .doc = "The replacement: $1 to $9 are the groups, $& is the entire match.",
                      .required = true,
                      .example = "'blk.$1'"};
   const FieldSpec rule{.kind = FieldKind::kMap,
-                       .doc = "A rule; all apply in order, and one that matches nothing is an error.",
+                       .doc = "A rule; all rules are applied in order, and a rule without a match is an error.",
                        .fields = {match, to}};
   return {{.name = "rename",
            .kind = FieldKind::kList,

@@ -44,9 +44,9 @@ Result<Checkpoint> read_folder(const fs::path& folder) {
   if (of_model.empty() && indices.size() == 1) return read_indexed_checkpoint(*indices.begin(), read_part);
   const std::set<std::string>& files = of_model.empty() ? others : of_model;
   if (files.empty())
-    return input_error(folder, "the folder has no safetensors file",
-                       has_pickles ? "of PyTorch's own files pytorch_model*.bin are read, where `source: {huggingface: "
-                                     "...}` reads the folder of a checkpoint"
+    return input_error(folder, "the folder contains no safetensors files",
+                       has_pickles ? "PyTorch files pytorch_model*.bin are supported when `source: {huggingface: ...}` "
+                                     "reads the checkpoint folder"
                                    : "give the folder of a checkpoint, or one of its files");
   return read_checkpoint_files({files.begin(), files.end()}, read_part);
 }

@@ -55,7 +55,7 @@ class HeaderSink final : public JsonSink {
     if (skipped_ > 0) return skip(event), std::string();
     switch (level_) {
       case Level::kStart:
-        if (event.kind != Kind::kObjectBegin) return "the header is no object";
+        if (event.kind != Kind::kObjectBegin) return "the header is not an object";
         level_ = Level::kDocument;
         return {};
       case Level::kDocument:
@@ -77,11 +77,11 @@ class HeaderSink final : public JsonSink {
   std::string take_name(const JsonEvent& event) {
     if (event.kind == Kind::kKey) {
       key_ = event.text;
-      if (!names_.insert(key_).second) return fmt::format("tensor {} is there twice", quoted_name(key_));
+      if (!names_.insert(key_).second) return fmt::format("tensor {} appears twice", quoted_name(key_));
       return {};
     }
     if (event.kind == Kind::kObjectEnd) return {};
-    if (event.kind != Kind::kObjectBegin) return fmt::format("{} is no object", quoted_name(key_));
+    if (event.kind != Kind::kObjectBegin) return fmt::format("{} is not an object", quoted_name(key_));
     level_ = key_ == kMetadataKey ? Level::kMetadata : Level::kTensor;
     if (level_ == Level::kTensor) entries.emplace_back().name = key_;
     return {};
@@ -93,7 +93,7 @@ class HeaderSink final : public JsonSink {
       key_ = event.text;
       return {};
     }
-    if (event.kind != Kind::kString) return fmt::format("{}: {} is no text", kMetadataKey, quoted_name(key_));
+    if (event.kind != Kind::kString) return fmt::format("{}: {} is not a string", kMetadataKey, quoted_name(key_));
     metadata.emplace_back(key_, event.text);
     return {};
   }
@@ -103,7 +103,7 @@ class HeaderSink final : public JsonSink {
     if (event.kind == Kind::kObjectEnd) {
       level_ = Level::kDocument;
       if (entry.has_dtype && entry.has_shape && entry.has_offsets && entry.offsets.size() == 2) return {};
-      return tensor_problem("needs dtype, shape and two data_offsets");
+      return tensor_problem("needs dtype, shape, and two data_offsets");
     }
     if (event.kind == Kind::kKey) {
       key_ = event.text;
@@ -111,7 +111,7 @@ class HeaderSink final : public JsonSink {
     }
     if (key_ == "dtype") {
       if (event.kind != Kind::kString || std::exchange(entry.has_dtype, true))
-        return tensor_problem("needs one dtype, a text");
+        return tensor_problem("needs exactly one dtype, a string");
       entry.dtype = event.text;
       return {};
     }
@@ -119,7 +119,7 @@ class HeaderSink final : public JsonSink {
     numbers_ = key_ == "shape" ? &entry.shape : &entry.offsets;
     bool& is_there = key_ == "shape" ? entry.has_shape : entry.has_offsets;
     if (event.kind != Kind::kArrayBegin || std::exchange(is_there, true))
-      return tensor_problem(fmt::format("needs one {}, a list", key_));
+      return tensor_problem(fmt::format("needs exactly one {}, a list", key_));
     level_ = Level::kNumbers;
     return {};
   }
@@ -130,9 +130,9 @@ class HeaderSink final : public JsonSink {
     const char* end = event.text.data() + event.text.size();
     const auto [rest, error] = std::from_chars(event.text.data(), end, number);
     if (event.kind != Kind::kNumber || rest != end || error != std::errc())
-      return tensor_problem(fmt::format("has what is no whole number of 64 bits in its {}", key_));
+      return tensor_problem(fmt::format("has a value that is not a non-negative 64-bit integer in {}", key_));
     if (numbers_->size() == kMostDimensions)
-      return tensor_problem(fmt::format("has more than {} numbers in its {}", kMostDimensions, key_));
+      return tensor_problem(fmt::format("has more than {} numbers in {}", kMostDimensions, key_));
     numbers_->push_back(number);
     return {};
   }
@@ -185,12 +185,14 @@ class HeaderReader {
     std::array<std::byte, kLengthBytes + 1> start{};
     const std::size_t bytes = std::min<std::uint64_t>(start.size(), file_.bytes());
     BOOST_OUTCOME_TRY(file_.read(0, std::span(start).first(bytes)));
-    if (bytes < kLengthBytes) return wrong(fmt::format("{} bytes are no safetensors file", bytes), kDamagedFileHelp);
+    if (bytes < kLengthBytes)
+      return wrong(fmt::format("{} bytes are too short for a safetensors file", bytes), kDamagedFileHelp);
     std::uint64_t length = 0;
     for (std::size_t i = kLengthBytes; i-- > 0;) length = length << 8 | std::to_integer<std::uint64_t>(start[i]);
     if (length > kLongestHeader) {
-      Error error = wrong(fmt::format("the header would have {} bytes; the format allows {}", length, kLongestHeader),
-                          "is this a safetensors file?");
+      Error error = wrong(
+          fmt::format("the header would have {} bytes, more than the format's limit of {}", length, kLongestHeader),
+          "check that this is a safetensors file");
       error.detail = "at byte 0x0";
       return error;
     }
@@ -198,7 +200,7 @@ class HeaderReader {
       return wrong(fmt::format("the header of {} bytes goes past the end of the file", length), kDamagedFileHelp);
     data_ = kLengthBytes + length;
     if (length == 0 || start[kLengthBytes] != std::byte{'{'}) {
-      Error error = wrong("the header does not begin with '{'", "is this a safetensors file?");
+      Error error = wrong("the header does not begin with '{'", "check that this is a safetensors file");
       error.detail = fmt::format("at byte {:#x}", kLengthBytes);
       return error;
     }
@@ -213,14 +215,14 @@ class HeaderReader {
     if (dtype == std::end(kDtypes)) {
       std::vector<std::string_view> known;
       for (const Dtype& each : kDtypes) known.push_back(each.name);
-      return wrong(tensor, fmt::format("is of type {}, which is not read", quoted_name(entry.dtype)),
-                   fmt::format("what is read: {}", fmt::join(known, ", ")));
+      return wrong(tensor, fmt::format("is of type {}, which is not supported", quoted_name(entry.dtype)),
+                   fmt::format("supported types: {}", fmt::join(known, ", ")));
     }
     tensor.type = &type_named(dtype->type);
     if (dtype->elements_in_byte != 0) {
       if (tensor.dims.empty() || tensor.dims.back() % dtype->elements_in_byte != 0)
-        return wrong(
-            tensor, fmt::format("of {} has rows that are no whole bytes: {}", dtype->name, describe_dims(tensor.dims)));
+        return wrong(tensor, fmt::format("of {} has rows that are not a whole number of bytes: {}", dtype->name,
+                                         describe_dims(tensor.dims)));
       tensor.dims.back() /= dtype->elements_in_byte;
     }
     BOOST_OUTCOME_TRY(place(tensor, entry.offsets[0], entry.offsets[1]));
@@ -239,10 +241,10 @@ class HeaderReader {
     const auto bytes = bytes_of(*tensor.type, elements);
     if (!bytes) return wrong(tensor, "is too large: " + bytes.error().what);
     if (begin > end || end - begin != bytes.value())
-      return wrong(tensor, fmt::format("lies from {} to {} of the data, but {} of {} are {} bytes", begin, end,
+      return wrong(tensor, fmt::format("is at {} to {} of the data, but {} of {} takes {} bytes", begin, end,
                                        describe_dims(tensor.dims), tensor.type->name, bytes.value()));
     if (end > file_.bytes() - data_)
-      return wrong(tensor, fmt::format("lies from {} to {} of the data, past the end of the file", begin, end),
+      return wrong(tensor, fmt::format("is at {} to {} of the data, past the end of the file", begin, end),
                    kDamagedFileHelp);
     tensor.begin = data_ + begin;
     tensor.bytes = bytes.value();
@@ -270,8 +272,8 @@ class HeaderReader {
   }
 
   Error gap(std::uint64_t from, std::uint64_t to) const {
-    Error error = wrong(fmt::format("{} bytes of the data belong to no tensor", to - from),
-                        "the format has no gaps: make the file again");
+    Error error = wrong(fmt::format("{} bytes of the data do not belong to a tensor", to - from),
+                        "the format does not allow gaps: recreate the file");
     error.detail = fmt::format("at byte {:#x}", from);
     return error;
   }

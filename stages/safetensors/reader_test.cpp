@@ -55,7 +55,7 @@ SafetensorsTensor byte(const std::string& name) { return {name, "U8", {1}, "x"};
 
 }  // namespace
 
-TEST_CASE("tensors of a file come by name, with the row length first") {
+TEST_CASE("tensors of a file are sorted by name, with the row length first") {
   const TempDir folder;
   const std::string path = folder.file("m.safetensors");
   write_text(path, safetensors_bytes({{"b", "F32", {3, 2}, std::string(24, 'b')},
@@ -77,7 +77,7 @@ TEST_CASE("tensors of a file come by name, with the row length first") {
   CHECK(checkpoint.value().files[0].metadata[0] == std::pair<std::string, std::string>("format", "pt"));
 }
 
-TEST_CASE("every type of the format is read, those without a type here as bytes") {
+TEST_CASE("every type of the format is read, unsupported ones as bytes") {
   const TempDir folder;
   std::vector<SafetensorsTensor> tensors;
   for (const char* type : {"F64", "F32", "F16", "BF16", "F8_E4M3", "F8_E5M2", "I64", "I32", "I16", "I8", "U64", "U32",
@@ -93,28 +93,27 @@ TEST_CASE("every type of the format is read, those without a type here as bytes"
   CHECK(words(checkpoint).ends_with("e8m0: U8 of 4\nf4: U8 of 2 x 3\n"));
 }
 
-TEST_CASE("a wrong file gives one error that says what and where") {
-  CHECK(problem("") == "0 bytes are no safetensors file");
-  CHECK(problem("1234567") == "7 bytes are no safetensors file");
-  CHECK(problem("version https://git-lfs.github.com/spec/v1\n") ==
-        "this is a pointer of Git LFS, not the file that it stands for");
+TEST_CASE("an invalid file gives one error with the problem and its position") {
+  CHECK(problem("") == "0 bytes are too short for a safetensors file");
+  CHECK(problem("1234567") == "7 bytes are too short for a safetensors file");
+  CHECK(problem("version https://git-lfs.github.com/spec/v1\n") == "this is a Git LFS pointer, not the file itself");
   CHECK(problem(std::string("GGUF\3\0\0\0", 8)) ==
-        "the header would have 14064895815 bytes; the format allows 100000000; at byte 0x0");
+        "the header would have 14064895815 bytes, more than the format's limit of 100000000; at byte 0x0");
   CHECK(problem(std::string("\x40\0\0\0\0\0\0\0{}", 10)) == "the header of 64 bytes goes past the end of the file");
   CHECK(problem_of_header("") == "the header does not begin with '{'; at byte 0x8");
   CHECK(problem_of_header(" {}") == "the header does not begin with '{'; at byte 0x8");
-  CHECK(problem_of_header("{\"a\":") == "not valid JSON: the file ends in the middle; reading stopped at byte 0xd");
+  CHECK(problem_of_header("{\"a\":") == "not valid JSON: unexpected end of file; reading stopped at byte 0xd");
   CHECK(problem_of_header("{} x") ==
-        "not valid JSON: something follows the end of the document; reading stopped at byte 0xb");
+        "not valid JSON: unexpected data after the end of the document; reading stopped at byte 0xb");
   CHECK(problem_of_header("{\"\xff\":1}") == "not valid JSON: not UTF-8; reading stopped at byte 0xa");
-  CHECK(problem_of_header("{\"t\":1}") == "'t' is no object; reading stopped at byte 0xe");
-  CHECK(problem_of_header("{\"t\":" + std::string(100, '[')) == "'t' is no object; reading stopped at byte 0xd");
+  CHECK(problem_of_header("{\"t\":1}") == "'t' is not an object; reading stopped at byte 0xe");
+  CHECK(problem_of_header("{\"t\":" + std::string(100, '[')) == "'t' is not an object; reading stopped at byte 0xd");
   CHECK(problem_of_header("{\"t\":{\"later\":" + std::string(100, '[')) ==
-        "not valid JSON: nested more than 64 deep; reading stopped at byte 0x54");
+        "not valid JSON: nested more than 64 levels deep; reading stopped at byte 0x54");
   CHECK(problem_of_header(R"({"t":{}})") ==
-        "tensor 't' needs dtype, shape and two data_offsets; reading stopped at byte 0xe");
+        "tensor 't' needs dtype, shape, and two data_offsets; reading stopped at byte 0xe");
   CHECK(problem_of_header(R"({"__metadata__":{"a":1}})") ==
-        "__metadata__: 'a' is no text; reading stopped at byte 0x1e");
+        "__metadata__: 'a' is not a string; reading stopped at byte 0x1e");
   CHECK(problem_of_header(header_of("F32", "[1]", "[0,4]"), "1234") == "none");
   CHECK(problem_of_header("{}   ") == "none");
 }
@@ -125,31 +124,31 @@ TEST_CASE("a tensor that contradicts itself is refused") {
     return problem.substr(0, problem.find("; reading"));
   };
   CHECK(of("F32", "[2]", "[0,8]") == "none");
-  CHECK(of("C64", "[1]", "[0,8]") == "tensor 't' is of type 'C64', which is not read");
-  CHECK(of("F32", "[3]", "[0,8]") == "tensor 't' lies from 0 to 8 of the data, but [3] of F32 are 12 bytes");
-  CHECK(of("F32", "[2]", "[8,0]") == "tensor 't' lies from 8 to 0 of the data, but [2] of F32 are 8 bytes");
-  CHECK(of("F32", "[4]", "[0,16]") == "tensor 't' lies from 0 to 16 of the data, past the end of the file");
+  CHECK(of("C64", "[1]", "[0,8]") == "tensor 't' is of type 'C64', which is not supported");
+  CHECK(of("F32", "[3]", "[0,8]") == "tensor 't' is at 0 to 8 of the data, but [3] of F32 takes 12 bytes");
+  CHECK(of("F32", "[2]", "[8,0]") == "tensor 't' is at 8 to 0 of the data, but [2] of F32 takes 8 bytes");
+  CHECK(of("F32", "[4]", "[0,16]") == "tensor 't' is at 0 to 16 of the data, past the end of the file");
   CHECK(of("F32", "[2]", "[18446744073709551608,18446744073709551616]") ==
-        "tensor 't' has what is no whole number of 64 bits in its data_offsets");
+        "tensor 't' has a value that is not a non-negative 64-bit integer in data_offsets");
   CHECK(of("F32", "[2]", "[18446744073709551607,18446744073709551615]") ==
-        "tensor 't' lies from 18446744073709551607 to 18446744073709551615 of the data, past the end of the file");
+        "tensor 't' is at 18446744073709551607 to 18446744073709551615 of the data, past the end of the file");
   CHECK(of("F32", "[4294967296,4294967296]", "[0,8]") ==
         "tensor 't' has the shape [4294967296, 4294967296]: more than 2^63 - 1 elements");
   CHECK(of("F32", "[4294967296,4294967296,0]", "[0,8]") ==
         "tensor 't' has the shape [4294967296, 4294967296, 0]: more than 2^63 - 1 elements");
   CHECK(of("F64", "[4611686018427387904]", "[0,8]") ==
-        "tensor 't' is too large: 4611686018427387904 elements of F64 are more than 2^64 bytes");
-  CHECK(of("F32", "[-2]", "[0,8]") == "tensor 't' has what is no whole number of 64 bits in its shape");
-  CHECK(of("F32", "[2.0]", "[0,8]") == "tensor 't' has what is no whole number of 64 bits in its shape");
-  CHECK(of("F32", "[1,1,1,1,1,1,1,1,2]", "[0,8]") == "tensor 't' has more than 8 numbers in its shape");
-  CHECK(of("F32", "2", "[0,8]") == "tensor 't' needs one shape, a list");
-  CHECK(of("F32", "[2]", "[0]") == "tensor 't' needs dtype, shape and two data_offsets");
-  CHECK(of("F32", "[2],\"shape\":[2]", "[0,8]") == "tensor 't' needs one shape, a list");
-  CHECK(of("F4", "[2,3]", "[0,3]") == "tensor 't' of F4 has rows that are no whole bytes: [2, 3]");
+        "tensor 't' is too large: 4611686018427387904 elements of F64 exceed 2^64 bytes");
+  CHECK(of("F32", "[-2]", "[0,8]") == "tensor 't' has a value that is not a non-negative 64-bit integer in shape");
+  CHECK(of("F32", "[2.0]", "[0,8]") == "tensor 't' has a value that is not a non-negative 64-bit integer in shape");
+  CHECK(of("F32", "[1,1,1,1,1,1,1,1,2]", "[0,8]") == "tensor 't' has more than 8 numbers in shape");
+  CHECK(of("F32", "2", "[0,8]") == "tensor 't' needs exactly one shape, a list");
+  CHECK(of("F32", "[2]", "[0]") == "tensor 't' needs dtype, shape, and two data_offsets");
+  CHECK(of("F32", "[2],\"shape\":[2]", "[0,8]") == "tensor 't' needs exactly one shape, a list");
+  CHECK(of("F4", "[2,3]", "[0,3]") == "tensor 't' of F4 has rows that are not a whole number of bytes: [2, 3]");
   CHECK(of("F32", "[2],\"later\":{\"a\":[1,{}]}", "[0,8]") == "none");
 }
 
-TEST_CASE("data that overlaps or leaves a gap is refused, and so are names that are there twice") {
+TEST_CASE("overlaps, gaps, and duplicate names are refused") {
   const auto two = [](std::string_view a, std::string_view b, std::string_view name = "b") {
     return problem_of_header(fmt::format(R"({{"a":{{"dtype":"U8","shape":[4],"data_offsets":{}}},)"
                                          R"("{}":{{"dtype":"U8","shape":[4],"data_offsets":{}}}}})",
@@ -160,15 +159,15 @@ TEST_CASE("data that overlaps or leaves a gap is refused, and so are names that 
   CHECK(two("[4,8]", "[0,4]") == "none");
   CHECK(two("[0,4]", "[3,7]") == "tensor 'b' at byte 0x74 overlaps tensor 'a', which ends at byte 0x75");
   CHECK(two("[0,4]", "[0,4]") == "tensor 'b' at byte 0x71 overlaps tensor 'a', which ends at byte 0x75");
-  CHECK(two("[0,4]", "[4,8]", "a") == "tensor 'a' is there twice; reading stopped at byte 0x3f");
+  CHECK(two("[0,4]", "[4,8]", "a") == "tensor 'a' appears twice; reading stopped at byte 0x3f");
   CHECK(problem_of_header(header_of("U8", "[4]", "[1,5]"), "12345") ==
-        "1 bytes of the data belong to no tensor; at byte 0x3d");
+        "1 bytes of the data do not belong to a tensor; at byte 0x3d");
   CHECK(problem_of_header(header_of("U8", "[4]", "[0,4]"), "12345") ==
-        "1 bytes of the data belong to no tensor; at byte 0x41");
-  CHECK(problem_of_header("{}", "1") == "1 bytes of the data belong to no tensor; at byte 0xa");
+        "1 bytes of the data do not belong to a tensor; at byte 0x41");
+  CHECK(problem_of_header("{}", "1") == "1 bytes of the data do not belong to a tensor; at byte 0xa");
 }
 
-TEST_CASE("of a folder those files are read that the index names, else those of the model, else all") {
+TEST_CASE("in a folder, the files of the index are read, otherwise those of the model, otherwise all") {
   const TempDir folder;
   write_text(folder.file("other.safetensors"), safetensors_bytes({byte("o")}));
   CHECK(words(read_safetensors(folder.path())) == "o: U8 of 1\n");
@@ -181,7 +180,7 @@ TEST_CASE("of a folder those files are read that the index names, else those of 
   CHECK(words(read_safetensors(folder.file("model-2.safetensors"))) == "a: U8 of 1\n");
 }
 
-TEST_CASE("an index is a file of the checkpoint, so that nothing is written over it") {
+TEST_CASE("an index counts as a file of the checkpoint and is never overwritten") {
   const TempDir folder;
   write_text(folder.file("m.safetensors"), safetensors_bytes({byte("a")}));
   write_text(folder.file("model.safetensors.index.json"), safetensors_index({{"a", "m.safetensors"}}));
@@ -191,36 +190,34 @@ TEST_CASE("an index is a file of the checkpoint, so that nothing is written over
   CHECK(checkpoint.value().files[1].source->path == folder.file("model.safetensors.index.json"));
 }
 
-TEST_CASE("a folder whose files and index do not fit each other is refused") {
+TEST_CASE("a folder whose files do not match the index is refused") {
   const TempDir folder;
   const auto index = [&](const std::vector<std::pair<std::string, std::string>>& files) {
     write_text(folder.file("model.safetensors.index.json"), safetensors_index(files));
   };
-  CHECK(folder_problem(folder) == folder.path().filename().string() + ": the folder has no safetensors file");
+  CHECK(folder_problem(folder) == folder.path().filename().string() + ": the folder contains no safetensors files");
   write_text(folder.file("model-1.safetensors"), safetensors_bytes({byte("a"), byte("b")}));
   index({{"a", "model-1.safetensors"}, {"b", "model-1.safetensors"}, {"c", "model-2.safetensors"}});
   CHECK(folder_problem(folder) == "model-2.safetensors: the file is missing");
   write_text(folder.file("model-2.safetensors"), safetensors_bytes({byte("d")}));
-  CHECK(
-      folder_problem(folder) ==
-      "model.safetensors.index.json: 1 tensor is in the index and in no file, the first being 'c', which should be in "
-      "model-2.safetensors");
+  CHECK(folder_problem(folder) ==
+        "model.safetensors.index.json: 1 tensor is in the index but in no file; the first is 'c', which should be in "
+        "model-2.safetensors");
   index({{"a", "model-1.safetensors"}, {"d", "model-2.safetensors"}});
   CHECK(folder_problem(folder) ==
-        "model.safetensors.index.json: 1 tensor is in the files and not in the index, the first being 'b' in "
+        "model.safetensors.index.json: 1 tensor is in the files but not in the index; the first is 'b' in "
         "model-1.safetensors");
   write_text(folder.file("model-2.safetensors"), safetensors_bytes({byte("b")}));
   index({{"a", "model-1.safetensors"}, {"b", "model-2.safetensors"}});
-  CHECK(folder_problem(folder).starts_with("model-2.safetensors: tensor 'b' is in "));
+  CHECK(folder_problem(folder).starts_with("model-2.safetensors: tensor 'b' is also in "));
   for (const char* outside : {"../model-1.safetensors", "/etc/passwd", "..", ".", ""}) {
     index({{"a", outside}});
-    CHECK(folder_problem(folder) ==
-          fmt::format("model.safetensors.index.json: the index has tensor 'a' in '{}', which is not the name of a file "
-                      "beside it",
-                      outside));
+    CHECK(folder_problem(folder) == fmt::format("model.safetensors.index.json: the index places tensor 'a' in '{}', "
+                                                "which is not the name of a file next to it",
+                                                outside));
   }
   write_text(folder.file("model.safetensors.index.json"), "{\"weight_map\":[]}");
-  CHECK(folder_problem(folder) == "model.safetensors.index.json: the index has no 'weight_map'");
+  CHECK(folder_problem(folder) == "model.safetensors.index.json: 'weight_map' is missing from the index");
 }
 
 TEST_CASE("a checkpoint of 200 files and a terabyte opens in a second") {

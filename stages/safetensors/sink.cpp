@@ -48,9 +48,9 @@ class SafetensorsSink final : public Sink {
     }
     if (origin.config.empty())
       return error_at(options_.origin,
-                      "names: huggingface needs `config` where the source is no checkpoint: not all that the names "
-                      "depend on is in a GGUF",
-                      "name config.json of the checkpoint, or its folder: config: models/Llama-3-8B");
+                      "names: huggingface needs `config` if the source is not a checkpoint: a GGUF file does not "
+                      "contain everything the names depend on",
+                      "give the checkpoint's config.json or its folder: config: models/Llama-3-8B");
     return options_.restore(std::move(model), origin);
   }
 
@@ -86,12 +86,12 @@ class SafetensorsSink final : public Sink {
     }
     if (misfits.empty()) return ok();
     const Tensor& first = *misfits.front();
-    return error_at(
-        options_.origin,
-        fmt::format("safetensors does not have {}, the type of tensor {}{}", first.type->name, quoted_name(first.name),
-                    misfits.size() == 1 ? "" : fmt::format(" (and {} more are likewise)", misfits.size() - 1)),
-        first.converted() ? "leave out the stage that quantizes, or write a GGUF"
-                          : "choose the type that they are decoded to, such as dtype: bf16");
+    return error_at(options_.origin,
+                    fmt::format("safetensors does not support {}, the type of tensor {}{}", first.type->name,
+                                quoted_name(first.name),
+                                misfits.size() == 1 ? "" : fmt::format(" (and {} more)", misfits.size() - 1)),
+                    first.converted() ? "remove the stage that quantizes, or write GGUF"
+                                      : "choose a type to decode to, such as dtype: bf16");
   }
 
   void become(Tensor& tensor, const TypeInfo& type) const {
@@ -164,7 +164,7 @@ class SafetensorsSink final : public Sink {
       const Tensor& tensor = model.tensors[i];
       const std::uint64_t bytes = bytes_of(tensor);
       if (tensor.name == "__metadata__")
-        return usage_error("a tensor is named '__metadata__', which in a safetensors file is no tensor",
+        return usage_error("a tensor is named '__metadata__', which is reserved in safetensors files",
                            "rename it first: stages: [{rename: ...}]");
       if (bytes > static_cast<std::uint64_t>(INT64_MAX) - 2 * kLongestHeader - end)
         return usage_error(fmt::format("the output {} would be larger than 2^63 bytes", quoted_name(file.path)));
@@ -175,9 +175,10 @@ class SafetensorsSink final : public Sink {
     header += "}";
     header.resize((header.size() + kAlignment - 1) / kAlignment * kAlignment, ' ');
     if (header.size() > kLongestHeader)
-      return usage_error(fmt::format("the header of the output {} would have {} bytes; the format allows {}",
-                                     quoted_name(file.path), header.size(), kLongestHeader),
-                         "choose a smaller shard_size");
+      return usage_error(
+          fmt::format("the header of the output {} would have {} bytes, more than the format's limit of {}",
+                      quoted_name(file.path), header.size(), kLongestHeader),
+          "choose a smaller shard_size");
     for (std::size_t i = 0; i < 8; ++i) file.header += static_cast<char>(header.size() >> (8 * i));
     file.header += header;
     for (Placement& placement : file.tensors) placement.offset += file.header.size();
@@ -205,7 +206,7 @@ class SafetensorsSink final : public Sink {
 
 FieldSpec output_path_field() {
   return {.kind = FieldKind::kPath,
-          .doc = "The folder to write the files into; {recipe} stands for the name of the recipe.",
+          .doc = "Folder for the files; {recipe} is replaced by the recipe name.",
           .example = "out/Llama-3-8B"};
 }
 
@@ -213,17 +214,18 @@ FieldSpec options_field() {
   FieldSpec path = output_path_field();
   path.name = "path";
   path.required = true;
-  const FieldSpec size{.name = "shard_size",
-                       .kind = FieldKind::kBytes,
-                       .doc = "The most bytes of tensor data in a file; a larger tensor has a file of its own.",
-                       .default_text = "5G",
-                       .example = "2G",
-                       .minimum = 1};
+  const FieldSpec size{
+      .name = "shard_size",
+      .kind = FieldKind::kBytes,
+      .doc = "Maximum number of bytes of tensor data per file; a larger tensor gets a file of its own.",
+      .default_text = "5G",
+      .example = "2G",
+      .minimum = 1};
   const FieldSpec dtype{.name = "dtype",
                         .kind = FieldKind::kEnum,
                         .doc =
-                            "What floats and quantized tensors become. With keep, the types stay, and a quantized "
-                            "tensor is an error. Integers stay in any case.",
+                            "Type for floats and quantized tensors. With keep, types are unchanged, and a quantized "
+                            "tensor is an error. Integers are never converted.",
                         .default_text = "keep",
                         .example = "bf16",
                         .choices = {"keep", "f32", "f16", "bf16"}};
@@ -231,26 +233,24 @@ FieldSpec options_field() {
       .name = "names",
       .kind = FieldKind::kEnum,
       .doc =
-          "Under which names tensors are written: as they are, or as the checkpoint had them, and then also as they "
-          "were there: heads in their order, experts one by one. What the map of the architecture does to a checkpoint "
-          "is undone.",
+          "Names and layout of the tensors: as they are in GGUF, or as in the original checkpoint, including the order "
+          "of heads and one tensor per expert. The latter reverses the mapping of the architecture.",
       .default_text = "gguf",
       .example = "huggingface",
       .choices = {"gguf", "huggingface"}};
-  const FieldSpec config{
-      .name = "config",
-      .kind = FieldKind::kPath,
-      .doc =
-          "With names: huggingface: config.json (or params.json) of the checkpoint, or the folder with it; without it, "
-          "that of the source, where that is a checkpoint.",
-      .example = "models/Llama-3-8B"};
+  const FieldSpec config{.name = "config",
+                         .kind = FieldKind::kPath,
+                         .doc =
+                             "With names: huggingface: config.json (or params.json) of the checkpoint, or its folder. "
+                             "Default: that of the source, if it is a checkpoint.",
+                         .example = "models/Llama-3-8B"};
   const FieldSpec architecture{
       .name = "architecture",
       .kind = FieldKind::kString,
-      .doc = "With names: huggingface: a built-in map or a file; without it, as config.json says.",
+      .doc = "With names: huggingface: name of a built-in map, or a file. Default: chosen from config.json.",
       .example = "llama"};
   return {.kind = FieldKind::kMap,
-          .doc = "The folder, how it is cut into files, their types, and the names in them.",
+          .doc = "The folder, the size of its files, and the types and names of the tensors.",
           .example = "{path: out/model, dtype: bf16}",
           .fields = {path, size, dtype, names, config, architecture}};
 }
@@ -269,8 +269,7 @@ Result<SinkOptions> read_options(const ConfigNode& value) {
   options.original_names = names && names->scalar == "huggingface";
   for (const char* key : {"config", "architecture"})
     if (const ConfigNode* node = value.find(key); node && !options.original_names)
-      return error_at(*node, fmt::format("`{}` counts with names: huggingface alone", key),
-                      "add that, or leave it out");
+      return error_at(*node, fmt::format("`{}` requires names: huggingface", key), "add it, or omit this option");
   if (config) options.config = config->scalar;
   if (const ConfigNode* architecture = value.find("architecture")) options.architecture = architecture->scalar;
   return options;
@@ -287,7 +286,7 @@ SinkSpec safetensors_sink(CheckpointRestorer restore) {
   FieldSpec field{.name = "safetensors",
                   .kind = FieldKind::kOneOf,
                   .doc =
-                      "Writes the tensors of a model, not its metadata, as safetensors files into a folder: "
+                      "Writes the tensors of a model, without its metadata, to a folder as safetensors: "
                       "model.safetensors, or several files and model.safetensors.index.json.",
                   .example = "out/model",
                   .alternatives = {safetensors::output_path_field(), safetensors::options_field()}};

@@ -47,7 +47,7 @@ std::string adapted(const Model& model, const TypeInfo* type) {
 
 }  // namespace
 
-TEST_CASE("a file is what the reader takes for the same tensors, aligned, with the row length last") {
+TEST_CASE("a written file reads back as the same tensors, aligned, with the row length last") {
   const Model model =
       model_of({{"b", {3, 2, 2}, "BF16"}, {"a \"quoted\"", {5}, "U8"}, {"d", {2}, "F64"}, {"none", {7, 0}, "F32"}});
   const std::vector<OutputFile> files = files_of(model);
@@ -67,7 +67,7 @@ TEST_CASE("a file is what the reader takes for the same tensors, aligned, with t
   CHECK(read.value().files[0].metadata[0].second == "pt");
 }
 
-TEST_CASE("files are cut where the next tensor would be too much, and large tensors have their own") {
+TEST_CASE("files are split before they get too large, and large tensors get their own") {
   const Model model =
       model_of({{"a", {40}, "U8"}, {"b", {60}, "U8"}, {"c", {300}, "U8"}, {"d", {30}, "U8"}, {"e", {71}, "U8"}});
   const std::vector<OutputFile> files = files_of(model, 100);
@@ -93,24 +93,24 @@ TEST_CASE("files are cut where the next tensor would be too much, and large tens
 )");
 }
 
-TEST_CASE("floats and quantized tensors become the type of choice, integers stay") {
+TEST_CASE("floats and quantized tensors become the chosen type, and integers are unchanged") {
   const Model model = model_of({{"a", {32}, "F32"}, {"b", {32}, "Q8_0"}, {"c", {32}, "I32"}, {"d", {32}, "F8_E4M3"}});
   CHECK(adapted(model, &type_named("BF16")) == "BF16 BF16 I32 BF16 ");
   CHECK(adapted(model, nullptr) ==
-        "safetensors does not have Q8_0, the type of tensor 'b'; choose the type that they are decoded to, such as "
+        "safetensors does not support Q8_0, the type of tensor 'b'; choose a type to decode to, such as "
         "dtype: bf16");
   CHECK(adapted(model_of({{"a", {32}, "F16"}, {"d", {32}, "F8_E4M3"}, {"e", {32}, "BOOL"}}), nullptr) ==
         "F16 F8_E4M3 BOOL ");
   Model quantized = model_of({{"a", {32}, "F32"}, {"b", {32}, "F32"}});
   for (Tensor& tensor : quantized.tensors) tensor.type = &type_named("Q8_0");
   CHECK(adapted(quantized, &type_named("BF16")) ==
-        "safetensors does not have Q8_0, the type of tensor 'a' (and 1 more are likewise); leave out the stage that "
-        "quantizes, or write a GGUF");
+        "safetensors does not support Q8_0, the type of tensor 'a' (and 1 more); remove the stage that quantizes, or "
+        "write GGUF");
 }
 
-TEST_CASE("names that the format cannot have are refused") {
+TEST_CASE("names that the format does not allow are refused") {
   const auto problem = [](const Model& model) { return make_safetensors_sink({"out"})->layout(model).error().what; };
   CHECK(problem(model_of({{"a", {1}, "U8"}, {"a", {1}, "U8"}})) == "two tensors would be named 'a'");
   CHECK(problem(model_of({{"__metadata__", {1}, "U8"}})) ==
-        "a tensor is named '__metadata__', which in a safetensors file is no tensor");
+        "a tensor is named '__metadata__', which is reserved in safetensors files");
 }

@@ -25,9 +25,8 @@ class SafetensorsSource final : public Source {
       tensor.expression = each.values;
       tensor.type = each.values->type;
       if (each.dims.size() > each.values->shape.dims.size())
-        model.warnings.push_back(
-            fmt::format("tensor {} has {} dimensions; the slowest of them are made one, so that it is {}",
-                        quoted_name(each.name), each.dims.size(), describe(each.values->shape)));
+        model.warnings.push_back(fmt::format("tensor {} has {} dimensions; the slowest ones are merged, giving {}",
+                                             quoted_name(each.name), each.dims.size(), describe(each.values->shape)));
     }
     return model;
   }
@@ -39,7 +38,7 @@ class SafetensorsSource final : public Source {
 FieldSpec path_field() {
   return {.name = "path",
           .kind = FieldKind::kPath,
-          .doc = "A folder with the files of a checkpoint, its index, or one file; here, or the address of such.",
+          .doc = "A folder with the files of a checkpoint, its index, or a single file; local, or an address.",
           .required = true,
           .example = "models/stable-diffusion/unet"};
 }
@@ -56,18 +55,18 @@ SourceSpec safetensors_source() {
   path.name.clear();
   path.required = false;
   options.kind = FieldKind::kMap;
-  options.doc = "The files, and what they do not say.";
+  options.doc = "The files, and information they do not contain.";
   options.example = "{path: model.safetensors, architecture: flux}";
   options.fields = {safetensors::path_field(),
                     {.name = "architecture",
                      .kind = FieldKind::kString,
-                     .doc = "The value of general.architecture, the only metadata there is then.",
+                     .doc = "Value of general.architecture, which is then the only metadata.",
                      .example = "flux"}};
   FieldSpec field{.name = "safetensors",
                   .kind = FieldKind::kOneOf,
                   .doc =
-                      "Tensors of safetensors files as they are, by their own names and without metadata: for models "
-                      "that are no language models. Their order is that of the files, in a file by name.",
+                      "Tensors of safetensors files, unchanged, with their own names and without metadata: for models "
+                      "other than language models. They are ordered by file, then by name.",
                   .example = "models/unet/diffusion_pytorch_model.safetensors",
                   .alternatives = {path, options}};
   return {std::move(field), [](const ConfigNode& value) -> Result<std::unique_ptr<Source>> {

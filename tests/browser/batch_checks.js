@@ -1,4 +1,4 @@
-// Checks of the page of a batch (run_checks.js), in a window of 800 pixels.
+// Checks of a batch page in a window 800 pixels wide. Run by run_checks.js.
 runChecks(async (check) => {
   const all = (selector) => [...document.querySelectorAll(selector)];
   check('the window has 800 pixels', window.innerWidth <= 800);

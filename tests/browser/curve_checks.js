@@ -1,4 +1,4 @@
-// Checks of the page of a curve (run_checks.js).
+// Checks of a curve page. Run by run_checks.js.
 runChecks(async (check) => {
   const all = (selector) => [...document.querySelectorAll(selector)];
   const boxes = (selector) => all(selector).map((made) => made.getBBox());

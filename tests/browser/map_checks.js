@@ -1,5 +1,5 @@
-// Checks of a page of models (run_checks.js): uses its treemap as a reader would. Where the address ends with #dark or
-// #light the system is said to be so.
+// Checks of a models page: uses its treemap as a reader would. Run by run_checks.js. The address ends with #dark or
+// #light, the colour scheme that the browser reports as the system's.
 runChecks(async (check) => {
   const all = (selector) => [...document.querySelectorAll(selector)];
   const settled = async () => {

@@ -1,4 +1,4 @@
-// Checks of the page of a measurement (run_checks.js): uses it as a reader would.
+// Checks of a measurement page: uses it as a reader would. Run by run_checks.js.
 runChecks(async (check) => {
   const all = (selector) => [...document.querySelectorAll(selector)];
   const measured = JSON.parse(document.getElementById('data').textContent);

@@ -1,5 +1,5 @@
-// Appended to a copy of a page before its checks: calls them, and writes what they find into the page, a line each,
-// "ok WHAT" or "not ok WHAT", and at the end that all of them ran.
+// Runs the checks of a page. This file is appended to a copy of the page, before the file with the checks. Writes one
+// line for each result into the page, "ok WHAT" or "not ok WHAT", and a last line if all checks ran.
 'use strict';
 const runChecks = async (checks) => {
   const results = [];
@@ -17,7 +17,7 @@ const runChecks = async (checks) => {
   document.body.append(shown);
 };
 
-// The grid of types that two models share.
+// Checks the grid that shows the tensor types of two models.
 const checkGrid = (check, two) => {
   const cells = [...document.querySelectorAll('#grid .grid-cell')];
   const types = new Map();

@@ -253,9 +253,8 @@ TEST_CASE("a volume is mounted at a path of its own, with all folders of the job
     CHECK(refusal(mount) == fmt::format("a volume mounted at '{}' would hide files of the image", mount));
   }
   CHECK(refusal("shared") == "--mount 'shared' is not an absolute path");
-  CHECK(refusal("/shared/jobs") == "the pods do not see '/shared/work here': the volume is mounted at '/shared/jobs'");
-  CHECK(refusal("") ==
-        "the job's folder '/shared/jobs/llama.job' is not on a volume that is mounted at a path of its own");
+  CHECK(refusal("/shared/jobs") == "the pods cannot see '/shared/work here': the volume is mounted at '/shared/jobs'");
+  CHECK(refusal("") == "the job folder '/shared/jobs/llama.job' is not on a volume mounted at a path of its own");
   CHECK(mount_point_of("/proc/self/task") == "/proc");
   CHECK(mount_point_of("/no/such/folder") == "/");
 }

@@ -150,7 +150,7 @@ TEST_CASE("each source of a matrix gets parts by what it costs") {
   const auto planned = plan_matrix(context(), folder.batch(), options);
   REQUIRE(!planned);
   CHECK(planned.error().code == ExitCode::kUsage);
-  CHECK(planned.error().what == "each of the 3 sources needs a part of its own, and there are 2");
+  CHECK(planned.error().what == "each of the 3 sources needs a part of its own, but there are only 2");
 }
 
 TEST_CASE("a source of a matrix that fails does not stop the seal of the others") {
@@ -231,7 +231,7 @@ TEST_CASE("what is unchanged, cannot be read or would be written twice is left o
   REQUIRE(clash);
   CHECK(clash.value().array.jobs.size() == 1);
   CHECK(clash.value().array.left_out[0].error->where == folder.path("other/Q8_0.gguf"));
-  CHECK(clash.value().array.left_out[0].error->what == "another source of the matrix makes this file, too");
+  CHECK(clash.value().array.left_out[0].error->what == "another source of the matrix also writes this file");
 }
 
 TEST_CASE("a job of a matrix that cannot be made is left out of it, and without any there is no matrix") {

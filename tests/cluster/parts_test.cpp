@@ -298,7 +298,7 @@ TEST_CASE("what was damaged before the seal is found, and that part alone is don
   } else {
     REQUIRE(!first);
     CHECK(first.error().code == ExitCode::kTransient);
-    CHECK(first.error().what == "part 1: the bytes on the disk are not those written");
+    CHECK(first.error().what == "part 1: the bytes on disk differ from those written");
     CHECK(folder.files().empty());
     CHECK((parts_done(job) == std::vector<bool>{true, false, true}));
     const PartOutcome again = do_part(job, plan, 1);
@@ -397,7 +397,7 @@ TEST_CASE("parts that do not exist, jobs that are none, and outputs that somebod
   const ClusterJob job = folder.job(plan, 2);
   PartOptions options;
   options.part = 2;
-  CHECK(run_part(context(), job, plan, options).error().what == "there is no part 2");
+  CHECK(run_part(context(), job, plan, options).error().what == "part 2 does not exist");
   CHECK(load_job_folder(folder.path("out")).error().code == ExitCode::kUsage);
   CHECK(create_job(job, plan).error().code == ExitCode::kUsage);  // it already exists
   do_part(job, plan, 0);
@@ -430,20 +430,20 @@ const Loss kLosses[] = {
     {"is missing", [](const auto& job, const auto& plan) { fs::remove(files_of(job, plan, 1).front()); }},
     {"has 100 bytes, not ",
      [](const auto& job, const auto& plan) { fs::resize_file(files_of(job, plan, 1).front(), 100); }},
-    {"is another file than the part wrote",
+    {"is not the file that the part wrote",
      [](const auto& job, const auto& plan) {
        const std::string path = files_of(job, plan, 1).front();
        fs::copy_file(path, path + ".copy");
        fs::rename(path + ".copy", path);
      }},
-    {"bytes that it wrote are gone from",
+    {"bytes that it wrote are missing from",
      [](const auto& job, const auto& plan) {
        const std::string path = files_of(job, plan, 1).front();
        const auto bytes = fs::file_size(path);
        fs::resize_file(path, 0);
        fs::resize_file(path, bytes);
      }},
-    {"is missing or was cut", [](const auto& job, const auto&) { fs::remove(job.part_file(1, "hem")); }},
+    {"is missing or truncated", [](const auto& job, const auto&) { fs::remove(job.part_file(1, "hem")); }},
 };
 
 }  // namespace
@@ -517,7 +517,7 @@ TEST_CASE("a run refuses the outputs of a cluster job, until the job has sealed 
   const auto run = context().run(plan, overwriting);
   REQUIRE(!run);
   CHECK(run.error().code == ExitCode::kUsage);
-  CHECK(run.error().what.find(fmt::format("the cluster job in '{}' writes this output", job.folder)) == 0);
+  CHECK(run.error().what.find(fmt::format("the cluster job in '{}' is writing this output", job.folder)) == 0);
   CHECK(context().discard(left).error().code == ExitCode::kUsage);
   CHECK(read_text(files_of(job, plan, 0).front()) == before);
   SECTION("sealed") {

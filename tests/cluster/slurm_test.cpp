@@ -143,7 +143,7 @@ class SlurmJob {
   void wait_until_sealed(double seconds) const {
     wait_for("sealed outputs", seconds, [&] {
       const int status = this->status();
-      if (status == 2) FAIL("nobody is at the job\n" << ggufmill({"status", folder()}).out << log());
+      if (status == 2) FAIL("the job is not running\n" << ggufmill({"status", folder()}).out << log());
       return status == 0;
     });
     check();
@@ -220,7 +220,7 @@ TEST_CASE("on Slurm, parts on two and four nodes make the bytes of one run") {
     INFO(watched.out << watched.err << job.log());
     CHECK(watched.exit_code == 0);
     job.check();
-    CHECK(job.ggufmill({"resume", job.folder()}).err == "the outputs are sealed already\n");
+    CHECK(job.ggufmill({"resume", job.folder()}).err == "the outputs are already sealed\n");
   }
 }
 
@@ -386,7 +386,7 @@ TEST_CASE("on Slurm, three seals at once are one, and a byte damaged before them
   }
   REQUIRE(slurm.run({"scontrol", "release", job.id_of("seal")}).exit_code == 0);
   wait_for("a seal that found it", 60, [&] { return job.status() == 2; });
-  CHECK(job.log().find("the bytes on the disk are not those written") != std::string::npos);
+  CHECK(job.log().find("the bytes on disk differ from those written") != std::string::npos);
   CHECK_FALSE(fs::exists(job.path("out/single.gguf")));
   const ProcessResult resumed = job.ggufmill({"resume", job.folder()});
   INFO(resumed.err);

@@ -54,7 +54,7 @@ std::string pipeline(const std::vector<std::string>& recipes, bool importance) {
 bool is_refused(const json::object& output) {
   const json::array& problems = output.at("problems").as_array();
   return std::any_of(problems.begin(), problems.end(), [](const json::value& problem) {
-    return std::string_view(problem.as_string()).find(" of a block") != std::string_view::npos;
+    return std::string_view(problem.as_string()).find(" block size ") != std::string_view::npos;
   });
 }
 

@@ -221,7 +221,7 @@ TEST_CASE("all that was read of a checkpoint is a file of the model") {
                                           "tokenizer.json", "tokenizer.jsonl", "tokenizer_config.json"});
 }
 
-TEST_CASE("a type that rows are no whole blocks of is one that F16 stands for") {
+TEST_CASE("a type that rows are not whole blocks of is one that F16 stands for") {
   const Folder checkpoint;
   huggingface::SourceOptions options = checkpoint.options();
   options.out_type = huggingface::OutType::kQ8_0;
@@ -255,13 +255,14 @@ TEST_CASE("a default vocabulary beyond the embedding is written with a warning, 
   const auto converted = checkpoint.read(checkpoint.options());
   REQUIRE(converted);
   CHECK(converted.value().model.warnings ==
-        std::vector<std::string>{"the tokenizer has 32000 tokens, but the embedding (token_embd.weight) only 5 rows: "
-                                 "vocab_size is missing in config.json, and the default of its model type is that "
-                                 "large"});
+        std::vector<std::string>{
+            "the tokenizer has 32000 tokens, but the embedding (token_embd.weight) has only 5 rows: vocab_size is "
+            "missing in config.json, and the larger default of its model type is used"});
   checkpoint.config(R"({"model_type": "llama", "vocab_size": 32000})");
   const auto refused = checkpoint.read(checkpoint.options());
   REQUIRE_FALSE(refused);
-  CHECK(refused.error().what == "the tokenizer has 32000 tokens, but the embedding (token_embd.weight) only 5 rows");
+  CHECK(refused.error().what ==
+        "the tokenizer has 32000 tokens, but the embedding (token_embd.weight) has only 5 rows");
 }
 
 TEST_CASE("a config.json that transformers refuses is read as it is, with a warning") {
@@ -271,8 +272,8 @@ TEST_CASE("a config.json that transformers refuses is read as it is, with a warn
   REQUIRE(converted);
   REQUIRE(converted.value().model.warnings.size() == 1);
   CHECK(converted.value().model.warnings.front().ends_with(
-      "config.json: transformers refuses a value for model type 'llama', so the file is read as it is, without class "
-      "defaults; convert_hf_to_gguf.py does the same"));
+      "config.json: transformers rejects a value for model type 'llama', so the file is read as is, without class "
+      "defaults, as convert_hf_to_gguf.py does"));
 }
 
 TEST_CASE("options that a checkpoint has no use for") {
@@ -282,8 +283,8 @@ TEST_CASE("options that a checkpoint has no use for") {
   const auto converted = checkpoint.read(options);
   REQUIRE(converted);
   CHECK(converted.value().model.warnings ==
-        std::vector<std::string>{"fuse_gate_up_experts changes nothing: no layer has gates and ups of experts",
-                                 "fp8_as_q8_0 changes nothing: no tensor was stored in 8-bit floats"});
+        std::vector<std::string>{"fuse_gate_up_experts has no effect: no layer has gate and up experts",
+                                 "fp8_as_q8_0 has no effect: no tensor is stored in 8-bit floats"});
   options.draft_head = huggingface::DraftHead::kOnly;
   const auto refused = checkpoint.read(options);
   REQUIRE_FALSE(refused);
@@ -306,8 +307,7 @@ TEST_CASE("gates and ups of experts are not fused where llama.cpp has no tensor 
   REQUIRE_FALSE(refused);
   CHECK(refused.error().code == ExitCode::kUsage);
   CHECK(refused.error().what ==
-        "fuse_gate_up_experts is not possible: llama.cpp has no tensor for gates and ups of experts together in "
-        "'llama'");
+        "fuse_gate_up_experts is not possible: llama.cpp has no tensor for fused gate and up experts in 'llama'");
 }
 
 TEST_CASE("names without `model.` are those of a decoder") {
@@ -408,19 +408,18 @@ TEST_CASE("checkpoints whose class is served, but that are something else") {
   Folder chatglm;
   Folder dna;
   CHECK(has(dna.put("tokenizer_config.json", R"({"tokenizer_class": "HybridDNATokenizer"})").fault(),
-            "has the tokenizer of HybridDNA, which is code of its repository"));
+            "has the HybridDNA tokenizer, which is code in its repository"));
   CHECK(has(chatglm.config(R"({"architectures": ["ChatGLMModel"], "_name_or_path": "THUDM/chatglm3-6b"})").fault(),
-            "is ChatGLM3, whose tokenizer is code of its repository"));
+            "is ChatGLM3, whose tokenizer is code in its repository"));
 }
 
 TEST_CASE("an adapter is called one, with the model that it adapts") {
   Folder adapter;
   fs::remove(adapter.file("config.json"));
   adapter.put("adapter_config.json", R"({"base_model_name_or_path": "org/base"})");
-  CHECK(
-      adapter.fault() ==
-      "DIR: error: is an adapter (LoRA), not a model\n"
-      "  help: convert the model that it adapts, 'org/base'; convert_lora_to_gguf.py of llama.cpp converts adapters\n");
+  CHECK(adapter.fault() ==
+        "DIR: error: is a LoRA adapter, not a model\n"
+        "  help: convert its base model, 'org/base'; llama.cpp's convert_lora_to_gguf.py converts adapters\n");
 }
 
 TEST_CASE("a configuration that is no file is not called missing") {
@@ -443,14 +442,14 @@ TEST_CASE("tensors that no rule names, and tensors that are missing") {
   tensors.push_back(tensor("model.layers.0.strange.weight", {4}, 0));
   tensors.push_back(tensor("model.layers.1.input_layernorm.weight", {4}, 0));
   const std::string strange = Folder().put("model.safetensors", safetensors_bytes(tensors)).fault();
-  CHECK(
-      has(strange,
-          "DIR: error: tensor 'model.layers.0.strange.weight': no rule of architecture 'llama' names it (F32 of 4)\n"));
+  CHECK(has(
+      strange,
+      "DIR: error: tensor 'model.layers.0.strange.weight': no rule in architecture 'llama' matches it (F32 of 4)\n"));
   CHECK(has(strange, "`ggufmill architectures show llama > mine.yaml`, add a rule for it"));
   tensors = llama();
   tensors.erase(tensors.begin() + 2);
   CHECK(has(Folder().put("model.safetensors", safetensors_bytes(tensors)).fault(),
-            "DIR: error: tensor 'model.layers.0.input_layernorm' is not there\n"));
+            "DIR: error: tensor 'model.layers.0.input_layernorm' is missing\n"));
 }
 
 TEST_CASE("shards and entries of the index that are missing") {
@@ -470,11 +469,12 @@ TEST_CASE("weights that contradict config.json or the tokenizer") {
       Folder().config(R"({"hidden_size": 8})").fault(),
       "DIR/config.json: error: the hidden size is 8, but the embedding (token_embd.weight) has rows of 4 values\n"));
   CHECK(has(Folder().config(R"({"vocab_size": 9})").fault(),
-            "DIR: error: the tokenizer has 9 tokens, but the embedding (token_embd.weight) only 5 rows\n"));
+            "DIR: error: the tokenizer has 9 tokens, but the embedding (token_embd.weight) has only 5 rows\n"));
   CHECK(has(Folder().config(R"({"num_attention_heads": 3})").fault(),
-            "tensor 'model.layers.0.self_attn.q_proj.weight': 4 rows are not 3 heads of an even number of rows\n"));
+            "tensor 'model.layers.0.self_attn.q_proj.weight': 4 rows cannot be split into 3 heads with an even number "
+            "of rows\n"));
   CHECK(has(Folder().config(R"({"num_hidden_layers": 2})").fault(),
-            "DIR: error: tensor 'model.layers.1.input_layernorm' is not there\n"));
+            "DIR: error: tensor 'model.layers.1.input_layernorm' is missing\n"));
 }
 
 TEST_CASE("a config.json of absurd numbers is an error, soon") {
@@ -500,18 +500,18 @@ TEST_CASE("a config.json of absurd numbers is an error, soon") {
                 .config(R"({"num_local_experts": 1000000000})")
                 .put("model.safetensors", safetensors_bytes(tensors))
                 .fault(),
-            "there are 1000000000 experts, but only 6 tensors in the checkpoint"));
+            "the number of experts is 1000000000, but the checkpoint has only 6 tensors"));
 }
 
 TEST_CASE("a config.json that is none") {
-  CHECK(Folder().put("config.json", "[1]").fault() == "DIR/config.json: error: is no JSON object\n");
+  CHECK(Folder().put("config.json", "[1]").fault() == "DIR/config.json: error: is not a JSON object\n");
   CHECK(has(Folder().put("config.json", "{\"a\": ").fault(), "DIR/config.json: error: "));
   CHECK(has(Folder().put("config.json", "{\"a\": \"\xff\"}").fault(), "DIR/config.json: error: "));
   CHECK(has(Folder().put("config.json", std::string(10000, '[')).fault(), "DIR/config.json: error: "));
   CHECK(has(Folder().config(R"({"architectures": "LlamaForCausalLM"})").fault(),
-            "DIR/config.json: error: 'architectures' is not there, which says what kind of model it is\n"));
+            "DIR/config.json: error: 'architectures', which names the kind of model, is missing\n"));
   CHECK(has(Folder().config(R"({"architectures": ["Qwen2ForCausaLM"]})").fault(),
-            "of the same family are known: 'Qwen2ForCausalLM', 'Qwen2Model'"));
+            "known in the same family: 'Qwen2ForCausalLM', 'Qwen2Model'"));
   CHECK(has(Folder().make_sparse("config.json", 500 << 20).fault(), "DIR/config.json: error: "));
 }
 
@@ -532,26 +532,27 @@ TEST_CASE("what the reference refuses is refused with a message that helps, or c
   const fs::path hf = *shared / "hf";
   // The case and a part of its error message; an empty message means that it is converted.
   const std::pair<std::string, std::string> kCases[] = {
-      {"cohere2-nonzero-bias", "is not 0, and llama.cpp has no place for such a tensor in 'cohere2'"},
+      {"cohere2-nonzero-bias", "is not 0, and llama.cpp does not support this tensor in 'cohere2'"},
       {"fused-experts", "fuse_gate_up_experts is not possible"},
       {"generation-config-broken", ""},
       {"gpt2-mask-buffer", ""},
       {"missing-expert", "'model.layers.0.block_sparse_moe.experts."},
       {"missing-shard", "model-00002-of-00003.safetensors"},
       {"missing-tensor-in-shard", "'model.layers.0.mlp.up_proj.weight'"},
-      {"no-architecture", "'architectures' is not there, which says what kind of model it is"},
+      {"no-architecture", "'architectures', which names the kind of model, is missing"},
       {"no-config", "has no config.json"},
-      {"no-layer-count", "the number of layers is not there: 'n_layers', 'num_hidden_layers', 'n_layer', 'num_layers'"},
+      {"no-layer-count", "the number of layers is missing: 'n_layers', 'num_hidden_layers', 'n_layer', 'num_layers'"},
       {"no-tokenizer", "no tokenizer: tekken.json is missing; tokenizer.json is missing"},
-      {"phi3-factor-length", "11 numbers, where 12 are needed"},
+      {"phi3-factor-length", "11 numbers, expected 12"},
       {"quant-method", ""},
       {"stablelm-qk-norms", ""},
       {"unknown-architecture", "no architecture is known for 'FancyNewForCausalLM'"},
       {"unknown-dtype", ""},
-      {"unknown-pretokenizer", "the hash of its check text is "},
-      {"unknown-scoring", "'\"tanh\"' is none of"},
-      {"unmapped-tensor", "tensor 'model.layers.0.self_attn.strange.weight': no rule of architecture 'llama' names it"},
-      {"vocabulary-too-big", "and config.json has a vocabulary of "},
+      {"unknown-pretokenizer", "llama.cpp does not know the hash of its check text, "},
+      {"unknown-scoring", "'\"tanh\"' is not one of"},
+      {"unmapped-tensor",
+       "tensor 'model.layers.0.self_attn.strange.weight': no rule in architecture 'llama' matches it"},
+      {"vocabulary-too-big", "but config.json has a vocabulary of "},
   };
   for (const auto& [name, message] : kCases) {
     const json::value spec = json::parse(read_text(hf / "refused" / (name + ".json")));

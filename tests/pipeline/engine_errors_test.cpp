@@ -156,7 +156,7 @@ TEST_CASE("a plan with problems is refused, whoever runs it") {
   }
   SECTION("of its limits") {
     fixture.plan.limits.nice = 99;
-    CHECK(error_of(fixture).what == "limits.nice is 99, and the most is 19");
+    CHECK(error_of(fixture).what == "limits.nice is 99, but the maximum is 19");
   }
   CHECK(fixture.names() == std::vector<std::string>{"source.gguf"});
 }
@@ -243,7 +243,7 @@ TEST_CASE("what is not finite cannot be kept in a quantized type, and a number t
   EngineFixture fixture({{"a", shape_of({256, 100}), "F32", {"Q8_0"}, false}});
   fixture.patch_source(0, (7 * 256 + 9) * 4, bytes_of_float(kNan));
   fixture.plan.nonfinite = Nonfinite::kKeep;
-  CHECK(error_of(fixture).help == "Q8_0 cannot hold it: `nonfinite: zero`, or another type for this tensor");
+  CHECK(error_of(fixture).help == "Q8_0 cannot hold it: set `nonfinite: zero`, or choose another type for this tensor");
   EngineFixture large({{"a", shape_of({256, 100}), "F32", {"F16"}, false}});
   large.patch_source(0, (7 * 256 + 9) * 4, bytes_of_float(1e30f));
   large.plan.nonfinite = GENERATE(Nonfinite::kKeep, Nonfinite::kZero);

@@ -151,7 +151,7 @@ TEST_CASE("a written plan does not run with another build of the module") {
   const auto report = rebuilt().run(plan, Folder::simple());
   REQUIRE_FALSE(report);
   CHECK(report.error().code == ExitCode::kKernel);
-  CHECK(report.error().what == "the kernel module of type 'X_OWN' is not the one of the plan");
+  CHECK(report.error().what == "the kernel module for type 'X_OWN' is not the one in the plan");
 }
 
 TEST_CASE("a measurement of another build of the module is not taken") {

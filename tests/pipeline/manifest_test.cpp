@@ -125,8 +125,8 @@ TEST_CASE("a byte that has changed is found, and the tensor that it is in") {
   const Error error = refusal(folder.shard(1));
   CHECK(error.code == ExitCode::kVerification);
   CHECK(error.where == folder.shard(2));
-  CHECK(error.what == "its SHA-256 is not that of the manifest");
-  CHECK(error.detail == "tensor 'blk.5.ffn_down.weight' is not what it was");
+  CHECK(error.what == "its SHA-256 does not match the manifest");
+  CHECK(error.detail == "tensor 'blk.5.ffn_down.weight' has changed");
 }
 
 TEST_CASE("a header that has changed is found") {
@@ -136,7 +136,7 @@ TEST_CASE("a header that has changed is found") {
   const std::size_t name = text.find("blk.3");
   text[name + 4] = '9';
   write_text(folder.path("b.gguf"), text);
-  CHECK(refusal(folder.path("b.gguf")).detail == "no tensor has changed: it is the header, or the padding");
+  CHECK(refusal(folder.path("b.gguf")).detail == "no tensor has changed, but the header or the padding has");
 }
 
 TEST_CASE("padding that is not zero is found, without a manifest too") {
@@ -147,7 +147,7 @@ TEST_CASE("padding that is not zero is found, without a manifest too") {
   fs::remove(plan.manifest_path(0));
   folder.flip(folder.shard(1), placed.offset + placed.bytes);
   CHECK(refusal(folder.shard(1)).what ==
-        fmt::format("byte {:#x}, behind tensor 'blk.0.ffn_down.weight', is no padding of zeros",
+        fmt::format("byte {:#x}, after tensor 'blk.0.ffn_down.weight', is padding but not zero",
                     placed.offset + placed.bytes));
 }
 
@@ -155,7 +155,7 @@ TEST_CASE("bytes far behind the last tensor are looked at, too") {
   const JobFolder folder;
   const std::string path = folder.path("model.gguf");
   write_text(path, read_text(path) + std::string((1 << 20) + 100, '\0') + "x");
-  CHECK(refusal(path).what.ends_with("behind tensor 'blk.5.ffn_down.weight', is no padding of zeros"));
+  CHECK(refusal(path).what.ends_with("after tensor 'blk.5.ffn_down.weight', is padding but not zero"));
 }
 
 TEST_CASE("a source older than 1970 is read back") {
@@ -206,14 +206,15 @@ TEST_CASE("nothing in a manifest is believed") {
     return read ? std::string() : read.error().what;
   };
   CHECK(fault("\"b.gguf\"", "\"../b.gguf\"") ==
-        "is no sound manifest: the file '../b.gguf' is not one beside the manifest");
-  CHECK(fault("\"version\":1", "\"version\":7") == "is a manifest of version 7; 1 is read");
-  CHECK(fault("ggufmill manifest", "another") == "is no manifest of ggufmill");
-  CHECK(fault("\"bytes\":", "\"bytes\":-") == "is no sound manifest: 'bytes' is no whole number");
-  CHECK(fault("\"xxh3\":\"", "\"xxh3\":\"x") == "is no sound manifest: 'xxh3' is no hash of 16 hexadecimal digits");
+        "is not a valid manifest: the file '../b.gguf' is not next to the manifest");
+  CHECK(fault("\"version\":1", "\"version\":7") == "is a manifest of version 7; only version 1 is supported");
+  CHECK(fault("ggufmill manifest", "another") == "is not a ggufmill manifest");
+  CHECK(fault("\"bytes\":", "\"bytes\":-") == "is not a valid manifest: 'bytes' is not a non-negative integer");
+  CHECK(fault("\"xxh3\":\"", "\"xxh3\":\"x") ==
+        "is not a valid manifest: 'xxh3' is not a hash of 16 hexadecimal digits");
   CHECK(fault("\"offset\":", "\"offset\":99999999") ==
-        "is no sound manifest: tensor 'blk.0.ffn_down.weight' does not lie in its file, after the one before it");
-  CHECK(fault("\"files\":", "\"no\":") == "is no sound manifest: 'files' is no list");
+        "is not a valid manifest: tensor 'blk.0.ffn_down.weight' is not within its file or overlaps the one before it");
+  CHECK(fault("\"files\":", "\"no\":") == "is not a valid manifest: 'files' is not a list");
   CHECK_FALSE(read_manifest("{", path));
 }
 
@@ -281,7 +282,7 @@ TEST_CASE("a manifest that is about another file is not taken") {
   text.replace(text.find("\"b.gguf\""), 8, "\"c.gguf\"");
   write_text(plan.manifest_path(1), text);
   CHECK(context().unchanged(plan) == std::vector<bool>{true, false});
-  CHECK(refusal(folder.path("b.gguf")).what == "is about 'c.gguf', not about 'b.gguf'");
+  CHECK(refusal(folder.path("b.gguf")).what == "describes 'c.gguf', not 'b.gguf'");
 }
 
 TEST_CASE("outputs of a source that was rewritten in place, with its old time, are not unchanged") {

@@ -34,7 +34,7 @@ TEST_CASE("a run that is stopped says what it keeps, and a second one goes on") 
   const Error error = stopped_halfway(plan);
   CHECK(error.code == ExitCode::kInterrupted);
   CHECK(error.detail.find(" of 12 units of work are done and kept") != std::string::npos);
-  CHECK(error.help == "the same command goes on from there, and with --discard removes it");
+  CHECK(error.help == "run the same command again to resume, or with --discard to remove the partial output");
   CHECK(folder.finished().empty());
   const Leftovers left = resume_context().leftovers(plan);
   CHECK(left.files.size() == 5);  // four outputs and the journal
@@ -119,7 +119,7 @@ TEST_CASE("bytes that were damaged after they were written are written again") {
   write_text(temporary, text);
   const RunReport report = ran(plan);
   CHECK(report.warnings ==
-        Names{"units of work of the earlier run that were damaged or not on the disk, and were done again: 1"});
+        Names{"units of work of the earlier run that were damaged or missing on disk and were redone: 1"});
   CHECK((folder.finished() == right_outputs()));
 }
 
@@ -128,9 +128,9 @@ TEST_CASE("a journal that cannot be used makes the run begin anew, which it says
   const Plan plan = folder.plan();
   const std::string path = journal_path(plan, identity_of(plan));
   const auto [damage, why] = GENERATE(values<std::pair<const char*, const char*>>(
-      {{"text", "its journal cannot be used: its first line is not that of a journal"},
-       {"version", "its journal cannot be used: it is of another version of journals"},
-       {"gone", "what it had written of"}}));
+      {{"text", "its journal cannot be used: its first line is not a journal header"},
+       {"version", "its journal cannot be used: its version is not supported"},
+       {"gone", "its partial output for"}}));
   stopped_halfway(plan);
   std::string text = read_text(path);
   if (damage == std::string("text")) text = "x" + text.substr(0, 5);
@@ -158,7 +158,7 @@ TEST_CASE("why a run begins anew is told before it writes, where somebody listen
   const auto report = resume_context().run(plan, options);
   REQUIRE(report);
   REQUIRE(told.size() == 1);
-  CHECK(told[0].starts_with("an earlier run of this plan is not gone on with: its journal cannot be used"));
+  CHECK(told[0].starts_with("cannot resume an earlier run of this plan: its journal cannot be used"));
   CHECK(report.value().warnings.empty());
 }
 
@@ -283,7 +283,7 @@ TEST_CASE("what something else changes between write and seal is found by its in
   const auto report = resume_context().run(plan, options);
   REQUIRE_FALSE(report);
   CHECK(report.error().code == ExitCode::kIo);
-  CHECK(report.error().what == "something else has changed the file while it was written");
+  CHECK(report.error().what == "another program changed the file while it was being written");
   CHECK(folder.finished().empty());
   ran(plan);
   CHECK((folder.finished() == right_outputs()));
@@ -333,7 +333,7 @@ TEST_CASE("a journal that is not this user's alone is left alone, and the run st
   const RunReport report = ran(plan);
   CHECK(report.units_kept == 0);
   REQUIRE(report.warnings.size() == 1);
-  CHECK(report.warnings[0].find("this file is left alone (") != std::string::npos);
+  CHECK(report.warnings[0].find("this file is not used (") != std::string::npos);
   CHECK(read_text(path) == text);
   CHECK((folder.finished() == right_outputs()));
 }

@@ -113,7 +113,7 @@ TEST_CASE("a plan that takes tensors is written and read back") {
 TEST_CASE("nothing is taken of another source, or where what is not finite is treated in another way") {
   Earlier earlier;
   const std::string output = earlier.mixture("new.gguf", earlier.shard(1));
-  const std::string warning = fmt::format("'{}' has nothing that this job would make as it is there", earlier.shard(1));
+  const std::string warning = fmt::format("'{}' has no tensors that this job can reuse", earlier.shard(1));
   const Plan zeroed = earlier.plan(output, "nonfinite: zero\n");
   CHECK(taken(zeroed) == 0);
   CHECK(zeroed.warnings == std::vector{warning});
@@ -134,7 +134,7 @@ TEST_CASE("an earlier output that has changed is found before anything is writte
   REQUIRE_FALSE(run);
   CHECK(run.error().code == ExitCode::kVerification);
   CHECK(run.error().where == earlier.shard(2));
-  CHECK(run.error().what == "the bytes of tensor 'blk.3.ffn_down.weight' are not those that its manifest speaks of");
+  CHECK(run.error().what == "the bytes of tensor 'blk.3.ffn_down.weight' do not match its manifest");
   CHECK_FALSE(fs::exists(earlier.path("new.gguf")));
   CHECK(reuse_context().run(plan, {}).error().code == ExitCode::kBadInput);  // planned before the change
 }

@@ -111,7 +111,7 @@ TEST_CASE("what is not quantized becomes F32 where GGUF has no such float, and i
   CHECK(bytes_of_tensor(out, tensor_of(model.value(), "ids")) == "1234");
   write_text(in, safetensors_bytes({{"mask", "BOOL", {3}, std::string("\0\1\1", 3)}}));
   CHECK(run(fmt::format("{{safetensors: {}}}", in), fmt::format("{{gguf: {}}}", out))
-            .find("tensor 'mask' is BOOL, a type that GGUF does not have") != std::string::npos);
+            .find("tensor 'mask' is BOOL, a type that GGUF does not support") != std::string::npos);
 }
 
 TEST_CASE("a number of 8 bits that is not finite is an error with its place") {
@@ -160,5 +160,5 @@ TEST_CASE("safetensors come back from a GGUF and from safetensors, in files of a
   if (!checkpoint) FAIL(render(checkpoint.error()));
   for (const CheckpointTensor& tensor : checkpoint.value().tensors) CHECK(tensor.values->type->name == "F32");
   CHECK(run(fmt::format("{{gguf: {}}}", gguf), fmt::format("{{safetensors: {}/r}}", out))
-            .find("safetensors does not have Q8_0, the type of tensor") != std::string::npos);
+            .find("safetensors does not support Q8_0, the type of tensor") != std::string::npos);
 }

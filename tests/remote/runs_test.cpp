@@ -205,7 +205,7 @@ TEST_CASE("a run goes on with a source on a server, unless that has changed") {
     CAPTURE(changes);
     const std::string interrupted = place.run_job(job, 75);
     CHECK(has(interrupted, "the server answered 429"));
-    CHECK(has(interrupted, "the same command goes on from there"));
+    CHECK(has(interrupted, "run the same command again to resume"));
     CHECK_FALSE(fs::exists(place.file("out.gguf")));
     CHECK_FALSE(place.tells());  // in the journal
     write_text(server.file("healed"), "");
@@ -293,8 +293,9 @@ TEST_CASE("a model of a hub that is private asks for a token") {
   CHECK(has(refused, "the server refuses access (401)"));
   CHECK(has(refused, "set HF_TOKEN"));
   nobody.run_job(checkpoint_job("hf://open/Tiny@" + commit, "out.gguf"));
-  CHECK(has(nobody.run_job(checkpoint_job("hf://open/Other@" + commit, "out.gguf"), 4), "there is no such file (404)"));
-  CHECK(has(nobody.run_job(gguf_job("hf://open/Tiny@" + commit + "/none.gguf"), 4), "there is no such file (404)"));
+  CHECK(
+      has(nobody.run_job(checkpoint_job("hf://open/Other@" + commit, "out.gguf"), 4), "the file does not exist (404)"));
+  CHECK(has(nobody.run_job(gguf_job("hf://open/Tiny@" + commit + "/none.gguf"), 4), "the file does not exist (404)"));
 
   fs::create_directories(nobody.home("hf"));  // as `hf auth login` stores it
   write_text(nobody.home("hf/token"), std::string(kToken) + "\n");
@@ -303,10 +304,10 @@ TEST_CASE("a model of a hub that is private asks for a token") {
 
   const Workplace wrong({"HF_ENDPOINT=" + server.host(), "HF_TOKEN=hf_other"});
   const std::string still = wrong.run_job(job, 6);
-  CHECK(has(still, "the token may lack the right"));
+  CHECK(has(still, "the token may not grant access"));
   CHECK_FALSE(has(still, "hf_other"));
   const Workplace broken({"HF_ENDPOINT=" + server.host(), std::string("HF_TOKEN=") + kToken + " x"});
-  CHECK(has(broken.run_job(job, 2), "what HF_TOKEN holds is no token or key"));
+  CHECK(has(broken.run_job(job, 2), "HF_TOKEN does not contain a valid token or key"));
 }
 
 TEST_CASE("an object of a bucket is read with signed requests") {
@@ -338,7 +339,7 @@ TEST_CASE("an object of a bucket is read with signed requests") {
   const Workplace wrong({endpoint, std::string("AWS_ACCESS_KEY_ID=") + kS3Key, "AWS_SECRET_ACCESS_KEY=another"});
   CHECK(has(wrong.run_job(job, 6), "the server refuses access (403)"));
   const Workplace half({endpoint, std::string("AWS_ACCESS_KEY_ID=") + kS3Key});
-  CHECK(has(half.run_job(job, 2), "has one half of a key"));
+  CHECK(has(half.run_job(job, 2), "has only half of a key"));
   const Workplace nobody({endpoint});
   nobody.run_job(gguf_job("s3://public-weights/model.gguf"));
   CHECK(read_text(nobody.file("out.gguf")) == wanted);
@@ -362,7 +363,7 @@ TEST_CASE("servers with certificates are believed where the certificate is") {
     place.run_job(job, 0, {"--overwrite"});
     CHECK(read_text(place.file("out.gguf")) == wanted);
     const std::string down = place.run_job(gguf_job(server.url("downgrade/model.gguf")), 4, {"--overwrite"});
-    CHECK(has(down, "the server redirects from https to what is not encrypted"));
+    CHECK(has(down, "the server redirects from https to an unencrypted address"));
   }
   const Workplace stranger;
   CHECK(has(stranger.run_job(job, 6), "certificate"));
@@ -373,10 +374,10 @@ TEST_CASE("outputs on servers, and addresses with secrets, are refused") {
   make_model(place.file("model.gguf"));
   for (const std::string out : {"https://host/out.gguf", "s3://bucket/out.gguf", "hf://org/name/out.gguf"}) {
     const std::string error = place.run_job(gguf_job("model.gguf", out), 2);
-    CHECK(has(error, "outputs are files of this machine"));
+    CHECK(has(error, "outputs must be local files"));
   }
   const std::string secret = place.run_job(gguf_job(fmt::format("https://user:{}@host/a.gguf", kToken)), 2);
-  CHECK(has(secret, "the address 'https://...@host/a.gguf' has a user or a password in it"));
+  CHECK(has(secret, "the address 'https://...@host/a.gguf' contains a user or a password"));
   const std::string query = place.run_job(gguf_job(fmt::format("https://host/a.gguf?signature={}", kSignature)), 2);
-  CHECK(has(query, "has a query behind it, which may be a key"));
+  CHECK(has(query, "has a query, which may contain a key"));
 }

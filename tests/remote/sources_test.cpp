@@ -166,9 +166,9 @@ TEST_CASE("a server that fails is waited for a while, and then given up") {
   const Served served;
   CHECK(has(served.fault("always503", ExitCode::kTransient),
             "the server answered 503\n  given up after 8 attempts in 0 s\n"));
-  CHECK(
-      has(served.fault("later", ExitCode::kTransient),
-          "the server answered 429\n  given up after 1 attempt in 0 s; the server asks to be left alone for 20000 s"));
+  CHECK(has(
+      served.fault("later", ExitCode::kTransient),
+      "the server answered 429\n  given up after 1 attempt in 0 s; the server asks to wait 20000 s before retrying"));
   const auto refused = parse_address("http://127.0.0.1:1/data.bin");
   const auto opened = RemoteSource::open(refused.value(), quick(), RemoteSource::Use::kRun);
   REQUIRE_FALSE(opened);
@@ -232,20 +232,20 @@ TEST_CASE("what a server does wrong is an error at once") {
   const auto bad = [&](const std::string& how, std::string_view what) {
     return has(served.fault(how, ExitCode::kBadInput), what);
   };
-  CHECK(bad("missing", "there is no such file (404)"));
-  CHECK(bad("norange", "the server does not give parts of files (it ignores Range)"));
+  CHECK(bad("missing", "the file does not exist (404)"));
+  CHECK(bad("norange", "the server does not support partial downloads (it ignores Range)"));
   CHECK(bad("nothing", "neither a strong ETag nor the time of the last change"));
-  CHECK(bad("gzip", "the server compresses what it sends"));
+  CHECK(bad("gzip", "the server compresses its responses"));
   CHECK(bad("loop", "redirects more than 10 times"));
   CHECK(has(served.fault("denied", ExitCode::kIo), "the server refuses access (403)"));
-  CHECK(bad("interim", "more than 1000 lines of headers"));
-  CHECK(bad("headers", "more than 1000 lines of headers"));
+  CHECK(bad("interim", "more than 1000 header lines"));
+  CHECK(bad("headers", "more than 1000 header lines"));
   CHECK(bad("ftp", "the server redirects to an address with the unknown scheme 'ftp'"));
   // After the first response.
-  CHECK(bad("changed/1", "the file changed since its header was read\n  its server says that it is another version"));
+  CHECK(bad("changed/1", "the file changed since its header was read\n  the server reports a different version"));
   CHECK(bad("longer/1", "the file changed since its header was read\n  1099511627776 bytes long, but 3145728 before"));
-  CHECK(bad("shifted/1", "were asked for"));
-  CHECK(bad("wronglength/1", "the server gives 7 bytes and says that they are "));
+  CHECK(bad("shifted/1", "were requested"));
+  CHECK(bad("wronglength/1", "the server sends 7 bytes but announced "));
 }
 
 TEST_CASE("a change at the end of a run is seen") {

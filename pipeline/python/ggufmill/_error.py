@@ -1,15 +1,15 @@
-"""The exceptions of the module: Error, and a subclass for each kind."""
+"""The exceptions of the module: Error and a subclass for each kind."""
 
 
 class Error(Exception):
-    """What is wrong, where, and what to do now. Its subclasses say of what kind.
+    """An error: what is wrong, where, and what to do. There is a subclass for each kind.
 
-    where      a file, a line of a job ("job.yaml:9:56"), a tensor; may be empty
-    what       one line
-    detail     further lines: the line of the job with a caret, a byte offset, a limit; may be empty
-    help       what to do now; may be empty
-    exit_code  what the program ``ggufmill`` would end with
-    also       other errors that the same step found
+    where      a file, a position in a job ("job.yaml:9:56"), or a tensor; may be empty
+    what       the message, one line
+    detail     additional lines: the line of the job with a caret, a byte offset, a limit; may be empty
+    help       how to fix it; may be empty
+    exit_code  exit code that the program ``ggufmill`` would return
+    also       other errors found in the same step
     """
 
     def __init__(self, text, where, what, detail="", help="", exit_code=1, also=()):
@@ -37,11 +37,11 @@ class Error(Exception):
 
 
 class UsageError(Error, ValueError):
-    """An argument or a job that cannot be carried out (exit code 2)."""
+    """An invalid argument or job (exit code 2)."""
 
 
 class VerificationError(Error):
-    """Outputs or files that are not as their checksums or another model say (3)."""
+    """Outputs or files that do not match their checksums or another model (3)."""
 
 
 class InputError(Error, ValueError):
@@ -49,25 +49,25 @@ class InputError(Error, ValueError):
 
 
 class KernelError(Error):
-    """A kernel, type or instruction set that is not available (5)."""
+    """A kernel, type, or instruction set that is not available (5)."""
 
 
 class FileError(Error):
-    """No space, no permission, a file that exists or is missing; a read or write that failed (6)."""
+    """A file error: no space, no permission, a file that exists or is missing, a failed read or write (6)."""
 
 
 class TransientError(Error):
-    """What may succeed when it is tried again: no memory, no threads, another run of the same job (75)."""
+    """A failure that may not recur: no memory, no threads, another run of the same job (75)."""
 
 
 _KINDS = {2: UsageError, 3: VerificationError, 4: InputError, 5: KernelError, 6: FileError, 75: TransientError}
 
 
 def error_of(text, where, what, detail, help, exit_code, also):
-    """The error of a kind that an exit code stands for."""
+    """Return an error of the kind that an exit code identifies."""
     return _KINDS.get(exit_code, Error)(text, where, what, detail, help, exit_code, also)
 
 
 def usage_error(what, help=""):
-    """An error of what a caller asked for, in the form of the library's."""
+    """Return a usage error, in the format of the library."""
     return UsageError(f"error: {what}\n" + (f"  help: {help}\n" if help else ""), "", what, "", help, 2)

@@ -1,4 +1,4 @@
-"""Importance matrices, and metadata values as the library takes them."""
+"""Importance matrices, and metadata values in the form that the library takes."""
 
 import collections.abc
 import os
@@ -9,13 +9,13 @@ from ._error import usage_error
 
 
 class ImportanceMatrix(collections.abc.Mapping):
-    """Names of tensors and the weights of their columns, read when they are asked for: see ``ggufmill.imatrix``.
+    """A mapping of tensor names to the weights of their columns, read on access: see ``ggufmill.imatrix``.
 
-    Weights are float32 of shape (columns,), or (experts, columns): what ``quantize`` takes as importance.
+    Weights are float32 of shape (columns,) or (experts, columns), as ``quantize`` takes them for importance.
 
     files     paths
-    datasets  names of the texts that were used, where the file has them
-    chunks    number of pieces of text that were used; 0: the file does not say
+    datasets  names of the texts that were used, if the file lists them
+    chunks    number of chunks of text that were used; 0: unknown
     """
 
     def __init__(self, native):
@@ -58,11 +58,11 @@ def _written(value):
         return (value, True)
     if isinstance(value, os.PathLike):
         return (os.fspath(value), True)
-    raise usage_error(f"metadata cannot hold {value!r}, which is of type {type(value).__name__}")
+    raise usage_error(f"metadata cannot contain {value!r}, which is of type {type(value).__name__}")
 
 
 def settings(values):
-    """Keys and values of metadata; a key may name its type: {"llama.context_length:uint32": 8192}."""
+    """Return metadata keys and values; a key may name its type: {"llama.context_length:uint32": 8192}."""
     made = []
     for key, value in (values or {}).items():
         name, _, kind = key.rpartition(":") if ":" in key else (key, "", "")

@@ -1,4 +1,4 @@
-"""Jobs as the library takes them: pipeline files, and dictionaries that say the same."""
+"""Jobs in the form that the library takes: pipeline files, and dictionaries with the same contents."""
 
 import json
 import os
@@ -9,16 +9,16 @@ from ._error import usage_error
 
 
 def _plain(value):
-    """What JSON has no form for: paths, and numbers of numpy."""
+    """Convert values that JSON does not support: paths and numpy numbers."""
     if isinstance(value, os.PathLike):
         return os.fspath(value)
     if hasattr(value, "item"):
         return value.item()
-    raise usage_error(f"a job cannot hold {value!r}, which is of type {type(value).__name__}")
+    raise usage_error(f"a job cannot contain {value!r}, which is of type {type(value).__name__}")
 
 
 def job_text(job, set=None, parameters=None):
-    """`job`: the path of a pipeline file, or a dictionary with what would stand in it."""
+    """Return the text of `job`, which is the path of a pipeline file or a dictionary with its contents."""
     changes = [f"{path}={json.dumps(value, default=_plain)}" for path, value in (set or {}).items()]
     values = [f"{name}={value}" for name, value in (parameters or {}).items()]
     if isinstance(job, Mapping):
@@ -28,7 +28,7 @@ def job_text(job, set=None, parameters=None):
 
 
 def report(told):
-    """The report of a run as a dictionary, with what is to be known beside it."""
+    """Return the report of a run as a dictionary, with the warnings added."""
     text, warnings = told
     made = json.loads(text)
     made["warnings"] = warnings

@@ -1,4 +1,4 @@
-"""Models in files: metadata as a mapping, tensors as arrays that are decoded where they are looked at."""
+"""Models in files: metadata as a mapping, tensors as arrays that are decoded on access."""
 
 import collections.abc
 import mmap
@@ -11,10 +11,10 @@ from ._error import usage_error
 
 
 class Metadata(collections.abc.Mapping):
-    """Keys and values in the order of the file. Read-only; a value is decoded when it is asked for.
+    """Keys and values in the order of the file. Read-only; values are decoded on access.
 
-    Integers, floats, truth values and strings are Python's; arrays of numbers are numpy arrays, arrays of strings and
-    of arrays are lists. Bytes that are no UTF-8 are surrogates, as in ``os.fsdecode``.
+    Integers, floats, booleans, and strings are Python objects; arrays of numbers are numpy arrays, arrays of strings
+    and of arrays are lists. Bytes that are not UTF-8 become surrogates, as in ``os.fsdecode``.
     """
 
     def __init__(self, model):
@@ -33,7 +33,7 @@ class Metadata(collections.abc.Mapping):
         return isinstance(key, str) and self._model.has(key)
 
     def type(self, key):
-        """The type in the file: "uint32", "string", "array of float32"."""
+        """Return the type in the file: "uint32", "string", "array of float32"."""
         return self._model.value_type(key)
 
     def __repr__(self):
@@ -41,12 +41,12 @@ class Metadata(collections.abc.Mapping):
 
 
 class Tensor:
-    """A tensor of a model. ``tensor[i:j]`` decodes rows of it to float32, ``numpy.asarray(tensor)`` all of it.
+    """A tensor of a model. ``tensor[i:j]`` decodes some rows to float32, ``numpy.asarray(tensor)`` all of them.
 
-    name    as in the model
+    name    its name in the model
     type    "Q4_K", "F32", ...
-    shape   of the values, as numpy counts: rows are along the last axis
-    nbytes  of the tensor in its own type
+    shape   shape of the values in numpy order: rows are along the last axis
+    nbytes  size of the tensor in its own type
     """
 
     dtype = np.dtype(np.float32)
@@ -72,21 +72,21 @@ class Tensor:
         return self._known_extent()
 
     def _known_extent(self):
-        """Where all bytes lie one after the other in a file of this machine: path, offset, big-endian. Else None."""
+        """Return path, offset, and big-endian flag if all bytes are contiguous in a local file, else None."""
         extent = self._native.extent
         return None if extent is None or "://" in extent[0] else extent
 
     @property
     def is_mapped(self):
-        """Whether all bytes lie in one file one after the other, so that ``raw`` is a view of that."""
+        """True if all bytes are contiguous in one local file, so that ``raw`` is a view of that file."""
         return self._known_extent() is not None
 
     @property
     def raw(self):
         """The bytes, uint8: one row of bytes for each row of values. Read-only.
 
-        A view of the file, mapped into memory, where ``is_mapped``: no byte is read before it is looked at. A tensor
-        that is put together (stacked experts, permuted rows), or is on a server, is made here, at each call.
+        If ``is_mapped``, this is a view of the file mapped into memory: bytes are read on access. Otherwise (stacked
+        experts, permuted rows, a file on a server) the bytes are assembled anew at each call.
         """
         shape = (*self.shape[:-1], self._native.row_bytes)
         extent = self._extent()
@@ -98,14 +98,14 @@ class Tensor:
         return self._files.map(path)[offset : offset + self.nbytes].reshape(shape)
 
     def _mapped_floats(self):
-        """All values as a view of the file; None where they have to be decoded."""
+        """Return all values as a view of the file; None if they must be decoded."""
         extent = self._extent()
         if self.type != "F32" or extent is None or extent[2] or extent[1] % 4 or self.size == 0:
             return None
         return self.raw.view("<f4").reshape(self.shape)
 
     def _decoded(self, first, count):
-        """``count`` rows of values from row ``first`` on, of as many as all leading axes together have."""
+        """Return ``count`` rows of values from row ``first`` on, counted over all leading axes together."""
         self._files.check_open()
         return self._native.read(first, count, True, 0)
 
@@ -164,12 +164,12 @@ def _checked_index(index, size, axis):
 
 
 def _shifted(chosen, low):
-    """The numbers of a range as an index of what begins at ``low``."""
+    """Return a range as an index into an array that begins at ``low``."""
     return np.arange(chosen.start - low, chosen.stop - low, chosen.step)
 
 
 class _Files:
-    """The files of a model, each mapped when it is first needed and unmapped when no view of it is left."""
+    """The files of a model, each mapped on first use and unmapped when no view of it remains."""
 
     def __init__(self, files):
         self._known = {path: (size, modified) for path, size, modified in files}
@@ -178,10 +178,10 @@ class _Files:
 
     def check_open(self):
         if not self._is_open:
-            raise usage_error("the model is closed", "use it within its `with`, or open it again")
+            raise usage_error("the model is closed", "use it within its `with` block, or open it again")
 
     def close(self):
-        """Unmaps the files, but for those that arrays are views of."""
+        """Unmap the files, except those that arrays are views of."""
         self._is_open = False
         self._maps.clear()
 
@@ -196,10 +196,10 @@ class _Files:
 
 
 class Model:
-    """A model as its files have it: see ``ggufmill.open``. ``with ggufmill.open(path) as model:`` closes it at the end.
+    """A model in its files: see ``ggufmill.open``. ``with ggufmill.open(path) as model:`` closes it at the end.
 
-    files     paths
-    metadata  a mapping
+    files     paths of the files
+    metadata  a mapping of keys to values
     tensors   a mapping of names to tensors, in the order of the model
     warnings  lines of text
     """
@@ -212,7 +212,7 @@ class Model:
         self.tensors = types.MappingProxyType({each.name: Tensor(each, files) for each in native.tensors()})
 
     def close(self):
-        """Unmaps the files. Metadata stays; tensors cannot be read any more, and views of the files stay valid."""
+        """Unmap the files. Metadata and existing views of the files remain valid; tensors can no longer be read."""
         self._files.close()
 
     def __enter__(self):

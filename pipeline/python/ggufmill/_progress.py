@@ -1,13 +1,13 @@
-"""Progress shown by a bar of tqdm."""
+"""Progress shown in a tqdm bar."""
 
 
 class ProgressBar:
     """A function for `progress` that moves a bar: ``with ggufmill.ProgressBar(desc="model") as bar: run(job, progress=bar)``.
 
-    bar      a bar of tqdm, or what has its `total`, `n`, `refresh` and `close`; None: a new one of tqdm.auto
-    options  of the new bar
+    bar      a tqdm bar, or an object with its `total`, `n`, `refresh`, and `close`; None: a new bar of tqdm.auto
+    options  options of the new bar
 
-    The bar counts the bytes that are read; of a job that is measured first these are read twice, and the bar starts over.
+    The bar counts the bytes read; a job that is measured first reads them twice, and the bar starts over.
     """
 
     def __init__(self, bar=None, **options):

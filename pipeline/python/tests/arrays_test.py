@@ -232,8 +232,8 @@ class Errors(unittest.TestCase):
         )
         self.assert_error(
             2,
-            "rows of 100 values are no whole blocks of Q4_K",
-            "Q4_K has blocks of 256: the last axis of the array has to be a multiple of that",
+            "rows of 100 values are not a whole number of blocks of Q4_K",
+            "Q4_K has blocks of 256: the last axis of the array must be a multiple of that",
             ggufmill.quantize,
             values[:, :100],
             "Q4_K",
@@ -249,18 +249,18 @@ class Errors(unittest.TestCase):
         self.assert_error(
             2,
             "importance of shape (3,) does not fit an array of shape (2, 256)",
-            "it is of shape (256,), for all rows, or (256,), for each matrix",
+            "it must be of shape (256,), for all rows, or (256,), for each matrix",
             ggufmill.quantize,
             values,
             "Q4_K",
             [1, 2, 3],
         )
         values[1, 7] = np.nan
-        self.assert_error(4, "row 1, column 7: NaN", "Q4_K holds finite numbers", ggufmill.quantize, values, "Q4_K")
+        self.assert_error(4, "row 1, column 7: NaN", "Q4_K can hold only finite numbers", ggufmill.quantize, values, "Q4_K")
         self.assert_error(
             2,
             "an array of int64 cannot be quantized",
-            "it has to be of float32, float16, bfloat16 or float64: array.astype(numpy.float32)",
+            "it must be of float32, float16, bfloat16, or float64: array.astype(numpy.float32)",
             ggufmill.quantize,
             np.zeros((2, 256), np.int64),
             "Q4_K",
@@ -277,8 +277,8 @@ class Errors(unittest.TestCase):
     def test_dequantize(self):
         self.assert_error(
             2,
-            "the buffer has 3 bytes, and 256 values of Q4_K are 144",
-            "the shape is that of the values: the last dimension counts values, not bytes",
+            "the buffer has 3 bytes, but 256 values of Q4_K take 144",
+            "`shape` must be the shape of the values: its last dimension counts values, not bytes",
             ggufmill.dequantize,
             b"abc",
             "Q4_K",
@@ -289,7 +289,7 @@ class Errors(unittest.TestCase):
         )
         self.assert_error(
             2,
-            "the shape of the values has to be given",
+            "the shape of the values is missing",
             "dequantize(buffer, type, shape)",
             ggufmill.dequantize,
             b"abc",

@@ -55,7 +55,7 @@ class Measurements(Folder):
         file.write_text("mine")
         with self.assertRaises(ggufmill.FileError) as caught:
             ggufmill.measure(self.target(), output=file)
-        self.assertEqual(caught.exception.help, "overwrite=True replaces it")
+        self.assertEqual(caught.exception.help, "pass overwrite=True to replace it")
         self.assertEqual(file.read_text(), "mine")
         ggufmill.measure(self.target(), output=file, overwrite=True)
         self.assertTrue(json.loads(file.read_text()))
@@ -68,7 +68,7 @@ class Measurements(Folder):
         self.assertEqual(sum(each["target"] for each in points), 1)
         with self.assertRaises(ggufmill.UsageError) as caught:
             ggufmill.curve(self.target(), output=3)
-        self.assertEqual(caught.exception.what, "there is no output 3")
+        self.assertEqual(caught.exception.what, "output 3 does not exist")
 
 
 class Verified(Folder):
@@ -255,7 +255,7 @@ class Errors(Folder):
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=50)
         self.assertEqual(done.stderr, "")
         self.assertEqual(
-            done.stdout, "a thread cannot be started\nallow more processes and threads (ulimit -u), or try again later\n"
+            done.stdout, "cannot start a thread\nallow more processes and threads (ulimit -u), or try again later\n"
         )
 
 

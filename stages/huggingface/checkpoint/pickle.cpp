@@ -62,7 +62,7 @@ constexpr Name kNames[] = {
 constexpr std::size_t kLongestName = 200;
 
 constexpr const char* kWhatIsRead =
-    "a dictionary of tensors by name is read, as torch.save(model.state_dict(), FILE) writes it; no code in a file is "
+    "only dictionaries of tensors, as torch.save(model.state_dict(), FILE) writes them, are read; code in a file is "
     "run";
 
 // Reads a part of a file sequentially.
@@ -75,7 +75,7 @@ class Input {
 
   // The result is valid until the next call.
   Result<std::string_view> take(std::uint64_t bytes) {
-    if (bytes > end_ - at_) return input_error(file_.path(), "the pickle ends in the middle", kDamagedFileHelp);
+    if (bytes > end_ - at_) return input_error(file_.path(), "the pickle is truncated", kDamagedFileHelp);
     if (bytes > limit_ - at_)
       return input_error(file_.path(), fmt::format("the pickle has more than {} bytes", PickleReader::kMostBytes),
                          kWhatIsRead);
@@ -105,7 +105,7 @@ class Input {
       if (byte[0] == '\n') return line;
       line += byte;
     }
-    return input_error(file_.path(), fmt::format("a name of more than {} bytes", kLongestName), kWhatIsRead);
+    return input_error(file_.path(), fmt::format("a name is longer than {} bytes", kLongestName), kWhatIsRead);
   }
 
  private:
@@ -118,9 +118,9 @@ class Input {
 }  // namespace
 
 std::string_view describe(Pickled::Kind kind) {
-  constexpr std::string_view kWords[] = {"None",    "a truth value", "a number", "a number of more than 64 bits",
-                                         "a float", "a text",        "bytes",    "a tuple",
-                                         "a list",  "a dictionary",  "a name",   "a storage",
+  constexpr std::string_view kWords[] = {"None",    "a boolean",    "a number", "a number of more than 64 bits",
+                                         "a float", "a string",     "bytes",    "a tuple",
+                                         "a list",  "a dictionary", "a name",   "a storage",
                                          "a tensor"};
   return kWords[static_cast<std::size_t>(kind)];
 }
@@ -169,20 +169,20 @@ class PickleReader::Machine {
   }
   std::size_t floor() const { return marks_.empty() ? 0 : marks_.back(); }
   Result<Pickled> pop() {
-    if (stack_.size() <= floor()) return wrong("the pickle takes an object where there is none", kDamagedFileHelp);
+    if (stack_.size() <= floor()) return wrong("the pickle uses an object that does not exist", kDamagedFileHelp);
     const Pickled top = stack_.back();
     stack_.pop_back();
     return top;
   }
   Result<Pickled> top(std::optional<Kind> kind = {}) const {
-    if (stack_.size() <= floor()) return wrong("the pickle takes an object where there is none", kDamagedFileHelp);
+    if (stack_.size() <= floor()) return wrong("the pickle uses an object that does not exist", kDamagedFileHelp);
     if (kind && stack_.back().kind != *kind)
-      return wrong(fmt::format("the pickle takes {} for {}", describe(stack_.back().kind), describe(*kind)));
+      return wrong(fmt::format("the pickle uses {} as {}", describe(stack_.back().kind), describe(*kind)));
     return stack_.back();
   }
   // Pops everything above the last mark, and the mark.
   Result<std::vector<Pickled>> pop_marked() {
-    if (marks_.empty()) return wrong("the pickle goes back to a mark that is not there", kDamagedFileHelp);
+    if (marks_.empty()) return wrong("the pickle refers to a mark that does not exist", kDamagedFileHelp);
     std::vector<Pickled> items(stack_.begin() + static_cast<std::ptrdiff_t>(marks_.back()), stack_.end());
     stack_.resize(marks_.back());
     marks_.pop_back();
@@ -194,8 +194,7 @@ class PickleReader::Machine {
     return ok();
   }
   Status push_tuple(std::size_t size) {
-    if (stack_.size() - floor() < size)
-      return wrong("the pickle takes an object where there is none", kDamagedFileHelp);
+    if (stack_.size() - floor() < size) return wrong("the pickle uses an object that does not exist", kDamagedFileHelp);
     std::vector<Pickled> items(stack_.end() - static_cast<std::ptrdiff_t>(size), stack_.end());
     stack_.resize(stack_.size() - size);
     return push_container(Kind::kTuple, std::move(items));
@@ -298,7 +297,7 @@ class PickleReader::Machine {
         return set_item();
       case 'u': {
         BOOST_OUTCOME_TRY(const std::vector<Pickled> items, pop_marked());
-        if (items.size() % 2 != 0) return wrong("a dictionary gets a key without a value", kDamagedFileHelp);
+        if (items.size() % 2 != 0) return wrong("a dictionary has a key without a value", kDamagedFileHelp);
         return add_to(Kind::kDictionary, items);
       }
       case 'q':
@@ -325,20 +324,20 @@ class PickleReader::Machine {
         return build();
       default:
         return wrong(
-            fmt::format("the pickle has operation {:#04x}, which a dictionary of tensors does not need", code));
+            fmt::format("the pickle has operation {:#04x}, which is not allowed in a dictionary of tensors", code));
     }
   }
 
   Status protocol() {
     BOOST_OUTCOME_TRY(const std::uint64_t version, input_.number(1));
-    if (version < 2 || version > 5) return wrong(fmt::format("the pickle is of protocol {}; 2 to 5 are read", version));
+    if (version < 2 || version > 5)
+      return wrong(fmt::format("pickle protocol {} is not supported; 2 to 5 are", version));
     return ok();
   }
 
   Status stop() {
     BOOST_OUTCOME_TRY(const Pickled object, pop());
-    if (!stack_.empty() || !marks_.empty())
-      return wrong("the pickle ends before all its objects are used", kDamagedFileHelp);
+    if (!stack_.empty() || !marks_.empty()) return wrong("the pickle ends with unused objects", kDamagedFileHelp);
     result_ = object;
     return ok();
   }
@@ -375,7 +374,7 @@ class PickleReader::Machine {
     BOOST_OUTCOME_TRY(const std::uint64_t place, number);
     const auto found = memo_.find(place);
     if (found == memo_.end())
-      return wrong(fmt::format("the pickle refers to object {}, which it does not have", place), kDamagedFileHelp);
+      return wrong(fmt::format("the pickle refers to object {}, which does not exist", place), kDamagedFileHelp);
     return push(found->second.kind, found->second.value);
   }
 
@@ -387,7 +386,8 @@ class PickleReader::Machine {
   Status name_of_stack() {
     BOOST_OUTCOME_TRY(const Pickled name, pop());
     BOOST_OUTCOME_TRY(const Pickled module, pop());
-    if (name.kind != Kind::kText || module.kind != Kind::kText) return wrong("a name is not a text", kDamagedFileHelp);
+    if (name.kind != Kind::kText || module.kind != Kind::kText)
+      return wrong("a name is not a string", kDamagedFileHelp);
     return push_name(text(module), text(name));
   }
   Status push_name(std::string_view module, std::string_view name) {
@@ -395,7 +395,7 @@ class PickleReader::Machine {
     const auto found = std::ranges::find_if(
         kNames, [&](const Name& each) { return each.name == name && each.module == (is_cuda ? "torch" : module); });
     if (found == std::end(kNames))
-      return wrong(fmt::format("the pickle names {}, which a dictionary of tensors does not need",
+      return wrong(fmt::format("the pickle names {}, which is not allowed in a dictionary of tensors",
                                quoted_name(fmt::format("{}.{}", module, name), 200)));
     return push(Kind::kName, static_cast<std::uint64_t>(found - std::begin(kNames)));
   }
@@ -410,19 +410,20 @@ class PickleReader::Machine {
     const std::vector<Pickled> none;
     const std::vector<Pickled>& parts = id.kind == Kind::kTuple ? items(id) : none;
     const bool is_storage = parts.size() >= 5 && parts[0].kind == Kind::kText && text(parts[0]) == "storage";
-    if (!is_storage) return wrong("the pickle refers to something outside it that is no storage of a tensor");
+    if (!is_storage) return wrong("the pickle refers to an external object that is not a tensor storage");
     const Name* const name = name_of(parts[1]);
     const bool good = name && name->role == Role::kStorage && parts[2].kind == Kind::kText && is_count(parts[4]);
-    if (!good) return wrong("the pickle refers to a storage without a class, a key or a size", kDamagedFileHelp);
+    if (!good) return wrong("the pickle refers to a storage without a class, key, or size", kDamagedFileHelp);
     if (parts.size() > 6 || (parts.size() == 6 && parts[5].kind != Kind::kNone))
-      return wrong("a storage is a part of another", "load the file with PyTorch, and write it again with torch.save");
+      return wrong("a storage is a view of another storage",
+                   "load the file with PyTorch and save it again with torch.save");
     PickledStorage wanted{type_of(*name), std::string(text(parts[2])), parts[4].value};
     const auto [found, is_new] = storage_of_key_.emplace(wanted.key, storages_.size());
     if (is_new) {
       storages_.push_back(std::move(wanted));
     } else if (const PickledStorage& known = storages_[found->second];
                known.type != wanted.type || known.elements != wanted.elements) {
-      return wrong(fmt::format("storage {} has two types or sizes", quoted_name(wanted.key)), kDamagedFileHelp);
+      return wrong(fmt::format("storage {} has conflicting types or sizes", quoted_name(wanted.key)), kDamagedFileHelp);
     }
     return push(Kind::kStorage, found->second);
   }
@@ -453,12 +454,12 @@ class PickleReader::Machine {
         return call(*inner, items(arguments[2]));
       }
       default:
-        return wrong(
-            fmt::format("the pickle makes an object of {}.{}, which is not read", function.module, function.name));
+        return wrong(fmt::format("the pickle creates an object of {}.{}, which is not supported", function.module,
+                                 function.name));
     }
   }
   Error bad_arguments(const Name& function) const {
-    return wrong(fmt::format("{}.{} has other arguments than PyTorch gives it", function.module, function.name));
+    return wrong(fmt::format("{}.{} has unexpected arguments", function.module, function.name));
   }
 
   // Takes a list of pairs, as Python 2 writes it, or no arguments.
@@ -497,10 +498,9 @@ class PickleReader::Machine {
       return bad_arguments(function);
     auto dims = counts(arguments[2]), steps = counts(arguments[3]);
     if (!dims || !steps || dims->size() != steps->size())
-      return wrong(
-          fmt::format("a tensor's shape and strides are not two lists of the same length, of up to {} numbers from "
-                      "0 on",
-                      kMostDimensions));
+      return wrong(fmt::format(
+          "a tensor's shape and strides are not two lists of the same length with up to {} non-negative integers",
+          kMostDimensions));
     PickledTensor tensor{storages_[arguments[0].value].type, arguments[0].value, arguments[1].value, std::move(*dims),
                          std::move(*steps)};
     if (typed) {
@@ -522,8 +522,8 @@ class PickleReader::Machine {
     if (flags.kind != Kind::kDictionary) return ok();
     for (const Pickled each : items(flags))
       if (each.kind == Kind::kBool && each.value != 0)
-        return wrong("a tensor is stored without the conjugation or negation that belongs to it",
-                     "load the file with PyTorch, apply resolve_conj() and resolve_neg(), and save it again");
+        return wrong("a tensor has a pending conjugation or negation",
+                     "load the file with PyTorch, call resolve_conj() and resolve_neg(), and save it again");
     return ok();
   }
 

@@ -30,7 +30,7 @@ constexpr std::uint64_t kOldVersion = 1001;
 constexpr std::size_t kTarMarkAt = 257;
 constexpr std::string_view kTarMark = "ustar";
 
-constexpr const char* kSaveAgain = "load the file with PyTorch, and write it again with torch.save or as safetensors";
+constexpr const char* kSaveAgain = "load the file with PyTorch and save it again with torch.save or as safetensors";
 
 // Location of a storage in the file.
 struct Place {
@@ -55,10 +55,9 @@ class TorchFile {
     } else if (start.starts_with(kOldMark)) {
       BOOST_OUTCOME_TRY(read_old());
     } else if (start.ends_with(kTarMark)) {
-      return wrong("a tar archive, as PyTorch wrote it before version 0.1.10, is not read", kSaveAgain);
+      return wrong("tar archives, written by PyTorch before 0.1.10, are not supported", kSaveAgain);
     } else {
-      return wrong("this is not a file of torch.save",
-                   "check that it is complete, and not a file of another format under this name");
+      return wrong("this is not a torch.save file", "check that it is complete and not a file in another format");
     }
     return std::move(tensors_);
   }
@@ -72,7 +71,7 @@ class TorchFile {
     BOOST_OUTCOME_TRY(const ZipArchive archive, ZipArchive::open(file_));
     const std::string pickle = archive.folder() + "/data.pkl", order = archive.folder() + "/byteorder";
     if (!archive.has(pickle))
-      return wrong(fmt::format("the zip archive has no {}, as torch.save writes it", quoted_name(pickle)), kSaveAgain);
+      return wrong(fmt::format("the zip archive has no {}, which torch.save writes", quoted_name(pickle)), kSaveAgain);
     if (archive.has(order)) {
       BOOST_OUTCOME_TRY(read_byte_order(archive, order));
     }
@@ -91,7 +90,7 @@ class TorchFile {
     std::string order(std::min<std::uint64_t>(place.bytes, 16), '\0');
     BOOST_OUTCOME_TRY(file_->read(place.offset, std::as_writable_bytes(std::span(order))));
     if (order != "little" && order != "big")
-      return wrong(fmt::format("the byte order is {}, neither little nor big", quoted_name(order)));
+      return wrong(fmt::format("the byte order is {}, expected little or big", quoted_name(order)));
     big_endian_ = order == "big";
     return ok();
   }
@@ -103,7 +102,7 @@ class TorchFile {
     BOOST_OUTCOME_TRY(reader_->read());
     BOOST_OUTCOME_TRY(const Pickled version, reader_->read());
     if (version.kind != Kind::kNumber || version.value != kOldVersion)
-      return wrong(fmt::format("the file's version is not {}, the only one there is", kOldVersion), kSaveAgain);
+      return wrong(fmt::format("the file's version is not {}, the only known one", kOldVersion), kSaveAgain);
     BOOST_OUTCOME_TRY(reader_->read());
     BOOST_OUTCOME_TRY(const Pickled object, reader_->read());
     BOOST_OUTCOME_TRY(const Pickled keys, reader_->read());
@@ -121,7 +120,7 @@ class TorchFile {
     for (const Pickled key : reader_->items(keys)) {
       const auto index = key.kind == Kind::kText ? indices.find(reader_->text(key)) : indices.end();
       if (index == indices.end() || places_[index->second].offset != 0)
-        return wrong("the list of storages is not that of the tensors");
+        return wrong("the list of storages does not match the tensors");
       const PickledStorage& storage = reader_->storages()[index->second];
       std::array<std::byte, 8> length{};
       if (file_->bytes() - at < length.size()) return wrong("the file ends before its last storage");
@@ -132,7 +131,7 @@ class TorchFile {
       at += length.size();
       const std::uint64_t size = element_bytes(storage);
       if (elements != storage.elements || elements > (file_->bytes() - at) / size)
-        return wrong(fmt::format("storage {} has {} elements at byte {:#x}; {} are expected", quoted_name(storage.key),
+        return wrong(fmt::format("storage {} has {} elements at byte {:#x}, expected {}", quoted_name(storage.key),
                                  elements, at, storage.elements));
       places_[index->second] = {at, elements * size};
       at += elements * size;
@@ -148,14 +147,14 @@ class TorchFile {
 
   Status take_dictionary(Pickled object) {
     if (object.kind != Kind::kDictionary)
-      return wrong(fmt::format("the file holds {}, not a dictionary of tensors by name", describe(object.kind)),
-                   "write model.state_dict() with torch.save");
+      return wrong(fmt::format("the file contains {}, not a dictionary of tensors", describe(object.kind)),
+                   "save model.state_dict() with torch.save");
     const std::vector<Pickled>& members = reader_->items(object);
     std::unordered_map<std::string_view, std::size_t> index;
     std::vector<std::pair<std::string_view, Pickled>> named;
     for (std::size_t i = 0; i < members.size(); i += 2) {
       if (members[i].kind != Kind::kText)
-        return wrong(fmt::format("the dictionary has {} for a name", describe(members[i].kind)), kSaveAgain);
+        return wrong(fmt::format("the dictionary has {} as a key", describe(members[i].kind)), kSaveAgain);
       const std::string_view name = reader_->text(members[i]);
       if (!is_utf8(name)) return wrong(fmt::format("the name {} is not UTF-8", quoted_name(name)), kSaveAgain);
       const auto [found, is_new] = index.emplace(name, named.size());
@@ -167,7 +166,7 @@ class TorchFile {
     for (const auto& [name, value] : named) {
       if (value.kind != Kind::kTensor)
         return wrong(fmt::format("{} is {}, not a tensor", quoted_name(name), describe(value.kind)),
-                     "write model.state_dict(), without anything around it, with torch.save");
+                     "save only model.state_dict() with torch.save");
       auto values = expression_of(reader_->tensor(value));
       if (!values)
         return wrong(fmt::format("tensor {} {}", quoted_name(name), values.error().what), values.error().help);
@@ -188,19 +187,19 @@ class TorchFile {
              !__builtin_add_overflow(last, span, &last);
     }
     if (!fits)
-      return input_error({}, fmt::format("has the shape [{}]: too large", fmt::join(tensor.dims, ", ")),
+      return input_error({}, fmt::format("has the shape [{}], which is too large", fmt::join(tensor.dims, ", ")),
                          kDamagedFileHelp);
     const std::uint64_t size = tensor.type->block_bytes, held = places_[tensor.storage].bytes / size;
     if (std::ranges::count(tensor.dims, 0u) != 0) return bytes_of(tensor, 0, 0, shape_of_dimensions(tensor.dims));
     const PickledStorage& storage = reader_->storages()[tensor.storage];
     if (storage.elements > places_[tensor.storage].bytes / element_bytes(storage))
       return input_error({},
-                         fmt::format("is of storage {}, which has {} bytes instead of {} elements",
-                                     quoted_name(storage.key), places_[tensor.storage].bytes, storage.elements),
+                         fmt::format("is in storage {}, which has {} bytes, not {} elements", quoted_name(storage.key),
+                                     places_[tensor.storage].bytes, storage.elements),
                          kDamagedFileHelp);
     if (last >= held)
       return input_error(
-          {}, fmt::format("goes up to element {} of storage {}, which has {}", last, quoted_name(storage.key), held),
+          {}, fmt::format("extends to element {} of storage {}, which has {}", last, quoted_name(storage.key), held),
           kDamagedFileHelp);
     return is_contiguous(tensor) ? bytes_of(tensor, tensor.offset, elements, shape_of_dimensions(tensor.dims))
                                  : view(tensor, held);
@@ -230,10 +229,11 @@ class TorchFile {
     std::ranges::stable_sort(strides, std::ranges::greater{}, &Stride::step);
     const bool has_gaps = strides.back().step != 1;  // between elements of the innermost dimension
     if (has_gaps) strides.push_back({1, 1, 0});
-    const Error no_view = input_error({},
-                                      fmt::format("is a view [{}] with strides [{}] of its storage, which is not read",
-                                                  fmt::join(tensor.dims, ", "), fmt::join(tensor.steps, ", ")),
-                                      "load the file with PyTorch, make its tensors contiguous(), and save it again");
+    const Error no_view =
+        input_error({},
+                    fmt::format("is a view [{}] with strides [{}], which is not supported",
+                                fmt::join(tensor.dims, ", "), fmt::join(tensor.steps, ", ")),
+                    "load the file with PyTorch, call contiguous() on its tensors, and save it again");
     if (strides.size() > 4 || strides[strides.size() - 2].step == 0) return no_view;
     Shape grid{static_cast<std::uint32_t>(strides.size()), {1, 1, 1, 1}};
     std::array<std::uint64_t, 4> first{};

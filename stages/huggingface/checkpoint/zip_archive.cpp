@@ -76,27 +76,28 @@ class ZipArchive::DirectoryReader {
 
   Status read_end_64(std::uint64_t at, std::uint64_t before) {
     if (at > before || before - at < kEnd64Bytes)
-      return wrong(file_, "the zip archive's directory does not end where it says", before);
+      return wrong(file_, "the zip archive's directory does not end at the recorded position", before);
     BOOST_OUTCOME_TRY(const std::string end, read_bytes(file_, at, kEnd64Bytes));
-    if (!end.starts_with(kEnd64Mark)) return wrong(file_, "the zip archive's directory does not end where it says", at);
+    if (!end.starts_with(kEnd64Mark))
+      return wrong(file_, "the zip archive's directory does not end at the recorded position", at);
     if (number(end, 16, 4) != 0 || number(end, 20, 4) != 0) return several_disks(at);
     return set_directory(number(end, 32, 8), number(end, 40, 8), number(end, 48, 8), at);
   }
 
   Error several_disks(std::uint64_t at) const {
-    return wrong(file_, "the zip archive is one part of several", at, "join its parts to one file");
+    return wrong(file_, "the zip archive is split into several parts", at, "join its parts into one file");
   }
 
   Status set_directory(std::uint64_t files, std::uint64_t bytes, std::uint64_t offset, std::uint64_t end) {
     if (offset > end || bytes > end - offset)
       return wrong(file_,
-                   fmt::format("the zip archive's directory of {} bytes at {:#x} goes beyond its end", bytes, offset),
+                   fmt::format("the zip archive's directory of {} bytes at {:#x} extends past its end", bytes, offset),
                    end);
     if (bytes > kMostDirectoryBytes || files > kMostFiles)
       return wrong(file_,
-                   fmt::format("the zip archive has {} files in a directory of {} bytes; {} and {} are the limits",
+                   fmt::format("the zip archive has {} files in a directory of {} bytes; the limits are {} and {}",
                                files, bytes, kMostFiles, kMostDirectoryBytes),
-                   end, "is this a file of torch.save?");
+                   end, "is this a torch.save file?");
     files_ = files;
     directory_at_ = offset;
     BOOST_OUTCOME_TRY(directory_, read_bytes(file_, offset, bytes));
@@ -107,11 +108,11 @@ class ZipArchive::DirectoryReader {
     std::size_t at = 0;
     for (std::uint64_t i = 0; i < files_; ++i) {
       if (directory_.size() - at < kEntryBytes || directory_.compare(at, kEntryMark.size(), kEntryMark) != 0)
-        return wrong(file_, fmt::format("entry {} of the zip archive's directory is no entry", i), directory_at_ + at);
+        return wrong(file_, fmt::format("entry {} of the zip archive's directory is not valid", i), directory_at_ + at);
       const std::size_t name = number(directory_, at + 28, 2), extra = number(directory_, at + 30, 2),
                         comment = number(directory_, at + 32, 2);
       if (directory_.size() - at - kEntryBytes < name + extra + comment)
-        return wrong(file_, fmt::format("entry {} of the zip archive's directory goes beyond its end", i),
+        return wrong(file_, fmt::format("entry {} of the zip archive's directory extends past its end", i),
                      directory_at_ + at);
       BOOST_OUTCOME_TRY(read_entry(i, at, name, extra));
       at += kEntryBytes + name + extra + comment;
@@ -128,11 +129,11 @@ class ZipArchive::DirectoryReader {
     entry.bytes = number(directory_, at + 24, 4);
     entry.header = number(directory_, at + 42, 4);
     if (!take_64_bits(std::string_view(directory_).substr(at + kEntryBytes + name_bytes, extra_bytes), entry))
-      return wrong(file_, fmt::format("{} of the zip archive has no size", quoted_name(name)), directory_at_ + at);
+      return wrong(file_, fmt::format("{} in the zip archive has no size", quoted_name(name)), directory_at_ + at);
     if (index == 0) archive_.folder_ = name.substr(0, std::min(name.find('/'), name.size()));
     if (!archive_.entries_.emplace(name, entry).second)
-      return wrong(file_, fmt::format("the zip archive has {} twice", quoted_name(name)), directory_at_ + at,
-                   "write the file again with torch.save");
+      return wrong(file_, fmt::format("the zip archive contains {} twice", quoted_name(name)), directory_at_ + at,
+                   "save the file again with torch.save");
     return ok();
   }
 
@@ -168,7 +169,7 @@ class ZipArchive::DirectoryReader {
       if (entry.header > entry.end || entry.end - entry.header < least ||
           entry.stored_bytes > entry.end - entry.header - least)
         return wrong(file_,
-                     fmt::format("{} of the zip archive, {} bytes, overlaps what comes after it",
+                     fmt::format("{} in the zip archive, {} bytes, overlaps the data after it",
                                  quoted_name(order[i]->first), entry.stored_bytes),
                      entry.header);
     }
@@ -194,18 +195,18 @@ Result<ZipPlace> ZipArchive::find(std::string_view name) const {
     return input_error(file_->path(), fmt::format("the zip archive has no {}", quoted_name(name)), kDamagedFileHelp);
   const Entry& entry = found->second;
   const auto wrong_here = [&](std::string_view what, std::string help) {
-    return wrong(*file_, fmt::format("{} of the zip archive {}", quoted_name(name), what), entry.header,
+    return wrong(*file_, fmt::format("{} in the zip archive {}", quoted_name(name), what), entry.header,
                  std::move(help));
   };
-  if ((entry.flags & kEncrypted) != 0) return wrong_here("is encrypted", "write the file again with torch.save");
+  if ((entry.flags & kEncrypted) != 0) return wrong_here("is encrypted", "save the file again with torch.save");
   if (entry.method != kStored || entry.stored_bytes != entry.bytes)
-    return wrong_here("is compressed, which torch.save does not do", "write the file again with torch.save");
+    return wrong_here("is compressed, which torch.save does not do", "save the file again with torch.save");
   BOOST_OUTCOME_TRY(const std::string header, read_bytes(*file_, entry.header, kFileBytes + name.size()));
   if (!header.starts_with(kFileMark) || number(header, 26, 2) != name.size() || header.substr(kFileBytes) != name)
-    return wrong_here("has another name or nothing where the directory says it begins", kDamagedFileHelp);
+    return wrong_here("has no matching entry where the directory says it begins", kDamagedFileHelp);
   ZipPlace place{entry.header + header.size() + number(header, 28, 2), entry.bytes};
   if (place.offset > entry.end || place.bytes > entry.end - place.offset)
-    return wrong_here(fmt::format("overlaps what comes after it, at byte {:#x}", entry.end), kDamagedFileHelp);
+    return wrong_here(fmt::format("overlaps the data after it, at byte {:#x}", entry.end), kDamagedFileHelp);
   return place;
 }
 
