@@ -72,7 +72,7 @@ bool json_flag(const boost::json::value& value, std::string_view name, bool othe
 // Required members of a given kind. If a member is missing or of another kind, UnsoundJson is thrown; the reader of the
 // document turns it into an error.
 struct UnsoundJson {
-  std::string what;  // "'bytes' is no whole number"
+  std::string what;  // "'bytes' is not a non-negative integer"
 };
 const boost::json::value& needed(const boost::json::value& value, std::string_view name);
 const boost::json::array& needed_list(const boost::json::value& value, std::string_view name);
