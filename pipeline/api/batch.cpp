@@ -96,7 +96,7 @@ class SourceRun {
       if (!make_plan()) return fail_all(*error_), false;
     }
     for (std::size_t k = 0; k < left_.size(); ++k) describe(plan_->outputs[k], cells_[left_[k]]);
-    // If an earlier run can be resumed, its outputs and manifests are completed first instead of being compared.
+    // Outputs of a run that can be resumed are not compared with manifests yet: the run is completed first.
     if (plan_->manifest && !context_.leftovers(*plan_).can_go_on()) {
       if (leave_out_unchanged() && !left_.empty() && !make_plan()) return fail_all(*error_), false;
       if (left_.empty()) return false;

@@ -204,9 +204,10 @@ class Edit {
       if (!std::holds_alternative<WrittenValue>(setting.value)) continue;
       const MetadataValue *was = before.find(setting.key), *is = after.find(setting.key);
       if (was && is && was->type != is->type)
-        return usage_error(
-            fmt::format("{} is {}, which {} is not", setting.key, metadata_type_name(was->type), describe(*is)),
-            fmt::format("to change the type, give {}:{} as the key", setting.key, metadata_type_name(is->type)));
+        return usage_error(fmt::format("{} has type {}, but the value {} does not", setting.key,
+                                       metadata_type_name(was->type), describe(*is)),
+                           fmt::format("give a value of this type; to change the type, give {}:{} as the key",
+                                       setting.key, metadata_type_name(is->type)));
     }
     return ok();
   }
@@ -277,7 +278,7 @@ std::string header_copy(const std::string& header) {
 Result<std::string> header_backup(const std::string& path) {
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0)
-    return input_error(path, fmt::format("cannot stat the file: {}", std::strerror(errno)));
+    return input_error(path, fmt::format("cannot open the file: {}", std::strerror(errno)));
   const fs::path file = path;
   return (file.parent_path() / fmt::format(".{}.{}-{}.header", file.filename().string(), status.st_ino, status.st_size))
       .string();

@@ -189,7 +189,7 @@ Result<Wanted> wanted_of(const Job& job, const Model& shared, const Kernels& ker
   }
   if (wanted.models.empty())
     return usage_error("no output of the job has a target, so there is nothing to measure",
-                       "quantize: {target: {bits: 4.5}}");
+                       "set a target, for example quantize: {target: {bits: 4.5}}");
   std::erase_if(wanted.tensors, [](const Measured& each) { return each.types.empty(); });
   return wanted;
 }
@@ -252,7 +252,7 @@ Result<std::vector<CurvePoint>> Context::curve(const Job& job, std::size_t outpu
     if (planned) chosen = with_types_of(planned.value().outputs.at(output), made.model);
     return choice_curve(*target, made.model, made.open, points, recipes(), chosen ? &*chosen : nullptr);
   }
-  return usage_error("the output has no target or no measurement", "run `ggufmill measure` first");
+  return usage_error("the output has no target, or the target is not measured yet", "run `ggufmill measure` first");
 }
 
 bool needs_measurement(const Job& job) {

@@ -78,7 +78,7 @@ class Prober {
       }
     }
     return usage_error("no output of the job has a target, so there is nothing to probe",
-                       "quantize: {target: {bits: 4.5}}");
+                       "set a target, for example quantize: {target: {bits: 4.5}}");
   }
 
   // The sensitivity file and the files next to it are replaced, so none of them may be an input.

@@ -20,7 +20,8 @@ struct ProbeOptions {
   std::string type = "Q2_K";  // type of the tensor being probed
   // Path of the sensitivity file, which is updated after each tensor. A later call with the same source, text, chunks
   // and context resumes from it; a call with others is refused. While the call runs, one
-  // model file is next to it; the base's answers are there until everything has been measured.
+  // model file is next to it. The base's answers are kept, also after an interruption, until everything has been
+  // measured.
   std::string output;
   unsigned chunks = 0;     // of the text; 0: all
   unsigned context = 256;  // tokens per chunk

@@ -41,6 +41,7 @@ struct Parsed {
   boost::program_options::variables_map values;
   std::vector<std::pair<std::string, std::string>> given;  // every option with a value, in the order given
 };
+// Parses the arguments of a verb. Handles --help and --log. `spec` must come from full_command().
 Parsed parse_command(const CommandSpec& spec, Arguments arguments);
 
 template <class T>

@@ -23,7 +23,8 @@ CommandSpec edit_command() {
   spec.description =
       "Change the metadata of a GGUF file: set, remove, and rename keys. If the header has room for the change, only "
       "the header is written, regardless of the size of the file. Otherwise, a new file replaces the old one once it "
-      "is complete; the kernel copies the weights, or shares them if the file system supports that. An interrupted "
+      "is complete; the operating system copies the weights, or shares them if the file system supports that. An "
+      "interrupted "
       "edit in place is undone by the next edit.\n\nA value keeps the type of its key; the type of a new key is "
       "derived from the value: true, 7, 0.5, or a string. KEY:TYPE sets another type. KEY VALUE, --remove-metadata, "
       "--general-name, --general-description, --chat-template, and --chat-template-file are those of "
@@ -55,7 +56,8 @@ CommandSpec edit_command() {
 Result<std::pair<std::string, std::string>> sides_of(const std::string& word, const char* option) {
   const std::size_t at = word.find('=');
   if (at == std::string::npos || at == 0)
-    return usage_error(fmt::format("--{}: {} is not KEY=VALUE", option, quoted_name(word)));
+    return usage_error(fmt::format("--{}: {} is not KEY=VALUE", option, quoted_name(word)),
+                       "for example general.license=mit");
   return std::pair(word.substr(0, at), word.substr(at + 1));
 }
 

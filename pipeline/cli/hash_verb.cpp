@@ -41,7 +41,8 @@ CommandSpec hash_command() {
   add("uuid", "UUID (version 5) of all weights");
   add("all", "xxh64, sha1, and sha256");
   add("no-layer", "hash only all tensors together");
-  add("check,c", po::value<std::string>(), "file of hashes to compare with; uses its strongest kind if none is given");
+  add("check,c", po::value<std::string>(),
+      "file of hashes to compare with; without a kind, its strongest kind is compared");
   add("json", "print one JSON object: {model, hashes: [{kind, hash, of}]}");
   add_kernel_options(spec.options);
   return spec;

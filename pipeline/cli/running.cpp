@@ -101,7 +101,7 @@ std::vector<Row> rows_of(const Profile::Summary& sums) {
 
 void say_profile(const Profile& profile) {
   const Profile::Summary sums = profile.summary();
-  say_note(fmt::format("{:.3f} s on {} threads", sums.wall, sums.threads),
+  say_note(fmt::format("{:.3f} s on {} thread{}", sums.wall, sums.threads, sums.threads == 1 ? "" : "s"),
            render_table({{"step"}, {"calls", Align::kRight}, {"seconds", Align::kRight}, {"part", Align::kRight}, {""}},
                         rows_of(sums)));
 }

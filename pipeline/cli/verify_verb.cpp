@@ -42,7 +42,7 @@ CommandSpec verify_command() {
   spec.many = true;
   auto add = spec.options.add_options();
   add("manifest", po::value<std::string>(), "manifest, if not FILE.manifest.json");
-  add("threads", po::value<std::string>(), "number of threads, or auto; overrides limits.threads");
+  add("threads", po::value<std::string>(), "number of threads, or auto");
   add("spec", "compare the header with the GGUF specification without reading weights");
   add("json",
       "print one JSON object: {files, tensors, bytes, manifest}; with --spec {file, findings: [{level, where, what, "
@@ -70,7 +70,7 @@ int check_spec(const Context& context, const std::string& path, JsonList* as_jso
   if (as_json)
     as_json->add(to_json_text(json::object{{"file", path}, {"findings", std::move(list)}}));
   else if (!rows.empty())
-    std::fputs(render_table({{"level"}, {"where"}, {"what"}, {"the specification wants"}}, rows).c_str(), stdout);
+    std::fputs(render_table({{"level"}, {"where"}, {"what"}, {"the specification requires"}}, rows).c_str(), stdout);
   const auto broken = std::ranges::count(findings, true, &gguf::Finding::is_required);
   if (broken != 0)
     return fail({ExitCode::kVerification, path,

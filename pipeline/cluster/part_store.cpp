@@ -44,7 +44,7 @@ class PartStore::File final : public WriteTarget {
     if (retry([&] { return calls.fstat(file->read_.get(), &info); }) < 0)
       return io_error(file->name_, "read the attributes of the partial output of the parts", errno);
     if (const std::string strange = why_not_own(info); !strange.empty())
-      return Error{ExitCode::kIo, file->name_, "the partial output of the parts is not accessible to this user alone",
+      return Error{ExitCode::kIo, file->name_, "the partial output of the parts may belong to another user",
                    fmt::format("{}: {}", quoted_name(path), strange), ""};
     if (creates && retry([&] { return calls.ftruncate(file->write_.get(), static_cast<off_t>(bytes)); }) < 0)
       return io_error(file->name_, "set the size of the file", errno);
@@ -273,7 +273,7 @@ bool is_there(const StoredFile& file, const ClusterJob& job) {
 Status check_names(const OutputStore& store) {
   const std::vector<std::string> warnings = store.warnings();
   if (warnings.empty()) return ok();
-  return Error{ExitCode::kIo, "", "the temporary name of an output is taken by a file that is not this user's alone",
+  return Error{ExitCode::kIo, "", "the temporary name of an output is taken by a file that may belong to another user",
                warnings.front(), "remove that file, or write the outputs to another folder"};
 }
 

@@ -197,7 +197,8 @@ class Sealing {
       }
     if (cleared != 0)
       outcome.warnings.push_back(fmt::format(
-          "{} gaps between tensors were not zero and have been cleared: something else wrote to them", cleared));
+          "bytes between tensors were not zero and have been cleared, in {} places: something else wrote to them",
+          cleared));
     return ok();
   }
 

@@ -212,7 +212,7 @@ class Expansion {
     const ConfigNode* exclusions = matrix_->find("exclude");
     for (std::size_t i = 0; i < used_.size(); ++i)
       if (!used_[i])
-        errors_.add(error_at(exclusions->items[i], "this excludes nothing",
+        errors_.add(error_at(exclusions->items[i], "no output matches this exclusion",
                              "`name` and `recipe` are patterns for {name} and {recipe}: 'tiny*'"));
   }
 

@@ -131,7 +131,7 @@ TEST_CASE("an error in a batch is reported once, with its position") {
             .refusal(fmt::format("matrix:\n  sources: ['{}']\n  exclude: [{{name: z}}]\noutputs: [{{gguf: "
                                  "'{{recipe}}'}}]\n",
                                  all))
-            .find("this excludes nothing") != std::string::npos);
+            .find("no output matches this exclusion") != std::string::npos);
   CHECK(models.refusal(fmt::format("matrix: {{sources: ['{}']}}\nsource: {{gguf: b}}\noutputs: [{{gguf: a}}]\n", all))
             .find("'source' and 'matrix' cannot be given together") != std::string::npos);
 }

@@ -29,10 +29,11 @@ struct Phrase {
 };
 
 constexpr const char* kQuoteHelp = "put text that contains any of { } [ ] , : # in quotes, such as '${NAME}'";
+constexpr const char* kListHelp = "close the list with ]; text that contains any of { } [ ] , : # must be in quotes";
 constexpr const char* kIndentHelp = "the keys of a map and the dashes of a list must start in the same column";
 constexpr Phrase kPhrases[] = {
     {"end of map flow not found", "expected ',' or '}' here", kQuoteHelp},
-    {"end of sequence flow not found", "expected ',' or ']' here", kQuoteHelp},
+    {"end of sequence flow not found", "expected ',' or ']' here", kListHelp},
     {"end of map not found", "expected a key here", kIndentHelp},
     {"end of sequence not found", "expected '- ' here", kIndentHelp},
     {"illegal map value", "a ':' is not allowed here", "put text that contains ': ' in quotes; check the indentation"},

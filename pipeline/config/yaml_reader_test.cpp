@@ -185,10 +185,10 @@ TEST_CASE("invalid YAML has one message with its position") {
        "  help: put text that contains any of { } [ ] , : # in quotes, such as '${NAME}'\n"},
       {"a: [1, 2\nb: 3\n",
        "a.yaml:2:2: error: expected ',' or ']' here\n     2 | b: 3\n       |  ^\n"
-       "  help: put text that contains any of { } [ ] , : # in quotes, such as '${NAME}'\n"},
+       "  help: close the list with ]; text that contains any of { } [ ] , : # must be in quotes\n"},
       {"a: [1, 2\n",
        "a.yaml:1:9: error: expected ',' or ']' here\n     1 | a: [1, 2\n       |         ^\n"
-       "  help: put text that contains any of { } [ ] , : # in quotes, such as '${NAME}'\n"},
+       "  help: close the list with ]; text that contains any of { } [ ] , : # must be in quotes\n"},
       {"a: }\n",
        "a.yaml:1:4: error: this closes no open bracket\n"
        "     1 | a: }\n"

@@ -126,7 +126,7 @@ TEST_CASE("a model card that is malformed, or has a value no key can hold, is an
         "F/README.md:3:9: error: expected ',' or ']' here\n"
         "     3 | tags: [a\n"
         "       |         ^\n"
-        "  help: put text that contains any of { } [ ] , : # in quotes, such as '${NAME}'\n");
+        "  help: close the list with ]; text that contains any of { } [ ] , : # must be in quotes\n");
   CHECK(of_card("---\nversion: 1.0\n---\n") ==
         "F/README.md: error: 'version' is a number, not a string\n  help: quote it\n");
   CHECK(of_card("---\nlanguage: [en, no]\n---\n") ==

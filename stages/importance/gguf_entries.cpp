@@ -55,7 +55,7 @@ class GgufEntries {
  private:
   Error error(const std::string& what) const {
     return input_error(path_, fmt::format("not a valid importance file: {}", what),
-                       "importance files are written by llama-imatrix, as GGUF or in the older .dat format");
+                       "importance files are written by llama-imatrix, as GGUF or in the legacy .dat format");
   }
 
   Result<const MetadataValue*> key(std::string_view name) const {

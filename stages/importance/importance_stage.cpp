@@ -90,7 +90,7 @@ FieldSpec patterns_field(std::string name, std::string doc, std::string example)
 FieldSpec importance_fields() {
   const FieldSpec file{.name = "file",
                        .kind = FieldKind::kPath,
-                       .doc = "Output of llama-imatrix: GGUF, or the older .dat format.",
+                       .doc = "Output of llama-imatrix: GGUF, or the legacy .dat format.",
                        .required = true,
                        .example = "imatrix.gguf"};
   const FieldSpec missing{

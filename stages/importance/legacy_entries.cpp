@@ -45,7 +45,7 @@ class LegacyReader {
 
   Error error(std::uint64_t at, const std::string& what) const {
     Error error = input_error(file_->path(), fmt::format("not a valid importance file: {}", what),
-                              "importance files are written by llama-imatrix, as GGUF or in the older .dat format");
+                              "importance files are written by llama-imatrix, as GGUF or in the legacy .dat format");
     error.detail = fmt::format("at byte {:#x}, in {}", at, part_);
     return error;
   }

@@ -54,7 +54,7 @@ class PruneStage : public Stage {
     if (layers == 0) return error_at(origin_, "the model has no layers to prune: no tensor 'blk.N.*'");
     if (pruned_.last() >= layers)
       return error_at(origin_, fmt::format("layer {} does not exist", pruned_.last()),
-                      fmt::format("the model has {} layers, 0 to {}", layers, layers - 1));
+                      fmt::format("the model has layers 0 to {}", layers - 1));
     if (pruned_.count(0, layers) == layers)
       return error_at(origin_, fmt::format("all {} layers would be pruned", layers), "keep at least one");
     return ok();

@@ -57,12 +57,11 @@ Error no_importance(const std::vector<const Tensor*>& tensors, bool is_given) {
   for (const Tensor* tensor : tensors) ++counts[tensor->type->name];
   std::string types;
   for (const auto& [type, count] : counts) types += fmt::format("{}{} {}", types.empty() ? "" : ", ", count, type);
-  Error error =
-      is_given
-          ? usage_error("the importance file has no data for some tensors whose types give poor results without it",
-                        "choose larger types for them: tensors: [{match: .., type: ..}]")
-          : usage_error("no importance matrix is given, and some types give poor results without one",
-                        "add one: stages: [{importance: {file: imatrix.gguf}}], or --imatrix imatrix.gguf");
+  Error error = is_given
+                    ? usage_error("the importance file has no data for some tensors whose types need it",
+                                  "choose larger types for them: tensors: [{match: .., type: ..}]")
+                    : usage_error("no importance matrix is given, but some types need one",
+                                  "add one: stages: [{importance: {file: imatrix.gguf}}], or --imatrix imatrix.gguf");
   const char* tail = tensors.size() == 1 ? "" : tensors.size() == 2 ? " and 1 more" : " and others";
   error.detail = fmt::format("tensors of such types: {} ({}{})", types, quoted_name(tensors.front()->name), tail);
   return error;

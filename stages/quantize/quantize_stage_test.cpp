@@ -287,8 +287,7 @@ TEST_CASE("a type that needs importance is a problem without it") {
   const auto model = StageBench().run("IQ2_XXS");
   CHECK(type(model, "blk.0.ffn_down.weight") == "IQ2_XXS");
   REQUIRE(model.value().problems.size() == 1);  // not for attn_v, token_embd and output, which get other types
-  CHECK(model.value().problems[0].what ==
-        "no importance matrix is given, and some types give poor results without one");
+  CHECK(model.value().problems[0].what == "no importance matrix is given, but some types need one");
   CHECK(model.value().problems[0].detail == "tensors of such types: 1 IQ2_XXS ('blk.0.ffn_down.weight')");
 }
 
@@ -304,8 +303,7 @@ TEST_CASE("a type that needs importance is a problem if the tensor is missing fr
   bench.model.notes.set(notes::kImportanceGiven, true);
   const auto model = bench.run("IQ2_XXS");
   REQUIRE(model.value().problems.size() == 1);
-  CHECK(model.value().problems[0].what ==
-        "the importance file has no data for some tensors whose types give poor results without it");
+  CHECK(model.value().problems[0].what == "the importance file has no data for some tensors whose types need it");
 }
 
 TEST_CASE("importance of the wrong size is a problem if the tensor is converted") {

@@ -16,7 +16,7 @@ constexpr std::uint64_t kAlignment = 32;  // of tensors, unless the metadata set
 constexpr double kLossScale = 0x1p59;     // sum of the largest losses, scaled to integers
 
 constexpr std::string_view kUnmeasured = "the target is not measured yet";
-constexpr std::string_view kMeasureAgain = "measure again: ggufmill measure";
+constexpr std::string_view kMeasureAgain = "measure again with `ggufmill measure`";
 
 std::uint64_t padded(std::uint64_t bytes, std::uint64_t alignment) {
   return (bytes + alignment - 1) / alignment * alignment;
@@ -437,7 +437,7 @@ Error unmeasured(const Origin& origin, std::uint64_t least_bytes, std::uint64_t 
   return error_at(
       origin,
       fmt::format("{}; the tensors can take {} to {}", kUnmeasured, human_bytes(least_bytes), human_bytes(most_bytes)),
-      "`ggufmill measure` creates the file for `measured`, and `ggufmill run` does so if it is missing");
+      "`ggufmill run` measures it first; `ggufmill measure` does only that, and writes the file for `measured`");
 }
 
 bool wants_measurement(const Error& error) {

@@ -53,7 +53,7 @@ class KernelError(Error):
 
 
 class FileError(Error):
-    """A file error: no space, no permission, a file that exists or is missing, a failed read or write (6)."""
+    """A file error: no space, no permission, a failed read or write (6)."""
 
 
 class TransientError(Error):
