@@ -7,13 +7,13 @@
 namespace ggufmill {
 namespace {
 
-std::atomic<bool> stop{false};
+std::atomic<bool> stop_requested{false};
 std::atomic<int> last_signal{0};
 static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int>::is_always_lock_free);
 
 void on_signal(int number) {
   last_signal = number;
-  stop = true;
+  stop_requested = true;
 }
 
 }  // namespace
@@ -24,7 +24,7 @@ const std::atomic<bool>* catch_signals() {
   action.sa_flags = SA_RESETHAND | SA_RESTART;
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
-  return &stop;
+  return &stop_requested;
 }
 
 std::optional<int> signal_exit_code() {

@@ -15,6 +15,7 @@ using SharedContext = std::shared_ptr<const Context>;
 
 // Converts text of a file or a path, which may contain arbitrary bytes, to a Python string.
 pybind11::object text(const std::string& bytes);
+pybind11::list texts(const std::vector<std::string>& lines);
 // Returns the dimensions in reverse order, as numpy counts them.
 pybind11::tuple numpy_shape(const Shape& shape);
 // Returns the type of that name; raises an error with a suggestion if there is none.

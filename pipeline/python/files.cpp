@@ -16,12 +16,6 @@ namespace py = pybind11;
 
 namespace {
 
-py::list texts(const std::vector<std::string>& lines) {
-  py::list made;
-  for (const std::string& line : lines) made.append(text(line));
-  return made;
-}
-
 py::dict verify(const Context& context, const std::string& path, const std::string& manifest, unsigned threads,
                 const py::object& progress) {
   const Verification found = value_or_raise(interruptible(

@@ -47,12 +47,6 @@ struct OpenPlan {
   Plan plan;
 };
 
-py::list text_list(const std::vector<std::string>& lines) {
-  py::list made;
-  for (const std::string& line : lines) made.append(text(line));
-  return made;
-}
-
 // Converts errors to a flat list, including the `also` errors of each.
 py::list errors(const std::vector<Error>& all) {
   Diagnostics each;
@@ -314,7 +308,7 @@ std::string shown(const OpenPlan& open) {
 
 py::tuple told(Result<Told> done) {
   const Told given = value_or_raise(std::move(done));
-  return py::make_tuple(text(given.first), text_list(given.second));
+  return py::make_tuple(text(given.first), texts(given.second));
 }
 
 py::tuple run(const Context& context, const JobText& text, bool overwrite, bool resume, const py::object& progress) {
@@ -367,7 +361,7 @@ void bind_jobs(py::module_& module, ContextClass& context) {
       .def_property_readonly("source", &source_of)
       .def_property_readonly("outputs", &outputs_of)
       .def_property_readonly("problems", [](const OpenPlan& self) { return errors(self.context->problems(self.plan)); })
-      .def_property_readonly("warnings", [](const OpenPlan& self) { return text_list(self.plan.warnings); })
+      .def_property_readonly("warnings", [](const OpenPlan& self) { return texts(self.plan.warnings); })
       .def_property_readonly("bytes_read", [](const OpenPlan& self) { return self.plan.bytes_read(); })
       .def_property_readonly("bytes_written", [](const OpenPlan& self) { return self.plan.bytes_written(); })
       .def_property_readonly("least_memory", [](const OpenPlan& self) { return self.plan.least_memory; })

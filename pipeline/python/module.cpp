@@ -61,6 +61,12 @@ py::object text(const std::string& bytes) {
       PyUnicode_DecodeUTF8(bytes.data(), static_cast<Py_ssize_t>(bytes.size()), "surrogateescape"));
 }
 
+py::list texts(const std::vector<std::string>& lines) {
+  py::list made;
+  for (const std::string& line : lines) made.append(text(line));
+  return made;
+}
+
 py::tuple numpy_shape(const Shape& shape) {
   py::tuple reversed(shape.rank);
   for (std::uint32_t i = 0; i < shape.rank; ++i) reversed[i] = shape.dims[shape.rank - 1 - i];

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "pipeline/core/text.h"
+#include "pipeline/remote/http.h"
 
 namespace ggufmill::remote {
 namespace {
@@ -25,11 +26,6 @@ std::string environment(std::initializer_list<const char*> names) {
   for (const char* name : names)
     if (std::string value = environment(name); !value.empty()) return value;
   return {};
-}
-
-std::string trimmed(std::string_view text) {
-  const std::size_t first = text.find_first_not_of(" \t\r\n"), last = text.find_last_not_of(" \t\r\n");
-  return std::string(first == text.npos ? std::string_view() : text.substr(first, last - first + 1));
 }
 
 // The error message never contains the secret.
@@ -73,11 +69,11 @@ std::string first_line(const std::string& path) {
   std::string line(kLongestSecret, '\0');
   file.read(line.data(), static_cast<std::streamsize>(line.size()));
   line.resize(static_cast<std::size_t>(std::max<std::streamsize>(file.gcount(), 0)));
-  return trimmed(std::string_view(line).substr(0, line.find('\n')));
+  return std::string(trimmed(std::string_view(line).substr(0, line.find('\n'))));
 }
 
 Result<std::string> hub_token() {
-  if (std::string token = trimmed(environment({"HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"})); !token.empty())
+  if (std::string token(trimmed(environment({"HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"}))); !token.empty())
     return checked_secret(std::move(token), "HF_TOKEN");
   const std::string file = token_file();
   return checked_secret(first_line(file), fmt::format("'{}'", file));
@@ -107,11 +103,11 @@ std::map<std::string, std::string> section_of(const std::string& path, std::stri
   file.exceptions(std::ios::badbit);  // propagates std::bad_alloc
   std::size_t lines = 0;
   for (std::string line; ++lines < 10'000 && std::getline(file, line);) {
-    line = trimmed(line);
+    line = std::string(trimmed(line));
     if (line.starts_with('[')) is_inside = line == fmt::format("[{}]", section);
     const std::size_t equals = line.find('=');
     if (is_inside && equals != line.npos && !line.starts_with('#'))
-      values[trimmed(line.substr(0, equals))] = trimmed(line.substr(equals + 1));
+      values[std::string(trimmed(line.substr(0, equals)))] = std::string(trimmed(line.substr(equals + 1)));
   }
   return values;
 }

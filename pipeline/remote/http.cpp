@@ -10,6 +10,11 @@
 #include <new>
 
 namespace ggufmill::remote {
+std::string_view trimmed(std::string_view text) {
+  const std::size_t first = text.find_first_not_of(" \t\r\n"), last = text.find_last_not_of(" \t\r\n");
+  return first == text.npos ? std::string_view() : text.substr(first, last - first + 1);
+}
+
 namespace {
 
 constexpr std::size_t kMostIdle = 16;           // connections are kept by their handles
@@ -80,11 +85,6 @@ struct Exchange {
   }
 };
 
-std::string_view without_spaces(std::string_view text) {
-  const std::size_t first = text.find_first_not_of(" \t\r\n"), last = text.find_last_not_of(" \t\r\n");
-  return first == text.npos ? std::string_view() : text.substr(first, last - first + 1);
-}
-
 std::size_t on_header(char* data, std::size_t, std::size_t bytes, void* user) try {
   auto& exchange = *static_cast<Exchange*>(user);
   auto& answer = exchange.answer;
@@ -96,7 +96,7 @@ std::size_t on_header(char* data, std::size_t, std::size_t bytes, void* user) tr
   std::string name(line.substr(0, colon));
   std::ranges::transform(name, name.begin(),
                          [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
-  answer.headers.emplace_back(std::move(name), without_spaces(line.substr(colon + 1)));
+  answer.headers.emplace_back(std::move(name), trimmed(line.substr(colon + 1)));
   return bytes;
 } catch (...) {
   static_cast<Exchange*>(user)->no_memory = true;

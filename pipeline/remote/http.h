@@ -14,6 +14,9 @@
 
 namespace ggufmill::remote {
 
+// Returns the text without white space at its ends, as a view into it.
+std::string_view trimmed(std::string_view text);
+
 // Key with which S3 requests are signed (AWS signature, version 4).
 struct SigningKey {
   std::string id, secret, token;  // token: for temporary keys only, else empty

@@ -160,6 +160,8 @@ struct Architecture {
 
 // Returns the field table for architecture files.
 FieldSpec architecture_fields();
+// Returns the field of a list of `item`.
+FieldSpec list_of(std::string name, FieldSpec item, std::string doc);
 // Merges a file that has passed the lint into `into`, which already contains the maps that the file extends. Exit code
 // 2, with the place of the error.
 Status read_into(const ConfigNode& root, Architecture& into);

@@ -3,13 +3,13 @@
 #include "stages/huggingface/architecture.h"
 
 namespace ggufmill::huggingface {
-namespace {
-
 FieldSpec list_of(std::string name, FieldSpec item, std::string doc) {
   FieldSpec field{std::move(name), FieldKind::kList, std::move(doc)};
   field.item = {std::move(item)};
   return field;
 }
+
+namespace {
 
 FieldSpec map_of(std::vector<FieldSpec> fields, std::string doc) {
   FieldSpec map{"", FieldKind::kMap, std::move(doc)};

@@ -8,6 +8,7 @@
 
 #include "pipeline/config/yaml_reader.h"
 #include "pipeline/io/json_file.h"
+#include "stages/huggingface/architecture.h"
 #include "stages/huggingface/values.h"
 
 namespace ggufmill::huggingface {
@@ -200,14 +201,8 @@ Result<std::optional<json::object>> completed(const std::string& type_name, bool
   return result;
 }
 
-FieldSpec dictionary_field(std::string name, FieldSpec item, std::string doc) {
+FieldSpec dictionary(std::string name, FieldSpec item, std::string doc) {
   FieldSpec field{std::move(name), FieldKind::kDictionary, std::move(doc)};
-  field.item = {std::move(item)};
-  return field;
-}
-
-FieldSpec list_field(std::string name, FieldSpec item, std::string doc) {
-  FieldSpec field{std::move(name), FieldKind::kList, std::move(doc)};
   field.item = {std::move(item)};
   return field;
 }
@@ -217,23 +212,22 @@ FieldSpec list_field(std::string name, FieldSpec item, std::string doc) {
 FieldSpec model_type_fields() {
   const FieldSpec value{"", FieldKind::kAny, "A value."}, name{"", FieldKind::kString, "Name."};
   FieldSpec part{"", FieldKind::kMap, "A part."};
-  part.fields = {
-      {"type", FieldKind::kString, "Model type, overriding its own."},
-      {"default_type", FieldKind::kString, "Model type if it has none."},
-      dictionary_field("defaults", value, "Constants for missing keys, applied before those of its model type."),
-      {"takes_all_if_missing", FieldKind::kBool, "Take the sibling keys if it is missing."}};
+  part.fields = {{"type", FieldKind::kString, "Model type, overriding its own."},
+                 {"default_type", FieldKind::kString, "Model type if it has none."},
+                 dictionary("defaults", value, "Constants for missing keys, applied before those of its model type."),
+                 {"takes_all_if_missing", FieldKind::kBool, "Take the sibling keys if it is missing."}};
   FieldSpec fields{"model_type", FieldKind::kMap, "How transformers completes a config.json of a model type."};
-  fields.fields = {{"class", FieldKind::kString, "transformers configuration class."},
-                   list_field("extends", name,
-                              "Other files by name; rules here come after theirs and replace those for the same key."),
-                   {"partial", FieldKind::kBool, "Can only be extended."},
-                   dictionary_field("defaults", value, "Values of missing keys, in order."),
-                   dictionary_field("where_null", value, "Values of keys that are null or still missing, in order."),
-                   dictionary_field("always", value, "Values that replace those of the keys, in order."),
-                   list_field("refuses", value, "Conditions under which config.json is read as is."),
-                   list_field("drops", name, "Keys that the class accepts but drops."),
-                   dictionary_field("other_names", name, "Aliases in config.json, each with the key it stands for."),
-                   dictionary_field("parts", part, "Nested configurations.")};
+  fields.fields = {
+      {"class", FieldKind::kString, "transformers configuration class."},
+      list_of("extends", name, "Other files by name; rules here come after theirs and replace those for the same key."),
+      {"partial", FieldKind::kBool, "Can only be extended."},
+      dictionary("defaults", value, "Values of missing keys, in order."),
+      dictionary("where_null", value, "Values of keys that are null or still missing, in order."),
+      dictionary("always", value, "Values that replace those of the keys, in order."),
+      list_of("refuses", value, "Conditions under which config.json is read as is."),
+      list_of("drops", name, "Keys that the class accepts but drops."),
+      dictionary("other_names", name, "Aliases in config.json, each with the key it stands for."),
+      dictionary("parts", part, "Nested configurations.")};
   return fields;
 }
 
@@ -241,10 +235,11 @@ Result<CompletedConfig> with_class_defaults(const std::filesystem::path& folder,
   const json::value* const type = config.if_contains("model_type");
   if (!type || !type->is_string()) return CompletedConfig{config};
   const std::string name(type->get_string());
-  BOOST_OUTCOME_TRY(const auto known, find_model_type(name, false));
-  if (!known) return CompletedConfig{config};
   BOOST_OUTCOME_TRY(auto made, completed(name, false, folder, config, 0));
-  if (!made) return CompletedConfig{config, true};
+  if (!made) {
+    BOOST_OUTCOME_TRY(const auto known, find_model_type(name, false));
+    return CompletedConfig{config, known.has_value()};
+  }
   (*made)["_name_or_path"] = folder.string();  // overrides the file
   return CompletedConfig{std::move(*made)};
 }
