@@ -99,14 +99,15 @@ Result<Comparison> Context::compare(const std::string& path_a, const std::string
     BOOST_OUTCOME_TRY(check_written({options.html, "page"}, inputs, options.overwrite));
   }
   Matching matching = match(a, b, kernels());
-  const Plan plan = make_comparison(a, b, matching.pairs, limits_with(options.memory, options.threads));
+  const Plan plan = make_comparison(a, b, matching.pairs, {.memory = options.memory, .threads = options.threads});
   RunOptions how;
   how.stop = options.stop;
   if (options.progress)
     how.progress = [&, total = plan.bytes_read()](const Progress& now) { options.progress(now.bytes_read, total); };
-  if (plan.limits.memory < plan.least_memory)
-    return usage_error(fmt::format("a memory limit of {} bytes is too small for this comparison", plan.limits.memory),
-                       fmt::format("its longest row needs {0} bytes: --memory {0} or more", plan.least_memory));
+  if (memory_budget(plan.limits) < plan.least_memory)
+    return usage_error(
+        fmt::format("a memory limit of {} bytes is too small for this comparison", memory_budget(plan.limits)),
+        fmt::format("its longest row needs {0} bytes: --memory {0} or more", plan.least_memory));
   BOOST_OUTCOME_TRY(const RunReport run, run_plan(plan, kernels(), how));
   Comparison comparison;
   for (const Model* model : std::initializer_list<const Model*>{&a, &b})

@@ -13,7 +13,7 @@
 #include "pipeline/core/text.h"
 #include "pipeline/io/source_path.h"
 #include "stages/huggingface/architecture.h"
-#include "stages/huggingface/conversion.h"
+#include "stages/huggingface/huggingface_source.h"
 #include "stages/huggingface/output_name.h"
 
 namespace ggufmill {
@@ -68,7 +68,8 @@ std::string source_text(const ConvertOptions& options) {
   if (options.no_mtp) text += "    draft_head: leave_out\n";
   if (options.fuse_gate_up_exps) text += "    fuse_gate_up_experts: true\n";
   if (options.fp8_as_q8) text += "    fp8_as_q8_0: true\n";
-  if (!options.class_defaults) text += fmt::format("    defaults: {}\n", huggingface::kClassDefaultsWords[false]);
+  if (!options.class_defaults)
+    text += fmt::format("    defaults: {}\n", huggingface::class_defaults_form().write(false));
   return text;
 }
 

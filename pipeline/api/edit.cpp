@@ -129,7 +129,7 @@ class Edit {
     BOOST_OUTCOME_TRY(check_types(before.metadata, after.metadata));
     tell_changes(before.metadata, after.metadata);
     gguf::SinkOptions sink{.path = options_.output.empty() ? path_ : options_.output};
-    sink.as_source = before.files.size() > 1;
+    if (before.files.size() > 1) sink.shards = gguf::Shards::kSource;
     if (!before.tensors.empty()) sink.big_endian = first_extent(*before.tensors.front().expression)->big_endian;
     BOOST_OUTCOME_TRY(const auto made, make_gguf_sink(std::move(sink)));
     BOOST_OUTCOME_TRY(const auto files, made->layout(after));

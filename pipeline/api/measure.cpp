@@ -209,9 +209,9 @@ Result<Measurement> Context::measure(const Job& job, const MeasureOptions& optio
   measurement.modules = modules_of(make_measurement(shared, wanted.tensors, job.limits), job, kernels());
   keep_part(options.part, options.parts, wanted.tensors);
   const Plan plan = make_measurement(shared, wanted.tensors, job.limits);
-  if (plan.limits.memory < plan.least_memory)
+  if (memory_budget(plan.limits) < plan.least_memory)
     return usage_error(fmt::format("limits.memory is {}, but measuring the longest row needs {}",
-                                   human_bytes(plan.limits.memory), human_bytes(plan.least_memory)));
+                                   human_bytes(memory_budget(plan.limits)), human_bytes(plan.least_memory)));
   BOOST_OUTCOME_TRY(std::vector<MeasuredTensor> tensors,
                     Measurer(shared, job.limits, kernels(), measurement.modules, options).measure(wanted.tensors));
   measurement.ggufmill = GGUFMILL_VERSION;

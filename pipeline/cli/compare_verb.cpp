@@ -117,7 +117,7 @@ Result<ComparisonOptions> read_comparison_options(const po::variables_map& value
     options.memory = memory;
   }
   if (values.count("threads")) {
-    BOOST_OUTCOME_TRY(options.threads, parse_threads(values["threads"].as<std::string>()));
+    BOOST_OUTCOME_TRY(options.threads, parse_option("--threads", threads_form(), values["threads"].as<std::string>()));
   }
   return options;
 }

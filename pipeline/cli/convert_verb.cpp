@@ -10,6 +10,7 @@
 #include "pipeline/cli/running.h"
 #include "pipeline/cli/verb.h"
 #include "pipeline/core/text.h"
+#include "stages/huggingface/huggingface_source.h"
 
 namespace ggufmill {
 namespace {
@@ -82,8 +83,9 @@ CommandSpec convert_command() {
     else
       add(odd.name, text.c_str());
   }
-  const std::string default_words(huggingface::kClassDefaultsWords[ConvertOptions().class_defaults]);
-  add("defaults", po::value<std::string>()->default_value(default_words),
+  add("defaults",
+      po::value<std::string>()->default_value(
+          huggingface::class_defaults_form().write(ConvertOptions().class_defaults)),
       "defaults for missing keys of config.json: transformers (those of its class for the model type) or none");
   add("overwrite", "replace existing outputs");
   add("emit-pipeline", "print the equivalent pipeline file and exit");
@@ -126,12 +128,8 @@ Result<ConvertOptions> read_options(const po::variables_map& values) {
   options.fuse_gate_up_exps = values.count("fuse-gate-up-exps") > 0;
   options.mistral_format = values.count("mistral-format") > 0;
   options.fp8_as_q8 = values.count("fp8-as-q8") > 0;
-  const std::string& defaults = values["defaults"].as<std::string>();
-  const auto word = std::ranges::find(huggingface::kClassDefaultsWords, defaults);
-  if (word == huggingface::kClassDefaultsWords.end())
-    return usage_error(fmt::format("unknown --defaults {}", quoted_name(defaults)),
-                       fmt::format("--defaults must be one of: {}", fmt::join(huggingface::kClassDefaultsWords, ", ")));
-  options.class_defaults = word - huggingface::kClassDefaultsWords.begin() == 1;
+  BOOST_OUTCOME_TRY(options.class_defaults, parse_option("--defaults", huggingface::class_defaults_form(),
+                                                         values["defaults"].as<std::string>()));
   return options;
 }
 

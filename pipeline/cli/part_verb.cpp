@@ -64,7 +64,7 @@ Result<PartOutcome> run(const po::variables_map& values) {
   BOOST_OUTCOME_TRY(Plan plan, load_plan(job, opened.context.kernels().types()));
   Limits& limits = plan.limits;
   if (values.count("threads")) {
-    BOOST_OUTCOME_TRY(limits.threads, parse_threads(values["threads"].as<std::string>()));
+    BOOST_OUTCOME_TRY(limits.threads, parse_option("--threads", threads_form(), values["threads"].as<std::string>()));
   }
   BOOST_OUTCOME_TRY(take_limits(limits, [](const char* name) { return std::getenv(name); }));
   PartOptions options;

@@ -21,14 +21,12 @@ using Strings = std::vector<std::string>;
 // Applies --threads and --io, which override the values in the file.
 Status override_limits(const po::variables_map& values, Limits& limits) {
   if (values.count("threads")) {
-    BOOST_OUTCOME_TRY(limits.threads, parse_threads(values["threads"].as<std::string>()));
+    BOOST_OUTCOME_TRY(limits.threads, parse_option("--threads", threads_form(), values["threads"].as<std::string>()));
   }
-  if (!values.count("io")) return ok();
-  const auto io = values["io"].as<std::string>();
-  limits.io = io_mode_named(io);
-  if (limits.io) return ok();
-  return usage_error(fmt::format("unknown I/O mode '{}'", io),
-                     fmt::format("--io must be one of: {}", fmt::join(io_mode_names(), ", ")));
+  if (values.count("io")) {
+    BOOST_OUTCOME_TRY(limits.io, parse_option("--io", io_form(), values["io"].as<std::string>()));
+  }
+  return ok();
 }
 
 // Removes from the job the outputs that already exist unchanged. Returns true if there are any.

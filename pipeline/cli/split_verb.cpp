@@ -5,6 +5,7 @@
 #include "pipeline/cli/messages.h"
 #include "pipeline/cli/running.h"
 #include "pipeline/cli/verb.h"
+#include "pipeline/config/bound_fields.h"
 #include "pipeline/config/yaml_words.h"
 #include "pipeline/core/text.h"
 
@@ -63,6 +64,9 @@ int split_verb(const Parsed& parsed) {
   if (const Status usable = check_dry_run(values); !usable) return fail(usable.error());
   if (values.count("split-max-size") && values.count("split-max-tensors"))
     return fail(usage_error("--split-max-size and --split-max-tensors cannot be used together", "omit one of them"));
+  if (const auto size = text_of(values, "split-max-size"))
+    if (const auto most = parse_option("--split-max-size", bytes().at_least(1), *size); !most)
+      return fail(most.error());
   const std::string pipeline = pipeline_of(values, words[0], words[1]);
   if (values.count("emit-pipeline")) {
     std::fputs(pipeline.c_str(), stdout);

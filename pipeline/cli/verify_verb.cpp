@@ -113,7 +113,7 @@ int verify_verb(const Parsed& parsed) {
     return fail(usage_error("--manifest is not supported with several files",
                             "verify one file at a time, or give the manifests as files"));
   if (values.count("threads")) {
-    const auto threads = parse_threads(values["threads"].as<std::string>());
+    const auto threads = parse_option("--threads", threads_form(), values["threads"].as<std::string>());
     if (!threads) return fail(threads.error());
     options.threads = threads.value();
   }

@@ -94,7 +94,7 @@ ClusterOptions options_of(const json::value& value) {
 }
 
 json::object limits_json(const Limits& limits) {
-  return {{"memory", limits.memory_is_given ? json::value(limits.memory) : json::value()},
+  return {{"memory", limits.memory ? json::value(*limits.memory) : json::value()},
           {"threads", limits.threads},
           {"nice", limits.nice},
           {"io", limits.io ? json::value(io_mode_names()[static_cast<std::size_t>(*limits.io)]) : json::value()}};
@@ -102,8 +102,7 @@ json::object limits_json(const Limits& limits) {
 
 Limits limits_of(const json::value& value) {
   Limits limits;
-  limits.memory_is_given = !needed(value, "memory").is_null();
-  if (limits.memory_is_given) limits.memory = needed_number(value, "memory");
+  if (!needed(value, "memory").is_null()) limits.memory = needed_number(value, "memory");
   limits.threads = small_number(value, "threads");
   limits.nice = small_number(value, "nice");
   if (needed(value, "io").is_null()) return limits;

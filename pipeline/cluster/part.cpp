@@ -226,13 +226,10 @@ Status take_limits(Limits& limits, const std::function<const char*(const char*)>
   if (limits.threads == 0 && cpus != 0)
     limits.threads = static_cast<unsigned>(std::min<std::uint64_t>(cpus, Limits::kMostThreads));
   const std::uint64_t given = (per_node != 0 ? per_node : per_cpu * std::max<std::uint64_t>(cpus, 1)) << 20;
-  if (limits.memory_is_given || given == 0) {
-    limits = on_this_machine(limits);
-    return ok();
-  }
-  const std::uint64_t useful = std::max<std::uint64_t>(limits.memory, kPerThread * std::max(limits.threads, 1U));
+  if (limits.memory || given == 0) return ok();
+  const std::uint64_t useful =
+      std::max<std::uint64_t>(Limits::kDefaultMemory, kPerThread * std::max(limits.threads, 1U));
   limits.memory = std::min(useful, given / 4 * 3);
-  limits.memory_is_given = true;
   return ok();
 }
 

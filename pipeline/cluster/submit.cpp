@@ -37,9 +37,9 @@ Status check_fit(const Plan& plan, const ClusterOptions& cluster) {
                            "use streaming, which drops written data from the page cache"));
   if (!plan.trace.empty())
     errors.add(usage_error("--profile is for a single run, not for parts", "profile `ggufmill run` on one machine"));
-  if (cluster.memory != 0 && plan.limits.memory_is_given && plan.limits.memory > cluster.memory)
+  if (cluster.memory != 0 && plan.limits.memory.value_or(0) > cluster.memory)
     errors.add(usage_error(fmt::format("limits.memory is {}, but a part has {} (cluster.memory)",
-                                       human_bytes(plan.limits.memory), human_bytes(cluster.memory)),
+                                       human_bytes(*plan.limits.memory), human_bytes(cluster.memory)),
                            "increase cluster.memory, or omit limits.memory"));
   if (cluster.memory != 0 && plan.least_memory > cluster.memory / 4 * 3)
     errors.add(usage_error(fmt::format("the longest row needs {}, but a part has {} (cluster.memory)",

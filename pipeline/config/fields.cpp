@@ -57,9 +57,12 @@ class Linter {
       add(wrong_kind(node, spec));
     else
       check_kind(node, spec);
-    if (added_ > before || !spec.check) return;
-    if (std::string what = spec.check(node); !what.empty()) add(error_at(node, std::move(what)));
+    if (added_ == before && spec.check)
+      if (std::string what = spec.check(node); !what.empty()) add(error_at(node, std::move(what)));
+    if (added_ > before || full()) faulty_.insert(&node);
   }
+
+  FaultyNodes take_faulty() { return std::move(faulty_); }
 
   bool full() const { return added_ >= kMostErrors; }
 
@@ -180,8 +183,7 @@ class Linter {
   void check_alternatives(const ConfigNode& node, const FieldSpec& spec) {
     std::vector<Diagnostics> tries;
     for (const FieldSpec& alternative : spec.alternatives) {
-      const ConfigNode::Kind kind = node_kind(alternative);
-      if (kind != node.kind && kind != ConfigNode::Kind::kNull) continue;
+      if (!accepts_kind_of(node, alternative)) continue;
       Linter linter(tries.emplace_back(), types_);
       linter.check(node, alternative);
       if (tries.back().empty()) return;
@@ -203,14 +205,21 @@ class Linter {
   Diagnostics& out_;
   const Types& types_;
   std::size_t added_ = 0;
+  FaultyNodes faulty_;
 };
 
 }  // namespace
 
-void lint(const ConfigNode& node, const FieldSpec& spec, Diagnostics& out, const Types& types) {
+FaultyNodes lint(const ConfigNode& node, const FieldSpec& spec, Diagnostics& out, const Types& types) {
   Linter linter(out, types);
   linter.check(node, spec);
   if (linter.full()) out.add(usage_error(fmt::format("stopped after {} errors", kMostErrors)));
+  return linter.take_faulty();
+}
+
+bool accepts_kind_of(const ConfigNode& node, const FieldSpec& spec) {
+  const ConfigNode::Kind kind = node_kind(spec);
+  return kind == node.kind || kind == ConfigNode::Kind::kNull;
 }
 
 }  // namespace ggufmill

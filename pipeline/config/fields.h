@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <vector>
 
 #include "pipeline/config/config_node.h"
@@ -54,13 +55,18 @@ struct FieldSpec {
 
 // Adds every violation of `spec` in `node` to `out`: unknown and missing keys, and wrong kinds and values. Duplicate
 // keys are detected earlier, when the text is read. `types` are the accepted tensor types. Stops after kMostErrors.
-// Pure; thread-safe if each thread has its own `out`.
-void lint(const ConfigNode& node, const FieldSpec& spec, Diagnostics& out, const Types& types = {});
+// Returns the nodes that have an error or contain one: all others can be read. Pure; thread-safe if each thread has its
+// own `out`.
+using FaultyNodes = std::unordered_set<const ConfigNode*>;
+FaultyNodes lint(const ConfigNode& node, const FieldSpec& spec, Diagnostics& out, const Types& types = {});
 constexpr std::size_t kMostErrors = 100;
 
 // Returns the problem with scalar `node` as a value of `spec`, which must not be of a container kind; nullopt if there
 // is none. Part of lint().
 std::optional<Error> lint_scalar(const ConfigNode& node, const FieldSpec& spec, const Types& types);
+
+// Returns true if values of `spec` can have the kind of `node`: a scalar, a list, or a map.
+bool accepts_kind_of(const ConfigNode& node, const FieldSpec& spec);
 
 // Describes the values of this field for messages and help: "a path", "one of 'a', 'b'", "a whole number from 1 to
 // 1024".

@@ -10,7 +10,6 @@
 #include <set>
 #include <type_traits>
 
-#include "pipeline/config/cluster_fields.h"
 #include "pipeline/config/matrix.h"
 #include "pipeline/config/overrides.h"
 #include "pipeline/config/parameters.h"
@@ -20,13 +19,6 @@ namespace ggufmill {
 namespace {
 
 constexpr std::size_t kReadAtMost = (1 << 20) + 1;  // one byte more than the limit of a pipeline file
-
-// Returns true if `node` on its own passes the lint of `field`.
-bool passes(const ConfigNode& node, const FieldSpec& field, const Types& types) {
-  Diagnostics found;
-  lint(node, field, found, types);
-  return found.empty();
-}
 
 // Returns the line and column at the end of an error's `where`. Errors of the command line sort first, errors without a
 // place last.
@@ -59,10 +51,11 @@ const Spec* spec_named(const std::vector<Spec>& specs, std::string_view name) {
   return found == specs.end() ? nullptr : &*found;
 }
 
-// Creates the parts of a job from the nodes that pass the lint.
+// Creates the parts of a job from the nodes without errors.
 class Binding {
  public:
-  Binding(const Registry& registry, Job& job, Diagnostics& errors) : registry_(registry), job_(job), errors_(errors) {}
+  Binding(const Registry& registry, const FaultyNodes& faulty, Job& job, Diagnostics& errors)
+      : registry_(registry), faulty_(faulty), job_(job), errors_(errors) {}
 
   void bind(const ConfigNode& root) {
     if (const ConfigNode* source = root.find("source")) bind_source(*source);
@@ -70,37 +63,34 @@ class Binding {
       for (const ConfigNode& item : stages->items) bind_stage(item);
     if (const ConfigNode* outputs = root.find("outputs"))
       for (const ConfigNode& item : outputs->items) bind_output(item);
-    if (const ConfigNode* limits = root.find("limits")) bind_limits(*limits);
-    if (const ConfigNode* report = root.find("report")) bind_report(*report);
-    if (const ConfigNode* cluster = root.find("cluster"))
-      if (passes(*cluster, cluster_field(), registry_.types)) job_.cluster = cluster_options(*cluster);
-    if (const ConfigNode* nonfinite = root.find("nonfinite")) {
-      const auto word = std::ranges::find(kNonfiniteWords, nonfinite->scalar);
-      if (word != std::end(kNonfiniteWords))
-        job_.nonfinite = static_cast<Nonfinite>(word - std::begin(kNonfiniteWords));
-    }
-    if (const ConfigNode* manifest = root.find("manifest"))
-      if (const Result<bool> wanted = to_bool(*manifest)) job_.manifest = wanted.value();
-    if (const ConfigNode* verify = root.find("verify"))
-      if (const Result<bool> wanted = to_bool(*verify)) job_.verify = wanted.value();
+    read(job_options(), root, job_);
   }
 
  private:
-  // Returns the object that `spec` creates from a value that passes its lint. Returns null if there is no `spec`, if
-  // the lint fails (its errors are reported elsewhere), or if creation fails, in which case the error is added.
+  bool is_faulty(const ConfigNode& node) const { return faulty_.contains(&node); }
+
+  template <class Options>
+  void read(const Fields<Options>& fields, const ConfigNode& node, Options& into) {
+    for (const Field<Options>& field : fields)
+      if (const ConfigNode* value = node.find(field.spec.name); value && !is_faulty(*value))
+        if (const Status read = field.read(*value, into); !read) errors_.add(read.error());
+  }
+
+  // Returns the object that `spec` creates from a value. Returns null if there is no `spec`, if the value has errors,
+  // or if creation fails, in which case the error is added.
   template <class Spec>
-  auto made(const Spec* spec, const ConfigNode& value) {
-    using Made = std::decay_t<decltype(spec->make(value).value())>;
-    if (!spec || !passes(value, spec->field, registry_.types)) return Made();
+  auto create(const Spec* spec, const ConfigNode& value) {
+    using Part = std::decay_t<decltype(spec->make(value).value())>;
+    if (!spec || is_faulty(value)) return Part();
     auto result = spec->make(value);
     if (result) return std::move(result).value();
     errors_.add(result.error());
-    return Made();
+    return Part();
   }
 
   void bind_source(const ConfigNode& node) {
     for (const ConfigNode::Entry& entry : node.entries)
-      if (auto source = made(spec_named(registry_.sources, entry.key), entry.value)) job_.source = std::move(source);
+      if (auto source = create(spec_named(registry_.sources, entry.key), entry.value)) job_.source = std::move(source);
   }
 
   void bind_stage(const ConfigNode& node) {
@@ -113,53 +103,49 @@ class Binding {
     JobOutput& output = job_.outputs.emplace_back();
     for (const ConfigNode::Entry& entry : node.entries) {
       if (const SinkSpec* sink = spec_named(registry_.sinks, entry.key)) {
-        output.sink = made(sink, entry.value);
+        output.sink = create(sink, entry.value);
         output.origin = origin_of(entry.value);
-      } else if (entry.key == "reuse") {
-        output.reuse = entry.value.scalar;
-      } else {
-        const StageSpec* stage = spec_named(registry_.stages, entry.key);
-        if (stage && stage->per_output) add_stage(*stage, entry.value, output.stages);
+      } else if (const StageSpec* stage = spec_named(registry_.stages, entry.key); stage && stage->per_output) {
+        add_stage(*stage, entry.value, output.stages);
       }
     }
+    read(output_options(), node, output);
   }
 
   void add_stage(const StageSpec& spec, const ConfigNode& value, StageList& stages) {
-    if (auto stage = made(&spec, value)) stages.push_back(std::move(stage));
-  }
-
-  void bind_limits(const ConfigNode& node) {
-    if (const ConfigNode* memory = node.find("memory"))
-      if (const Result<std::uint64_t> bytes = to_bytes(*memory)) {
-        job_.limits.memory = bytes.value();
-        job_.limits.memory_is_given = true;
-      }
-    if (const ConfigNode* threads = node.find("threads")) job_.limits.threads = threads_of(*threads);
-    if (const ConfigNode* nice = node.find("nice"))
-      if (const Result<std::int64_t> number = to_integer(*nice))
-        job_.limits.nice = static_cast<unsigned>(number.value());
-    if (const ConfigNode* io = node.find("io")) job_.limits.io = io_mode_named(io->scalar);
-  }
-
-  void bind_report(const ConfigNode& node) {
-    ReportRequest& report = job_.report.emplace();
-    if (const ConfigNode* error = node.find("error"))
-      if (const Result<bool> wanted = to_bool(*error)) report.error = wanted.value();
-    if (const ConfigNode* json = node.find("json")) report.json = json->scalar;
-    if (const ConfigNode* html = node.find("html")) report.html = html->scalar;
+    if (auto stage = create(&spec, value)) stages.push_back(std::move(stage));
   }
 
   const Registry& registry_;
+  const FaultyNodes& faulty_;
   Job& job_;
   Diagnostics& errors_;
 };
 
-// Checks those parts of a batch file that are not part of each of its jobs.
-void check_matrix(const ConfigNode& root, const ConfigNode& matrix, const Registry& registry, Diagnostics& errors) {
-  lint(matrix, matrix_field(registry), errors, registry.types);
+// Returns a map without the values that have errors; of a list, only the items that have them are omitted.
+ConfigNode without_faults(const ConfigNode& map, const FaultyNodes& faulty) {
+  ConfigNode valid = map;
+  valid.entries.clear();
+  for (const ConfigNode::Entry& entry : map.entries) {
+    if (!entry.value.is_list() && faulty.contains(&entry.value)) continue;
+    ConfigNode& value = valid.entries.emplace_back(entry).value;
+    value.items.clear();
+    for (const ConfigNode& item : entry.value.items)
+      if (!faulty.contains(&item)) value.items.push_back(item);
+  }
+  return valid;
+}
+
+// Reads the parts of a matrix that have no errors, so that the outputs made of them are checked as well.
+Matrix read_matrix(const ConfigNode& root, const ConfigNode& node, const Registry& registry, Diagnostics& errors) {
+  const Form<Matrix> form = matrix_form(registry);
+  const FaultyNodes faulty = lint(node, form.spec, errors, registry.types);
+  Matrix matrix;
+  if (node.is_map()) matrix = form.read(without_faults(node, faulty)).value();
   if (const ConfigNode* source = root.find("source"))
     errors.add(error_at(*source, "'source' and 'matrix' cannot be given together",
                         "list the sources of a batch in matrix.sources"));
+  return matrix;
 }
 
 // Report paths of a batch without a placeholder belong to a single report on all jobs. Moves them from `root` to
@@ -191,11 +177,6 @@ std::optional<Job> only_job(std::optional<Batch> batch, Diagnostics& errors) {
 
 }  // namespace
 
-unsigned threads_of(const ConfigNode& node) {
-  const Result<std::int64_t> number = to_integer(node);
-  return number ? static_cast<unsigned>(number.value()) : 0;
-}
-
 std::optional<Batch> parse_batch(std::string_view text, const std::string& name, const Registry& registry,
                                  const JobOptions& options, Diagnostics& errors) {
   ConfigTexts texts;
@@ -206,17 +187,18 @@ std::optional<Batch> parse_batch(std::string_view text, const std::string& name,
   if (root) {
     for (const std::string& argument : options.set) apply_override(*root, fields, argument, texts, found);
     substitute_parameters(*root, options.parameters, texts, found);
-    if (const ConfigNode* matrix = root->find("matrix")) {
+    std::optional<Matrix> matrix;
+    if (const ConfigNode* node = root->find("matrix")) {
       batch.is_matrix = true;
-      check_matrix(*root, *matrix, registry, found);
+      matrix = read_matrix(*root, *node, registry, found);
       take_report(*root, batch.report);
     }
-    for (const ExpandedJob& expanded : expand_matrix(*root, found)) {
+    for (const ExpandedJob& expanded : expand_matrix(*root, matrix, found)) {
       Diagnostics wrong;
-      lint(expanded.root, fields, wrong, registry.types);
+      const FaultyNodes faulty = lint(expanded.root, fields, wrong, registry.types);
       check_placeholders(expanded.root, fields, registry, wrong);
       BatchJob& made = batch.jobs.emplace_back(BatchJob{expanded.source, {}});
-      Binding(registry, made.job, wrong).bind(expanded.root);
+      Binding(registry, faulty, made.job, wrong).bind(expanded.root);
       add_new(wrong, found);  // duplicates of several sources only once
       made.job.file = name;
       if (batch.is_matrix && !root->find("manifest")) made.job.manifest = true;

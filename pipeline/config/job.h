@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "pipeline/config/bound_fields.h"
 #include "pipeline/config/registry.h"
 #include "pipeline/plan/job.h"
 
@@ -45,9 +46,15 @@ std::optional<Job> load_job(const std::string& path, const Registry& registry, c
 std::optional<Job> parse_job(std::string_view text, const std::string& name, const Registry& registry,
                              const JobOptions& options, Diagnostics& errors);
 
-// Value of limits.threads and --threads: 0 for `auto`.
-unsigned threads_of(const ConfigNode& node);  // the node must have passed the lint
-Result<unsigned> parse_threads(const std::string& text);
+// Options that are also options of the command line, and their values: the number of threads, 0 for `auto`, and the I/O
+// mode.
+Form<unsigned> threads_form();
+Form<IoMode> io_form();
+// The options of `cluster:`.
+Form<ClusterOptions> cluster_form();
+// Options of a job and of an output that no part of the registry provides.
+const Fields<Job>& job_options();
+const Fields<JobOutput>& output_options();
 
 // Field table of a complete pipeline file, built from those of the registry. The lint, schema and reference page use
 // it.

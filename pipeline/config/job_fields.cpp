@@ -2,11 +2,10 @@
 
 #include <fmt/format.h>
 
-#include "pipeline/config/cluster_fields.h"
 #include "pipeline/config/job.h"
 #include "pipeline/config/matrix.h"
 #include "pipeline/config/parameters.h"
-#include "pipeline/config/yaml_reader.h"
+#include "pipeline/core/text.h"
 
 namespace ggufmill {
 namespace {
@@ -51,8 +50,9 @@ FieldSpec source_field(const Registry& registry) {
   return source;
 }
 
-FieldSpec read_matrix_field(const Registry& registry) {
-  FieldSpec matrix = matrix_field(registry);
+FieldSpec matrix_field(const Registry& registry) {
+  FieldSpec matrix = matrix_form(registry).spec;
+  matrix.name = "matrix";
   matrix.group = "read";
   return matrix;
 }
@@ -71,15 +71,6 @@ FieldSpec stages_field(const Registry& registry) {
           .item = {stage}};
 }
 
-FieldSpec reuse_field() {
-  return {.name = "reuse",
-          .kind = FieldKind::kPath,
-          .doc =
-              "First file or manifest of an earlier output. Tensors that this run would create from the same source, "
-              "values, type, and importance are copied from it if they match the checksums in its manifest.",
-          .example = "out/earlier.gguf"};
-}
-
 FieldSpec outputs_field(const Registry& registry) {
   FieldSpec output{.kind = FieldKind::kMap,
                    .doc = "One output: its destination, and the stages that apply to it alone, in the order written."};
@@ -90,7 +81,7 @@ FieldSpec outputs_field(const Registry& registry) {
   output.example = example_map(output.fields);
   for (const StageSpec& spec : registry.stages)
     if (spec.per_output) output.fields.push_back(spec.field);
-  output.fields.push_back(reuse_field());
+  for (const Field<JobOutput>& field : output_options()) output.fields.push_back(field.spec);
   return {.name = "outputs",
           .kind = FieldKind::kList,
           .doc = "Outputs to write. The source is read once for all of them.",
@@ -100,129 +91,94 @@ FieldSpec outputs_field(const Registry& registry) {
           .minimum = 1};
 }
 
-FieldSpec threads_field() {
-  const FieldSpec automatic{.kind = FieldKind::kEnum, .doc = "As many as the machine allows.", .choices = {"auto"}};
-  const FieldSpec number{
-      .kind = FieldKind::kInteger, .doc = "Number of threads.", .minimum = 1, .maximum = Limits::kMostThreads};
-  return {.name = "threads",
-          .kind = FieldKind::kOneOf,
-          .doc = "Number of conversion threads.",
-          .default_text = "auto",
-          .example = "8",
-          .alternatives = {automatic, number}};
+Form<Limits> limits_form() {
+  return map_of<Limits>({
+      field("memory", &Limits::memory, bytes().at_least(1 << 20),
+            "Tensor data held in memory at the same time, in bytes. Defaults to at most a quarter of the memory of the "
+            "machine or of the control group of this process.")
+          .shown_default(format_bytes(Limits::kDefaultMemory))
+          .example("2GiB"),
+      field("threads", &Limits::threads, threads_form(), "Number of conversion threads.").example("8"),
+      field("nice", &Limits::nice, "Niceness: how far the run yields to other programs.")
+          .example("10")
+          .at_most(Limits::kMostNice),
+      field(
+          "io", &Limits::io, io_form(),
+          "cached uses the page cache; streaming uses it, but drops data that was read or written; direct bypasses it "
+          "(O_DIRECT). Defaults to streaming if input and outputs together exceed half of the memory, otherwise to "
+          "cached.")
+          .example("streaming"),
+  });
 }
 
-FieldSpec limits_field() {
-  const FieldSpec memory{.name = "memory",
-                         .kind = FieldKind::kBytes,
-                         .doc =
-                             "Tensor data held in memory at the same time, in bytes. Defaults to at most a quarter of "
-                             "the memory of the machine or of the control group of this process.",
-                         .default_text = "512MiB",
-                         .example = "2GiB",
-                         .minimum = 1 << 20};
-  const FieldSpec nice{.name = "nice",
-                       .kind = FieldKind::kInteger,
-                       .doc = "Niceness: how far the run yields to other programs.",
-                       .default_text = "0",
-                       .example = "10",
-                       .minimum = 0,
-                       .maximum = Limits::kMostNice};
-  const FieldSpec io{.name = "io",
-                     .kind = FieldKind::kEnum,
-                     .doc =
-                         "cached uses the page cache; streaming uses it, but drops data that was read or written; "
-                         "direct bypasses it (O_DIRECT). Defaults to streaming if input and outputs together exceed "
-                         "half of the memory, otherwise to cached.",
-                     .example = "streaming",
-                     .choices = {io_mode_names().begin(), io_mode_names().end()}};
-  return {.name = "limits",
-          .kind = FieldKind::kMap,
-          .doc = "Resource limits of a run.",
-          .example = "{memory: 2GiB, threads: auto}",
-          .fields = {memory, threads_field(), nice, io}};
-}
-
-FieldSpec report_field() {
-  const FieldSpec error{
-      .name = "error",
-      .kind = FieldKind::kBool,
-      .doc =
-          "Measure the error of every converted tensor: root-mean-square and maximum error, cosine similarity and, "
-          "with importance, the weighted error. Takes time, since the output is decoded again.",
-      .default_text = "false",
-      .example = "true"};
-  const FieldSpec json{.name = "json",
-                       .kind = FieldKind::kPath,
-                       .doc =
-                           "Path of the JSON report. If neither path is given, both reports are written next to the "
-                           "first output, the JSON report with .report.json in place of .gguf.",
-                       .example = "out/report.json"};
-  const FieldSpec html{
-      .name = "html",
-      .kind = FieldKind::kPath,
-      .doc = "Path of the HTML report, a single self-contained file. Its default follows that of json.",
-      .example = "out/report.html"};
-  return {.name = "report",
-          .kind = FieldKind::kMap,
-          .doc = "Report on the finished run: sizes, types, rules, time, and errors if requested.",
-          .example = "{error: true, html: out/report.html}",
-          .fields = {error, json, html}};
-}
-
-FieldSpec nonfinite_field() {
-  FieldSpec field{.name = "nonfinite",
-                  .kind = FieldKind::kEnum,
-                  .doc =
-                      "Handling of NaN and infinity in the source, and of quantized blocks with such a scale: error "
-                      "stops the run; zero replaces them with 0 and reports where and how many; keep keeps them if the "
-                      "output's type can represent them.",
-                  .default_text = "error",
-                  .example = "zero"};
-  for (const std::string_view word : kNonfiniteWords) field.choices.emplace_back(word);
-  return field;
-}
-
-FieldSpec manifest_field() {
-  return {
-      .name = "manifest",
-      .kind = FieldKind::kBool,
-      .doc =
-          "Write next to each output OUTPUT.manifest.json, which lists the SHA-256 of every file, the XXH3 of every "
-          "tensor, sources, recipe, and version, for `ggufmill verify`; and OUTPUT.sha256, for `sha256sum -c`.",
-      .default_text = "false",
-      .example = "true"};
-}
-
-FieldSpec verify_field() {
-  return {.name = "verify",
-          .kind = FieldKind::kBool,
-          .doc =
-              "For --skip-unchanged and batches: read an existing output and compare it with the checksums of its "
-              "manifest before treating it as unchanged. Otherwise its size, header, and times are compared, and its "
-              "checksums only if the file was touched since.",
-          .default_text = "false",
-          .example = "true"};
+Form<ReportRequest> report_form() {
+  return map_of<ReportRequest>({
+      field("error", &ReportRequest::error,
+            "Measure the error of every converted tensor: root-mean-square and maximum error, cosine similarity and, "
+            "with importance, the weighted error. Takes time, since the output is decoded again.")
+          .example("true"),
+      field("json", &ReportRequest::json, path(),
+            "Path of the JSON report. If neither path is given, both reports are written next to the first output, the "
+            "JSON report with .report.json in place of .gguf.")
+          .example("out/report.json"),
+      field("html", &ReportRequest::html, path(),
+            "Path of the HTML report, a single self-contained file. Its default follows that of json.")
+          .example("out/report.html"),
+  });
 }
 
 }  // namespace
 
-Result<unsigned> parse_threads(const std::string& text) {
-  constexpr std::string_view kOption = "--threads ";
-  const ConfigText shown{"--threads", {std::string(kOption) + text}, false};
-  Diagnostics errors;
-  const std::optional<ConfigNode> node = read_yaml_value(kOption.size(), shown, errors);
-  if (node) lint(*node, threads_field(), errors);
-  if (!errors.empty()) return errors.together();
-  return threads_of(*node);
+Form<unsigned> threads_form() {
+  return either<unsigned>({word<unsigned>({{"auto", 0u}}).doc("As many as the machine allows."),
+                           integer<unsigned>().doc("Number of threads.").at_least(1).at_most(Limits::kMostThreads)});
+}
+
+Form<IoMode> io_form() { return enumeration<IoMode>(io_mode_names()); }
+
+const Fields<JobOutput>& output_options() {
+  static const Fields<JobOutput> fields{
+      field("reuse", &JobOutput::reuse, path(),
+            "First file or manifest of an earlier output. Tensors that this run would create from the same source, "
+            "values, type, and importance are copied from it if they match the checksums in its manifest.")
+          .example("out/earlier.gguf")};
+  return fields;
+}
+
+const Fields<Job>& job_options() {
+  static const Fields<Job> fields{
+      field("limits", &Job::limits, limits_form(), "Resource limits of a run.")
+          .example("{memory: 2GiB, threads: auto}"),
+      field("report", &Job::report, report_form(),
+            "Report on the finished run: sizes, types, rules, time, and errors if requested.")
+          .example("{error: true, html: out/report.html}"),
+      field("nonfinite", &Job::nonfinite, enumeration<Nonfinite>(kNonfiniteWords),
+            "Handling of NaN and infinity in the source, and of quantized blocks with such a scale: error stops the "
+            "run; zero replaces them with 0 and reports where and how many; keep keeps them if the output's type can "
+            "represent them.")
+          .example("zero"),
+      field("manifest", &Job::manifest,
+            "Write next to each output OUTPUT.manifest.json, which lists the SHA-256 of every file, the XXH3 of every "
+            "tensor, sources, recipe, and version, for `ggufmill verify`; and OUTPUT.sha256, for `sha256sum -c`.")
+          .example("true"),
+      field("verify", &Job::verify,
+            "For --skip-unchanged and batches: read an existing output and compare it with the checksums of its "
+            "manifest before treating it as unchanged. Otherwise its size, header, and times are compared, and its "
+            "checksums only if the file was touched since.")
+          .example("true"),
+      field("cluster", &Job::cluster, cluster_form(),
+            "How `ggufmill submit` runs the job on a cluster; see pipeline/cluster/README.md.")
+          .example("{partition: batch, parts: 32, cpus: 16, memory: 8GiB, time: '2:00:00'}"),
+  };
+  return fields;
 }
 
 FieldSpec job_fields(const Registry& registry) {
   FieldSpec job{.kind = FieldKind::kMap,
                 .doc = "A ggufmill pipeline file.",
-                .fields = {version_field(), parameters_field(), source_field(registry), read_matrix_field(registry),
-                           stages_field(registry), outputs_field(registry), limits_field(), report_field(),
-                           nonfinite_field(), manifest_field(), verify_field(), cluster_field()}};
+                .fields = {version_field(), parameters_field(), source_field(registry), matrix_field(registry),
+                           stages_field(registry), outputs_field(registry)}};
+  for (const Field<Job>& field : job_options()) job.fields.push_back(field.spec);
   for (const FieldSpec& field : job.fields)
     if (field.required || field.name == "source")
       job.example += fmt::format("{}{}: {}", job.example.empty() ? "{" : ", ", field.name, field.example);

@@ -38,7 +38,7 @@ TEST_CASE("a small pipeline file has defaults") {
   CHECK(job.stages.empty());
   REQUIRE(job.outputs.size() == 1);
   CHECK(testing::file_of(*job.outputs[0].sink).path == "out.gguf");
-  CHECK(job.limits.memory == 512ull << 20);
+  CHECK_FALSE(job.limits.memory);
   CHECK(job.limits.threads == 0);
 }
 

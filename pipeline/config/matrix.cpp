@@ -9,7 +9,6 @@
 #include <filesystem>
 #include <memory>
 
-#include "pipeline/config/yaml_reader.h"
 #include "pipeline/core/text.h"
 
 namespace ggufmill {
@@ -103,21 +102,22 @@ std::string recipe_name(const std::string& recipe) {
 
 class Expansion {
  public:
-  Expansion(const ConfigNode& root, Diagnostics& errors) : root_(root), errors_(errors), matrix_(root.find("matrix")) {}
+  Expansion(const ConfigNode& root, const Matrix& matrix, Diagnostics& errors)
+      : root_(root), matrix_(matrix), errors_(errors), used_(matrix.exclude.size()) {}
 
   std::vector<ExpandedJob> jobs() {
-    if (!matrix_) {
-      const ConfigNode* source = root_.find("source");
-      return {job_of(source ? path_of(*source) : std::string(), nullptr)};
-    }
-    // Only valid parts of the matrix are used here; the lint reports the others.
     std::vector<ExpandedJob> jobs;
-    if (const ConfigNode* sources = matrix_->find("sources"))
-      for (const ConfigNode& item : sources->items)
-        for (const ConfigNode& source : sources_of(item)) jobs.push_back(job_of(path_of(source), &source));
+    for (const ConfigNode& item : matrix_.sources)
+      for (const ConfigNode& source : sources_of(item)) jobs.push_back(job_of(path_of(source), &source));
     check_exclusions();
-    leave_out_excluded(jobs);
+    remove_excluded(jobs);
     return jobs;
+  }
+
+  // The only job of a file without a matrix.
+  ExpandedJob job() {
+    const ConfigNode* source = root_.find("source");
+    return job_of(source ? path_of(*source) : std::string(), nullptr);
   }
 
  private:
@@ -137,14 +137,6 @@ class Expansion {
     return sources;
   }
 
-  Strings recipes() const {
-    Strings names;
-    const ConfigNode* recipes = matrix_ ? matrix_->find("recipes") : nullptr;
-    if (recipes)
-      for (const ConfigNode& recipe : recipes->items) names.push_back(recipe.scalar);
-    return names;
-  }
-
   // `source` is null if it is given in the file itself.
   ExpandedJob job_of(const std::string& path, const ConfigNode* source) {
     ExpandedJob job{path, root_};
@@ -159,7 +151,7 @@ class Expansion {
   }
 
   std::vector<ConfigNode> outputs_of(const std::vector<ConfigNode>& templates, const std::string& name) {
-    const Strings all = recipes();
+    const Strings& all = matrix_.recipes;
     std::vector<ConfigNode> outputs;
     for (const ConfigNode& output : templates) {
       const bool is_repeated = !all.empty() && mentions(output, kRecipe);
@@ -185,85 +177,74 @@ class Expansion {
   }
 
   bool is_excluded(const std::string& name, const std::string& recipe) {
-    const ConfigNode* exclusions = matrix_ ? matrix_->find("exclude") : nullptr;
-    if (!exclusions) return false;
-    used_.resize(exclusions->items.size());
+    const auto fits = [](const std::optional<std::string>& pattern, const std::string& text) {
+      return !pattern || ::fnmatch(pattern->c_str(), text.c_str(), 0) == 0;
+    };
     bool is_excluded = false;
-    for (std::size_t i = 0; i < used_.size(); ++i) {
-      const auto fits = [&](const char* key, const std::string& text) {
-        const ConfigNode* pattern = exclusions->items[i].find(key);
-        return !pattern || ::fnmatch(pattern->scalar.c_str(), text.c_str(), 0) == 0;
-      };
-      if (!fits("name", name) || !fits("recipe", recipe)) continue;
-      used_[i] = is_excluded = true;
-    }
+    for (std::size_t i = 0; i < used_.size(); ++i)
+      if (fits(matrix_.exclude[i].name, name) && fits(matrix_.exclude[i].recipe, recipe)) used_[i] = is_excluded = true;
     return is_excluded;
   }
 
   // Removes sources that have no outputs left.
-  void leave_out_excluded(std::vector<ExpandedJob>& jobs) {
+  void remove_excluded(std::vector<ExpandedJob>& jobs) {
     const ConfigNode* outputs = root_.find("outputs");
     if (!outputs || outputs->items.empty() || jobs.empty()) return;
     std::erase_if(jobs, [](const ExpandedJob& job) { return job.root.find("outputs")->items.empty(); });
-    if (jobs.empty()) errors_.add(error_at(matrix_->find("exclude")->items.front(), "this excludes every output"));
+    if (jobs.empty()) errors_.add(error_at(matrix_.exclude.front().origin, "this excludes every output"));
   }
 
   void check_exclusions() {
-    const ConfigNode* exclusions = matrix_->find("exclude");
     for (std::size_t i = 0; i < used_.size(); ++i)
       if (!used_[i])
-        errors_.add(error_at(exclusions->items[i], "no output matches this exclusion",
+        errors_.add(error_at(matrix_.exclude[i].origin, "no output matches this exclusion",
                              "`name` and `recipe` are patterns for {name} and {recipe}: 'tiny*'"));
   }
 
   const ConfigNode& root_;
+  const Matrix& matrix_;
   Diagnostics& errors_;
-  const ConfigNode* matrix_;
   std::vector<bool> used_;  // set for each exclusion that matched
 };
 
 }  // namespace
 
-FieldSpec matrix_field(const Registry& registry) {
-  const FieldSpec path{.kind = FieldKind::kPath,
-                       .doc = "A file, a checkpoint folder, or a pattern for them: 'models/*.gguf'.",
-                       .example = "models/*.gguf"};
+Form<Matrix> matrix_form(const Registry& registry) {
   FieldSpec source{.kind = FieldKind::kMap, .doc = "A source, as for `source`."};
   for (const SourceSpec& spec : registry.sources) {
     source.fields.push_back(spec.field);
     source.fields.back().group = "source";
   }
-  const FieldSpec either{.kind = FieldKind::kOneOf, .doc = "One or more sources.", .alternatives = {path, source}};
-  const FieldSpec recipe{.doc = "Name of a built-in recipe, or a path.", .example = "Q4_K_M"};
-  const FieldSpec name_pattern{.name = "name", .doc = "Pattern for {name}, with * and ?.", .example = "'tiny*'"};
-  const FieldSpec recipe_pattern{.name = "recipe", .doc = "Pattern for {recipe}.", .example = "'IQ*'"};
-  const FieldSpec exclusion{.kind = FieldKind::kMap,
-                            .doc = "Outputs to skip: those that match all given patterns.",
-                            .fields = {name_pattern, recipe_pattern}};
-  return {.name = "matrix",
-          .kind = FieldKind::kMap,
-          .doc =
-              "In place of `source`: several sources, processed in order, each with all outputs. In outputs, {name} is "
-              "replaced with the source's name and {recipe} with the recipe's name. Existing outputs with unchanged "
-              "inputs and options are skipped; a failed output does not stop the others.",
-          .example = "{sources: ['models/*.gguf'], recipes: [Q4_K_M, Q8_0]}",
-          .fields = {{.name = "sources",
-                      .kind = FieldKind::kList,
-                      .doc = "Sources to read.",
-                      .required = true,
-                      .example = "['models/*.gguf', {gguf: other/Llama-3-8B.gguf}]",
-                      .item = {either},
-                      .minimum = 1},
-                     {.name = "recipes",
-                      .kind = FieldKind::kList,
-                      .doc = "Recipes: each output that contains {recipe} is created once for each of them.",
-                      .example = "[Q4_K_M, Q8_0]",
-                      .item = {recipe}},
-                     {.name = "exclude",
-                      .kind = FieldKind::kList,
-                      .doc = "Combinations to skip.",
-                      .example = "[{name: 'tiny*', recipe: 'IQ*'}]",
-                      .item = {exclusion}}}};
+  const FieldSpec path{.kind = FieldKind::kPath,
+                       .doc = "A file, a checkpoint folder, or a pattern for them: 'models/*.gguf'.",
+                       .example = "models/*.gguf"};
+  Form<ConfigNode> path_or_source = any_value();
+  path_or_source.spec = {.kind = FieldKind::kOneOf, .doc = "One or more sources.", .alternatives = {path, source}};
+  const Fields<MatrixExclusion> exclusion{
+      field("name", &MatrixExclusion::name, "Pattern for {name}, with * and ?.").example("'tiny*'"),
+      field("recipe", &MatrixExclusion::recipe, "Pattern for {recipe}.").example("'IQ*'"),
+  };
+  return map_of<Matrix>(
+             {
+                 field("sources", &Matrix::sources, list_of(std::move(path_or_source)).at_least(1), "Sources to read.")
+                     .required()
+                     .example("['models/*.gguf', {gguf: other/Llama-3-8B.gguf}]"),
+                 field("recipes", &Matrix::recipes,
+                       list_of(text().doc("Name of a built-in recipe, or a path.").example("Q4_K_M")),
+                       "Recipes: each output that contains {recipe} is created once for each of them.")
+                     .example("[Q4_K_M, Q8_0]"),
+                 field("exclude", &Matrix::exclude,
+                       list_of(map_of(exclusion)
+                                   .at(&MatrixExclusion::origin)
+                                   .doc("Outputs to skip: those that match all given patterns.")),
+                       "Combinations to skip.")
+                     .example("[{name: 'tiny*', recipe: 'IQ*'}]"),
+             })
+      .doc(
+          "In place of `source`: several sources, processed in order, each with all outputs. In outputs, {name} is "
+          "replaced with the source's name and {recipe} with the recipe's name. Existing outputs with unchanged "
+          "inputs and options are skipped; a failed output does not stop the others.")
+      .example("{sources: ['models/*.gguf'], recipes: [Q4_K_M, Q8_0]}");
 }
 
 namespace {
@@ -288,8 +269,11 @@ std::string name_in_hub_cache(const fs::path& path) {
 
 }  // namespace
 
-std::vector<ExpandedJob> expand_matrix(const ConfigNode& root, Diagnostics& errors) {
-  return Expansion(root, errors).jobs();
+std::vector<ExpandedJob> expand_matrix(const ConfigNode& root, const std::optional<Matrix>& matrix,
+                                       Diagnostics& errors) {
+  static const Matrix none;
+  Expansion expansion(root, matrix ? *matrix : none, errors);
+  return matrix ? expansion.jobs() : std::vector{expansion.job()};
 }
 
 namespace {

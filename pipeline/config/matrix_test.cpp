@@ -155,7 +155,7 @@ TEST_CASE("{name} is also replaced in stages, but not inside a template") {
       "outputs: [{gguf: b.gguf}]\n",
       "a.yaml", texts, errors);
   REQUIRE(root);
-  const auto jobs = expand_matrix(*root, errors);
+  const auto jobs = expand_matrix(*root, {}, errors);
   REQUIRE(jobs.size() == 1);
   const auto& stages = jobs[0].root.find("stages")->items;
   CHECK(stages[0].find("importance")->find("file")->scalar == "a.dat");

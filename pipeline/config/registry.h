@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "pipeline/config/fields.h"
+#include "pipeline/config/bound_fields.h"
 #include "pipeline/core/stage.h"
 
 namespace ggufmill {
@@ -27,6 +27,34 @@ struct SinkSpec {
   FieldSpec field;  // its name is the key of an output
   std::function<Result<std::unique_ptr<Sink>>(const ConfigNode& value)> make;
 };
+
+// Returns the specification of a source, stage or sink with bound options. `make` creates it from them, or fails.
+template <class Part, class Options, class Make>
+std::function<Result<std::unique_ptr<Part>>(const ConfigNode&)> part_maker(const Form<Options>& form, Make make) {
+  return [read = form.read, make = std::move(make)](const ConfigNode& value) -> Result<std::unique_ptr<Part>> {
+    BOOST_OUTCOME_TRY(Options options, read(value));
+    return make(std::move(options));
+  };
+}
+
+template <class Options, class Make>
+SourceSpec source_spec(std::string name, Form<Options> form, Make make) {
+  form.spec.name = std::move(name);
+  return {form.spec, part_maker<Source>(form, std::move(make))};
+}
+
+// A stage for all outputs, or with `per_output` also for one of them.
+template <class Options, class Make>
+StageSpec stage_spec(std::string name, Form<Options> form, Make make, bool per_output = true) {
+  form.spec.name = std::move(name);
+  return {form.spec, per_output, part_maker<Stage>(form, std::move(make))};
+}
+
+template <class Options, class Make>
+SinkSpec sink_spec(std::string name, Form<Options> form, Make make) {
+  form.spec.name = std::move(name);
+  return {form.spec, part_maker<Sink>(form, std::move(make))};
+}
 
 struct Registry {
   Types types;  // types that its parts and its files can name

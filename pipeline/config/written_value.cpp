@@ -199,19 +199,35 @@ WrittenValue written_value(const ConfigNode& node) {
   return written;
 }
 
-std::vector<FieldSpec> typed_value_fields() {
-  return {{.name = "type",
-           .kind = FieldKind::kString,
-           .doc = "Metadata type; append [] for an array.",
-           .example = "uint64"},
-          {.name = "value", .kind = FieldKind::kAny, .doc = "The value."}};
+namespace {
+
+Form<WrittenValue> written_form(FieldSpec spec) {
+  Form<WrittenValue> form;
+  form.spec = std::move(spec);
+  form.read = [](const ConfigNode& node) -> Result<WrittenValue> { return written_value(node); };
+  return form;
 }
 
-Result<MetadataValue> typed_value_of(const ConfigNode& map) {
-  const ConfigNode *type = map.find("type"), *value = map.find("value");
-  if (!type || !value)
-    return error_at(map, "a typed value needs both 'type' and 'value'", "write {type: uint64, value: 5}");
-  return value_of(written_value(*value), type->scalar, origin_of(*type));
+}  // namespace
+
+Form<WrittenValue> written_scalar(std::string doc) { return written_form({.doc = std::move(doc)}); }
+
+Form<WrittenValue> written_list(std::string doc) {
+  return written_form(
+      {.kind = FieldKind::kList, .doc = std::move(doc), .item = {{.kind = FieldKind::kAny, .doc = "An element."}}});
+}
+
+Fields<TypedValue> typed_value_fields() {
+  return {field("type", &TypedValue::type, "Metadata type; append [] for an array.")
+              .example("uint64")
+              .at(&TypedValue::type_origin),
+          field("value", &TypedValue::value, written_form({.kind = FieldKind::kAny}), "The value.")};
+}
+
+Result<MetadataValue> value_of(const TypedValue& typed) {
+  if (!typed.type || !typed.value)
+    return error_at(typed.origin, "a typed value needs both 'type' and 'value'", "write {type: uint64, value: 5}");
+  return value_of(*typed.value, *typed.type, typed.type_origin);
 }
 
 }  // namespace ggufmill

@@ -1,11 +1,12 @@
 #pragma once
 // Metadata values as users write them.
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "pipeline/config/fields.h"
+#include "pipeline/config/bound_fields.h"
 #include "pipeline/core/error.h"
 #include "pipeline/core/metadata.h"
 
@@ -39,8 +40,17 @@ Result<MetadataValue> value_of(const WrittenValue& written, const MetadataValue*
 // Returns the value as a given type: a metadata type name, followed by [] for an array or [][] for an array of arrays.
 Result<MetadataValue> value_of(const WrittenValue& written, std::string_view type, const Origin& type_origin = {});
 
-// The fields of a value with an explicit type, such as {type: uint64, value: 5}, and the conversion of such a value.
-std::vector<FieldSpec> typed_value_fields();
-Result<MetadataValue> typed_value_of(const ConfigNode& map);
+// The forms of a value as users write it: a scalar, and a list of any items.
+Form<WrittenValue> written_scalar(std::string doc);
+Form<WrittenValue> written_list(std::string doc);
+
+// A value with an explicit type: {type: uint64, value: 5}.
+struct TypedValue {
+  std::optional<std::string> type{};
+  std::optional<WrittenValue> value{};
+  Origin origin{}, type_origin{};  // of the map, and of `type`
+};
+Fields<TypedValue> typed_value_fields();
+Result<MetadataValue> value_of(const TypedValue& typed);
 
 }  // namespace ggufmill

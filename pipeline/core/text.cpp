@@ -211,10 +211,13 @@ Result<bool> parse_bool(std::string_view text) {
 }
 
 std::string format_bytes(std::uint64_t bytes) {
-  constexpr const char* kNames[] = {"", "KiB", "MiB", "GiB", "TiB"};
+  constexpr const char* kBinary[] = {"", "KiB", "MiB", "GiB", "TiB"};
+  constexpr const char* kDecimal[] = {"", "K", "M", "G", "T"};
+  const bool is_binary = bytes % 1024 == 0;
+  const std::uint64_t step = is_binary ? 1024 : 1000;
   std::size_t unit = 0;
-  while (bytes != 0 && bytes % 1024 == 0 && unit < 4) bytes /= 1024, ++unit;
-  return fmt::format("{}{}", bytes, kNames[unit]);
+  while (bytes != 0 && bytes % step == 0 && unit < 4) bytes /= step, ++unit;
+  return fmt::format("{}{}", bytes, (is_binary ? kBinary : kDecimal)[unit]);
 }
 
 Result<std::uint64_t> parse_bytes(std::string_view text) {

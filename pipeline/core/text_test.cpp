@@ -80,7 +80,8 @@ TEST_CASE("invalid sizes are refused") {
 
 TEST_CASE("written sizes parse back to the same value") {
   CHECK(format_bytes(0) == "0");
-  CHECK(format_bytes(1000) == "1000");
+  CHECK(format_bytes(1001) == "1001");
+  CHECK(format_bytes(5'000'000'000) == "5G");
   CHECK(format_bytes(512ull << 20) == "512MiB");
   CHECK(format_bytes(3ull << 29) == "1536MiB");
   for (const std::uint64_t bytes : {1ull, 1ull << 50, ~0ull}) CHECK(parse_bytes(format_bytes(bytes)).value() == bytes);

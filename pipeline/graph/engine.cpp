@@ -25,8 +25,9 @@ IoMode io_mode(const Plan& plan) {
 
 Status check_memory(const Plan& plan) {
   const std::uint64_t least = least_budget(plan);
-  if (plan.limits.memory >= least) return ok();
-  return usage_error(fmt::format("a memory limit of {} bytes is too small for this job", plan.limits.memory),
+  const std::uint64_t given = memory_budget(plan.limits);
+  if (given >= least) return ok();
+  return usage_error(fmt::format("a memory limit of {} bytes is too small for this job", given),
                      fmt::format("its longest row needs {} bytes: set limits.memory to that or more", least));
 }
 
@@ -37,11 +38,11 @@ Status check_memory(const Plan& plan) {
 // is lowest from 1 to 4 MiB.)
 std::uint64_t slab_bytes(const Plan& plan, const RunSources& sources, unsigned threads, std::uint64_t wanted) {
   const std::uint64_t least = least_budget(plan);
-  if (wanted != 0) return std::clamp(wanted, least, plan.limits.memory);
+  if (wanted != 0) return std::clamp(wanted, least, memory_budget(plan.limits));
   std::uint64_t most = 1 << 20;
   for (const SourceRef& source : plan.sources)
     most = std::max<std::uint64_t>(most, sources.of(*source).request_bytes());
-  return std::max(least, std::min(most, plan.limits.memory / (4 * std::uint64_t{threads} + 4)));
+  return std::max(least, std::min(most, memory_budget(plan.limits) / (4 * std::uint64_t{threads} + 4)));
 }
 
 // Transfers through the page cache are mostly immediate copies. Threads do these with fewer context switches than
@@ -211,7 +212,7 @@ Result<RunReport> run_checked(const Plan& plan, const Kernels& kernels, const Ru
     }
     Feed feed(plan, slab_bytes(plan, *sources, threads, options.slab_bytes), options.shuffle_seed,
               [&](std::size_t unit) { return wanted[unit]; });
-    Budget budget(plan.limits.memory);
+    Budget budget(memory_budget(plan.limits));
     RunState state(plan, options, ledger, done);
     Run run{plan, steps, kernels, *sources, store, feed, budget, state, threads, options.profile};
     BOOST_OUTCOME_TRY(report.io, run_slabs(run, options, report.io_mode));

@@ -14,22 +14,19 @@
 namespace ggufmill {
 
 struct Limits {
-  std::uint64_t memory = 512ull << 20;  // bytes of all slabs in flight
-  unsigned threads = 0;                 // 0: the number of CPUs available to this process
-  unsigned nice = 0;                    // added to the niceness of the process
-  std::optional<IoMode> io = {};        // none: depends on the size of the job
-  bool memory_is_given = false;         // false: capped at a quarter of the machine's, see on_this_machine()
+  std::optional<std::uint64_t> memory{};  // bytes of all slabs in flight; none: see memory_budget()
+  unsigned threads = 0;                   // 0: the number of CPUs available to this process
+  unsigned nice = 0;                      // added to the niceness of the process
+  std::optional<IoMode> io{};             // none: depends on the size of the job
 
+  static constexpr std::uint64_t kDefaultMemory = 512ull << 20;
   static constexpr unsigned kMostThreads = 1024;
   static constexpr unsigned kMostNice = 19;
 };
 
-// Returns limits with this number of threads (0: the number of available CPUs) and, if given, this much memory.
-Limits limits_with(std::optional<std::uint64_t> memory, unsigned threads);
-
-// Returns the limits for a run on this machine: if no memory is given, at most a quarter of the memory available to
-// this process. Used by all functions that make plans.
-Limits on_this_machine(Limits limits);
+// Returns the bytes of memory that a run with these limits may use: those given, or else the default, but at most a
+// quarter of the memory available to this process.
+std::uint64_t memory_budget(const Limits& limits);
 
 // The treatment of NaN and infinity in the source, and of quantized blocks with such a scale.
 enum class Nonfinite {
@@ -46,9 +43,11 @@ struct ReportRequest {
   bool matrices = false;   // in a measurement: also the error of each matrix of 3-D tensors (experts)
 };
 
+inline constexpr std::string_view kClusterEngines[] = {"slurm", "none"};
+
 // How to run a job on a cluster: what `ggufmill submit` requests from the engine.
 struct ClusterOptions {
-  enum class Engine { kSlurm, kNone };
+  enum class Engine { kSlurm, kNone };  // named by kClusterEngines
   Engine engine = Engine::kSlurm;
   std::string folder;  // of the job; empty: the pipeline file's name with .job instead of .yaml
   unsigned parts = 0;  // 0: depends on the amount of data to read

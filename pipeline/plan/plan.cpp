@@ -165,7 +165,7 @@ class PlanMaker {
     plan_.file = job.file;
     plan_.other_inputs = other_inputs(job);
     plan_.trace = job.trace;
-    plan_.limits = on_this_machine(job.limits);
+    plan_.limits = job.limits;
     plan_.manifest = job.manifest;
     plan_.verify = job.verify;
     plan_.nonfinite = job.nonfinite;
@@ -297,23 +297,14 @@ std::optional<Plan> make_plan(const Job& job, Diagnostics& errors) {
   return maker.finish(job, errors);
 }
 
-Limits limits_with(std::optional<std::uint64_t> memory, unsigned threads) {
-  Limits limits;
-  limits.memory = memory.value_or(limits.memory);
-  limits.memory_is_given = memory.has_value();
-  limits.threads = threads;
-  return limits;
-}
-
-Limits on_this_machine(Limits limits) {
-  if (!limits.memory_is_given) limits.memory = std::min(limits.memory, usable_memory() / 4);
-  return limits;
+std::uint64_t memory_budget(const Limits& limits) {
+  return limits.memory.value_or(std::min(Limits::kDefaultMemory, usable_memory() / 4));
 }
 
 Plan make_comparison(const Model& a, const Model& b, const std::vector<TensorPair>& pairs, const Limits& limits) {
   Plan plan;
   plan.source = describe_source(a);
-  plan.limits = on_this_machine(limits);
+  plan.limits = limits;
   for (const SourceRef& file : b.files) plan.sources.push_back(file);
   for (const TensorPair& pair : pairs)
     if (pair.a->shape().elements() != 0)
@@ -330,7 +321,7 @@ Result<Model> shared_model(const Job& job) {
 Plan make_measurement(const Model& model, const std::vector<Measured>& tensors, const Limits& limits) {
   Plan plan;
   plan.source = describe_source(model);
-  plan.limits = on_this_machine(limits);
+  plan.limits = limits;
   plan.report.error = plan.report.matrices = true;
   for (const Measured& each : tensors) {
     Step& step = plan.steps.emplace_back();
@@ -346,7 +337,7 @@ Plan make_measurement(const Model& model, const std::vector<Measured>& tensors, 
 Plan make_check(const Model& model, const Limits& limits) {
   Plan plan;
   plan.source = describe_source(model);
-  plan.limits = on_this_machine(limits);
+  plan.limits = limits;
   for (const Tensor& tensor : model.tensors)
     if (tensor.shape().elements() != 0) plan.steps.push_back({tensor.name, tensor.expression, {}, {}, {}});
   finish_plan(plan);

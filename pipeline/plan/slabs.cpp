@@ -160,7 +160,7 @@ std::optional<SlabRows> SlabCutter::next() {
   const Step& step = plan_.steps[unit.step];
   if (!cost_ || cost_step_ != unit.step) {
     cost_.emplace(plan_, step);
-    rows_within_ = cost_->copies_only() ? 0 : cost_->rows_of_slab(slab_bytes_, plan_.limits.memory / 4);
+    rows_within_ = cost_->copies_only() ? 0 : cost_->rows_of_slab(slab_bytes_, memory_budget(plan_.limits) / 4);
     cost_step_ = unit.step;
   }
   return cost_->copies_only() ? next_copy(unit, step) : next_rows(unit, step);

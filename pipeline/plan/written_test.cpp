@@ -103,17 +103,12 @@ TEST_CASE("the identity is of what decides the bytes, not of paths, limits and r
 }
 
 TEST_CASE("a job that gives no memory limit has at most a quarter of the machine's, whatever it does") {
-  Limits limits;
-  limits.memory = std::uint64_t{1} << 60;
-  const std::uint64_t quarter = usable_memory() / 4;
-  CHECK(on_this_machine(limits).memory == quarter);
-  CHECK(make_comparison({}, {}, {}, limits).limits.memory == quarter);
-  CHECK(make_measurement({}, {}, limits).limits.memory == quarter);
-  CHECK(make_check({}, limits).limits.memory == quarter);
-  limits.memory_is_given = true;
-  CHECK(on_this_machine(limits).memory == limits.memory);
-  CHECK_FALSE(limits_with({}, 1).memory_is_given);
-  CHECK(on_this_machine(limits_with(limits.memory, 1)).memory == limits.memory);
+  const std::uint64_t most = std::min(Limits::kDefaultMemory, usable_memory() / 4);
+  CHECK(memory_budget({}) == most);
+  CHECK(memory_budget(make_comparison({}, {}, {}, {}).limits) == most);
+  CHECK(memory_budget(make_measurement({}, {}, {}).limits) == most);
+  CHECK(memory_budget(make_check({}, {}).limits) == most);
+  CHECK(memory_budget({.memory = std::uint64_t{1} << 60}) == std::uint64_t{1} << 60);
 }
 
 TEST_CASE("units are of about 64 MiB, whole rows, whatever the limits") {

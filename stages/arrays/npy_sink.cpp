@@ -84,15 +84,13 @@ std::unique_ptr<Sink> make_npy_sink(arrays::SinkOptions options) {
 }
 
 SinkSpec npy_sink() {
-  FieldSpec field{.name = "npy",
-                  .kind = FieldKind::kPath,
-                  .doc =
-                      "Writes each tensor as NAME.npy to this folder, for NumPy; types that NumPy does not support "
-                      "become F32. {recipe} is replaced by the recipe name.",
-                  .example = "out/arrays"};
-  return {std::move(field), [](const ConfigNode& value) -> Result<std::unique_ptr<Sink>> {
-            return make_npy_sink({value.scalar, origin_of(value)});
-          }};
+  return sink_spec("npy",
+                   shorthand(&arrays::SinkOptions::folder, path())
+                       .at(&arrays::SinkOptions::origin)
+                       .doc("Writes each tensor as NAME.npy to this folder, for NumPy; types that NumPy does not "
+                            "support become F32. {recipe} is replaced by the recipe name.")
+                       .example("out/arrays"),
+                   make_npy_sink);
 }
 
 }  // namespace ggufmill

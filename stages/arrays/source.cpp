@@ -20,62 +20,87 @@ namespace {
 
 constexpr std::uint64_t kMostFileBytes = 64 << 20;  // size limit of the YAML file
 
-FieldSpec metadata_field() {
-  const FieldSpec scalar{.doc =
-                             "true, false, a number, or a string. The type is bool, float32, string, or the first of "
-                             "uint32, int32, uint64, and int64 that can hold the value."};
-  const FieldSpec list{.kind = FieldKind::kList,
-                       .doc = "An array; its type follows from its elements.",
-                       .item = {{.kind = FieldKind::kAny, .doc = "An element."}}};
-  const FieldSpec typed{.kind = FieldKind::kMap, .doc = "A value of a given type.", .fields = typed_value_fields()};
-  return {.name = "metadata",
-          .kind = FieldKind::kDictionary,
-          .doc = "Keys and their values, in output order.",
-          .example = "{general.architecture: llama, llama.context_length: {type: uint32, value: 8192}}",
-          .item = {{.kind = FieldKind::kOneOf, .doc = "The value.", .alternatives = {scalar, list, typed}}}};
+struct ArrayEntry {
+  std::string name{};
+  std::optional<std::string> npy{}, raw{};  // paths
+  const TypeInfo* type = nullptr;
+  std::optional<std::vector<std::uint64_t>> shape{};  // in NumPy order
+  std::optional<std::uint64_t> offset{};
+  std::optional<bool> big_endian{};
+  Origin origin{}, name_origin{}, file_origin{}, shape_origin{}, offset_origin{}, order_origin{};
+};
+
+struct Arrays {
+  NamedValues<MetadataValue> metadata{};
+  std::vector<ArrayEntry> tensors{};
+};
+
+Form<NamedValues<MetadataValue>> metadata_form() {
+  const auto untyped = [](const WrittenValue& written) { return value_of(written, nullptr); };
+  const auto typed = map_of<TypedValue>(typed_value_fields()).at(&TypedValue::origin).doc("A value of a given type.");
+  return dictionary_of(
+      either<MetadataValue>(
+          {converted<MetadataValue>(
+               written_scalar("true, false, a number, or a string. The type is bool, float32, string, or the first of "
+                              "uint32, int32, uint64, and int64 that can hold the value."),
+               untyped),
+           converted<MetadataValue>(written_list("An array; its type follows from its elements."), untyped),
+           converted<MetadataValue>(typed, [](const TypedValue& value) { return value_of(value); })})
+          .doc("The value."));
 }
 
-FieldSpec tensors_field() {
-  const FieldSpec name{.name = "name", .doc = "The tensor name.", .required = true, .example = "token_embd.weight"};
-  const FieldSpec npy{.name = "npy",
-                      .kind = FieldKind::kPath,
-                      .doc = "A file written by numpy.save(); the path is relative to this file.",
-                      .example = "embeddings.npy",
-                      .group = "file"};
-  const FieldSpec raw{.name = "raw",
-                      .kind = FieldKind::kPath,
-                      .doc = "A file with the tensor's raw bytes; requires type and shape.",
-                      .example = "weights.bin",
-                      .group = "file"};
-  const FieldSpec type{.name = "type",
-                       .kind = FieldKind::kTypeName,
-                       .doc = "Element type of a raw file, or of a .npy file of plain bytes (V2).",
-                       .example = "BF16",
-                       .choices = {"BOOL", "U8", "U16", "U32", "U64", "F8_E4M3", "F8_E5M2"}};
-  const FieldSpec shape{.name = "shape",
-                        .kind = FieldKind::kList,
-                        .doc = "Dimensions of a raw tensor in NumPy order, with the row length last.",
-                        .example = "[128, 4096]",
-                        .item = {{.kind = FieldKind::kInteger, .doc = "A dimension."}}};
-  const FieldSpec offset{.name = "offset",
-                         .kind = FieldKind::kInteger,
-                         .doc = "Offset of the tensor in a raw file, in bytes.",
-                         .default_text = "0",
-                         .example = "4096"};
-  const FieldSpec order{.name = "byte_order",
-                        .kind = FieldKind::kEnum,
-                        .doc = "Byte order of a raw file.",
-                        .default_text = "little",
-                        .example = "big",
-                        .choices = {"little", "big"}};
-  const FieldSpec tensor{
-      .kind = FieldKind::kMap, .doc = "A tensor.", .fields = {name, npy, raw, type, shape, offset, order}};
-  return {.name = "tensors",
-          .kind = FieldKind::kList,
-          .doc = "The tensors, in output order.",
-          .required = true,
-          .example = "[{name: token_embd.weight, npy: embeddings.npy}]",
-          .item = {tensor}};
+// Element types include those that occur in sources alone.
+Form<const TypeInfo*> element_type(const Types& types) {
+  return converted<const TypeInfo*>(
+      tensor_type(types, {"BOOL", "U8", "U16", "U32", "U64", "F8_E4M3", "F8_E5M2"}),
+      [](const TypeInfo* type, const ConfigNode& node) { return type ? type : find_source_type(node.scalar); });
+}
+
+Form<Arrays> arrays_form(const Types& types) {
+  using Entry = ArrayEntry;
+  const auto tensor =
+      map_of<Entry>(
+          {
+              field("name", &Entry::name, "The tensor name.")
+                  .required()
+                  .example("token_embd.weight")
+                  .at(&Entry::name_origin),
+              field("npy", &Entry::npy, path(), "A file written by numpy.save(); the path is relative to this file.")
+                  .example("embeddings.npy")
+                  .group("file")
+                  .at(&Entry::file_origin),
+              field("raw", &Entry::raw, path(), "A file with the tensor's raw bytes; requires type and shape.")
+                  .example("weights.bin")
+                  .group("file")
+                  .at(&Entry::file_origin),
+              field("type", &Entry::type, element_type(types),
+                    "Element type of a raw file, or of a .npy file of plain bytes (V2).")
+                  .example("BF16"),
+              field("shape", &Entry::shape, list_of(integer().doc("A dimension.")),
+                    "Dimensions of a raw tensor in NumPy order, with the row length last.")
+                  .example("[128, 4096]")
+                  .at(&Entry::shape_origin),
+              field("offset", &Entry::offset, "Offset of the tensor in a raw file, in bytes.")
+                  .shown_default("0")
+                  .example("4096")
+                  .at(&Entry::offset_origin),
+              field("byte_order", &Entry::big_endian, word<bool>({{"little", false}, {"big", true}}),
+                    "Byte order of a raw file.")
+                  .shown_default("little")
+                  .example("big")
+                  .at(&Entry::order_origin),
+          })
+          .at(&Entry::origin)
+          .doc("A tensor.");
+  return map_of<Arrays>(
+             {
+                 field("metadata", &Arrays::metadata, metadata_form(), "Keys and their values, in output order.")
+                     .example("{general.architecture: llama, llama.context_length: {type: uint32, value: 8192}}"),
+                 field("tensors", &Arrays::tensors, list_of(tensor), "The tensors, in output order.")
+                     .required()
+                     .example("[{name: token_embd.weight, npy: embeddings.npy}]"),
+             })
+      .doc("A model made of separate arrays.");
 }
 
 Shape shape_of(std::vector<std::uint64_t> dims) {
@@ -92,14 +117,9 @@ class ArraysReader {
 
   Result<Model> read() {
     BOOST_OUTCOME_TRY(const std::string text, read_file());
-    Diagnostics errors;
-    const auto document = read_document(text, path_, errors);
-    if (document) lint(document->root, arrays_fields(), errors, types_);
-    if (!errors.empty()) return errors.together();
-    if (const ConfigNode* metadata = document->root.find("metadata")) {
-      BOOST_OUTCOME_TRY(read_metadata(*metadata));
-    }
-    for (const ConfigNode& tensor : document->root.find("tensors")->items) {
+    BOOST_OUTCOME_TRY(Arrays arrays, parse_document(text, path_, arrays_form(types_), types_));
+    for (auto& [key, value] : arrays.metadata) model_.metadata.set_at_end(key, std::move(value));
+    for (const ArrayEntry& tensor : arrays.tensors) {
       BOOST_OUTCOME_TRY(read_tensor(tensor));
     }
     return std::move(model_);
@@ -117,45 +137,42 @@ class ArraysReader {
     return text;
   }
 
-  Status read_metadata(const ConfigNode& map) {
-    for (const ConfigNode::Entry& entry : map.entries) {
-      BOOST_OUTCOME_TRY(MetadataValue value, entry.value.is_map() ? typed_value_of(entry.value)
-                                                                  : value_of(written_value(entry.value), nullptr));
-      model_.metadata.set_at_end(entry.key, std::move(value));
-    }
-    return ok();
-  }
-
-  Status read_tensor(const ConfigNode& node) {
+  Status read_tensor(const ArrayEntry& entry) {
     Tensor& tensor = model_.tensors.emplace_back();
-    tensor.name = node.find("name")->scalar;
+    tensor.name = entry.name;
     if (!names_.insert(tensor.name).second)
-      return error_at(*node.find("name"), fmt::format("two tensors are named {}", quoted_name(tensor.name)));
-    const ConfigNode* type_name = node.find("type");
-    const TypeInfo* type = type_name ? types_.find(type_name->scalar) : nullptr;
-    if (type_name && !type) type = find_source_type(type_name->scalar);
-    if (const ConfigNode* npy = node.find("npy")) {
-      for (const char* key : {"shape", "offset", "byte_order"})
-        if (const ConfigNode* given = node.find(key))
-          return error_at(*given, fmt::format("a .npy file contains its own {}", key), "omit it");
-      BOOST_OUTCOME_TRY(tensor.expression, read_npy(*npy, type));
+      return error_at(entry.name_origin, fmt::format("two tensors are named {}", quoted_name(tensor.name)));
+    if (entry.npy) {
+      BOOST_OUTCOME_TRY(check_npy(entry));
+      BOOST_OUTCOME_TRY(tensor.expression, read_npy(*entry.npy, entry.type));
     } else {
-      if (!type || !node.find("shape"))
-        return error_at(node, "a raw file needs a type and a shape", "write {raw: FILE, type: F32, shape: [128, 64]}");
-      BOOST_OUTCOME_TRY(tensor.expression, read_raw(node, *type));
+      if (!entry.type || !entry.shape)
+        return error_at(entry.origin, "a raw file needs a type and a shape",
+                        "write {raw: FILE, type: F32, shape: [128, 64]}");
+      BOOST_OUTCOME_TRY(tensor.expression, read_raw(entry));
     }
     tensor.type = tensor.expression->type;
     return ok();
   }
 
-  Result<std::shared_ptr<const ByteSource>> open(const ConfigNode& name) {
-    BOOST_OUTCOME_TRY(auto file, open_source(std::filesystem::path(path_).parent_path() / name.scalar));
+  static Status check_npy(const ArrayEntry& entry) {
+    const auto unwanted = [](const Origin& place, const char* key) {
+      return error_at(place, fmt::format("a .npy file contains its own {}", key), "omit it");
+    };
+    if (entry.shape) return unwanted(entry.shape_origin, "shape");
+    if (entry.offset) return unwanted(entry.offset_origin, "offset");
+    if (entry.big_endian) return unwanted(entry.order_origin, "byte_order");
+    return ok();
+  }
+
+  Result<std::shared_ptr<const ByteSource>> open(const std::string& name) {
+    BOOST_OUTCOME_TRY(auto file, open_source(std::filesystem::path(path_).parent_path() / name));
     const auto known = std::ranges::find(model_.files, file->path(), [](const SourceRef& each) { return each->path; });
     if (known == model_.files.end()) model_.files.push_back(file->describe());
     return file;
   }
 
-  Result<ExpressionRef> read_npy(const ConfigNode& name, const TypeInfo* type) {
+  Result<ExpressionRef> read_npy(const std::string& name, const TypeInfo* type) {
     BOOST_OUTCOME_TRY(const auto file, open(name));
     BOOST_OUTCOME_TRY(NpyHeader header, read_npy_header(*file, type));
     header.data.source = source_of(*file);
@@ -167,33 +184,25 @@ class ArraysReader {
     return expressions::transpose(std::move(array), std::move(order));
   }
 
-  Result<ExpressionRef> read_raw(const ConfigNode& node, const TypeInfo& type) {
-    const ConfigNode& list = *node.find("shape");
-    std::vector<std::uint64_t> dims;
-    for (const ConfigNode& item : list.items) {
-      BOOST_OUTCOME_TRY(const std::int64_t dim, to_integer(item));
-      dims.push_back(static_cast<std::uint64_t>(dim));
-    }
-    if (dims.size() > 4) return error_at(list, fmt::format("{} dimensions are more than the limit of 4", dims.size()));
+  Result<ExpressionRef> read_raw(const ArrayEntry& entry) {
+    const std::vector<std::uint64_t>& dims = *entry.shape;
+    const TypeInfo& type = *entry.type;
+    const auto wrong_shape = [&](std::string what) { return error_at(entry.shape_origin, std::move(what)); };
+    if (dims.size() > 4) return wrong_shape(fmt::format("{} dimensions are more than the limit of 4", dims.size()));
     const auto elements = elements_of(dims);
-    if (!elements) return error_at(list, "more than 2^63 - 1 elements");
+    if (!elements) return wrong_shape("more than 2^63 - 1 elements");
     const Shape shape = shape_of(dims);
     if (shape.columns() % type.block_elements != 0)
-      return error_at(list, fmt::format("rows of {} elements are not a multiple of the block size {} of {}",
-                                        shape.columns(), type.block_elements, type.name));
+      return wrong_shape(fmt::format("rows of {} elements are not a multiple of the block size {} of {}",
+                                     shape.columns(), type.block_elements, type.name));
     const auto bytes = bytes_of(type, *elements);
-    if (!bytes) return error_at(list, bytes.error().what);
-    Extent data{nullptr, 0, bytes.value(), false};
-    if (const ConfigNode* offset = node.find("offset")) {
-      BOOST_OUTCOME_TRY(const std::int64_t begin, to_integer(*offset));
-      data.offset = static_cast<std::uint64_t>(begin);
-    }
-    if (const ConfigNode* order = node.find("byte_order")) data.big_endian = order->scalar == "big";
+    if (!bytes) return wrong_shape(bytes.error().what);
+    Extent data{nullptr, entry.offset.value_or(0), bytes.value(), entry.big_endian.value_or(false)};
     if (data.big_endian && !can_swap(type))
-      return error_at(*node.find("byte_order"), fmt::format("byte swapping of {} is not supported", type.name));
-    BOOST_OUTCOME_TRY(const auto file, open(*node.find("raw")));
+      return error_at(entry.order_origin, fmt::format("byte swapping of {} is not supported", type.name));
+    BOOST_OUTCOME_TRY(const auto file, open(*entry.raw));
     if (data.offset > file->bytes() || data.bytes > file->bytes() - data.offset)
-      return error_at(*node.find("raw"),
+      return error_at(entry.file_origin,
                       fmt::format("{} of {} takes {} bytes from byte {}, past the end of the file of {}",
                                   describe(shape), type.name, data.bytes, data.offset, file->bytes()));
     data.source = source_of(*file);
@@ -233,25 +242,20 @@ class ArraysSource final : public Source {
 }  // namespace
 }  // namespace arrays
 
-FieldSpec arrays_fields() {
-  return {.kind = FieldKind::kMap,
-          .doc = "A model made of separate arrays.",
-          .fields = {arrays::metadata_field(), arrays::tensors_field()}};
-}
+FieldSpec arrays_fields() { return arrays::arrays_form({}).spec; }
 
 std::unique_ptr<Source> make_arrays_source(std::string path, Types types) {
   return std::make_unique<arrays::ArraysSource>(std::move(path), std::move(types));
 }
 
 SourceSpec arrays_source(Types types) {
-  FieldSpec field{
-      .name = "arrays",
-      .kind = FieldKind::kPath,
-      .doc = "A YAML file that describes a model made of separate arrays: metadata, and tensors in .npy and raw files.",
-      .example = "models/mine/arrays.yaml"};
-  return {std::move(field), [types = std::move(types)](const ConfigNode& value) -> Result<std::unique_ptr<Source>> {
-            return make_arrays_source(value.scalar, types);
-          }};
+  return source_spec(
+      "arrays",
+      path()
+          .doc("A YAML file that describes a model made of separate arrays: metadata, and tensors in .npy and raw "
+               "files.")
+          .example("models/mine/arrays.yaml"),
+      [types = std::move(types)](std::string path) { return make_arrays_source(std::move(path), types); });
 }
 
 }  // namespace ggufmill

@@ -31,17 +31,23 @@ enum class ShardRule {
              // a single file is not a shard, and without tensors the file ends after the metadata, unpadded
 };
 
+// Other ways to split an output than by limits.
+enum class Shards {
+  kLimits,  // by shard_size and shard_tensors, if given
+  kSource,  // as the source; excludes the other options
+  kMerged,  // one file, with the shard keys that llama-gguf-split --merge leaves
+};
+
 struct SinkOptions {
   std::string path{};                            // {recipe} is replaced by the recipe's name
   std::optional<std::uint64_t> shard_size{};     // maximum bytes of tensor data in a file
   std::optional<std::uint64_t> shard_tensors{};  // maximum number of tensors in a file; at least 1
-  bool as_source = false;                        // same shards as the source; excludes the other options
-  bool merged = false;                           // one file, with the shard keys that llama-gguf-split --merge leaves
+  Shards shards = Shards::kLimits;
   ShardRule shard_rule = ShardRule::kSplit;
   bool metadata_shard = false;  // the first file contains only metadata
   bool big_endian = false;
   Origin origin{};
-  bool sharded() const { return shard_size || shard_tensors || as_source || metadata_shard; }
+  bool sharded() const { return shard_size || shard_tensors || shards == Shards::kSource || metadata_shard; }
 };
 }  // namespace gguf
 

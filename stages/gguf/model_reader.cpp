@@ -171,16 +171,13 @@ std::unique_ptr<Source> make_gguf_source(std::string path, Types types) {
 }
 
 SourceSpec gguf_source(Types types) {
-  FieldSpec field;
-  field.name = "gguf";
-  field.kind = FieldKind::kPath;
-  field.doc =
-      "A GGUF file, version 1 to 3; for a model split into several files, the first one. Or its address: "
-      "https://HOST/FILE.gguf, hf://ORG/NAME@REVISION/FILE.gguf, s3://BUCKET/KEY.";
-  field.example = "models/Llama-3-8B-BF16.gguf";
-  return {std::move(field), [types = std::move(types)](const ConfigNode& value) -> Result<std::unique_ptr<Source>> {
-            return make_gguf_source(value.scalar, types);
-          }};
+  return source_spec(
+      "gguf",
+      path()
+          .doc("A GGUF file, version 1 to 3; for a model split into several files, the first one. Or its address: "
+               "https://HOST/FILE.gguf, hf://ORG/NAME@REVISION/FILE.gguf, s3://BUCKET/KEY.")
+          .example("models/Llama-3-8B-BF16.gguf"),
+      [types = std::move(types)](std::string path) { return make_gguf_source(std::move(path), types); });
 }
 
 }  // namespace ggufmill

@@ -95,7 +95,7 @@ std::vector<MetadataEntry> shard_entries(std::size_t index, std::size_t count, s
   entries.push_back({std::string(kSplitNumberKey), metadata_unsigned(MetadataType::kUint16, index)});
   entries.push_back({std::string(kSplitTensorsKey), metadata_unsigned(MetadataType::kInt32, tensors)});
   entries.push_back({std::string(kSplitCountKey), metadata_unsigned(MetadataType::kUint16, count)});
-  if (!options.as_source && options.shard_rule == ShardRule::kSplit) return entries;
+  if (options.shards != Shards::kSource && options.shard_rule == ShardRule::kSplit) return entries;
   std::swap(entries.back(), entries[entries.size() - 2]);  // the order of llama-quantize and gguf-py, not gguf-split
   if (count == 1) entries.clear();
   return entries;
@@ -120,7 +120,7 @@ std::vector<const MetadataEntry*> carried(const Model& model) {
 // shard.
 std::vector<MetadataEntry> merged_entries(const Model& model, const SinkOptions& options) {
   std::vector<MetadataEntry> entries;
-  if (!options.merged) return entries;
+  if (options.shards != Shards::kMerged) return entries;
   for (const MetadataEntry& entry : model.metadata.entries())
     if (is_split_key(entry.key) && entry.key != kSplitCountKey) entries.push_back(entry);
   entries.push_back({std::string(kSplitCountKey), metadata_unsigned(MetadataType::kUint16, 0)});
@@ -130,7 +130,7 @@ std::vector<MetadataEntry> merged_entries(const Model& model, const SinkOptions&
 Result<std::vector<OutputFile>> lay_out_shards(const Model& model, const SinkOptions& options,
                                                std::uint64_t alignment) {
   BOOST_OUTCOME_TRY(const std::vector<std::size_t> ends,
-                    options.as_source ? cut_as_source(model) : cut(model, options, alignment));
+                    options.shards == Shards::kSource ? cut_as_source(model) : cut(model, options, alignment));
   if (ends.size() > kMostShards || model.tensors.size() > kMostShardTensors)
     return usage_error(fmt::format("{} tensors in {} files; at most {} files are possible", model.tensors.size(),
                                    ends.size(), kMostShards),
@@ -157,7 +157,7 @@ Result<std::vector<OutputFile>> lay_out_files(const Model& model, const SinkOpti
   BOOST_OUTCOME_TRY(check_unique_names(model));
   if (options.sharded()) return lay_out_shards(model, options, alignment);
   const std::vector<MetadataEntry> own = merged_entries(model, options);
-  if (options.merged && !model.metadata.find(kSplitCountKey))
+  if (options.shards == Shards::kMerged && !model.metadata.find(kSplitCountKey))
     return usage_error("the source is not a shard: split.count is missing",
                        "omit `shards: merged`, or run `ggufmill merge` with --clean");
   // A conversion without tensors writes only a vocabulary. The file ends after its last value.
@@ -169,29 +169,6 @@ Result<std::vector<OutputFile>> lay_out_files(const Model& model, const SinkOpti
 }
 
 // ---- sink and options ----
-
-Result<SinkOptions> read_options(const ConfigNode& value) {
-  SinkOptions options;
-  if (value.is_scalar()) options.path = value.scalar;
-  if (const ConfigNode* path = value.find("path")) options.path = path->scalar;
-  if (const ConfigNode* size = value.find("shard_size")) {
-    BOOST_OUTCOME_TRY(options.shard_size, to_bytes(*size));
-  }
-  if (const ConfigNode* tensors = value.find("shard_tensors")) {
-    BOOST_OUTCOME_TRY(const std::int64_t count, to_integer(*tensors));
-    options.shard_tensors = static_cast<std::uint64_t>(count);
-  }
-  if (const ConfigNode* shards = value.find("shards"))
-    (shards->scalar == "merged" ? options.merged : options.as_source) = true;
-  if (const ConfigNode* rule = value.find("shard_rule"); rule && rule->scalar == "convert")
-    options.shard_rule = ShardRule::kConvert;
-  if (const ConfigNode* first = value.find("metadata_shard")) {
-    BOOST_OUTCOME_TRY(options.metadata_shard, to_bool(*first));
-  }
-  if (const ConfigNode* order = value.find("byte_order")) options.big_endian = order->scalar == "big";
-  options.origin = origin_of(value);
-  return options;
-}
 
 class GgufSink : public Sink {
  public:
@@ -223,70 +200,61 @@ class GgufSink : public Sink {
   SinkOptions options_;
 };
 
-FieldSpec path_field() {
-  FieldSpec field;
-  field.kind = FieldKind::kPath;
-  field.doc = "The file to write; {recipe} is replaced by the recipe name.";
-  field.example = "out/Llama-3-8B-{recipe}.gguf";
-  return field;
+Form<std::string> output_path() {
+  return path()
+      .doc("The file to write; {recipe} is replaced by the recipe name.")
+      .example("out/Llama-3-8B-{recipe}.gguf");
 }
 
-FieldSpec options_field() {
-  FieldSpec path = path_field(), size, tensors, shards, rule, first, order, field;
-  path.name = "path";
-  path.required = true;
-  path.doc =
-      "The file to write; with shard_size or shard_tensors, NAME.gguf becomes NAME-00001-of-00005.gguf and so on.";
-  size.name = "shard_size";
-  size.kind = FieldKind::kBytes;
-  size.doc = "Splits the output into files of at most this many bytes of tensor data, not counting headers.";
-  size.example = "20G";
-  size.minimum = 1;
-  tensors.name = "shard_tensors";
-  tensors.kind = FieldKind::kInteger;
-  tensors.doc = "Splits the output into files of at most this many tensors.";
-  tensors.example = "128";
-  tensors.minimum = 1;
-  shards.name = "shards";
-  shards.kind = FieldKind::kEnum;
-  shards.choices = {"source", "merged"};
-  shards.doc =
-      "`source`: splits the output as the source is split; tensors must be in the same order. `merged`: writes one "
-      "file with the split.* keys that llama-gguf-split --merge leaves.";
-  rule.name = "shard_rule";
-  rule.kind = FieldKind::kEnum;
-  rule.choices = {"split", "convert"};
-  rule.default_text = "split";
-  rule.doc =
-      "The tool whose rules for shards to follow: llama-gguf-split, or convert_hf_to_gguf.py, which does not count "
-      "padding, writes a tensor that is too large into a file of its own, keeps the name of a single file, and does "
-      "not pad files without tensors.";
-  first.name = "metadata_shard";
-  first.kind = FieldKind::kBool;
-  first.default_text = "false";
-  first.doc = "Whether to write the metadata into a first file without tensors.";
-  order.name = "byte_order";
-  order.kind = FieldKind::kEnum;
-  order.choices = {"little", "big"};
-  order.default_text = "little";
-  order.doc = "Byte order of numbers: that of the machines that will read the file.";
-  field.kind = FieldKind::kMap;
-  field.doc = "The file to write, and how to split it.";
-  field.example = "{path: out/model.gguf, shard_size: 20G}";
-  field.fields = {path, size, tensors, shards, rule, first, order};
-  return field;
+Form<SinkOptions> options_form() {
+  using Options = SinkOptions;
+  return map_of<Options>(
+             {
+                 field("path", &Options::path, output_path(),
+                       "The file to write; with shard_size or shard_tensors, NAME.gguf becomes "
+                       "NAME-00001-of-00005.gguf and "
+                       "so on.")
+                     .required(),
+                 field("shard_size", &Options::shard_size, bytes(),
+                       "Splits the output into files of at most this many bytes of tensor data, not counting headers.")
+                     .at_least(1)
+                     .example("20G"),
+                 field("shard_tensors", &Options::shard_tensors,
+                       "Splits the output into files of at most this many tensors.")
+                     .at_least(1)
+                     .example("128"),
+                 field(
+                     "shards", &Options::shards,
+                     word<Shards>({{"source", Shards::kSource}, {"merged", Shards::kMerged}}),
+                     "`source`: splits the output as the source is split; tensors must be in the same order. `merged`: "
+                     "writes one file with the split.* keys that llama-gguf-split --merge leaves."),
+                 field(
+                     "shard_rule", &Options::shard_rule,
+                     word<ShardRule>({{"split", ShardRule::kSplit}, {"convert", ShardRule::kConvert}}),
+                     "The tool whose rules for shards to follow: llama-gguf-split, or convert_hf_to_gguf.py, which "
+                     "does "
+                     "not count padding, writes a tensor that is too large into a file of its own, keeps the name of a "
+                     "single file, and does not pad files without tensors."),
+                 field("metadata_shard", &Options::metadata_shard,
+                       "Whether to write the metadata into a first file without tensors."),
+                 field("byte_order", &Options::big_endian, word<bool>({{"little", false}, {"big", true}}),
+                       "Byte order of numbers: that of the machines that will read the file."),
+             })
+      .doc("The file to write, and how to split it.")
+      .example("{path: out/model.gguf, shard_size: 20G}");
 }
 
 }  // namespace
 }  // namespace gguf
 
 Result<std::unique_ptr<Sink>> make_gguf_sink(gguf::SinkOptions options) {
-  if (options.as_source && (options.shard_size || options.shard_tensors || options.metadata_shard ||
-                            options.shard_rule != gguf::ShardRule::kSplit))
+  if (options.shards == gguf::Shards::kSource &&
+      (options.shard_size || options.shard_tensors || options.metadata_shard ||
+       options.shard_rule != gguf::ShardRule::kSplit))
     return error_at(options.origin,
                     "`shards: source` cannot be combined with shard_size, shard_tensors, shard_rule, or metadata_shard",
                     "it splits where the source does");
-  if (options.merged && options.sharded())
+  if (options.shards == gguf::Shards::kMerged && options.sharded())
     return error_at(options.origin, "`shards: merged` cannot be combined with options that split the output",
                     "it writes a single file");
   if (options.shard_tensors == 0u) return error_at(options.origin, "shard_tensors must be at least 1");
@@ -294,16 +262,12 @@ Result<std::unique_ptr<Sink>> make_gguf_sink(gguf::SinkOptions options) {
 }
 
 SinkSpec gguf_sink() {
-  FieldSpec field;
-  field.name = "gguf";
-  field.kind = FieldKind::kOneOf;
-  field.doc = "Writes a GGUF file, version 3.";
-  field.example = "out/model.gguf";
-  field.alternatives = {gguf::path_field(), gguf::options_field()};
-  return {std::move(field), [](const ConfigNode& value) -> Result<std::unique_ptr<Sink>> {
-            BOOST_OUTCOME_TRY(gguf::SinkOptions options, gguf::read_options(value));
-            return make_gguf_sink(std::move(options));
-          }};
+  auto form =
+      either<gguf::SinkOptions>({shorthand(&gguf::SinkOptions::path, gguf::output_path()), gguf::options_form()});
+  return sink_spec(
+      "gguf",
+      std::move(form).at(&gguf::SinkOptions::origin).doc("Writes a GGUF file, version 3.").example("out/model.gguf"),
+      make_gguf_sink);
 }
 
 }  // namespace ggufmill

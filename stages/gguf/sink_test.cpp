@@ -156,7 +156,7 @@ TEST_CASE("the source's first shard is kept if it contains only metadata") {
     model.tensors[tensor].expression =
         expressions::extent(type_named("F32"), model.tensors[tensor].shape(), extent).value();
   }
-  const std::vector<OutputFile> files = shards_of(model, {.as_source = true});
+  const std::vector<OutputFile> files = shards_of(model, {.shards = gguf::Shards::kSource});
   REQUIRE(files.size() == 3);  // the third file had no tensors
   CHECK(files[0].path == "out/m-00001-of-00003.gguf");
   CHECK(files[0].tensors.empty());

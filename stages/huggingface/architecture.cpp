@@ -7,7 +7,6 @@
 #include <filesystem>
 #include <set>
 
-#include "pipeline/config/yaml_reader.h"
 #include "pipeline/core/text.h"
 #include "pipeline/io/json_file.h"
 #include "stages/huggingface/tables.h"
@@ -45,6 +44,51 @@ Result<ArchitectureText> text_of(const std::string& name, const Origin& asked) {
                                 : fmt::format("did you mean '{}'? `ggufmill architectures` lists them", meant));
 }
 
+template <class T>
+void prepend(std::vector<T>& inherited, std::vector<T> own) {
+  inherited.insert(inherited.begin(), std::make_move_iterator(own.begin()), std::make_move_iterator(own.end()));
+}
+
+template <class T>
+void append(std::vector<T>& inherited, std::vector<T> own) {
+  inherited.insert(inherited.end(), std::make_move_iterator(own.begin()), std::make_move_iterator(own.end()));
+}
+
+template <class T, class Given>
+void replace(T& inherited, std::optional<Given> own) {
+  if (own) inherited = std::move(*own);
+}
+
+// Adds the contents of a file to what it inherits.
+void extend(Architecture& map, MapFile own) {
+  if (!own.name.empty()) map.name = std::move(own.name);
+  if (!own.description.empty()) map.description = std::move(own.description);
+  map.partial = own.partial;
+  map.other_names = std::move(own.other_names);
+  map.serves = std::move(own.serves);
+  map.serves_whole = std::move(own.serves_whole);
+  map.serves_when = std::move(own.serves_when);
+  replace(map.config, std::move(own.config));
+  replace(map.weights, std::move(own.weights));
+  replace(map.draft_head, own.draft_head);
+  replace(map.fused_experts, own.fused_experts);
+  replace(map.layers, std::move(own.layers));
+  replace(map.computed, std::move(own.computed));
+  replace(map.tokenizer, std::move(own.tokenizer));
+  append(map.further_weights, std::move(own.further_weights));
+  append(map.refuses, std::move(own.refuses));
+  for (auto& [name, rule] : own.values) map.values[name] = std::move(rule);
+  append(map.metadata_of_tensors, std::move(own.metadata_of_tensors));
+  prepend(map.metadata, std::move(own.metadata_first));
+  append(map.metadata, std::move(own.metadata));
+  append(map.metadata_before_tokenizer, std::move(own.metadata_before_tokenizer));
+  append(map.metadata_after_tokenizer, std::move(own.metadata_after_tokenizer));
+  prepend(map.names, std::move(own.names));
+  append(map.names_back, std::move(own.names_back));  // inverse rules go in reverse order
+  prepend(map.tensors, std::move(own.tensors));
+  prepend(map.types, std::move(own.types));
+}
+
 // `chain`: the files being read, each extended by the one before it. `done`: the files read so far; a file that is
 // reached again is skipped.
 Status read(const std::string& name, const Origin& asked, std::vector<std::string>& chain, std::set<std::string>& done,
@@ -57,22 +101,13 @@ Status read(const std::string& name, const Origin& asked, std::vector<std::strin
   if (!done.insert(text.name).second) return ok();
   chain.push_back(text.name);
 
-  Diagnostics errors;
-  const auto document = read_document(text.text, text.name, errors);
-  if (document) lint(document->root, architecture_fields(), errors);
-  if (!errors.empty()) return errors.together();
-  const ConfigNode& root = document->root;
-  if (const ConfigNode* parents = root.find("extends")) {
-    if (parents->is_scalar()) {
-      BOOST_OUTCOME_TRY(read(beside(name, parents->scalar), origin_of(*parents), chain, done, into));
-    }
-    for (const ConfigNode& parent : parents->items) {
-      BOOST_OUTCOME_TRY(read(beside(name, parent.scalar), origin_of(parent), chain, done, into));
-    }
+  BOOST_OUTCOME_TRY(MapFile file, parse_document(text.text, text.name, map_form()));
+  for (const MapParent& parent : file.extends) {
+    BOOST_OUTCOME_TRY(read(beside(name, parent.name), parent.origin, chain, done, into));
   }
   into.file = names_file(name) ? name : std::filesystem::path(text.name).stem().string();
   if (names_file(name)) into.files.push_back(name);
-  BOOST_OUTCOME_TRY(read_into(root, into));
+  extend(into, std::move(file));
   chain.pop_back();
   return ok();
 }

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "pipeline/config/fields.h"
+#include "pipeline/config/bound_fields.h"
 #include "pipeline/core/metadata.h"
 #include "pipeline/core/pattern.h"
 #include "stages/huggingface/tensor_names.h"
@@ -158,13 +158,43 @@ struct Architecture {
   std::vector<std::string> files;  // files it was read from; empty for a built-in map
 };
 
-// Returns the field table for architecture files.
+// A map that another one extends, by name or path.
+struct MapParent {
+  std::string name{};
+  Origin origin{};
+};
+
+// The contents of a map file, without what it inherits. See Architecture for the meaning of its members.
+struct MapFile {
+  std::vector<MapParent> extends{};
+  std::string name{}, description{};
+  std::vector<OtherName> other_names{};
+  bool partial = false;
+  std::optional<bool> draft_head{}, fused_experts{};
+  std::vector<std::string> serves{}, serves_whole{}, further_weights{};
+  std::optional<std::string> config{}, weights{};
+  std::optional<ValueRule> serves_when{}, layers{};
+  std::vector<Refusal> refuses{};
+  NamedValues<ValueRule> values{};
+  std::vector<MetadataRule> metadata_of_tensors{}, metadata_first{}, metadata{};
+  std::vector<MetadataRule> metadata_before_tokenizer{}, metadata_after_tokenizer{};
+  std::vector<NameRule> names{}, names_back{};
+  std::vector<TensorRule> tensors{};
+  std::optional<std::vector<ComputedRule>> computed{};
+  std::vector<TypeRule> types{};
+  std::optional<TokenizerRules> tokenizer{};
+};
+const Form<MapFile>& map_form();
+// Forms of its parts.
+Form<ValueRule> value_form();
+Form<std::vector<TensorRule>> tensor_rules_form();
+Form<std::vector<ComputedRule>> computed_rules_form();
+// A condition, which every rule can have.
+template <class Options>
+Field<Options> when_field(std::optional<ValueRule> Options::*member) {
+  return field("when", member, value_form(), "Condition that must be true.");
+}
 FieldSpec architecture_fields();
-// Returns the field of a list of `item`.
-FieldSpec list_of(std::string name, FieldSpec item, std::string doc);
-// Merges a file that has passed the lint into `into`, which already contains the maps that the file extends. Exit code
-// 2, with the place of the error.
-Status read_into(const ConfigNode& root, Architecture& into);
 
 // Reads the built-in map with the given name, or the map file at the given path, with everything it extends. Exit code
 // 2.

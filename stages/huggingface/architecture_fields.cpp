@@ -1,200 +1,250 @@
-// The field table for an architecture's map.
+// The fields of an architecture's map.
 
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "pipeline/core/text.h"
 #include "stages/huggingface/architecture.h"
 
 namespace ggufmill::huggingface {
-FieldSpec list_of(std::string name, FieldSpec item, std::string doc) {
-  FieldSpec field{std::move(name), FieldKind::kList, std::move(doc)};
-  field.item = {std::move(item)};
-  return field;
-}
-
 namespace {
 
-FieldSpec map_of(std::vector<FieldSpec> fields, std::string doc) {
-  FieldSpec map{"", FieldKind::kMap, std::move(doc)};
-  map.fields = std::move(fields);
-  return map;
-}
+Form<std::vector<std::string>> texts(std::string doc) { return list_of(text().doc(std::move(doc))); }
 
-FieldSpec required(FieldSpec field) {
-  field.required = true;
-  return field;
-}
+// ---- metadata and names ----
 
-FieldSpec value_field(std::string name, std::string doc) { return {std::move(name), FieldKind::kAny, std::move(doc)}; }
-FieldSpec when_field() { return value_field("when", "Condition that must be true."); }
-FieldSpec text(std::string name, std::string doc) { return {std::move(name), FieldKind::kString, std::move(doc)}; }
-FieldSpec flag(std::string name, std::string doc) { return {std::move(name), FieldKind::kBool, std::move(doc)}; }
-
-FieldSpec metadata_field(std::string name, std::string doc) {
-  FieldSpec type{"type", FieldKind::kEnum, "Type of the value; for lists, of their elements."};
-  type.choices = {"uint32", "int32", "uint64", "float32", "bool", "string"};
-  type.default_text = "uint32";
-  return list_of(std::move(name),
-                 map_of({required(text("key",
-                                       "Key; complete for `general.`, `tokenizer.`, `xielu.`, and `diffusion.` keys, "
-                                       "otherwise without the architecture's prefix.")),
-                         std::move(type), required(value_field("value", "Value.")),
-                         flag("optional", "Allow it to be missing."), when_field()},
-                        "Metadata entry."),
-                 std::move(doc));
-}
-
-FieldSpec names_field(std::string name, std::string doc) {
+Form<std::vector<MetadataRule>> metadata_form() {
+  using Rule = MetadataRule;
+  std::vector<std::pair<std::string, MetadataType>> types;
+  for (const char* name : {"uint32", "int32", "uint64", "float32", "bool", "string"})
+    types.emplace_back(name, *metadata_type_named(name));
   return list_of(
-      std::move(name),
-      map_of({{"match", FieldKind::kRegex, "Regular expression for names."},
-              text("with", "Replacement for the match; $1 is its first group."),
-              {"drop", FieldKind::kRegex, "Drop tensors whose names match."},
-              value_field("plus", "Add this to the number in the first group; {layer} in `with` is the sum."),
-              value_field("minus",
-                          "Subtract this from that number; only names with a number at least this large are changed."),
-              value_field("from_layer", "Change only names whose number in the first group is at least this."),
-              value_field("before_layer", "Change only names whose number in the first group is less than this."),
-              when_field()},
-             "Name change."),
-      std::move(doc));
+      map_of<Rule>({
+                       field("key", &Rule::key,
+                             "Key; complete for `general.`, `tokenizer.`, `xielu.`, and `diffusion.` keys, otherwise "
+                             "without the architecture's prefix.")
+                           .required(),
+                       field("type", &Rule::type, word<MetadataType>(std::move(types)),
+                             "Type of the value; for lists, of their elements."),
+                       field("value", &Rule::value, value_form(), "Value.").required(),
+                       field("optional", &Rule::optional, "Allow it to be missing."),
+                       when_field(&Rule::when),
+                   })
+          .doc("Metadata entry."));
 }
 
-FieldSpec steps_field() {
-  return list_of("do", {"", FieldKind::kAny, "Operation, or {operation: arguments}."},
-                 "Operations on the tensor, in order.");
+// A change of names as written.
+struct NameSettings {
+  std::optional<Pattern> match{}, drop{};
+  std::optional<std::string> with{};
+  std::optional<ValueRule> plus{}, minus{}, from_layer{}, before_layer{}, when{};
+};
+
+Result<NameRule> name_rule(NameSettings given, const ConfigNode& node) {
+  if (given.match.has_value() == given.drop.has_value() || given.match.has_value() != given.with.has_value())
+    return error_at(node, "expected `match` and `with`, or `drop`");
+  NameRule rule;
+  rule.match = given.match ? *given.match : *given.drop;
+  rule.with = given.with;
+  rule.below = !given.with && given.before_layer;
+  rule.minus = given.with && given.minus;
+  rule.number = rule.minus ? given.minus : given.with ? given.plus : rule.below ? given.before_layer : given.from_layer;
+  rule.when = std::move(given.when);
+  return rule;
 }
 
-FieldSpec tensor_fields() {
-  const FieldSpec name = text("", "Name, may contain {layer} and {expert}.");
-  FieldSpec from{"from", FieldKind::kOneOf, "Name in the checkpoint, or several; '.weight' or '.bias' may follow."};
-  from.alternatives = {name, list_of("", name, "Any of these.")};
-  FieldSpec output = map_of({required(text("to", "Name in the GGUF.")), steps_field(), when_field()}, "Output.");
-  FieldSpec part = output;
-  part.fields.push_back(text("stack", "Name with {expert}: stack the tensors of all experts in order."));
-  part.fields.push_back(value_field("count", "Number of tensors to stack."));
-  part.fields.push_back(list_of("concat", name, "Tensors to join along their last dimension."));
-  part.fields.push_back(text("repack", "Name of a repacking of the two tensors in `of`."));
-  part.fields.push_back(list_of("of", name, "Tensors to repack."));
+Form<std::vector<NameRule>> names_form() {
+  using Name = NameSettings;
+  const auto name =
+      map_of<Name>(
+          {
+              field("match", &Name::match, "Regular expression for names."),
+              field("with", &Name::with, "Replacement for the match; $1 is its first group."),
+              field("drop", &Name::drop, "Drop tensors whose names match."),
+              field("plus", &Name::plus, value_form(),
+                    "Add this to the number in the first group; {layer} in `with` is the sum."),
+              field("minus", &Name::minus, value_form(),
+                    "Subtract this from that number; only names with a number at least this large are changed."),
+              field("from_layer", &Name::from_layer, value_form(),
+                    "Change only names whose number in the first group is at least this."),
+              field("before_layer", &Name::before_layer, value_form(),
+                    "Change only names whose number in the first group is less than this."),
+              when_field(&Name::when),
+          })
+          .doc("Name change.");
+  return list_of(converted<NameRule>(name, name_rule));
+}
+
+Form<std::vector<TypeRule>> types_form() {
+  std::vector<std::pair<std::string, const TypeInfo*>> types;
+  for (const char* name : {"F32", "F16", "BF16", "Q8_0"}) types.emplace_back(name, &type_named(name));
+  types.emplace_back("asked", nullptr);
   return list_of(
-      "tensors",
-      map_of({std::move(from), text("to", "Name in the GGUF."), steps_field(),
-              list_of("outputs", std::move(output), "Several tensors made from one."),
-              list_of("together", std::move(part), "Tensors made from several, written together."),
-              flag("drop", "Drop the tensor."), flag("zero", "With `drop`: report a value that is not 0 as an error."),
-              flag("early", "Write it before all others."),
-              flag("required", "Report an error if the checkpoint does not have it."), when_field()},
-             "Rule."),
-      "Rules for tensors; the first match applies.");
+      map_of<TypeRule>({
+                           field("match", &TypeRule::match, "Regular expression for GGUF names.").required(),
+                           field("type", &TypeRule::type, word<const TypeInfo*>(std::move(types)),
+                                 "Type of the tensor; asked: the requested type.")
+                               .required(),
+                           field("only_ternary", &TypeRule::only_ternary, "Only if TQ1_0 or TQ2_0 is requested."),
+                           field("from_layer", &TypeRule::from_layer, value_form(), "Only in layers from this one on."),
+                       })
+          .doc("Rule."));
 }
 
-FieldSpec tokens_field(std::string name) {
-  FieldSpec id{"id", FieldKind::kInteger, "Fixed id."};
-  return list_of(std::move(name),
-                 map_of({required(text("role", "bos, eos, eot, ...")), text("text", "Text of an added token."),
-                         std::move(id), flag("replaces", "Replace the token set in the files."),
-                         flag("optional", "Allow the token to be missing."), when_field()},
-                        "Special token."),
-                 "Special tokens set by the architecture.");
+// ---- tokenizer ----
+
+Form<std::vector<SpecialTokenData>> tokens_form() {
+  using Rule = SpecialTokenRule;
+  const Form<bool> not_required = converted<bool>(boolean(), [](bool optional) { return !optional; });
+  const Fields<Rule> rule{
+      field("role", &Rule::role, "bos, eos, eot, ...").required(),
+      field("text", &Rule::text, "Text of an added token."),
+      field("id", &Rule::id, "Fixed id.").at_most(INT32_MAX),
+      field("replaces", &Rule::replaces, "Replace the token set in the files."),
+      field("optional", &Rule::must_exist, not_required, "Allow the token to be missing."),
+  };
+  return list_of(map_of<SpecialTokenData>(fields_within(&SpecialTokenData::rule, rule) +
+                                          Fields<SpecialTokenData>{when_field(&SpecialTokenData::when)})
+                     .doc("Special token."));
 }
 
-FieldSpec tokenizer_field() {
-  FieldSpec reader{"reader", FieldKind::kEnum, "How to read the files."};
+Form<std::vector<TokenizerRules::Reader>> readers_form() {
+  using Choice = TokenizerChoice;
+  using Reader = TokenizerRules::Reader;
+  std::vector<std::string_view> names;
   for (int i = 0; i <= static_cast<int>(TokenizerReader::kNone); ++i)
-    reader.choices.emplace_back(tokenizer_reader_name(static_cast<TokenizerReader>(i)));
-  FieldSpec readers =
-      list_of("readers",
-              map_of({required(std::move(reader)), text("class", "Only if tokenizer_config.json names this class."),
-                      flag("add_space_prefix", "Written last if this reader was used."),
-                      flag("scores", "Write the scores of tokens; true by default."),
-                      flag("own_format",
-                           "For `tekken`: use it even with a tokenizer.json, and prefer the folder's "
-                           "chat_template.jinja to llama.cpp's templates."),
-                      text("model", "For byte-fallback-bpe: tokenizer.ggml.model; also writes merges, and no pre."),
-                      when_field()},
-                     "Reader."),
-              "Readers to try; the first whose files exist is used.");
-  FieldSpec field{"tokenizer", FieldKind::kMap, "How to read the tokenizer."};
-  field.fields = {
-      std::move(readers),
-      value_field("vocabulary_size", "Pad the tokens to this number."),
-      value_field("token_types", "Number of token types."),
-      text("pre", "Pre-tokenizer; if omitted, identified by its check text."),
-      value_field("space_prefix_of_config", "Prefer add_prefix_space of tokenizer_config.json."),
-      list_of("user_tokens", text("", "String."), "Tokens to mark as user-defined, overriding the files."),
-      list_of("control_tokens", text("", "String."), "Tokens to mark as control tokens, overriding the files."),
-      tokens_field("special_tokens"),
-      list_of("second_roles", text("", "Role."), "Roles of special tokens to write a second time."),
-      text("chat_template", "Template if the files have none: the text, or the name of one that llama.cpp knows."),
-      tokens_field("second_tokens"),
-      value_field("second_when", "Condition for writing them.")};
-  return field;
+    names.push_back(tokenizer_reader_name(static_cast<TokenizerReader>(i)));
+  const Fields<Choice> choice{
+      field("reader", &Choice::reader, enumeration<TokenizerReader>(names), "How to read the files.").required(),
+      field("class", &Choice::tokenizer_class, "Only if tokenizer_config.json names this class."),
+      field("add_space_prefix", &Choice::add_space_prefix, "Written last if this reader was used."),
+      field("scores", &Choice::scores, "Write the scores of tokens."),
+      field("own_format", &Choice::own_format,
+            "For `tekken`: use it even with a tokenizer.json, and prefer the folder's chat_template.jinja to "
+            "llama.cpp's templates."),
+      field("model", &Choice::model, "For byte-fallback-bpe: tokenizer.ggml.model; also writes merges, and no pre."),
+  };
+  return list_of(map_of<Reader>(fields_within(&Reader::choice, choice) + Fields<Reader>{when_field(&Reader::when)})
+                     .doc("Reader."));
+}
+
+Form<TokenizerRules> tokenizer_form() {
+  using Rules = TokenizerRules;
+  const std::string special = "Special tokens set by the architecture.";
+  return map_of<Rules>({
+      field("readers", &Rules::readers, readers_form(), "Readers to try; the first whose files exist is used."),
+      field("vocabulary_size", &Rules::vocabulary_size, value_form(), "Pad the tokens to this number."),
+      field("token_types", &Rules::token_types, value_form(), "Number of token types."),
+      field("pre", &Rules::pre, "Pre-tokenizer; if omitted, identified by its check text."),
+      field("space_prefix_of_config", &Rules::space_prefix_of_config, value_form(),
+            "Prefer add_prefix_space of tokenizer_config.json."),
+      field("user_tokens", &Rules::user_tokens, texts("String."),
+            "Tokens to mark as user-defined, overriding the files."),
+      field("control_tokens", &Rules::control_tokens, texts("String."),
+            "Tokens to mark as control tokens, overriding the files."),
+      field("special_tokens", &Rules::special_tokens, tokens_form(), special),
+      field("second_roles", &Rules::second_roles, texts("Role."), "Roles of special tokens to write a second time."),
+      field("chat_template", &Rules::chat_template,
+            "Template if the files have none: the text, or the name of one that llama.cpp knows."),
+      field("second_tokens", &Rules::second_tokens, tokens_form(), special),
+      field("second_when", &Rules::second_when, value_form(), "Condition for writing them."),
+  });
+}
+
+// ---- the map ----
+
+Form<std::vector<OtherName>> other_names_form() {
+  return list_of(
+      map_of<OtherName>({
+                            field("name", &OtherName::name, "general.architecture.").required(),
+                            field("when", &OtherName::when, value_form(), "Condition that must be true.").required(),
+                        })
+          .doc("Name."));
+}
+
+Form<std::vector<Refusal>> refusals_form() {
+  return list_of(
+      map_of<Refusal>({
+                          field("when", &Refusal::when, value_form(), "Condition for these checkpoints.").required(),
+                          field("what", &Refusal::what, "What the checkpoint is.").required(),
+                          field("help", &Refusal::help, "What to do instead."),
+                      })
+          .doc("Kind of checkpoint."));
+}
+
+Form<std::vector<MapParent>> parents_form() {
+  const auto parent = shorthand(&MapParent::name, text().doc("File.")).at(&MapParent::origin);
+  return one_or_more(parent, "Files, in order.");
+}
+
+Fields<MapFile> map_fields() {
+  using Map = MapFile;
+  return {
+      field("name", &Map::name, "general.architecture."),
+      field("other_names", &Map::other_names, other_names_form(),
+            "Names to use instead of `name` for checkpoints of the same class; the first match applies."),
+      field("description", &Map::description, "One-line description of the models."),
+      field("extends", &Map::extends, parents_form(),
+            "Other files by name or path; entries here come first, metadata after theirs."),
+      field("partial", &Map::partial, "Can only be extended."),
+      field("draft_head", &Map::draft_head,
+            "Let the source's option `draft_head` omit its layers that predict further tokens."),
+      field("fused_experts", &Map::fused_experts,
+            "Whether llama.cpp supports the fused gate and up experts that the source's `fuse_gate_up_experts` "
+            "creates."),
+      field("serves", &Map::serves, texts("Class."), "Values of `architectures` in config.json that it serves."),
+      field("serves_whole", &Map::serves_whole, texts("Class."),
+            "Those of `serves` that apply even if config.json names another class for the text model."),
+      field("config", &Map::config, "File that describes the model, if not config.json."),
+      field("serves_when", &Map::serves_when, value_form(),
+            "For a file without `architectures`: condition for the models that it serves."),
+      field("weights", &Map::weights, "Weights file, without .safetensors; if omitted, all in the folder."),
+      field("further_weights", &Map::further_weights, texts("Path in the folder: 1_Dense/model.safetensors."),
+            "Further weights files, if the folder has them; the name of a tensor in 1_Dense is 1_Dense/linear.weight."),
+      field("refuses", &Map::refuses, refusals_form(), "Checkpoints of a served class that cannot be converted."),
+      field("values", &Map::values, dictionary_of(value_form().doc("A value.")),
+            "Named values; they override those of the same name in config.json."),
+      field("layers", &Map::layers, value_form(), "Number of layers."),
+      field("metadata_of_tensors", &Map::metadata_of_tensors, metadata_form(),
+            "Metadata right after general.architecture."),
+      field("metadata_first", &Map::metadata_first, metadata_form(),
+            "Metadata of the architecture, written before that of the files it extends."),
+      field("metadata", &Map::metadata, metadata_form(), "Metadata of the architecture, in order."),
+      field("metadata_before_tokenizer", &Map::metadata_before_tokenizer, metadata_form(),
+            "Metadata before the tokenizer's."),
+      field("metadata_after_tokenizer", &Map::metadata_after_tokenizer, metadata_form(),
+            "Metadata after the tokenizer's."),
+      field("names", &Map::names, names_form(), "Changes to the checkpoint's names, in order, before anything else."),
+      field("names_back", &Map::names_back, names_form(),
+            "Name changes for writing a checkpoint, in order; they undo those of `names`."),
+      field("tensors", &Map::tensors, tensor_rules_form(), "Rules for tensors; the first match applies."),
+      field("computed", &Map::computed, computed_rules_form(), "Computed tensors; they come first."),
+      field("types", &Map::types, types_form(),
+            "Types of tensors that override the requested type; the first match applies."),
+      field("tokenizer", &Map::tokenizer, tokenizer_form(), "How to read the tokenizer."),
+  };
 }
 
 }  // namespace
 
+Form<ValueRule> value_form() {
+  Form<ValueRule> form;
+  form.spec.kind = FieldKind::kAny;
+  form.read = read_value_rule;
+  return form;
+}
+
+const Form<MapFile>& map_form() {
+  static const Form<MapFile> form = map_of<MapFile>(map_fields());
+  return form;
+}
+
 FieldSpec architecture_fields() {
-  FieldSpec values{"values", FieldKind::kDictionary,
-                   "Named values; they override those of the same name in config.json."};
-  values.item = {value_field("", "A value.")};
-  FieldSpec type{"type", FieldKind::kEnum, "Type of the tensor; asked: the requested type."};
-  type.choices = {"F32", "F16", "BF16", "Q8_0", "asked"};
-  FieldSpec extends{"extends", FieldKind::kOneOf,
-                    "Other files by name or path; entries here come first, metadata after theirs."};
-  extends.alternatives = {text("", "File."), list_of("", text("", "File."), "Files, in order.")};
-  FieldSpec fields{"architecture", FieldKind::kMap, "How to convert checkpoints of an architecture."};
-  fields.fields = {
-      text("name", "general.architecture."),
-      list_of("other_names",
-              map_of({required(text("name", "general.architecture.")),
-                      required(value_field("when", "Condition that must be true."))},
-                     "Name."),
-              "Names to use instead of `name` for checkpoints of the same class; the first match applies."),
-      text("description", "One-line description of the models."),
-      std::move(extends),
-      flag("partial", "Can only be extended."),
-      flag("draft_head", "Let the source's option `draft_head` omit its layers that predict further tokens."),
-      flag(
-          "fused_experts",
-          "Whether llama.cpp supports the fused gate and up experts that the source's `fuse_gate_up_experts` creates."),
-      list_of("serves", text("", "Class."), "Values of `architectures` in config.json that it serves."),
-      list_of("serves_whole", text("", "Class."),
-              "Those of `serves` that apply even if config.json names another class for the text model."),
-      text("config", "File that describes the model, if not config.json."),
-      value_field("serves_when", "For a file without `architectures`: condition for the models that it serves."),
-      text("weights", "Weights file, without .safetensors; if omitted, all in the folder."),
-      list_of(
-          "further_weights", text("", "Path in the folder: 1_Dense/model.safetensors."),
-          "Further weights files, if the folder has them; the name of a tensor in 1_Dense is 1_Dense/linear.weight."),
-      list_of("refuses",
-              map_of({required(value_field("when", "Condition for these checkpoints.")),
-                      required(text("what", "What the checkpoint is.")), text("help", "What to do instead.")},
-                     "Kind of checkpoint."),
-              "Checkpoints of a served class that cannot be converted."),
-      std::move(values),
-      value_field("layers", "Number of layers."),
-      metadata_field("metadata_of_tensors", "Metadata right after general.architecture."),
-      metadata_field("metadata_first", "Metadata of the architecture, written before that of the files it extends."),
-      metadata_field("metadata", "Metadata of the architecture, in order."),
-      metadata_field("metadata_before_tokenizer", "Metadata before the tokenizer's."),
-      metadata_field("metadata_after_tokenizer", "Metadata after the tokenizer's."),
-      names_field("names", "Changes to the checkpoint's names, in order, before anything else."),
-      names_field("names_back", "Name changes for writing a checkpoint, in order; they undo those of `names`."),
-      tensor_fields(),
-      list_of("computed",
-              map_of({required(text("to", "Name of the tensor.")), required(text("function", "Name of a function.")),
-                      required({"of", FieldKind::kList, "Arguments of the function."}), when_field()},
-                     "Tensor."),
-              "Computed tensors; they come first."),
-      list_of("types",
-              map_of({required({"match", FieldKind::kRegex, "Regular expression for GGUF names."}),
-                      required(std::move(type)), flag("only_ternary", "Only if TQ1_0 or TQ2_0 is requested."),
-                      value_field("from_layer", "Only in layers from this one on.")},
-                     "Rule."),
-              "Types of tensors that override the requested type; the first match applies."),
-      tokenizer_field()};
-  for (FieldSpec& field : fields.fields)
-    if (field.name == "computed")
-      for (FieldSpec& inner : field.item[0].fields)
-        if (inner.name == "of") inner.item = {value_field("", "Argument.")};
-  return fields;
+  FieldSpec spec = map_form().spec;
+  spec.name = "architecture";
+  spec.doc = "How to convert checkpoints of an architecture.";
+  return spec;
 }
 
 }  // namespace ggufmill::huggingface

@@ -21,11 +21,8 @@ std::optional<OutType> out_type_named(std::string_view name);
 
 enum class DraftHead { kInclude, kLeaveOut, kOnly };  // layers that predict further tokens
 
-// Names of the values of SourceOptions::class_defaults: false, true.
-inline constexpr std::array<std::string_view, 2> kClassDefaultsWords{"none", "transformers"};
-
 struct SourceOptions {
-  std::string folder;
+  std::string folder{};
   OutType out_type = OutType::kAuto;
   std::string architecture{};  // name of a built-in map, or a file; empty: according to config.json
   std::string config{};        // name of the file that describes the model; empty: the map's, or config.json

@@ -18,78 +18,49 @@ class HuggingfaceSource : public Source {
   CheckpointOpener open_;
 };
 
-std::vector<FieldSpec> source_fields() {
-  FieldSpec outtype{
-      "outtype", FieldKind::kEnum,
-      "Type of tensors with two or more dimensions before any quantization; auto: BF16 or F16, like the weights."};
-  outtype.choices = out_type_names();
-  outtype.default_text = "auto";
-  FieldSpec draft{"draft_head", FieldKind::kEnum, "What to do with layers that predict further tokens."};
-  draft.choices = {"include", "leave_out", "only"};
-  draft.default_text = "include";
-  FieldSpec defaults{"defaults", FieldKind::kEnum,
-                     "How config.json is completed: transformers, with the defaults and computed values of its class "
-                     "for the model type, as convert_hf_to_gguf.py does; none, not at all."};
-  defaults.choices.assign(kClassDefaultsWords.begin(), kClassDefaultsWords.end());
-  defaults.default_text = kClassDefaultsWords[SourceOptions().class_defaults];
-  FieldSpec path{"path", FieldKind::kPath, "Folder, or address of a model on the hub: hf://ORG/NAME@REVISION."};
-  path.required = true;
-  path.example = "models/Llama-3-8B";
-  FieldSpec config{"config", FieldKind::kString,
-                   "File in the folder that describes the model: config.json, or params.json of Mistral's own format."};
-  config.default_text = "config.json";
-  return {std::move(path),
-          std::move(outtype),
-          {"architecture", FieldKind::kString, "Built-in map or file; chosen by config.json if omitted."},
-          std::move(config),
-          {"model_name", FieldKind::kString, "general.name."},
-          {"metadata", FieldKind::kPath, "JSON file with general.* keys."},
-          {"pre", FieldKind::kString, "Pre-tokenizer (tokenizer.ggml.pre) if it is not recognized."},
-          {"vocabulary_only", FieldKind::kBool, "Write metadata and tokenizer without tensors."},
-          {"fuse_gate_up_experts", FieldKind::kBool, "Fuse gate and up experts into one tensor."},
-          {"fp8_as_q8_0", FieldKind::kBool, "Write tensors of 8-bit floats as Q8_0."},
-          std::move(draft),
-          std::move(defaults)};
+Form<std::string> folder_form() {
+  return path().doc("Folder, or address of a model on the hub: hf://ORG/NAME@REVISION.").example("models/Llama-3-8B");
 }
 
-Status read_flag(const ConfigNode& node, std::string_view name, bool& into) {
-  if (const ConfigNode* value = node.find(name)) {
-    BOOST_OUTCOME_TRY(into, to_bool(*value));
-  }
-  return ok();
-}
-
-void read_text(const ConfigNode& node, std::string_view name, std::optional<std::string>& into) {
-  if (const ConfigNode* value = node.find(name)) into = value->scalar;
-}
-
-Result<SourceOptions> read_options(const ConfigNode& node) {
-  SourceOptions options;
-  options.origin = origin_of(node);
-  if (node.is_scalar()) {
-    options.folder = node.scalar;
-    return options;
-  }
-  options.folder = node.find("path")->scalar;
-  if (const ConfigNode* type = node.find("outtype")) options.out_type = *out_type_named(type->scalar);
-  if (const ConfigNode* name = node.find("architecture")) options.architecture = name->scalar;
-  if (const ConfigNode* config = node.find("config")) options.config = config->scalar;
-  read_text(node, "model_name", options.model_name);
-  read_text(node, "metadata", options.metadata_file);
-  read_text(node, "pre", options.pre);
-  BOOST_OUTCOME_TRY(read_flag(node, "vocabulary_only", options.vocabulary_only));
-  BOOST_OUTCOME_TRY(read_flag(node, "fuse_gate_up_experts", options.fuse_gate_up_experts));
-  BOOST_OUTCOME_TRY(read_flag(node, "fp8_as_q8_0", options.fp8_as_q8_0));
-  if (const ConfigNode* defaults = node.find("defaults"))
-    options.class_defaults = defaults->scalar == kClassDefaultsWords[true];
-  if (const ConfigNode* draft = node.find("draft_head"))
-    options.draft_head = draft->scalar == "only"        ? DraftHead::kOnly
-                         : draft->scalar == "leave_out" ? DraftHead::kLeaveOut
-                                                        : DraftHead::kInclude;
-  return options;
+Form<SourceOptions> options_form() {
+  using Options = SourceOptions;
+  const Form<std::string> folder = folder_form();
+  return map_of<Options>(
+             {
+                 field("path", &Options::folder, folder, folder.spec.doc).required(),
+                 field(
+                     "outtype", &Options::out_type, enumeration<OutType>(out_type_names()),
+                     "Type of tensors with two or more dimensions before any quantization; auto: BF16 or F16, like the "
+                     "weights."),
+                 field("architecture", &Options::architecture,
+                       "Built-in map or file; chosen by config.json if omitted."),
+                 field("config", &Options::config,
+                       "File in the folder that describes the model: config.json, or params.json of Mistral's own "
+                       "format.")
+                     .shown_default("config.json"),
+                 field("model_name", &Options::model_name, "general.name."),
+                 field("metadata", &Options::metadata_file, path(), "JSON file with general.* keys."),
+                 field("pre", &Options::pre, "Pre-tokenizer (tokenizer.ggml.pre) if it is not recognized."),
+                 field("vocabulary_only", &Options::vocabulary_only, "Write metadata and tokenizer without tensors."),
+                 field("fuse_gate_up_experts", &Options::fuse_gate_up_experts,
+                       "Fuse gate and up experts into one tensor."),
+                 field("fp8_as_q8_0", &Options::fp8_as_q8_0, "Write tensors of 8-bit floats as Q8_0."),
+                 field("draft_head", &Options::draft_head,
+                       word<DraftHead>({{"include", DraftHead::kInclude},
+                                        {"leave_out", DraftHead::kLeaveOut},
+                                        {"only", DraftHead::kOnly}}),
+                       "What to do with layers that predict further tokens."),
+                 field("defaults", &Options::class_defaults, class_defaults_form(),
+                       "How config.json is completed: transformers, with the defaults and computed values of its class "
+                       "for "
+                       "the model type, as convert_hf_to_gguf.py does; none, not at all."),
+             })
+      .doc("Folder and how it is read.");
 }
 
 }  // namespace
+
+Form<bool> class_defaults_form() { return word<bool>({{"none", false}, {"transformers", true}}); }
 
 }  // namespace huggingface
 
@@ -98,16 +69,14 @@ std::unique_ptr<Source> make_huggingface_source(huggingface::SourceOptions optio
 }
 
 SourceSpec huggingface_source(CheckpointOpener open) {
-  FieldSpec folder{"", FieldKind::kPath, "Folder, or address of a model on the hub: hf://ORG/NAME@REVISION."};
-  FieldSpec map{"", FieldKind::kMap, "Folder and how it is read."};
-  map.fields = huggingface::source_fields();
-  FieldSpec field{"huggingface", FieldKind::kOneOf, "Hugging Face checkpoint folder, local or on a hub."};
-  field.alternatives = {std::move(folder), std::move(map)};
-  field.example = "models/Llama-3-8B";
-  return {std::move(field), [open = std::move(open)](const ConfigNode& value) -> Result<std::unique_ptr<Source>> {
-            BOOST_OUTCOME_TRY(auto options, huggingface::read_options(value));
-            return make_huggingface_source(std::move(options), open);
-          }};
+  using Options = huggingface::SourceOptions;
+  return source_spec(
+      "huggingface",
+      either<Options>({shorthand(&Options::folder, huggingface::folder_form()), huggingface::options_form()})
+          .at(&Options::origin)
+          .doc("Hugging Face checkpoint folder, local or on a hub.")
+          .example("models/Llama-3-8B"),
+      [open = std::move(open)](Options options) { return make_huggingface_source(std::move(options), open); });
 }
 
 }  // namespace ggufmill

@@ -8,6 +8,11 @@
 
 namespace ggufmill {
 
+namespace huggingface {
+// The values of SourceOptions::class_defaults.
+Form<bool> class_defaults_form();
+}  // namespace huggingface
+
 // `open` reads the headers of the weights.
 std::unique_ptr<Source> make_huggingface_source(huggingface::SourceOptions options, CheckpointOpener open);
 // Returns the spec of `huggingface: FOLDER`, or `huggingface: {path: FOLDER, outtype: q8_0, ...}`.

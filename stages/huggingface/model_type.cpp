@@ -6,7 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include "pipeline/config/yaml_reader.h"
 #include "pipeline/io/json_file.h"
 #include "stages/huggingface/architecture.h"
 #include "stages/huggingface/values.h"
@@ -20,22 +19,24 @@ constexpr int kDeepestPart = 8;
 
 // A nested configuration: that of the text model, in a checkpoint of several models.
 struct Part {
-  std::string key;
-  std::string type;                   // model type; empty: as the part states
-  std::string default_type;           // model type if the part states none
-  json::object defaults;              // values that the outer class passes for missing keys
+  std::string key{};
+  std::string type{};                 // model type; empty: as the part states
+  std::string default_type{};         // model type if the part states none
+  json::object defaults{};            // values that the outer class passes for missing keys
   bool takes_all_if_missing = false;  // a missing part is made from the sibling keys
 };
 
-using Rules = std::vector<std::pair<std::string, ValueRule>>;  // in order; each key once
+using Rules = NamedValues<ValueRule>;  // in order; each key once
 
 struct ModelType {
+  std::string class_name{};
+  std::vector<MapParent> extends{};
   bool is_partial = false;
-  Rules defaults, where_null, always;
-  std::vector<ValueRule> refuses;
-  std::vector<std::string> drops;
-  std::vector<std::pair<std::string, std::string>> other_names;
-  std::vector<Part> parts;
+  Rules defaults{}, where_null{}, always{};
+  std::vector<ValueRule> refuses{};
+  std::vector<std::string> drops{};
+  NamedValues<std::string> other_names{};
+  std::vector<Part> parts{};
 };
 
 const BuiltInModelType* built_in(std::string_view name) {
@@ -43,62 +44,84 @@ const BuiltInModelType* built_in(std::string_view name) {
   return found == built_in_model_types().end() ? nullptr : &*found;
 }
 
-Status read_rules(const ConfigNode& root, std::string_view name, Rules& into) {
-  const ConfigNode* node = root.find(name);
-  if (!node) return ok();
-  for (const ConfigNode::Entry& entry : node->entries) {
-    std::erase_if(into, [&](const auto& rule) { return rule.first == entry.key; });
-    BOOST_OUTCOME_TRY(ValueRule rule, read_value_rule(entry.value));
-    into.emplace_back(entry.key, std::move(rule));
-  }
-  return ok();
+Form<json::object> constants_form() {
+  return converted<json::object>(dictionary_of(value_form().doc("A value.")), [](const Rules& rules) {
+    json::object constants;
+    for (const auto& [name, rule] : rules) constants[name] = rule.constant;
+    return constants;
+  });
 }
 
-Result<Part> read_part(const std::string& key, const ConfigNode& node) {
-  Part part;
-  part.key = key;
-  if (const ConfigNode* type = node.find("type")) part.type = type->scalar;
-  if (const ConfigNode* type = node.find("default_type")) part.default_type = type->scalar;
-  if (const ConfigNode* flag = node.find("takes_all_if_missing")) {
-    BOOST_OUTCOME_TRY(part.takes_all_if_missing, to_bool(*flag));
+Form<std::vector<Part>> parts_form() {
+  const auto part = map_of<Part>({
+                                     field("type", &Part::type, "Model type, overriding its own."),
+                                     field("default_type", &Part::default_type, "Model type if it has none."),
+                                     field("defaults", &Part::defaults, constants_form(),
+                                           "Constants for missing keys, applied before those of its model type."),
+                                     field("takes_all_if_missing", &Part::takes_all_if_missing,
+                                           "Take the sibling keys if it is missing."),
+                                 })
+                        .doc("A part.");
+  return converted<std::vector<Part>>(dictionary_of(part), [](NamedValues<Part> named) {
+    std::vector<Part> parts;
+    for (auto& [key, value] : named) {
+      value.key = key;
+      parts.push_back(std::move(value));
+    }
+    return parts;
+  });
+}
+
+const Form<ModelType>& model_type_form() {
+  using Type = ModelType;
+  const auto names = [] { return list_of(text().doc("Name.")); };
+  const auto rules = [] { return dictionary_of(value_form().doc("A value.")); };
+  static const Form<Type> form = map_of<Type>({
+      field("class", &Type::class_name, "transformers configuration class."),
+      field("extends", &Type::extends, list_of(shorthand(&MapParent::name, text().doc("Name.")).at(&MapParent::origin)),
+            "Other files by name; rules here come after theirs and replace those for the same key."),
+      field("partial", &Type::is_partial, "Can only be extended."),
+      field("defaults", &Type::defaults, rules(), "Values of missing keys, in order."),
+      field("where_null", &Type::where_null, rules(), "Values of keys that are null or still missing, in order."),
+      field("always", &Type::always, rules(), "Values that replace those of the keys, in order."),
+      field("refuses", &Type::refuses, list_of(value_form().doc("A value.")),
+            "Conditions under which config.json is read as is."),
+      field("drops", &Type::drops, names(), "Keys that the class accepts but drops."),
+      field("other_names", &Type::other_names, dictionary_of(text().doc("Name.")),
+            "Aliases in config.json, each with the key it stands for."),
+      field("parts", &Type::parts, parts_form(), "Nested configurations."),
+  });
+  return form;
+}
+
+// Rules for a key replace those that are inherited.
+void extend(Rules& inherited, Rules own) {
+  for (auto& rule : own) {
+    std::erase_if(inherited, [&](const auto& other) { return other.first == rule.first; });
+    inherited.push_back(std::move(rule));
   }
-  Rules defaults;
-  BOOST_OUTCOME_TRY(read_rules(node, "defaults", defaults));
-  for (const auto& [name, rule] : defaults) part.defaults[name] = rule.constant;
-  return part;
+}
+
+template <class T>
+void extend(std::vector<T>& inherited, std::vector<T> own) {
+  inherited.insert(inherited.end(), std::make_move_iterator(own.begin()), std::make_move_iterator(own.end()));
 }
 
 Status read_into(const BuiltInModelType& file, ModelType& into) {
-  Diagnostics errors;
-  const auto document = read_document(file.text, std::string(file.name) + ".yaml", errors);
-  if (document) lint(document->root, model_type_fields(), errors);
-  if (!errors.empty()) return errors.together();
-  const ConfigNode& root = document->root;
-  if (const ConfigNode* parents = root.find("extends"))
-    for (const ConfigNode& parent : parents->items) {
-      const BuiltInModelType* const other = built_in(parent.scalar);
-      if (!other) return error_at(parent, "unknown model type '" + parent.scalar + "'");
-      BOOST_OUTCOME_TRY(read_into(*other, into));
-    }
-  into.is_partial = false;
-  if (const ConfigNode* flag = root.find("partial")) {
-    BOOST_OUTCOME_TRY(into.is_partial, to_bool(*flag));
+  BOOST_OUTCOME_TRY(ModelType own, parse_document(file.text, std::string(file.name) + ".yaml", model_type_form()));
+  for (const MapParent& parent : own.extends) {
+    const BuiltInModelType* const other = built_in(parent.name);
+    if (!other) return error_at(parent.origin, "unknown model type '" + parent.name + "'");
+    BOOST_OUTCOME_TRY(read_into(*other, into));
   }
-  BOOST_OUTCOME_TRY(read_rules(root, "defaults", into.defaults));
-  BOOST_OUTCOME_TRY(read_rules(root, "where_null", into.where_null));
-  BOOST_OUTCOME_TRY(read_rules(root, "always", into.always));
-  if (const ConfigNode* refuses = root.find("refuses"))
-    for (const ConfigNode& node : refuses->items) {
-      BOOST_OUTCOME_TRY(into.refuses.emplace_back(), read_value_rule(node));
-    }
-  if (const ConfigNode* keys = root.find("drops"))
-    for (const ConfigNode& key : keys->items) into.drops.push_back(key.scalar);
-  if (const ConfigNode* names = root.find("other_names"))
-    for (const ConfigNode::Entry& entry : names->entries) into.other_names.emplace_back(entry.key, entry.value.scalar);
-  if (const ConfigNode* parts = root.find("parts"))
-    for (const ConfigNode::Entry& entry : parts->entries) {
-      BOOST_OUTCOME_TRY(into.parts.emplace_back(), read_part(entry.key, entry.value));
-    }
+  into.is_partial = own.is_partial;
+  extend(into.defaults, std::move(own.defaults));
+  extend(into.where_null, std::move(own.where_null));
+  extend(into.always, std::move(own.always));
+  extend(into.refuses, std::move(own.refuses));
+  extend(into.drops, std::move(own.drops));
+  extend(into.other_names, std::move(own.other_names));
+  extend(into.parts, std::move(own.parts));
   return ok();
 }
 
@@ -201,34 +224,13 @@ Result<std::optional<json::object>> completed(const std::string& type_name, bool
   return result;
 }
 
-FieldSpec dictionary(std::string name, FieldSpec item, std::string doc) {
-  FieldSpec field{std::move(name), FieldKind::kDictionary, std::move(doc)};
-  field.item = {std::move(item)};
-  return field;
-}
-
 }  // namespace
 
 FieldSpec model_type_fields() {
-  const FieldSpec value{"", FieldKind::kAny, "A value."}, name{"", FieldKind::kString, "Name."};
-  FieldSpec part{"", FieldKind::kMap, "A part."};
-  part.fields = {{"type", FieldKind::kString, "Model type, overriding its own."},
-                 {"default_type", FieldKind::kString, "Model type if it has none."},
-                 dictionary("defaults", value, "Constants for missing keys, applied before those of its model type."),
-                 {"takes_all_if_missing", FieldKind::kBool, "Take the sibling keys if it is missing."}};
-  FieldSpec fields{"model_type", FieldKind::kMap, "How transformers completes a config.json of a model type."};
-  fields.fields = {
-      {"class", FieldKind::kString, "transformers configuration class."},
-      list_of("extends", name, "Other files by name; rules here come after theirs and replace those for the same key."),
-      {"partial", FieldKind::kBool, "Can only be extended."},
-      dictionary("defaults", value, "Values of missing keys, in order."),
-      dictionary("where_null", value, "Values of keys that are null or still missing, in order."),
-      dictionary("always", value, "Values that replace those of the keys, in order."),
-      list_of("refuses", value, "Conditions under which config.json is read as is."),
-      list_of("drops", name, "Keys that the class accepts but drops."),
-      dictionary("other_names", name, "Aliases in config.json, each with the key it stands for."),
-      dictionary("parts", part, "Nested configurations.")};
-  return fields;
+  FieldSpec spec = model_type_form().spec;
+  spec.name = "model_type";
+  spec.doc = "How transformers completes a config.json of a model type.";
+  return spec;
 }
 
 Result<CompletedConfig> with_class_defaults(const std::filesystem::path& folder, const json::object& config) {

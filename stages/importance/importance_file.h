@@ -73,8 +73,9 @@ Result<ImportanceFile> read_legacy_entries(std::shared_ptr<const ByteSource> fil
 // text, this program regular expressions. At most one of the lists is not empty; if both are empty, all entries are
 // kept.
 struct Selection {
-  std::vector<Pattern> include;
-  std::vector<Pattern> exclude;
+  std::vector<Pattern> include{};
+  std::vector<Pattern> exclude{};
+  Origin exclude_origin{};
 
   Result<bool> keeps(std::string_view name) const;
   // Returns the texts of the patterns that match none of `names`.

@@ -47,94 +47,60 @@ class ImportanceStage : public Stage {
   ModelOpener open_;
 };
 
-Result<std::vector<Pattern>> read_patterns(const ConfigNode* list) {
-  std::vector<Pattern> patterns;
-  if (!list) return patterns;
-  for (const ConfigNode& item : list->items) {
-    BOOST_OUTCOME_TRY(patterns.emplace_back(), to_pattern(item));
-  }
-  return patterns;
+Form<std::vector<Pattern>> patterns() {
+  return list_of(regex().doc("Pattern to find anywhere in the tensor name (Perl syntax).")).at_least(1);
 }
 
-Result<ImportanceOptions> read_options(const ConfigNode& value) {
-  ImportanceOptions options;
-  options.file = value.find("file")->scalar;
-  const ConfigNode* exclude = value.find("exclude");
-  if (exclude && value.find("include"))
-    return error_at(*exclude, "both include and exclude are given",
-                    "give one of them: the tensors to use, or those to skip");
-  BOOST_OUTCOME_TRY(options.selection.include, read_patterns(value.find("include")));
-  BOOST_OUTCOME_TRY(options.selection.exclude, read_patterns(exclude));
-  if (const ConfigNode* missing = value.find("missing"); missing && missing->scalar == "error")
-    options.policy.missing = Missing::kError;
-  if (const ConfigNode* any_model = value.find("any_model")) {
-    BOOST_OUTCOME_TRY(options.policy.any_model, to_bool(*any_model));
-  }
-  if (const ConfigNode* record = value.find("record")) {
-    BOOST_OUTCOME_TRY(options.record, to_bool(*record));
-  }
-  return options;
-}
-
-FieldSpec patterns_field(std::string name, std::string doc, std::string example) {
-  const FieldSpec pattern{.kind = FieldKind::kRegex,
-                          .doc = "Pattern to find anywhere in the tensor name (Perl syntax)."};
-  return {.name = std::move(name),
-          .kind = FieldKind::kList,
-          .doc = std::move(doc),
-          .example = std::move(example),
-          .item = {pattern},
-          .minimum = 1};
-}
-
-FieldSpec importance_fields() {
-  const FieldSpec file{.name = "file",
-                       .kind = FieldKind::kPath,
-                       .doc = "Output of llama-imatrix: GGUF, or the legacy .dat format.",
-                       .required = true,
-                       .example = "imatrix.gguf"};
-  const FieldSpec missing{
-      .name = "missing",
-      .kind = FieldKind::kEnum,
-      .doc = "Whether a tensor without data is quantized unweighted or is an error; some types always require data.",
-      .default_text = "unweighted",
-      .example = "error",
-      .choices = {"error", "unweighted"}};
-  const FieldSpec any_model{
-      .name = "any_model",
-      .kind = FieldKind::kBool,
-      .doc = "Whether to accept a file whose data matches no tensor of the model, as llama-quantize does.",
-      .default_text = "false",
-      .example = "true"};
-  const FieldSpec record{
-      .name = "record",
-      .kind = FieldKind::kBool,
-      .doc = "Whether to record the importance file in the output, under the keys quantize.imatrix.*.",
-      .default_text = "true",
-      .example = "false"};
-  return {
-      .name = "importance",
-      .kind = FieldKind::kMap,
-      .doc = "Weights the columns of tensors by their importance; data is matched to tensors by name.",
-      .example = "{file: imatrix.gguf, missing: error}",
-      .fields = {file,
-                 patterns_field("include", "Use only the data of tensors that match one of these patterns.", "[ffn]"),
-                 patterns_field("exclude", "Skip the data of tensors that match one of these patterns.", "['attn_v']"),
-                 missing, any_model, record}};
+Form<ImportanceOptions> importance_form() {
+  using Options = ImportanceOptions;
+  return map_of<Options>(
+             Fields<Options>{
+                 field("file", &Options::file, path(), "Output of llama-imatrix: GGUF, or the legacy .dat format.")
+                     .required()
+                     .example("imatrix.gguf")} +
+             fields_within(&Options::selection,
+                           Fields<Selection>{
+                               field("include", &Selection::include, patterns(),
+                                     "Use only the data of tensors that match one of these patterns.")
+                                   .example("[ffn]"),
+                               field("exclude", &Selection::exclude, patterns(),
+                                     "Skip the data of tensors that match one of these patterns.")
+                                   .example("['attn_v']")
+                                   .at(&Selection::exclude_origin),
+                           }) +
+             fields_within(&Options::policy,
+                           Fields<CoveragePolicy>{
+                               field("missing", &CoveragePolicy::missing,
+                                     word<Missing>({{"error", Missing::kError}, {"unweighted", Missing::kUnweighted}}),
+                                     "Whether a tensor without data is quantized unweighted or is an error; some types "
+                                     "always require data.")
+                                   .example("error"),
+                               field("any_model", &CoveragePolicy::any_model,
+                                     "Whether to accept a file whose data matches no tensor of the model, as "
+                                     "llama-quantize does.")
+                                   .example("true"),
+                           }) +
+             Fields<Options>{
+                 field("record", &Options::record,
+                       "Whether to record the importance file in the output, under the keys quantize.imatrix.*.")
+                     .example("false")})
+      .doc("Weights the columns of tensors by their importance; data is matched to tensors by name.")
+      .example("{file: imatrix.gguf, missing: error}");
 }
 
 }  // namespace
 
-std::unique_ptr<Stage> make_importance_stage(ImportanceOptions options, ModelOpener open) {
+Result<std::unique_ptr<Stage>> make_importance_stage(ImportanceOptions options, ModelOpener open) {
+  if (!options.selection.include.empty() && !options.selection.exclude.empty())
+    return error_at(options.selection.exclude_origin, "both include and exclude are given",
+                    "give one of them: the tensors to use, or those to skip");
   return std::make_unique<ImportanceStage>(std::move(options), std::move(open));
 }
 
 StageSpec importance_stage(ModelOpener open) {
-  auto make = [open = std::move(open)](const ConfigNode& value) -> Result<std::unique_ptr<Stage>> {
-    BOOST_OUTCOME_TRY(ImportanceOptions options, read_options(value));
+  return stage_spec("importance", importance_form(), [open = std::move(open)](ImportanceOptions options) {
     return make_importance_stage(std::move(options), open);
-  };
-  return {importance_fields(), true, std::move(make)};
+  });
 }
 
 }  // namespace ggufmill

@@ -19,7 +19,7 @@ struct ImportanceOptions {
 // Creates the stage. Tensors keep their importance in later stages, even if these rename or renumber them. All numbers
 // in use are read once, in pieces, when the stage is applied; see coverage.h for the checks. `open` reads the header of
 // a GGUF file.
-std::unique_ptr<Stage> make_importance_stage(ImportanceOptions options, ModelOpener open);
+Result<std::unique_ptr<Stage>> make_importance_stage(ImportanceOptions options, ModelOpener open);
 // Returns the specification of
 //   importance: {file: imatrix.gguf, include: [..], exclude: [..], missing: error | unweighted, record: true | false}
 StageSpec importance_stage(ModelOpener open);

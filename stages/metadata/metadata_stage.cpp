@@ -79,47 +79,65 @@ class MetadataStage : public Stage {
   MetadataOptions options_;
 };
 
-Result<MetadataSetting> read_setting(const ConfigNode::Entry& entry) {
-  const ConfigNode& node = entry.value;
-  if (!node.is_map()) return MetadataSetting{entry.key, written_value(node)};
-  if (const ConfigNode* file = node.find("file"))
-    return MetadataSetting{entry.key, ValueFile{file->scalar, origin_of(*file)}};
-  BOOST_OUTCOME_TRY(MetadataValue typed, typed_value_of(node));
-  return MetadataSetting{entry.key, std::move(typed)};
+// A value that is written as a map: one of a given type, or the contents of a file.
+struct MapValue {
+  TypedValue typed{};
+  std::optional<ValueFile> file{};
+};
+
+using Value = MetadataSetting::Value;
+
+Result<Value> value_of_map(MapValue map, const ConfigNode& node) {
+  if (map.file) return Value(std::move(*map.file));
+  map.typed.origin = origin_of(node);
+  BOOST_OUTCOME_TRY(MetadataValue value, value_of(map.typed));
+  return Value(std::move(value));
 }
 
-Result<std::vector<MetadataSetting>> read_settings(const ConfigNode* map) {
-  std::vector<MetadataSetting> settings;
-  if (!map) return settings;
-  for (const ConfigNode::Entry& entry : map->entries) {
-    BOOST_OUTCOME_TRY(auto setting, read_setting(entry));
-    settings.push_back(std::move(setting));
-  }
-  return settings;
+Form<Value> value_form() {
+  const auto as_value = [](WrittenValue written) -> Value { return written; };
+  const auto file = shorthand(&ValueFile::path, path()).at(&ValueFile::origin);
+  const auto map =
+      map_of<MapValue>(fields_within(&MapValue::typed, typed_value_fields()) +
+                       Fields<MapValue>{field("file", &MapValue::file, file,
+                                              "A file whose contents become the value, a string; for example a chat "
+                                              "template.")})
+          .doc("A value of a given type, or the contents of a file.");
+  return either<Value>(
+             {converted<Value>(written_scalar("true, false, a number, or a string; an existing key keeps its type."),
+                               as_value),
+              converted<Value>(written_list("An array; an existing key keeps its element type."), as_value),
+              converted<Value>(map, value_of_map)})
+      .doc("The value.");
 }
 
-Result<std::unique_ptr<Stage>> make(const ConfigNode& value) {
-  MetadataOptions options;
-  if (const ConfigNode* keys = value.find("remove"))
-    for (const ConfigNode& key : keys->items) options.remove.push_back(key.scalar);
-  if (const ConfigNode* keys = value.find("rename"))
-    for (const ConfigNode::Entry& entry : keys->entries) options.rename.emplace_back(entry.key, entry.value.scalar);
-  BOOST_OUTCOME_TRY(options.set, read_settings(value.find("set")));
-  BOOST_OUTCOME_TRY(options.append, read_settings(value.find("append")));
-  return make_metadata_stage(std::move(options));
+Form<std::vector<MetadataSetting>> settings_form() {
+  return converted<std::vector<MetadataSetting>>(dictionary_of(value_form()), [](NamedValues<Value> values) {
+    std::vector<MetadataSetting> settings;
+    for (auto& [key, value] : values) settings.push_back({key, std::move(value)});
+    return settings;
+  });
 }
 
-FieldSpec value_field() {
-  FieldSpec scalar{"", FieldKind::kString, "true, false, a number, or a string; an existing key keeps its type."};
-  FieldSpec list{"", FieldKind::kList, "An array; an existing key keeps its element type."};
-  list.item.push_back({"", FieldKind::kAny, "An element."});
-  FieldSpec map{"", FieldKind::kMap, "A value of a given type, or the contents of a file."};
-  map.fields = typed_value_fields();
-  map.fields.push_back(
-      {"file", FieldKind::kPath, "A file whose contents become the value, a string; for example a chat template."});
-  FieldSpec any{"", FieldKind::kOneOf, "The value."};
-  any.alternatives = {scalar, list, map};
-  return any;
+Form<MetadataOptions> metadata_form() {
+  using Options = MetadataOptions;
+  return map_of<Options>(
+             {
+                 field("set", &Options::set, settings_form(),
+                       "Keys and their values; an existing key keeps its position, a new one is added at the end.")
+                     .example(
+                         "{general.license: mit, general.tags: [a, b], llama.context_length: {type: uint32, value: "
+                         "8192}}"),
+                 field("append", &Options::append, settings_form(), "Like `set`, but moves existing keys to the end.")
+                     .example("{general.name: mine}"),
+                 field("remove", &Options::remove, list_of(text().doc("A key.")), "Keys to remove.")
+                     .example("[general.url]"),
+                 field("rename", &Options::rename, dictionary_of(text().doc("The new name.")),
+                       "Keys and their new names; position and value are kept.")
+                     .example("{general.url: general.source.url}"),
+             })
+      .doc("Sets, removes, and renames metadata keys; `remove` is applied first, then `rename`.")
+      .example("{set: {general.license: mit}, remove: [general.url]}");
 }
 
 }  // namespace
@@ -128,28 +146,6 @@ std::unique_ptr<Stage> make_metadata_stage(MetadataOptions options) {
   return std::make_unique<MetadataStage>(std::move(options));
 }
 
-StageSpec metadata_stage() {
-  StageSpec spec;
-  spec.field = {"metadata", FieldKind::kMap,
-                "Sets, removes, and renames metadata keys; `remove` is applied first, then `rename`."};
-  spec.field.example = "{set: {general.license: mit}, remove: [general.url]}";
-  FieldSpec set{"set", FieldKind::kDictionary,
-                "Keys and their values; an existing key keeps its position, a new one is added at the end."};
-  set.example = "{general.license: mit, general.tags: [a, b], llama.context_length: {type: uint32, value: 8192}}";
-  set.item.push_back(value_field());
-  FieldSpec append{"append", FieldKind::kDictionary, "Like `set`, but moves existing keys to the end."};
-  append.example = "{general.name: mine}";
-  append.item.push_back(value_field());
-  FieldSpec remove{"remove", FieldKind::kList, "Keys to remove."};
-  remove.example = "[general.url]";
-  remove.item.push_back({"", FieldKind::kString, "A key."});
-  FieldSpec rename{"rename", FieldKind::kDictionary, "Keys and their new names; position and value are kept."};
-  rename.example = "{general.url: general.source.url}";
-  rename.item.push_back({"", FieldKind::kString, "The new name."});
-  spec.field.fields = {set, append, remove, rename};
-  spec.per_output = true;
-  spec.make = make;
-  return spec;
-}
+StageSpec metadata_stage() { return stage_spec("metadata", metadata_form(), make_metadata_stage); }
 
 }  // namespace ggufmill

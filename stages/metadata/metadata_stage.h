@@ -19,16 +19,17 @@ struct ValueFile {
 };
 
 struct MetadataSetting {
+  using Value = std::variant<MetadataValue, WrittenValue, ValueFile>;
   std::string key;
-  std::variant<MetadataValue, WrittenValue, ValueFile> value;
+  Value value;
 };
 
 struct MetadataOptions {
-  std::vector<std::string> remove;  // applied first; a missing key gives a warning
+  std::vector<std::string> remove{};  // applied first; a missing key gives a warning
   // Pairs (from, to), applied after `remove`. A key keeps its position and value; a missing key gives a warning.
   std::vector<std::pair<std::string, std::string>> rename{};
-  std::vector<MetadataSetting> set;     // existing keys keep their position, new ones go to the end
-  std::vector<MetadataSetting> append;  // all go to the end
+  std::vector<MetadataSetting> set{};     // existing keys keep their position, new ones go to the end
+  std::vector<MetadataSetting> append{};  // all go to the end
 };
 
 std::unique_ptr<Stage> make_metadata_stage(MetadataOptions options);

@@ -69,14 +69,13 @@ std::string fault_in_layers(const ConfigNode& node) {
   return added ? std::string() : added.error().what;
 }
 
-Result<std::unique_ptr<Stage>> make(const ConfigNode& value) {
-  const ConfigNode& node = *value.find("layers");
-  PruneOptions options{{}, origin_of(node)};
-  const std::vector<ConfigNode> one{node};
-  for (const ConfigNode& item : node.is_list() ? node.items : one)
-    if (const Status added = options.layers.add(item.scalar); !added)
-      return error_at(item, added.error().what, "use numbers and ranges: [6, 7] or '0-3,10'");
-  return make_prune_stage(std::move(options));
+// Returns the layers in a list of numbers and ranges, each of which passed fault_in_layers().
+Result<LayerSet> layer_set(const std::vector<std::string>& numbers) {
+  LayerSet layers;
+  for (const std::string& each : numbers) {
+    BOOST_OUTCOME_TRY(layers.add(each));
+  }
+  return layers;
 }
 
 // Keys as in llama.cpp, src/llama-arch.cpp.
@@ -177,26 +176,22 @@ Result<LayerCount> count_layers(const Model& model) {
 }
 
 StageSpec prune_stage() {
-  const FieldSpec text{
-      .doc = "Numbers and ranges, both ends included.", .example = "'0-3,10'", .check = fault_in_layers};
-  const FieldSpec list{.kind = FieldKind::kList,
-                       .doc = "A list of numbers and ranges.",
-                       .example = "[6, 7]",
-                       .item = {text},
-                       .minimum = 1};
-  const FieldSpec layers{.name = "layers",
-                         .kind = FieldKind::kOneOf,
-                         .doc = "The layers to remove, counted from 0; the remaining layers are renumbered.",
-                         .required = true,
-                         .example = "[6, 7]",
-                         .alternatives = {text, list}};
-  return {{.name = "prune",
-           .kind = FieldKind::kMap,
-           .doc = "Removes layers: their tensors and their part of the per-layer metadata.",
-           .example = "{layers: '0-3,10'}",
-           .fields = {layers}},
-          true,
-          make};
+  const Form<std::string> text =
+      ggufmill::text().checked(fault_in_layers).doc("Numbers and ranges, both ends included.").example("'0-3,10'");
+  const auto list = list_of(text).at_least(1).doc("A list of numbers and ranges.").example("[6, 7]");
+  const auto layers =
+      either<LayerSet>({converted<LayerSet>(text, [](const std::string& numbers) { return layer_set({numbers}); }),
+                        converted<LayerSet>(list, layer_set)});
+  return stage_spec(
+      "prune",
+      map_of<PruneOptions>({field("layers", &PruneOptions::layers, layers,
+                                  "The layers to remove, counted from 0; the remaining layers are renumbered.")
+                                .required()
+                                .example("[6, 7]")
+                                .at(&PruneOptions::origin)})
+          .doc("Removes layers: their tensors and their part of the per-layer metadata.")
+          .example("{layers: '0-3,10'}"),
+      make_prune_stage);
 }
 
 Result<LayerCount> layer_count(const Metadata& metadata, std::uint64_t highest) {

@@ -67,87 +67,18 @@ constexpr std::pair<std::string_view, Span> kSpans[] = {
     {"spread", Span::kSpread},
 };
 
-FieldSpec words_field(std::string name, FieldSpec word, std::string doc) {
-  FieldSpec list{"", FieldKind::kList, "Any of these."};
-  list.item = {word};
-  FieldSpec field{std::move(name), FieldKind::kOneOf, std::move(doc)};
-  field.alternatives = {std::move(word), std::move(list)};
-  return field;
+Form<Span> span() {
+  std::vector<std::pair<std::string, Span>> words;
+  for (const auto& [name, value] : kSpans) words.emplace_back(name, value);
+  return word<Span>(std::move(words));
 }
 
-FieldSpec name_field() { return {"", FieldKind::kString, "A name."}; }
-
-FieldSpec span_field(std::string name, std::string doc) {
-  FieldSpec field{std::move(name), FieldKind::kEnum, std::move(doc)};
-  for (const auto& [word, span] : kSpans) field.choices.emplace_back(word);
-  return field;
+template <class Value>
+Form<std::vector<Value>> any_of(Form<Value> item) {
+  return one_or_more(std::move(item), "Any of these.");
 }
 
-// Returns the scalar itself, or the scalars of the list; empty if `node` is null.
-std::vector<std::string> words_of(const ConfigNode* node) {
-  std::vector<std::string> words;
-  if (!node) return words;
-  if (node->is_scalar()) words.push_back(node->scalar);
-  for (const ConfigNode& item : node->items) words.push_back(item.scalar);
-  return words;
-}
-
-Status read_number(const ConfigNode& value, std::string_view name, std::optional<std::uint64_t>& into) {
-  const ConfigNode* node = value.find(name);
-  if (!node) return ok();
-  BOOST_OUTCOME_TRY(const std::int64_t number, to_integer(*node));
-  into = static_cast<std::uint64_t>(number);
-  return ok();
-}
-
-Status read_flag(const ConfigNode& value, std::string_view name, std::optional<bool>& into) {
-  const ConfigNode* node = value.find(name);
-  if (!node) return ok();
-  BOOST_OUTCOME_TRY(into, to_bool(*node));
-  return ok();
-}
-
-std::optional<Span> read_span(const ConfigNode* node) {
-  if (node)
-    for (const auto& [word, span] : kSpans)
-      if (node->scalar == word) return span;
-  return {};
-}
-
-Status read_numbers(const ConfigNode& value, Condition& c) {
-  BOOST_OUTCOME_TRY(read_number(value, "experts", c.experts));
-  BOOST_OUTCOME_TRY(read_number(value, "experts_at_least", c.experts_at_least));
-  BOOST_OUTCOME_TRY(read_number(value, "head_groups_at_least", c.head_groups_at_least));
-  BOOST_OUTCOME_TRY(read_number(value, "layers", c.layers));
-  BOOST_OUTCOME_TRY(read_number(value, "matrices_at_least", c.matrices_at_least));
-  BOOST_OUTCOME_TRY(read_number(value, "rank_below", c.rank_below));
-  BOOST_OUTCOME_TRY(read_number(value, "order_below", c.order_below));
-  return ok();
-}
-
-Status read_flags(const ConfigNode& value, Condition& c) {
-  BOOST_OUTCOME_TRY(read_flag(value, "importance", c.importance));
-  BOOST_OUTCOME_TRY(read_flag(value, "grouped_heads", c.grouped_heads));
-  BOOST_OUTCOME_TRY(read_flag(value, "divisible", c.divisible));
-  return ok();
-}
-
-std::vector<FieldSpec> tensor_fields() {
-  FieldSpec class_word{"", FieldKind::kEnum, "A tensor class."};
-  class_word.choices = class_names();
-  const FieldSpec type_word{"", FieldKind::kTypeName, "A tensor type."};
-  return {{"match", FieldKind::kRegex, "The tensor name contains a match of this pattern (Perl syntax)."},
-          words_field("class", class_word, "The tensor class."),
-          words_field("from", type_word, "The type chosen so far."),
-          span_field("order", "Position of the tensor among those of its kind, in processing order."),
-          {"order_below", FieldKind::kInteger, "Its position among its kind, counted from 0, is less than this."},
-          span_field("depth", "Position of its layer among the layers."),
-          {"divisible", FieldKind::kBool,
-           "Whether the row length is a multiple of the block size of the type chosen so far."},
-          {"rank_below", FieldKind::kInteger,
-           "The tensor has fewer dimensions than this, not counting trailing dimensions of 1."},
-          {"matrices_at_least", FieldKind::kInteger, "Its third dimension (one matrix per expert) is at least this."}};
-}
+Form<std::string> name_form() { return text().doc("A name."); }
 
 }  // namespace
 
@@ -175,39 +106,50 @@ Result<bool> holds(const Condition& c, const TensorFacts& tensor, const Conditio
   return c.match->matches(tensor.tensor->name);
 }
 
-std::vector<FieldSpec> model_condition_fields() {
-  return {words_field("arch", name_field(), "The model's general.architecture is one of these."),
-          words_field("not_arch", name_field(), "The model's general.architecture is none of these."),
-          {"experts", FieldKind::kInteger, "The model has exactly this many experts."},
-          {"experts_at_least", FieldKind::kInteger, "The model has at least this many experts."},
-          {"head_groups_at_least", FieldKind::kInteger, "At least this many attention heads share a key-value head."},
-          {"grouped_heads", FieldKind::kBool, "Whether there are fewer key-value heads than attention heads."},
-          {"layers", FieldKind::kInteger, "The model has exactly this many layers."},
-          {"importance", FieldKind::kBool, "Whether an importance matrix is given."}};
+Form<ClassSet> class_form() {
+  Form<ClassSet> form =
+      converted<ClassSet>(text(), [](const std::string& name) -> Result<ClassSet> { return *class_named(name); });
+  form.spec = {.kind = FieldKind::kEnum, .doc = "A tensor class.", .choices = class_names()};
+  return form;
 }
 
-std::vector<FieldSpec> condition_fields() {
-  std::vector<FieldSpec> fields = tensor_fields();
-  fields.push_back(words_field("model", name_field(), "The model is in one of these groups (`models`)."));
-  for (FieldSpec& field : model_condition_fields()) fields.push_back(std::move(field));
-  return fields;
+Fields<Condition> model_condition_fields() {
+  return {
+      field("arch", &Condition::architectures, any_of(name_form()),
+            "The model's general.architecture is one of these."),
+      field("not_arch", &Condition::other_architectures, any_of(name_form()),
+            "The model's general.architecture is none of these."),
+      field("experts", &Condition::experts, "The model has exactly this many experts."),
+      field("experts_at_least", &Condition::experts_at_least, "The model has at least this many experts."),
+      field("head_groups_at_least", &Condition::head_groups_at_least,
+            "At least this many attention heads share a key-value head."),
+      field("grouped_heads", &Condition::grouped_heads,
+            "Whether there are fewer key-value heads than attention heads."),
+      field("layers", &Condition::layers, "The model has exactly this many layers."),
+      field("importance", &Condition::importance, "Whether an importance matrix is given."),
+  };
 }
 
-Result<Condition> read_condition(const ConfigNode& value, const Types& types) {
-  Condition c;
-  if (const ConfigNode* match = value.find("match")) {
-    BOOST_OUTCOME_TRY(c.match, Pattern::compile(match->scalar));
-  }
-  for (const std::string& word : words_of(value.find("class"))) c.classes.push_back(*class_named(word));
-  for (const std::string& word : words_of(value.find("from"))) c.from.push_back(types.find(word));
-  c.architectures = words_of(value.find("arch"));
-  c.other_architectures = words_of(value.find("not_arch"));
-  c.models = words_of(value.find("model"));
-  c.order = read_span(value.find("order"));
-  c.depth = read_span(value.find("depth"));
-  BOOST_OUTCOME_TRY(read_numbers(value, c));
-  BOOST_OUTCOME_TRY(read_flags(value, c));
-  return c;
+Fields<Condition> condition_fields(const Types& types) {
+  return Fields<Condition>{
+             field("match", &Condition::match, "The tensor name contains a match of this pattern (Perl syntax)."),
+             field("class", &Condition::classes, any_of(class_form()), "The tensor class."),
+             field("from", &Condition::from, any_of(tensor_type(types).doc("A tensor type.")),
+                   "The type chosen so far."),
+             field("order", &Condition::order, span(),
+                   "Position of the tensor among those of its kind, in processing order."),
+             field("order_below", &Condition::order_below,
+                   "Its position among its kind, counted from 0, is less than this."),
+             field("depth", &Condition::depth, span(), "Position of its layer among the layers."),
+             field("divisible", &Condition::divisible,
+                   "Whether the row length is a multiple of the block size of the type chosen so far."),
+             field("rank_below", &Condition::rank_below,
+                   "The tensor has fewer dimensions than this, not counting trailing dimensions of 1."),
+             field("matrices_at_least", &Condition::matrices_at_least,
+                   "Its third dimension (one matrix per expert) is at least this."),
+             field("model", &Condition::models, any_of(name_form()), "The model is in one of these groups (`models`)."),
+         } +
+         model_condition_fields();
 }
 
 }  // namespace ggufmill

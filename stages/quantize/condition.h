@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "pipeline/config/fields.h"
+#include "pipeline/config/bound_fields.h"
 #include "pipeline/core/pattern.h"
 #include "stages/quantize/facts.h"
 
@@ -24,15 +24,15 @@ enum class Span {
 bool within(Span span, std::uint64_t place, std::uint64_t count);
 
 struct Condition {
-  std::optional<Pattern> match;  // matches any part of the tensor name
-  std::vector<ClassSet> classes;
-  std::vector<std::string> architectures, other_architectures;  // fields `arch` and `not_arch`
-  std::vector<std::string> models;                              // names of model groups
-  std::vector<const TypeInfo*> from;                            // the type decided so far
-  std::optional<std::uint64_t> experts, experts_at_least, head_groups_at_least, layers, matrices_at_least;
-  std::optional<std::uint64_t> rank_below, order_below;
-  std::optional<bool> importance, grouped_heads, divisible;
-  std::optional<Span> order, depth;
+  std::optional<Pattern> match{};  // matches any part of the tensor name
+  std::vector<ClassSet> classes{};
+  std::vector<std::string> architectures{}, other_architectures{};  // fields `arch` and `not_arch`
+  std::vector<std::string> models{};                                // names of model groups
+  std::vector<const TypeInfo*> from{};                              // the type decided so far
+  std::optional<std::uint64_t> experts{}, experts_at_least{}, head_groups_at_least{}, layers{}, matrices_at_least{};
+  std::optional<std::uint64_t> rank_below{}, order_below{};
+  std::optional<bool> importance{}, grouped_heads{}, divisible{};
+  std::optional<Span> order{}, depth{};
 };
 
 // Groups of models by name. A model belongs to a group if at least one of the group's conditions is true.
@@ -47,9 +47,9 @@ struct ConditionContext {
 // Returns true if every predicate of `condition` is true. Fails if matching a pattern is too costly.
 Result<bool> holds(const Condition& condition, const TensorFacts& tensor, const ConditionContext& context);
 
-// Fields that conditions add to a rule, and their parser. `value` has passed the lint.
-std::vector<FieldSpec> condition_fields();
-std::vector<FieldSpec> model_condition_fields();  // predicates on the model only, for members of groups
-Result<Condition> read_condition(const ConfigNode& value, const Types& types);
+// Options that conditions add to a rule. `types` are those that they can name.
+Fields<Condition> condition_fields(const Types& types);
+Fields<Condition> model_condition_fields();  // predicates on the model only, for members of groups
+Form<ClassSet> class_form();
 
 }  // namespace ggufmill

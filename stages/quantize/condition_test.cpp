@@ -24,11 +24,7 @@ struct Bench {
     facts.tensor_class = TensorClass::kFfnDown;
   }
   Condition condition(const std::string& yaml) const {
-    FieldSpec field{"", FieldKind::kMap, ""};
-    field.fields = condition_fields();
-    const auto document = linted(yaml, field);
-    REQUIRE(document);
-    return read_condition(document.value().root, {}).value();
+    return parse_document(yaml, "a.yaml", map_of<Condition>(condition_fields({}))).value();
   }
   bool operator()(const std::string& yaml) {
     facts.tensor = &tensor;

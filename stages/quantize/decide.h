@@ -12,7 +12,7 @@ namespace ggufmill {
 
 // A user's rule. It applies to tensors with a name any part of which matches.
 struct TensorRule {
-  Pattern match;
+  Pattern match{};
   const TypeInfo* type = nullptr;  // null: the tensor keeps its type
   std::string text{};              // shown by `plan`: "tensors[0]: blk\.\d+\.ffn_down"
   Origin origin{};                 // position of `match`

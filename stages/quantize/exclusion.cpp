@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "pipeline/config/yaml_reader.h"
+#include "pipeline/config/bound_fields.h"
 #include "pipeline/core/text.h"
 #include "pipeline/io/json_file.h"
 
@@ -11,33 +11,27 @@ namespace {
 
 constexpr std::uint64_t kMostExclusionBytes = 1 << 20;
 
+Form<Exclusion> exclusion_form(const Types& types) {
+  return map_of<Exclusion>(
+             {
+                 field("description", &Exclusion::description, "What the types have in common."),
+                 field("source", &Exclusion::source, "The source of this information."),
+                 field("types", &Exclusion::types,
+                       list_of(tensor_type(types).doc("A type.").example("TQ1_0")).at_least(1), "The excluded types.")
+                     .required(),
+             })
+      .doc("Types excluded from a choice.");
+}
+
 Result<Exclusion> parse_exclusion(std::string_view text, const std::string& name, const Types& types) {
-  Diagnostics errors;
-  const auto document = read_document(text, name, errors);
-  if (document) lint(document->root, exclusion_fields(), errors, types);
-  if (!errors.empty()) return errors.together();
-  Exclusion exclusion;
+  BOOST_OUTCOME_TRY(Exclusion exclusion, parse_document(text, name, exclusion_form(types), types));
   exclusion.name = name;
-  for (auto [key, into] : {std::pair{"description", &exclusion.description}, std::pair{"source", &exclusion.source}})
-    if (const ConfigNode* node = document->root.find(key)) *into = node->scalar;
-  for (const ConfigNode& type : document->root.find("types")->items) exclusion.types.push_back(types.find(type.scalar));
   return exclusion;
 }
 
 }  // namespace
 
-FieldSpec exclusion_fields() {
-  FieldSpec types{"types", FieldKind::kList, "The excluded types."};
-  types.required = true;
-  types.item = {{"", FieldKind::kTypeName, "A type."}};
-  types.item[0].example = "TQ1_0";
-  types.minimum = 1;
-  FieldSpec all{"", FieldKind::kMap, "Types excluded from a choice."};
-  all.fields = {{"description", FieldKind::kString, "What the types have in common."},
-                {"source", FieldKind::kString, "The source of this information."},
-                std::move(types)};
-  return all;
-}
+FieldSpec exclusion_fields() { return exclusion_form({}).spec; }
 
 Result<Exclusion> find_exclusion(const std::string& name_or_path, const Origin& asked, const Types& types) {
   std::vector<std::string> names;

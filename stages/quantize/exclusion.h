@@ -12,11 +12,11 @@
 namespace ggufmill {
 
 struct Exclusion {
-  std::string name;
-  std::string description;  // what the types have in common
-  std::string source;       // reference for the list
-  std::vector<const TypeInfo*> types;
-  std::string file;  // path it was read from; empty: built in
+  std::string name{};
+  std::string description{};  // what the types have in common
+  std::string source{};       // reference for the list
+  std::vector<const TypeInfo*> types{};
+  std::string file{};  // path it was read from; empty: built in
 };
 
 // Returns a built-in list by name, or reads one from a file by path. `asked` is the position for error messages. The

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "pipeline/config/yaml_reader.h"
+#include "pipeline/config/bound_fields.h"
 #include "pipeline/core/model.h"
 #include "pipeline/core/text.h"
 #include "pipeline/io/json_file.h"
@@ -16,49 +16,52 @@ namespace {
 constexpr std::uint64_t kMostObjectiveBytes = 1 << 20;
 constexpr std::string_view kKinds[] = {"stream", "relative", "probe", "absolute"};  // in the order of ObjectiveKind
 
-FieldSpec regex_field(std::string name, std::string doc) {
-  FieldSpec field{std::move(name), FieldKind::kRegex, std::move(doc)};
-  field.example = "ffn_down";
-  return field;
+Form<Objective::Block> block_form() {
+  using Block = Objective::Block;
+  return map_of<Block>(
+             {
+                 field("writes", &Block::writes, "The matrix that writes its result into the residual stream.")
+                     .required()
+                     .example("ffn_down"),
+                 field("others", &Block::others, "The other matrices of this part of the layer.")
+                     .required()
+                     .example("ffn_down"),
+             })
+      .doc("A part of a layer.");
 }
 
-Result<Objective> read_objective(const ConfigNode& root) {
-  Objective objective;
-  const auto text = [&](const char* name) {
-    const ConfigNode* node = root.find(name);
-    return node ? node->scalar : std::string();
-  };
-  objective.description = text("description");
-  objective.formula = text("formula");
-  objective.kind = static_cast<ObjectiveKind>(std::ranges::find(kKinds, text("kind")) - std::begin(kKinds));
-  if (const ConfigNode* head = root.find("head")) {
-    BOOST_OUTCOME_TRY(objective.head, to_number(*head));
-  }
-  for (auto [name, into] : {std::pair{"embedding", &objective.embedding}, std::pair{"output", &objective.output}})
-    if (const ConfigNode* node = root.find(name)) {
-      BOOST_OUTCOME_TRY(*into, to_pattern(*node));
-    }
-  if (const ConfigNode* blocks = root.find("blocks"))
-    for (const ConfigNode& node : blocks->items) {
-      BOOST_OUTCOME_TRY(Pattern writes, to_pattern(*node.find("writes")));
-      BOOST_OUTCOME_TRY(Pattern others, to_pattern(*node.find("others")));
-      objective.blocks.push_back({std::move(writes), std::move(others)});
-    }
-  if (const ConfigNode* multipliers = root.find("multipliers"))
-    for (const ConfigNode& node : multipliers->items) {
-      BOOST_OUTCOME_TRY(Pattern match, to_pattern(*node.find("match")));
-      BOOST_OUTCOME_TRY(const double times, to_number(*node.find("times")));
-      objective.multipliers.push_back({std::move(match), times});
-    }
-  return objective;
+Form<Objective::Multiplier> multiplier_form() {
+  using Multiplier = Objective::Multiplier;
+  return map_of<Multiplier>({
+                                field("match", &Multiplier::match, "Pattern to find in the tensor name.")
+                                    .required()
+                                    .example("ffn_down"),
+                                field("times", &Multiplier::times, "The multiplier.").required().example("1.25"),
+                            })
+      .doc("Tensors, and the multiplier of their sensitivity.");
+}
+
+Form<Objective> objective_form() {
+  return map_of<Objective>(
+             {
+                 field("description", &Objective::description, "What it is and what it needs."),
+                 field("formula", &Objective::formula, "The sum that is minimized."),
+                 field("kind", &Objective::kind, enumeration<ObjectiveKind>(kKinds),
+                       "How sensitivities are determined.")
+                     .required()
+                     .example("stream"),
+                 field("head", &Objective::head, "Weight of the head (stream).").example("5"),
+                 field("embedding", &Objective::embedding, "Pattern for the embedding (stream).").example("ffn_down"),
+                 field("output", &Objective::output, "Pattern for the head (stream).").example("ffn_down"),
+                 field("blocks", &Objective::blocks, list_of(block_form()), "The parts of a layer, in order."),
+                 field("multipliers", &Objective::multipliers, list_of(multiplier_form()),
+                       "Multipliers for tensors; the first match counts."),
+             })
+      .doc("An objective: what the choice of types minimizes.");
 }
 
 Result<Objective> parse_objective(std::string_view text, const std::string& name) {
-  Diagnostics errors;
-  const auto document = read_document(text, name, errors);
-  if (document) lint(document->root, objective_fields(), errors);
-  if (!errors.empty()) return errors.together();
-  return read_objective(document->root);
+  return parse_document(text, name, objective_form());
 }
 
 // Shares of the residual stream that tensors write.
@@ -150,35 +153,7 @@ Result<double> sensitivity(const Objective& objective, const MeasuredTensor& ten
 
 }  // namespace
 
-FieldSpec objective_fields() {
-  FieldSpec block{"", FieldKind::kMap, "A part of a layer."};
-  block.fields = {regex_field("writes", "The matrix that writes its result into the residual stream."),
-                  regex_field("others", "The other matrices of this part of the layer.")};
-  FieldSpec blocks{"blocks", FieldKind::kList, "The parts of a layer, in order."};
-  FieldSpec multiplier{"", FieldKind::kMap, "Tensors, and the multiplier of their sensitivity."};
-  multiplier.fields = {regex_field("match", "Pattern to find in the tensor name."),
-                       {"times", FieldKind::kNumber, "The multiplier."}};
-  multiplier.fields[1].example = "1.25";
-  for (FieldSpec* map : {&block, &multiplier})
-    for (FieldSpec& field : map->fields) field.required = true;
-  FieldSpec multipliers{"multipliers", FieldKind::kList, "Multipliers for tensors; the first match counts."};
-  blocks.item = {std::move(block)};
-  multipliers.item = {std::move(multiplier)};
-  FieldSpec all{"", FieldKind::kMap, "An objective: what the choice of types minimizes."};
-  all.fields = {{"description", FieldKind::kString, "What it is and what it needs."},
-                {"formula", FieldKind::kString, "The sum that is minimized."},
-                {"kind", FieldKind::kEnum, "How sensitivities are determined."},
-                {"head", FieldKind::kNumber, "Weight of the head (stream)."},
-                regex_field("embedding", "Pattern for the embedding (stream)."),
-                regex_field("output", "Pattern for the head (stream)."),
-                std::move(blocks),
-                std::move(multipliers)};
-  all.fields[2].required = true;
-  all.fields[2].example = "stream";
-  all.fields[2].choices = {std::begin(kKinds), std::end(kKinds)};
-  all.fields[3].example = "5";
-  return all;
-}
+FieldSpec objective_fields() { return objective_form().spec; }
 
 Result<Objective> find_objective(const std::string& name_or_path, const Origin& asked) {
   std::vector<std::string> names;

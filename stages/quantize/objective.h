@@ -17,23 +17,23 @@ namespace ggufmill {
 enum class ObjectiveKind { kStream, kRelative, kProbe, kAbsolute };
 
 struct Objective {
-  std::string name;
-  std::string description, formula;
+  std::string name{};
+  std::string description{}, formula{};
   ObjectiveKind kind = ObjectiveKind::kRelative;
   // For kStream only: roles of tensors, by parts of their names. Patterns of blocks match the name after "blk.N.".
   double head = 1;
-  std::optional<Pattern> embedding, output;
+  std::optional<Pattern> embedding{}, output{};
   struct Block {
-    Pattern writes, others;  // tensors that write to the residual stream; the other tensors of the block
+    Pattern writes{}, others{};  // tensors that write to the residual stream; the other tensors of the block
   };
-  std::vector<Block> blocks;
+  std::vector<Block> blocks{};
   // Additional factor for the sensitivity; the first match counts.
   struct Multiplier {
-    Pattern match;
+    Pattern match{};
     double times = 1;
   };
-  std::vector<Multiplier> multipliers;
-  std::string file;  // path it was read from; empty: built in
+  std::vector<Multiplier> multipliers{};
+  std::string file{};  // path it was read from; empty: built in
 };
 
 // Returns a built-in objective by name, or reads one from a file by path. `asked` is the position for error messages.

@@ -224,139 +224,134 @@ class QuantizeStage : public Stage {
 
 constexpr std::string_view kTypeParent = "base";  // base of a recipe made from a single type
 
-constexpr std::string_view kFallback = "fallback";
+// A rule of `tensors`. Without `fallback`, that of the stage applies.
+struct WrittenRule {
+  TensorRule rule{};
+  std::optional<bool> fallback{};
+};
 
-FieldSpec misfit_field(std::string doc) {
-  FieldSpec field{"misfit", FieldKind::kEnum, std::move(doc)};
-  field.choices = {"refuse", std::string(kFallback)};
-  return field;
+// The options of the stage as written.
+struct QuantizeSettings {
+  std::optional<std::string> recipe{};
+  const TypeInfo* type = nullptr;
+  std::vector<WrittenRule> tensors{};
+  std::vector<Rule> rules{};
+  bool pure = false;
+  bool requantize = true;
+  bool order_by_layer = true;
+  std::optional<bool> fallback{};
+  std::optional<TargetOptions> target{};
+  Origin origin{}, recipe_origin{};  // of the stage; of `recipe` or `type`
+};
+
+Form<bool> misfit_form() { return word<bool>({{"refuse", false}, {"fallback", true}}); }
+
+Form<std::vector<WrittenRule>> tensors_form(const Types& types) {
+  using Rule = TensorRule;
+  Fields<Rule> fields{
+      field("match", &Rule::match, "Pattern to find anywhere in the tensor name (Perl syntax).")
+          .required()
+          .example("'blk\\.\\d+\\.ffn_down'")
+          .at(&Rule::origin),
+      field("type", &Rule::type, tensor_type(types, {"keep"}), "The new type, or `keep` for the current one.")
+          .required()
+          .example("Q5_K"),
+      field("optional", &Rule::optional, "Whether the rule may match no tensor."),
+  };
+  return list_of(map_of<WrittenRule>(fields_within(&WrittenRule::rule, fields) +
+                                     Fields<WrittenRule>{field("misfit", &WrittenRule::fallback, misfit_form(),
+                                                               "Overrides the stage's `misfit` for this rule.")})
+                     .doc("A rule; the first match for a tensor decides."));
 }
 
-FieldSpec tensors_field() {
-  FieldSpec rule{"", FieldKind::kMap, "A rule; the first match for a tensor decides."};
-  rule.fields = {{"match", FieldKind::kRegex, "Pattern to find anywhere in the tensor name (Perl syntax)."},
-                 {"type", FieldKind::kTypeName, "The new type, or `keep` for the current one."}};
-  rule.fields.push_back({"optional", FieldKind::kBool, "Whether the rule may match no tensor."});
-  rule.fields.back().default_text = "false";
-  rule.fields.push_back(misfit_field("Overrides the stage's `misfit` for this rule."));
-  rule.fields[0].required = rule.fields[1].required = true;
-  rule.fields[0].example = "'blk\\.\\d+\\.ffn_down'";
-  rule.fields[1].choices = {"keep"};
-  rule.fields[1].example = "Q5_K";
-  FieldSpec field{"tensors", FieldKind::kList, "Rules for individual tensors; a rule without a match is an error."};
-  field.item = {std::move(rule)};
-  return field;
-}
-
-FieldSpec mapping() {
-  FieldSpec map{"", FieldKind::kMap, "A recipe or a type, with additional rules."};
-  FieldSpec more{"rules", FieldKind::kList, "Recipe rules that take precedence over the recipe's own."};
-  const FieldSpec recipe = recipe_fields();
-  for (const FieldSpec& field : recipe.fields)
-    if (field.name == "rules") more.item = field.item;
-  FieldSpec order{"order", FieldKind::kEnum,
-                  "Tensor order: layer by layer, sorted by name, as written by llama-quantize; or as in the source."};
-  order.choices = {"layers", "source"};
-  order.default_text = "layers";
-  map.fields = {
-      {"recipe", FieldKind::kString, "Name of a built-in recipe, or path of a recipe file."},
-      {"type", FieldKind::kTypeName, "One type for all tensors of two or more dimensions."},
-      tensors_field(),
-      std::move(more),
-      {"pure", FieldKind::kBool, "Whether to use the recipe's type for all tensors and ignore its rules."},
-      {"requantize", FieldKind::kBool, "Whether quantized tensors may be requantized."},
-      std::move(order),
-      misfit_field(
+Fields<QuantizeSettings> settings_fields(const Types& types) {
+  using Settings = QuantizeSettings;
+  return {
+      field("recipe", &Settings::recipe, "Name of a built-in recipe, or path of a recipe file.")
+          .example("Q4_K_M")
+          .at(&Settings::recipe_origin),
+      field("type", &Settings::type, tensor_type(types), "One type for all tensors of two or more dimensions.")
+          .example("Q4_K")
+          .at(&Settings::recipe_origin),
+      field("tensors", &Settings::tensors, tensors_form(types),
+            "Rules for individual tensors; a rule without a match is an error."),
+      field("rules", &Settings::rules, additional_rules_form(types),
+            "Recipe rules that take precedence over the recipe's own."),
+      field("pure", &Settings::pure, "Whether to use the recipe's type for all tensors and ignore its rules."),
+      field("requantize", &Settings::requantize, "Whether quantized tensors may be requantized."),
+      field("order", &Settings::order_by_layer, word<bool>({{"layers", true}, {"source", false}}),
+            "Tensor order: layer by layer, sorted by name, as written by llama-quantize; or as in the source."),
+      field(
+          "misfit", &Settings::fallback, misfit_form(),
           "What happens to a type named here where the row length is not a multiple of its block size: it is refused, "
-          "or replaced according to the recipe's `fallback`. A recipe's own types always fall back.")};
-  for (FieldSpec& field : target_fields()) map.fields.push_back(std::move(field));
-  map.fields[0].example = "Q4_K_M";
-  map.fields[1].example = "Q4_K";
-  map.fields[4].default_text = "false";
-  map.fields[5].default_text = "true";
-  map.fields[7].default_text = "refuse";
-  return map;
+          "or replaced according to the recipe's `fallback`. A recipe's own types always fall back.")
+          .shown_default("refuse"),
+  };
 }
 
-Result<bool> flag(const ConfigNode& value, std::string_view name, bool otherwise) {
-  const ConfigNode* node = value.find(name);
-  return node ? to_bool(*node) : Result<bool>(otherwise);
-}
-
-bool falls_back(const ConfigNode& value, bool otherwise) {
-  const ConfigNode* misfit = value.find("misfit");
-  return misfit ? misfit->scalar == kFallback : otherwise;
-}
-
-Result<std::vector<TensorRule>> read_rules(const ConfigNode* list, bool fallback, const Types& types) {
+// Returns the rules with what they take over from the stage.
+std::vector<TensorRule> tensor_rules(std::vector<WrittenRule> written, bool fallback) {
   std::vector<TensorRule> rules;
-  if (!list) return rules;
-  for (const ConfigNode& node : list->items) {
-    const ConfigNode& match = *node.find("match");
-    BOOST_OUTCOME_TRY(Pattern pattern, Pattern::compile(match.scalar));
-    const std::string& type = node.find("type")->scalar;
-    BOOST_OUTCOME_TRY(const bool optional, flag(node, "optional", false));
-    rules.push_back({std::move(pattern), type == "keep" ? nullptr : types.find(type),
-                     fmt::format("tensors[{}]: {}", rules.size(), match.scalar), origin_of(match), optional,
-                     falls_back(node, fallback), node.find("misfit") != nullptr, false});
+  for (WrittenRule& each : written) {
+    each.rule.text = fmt::format("tensors[{}]: {}", rules.size(), each.rule.match.text());
+    each.rule.fallback = each.fallback.value_or(fallback);
+    each.rule.misfit_is_given = each.fallback.has_value();
+    rules.push_back(std::move(each.rule));
   }
   return rules;
 }
 
-Result<QuantizeStageOptions> read_mapping(const ConfigNode& value, const RecipeShelf& shelf) {
-  QuantizeStageOptions options;
-  const ConfigNode* recipe = value.find("recipe");
-  const ConfigNode* type = value.find("type");
-  const ConfigNode* target = value.find("target");
-  const int given = (recipe ? 1 : 0) + (type ? 1 : 0) + (target ? 1 : 0);
-  if (given != 1)
-    return error_at(value,
-                    given == 0       ? "neither a recipe nor a type is given"
-                    : recipe && type ? "both a recipe and a type are given"
-                                     : "a target is given together with a recipe or a type",
+Result<QuantizeStageOptions> options_of(QuantizeSettings settings, const RecipeShelf& shelf) {
+  const bool by_recipe = settings.recipe.has_value(), by_type = settings.type, by_target = settings.target.has_value();
+  if (by_recipe + by_type + by_target != 1)
+    return error_at(settings.origin,
+                    by_recipe && by_type                ? "both a recipe and a type are given"
+                    : by_recipe || by_type || by_target ? "a target is given together with a recipe or a type"
+                                                        : "neither a recipe nor a type is given",
                     "give one of them: {recipe: Q4_K_M}, {type: Q4_K}, or {target: {bits: 4.5}}");
-  options.origin = origin_of(value);
-  options.recipe_origin = origin_of(recipe ? *recipe : type ? *type : *target);
-  BOOST_OUTCOME_TRY(options.recipe, recipe ? shelf.find(recipe->scalar, options.recipe_origin)
-                                    : type ? recipe_of_type(*shelf.types().find(type->scalar), shelf)
-                                           : recipe_of_target(shelf));
-  if (target) {
-    BOOST_OUTCOME_TRY(options.target, read_target(value, shelf));
-  } else {
-    BOOST_OUTCOME_TRY(refuse_target_fields(value));
-  }
-  if (const ConfigNode* rules = value.find("rules")) {
-    BOOST_OUTCOME_TRY(add_rules(*rules, "rules", shelf.types(), options.recipe));
-  }
-  options.fallback = falls_back(value, false);
-  options.misfit_is_given = value.find("misfit") != nullptr;
-  BOOST_OUTCOME_TRY(options.rules, read_rules(value.find("tensors"), options.fallback, shelf.types()));
-  BOOST_OUTCOME_TRY(options.pure, flag(value, "pure", false));
-  BOOST_OUTCOME_TRY(options.requantize, flag(value, "requantize", true));
-  const ConfigNode* order = value.find("order");
-  options.order_by_layer = !order || order->scalar == "layers";
+  QuantizeStageOptions options;
+  options.origin = settings.origin;
+  options.recipe_origin = by_target ? settings.target->origin : settings.recipe_origin;
+  BOOST_OUTCOME_TRY(options.recipe, by_recipe ? shelf.find(*settings.recipe, options.recipe_origin)
+                                    : by_type ? recipe_of_type(*settings.type, shelf)
+                                              : recipe_of_target(shelf));
+  add_rules(std::move(settings.rules), "rules", options.recipe);
+  options.target = std::move(settings.target);
+  options.fallback = settings.fallback.value_or(false);
+  options.misfit_is_given = settings.fallback.has_value();
+  options.rules = tensor_rules(std::move(settings.tensors), options.fallback);
+  options.pure = settings.pure;
+  options.requantize = settings.requantize;
+  options.order_by_layer = settings.order_by_layer;
   return options;
 }
 
-FieldSpec quantize_fields() {
-  FieldSpec name{"", FieldKind::kString, "Name of a built-in recipe, path of a recipe file, or a type."};
-  name.example = "Q4_K_M";
-  FieldSpec field{"quantize", FieldKind::kOneOf, "Chooses the type of each tensor."};
-  field.alternatives = {std::move(name), mapping()};
-  field.example = "{recipe: Q3_K_M, tensors: [{match: 'ffn_down', type: Q5_K}]}";
-  return field;
-}
-
-// `value` has passed the lint.
-Result<QuantizeStageOptions> read_quantize(const ConfigNode& value, const RecipeShelf& shelf) {
-  if (value.is_map()) return read_mapping(value, shelf);
+// Returns the options of a stage with only a name: of a recipe, or else of a type.
+Result<QuantizeStageOptions> options_of_name(const std::string& name, const ConfigNode& node,
+                                             const RecipeShelf& shelf) {
   QuantizeStageOptions options;
-  options.origin = options.recipe_origin = origin_of(value);
-  auto recipe = shelf.find(value.scalar, options.origin);
-  if (const TypeInfo* type = shelf.types().find(value.scalar); type && (!recipe || recipe.value().partial))
+  options.origin = options.recipe_origin = origin_of(node);
+  auto recipe = shelf.find(name, options.origin);
+  if (const TypeInfo* type = shelf.types().find(name); type && (!recipe || recipe.value().partial))
     recipe = recipe_of_type(*type, shelf);
   BOOST_OUTCOME_TRY(options.recipe, std::move(recipe));
   return options;
+}
+
+Form<QuantizeStageOptions> quantize_form(const RecipeShelf& shelf) {
+  using Options = QuantizeStageOptions;
+  const auto name = converted<Options>(
+      text().doc("Name of a built-in recipe, path of a recipe file, or a type.").example("Q4_K_M"),
+      [shelf](const std::string& given, const ConfigNode& node) { return options_of_name(given, node, shelf); });
+  const auto map =
+      converted<Options>(with_fields_of(map_of<QuantizeSettings>(settings_fields(shelf.types())),
+                                        &QuantizeSettings::target, target_form(shelf))
+                             .at(&QuantizeSettings::origin)
+                             .doc("A recipe or a type, with additional rules."),
+                         [shelf](QuantizeSettings settings) { return options_of(std::move(settings), shelf); });
+  return either<Options>({name, map})
+      .doc("Chooses the type of each tensor.")
+      .example("{recipe: Q3_K_M, tensors: [{match: 'ffn_down', type: Q5_K}]}");
 }
 
 }  // namespace
@@ -420,14 +415,9 @@ Result<Undecided> undecided(const Stage& stage, Model model) {
 }
 
 StageSpec quantize_stage(Types types) {
-  StageSpec spec;
-  spec.field = quantize_fields();
-  spec.per_output = true;
-  spec.make = [shelf = RecipeShelf(std::move(types))](const ConfigNode& value) -> Result<std::unique_ptr<Stage>> {
-    BOOST_OUTCOME_TRY(QuantizeStageOptions options, read_quantize(value, shelf));
-    return make_quantize_stage(std::move(options), shelf);
-  };
-  return spec;
+  const RecipeShelf shelf{std::move(types)};
+  return stage_spec("quantize", quantize_form(shelf),
+                    [shelf](QuantizeStageOptions options) { return make_quantize_stage(std::move(options), shelf); });
 }
 
 }  // namespace ggufmill

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "pipeline/config/yaml_reader.h"
 #include "pipeline/core/text.h"
 #include "pipeline/io/io.h"
 
@@ -13,32 +12,14 @@ namespace ggufmill {
 namespace {
 
 constexpr std::uint64_t kMostRecipeBytes = 1 << 20;
-constexpr std::size_t kLongestChain = 32;  // length of a chain of `extends`
-
-FieldSpec rules_field(std::string name, std::string doc, bool typed) {
-  FieldSpec rule{"", FieldKind::kMap, "Conditions, all of which must be met, and the result."};
-  rule.fields = condition_fields();
-  if (typed) {
-    rule.fields.push_back({"type", FieldKind::kTypeName, "The type of such a tensor."});
-    rule.fields.back().required = true;
-    rule.fields.back().example = "Q5_K";
-  }
-  FieldSpec field{std::move(name), FieldKind::kList, std::move(doc)};
-  field.item = {std::move(rule)};
-  return field;
-}
-
-FieldSpec list_of(std::string name, FieldSpec item, std::string doc) {
-  FieldSpec field{std::move(name), FieldKind::kList, std::move(doc)};
-  field.item = {std::move(item)};
-  return field;
-}
+constexpr std::string_view kType = "type";  // the result of a rule and of a recipe
+constexpr std::size_t kLongestChain = 32;   // length of a chain of `extends`
 
 // Renders the conditions of a rule as written in the recipe: "class ffn_down, depth spread".
-std::string words_of(const ConfigNode& rule) {
+std::string describe_conditions(const ConfigNode& rule) {
   std::string text;
   for (const ConfigNode::Entry& entry : rule.entries) {
-    if (entry.key == "type") continue;
+    if (entry.key == kType) continue;
     std::string value = entry.value.scalar;
     for (const ConfigNode& item : entry.value.items) value += (value.empty() ? "" : "|") + item.scalar;
     text += fmt::format("{}{} {}", text.empty() ? "" : ", ", entry.key, value);
@@ -46,87 +27,129 @@ std::string words_of(const ConfigNode& rule) {
   return text.size() > 72 ? text.substr(0, 69) + "..." : text;
 }
 
-Result<std::vector<Rule>> read_rules(const ConfigNode* list, const std::string& recipe, const Types& types) {
-  std::vector<Rule> rules;
-  if (!list) return rules;
-  for (const ConfigNode& node : list->items) {
-    Rule rule;
-    BOOST_OUTCOME_TRY(rule.condition, read_condition(node, types));
-    if (const ConfigNode* type = node.find("type")) rule.type = types.find(type->scalar);
-    rule.text = fmt::format("{}: {}", recipe, words_of(node));
-    rules.push_back(std::move(rule));
-  }
-  return rules;
+// Rules of a list: `typed` ones have a result.
+Form<std::vector<Rule>> rules_form(const Types& types, bool typed) {
+  Fields<Rule> fields = fields_within(&Rule::condition, condition_fields(types));
+  if (typed)
+    fields.push_back(field(std::string(kType), &Rule::type, tensor_type(types), "The type of such a tensor.")
+                         .required()
+                         .example("Q5_K"));
+  return list_of(converted<Rule>(map_of<Rule>(std::move(fields)), [](Rule rule, const ConfigNode& node) {
+                   rule.text = describe_conditions(node);
+                   return rule;
+                 }).doc("Conditions, all of which must be met, and the result."));
 }
 
-// Puts the recipe's own rules before those it inherits.
-Status prepend(std::vector<Rule>& rules, const ConfigNode* list, const std::string& recipe, const Types& types) {
-  BOOST_OUTCOME_TRY(auto own, read_rules(list, recipe, types));
-  rules.insert(rules.begin(), std::make_move_iterator(own.begin()), std::make_move_iterator(own.end()));
-  return ok();
+Form<ModelGroups> groups_form() {
+  const auto members = list_of(map_of<Condition>(model_condition_fields()).doc("A condition."))
+                           .doc("Conditions on the model, one of which must be met.");
+  return converted<ModelGroups>(dictionary_of(members), [](NamedValues<std::vector<Condition>> groups) {
+    return ModelGroups(std::make_move_iterator(groups.begin()), std::make_move_iterator(groups.end()));
+  });
 }
 
-Status read_groups(const ConfigNode* groups, const Types& types, ModelGroups& into) {
-  if (!groups) return ok();
-  for (const ConfigNode::Entry& group : groups->entries) {
-    std::vector<Condition> members;
-    for (const ConfigNode& member : group.value.items) {
-      BOOST_OUTCOME_TRY(members.emplace_back(), read_condition(member, types));
+using TypeMap = std::map<const TypeInfo*, const TypeInfo*>;
+
+// Types and their replacements. The lint does not check the keys of dictionaries.
+Form<TypeMap> fallback_form(const Types& types) {
+  const auto convert = [types](const NamedValues<const TypeInfo*>& names, const ConfigNode& node) -> Result<TypeMap> {
+    TypeMap fallback;
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      const auto& [name, replacement] = names[i];
+      const TypeInfo* type = types.find(name);
+      if (!type)
+        return error_at(node.text, node.entries[i].position, fmt::format("unknown quantization type '{}'", name),
+                        "`ggufmill types` lists them");
+      fallback[type] = replacement;
     }
-    into[group.key] = std::move(members);
-  }
-  return ok();
+    return fallback;
+  };
+  return converted<TypeMap>(dictionary_of(tensor_type(types).doc("A tensor type.")), convert);
 }
 
-Status check_groups(const std::vector<Rule>& rules, const Recipe& recipe, const ConfigNode& root) {
-  for (const Rule& rule : rules)
-    for (const std::string& name : rule.condition.models)
-      if (!recipe.models.count(name))
-        return error_at(root, fmt::format("recipe '{}' uses model group '{}', which is not defined", recipe.name, name),
-                        "define it under `models:`, or extend a recipe that defines it");
-  return ok();
+// A recipe file: its own values, without those that it inherits.
+struct RecipeFile {
+  Recipe recipe{};
+  std::optional<std::string> parent{};
+  Origin origin{}, parent_origin{};
+};
+
+Form<RecipeFile> recipe_form(const Types& types) {
+  const auto type_list = list_of(tensor_type(types).doc("A tensor type."));
+  Fields<Recipe> first{
+      field("description", &Recipe::description, "A one-line summary of its purpose."),
+      field("aliases", &Recipe::aliases, list_of(text().doc("A name.")), "Other names of the recipe."),
+  };
+  Fields<Recipe> rest{
+      field("partial", &Recipe::partial,
+            "Whether the recipe is only a base to extend and cannot be used for an output."),
+      field("file_type", &Recipe::file_type, "The number to write as general.file_type."),
+      field(std::string(kType), &Recipe::type, tensor_type(types), "The type where no rule matches."),
+      field("keep", &Recipe::keep, rules_form(types, false),
+            "Tensors that always keep their type, regardless of all rules."),
+      field("rules", &Recipe::rules, rules_form(types, true), "The first match decides the type."),
+      field("adjust", &Recipe::adjust, rules_form(types, true),
+            "The first match, with `from` as the type chosen so far, replaces that type."),
+      field("fallback", &Recipe::fallback, fallback_form(types),
+            "Replacement types for rows that are not a multiple of the block size."),
+      field("last_fallback", &Recipe::last_fallback, tensor_type(types),
+            "Replacement where the fallback does not fit either."),
+      field("needs_importance", &Recipe::needs_importance, type_list,
+            "Types that are refused without importance data."),
+      field("importance_exempt", &Recipe::importance_exempt, list_of(class_form()),
+            "Classes that are never refused for missing importance data."),
+      field("models", &Recipe::models, groups_form(), "Named groups of models, for the condition `model`."),
+  };
+  return map_of<RecipeFile>(
+             fields_within(&RecipeFile::recipe, first) +
+             Fields<RecipeFile>{field("extends", &RecipeFile::parent,
+                                      "Name or path of a recipe to extend; the settings here take precedence.")
+                                    .at(&RecipeFile::parent_origin)} +
+             fields_within(&RecipeFile::recipe, rest))
+      .at(&RecipeFile::origin)
+      .doc("Chooses the type of each tensor.");
 }
 
-void read_plain(const ConfigNode& root, const Types& types, Recipe& recipe) {
-  if (const ConfigNode* node = root.find("description")) recipe.description = node->scalar;
-  if (const ConfigNode* node = root.find("type")) recipe.type = types.find(node->scalar);
-  if (const ConfigNode* node = root.find("last_fallback")) recipe.last_fallback = types.find(node->scalar);
-  if (const ConfigNode* node = root.find("fallback"))
-    for (const ConfigNode::Entry& entry : node->entries)
-      recipe.fallback[types.find(entry.key)] = types.find(entry.value.scalar);
-  if (const ConfigNode* node = root.find("needs_importance"))
-    for (const ConfigNode& item : node->items) recipe.needs_importance.push_back(types.find(item.scalar));
-  if (const ConfigNode* node = root.find("importance_exempt"))
-    for (const ConfigNode& item : node->items) recipe.importance_exempt.push_back(*class_named(item.scalar));
+// Puts `rules` before those that are inherited, with the name of the recipe they come from.
+void prepend(std::vector<Rule>& inherited, std::vector<Rule> rules, const std::string& from) {
+  for (Rule& rule : rules) rule.text = from + ": " + rule.text;
+  inherited.insert(inherited.begin(), std::make_move_iterator(rules.begin()), std::make_move_iterator(rules.end()));
 }
 
-// Reads the values that recipes extending this one do not inherit.
-Status read_own(const ConfigNode& root, Recipe& recipe) {
-  recipe.aliases.clear();
-  if (const ConfigNode* node = root.find("aliases"))
-    for (const ConfigNode& item : node->items) recipe.aliases.push_back(item.scalar);
-  recipe.partial = false;
-  if (const ConfigNode* node = root.find("partial")) {
-    BOOST_OUTCOME_TRY(recipe.partial, to_bool(*node));
-  }
-  return ok();
+template <class Value>
+void append(std::vector<Value>& inherited, const std::vector<Value>& values) {
+  inherited.insert(inherited.end(), values.begin(), values.end());
 }
 
-// Applies the file's values to `recipe`, which contains the inherited ones.
-Status read_recipe(const ConfigNode& root, const Types& types, Recipe& recipe) {
-  read_plain(root, types, recipe);
-  BOOST_OUTCOME_TRY(read_own(root, recipe));
-  if (const ConfigNode* node = root.find("file_type")) {
-    BOOST_OUTCOME_TRY(const std::int64_t number, to_integer(*node));
-    recipe.file_type = static_cast<std::uint32_t>(number);
-  }
-  BOOST_OUTCOME_TRY(read_groups(root.find("models"), types, recipe.models));
-  BOOST_OUTCOME_TRY(prepend(recipe.keep, root.find("keep"), recipe.name, types));
-  BOOST_OUTCOME_TRY(prepend(recipe.rules, root.find("rules"), recipe.name, types));
-  BOOST_OUTCOME_TRY(prepend(recipe.adjust, root.find("adjust"), recipe.name, types));
-  for (const auto* rules : {&recipe.keep, &recipe.rules, &recipe.adjust}) {
-    BOOST_OUTCOME_TRY(check_groups(*rules, recipe, root));
-  }
+// Completes the values of a file with the inherited ones.
+Recipe extended(Recipe inherited, Recipe own) {
+  Recipe all = std::move(inherited);
+  all.name = std::move(own.name);
+  all.aliases = std::move(own.aliases);
+  all.partial = own.partial;
+  if (!own.description.empty()) all.description = std::move(own.description);
+  if (own.type) all.type = own.type;
+  if (own.file_type) all.file_type = own.file_type;
+  if (own.last_fallback) all.last_fallback = own.last_fallback;
+  for (const auto& [type, replacement] : own.fallback) all.fallback[type] = replacement;
+  for (auto& [name, members] : own.models) all.models[name] = std::move(members);
+  append(all.needs_importance, own.needs_importance);
+  append(all.importance_exempt, own.importance_exempt);
+  append(all.files, own.files);
+  prepend(all.keep, std::move(own.keep), all.name);
+  prepend(all.rules, std::move(own.rules), all.name);
+  prepend(all.adjust, std::move(own.adjust), all.name);
+  return all;
+}
+
+Status check_groups(const Recipe& recipe, const Origin& origin) {
+  for (const auto* rules : {&recipe.keep, &recipe.rules, &recipe.adjust})
+    for (const Rule& rule : *rules)
+      for (const std::string& name : rule.condition.models)
+        if (!recipe.models.count(name))
+          return error_at(origin,
+                          fmt::format("recipe '{}' uses model group '{}', which is not defined", recipe.name, name),
+                          "define it under `models:`, or extend a recipe that defines it");
   return ok();
 }
 
@@ -148,43 +171,16 @@ Result<std::string> file_text(const std::string& path) {
 }  // namespace
 
 FieldSpec recipe_fields() {
-  const FieldSpec word{"", FieldKind::kString, "A name."};
-  const FieldSpec type{"", FieldKind::kTypeName, "A tensor type."};
-  FieldSpec class_word{"", FieldKind::kEnum, "A tensor class."};
-  class_word.choices = class_names();
-  FieldSpec members{"", FieldKind::kList, "Conditions on the model, one of which must be met."};
-  members.item = {FieldSpec{"", FieldKind::kMap, "A condition."}};
-  members.item[0].fields = model_condition_fields();
-  FieldSpec models{"models", FieldKind::kDictionary, "Named groups of models, for the condition `model`."};
-  models.item = {std::move(members)};
-  FieldSpec fallback{"fallback", FieldKind::kDictionary,
-                     "Replacement types for rows that are not a multiple of the block size."};
-  fallback.item = {type};
-
-  FieldSpec fields{"recipe", FieldKind::kMap, "Chooses the type of each tensor."};
-  fields.fields = {
-      {"description", FieldKind::kString, "A one-line summary of its purpose."},
-      list_of("aliases", word, "Other names of the recipe."),
-      {"extends", FieldKind::kString, "Name or path of a recipe to extend; the settings here take precedence."},
-      {"partial", FieldKind::kBool, "Whether the recipe is only a base to extend and cannot be used for an output."},
-      {"file_type", FieldKind::kInteger, "The number to write as general.file_type."},
-      {"type", FieldKind::kTypeName, "The type where no rule matches."},
-      rules_field("keep", "Tensors that always keep their type, regardless of all rules.", false),
-      rules_field("rules", "The first match decides the type.", true),
-      rules_field("adjust", "The first match, with `from` as the type chosen so far, replaces that type.", true),
-      std::move(fallback),
-      {"last_fallback", FieldKind::kTypeName, "Replacement where the fallback does not fit either."},
-      list_of("needs_importance", type, "Types that are refused without importance data."),
-      list_of("importance_exempt", class_word, "Classes that are never refused for missing importance data."),
-      std::move(models)};
-  return fields;
+  FieldSpec spec = recipe_form({}).spec;
+  spec.name = "recipe";
+  return spec;
 }
 
-Status add_rules(const ConfigNode& list, const std::string& where, const Types& types, Recipe& recipe) {
-  const std::size_t before = recipe.rules.size();
-  BOOST_OUTCOME_TRY(prepend(recipe.rules, &list, where, types));
-  for (std::size_t i = 0; i < recipe.rules.size() - before; ++i) recipe.rules[i].named = true;
-  return ok();
+Form<std::vector<Rule>> additional_rules_form(const Types& types) { return rules_form(types, true); }
+
+void add_rules(std::vector<Rule> rules, const std::string& where, Recipe& recipe) {
+  for (Rule& rule : rules) rule.named = true;
+  prepend(recipe.rules, std::move(rules), where);
 }
 
 std::optional<std::uint32_t> RecipeShelf::file_type_of(const std::string& name) const {
@@ -200,21 +196,13 @@ Result<Recipe> RecipeShelf::find(const std::string& name_or_path, const Origin& 
 
 namespace {
 
-// Aliases of a built-in recipe, and true in `partial` if only other recipes use it.
-struct Heading {
-  std::vector<std::string> aliases;
-  bool partial = false;
-};
-
-Heading heading_of(const BuiltInRecipe& recipe) {
+// Returns the aliases of a built-in recipe, and whether only other recipes use it.
+Recipe heading_of(const BuiltInRecipe& recipe) {
+  static const Fields<Recipe> fields{field("aliases", &Recipe::aliases, ""), field("partial", &Recipe::partial, "")};
   Diagnostics ignored;  // built-in files are valid: a test reads them all
-  const auto document = read_document(recipe.text, std::string(recipe.name), ignored);
-  if (!document) return {};
-  Heading heading;
-  if (const ConfigNode* aliases = document->root.find("aliases"))
-    for (const ConfigNode& alias : aliases->items) heading.aliases.push_back(alias.scalar);
-  const ConfigNode* partial = document->root.find("partial");
-  heading.partial = partial && partial->scalar == "true";
+  Recipe heading;
+  if (const auto document = read_document(recipe.text, std::string(recipe.name), ignored))
+    (void)read_fields(fields, document->root, heading);
   return heading;
 }
 
@@ -234,23 +222,12 @@ Result<RecipeText> text_of(const std::string& name, const Origin& asked) {
   return error_at(asked, fmt::format("unknown recipe '{}'", name), recipe_hint(name));
 }
 
-// The field table does not check the keys of dictionaries.
-Status check_fallback_keys(const ConfigNode& root, const Types& types) {
-  const ConfigNode* fallback = root.find("fallback");
-  if (!fallback) return ok();
-  for (const ConfigNode::Entry& entry : fallback->entries)
-    if (!types.find(entry.key))
-      return error_at(root.text, entry.position, fmt::format("unknown quantization type '{}'", entry.key),
-                      "`ggufmill types` lists them");
-  return ok();
-}
-
 }  // namespace
 
 std::string recipe_hint(const std::string& name) {
   std::vector<std::string> names;
   for (const BuiltInRecipe& recipe : built_in_recipes()) {
-    const Heading heading = heading_of(recipe);
+    const Recipe heading = heading_of(recipe);
     if (heading.partial) continue;
     names.emplace_back(recipe.name);
     names.insert(names.end(), heading.aliases.begin(), heading.aliases.end());
@@ -271,19 +248,16 @@ Result<Recipe> RecipeShelf::find(const std::string& name_or_path, const Origin& 
         "merge the rules of several of them into one");
   chain.push_back(text.name);
 
-  Diagnostics errors;
-  const auto document = read_document(text.text, text.name, errors);
-  if (document) lint(document->root, recipe_fields(), errors, types_);
-  if (!errors.empty()) return errors.together();
-  const ConfigNode& root = document->root;
-  BOOST_OUTCOME_TRY(check_fallback_keys(root, types_));
-  Recipe recipe;
-  if (const ConfigNode* parent = root.find("extends")) {
-    BOOST_OUTCOME_TRY(recipe, find(parent->scalar, origin_of(*parent), chain));
+  BOOST_OUTCOME_TRY(RecipeFile file, parse_document(text.text, text.name, recipe_form(types_), types_));
+  Recipe inherited;
+  if (file.parent) {
+    BOOST_OUTCOME_TRY(inherited, find(*file.parent, file.parent_origin, chain));
   }
-  recipe.name = names_file(text.name) ? std::filesystem::path(text.name).stem().string() : text.name;
-  if (names_file(text.name)) recipe.files.push_back(text.name);
-  BOOST_OUTCOME_TRY(read_recipe(root, types_, recipe));
+  const bool is_file = names_file(text.name);
+  file.recipe.name = is_file ? std::filesystem::path(text.name).stem().string() : text.name;
+  if (is_file) file.recipe.files.push_back(text.name);
+  Recipe recipe = extended(std::move(inherited), std::move(file.recipe));
+  BOOST_OUTCOME_TRY(check_groups(recipe, file.origin));
   return recipe;
 }
 

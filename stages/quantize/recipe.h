@@ -8,35 +8,34 @@
 #include <string>
 #include <vector>
 
-#include "pipeline/config/config_node.h"
 #include "stages/quantize/condition.h"
 
 namespace ggufmill {
 
 struct Rule {
-  Condition condition;
+  Condition condition{};
   const TypeInfo* type = nullptr;  // null: the tensor keeps its type
-  std::string text;                // shown by `plan`: "Q4_K_M rule 2 (ffn_down spread)"
+  std::string text{};              // shown by `plan`: "Q4_K_M rule 2 (ffn_down spread)"
   bool named = false;              // given next to the recipe, in the pipeline file
 };
 
 struct Recipe {
-  std::string name;
-  std::string description;
-  std::vector<std::string> aliases;
-  bool partial = false;                    // only a base for other recipes
-  const TypeInfo* type = nullptr;          // used if no rule matches; null: the tensor keeps its type
-  std::optional<std::uint32_t> file_type;  // written as general.file_type; nullopt: left unchanged
-  std::vector<Rule> keep;                  // tensors that are never converted
-  std::vector<Rule> rules;                 // the first match wins
-  std::vector<Rule> adjust;                // applied after `rules`; the first match wins; mostly with `from`
-  std::map<const TypeInfo*, const TypeInfo*> fallback;  // for rows that are not whole blocks
-  const TypeInfo* last_fallback = nullptr;              // if that does not fit either
+  std::string name{};
+  std::string description{};
+  std::vector<std::string> aliases{};
+  bool partial = false;                      // only a base for other recipes
+  const TypeInfo* type = nullptr;            // used if no rule matches; null: the tensor keeps its type
+  std::optional<std::uint32_t> file_type{};  // written as general.file_type; nullopt: left unchanged
+  std::vector<Rule> keep{};                  // tensors that are never converted
+  std::vector<Rule> rules{};                 // the first match wins
+  std::vector<Rule> adjust{};                // applied after `rules`; the first match wins; mostly with `from`
+  std::map<const TypeInfo*, const TypeInfo*> fallback{};  // for rows that are not whole blocks
+  const TypeInfo* last_fallback = nullptr;                // if that does not fit either
   bool is_type = false;  // made from one type that the user named, based on what all recipes share
-  std::vector<const TypeInfo*> needs_importance;  // types refused without importance, except for...
-  std::vector<ClassSet> importance_exempt;        // ...tensors of these classes
-  ModelGroups models;
-  std::vector<std::string> files;  // paths it was read from, including `extends`; empty: built in
+  std::vector<const TypeInfo*> needs_importance{};  // types refused without importance, except for...
+  std::vector<ClassSet> importance_exempt{};        // ...tensors of these classes
+  ModelGroups models{};
+  std::vector<std::string> files{};  // paths it was read from, including `extends`; empty: built in
 };
 
 // Returns the field table of a recipe file.
@@ -59,8 +58,10 @@ class RecipeShelf {
   Types types_;
 };
 
-// Inserts the rules of `list`, which has passed the lint, before those of the recipe.
-Status add_rules(const ConfigNode& list, const std::string& where, const Types& types, Recipe& recipe);
+// Rules that a user gives in addition to a recipe, and the function that puts them before the recipe's own. `where`
+// names them in reasons.
+Form<std::vector<Rule>> additional_rules_form(const Types& types);
+void add_rules(std::vector<Rule> rules, const std::string& where, Recipe& recipe);
 
 // A recipe file embedded at build time.
 struct BuiltInRecipe {

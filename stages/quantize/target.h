@@ -16,17 +16,17 @@ namespace ggufmill {
 // A budget for some tensors, including their padding. Exactly one of the four limits is set.
 struct TargetBudget {
   // Matching tensors that are in no earlier budget; nullopt: all other tensors, and data outside of tensors.
-  std::optional<Pattern> tensors;
-  std::optional<std::uint64_t> bytes;  // total of all files
-  std::optional<double> bits;          // the same per weight
-  std::optional<Recipe> like;          // the size with this recipe
-  std::optional<double> divergence;    // the smallest choice with at most this sum of losses
+  std::optional<Pattern> tensors{};
+  std::optional<std::uint64_t> bytes{};  // total of all files
+  std::optional<double> bits{};          // the same per weight
+  std::optional<Recipe> like{};          // the size with this recipe
+  std::optional<double> divergence{};    // the smallest choice with at most this sum of losses
   Origin origin{};
 };
 
 // Bounds on the types of some tensors, compared by bits per weight.
 struct TypeBound {
-  Pattern match;
+  Pattern match{};
   const TypeInfo* at_least = nullptr;  // either may be null
   const TypeInfo* at_most = nullptr;
 };
@@ -68,11 +68,8 @@ struct Choice {
   void add(const Choice& of_others);
 };
 
-// Fields for a target in a mapping of `quantize`, and their parser. refuse_target_fields() rejects all fields other
-// than `target` if there is no target.
-std::vector<FieldSpec> target_fields();
-Result<TargetOptions> read_target(const ConfigNode& quantize, const RecipeShelf& shelf);
-Status refuse_target_fields(const ConfigNode& quantize);
+// Reads the options of a target in a mapping of `quantize`; nullopt without `target`, which the other options need.
+Form<std::optional<TargetOptions>> target_form(const RecipeShelf& shelf);
 
 // A choice made without a measurement, from the sizes of types only. It fills the budgets as a measured choice would.
 // If a budget is a divergence, which does not determine a size, its tensors get the largest candidates. The errors are

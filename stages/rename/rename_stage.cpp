@@ -97,14 +97,18 @@ class RenameStage : public Stage {
   RenameOptions options_;
 };
 
-Result<std::unique_ptr<Stage>> make(const ConfigNode& value) {
-  RenameOptions options{{}, origin_of(value)};
-  for (const ConfigNode& item : value.items) {
-    const ConfigNode &match = *item.find("match"), &to = *item.find("to");
-    BOOST_OUTCOME_TRY(Pattern pattern, to_pattern(match));
-    options.rules.push_back({std::move(pattern), to.scalar, origin_of(match), origin_of(to)});
-  }
-  return make_rename_stage(std::move(options));
+Form<RenameRule> rule_form() {
+  return map_of<RenameRule>(
+             {field("match", &RenameRule::match,
+                    "Pattern to find anywhere in the tensor name (Perl syntax); the first match is replaced.")
+                  .required()
+                  .example("'^model\\.layers\\.(\\d+)'")
+                  .at(&RenameRule::match_origin),
+              field("to", &RenameRule::to, "The replacement: $1 to $9 are the groups, $& is the entire match.")
+                  .required()
+                  .example("'blk.$1'")
+                  .at(&RenameRule::to_origin)})
+      .doc("A rule; all rules are applied in order, and a rule without a match is an error.");
 }
 
 }  // namespace
@@ -119,28 +123,12 @@ Result<std::unique_ptr<Stage>> make_rename_stage(RenameOptions options) {
 }
 
 StageSpec rename_stage() {
-  const FieldSpec match{
-      .name = "match",
-      .kind = FieldKind::kRegex,
-      .doc = "Pattern to find anywhere in the tensor name (Perl syntax); the first match is replaced.",
-      .required = true,
-      .example = "'^model\\.layers\\.(\\d+)'"};
-  const FieldSpec to{.name = "to",
-                     .kind = FieldKind::kString,
-                     .doc = "The replacement: $1 to $9 are the groups, $& is the entire match.",
-                     .required = true,
-                     .example = "'blk.$1'"};
-  const FieldSpec rule{.kind = FieldKind::kMap,
-                       .doc = "A rule; all rules are applied in order, and a rule without a match is an error.",
-                       .fields = {match, to}};
-  return {{.name = "rename",
-           .kind = FieldKind::kList,
-           .doc = "Renames tensors.",
-           .example = "[{match: '^model\\.layers\\.(\\d+)', to: 'blk.$1'}]",
-           .item = {rule},
-           .minimum = 1},
-          true,
-          make};
+  return stage_spec("rename",
+                    shorthand(&RenameOptions::rules, list_of(rule_form()).at_least(1))
+                        .at(&RenameOptions::origin)
+                        .doc("Renames tensors.")
+                        .example("[{match: '^model\\.layers\\.(\\d+)', to: 'blk.$1'}]"),
+                    make_rename_stage);
 }
 
 }  // namespace ggufmill

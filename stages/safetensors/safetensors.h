@@ -46,14 +46,14 @@ struct SinkOptions {
   std::string config{};
   std::string architecture{};  // if config.json does not identify it: name of a map, or a file
   CheckpointRestorer restore{};
-  Origin origin{};
+  Origin origin{}, config_origin{}, architecture_origin{};
 };
 }  // namespace safetensors
 
 // Returns a sink that writes tensors without metadata, with their own names or those of a checkpoint:
 // model.safetensors, or several files and their index. Within a file, tensors with larger elements come first;
 // otherwise the order is that of the model. Fails with exit code 2 for types that the format does not support.
-std::unique_ptr<Sink> make_safetensors_sink(safetensors::SinkOptions options);
+Result<std::unique_ptr<Sink>> make_safetensors_sink(safetensors::SinkOptions options);
 // Returns the specification of `safetensors: FOLDER` or
 //   safetensors: {path: FOLDER, shard_size: 5G, dtype: keep | f32 | f16 | bf16, names: gguf | huggingface,
 //                 config: FILE, architecture: NAME}

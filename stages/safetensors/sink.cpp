@@ -204,97 +204,81 @@ class SafetensorsSink final : public Sink {
   SinkOptions options_;
 };
 
-FieldSpec output_path_field() {
-  return {.kind = FieldKind::kPath,
-          .doc = "Folder for the files; {recipe} is replaced by the recipe name.",
-          .example = "out/Llama-3-8B"};
+Form<std::string> output_path() {
+  return path().doc("Folder for the files; {recipe} is replaced by the recipe name.").example("out/Llama-3-8B");
 }
 
-FieldSpec options_field() {
-  FieldSpec path = output_path_field();
-  path.name = "path";
-  path.required = true;
-  const FieldSpec size{
-      .name = "shard_size",
-      .kind = FieldKind::kBytes,
-      .doc = "Maximum number of bytes of tensor data per file; a larger tensor gets a file of its own.",
-      .default_text = "5G",
-      .example = "2G",
-      .minimum = 1};
-  const FieldSpec dtype{.name = "dtype",
-                        .kind = FieldKind::kEnum,
-                        .doc =
-                            "Type for floats and quantized tensors. With keep, types are unchanged, and a quantized "
-                            "tensor is an error. Integers are never converted.",
-                        .default_text = "keep",
-                        .example = "bf16",
-                        .choices = {"keep", "f32", "f16", "bf16"}};
-  const FieldSpec names{
-      .name = "names",
-      .kind = FieldKind::kEnum,
-      .doc =
-          "Names and layout of the tensors: as they are in GGUF, or as in the original checkpoint, including the order "
-          "of heads and one tensor per expert. The latter reverses the mapping of the architecture.",
-      .default_text = "gguf",
-      .example = "huggingface",
-      .choices = {"gguf", "huggingface"}};
-  const FieldSpec config{.name = "config",
-                         .kind = FieldKind::kPath,
-                         .doc =
-                             "With names: huggingface: config.json (or params.json) of the checkpoint, or its folder. "
-                             "Default: that of the source, if it is a checkpoint.",
-                         .example = "models/Llama-3-8B"};
-  const FieldSpec architecture{
-      .name = "architecture",
-      .kind = FieldKind::kString,
-      .doc = "With names: huggingface: name of a built-in map, or a file. Default: chosen from config.json.",
-      .example = "llama"};
-  return {.kind = FieldKind::kMap,
-          .doc = "The folder, the size of its files, and the types and names of the tensors.",
-          .example = "{path: out/model, dtype: bf16}",
-          .fields = {path, size, dtype, names, config, architecture}};
+Form<SinkOptions> options_form() {
+  using Options = SinkOptions;
+  return map_of<Options>(
+             {
+                 field("path", &Options::path, output_path(),
+                       "Folder for the files; {recipe} is replaced by the recipe name.")
+                     .required(),
+                 field("shard_size", &Options::shard_size, bytes(),
+                       "Maximum number of bytes of tensor data per file; a larger tensor gets a file of its own.")
+                     .at_least(1)
+                     .example("2G"),
+                 field("dtype", &Options::type,
+                       word<const TypeInfo*>({{"keep", nullptr},
+                                              {"f32", &type_named("F32")},
+                                              {"f16", &type_named("F16")},
+                                              {"bf16", &type_named("BF16")}}),
+                       "Type for floats and quantized tensors. With keep, types are unchanged, and a quantized tensor "
+                       "is an "
+                       "error. Integers are never converted.")
+                     .example("bf16"),
+                 field("names", &Options::original_names, word<bool>({{"gguf", false}, {"huggingface", true}}),
+                       "Names and layout of the tensors: as they are in GGUF, or as in the original checkpoint, "
+                       "including "
+                       "the order of heads and one tensor per expert. The latter reverses the mapping of the "
+                       "architecture.")
+                     .example("huggingface"),
+                 field(
+                     "config", &Options::config, path(),
+                     "With names: huggingface: config.json (or params.json) of the checkpoint, or its folder. Default: "
+                     "that of the source, if it is a checkpoint.")
+                     .example("models/Llama-3-8B")
+                     .at(&Options::config_origin),
+                 field("architecture", &Options::architecture,
+                       "With names: huggingface: name of a built-in map, or a file. Default: chosen from config.json.")
+                     .example("llama")
+                     .at(&Options::architecture_origin),
+             })
+      .doc("The folder, the size of its files, and the types and names of the tensors.")
+      .example("{path: out/model, dtype: bf16}");
 }
 
-Result<SinkOptions> read_options(const ConfigNode& value) {
-  SinkOptions options;
-  if (value.is_scalar()) options.path = value.scalar;
-  if (const ConfigNode* path = value.find("path")) options.path = path->scalar;
-  if (const ConfigNode* size = value.find("shard_size")) {
-    BOOST_OUTCOME_TRY(options.shard_size, to_bytes(*size));
-  }
-  if (const ConfigNode* dtype = value.find("dtype"); dtype && dtype->scalar != "keep")
-    options.type = Types().find(dtype->scalar);
-  options.origin = origin_of(value);
-  const ConfigNode *names = value.find("names"), *config = value.find("config");
-  options.original_names = names && names->scalar == "huggingface";
-  for (const char* key : {"config", "architecture"})
-    if (const ConfigNode* node = value.find(key); node && !options.original_names)
-      return error_at(*node, fmt::format("`{}` requires names: huggingface", key), "add it, or omit this option");
-  if (config) options.config = config->scalar;
-  if (const ConfigNode* architecture = value.find("architecture")) options.architecture = architecture->scalar;
-  return options;
+// `config` and `architecture` describe the checkpoint whose names are restored.
+Status check_names(const SinkOptions& options) {
+  if (options.original_names) return ok();
+  const char* key = !options.config.empty() ? "config" : !options.architecture.empty() ? "architecture" : nullptr;
+  if (!key) return ok();
+  return error_at(options.config.empty() ? options.architecture_origin : options.config_origin,
+                  fmt::format("`{}` requires names: huggingface", key), "add it, or omit this option");
 }
 
 }  // namespace
 }  // namespace safetensors
 
-std::unique_ptr<Sink> make_safetensors_sink(safetensors::SinkOptions options) {
+Result<std::unique_ptr<Sink>> make_safetensors_sink(safetensors::SinkOptions options) {
+  BOOST_OUTCOME_TRY(safetensors::check_names(options));
   return std::make_unique<safetensors::SafetensorsSink>(std::move(options));
 }
 
 SinkSpec safetensors_sink(CheckpointRestorer restore) {
-  FieldSpec field{.name = "safetensors",
-                  .kind = FieldKind::kOneOf,
-                  .doc =
-                      "Writes the tensors of a model, without its metadata, to a folder as safetensors: "
-                      "model.safetensors, or several files and model.safetensors.index.json.",
-                  .example = "out/model",
-                  .alternatives = {safetensors::output_path_field(), safetensors::options_field()}};
-  return {std::move(field), [restore = std::move(restore)](const ConfigNode& value) -> Result<std::unique_ptr<Sink>> {
-            BOOST_OUTCOME_TRY(safetensors::SinkOptions options, safetensors::read_options(value));
-            options.restore = restore;
-            return make_safetensors_sink(std::move(options));
-          }};
+  using Options = safetensors::SinkOptions;
+  auto form = either<Options>({shorthand(&Options::path, safetensors::output_path()), safetensors::options_form()});
+  return sink_spec("safetensors",
+                   std::move(form)
+                       .at(&Options::origin)
+                       .doc("Writes the tensors of a model, without its metadata, to a folder as safetensors: "
+                            "model.safetensors, or several files and model.safetensors.index.json.")
+                       .example("out/model"),
+                   [restore = std::move(restore)](Options options) {
+                     options.restore = restore;
+                     return make_safetensors_sink(std::move(options));
+                   });
 }
 
 }  // namespace ggufmill

@@ -24,7 +24,7 @@ Model model_of(const std::vector<std::tuple<const char*, std::vector<std::uint64
 }
 
 std::vector<OutputFile> files_of(const Model& model, std::uint64_t shard_size = 5'000'000'000) {
-  const auto sink = make_safetensors_sink({"out", shard_size});
+  const auto sink = make_safetensors_sink({"out", shard_size}).value();
   auto files = sink->layout(model);
   if (!files) FAIL(render(files.error()));
   return std::move(files).value();
@@ -38,7 +38,7 @@ std::string tensors_of(const Model& model, const OutputFile& file) {
 }
 
 std::string adapted(const Model& model, const TypeInfo* type) {
-  const auto result = make_safetensors_sink({"out", 1000, type})->adapt(model);
+  const auto result = make_safetensors_sink({"out", 1000, type}).value()->adapt(model);
   if (!result) return result.error().what + "; " + result.error().help;
   std::string text;
   for (const Tensor& tensor : result.value().tensors) text += fmt::format("{} ", tensor.type->name);
@@ -109,7 +109,9 @@ TEST_CASE("floats and quantized tensors become the chosen type, and integers are
 }
 
 TEST_CASE("names that the format does not allow are refused") {
-  const auto problem = [](const Model& model) { return make_safetensors_sink({"out"})->layout(model).error().what; };
+  const auto problem = [](const Model& model) {
+    return make_safetensors_sink({"out"}).value()->layout(model).error().what;
+  };
   CHECK(problem(model_of({{"a", {1}, "U8"}, {"a", {1}, "U8"}})) == "two tensors would be named 'a'");
   CHECK(problem(model_of({{"__metadata__", {1}, "U8"}})) ==
         "a tensor is named '__metadata__', which is reserved in safetensors files");

@@ -35,12 +35,10 @@ class SafetensorsSource final : public Source {
   SourceOptions options_;
 };
 
-FieldSpec path_field() {
-  return {.name = "path",
-          .kind = FieldKind::kPath,
-          .doc = "A folder with the files of a checkpoint, its index, or a single file; local, or an address.",
-          .required = true,
-          .example = "models/stable-diffusion/unet"};
+Form<std::string> source_path() {
+  return path()
+      .doc("A folder with the files of a checkpoint, its index, or a single file; local, or an address.")
+      .example("models/stable-diffusion/unet");
 }
 
 }  // namespace
@@ -51,31 +49,22 @@ std::unique_ptr<Source> make_safetensors_source(safetensors::SourceOptions optio
 }
 
 SourceSpec safetensors_source() {
-  FieldSpec path = safetensors::path_field(), options;
-  path.name.clear();
-  path.required = false;
-  options.kind = FieldKind::kMap;
-  options.doc = "The files, and information they do not contain.";
-  options.example = "{path: model.safetensors, architecture: flux}";
-  options.fields = {safetensors::path_field(),
-                    {.name = "architecture",
-                     .kind = FieldKind::kString,
-                     .doc = "Value of general.architecture, which is then the only metadata.",
-                     .example = "flux"}};
-  FieldSpec field{.name = "safetensors",
-                  .kind = FieldKind::kOneOf,
-                  .doc =
-                      "Tensors of safetensors files, unchanged, with their own names and without metadata: for models "
-                      "other than language models. They are ordered by file, then by name.",
-                  .example = "models/unet/diffusion_pytorch_model.safetensors",
-                  .alternatives = {path, options}};
-  return {std::move(field), [](const ConfigNode& value) -> Result<std::unique_ptr<Source>> {
-            safetensors::SourceOptions read;
-            if (value.is_scalar()) read.path = value.scalar;
-            if (const ConfigNode* given = value.find("path")) read.path = given->scalar;
-            if (const ConfigNode* given = value.find("architecture")) read.architecture = given->scalar;
-            return make_safetensors_source(std::move(read));
-          }};
+  using Options = safetensors::SourceOptions;
+  const Form<std::string> path = safetensors::source_path();
+  auto map = map_of<Options>({
+                                 field("path", &Options::path, path, path.spec.doc).required(),
+                                 field("architecture", &Options::architecture,
+                                       "Value of general.architecture, which is then the only metadata.")
+                                     .example("flux"),
+                             })
+                 .doc("The files, and information they do not contain.")
+                 .example("{path: model.safetensors, architecture: flux}");
+  return source_spec("safetensors",
+                     either<Options>({shorthand(&Options::path, path), std::move(map)})
+                         .doc("Tensors of safetensors files, unchanged, with their own names and without metadata: for "
+                              "models other than language models. They are ordered by file, then by name.")
+                         .example("models/unet/diffusion_pytorch_model.safetensors"),
+                     make_safetensors_source);
 }
 
 }  // namespace ggufmill

@@ -31,7 +31,7 @@ std::string check_same(const Model& before, const Checkpoint& after) {
 std::string check_written(const std::string& path) {
   Model model = make_safetensors_source({path})->open().value();
   for (Tensor& tensor : model.tensors) tensor.type = &tensor.source_type();
-  const auto files = make_safetensors_sink({"out", UINT64_MAX})->layout(model);
+  const auto files = make_safetensors_sink({"out", UINT64_MAX}).value()->layout(model);
   if (!files) return "cannot be written: " + render(files.error());
   const OutputFile& out = files.value()[0];
   const MemoryFile file(out.header, out.bytes);

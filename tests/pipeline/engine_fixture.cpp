@@ -120,7 +120,7 @@ void EngineFixture::patch_source(std::size_t tensor, std::uint64_t offset, const
   file.seekp(static_cast<std::streamoff>(source_offset(tensor) + offset));
   if (!file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()))) throw std::runtime_error("patch failed");
   file.close();
-  make_plan(plan.limits.memory);
+  make_plan(memory_budget(plan.limits));
 }
 
 std::vector<std::string> EngineFixture::names() const { return names_in(folder_.path()); }
