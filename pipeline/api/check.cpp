@@ -87,7 +87,8 @@ void check_modules(const Plan& plan, const Kernels& kernels, Diagnostics& errors
 void check_kernels(const Plan& plan, const Kernels& kernels, Diagnostics& errors) {
   const bool has_problems =
       std::ranges::any_of(plan.outputs, [](const auto& output) { return !output.problems.empty(); });
-  const auto bound = bind_kernels(plan, kernels);  // missing importance is already reported as a problem
+  const std::vector<StepLayout> layouts = layouts_of(plan);
+  const auto bound = bind_kernels(plan, layouts, kernels);  // missing importance is already reported as a problem
   if (!bound && (!has_problems || bound.error().code == ExitCode::kKernel)) errors.add(bound.error());
   check_modules(plan, kernels, errors);
 }

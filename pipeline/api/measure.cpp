@@ -29,28 +29,20 @@ bool takes(const TypeInfo& type, const Tensor& tensor, const Kernels& kernels) {
 }
 
 Status add_target(const JobOutput& output, const Model& shared, const Kernels& kernels, Wanted& wanted) {
-  Model model = shared;
-  for (const auto& stage : output.stages) {
-    const TargetOptions* target = target_of(*stage);
-    if (!target) {
-      BOOST_OUTCOME_TRY(model, stage->apply(std::move(model)));
-      continue;
-    }
-    BOOST_OUTCOME_TRY(wanted.models.emplace_back(), undecided(*stage, std::move(model)));
-    const Undecided& made = wanted.models.back();
-    for (const std::size_t i : made.open) {
-      const Tensor& tensor = made.model.tensors[i];
-      const auto [known, is_new] = wanted.by_name.emplace(tensor.name, wanted.tensors.size());
-      if (is_new) wanted.tensors.push_back({&tensor, {}});
-      Measured& measured = wanted.tensors[known->second];
-      if (measured_identity(*measured.tensor) != measured_identity(tensor))
-        return usage_error(fmt::format("tensor {} differs between two outputs with a target", quoted_name(tensor.name)),
-                           "measure them with separate pipeline files");
-      for (const TypeInfo* type : target->candidates)
-        if (takes(*type, tensor, kernels) && std::ranges::count(measured.types, type) == 0)
-          measured.types.push_back(type);
-    }
-    return ok();
+  BOOST_OUTCOME_TRY(auto found, undecided(output.stages, shared));
+  if (!found) return ok();
+  const Undecided& made = wanted.models.emplace_back(*std::move(found));
+  for (const std::size_t i : made.open) {
+    const Tensor& tensor = made.model.tensors[i];
+    const auto [known, is_new] = wanted.by_name.emplace(tensor.name, wanted.tensors.size());
+    if (is_new) wanted.tensors.push_back({&tensor, {}});
+    Measured& measured = wanted.tensors[known->second];
+    if (measured_identity(*measured.tensor) != measured_identity(tensor))
+      return usage_error(fmt::format("tensor {} differs between two outputs with a target", quoted_name(tensor.name)),
+                         "measure them with separate pipeline files");
+    for (const TypeInfo* type : made.target->candidates)
+      if (takes(*type, tensor, kernels) && std::ranges::count(measured.types, type) == 0)
+        measured.types.push_back(type);
   }
   return ok();
 }
@@ -238,21 +230,14 @@ std::optional<Model> with_types_of(const PlannedOutput& output, Model model) {
 
 Result<std::vector<CurvePoint>> Context::curve(const Job& job, std::size_t output, std::size_t points) const {
   BOOST_OUTCOME_TRY(Model model, shared_model(job));
-  for (const auto& stage : job.outputs.at(output).stages) {
-    const TargetOptions* target = target_of(*stage);
-    if (!target) {
-      BOOST_OUTCOME_TRY(model, stage->apply(std::move(model)));
-      continue;
-    }
-    if (!target->measurement) break;
-    BOOST_OUTCOME_TRY(const Undecided made, undecided(*stage, std::move(model)));
-    // A target that cannot be met has no point on the curve; the error of the plan gives the reason.
-    const Result<Plan> planned = plan(job);
-    std::optional<Model> chosen;
-    if (planned) chosen = with_types_of(planned.value().outputs.at(output), made.model);
-    return choice_curve(*target, made.model, made.open, points, recipes(), chosen ? &*chosen : nullptr);
-  }
-  return usage_error("the output has no target, or the target is not measured yet", "run `ggufmill measure` first");
+  BOOST_OUTCOME_TRY(const auto made, undecided(job.outputs.at(output).stages, std::move(model)));
+  if (!made || !made->target->measurement)
+    return usage_error("the output has no target, or the target is not measured yet", "run `ggufmill measure` first");
+  // A target that cannot be met has no point on the curve; the error of the plan gives the reason.
+  const Result<Plan> planned = plan(job);
+  std::optional<Model> chosen;
+  if (planned) chosen = with_types_of(planned.value().outputs.at(output), made->model);
+  return choice_curve(*made->target, made->model, made->open, points, recipes(), chosen ? &*chosen : nullptr);
 }
 
 bool needs_measurement(const Job& job) {
@@ -277,7 +262,7 @@ void give_measurement(Job& job, const std::shared_ptr<const Measurement>& measur
   for (JobOutput& output : job.outputs)
     for (auto& stage : output.stages)
       if (const TargetOptions* target = target_of(*stage); target && !target->measurement)
-        stage = with_measurement(*stage, measurement);
+        stage = stage->as_target()->with_measurement(measurement);
 }
 
 }  // namespace ggufmill

@@ -65,17 +65,11 @@ class Prober {
  private:
   Result<std::vector<Tensor>> open_tensors(const Model& shared) const {
     for (const JobOutput& output : job_.outputs) {
-      Model model = shared;
-      for (const auto& stage : output.stages) {
-        if (!target_of(*stage)) {
-          BOOST_OUTCOME_TRY(model, stage->apply(std::move(model)));
-          continue;
-        }
-        BOOST_OUTCOME_TRY(const Undecided made, undecided(*stage, std::move(model)));
-        std::vector<Tensor> tensors;
-        for (const std::size_t i : made.open) tensors.push_back(made.model.tensors[i]);
-        return tensors;
-      }
+      BOOST_OUTCOME_TRY(const auto made, undecided(output.stages, shared));
+      if (!made) continue;
+      std::vector<Tensor> tensors;
+      for (const std::size_t i : made->open) tensors.push_back(made->model.tensors[i]);
+      return tensors;
     }
     return usage_error("no output of the job has a target, so there is nothing to probe",
                        "set a target, for example quantize: {target: {bits: 4.5}}");

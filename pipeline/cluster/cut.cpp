@@ -39,7 +39,7 @@ double seconds_per_value(const Step& step, std::string_view isa) {
   double seconds = 0;
   bool decodes = false;
   for (const Encoding& encoding : step.encodings) {
-    if (encoding.type == step.expression->type) continue;  // copied, not converted
+    if (!converts(work_of(step, encoding))) continue;
     decodes = true;
     seconds += 1 / speed_of(encoding.type->name, isa, true);
   }

@@ -40,10 +40,6 @@ Layout packed_layout(const TypeInfo& type, const Box& box);
 using PartVisitor = std::function<void(const Expression& node, const Box& box, const Layout& layout)>;
 void for_each_part(const Expression& expression, const Box& box, const Layout& layout, const PartVisitor& part);
 
-// Returns, for a node that computes its elements (cast, map, scale_blocks, gather, repack), one box per input: the part
-// of the input needed for `box` of the node. Rounded to complete blocks if the block sizes of the types differ.
-std::vector<Box> input_boxes(const Expression& node, const Box& box);
-
 // Calls `run` for every run of contiguous bytes of an extent that a box covers, with the offset within the extent, the
 // number of bytes, and the coordinates of the run's first element within the box.
 using RunVisitor =

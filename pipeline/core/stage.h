@@ -20,9 +20,13 @@ class Source {
   virtual Result<Model> open() const = 0;
 };
 
+class TargetStage;  // a stage that chooses types for a given size: stages/quantize
+
 class Stage {
  public:
   virtual ~Stage() = default;
+  // Returns the stage as one that chooses types for a size; null if it does not.
+  virtual const TargetStage* as_target() const { return nullptr; }
   virtual Result<Model> apply(Model model) const = 0;
   // Paths of the files that the stage reads or from which it was created; they are never written.
   virtual std::vector<std::string> inputs() const { return {}; }

@@ -4,8 +4,6 @@
 
 #include <algorithm>
 
-#include "pipeline/plan/slabs.h"
-
 namespace ggufmill {
 namespace {
 
@@ -29,58 +27,64 @@ Result<KernelChoice> encoder(const TypeInfo& type, const std::string& tensor, co
   return *encode;
 }
 
+// Checks that kernels exist for all casts within an expression.
+Status check_casts(const Expression& expression, const std::string& tensor, const Kernels& kernels) {
+  for (const ExpressionRef& input : expression.inputs) {
+    if (expression.operation == Operation::kCast) {
+      BOOST_OUTCOME_TRY(decoder(*input->type, tensor, kernels));
+      if (!expression.type->is_f32()) {
+        BOOST_OUTCOME_TRY(encoder(*expression.type, tensor, kernels));
+      }
+    }
+    BOOST_OUTCOME_TRY(check_casts(*input, tensor, kernels));
+  }
+  return ok();
+}
+
 class StepBinder {
  public:
-  StepBinder(const Plan& plan, const Step& step, const Kernels& kernels) : plan_(plan), step_(step), kernels_(kernels) {
-    bound_.step = &step;
-    bound_.row_bytes = step.expression->row_bytes();
+  StepBinder(const Plan& plan, const StepLayout& layout, const Kernels& kernels)
+      : plan_(plan), layout_(layout), step_(layout.step()), kernels_(kernels) {
+    bound_.layout = &layout;
+    bound_.step = &step_;
+    bound_.tile_rows = layout.tile_rows();
+    bound_.computes = layout.converts();
   }
 
   Result<BoundStep> bind() {
-    for (const Encoding& encoding : step_.encodings) {
-      BOOST_OUTCOME_TRY(add(encoding));
+    for (std::size_t i = 0; i < step_.encodings.size(); ++i) {
+      BOOST_OUTCOME_TRY(add(step_.encodings[i], layout_.encodings()[i]));
     }
     BOOST_OUTCOME_TRY(check_casts(*step_.expression, step_.name, kernels_));
     if (step_.compared) {
       BOOST_OUTCOME_TRY(check_casts(*step_.compared, step_.name, kernels_));
       bind_comparison();
     }
-    if (!bound_.computes) return std::move(bound_);
-    const StepCost cost(plan_, step_);
-    bound_.long_row_bytes = cost.long_row_bytes();
-    bound_.measured_row_bytes = cost.measured_row_bytes();
-    BOOST_OUTCOME_TRY(bound_.decode, decoder(*step_.expression->type, step_.name, kernels_));
+    if (bound_.computes) {
+      BOOST_OUTCOME_TRY(bound_.decode, decoder(*step_.expression->type, step_.name, kernels_));
+    }
     return std::move(bound_);
   }
 
  private:
-  Status add(const Encoding& encoding) {
+  Status add(const Encoding& encoding, const EncodingLayout& layout) {
     BoundEncoding bound;
+    bound.layout = &layout;
     bound.encoding = &encoding;
     bound.name = &step_.name;
     if (!encoding.places.empty()) {
       const Place& place = encoding.places.front();
       bound.name = &plan_.outputs[place.output].tensors[place.tensor].name;
     }
-    bound.row_bytes = step_.expression->shape.columns() / encoding.type->block_elements * encoding.type->block_bytes;
-    if (encoding.type != step_.expression->type) {
-      bound_.computes = true;
-      BOOST_OUTCOME_TRY(choose(bound));
-    } else if (encoding.big_endian) {
-      bound.kind = EncodingKind::kSwapped;
+    if (layout.work == Work::kEncode) {
+      BOOST_OUTCOME_TRY(bind_encoder(bound));
     }
     bound_.encodings.push_back(bound);
     return ok();
   }
 
-  Status choose(BoundEncoding& bound) {
+  Status bind_encoder(BoundEncoding& bound) {
     const TypeInfo& type = *bound.encoding->type;
-    if (type.is_f32()) {
-      bound.kind = EncodingKind::kDecoded;
-      if (!bound.encoding->big_endian) bound_.f32_encoding = bound_.encodings.size();
-      return ok();
-    }
-    bound.kind = EncodingKind::kEncoded;
     BOOST_OUTCOME_TRY(bound.encode, encoder(type, *bound.name, kernels_));
     const std::uint32_t flags = bound.encode.kernel->flags;
     const auto& importance = bound.encoding->importance;
@@ -89,7 +93,7 @@ class StepBinder {
     if (!importance && flags & GGUFMILL_NEEDS_IMPORTANCE)
       return usage_error(fmt::format("tensor '{}': {} needs importance weights", *bound.name, type.name),
                          "add an `importance` stage, or choose another type for this tensor");
-    if (!plan_.report.error) return ok();
+    if (!bound.layout->is_measured) return ok();
     BOOST_OUTCOME_TRY(bound.decode, decoder(type, *bound.name, kernels_));
     if (importance) bound.weights = index_of(importance);
     return ok();
@@ -113,6 +117,7 @@ class StepBinder {
   }
 
   const Plan& plan_;
+  const StepLayout& layout_;
   const Step& step_;
   const Kernels& kernels_;
   BoundStep bound_;
@@ -120,30 +125,14 @@ class StepBinder {
 
 }  // namespace
 
-Status check_casts(const Expression& expression, const std::string& tensor, const Kernels& kernels) {
-  for (const ExpressionRef& input : expression.inputs) {
-    if (expression.operation == Operation::kCast) {
-      BOOST_OUTCOME_TRY(decoder(*input->type, tensor, kernels));
-      if (!expression.type->is_f32()) {
-        BOOST_OUTCOME_TRY(encoder(*expression.type, tensor, kernels));
-      }
-    }
-    BOOST_OUTCOME_TRY(check_casts(*input, tensor, kernels));
-  }
-  return ok();
-}
-
 bool is_decodable(const TypeInfo& type, const Kernels& kernels) { return type.is_f32() || kernels.decode(type.id); }
 
-Result<std::vector<BoundStep>> bind_kernels(const Plan& plan, const Kernels& kernels) {
+Result<std::vector<BoundStep>> bind_kernels(const Plan& plan, std::span<const StepLayout> layouts,
+                                            const Kernels& kernels) {
   std::vector<BoundStep> all;
-  all.reserve(plan.steps.size());
-  for (const Step& step : plan.steps) {
-    BOOST_OUTCOME_TRY(BoundStep bound, StepBinder(plan, step, kernels).bind());
-    // Values that are only checked are processed in tiles of the same number of bytes.
-    const std::uint64_t row = bound.computes ? step.expression->shape.columns() * sizeof(float) : bound.row_bytes;
-    bound.tile_rows = std::max<std::uint64_t>(kTileBytes / std::max<std::uint64_t>(row, 1), 1);
-    all.push_back(std::move(bound));
+  all.reserve(layouts.size());
+  for (const StepLayout& layout : layouts) {
+    BOOST_OUTCOME_TRY(all.emplace_back(), StepBinder(plan, layout, kernels).bind());
   }
   return all;
 }

@@ -10,7 +10,7 @@
 #include <cmath>
 
 #include "pipeline/core/byte_order.h"
-#include "pipeline/graph/finite.h"
+#include "pipeline/core/finite.h"
 
 namespace ggufmill {
 namespace {
@@ -28,6 +28,9 @@ struct Tile {
   std::uint64_t row_in_tensor(std::uint64_t row) const { return part.rows.first_row + first + row; }
   std::span<std::byte> rows_of(std::span<std::byte> all, std::uint64_t row_bytes) const {
     return all.subspan(first * row_bytes, rows * row_bytes);
+  }
+  std::span<std::byte> values_of(const PartValues& values) const {
+    return rows_of(values.bytes, values.expression->row_bytes());
   }
 };
 
@@ -53,20 +56,28 @@ class MeasuredTime {
   Clock::time_point start_;
 };
 
-Error not_finite(const Step& step, std::uint64_t row, std::uint64_t column, const char* what) {
-  const std::string place = place_of_value(*step.expression, row, column);
-  return {ExitCode::kBadInput, "", fmt::format("tensor '{}', row {}, column {}: {}", step.name, row, column, what),
+Error not_finite(const BoundStep& step, std::uint64_t row, std::uint64_t column, const char* what) {
+  const Step& planned = *step.step;
+  if (step.is_in_memory)
+    return {ExitCode::kBadInput, "", fmt::format("row {}, column {}: {}", row, column, what), "",
+            fmt::format("{} can hold only finite numbers", planned.encodings[0].type->name)};
+  const std::string place = place_of_value(*planned.expression, row, column);
+  return {ExitCode::kBadInput, "", fmt::format("tensor '{}', row {}, column {}: {}", planned.name, row, column, what),
           place.empty() ? "nothing was written" : place + "; nothing was written", ""};
 }
 
 Error too_large(const Tile& tile, const BoundEncoding& encoding, std::uint64_t block) {
   const TypeInfo& type = *encoding.encoding->type;
   const std::uint64_t blocks = tile.columns() / type.block_elements;
-  const std::uint64_t column = block % blocks * type.block_elements;
+  const std::uint64_t row = tile.row_in_tensor(block / blocks), column = block % blocks * type.block_elements;
+  if (tile.step.is_in_memory)
+    return {ExitCode::kBadInput, "",
+            fmt::format("row {}, column {}: a value is too large for {}", row, column, type.name), "",
+            "choose a type with a greater range, such as BF16 or F32"};
   return {
       ExitCode::kBadInput, "",
-      fmt::format("tensor '{}', row {}, column {}: a value is too large for {}", *encoding.name,
-                  tile.row_in_tensor(block / blocks), column, type.name),
+      fmt::format("tensor '{}', row {}, column {}: a value is too large for {}", *encoding.name, row, column,
+                  type.name),
       fmt::format("the encoded {} is not finite; nothing was written", type.block_elements == 1 ? "number" : "scale"),
       "choose a type with a greater range for this tensor, such as BF16 or F32"};
 }
@@ -74,7 +85,7 @@ Error too_large(const Tile& tile, const BoundEncoding& encoding, std::uint64_t b
 // Reads or assembles the values of the tile's rows and converts them to the host's byte order.
 Status make_values(const Tile& tile, PartValues& values) {
   const Expression& expression = *values.expression;
-  const std::span<std::byte> bytes = tile.rows_of(values.bytes, expression.row_bytes());
+  const std::span<std::byte> bytes = tile.values_of(values);
   if (values.is_read) {
     if (expression.extent.big_endian) swap_words(*expression.type, bytes);
     return ok();
@@ -85,6 +96,7 @@ Status make_values(const Tile& tile, PartValues& values) {
 
 // Checks values even if they are only copied. `bytes` are whole blocks, starting at byte `first_byte` of the tensor.
 Status check_blocks(const BoundStep& step, std::span<std::byte> bytes, std::uint64_t first_byte) {
+  if (!step.looks_for_nonfinite()) return ok();
   const TypeInfo& type = *step.step->expression->type;
   const std::uint64_t blocks = step.step->expression->shape.columns() / type.block_elements;
   const std::size_t count = bytes.size() / type.block_bytes;
@@ -94,8 +106,7 @@ Status check_blocks(const BoundStep& step, std::span<std::byte> bytes, std::uint
     const std::uint64_t block = first_byte / type.block_bytes + i;
     const std::uint64_t row = block / blocks, column = block % blocks * type.block_elements;
     const auto bad = bytes.subspan(i * type.block_bytes, type.block_bytes);
-    if (step.nonfinite == Nonfinite::kError)
-      return not_finite(*step.step, row, column, describe_bad_block(type, bad.data()));
+    if (step.nonfinite == Nonfinite::kError) return not_finite(step, row, column, describe_bad_block(type, bad.data()));
     step.nonfinite_count->add(row, column);
     if (step.nonfinite == Nonfinite::kZero) std::ranges::fill(bad, std::byte{0});
   }
@@ -111,21 +122,23 @@ class TileConversion {
     if (step_.step->compared) return compare();
     if (!step_.computes) {
       const ProfiledStep profiled(ProfileStep::kCheck, tile_.slab, tile_.part);
-      BOOST_OUTCOME_TRY(check_blocks(step_, bytes(), tile_.row_in_tensor(0) * step_.row_bytes));
+      BOOST_OUTCOME_TRY(
+          check_blocks(step_, bytes(), tile_.row_in_tensor(0) * tile_.part.values.expression->row_bytes()));
       swap();
       return ok();
     }
     if (step_.nonfinite != Nonfinite::kError) {
-      BOOST_OUTCOME_TRY(check_blocks(step_, bytes(), tile_.row_in_tensor(0) * step_.row_bytes));
+      BOOST_OUTCOME_TRY(
+          check_blocks(step_, bytes(), tile_.row_in_tensor(0) * tile_.part.values.expression->row_bytes()));
     }
     const std::span<float> values = place_of_values();
     BOOST_OUTCOME_TRY(decode(step_.decode, bytes(), values));
     BOOST_OUTCOME_TRY(check(values));
     for (std::size_t i = 0; i < step_.encodings.size(); ++i) {
-      if (step_.encodings[i].kind == EncodingKind::kCopy || step_.encodings[i].kind == EncodingKind::kSwapped) continue;
+      if (!converts(step_.encodings[i].layout->work)) continue;
       BOOST_OUTCOME_TRY(encode(i, values));
       // Values that are kept although they are not finite have no defined error.
-      if (step_.encodings[i].decode.kernel && first_not_finite(values) == values.size()) {
+      if (step_.encodings[i].layout->is_measured && first_not_finite(values) == values.size()) {
         BOOST_OUTCOME_TRY(measure(i, values));
       }
     }
@@ -137,23 +150,22 @@ class TileConversion {
   // Values decoded and compared at a time. Together with the original values they fit into a core's L1 or L2 cache.
   static constexpr std::uint64_t kAtOnce = 8 << 10;
 
-  std::span<std::byte> bytes() const { return tile_.rows_of(tile_.part.values.bytes, step_.row_bytes); }
-  std::span<std::byte> compared_bytes() const {
-    return tile_.rows_of(tile_.part.compared.bytes, step_.step->compared->row_bytes());
-  }
+  std::span<std::byte> bytes() const { return tile_.values_of(tile_.part.values); }
+  std::span<std::byte> compared_bytes() const { return tile_.values_of(tile_.part.compared); }
 
   // Returns the memory that contains, or will receive, the F32 values of the tile.
   std::span<float> place_of_values() const {
     const std::uint64_t row_bytes = tile_.columns() * sizeof(float);
     if (!step_.decode.kernel) return as_floats(bytes());
-    if (step_.f32_encoding) return as_floats(tile_.rows_of(tile_.part.encoded[*step_.f32_encoding], row_bytes));
-    if (step_.long_row_bytes != 0) return as_floats(tile_.rows_of(tile_.part.long_rows, row_bytes));
+    if (const auto encoding = step_.layout->f32_encoding())
+      return as_floats(tile_.rows_of(tile_.part.encoded[*encoding], row_bytes));
+    if (!tile_.part.long_rows.empty()) return as_floats(tile_.rows_of(tile_.part.long_rows, row_bytes));
     return scratch_.first(tile_.rows * tile_.columns());
   }
 
   // Returns memory for a second set of values.
   std::span<float> second_place() const {
-    if (step_.measured_row_bytes != 0)
+    if (!tile_.part.measured_rows.empty())
       return as_floats(tile_.rows_of(tile_.part.measured_rows, tile_.columns() * sizeof(float)));
     return scratch_.subspan(kTileBytes / sizeof(float));
   }
@@ -165,6 +177,7 @@ class TileConversion {
   }
 
   Status check(std::span<const float> values) const {
+    if (!step_.looks_for_nonfinite()) return ok();
     const ProfiledStep profiled(ProfileStep::kCheck, tile_.slab, tile_.part);
     // A 16-bit number is finite exactly if its decoded value is, and has fewer bytes to check.
     const TypeInfo& type = *step_.step->expression->type;
@@ -172,7 +185,7 @@ class TileConversion {
                       (type.scales.format == ScaleFormat::kF16 || type.scales.format == ScaleFormat::kBf16);
     const std::size_t bad = half ? first_bad_block(type, bytes().data(), values.size()) : first_not_finite(values);
     if (bad == values.size()) return ok();
-    Error error = not_finite(*step_.step, tile_.row_in_tensor(bad / tile_.columns()), bad % tile_.columns(),
+    Error error = not_finite(step_, tile_.row_in_tensor(bad / tile_.columns()), bad % tile_.columns(),
                              std::isnan(values[bad]) ? "NaN" : "infinity");
     if (step_.nonfinite != Nonfinite::kKeep) return error;
     for (const BoundEncoding& encoding : step_.encodings)
@@ -189,14 +202,14 @@ class TileConversion {
     const TypeInfo& type = *encoding.encoding->type;
     const MeasuredTime time(encoding.measure);
     const ProfiledStep profiled(ProfileStep::kEncode, tile_.slab, tile_.part);
-    const std::span<std::byte> into = tile_.rows_of(tile_.part.encoded[index], encoding.row_bytes);
-    if (encoding.kind == EncodingKind::kDecoded) {  // already decoded in place, unless the values were F32
+    const std::span<std::byte> into = tile_.rows_of(tile_.part.encoded[index], encoding.layout->row_bytes);
+    if (encoding.layout->work == Work::kDecode) {  // already decoded in place, unless the values were F32
       if (values.data() != reinterpret_cast<const float*>(into.data()))
         std::ranges::copy(std::as_bytes(values), into.begin());
       return ok();
     }
     const ggufmill_call call{values.data(), into.data(), tile_.rows, tile_.columns(), weights(encoding.importance)};
-    BOOST_OUTCOME_TRY(run_kernel(encoding.encode, call, *encoding.name));
+    if (const Status made = run_kernel(encoding.encode, call, *encoding.name); !made) return failed(made.error(), type);
     const std::size_t blocks = into.size() / type.block_bytes;
     for (std::size_t i = 0; i < blocks; ++i) {
       i += first_bad_block(type, into.data() + i * type.block_bytes, blocks - i);
@@ -207,6 +220,15 @@ class TileConversion {
     return ok();
   }
 
+  // Names the rows if there is no tensor to name.
+  Error failed(Error error, const TypeInfo& type) const {
+    if (!step_.is_in_memory || error.code != ExitCode::kBadInput) return error;
+    error.what = fmt::format("rows {} to {}: values are too large for {}", tile_.row_in_tensor(0),
+                             tile_.row_in_tensor(tile_.rows - 1), type.name);
+    error.detail.clear();
+    return error;
+  }
+
   const float* weights(const std::optional<std::size_t>& importance) const {
     return importance ? tile_.part.importance[*importance]->values.data() : nullptr;
   }
@@ -215,7 +237,7 @@ class TileConversion {
   Status measure(std::size_t index, std::span<const float> values) const {
     const BoundEncoding& encoding = step_.encodings[index];
     const ProfiledStep profiled(ProfileStep::kMeasure, tile_.slab, tile_.part);
-    const std::span<const std::byte> encoded = tile_.rows_of(tile_.part.encoded[index], encoding.row_bytes);
+    const std::span<const std::byte> encoded = tile_.rows_of(tile_.part.encoded[index], encoding.layout->row_bytes);
     // The tile's rows that belong to one matrix, if matrices are measured separately.
     const std::uint64_t matrix_rows = encoding.measure->matrix_rows();
     for (std::uint64_t first = 0; first < tile_.rows;) {
@@ -236,7 +258,8 @@ class TileConversion {
     for (std::uint64_t row = first; row < first + count; row += step) {
       const std::uint64_t rows = std::min(step, first + count - row);
       const std::span<float> decoded = second_place().first(rows * columns);
-      const ggufmill_call call{encoded.data() + row * encoding.row_bytes, decoded.data(), rows, columns, nullptr};
+      const ggufmill_call call{encoded.data() + row * encoding.layout->row_bytes, decoded.data(), rows, columns,
+                               nullptr};
       BOOST_OUTCOME_TRY(run_kernel(encoding.decode, call, *encoding.name));
       sums.add_rows(values.subspan(row * columns, rows * columns), decoded, columns, weights(encoding.weights));
     }
@@ -248,8 +271,8 @@ class TileConversion {
     for (std::size_t i = 0; i < step_.encodings.size(); ++i) {
       const BoundEncoding& encoding = step_.encodings[i];
       if (!encoding.encoding->big_endian) continue;
-      const std::span<std::byte> into = tile_.rows_of(tile_.part.encoded[i], encoding.row_bytes);
-      if (encoding.kind == EncodingKind::kSwapped) std::ranges::copy(bytes(), into.begin());
+      const std::span<std::byte> into = tile_.rows_of(tile_.part.encoded[i], encoding.layout->row_bytes);
+      if (encoding.layout->work == Work::kSwap) std::ranges::copy(bytes(), into.begin());
       swap_words(*encoding.encoding->type, into);
     }
   }
@@ -303,8 +326,8 @@ std::span<float> as_floats(const Buffer& buffer) {
 
 class PlainConverter final : public Converter {
  public:
-  PlainConverter(const Plan& plan, const Kernels& kernels, RunState& state)
-      : kernels_(kernels), state_(state), scratch_(scratch_bytes(plan)) {}
+  PlainConverter(std::span<const BoundStep> steps, const Kernels& kernels, RunState& state)
+      : kernels_(kernels), state_(state), scratch_(scratch_bytes(steps)) {}
 
   void submit(Slab& slab, std::function<void()> done) noexcept override {
     for (std::uint32_t tile = 0; tile < slab.tiles && !state_.stopped(); ++tile)
@@ -322,8 +345,8 @@ class PlainConverter final : public Converter {
 
 class ParallelConverter final : public Converter {
  public:
-  ParallelConverter(const Plan& plan, const Kernels& kernels, RunState& state)
-      : kernels_(kernels), state_(state), scratch_([&plan] { return Buffer(scratch_bytes(plan)); }) {}
+  ParallelConverter(std::span<const BoundStep> steps, const Kernels& kernels, RunState& state)
+      : kernels_(kernels), state_(state), scratch_([bytes = scratch_bytes(steps)] { return Buffer(bytes); }) {}
   ~ParallelConverter() override {
     // TBB counts a task even if it could not be created, so wait() would never return. All slabs are done by now.
     if (lacked_memory_)
@@ -376,10 +399,10 @@ std::string place_of_value(const Expression& expression, std::uint64_t row, std:
   return ranges.empty() ? "" : fmt::format("in {} at byte {:#x}", ranges[0].source->path, ranges[0].offset);
 }
 
-std::size_t scratch_bytes(const Plan& plan) {
-  const bool measures =
-      plan.report.error || std::ranges::any_of(plan.steps, [](const Step& step) { return step.compared != nullptr; });
-  return measures ? 2 * kTileBytes : kTileBytes;
+std::size_t scratch_bytes(std::span<const BoundStep> steps) {
+  std::size_t bytes = 0;
+  for (const BoundStep& step : steps) bytes = std::max<std::size_t>(bytes, step.layout->scratch_bytes());
+  return bytes;
 }
 
 Status convert_tile(Slab& slab, std::uint32_t tile, std::span<float> scratch, const Kernels& kernels) {
@@ -391,12 +414,14 @@ Status convert_tile(Slab& slab, std::uint32_t tile, std::span<float> scratch, co
   return TileConversion(rows, scratch).run();
 }
 
-std::unique_ptr<Converter> make_plain_converter(const Plan& plan, const Kernels& kernels, RunState& state) {
-  return std::make_unique<PlainConverter>(plan, kernels, state);
+std::unique_ptr<Converter> make_plain_converter(std::span<const BoundStep> steps, const Kernels& kernels,
+                                                RunState& state) {
+  return std::make_unique<PlainConverter>(steps, kernels, state);
 }
 
-std::unique_ptr<Converter> make_parallel_converter(const Plan& plan, const Kernels& kernels, RunState& state) {
-  return std::make_unique<ParallelConverter>(plan, kernels, state);
+std::unique_ptr<Converter> make_parallel_converter(std::span<const BoundStep> steps, const Kernels& kernels,
+                                                   RunState& state) {
+  return std::make_unique<ParallelConverter>(steps, kernels, state);
 }
 
 }  // namespace ggufmill

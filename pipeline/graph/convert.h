@@ -17,11 +17,11 @@ namespace ggufmill {
 // from no file.
 std::string place_of_value(const Expression& expression, std::uint64_t row, std::uint64_t column);
 
-// Returns the scratch memory a worker needs to convert tiles: kTileBytes, or twice that if errors are measured.
-std::size_t scratch_bytes(const Plan& plan);
+// Returns the scratch memory that a worker needs to convert tiles of any of the steps.
+std::size_t scratch_bytes(std::span<const BoundStep> steps);
 
 // Converts tile `tile` (0 <= tile < slab.tiles) of a slab whose reads are done. Different tiles may be converted
-// concurrently. `scratch` must have scratch_bytes(plan) bytes of F32 and belong to the caller. Fails with exit code 4,
+// concurrently. `scratch` must have scratch_bytes() bytes of F32 and belong to the caller. Fails with exit code 4,
 // naming the position, for values that are not finite or too large for the target type; 1 if a kernel fails.
 Status convert_tile(Slab& slab, std::uint32_t tile, std::span<float> scratch, const Kernels& kernels);
 
@@ -35,9 +35,11 @@ class Converter {
 };
 
 // Returns a converter that processes the tiles in order on the calling thread.
-std::unique_ptr<Converter> make_plain_converter(const Plan& plan, const Kernels& kernels, RunState& state);
+std::unique_ptr<Converter> make_plain_converter(std::span<const BoundStep> steps, const Kernels& kernels,
+                                                RunState& state);
 // Returns a converter that processes the tiles of all slabs in parallel, on the threads of the task arena in which
 // submit() is called. May be destroyed only after its last slab is done.
-std::unique_ptr<Converter> make_parallel_converter(const Plan& plan, const Kernels& kernels, RunState& state);
+std::unique_ptr<Converter> make_parallel_converter(std::span<const BoundStep> steps, const Kernels& kernels,
+                                                   RunState& state);
 
 }  // namespace ggufmill

@@ -39,32 +39,30 @@ constexpr ggufmill_kernel kEncode{GGUFMILL_ENCODE, 8, 32, 34, 0, 0, "Q8_0", enco
 constexpr ggufmill_module kModule{0, 0, 0, 0, 0, 0, "test", "", "", "", nullptr};
 
 // Binds the only step of a plan to the kernels above.
-BoundStep bound_step(const Plan& plan) {
-  const Step& step = plan.steps[0];
-  const StepCost cost(plan, step);
+BoundStep bound_step(const StepLayout& layout) {
+  const Step& step = layout.step();
   BoundStep bound;
+  bound.layout = &layout;
   bound.step = &step;
-  bound.row_bytes = step.expression->row_bytes();
-  bound.tile_rows = std::max<std::uint64_t>(kTileBytes / 4 / step.expression->shape.columns(), 1);
-  bound.long_row_bytes = cost.long_row_bytes();
+  bound.tile_rows = layout.tile_rows();
   bound.computes = true;
   if (step.expression->type->name == "F16") bound.decode = {&kDecode, &kModule};
-  for (const Encoding& encoding : step.encodings) {
-    const bool f32 = encoding.type->name == "F32";
-    if (f32) bound.f32_encoding = bound.encodings.size();
-    BoundEncoding& each = bound.encodings.emplace_back();
-    each.kind = f32 ? EncodingKind::kDecoded : EncodingKind::kEncoded;
-    each.encoding = &encoding;
-    each.name = &step.name;
-    each.row_bytes = step.expression->shape.columns() / encoding.type->block_elements * encoding.type->block_bytes;
-    each.encode = {&kEncode, &kModule};
+  for (std::size_t i = 0; i < step.encodings.size(); ++i) {
+    BoundEncoding& encoding = bound.encodings.emplace_back();
+    encoding.layout = &layout.encodings()[i];
+    encoding.encoding = &step.encodings[i];
+    encoding.name = &step.name;
+    encoding.encode = {&kEncode, &kModule};
   }
   return bound;
 }
 
 struct Fixture {
   explicit Fixture(const std::vector<testing::TensorRecipe>& tensors)
-      : plan(plan_of(tensors)), steps{bound_step(plan)}, kernels(Kernels::load({{}, "reference"}).value()) {
+      : plan(plan_of(tensors)),
+        layouts(layouts_of(plan)),
+        steps{bound_step(layouts[0])},
+        kernels(Kernels::load({{}, "reference"}).value()) {
     calls = {};
     const SlabRows rows = testing::slabs_of(plan, 1ull << 30).at(0);
     slab = make_slab({{rows}, rows.cost}, 0, steps, weights, false).value();
@@ -78,6 +76,7 @@ struct Fixture {
   }
 
   Plan plan;
+  std::vector<StepLayout> layouts;
   std::vector<BoundStep> steps;
   std::shared_ptr<const Kernels> kernels;
   ImportanceWeights weights;

@@ -23,8 +23,7 @@ IoMode io_mode(const Plan& plan) {
   return fits ? IoMode::kCached : IoMode::kStreaming;
 }
 
-Status check_memory(const Plan& plan) {
-  const std::uint64_t least = least_budget(plan);
+Status check_memory(const Plan& plan, std::uint64_t least) {
   const std::uint64_t given = memory_budget(plan.limits);
   if (given >= least) return ok();
   return usage_error(fmt::format("a memory limit of {} bytes is too small for this job", given),
@@ -36,8 +35,8 @@ Status check_memory(const Plan& plan) {
 // also lengthen the first read and the last write, during which nothing else can be done. At 256 KiB and below, the
 // cost of passing slabs from node to node begins to matter. (Measured with two threads from 256 KiB to 8 MiB: CPU time
 // is lowest from 1 to 4 MiB.)
-std::uint64_t slab_bytes(const Plan& plan, const RunSources& sources, unsigned threads, std::uint64_t wanted) {
-  const std::uint64_t least = least_budget(plan);
+std::uint64_t slab_bytes(const Plan& plan, const RunSources& sources, unsigned threads, std::uint64_t least,
+                         std::uint64_t wanted) {
   if (wanted != 0) return std::clamp(wanted, least, memory_budget(plan.limits));
   std::uint64_t most = 1 << 20;
   for (const SourceRef& source : plan.sources)
@@ -185,8 +184,10 @@ Result<RunReport> run_checked(const Plan& plan, const Kernels& kernels, const Ru
     report.warnings.push_back(fmt::format("limits.threads is {}: using {}, because this process has {} CPUs",
                                           plan.limits.threads, threads, usable_cpus()));
   report.io_mode = io_mode(plan);
-  BOOST_OUTCOME_TRY(check_memory(plan));
-  BOOST_OUTCOME_TRY(auto steps, bind_kernels(plan, kernels));
+  const std::vector<StepLayout> layouts = layouts_of(plan);
+  const std::uint64_t least = least_budget(layouts);
+  BOOST_OUTCOME_TRY(check_memory(plan, least));
+  BOOST_OUTCOME_TRY(auto steps, bind_kernels(plan, layouts, kernels));
   const Measures measures(plan, steps, options.units.has_value());
   const NonfiniteCounts nonfinite(plan, steps);
   BOOST_OUTCOME_TRY(const auto sources, RunSources::open(plan, report.io_mode, options.stop));
@@ -210,7 +211,7 @@ Result<RunReport> run_checked(const Plan& plan, const Kernels& kernels, const Ru
       for (std::size_t unit = 0; unit < done.size(); ++unit)
         if (done[unit]) report.steps_kept[plan.units[unit].step] = true;
     }
-    Feed feed(plan, slab_bytes(plan, *sources, threads, options.slab_bytes), options.shuffle_seed,
+    Feed feed(plan, layouts, slab_bytes(plan, *sources, threads, least, options.slab_bytes), options.shuffle_seed,
               [&](std::size_t unit) { return wanted[unit]; });
     Budget budget(memory_budget(plan.limits));
     RunState state(plan, options, ledger, done);

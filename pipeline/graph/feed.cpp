@@ -6,11 +6,11 @@
 
 namespace ggufmill {
 
-Feed::Feed(const Plan& plan, std::uint64_t slab_bytes, std::uint64_t shuffle_seed,
+Feed::Feed(const Plan& plan, std::span<const StepLayout> layouts, std::uint64_t slab_bytes, std::uint64_t shuffle_seed,
            std::function<bool(std::size_t)> wanted)
     : plan_(plan),
       slab_bytes_(slab_bytes),
-      cutter_(plan, slab_bytes),
+      cutter_(plan, layouts, slab_bytes),
       wanted_(std::move(wanted)),
       shuffled_(shuffle_seed != 0) {
   if (!shuffled_) return;

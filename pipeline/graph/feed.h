@@ -23,8 +23,9 @@ struct SlabBatch {
 class Feed {
  public:
   // A batch costs at most `slab_bytes`, unless a single row costs more. Units for which `wanted` returns false are
-  // skipped.
-  Feed(const Plan& plan, std::uint64_t slab_bytes, std::uint64_t shuffle_seed, std::function<bool(std::size_t)> wanted);
+  // skipped. The plan and the layouts of its steps must outlive the feed.
+  Feed(const Plan& plan, std::span<const StepLayout> layouts, std::uint64_t slab_bytes, std::uint64_t shuffle_seed,
+       std::function<bool(std::size_t)> wanted);
 
   std::optional<SlabBatch> next();
 

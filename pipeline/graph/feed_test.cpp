@@ -11,7 +11,8 @@ namespace {
 
 std::vector<std::uint64_t> first_rows(const Plan& plan, std::uint64_t seed) {
   std::vector<std::uint64_t> rows;
-  Feed feed(plan, 1 << 16, seed, [](std::size_t) { return true; });
+  const std::vector<StepLayout> layouts = layouts_of(plan);
+  Feed feed(plan, layouts, 1 << 16, seed, [](std::size_t) { return true; });
   while (const std::optional<SlabBatch> batch = feed.next())
     for (const SlabRows& slab : batch->rows) rows.push_back(slab.first_row);
   return rows;
@@ -20,7 +21,8 @@ std::vector<std::uint64_t> first_rows(const Plan& plan, std::uint64_t seed) {
 // Returns the number of slabs in each batch.
 std::vector<std::size_t> batches(const Plan& plan, std::uint64_t slab_bytes) {
   std::vector<std::size_t> sizes;
-  Feed feed(plan, slab_bytes, 0, [](std::size_t) { return true; });
+  const std::vector<StepLayout> layouts = layouts_of(plan);
+  Feed feed(plan, layouts, slab_bytes, 0, [](std::size_t) { return true; });
   while (const std::optional<SlabBatch> batch = feed.next()) {
     sizes.push_back(batch->rows.size());
     CHECK(batch->cost == slab_bytes);
@@ -66,13 +68,15 @@ TEST_CASE("tensors far from each other are not read together") {
 
 TEST_CASE("a slab that is larger than wished costs what it takes") {
   const Plan plan = testing::plan_of({{"t", testing::shape_of({1 << 16, 2}), "F32", {"F16"}, false}});
-  Feed feed(plan, 1 << 16, 0, [](std::size_t) { return true; });
+  const std::vector<StepLayout> layouts = layouts_of(plan);
+  Feed feed(plan, layouts, 1 << 16, 0, [](std::size_t) { return true; });
   CHECK(feed.next()->cost == (256 << 10) + (128 << 10));
 }
 
 TEST_CASE("units that are not wanted are skipped") {
   const Plan plan = testing::plan_of({small("a"), {"b", testing::shape_of({256, 300}), "F32", {"F16"}}, small("c")});
-  Feed feed(plan, 1 << 16, GENERATE(0u, 1u), [](std::size_t unit) { return unit != 1; });
+  const std::vector<StepLayout> layouts = layouts_of(plan);
+  Feed feed(plan, layouts, 1 << 16, GENERATE(0u, 1u), [](std::size_t unit) { return unit != 1; });
   std::vector<std::size_t> units;
   while (const std::optional<SlabBatch> batch = feed.next())
     for (const SlabRows& rows : batch->rows) units.push_back(rows.unit);

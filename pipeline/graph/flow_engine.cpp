@@ -72,7 +72,7 @@ std::size_t most_under_way(unsigned threads) { return 4 * std::size_t{threads} +
 FlowEngine::FlowEngine(Run& run, IoService& io)
     : run_(run),
       io_(io),
-      converter_(make_parallel_converter(run.plan, run.kernels, run.state)),
+      converter_(make_parallel_converter(run.steps, run.kernels, run.state)),
       feed_(graph_, tbb::flow::serial, [this](Slab* done, auto& ports) { feed(done, ports); }),
       read_(graph_, tbb::flow::unlimited, [this](Slab* slab, auto&) { read(slab); }),
       convert_(graph_, tbb::flow::unlimited, [this](Slab* slab, auto&) { convert(slab); }),

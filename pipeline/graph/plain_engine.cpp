@@ -5,7 +5,7 @@ namespace {
 
 class PlainEngine {
  public:
-  explicit PlainEngine(Run& run) : run_(run), converter_(make_plain_converter(run.plan, run.kernels, run.state)) {}
+  explicit PlainEngine(Run& run) : run_(run), converter_(make_plain_converter(run.steps, run.kernels, run.state)) {}
 
   void run() {
     while (const std::optional<SlabBatch> batch = run_.feed.next()) {

@@ -4,50 +4,15 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
-#include <limits>
-#include <map>
-#include <mutex>
 #include <vector>
 
-#include "pipeline/graph/assemble.h"
-#include "pipeline/graph/bind.h"
-#include "pipeline/graph/finite.h"
-#include "pipeline/io/byte_source.h"
-#include "pipeline/io/io_service.h"
+#include "pipeline/graph/convert.h"
 #include "pipeline/io/machine.h"
-#include "pipeline/io/output_store.h"
 #include "pipeline/io/threads.h"
 #include "pipeline/plan/slabs.h"
 
 namespace ggufmill {
 namespace {
-
-// Calls `work` for every number below `count`, on up to `threads` threads. Returns the error with the lowest number,
-// whatever the number of threads.
-Status for_each_piece(std::uint64_t count, unsigned threads, const std::atomic<bool>* stop,
-                      const std::function<Status(std::uint64_t piece)>& work) {
-  std::atomic<std::uint64_t> next{0}, failed{std::numeric_limits<std::uint64_t>::max()};
-  std::mutex mutex;
-  Status status = ok();  // guarded by `mutex`
-  const auto stopped = [&] { return stop && *stop; };
-  const auto take_pieces = [&] {
-    for (std::uint64_t piece = next++; piece < count && piece < failed && !stopped(); piece = next++) {
-      const Status done = work(piece);
-      const std::scoped_lock lock(mutex);
-      if (done || piece > failed) continue;
-      failed = piece;
-      status = done.error();
-    }
-  };
-  try {
-    on_threads(static_cast<unsigned>(std::clamp<std::uint64_t>(count, 1, threads_for(threads))), take_pieces);
-  } catch (...) {
-    return error_of_exception();
-  }
-  if (stopped()) return interrupted();
-  return status;
-}
 
 Status check_columns(const TypeInfo& type, std::uint64_t columns) {
   if (columns % type.block_elements == 0) return ok();
@@ -75,165 +40,255 @@ Status check_importance(std::span<const float> importance, std::uint64_t columns
   return ok();
 }
 
-class Conversion {
+// Returns a plan with one step, which makes rows of one type from an expression.
+Plan plan_of_rows(std::string name, ExpressionRef expression, const TypeInfo& type) {
+  Plan plan;
+  Step& step = plan.steps.emplace_back();
+  step.name = std::move(name);
+  step.expression = std::move(expression);
+  step.encodings.emplace_back().type = &type;
+  finish_plan(plan);
+  plan.limits.memory = std::max(kRowsMemory, plan.least_memory);
+  return plan;
+}
+
+// Calls `work` for every number below `count` on up to `threads` threads, with the scratch memory that converting tiles
+// of a step needs.
+template <class Work>
+Status for_each_with_scratch(unsigned threads, std::size_t count, const StepLayout& layout, const Work& work) {
+  return for_each_on_threads(
+      static_cast<unsigned>(std::min<std::size_t>(threads, count)), count,
+      [&](std::size_t i, std::vector<std::byte>& scratch) {
+        scratch.resize(layout.scratch_bytes());
+        work(i, std::span(reinterpret_cast<float*>(scratch.data()), scratch.size() / sizeof(float)));
+        return ok();
+      });
+}
+
+// Rows of a step in the memory of a caller; weights as in RowConversion.
+struct RowsOfCaller {
+  std::span<const std::byte> values;
+  std::span<std::byte> into;
+  std::uint64_t rows = 0, columns = 0;
+  std::span<const float> weights;
+};
+
+// Runs the tile converter on slabs that use the caller's memory for values and encoded bytes. Only F32 rows that do not
+// fit into a worker's scratch need memory of their own; they limit the rows of a slab.
+class CallersRows {
  public:
-  Conversion(const RowConversion& what, const Kernels& kernels) : what_(what), from_(*what.from), to_(*what.to) {
-    decode_ = kernels.decode(from_.id);
-    encode_ = kernels.encode(to_.id);
+  CallersRows(const RowsOfCaller& rows, const BoundStep& step, const Kernels& kernels)
+      : rows_(rows), step_(step), kernels_(kernels) {}
+
+  Status convert(unsigned threads, RunState& state) {
+    std::uint64_t long_row = 0;
+    for (const BufferLayout& buffer : step_.layout->buffers())
+      if (buffer.use == BufferLayout::kLongRows) long_row = buffer.row_bytes;
+    const std::uint64_t at_once = long_row == 0 ? rows_.rows : std::max<std::uint64_t>(kRowsMemory / long_row, 1);
+    for (std::uint64_t row = 0; row < rows_.rows && !state.feeds_no_more(); row += at_once) {
+      const std::uint64_t end = std::min(row + at_once, rows_.rows);
+      Slab slab;
+      slab.ordinal = row / at_once;
+      BOOST_OUTCOME_TRY(slab.memory, Buffer::allocate((end - row) * long_row));
+      add_parts(slab, row, end, long_row);
+      BOOST_OUTCOME_TRY(for_each_with_scratch(threads, slab.tiles, *step_.layout, [&](std::size_t i, auto scratch) {
+        const auto tile = static_cast<std::uint32_t>(i);
+        if (!state.skips(slab.ordinal))
+          state.guard(slab.ordinal, RunState::kTiles + tile,
+                      [&] { return convert_tile(slab, tile, scratch, kernels_); });
+      }));
+    }
+    return state.status();
   }
 
+ private:
+  // Adds rows [first, end), one part for each set of weights.
+  void add_parts(Slab& slab, std::uint64_t first, std::uint64_t end, std::uint64_t long_row) const {
+    const std::uint64_t per_weights =
+        rows_.weights.empty() ? rows_.rows : rows_.rows / (rows_.weights.size() / rows_.columns);
+    for (std::uint64_t row = first, next = 0; row < end; row = next) {
+      next = std::min(end, (row / per_weights + 1) * per_weights);
+      const auto of_part = [&](auto all, std::uint64_t row_bytes, std::uint64_t begin) {
+        return all.subspan((row - begin) * row_bytes, (next - row) * row_bytes);
+      };
+      SlabPart& part = slab.add_part({0, 0, row, next - row, 0, 0, 0}, step_);
+      const std::span<const std::byte> values = of_part(rows_.values, part.values.expression->row_bytes(), 0);
+      part.values.is_read = true;
+      // Only read: the converter changes values only to swap their byte order or to replace some with 0.
+      part.values.bytes = {const_cast<std::byte*>(values.data()), values.size()};
+      part.encoded[0] = of_part(rows_.into, step_.layout->encodings()[0].row_bytes, 0);
+      part.long_rows = of_part(slab.memory.span(), long_row, first);
+      if (rows_.weights.empty()) continue;
+      const std::span<const float> weights = rows_.weights.subspan(row / per_weights * rows_.columns, rows_.columns);
+      part.importance.push_back(std::make_shared<MatrixWeights>());
+      part.importance[0]->values.assign(weights.begin(), weights.end());
+    }
+  }
+
+  const RowsOfCaller& rows_;
+  const BoundStep& step_;
+  const Kernels& kernels_;
+};
+
+// Checks a conversion, and divides it into rows for CallersRows.
+class Conversion {
+ public:
+  explicit Conversion(const RowConversion& wanted) : wanted_(wanted), from_(*wanted.from), to_(*wanted.to) {}
+
   Status check(const Kernels& kernels) {
-    BOOST_OUTCOME_TRY(check_columns(from_, what_.columns));
-    BOOST_OUTCOME_TRY(check_columns(to_, what_.columns));
-    const std::uint64_t from_row = row_bytes(from_, what_.columns), to_row = row_bytes(to_, what_.columns);
-    rows_ = from_row == 0 ? 0 : what_.values.size() / from_row;
-    if (rows_ * from_row != what_.values.size())
-      return usage_error(
-          fmt::format("{} bytes are not whole rows of {} values of {}", what_.values.size(), what_.columns, from_.name),
-          fmt::format("a row has {} bytes", from_row));
-    if (rows_ * to_row != what_.into.size())
-      return usage_error(fmt::format("{} bytes is the wrong size for {} rows of {} values of {}", what_.into.size(),
-                                     rows_, what_.columns, to_.name),
+    BOOST_OUTCOME_TRY(check_columns(from_, wanted_.columns));
+    BOOST_OUTCOME_TRY(check_columns(to_, wanted_.columns));
+    const std::uint64_t from_row = row_bytes(from_, wanted_.columns), to_row = row_bytes(to_, wanted_.columns);
+    rows_ = from_row == 0 ? 0 : wanted_.values.size() / from_row;
+    if (rows_ * from_row != wanted_.values.size())
+      return usage_error(fmt::format("{} bytes are not whole rows of {} values of {}", wanted_.values.size(),
+                                     wanted_.columns, from_.name),
+                         fmt::format("a row has {} bytes", from_row));
+    if (rows_ * to_row != wanted_.into.size())
+      return usage_error(fmt::format("{} bytes is the wrong size for {} rows of {} values of {}", wanted_.into.size(),
+                                     rows_, wanted_.columns, to_.name),
                          fmt::format("a row has {} bytes", to_row));
-    if (is_copy() || rows_ == 0) return ok();
-    if (!from_.is_f32() && !decode_) return kernels.missing(GGUFMILL_DECODE, from_.id);
+    if (&from_ == &to_ || rows_ == 0) return ok();
+    if (!from_.is_f32() && !kernels.decode(from_.id)) return kernels.missing(GGUFMILL_DECODE, from_.id);
     if (to_.is_f32()) return ok();
-    if (!encode_) return kernels.missing(GGUFMILL_ENCODE, to_.id);
-    const std::uint32_t flags = encode_->kernel->flags;
-    if (what_.importance.empty() && flags & GGUFMILL_NEEDS_IMPORTANCE)
+    const KernelChoice* encode = kernels.encode(to_.id);
+    if (!encode) return kernels.missing(GGUFMILL_ENCODE, to_.id);
+    const std::uint32_t flags = encode->kernel->flags;
+    if (wanted_.importance.empty() && flags & GGUFMILL_NEEDS_IMPORTANCE)
       return usage_error(fmt::format("{} needs importance weights", to_.name),
                          "give the weights of the columns, or choose another type");
-    BOOST_OUTCOME_TRY(check_importance(what_.importance, what_.columns, rows_));
-    if (flags & (GGUFMILL_NEEDS_IMPORTANCE | GGUFMILL_ACCEPTS_IMPORTANCE)) weights_ = what_.importance;
+    BOOST_OUTCOME_TRY(check_importance(wanted_.importance, wanted_.columns, rows_));
+    if (flags & (GGUFMILL_NEEDS_IMPORTANCE | GGUFMILL_ACCEPTS_IMPORTANCE)) weights_ = wanted_.importance;
     return ok();
   }
 
   // Must be called after check().
-  Status run(const RowsOptions& options) const {
-    if (is_copy()) {
-      std::ranges::copy(what_.values, what_.into.begin());
+  Status run(const Kernels& kernels, const RowsOptions& options) {
+    if (&from_ == &to_) {
+      std::ranges::copy(wanted_.values, wanted_.into.begin());
       return ok();
     }
     if (rows_ == 0) return ok();
-    if (is_by_blocks()) return run_by_blocks(options);
-    const std::uint64_t parts = std::max<std::uint64_t>(weights_.size() / what_.columns, 1), part_rows = rows_ / parts;
-    const std::uint64_t tile = std::max<std::uint64_t>(kTileBytes / sizeof(float) / what_.columns, 1);
-    const std::uint64_t tiles = (part_rows + tile - 1) / tile;
-    const auto work = [&](std::uint64_t piece) {
-      const std::uint64_t part = piece / tiles, first = piece % tiles * tile;
-      return run_rows(part * part_rows + first, std::min(tile, part_rows - first), part);
-    };
-    return for_each_piece(parts * tiles, options.threads, options.stop, work);
+    // Built-in types are decoded block by block, so rows need not be kept together and even a single long row is
+    // divided among threads.
+    if (!to_.is_f32() || from_.type_class == TypeClass::kForeign)
+      return convert({wanted_.values, wanted_.into, rows_, wanted_.columns, weights_}, kernels, options);
+    constexpr std::uint64_t kColumns = kTileBytes / sizeof(float);  // blocks of every built-in type fit exactly
+    const std::uint64_t rows = rows_ * wanted_.columns / kColumns, rest = rows_ * wanted_.columns % kColumns;
+    const std::uint64_t from = rows * row_bytes(from_, kColumns), to = rows * kTileBytes;
+    BOOST_OUTCOME_TRY(
+        convert({wanted_.values.first(from), wanted_.into.first(to), rows, kColumns, {}}, kernels, options));
+    return convert({wanted_.values.subspan(from), wanted_.into.subspan(to), 1, rest, {}}, kernels, options);
   }
 
  private:
-  bool is_copy() const { return what_.from == what_.to; }
-  // Built-in types are decoded block by block, so rows need not be kept together and even a single long row is split
-  // among threads.
-  bool is_by_blocks() const { return to_.is_f32() && from_.type_class != TypeClass::kForeign; }
-
-  Status run_by_blocks(const RowsOptions& options) const {
-    const std::uint64_t all = what_.values.size() / from_.block_bytes;
-    const std::uint64_t tile = std::max<std::uint64_t>(kTileBytes / sizeof(float) / from_.block_elements, 1);
-    const auto work = [&](std::uint64_t piece) {
-      const std::uint64_t first = piece * tile, blocks = std::min(tile, all - first);
-      return run_kernel(
-          *decode_,
-          {what_.values.data() + first * from_.block_bytes,
-           what_.into.data() + first * from_.block_elements * sizeof(float), 1, blocks * from_.block_elements, nullptr},
-          name_);
-    };
-    return for_each_piece((all + tile - 1) / tile, options.threads, options.stop, work);
-  }
-
-  Status run_rows(std::uint64_t first, std::uint64_t rows, std::uint64_t part) const {
-    const std::uint64_t columns = what_.columns;
-    const std::byte* const values = what_.values.data() + first * row_bytes(from_, columns);
-    std::byte* const into = what_.into.data() + first * row_bytes(to_, columns);
-    if (to_.is_f32()) return run_kernel(*decode_, {values, into, rows, columns, nullptr}, name_);
-    std::vector<float> decoded;
-    std::span<const float> numbers(reinterpret_cast<const float*>(values), from_.is_f32() ? rows * columns : 0);
-    if (!from_.is_f32()) {
-      decoded.resize(rows * columns);
-      BOOST_OUTCOME_TRY(run_kernel(*decode_, {values, decoded.data(), rows, columns, nullptr}, name_));
-      numbers = decoded;
+  Status convert(const RowsOfCaller& rows, const Kernels& kernels, const RowsOptions& options) const {
+    if (rows.into.empty()) return ok();
+    const Shape shape{2, {rows.columns, rows.rows, 1, 1}};
+    BOOST_OUTCOME_TRY(auto values, expressions::extent(from_, shape, {nullptr, 0, rows.values.size(), false}));
+    Plan plan = plan_of_rows("(in memory)", std::move(values), to_);
+    if (!weights_.empty()) {  // stands for weights that are at hand
+      auto importance = std::make_shared<Importance>();
+      importance->columns = importance->matrices = 1;
+      plan.steps[0].encodings[0].importance = std::move(importance);
     }
-    if (const std::size_t bad = first_not_finite(numbers); bad != numbers.size())
-      return wrong_value(first, bad, std::isnan(numbers[bad]) ? "NaN" : "infinity",
-                         fmt::format("{} can hold only finite numbers", to_.name));
-    const float* const weights = weights_.empty() ? nullptr : weights_.data() + part * columns;
-    if (Status made = run_kernel(*encode_, {numbers.data(), into, rows, columns, weights}, name_); !made) {
-      Error error = made.error();
-      if (error.code != ExitCode::kBadInput) return error;
-      error.what = fmt::format("rows {} to {}: values are too large for {}", first, first + rows - 1, to_.name);
-      error.detail.clear();
-      return error;
-    }
-    const std::size_t blocks = rows * columns / to_.block_elements, bad = first_bad_block(to_, into, blocks);
-    if (bad == blocks) return ok();
-    return wrong_value(first, bad * to_.block_elements, fmt::format("a value is too large for {}", to_.name),
-                       "choose a type with a greater range, such as BF16 or F32");
+    const std::vector<StepLayout> layouts = layouts_of(plan);
+    BOOST_OUTCOME_TRY(std::vector<BoundStep> steps, bind_kernels(plan, layouts, kernels));
+    steps[0].nonfinite = to_.is_f32() ? Nonfinite::kKeep : Nonfinite::kError;
+    steps[0].is_in_memory = true;
+    RunOptions run;
+    run.stop = options.stop;
+    NoLedger ledger;
+    RunState state(plan, run, ledger, {});
+    return CallersRows(rows, steps[0], kernels).convert(threads_for(options.threads), state);
   }
 
-  // Returns the error for value `index`, counted from row `first`.
-  Error wrong_value(std::uint64_t first, std::uint64_t index, const std::string& what, std::string help) const {
-    return {ExitCode::kBadInput, "",
-            fmt::format("row {}, column {}: {}", first + index / what_.columns, index % what_.columns, what), "",
-            std::move(help)};
-  }
-
-  const RowConversion& what_;
+  const RowConversion& wanted_;
   const TypeInfo &from_, &to_;
-  const KernelChoice* decode_;
-  const KernelChoice* encode_;
-  const std::string name_ = "(in memory)";
   std::uint64_t rows_ = 0;
   std::span<const float> weights_;  // the weights passed to the kernel
 };
 
-// Opens all sources that an expression reads.
-class OpenSources {
+// Reads rows of a tensor in slabs, each on one thread, and converts them to the memory of a caller.
+class TensorRows {
  public:
-  Status open(const Expression& expression) {
-    std::vector<SourceRef> sources;
-    add_sources(expression, sources);
-    for (const SourceRef& source : sources) {
-      BOOST_OUTCOME_TRY(sources_[source.get()], ByteSource::open(*source, IoMode::kCached));
-    }
-    return ok();
+  TensorRows(const RowsOfTensor& wanted, const Kernels& kernels, const RowsOptions& options)
+      : kernels_(kernels),
+        into_(wanted.into),
+        plan_(plan_of_rows(wanted.tensor->name, wanted.tensor->expression, *wanted.to)),
+        layouts_(layouts_of(plan_)),
+        begin_(wanted.first * layouts_[0].encodings()[0].row_bytes) {
+    plan_.units = {{0, wanted.first, wanted.rows}};
+    run_.stop = options.stop;
   }
 
-  // Reads a box of the expression, packed.
-  Status read(const Expression& expression, const Box& box, const Kernels& kernels, const std::string& tensor,
-              std::span<std::byte> into) const {
-    ReadRanges read(ranges_of(expression, box));
-    std::vector<std::byte> memory(read.bytes());
-    read.set_memory(memory);
-    for (std::size_t i = 0; i < read.ranges().size(); ++i) {
-      const ByteRange& range = read.ranges()[i];
-      BOOST_OUTCOME_TRY(sources_.at(range.source)->read(range.offset, read.memory(i)));
+  Status read(unsigned most_threads) {
+    BOOST_OUTCOME_TRY(steps_, bind_kernels(plan_, layouts_, kernels_));
+    steps_[0].nonfinite = Nonfinite::kKeep;
+    BOOST_OUTCOME_TRY(sources_, RunSources::open(plan_, IoMode::kCached, run_.stop));
+    SlabCutter cutter(plan_, layouts_, std::max(kSlabBytes, plan_.least_memory));
+    std::vector<SlabRows> slabs;
+    std::uint64_t most = kSlabBytes;  // bytes of a slab: those of a transpose may be larger than requested
+    while (const std::optional<SlabRows> slab = cutter.next()) {
+      slabs.push_back(*slab);
+      most = std::max(most, slab->cost);
     }
-    return assemble(expression, box, read, kernels, tensor, into);
+    const auto within_memory = static_cast<unsigned>(std::clamp<std::uint64_t>(kRowsMemory / most, 1, most_threads));
+    NoLedger ledger;
+    RunState state(plan_, run_, ledger, {});
+    BOOST_OUTCOME_TRY(for_each_with_scratch(within_memory, slabs.size(), layouts_[0], [&](std::size_t i, auto scratch) {
+      if (!state.skips(i)) state.guard(i, RunState::kRead, [&] { return read(slabs[i], scratch); });
+    }));
+    return state.status();
   }
 
  private:
-  std::map<const SourceFile*, std::shared_ptr<const ByteSource>> sources_;
+  // As for a run (Feed): slabs that are no larger can reuse each other's memory.
+  static constexpr std::uint64_t kSlabBytes = 1 << 20;
+
+  Status read(const SlabRows& rows, std::span<float> scratch) {
+    BOOST_OUTCOME_TRY(const auto slab,
+                      make_slab({{rows}, std::max(rows.cost, kSlabBytes)}, 0, steps_, no_weights_, false));
+    for (const SlabRead& read : slab->reads) {
+      BOOST_OUTCOME_TRY(sources_->of(read).read(read.offset, read.into));
+    }
+    SlabPart& part = slab->parts[0];
+    const std::span<std::byte> into = into_.subspan(part.offset_in_place(0) - begin_, part.encoded_bytes(0).size());
+    const bool is_copy = part.encoded[0].empty();
+    part.encoded[0] = into;
+    for (std::uint32_t tile = 0; tile < slab->tiles; ++tile) {
+      BOOST_OUTCOME_TRY(convert_tile(*slab, tile, scratch, kernels_));
+    }
+    if (is_copy) std::ranges::copy(part.values.bytes, into.begin());
+    return ok();
+  }
+
+  const Kernels& kernels_;
+  const std::span<std::byte> into_;
+  Plan plan_;
+  const std::vector<StepLayout> layouts_;
+  const std::uint64_t begin_;  // offset of the first row in the tensor, as in `into_`
+  RunOptions run_;
+  std::vector<BoundStep> steps_;
+  std::unique_ptr<RunSources> sources_;
+  ImportanceWeights no_weights_;
 };
 
 }  // namespace
 
-Status convert_rows(const RowConversion& conversion, const Kernels& kernels, const RowsOptions& options) {
-  Conversion work(conversion, kernels);
+Status convert_rows(const RowConversion& conversion, const Kernels& kernels, const RowsOptions& options) try {
+  Conversion work(conversion);
   BOOST_OUTCOME_TRY(work.check(kernels));
-  return work.run(options);
+  return work.run(kernels, options);
+} catch (...) {
+  return error_of_exception();
 }
 
-Status read_rows(const RowsOfTensor& wanted, const Kernels& kernels, const RowsOptions& options) {
+Status read_rows(const RowsOfTensor& wanted, const Kernels& kernels, const RowsOptions& options) try {
   const Expression& expression = *wanted.tensor->expression;
   const std::string& name = wanted.tensor->name;
   const TypeInfo &own = *expression.type, &to = *wanted.to;
-  const std::uint64_t columns = expression.shape.columns(), in_matrix = expression.shape.dims[1];
-  const std::uint64_t to_row = row_bytes(to, columns);
+  const std::uint64_t columns = expression.shape.columns(), to_row = row_bytes(to, columns);
   if (wanted.first > expression.shape.rows() || wanted.rows > expression.shape.rows() - wanted.first)
     return usage_error(fmt::format("tensor '{}' has {} rows: cannot read {} from row {}", name, expression.shape.rows(),
                                    wanted.rows, wanted.first));
@@ -243,27 +298,9 @@ Status read_rows(const RowsOfTensor& wanted, const Kernels& kernels, const RowsO
     return usage_error(fmt::format("{} bytes is the wrong size for {} rows of {} values of {}", wanted.into.size(),
                                    wanted.rows, columns, to.name));
   if (wanted.into.empty()) return ok();
-  BOOST_OUTCOME_TRY(check_casts(expression, name, kernels));
-  OpenSources sources;
-  BOOST_OUTCOME_TRY(sources.open(expression));
-  // Pieces of about 1 MiB that do not cross matrix boundaries.
-  const std::uint64_t piece_rows = std::max<std::uint64_t>(4 * kTileBytes / sizeof(float) / columns, 1);
-  std::vector<std::pair<std::uint64_t, std::uint64_t>> pieces;
-  for (std::uint64_t row = wanted.first, end = wanted.first + wanted.rows; row < end; row += pieces.back().second)
-    pieces.emplace_back(row, std::min({piece_rows, end - row, in_matrix - row % in_matrix}));
-  const auto read = [&](std::uint64_t i) -> Status {
-    const auto [row, rows] = pieces[i];
-    const Box box = box_of_rows(expression.shape, row, rows);
-    const auto into = wanted.into.subspan((row - wanted.first) * to_row, rows * to_row);
-    if (&own == &to) return sources.read(expression, box, kernels, name, into);
-    std::vector<std::byte> values(rows * expression.row_bytes());
-    BOOST_OUTCOME_TRY(sources.read(expression, box, kernels, name, values));
-    const RowConversion conversion{&own, values, &to, into, columns};
-    Conversion work(conversion, kernels);
-    BOOST_OUTCOME_TRY(work.check(kernels));
-    return work.run({1, options.stop});
-  };
-  return for_each_piece(pieces.size(), options.threads, options.stop, read);
+  return TensorRows(wanted, kernels, options).read(threads_for(options.threads));
+} catch (...) {
+  return error_of_exception();
 }
 
 }  // namespace ggufmill

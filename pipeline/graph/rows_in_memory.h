@@ -1,6 +1,6 @@
 #pragma once
-// Converts rows in memory, independently of a run, for programs that hold arrays and for inspecting the values of a
-// model. Uses all cores and the same kernels as a run, so the bytes are the same.
+// Converts rows in memory, for programs that hold arrays and for inspecting the values of a model. Uses the same tile
+// converter as a run, so the bytes are the same.
 
 #include <atomic>
 #include <cstddef>
@@ -12,6 +12,9 @@
 #include "pipeline/kernels/kernels.h"
 
 namespace ggufmill {
+
+// Most bytes that a call uses in addition to the caller's memory and each thread's scratch, unless one row needs more.
+inline constexpr std::uint64_t kRowsMemory = 64 << 20;
 
 struct RowsOptions {
   unsigned threads = 0;                     // 0: the number of CPUs available to this process
@@ -38,9 +41,8 @@ struct RowConversion {
 Status convert_rows(const RowConversion& conversion, const Kernels& kernels, const RowsOptions& options = {});
 
 // read_rows() reads rows [first, first + rows) of a tensor as defined by its expression; `to` is its own type or F32.
-// Uses a few MiB per thread plus the bytes that the expression reads. Fails with exit code 2 if the rows or sizes do
-// not fit, 4 if a source has changed since the model was opened or is malformed, 5 if the kernel for a type is missing,
-// 6 if reading fails. Thread-safe.
+// Fails with exit code 2 if the rows or sizes do not fit, 4 if a source has changed since the model was opened or is
+// malformed, 5 if the kernel for a type is missing, 6 if reading fails. Thread-safe.
 struct RowsOfTensor {
   const Tensor* tensor = nullptr;
   std::uint64_t first = 0, rows = 0;

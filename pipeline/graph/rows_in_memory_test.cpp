@@ -112,6 +112,19 @@ TEST_CASE("numbers of another type are decoded first, and those of the same are 
   CHECK(copy == half);
 }
 
+TEST_CASE("rows that are longer than a worker's scratch are converted a few at a time") {
+  const std::uint64_t columns = 1 << 20, rows = kRowsMemory / (columns * sizeof(float)) + 3;
+  const Bytes half = encoded("F16", numbers(columns * rows), columns);
+  std::vector<float> rounded(columns * rows);
+  REQUIRE(
+      convert_rows({&type_named("F16"), half, &type_named("F32"), std::as_writable_bytes(std::span(rounded)), columns},
+                   reference_kernels()));
+  Bytes into(columns / 32 * 34 * rows);
+  REQUIRE(
+      convert_rows({&type_named("F16"), half, &type_named("Q8_0"), into, columns}, reference_kernels(), {2, nullptr}));
+  CHECK(into == by_kernel("Q8_0", rounded, columns, {}));
+}
+
 TEST_CASE("a value that cannot be converted is reported with its position") {
   std::vector<float> values = numbers(256 * 700);
   Bytes into(700 * 144);
@@ -197,4 +210,36 @@ TEST_CASE("rows of a tensor are read from wherever its expression has them") {
       read_rows({&tensor, 0, 1, &f32, std::as_writable_bytes(std::span(decoded))}, reference_kernels());
   REQUIRE_FALSE(changed);
   CHECK(changed.error().code == ExitCode::kBadInput);
+}
+
+TEST_CASE("many rows of a tensor are read in slabs, in any number of threads") {
+  const TempDir folder;
+  const std::vector<float> values = numbers(std::size_t{3000} * 500);
+  write_text(folder.file("values"), {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)});
+  const SourceRef source = InputFile::open(folder.file("values")).value()->describe();
+  const TypeInfo& f32 = type_named("F32");
+  const ExpressionRef all =
+      expressions::extent(f32, {2, {3000, 500, 1, 1}}, {source, 0, values.size() * sizeof(float), false}).value();
+  Tensor tensor;
+  tensor.name = "t";
+  tensor.expression = expressions::transpose(all, {1, 0}).value();
+  std::vector<float> read(500 * 2900);
+  const RowsOptions options{GENERATE(1u, 2u), nullptr};
+  REQUIRE(read_rows({&tensor, 50, 2900, &f32, std::as_writable_bytes(std::span(read))}, reference_kernels(), options));
+  std::size_t wrong = 0;
+  for (std::size_t i = 0; i < read.size(); ++i) wrong += read[i] != values[i % 500 * 3000 + 50 + i / 500];
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("rows that are not finite are read as they are") {
+  const TempDir folder;
+  std::vector<float> values = numbers(256);
+  values[3] = std::numeric_limits<float>::infinity();
+  write_text(folder.file("values"), {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)});
+  const SourceRef source = InputFile::open(folder.file("values")).value()->describe();
+  Tensor tensor;
+  tensor.expression = expressions::extent(type_named("F32"), {1, {256, 1, 1, 1}}, {source, 0, 1024, false}).value();
+  std::vector<float> read(256);
+  REQUIRE(read_rows({&tensor, 0, 1, &type_named("F32"), std::as_writable_bytes(std::span(read))}, reference_kernels()));
+  CHECK(read == values);
 }

@@ -55,32 +55,20 @@ class SlabMaker {
     BOOST_OUTCOME_TRY(slab_->memory, Buffer::allocate(batch.cost));
     pieces_ = Pieces(slab_->memory.span(), direct_);
     slab_->parts.reserve(batch.rows.size());
-    for (const SlabRows& rows : batch.rows) add_part(rows);
-    if (slab_->parts.size() > 1)
-      read_side_by_side();
-    else
-      read_values(slab_->parts.front());
-    for (SlabPart& part : slab_->parts) take_memory(part);
+    for (const SlabRows& rows : batch.rows)
+      for (const Encoding& encoding : slab_->add_part(rows, steps_[rows.step]).step->step->encodings)
+        slab_->writes_left += static_cast<std::uint32_t>(encoding.places.size());
+    if (slab_->parts.size() > 1) read_side_by_side();
+    for (SlabPart& part : slab_->parts) {
+      for (const BufferLayout& buffer : part.step->layout->buffers()) take(part, buffer);
+      find_weights(part);
+    }
     slab_->tiles_left = slab_->tiles;
     slab_->reads_left = static_cast<std::uint32_t>(slab_->reads.size());
     return std::move(slab_);
   }
 
  private:
-  void add_part(const SlabRows& rows) {
-    SlabPart& part = slab_->parts.emplace_back();
-    part.rows = rows;
-    part.step = &steps_[rows.step];
-    part.values.expression = part.step->step->expression.get();
-    part.compared.expression = part.step->step->compared.get();
-    part.encoded.resize(part.step->encodings.size());
-    part.first_tile = slab_->tiles;
-    part.tiles = tile_count(rows, *part.step);
-    slab_->tiles += part.tiles;
-    for (const BoundEncoding& encoding : part.step->encodings)
-      slab_->writes_left += static_cast<std::uint32_t>(encoding.encoding->places.size());
-  }
-
   // Reads small whole tensors together with the gaps between them.
   void read_side_by_side() {
     const auto extent_of = [](const SlabPart& part) { return part.values.expression->extent; };
@@ -94,9 +82,27 @@ class SlabMaker {
     }
   }
 
-  void read_values(SlabPart& part) {
-    read_values(part, part.values);
-    if (part.compared.expression) read_values(part, part.compared);
+  void take(SlabPart& part, const BufferLayout& buffer) {
+    const std::uint64_t bytes = part.rows.rows * buffer.row_bytes;
+    switch (buffer.use) {
+      case BufferLayout::kValues:
+        if (part.values.bytes.empty()) read_values(part, part.values);
+        break;
+      case BufferLayout::kCompared:
+        read_values(part, part.compared);
+        break;
+      case BufferLayout::kLongRows:
+        part.long_rows = pieces_.take(bytes, 0);
+        break;
+      case BufferLayout::kMeasuredRows:
+        part.measured_rows = pieces_.take(bytes, 0);
+        break;
+      case BufferLayout::kEncoded: {
+        const std::vector<Place>& places = part.step->encodings[buffer.encoding].encoding->places;
+        const std::uint64_t offset = places.empty() ? 0 : places.front().offset + part.offset_in_place(buffer.encoding);
+        part.encoded[buffer.encoding] = pieces_.take(bytes, offset);
+      }
+    }
   }
 
   void read_values(const SlabPart& part, PartValues& values) {
@@ -119,16 +125,7 @@ class SlabMaker {
     values.bytes = pieces_.take(part.rows.rows * expression.row_bytes(), 0);
   }
 
-  void take_memory(SlabPart& part) {
-    const std::uint64_t rows = part.rows.rows;
-    part.long_rows = pieces_.take(rows * part.step->long_row_bytes, 0);
-    part.measured_rows = pieces_.take(rows * part.step->measured_row_bytes, 0);
-    for (std::size_t i = 0; i < part.encoded.size(); ++i) {
-      const BoundEncoding& encoding = part.step->encodings[i];
-      const std::vector<Place>& places = encoding.encoding->places;
-      const std::uint64_t offset = places.empty() ? 0 : places.front().offset + part.offset_in_place(i);
-      if (encoding.kind != EncodingKind::kCopy) part.encoded[i] = pieces_.take(rows * encoding.row_bytes, offset);
-    }
+  void find_weights(SlabPart& part) {
     const std::uint64_t matrix =
         part.rows.first_row / std::max<std::uint64_t>(part.values.expression->shape.dims[1], 1);
     for (const auto& importance : part.step->importances) part.importance.push_back(read_weights(importance, matrix));
@@ -157,11 +154,11 @@ class SlabMaker {
 
 std::uint64_t SlabPart::offset_in_place(std::size_t index) const {
   const BoundEncoding& encoding = step->encodings[index];
-  return encoding.kind == EncodingKind::kCopy ? rows.first_byte : rows.first_row * encoding.row_bytes;
+  return encoding.layout->work == Work::kCopy ? rows.first_byte : rows.first_row * encoding.layout->row_bytes;
 }
 
 std::span<const std::byte> SlabPart::encoded_bytes(std::size_t index) const {
-  return step->encodings[index].kind == EncodingKind::kCopy ? values.bytes : encoded[index];
+  return step->encodings[index].layout->work == Work::kCopy ? values.bytes : encoded[index];
 }
 
 std::uint64_t SlabPart::checksum(const Unit& unit, std::size_t index) const {
@@ -171,9 +168,21 @@ std::uint64_t SlabPart::checksum(const Unit& unit, std::size_t index) const {
     const std::uint64_t piece = copied_piece_bytes(*expression.type);
     return ggufmill::checksum(encoded_bytes(index), piece, first_byte / piece);
   }
-  const BoundEncoding& encoding = step->encodings[index];
-  const std::uint64_t row = encoding.kind == EncodingKind::kCopy ? expression.row_bytes() : encoding.row_bytes;
-  return ggufmill::checksum(encoded_bytes(index), row, rows.first_row - unit.first_row);
+  return ggufmill::checksum(encoded_bytes(index), step->encodings[index].layout->row_bytes,
+                            rows.first_row - unit.first_row);
+}
+
+SlabPart& Slab::add_part(const SlabRows& rows, const BoundStep& step) {
+  SlabPart& part = parts.emplace_back();
+  part.rows = rows;
+  part.step = &step;
+  part.values.expression = step.step->expression.get();
+  part.compared.expression = step.step->compared.get();
+  part.encoded.resize(step.encodings.size());
+  part.first_tile = tiles;
+  part.tiles = tile_count(rows, step);
+  tiles += part.tiles;
+  return part;
 }
 
 SlabPart& Slab::part_of(std::uint32_t tile) {

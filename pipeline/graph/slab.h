@@ -78,6 +78,8 @@ struct Slab {
 
   Slab* next = nullptr;  // in a list of slabs waiting for the same weights or ready to continue
 
+  // Adds rows without any memory, and their tiles. Returns the part, until the next is added.
+  SlabPart& add_part(const SlabRows& rows, const BoundStep& step);
   SlabPart& part_of(std::uint32_t tile);
 };
 

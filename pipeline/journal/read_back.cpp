@@ -21,7 +21,7 @@ Result<bool> is_held(const Plan& plan, const FileReader& read, const JournalText
   const Unit& unit = plan.units[record.unit];
   const Step& step = plan.steps[unit.step];
   if (record.checksums.size() != step.encodings.size()) return false;
-  const bool is_copied = StepCost(plan, step).copies_only();
+  const bool is_copied = StepLayout(plan, step).copies_only();
   for (std::size_t i = 0; i < step.encodings.size(); ++i) {
     const Encoding& encoding = step.encodings[i];
     const std::uint64_t row = row_bytes(*encoding.type, step.expression->shape), bytes = unit.rows * row;

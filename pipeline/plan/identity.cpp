@@ -14,6 +14,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "pipeline/plan/step_layout.h"
 #include "pipeline/plan/written.h"
 
 namespace ggufmill {
@@ -59,7 +60,7 @@ class ForeignTypes {
   }
   void add(const Step& step, const Encoding& encoding) {
     add(*step.expression);
-    if (encoding.type != step.expression->type) add({step.expression->type, encoding.type});
+    if (converts(work_of(step, encoding))) add({step.expression->type, encoding.type});
   }
   std::vector<const TypeInfo*> types() const {
     std::vector<const TypeInfo*> types;

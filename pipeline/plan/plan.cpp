@@ -10,7 +10,7 @@
 
 #include "pipeline/core/rows.h"
 #include "pipeline/io/machine.h"
-#include "pipeline/plan/slabs.h"
+#include "pipeline/plan/step_layout.h"
 
 namespace ggufmill {
 namespace {
@@ -259,7 +259,7 @@ void finish_plan(Plan& plan) {
     for (const Encoding& encoding : step.encodings) add_importance(encoding.importance, plan.sources);
     add_units(plan, i, plan.units);
   }
-  plan.least_memory = least_budget(plan);
+  plan.least_memory = least_budget(layouts_of(plan));
 }
 
 std::string touched_source(const Plan& plan, std::span<const SourceFile> sources,

@@ -79,18 +79,6 @@ TEST_CASE("a slab costs its source, every converted target, in whole pages, and 
   CHECK(slabs[0].cost == 8192 + 8192 /* 16 * 272 = 4352 of Q8_0 */ + 4096 /* 256 weights */);
 }
 
-TEST_CASE("a row too long for a worker's scratch brings its F32 form, unless that is at hand anyway") {
-  const std::uint64_t columns = 1 << 20;
-  auto least = [&](const char* from, std::vector<std::string> to) {
-    return plan_of({{"t", shape_of({columns, 2}), from, std::move(to), false}}).least_memory;
-  };
-  const std::uint64_t f32 = 4 * columns, f16 = 2 * columns, q8 = columns / 32 * 34;
-  CHECK(least("F16", {"Q8_0"}) == f16 + q8 + f32);
-  CHECK(least("F32", {"Q8_0"}) == f32 + q8);
-  CHECK(least("F16", {"F32", "Q8_0"}) == f16 + q8 + f32);
-  CHECK(least("F16", {"F16", ""}) == kPageBytes);
-}
-
 TEST_CASE("a copy is cut at blocks") {
   const Plan plan = plan_of({{"t", shape_of({256, 4096}), "Q6_K", {"Q6_K"}, false}});
   const std::vector<SlabRows> slabs = slabs_of(plan, 65536);
@@ -109,30 +97,9 @@ TEST_CASE("pieces of a tensor are about equal") {
 
 TEST_CASE("a model of 5 trillion weights is cut one slab at a time") {
   const Plan plan = plan_of({{"huge", shape_of({1 << 14, 1 << 14, 1 << 14}), "BF16", {"Q4_K"}, false}});
-  SlabCutter cutter(plan, 8 << 20);
+  const std::vector<StepLayout> layouts = layouts_of(plan);
+  SlabCutter cutter(plan, layouts, 8 << 20);
   std::uint64_t bytes = 0;
   while (std::optional<SlabRows> slab = cutter.next()) bytes += slab->bytes;
   CHECK(bytes == plan.steps[0].expression->bytes());
-}
-
-TEST_CASE("costs beyond 64 bits stay at the edge") {
-  Plan plan = plan_of({{"t", shape_of({64, 1}), "Q8_0", {"Q4_0"}, false}});
-  const auto file = std::make_shared<const SourceFile>(SourceFile{"giant", UINT64_MAX, 0, 0});
-  const Shape shape = shape_of({1ull << 62, 1});
-  const TypeInfo& type = type_named("Q8_0");
-  plan.steps[0].expression =
-      expressions::extent(type, shape, {file, 0, bytes_of(type, shape.elements()).value()}).value();
-  finish_plan(plan);
-  CHECK(plan.least_memory == UINT64_MAX);
-}
-
-TEST_CASE("a row that is decoded again to measure its error costs its F32 form once more, where scratch is too small") {
-  const std::uint64_t columns = GENERATE(512u, 1000000u);
-  Plan plan = plan_of({{"t", shape_of({columns, 4}), "F16", {"Q8_0", "F32"}, false}});
-  const std::uint64_t before = StepCost(plan, plan.steps[0]).of_rows(4);
-  plan.report.error = true;
-  const StepCost cost(plan, plan.steps[0]);
-  CHECK(cost.measured_row_bytes() == (columns == 512 ? 0 : columns * 4));
-  CHECK(cost.of_rows(4) - before == (columns == 512 ? 0 : (columns * 16 + kPageBytes - 1) / kPageBytes * kPageBytes));
-  CHECK(cost.of_rows(cost.rows_within(cost.of_rows(4))) <= cost.of_rows(4));
 }

@@ -79,13 +79,24 @@ void find_importance_problems(const Recipe& recipe, Model& model) {
   if (!without.empty()) model.problems.push_back(no_importance(without, model.notes.get(notes::kImportanceGiven)));
 }
 
-class QuantizeStage : public Stage {
+class QuantizeStage final : public TargetStage {
  public:
   QuantizeStage(QuantizeStageOptions options, RecipeShelf shelf)
       : options_(std::move(options)), shelf_(std::move(shelf)) {}
 
-  const QuantizeStageOptions& options() const { return options_; }
-  const RecipeShelf& shelf() const { return shelf_; }
+  const TargetStage* as_target() const override { return options_.target ? this : nullptr; }
+  const TargetOptions& target() const override { return *options_.target; }
+
+  std::unique_ptr<Stage> with_measurement(std::shared_ptr<const Measurement> measurement) const override {
+    QuantizeStageOptions options = options_;
+    options.target->measurement = std::move(measurement);
+    return std::make_unique<QuantizeStage>(std::move(options), shelf_);
+  }
+
+  Result<Undecided> undecided(Model model) const override {
+    BOOST_OUTCOME_TRY(std::vector<std::size_t> open, decide(model));
+    return Undecided{&target(), std::move(model), std::move(open)};
+  }
 
   Result<Model> apply(Model model) const override {
     BOOST_OUTCOME_TRY(const std::vector<std::size_t> open, decide(model));
@@ -99,6 +110,13 @@ class QuantizeStage : public Stage {
     return model;
   }
 
+  std::vector<std::string> inputs() const override {
+    std::vector<std::string> paths = options_.recipe.files;
+    if (options_.target) paths.insert(paths.end(), options_.target->inputs.begin(), options_.target->inputs.end());
+    return paths;
+  }
+
+ private:
   // Applies the recipe and the rules. Returns the indices of the tensors they leave undecided.
   Result<std::vector<std::size_t>> decide(Model& model) const {
     if (options_.order_by_layer) sort_by_layer(model.tensors);
@@ -130,13 +148,6 @@ class QuantizeStage : public Stage {
     return open;
   }
 
-  std::vector<std::string> inputs() const override {
-    std::vector<std::string> paths = options_.recipe.files;
-    if (options_.target) paths.insert(paths.end(), options_.target->inputs.begin(), options_.target->inputs.end());
-    return paths;
-  }
-
- private:
   // Assigns types to the open tensors: those with the smallest loss within the budget.
   Status fill(Model& model, const std::vector<std::size_t>& open) const {
     TargetOptions target = *options_.target;
@@ -398,20 +409,19 @@ Result<Recipe> recipe_of_target(const RecipeShelf& shelf) {
 }
 
 const TargetOptions* target_of(const Stage& stage) {
-  const auto* quantize = dynamic_cast<const QuantizeStage*>(&stage);
-  return quantize && quantize->options().target ? &*quantize->options().target : nullptr;
+  const TargetStage* fills = stage.as_target();
+  return fills ? &fills->target() : nullptr;
 }
 
-std::unique_ptr<Stage> with_measurement(const Stage& stage, std::shared_ptr<const Measurement> measurement) {
-  const auto& quantize = dynamic_cast<const QuantizeStage&>(stage);
-  QuantizeStageOptions options = quantize.options();
-  options.target->measurement = std::move(measurement);
-  return std::make_unique<QuantizeStage>(std::move(options), quantize.shelf());
-}
-
-Result<Undecided> undecided(const Stage& stage, Model model) {
-  BOOST_OUTCOME_TRY(std::vector<std::size_t> open, dynamic_cast<const QuantizeStage&>(stage).decide(model));
-  return Undecided{std::move(model), std::move(open)};
+Result<std::optional<Undecided>> undecided(std::span<const std::shared_ptr<const Stage>> stages, Model model) {
+  for (const auto& stage : stages) {
+    if (const TargetStage* fills = stage->as_target()) {
+      BOOST_OUTCOME_TRY(Undecided made, fills->undecided(std::move(model)));
+      return made;
+    }
+    BOOST_OUTCOME_TRY(model, stage->apply(std::move(model)));
+  }
+  return std::nullopt;
 }
 
 StageSpec quantize_stage(Types types) {

@@ -2,6 +2,8 @@
 // The stage `quantize`: decides the type of every tensor from a recipe or a type, and the user's rules.
 
 #include <memory>
+#include <optional>
+#include <span>
 #include <vector>
 
 #include "pipeline/config/registry.h"
@@ -27,17 +29,27 @@ struct QuantizeStageOptions {
 // file types.
 Result<std::unique_ptr<Stage>> make_quantize_stage(QuantizeStageOptions options, RecipeShelf shelf);
 
-// Returns the target of a stage that fills a size, which lists what to measure; null for any other stage.
-const TargetOptions* target_of(const Stage& stage);
-// Returns a copy of the stage with a measurement.
-std::unique_ptr<Stage> with_measurement(const Stage& stage, std::shared_ptr<const Measurement> measurement);
 // A model before types are chosen: in output order, with the types decided by the recipe and the rules, and the list of
 // tensors left to the choice.
 struct Undecided {
+  const TargetOptions* target = nullptr;  // owned by the stage
   Model model;
   std::vector<std::size_t> open;  // indices into model.tensors
 };
-Result<Undecided> undecided(const Stage& stage, Model model);
+
+// A stage that fills a size.
+class TargetStage : public Stage {
+ public:
+  virtual const TargetOptions& target() const = 0;  // lists what to measure
+  // Returns a copy of the stage with a measurement.
+  virtual std::unique_ptr<Stage> with_measurement(std::shared_ptr<const Measurement> measurement) const = 0;
+  virtual Result<Undecided> undecided(Model model) const = 0;
+};
+
+// Returns the target of a stage that fills a size; null for any other stage.
+const TargetOptions* target_of(const Stage& stage);
+// Applies the stages of an output up to the one that fills a size; returns nothing if there is none.
+Result<std::optional<Undecided>> undecided(std::span<const std::shared_ptr<const Stage>> stages, Model model);
 
 // Returns what all recipes have in common, without a type: the base for a target.
 Result<Recipe> recipe_of_target(const RecipeShelf& shelf);

@@ -63,7 +63,7 @@ std::unique_ptr<Stage> stage(const std::string& text, const Sample& sample) {
   auto made = spec.make(document->root);
   if (!made) FAIL(render(made.error()));
   if (!target_of(*made.value())) return std::move(made).value();
-  return with_measurement(*made.value(), std::make_shared<const Measurement>(sample.measurement));
+  return made.value()->as_target()->with_measurement(std::make_shared<const Measurement>(sample.measurement));
 }
 
 Model chosen(const std::string& text, const Sample& sample) {
@@ -193,7 +193,7 @@ TEST_CASE("several budgets are all kept, and the choices within them are optimal
         experts, rest, candidates, fixed);
     for (MeasuredTensor& measured : sample.measurement.tensors) measured.weighted = false;
     const auto made = stage(text, sample);
-    const Undecided open = undecided(*made, sample.model).value();
+    const Undecided open = made->as_target()->undecided(sample.model).value();
     REQUIRE(open.open.size() == 6);
     const std::uint64_t other_bytes = 700;
     const Choice choice = choose_types(*target_of(*made), open.model, open.open, other_bytes).value();
@@ -341,7 +341,7 @@ TEST_CASE("in tables of sensitivities the coarsest type of each tensor counts") 
 TEST_CASE("the curve falls with the size, and no recipe is below it") {
   const Sample sample;
   const auto made = stage(fmt::format("{{target: {{bits: 4}}, {}}}", kTypes), sample);
-  const Undecided open = undecided(*made, sample.model).value();
+  const Undecided open = made->as_target()->undecided(sample.model).value();
   const auto curve = choice_curve(*target_of(*made), open.model, open.open, 9, RecipeShelf()).value();
   REQUIRE(curve.size() > 9);
   for (std::size_t i = 1; i < 9; ++i) {
@@ -358,7 +358,7 @@ TEST_CASE("the curve falls with the size, and no recipe is below it") {
 TEST_CASE("the curve marks the result of the target itself") {
   const Sample sample;
   const auto made = stage(fmt::format("{{target: {{bits: 4}}, {}}}", kTypes), sample);
-  const Undecided open = undecided(*made, sample.model).value();
+  const Undecided open = made->as_target()->undecided(sample.model).value();
   const Model chosen = made->apply(sample.model).value();
   const auto curve = choice_curve(*target_of(*made), open.model, open.open, 9, RecipeShelf(), &chosen).value();
   REQUIRE(std::ranges::count(curve, true, &CurvePoint::is_target) == 1);
@@ -407,7 +407,7 @@ TEST_CASE("a measurement can be written and read back") {
 namespace {
 
 Model unmeasured_model(const std::string& text, const Sample& sample) {
-  auto model = with_measurement(*stage(text, sample), nullptr)->apply(sample.model);
+  auto model = stage(text, sample)->as_target()->with_measurement(nullptr)->apply(sample.model);
   if (!model) FAIL(render(model.error()));
   return std::move(model).value();
 }
@@ -433,7 +433,9 @@ TEST_CASE("a divergence without a measurement is planned with the largest types"
 
 TEST_CASE("a target that no types fit is refused before measuring") {
   const Sample sample;
-  const auto model = with_measurement(*stage(fmt::format("{{target: {{bits: 2}}, {}}}", kTypes), sample), nullptr)
+  const auto model = stage(fmt::format("{{target: {{bits: 2}}, {}}}", kTypes), sample)
+                         ->as_target()
+                         ->with_measurement(nullptr)
                          ->apply(sample.model);
   REQUIRE_FALSE(model);
   CHECK_FALSE(wants_measurement(model.error()));

@@ -61,7 +61,7 @@ TEST_CASE("the flow graph writes the same with any number of threads") {
 TEST_CASE("both engines write the same from the least budget upward") {
   EngineFixture& fixture = zoo();
   const double factor = GENERATE(1.0, 1.0001, 2.0, 5.0, 40.0);
-  fixture.plan.limits.memory = static_cast<std::uint64_t>(static_cast<double>(least_budget(fixture.plan)) * factor);
+  fixture.plan.limits.memory = static_cast<std::uint64_t>(static_cast<double>(fixture.plan.least_memory) * factor);
   fixture.plan.limits.threads = GENERATE(1u, 8u);
   check_run(fixture, options_for(EngineKind::kGraph));
   if (fixture.plan.limits.threads == 1) check_run(fixture, options_for(EngineKind::kSimple));

@@ -138,7 +138,8 @@ TEST_CASE("the figures are those of the values, computed plainly") {
 TEST_CASE("any number of threads, any budget: the same figures") {
   const std::string& text = expected();
   const double factor = GENERATE(1.0, 1.7, 5.0);
-  fixture().plan.limits.memory = static_cast<std::uint64_t>(static_cast<double>(least_budget(fixture().plan)) * factor);
+  fixture().plan.limits.memory =
+      static_cast<std::uint64_t>(static_cast<double>(least_budget(layouts_of(fixture().plan))) * factor);
   fixture().plan.limits.threads = GENERATE(1u, 2u, 8u);
   CHECK(text_of(run(options_for(EngineKind::kGraph))) == text);
 }

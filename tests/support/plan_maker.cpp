@@ -143,7 +143,8 @@ float importance_value(std::uint64_t matrix, std::uint64_t column) {
 
 std::vector<SlabRows> slabs_of(const Plan& plan, std::uint64_t slab_bytes) {
   std::vector<SlabRows> slabs;
-  SlabCutter cutter(plan, slab_bytes);
+  const std::vector<StepLayout> layouts = layouts_of(plan);
+  SlabCutter cutter(plan, layouts, slab_bytes);
   while (const std::optional<SlabRows> slab = cutter.next()) slabs.push_back(*slab);
   return slabs;
 }

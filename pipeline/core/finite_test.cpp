@@ -1,4 +1,4 @@
-#include "pipeline/graph/finite.h"
+#include "pipeline/core/finite.h"
 
 #include <cstring>
 #include <limits>

@@ -1,0 +1,151 @@
+#include "pipeline/plan/step_layout.h"
+
+#include <algorithm>
+#include <set>
+
+#include "pipeline/core/rows.h"
+
+namespace ggufmill {
+namespace {
+
+std::uint64_t f32_row_bytes(const Step& step) {
+  return capped_product(step.expression->shape.columns(), sizeof(float));
+}
+
+// Returns the cost of reading what `rows` rows of an expression are assembled from.
+std::uint64_t cost_of_reading(const Expression& assembled, std::uint64_t rows) {
+  const ReadBound bound = read_bound(assembled, {assembled.shape.columns(), rows, 1, 1});
+  return capped_sum(whole_pages(bound.bytes), whole_pages(capped_product(bound.ranges, kRangeCost)));
+}
+
+}  // namespace
+
+std::uint64_t whole_pages(std::uint64_t bytes) { return capped_sum(bytes, kPageBytes - 1) / kPageBytes * kPageBytes; }
+
+std::uint64_t row_bytes(const TypeInfo& type, const Shape& shape) {
+  return capped_product(shape.columns() / type.block_elements, type.block_bytes);
+}
+
+bool is_direct(const Plan& plan) { return plan.limits.io == IoMode::kDirect; }
+
+Work work_of(const Step& step, const Encoding& encoding) {
+  if (encoding.type == step.expression->type) return encoding.big_endian ? Work::kSwap : Work::kCopy;
+  return encoding.type->is_f32() ? Work::kDecode : Work::kEncode;
+}
+
+StepLayout::StepLayout(const Plan& plan, const Step& step) : step_(&step) {
+  converts_ = measures_ = step.compared != nullptr;
+  add_encodings(plan);
+  add_buffers();
+  add_fixed_cost(plan);
+  stays_in_matrix_ = !assembled_.empty() || has_importance_;
+  copies_only_ = !step.compared && step.expression->as_extent() && buffers_.size() == 1;
+}
+
+void StepLayout::add_encodings(const Plan& plan) {
+  for (const Encoding& encoding : step_->encodings) {
+    const Work work = work_of(*step_, encoding);
+    const bool is_measured = plan.report.error && work == Work::kEncode;
+    if (work == Work::kDecode && !encoding.big_endian) f32_encoding_ = encodings_.size();
+    converts_ |= ggufmill::converts(work);
+    measures_ |= is_measured;
+    encodings_.push_back({work, is_measured, ggufmill::row_bytes(*encoding.type, step_->expression->shape)});
+  }
+}
+
+void StepLayout::add_buffers() {
+  add_values(BufferLayout::kValues, *step_->expression);
+  if (step_->compared) add_values(BufferLayout::kCompared, *step_->compared);
+  const std::uint64_t f32_row = f32_row_bytes(*step_);
+  if (f32_row > kTileBytes) {
+    const bool has_place = step_->expression->type->is_f32() || f32_encoding_;
+    if (converts_ && !has_place) buffers_.push_back({BufferLayout::kLongRows, 0, f32_row});
+    if (measures_) buffers_.push_back({BufferLayout::kMeasuredRows, 0, f32_row});
+  }
+  for (std::size_t i = 0; i < encodings_.size(); ++i)
+    if (encodings_[i].work != Work::kCopy) buffers_.push_back({BufferLayout::kEncoded, i, encodings_[i].row_bytes});
+}
+
+void StepLayout::add_values(BufferLayout::Use use, const Expression& values) {
+  buffers_.push_back({use, 0, ggufmill::row_bytes(*values.type, values.shape)});
+  if (!values.as_extent()) assembled_.push_back(&values);
+}
+
+void StepLayout::add_fixed_cost(const Plan& plan) {
+  std::set<const Importance*> importances;
+  if (step_->importance) importances.insert(step_->importance.get());
+  for (std::size_t i = 0; i < encodings_.size(); ++i)
+    if (const Importance* importance = step_->encodings[i].importance.get();
+        importance && ggufmill::converts(encodings_[i].work))
+      importances.insert(importance);
+  has_importance_ = !importances.empty();
+  for (const Importance* importance : importances)  // weights, and the counts by which they are divided
+    fixed_ = capped_sum(
+        fixed_, whole_pages(capped_sum(f32_row_bytes(*step_), importance->ranges(0).counts.bytes + sizeof(float))));
+  const auto encoded = std::ranges::count(buffers_, BufferLayout::kEncoded, &BufferLayout::use);
+  if (is_direct(plan))
+    fixed_ = capped_sum(fixed_, (2 + static_cast<std::uint64_t>(encoded) + assembled_.size()) * kPageBytes);
+}
+
+std::uint64_t StepLayout::tile_rows() const {
+  const std::uint64_t row = converts_ ? f32_row_bytes(*step_) : step_->expression->row_bytes();
+  return std::max<std::uint64_t>(kTileBytes / std::max<std::uint64_t>(row, 1), 1);
+}
+
+std::uint64_t StepLayout::scratch_bytes() const {
+  if (measures_) return 2 * kTileBytes;
+  return converts_ && !step_->expression->type->is_f32() && !f32_encoding_ ? kTileBytes : 0;
+}
+
+std::uint64_t StepLayout::of_rows(std::uint64_t rows) const {
+  std::uint64_t cost = fixed_;
+  for (const Expression* expression : assembled_) cost = capped_sum(cost, cost_of_reading(*expression, rows));
+  for (const BufferLayout& buffer : buffers_)
+    cost = capped_sum(cost, whole_pages(capped_product(rows, buffer.row_bytes)));
+  return cost;
+}
+
+std::uint64_t StepLayout::of_bytes(std::uint64_t bytes) const { return capped_sum(fixed_, whole_pages(bytes)); }
+
+std::uint64_t StepLayout::rows_within(std::uint64_t limit) const {
+  const Shape& shape = step_->expression->shape;
+  std::uint64_t fits = 1, too_many = capped_sum(stays_in_matrix_ ? shape.dims[1] : shape.rows(), 1);
+  while (too_many - fits > 1) {  // the cost increases with the rows
+    const std::uint64_t middle = fits + (too_many - fits) / 2;
+    (of_rows(middle) <= limit ? fits : too_many) = middle;
+  }
+  return fits;
+}
+
+std::uint64_t StepLayout::rows_of_slab(std::uint64_t usual, std::uint64_t most) const {
+  const std::uint64_t rows = rows_within(usual);
+  if (step_->expression->as_extent()) return rows;
+  const ReadBound bound = read_bound(*step_->expression, {step_->expression->shape.columns(), rows, 1, 1});
+  return bound.bytes / std::max<std::uint64_t>(bound.ranges, 1) < kPageBytes ? rows_within(std::max(usual, most))
+                                                                             : rows;
+}
+
+std::uint64_t StepLayout::bytes_within(std::uint64_t limit) const {
+  const std::uint64_t block = step_->expression->type->block_bytes;
+  const std::uint64_t pages = (limit - std::min(limit, fixed_)) / kPageBytes;
+  return std::max<std::uint64_t>(pages * kPageBytes / block, 1) * block;
+}
+
+std::uint64_t StepLayout::least() const {
+  return copies_only_ ? of_bytes(step_->expression->type->block_bytes) : of_rows(1);
+}
+
+std::vector<StepLayout> layouts_of(const Plan& plan) {
+  std::vector<StepLayout> layouts;
+  layouts.reserve(plan.steps.size());
+  for (const Step& step : plan.steps) layouts.emplace_back(plan, step);
+  return layouts;
+}
+
+std::uint64_t least_budget(std::span<const StepLayout> layouts) {
+  std::uint64_t least = 0;
+  for (const StepLayout& layout : layouts) least = std::max(least, layout.least());
+  return least;
+}
+
+}  // namespace ggufmill
