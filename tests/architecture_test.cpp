@@ -1,7 +1,12 @@
-// Checks which folders may include which (DESIGN 2), using the #include lines of the source tree.
+// Checks which folders may include and link which (DESIGN 2), using the #include lines of the source tree and the
+// ggufmill_library() lines of its CMake files.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
+#include <map>
+#include <set>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,7 +29,6 @@ const std::vector<FolderRule> kFolderRules = {
     {"pipeline/core/", {}},
     {"pipeline/config/", {"pipeline/core/", "pipeline/plan/job.h"}},  // a pipeline file becomes a Job
     {"pipeline/io/", {"pipeline/core/"}},
-    {"pipeline/remote/", {"pipeline/core/", "pipeline/io/"}},
     {"pipeline/kernels/", {"pipeline/core/", "plugins/abi/"}},
     {"pipeline/report/", {"pipeline/core/"}},
     {"pipeline/plan/", {"pipeline/core/", "pipeline/io/", "pipeline/kernels/", "pipeline/report/"}},
@@ -44,6 +48,11 @@ const std::vector<FolderRule> kFolderRules = {
     {"stages/", {"pipeline/core/", "pipeline/config/", "pipeline/io/"}},
 };
 
+// Folders that a folder may link, in addition to those that it may include.
+const std::vector<FolderRule> kLinkRules = {
+    {"pipeline/kernels/", {"plugins/reference/"}},  // the kernels that are always there
+};
+
 // Libraries that only one folder may include.
 struct LibraryRule {
   std::string_view prefix;
@@ -54,7 +63,7 @@ constexpr LibraryRule kLibraryRules[] = {
     {"tbb/", "pipeline/graph/"},       {"oneapi/", "pipeline/graph/"},
     {"boost/asio", "pipeline/io/"},    {"boost/program_options", "pipeline/cli/"},
     {"yaml-cpp/", "pipeline/config/"}, {"pybind11/", "pipeline/python/"},
-    {"curl/", "pipeline/remote/"},
+    {"curl/", "pipeline/io/"},
 };
 
 constexpr std::string_view kTopFolders[] = {"pipeline/", "stages/", "plugins/", "tests/"};
@@ -121,18 +130,103 @@ void add_violations(const std::string& file, std::vector<std::string>& violation
   }
 }
 
-std::vector<std::string> source_files() {
+// Returns the files for which `wanted` is true, in all folders.
+std::vector<std::string> files_where(bool (*wanted)(const fs::path&)) {
   std::vector<std::string> files;
   for (const std::string_view top : kTopFolders) {
     for (const fs::directory_entry& entry : fs::recursive_directory_iterator(top)) {
-      if (entry.is_regular_file() && is_source(entry.path())) files.push_back(entry.path().generic_string());
+      if (entry.is_regular_file() && wanted(entry.path())) files.push_back(entry.path().generic_string());
     }
   }
   return files;
 }
 
+std::string text_of(const std::string& file) {
+  std::ifstream text(file);
+  return {std::istreambuf_iterator<char>(text), {}};
+}
+
+// A library of a CMake file, and what it links.
+struct LinkedLibrary {
+  std::string name;                  // "ggufmill_io"
+  std::vector<std::string> depends;  // all targets that follow DEPENDS, or that target_link_libraries() lists
+};
+
+// Returns the words between the parentheses of each call of a CMake function.
+std::vector<std::vector<std::string>> calls_in(const std::string& cmake, const std::string& function) {
+  std::vector<std::vector<std::string>> calls;
+  const std::string call = function + "(";
+  for (std::size_t at = cmake.find(call); at != cmake.npos; at = cmake.find(call, at + 1)) {
+    if (at != 0 && cmake[at - 1] != '\n' && cmake[at - 1] != ' ') continue;
+    const std::size_t begin = at + call.size();
+    std::istringstream words(cmake.substr(begin, cmake.find(')', begin) - begin));
+    calls.emplace_back(std::istream_iterator<std::string>(words), std::istream_iterator<std::string>());
+  }
+  return calls;
+}
+
+std::vector<LinkedLibrary> libraries_in(const std::string& cmake) {
+  std::vector<LinkedLibrary> libraries;
+  for (const auto& words : calls_in(cmake, "ggufmill_library")) {
+    const auto depends = std::ranges::find(words, "DEPENDS");
+    libraries.push_back({"ggufmill_" + words.front(), {depends, words.end()}});
+  }
+  for (const auto& words : calls_in(cmake, "target_link_libraries")) libraries.push_back({words.front(), words});
+  return libraries;
+}
+
+bool is_cmake_file(const fs::path& path) { return path.filename() == "CMakeLists.txt"; }
+
+bool link_allowed(std::string_view folder, std::string_view linked) {
+  if (project_include_allowed(folder, linked)) return true;
+  return std::ranges::any_of(kLinkRules, [&](const FolderRule& rule) {
+    return rule.folder == folder && starts_with_any(linked, rule.may_include);
+  });
+}
+
+// The folders that each folder needs, by its includes or its links; tests are not counted.
+using Needs = std::map<std::string, std::set<std::string>, std::less<>>;
+
+void add_included(Needs& needs) {
+  for (const std::string& file : files_where(is_source)) {
+    if (is_test(file)) continue;
+    std::ifstream text(file);
+    for (std::string line; std::getline(text, line);)
+      if (const std::string_view included = included_by(line); starts_with_any(included, kTopFolders))
+        needs[std::string(folder_of(file))].emplace(folder_of(included));
+  }
+}
+
+Needs linked_folders() {
+  std::map<std::string, std::string> folders;  // of the libraries, by name
+  std::vector<LinkedLibrary> libraries;
+  for (const std::string& file : files_where(is_cmake_file)) {
+    if (is_test(file)) continue;
+    for (LinkedLibrary& library : libraries_in(text_of(file))) {
+      folders.emplace(library.name, folder_of(file));
+      libraries.push_back(std::move(library));
+    }
+  }
+  Needs needs;
+  for (const LinkedLibrary& library : libraries)
+    for (const std::string& target : library.depends)
+      if (const auto linked = folders.find(target); linked != folders.end() && target != library.name)
+        needs[folders[library.name]].insert(linked->second);
+  return needs;
+}
+
+// Returns "a and b" for all folders that need each other.
+std::vector<std::string> mutual_needs(const Needs& needs) {
+  std::vector<std::string> mutual;
+  for (const auto& [folder, needed] : needs)
+    for (const std::string& other : needed)
+      if (const auto back = needs.find(other); folder < other && back != needs.end() && back->second.contains(folder))
+        mutual.push_back(folder + " and " + other);
+  return mutual;
+}
+
 TEST_CASE("every include of the tree is one that its folder may have") {
-  const std::vector<std::string> files = source_files();
+  const std::vector<std::string> files = files_where(is_source);
   REQUIRE(files.size() > 10);
   std::vector<std::string> violations;
   for (const std::string& file : files) add_violations(file, violations);
@@ -151,6 +245,35 @@ TEST_CASE("the include rules bite") {
   CHECK_FALSE(include_allowed("plugins/reference/q4_k.cpp", "pipeline/core/types.h"));
   CHECK_FALSE(include_allowed("pipeline/graph/engine.cpp", "boost/asio.hpp"));
   CHECK_FALSE(include_allowed("pipeline/cli/run.cpp", "tests/support/synth.h"));
+}
+
+TEST_CASE("every library links only folders that its own folder may need") {
+  const Needs links = linked_folders();
+  REQUIRE(links.size() > 10);
+  for (const auto& [folder, linked] : links)
+    for (const std::string& other : linked)
+      if (!link_allowed(folder, other)) FAIL_CHECK(folder + ": may not link " + other);
+}
+
+TEST_CASE("no two folders need each other") {
+  Needs needs = linked_folders();
+  add_included(needs);
+  for (const std::string& folders : mutual_needs(needs)) FAIL_CHECK(folders);
+}
+
+TEST_CASE("the link rules bite") {
+  const auto libraries = libraries_in(
+      "# text\nggufmill_library(io a.cpp\n  b.cpp DEPENDS ggufmill_core\n  Boost::json)\n"
+      "  target_link_libraries(ggufmill_io PUBLIC ggufmill_plan)\n");
+  REQUIRE(libraries.size() == 2);
+  CHECK(libraries[0].name == "ggufmill_io");
+  CHECK(libraries[0].depends == std::vector<std::string>{"DEPENDS", "ggufmill_core", "Boost::json"});
+  CHECK(libraries[1].depends == std::vector<std::string>{"ggufmill_io", "PUBLIC", "ggufmill_plan"});
+  CHECK(link_allowed("pipeline/io/", "pipeline/core/"));
+  CHECK(link_allowed("pipeline/kernels/", "plugins/reference/"));
+  CHECK_FALSE(link_allowed("pipeline/io/", "pipeline/plan/"));
+  CHECK_FALSE(link_allowed("stages/gguf/", "stages/safetensors/"));
+  CHECK(mutual_needs({{"a/", {"b/"}}, {"b/", {"a/", "c/"}}}) == std::vector<std::string>{"a/ and b/"});
 }
 
 TEST_CASE("only one header includes Catch2") {

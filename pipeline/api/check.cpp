@@ -1,20 +1,14 @@
 #include "pipeline/api/check.h"
 
 #include <fmt/format.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <filesystem>
 #include <iterator>
-#include <map>
 
 #include "pipeline/core/text.h"
 #include "pipeline/graph/bind.h"
 #include "pipeline/io/machine.h"
-#include "pipeline/io/output_target.h"
 #include "pipeline/io/own_file.h"
+#include "pipeline/io/store_scheme.h"
 #include "pipeline/journal/leftovers.h"
 #include "pipeline/plan/problems.h"
 #include "pipeline/plan/written.h"
@@ -23,39 +17,18 @@
 namespace ggufmill {
 namespace {
 
-namespace fs = std::filesystem;
-
 std::vector<TypeModule> modules_of(const std::string& type, const Kernels& kernels) {
   const TypeInfo* const known = kernels.types().find(type);
   return known ? kernels.modules_of({&known, 1}) : std::vector<TypeModule>();
 }
 
-// The space needed by all outputs on one disk.
-struct Need {
-  fs::path folder;
-  std::uint64_t bytes = 0;
-};
-
+// Asks the store of the outputs.
 void check_space(const Plan& plan, Diagnostics& errors) {
-  std::map<dev_t, Need> disks;
-  const std::string identity = identity_of(plan);
-  for (const PlannedOutput& output : plan.outputs)
-    for (const OutputFile& file : output.files) {
-      const fs::path folder = folder_above(file.path);
-      struct stat info {};
-      if (::stat(folder.c_str(), &info) != 0) continue;
-      Need& need = disks.try_emplace(info.st_dev, Need{folder, 0}).first->second;
-      need.bytes += file.bytes - std::min(file.bytes, reserved_before(file.path, identity));
-    }
-  for (const auto& [device, need] : disks) {
-    std::error_code unknown;
-    const fs::space_info space = fs::space(need.folder, unknown);
-    if (!unknown && space.available < need.bytes)
-      errors.add({ExitCode::kIo, need.folder.string(),
-                  fmt::format("the outputs need {}, but only {} are free", human_bytes(need.bytes),
-                              human_bytes(space.available)),
-                  "", "free some space or write elsewhere"});
-  }
+  const std::vector<StoredFile> files = stored_files(plan);
+  if (const auto scheme = find_store_scheme(files); scheme)
+    scheme.value()->check_space(files, identity_of(plan), errors);
+  else if (std::ranges::all_of(files, [](const StoredFile& file) { return find_store_scheme(file.path).has_value(); }))
+    errors.add(scheme.error());  // outputs without a store are reported by find_problems()
 }
 
 void check_memory(const Plan& plan, Diagnostics& errors) {

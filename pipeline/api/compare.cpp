@@ -85,9 +85,9 @@ Result<Comparison> Context::compare(const std::string& path_a, const std::string
     return usage_error(
         fmt::format("{} threads are too many: the maximum is {}", options.threads, Limits::kMostThreads));
   // Only the tensors of a checkpoint matter here, so its pre-tokenizer need not be known.
-  const huggingface::SourceOptions as_model{.folder = "", .out_type = options.out_type, .pre = "default"};
-  BOOST_OUTCOME_TRY(Model a, open_model(path_a, as_model, kernels_->types()));
-  BOOST_OUTCOME_TRY(const Model b, open_model(path_b, as_model, kernels_->types()));
+  const SourceSettings as_model{{"outtype", std::string(out_type_name(options.out_type))}, {"pre", "default"}};
+  BOOST_OUTCOME_TRY(Model a, open_model(path_a, as_model, registry()));
+  BOOST_OUTCOME_TRY(const Model b, open_model(path_b, as_model, registry()));
   std::vector<std::string> inputs = kernels().files();
   for (const Model* model : std::initializer_list<const Model*>{&a, &b})
     for (const SourceRef& file : model->files) inputs.push_back(file->path);

@@ -44,7 +44,7 @@ Context::Context(std::shared_ptr<const Kernels> kernels)
     : kernels_(std::move(kernels)), registry_(std::make_shared<const Registry>(make_registry(kernels_->types()))) {}
 
 Result<Model> Context::inspect(const std::string& path, huggingface::OutType out_type) const {
-  return open_model(path, {.folder = "", .out_type = out_type}, kernels_->types());
+  return open_model(path, {{"outtype", std::string(out_type_name(out_type))}}, registry());
 }
 
 RecipeShelf Context::recipes() const { return RecipeShelf(registry().types); }

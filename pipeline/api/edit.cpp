@@ -19,6 +19,7 @@
 #include "pipeline/io/output_store.h"
 #include "pipeline/io/output_target.h"
 #include "pipeline/io/own_file.h"
+#include "pipeline/io/source_path.h"
 #include "pipeline/io/system_calls.h"
 #include "pipeline/io/temporary_file.h"
 #include "stages/gguf/gguf.h"

@@ -3,23 +3,34 @@
 
 #include <atomic>
 #include <memory>
+#include <string>
 #include <vector>
 
-#include "pipeline/io/atomic_file.h"
+#include "pipeline/io/output_store.h"
 #include "pipeline/manifest/manifest.h"
 
 namespace ggufmill {
 
-using FileList = std::vector<std::unique_ptr<AtomicFile>>;
+// The manifests and checksum lists of all outputs, written under temporary names. If destroyed before publish(), they
+// are removed. Movable; the default is empty.
+class ManifestFiles {
+ public:
+  // `read` reads the files of all outputs, numbered in order. Replaces unfinished manifests left by a killed run of
+  // this plan.
+  static Result<ManifestFiles> make(const Plan& plan, const FileReader& read, bool overwrite,
+                                    const std::atomic<bool>* stop);
+  // Gives the files their final names.
+  Status publish();
+  // Warnings for the user, one line each.
+  std::vector<std::string> warnings() const;
 
-// Writes the manifests and checksum lists of all outputs under temporary names. `read` reads the files of all outputs,
-// numbered in order. Replaces unfinished manifests left by a killed run of this plan.
-Result<FileList> make_manifests(const Plan& plan, const FileReader& read, bool overwrite,
-                                const std::atomic<bool>* stop);
-// Renames the files to their final names.
-Status publish(const FileList& files);
-// Does both for outputs that already have their final names. Replaces existing manifests: when the outputs were
-// published, no manifests existed or they were to be overwritten.
+ private:
+  std::vector<std::string> texts_;  // their contents; the store refers to them
+  std::unique_ptr<OutputStore> store_;
+};
+
+// Writes and publishes the manifests of outputs that already have their final names. Replaces existing manifests: when
+// the outputs were published, no manifests existed or they were to be overwritten.
 Status add_manifests(const Plan& plan, const std::atomic<bool>* stop);
 
 }  // namespace ggufmill

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "pipeline/io/json_file.h"
+#include "pipeline/core/json.h"
 #include "pipeline/io/output_folder.h"
 #include "pipeline/io/own_file.h"
 #include "pipeline/io/system_calls.h"

@@ -1,24 +1,48 @@
 #include "pipeline/api/open_model.h"
 
-#include <filesystem>
+#include <algorithm>
 
 #include "pipeline/io/source_path.h"
-#include "stages/gguf/gguf.h"
-#include "stages/safetensors/safetensors.h"
 
 namespace ggufmill {
+namespace {
 
-Result<Model> open_model(const std::string& path, huggingface::SourceOptions how, const Types& types) {
+const SourceSpec& best_source(const std::string& path, const Registry& registry) {
+  const auto fit = [&](const SourceSpec& spec) { return spec.fit ? spec.fit(path) : SourceFit::kNone; };
+  return *std::ranges::max_element(registry.sources, {}, fit);
+}
+
+bool has_field(const FieldSpec& spec, std::string_view name) {
+  const auto is_it = [&](const FieldSpec& field) { return field.name == name; };
+  return std::ranges::any_of(spec.fields, is_it) ||
+         std::ranges::any_of(spec.alternatives, [&](const FieldSpec& form) { return has_field(form, name); });
+}
+
+ConfigNode scalar_node(std::string text) {
+  ConfigNode node;
+  node.kind = ConfigNode::Kind::kScalar;
+  node.scalar = std::move(text);
+  return node;
+}
+
+// Returns the value of the source's key in a pipeline file.
+ConfigNode value_for(const FieldSpec& spec, const std::string& path, const SourceSettings& settings) {
+  ConfigNode value;
+  value.kind = ConfigNode::Kind::kMap;
+  for (const auto& [name, setting] : settings)
+    if (has_field(spec, name)) value.entries.push_back({name, {}, scalar_node(setting)});
+  if (value.entries.empty()) return scalar_node(path);
+  value.entries.push_back({"path", {}, scalar_node(path)});
+  return value;
+}
+
+}  // namespace
+
+Result<Model> open_model(const std::string& path, const SourceSettings& settings, const Registry& registry) {
   BOOST_OUTCOME_TRY(const std::string at, pinned(path));
-  const bool names_folder = is_folder(at);
-  if (names_folder && is_file(std::filesystem::path(at) / "config.json")) {
-    how.folder = at;
-    BOOST_OUTCOME_TRY(ConvertedCheckpoint checkpoint, read_huggingface(how, read_safetensors));
-    return std::move(checkpoint.model);
-  }
-  if (names_folder || at.ends_with(".safetensors") || at.ends_with(".safetensors.index.json"))
-    return make_safetensors_source({.path = at})->open();
-  return read_gguf(at, types);
+  const SourceSpec& spec = best_source(at, registry);
+  BOOST_OUTCOME_TRY(const auto source, spec.make(value_for(spec.field, at, settings)));
+  return source->open();
 }
 
 }  // namespace ggufmill

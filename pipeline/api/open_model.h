@@ -2,18 +2,19 @@
 // Opens a model given only its path, for code that inspects models but does not write any.
 
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "pipeline/config/registry.h"
 #include "pipeline/core/model.h"
-#include "stages/huggingface/huggingface_source.h"
 
 namespace ggufmill {
 
-// Opens `path`, which is one of:
-//   a folder with config.json    a checkpoint, opened as the model that the source `huggingface` makes from it with
-//                                the options `how`, except for their folder
-//   a folder without one, *.safetensors or *.safetensors.index.json    tensors without conversion and metadata
-//   anything else                a GGUF file, or the first of its shards, with the types in `types`
-// Reads headers, never weights. Returns the errors of the sources; exit code 4 for malformed files.
-Result<Model> open_model(const std::string& path, huggingface::SourceOptions how, const Types& types);
+// Options of a source, as in a pipeline file. A source that does not have an option ignores it.
+using SourceSettings = std::vector<std::pair<std::string, std::string>>;
+
+// Opens `path` with the source of the registry that fits it best. Reads headers, never weights. Returns the errors of
+// the sources; exit code 4 for malformed files.
+Result<Model> open_model(const std::string& path, const SourceSettings& settings, const Registry& registry);
 
 }  // namespace ggufmill

@@ -15,6 +15,7 @@
 #include "pipeline/io/input_file.h"
 #include "pipeline/io/json_file.h"
 #include "pipeline/io/machine.h"
+#include "pipeline/io/source_path.h"
 
 namespace ggufmill {
 namespace {

@@ -6,6 +6,7 @@
 #include <cctype>
 
 #include "pipeline/api/open_model.h"
+#include "pipeline/api/registry.h"
 #include "pipeline/api/quantize_metadata.h"
 #include "pipeline/config/yaml_words.h"
 #include "pipeline/core/text.h"
@@ -65,7 +66,7 @@ Result<Pruning> pruning(const QuantizeOptions& options, std::vector<std::string>
   if (options.prune_layers.empty()) return Pruning{};
   LayerSet asked;
   BOOST_OUTCOME_TRY(asked.add(options.prune_layers));
-  BOOST_OUTCOME_TRY(const Model model, open_model(options.input, {}, Types()));
+  BOOST_OUTCOME_TRY(const Model model, open_model(options.input, {}, make_registry()));
   BOOST_OUTCOME_TRY(LayerCount count, count_layers(model));
   Pruning found;
   for (std::uint64_t layer = 0; layer < std::min(count.layers, asked.last() + 1); ++layer)

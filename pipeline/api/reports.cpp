@@ -2,9 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <map>
 
-#include "pipeline/io/atomic_file.h"
+#include "pipeline/io/store_scheme.h"
 
 namespace ggufmill {
 namespace {
@@ -50,7 +51,7 @@ constexpr std::size_t kWriteAtOnce = 1 << 20;
 // Combines small pieces into larger writes.
 class PieceWriter {
  public:
-  explicit PieceWriter(AtomicFile& file) : file_(file) {}
+  explicit PieceWriter(OutputStore& store) : store_(store) {}
 
   void add(std::string_view piece) {
     part_ += piece;
@@ -64,12 +65,12 @@ class PieceWriter {
 
  private:
   void flush() {
-    if (status_) status_ = file_.write(at_, std::as_bytes(std::span(part_)));
+    if (status_) status_ = store_.write(0, at_, std::as_bytes(std::span(part_)));
     at_ += part_.size();
     part_.clear();
   }
 
-  AtomicFile& file_;
+  OutputStore& store_;
   std::string part_;
   std::uint64_t at_ = 0;
   Status status_ = ok();
@@ -79,11 +80,12 @@ class PieceWriter {
 Status write_pieces(const std::string& path, const std::function<void(const TextSink&)>& form, bool overwrite) {
   std::uint64_t bytes = 0;
   form([&](std::string_view piece) { bytes += piece.size(); });
-  BOOST_OUTCOME_TRY(const auto file, AtomicFile::create(path, bytes, {overwrite}));
-  PieceWriter writer(*file);
+  BOOST_OUTCOME_TRY(const auto store, create_store({{path, {}, bytes}}, {overwrite}));
+  PieceWriter writer(*store);
   form([&](std::string_view piece) { writer.add(piece); });
   BOOST_OUTCOME_TRY(writer.finish());
-  return file->seal({}, bytes);
+  BOOST_OUTCOME_TRY(store->seal(std::array{bytes}));
+  return store->publish();
 }
 
 }  // namespace
@@ -139,8 +141,9 @@ Report report_of(const Plan& plan, const RunReport& run, const std::string& isa)
 }
 
 Status write_text(const std::string& path, const std::string& text, bool overwrite) {
-  BOOST_OUTCOME_TRY(const auto file, AtomicFile::create(path, text.size(), {overwrite}));
-  return file->seal(std::as_bytes(std::span(text)), 0);
+  BOOST_OUTCOME_TRY(const auto store, create_store({{path, text, text.size()}}, {overwrite}));
+  BOOST_OUTCOME_TRY(store->seal(std::array{std::uint64_t{0}}));
+  return store->publish();
 }
 
 Status write_report(const Report& report, const std::string& json, const std::string& html, bool overwrite) {

@@ -14,10 +14,10 @@
 #include "pipeline/api/manifests.h"
 #include "pipeline/api/reports.h"
 #include "pipeline/graph/profile.h"
-#include "pipeline/io/input_file.h"
 #include "pipeline/io/machine.h"
-#include "pipeline/io/output_store.h"
 #include "pipeline/io/own_file.h"
+#include "pipeline/io/source_path.h"
+#include "pipeline/io/store_scheme.h"
 #include "pipeline/journal/journal.h"
 #include "pipeline/manifest/reuse.h"
 #include "pipeline/plan/written.h"
@@ -84,13 +84,14 @@ void finish(Journal& journal, const RunOptions& options, RunReport& report) {
 // An earlier run was killed after everything was written, while the files were being renamed to their final names.
 Result<RunReport> give_names(const Plan& plan, Journal& journal, const RunOptions& options) {
   const std::vector<StoredFile> files = stored_files(plan);
-  LocalStore::Options store;
+  StoreOptions store;
   store.overwrite = options.overwrite;
   store.identity = identity_of(plan);
-  BOOST_OUTCOME_TRY(LocalStore::finish_publishing(files, journal.half_published(), store));
+  BOOST_OUTCOME_TRY(const StoreScheme* const scheme, find_store_scheme(files));
+  BOOST_OUTCOME_TRY(scheme->finish_publishing(files, journal.half_published(), store));
   if (plan.manifest) {
     const FileReader read = [&](std::size_t i, std::uint64_t at, std::span<std::byte> into) -> Status {
-      BOOST_OUTCOME_TRY(const auto file, InputFile::open(files[i].path));
+      BOOST_OUTCOME_TRY(const auto file, open_source(files[i].path));
       return file->read(at, into);
     };
     BOOST_OUTCOME_TRY(journal.check(read, true, threads_for(plan.limits.threads), options.stop));
@@ -163,7 +164,7 @@ Result<RunReport> Context::run(const Plan& plan, const RunOptions& options) cons
   RunOptions own = options;
   std::optional<Profile> own_profile;
   if (!plan.trace.empty() && !options.profile) own.profile = &own_profile.emplace();
-  FileList manifests;
+  ManifestFiles manifests;
   if (is_whole) {
     if (!options.resume) journal->forget();
     own.ledger = journal.get();
@@ -179,15 +180,14 @@ Result<RunReport> Context::run(const Plan& plan, const RunOptions& options) cons
       const auto read = [&](std::size_t i, std::uint64_t at, std::span<std::byte> into) {
         return store.read(i, at, into);
       };
-      BOOST_OUTCOME_TRY(manifests, make_manifests(plan, read, options.overwrite, options.stop));
+      BOOST_OUTCOME_TRY(manifests, ManifestFiles::make(plan, read, options.overwrite, options.stop));
       return ok();
     };
   }
   Result<RunReport> run = nicely(plan.limits.nice, [&] { return run_plan(plan, kernels(), own); });
   if (!run) return journal->was_kept() ? with_hint(run.error(), plan, *journal) : run.error();
-  BOOST_OUTCOME_TRY(publish(manifests));
-  for (const auto& manifest : manifests)
-    if (!manifest->warning().empty()) run.value().warnings.push_back(manifest->warning());
+  BOOST_OUTCOME_TRY(manifests.publish());
+  for (std::string& warning : manifests.warnings()) run.value().warnings.push_back(std::move(warning));
   if (is_whole) finish(*journal, options, run.value());
   if (!plan.trace.empty())
     if (const Status written = write_text(plan.trace, own.profile->trace(), options.overwrite); !written)

@@ -8,7 +8,6 @@
 #include <mutex>
 
 #include "pipeline/api/ggufmill.h"
-#include "pipeline/api/open_model.h"
 #include "pipeline/core/text.h"
 #include "pipeline/io/json_file.h"
 #include "pipeline/io/machine.h"

@@ -19,6 +19,7 @@
 #include "pipeline/io/json_file.h"
 #include "pipeline/io/machine.h"
 #include "pipeline/io/own_file.h"
+#include "pipeline/io/source_path.h"
 #include "pipeline/journal/leftovers.h"
 
 namespace ggufmill {

@@ -11,6 +11,7 @@
 #include "pipeline/api/reports.h"
 #include "pipeline/core/text.h"
 #include "pipeline/io/json_file.h"
+#include "pipeline/io/source_path.h"
 
 namespace ggufmill {
 namespace {

@@ -16,6 +16,7 @@
 #include "pipeline/core/folder.h"
 #include "pipeline/core/text.h"
 #include "pipeline/io/json_file.h"
+#include "pipeline/io/source_path.h"
 #include "pipeline/io/system_calls.h"
 #include "pipeline/journal/output_claim.h"
 #include "pipeline/plan/written.h"

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "pipeline/cluster/part_store.h"
-#include "pipeline/io/json_file.h"
+#include "pipeline/core/json.h"
 #include "pipeline/io/system_calls.h"
 #include "pipeline/io/transfer.h"
 #include "pipeline/journal/read_back.h"

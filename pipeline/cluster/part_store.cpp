@@ -13,6 +13,7 @@
 #include "pipeline/io/machine.h"
 #include "pipeline/io/output_folder.h"
 #include "pipeline/io/own_file.h"
+#include "pipeline/io/store_scheme.h"
 #include "pipeline/io/system_calls.h"
 #include "pipeline/io/temporary_file.h"
 #include "pipeline/io/write_behind.h"
@@ -283,8 +284,8 @@ Status create_outputs(const ClusterJob& job, const Plan& plan) {
   std::vector<StoredFile> missing = stored_files(plan);
   std::erase_if(missing, [&](const StoredFile& file) { return is_there(file, job); });
   if (missing.empty()) return ok();
-  const LocalStore::Options options{job.overwrite, IoMode::kCached, job.key(), threads_for(0)};
-  BOOST_OUTCOME_TRY(const auto store, LocalStore::create(missing, options));
+  const StoreOptions options{job.overwrite, IoMode::kCached, job.key(), threads_for(0)};
+  BOOST_OUTCOME_TRY(const auto store, local_store().create(missing, options));
   BOOST_OUTCOME_TRY(check_names(*store));
   Status made = ok();
   for (const StoredFile& file : missing)

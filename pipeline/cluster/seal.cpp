@@ -18,6 +18,7 @@
 #include "pipeline/io/input_file.h"
 #include "pipeline/io/io_service.h"
 #include "pipeline/io/machine.h"
+#include "pipeline/io/store_scheme.h"
 #include "pipeline/io/system_calls.h"
 #include "pipeline/io/temporary_file.h"
 #include "pipeline/journal/output_claim.h"
@@ -106,7 +107,7 @@ class Sealing {
           fmt::format("{} of {} parts are not done: {}", missing.size(), job_.parts(), list_of(job_, missing)),
           fmt::format("`ggufmill status {}` shows their progress; --wait 6h waits for them", job_.array_folder));
     }
-    BOOST_OUTCOME_TRY(const auto store, LocalStore::attach(stored_files(plan_), store_options_));
+    BOOST_OUTCOME_TRY(const auto store, local_store().attach(stored_files(plan_), store_options_));
     const Status done = [&]() -> Status {
       try {
         return seal_files(*store, done_parts, outcome);
@@ -138,9 +139,9 @@ class Sealing {
     const FileReader read = [&](std::size_t i, std::uint64_t at, std::span<std::byte> into) {
       return store.read(i, at, into);
     };
-    FileList manifests;
+    ManifestFiles manifests;
     if (plan_.manifest) {
-      BOOST_OUTCOME_TRY(manifests, make_manifests(with_inode_times(), read, job_.overwrite, options_.stop));
+      BOOST_OUTCOME_TRY(manifests, ManifestFiles::make(with_inode_times(), read, job_.overwrite, options_.stop));
     }
     if (is_stopped(options_)) return stopped();
     BOOST_OUTCOME_TRY(write_seal(job_, marker));
@@ -148,7 +149,7 @@ class Sealing {
       // The rename may have succeeded although the network lost the reply.
       if (std::ranges::count(files_named(plan_, marker), false) != 0) return published;
     }
-    BOOST_OUTCOME_TRY(publish(manifests));
+    BOOST_OUTCOME_TRY(manifests.publish());
     return finish(outcome);
   }
 
@@ -243,7 +244,7 @@ class Sealing {
       if (!look(files_[i].path) || info.st_ino != marker.inodes[i]) look(temporary);
       ids.push_back({info.st_dev, marker.inodes[i]});
     }
-    BOOST_OUTCOME_TRY(LocalStore::finish_publishing(files_, ids, store_options_));
+    BOOST_OUTCOME_TRY(local_store().finish_publishing(files_, ids, store_options_));
     if (plan_.manifest) {
       BOOST_OUTCOME_TRY(add_manifests(with_inode_times(), options_.stop));
     }
@@ -281,7 +282,7 @@ class Sealing {
   const Plan& plan_;
   const SealOptions& options_;
   const std::vector<StoredFile> files_;
-  LocalStore::Options store_options_;
+  StoreOptions store_options_;
   bool can_wait_ = false;  // set if the error may go away by waiting
 };
 

@@ -12,6 +12,7 @@
 #include "pipeline/cluster/command.h"
 #include "pipeline/cluster/submit.h"
 #include "pipeline/io/json_file.h"
+#include "pipeline/io/source_path.h"
 
 namespace ggufmill {
 namespace {

@@ -11,10 +11,20 @@
 
 namespace ggufmill {
 
+// How well a source fits a path that is given alone, without naming a source.
+enum class SourceFit {
+  kNone,
+  kOtherwise,  // the path does not contradict the format
+  kName,       // the name, or that it is a folder
+  kContents,   // what the folder contains
+};
+
 // `make` receives a value that has passed the lint of `field`. Its errors include the place in the file.
 struct SourceSpec {
   FieldSpec field;  // its name is the key under `source:`
   std::function<Result<std::unique_ptr<Source>>(const ConfigNode& value)> make;
+  // The source that fits best opens a path. Empty: kNone.
+  std::function<SourceFit(const std::string& path)> fit{};
 };
 
 struct StageSpec {
@@ -38,9 +48,10 @@ std::function<Result<std::unique_ptr<Part>>(const ConfigNode&)> part_maker(const
 }
 
 template <class Options, class Make>
-SourceSpec source_spec(std::string name, Form<Options> form, Make make) {
+SourceSpec source_spec(std::string name, Form<Options> form, Make make,
+                       std::function<SourceFit(const std::string&)> fit = {}) {
   form.spec.name = std::move(name);
-  return {form.spec, part_maker<Source>(form, std::move(make))};
+  return {form.spec, part_maker<Source>(form, std::move(make)), std::move(fit)};
 }
 
 // A stage for all outputs, or with `per_output` also for one of them.

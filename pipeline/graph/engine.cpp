@@ -9,6 +9,7 @@
 #include "pipeline/graph/convert.h"
 #include "pipeline/graph/run.h"
 #include "pipeline/io/machine.h"
+#include "pipeline/io/store_scheme.h"
 #include "pipeline/plan/problems.h"
 #include "pipeline/plan/slabs.h"
 #include "pipeline/plan/written.h"
@@ -71,9 +72,10 @@ Status check_problems(const Plan& plan, const Kernels& kernels) {
 Result<std::unique_ptr<OutputStore>> open_store(const Plan& plan, const RunOptions& options, IoMode mode,
                                                 unsigned threads) {
   std::vector<StoredFile> files = stored_files(plan);
-  LocalStore::Options store{options.overwrite, mode, {}, threads};
+  StoreOptions store{options.overwrite, mode, {}, threads};
   if (!files.empty()) store.identity = identity_of(plan);
-  return options.attach ? LocalStore::attach(std::move(files), store) : LocalStore::create(std::move(files), store);
+  BOOST_OUTCOME_TRY(const StoreScheme* const scheme, find_store_scheme(files));
+  return options.attach ? scheme->attach(std::move(files), store) : scheme->create(std::move(files), store);
 }
 
 // The measurements of a plan's steps. Empty if neither a report nor a comparison is wanted.

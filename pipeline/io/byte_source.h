@@ -1,5 +1,5 @@
 #pragma once
-// Sources of bytes: a file (input_file.h), or an object on a server (pipeline/remote).
+// Sources of bytes: a file (input_file.h), or an object on a server (remote/).
 
 #include <atomic>
 #include <cstddef>

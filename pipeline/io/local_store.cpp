@@ -2,18 +2,29 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <sys/stat.h>
 
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "pipeline/core/folder.h"
 #include "pipeline/core/text.h"
 #include "pipeline/io/atomic_file.h"
 #include "pipeline/io/io_service.h"
-#include "pipeline/io/output_store.h"
+#include "pipeline/io/output_target.h"
+#include "pipeline/io/own_file.h"
+#include "pipeline/io/store_scheme.h"
 #include "pipeline/io/system_calls.h"
 #include "pipeline/io/temporary_file.h"
 #include "pipeline/io/threads.h"
 
 namespace ggufmill {
 namespace {
+
+namespace fs = std::filesystem;
 
 class Files final : public OutputStore {
  public:
@@ -114,7 +125,7 @@ class Files final : public OutputStore {
   std::vector<std::unique_ptr<AtomicFile>> files_;
 };
 
-Result<std::unique_ptr<OutputStore>> open_store(std::vector<StoredFile> planned, const LocalStore::Options& options,
+Result<std::unique_ptr<OutputStore>> open_store(std::vector<StoredFile> planned, const StoreOptions& options,
                                                 bool attach) {
   auto files = std::make_unique<Files>(std::move(planned));
   const AtomicFile::Options each{options.overwrite, options.mode, options.identity, attach};
@@ -125,35 +136,159 @@ Result<std::unique_ptr<OutputStore>> open_store(std::vector<StoredFile> planned,
   return std::unique_ptr<OutputStore>(std::move(files));
 }
 
-}  // namespace
-
-Result<std::unique_ptr<OutputStore>> LocalStore::create(std::vector<StoredFile> files, const Options& options) {
-  return open_store(std::move(files), options, false);
+std::optional<struct stat> look(const std::string& path) {
+  struct stat info {};
+  const auto call = [&] { return system_calls().fstatat(AT_FDCWD, path.c_str(), &info, AT_SYMLINK_NOFOLLOW); };
+  if (retry(call) < 0) return {};
+  return info;
 }
 
-Result<std::unique_ptr<OutputStore>> LocalStore::attach(std::vector<StoredFile> files, const Options& options) {
-  return open_store(std::move(files), options, true);
+bool has_id(const std::string& path, const FileId& id) {
+  const auto info = look(path);
+  return info && FileId{info->st_dev, info->st_ino} == id;
+}
+
+// Returns the number of bytes already allocated on the disk that a run of the plan would take over.
+std::uint64_t reserved_before(const std::string& output, const std::string& identity) {
+  const auto info = look(temporary_path(output, identity));
+  return info ? static_cast<std::uint64_t>(info->st_blocks) * 512 : 0;
+}
+
+// The space needed by all outputs on one disk.
+struct Need {
+  fs::path folder;
+  std::uint64_t bytes = 0;
+};
+
+// AtomicFile describes how each file is created.
+class LocalStore final : public StoreScheme {
+ public:
+  std::string_view name() const override { return {}; }
+  // Leftover files of an earlier run that are not owned exclusively by this user are left untouched: another temporary
+  // name is used, and warnings() reports it.
+  Result<std::unique_ptr<OutputStore>> create(std::vector<StoredFile> files,
+                                              const StoreOptions& options) const override {
+    return open_store(std::move(files), options, false);
+  }
+  Status check_target(const std::string& path, bool overwrite) const override {
+    return check_local_target(path, overwrite);
+  }
+  void check_space(std::span<const StoredFile> files, const std::string& identity, Diagnostics& errors) const override;
+
+  // The later of ctime and mtime, since mtime can be set back.
+  std::optional<std::int64_t> touched_at(const std::string& path) const override {
+    struct stat info {};
+    if (retry([&] { return system_calls().fstatat(AT_FDCWD, path.c_str(), &info, 0); }) < 0) return {};
+    return std::max(nanoseconds(info.st_ctim), nanoseconds(info.st_mtim));
+  }
+
+  std::string journal_path(const std::string& output, const std::string& identity) const override {
+    return temporary_path(output, identity + std::string(kJournalEnd));
+  }
+  Result<std::unique_ptr<OutputStore>> attach(std::vector<StoredFile> files,
+                                              const StoreOptions& options) const override {
+    return open_store(std::move(files), options, true);
+  }
+  std::string why_not_attachable(const StoredFile& file, const std::string& identity) const override;
+  SealedFile find_sealed(const StoredFile& file, const std::string& identity, const FileId& id) const override {
+    const auto is = [&](const std::string& path) {
+      const auto info = look(path);
+      return info && why_not_own(*info).empty() && FileId{info->st_dev, info->st_ino} == id;
+    };
+    if (is(file.path)) return SealedFile::kPublished;
+    return is(temporary_path(file.path, identity)) ? SealedFile::kUnfinished : SealedFile::kMissing;
+  }
+  Status finish_publishing(std::span<const StoredFile> files, std::span<const FileId> ids,
+                           const StoreOptions& options) const override;
+  std::vector<UnfinishedFile> find_unfinished(std::span<const std::string> outputs,
+                                              std::span<const std::string> endings) const override;
+  Status remove_unfinished(const std::string& path) const override {
+    if (retry([&] { return system_calls().unlinkat(AT_FDCWD, path.c_str(), 0); }) < 0 && errno != ENOENT)
+      return io_error(path, "remove the leftover file of an earlier run", errno);
+    return ok();
+  }
+};
+
+void LocalStore::check_space(std::span<const StoredFile> files, const std::string& identity,
+                             Diagnostics& errors) const {
+  std::map<dev_t, Need> disks;
+  for (const StoredFile& file : files) {
+    const fs::path folder = folder_above(file.path);
+    struct stat info {};
+    if (::stat(folder.c_str(), &info) != 0) continue;
+    Need& need = disks.try_emplace(info.st_dev, Need{folder, 0}).first->second;
+    need.bytes += file.bytes - std::min(file.bytes, reserved_before(file.path, identity));
+  }
+  for (const auto& [device, need] : disks) {
+    std::error_code unknown;
+    const fs::space_info space = fs::space(need.folder, unknown);
+    if (!unknown && space.available < need.bytes)
+      errors.add({ExitCode::kIo, need.folder.string(),
+                  fmt::format("the outputs need {}, but only {} are free", human_bytes(need.bytes),
+                              human_bytes(space.available)),
+                  "", "free some space or write elsewhere"});
+  }
+}
+
+std::string LocalStore::why_not_attachable(const StoredFile& file, const std::string& identity) const {
+  const auto left = look(temporary_path(file.path, identity));
+  if (!left) return fmt::format("its partial output for {} is missing", quoted_name(file.path));
+  if (const std::string strange = why_not_own(*left); !strange.empty())
+    return fmt::format("the file in place of its partial output for {} does not belong to this user alone: {}",
+                       quoted_name(file.path), strange);
+  if (static_cast<std::uint64_t>(left->st_size) != file.bytes)
+    return fmt::format("its partial output for {} has a different size", quoted_name(file.path));
+  return {};
 }
 
 Status LocalStore::finish_publishing(std::span<const StoredFile> files, std::span<const FileId> ids,
-                                     const Options& options) {
+                                     const StoreOptions& options) const {
   std::vector<StoredFile> unnamed;
   for (std::size_t i = 0; i < files.size(); ++i) {
     const std::string temporary = temporary_path(files[i].path, options.identity);
-    const auto is_sealed = [&](const std::string& path) {
-      struct stat info {};
-      const auto call = [&] { return system_calls().fstatat(AT_FDCWD, path.c_str(), &info, AT_SYMLINK_NOFOLLOW); };
-      return retry(call) == 0 && FileId{info.st_dev, info.st_ino} == ids[i];
-    };
-    if (!is_sealed(files[i].path))
+    if (!has_id(files[i].path, ids[i]))
       unnamed.push_back(files[i]);
-    else if (!is_sealed(temporary))  // the file that was replaced, if any
+    else if (!has_id(temporary, ids[i]))  // the file that was replaced, if any
       retry([&] { return system_calls().unlinkat(AT_FDCWD, temporary.c_str(), 0); });
   }
   BOOST_OUTCOME_TRY(const auto store, attach(std::move(unnamed), options));
   Status published = store->publish();
   if (!published) store->keep();
   return published;
+}
+
+std::vector<UnfinishedFile> LocalStore::find_unfinished(std::span<const std::string> outputs,
+                                                        std::span<const std::string> endings) const {
+  std::map<std::string, std::string> beginnings;  // outputs, by the common beginning of the names of files next to them
+  std::set<std::string> folders;
+  for (const std::string& output : outputs)
+    // A long name is truncated to make room for the ending, so it begins differently for each kind of file.
+    for (const std::string& ending : endings) {
+      const std::string temporary = temporary_path(output, ending);
+      beginnings.emplace(temporary.substr(0, temporary.rfind(kTemporaryMark)), output);
+      folders.insert(temporary.substr(0, temporary.rfind('/') + 1));
+    }
+  std::vector<UnfinishedFile> found;
+  for (const std::string& folder : folders) {
+    int unreadable = 0;
+    for (const std::string& name : names_in_folder(folder.empty() ? "." : folder, unreadable)) {
+      const std::string path = folder + name;
+      const std::size_t mark = path.rfind(kTemporaryMark);
+      const auto output = mark == path.npos ? beginnings.end() : beginnings.find(path.substr(0, mark));
+      std::error_code error;
+      if (output == beginnings.end() || !fs::is_regular_file(path, error)) continue;
+      found.push_back({path, output->second, path.substr(mark + kTemporaryMark.size()), fs::file_size(path, error),
+                       is_locked(path)});
+    }
+  }
+  return found;
+}
+
+}  // namespace
+
+const StoreScheme& local_store() {
+  static const LocalStore scheme;
+  return scheme;
 }
 
 Error interrupted() { return {ExitCode::kInterrupted, "", "interrupted", "nothing was written", ""}; }

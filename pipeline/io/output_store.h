@@ -1,5 +1,6 @@
 #pragma once
-// Destination of the outputs of a run: local files; later also parts of files that many machines write.
+// Destination of the outputs of a run: local files, parts of files that many machines write, and whatever else
+// store_scheme.h lists.
 
 #include <cstddef>
 #include <cstdint>
@@ -61,27 +62,11 @@ class OutputStore {
   virtual std::vector<std::string> warnings() const { return {}; }
 };
 
-// Local files; AtomicFile describes how each is created.
-class LocalStore {
- public:
-  struct Options {
-    bool overwrite = false;  // replace existing files
-    IoMode mode = IoMode::kCached;
-    std::string identity;  // of the plan: part of the temporary files' names, so that a later attach() finds them
-    unsigned threads = 1;  // speeds up reserving space for many outputs, where that takes time
-  };
-  // Creates the files and reserves their full size. Exit code 75 if another run of the same plan is writing them now;
-  // other errors as for AtomicFile::create, reported for the first file in order that failed. Files that an earlier run
-  // of the plan left are overwritten if they are owned exclusively by this user; otherwise another temporary name is
-  // used, and warnings() reports it.
-  static Result<std::unique_ptr<OutputStore>> create(std::vector<StoredFile> files, const Options& options);
-  // Resumes with the files that leave() kept. Exit code 6 if one of them is missing, has another size, or is not owned
-  // exclusively by this user.
-  static Result<std::unique_ptr<OutputStore>> attach(std::vector<StoredFile> files, const Options& options);
-  // Completes a publish() of sealed files that was interrupted by a kill: files still under their temporary names get
-  // their own, and replaced files are removed. `ids` are those that seal() returned.
-  static Status finish_publishing(std::span<const StoredFile> files, std::span<const FileId> ids,
-                                  const Options& options);
+struct StoreOptions {
+  bool overwrite = false;  // replace existing files
+  IoMode mode = IoMode::kCached;
+  std::string identity{};  // of the plan: part of the temporary files' names, so that a later attach() finds them
+  unsigned threads = 1;    // speeds up reserving space for many outputs, where that takes time
 };
 
 // Error of a run that the user has interrupted.

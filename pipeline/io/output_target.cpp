@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "pipeline/io/source_path.h"
+#include "pipeline/io/store_scheme.h"
 #include "pipeline/io/system_calls.h"
 
 namespace ggufmill {
@@ -45,6 +46,7 @@ std::string describe(const WrittenPath& target) {
 
 // Returns a canonical spelling of `path`, with links and dots resolved as far as possible.
 std::string place_of(const std::string& path) {
+  if (is_address(path)) return path;
   std::error_code error;
   const std::filesystem::path place = std::filesystem::weakly_canonical(std::filesystem::absolute(path, error), error);
   if (error == std::errc::not_enough_memory) throw std::bad_alloc();
@@ -104,17 +106,21 @@ std::vector<std::string> check_distinct(std::span<const WrittenPath> written, st
   return refused_paths;
 }
 
+Status check_local_target(const std::string& path, bool overwrite) {
+  BOOST_OUTCOME_TRY(split_target(path));
+  BOOST_OUTCOME_TRY(check_target(path, overwrite));
+  return check_folder(path);
+}
+
 void check_written(std::span<const WrittenPath> written, std::span<const std::string> read, bool overwrite,
                    Diagnostics& errors) {
   const std::vector<std::string> refused_paths = check_distinct(written, read, errors);
   for (const WrittenPath& target : written) {
     if (std::ranges::count(refused_paths, target.path) != 0) continue;  // one error per path
-    if (const auto parts = split_target(target.path); !parts)
-      errors.add(parts.error());
-    else if (const auto there = check_target(target.path, overwrite); !there)
-      errors.add(there.error());
-    else if (const Status folder = check_folder(target.path); !folder)
-      errors.add(folder.error());
+    if (const auto scheme = find_store_scheme(target.path); !scheme)
+      errors.add(scheme.error());
+    else if (const Status status = scheme.value()->check_target(target.path, overwrite); !status)
+      errors.add(status.error());
   }
 }
 
@@ -138,9 +144,7 @@ Result<TargetPath> split_target(const std::string& path) {
   TargetPath target{path.substr(0, start), path.substr(start)};
   if (path.find('\0') != std::string::npos)
     return refused("", "the output's path contains a NUL character", "remove it from the path");
-  if (is_address(path))
-    return refused(path, "the output is an address, but outputs must be local files",
-                   "give a local file, and copy it there afterward");
+  if (is_address(path)) return no_store_for(path);
   if (target.name.empty() || target.name == "." || target.name == "..")
     return refused(path, fmt::format("the output '{}' is a folder, not a file", path),
                    "add a file name: out/model.gguf");

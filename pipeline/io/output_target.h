@@ -37,8 +37,12 @@ struct WrittenPath {
 std::vector<std::string> check_distinct(std::span<const WrittenPath> written, std::span<const std::string> read,
                                         Diagnostics& errors);
 
-// Performs check_distinct() and also checks the target: adds an error for every other path in `written` that cannot be
-// a file, that exists and may not be replaced according to `overwrite`, or whose folder is not writable. Every
+// Returns an error (exit code 2) for a path that cannot be that of a local output: it is not a file, it exists and may
+// not be replaced according to `overwrite`, or its folder is not writable.
+Status check_local_target(const std::string& path, bool overwrite);
+
+// Performs check_distinct() and also checks the target: adds an error for every other path in `written` that its
+// store refuses (StoreScheme::check_target). Every
 // operation that writes a file calls this first: a file that is read is never written, and no file is replaced without
 // being asked for.
 void check_written(std::span<const WrittenPath> written, std::span<const std::string> read, bool overwrite,

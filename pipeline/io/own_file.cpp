@@ -1,6 +1,7 @@
 #include "pipeline/io/own_file.h"
 
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -23,6 +24,12 @@ std::int64_t inode_time(const std::string& path) {
   struct stat info {};
   const auto look = [&] { return system_calls().fstatat(AT_FDCWD, path.c_str(), &info, 0); };
   return retry(look) < 0 ? 0 : nanoseconds(info.st_ctim);
+}
+
+bool is_locked(const std::string& path) {
+  const int flags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
+  const Descriptor file(retry([&] { return system_calls().openat(AT_FDCWD, path.c_str(), flags, 0); }));
+  return file && ::flock(file.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
 }
 
 Result<FoundFile> open_own(int folder, const std::string& name, int access, const std::string& path) {

@@ -30,6 +30,9 @@ inline constexpr std::string_view kInodeChanged =
     "its inode has changed (ctime): it was rewritten and its modification time reset, or its mode, owner, or links "
     "were changed";
 
+// Returns true if a process has locked the file for writing.
+bool is_locked(const std::string& path);
+
 // Result of looking up a name.
 struct FoundFile {
   Descriptor file;      // open if it is owned exclusively by this user

@@ -1,17 +1,30 @@
 #include "pipeline/io/source_path.h"
 
 #include <fmt/format.h>
-#include <sys/stat.h>
 
 #include <algorithm>
-#include <filesystem>
 
-#include "pipeline/core/folder.h"
-#include "pipeline/io/input_file.h"
+#include "pipeline/core/text.h"
+#include "pipeline/io/remote/remote_scheme.h"
+#include "pipeline/io/source_scheme.h"
 
 namespace ggufmill {
+namespace {
 
-namespace fs = std::filesystem;
+// All kinds of sources.
+std::span<const SourceScheme* const> schemes() {
+  static const SourceScheme* const rows[] = {&local_files(), &remote::web(), &remote::hub(), &remote::s3()};
+  return rows;
+}
+
+std::string supported_schemes() {
+  std::string names;
+  for (const SourceScheme* scheme : schemes())
+    for (const std::string_view name : scheme->names()) names.append(names.empty() ? "" : ", ").append(name);
+  return names;
+}
+
+}  // namespace
 
 bool is_address(std::string_view path) {
   const std::size_t end = path.find("://");
@@ -22,51 +35,49 @@ bool is_address(std::string_view path) {
          });
 }
 
+bool SourceScheme::is_named(std::string_view scheme) const { return std::ranges::count(names(), scheme) != 0; }
+
+Result<const SourceScheme*> find_source_scheme(const std::string& path) {
+  if (!is_address(path)) return &local_files();
+  const std::string shown = remote::without_secrets(path);
+  if (path.size() > remote::kLongestAddress)
+    return remote::bad_address(shown, fmt::format("is longer than {} bytes", remote::kLongestAddress), "");
+  const std::string name = path.substr(0, path.find("://"));
+  for (const SourceScheme* scheme : schemes())
+    if (scheme->is_named(name)) return scheme;
+  return remote::bad_address(shown, fmt::format("has the unknown scheme {}", quoted_name(name)),
+                             name == "file" ? "write only the path" : "supported schemes: " + supported_schemes());
+}
+
 Result<std::shared_ptr<const ByteSource>> ByteSource::open(const SourceFile& described, IoMode mode,
                                                            const std::atomic<bool>* stop) {
-  if (is_address(described.path)) return remote::open(described, stop);
-  BOOST_OUTCOME_TRY(auto file, InputFile::open(described.path, mode));
-  if (!is_same(described, *file->describe())) return changed(described, *file->describe());
-  return std::shared_ptr<const ByteSource>(std::move(file));
+  BOOST_OUTCOME_TRY(const SourceScheme* const scheme, find_source_scheme(described.path));
+  return scheme->open(described, mode, stop);
 }
 
 Result<std::shared_ptr<const ByteSource>> open_source(const std::string& path) {
-  if (is_address(path)) return remote::open(path);
-  BOOST_OUTCOME_TRY(auto file, InputFile::open(path));
-  return std::shared_ptr<const ByteSource>(std::move(file));
+  BOOST_OUTCOME_TRY(const SourceScheme* const scheme, find_source_scheme(path));
+  return scheme->open(path);
 }
 
 Result<std::string> pinned(const std::string& path) {
-  if (is_address(path)) return remote::pinned(path);
-  return path;
+  BOOST_OUTCOME_TRY(const SourceScheme* const scheme, find_source_scheme(path));
+  return scheme->pinned(path);
 }
 
 bool is_file(const std::string& path) {
-  if (is_address(path)) return remote::is_file(path);
-  std::error_code none;
-  return fs::is_regular_file(path, none);
+  const auto scheme = find_source_scheme(path);
+  return !scheme || scheme.value()->is_file(path);  // opening it reports the reason
 }
 
 bool is_folder(const std::string& path) {
-  if (is_address(path)) return remote::is_folder(path);
-  std::error_code none;
-  return fs::is_directory(path, none);
-}
-
-std::string_view kind_of_path(const std::string& path) {
-  struct stat info {};
-  if (is_address(path) || ::lstat(path.c_str(), &info) != 0) return {};
-  if (S_ISLNK(info.st_mode) && ::stat(path.c_str(), &info) != 0) return "a broken link";
-  return kind_of_mode(info.st_mode);
+  const auto scheme = find_source_scheme(path);
+  return scheme && scheme.value()->is_folder(path);
 }
 
 Result<std::vector<std::string>> paths_in(const std::string& folder) {
-  if (is_address(folder)) return remote::paths_in(folder);
-  int error = 0;
-  std::vector<std::string> paths = names_in_folder(folder, error);
-  if (error != 0) return io_error(folder, "list the folder", error);
-  for (std::string& path : paths) path = fs::path(folder) / path;
-  return paths;
+  BOOST_OUTCOME_TRY(const SourceScheme* const scheme, find_source_scheme(folder));
+  return scheme->paths_in(folder);
 }
 
 std::string name_of_address(std::string_view address) {

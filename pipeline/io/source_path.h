@@ -1,10 +1,9 @@
 #pragma once
 // Location of a source as users write it: a local path, or the address of an object on a server (hf://ORG/NAME,
 // https://, s3://). Names are appended to both in the same way as std::filesystem::path does, and both are opened by
-// open_source(), so that readers need not distinguish them. pipeline/remote/README.md describes the supported
-// addresses.
+// open_source(), so that readers need not distinguish them. source_scheme.h describes how a scheme is added, and
+// pipeline/io/remote/README.md the supported addresses.
 
-#include <atomic>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -36,16 +35,5 @@ Result<std::vector<std::string>> paths_in(const std::string& folder);
 
 // Returns the last component of an address, without folders and commit: the name a local folder would have.
 std::string name_of_address(std::string_view address);
-
-// Implemented by pipeline/remote if libcurl is available; otherwise these functions report that it is missing.
-namespace remote {
-Result<std::shared_ptr<const ByteSource>> open(const std::string& address);
-// For a run, see ByteSource::open().
-Result<std::shared_ptr<const ByteSource>> open(const SourceFile& described, const std::atomic<bool>* stop);
-Result<std::string> pinned(const std::string& address);
-bool is_file(const std::string& address);
-bool is_folder(const std::string& address);
-Result<std::vector<std::string>> paths_in(const std::string& folder);
-}  // namespace remote
 
 }  // namespace ggufmill

@@ -16,6 +16,7 @@ namespace ggufmill {
 // Returns `FOLDER/.NAME.ggufmill-IDENTITY` for the output FOLDER/NAME; a long NAME is truncated and a hash is appended.
 std::string temporary_path(const std::string& target, const std::string& identity);
 inline constexpr std::string_view kTemporaryMark = ".ggufmill-";
+inline constexpr std::string_view kJournalEnd = ".journal";  // ending of the identity in the name of a journal
 // Error (exit code 75): another process has the temporary file of the output open.
 Error being_written(const std::string& target);
 

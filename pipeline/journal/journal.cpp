@@ -1,22 +1,16 @@
 #include "pipeline/journal/journal.h"
 
 #include <fmt/format.h>
-#include <sys/file.h>
 #include <xxhash.h>
 
 #include <algorithm>
 #include <boost/json.hpp>
 #include <cstring>
 
+#include "pipeline/core/json.h"
 #include "pipeline/core/text.h"
-#include "pipeline/io/json_file.h"
-#include "pipeline/io/output_folder.h"
-#include "pipeline/io/output_store.h"
-#include "pipeline/io/output_target.h"
 #include "pipeline/io/own_file.h"
-#include "pipeline/io/system_calls.h"
-#include "pipeline/io/temporary_file.h"
-#include "pipeline/io/transfer.h"
+#include "pipeline/io/store_scheme.h"
 #include "pipeline/journal/read_back.h"
 #include "pipeline/plan/written.h"
 
@@ -115,11 +109,9 @@ std::vector<std::string> paths_of(const Plan& plan) {
   return paths;
 }
 
-std::optional<struct stat> look(const std::string& path) {
-  struct stat info {};
-  const auto call = [&] { return system_calls().fstatat(AT_FDCWD, path.c_str(), &info, AT_SYMLINK_NOFOLLOW); };
-  if (retry(call) < 0) return {};
-  return info;
+const StoreScheme* scheme_of(const Plan& plan) {
+  const auto scheme = find_store_scheme(stored_files(plan));
+  return scheme ? scheme.value() : nullptr;
 }
 
 }  // namespace
@@ -172,13 +164,17 @@ std::uint64_t most_journal_bytes(const Plan& plan) {
 }
 
 std::string journal_path(const Plan& plan, const std::string& identity) {
-  const std::vector<std::string> paths = paths_of(plan);
-  if (paths.empty()) return {};
-  return temporary_path(paths.front(), identity + ".journal");
+  const std::vector<StoredFile> files = stored_files(plan);
+  const StoreScheme* const store = scheme_of(plan);
+  return files.empty() || !store ? "" : store->journal_path(files.front().path, identity);
 }
 
 Journal::Journal(const Plan& plan, std::string identity)
-    : plan_(plan), identity_(std::move(identity)), path_(journal_path(plan, identity_)), done_(plan.units.size()) {}
+    : plan_(plan),
+      store_(scheme_of(plan)),
+      identity_(std::move(identity)),
+      file_(journal_path(plan, identity_)),
+      done_(plan.units.size()) {}
 
 Result<std::unique_ptr<Journal>> Journal::open(const Plan& plan) {
   std::unique_ptr<Journal> journal(new Journal(plan, identity_of(plan)));
@@ -187,26 +183,19 @@ Result<std::unique_ptr<Journal>> Journal::open(const Plan& plan) {
 }
 
 Status Journal::take() {
-  if (path_.empty()) return ok();
-  BOOST_OUTCOME_TRY(FoundFile there, open_own(AT_FDCWD, path_, O_RDWR, path_));
-  if (!there.strange.empty()) {
+  if (file_.path().empty()) return ok();
+  BOOST_OUTCOME_TRY(const JournalFile::Found found, file_.open_existing());
+  if (!found.strange.empty()) {
     forget();
     warnings_.push_back(fmt::format(
-        "{}: this file is not used ({}), so there is no journal: if this run is interrupted, it starts over", path_,
-        there.strange));
+        "{}: this file is not used ({}), so there is no journal: if this run is interrupted, it starts over",
+        file_.path(), found.strange));
   }
-  Descriptor found = std::move(there.file);
-  if (!found) return ok();
-  if (::flock(found.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+  if (found.is_in_use)
     return Error{ExitCode::kTransient, paths_of(plan_).front(), "another run is writing this output now", "",
                  "wait until it finishes, or give this output a path of its own"};
-  struct stat info {};
-  if (retry([&] { return system_calls().fstat(found.get(), &info); }) < 0)
-    return io_error(path_, "stat the journal", errno);
-  file_ = std::move(found);
-  std::string text(std::min<std::uint64_t>(static_cast<std::uint64_t>(info.st_size), most_journal_bytes(plan_)), '\0');
-  const auto into = std::as_writable_bytes(std::span(text));
-  BOOST_OUTCOME_TRY(read_all({file_.get(), 0, into.data(), into.size(), into.size()}, path_));
+  if (!file_.is_open()) return ok();
+  BOOST_OUTCOME_TRY(const std::string text, file_.read(most_journal_bytes(plan_)));
   starts_anew_since_ = why_of_no_use(text);
   goes_on_ = starts_anew_since_.empty();
   if (!goes_on_) recorded_ = {};
@@ -215,7 +204,7 @@ Status Journal::take() {
 
 // Returns an empty string if the journal is usable, else the reason why it is not.
 std::string Journal::why_of_no_use(std::string_view text) {
-  auto read = read_journal(text, path_);
+  auto read = read_journal(text, file_.path());
   if (!read) return "its journal cannot be used: " + read.error().what;
   recorded_ = std::move(read).value();
   if (recorded_.identity != identity_ || recorded_.units != plan_.units.size())
@@ -226,19 +215,11 @@ std::string Journal::why_of_no_use(std::string_view text) {
     half_published_ = recorded_.sealed;
     return {};
   }
-  for (const PlannedOutput& output : plan_.outputs)
-    for (const OutputFile& file : output.files) {
-      const auto left = look(temporary_path(file.path, identity_));
-      if (!left) return fmt::format("its partial output for {} is missing", quoted_name(file.path));
-      if (const std::string strange = why_not_own(*left); !strange.empty())
-        return fmt::format("the file in place of its partial output for {} does not belong to this user alone: {}",
-                           quoted_name(file.path), strange);
-      if (static_cast<std::uint64_t>(left->st_size) != file.bytes)
-        return fmt::format("its partial output for {} has a different size", quoted_name(file.path));
-    }
+  for (const StoredFile& file : stored_files(plan_))
+    if (std::string why = store_->why_not_attachable(file, identity_); !why.empty()) return why;
   if (recorded_.is_damaged)
     warnings_.push_back(fmt::format("{}: the journal is damaged at byte {:#x}: work recorded after that is redone",
-                                    path_, recorded_.bytes));
+                                    file_.path(), recorded_.bytes));
   seed_ = XXH3_64bits(text.data(), text.find('\n') + 1);
   end_ = recorded_.bytes;
   return {};
@@ -246,18 +227,13 @@ std::string Journal::why_of_no_use(std::string_view text) {
 
 // Returns true if a run was killed while it renamed the files: all exist, and some have their final names.
 bool Journal::is_half_published() const {
-  const std::vector<std::string> paths = paths_of(plan_);
-  if (recorded_.sealed.size() != paths.size()) return false;
+  const std::vector<StoredFile> files = stored_files(plan_);
+  if (recorded_.sealed.size() != files.size()) return false;
   std::size_t named = 0;
-  for (std::size_t i = 0; i < paths.size(); ++i) {
-    const auto is = [&](const std::string& path) {
-      const auto info = look(path);
-      return info && why_not_own(*info).empty() && FileId{info->st_dev, info->st_ino} == recorded_.sealed[i];
-    };
-    if (is(paths[i]))
-      ++named;
-    else if (!is(temporary_path(paths[i], identity_)))
-      return false;
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    const SealedFile place = store_->find_sealed(files[i], identity_, recorded_.sealed[i]);
+    if (place == SealedFile::kMissing) return false;
+    if (place == SealedFile::kPublished) ++named;
   }
   return named != 0;
 }
@@ -266,19 +242,18 @@ bool Journal::is_half_published() const {
 void Journal::note(const Status& status) {
   if (status) return;
   is_written_ = false;
-  warnings_.push_back(
-      fmt::format("{}: {}: if this run is interrupted, some finished work will be redone", path_, status.error().what));
+  warnings_.push_back(fmt::format("{}: {}: if this run is interrupted, some finished work will be redone", file_.path(),
+                                  status.error().what));
 }
 
 Status Journal::begin(const OutputStore& store, unsigned threads, const std::atomic<bool>* stop) {
-  if (path_.empty() || !has_file_) return ok();
+  if (file_.path().empty() || !has_file_) return ok();
   if (!goes_on_) {
     note(start());
     return ok();
   }
   is_written_ = true;
-  if (retry([&] { return system_calls().ftruncate(file_.get(), static_cast<off_t>(end_)); }) < 0)
-    note(io_error(path_, "truncate the journal", errno));
+  note(file_.truncate(end_));
   const FileReader read = [&](std::size_t i, std::uint64_t at, std::span<std::byte> into) {
     return store.read(i, at, into);
   };
@@ -293,29 +268,17 @@ Status Journal::begin(const OutputStore& store, unsigned threads, const std::ato
 
 Status Journal::start() {
   const std::string header = journal_header(plan_, identity_);
-  const int flags = O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC;
-  if (!file_) {
-    file_ = Descriptor(retry([&] { return system_calls().openat(AT_FDCWD, path_.c_str(), flags, kOwnMode); }));
-    if (!file_) return io_error(path_, "create the journal", errno);
-    ::flock(file_.get(), LOCK_EX | LOCK_NB);
-  }
-  if (retry([&] { return system_calls().ftruncate(file_.get(), 0); }) < 0)
-    return io_error(path_, "empty the journal", errno);
-  BOOST_OUTCOME_TRY(write_all(file_.get(), path_, 0, std::as_bytes(std::span(header))));
+  BOOST_OUTCOME_TRY(file_.create());
+  BOOST_OUTCOME_TRY(file_.write(0, header));
   end_ = header.size();
   seed_ = XXH3_64bits(header.data(), header.size());
   is_written_ = true;
-  return sync_folder();  // so that the files are found after a power failure
-}
-
-Status Journal::sync_folder() const {
-  BOOST_OUTCOME_TRY(const OutputFolder folder, OutputFolder::open(split_target(path_).value().folder));
-  return folder.sync();
+  return file_.sync_folder();  // so that the files are found after a power failure
 }
 
 Status Journal::append(std::uint32_t unit, std::span<const std::uint64_t> numbers) {
   const std::string record = record_of(unit, numbers, seed_);
-  BOOST_OUTCOME_TRY(write_all(file_.get(), path_, end_, std::as_bytes(std::span(record))));
+  BOOST_OUTCOME_TRY(file_.write(end_, record));
   end_ += record.size();
   return ok();
 }
@@ -333,8 +296,8 @@ Status Journal::sealed(std::span<const FileId> files) {
   for (const FileId& file : files) numbers.insert(numbers.end(), {file.device, file.inode});
   note([&]() -> Status {
     BOOST_OUTCOME_TRY(append(kSealed, numbers));
-    if (sync_to_disk(file_.get()) < 0) return io_error(path_, "flush the journal to the disk (fsync)", errno);
-    return sync_folder();
+    BOOST_OUTCOME_TRY(file_.sync());
+    return file_.sync_folder();
   }());
   return ok();
 }
@@ -351,17 +314,9 @@ Status Journal::check(const FileReader& read, bool reads_all, unsigned threads, 
 // Outputs that a second run cannot repair are not kept for one.
 bool Journal::keeps(const Error& error) {
   const bool in_vain = is_spoiled_ || error.code == ExitCode::kBadInput || error.code == ExitCode::kInternal;
-  was_kept_ = !in_vain && is_there() && (goes_on_ || units_done_ != 0);
+  was_kept_ = !in_vain && file_.is_there() && (goes_on_ || units_done_ != 0);
   if (!was_kept_) remove();
   return was_kept_;
-}
-
-// Returns true if a later run would find the journal: somebody may have removed its folder.
-bool Journal::is_there() const {
-  struct stat opened {};
-  if (!file_ || retry([&] { return system_calls().fstat(file_.get(), &opened); }) < 0) return false;
-  const auto named = look(path_);
-  return named && named->st_ino == opened.st_ino && named->st_dev == opened.st_dev;
 }
 
 void Journal::forget() {
@@ -371,9 +326,8 @@ void Journal::forget() {
 }
 
 void Journal::remove() {
-  if (!file_) return;
-  retry([&] { return system_calls().unlinkat(AT_FDCWD, path_.c_str(), 0); });
-  file_ = Descriptor();
+  if (!file_.is_open()) return;
+  file_.remove();
   is_written_ = false;
 }
 

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "pipeline/core/error.h"
-#include "pipeline/io/descriptor.h"
+#include "pipeline/io/journal_file.h"
 #include "pipeline/io/ledger.h"
 #include "pipeline/plan/plan.h"
 
@@ -52,8 +52,11 @@ std::string journal_record(std::uint32_t unit, std::span<const std::uint64_t> nu
 // is read from an existing journal.
 std::uint64_t most_journal_bytes(const Plan& plan);
 
-// Returns the path of the journal, in the folder of the first output; empty for a plan without outputs.
+// Returns the path of the journal, next to the first output if the outputs are local files; empty for a plan without
+// outputs, and for outputs in a store that keeps no journal (StoreScheme::journal_path).
 std::string journal_path(const Plan& plan, const std::string& identity);
+
+class StoreScheme;
 
 class Journal final : public Ledger {
  public:
@@ -100,15 +103,14 @@ class Journal final : public Ledger {
   Status take();
   std::string why_of_no_use(std::string_view text);
   bool is_half_published() const;
-  bool is_there() const;
   Status start();
-  Status sync_folder() const;
   void note(const Status& status);
   Status append(std::uint32_t unit, std::span<const std::uint64_t> numbers);
 
   const Plan& plan_;
-  const std::string identity_, path_;
-  Descriptor file_;
+  const StoreScheme* const store_;  // null if the outputs have no store, or several
+  const std::string identity_;
+  JournalFile file_;  // its path is empty if the store of the outputs keeps no journal
   JournalText recorded_;
   std::vector<JournalText::Record> records_;  // of all units that are done
   std::vector<FileId> half_published_;

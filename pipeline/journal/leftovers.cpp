@@ -1,17 +1,14 @@
 #include "pipeline/journal/leftovers.h"
 
 #include <fmt/format.h>
-#include <sys/file.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <map>
 #include <set>
 
-#include "pipeline/core/folder.h"
 #include "pipeline/core/text.h"
-#include "pipeline/io/input_file.h"
-#include "pipeline/io/system_calls.h"
+#include "pipeline/io/source_path.h"
+#include "pipeline/io/store_scheme.h"
 #include "pipeline/io/temporary_file.h"
 #include "pipeline/journal/journal.h"
 #include "pipeline/journal/output_claim.h"
@@ -21,13 +18,10 @@
 namespace ggufmill {
 namespace {
 
-namespace fs = std::filesystem;
-
-constexpr std::string_view kJournalEnd = ".journal";
 constexpr const char* kAnyJob = ".abcdef";  // as long as the identity of every cluster job
 
 std::optional<JournalText> journal_at(const std::string& path, const Plan& plan) {
-  const auto file = InputFile::open(path);
+  const auto file = open_source(path);
   if (!file || file.value()->bytes() > most_journal_bytes(plan)) return {};
   std::string text(file.value()->bytes(), '\0');
   if (!file.value()->read(0, std::as_writable_bytes(std::span(text)))) return {};
@@ -43,12 +37,6 @@ std::string difference(const JournalText& journal, const Plan& plan) {
       if (now->path == source.path && (now->bytes != source.bytes || now->modified != source.modified))
         return fmt::format("{} has changed since", quoted_name(now->path));
   return "it belongs to another plan";
-}
-
-std::uint64_t bytes_on_disk(const std::string& path) {
-  struct stat info {};
-  const auto call = [&] { return system_calls().fstatat(AT_FDCWD, path.c_str(), &info, AT_SYMLINK_NOFOLLOW); };
-  return retry(call) < 0 ? 0 : static_cast<std::uint64_t>(info.st_blocks) * 512;
 }
 
 // Sets `cluster_job` for the outputs of cluster jobs that still exist, and for the claims next to them. A sealed job
@@ -75,12 +63,6 @@ void find_jobs(std::vector<Leftover>& files) {
 
 }  // namespace
 
-bool is_locked(const std::string& path) {
-  const int flags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
-  const Descriptor file(retry([&] { return system_calls().openat(AT_FDCWD, path.c_str(), flags, 0); }));
-  return file && ::flock(file.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-}
-
 bool Leftovers::is_running() const {
   return std::ranges::any_of(files, [](const Leftover& file) { return file.of_this_plan && file.is_in_use; });
 }
@@ -96,36 +78,23 @@ std::vector<std::string> Leftovers::cluster_jobs() const {
 
 Leftovers find_leftovers(const Plan& plan) {
   const std::string identity = identity_of(plan);
-  std::map<std::string, std::string> outputs;  // by the common beginning of the names of files next to them
-  std::set<std::string> folders;
-  for (const WrittenPath& written : written_paths(plan)) {
-    // A long name is truncated to make room for the ending, so it begins differently for each kind of file.
-    for (const std::string& ending : {identity, identity + std::string(kJournalEnd), identity + kAnyJob,
-                                      identity + kAnyJob + std::string(kClaimEnd)}) {
-      const std::string temporary = temporary_path(written.path, ending);
-      outputs.emplace(temporary.substr(0, temporary.rfind(kTemporaryMark)), written.path);
-      folders.insert(temporary.substr(0, temporary.rfind('/') + 1));
-    }
-  }
+  const std::string endings[] = {identity, identity + std::string(kJournalEnd), identity + kAnyJob,
+                                 identity + kAnyJob + std::string(kClaimEnd)};
+  std::map<const StoreScheme*, std::vector<std::string>> outputs;
+  for (const WrittenPath& written : written_paths(plan))
+    if (const auto scheme = find_store_scheme(written.path)) outputs[scheme.value()].push_back(written.path);
   Leftovers found;
   found.units = plan.units.size();
-  for (const std::string& folder : folders) {
-    int unreadable = 0;
-    for (const std::string& name : names_in_folder(folder.empty() ? "." : folder, unreadable)) {
-      const std::string path = folder + name;
-      const std::size_t mark = path.rfind(kTemporaryMark);
-      const auto output = mark == path.npos ? outputs.end() : outputs.find(path.substr(0, mark));
-      std::error_code error;
-      if (output == outputs.end() || !fs::is_regular_file(path, error)) continue;
-      const std::string rest = path.substr(mark + kTemporaryMark.size());
+  for (const auto& [scheme, paths] : outputs)
+    for (UnfinishedFile& left : scheme->find_unfinished(paths, endings)) {
       Leftover& file = found.files.emplace_back();
-      file.path = path;
-      file.output = output->second;
-      file.bytes = fs::file_size(path, error);
-      file.of_this_plan = rest.starts_with(identity);
-      file.is_in_use = is_locked(path);
-      if (!rest.ends_with(kJournalEnd)) continue;
-      const auto journal = journal_at(path, plan);
+      file.path = std::move(left.path);
+      file.output = std::move(left.output);
+      file.bytes = left.bytes;
+      file.of_this_plan = left.ending.starts_with(identity);
+      file.is_in_use = left.is_in_use;
+      if (!left.ending.ends_with(kJournalEnd)) continue;
+      const auto journal = journal_at(file.path, plan);
       if (journal && file.of_this_plan) {
         std::set<std::uint32_t> units;
         for (const JournalText::Record& record : journal->done) units.insert(record.unit);
@@ -134,7 +103,6 @@ Leftovers find_leftovers(const Plan& plan) {
         file.other_since = difference(*journal, plan);
       }
     }
-  }
   find_jobs(found.files);
   std::ranges::sort(found.files, {}, &Leftover::path);
   return found;
@@ -160,15 +128,12 @@ Status discard(const Leftovers& leftovers) {
   Diagnostics claimed;
   for (Error& error : claimed_by_jobs(leftovers)) claimed.add(std::move(error));
   if (!claimed.empty()) return claimed.together();
-  for (const Leftover& file : leftovers.files)
-    if (!file.is_in_use && retry([&] { return system_calls().unlinkat(AT_FDCWD, file.path.c_str(), 0); }) < 0 &&
-        errno != ENOENT)
-      return io_error(file.path, "remove the leftover file of an earlier run", errno);
+  for (const Leftover& file : leftovers.files) {
+    if (file.is_in_use) continue;
+    BOOST_OUTCOME_TRY(const StoreScheme* const scheme, find_store_scheme(file.output));
+    BOOST_OUTCOME_TRY(scheme->remove_unfinished(file.path));
+  }
   return ok();
-}
-
-std::uint64_t reserved_before(const std::string& output, const std::string& identity) {
-  return bytes_on_disk(temporary_path(output, identity));
 }
 
 }  // namespace ggufmill

@@ -39,10 +39,4 @@ Status discard(const Leftovers& leftovers);
 // Returns an error (exit code 2) for each cluster job that writes any of the outputs: nobody else may.
 std::vector<Error> claimed_by_jobs(const Leftovers& leftovers);
 
-// Returns true if a process has locked the file for writing.
-bool is_locked(const std::string& path);
-
-// Returns the number of bytes already allocated on the disk that a run of the plan would take over.
-std::uint64_t reserved_before(const std::string& output, const std::string& identity);
-
 }  // namespace ggufmill

@@ -12,10 +12,10 @@
 #include <filesystem>
 
 #include "pipeline/core/text.h"
-#include "pipeline/io/input_file.h"
 #include "pipeline/io/json_file.h"
 #include "pipeline/io/machine.h"
-#include "pipeline/io/system_calls.h"
+#include "pipeline/io/source_path.h"
+#include "pipeline/io/store_scheme.h"
 #include "pipeline/io/threads.h"
 #include "pipeline/plan/written.h"
 
@@ -128,17 +128,16 @@ ManifestFile read_file(const json::value& value) {
   return file;
 }
 
-// Returns when a file was last changed: the later of ctime and mtime, since mtime can be set back.
+// Returns when an output was last touched, if its store knows.
 std::optional<std::int64_t> touched_at(const std::string& path) {
-  struct stat info {};
-  if (retry([&] { return system_calls().fstatat(AT_FDCWD, path.c_str(), &info, 0); }) < 0) return {};
-  return std::max(nanoseconds(info.st_ctim), nanoseconds(info.st_mtim));
+  const auto scheme = find_store_scheme(path);
+  return scheme ? scheme.value()->touched_at(path) : std::nullopt;
 }
 
 bool has_checksums(const Plan& plan, const OutputFile& file, const ManifestFile& said, const std::atomic<bool>* stop) {
   Manifest one;
   one.files.push_back(said);
-  const auto opened = InputFile::open(file.path);
+  const auto opened = open_source(file.path);
   if (!opened) return false;
   const FileReader read = [&](std::size_t, std::uint64_t at, std::span<std::byte> into) {
     return opened.value()->read(at, into);
@@ -159,7 +158,7 @@ bool is_unchanged(const Plan& plan, std::size_t output, const std::atomic<bool>*
   for (std::size_t i = 0; i < files.size(); ++i) {
     const ManifestFile& said = manifest.value().files[i];
     if (said.name != fs::path(files[i].path).filename() || said.bytes != files[i].bytes) return false;
-    const auto opened = InputFile::open(files[i].path);
+    const auto opened = open_source(files[i].path);
     if (!opened || opened.value()->bytes() != said.bytes) return false;
     std::string header(files[i].header.size(), '\0');
     if (!opened.value()->read(0, std::as_writable_bytes(std::span(header))) || header != files[i].header) return false;

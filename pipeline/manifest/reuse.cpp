@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "pipeline/core/text.h"
-#include "pipeline/io/input_file.h"
 #include "pipeline/io/json_file.h"
 #include "pipeline/io/machine.h"
 #include "pipeline/io/own_file.h"
+#include "pipeline/io/source_path.h"
 #include "pipeline/io/threads.h"
 #include "pipeline/manifest/manifest.h"
 #include "pipeline/plan/written.h"
@@ -39,7 +39,7 @@ Result<EarlierTensors> tensors_of(const Manifest& manifest, const fs::path& fold
   EarlierTensors tensors;
   for (const ManifestFile& file : manifest.files) {
     const std::string path = folder / file.name;
-    BOOST_OUTCOME_TRY(const auto opened, InputFile::open(path));
+    BOOST_OUTCOME_TRY(const auto opened, open_source(path));
     if (opened->bytes() != file.bytes)
       return input_error(path, fmt::format("has {} bytes, but its manifest lists {}", opened->bytes(), file.bytes),
                          "rerun the job that wrote it, or omit 'reuse'");

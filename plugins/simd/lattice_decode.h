@@ -1,13 +1,42 @@
 #pragma once
 // Decoder of the IQ2 and IQ3 types, with the same results as reference::LatticeCodec. Points (lattice_points.h), signs
-// (lattice_signs.h) and scales are computed for an entire super-block at a time.
+// and scales are computed for an entire super-block at a time.
 
 #include "plugins/reference/iq_codec.h"
+#include "plugins/simd/block_fields.h"
 #include "plugins/simd/lattice_points.h"
-#include "plugins/simd/lattice_signs.h"
 #include "plugins/simd/stored_half.h"
+#include "plugins/simd/turn_signs.h"
 
 namespace ggufmill::simd {
+
+// The signs of a super-block of the IQ2 and IQ3 types: one byte per eight weights, or seven bits if the number of
+// negative weights is even.
+template <bool kEven>
+class LatticeSigns {
+ public:
+  // Sets the fields from number i on, given one field per short.
+  HWY_INLINE void set(int i, Shorts fields) {
+    if constexpr (kEven) {
+      Shorts parity = fields ^ hn::ShiftRight<4>(fields);
+      parity = parity ^ hn::ShiftRight<2>(parity);
+      parity = parity ^ hn::ShiftRight<1>(parity);
+      fields = fields | hn::ShiftLeft<7>(parity & shorts(1));
+    }
+    const hn::Rebind<std::uint8_t, decltype(kShorts)> bytes{};
+    hn::StoreU(hn::TruncateTo(bytes, fields), bytes, bits_ + i);
+  }
+
+  // Applies the signs to the magnitudes of elements from i on.
+  HWY_INLINE Floats apply(Floats magnitudes, int i) const {
+    std::uint32_t bits;
+    std::memcpy(&bits, bits_ + i / 32 * 4, sizeof bits);
+    return turn_signs(magnitudes, bits, i);
+  }
+
+ private:
+  alignas(4) std::uint8_t bits_[32];
+};
 
 // Unpacked fields of a super-block.
 template <class Format>

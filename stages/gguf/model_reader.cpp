@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "pipeline/core/text.h"
+#include "pipeline/io/source_path.h"
 #include "stages/gguf/format.h"
 #include "stages/gguf/gguf.h"
 #include "stages/gguf/header_reader.h"
@@ -177,7 +178,8 @@ SourceSpec gguf_source(Types types) {
           .doc("A GGUF file, version 1 to 3; for a model split into several files, the first one. Or its address: "
                "https://HOST/FILE.gguf, hf://ORG/NAME@REVISION/FILE.gguf, s3://BUCKET/KEY.")
           .example("models/Llama-3-8B-BF16.gguf"),
-      [types = std::move(types)](std::string path) { return make_gguf_source(std::move(path), types); });
+      [types = std::move(types)](std::string path) { return make_gguf_source(std::move(path), types); },
+      [](const std::string& path) { return is_folder(path) ? SourceFit::kNone : SourceFit::kOtherwise; });
 }
 
 }  // namespace ggufmill

@@ -496,6 +496,8 @@ std::vector<std::string> out_type_names() {
   return names;
 }
 
+std::string_view out_type_name(OutType type) { return word_of(type).word; }
+
 std::optional<OutType> out_type_named(std::string_view name) {
   for (const OutTypeWord& each : kOutTypes)
     if (each.word == name) return each.type;

@@ -17,6 +17,7 @@ namespace huggingface {
 // Type of tensors with two or more dimensions. kAuto: BF16 or F16, depending on the first such tensor.
 enum class OutType { kAuto, kF32, kF16, kBf16, kQ8_0, kTq1_0, kTq2_0 };
 std::vector<std::string> out_type_names();  // "auto", "f32", ...
+std::string_view out_type_name(OutType type);
 std::optional<OutType> out_type_named(std::string_view name);
 
 enum class DraftHead { kInclude, kLeaveOut, kOnly };  // layers that predict further tokens

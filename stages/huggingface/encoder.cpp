@@ -10,7 +10,7 @@
 #include <functional>
 
 #include "pipeline/core/text.h"
-#include "pipeline/io/json_file.h"
+#include "pipeline/core/json.h"
 #include "stages/huggingface/tables.h"
 #include "stages/huggingface/token_model.h"
 #include "stages/huggingface/unicode.h"

@@ -14,6 +14,7 @@
 
 #include "pipeline/core/text.h"
 #include "pipeline/io/json_file.h"
+#include "pipeline/io/source_path.h"
 #include "stages/huggingface/model_card.h"
 
 namespace ggufmill {

@@ -7,7 +7,7 @@
 #include <iostream>
 #include <map>
 
-#include "pipeline/io/json_file.h"
+#include "pipeline/core/json.h"
 #include "stages/huggingface/general.h"
 #include "stages/huggingface/output_name.h"
 #include "tests/support/catch.h"

@@ -1,5 +1,9 @@
 #include "stages/huggingface/huggingface_source.h"
 
+#include <filesystem>
+
+#include "pipeline/io/source_path.h"
+
 namespace ggufmill {
 namespace huggingface {
 namespace {
@@ -76,7 +80,11 @@ SourceSpec huggingface_source(CheckpointOpener open) {
           .at(&Options::origin)
           .doc("Hugging Face checkpoint folder, local or on a hub.")
           .example("models/Llama-3-8B"),
-      [open = std::move(open)](Options options) { return make_huggingface_source(std::move(options), open); });
+      [open = std::move(open)](Options options) { return make_huggingface_source(std::move(options), open); },
+      [](const std::string& path) {
+        const bool is_checkpoint = is_folder(path) && is_file(std::filesystem::path(path) / "config.json");
+        return is_checkpoint ? SourceFit::kContents : SourceFit::kNone;
+      });
 }
 
 }  // namespace ggufmill

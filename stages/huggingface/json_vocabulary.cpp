@@ -5,6 +5,7 @@
 
 #include "pipeline/core/text.h"
 #include "pipeline/io/json_file.h"
+#include "pipeline/io/source_path.h"
 #include "stages/huggingface/encoder.h"
 #include "stages/huggingface/vocabulary.h"
 

@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "pipeline/io/json_file.h"
+#include "pipeline/core/json.h"
 
 namespace ggufmill::huggingface {
 namespace {

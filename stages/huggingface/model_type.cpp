@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "pipeline/io/json_file.h"
+#include "pipeline/core/json.h"
 #include "stages/huggingface/architecture.h"
 #include "stages/huggingface/values.h"
 

@@ -12,7 +12,7 @@
 
 #include "pipeline/core/error.h"
 #include "pipeline/core/text.h"
-#include "pipeline/io/json_file.h"
+#include "pipeline/core/json.h"
 #include "stages/huggingface/regex.h"
 #include "stages/huggingface/text_steps.h"
 

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "pipeline/core/text.h"
-#include "pipeline/io/json_file.h"
+#include "pipeline/core/json.h"
 #include "stages/huggingface/unicode.h"
 
 namespace ggufmill {

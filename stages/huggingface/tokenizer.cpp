@@ -9,6 +9,7 @@
 #include "pipeline/core/text.h"
 #include "pipeline/io/input_file.h"
 #include "pipeline/io/json_file.h"
+#include "pipeline/io/source_path.h"
 #include "stages/huggingface/special_tokens.h"
 #include "stages/huggingface/text_steps.h"
 #include "stages/huggingface/vocabulary.h"

@@ -10,6 +10,7 @@
 
 #include "pipeline/core/text.h"
 #include "pipeline/io/json_file.h"
+#include "pipeline/io/source_path.h"
 #include "stages/safetensors/header_reader.h"
 #include "stages/safetensors/safetensors.h"
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "pipeline/core/text.h"
+#include "pipeline/io/source_path.h"
 #include "stages/safetensors/safetensors.h"
 
 namespace ggufmill {
@@ -64,7 +65,11 @@ SourceSpec safetensors_source() {
                          .doc("Tensors of safetensors files, unchanged, with their own names and without metadata: for "
                               "models other than language models. They are ordered by file, then by name.")
                          .example("models/unet/diffusion_pytorch_model.safetensors"),
-                     make_safetensors_source);
+                     make_safetensors_source, [](const std::string& given) {
+                       const bool is_named =
+                           given.ends_with(".safetensors") || given.ends_with(".safetensors.index.json");
+                       return is_named || is_folder(given) ? SourceFit::kName : SourceFit::kNone;
+                     });
 }
 
 }  // namespace ggufmill

@@ -6,7 +6,7 @@
 #include <boost/json/object.hpp>
 
 #include "pipeline/core/text.h"
-#include "pipeline/io/json_file.h"
+#include "pipeline/core/json.h"
 #include "stages/huggingface/sentencepiece.h"
 #include "stages/huggingface/vocabulary.h"
 #include "tests/fuzz/memory_file.h"

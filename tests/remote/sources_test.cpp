@@ -12,7 +12,7 @@
 #include <thread>
 
 #include "pipeline/io/io_service.h"
-#include "pipeline/remote/remote_source.h"
+#include "pipeline/io/remote/remote_source.h"
 #include "tests/remote/test_server.h"
 #include "tests/support/catch.h"
 #include "tests/support/files.h"
@@ -48,7 +48,7 @@ class Served {
   }
   Result<std::shared_ptr<const RemoteSource>> open(const std::string& how, const Settings& settings = quick(),
                                                    RemoteSource::Use use = RemoteSource::Use::kHeader) const {
-    const auto address = parse_address(server.url(how + "/data.bin"));
+    const auto address = web().parse(server.url(how + "/data.bin"));
     if (!address) return address.error();
     return RemoteSource::open(address.value(), settings, use);
   }
@@ -169,7 +169,7 @@ TEST_CASE("a server that fails is waited for a while, and then given up") {
   CHECK(has(
       served.fault("later", ExitCode::kTransient),
       "the server answered 429\n  given up after 1 attempt in 0 s; the server asks to wait 20000 s before retrying"));
-  const auto refused = parse_address("http://127.0.0.1:1/data.bin");
+  const auto refused = web().parse("http://127.0.0.1:1/data.bin");
   const auto opened = RemoteSource::open(refused.value(), quick(), RemoteSource::Use::kRun);
   REQUIRE_FALSE(opened);
   CHECK(opened.error().code == ExitCode::kTransient);

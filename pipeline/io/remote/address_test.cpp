@@ -1,13 +1,19 @@
-#include "pipeline/remote/address.h"
+#include "pipeline/io/remote/address.h"
 
+#include "pipeline/io/remote/http.h"
+#include "pipeline/io/remote/remote_scheme.h"
 #include "pipeline/io/source_path.h"
-#include "pipeline/remote/http.h"
 #include "tests/support/catch.h"
 
 using namespace ggufmill;
 using namespace ggufmill::remote;
 
 namespace {
+
+Result<Address> parse_address(std::string_view text) {
+  BOOST_OUTCOME_TRY(const SourceScheme* const scheme, find_source_scheme(std::string(text)));
+  return dynamic_cast<const RemoteScheme&>(*scheme).parse(text);
+}
 
 std::string shown(std::string_view text) {
   const auto address = parse_address(text);
@@ -29,16 +35,16 @@ TEST_CASE("addresses are distinguished from paths") {
 }
 
 TEST_CASE("addresses are parsed and shown in a form that parses again") {
-  const auto hub = parse_address("hf://org/My-Model_1.5@v1.0/sub folder/a.gguf");
-  REQUIRE(hub);
-  CHECK(hub.value().scheme == Scheme::kHub);
-  CHECK(hub.value().place == "org/My-Model_1.5");
-  CHECK(hub.value().revision == "v1.0");
-  CHECK(hub.value().path == "sub folder/a.gguf");
-  CHECK_FALSE(hub.value().is_pinned());
+  const auto model = parse_address("hf://org/My-Model_1.5@v1.0/sub folder/a.gguf");
+  REQUIRE(model);
+  CHECK(model.value().scheme == &hub());
+  CHECK(model.value().place == "org/My-Model_1.5");
+  CHECK(model.value().revision == "v1.0");
+  CHECK(model.value().path == "sub folder/a.gguf");
+  CHECK_FALSE(model.value().is_pinned());
   const std::string commit(40, 'a');
-  CHECK(hub.value().at(commit).is_pinned());
-  CHECK(shown(hub.value().at(commit).text) == "hf://org/My-Model_1.5@" + commit + "/sub folder/a.gguf");
+  CHECK(model.value().at(commit).is_pinned());
+  CHECK(shown(model.value().at(commit).text) == "hf://org/My-Model_1.5@" + commit + "/sub folder/a.gguf");
   CHECK(shown("hf://org/name") == "hf://org/name@main");
   CHECK(shown("hf://models/org/name/") == "hf://org/name@main");
   CHECK(shown("hf://org/name@refs%2Fpr%2F1") == "hf://org/name@refs%2Fpr%2F1");

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "pipeline/io/byte_source.h"
-#include "pipeline/remote/address.h"
-#include "pipeline/remote/requests.h"
+#include "pipeline/io/remote/address.h"
+#include "pipeline/io/remote/requests.h"
 
 namespace ggufmill::remote {
 

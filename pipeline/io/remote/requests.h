@@ -7,9 +7,7 @@
 #include <string>
 
 #include "pipeline/core/error.h"
-#include "pipeline/remote/access.h"
-#include "pipeline/remote/address.h"
-#include "pipeline/remote/http.h"
+#include "pipeline/io/remote/remote_scheme.h"
 
 namespace ggufmill::remote {
 
@@ -29,7 +27,7 @@ struct Settings {
   const std::atomic<bool>* stop = nullptr;
 };
 
-// Destination of the next request: initially the result of access_to(), then the target of redirects.
+// Destination of the next request: initially the result of RemoteScheme::access_to(), then the target of redirects.
 struct Place {
   Access access;
   bool is_redirected = false;  // the URL comes from a server, and may contain a key

@@ -1,4 +1,4 @@
-#include "pipeline/remote/http.h"
+#include "pipeline/io/remote/http.h"
 
 #include <curl/curl.h>
 #include <fmt/format.h>
@@ -9,11 +9,11 @@
 #include <mutex>
 #include <new>
 
+#include "pipeline/io/remote/address.h"
+
 namespace ggufmill::remote {
-std::string_view trimmed(std::string_view text) {
-  const std::size_t first = text.find_first_not_of(" \t\r\n"), last = text.find_last_not_of(" \t\r\n");
-  return first == text.npos ? std::string_view() : text.substr(first, last - first + 1);
-}
+
+bool is_http_available() { return true; }
 
 namespace {
 

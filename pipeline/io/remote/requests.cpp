@@ -1,4 +1,4 @@
-#include "pipeline/remote/requests.h"
+#include "pipeline/io/remote/requests.h"
 
 #include <fmt/format.h>
 
@@ -25,24 +25,6 @@ bool may_pass(const Answer& answer) {
   return answer.status == 206 || answer.status == 200 ||  // a body that ended early
          answer.status == 408 || answer.status == 425 || answer.status == 429 ||
          (answer.status >= 500 && answer.status != 501 && answer.status != 505);
-}
-
-std::string how_to_get_in(const Address& address, const Access& access) {
-  switch (address.scheme) {
-    case Scheme::kHttp:
-      return "credentials are not sent to https:// addresses: write hf://ORG/NAME for the hub, s3://BUCKET/KEY for a "
-             "bucket";
-    case Scheme::kHub:
-      if (access.token_withheld)
-        return "the token is not sent, because HF_ENDPOINT is plain HTTP to another machine: use https";
-      return access.is_anonymous ? "check the name; for a private or gated model, set HF_TOKEN or run `hf auth login`"
-                                 : "check the name; the token may not grant access, or the model's terms must first be "
-                                   "accepted on its page";
-    case Scheme::kS3:
-      return access.is_anonymous ? "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or ~/.aws/credentials"
-                                 : "check the bucket, the key's permissions, the region (AWS_REGION), and the clock";
-  }
-  return {};
 }
 
 std::string words_of(const Answer& answer) {
@@ -124,10 +106,10 @@ Error refusal(const Address& address, const Answer& answer, const Access& access
                 : ""};
   if (answer.status == 401 || answer.status == 403)
     return {ExitCode::kIo, address.text, fmt::format("the server refuses access ({})", answer.status), "",
-            how_to_get_in(address, access)};
+            address.scheme->how_to_get_in(access)};
   if (answer.status == 404 || answer.status == 410)
     return input_error(address.text, fmt::format("the file does not exist ({})", answer.status),
-                       address.scheme == Scheme::kHub ? "check the model, the revision, and the file name" : "");
+                       address.scheme->has_revisions() ? "check the model, the revision, and the file name" : "");
   return input_error(address.text, fmt::format("the server answered {}", answer.status));
 }
 

@@ -1,5 +1,6 @@
 #pragma once
-// One HTTP request and its response, through libcurl. No other file depends on libcurl.
+// One HTTP request and its response, through libcurl. No other file depends on libcurl, and http_missing.cpp replaces
+// this one if it was not found.
 
 #include <atomic>
 #include <chrono>
@@ -14,8 +15,8 @@
 
 namespace ggufmill::remote {
 
-// Returns the text without white space at its ends, as a view into it.
-std::string_view trimmed(std::string_view text);
+// Returns false if the program was built without libcurl; no function below is then called.
+bool is_http_available();
 
 // Key with which S3 requests are signed (AWS signature, version 4).
 struct SigningKey {

@@ -1,4 +1,4 @@
-#include "pipeline/remote/remote_source.h"
+#include "pipeline/io/remote/remote_source.h"
 
 #include <fmt/format.h>
 #include <xxhash.h>
@@ -72,7 +72,7 @@ Place RemoteSource::place() const {
 Result<SourceFile> RemoteSource::version_of(const Answer& answer, const Place& place, std::uint64_t bytes) const {
   std::string tag(answer.header("etag"));
   std::int64_t modified = 0;
-  if (address_.scheme == Scheme::kHub && place.is_redirected) {
+  if (address_.scheme->has_revisions() && place.is_redirected) {
     const std::scoped_lock lock(mutex_);
     tag = hub_tag_.empty() ? fmt::format("{} {}", hub_commit_, address_.path) : hub_tag_;
   } else if (tag.empty() || tag.starts_with("W/")) {
@@ -124,7 +124,7 @@ Result<RemoteSource::Attempt> RemoteSource::ask(std::uint64_t offset, std::span<
   Status read = ok();
   std::size_t drained = 0;
   const auto take = [&](const Answer& answer, std::span<const std::byte> piece) {
-    if (answer.status == 200 && !known && offset == 0 && address_.scheme == Scheme::kHub) {
+    if (answer.status == 200 && !known && offset == 0 && address_.scheme->has_revisions()) {
       attempt.whole.insert(attempt.whole.end(), piece.begin(), piece.end());
       return attempt.whole.size() <= kMostWhole;
     }
@@ -198,14 +198,14 @@ Result<RemoteSource::Attempt> RemoteSource::fetch(std::uint64_t offset, std::spa
 }
 
 Result<std::shared_ptr<const RemoteSource>> RemoteSource::open(Address address, const Settings& settings, Use use) {
-  BOOST_OUTCOME_TRY(Access access, access_to(address));
+  BOOST_OUTCOME_TRY(Access access, address.scheme->access_to(address));
   const std::shared_ptr<RemoteSource> source(
       new RemoteSource(std::move(address), settings, Place{std::move(access), false}));
   std::vector<std::byte> beginning(use == Use::kHeader ? kFirstWindow : 1);
   BOOST_OUTCOME_TRY(Attempt first, source->fetch(0, beginning, nullptr, false));
   if (!source->address_.is_pinned() && Address{source->address_.at(source->hub_commit_)}.is_pinned()) {
     source->address_ = source->address_.at(source->hub_commit_);
-    BOOST_OUTCOME_TRY(access, access_to(source->address_));
+    BOOST_OUTCOME_TRY(access, source->address_.scheme->access_to(source->address_));
     source->origin_ = {std::move(access), false};
     first.found->path = source->address_.text;
   }

@@ -1,0 +1,62 @@
+// Sources that are files of this machine.
+
+#include <sys/stat.h>
+
+#include <filesystem>
+
+#include "pipeline/core/folder.h"
+#include "pipeline/io/input_file.h"
+#include "pipeline/io/source_path.h"
+#include "pipeline/io/source_scheme.h"
+
+namespace ggufmill {
+namespace {
+
+namespace fs = std::filesystem;
+
+class LocalFiles final : public SourceScheme {
+ public:
+  std::span<const std::string_view> names() const override { return {}; }
+
+  Result<std::shared_ptr<const ByteSource>> open(const std::string& path) const override {
+    BOOST_OUTCOME_TRY(auto file, InputFile::open(path));
+    return std::shared_ptr<const ByteSource>(std::move(file));
+  }
+  Result<std::shared_ptr<const ByteSource>> open(const SourceFile& described, IoMode mode,
+                                                 const std::atomic<bool>*) const override {
+    BOOST_OUTCOME_TRY(auto file, InputFile::open(described.path, mode));
+    if (!is_same(described, *file->describe())) return changed(described, *file->describe());
+    return std::shared_ptr<const ByteSource>(std::move(file));
+  }
+  bool is_file(const std::string& path) const override {
+    std::error_code none;
+    return fs::is_regular_file(path, none);
+  }
+  bool is_folder(const std::string& path) const override {
+    std::error_code none;
+    return fs::is_directory(path, none);
+  }
+  Result<std::vector<std::string>> paths_in(const std::string& folder) const override {
+    int error = 0;
+    std::vector<std::string> paths = names_in_folder(folder, error);
+    if (error != 0) return io_error(folder, "list the folder", error);
+    for (std::string& path : paths) path = fs::path(folder) / path;
+    return paths;
+  }
+};
+
+}  // namespace
+
+const SourceScheme& local_files() {
+  static const LocalFiles scheme;
+  return scheme;
+}
+
+std::string_view kind_of_path(const std::string& path) {
+  struct stat info {};
+  if (is_address(path) || ::lstat(path.c_str(), &info) != 0) return {};
+  if (S_ISLNK(info.st_mode) && ::stat(path.c_str(), &info) != 0) return "a broken link";
+  return kind_of_mode(info.st_mode);
+}
+
+}  // namespace ggufmill

@@ -1,0 +1,92 @@
+#include "pipeline/io/remote/address.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "pipeline/core/text.h"
+#include "pipeline/io/remote/remote_scheme.h"
+
+namespace ggufmill::remote {
+namespace {
+
+std::string hub_text(const Address& address) {
+  std::string text = fmt::format("hf://{}@{}", address.place, address.revision);
+  if (!address.path.empty()) text += "/" + address.path;
+  return text;
+}
+
+}  // namespace
+
+bool is_plain(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '.' ||
+         c == '_' || c == '~';
+}
+
+Error bad_address(std::string_view text, std::string_view why, std::string_view help) {
+  return usage_error(fmt::format("the address {} {}", quoted_name(text), why), std::string(help));
+}
+
+std::string without_secrets(std::string_view text) {
+  text = text.substr(0, text.find_first_of("?#"));
+  const std::size_t begin = text.find("://") + 3;
+  const std::string_view authority = text.substr(begin, text.find('/', begin) - begin);
+  const std::size_t user = authority.rfind('@');
+  if (user == authority.npos) return std::string(text);
+  return fmt::format("{}...{}", text.substr(0, begin), text.substr(begin + user));
+}
+
+std::string_view without_scheme(std::string_view text) {
+  return text.substr(std::min(text.size(), text.find("://") + 3));
+}
+
+bool is_plain_path(std::string_view path) {
+  if (path.find('\0') != path.npos) return false;
+  while (true) {
+    const std::size_t slash = path.find('/');
+    const std::string_view segment = path.substr(0, slash);
+    if (segment.empty() || segment == "." || segment == "..") return false;
+    if (slash == path.npos) return true;
+    path.remove_prefix(slash + 1);
+  }
+}
+
+bool is_plain_name(std::string_view name) {
+  return !name.empty() && name != "." && name != ".." && std::ranges::all_of(name, is_plain);
+}
+
+std::string_view trimmed(std::string_view text) {
+  const std::size_t first = text.find_first_not_of(" \t\r\n"), last = text.find_last_not_of(" \t\r\n");
+  return first == text.npos ? std::string_view() : text.substr(first, last - first + 1);
+}
+
+bool Address::is_pinned() const {
+  const auto is_digit = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); };
+  return !scheme->has_revisions() || (revision.size() == 40 && std::ranges::all_of(revision, is_digit));
+}
+
+Address Address::at(std::string_view commit) const {
+  Address address = *this;
+  address.revision = commit;
+  address.text = hub_text(address);
+  return address;
+}
+
+Address Address::file(std::string_view name) const {
+  Address address = *this;
+  address.path = name;
+  address.text = hub_text(address);
+  return address;
+}
+
+std::string percent_encoded(std::string_view path) {
+  std::string out;
+  for (const char c : path)
+    if (is_plain(c) || c == '/')
+      out += c;
+    else
+      out += fmt::format("%{:02X}", static_cast<unsigned char>(c));
+  return out;
+}
+
+}  // namespace ggufmill::remote

@@ -1,0 +1,23 @@
+#pragma once
+// Credentials from the usual environment variables and files, which are read anew for each source.
+
+#include <initializer_list>
+#include <string>
+#include <string_view>
+
+#include "pipeline/core/error.h"
+
+namespace ggufmill::remote {
+
+inline constexpr std::size_t kLongestSecret = 8192;  // bytes
+
+// Returns the variable; empty if it is not set.
+std::string environment(const char* name);
+// Returns the first of these variables that is set and not empty.
+std::string environment(std::initializer_list<const char*> names);
+// Returns `secret`. Exit code 2 if it is malformed; the message never contains it.
+Result<std::string> checked_secret(std::string secret, std::string_view from);
+// Returns `text` without trailing slashes, or `otherwise` if it is empty. Exit code 2 if it is not the URL of a server.
+Result<std::string> endpoint_of(std::string text, std::string_view from, std::string_view otherwise);
+
+}  // namespace ggufmill::remote
