@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <thread>
 
-#include "pipeline/api/ggufmill.h"
+#include "pipeline/api/context.h"
 #include "tests/support/catch.h"
 #include "tests/support/files.h"
 #include "tests/support/importance_files.h"

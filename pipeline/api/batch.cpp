@@ -6,7 +6,7 @@
 #include <boost/json.hpp>
 #include <chrono>
 
-#include "pipeline/api/ggufmill.h"
+#include "pipeline/api/context.h"
 #include "pipeline/api/reports.h"
 #include "pipeline/core/text.h"
 #include "pipeline/plan/problems.h"
@@ -241,6 +241,18 @@ std::vector<Error> failures_of(const std::vector<BatchCell>& cells) {
     failures.push_back(std::move(cause.error));
   }
   return failures;
+}
+
+std::vector<Error> of_source(const std::vector<Error>& errors, const std::string& source) {
+  Diagnostics all;
+  for (const Error& error : errors) all.add(error);
+  std::vector<Error> named = all.errors();
+  if (source.empty()) return named;
+  for (Error& error : named) {
+    if (!error.detail.empty() && !error.detail.ends_with('\n')) error.detail += '\n';
+    error.detail += "for the outputs of " + source;
+  }
+  return named;
 }
 
 std::vector<BatchCell> cells_of(const Plan& plan, const std::string& source) {

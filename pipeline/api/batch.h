@@ -76,6 +76,9 @@ SourcePlan plan_source(const Context& context, const BatchJob& job, const BatchO
 // Returns the errors of the failed cells, one per cause, each listing the outputs and sources it affects.
 std::vector<Error> failures_of(const std::vector<BatchCell>& cells);
 
+// Returns the errors individually, each with a note that it concerns `source` of a batch; no note if `source` is empty.
+std::vector<Error> of_source(const std::vector<Error>& errors, const std::string& source);
+
 // Returns the outputs of a plan as cells in state kNotRun.
 std::vector<BatchCell> cells_of(const Plan& plan, const std::string& source);
 

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "pipeline/core/error.h"
+#include "pipeline/core/job.h"
 #include "pipeline/kernels/kernels.h"
-#include "pipeline/plan/job.h"
 #include "pipeline/plan/plan.h"
 
 namespace ggufmill {

@@ -5,7 +5,7 @@
 #include <unordered_map>
 
 #include "pipeline/api/check.h"
-#include "pipeline/api/ggufmill.h"
+#include "pipeline/api/context.h"
 #include "pipeline/api/open_model.h"
 #include "pipeline/api/reports.h"
 #include "pipeline/graph/bind.h"

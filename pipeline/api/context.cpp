@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "pipeline/api/check.h"
-#include "pipeline/api/ggufmill.h"
+#include "pipeline/api/context.h"
 #include "pipeline/api/open_model.h"
 #include "pipeline/api/registry.h"
 #include "pipeline/config/yaml_reader.h"

@@ -300,4 +300,21 @@ std::vector<EditLeftover> edit_leftovers(const std::string& path) {
 
 Result<Edited> edit_metadata(const std::string& path, const EditOptions& options) { return Edit(path, options).run(); }
 
+Result<std::pair<std::string, std::string>> split_assignment(const std::string& text, const std::string& option) {
+  const std::size_t at = text.find('=');
+  if (at == std::string::npos || at == 0)
+    return usage_error(fmt::format("{}: {} is not KEY=VALUE", option, quoted_name(text)),
+                       "for example general.license=mit");
+  return std::pair(text.substr(0, at), text.substr(at + 1));
+}
+
+Result<MetadataSetting> parse_setting(const std::string& key, const std::string& value) {
+  WrittenValue written;
+  written.text = value;
+  const std::size_t at = key.rfind(':');
+  if (at == std::string::npos) return MetadataSetting{key, std::move(written)};
+  BOOST_OUTCOME_TRY(MetadataValue typed, value_of(written, key.substr(at + 1)));
+  return MetadataSetting{key.substr(0, at), std::move(typed)};
+}
+
 }  // namespace ggufmill

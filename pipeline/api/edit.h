@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "stages/metadata/metadata_stage.h"
@@ -17,6 +18,11 @@ struct EditOptions {
   bool dry_run = false;                     // write nothing
   const std::atomic<bool>* stop = nullptr;  // when set, a copy ends with kInterrupted; the file stays unchanged
 };
+
+// Splits "KEY=VALUE" at the first '='. Fails with exit code 2, naming `option`, if there is no key.
+Result<std::pair<std::string, std::string>> split_assignment(const std::string& text, const std::string& option);
+// Returns the setting for a key, given as "KEY" or "KEY:TYPE", and a value.
+Result<MetadataSetting> parse_setting(const std::string& key, const std::string& value);
 
 struct Edited {
   bool in_place = false;          // only the header was rewritten; false: the weights were copied

@@ -3,7 +3,5 @@
 include("${CMAKE_CURRENT_LIST_DIR}/ggufmill-abi-targets.cmake")
 set(ggufmill_abi_FOUND TRUE)
 if(NOT "${ggufmill_FIND_COMPONENTS}" STREQUAL "abi")
-  include(CMakeFindDependencyMacro)
-  find_dependency(Boost)
   include("${CMAKE_CURRENT_LIST_DIR}/ggufmill-targets.cmake")
 endif()

@@ -1,224 +1,392 @@
-#pragma once
-// libggufmill: the public C++ interface for other programs. It covers pipeline files and everything they can name:
-// plans, checks, runs, batches, measurements, comparisons, verification, the arguments of `quantize` and `convert`, and
-// rows in memory. Clusters and the smaller tools (split, merge, hash, edit, imatrix, name, render) are available only
-// in the program.
-//
-//   auto context = ggufmill::Context::create();
-//   auto job = context.value().load_job("job.yaml");
-//   auto plan = context.value().plan(job.value());
-//   ggufmill::RunOptions options;
-//   options.progress = [](const ggufmill::Progress& now) { ... };
-//   auto report = context.value().run(plan.value(), options);
-//
-// A Job can also be built without a pipeline file from make_gguf_source(), make_quantize_stage(), make_gguf_sink() and
-// similar functions; tests/consumers/embed is an example.
-//
-// Errors: every call returns a Result, which is either the value or an Error; its `also` lists the other errors found
-// by the same call. The only exception thrown is std::bad_alloc. The library prints nothing and never ends the program.
-// Warnings are returned as data with the results.
-//
-// Ownership: objects returned by a Context point into it (types, kernels), so the Context must outlive them; it may be
-// moved. Strings and options are copied.
-//
-// Threads: a Context is immutable, and all its calls are thread-safe. Several Contexts may exist at the same time, each
-// with its own modules and types.
+/* libggufmill: converts and quantizes the weight files of machine-learning models. This is the C interface;
+ * ggufmill.hpp wraps it for C++. Both can be included in any C11 or C++17 source.
+ *
+ *   ggufmill_context* context;
+ *   ggufmill_job* job;
+ *   ggufmill_error* error = NULL;
+ *   if (ggufmill_context_create(NULL, &context, &error) != GGUFMILL_SUCCESS ||
+ *       ggufmill_job_open(context, "job.yaml", NULL, &job, &error) != GGUFMILL_SUCCESS ||
+ *       ggufmill_job_run(job, "{\"overwrite\": true}", NULL, NULL, &error) != GGUFMILL_SUCCESS)
+ *     fprintf(stderr, "%s", ggufmill_error_text(error));
+ *
+ * Everything the program `ggufmill` can do is available, except the cluster verbs: the parts of a cluster job are
+ * processes of the program, which `ggufmill submit` creates.
+ *
+ * Status. A function that can fail returns GGUFMILL_SUCCESS, or the exit code that the program would return. If its
+ * last parameter is not null, a failure stores an error there, to be freed with ggufmill_error_free(), and success
+ * stores null. A failure stores nothing in the other output parameters, except where a function's comment says so.
+ * The library prints nothing, never ends the program, installs no signal
+ * handler, and throws no C++ exception through this interface. A function may be called with null only for a parameter
+ * that its comment calls optional, and for an object to be freed; other null pointers are GGUFMILL_ERROR_USAGE.
+ *
+ * Ownership. The caller frees what a function has stored in an output parameter: strings with ggufmill_free(), objects
+ * with the function named after them, in any order. Arguments are copied and may be freed as soon as a function
+ * returns. Strings returned by a function that takes an error or a tensor belong to that object or its model.
+ *
+ * Threads. All functions are thread-safe. A job, a model and a context do not change and may be used by several threads
+ * at the same time; freeing one while another thread uses it is an error. Long operations use all cores and return when
+ * they are done.
+ *
+ * Text is UTF-8. Paths, and names of files and tensors, may contain any bytes but zero; in JSON, a byte that is not
+ * UTF-8 appears as \xNN. An `options` parameter is optional: a JSON object whose keys the function's comment lists.
+ * Unknown keys and values of the wrong kind are GGUFMILL_ERROR_USAGE. Results are JSON objects; later versions may add
+ * members.
+ *
+ * Versions. The minor version changes when a program has to be compiled again; that ends with version 1. Structures
+ * that begin with `size` may grow: whoever provides the memory sets `size` to its sizeof. */
+#ifndef GGUFMILL_H
+#define GGUFMILL_H
 
-#include <atomic>
-#include <cstdint>
-#include <functional>
-#include <memory>
-#include <optional>
-#include <string>
-#include <vector>
+#include <stddef.h>
+#include <stdint.h>
 
-#include "pipeline/api/batch.h"
-#include "pipeline/api/convert_options.h"
-#include "pipeline/api/probe.h"
-#include "pipeline/api/quantize_options.h"
-#include "pipeline/config/job.h"
-#include "pipeline/core/error.h"
-#include "pipeline/core/model.h"
-#include "pipeline/graph/engine.h"
-#include "pipeline/graph/rows_in_memory.h"
-#include "pipeline/io/output_target.h"
-#include "pipeline/journal/leftovers.h"
-#include "pipeline/kernels/kernels.h"
-#include "pipeline/plan/plan.h"
-#include "pipeline/report/report.h"
-#include "stages/arrays/arrays.h"
-#include "stages/gguf/gguf.h"
-#include "stages/importance/importance_stage.h"
-#include "stages/metadata/metadata_stage.h"
-#include "stages/prune/prune_stage.h"
-#include "stages/quantize/quantize_stage.h"
-#include "stages/rename/rename_stage.h"
-#include "stages/safetensors/safetensors.h"
+#ifdef __cplusplus
+extern "C" {
+#endif
 
-namespace ggufmill {
+#define GGUFMILL_VERSION_MAJOR 0
+#define GGUFMILL_VERSION_MINOR 1
+#define GGUFMILL_VERSION_PATCH 0
+#define GGUFMILL_VERSION_NUMBER (GGUFMILL_VERSION_MAJOR * 10000 + GGUFMILL_VERSION_MINOR * 100 + GGUFMILL_VERSION_PATCH)
 
-struct ComparisonOptions {
-  // Output type for checkpoint folders, which are compared as the models that the source `huggingface` makes from them.
-  huggingface::OutType out_type = huggingface::OutType::kAuto;
-  std::string importance{};                 // importance of A (GGUF or legacy .dat), for weighted errors; empty: none
-  std::optional<std::uint64_t> memory{};    // bytes of tensor data held in memory; none: default of limits.memory
-  unsigned threads = 0;                     // 0: the number of CPUs available to this process
-  const std::atomic<bool>* stop = nullptr;  // when set, the comparison ends with kInterrupted
-  // Receives the bytes read and their total. Called from one thread at a time, at most every 50 ms.
-  std::function<void(std::uint64_t done, std::uint64_t total)> progress{};
-  std::string html{};      // path of the page to write; empty: none
-  bool overwrite = false;  // replace an existing page
-};
+/* Marks the exported functions. */
+#if defined(__GNUC__)
+#define GGUFMILL_API __attribute__((visibility("default")))
+#else
+#define GGUFMILL_API
+#endif
 
-struct Comparison {
-  Report report;  // its only output is model B
-  std::vector<std::string> warnings;
-};
+/* Return the version of the library that runs, as "0.1.0" and as GGUFMILL_VERSION_NUMBER. */
+GGUFMILL_API const char* ggufmill_version(void);
+GGUFMILL_API int ggufmill_version_number(void);
 
-struct VerifyOptions {
-  std::string manifest{};                   // empty: FILE.manifest.json, if it exists
-  std::optional<std::uint64_t> memory{};    // bytes of tensor data held in memory; none: default of limits.memory
-  unsigned threads = 0;                     // 0: the number of CPUs available to this process
-  const std::atomic<bool>* stop = nullptr;  // when set, the verification ends with kInterrupted
-  // Receives the bytes read and their total. Called from one thread at a time.
-  std::function<void(std::uint64_t done, std::uint64_t total)> progress{};
-};
+/* Frees a string that a function stored in an output parameter. */
+GGUFMILL_API void ggufmill_free(char* text);
 
-struct Verification {
-  std::vector<std::string> files;
-  std::uint64_t tensors = 0, bytes = 0;
-  std::string manifest;  // path of the manifest used; empty: there was none
-  std::vector<std::string> warnings;
-};
+/* ---- errors ---- */
 
-struct MeasureOptions {
-  RunOptions run{};  // only engine, I/O and stop are used
-  // Path of a file to which each tensor is added when it has been measured. A later call resumes from it with the same
-  // results. The caller has to remove it. Empty: no journal.
-  std::string journal{};
-  std::vector<std::string> other_journals{};   // of other parts; tensors found there are not measured again
-  std::uint64_t journal_bytes = 256ull << 20;  // minimum of source bytes measured between writes to the journal
-  // Measures only part `part` of `parts`: a range of whole tensors. The parts are as equal in source bytes as whole
-  // tensors allow.
-  std::size_t part = 0, parts = 1;
-  // Called first if the journals contain `known` of the `all` tensors.
-  std::function<void(std::size_t known, std::size_t all)> goes_on{};
-  // Receives a warning for each journal that is not used, with the reason.
-  std::function<void(const std::string& warning)> warn{};
-  // Receives the bytes read and their total. Called from one thread at a time, at most every 50 ms.
-  std::function<void(std::uint64_t done, std::uint64_t total)> progress{};
-};
+typedef enum ggufmill_status {
+  GGUFMILL_SUCCESS = 0,
+  GGUFMILL_ERROR_INTERNAL = 1,     /* a defect of the library */
+  GGUFMILL_ERROR_USAGE = 2,        /* arguments, options or the pipeline file */
+  GGUFMILL_ERROR_VERIFICATION = 3, /* a file does not match */
+  GGUFMILL_ERROR_BAD_INPUT = 4,    /* an input file is malformed */
+  GGUFMILL_ERROR_KERNEL = 5,       /* kernel or ISA not available */
+  GGUFMILL_ERROR_IO = 6,           /* no space, no permission, failed reads and writes */
+  GGUFMILL_ERROR_TRANSIENT = 75,   /* try again: out of memory, a file is in use */
+  GGUFMILL_ERROR_INTERRUPTED = 130 /* ended by ggufmill_control_cancel() */
+} ggufmill_status;
 
-class Context;
+/* One error, or several that one call found, numbered from 0. */
+typedef struct ggufmill_error ggufmill_error;
 
-// needs_measurement() returns true if the job has a target (`quantize: {target: ...}`) without a measurement;
-// give_measurement() sets the measurement of all such targets.
-bool needs_measurement(const Job& job);
-// Fails if a job without a measurement could not be run whatever the measurement contained. To be called before
-// measure().
-Status check_unmeasured(const Context& context, const Job& job, bool overwrite);
-void give_measurement(Job& job, const std::shared_ptr<const Measurement>& measurement);
+/* Returns the number of errors, which is at least 1; 0 for null. */
+GGUFMILL_API size_t ggufmill_error_count(const ggufmill_error* error);
 
-// Owns the kernels and everything that pipeline files can name. Movable.
-class Context {
- public:
-  // Loads the kernel modules found next to the library and in options.directories. See kernels.h for details and
-  // errors.
-  static Result<Context> create(const KernelOptions& options = {});
+/* Return the parts of an error; empty strings if it has no such part, or no error has this number.
+ *   where   "job.yaml:9:56", "models/a.gguf"
+ *   what    the problem, in one line
+ *   detail  further lines: the line of the pipeline file with a caret, a byte offset, a limit
+ *   help    how to fix it */
+GGUFMILL_API ggufmill_status ggufmill_error_code(const ggufmill_error* error, size_t index);
+GGUFMILL_API const char* ggufmill_error_where(const ggufmill_error* error, size_t index);
+GGUFMILL_API const char* ggufmill_error_what(const ggufmill_error* error, size_t index);
+GGUFMILL_API const char* ggufmill_error_detail(const ggufmill_error* error, size_t index);
+GGUFMILL_API const char* ggufmill_error_help(const ggufmill_error* error, size_t index);
 
-  const Kernels& kernels() const { return *kernels_; }
-  const Registry& registry() const { return *registry_; }
+/* Returns all errors as the program prints them, one or more lines each. */
+GGUFMILL_API const char* ggufmill_error_text(const ggufmill_error* error);
 
-  // Reads the headers of a model: a GGUF file, or the first shard of one; a checkpoint folder (one with config.json),
-  // as the model that the source `huggingface` makes from it; or any other folder of safetensors files or a single one,
-  // without conversion. Fails with exit code 4 for malformed files.
-  Result<Model> inspect(const std::string& path, huggingface::OutType out_type = huggingface::OutType::kAuto) const;
+GGUFMILL_API void ggufmill_error_free(ggufmill_error* error);
 
-  // Returns the catalog of recipes, built-in and from files, for make_quantize_stage().
-  RecipeShelf recipes() const;
+/* ---- progress and cancellation ---- */
 
-  // Read a pipeline file or its text; messages show `name` as the path of the text.
-  Result<Job> load_job(const std::string& path, const JobOptions& options = {}) const;
-  Result<Job> parse_job(const std::string& text, const std::string& name, const JobOptions& options = {}) const;
+typedef struct ggufmill_progress {
+  size_t size; /* sizeof(ggufmill_progress) of the library */
+  uint64_t bytes_read, bytes_to_read;
+  uint64_t bytes_written, bytes_to_write; /* of tensors; 0 for operations that only read */
+  double seconds;                         /* since the operation began */
+  const char* tensor;                     /* finished last; may be empty; valid during the call */
+} ggufmill_progress;
 
-  // Read the jobs of a pipeline file, which may have a `matrix`, for run_batch().
-  Result<Batch> load_batch(const std::string& path, const JobOptions& options = {}) const;
-  Result<Batch> parse_batch(const std::string& text, const std::string& name, const JobOptions& options = {}) const;
+/* Receives the progress of an operation: at most every 50 ms, on any thread, one call at a time. Must
+ * return soon, and must not call a long operation. */
+typedef void (*ggufmill_progress_function)(const ggufmill_progress* progress, void* user_data);
 
-  // Returns a pipeline file for parse_job() that has the effect of llama-quantize with these options. Adds a warning
-  // for each argument that is interpreted differently than written.
-  Result<std::string> quantize_pipeline(const QuantizeOptions& options, std::vector<std::string>& warnings) const;
+/* Lets a program watch and cancel the operations that it is passed to, one or several. Optional for every operation. */
+typedef struct ggufmill_control ggufmill_control;
 
-  // Returns a pipeline file for parse_job() that has the effect of convert_hf_to_gguf.py with these options. Reads the
-  // headers of the checkpoint if the output's name depends on them.
-  Result<std::string> convert_pipeline(const ConvertOptions& options) const;
+/* Creates a control; returns null if memory is exhausted. Both parameters are optional. */
+GGUFMILL_API ggufmill_control* ggufmill_control_create(ggufmill_progress_function progress, void* user_data);
 
-  // Plans a job. Reads headers, never weights; writes nothing. Warnings are in Plan::warnings. Conditions that prevent
-  // a run are not errors yet: see problems() and check().
-  Result<Plan> plan(const Job& job) const;
+/* Ends the operations with GGUFMILL_ERROR_INTERRUPTED, those in progress and those that begin later. May be called from
+ * any thread, from the progress function, and from a signal handler. Returns at once: the operation may take some
+ * milliseconds to end, and may still succeed. A canceled run keeps the finished work, and the next one resumes it. */
+GGUFMILL_API void ggufmill_control_cancel(ggufmill_control* control);
 
-  // Returns the errors that no change to disks or memory would fix: problems of the model (missing importance, row
-  // lengths that no type fits), limits out of range, paths that are written twice or also read, types without a kernel.
-  std::vector<Error> problems(const Plan& plan) const;
-  // Returns the same errors and those caused by the current state of the machine: outputs that exist (unless
-  // `overwrite` is set) or cannot be created, too little disk space, too little memory.
-  std::vector<Error> check(const Plan& plan, bool overwrite) const;
+GGUFMILL_API void ggufmill_control_free(ggufmill_control* control);
 
-  // Returns every file that a job reads, as far as headers show: the pipeline file, recipes, the source, importance.
-  Result<std::vector<std::string>> inputs(const Job& job) const;
-  // Checks the path of a file that the caller will write itself, derived from the files in `read`. Fails with exit
-  // code 2 if the path refers, under any name, to one of these files or to a kernel module, or if it exists and
-  // `overwrite` is false.
-  Status check_written(const WrittenPath& written, std::vector<std::string> read, bool overwrite) const;
+/* ---- contexts ---- */
 
-  // Calls check(), then writes all outputs, the report and the trace. Each file is written completely or not at all,
-  // and the outputs become visible together. Resumes an earlier run of the same plan if options.resume is set. To stop
-  // the run, set options.stop from the progress function, another thread or a signal handler. An error that concerns
-  // only the report or the trace is returned after the outputs have been written, and says so. Raises the process's
-  // limit on open files if many outputs require that and the system allows it. If limits.nice is set, the run uses a
-  // thread of its own; TBB's threads, which the whole process shares, may keep the niceness.
-  Result<RunReport> run(const Plan& plan, const RunOptions& options) const;
-  // Returns the report of the plan that run() writes.
-  Report report_of(const Plan& plan, const RunReport& run) const;
+/* Owns the kernels. Jobs and models keep theirs alive. Several may exist at the same time. */
+typedef struct ggufmill_context ggufmill_context;
 
-  // leftovers() returns the files that interrupted runs left next to the outputs and changes nothing. discard() removes
-  // them, except those in use by a running process.
-  Leftovers leftovers(const Plan& plan) const;
-  Status discard(const Leftovers& leftovers) const;
+/* Loads the kernel modules from the library's own folder and from other folders. Options:
+ *   isa          use only kernels for this ISA (string)
+ *   kernel_dirs  folders with additional modules (list of strings)
+ * GGUFMILL_ERROR_KERNEL if the ISA or a folder is not usable. */
+GGUFMILL_API ggufmill_status ggufmill_context_create(const char* options, ggufmill_context** context,
+                                                     ggufmill_error** error);
+GGUFMILL_API void ggufmill_context_free(ggufmill_context* context);
 
-  // Reads a model file, or all files of a manifest, from end to end and checks its structure, that the padding between
-  // tensors is zero, that numbers and scales are finite and, if there is a manifest, sizes and checksums. Fails with
-  // exit code 4 if the model is malformed or not finite, 3 if it differs from the manifest.
-  Result<Verification> verify(const std::string& path, const VerifyOptions& options = {}) const;
-  // Returns, for each output, true if it exists and its manifest shows that the plan would not change it; see
-  // unchanged_outputs().
-  std::vector<bool> unchanged(const Plan& plan, const std::atomic<bool>* stop = nullptr) const;
+/* Describe the tensor types and the kernels, as `ggufmill types --json` and `ggufmill kernels --json`:
+ *   [{name, id, bits_per_weight, block_elements, block_bytes, read, write, importance, times}]
+ *   {modules: [{path, name, version, isa, loaded, refusal, kernels}], types: [{type, decode, encode}], warnings} */
+GGUFMILL_API ggufmill_status ggufmill_types(const ggufmill_context* context, char** json, ggufmill_error** error);
+GGUFMILL_API ggufmill_status ggufmill_kernels(const ggufmill_context* context, char** json, ggufmill_error** error);
 
-  // Measures the error that each candidate type would cause in each tensor for which a target of the job chooses a
-  // type. Reads the source once and writes no part of the model. The results do not depend on the number of threads or
-  // the memory.
-  Result<Measurement> measure(const Job& job, const MeasureOptions& options = {}) const;
-  // Returns the plan of everything measure() would do, ignoring journals and parts, to estimate its time.
-  Result<Plan> plan_measurement(const Job& job) const;
+/* ---- jobs ---- */
 
-  // convert_rows() converts rows of numbers in memory to a type or back, with the same bytes as a run. read_rows()
-  // reads rows of a tensor of a model returned by inspect(), in its own type or as F32. See rows_in_memory.h, also for
-  // the errors.
-  Status convert_rows(const RowConversion& conversion, const RowsOptions& options = {}) const;
-  Status read_rows(const RowsOfTensor& wanted, const RowsOptions& options = {}) const;
+/* A pipeline file: one source with its outputs, or a batch of them (`matrix`). */
+typedef struct ggufmill_job ggufmill_job;
 
-  // Returns, for an output with a measured target, the losses of the best choices for all sizes and those of the
-  // built-in recipes. Fails with exit code 2 for an output without such a target.
-  Result<std::vector<CurvePoint>> curve(const Job& job, std::size_t output, std::size_t points) const;
+/* Read a pipeline file, or the text of one, YAML or JSON; messages show `name` as its path. Relative paths start at the
+ * working directory. Options:
+ *   set          values to override (list of strings: "outputs.0.gguf=out/a.gguf")
+ *   parameters   values of declared parameters (list of strings: "NAME=value")
+ *   threads      number of threads; overrides limits.threads (number)
+ *   io           cached, streaming or direct; overrides limits.io (string)
+ *   errors       measure the error of each tensor, for the report (true or false)
+ *   measurement  a file written by ggufmill_job_measure(), for targets that name none (string)
+ *   profile      write a trace for Perfetto to this file; not for a batch (string)
+ *   inputs       further files that the text was made from, which no output may replace (list of strings) */
+GGUFMILL_API ggufmill_status ggufmill_job_open(const ggufmill_context* context, const char* path, const char* options,
+                                               ggufmill_job** job, ggufmill_error** error);
+GGUFMILL_API ggufmill_status ggufmill_job_parse(const ggufmill_context* context, const char* text, const char* name,
+                                                const char* options, ggufmill_job** job, ggufmill_error** error);
+GGUFMILL_API void ggufmill_job_free(ggufmill_job* job);
 
-  // Compares the tensors that have the same name in two models of any kind that inspect() reads.
-  Result<Comparison> compare(const std::string& a, const std::string& b, const ComparisonOptions& options = {}) const;
+/* Translates the arguments of another tool into a pipeline file for ggufmill_job_parse(): {pipeline, inputs, warnings}.
+ * `tool` and its options:
+ *   "llama-quantize"         words (list: INPUT [OUTPUT] TYPE[,TYPE...] [THREADS]); allow-requantize,
+ *                            leave-output-tensor, pure, keep-split (true or false); imatrix, output-tensor-type,
+ *                            token-embedding-type, prune-layers (string); include-weights, exclude-weights,
+ * tensor-type, tensor-type-file, override-kv (list of strings) "convert_hf_to_gguf.py"  folder, outfile, outtype,
+ * model-name, metadata, split-max-size (string); split-max-tensors (number); no-tensor-first-split, bigendian,
+ * vocab-only, mtp, no-mtp, fuse-gate-up-exps, fp8-as-q8, mistral-format (true or false); defaults ("transformers" or
+ * "none") "llama-gguf-split"       input, output (string); split-max-size (string) or split-max-tensors (number);
+ *                            no-tensor-first-split, merge, clean (true or false). With merge, `output` is the file to
+ *                            write, and `clean` omits the keys split.*; without, `output` is the name of the shards
+ *                            without -00001-of-0000N.gguf. */
+GGUFMILL_API ggufmill_status ggufmill_pipeline_of(const ggufmill_context* context, const char* tool,
+                                                  const char* options, char** json, ggufmill_error** error);
 
- private:
-  explicit Context(std::shared_ptr<const Kernels> kernels);
+/* Checks everything that can be known without reading weights. Success means that ggufmill_job_run() can start; a
+ * failure lists all problems. Writes nothing. Option: overwrite (true or false). */
+GGUFMILL_API ggufmill_status ggufmill_job_check(const ggufmill_job* job, const char* options, ggufmill_error** error);
 
-  std::shared_ptr<const Kernels> kernels_;
-  std::shared_ptr<const Registry> registry_;  // refers to the kernels' types
-};
+/* Describes what a run would do, without reading weights or writing anything:
+ *   {source: {files, tensors}, outputs: [{files: [{path, bytes}], problems, tensors: [{name, shape, from, to,
+ *    fallback_from, bytes_from, bytes, why}], weights, tensor_bytes_from, tensor_bytes, bits_per_weight}], bytes_read,
+ *    bytes_written, least_memory, warnings}
+ * or, for a batch, {sources: [{...}]}, one for each source. Options:
+ *   written    return the plan in its canonical form instead, which is the same on every machine; not for a batch
+ *   html       also write a page with a picture of each output to this file (string)
+ *   overwrite  replace an existing page (true or false) */
+GGUFMILL_API ggufmill_status ggufmill_job_plan(const ggufmill_job* job, const char* options, char** json,
+                                               ggufmill_error** error);
 
-}  // namespace ggufmill
+/* Runs a job: reads the source once and writes all outputs, each completely or not at all. Resumes an interrupted run.
+ * Measures targets that have no measurement first, in memory. A batch processes its sources in order, skips unchanged
+ * outputs, and continues after failures, which it reports at the end. Options: overwrite       replace existing outputs
+ * (true or false) resume          false: start over, and leave nothing if canceled (true or false) skip_unchanged  skip
+ * outputs whose manifests show that the run would not change them (true or false) fail_fast       for a batch: start
+ * nothing more after a failure (true or false) engine          "graph", or "simple", which processes one slab at a time
+ * (string) io_engine       "auto", "io_uring" or "threads" (string) `json` is optional: {report, unchanged, warnings},
+ * where `report` has the form of report files, or, for a batch, of batch reports: {cells: [{source, output, recipe,
+ * state, bytes, error, ...}], ...}; null if nothing had to be written. A batch stores `json` even if it fails. */
+GGUFMILL_API ggufmill_status ggufmill_job_run(const ggufmill_job* job, const char* options, ggufmill_control* control,
+                                              char** json, ggufmill_error** error);
+
+/* Describes the files that interrupted runs have left next to the outputs: {files: [{path, output, bytes, of_this_plan,
+ * in_use}]}. With the option `discard` (true), also removes those that no run is writing. */
+GGUFMILL_API ggufmill_status ggufmill_job_leftovers(const ggufmill_job* job, const char* options, char** json,
+                                                    ggufmill_error** error);
+
+/* Measures what each type costs each tensor, for a job with a target; not for a batch. Options:
+ *   output       write the measurement to this file, and keep a journal FILE.partial, from which a later call resumes
+ *   html         write a page to this file
+ *   overwrite    replace existing files (true or false)
+ *   resume       false: start over, ignoring the results of earlier calls
+ *   part, parts  measure only part `part`, from 0, of `parts`, for the call that measures everything (numbers)
+ * `json` is optional: the content of the file. */
+GGUFMILL_API ggufmill_status ggufmill_job_measure(const ggufmill_job* job, const char* options,
+                                                  ggufmill_control* control, char** json, ggufmill_error** error);
+
+/* Returns the loss of the best choice at each size, for an output with a measured target: {points: [{recipe, bytes,
+ * loss, target}]}; not for a batch. Options: output (number of the output, from 0), points (number of sizes; default
+ * 25), html (page to write as well), overwrite (true or false). */
+GGUFMILL_API ggufmill_status ggufmill_job_curve(const ggufmill_job* job, const char* options, char** json,
+                                                ggufmill_error** error);
+
+/* Measures how much each tensor matters with the program llama-perplexity, and writes the sensitivities to a file, from
+ * which a later call resumes; not for a batch. Options: perplexity (path of the program), text (path of a text file),
+ * output (file to write), type (string; default Q2_K), chunks, context, threads (numbers). */
+GGUFMILL_API ggufmill_status ggufmill_job_probe(const ggufmill_job* job, const char* options, ggufmill_control* control,
+                                                ggufmill_error** error);
+
+/* ---- models ---- */
+
+/* A model that is open for reading. */
+typedef struct ggufmill_model ggufmill_model;
+
+/* Opens a GGUF file or the first of its shards, a checkpoint folder (as a conversion would write it), or safetensors
+ * files, by path or by address (https, hf, s3). Reads headers. Option: outtype, for checkpoints (default "auto"). */
+GGUFMILL_API ggufmill_status ggufmill_model_open(const ggufmill_context* context, const char* path, const char* options,
+                                                 ggufmill_model** model, ggufmill_error** error);
+GGUFMILL_API void ggufmill_model_free(ggufmill_model* model);
+
+/* Describes a model: {files: [{path, bytes}], metadata: [{key, type, value}], tensors: [{name, shape, type, bytes,
+ * ...}]}. Warnings about the files are in {warnings}. */
+GGUFMILL_API ggufmill_status ggufmill_model_describe(const ggufmill_model* model, char** json, ggufmill_error** error);
+
+/* Writes an HTML page with pictures of one or several models. Option: overwrite (true or false). */
+GGUFMILL_API ggufmill_status ggufmill_models_page(const ggufmill_model* const* models, size_t count, const char* path,
+                                                  const char* options, ggufmill_error** error);
+
+/* A tensor of a model: `rows` rows of `columns` values, in its own type `row_bytes` bytes each. */
+typedef struct ggufmill_tensor {
+  size_t size;         /* set by the caller: sizeof(ggufmill_tensor) */
+  const char* name;    /* belongs to the model */
+  const char* type;    /* belongs to the context */
+  uint32_t dimensions; /* number of valid elements in `shape` */
+  uint64_t shape[8];   /* columns first, as in GGUF files */
+  uint64_t rows, columns, row_bytes;
+} ggufmill_tensor;
+
+GGUFMILL_API size_t ggufmill_model_tensor_count(const ggufmill_model* model);
+
+/* Describe the tensor with this number, from 0, or this name. GGUFMILL_ERROR_USAGE if there is none. */
+GGUFMILL_API ggufmill_status ggufmill_model_tensor(const ggufmill_model* model, size_t index, ggufmill_tensor* tensor,
+                                                   ggufmill_error** error);
+GGUFMILL_API ggufmill_status ggufmill_model_find(const ggufmill_model* model, const char* name, ggufmill_tensor* tensor,
+                                                 ggufmill_error** error);
+
+/* Reads rows [first, first + rows) of a tensor. `type` is "F32", or optional for the bytes of the tensor's own type.
+ * `into` is aligned for its elements and has exactly `bytes` bytes; its contents are undefined after an error.
+ * `threads` 0 means all cores. */
+GGUFMILL_API ggufmill_status ggufmill_model_read_rows(const ggufmill_model* model, const char* tensor, uint64_t first,
+                                                      uint64_t rows, const char* type, void* into, uint64_t bytes,
+                                                      unsigned threads, ggufmill_control* control,
+                                                      ggufmill_error** error);
+
+/* Returns statistics of a tensor's values: {tensor, type, count, zeros, not_finite, least, largest, mean, deviation,
+ * histogram}. Option: bins (number; default 24). */
+GGUFMILL_API ggufmill_status ggufmill_model_statistics(const ggufmill_model* model, const char* tensor,
+                                                       const char* options, ggufmill_control* control, char** json,
+                                                       ggufmill_error** error);
+
+/* ---- rows in memory ---- */
+
+/* Returns the size of a row of `columns` values in a type. GGUFMILL_ERROR_USAGE if that is no whole number of blocks.
+ */
+GGUFMILL_API ggufmill_status ggufmill_row_bytes(const ggufmill_context* context, const char* type, uint64_t columns,
+                                                uint64_t* bytes, ggufmill_error** error);
+
+/* Converts rows of values to a type, with the same bytes as a run. `from` is the type of the values: "F32", "F16",
+ * "BF16" or "F64"; optional, for "F32". `importance` is optional: `importance_rows` rows of `columns` weights, either
+ * one for all rows or one for each of the equal parts into which the rows are divided. `into` has exactly `bytes`
+ * bytes. All arrays are aligned for their elements and do not overlap. GGUFMILL_ERROR_BAD_INPUT for values that are not
+ * finite or too large. */
+GGUFMILL_API ggufmill_status ggufmill_quantize_rows(const ggufmill_context* context, const char* type, const char* from,
+                                                    const void* values, uint64_t rows, uint64_t columns,
+                                                    const float* importance, uint64_t importance_rows, void* into,
+                                                    uint64_t bytes, unsigned threads, ggufmill_control* control,
+                                                    ggufmill_error** error);
+
+/* Converts rows of a type to float32. `values` has exactly `bytes` bytes, `into` has rows * columns elements. */
+GGUFMILL_API ggufmill_status ggufmill_decode_rows(const ggufmill_context* context, const char* type, const void* values,
+                                                  uint64_t bytes, uint64_t rows, uint64_t columns, float* into,
+                                                  unsigned threads, ggufmill_control* control, ggufmill_error** error);
+
+/* ---- tools ---- */
+
+/* Reads a model, or all files of a manifest, from end to end and checks it: {files, tensors, bytes, manifest,
+ * warnings}. Options: manifest (path, if not FILE.manifest.json), threads (number). With the option `spec` (true),
+ * reads only the header and compares it with the GGUF specification: {file, findings: [{level, where, what, rule}]};
+ * not an error, whatever it finds. */
+GGUFMILL_API ggufmill_status ggufmill_verify(const ggufmill_context* context, const char* path, const char* options,
+                                             ggufmill_control* control, char** json, ggufmill_error** error);
+
+/* Compares the values of model b with those of model a, tensor by tensor: {report, warnings}, where `report` has the
+ * form of report files. Options: imatrix (path), outtype (string), html (path of a page to write), overwrite (true or
+ * false), memory (string: "512MiB"), threads (number). */
+GGUFMILL_API ggufmill_status ggufmill_compare(const ggufmill_context* context, const char* a, const char* b,
+                                              const char* options, ggufmill_control* control, char** json,
+                                              ggufmill_error** error);
+
+/* Hashes the weights of a model, as gguf-hash does: {model, hashes: [{kind, hash, of}]}. Options: kinds (list of
+ * strings: xxh64, sha1, sha256, uuid; default xxh64), tensors (false: only all tensors together), check (path of a file
+ * with such hashes, as gguf-hash writes them: GGUFMILL_ERROR_VERIFICATION if one differs or none is of this model; the
+ * default kind is then the strongest in the file). */
+GGUFMILL_API ggufmill_status ggufmill_hash(const ggufmill_context* context, const char* path, const char* options,
+                                           ggufmill_control* control, char** json, ggufmill_error** error);
+
+/* Changes the metadata of a GGUF file in place: {keys, in_place, restored, bytes, warnings}. Options:
+ *   set        list of strings, "KEY=VALUE" or "KEY:TYPE=VALUE"
+ *   set_file   list of strings, "KEY=FILE": the value is the content of a file
+ *   remove     list of keys
+ *   rename     list of strings, "KEY=NEW"
+ *   output     write to this file and leave the input unchanged (string)
+ *   overwrite  replace an existing output (true or false)
+ *   dry_run    write nothing (true or false) */
+GGUFMILL_API ggufmill_status ggufmill_edit(const ggufmill_context* context, const char* path, const char* options,
+                                           ggufmill_control* control, char** json, ggufmill_error** error);
+
+/* Describes an importance file: {file, datasets, chunks, entries: [{name, columns, parts, tokens, unseen, mean, max,
+ * top}]}. */
+GGUFMILL_API ggufmill_status ggufmill_importance_describe(const ggufmill_context* context, const char* path,
+                                                          char** json, ggufmill_error** error);
+
+/* Adds up importance files, or converts one: {entries, bytes, warnings}. Options: inputs (list of strings, "FILE" or
+ * "FILE=WEIGHT"), output (path; .dat selects the legacy format), chunk_size (number), overwrite (true or false). */
+GGUFMILL_API ggufmill_status ggufmill_importance_merge(const ggufmill_context* context, const char* options,
+                                                       char** json, ggufmill_error** error);
+
+/* Returns the file name for a model in GGUF's naming convention. Option: encoding (string). */
+GGUFMILL_API ggufmill_status ggufmill_model_name(const ggufmill_model* model, const char* options, char** name,
+                                                 ggufmill_error** error);
+
+/* Parses such a name: {name, sidecar, base_name, size_label, finetune, version, encoding, type, shard}, each a string
+ * or null. GGUFMILL_ERROR_VERIFICATION if the name does not follow the convention. */
+GGUFMILL_API ggufmill_status ggufmill_parse_name(const char* name, char** json, ggufmill_error** error);
+
+/* Returns a JSON list of the built-in files of a kind. `kind` is "recipes" (name, aliases, file_type, type,
+ * description), "objectives" (name, formula), "exclusions" (name, types), "architectures" (map, architecture,
+ * description, classes, tokenizers, partial), or "functions", those that architecture maps can call (name, kind, least,
+ * most, description). */
+GGUFMILL_API ggufmill_status ggufmill_catalog(const char* kind, char** json, ggufmill_error** error);
+
+/* Returns the text of a built-in file: a YAML file to copy and change. `kind` is one of the first four above. */
+GGUFMILL_API ggufmill_status ggufmill_catalog_text(const char* kind, const char* name, char** yaml,
+                                                   ggufmill_error** error);
+
+/* Returns a recipe that gives other models of the same family the types of this model. */
+GGUFMILL_API ggufmill_status ggufmill_recipe_from(const ggufmill_model* model, char** yaml, ggufmill_error** error);
+
+/* Returns how many tensors of a model each rule of a recipe decides: [{rule, tensors}]. */
+GGUFMILL_API ggufmill_status ggufmill_recipe_check(const ggufmill_model* model, const char* recipe, char** json,
+                                                   ggufmill_error** error);
+
+/* Returns the tensors to which two recipes give different types: {tensors: [{tensor, a, b, why}], bytes_a, bytes_b}. */
+GGUFMILL_API ggufmill_status ggufmill_recipe_diff(const ggufmill_model* model, const char* a, const char* b,
+                                                  char** json, ggufmill_error** error);
+
+/* Returns the JSON Schema of "pipeline", "recipe" or "architecture" files. */
+GGUFMILL_API ggufmill_status ggufmill_schema(const char* kind, char** json, ggufmill_error** error);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

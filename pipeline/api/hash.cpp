@@ -153,4 +153,26 @@ Result<KnownHashes> read_hashes(const std::string& path) {
   return known;
 }
 
+HashKind strongest_of(const KnownHashes& known) {
+  for (const HashKind kind : {HashKind::kSha256, HashKind::kSha1, HashKind::kXxh64})
+    if (std::ranges::any_of(known, [kind](const auto& each) { return each.first.first == kind; })) return kind;
+  return HashKind::kUuid;
+}
+
+Status compare_hashes(const std::vector<Hash>& hashes, const KnownHashes& known, const std::string& list) {
+  std::size_t compared = 0, others = 0;
+  for (const Hash& hash : hashes) {
+    const auto wanted = known.find({hash.kind, hash.of});
+    if (wanted == known.end()) continue;
+    ++compared;
+    others += wanted->second != hash.digits;
+  }
+  if (compared == 0)
+    return Error{ExitCode::kVerification, list, "has no hash for this model",
+                 "lines contain the path of the model, which must be given in the same form", ""};
+  if (others != 0)
+    return Error{ExitCode::kVerification, list, fmt::format("{} of {} hashes differ", others, compared), "", ""};
+  return ok();
+}
+
 }  // namespace ggufmill

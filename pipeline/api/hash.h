@@ -43,5 +43,9 @@ using KnownHashes = std::map<std::pair<HashKind, std::string>, std::string>;
 // Reads a file of lines "kind  digits  of", as gguf-hash writes and checks them. Ignores other lines; fails with exit
 // code 4 if no line has a known kind.
 Result<KnownHashes> read_hashes(const std::string& path);
+// Returns the first of sha256, sha1, xxh64 and uuid that the list contains.
+HashKind strongest_of(const KnownHashes& known);
+// Fails with exit code 3 if hashes differ from those in the file `list`, or if it has none of them.
+Status compare_hashes(const std::vector<Hash>& hashes, const KnownHashes& known, const std::string& list);
 
 }  // namespace ggufmill

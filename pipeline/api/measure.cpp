@@ -6,7 +6,7 @@
 #include <map>
 
 #include "pipeline/api/check.h"
-#include "pipeline/api/ggufmill.h"
+#include "pipeline/api/context.h"
 #include "pipeline/api/measure_journal.h"
 #include "pipeline/core/text.h"
 #include "pipeline/graph/bind.h"
@@ -263,6 +263,14 @@ void give_measurement(Job& job, const std::shared_ptr<const Measurement>& measur
     for (auto& stage : output.stages)
       if (const TargetOptions* target = target_of(*stage); target && !target->measurement)
         stage = stage->as_target()->with_measurement(measurement);
+}
+
+Status measure_if_needed(const Context& context, Job& job, bool overwrite, const MeasureOptions& options) {
+  if (!needs_measurement(job)) return ok();
+  BOOST_OUTCOME_TRY(check_unmeasured(context, job, overwrite));
+  BOOST_OUTCOME_TRY(Measurement measured, context.measure(job, options));
+  give_measurement(job, std::make_shared<const Measurement>(std::move(measured)));
+  return ok();
 }
 
 }  // namespace ggufmill

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <charconv>
 #include <cmath>
 #include <cstring>
 #include <map>
@@ -270,6 +271,40 @@ class Merge {
 Result<Merged> merge_importance(const std::vector<MergePart>& parts, const MergeOptions& options) {
   static_assert(std::endian::native == std::endian::little);
   return Merge(parts, options).run();
+}
+
+namespace {
+
+// Parses "FILE" or "FILE=WEIGHT". If a file with that exact name exists, the word is a file name.
+Result<MergePart> part_of(const std::string& word, const ModelOpener& open) {
+  const std::size_t at = word.rfind('=');
+  double weight = 1;
+  std::string path = word;
+  if (at != std::string::npos) {
+    const auto read = std::from_chars(word.data() + at + 1, word.data() + word.size(), weight);
+    if (read.ec != std::errc() || read.ptr != word.data() + word.size() || !std::isfinite(weight) || weight <= 0)
+      return usage_error(fmt::format("{} has no weight above 0 after '='", quoted_name(word)), "for example a.gguf=2");
+    path = word.substr(0, at);
+  }
+  BOOST_OUTCOME_TRY(ImportanceFile file, open_importance(path, open));
+  return MergePart{std::move(file), weight};
+}
+
+}  // namespace
+
+Result<Merged> merge_importance(const std::vector<std::string>& inputs, const std::string& output,
+                                std::optional<std::uint32_t> chunk_size, bool overwrite, const ModelOpener& open) {
+  std::vector<MergePart> parts;
+  for (const std::string& input : inputs) {
+    BOOST_OUTCOME_TRY(MergePart part, part_of(input, open));
+    parts.push_back(std::move(part));
+  }
+  MergeOptions options{.output = output, .overwrite = overwrite};
+  if (output.ends_with(".dat")) options.format = ImportanceFormat::kLegacy;
+  const auto stated = std::ranges::find_if(parts, [](const MergePart& part) { return part.file.chunk_size != 0; });
+  if (stated != parts.end()) options.chunk_size = stated->file.chunk_size;
+  if (chunk_size) options.chunk_size = *chunk_size;
+  return merge_importance(parts, options);
 }
 
 }  // namespace ggufmill

@@ -1,7 +1,9 @@
 #pragma once
-// Adds up importance files and writes the result in either format.
+// Describes importance files, adds them up, and writes the result in either format.
 
+#include <boost/json/object.hpp>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,5 +36,16 @@ struct Merged {
 // is done, entries that saw no token are omitted, and parts that saw none get sums of 1. Memory use does not depend on
 // the size of the files, except for the counts. Fails with exit code 4 if entries with the same name differ in size.
 Result<Merged> merge_importance(const std::vector<MergePart>& parts, const MergeOptions& options);
+
+// Does the same for files given as text, "FILE" or "FILE=WEIGHT"; if a file with that exact name exists, the text is a
+// file name. An output ending in .dat is in the legacy format. Without a chunk size, that of the first file which
+// states it is used. `open` opens GGUF files.
+Result<Merged> merge_importance(const std::vector<std::string>& inputs, const std::string& output,
+                                std::optional<std::uint32_t> chunk_size, bool overwrite, const ModelOpener& open);
+
+// Returns {file, datasets, chunks, entries: [{name, columns, parts, tokens, unseen, mean, max, top}]}. `unseen` is the
+// number of parts without any tokens; `mean`, `max` and `top`, the share of the sum held by the largest 1 % of the
+// columns, describe the weights. Reads all weights, one part at a time.
+Result<boost::json::object> describe_importance(const std::string& path, const ModelOpener& open);
 
 }  // namespace ggufmill

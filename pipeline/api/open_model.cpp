@@ -1,7 +1,11 @@
 #include "pipeline/api/open_model.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 
+#include "pipeline/core/text.h"
 #include "pipeline/io/source_path.h"
 
 namespace ggufmill {
@@ -37,6 +41,12 @@ ConfigNode value_for(const FieldSpec& spec, const std::string& path, const Sourc
 }
 
 }  // namespace
+
+Result<huggingface::OutType> parse_out_type(const std::string& text, const std::string& option) {
+  if (const auto type = huggingface::out_type_named(text)) return *type;
+  return usage_error(fmt::format("unknown {} {}", option, quoted_name(text)),
+                     fmt::format("{} must be one of: {}", option, fmt::join(huggingface::out_type_names(), ", ")));
+}
 
 Result<Model> open_model(const std::string& path, const SourceSettings& settings, const Registry& registry) {
   BOOST_OUTCOME_TRY(const std::string at, pinned(path));

@@ -8,7 +8,7 @@
 #include <cmath>
 #include <filesystem>
 
-#include "pipeline/api/ggufmill.h"
+#include "pipeline/api/context.h"
 #include "pipeline/api/reports.h"
 #include "pipeline/config/yaml_words.h"
 #include "pipeline/core/text.h"

@@ -6,8 +6,8 @@
 #include <cctype>
 
 #include "pipeline/api/open_model.h"
-#include "pipeline/api/registry.h"
 #include "pipeline/api/quantize_metadata.h"
+#include "pipeline/api/registry.h"
 #include "pipeline/config/yaml_words.h"
 #include "pipeline/core/text.h"
 #include "pipeline/io/source_path.h"

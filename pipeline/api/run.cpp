@@ -10,7 +10,7 @@
 #include <optional>
 
 #include "pipeline/api/check.h"
-#include "pipeline/api/ggufmill.h"
+#include "pipeline/api/context.h"
 #include "pipeline/api/manifests.h"
 #include "pipeline/api/reports.h"
 #include "pipeline/graph/profile.h"

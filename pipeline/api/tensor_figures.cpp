@@ -6,7 +6,7 @@
 #include <cmath>
 #include <functional>
 
-#include "pipeline/api/ggufmill.h"
+#include "pipeline/api/context.h"
 #include "pipeline/core/text.h"
 
 namespace ggufmill {

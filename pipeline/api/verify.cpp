@@ -7,7 +7,7 @@
 #include <map>
 #include <mutex>
 
-#include "pipeline/api/ggufmill.h"
+#include "pipeline/api/context.h"
 #include "pipeline/core/text.h"
 #include "pipeline/io/json_file.h"
 #include "pipeline/io/machine.h"
@@ -128,6 +128,24 @@ Status check_sums(const Manifest& wanted, const std::string& path, unsigned thre
 
 std::vector<bool> Context::unchanged(const Plan& plan, const std::atomic<bool>* stop) const {
   return unchanged_outputs(plan, stop);
+}
+
+Result<std::vector<std::string>> drop_unchanged(const Context& context, const Plan& plan, Job& job) {
+  if (!plan.manifest)
+    return usage_error("--skip-unchanged needs manifests, which record what the outputs were made from",
+                       "set `manifest: true` in the pipeline file and run it once");
+  std::vector<std::string> dropped;
+  // An interrupted run must be resumed and finished, including its manifests, before its outputs can be compared.
+  if (context.leftovers(plan).can_go_on()) return dropped;
+  const std::vector<bool> unchanged = context.unchanged(plan);
+  std::vector<JobOutput> changed;
+  for (std::size_t i = 0; i < unchanged.size(); ++i)
+    if (unchanged[i])
+      dropped.push_back(plan.outputs[i].files.front().path);
+    else
+      changed.push_back(std::move(job.outputs[i]));
+  job.outputs = std::move(changed);
+  return dropped;
 }
 
 Result<Verification> Context::verify(const std::string& path, const VerifyOptions& options) const {

@@ -6,16 +6,15 @@
 #include <boost/json.hpp>
 #include <cstdio>
 
+#include "pipeline/api/catalog.h"
 #include "pipeline/cli/messages.h"
 #include "pipeline/cli/table.h"
 #include "pipeline/cli/verb.h"
 #include "pipeline/report/json_text.h"
-#include "stages/huggingface/architecture.h"
 
 namespace ggufmill {
 namespace {
 
-using namespace huggingface;
 namespace json = boost::json;
 
 CommandSpec architectures_command() {
@@ -39,81 +38,50 @@ CommandSpec architectures_command() {
   return spec;
 }
 
-std::vector<std::string_view> readers_of(const Architecture& architecture) {
-  std::vector<std::string_view> readers;
-  for (const TokenizerRules::Reader& each : architecture.tokenizer.readers)
-    readers.push_back(tokenizer_reader_name(each.choice.reader));
-  return readers;
+// Returns the texts of a JSON array, separated by commas.
+std::string joined(const json::value& array) {
+  std::string line;
+  for (const json::value& each : array.as_array()) line.append(line.empty() ? "" : ", ").append(each.as_string());
+  return line;
 }
 
-json::array words_of(const auto& words) {
-  json::array array;
-  for (const auto& word : words) array.emplace_back(word);
-  return array;
-}
-
-// Returns the name of an architecture, followed by its other names.
-std::string names_of(const Architecture& architecture) {
-  std::string names = architecture.name;
-  for (const OtherName& other : architecture.other_names) names += ", " + other.name;
-  return names;
+int print_json(const json::array& array) {
+  std::puts(to_json_text(array).c_str());
+  return 0;
 }
 
 int list_architectures(bool as_json) {
+  const auto architectures = describe_catalog(CatalogKind::kArchitectures);
+  if (!architectures) return fail(architectures.error());
+  if (as_json) return print_json(architectures.value());
   std::vector<Row> rows;
-  json::array array;
-  for (const BuiltInArchitecture& built_in : built_in_architectures()) {
-    const auto read = read_architecture(std::string(built_in.name));
-    if (!read) return fail(read.error());
-    const Architecture& it = read.value();
-    array.push_back({{"map", it.file},
-                     {"architecture", names_of(it)},
-                     {"description", it.description},
-                     {"classes", words_of(it.serves)},
-                     {"tokenizers", words_of(readers_of(it))},
-                     {"partial", it.partial}});
-    if (!it.partial)
-      rows.push_back({it.file, names_of(it), fmt::format("{}", fmt::join(readers_of(it), ", ")), it.description,
-                      fmt::format("{}", fmt::join(it.serves, ", "))});
-  }
-  std::fputs(as_json
-                 ? (to_json_text(array) + "\n").c_str()
-                 : render_table({{"map"}, {"architecture"}, {"tokenizer"}, {"what for"}, {"classes"}}, rows).c_str(),
-             stdout);
+  for (const json::value& each : architectures.value())
+    if (!each.at("partial").as_bool())
+      rows.push_back({text_at(each, "map"), text_at(each, "architecture"), joined(each.at("tokenizers")),
+                      text_at(each, "description"), joined(each.at("classes"))});
+  std::fputs(render_table({{"map"}, {"architecture"}, {"tokenizer"}, {"what for"}, {"classes"}}, rows).c_str(), stdout);
   return 0;
 }
 
 int show_architecture(const std::string& name) {
-  const auto read = read_architecture(name);
-  if (!read) return fail(read.error());
-  for (const BuiltInArchitecture& built_in : built_in_architectures())
-    if (built_in.name == name) {
-      std::fwrite(built_in.text.data(), 1, built_in.text.size(), stdout);
-      return 0;
-    }
-  return fail(usage_error(fmt::format("'{}' is a file, not a built-in map", name),
-                          "`ggufmill architectures` lists the built-in maps"));
-}
-
-void add_functions(const char* kind, const auto& functions, std::vector<Row>& rows, json::array& array) {
-  for (const auto& each : functions) {
-    const std::string arguments =
-        each.least == each.most ? std::to_string(each.least) : fmt::format("{} to {}", each.least, each.most);
-    rows.push_back({std::string(each.name), kind, arguments, std::string(each.doc)});
-    array.push_back(
-        {{"name", each.name}, {"kind", kind}, {"least", each.least}, {"most", each.most}, {"description", each.doc}});
-  }
+  const auto text = catalog_text(CatalogKind::kArchitectures, name);
+  if (!text) return fail(text.error());
+  std::fwrite(text.value().data(), 1, text.value().size(), stdout);
+  return 0;
 }
 
 int list_functions(bool as_json) {
+  const auto functions = describe_catalog(CatalogKind::kFunctions);
+  if (!functions) return fail(functions.error());
+  if (as_json) return print_json(functions.value());
   std::vector<Row> rows;
-  json::array array;
-  add_functions("value", value_functions(), rows, array);
-  add_functions("operation", tensor_operations(), rows, array);
-  add_functions("computed tensor", tensor_functions(), rows, array);
-  std::fputs(as_json ? (to_json_text(array) + "\n").c_str()
-                     : render_table({{"name"}, {"kind"}, {"arguments", Align::kRight}, {"what it does"}}, rows).c_str(),
-             stdout);
+  for (const json::value& each : functions.value()) {
+    const auto least = each.at("least").to_number<std::uint64_t>(), most = each.at("most").to_number<std::uint64_t>();
+    rows.push_back({text_at(each, "name"), text_at(each, "kind"),
+                    least == most ? std::to_string(least) : fmt::format("{} to {}", least, most),
+                    text_at(each, "description")});
+  }
+  std::fputs(render_table({{"name"}, {"kind"}, {"arguments", Align::kRight}, {"what it does"}}, rows).c_str(), stdout);
   return 0;
 }
 

@@ -5,9 +5,9 @@
 #include <filesystem>
 #include <numeric>
 
+#include "pipeline/api/command.h"
 #include "pipeline/cli/command_line.h"
 #include "pipeline/cli/messages.h"
-#include "pipeline/cluster/command.h"
 #include "pipeline/cluster/slurm.h"
 #include "pipeline/cluster/submit.h"
 #include "pipeline/core/text.h"

@@ -3,7 +3,7 @@
 
 #include <boost/program_options.hpp>
 
-#include "pipeline/api/ggufmill.h"
+#include "pipeline/api/context.h"
 #include "pipeline/cluster/cluster_array.h"
 
 namespace ggufmill {

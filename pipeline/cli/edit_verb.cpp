@@ -53,38 +53,20 @@ CommandSpec edit_command() {
   return spec;
 }
 
-Result<std::pair<std::string, std::string>> sides_of(const std::string& word, const char* option) {
-  const std::size_t at = word.find('=');
-  if (at == std::string::npos || at == 0)
-    return usage_error(fmt::format("--{}: {} is not KEY=VALUE", option, quoted_name(word)),
-                       "for example general.license=mit");
-  return std::pair(word.substr(0, at), word.substr(at + 1));
-}
-
-// Makes a setting from a key, given as "KEY" or "KEY:TYPE", and a value.
-Result<MetadataSetting> setting_of(const std::string& key, const std::string& value) {
-  WrittenValue written;
-  written.text = value;
-  const std::size_t at = key.rfind(':');
-  if (at == std::string::npos) return MetadataSetting{key, std::move(written)};
-  BOOST_OUTCOME_TRY(MetadataValue typed, value_of(written, key.substr(at + 1)));
-  return MetadataSetting{key.substr(0, at), std::move(typed)};
-}
-
 Status read_keys(const po::variables_map& values, MetadataOptions& changes) {
   for (const char* option : {"remove", "remove-metadata"})
     for (const std::string& key : value_or<Strings>(values, option, {})) changes.remove.push_back(key);
   for (const std::string& word : value_or<Strings>(values, "rename", {})) {
-    BOOST_OUTCOME_TRY(auto sides, sides_of(word, "rename"));
+    BOOST_OUTCOME_TRY(auto sides, split_assignment(word, "--rename"));
     changes.rename.push_back(std::move(sides));
   }
   for (const std::string& word : value_or<Strings>(values, "set", {})) {
-    BOOST_OUTCOME_TRY(const auto sides, sides_of(word, "set"));
-    BOOST_OUTCOME_TRY(MetadataSetting setting, setting_of(sides.first, sides.second));
+    BOOST_OUTCOME_TRY(const auto sides, split_assignment(word, "--set"));
+    BOOST_OUTCOME_TRY(MetadataSetting setting, parse_setting(sides.first, sides.second));
     changes.set.push_back(std::move(setting));
   }
   for (const std::string& word : value_or<Strings>(values, "set-file", {})) {
-    BOOST_OUTCOME_TRY(auto sides, sides_of(word, "set-file"));
+    BOOST_OUTCOME_TRY(auto sides, split_assignment(word, "--set-file"));
     changes.set.push_back({std::move(sides.first), ValueFile{std::move(sides.second)}});
   }
   constexpr std::pair<const char*, const char*> kTexts[] = {{"general-name", "general.name"},
@@ -105,7 +87,7 @@ int edit_verb(const Parsed& parsed) {
     return fail(usage_error("expected FILE or FILE KEY VALUE", "usage: " + edit_command().usage));
   if (words.size() == 3) {
     words[2].erase(0, words[2].find_first_not_of(' '));
-    auto setting = setting_of(words[1], words[2]);
+    auto setting = parse_setting(words[1], words[2]);
     if (!setting) return fail(setting.error());
     options.changes.set.push_back(std::move(setting).value());
   }

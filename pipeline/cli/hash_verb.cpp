@@ -3,10 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <boost/json.hpp>
 #include <cstdio>
 
-#include "pipeline/api/hash.h"
+#include "pipeline/api/describe.h"
 #include "pipeline/cli/messages.h"
 #include "pipeline/cli/planning.h"
 #include "pipeline/cli/signals.h"
@@ -18,7 +17,6 @@ namespace ggufmill {
 namespace {
 
 namespace po = boost::program_options;
-namespace json = boost::json;
 
 CommandSpec hash_command() {
   CommandSpec spec;
@@ -48,13 +46,6 @@ CommandSpec hash_command() {
   return spec;
 }
 
-// Returns the first of sha256, sha1, xxh64 and uuid that the list contains.
-HashKind best_of(const KnownHashes& known) {
-  for (const HashKind kind : {HashKind::kSha256, HashKind::kSha1, HashKind::kXxh64})
-    if (std::ranges::any_of(known, [kind](const auto& each) { return each.first.first == kind; })) return kind;
-  return HashKind::kUuid;
-}
-
 std::vector<HashKind> kinds_in(const po::variables_map& values, const std::optional<KnownHashes>& known) {
   std::vector<HashKind> kinds;
   for (std::size_t i = 0; i < std::size(kHashNames); ++i) {
@@ -62,29 +53,21 @@ std::vector<HashKind> kinds_in(const po::variables_map& values, const std::optio
     const bool of_all = values.count("all") && kind != HashKind::kUuid;
     if (of_all || values.count(std::string(kHashNames[i]))) kinds.push_back(kind);
   }
-  if (kinds.empty()) kinds.push_back(known ? best_of(*known) : HashKind::kXxh64);
+  if (kinds.empty()) kinds.push_back(known ? strongest_of(*known) : HashKind::kXxh64);
   return kinds;
 }
 
 int compare(const std::vector<Hash>& hashes, const KnownHashes& known, const std::string& list) {
-  std::size_t compared = 0, others = 0;
   for (const Hash& hash : hashes) {
     const auto wanted = known.find({hash.kind, hash.of});
-    const bool is_same = wanted != known.end() && wanted->second == hash.digits;
-    compared += wanted != known.end();
-    others += wanted != known.end() && !is_same;
     std::printf("%-8s  %s  %s  -  %s\n", std::string(name_of(hash.kind)).c_str(), hash.digits.c_str(),
                 printable(hash.of).c_str(),
-                wanted == known.end() ? "Not Found"
-                : is_same             ? "Ok"
-                                      : "Mismatch");
+                wanted == known.end()           ? "Not Found"
+                : wanted->second == hash.digits ? "Ok"
+                                                : "Mismatch");
   }
-  if (compared == 0)
-    return fail({ExitCode::kVerification, list, "has no hash for this model",
-                 "lines contain the path of the model, which must be given in the same form", ""});
-  if (others != 0)
-    return fail({ExitCode::kVerification, list, fmt::format("{} of {} hashes differ", others, compared), "", ""});
-  return 0;
+  const Status same = compare_hashes(hashes, known, list);
+  return same ? 0 : fail(same.error());
 }
 
 int hash_verb(const Parsed& parsed) {
@@ -112,10 +95,7 @@ int hash_verb(const Parsed& parsed) {
   }
   if (known) return compare(hashes.value(), *known, *list);
   if (values.count("json")) {
-    json::array all;
-    for (const Hash& hash : hashes.value())
-      all.push_back(json::object{{"kind", name_of(hash.kind)}, {"hash", hash.digits}, {"of", hash.of}});
-    std::puts(to_json_text(json::object{{"model", path}, {"hashes", std::move(all)}}).c_str());
+    std::puts(to_json_text(describe_hashes(path, hashes.value())).c_str());
     return 0;
   }
   for (const Hash& hash : hashes.value())

@@ -7,7 +7,7 @@
 #include <charconv>
 #include <span>
 
-#include "pipeline/api/tensor_figures.h"
+#include "pipeline/api/describe.h"
 #include "pipeline/cli/signals.h"
 #include "pipeline/cli/table.h"
 #include "pipeline/core/text.h"
@@ -68,18 +68,7 @@ int show_figures(const Context& context, const Tensor& tensor, JsonList* list) {
   }
   const TensorFigures& it = found.value();
   if (list) {
-    json::array histogram;
-    for (const std::uint64_t count : it.histogram) histogram.push_back(count);
-    list->add(to_json_text(json::object{{"tensor", tensor.name},
-                                        {"type", tensor.type->name},
-                                        {"count", it.count},
-                                        {"zeros", it.zeros},
-                                        {"not_finite", it.not_finite},
-                                        {"least", json_number(it.least)},
-                                        {"largest", json_number(it.largest)},
-                                        {"mean", json_number(it.mean)},
-                                        {"deviation", json_number(it.deviation)},
-                                        {"histogram", std::move(histogram)}}));
+    list->add(to_json_text(describe_figures(tensor, it)));
     return 0;
   }
   fmt::print("{}  {}  {}\n", printable(tensor.name), describe(tensor.shape()), tensor.type->name);

@@ -2,29 +2,22 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <boost/json.hpp>
-#include <cmath>
 #include <cstdio>
-#include <filesystem>
 #include <utility>
 
+#include "pipeline/api/describe.h"
 #include "pipeline/api/edit.h"
-#include "pipeline/api/reports.h"
+#include "pipeline/api/pages.h"
 #include "pipeline/cli/inspect_tensor.h"
 #include "pipeline/cli/messages.h"
 #include "pipeline/cli/planning.h"
 #include "pipeline/cli/table.h"
 #include "pipeline/cli/verb.h"
-#include "pipeline/core/metadata.h"
 #include "pipeline/core/text.h"
-#include "pipeline/report/json_text.h"
-#include "pipeline/report/models_page.h"
 
 namespace ggufmill {
 namespace {
 
-namespace json = boost::json;
 namespace po = boost::program_options;
 
 CommandSpec inspect_command() {
@@ -86,112 +79,6 @@ void print_text(const Model& model) {
              model.files.size() == 1 ? "" : "s");
 }
 
-void put(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
-
-json::value value_json(const MetadataValue& value) {
-  if (const auto text = as_string(value)) return json::string(*text);
-  if (const auto flag = as_bool(value)) return *flag;
-  if (const auto whole = as_signed(value)) return *whole;
-  if (const auto whole = as_unsigned(value)) return *whole;
-  const auto number = as_number(value);
-  if (!number || !std::isfinite(*number)) return json::string(describe(value));  // JSON has no NaN
-  return *number;
-}
-
-// Writes a JSON list piece by piece. Vocabularies are long, and a JSON tree of one takes many times their memory.
-class ListWriter {
- public:
-  ListWriter() { put("["); }
-  void add(json::value item) {
-    part_.push_back(std::move(item));
-    if (part_.size() == kPart) flush();
-  }
-  // Call it before an item that the caller writes directly.
-  void separate() {
-    flush();
-    if (any_) put(",");
-    any_ = true;
-  }
-  void close() {
-    flush();
-    put("]");
-  }
-
- private:
-  static constexpr std::size_t kPart = 4096;
-
-  void flush() {
-    if (part_.empty()) return;
-    const std::string text = to_json_text(std::exchange(part_, {}));
-    if (any_) put(",");
-    put(std::string_view(text).substr(1, text.size() - 2));
-    any_ = true;
-  }
-
-  json::array part_;
-  bool any_ = false;
-};
-
-void print_value(const MetadataValue& value) {
-  if (value.type != MetadataType::kArray) return put(to_json_text(value_json(value)));
-  ListWriter list;
-  for_each_item(value, [&](MetadataValue item) {
-    if (item.type != MetadataType::kArray) {
-      list.add(value_json(item));
-    } else {
-      list.separate();
-      print_value(item);
-    }
-    return true;
-  });
-  list.close();
-}
-
-json::value tensor_json(const Model& model, const Tensor& tensor) {
-  json::array shape;
-  for (std::uint32_t i = 0; i < tensor.shape().rank; ++i) shape.push_back(tensor.shape().dims[i]);
-  json::object object{
-      {"name", tensor.name}, {"shape", shape}, {"type", tensor.type->name}, {"bytes", tensor.source_bytes()}};
-  if (const Extent* data = tensor.expression->as_extent()) {
-    object["file"] = std::ranges::find(model.files, data->source) - model.files.begin();
-    object["offset"] = data->offset;
-  } else {
-    object["operation"] = name_of(tensor.expression->operation);
-  }
-  return object;
-}
-
-void print_json(const Model& model) {
-  put("{\"files\":");
-  ListWriter files;
-  for (const SourceRef& file : model.files) files.add({{"path", file->path}, {"bytes", file->bytes}});
-  files.close();
-  put(",\"metadata\":");
-  ListWriter metadata;
-  for (const MetadataEntry& entry : model.metadata.entries()) {
-    metadata.separate();
-    const std::string head = to_json_text({{"key", entry.key}, {"type", metadata_type_name(entry.value.type)}});
-    put(std::string_view(head).substr(0, head.size() - 1));
-    put(",\"value\":");
-    print_value(entry.value);
-    put("}");
-  }
-  metadata.close();
-  put(",\"tensors\":");
-  ListWriter tensors;
-  for (const Tensor& tensor : model.tensors) tensors.add(tensor_json(model, tensor));
-  tensors.close();
-  put("}");
-}
-
-PicturedModel pictured(const std::string& path, const Model& model) {
-  PicturedModel picture{std::filesystem::path(path).filename().string(), {}};
-  if (picture.name.empty()) picture.name = path;
-  for (const Tensor& tensor : model.tensors)
-    picture.tensors.push_back({tensor.name, tensor.shape(), tensor.type, tensor.source_bytes(), ""});
-  return picture;
-}
-
 using Strings = std::vector<std::string>;
 
 void say_edit_leftovers(const std::string& path) {
@@ -213,9 +100,7 @@ int write_page(const Context& context, const Strings& paths, huggingface::OutTyp
     for (std::string& file : model.value().paths()) read.push_back(std::move(file));
   }
   const auto page = values["html"].as<std::string>();
-  const bool overwrite = values.count("overwrite") > 0;
-  Status written = context.check_written({page, "page"}, std::move(read), overwrite);
-  if (written) written = write_text(page, models_html(models), overwrite);
+  const Status written = write_page(context, page, models_html(models), std::move(read), values.count("overwrite") > 0);
   if (!written) return fail(written.error());
   say_note(fmt::format("wrote {}", page));
   return 0;
@@ -231,7 +116,7 @@ int show(const Context& context, const std::string& path, const Model& model, Js
     return 0;
   }
   list->begin_item();
-  print_json(model);
+  describe_model(model, [](std::string_view piece) { std::fwrite(piece.data(), 1, piece.size(), stdout); });
   return 0;
 }
 

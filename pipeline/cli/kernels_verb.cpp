@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <boost/json.hpp>
 #include <cstdio>
 
+#include "pipeline/api/describe.h"
 #include "pipeline/cli/messages.h"
 #include "pipeline/cli/planning.h"
 #include "pipeline/cli/table.h"
@@ -35,10 +35,6 @@ CommandSpec kernels_command() {
   return spec;
 }
 
-std::string choice_text(const KernelChoice* choice) {
-  return choice ? fmt::format("{} ({})", choice->module->isa, choice->module->name) : "-";
-}
-
 void print_text(const Kernels& kernels) {
   std::vector<Row> rows;
   for (const ModuleReport& report : kernels.reports())
@@ -61,26 +57,8 @@ void print_text(const Kernels& kernels) {
   for (const TypeInfo* type : kernels.types().all())
     if (kernels.decode(type->id) || kernels.encode(type->id))
       rows.push_back(
-          {std::string(type->name), choice_text(kernels.decode(type->id)), choice_text(kernels.encode(type->id))});
+          {std::string(type->name), kernel_text(kernels.decode(type->id)), kernel_text(kernels.encode(type->id))});
   fmt::print("\n{}", render_table({whole_column("type"), {"decode"}, {"encode"}}, rows));
-}
-
-void print_json(const Kernels& kernels) {
-  boost::json::array modules;
-  for (const ModuleReport& report : kernels.reports())
-    modules.push_back({{"path", report.path},
-                       {"name", report.name},
-                       {"version", report.version},
-                       {"isa", report.isa},
-                       {"loaded", report.loaded},
-                       {"refusal", report.refusal},
-                       {"kernels", report.kernels}});
-  boost::json::array types;
-  for (const TypeInfo* type : kernels.types().all())
-    types.push_back({{"type", type->name},
-                     {"decode", choice_text(kernels.decode(type->id))},
-                     {"encode", choice_text(kernels.encode(type->id))}});
-  std::puts(to_json_text({{"modules", modules}, {"types", types}}).c_str());
 }
 
 int kernels_verb(const Parsed& parsed) {
@@ -88,7 +66,7 @@ int kernels_verb(const Parsed& parsed) {
   if (!context) return fail(context.error());
   const Kernels& kernels = context.value().kernels();
   if (parsed.values.count("json"))
-    print_json(kernels);
+    std::puts(to_json_text(describe_kernels(kernels)).c_str());
   else
     print_text(kernels);
   return 0;

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "pipeline/api/measure_page.h"
-#include "pipeline/api/reports.h"
 #include "pipeline/cli/measuring.h"
 #include "pipeline/cli/messages.h"
 #include "pipeline/cli/planning.h"
@@ -76,19 +74,14 @@ int measure_verb(const Parsed& parsed) {
   const bool overwrite = parsed.values.count("overwrite") > 0, quiet = parsed.values.count("quiet") > 0;
   const Context& context = loaded.value().context;
   if (page) {
-    auto read = context.inputs(job);
-    if (!read) return fail(read.error());
-    read.value().push_back(path);  // the page must not overwrite the measurement
-    const Status free = context.check_written({*page, "page"}, read.value(), overwrite);
+    const Status free = check_measurement_page(context, job, path, *page, overwrite);
     if (!free) return fail(free.error());
   }
-  const auto measured = measure_to(context, job, path,
-                                   {.overwrite = overwrite,
-                                    .quiet = quiet,
-                                    .begins_anew = parsed.values.count("no-resume") > 0,
-                                    .part = part.value()});
+  const auto measured = measure_showing_progress(
+      context, job, path,
+      {.overwrite = overwrite, .begins_anew = parsed.values.count("no-resume") > 0, .part = part.value()}, quiet);
   if (measured && page) {
-    if (const Status written = write_text(*page, measurement_html(measured.value()), overwrite); !written)
+    if (const Status written = write_measurement_page(measured.value(), *page, overwrite); !written)
       return fail(written.error());
     if (!quiet) say_note(fmt::format("wrote {}  page", *page));
   }

@@ -1,13 +1,11 @@
 // `ggufmill merge`: merges the shards of a model into one file, with the arguments of llama-gguf-split --merge.
 
-#include <fmt/format.h>
-
 #include <filesystem>
 
+#include "pipeline/api/split_pipeline.h"
 #include "pipeline/cli/messages.h"
 #include "pipeline/cli/running.h"
 #include "pipeline/cli/verb.h"
-#include "pipeline/config/yaml_words.h"
 #include "pipeline/core/text.h"
 
 namespace ggufmill {
@@ -36,11 +34,6 @@ CommandSpec merge_command() {
   return spec;
 }
 
-std::string pipeline_of(const std::string& input, const std::string& output, bool clean) {
-  return fmt::format("version: 1\nsource: {{gguf: {}}}\noutputs: [gguf: {{path: {}{}}}]\n", yaml_quoted(input),
-                     yaml_quoted(output), clean ? "" : ", shards: merged");
-}
-
 int remove_shards(const Plan& plan) {
   for (const SourceRef& shard : plan.sources) {
     std::error_code error;
@@ -58,7 +51,7 @@ int merge_verb(const Parsed& parsed) {
   if (values.count("delete-splits") && values.count("discard"))
     return fail(usage_error("--delete-splits and --discard cannot be used together",
                             "--discard writes no output, so the shards would be the only copy"));
-  const std::string pipeline = pipeline_of(words[0], words[1], values.count("clean") > 0);
+  const std::string pipeline = merge_pipeline(words[0], words[1], values.count("clean") > 0);
   if (values.count("emit-pipeline")) {
     std::fputs(pipeline.c_str(), stdout);
     return 0;

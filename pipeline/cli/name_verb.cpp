@@ -5,15 +5,14 @@
 #include <boost/json.hpp>
 #include <cstdio>
 
+#include "pipeline/api/catalog.h"
+#include "pipeline/api/describe.h"
 #include "pipeline/cli/messages.h"
 #include "pipeline/cli/planning.h"
 #include "pipeline/cli/table.h"
 #include "pipeline/cli/verb.h"
 #include "pipeline/core/text.h"
 #include "pipeline/report/json_text.h"
-#include "stages/gguf/file_name.h"
-#include "stages/huggingface/model_id.h"
-#include "stages/quantize/recipe.h"
 
 namespace ggufmill {
 namespace {
@@ -49,15 +48,8 @@ int make_name(const std::string& path, const po::variables_map& values) {
   if (!context) return fail(context.error());
   const auto model = context.value().inspect(path);
   if (!model) return fail(model.error());
-  std::string encoding = value_or<std::string>(values, "encoding", {});
-  const MetadataValue* type = model.value().metadata.find("general.file_type");
-  if (const auto number = type ? as_unsigned(*type) : std::nullopt; encoding.empty() && number)
-    for (const BuiltInRecipe& built_in : built_in_recipes())
-      if (const auto recipe = RecipeShelf().find(std::string(built_in.name));
-          recipe && recipe.value().file_type == *number)
-        encoding = recipe.value().name;
-  std::puts(
-      printable(gguf::file_name_of(model.value(), size_label(count_weights(model.value().tensors)), encoding)).c_str());
+  const auto encoding = value_or<std::string>(values, "encoding", {});
+  std::puts(printable(conventional_name(model.value(), encoding)).c_str());
   return 0;
 }
 
@@ -67,24 +59,17 @@ int name_verb(const Parsed& parsed) {
   if (names.empty()) return fail(usage_error("no name given", "usage: " + name_command().usage));
   int code = 0;
   for (const std::string& name : names) {
-    const auto parts = gguf::parse_file_name(name);
-    if (!parts) {
-      code = fail({ExitCode::kVerification, name, "does not follow the GGUF naming convention", "",
-                   "a name needs at least BaseName-SizeLabel-Version.gguf, for example Mine-7B-v1.0-Q8_0.gguf"});
+    const auto described = describe_name(name);
+    if (!described) {
+      code = fail(described.error());
       continue;
     }
-    const std::pair<const char*, std::optional<std::string>> all[] = {
-        {"sidecar", parts->sidecar},   {"base_name", parts->base_name}, {"size_label", parts->size_label},
-        {"finetune", parts->finetune}, {"version", parts->version},     {"encoding", parts->encoding},
-        {"type", parts->type},         {"shard", parts->shard}};
+    const json::object& description = described.value();
     std::vector<Row> rows;
-    json::object told{{"name", name}};
-    for (const auto& [part, text] : all) {
-      told[part] = text ? json::value(*text) : json::value();
-      if (text) rows.push_back({part, *text});
-    }
+    for (const auto& [part, text] : description)
+      if (part != "name" && text.is_string()) rows.push_back({part, std::string(text.as_string())});
     if (parsed.values.count("json"))
-      std::puts(to_json_text(told).c_str());
+      std::puts(to_json_text(description).c_str());
     else
       std::fputs(render_table({{name}, {""}}, rows).c_str(), stdout);
   }

@@ -3,13 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <boost/json.hpp>
 #include <cstdio>
-#include <map>
 #include <optional>
 
 #include "pipeline/api/curve_page.h"
-#include "pipeline/api/reports.h"
+#include "pipeline/api/describe.h"
+#include "pipeline/api/pages.h"
 #include "pipeline/cli/messages.h"
 #include "pipeline/cli/planning.h"
 #include "pipeline/cli/table.h"
@@ -17,12 +16,10 @@
 #include "pipeline/core/text.h"
 #include "pipeline/plan/written.h"
 #include "pipeline/report/json_text.h"
-#include "pipeline/report/models_page.h"
 
 namespace ggufmill {
 namespace {
 
-namespace json = boost::json;
 namespace po = boost::program_options;
 
 CommandSpec plan_command() {
@@ -49,35 +46,8 @@ CommandSpec plan_command() {
   return spec;
 }
 
-struct Totals {
-  std::uint64_t bytes_before = 0;
-  std::uint64_t bytes = 0;
-  std::uint64_t weights = 0;
-  std::map<std::string_view, std::uint64_t> tensors_of_type;
-
-  double bits_per_weight() const {
-    return weights ? 8.0 * static_cast<double>(bytes) / static_cast<double>(weights) : 0;
-  }
-};
-
-Totals totals_of(const PlannedOutput& output) {
-  Totals totals;
-  for (const PlannedTensor& tensor : output.tensors) {
-    totals.bytes_before += tensor.source_bytes;
-    totals.bytes += tensor.bytes;
-    totals.weights += tensor.shape.elements();
-    ++totals.tensors_of_type[tensor.type->name];
-  }
-  return totals;
-}
-
-std::string title_of(const PlannedOutput& output) {
-  if (output.files.size() == 1) return output.files.front().path;
-  return fmt::format("{} and {} more", output.files.front().path, output.files.size() - 1);
-}
-
 void print_totals(const PlannedOutput& output) {
-  const Totals totals = totals_of(output);
+  const OutputTotals totals = totals_of(output);
   std::string types;
   for (const auto& [name, count] : totals.tensors_of_type)
     types += fmt::format("{}{} {}", types.empty() ? "" : ", ", count, name);
@@ -114,59 +84,7 @@ void print_text(const Plan& plan) {
   std::fflush(stdout);  // flush before problems are printed on stderr
 }
 
-json::object tensor_json(const PlannedTensor& tensor) {
-  json::array shape;
-  for (std::uint32_t i = 0; i < tensor.shape.rank; ++i) shape.push_back(tensor.shape.dims[i]);
-  return {{"name", tensor.name},
-          {"shape", shape},
-          {"from", tensor.source_type->name},
-          {"to", tensor.type->name},
-          {"fallback_from", tensor.fallback_from ? json::value(tensor.fallback_from->name) : json::value()},
-          {"bytes_from", tensor.source_bytes},
-          {"bytes", tensor.bytes},
-          {"why", tensor.reason}};
-}
-
-json::object output_json(const PlannedOutput& output) {
-  const Totals totals = totals_of(output);
-  json::array files;
-  for (const OutputFile& file : output.files) files.push_back({{"path", file.path}, {"bytes", file.bytes}});
-  json::array tensors;
-  for (const PlannedTensor& tensor : output.tensors) tensors.push_back(tensor_json(tensor));
-  json::array problems;
-  for (const Error& problem : output.problems) problems.push_back(json::string(problem.what));
-  return {{"files", files},
-          {"problems", problems},
-          {"tensors", tensors},
-          {"weights", totals.weights},
-          {"tensor_bytes_from", totals.bytes_before},
-          {"tensor_bytes", totals.bytes},
-          {"bits_per_weight", totals.bits_per_weight()}};
-}
-
-json::object plan_json(const Plan& plan) {
-  json::array files;
-  for (const SourceRef& file : plan.source.files) files.push_back({{"path", file->path}, {"bytes", file->bytes}});
-  json::array outputs;
-  for (const PlannedOutput& output : plan.outputs) outputs.push_back(output_json(output));
-  return {{"source", {{"files", files}, {"tensors", plan.source.tensors}}},
-          {"outputs", outputs},
-          {"bytes_read", plan.bytes_read()},
-          {"bytes_written", plan.bytes_written()},
-          {"least_memory", plan.least_memory}};
-}
-
 constexpr std::size_t kCurvePoints = 25;
-
-json::object curve_json(const std::vector<CurvePoint>& curve) {
-  json::array points;
-  for (const CurvePoint& point : curve)
-    points.push_back({{"recipe", point.recipe.empty() ? json::value() : json::value(point.recipe)},
-                      {"bytes", point.bytes},
-                      {"loss", point.loss},
-                      {"target", point.is_target}});
-  return {{"points", std::move(points)}};
-}
 
 // Prints the points sorted by size. For recipes, also shows the loss as a multiple of that of the nearest smaller best
 // choice.
@@ -188,12 +106,9 @@ void print_curve(std::vector<CurvePoint> curve) {
       stdout);
 }
 
-// Writes an HTML page. `read`: the files that the page was made from, which it must not overwrite.
 int write_page(const Context& context, const std::string& path, const std::string& page, std::vector<std::string> read,
                const po::variables_map& values) {
-  const bool overwrite = values.count("overwrite") > 0;
-  Status written = context.check_written({path, "page"}, std::move(read), overwrite);
-  if (written) written = write_text(path, page, overwrite);
+  const Status written = write_page(context, path, page, std::move(read), values.count("overwrite") > 0);
   if (!written) return fail(written.error());
   say_note(fmt::format("wrote {}", path));
   return 0;
@@ -223,7 +138,7 @@ int show_curves(const po::variables_map& values) {
     if (page)
       curves.emplace_back(fmt::format("{}, output {}", job.file, i), curve.value());
     else if (values.count("json"))
-      std::puts(to_json_text(curve_json(curve.value())).c_str());
+      std::puts(to_json_text(describe_curve(curve.value())).c_str());
     else
       print_curve(curve.value());
   }
@@ -231,13 +146,6 @@ int show_curves(const po::variables_map& values) {
   const auto read = loaded.value().context.inputs(job);
   return read ? write_page(loaded.value().context, *page, curve_html(curves), read.value(), values)
               : fail(read.error());
-}
-
-PicturedModel pictured(const PlannedOutput& output) {
-  PicturedModel picture{title_of(output), {}};
-  for (const PlannedTensor& tensor : output.tensors)
-    picture.tensors.push_back({tensor.name, tensor.shape, tensor.type, tensor.bytes, tensor.reason});
-  return picture;
 }
 
 int plan_verb(const Parsed& parsed) {
@@ -258,7 +166,7 @@ int plan_verb(const Parsed& parsed) {
     } else if (parsed.values.count("written")) {
       std::puts(write_plan(plan).c_str());
     } else if (parsed.values.count("json")) {
-      objects.add(planned, plan_json(plan));
+      objects.add(planned, describe_plan(plan));
     } else {
       if (!is_first) std::puts("");
       print_text(plan);

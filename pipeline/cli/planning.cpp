@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <map>
 
+#include "pipeline/api/open_model.h"
 #include "pipeline/cli/command_line.h"
 #include "pipeline/cli/messages.h"
 #include "pipeline/core/text.h"
@@ -27,24 +28,6 @@ Status override_limits(const po::variables_map& values, Limits& limits) {
     BOOST_OUTCOME_TRY(limits.io, parse_option("--io", io_form(), values["io"].as<std::string>()));
   }
   return ok();
-}
-
-// Removes from the job the outputs that already exist unchanged. Returns true if there are any.
-Result<bool> skip_unchanged(const Context& context, const Plan& plan, Job& job) {
-  if (!plan.manifest)
-    return usage_error("--skip-unchanged needs manifests, which record what the outputs were made from",
-                       "set `manifest: true` in the pipeline file and run it once");
-  // An interrupted run must be resumed and finished, including its manifests, before its outputs can be compared.
-  if (context.leftovers(plan).can_go_on()) return false;
-  const std::vector<bool> unchanged = context.unchanged(plan);
-  std::vector<JobOutput> changed;
-  for (std::size_t i = 0; i < unchanged.size(); ++i)
-    if (unchanged[i])
-      say_note(plan.outputs[i].files.front().path + "  unchanged");
-    else
-      changed.push_back(std::move(job.outputs[i]));
-  job.outputs = std::move(changed);
-  return job.outputs.size() != unchanged.size();
 }
 
 }  // namespace
@@ -68,10 +51,7 @@ void add_out_type_option(po::options_description& options) {
 }
 
 Result<huggingface::OutType> read_out_type(const po::variables_map& values) {
-  const auto word = values["outtype"].as<std::string>();
-  if (const auto type = huggingface::out_type_named(word)) return *type;
-  return usage_error(fmt::format("unknown --outtype {}", quoted_name(word)),
-                     "--outtype must be one of: auto, f32, f16, bf16, q8_0, tq1_0, tq2_0");
+  return parse_out_type(values["outtype"].as<std::string>(), "--outtype");
 }
 
 void add_job_options(po::options_description& options) {
@@ -141,26 +121,15 @@ Result<Planned> plan_job(Context context, Job job, const po::variables_map& valu
   BOOST_OUTCOME_TRY(take_measurement(context, job, measurement, if_unmeasured, values.count("quiet") > 0));
   BOOST_OUTCOME_TRY(Plan plan, context.plan(job));
   if (values.count("skip-unchanged")) {
-    BOOST_OUTCOME_TRY(const bool skipped, skip_unchanged(context, plan, job));
-    if (skipped && job.outputs.empty()) plan.outputs.clear(), plan.steps.clear();
-    if (skipped && !job.outputs.empty()) {
+    BOOST_OUTCOME_TRY(const std::vector<std::string> unchanged, drop_unchanged(context, plan, job));
+    for (const std::string& path : unchanged) say_note(path + "  unchanged");
+    if (!unchanged.empty() && job.outputs.empty()) plan.outputs.clear(), plan.steps.clear();
+    if (!unchanged.empty() && !job.outputs.empty()) {
       BOOST_OUTCOME_TRY(plan, context.plan(job));
     }
   }
   say_warnings(plan.warnings);
   return Planned{std::move(context), std::move(plan), source, has_target ? measurement : ""};
-}
-
-std::vector<Error> of_source(const std::vector<Error>& errors, const std::string& source) {
-  Diagnostics all;
-  for (const Error& error : errors) all.add(error);
-  std::vector<Error> named = all.errors();
-  if (source.empty()) return named;
-  for (Error& error : named) {
-    if (!error.detail.empty() && !error.detail.ends_with('\n')) error.detail += '\n';
-    error.detail += "for the outputs of " + source;
-  }
-  return named;
 }
 
 int for_each_plan(const po::variables_map& values, const std::function<int(const Planned&)>& verb) {

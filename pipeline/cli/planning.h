@@ -6,7 +6,7 @@
 #include <functional>
 #include <optional>
 
-#include "pipeline/api/ggufmill.h"
+#include "pipeline/api/context.h"
 #include "pipeline/cli/measuring.h"
 
 namespace ggufmill {
@@ -45,8 +45,6 @@ struct Loaded {
 Result<Loaded> load_from(const boost::program_options::variables_map& values);
 // Applies those options that affect a job but not its plan.
 Status read_job_options(const boost::program_options::variables_map& values, Job& job);
-// Returns the errors individually, each with a note that it concerns `source` of a batch; no note if `source` is empty.
-std::vector<Error> of_source(const std::vector<Error>& errors, const std::string& source);
 
 // Calls `verb` with the plan of each job in the pipeline file that the arguments name, and prints the errors of jobs
 // that cannot be planned. Returns the first nonzero exit code, or 0.

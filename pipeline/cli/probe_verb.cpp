@@ -2,13 +2,13 @@
 
 #include <fmt/format.h>
 
+#include "pipeline/api/command.h"
 #include "pipeline/api/probe.h"
 #include "pipeline/cli/measuring.h"
 #include "pipeline/cli/messages.h"
 #include "pipeline/cli/planning.h"
 #include "pipeline/cli/signals.h"
 #include "pipeline/cli/verb.h"
-#include "pipeline/cluster/command.h"
 
 namespace ggufmill {
 namespace {
@@ -40,16 +40,6 @@ CommandSpec probe_command() {
   return spec;
 }
 
-// Runs a program and returns its output. If it fails, the error contains the last 400 characters of its output, which
-// usually state the reason.
-Result<std::string> run_program(const std::vector<std::string>& words) {
-  BOOST_OUTCOME_TRY(const CommandResult result, run_command(words));
-  std::string printed = result.out + result.err;
-  if (result.exit_code == 0) return printed;
-  const std::string end = printed.size() > 400 ? printed.substr(printed.size() - 400) : printed;
-  return Error{ExitCode::kIo, words.front(), fmt::format("failed with exit code {}", result.exit_code), end, ""};
-}
-
 int probe_verb(const Parsed& parsed) {
   const po::variables_map& values = parsed.values;
   for (const char* name : {"perplexity", "text"})
@@ -69,7 +59,7 @@ int probe_verb(const Parsed& parsed) {
   options.context = values["context"].as<unsigned>();
   options.threads = job.limits.threads;
   options.output = value_or<std::string>(values, "output", path_beside(job, ".sensitivities.json"));
-  options.run_program = run_program;
+  options.run_program = run_and_capture;
   options.stop = catch_signals();
   const bool quiet = values.count("quiet") > 0;
   if (!quiet)

@@ -2,17 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <boost/json.hpp>
 #include <cstdio>
-#include <map>
 
+#include "pipeline/api/catalog.h"
 #include "pipeline/cli/messages.h"
 #include "pipeline/cli/planning.h"
 #include "pipeline/cli/table.h"
 #include "pipeline/cli/verb.h"
 #include "pipeline/core/text.h"
-#include "stages/quantize/exclusion.h"
-#include "stages/quantize/objective.h"
-#include "stages/quantize/recipe.h"
 #include "stages/quantize/recipe_from.h"
 #include "stages/quantize/rule_uses.h"
 
@@ -48,15 +46,15 @@ CommandSpec recipe_command() {
 }
 
 int list(bool as_json) {
+  const auto recipes = describe_catalog(CatalogKind::kRecipes);
+  if (!recipes) return fail(recipes.error());
   std::vector<Row> rows;
-  const RecipeShelf shelf;
-  for (const BuiltInRecipe& built_in : built_in_recipes()) {
-    const auto recipe = shelf.find(std::string(built_in.name));
-    if (!recipe) return fail(recipe.error());
-    const Recipe& it = recipe.value();
-    rows.push_back({it.name, it.aliases.empty() ? "" : it.aliases.front(),
-                    it.file_type ? std::to_string(*it.file_type) : "", it.type ? std::string(it.type->name) : "",
-                    it.description});
+  for (const boost::json::value& recipe : recipes.value()) {
+    const boost::json::array& aliases = recipe.at("aliases").as_array();
+    const boost::json::value& file_type = recipe.at("file_type");
+    rows.push_back({text_at(recipe, "name"), aliases.empty() ? "" : std::string(aliases.front().as_string()),
+                    file_type.is_null() ? "" : std::to_string(file_type.to_number<std::uint64_t>()),
+                    text_at(recipe, "type"), text_at(recipe, "description")});
   }
   print_table({whole_column("recipe"),
                whole_column("alias"),
@@ -67,16 +65,12 @@ int list(bool as_json) {
   return 0;
 }
 
-int show(const std::string& name) {
-  const auto recipe = RecipeShelf().find(name);
-  if (!recipe) return fail(recipe.error());
-  for (const BuiltInRecipe& built_in : built_in_recipes())
-    if (built_in.name == recipe.value().name) {
-      std::fwrite(built_in.text.data(), 1, built_in.text.size(), stdout);
-      return 0;
-    }
-  return fail(usage_error(fmt::format("'{}' is a file, not a built-in recipe", name),
-                          "`ggufmill recipe list` lists the built-in recipes"));
+// Prints the text of a built-in file.
+int show(CatalogKind kind, const std::string& name) {
+  const auto text = catalog_text(kind, name);
+  if (!text) return fail(text.error());
+  std::fwrite(text.value().data(), 1, text.value().size(), stdout);
+  return 0;
 }
 
 int from(const std::string& path, const po::variables_map& values) {
@@ -127,88 +121,57 @@ int diff(const std::string& a, const std::string& b, const po::variables_map& va
   const RecipeShelf shelf = context.value().recipes();
   const auto model = model_for("diff", context.value(), values);
   if (!model) return fail(model.error());
-  std::vector<Model> made;
-  for (const std::string& name : {a, b}) {
-    const auto recipe = shelf.find(name);
-    if (!recipe) return fail(recipe.error());
-    auto with = with_recipe(recipe.value(), model.value(), shelf);
-    if (!with) return fail(with.error());
-    made.push_back(std::move(with).value());
-  }
-  std::map<std::string_view, const Tensor*> of_b;
-  for (const Tensor& tensor : made[1].tensors) of_b.emplace(tensor.name, &tensor);
-  const bool as_json = values.count("json") > 0;
+  const auto difference = compare_recipes(a, b, model.value(), shelf);
+  if (!difference) return fail(difference.error());
+  const RecipeDifference& it = difference.value();
   std::vector<Row> rows;
-  std::uint64_t bytes[2] = {0, 0};
-  for (const Tensor& tensor : made[0].tensors) {
-    const Tensor& other = *of_b.at(tensor.name);
-    for (const bool second : {false, true}) {
-      const auto size = bytes_of(second ? *other.type : *tensor.type, tensor.shape().elements());
-      if (!size) return fail(size.error());
-      bytes[second] += size.value();
-    }
-    if (tensor.type != other.type)
-      rows.push_back({tensor.name, std::string(tensor.type->name), std::string(other.type->name), other.reason});
-  }
+  for (const boost::json::value& tensor : it.tensors)
+    rows.push_back({text_at(tensor, "tensor"), text_at(tensor, "a"), text_at(tensor, "b"), text_at(tensor, "why")});
+  const bool as_json = values.count("json") > 0;
   if (as_json || !rows.empty())
     print_table({name_column("tensor"), name_column(a), name_column(b), {"why"}}, rows, as_json);
   if (!as_json)
-    fmt::print("{} of {} tensors differ; {} and {}\n", rows.size(), made[0].tensors.size(), human_bytes(bytes[0]),
-               human_bytes(bytes[1]));
+    fmt::print("{} of {} tensors differ; {} and {}\n", rows.size(), it.count, human_bytes(it.bytes_a),
+               human_bytes(it.bytes_b));
   return 0;
 }
 
 int list_objectives(bool as_json) {
+  const auto objectives = describe_catalog(CatalogKind::kObjectives);
+  if (!objectives) return fail(objectives.error());
   std::vector<Row> rows;
-  for (const BuiltInObjective& built_in : built_in_objectives()) {
-    const auto objective = find_objective(std::string(built_in.name), {});
-    if (!objective) return fail(objective.error());
-    rows.push_back({objective.value().name, objective.value().formula});
-  }
+  for (const boost::json::value& each : objectives.value())
+    rows.push_back({text_at(each, "name"), text_at(each, "formula")});
   print_table({{"objective"}, {"what is made small"}}, rows, as_json);
   return 0;
 }
 
 int list_exclusions(bool as_json) {
+  const auto exclusions = describe_catalog(CatalogKind::kExclusions);
+  if (!exclusions) return fail(exclusions.error());
   std::vector<Row> rows;
-  for (const BuiltInExclusion& built_in : built_in_exclusions()) {
-    const auto exclusion = find_exclusion(std::string(built_in.name), {}, {});
-    if (!exclusion) return fail(exclusion.error());
+  for (const boost::json::value& each : exclusions.value()) {
     std::string types;
-    for (const TypeInfo* type : exclusion.value().types)
-      types += fmt::format("{}{}", types.empty() ? "" : ", ", type->name);
-    rows.push_back({exclusion.value().name, std::move(types)});
+    for (const boost::json::value& type : each.at("types").as_array())
+      types.append(types.empty() ? "" : ", ").append(type.as_string());
+    rows.push_back({text_at(each, "name"), std::move(types)});
   }
   print_table({{"exclusion"}, {"types that are left out"}}, rows, as_json);
   return 0;
-}
-
-// Prints the built-in with that name; `word` is the subcommand that lists the built-ins.
-template <class BuiltIns>
-int show_built_in(const BuiltIns& built_ins, const std::string& name, const char* word) {
-  for (const auto& built_in : built_ins)
-    if (built_in.name == name) {
-      std::fwrite(built_in.text.data(), 1, built_in.text.size(), stdout);
-      return 0;
-    }
-  return fail(usage_error(fmt::format("'{}' is not one of the built-in {}", name, word),
-                          fmt::format("`ggufmill recipe {}` lists them", word)));
 }
 
 int recipe_verb(const Parsed& parsed) {
   const auto words = parsed.values["words"].as<Arguments>();
   const bool as_json = parsed.values.count("json") > 0;
   if (words.size() == 1 && words[0] == "list") return list(as_json);
-  if (words.size() == 2 && words[0] == "show") return show(words[1]);
+  if (words.size() == 2 && words[0] == "show") return show(CatalogKind::kRecipes, words[1]);
   if (words.size() == 2 && words[0] == "from") return from(words[1], parsed.values);
   if (words.size() == 2 && words[0] == "check") return check(words[1], parsed.values);
   if (words.size() == 3 && words[0] == "diff") return diff(words[1], words[2], parsed.values);
   if (words.size() == 1 && words[0] == "objectives") return list_objectives(as_json);
-  if (words.size() == 2 && words[0] == "objectives")
-    return show_built_in(built_in_objectives(), words[1], "objectives");
+  if (words.size() == 2 && words[0] == "objectives") return show(CatalogKind::kObjectives, words[1]);
   if (words.size() == 1 && words[0] == "exclusions") return list_exclusions(as_json);
-  if (words.size() == 2 && words[0] == "exclusions")
-    return show_built_in(built_in_exclusions(), words[1], "exclusions");
+  if (words.size() == 2 && words[0] == "exclusions") return show(CatalogKind::kExclusions, words[1]);
   return fail(
       usage_error(fmt::format("invalid arguments: '{}'", fmt::join(words, " ")), "usage: " + recipe_command().usage));
 }

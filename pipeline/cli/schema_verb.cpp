@@ -1,18 +1,12 @@
 // `ggufmill schema`: prints the JSON Schema or the reference page of pipeline files, recipes and architecture maps,
 // generated from the field tables.
 
-#include <fmt/format.h>
-
 #include <cstdio>
 
-#include "pipeline/api/registry.h"
+#include "pipeline/api/catalog.h"
 #include "pipeline/cli/messages.h"
 #include "pipeline/cli/reference_page.h"
 #include "pipeline/cli/verb.h"
-#include "pipeline/config/job.h"
-#include "pipeline/config/schema.h"
-#include "stages/huggingface/architecture.h"
-#include "stages/quantize/recipe.h"
 
 namespace ggufmill {
 namespace {
@@ -36,15 +30,11 @@ CommandSpec schema_command() {
 int schema_verb(const Parsed& parsed) {
   const auto what = value_or<std::string>(parsed.values, "what", "pipeline");
   const bool as_page = parsed.values.count("reference") > 0;
-  std::string text;
-  if (what == "pipeline")
-    text = as_page ? pipeline_reference() : json_schema(job_fields(make_registry()));
-  else if (what == "recipe")
-    text = as_page ? recipe_reference() : json_schema(recipe_fields());
-  else if (what == "architecture")
-    text = as_page ? architecture_reference() : json_schema(huggingface::architecture_fields());
-  else
-    return fail(usage_error(fmt::format("there is no schema '{}'", what), "give pipeline, recipe, or architecture"));
+  const Result<std::string> schema = schema_of(what);
+  if (!schema) return fail(schema.error());
+  std::string text = schema.value();
+  if (as_page)
+    text = what == "pipeline" ? pipeline_reference() : what == "recipe" ? recipe_reference() : architecture_reference();
   std::fputs(text.c_str(), stdout);
   return 0;
 }

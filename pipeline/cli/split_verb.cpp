@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 
+#include "pipeline/api/split_pipeline.h"
 #include "pipeline/cli/messages.h"
 #include "pipeline/cli/running.h"
 #include "pipeline/cli/verb.h"
 #include "pipeline/config/bound_fields.h"
-#include "pipeline/config/yaml_words.h"
 #include "pipeline/core/text.h"
 
 namespace ggufmill {
@@ -39,17 +39,6 @@ CommandSpec split_command() {
   return spec;
 }
 
-std::string pipeline_of(const po::variables_map& values, const std::string& input, const std::string& output) {
-  std::string limit;
-  if (const auto size = text_of(values, "split-max-size"))
-    limit = "shard_size: " + yaml_quoted(*size);
-  else
-    limit = fmt::format("shard_tensors: {}", value_or<std::uint64_t>(values, "split-max-tensors", 128));
-  return fmt::format("version: 1\nsource: {{gguf: {}}}\noutputs:\n  - gguf: {{path: {}, {}{}}}\n", yaml_quoted(input),
-                     yaml_quoted(output + ".gguf"), limit,
-                     values.count("no-tensor-first-split") ? ", metadata_shard: true" : "");
-}
-
 void list_shards(const Plan& plan) {
   for (const OutputFile& file : plan.outputs.front().files)
     std::printf("%s  %zu tensor%s, %s\n", printable(file.path).c_str(), file.tensors.size(),
@@ -67,7 +56,11 @@ int split_verb(const Parsed& parsed) {
   if (const auto size = text_of(values, "split-max-size"))
     if (const auto most = parse_option("--split-max-size", bytes().at_least(1), *size); !most)
       return fail(most.error());
-  const std::string pipeline = pipeline_of(values, words[0], words[1]);
+  const std::string pipeline = split_pipeline({.input = words[0],
+                                               .output = words[1],
+                                               .max_size = text_of(values, "split-max-size").value_or(""),
+                                               .max_tensors = value_or<std::uint64_t>(values, "split-max-tensors", 128),
+                                               .no_tensor_first_split = values.count("no-tensor-first-split") > 0});
   if (values.count("emit-pipeline")) {
     std::fputs(pipeline.c_str(), stdout);
     return 0;

@@ -4,6 +4,7 @@
 
 #include <cstdio>
 
+#include "pipeline/api/command.h"
 #include "pipeline/cli/cluster_jobs.h"
 #include "pipeline/cli/measuring.h"
 #include "pipeline/cli/messages.h"
@@ -11,7 +12,6 @@
 #include "pipeline/cli/running.h"
 #include "pipeline/cli/table.h"
 #include "pipeline/cli/verb.h"
-#include "pipeline/cluster/command.h"
 #include "pipeline/cluster/hems.h"
 #include "pipeline/cluster/slurm.h"
 #include "pipeline/cluster/submit.h"

@@ -94,6 +94,11 @@ void narrow(const std::vector<Column>& columns, std::vector<std::size_t>& widths
 
 }  // namespace
 
+std::string text_at(const boost::json::value& object, const char* member) {
+  const boost::json::value& value = object.at(member);
+  return value.is_null() ? "" : std::string(value.as_string());
+}
+
 std::size_t display_width(std::string_view text) {
   std::size_t width = 0;
   while (!text.empty()) {

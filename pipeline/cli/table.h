@@ -1,6 +1,7 @@
 #pragma once
 // Formats text for terminals: tables with columns as wide as their widest cell, names shortened to fit, and numbers.
 
+#include <boost/json/value.hpp>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -29,6 +30,9 @@ inline Column name_column(std::string title) { return {std::move(title), Align::
 inline Column whole_column(std::string title) { return {std::move(title), Align::kLeft, Fit::kWhole}; }
 
 using Row = std::vector<std::string>;
+
+// Returns the text of a member of a JSON object, for a cell; empty for null.
+std::string text_at(const boost::json::value& object, const char* member);
 
 // Returns the number of terminal columns that `text`, which must be printable(), occupies. East Asian characters and
 // emoji take two.

@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <boost/json.hpp>
 #include <cstdio>
 
+#include "pipeline/api/describe.h"
 #include "pipeline/cli/messages.h"
 #include "pipeline/cli/planning.h"
 #include "pipeline/cli/table.h"
@@ -32,31 +32,16 @@ CommandSpec types_command() {
   return spec;
 }
 
-using TypeList = std::vector<const TypeInfo*>;
-
-std::string importance_word(const TypeInfo& type, const KernelChoice* encode, const TypeList& wanting) {
-  if (!encode) return "";
-  if (encode->kernel->flags & GGUFMILL_NEEDS_IMPORTANCE) return "needed";
-  if (std::ranges::count(wanting, &type) != 0) return "needed by recipes";
-  return encode->kernel->flags & GGUFMILL_ACCEPTS_IMPORTANCE ? "used" : "not used";
-}
-
-// Returns the type to which llama.cpp converts activations that are multiplied with rows of the given type (ggml-cpu,
-// vec_dot_type); empty for types that it does not multiply with.
-std::string_view partner_of(const TypeInfo& type) {
-  if (type.type_class == TypeClass::kInteger || type.name == "F64" || type.name == "Q8_K") return "";
-  if (!type.is_quantized()) return type.name;
-  if (type.name == "Q4_1" || type.name == "Q5_1" || type.name == "Q8_1") return "Q8_1";
-  return type.block_elements == 256 ? "Q8_K" : "Q8_0";
-}
-
-void print_text(const Kernels& kernels, const TypeList& wanting) {
+void print_text(const boost::json::array& types) {
   std::vector<Row> rows;
-  for (const TypeInfo* type : kernels.types().all())
-    rows.push_back({std::string(type->name), std::to_string(type->id), fmt::format("{:.4f}", type->bits_per_weight()),
-                    std::to_string(type->block_elements), std::to_string(type->block_bytes),
-                    kernels.decode(type->id) ? "yes" : "no", kernels.encode(type->id) ? "yes" : "no",
-                    importance_word(*type, kernels.encode(type->id), wanting), std::string(partner_of(*type))});
+  for (const boost::json::value& type : types) {
+    const auto text = [&](const char* key) { return std::string(type.at(key).as_string()); };
+    const auto number = [&](const char* key) { return std::to_string(type.at(key).to_number<std::uint64_t>()); };
+    const auto flag = [&](const char* key) { return type.at(key).as_bool() ? "yes" : "no"; };
+    rows.push_back({text("name"), number("id"), fmt::format("{:.4f}", type.at("bits_per_weight").as_double()),
+                    number("block_elements"), number("block_bytes"), flag("read"), flag("write"), text("importance"),
+                    text("times")});
+  }
   std::fputs(render_table({{"type"},
                            {"id", Align::kRight},
                            {"bits per weight", Align::kRight},
@@ -71,31 +56,15 @@ void print_text(const Kernels& kernels, const TypeList& wanting) {
              stdout);
 }
 
-void print_json(const Kernels& kernels, const TypeList& wanting) {
-  boost::json::array types;
-  for (const TypeInfo* type : kernels.types().all())
-    types.push_back({{"name", type->name},
-                     {"id", type->id},
-                     {"bits_per_weight", type->bits_per_weight()},
-                     {"block_elements", type->block_elements},
-                     {"block_bytes", type->block_bytes},
-                     {"read", kernels.decode(type->id) != nullptr},
-                     {"write", kernels.encode(type->id) != nullptr},
-                     {"importance", importance_word(*type, kernels.encode(type->id), wanting)},
-                     {"times", partner_of(*type)}});
-  std::puts(to_json_text(types).c_str());
-}
-
 int types_verb(const Parsed& parsed) {
   const auto context = open_context(parsed.values);
   if (!context) return fail(context.error());
-  const Kernels& kernels = context.value().kernels();
-  const auto wanting = types_wanting_importance(context.value().recipes());
-  if (!wanting) return fail(wanting.error());
+  const auto types = describe_types(context.value());
+  if (!types) return fail(types.error());
   if (parsed.values.count("json"))
-    print_json(kernels, wanting.value());
+    std::puts(to_json_text(types.value()).c_str());
   else
-    print_text(kernels, wanting.value());
+    print_text(types.value());
   return 0;
 }
 

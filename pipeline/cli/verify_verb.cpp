@@ -3,10 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <boost/json.hpp>
 #include <cstdio>
 
-#include "pipeline/api/ggufmill.h"
+#include "pipeline/api/describe.h"
 #include "pipeline/cli/messages.h"
 #include "pipeline/cli/planning.h"
 #include "pipeline/cli/progress.h"
@@ -15,13 +14,11 @@
 #include "pipeline/cli/verb.h"
 #include "pipeline/core/text.h"
 #include "pipeline/report/json_text.h"
-#include "stages/gguf/specification.h"
 
 namespace ggufmill {
 namespace {
 
 namespace po = boost::program_options;
-namespace json = boost::json;
 
 CommandSpec verify_command() {
   CommandSpec spec;
@@ -58,17 +55,10 @@ int check_spec(const Context& context, const std::string& path, JsonList* as_jso
   if (!model) return fail(model.error());
   const std::vector<gguf::Finding> findings = gguf::check_specification(path, model.value());
   std::vector<Row> rows;
-  json::array list;
-  for (const gguf::Finding& finding : findings) {
-    const std::string level = finding.is_required ? "error" : "advice";
-    if (as_json)
-      list.push_back(
-          json::object{{"level", level}, {"where", finding.where}, {"what", finding.what}, {"rule", finding.rule}});
-    else
-      rows.push_back({level, finding.where, finding.what, finding.rule});
-  }
+  for (const gguf::Finding& finding : findings)
+    rows.push_back({finding.is_required ? "error" : "advice", finding.where, finding.what, finding.rule});
   if (as_json)
-    as_json->add(to_json_text(json::object{{"file", path}, {"findings", std::move(list)}}));
+    as_json->add(to_json_text(describe_findings(path, findings)));
   else if (!rows.empty())
     std::fputs(render_table({{"level"}, {"where"}, {"what"}, {"the specification requires"}}, rows).c_str(), stdout);
   const auto broken = std::ranges::count(findings, true, &gguf::Finding::is_required);
@@ -92,11 +82,7 @@ int verify_values(const Context& context, const std::string& path, VerifyOptions
   }
   const Verification& result = verified.value();
   say_warnings(result.warnings);
-  if (as_json)
-    as_json->add(to_json_text(json::object{{"files", json::array(result.files.begin(), result.files.end())},
-                                           {"tensors", result.tensors},
-                                           {"bytes", result.bytes},
-                                           {"manifest", result.manifest}}));
+  if (as_json) as_json->add(to_json_text(describe_verification(result)));
   if (!quiet)
     say_note(fmt::format(
         "{}: ok: {} tensors, {}{}", path, result.tensors, human_bytes(result.bytes),

@@ -4,7 +4,7 @@
 #include <atomic>
 #include <functional>
 
-#include "pipeline/api/ggufmill.h"
+#include "pipeline/api/context.h"
 #include "pipeline/cluster/cluster_job.h"
 
 namespace ggufmill {

@@ -8,8 +8,8 @@
 #include <charconv>
 #include <sstream>
 
+#include "pipeline/api/command.h"
 #include "pipeline/api/reports.h"
-#include "pipeline/cluster/command.h"
 #include "pipeline/cluster/submit.h"
 #include "pipeline/io/json_file.h"
 #include "pipeline/io/source_path.h"

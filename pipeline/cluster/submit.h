@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "pipeline/api/ggufmill.h"
+#include "pipeline/api/context.h"
 #include "pipeline/cluster/cluster_array.h"
 
 namespace ggufmill {

@@ -8,7 +8,7 @@
 
 #include "pipeline/config/bound_fields.h"
 #include "pipeline/config/registry.h"
-#include "pipeline/plan/job.h"
+#include "pipeline/core/job.h"
 
 namespace ggufmill {
 

@@ -1,8 +1,8 @@
 #pragma once
 // Tensor expressions: the origin of a tensor's values, and the operations applied to them before they are encoded. A
-// small closed set of operations (operation.h). Each one checks types and shapes when it is created, so that the shape of
-// a tensor always matches its values. Nothing is read here: rows.h determines the bytes that a range of rows needs, and
-// pipeline/graph/assemble.h assembles them.
+// small closed set of operations (operation.h). Each one checks types and shapes when it is created, so that the shape
+// of a tensor always matches its values. Nothing is read here: rows.h determines the bytes that a range of rows needs,
+// and pipeline/graph/assemble.h assembles them.
 
 #include <array>
 #include <cstddef>

@@ -7,6 +7,7 @@
 #include <xxhash.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cinttypes>
 #include <cstdint>
@@ -26,6 +27,12 @@ namespace ggufmill {
 namespace {
 
 constexpr const char* kProgram = "/proc/self/exe";
+
+// Folders of the modules, relative to the folder above a program's, and to the folder of a library. The first that
+// exists is used: GGUFMILL_LIBDIR for an installed program and lib for one in a build folder; the last for a library in
+// the package of a Python module.
+constexpr std::array kProgramModules = {GGUFMILL_LIBDIR "/ggufmill", "lib/ggufmill"};
+constexpr std::array kLibraryModules = {"ggufmill", "lib/ggufmill"};
 
 // Returns the file that this code is mapped from: libggufmill, or a program that links it statically. Empty if the
 // system does not report it.
@@ -189,8 +196,11 @@ std::string own_module_directory() {
   std::error_code error;
   const std::filesystem::path own = own_file();
   if (own.empty()) return {};
-  if (own != std::filesystem::read_symlink(kProgram, error)) return own.parent_path() / "ggufmill";
-  return own.parent_path().parent_path() / "lib" / "ggufmill";
+  const bool is_program = own == std::filesystem::read_symlink(kProgram, error);
+  const std::filesystem::path folder = is_program ? own.parent_path().parent_path() : own.parent_path();
+  for (const char* const candidate : is_program ? kProgramModules : kLibraryModules)
+    if (std::filesystem::is_directory(folder / candidate, error)) return folder / candidate;
+  return folder / (is_program ? kProgramModules : kLibraryModules).back();
 }
 
 void ModuleSet::add_built_in(const ggufmill_module& module) {

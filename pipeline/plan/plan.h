@@ -9,13 +9,17 @@
 #include <string>
 #include <vector>
 
+#include "pipeline/core/job.h"
 #include "pipeline/core/model.h"
 #include "pipeline/core/stage.h"
 #include "pipeline/core/type_module.h"
 #include "pipeline/io/output_store.h"
-#include "pipeline/plan/job.h"
 
 namespace ggufmill {
+
+// Returns the bytes of memory that a run with these limits may use: those given, or else the default, but at most a
+// quarter of the memory available to this process.
+std::uint64_t memory_budget(const Limits& limits);
 
 // The properties of the model that a plan reads.
 struct PlannedSource {

@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "pipeline/api/ggufmill.h"
+#include "pipeline/api/context.h"
 
 namespace ggufmill::python {
 

@@ -185,14 +185,10 @@ Result<Told> run_plan(const Context& context, const Plan& plan, const RunWords& 
 
 Status measure_where_needed(const Context& context, Job& job, bool overwrite, const std::atomic<bool>& stop,
                             ProgressSlot& slot) {
-  if (!needs_measurement(job)) return ok();
-  BOOST_OUTCOME_TRY(check_unmeasured(context, job, overwrite));
   MeasureOptions options;
   options.run.stop = &stop;
   options.progress = read_progress(slot);
-  BOOST_OUTCOME_TRY(Measurement measured, context.measure(job, options));
-  give_measurement(job, std::make_shared<const Measurement>(std::move(measured)));
-  return ok();
+  return measure_if_needed(context, job, overwrite, options);
 }
 
 // Runs a batch; returns all its failures as one error.

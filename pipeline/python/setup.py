@@ -21,7 +21,7 @@ def version():
 
 
 class BuildWithCMake(build_ext):
-    """Build the extension, libggufmill, and the kernel modules into the package."""
+    """Build the extension and the kernel modules into the package."""
 
     def run(self):
         build = os.environ.get("GGUFMILL_BUILD_DIR")

@@ -163,7 +163,7 @@ TEST_CASE("errors in a map are reported with their location") {
       {"computed: [{to: a, function: sums, of: [1]}]", "a.yaml:1:30: error: unknown operation 'sums'"},
       {"tokenizer: {special_tokens: [{role: bos, id: -1}]}", "a.yaml:1:46: error: '-1' is not 0 or more"},
       {"tokenizer: {special_tokens: [{role: bos, id: 4294967296}]}",
-       "a.yaml:1:46: error: 4294967296 is not a token id"},
+       "a.yaml:1:46: error: '4294967296' is not an integer from 0 to 2147483647"},
       {"values: {a: {nto: b}}", "a.yaml:1:14: error: unknown function 'nto'"},
       {"extends: ./a.yaml", "a.yaml:1:10: error: architecture 'a.yaml' extends itself through 'a.yaml'"},
       {"extends: lama", "a.yaml:1:10: error: unknown architecture 'lama'"},

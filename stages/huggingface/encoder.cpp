@@ -9,8 +9,8 @@
 #include <charconv>
 #include <functional>
 
-#include "pipeline/core/text.h"
 #include "pipeline/core/json.h"
+#include "pipeline/core/text.h"
 #include "stages/huggingface/tables.h"
 #include "stages/huggingface/token_model.h"
 #include "stages/huggingface/unicode.h"

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "pipeline/core/error.h"
-#include "pipeline/core/text.h"
 #include "pipeline/core/json.h"
+#include "pipeline/core/text.h"
 #include "stages/huggingface/regex.h"
 #include "stages/huggingface/text_steps.h"
 

@@ -8,8 +8,8 @@
 #include <queue>
 #include <utility>
 
-#include "pipeline/core/text.h"
 #include "pipeline/core/json.h"
+#include "pipeline/core/text.h"
 #include "stages/huggingface/unicode.h"
 
 namespace ggufmill {

@@ -10,7 +10,7 @@
 #include <map>
 #include <set>
 
-#include "pipeline/cluster/command.h"
+#include "pipeline/api/command.h"
 #include "pipeline/cluster/kubernetes.h"
 #include "pipeline/cluster/slurm.h"
 #include "tests/cluster/job_fixture.h"

@@ -1,4 +1,4 @@
-# Installs the build, moves the installed tree, and builds and runs both consumers there.
+# Installs the build, moves the installed tree, and builds and runs the consumers there.
 set(work ${BUILD}/tests/consumers/work)
 file(REMOVE_RECURSE ${work})
 
@@ -17,17 +17,47 @@ function(build project)
   endif()
   run(${CMAKE_COMMAND} -S ${CMAKE_CURRENT_LIST_DIR}/${project} -B ${work}/${project} -G ${GENERATOR}
     -D CMAKE_PREFIX_PATH=${work}/moved -D CMAKE_BUILD_TYPE=Debug -D CMAKE_C_COMPILER=${CC}
-    -D CMAKE_CXX_COMPILER=${CXX} -D CMAKE_CXX_FLAGS=${flags})
+    -D CMAKE_CXX_COMPILER=${CXX} -D CMAKE_C_FLAGS=${flags} -D CMAKE_CXX_FLAGS=${flags})
   run(${CMAKE_COMMAND} --build ${work}/${project})
 endfunction()
 
 run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${work}/installed)
 file(RENAME ${work}/installed ${work}/moved)
 
-build(embed)
+# Only these headers are installed.
+file(GLOB_RECURSE headers RELATIVE ${work}/moved/include ${work}/moved/include/*)
+list(SORT headers)
+if(NOT headers STREQUAL "ggufmill.h;ggufmill.hpp;ggufmill_kernels.h")
+  message(FATAL_ERROR "installed headers: ${headers}")
+endif()
+
 run(${BUILD}/tests/ggufmill-make-gguf ${work}/model.gguf tiny)
 file(MAKE_DIRECTORY ${work}/out)
-run(${work}/embed/embed ${work}/model.gguf ${work}/out)
+foreach(language c cpp)
+  build(${language})
+  run(${work}/${language}/quantize ${work}/model.gguf ${work}/out)
+endforeach()
+file(SHA256 ${work}/out/c.gguf expected)
+file(SHA256 ${work}/out/cpp.gguf found)
+if(NOT found STREQUAL expected)
+  message(FATAL_ERROR "c.gguf and cpp.gguf differ")
+endif()
+if(PYTHON AND NOT SANITIZE) # Python itself would have to be built with the sanitizer
+  run(${PYTHON} ${CMAKE_CURRENT_LIST_DIR}/python/quantize.py ${work}/moved/${LIBDIR}/libggufmill.so ${work}/model.gguf
+    ${work}/out)
+endif()
+
+# A compiler finds the library with pkg-config, wherever the files are.
+find_program(PKG_CONFIG pkg-config)
+if(PKG_CONFIG AND NOT SANITIZE)
+  set(ENV{PKG_CONFIG_PATH} ${work}/moved/${LIBDIR}/pkgconfig)
+  run(${PKG_CONFIG} --cflags --libs ggufmill)
+  separate_arguments(flags UNIX_COMMAND "${output}")
+  run(${CC} ${CMAKE_CURRENT_LIST_DIR}/c/quantize.c -o ${work}/with_pkg_config ${flags}
+    -Wl,-rpath,${work}/moved/${LIBDIR})
+  file(MAKE_DIRECTORY ${work}/out2)
+  run(${work}/with_pkg_config ${work}/model.gguf ${work}/out2)
+endif()
 
 build(module)
 file(CHMOD_RECURSE ${work}/module PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE)

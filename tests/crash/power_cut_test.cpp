@@ -15,7 +15,7 @@
 #include <random>
 #include <span>
 
-#include "pipeline/api/ggufmill.h"
+#include "pipeline/api/context.h"
 #include "pipeline/io/system_calls.h"
 #include "tests/support/catch.h"
 #include "tests/support/files.h"

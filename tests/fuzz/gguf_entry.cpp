@@ -4,7 +4,7 @@
 #include <cstring>
 #include <filesystem>
 
-#include "pipeline/api/ggufmill.h"
+#include "pipeline/api/context.h"
 #include "stages/gguf/gguf.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/memory_file.h"

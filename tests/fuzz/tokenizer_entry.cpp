@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <boost/json/object.hpp>
 
-#include "pipeline/core/text.h"
 #include "pipeline/core/json.h"
+#include "pipeline/core/text.h"
 #include "stages/huggingface/sentencepiece.h"
 #include "stages/huggingface/vocabulary.h"
 #include "tests/fuzz/memory_file.h"

@@ -13,7 +13,7 @@
 #include <fstream>
 #include <stdexcept>
 
-#include "pipeline/api/ggufmill.h"
+#include "pipeline/api/context.h"
 #include "pipeline/core/text.h"
 #include "tests/support/checkpoint_maker.h"
 #include "tests/support/files.h"

@@ -50,7 +50,7 @@ endforeach()
 
 run(${work}/root/usr/bin/ggufmill kernels)
 expect("ggufmill kernels" "${work}/root/usr/lib[^ ]*/ggufmill/reference.so")
-foreach(file bin/ggufmill include/ggufmill/pipeline/api/ggufmill.h share/doc/ggufmill/copyright share/man/man1/ggufmill.1
+foreach(file bin/ggufmill include/ggufmill.h share/doc/ggufmill/copyright share/man/man1/ggufmill.1
     share/bash-completion/completions/ggufmill)
   if(NOT EXISTS ${work}/root/usr/${file})
     message(FATAL_ERROR "no package has ${file}")

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "pipeline/api/ggufmill.h"
+#include "pipeline/api/context.h"
 #include "stages/arrays/npy_header.h"
 #include "tests/support/catch.h"
 #include "tests/support/files.h"

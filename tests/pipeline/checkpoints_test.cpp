@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <iostream>
 
-#include "pipeline/api/ggufmill.h"
+#include "pipeline/api/context.h"
 #include "stages/huggingface/conversion.h"
 #include "tests/support/catch.h"
 #include "tests/support/checkpoint_maker.h"

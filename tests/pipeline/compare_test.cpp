@@ -4,7 +4,7 @@
 
 #include <map>
 
-#include "pipeline/api/ggufmill.h"
+#include "pipeline/api/context.h"
 #include "pipeline/core/text.h"
 #include "stages/gguf/gguf.h"
 #include "tests/support/catch.h"

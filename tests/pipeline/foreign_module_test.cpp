@@ -4,7 +4,7 @@
 
 #include <atomic>
 
-#include "pipeline/api/ggufmill.h"
+#include "pipeline/api/context.h"
 #include "pipeline/manifest/manifest.h"
 #include "pipeline/plan/written.h"
 #include "tests/support/catch.h"

@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <utility>
 
-#include "pipeline/api/ggufmill.h"
+#include "pipeline/api/context.h"
 #include "pipeline/io/temporary_file.h"
 #include "pipeline/manifest/manifest.h"
 #include "pipeline/plan/written.h"

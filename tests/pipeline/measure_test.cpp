@@ -7,7 +7,7 @@
 #include <numeric>
 #include <sstream>
 
-#include "pipeline/api/ggufmill.h"
+#include "pipeline/api/context.h"
 #include "tests/support/catch.h"
 #include "tests/support/files.h"
 #include "tests/support/gguf_builder.h"

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "pipeline/api/ggufmill.h"
+#include "pipeline/api/context.h"
 #include "tests/support/temp_dir.h"
 
 namespace ggufmill::testing {

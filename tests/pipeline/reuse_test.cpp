@@ -4,7 +4,7 @@
 
 #include <filesystem>
 
-#include "pipeline/api/ggufmill.h"
+#include "pipeline/api/context.h"
 #include "pipeline/plan/written.h"
 #include "tests/support/catch.h"
 #include "tests/support/files.h"

@@ -4,7 +4,7 @@
 
 #include <filesystem>
 
-#include "pipeline/api/ggufmill.h"
+#include "pipeline/api/context.h"
 #include "tests/pipeline/memory_store.h"
 #include "tests/support/catch.h"
 #include "tests/support/files.h"

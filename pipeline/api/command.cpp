@@ -1,4 +1,4 @@
-#include "pipeline/cluster/command.h"
+#include "pipeline/api/command.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -78,6 +78,14 @@ Result<std::string> output_of(const std::vector<std::string>& words) {
   Error error{ExitCode::kIo, "", fmt::format("{} exited with code {}", words[0], result.exit_code), result.err, ""};
   error.help = "the command was: " + shell_words(words);
   return error;
+}
+
+Result<std::string> run_and_capture(const std::vector<std::string>& words) {
+  BOOST_OUTCOME_TRY(const CommandResult result, run_command(words));
+  std::string printed = result.out + result.err;
+  if (result.exit_code == 0) return printed;
+  const std::string end = printed.size() > 400 ? printed.substr(printed.size() - 400) : printed;
+  return Error{ExitCode::kIo, words.front(), fmt::format("failed with exit code {}", result.exit_code), end, ""};
 }
 
 std::string shell_word(const std::string& word) {

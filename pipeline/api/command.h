@@ -1,5 +1,5 @@
 #pragma once
-// Runs the batch system's programs and waits for them to finish.
+// Runs other programs and waits for them to finish.
 
 #include <string>
 #include <vector>
@@ -19,6 +19,9 @@ Result<CommandResult> run_command(const std::vector<std::string>& words);
 // Runs a program like run_command() and returns its standard output. An exit code other than 0 is an error (6) with the
 // program's standard error as detail.
 Result<std::string> output_of(const std::vector<std::string>& words);
+// Does the same, but returns standard output followed by standard error; an error contains the last 400 characters of
+// them, which usually state the reason.
+Result<std::string> run_and_capture(const std::vector<std::string>& words);
 
 // Return the word or words as shell syntax, quoted only where necessary.
 std::string shell_word(const std::string& word);

@@ -14,7 +14,7 @@
 namespace ggufmill {
 
 struct Limits {
-  std::optional<std::uint64_t> memory{};  // bytes of all slabs in flight; none: see memory_budget()
+  std::optional<std::uint64_t> memory{};  // bytes of all slabs in flight; none: see memory_budget() in plan.h
   unsigned threads = 0;                   // 0: the number of CPUs available to this process
   unsigned nice = 0;                      // added to the niceness of the process
   std::optional<IoMode> io{};             // none: depends on the size of the job
@@ -23,10 +23,6 @@ struct Limits {
   static constexpr unsigned kMostThreads = 1024;
   static constexpr unsigned kMostNice = 19;
 };
-
-// Returns the bytes of memory that a run with these limits may use: those given, or else the default, but at most a
-// quarter of the memory available to this process.
-std::uint64_t memory_budget(const Limits& limits);
 
 // The treatment of NaN and infinity in the source, and of quantized blocks with such a scale.
 enum class Nonfinite {

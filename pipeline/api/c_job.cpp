@@ -1,0 +1,299 @@
+// Jobs of the C interface: reading, checking and planning them; the arguments of other tools.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <boost/json.hpp>
+#include <optional>
+
+#include "pipeline/api/c_options.h"
+#include "pipeline/api/c_support.h"
+#include "pipeline/api/describe.h"
+#include "pipeline/api/pages.h"
+#include "pipeline/api/split_pipeline.h"
+#include "pipeline/core/io_mode.h"
+#include "pipeline/plan/written.h"
+#include "pipeline/report/json_text.h"
+#include "stages/huggingface/huggingface_source.h"
+
+namespace ggufmill::c {
+namespace {
+
+namespace json = boost::json;
+
+// The options of a job that are not those of its pipeline file.
+struct JobChanges {
+  JobOptions file;
+  std::optional<unsigned> threads;
+  std::optional<std::string> io;
+  bool errors = false;
+  std::string measurement, profile;
+  Strings inputs;
+};
+
+Result<JobChanges> read_changes(const char* text) {
+  JobChanges changes;
+  unsigned threads = UINT_MAX;
+  Options options(text);
+  options.read("set", changes.file.set);
+  options.read("parameters", changes.file.parameters);
+  options.read("threads", threads, Limits::kMostThreads);
+  options.read("io", changes.io);
+  options.read("errors", changes.errors);
+  options.read("measurement", changes.measurement);
+  options.read("profile", changes.profile);
+  options.read("inputs", changes.inputs);
+  BOOST_OUTCOME_TRY(options.finish());
+  if (threads != UINT_MAX) changes.threads = threads;
+  return changes;
+}
+
+Status apply(const JobChanges& changes, Job& job) {
+  if (changes.threads) job.limits.threads = *changes.threads;
+  if (changes.io) {
+    job.limits.io = io_mode_named(*changes.io);
+    if (!job.limits.io)
+      return usage_error(fmt::format("unknown I/O mode '{}'", *changes.io),
+                         fmt::format("io must be one of: {}", fmt::join(io_mode_names(), ", ")));
+  }
+  if (changes.errors) {
+    if (!job.report) job.report.emplace();
+    job.report->error = true;
+  }
+  job.trace = changes.profile;
+  job.inputs.insert(job.inputs.end(), changes.inputs.begin(), changes.inputs.end());
+  if (changes.measurement.empty()) return ok();
+  BOOST_OUTCOME_TRY(Measurement measured, read_measurement(changes.measurement));
+  give_measurement(job, std::make_shared<const Measurement>(std::move(measured)));
+  job.inputs.push_back(changes.measurement);
+  return ok();
+}
+
+template <class Read>
+Status open_job(const ggufmill_context& context, const char* text, ggufmill_job** job, const Read& read) {
+  BOOST_OUTCOME_TRY(const JobChanges changes, read_changes(text));
+  BOOST_OUTCOME_TRY(Batch batch, read(changes.file));
+  if (batch.is_matrix && !changes.profile.empty())
+    return usage_error("a profile is not supported for a batch", "run one of its jobs individually");
+  for (BatchJob& each : batch.jobs) {
+    BOOST_OUTCOME_TRY(apply(changes, each.job));
+  }
+  *job = new ggufmill_job{context.context, std::move(batch)};
+  return ok();
+}
+
+Status check(const ggufmill_job& job, bool overwrite) {
+  Diagnostics errors;
+  for (const BatchJob& each : job.batch.jobs) {
+    const auto plan = job.context->plan(each.job);
+    std::vector<Error> of_job = plan ? job.context->check(plan.value(), overwrite) : std::vector{plan.error()};
+    std::erase_if(of_job, wants_measurement);  // a run measures
+    for (Error& error : of_source(of_job, job.batch.is_matrix ? each.source : "")) errors.add(std::move(error));
+  }
+  if (errors.empty()) return ok();
+  return errors.together();
+}
+
+Result<json::object> plan_one(const ggufmill_job& job, const BatchJob& each) {
+  BOOST_OUTCOME_TRY(const Plan plan, job.context->plan(each.job));
+  json::object described = describe_plan(plan);
+  described["warnings"] = json_texts(plan.warnings);
+  return described;
+}
+
+Result<std::string> plan_text(const ggufmill_job& job, bool written) {
+  if (!job.batch.is_matrix) {
+    const BatchJob& only = job.batch.jobs.front();
+    if (!written) {
+      BOOST_OUTCOME_TRY(const json::object described, plan_one(job, only));
+      return to_json_text(described);
+    }
+    BOOST_OUTCOME_TRY(const Plan plan, job.context->plan(only.job));
+    return write_plan(plan);
+  }
+  if (written) return usage_error("a batch has no canonical plan", "plan each source with its own pipeline file");
+  json::array sources;
+  for (const BatchJob& each : job.batch.jobs) {
+    auto described = plan_one(job, each);
+    if (!described) return of_source({described.error()}, each.source).front();
+    sources.push_back(std::move(described).value());
+  }
+  return to_json_text(json::object{{"sources", std::move(sources)}});
+}
+
+// Writes a page with a picture of each output.
+Status write_plan_page(const ggufmill_job& job, const std::string& page, bool overwrite) {
+  std::vector<PicturedModel> pictures;
+  Strings read;
+  for (const BatchJob& each : job.batch.jobs) {
+    BOOST_OUTCOME_TRY(const Plan plan, job.context->plan(each.job));
+    for (const std::string& path : plan.input_paths()) read.push_back(path);
+    for (const PlannedOutput& output : plan.outputs) pictures.push_back(pictured(output));
+  }
+  return write_page(*job.context, page, models_html(pictures), std::move(read), overwrite);
+}
+
+struct Translated {
+  std::string pipeline;
+  Strings inputs, warnings;
+};
+
+Result<Translated> from_quantize(const Context& context, const char* text) {
+  QuantizeOptions it;
+  Strings words, type_files, types;
+  std::string imatrix, prune_layers;
+  Options options(text);
+  options.read("words", words);
+  options.read("allow-requantize", it.allow_requantize);
+  options.read("leave-output-tensor", it.leave_output_tensor);
+  options.read("pure", it.pure);
+  options.read("keep-split", it.keep_split);
+  options.read("imatrix", it.imatrix);
+  options.read("output-tensor-type", it.output_tensor_type);
+  options.read("token-embedding-type", it.token_embedding_type);
+  options.read("prune-layers", it.prune_layers);
+  options.read("include-weights", it.include_weights);
+  options.read("exclude-weights", it.exclude_weights);
+  options.read("tensor-type", it.tensor_types);
+  options.read("tensor-type-file", type_files);
+  options.read("override-kv", it.override_kv);
+  BOOST_OUTCOME_TRY(options.finish());
+  Translated translated;
+  BOOST_OUTCOME_TRY(read_words(words, it, translated.warnings));
+  for (const std::string& file : type_files) {
+    BOOST_OUTCOME_TRY(const Strings more, read_tensor_type_file(file));
+    it.tensor_types.insert(it.tensor_types.end(), more.begin(), more.end());
+  }
+  translated.inputs = type_files;
+  BOOST_OUTCOME_TRY(translated.pipeline, context.quantize_pipeline(it, translated.warnings));
+  return translated;
+}
+
+Result<Translated> from_convert(const Context& context, const char* text) {
+  ConvertOptions it;
+  std::string max_size = "0";
+  std::size_t defaults = it.class_defaults;
+  Options options(text);
+  options.read("folder", it.folder);
+  options.read("outfile", it.outfile);
+  options.read("outtype", it.outtype);
+  options.read("model-name", it.model_name);
+  options.read("metadata", it.metadata);
+  options.read("split-max-size", max_size);
+  options.read("split-max-tensors", it.split_max_tensors);
+  options.read("no-tensor-first-split", it.no_tensor_first_split);
+  options.read("bigendian", it.bigendian);
+  options.read("vocab-only", it.vocab_only);
+  options.read("mtp", it.mtp);
+  options.read("no-mtp", it.no_mtp);
+  options.read("fuse-gate-up-exps", it.fuse_gate_up_exps);
+  options.read("fp8-as-q8", it.fp8_as_q8);
+  options.read("mistral-format", it.mistral_format);
+  options.read("defaults", defaults, huggingface::class_defaults_form().spec.choices);
+  BOOST_OUTCOME_TRY(options.finish());
+  it.class_defaults = defaults == 1;
+  if (it.folder.empty()) return usage_error("no folder given", "set the option 'folder'");
+  BOOST_OUTCOME_TRY(it.split_max_size, parse_split_size(max_size));
+  Translated translated;
+  BOOST_OUTCOME_TRY(translated.pipeline, context.convert_pipeline(it));
+  return translated;
+}
+
+Result<Translated> from_split(const char* text) {
+  SplitOptions it;
+  std::uint64_t max_tensors = 0;
+  bool merge = false, clean = false;
+  Options options(text);
+  options.read("input", it.input);
+  options.read("output", it.output);
+  options.read("split-max-size", it.max_size);
+  options.read("split-max-tensors", max_tensors);
+  options.read("no-tensor-first-split", it.no_tensor_first_split);
+  options.read("merge", merge);
+  options.read("clean", clean);
+  BOOST_OUTCOME_TRY(options.finish());
+  if (it.input.empty() || it.output.empty())
+    return usage_error("expected two names: input and output", "set the options 'input' and 'output'");
+  if (!it.max_size.empty() && max_tensors != 0)
+    return usage_error("split-max-size and split-max-tensors cannot be used together", "omit one of them");
+  if (max_tensors != 0) it.max_tensors = max_tensors;
+  Translated translated;
+  translated.pipeline = merge ? merge_pipeline(it.input, it.output, clean) : split_pipeline(it);
+  return translated;
+}
+
+Result<Translated> translate(const Context& context, const std::string& tool, const char* options) {
+  if (tool == "llama-quantize") return from_quantize(context, options);
+  if (tool == "convert_hf_to_gguf.py") return from_convert(context, options);
+  if (tool == "llama-gguf-split") return from_split(options);
+  return usage_error(fmt::format("unknown tool '{}'", tool),
+                     "the tools are llama-quantize, convert_hf_to_gguf.py and llama-gguf-split");
+}
+
+}  // namespace
+}  // namespace ggufmill::c
+
+using namespace ggufmill;
+using namespace ggufmill::c;
+
+ggufmill_status ggufmill_job_open(const ggufmill_context* context, const char* path, const char* options,
+                                  ggufmill_job** job, ggufmill_error** error) {
+  return guarded(error, [&]() -> Status {
+    BOOST_OUTCOME_TRY(require({{"context", context}, {"path", path}, {"job", job}}));
+    return open_job(*context, options, job,
+                    [&](const JobOptions& file) { return context->context->load_batch(path, file); });
+  });
+}
+
+ggufmill_status ggufmill_job_parse(const ggufmill_context* context, const char* text, const char* name,
+                                   const char* options, ggufmill_job** job, ggufmill_error** error) {
+  return guarded(error, [&]() -> Status {
+    BOOST_OUTCOME_TRY(require({{"context", context}, {"text", text}, {"name", name}, {"job", job}}));
+    return open_job(*context, options, job,
+                    [&](const JobOptions& file) { return context->context->parse_batch(text, name, file); });
+  });
+}
+
+void ggufmill_job_free(ggufmill_job* job) { delete job; }
+
+ggufmill_status ggufmill_pipeline_of(const ggufmill_context* context, const char* tool, const char* options,
+                                     char** json, ggufmill_error** error) {
+  return guarded(error, [&]() -> Status {
+    BOOST_OUTCOME_TRY(require({{"context", context}, {"tool", tool}, {"json", json}}));
+    BOOST_OUTCOME_TRY(const auto translated, translate(*context->context, tool, options));
+    *json = copy_of(to_json_text(boost::json::object{{"pipeline", translated.pipeline},
+                                                     {"inputs", json_texts(translated.inputs)},
+                                                     {"warnings", json_texts(translated.warnings)}}));
+    return ok();
+  });
+}
+
+ggufmill_status ggufmill_job_check(const ggufmill_job* job, const char* options, ggufmill_error** error) {
+  return guarded(error, [&]() -> Status {
+    BOOST_OUTCOME_TRY(require({{"job", job}}));
+    bool overwrite = false;
+    Options given(options);
+    given.read("overwrite", overwrite);
+    BOOST_OUTCOME_TRY(given.finish());
+    return check(*job, overwrite);
+  });
+}
+
+ggufmill_status ggufmill_job_plan(const ggufmill_job* job, const char* options, char** json, ggufmill_error** error) {
+  return guarded(error, [&]() -> Status {
+    BOOST_OUTCOME_TRY(require({{"job", job}, {"json", json}}));
+    bool written = false, overwrite = false;
+    std::string page;
+    Options given(options);
+    given.read("written", written);
+    given.read("html", page);
+    given.read("overwrite", overwrite);
+    BOOST_OUTCOME_TRY(given.finish());
+    if (!page.empty()) {
+      BOOST_OUTCOME_TRY(write_plan_page(*job, page, overwrite));
+    }
+    BOOST_OUTCOME_TRY(const std::string text, plan_text(*job, written));
+    *json = copy_of(text);
+    return ok();
+  });
+}

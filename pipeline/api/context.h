@@ -1,0 +1,230 @@
+#pragma once
+// The library's functions for pipeline files and everything they can name: plans, checks, runs, batches, measurements,
+// comparisons, verification, the arguments of `quantize` and `convert`, and rows in memory. The program, the Python
+// module and the C interface (ggufmill.h) call them.
+//
+//   auto context = ggufmill::Context::create();
+//   auto job = context.value().load_job("job.yaml");
+//   auto plan = context.value().plan(job.value());
+//   ggufmill::RunOptions options;
+//   options.progress = [](const ggufmill::Progress& now) { ... };
+//   auto report = context.value().run(plan.value(), options);
+//
+// A Job can also be built without a pipeline file from make_gguf_source(), make_quantize_stage(), make_gguf_sink() and
+// similar functions.
+//
+// Errors: every call returns a Result, which is either the value or an Error; its `also` lists the other errors found
+// by the same call. The only exception thrown is std::bad_alloc. The library prints nothing and never ends the program.
+// Warnings are returned as data with the results.
+//
+// Ownership: objects returned by a Context point into it (types, kernels), so the Context must outlive them; it may be
+// moved. Strings and options are copied.
+//
+// Threads: a Context is immutable, and all its calls are thread-safe. Several Contexts may exist at the same time, each
+// with its own modules and types.
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "pipeline/api/batch.h"
+#include "pipeline/api/convert_options.h"
+#include "pipeline/api/probe.h"
+#include "pipeline/api/quantize_options.h"
+#include "pipeline/config/job.h"
+#include "pipeline/core/error.h"
+#include "pipeline/core/model.h"
+#include "pipeline/graph/engine.h"
+#include "pipeline/graph/rows_in_memory.h"
+#include "pipeline/io/output_target.h"
+#include "pipeline/journal/leftovers.h"
+#include "pipeline/kernels/kernels.h"
+#include "pipeline/plan/plan.h"
+#include "pipeline/report/report.h"
+#include "stages/arrays/arrays.h"
+#include "stages/gguf/gguf.h"
+#include "stages/importance/importance_stage.h"
+#include "stages/metadata/metadata_stage.h"
+#include "stages/prune/prune_stage.h"
+#include "stages/quantize/quantize_stage.h"
+#include "stages/rename/rename_stage.h"
+#include "stages/safetensors/safetensors.h"
+
+namespace ggufmill {
+
+struct ComparisonOptions {
+  // Output type for checkpoint folders, which are compared as the models that the source `huggingface` makes from them.
+  huggingface::OutType out_type = huggingface::OutType::kAuto;
+  std::string importance{};                 // importance of A (GGUF or legacy .dat), for weighted errors; empty: none
+  std::optional<std::uint64_t> memory{};    // bytes of tensor data held in memory; none: default of limits.memory
+  unsigned threads = 0;                     // 0: the number of CPUs available to this process
+  const std::atomic<bool>* stop = nullptr;  // when set, the comparison ends with kInterrupted
+  // Receives the bytes read and their total. Called from one thread at a time, at most every 50 ms.
+  std::function<void(std::uint64_t done, std::uint64_t total)> progress{};
+  std::string html{};      // path of the page to write; empty: none
+  bool overwrite = false;  // replace an existing page
+};
+
+struct Comparison {
+  Report report;  // its only output is model B
+  std::vector<std::string> warnings;
+};
+
+struct VerifyOptions {
+  std::string manifest{};                   // empty: FILE.manifest.json, if it exists
+  std::optional<std::uint64_t> memory{};    // bytes of tensor data held in memory; none: default of limits.memory
+  unsigned threads = 0;                     // 0: the number of CPUs available to this process
+  const std::atomic<bool>* stop = nullptr;  // when set, the verification ends with kInterrupted
+  // Receives the bytes read and their total. Called from one thread at a time.
+  std::function<void(std::uint64_t done, std::uint64_t total)> progress{};
+};
+
+struct Verification {
+  std::vector<std::string> files;
+  std::uint64_t tensors = 0, bytes = 0;
+  std::string manifest;  // path of the manifest used; empty: there was none
+  std::vector<std::string> warnings;
+};
+
+struct MeasureOptions {
+  RunOptions run{};  // only engine, I/O and stop are used
+  // Path of a file to which each tensor is added when it has been measured. A later call resumes from it with the same
+  // results. The caller has to remove it. Empty: no journal.
+  std::string journal{};
+  std::vector<std::string> other_journals{};   // of other parts; tensors found there are not measured again
+  std::uint64_t journal_bytes = 256ull << 20;  // minimum of source bytes measured between writes to the journal
+  // Measures only part `part` of `parts`: a range of whole tensors. The parts are as equal in source bytes as whole
+  // tensors allow.
+  std::size_t part = 0, parts = 1;
+  // Called first if the journals contain `known` of the `all` tensors.
+  std::function<void(std::size_t known, std::size_t all)> goes_on{};
+  // Receives a warning for each journal that is not used, with the reason.
+  std::function<void(const std::string& warning)> warn{};
+  // Receives the bytes read and their total. Called from one thread at a time, at most every 50 ms.
+  std::function<void(std::uint64_t done, std::uint64_t total)> progress{};
+};
+
+class Context;
+
+// Removes from a job the outputs that already exist unchanged (Context::unchanged()); `plan` is that of the job.
+// Returns the paths of their first files. Removes nothing if an interrupted run has to be resumed first. Fails with
+// exit code 2 if the plan writes no manifests.
+Result<std::vector<std::string>> drop_unchanged(const Context& context, const Plan& plan, Job& job);
+
+// needs_measurement() returns true if the job has a target (`quantize: {target: ...}`) without a measurement;
+// give_measurement() sets the measurement of all such targets.
+bool needs_measurement(const Job& job);
+// Fails if a job without a measurement could not be run whatever the measurement contained. To be called before
+// measure().
+Status check_unmeasured(const Context& context, const Job& job, bool overwrite);
+void give_measurement(Job& job, const std::shared_ptr<const Measurement>& measurement);
+// Measures a job in memory if it needs a measurement, after check_unmeasured().
+Status measure_if_needed(const Context& context, Job& job, bool overwrite, const MeasureOptions& options);
+
+// Owns the kernels and everything that pipeline files can name. Movable.
+class Context {
+ public:
+  // Loads the kernel modules found next to the library and in options.directories. See kernels.h for details and
+  // errors.
+  static Result<Context> create(const KernelOptions& options = {});
+
+  const Kernels& kernels() const { return *kernels_; }
+  const Registry& registry() const { return *registry_; }
+
+  // Reads the headers of a model: a GGUF file, or the first shard of one; a checkpoint folder (one with config.json),
+  // as the model that the source `huggingface` makes from it; or any other folder of safetensors files or a single one,
+  // without conversion. Fails with exit code 4 for malformed files.
+  Result<Model> inspect(const std::string& path, huggingface::OutType out_type = huggingface::OutType::kAuto) const;
+
+  // Returns the catalog of recipes, built-in and from files, for make_quantize_stage().
+  RecipeShelf recipes() const;
+
+  // Read a pipeline file or its text; messages show `name` as the path of the text.
+  Result<Job> load_job(const std::string& path, const JobOptions& options = {}) const;
+  Result<Job> parse_job(const std::string& text, const std::string& name, const JobOptions& options = {}) const;
+
+  // Read the jobs of a pipeline file, which may have a `matrix`, for run_batch().
+  Result<Batch> load_batch(const std::string& path, const JobOptions& options = {}) const;
+  Result<Batch> parse_batch(const std::string& text, const std::string& name, const JobOptions& options = {}) const;
+
+  // Returns a pipeline file for parse_job() that has the effect of llama-quantize with these options. Adds a warning
+  // for each argument that is interpreted differently than written.
+  Result<std::string> quantize_pipeline(const QuantizeOptions& options, std::vector<std::string>& warnings) const;
+
+  // Returns a pipeline file for parse_job() that has the effect of convert_hf_to_gguf.py with these options. Reads the
+  // headers of the checkpoint if the output's name depends on them.
+  Result<std::string> convert_pipeline(const ConvertOptions& options) const;
+
+  // Plans a job. Reads headers, never weights; writes nothing. Warnings are in Plan::warnings. Conditions that prevent
+  // a run are not errors yet: see problems() and check().
+  Result<Plan> plan(const Job& job) const;
+
+  // Returns the errors that no change to disks or memory would fix: problems of the model (missing importance, row
+  // lengths that no type fits), limits out of range, paths that are written twice or also read, types without a kernel.
+  std::vector<Error> problems(const Plan& plan) const;
+  // Returns the same errors and those caused by the current state of the machine: outputs that exist (unless
+  // `overwrite` is set) or cannot be created, too little disk space, too little memory.
+  std::vector<Error> check(const Plan& plan, bool overwrite) const;
+
+  // Returns every file that a job reads, as far as headers show: the pipeline file, recipes, the source, importance.
+  Result<std::vector<std::string>> inputs(const Job& job) const;
+  // Checks the path of a file that the caller will write itself, derived from the files in `read`. Fails with exit
+  // code 2 if the path refers, under any name, to one of these files or to a kernel module, or if it exists and
+  // `overwrite` is false.
+  Status check_written(const WrittenPath& written, std::vector<std::string> read, bool overwrite) const;
+
+  // Calls check(), then writes all outputs, the report and the trace. Each file is written completely or not at all,
+  // and the outputs become visible together. Resumes an earlier run of the same plan if options.resume is set. To stop
+  // the run, set options.stop from the progress function, another thread or a signal handler. An error that concerns
+  // only the report or the trace is returned after the outputs have been written, and says so. Raises the process's
+  // limit on open files if many outputs require that and the system allows it. If limits.nice is set, the run uses a
+  // thread of its own; TBB's threads, which the whole process shares, may keep the niceness.
+  Result<RunReport> run(const Plan& plan, const RunOptions& options) const;
+  // Returns the report of the plan that run() writes.
+  Report report_of(const Plan& plan, const RunReport& run) const;
+
+  // leftovers() returns the files that interrupted runs left next to the outputs and changes nothing. discard() removes
+  // them, except those in use by a running process.
+  Leftovers leftovers(const Plan& plan) const;
+  Status discard(const Leftovers& leftovers) const;
+
+  // Reads a model file, or all files of a manifest, from end to end and checks its structure, that the padding between
+  // tensors is zero, that numbers and scales are finite and, if there is a manifest, sizes and checksums. Fails with
+  // exit code 4 if the model is malformed or not finite, 3 if it differs from the manifest.
+  Result<Verification> verify(const std::string& path, const VerifyOptions& options = {}) const;
+  // Returns, for each output, true if it exists and its manifest shows that the plan would not change it; see
+  // unchanged_outputs().
+  std::vector<bool> unchanged(const Plan& plan, const std::atomic<bool>* stop = nullptr) const;
+
+  // Measures the error that each candidate type would cause in each tensor for which a target of the job chooses a
+  // type. Reads the source once and writes no part of the model. The results do not depend on the number of threads or
+  // the memory.
+  Result<Measurement> measure(const Job& job, const MeasureOptions& options = {}) const;
+  // Returns the plan of everything measure() would do, ignoring journals and parts, to estimate its time.
+  Result<Plan> plan_measurement(const Job& job) const;
+
+  // convert_rows() converts rows of numbers in memory to a type or back, with the same bytes as a run. read_rows()
+  // reads rows of a tensor of a model returned by inspect(), in its own type or as F32. See rows_in_memory.h, also for
+  // the errors.
+  Status convert_rows(const RowConversion& conversion, const RowsOptions& options = {}) const;
+  Status read_rows(const RowsOfTensor& wanted, const RowsOptions& options = {}) const;
+
+  // Returns, for an output with a measured target, the losses of the best choices for all sizes and those of the
+  // built-in recipes. Fails with exit code 2 for an output without such a target.
+  Result<std::vector<CurvePoint>> curve(const Job& job, std::size_t output, std::size_t points) const;
+
+  // Compares the tensors that have the same name in two models of any kind that inspect() reads.
+  Result<Comparison> compare(const std::string& a, const std::string& b, const ComparisonOptions& options = {}) const;
+
+ private:
+  explicit Context(std::shared_ptr<const Kernels> kernels);
+
+  std::shared_ptr<const Kernels> kernels_;
+  std::shared_ptr<const Registry> registry_;  // refers to the kernels' types
+};
+
+}  // namespace ggufmill

@@ -1,0 +1,199 @@
+#include "pipeline/api/describe.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/json.hpp>
+
+#include "pipeline/report/json_text.h"
+#include "stages/gguf/file_name.h"
+
+namespace ggufmill {
+
+namespace json = boost::json;
+
+namespace {
+
+std::string importance_text(const TypeInfo& type, const KernelChoice* encode,
+                            const std::vector<const TypeInfo*>& wanting) {
+  if (!encode) return "";
+  if (encode->kernel->flags & GGUFMILL_NEEDS_IMPORTANCE) return "needed";
+  if (std::ranges::count(wanting, &type) != 0) return "needed by recipes";
+  return encode->kernel->flags & GGUFMILL_ACCEPTS_IMPORTANCE ? "used" : "not used";
+}
+
+// Returns the type to which llama.cpp converts activations that are multiplied with rows of the given type (ggml-cpu,
+// vec_dot_type); empty for types that it does not multiply with.
+std::string_view partner_of(const TypeInfo& type) {
+  if (type.type_class == TypeClass::kInteger || type.name == "F64" || type.name == "Q8_K") return "";
+  if (!type.is_quantized()) return type.name;
+  if (type.name == "Q4_1" || type.name == "Q5_1" || type.name == "Q8_1") return "Q8_1";
+  return type.block_elements == 256 ? "Q8_K" : "Q8_0";
+}
+
+json::object tensor_json(const PlannedTensor& tensor) {
+  json::array shape;
+  for (std::uint32_t i = 0; i < tensor.shape.rank; ++i) shape.push_back(tensor.shape.dims[i]);
+  return {{"name", tensor.name},
+          {"shape", shape},
+          {"from", tensor.source_type->name},
+          {"to", tensor.type->name},
+          {"fallback_from", tensor.fallback_from ? json::value(tensor.fallback_from->name) : json::value()},
+          {"bytes_from", tensor.source_bytes},
+          {"bytes", tensor.bytes},
+          {"why", tensor.reason}};
+}
+
+json::object output_json(const PlannedOutput& output) {
+  const OutputTotals totals = totals_of(output);
+  json::array files;
+  for (const OutputFile& file : output.files) files.push_back({{"path", file.path}, {"bytes", file.bytes}});
+  json::array tensors;
+  for (const PlannedTensor& tensor : output.tensors) tensors.push_back(tensor_json(tensor));
+  json::array problems;
+  for (const Error& problem : output.problems) problems.push_back(json::string(problem.what));
+  return {{"files", files},
+          {"problems", problems},
+          {"tensors", tensors},
+          {"weights", totals.weights},
+          {"tensor_bytes_from", totals.bytes_before},
+          {"tensor_bytes", totals.bytes},
+          {"bits_per_weight", totals.bits_per_weight()}};
+}
+
+}  // namespace
+
+Result<json::array> describe_types(const Context& context) {
+  const Kernels& kernels = context.kernels();
+  BOOST_OUTCOME_TRY(const std::vector<const TypeInfo*> wanting, types_wanting_importance(context.recipes()));
+  json::array types;
+  for (const TypeInfo* type : kernels.types().all())
+    types.push_back({{"name", type->name},
+                     {"id", type->id},
+                     {"bits_per_weight", type->bits_per_weight()},
+                     {"block_elements", type->block_elements},
+                     {"block_bytes", type->block_bytes},
+                     {"read", kernels.decode(type->id) != nullptr},
+                     {"write", kernels.encode(type->id) != nullptr},
+                     {"importance", importance_text(*type, kernels.encode(type->id), wanting)},
+                     {"times", partner_of(*type)}});
+  return types;
+}
+
+std::string kernel_text(const KernelChoice* choice) {
+  return choice ? fmt::format("{} ({})", choice->module->isa, choice->module->name) : "-";
+}
+
+json::object describe_kernels(const Kernels& kernels) {
+  json::array modules;
+  for (const ModuleReport& report : kernels.reports())
+    modules.push_back({{"path", report.path},
+                       {"name", report.name},
+                       {"version", report.version},
+                       {"isa", report.isa},
+                       {"loaded", report.loaded},
+                       {"refusal", report.refusal},
+                       {"kernels", report.kernels}});
+  json::array types;
+  for (const TypeInfo* type : kernels.types().all())
+    types.push_back({{"type", type->name},
+                     {"decode", kernel_text(kernels.decode(type->id))},
+                     {"encode", kernel_text(kernels.encode(type->id))}});
+  return {{"modules", modules}, {"types", types}};
+}
+
+double OutputTotals::bits_per_weight() const {
+  return weights ? 8.0 * static_cast<double>(bytes) / static_cast<double>(weights) : 0;
+}
+
+OutputTotals totals_of(const PlannedOutput& output) {
+  OutputTotals totals;
+  for (const PlannedTensor& tensor : output.tensors) {
+    totals.bytes_before += tensor.source_bytes;
+    totals.bytes += tensor.bytes;
+    totals.weights += tensor.shape.elements();
+    ++totals.tensors_of_type[tensor.type->name];
+  }
+  return totals;
+}
+
+json::object describe_plan(const Plan& plan) {
+  json::array files;
+  for (const SourceRef& file : plan.source.files) files.push_back({{"path", file->path}, {"bytes", file->bytes}});
+  json::array outputs;
+  for (const PlannedOutput& output : plan.outputs) outputs.push_back(output_json(output));
+  return {{"source", {{"files", files}, {"tensors", plan.source.tensors}}},
+          {"outputs", outputs},
+          {"bytes_read", plan.bytes_read()},
+          {"bytes_written", plan.bytes_written()},
+          {"least_memory", plan.least_memory}};
+}
+
+json::object describe_figures(const Tensor& tensor, const TensorFigures& figures) {
+  json::array histogram;
+  for (const std::uint64_t count : figures.histogram) histogram.push_back(count);
+  return {{"tensor", tensor.name},
+          {"type", tensor.type->name},
+          {"count", figures.count},
+          {"zeros", figures.zeros},
+          {"not_finite", figures.not_finite},
+          {"least", json_number(figures.least)},
+          {"largest", json_number(figures.largest)},
+          {"mean", json_number(figures.mean)},
+          {"deviation", json_number(figures.deviation)},
+          {"histogram", std::move(histogram)}};
+}
+
+json::object describe_curve(const std::vector<CurvePoint>& curve) {
+  json::array points;
+  for (const CurvePoint& point : curve)
+    points.push_back({{"recipe", point.recipe.empty() ? json::value() : json::value(point.recipe)},
+                      {"bytes", point.bytes},
+                      {"loss", point.loss},
+                      {"target", point.is_target}});
+  return {{"points", std::move(points)}};
+}
+
+json::object describe_verification(const Verification& verification) {
+  return {{"files", json::array(verification.files.begin(), verification.files.end())},
+          {"tensors", verification.tensors},
+          {"bytes", verification.bytes},
+          {"manifest", verification.manifest}};
+}
+
+json::object describe_findings(const std::string& path, const std::vector<gguf::Finding>& findings) {
+  json::array list;
+  for (const gguf::Finding& finding : findings)
+    list.push_back(json::object{{"level", finding.is_required ? "error" : "advice"},
+                                {"where", finding.where},
+                                {"what", finding.what},
+                                {"rule", finding.rule}});
+  return {{"file", path}, {"findings", std::move(list)}};
+}
+
+json::object describe_hashes(const std::string& path, const std::vector<Hash>& hashes) {
+  json::array all;
+  for (const Hash& hash : hashes)
+    all.push_back(json::object{{"kind", name_of(hash.kind)}, {"hash", hash.digits}, {"of", hash.of}});
+  return {{"model", path}, {"hashes", std::move(all)}};
+}
+
+Result<json::object> describe_name(const std::string& name) {
+  const auto parsed = gguf::parse_file_name(name);
+  if (!parsed)
+    return Error{ExitCode::kVerification, name, "does not follow the GGUF naming convention", "",
+                 "a name needs at least BaseName-SizeLabel-Version.gguf, for example Mine-7B-v1.0-Q8_0.gguf"};
+  const gguf::FileName& parts = *parsed;
+  const auto text = [](const std::optional<std::string>& part) { return part ? json::value(*part) : json::value(); };
+  return json::object{{"name", name},
+                      {"sidecar", text(parts.sidecar)},
+                      {"base_name", parts.base_name},
+                      {"size_label", text(parts.size_label)},
+                      {"finetune", text(parts.finetune)},
+                      {"version", text(parts.version)},
+                      {"encoding", text(parts.encoding)},
+                      {"type", text(parts.type)},
+                      {"shard", text(parts.shard)}};
+}
+
+}  // namespace ggufmill

@@ -1,0 +1,61 @@
+#pragma once
+// JSON descriptions of plans, models, kernels and results: what `--json` prints and what the C interface returns.
+
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pipeline/api/context.h"
+#include "pipeline/api/edit.h"
+#include "pipeline/api/hash.h"
+#include "pipeline/api/tensor_figures.h"
+#include "pipeline/report/report.h"
+#include "stages/gguf/specification.h"
+
+namespace ggufmill {
+
+// Returns [{name, id, bits_per_weight, block_elements, block_bytes, read, write, importance, times}], one for each
+// type.
+Result<boost::json::array> describe_types(const Context& context);
+// Returns {modules: [{path, name, version, isa, loaded, refusal, kernels}], types: [{type, decode, encode}]}.
+boost::json::object describe_kernels(const Kernels& kernels);
+// Returns the ISA and the name of a kernel's module: "x86-64-v3 (ggufmill)"; "-" for null.
+std::string kernel_text(const KernelChoice* choice);
+
+// Sums over the tensors of an output.
+struct OutputTotals {
+  std::uint64_t bytes_before = 0, bytes = 0, weights = 0;
+  std::map<std::string_view, std::uint64_t> tensors_of_type;
+
+  double bits_per_weight() const;
+};
+OutputTotals totals_of(const PlannedOutput& output);
+
+// Returns {source: {files, tensors}, outputs: [{files, problems, tensors, weights, tensor_bytes_from, tensor_bytes,
+// bits_per_weight}], bytes_read, bytes_written, least_memory}.
+boost::json::object describe_plan(const Plan& plan);
+
+// Writes {files: [{path, bytes}], metadata: [{key, type, value}], tensors: [{name, shape, type, bytes, ...}]} piece by
+// piece: a vocabulary as one JSON value would take many times its memory. `more`: further members of the object.
+void describe_model(const Model& model, const TextSink& sink, const boost::json::object& more = {});
+
+// Returns {tensor, type, count, zeros, not_finite, least, largest, mean, deviation, histogram}.
+boost::json::object describe_figures(const Tensor& tensor, const TensorFigures& figures);
+
+// Returns {points: [{recipe, bytes, loss, target}]}.
+boost::json::object describe_curve(const std::vector<CurvePoint>& curve);
+
+// Returns {files, tensors, bytes, manifest}.
+boost::json::object describe_verification(const Verification& verification);
+// Returns {file, findings: [{level, where, what, rule}]}.
+boost::json::object describe_findings(const std::string& path, const std::vector<gguf::Finding>& findings);
+// Returns {model, hashes: [{kind, hash, of}]}.
+boost::json::object describe_hashes(const std::string& path, const std::vector<Hash>& hashes);
+// Parses a file name that follows GGUF's naming convention. Returns {name, sidecar, base_name, size_label, finetune,
+// version, encoding, type, shard}: strings, or null. Fails with exit code 3 if the name does not follow the convention.
+Result<boost::json::object> describe_name(const std::string& name);
+
+}  // namespace ggufmill

@@ -1,0 +1,45 @@
+# Compares the functions that ggufmill.h declares, exported_symbols.txt lists, and libggufmill exports; and compiles
+# ggufmill.h as C11, C++17 and C++20, and ggufmill.hpp as C++17 and C++20, with all warnings.
+file(STRINGS ${API}/exported_symbols.txt listed)
+
+# compare_with_list(WHAT NAMES...): fails if the names are not those of the list.
+function(compare_with_list what)
+  set(names ${ARGN})
+  list(SORT names)
+  list(REMOVE_DUPLICATES names)
+  if(names STREQUAL listed)
+    return()
+  endif()
+  set(missing ${listed})
+  list(REMOVE_ITEM missing ${names})
+  list(REMOVE_ITEM names ${listed})
+  message(FATAL_ERROR "${what}: not in exported_symbols.txt: ${names}; only there: ${missing}")
+endfunction()
+
+file(READ ${API}/ggufmill.h header)
+string(REGEX MATCHALL "\nGGUFMILL_API [^(]*ggufmill_[a-z0-9_]+\\(" declarations "${header}")
+set(names "")
+foreach(declaration IN LISTS declarations)
+  string(REGEX REPLACE ".*(ggufmill_[a-z0-9_]+)\\($" "\\1" name "${declaration}")
+  list(APPEND names ${name})
+endforeach()
+compare_with_list("ggufmill.h" ${names})
+
+execute_process(COMMAND ${NM} -D --defined-only ${LIBRARY} OUTPUT_VARIABLE symbols COMMAND_ERROR_IS_FATAL ANY)
+string(REGEX MATCHALL "[^ \n]+\n" symbols "${symbols}")
+string(REPLACE "\n" "" symbols "${symbols}")
+compare_with_list("libggufmill" ${symbols})
+
+# compile(COMPILER LANGUAGE STANDARD HEADER)
+function(compile compiler language standard header)
+  execute_process(COMMAND ${compiler} -x ${language} -std=${standard} -Wall -Wextra -Wpedantic -Wshadow -Wundef -Werror
+    -I${API} -include ${header} -fsyntax-only /dev/null RESULT_VARIABLE result ERROR_VARIABLE errors)
+  if(NOT result EQUAL 0)
+    message(FATAL_ERROR "${header} as ${standard}:\n${errors}")
+  endif()
+endfunction()
+compile(${CC} c c11 ggufmill.h)
+foreach(standard c++17 c++20)
+  compile(${CXX} c++ ${standard} ggufmill.h)
+  compile(${CXX} c++ ${standard} ggufmill.hpp)
+endforeach()
