@@ -308,6 +308,24 @@ TEST_CASE("a batch continues after a failure, and reports all outputs") {
   CHECK(result.at("report").at("failed") == 1);
 }
 
+TEST_CASE("the progress of a batch is that of the source being read") {
+  const JobFolder folder;
+  GgufBuilder small;
+  small.add_tensor("token_embd.weight", {256, 10}).tensors[0].data = float_bytes(std::vector<float>(2560, 0.5f));
+  small.write(folder.path("small.gguf"));
+  write_text(folder.path("job.yaml"),
+             fmt::format("version: 1\nmatrix: {{sources: [{}, {}]}}\noutputs: [{{gguf: \"{}\", quantize: Q8_0}}]\n",
+                         folder.path("model.gguf"), folder.path("small.gguf"), folder.path("{name}-out.gguf")));
+  const OpenJob job(folder.path("job.yaml"));
+  ggufmill_progress last{};
+  ggufmill_control* control = ggufmill_control_create(
+      [](const ggufmill_progress* now, void* into) { *static_cast<ggufmill_progress*>(into) = *now; }, &last);
+  REQUIRE(ggufmill_job_run(job.get(), nullptr, control, nullptr, nullptr) == GGUFMILL_SUCCESS);
+  ggufmill_control_free(control);
+  CHECK(last.bytes_to_write == 10 * 272u);
+  CHECK(last.bytes_written == last.bytes_to_write);
+}
+
 TEST_CASE("operations on one job refuse a batch") {
   const JobFolder folder;
   write_text(folder.path("job.yaml"),

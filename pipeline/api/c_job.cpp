@@ -11,6 +11,7 @@
 #include "pipeline/api/describe.h"
 #include "pipeline/api/pages.h"
 #include "pipeline/api/split_pipeline.h"
+#include "pipeline/config/bound_fields.h"
 #include "pipeline/core/io_mode.h"
 #include "pipeline/plan/written.h"
 #include "pipeline/report/json_text.h"
@@ -140,8 +141,7 @@ struct Translated {
 
 Result<Translated> from_quantize(const Context& context, const char* text) {
   QuantizeOptions it;
-  Strings words, type_files, types;
-  std::string imatrix, prune_layers;
+  Strings words, type_files;
   Options options(text);
   options.read("words", words);
   options.read("allow-requantize", it.allow_requantize);
@@ -216,6 +216,12 @@ Result<Translated> from_split(const char* text) {
     return usage_error("expected two names: input and output", "set the options 'input' and 'output'");
   if (!it.max_size.empty() && max_tensors != 0)
     return usage_error("split-max-size and split-max-tensors cannot be used together", "omit one of them");
+  if (merge && (!it.max_size.empty() || max_tensors != 0 || it.no_tensor_first_split))
+    return usage_error("'merge' makes one file, and has no limits", "omit it, or the limits");
+  if (clean && !merge) return usage_error("'clean' needs 'merge'", "set both, or neither");
+  if (!it.max_size.empty()) {
+    BOOST_OUTCOME_TRY(parse_option("split-max-size", bytes().at_least(1), it.max_size));
+  }
   if (max_tensors != 0) it.max_tensors = max_tensors;
   Translated translated;
   translated.pipeline = merge ? merge_pipeline(it.input, it.output, clean) : split_pipeline(it);

@@ -62,6 +62,7 @@ Status convert(const Context& context, const TypeInfo& from, const TypeInfo& to,
                            .columns = given.columns};
   std::uint64_t weights = 0;
   if (importance.values) {
+    if (importance.rows == 0) return usage_error("the importance has no rows", "set importance.rows to 1 or more");
     if (__builtin_mul_overflow(importance.rows, given.columns, &weights))
       return usage_error("there are too many rows of importance");
     conversion.importance = {importance.values, weights};

@@ -52,8 +52,10 @@ class PlanProgress {
  public:
   explicit PlanProgress(const ggufmill_control* control) : caller_(control) {}
   bool is_wanted() const { return caller_.is_wanted(); }
+  // Must be called before the first progress of each plan.
+  void begin() { is_counted_ = false; }
   void show(const Plan& plan, const Progress& now) {
-    if (&plan != plan_) count(plan);
+    if (!is_counted_) count(plan);
     ggufmill_progress progress{};
     progress.bytes_read = now.bytes_read;
     progress.bytes_to_read = to_read_;
@@ -65,7 +67,7 @@ class PlanProgress {
 
  private:
   void count(const Plan& plan) {
-    plan_ = &plan;
+    is_counted_ = true;
     to_read_ = plan.bytes_read();
     to_write_ = 0;
     for (const PlannedOutput& output : plan.outputs)
@@ -73,7 +75,7 @@ class PlanProgress {
   }
 
   ProgressCaller caller_;
-  const Plan* plan_ = nullptr;
+  bool is_counted_ = false;
   std::uint64_t to_read_ = 0, to_write_ = 0;
 };
 
@@ -101,7 +103,7 @@ Result<std::string> run_single(const Context& context, Job job, RunChoices choic
   BOOST_OUTCOME_TRY(Plan plan, context.plan(job));
   Strings unchanged;
   if (choices.skip_unchanged) {
-    BOOST_OUTCOME_TRY(unchanged, drop_unchanged(context, plan, job));
+    BOOST_OUTCOME_TRY(unchanged, drop_unchanged(context, plan, job, choices.run.stop));
     if (job.outputs.empty()) return run_result("null", unchanged, plan.warnings);
     if (!unchanged.empty()) {
       BOOST_OUTCOME_TRY(plan, context.plan(job));
@@ -125,6 +127,7 @@ std::string run_all(const Context& context, const Batch& batch, const RunChoices
   options.adjust = [&](const std::string&, Job& job) {
     return measure_if_needed(context, job, true, measure_options(control));
   };
+  options.begun = [&](const std::string&, std::size_t, std::size_t) { progress.begin(); };
   if (progress.is_wanted()) options.progress = [&](const Plan& plan, const Progress& now) { progress.show(plan, now); };
   const BatchReport done = run_batch(context, batch, options);
   for (const Error& error : failures_of(done.cells)) failures.add(error);
@@ -167,6 +170,7 @@ Result<MeasureChoices> read_measure_choices(const char* text) {
   options.read("part", choices.part);
   options.read("parts", choices.parts, ClusterOptions::kMostParts);
   BOOST_OUTCOME_TRY(options.finish());
+  if (choices.parts == 0 && choices.part != 0) return usage_error("'part' needs 'parts'", "set both, or neither");
   if (choices.parts == 0) return choices;
   if (choices.part >= choices.parts)
     return usage_error(fmt::format("part {} of {} does not exist", choices.part, choices.parts),

@@ -67,7 +67,7 @@ Result<CommandResult> run_command(const std::vector<std::string>& words) {
   CommandResult result;
   read_both(out, err, result);
   int status = 0;
-  retry([&] { return ::waitpid(child, &status, 0); });
+  if (retry([&] { return ::waitpid(child, &status, 0); }) != child) return io_error(words[0], "wait for", errno);
   result.exit_code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
   return result;
 }

@@ -113,7 +113,8 @@ class Context;
 // Removes from a job the outputs that already exist unchanged (Context::unchanged()); `plan` is that of the job.
 // Returns the paths of their first files. Removes nothing if an interrupted run has to be resumed first. Fails with
 // exit code 2 if the plan writes no manifests.
-Result<std::vector<std::string>> drop_unchanged(const Context& context, const Plan& plan, Job& job);
+Result<std::vector<std::string>> drop_unchanged(const Context& context, const Plan& plan, Job& job,
+                                                const std::atomic<bool>* stop = nullptr);
 
 // needs_measurement() returns true if the job has a target (`quantize: {target: ...}`) without a measurement;
 // give_measurement() sets the measurement of all such targets.

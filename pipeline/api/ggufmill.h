@@ -109,8 +109,8 @@ typedef struct ggufmill_progress {
   const char* tensor;                     /* finished last; may be empty; valid during the call */
 } ggufmill_progress;
 
-/* Receives the progress of an operation: at most every 50 ms, on any thread, one call at a time. Must
- * return soon, and must not call a long operation. */
+/* Receives the progress of an operation: at most every 50 ms, on any thread, one call at a time for
+ * each operation. Must return soon, and must not call a long operation. */
 typedef void (*ggufmill_progress_function)(const ggufmill_progress* progress, void* user_data);
 
 /* Lets a program watch and cancel the operations that it is passed to, one or several. Optional for every operation. */
@@ -166,18 +166,26 @@ GGUFMILL_API ggufmill_status ggufmill_job_parse(const ggufmill_context* context,
                                                 const char* options, ggufmill_job** job, ggufmill_error** error);
 GGUFMILL_API void ggufmill_job_free(ggufmill_job* job);
 
+/* clang-format off */
 /* Translates the arguments of another tool into a pipeline file for ggufmill_job_parse(): {pipeline, inputs, warnings}.
  * `tool` and its options:
- *   "llama-quantize"         words (list: INPUT [OUTPUT] TYPE[,TYPE...] [THREADS]); allow-requantize,
- *                            leave-output-tensor, pure, keep-split (true or false); imatrix, output-tensor-type,
- *                            token-embedding-type, prune-layers (string); include-weights, exclude-weights,
- * tensor-type, tensor-type-file, override-kv (list of strings) "convert_hf_to_gguf.py"  folder, outfile, outtype,
- * model-name, metadata, split-max-size (string); split-max-tensors (number); no-tensor-first-split, bigendian,
- * vocab-only, mtp, no-mtp, fuse-gate-up-exps, fp8-as-q8, mistral-format (true or false); defaults ("transformers" or
- * "none") "llama-gguf-split"       input, output (string); split-max-size (string) or split-max-tensors (number);
- *                            no-tensor-first-split, merge, clean (true or false). With merge, `output` is the file to
- *                            write, and `clean` omits the keys split.*; without, `output` is the name of the shards
- *                            without -00001-of-0000N.gguf. */
+ *   "llama-quantize"
+ *       words: list of INPUT [OUTPUT] TYPE[,TYPE...] [THREADS]
+ *       allow-requantize, leave-output-tensor, pure, keep-split: true or false
+ *       imatrix, output-tensor-type, token-embedding-type, prune-layers: string
+ *       include-weights, exclude-weights, tensor-type, tensor-type-file, override-kv: list of strings
+ *   "convert_hf_to_gguf.py"
+ *       folder, outfile, outtype, model-name, metadata, split-max-size: string
+ *       split-max-tensors: number
+ *       no-tensor-first-split, bigendian, vocab-only, mtp, no-mtp, fuse-gate-up-exps, fp8-as-q8, mistral-format:
+ *       true or false
+ *       defaults: "transformers" or "none"
+ *   "llama-gguf-split"
+ *       input, output: string; without `merge`, `output` is the name of the shards without -00001-of-0000N.gguf
+ *       split-max-size: string; or split-max-tensors: number
+ *       no-tensor-first-split: true or false
+ *       merge: true to write one file; with `clean`: true, it has no keys split.* */
+/* clang-format on */
 GGUFMILL_API ggufmill_status ggufmill_pipeline_of(const ggufmill_context* context, const char* tool,
                                                   const char* options, char** json, ggufmill_error** error);
 
@@ -196,15 +204,20 @@ GGUFMILL_API ggufmill_status ggufmill_job_check(const ggufmill_job* job, const c
 GGUFMILL_API ggufmill_status ggufmill_job_plan(const ggufmill_job* job, const char* options, char** json,
                                                ggufmill_error** error);
 
+/* clang-format off */
 /* Runs a job: reads the source once and writes all outputs, each completely or not at all. Resumes an interrupted run.
  * Measures targets that have no measurement first, in memory. A batch processes its sources in order, skips unchanged
- * outputs, and continues after failures, which it reports at the end. Options: overwrite       replace existing outputs
- * (true or false) resume          false: start over, and leave nothing if canceled (true or false) skip_unchanged  skip
- * outputs whose manifests show that the run would not change them (true or false) fail_fast       for a batch: start
- * nothing more after a failure (true or false) engine          "graph", or "simple", which processes one slab at a time
- * (string) io_engine       "auto", "io_uring" or "threads" (string) `json` is optional: {report, unchanged, warnings},
- * where `report` has the form of report files, or, for a batch, of batch reports: {cells: [{source, output, recipe,
- * state, bytes, error, ...}], ...}; null if nothing had to be written. A batch stores `json` even if it fails. */
+ * outputs, and continues after failures, which it reports at the end. Options:
+ *   overwrite       true: replace existing outputs
+ *   resume          false: start over, and leave nothing if canceled
+ *   skip_unchanged  true: skip outputs whose manifests show that the run would not change them
+ *   fail_fast       true: for a batch, start nothing more after a failure
+ *   engine          "graph", or "simple", which processes one slab at a time
+ *   io_engine       "auto", "io_uring" or "threads"
+ * `json` is optional: {report, unchanged, warnings}, where `report` has the form of report files, or, for a batch, of
+ * batch reports: {cells: [{source, output, recipe, state, bytes, error, ...}], ...}; null if nothing had to be written.
+ * A batch stores `json` even if it fails. */
+/* clang-format on */
 GGUFMILL_API ggufmill_status ggufmill_job_run(const ggufmill_job* job, const char* options, ggufmill_control* control,
                                               char** json, ggufmill_error** error);
 

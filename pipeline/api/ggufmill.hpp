@@ -12,6 +12,7 @@
 #include <exception>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -61,9 +62,12 @@ class Control {
   void cancel() noexcept { ggufmill_control_cancel(control_); }
 
   ggufmill_control* get() const noexcept { return control_; }
-  // Rethrows what the progress function threw, if anything.
-  void rethrow() {
-    if (thrown_) std::rethrow_exception(std::exchange(thrown_, nullptr));
+  // Rethrows what the progress function threw, if anything, in place of `error`, which is then freed.
+  void rethrow(ggufmill_error* error = nullptr) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!thrown_) return;
+    ggufmill_error_free(error);
+    std::rethrow_exception(std::exchange(thrown_, nullptr));
   }
 
  private:
@@ -72,6 +76,7 @@ class Control {
     try {
       control->progress_(*progress);
     } catch (...) {
+      const std::lock_guard<std::mutex> lock(control->mutex_);
       control->thrown_ = std::current_exception();
       control->cancel();
     }
@@ -79,6 +84,7 @@ class Control {
 
   std::function<void(const ggufmill_progress&)> progress_;
   ggufmill_control* control_ = nullptr;
+  std::mutex mutex_;  // of `thrown_`: operations that share a control report their progress on their own threads
   std::exception_ptr thrown_;
 };
 
@@ -91,10 +97,8 @@ template <class Function>
 void call(const Function& function, Control* control = nullptr) {
   ggufmill_error* error = nullptr;
   const ggufmill_status status = function(&error);
-  if (status == GGUFMILL_SUCCESS) return;
-  Error failure(status, error);
-  if (control) control->rethrow();
-  throw failure;
+  if (control) control->rethrow(error);
+  if (status != GGUFMILL_SUCCESS) throw Error(status, error);
 }
 
 // The same for a function that stores a string in its last but one parameter.

@@ -11,6 +11,7 @@
 #include "pipeline/core/text.h"
 #include "pipeline/io/json_file.h"
 #include "pipeline/io/machine.h"
+#include "pipeline/io/output_store.h"
 #include "pipeline/io/source_path.h"
 #include "pipeline/manifest/manifest.h"
 
@@ -130,14 +131,16 @@ std::vector<bool> Context::unchanged(const Plan& plan, const std::atomic<bool>* 
   return unchanged_outputs(plan, stop);
 }
 
-Result<std::vector<std::string>> drop_unchanged(const Context& context, const Plan& plan, Job& job) {
+Result<std::vector<std::string>> drop_unchanged(const Context& context, const Plan& plan, Job& job,
+                                                const std::atomic<bool>* stop) {
   if (!plan.manifest)
-    return usage_error("--skip-unchanged needs manifests, which record what the outputs were made from",
+    return usage_error("skipping unchanged outputs needs manifests, which record what the outputs were made from",
                        "set `manifest: true` in the pipeline file and run it once");
   std::vector<std::string> dropped;
   // An interrupted run must be resumed and finished, including its manifests, before its outputs can be compared.
   if (context.leftovers(plan).can_go_on()) return dropped;
-  const std::vector<bool> unchanged = context.unchanged(plan);
+  const std::vector<bool> unchanged = context.unchanged(plan, stop);
+  if (stop && *stop) return interrupted();
   std::vector<JobOutput> changed;
   for (std::size_t i = 0; i < unchanged.size(); ++i)
     if (unchanged[i])

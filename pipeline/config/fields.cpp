@@ -62,6 +62,13 @@ class Linter {
     if (added_ > before || full()) faulty_.insert(&node);
   }
 
+  // Adds a node that was not checked, with everything in it.
+  void give_up_on(const ConfigNode& node) {
+    faulty_.insert(&node);
+    for (const ConfigNode& item : node.items) give_up_on(item);
+    for (const ConfigNode::Entry& entry : node.entries) give_up_on(entry.value);
+  }
+
   FaultyNodes take_faulty() { return std::move(faulty_); }
 
   bool full() const { return added_ >= kMostErrors; }
@@ -213,7 +220,10 @@ class Linter {
 FaultyNodes lint(const ConfigNode& node, const FieldSpec& spec, Diagnostics& out, const Types& types) {
   Linter linter(out, types);
   linter.check(node, spec);
-  if (linter.full()) out.add(usage_error(fmt::format("stopped after {} errors", kMostErrors)));
+  if (linter.full()) {
+    out.add(usage_error(fmt::format("stopped after {} errors", kMostErrors)));
+    linter.give_up_on(node);
+  }
   return linter.take_faulty();
 }
 

@@ -210,10 +210,11 @@ TEST_CASE("a field's own check runs when the rest is valid") {
 
 TEST_CASE("a lint stops after a hundred errors") {
   Diagnostics out;
-  lint(list(std::vector<ConfigNode>(1000, scalar("x"))), {.kind = FieldKind::kList, .item = {of(FieldKind::kBool)}},
-       out);
+  const ConfigNode items = list(std::vector<ConfigNode>(1000, scalar("x")));
+  const FaultyNodes faulty = lint(items, {.kind = FieldKind::kList, .item = {of(FieldKind::kBool)}}, out);
   REQUIRE(out.errors().size() == kMostErrors + 1);
   CHECK(out.errors().back().what == "stopped after 100 errors");
+  CHECK(faulty.contains(&items.items.back()));  // not checked, so not to be read
 }
 
 TEST_CASE("the caret of a bad pattern is at its position in the file") {

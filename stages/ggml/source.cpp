@@ -32,6 +32,7 @@ Form<SourceOptions> options_form() {
                      .example("8"),
                  field("epsilon", &Options::epsilon,
                        "Epsilon of the RMS norms: 1e-6 for LLaMA 1 and OpenLLaMA, 1e-5 for LLaMA 2.")
+                     .shown_default("5e-6")
                      .at_most(1)
                      .example("1e-5"),
                  field("context_length", &Options::context_length,
