@@ -14,7 +14,7 @@ namespace {
 namespace fs = std::filesystem;
 
 Recipe read(std::string_view name) {
-  auto recipe = RecipeShelf().find(std::string(name));
+  auto recipe = RecipeCatalog().find(std::string(name));
   if (!recipe) FAIL(render(recipe.error()));
   return std::move(recipe).value();
 }

@@ -91,18 +91,18 @@ class SourceRun {
   // Plans the outputs that can be made and do not exist yet; returns false if there are none.
   bool plan_what_is_left() {
     if (!make_plan()) {
-      leave_out_those_that([&](const Job& job) { return context_.plan(job); });
+      skip_those_that([&](const Job& job) { return context_.plan(job); });
       if (left_.empty()) return false;
       if (!make_plan()) return fail_all(*error_), false;
     }
     for (std::size_t k = 0; k < left_.size(); ++k) describe(plan_->outputs[k], cells_[left_[k]]);
     // Outputs of a run that can be resumed are not compared with manifests yet: the run is completed first.
-    if (plan_->manifest && !context_.leftovers(*plan_).can_go_on()) {
-      if (leave_out_unchanged() && !left_.empty() && !make_plan()) return fail_all(*error_), false;
+    if (plan_->manifest && !context_.leftovers(*plan_).can_resume()) {
+      if (skip_unchanged() && !left_.empty() && !make_plan()) return fail_all(*error_), false;
       if (left_.empty()) return false;
     }
     if (context_.check(*plan_, options_.run.overwrite).empty()) return true;
-    leave_out_those_that([&](const Job& job) -> Result<Plan> {
+    skip_those_that([&](const Job& job) -> Result<Plan> {
       BOOST_OUTCOME_TRY(Plan plan, context_.plan(job));
       Diagnostics errors;
       for (Error& error : context_.check(plan, options_.run.overwrite)) errors.add(std::move(error));
@@ -131,7 +131,7 @@ class SourceRun {
 
   // Checks the remaining outputs individually and drops those for which `tried` fails.
   template <class Tried>
-  void leave_out_those_that(const Tried& tried) {
+  void skip_those_that(const Tried& tried) {
     std::vector<std::size_t> good;
     for (const std::size_t i : left_) {
       const Result<Plan> plan = tried(job_with({i}));
@@ -144,7 +144,7 @@ class SourceRun {
   }
 
   // Drops the unchanged outputs from those remaining; returns false if there are none.
-  bool leave_out_unchanged() {
+  bool skip_unchanged() {
     const std::vector<bool> unchanged = context_.unchanged(*plan_, options_.run.stop);
     std::vector<std::size_t> changed;
     for (std::size_t k = 0; k < left_.size(); ++k)
@@ -201,7 +201,7 @@ SourcePlan plan_source(const Context& context, const BatchJob& job, const BatchO
 }
 
 std::vector<Error> failures_of(const std::vector<BatchCell>& cells) {
-  constexpr std::size_t kMostListed = 8;
+  constexpr std::size_t kMaxListed = 8;
   struct Cause {
     Error error;
     std::vector<std::string> details, cells;
@@ -234,9 +234,9 @@ std::vector<Error> failures_of(const std::vector<BatchCell>& cells) {
     std::string& detail = cause.error.detail;
     detail.clear();
     for (const auto* list : {&cause.details, &cause.cells}) {
-      for (std::size_t i = 0; i < std::min(list->size(), kMostListed); ++i)
+      for (std::size_t i = 0; i < std::min(list->size(), kMaxListed); ++i)
         detail += (detail.empty() ? "" : "\n") + (*list)[i];
-      if (list->size() > kMostListed) detail += fmt::format("\nand {} more", list->size() - kMostListed);
+      if (list->size() > kMaxListed) detail += fmt::format("\nand {} more", list->size() - kMaxListed);
     }
     failures.push_back(std::move(cause.error));
   }

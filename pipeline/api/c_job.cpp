@@ -38,7 +38,7 @@ Result<JobChanges> read_changes(const char* text) {
   Options options(text);
   options.read("set", changes.file.set);
   options.read("parameters", changes.file.parameters);
-  options.read("threads", threads, Limits::kMostThreads);
+  options.read("threads", threads, Limits::kMaxThreads);
   options.read("io", changes.io);
   options.read("errors", changes.errors);
   options.read("measurement", changes.measurement);

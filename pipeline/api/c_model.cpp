@@ -73,8 +73,9 @@ Result<std::string> statistics(const ggufmill_model& model, const char* name, co
   BOOST_OUTCOME_TRY(options.finish());
   if (bins == 0) return usage_error("'bins' must be at least 1");
   BOOST_OUTCOME_TRY(const Tensor* const tensor, find_tensor(model.model, name));
-  BOOST_OUTCOME_TRY(const TensorFigures figures, tensor_figures(*model.context, *tensor, bins, stop_of(control)));
-  return to_json_text(describe_figures(*tensor, figures));
+  BOOST_OUTCOME_TRY(const TensorStatistics statistics,
+                    tensor_statistics(*model.context, *tensor, bins, stop_of(control)));
+  return to_json_text(describe_statistics(*tensor, statistics));
 }
 
 }  // namespace
@@ -194,7 +195,7 @@ ggufmill_status ggufmill_recipe_check(const ggufmill_model* model, const char* r
                                       ggufmill_error** error) {
   return guarded(error, [&]() -> Status {
     BOOST_OUTCOME_TRY(require({{"model", model}, {"recipe", recipe}, {"json", json}}));
-    const RecipeShelf recipes = model->context->recipes();
+    const RecipeCatalog recipes = model->context->recipes();
     BOOST_OUTCOME_TRY(const Recipe found, recipes.find(recipe));
     BOOST_OUTCOME_TRY(const std::vector<RuleUse> uses, rule_uses(found, model->model, recipes));
     boost::json::array list;

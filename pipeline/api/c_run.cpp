@@ -168,7 +168,7 @@ Result<MeasureChoices> read_measure_choices(const char* text) {
   options.read("overwrite", choices.overwrite);
   options.read("resume", choices.resume);
   options.read("part", choices.part);
-  options.read("parts", choices.parts, ClusterOptions::kMostParts);
+  options.read("parts", choices.parts, ClusterOptions::kMaxParts);
   BOOST_OUTCOME_TRY(options.finish());
   if (choices.parts == 0 && choices.part != 0) return usage_error("'part' needs 'parts'", "set both, or neither");
   if (choices.parts == 0) return choices;
@@ -186,7 +186,7 @@ Result<Measurement> measure(const Context& context, const Job& job, const Measur
   if (choices.output.empty()) return context.measure(job, measure_options(control));
   MeasuringOptions options;
   options.overwrite = choices.overwrite;
-  options.begins_anew = !choices.resume;
+  options.starts_over = !choices.resume;
   if (choices.parts != 0) options.part = MeasuredPart{choices.part, choices.parts};
   options.stop = stop_of(control);
   options.progress = ProgressCaller(control).of_reading();
@@ -215,7 +215,7 @@ Status probe_job(const Context& context, const Job& job, const char* text, const
   options.read("type", it.type);
   options.read("chunks", it.chunks);
   options.read("context", it.context);
-  options.read("threads", it.threads, Limits::kMostThreads);
+  options.read("threads", it.threads, Limits::kMaxThreads);
   BOOST_OUTCOME_TRY(options.finish());
   for (const auto& [name, value] :
        {std::pair("perplexity", &it.perplexity), {"text", &it.text}, {"output", &it.output}})

@@ -24,7 +24,7 @@ Result<std::string> verify(const Context& context, const char* path, const char*
   bool spec = false;
   Options options(text);
   options.read("manifest", it.manifest);
-  options.read("threads", it.threads, Limits::kMostThreads);
+  options.read("threads", it.threads, Limits::kMaxThreads);
   options.read("spec", spec);
   BOOST_OUTCOME_TRY(options.finish());
   if (spec) {
@@ -50,7 +50,7 @@ Result<std::string> compare(const Context& context, const char* a, const char* b
   options.read("html", it.html);
   options.read("overwrite", it.overwrite);
   options.read("memory", memory);
-  options.read("threads", it.threads, Limits::kMostThreads);
+  options.read("threads", it.threads, Limits::kMaxThreads);
   BOOST_OUTCOME_TRY(options.finish());
   if (memory) {
     BOOST_OUTCOME_TRY(const std::uint64_t bytes, parse_bytes(*memory));

@@ -29,9 +29,9 @@ json::array texts(const auto& words) {
 
 Result<json::array> recipes() {
   json::array list;
-  const RecipeShelf shelf;
+  const RecipeCatalog catalog;
   for (const BuiltInRecipe& built_in : built_in_recipes()) {
-    BOOST_OUTCOME_TRY(const Recipe recipe, shelf.find(std::string(built_in.name)));
+    BOOST_OUTCOME_TRY(const Recipe recipe, catalog.find(std::string(built_in.name)));
     list.push_back({{"name", recipe.name},
                     {"aliases", texts(recipe.aliases)},
                     {"file_type", recipe.file_type ? json::value(*recipe.file_type) : json::value()},
@@ -137,7 +137,7 @@ Result<json::array> describe_catalog(CatalogKind kind) {
 
 Result<std::string> catalog_text(CatalogKind kind, const std::string& name) {
   if (kind == CatalogKind::kRecipes) {
-    BOOST_OUTCOME_TRY(const Recipe recipe, RecipeShelf().find(name));
+    BOOST_OUTCOME_TRY(const Recipe recipe, RecipeCatalog().find(name));
     return text_of_found(built_in_recipes(), name, recipe.name, "recipe",
                          "`ggufmill recipe list` lists the built-in recipes");
   }
@@ -152,11 +152,11 @@ Result<std::string> catalog_text(CatalogKind kind, const std::string& name) {
 }
 
 Result<RecipeDifference> compare_recipes(const std::string& a, const std::string& b, const Model& model,
-                                         const RecipeShelf& shelf) {
+                                         const RecipeCatalog& catalog) {
   std::vector<Model> made;
   for (const std::string& name : {a, b}) {
-    BOOST_OUTCOME_TRY(const Recipe recipe, shelf.find(name));
-    BOOST_OUTCOME_TRY(Model with, with_recipe(recipe, model, shelf));
+    BOOST_OUTCOME_TRY(const Recipe recipe, catalog.find(name));
+    BOOST_OUTCOME_TRY(Model with, with_recipe(recipe, model, catalog));
     made.push_back(std::move(with));
   }
   std::map<std::string_view, const Tensor*> of_b;
@@ -180,7 +180,7 @@ std::string conventional_name(const Model& model, std::string encoding) {
   const MetadataValue* type = model.metadata.find("general.file_type");
   if (const auto number = type ? as_unsigned(*type) : std::nullopt; encoding.empty() && number)
     for (const BuiltInRecipe& built_in : built_in_recipes())
-      if (const auto recipe = RecipeShelf().find(std::string(built_in.name));
+      if (const auto recipe = RecipeCatalog().find(std::string(built_in.name));
           recipe && recipe.value().file_type == *number)
         encoding = recipe.value().name;
   return gguf::file_name_of(model, size_label(count_weights(model.tensors)), encoding);

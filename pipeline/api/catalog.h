@@ -35,7 +35,7 @@ struct RecipeDifference {
   std::uint64_t bytes_a = 0, bytes_b = 0;
 };
 Result<RecipeDifference> compare_recipes(const std::string& a, const std::string& b, const Model& model,
-                                         const RecipeShelf& shelf);
+                                         const RecipeCatalog& catalog);
 
 // Returns the file name for a model in GGUF's naming convention. An empty `encoding` stands for that of
 // general.file_type.

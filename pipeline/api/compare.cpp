@@ -62,28 +62,27 @@ Matching match(const Model& a, const Model& b, const Kernels& kernels) {
 
 // `compared` is null for a pair without elements.
 ReportTensor tensor_report(const TensorPair& pair, const StepResult* compared) {
-  ReportTensor told;
-  told.name = pair.a->name;
-  told.shape = pair.a->shape();
-  told.source_type = pair.a->expression->type;
-  told.type = pair.b->expression->type;
-  told.source_bytes = pair.a->source_bytes();
-  told.bytes = pair.b->source_bytes();
-  told.importance = pair.a->importance != nullptr;
+  ReportTensor described;
+  described.name = pair.a->name;
+  described.shape = pair.a->shape();
+  described.source_type = pair.a->expression->type;
+  described.type = pair.b->expression->type;
+  described.source_bytes = pair.a->source_bytes();
+  described.bytes = pair.b->source_bytes();
+  described.importance = pair.a->importance != nullptr;
   if (!compared || compared->same_bytes)
-    told.state = ErrorState::kExact;
+    described.state = ErrorState::kExact;
   else if (compared->difference)
-    told.state = ErrorState::kMeasured, told.sums = *compared->difference;
-  return told;
+    described.state = ErrorState::kMeasured, described.sums = *compared->difference;
+  return described;
 }
 
 }  // namespace
 
 Result<Comparison> Context::compare(const std::string& path_a, const std::string& path_b,
                                     const ComparisonOptions& options) const {
-  if (options.threads > Limits::kMostThreads)
-    return usage_error(
-        fmt::format("{} threads are too many: the maximum is {}", options.threads, Limits::kMostThreads));
+  if (options.threads > Limits::kMaxThreads)
+    return usage_error(fmt::format("{} threads are too many: the maximum is {}", options.threads, Limits::kMaxThreads));
   // Only the tensors of a checkpoint matter here, so its pre-tokenizer need not be known.
   const SourceSettings as_model{{"outtype", std::string(out_type_name(options.out_type))}, {"pre", "default"}};
   BOOST_OUTCOME_TRY(Model a, open_model(path_a, as_model, registry()));

@@ -47,7 +47,7 @@ Result<Model> Context::inspect(const std::string& path, huggingface::OutType out
   return open_model(path, {{"outtype", std::string(out_type_name(out_type))}}, registry());
 }
 
-RecipeShelf Context::recipes() const { return RecipeShelf(registry().types); }
+RecipeCatalog Context::recipes() const { return RecipeCatalog(registry().types); }
 
 Result<Job> Context::load_job(const std::string& path, const JobOptions& options) const {
   BOOST_OUTCOME_TRY(refuse_model(path));

@@ -142,7 +142,7 @@ class Context {
   Result<Model> inspect(const std::string& path, huggingface::OutType out_type = huggingface::OutType::kAuto) const;
 
   // Returns the catalog of recipes, built-in and from files, for make_quantize_stage().
-  RecipeShelf recipes() const;
+  RecipeCatalog recipes() const;
 
   // Read a pipeline file or its text; messages show `name` as the path of the text.
   Result<Job> load_job(const std::string& path, const JobOptions& options = {}) const;

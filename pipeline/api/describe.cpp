@@ -129,18 +129,18 @@ json::object describe_plan(const Plan& plan) {
           {"least_memory", plan.least_memory}};
 }
 
-json::object describe_figures(const Tensor& tensor, const TensorFigures& figures) {
+json::object describe_statistics(const Tensor& tensor, const TensorStatistics& statistics) {
   json::array histogram;
-  for (const std::uint64_t count : figures.histogram) histogram.push_back(count);
+  for (const std::uint64_t count : statistics.histogram) histogram.push_back(count);
   return {{"tensor", tensor.name},
           {"type", tensor.type->name},
-          {"count", figures.count},
-          {"zeros", figures.zeros},
-          {"not_finite", figures.not_finite},
-          {"least", json_number(figures.least)},
-          {"largest", json_number(figures.largest)},
-          {"mean", json_number(figures.mean)},
-          {"deviation", json_number(figures.deviation)},
+          {"count", statistics.count},
+          {"zeros", statistics.zeros},
+          {"not_finite", statistics.not_finite},
+          {"least", json_number(statistics.least)},
+          {"largest", json_number(statistics.largest)},
+          {"mean", json_number(statistics.mean)},
+          {"deviation", json_number(statistics.deviation)},
           {"histogram", std::move(histogram)}};
 }
 

@@ -11,7 +11,7 @@
 #include "pipeline/api/context.h"
 #include "pipeline/api/edit.h"
 #include "pipeline/api/hash.h"
-#include "pipeline/api/tensor_figures.h"
+#include "pipeline/api/tensor_statistics.h"
 #include "pipeline/report/report.h"
 #include "stages/gguf/specification.h"
 
@@ -43,7 +43,7 @@ boost::json::object describe_plan(const Plan& plan);
 void describe_model(const Model& model, const TextSink& sink, const boost::json::object& more = {});
 
 // Returns {tensor, type, count, zeros, not_finite, least, largest, mean, deviation, histogram}.
-boost::json::object describe_figures(const Tensor& tensor, const TensorFigures& figures);
+boost::json::object describe_statistics(const Tensor& tensor, const TensorStatistics& statistics);
 
 // Returns {points: [{recipe, bytes, loss, target}]}.
 boost::json::object describe_curve(const std::vector<CurvePoint>& curve);

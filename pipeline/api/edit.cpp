@@ -141,7 +141,7 @@ class Edit {
       return usage_error("the header of the first shard has no room for this change",
                          "use a job with `shards: source` and a `metadata` stage to rewrite the model");
     if (options_.dry_run || edited_.keys.empty()) return std::move(edited_);
-    BOOST_OUTCOME_TRY(edited_.in_place ? write_in_place(before, first) : write_anew(before, first));
+    BOOST_OUTCOME_TRY(edited_.in_place ? write_in_place(before, first) : rewrite(before, first));
     return std::move(edited_);
   }
 
@@ -241,7 +241,7 @@ class Edit {
     return remove_backup();
   }
 
-  Status write_anew(const Model& before, const OutputFile& file) {
+  Status rewrite(const Model& before, const OutputFile& file) {
     AtomicFile::Options how;
     how.identity = kIdentity;
     how.overwrite = options_.output.empty() || options_.overwrite;

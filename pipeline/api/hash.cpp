@@ -22,7 +22,7 @@ namespace ggufmill {
 namespace {
 
 constexpr std::size_t kReadBytes = 4 << 20;
-constexpr std::uint64_t kMostListBytes = 256 << 20;
+constexpr std::uint64_t kMaxListBytes = 256 << 20;
 
 // uuid5(NAMESPACE_URL, "en.wikipedia.org/wiki/Llama.cpp"), the namespace that gguf-hash uses for its UUIDs.
 constexpr std::array<unsigned char, 16> kNamespace = {0xef, 0x00, 0x12, 0x06, 0xda, 0xdc, 0x5f, 0x6d,
@@ -137,7 +137,7 @@ Result<std::vector<Hash>> hash_model(const Model& model, const std::string& path
 }
 
 Result<KnownHashes> read_hashes(const std::string& path) {
-  BOOST_OUTCOME_TRY(const std::string text, read_text_file(path, kMostListBytes));
+  BOOST_OUTCOME_TRY(const std::string text, read_text_file(path, kMaxListBytes));
   KnownHashes known;
   std::istringstream lines(text);
   lines.exceptions(std::ios::badbit);  // rethrows std::bad_alloc

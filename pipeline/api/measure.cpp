@@ -60,29 +60,30 @@ MatrixSums sums_of(const std::vector<ErrorSums>& matrices, bool weighted, double
 
 MeasuredTensor describe(const Measured& measured, const StepResult* result) {
   const Tensor& tensor = *measured.tensor;
-  MeasuredTensor told{tensor.name, measured_identity(tensor), tensor.shape(), 0, 0, tensor.importance != nullptr, {}};
+  MeasuredTensor described{tensor.name, measured_identity(tensor), tensor.shape(), 0, 0, tensor.importance != nullptr,
+                           {}};
   for (std::size_t i = 0; i < measured.types.size(); ++i) {
     MeasuredType type{std::string(measured.types[i]->name),
                       bytes_of(*measured.types[i], tensor.shape().elements()).value(), 0, 0};
     if (result && result->encodings[i].error) {
       const ErrorSums& sums = *result->encodings[i].error;
-      told.energy = sums.reference;
-      told.weighted_energy = std::max(told.weighted_energy, sums.weighted_reference);
+      described.energy = sums.reference;
+      described.weighted_energy = std::max(described.weighted_energy, sums.weighted_reference);
       type.error = sums.difference;
       type.weighted_error = sums.weighted_difference;
       const std::vector<ErrorSums>& matrices = result->encodings[i].matrices;
-      told.matrices = sums_of(matrices, told.weighted, &ErrorSums::reference, &ErrorSums::weighted_reference);
-      type.matrices = sums_of(matrices, told.weighted, &ErrorSums::difference, &ErrorSums::weighted_difference);
+      described.matrices = sums_of(matrices, described.weighted, &ErrorSums::reference, &ErrorSums::weighted_reference);
+      type.matrices = sums_of(matrices, described.weighted, &ErrorSums::difference, &ErrorSums::weighted_difference);
     }
-    told.types.push_back(std::move(type));
+    described.types.push_back(std::move(type));
   }
-  for (MeasuredType& type : told.types)  // for types without any loss
+  for (MeasuredType& type : described.types)  // for types without any loss
     if (type.matrices.plain.empty()) {
-      type.matrices.plain.resize(told.matrices.plain.size());
-      type.matrices.weighted.resize(told.matrices.weighted.size());
+      type.matrices.plain.resize(described.matrices.plain.size());
+      type.matrices.weighted.resize(described.matrices.weighted.size());
     }
-  std::ranges::stable_sort(told.types, {}, &MeasuredType::bytes);
-  return told;
+  std::ranges::stable_sort(described.types, {}, &MeasuredType::bytes);
+  return described;
 }
 
 std::uint64_t source_bytes(const Measured& measured) { return measured.tensor->expression->bytes(); }

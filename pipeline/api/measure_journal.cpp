@@ -16,7 +16,7 @@ namespace ggufmill {
 namespace {
 
 constexpr std::size_t kHashDigits = 16;
-constexpr std::uint64_t kMostBytes = 1 << 30;  // same limit as for a measurement
+constexpr std::uint64_t kMaxBytes = 1 << 30;  // same limit as for a measurement
 
 std::string hash_of(std::string_view text, std::uint64_t seed) {
   return fmt::format("{:016x}", XXH3_64bits_withSeed(text.data(), text.size(), seed));
@@ -33,7 +33,7 @@ Result<std::string> read_from(int file, const std::string& path) {
   struct stat info {};
   if (retry([&] { return system_calls().fstat(file, &info); }) < 0) return io_error(path, "stat the file", errno);
   const auto bytes = static_cast<std::uint64_t>(info.st_size);
-  if (bytes > kMostBytes)
+  if (bytes > kMaxBytes)
     return input_error(path, "is too large to be the journal of a measurement",
                        "remove it; its tensors will be measured again");
   std::string text(bytes, '\0');

@@ -34,19 +34,19 @@ json::object page_data(const Measurement& measurement) {
     names.push_back(json::string(key.second));
   }
   for (const MeasuredTensor& tensor : measurement.tensors) {
-    json::array figures(names.size()), matrices(names.size());
+    json::array statistics(names.size()), matrices(names.size());
     const auto weights = static_cast<double>(tensor.shape.elements());
     for (const MeasuredType& type : tensor.types) {
       const double bits = 8.0 * static_cast<double>(type.bytes) / weights;
       const std::size_t place = types.at({std::round(bits * 100) / 100, type.type});
-      figures[place] = json::array{bits, std::sqrt(tensor.relative_square(type))};
+      statistics[place] = json::array{bits, std::sqrt(tensor.relative_square(type))};
       json::array errors;
       for (std::size_t m = 0; m < type.matrices.plain.size(); ++m)
         errors.push_back(rounded(std::sqrt(tensor.relative_square(type, m))));
       matrices[place] = std::move(errors);
     }
     json::array row{is_utf8(tensor.name) ? tensor.name : quoted_name(tensor.name), describe(tensor.shape),
-                    tensor.shape.elements(), std::move(figures)};
+                    tensor.shape.elements(), std::move(statistics)};
     if (!tensor.matrices.plain.empty()) row.push_back(std::move(matrices));
     tensors.push_back(std::move(row));
   }

@@ -91,7 +91,7 @@ Result<Measurement> measure_to(const Context& context, const Job& job, const std
     BOOST_OUTCOME_TRY(context.check_written({path, "measurement"}, read, how.overwrite));
   }
   BOOST_OUTCOME_TRY(context.check_written({options.journal, "journal"}, read, true));
-  if (how.begins_anew) {
+  if (how.starts_over) {
     remove_all(journals);
     options.other_journals.clear();
   }

@@ -25,7 +25,7 @@ struct MeasuredPart {
 };
 struct MeasuringOptions {
   bool overwrite = false;                   // replace existing files
-  bool begins_anew = false;                 // first remove the files of earlier calls
+  bool starts_over = false;                 // first remove the files of earlier calls
   std::optional<MeasuredPart> part = {};    // measure only this part and keep it for the call that measures everything
   const std::atomic<bool>* stop = nullptr;  // when set, ends with kInterrupted
   std::function<void(std::uint64_t done, std::uint64_t total)> progress{};  // see MeasureOptions::progress

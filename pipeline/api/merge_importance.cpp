@@ -18,7 +18,7 @@ namespace ggufmill {
 namespace {
 
 constexpr std::size_t kNumbersAtOnce = 1 << 16;  // numbers read at a time
-constexpr std::uint64_t kMostCounts = 16 << 20;  // limit for all entries together
+constexpr std::uint64_t kMaxCounts = 16 << 20;   // limit for all entries together
 
 struct Share {
   const ImportanceEntry* entry;
@@ -77,7 +77,7 @@ Result<std::vector<Sum>> sums_of(const std::vector<MergePart>& parts, std::uint3
     sum.name = name;
     sum.shares = std::move(shares);
     for (const Share& share : sum.shares)
-      if (counts + share.entry->counts.count > kMostCounts) return mismatch(share, "too many counts");
+      if (counts + share.entry->counts.count > kMaxCounts) return mismatch(share, "too many counts");
     for (const Share& share : sum.shares) {
       BOOST_OUTCOME_TRY(add_counts(share, chunk_size, sum));
     }
@@ -134,9 +134,9 @@ class Merge {
     for (const Sum& sum : sums_)
       if (const std::size_t empty = sum.empty(); empty != 0)
         merged_.warnings.push_back(fmt::format("{}: {} of {} parts saw no token{}", printable(sum.name), empty,
-                                               sum.counts.size(), left_out(sum) ? ": skipped" : ""));
+                                               sum.counts.size(), skipped(sum) ? ": skipped" : ""));
     if (options_.format == ImportanceFormat::kLegacy)
-      std::erase_if(sums_, [this](const Sum& sum) { return left_out(sum); });
+      std::erase_if(sums_, [this](const Sum& sum) { return skipped(sum); });
     if (sums_.empty()) return input_error(options_.output, "there is nothing to write: no entry saw a token");
     for (const Sum& sum : sums_) chunks_ = std::max(chunks_, sum.most() / options_.chunk_size);
     if (chunks_ > INT32_MAX || sums_.size() > INT32_MAX)
@@ -147,7 +147,7 @@ class Merge {
   }
 
  private:
-  bool left_out(const Sum& sum) const {
+  bool skipped(const Sum& sum) const {
     return options_.format == ImportanceFormat::kLegacy && sum.empty() == sum.counts.size();
   }
 

@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 namespace json = boost::json;
 
 // The program logs from a separate thread, which may lose the last lines of a short run.
-constexpr int kMostTries = 10;
+constexpr int kMaxTries = 10;
 constexpr const char* kWhichProgram = "use a llama-perplexity from llama.cpp that supports --kl-divergence";
 
 std::string words_of(const SourceFile& file) {
@@ -157,12 +157,12 @@ class Prober {
   }
 
   Status write_model(const Tensor& tensor, const std::string& path) const {
-    const RecipeShelf shelf = context_.recipes();
+    const RecipeCatalog catalog = context_.recipes();
     QuantizeStageOptions options;
-    BOOST_OUTCOME_TRY(options.recipe, recipe_of_target(shelf));
+    BOOST_OUTCOME_TRY(options.recipe, recipe_of_target(catalog));
     options.recipe.keep.clear();
     BOOST_OUTCOME_TRY(Pattern match, Pattern::compile("^" + regex_literal(tensor.name) + "$"));
-    const TypeInfo* type = shelf.types().find(options_.type);
+    const TypeInfo* type = catalog.types().find(options_.type);
     if (!type)
       return usage_error(fmt::format("unknown type {}", quoted_name(options_.type)), "`ggufmill types` lists them");
     options.rules.push_back({std::move(match), type, tensor.name});
@@ -170,7 +170,7 @@ class Prober {
     job.report.reset();
     job.manifest = false;
     job.outputs.clear();
-    BOOST_OUTCOME_TRY(auto stage, make_quantize_stage(std::move(options), shelf));
+    BOOST_OUTCOME_TRY(auto stage, make_quantize_stage(std::move(options), catalog));
     BOOST_OUTCOME_TRY(auto sink, make_gguf_sink({.path = path}));
     job.outputs.push_back({std::move(sink), {std::move(stage)}});
     BOOST_OUTCOME_TRY(const Plan plan, context_.plan(job));
@@ -184,7 +184,7 @@ class Prober {
   Result<double> measure(const std::string& model) const {
     std::vector<std::string> words = command(model);
     words.insert(words.end(), {"--kl-divergence", "--kl-divergence-base", base_answers()});
-    for (int i = 0; i < kMostTries; ++i) {
+    for (int i = 0; i < kMaxTries; ++i) {
       BOOST_OUTCOME_TRY(const std::string printed, options_.run_program(words));
       if (const auto divergence = divergence_in(printed)) return *divergence;
     }

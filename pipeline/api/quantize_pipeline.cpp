@@ -124,7 +124,7 @@ Result<std::string> head_rule(const QuantizeOptions& options, bool mixed) {
 
 Result<std::string> quantize_text(const QuantizeOptions& options, const std::string& recipe_name,
                                   std::vector<std::string>& warnings) {
-  BOOST_OUTCOME_TRY(const Recipe recipe, RecipeShelf().find(recipe_name));
+  BOOST_OUTCOME_TRY(const Recipe recipe, RecipeCatalog().find(recipe_name));
   const bool mixed = is_mixed(recipe);
   warn_of_unused_types(options, recipe, warnings);
   BOOST_OUTCOME_TRY(const auto tensors, tensor_rules(options, mixed, warnings));

@@ -17,7 +17,7 @@
 namespace ggufmill {
 namespace {
 
-constexpr int kMostThreads = 1024;  // limits.threads
+constexpr int kMaxThreads = 1024;  // limits.threads
 constexpr const char* kQuantizeUsage = "usage: ggufmill quantize [options] INPUT [OUTPUT] TYPE[,TYPE...] [THREADS]";
 
 struct RecipeName {
@@ -34,14 +34,14 @@ std::string upper(std::string word) {
 // Only recipes whose text contains the word are parsed, because parsing all of them takes longer than quantizing a
 // small model.
 std::optional<RecipeName> recipe_of(const std::string& word) {
-  const RecipeShelf shelf;
+  const RecipeCatalog catalog;
   const auto number = whole_number<std::uint32_t>(word);
   const std::string wanted = upper(number ? std::to_string(*number) : word);
   for (const BuiltInRecipe& built_in : built_in_recipes()) {
     const std::string name(built_in.name);
     const bool is_name = upper(name) == upper(word);
     if (!is_name && upper(std::string(built_in.text)).find(wanted) == std::string::npos) continue;
-    const auto recipe = shelf.find(name);
+    const auto recipe = catalog.find(name);
     if (!recipe || recipe.value().partial) continue;
     if (is_name) return RecipeName{name, name};
     const auto& aliases = recipe.value().aliases;
@@ -77,9 +77,9 @@ Status read_threads(const std::string& word, QuantizeOptions& options, std::vect
     warnings.push_back(fmt::format("{} is read as {} threads", quoted_name(word), threads->number));
   if (threads->number < 0)
     warnings.push_back(fmt::format("{} threads: using as many as the machine has", threads->number));
-  else if (threads->number > kMostThreads)
-    warnings.push_back(fmt::format("{} threads are too many: using {}", threads->number, kMostThreads));
-  if (threads->number > 0) options.threads = static_cast<unsigned>(std::min(threads->number, kMostThreads));
+  else if (threads->number > kMaxThreads)
+    warnings.push_back(fmt::format("{} threads are too many: using {}", threads->number, kMaxThreads));
+  if (threads->number > 0) options.threads = static_cast<unsigned>(std::min(threads->number, kMaxThreads));
   return ok();
 }
 
@@ -196,9 +196,9 @@ Status read_words(const std::vector<std::string>& words, QuantizeOptions& option
 }
 
 Result<std::vector<std::string>> read_tensor_type_file(const std::string& path) {
-  constexpr std::uint64_t kMostBytes = 16 << 20;
+  constexpr std::uint64_t kMaxBytes = 16 << 20;
   BOOST_OUTCOME_TRY(const auto file, InputFile::open(path));
-  if (file->bytes() > kMostBytes) return input_error(path, "has more than 16 MiB of PATTERN=TYPE entries");
+  if (file->bytes() > kMaxBytes) return input_error(path, "has more than 16 MiB of PATTERN=TYPE entries");
   std::string text(static_cast<std::size_t>(file->bytes()), '\0');
   BOOST_OUTCOME_TRY(file->read(0, std::as_writable_bytes(std::span(text))));
   std::vector<std::string> words;

@@ -11,38 +11,38 @@ namespace ggufmill {
 namespace {
 
 ReportTensor tensor_report(const Plan& plan, const PlannedTensor& tensor) {
-  ReportTensor told;
-  told.name = tensor.name;
-  told.shape = tensor.shape;
-  told.source_type = tensor.source_type;
-  told.type = tensor.type;
-  told.fallback_from = tensor.fallback_from;
-  told.source_bytes = tensor.source_bytes;
-  told.bytes = tensor.bytes;
-  told.rule = tensor.reason;
-  told.importance = tensor.importance;
-  if (plan.report.error) told.state = ErrorState::kExact;
-  return told;
+  ReportTensor described;
+  described.name = tensor.name;
+  described.shape = tensor.shape;
+  described.source_type = tensor.source_type;
+  described.type = tensor.type;
+  described.fallback_from = tensor.fallback_from;
+  described.source_bytes = tensor.source_bytes;
+  described.bytes = tensor.bytes;
+  described.rule = tensor.reason;
+  described.importance = tensor.importance;
+  if (plan.report.error) described.state = ErrorState::kExact;
+  return described;
 }
 
 // Lists the tensors in the order of the output's files; results are filled in later.
 ReportOutput output_report(const Plan& plan, const PlannedOutput& output) {
-  ReportOutput told;
-  told.recipe = output.recipe;
-  for (const PlannedTensor& tensor : output.tensors) told.tensors.push_back(tensor_report(plan, tensor));
-  for (const OutputFile& file : output.files) told.files.push_back({file.path, file.bytes});
-  return told;
+  ReportOutput described;
+  described.recipe = output.recipe;
+  for (const PlannedTensor& tensor : output.tensors) described.tensors.push_back(tensor_report(plan, tensor));
+  for (const OutputFile& file : output.files) described.files.push_back({file.path, file.bytes});
+  return described;
 }
 
 // `partial`: an earlier run converted some of the rows, and its part of the error is not known.
 void put_result(const Encoding& encoding, const TargetResult& result, bool partial, Report& report) {
   for (const Place& place : encoding.places) {
-    ReportTensor& told = report.outputs[place.output].tensors[place.tensor];
-    told.seconds = result.seconds;
-    if (partial && told.type != told.source_type) told.state = ErrorState::kNotMeasured;
+    ReportTensor& described = report.outputs[place.output].tensors[place.tensor];
+    described.seconds = result.seconds;
+    if (partial && described.type != described.source_type) described.state = ErrorState::kNotMeasured;
     if (!result.error || partial) continue;
-    told.state = ErrorState::kMeasured;
-    told.sums = *result.error;
+    described.state = ErrorState::kMeasured;
+    described.sums = *result.error;
   }
 }
 

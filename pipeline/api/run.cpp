@@ -65,15 +65,15 @@ Error with_hint(Error error, const Plan& plan, const Journal& journal) {
   return error;
 }
 
-std::string why_anew(const Journal& journal) {
-  return "cannot resume an earlier run of this plan: " + journal.starts_anew_since();
+std::string restart_warning(const Journal& journal) {
+  return "cannot resume an earlier run of this plan: " + journal.restart_reason();
 }
 
 // The run has succeeded: removes the journal and adds the user's warnings about earlier runs.
 void finish(Journal& journal, const RunOptions& options, RunReport& report) {
   journal.remove();
   report.units_kept = journal.units_kept();
-  if (!journal.starts_anew_since().empty() && !options.begins_anew) report.warnings.push_back(why_anew(journal));
+  if (!journal.restart_reason().empty() && !options.starts_over) report.warnings.push_back(restart_warning(journal));
   if (journal.units_damaged() != 0)
     report.warnings.push_back(
         fmt::format("units of work of the earlier run that were damaged or missing on disk and were redone: {}",
@@ -169,8 +169,8 @@ Result<RunReport> Context::run(const Plan& plan, const RunOptions& options) cons
     if (!options.resume) journal->forget();
     own.ledger = journal.get();
     own.attach = journal->goes_on();
-    if (options.resume && options.begins_anew && !journal->starts_anew_since().empty())
-      options.begins_anew(why_anew(*journal));
+    if (options.resume && options.starts_over && !journal->restart_reason().empty())
+      options.starts_over(restart_warning(*journal));
     own.when_sealed = [&](OutputStore& store) -> Status {
       if (options.when_sealed) {
         BOOST_OUTCOME_TRY(options.when_sealed(store));

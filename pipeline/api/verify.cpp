@@ -91,7 +91,7 @@ std::string beside(const std::string& path, const std::string& name) { return fs
 // Compares sizes and checksums, and lists the differences up to a limit.
 Status check_sums(const Manifest& wanted, const std::string& path, unsigned threads, const VerifyOptions& options,
                   Meter& meter) {
-  constexpr std::size_t kMostErrors = 20;
+  constexpr std::size_t kMaxErrors = 20;
   Diagnostics errors;
   std::vector<std::shared_ptr<const ByteSource>> files;
   for (const ManifestFile& file : wanted.files) {
@@ -114,7 +114,7 @@ Status check_sums(const Manifest& wanted, const std::string& path, unsigned thre
     std::string tensors;
     for (std::size_t t = 0; t < was.tensors.size(); ++t) {
       if (is.tensors[t].xxh3 == was.tensors[t].xxh3) continue;
-      if (++wrong <= kMostErrors)
+      if (++wrong <= kMaxErrors)
         tensors +=
             fmt::format("{}tensor {} has changed", tensors.empty() ? "" : "\n", quoted_name(was.tensors[t].name));
     }
@@ -138,7 +138,7 @@ Result<std::vector<std::string>> drop_unchanged(const Context& context, const Pl
                        "set `manifest: true` in the pipeline file and run it once");
   std::vector<std::string> dropped;
   // An interrupted run must be resumed and finished, including its manifests, before its outputs can be compared.
-  if (context.leftovers(plan).can_go_on()) return dropped;
+  if (context.leftovers(plan).can_resume()) return dropped;
   const std::vector<bool> unchanged = context.unchanged(plan, stop);
   if (stop && *stop) return interrupted();
   std::vector<JobOutput> changed;

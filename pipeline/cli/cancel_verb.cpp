@@ -56,7 +56,7 @@ Status cancel(const std::string& folder, bool discard) {
     return usage_error("parts that ggufmill did not start are running", "stop them where they were started");
   }
   if (!discard) {
-    say_note(
+    print_note(
         sealed ? "the outputs are already sealed"
                : fmt::format("canceled; finished work is kept: `ggufmill resume {}` continues the job", array.folder));
     return ok();
@@ -65,7 +65,7 @@ Status cancel(const std::string& folder, bool discard) {
     BOOST_OUTCOME_TRY(remove_outputs(array.jobs[i], opened.planned.plans[i]));
   }
   BOOST_OUTCOME_TRY(remove_array(array));
-  say_note(sealed ? "removed the job; its outputs are kept" : "removed the job and its incomplete outputs");
+  print_note(sealed ? "removed the job; its outputs are kept" : "removed the job and its incomplete outputs");
   return ok();
 }
 

@@ -28,17 +28,17 @@ CommandSpec check_command() {
 int check(const Planned& planned, bool overwrite) {
   const Plan& plan = planned.plan;
   std::vector<Error> errors = planned.context.check(plan, overwrite);
-  say_unmeasured(errors);
+  print_unmeasured(errors);
   if (!errors.empty()) return fail(of_source(errors, planned.source));
   const std::string which = planned.source.empty() ? plan.file : plan.file + ": " + planned.source;
-  say_note(fmt::format("{}: ok: {} tensors, {} to read, {} to write as {} output{}, at least {} of memory", which,
-                       plan.source.tensors, human_bytes(plan.bytes_read()), human_bytes(plan.bytes_written()),
-                       plan.outputs.size(), plan.outputs.size() == 1 ? "" : "s", human_bytes(plan.least_memory)));
+  print_note(fmt::format("{}: ok: {} tensors, {} to read, {} to write as {} output{}, at least {} of memory", which,
+                         plan.source.tensors, human_bytes(plan.bytes_read()), human_bytes(plan.bytes_written()),
+                         plan.outputs.size(), plan.outputs.size() == 1 ? "" : "s", human_bytes(plan.least_memory)));
   for (const PlannedOutput& output : plan.outputs)
     if (const std::string fallbacks = describe_fallbacks(output); !fallbacks.empty())
-      say_note(fmt::format("{}: {}", output.files.front().path, fallbacks));
+      print_note(fmt::format("{}: {}", output.files.front().path, fallbacks));
   for (const Leftover& file : planned.context.leftovers(plan).files)
-    say_note(fmt::format("{} ({}); `run --discard` removes it", describe(file), human_bytes(file.bytes)));
+    print_note(fmt::format("{} ({}); `run --discard` removes it", describe(file), human_bytes(file.bytes)));
   return 0;
 }
 

@@ -26,7 +26,7 @@ Result<OpenedArray> open_array(const std::string& folder, const std::string& isa
                  fmt::format("cannot enter the folder that the job was submitted from: {}", error.message()), "",
                  "all nodes must see it under this path"};
   BOOST_OUTCOME_TRY(Context context, Context::create({job.kernel_directories, isa.empty() ? job.isa : isa}));
-  say_warnings(context.kernels().warnings());
+  print_warnings(context.kernels().warnings());
   return OpenedArray{std::move(context), std::move(array)};
 }
 
@@ -61,7 +61,7 @@ std::string this_program() {
   return error ? "ggufmill" : program.string();
 }
 
-void say_by_hand(const ClusterArray& array, const std::vector<std::size_t>& parts) {
+void print_manual_commands(const ClusterArray& array, const std::vector<std::size_t>& parts) {
   const std::string plan = shell_word(array.plan_file());
   fmt::print("start these in any order, on any machines that see these folders:\n");
   if (!parts.empty()) fmt::print("  ggufmill part --plan {} --part K    for K in {}\n", plan, index_list(parts));
@@ -70,7 +70,7 @@ void say_by_hand(const ClusterArray& array, const std::vector<std::size_t>& part
 
 Status start_parts(const ClusterArray& array, const std::vector<std::size_t>& parts) {
   if (array.jobs.front().options.engine == ClusterOptions::Engine::kNone) {
-    say_by_hand(array, parts);
+    print_manual_commands(array, parts);
     return ok();
   }
   auto submitted = submit_to_slurm(array, parts, this_program());
@@ -83,9 +83,9 @@ Status start_parts(const ClusterArray& array, const std::vector<std::size_t>& pa
     return error;
   }
   const Submission& now = submitted.value();
-  if (!now.parts_id.empty()) say_note(fmt::format("submitted parts {} as array {}", now.indices, now.parts_id));
-  say_note(fmt::format("submitted the seal as job {}; `ggufmill status {} --watch` shows its progress", now.seal_id,
-                       array.folder));
+  if (!now.parts_id.empty()) print_note(fmt::format("submitted parts {} as array {}", now.indices, now.parts_id));
+  print_note(fmt::format("submitted the seal as job {}; `ggufmill status {} --watch` shows its progress", now.seal_id,
+                         array.folder));
   return ok();
 }
 

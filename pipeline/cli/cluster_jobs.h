@@ -33,6 +33,6 @@ std::string this_program();
 // hand.
 Status start_parts(const ClusterArray& array, const std::vector<std::size_t>& parts);
 // Prints the commands that start the parts and the seal by hand.
-void say_by_hand(const ClusterArray& array, const std::vector<std::size_t>& parts);
+void print_manual_commands(const ClusterArray& array, const std::vector<std::size_t>& parts);
 
 }  // namespace ggufmill

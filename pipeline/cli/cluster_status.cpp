@@ -72,7 +72,7 @@ std::string counts_of(const ClusterArray& array, const JobStatus& status) {
 
 std::string next_step(const ClusterArray& array, const JobStatus& status) {
   if (status.state == JobStatus::State::kSealed) {
-    const auto failed = std::ranges::count(array.left_out, CellState::kFailed, &BatchCell::state);
+    const auto failed = std::ranges::count(array.skipped, CellState::kFailed, &BatchCell::state);
     return failed == 0
                ? "the outputs are complete"
                : fmt::format("the outputs are complete, except {} that failed when the job was submitted", failed);
@@ -84,14 +84,14 @@ std::string next_step(const ClusterArray& array, const JobStatus& status) {
 
 // Returns a table of the parts that are not done: failed and missing parts first, then running and queued ones.
 std::string table_of(const ClusterArray& array, const JobStatus& status) {
-  constexpr std::size_t kMost = 20;
+  constexpr std::size_t kMax = 20;
   std::vector<Row> rows;
   std::size_t left = 0;
   for (const State state : {State::kFailed, State::kMissing, State::kRunning, State::kQueued})
     for (std::size_t i = 0; i < status.parts.size(); ++i) {
       const PartStatus& part = status.parts[i];
       if (part.state != state) continue;
-      if (rows.size() == kMost) {
+      if (rows.size() == kMax) {
         ++left;
         continue;
       }
@@ -108,15 +108,15 @@ std::string table_of(const ClusterArray& array, const JobStatus& status) {
 }
 
 std::string errors_of(const JobStatus& status) {
-  constexpr std::size_t kMost = 3;
+  constexpr std::size_t kMax = 3;
   std::string text;
   std::size_t count = 0;
   for (std::size_t i = 0; i < status.parts.size(); ++i)
-    if (status.parts[i].state == State::kFailed && ++count <= kMost)
+    if (status.parts[i].state == State::kFailed && ++count <= kMax)
       text += fmt::format("part {}: {}", i, printable(status.parts[i].error, "\n"));
   count = 0;
   for (std::size_t i = 0; i < status.parts.size(); ++i)
-    if (!status.parts[i].lost.empty() && ++count <= kMost)
+    if (!status.parts[i].lost.empty() && ++count <= kMax)
       text += fmt::format("part {} was done but must be done again: {}\n", i, printable(status.parts[i].lost));
   return text;
 }
@@ -159,7 +159,7 @@ int cluster_status(const std::string& folder, bool json, bool watch) {
   const std::atomic<bool>* stop = watch ? catch_signals() : nullptr;
   Screen screen;
   const auto show = [&] {
-    say_warnings(status.warnings);
+    print_warnings(status.warnings);
     if (json)
       std::puts(to_json_text(to_json(array, status)).c_str());
     else

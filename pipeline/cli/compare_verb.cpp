@@ -55,10 +55,10 @@ CommandSpec compare_command() {
 std::string number_text(double figure) { return std::isfinite(figure) ? fmt::format("{:.4g}", figure) : "-"; }
 
 Row figure_cells(const ErrorSums& sums, bool weighted) {
-  const ErrorFigures figures = figures_of(sums);
-  Row cells{number_text(figures.rmse), number_text(figures.largest), number_text(figures.relative)};
-  if (weighted) cells.push_back(number_text(figures.weighted));
-  cells.push_back(std::isfinite(figures.cosine) ? fmt::format("{:.7f}", figures.cosine) : "-");
+  const ErrorFigures statistics = statistics_of(sums);
+  Row cells{number_text(statistics.rmse), number_text(statistics.largest), number_text(statistics.relative)};
+  if (weighted) cells.push_back(number_text(statistics.weighted));
+  cells.push_back(std::isfinite(statistics.cosine) ? fmt::format("{:.7f}", statistics.cosine) : "-");
   return cells;
 }
 
@@ -96,7 +96,7 @@ std::string excess(const Report& report, double most) {
   for (const UnmatchedTensor& tensor : report.outputs[0].unmatched)
     return fmt::format("{} was not compared: {}", quoted_name(tensor.name), tensor.what);
   for (const ReportTensor& tensor : report.outputs[0].tensors) {
-    const double rmse = figures_of(tensor.sums).rmse;
+    const double rmse = statistics_of(tensor.sums).rmse;
     if (tensor.state == ErrorState::kMeasured && !(rmse <= most) && tensor.sums.count > 0)
       return fmt::format("the RMSE of {} is {:.4g}, more than {:.4g}", quoted_name(tensor.name), rmse, most);
     if (tensor.state == ErrorState::kNotMeasured || tensor.sums.not_finite > 0)
@@ -141,7 +141,7 @@ int compare_verb(const Parsed& parsed) {
     const int code = fail(comparison.error());
     return signal_exit_code().value_or(code);
   }
-  say_warnings(comparison.value().warnings);
+  print_warnings(comparison.value().warnings);
   const Report& report = comparison.value().report;
   if (values.count("json"))
     report_json(report, [](std::string_view piece) { std::fwrite(piece.data(), 1, piece.size(), stdout); });

@@ -105,7 +105,7 @@ Status check_odd_options(const po::variables_map& values) {
         instead.replace(at, 8, values["folder"].as<std::string>());
       return usage_error(what, instead);
     }
-    say_note(what);
+    print_note(what);
   }
   return ok();
 }
@@ -143,7 +143,7 @@ int print_supported_models() {
 // Prints only the file names, for scripts. Problems that would stop a run are printed as warnings.
 int dry_convert(const Planned& planned) {
   const PlannedOutput& output = planned.plan.outputs.front();
-  for (const Error& problem : output.problems) say_warning(problem.what);
+  for (const Error& problem : output.problems) print_warning(problem.what);
   for (const OutputFile& file : output.files) std::puts(file.path.c_str());
   return 0;
 }
@@ -165,7 +165,7 @@ int convert_verb(const Parsed& parsed) {
   }
   const auto planned = plan_arguments(std::move(context).value(), pipeline.value(), {}, parsed.values);
   if (!planned) return fail(planned.error());
-  if (parsed.values.count("verbose")) say_tensors(planned.value().plan.outputs.front());
+  if (parsed.values.count("verbose")) print_tensors(planned.value().plan.outputs.front());
   if (parsed.values.count("dry-run")) return dry_convert(planned.value());
   return execute(planned.value(), parsed.values, parsed.values.count("overwrite") > 0);
 }

@@ -104,16 +104,16 @@ int edit_verb(const Parsed& parsed) {
     return signal_exit_code().value_or(code);
   }
   if (edited.value().restored)
-    say_warning(words[0] + ": an earlier edit was interrupted; its header was restored first");
-  for (const std::string& warning : edited.value().warnings) say_warning(warning);
-  for (const std::string& key : edited.value().keys) say_note("changes " + key);
+    print_warning(words[0] + ": an earlier edit was interrupted; its header was restored first");
+  for (const std::string& warning : edited.value().warnings) print_warning(warning);
+  for (const std::string& key : edited.value().keys) print_note("changes " + key);
   if (edited.value().keys.empty()) {
-    say_note(words[0] + ": no changes");
+    print_note(words[0] + ": no changes");
     return 0;
   }
   const std::string& written = options.output.empty() ? words[0] : options.output;
-  say_note(fmt::format("{} {}  {}", options.dry_run ? "would write" : "wrote", written,
-                       edited.value().in_place ? "header only" : human_bytes(edited.value().bytes)));
+  print_note(fmt::format("{} {}  {}", options.dry_run ? "would write" : "wrote", written,
+                         edited.value().in_place ? "header only" : human_bytes(edited.value().bytes)));
   return 0;
 }
 

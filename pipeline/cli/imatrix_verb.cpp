@@ -93,8 +93,9 @@ int merge(const Strings& words, const po::variables_map& values) {
   if (chunk_size == 0u) return fail(usage_error("--chunk-size must be at least 1"));
   const auto merged = merge_importance(words, *output, chunk_size, values.count("overwrite") > 0, gguf_opener());
   if (!merged) return fail(merged.error());
-  for (const std::string& warning : merged.value().warnings) say_warning(warning);
-  say_note(fmt::format("wrote {}  {} entries, {}", *output, merged.value().entries, human_bytes(merged.value().bytes)));
+  for (const std::string& warning : merged.value().warnings) print_warning(warning);
+  print_note(
+      fmt::format("wrote {}  {} entries, {}", *output, merged.value().entries, human_bytes(merged.value().bytes)));
   return 0;
 }
 

@@ -60,15 +60,15 @@ int show_values(const Context& context, const Tensor& tensor, JsonList* list, co
   return 0;
 }
 
-int show_figures(const Context& context, const Tensor& tensor, JsonList* list) {
-  const auto found = tensor_figures(context, tensor, kBins, catch_signals());
+int show_statistics(const Context& context, const Tensor& tensor, JsonList* list) {
+  const auto found = tensor_statistics(context, tensor, kBins, catch_signals());
   if (!found) {
     const int code = fail(found.error());
     return signal_exit_code().value_or(code);
   }
-  const TensorFigures& it = found.value();
+  const TensorStatistics& it = found.value();
   if (list) {
-    list->add(to_json_text(describe_figures(tensor, it)));
+    list->add(to_json_text(describe_statistics(tensor, it)));
     return 0;
   }
   fmt::print("{}  {}  {}\n", printable(tensor.name), describe(tensor.shape()), tensor.type->name);
@@ -92,7 +92,8 @@ int show_tensor(const Context& context, const Model& model, JsonList* list, cons
   std::vector<std::string> names;
   for (const Tensor& tensor : model.tensors) {
     if (tensor.name == name)
-      return values.count("values") ? show_values(context, tensor, list, values) : show_figures(context, tensor, list);
+      return values.count("values") ? show_values(context, tensor, list, values)
+                                    : show_statistics(context, tensor, list);
     names.push_back(tensor.name);
   }
   const std::string meant = did_you_mean(name, names);

@@ -81,10 +81,10 @@ void print_text(const Model& model) {
 
 using Strings = std::vector<std::string>;
 
-void say_edit_leftovers(const std::string& path) {
+void print_edit_leftovers(const std::string& path) {
   for (const EditLeftover& left : edit_leftovers(path))
-    say_note(fmt::format("{}  {}, left by an edit that was killed; the next edit removes it", left.path,
-                         human_bytes(left.bytes)));
+    print_note(fmt::format("{}  {}, left by an edit that was killed; the next edit removes it", left.path,
+                           human_bytes(left.bytes)));
 }
 
 int write_page(const Context& context, const Strings& paths, huggingface::OutType out_type,
@@ -94,15 +94,15 @@ int write_page(const Context& context, const Strings& paths, huggingface::OutTyp
   for (const std::string& path : paths) {
     const auto model = context.inspect(path, out_type);
     if (!model) return fail(model.error());
-    say_warnings(model.value().warnings);
-    say_edit_leftovers(path);
+    print_warnings(model.value().warnings);
+    print_edit_leftovers(path);
     models.push_back(pictured(path, model.value()));
     for (std::string& file : model.value().paths()) read.push_back(std::move(file));
   }
   const auto page = values["html"].as<std::string>();
   const Status written = write_page(context, page, models_html(models), std::move(read), values.count("overwrite") > 0);
   if (!written) return fail(written.error());
-  say_note(fmt::format("wrote {}", page));
+  print_note(fmt::format("wrote {}", page));
   return 0;
 }
 
@@ -139,8 +139,8 @@ int inspect_verb(const Parsed& parsed) {
     if (!is_first && !list) std::puts("");
     const auto model = context.value().inspect(path, out_type.value());
     if (model) {
-      say_warnings(model.value().warnings);
-      say_edit_leftovers(path);
+      print_warnings(model.value().warnings);
+      print_edit_leftovers(path);
     }
     const int one = model
                         ? show(context.value(), path, model.value(), list ? &*list : nullptr, paths.size() > 1, values)

@@ -49,8 +49,8 @@ Result<std::optional<MeasuredPart>> part_to_measure(const po::variables_map& val
   MeasuredPart read;
   BOOST_OUTCOME_TRY(read.part, parse_part(*part));
   BOOST_OUTCOME_TRY(read.parts, parse_part(*parts));
-  if (read.parts > ClusterOptions::kMostParts)
-    return usage_error(fmt::format("--parts must be at most {}", ClusterOptions::kMostParts), "give a smaller number");
+  if (read.parts > ClusterOptions::kMaxParts)
+    return usage_error(fmt::format("--parts must be at most {}", ClusterOptions::kMaxParts), "give a smaller number");
   if (read.part >= read.parts)
     return usage_error(fmt::format("part {} of {} does not exist", read.part, read.parts), "parts are numbered from 0");
   return read;
@@ -79,11 +79,11 @@ int measure_verb(const Parsed& parsed) {
   }
   const auto measured = measure_showing_progress(
       context, job, path,
-      {.overwrite = overwrite, .begins_anew = parsed.values.count("no-resume") > 0, .part = part.value()}, quiet);
+      {.overwrite = overwrite, .starts_over = parsed.values.count("no-resume") > 0, .part = part.value()}, quiet);
   if (measured && page) {
     if (const Status written = write_measurement_page(measured.value(), *page, overwrite); !written)
       return fail(written.error());
-    if (!quiet) say_note(fmt::format("wrote {}  page", *page));
+    if (!quiet) print_note(fmt::format("wrote {}  page", *page));
   }
   if (measured) return 0;
   const int code = fail(measured.error());

@@ -20,11 +20,11 @@ Result<Measurement> measure_showing_progress(const Context& context, const Job& 
                                              MeasuringOptions options, bool quiet) {
   ProgressMeter meter(quiet);
   options.stop = catch_signals();
-  options.warn = say_warning;
+  options.warn = print_warning;
   options.progress = [&](std::uint64_t done, std::uint64_t total) { meter.show("measuring", done, total); };
   options.note = [&](const std::string& note) {
     meter.finish();
-    if (!quiet) say_note(note);
+    if (!quiet) print_note(note);
   };
   auto measured = measure_to(context, job, path, options);
   meter.finish();
@@ -38,7 +38,7 @@ std::string duration_text(double seconds) {
   return seconds < 3600 ? fmt::format("{:.0f} min", seconds / 60) : fmt::format("{:.1f} h", seconds / 3600);
 }
 
-Status say_estimate(const Context& context, const Job& job) {
+Status print_estimate(const Context& context, const Job& job) {
   BOOST_OUTCOME_TRY(const Plan plan, context.plan_measurement(job));
   ImaginedMachine machine;
   machine.isa = context.kernels().isa();
@@ -46,7 +46,7 @@ Status say_estimate(const Context& context, const Job& job) {
   const std::vector<double> costs = unit_costs(plan, machine);
   std::size_t types = 0;
   for (const Step& step : plan.steps) types = std::max(types, step.encodings.size());
-  say_note(
+  print_note(
       fmt::format("{}: the target is not measured yet; measuring it first: {} tensors as up to {} types each, {} to "
                   "read, takes about {}",
                   job.file, plan.steps.size(), types, human_bytes(plan.bytes_read()),
@@ -78,7 +78,7 @@ Status take_measurement(const Context& context, Job& job, const std::string& pat
   if (!measures) return ok();
   BOOST_OUTCOME_TRY(check_unmeasured(context, job, if_unmeasured == IfUnmeasured::kMeasure));
   if (!quiet) {
-    BOOST_OUTCOME_TRY(say_estimate(context, job));
+    BOOST_OUTCOME_TRY(print_estimate(context, job));
   }
   BOOST_OUTCOME_TRY(Measurement measured,
                     measure_showing_progress(context, job, path, {.overwrite = is_old_measurement}, quiet));
@@ -88,9 +88,9 @@ Status take_measurement(const Context& context, Job& job, const std::string& pat
 
 bool is_measured(const PlannedOutput& output) { return std::ranges::none_of(output.problems, wants_measurement); }
 
-void say_unmeasured(std::vector<Error>& problems) {
+void print_unmeasured(std::vector<Error>& problems) {
   for (const Error& problem : problems)
-    if (wants_measurement(problem)) say_note(fmt::format("{}: {}; {}", problem.where, problem.what, problem.help));
+    if (wants_measurement(problem)) print_note(fmt::format("{}: {}; {}", problem.where, problem.what, problem.help));
   std::erase_if(problems, wants_measurement);
 }
 

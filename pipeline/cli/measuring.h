@@ -25,6 +25,6 @@ Status take_measurement(const Context& context, Job& job, const std::string& pat
 // Returns true if the size of the output is known, that is, none of its targets needs a measurement.
 bool is_measured(const PlannedOutput& output);
 // Removes from a plan's problems those that a measurement would solve, and prints them as notes.
-void say_unmeasured(std::vector<Error>& problems);
+void print_unmeasured(std::vector<Error>& problems);
 
 }  // namespace ggufmill

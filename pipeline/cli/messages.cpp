@@ -50,36 +50,36 @@ void set_log_format(LogFormat format) { format_now = format; }
 
 LogFormat log_format() { return format_now; }
 
-void say_error(const Error& error) {
+void print_error(const Error& error) {
   if (format_now == LogFormat::kText) return put(coloured(error));
   boost::json::object object{{"level", "error"}, {"code", static_cast<int>(error.code)}, {"message", error.what}};
   if (!error.where.empty()) object["where"] = error.where;
   if (!error.detail.empty()) object["detail"] = error.detail;
   if (!error.help.empty()) object["help"] = error.help;
-  say_object(object);
+  print_object(object);
 }
 
-void say_warning(const std::string& text) {
+void print_warning(const std::string& text) {
   if (format_now == LogFormat::kText) {
     std::string line = "warning: " + printable(text) + "\n";
     colour(line, 0, 8, kYellow);
     return put(line);
   }
-  say_object({{"level", "warning"}, {"message", text}});
+  print_object({{"level", "warning"}, {"message", text}});
 }
 
-void say_warnings(const std::vector<std::string>& texts) {
-  for (const std::string& text : texts) say_warning(text);
+void print_warnings(const std::vector<std::string>& texts) {
+  for (const std::string& text : texts) print_warning(text);
 }
 
-void say_note(const std::string& text, const std::string& table) {
+void print_note(const std::string& text, const std::string& table) {
   if (format_now == LogFormat::kText) return put(printable(text) + "\n" + printable(table, "\n"));
   boost::json::object object{{"level", "info"}, {"message", text}};
   if (!table.empty()) object["table"] = table;
-  say_object(object);
+  print_object(object);
 }
 
-void say_object(const boost::json::value& object) { put(to_json_text(object) + "\n"); }
+void print_object(const boost::json::value& object) { put(to_json_text(object) + "\n"); }
 
 void JsonList::begin_item() {
   if (any_ || is_list_) std::fputs(any_ ? ",\n" : "[", stdout);
@@ -103,8 +103,8 @@ int fail(const Error& error) {
 }
 
 int fail(const std::vector<Error>& errors) {
-  for (const Error& error : errors) say_error(error);
-  if (errors.size() > 1) say_note(fmt::format("{} errors; nothing was written", errors.size()));
+  for (const Error& error : errors) print_error(error);
+  if (errors.size() > 1) print_note(fmt::format("{} errors; nothing was written", errors.size()));
   return errors.empty() ? 0 : static_cast<int>(errors.front().code);
 }
 

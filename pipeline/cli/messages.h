@@ -16,13 +16,13 @@ enum class LogFormat { kText, kJson };
 void set_log_format(LogFormat format);
 LogFormat log_format();
 
-void say_error(const Error& error);
-void say_warning(const std::string& text);
-void say_warnings(const std::vector<std::string>& texts);
+void print_error(const Error& error);
+void print_warning(const std::string& text);
+void print_warnings(const std::vector<std::string>& texts);
 // Prints a note. `table`: further lines that belong to it.
-void say_note(const std::string& text, const std::string& table = {});
+void print_note(const std::string& text, const std::string& table = {});
 // Prints a JSON object on its own line; used for progress with `--log json`.
-void say_object(const boost::json::value& object);
+void print_object(const boost::json::value& object);
 
 // Writes JSON objects to standard output: a single expected object by itself, several as a list with one object per
 // line.

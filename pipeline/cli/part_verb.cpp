@@ -78,12 +78,12 @@ Result<PartOutcome> run(const po::variables_map& values) {
   auto outcome = run_part(opened.context, job, plan, options);
   meter.finish();
   if (!outcome || values.count("quiet")) return outcome;
-  say_warnings(outcome.value().run.warnings);
+  print_warnings(outcome.value().run.warnings);
   if (outcome.value().was_done)
-    say_note(fmt::format("part {} was already done", part));
+    print_note(fmt::format("part {} was already done", part));
   else
-    say_note(fmt::format("part {}: {} units of work in {:.2f} s, {} of them by an earlier attempt", part,
-                         outcome.value().units, outcome.value().run.seconds, outcome.value().units_kept));
+    print_note(fmt::format("part {}: {} units of work in {:.2f} s, {} of them by an earlier attempt", part,
+                           outcome.value().units, outcome.value().run.seconds, outcome.value().units_kept));
   return outcome;
 }
 

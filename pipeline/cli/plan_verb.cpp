@@ -110,7 +110,7 @@ int write_page(const Context& context, const std::string& path, const std::strin
                const po::variables_map& values) {
   const Status written = write_page(context, path, page, std::move(read), values.count("overwrite") > 0);
   if (!written) return fail(written.error());
-  say_note(fmt::format("wrote {}", path));
+  print_note(fmt::format("wrote {}", path));
   return 0;
 }
 
@@ -172,7 +172,7 @@ int plan_verb(const Parsed& parsed) {
       print_text(plan);
     }
     is_first = false;
-    say_unmeasured(problems);
+    print_unmeasured(problems);
     return problems.empty() ? 0 : fail(of_source(problems, planned.source));
   });
   objects.print();

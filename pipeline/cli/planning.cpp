@@ -41,7 +41,7 @@ void add_kernel_options(po::options_description& options) {
 Result<Context> open_context(const po::variables_map& values) {
   auto context =
       Context::create({value_or<Strings>(values, "kernel-dir", {}), value_or<std::string>(values, "isa", {})});
-  if (context) say_warnings(context.value().kernels().warnings());
+  if (context) print_warnings(context.value().kernels().warnings());
   return context;
 }
 
@@ -122,13 +122,13 @@ Result<Planned> plan_job(Context context, Job job, const po::variables_map& valu
   BOOST_OUTCOME_TRY(Plan plan, context.plan(job));
   if (values.count("skip-unchanged")) {
     BOOST_OUTCOME_TRY(const std::vector<std::string> unchanged, drop_unchanged(context, plan, job));
-    for (const std::string& path : unchanged) say_note(path + "  unchanged");
+    for (const std::string& path : unchanged) print_note(path + "  unchanged");
     if (!unchanged.empty() && job.outputs.empty()) plan.outputs.clear(), plan.steps.clear();
     if (!unchanged.empty() && !job.outputs.empty()) {
       BOOST_OUTCOME_TRY(plan, context.plan(job));
     }
   }
-  say_warnings(plan.warnings);
+  print_warnings(plan.warnings);
   return Planned{std::move(context), std::move(plan), source, has_target ? measurement : ""};
 }
 

@@ -64,14 +64,14 @@ int probe_verb(const Parsed& parsed) {
   const bool quiet = values.count("quiet") > 0;
   if (!quiet)
     options.progress = [](const std::string& tensor, std::size_t done, std::size_t count) {
-      say_note(fmt::format("[{}/{}] {}", done + 1, count, tensor));
+      print_note(fmt::format("[{}/{}] {}", done + 1, count, tensor));
     };
   const auto probes = probe(loaded.value().context, job, options);
   if (!probes) {
     const int code = fail(probes.error());
     return signal_exit_code().value_or(code);
   }
-  if (!quiet) say_note(fmt::format("wrote {}  sensitivities of {} tensors", options.output, probes.value().size()));
+  if (!quiet) print_note(fmt::format("wrote {}  sensitivities of {} tensors", options.output, probes.value().size()));
   return 0;
 }
 

@@ -62,15 +62,15 @@ struct Figures {
   }
 };
 
-Figures figures_of(std::uint64_t done, std::uint64_t total, double seconds, std::uint64_t before) {
+Figures statistics_of(std::uint64_t done, std::uint64_t total, double seconds, std::uint64_t before) {
   const double share = total ? static_cast<double>(done) / static_cast<double>(total) : 1;
   const double rate = seconds > 0 && done > before ? static_cast<double>(done - before) / seconds : 0;
-  Figures figures{fmt::format("{:3.0f}%", 100 * share),
-                  fmt::format("{} of {}", human_bytes(done), human_bytes(total)),
-                  fmt::format("{:.0f} MB/s", rate / 1e6),
-                  {}};
-  if (rate > 0 && done < total) figures.left = time_text(static_cast<double>(total - done) / rate) + " left";
-  return figures;
+  Figures statistics{fmt::format("{:3.0f}%", 100 * share),
+                     fmt::format("{} of {}", human_bytes(done), human_bytes(total)),
+                     fmt::format("{:.0f} MB/s", rate / 1e6),
+                     {}};
+  if (rate > 0 && done < total) statistics.left = time_text(static_cast<double>(total - done) / rate) + " left";
+  return statistics;
 }
 
 std::string bar(std::uint64_t done, std::uint64_t total, std::size_t cells) {
@@ -82,12 +82,12 @@ std::string bar(std::uint64_t done, std::uint64_t total, std::size_t cells) {
 // Returns a line of at most `width` columns. To fit, it shortens the bar, then drops numbers, then shortens the name,
 // and finally drops the bar.
 std::string fitted_line(const ProgressItem& item, double seconds, std::size_t width) {
-  Figures figures = figures_of(item.done, item.total, seconds, item.before);
+  Figures statistics = statistics_of(item.done, item.total, seconds, item.before);
   const std::size_t name_width = display_width(printable(item.name));
   const std::size_t before = std::min(name_width, kShortName) + 2 + kShortBar + 1;
-  while (figures.joined().size() + before > width && figures.shorten()) {
+  while (statistics.joined().size() + before > width && statistics.shorten()) {
   }
-  const std::string behind = figures.joined();
+  const std::string behind = statistics.joined();
   const std::size_t room = width - std::min(width, behind.size());
   const std::size_t for_bar = room - std::min(room, std::min(name_width, kShortName) + 3);
   const std::size_t beside_name = room - std::min(room, name_width + 3);
@@ -123,7 +123,7 @@ TerminalSize terminal_size() {
 }  // namespace
 
 std::string progress_text(std::uint64_t done, std::uint64_t total, double seconds, std::uint64_t before) {
-  return bar(done, total, kBarCells) + " " + figures_of(done, total, seconds, before).joined();
+  return bar(done, total, kBarCells) + " " + statistics_of(done, total, seconds, before).joined();
 }
 
 std::vector<std::string> progress_lines(const std::vector<ProgressItem>& items, double seconds, std::size_t columns,
@@ -141,7 +141,8 @@ std::vector<std::string> progress_lines(const std::vector<ProgressItem>& items, 
 
 std::string progress_log_line(const std::vector<ProgressItem>& items, double seconds) {
   const ProgressItem item = items.size() == 1 ? items[0] : sum_of(items, "files");
-  return fmt::format("{}  {}", printable(item.name), figures_of(item.done, item.total, seconds, item.before).joined());
+  return fmt::format("{}  {}", printable(item.name),
+                     statistics_of(item.done, item.total, seconds, item.before).joined());
 }
 
 std::chrono::milliseconds progress_pace(bool on_terminal, LogFormat format) {
@@ -162,7 +163,7 @@ bool ProgressMeter::is_due() {
 
 void ProgressMeter::show(const Plan& plan, const Progress& now) {
   if (!is_due()) return;
-  if (log_format() == LogFormat::kJson) return say_object(to_json(plan, now, seconds()));
+  if (log_format() == LogFormat::kJson) return print_object(to_json(plan, now, seconds()));
   std::vector<ProgressItem> items;
   for (const PlannedOutput& output : plan.outputs)
     for (const OutputFile& file : output.files) {
@@ -177,7 +178,7 @@ void ProgressMeter::show(const Plan& plan, const Progress& now) {
 void ProgressMeter::show(const std::string& name, std::uint64_t done, std::uint64_t total) {
   if (!is_due()) return;
   if (log_format() == LogFormat::kJson)
-    return say_object({{"level", "progress"}, {"bytes_read", done}, {"bytes_total", total}, {"seconds", seconds()}});
+    return print_object({{"level", "progress"}, {"bytes_read", done}, {"bytes_total", total}, {"seconds", seconds()}});
   draw({{name, done, total, 0}});
 }
 

@@ -96,7 +96,7 @@ Result<QuantizeOptions> read_options(const Parsed& parsed, std::vector<std::stri
   return options;
 }
 
-void say_sizes(const PlannedOutput& output) {
+void print_sizes(const PlannedOutput& output) {
   std::uint64_t before = 0, after = 0, weights = 0;
   for (const PlannedTensor& tensor : output.tensors) {
     before += tensor.source_bytes;
@@ -106,17 +106,17 @@ void say_sizes(const PlannedOutput& output) {
   const auto bits = [&](std::uint64_t bytes) {
     return 8.0 * static_cast<double>(bytes) / static_cast<double>(weights);
   };
-  say_note(fmt::format("model size = {} ({:.2f} bits per weight)", human_bytes(before), bits(before)));
-  say_note(fmt::format("quant size = {} ({:.2f} bits per weight)", human_bytes(after), bits(after)));
+  print_note(fmt::format("model size = {} ({:.2f} bits per weight)", human_bytes(before), bits(before)));
+  print_note(fmt::format("quant size = {} ({:.2f} bits per weight)", human_bytes(after), bits(after)));
 }
 
 // Prints problems that would stop a run as warnings, not errors.
 int dry_run(const Planned& planned) {
   for (const PlannedOutput& output : planned.plan.outputs) {
     for (const Error& problem : output.problems)
-      say_warning(problem.where.empty() && !problem.detail.empty() ? problem.what + ": " + problem.detail
-                                                                   : problem.what);
-    if (const auto fallbacks = describe_fallbacks(output); !fallbacks.empty()) say_warning(fallbacks);
+      print_warning(problem.where.empty() && !problem.detail.empty() ? problem.what + ": " + problem.detail
+                                                                     : problem.what);
+    if (const auto fallbacks = describe_fallbacks(output); !fallbacks.empty()) print_warning(fallbacks);
   }
   return 0;
 }
@@ -130,7 +130,7 @@ int quantize_verb(const Parsed& parsed) {
   if (!context) return fail(context.error());
   const auto pipeline = context.value().quantize_pipeline(options.value(), warnings);
   if (!pipeline) return fail(pipeline.error());
-  for (const std::string& warning : warnings) say_warning(warning);
+  for (const std::string& warning : warnings) print_warning(warning);
   if (parsed.values.count("emit-pipeline")) {
     std::fputs(pipeline.value().c_str(), stdout);
     return 0;
@@ -141,9 +141,9 @@ int quantize_verb(const Parsed& parsed) {
   const std::vector<PlannedOutput>& outputs = planned.value().plan.outputs;
   for (const PlannedOutput& output : outputs) {
     if (parsed.values.count("quiet")) break;
-    if (outputs.size() > 1) say_note(output.files.front().path);
-    say_tensors(output);
-    say_sizes(output);
+    if (outputs.size() > 1) print_note(output.files.front().path);
+    print_tensors(output);
+    print_sizes(output);
   }
   if (options.value().dry_run) return dry_run(planned.value());
   return execute(planned.value(), parsed.values, parsed.values.count("overwrite") > 0);

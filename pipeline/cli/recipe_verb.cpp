@@ -96,12 +96,12 @@ Result<Model> model_for(const std::string& what, const Context& context, const p
 int check(const std::string& name, const po::variables_map& values) {
   const auto context = open_context(values);
   if (!context) return fail(context.error());
-  const RecipeShelf shelf = context.value().recipes();
-  const auto recipe = shelf.find(name);
+  const RecipeCatalog catalog = context.value().recipes();
+  const auto recipe = catalog.find(name);
   if (!recipe) return fail(recipe.error());
   const auto model = model_for("check", context.value(), values);
   if (!model) return fail(model.error());
-  const auto uses = rule_uses(recipe.value(), model.value(), shelf);
+  const auto uses = rule_uses(recipe.value(), model.value(), catalog);
   if (!uses) return fail(uses.error());
   const bool as_json = values.count("json") > 0;
   std::vector<Row> rows;
@@ -118,10 +118,10 @@ int check(const std::string& name, const po::variables_map& values) {
 int diff(const std::string& a, const std::string& b, const po::variables_map& values) {
   const auto context = open_context(values);
   if (!context) return fail(context.error());
-  const RecipeShelf shelf = context.value().recipes();
+  const RecipeCatalog catalog = context.value().recipes();
   const auto model = model_for("diff", context.value(), values);
   if (!model) return fail(model.error());
-  const auto difference = compare_recipes(a, b, model.value(), shelf);
+  const auto difference = compare_recipes(a, b, model.value(), catalog);
   if (!difference) return fail(difference.error());
   const RecipeDifference& it = difference.value();
   std::vector<Row> rows;

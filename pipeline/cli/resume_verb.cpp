@@ -32,9 +32,9 @@ Status resume(const std::string& folder) {
   BOOST_OUTCOME_TRY(const OpenedPlans opened, open_plans(folder));
   const ClusterArray& array = opened.planned.array;
   const JobStatus status = JobWatch(opened.planned).look(true);
-  say_warnings(status.warnings);
+  print_warnings(status.warnings);
   if (status.state == JobStatus::State::kSealed) {
-    say_note("the outputs are already sealed");
+    print_note("the outputs are already sealed");
     return ok();
   }
   if (status.state == JobStatus::State::kRunning) return still_running(array);

@@ -41,19 +41,19 @@ std::string summary(const PlannedOutput& output, const OutputFile& file) {
                      file.tensors.size(), bits);
 }
 
-void say_summary(const Plan& plan, const RunReport& report) {
+void print_summary(const Plan& plan, const RunReport& report) {
   const double megabytes = static_cast<double>(report.bytes_read + report.bytes_written) / 1e6;
   for (const PlannedOutput& output : plan.outputs) {
-    for (const OutputFile& file : output.files) say_note("wrote " + summary(output, file));
+    for (const OutputFile& file : output.files) print_note("wrote " + summary(output, file));
     if (const std::string fallbacks = describe_fallbacks(output); !fallbacks.empty())
-      say_note(fmt::format("{}  {}", output.files.front().path, fallbacks));
+      print_note(fmt::format("{}  {}", output.files.front().path, fallbacks));
   }
   if (report.units_kept != 0)
-    say_note(fmt::format("{} of {} units of work were done by an earlier run", report.units_kept, plan.units.size()));
-  say_note(fmt::format("read {} once, wrote {} in {:.2f} s ({:.0f} MB/s), {} of slabs at most, {} I/O by {}",
-                       human_bytes(report.bytes_read), human_bytes(report.bytes_written), report.seconds,
-                       report.seconds > 0 ? megabytes / report.seconds : 0, human_bytes(report.peak_budget),
-                       io_mode_names()[static_cast<std::size_t>(report.io_mode)], report.io));
+    print_note(fmt::format("{} of {} units of work were done by an earlier run", report.units_kept, plan.units.size()));
+  print_note(fmt::format("read {} once, wrote {} in {:.2f} s ({:.0f} MB/s), {} of slabs at most, {} I/O by {}",
+                         human_bytes(report.bytes_read), human_bytes(report.bytes_written), report.seconds,
+                         report.seconds > 0 ? megabytes / report.seconds : 0, human_bytes(report.peak_budget),
+                         io_mode_names()[static_cast<std::size_t>(report.io_mode)], report.io));
 }
 
 int discard(const Planned& planned, bool quiet) {
@@ -62,18 +62,18 @@ int discard(const Planned& planned, bool quiet) {
   if (const Status removed = planned.context.discard(left); !removed) return fail(removed.error());
   for (const Leftover& file : left.files)
     if (file.is_in_use)
-      say_warning(fmt::format("kept {}: a run is writing it now", file.path));
+      print_warning(fmt::format("kept {}: a run is writing it now", file.path));
     else if (!quiet)
-      say_note(fmt::format("removed {}  {}", file.path, human_bytes(file.bytes)));
-  if (left.files.empty() && !quiet) say_note("there are no leftover files of earlier runs");
+      print_note(fmt::format("removed {}  {}", file.path, human_bytes(file.bytes)));
+  if (left.files.empty() && !quiet) print_note("there are no leftover files of earlier runs");
   return 0;
 }
 
 // Warns about files left by runs of other plans, which stay and use disk space.
-void say_strange(const Leftovers& left) {
+void print_foreign_files(const Leftovers& left) {
   for (const Leftover& file : left.files)
     if (!file.of_this_plan && !file.is_in_use && file.cluster_job.empty())
-      say_note(fmt::format("{} ({}); --discard removes it", describe(file), human_bytes(file.bytes)));
+      print_note(fmt::format("{} ({}); --discard removes it", describe(file), human_bytes(file.bytes)));
 }
 
 // Formats a share of the time as a percentage.
@@ -99,11 +99,12 @@ std::vector<Row> rows_of(const Profile::Summary& sums) {
   return rows;
 }
 
-void say_profile(const Profile& profile) {
+void print_profile(const Profile& profile) {
   const Profile::Summary sums = profile.summary();
-  say_note(fmt::format("{:.3f} s on {} thread{}", sums.wall, sums.threads, sums.threads == 1 ? "" : "s"),
-           render_table({{"step"}, {"calls", Align::kRight}, {"seconds", Align::kRight}, {"part", Align::kRight}, {""}},
-                        rows_of(sums)));
+  print_note(
+      fmt::format("{:.3f} s on {} thread{}", sums.wall, sums.threads, sums.threads == 1 ? "" : "s"),
+      render_table({{"step"}, {"calls", Align::kRight}, {"seconds", Align::kRight}, {"part", Align::kRight}, {""}},
+                   rows_of(sums)));
 }
 
 }  // namespace
@@ -119,7 +120,7 @@ void add_run_options(po::options_description& options) {
   add_report_options(options);
 }
 
-void say_tensors(const PlannedOutput& output) {
+void print_tensors(const PlannedOutput& output) {
   const std::vector<PlannedTensor>& tensors = output.tensors;
   std::size_t index = 0;
   for (const PlannedTensor& tensor : tensors) {
@@ -130,7 +131,7 @@ void say_tensors(const PlannedOutput& output) {
                           human_bytes(tensor.bytes));
     else
       line += fmt::format(", {}", human_bytes(tensor.source_bytes));
-    say_note(line + fmt::format(" ({})", tensor.reason));
+    print_note(line + fmt::format(" ({})", tensor.reason));
   }
 }
 
@@ -151,13 +152,13 @@ int execute(const Planned& planned, const po::variables_map& values, bool overwr
   const bool quiet = values.count("quiet") > 0;
   if (plan.outputs.empty()) return 0;  // all outputs are unchanged
   if (values.count("discard")) return discard(planned, quiet);
-  if (!quiet) say_strange(planned.context.leftovers(plan));
+  if (!quiet) print_foreign_files(planned.context.leftovers(plan));
   options.value().resume = values.count("no-resume") == 0;
   ProgressMeter meter(quiet);
   options.value().overwrite = overwrite;
   options.value().stop = catch_signals();
   options.value().progress = [&](const Progress& now) { meter.show(plan, now); };
-  options.value().begins_anew = say_warning;
+  options.value().starts_over = print_warning;
   std::optional<Profile> profile;
   if (!plan.trace.empty()) options.value().profile = &profile.emplace();
   const auto report = planned.context.run(plan, options.value());
@@ -166,13 +167,13 @@ int execute(const Planned& planned, const po::variables_map& values, bool overwr
     const int code = fail(report.error());
     return signal_exit_code().value_or(code);
   }
-  say_warnings(report.value().warnings);
+  print_warnings(report.value().warnings);
   if (quiet) return 0;
-  say_summary(plan, report.value());
-  if (profile) say_profile(*profile);
-  if (!plan.trace.empty()) say_note("wrote " + plan.trace + "  trace; open it at https://ui.perfetto.dev");
+  print_summary(plan, report.value());
+  if (profile) print_profile(*profile);
+  if (!plan.trace.empty()) print_note("wrote " + plan.trace + "  trace; open it at https://ui.perfetto.dev");
   for (const std::string& path : {plan.report.json, plan.report.html})
-    if (!path.empty()) say_note("wrote " + path + "  report");
+    if (!path.empty()) print_note("wrote " + path + "  report");
   return 0;
 }
 
@@ -190,26 +191,26 @@ int discard_batch(const Loaded& loaded, const po::variables_map& values) {
 
 }  // namespace
 
-void say_cell(const BatchCell& cell) {
+void print_cell(const BatchCell& cell) {
   const std::string path = cell.output.empty() ? cell.source : cell.output;
   if (cell.state == CellState::kFailed)
-    say_note(fmt::format("{}  failed", path));
+    print_note(fmt::format("{}  failed", path));
   else
-    say_note(fmt::format("{}  {}, {}", path, name_of(cell.state), human_bytes(cell.bytes)));
+    print_note(fmt::format("{}  {}, {}", path, name_of(cell.state), human_bytes(cell.bytes)));
 }
 
-int say_failures(const std::vector<BatchCell>& cells) {
+int print_failures(const std::vector<BatchCell>& cells) {
   const std::vector<Error> failures = failures_of(cells);
-  for (const Error& error : failures) say_error(error);
+  for (const Error& error : failures) print_error(error);
   return failures.empty() ? 0 : static_cast<int>(failures.front().code);
 }
 
 int finish_batch(const BatchReport& report, bool quiet) {
-  int code = say_failures(report.cells);
+  int code = print_failures(report.cells);
   if (!quiet)
-    say_note(fmt::format("{} outputs: {} written, {} unchanged, {} failed, {} not run, in {:.1f} s",
-                         report.cells.size(), report.count(CellState::kWritten), report.count(CellState::kUnchanged),
-                         report.count(CellState::kFailed), report.count(CellState::kNotRun), report.seconds));
+    print_note(fmt::format("{} outputs: {} written, {} unchanged, {} failed, {} not run, in {:.1f} s",
+                           report.cells.size(), report.count(CellState::kWritten), report.count(CellState::kUnchanged),
+                           report.count(CellState::kFailed), report.count(CellState::kNotRun), report.seconds));
   if (report.unreported) {
     const int failed = fail(*report.unreported);
     if (code == 0) code = failed;
@@ -236,7 +237,7 @@ int execute_batch(const Loaded& loaded, const po::variables_map& values, bool ov
   options.run.overwrite = overwrite;
   options.run.resume = values.count("no-resume") == 0;
   options.run.stop = catch_signals();
-  options.run.begins_anew = say_warning;
+  options.run.starts_over = print_warning;
   options.fail_fast = values.count("fail-fast") > 0;
   options.adjust = [&](const std::string& source, Job& job) -> Status {
     BOOST_OUTCOME_TRY(read_job_options(values, job));
@@ -246,16 +247,16 @@ int execute_batch(const Loaded& loaded, const po::variables_map& values, bool ov
   options.progress = [&](const Plan& plan, const Progress& now) { meter.show(plan, now); };
   if (!quiet) {
     options.begun = [](const std::string& source, std::size_t index, std::size_t count) {
-      say_note(fmt::format("[{}/{}] {}", index + 1, count, source));
+      print_note(fmt::format("[{}/{}] {}", index + 1, count, source));
     };
     options.ended = [&](const BatchCell& cell) {
       meter.finish();
-      say_cell(cell);
+      print_cell(cell);
     };
   }
   const BatchReport done = run_batch(loaded.context, batch, options);
   meter.finish();
-  say_warnings(done.warnings);
+  print_warnings(done.warnings);
   const int code = finish_batch(done, quiet);
   return signal_exit_code().value_or(code);
 }

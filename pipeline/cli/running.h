@@ -12,7 +12,7 @@ void add_run_options(boost::program_options::options_description& options);
 std::string describe(const Leftover& file);
 
 // Prints one line per tensor that shows how it is converted.
-void say_tensors(const PlannedOutput& output);
+void print_tensors(const PlannedOutput& output);
 
 // Runs the plan with progress on stderr and prints a summary of the outputs; with --discard, removes the leftover files
 // of earlier runs instead. Returns the exit code.
@@ -23,9 +23,9 @@ int execute(const Planned& planned, const boost::program_options::variables_map&
 int execute_batch(const Loaded& loaded, const boost::program_options::variables_map& values, bool overwrite);
 
 // Prints one line with the result for an output of a batch.
-void say_cell(const BatchCell& cell);
+void print_cell(const BatchCell& cell);
 // Prints the failures, combining outputs that failed for the same reason. Returns the exit code of the first.
-int say_failures(const std::vector<BatchCell>& cells);
+int print_failures(const std::vector<BatchCell>& cells);
 // Prints the failures of a batch, including that of its report, and the counts. Returns the exit code.
 int finish_batch(const BatchReport& report, bool quiet);
 

@@ -53,9 +53,9 @@ Result<double> seconds_of(const std::string& text) {
   return usage_error(fmt::format("'{}' is not a valid duration", text), "give for example 90s, 30m, or 6h");
 }
 
-void say_sealed(const Plan& plan, const ClusterJob& job, const SealOutcome& outcome) {
-  for (const StoredFile& file : stored_files(plan)) say_note("wrote " + file.path);
-  say_note(fmt::format("{} parts sealed in {:.2f} s, {} edges", job.parts(), outcome.seconds, outcome.hems));
+void print_sealed(const Plan& plan, const ClusterJob& job, const SealOutcome& outcome) {
+  for (const StoredFile& file : stored_files(plan)) print_note("wrote " + file.path);
+  print_note(fmt::format("{} parts sealed in {:.2f} s, {} edges", job.parts(), outcome.seconds, outcome.edges));
 }
 
 int seal_job(const OpenedPlans& opened, const SealOptions& options, bool quiet) {
@@ -63,12 +63,12 @@ int seal_job(const OpenedPlans& opened, const SealOptions& options, bool quiet) 
   const Plan& plan = opened.planned.plans.front();
   const auto outcome = seal(opened.context, job, plan, options);
   if (!outcome) return fail(outcome.error());
-  say_warnings(outcome.value().warnings);
+  print_warnings(outcome.value().warnings);
   if (quiet) return 0;
   if (outcome.value().was_sealed)
-    say_note("the outputs were already sealed");
+    print_note("the outputs were already sealed");
   else
-    say_sealed(plan, job, outcome.value());
+    print_sealed(plan, job, outcome.value());
   return 0;
 }
 
@@ -78,12 +78,12 @@ int seal_matrix(const OpenedPlans& opened, const SealOptions& options, bool quie
   const PlannedArray& planned = opened.planned;
   const std::vector<Result<SealOutcome>> outcomes = seal_all(opened.context, planned, options);
   BatchReport report;
-  report.cells = planned.array.left_out;
+  report.cells = planned.array.skipped;
   for (std::size_t i = 0; i < outcomes.size(); ++i) {
     const ClusterJob& job = planned.array.jobs[i];
-    if (outcomes[i]) say_warnings(outcomes[i].value().warnings);
+    if (outcomes[i]) print_warnings(outcomes[i].value().warnings);
     if (outcomes[i] && !outcomes[i].value().was_sealed && !quiet)
-      say_sealed(planned.plans[i], job, outcomes[i].value());
+      print_sealed(planned.plans[i], job, outcomes[i].value());
     for (BatchCell& cell : cells_of(planned.plans[i], job.source)) {
       cell.state = outcomes[i] ? CellState::kWritten : CellState::kFailed;
       if (!outcomes[i]) cell.error = outcomes[i].error();

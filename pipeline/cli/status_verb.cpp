@@ -72,7 +72,7 @@ json::object to_json(const Plan& plan, const Leftovers& left) {
                                      {"other_since", file.other_since},
                                      {"cluster_job", file.cluster_job}});
   return {{"running", left.is_running()},
-          {"can_go_on", left.can_go_on()},
+          {"can_go_on", left.can_resume()},
           {"units", left.units},
           {"units_done", left.units_done.value_or(0)},
           {"outputs", std::move(outputs)},
@@ -88,7 +88,7 @@ std::string progress_of(const Leftovers& left) {
 
 std::string state_of(const Leftovers& left) {
   if (left.is_running()) return "a run is writing the outputs now: " + progress_of(left);
-  if (left.can_go_on()) return fmt::format("a run was interrupted: {}; `run` resumes from there", progress_of(left));
+  if (left.can_resume()) return fmt::format("a run was interrupted: {}; `run` resumes from there", progress_of(left));
   const std::vector<std::string> jobs = left.cluster_jobs();
   if (jobs.empty()) return "no run is active";
   std::string text;

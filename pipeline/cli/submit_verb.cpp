@@ -12,7 +12,7 @@
 #include "pipeline/cli/running.h"
 #include "pipeline/cli/table.h"
 #include "pipeline/cli/verb.h"
-#include "pipeline/cluster/hems.h"
+#include "pipeline/cluster/edges.h"
 #include "pipeline/cluster/slurm.h"
 #include "pipeline/cluster/submit.h"
 
@@ -48,9 +48,8 @@ CommandSpec submit_command() {
 Status override_cluster(const po::variables_map& values, ClusterOptions& cluster) {
   cluster.folder = value_or<std::string>(values, "folder", cluster.folder);
   cluster.parts = value_or<unsigned>(values, "parts", cluster.parts);
-  if (cluster.parts > ClusterOptions::kMostParts || (values.count("parts") && cluster.parts == 0))
-    return usage_error(
-        fmt::format("--parts {} is not in the range 1 to {}", cluster.parts, ClusterOptions::kMostParts));
+  if (cluster.parts > ClusterOptions::kMaxParts || (values.count("parts") && cluster.parts == 0))
+    return usage_error(fmt::format("--parts {} is not in the range 1 to {}", cluster.parts, ClusterOptions::kMaxParts));
   const auto engine = value_or<std::string>(values, "engine", "");
   if (engine == "slurm")
     cluster.engine = ClusterOptions::Engine::kSlurm;
@@ -61,17 +60,17 @@ Status override_cluster(const po::variables_map& values, ClusterOptions& cluster
   return ok();
 }
 
-constexpr std::size_t kMostRows = 40;
+constexpr std::size_t kMaxRows = 40;
 
 void add_rows(std::vector<Row>& rows, const ClusterJob& job, const Plan& plan, bool is_of_matrix) {
   const std::vector<PartPlaces> places = places_of(plan, job.cuts, 0, job.parts());
-  for (std::size_t part = 0; part < job.parts() && rows.size() < kMostRows; ++part) {
+  for (std::size_t part = 0; part < job.parts() && rows.size() < kMaxRows; ++part) {
     const UnitRange range = job.range(part);
     std::uint64_t bytes = 0;
     for (std::size_t i = range.first; i < range.last; ++i)
       bytes += plan.units[i].rows * plan.steps[plan.units[i].step].expression->row_bytes();
     rows.push_back({std::to_string(job.first_part + part), std::to_string(range.last - range.first), human_bytes(bytes),
-                    std::to_string(places[part].files.size()), human_bytes(places[part].hem_bytes),
+                    std::to_string(places[part].files.size()), human_bytes(places[part].edge_bytes),
                     fmt::format("{:.2f}", job.costs[part])});
     if (is_of_matrix) rows.back().push_back(job.source);
   }
@@ -82,15 +81,16 @@ void print_parts(const PlannedArray& planned) {
   std::vector<Row> rows;
   for (std::size_t i = 0; i < array.jobs.size(); ++i) add_rows(rows, array.jobs[i], planned.plans[i], array.is_matrix);
   std::vector<Column> columns{whole_column("part"),     {"units", Align::kRight}, {"reads", Align::kRight},
-                              {"files", Align::kRight}, {"hems", Align::kRight},  {"cost", Align::kRight}};
+                              {"files", Align::kRight}, {"edges", Align::kRight}, {"cost", Align::kRight}};
   if (array.is_matrix) columns.push_back(name_column("source"));
   std::fputs(render_table(columns, rows).c_str(), stdout);
-  if (array.parts() > kMostRows) fmt::print("and {} more parts\n", array.parts() - kMostRows);
+  if (array.parts() > kMaxRows) fmt::print("and {} more parts\n", array.parts() - kMaxRows);
 }
 
 // Prints what would be submitted.
 void print_engine(const ClusterArray& array) {
-  if (array.jobs.front().options.engine == ClusterOptions::Engine::kNone) return say_by_hand(array, all_parts(array));
+  if (array.jobs.front().options.engine == ClusterOptions::Engine::kNone)
+    return print_manual_commands(array, all_parts(array));
   const std::string program = this_program();
   fmt::print("\n{0}\n{1}\n\n{2}/part.sh:\n{3}\n{2}/seal.sh:\n{4}", shell_words(parts_command(array, all_parts(array))),
              shell_words(seal_command(array, "THE_ARRAY")), array.folder, part_script(array, program),
@@ -125,7 +125,7 @@ Status submit(Context context, Job job, const po::variables_map& values) {
     return ok();
   }
   BOOST_OUTCOME_TRY(create_array(all));
-  say_note(fmt::format("created the job in {}; parts: {}", all.array.folder, all.array.parts()));
+  print_note(fmt::format("created the job in {}; parts: {}", all.array.folder, all.array.parts()));
   return start_parts(all.array, all_parts(all.array));
 }
 
@@ -138,7 +138,7 @@ Result<PlannedArray> submit_sources(const Loaded& loaded, const po::variables_ma
   };
   BOOST_OUTCOME_TRY(PlannedArray planned, plan_matrix(loaded.context, loaded.batch, options, adjust));
   if (planned.array.jobs.empty()) return planned;
-  for (const Plan& plan : planned.plans) say_warnings(plan.warnings);
+  for (const Plan& plan : planned.plans) print_warnings(plan.warnings);
   if (values.count("dry-run")) {
     print_parts(planned);
     print_engine(planned.array);
@@ -147,7 +147,7 @@ Result<PlannedArray> submit_sources(const Loaded& loaded, const po::variables_ma
   BOOST_OUTCOME_TRY(create_array(planned));
   const ClusterArray& array = planned.array;
   if (array.jobs.empty()) return planned;
-  say_note(
+  print_note(
       fmt::format("created the jobs of {} sources in {}; parts: {}", array.jobs.size(), array.folder, array.parts()));
   BOOST_OUTCOME_TRY(start_parts(array, all_parts(array)));
   return planned;
@@ -156,8 +156,8 @@ Result<PlannedArray> submit_sources(const Loaded& loaded, const po::variables_ma
 int submit_matrix(const Loaded& loaded, const po::variables_map& values) {
   const auto planned = submit_sources(loaded, values);
   if (!planned) return fail(planned.error());
-  for (const BatchCell& cell : planned.value().array.left_out) say_cell(cell);
-  return say_failures(planned.value().array.left_out);
+  for (const BatchCell& cell : planned.value().array.skipped) print_cell(cell);
+  return print_failures(planned.value().array.skipped);
 }
 
 int submit_verb(const Parsed& parsed) {

@@ -66,7 +66,7 @@ int check_spec(const Context& context, const std::string& path, JsonList* as_jso
     return fail({ExitCode::kVerification, path,
                  fmt::format("breaks {} rule{} of the GGUF specification", broken, broken == 1 ? "" : "s"), "",
                  "`ggufmill edit` sets and renames keys"});
-  say_note(fmt::format("{}: follows the GGUF specification{}", path, findings.empty() ? "" : ", with advice"));
+  print_note(fmt::format("{}: follows the GGUF specification{}", path, findings.empty() ? "" : ", with advice"));
   return 0;
 }
 
@@ -81,10 +81,10 @@ int verify_values(const Context& context, const std::string& path, VerifyOptions
     return signal_exit_code().value_or(code);
   }
   const Verification& result = verified.value();
-  say_warnings(result.warnings);
+  print_warnings(result.warnings);
   if (as_json) as_json->add(to_json_text(describe_verification(result)));
   if (!quiet)
-    say_note(fmt::format(
+    print_note(fmt::format(
         "{}: ok: {} tensors, {}{}", path, result.tensors, human_bytes(result.bytes),
         result.manifest.empty() ? "; no manifest to compare with" : "; all checksums match " + result.manifest));
   return 0;

@@ -62,7 +62,7 @@ BatchCell cell_of(const json::value& value) {
   cell.recipe = needed_text(value, "recipe");
   const auto state =
       std::ranges::find(kLeftOut, needed_text(value, "state"), [](CellState one) { return name_of(one); });
-  if (state == std::end(kLeftOut)) throw UnsoundJson{"'state' is not a state of a skipped output"};
+  if (state == std::end(kLeftOut)) throw InvalidJson{"'state' is not a state of a skipped output"};
   cell.state = *state;
   cell.bytes = needed_number(value, "bytes");
   cell.weights = needed_number(value, "weights");
@@ -75,7 +75,7 @@ BatchCell cell_of(const json::value& value) {
 std::string job_folder_of(const json::value& value) {
   const std::string name = needed_text(value, "folder");
   if (name.empty() || name == "." || name == ".." || name.find_first_of(std::string_view("/\0", 2)) != name.npos)
-    throw UnsoundJson{fmt::format("{} is not a valid name of a job folder", quoted_name(name))};
+    throw InvalidJson{fmt::format("{} is not a valid name of a job folder", quoted_name(name))};
   return name;
 }
 
@@ -90,7 +90,7 @@ Result<ClusterArray> load_matrix(const std::string& folder) try {
   std::size_t parts = 0;
   for (const json::value& each : needed_list(read, "jobs")) {
     const std::string name = job_folder_of(each);
-    if (!is_job_folder(array.file(name))) throw UnsoundJson{fmt::format("there is no job in {}", quoted_name(name))};
+    if (!is_job_folder(array.file(name))) throw InvalidJson{fmt::format("there is no job in {}", quoted_name(name))};
     BOOST_OUTCOME_TRY(ClusterJob job, load_job_folder(array.file(name)));
     job.source = needed_text(each, "source");
     job.first_part = parts;
@@ -98,12 +98,12 @@ Result<ClusterArray> load_matrix(const std::string& folder) try {
     parts += job.parts();
     array.jobs.push_back(std::move(job));
   }
-  if (array.jobs.empty()) throw UnsoundJson{"it has no jobs"};
-  for (const json::value& each : needed_list(read, "left_out")) array.left_out.push_back(cell_of(each));
+  if (array.jobs.empty()) throw InvalidJson{"it has no jobs"};
+  for (const json::value& each : needed_list(read, "left_out")) array.skipped.push_back(cell_of(each));
   array.report.json = needed_text(needed(read, "report"), "json");
   array.report.html = needed_text(needed(read, "report"), "html");
   return array;
-} catch (const UnsoundJson& error) {
+} catch (const InvalidJson& error) {
   return input_error(folder + "/matrix.json", "not a valid matrix: " + error.what, "submit it again");
 } catch (const fs::filesystem_error& error) {
   if (error.code() == std::errc::not_enough_memory) throw std::bad_alloc();
@@ -128,16 +128,16 @@ ClusterArray array_of(ClusterJob job) {
 }
 
 Status write_matrix(const ClusterArray& array) {
-  json::array jobs, left_out;
+  json::array jobs, skipped;
   for (const ClusterJob& job : array.jobs)
     jobs.push_back(
         json::object{{"folder", fs::path(job.folder).filename().string()}, {"source", text_json(job.source)}});
-  for (const BatchCell& cell : array.left_out) left_out.push_back(cell_json(cell));
+  for (const BatchCell& cell : array.skipped) skipped.push_back(cell_json(cell));
   const json::object object{{"format", kFormat},
                             {"version", kVersion},
                             {"ggufmill", GGUFMILL_VERSION},
                             {"jobs", std::move(jobs)},
-                            {"left_out", std::move(left_out)},
+                            {"left_out", std::move(skipped)},
                             {"report", json::object{{"json", array.report.json}, {"html", array.report.html}}}};
   return write_text(array.file("matrix.json"), json::serialize(object) + "\n", false);
 }

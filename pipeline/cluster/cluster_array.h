@@ -22,8 +22,8 @@ struct ClusterArray {
   bool is_matrix = false;
   std::vector<ClusterJob> jobs;  // at least one; engine settings are identical in all jobs
   // The following members are used only for a matrix.
-  std::vector<BatchCell> left_out;  // outputs without a job: unchanged, or failed at submission
-  ReportRequest report;             // one report for all sources together
+  std::vector<BatchCell> skipped;  // outputs without a job: unchanged, or failed at submission
+  ReportRequest report;            // one report for all sources together
 
   struct Place {
     std::size_t job = 0, part = 0;  // index into `jobs`; index within that job

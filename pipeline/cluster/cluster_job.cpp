@@ -29,13 +29,13 @@ namespace json = boost::json;
 
 constexpr std::string_view kJobFormat = "ggufmill cluster job";
 constexpr int kJobVersion = 1;
-constexpr std::uint64_t kMostTextBytes = std::uint64_t{4} << 30;  // size limit of a serialized plan
+constexpr std::uint64_t kMaxTextBytes = std::uint64_t{4} << 30;  // size limit of a serialized plan
 
-// Readers of required members of a given type, like needed_text(); they throw UnsoundJson if a value is missing or of
+// Readers of required members of a given type, like needed_text(); they throw InvalidJson if a value is missing or of
 // another type.
 unsigned small_number(const json::value& value, std::string_view name) {
   const std::uint64_t number = needed_number(value, name);
-  if (number > std::numeric_limits<unsigned>::max()) throw UnsoundJson{fmt::format("'{}' is too large", name)};
+  if (number > std::numeric_limits<unsigned>::max()) throw InvalidJson{fmt::format("'{}' is too large", name)};
   return static_cast<unsigned>(number);
 }
 double measure_of(const json::value& number, std::string_view name) {
@@ -43,16 +43,16 @@ double measure_of(const json::value& number, std::string_view name) {
                       : number.is_int64()  ? static_cast<double>(number.get_int64())
                       : number.is_uint64() ? static_cast<double>(number.get_uint64())
                                            : -1;
-  if (!(read >= 0) || std::isinf(read)) throw UnsoundJson{fmt::format("'{}' is not a non-negative number", name)};
+  if (!(read >= 0) || std::isinf(read)) throw InvalidJson{fmt::format("'{}' is not a non-negative number", name)};
   return read;
 }
 std::vector<std::size_t> numbers_of(const json::value& value, std::string_view name) {
   std::vector<std::size_t> numbers;
   for (const json::value& number : needed_list(value, name)) {
     if (!number.is_int64() && !number.is_uint64())
-      throw UnsoundJson{fmt::format("an element of '{}' is not an integer", name)};
+      throw InvalidJson{fmt::format("an element of '{}' is not an integer", name)};
     if (number.is_int64() && number.get_int64() < 0)
-      throw UnsoundJson{fmt::format("an element of '{}' is negative", name)};
+      throw InvalidJson{fmt::format("an element of '{}' is negative", name)};
     numbers.push_back(number.to_number<std::size_t>());
   }
   return numbers;
@@ -60,7 +60,7 @@ std::vector<std::size_t> numbers_of(const json::value& value, std::string_view n
 std::vector<std::string> needed_texts(const json::value& value, std::string_view name) {
   std::vector<std::string> texts;
   for (const json::value& text : needed_list(value, name)) {
-    if (!text.is_string()) throw UnsoundJson{fmt::format("an element of '{}' is not a string", name)};
+    if (!text.is_string()) throw InvalidJson{fmt::format("an element of '{}' is not a string", name)};
     texts.emplace_back(text.get_string());
   }
   return texts;
@@ -81,7 +81,7 @@ json::object options_json(const ClusterOptions& options) {
 ClusterOptions options_of(const json::value& value) {
   ClusterOptions options;
   const std::string engine = needed_text(value, "engine");
-  if (engine != "slurm" && engine != "none") throw UnsoundJson{"'engine' is neither slurm nor none"};
+  if (engine != "slurm" && engine != "none") throw InvalidJson{"'engine' is neither slurm nor none"};
   options.engine = engine == "slurm" ? ClusterOptions::Engine::kSlurm : ClusterOptions::Engine::kNone;
   options.partition = needed_text(value, "partition");
   options.account = needed_text(value, "account");
@@ -108,7 +108,7 @@ Limits limits_of(const json::value& value) {
   limits.nice = small_number(value, "nice");
   if (needed(value, "io").is_null()) return limits;
   limits.io = io_mode_named(needed_text(value, "io"));
-  if (!limits.io) throw UnsoundJson{"'io' is not a valid I/O mode"};
+  if (!limits.io) throw InvalidJson{"'io' is not a valid I/O mode"};
   return limits;
 }
 
@@ -128,7 +128,7 @@ ClusterJob job_of(const json::value& value, const std::string& folder) {
   job.options = options_of(needed(value, "options"));
   if (job.cuts.size() < 2 || job.costs.size() != job.parts() || !std::ranges::is_sorted(job.cuts) ||
       job.cuts.front() != 0)
-    throw UnsoundJson{"its parts are not valid"};
+    throw InvalidJson{"its parts are not valid"};
   return job;
 }
 
@@ -224,7 +224,7 @@ Result<ClusterJob> load_job_folder(const std::string& folder) {
           fmt::format("the job was created by ggufmill {}, but this is {}", quoted_name(version, 20), GGUFMILL_VERSION),
           "use the same version on all nodes, or submit the job again");
     return job_of(read, fs::canonical(folder).string());
-  } catch (const UnsoundJson& error) {
+  } catch (const InvalidJson& error) {
     return input_error(path, "not a valid job: " + error.what, "submit it again");
   } catch (const fs::filesystem_error& error) {
     if (error.code() == std::errc::not_enough_memory) throw std::bad_alloc();
@@ -234,7 +234,7 @@ Result<ClusterJob> load_job_folder(const std::string& folder) {
 
 Result<Plan> load_plan(const ClusterJob& job, const Types& types) {
   const std::string path = job.file("plan.json");
-  BOOST_OUTCOME_TRY(const std::string text, read_text_file(path, kMostTextBytes));
+  BOOST_OUTCOME_TRY(const std::string text, read_text_file(path, kMaxTextBytes));
   BOOST_OUTCOME_TRY(Plan plan, read_plan(text, path, types));
   if (identity_of(plan) != job.identity || job.cuts.back() != plan.units.size())
     return input_error(path, "the plan does not belong to job.json", "submit the job again");
@@ -265,7 +265,7 @@ Status write_done(const ClusterJob& job, std::size_t part, const DoneMarker& mar
 std::optional<DoneMarker> read_done(const ClusterJob& job, std::size_t part) try {
   const auto value = read_marker(job, job.part_file(part, "done.json"));
   return value ? done_of(job, part, *value) : std::nullopt;
-} catch (const UnsoundJson&) {
+} catch (const InvalidJson&) {
   return {};
 }
 
@@ -287,40 +287,40 @@ Status undo(const ClusterJob& job, std::size_t part) {
   return ok();
 }
 
-Status write_beat(const ClusterJob& job, std::size_t part, const Beat& beat) {
+Status write_heartbeat(const ClusterJob& job, std::size_t part, const Heartbeat& heartbeat) {
   return write_marker(job, job.part_file(part, "beat.json"),
-                      {{"state", kStates[static_cast<std::size_t>(beat.state)]},
-                       {"attempt", beat.attempt},
-                       {"host", beat.host},
-                       {"count", beat.count},
-                       {"units", beat.units},
-                       {"bytes_written", beat.bytes_written},
-                       {"exit_code", beat.exit_code},
-                       {"error", beat.error}});
+                      {{"state", kStates[static_cast<std::size_t>(heartbeat.state)]},
+                       {"attempt", heartbeat.attempt},
+                       {"host", heartbeat.host},
+                       {"count", heartbeat.count},
+                       {"units", heartbeat.units},
+                       {"bytes_written", heartbeat.bytes_written},
+                       {"exit_code", heartbeat.exit_code},
+                       {"error", heartbeat.error}});
 }
 
-std::optional<Beat> read_beat(const ClusterJob& job, std::size_t part) try {
+std::optional<Heartbeat> read_heartbeat(const ClusterJob& job, std::size_t part) try {
   const auto value = read_marker(job, job.part_file(part, "beat.json"));
   if (!value) return {};
-  Beat beat;
+  Heartbeat heartbeat;
   const auto state = std::ranges::find(kStates, needed_text(*value, "state"));
   if (state == std::end(kStates)) return {};
-  beat.state = static_cast<Beat::State>(state - std::begin(kStates));
-  beat.attempt = needed_text(*value, "attempt");
-  beat.host = needed_text(*value, "host");
-  beat.count = needed_number(*value, "count");
-  beat.units = needed_number(*value, "units");
-  beat.bytes_written = needed_number(*value, "bytes_written");
+  heartbeat.state = static_cast<Heartbeat::State>(state - std::begin(kStates));
+  heartbeat.attempt = needed_text(*value, "attempt");
+  heartbeat.host = needed_text(*value, "host");
+  heartbeat.count = needed_number(*value, "count");
+  heartbeat.units = needed_number(*value, "units");
+  heartbeat.bytes_written = needed_number(*value, "bytes_written");
   const std::uint64_t code = needed_number(*value, "exit_code");
   if (code > 255) return {};
-  beat.exit_code = static_cast<int>(code);
-  beat.error = needed_text(*value, "error");
-  return beat;
-} catch (const UnsoundJson&) {
+  heartbeat.exit_code = static_cast<int>(code);
+  heartbeat.error = needed_text(*value, "error");
+  return heartbeat;
+} catch (const InvalidJson&) {
   return {};
 }
 
-void remove_beat(const ClusterJob& job, std::size_t part) {
+void remove_heartbeat(const ClusterJob& job, std::size_t part) {
   const std::string path = job.part_file(part, "beat.json");
   retry([&] { return system_calls().unlinkat(AT_FDCWD, path.c_str(), 0); });
 }
@@ -333,7 +333,7 @@ std::optional<SealMarker> read_seal(const ClusterJob& job) try {
   const auto value = read_marker(job, job.file("seal.json"));
   if (!value) return {};
   return SealMarker{numbers_of(*value, "inodes")};
-} catch (const UnsoundJson&) {
+} catch (const InvalidJson&) {
   return {};
 }
 

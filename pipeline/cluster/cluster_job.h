@@ -8,7 +8,7 @@
 //   parts/K.beat.json     progress of part K; changes while the part is alive
 //   parts/K.done.json     part K is done; contains the checksums of its units
 //   parts/K.measured.json measurements of part K, for the report
-//   parts/K.hem           the edges of part K: its bytes in chunks that it does not own (hems.h)
+//   parts/K.edges         the edges of part K: its bytes in chunks that it does not own (edges.h)
 //   parts/K.*.ATTEMPT     journal and edges of an attempt at the part that is running or was interrupted
 //   seal.json             identifies the finished outputs
 // The outputs are written next to their targets as `.NAME.ggufmill-IDENTITY.ID`, each with a claim (output_claim.h)
@@ -83,7 +83,7 @@ std::vector<bool> parts_done(const ClusterJob& job);
 Status undo(const ClusterJob& job, std::size_t part);
 
 // The heartbeat of a part: its current status, rewritten periodically.
-struct Beat {
+struct Heartbeat {
   enum class State { kRunning, kFailed, kStopped };
   State state = State::kRunning;
   std::string attempt, host;
@@ -93,10 +93,10 @@ struct Beat {
   int exit_code = 0;  // exit code and message of an attempt that ended with an error
   std::string error;
 };
-Status write_beat(const ClusterJob& job, std::size_t part, const Beat& beat);
-std::optional<Beat> read_beat(const ClusterJob& job, std::size_t part);
+Status write_heartbeat(const ClusterJob& job, std::size_t part, const Heartbeat& heartbeat);
+std::optional<Heartbeat> read_heartbeat(const ClusterJob& job, std::size_t part);
 // Removes the heartbeat file, if any. Errors are ignored.
-void remove_beat(const ClusterJob& job, std::size_t part);
+void remove_heartbeat(const ClusterJob& job, std::size_t part);
 
 // Identifies the finished outputs by their inodes, in output order. Sizes come from the plan; device numbers are not
 // stored because they differ between machines.

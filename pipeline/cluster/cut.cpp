@@ -156,7 +156,7 @@ std::vector<std::size_t> cut_plan(const Plan& plan, const std::vector<double>& c
 
 std::size_t usual_parts(const Plan& plan) {
   constexpr std::uint64_t kBytes = std::uint64_t{16} << 30;
-  return std::clamp<std::size_t>((plan.bytes_read() + kBytes - 1) / kBytes, 1, ClusterOptions::kMostParts);
+  return std::clamp<std::size_t>((plan.bytes_read() + kBytes - 1) / kBytes, 1, ClusterOptions::kMaxParts);
 }
 
 Result<std::vector<std::size_t>> share_parts(const std::vector<Plan>& plans, std::size_t parts,
@@ -168,14 +168,14 @@ Result<std::vector<std::size_t>> share_parts(const std::vector<Plan>& plans, std
     const std::vector<double> of_units = unit_costs(plan, machine);
     costs.push_back(std::accumulate(of_units.begin(), of_units.end(), 0.0));
   }
-  if (parts == 0) parts = std::min<std::size_t>(usual, ClusterOptions::kMostParts);
+  if (parts == 0) parts = std::min<std::size_t>(usual, ClusterOptions::kMaxParts);
   if (parts < plans.size())
     return usage_error(fmt::format("each of the {} sources needs a part of its own, but there {} only {}", plans.size(),
                                    parts == 1 ? "is" : "are", parts),
-                       plans.size() <= ClusterOptions::kMostParts
+                       plans.size() <= ClusterOptions::kMaxParts
                            ? fmt::format("set cluster.parts to {} or more", plans.size())
                            : fmt::format("an array has at most {} parts: split the sources over several pipeline files",
-                                         ClusterOptions::kMostParts));
+                                         ClusterOptions::kMaxParts));
   // Give each remaining part to the plan with the longest parts.
   std::vector<std::size_t> shares(plans.size(), 1);
   for (std::size_t left = parts - plans.size(); left > 0; --left) {

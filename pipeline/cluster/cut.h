@@ -35,12 +35,12 @@ std::vector<double> unit_costs(const Plan& plan, const ImaginedMachine& machine 
 // (shards), a cut may move a little to a boundary between two of them, so that parts write complete shards.
 std::vector<std::size_t> cut_plan(const Plan& plan, const std::vector<double>& costs, std::size_t parts);
 
-// Returns the default number of parts: one per 16 GiB of input, which is minutes of work; at most kMostParts.
+// Returns the default number of parts: one per 16 GiB of input, which is minutes of work; at most kMaxParts.
 std::size_t usual_parts(const Plan& plan);
 
 // Distributes the parts of one array over the plans so that the longest part is as short as possible. Each plan gets at
 // least one part and at most one per unit. `parts` is the total number; 0 means the sum of the plans' default numbers,
-// limited to kMostParts. Fails with exit code 2 if there are fewer parts than plans.
+// limited to kMaxParts. Fails with exit code 2 if there are fewer parts than plans.
 Result<std::vector<std::size_t>> share_parts(const std::vector<Plan>& plans, std::size_t parts,
                                              const ImaginedMachine& machine = {});
 

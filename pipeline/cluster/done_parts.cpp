@@ -77,10 +77,10 @@ std::string DoneParts::find_loss(std::size_t part) {
     if (file.bytes != stored.bytes) return fmt::format("{} has {} bytes, not {}", name, file.bytes, stored.bytes);
     if (file.inode != inodes[i]) return fmt::format("{} is not the file that the part wrote", name);
   }
-  if (const std::string path = job_.part_file(part, "hem"); places.hem_bytes != 0) {
+  if (const std::string path = job_.part_file(part, "edges"); places.edge_bytes != 0) {
     struct stat info {};
     const auto call = [&] { return system_calls().fstatat(AT_FDCWD, path.c_str(), &info, AT_SYMLINK_NOFOLLOW); };
-    if (retry(call) < 0 || static_cast<std::uint64_t>(info.st_size) != places.hem_bytes)
+    if (retry(call) < 0 || static_cast<std::uint64_t>(info.st_size) != places.edge_bytes)
       return fmt::format("{} is missing or truncated", quoted_name(path));
   }
   if (parts_[part].was_compared) return {};
@@ -91,15 +91,15 @@ std::string DoneParts::find_loss(std::size_t part) {
 
 // Returns true if any byte of the range is in a hole of its file. Edges are ignored: they are stored in the edge file
 // until the seal copies them.
-bool DoneParts::lies_in_hole(const Hem& piece, const PartPlaces& places) const {
+bool DoneParts::lies_in_hole(const Edge& piece, const PartPlaces& places) const {
   const std::vector<Range>& holes = files_[piece.file].holes;
   const auto is_before = [](const Range& hole, std::uint64_t at) { return hole.last <= at; };
   for (auto hole = std::lower_bound(holes.begin(), holes.end(), piece.offset, is_before);
        hole != holes.end() && hole->first < piece.offset + piece.bytes; ++hole) {
     std::uint64_t at = std::max(hole->first, piece.offset);
     const std::uint64_t end = std::min(hole->last, piece.offset + piece.bytes);
-    for (const Hem& hem : places.hems)  // sorted by offset within a file
-      if (hem.file == piece.file && hem.offset <= at && at < hem.offset + hem.bytes) at = hem.offset + hem.bytes;
+    for (const Edge& edge : places.edges)  // sorted by offset within a file
+      if (edge.file == piece.file && edge.offset <= at && at < edge.offset + edge.bytes) at = edge.offset + edge.bytes;
     if (at < end) return true;
   }
   return false;

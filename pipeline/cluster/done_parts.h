@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "pipeline/cluster/cluster_job.h"
-#include "pipeline/cluster/hems.h"
+#include "pipeline/cluster/edges.h"
 
 namespace ggufmill {
 
@@ -48,7 +48,7 @@ class DoneParts {
   };
   File look_at(const std::string& path) const;
   std::string find_loss(std::size_t part);
-  bool lies_in_hole(const Hem& piece, const PartPlaces& places) const;
+  bool lies_in_hole(const Edge& piece, const PartPlaces& places) const;
   std::string compare_holes(std::size_t part) const;
 
   const ClusterJob& job_;

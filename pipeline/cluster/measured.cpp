@@ -29,16 +29,16 @@ std::string text_of(const DifferenceSums* sums) {
 std::optional<DifferenceSums> sums_of(const std::string& text) {
   DifferenceSums::Numbers numbers;
   if (text.empty()) return {};
-  if (text.size() != numbers.size() * kDigits) throw UnsoundJson{"'sums' is too short"};
+  if (text.size() != numbers.size() * kDigits) throw InvalidJson{"'sums' is too short"};
   const char* from = text.data();
   for (std::uint64_t& number : numbers) {
     const auto read = std::from_chars(from, from + kDigits, number, 16);
     if (read.ec != std::errc() || read.ptr != from + kDigits)
-      throw UnsoundJson{"'sums' has values that are not numbers"};
+      throw InvalidJson{"'sums' has values that are not numbers"};
     from += kDigits;
   }
   DifferenceSums sums;
-  if (!sums.set(numbers)) throw UnsoundJson{"'sums' is not valid"};
+  if (!sums.set(numbers)) throw InvalidJson{"'sums' is not valid"};
   return sums;
 }
 
@@ -63,7 +63,7 @@ StepMeasures read_measured(const ClusterJob& job, std::size_t part, const Plan& 
       measured.push_back({needed_number(encoding, "nanoseconds"), sums_of(needed_text(encoding, "sums"))});
   }
   return steps;
-} catch (const UnsoundJson&) {
+} catch (const InvalidJson&) {
   return {};
 }
 

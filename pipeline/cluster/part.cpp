@@ -32,24 +32,25 @@ std::string new_attempt() {
 }
 
 // Writes a heartbeat every few seconds on a separate thread. A heartbeat that cannot be written is skipped.
-class Heart {
+class HeartbeatWriter {
  public:
-  Heart(const ClusterJob& job, std::size_t part, const std::string& attempt, const PartLedger& ledger, double seconds)
+  HeartbeatWriter(const ClusterJob& job, std::size_t part, const std::string& attempt, const PartLedger& ledger,
+                  double seconds)
       : job_(job), part_(part), ledger_(ledger), seconds_(seconds) {
-    beat_.attempt = attempt;
-    beat_.host = host_name();
+    heartbeat_.attempt = attempt;
+    heartbeat_.host = host_name();
     const BlockedSignals blocked;
     thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
   }
-  ~Heart() { end(); }
+  ~HeartbeatWriter() { end(); }
 
   void wrote(std::uint64_t bytes) { bytes_ = bytes; }
   // Writes the last heartbeat, with the reason why the part ended.
-  void failed(const Error& error, Beat::State state) {
+  void failed(const Error& error, Heartbeat::State state) {
     end();
-    beat_.state = state;
-    beat_.exit_code = static_cast<int>(error.code);
-    beat_.error = render(error);
+    heartbeat_.state = state;
+    heartbeat_.exit_code = static_cast<int>(error.code);
+    heartbeat_.error = render(error);
     write();
   }
 
@@ -62,11 +63,11 @@ class Heart {
     }
   }
   void write() {
-    ++beat_.count;
-    beat_.units = ledger_.units_done();
-    beat_.bytes_written = bytes_;
+    ++heartbeat_.count;
+    heartbeat_.units = ledger_.units_done();
+    heartbeat_.bytes_written = bytes_;
     try {
-      static_cast<void>(write_beat(job_, part_, beat_));
+      static_cast<void>(write_heartbeat(job_, part_, heartbeat_));
     } catch (const std::bad_alloc&) {  // exceptions must not leave the thread
     }
   }
@@ -79,7 +80,7 @@ class Heart {
   const std::size_t part_;
   const PartLedger& ledger_;
   const double seconds_;
-  Beat beat_;
+  Heartbeat heartbeat_;
   std::atomic<std::uint64_t> bytes_{0};
   std::mutex mutex_;
   std::condition_variable_any wake_;
@@ -114,7 +115,7 @@ Status check_part_taken(const Plan& plan, UnitRange range, const std::atomic<boo
   return check_taken(taken, stop);
 }
 
-Result<PartOutcome> try_once(const Attempt& attempt, PartLedger& ledger, Heart& heart) {
+Result<PartOutcome> try_once(const Attempt& attempt, PartLedger& ledger, HeartbeatWriter& heart) {
   const auto& [context, job, plan, options, name] = attempt;
   const auto start = Clock::now();
   BOOST_OUTCOME_TRY(check_part_taken(plan, job.range(options.part), options.stop));
@@ -136,7 +137,7 @@ Result<PartOutcome> try_once(const Attempt& attempt, PartLedger& ledger, Heart& 
   if (ledger.units_lost() != 0)
     outcome.run.warnings.push_back(fmt::format(
         "units of work from an earlier attempt that were damaged or missing and were redone: {}", ledger.units_lost()));
-  BOOST_OUTCOME_TRY(store->publish_hem());
+  BOOST_OUTCOME_TRY(store->publish_edges());
   BOOST_OUTCOME_TRY(write_measured(job, options.part, plan, outcome.run));
   DoneMarker marker;
   marker.units = ledger.records();
@@ -149,7 +150,7 @@ Result<PartOutcome> try_once(const Attempt& attempt, PartLedger& ledger, Heart& 
   marker.inodes = store->inodes();
   BOOST_OUTCOME_TRY(write_done(job, options.part, marker));
   ledger.remove_journals();
-  store->remove_other_hems();
+  store->remove_other_edges();
   return outcome;
 }
 
@@ -174,7 +175,7 @@ Result<PartOutcome> run_part(const Context& context, const ClusterJob& job, cons
   }
   const Attempt attempt{context, job, plan, options};
   PartLedger ledger(plan, job, options.part, attempt.name);
-  Heart heart(job, options.part, attempt.name, ledger, options.beat_seconds);
+  HeartbeatWriter heart(job, options.part, attempt.name, ledger, options.heartbeat_seconds);
   constexpr double kPauses[] = {1, 5, 15};  // seconds before each retry
   for (std::size_t tries = 0;; ++tries) {
     auto outcome = try_once(attempt, ledger, heart);
@@ -197,7 +198,7 @@ Result<PartOutcome> run_part(const Context& context, const ClusterJob& job, cons
     const UnitRange range = job.range(options.part);
     error.detail += fmt::format("part {}: {} of {} units of work are done and kept", job.first_part + options.part,
                                 ledger.units_done(), range.last - range.first);
-    heart.failed(error, error.code == ExitCode::kTransient ? Beat::State::kStopped : Beat::State::kFailed);
+    heart.failed(error, error.code == ExitCode::kTransient ? Heartbeat::State::kStopped : Heartbeat::State::kFailed);
     return error;
   }
 }
@@ -224,7 +225,7 @@ Status take_limits(Limits& limits, const std::function<const char*(const char*)>
   BOOST_OUTCOME_TRY(const std::uint64_t per_node, number_in("SLURM_MEM_PER_NODE", variable));  // MiB
   BOOST_OUTCOME_TRY(const std::uint64_t per_cpu, number_in("SLURM_MEM_PER_CPU", variable));
   if (limits.threads == 0 && cpus != 0)
-    limits.threads = static_cast<unsigned>(std::min<std::uint64_t>(cpus, Limits::kMostThreads));
+    limits.threads = static_cast<unsigned>(std::min<std::uint64_t>(cpus, Limits::kMaxThreads));
   const std::uint64_t given = (per_node != 0 ? per_node : per_cpu * std::max<std::uint64_t>(cpus, 1)) << 20;
   if (limits.memory || given == 0) return ok();
   const std::uint64_t useful =

@@ -13,7 +13,7 @@ struct PartOptions {
   std::size_t part = 0;
   const std::atomic<bool>* stop = nullptr;  // when set, the part ends with kTransient; a later attempt resumes it
   std::function<void(const Progress&)> progress{};
-  double beat_seconds = 10;  // interval between heartbeats
+  double heartbeat_seconds = 10;  // interval between heartbeats
 };
 
 struct PartOutcome {

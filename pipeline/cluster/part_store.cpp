@@ -137,17 +137,17 @@ Result<std::unique_ptr<PartStore>> PartStore::open(const Plan& plan, const Clust
 }
 
 Status PartStore::open_hem() {
-  if (places_.hem_bytes == 0) return ok();
-  const std::string path = job_.part_file(part_, "hem." + attempt_);
+  if (places_.edge_bytes == 0) return ok();
+  const std::string path = job_.part_file(part_, "edges." + attempt_);
   std::string before;  // an edge file of full size; any will do, since the contents are verified
-  for (const std::string& name : part_files(job_, fmt::format("{}.hem", part_))) {
+  for (const std::string& name : part_files(job_, fmt::format("{}.edges", part_))) {
     std::error_code error;
     const std::string other = job_.file("parts/" + name);
-    if (other != path && fs::file_size(other, error) == places_.hem_bytes && !error) before = other;
+    if (other != path && fs::file_size(other, error) == places_.edge_bytes && !error) before = other;
   }
   std::error_code error;
   if (!before.empty()) fs::copy_file(before, path, fs::copy_options::overwrite_existing, error);
-  BOOST_OUTCOME_TRY(hem_, File::open(path, path, places_.hem_bytes, IoMode::kCached, File::Access::kCreate));
+  BOOST_OUTCOME_TRY(edge_file_, File::open(path, path, places_.edge_bytes, IoMode::kCached, File::Access::kCreate));
   return ok();
 }
 
@@ -160,9 +160,9 @@ Result<std::unique_ptr<PartStore>> PartStore::view(const Plan& plan, const Clust
     const std::string path = temporary_path(stored[i].path, job.key());
     BOOST_OUTCOME_TRY(store->files_[i], File::open(path, path, stored[i].bytes, IoMode::kCached, kRead));
   }
-  if (store->places_.hem_bytes == 0) return store;
-  const std::string path = job.part_file(part, "hem");
-  BOOST_OUTCOME_TRY(store->hem_, File::open(path, path, store->places_.hem_bytes, IoMode::kCached, kRead));
+  if (store->places_.edge_bytes == 0) return store;
+  const std::string path = job.part_file(part, "edges");
+  BOOST_OUTCOME_TRY(store->edge_file_, File::open(path, path, store->places_.edge_bytes, IoMode::kCached, kRead));
   return store;
 }
 
@@ -176,20 +176,20 @@ std::vector<std::uint64_t> PartStore::inodes() const {
 // `position` is the offset in the edge file or the output file, `first` the offset within the range.
 template <class F>
 void PartStore::for_pieces(std::size_t file, std::uint64_t offset, std::size_t bytes, const F& f) const {
-  const auto is_before = [&](const Hem& hem, std::uint64_t at) {
-    return std::pair(hem.file, hem.offset + hem.bytes) <= std::pair(file, at);
+  const auto is_before = [&](const Edge& edge, std::uint64_t at) {
+    return std::pair(edge.file, edge.offset + edge.bytes) <= std::pair(file, at);
   };
-  auto hem = std::lower_bound(places_.hems.begin(), places_.hems.end(), offset, is_before);
+  auto edge = std::lower_bound(places_.edges.begin(), places_.edges.end(), offset, is_before);
   for (std::size_t done = 0; done < bytes;) {
     const std::uint64_t at = offset + done, left = bytes - done;
-    const bool is_near = hem != places_.hems.end() && hem->file == file;
-    if (is_near && hem->offset <= at) {
-      const std::uint64_t count = std::min(left, hem->offset + hem->bytes - at);
-      f(true, hem->at + (at - hem->offset), done, count);
+    const bool is_near = edge != places_.edges.end() && edge->file == file;
+    if (is_near && edge->offset <= at) {
+      const std::uint64_t count = std::min(left, edge->offset + edge->bytes - at);
+      f(true, edge->at + (at - edge->offset), done, count);
       done += count;
-      ++hem;
+      ++edge;
     } else {
-      const std::uint64_t count = is_near ? std::min(left, hem->offset - at) : left;
+      const std::uint64_t count = is_near ? std::min(left, edge->offset - at) : left;
       f(false, at, done, count);
       done += count;
     }
@@ -199,7 +199,7 @@ void PartStore::for_pieces(std::size_t file, std::uint64_t offset, std::size_t b
 Status PartStore::write(std::size_t file, std::uint64_t offset, std::span<const std::byte> from) {
   Status status = ok();
   for_pieces(file, offset, from.size(), [&](bool in_hem, std::uint64_t at, std::size_t first, std::size_t bytes) {
-    if (status) status = (in_hem ? *hem_ : *files_[file]).write(at, from.subspan(first, bytes));
+    if (status) status = (in_hem ? *edge_file_ : *files_[file]).write(at, from.subspan(first, bytes));
   });
   return status;
 }
@@ -214,7 +214,7 @@ void PartStore::start_write(IoService& io, std::size_t file, std::uint64_t offse
   std::size_t begun = 0;
   for_pieces(file, offset, from.size(), [&](bool in_hem, std::uint64_t at, std::size_t first, std::size_t bytes) {
     try {
-      io.write(in_hem ? *hem_ : *files_[file], at, from.subspan(first, bytes),
+      io.write(in_hem ? *edge_file_ : *files_[file], at, from.subspan(first, bytes),
                [pieces](const Status& status) { pieces->ended(status); });
       ++begun;
     } catch (...) {  // this piece has not started; if no piece has, neither has the write
@@ -227,7 +227,7 @@ void PartStore::start_write(IoService& io, std::size_t file, std::uint64_t offse
 Status PartStore::read(std::size_t file, std::uint64_t offset, std::span<std::byte> into) const {
   Status status = ok();
   for_pieces(file, offset, into.size(), [&](bool in_hem, std::uint64_t at, std::size_t first, std::size_t bytes) {
-    if (status) status = (in_hem ? *hem_ : *files_[file]).read(at, into.subspan(first, bytes));
+    if (status) status = (in_hem ? *edge_file_ : *files_[file]).read(at, into.subspan(first, bytes));
   });
   return status;
 }
@@ -244,20 +244,20 @@ Status PartStore::leave() {
     if (file) {
       BOOST_OUTCOME_TRY(file->sync());
     }
-  return hem_ ? hem_->sync() : ok();
+  return edge_file_ ? edge_file_->sync() : ok();
 }
 
-Status PartStore::publish_hem() {
-  const std::string own = fmt::format("{}.hem.{}", part_, attempt_), last = fmt::format("{}.hem", part_);
+Status PartStore::publish_edges() {
+  const std::string own = fmt::format("{}.edges.{}", part_, attempt_), last = fmt::format("{}.edges", part_);
   const std::string from = job_.file("parts/" + own), to = job_.file("parts/" + last);
   const auto rename = [&] { return system_calls().renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), 0); };
-  if (hem_ && retry(rename) < 0) return io_error(to, "rename the file", errno);
+  if (edge_file_ && retry(rename) < 0) return io_error(to, "rename the file", errno);
   BOOST_OUTCOME_TRY(const OutputFolder folder, OutputFolder::open(job_.file("parts")));
   return folder.sync();
 }
 
-void PartStore::remove_other_hems() const {
-  for (const std::string& name : part_files(job_, fmt::format("{}.hem.", part_)))
+void PartStore::remove_other_edges() const {
+  for (const std::string& name : part_files(job_, fmt::format("{}.edges.", part_)))
     static_cast<void>(remove_file(job_.file("parts/" + name)));
 }
 

@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "pipeline/cluster/hems.h"
+#include "pipeline/cluster/edges.h"
 #include "pipeline/io/output_store.h"
 
 namespace ggufmill {
@@ -34,11 +34,11 @@ class PartStore final : public OutputStore {
   Status leave() override;
 
   // Renames the attempt's edge file to the part's published name. Call it after leave().
-  Status publish_hem();
+  Status publish_edges();
   // Returns the inodes of the output files that the part writes to, in output order.
   std::vector<std::uint64_t> inodes() const;
   // Removes the edge files of all attempts. Call it when the part is done.
-  void remove_other_hems() const;
+  void remove_other_edges() const;
 
  private:
   class File;
@@ -52,7 +52,7 @@ class PartStore final : public OutputStore {
   const std::string attempt_;
   PartPlaces places_;
   std::vector<std::unique_ptr<File>> files_;  // null if the part does not write to it
-  std::unique_ptr<File> hem_;                 // null if the part has no edges
+  std::unique_ptr<File> edge_file_;           // null if the part has no edges
 };
 
 // Creates the output files of a job that are missing or have the wrong size, and the claims next to them

@@ -11,7 +11,7 @@
 #include "pipeline/api/manifests.h"
 #include "pipeline/api/reports.h"
 #include "pipeline/cluster/done_parts.h"
-#include "pipeline/cluster/hems.h"
+#include "pipeline/cluster/edges.h"
 #include "pipeline/cluster/measured.h"
 #include "pipeline/cluster/part_store.h"
 #include "pipeline/core/text.h"
@@ -38,10 +38,10 @@ bool is_stopped(const SealOptions& options) { return options.stop && *options.st
 // Lists parts by their numbers in the array, for example "3, 7 to 9 and 5 more".
 std::string list_of(const ClusterJob& job, std::vector<std::size_t> parts) {
   for (std::size_t& part : parts) part += job.first_part;
-  constexpr std::size_t kMost = 8;
+  constexpr std::size_t kMax = 8;
   std::string text;
   std::size_t runs = 0, listed = 0;
-  for (std::size_t i = 0; i < parts.size() && runs < kMost; ++runs) {
+  for (std::size_t i = 0; i < parts.size() && runs < kMax; ++runs) {
     std::size_t last = i;
     while (last + 1 < parts.size() && parts[last + 1] == parts[last] + 1) ++last;
     text += fmt::format("{}{}", text.empty() ? "" : ", ", parts[i]);
@@ -164,19 +164,19 @@ class Sealing {
                     SealOutcome& outcome) {
     const std::vector<PartPlaces> parts = places_of(plan_, job_.cuts, 0, job_.parts());
     for (std::size_t part = 0; part < parts.size(); ++part) {
-      if (parts[part].hems.empty()) continue;
-      const std::string path = job_.part_file(part, "hem");
+      if (parts[part].edges.empty()) continue;
+      const std::string path = job_.part_file(part, "edges");
       const auto file = InputFile::open(path);
-      if (!file || file.value()->bytes() != parts[part].hem_bytes)
+      if (!file || file.value()->bytes() != parts[part].edge_bytes)
         return undo_parts(done_parts, {part}, fmt::format("{} is missing or truncated", quoted_name(path)));
       std::vector<std::byte> bytes;
-      for (const Hem& hem : parts[part].hems) {
+      for (const Edge& edge : parts[part].edges) {
         if (is_stopped(options_)) return stopped();
-        bytes.resize(hem.bytes);
-        BOOST_OUTCOME_TRY(file.value()->read(hem.at, bytes));
-        BOOST_OUTCOME_TRY(store.write(hem.file, hem.offset, bytes));
-        written[hem.file] += hem.bytes;
-        ++outcome.hems;
+        bytes.resize(edge.bytes);
+        BOOST_OUTCOME_TRY(file.value()->read(edge.at, bytes));
+        BOOST_OUTCOME_TRY(store.write(edge.file, edge.offset, bytes));
+        written[edge.file] += edge.bytes;
+        ++outcome.edges;
       }
     }
     return ok();
@@ -254,7 +254,7 @@ class Sealing {
   // Cleans up and writes the report, once all outputs have their final names.
   Status finish(SealOutcome& outcome) {
     for (const std::string& name : part_files(job_, ""))
-      if (name.find(".hem") != name.npos || name.find(".journal.") != name.npos) {
+      if (name.find(".edges") != name.npos || name.find(".journal.") != name.npos) {
         const std::string path = job_.file("parts/" + name);
         retry([&] { return system_calls().unlinkat(AT_FDCWD, path.c_str(), 0); });
       }
@@ -298,10 +298,10 @@ namespace {
 std::optional<Error> failure_of(const ClusterJob& job) {
   const std::vector<bool> done = parts_done(job);
   for (std::size_t part = 0; part < job.parts(); ++part) {
-    const auto beat = done[part] ? std::nullopt : read_beat(job, part);
-    if (!beat || beat->state != Beat::State::kFailed) continue;
-    return Error{exit_code_of(static_cast<std::uint64_t>(beat->exit_code)), job.source,
-                 fmt::format("part {} failed", job.first_part + part), printable(beat->error, "\n"),
+    const auto heartbeat = done[part] ? std::nullopt : read_heartbeat(job, part);
+    if (!heartbeat || heartbeat->state != Heartbeat::State::kFailed) continue;
+    return Error{exit_code_of(static_cast<std::uint64_t>(heartbeat->exit_code)), job.source,
+                 fmt::format("part {} failed", job.first_part + part), printable(heartbeat->error, "\n"),
                  fmt::format("`ggufmill resume {}` runs it again", job.array_folder)};
   }
   return {};

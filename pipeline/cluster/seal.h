@@ -17,7 +17,7 @@ struct SealOptions {
 
 struct SealOutcome {
   bool was_sealed = false;
-  std::size_t hems = 0;
+  std::size_t edges = 0;
   double seconds = 0;
   std::vector<std::string> warnings;
 };

@@ -19,7 +19,7 @@ namespace {
 
 namespace json = boost::json;
 
-constexpr int kMostRestarts = 20;  // times that a part's script requeues the part
+constexpr int kMaxRestarts = 20;  // times that a part's script requeues the part
 // Seconds before the time limit at which a part is asked to end, so that it can finish the slabs in progress and flush.
 constexpr int kLeadSeconds = 60;
 
@@ -114,7 +114,7 @@ if [ "$code" = 75 ] && [ -z "$terminated" ] && [ "${{SLURM_RESTART_COUNT:-0}}" -
 fi
 exit "$code"
 )",
-                     shell_word(program), shell_word(array.plan_file()), kMostRestarts);
+                     shell_word(program), shell_word(array.plan_file()), kMaxRestarts);
 }
 
 std::string seal_script(const ClusterArray& array, const std::string& program) {
@@ -156,7 +156,7 @@ Result<std::vector<Submission>> read_submissions(const ClusterArray& array) {
   try {
     for (const json::value& one : needed_list(read, "submissions"))
       submissions.push_back({needed_text(one, "parts"), needed_text(one, "indices"), needed_text(one, "seal")});
-  } catch (const UnsoundJson& error) {
+  } catch (const InvalidJson& error) {
     return input_error(path, "not valid: " + error.what);
   }
   return submissions;

@@ -34,7 +34,7 @@ double JobStatus::part_done() const {
 }
 
 JobWatch::JobWatch(const PlannedArray& planned)
-    : array_(planned.array), plans_(planned.plans), beats_(array_.parts()), last_beat_(array_.parts()) {
+    : array_(planned.array), plans_(planned.plans), heartbeats_(array_.parts()), last_beat_(array_.parts()) {
   for (std::size_t i = 0; i < array_.jobs.size(); ++i) done_.emplace_back(array_.jobs[i], plans_[i]);
 }
 
@@ -48,16 +48,16 @@ PartStatus JobWatch::look_at(std::size_t part, const std::optional<SlurmView>& s
   if (slurm)
     if (const auto found = slurm->parts.find(part); found != slurm->parts.end()) task = &found->second;
   if (task) status.engine = words_of(*task);
-  if (const auto beat = read_beat(job, own)) {
-    std::string now = fmt::format("{} {}", beat->attempt, beat->count);
-    if (has_looked_ && now != beats_[part]) last_beat_[part] = Clock::now();
-    beats_[part] = std::move(now);
+  if (const auto heartbeat = read_heartbeat(job, own)) {
+    std::string now = fmt::format("{} {}", heartbeat->attempt, heartbeat->count);
+    if (has_looked_ && now != heartbeats_[part]) last_beat_[part] = Clock::now();
+    heartbeats_[part] = std::move(now);
     const bool is_alive = last_beat_[part] != Clock::time_point() && Clock::now() - last_beat_[part] < kPatience;
-    if (is_alive && beat->state == Beat::State::kRunning) status.state = PartStatus::State::kRunning;
-    status.host = beat->host;
-    status.units_done = std::min(beat->units, status.units);
-    status.error = beat->error;
-    if (beat->state == Beat::State::kFailed) status.state = PartStatus::State::kFailed;
+    if (is_alive && heartbeat->state == Heartbeat::State::kRunning) status.state = PartStatus::State::kRunning;
+    status.host = heartbeat->host;
+    status.units_done = std::min(heartbeat->units, status.units);
+    status.error = heartbeat->error;
+    if (heartbeat->state == Heartbeat::State::kFailed) status.state = PartStatus::State::kFailed;
   }
   if (task && task->is_active())
     status.state = task->state == "PENDING" ? PartStatus::State::kQueued : PartStatus::State::kRunning;
@@ -92,8 +92,8 @@ JobStatus JobWatch::look(bool patient) {
         one = look_at(job.first_part + part, slurm);
         one.lost = done_[i].lost(part);
         if (!one.lost.empty() && one.state == PartStatus::State::kMissing) one.units_done = 0;
-        const auto beat = one.state == PartStatus::State::kMissing ? read_beat(job, part) : std::nullopt;
-        if (beat && beat->state == Beat::State::kRunning) may_live = true;
+        const auto heartbeat = one.state == PartStatus::State::kMissing ? read_heartbeat(job, part) : std::nullopt;
+        if (heartbeat && heartbeat->state == Heartbeat::State::kRunning) may_live = true;
       }
     }
     has_looked_ = true;

@@ -60,7 +60,7 @@ class JobWatch {
   const ClusterArray& array_;
   const std::vector<Plan>& plans_;
   std::vector<DoneParts> done_;               // per job
-  std::vector<std::string> beats_;            // per part: attempt and count of the last heartbeat seen
+  std::vector<std::string> heartbeats_;       // per part: attempt and count of the last heartbeat seen
   std::vector<Clock::time_point> last_beat_;  // when it last changed; default value: not yet
   bool has_looked_ = false;
 };

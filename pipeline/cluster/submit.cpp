@@ -83,11 +83,11 @@ std::string folder_name(std::size_t index, const std::string& source) {
   return is_utf8(stem) ? fmt::format("{}-{}", index, stem) : std::to_string(index);
 }
 
-void leave_out(ClusterArray& array, std::vector<BatchCell> cells, const Error& error) {
+void skip(ClusterArray& array, std::vector<BatchCell> cells, const Error& error) {
   for (BatchCell& cell : cells) {
     cell.state = CellState::kFailed;
     cell.error = error;
-    array.left_out.push_back(std::move(cell));
+    array.skipped.push_back(std::move(cell));
   }
 }
 
@@ -208,10 +208,10 @@ Result<PlannedArray> plan_matrix(const Context& context, const Batch& batch, con
   for (std::size_t i = 0; i < batch.jobs.size(); ++i) {
     SourcePlan source = plan_source(context, batch.jobs[i], of_batch);
     for (BatchCell& cell : source.cells)
-      if (cell.state != CellState::kNotRun) array.left_out.push_back(std::move(cell));
+      if (cell.state != CellState::kNotRun) array.skipped.push_back(std::move(cell));
     if (!source.plan) continue;
     if (const auto clash = find_clash(*source.plan, paths)) {
-      leave_out(array, cells_of(*source.plan, batch.jobs[i].source), *clash);
+      skip(array, cells_of(*source.plan, batch.jobs[i].source), *clash);
       continue;
     }
     plans.push_back(std::move(*source.plan));
@@ -226,7 +226,7 @@ Result<PlannedArray> plan_matrix(const Context& context, const Batch& batch, con
     of_job.cluster.parts = static_cast<unsigned>(shares[k]);
     auto job = make_job(plans[k], of_job);
     if (!job) {
-      leave_out(array, cells_of(plans[k], source), job.error());
+      skip(array, cells_of(plans[k], source), job.error());
       continue;
     }
     job.value().source = source;
@@ -246,7 +246,7 @@ Status create_array(PlannedArray& planned) {
   PlannedArray made;
   for (std::size_t i = 0; i < array.jobs.size(); ++i) {
     if (const Status created = create_job(array.jobs[i], planned.plans[i]); !created) {
-      leave_out(array, cells_of(planned.plans[i], array.jobs[i].source), created.error());
+      skip(array, cells_of(planned.plans[i], array.jobs[i].source), created.error());
       continue;
     }
     array.jobs[i].first_part = made.array.jobs.empty() ? 0 : made.array.parts();
@@ -273,7 +273,7 @@ Result<std::vector<std::size_t>> prepare_resume(const PlannedArray& planned) {
     BOOST_OUTCOME_TRY(const std::vector<std::size_t> missing, prepare_resume(job, planned.plans[i]));
     for (const std::size_t part : missing) {
       // The seal of a matrix does not wait for a part whose heartbeat reports a failure.
-      if (array.is_matrix) remove_beat(job, part);
+      if (array.is_matrix) remove_heartbeat(job, part);
       all.push_back(job.first_part + part);
     }
   }

@@ -126,8 +126,8 @@ Form<Integer> integer() {
   Form<Integer> form;
   form.spec.kind = FieldKind::kInteger;
   form.read = [](const ConfigNode& node) -> Result<Integer> {
-    constexpr auto kMost = static_cast<std::uint64_t>(std::numeric_limits<Integer>::max());
-    BOOST_OUTCOME_TRY(const std::int64_t value, integer_up_to(node, kMost));
+    constexpr auto kMax = static_cast<std::uint64_t>(std::numeric_limits<Integer>::max());
+    BOOST_OUTCOME_TRY(const std::int64_t value, integer_up_to(node, kMax));
     return static_cast<Integer>(value);
   };
   form.write = [](const Integer& value) { return std::to_string(value); };

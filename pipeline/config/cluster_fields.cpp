@@ -57,7 +57,7 @@ std::string wrong_option(const ConfigNode& node) {
 
 Form<ClusterOptions> cluster_form() {
   using Options = ClusterOptions;
-  constexpr double kMost = 1e6;
+  constexpr double kMax = 1e6;
   return map_of<Options>({
       field("engine", &Options::engine, enumeration<Options::Engine>(kClusterEngines),
             "slurm, or none: create only the job folder; its parts are started by other means.")
@@ -71,7 +71,7 @@ Form<ClusterOptions> cluster_form() {
             "every 16 GiB to read.")
           .example("32")
           .at_least(1)
-          .at_most(Options::kMostParts),
+          .at_most(Options::kMaxParts),
       field("partition", &Options::partition, argument(), "Slurm partition in which the parts run.").example("batch"),
       field("account", &Options::account, argument(), "Slurm account that the parts are charged to.").example("models"),
       field(
@@ -82,12 +82,12 @@ Form<ClusterOptions> cluster_form() {
       field("cpus", &Options::cpus, "CPUs per part, which is also its number of threads.")
           .example("16")
           .at_least(1)
-          .at_most(Limits::kMostThreads),
+          .at_most(Limits::kMaxThreads),
       field("memory", &Options::memory, bytes().at_least(64 << 20), "Memory per part.").example("8GiB"),
       field("max_parallel", &Options::max_parallel, "Maximum number of parts that run at the same time.")
           .example("20")
           .at_least(1)
-          .at_most(kMost),
+          .at_most(kMax),
       field("constraint", &Options::constraint, argument(), "Features that a node must have (sbatch --constraint).")
           .example("avx512"),
       field("options", &Options::options,

@@ -46,7 +46,7 @@ Error wrong_kind(const ConfigNode& node, const FieldSpec& spec) {
                   spec.example.empty() ? "" : fmt::format("for example {}", spec.example));
 }
 
-// A single walk over a tree. Stops adding errors after kMostErrors.
+// A single walk over a tree. Stops adding errors after kMaxErrors.
 class Linter {
  public:
   Linter(Diagnostics& out, const Types& types) : out_(out), types_(types) {}
@@ -71,7 +71,7 @@ class Linter {
 
   FaultyNodes take_faulty() { return std::move(faulty_); }
 
-  bool full() const { return added_ >= kMostErrors; }
+  bool full() const { return added_ >= kMaxErrors; }
 
  private:
   void add(Error error) {
@@ -221,7 +221,7 @@ FaultyNodes lint(const ConfigNode& node, const FieldSpec& spec, Diagnostics& out
   Linter linter(out, types);
   linter.check(node, spec);
   if (linter.full()) {
-    out.add(usage_error(fmt::format("stopped after {} errors", kMostErrors)));
+    out.add(usage_error(fmt::format("stopped after {} errors", kMaxErrors)));
     linter.give_up_on(node);
   }
   return linter.take_faulty();

@@ -54,12 +54,12 @@ struct FieldSpec {
 };
 
 // Adds every violation of `spec` in `node` to `out`: unknown and missing keys, and wrong kinds and values. Duplicate
-// keys are detected earlier, when the text is read. `types` are the accepted tensor types. Stops after kMostErrors.
+// keys are detected earlier, when the text is read. `types` are the accepted tensor types. Stops after kMaxErrors.
 // Returns the nodes that have an error or contain one, or all if it stopped: the others can be read. Pure; thread-safe
 // if each thread has its own `out`.
 using FaultyNodes = std::unordered_set<const ConfigNode*>;
 FaultyNodes lint(const ConfigNode& node, const FieldSpec& spec, Diagnostics& out, const Types& types = {});
-constexpr std::size_t kMostErrors = 100;
+constexpr std::size_t kMaxErrors = 100;
 
 // Returns the problem with scalar `node` as a value of `spec`, which must not be of a container kind; nullopt if there
 // is none. Part of lint().

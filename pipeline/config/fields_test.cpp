@@ -212,7 +212,7 @@ TEST_CASE("a lint stops after a hundred errors") {
   Diagnostics out;
   const ConfigNode items = list(std::vector<ConfigNode>(1000, scalar("x")));
   const FaultyNodes faulty = lint(items, {.kind = FieldKind::kList, .item = {of(FieldKind::kBool)}}, out);
-  REQUIRE(out.errors().size() == kMostErrors + 1);
+  REQUIRE(out.errors().size() == kMaxErrors + 1);
   CHECK(out.errors().back().what == "stopped after 100 errors");
   CHECK(faulty.contains(&items.items.back()));  // not checked, so not to be read
 }

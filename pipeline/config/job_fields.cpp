@@ -101,7 +101,7 @@ Form<Limits> limits_form() {
       field("threads", &Limits::threads, threads_form(), "Number of conversion threads.").example("8"),
       field("nice", &Limits::nice, "Niceness: how far the run yields to other programs.")
           .example("10")
-          .at_most(Limits::kMostNice),
+          .at_most(Limits::kMaxNice),
       field(
           "io", &Limits::io, io_form(),
           "cached uses the page cache; streaming uses it, but drops data that was read or written; direct bypasses it "
@@ -131,7 +131,7 @@ Form<ReportRequest> report_form() {
 
 Form<unsigned> threads_form() {
   return either<unsigned>({word<unsigned>({{"auto", 0u}}).doc("As many as the machine allows."),
-                           integer<unsigned>().doc("Number of threads.").at_least(1).at_most(Limits::kMostThreads)});
+                           integer<unsigned>().doc("Number of threads.").at_least(1).at_most(Limits::kMaxThreads)});
 }
 
 Form<IoMode> io_form() { return enumeration<IoMode>(io_mode_names()); }

@@ -225,7 +225,7 @@ TEST_CASE("errors are cut off at a hundred") {
   for (int i = 0; i < 300; ++i) text += "k" + std::to_string(i) + ": 1\n";
   Diagnostics errors;
   CHECK_FALSE(parse_job(text, "a.yaml", testing::registry(), {}, errors));
-  REQUIRE(errors.errors().size() == kMostErrors + 1);
+  REQUIRE(errors.errors().size() == kMaxErrors + 1);
   CHECK(render(errors.errors().back()) == "error: stopped after 100 errors\n");
 }
 

@@ -36,7 +36,7 @@ std::size_t try_text(std::string_view text, const JobOptions& options = {}) {
   std::size_t bytes = 0;
   for (const Error& error : errors.errors()) bytes += render(error).size();
   CHECK(bound == errors.empty());
-  CHECK(errors.errors().size() <= 3 * kMostErrors);
+  CHECK(errors.errors().size() <= 3 * kMaxErrors);
   CHECK(bytes < 300000);
   return bytes;
 }

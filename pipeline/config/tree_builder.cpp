@@ -12,7 +12,7 @@ namespace ggufmill {
 namespace {
 
 constexpr std::size_t kDeepest = 64;
-constexpr std::size_t kMostNodes = 100000;
+constexpr std::size_t kMaxNodes = 100000;
 constexpr const char* kBracketHelp = "put text that contains any of { } [ ] in quotes, such as '${NAME}'";
 constexpr std::string_view kTextTag = "tag:yaml.org,2002:str";
 
@@ -31,9 +31,7 @@ std::size_t depth_of(const ConfigNode& node) {
   return deepest + 1;
 }
 
-ReadStopped too_many(const ConfigNode& node) {
-  return {error_at(node, fmt::format("more than {} values", kMostNodes))};
-}
+ReadStopped too_many(const ConfigNode& node) { return {error_at(node, fmt::format("more than {} values", kMaxNodes))}; }
 
 }  // namespace
 
@@ -47,12 +45,12 @@ Position TreeBuilder::place_of(const YAML::Mark& mark, int length) const {
 
 // Reports a violation and lets the walk continue, so that further errors are found.
 void TreeBuilder::refuse(const YAML::Mark& mark, std::string what, std::string help) {
-  sound_ = false;
+  valid_ = false;
   note(error_at(&shown_, place_of(mark, 1), std::move(what), std::move(help)));
 }
 
 void TreeBuilder::note(Error error) {
-  if (errors_.errors().size() >= kMostErrors) throw ReadStopped{std::move(error)};
+  if (errors_.errors().size() >= kMaxErrors) throw ReadStopped{std::move(error)};
   errors_.add(std::move(error));
 }
 
@@ -76,7 +74,7 @@ ConfigNode TreeBuilder::make(ConfigNode::Kind kind, Position position) {
   node.kind = kind;
   node.position = position;
   node.text = &shown_;
-  if (++nodes_ > kMostNodes) throw too_many(node);
+  if (++nodes_ > kMaxNodes) throw too_many(node);
   return node;
 }
 
@@ -174,7 +172,7 @@ void TreeBuilder::remember(YAML::anchor_t anchor, const ConfigNode& node) {
 
 ConfigNode TreeBuilder::copied(const ConfigNode& node) {
   nodes_ += weight_of(node);
-  if (nodes_ > kMostNodes) throw too_many(node);
+  if (nodes_ > kMaxNodes) throw too_many(node);
   return node;
 }
 
@@ -216,7 +214,7 @@ void TreeBuilder::add(ConfigNode node) {
 void TreeBuilder::add_key(const ConfigNode& node) {
   if (!node.is_scalar()) throw ReadStopped{error_at(node, "a key must be a string", "put it in quotes")};
   if (node.scalar == "<<" && !node.quoted) {
-    sound_ = false;
+    valid_ = false;
     note(error_at(node, "merge keys (<<) are not supported", "write the keys out"));
   }
   Frame& frame = frames_.back();
@@ -232,7 +230,7 @@ void TreeBuilder::add_key(const ConfigNode& node) {
 }
 
 std::optional<ConfigNode> TreeBuilder::take() {
-  if (!sound_) return {};
+  if (!valid_) return {};
   if (!root_) root_ = make(ConfigNode::Kind::kNull, {});
   return std::move(root_);
 }

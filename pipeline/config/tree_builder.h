@@ -86,7 +86,7 @@ class TreeBuilder final : public YAML::EventHandler {
   std::size_t reached_ = 0;
   std::size_t nodes_ = 0;
   std::size_t documents_ = 0;
-  bool sound_ = true;
+  bool valid_ = true;
 };
 
 }  // namespace ggufmill

@@ -18,7 +18,7 @@ namespace ggufmill {
 namespace {
 
 constexpr std::size_t kLargestText = 1 << 20;
-constexpr std::size_t kMostMarks = 110000;  // a bracketed list with the maximum number of values needs fewer
+constexpr std::size_t kMaxMarks = 110000;  // a bracketed list with the maximum number of values needs fewer
 
 // A message of yaml-cpp, and its explanation for users who do not know YAML's grammar.
 struct Phrase {
@@ -67,7 +67,7 @@ Error syntax_error(const YAML::Exception& exception, std::string_view text, cons
   return error_at(&shown, place, fmt::format("bad YAML: {}", exception.msg));
 }
 
-// Passes the text to yaml-cpp in pieces, and at most kMostMarks beyond the position that yaml-cpp has reported to the
+// Passes the text to yaml-cpp in pieces, and at most kMaxMarks beyond the position that yaml-cpp has reported to the
 // builder. Until the brackets of a list are closed, yaml-cpp keeps the entire list as tokens of about 250 bytes each.
 class BoundedText : public std::streambuf {
  public:
@@ -77,9 +77,9 @@ class BoundedText : public std::streambuf {
   int_type underflow() override {
     const std::size_t at = marks_.size() * kPart;
     if (at >= text_.size()) return traits_type::eof();
-    const std::size_t told = std::min(builder_.reached() / kPart, marks_.size());
-    const std::size_t before = told == 0 ? 0 : marks_[told - 1];
-    if (!marks_.empty() && marks_.back() - before > kMostMarks) throw ReadStopped{builder_.too_long()};
+    const std::size_t described = std::min(builder_.reached() / kPart, marks_.size());
+    const std::size_t before = described == 0 ? 0 : marks_[described - 1];
+    if (!marks_.empty() && marks_.back() - before > kMaxMarks) throw ReadStopped{builder_.too_long()};
     part_ = std::string(text_.substr(at, kPart));
     const auto marks = std::count_if(part_.begin(), part_.end(), [](char c) {
       return std::string_view("[]{},:?&*!\"'").find(c) != std::string_view::npos;

@@ -7,7 +7,7 @@
 
 namespace ggufmill {
 
-Shape without_last_ones(Shape shape) {
+Shape without_trailing_ones(Shape shape) {
   shape.rank = std::max<std::uint32_t>(1, shape.rank);
   while (shape.rank > 1 && shape.dims[shape.rank - 1] == 1) --shape.rank;
   return shape;

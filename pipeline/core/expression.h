@@ -31,7 +31,7 @@ struct Shape {
 };
 std::string describe(const Shape& shape);  // "4096 x 128"
 // Returns the shape without trailing dimensions of 1, but with at least one dimension: the way ggml counts dimensions.
-Shape without_last_ones(Shape shape);
+Shape without_trailing_ones(Shape shape);
 
 // A file or other source of bytes, as it was when its header was read. Its identity is part of the identity of all
 // plans that read it. Immutable; shared by everything that refers to it.

@@ -20,8 +20,8 @@ struct Limits {
   std::optional<IoMode> io{};             // none: depends on the size of the job
 
   static constexpr std::uint64_t kDefaultMemory = 512ull << 20;
-  static constexpr unsigned kMostThreads = 1024;
-  static constexpr unsigned kMostNice = 19;
+  static constexpr unsigned kMaxThreads = 1024;
+  static constexpr unsigned kMaxNice = 19;
 };
 
 // The treatment of NaN and infinity in the source, and of quantized blocks with such a scale.
@@ -53,7 +53,7 @@ struct ClusterOptions {
   unsigned max_parallel = 0;                         // parts running at the same time; 0: no limit
   std::vector<std::string> options;                  // further options for the engine's command line
 
-  static constexpr unsigned kMostParts = 1000;  // Slurm's default MaxArraySize is 1001
+  static constexpr unsigned kMaxParts = 1000;  // Slurm's default MaxArraySize is 1001
 };
 
 using StageList = std::vector<std::shared_ptr<const Stage>>;

@@ -32,19 +32,19 @@ bool json_flag(const json::value& value, std::string_view name, bool otherwise) 
 
 const json::value& needed(const json::value& value, std::string_view name) {
   const json::value* found = json_member(value, name);
-  if (!found) throw UnsoundJson{fmt::format("'{}' is missing", name)};
+  if (!found) throw InvalidJson{fmt::format("'{}' is missing", name)};
   return *found;
 }
 
 const json::array& needed_list(const json::value& value, std::string_view name) {
   const json::array* list = json_array(value, name);
-  if (!list) throw UnsoundJson{fmt::format("'{}' is not a list", name)};
+  if (!list) throw InvalidJson{fmt::format("'{}' is not a list", name)};
   return *list;
 }
 
 std::string needed_text(const json::value& value, std::string_view name) {
   const json::value& text = needed(value, name);
-  if (!text.is_string()) throw UnsoundJson{fmt::format("'{}' is not a string", name)};
+  if (!text.is_string()) throw InvalidJson{fmt::format("'{}' is not a string", name)};
   return std::string(text.get_string());
 }
 
@@ -52,7 +52,7 @@ std::uint64_t needed_number(const json::value& value, std::string_view name) {
   const json::value& number = needed(value, name);
   if (number.is_uint64()) return number.get_uint64();
   if (!number.is_int64() || number.get_int64() < 0)
-    throw UnsoundJson{fmt::format("'{}' is not a non-negative integer", name)};
+    throw InvalidJson{fmt::format("'{}' is not a non-negative integer", name)};
   return static_cast<std::uint64_t>(number.get_int64());
 }
 
@@ -61,7 +61,7 @@ std::uint64_t needed_hash(const json::value& value, std::string_view name) {
   std::uint64_t hash = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), hash, 16);
   if (error != std::errc() || end != text.data() + text.size() || text.size() != 16)
-    throw UnsoundJson{fmt::format("'{}' is not a hash of 16 hexadecimal digits", name)};
+    throw InvalidJson{fmt::format("'{}' is not a hash of 16 hexadecimal digits", name)};
   return hash;
 }
 

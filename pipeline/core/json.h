@@ -69,9 +69,9 @@ const boost::json::array* json_array(const boost::json::value& value, std::strin
 std::optional<std::string_view> json_string(const boost::json::value& value, std::string_view name);
 bool json_flag(const boost::json::value& value, std::string_view name, bool otherwise = false);
 
-// Required members of a given kind. If a member is missing or of another kind, UnsoundJson is thrown; the reader of the
+// Required members of a given kind. If a member is missing or of another kind, InvalidJson is thrown; the reader of the
 // document turns it into an error.
-struct UnsoundJson {
+struct InvalidJson {
   std::string what;  // "'bytes' is not a non-negative integer"
 };
 const boost::json::value& needed(const boost::json::value& value, std::string_view name);

@@ -196,11 +196,11 @@ bool for_each_item(const MetadataValue& array, const std::function<bool(Metadata
 
 std::vector<MetadataValue> array_items(const MetadataValue& array, std::size_t at_most) {
   std::vector<MetadataValue> items;
-  const bool sound = for_each_item(array, [&](MetadataValue item) {
+  const bool valid = for_each_item(array, [&](MetadataValue item) {
     if (items.size() < at_most) items.push_back(std::move(item));
     return items.size() < at_most;
   });
-  return sound ? items : std::vector<MetadataValue>();
+  return valid ? items : std::vector<MetadataValue>();
 }
 
 std::string describe(const MetadataValue& value, std::size_t width) {

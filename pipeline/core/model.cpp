@@ -10,7 +10,7 @@ std::optional<std::uint64_t> layer_of(std::string_view tensor_name) {
   std::uint64_t layer = 0;
   const char* end = tensor_name.data() + tensor_name.size();
   const auto [stop, error] = std::from_chars(tensor_name.data() + kPrefix.size(), end, layer);
-  if (error != std::errc() || stop == end || *stop != '.' || layer >= kMostLayers) return {};
+  if (error != std::errc() || stop == end || *stop != '.' || layer >= kMaxLayers) return {};
   return layer;
 }
 

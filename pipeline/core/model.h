@@ -53,7 +53,7 @@ struct Model {
 };
 
 // Limit of layer numbers (exclusive), as layer counts are written as uint32.
-inline constexpr std::uint64_t kMostLayers = std::uint64_t{1} << 31;
+inline constexpr std::uint64_t kMaxLayers = std::uint64_t{1} << 31;
 // Returns N for a tensor named `blk.N.*`; nullopt for other names.
 std::optional<std::uint64_t> layer_of(std::string_view tensor_name);
 

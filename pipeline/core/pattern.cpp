@@ -14,7 +14,7 @@
 namespace ggufmill {
 namespace {
 
-constexpr std::size_t kLongestPattern = 4096;  // ample for tensor names, and keeps compilation cheap
+constexpr std::size_t kMaxPatternLength = 4096;  // ample for tensor names, and keeps compilation cheap
 
 // Returns Boost's message without the copy of the pattern that Boost appends.
 std::string reason_of(const boost::regex_error& error) {
@@ -39,7 +39,7 @@ struct Pattern::Fault {
 
 Pattern::Fault Pattern::try_compile(std::string_view text, Pattern& out) {
   if (text.empty()) return {"it is empty"};
-  if (text.size() > kLongestPattern) return {fmt::format("longer than {} bytes", kLongestPattern)};
+  if (text.size() > kMaxPatternLength) return {fmt::format("longer than {} bytes", kMaxPatternLength)};
   try {
     out.compiled_ = std::make_shared<Compiled>(Compiled{boost::regex(text.begin(), text.end())});
     out.text_ = text;

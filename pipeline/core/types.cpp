@@ -61,7 +61,7 @@ constexpr TypeInfo kSource[] = {
 };
 // clang-format on
 
-constexpr std::size_t kMostForeign = 256;
+constexpr std::size_t kMaxForeign = 256;
 
 }  // namespace
 
@@ -125,8 +125,8 @@ Status Types::add(TypeId id, std::string name, std::uint32_t block_elements, std
   if (name.empty() || block_elements == 0 || block_bytes == 0)
     return Error{ExitCode::kKernel, "", fmt::format("type id {}: empty name or block", id), "", ""};
   if (!foreign_) foreign_ = std::make_shared<std::deque<Foreign>>();
-  if (foreign_->size() == kMostForeign)
-    return Error{ExitCode::kKernel, "", fmt::format("more than {} foreign types", kMostForeign), "", ""};
+  if (foreign_->size() == kMaxForeign)
+    return Error{ExitCode::kKernel, "", fmt::format("more than {} foreign types", kMaxForeign), "", ""};
   Foreign& type = foreign_->emplace_back(
       Foreign{std::move(name), {id, {}, TypeClass::kForeign, block_elements, block_bytes, {}, {}}});
   type.info.name = type.name;

@@ -129,11 +129,11 @@ class NonfiniteCounts {
   }
 
   void warn(std::vector<std::string>& warnings) const {
-    constexpr std::size_t kMostTensors = 20;
+    constexpr std::size_t kMaxTensors = 20;
     std::size_t tensors = 0;
     for (std::size_t i = 0; i < counts_.size(); ++i) {
       const NonfiniteCount::Sums sums = counts_[i].sums();
-      if (sums.blocks == 0 || ++tensors > kMostTensors) continue;
+      if (sums.blocks == 0 || ++tensors > kMaxTensors) continue;
       const Step& step = plan_.steps[i];
       warnings.push_back(fmt::format(
           "tensor '{}': {} not finite, {}; the first in row {}, column {}, {}", step.name,
@@ -142,8 +142,7 @@ class NonfiniteCounts {
           plan_.nonfinite == Nonfinite::kZero ? "and written as 0" : "and kept", sums.row, sums.column,
           place_of_value(*step.expression, sums.row, sums.column)));
     }
-    if (tensors > kMostTensors)
-      warnings.push_back(fmt::format("and {} more tensors like these", tensors - kMostTensors));
+    if (tensors > kMaxTensors) warnings.push_back(fmt::format("and {} more tensors like these", tensors - kMaxTensors));
   }
 
  private:

@@ -49,7 +49,7 @@ struct RunOptions {
   bool resume = true;
   // For Context::run() only. Receives, before anything is written, the reason why an earlier run is not resumed. Empty:
   // the reason becomes a warning of the report.
-  std::function<void(const std::string& why)> begins_anew;
+  std::function<void(const std::string& why)> starts_over;
   // Called when all outputs are complete under their temporary names, before they are renamed. An error ends the run.
   std::function<Status(OutputStore&)> when_sealed;
   std::optional<UnitRange> units;  // units to do; none: all

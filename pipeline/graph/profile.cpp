@@ -32,7 +32,7 @@ void Profile::add(Track& track, ProfileStep step, const Slab& slab, const SlabPa
   Sum& sum = track.sums[static_cast<std::size_t>(step)];
   ++sum.calls;
   sum.seconds += seconds_between(start, end);
-  if (events_.fetch_add(1, std::memory_order_relaxed) < kMostEvents)
+  if (events_.fetch_add(1, std::memory_order_relaxed) < kMaxEvents)
     track.events.push_back({step, slab.ordinal, &part.step->step->name, start, end});
 }
 
@@ -103,7 +103,7 @@ std::string Profile::totals() const {
   const std::uint64_t events = events_;
   return fmt::format(R"("seconds":{:.6f},"threads":{},"wait":{:.6f},"worked":{},"transferred":{},"events_left_out":{})",
                      sums.wall, sums.threads, sums.wait, totals(sums.worked), totals(sums.transferred),
-                     events - std::min(events, kMostEvents));
+                     events - std::min(events, kMaxEvents));
 }
 
 std::string Profile::trace() const {

@@ -50,12 +50,12 @@ class Profile {
 
   Summary summary() const;
   // Returns the events in Chrome's trace format, which Perfetto (ui.perfetto.dev) opens: one track per thread, and one
-  // for the reads and writes of each slab. Contains the first kMostEvents events of a long run; the totals include all
+  // for the reads and writes of each slab. Contains the first kMaxEvents events of a long run; the totals include all
   // events.
   std::string trace() const;
 
  private:
-  static constexpr std::uint64_t kMostEvents = 1 << 18;  // 12 MiB
+  static constexpr std::uint64_t kMaxEvents = 1 << 18;  // 12 MiB
 
   struct Event {
     ProfileStep step;

@@ -72,8 +72,8 @@ unsigned usable_cpus() {
 }
 
 unsigned most_threads() {
-  constexpr unsigned kLeast = 64, kForEachCpu = 4;
-  return std::max(kLeast, kForEachCpu * usable_cpus());
+  constexpr unsigned kMin = 64, kForEachCpu = 4;
+  return std::max(kMin, kForEachCpu * usable_cpus());
 }
 
 unsigned threads_for(unsigned wanted) { return wanted == 0 ? usable_cpus() : std::min(wanted, most_threads()); }

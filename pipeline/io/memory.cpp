@@ -115,7 +115,7 @@ void SpareMemory::give(std::byte* data, std::size_t bytes) {
   bytes = whole_pages(bytes);
   {
     const std::scoped_lock lock(mutex_);
-    if (bytes <= kMostBytes - kept_ && has_room(pieces_)) {
+    if (bytes <= kMaxBytes - kept_ && has_room(pieces_)) {
       pieces_.push_back({data, bytes});
       kept_ += bytes;
       return;

@@ -60,7 +60,7 @@ class SpareMemory {
  public:
   // Fits into the memory that a run may use in addition to its budget; enough for the few slabs that a run frees before
   // it allocates the next.
-  static constexpr std::size_t kMostBytes = 16 << 20;
+  static constexpr std::size_t kMaxBytes = 16 << 20;
 
   // Returns the instance of the whole program; never destroyed.
   static SpareMemory& instance();

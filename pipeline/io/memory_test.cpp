@@ -79,7 +79,7 @@ TEST_CASE("a moved buffer keeps its memory and leaves nothing behind") {
 TEST_CASE("a large buffer is returned to the system when destroyed") {
   void* data = nullptr;
   {
-    const Buffer buffer(SpareMemory::kMostBytes + 1);
+    const Buffer buffer(SpareMemory::kMaxBytes + 1);
     data = buffer.data();
   }
   unsigned char resident = 0;
@@ -92,7 +92,7 @@ TEST_CASE("no more than the limit of destroyed buffers is kept") {
     buffers.reserve(30);
     for (int i = 0; i < 30; ++i) buffers.emplace_back(1 << 20);
   }
-  CHECK(SpareMemory::instance().kept() <= SpareMemory::kMostBytes);
+  CHECK(SpareMemory::instance().kept() <= SpareMemory::kMaxBytes);
 }
 
 TEST_CASE("the next buffer of a size reuses the last one") {

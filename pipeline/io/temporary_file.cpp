@@ -21,13 +21,13 @@
 namespace ggufmill {
 namespace {
 
-constexpr std::size_t kLongestName = 255;  // NAME_MAX of all common file systems
+constexpr std::size_t kMaxNameLength = 255;  // NAME_MAX of all common file systems
 constexpr std::size_t kRandomLetters = 6;
 
 // A long name is truncated between UTF-8 characters, and a hash of the full name is appended, so that two names with
 // the same beginning differ.
 std::string temporary_name(const std::string& name, const std::string& identity) {
-  const std::size_t room = kLongestName - 1 - kTemporaryMark.size() - identity.size();
+  const std::size_t room = kMaxNameLength - 1 - kTemporaryMark.size() - identity.size();
   if (name.size() <= room) return "." + name + std::string(kTemporaryMark) + identity;
   const std::string hash = fmt::format("~{:016x}", XXH3_64bits(name.data(), name.size()));
   std::size_t kept = room - hash.size();
@@ -45,7 +45,7 @@ std::string random_identity() {
 
 // Number of attempts to create a file under a name that may exist; an attempt is repeated if the existing file has just
 // disappeared.
-constexpr int kMostAttempts = 100;
+constexpr int kMaxAttempts = 100;
 
 // Returns true if nobody else has locked the open file, or if the file system does not support locks.
 bool try_lock(int descriptor) { return ::flock(descriptor, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK; }
@@ -114,7 +114,7 @@ Result<TemporaryFile> TemporaryFile::open(int folder, const std::string& name, c
     if (const Status noted = file.note_reserved(); !noted) return file.keep(), noted.error();
     return file;
   }
-  for (int attempt = 0; attempt < kMostAttempts && !file.descriptor_; ++attempt) {
+  for (int attempt = 0; attempt < kMaxAttempts && !file.descriptor_; ++attempt) {
     BOOST_OUTCOME_TRY(file.create(identity));
   }
   if (!file.descriptor_) return io_error(target, "create a temporary file next to it", EEXIST);

@@ -22,7 +22,7 @@ namespace json = boost::json;
 constexpr std::string_view kFormat = "ggufmill journal";
 constexpr int kVersion = 1;
 constexpr std::uint32_t kSealed = ~std::uint32_t{0};
-constexpr std::uint64_t kMostHeaderBytes = 16 << 20;
+constexpr std::uint64_t kMaxHeaderBytes = 16 << 20;
 
 template <class Number>
 void put(std::string& bytes, Number number) {
@@ -75,9 +75,9 @@ std::uint64_t bytes_of_record(std::string_view begin) {
 
 // Returns true if `rest` is empty or the beginning of a record.
 bool is_cut_off(std::string_view rest) {
-  constexpr std::uint64_t kMostRecordBytes = 16 << 20;
+  constexpr std::uint64_t kMaxRecordBytes = 16 << 20;
   if (rest.size() < kFixedBytes) return true;
-  return bytes_of_record(rest) > rest.size() && bytes_of_record(rest) <= kMostRecordBytes;
+  return bytes_of_record(rest) > rest.size() && bytes_of_record(rest) <= kMaxRecordBytes;
 }
 
 // Reads the records up to the first that is incomplete or damaged.
@@ -121,7 +121,7 @@ Result<JournalText> read_journal(std::string_view text, const std::string& path)
     error.where = path;
     return error;
   };
-  const std::size_t line = text.substr(0, kMostHeaderBytes).find('\n');
+  const std::size_t line = text.substr(0, kMaxHeaderBytes).find('\n');
   if (line == text.npos) return at(input_error({}, "its first line is not a journal header"));
   BOOST_OUTCOME_TRY(const json::value header, parse_json(path, text.substr(0, line)));
   JournalText journal;
@@ -160,7 +160,7 @@ std::uint64_t most_journal_bytes(const Plan& plan) {
   for (const Unit& unit : plan.units) numbers += plan.steps[unit.step].encodings.size();
   for (const PlannedOutput& output : plan.outputs) files += output.files.size();
   const std::uint64_t records = (plan.units.size() + 1) * kFixedBytes + (numbers + 2 * files) * sizeof(std::uint64_t);
-  return kMostHeaderBytes + 2 * records;
+  return kMaxHeaderBytes + 2 * records;
 }
 
 std::string journal_path(const Plan& plan, const std::string& identity) {
@@ -196,8 +196,8 @@ Status Journal::take() {
                  "wait until it finishes, or give this output a path of its own"};
   if (!file_.is_open()) return ok();
   BOOST_OUTCOME_TRY(const std::string text, file_.read(most_journal_bytes(plan_)));
-  starts_anew_since_ = why_of_no_use(text);
-  goes_on_ = starts_anew_since_.empty();
+  restart_reason_ = why_of_no_use(text);
+  goes_on_ = restart_reason_.empty();
   if (!goes_on_) recorded_ = {};
   return ok();
 }

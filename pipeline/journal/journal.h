@@ -70,7 +70,7 @@ class Journal final : public Ledger {
   // Returns true if the outputs that an earlier run left are to be attached to.
   bool goes_on() const { return goes_on_; }
   // Reason why the leftovers of an earlier run cannot be used; empty if they can, or if there are none.
-  const std::string& starts_anew_since() const { return starts_anew_since_; }
+  const std::string& restart_reason() const { return restart_reason_; }
   // Identities of all output files in order, if an earlier run had completed them all and some of them already have
   // their final names; else empty.
   const std::vector<FileId>& half_published() const { return half_published_; }
@@ -119,7 +119,7 @@ class Journal final : public Ledger {
   bool goes_on_ = false, was_kept_ = false, is_written_ = false;
   bool has_file_ = true;     // or will have one, once it begins
   bool is_spoiled_ = false;  // a later run would not repair the outputs
-  std::string starts_anew_since_;
+  std::string restart_reason_;
   std::vector<std::string> warnings_;
   std::size_t units_kept_ = 0, units_damaged_ = 0, units_done_ = 0;
 };

@@ -67,7 +67,7 @@ bool Leftovers::is_running() const {
   return std::ranges::any_of(files, [](const Leftover& file) { return file.of_this_plan && file.is_in_use; });
 }
 
-bool Leftovers::can_go_on() const { return units_done && !is_running(); }
+bool Leftovers::can_resume() const { return units_done && !is_running(); }
 
 std::vector<std::string> Leftovers::cluster_jobs() const {
   std::set<std::string> jobs;

@@ -27,7 +27,7 @@ struct Leftovers {
   std::uint64_t units = 0;  // of the plan
 
   bool is_running() const;  // a run of this plan is in progress
-  bool can_go_on() const;   // the next run of this plan would resume
+  bool can_resume() const;  // the next run of this plan would resume
   // Folders of the cluster jobs that write any of the outputs, whether or not their parts are running now. Sorted.
   std::vector<std::string> cluster_jobs() const;
 };

@@ -17,7 +17,7 @@ namespace json = boost::json;
 
 constexpr std::string_view kClaimFormat = "ggufmill output claim";
 constexpr int kClaimVersion = 1;
-constexpr std::uint64_t kMostBytes = 64 << 10;
+constexpr std::uint64_t kMaxBytes = 64 << 10;
 
 }  // namespace
 
@@ -37,13 +37,13 @@ Status write_claim(const std::string& output, const OutputClaim& claim) {
 }
 
 std::optional<OutputClaim> read_claim(const std::string& path) try {
-  const auto read = read_json(path, kMostBytes);
+  const auto read = read_json(path, kMaxBytes);
   if (!read || needed_text(read.value(), "format") != kClaimFormat ||
       needed_number(read.value(), "version") != kClaimVersion)
     return {};
   return OutputClaim{needed_text(read.value(), "job"), needed_text(read.value(), "folder"),
                      needed_text(read.value(), "shown_folder")};
-} catch (const UnsoundJson&) {
+} catch (const InvalidJson&) {
   return {};
 }
 

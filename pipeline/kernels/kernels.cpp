@@ -61,17 +61,17 @@ Status check_forced(const ModuleSet& set, const std::string& isa) {
 // Returns a warning for a directory in which all modules were refused, with the reasons from the reports from index
 // `first` on. Empty if a module was loaded.
 std::string all_refused(const ModuleSet& set, const std::string& directory, std::size_t first) {
-  constexpr std::size_t kMostNamed = 3;
+  constexpr std::size_t kMaxNamed = 3;
   const std::span<const ModuleReport> reports = std::span(set.reports()).subspan(first);
   std::string reasons;
   for (const ModuleReport& report : reports) {
     if (report.loaded) return {};
-    if (&report - reports.data() < static_cast<std::ptrdiff_t>(kMostNamed))
+    if (&report - reports.data() < static_cast<std::ptrdiff_t>(kMaxNamed))
       reasons += fmt::format("{}{}: {}", reasons.empty() ? "" : "; ",
                              std::filesystem::path(report.path).filename().string(), report.refusal);
   }
-  if (reports.size() > kMostNamed)
-    reasons += fmt::format("; and {} more, which `ggufmill kernels` lists", reports.size() - kMostNamed);
+  if (reports.size() > kMaxNamed)
+    reasons += fmt::format("; and {} more, which `ggufmill kernels` lists", reports.size() - kMaxNamed);
   return fmt::format("no kernel module in '{}' can be used: {}", directory, reasons);
 }
 

@@ -13,7 +13,7 @@
 namespace ggufmill {
 namespace {
 
-constexpr std::uint32_t kMostKernels = 4096;
+constexpr std::uint32_t kMaxKernels = 4096;
 constexpr std::uint32_t kKnownFlags = GGUFMILL_NEEDS_IMPORTANCE | GGUFMILL_ACCEPTS_IMPORTANCE;
 
 bool is_name(std::string_view text) {
@@ -28,9 +28,9 @@ bool is_printable(std::string_view text) {
 
 bool copy_word(const char* from, std::string& to) {
   if (!from) return false;
-  const std::size_t length = strnlen(from, kLongestWord + 1);
-  to.assign(from, std::min(length, kLongestWord));
-  return length <= kLongestWord;
+  const std::size_t length = strnlen(from, kMaxWordLength + 1);
+  to.assign(from, std::min(length, kMaxWordLength));
+  return length <= kMaxWordLength;
 }
 
 std::string what_it_does(const ggufmill_kernel& kernel) {
@@ -113,8 +113,8 @@ std::string check_abi(const ggufmill_module& module) {
   if (module.kernel_size != sizeof(ggufmill_kernel))
     return fmt::format("has kernel descriptions of {} bytes; ABI {}.{} has {}", module.kernel_size, module.abi_major,
                        module.abi_minor, sizeof(ggufmill_kernel));
-  if (module.kernel_count == 0 || module.kernel_count > kMostKernels)
-    return fmt::format("has {} kernels; 1 to {} are allowed", module.kernel_count, kMostKernels);
+  if (module.kernel_count == 0 || module.kernel_count > kMaxKernels)
+    return fmt::format("has {} kernels; 1 to {} are allowed", module.kernel_count, kMaxKernels);
   return {};
 }
 

@@ -20,7 +20,7 @@ struct ModuleWords {
 };
 
 // Maximum length of one of these strings in bytes; longer ones are rejected.
-inline constexpr std::size_t kLongestWord = 1024;
+inline constexpr std::size_t kMaxWordLength = 1024;
 
 // Reads only the numbers of `module`, which are at the same place in every ABI, and none of its pointers.
 std::string check_abi(const ggufmill_module& module);

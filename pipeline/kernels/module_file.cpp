@@ -25,8 +25,8 @@ constexpr Elf64_Half kMachine = EM_AARCH64;
 #else
 constexpr Elf64_Half kMachine = EM_NONE;  // not known here: left to the loader
 #endif
-constexpr std::size_t kMostTableBytes = 64u << 20;   // limit for the tables of one kind, which are read completely
-constexpr std::uint64_t kMostImageBytes = 1u << 30;  // limit for the memory that a module occupies when loaded
+constexpr std::size_t kMaxTableBytes = 64u << 20;   // limit for the tables of one kind, which are read completely
+constexpr std::uint64_t kMaxImageBytes = 1u << 30;  // limit for the memory that a module occupies when loaded
 #if defined(__aarch64__)
 constexpr std::uint64_t kCopy = R_AARCH64_COPY, kTwoWords = R_AARCH64_TLSDESC;
 #else
@@ -62,7 +62,7 @@ class ElfFile {
   bool read_packed_relocations(std::uint64_t address, std::uint64_t bytes);
   template <class T>
   bool read_image_table(std::uint64_t address, std::uint64_t bytes, std::vector<T>& to) const;
-  bool segments_are_sound() const;
+  bool segments_are_valid() const;
   bool is_within(const Elf64_Phdr& part) const;
   bool is_writable(std::uint64_t address, std::uint64_t bytes) const;
 
@@ -84,7 +84,7 @@ bool ElfFile::read(std::uint64_t offset, void* to, std::size_t bytes) const {
 template <class T>
 bool ElfFile::read_table(std::uint64_t offset, std::uint64_t bytes, std::vector<T>& to) const {
   const std::size_t old = to.size(), count = bytes / sizeof(T);
-  if (bytes > kMostTableBytes - old * sizeof(T)) return false;
+  if (bytes > kMaxTableBytes - old * sizeof(T)) return false;
   to.resize(old + count);
   return read(offset, to.data() + old, count * sizeof(T));
 }
@@ -122,7 +122,7 @@ std::string ElfFile::open(const std::string& path) {
 template <class T>
 bool ElfFile::read_image_table(std::uint64_t address, std::uint64_t bytes, std::vector<T>& to) const {
   const std::size_t old = to.size(), count = bytes / sizeof(T);
-  if (bytes > kMostTableBytes - old * sizeof(T)) return false;
+  if (bytes > kMaxTableBytes - old * sizeof(T)) return false;
   to.resize(old + count);
   return count == 0 || read_image(address, to.data() + old, count * sizeof(T));
 }
@@ -166,7 +166,7 @@ bool ElfFile::read_packed_relocations(std::uint64_t address, std::uint64_t bytes
 
 // Returns true if the loadable segments are inside the file, sorted, disjoint and of reasonable size: the loader maps
 // each over whatever is at its address.
-bool ElfFile::segments_are_sound() const {
+bool ElfFile::segments_are_valid() const {
   const std::uint64_t page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
   std::uint64_t end = 0, pages_end = 0;
   bool first = true;
@@ -174,12 +174,12 @@ bool ElfFile::segments_are_sound() const {
   for (const Elf64_Phdr& segment : segments_) {
     if (segment.p_type != PT_LOAD) continue;
     if (segment.p_filesz > segment.p_memsz || segment.p_filesz > bytes_ ||
-        segment.p_offset > bytes_ - segment.p_filesz || segment.p_memsz > kMostImageBytes)
+        segment.p_offset > bytes_ - segment.p_filesz || segment.p_memsz > kMaxImageBytes)
       return false;
     if (first) begin = segment.p_vaddr;
     if (!first && segment.p_vaddr / page * page < pages_end) return false;
     first = false;
-    if (__builtin_add_overflow(segment.p_vaddr, segment.p_memsz, &end) || end - begin > kMostImageBytes) return false;
+    if (__builtin_add_overflow(segment.p_vaddr, segment.p_memsz, &end) || end - begin > kMaxImageBytes) return false;
     pages_end = (end + page - 1) / page * page;
   }
   return !first;
@@ -208,7 +208,7 @@ bool ElfFile::is_writable(std::uint64_t address, std::uint64_t bytes) const {
 }
 
 bool ElfFile::keeps_to_itself() const {
-  if (!segments_are_sound()) return false;
+  if (!segments_are_valid()) return false;
   for (const Elf64_Phdr& segment : segments_)
     if ((segment.p_type == PT_DYNAMIC || segment.p_type == PT_GNU_RELRO) && !is_within(segment)) return false;
   for (const Elf64_Rela& relocation : relocations_) {
@@ -251,7 +251,7 @@ std::uint64_t ElfFile::read_pointer(std::uint64_t address) const {
 
 bool ElfFile::read_string(std::uint64_t address, std::string& to) const {
   to.clear();
-  for (char c = 0; to.size() <= kLongestWord; to.push_back(c)) {
+  for (char c = 0; to.size() <= kMaxWordLength; to.push_back(c)) {
     if (!read_image(address + to.size(), &c, 1)) return false;
     if (c == '\0') return true;
   }

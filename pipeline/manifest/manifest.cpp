@@ -107,20 +107,20 @@ std::string hash_text(std::uint64_t hash) { return fmt::format("{:016x}", hash);
 
 std::int64_t time_of(const json::value& value, std::string_view name) {  // negative before 1970
   const json::value& number = needed(value, name);
-  if (!number.is_int64()) throw UnsoundJson{fmt::format("'{}' is not an integer", name)};
+  if (!number.is_int64()) throw InvalidJson{fmt::format("'{}' is not an integer", name)};
   return number.get_int64();
 }
 
 ManifestFile read_file(const json::value& value) {
   ManifestFile file{needed_text(value, "name"), needed_number(value, "bytes"), needed_text(value, "sha256"), {}};
   if (file.name.empty() || file.name == "." || file.name == ".." || file.name.find('/') != std::string::npos)
-    throw UnsoundJson{fmt::format("the file {} is not next to the manifest", quoted_name(file.name))};
+    throw InvalidJson{fmt::format("the file {} is not next to the manifest", quoted_name(file.name))};
   std::uint64_t end = 0;
   for (const json::value& each : needed_list(value, "tensors")) {
     ManifestTensor tensor{needed_text(each, "name"), needed_number(each, "offset"), needed_number(each, "bytes"),
                           needed_hash(each, "xxh3"), needed_text(each, "made_of")};
     if (tensor.offset < end || tensor.offset > file.bytes || tensor.bytes > file.bytes - tensor.offset)
-      throw UnsoundJson{
+      throw InvalidJson{
           fmt::format("tensor {} is not within its file or overlaps the one before it", quoted_name(tensor.name))};
     end = tensor.offset + tensor.bytes;
     file.tensors.push_back(std::move(tensor));
@@ -248,10 +248,10 @@ Result<Manifest> read_manifest(std::string_view text, const std::string& path) {
         manifest.modules.push_back({needed_text(module, "type"), needed_text(module, "name"),
                                     needed_text(module, "version"), needed_text(module, "xxh3")});
     for (const json::value& file : needed_list(root, "files")) manifest.files.push_back(read_file(file));
-    if (manifest.files.empty()) throw UnsoundJson{"it lists no files"};
+    if (manifest.files.empty()) throw InvalidJson{"it lists no files"};
     return manifest;
-  } catch (const UnsoundJson& unsound) {
-    return input_error(path, "is not a valid manifest: " + unsound.what);
+  } catch (const InvalidJson& invalid_plan) {
+    return input_error(path, "is not a valid manifest: " + invalid_plan.what);
   }
 }
 
@@ -287,12 +287,12 @@ Manifest manifest_of(const Plan& plan, std::size_t output) {
       for (const Place& place : encoding.places)
         if (place.output == output) made_of[place.tensor] = identity_of(plan, step, encoding);
   for (const OutputFile& file : plan.outputs[output].files) {
-    ManifestFile& told = manifest.files.emplace_back();
-    told.name = fs::path(file.path).filename();
-    told.bytes = file.bytes;
+    ManifestFile& described = manifest.files.emplace_back();
+    described.name = fs::path(file.path).filename();
+    described.bytes = file.bytes;
     for (const Placement& placement : file.tensors)
-      told.tensors.push_back({plan.outputs[output].tensors[placement.tensor].name, placement.offset, placement.bytes, 0,
-                              made_of[placement.tensor]});
+      described.tensors.push_back({plan.outputs[output].tensors[placement.tensor].name, placement.offset,
+                                   placement.bytes, 0, made_of[placement.tensor]});
   }
   return manifest;
 }

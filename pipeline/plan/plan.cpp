@@ -171,10 +171,10 @@ class PlanMaker {
     plan_.nonfinite = job.nonfinite;
     if (job.report) plan_.report = with_paths(*job.report, plan_.outputs);
     plan_.steps = steps_.take();
-    if (plan_.bytes_read() > kMostPlanBytes) {
+    if (plan_.bytes_read() > kMaxPlanBytes) {
       errors.add(input_error(
           plan_.source.files.empty() ? job.file : plan_.source.files.front()->path,
-          fmt::format("the model claims {} bytes of tensors; the limit is {}", plan_.bytes_read(), kMostPlanBytes)));
+          fmt::format("the model claims {} bytes of tensors; the limit is {}", plan_.bytes_read(), kMaxPlanBytes)));
       return {};
     }
     finish_plan(plan_);

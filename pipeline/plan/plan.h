@@ -137,7 +137,7 @@ std::vector<TypeModule> modules_of(const Plan& plan, std::size_t output);
 std::vector<StoredFile> stored_files(const Plan& plan);
 
 // Plans a job from headers only: opens the source, applies the stages and lays out the outputs. Adds every error to
-// `errors`; exit code 4 if the tensors have more than kMostPlanBytes.
+// `errors`; exit code 4 if the tensors have more than kMaxPlanBytes.
 std::optional<Plan> make_plan(const Job& job, Diagnostics& errors);
 
 // A pair of tensors of the same shape; `a` may have importance.
@@ -172,7 +172,7 @@ Plan make_check(const Model& model, const Limits& limits);
 inline constexpr std::uint64_t kUnitBytes = 64 << 20;
 // Limit for all expressions together. A larger claim cannot be a real model, and its units alone would exhaust the
 // memory.
-inline constexpr std::uint64_t kMostPlanBytes = std::uint64_t{1} << 48;
+inline constexpr std::uint64_t kMaxPlanBytes = std::uint64_t{1} << 48;
 // Computes what follows from the steps: units, sources and the least memory. Must be called after a plan's steps are
 // set.
 void finish_plan(Plan& plan);

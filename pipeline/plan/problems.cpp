@@ -11,7 +11,7 @@ void check_range(const char* limit, std::uint64_t value, std::uint64_t most, Dia
   if (value > most) errors.add(usage_error(fmt::format("limits.{} is {}, but the maximum is {}", limit, value, most)));
 }
 
-constexpr std::size_t kMostListed = 8;
+constexpr std::size_t kMaxListed = 8;
 
 // A problem that several outputs share.
 struct Cause {
@@ -37,10 +37,10 @@ void add_by_cause(const Plan& plan, Diagnostics& errors) {
     Error error = *cause.error;
     if (error.where.empty() && plan.outputs.size() > 1) {
       error.detail.clear();
-      for (std::size_t i = 0; i < std::min(cause.outputs.size(), kMostListed); ++i)
+      for (std::size_t i = 0; i < std::min(cause.outputs.size(), kMaxListed); ++i)
         error.detail += (i == 0 ? "" : "\n") + cause.outputs[i];
-      if (cause.outputs.size() > kMostListed)
-        error.detail += fmt::format("\nand {} more outputs", cause.outputs.size() - kMostListed);
+      if (cause.outputs.size() > kMaxListed)
+        error.detail += fmt::format("\nand {} more outputs", cause.outputs.size() - kMaxListed);
     }
     errors.add(std::move(error));
   }
@@ -48,8 +48,8 @@ void add_by_cause(const Plan& plan, Diagnostics& errors) {
 
 void find_other_problems(const Plan& plan, Diagnostics& errors) {
   add_by_cause(plan, errors);
-  check_range("threads", plan.limits.threads, Limits::kMostThreads, errors);
-  check_range("nice", plan.limits.nice, Limits::kMostNice, errors);
+  check_range("threads", plan.limits.threads, Limits::kMaxThreads, errors);
+  check_range("nice", plan.limits.nice, Limits::kMaxNice, errors);
 }
 
 std::vector<std::string> read_paths(const Plan& plan, std::span<const std::string> also_read) {

@@ -20,13 +20,13 @@ namespace {
 namespace json = boost::json;
 
 // Describes an error in a written plan; caught in read_plan().
-struct Unsound : std::runtime_error {
+struct InvalidPlan : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
 template <class T>
-T sound(Result<T> result) {
-  if (!result) throw Unsound(result.error().what);
+T valid(Result<T> result) {
+  if (!result) throw InvalidPlan(result.error().what);
   return std::move(result).value();
 }
 
@@ -50,9 +50,9 @@ class Reader {
     for (const json::value& step : array_of(root_, "steps")) plan_.steps.push_back(step_of(step.as_object()));
     read_rest();
     const std::vector<SourceRef> sources = plan_.sources;
-    if (plan_.bytes_read() > kMostPlanBytes) throw Unsound("its tensors have more bytes than any model can have");
+    if (plan_.bytes_read() > kMaxPlanBytes) throw InvalidPlan("its tensors have more bytes than any model can have");
     finish_plan(plan_);
-    if (plan_.sources != sources) throw Unsound("'sources' does not match the files that are read");
+    if (plan_.sources != sources) throw InvalidPlan("'sources' does not match the files that are read");
     return std::move(plan_);
   }
 
@@ -73,7 +73,7 @@ class Reader {
     const int length =
         EVP_DecodeBlock(reinterpret_cast<unsigned char*>(bytes.data()),
                         reinterpret_cast<const unsigned char*>(text.data()), static_cast<int>(text.size()));
-    if (length < 0 || text.size() % 4 != 0) throw Unsound("a string is not Base64");
+    if (length < 0 || text.size() % 4 != 0) throw InvalidPlan("a string is not Base64");
     std::size_t padding = 0;
     while (padding < 2 && padding < text.size() && text[text.size() - 1 - padding] == '=') ++padding;
     bytes.resize(static_cast<std::size_t>(length) - padding);
@@ -96,14 +96,14 @@ class Reader {
     const json::string& name = object.at(key).as_string();
     const TypeInfo* type = types_.find(name);
     if (!type) type = find_source_type(name);
-    if (!type) throw Unsound(fmt::format("unknown type {}", quoted_name(object.at(key).as_string())));
+    if (!type) throw InvalidPlan(fmt::format("unknown type {}", quoted_name(object.at(key).as_string())));
     return *type;
   }
 
   static Shape shape_of(const json::object& object) {
     const json::array& dims = array_of(object, "shape");
     Shape shape;
-    if (dims.size() > shape.dims.size()) throw Unsound("a shape of more than 4 dimensions");
+    if (dims.size() > shape.dims.size()) throw InvalidPlan("a shape of more than 4 dimensions");
     shape.rank = static_cast<std::uint32_t>(dims.size());
     for (std::size_t i = 0; i < dims.size(); ++i) shape.dims[i] = dims[i].to_number<std::uint64_t>();
     return shape;
@@ -113,7 +113,7 @@ class Reader {
     const json::string& text = object.at(key).as_string();
     std::uint64_t hash = 0;
     const auto read = std::from_chars(text.data(), text.data() + text.size(), hash, 16);
-    if (read.ptr != text.data() + text.size() || text.size() != 16) throw Unsound("a hash is not 16 digits long");
+    if (read.ptr != text.data() + text.size() || text.size() != 16) throw InvalidPlan("a hash is not 16 digits long");
     return hash;
   }
 
@@ -127,7 +127,7 @@ class Reader {
     Extent extent{plan_.sources.at(number_of(object, "source")), number_of(object, "offset"),
                   number_of(object, "bytes"), object.at("big_endian").as_bool()};
     if (extent.offset > extent.source->bytes || extent.bytes > extent.source->bytes - extent.offset)
-      throw Unsound("an extent lies beyond its source");
+      throw InvalidPlan("an extent lies beyond its source");
     return extent;
   }
 
@@ -145,7 +145,7 @@ class Reader {
     if (importance.columns == 0 || importance.matrices == 0 ||
         __builtin_mul_overflow(importance.columns, importance.matrices, &needed) || needed != size ||
         (parts != 0 && size % parts != 0))
-      throw Unsound(fmt::format("the importance of {} has the wrong size", quoted_name(importance.name)));
+      throw InvalidPlan(fmt::format("the importance of {} has the wrong size", quoted_name(importance.name)));
     return std::make_shared<const Importance>(std::move(importance));
   }
 
@@ -168,45 +168,45 @@ class Reader {
         inputs.push_back(expressions_.at(number.to_number<std::size_t>()));
     ExpressionRef node = make(operation, object, inputs);
     if (node->type != &type_of(object, "type") || node->shape != shape_of(object))
-      throw Unsound(fmt::format("an expression '{}' does not have its stated type and shape", operation));
+      throw InvalidPlan(fmt::format("an expression '{}' does not have its stated type and shape", operation));
     return node;
   }
 
   ExpressionRef make(std::string_view operation, const json::object& object, std::vector<ExpressionRef>& inputs) const {
     using namespace expressions;
     if (operation == name_of(Operation::kExtent))
-      return sound(extent(type_of(object, "type"), shape_of(object), extent_of(object_of(object, "extent"))));
+      return valid(extent(type_of(object, "type"), shape_of(object), extent_of(object_of(object, "extent"))));
     if (operation == name_of(Operation::kConstant))
-      return sound(constant(shape_of(object), numbers_of<float>(object, "values")));
-    if (operation == name_of(Operation::kStack)) return sound(stack(std::move(inputs)));
+      return valid(constant(shape_of(object), numbers_of<float>(object, "values")));
+    if (operation == name_of(Operation::kStack)) return valid(stack(std::move(inputs)));
     const auto axis = [&] { return object.at("axis").to_number<std::uint32_t>(); };
-    if (operation == name_of(Operation::kConcat)) return sound(concat(std::move(inputs), axis()));
+    if (operation == name_of(Operation::kConcat)) return valid(concat(std::move(inputs), axis()));
     const ExpressionRef& input = inputs.at(0);
     if (operation == name_of(Operation::kSlice)) {
       const Shape shape = shape_of(object);
-      return sound(slice(input, axis(), number_of(object, "first"), shape.dims[std::min(axis(), 3u)]));
+      return valid(slice(input, axis(), number_of(object, "first"), shape.dims[std::min(axis(), 3u)]));
     }
-    if (operation == name_of(Operation::kReshape)) return sound(reshape(input, shape_of(object)));
+    if (operation == name_of(Operation::kReshape)) return valid(reshape(input, shape_of(object)));
     if (operation == name_of(Operation::kReorderRows))
-      return sound(reorder_rows(input, numbers_of<std::uint64_t>(object, "factors"),
+      return valid(reorder_rows(input, numbers_of<std::uint64_t>(object, "factors"),
                                 numbers_of<std::uint32_t>(object, "order")));
     if (operation == name_of(Operation::kTranspose))
-      return sound(transpose(input, numbers_of<std::uint32_t>(object, "order")));
-    if (operation == name_of(Operation::kCast)) return sound(cast(input, type_of(object, "type")));
-    if (operation == name_of(Operation::kGather)) return sound(gather(input, inputs.at(1)));
+      return valid(transpose(input, numbers_of<std::uint32_t>(object, "order")));
+    if (operation == name_of(Operation::kCast)) return valid(cast(input, type_of(object, "type")));
+    if (operation == name_of(Operation::kGather)) return valid(gather(input, inputs.at(1)));
     if (operation == name_of(Operation::kScaleBlocks)) {
       const auto block = numbers_of<std::uint64_t>(object, "block");
-      return sound(
+      return valid(
           scale_blocks(input, inputs.at(1), block.at(0), block.at(1), inputs.size() > 2 ? inputs[2] : nullptr));
     }
     const auto function = [&] { return std::string_view(object.at("function").as_string()); };
     if (operation == name_of(Operation::kMap))
       if (const MapFunction* known = find_map_function(function()))
-        return sound(map(input, *known, object.at("parameter").to_number<float>()));
+        return valid(map(input, *known, object.at("parameter").to_number<float>()));
     if (operation == name_of(Operation::kRepack))
       if (const RepackFunction* known = find_repack_function(function()))
-        return sound(repack(*known, input, inputs.at(1)));
-    throw Unsound(fmt::format("unknown operation or function in {}", quoted_name(operation)));
+        return valid(repack(*known, input, inputs.at(1)));
+    throw InvalidPlan(fmt::format("unknown operation or function in {}", quoted_name(operation)));
   }
 
   PlannedTensor tensor_of(const json::object& object) const {
@@ -234,7 +234,7 @@ class Reader {
       file.path = text_of(written, "path");
       file.bytes = number_of(written, "bytes");
       file.header = from_base64(written.at("header"));
-      if (file.header.size() > file.bytes) throw Unsound("a header is longer than its file");
+      if (file.header.size() > file.bytes) throw InvalidPlan("a header is longer than its file");
       for (const json::value& placement : array_of(written, "tensors"))
         file.tensors.push_back({placement.as_array().at(0).to_number<std::size_t>(),
                                 placement.as_array().at(1).to_number<std::uint64_t>(),
@@ -257,7 +257,7 @@ class Reader {
     if (const json::value* importance = object.if_contains("importance"))
       step.importance = importance_numbered(*importance);
     if (step.compared && step.compared->shape != step.expression->shape)
-      throw Unsound("a step compares different shapes");
+      throw InvalidPlan("a step compares different shapes");
     for (const json::value& encoding : array_of(object, "encodings"))
       step.encodings.push_back(encoding_of(encoding.as_object(), *step.expression));
     return step;
@@ -268,20 +268,22 @@ class Reader {
     encoding.type = &type_of(object, "type");
     encoding.importance = importance_numbered(object.at("importance"));
     if (const json::value* big_endian = object.if_contains("big_endian")) encoding.big_endian = big_endian->as_bool();
-    if (encoding.big_endian && !can_swap(*encoding.type)) throw Unsound("a type of unknown word size is byte-swapped");
+    if (encoding.big_endian && !can_swap(*encoding.type))
+      throw InvalidPlan("a type of unknown word size is byte-swapped");
     if (encoding.importance && (encoding.importance->columns != values.shape.columns()))
-      throw Unsound("importance has the wrong length");
-    if (values.shape.columns() % encoding.type->block_elements != 0) throw Unsound("rows are not whole blocks");
-    const std::uint64_t bytes = sound(bytes_of(*encoding.type, values.shape.elements()));
+      throw InvalidPlan("importance has the wrong length");
+    if (values.shape.columns() % encoding.type->block_elements != 0) throw InvalidPlan("rows are not whole blocks");
+    const std::uint64_t bytes = valid(bytes_of(*encoding.type, values.shape.elements()));
     for (const json::value& value : array_of(object, "places")) {
       const json::array& place = value.as_array();
       encoding.places.push_back({place.at(0).to_number<std::uint32_t>(), place.at(1).to_number<std::uint32_t>(),
                                  place.at(2).to_number<std::size_t>(), place.at(3).to_number<std::uint64_t>()});
       check_place(encoding.places.back(), bytes);
     }
-    if (encoding.places.empty()) throw Unsound("an encoding has no place");
+    if (encoding.places.empty()) throw InvalidPlan("an encoding has no place");
     if (const json::value* taken = object.if_contains("taken")) {
-      if (!values.as_extent() || values.type != encoding.type) throw Unsound("reused bytes are not stored as they are");
+      if (!values.as_extent() || values.type != encoding.type)
+        throw InvalidPlan("reused bytes are not stored as they are");
       encoding.taken = {text_of(taken->as_object(), "made_of"), hash_of(taken->as_object(), "xxh3")};
     }
     return encoding;
@@ -292,13 +294,13 @@ class Reader {
     const OutputFile& file = output.files.at(place.file);
     static_cast<void>(output.tensors.at(place.tensor));  // throws if out of range
     if (place.offset < file.header.size() || place.offset > file.bytes || bytes > file.bytes - place.offset)
-      throw Unsound("a place lies beyond its file");
+      throw InvalidPlan("a place lies beyond its file");
   }
 
   void read_rest() {
     plan_.manifest = root_.at("manifest").as_bool();
     const auto nonfinite = std::ranges::find(kNonfiniteWords, text_of(root_, "nonfinite"));
-    if (nonfinite == std::end(kNonfiniteWords)) throw Unsound("'nonfinite' is not error, zero, or keep");
+    if (nonfinite == std::end(kNonfiniteWords)) throw InvalidPlan("'nonfinite' is not error, zero, or keep");
     plan_.nonfinite = static_cast<Nonfinite>(nonfinite - std::begin(kNonfiniteWords));
     const json::object& report = object_of(root_, "report");
     plan_.report = {report.at("error").as_bool(), text_of(report, "json"), text_of(report, "html")};
@@ -320,7 +322,7 @@ class Reader {
   std::vector<ExpressionRef> expressions_;
 };
 
-Error unsound(const std::string& name, std::string what) {
+Error invalid_plan(const std::string& name, std::string what) {
   return input_error(name, fmt::format("not a valid plan: {}", std::move(what)), "recreate the plan");
 }
 
@@ -331,15 +333,15 @@ Result<Plan> read_plan(std::string_view text, const std::string& name, const Typ
   const json::object& root = parsed.as_object();
   if (root.at("format").as_string() != kPlanFormat || root.at("version").to_number<int>() != kPlanVersion ||
       root.at("ggufmill").as_string() != GGUFMILL_VERSION)
-    return unsound(name, fmt::format("it was not written by ggufmill {}", GGUFMILL_VERSION));
+    return invalid_plan(name, fmt::format("it was not written by ggufmill {}", GGUFMILL_VERSION));
   Plan plan = Reader(root, types).read();
   if (root.at("identity").as_string() != identity_of(plan))
-    return unsound(name, "its identity belongs to another plan");
+    return invalid_plan(name, "its identity belongs to another plan");
   return plan;
 } catch (const std::bad_alloc&) {
   throw;
 } catch (const std::exception& error) {
-  return unsound(name, error.what());
+  return invalid_plan(name, error.what());
 }
 
 }  // namespace ggufmill

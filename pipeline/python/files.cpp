@@ -38,10 +38,10 @@ py::dict verify(const Context& context, const std::string& path, const std::stri
 }
 
 py::list recipes(const Context& context) {
-  const RecipeShelf shelf = context.recipes();
+  const RecipeCatalog catalog = context.recipes();
   py::list made;
   for (const BuiltInRecipe& built_in : built_in_recipes()) {
-    const Recipe recipe = value_or_raise(shelf.find(std::string(built_in.name)));
+    const Recipe recipe = value_or_raise(catalog.find(std::string(built_in.name)));
     py::dict each;
     each["name"] = recipe.name;
     each["aliases"] = recipe.aliases;

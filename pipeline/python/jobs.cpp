@@ -167,10 +167,10 @@ struct RunWords {
 };
 
 // A report as JSON, and warnings.
-using Told = std::pair<std::string, Strings>;
+using CallResult = std::pair<std::string, Strings>;
 
-Result<Told> run_plan(const Context& context, const Plan& plan, const RunWords& words, const std::atomic<bool>& stop,
-                      ProgressSlot& slot) {
+Result<CallResult> run_plan(const Context& context, const Plan& plan, const RunWords& words,
+                            const std::atomic<bool>& stop, ProgressSlot& slot) {
   PlanProgress progress(slot);
   RunOptions options;
   options.overwrite = words.overwrite;
@@ -180,7 +180,7 @@ Result<Told> run_plan(const Context& context, const Plan& plan, const RunWords& 
   BOOST_OUTCOME_TRY(const RunReport done, context.run(plan, options));
   Strings warnings = plan.warnings;
   warnings.insert(warnings.end(), done.warnings.begin(), done.warnings.end());
-  return Told{json_of(context.report_of(plan, done)), std::move(warnings)};
+  return CallResult{json_of(context.report_of(plan, done)), std::move(warnings)};
 }
 
 Status measure_where_needed(const Context& context, Job& job, bool overwrite, const std::atomic<bool>& stop,
@@ -192,8 +192,8 @@ Status measure_where_needed(const Context& context, Job& job, bool overwrite, co
 }
 
 // Runs a batch; returns all its failures as one error.
-Result<Told> run_all(const Context& context, const Batch& batch, const RunWords& words, const std::atomic<bool>& stop,
-                     ProgressSlot& slot) {
+Result<CallResult> run_all(const Context& context, const Batch& batch, const RunWords& words,
+                           const std::atomic<bool>& stop, ProgressSlot& slot) {
   PlanProgress progress(slot);
   BatchOptions options;
   options.run.overwrite = words.overwrite;
@@ -206,7 +206,7 @@ Result<Told> run_all(const Context& context, const Batch& batch, const RunWords&
   for (const Error& error : failures_of(done.cells)) failures.add(error);
   if (done.unreported) failures.add(*done.unreported);
   if (!failures.empty()) return failures.together();
-  return Told{batch_json(done), done.warnings};
+  return CallResult{batch_json(done), done.warnings};
 }
 
 // Output paths of a measurement and its page; not written if empty.
@@ -302,15 +302,15 @@ std::string shown(const OpenPlan& open) {
                      human_bytes(open.plan.bytes_written()));
 }
 
-py::tuple told(Result<Told> done) {
-  const Told given = value_or_raise(std::move(done));
+py::tuple described(Result<CallResult> done) {
+  const CallResult given = value_or_raise(std::move(done));
   return py::make_tuple(text(given.first), texts(given.second));
 }
 
 py::tuple run(const Context& context, const JobText& text, bool overwrite, bool resume, const py::object& progress) {
   const RunWords words{overwrite, resume};
-  return told(interruptible(
-      [&](const std::atomic<bool>& stop, ProgressSlot& slot) -> Result<Told> {
+  return described(interruptible(
+      [&](const std::atomic<bool>& stop, ProgressSlot& slot) -> Result<CallResult> {
         BOOST_OUTCOME_TRY(Batch batch, load_all(context, text));
         if (batch.is_matrix) return run_all(context, batch, words, stop, slot);
         Job& job = batch.jobs.front().job;
@@ -322,7 +322,7 @@ py::tuple run(const Context& context, const JobText& text, bool overwrite, bool 
 }
 
 py::tuple run_planned(const OpenPlan& open, bool overwrite, bool resume, const py::object& progress) {
-  return told(interruptible(
+  return described(interruptible(
       [&](const std::atomic<bool>& stop, ProgressSlot& slot) {
         return run_plan(*open.context, open.plan, {overwrite, resume}, stop, slot);
       },
@@ -331,8 +331,8 @@ py::tuple run_planned(const OpenPlan& open, bool overwrite, bool resume, const p
 
 py::tuple compare(const Context& context, const std::string& a, const std::string& b, const std::string& importance,
                   const std::string& html, bool overwrite, unsigned threads, const py::object& progress) {
-  return told(interruptible(
-      [&](const std::atomic<bool>& stop, ProgressSlot& slot) -> Result<Told> {
+  return described(interruptible(
+      [&](const std::atomic<bool>& stop, ProgressSlot& slot) -> Result<CallResult> {
         ComparisonOptions options;
         options.importance = importance;
         options.html = html;
@@ -341,7 +341,7 @@ py::tuple compare(const Context& context, const std::string& a, const std::strin
         options.stop = &stop;
         options.progress = read_progress(slot);
         BOOST_OUTCOME_TRY(const Comparison done, context.compare(a, b, options));
-        return Told{json_of(done.report), done.warnings};
+        return CallResult{json_of(done.report), done.warnings};
       },
       progress));
 }

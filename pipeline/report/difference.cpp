@@ -46,17 +46,17 @@ void ErrorSums::add(const ErrorSums& other) {
   largest = std::max(largest, other.largest);
 }
 
-ErrorFigures figures_of(const ErrorSums& sums) {
+ErrorFigures statistics_of(const ErrorSums& sums) {
   if (sums.count == 0) return {kNone, kNone, kNone, kNone, kNone};
-  ErrorFigures figures{};
-  figures.rmse = std::sqrt(sums.difference / static_cast<double>(sums.count));
-  figures.largest = sums.largest;
+  ErrorFigures statistics{};
+  statistics.rmse = std::sqrt(sums.difference / static_cast<double>(sums.count));
+  statistics.largest = sums.largest;
   const double lengths = std::sqrt(sums.reference) * std::sqrt(sums.value);
-  figures.cosine = lengths > 0 ? std::clamp(sums.product / lengths, -1.0, 1.0)
-                               : (sums.reference == 0 && sums.value == 0 ? 1 : kNone);
-  figures.relative = root_of_share(sums.difference, sums.reference);
-  figures.weighted = sums.weighted ? root_of_share(sums.weighted_difference, sums.weighted_reference) : kNone;
-  return figures;
+  statistics.cosine = lengths > 0 ? std::clamp(sums.product / lengths, -1.0, 1.0)
+                                  : (sums.reference == 0 && sums.value == 0 ? 1 : kNone);
+  statistics.relative = root_of_share(sums.difference, sums.reference);
+  statistics.weighted = sums.weighted ? root_of_share(sums.weighted_difference, sums.weighted_reference) : kNone;
+  return statistics;
 }
 
 void DifferenceSums::add_row(const float* reference, const float* values, std::uint64_t columns, const float* weights) {

@@ -42,7 +42,7 @@ struct ErrorFigures {
   double relative;  // sqrt(sum (a - b)^2 / sum a^2); 0 if both are all zeros
   double weighted;  // sqrt(sum w (a - b)^2 / sum w a^2)
 };
-ErrorFigures figures_of(const ErrorSums& sums);
+ErrorFigures statistics_of(const ErrorSums& sums);
 
 // Accumulates rows; the result does not depend on their order or grouping: within a row the order of additions is
 // fixed, and the sums of rows are added exactly. Not thread-safe.

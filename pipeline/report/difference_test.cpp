@@ -34,36 +34,37 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity(), kNan = std::
 }  // namespace
 
 TEST_CASE("the results match their formulas") {
-  const ErrorFigures figures = figures_of(sums_of({3, 4, 0, 0}, {3, 2, 1, 0}, 2));
-  CHECK(figures.rmse == std::sqrt(5.0 / 4));
-  CHECK(figures.largest == 2);
-  CHECK(figures.cosine == (9.0 + 8) / (std::sqrt(25.0) * std::sqrt(14.0)));
-  CHECK(figures.relative == std::sqrt(5.0 / 25));
-  CHECK(std::isnan(figures.weighted));
+  const ErrorFigures statistics = statistics_of(sums_of({3, 4, 0, 0}, {3, 2, 1, 0}, 2));
+  CHECK(statistics.rmse == std::sqrt(5.0 / 4));
+  CHECK(statistics.largest == 2);
+  CHECK(statistics.cosine == (9.0 + 8) / (std::sqrt(25.0) * std::sqrt(14.0)));
+  CHECK(statistics.relative == std::sqrt(5.0 / 25));
+  CHECK(std::isnan(statistics.weighted));
 }
 
 TEST_CASE("weights count by column") {
-  const ErrorFigures figures = figures_of(sums_of({3, 4, 0, 1}, {3, 2, 1, 0}, 2, {10, 0.5}));
-  CHECK(figures.weighted == std::sqrt((10 * 0 + 0.5 * 4 + 10 * 1 + 0.5 * 1) / (10 * 9 + 0.5 * 16 + 10 * 0 + 0.5 * 1)));
-  CHECK(figures.rmse == std::sqrt((4.0 + 1 + 1) / 4));
+  const ErrorFigures statistics = statistics_of(sums_of({3, 4, 0, 1}, {3, 2, 1, 0}, 2, {10, 0.5}));
+  CHECK(statistics.weighted ==
+        std::sqrt((10 * 0 + 0.5 * 4 + 10 * 1 + 0.5 * 1) / (10 * 9 + 0.5 * 16 + 10 * 0 + 0.5 * 1)));
+  CHECK(statistics.rmse == std::sqrt((4.0 + 1 + 1) / 4));
 }
 
 TEST_CASE("equal values have no error, zeros included") {
   const std::vector<float> values = GENERATE(std::vector<float>{1, -2, 3}, std::vector<float>{0, 0, 0});
-  const ErrorFigures figures = figures_of(sums_of(values, values, 3, {1, 1, 1}));
-  CHECK(figures.rmse == 0);
-  CHECK(figures.largest == 0);
-  CHECK(figures.cosine == 1);
-  CHECK(figures.relative == 0);
-  CHECK(figures.weighted == 0);
+  const ErrorFigures statistics = statistics_of(sums_of(values, values, 3, {1, 1, 1}));
+  CHECK(statistics.rmse == 0);
+  CHECK(statistics.largest == 0);
+  CHECK(statistics.cosine == 1);
+  CHECK(statistics.relative == 0);
+  CHECK(statistics.weighted == 0);
 }
 
 TEST_CASE("values without a direction or size have no result") {
-  const ErrorFigures figures = figures_of(sums_of({0, 0}, {1, 1}, 2));
-  CHECK(figures.rmse == 1);
-  CHECK(std::isnan(figures.cosine));
-  CHECK(std::isnan(figures.relative));
-  CHECK(std::isnan(figures_of(ErrorSums{}).rmse));
+  const ErrorFigures statistics = statistics_of(sums_of({0, 0}, {1, 1}, 2));
+  CHECK(statistics.rmse == 1);
+  CHECK(std::isnan(statistics.cosine));
+  CHECK(std::isnan(statistics.relative));
+  CHECK(std::isnan(statistics_of(ErrorSums{}).rmse));
 }
 
 TEST_CASE("values that are not finite are counted and skipped") {
@@ -77,11 +78,11 @@ TEST_CASE("values that are not finite are counted and skipped") {
 
 TEST_CASE("the largest floats do not overflow") {
   const float most = std::numeric_limits<float>::max();
-  const ErrorFigures figures = figures_of(sums_of({most, -most}, {-most, most}, 2, {most, most}));
-  CHECK(figures.largest == 2 * static_cast<double>(most));
-  CHECK(figures.rmse == 2 * static_cast<double>(most));
-  CHECK(figures.cosine == -1);
-  CHECK(figures.weighted == 2);
+  const ErrorFigures statistics = statistics_of(sums_of({most, -most}, {-most, most}, 2, {most, most}));
+  CHECK(statistics.largest == 2 * static_cast<double>(most));
+  CHECK(statistics.rmse == 2 * static_cast<double>(most));
+  CHECK(statistics.cosine == -1);
+  CHECK(statistics.weighted == 2);
 }
 
 TEST_CASE("sums near those of plain additions, for columns of any number") {

@@ -56,13 +56,13 @@ json::array files_json(const std::vector<ReportFile>& files) {
   return list;
 }
 
-json::object figures_json(const ErrorSums& sums) {
-  const ErrorFigures figures = figures_of(sums);
-  json::object object{{"rmse", json_number(figures.rmse)},
-                      {"largest", json_number(figures.largest)},
-                      {"cosine", json_number(figures.cosine)},
-                      {"relative", json_number(figures.relative)},
-                      {"weighted", json_number(figures.weighted)}};
+json::object statistics_json(const ErrorSums& sums) {
+  const ErrorFigures statistics = statistics_of(sums);
+  json::object object{{"rmse", json_number(statistics.rmse)},
+                      {"largest", json_number(statistics.largest)},
+                      {"cosine", json_number(statistics.cosine)},
+                      {"relative", json_number(statistics.relative)},
+                      {"weighted", json_number(statistics.weighted)}};
   if (sums.not_finite != 0) object["not_finite"] = sums.not_finite;
   return object;
 }
@@ -79,14 +79,14 @@ json::object exact_json(bool weighted) {
 json::value error_json(const ReportTensor& tensor) {
   if (tensor.state == ErrorState::kNotMeasured) return nullptr;
   if (tensor.state == ErrorState::kMeasured && tensor.sums.count + tensor.sums.not_finite > 0)
-    return figures_json(tensor.sums);
+    return statistics_json(tensor.sums);
   return exact_json(tensor.importance);
 }
 
 // Error of an output; null if a tensor was not measured and no other has changed.
 json::value total_json(const ReportOutput& output) {
   const ErrorSums total = total_of(output);
-  if (total.count + total.not_finite > 0) return figures_json(total);
+  if (total.count + total.not_finite > 0) return statistics_json(total);
   if (std::ranges::count(output.tensors, ErrorState::kNotMeasured, &ReportTensor::state) != 0) return nullptr;
   return exact_json(std::ranges::any_of(output.tensors, &ReportTensor::importance));
 }
@@ -133,7 +133,7 @@ json::array layers_json(const ReportOutput& output) {
     const bool is_changed = layer.sums.count + layer.sums.not_finite > 0;
     list.push_back({{"layer", layer.layer},
                     {"weights", layer.sums.count},
-                    {"error", is_changed ? figures_json(layer.sums) : exact_json(layer.sums.weighted)}});
+                    {"error", is_changed ? statistics_json(layer.sums) : exact_json(layer.sums.weighted)}});
   }
   return list;
 }

@@ -8,7 +8,7 @@ namespace ggufmill::reference {
 
 // A group whose greatest magnitude is below this value counts as all zero.
 inline constexpr float kZeroGroup = 1e-15f;
-inline constexpr int kMostInGroup = 32;
+inline constexpr int kMaxInGroup = 32;
 
 // Fits x ~ scale * (level - limit), with levels in [0, 2 * limit). Tries 19 inverse scales around the one that maps the
 // extreme value to level 0, and keeps the one with the least weighted squared error. Null weights mean x * x. For an
@@ -44,7 +44,7 @@ struct AffineSearch {
 inline constexpr AffineSearch kWeightedSearch = {-0.9f, 0.05f, 36, ErrorMeasure::kSquared};
 
 // For each inverse scale, computes the levels and then the least-squares scale and minimum for them; keeps the best fit
-// according to search.measure. count is at most kMostInGroup. Source: make_qkx2_quants and make_qkx3_quants, which give
+// according to search.measure. count is at most kMaxInGroup. Source: make_qkx2_quants and make_qkx3_quants, which give
 // the same results if weights are given.
 AffineFit fit_affine(int count, int limit, const float* x, const float* weights, const AffineSearch& search,
                      std::uint8_t* levels);

@@ -79,7 +79,7 @@ AffineFit fit_affine(int count, int limit, const float* x, const float* weights,
   for (int i = 0; i < count; ++i) levels[i] = group.level(i, first_inverse, group.low);
   float least = error_of(group, best, search.measure, levels);
 
-  std::uint8_t tried[kMostInGroup];
+  std::uint8_t tried[kMaxInGroup];
   AffineFit fit;
   for (int i = 0; i <= search.last; ++i) {
     // A better fit changes best.minimum, which later attempts start from.

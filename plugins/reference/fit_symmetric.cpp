@@ -90,7 +90,7 @@ float fit_symmetric_by_steps(int count, int limit, const float* x, std::uint8_t*
   std::fill_n(levels, count, std::uint8_t{0});
   if (peak == 0) return 0;
   const float inverse = static_cast<float>(-limit) / peak;
-  int moving[kMostInGroup];
+  int moving[kMaxInGroup];
   for (int i = 0; i < count; ++i) moving[i] = signed_level(inverse * x[i], limit);
   Sums sums = sums_for(count, limit, x, nullptr, inverse);
   for (int round = 0; round < 5; ++round) {

@@ -11,7 +11,7 @@ namespace {
 constexpr int kSub = 16;
 constexpr int kSubBlocks = 16;
 constexpr unsigned kWays = 4;      // shift combinations of two groups; bit 1: first one down, bit 0: second
-constexpr float kLeast = 1e-7f;    // a sub-block with a lower greatest magnitude becomes zero
+constexpr float kMin = 1e-7f;      // a sub-block with a lower greatest magnitude becomes zero
 constexpr float kFudge = 1.1125f;  // factor of the stored scale
 
 const std::array<float, 3>& values_of(unsigned ways, int group) { return kShiftedValues[ways >> (1 - group) & 1]; }
@@ -72,10 +72,10 @@ void prepare(const float* x, const float* importance, float mean_square, Sub& su
     for (int i = 0; i < kSub; ++i) sub.weight[i] = x[i] * x[i];
 }
 
-// Encodes one sub-block. It remains zero if its magnitudes are below kLeast or all its weights are zero. Returns false
+// Encodes one sub-block. It remains zero if its magnitudes are below kMin or all its weights are zero. Returns false
 // on kNoBookPoint.
 bool encode_sub(const float* x, Sub& sub) {
-  if (largest_magnitude(x, kSub) < kLeast) return true;
+  if (largest_magnitude(x, kSub) < kMin) return true;
   std::uint8_t order[kSub], levels[kSub];
   ascending(x, kSub, order);
   const Cut cut = best_cut(x, sub.weight, order);

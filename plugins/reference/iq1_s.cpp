@@ -10,7 +10,7 @@ namespace {
 
 constexpr int kSub = 32;
 constexpr int kSubBlocks = 8;
-constexpr float kLeast = 1e-12f;  // a sub-block with a lower greatest magnitude becomes zero
+constexpr float kMin = 1e-12f;    // a sub-block with a lower greatest magnitude becomes zero
 constexpr float kFudge = 1.125f;  // factor of the stored scale
 
 // Tries both shifts of all cuts, using prefix sums over the sorted elements.
@@ -41,12 +41,12 @@ struct Sub {
   std::uint16_t index[4] = {};
 };
 
-// Encodes one sub-block. It remains zero if its magnitudes are below kLeast or all its weights are zero. Returns false
+// Encodes one sub-block. It remains zero if its magnitudes are below kMin or all its weights are zero. Returns false
 // on kNoBookPoint.
 bool encode_sub(const float* x, const float* importance, float mean_square, Sub& sub) {
   float weight[kSub];
   weigh(x, importance, mean_square, kSub, weight);
-  if (largest_magnitude(x, kSub) < kLeast) return true;
+  if (largest_magnitude(x, kSub) < kMin) return true;
   std::uint8_t order[kSub], levels[kSub];
   ascending(x, kSub, order);
   const Cut cut = best_cut(x, weight, order);

@@ -12,7 +12,7 @@ struct Iq2XxsFormat {
   static constexpr int kSubBlock = 32;
   static constexpr bool kEvenSigns = true, kClearsFlat = true, kFitsGuess = true;
   static constexpr ScaleRule kRule{6, 0.1f, Revisit::kAll};
-  static constexpr float kLeast = 1e-15f, kMeanFactor = 1, kFudge = 1;
+  static constexpr float kMin = 1e-15f, kMeanFactor = 1, kFudge = 1;
   static constexpr const CodeBook<Ternary, 256>& kBook = kIq2XxsBook;
   static constexpr const std::uint8_t* kMagnitudes = kIq2Magnitudes;
   static const Lattice<Ternary>& lattice() { return iq2_xxs_lattice(); }
@@ -49,7 +49,7 @@ struct Iq2XsFormat : NibbleScales<Iq2XsBlock> {
   static constexpr int kSubBlock = 16;
   static constexpr bool kEvenSigns = true, kClearsFlat = true, kFitsGuess = false;
   static constexpr ScaleRule kRule{9, 0.1f, Revisit::kBesideBook};
-  static constexpr float kLeast = 1e-15f, kMeanFactor = 1, kFudge = 1;
+  static constexpr float kMin = 1e-15f, kMeanFactor = 1, kFudge = 1;
   static constexpr const CodeBook<Ternary, 512>& kBook = kIq2XsBook;
   static constexpr const std::uint8_t* kMagnitudes = kIq2Magnitudes;
   static const Lattice<Ternary>& lattice() { return iq2_xs_lattice(); }
@@ -77,7 +77,7 @@ struct Iq2SFormat : NibbleScales<Iq2SBlock> {
   static constexpr int kSubBlock = 16;
   static constexpr bool kEvenSigns = false, kClearsFlat = false, kFitsGuess = false;
   static constexpr ScaleRule kRule{9, 0.1f, Revisit::kBesideBook};
-  static constexpr float kLeast = 1e-8f, kMeanFactor = 2, kFudge = 0.9875f;
+  static constexpr float kMin = 1e-8f, kMeanFactor = 2, kFudge = 0.9875f;
   static constexpr const CodeBook<Ternary, 1024>& kBook = kIq2SBook;
   static constexpr const std::uint8_t* kMagnitudes = kIq2Magnitudes;
   static const Lattice<Ternary>& lattice() { return iq2_s_lattice(); }

@@ -15,7 +15,7 @@ struct Iq3XxsFormat {
   static constexpr int kSubBlock = 32;
   static constexpr bool kEvenSigns = true, kClearsFlat = true, kFitsGuess = false;
   static constexpr ScaleRule kRule{15, 0.2f, Revisit::kBesideBook};
-  static constexpr float kLeast = 1e-8f, kMeanFactor = 2, kFudge = 1.0125f;
+  static constexpr float kMin = 1e-8f, kMeanFactor = 2, kFudge = 1.0125f;
   static constexpr const CodeBook<Octal, 256>& kBook = kIq3XxsBook;
   static constexpr const std::uint8_t* kMagnitudes = kIq3XxsMagnitudes;
   static const Lattice<Octal>& lattice() { return iq3_xxs_lattice(); }
@@ -55,7 +55,7 @@ struct Iq3SFormat : NibbleScales<Iq3SBlock> {
   static constexpr int kSubBlock = 32;
   static constexpr bool kEvenSigns = false, kClearsFlat = false, kFitsGuess = false;
   static constexpr ScaleRule kRule{9, 0.2f, Revisit::kAllIfAnyBeside};
-  static constexpr float kLeast = std::numeric_limits<float>::denorm_min();  // only zeros are below it
+  static constexpr float kMin = std::numeric_limits<float>::denorm_min();  // only zeros are below it
   static constexpr float kMeanFactor = 2, kFudge = 1.033f;
   static constexpr const CodeBook<Octal, 512>& kBook = kIq3SBook;
   static constexpr const std::uint8_t* kMagnitudes = kIq3SMagnitudes;

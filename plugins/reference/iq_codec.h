@@ -86,7 +86,7 @@ void LatticeCodec<Format>::prepare(const float* x, const float* importance, floa
 template <class Format>
 auto LatticeCodec<Format>::find_scale(Sub& sub) -> Found {
   float top = largest(sub.x, Sub::kCount);
-  if (top < Format::kLeast) return Found::kZeros;
+  if (top < Format::kMin) return Found::kZeros;
   sub.scale = top / (2 * Space::kLevels - 1);
   if constexpr (Format::kFitsGuess) {
     sub.scale = fit_positive(Sub::kCount, Space::kLevels + 1, sub.x, sub.weight, sub.levels);

@@ -10,7 +10,7 @@
 //   kSubBlock      number of weights that share a scale
 //   kEvenSigns     signs are stored in seven bits
 //   kRule          parameters of the search for a sub-block's scale
-//   kLeast         a sub-block whose largest magnitude is below this becomes zero
+//   kMin         a sub-block whose largest magnitude is below this becomes zero
 //   kMeanFactor    factor of the super-block's mean square in the formula of a weight
 //   plain_weight   weight of a value if there is no importance; missing if the type needs importance
 //   kFudge         factor of the super-block's scale, applied when the scale is stored

@@ -34,18 +34,18 @@ class Lists {
   const Lattice<Space>& lattice() const { return lattice_; }
 
  private:
-  static constexpr int kMostDistance = Space::kDims * (Space::kLevels - 1) * (Space::kLevels - 1);
+  static constexpr int kMaxDistance = Space::kDims * (Space::kLevels - 1) * (Space::kLevels - 1);
 
   // A counting sort by distance. It is stable, so the indices stay in order; only the first rings are written.
   void append_neighbours(const CodeBook<Space, Size>& book, const typename Space::Point& point, int rings) {
     std::uint16_t distances[Size];
-    std::uint32_t next[kMostDistance + 1] = {};  // members at each distance, then the position of the next one
+    std::uint32_t next[kMaxDistance + 1] = {};  // members at each distance, then the position of the next one
     for (int i = 0; i < Size; ++i) {
       distances[i] = static_cast<std::uint16_t>(distance<Space>(point, book[i]));
       ++next[distances[i]];
     }
     int reach = 0;
-    for (int met = 0; reach <= kMostDistance && met < rings; ++reach) {
+    for (int met = 0; reach <= kMaxDistance && met < rings; ++reach) {
       if (next[reach] == 0) continue;
       count_ += std::exchange(next[reach], count_);
       ++met;

@@ -8,9 +8,9 @@
 
 #include "plugins/simd/bytes.h"
 #include "plugins/simd/crumbs.h"
+#include "plugins/simd/flip_signs.h"
 #include "plugins/simd/pack.h"
 #include "plugins/simd/stored_half.h"
-#include "plugins/simd/turn_signs.h"
 
 namespace ggufmill::simd {
 namespace {
@@ -59,7 +59,7 @@ void Q1_0::decode(const Block* block, std::uint64_t count, float* x) {
       std::uint32_t bits;
       std::memcpy(&bits, block->qs + byte, sizeof bits);
       GGUFMILL_UNROLL
-      for (int i = 0; i < 32; i += kStep) hn::StoreU(turn_signs(minus, bits, i), kFloats, x + i);
+      for (int i = 0; i < 32; i += kStep) hn::StoreU(flip_signs(minus, bits, i), kFloats, x + i);
     }
   }
 }

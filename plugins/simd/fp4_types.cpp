@@ -79,8 +79,8 @@ void MXFP4::encode(const float* x, Block& block) {
 namespace {
 
 // Smaller exponents give scales that are too small for ScaledBook.
-constexpr std::uint8_t kLeastExponent = 3;
-static_assert(kE8m0Halves.values[kLeastExponent] * kBookUnit / kBookUnit == kE8m0Halves.values[kLeastExponent]);
+constexpr std::uint8_t kMinExponent = 3;
+static_assert(kE8m0Halves.values[kMinExponent] * kBookUnit / kBookUnit == kE8m0Halves.values[kMinExponent]);
 
 void decode_tiny(const reference::MXFP4::Block& block, float* x) {
   const float scale = kE8m0Halves.values[block.e];
@@ -94,7 +94,7 @@ void decode_tiny(const reference::MXFP4::Block& block, float* x) {
 
 void MXFP4::decode(const Block* block, std::uint64_t count, float* x) {
   for (; count > 0; --count, ++block, x += kElements) {
-    if (HWY_UNLIKELY(block->e < kLeastExponent))
+    if (HWY_UNLIKELY(block->e < kMinExponent))
       decode_tiny(*block, x);
     else
       ScaledBook(kBook, floats(kE8m0Halves.values[block->e])).decode(block->qs, x);

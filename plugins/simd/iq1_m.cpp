@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kSub = kIq1MSub;
 constexpr int kSubBlocks = 16;
-constexpr float kLeast = 1e-7f;    // a sub-block with a lower greatest magnitude becomes zero
+constexpr float kMin = 1e-7f;      // a sub-block with a lower greatest magnitude becomes zero
 constexpr float kFudge = 1.1125f;  // factor of the stored scale
 constexpr int kStep = static_cast<int>(kLanes);
 
@@ -53,7 +53,7 @@ class Encoder {
     const float* weight = weight_ + kSub * at * kStep;
     const SortedLanes<kSub> sorted(x, weight);
     LaneCut cut = best_iq1_m_cut(Iq1MTerms(sorted));
-    cut.low = choose(largest_magnitude<kSub>(x) < floats(kLeast), ints(-1), cut.low);
+    cut.low = choose(largest_magnitude<kSub>(x) < floats(kMin), ints(-1), cut.low);
     const Words turned = choose(cut.scale < floats(0), cut.shifts ^ words(kIq1MWays - 1), cut.shifts);
     const Words ways = choose(cut.found(), turned, words(0));
     Iq1Sub<kSub> sub(x, weight);

@@ -11,7 +11,7 @@ namespace {
 constexpr int kSub = 32;
 constexpr int kSubBlocks = 8;
 constexpr int kInFlight = 2;      // sub-blocks in flight; hides the latency of comparisons
-constexpr float kLeast = 1e-12f;  // a sub-block with a lower greatest magnitude becomes zero
+constexpr float kMin = 1e-12f;    // a sub-block with a lower greatest magnitude becomes zero
 constexpr float kFudge = 1.125f;  // factor of the stored scale
 constexpr int kStep = static_cast<int>(kLanes);
 
@@ -106,7 +106,7 @@ class Encoder {
     LaneCut cuts[kInFlight];
     find_cuts(sums, cuts);
     for (int sub = 0; sub < kInFlight; ++sub) {
-      const Mask zeros = largest_magnitude<kSub>(x(sub)) < floats(kLeast);
+      const Mask zeros = largest_magnitude<kSub>(x(sub)) < floats(kMin);
       cuts[sub].low = choose(zeros, ints(-1), cuts[sub].low);
       if (!take(first + sub, sorted[sub], cuts[sub], Iq1Sub<kSub>(x(sub), weight(sub)))) return false;
     }

@@ -4,9 +4,9 @@
 
 #include "plugins/reference/iq_codec.h"
 #include "plugins/simd/block_fields.h"
+#include "plugins/simd/flip_signs.h"
 #include "plugins/simd/lattice_points.h"
 #include "plugins/simd/stored_half.h"
-#include "plugins/simd/turn_signs.h"
 
 namespace ggufmill::simd {
 
@@ -31,7 +31,7 @@ class LatticeSigns {
   HWY_INLINE Floats apply(Floats magnitudes, int i) const {
     std::uint32_t bits;
     std::memcpy(&bits, bits_ + i / 32 * 4, sizeof bits);
-    return turn_signs(magnitudes, bits, i);
+    return flip_signs(magnitudes, bits, i);
   }
 
  private:

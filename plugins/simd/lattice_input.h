@@ -24,7 +24,7 @@ class LatticeInput {
   Floats weighted_x(int i) const { return hn::Load(kFloats, weighted_x_ + i * kStep); }
   // Bit i is set if element i of the eight is negative.
   Words signs(int eight) const { return signs_[eight]; }
-  void turn_signs(Mask lanes) {
+  void flip_signs(Mask lanes) {
     for (Words& signs : signs_) signs = choose(lanes, signs ^ words(Format::kEvenSigns ? 127 : 255), signs);
   }
 

@@ -167,7 +167,7 @@ template <class Format>
 Floats LatticeScale<Format>::guess() {
   Floats top = input_->x(0);
   for (int i = 1; i < kCount; ++i) top = greater(top, input_->x(i));
-  zeros_ = top < floats(Format::kLeast);
+  zeros_ = top < floats(Format::kMin);
   scale_ = top / floats(2 * Space::kLevels - 1);
   if constexpr (Format::kFitsGuess) {
     Floats values[kCount], weights[kCount];
@@ -188,7 +188,7 @@ bool LatticeScale<Format>::find(Input& input) {
   if (!search(top)) return false;
   const Mask turned = hn::AndNot(zeros_, scale_ < floats(0));
   scale_ = hn::IfThenZeroElse(zeros_, choose(turned, hn::Neg(scale_), scale_));
-  input.turn_signs(turned);
+  input.flip_signs(turned);
   return all(scale_ >= floats(0));
 }
 

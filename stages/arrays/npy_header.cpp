@@ -14,8 +14,8 @@ namespace ggufmill::arrays {
 namespace {
 
 constexpr std::string_view kMagic = "\x93NUMPY";
-constexpr std::uint64_t kLongestHeader = 1 << 20;  // NumPy asks before it reads more than 10000 bytes
-constexpr std::size_t kAlignment = 64;             // of the data in files that are written
+constexpr std::uint64_t kMaxHeaderLength = 1 << 20;  // NumPy asks before it reads more than 10000 bytes
+constexpr std::size_t kAlignment = 64;               // of the data in files that are written
 
 // Kind and size as NumPy writes them, and the type.
 struct NpyType {
@@ -152,8 +152,8 @@ class HeaderReader {
     std::uint64_t length = number(8) | number(9) << 8;
     if (major > 1) length |= number(10) << 16 | number(11) << 24;
     data_ = (major > 1 ? 12 : 10) + length;
-    if (length > kLongestHeader)
-      return wrong(fmt::format("the header would have {} bytes, more than the limit of {}", length, kLongestHeader));
+    if (length > kMaxHeaderLength)
+      return wrong(fmt::format("the header would have {} bytes, more than the limit of {}", length, kMaxHeaderLength));
     if (data_ > file_.bytes()) return wrong("the header goes past the end of the file", kDamaged);
     std::string text(length, '\0');
     BOOST_OUTCOME_TRY(file_.read(data_ - length, std::as_writable_bytes(std::span(text))));

@@ -13,7 +13,7 @@ namespace ggufmill {
 namespace arrays {
 namespace {
 
-constexpr std::size_t kLongestFileName = 255;
+constexpr std::size_t kMaxFileNameLength = 255;
 
 class NpySink final : public Sink {
  public:
@@ -65,7 +65,7 @@ class NpySink final : public Sink {
   static Result<std::string> file_name(std::string name) {
     std::ranges::replace(name, '/', '_');
     name += ".npy";
-    const bool is_plain = name[0] != '.' && name.size() <= kLongestFileName &&
+    const bool is_plain = name[0] != '.' && name.size() <= kMaxFileNameLength &&
                           std::ranges::none_of(name, [](char c) { return static_cast<unsigned char>(c) < ' '; });
     if (is_plain) return name;
     return usage_error(fmt::format("the name of tensor {} cannot be used as a file name",

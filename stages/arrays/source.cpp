@@ -18,7 +18,7 @@ namespace ggufmill {
 namespace arrays {
 namespace {
 
-constexpr std::uint64_t kMostFileBytes = 64 << 20;  // size limit of the YAML file
+constexpr std::uint64_t kMaxFileBytes = 64 << 20;  // size limit of the YAML file
 
 struct ArrayEntry {
   std::string name{};
@@ -128,9 +128,9 @@ class ArraysReader {
  private:
   Result<std::string> read_file() {
     BOOST_OUTCOME_TRY(const auto file, open_source(path_));
-    if (file->bytes() > kMostFileBytes)
+    if (file->bytes() > kMaxFileBytes)
       return input_error(path_, fmt::format("the file has {}, more than the limit of {}", human_bytes(file->bytes()),
-                                            human_bytes(kMostFileBytes)));
+                                            human_bytes(kMaxFileBytes)));
     std::string text(file->bytes(), '\0');
     BOOST_OUTCOME_TRY(file->read(0, std::as_writable_bytes(std::span(text))));
     model_.files.push_back(file->describe());

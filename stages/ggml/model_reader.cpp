@@ -15,9 +15,9 @@ namespace ggml {
 namespace {
 
 constexpr std::size_t kBuffer = 1 << 16;
-constexpr std::uint32_t kLongestText = 4095;  // bytes of a token or a name
-constexpr std::uint32_t kMostTokens = 16 << 20;
-constexpr std::size_t kMostTensors = 1 << 20;
+constexpr std::uint32_t kMaxTextLength = 4095;  // bytes of a token or a name
+constexpr std::uint32_t kMaxTokens = 16 << 20;
+constexpr std::size_t kMaxTensors = 1 << 20;
 constexpr std::uint64_t kAlignment = 32;  // of tensors in GGJT files
 
 // Names of the recipes of that time, indexed by the file type in the file; empty: unused.
@@ -134,8 +134,8 @@ class Reader {
            static_cast<std::uint32_t>(bytes[3]) << 24;
   }
   Result<std::string> text(std::uint32_t bytes, std::string_view what) {
-    if (bytes > kLongestText)
-      return error(fmt::format("{} of {} bytes is longer than the limit of {}", what, bytes, kLongestText));
+    if (bytes > kMaxTextLength)
+      return error(fmt::format("{} of {} bytes is longer than the limit of {}", what, bytes, kMaxTextLength));
     std::string text(bytes, '\0');
     BOOST_OUTCOME_TRY(take(text));
     return text;
@@ -171,7 +171,7 @@ class Reader {
     }
     if (p_.file_type >= std::size(kFileTypes) || kFileTypes[p_.file_type].empty())
       return error(fmt::format("file type {} is unknown", p_.file_type));
-    if (p_.heads == 0 || p_.tokens < 3 || p_.tokens > kMostTokens)
+    if (p_.heads == 0 || p_.tokens < 3 || p_.tokens > kMaxTokens)
       return error(fmt::format("{} heads and {} tokens do not match any model", p_.heads, p_.tokens));
     return ok();
   }
@@ -228,7 +228,7 @@ class Reader {
 
   Status read_tensors(Model& model) {
     while (left() != 0) {
-      if (model.tensors.size() == kMostTensors) return error("there are too many tensors");
+      if (model.tensors.size() == kMaxTensors) return error("there are too many tensors");
       BOOST_OUTCOME_TRY(read_tensor(model.tensors.emplace_back()));
     }
     return ok();

@@ -71,8 +71,8 @@ Result<std::string> ByteReader::name(std::string_view what) {
   const std::uint64_t at = position();
   BOOST_OUTCOME_TRY(const std::uint64_t bytes, length());
   if (bytes > remaining()) return cut_short(bytes);
-  if (bytes > kLongestName)
-    return error(at, fmt::format("a {} of {} bytes is longer than the limit of {}", what, bytes, kLongestName));
+  if (bytes > kMaxNameLength)
+    return error(at, fmt::format("a {} of {} bytes is longer than the limit of {}", what, bytes, kMaxNameLength));
   std::string text(static_cast<std::size_t>(bytes), '\0');
   BOOST_OUTCOME_TRY(read(text));
   if (const std::string problem = name_problem(text); !problem.empty())

@@ -37,7 +37,7 @@ class ByteReader {
   Result<std::uint32_t> u32();
   Result<std::uint64_t> u64();
   Result<std::uint64_t> length();  // reads a length, count or dimension of 32 or 64 bits
-  // Reads a key or tensor name: a length and that many bytes. Fails if the name is longer than kLongestName, contains
+  // Reads a key or tensor name: a length and that many bytes. Fails if the name is longer than kMaxNameLength, contains
   // zero bytes or is not UTF-8. `what` ("key") is for the error message.
   Result<std::string> name(std::string_view what);
 

@@ -90,7 +90,7 @@ class HeaderText {
 
 Status check_name(std::string_view what, std::string_view name) {
   std::string problem = name_problem(name);
-  if (name.size() > kLongestName) problem = fmt::format("is longer than {} bytes", kLongestName);
+  if (name.size() > kMaxNameLength) problem = fmt::format("is longer than {} bytes", kMaxNameLength);
   if (problem.empty()) return ok();
   return usage_error(fmt::format("{} {} {}", what, quoted_name(name), problem));
 }

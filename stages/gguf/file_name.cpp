@@ -21,11 +21,11 @@ std::optional<FileName> parse_file_name(std::string_view path) {
       R"(-(?:(?<Size>(?:\d+x)?(?:\d+\.)?\d+[A-Za-z](?:-[A-Za-z]+(?:\d+\.)?\d+[A-Za-z]+)?)(?:-(?<Fine>[A-Za-z0-9\s-]+))?)?)"
       R"(-(?<Version>v\d+(?:\.\d+)*)(?:-(?<Encoding>(?!LoRA|vocab)\w+))?(?:-(?<Type>LoRA|vocab))?)"
       R"((?:-(?<Shard>\d{5}-of-\d{5}))?\.gguf$)");
-  constexpr std::size_t kLongest = 255;  // limit for a file name; longer ones never match
+  constexpr std::size_t kMaxLength = 255;  // limit for a file name; longer ones never match
   const std::string name(path.substr(path.rfind('/') + 1));
   boost::smatch match;
   try {
-    if (name.size() > kLongest || !boost::regex_match(name, match, kConvention)) return {};
+    if (name.size() > kMaxLength || !boost::regex_match(name, match, kConvention)) return {};
   } catch (const std::runtime_error&) {  // matching is too complex
     return {};
   }

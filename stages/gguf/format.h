@@ -18,14 +18,14 @@ namespace ggufmill::gguf {
 inline constexpr std::string_view kMagic = "GGUF";
 inline constexpr std::uint32_t kNewestVersion = 3;  // the version written; 1 and 2 can be read
 inline constexpr std::uint64_t kDefaultAlignment = 32;
-inline constexpr std::uint32_t kMostDimensions = 4;
-inline constexpr std::size_t kLongestNameElsewhere = 63;  // bytes of a tensor name in llama.cpp
+inline constexpr std::uint32_t kMaxDimensions = 4;
+inline constexpr std::size_t kMaxNameElsewhereLength = 63;  // bytes of a tensor name in llama.cpp
 
 // Limits of this program, to withstand malicious files. The format itself limits only names.
 inline constexpr std::uint64_t kLargestAlignment = 1ull << 20;
 inline constexpr std::uint64_t kLargestValue = 1ull << 30;     // bytes of one string or array
 inline constexpr std::uint64_t kLargestMetadata = 2ull << 30;  // bytes of all values of a file
-inline constexpr std::uint64_t kLongestName = 65535;           // bytes of a key or tensor name
+inline constexpr std::uint64_t kMaxNameLength = 65535;         // bytes of a key or tensor name
 inline constexpr int kDeepestArray = 8;                        // nesting of arrays
 
 inline constexpr std::string_view kAlignmentKey = "general.alignment";       // uint32
@@ -40,8 +40,8 @@ inline bool is_valid_alignment(std::uint64_t alignment) {
 // Returns the next multiple of `alignment` (a power of two); nullopt if it exceeds 2^63 - 1, the maximum size of a
 // file.
 inline std::optional<std::uint64_t> padded(std::uint64_t bytes, std::uint64_t alignment) {
-  constexpr std::uint64_t kMost = std::numeric_limits<std::int64_t>::max();
-  if (bytes > kMost - (alignment - 1)) return {};
+  constexpr std::uint64_t kMax = std::numeric_limits<std::int64_t>::max();
+  if (bytes > kMax - (alignment - 1)) return {};
   return (bytes + (alignment - 1)) & ~(alignment - 1);
 }
 

@@ -148,7 +148,7 @@ Result<Metadata> read_metadata(ByteReader& in, std::uint64_t count) {
 
 // ---- descriptions of tensors ----
 
-constexpr std::uint64_t kMostElements = std::numeric_limits<std::int64_t>::max();
+constexpr std::uint64_t kMaxElements = std::numeric_limits<std::int64_t>::max();
 
 // Types removed from the format. Source: ggml, include/ggml.h.
 struct RemovedType {
@@ -167,19 +167,19 @@ Result<Shape> read_shape(ByteReader& in, std::string_view name) {
   const std::uint64_t offset = in.position();
   Shape shape;
   BOOST_OUTCOME_TRY(shape.rank, in.u32());
-  if (shape.rank > kMostDimensions)
+  if (shape.rank > kMaxDimensions)
     return wrong(in, offset, name,
-                 fmt::format("has {} dimensions, more than the limit of {}", shape.rank, kMostDimensions));
+                 fmt::format("has {} dimensions, more than the limit of {}", shape.rank, kMaxDimensions));
   std::uint64_t elements = 1;
   bool fits = true;
   for (std::uint32_t i = 0; i < shape.rank; ++i) {
     BOOST_OUTCOME_TRY(shape.dims[i], in.length());
     fits = fits && !__builtin_mul_overflow(elements, std::max<std::uint64_t>(1, shape.dims[i]), &elements) &&
-           elements <= kMostElements;
+           elements <= kMaxElements;
   }
   if (!fits)
     return wrong(in, offset, name, fmt::format("has the shape {}: more than 2^63 - 1 elements", describe(shape)));
-  return without_last_ones(shape);
+  return without_trailing_ones(shape);
 }
 
 Error unknown_type(const ByteReader& in, std::uint64_t offset, std::string_view name, TypeId id) {

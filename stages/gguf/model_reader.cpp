@@ -133,11 +133,11 @@ class ModelReader {
     std::size_t count = 0;
     const std::string* first = nullptr;
     for (const Tensor& tensor : model_.tensors)
-      if (tensor.name.size() > kLongestNameElsewhere && count++ == 0) first = &tensor.name;
+      if (tensor.name.size() > kMaxNameElsewhereLength && count++ == 0) first = &tensor.name;
     if (first)
       model_.warnings.push_back(
           fmt::format("{} tensor name{} longer than the {} bytes that llama.cpp reads; the first is {}", count,
-                      count == 1 ? " is" : "s are", kLongestNameElsewhere, quoted_name(*first)));
+                      count == 1 ? " is" : "s are", kMaxNameElsewhereLength, quoted_name(*first)));
   }
 
   const Types& types_;

@@ -17,8 +17,8 @@ namespace {
 
 // ---- distribution of tensors ----
 
-constexpr std::uint64_t kMostShards = std::numeric_limits<std::uint16_t>::max();       // maximum of split.count
-constexpr std::uint64_t kMostShardTensors = std::numeric_limits<std::int32_t>::max();  // maximum of split.tensors.count
+constexpr std::uint64_t kMaxShards = std::numeric_limits<std::uint16_t>::max();       // maximum of split.count
+constexpr std::uint64_t kMaxShardTensors = std::numeric_limits<std::int32_t>::max();  // maximum of split.tensors.count
 
 bool is_split_key(std::string_view key) {
   return key == kSplitNumberKey || key == kSplitCountKey || key == kSplitTensorsKey;
@@ -131,9 +131,9 @@ Result<std::vector<OutputFile>> lay_out_shards(const Model& model, const SinkOpt
                                                std::uint64_t alignment) {
   BOOST_OUTCOME_TRY(const std::vector<std::size_t> ends,
                     options.shards == Shards::kSource ? cut_as_source(model) : cut(model, options, alignment));
-  if (ends.size() > kMostShards || model.tensors.size() > kMostShardTensors)
+  if (ends.size() > kMaxShards || model.tensors.size() > kMaxShardTensors)
     return usage_error(fmt::format("{} tensors in {} files; at most {} files are possible", model.tensors.size(),
-                                   ends.size(), kMostShards),
+                                   ends.size(), kMaxShards),
                        "choose a larger shard_size or shard_tensors");
   std::vector<OutputFile> files;
   for (std::size_t i = 0; i < ends.size(); ++i) {

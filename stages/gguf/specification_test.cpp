@@ -12,7 +12,7 @@ using namespace ggufmill::gguf;
 namespace {
 
 // Returns a valid model of one layer.
-Model sound() {
+Model valid() {
   Model model;
   const auto number = [&](const char* key, std::uint64_t value) {
     model.metadata.set_at_end(key, metadata_unsigned(MetadataType::kUint32, value));
@@ -44,10 +44,10 @@ using Words = std::vector<std::string>;
 
 }  // namespace
 
-TEST_CASE("a valid model has no findings") { CHECK(words(sound()).empty()); }
+TEST_CASE("a valid model has no findings") { CHECK(words(valid()).empty()); }
 
 TEST_CASE("keys required for an architecture and for quantized tensors") {
-  Model model = sound();
+  Model model = valid();
   model.metadata.remove("llama.block_count");
   model.tensors[1].type = &type_named("Q8_0");
   CHECK(words(model) == Words{"general.quantization_version is missing", "llama.block_count is missing"});
@@ -56,7 +56,7 @@ TEST_CASE("keys required for an architecture and for quantized tensors") {
 }
 
 TEST_CASE("types and ranges of values") {
-  Model model = sound();
+  Model model = valid();
   model.metadata.set("llama.context_length", metadata_unsigned(MetadataType::kUint64, 64));
   CHECK(words(model).empty());
   model.metadata.set("llama.context_length", metadata_unsigned(MetadataType::kInt32, 64));
@@ -68,14 +68,14 @@ TEST_CASE("types and ranges of values") {
 }
 
 TEST_CASE("shapes and layers of tensors") {
-  Model model = sound();
+  Model model = valid();
   model.tensors = {bare_tensor("token_embd.weight", {64, 3}), bare_tensor("blk.1.attn_q.weight", {32, 32})};
   CHECK(words(model) == Words{"token_embd.weight is 64 x 3", "token_embd.weight is 64 x 3",
                               "blk.1.attn_q.weight belongs to a layer that the model does not have"});
 }
 
 TEST_CASE("recommended forms") {
-  Model model = sound();
+  Model model = valid();
   model.metadata.set("My Key", metadata_bool(true));
   CHECK(words(model, "model.gguf") ==
         Words{"(My Key does not have the usual form of a key", "(model.gguf does not follow the naming convention"});
@@ -103,7 +103,7 @@ TEST_CASE("file names that follow the convention") {
 }
 
 TEST_CASE("a file name from metadata") {
-  Model model = sound();
+  Model model = valid();
   CHECK(file_name_of(model, "1B", "Q4_K_M") == "model-1B-v1.0-Q4_K_M.gguf");
   model.metadata.set("general.name", metadata_string("My model"));
   CHECK(file_name_of(model, "1B", "") == "My-model-1B-v1.0.gguf");

@@ -14,8 +14,8 @@
 namespace ggufmill::huggingface {
 namespace {
 
-constexpr std::uint64_t kMostMapBytes = 1 << 20;
-constexpr std::size_t kLongestChain = 16;  // maximum depth of `extends`
+constexpr std::uint64_t kMaxMapBytes = 1 << 20;
+constexpr std::size_t kMaxChainLength = 16;  // maximum depth of `extends`
 
 // Resolves a path in `extends` relative to the file that contains it.
 std::string beside(const std::string& file, const std::string& name) {
@@ -35,7 +35,7 @@ Result<ArchitectureText> text_of(const std::string& name, const Origin& asked) {
     names.emplace_back(each.name);
   }
   if (names_file(name)) {
-    BOOST_OUTCOME_TRY(std::string text, read_text_file(name, kMostMapBytes));
+    BOOST_OUTCOME_TRY(std::string text, read_text_file(name, kMaxMapBytes));
     return ArchitectureText{name, std::move(text)};
   }
   const std::string meant = did_you_mean(name, names);
@@ -96,8 +96,8 @@ Status read(const std::string& name, const Origin& asked, std::vector<std::strin
   BOOST_OUTCOME_TRY(const ArchitectureText text, text_of(name, asked));
   if (std::ranges::find(chain, text.name) != chain.end())
     return error_at(asked, fmt::format("architecture '{}' extends itself through '{}'", text.name, chain.back()));
-  if (chain.size() == kLongestChain)
-    return error_at(asked, fmt::format("'{}' has an `extends` chain longer than {}", chain.front(), kLongestChain));
+  if (chain.size() == kMaxChainLength)
+    return error_at(asked, fmt::format("'{}' has an `extends` chain longer than {}", chain.front(), kMaxChainLength));
   if (!done.insert(text.name).second) return ok();
   chain.push_back(text.name);
 

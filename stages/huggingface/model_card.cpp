@@ -21,7 +21,7 @@ namespace {
 namespace json = boost::json;
 namespace fs = std::filesystem;
 
-constexpr std::uint64_t kMostRead = 2 << 20;  // the YAML itself is limited to 1 MiB, which its reader checks
+constexpr std::uint64_t kMaxRead = 2 << 20;  // the YAML itself is limited to 1 MiB, which its reader checks
 constexpr std::string_view kFence = "---";
 
 // Line ends of Python's splitlines(), longest first.
@@ -66,7 +66,7 @@ std::string front_matter(std::string_view readme) {
 class ScalarTypes {
  public:
   json::value typed(const std::string& scalar) const {
-    if (scalar.size() > kLongestNumber) return text(scalar);
+    if (scalar.size() > kMaxNumberLength) return text(scalar);
     if (is(null_, scalar)) return nullptr;
     if (is(true_, scalar)) return true;
     if (is(false_, scalar)) return false;
@@ -76,7 +76,7 @@ class ScalarTypes {
   }
 
  private:
-  static constexpr std::size_t kLongestNumber = 100;
+  static constexpr std::size_t kMaxNumberLength = 100;
 
   static Pattern made(std::string_view pattern) { return Pattern::compile(pattern).value(); }
   static bool is(const Pattern& pattern, const std::string& scalar) {
@@ -146,7 +146,7 @@ Result<json::object> read_model_card(const fs::path& folder, std::vector<std::st
   const fs::path path = folder / "README.md";
   if (!is_file(path)) return json::object();
   BOOST_OUTCOME_TRY(const auto file, open_source(path));
-  std::string readme(std::min(file->bytes(), kMostRead), '\0');
+  std::string readme(std::min(file->bytes(), kMaxRead), '\0');
   BOOST_OUTCOME_TRY(file->read(0, std::as_writable_bytes(std::span(readme))));
   const std::string yaml = front_matter(readme);
   if (yaml.empty()) return json::object();

@@ -36,11 +36,11 @@ class PartPatterns {
 
  private:
   PartPatterns() = default;
-  static constexpr std::size_t kLongestPart = 255;  // longest part that has a meaning
+  static constexpr std::size_t kMaxPartLength = 255;  // longest part that has a meaning
 
   static Pattern made(std::string_view pattern) { return Pattern::compile(pattern).value(); }
   static bool is(const Pattern& pattern, const std::string& part) {
-    if (part.size() > kLongestPart) return false;
+    if (part.size() > kMaxPartLength) return false;
     const Result<bool> matches = pattern.matches(part);
     return matches && matches.value();
   }
@@ -114,9 +114,9 @@ bool begins_with_letter(const std::string& text) { return is_letter(characters(t
 
 // Ignores sizes such as "small" if there is a numeric size.
 void drop_words_for_sizes(std::vector<Part>& parts) {
-  const bool figures =
+  const bool statistics =
       std::any_of(parts.begin(), parts.end(), [](const Part& part) { return part.size && has_digit(part.text); });
-  for (Part& part : parts) part.size = part.size && (!figures || has_digit(part.text));
+  for (Part& part : parts) part.size = part.size && (!statistics || has_digit(part.text));
 }
 
 // The base name is the start of the id: words without another meaning, and versions, except for versions at its end.

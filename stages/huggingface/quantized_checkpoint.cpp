@@ -63,7 +63,7 @@ class Decoder {
       BOOST_OUTCOME_TRY(decode());
     }
     for (std::size_t i = 0; i < tensors_.size(); ++i)
-      if (!left_out_.contains(i)) result.tensors.push_back(std::move(tensors_[i]));
+      if (!skipped_.contains(i)) result.tensors.push_back(std::move(tensors_[i]));
     std::ranges::move(made_, std::back_inserter(result.tensors));
     return result;
   }
@@ -88,7 +88,7 @@ class Decoder {
     if (found == places_.end())
       return input_error(facts_.folder().string(), fmt::format("tensor {} is missing", quoted_name(name)),
                          "others of the same quantized weight exist; check whether a shard is missing");
-    left_out_.insert(found->second);
+    skipped_.insert(found->second);
     return tensors_[found->second].values;
   }
 
@@ -139,7 +139,7 @@ class Decoder {
         BOOST_OUTCOME_TRY(scale(i, name.substr(0, name.size() - 13) + "weight", block));
       }
       if (name.ends_with(".activation_scale") || name.ends_with("_activation_scale") || name.ends_with(".qscale_act"))
-        left_out_.insert(i);
+        skipped_.insert(i);
     }
     return ok();
   }
@@ -169,14 +169,14 @@ class Decoder {
   Status decode_modelopt() {
     for (std::size_t i = 0; i < tensors_.size(); ++i) {
       const std::string name = tensors_[i].name;
-      if (name.ends_with(".weight_scale") && !left_out_.contains(i)) {
+      if (name.ends_with(".weight_scale") && !skipped_.contains(i)) {
         if (places_.contains(name.substr(0, name.size() - 6))) {
           BOOST_OUTCOME_TRY(scale(i, name.substr(0, name.size() - 6), nullptr));
         }
-        left_out_.insert(i);
+        skipped_.insert(i);
       }
       if (name.ends_with(".input_scale") || name.ends_with(".k_scale") || name.ends_with(".v_scale"))
-        left_out_.insert(i);
+        skipped_.insert(i);
     }
     return ok();
   }
@@ -193,7 +193,7 @@ class Decoder {
     const bool was_fp8 = weight.values->type->name.starts_with("F8_");
     BOOST_OUTCOME_TRY(weight.values, of_tensor(weight_name, scaled(weight.values, tensors_[scales].values, block)));
     weight.was_fp8 = was_fp8;
-    left_out_.insert(scales);
+    skipped_.insert(scales);
     return ok();
   }
 
@@ -406,13 +406,13 @@ class Decoder {
     for (std::size_t i = 0; i < tensors_.size(); ++i) {
       const std::string name = tensors_[i].name, ending = compressed ? ".weight_packed" : ".weight";
       if (!name.ends_with(ending)) {
-        if (name.ends_with(".k_scale") || name.ends_with(".v_scale")) left_out_.insert(i);
+        if (name.ends_with(".k_scale") || name.ends_with(".v_scale")) skipped_.insert(i);
         continue;
       }
       const std::string base = name.substr(0, name.size() - ending.size());
       const auto scales = places_.find(base + ".weight_scale");
       if (scales == places_.end() || tensors_[scales->second].values->shape.rank < 2) continue;
-      left_out_.insert(scales->second);
+      skipped_.insert(scales->second);
       NamedTensor& tensor = tensors_[i];
       BOOST_OUTCOME_TRY(tensor.values, of_tensor(name, nvfp4(tensor.values, tensors_[scales->second].values)));
       tensor.name = base + ".weight";
@@ -428,7 +428,7 @@ class Decoder {
   Status add_beside(NamedTensor& tensor, std::string ending, const std::string& name, bool reciprocal) {
     float value = 1;
     if (const auto found = places_.find(name); found != places_.end()) {
-      left_out_.insert(found->second);
+      skipped_.insert(found->second);
       BOOST_OUTCOME_TRY(value, of_tensor(name, read_scale(*tensors_[found->second].values)));
       if (reciprocal) value = 1.0f / value;
     }
@@ -445,7 +445,7 @@ class Decoder {
   const Facts& facts_;
   std::vector<NamedTensor> tensors_;
   std::unordered_map<std::string, std::size_t> places_;
-  std::set<std::size_t> left_out_;
+  std::set<std::size_t> skipped_;
   std::vector<NamedTensor> made_;
   json::value config_;
   std::string method_, format_;

@@ -323,7 +323,7 @@ class Restorer {
     std::vector<KnownValues> known;
     for (std::size_t i = 0; i < steps.size(); ++i) {
       BOOST_OUTCOME_TRY(ExpressionRef made, apply_steps(*steps[i], unknown, *facts_, layer));
-      if (without_last_ones(made->shape) != without_last_ones(values[i]->shape))
+      if (without_trailing_ones(made->shape) != without_trailing_ones(values[i]->shape))
         return usage_error(fmt::format("cannot determine what the map turned into {}: parts may have been dropped",
                                        describe(values[i]->shape)));
       known.push_back({std::move(made), values[i]});

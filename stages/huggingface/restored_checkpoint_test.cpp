@@ -55,7 +55,7 @@ class RestoredCase {
     for (MappedTensor& each : tensors.value()) {
       Tensor& tensor = model.tensors.emplace_back();
       tensor.name = each.name;
-      tensor.expression = expressions::reshape(each.values, without_last_ones(each.values->shape)).value();
+      tensor.expression = expressions::reshape(each.values, without_trailing_ones(each.values->shape)).value();
       tensor.type = tensor.expression->type;
     }
     return model;

@@ -14,7 +14,7 @@
 namespace ggufmill {
 namespace {
 
-constexpr std::uint64_t kMostVocabularyBytes = 64 << 20;  // maximum file size; the actual file has 1 MB
+constexpr std::uint64_t kMaxVocabularyBytes = 64 << 20;  // maximum file size; the actual file has 1 MB
 
 template <class Number>
 std::optional<Number> number_of(std::string_view digits, int base = 10) {
@@ -80,7 +80,7 @@ std::string python_bytes(std::string_view bytes) {
 }  // namespace
 
 Result<Vocabulary> read_rwkv_vocabulary(const std::string& path, std::optional<std::uint64_t> vocabulary_size) {
-  BOOST_OUTCOME_TRY(const std::string text, read_text_file(path, kMostVocabularyBytes));
+  BOOST_OUTCOME_TRY(const std::string text, read_text_file(path, kMaxVocabularyBytes));
   Vocabulary vocabulary;
   vocabulary.model = "rwkv";
   vocabulary.special_beyond = true;

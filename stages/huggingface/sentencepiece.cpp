@@ -127,14 +127,14 @@ Result<SentencePieceModel> SentencePieceModel::read(const std::string& path) {
 Result<SentencePieceModel> SentencePieceModel::parse(const std::string& path, std::string bytes) {
   SentencePieceModel model;
   model.bytes_.assign(bytes.begin(), bytes.end());
-  const bool sound = read_fields({model.bytes_.data(), model.bytes_.size()}, [&](const Field& field) {
+  const bool valid = read_fields({model.bytes_.data(), model.bytes_.size()}, [&](const Field& field) {
     if (field.wire != 2) return true;
     if (field.number == 1) return model.pieces_.size() < kMaxTokens && model.read_piece(field.bytes);
     if (field.number == 2) return model.read_trainer(field.bytes);
     if (field.number == 3) return model.read_normalizer(field.bytes);
     return true;
   });
-  if (!sound || model.pieces_.empty())
+  if (!valid || model.pieces_.empty())
     return input_error(path, "this is not a SentencePiece model",
                        "check that it is not a Git LFS pointer or an incomplete download");
   std::size_t unknown = 0;

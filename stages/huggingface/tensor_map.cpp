@@ -15,7 +15,7 @@
 namespace ggufmill::huggingface {
 namespace {
 
-constexpr std::size_t kMostFaults = 20;
+constexpr std::size_t kMaxFaults = 20;
 
 class TensorMapper {
  public:
@@ -28,7 +28,7 @@ class TensorMapper {
     BOOST_OUTCOME_TRY(choose_rules());
     BOOST_OUTCOME_TRY(compute());
     for (const NamedTensor& tensor : tensors) {
-      if (faults_.errors().size() == kMostFaults) break;
+      if (faults_.errors().size() == kMaxFaults) break;
       if (Status status = take(tensor); !status) add_fault(std::move(status).error(), tensor.name);
     }
     report_missing();
@@ -327,7 +327,7 @@ class TensorMapper {
       for (const auto& [key, group] : active.groups)
         for (const std::string& name : group.needed)
           if (!group.parts.contains(name)) {
-            if (faults_.errors().size() == kMostFaults) return;
+            if (faults_.errors().size() == kMaxFaults) return;
             add_fault(input_error(where_, fmt::format("'{}' is missing", name),
                                   fmt::format("only {} of the {} tensors written together in layer {} exist",
                                               group.parts.size(), group.needed.size(), key.first)),
@@ -341,7 +341,7 @@ class TensorMapper {
   void report_required(const ActiveRule& active) {
     const NamePattern& from = active.rule->from.front();
     const auto fault = [&](const std::string& name) {
-      if (faults_.errors().size() < kMostFaults)
+      if (faults_.errors().size() < kMaxFaults)
         add_fault(input_error(where_, fmt::format("tensor '{}' is missing", name),
                               fmt::format("architecture '{}' requires it, see {}; check whether a shard is missing",
                                           architecture_.file, active.rule->place)),

@@ -7,12 +7,12 @@
 namespace ggufmill::huggingface {
 namespace {
 
-constexpr std::size_t kMostDigits = 6;
+constexpr std::size_t kMaxDigits = 6;
 
 std::size_t digits_of(std::string_view text) {
   std::size_t count = 0;
   while (count < text.size() && text[count] >= '0' && text[count] <= '9') ++count;
-  return count > kMostDigits || (count > 1 && text[0] == '0') ? 0 : count;
+  return count > kMaxDigits || (count > 1 && text[0] == '0') ? 0 : count;
 }
 
 }  // namespace

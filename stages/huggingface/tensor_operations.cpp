@@ -274,11 +274,11 @@ Result<ExpressionRef> alternate_signs(ExpressionRef input, Arguments a) {
 
 // Makes a tensor that llama.cpp requires from a number in the checkpoint.
 Result<ExpressionRef> fill(ExpressionRef, Arguments a) {
-  constexpr std::uint64_t kMost = 1 << 20;
+  constexpr std::uint64_t kMax = 1 << 20;
   BOOST_OUTCOME_TRY(const std::uint64_t count, whole(a[0]));
   BOOST_OUTCOME_TRY(const float value, real(a[1]));
-  if (count == 0 || count > kMost)
-    return input_error({}, fmt::format("a tensor of {} values; expected 1 to {}", count, kMost));
+  if (count == 0 || count > kMax)
+    return input_error({}, fmt::format("a tensor of {} values; expected 1 to {}", count, kMax));
   return expressions::constant(Shape{1, {count, 1, 1, 1}}, std::vector<float>(count, value));
 }
 
@@ -306,7 +306,7 @@ constexpr TensorOperation kOperations[] = {
     {"transpose", 0, 1, "Swap rows and columns, or put the dimensions in the order of the list.", transpose},
 };
 
-constexpr std::uint64_t kMostRotary = 65536;
+constexpr std::uint64_t kMaxRotary = 65536;
 
 struct RopeScaling {
   std::uint64_t dimension = 0;
@@ -320,7 +320,7 @@ struct RopeScaling {
 Result<RopeScaling> rope_scaling(Arguments a) {
   RopeScaling scaling;
   BOOST_OUTCOME_TRY(scaling.dimension, whole(a[0]));
-  if (scaling.dimension == 0 || scaling.dimension > kMostRotary)
+  if (scaling.dimension == 0 || scaling.dimension > kMaxRotary)
     return input_error({}, fmt::format("a head has {} dimensions", scaling.dimension));
   double* const numbers[] = {&scaling.base, &scaling.factor, &scaling.low, &scaling.high, &scaling.context};
   for (std::size_t i = 0; i < 5; ++i) {
@@ -372,7 +372,7 @@ Result<ExpressionRef> llama3_rope_factors(Arguments a) {
 Result<ExpressionRef> llama3_rope_factors_padded(Arguments a) {
   BOOST_OUTCOME_TRY(const RopeScaling scaling, rope_scaling(a.first(6)));
   BOOST_OUTCOME_TRY(const std::uint64_t head, whole(a[6]));
-  if (head < scaling.dimension || head > kMostRotary)
+  if (head < scaling.dimension || head > kMaxRotary)
     return input_error({}, fmt::format("{} dimensions in a head of {}", scaling.dimension, head));
   std::vector<float> values;
   for (std::uint64_t i = 0; i < scaling.dimension; i += 2) {
@@ -423,11 +423,11 @@ std::span<const TensorOperation> tensor_operations() { return kOperations; }
 std::span<const TensorFunction> tensor_functions() { return kTensorFunctions; }
 
 Result<std::vector<std::byte>> read_small_tensor(const Expression& tensor) {
-  constexpr std::uint64_t kMost = 1 << 20;
+  constexpr std::uint64_t kMax = 1 << 20;
   const Extent* extent = tensor.as_extent();
-  if (!extent || extent->bytes > kMost)
+  if (!extent || extent->bytes > kMax)
     return input_error({}, fmt::format("{} of {} is not a small tensor of at most {} bytes", describe(tensor.shape),
-                                       tensor.type->name, kMost));
+                                       tensor.type->name, kMax));
   BOOST_OUTCOME_TRY(const auto file, open_source(extent->source->path));
   std::vector<std::byte> bytes(static_cast<std::size_t>(extent->bytes));
   BOOST_OUTCOME_TRY(file->read(extent->offset, bytes));

@@ -216,12 +216,12 @@ Result<json::value> length(Arguments a, const Facts&) {
 
 Result<json::value> list(Arguments a, const Facts&) { return json::value(json::array(a.begin(), a.end())); }
 
-constexpr std::int64_t kMostItems = 100'000;
+constexpr std::int64_t kMaxItems = 100'000;
 
 Result<std::int64_t> items_of(const json::value& count) {
   BOOST_OUTCOME_TRY(const std::int64_t items, whole_of(count));
-  if (items < 0 || items > kMostItems)
-    return input_error({}, fmt::format("a list of {} items; expected 0 to {}", items, kMostItems));
+  if (items < 0 || items > kMaxItems)
+    return input_error({}, fmt::format("a list of {} items; expected 0 to {}", items, kMaxItems));
   return items;
 }
 
@@ -480,10 +480,10 @@ Result<json::value> file_value(Arguments a, const Facts& facts) {
 }
 
 Result<json::value> file_text(Arguments a, const Facts& facts) {
-  constexpr std::uint64_t kMostBytes = 1 << 20;
+  constexpr std::uint64_t kMaxBytes = 1 << 20;
   BOOST_OUTCOME_TRY(const auto path, file_in_folder(a[0], facts));
   if (!path) return json::value();
-  BOOST_OUTCOME_TRY(const std::string text, read_text_file(path->string(), kMostBytes));
+  BOOST_OUTCOME_TRY(const std::string text, read_text_file(path->string(), kMaxBytes));
   return json::value(text);
 }
 
@@ -550,7 +550,7 @@ Result<json::value> tensor_values(Arguments a, const Facts& facts) {
   if (!pattern) return input_error({}, fmt::format("{} is not a name", shown(a[0])));
   constexpr std::string_view kLayer = "{layer}";
   const std::size_t place = pattern->find(kLayer);
-  constexpr std::size_t kMost = 1 << 20;
+  constexpr std::size_t kMax = 1 << 20;
   json::array result;
   const std::unordered_set<std::string_view> names(facts.tensors().begin(), facts.tensors().end());
   for (int layer = 0;; ++layer) {
@@ -558,8 +558,8 @@ Result<json::value> tensor_values(Arguments a, const Facts& facts) {
     if (place != name.npos) name.replace(place, kLayer.size(), std::to_string(layer));
     if (!names.contains(name)) break;
     BOOST_OUTCOME_TRY(const std::vector<float> values, facts.values_of_tensor(name));
-    if (result.size() + values.size() > kMost)
-      return input_error({}, fmt::format("{} has more than {} values", quoted_name(*pattern), kMost));
+    if (result.size() + values.size() > kMax)
+      return input_error({}, fmt::format("{} has more than {} values", quoted_name(*pattern), kMax));
     for (const float value : values) result.emplace_back(static_cast<double>(value));
     if (place == name.npos) break;
   }

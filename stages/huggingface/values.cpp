@@ -135,7 +135,7 @@ json::object rope_parameters(const json::object& config) {
 
 // A map may be untrusted: these limits bound the stack depth and the time of a lookup, regardless of how its values
 // refer to each other.
-constexpr std::size_t kDeepestValues = 64, kMostSteps = 1'000'000;
+constexpr std::size_t kDeepestValues = 64, kMaxSteps = 1'000'000;
 
 }  // namespace
 
@@ -284,8 +284,8 @@ Result<json::value> Facts::call(const ValueFunction& function, std::span<const j
 }
 
 Result<json::value> Facts::evaluate(const ValueRule& rule, Search& search) const {
-  if (++search.steps > kMostSteps)
-    return input_error(rule.place, fmt::format("computing the value takes more than {} steps", kMostSteps));
+  if (++search.steps > kMaxSteps)
+    return input_error(rule.place, fmt::format("computing the value takes more than {} steps", kMaxSteps));
   switch (rule.kind) {
     case ValueRule::Kind::kConstant:
       return rule.constant;

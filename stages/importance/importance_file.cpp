@@ -28,10 +28,10 @@ Result<bool> any_matches(const std::vector<Pattern>& patterns, std::string_view 
   return false;
 }
 
-constexpr std::size_t kLongestText = 127;  // bytes of a string in the reference's key overrides
+constexpr std::size_t kMaxTextLength = 127;  // bytes of a string in the reference's key overrides
 
 MetadataValue cut_text(const std::string& text) {
-  return metadata_string(std::string_view(text).substr(0, kLongestText));
+  return metadata_string(std::string_view(text).substr(0, kMaxTextLength));
 }
 
 MetadataValue count(std::uint32_t value) { return metadata_unsigned(MetadataType::kUint32, value); }

@@ -9,10 +9,10 @@
 namespace ggufmill {
 namespace {
 
-constexpr std::uint64_t kLeastEntry = 4 + 1 + 4 + 4 + 4;        // bytes in the file
-constexpr std::uint64_t kLongestName = 65535;                   // bytes of a name
-constexpr std::uint64_t kEntryMemory = 256;                     // bytes, in addition to the name
-constexpr std::uint64_t kMostMemory = std::uint64_t{64} << 20;  // for all entries: 200,000 tensors and more
+constexpr std::uint64_t kMinEntry = 4 + 1 + 4 + 4 + 4;         // bytes in the file
+constexpr std::uint64_t kMaxNameLength = 65535;                // bytes of a name
+constexpr std::uint64_t kEntryMemory = 256;                    // bytes, in addition to the name
+constexpr std::uint64_t kMaxMemory = std::uint64_t{64} << 20;  // for all entries: 200,000 tensors and more
 
 class LegacyReader {
  public:
@@ -23,7 +23,7 @@ class LegacyReader {
     out.path = file_->path();
     out.files = {out.path};
     BOOST_OUTCOME_TRY(const std::uint64_t entries, length("the number of entries", 1, INT32_MAX));
-    if (entries > left() / kLeastEntry)
+    if (entries > left() / kMinEntry)
       return error(0, fmt::format("{} entries do not fit in the remaining {} bytes", entries, left()));
     for (std::uint64_t i = 0; i < entries; ++i) {
       part_ = fmt::format("entry {} of {}", i + 1, entries);
@@ -34,7 +34,7 @@ class LegacyReader {
     BOOST_OUTCOME_TRY(const std::uint64_t chunks, length("the number of chunks", 0, INT32_MAX));
     out.chunks = static_cast<std::uint32_t>(chunks);
     if (left() == 0) return out;
-    BOOST_OUTCOME_TRY(const std::uint64_t bytes, length("the length of the data set name", 0, kLongestName));
+    BOOST_OUTCOME_TRY(const std::uint64_t bytes, length("the length of the data set name", 0, kMaxNameLength));
     if (bytes == 0) return out;
     BOOST_OUTCOME_TRY(out.datasets.emplace_back(), text(bytes));
     return out;
@@ -78,12 +78,12 @@ class LegacyReader {
 
   Result<std::string> name() {
     const std::uint64_t at = at_;
-    BOOST_OUTCOME_TRY(const std::uint64_t bytes, length("the length of the name", 1, kLongestName));
+    BOOST_OUTCOME_TRY(const std::uint64_t bytes, length("the length of the name", 1, kMaxNameLength));
     BOOST_OUTCOME_TRY(std::string name, text(bytes));
     if (name.size() != bytes || !is_utf8(name)) return error(at, "the name is not valid UTF-8 without zero bytes");
     if (!names_.insert(name).second) return error(at, fmt::format("duplicate entry for {}", quoted_name(name)));
     memory_ += bytes + kEntryMemory;
-    if (memory_ > kMostMemory) return error(at, "more entries than any model has tensors");
+    if (memory_ > kMaxMemory) return error(at, "more entries than any model has tensors");
     return name;
   }
 

@@ -71,8 +71,8 @@ TEST_CASE("a legacy file truncated within one of its parts is refused") {
   for (std::size_t bytes = 0; bytes < whole.size(); ++bytes) {
     CAPTURE(bytes);
     const auto file = open_legacy(whole.substr(0, bytes));
-    const bool sound = bytes == body.size() || bytes == body.size() + 4;
-    CHECK(file.has_value() == sound);
+    const bool valid = bytes == body.size() || bytes == body.size() + 4;
+    CHECK(file.has_value() == valid);
     if (!file) CHECK(file.error().code == ExitCode::kBadInput);
   }
 }

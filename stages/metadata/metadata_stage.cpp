@@ -7,11 +7,11 @@
 namespace ggufmill {
 namespace {
 
-constexpr std::uint64_t kMostFileBytes = 1ull << 30;
+constexpr std::uint64_t kMaxFileBytes = 1ull << 30;
 
 Result<MetadataValue> text_of(const ValueFile& from) {
   BOOST_OUTCOME_TRY(const auto file, open_source(from.path));
-  if (file->bytes() > kMostFileBytes)
+  if (file->bytes() > kMaxFileBytes)
     return error_at(from.origin, fmt::format("'{}' has {} bytes, more than the limit of 1 GiB for a metadata value",
                                              from.path, file->bytes()));
   std::string text(static_cast<std::size_t>(file->bytes()), '\0');

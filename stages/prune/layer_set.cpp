@@ -32,7 +32,7 @@ Result<LayerSet::Range> LayerSet::parse_range(std::string_view text) {
   const auto last = dash == text.npos ? first : parse_number(trimmed(text.substr(dash + 1)));
   if (!first || !last) return usage_error(fmt::format("{} is neither a layer number nor a range", quoted_name(text)));
   if (*first > *last) return usage_error(fmt::format("range {} ends before it starts", quoted_name(text)));
-  if (*last >= kMostLayers) return usage_error(fmt::format("no model has a layer {}", *last));
+  if (*last >= kMaxLayers) return usage_error(fmt::format("no model has a layer {}", *last));
   return Range{*first, *last + 1};
 }
 

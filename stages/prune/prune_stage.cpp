@@ -205,7 +205,7 @@ Result<LayerCount> layer_count(const Metadata& metadata, std::uint64_t highest) 
   const MetadataValue* value = metadata.find(key);
   if (!value) return count;
   const auto layers = as_unsigned(*value);
-  if (!layers || *layers >= kMostLayers)
+  if (!layers || *layers >= kMaxLayers)
     return input_error("", fmt::format("{} is {}, not a number of layers", quoted_name(key), describe(*value)));
   count.layers = std::max(highest, *layers);
   return count;

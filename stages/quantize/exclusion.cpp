@@ -9,7 +9,7 @@
 namespace ggufmill {
 namespace {
 
-constexpr std::uint64_t kMostExclusionBytes = 1 << 20;
+constexpr std::uint64_t kMaxExclusionBytes = 1 << 20;
 
 Form<Exclusion> exclusion_form(const Types& types) {
   return map_of<Exclusion>(
@@ -45,7 +45,7 @@ Result<Exclusion> find_exclusion(const std::string& name_or_path, const Origin& 
                     meant.empty() ? "`ggufmill recipe exclusions` lists them; a file name ends in .yaml"
                                   : fmt::format("did you mean '{}'?", meant));
   }
-  BOOST_OUTCOME_TRY(const std::string text, read_text_file(name_or_path, kMostExclusionBytes));
+  BOOST_OUTCOME_TRY(const std::string text, read_text_file(name_or_path, kMaxExclusionBytes));
   BOOST_OUTCOME_TRY(Exclusion exclusion, parse_exclusion(text, name_or_path, types));
   exclusion.file = name_or_path;
   return exclusion;

@@ -17,13 +17,13 @@ namespace json = boost::json;
 
 constexpr std::string_view kFormat = "ggufmill measurement";
 constexpr std::uint64_t kVersion = 2;
-constexpr std::uint64_t kMostBytes = 1 << 30;  // limit of the file size; 60,000 experts with 15 types need 50 MB
+constexpr std::uint64_t kMaxBytes = 1 << 30;  // limit of the file size; 60,000 experts with 15 types need 50 MB
 
 double figure_of(const json::value& number, std::string_view name) {
   boost::system::error_code error;
   const double figure = number.to_number<double>(error);
   if (error || !std::isfinite(figure) || figure < 0)
-    throw UnsoundJson{fmt::format("'{}' is not a number of 0 or more", name)};
+    throw InvalidJson{fmt::format("'{}' is not a number of 0 or more", name)};
   return figure;
 }
 
@@ -32,7 +32,7 @@ double figure(const json::value& value, std::string_view name) { return figure_o
 std::uint64_t whole(const json::value& number, std::string_view name) {
   boost::system::error_code error;
   const auto figure = number.to_number<std::uint64_t>(error);
-  if (error) throw UnsoundJson{fmt::format("'{}' is not a non-negative integer", name)};
+  if (error) throw InvalidJson{fmt::format("'{}' is not a non-negative integer", name)};
   return figure;
 }
 
@@ -41,7 +41,7 @@ MeasuredTensor read_tensor(const json::value& value) {
   tensor.name = needed_text(value, "name");
   tensor.made_of = needed_text(value, "made_of");
   const json::array& dims = needed_list(value, "shape");
-  if (dims.empty() || dims.size() > tensor.shape.dims.size()) throw UnsoundJson{"'shape' is not a valid shape"};
+  if (dims.empty() || dims.size() > tensor.shape.dims.size()) throw InvalidJson{"'shape' is not a valid shape"};
   tensor.shape.rank = static_cast<std::uint32_t>(dims.size());
   for (std::size_t i = 0; i < dims.size(); ++i) tensor.shape.dims[i] = whole(dims[i], "shape");
   tensor.energy = figure(value, "energy");
@@ -175,7 +175,7 @@ bool is_measurement(const std::string& path) {
 
 Result<Measurement> read_measurement(const std::string& path) {
   NoMatrices no_matrices;
-  BOOST_OUTCOME_TRY(const json::value root, read_json(path, kMostBytes, &no_matrices));
+  BOOST_OUTCOME_TRY(const json::value root, read_json(path, kMaxBytes, &no_matrices));
   if (json_string(root, "format") != kFormat)
     return input_error(path, "is not a ggufmill measurement", "`ggufmill measure JOB.yaml` creates one");
   try {
@@ -191,8 +191,8 @@ Result<Measurement> read_measurement(const std::string& path) {
                                        needed_text(module, "version"), needed_text(module, "xxh3")});
     for (const json::value& tensor : needed_list(root, "tensors")) measurement.tensors.push_back(read_tensor(tensor));
     return measurement;
-  } catch (const UnsoundJson& unsound) {
-    return input_error(path, "is not a valid measurement: " + unsound.what, "measure again");
+  } catch (const InvalidJson& invalid_plan) {
+    return input_error(path, "is not a valid measurement: " + invalid_plan.what, "measure again");
   }
 }
 
@@ -217,7 +217,7 @@ std::optional<MeasuredTensor> read_measured_line(std::string_view line) try {
     type->matrices = read_sums(each, "error", tensor.weighted);
   }
   return tensor;
-} catch (const UnsoundJson&) {
+} catch (const InvalidJson&) {
   return {};
 }
 

@@ -13,7 +13,7 @@
 namespace ggufmill {
 namespace {
 
-constexpr std::uint64_t kMostObjectiveBytes = 1 << 20;
+constexpr std::uint64_t kMaxObjectiveBytes = 1 << 20;
 constexpr std::string_view kKinds[] = {"stream", "relative", "probe", "absolute"};  // in the order of ObjectiveKind
 
 Form<Objective::Block> block_form() {
@@ -170,7 +170,7 @@ Result<Objective> find_objective(const std::string& name_or_path, const Origin& 
                     meant.empty() ? "`ggufmill recipe objectives` lists them; a file name ends in .yaml"
                                   : fmt::format("did you mean '{}'?", meant));
   }
-  BOOST_OUTCOME_TRY(const std::string text, read_text_file(name_or_path, kMostObjectiveBytes));
+  BOOST_OUTCOME_TRY(const std::string text, read_text_file(name_or_path, kMaxObjectiveBytes));
   BOOST_OUTCOME_TRY(Objective objective, parse_objective(text, name_or_path));
   objective.name = objective.file = name_or_path;
   return objective;

@@ -37,7 +37,7 @@ Measurement attention() {
 std::set<std::pair<std::string, std::string>> mapped_matrices() {
   static const std::regex made(R"(to: '?blk\.\{layer\}\.([a-z0-9_.]+))");
   // Vectors, and tensors that are never quantized.
-  static const std::regex left_out(
+  static const std::regex skipped(
       R"(.*(norm(_\d|_exps)?|bias|_scale|_lerp_\w)|attn_sinks|exp_probs_b|ssm_(a|d|conv1d(_[qkv])?)|shortconv\.conv)");
   std::set<std::pair<std::string, std::string>> names;
   for (const auto& each : std::filesystem::directory_iterator("configs/architectures")) {
@@ -45,7 +45,7 @@ std::set<std::pair<std::string, std::string>> mapped_matrices() {
     for (std::sregex_iterator match(text.begin(), text.end(), made), end; match != end; ++match) {
       std::string name = (*match)[1];
       if (name.ends_with(".weight")) name.resize(name.size() - 7);
-      if (!std::regex_match(name, left_out)) names.emplace(name, each.path().filename().string());
+      if (!std::regex_match(name, skipped)) names.emplace(name, each.path().filename().string());
     }
   }
   return names;

@@ -17,7 +17,7 @@ namespace {
 
 namespace json = boost::json;
 
-constexpr std::uint64_t kMostTableBytes = 64 << 20;
+constexpr std::uint64_t kMaxTableBytes = 64 << 20;
 
 // Splits a line into cells and strips spaces and quotes around each.
 std::vector<std::string> cells_of(const std::string& line) {
@@ -51,7 +51,7 @@ class CsvReader {
   CsvReader(const std::string& path, const Types& types) : path_(path), types_(types) {}
 
   Result<ProbeFile> read() {
-    BOOST_OUTCOME_TRY(const std::string text, read_text_file(path_, kMostTableBytes));
+    BOOST_OUTCOME_TRY(const std::string text, read_text_file(path_, kMaxTableBytes));
     std::istringstream lines(text);
     lines.exceptions(std::ios::badbit);  // lets std::bad_alloc through
     std::string line;

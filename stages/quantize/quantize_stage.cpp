@@ -16,15 +16,15 @@ constexpr std::uint32_t kGuessed = 1024;
 constexpr std::uint32_t kMostlyNvfp4 = 39;  // has a number, but no recipe
 constexpr std::uint32_t kAllF32 = 0;        // used for types without a number
 
-std::uint32_t number_of(const TypeInfo& type, const RecipeShelf& shelf) {
+std::uint32_t number_of(const TypeInfo& type, const RecipeCatalog& catalog) {
   if (type.name == "NVFP4") return kMostlyNvfp4;
-  return shelf.file_type_of(std::string(type.name)).value_or(kAllF32);
+  return catalog.file_type_of(std::string(type.name)).value_or(kAllF32);
 }
 
 // Guesses general.file_type like llama.cpp does for files without it (src/llama-model-loader.cpp, MIT): the number of
 // the most frequent type; among equally frequent types, the one that reaches that count first, layer by layer. A bit
 // marks the number as a guess.
-std::uint32_t guessed_file_type(const std::vector<Tensor>& tensors, const RecipeShelf& shelf) {
+std::uint32_t guessed_file_type(const std::vector<Tensor>& tensors, const RecipeCatalog& catalog) {
   std::vector<const Tensor*> by_layer;
   by_layer.reserve(tensors.size());
   for (const Tensor& tensor : tensors) by_layer.push_back(&tensor);
@@ -35,7 +35,7 @@ std::uint32_t guessed_file_type(const std::vector<Tensor>& tensors, const Recipe
   std::size_t most_count = 0;
   for (const Tensor* tensor : by_layer)
     if (const std::size_t count = ++counts[tensor->type]; count > most_count) most = tensor->type, most_count = count;
-  return number_of(*most, shelf) | kGuessed;
+  return number_of(*most, catalog) | kGuessed;
 }
 
 bool exempt(const Recipe& recipe, const Tensor& tensor) {
@@ -81,8 +81,8 @@ void find_importance_problems(const Recipe& recipe, Model& model) {
 
 class QuantizeStage final : public TargetStage {
  public:
-  QuantizeStage(QuantizeStageOptions options, RecipeShelf shelf)
-      : options_(std::move(options)), shelf_(std::move(shelf)) {}
+  QuantizeStage(QuantizeStageOptions options, RecipeCatalog catalog)
+      : options_(std::move(options)), catalog_(std::move(catalog)) {}
 
   const TargetStage* as_target() const override { return options_.target ? this : nullptr; }
   const TargetOptions& target() const override { return *options_.target; }
@@ -90,7 +90,7 @@ class QuantizeStage final : public TargetStage {
   std::unique_ptr<Stage> with_measurement(std::shared_ptr<const Measurement> measurement) const override {
     QuantizeStageOptions options = options_;
     options.target->measurement = std::move(measurement);
-    return std::make_unique<QuantizeStage>(std::move(options), shelf_);
+    return std::make_unique<QuantizeStage>(std::move(options), catalog_);
   }
 
   Result<Undecided> undecided(Model model) const override {
@@ -123,7 +123,7 @@ class QuantizeStage final : public TargetStage {
     // The rules and the output count dimensions as ggml does: without trailing ones.
     for (Tensor& tensor : model.tensors) {
       BOOST_OUTCOME_TRY(tensor.expression,
-                        expressions::reshape(tensor.expression, without_last_ones(tensor.expression->shape)));
+                        expressions::reshape(tensor.expression, without_trailing_ones(tensor.expression->shape)));
     }
     std::vector<TensorRule> rules = options_.rules;
     const ModelFacts facts = facts_of(model);
@@ -143,7 +143,7 @@ class QuantizeStage final : public TargetStage {
     }
     BOOST_OUTCOME_TRY(check_rules_used(rules));
     const Origin& asked = options_.recipe.is_type ? options_.recipe_origin : options_.origin;
-    for (Error& error : misfits.errors(asked, options_.misfit_is_given, shelf_.types()))
+    for (Error& error : misfits.errors(asked, options_.misfit_is_given, catalog_.types()))
       model.problems.push_back(std::move(error));
     return open;
   }
@@ -224,11 +224,11 @@ class QuantizeStage final : public TargetStage {
       model.metadata.set_at_end("general.file_type", MetadataValue(*before));
     else
       model.metadata.set_at_end("general.file_type",
-                                metadata_unsigned(MetadataType::kUint32, guessed_file_type(model.tensors, shelf_)));
+                                metadata_unsigned(MetadataType::kUint32, guessed_file_type(model.tensors, catalog_)));
   }
 
   QuantizeStageOptions options_;
-  RecipeShelf shelf_;
+  RecipeCatalog catalog_;
 };
 
 // ---- fields and their parsing ----
@@ -312,7 +312,7 @@ std::vector<TensorRule> tensor_rules(std::vector<WrittenRule> written, bool fall
   return rules;
 }
 
-Result<QuantizeStageOptions> options_of(QuantizeSettings settings, const RecipeShelf& shelf) {
+Result<QuantizeStageOptions> options_of(QuantizeSettings settings, const RecipeCatalog& catalog) {
   const bool by_recipe = settings.recipe.has_value(), by_type = settings.type, by_target = settings.target.has_value();
   if (by_recipe + by_type + by_target != 1)
     return error_at(settings.origin,
@@ -323,9 +323,9 @@ Result<QuantizeStageOptions> options_of(QuantizeSettings settings, const RecipeS
   QuantizeStageOptions options;
   options.origin = settings.origin;
   options.recipe_origin = by_target ? settings.target->origin : settings.recipe_origin;
-  BOOST_OUTCOME_TRY(options.recipe, by_recipe ? shelf.find(*settings.recipe, options.recipe_origin)
-                                    : by_type ? recipe_of_type(*settings.type, shelf)
-                                              : recipe_of_target(shelf));
+  BOOST_OUTCOME_TRY(options.recipe, by_recipe ? catalog.find(*settings.recipe, options.recipe_origin)
+                                    : by_type ? recipe_of_type(*settings.type, catalog)
+                                              : recipe_of_target(catalog));
   add_rules(std::move(settings.rules), "rules", options.recipe);
   options.target = std::move(settings.target);
   options.fallback = settings.fallback.value_or(false);
@@ -339,27 +339,27 @@ Result<QuantizeStageOptions> options_of(QuantizeSettings settings, const RecipeS
 
 // Returns the options of a stage with only a name: of a recipe, or else of a type.
 Result<QuantizeStageOptions> options_of_name(const std::string& name, const ConfigNode& node,
-                                             const RecipeShelf& shelf) {
+                                             const RecipeCatalog& catalog) {
   QuantizeStageOptions options;
   options.origin = options.recipe_origin = origin_of(node);
-  auto recipe = shelf.find(name, options.origin);
-  if (const TypeInfo* type = shelf.types().find(name); type && (!recipe || recipe.value().partial))
-    recipe = recipe_of_type(*type, shelf);
+  auto recipe = catalog.find(name, options.origin);
+  if (const TypeInfo* type = catalog.types().find(name); type && (!recipe || recipe.value().partial))
+    recipe = recipe_of_type(*type, catalog);
   BOOST_OUTCOME_TRY(options.recipe, std::move(recipe));
   return options;
 }
 
-Form<QuantizeStageOptions> quantize_form(const RecipeShelf& shelf) {
+Form<QuantizeStageOptions> quantize_form(const RecipeCatalog& catalog) {
   using Options = QuantizeStageOptions;
   const auto name = converted<Options>(
       text().doc("Name of a built-in recipe, path of a recipe file, or a type.").example("Q4_K_M"),
-      [shelf](const std::string& given, const ConfigNode& node) { return options_of_name(given, node, shelf); });
+      [catalog](const std::string& given, const ConfigNode& node) { return options_of_name(given, node, catalog); });
   const auto map =
-      converted<Options>(with_fields_of(map_of<QuantizeSettings>(settings_fields(shelf.types())),
-                                        &QuantizeSettings::target, target_form(shelf))
+      converted<Options>(with_fields_of(map_of<QuantizeSettings>(settings_fields(catalog.types())),
+                                        &QuantizeSettings::target, target_form(catalog))
                              .at(&QuantizeSettings::origin)
                              .doc("A recipe or a type, with additional rules."),
-                         [shelf](QuantizeSettings settings) { return options_of(std::move(settings), shelf); });
+                         [catalog](QuantizeSettings settings) { return options_of(std::move(settings), catalog); });
   return either<Options>({name, map})
       .doc("Chooses the type of each tensor.")
       .example("{recipe: Q3_K_M, tensors: [{match: 'ffn_down', type: Q5_K}]}");
@@ -367,16 +367,16 @@ Form<QuantizeStageOptions> quantize_form(const RecipeShelf& shelf) {
 
 }  // namespace
 
-Result<std::unique_ptr<Stage>> make_quantize_stage(QuantizeStageOptions options, RecipeShelf shelf) {
+Result<std::unique_ptr<Stage>> make_quantize_stage(QuantizeStageOptions options, RecipeCatalog catalog) {
   if (options.recipe.partial)
     return error_at(options.recipe_origin,
                     fmt::format("recipe '{}' is only a base for other recipes", options.recipe.name),
                     "`ggufmill recipe list` lists the complete recipes");
-  return std::make_unique<QuantizeStage>(std::move(options), std::move(shelf));
+  return std::make_unique<QuantizeStage>(std::move(options), std::move(catalog));
 }
 
-Result<Recipe> recipe_of_type(const TypeInfo& type, const RecipeShelf& shelf) {
-  BOOST_OUTCOME_TRY(Recipe recipe, shelf.find(std::string(kTypeParent)));
+Result<Recipe> recipe_of_type(const TypeInfo& type, const RecipeCatalog& catalog) {
+  BOOST_OUTCOME_TRY(Recipe recipe, catalog.find(std::string(kTypeParent)));
   recipe.rules.clear();
   recipe.adjust.clear();
   recipe.is_type = true;
@@ -387,17 +387,17 @@ Result<Recipe> recipe_of_type(const TypeInfo& type, const RecipeShelf& shelf) {
   recipe.partial = false;
   recipe.type = &type;
   recipe.name = type.name;
-  recipe.file_type = shelf.file_type_of(recipe.name);
+  recipe.file_type = catalog.file_type_of(recipe.name);
   return recipe;
 }
 
-Result<std::vector<const TypeInfo*>> types_wanting_importance(const RecipeShelf& shelf) {
-  BOOST_OUTCOME_TRY(const Recipe recipe, shelf.find(std::string(kTypeParent)));
+Result<std::vector<const TypeInfo*>> types_wanting_importance(const RecipeCatalog& catalog) {
+  BOOST_OUTCOME_TRY(const Recipe recipe, catalog.find(std::string(kTypeParent)));
   return recipe.needs_importance;
 }
 
-Result<Recipe> recipe_of_target(const RecipeShelf& shelf) {
-  BOOST_OUTCOME_TRY(Recipe recipe, shelf.find(std::string(kTypeParent)));
+Result<Recipe> recipe_of_target(const RecipeCatalog& catalog) {
+  BOOST_OUTCOME_TRY(Recipe recipe, catalog.find(std::string(kTypeParent)));
   recipe.rules.clear();
   recipe.adjust.clear();
   recipe.needs_importance.clear();
@@ -425,9 +425,10 @@ Result<std::optional<Undecided>> undecided(std::span<const std::shared_ptr<const
 }
 
 StageSpec quantize_stage(Types types) {
-  const RecipeShelf shelf{std::move(types)};
-  return stage_spec("quantize", quantize_form(shelf),
-                    [shelf](QuantizeStageOptions options) { return make_quantize_stage(std::move(options), shelf); });
+  const RecipeCatalog catalog{std::move(types)};
+  return stage_spec("quantize", quantize_form(catalog), [catalog](QuantizeStageOptions options) {
+    return make_quantize_stage(std::move(options), catalog);
+  });
 }
 
 }  // namespace ggufmill

@@ -13,7 +13,7 @@
 namespace ggufmill {
 
 struct QuantizeStageOptions {
-  Recipe recipe;                  // from a RecipeShelf or recipe_of_type(); not partial
+  Recipe recipe;                  // from a RecipeCatalog or recipe_of_type(); not partial
   std::vector<TensorRule> rules;  // tried before the recipe's
   bool pure = false;              // use the recipe's type for all tensors, and none of its rules
   bool requantize = true;         // quantized tensors may be quantized again
@@ -27,7 +27,7 @@ struct QuantizeStageOptions {
 
 // Creates the stage. Fails if the recipe is partial, that is, only a base for others. `shelf` supplies the numbers of
 // file types.
-Result<std::unique_ptr<Stage>> make_quantize_stage(QuantizeStageOptions options, RecipeShelf shelf);
+Result<std::unique_ptr<Stage>> make_quantize_stage(QuantizeStageOptions options, RecipeCatalog catalog);
 
 // A model before types are chosen: in output order, with the types decided by the recipe and the rules, and the list of
 // tensors left to the choice.
@@ -52,13 +52,13 @@ const TargetOptions* target_of(const Stage& stage);
 Result<std::optional<Undecided>> undecided(std::span<const std::shared_ptr<const Stage>> stages, Model model);
 
 // Returns what all recipes have in common, without a type: the base for a target.
-Result<Recipe> recipe_of_target(const RecipeShelf& shelf);
+Result<Recipe> recipe_of_target(const RecipeCatalog& catalog);
 
 // Returns the types that recipes refuse without importance, although some of them can be written without it.
-Result<std::vector<const TypeInfo*>> types_wanting_importance(const RecipeShelf& shelf);
+Result<std::vector<const TypeInfo*>> types_wanting_importance(const RecipeCatalog& catalog);
 
 // Returns a recipe that gives one type to every tensor of two or more dimensions.
-Result<Recipe> recipe_of_type(const TypeInfo& type, const RecipeShelf& shelf);
+Result<Recipe> recipe_of_type(const TypeInfo& type, const RecipeCatalog& catalog);
 
 // Returns the specification of `quantize: Q4_K_M` or `quantize: {recipe: Q4_K_M, tensors: [..], ..}`. `types` are the
 // types that the stage and recipes can name.

@@ -11,9 +11,9 @@
 namespace ggufmill {
 namespace {
 
-constexpr std::uint64_t kMostRecipeBytes = 1 << 20;
-constexpr std::string_view kType = "type";  // the result of a rule and of a recipe
-constexpr std::size_t kLongestChain = 32;   // length of a chain of `extends`
+constexpr std::uint64_t kMaxRecipeBytes = 1 << 20;
+constexpr std::string_view kType = "type";   // the result of a rule and of a recipe
+constexpr std::size_t kMaxChainLength = 32;  // length of a chain of `extends`
 
 // Renders the conditions of a rule as written in the recipe: "class ffn_down, depth spread".
 std::string describe_conditions(const ConfigNode& rule) {
@@ -160,7 +160,7 @@ struct RecipeText {
 
 Result<std::string> file_text(const std::string& path) {
   BOOST_OUTCOME_TRY(const auto file, open_source(path));
-  if (file->bytes() > kMostRecipeBytes)
+  if (file->bytes() > kMaxRecipeBytes)
     return Error{ExitCode::kUsage, path, "recipe is larger than 1 MiB", "",
                  "check that this is the right file; no recipe needs to be that large"};
   std::string text(static_cast<std::size_t>(file->bytes()), '\0');
@@ -183,13 +183,13 @@ void add_rules(std::vector<Rule> rules, const std::string& where, Recipe& recipe
   prepend(recipe.rules, std::move(rules), where);
 }
 
-std::optional<std::uint32_t> RecipeShelf::file_type_of(const std::string& name) const {
+std::optional<std::uint32_t> RecipeCatalog::file_type_of(const std::string& name) const {
   if (names_file(name)) return {};
   const auto recipe = find(name);
   return recipe ? recipe.value().file_type : std::nullopt;
 }
 
-Result<Recipe> RecipeShelf::find(const std::string& name_or_path, const Origin& asked) const {
+Result<Recipe> RecipeCatalog::find(const std::string& name_or_path, const Origin& asked) const {
   std::vector<std::string> chain;
   return find(name_or_path, asked, chain);
 }
@@ -237,14 +237,14 @@ std::string recipe_hint(const std::string& name) {
                        : fmt::format("did you mean '{}'? `ggufmill recipe list` lists them", meant);
 }
 
-Result<Recipe> RecipeShelf::find(const std::string& name_or_path, const Origin& asked,
-                                 std::vector<std::string>& chain) const {
+Result<Recipe> RecipeCatalog::find(const std::string& name_or_path, const Origin& asked,
+                                   std::vector<std::string>& chain) const {
   BOOST_OUTCOME_TRY(const RecipeText text, text_of(name_or_path, asked));
   if (std::find(chain.begin(), chain.end(), text.name) != chain.end())
     return error_at(asked, fmt::format("recipe '{}' extends itself through '{}'", text.name, chain.back()));
-  if (chain.size() == kLongestChain)
+  if (chain.size() == kMaxChainLength)
     return error_at(
-        asked, fmt::format("the chain of extended recipes of '{}' is longer than {}", chain.front(), kLongestChain),
+        asked, fmt::format("the chain of extended recipes of '{}' is longer than {}", chain.front(), kMaxChainLength),
         "merge the rules of several of them into one");
   chain.push_back(text.name);
 

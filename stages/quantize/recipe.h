@@ -42,9 +42,9 @@ struct Recipe {
 FieldSpec recipe_fields();
 
 // Finds recipes: built-in ones by name or alias, ignoring case, and files by path.
-class RecipeShelf {
+class RecipeCatalog {
  public:
-  explicit RecipeShelf(Types types = {}) : types_(std::move(types)) {}
+  explicit RecipeCatalog(Types types = {}) : types_(std::move(types)) {}
   // Resolves `extends`: the recipe's own rules come before inherited ones, its other values replace inherited ones.
   // Fails for an unknown name, a recipe that extends itself, or a file with errors; the error refers to `asked`.
   Result<Recipe> find(const std::string& name_or_path, const Origin& asked = {}) const;

@@ -14,7 +14,7 @@
 namespace ggufmill {
 namespace {
 
-constexpr std::size_t kMostPattern = 3000;  // bytes of one rule's pattern; the limit for compilation is 4096
+constexpr std::size_t kMaxPattern = 3000;  // bytes of one rule's pattern; the limit for compilation is 4096
 
 // Returns a tensor's name without its layer: "ffn_down.weight" for "blk.3.ffn_down.weight".
 std::string part_of(const std::string& name) {
@@ -36,8 +36,8 @@ std::string pattern_of(const std::string& name, const Part& part, const TypeInfo
 
 }  // namespace
 
-Result<std::string> recipe_from(const Model& model, const std::string& of, const RecipeShelf& shelf) {
-  BOOST_OUTCOME_TRY(const Recipe base, recipe_of_target(shelf));
+Result<std::string> recipe_from(const Model& model, const std::string& of, const RecipeCatalog& catalog) {
+  BOOST_OUTCOME_TRY(const Recipe base, recipe_of_target(catalog));
   std::vector<TensorRule> no_rules;
   const ModelFacts facts = facts_of(model);
   Decider decider(base, no_rules, false, true, facts);
@@ -72,7 +72,7 @@ Result<std::string> recipe_from(const Model& model, const std::string& of, const
     for (const auto& [name, part] : parts) {
       if (!part.layers.count(type)) continue;
       const std::string more = pattern_of(name, part, type);
-      if (!pattern.empty() && pattern.size() + more.size() > kMostPattern) write();
+      if (!pattern.empty() && pattern.size() + more.size() > kMaxPattern) write();
       pattern += (pattern.empty() ? "" : "|") + more;
     }
     write();

@@ -54,8 +54,8 @@ Model llama(int layers) { return model_of(kLlama, layers); }
 
 Model quantized(const std::string& recipe, Model model) {
   QuantizeStageOptions options;
-  options.recipe = RecipeShelf().find(recipe).value();
-  return make_quantize_stage(std::move(options), RecipeShelf()).value()->apply(std::move(model)).value();
+  options.recipe = RecipeCatalog().find(recipe).value();
+  return make_quantize_stage(std::move(options), RecipeCatalog()).value()->apply(std::move(model)).value();
 }
 
 std::vector<std::string> types_of(const Model& model) {
@@ -79,12 +79,12 @@ TEST_CASE("a recipe made from the types of any built-in recipe gives the same ty
   };
   for (const Family& family : families)
     for (const BuiltInRecipe& built_in : built_in_recipes()) {
-      const auto recipe = RecipeShelf().find(std::string(built_in.name));
+      const auto recipe = RecipeCatalog().find(std::string(built_in.name));
       if (recipe.value().partial || recipe.value().name == "COPY") continue;
       CAPTURE(family.architecture, family.experts, built_in.name);
       const Model made = quantized(std::string(built_in.name), model_of(family, 32));
       const std::string path = folder.file("mine.yaml");
-      const auto text = recipe_from(made, "model.gguf", RecipeShelf());
+      const auto text = recipe_from(made, "model.gguf", RecipeCatalog());
       REQUIRE(text);
       write_text(path, text.value());
       CHECK(types_of(quantized(path, model_of(family, 32))) == types_of(made));
@@ -99,7 +99,7 @@ TEST_CASE("a recipe made from the types of any built-in recipe gives the same ty
 }
 
 TEST_CASE("the rules are few and name layers only where they differ") {
-  const std::string text = recipe_from(quantized("Q4_K_M", llama(4)), "model.gguf", RecipeShelf()).value();
+  const std::string text = recipe_from(quantized("Q4_K_M", llama(4)), "model.gguf", RecipeCatalog()).value();
   CHECK(text ==
         "description: 'the types of model.gguf'\nextends: base\ntype: Q4_K\nrules:\n"
         "  - {match: '^(blk\\.(2|3)\\.attn_v\\.weight|blk\\.(2|3)\\.ffn_down\\.weight|output\\.weight)$', type: "
@@ -118,6 +118,6 @@ TEST_CASE("names with special characters of YAML or patterns are taken literally
     made.tensors[i].type = &type_named("Q8_0");
   const TempDir folder;
   const std::string path = folder.file("mine.yaml");
-  write_text(path, recipe_from(made, "my: 'model'.gguf", RecipeShelf()).value());
+  write_text(path, recipe_from(made, "my: 'model'.gguf", RecipeCatalog()).value());
   CHECK(types_of(quantized(path, model)) == types_of(made));
 }

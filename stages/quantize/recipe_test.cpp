@@ -9,7 +9,7 @@ using namespace ggufmill;
 
 namespace {
 
-Result<Recipe> find(const std::string& name) { return RecipeShelf().find(name); }
+Result<Recipe> find(const std::string& name) { return RecipeCatalog().find(name); }
 
 // A temporary folder with recipe files.
 struct Folder {
@@ -151,9 +151,9 @@ TEST_CASE("a file larger than a recipe can be is refused") {
 }
 
 TEST_CASE("the file type of a recipe is known by its names, not by its path") {
-  const RecipeShelf shelf;
-  CHECK(shelf.file_type_of("Q4_K_M") == 15u);
-  CHECK(shelf.file_type_of("Q4_K") == 15u);
-  CHECK_FALSE(shelf.file_type_of("IQ9"));
-  CHECK_FALSE(shelf.file_type_of("./a.yaml"));
+  const RecipeCatalog catalog;
+  CHECK(catalog.file_type_of("Q4_K_M") == 15u);
+  CHECK(catalog.file_type_of("Q4_K") == 15u);
+  CHECK_FALSE(catalog.file_type_of("IQ9"));
+  CHECK_FALSE(catalog.file_type_of("./a.yaml"));
 }

@@ -6,15 +6,15 @@
 
 namespace ggufmill {
 
-Result<Model> with_recipe(const Recipe& recipe, Model model, const RecipeShelf& shelf) {
+Result<Model> with_recipe(const Recipe& recipe, Model model, const RecipeCatalog& catalog) {
   QuantizeStageOptions options;
   options.recipe = recipe;
-  BOOST_OUTCOME_TRY(const auto stage, make_quantize_stage(std::move(options), shelf));
+  BOOST_OUTCOME_TRY(const auto stage, make_quantize_stage(std::move(options), catalog));
   return stage->apply(std::move(model));
 }
 
-Result<std::vector<RuleUse>> rule_uses(const Recipe& recipe, const Model& model, const RecipeShelf& shelf) {
-  BOOST_OUTCOME_TRY(const Model made, with_recipe(recipe, model, shelf));
+Result<std::vector<RuleUse>> rule_uses(const Recipe& recipe, const Model& model, const RecipeCatalog& catalog) {
+  BOOST_OUTCOME_TRY(const Model made, with_recipe(recipe, model, catalog));
   std::vector<RuleUse> uses;
   for (const auto* rules : {&recipe.keep, &recipe.rules, &recipe.adjust})
     for (const Rule& rule : *rules) {

@@ -17,9 +17,9 @@ struct RuleUse {
 // Returns an entry for each rule of a complete recipe, including inherited rules, in the order they are tried; the
 // lists follow one another. A rule that decides no tensor matches none, or only tensors already decided by an earlier
 // rule.
-Result<std::vector<RuleUse>> rule_uses(const Recipe& recipe, const Model& model, const RecipeShelf& shelf);
+Result<std::vector<RuleUse>> rule_uses(const Recipe& recipe, const Model& model, const RecipeCatalog& catalog);
 
 // Returns the model with the types that a recipe gives it.
-Result<Model> with_recipe(const Recipe& recipe, Model model, const RecipeShelf& shelf);
+Result<Model> with_recipe(const Recipe& recipe, Model model, const RecipeCatalog& catalog);
 
 }  // namespace ggufmill

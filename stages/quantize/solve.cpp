@@ -189,7 +189,7 @@ class Solver {
       ways.push_back(std::move(next.second));
       held += states.size();
       if (states.empty()) return {};
-      if (held > kMostChoiceStates) return {false, {}};
+      if (held > kMaxChoiceStates) return {false, {}};
     }
     // States are sorted by increasing cost and decreasing loss: the last one that fits is the best.
     std::size_t at = states.size();

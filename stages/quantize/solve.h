@@ -20,7 +20,7 @@ using ChoiceClass = std::vector<ChoiceOption>;  // at least one
 struct ChoiceSolution {
   std::vector<std::size_t> options;  // index of the chosen option of each class
   std::uint64_t cost = 0, loss = 0;
-  bool is_proven = true;  // no choice is better; false if the search stopped at kMostChoiceStates
+  bool is_proven = true;  // no choice is better; false if the search stopped at kMaxChoiceStates
 };
 
 // Returns the choice with the smallest loss and, among those, the smallest cost; remaining ties are resolved
@@ -28,6 +28,6 @@ struct ChoiceSolution {
 std::optional<ChoiceSolution> solve_choice(const std::vector<ChoiceClass>& classes, std::uint64_t limit);
 
 // Limit of the states that the dynamic program keeps in memory: 16 bytes each, plus 8 to trace the choice back.
-inline constexpr std::size_t kMostChoiceStates = 12'000'000;
+inline constexpr std::size_t kMaxChoiceStates = 12'000'000;
 
 }  // namespace ggufmill

@@ -446,7 +446,7 @@ bool wants_measurement(const Error& error) {
 
 Result<std::vector<CurvePoint>> choice_curve(const TargetOptions& options, const Model& model,
                                              const std::vector<std::size_t>& open, std::size_t points,
-                                             const RecipeShelf& shelf, const Model* chosen) {
+                                             const RecipeCatalog& catalog, const Model* chosen) {
   TargetOptions undivided = options;
   undivided.budgets = {options.budgets.back()};
   // Falls back to the simplest objective if the default one does not apply, as when types are chosen.
@@ -467,7 +467,7 @@ Result<std::vector<CurvePoint>> choice_curve(const TargetOptions& options, const
   }
   std::vector<CurvePoint> stock;
   for (const BuiltInRecipe& built_in : built_in_recipes()) {
-    BOOST_OUTCOME_TRY(const Recipe recipe, shelf.find(std::string(built_in.name)));
+    BOOST_OUTCOME_TRY(const Recipe recipe, catalog.find(std::string(built_in.name)));
     if (recipe.partial || !recipe.type) continue;
     BOOST_OUTCOME_TRY(const Model like, model_like(recipe, model));
     if (const auto loss = chooser.loss_of(like)) stock.push_back({recipe.name, tensor_bytes(like), *loss});

@@ -69,7 +69,7 @@ struct Choice {
 };
 
 // Reads the options of a target in a mapping of `quantize`; nullopt without `target`, which the other options need.
-Form<std::optional<TargetOptions>> target_form(const RecipeShelf& shelf);
+Form<std::optional<TargetOptions>> target_form(const RecipeCatalog& catalog);
 
 // A choice made without a measurement, from the sizes of types only. It fills the budgets as a measured choice would.
 // If a budget is a divergence, which does not determine a size, its tensors get the largest candidates. The errors are
@@ -106,6 +106,6 @@ struct CurvePoint {
 // `chosen` is the model with the types chosen for the target, appended as the last point; null: none.
 Result<std::vector<CurvePoint>> choice_curve(const TargetOptions& options, const Model& model,
                                              const std::vector<std::size_t>& open, std::size_t points,
-                                             const RecipeShelf& shelf, const Model* chosen = nullptr);
+                                             const RecipeCatalog& catalog, const Model* chosen = nullptr);
 
 }  // namespace ggufmill

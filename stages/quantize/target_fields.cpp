@@ -42,10 +42,10 @@ struct LimitDocs {
   const char *size, *bits, *like, *divergence;
 };
 
-Fields<TargetBudget> limit_fields(const RecipeShelf& shelf, const LimitDocs& docs) {
+Fields<TargetBudget> limit_fields(const RecipeCatalog& catalog, const LimitDocs& docs) {
   using Budget = TargetBudget;
-  const auto find_like = [shelf](const std::string& name, const ConfigNode& node) -> Result<Recipe> {
-    BOOST_OUTCOME_TRY(Recipe recipe, shelf.find(name, origin_of(node)));
+  const auto find_like = [catalog](const std::string& name, const ConfigNode& node) -> Result<Recipe> {
+    BOOST_OUTCOME_TRY(Recipe recipe, catalog.find(name, origin_of(node)));
     if (recipe.partial) return error_at(node, fmt::format("recipe '{}' is only a base for other recipes", name));
     return recipe;
   };
@@ -71,7 +71,7 @@ Result<std::vector<TargetBudget>> check_budgets(std::vector<TargetBudget> budget
   return budgets;
 }
 
-Form<std::vector<TargetBudget>> budgets_form(const RecipeShelf& shelf) {
+Form<std::vector<TargetBudget>> budgets_form(const RecipeCatalog& catalog) {
   using Budgets = std::vector<TargetBudget>;
   const LimitDocs of_all{
       "Size of the complete output in bytes, including headers and padding.",
@@ -82,14 +82,14 @@ Form<std::vector<TargetBudget>> budgets_form(const RecipeShelf& shelf) {
       "Size of these tensors in bits per weight.", "The size that this recipe gives these tensors.",
       "The smallest size at which their sum is at most this."};
   const auto all =
-      map_of<TargetBudget>(limit_fields(shelf, of_all)).at(&TargetBudget::origin).doc("One budget for all tensors.");
+      map_of<TargetBudget>(limit_fields(catalog, of_all)).at(&TargetBudget::origin).doc("One budget for all tensors.");
   const auto some =
       map_of<TargetBudget>(
           Fields<TargetBudget>{field("tensors", &TargetBudget::tensors,
                                      "Pattern to find in the names of this budget's tensors; the last budget has none "
                                      "and covers all other tensors and the headers.")
                                    .example("'ffn_.*_exps'")} +
-          limit_fields(shelf, of_some))
+          limit_fields(catalog, of_some))
           .at(&TargetBudget::origin)
           .doc("A budget for some tensors: exactly one of size, bits, like, and divergence.");
   return either<Budgets>(
@@ -140,23 +140,23 @@ Form<TypeBound> bound_form(const Types& types) {
       .doc("Tensors, and the range of their types by bits per weight.");
 }
 
-Fields<TargetSettings> settings_fields(const RecipeShelf& shelf) {
+Fields<TargetSettings> settings_fields(const RecipeCatalog& catalog) {
   using Settings = TargetSettings;
   std::string built_in;
   for (const BuiltInExclusion& each : built_in_exclusions()) built_in += fmt::format("{}, ", each.name);
   const auto group = regex().doc("Pattern to find in the tensor names.").example("'ffn_(gate|up)\\.'");
   return {
-      field(std::string(kTarget), &Settings::budgets, budgets_form(shelf),
+      field(std::string(kTarget), &Settings::budgets, budgets_form(catalog),
             "Used instead of a recipe: chooses the types with the least total loss for a given size, based on "
             "measurements. Rules in `tensors` set the types of individual tensors.")
           .example("{bits: 4.5}")
           .at(&Settings::origin),
       field("candidates", &Settings::candidates,
-            list_of(tensor_type(shelf.types()).doc("A type.").example("Q4_K")).at_least(1),
+            list_of(tensor_type(catalog.types()).doc("A type.").example("Q4_K")).at_least(1),
             "The types to choose from; each one is measured.")
           .shown_default(fmt::format("[{}]", fmt::join(kCandidates, ", ")))
           .example("[Q3_K, Q4_K, Q6_K]"),
-      field("exclude", &Settings::exclude, exclusions_form(shelf.types()),
+      field("exclude", &Settings::exclude, exclusions_form(catalog.types()),
             "Candidates to exclude, given as lists of types without fast code in a backend: " + built_in +
                 "or files of your own.")
           .example("[cuda, cpu-x86-64]")
@@ -172,7 +172,7 @@ Fields<TargetSettings> settings_fields(const RecipeShelf& shelf) {
       field("groups", &Settings::groups, list_of(group),
             "Patterns for tensors of a layer that must have the same type.")
           .example("['ffn_(gate|up)\\.']"),
-      field("bounds", &Settings::bounds, list_of(bound_form(shelf.types())), "Bounds on the choice.")
+      field("bounds", &Settings::bounds, list_of(bound_form(catalog.types())), "Bounds on the choice.")
           .example("[{match: attn_v, at_least: Q4_K}]"),
   };
 }
@@ -229,11 +229,11 @@ Result<TargetOptions> options_of(TargetSettings settings, const Types& types) {
 
 }  // namespace
 
-Form<std::optional<TargetOptions>> target_form(const RecipeShelf& shelf) {
+Form<std::optional<TargetOptions>> target_form(const RecipeCatalog& catalog) {
   using Target = std::optional<TargetOptions>;
-  const Fields<TargetSettings> fields = settings_fields(shelf);
-  const auto convert = [fields, types = shelf.types()](TargetSettings settings,
-                                                       const ConfigNode& quantize) -> Result<Target> {
+  const Fields<TargetSettings> fields = settings_fields(catalog);
+  const auto convert = [fields, types = catalog.types()](TargetSettings settings,
+                                                         const ConfigNode& quantize) -> Result<Target> {
     if (!settings.budgets.empty()) {
       BOOST_OUTCOME_TRY(TargetOptions options, options_of(std::move(settings), types));
       return Target(std::move(options));

@@ -342,7 +342,7 @@ TEST_CASE("the curve falls with the size, and no recipe is below it") {
   const Sample sample;
   const auto made = stage(fmt::format("{{target: {{bits: 4}}, {}}}", kTypes), sample);
   const Undecided open = made->as_target()->undecided(sample.model).value();
-  const auto curve = choice_curve(*target_of(*made), open.model, open.open, 9, RecipeShelf()).value();
+  const auto curve = choice_curve(*target_of(*made), open.model, open.open, 9, RecipeCatalog()).value();
   REQUIRE(curve.size() > 9);
   for (std::size_t i = 1; i < 9; ++i) {
     CHECK(curve[i].bytes > curve[i - 1].bytes);
@@ -360,7 +360,7 @@ TEST_CASE("the curve marks the result of the target itself") {
   const auto made = stage(fmt::format("{{target: {{bits: 4}}, {}}}", kTypes), sample);
   const Undecided open = made->as_target()->undecided(sample.model).value();
   const Model chosen = made->apply(sample.model).value();
-  const auto curve = choice_curve(*target_of(*made), open.model, open.open, 9, RecipeShelf(), &chosen).value();
+  const auto curve = choice_curve(*target_of(*made), open.model, open.open, 9, RecipeCatalog(), &chosen).value();
   REQUIRE(std::ranges::count(curve, true, &CurvePoint::is_target) == 1);
   CHECK(curve.back().is_target);
   CHECK(curve.back().bytes == tensor_bytes(chosen));

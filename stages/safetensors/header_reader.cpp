@@ -131,8 +131,8 @@ class HeaderSink final : public JsonSink {
     const auto [rest, error] = std::from_chars(event.text.data(), end, number);
     if (event.kind != Kind::kNumber || rest != end || error != std::errc())
       return tensor_problem(fmt::format("has a value that is not a non-negative 64-bit integer in {}", key_));
-    if (numbers_->size() == kMostDimensions)
-      return tensor_problem(fmt::format("has more than {} numbers in {}", kMostDimensions, key_));
+    if (numbers_->size() == kMaxDimensions)
+      return tensor_problem(fmt::format("has more than {} numbers in {}", kMaxDimensions, key_));
     numbers_->push_back(number);
     return {};
   }
@@ -189,9 +189,9 @@ class HeaderReader {
       return wrong(fmt::format("{} bytes are too short for a safetensors file", bytes), kDamagedFileHelp);
     std::uint64_t length = 0;
     for (std::size_t i = kLengthBytes; i-- > 0;) length = length << 8 | std::to_integer<std::uint64_t>(start[i]);
-    if (length > kLongestHeader) {
+    if (length > kMaxHeaderLength) {
       Error error = wrong(
-          fmt::format("the header would have {} bytes, more than the format's limit of {}", length, kLongestHeader),
+          fmt::format("the header would have {} bytes, more than the format's limit of {}", length, kMaxHeaderLength),
           "check that this is a safetensors file");
       error.detail = "at byte 0x0";
       return error;

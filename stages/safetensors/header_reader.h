@@ -11,8 +11,8 @@
 
 namespace ggufmill::safetensors {
 
-inline constexpr std::uint64_t kLongestHeader = 100'000'000;  // the limit of the reference library
-inline constexpr std::size_t kMostDimensions = 8;
+inline constexpr std::uint64_t kMaxHeaderLength = 100'000'000;  // the limit of the reference library
+inline constexpr std::size_t kMaxDimensions = 8;
 
 struct HeaderTensor {
   std::string name;

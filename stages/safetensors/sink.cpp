@@ -167,7 +167,7 @@ class SafetensorsSink final : public Sink {
       if (tensor.name == "__metadata__")
         return usage_error("a tensor is named '__metadata__', which is reserved in safetensors files",
                            "rename it first: stages: [{rename: ...}]");
-      if (bytes > static_cast<std::uint64_t>(INT64_MAX) - 2 * kLongestHeader - end)
+      if (bytes > static_cast<std::uint64_t>(INT64_MAX) - 2 * kMaxHeaderLength - end)
         return usage_error(fmt::format("the output {} would be larger than 2^63 bytes", quoted_name(file.path)));
       header += "," + entry_of(tensor, end, bytes);
       file.tensors.push_back({i, end, bytes});
@@ -175,10 +175,10 @@ class SafetensorsSink final : public Sink {
     }
     header += "}";
     header.resize((header.size() + kAlignment - 1) / kAlignment * kAlignment, ' ');
-    if (header.size() > kLongestHeader)
+    if (header.size() > kMaxHeaderLength)
       return usage_error(
           fmt::format("the header of the output {} would have {} bytes, more than the format's limit of {}",
-                      quoted_name(file.path), header.size(), kLongestHeader),
+                      quoted_name(file.path), header.size(), kMaxHeaderLength),
           "choose a smaller shard_size");
     for (std::size_t i = 0; i < 8; ++i) file.header += static_cast<char>(header.size() >> (8 * i));
     file.header += header;

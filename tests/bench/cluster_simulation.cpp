@@ -248,12 +248,12 @@ struct Curve {
 
 std::string svg_of(const std::vector<Curve>& curves) {
   constexpr double kWidth = 860, kHeight = 560, kLeft = 70, kRight = 230, kTop = 50, kBottom = 60;
-  constexpr double kMostNodes = 1000, kLeastHours = 0.02, kMostHours = 3;
+  constexpr double kMaxNodes = 1000, kMinHours = 0.02, kMaxHours = 3;
   const auto x = [&](double nodes) {
-    return kLeft + (kWidth - kLeft - kRight) * std::log(nodes) / std::log(kMostNodes);
+    return kLeft + (kWidth - kLeft - kRight) * std::log(nodes) / std::log(kMaxNodes);
   };
   const auto y = [&](double hours) {
-    return kTop + (kHeight - kTop - kBottom) * std::log(kMostHours / hours) / std::log(kMostHours / kLeastHours);
+    return kTop + (kHeight - kTop - kBottom) * std::log(kMaxHours / hours) / std::log(kMaxHours / kMinHours);
   };
   std::string svg = fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} {1}\" "

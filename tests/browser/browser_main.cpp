@@ -170,13 +170,13 @@ std::string large_page(const std::string& folder) {
   Report report = testing::report_of({});
   report.outputs.clear();
   for (int output = 0; output < 5; ++output) {
-    ReportOutput& told = report.outputs.emplace_back();
-    told.files = {{fmt::format("out/model-{}.gguf", output), 1000}};
+    ReportOutput& described = report.outputs.emplace_back();
+    described.files = {{fmt::format("out/model-{}.gguf", output), 1000}};
     for (int i = 0; i < 1000; ++i) {
       const float error = static_cast<float>((i * 7919 + output) % 1000 + 1) / 1e6f;
       const std::string name =
           i == 0 ? std::string(kHostile) : fmt::format("blk.{}.ffn_{}.weight", i / 10, i % 10 ? "up" : "down");
-      told.tensors.push_back(testing::measured_tensor(name, {1, 2}, {1, 2 + error}));
+      described.tensors.push_back(testing::measured_tensor(name, {1, 2}, {1, 2 + error}));
     }
   }
   write_text(folder + "/large.html", testing::page_of(report));

@@ -54,7 +54,7 @@ void damage(std::string& text, std::mt19937& random) {
 }
 
 // Resumes parts and seal with the current state of the folder. Errors are expected and ignored.
-void go_on(const std::string& folder) {
+void resume(const std::string& folder) {
   const auto job = load_job_folder(folder);
   if (!job) return;
   const auto plan = load_plan(job.value(), context().kernels().types());
@@ -110,7 +110,7 @@ TEST_CASE("whatever is damaged in a job's folder, its outputs are right or are n
     damage(text, random);
     write_text(folder.file("job/" + which->first), text);
     CAPTURE(round, which->first);
-    go_on(folder.file("job"));
+    resume(folder.file("job"));
     Files there = files_under(folder.file("out"));
     std::erase_if(there, [](const auto& file) { return file.first.starts_with("."); });
     CHECK((there.empty() || there == right));

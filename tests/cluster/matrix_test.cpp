@@ -113,7 +113,7 @@ TEST_CASE("the parts of a matrix, in any order, make the bytes of a run of it") 
   const ClusterArray& array = planned.array;
   REQUIRE(array.jobs.size() == 3);
   CHECK(array.parts() == std::min(parts, 14U));  // at most one part per unit
-  CHECK(array.left_out.empty());
+  CHECK(array.skipped.empty());
   std::size_t part = 0;
   for (std::size_t i = 0; i < 3; ++i) {
     CHECK(array.jobs[i].folder == folder.path(fmt::format("job.job/{}-{}-F32", i, "abc"[i])));
@@ -215,14 +215,14 @@ TEST_CASE("what is unchanged, cannot be read or would be written twice is left o
   const PlannedArray planned = folder.submit(0, overwrite);
   REQUIRE(planned.array.jobs.size() == 1);
   CHECK(planned.array.jobs[0].folder.ends_with("1-b-F32"));
-  const std::vector<BatchCell>& left_out = planned.array.left_out;  // as written and read back
-  REQUIRE(left_out.size() == 4);
-  CHECK(left_out[0].state == CellState::kUnchanged);
-  CHECK(left_out[1].output == folder.path("out/a-F16.gguf"));
-  CHECK(left_out[1].bytes == fs::file_size(folder.path("out/a-F16.gguf")));
-  CHECK(left_out[3].state == CellState::kFailed);
-  CHECK(left_out[3].error->code == ExitCode::kBadInput);
-  CHECK(left_out[3].error->what.starts_with("not a GGUF file"));
+  const std::vector<BatchCell>& skipped = planned.array.skipped;  // as written and read back
+  REQUIRE(skipped.size() == 4);
+  CHECK(skipped[0].state == CellState::kUnchanged);
+  CHECK(skipped[1].output == folder.path("out/a-F16.gguf"));
+  CHECK(skipped[1].bytes == fs::file_size(folder.path("out/a-F16.gguf")));
+  CHECK(skipped[3].state == CellState::kFailed);
+  CHECK(skipped[3].error->code == ExitCode::kBadInput);
+  CHECK(skipped[3].error->what.starts_with("not a GGUF file"));
   do_all(planned);
   CHECK(seal_them(planned) == std::vector<bool>{true});
   // Every output that can be made already exists.
@@ -230,8 +230,8 @@ TEST_CASE("what is unchanged, cannot be read or would be written twice is left o
   const auto clash = plan_matrix(context(), folder.batch("other", "{recipe}"), {});
   REQUIRE(clash);
   CHECK(clash.value().array.jobs.size() == 1);
-  CHECK(clash.value().array.left_out[0].error->where == folder.path("other/Q8_0.gguf"));
-  CHECK(clash.value().array.left_out[0].error->what == "another source of the matrix also writes this file");
+  CHECK(clash.value().array.skipped[0].error->where == folder.path("other/Q8_0.gguf"));
+  CHECK(clash.value().array.skipped[0].error->what == "another source of the matrix also writes this file");
 }
 
 TEST_CASE("a job of a matrix that cannot be made is left out of it, and without any there is no matrix") {
@@ -244,8 +244,8 @@ TEST_CASE("a job of a matrix that cannot be made is left out of it, and without 
   REQUIRE(create_array(others));
   REQUIRE(others.array.jobs.size() == 2);
   CHECK(others.array.jobs[1].first_part == 1);
-  CHECK(others.array.left_out.size() == 2);
-  CHECK(others.array.left_out[0].error->what.starts_with("the cluster job in "));
+  CHECK(others.array.skipped.size() == 2);
+  CHECK(others.array.skipped[0].error->what.starts_with("the cluster job in "));
   CHECK(create_array(planned).error().code == ExitCode::kUsage);  // a matrix already exists
   // Jobs of a matrix can be loaded only through the folder of the matrix.
   const auto inside = load_array(others.array.jobs[0].folder);

@@ -15,7 +15,7 @@
 
 #include "pipeline/cluster/cut.h"
 #include "pipeline/cluster/done_parts.h"
-#include "pipeline/cluster/hems.h"
+#include "pipeline/cluster/edges.h"
 #include "pipeline/cluster/part_store.h"
 #include "pipeline/cluster/status.h"
 #include "pipeline/io/temporary_file.h"
@@ -131,11 +131,11 @@ TEST_CASE("every chunk of an output has one writer, and nothing is written twice
             const std::size_t file = first_files[place.output] + place.file;
             data += end - begin;
             for (std::uint64_t at = begin; at < end;) {
-              const auto hem = std::ranges::find_if(places[part].hems, [&](const Hem& one) {
+              const auto edge = std::ranges::find_if(places[part].edges, [&](const Edge& one) {
                 return one.file == file && one.offset <= at && at < one.offset + one.bytes;
               });
-              if (hem != places[part].hems.end()) {
-                at = hem->offset + hem->bytes;
+              if (edge != places[part].edges.end()) {
+                at = edge->offset + edge->bytes;
                 continue;
               }
               CHECK(at / kChunkBytes >= (stored[file].header.size() + kChunkBytes - 1) / kChunkBytes);
@@ -144,10 +144,10 @@ TEST_CASE("every chunk of an output has one writer, and nothing is written twice
             }
           }
       }
-      for (const Hem& hem : places[part].hems) {
-        in_hems += hem.bytes;
-        CHECK(writers.count({hem.file, hem.offset / kChunkBytes}) == 0);
-        CHECK((hem.offset + hem.bytes - 1) / kChunkBytes == hem.offset / kChunkBytes);
+      for (const Edge& edge : places[part].edges) {
+        in_hems += edge.bytes;
+        CHECK(writers.count({edge.file, edge.offset / kChunkBytes}) == 0);
+        CHECK((edge.offset + edge.bytes - 1) / kChunkBytes == edge.offset / kChunkBytes);
       }
     }
     CHECK(in_hems < data);
@@ -289,8 +289,8 @@ TEST_CASE("what was damaged before the seal is found, and that part alone is don
   for (std::uint32_t output = 0; output < place.output; ++output) file += plan.outputs[output].files.size();
   REQUIRE(std::ranges::count(places.files, file) == 1);
   corrupt(job, plan, file, place.offset + 5000);
-  const bool is_hem = std::ranges::any_of(places.hems, [&](const Hem& hem) {
-    return hem.file == file && hem.offset <= place.offset + 5000 && place.offset + 5000 < hem.offset + hem.bytes;
+  const bool is_hem = std::ranges::any_of(places.edges, [&](const Edge& edge) {
+    return edge.file == file && edge.offset <= place.offset + 5000 && place.offset + 5000 < edge.offset + edge.bytes;
   });
   const auto first = seal(context(), job, plan, {});
   if (is_hem) {  // the seal writes edges itself
@@ -348,10 +348,10 @@ TEST_CASE("a part that is stopped keeps what it has done") {
   }();
   REQUIRE(!outcome);
   CHECK(outcome.error().code == ExitCode::kTransient);
-  const auto beat = read_beat(job, 0);
-  REQUIRE(beat);
-  CHECK(beat->state == Beat::State::kStopped);
-  const std::size_t kept = beat->units;
+  const auto heartbeat = read_heartbeat(job, 0);
+  REQUIRE(heartbeat);
+  CHECK(heartbeat->state == Heartbeat::State::kStopped);
+  const std::size_t kept = heartbeat->units;
   const PartOutcome again = do_part(job, plan, 0);
   CHECK(again.units_kept == kept);
   do_seal(job, plan);
@@ -385,10 +385,10 @@ TEST_CASE("a fault that passes is tried again, and one that stays says so") {
   const auto outcome = run_part(context(), job, plan, options);
   REQUIRE(!outcome);
   CHECK(outcome.error().code == ExitCode::kBadInput);
-  const auto beat = read_beat(job, 1);
-  REQUIRE(beat);
-  CHECK(beat->state == Beat::State::kFailed);
-  CHECK(beat->exit_code == static_cast<int>(ExitCode::kBadInput));
+  const auto heartbeat = read_heartbeat(job, 1);
+  REQUIRE(heartbeat);
+  CHECK(heartbeat->state == Heartbeat::State::kFailed);
+  CHECK(heartbeat->exit_code == static_cast<int>(ExitCode::kBadInput));
 }
 
 TEST_CASE("parts that do not exist, jobs that are none, and outputs that somebody removed") {
@@ -443,7 +443,7 @@ const Loss kLosses[] = {
        fs::resize_file(path, 0);
        fs::resize_file(path, bytes);
      }},
-    {"is missing or truncated", [](const auto& job, const auto&) { fs::remove(job.part_file(1, "hem")); }},
+    {"is missing or truncated", [](const auto& job, const auto&) { fs::remove(job.part_file(1, "edges")); }},
 };
 
 }  // namespace
@@ -511,7 +511,7 @@ TEST_CASE("a run refuses the outputs of a cluster job, until the job has sealed 
   const Leftovers left = context().leftovers(plan);
   CHECK((left.cluster_jobs() == std::vector<std::string>{job.folder}));
   CHECK_FALSE(left.is_running());
-  CHECK_FALSE(left.can_go_on());
+  CHECK_FALSE(left.can_resume());
   RunOptions overwriting;
   overwriting.overwrite = true;
   const auto run = context().run(plan, overwriting);

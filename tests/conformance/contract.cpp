@@ -59,7 +59,7 @@ bool is_known_operation(std::uint32_t operation) {
   return operation == GGUFMILL_DECODE || operation == GGUFMILL_ENCODE;
 }
 
-void check_figures(const ggufmill_module& module, ContractResult& result) {
+void check_statistics(const ggufmill_module& module, ContractResult& result) {
   note(module.magic == GGUFMILL_MAGIC && module.struct_size == sizeof(ggufmill_module) &&
            module.abi_major == GGUFMILL_ABI_MAJOR && module.kernel_size == sizeof(ggufmill_kernel),
        "module", "magic, sizes or ABI are wrong", result);
@@ -76,7 +76,7 @@ void check_figures(const ggufmill_module& module, ContractResult& result) {
 
 ContractResult check_contract(const ggufmill_module& module, std::uint64_t seed) {
   ContractResult result;
-  check_figures(module, result);
+  check_statistics(module, result);
   if (!result.violations.empty()) return result;
   Random random(seed);
   for (const ggufmill_kernel& kernel : kernels_of(module)) check_kernel(kernel, random, result);

@@ -137,12 +137,12 @@ std::vector<std::string> cluster_matrix_seeds() {
   array.folder = dir.path();
   array.jobs = {small_job(dir.file("0-a")), small_job(dir.file("1-b"))};
   array.jobs[0].source = "models/a.gguf";
-  array.left_out.resize(2);
-  array.left_out[0].state = CellState::kUnchanged;
-  array.left_out[0].output = "out/c.gguf";
-  array.left_out[0].bytes = array.left_out[0].weights = 4096;
-  array.left_out[1].state = CellState::kFailed;
-  array.left_out[1].error = input_error("models/d.gguf", "it ends early", "fetch it again");
+  array.skipped.resize(2);
+  array.skipped[0].state = CellState::kUnchanged;
+  array.skipped[0].output = "out/c.gguf";
+  array.skipped[0].bytes = array.skipped[0].weights = 4096;
+  array.skipped[1].state = CellState::kFailed;
+  array.skipped[1].error = input_error("models/d.gguf", "it ends early", "fetch it again");
   array.report.json = "all.json";
   if (!write_matrix(array)) return {};
   const std::string text = read_text(array.file("matrix.json"));
@@ -163,10 +163,10 @@ std::string fuzz_cluster_marker(std::string_view bytes) {
       job.part_file(1, "done.json"), bytes, [&] { return read_done(job, 1); },
       [&](const DoneMarker& marker) { return bool(write_done(job, 1, marker)); });
   if (!done.empty()) return done;
-  const std::string beat = problem_of_marker(
-      job.part_file(1, "beat.json"), bytes, [&] { return read_beat(job, 1); },
-      [&](const Beat& marker) { return bool(write_beat(job, 1, marker)); });
-  if (!beat.empty()) return beat;
+  const std::string heartbeat = problem_of_marker(
+      job.part_file(1, "beat.json"), bytes, [&] { return read_heartbeat(job, 1); },
+      [&](const Heartbeat& marker) { return bool(write_heartbeat(job, 1, marker)); });
+  if (!heartbeat.empty()) return heartbeat;
   const std::string seal = problem_of_marker(
       job.file("seal.json"), bytes, [&] { return read_seal(job); },
       [&](const SealMarker& marker) { return bool(write_seal(job, marker)); });
@@ -203,12 +203,13 @@ std::vector<std::string> cluster_marker_seeds() {
   done.seconds = 1.25;
   done.bytes_read = done.bytes_written = 81920;
   done.inodes = {7, 8};
-  Beat beat;
-  beat.state = Beat::State::kFailed;
-  beat.attempt = "n1-7-abcdef";
-  beat.exit_code = 4;
-  beat.error = "error: NaN\n";
-  if (!write_done(job, 1, done) || !write_beat(job, 1, beat) || !write_seal(job, {{7, ~std::uint64_t{0}}})) return {};
+  Heartbeat heartbeat;
+  heartbeat.state = Heartbeat::State::kFailed;
+  heartbeat.attempt = "n1-7-abcdef";
+  heartbeat.exit_code = 4;
+  heartbeat.error = "error: NaN\n";
+  if (!write_done(job, 1, done) || !write_heartbeat(job, 1, heartbeat) || !write_seal(job, {{7, ~std::uint64_t{0}}}))
+    return {};
   const float reference[] = {1, 2, 3}, values[] = {1, 2.5, 3};
   DifferenceSums sums;
   sums.add_rows(reference, values, 3, nullptr);

@@ -8,7 +8,7 @@ namespace ggufmill {
 std::string fuzz_recipe(std::string_view yaml) {
   const MemoryFile file(yaml, yaml.size());
   if (!file.good()) return "no memory file";
-  const auto recipe = RecipeShelf().find(file.path());
+  const auto recipe = RecipeCatalog().find(file.path());
   if (recipe) return {};
   const Error& error = recipe.error();
   if (error.what.empty() || error.code != ExitCode::kUsage) return "not a clear error: " + render(error);

@@ -131,11 +131,11 @@ struct Tally {
 
 // Counts a cell, and prints the first few wrong ones.
 void count(bool right, const std::string& what, Tally& tally) {
-  constexpr std::size_t kMostShown = 40;
+  constexpr std::size_t kMaxShown = 40;
   ++tally.all;
   if (right)
     ++tally.right;
-  else if (tally.all - tally.right <= kMostShown)
+  else if (tally.all - tally.right <= kMaxShown)
     fmt::print(stderr, "{}\n", what);
 }
 

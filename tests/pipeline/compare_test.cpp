@@ -88,13 +88,13 @@ TEST_CASE("a comparison of source and output gives the figures of the run's repo
   const TempDir folder;
   model().write(folder.file("in.gguf"));
   write_importance(folder.file("imatrix.gguf"));
-  const Report told = run(folder);
+  const Report described = run(folder);
   const Report report =
       compared(folder.file("in.gguf"), folder.file("out.gguf"), {.importance = folder.file("imatrix.gguf")});
   CHECK(report.outputs[0].unmatched.empty());
-  CHECK(sums_of(report) == sums_of(told));
-  CHECK(figures_of(total_of(report.outputs[0])).weighted == figures_of(total_of(told.outputs[0])).weighted);
-  CHECK(figures_of(total_of(told.outputs[0])).weighted > 0);
+  CHECK(sums_of(report) == sums_of(described));
+  CHECK(statistics_of(total_of(report.outputs[0])).weighted == statistics_of(total_of(described.outputs[0])).weighted);
+  CHECK(statistics_of(total_of(described.outputs[0])).weighted > 0);
 }
 
 TEST_CASE("neither memory nor threads change the figures") {

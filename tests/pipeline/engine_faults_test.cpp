@@ -218,18 +218,18 @@ TEST_CASE("where one output cannot get its name, the others get none") {
 
 TEST_CASE("progress is told at the end whatever the pace, and names the tensor that was finished last") {
   EngineFixture fixture(two_outputs());
-  std::vector<Progress> told;
+  std::vector<Progress> described;
   RunOptions options = small_slabs(GENERATE(EngineKind::kGraph, EngineKind::kSimple));
   std::vector<std::uint64_t> file_bytes;
   options.progress = [&](const Progress& progress) {
-    told.push_back(progress);
+    described.push_back(progress);
     file_bytes.assign(progress.file_bytes.begin(), progress.file_bytes.end());
   };
   const RunReport report = fixture.run(options).value();
-  REQUIRE(!told.empty());
-  CHECK(told.back().bytes_read == report.bytes_read);
-  CHECK(told.back().bytes_written == report.bytes_written);
+  REQUIRE(!described.empty());
+  CHECK(described.back().bytes_read == report.bytes_read);
+  CHECK(described.back().bytes_written == report.bytes_written);
   CHECK(file_bytes == std::vector<std::uint64_t>{320 * (34 + 18), 512 * 20 * (2 + 2)});
-  REQUIRE(told.back().tensor != nullptr);
-  CHECK((*told.back().tensor == "a" || *told.back().tensor == "b"));
+  REQUIRE(described.back().tensor != nullptr);
+  CHECK((*described.back().tensor == "a" || *described.back().tensor == "b"));
 }

@@ -131,8 +131,8 @@ TEST_CASE("a run that was stopped is not resumed with another build of the modul
     });
     REQUIRE_FALSE(first().run(plan, options));
   }
-  CHECK(first().leftovers(plan).can_go_on());
-  CHECK_FALSE(rebuilt().leftovers(folder.plan(rebuilt())).can_go_on());
+  CHECK(first().leftovers(plan).can_resume());
+  CHECK_FALSE(rebuilt().leftovers(folder.plan(rebuilt())).can_resume());
   CHECK((folder.made(rebuilt(), "out.gguf") == right));
 }
 

@@ -40,7 +40,7 @@ TEST_CASE("a run that is stopped says what it keeps, and a second one goes on") 
   CHECK(left.files.size() == 5);  // four outputs and the journal
   REQUIRE(left.units_done);
   CHECK(*left.units_done > 0);
-  CHECK(left.can_go_on());
+  CHECK(left.can_resume());
   const RunReport report = ran(plan);
   CHECK(report.units_kept == *left.units_done);
   CHECK(report.warnings.empty());
@@ -149,16 +149,16 @@ TEST_CASE("why a run begins anew is told before it writes, where somebody listen
   const Plan plan = folder.plan();
   stopped_halfway(plan);
   write_text(journal_path(plan, identity_of(plan)), "x");
-  std::vector<std::string> told;
+  std::vector<std::string> described;
   RunOptions options = simple();
-  options.begins_anew = [&](const std::string& why) {
+  options.starts_over = [&](const std::string& why) {
     CHECK_FALSE(fs::exists(plan.outputs[0].files[0].path));
-    told.push_back(why);
+    described.push_back(why);
   };
   const auto report = resume_context().run(plan, options);
   REQUIRE(report);
-  REQUIRE(told.size() == 1);
-  CHECK(told[0].starts_with("cannot resume an earlier run of this plan: its journal cannot be used"));
+  REQUIRE(described.size() == 1);
+  CHECK(described[0].starts_with("cannot resume an earlier run of this plan: its journal cannot be used"));
   CHECK(report.value().warnings.empty());
 }
 
@@ -204,7 +204,7 @@ TEST_CASE("what a run of another plan left is named, and why it is another's") {
   const Plan plan = folder.plan();
   const Leftovers left = resume_context().leftovers(plan);
   CHECK(left.files.size() == 5);
-  CHECK_FALSE(left.can_go_on());
+  CHECK_FALSE(left.can_resume());
   std::string since;
   for (const Leftover& file : left.files) since += file.other_since;
   CHECK(since == fmt::format("'{}' has changed since", folder.path("model.gguf")));

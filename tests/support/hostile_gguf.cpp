@@ -5,7 +5,7 @@
 namespace ggufmill {
 namespace {
 
-constexpr std::uint64_t kMost = ~std::uint64_t{0};
+constexpr std::uint64_t kMax = ~std::uint64_t{0};
 constexpr std::uint64_t kHead = 24;  // bytes of magic, version and counts
 using Dims = std::vector<std::uint64_t>;
 
@@ -52,7 +52,7 @@ void add_heads(Files& out) {
 
 void add_counts(Files& out) {
   // For entries and tensors of these sizes, the products wrap around 2^64.
-  for (const std::uint64_t count : {kMost, kMost / 14 + 2, kMost / 24 + 2, std::uint64_t{1} << 63, std::uint64_t{3}}) {
+  for (const std::uint64_t count : {kMax, kMax / 14 + 2, kMax / 24 + 2, std::uint64_t{1} << 63, std::uint64_t{3}}) {
     out.push_back({"entries: " + std::to_string(count), head(0, count).zeros(40).bytes(), "metadata entries", 16});
     out.push_back(
         {"tensors: " + std::to_string(count), head(count, 0).zeros(70).bytes(), "do not fit in the remaining 70", 8});
@@ -62,7 +62,7 @@ void add_counts(Files& out) {
 }
 
 void add_keys(Files& out) {
-  for (const std::uint64_t length : {kMost, kMost - 7, std::uint64_t{1} << 63, std::uint64_t{100}})
+  for (const std::uint64_t length : {kMax, kMax - 7, std::uint64_t{1} << 63, std::uint64_t{100}})
     out.push_back({"key length " + std::to_string(length), head(0, 1).u64(length).zeros(60).bytes(), "are needed", 32});
   out.push_back({"a key of 65536 bytes", head(0, 1).text(std::string(65536, 'k')).zeros(60).bytes(), "65535", kHead});
   out.push_back({"an empty key", head(0, 1).key("", 0).zeros(9).bytes(), "entry 1 has an empty key", kHead});
@@ -76,7 +76,7 @@ void add_keys(Files& out) {
 void add_values(Files& out) {
   for (const std::uint32_t type : {13u, 99u, 0x80000000u, 0xffffffffu})
     out.push_back({"value type " + std::to_string(type), one_key(type).zeros(16).bytes(), "unknown metadata type", 33});
-  for (const std::uint64_t length : {kMost, kMost - 7, std::uint64_t{1} << 63, std::uint64_t{100}})
+  for (const std::uint64_t length : {kMax, kMax - 7, std::uint64_t{1} << 63, std::uint64_t{100}})
     out.push_back(
         {"string length " + std::to_string(length), one_key(8).u64(length).zeros(60).bytes(), "are needed", 45});
   out.push_back(
@@ -92,7 +92,7 @@ void add_arrays(Files& out) {
     out.push_back({"element type " + std::to_string(element), one_key(9).u32(element).u64(0).bytes(),
                    "unknown array element type", 37});
   for (const std::uint32_t element : {0u, 4u, 8u, 9u, 10u})
-    for (const std::uint64_t count : {kMost, kMost / 8 + 2, kMost / 4 + 2, kMost / 12 + 2, std::uint64_t{100}})
+    for (const std::uint64_t count : {kMax, kMax / 8 + 2, kMax / 4 + 2, kMax / 12 + 2, std::uint64_t{100}})
       out.push_back({"array of " + std::to_string(count) + " of type " + std::to_string(element),
                      one_key(9).u32(element).u64(count).zeros(40).bytes(), "does not fit in the remaining 40 bytes",
                      37});
@@ -115,7 +115,7 @@ void add_shapes(Files& out) {
   for (const std::uint32_t rank : {5u, 9u, 0xffffffffu})
     out.push_back({"rank " + std::to_string(rank), head(1, 0).text("t").u32(rank).zeros(90).bytes(),
                    "dimensions, more than the limit of 4", 33});
-  for (const Dims& dims : {Dims{kMost}, Dims{k63}, Dims{kMost, 2}, Dims{k32, k32}, Dims{k32, k32 / 2}, Dims{0, k63},
+  for (const Dims& dims : {Dims{kMax}, Dims{k63}, Dims{kMax, 2}, Dims{k32, k32}, Dims{k32, k32 / 2}, Dims{0, k63},
                            Dims{k32, 0, k32}, Dims{k32, k32, k32, k32}})
     out.push_back({"dimensions", one_tensor(dims, 0, 0), "more than 2^63 - 1 elements", 33});
   out.push_back({"2^63 - 1 bytes too many", one_tensor({k63 - 1}, 28, 0), "exceed 2^64 bytes", kHead});
@@ -140,9 +140,9 @@ void add_places(Files& out) {
   out.push_back({"no data at all", one_tensor({8}, 0, 0), "past the end of the file", kHead});
   out.push_back(
       {"no padding before the data", GgufBytes().head(1, 0).tensor("t", {0}, 0, 0).bytes(), "past the end", kHead});
-  for (const std::uint64_t offset : {kMost - 31, (std::uint64_t{1} << 63) - 32, std::uint64_t{1} << 63})
+  for (const std::uint64_t offset : {kMax - 31, (std::uint64_t{1} << 63) - 32, std::uint64_t{1} << 63})
     out.push_back({"offset " + std::to_string(offset), one_tensor({8}, 0, offset, 64), "past the end", kHead});
-  for (const std::uint64_t offset : {kMost, std::uint64_t{1}, std::uint64_t{16}, std::uint64_t{33}})
+  for (const std::uint64_t offset : {kMax, std::uint64_t{1}, std::uint64_t{16}, std::uint64_t{33}})
     out.push_back(
         {"offset " + std::to_string(offset), one_tensor({8}, 0, offset, 64), "not a multiple of the align", kHead});
   out.push_back({"two tensors in one place", two_tensors("ab", 0, 0), "tensor 'b' overlaps tensor 'a'", 57});
@@ -155,7 +155,7 @@ void add_places(Files& out) {
 
 void add_names(Files& out) {
   out.push_back({"the same name twice", two_tensors("aa", 0, 32), "tensor 'a' appears twice", 57});
-  for (const std::uint64_t length : {kMost, std::uint64_t{1} << 63, std::uint64_t{100}})
+  for (const std::uint64_t length : {kMax, std::uint64_t{1} << 63, std::uint64_t{100}})
     out.push_back(
         {"name length " + std::to_string(length), head(1, 0).u64(length).zeros(60).bytes(), "are needed", 32});
   out.push_back({"a name of 65536 bytes", head(1, 0).text(std::string(65536, 'n')).zeros(60).bytes(), "65535", kHead});

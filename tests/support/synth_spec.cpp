@@ -31,8 +31,8 @@ TensorSpec parse_tensor(const json::object& tensor) {
   return spec;
 }
 
-constexpr std::uint64_t kHead = 64;        // width of an attention head
-constexpr std::uint64_t kMostLayers = 48;  // beyond this the model gets wider instead
+constexpr std::uint64_t kHead = 64;       // width of an attention head
+constexpr std::uint64_t kMaxLayers = 48;  // beyond this the model gets wider instead
 
 struct Shape {
   std::uint64_t width, vocabulary, layers;
@@ -47,7 +47,7 @@ Shape shape_for(std::uint64_t weights) {
     Shape shape{width, 32000, 0};
     const std::uint64_t rest = weights > shape.outside_layers() ? weights - shape.outside_layers() : 0;
     shape.layers = std::max<std::uint64_t>(1, (rest + shape.per_layer() / 2) / shape.per_layer());
-    if (shape.layers <= kMostLayers) return shape;
+    if (shape.layers <= kMaxLayers) return shape;
   }
   throw std::invalid_argument("a Llama-shaped model of that many weights is not known");
 }

@@ -27,7 +27,7 @@ struct Address {
   Address file(std::string_view name) const;
 };
 
-inline constexpr std::size_t kLongestAddress = 4096;  // bytes
+inline constexpr std::size_t kMaxAddressLength = 4096;  // bytes
 
 // Returns the address as it may be printed: without user, password and query, which may be secret.
 std::string without_secrets(std::string_view text);

@@ -20,7 +20,7 @@ std::string environment(std::initializer_list<const char*> names) {
 }
 
 Result<std::string> checked_secret(std::string secret, std::string_view from) {
-  if (secret.size() > kLongestSecret || std::ranges::any_of(secret, [](char c) { return c <= 0x20 || c >= 0x7f; }))
+  if (secret.size() > kMaxSecretLength || std::ranges::any_of(secret, [](char c) { return c <= 0x20 || c >= 0x7f; }))
     return usage_error(fmt::format("{} does not contain a valid token or key", from),
                        "it contains whitespace or other invalid characters, or is too long");
   return secret;

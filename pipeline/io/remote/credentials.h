@@ -9,7 +9,7 @@
 
 namespace ggufmill::remote {
 
-inline constexpr std::size_t kLongestSecret = 8192;  // bytes
+inline constexpr std::size_t kMaxSecretLength = 8192;  // bytes
 
 // Returns the variable; empty if it is not set.
 std::string environment(const char* name);

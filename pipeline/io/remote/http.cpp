@@ -17,10 +17,10 @@ bool is_http_available() { return true; }
 
 namespace {
 
-constexpr std::size_t kMostIdle = 16;           // connections are kept by their handles
-constexpr std::size_t kMostHeaders = 100;       // headers kept
-constexpr std::size_t kMostHeaderLines = 1000;  // including those of interim responses (1xx)
-constexpr long kPieceBytes = 512 << 10;         // maximum libcurl passes to the sink at a time
+constexpr std::size_t kMaxIdle = 16;           // connections are kept by their handles
+constexpr std::size_t kMaxHeaders = 100;       // headers kept
+constexpr std::size_t kMaxHeaderLines = 1000;  // including those of interim responses (1xx)
+constexpr long kPieceBytes = 512 << 10;        // maximum libcurl passes to the sink at a time
 
 struct FreeEasy {
   void operator()(CURL* handle) const { curl_easy_cleanup(handle); }
@@ -58,7 +58,7 @@ class IdleHandles {
   void give_back(Easy handle) {
     curl_easy_reset(handle.get());  // connections stay open
     const std::scoped_lock lock(mutex_);
-    if (idle_.size() < kMostIdle) idle_.push_back(std::move(handle));
+    if (idle_.size() < kMaxIdle) idle_.push_back(std::move(handle));
   }
 
  private:
@@ -88,11 +88,11 @@ struct Exchange {
 std::size_t on_header(char* data, std::size_t, std::size_t bytes, void* user) try {
   auto& exchange = *static_cast<Exchange*>(user);
   auto& answer = exchange.answer;
-  if (++exchange.header_lines > kMostHeaderLines) return 0;
+  if (++exchange.header_lines > kMaxHeaderLines) return 0;
   const std::string_view line(data, bytes);
   if (line.starts_with("HTTP/")) answer.headers.clear();  // discards the headers of an earlier response: 100 Continue
   const std::size_t colon = line.find(':');
-  if (colon == line.npos || answer.headers.size() >= kMostHeaders) return bytes;
+  if (colon == line.npos || answer.headers.size() >= kMaxHeaders) return bytes;
   std::string name(line.substr(0, colon));
   std::ranges::transform(name, name.begin(),
                          [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
@@ -229,9 +229,9 @@ Answer get(const Request& request, const BodySink& sink) {
   Answer& answer = exchange.answer;
   if (code == CURLE_OUT_OF_MEMORY || exchange.no_memory) throw std::bad_alloc();
   answer.outcome = exchange.is_enough ? Answer::Outcome::kAnswered : outcome_of(code);
-  if (exchange.header_lines > kMostHeaderLines) {
+  if (exchange.header_lines > kMaxHeaderLines) {
     answer.outcome = Answer::Outcome::kEndless;
-    answer.problem = fmt::format("the server sent more than {} header lines", kMostHeaderLines);
+    answer.problem = fmt::format("the server sent more than {} header lines", kMaxHeaderLines);
   }
   if (answer.outcome == Answer::Outcome::kBroken || answer.outcome == Answer::Outcome::kFailed)
     answer.problem = has_plain_words(code, words) ? words : curl_easy_strerror(code);

@@ -29,7 +29,7 @@ struct Listing {
   std::vector<std::string> files;  // paths with folders, sorted
 };
 
-constexpr std::size_t kMostKept = 16;  // listings
+constexpr std::size_t kMaxKept = 16;  // listings
 
 // Cache of listings of commits, by URL.
 class Kept {
@@ -46,7 +46,7 @@ class Kept {
   void add(const std::string& url, std::shared_ptr<const Listing> listing) {
     const std::scoped_lock lock(mutex_);
     listings_.emplace_back(url, std::move(listing));
-    if (listings_.size() > kMostKept) listings_.pop_front();
+    if (listings_.size() > kMaxKept) listings_.pop_front();
   }
 
  private:
@@ -72,7 +72,7 @@ std::string token_file() {
 
 std::string first_line(const std::string& path) {
   std::ifstream file(path);
-  std::string line(kLongestSecret, '\0');
+  std::string line(kMaxSecretLength, '\0');
   file.read(line.data(), static_cast<std::streamsize>(line.size()));
   line.resize(static_cast<std::size_t>(std::max<std::streamsize>(file.gcount(), 0)));
   return std::string(trimmed(std::string_view(line).substr(0, line.find('\n'))));

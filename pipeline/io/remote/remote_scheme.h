@@ -25,7 +25,7 @@ struct Access {
 class RemoteScheme : public SourceScheme {
  public:
   // Exit code 2, with the reason, for a user or password, a query (which may be a key) or fragment, an invalid name, or
-  // more than kLongestAddress bytes. `text` begins with a name of this scheme.
+  // more than kMaxAddressLength bytes. `text` begins with a name of this scheme.
   virtual Result<Address> parse(std::string_view text) const = 0;
   // Exit code 2 if an endpoint is not a URL, or if credentials are malformed.
   virtual Result<Access> access_to(const Address& address) const = 0;

@@ -15,7 +15,7 @@ namespace ggufmill::remote {
 namespace {
 
 constexpr std::size_t kFirstWindow = 1 << 20, kLargestWindow = 8 << 20;
-constexpr std::size_t kMostWhole = 16 << 20;
+constexpr std::size_t kMaxWhole = 16 << 20;
 constexpr std::size_t kDrained = 64 << 10;  // bytes of an error page to read: cheaper than a new connection
 
 constexpr std::string_view kDownload = "download the file and give its path";
@@ -126,7 +126,7 @@ Result<RemoteSource::Attempt> RemoteSource::ask(std::uint64_t offset, std::span<
   const auto take = [&](const Answer& answer, std::span<const std::byte> piece) {
     if (answer.status == 200 && !known && offset == 0 && address_.scheme->has_revisions()) {
       attempt.whole.insert(attempt.whole.end(), piece.begin(), piece.end());
-      return attempt.whole.size() <= kMostWhole;
+      return attempt.whole.size() <= kMaxWhole;
     }
     if (answer.status != 206) return answer.status != 200 && (drained += piece.size()) <= kDrained;
     if (!attempt.found) read = read_headers(answer, at, offset, into.size(), known, attempt);
@@ -157,7 +157,7 @@ Result<RemoteSource::Attempt> RemoteSource::ask(std::uint64_t offset, std::span<
   }
   if (!at.is_redirected) remember(answer);
   if (answer.status == 200) {
-    if (attempt.whole.empty() || attempt.whole.size() > kMostWhole)
+    if (attempt.whole.empty() || attempt.whole.size() > kMaxWhole)
       return input_error(address_.text, "the server does not support partial downloads (it ignores Range)",
                          std::string(kDownload));
     BOOST_OUTCOME_TRY(attempt.found, version_of(answer, at, attempt.whole.size()));

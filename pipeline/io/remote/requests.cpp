@@ -11,7 +11,7 @@
 namespace ggufmill::remote {
 namespace {
 
-constexpr unsigned kMostRedirects = 10;
+constexpr unsigned kMaxRedirects = 10;
 constexpr std::chrono::milliseconds kLook{50};  // interval at which a wait checks `stop`
 
 bool is_redirect(const Answer& answer) {
@@ -55,8 +55,8 @@ Result<Answer> follow(Place& place, const Address& address, const std::vector<st
     if (from.starts_with("https:") && !to.starts_with("https:"))
       return input_error(address.text, "the server redirects from https to an unencrypted address",
                          "the data could be modified in transit");
-    if (redirects == kMostRedirects)
-      return input_error(address.text, fmt::format("the server redirects more than {} times", kMostRedirects));
+    if (redirects == kMaxRedirects)
+      return input_error(address.text, fmt::format("the server redirects more than {} times", kMaxRedirects));
     if (from != to) {
       place.access.headers.clear();
       place.access.is_anonymous = true;

@@ -59,7 +59,7 @@ constexpr Name kNames[] = {
     {"torch", "uint32", Role::kType, "U32"},
     {"torch", "uint16", Role::kType, "U16"},
 };
-constexpr std::size_t kLongestName = 200;
+constexpr std::size_t kMaxNameLength = 200;
 
 constexpr const char* kWhatIsRead =
     "only dictionaries of tensors, as torch.save(model.state_dict(), FILE) writes them, are read; code in a file is "
@@ -69,7 +69,7 @@ constexpr const char* kWhatIsRead =
 class Input {
  public:
   Input(const ByteSource& file, std::uint64_t begin, std::uint64_t end)
-      : file_(file), at_(begin), end_(end), limit_(std::min(end, begin + PickleReader::kMostBytes)) {}
+      : file_(file), at_(begin), end_(end), limit_(std::min(end, begin + PickleReader::kMaxBytes)) {}
 
   std::uint64_t at() const { return at_; }
 
@@ -77,7 +77,7 @@ class Input {
   Result<std::string_view> take(std::uint64_t bytes) {
     if (bytes > end_ - at_) return input_error(file_.path(), "the pickle is truncated", kDamagedFileHelp);
     if (bytes > limit_ - at_)
-      return input_error(file_.path(), fmt::format("the pickle has more than {} bytes", PickleReader::kMostBytes),
+      return input_error(file_.path(), fmt::format("the pickle has more than {} bytes", PickleReader::kMaxBytes),
                          kWhatIsRead);
     if (at_ < buffer_at_ || at_ + bytes > buffer_at_ + buffer_.size()) {
       constexpr std::uint64_t kPiece = 1 << 18;
@@ -100,12 +100,12 @@ class Input {
   // Reads up to a newline and returns the line without it.
   Result<std::string> line() {
     std::string line;
-    while (line.size() <= kLongestName) {
+    while (line.size() <= kMaxNameLength) {
       BOOST_OUTCOME_TRY(const std::string_view byte, take(1));
       if (byte[0] == '\n') return line;
       line += byte;
     }
-    return input_error(file_.path(), fmt::format("a name is longer than {} bytes", kLongestName), kWhatIsRead);
+    return input_error(file_.path(), fmt::format("a name is longer than {} bytes", kMaxNameLength), kWhatIsRead);
   }
 
  private:
@@ -164,7 +164,7 @@ class PickleReader::Machine {
   }
   Status count(std::size_t objects = 1) {
     objects_ += objects;
-    if (objects_ > kMostObjects) return wrong(fmt::format("the pickle has more than {} objects", kMostObjects));
+    if (objects_ > kMaxObjects) return wrong(fmt::format("the pickle has more than {} objects", kMaxObjects));
     return ok();
   }
   std::size_t floor() const { return marks_.empty() ? 0 : marks_.back(); }
@@ -485,7 +485,7 @@ class PickleReader::Machine {
     if (object.kind != Kind::kTuple && object.kind != Kind::kList) return {};
     std::vector<std::uint64_t> numbers;
     for (const Pickled each : items(object)) {
-      if (!is_count(each) || numbers.size() == kMostDimensions) return {};
+      if (!is_count(each) || numbers.size() == kMaxDimensions) return {};
       numbers.push_back(each.value);
     }
     return numbers;
@@ -500,7 +500,7 @@ class PickleReader::Machine {
     if (!dims || !steps || dims->size() != steps->size())
       return wrong(fmt::format(
           "a tensor's shape and strides are not two lists of the same length with up to {} non-negative integers",
-          kMostDimensions));
+          kMaxDimensions));
     PickledTensor tensor{storages_[arguments[0].value].type, arguments[0].value, arguments[1].value, std::move(*dims),
                          std::move(*steps)};
     if (typed) {

@@ -56,7 +56,7 @@ std::string_view describe(Pickled::Kind kind);  // "a tuple"
 // Reads consecutive pickles from a part of a file.
 class PickleReader {
  public:
-  // Reads the range [begin, end) of the file. All pickles together may have at most kMostBytes.
+  // Reads the range [begin, end) of the file. All pickles together may have at most kMaxBytes.
   PickleReader(const ByteSource& file, std::uint64_t begin, std::uint64_t end);
   PickleReader(const PickleReader&) = delete;
   PickleReader& operator=(const PickleReader&) = delete;
@@ -73,9 +73,9 @@ class PickleReader {
   const PickledTensor& tensor(Pickled object) const;
   const std::vector<PickledStorage>& storages() const;  // from all pickles; each key once
 
-  static constexpr std::uint64_t kMostBytes = 64 << 20;
-  static constexpr std::size_t kMostObjects = 4'000'000;
-  static constexpr std::size_t kMostDimensions = 8;
+  static constexpr std::uint64_t kMaxBytes = 64 << 20;
+  static constexpr std::size_t kMaxObjects = 4'000'000;
+  static constexpr std::size_t kMaxDimensions = 8;
 
  private:
   class Machine;

@@ -11,8 +11,8 @@
 namespace ggufmill::huggingface {
 namespace {
 
-constexpr std::uint64_t kMostDirectoryBytes = 64 << 20;
-constexpr std::uint64_t kMostFiles = 1 << 20;
+constexpr std::uint64_t kMaxDirectoryBytes = 64 << 20;
+constexpr std::uint64_t kMaxFiles = 1 << 20;
 
 constexpr std::string_view kFileMark = "PK\3\4", kEntryMark = "PK\1\2", kEndMark = "PK\5\6", kEnd64Mark = "PK\6\6",
                            kLocatorMark = "PK\6\7";
@@ -93,10 +93,10 @@ class ZipArchive::DirectoryReader {
       return wrong(file_,
                    fmt::format("the zip archive's directory of {} bytes at {:#x} extends past its end", bytes, offset),
                    end);
-    if (bytes > kMostDirectoryBytes || files > kMostFiles)
+    if (bytes > kMaxDirectoryBytes || files > kMaxFiles)
       return wrong(file_,
                    fmt::format("the zip archive has {} files in a directory of {} bytes; the limits are {} and {}",
-                               files, bytes, kMostFiles, kMostDirectoryBytes),
+                               files, bytes, kMaxFiles, kMaxDirectoryBytes),
                    end, "is this a torch.save file?");
     files_ = files;
     directory_at_ = offset;

@@ -11,7 +11,7 @@ namespace ggufmill {
 
 class Context;
 
-struct TensorFigures {
+struct TensorStatistics {
   std::uint64_t count = 0, zeros = 0, not_finite = 0;  // count: all values
   // Statistics of the finite values; 0 if there are none.
   double least = 0, largest = 0, mean = 0;
@@ -21,8 +21,8 @@ struct TensorFigures {
 
 // Computes the statistics of a tensor of a model opened by Context::inspect(). Reads it twice, some rows at a time.
 // Returns the errors of read_rows().
-Result<TensorFigures> tensor_figures(const Context& context, const Tensor& tensor, std::size_t bins,
-                                     const std::atomic<bool>* stop = nullptr);
+Result<TensorStatistics> tensor_statistics(const Context& context, const Tensor& tensor, std::size_t bins,
+                                           const std::atomic<bool>* stop = nullptr);
 
 // Returns the values of rows [first, first + rows) in row-major order. Fails with exit code 2 if the tensor has fewer
 // rows or the rows have too many values.

@@ -6,7 +6,7 @@
 namespace ggufmill::simd {
 
 // Inverts the sign in lanes whose bit is set. Lane 0 uses bit i % 32, and the other lanes use the following bits.
-inline Floats turn_signs(Floats values, std::uint32_t bits, int i) {
+inline Floats flip_signs(Floats values, std::uint32_t bits, int i) {
 #if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
   const Words shifts = words(31 - static_cast<std::uint32_t>(i % 32)) - hn::Iota(kWords, 0);
   const Words turned = words(bits) << shifts;

@@ -1,4 +1,4 @@
-#include "pipeline/api/tensor_figures.h"
+#include "pipeline/api/tensor_statistics.h"
 
 #include <fmt/format.h>
 
@@ -13,7 +13,7 @@ namespace ggufmill {
 namespace {
 
 constexpr std::uint64_t kValuesAtOnce = 4 << 20;  // values held in memory
-constexpr std::uint64_t kMostValues = 64 << 20;   // limit for values returned by one call
+constexpr std::uint64_t kMaxValues = 64 << 20;    // limit for values returned by one call
 
 using Take = std::function<void(std::span<const float>)>;
 
@@ -35,41 +35,41 @@ Status for_each_piece(const Context& context, const Tensor& tensor, const std::a
 
 }  // namespace
 
-Result<TensorFigures> tensor_figures(const Context& context, const Tensor& tensor, std::size_t bins,
-                                     const std::atomic<bool>* stop) {
-  TensorFigures figures;
-  figures.count = tensor.shape().elements();
-  figures.histogram.resize(bins);
+Result<TensorStatistics> tensor_statistics(const Context& context, const Tensor& tensor, std::size_t bins,
+                                           const std::atomic<bool>* stop) {
+  TensorStatistics statistics;
+  statistics.count = tensor.shape().elements();
+  statistics.histogram.resize(bins);
   double sum = 0;
   bool is_first = true;
   BOOST_OUTCOME_TRY(for_each_piece(context, tensor, stop, [&](std::span<const float> values) {
     for (const float value : values) {
       if (!std::isfinite(value)) {
-        ++figures.not_finite;
+        ++statistics.not_finite;
         continue;
       }
-      figures.zeros += value == 0;
-      figures.least = is_first ? value : std::min<double>(figures.least, value);
-      figures.largest = is_first ? value : std::max<double>(figures.largest, value);
+      statistics.zeros += value == 0;
+      statistics.least = is_first ? value : std::min<double>(statistics.least, value);
+      statistics.largest = is_first ? value : std::max<double>(statistics.largest, value);
       is_first = false;
       sum += value;
     }
   }));
-  const std::uint64_t finite = figures.count - figures.not_finite;
-  if (finite == 0) return figures;
-  figures.mean = sum / static_cast<double>(finite);
-  const double width = (figures.largest - figures.least) / static_cast<double>(bins);
+  const std::uint64_t finite = statistics.count - statistics.not_finite;
+  if (finite == 0) return statistics;
+  statistics.mean = sum / static_cast<double>(finite);
+  const double width = (statistics.largest - statistics.least) / static_cast<double>(bins);
   double squares = 0;
   BOOST_OUTCOME_TRY(for_each_piece(context, tensor, stop, [&](std::span<const float> values) {
     for (const float value : values) {
       if (!std::isfinite(value)) continue;
-      squares += (value - figures.mean) * (value - figures.mean);
-      const double at = width > 0 ? (value - figures.least) / width : 0;
-      ++figures.histogram[std::min(static_cast<std::size_t>(std::max(at, 0.0)), bins - 1)];
+      squares += (value - statistics.mean) * (value - statistics.mean);
+      const double at = width > 0 ? (value - statistics.least) / width : 0;
+      ++statistics.histogram[std::min(static_cast<std::size_t>(std::max(at, 0.0)), bins - 1)];
     }
   }));
-  figures.deviation = std::sqrt(squares / static_cast<double>(finite));
-  return figures;
+  statistics.deviation = std::sqrt(squares / static_cast<double>(finite));
+  return statistics;
 }
 
 Result<std::vector<float>> tensor_values(const Context& context, const Tensor& tensor, std::uint64_t first,
@@ -78,9 +78,9 @@ Result<std::vector<float>> tensor_values(const Context& context, const Tensor& t
   if (first > shape.rows() || rows > shape.rows() - first)
     return usage_error(fmt::format("tensor {} has {} rows; rows {} to {} do not exist", quoted_name(tensor.name),
                                    shape.rows(), first, first + rows));
-  if (shape.columns() != 0 && rows > kMostValues / shape.columns())
+  if (shape.columns() != 0 && rows > kMaxValues / shape.columns())
     return usage_error(fmt::format("{} rows of {} values are too many to show at the same time", rows, shape.columns()),
-                       fmt::format("the limit is {} values", kMostValues));
+                       fmt::format("the limit is {} values", kMaxValues));
   std::vector<float> values(rows * shape.columns());
   if (values.empty()) return values;
   BOOST_OUTCOME_TRY(context.read_rows(

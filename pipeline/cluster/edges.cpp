@@ -1,4 +1,4 @@
-#include "pipeline/cluster/hems.h"
+#include "pipeline/cluster/edges.h"
 
 #include <algorithm>
 #include <unordered_map>
@@ -52,8 +52,8 @@ std::unordered_map<std::uint64_t, bool> shared_chunks(const std::vector<Segment>
 }
 
 void add_hem(PartPlaces& places, std::size_t file, std::uint64_t offset, std::uint64_t end) {
-  places.hems.push_back({file, offset, end - offset, places.hem_bytes});
-  places.hem_bytes += end - offset;
+  places.edges.push_back({file, offset, end - offset, places.edge_bytes});
+  places.edge_bytes += end - offset;
 }
 
 }  // namespace

@@ -3,8 +3,8 @@
 //
 // Two clients of a network file system that write to the same page can lose bytes, even if their writes do not overlap.
 // Therefore every 1 MiB chunk of an output file has a single writer. A chunk whose bytes all belong to one part is
-// written by that part. Bytes in any other chunk, including a chunk shared with the header, are edges (`Hem`): the part
-// stores them in a separate file, and the seal copies them into place when all parts are done.
+// written by that part. Bytes in any other chunk, including a chunk shared with the header, are edges (`Edge`): the
+// part stores them in a separate file, and the seal copies them into place when all parts are done.
 
 #include <cstdint>
 #include <vector>
@@ -16,7 +16,7 @@ namespace ggufmill {
 inline constexpr std::uint64_t kChunkBytes = 1 << 20;
 
 // An edge: bytes of an output file that a part stores in its edge file.
-struct Hem {
+struct Edge {
   std::size_t file = 0;  // index among the files of all outputs
   std::uint64_t offset = 0, bytes = 0;
   std::uint64_t at = 0;  // offset in the part's edge file
@@ -26,8 +26,8 @@ struct Hem {
 // cuts.
 struct PartPlaces {
   std::vector<std::size_t> files;  // ascending
-  std::vector<Hem> hems;
-  std::uint64_t hem_bytes = 0;
+  std::vector<Edge> edges;
+  std::uint64_t edge_bytes = 0;
 };
 // Returns the places of `count` parts, starting with part `first`.
 std::vector<PartPlaces> places_of(const Plan& plan, const std::vector<std::size_t>& cuts, std::size_t first,
