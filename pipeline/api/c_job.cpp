@@ -12,7 +12,6 @@
 #include "pipeline/api/pages.h"
 #include "pipeline/api/split_pipeline.h"
 #include "pipeline/config/bound_fields.h"
-#include "pipeline/core/io_mode.h"
 #include "pipeline/plan/written.h"
 #include "pipeline/report/json_text.h"
 #include "stages/huggingface/huggingface_source.h"
@@ -34,28 +33,23 @@ struct JobChanges {
 
 Result<JobChanges> read_changes(const char* text) {
   JobChanges changes;
-  unsigned threads = UINT_MAX;
   Options options(text);
   options.read("set", changes.file.set);
   options.read("parameters", changes.file.parameters);
-  options.read("threads", threads, Limits::kMaxThreads);
+  options.read("threads", changes.threads, Limits::kMaxThreads);
   options.read("io", changes.io);
   options.read("errors", changes.errors);
   options.read("measurement", changes.measurement);
   options.read("profile", changes.profile);
   options.read("inputs", changes.inputs);
   BOOST_OUTCOME_TRY(options.finish());
-  if (threads != UINT_MAX) changes.threads = threads;
   return changes;
 }
 
 Status apply(const JobChanges& changes, Job& job) {
   if (changes.threads) job.limits.threads = *changes.threads;
   if (changes.io) {
-    job.limits.io = io_mode_named(*changes.io);
-    if (!job.limits.io)
-      return usage_error(fmt::format("unknown I/O mode '{}'", *changes.io),
-                         fmt::format("io must be one of: {}", fmt::join(io_mode_names(), ", ")));
+    BOOST_OUTCOME_TRY(job.limits.io, parse_option("io", io_form(), *changes.io));
   }
   if (changes.errors) {
     if (!job.report) job.report.emplace();
@@ -201,30 +195,27 @@ Result<Translated> from_convert(const Context& context, const char* text) {
 
 Result<Translated> from_split(const char* text) {
   SplitOptions it;
-  std::uint64_t max_tensors = 0;
   bool merge = false, clean = false;
   Options options(text);
   options.read("input", it.input);
   options.read("output", it.output);
   options.read("split-max-size", it.max_size);
-  options.read("split-max-tensors", max_tensors);
+  options.read("split-max-tensors", it.max_tensors);
   options.read("no-tensor-first-split", it.no_tensor_first_split);
   options.read("merge", merge);
   options.read("clean", clean);
   BOOST_OUTCOME_TRY(options.finish());
   if (it.input.empty() || it.output.empty())
     return usage_error("expected two names: input and output", "set the options 'input' and 'output'");
-  if (!it.max_size.empty() && max_tensors != 0)
-    return usage_error("split-max-size and split-max-tensors cannot be used together", "omit one of them");
-  if (merge && (!it.max_size.empty() || max_tensors != 0 || it.no_tensor_first_split))
+  if (merge && (it.max_size || it.max_tensors || it.no_tensor_first_split))
     return usage_error("'merge' makes one file, and has no limits", "omit it, or the limits");
   if (clean && !merge) return usage_error("'clean' needs 'merge'", "set both, or neither");
-  if (!it.max_size.empty()) {
-    BOOST_OUTCOME_TRY(parse_option("split-max-size", bytes().at_least(1), it.max_size));
-  }
-  if (max_tensors != 0) it.max_tensors = max_tensors;
   Translated translated;
-  translated.pipeline = merge ? merge_pipeline(it.input, it.output, clean) : split_pipeline(it);
+  if (merge)
+    translated.pipeline = merge_pipeline(it.input, it.output, clean);
+  else {
+    BOOST_OUTCOME_TRY(translated.pipeline, split_pipeline(it));
+  }
   return translated;
 }
 

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <boost/json.hpp>
+#include <cstddef>
+#include <cstring>
 #include <span>
 
 #include "pipeline/api/c_options.h"
@@ -32,18 +34,24 @@ Result<const Tensor*> find_tensor(const Model& model, const std::string& name) {
 
 Status describe(const Tensor& from, ggufmill_tensor& into) {
   static_assert(std::size(ggufmill_tensor{}.shape) >= std::tuple_size_v<decltype(Shape::dims)>);
-  if (into.size < sizeof into)
-    return usage_error(fmt::format("ggufmill_tensor.size is {}, less than {}", into.size, sizeof into),
+  // The size in version 0.1. A program built with a later version has a larger struct, whose new members stay as they
+  // are; one built with an earlier version than the library gets the members that it knows.
+  constexpr std::size_t kMinSize = offsetof(ggufmill_tensor, row_bytes) + sizeof into.row_bytes;
+  if (into.size < kMinSize)
+    return usage_error(fmt::format("ggufmill_tensor.size is {}, less than {}", into.size, kMinSize),
                        "set it to sizeof(ggufmill_tensor)");
   const Shape& shape = from.shape();
-  into.name = from.name.c_str();
-  into.type = from.source_type().name.data();  // names of types end with a zero
-  into.dimensions = shape.rank;
-  std::ranges::fill(into.shape, 1);
-  std::ranges::copy(shape.dims, into.shape);
-  into.rows = shape.rows();
-  into.columns = shape.columns();
-  into.row_bytes = from.expression->row_bytes();
+  ggufmill_tensor known{};
+  known.size = into.size;
+  known.name = from.name.c_str();
+  known.type = from.source_type().name.data();  // names of types end with a zero
+  known.dimensions = shape.rank;
+  std::ranges::fill(known.shape, 1);
+  std::ranges::copy(shape.dims, known.shape);
+  known.rows = shape.rows();
+  known.columns = shape.columns();
+  known.row_bytes = from.expression->row_bytes();
+  std::memcpy(&into, &known, std::min(into.size, sizeof known));
   return ok();
 }
 

@@ -59,12 +59,6 @@ void Options::read(const char* name, std::string& into) {
     refuse(name, "a string");
 }
 
-void Options::read(const char* name, std::optional<std::string>& into) {
-  std::string text;
-  read(name, text);
-  if (const json::value* const value = members_.if_contains(name); value && value->is_string()) into = std::move(text);
-}
-
 void Options::read(const char* name, Strings& into) {
   const json::value* const value = take(name);
   if (!value) return;

@@ -26,10 +26,15 @@ class Options {
   // no member.
   void read(const char* name, bool& into);
   void read(const char* name, std::string& into);
-  void read(const char* name, std::optional<std::string>& into);
   void read(const char* name, Strings& into);
   void read(const char* name, std::uint64_t& into, std::uint64_t most = UINT64_MAX);
   void read(const char* name, unsigned& into, std::uint64_t most = UINT32_MAX);
+  template <class Value, class... Limit>
+  void read(const char* name, std::optional<Value>& into, const Limit&... limit) {
+    if (const boost::json::value* given = members_.if_contains(name); !given || given->is_null())
+      return (void)take(name);
+    read(name, into.emplace(), limit...);
+  }
   // Stores the position of a text in a list of words.
   void read(const char* name, std::size_t& into, const Strings& words);
 

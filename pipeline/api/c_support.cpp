@@ -88,10 +88,6 @@ boost::json::array json_texts(const std::vector<std::string>& texts) {
   return boost::json::array(texts.begin(), texts.end());
 }
 
-std::string with_warnings(std::string_view name, std::string_view value, const std::vector<std::string>& warnings) {
-  return fmt::format("{{\"{}\":{},\"warnings\":{}}}", name, value, to_json_text(json_texts(warnings)));
-}
-
 void ProgressCaller::operator()(ggufmill_progress progress) const {
   if (!is_wanted()) return;
   progress.size = sizeof progress;

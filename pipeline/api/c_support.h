@@ -65,8 +65,6 @@ Status require(std::initializer_list<Needed> parameters);
 // Returns a copy for the caller, to be freed with ggufmill_free().
 char* copy_of(std::string_view text);
 
-// Returns an object with the JSON text `value` as its member `name`, and the warnings: {NAME: VALUE, warnings: [...]}.
-std::string with_warnings(std::string_view name, std::string_view value, const std::vector<std::string>& warnings);
 boost::json::array json_texts(const std::vector<std::string>& texts);
 
 // Returns the flag to stop an operation; null without a control.

@@ -1,5 +1,6 @@
 // Tools of the C interface: verify, compare, hash, edit, importance files.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <boost/json.hpp>
@@ -62,7 +63,7 @@ Result<std::string> compare(const Context& context, const char* a, const char* b
   BOOST_OUTCOME_TRY(const Comparison comparison, context.compare(a, b, it));
   std::string report;
   report_json(comparison.report, [&](std::string_view piece) { report += piece; });
-  return with_warnings("report", report, comparison.warnings);
+  return fmt::format("{{\"report\":{},\"warnings\":{}}}", report, to_json_text(json_texts(comparison.warnings)));
 }
 
 Result<std::vector<HashKind>> hash_kinds(const Strings& names) {
@@ -72,7 +73,7 @@ Result<std::vector<HashKind>> hash_kinds(const Strings& names) {
   for (const std::string& name : names)
     if (std::ranges::count(kHashNames, name) == 0)
       return usage_error(fmt::format("unknown kind of hash {}", quoted_name(name)),
-                         "the kinds are xxh64, sha1, sha256 and uuid");
+                         fmt::format("the kinds are {}", fmt::join(kHashNames, ", ")));
   return kinds;
 }
 

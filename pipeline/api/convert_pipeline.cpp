@@ -33,11 +33,7 @@ Error unknown_out_type(const ConvertOptions& options) {
 }
 
 Error no_folder(const std::string& path) {
-  if (!is_file(path)) {
-    Error error = no_checkpoint_folder(path);
-    error.code = ExitCode::kUsage;
-    return error;
-  }
+  if (!is_file(path)) return no_checkpoint_folder(path);
   std::string folder = fs::path(path).parent_path();
   return usage_error(
       fmt::format("{} is a file; a checkpoint must be a folder", quoted_name(path)),

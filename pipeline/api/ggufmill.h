@@ -113,7 +113,8 @@ typedef struct ggufmill_progress {
  * each operation. Must return soon, and must not call a long operation. */
 typedef void (*ggufmill_progress_function)(const ggufmill_progress* progress, void* user_data);
 
-/* Lets a program watch and cancel the operations that it is passed to, one or several. Optional for every operation. */
+/* Cancels the operations that it is passed to, one or several, and receives the progress of those that read or write
+ * models: job_run, job_measure, verify and compare. Optional for every operation. */
 typedef struct ggufmill_control ggufmill_control;
 
 /* Creates a control; returns null if memory is exhausted. Both parameters are optional. */

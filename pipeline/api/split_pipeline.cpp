@@ -2,13 +2,19 @@
 
 #include <fmt/format.h>
 
+#include "pipeline/config/bound_fields.h"
 #include "pipeline/config/yaml_words.h"
 
 namespace ggufmill {
 
-std::string split_pipeline(const SplitOptions& options) {
-  const std::string limit = options.max_size.empty() ? fmt::format("shard_tensors: {}", options.max_tensors)
-                                                     : "shard_size: " + yaml_quoted(options.max_size);
+Result<std::string> split_pipeline(const SplitOptions& options) {
+  if (options.max_size && options.max_tensors)
+    return usage_error("--split-max-size and --split-max-tensors cannot be used together", "omit one of them");
+  std::string limit = fmt::format("shard_tensors: {}", options.max_tensors.value_or(128));
+  if (options.max_size) {
+    BOOST_OUTCOME_TRY(parse_option("--split-max-size", bytes().at_least(1), *options.max_size));
+    limit = "shard_size: " + yaml_quoted(*options.max_size);
+  }
   return fmt::format("version: 1\nsource: {{gguf: {}}}\noutputs:\n  - gguf: {{path: {}, {}{}}}\n",
                      yaml_quoted(options.input), yaml_quoted(options.output + ".gguf"), limit,
                      options.no_tensor_first_split ? ", metadata_shard: true" : "");

@@ -122,8 +122,8 @@ int show(const Context& context, const std::string& path, const Model& model, Js
 
 int inspect_verb(const Parsed& parsed) {
   const po::variables_map& values = parsed.values;
-  for (const auto& [option, needed] : {std::pair("values", "tensor"), {"overwrite", "html"}})
-    if (values.count(option) && !values.count(needed))
+  for (const auto& [option, needed] : {std::pair("values", "tensor"), {"rows", "values"}, {"overwrite", "html"}})
+    if (values.count(option) && !values[option].defaulted() && !values.count(needed))
       return fail(usage_error(fmt::format("--{} requires --{}", option, needed)));
   const auto context = open_context(values);
   if (!context) return fail(context.error());

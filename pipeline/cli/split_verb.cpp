@@ -6,7 +6,6 @@
 #include "pipeline/cli/messages.h"
 #include "pipeline/cli/running.h"
 #include "pipeline/cli/verb.h"
-#include "pipeline/config/bound_fields.h"
 #include "pipeline/core/text.h"
 
 namespace ggufmill {
@@ -51,23 +50,20 @@ int split_verb(const Parsed& parsed) {
   if (words.size() != 2)
     return fail(usage_error("expected two names: INPUT and OUTPUT", "usage: " + split_command().usage));
   if (const Status usable = check_dry_run(values); !usable) return fail(usable.error());
-  if (values.count("split-max-size") && values.count("split-max-tensors"))
-    return fail(usage_error("--split-max-size and --split-max-tensors cannot be used together", "omit one of them"));
-  if (const auto size = text_of(values, "split-max-size"))
-    if (const auto most = parse_option("--split-max-size", bytes().at_least(1), *size); !most)
-      return fail(most.error());
-  const std::string pipeline = split_pipeline({.input = words[0],
-                                               .output = words[1],
-                                               .max_size = text_of(values, "split-max-size").value_or(""),
-                                               .max_tensors = value_or<std::uint64_t>(values, "split-max-tensors", 128),
-                                               .no_tensor_first_split = values.count("no-tensor-first-split") > 0});
+  SplitOptions options{.input = words[0],
+                       .output = words[1],
+                       .max_size = text_of(values, "split-max-size"),
+                       .no_tensor_first_split = values.count("no-tensor-first-split") > 0};
+  if (values.count("split-max-tensors")) options.max_tensors = values["split-max-tensors"].as<std::uint64_t>();
+  const auto pipeline = split_pipeline(options);
+  if (!pipeline) return fail(pipeline.error());
   if (values.count("emit-pipeline")) {
-    std::fputs(pipeline.c_str(), stdout);
+    std::fputs(pipeline.value().c_str(), stdout);
     return 0;
   }
   auto context = open_context(values);
   if (!context) return fail(context.error());
-  const auto planned = plan_arguments(std::move(context).value(), pipeline, {}, values);
+  const auto planned = plan_arguments(std::move(context).value(), pipeline.value(), {}, values);
   if (!planned) return fail(planned.error());
   if (values.count("dry-run")) {
     list_shards(planned.value().plan);

@@ -40,8 +40,6 @@ bool SourceScheme::is_named(std::string_view scheme) const { return std::ranges:
 Result<const SourceScheme*> find_source_scheme(const std::string& path) {
   if (!is_address(path)) return &local_files();
   const std::string shown = remote::without_secrets(path);
-  if (path.size() > remote::kMaxAddressLength)
-    return remote::bad_address(shown, fmt::format("is longer than {} bytes", remote::kMaxAddressLength), "");
   const std::string name = path.substr(0, path.find("://"));
   for (const SourceScheme* scheme : schemes())
     if (scheme->is_named(name)) return scheme;

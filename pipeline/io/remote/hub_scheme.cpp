@@ -124,7 +124,7 @@ class Hub final : public RemoteScheme {
  public:
   std::span<const std::string_view> names() const override { return kNames; }
   bool has_revisions() const override { return true; }
-  Result<Address> parse(std::string_view text) const override;
+  Result<Address> parse_address(std::string_view text) const override;
   Result<Access> access_to(const Address& address) const override {
     return access_to_hub(
         fmt::format("/{}/resolve/{}/{}", address.place, address.revision, percent_encoded(address.path)));
@@ -145,7 +145,7 @@ class Hub final : public RemoteScheme {
   static constexpr std::string_view kNames[] = {"hf"};
 };
 
-Result<Address> Hub::parse(std::string_view text) const {
+Result<Address> Hub::parse_address(std::string_view text) const {
   std::string_view rest = without_scheme(text);
   if (rest.starts_with("models/")) rest.remove_prefix(7);
   if (rest.starts_with("datasets/") || rest.starts_with("spaces/"))

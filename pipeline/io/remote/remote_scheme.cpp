@@ -19,6 +19,12 @@ Result<Address> readable(const RemoteScheme& scheme, const std::string& text) {
 
 }  // namespace
 
+Result<Address> RemoteScheme::parse(std::string_view text) const {
+  if (text.size() > kMaxAddressLength)
+    return bad_address(without_secrets(text), fmt::format("is longer than {} bytes", kMaxAddressLength), "");
+  return parse_address(text);
+}
+
 Result<std::shared_ptr<const ByteSource>> RemoteScheme::open(const std::string& path) const {
   BOOST_OUTCOME_TRY(Address address, readable(*this, path));
   BOOST_OUTCOME_TRY(check_is_file(address));

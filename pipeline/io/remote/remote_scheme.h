@@ -26,7 +26,7 @@ class RemoteScheme : public SourceScheme {
  public:
   // Exit code 2, with the reason, for a user or password, a query (which may be a key) or fragment, an invalid name, or
   // more than kMaxAddressLength bytes. `text` begins with a name of this scheme.
-  virtual Result<Address> parse(std::string_view text) const = 0;
+  Result<Address> parse(std::string_view text) const;
   // Exit code 2 if an endpoint is not a URL, or if credentials are malformed.
   virtual Result<Access> access_to(const Address& address) const = 0;
   // Help for a source to which the server refuses access.
@@ -44,6 +44,8 @@ class RemoteScheme : public SourceScheme {
   Result<std::vector<std::string>> paths_in(const std::string& folder) const final;
 
  protected:
+  // Parses an address of at most kMaxAddressLength bytes.
+  virtual Result<Address> parse_address(std::string_view text) const = 0;
   // Error (exit code 4) if the address cannot be that of a file.
   virtual Status check_is_file(const Address&) const { return ok(); }
   virtual Result<std::string> pin(const Address& address) const { return address.text; }

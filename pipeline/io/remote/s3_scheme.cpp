@@ -72,7 +72,7 @@ Result<std::optional<SigningKey>> signing_key() {
 class S3 final : public RemoteScheme {
  public:
   std::span<const std::string_view> names() const override { return kNames; }
-  Result<Address> parse(std::string_view text) const override;
+  Result<Address> parse_address(std::string_view text) const override;
   Result<Access> access_to(const Address& address) const override;
   std::string how_to_get_in(const Access& access) const override {
     return access.is_anonymous ? "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or ~/.aws/credentials"
@@ -83,7 +83,7 @@ class S3 final : public RemoteScheme {
   static constexpr std::string_view kNames[] = {"s3"};
 };
 
-Result<Address> S3::parse(std::string_view text) const {
+Result<Address> S3::parse_address(std::string_view text) const {
   constexpr std::string_view kHelp = "an address of a bucket is s3://BUCKET/KEY";
   const std::string_view rest = without_scheme(text);
   const std::size_t slash = rest.find('/');

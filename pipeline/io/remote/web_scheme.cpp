@@ -14,7 +14,7 @@ class Web final : public RemoteScheme {
   bool is_named(std::string_view scheme) const override {
     return std::ranges::any_of(kNames, [&](std::string_view name) { return same_word(scheme, name); });
   }
-  Result<Address> parse(std::string_view text) const override;
+  Result<Address> parse_address(std::string_view text) const override;
   Result<Access> access_to(const Address& address) const override { return Access{.url = address.path}; }
   std::string how_to_get_in(const Access&) const override {
     return "credentials are not sent to https:// addresses: write hf://ORG/NAME for the hub, s3://BUCKET/KEY for a "
@@ -25,7 +25,7 @@ class Web final : public RemoteScheme {
   static constexpr std::string_view kNames[] = {"https", "http"};
 };
 
-Result<Address> Web::parse(std::string_view text) const {
+Result<Address> Web::parse_address(std::string_view text) const {
   const std::string shown = without_secrets(text);
   const std::string_view rest = without_scheme(text);
   const std::string_view host = rest.substr(0, rest.find('/'));
