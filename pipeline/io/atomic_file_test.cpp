@@ -401,7 +401,7 @@ TEST_CASE("a file that was changed after its seal is not published") {
   REQUIRE(file.value()->finish(as_bytes("HH"), 4));
   const bool swaps = GENERATE(false, true);
   if (swaps) std::filesystem::rename(temporary, temporary + ".moved");
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // timestamps have the granularity of the kernel's clock
+  wait_for_later_time(swaps ? temporary + ".moved" : temporary);
   write_text(temporary, "HHDATA");
   const Status published = file.value()->publish(false);
   REQUIRE_FALSE(published);

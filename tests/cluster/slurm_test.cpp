@@ -32,12 +32,8 @@ namespace {
 
 const std::string kProgram = GGUFMILL_BUILD_DIR "/bin/ggufmill";
 
-// Returns true if the tests can run; otherwise prints the reason.
-bool can_run() {
-  const bool wanted = std::getenv("GGUFMILL_TEST_CLUSTER") != nullptr;
-  if (!wanted) std::cout << "skipped: `./dev test --cluster` starts a Slurm and runs this\n";
-  return wanted;
-}
+bool is_wanted() { return std::getenv("GGUFMILL_TEST_CLUSTER") != nullptr; }
+constexpr const char* kHowToRun = "`./dev test --cluster` starts a Slurm and runs this";
 
 // Waits until `is_so` returns true; fails the test after `seconds`.
 void wait_for(const std::string& what, double seconds, const std::function<bool()>& is_so) {
@@ -205,7 +201,7 @@ constexpr const char* kThreeOutputs =
 }  // namespace
 
 TEST_CASE("on Slurm, parts on two and four nodes make the bytes of one run") {
-  if (!can_run()) return;
+  if (!is_wanted()) GGUFMILL_SKIP(kHowToRun);
   const int nodes = GENERATE(2, 4);
   const Slurm slurm(nodes);
   for (const SourceKind kind : {SourceKind::kGguf, SourceKind::kCheckpoint}) {
@@ -225,7 +221,7 @@ TEST_CASE("on Slurm, parts on two and four nodes make the bytes of one run") {
 }
 
 TEST_CASE("on Slurm, a node that dies costs what it had not done") {
-  if (!can_run()) return;
+  if (!is_wanted()) GGUFMILL_SKIP(kHowToRun);
   const Slurm slurm(2);
   const SlowModel model(40);
   const SlurmJob job(slurm, model.source(), kSlowOutput, "cluster: {parts: 4, cpus: 1, memory: 400MiB}\n", kSlowly);
@@ -241,7 +237,7 @@ TEST_CASE("on Slurm, a node that dies costs what it had not done") {
 }
 
 TEST_CASE("on Slurm, a part that runs on after its node's daemon died is done by two at once") {
-  if (!can_run()) return;
+  if (!is_wanted()) GGUFMILL_SKIP(kHowToRun);
   const Slurm slurm(2);
   const SlowModel model(70);
   const SlurmJob job(slurm, model.source(), kSlowOutput, "cluster: {parts: 1, cpus: 1, memory: 400MiB}\n", kSlowly);
@@ -259,7 +255,7 @@ TEST_CASE("on Slurm, a part that runs on after its node's daemon died is done by
 }
 
 TEST_CASE("on Slurm, a part that reaches its time limit goes on in its next turn") {
-  if (!can_run()) return;
+  if (!is_wanted()) GGUFMILL_SKIP(kHowToRun);
   const Slurm slurm(2);
   const SlowModel model(80);
   const SlurmJob job(slurm, model.source(), kSlowOutput, "cluster: {parts: 1, cpus: 1, memory: 400MiB, time: '1'}\n",
@@ -272,7 +268,7 @@ TEST_CASE("on Slurm, a part that reaches its time limit goes on in its next turn
 }
 
 TEST_CASE("on Slurm, a part that fails for good is the only one that resume does again") {
-  if (!can_run()) return;
+  if (!is_wanted()) GGUFMILL_SKIP(kHowToRun);
   const Slurm slurm(2);
   const JobFolder model;
   const SlurmJob job(slurm, "gguf: " + model.path("model.gguf"),
@@ -303,7 +299,7 @@ TEST_CASE("on Slurm, a part that fails for good is the only one that resume does
 }
 
 TEST_CASE("on Slurm, a matrix is one array and one seal, and a source that fails stops no other") {
-  if (!can_run()) return;
+  if (!is_wanted()) GGUFMILL_SKIP(kHowToRun);
   const Slurm slurm(2);
   const JobFolder model;
   for (const char* name : {"a", "b", "c"})
@@ -348,7 +344,7 @@ TEST_CASE("on Slurm, a matrix is one array and one seal, and a source that fails
 }
 
 TEST_CASE("on Slurm, a matrix that is cancelled ends, and goes on when it is resumed") {
-  if (!can_run()) return;
+  if (!is_wanted()) GGUFMILL_SKIP(kHowToRun);
   const Slurm slurm(2);
   const SlowModel first(12, "first"), second(12, "second");
   const SlurmJob job(
@@ -370,7 +366,7 @@ TEST_CASE("on Slurm, a matrix that is cancelled ends, and goes on when it is res
 }
 
 TEST_CASE("on Slurm, three seals at once are one, and a byte damaged before them is done again") {
-  if (!can_run()) return;
+  if (!is_wanted()) GGUFMILL_SKIP(kHowToRun);
   const Slurm slurm(2);
   const JobFolder model;
   const SlurmJob job(slurm, "gguf: " + model.path("model.gguf"), kThreeOutputs,
@@ -405,7 +401,7 @@ TEST_CASE("on Slurm, three seals at once are one, and a byte damaged before them
 }
 
 TEST_CASE("on Slurm, a job that is cancelled ends, and goes on when it is resumed") {
-  if (!can_run()) return;
+  if (!is_wanted()) GGUFMILL_SKIP(kHowToRun);
   const Slurm slurm(2);
   const SlowModel model(24);
   const SlurmJob job(slurm, model.source(), kSlowOutput, "cluster: {parts: 4, cpus: 1, memory: 400MiB}\n", kSlowly);
@@ -424,7 +420,7 @@ TEST_CASE("on Slurm, a job that is cancelled ends, and goes on when it is resume
 }
 
 TEST_CASE("on Slurm, a node of another ISA makes the same bytes, and one that cannot says so") {
-  if (!can_run()) return;
+  if (!is_wanted()) GGUFMILL_SKIP(kHowToRun);
   const Slurm slurm(2);
   const JobFolder model;
   const SlurmJob job(slurm, "gguf: " + model.path("model.gguf"), kThreeOutputs, "cluster: {engine: none, parts: 4}\n");

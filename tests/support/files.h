@@ -12,6 +12,9 @@ namespace ggufmill {
 // These functions throw std::runtime_error on failure.
 void write_text(const std::string& path, std::string_view text);
 std::string read_text(const std::string& path);
+// Waits until a file that is changed now gets a later time than `path` has: times have the granularity of the kernel's
+// clock. Uses the file PATH.clock meanwhile.
+void wait_for_later_time(const std::string& path);
 // Returns the names in a folder, including hidden ones, sorted.
 std::vector<std::string> names_in(const std::string& folder);
 
