@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "pipeline/api/run.h"
 #include "pipeline/config/job.h"
 #include "pipeline/core/error.h"
-#include "pipeline/graph/engine.h"
 #include "pipeline/io/output_target.h"
 #include "pipeline/plan/plan.h"
 
@@ -47,7 +47,7 @@ struct BatchReport {
 };
 
 struct BatchOptions {
-  RunOptions run{};        // for each source's run; progress and when_sealed are ignored
+  RunOptions run{};        // for each source's run; progress is ignored
   bool fail_fast = false;  // start nothing more after a failure
   // Optional; called for each job before it is planned, to apply command-line options and measurements. An error fails
   // all outputs of the job.

@@ -99,7 +99,7 @@ Result<Comparison> Context::compare(const std::string& path_a, const std::string
   }
   Matching matching = match(a, b, kernels());
   const Plan plan = make_comparison(a, b, matching.pairs, {.memory = options.memory, .threads = options.threads});
-  RunOptions how;
+  EngineOptions how;
   how.stop = options.stop;
   if (options.progress)
     how.progress = [&, total = plan.bytes_read()](const Progress& now) { options.progress(now.bytes_read, total); };

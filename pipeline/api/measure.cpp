@@ -155,7 +155,7 @@ class Measurer {
  private:
   Result<std::vector<MeasuredTensor>> measure_at_once(const std::vector<Measured>& tensors) {
     const Plan plan = make_measurement(model_, tensors, limits_);
-    RunOptions run = options_.run;
+    EngineOptions run = engine_options(options_.run);
     if (options_.progress)
       run.progress = [&](const Progress& now) { options_.progress(done_bytes_ + now.bytes_read, all_bytes_); };
     BOOST_OUTCOME_TRY(const RunReport report, run_plan(plan, kernels_, run));

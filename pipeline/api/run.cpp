@@ -13,6 +13,7 @@
 #include "pipeline/api/context.h"
 #include "pipeline/api/manifests.h"
 #include "pipeline/api/reports.h"
+#include "pipeline/api/run.h"
 #include "pipeline/graph/profile.h"
 #include "pipeline/io/machine.h"
 #include "pipeline/io/own_file.h"
@@ -144,60 +145,72 @@ Leftovers Context::leftovers(const Plan& plan) const { return find_leftovers(pla
 
 Status Context::discard(const Leftovers& leftovers) const { return ggufmill::discard(leftovers); }
 
-Result<RunReport> Context::run(const Plan& plan, const RunOptions& options) const {
-  if (options.store) {
-    Diagnostics problems;
-    check_plan(plan, kernels(), problems);
-    if (!problems.empty()) return problems.together();
-    allow_files(plan);
-    return nicely(plan.limits.nice, [&] { return run_plan(plan, kernels(), options); });
-  }
-  const bool is_whole = !options.ledger && !options.units && !options.attach && !options.leave;
+EngineOptions engine_options(const RunOptions& options) {
+  EngineOptions engine;
+  engine.engine = options.engine;
+  engine.io = options.io;
+  engine.overwrite = options.overwrite;
+  engine.stop = options.stop;
+  engine.progress = options.progress;
+  engine.profile = options.profile;
+  return engine;
+}
+
+Result<RunReport> run_into_store(const Plan& plan, const Kernels& kernels, const EngineOptions& engine) {
+  Diagnostics problems;
+  check_plan(plan, kernels, problems);
+  if (!problems.empty()) return problems.together();
+  allow_files(plan);
+  return nicely(plan.limits.nice, [&] { return run_plan(plan, kernels, engine); });
+}
+
+Result<RunReport> run_resumably(const Plan& plan, const Kernels& kernels, const RunOptions& options,
+                                EngineOptions engine) {
   BOOST_OUTCOME_TRY(const std::unique_ptr<Journal> journal, Journal::open(plan));
-  if (is_whole && options.resume && !journal->half_published().empty()) return give_names(plan, *journal, options);
+  if (options.resume && !journal->half_published().empty()) return give_names(plan, *journal, options);
   Diagnostics errors;
-  check_run(plan, kernels(), options.overwrite, errors);
+  check_run(plan, kernels, options.overwrite, errors);
   if (!errors.empty()) return errors.together();
   BOOST_OUTCOME_TRY(check_inode_times(plan));
   BOOST_OUTCOME_TRY(check_taken(plan, options.stop));
   allow_files(plan);
-  RunOptions own = options;
   std::optional<Profile> own_profile;
-  if (!plan.trace.empty() && !options.profile) own.profile = &own_profile.emplace();
+  if (!plan.trace.empty() && !engine.profile) engine.profile = &own_profile.emplace();
+  if (!options.resume) journal->forget();
+  engine.ledger = journal.get();
+  engine.attach = journal->goes_on();
+  if (options.resume && options.starts_over && !journal->restart_reason().empty())
+    options.starts_over(restart_warning(*journal));
   ManifestFiles manifests;
-  if (is_whole) {
-    if (!options.resume) journal->forget();
-    own.ledger = journal.get();
-    own.attach = journal->goes_on();
-    if (options.resume && options.starts_over && !journal->restart_reason().empty())
-      options.starts_over(restart_warning(*journal));
-    own.when_sealed = [&](OutputStore& store) -> Status {
-      if (options.when_sealed) {
-        BOOST_OUTCOME_TRY(options.when_sealed(store));
-      }
-      BOOST_OUTCOME_TRY(check_sealed(plan, *journal, store, options.stop));
-      if (!plan.manifest) return ok();
-      const auto read = [&](std::size_t i, std::uint64_t at, std::span<std::byte> into) {
-        return store.read(i, at, into);
-      };
-      BOOST_OUTCOME_TRY(manifests, ManifestFiles::make(plan, read, options.overwrite, options.stop));
-      return ok();
+  engine.when_sealed = [&, first = std::move(engine.when_sealed)](OutputStore& store) -> Status {
+    if (first) {
+      BOOST_OUTCOME_TRY(first(store));
+    }
+    BOOST_OUTCOME_TRY(check_sealed(plan, *journal, store, options.stop));
+    if (!plan.manifest) return ok();
+    const auto read = [&](std::size_t i, std::uint64_t at, std::span<std::byte> into) {
+      return store.read(i, at, into);
     };
-  }
-  Result<RunReport> run = nicely(plan.limits.nice, [&] { return run_plan(plan, kernels(), own); });
+    BOOST_OUTCOME_TRY(manifests, ManifestFiles::make(plan, read, options.overwrite, options.stop));
+    return ok();
+  };
+  Result<RunReport> run = nicely(plan.limits.nice, [&] { return run_plan(plan, kernels, engine); });
   if (!run) return journal->was_kept() ? with_hint(run.error(), plan, *journal) : run.error();
   BOOST_OUTCOME_TRY(manifests.publish());
   for (std::string& warning : manifests.warnings()) run.value().warnings.push_back(std::move(warning));
-  if (is_whole) finish(*journal, options, run.value());
+  finish(*journal, options, run.value());
   if (!plan.trace.empty())
-    if (const Status written = write_text(plan.trace, own.profile->trace(), options.overwrite); !written)
+    if (const Status written = write_text(plan.trace, engine.profile->trace(), options.overwrite); !written)
       return after_outputs(written.error());
-  if (plan.is_reported())
-    if (const Status written =
-            write_report(report_of(plan, run.value()), plan.report.json, plan.report.html, options.overwrite);
-        !written)
-      return after_outputs(written.error());
+  if (!plan.is_reported()) return run;
+  const Report report = report_of(plan, run.value(), kernels.isa());
+  if (const Status written = write_report(report, plan.report.json, plan.report.html, options.overwrite); !written)
+    return after_outputs(written.error());
   return run;
+}
+
+Result<RunReport> Context::run(const Plan& plan, const RunOptions& options) const {
+  return run_resumably(plan, kernels(), options, engine_options(options));
 }
 
 }  // namespace ggufmill

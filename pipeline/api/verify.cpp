@@ -79,7 +79,7 @@ Status check_padding(const Model& model) {
 
 Status check_values(const Model& model, const Kernels& kernels, const VerifyOptions& options, Meter& meter) {
   const Plan plan = make_check(model, {.memory = options.memory, .threads = options.threads});
-  RunOptions run;
+  EngineOptions run;
   run.stop = options.stop;
   run.progress = [&](const Progress& now) { meter.show(0, now.bytes_read); };
   BOOST_OUTCOME_TRY(run_plan(plan, kernels, run));

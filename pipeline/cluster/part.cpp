@@ -120,7 +120,7 @@ Result<PartOutcome> try_once(const Attempt& attempt, PartLedger& ledger, Heartbe
   const auto start = Clock::now();
   BOOST_OUTCOME_TRY(check_part_taken(plan, job.range(options.part), options.stop));
   BOOST_OUTCOME_TRY(const auto store, PartStore::open(plan, job, options.part, name));
-  RunOptions run;
+  EngineOptions run;
   run.store = store.get();
   run.ledger = &ledger;
   run.units = job.range(options.part);
@@ -131,7 +131,7 @@ Result<PartOutcome> try_once(const Attempt& attempt, PartLedger& ledger, Heartbe
     if (options.progress) options.progress(now);
   };
   PartOutcome outcome;
-  BOOST_OUTCOME_TRY(outcome.run, context.run(plan, run));
+  BOOST_OUTCOME_TRY(outcome.run, run_into_store(plan, context.kernels(), run));
   outcome.units = run.units->last - run.units->first;
   outcome.units_kept = ledger.units_kept();
   if (ledger.units_lost() != 0)

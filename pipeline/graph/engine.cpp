@@ -52,7 +52,7 @@ IoKind io_kind(IoKind wanted, IoMode mode) {
 }
 
 // Processes all slabs; returns the name of the I/O method used.
-Result<std::string> run_slabs(Run& run, const RunOptions& options, IoMode mode) {
+Result<std::string> run_slabs(Run& run, const EngineOptions& options, IoMode mode) {
   if (options.engine == EngineKind::kSimple) {
     run_plain(run);
     return std::string("blocking");
@@ -69,7 +69,7 @@ Status check_problems(const Plan& plan, const Kernels& kernels) {
   return ok();
 }
 
-Result<std::unique_ptr<OutputStore>> open_store(const Plan& plan, const RunOptions& options, IoMode mode,
+Result<std::unique_ptr<OutputStore>> open_store(const Plan& plan, const EngineOptions& options, IoMode mode,
                                                 unsigned threads) {
   std::vector<StoredFile> files = stored_files(plan);
   StoreOptions store{options.overwrite, mode, {}, threads};
@@ -158,7 +158,7 @@ Status check_complete(const RunState& state, const std::vector<bool>& wanted) {
                "nothing was written", "this is a bug in ggufmill: please report it"};
 }
 
-Status publish(OutputStore& store, const RunState& state, Ledger& ledger, const RunOptions& options) {
+Status publish(OutputStore& store, const RunState& state, Ledger& ledger, const EngineOptions& options) {
   BOOST_OUTCOME_TRY(const std::vector<FileId> files, store.seal(state.file_bytes()));
   BOOST_OUTCOME_TRY(ledger.sealed(files));
   if (options.when_sealed) {
@@ -175,7 +175,7 @@ Status caught(const F& f) try {
   return error_of_exception();
 }
 
-Result<RunReport> run_checked(const Plan& plan, const Kernels& kernels, const RunOptions& options) {
+Result<RunReport> run_checked(const Plan& plan, const Kernels& kernels, const EngineOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   const unsigned threads = threads_for(plan.limits.threads);
   BOOST_OUTCOME_TRY(check_problems(plan, kernels));
@@ -240,7 +240,7 @@ Result<RunReport> run_checked(const Plan& plan, const Kernels& kernels, const Ru
 
 }  // namespace
 
-Result<RunReport> run_plan(const Plan& plan, const Kernels& kernels, const RunOptions& options) try {
+Result<RunReport> run_plan(const Plan& plan, const Kernels& kernels, const EngineOptions& options) try {
   return run_checked(plan, kernels, options);
 } catch (...) {
   return error_of_exception();

@@ -38,25 +38,17 @@ struct UnitRange {
   std::size_t last = 0;
 };
 
-struct RunOptions {
+struct EngineOptions {
   EngineKind engine = EngineKind::kGraph;
   IoKind io = IoKind::kAuto;
   bool overwrite = false;
   const std::atomic<bool>* stop = nullptr;        // when set, ends with kInterrupted; keeps only what `ledger` keeps
   std::function<void(const Progress&)> progress;  // called from one thread at a time, at most every 50 ms
-  // For Context::run() only. If set, resumes an earlier run of the same plan and, if interrupted or even killed, keeps
-  // the work done. If not set, starts over, and an orderly end leaves nothing behind.
-  bool resume = true;
-  // For Context::run() only. Receives, before anything is written, the reason why an earlier run is not resumed. Empty:
-  // the reason becomes a warning of the report.
-  std::function<void(const std::string& why)> starts_over;
   // Called when all outputs are complete under their temporary names, before they are renamed. An error ends the run.
   std::function<Status(OutputStore&)> when_sealed;
   std::optional<UnitRange> units;  // units to do; none: all
   Ledger* ledger = nullptr;        // records the units done; must outlive the run; null: none
-  // Receives the outputs; must outlive the run. If null, the run creates local files. If set, Context::run() does not
-  // check the targets, keeps no journal and writes neither manifests nor reports.
-  OutputStore* store = nullptr;
+  OutputStore* store = nullptr;    // receives the outputs; must outlive the run; null: the store of the plan's paths
   bool attach = false;             // resume the outputs left by an earlier run
   bool leave = false;              // leave the outputs unfinished, for a later run to resume
   std::uint64_t shuffle_seed = 0;  // nonzero: process slabs in random order (tests)
@@ -88,6 +80,6 @@ struct RunReport {
 // Writes all outputs of the plan, or none of those not yet sealed. Thread-safe for distinct outputs. Returns the errors
 // of find_problems() if there are any. Fails with exit code 4 if a source changed after the plan was made or changes
 // during the run.
-Result<RunReport> run_plan(const Plan& plan, const Kernels& kernels, const RunOptions& options);
+Result<RunReport> run_plan(const Plan& plan, const Kernels& kernels, const EngineOptions& options);
 
 }  // namespace ggufmill

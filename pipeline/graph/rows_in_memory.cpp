@@ -196,7 +196,7 @@ class Conversion {
     BOOST_OUTCOME_TRY(std::vector<BoundStep> steps, bind_kernels(plan, layouts, kernels));
     steps[0].nonfinite = to_.is_f32() ? Nonfinite::kKeep : Nonfinite::kError;
     steps[0].is_in_memory = true;
-    RunOptions run;
+    EngineOptions run;
     run.stop = options.stop;
     NoLedger ledger;
     RunState state(plan, run, ledger, {});
@@ -268,7 +268,7 @@ class TensorRows {
   Plan plan_;
   const std::vector<StepLayout> layouts_;
   const std::uint64_t begin_;  // offset of the first row in the tensor, as in `into_`
-  RunOptions run_;
+  EngineOptions run_;
   std::vector<BoundStep> steps_;
   std::unique_ptr<RunSources> sources_;
   ImportanceWeights no_weights_;

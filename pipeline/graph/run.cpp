@@ -9,7 +9,7 @@ constexpr std::chrono::milliseconds kReportInterval{50};
 
 }  // namespace
 
-RunState::RunState(const Plan& plan, const RunOptions& options, Ledger& ledger, const std::vector<bool>& done)
+RunState::RunState(const Plan& plan, const EngineOptions& options, Ledger& ledger, const std::vector<bool>& done)
     : stop_(options.stop), report_(options.progress), ledger_(ledger), reported_(Clock::now()), plan_(plan) {
   std::size_t files = 0;
   for (const PlannedOutput& output : plan.outputs) {

@@ -29,7 +29,7 @@ class RunState {
   static constexpr std::uint64_t kRead = 0, kTiles = 1, kWrite = std::numeric_limits<std::uint64_t>::max();
 
   // `done`: units done by earlier runs, which count as progress.
-  RunState(const Plan& plan, const RunOptions& options, Ledger& ledger, const std::vector<bool>& done);
+  RunState(const Plan& plan, const EngineOptions& options, Ledger& ledger, const std::vector<bool>& done);
 
   // Records an error. Of all errors, the one from the earliest slab and its earliest operation is kept, and slabs
   // before that one are still finished, so the flow graph reports the same error as the plain loop.

@@ -231,7 +231,8 @@ TEST_CASE("after a power cut at any point, the next run makes the right files") 
   RunOptions options;
   options.engine = EngineKind::kSimple;
   options.overwrite = overwrite;
-  options.slab_bytes = 32 << 10;
+  EngineOptions engine = engine_options(options);
+  engine.slab_bytes = 32 << 10;
   std::vector<std::string> paths;
   for (const PlannedOutput& output : plan.outputs)
     for (const OutputFile& file : output.files) paths.push_back(file.path);
@@ -253,7 +254,7 @@ TEST_CASE("after a power cut at any point, the next run makes the right files") 
   recorded.clear();
   {
     const UsedCalls recording(recording_calls());
-    REQUIRE(context.run(plan, options));
+    REQUIRE(run_resumably(plan, context.kernels(), options, engine));
   }
   const std::vector<Change> operations = std::move(recorded);
   std::map<std::string, std::string> right;
@@ -282,7 +283,7 @@ TEST_CASE("after a power cut at any point, the next run makes the right files") 
           paths, [&](const std::string& path) { return fs::exists(path) && read_text(path) == right.at(path); });
       {
         const UsedCalls replayed(replayed_calls());
-        const auto report = context.run(plan, options);
+        const auto report = run_resumably(plan, context.kernels(), options, engine);
         if (report) kept += report.value().units_kept;
         CHECK((report || (all_there && report.error().code == ExitCode::kUsage)));  // already finished
       }

@@ -29,7 +29,7 @@ void run_pipeline(const std::string& in, const std::string& out, EngineKind engi
   REQUIRE(plan);
   const auto kernels = Kernels::load({});
   REQUIRE(kernels);
-  RunOptions options;
+  EngineOptions options;
   options.engine = engine;
   options.overwrite = true;
   options.slab_bytes = plan->least_memory;

@@ -36,7 +36,7 @@ EngineFixture& zoo() {
 // Keeps megabytes of data out of the failure message.
 bool same(const std::vector<std::string>& a, const std::vector<std::string>& b) { return a == b; }
 
-void check_run(EngineFixture& fixture, const RunOptions& options) {
+void check_run(EngineFixture& fixture, const EngineOptions& options) {
   static const std::vector<std::string> expected = zoo().expected_outputs();
   const Result<RunReport> report = fixture.run(options);
   if (!report) FAIL(render(report.error()));
@@ -71,7 +71,7 @@ TEST_CASE("both engines write the same for any slab size and order") {
   EngineFixture& fixture = zoo();
   fixture.plan.limits.memory = 16 << 20;
   fixture.plan.limits.threads = 2;
-  RunOptions options = options_for(GENERATE(EngineKind::kGraph, EngineKind::kSimple));
+  EngineOptions options = options_for(GENERATE(EngineKind::kGraph, EngineKind::kSimple));
   options.shuffle_seed = GENERATE(0u, 1u, 2u);
   options.slab_bytes = GENERATE(1u, 2000000u, 16000000u);
   check_run(fixture, options);
@@ -81,7 +81,7 @@ TEST_CASE("both ways of background I/O write the same") {
   EngineFixture& fixture = zoo();
   fixture.plan.limits.memory = 8 << 20;
   fixture.plan.limits.threads = 2;
-  RunOptions options = options_for(EngineKind::kGraph);
+  EngineOptions options = options_for(EngineKind::kGraph);
   options.io = GENERATE(IoKind::kAuto, IoKind::kThreads);
   check_run(fixture, options);
 }
@@ -95,7 +95,7 @@ TEST_CASE("every I/O mode writes the same") {
   fixture.plan.limits.memory = 8 << 20;
   fixture.plan.limits.threads = 2;
   fixture.plan.limits.io = GENERATE(IoMode::kCached, IoMode::kStreaming, IoMode::kDirect);
-  RunOptions options = options_for(GENERATE(EngineKind::kGraph, EngineKind::kSimple));
+  EngineOptions options = options_for(GENERATE(EngineKind::kGraph, EngineKind::kSimple));
   options.io = GENERATE(IoKind::kAuto, IoKind::kThreads);
   options.slab_bytes = GENERATE(1u, 2000000u);
   check_run(fixture, options);

@@ -26,7 +26,7 @@ std::string bytes_of_float(float value) { return {reinterpret_cast<const char*>(
 // Only the source may remain in the folder.
 Error error_of(EngineFixture& fixture) {
   fixture.plan.limits.threads = 8;
-  RunOptions options = options_for(EngineKind::kGraph);
+  EngineOptions options = options_for(EngineKind::kGraph);
   options.slab_bytes = 1;
   const Result<RunReport> graph = fixture.run(options);
   const Result<RunReport> simple = fixture.run(options_for(EngineKind::kSimple));
@@ -164,7 +164,7 @@ TEST_CASE("a plan with problems is refused, whoever runs it") {
 TEST_CASE("an existing output stays as it was unless it may be overwritten") {
   EngineFixture fixture({{"w", shape_of({256, 10}), "F32", {"Q8_0"}, false}});
   write_text(fixture.path("out-0.gguf"), "old");
-  RunOptions options = options_for(GENERATE(EngineKind::kGraph, EngineKind::kSimple));
+  EngineOptions options = options_for(GENERATE(EngineKind::kGraph, EngineKind::kSimple));
   CHECK(fixture.run(options).error().code == ExitCode::kUsage);
   CHECK(read_text(fixture.path("out-0.gguf")) == "old");
   options.overwrite = true;
@@ -211,7 +211,7 @@ TEST_CASE("what is not finite becomes 0 where that is asked for, and is counted"
   fixture.patch_source(0, (70 * 256 + 1) * 4, bytes_of_float(-kInfinity));
   fixture.patch_source(1, 34 * 3, std::string("\x00\x7c", 2) + std::string(32, '\1'));
   fixture.plan.nonfinite = Nonfinite::kZero;
-  RunOptions options = options_for(GENERATE(EngineKind::kGraph, EngineKind::kSimple));
+  EngineOptions options = options_for(GENERATE(EngineKind::kGraph, EngineKind::kSimple));
   options.slab_bytes = 1;
   const auto report = fixture.run(options);
   if (!report) FAIL(render(report.error()));

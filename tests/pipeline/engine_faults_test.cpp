@@ -18,8 +18,8 @@ using testing::shape_of;
 
 namespace {
 
-RunOptions small_slabs(EngineKind engine) {
-  RunOptions options = options_for(engine);
+EngineOptions small_slabs(EngineKind engine) {
+  EngineOptions options = options_for(engine);
   options.io = IoKind::kThreads;  // its system calls can be made to fail
   options.slab_bytes = 1;
   return options;
@@ -47,7 +47,7 @@ std::size_t check_leftovers(const EngineFixture& fixture, const std::vector<std:
 }
 
 // Calls `action` in the middle of a run: after two thirds of its system calls.
-Result<RunReport> run_with(const EngineFixture& fixture, const RunOptions& options,
+Result<RunReport> run_with(const EngineFixture& fixture, const EngineOptions& options,
                            const std::function<void()>& action) {
   std::atomic<unsigned> calls{0};
   {
@@ -69,7 +69,7 @@ TEST_CASE("whichever system call fails, outputs are whole or absent") {
   EngineFixture fixture(two_outputs());
   fixture.plan.limits.threads = 2;
   const std::vector<std::string> expected = fixture.expected_outputs();
-  const RunOptions options = small_slabs(GENERATE(EngineKind::kGraph, EngineKind::kSimple));
+  const EngineOptions options = small_slabs(GENERATE(EngineKind::kGraph, EngineKind::kSimple));
   bool reached = true;
   for (int k = 1; reached; ++k) {
     INFO("call " << k);
@@ -122,7 +122,7 @@ TEST_CASE("a source that is written to during the run is an error of the input")
 TEST_CASE("a run that is stopped leaves nothing, before it starts and in its midst") {
   EngineFixture fixture(two_outputs());
   std::atomic<bool> stop{false};
-  RunOptions options = small_slabs(GENERATE(EngineKind::kGraph, EngineKind::kSimple));
+  EngineOptions options = small_slabs(GENERATE(EngineKind::kGraph, EngineKind::kSimple));
   options.stop = &stop;
   const auto check = [&](const Result<RunReport>& report) {
     REQUIRE(!report);
@@ -138,7 +138,7 @@ TEST_CASE("a run of some units is left, and another goes on with the others") {
   EngineFixture fixture(
       {{"a", shape_of({1 << 20, 20}), "F32", {"F16"}, false}, {"b", shape_of({512, 20}), "F16", {"Q4_0"}, false}});
   REQUIRE(fixture.plan.units.size() > 2);
-  RunOptions options = options_for(GENERATE(EngineKind::kGraph, EngineKind::kSimple));
+  EngineOptions options = options_for(GENERATE(EngineKind::kGraph, EngineKind::kSimple));
   options.units = UnitRange{1, fixture.plan.units.size()};
   options.leave = true;
   REQUIRE(fixture.run(options));
@@ -161,7 +161,7 @@ TEST_CASE("units that a ledger has as done are left out, and it learns of the ot
     std::vector<std::size_t> units;
   } ledger;
   EngineFixture fixture(two_outputs());
-  RunOptions options = small_slabs(GENERATE(EngineKind::kGraph, EngineKind::kSimple));
+  EngineOptions options = small_slabs(GENERATE(EngineKind::kGraph, EngineKind::kSimple));
   options.ledger = &ledger;
   REQUIRE(fixture.run(options));
   CHECK(ledger.units == std::vector<std::size_t>{1});
@@ -176,7 +176,7 @@ TEST_CASE("units that a ledger has as done are left out, and it learns of the ot
 
 TEST_CASE("what an earlier run left is written anew unless it is attached to") {
   EngineFixture fixture(two_outputs());
-  RunOptions options = small_slabs(EngineKind::kSimple);
+  EngineOptions options = small_slabs(EngineKind::kSimple);
   options.leave = true;
   REQUIRE(fixture.run(options));
   CHECK(fixture.names().size() == 3);
@@ -187,7 +187,7 @@ TEST_CASE("what an earlier run left is written anew unless it is attached to") {
 
 TEST_CASE("two runs of one plan at once: one is told to wait") {
   EngineFixture fixture(two_outputs());
-  RunOptions options = small_slabs(EngineKind::kSimple);
+  EngineOptions options = small_slabs(EngineKind::kSimple);
   std::optional<Error> second;
   options.progress = [&](const Progress&) {
     if (second) return;
@@ -204,7 +204,7 @@ TEST_CASE("two runs of one plan at once: one is told to wait") {
 TEST_CASE("where one output cannot get its name, the others get none") {
   EngineFixture fixture(two_outputs());
   const std::string second = fixture.path("out-1.gguf");
-  RunOptions options = small_slabs(EngineKind::kSimple);
+  EngineOptions options = small_slabs(EngineKind::kSimple);
   options.progress = [&](const Progress& progress) {
     if (progress.bytes_written == 512 * 20 * 2 + 512 * 20 / 32 * 18 + 512 * 20 / 32 * 34 + 512 * 20 * 2)
       write_text(second, "somebody else's");  // after the check of the targets, before the first is sealed
@@ -219,7 +219,7 @@ TEST_CASE("where one output cannot get its name, the others get none") {
 TEST_CASE("progress is told at the end whatever the pace, and names the tensor that was finished last") {
   EngineFixture fixture(two_outputs());
   std::vector<Progress> described;
-  RunOptions options = small_slabs(GENERATE(EngineKind::kGraph, EngineKind::kSimple));
+  EngineOptions options = small_slabs(GENERATE(EngineKind::kGraph, EngineKind::kSimple));
   std::vector<std::uint64_t> file_bytes;
   options.progress = [&](const Progress& progress) {
     described.push_back(progress);

@@ -96,8 +96,8 @@ const Kernels& reference_kernels() {
   return *kernels;
 }
 
-RunOptions options_for(EngineKind engine) {
-  RunOptions options;
+EngineOptions options_for(EngineKind engine) {
+  EngineOptions options;
   options.engine = engine;
   return options;
 }

@@ -21,7 +21,9 @@ class EngineFixture {
 
   Plan plan;
 
-  Result<RunReport> run(const RunOptions& options = {}) const { return run_plan(plan, reference_kernels(), options); }
+  Result<RunReport> run(const EngineOptions& options = {}) const {
+    return run_plan(plan, reference_kernels(), options);
+  }
   // Overwrites bytes of the source at `offset` in tensor `tensor`, and plans again.
   void patch_source(std::size_t tensor, std::uint64_t offset, const std::string& bytes);
   // Returns the offset of tensor `tensor` in the source.
@@ -40,6 +42,6 @@ class EngineFixture {
   TempDir folder_;
 };
 
-RunOptions options_for(EngineKind engine);
+EngineOptions options_for(EngineKind engine);
 
 }  // namespace ggufmill::testing

@@ -34,7 +34,7 @@ EngineFixture& fixture() {
 
 using Results = std::vector<StepResult>;
 
-Results run(const RunOptions& options) {
+Results run(const EngineOptions& options) {
   const Result<RunReport> report = fixture().run(options);
   if (!report) FAIL(render(report.error()));
   fixture().take_outputs();
@@ -147,7 +147,7 @@ TEST_CASE("any number of threads, any budget: the same figures") {
 TEST_CASE("either engine, any slabs, any order: the same figures") {
   const std::string& text = expected();
   fixture().plan.limits = {16 << 20, 2};
-  RunOptions options = options_for(GENERATE(EngineKind::kGraph, EngineKind::kSimple));
+  EngineOptions options = options_for(GENERATE(EngineKind::kGraph, EngineKind::kSimple));
   options.shuffle_seed = GENERATE(0u, 1u, 2u);
   options.slab_bytes = GENERATE(1u, 2000000u, 16000000u);
   CHECK(text_of(run(options)) == text);

@@ -66,7 +66,7 @@ TEST_CASE("whichever allocation fails, the run ends with an error and leaves not
                          {"smaller", shape_of({32}), "F32", {"F32", "F32"}, false}});
   fixture.plan.limits.threads = 4;
   fixture.plan.limits.memory = 4 << 20;
-  RunOptions options = options_for(GENERATE(EngineKind::kGraph, EngineKind::kSimple));
+  EngineOptions options = options_for(GENERATE(EngineKind::kGraph, EngineKind::kSimple));
   options.io = GENERATE(IoKind::kThreads, IoKind::kUring);
   options.slab_bytes = 1;
   fixture.plan.outputs[1].files[0].path = fixture.path("new/folder/out-1.gguf");

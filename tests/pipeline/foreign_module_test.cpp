@@ -62,15 +62,20 @@ class Folder {
   }
   // Returns the bytes that an uninterrupted run writes.
   std::string made(const Context& context, const std::string& output, const std::string& more = "") const {
-    const auto report = context.run(plan(context, output, more), simple());
+    const auto report = run(context, plan(context, output, more), simple());
     if (!report) FAIL(render(report.error()));
     return read_text(path(output));
   }
 
+  // Runs with one tensor per slab.
+  static Result<RunReport> run(const Context& context, const Plan& plan, const RunOptions& options) {
+    EngineOptions engine = engine_options(options);
+    engine.slab_bytes = 32 << 10;
+    return run_resumably(plan, context.kernels(), options, engine);
+  }
   static RunOptions simple() {
     RunOptions options;
     options.engine = EngineKind::kSimple;
-    options.slab_bytes = 32 << 10;  // one tensor per slab
     options.overwrite = true;
     return options;
   }
@@ -129,7 +134,7 @@ TEST_CASE("a run that was stopped is not resumed with another build of the modul
       if (++calls == half) stop = true;
       return 0;
     });
-    REQUIRE_FALSE(first().run(plan, options));
+    REQUIRE_FALSE(Folder::run(first(), plan, options));
   }
   CHECK(first().leftovers(plan).can_resume());
   CHECK_FALSE(rebuilt().leftovers(folder.plan(rebuilt())).can_resume());
@@ -148,7 +153,7 @@ TEST_CASE("tensors of another build of the module are not reused") {
 TEST_CASE("a written plan does not run with another build of the module") {
   const Folder folder;
   const Plan plan = read_plan(write_plan(folder.plan(first())), "plan.json", rebuilt().kernels().types()).value();
-  const auto report = rebuilt().run(plan, Folder::simple());
+  const auto report = Folder::run(rebuilt(), plan, Folder::simple());
   REQUIRE_FALSE(report);
   CHECK(report.error().code == ExitCode::kKernel);
   CHECK(report.error().what == "the kernel module for type 'X_OWN' is not the one in the plan");

@@ -226,14 +226,15 @@ TEST_CASE("what something else changes during a run with a manifest is never pub
   bool is_done = false;
   RunOptions options;
   options.engine = EngineKind::kSimple;
-  options.slab_bytes = 4096;
   options.progress = [&](const Progress& now) {
     if (now.bytes_written == 0 || std::exchange(is_done, true)) return;
     if (cuts) return fs::resize_file(temporary, 0);
     const std::string text = read_text(temporary);
     write_text(temporary, std::string(text.size(), 'x'));
   };
-  const auto report = context().run(plan, options);
+  EngineOptions engine = engine_options(options);
+  engine.slab_bytes = 4096;
+  const auto report = run_resumably(plan, context().kernels(), options, engine);
   REQUIRE(is_done);
   REQUIRE_FALSE(report);
   CHECK(report.error().code == ExitCode::kIo);

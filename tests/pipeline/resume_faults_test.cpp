@@ -22,6 +22,8 @@ using testing::ran;
 using testing::resume_context;
 using testing::right_outputs;
 using testing::simple;
+using testing::TestOptions;
+using testing::try_run;
 
 namespace {
 
@@ -37,11 +39,11 @@ int in_child(const Body& body) {
 }
 
 // Starts a run that is killed before its k-th system call. Returns false if it ran to completion.
-bool killed_at(const Plan& plan, int k, const RunOptions& options = simple()) {
+bool killed_at(const Plan& plan, int k, const TestOptions& options = simple()) {
   const int status = in_child([&] {
     std::atomic<int> calls{0};
     const HookedCalls hooked([&] { return ++calls == k ? std::raise(SIGKILL) : 0; });
-    return resume_context().run(plan, options) ? 0 : 1;
+    return try_run(resume_context(), plan, options) ? 0 : 1;
   });
   const bool killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
   CHECK((killed || status == 0));
@@ -50,8 +52,8 @@ bool killed_at(const Plan& plan, int k, const RunOptions& options = simple()) {
 
 // Generates options for the simple engine, and for the graph engine with threads for everything, whose calls have a
 // different order in every run.
-RunOptions with_faults() {
-  RunOptions options = simple();
+TestOptions with_faults() {
+  TestOptions options = simple();
   options.engine = GENERATE(EngineKind::kSimple, EngineKind::kGraph);
   options.io = IoKind::kThreads;  // its system calls can be made to fail
   return options;
@@ -122,7 +124,7 @@ TEST_CASE("killed while files that are there are replaced, all of them are old, 
 TEST_CASE("whatever call fails, outputs are absent or whole, and a second run makes them all") {
   const auto right = right_outputs();
   const int errno_value = GENERATE(EIO, ENOSPC, ENOMEM, EDQUOT, EROFS);
-  const RunOptions options = with_faults();
+  const TestOptions options = with_faults();
   int k = 1;
   for (bool reached = true; reached; ++k) {
     const JobFolder folder;
@@ -131,7 +133,7 @@ TEST_CASE("whatever call fails, outputs are absent or whole, and a second run ma
     Status status = ok();
     {
       const FaultAt fault(k, errno_value);
-      const auto report = resume_context().run(plan, options);
+      const auto report = try_run(resume_context(), plan, options);
       if (!report) status = report.error();
       reached = fault.reached();
     }
@@ -152,7 +154,7 @@ TEST_CASE("whatever call fails, outputs are absent or whole, and a second run ma
 TEST_CASE("once a disk is full, over its quota, read-only or gone, outputs are absent or whole until it is back") {
   const auto right = right_outputs();
   const int errno_value = GENERATE(EIO, ENOSPC, EDQUOT, EROFS);
-  const RunOptions options = with_faults();
+  const TestOptions options = with_faults();
   int k = 1;
   for (bool reached = true; reached; ++k) {
     const JobFolder folder;
@@ -162,7 +164,7 @@ TEST_CASE("once a disk is full, over its quota, read-only or gone, outputs are a
     {
       std::atomic<int> calls{0};
       const HookedCalls hooked([&] { return ++calls >= k ? errno_value : 0; });
-      const auto report = resume_context().run(plan, options);
+      const auto report = try_run(resume_context(), plan, options);
       if (!report) status = report.error();
       reached = calls >= k;
     }
@@ -186,7 +188,7 @@ TEST_CASE("killed at any time over and over, a run on all threads comes to its e
     REQUIRE(child >= 0);
     if (child != 0) return child;
     const auto own = Context::create({{}, "reference"});
-    const auto report = own.value().run(plan, {});
+    const auto report = try_run(own.value(), plan, {});
     if (!report) std::cerr << render(report.error());
     ::_exit(report ? 0 : 1);
   };

@@ -57,16 +57,22 @@ std::map<std::string, std::string> JobFolder::finished() const {
   return files;
 }
 
-RunOptions simple(bool overwrite) {
-  RunOptions options;
+TestOptions simple(bool overwrite) {
+  TestOptions options;
   options.engine = EngineKind::kSimple;
   options.overwrite = overwrite;
-  options.slab_bytes = 32 << 10;  // one tensor per slab
   return options;
 }
 
-RunReport ran(const Plan& plan, const RunOptions& options) {
-  auto report = resume_context().run(plan, options);
+Result<RunReport> try_run(const Context& context, const Plan& plan, const TestOptions& options) {
+  EngineOptions engine = engine_options(options);
+  engine.slab_bytes = 32 << 10;
+  engine.when_sealed = options.when_sealed;
+  return run_resumably(plan, context.kernels(), options, engine);
+}
+
+RunReport ran(const Plan& plan, const TestOptions& options) {
+  auto report = try_run(resume_context(), plan, options);
   if (!report) FAIL(render(report.error()));
   return std::move(report).value();
 }
@@ -79,7 +85,7 @@ std::map<std::string, std::string> right_outputs() {
 }
 
 // Stops a run at its k-th system call; returns its error.
-Error stopped_at(const Plan& plan, int k, RunOptions options) {
+Error stopped_at(const Plan& plan, int k, TestOptions options) {
   std::atomic<bool> stop{false};
   std::atomic<int> calls{0};
   options.stop = &stop;
@@ -87,7 +93,7 @@ Error stopped_at(const Plan& plan, int k, RunOptions options) {
     if (++calls == k) stop = true;
     return 0;
   });
-  const auto report = resume_context().run(plan, options);
+  const auto report = try_run(resume_context(), plan, options);
   REQUIRE(!report);
   return report.error();
 }
@@ -106,7 +112,7 @@ int calls_of_a_run() {
 }
 
 // Stops a run when about half of the units are done.
-Error stopped_halfway(const Plan& plan, RunOptions options) {
+Error stopped_halfway(const Plan& plan, TestOptions options) {
   return stopped_at(plan, calls_of_a_run() / 2, std::move(options));
 }
 

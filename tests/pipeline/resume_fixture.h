@@ -30,18 +30,24 @@ class JobFolder {
   TempDir folder_;
 };
 
-// Returns options for the simple engine with one tensor per slab.
-RunOptions simple(bool overwrite = false);
+struct TestOptions : RunOptions {
+  std::function<Status(OutputStore&)> when_sealed{};  // see EngineOptions
+};
+// Returns options for the simple engine.
+TestOptions simple(bool overwrite = false);
+
+// Runs the plan, with one tensor per slab.
+Result<RunReport> try_run(const Context& context, const Plan& plan, const TestOptions& options = simple());
 
 // Runs the plan, which must succeed.
-RunReport ran(const Plan& plan, const RunOptions& options = simple());
+RunReport ran(const Plan& plan, const TestOptions& options = simple());
 std::map<std::string, std::string> right_outputs();
 
 // Returns the error of a run that is stopped at its k-th system call.
-Error stopped_at(const Plan& plan, int k, RunOptions options = simple());
+Error stopped_at(const Plan& plan, int k, TestOptions options = simple());
 // Returns the number of system calls of a complete run in a separate folder.
 int calls_of_a_run();
 // Returns the error of a run that is stopped when about half of the units are done.
-Error stopped_halfway(const Plan& plan, RunOptions options = simple());
+Error stopped_halfway(const Plan& plan, TestOptions options = simple());
 
 }  // namespace ggufmill::testing

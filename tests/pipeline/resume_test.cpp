@@ -25,6 +25,8 @@ using testing::right_outputs;
 using testing::simple;
 using testing::stopped_at;
 using testing::stopped_halfway;
+using testing::TestOptions;
+using testing::try_run;
 namespace fs = std::filesystem;
 using Names = std::vector<std::string>;
 
@@ -57,7 +59,7 @@ TEST_CASE("a run whose outputs' folder was removed keeps nothing, and does not s
   const JobFolder folder;
   const Plan plan = folder.plan();
   std::atomic<bool> stop{false};
-  RunOptions options = simple();
+  TestOptions options = simple();
   options.stop = &stop;
   std::atomic<int> calls{0};
   const int half = calls_of_a_run() * 2 / 3;
@@ -68,7 +70,7 @@ TEST_CASE("a run whose outputs' folder was removed keeps nothing, and does not s
     }
     return 0;
   });
-  const auto report = resume_context().run(plan, options);
+  const auto report = try_run(resume_context(), plan, options);
   REQUIRE(!report);
   CHECK(render(report.error()).find("kept") == std::string::npos);
 }
@@ -94,7 +96,7 @@ TEST_CASE("a run that is not to resume begins anew, and leaves nothing when it i
   const JobFolder folder;
   const Plan plan = folder.plan();
   stopped_halfway(plan);
-  RunOptions options = simple();
+  TestOptions options = simple();
   options.resume = false;
   CHECK(stopped_halfway(plan, options).detail == "nothing was written");
   CHECK(folder.outputs().empty());
@@ -150,12 +152,12 @@ TEST_CASE("why a run begins anew is told before it writes, where somebody listen
   stopped_halfway(plan);
   write_text(journal_path(plan, identity_of(plan)), "x");
   std::vector<std::string> described;
-  RunOptions options = simple();
+  TestOptions options = simple();
   options.starts_over = [&](const std::string& why) {
     CHECK_FALSE(fs::exists(plan.outputs[0].files[0].path));
     described.push_back(why);
   };
-  const auto report = resume_context().run(plan, options);
+  const auto report = try_run(resume_context(), plan, options);
   REQUIRE(report);
   REQUIRE(described.size() == 1);
   CHECK(described[0].starts_with("cannot resume an earlier run of this plan: its journal cannot be used"));
@@ -225,7 +227,7 @@ TEST_CASE("a file that cannot get its name: the others' are taken back, and all 
       if (fs::exists(plan.outputs[0].files[2].path)) fs::create_directory(last);
       return 0;
     });
-    const auto report = resume_context().run(plan, simple(overwrite));
+    const auto report = try_run(resume_context(), plan, simple(overwrite));
     REQUIRE(!report);
     error = report.error();
   }
@@ -243,10 +245,10 @@ TEST_CASE("two runs of one plan at once: the second is told to wait, and harms n
   const JobFolder folder;
   const Plan plan = folder.plan();
   std::optional<Error> second;
-  RunOptions options = simple();
+  TestOptions options = simple();
   options.progress = [&](const Progress&) {
     if (second) return;
-    const auto other = resume_context().run(plan, simple());
+    const auto other = try_run(resume_context(), plan, simple());
     second = other ? Error{} : other.error();
   };
   ran(plan, options);
@@ -277,10 +279,10 @@ void damage(const Plan& plan) {
 TEST_CASE("what something else changes between write and seal is found by its inode's time, and written again") {
   const JobFolder folder;
   const Plan plan = folder.plan();
-  RunOptions options = simple();
+  TestOptions options = simple();
   options.resume = GENERATE(true, false);
   options.when_sealed = [&](OutputStore&) -> Status { return damage(plan), ok(); };
-  const auto report = resume_context().run(plan, options);
+  const auto report = try_run(resume_context(), plan, options);
   REQUIRE_FALSE(report);
   CHECK(report.error().code == ExitCode::kIo);
   CHECK(report.error().what == "another program changed the file while it was being written");
@@ -292,13 +294,13 @@ TEST_CASE("what something else changes between write and seal is found by its in
 TEST_CASE("a file that is cut short, and grows again as it is written, is never published with a hole") {
   const JobFolder folder;
   const Plan plan = folder.plan();
-  RunOptions options = simple();
+  TestOptions options = simple();
   bool is_done = false;
   options.progress = [&](const Progress& now) {
     if (now.bytes_written < plan.outputs[1].files[0].bytes || std::exchange(is_done, true)) return;
     fs::resize_file(temporary_of(plan), 0);
   };
-  const auto report = resume_context().run(plan, options);
+  const auto report = try_run(resume_context(), plan, options);
   REQUIRE(is_done);
   if (!report) CHECK(report.error().code == ExitCode::kIo);
   if (report) CHECK((folder.finished() == right_outputs()));
@@ -307,14 +309,14 @@ TEST_CASE("a file that is cut short, and grows again as it is written, is never 
 TEST_CASE("what something else writes between the tensors is found, and nothing of it is kept") {
   const JobFolder folder;
   const Plan plan = folder.plan();
-  RunOptions options = simple();
+  TestOptions options = simple();
   options.when_sealed = [&](OutputStore&) -> Status {
     std::string text = read_text(temporary_of(plan));
     text[10] ^= 1;
     write_text(temporary_of(plan), text);
     return ok();
   };
-  const auto report = resume_context().run(plan, options);
+  const auto report = try_run(resume_context(), plan, options);
   REQUIRE_FALSE(report);
   CHECK(report.error().code == ExitCode::kIo);
   CHECK(folder.outputs().empty());
@@ -372,7 +374,7 @@ TEST_CASE("a source that was rewritten since the plan was made, and given its ol
   const auto time = fs::last_write_time(source);
   write_text(source, read_text(source));
   fs::last_write_time(source, time);
-  const auto report = resume_context().run(plan, simple());
+  const auto report = try_run(resume_context(), plan, simple());
   REQUIRE_FALSE(report);
   CHECK(report.error().code == ExitCode::kBadInput);
 }
@@ -382,14 +384,14 @@ TEST_CASE("a source that is rewritten during the run, and given its old time bac
   const Plan plan = folder.plan();
   const std::string source = folder.path("model.gguf");
   const auto time = fs::last_write_time(source);
-  RunOptions options = simple();
+  TestOptions options = simple();
   bool is_done = false;
   options.progress = [&](const Progress&) {
     if (std::exchange(is_done, true)) return;
     write_text(source, read_text(source));
     fs::last_write_time(source, time);
   };
-  const auto report = resume_context().run(plan, options);
+  const auto report = try_run(resume_context(), plan, options);
   REQUIRE_FALSE(report);
   CHECK(report.error().code == ExitCode::kBadInput);
   CHECK(folder.finished().empty());
