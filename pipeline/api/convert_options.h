@@ -19,7 +19,8 @@ struct ConvertOptions {
   std::optional<std::string> model_name{}, metadata{};
   std::uint64_t split_max_size = 0, split_max_tensors = 0;  // 0: no limit
   bool no_tensor_first_split = false, bigendian = false, vocab_only = false;
-  bool mtp = false, no_mtp = false, fuse_gate_up_exps = false, fp8_as_q8 = false, mistral_format = false;
+  bool mmproj = false, mtp = false, no_mtp = false, fuse_gate_up_exps = false, fp8_as_q8 = false,
+       mistral_format = false;
   bool class_defaults = true;  // complete config.json with defaults as transformers does
   bool is_split() const { return split_max_size != 0 || split_max_tensors != 0 || no_tensor_first_split; }
 };

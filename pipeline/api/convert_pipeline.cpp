@@ -47,6 +47,11 @@ Status check(const ConvertOptions& options) {
   if (!huggingface::out_type_named(options.outtype)) return unknown_out_type(options);
   if (options.mtp && options.no_mtp)
     return usage_error("--mtp and --no-mtp cannot be used together", "convert twice, once with each");
+  if (options.mmproj && (options.vocab_only || options.mtp || options.no_mtp))
+    return usage_error(fmt::format("--mmproj and {} cannot be used together", options.vocab_only ? "--vocab-only"
+                                                                              : options.mtp      ? "--mtp"
+                                                                                                 : "--no-mtp"),
+                       "a projector has neither a vocabulary nor a multi-token prediction head; omit one of them");
   if (options.vocab_only && options.is_split())
     return usage_error("--vocab-only writes no tensors to split", "omit the split options");
   if (!is_address(options.folder) && !is_folder(options.folder)) return no_folder(options.folder);
@@ -56,6 +61,7 @@ Status check(const ConvertOptions& options) {
 std::string source_text(const ConvertOptions& options) {
   std::string text = fmt::format("source:\n  huggingface:\n    path: {}\n    outtype: {}\n",
                                  yaml_quoted(options.folder), options.outtype);
+  if (options.mmproj) text += "    part: projector\n";
   if (options.mistral_format) text += fmt::format("    config: {}\n", kMistralConfig);
   if (options.model_name) text += fmt::format("    model_name: {}\n", yaml_quoted(*options.model_name));
   if (options.metadata) text += fmt::format("    metadata: {}\n", yaml_quoted(*options.metadata));
@@ -87,6 +93,7 @@ Result<std::string> made_name(const ConvertOptions& options, const std::string& 
   if (!given.empty()) return fill_output_name(given, name.file_type);
   const OutputContent content = options.vocab_only ? OutputContent::kVocabulary
                                 : options.mtp      ? OutputContent::kDraftHead
+                                : options.mmproj   ? OutputContent::kProjector
                                                    : OutputContent::kModel;
   auto made = default_output_name(name.id, name.file_type, content);
   if (made) return made;
@@ -102,6 +109,7 @@ Result<std::vector<std::string>> convertible_classes() {
   std::vector<std::string> classes;
   for (const huggingface::BuiltInArchitecture& built_in : huggingface::built_in_architectures()) {
     BOOST_OUTCOME_TRY(const auto architecture, huggingface::read_architecture(std::string(built_in.name)));
+    if (architecture.part != huggingface::ModelPart::kText) continue;
     classes.insert(classes.end(), architecture.serves.begin(), architecture.serves.end());
   }
   std::ranges::sort(classes);
@@ -125,6 +133,7 @@ huggingface::SourceOptions source_of(const ConvertOptions& options) {
   source.folder = options.folder;
   source.out_type = huggingface::out_type_named(options.outtype).value_or(huggingface::OutType::kAuto);
   if (options.mistral_format) source.config = kMistralConfig;
+  if (options.mmproj) source.part = huggingface::ModelPart::kProjector;
   source.model_name = options.model_name;
   source.metadata_file = options.metadata;
   source.vocabulary_only = options.vocab_only;

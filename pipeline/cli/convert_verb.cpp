@@ -31,8 +31,6 @@ constexpr OddOption kOddOptions[] = {
     {"disable-mistral-community-chat-template", "the name of a template that llama.cpp supports is always written"},
     {"remote", "models on the hub are given by address",
      "run `ggufmill convert hf://{folder}`; weights are read from the server, and no copy is kept"},
-    {"mmproj", "vision and audio encoders are not converted",
-     "convert_hf_to_gguf.py --mmproj writes that file; without the option, the text model is converted"},
     {"sentence-transformers-dense-modules", "dense modules are not converted", "use convert_hf_to_gguf.py"},
     {"dspark", "such draft models are not converted", "use convert_hf_to_gguf.py"},
     {"target-model-dir", "draft models that need their target model are not converted", "use convert_hf_to_gguf.py",
@@ -50,6 +48,7 @@ void add_llama_cpp_options(po::options_description& options) {
   add("split-max-tensors", po::value<std::uint64_t>()->default_value(0), "maximum number of tensors per file");
   add("no-tensor-first-split", "write the metadata into a first file without tensors");
   add("bigendian", "write for big-endian machines");
+  add("mmproj", "write the projector with the encoders of images and sound instead of the text model");
   add("mtp", "write only the multi-token prediction head");
   add("no-mtp", "omit the multi-token prediction head");
   add("no-nextn", "same as --no-mtp");
@@ -123,6 +122,7 @@ Result<ConvertOptions> read_options(const po::variables_map& values) {
   options.no_tensor_first_split = values.count("no-tensor-first-split") > 0;
   options.bigendian = values.count("bigendian") > 0;
   options.vocab_only = values.count("vocab-only") > 0;
+  options.mmproj = values.count("mmproj") > 0;
   options.mtp = values.count("mtp") > 0;
   options.no_mtp = values.count("no-mtp") + values.count("no-nextn") > 0;
   options.fuse_gate_up_exps = values.count("fuse-gate-up-exps") > 0;

@@ -64,6 +64,7 @@ void extend(Architecture& map, MapFile own) {
   if (!own.name.empty()) map.name = std::move(own.name);
   if (!own.description.empty()) map.description = std::move(own.description);
   map.partial = own.partial;
+  replace(map.part, own.part);
   map.other_names = std::move(own.other_names);
   map.serves = std::move(own.serves);
   map.serves_whole = std::move(own.serves_whole);
@@ -146,17 +147,26 @@ Result<Architecture> read_architecture(const std::string& name_or_path, const Or
   return architecture;
 }
 
-Result<Architecture> find_architecture(const std::string& checkpoint_class, const std::string& where) {
+Result<Architecture> find_architecture(const std::string& checkpoint_class, const std::string& where, ModelPart part) {
   for (const BuiltInArchitecture& each : built_in_architectures()) {
     // Most files do not contain the class name, so there is no need to parse them.
     if (each.text.find(checkpoint_class) == std::string_view::npos) continue;
     BOOST_OUTCOME_TRY(Architecture architecture, read_architecture(std::string(each.name)));
-    if (std::ranges::count(architecture.serves, checkpoint_class) > 0) return architecture;
+    if (architecture.part == part && std::ranges::count(architecture.serves, checkpoint_class) > 0) return architecture;
+  }
+  if (part == ModelPart::kProjector) {
+    Error error = input_error(where, fmt::format("no map describes the projector of '{}'", checkpoint_class));
+    error.help =
+        "if it has one, start from another model's map: `ggufmill architectures show clip-gemma3 > mine.yaml`, then "
+        "set "
+        "`architecture: ./mine.yaml` in the source";
+    return error;
   }
   if (const auto error = unserved(checkpoint_class, where)) return *error;
   std::vector<std::string> family;
   for (const BuiltInArchitecture& each : built_in_architectures()) {
     BOOST_OUTCOME_TRY(const Architecture architecture, read_architecture(std::string(each.name)));
+    if (architecture.part != part) continue;
     for (const std::string& name : architecture.serves)
       if (family_of(name) == family_of(checkpoint_class)) family.push_back(fmt::format("'{}'", name));
   }
@@ -180,6 +190,12 @@ Result<std::string> class_to_convert(const boost::json::object& config) {
     if (std::ranges::count(architecture.serves_whole, whole) > 0) return whole;
   }
   return name;
+}
+
+std::string projector_class(const boost::json::object& config) {
+  const boost::json::value* const vision = config.if_contains("vision_config");
+  std::string name = vision && vision->is_object() ? whole_class(vision->get_object()) : std::string();
+  return name.empty() ? whole_class(config) : name;
 }
 
 Result<Architecture> find_architecture_without_class(const std::filesystem::path& folder, const std::string& name,

@@ -12,6 +12,7 @@
 #include "pipeline/config/bound_fields.h"
 #include "pipeline/core/metadata.h"
 #include "pipeline/core/pattern.h"
+#include "stages/huggingface/model_part.h"
 #include "stages/huggingface/tensor_names.h"
 #include "stages/huggingface/tensor_operations.h"
 #include "stages/huggingface/tokenizer.h"
@@ -37,6 +38,7 @@ struct NameRule {
   std::optional<ValueRule> number;
   bool below = false;
   bool minus = false;  // with `with`: subtracts `number` instead; the rule applies only if the result is not negative
+  std::optional<ValueRule> list;  // with `with`: {layer} is the element of this list at the number in the first group
   std::optional<ValueRule> when;
 };
 
@@ -88,6 +90,7 @@ struct TypeRule {
   Pattern match;
   const TypeInfo* type = nullptr;       // null: the requested type
   bool only_ternary = false;            // applies only if TQ1_0 or TQ2_0 was requested
+  bool only_f16 = false;                // applies only if F16 was requested
   std::optional<ValueRule> from_layer;  // applies only from this layer on
 };
 
@@ -140,6 +143,7 @@ struct Architecture {
   std::string weights;                    // prefix of the weight files' names; empty: any name
   std::vector<std::string> further_weights;  // files below the folder; their tensors are named FOLDER/NAME
   std::vector<Refusal> refuses;
+  ModelPart part = ModelPart::kText;
   bool partial = false;        // only for other maps to extend
   bool draft_head = false;     // has layers that predict further tokens; these can be skipped or written alone
   bool fused_experts = false;  // llama.cpp has a combined tensor for the experts' gate and up weights
@@ -169,6 +173,7 @@ struct MapFile {
   std::vector<MapParent> extends{};
   std::string name{}, description{};
   std::vector<OtherName> other_names{};
+  std::optional<ModelPart> part{};
   bool partial = false;
   std::optional<bool> draft_head{}, fused_experts{};
   std::vector<std::string> serves{}, serves_whole{}, further_weights{};
@@ -201,11 +206,16 @@ FieldSpec architecture_fields();
 Result<Architecture> read_architecture(const std::string& name_or_path, const Origin& asked = {});
 // Finds the built-in map that serves a class of config.json. Exit code 4: the error reports whether
 // convert_hf_to_gguf.py converts the class, or which classes of its family are served; `where` is for the message.
-Result<Architecture> find_architecture(const std::string& checkpoint_class, const std::string& where);
+Result<Architecture> find_architecture(const std::string& checkpoint_class, const std::string& where,
+                                       ModelPart part = ModelPart::kText);
 
 // Returns the class in config.json that decides how to convert the checkpoint: the text model's, unless a built-in map
 // claims the class of the whole model. Returns an empty string if config.json names no class. Exit code 2.
 Result<std::string> class_to_convert(const boost::json::object& config);
+
+// Returns the class in config.json that decides how to convert the projector: the vision model's, or that of the whole
+// model. Returns an empty string if config.json names no class.
+std::string projector_class(const boost::json::object& config);
 
 // Finds the built-in map for a configuration without a class, read from the file `name` in `folder`. Exit code 4.
 Result<Architecture> find_architecture_without_class(const std::filesystem::path& folder, const std::string& name,

@@ -38,7 +38,7 @@ Form<std::vector<MetadataRule>> metadata_form() {
 struct NameSettings {
   std::optional<Pattern> match{}, drop{};
   std::optional<std::string> with{};
-  std::optional<ValueRule> plus{}, minus{}, from_layer{}, before_layer{}, when{};
+  std::optional<ValueRule> plus{}, minus{}, element_of{}, from_layer{}, before_layer{}, when{};
 };
 
 Result<NameRule> name_rule(NameSettings given, const ConfigNode& node) {
@@ -50,6 +50,9 @@ Result<NameRule> name_rule(NameSettings given, const ConfigNode& node) {
   rule.below = !given.with && given.before_layer;
   rule.minus = given.with && given.minus;
   rule.number = rule.minus ? given.minus : given.with ? given.plus : rule.below ? given.before_layer : given.from_layer;
+  rule.list = std::move(given.element_of);
+  if (rule.list && (!rule.with || rule.number))
+    return error_at(node, "`element_of` requires `match` and `with`, and excludes `plus` and `minus`");
   rule.when = std::move(given.when);
   return rule;
 }
@@ -66,6 +69,8 @@ Form<std::vector<NameRule>> names_form() {
                     "Add this to the number in the first group; {layer} in `with` is the sum."),
               field("minus", &Name::minus, value_form(),
                     "Subtract this from that number; only names with a number at least this large are changed."),
+              field("element_of", &Name::element_of, value_form(),
+                    "A list of layers: {layer} in `with` is its element at the number in the first group."),
               field("from_layer", &Name::from_layer, value_form(),
                     "Change only names whose number in the first group is at least this."),
               field("before_layer", &Name::before_layer, value_form(),
@@ -87,6 +92,7 @@ Form<std::vector<TypeRule>> types_form() {
                                  "Type of the tensor; asked: the requested type.")
                                .required(),
                            field("only_ternary", &TypeRule::only_ternary, "Only if TQ1_0 or TQ2_0 is requested."),
+                           field("only_f16", &TypeRule::only_f16, "Only if F16 is requested."),
                            field("from_layer", &TypeRule::from_layer, value_form(), "Only in layers from this one on."),
                        })
           .doc("Rule."));
@@ -187,6 +193,8 @@ Fields<MapFile> map_fields() {
       field("description", &Map::description, "One-line description of the models."),
       field("extends", &Map::extends, parents_form(),
             "Other files by name or path; entries here come first, metadata after theirs."),
+      field("part", &Map::part, model_part_form(),
+            "Part of the checkpoint that it describes: the text model, or the projector with its encoders."),
       field("partial", &Map::partial, "Can only be extended."),
       field("draft_head", &Map::draft_head,
             "Let the source's option `draft_head` omit its layers that predict further tokens."),

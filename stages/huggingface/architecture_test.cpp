@@ -32,7 +32,7 @@ std::string first_line(const std::string& text) { return text.substr(0, text.fin
 }  // namespace
 
 TEST_CASE("every built-in map can be read and lists what it serves") {
-  std::set<std::string> classes;
+  std::set<std::pair<ModelPart, std::string>> classes;
   for (const BuiltInArchitecture& each : built_in_architectures()) {
     const auto architecture = read_architecture(std::string(each.name));
     CAPTURE(each.name, architecture ? "" : render(architecture.error()));
@@ -40,16 +40,16 @@ TEST_CASE("every built-in map can be read and lists what it serves") {
     const Architecture& it = architecture.value();
     CHECK(!it.description.empty());
     CHECK(it.partial == (it.serves.empty() && !it.serves_when));
-    for (const std::string& name : it.serves) CHECK(classes.insert(name).second);
+    for (const std::string& name : it.serves) CHECK(classes.emplace(it.part, name).second);
     if (it.partial) continue;
     CHECK(!it.name.empty());
     CHECK(!it.tensors.empty());
-    CHECK(!it.tokenizer.readers.empty());
+    CHECK(it.tokenizer.readers.empty() == (it.part == ModelPart::kProjector));
     for (const TensorRule& rule : it.tensors)
       for (const TensorOutput& output : rule.outputs)
         for (const NamePattern& from : rule.from) CHECK((from.name().has_layer() || !output.name.has_layer()));
   }
-  for (const std::string& name : classes) CHECK(find_architecture(name, "config.json"));
+  for (const auto& [part, name] : classes) CHECK(find_architecture(name, "config.json", part));
 }
 
 TEST_CASE("the class of the whole model takes precedence over its text model's if a map requests it") {

@@ -83,23 +83,33 @@ class Conversion {
                         config_file().string(), std::string_view(config_.at("model_type").as_string())));
       config = std::move(completed.config);
     }
-    BOOST_OUTCOME_TRY(class_, class_to_convert(config));
+    if (options_.part == ModelPart::kProjector) {
+      class_ = projector_class(config);
+    } else {
+      BOOST_OUTCOME_TRY(class_, class_to_convert(config));
+    }
     if (options_.architecture.empty()) {
       BOOST_OUTCOME_TRY(architecture_, architecture_of_config());
     }
+    BOOST_OUTCOME_TRY(check_part());
     BOOST_OUTCOME_TRY(check_options());
     facts_.emplace(options_.folder, std::move(config), architecture_.values);
     facts_->set("option", json::object{{"draft_head", options_.draft_head != DraftHead::kLeaveOut},
                                        {"draft_head_only", options_.draft_head == DraftHead::kOnly},
                                        {"class", class_},
                                        {"folder", folder_name(asked)}});
+    BOOST_OUTCOME_TRY(read_preprocessor());
     BOOST_OUTCOME_TRY(check_refusals());
     BOOST_OUTCOME_TRY(choose_name(architecture_, *facts_));
-    BOOST_OUTCOME_TRY(read_vocabulary());
+    if (has_tokenizer()) {
+      BOOST_OUTCOME_TRY(read_vocabulary());
+    }
     out_type_ = options_.out_type;
     BOOST_OUTCOME_TRY(read_tensors());
     BOOST_OUTCOME_TRY(add_metadata());
-    BOOST_OUTCOME_TRY(add_tokenizer());
+    if (has_tokenizer()) {
+      BOOST_OUTCOME_TRY(add_tokenizer());
+    }
     BOOST_OUTCOME_TRY(check_texts());
     BOOST_OUTCOME_TRY(add_files());
     return std::move(result_);
@@ -147,8 +157,45 @@ class Conversion {
   }
 
   Result<Architecture> architecture_of_config() const {
-    if (!class_.empty()) return find_architecture(class_, config_file().string());
+    if (!class_.empty()) return find_architecture(class_, config_file().string(), options_.part);
     return find_architecture_without_class(options_.folder, architecture_.config, config_);
+  }
+
+  bool has_tokenizer() const { return architecture_.part == ModelPart::kText; }
+
+  Status check_part() const {
+    const auto word = [](ModelPart part) { return model_part_form().write(part); };
+    if (architecture_.part != options_.part)
+      return error_at(options_.origin,
+                      fmt::format("the map '{}' describes the {}, but the source asks for the {}", architecture_.file,
+                                  word(architecture_.part), word(options_.part)),
+                      fmt::format("set `part: {}` in the source, or choose another map", word(architecture_.part)));
+    if (options_.vocabulary_only && !has_tokenizer())
+      return error_at(options_.origin, "a projector has no vocabulary", "omit vocabulary_only, or `part: projector`");
+    return ok();
+  }
+
+  // Sets `preprocessor`: the members of preprocessor_config.json and processor_config.json, whose nested settings
+  // replace those at the top, and the second file those of the first.
+  Status read_preprocessor() {
+    constexpr std::pair<std::string_view, std::string_view> kFiles[] = {{"preprocessor_config.json", "media_proc_cfg"},
+                                                                        {"processor_config.json", "image_processor"}};
+    if (architecture_.part != ModelPart::kProjector) return ok();
+    json::object merged;
+    const auto merge = [&](const json::object& from) {
+      for (const auto& member : from) merged[member.key()] = member.value();
+    };
+    for (const auto& [name, nested] : kFiles) {
+      const auto path = facts_->file(name);
+      if (!path) continue;
+      BOOST_OUTCOME_TRY(const json::value settings, read_checkpoint_json(path->string()));
+      if (!settings.is_object()) return input_error(path->string(), "is not a JSON object");
+      merge(settings.get_object());
+      const json::value* const inner = settings.get_object().if_contains(nested);
+      if (inner && inner->is_object()) merge(inner->get_object());
+    }
+    facts_->set("preprocessor", std::move(merged));
+    return ok();
   }
 
   Status check_options() const {
@@ -329,7 +376,7 @@ class Conversion {
     const bool ternary = out_type_ == OutType::kTq1_0 || out_type_ == OutType::kTq2_0;
     const TypeInfo* type = nullptr;
     for (const TypeRule& rule : architecture_.types) {
-      if (rule.only_ternary && !ternary) continue;
+      if ((rule.only_ternary && !ternary) || (rule.only_f16 && out_type_ != OutType::kF16)) continue;
       BOOST_OUTCOME_TRY(const bool fits, rule.match.matches(tensor.name));
       if (!fits) continue;
       if (rule.from_layer) {
@@ -368,8 +415,9 @@ class Conversion {
       BOOST_OUTCOME_TRY(set_metadata(architecture_.metadata_of_tensors, architecture_, *facts_, metadata));
     }
     const WeightCount weights = count_weights(result_.model.tensors);
-    BOOST_OUTCOME_TRY(General general,
-                      read_general({options_.folder, options_.model_name, options_.metadata_file}, config_, weights));
+    BOOST_OUTCOME_TRY(General general, read_general({options_.folder, options_.model_name, options_.metadata_file,
+                                                     architecture_.part == ModelPart::kProjector ? "mmproj" : "model"},
+                                                    config_, weights));
     for (const MetadataEntry& entry : general.metadata.entries()) metadata.set(entry.key, entry.value);
     for (std::string& warning : general.warnings) warn(std::move(warning));
     const OutTypeWord& out = word_of(out_type_);

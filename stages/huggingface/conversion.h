@@ -10,6 +10,7 @@
 #include "pipeline/core/checkpoint.h"
 #include "pipeline/core/model.h"
 #include "stages/huggingface/model_id.h"
+#include "stages/huggingface/model_part.h"
 
 namespace ggufmill {
 namespace huggingface {
@@ -24,6 +25,7 @@ enum class DraftHead { kInclude, kLeaveOut, kOnly };  // layers that predict fur
 
 struct SourceOptions {
   std::string folder{};
+  ModelPart part = ModelPart::kText;
   OutType out_type = OutType::kAuto;
   std::string architecture{};  // name of a built-in map, or a file; empty: according to config.json
   std::string config{};        // name of the file that describes the model; empty: the map's, or config.json

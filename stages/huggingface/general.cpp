@@ -343,7 +343,7 @@ class GeneralMaker {
   // ---- writing the metadata ----
 
   Status write() {
-    out_.metadata.set("general.type", metadata_string("model"));
+    out_.metadata.set("general.type", metadata_string(options_.type));
     for (const Field& field : fields()) {
       const auto found = found_.find(std::string(field.key));
       if (found == found_.end()) continue;

@@ -17,6 +17,7 @@ struct GeneralOptions {
   std::string folder;
   std::optional<std::string> model_name{};     // general.name; overrides the files
   std::optional<std::string> metadata_file{};  // JSON: {"general.author": "...", "general.base_models": [{...}], ...}
+  std::string type = "model";                  // general.type
 };
 
 struct General {

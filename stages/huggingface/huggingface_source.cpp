@@ -33,6 +33,9 @@ Form<SourceOptions> options_form() {
              {
                  field("path", &Options::folder, folder, folder.spec.doc).required(),
                  field(
+                     "part", &Options::part, model_part_form(),
+                     "Part of the checkpoint: the text model, or the projector with the encoders of images and sound."),
+                 field(
                      "outtype", &Options::out_type, enumeration<OutType>(out_type_names()),
                      "Type of tensors with two or more dimensions before any quantization; auto: BF16 or F16, like the "
                      "weights."),

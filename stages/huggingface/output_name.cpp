@@ -35,6 +35,7 @@ Result<std::string> default_output_name(const ModelId& id, std::string_view file
   std::string name = with_dashes(id.basename ? *id.basename : id.name.value_or("ggml-model"));
   std::replace(name.begin(), name.end(), '/', '-');
   if (content == OutputContent::kDraftHead) name.insert(0, "mtp-");
+  if (content == OutputContent::kProjector) name.insert(0, "mmproj-");
   if (id.size_label && content == OutputContent::kModel) name += "-" + *id.size_label;
   if (id.finetune) name += "-" + with_dashes(*id.finetune);
   if (id.version) name += "-" + with_dashes(*id.version);

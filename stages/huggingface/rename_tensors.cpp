@@ -39,11 +39,14 @@ class Renamer {
     for (const NameRule& rule : rules) {
       BOOST_OUTCOME_TRY(const bool holds, facts.holds(rule.when));
       if (!holds) continue;
-      Active active{&rule, 0};
+      Active active{&rule, 0, {}};
       if (rule.number) {
         BOOST_OUTCOME_TRY(active.number, facts.count(*rule.number, "a number of layers"));
       }
-      renamer.active_.push_back(active);
+      if (rule.list) {
+        BOOST_OUTCOME_TRY(active.list, layers_in(*rule.list, facts));
+      }
+      renamer.active_.push_back(std::move(active));
     }
     return renamer;
   }
@@ -55,10 +58,13 @@ class Renamer {
       if (!changed) continue;
       if (active.rule->with) {
         if (active.rule->minus && changed->number < active.number) continue;
+        if (active.rule->list && changed->number >= active.list.size()) continue;
         name = std::move(changed->name);
-        const std::uint64_t number =
-            active.rule->minus ? changed->number - active.number : changed->number + active.number;
-        if (const std::size_t at = name.find("{layer}"); active.rule->number && at != std::string::npos)
+        const std::uint64_t number = active.rule->list    ? active.list[changed->number]
+                                     : active.rule->minus ? changed->number - active.number
+                                                          : changed->number + active.number;
+        const bool is_numbered = active.rule->number || active.rule->list;
+        if (const std::size_t at = name.find("{layer}"); is_numbered && at != std::string::npos)
           name.replace(at, 7, std::to_string(number));
       } else if (!active.rule->number || (changed->number < active.number) == active.rule->below) {
         return std::optional<std::string>();
@@ -71,7 +77,26 @@ class Renamer {
   struct Active {
     const NameRule* rule;
     std::uint64_t number;
+    std::vector<std::uint64_t> list;
   };
+
+  static Result<std::vector<std::uint64_t>> layers_in(const ValueRule& rule, const Facts& facts) {
+    BOOST_OUTCOME_TRY(const boost::json::value value, facts.evaluate(rule));
+    std::vector<std::uint64_t> layers;
+    if (value.is_null()) return layers;
+    const boost::json::array* const list = value.if_array();
+    bool is_good = list;
+    for (std::size_t i = 0; is_good && i < list->size(); ++i) {
+      const auto layer = whole_number((*list)[i]);
+      is_good = layer && *layer >= 0;
+      layers.push_back(static_cast<std::uint64_t>(layer.value_or(0)));
+    }
+    if (is_good) return layers;
+    return input_error((facts.folder() / "config.json").string(),
+                       fmt::format("{} is not a list of layers", shown(value)),
+                       fmt::format("required by the map at {}", rule.place));
+  }
+
   std::vector<Active> active_;
 };
 

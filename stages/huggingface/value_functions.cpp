@@ -15,6 +15,7 @@
 #include "pipeline/core/text.h"
 #include "pipeline/io/json_file.h"
 #include "pipeline/io/source_path.h"
+#include "stages/huggingface/tokenizer_json.h"
 #include "stages/huggingface/values.h"
 
 namespace ggufmill::huggingface {
@@ -566,6 +567,35 @@ Result<json::value> tensor_values(Arguments a, const Facts& facts) {
   return result.empty() ? json::value() : json::value(std::move(result));
 }
 
+// Returns the id of the token with this text among those that tokenizer_config.json or, failing that, tokenizer.json
+// adds to the vocabulary.
+Result<json::value> added_token(Arguments a, const Facts& facts) {
+  const auto text = json_text(a[0]);
+  if (!text) return json::value();
+  if (const auto file = facts.file("tokenizer_config.json")) {
+    BOOST_OUTCOME_TRY(const json::value content, read_checkpoint_json(file->string()));
+    const json::value* const added = json_member(content, "added_tokens_decoder");
+    if (added && added->is_object())
+      for (const auto& [id, token] : added->get_object())
+        if (json_string(token, "content") == *text) {
+          std::int64_t number = 0;
+          const auto [end, error] = std::from_chars(id.data(), id.data() + id.size(), number);
+          if (error != std::errc() || end != id.data() + id.size())
+            return input_error(file->string(), fmt::format("{} is not the id of a token", quoted_name(id)));
+          return json::value(number);
+        }
+  }
+  if (const auto file = facts.file("tokenizer.json")) {
+    BOOST_OUTCOME_TRY(const TokenizerJson content, read_tokenizer_json(file->string()));
+    const json::value* const added = json_member(content.document, "added_tokens");
+    if (added && added->is_array())
+      for (const json::value& token : added->get_array())
+        if (json_string(token, "content") == *text)
+          if (const json::value* const id = json_member(token, "id")) return *id;
+  }
+  return json::value();
+}
+
 // Returns the pooling of sentence embeddings according to the file of the Pooling module: 1 mean, 2 CLS, 3 last.
 Result<json::value> pooling_type(Arguments, const Facts& facts) {
   const auto modules = facts.file("modules.json");
@@ -611,6 +641,8 @@ Result<json::value> window_pattern(Arguments a, const Facts&) {
 constexpr std::size_t kMany = 64;
 constexpr ValueFunction kFunctions[] = {
     {"above", 2, 2, "Whether the first number is greater than the second.", above},
+    {"added_token", 1, 1, "The id of the token with this text among those that the tokenizer adds to the vocabulary.",
+     added_token},
     {"all", 1, kMany, "Whether all are true.", all},
     {"any", 1, kMany, "Whether any is true.", any},
     {"as_rope_type", 1, 1, "An object with a copy of its member `type` as `rope_type`.", as_rope_type},

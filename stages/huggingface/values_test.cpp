@@ -155,7 +155,8 @@ TEST_CASE("every value function works as documented") {
       {"{window_pattern: [a, 4]}", R"({"a": "LG"})", "[true,false,true,false]"},
       {"{window_pattern: [a, 4]}", R"({"a": 2})", "[true,false,true,false]"},
   };
-  std::set<std::string_view> met{"file_contains", "file_text", "file_value", "pooling_type"};  // tested below
+  std::set<std::string_view> met{"added_token", "file_contains", "file_text", "file_value",
+                                 "pooling_type"};  // tested below
   for (const auto& [yaml, config, value] : kExamples) {
     CAPTURE(yaml, config);
     CHECK(found(yaml, config, {}, {"x.1.w", "x.11.w", "x.y", "x.0.n", "x.1.n"}) == value);
@@ -222,6 +223,21 @@ TEST_CASE("other files of the folder can be read, and no others") {
     CHECK(value("{pooling_type: [1]}") ==
           "modules.json names the folder '" + path + "', which is outside the checkpoint");
   }
+}
+
+TEST_CASE("the id of an added token is that in tokenizer_config.json or tokenizer.json") {
+  const TempDir folder;
+  write_text(folder.file("tokenizer_config.json"), R"({"added_tokens_decoder": {"7": {"content": "<a>"}}})");
+  write_text(folder.file("tokenizer.json"),
+             R"({"added_tokens": [{"id": 9, "content": "<b>"}], "model": {"type": "BPE", "vocab": {"x": 0}}})");
+  const std::map<std::string, ValueRule> none;
+  const Facts facts(folder.path(), {}, none);
+  const auto value = [&](const std::string& yaml) {
+    return json::serialize(facts.evaluate(rule_of(yaml).value()).value());
+  };
+  CHECK(value("{added_token: \"<a>\"}") == "7");
+  CHECK(value("{added_token: \"<b>\"}") == "9");
+  CHECK(value("{added_token: \"<c>\"}") == "null");
 }
 
 TEST_CASE("a text is found in a large file across block boundaries") {

@@ -2,6 +2,10 @@
 // (whose tokenizers are in ../shared as well) with `ggufmill convert --defaults none`, every line of
 // ../shared/hf-defaults/expected.tsv with `ggufmill convert`, including the names of its outputs, and every refused
 // checkpoint. Prints N of N; succeeds if there is no difference. Skipped with a message if ../shared is missing.
+//
+// golden_checkpoints GGUFMILL parts: does the same for the projectors, drafts, and dense modules of
+// ../shared/hf-more/expected.tsv. Not all of them are supported: those must be refused, and the number of the others is
+// in kParts.
 
 #include <fmt/format.h>
 
@@ -12,6 +16,7 @@
 #include <filesystem>
 #include <map>
 #include <set>
+#include <sstream>
 #include <stdexcept>
 
 #include "tests/support/checkpoint_maker.h"
@@ -46,20 +51,28 @@ const std::map<std::string, std::set<std::string>> kTooLarge{{"llama-dtypes", {"
 // them; transformers does not know their model types.
 const std::set<std::string> kWithoutTemplates{"rwkv6", "rwkv7-original"};
 
-struct Run {
-  std::string name, type, arguments;
-  std::map<std::string, std::string> outputs;  // digest by name
-};
+// The outputs in ../shared/hf-more that are supported, by the kind of case.
+const std::map<std::string, std::size_t> kParts{{"mm", 112}, {"draft", 8}, {"dense", 3}};
+
+// Projectors that the reference refuses by accident, and that this program converts.
+const std::set<std::string> kPartsOtherwise{"mm-too-few-layers"};
+
+// Returns an argument with the names of the folders filled in.
+std::string filled(std::string word, const fs::path& folder) {
+  if (const std::size_t at = word.find("{folder}"); at != std::string::npos) word.replace(at, 8, folder.string());
+  if (const std::size_t at = word.find("{parent}"); at != std::string::npos)
+    word.replace(at, 8, folder.parent_path().string());
+  return word;
+}
 
 std::vector<std::string> words_of(const json::value& run, const fs::path& folder) {
   std::vector<std::string> words;
-  for (const json::value& argument : run.at("args").as_array()) {
-    std::string word = argument.as_string().c_str();
-    if (const std::size_t at = word.find("{folder}"); at != std::string::npos) word.replace(at, 8, folder.string());
-    words.push_back(word);
-  }
+  for (const json::value& argument : run.at("args").as_array())
+    words.push_back(filled(argument.as_string().c_str(), folder));
   return words;
 }
+
+std::string kind_of(const std::string& name) { return name.substr(0, name.find('-')); }
 
 // Output of the reference for the same checkpoints, with or without transformers.
 struct Table {
@@ -96,14 +109,50 @@ class Checker {
     }
   }
 
-  void check_refused() {
-    for (const std::vector<std::string>& row : read_tsv(hf_ / "refused.tsv").rows) {
-      if (row[3] == "0" || kOtherwise.contains(row[0])) continue;
-      const json::value spec = json::parse(read_text(hf_ / "refused" / (row[0] + ".json")));
+  // Checks the projectors, drafts, and dense modules in `more`. An output that is there must be the reference's.
+  void check_parts(const fs::path& more) {
+    std::map<std::string, std::map<std::string, std::map<std::string, std::string>>>
+        cases;  // case, run, output: digest
+    for (const std::vector<std::string>& row : read_tsv(more / "expected.tsv").rows)
+      if (kParts.contains(kind_of(row[0]))) cases[row[0]][row[1]][row[7]] = row[9];
+    for (const auto& [name, runs] : cases) {
+      if (!is_in_sample(case_++)) {
+        is_sample_ = true;
+        continue;
+      }
+      const json::value spec = json::parse(read_text(more / "specs" / (name + ".json")));
+      const TempDir parent;
+      const fs::path folder = make_checkpoint(hf_, spec, parent.path());
+      for (const json::value& run : spec.at("runs").as_array())
+        if (const auto found = runs.find(run.at("label").as_string().c_str()); found != runs.end())
+          check_part(name, run, folder, found->second);
+    }
+    check_refused(more, 2, kPartsOtherwise, [](const std::string& name) { return kParts.contains(kind_of(name)); });
+  }
+
+  int tell_parts() const {
+    bool all_right = wrong_parts_ == 0 && right_refusals_ == refusals_;
+    for (const auto& [kind, supported] : kParts) {
+      const auto found = counts_.find(kind);
+      const Count count = found == counts_.end() ? Count() : found->second;
+      fmt::print("parts: {} of {} outputs of {}-*, expected {}\n", count.right, count.outputs, kind, supported);
+      all_right = all_right && (count.right == supported || is_sample_);
+    }
+    fmt::print("parts: {} differ, {} of {} refused\n", wrong_parts_, right_refusals_, refusals_);
+    return all_right ? 0 : 1;
+  }
+
+  // Runs the checkpoints in the folder's refused.tsv, whose column `type` has the output type, before the arguments
+  // and the reference's exit status.
+  void check_refused(const fs::path& folder_of_cases, std::size_t type, const auto& otherwise, const auto& wanted) {
+    for (const std::vector<std::string>& row : read_tsv(folder_of_cases / "refused.tsv").rows) {
+      if (row[type + 2] == "0" || otherwise.contains(row[0]) || !wanted(row[0])) continue;
+      const json::value spec = json::parse(read_text(folder_of_cases / "refused" / (row[0] + ".json")));
       const TempDir parent, out;
       const fs::path folder = make_checkpoint(hf_, spec, parent.path());
-      std::vector<std::string> words{program_, "convert", folder, "--outfile", out.path(), "--outtype", row[1]};
-      if (!row[2].empty()) words.push_back(row[2]);
+      std::vector<std::string> words{program_, "convert", folder, "--outfile", out.path(), "--outtype", row[type]};
+      std::istringstream arguments(row[type + 1]);
+      for (std::string word; arguments >> word;) words.push_back(filled(word, folder));
       const ProcessResult result = run_process(words, out.path());
       ++refusals_;
       const bool good = result.exit_code != 0 && result.exit_code < 100 &&
@@ -128,14 +177,38 @@ class Checker {
     std::size_t outputs = 0, right = 0;
   };
 
-  void check_run(const std::string& name, const std::string& defaults, const json::value& run, const fs::path& folder,
-                 const std::map<std::string, std::string>& expected) {
-    const TempDir out;
+  ProcessResult convert(const json::value& run, const std::string& defaults, const fs::path& folder,
+                        const TempDir& out) const {
     std::vector<std::string> words{
         program_,     "convert", folder, "--outfile", out.path(), "--outtype", run.at("outtype").as_string().c_str(),
         "--defaults", defaults};
     for (std::string& word : words_of(run, folder)) words.push_back(std::move(word));
-    const ProcessResult result = run_process(words, out.path());
+    return run_process(words, out.path());
+  }
+
+  void check_part(const std::string& name, const json::value& run, const fs::path& folder,
+                  const std::map<std::string, std::string>& expected) {
+    const TempDir out;
+    const ProcessResult result = convert(run, "none", folder, out);
+    for (const auto& [file, digest] : expected) {
+      Count& count = counts_[kind_of(name)];
+      ++count.outputs;
+      const fs::path path = out.path() / file;
+      const bool is_there = fs::exists(path), right = is_there && sha256_file(path) == digest;
+      count.right += right;
+      if (right) continue;
+      // An unsupported checkpoint is refused as a whole.
+      const bool is_refused = result.exit_code != 0 && names_in(out.path()).empty();
+      wrong_parts_ += !is_refused;
+      fmt::print(stderr, "{} {}: {} {}\n{}", name, run.at("label").as_string().c_str(), file,
+                 is_there ? "differs" : "is not there", result.err);
+    }
+  }
+
+  void check_run(const std::string& name, const std::string& defaults, const json::value& run, const fs::path& folder,
+                 const std::map<std::string, std::string>& expected) {
+    const TempDir out;
+    const ProcessResult result = convert(run, defaults, folder, out);
     if (const auto runs = kTooLarge.find(name);
         runs != kTooLarge.end() && runs->second.contains(run.at("label").as_string().c_str())) {
       ++refusals_;
@@ -158,26 +231,33 @@ class Checker {
 
   std::string program_;
   fs::path hf_;
-  std::size_t case_ = 0, refusals_ = 0, right_refusals_ = 0;
-  std::map<std::string, Count> counts_;  // by --defaults
+  std::size_t case_ = 0, refusals_ = 0, right_refusals_ = 0, wrong_parts_ = 0;
+  bool is_sample_ = false;
+  std::map<std::string, Count> counts_;  // by --defaults, or by the kind of part
 };
 
 }  // namespace
 
 int main(int count, char** words) {
   try {
-    if (count != 2) throw std::runtime_error("usage: golden_checkpoints GGUFMILL");
+    const bool parts = count == 3 && std::string_view(words[2]) == "parts";
+    if (count != 2 && !parts) throw std::runtime_error("usage: golden_checkpoints GGUFMILL [parts]");
     const auto shared = shared_data();
-    if (!shared || !fs::exists(*shared / "hf")) {
-      fmt::print("checkpoints: skipped, there is no ../shared/hf\n");
+    const std::string needed = parts ? "hf-more" : "hf";
+    if (!shared || !fs::exists(*shared / needed)) {
+      fmt::print("checkpoints: skipped, there is no ../shared/{}\n", needed);
       return kSkipped;
     }
     Checker checker(fs::absolute(words[1]), *shared / "hf");
+    if (parts) {
+      checker.check_parts(*shared / "hf-more");
+      return checker.tell_parts();
+    }
     const fs::path own = "tests/golden/checkpoints", with_classes = *shared / "hf-defaults";
     std::vector<Table> tables{{*shared / "hf" / "expected.tsv", "none"}, {own / "expected.tsv", "none"}};
     if (fs::exists(with_classes)) tables.push_back({with_classes / "expected.tsv", "transformers"});
     checker.check_expected(tables, {*shared / "hf" / "specs", own, with_classes / "specs"});
-    checker.check_refused();
+    checker.check_refused(*shared / "hf", 1, kOtherwise, [](const std::string&) { return true; });
     return checker.tell();
   } catch (const std::exception& error) {
     fmt::print(stderr, "{}\n", error.what());

@@ -232,6 +232,14 @@ bool lists(const json::value& spec, std::string_view name, const json::value& va
 
 void make_weights(const json::value& spec, const fs::path& folder) {
   const json::value *given = member(spec, "shards"), *listed = member(spec, "tensors"), *how = member(spec, "order");
+  if (const json::value* further = member(spec, "more_weights"))
+    for (const auto& [name, rows] : further->as_object()) {
+      std::vector<TensorSpec> tensors;
+      for (const json::value& row : rows.as_array()) tensors.push_back(read_tensor(row));
+      const fs::path path = folder / std::string(name);
+      fs::create_directories(path.parent_path());
+      write_safetensors(path, tensors, "usual");
+    }
   if (!listed) return;
   const std::size_t shards = given ? given->to_number<std::size_t>() : 1;
   const std::string order = how ? how->as_string().c_str() : "usual";
