@@ -129,6 +129,19 @@ std::optional<Error> unserved(std::string_view checkpoint_class, const std::stri
   return {};
 }
 
+// The kind of checkpoint in unserved_classes.tsv that has no text model.
+constexpr std::string_view kProjectorKind = "an encoder of images or sound (a projector)";
+
+Error no_projector(const std::string& checkpoint_class, const std::string& where) {
+  for (const auto& row : table_rows(unserved_class_table()))
+    if (row[0] == checkpoint_class && row[1] == kProjectorKind) return *unserved(checkpoint_class, where);
+  Error error = input_error(where, fmt::format("no map describes the projector of '{}'", checkpoint_class));
+  error.help =
+      "if it has one, start from another model's map: `ggufmill architectures show clip-gemma3 > mine.yaml`, then set "
+      "`architecture: ./mine.yaml` in the source";
+  return error;
+}
+
 }  // namespace
 
 Result<Architecture> read_architecture(const std::string& name_or_path, const Origin& asked) {
@@ -148,21 +161,22 @@ Result<Architecture> read_architecture(const std::string& name_or_path, const Or
 }
 
 Result<Architecture> find_architecture(const std::string& checkpoint_class, const std::string& where, ModelPart part) {
+  bool has_projector = false;
   for (const BuiltInArchitecture& each : built_in_architectures()) {
     // Most files do not contain the class name, so there is no need to parse them.
     if (each.text.find(checkpoint_class) == std::string_view::npos) continue;
     BOOST_OUTCOME_TRY(Architecture architecture, read_architecture(std::string(each.name)));
-    if (architecture.part == part && std::ranges::count(architecture.serves, checkpoint_class) > 0) return architecture;
+    if (std::ranges::count(architecture.serves, checkpoint_class) == 0) continue;
+    if (architecture.part == part) return architecture;
+    has_projector = has_projector || architecture.part == ModelPart::kProjector;
   }
-  if (part == ModelPart::kProjector) {
-    Error error = input_error(where, fmt::format("no map describes the projector of '{}'", checkpoint_class));
-    error.help =
-        "if it has one, start from another model's map: `ggufmill architectures show clip-gemma3 > mine.yaml`, then "
-        "set "
-        "`architecture: ./mine.yaml` in the source";
+  if (part == ModelPart::kProjector) return no_projector(checkpoint_class, where);
+  if (const auto error = unserved(checkpoint_class, where)) return *error;
+  if (has_projector) {
+    Error error = input_error(where, fmt::format("'{}' is {}", checkpoint_class, kProjectorKind));
+    error.help = "convert it as one: `ggufmill convert --mmproj`, or `part: projector` in the source";
     return error;
   }
-  if (const auto error = unserved(checkpoint_class, where)) return *error;
   std::vector<std::string> family;
   for (const BuiltInArchitecture& each : built_in_architectures()) {
     BOOST_OUTCOME_TRY(const Architecture architecture, read_architecture(std::string(each.name)));

@@ -92,10 +92,24 @@ TEST_CASE("a class that only convert_hf_to_gguf.py converts: what it is, and the
     CHECK(found.error().what == "'" + std::string(row[0]) + "' is " + std::string(row[1]) + ", which is not supported");
     ++rows;
   }
-  CHECK(rows > 40);
+  CHECK(rows > 30);
   CHECK(find_architecture("Eagle3DraftModel", "").error().help ==
         "convert_hf_to_gguf.py --target-model-dir converts it");
   CHECK(find_architecture("Gemma3nForCausalLM", "").error().help == "convert_hf_to_gguf.py converts it");
+}
+
+TEST_CASE("a class that is only a projector is converted as one") {
+  CHECK(find_architecture("UltravoxModel", "", ModelPart::kProjector).has_value());
+  const auto text = find_architecture("UltravoxModel", "config.json", ModelPart::kText);
+  REQUIRE(!text);
+  CHECK(text.error().what == "'UltravoxModel' is an encoder of images or sound (a projector)");
+  CHECK(text.error().help == "convert it as one: `ggufmill convert --mmproj`, or `part: projector` in the source");
+}
+
+TEST_CASE("whether the projector of a class is known to the reference") {
+  const auto help = [](const char* name) { return find_architecture(name, "", ModelPart::kProjector).error().help; };
+  CHECK(help("DeepseekOCR2ForCausalLM") == "convert_hf_to_gguf.py --mmproj converts it");
+  CHECK(help("LlamaForCausalLM").starts_with("if it has one, start from another model's map"));
 }
 
 TEST_CASE("names of maps") {
