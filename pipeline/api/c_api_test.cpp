@@ -386,6 +386,18 @@ TEST_CASE("the arguments of other tools become pipeline files") {
   CHECK(pipeline("llama-gguf-split", "{" + names + ", \"merge\": true}").find("merged") != std::string::npos);
 }
 
+TEST_CASE("contradictory arguments of llama-gguf-split are refused") {
+  const auto status = [](const char* options) {
+    char* text = nullptr;
+    return ggufmill_pipeline_of(context(), "llama-gguf-split", options, &text, nullptr);
+  };
+  CHECK(status(R"({"input": "a", "output": "b", "merge": true, "split-max-tensors": 2})") == GGUFMILL_ERROR_USAGE);
+  CHECK(status(R"({"input": "a", "output": "b", "clean": true})") == GGUFMILL_ERROR_USAGE);
+  CHECK(status(R"({"input": "a", "output": "b", "split-max-size": "2G", "split-max-tensors": 2})") ==
+        GGUFMILL_ERROR_USAGE);
+  CHECK(status(R"({"input": "a", "output": "b", "split-max-size": "2Q"})") == GGUFMILL_ERROR_USAGE);
+}
+
 TEST_CASE("an unknown tool is refused") {
   char* text = nullptr;
   CHECK(ggufmill_pipeline_of(context(), "x", nullptr, &text, nullptr) == GGUFMILL_ERROR_USAGE);

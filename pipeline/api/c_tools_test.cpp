@@ -87,6 +87,20 @@ TEST_CASE("a tensor that is not there, and a structure of an unknown size, are r
   CHECK(ggufmill_model_tensor(model.get(), 0, &tensor, nullptr) == GGUFMILL_ERROR_USAGE);
 }
 
+TEST_CASE("what a later version adds to ggufmill_tensor stays as it is") {
+  const ModelFolder folder;
+  const OpenModel model(folder.path("model.gguf"));
+  struct Later {
+    ggufmill_tensor tensor = empty_tensor();
+    std::uint64_t added = 7;
+  } later;
+  later.tensor.size = sizeof later;
+  REQUIRE(ggufmill_model_tensor(model.get(), 0, &later.tensor, nullptr) == GGUFMILL_SUCCESS);
+  CHECK(later.tensor.rows == 40);
+  CHECK(later.tensor.size == sizeof later);
+  CHECK(later.added == 7);
+}
+
 TEST_CASE("rows of a tensor are read as values and as bytes") {
   const ModelFolder folder;
   const OpenModel model(folder.path("model.gguf"));
