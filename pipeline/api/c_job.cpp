@@ -178,8 +178,10 @@ Result<Translated> from_convert(const Context& context, const char* text) {
   options.read("no-tensor-first-split", it.no_tensor_first_split);
   options.read("bigendian", it.bigendian);
   options.read("vocab-only", it.vocab_only);
+  options.read("mmproj", it.mmproj);
   options.read("mtp", it.mtp);
   options.read("no-mtp", it.no_mtp);
+  options.read("target-model-dir", it.target_model_dir);
   options.read("fuse-gate-up-exps", it.fuse_gate_up_exps);
   options.read("fp8-as-q8", it.fp8_as_q8);
   options.read("mistral-format", it.mistral_format);

@@ -60,7 +60,7 @@ Result<Model> open(const Context& context, const char* path, const char* text) {
   Options options(text);
   options.read("outtype", out_type);
   BOOST_OUTCOME_TRY(options.finish());
-  BOOST_OUTCOME_TRY(const huggingface::OutType type, parse_out_type(out_type, "outtype"));
+  BOOST_OUTCOME_TRY(const OutType type, parse_out_type(out_type, "outtype"));
   return context.inspect(path, type);
 }
 

@@ -43,7 +43,7 @@ Result<Context> Context::create(const KernelOptions& options) {
 Context::Context(std::shared_ptr<const Kernels> kernels)
     : kernels_(std::move(kernels)), registry_(std::make_shared<const Registry>(make_registry(kernels_->types()))) {}
 
-Result<Model> Context::inspect(const std::string& path, huggingface::OutType out_type) const {
+Result<Model> Context::inspect(const std::string& path, OutType out_type) const {
   return open_model(path, {{"outtype", std::string(out_type_name(out_type))}}, registry());
 }
 

@@ -58,7 +58,7 @@ namespace ggufmill {
 
 struct ComparisonOptions {
   // Output type for checkpoint folders, which are compared as the models that the source `huggingface` makes from them.
-  huggingface::OutType out_type = huggingface::OutType::kAuto;
+  OutType out_type = OutType::kAuto;
   std::string importance{};                 // importance of A (GGUF or legacy .dat), for weighted errors; empty: none
   std::optional<std::uint64_t> memory{};    // bytes of tensor data held in memory; none: default of limits.memory
   unsigned threads = 0;                     // 0: the number of CPUs available to this process
@@ -139,7 +139,7 @@ class Context {
   // Reads the headers of a model: a GGUF file, or the first shard of one; a checkpoint folder (one with config.json),
   // as the model that the source `huggingface` makes from it; or any other folder of safetensors files or a single one,
   // without conversion. Fails with exit code 4 for malformed files.
-  Result<Model> inspect(const std::string& path, huggingface::OutType out_type = huggingface::OutType::kAuto) const;
+  Result<Model> inspect(const std::string& path, OutType out_type = OutType::kAuto) const;
 
   // Returns the catalog of recipes, built-in and from files, for make_quantize_stage().
   RecipeCatalog recipes() const;

@@ -26,7 +26,7 @@ constexpr std::string_view kMistralConfig = "params.json";
 // If `quantize` supports the type, the help names that command.
 Error unknown_out_type(const ConvertOptions& options) {
   const std::string recipe = recipe_of_word(options.outtype);
-  std::string help = fmt::format("one of: {}", fmt::join(huggingface::out_type_names(), ", "));
+  std::string help = fmt::format("one of: {}", fmt::join(kOutTypeWords, ", "));
   if (!recipe.empty())
     help += fmt::format("; `ggufmill quantize {} {}` converts and quantizes in one pass", options.folder, recipe);
   return usage_error(fmt::format("unknown --outtype {}", quoted_name(options.outtype)), help);
@@ -44,7 +44,7 @@ Error no_folder(const std::string& path) {
 }
 
 Status check(const ConvertOptions& options) {
-  if (!huggingface::out_type_named(options.outtype)) return unknown_out_type(options);
+  if (!out_type_named(options.outtype)) return unknown_out_type(options);
   if (options.mtp && options.no_mtp)
     return usage_error("--mtp and --no-mtp cannot be used together", "convert twice, once with each");
   if (options.mmproj && (options.vocab_only || options.mtp || options.no_mtp))
@@ -62,12 +62,13 @@ std::string source_text(const ConvertOptions& options) {
   std::string text = fmt::format("source:\n  huggingface:\n    path: {}\n    outtype: {}\n",
                                  yaml_quoted(options.folder), options.outtype);
   if (options.mmproj) text += "    part: projector\n";
+  if (options.mtp) text += "    part: draft\n";
   if (options.mistral_format) text += fmt::format("    config: {}\n", kMistralConfig);
   if (options.model_name) text += fmt::format("    model_name: {}\n", yaml_quoted(*options.model_name));
   if (options.metadata) text += fmt::format("    metadata: {}\n", yaml_quoted(*options.metadata));
   if (options.vocab_only) text += "    vocabulary_only: true\n";
-  if (options.mtp) text += "    draft_head: only\n";
   if (options.no_mtp) text += "    draft_head: leave_out\n";
+  if (!options.target_model_dir.empty()) text += fmt::format("    target: {}\n", yaml_quoted(options.target_model_dir));
   if (options.fuse_gate_up_exps) text += "    fuse_gate_up_experts: true\n";
   if (options.fp8_as_q8) text += "    fp8_as_q8_0: true\n";
   if (!options.class_defaults)
@@ -109,7 +110,7 @@ Result<std::vector<std::string>> convertible_classes() {
   std::vector<std::string> classes;
   for (const huggingface::BuiltInArchitecture& built_in : huggingface::built_in_architectures()) {
     BOOST_OUTCOME_TRY(const auto architecture, huggingface::read_architecture(std::string(built_in.name)));
-    if (architecture.part != huggingface::ModelPart::kText) continue;
+    if (architecture.part != ModelPart::kText) continue;
     classes.insert(classes.end(), architecture.serves.begin(), architecture.serves.end());
   }
   std::ranges::sort(classes);
@@ -131,16 +132,17 @@ Result<std::uint64_t> parse_split_size(const std::string& word) {
 huggingface::SourceOptions source_of(const ConvertOptions& options) {
   huggingface::SourceOptions source;
   source.folder = options.folder;
-  source.out_type = huggingface::out_type_named(options.outtype).value_or(huggingface::OutType::kAuto);
+  source.out_type = out_type_named(options.outtype).value_or(OutType::kAuto);
   if (options.mistral_format) source.config = kMistralConfig;
-  if (options.mmproj) source.part = huggingface::ModelPart::kProjector;
+  if (options.mmproj) source.part = ModelPart::kProjector;
   source.model_name = options.model_name;
   source.metadata_file = options.metadata;
+  source.target = options.target_model_dir;
   source.vocabulary_only = options.vocab_only;
   source.fuse_gate_up_experts = options.fuse_gate_up_exps;
   source.fp8_as_q8_0 = options.fp8_as_q8;
   source.class_defaults = options.class_defaults;
-  if (options.mtp) source.draft_head = huggingface::DraftHead::kOnly;
+  if (options.mtp) source.part = ModelPart::kDraft;
   if (options.no_mtp) source.draft_head = huggingface::DraftHead::kLeaveOut;
   return source;
 }

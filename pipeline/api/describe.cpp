@@ -52,7 +52,8 @@ json::object output_json(const PlannedOutput& output) {
   for (const PlannedTensor& tensor : output.tensors) tensors.push_back(tensor_json(tensor));
   json::array problems;
   for (const Error& problem : output.problems) problems.push_back(json::string(problem.what));
-  return {{"files", files},
+  return {{"part", output.part ? json::value(part_name(*output.part)) : json::value()},
+          {"files", files},
           {"problems", problems},
           {"tensors", tensors},
           {"weights", totals.weights},
@@ -117,12 +118,18 @@ OutputTotals totals_of(const PlannedOutput& output) {
   return totals;
 }
 
+json::array parts_json(std::span<const ModelPart> parts) {
+  json::array names;
+  for (const ModelPart part : parts) names.emplace_back(part_name(part));
+  return names;
+}
+
 json::object describe_plan(const Plan& plan) {
   json::array files;
   for (const SourceRef& file : plan.source.files) files.push_back({{"path", file->path}, {"bytes", file->bytes}});
   json::array outputs;
   for (const PlannedOutput& output : plan.outputs) outputs.push_back(output_json(output));
-  return {{"source", {{"files", files}, {"tensors", plan.source.tensors}}},
+  return {{"source", {{"files", files}, {"tensors", plan.source.tensors}, {"parts", parts_json(plan.source.parts)}}},
           {"outputs", outputs},
           {"bytes_read", plan.bytes_read()},
           {"bytes_written", plan.bytes_written()},

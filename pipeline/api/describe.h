@@ -34,8 +34,11 @@ struct OutputTotals {
 };
 OutputTotals totals_of(const PlannedOutput& output);
 
-// Returns {source: {files, tensors}, outputs: [{files, problems, tensors, weights, tensor_bytes_from, tensor_bytes,
-// bits_per_weight}], bytes_read, bytes_written, least_memory}.
+// Returns the names of parts of a checkpoint.
+boost::json::array parts_json(std::span<const ModelPart> parts);
+
+// Returns {source: {files, tensors, parts}, outputs: [{part, files, problems, tensors, weights, tensor_bytes_from,
+// tensor_bytes, bits_per_weight}], bytes_read, bytes_written, least_memory}.
 boost::json::object describe_plan(const Plan& plan);
 
 // Writes {files: [{path, bytes}], metadata: [{key, type, value}], tensors: [{name, shape, type, bytes, ...}]} piece by

@@ -110,6 +110,7 @@ void describe_model(const Model& model, const TextSink& sink, const json::object
   ListWriter tensors(sink);
   for (const Tensor& tensor : model.tensors) tensors.add(model_tensor(model, tensor));
   tensors.close();
+  if (const auto parts = parts_of(model); !parts.empty()) sink(",\"parts\":" + to_json_text(parts_json(parts)));
   const std::string rest = to_json_text(more);
   sink((more.empty() ? "" : ",") + rest.substr(1));
 }

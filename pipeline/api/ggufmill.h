@@ -176,10 +176,10 @@ GGUFMILL_API void ggufmill_job_free(ggufmill_job* job);
  *       imatrix, output-tensor-type, token-embedding-type, prune-layers: string
  *       include-weights, exclude-weights, tensor-type, tensor-type-file, override-kv: list of strings
  *   "convert_hf_to_gguf.py"
- *       folder, outfile, outtype, model-name, metadata, split-max-size: string
+ *       folder, outfile, outtype, model-name, metadata, split-max-size, target-model-dir: string
  *       split-max-tensors: number
- *       no-tensor-first-split, bigendian, vocab-only, mtp, no-mtp, fuse-gate-up-exps, fp8-as-q8, mistral-format:
- *       true or false
+ *       no-tensor-first-split, bigendian, vocab-only, mmproj, mtp, no-mtp, fuse-gate-up-exps, fp8-as-q8,
+ *       mistral-format: true or false
  *       defaults: "transformers" or "none"
  *   "llama-gguf-split"
  *       input, output: string; without `merge`, `output` is the name of the shards without -00001-of-0000N.gguf

@@ -174,6 +174,24 @@ class Measurer {
   std::uint64_t done_bytes_ = 0, all_bytes_ = 0;
 };
 
+// Returns the request of the outputs that have targets. All must want the same model, because a measurement is of one.
+Result<PartRequest> measured_request(const Job& job) {
+  const JobOutput* first = nullptr;
+  for (const JobOutput& output : job.outputs) {
+    if (std::ranges::none_of(output.stages, [](const auto& stage) { return target_of(*stage) != nullptr; })) continue;
+    if (!first) first = &output;
+    if (!output.request().is_same_model(first->request()))
+      return error_at(output.origin, "the outputs with a target must be of the same part and outtype",
+                      "choose types for the other part in a job of its own");
+  }
+  return first ? first->request() : PartRequest{};
+}
+
+Result<Model> measured_model(const Job& job) {
+  BOOST_OUTCOME_TRY(const PartRequest request, measured_request(job));
+  return shared_model(job, request);
+}
+
 Result<Wanted> wanted_of(const Job& job, const Model& shared, const Kernels& kernels) {
   Wanted wanted;
   wanted.models.reserve(job.outputs.size());
@@ -190,13 +208,13 @@ Result<Wanted> wanted_of(const Job& job, const Model& shared, const Kernels& ker
 }  // namespace
 
 Result<Plan> Context::plan_measurement(const Job& job) const {
-  BOOST_OUTCOME_TRY(const Model shared, shared_model(job));
+  BOOST_OUTCOME_TRY(const Model shared, measured_model(job));
   BOOST_OUTCOME_TRY(const Wanted wanted, wanted_of(job, shared, kernels()));
   return make_measurement(shared, wanted.tensors, job.limits);
 }
 
 Result<Measurement> Context::measure(const Job& job, const MeasureOptions& options) const {
-  BOOST_OUTCOME_TRY(const Model shared, shared_model(job));
+  BOOST_OUTCOME_TRY(const Model shared, measured_model(job));
   BOOST_OUTCOME_TRY(Wanted wanted, wanted_of(job, shared, kernels()));
   Measurement measurement;
   measurement.modules = modules_of(make_measurement(shared, wanted.tensors, job.limits), job, kernels());
@@ -230,7 +248,7 @@ std::optional<Model> with_types_of(const PlannedOutput& output, Model model) {
 }  // namespace
 
 Result<std::vector<CurvePoint>> Context::curve(const Job& job, std::size_t output, std::size_t points) const {
-  BOOST_OUTCOME_TRY(Model model, shared_model(job));
+  BOOST_OUTCOME_TRY(Model model, shared_model(job, job.outputs.at(output).request()));
   BOOST_OUTCOME_TRY(const auto made, undecided(job.outputs.at(output).stages, std::move(model)));
   if (!made || !made->target->measurement)
     return usage_error("the output has no target, or the target is not measured yet", "run `ggufmill measure` first");

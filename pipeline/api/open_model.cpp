@@ -42,10 +42,10 @@ ConfigNode value_for(const FieldSpec& spec, const std::string& path, const Sourc
 
 }  // namespace
 
-Result<huggingface::OutType> parse_out_type(const std::string& text, const std::string& option) {
-  if (const auto type = huggingface::out_type_named(text)) return *type;
+Result<OutType> parse_out_type(const std::string& text, const std::string& option) {
+  if (const auto type = out_type_named(text)) return *type;
   return usage_error(fmt::format("unknown {} {}", option, quoted_name(text)),
-                     fmt::format("{} must be one of: {}", option, fmt::join(huggingface::out_type_names(), ", ")));
+                     fmt::format("{} must be one of: {}", option, fmt::join(kOutTypeWords, ", ")));
 }
 
 Result<Model> open_model(const std::string& path, const SourceSettings& settings, const Registry& registry) {

@@ -33,8 +33,6 @@ constexpr OddOption kOddOptions[] = {
      "run `ggufmill convert hf://{folder}`; weights are read from the server, and no copy is kept"},
     {"sentence-transformers-dense-modules", "dense modules are not converted", "use convert_hf_to_gguf.py"},
     {"dspark", "such draft models are not converted", "use convert_hf_to_gguf.py"},
-    {"target-model-dir", "draft models that need their target model are not converted", "use convert_hf_to_gguf.py",
-     true},
 };
 
 void add_llama_cpp_options(po::options_description& options) {
@@ -52,6 +50,7 @@ void add_llama_cpp_options(po::options_description& options) {
   add("mtp", "write only the multi-token prediction head");
   add("no-mtp", "omit the multi-token prediction head");
   add("no-nextn", "same as --no-mtp");
+  add("target-model-dir", po::value<std::string>(), "folder of the model for which the checkpoint is a draft");
   add("fuse-gate-up-exps", "fuse the gate and up tensors of each layer's experts into one");
   add("fp8-as-q8", "write FP8 tensors as Q8_0");
   add("mistral-format", "read params.json and consolidated.safetensors, Mistral's own format");
@@ -125,6 +124,7 @@ Result<ConvertOptions> read_options(const po::variables_map& values) {
   options.mmproj = values.count("mmproj") > 0;
   options.mtp = values.count("mtp") > 0;
   options.no_mtp = values.count("no-mtp") + values.count("no-nextn") > 0;
+  options.target_model_dir = text_of(values, "target-model-dir").value_or("");
   options.fuse_gate_up_exps = values.count("fuse-gate-up-exps") > 0;
   options.mistral_format = values.count("mistral-format") > 0;
   options.fp8_as_q8 = values.count("fp8-as-q8") > 0;

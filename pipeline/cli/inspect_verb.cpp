@@ -41,7 +41,8 @@ CommandSpec inspect_command() {
   add_out_type_option(spec.options);
   auto add = spec.options.add_options();
   add("json",
-      "print one JSON object: {files, metadata: [{key, type, value}], tensors: [{name, shape, type, bytes, ..}]}; "
+      "print one JSON object: {files, metadata: [{key, type, value}], tensors: [{name, shape, type, bytes, ..}], "
+      "parts}; "
       "with --tensor, its statistics or values; for several models, a list");
   add("tensor", po::value<std::string>(), "show statistics of the values of this tensor");
   add("values", "with --tensor: show its first values instead of statistics");
@@ -77,6 +78,8 @@ void print_text(const Model& model) {
   fmt::print("{} weights, {}, {:.4f} bits per weight, in {} file{}\n", with_commas(weights), human_bytes(bytes),
              weights ? 8.0 * static_cast<double>(bytes) / static_cast<double>(weights) : 0, model.files.size(),
              model.files.size() == 1 ? "" : "s");
+  if (const auto parts = parts_of(model); parts.size() > 1)
+    fmt::print("parts of the checkpoint: {}; only the {} part is shown\n", list_parts(parts), part_name(parts.front()));
 }
 
 using Strings = std::vector<std::string>;
@@ -87,8 +90,7 @@ void print_edit_leftovers(const std::string& path) {
                            human_bytes(left.bytes)));
 }
 
-int write_page(const Context& context, const Strings& paths, huggingface::OutType out_type,
-               const po::variables_map& values) {
+int write_page(const Context& context, const Strings& paths, OutType out_type, const po::variables_map& values) {
   std::vector<PicturedModel> models;
   Strings read;
   for (const std::string& path : paths) {

@@ -34,10 +34,10 @@ CommandSpec plan_command() {
       "  ggufmill plan configs/demo.yaml --written | sha256sum";
   spec.positional = "file";
   add_job_options(spec.options);
-  spec.options.add_options()(
-      "json",
-      "print one JSON object: {source, outputs: [{files, problems, tensors: [{name, shape, from, to, bytes, why, "
-      "..}], weights, ..}], bytes_read, ..}; for a batch {sources: [{source, outputs, ..}]}")(
+  spec.options.add_options()("json",
+                             "print one JSON object: {source: {files, tensors, parts}, outputs: [{files, problems, "
+                             "tensors: [{name, shape, from, to, bytes, why, "
+                             "..}], weights, ..}], bytes_read, ..}; for a batch {sources: [{source, outputs, ..}]}")(
       "written", "print the plan in its canonical JSON form, which is the same on every machine")(
       "curve", "for targets: show the loss of the best choice at each size, together with the built-in recipes")(
       "html", po::value<std::string>(),
@@ -63,7 +63,7 @@ void print_output(const PlannedOutput& output) {
   for (const PlannedTensor& tensor : output.tensors)
     rows.push_back({tensor.name, describe(tensor.shape), std::string(tensor.source_type->name),
                     std::string(tensor.type->name), with_commas(tensor.bytes), tensor.reason});
-  fmt::print("{}\n", printable(title_of(output)));
+  fmt::print("{}{}\n", printable(title_of(output)), output.part ? fmt::format(" ({})", part_name(*output.part)) : "");
   std::fputs(render_table({name_column("tensor"),
                            whole_column("shape"),
                            whole_column("from"),
@@ -81,6 +81,7 @@ void print_text(const Plan& plan) {
     if (&output != &plan.outputs.front()) std::puts("");
     print_output(output);
   }
+  if (plan.source.parts.size() > 1) fmt::print("\nThe checkpoint has the parts {}.\n", list_parts(plan.source.parts));
   std::fflush(stdout);  // flush before problems are printed on stderr
 }
 

@@ -50,7 +50,7 @@ void add_out_type_option(po::options_description& options) {
                         "read a checkpoint folder as `ggufmill convert --outtype` would write it");
 }
 
-Result<huggingface::OutType> read_out_type(const po::variables_map& values) {
+Result<OutType> read_out_type(const po::variables_map& values) {
   return parse_out_type(values["outtype"].as<std::string>(), "--outtype");
 }
 

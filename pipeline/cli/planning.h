@@ -18,7 +18,7 @@ Result<Context> open_context(const boost::program_options::variables_map& values
 // Adds --outtype, for verbs that read models including checkpoint folders. read_out_type() fails with exit code 2 for
 // an unknown type.
 void add_out_type_option(boost::program_options::options_description& options);
-Result<huggingface::OutType> read_out_type(const boost::program_options::variables_map& values);
+Result<OutType> read_out_type(const boost::program_options::variables_map& values);
 
 // Adds --set, --param, --kernel-dir and --isa.
 void add_job_options(boost::program_options::options_description& options);

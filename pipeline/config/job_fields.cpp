@@ -138,6 +138,15 @@ Form<IoMode> io_form() { return enumeration<IoMode>(io_mode_names()); }
 
 const Fields<JobOutput>& output_options() {
   static const Fields<JobOutput> fields{
+      field("part", &JobOutput::part, enumeration<ModelPart>(kModelPartWords),
+            "Part of the checkpoint that the output contains: the text model, the projector with the encoders of "
+            "images and sound, or the layers that predict further tokens. Defaults to that of the source.")
+          .at(&JobOutput::part_origin)
+          .example("projector"),
+      field("outtype", &JobOutput::out_type, enumeration<OutType>(kOutTypeWords),
+            "Type of tensors with two or more dimensions before any quantization. Defaults to that of the source.")
+          .at(&JobOutput::part_origin)
+          .example("f16"),
       field("reuse", &JobOutput::reuse, path(),
             "First file or manifest of an earlier output. Tensors that this run would create from the same source, "
             "values, type, and importance are copied from it if they match the checksums in its manifest.")

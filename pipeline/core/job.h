@@ -60,11 +60,16 @@ using StageList = std::vector<std::shared_ptr<const Stage>>;
 
 struct JobOutput {
   std::shared_ptr<const Sink> sink;
-  StageList stages;  // of this output only
-  Origin origin{};   // position of the output in the pipeline file
+  StageList stages;                   // of this output only
+  Origin origin{};                    // position of the output in the pipeline file
+  std::optional<ModelPart> part{};    // none: the part that the source's options name
+  std::optional<OutType> out_type{};  // likewise
+  Origin part_origin{};               // position of these two in the pipeline file
   // Path of an earlier output (its first file or its manifest). Tensors that are unchanged are taken from it. Empty:
   // none.
   std::string reuse{};
+
+  PartRequest request() const { return {part, out_type, part_origin}; }
 };
 
 struct Job {

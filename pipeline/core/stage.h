@@ -4,7 +4,10 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "pipeline/core/model.h"
@@ -14,10 +17,42 @@ namespace ggufmill {
 // All three belong to the header plane and work on metadata and tensor descriptions. They are immutable once created,
 // thread-safe, and pure functions of their options and arguments. They read headers at most, never weights.
 
+// The models that one checkpoint can describe: the text model; the encoders of images and sound with what projects
+// their output to the text model's embeddings; the layers that predict further tokens, with all that they need to run
+// alone.
+enum class ModelPart : std::uint8_t { kText, kProjector, kDraft };
+inline constexpr std::string_view kModelPartWords[] = {"text", "projector", "draft"};  // indexed by ModelPart
+
+// Type of a checkpoint's tensors with two or more dimensions. kAuto: BF16 or F16, depending on the first such tensor.
+enum class OutType : std::uint8_t { kAuto, kF32, kF16, kBf16, kQ8_0, kTq1_0, kTq2_0 };
+inline constexpr std::string_view kOutTypeWords[] = {"auto", "f32", "f16", "bf16", "q8_0", "tq1_0", "tq2_0"};
+
+std::string_view out_type_name(OutType type);
+std::optional<OutType> out_type_named(std::string_view name);
+
+// The parts of the checkpoint from which a model was opened; empty if it was not opened from one. Stored as a note.
+void set_parts(Model& model, std::span<const ModelPart> parts);
+std::vector<ModelPart> parts_of(const Model& model);
+std::string_view part_name(ModelPart part);
+std::string list_parts(std::span<const ModelPart> parts);  // "text, projector"
+
+// The model that an output contains, where it differs from the one that the source's own options describe.
+struct PartRequest {
+  std::optional<ModelPart> part{};
+  std::optional<OutType> out_type{};
+  Origin origin{};  // its position in the pipeline file
+
+  bool is_default() const { return !part && !out_type; }
+  bool is_same_model(const PartRequest& other) const { return part == other.part && out_type == other.out_type; }
+};
+
 class Source {
  public:
   virtual ~Source() = default;
   virtual Result<Model> open() const = 0;
+  // Opens one model per request. The models share their files, so that a run reads what several of them need once.
+  // Fails with exit code 2 for a request that is not the default if the source is not a checkpoint.
+  virtual Result<std::vector<Model>> open_parts(std::span<const PartRequest> requests) const;
 };
 
 class TargetStage;  // a stage that chooses types for a given size: stages/quantize

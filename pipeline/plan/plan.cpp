@@ -27,15 +27,20 @@ std::string text_of(const Metadata& metadata, const char* key) {
   return value ? std::string(as_string(*value).value_or("")) : "";
 }
 
-PlannedSource describe_source(const Model& model) {
+// Describes the models opened from a source. Its name is that of the first.
+PlannedSource describe_source(std::span<const Model> models) {
   PlannedSource source;
-  source.name = text_of(model.metadata, "general.name");
-  source.architecture = text_of(model.metadata, "general.architecture");
-  source.files = model.files;
-  source.tensors = model.tensors.size();
-  for (const Tensor& tensor : model.tensors) {
-    source.weights += tensor.shape().elements();
-    source.bytes += tensor.source_bytes();
+  source.name = text_of(models.front().metadata, "general.name");
+  source.architecture = text_of(models.front().metadata, "general.architecture");
+  for (const Model& model : models) {
+    for (const SourceRef& file : model.files)
+      if (std::ranges::count(source.files, file) == 0) source.files.push_back(file);
+    if (source.parts.empty()) source.parts = parts_of(model);
+    source.tensors += model.tensors.size();
+    for (const Tensor& tensor : model.tensors) {
+      source.weights += tensor.shape().elements();
+      source.bytes += tensor.source_bytes();
+    }
   }
   return source;
 }
@@ -51,9 +56,10 @@ PlannedTensor describe_tensor(const Tensor& tensor) {
 // Collects the steps of a plan: equal expressions share a step, and equal encodings of a step are merged.
 class StepMaker {
  public:
-  // `source`: the model from which steps take their names.
-  explicit StepMaker(const Model& source) {
-    for (const Tensor& tensor : source.tensors) step_of(tensor);
+  // `source`: the models from which steps take their names.
+  explicit StepMaker(std::span<const Model> source) {
+    for (const Model& model : source)
+      for (const Tensor& tensor : model.tensors) step_of(tensor);
   }
 
   void add(const Tensor& tensor, const Place& place, bool big_endian) {
@@ -135,18 +141,41 @@ ReportRequest with_paths(ReportRequest report, const std::vector<PlannedOutput>&
   return report;
 }
 
+// The models that a job's outputs ask of the source, without duplicates.
+class Requests {
+ public:
+  explicit Requests(const Job& job) {
+    for (const JobOutput& output : job.outputs) {
+      const PartRequest request = output.request();
+      const auto known =
+          std::ranges::find_if(distinct_, [&](const PartRequest& other) { return other.is_same_model(request); });
+      of_output_.push_back(static_cast<std::size_t>(known - distinct_.begin()));
+      if (known == distinct_.end()) distinct_.push_back(request);
+    }
+  }
+
+  std::span<const PartRequest> distinct() const { return distinct_; }
+  // Returns the number of the output's request.
+  std::size_t of_output(std::size_t output) const { return of_output_[output]; }
+
+ private:
+  std::vector<PartRequest> distinct_;
+  std::vector<std::size_t> of_output_;
+};
+
 class PlanMaker {
  public:
-  explicit PlanMaker(const Model& source) : steps_(source) { plan_.source = describe_source(source); }
+  explicit PlanMaker(std::span<const Model> source) : steps_(source) { plan_.source = describe_source(source); }
 
-  void add_output(LaidOut laid, const Origin& origin) {
+  void add_output(LaidOut laid, const JobOutput& from) {
     const auto index = static_cast<std::uint32_t>(plan_.outputs.size());
     for (std::uint32_t f = 0; f < laid.files.size(); ++f)
       for (const Placement& placement : laid.files[f].tensors)
         steps_.add(laid.model.tensors[placement.tensor], {index, f, placement.tensor, placement.offset},
                    laid.files[f].big_endian);
     PlannedOutput& output = plan_.outputs.emplace_back();
-    output.origin = origin;
+    output.origin = from.origin;
+    output.part = from.part;
     output.recipe = laid.model.notes.get(notes::kRecipe);
     output.tensors.reserve(laid.model.tensors.size());
     for (const Tensor& tensor : laid.model.tensors) output.tensors.push_back(describe_tensor(tensor));
@@ -274,22 +303,26 @@ std::string touched_source(const Plan& plan, std::span<const SourceFile> sources
 }
 
 std::optional<Plan> make_plan(const Job& job, Diagnostics& errors) {
-  Result<Model> source = job.source->open();
+  const Requests requests(job);
+  Result<std::vector<Model>> source = job.source->open_parts(requests.distinct());
   if (!source) {
     errors.add(source.error());
     return {};
   }
   PlanMaker maker(source.value());
-  Result<Model> shared = apply_all(std::move(source).value(), job.stages);
-  if (!shared) {
-    errors.add(shared.error());
-    return {};
+  for (Model& model : source.value()) {
+    Result<Model> shared = apply_all(std::move(model), job.stages);
+    if (!shared) {
+      errors.add(shared.error());
+      return {};
+    }
+    model = std::move(shared).value();
+    maker.add_warnings(model);
   }
-  maker.add_warnings(shared.value());
-  for (const JobOutput& output : job.outputs) {
-    Result<LaidOut> laid = lay_out(shared.value(), output);
+  for (std::size_t i = 0; i < job.outputs.size(); ++i) {
+    Result<LaidOut> laid = lay_out(source.value()[requests.of_output(i)], job.outputs[i]);
     if (laid)
-      maker.add_output(std::move(laid).value(), output.origin);
+      maker.add_output(std::move(laid).value(), job.outputs[i]);
     else
       errors.add(laid.error());
   }
@@ -303,7 +336,7 @@ std::uint64_t memory_budget(const Limits& limits) {
 
 Plan make_comparison(const Model& a, const Model& b, const std::vector<TensorPair>& pairs, const Limits& limits) {
   Plan plan;
-  plan.source = describe_source(a);
+  plan.source = describe_source({&a, 1});
   plan.limits = limits;
   for (const SourceRef& file : b.files) plan.sources.push_back(file);
   for (const TensorPair& pair : pairs)
@@ -313,14 +346,14 @@ Plan make_comparison(const Model& a, const Model& b, const std::vector<TensorPai
   return plan;
 }
 
-Result<Model> shared_model(const Job& job) {
-  BOOST_OUTCOME_TRY(Model model, job.source->open());
-  return apply_all(std::move(model), job.stages);
+Result<Model> shared_model(const Job& job, const PartRequest& request) {
+  BOOST_OUTCOME_TRY(std::vector<Model> models, job.source->open_parts({&request, 1}));
+  return apply_all(std::move(models.front()), job.stages);
 }
 
 Plan make_measurement(const Model& model, const std::vector<Measured>& tensors, const Limits& limits) {
   Plan plan;
-  plan.source = describe_source(model);
+  plan.source = describe_source({&model, 1});
   plan.limits = limits;
   plan.report.error = plan.report.matrices = true;
   for (const Measured& each : tensors) {
@@ -336,7 +369,7 @@ Plan make_measurement(const Model& model, const std::vector<Measured>& tensors, 
 
 Plan make_check(const Model& model, const Limits& limits) {
   Plan plan;
-  plan.source = describe_source(model);
+  plan.source = describe_source({&model, 1});
   plan.limits = limits;
   for (const Tensor& tensor : model.tensors)
     if (tensor.shape().elements() != 0) plan.steps.push_back({tensor.name, tensor.expression, {}, {}, {}});

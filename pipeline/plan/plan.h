@@ -26,6 +26,7 @@ struct PlannedSource {
   std::string name, architecture;  // from its metadata; may be empty
   std::vector<SourceRef> files;    // of the model, in order
   std::uint64_t tensors = 0, weights = 0, bytes = 0;
+  std::vector<ModelPart> parts = {};  // of the checkpoint; empty if it is none. Not serialized
 };
 
 struct PlannedTensor {
@@ -44,8 +45,9 @@ struct PlannedTensor {
 
 // One output of the pipeline file: its tensors after all stages, and its files.
 struct PlannedOutput {
-  Origin origin;       // position of the output in the pipeline file
-  std::string recipe;  // recipe that quantized it; empty: none
+  Origin origin;                  // position of the output in the pipeline file
+  std::string recipe;             // recipe that quantized it; empty: none
+  std::optional<ModelPart> part;  // as JobOutput::part. Not serialized
   std::vector<PlannedTensor> tensors;
   std::vector<OutputFile> files;
   std::vector<Error> problems;  // errors that prevent a run of this plan
@@ -152,8 +154,9 @@ Plan make_comparison(const Model& a, const Model& b, const std::vector<TensorPai
 // Returns the files that the job's stages and sinks read in addition to the source, and the pipeline file.
 std::vector<std::string> other_inputs(const Job& job);
 
-// Returns the model from which the outputs are made: the source's model after the stages that all outputs share.
-Result<Model> shared_model(const Job& job);
+// Returns the model from which outputs with this request are made: that of the source after the stages that all outputs
+// share.
+Result<Model> shared_model(const Job& job, const PartRequest& request = {});
 
 // A tensor, and the types whose errors are measured for it.
 struct Measured {

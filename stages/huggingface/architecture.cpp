@@ -78,6 +78,8 @@ void extend(Architecture& map, MapFile own) {
   replace(map.tokenizer, std::move(own.tokenizer));
   append(map.further_weights, std::move(own.further_weights));
   append(map.refuses, std::move(own.refuses));
+  append(map.other_maps, std::move(own.other_maps));
+  replace(map.target_tokenizer, own.target_tokenizer);
   for (auto& [name, rule] : own.values) map.values[name] = std::move(rule);
   append(map.metadata_of_tensors, std::move(own.metadata_of_tensors));
   prepend(map.metadata, std::move(own.metadata_first));
@@ -160,14 +162,17 @@ Result<Architecture> read_architecture(const std::string& name_or_path, const Or
   return architecture;
 }
 
+ModelPart described_part(ModelPart part) { return part == ModelPart::kDraft ? ModelPart::kText : part; }
+
 Result<Architecture> find_architecture(const std::string& checkpoint_class, const std::string& where, ModelPart part) {
+  const ModelPart described = described_part(part);
   bool has_projector = false;
   for (const BuiltInArchitecture& each : built_in_architectures()) {
     // Most files do not contain the class name, so there is no need to parse them.
     if (each.text.find(checkpoint_class) == std::string_view::npos) continue;
     BOOST_OUTCOME_TRY(Architecture architecture, read_architecture(std::string(each.name)));
     if (std::ranges::count(architecture.serves, checkpoint_class) == 0) continue;
-    if (architecture.part == part) return architecture;
+    if (architecture.part == described) return architecture;
     has_projector = has_projector || architecture.part == ModelPart::kProjector;
   }
   if (part == ModelPart::kProjector) return no_projector(checkpoint_class, where);
@@ -180,7 +185,7 @@ Result<Architecture> find_architecture(const std::string& checkpoint_class, cons
   std::vector<std::string> family;
   for (const BuiltInArchitecture& each : built_in_architectures()) {
     BOOST_OUTCOME_TRY(const Architecture architecture, read_architecture(std::string(each.name)));
-    if (architecture.part != part) continue;
+    if (architecture.part != described) continue;
     for (const std::string& name : architecture.serves)
       if (family_of(name) == family_of(checkpoint_class)) family.push_back(fmt::format("'{}'", name));
   }

@@ -12,7 +12,7 @@
 #include "pipeline/config/bound_fields.h"
 #include "pipeline/core/metadata.h"
 #include "pipeline/core/pattern.h"
-#include "stages/huggingface/model_part.h"
+#include "pipeline/core/stage.h"
 #include "stages/huggingface/tensor_names.h"
 #include "stages/huggingface/tensor_operations.h"
 #include "stages/huggingface/tokenizer.h"
@@ -70,6 +70,7 @@ struct TensorRule {
                                       // soon as the last part has been seen
   std::vector<TensorOutput> outputs;  // empty: the tensor is dropped
   bool early = false;                 // written before all other tensors
+  bool last = false;                  // written after all other tensors
   bool zero = false;                  // the tensor is dropped; any nonzero value is an error
   bool required = false;              // every layer must have such a tensor; a missing one is an error
   std::optional<ValueRule> when;
@@ -124,6 +125,19 @@ struct OtherName {
   ValueRule when;
 };
 
+// Another map to use for checkpoints of the same class.
+struct OtherMap {
+  std::string map;  // name of a built-in map
+  ValueRule when;
+};
+
+// The tokenizer of a draft for another model, whose folder the source's option `target` names.
+enum class TargetTokenizer {
+  kNone,   // the map describes no such draft
+  kFiles,  // the files in the target's folder, read by the draft's own rules
+  kModel,  // that of the target's own map
+};
+
 // A condition under which a checkpoint is refused although its class is supported.
 struct Refusal {
   ValueRule when;
@@ -135,6 +149,8 @@ struct Architecture {
   std::string file;                    // file name without folder and extension, or the path
   std::string name;                    // general.architecture
   std::vector<OtherName> other_names;  // the first one whose condition is true replaces `name`
+  std::vector<OtherMap> other_maps;    // the first one whose condition is true replaces the whole map
+  TargetTokenizer target_tokenizer = TargetTokenizer::kNone;
   std::string description;
   std::vector<std::string> serves;        // classes in `architectures` of config.json
   std::vector<std::string> serves_whole;  // subset of `serves` that applies even if the text model names another class
@@ -173,6 +189,8 @@ struct MapFile {
   std::vector<MapParent> extends{};
   std::string name{}, description{};
   std::vector<OtherName> other_names{};
+  std::vector<OtherMap> other_maps{};
+  std::optional<TargetTokenizer> target_tokenizer{};
   std::optional<ModelPart> part{};
   bool partial = false;
   std::optional<bool> draft_head{}, fused_experts{};
@@ -204,6 +222,8 @@ FieldSpec architecture_fields();
 // Reads the built-in map with the given name, or the map file at the given path, with everything it extends. Exit code
 // 2.
 Result<Architecture> read_architecture(const std::string& name_or_path, const Origin& asked = {});
+// Returns the part whose map describes `part`: the map of a text model also describes its draft.
+ModelPart described_part(ModelPart part);
 // Finds the built-in map that serves a class of config.json. Exit code 4: the error reports whether
 // convert_hf_to_gguf.py converts the class, or which classes of its family are served; `where` is for the message.
 Result<Architecture> find_architecture(const std::string& checkpoint_class, const std::string& where,

@@ -169,6 +169,15 @@ Form<std::vector<OtherName>> other_names_form() {
           .doc("Name."));
 }
 
+Form<std::vector<OtherMap>> other_maps_form() {
+  return list_of(
+      map_of<OtherMap>({
+                           field("map", &OtherMap::map, "Name of a built-in map.").required(),
+                           field("when", &OtherMap::when, value_form(), "Condition that must be true.").required(),
+                       })
+          .doc("Map."));
+}
+
 Form<std::vector<Refusal>> refusals_form() {
   return list_of(
       map_of<Refusal>({
@@ -190,14 +199,23 @@ Fields<MapFile> map_fields() {
       field("name", &Map::name, "general.architecture."),
       field("other_names", &Map::other_names, other_names_form(),
             "Names to use instead of `name` for checkpoints of the same class; the first match applies."),
+      field("other_maps", &Map::other_maps, other_maps_form(),
+            "Maps to use instead of this one for checkpoints of the same class; the first match applies."),
+      field("target_tokenizer", &Map::target_tokenizer,
+            word<TargetTokenizer>({{"files", TargetTokenizer::kFiles}, {"model", TargetTokenizer::kModel}}),
+            "The model is a draft for another one, whose folder the source's option `target` names; its config.json is "
+            "`target`. The tokenizer is read from that folder: by the rules of this map (files), or by those of the "
+            "target's own (model)."),
       field("description", &Map::description, "One-line description of the models."),
       field("extends", &Map::extends, parents_form(),
             "Other files by name or path; entries here come first, metadata after theirs."),
-      field("part", &Map::part, model_part_form(),
+      field("part", &Map::part, word<ModelPart>({{"text", ModelPart::kText}, {"projector", ModelPart::kProjector}}),
             "Part of the checkpoint that it describes: the text model, or the projector with its encoders."),
       field("partial", &Map::partial, "Can only be extended."),
       field("draft_head", &Map::draft_head,
-            "Let the source's option `draft_head` omit its layers that predict further tokens."),
+            "It has layers that predict further tokens: the source's option `draft_head` can omit them, and the part "
+            "`draft` "
+            "consists of them."),
       field("fused_experts", &Map::fused_experts,
             "Whether llama.cpp supports the fused gate and up experts that the source's `fuse_gate_up_experts` "
             "creates."),

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <filesystem>
 #include <iterator>
+#include <map>
 #include <unordered_map>
 
 #include "pipeline/core/text.h"
@@ -28,21 +29,49 @@ namespace {
 namespace fs = std::filesystem;
 namespace json = boost::json;
 
-struct OutTypeWord {
-  OutType type;
-  std::string_view word;
+struct FileType {
   std::string_view tensor_type;
-  std::uint32_t file_type;  // general.file_type
+  std::uint32_t number;  // general.file_type
 };
-constexpr OutTypeWord kOutTypes[] = {
-    {OutType::kAuto, "auto", "", 0},         {OutType::kF32, "f32", "F32", 0},
-    {OutType::kF16, "f16", "F16", 1},        {OutType::kBf16, "bf16", "BF16", 32},
-    {OutType::kQ8_0, "q8_0", "Q8_0", 7},     {OutType::kTq1_0, "tq1_0", "TQ1_0", 36},
-    {OutType::kTq2_0, "tq2_0", "TQ2_0", 37},
-};
+// Indexed by OutType.
+constexpr FileType kFileTypes[] = {{"", 0},     {"F32", 0},    {"F16", 1},   {"BF16", 32},
+                                   {"Q8_0", 7}, {"TQ1_0", 36}, {"TQ2_0", 37}};
+static_assert(std::size(kFileTypes) == std::size(kOutTypeWords));
 constexpr std::uint32_t kFileTypeMxfp4 = 38, kFileTypeNvfp4 = 39;
 
-const OutTypeWord& word_of(OutType type) { return *std::ranges::find(kOutTypes, type, &OutTypeWord::type); }
+const FileType& file_type_of(OutType type) { return kFileTypes[static_cast<std::size_t>(type)]; }
+
+// The files of a checkpoint. Each is opened once, so that several models made from it share their sources.
+class CheckpointFiles {
+ public:
+  explicit CheckpointFiles(const CheckpointOpener& open) : open_(open) {}
+
+  Result<Checkpoint> safetensors(const std::string& path) {
+    return once(safetensors_, path, [&] { return open_(path); });
+  }
+  Result<std::optional<Checkpoint>> torch(const std::string& folder) {
+    return once(torch_, folder, [&] { return read_torch_checkpoint(folder); });
+  }
+  Result<SourceRef> other(const std::string& path) {
+    return once(others_, path, [&]() -> Result<SourceRef> {
+      BOOST_OUTCOME_TRY(const auto opened, open_source(path));
+      return opened->describe();
+    });
+  }
+
+ private:
+  template <class Value, class Open>
+  static Result<Value> once(std::map<std::string, Value>& known, const std::string& path, const Open& open) {
+    if (const auto found = known.find(path); found != known.end()) return found->second;
+    BOOST_OUTCOME_TRY(Value value, open());
+    return known.emplace(path, std::move(value)).first->second;
+  }
+
+  const CheckpointOpener& open_;
+  std::map<std::string, Checkpoint> safetensors_;
+  std::map<std::string, std::optional<Checkpoint>> torch_;
+  std::map<std::string, SourceRef> others_;
+};
 
 // Returns BF16 or F16, depending on which of them the first such tensor of two or more dimensions has; F16 by default.
 OutType guess(const std::vector<NamedTensor>& tensors) {
@@ -63,7 +92,7 @@ std::uint64_t layer_of(std::string_view name) {
 
 class Conversion {
  public:
-  Conversion(const SourceOptions& options, const CheckpointOpener& open) : options_(options), open_(open) {}
+  Conversion(const SourceOptions& options, CheckpointFiles& files) : options_(options), files_(files) {}
 
   Result<ConvertedCheckpoint> run() {
     const std::string asked = options_.folder;
@@ -90,15 +119,18 @@ class Conversion {
     }
     if (options_.architecture.empty()) {
       BOOST_OUTCOME_TRY(architecture_, architecture_of_config());
+      BOOST_OUTCOME_TRY(choose_other_map(config));
     }
     BOOST_OUTCOME_TRY(check_part());
     BOOST_OUTCOME_TRY(check_options());
     facts_.emplace(options_.folder, std::move(config), architecture_.values);
-    facts_->set("option", json::object{{"draft_head", options_.draft_head != DraftHead::kLeaveOut},
-                                       {"draft_head_only", options_.draft_head == DraftHead::kOnly},
+    const bool is_draft = options_.part == ModelPart::kDraft;
+    facts_->set("option", json::object{{"draft_head", is_draft || options_.draft_head == DraftHead::kInclude},
+                                       {"draft_head_only", is_draft},
                                        {"class", class_},
                                        {"folder", folder_name(asked)}});
     BOOST_OUTCOME_TRY(read_preprocessor());
+    BOOST_OUTCOME_TRY(read_target());
     BOOST_OUTCOME_TRY(check_refusals());
     BOOST_OUTCOME_TRY(choose_name(architecture_, *facts_));
     if (has_tokenizer()) {
@@ -112,6 +144,7 @@ class Conversion {
     }
     BOOST_OUTCOME_TRY(check_texts());
     BOOST_OUTCOME_TRY(add_files());
+    note_parts();
     return std::move(result_);
   }
 
@@ -161,15 +194,26 @@ class Conversion {
     return find_architecture_without_class(options_.folder, architecture_.config, config_);
   }
 
+  Status choose_other_map(const json::object& config) {
+    const Facts facts(options_.folder, config, architecture_.values);
+    for (const OtherMap& other : architecture_.other_maps) {
+      BOOST_OUTCOME_TRY(const bool holds, facts.holds(other.when));
+      if (!holds) continue;
+      BOOST_OUTCOME_TRY(Architecture chosen, read_architecture(other.map));
+      architecture_ = std::move(chosen);
+      return ok();
+    }
+    return ok();
+  }
+
   bool has_tokenizer() const { return architecture_.part == ModelPart::kText; }
 
   Status check_part() const {
-    const auto word = [](ModelPart part) { return model_part_form().write(part); };
-    if (architecture_.part != options_.part)
+    if (architecture_.part != described_part(options_.part))
       return error_at(options_.origin,
                       fmt::format("the map '{}' describes the {}, but the source asks for the {}", architecture_.file,
-                                  word(architecture_.part), word(options_.part)),
-                      fmt::format("set `part: {}` in the source, or choose another map", word(architecture_.part)));
+                                  part_name(architecture_.part), part_name(options_.part)),
+                      fmt::format("ask for `part: {}`, or choose another map", part_name(architecture_.part)));
     if (options_.vocabulary_only && !has_tokenizer())
       return error_at(options_.origin, "a projector has no vocabulary", "omit vocabulary_only, or `part: projector`");
     return ok();
@@ -198,12 +242,47 @@ class Conversion {
     return ok();
   }
 
+  // For a draft of another model: sets `target`, that model's config.json, and what its tokenizer is read from.
+  Status read_target() {
+    if (architecture_.target_tokenizer == TargetTokenizer::kNone) {
+      if (options_.target.empty()) return ok();
+      return error_at(options_.origin,
+                      fmt::format("the map '{}' does not describe a draft for another model", architecture_.file),
+                      "omit the target");
+    }
+    if (options_.target.empty())
+      return input_error(options_.folder, "is a draft for another model, whose config.json and tokenizer are needed",
+                         "give that model's folder: `target: FOLDER` in the source, or --target-model-dir FOLDER");
+    BOOST_OUTCOME_TRY(target_, pinned(options_.target));
+    if (!is_folder(target_)) return no_checkpoint_folder(target_);
+    const std::string path = (fs::path(target_) / "config.json").string();
+    if (!is_file(path)) return input_error(target_, "has no config.json");
+    BOOST_OUTCOME_TRY(const json::value config, read_checkpoint_json(path));
+    if (!config.is_object()) return input_error(path, "is not a JSON object");
+    BOOST_OUTCOME_TRY(const std::string target_class, class_to_convert(config.get_object()));
+    if (architecture_.target_tokenizer == TargetTokenizer::kModel) {
+      BOOST_OUTCOME_TRY(target_map_, find_architecture(target_class, path));
+    }
+    // The tokenizer's rules see the draft's config.json, as in convert_hf_to_gguf.py.
+    target_facts_.emplace(target_, facts_->config(), tokenizer_map().values);
+    target_facts_->set("option", json::object{{"class", target_class}, {"folder", folder_name(target_)}});
+    facts_->set("target", Facts(target_, config.get_object(), no_values_).config());
+    return ok();
+  }
+
+  const Architecture& tokenizer_map() const {
+    return architecture_.target_tokenizer == TargetTokenizer::kModel ? target_map_ : architecture_;
+  }
+  // The facts that the tokenizer's rules see.
+  Facts& tokenizer_facts() { return target_facts_ ? *target_facts_ : *facts_; }
+
   Status check_options() const {
-    if (options_.draft_head == DraftHead::kInclude || architecture_.draft_head) return ok();
+    const bool is_draft = options_.part == ModelPart::kDraft;
+    const bool omits_draft = options_.part == ModelPart::kText && options_.draft_head == DraftHead::kLeaveOut;
+    if (architecture_.draft_head || !(is_draft || omits_draft)) return ok();
     return error_at(options_.origin,
-                    fmt::format("draft_head: {} is not possible: the map of '{}' has no layers that predict further "
-                                "tokens",
-                                options_.draft_head == DraftHead::kOnly ? "only" : "leave_out", architecture_.name),
+                    fmt::format("{} is not possible: the map of '{}' has no layers that predict further tokens",
+                                is_draft ? "part: draft" : "draft_head: leave_out", architecture_.name),
                     "omit it; a map with such layers sets `draft_head: true`");
   }
 
@@ -217,12 +296,14 @@ class Conversion {
 
   // Runs first because some maps truncate the embedding to the number of tokens.
   Status read_vocabulary() {
-    BOOST_OUTCOME_TRY(TokenizerOptions options, tokenizer_options(architecture_.tokenizer, *facts_));
+    BOOST_OUTCOME_TRY(TokenizerOptions options, tokenizer_options(tokenizer_map().tokenizer, tokenizer_facts()));
     if (options_.pre) options.pre = *options_.pre;
-    BOOST_OUTCOME_TRY(tokenizer_, read_tokenizer(options_.folder, options));
-    facts_->set("tokenizer_entries", tokenizer_.entries);
-    facts_->set_tokens([this](std::string_view text) { return token_named(text); });
-    facts_->set("tokenizer_reader", json::string(tokenizer_reader_name(tokenizer_.reader)));
+    BOOST_OUTCOME_TRY(tokenizer_, read_tokenizer(tokenizer_facts().folder(), options));
+    for (Facts* const facts : {&*facts_, &tokenizer_facts()}) {
+      facts->set("tokenizer_entries", tokenizer_.entries);
+      facts->set_tokens([this](std::string_view text) { return token_named(text); });
+      facts->set("tokenizer_reader", json::string(tokenizer_reader_name(tokenizer_.reader)));
+    }
     return ok();
   }
 
@@ -249,7 +330,7 @@ class Conversion {
     add_tensors(std::move(checkpoint), "", tensors);
     for (const std::string& name : architecture_.further_weights)
       if (const fs::path path = file(name); is_file(path)) {
-        BOOST_OUTCOME_TRY(Checkpoint more, open_(path.string()));
+        BOOST_OUTCOME_TRY(Checkpoint more, files_.safetensors(path.string()));
         add_tensors(std::move(more), fs::path(name).parent_path().string() + "/", further);
       }
     std::vector<std::string> names;
@@ -286,10 +367,10 @@ class Conversion {
     BOOST_OUTCOME_TRY(const bool has_safetensors,
                       has_file(architecture_.weights.empty() ? "model" : architecture_.weights, ".safetensors"));
     if (!has_safetensors) {
-      BOOST_OUTCOME_TRY(std::optional<Checkpoint> checkpoint, read_torch_checkpoint(options_.folder));
+      BOOST_OUTCOME_TRY(std::optional<Checkpoint> checkpoint, files_.torch(options_.folder));
       if (checkpoint) return std::move(*checkpoint);
     }
-    return open_(weights());
+    return files_.safetensors(weights());
   }
 
   // Returns the folder, or the single file or index with the map's name.
@@ -371,7 +452,8 @@ class Conversion {
   Result<const TypeInfo*> type_of(const MappedTensor& tensor) const {
     const TypeInfo& f32 = type_named("F32");
     const Expression& values = *tensor.values;
-    if (values.type->is_quantized()) return values.type;  // repacked, not converted
+    if (values.type->is_quantized()) return values.type;                        // repacked, not converted
+    if (values.type->name == "I64" && !values.as_extent()) return values.type;  // ids that an operation computed
     if (values.shape.rank <= 1 || tensor.name.ends_with("_norm.weight")) return &f32;
     const bool ternary = out_type_ == OutType::kTq1_0 || out_type_ == OutType::kTq2_0;
     const TypeInfo* type = nullptr;
@@ -383,12 +465,12 @@ class Conversion {
         BOOST_OUTCOME_TRY(const std::uint64_t from, facts_->count(*rule.from_layer, "a number of layers"));
         if (layer_of(tensor.name) < from) continue;
       }
-      type = rule.type ? rule.type : &type_named(word_of(out_type_).tensor_type);
+      type = rule.type ? rule.type : &type_named(file_type_of(out_type_).tensor_type);
       break;
     }
     if (!type && options_.fp8_as_q8_0 && tensor.was_fp8) type = &type_named("Q8_0");
     if (!type && !tensor.name.ends_with(".weight")) type = &f32;
-    if (!type) type = &type_named(word_of(out_type_).tensor_type);
+    if (!type) type = &type_named(file_type_of(out_type_).tensor_type);
     return type;
   }
 
@@ -420,9 +502,9 @@ class Conversion {
                                                     config_, weights));
     for (const MetadataEntry& entry : general.metadata.entries()) metadata.set(entry.key, entry.value);
     for (std::string& warning : general.warnings) warn(std::move(warning));
-    const OutTypeWord& out = word_of(out_type_);
+    const FileType& out = file_type_of(out_type_);
     const bool plain = out_type_ == OutType::kF32 || out_type_ == OutType::kF16 || out_type_ == OutType::kBf16;
-    const std::uint32_t file_type = plain && file_type_ != 0 ? file_type_ : out.file_type;
+    const std::uint32_t file_type = plain && file_type_ != 0 ? file_type_ : out.number;
     result_.name.id = std::move(general.id);
     result_.name.file_type = out.tensor_type;
     if (file_type == kFileTypeNvfp4) result_.name.file_type = type_named("NVFP4").name;
@@ -438,11 +520,14 @@ class Conversion {
 
   Status add_tokenizer() {
     Metadata& metadata = result_.model.metadata;
-    BOOST_OUTCOME_TRY(set_metadata(architecture_.metadata_before_tokenizer, architecture_, *facts_, metadata));
+    const Architecture& map = tokenizer_map();
+    BOOST_OUTCOME_TRY(set_metadata(map.metadata_before_tokenizer, architecture_, tokenizer_facts(), metadata));
     for (const MetadataEntry& entry : tokenizer_.metadata.entries())
       metadata.set(whole_key(entry.key, architecture_.name), entry.value);
     for (std::string& warning : tokenizer_.warnings) warn(std::move(warning));
     BOOST_OUTCOME_TRY(check_embedding());
+    BOOST_OUTCOME_TRY(set_metadata(map.metadata_after_tokenizer, architecture_, tokenizer_facts(), metadata));
+    if (&map == &architecture_) return ok();
     return set_metadata(architecture_.metadata_after_tokenizer, architecture_, *facts_, metadata);
   }
 
@@ -501,12 +586,15 @@ class Conversion {
   // before the job is done.
   Status add_files() {
     std::vector<fs::path> paths(facts_->files_read().begin(), facts_->files_read().end());
+    const auto& for_tokenizer = tokenizer_facts().files_read();
+    paths.insert(paths.end(), for_tokenizer.begin(), for_tokenizer.end());
     for (const std::string_view name :
          {"config.json", "params.json", "generation_config.json", "hf_quant_config.json", "README.md", "tokenizer.json",
           "tekken.json", "tokenizer.model", "spiece.model", "sentencepiece.bpe.model", "tokenizer_config.json",
           "added_tokens.json", "special_tokens_map.json", "chat_template.jinja", "chat_template.json", "vocab.json",
           "merges.txt", "rwkv_vocab_v20230424.txt", "tokenizer.jsonl"})
-      paths.push_back(file(name));
+      for (const fs::path& folder : {fs::path(options_.folder), tokenizer_facts().folder()})
+        paths.push_back(folder / name);
     if (const std::string templates = file("additional_chat_templates"); is_folder(templates)) {
       BOOST_OUTCOME_TRY(const std::vector<std::string> further, paths_in(templates));
       for (const std::string& path : further)
@@ -518,18 +606,36 @@ class Conversion {
     paths.erase(std::unique(paths.begin(), paths.end()), paths.end());
     for (const fs::path& path : paths) {
       if (!is_file(path)) continue;
-      BOOST_OUTCOME_TRY(const auto opened, open_source(path.string()));
-      result_.model.files.push_back(opened->describe());
+      BOOST_OUTCOME_TRY(SourceRef source, files_.other(path.string()));
+      result_.model.files.push_back(std::move(source));
     }
     return ok();
   }
 
+  // Notes on a text model which parts its checkpoint has.
+  void note_parts() {
+    if (options_.part != ModelPart::kText) return;
+    std::vector<ModelPart> parts{ModelPart::kText};
+    SourceOptions projector = options_;
+    projector.part = ModelPart::kProjector;
+    projector.vocabulary_only = false;
+    if (Conversion(projector, files_).run()) parts.push_back(ModelPart::kProjector);
+    const MetadataValue* const layers =
+        result_.model.metadata.find(whole_key("nextn_predict_layers", architecture_.name));
+    if (architecture_.draft_head && layers && as_unsigned(*layers).value_or(0) > 0) parts.push_back(ModelPart::kDraft);
+    set_parts(result_.model, parts);
+  }
+
   SourceOptions options_;
-  const CheckpointOpener& open_;
+  CheckpointFiles& files_;
   json::object config_;  // as in the file
   std::string class_;
   Architecture architecture_;
   std::optional<Facts> facts_;
+  std::string target_;  // folder of the model that a draft is for; empty: none
+  Architecture target_map_;
+  std::optional<Facts> target_facts_;
+  std::map<std::string, ValueRule> no_values_;
   TokenizerMetadata tokenizer_;
   OutType out_type_ = OutType::kAuto;
   std::uint32_t file_type_ = 0;  // for a checkpoint with repacked blocks; 0 otherwise
@@ -537,20 +643,6 @@ class Conversion {
 };
 
 }  // namespace
-
-std::vector<std::string> out_type_names() {
-  std::vector<std::string> names;
-  for (const OutTypeWord& each : kOutTypes) names.emplace_back(each.word);
-  return names;
-}
-
-std::string_view out_type_name(OutType type) { return word_of(type).word; }
-
-std::optional<OutType> out_type_named(std::string_view name) {
-  for (const OutTypeWord& each : kOutTypes)
-    if (each.word == name) return each.type;
-  return {};
-}
 
 }  // namespace huggingface
 
@@ -569,7 +661,23 @@ Error no_checkpoint_folder(const std::string& path) {
 }
 
 Result<ConvertedCheckpoint> read_huggingface(const huggingface::SourceOptions& options, const CheckpointOpener& open) {
-  return huggingface::Conversion(options, open).run();
+  huggingface::CheckpointFiles files(open);
+  return huggingface::Conversion(options, files).run();
+}
+
+Result<std::vector<ConvertedCheckpoint>> read_huggingface_parts(const huggingface::SourceOptions& options,
+                                                                std::span<const PartRequest> requests,
+                                                                const CheckpointOpener& open) {
+  huggingface::CheckpointFiles files(open);
+  std::vector<ConvertedCheckpoint> parts;
+  for (const PartRequest& request : requests) {
+    huggingface::SourceOptions one = options;
+    one.part = request.part.value_or(options.part);
+    one.out_type = request.out_type.value_or(options.out_type);
+    if (!request.is_default()) one.origin = request.origin;
+    BOOST_OUTCOME_TRY(parts.emplace_back(), huggingface::Conversion(one, files).run());
+  }
+  return parts;
 }
 
 }  // namespace ggufmill

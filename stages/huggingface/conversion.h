@@ -4,24 +4,18 @@
 
 #include <array>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "pipeline/core/checkpoint.h"
-#include "pipeline/core/model.h"
+#include "pipeline/core/stage.h"
 #include "stages/huggingface/model_id.h"
-#include "stages/huggingface/model_part.h"
 
 namespace ggufmill {
 namespace huggingface {
 
-// Type of tensors with two or more dimensions. kAuto: BF16 or F16, depending on the first such tensor.
-enum class OutType { kAuto, kF32, kF16, kBf16, kQ8_0, kTq1_0, kTq2_0 };
-std::vector<std::string> out_type_names();  // "auto", "f32", ...
-std::string_view out_type_name(OutType type);
-std::optional<OutType> out_type_named(std::string_view name);
-
-enum class DraftHead { kInclude, kLeaveOut, kOnly };  // layers that predict further tokens
+enum class DraftHead { kInclude, kLeaveOut };  // layers that predict further tokens
 
 struct SourceOptions {
   std::string folder{};
@@ -36,6 +30,7 @@ struct SourceOptions {
   bool fuse_gate_up_experts = false;
   bool fp8_as_q8_0 = false;
   DraftHead draft_head = DraftHead::kInclude;
+  std::string target{};        // folder of the model for which the checkpoint is a draft
   bool class_defaults = true;  // complete config.json as transformers does
   Origin origin{};
 };
@@ -58,5 +53,9 @@ struct ConvertedCheckpoint {
   CheckpointName name;
 };
 Result<ConvertedCheckpoint> read_huggingface(const huggingface::SourceOptions& options, const CheckpointOpener& open);
+// Reads one model per request, which replaces the options' part and type. The models share their files.
+Result<std::vector<ConvertedCheckpoint>> read_huggingface_parts(const huggingface::SourceOptions& options,
+                                                                std::span<const PartRequest> requests,
+                                                                const CheckpointOpener& open);
 
 }  // namespace ggufmill

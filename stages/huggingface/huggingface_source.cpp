@@ -16,6 +16,12 @@ class HuggingfaceSource : public Source {
     BOOST_OUTCOME_TRY(ConvertedCheckpoint converted, read_huggingface(options_, open_));
     return std::move(converted.model);
   }
+  Result<std::vector<Model>> open_parts(std::span<const PartRequest> requests) const override {
+    BOOST_OUTCOME_TRY(std::vector<ConvertedCheckpoint> parts, read_huggingface_parts(options_, requests, open_));
+    std::vector<Model> models;
+    for (ConvertedCheckpoint& part : parts) models.push_back(std::move(part.model));
+    return models;
+  }
 
  private:
   SourceOptions options_;
@@ -33,10 +39,11 @@ Form<SourceOptions> options_form() {
              {
                  field("path", &Options::folder, folder, folder.spec.doc).required(),
                  field(
-                     "part", &Options::part, model_part_form(),
-                     "Part of the checkpoint: the text model, or the projector with the encoders of images and sound."),
+                     "part", &Options::part, enumeration<ModelPart>(kModelPartWords),
+                     "Part of the checkpoint: the text model, the projector with the encoders of images and sound, or "
+                     "the layers that predict further tokens. An output can name another one."),
                  field(
-                     "outtype", &Options::out_type, enumeration<OutType>(out_type_names()),
+                     "outtype", &Options::out_type, enumeration<OutType>(kOutTypeWords),
                      "Type of tensors with two or more dimensions before any quantization; auto: BF16 or F16, like the "
                      "weights."),
                  field("architecture", &Options::architecture,
@@ -53,10 +60,12 @@ Form<SourceOptions> options_form() {
                        "Fuse gate and up experts into one tensor."),
                  field("fp8_as_q8_0", &Options::fp8_as_q8_0, "Write tensors of 8-bit floats as Q8_0."),
                  field("draft_head", &Options::draft_head,
-                       word<DraftHead>({{"include", DraftHead::kInclude},
-                                        {"leave_out", DraftHead::kLeaveOut},
-                                        {"only", DraftHead::kOnly}}),
-                       "What to do with layers that predict further tokens."),
+                       word<DraftHead>({{"include", DraftHead::kInclude}, {"leave_out", DraftHead::kLeaveOut}}),
+                       "Whether the text model includes its layers that predict further tokens."),
+                 field("target", &Options::target, path(),
+                       "For a draft of another model (EAGLE-3, DFlash): the folder of that model. Its config.json and "
+                       "tokenizer are read.")
+                     .example("models/Llama-3-8B"),
                  field("defaults", &Options::class_defaults, class_defaults_form(),
                        "How config.json is completed: transformers, with the defaults and computed values of its class "
                        "for "

@@ -34,7 +34,7 @@ class TensorMapper {
     report_missing();
     if (!faults_.empty()) return faults_.together();
     std::vector<MappedTensor> all = std::move(first_);
-    for (auto* part : {&computed_, &early_, &late_}) std::ranges::move(*part, std::back_inserter(all));
+    for (auto* part : {&computed_, &early_, &late_, &last_}) std::ranges::move(*part, std::back_inserter(all));
     return all;
   }
 
@@ -192,7 +192,7 @@ class TensorMapper {
       add_fault(input_error(where_, fmt::format("two tensors become {}", quoted_name(whole))), tensor.name);
       return;
     }
-    auto& into = tensor.first ? first_ : active.rule->early ? early_ : late_;
+    auto& into = tensor.first ? first_ : active.rule->early ? early_ : active.rule->last ? last_ : late_;
     into.push_back({whole, std::move(values), tensor.was_fp8, false});
     for (const auto& [ending, numbers] : tensor.beside) {
       const auto is_one = [](float value) { return std::abs(value - 1.0f) <= 1.1e-5f; };
@@ -361,7 +361,7 @@ class TensorMapper {
   std::uint64_t layers_ = 0, tensors_ = 0;
   std::vector<ActiveRule> rules_;
   std::unordered_set<std::string> names_;
-  std::vector<MappedTensor> first_, computed_, early_, late_;
+  std::vector<MappedTensor> first_, computed_, early_, late_, last_;
   Diagnostics faults_;
 };
 

@@ -36,10 +36,10 @@ Result<std::vector<NamedTensor>> rename_tensors(const Architecture& architecture
 // larger one are not restored. Exit code 2 if the result would not be converted to the same name again.
 Status restore_names(const Architecture& architecture, const Facts& facts, std::vector<Tensor>& tensors);
 
-// Returns the tensors with `first` set, then the computed ones, then those of `early` rules, then the others, each at
-// the position of the last of its parts in `tensors`. Exit code 4 for a tensor without a matching rule, missing parts,
-// missing required tensors, and shapes that do not fit; all errors are reported together, up to a limit. `where` is
-// for messages: the checkpoint's folder.
+// Returns the tensors with `first` set, then the computed ones, then those of `early` rules, then the others, then
+// those of `last` rules, each at the position of the last of its parts in `tensors`. Exit code 4 for a tensor without a
+// matching rule, missing parts, missing required tensors, and shapes that do not fit; all errors are reported together,
+// up to a limit. `where` is for messages: the checkpoint's folder.
 Result<std::vector<MappedTensor>> map_tensors(const Architecture& architecture, const Facts& facts,
                                               const std::vector<NamedTensor>& tensors, const std::string& where);
 

@@ -272,6 +272,32 @@ Result<ExpressionRef> alternate_signs(ExpressionRef input, Arguments a) {
   return expressions::scale_blocks(std::move(values), std::move(factors), shape.dims[0], group);
 }
 
+// Drafts with a vocabulary of their own store, for each of its tokens, the difference between the target's id and their
+// own. Source: conversion/llama.py of llama.cpp (MIT), which writes the ids as well.
+Result<ExpressionRef> absolute_ids(ExpressionRef input, Arguments a) {
+  BOOST_OUTCOME_TRY(const std::uint64_t limit, whole(a[0]));
+  if (input->type->name != "I64" || limit > 1 << 24)  // up to there, F32 represents every id
+    return input_error({}, fmt::format("cannot become ids below {}: is {}, not I64", limit, input->type->name));
+  BOOST_OUTCOME_TRY(const std::vector<std::byte> bytes, read_small_tensor(*input));
+  std::vector<float> ids(bytes.size() / sizeof(std::int64_t));
+  std::vector<bool> used(limit);
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    std::int64_t difference = 0, id = 0;
+    std::memcpy(&difference, &bytes[i * sizeof difference], sizeof difference);
+    const bool fits = !__builtin_add_overflow(difference, static_cast<std::int64_t>(i), &id) && id >= 0 &&
+                      static_cast<std::uint64_t>(id) < limit;
+    if (!fits)
+      return input_error({},
+                         fmt::format("token {} stands for a token outside the target's vocabulary of {}", i, limit));
+    if (used[static_cast<std::size_t>(id)])
+      return input_error({}, fmt::format("two tokens stand for the target's token {}", id));
+    used[static_cast<std::size_t>(id)] = true;
+    ids[i] = static_cast<float>(id);
+  }
+  BOOST_OUTCOME_TRY(ExpressionRef values, expressions::constant(input->shape, std::move(ids)));
+  return to_type(std::move(values), "I64");
+}
+
 // Makes a tensor that llama.cpp requires from a number in the checkpoint.
 Result<ExpressionRef> fill(ExpressionRef, Arguments a) {
   constexpr std::uint64_t kMax = 1 << 20;
@@ -283,6 +309,11 @@ Result<ExpressionRef> fill(ExpressionRef, Arguments a) {
 }
 
 constexpr TensorOperation kOperations[] = {
+    {"absolute_ids", 1, 1,
+     "Add its index to every value of a small I64 tensor, and keep that type: the results must be different and less "
+     "than "
+     "the argument.",
+     absolute_ids},
     {"add", 1, 1, "Add a number to every value.", add},
     {"alternate", 2, 2, "Every second index of a dimension: even (0) or odd (1) ones.", alternate},
     {"alternate_signs", 1, 1, "Negate every second group of this many rows.", alternate_signs},

@@ -239,6 +239,7 @@ Form<std::vector<TensorRule>> tensor_rules_form() {
   const Fields<Rule> rest{
       field("zero", &Rule::zero, "With `drop`: report a value that is not 0 as an error."),
       field("early", &Rule::early, "Write it before all others."),
+      field("last", &Rule::last, "Write it after all others."),
       field("required", &Rule::required, "Report an error if the checkpoint does not have it."),
       when_field(&Rule::when),
   };

@@ -91,8 +91,8 @@ void merge(json::object& into, const json::value& from) {
 }
 
 // The first name is the one that transformers uses.
-constexpr std::string_view kTextKeys[] = {"text_config",    "llm_config",      "lm_config",
-                                          "thinker_config", "language_config", "lfm"};
+constexpr std::string_view kTextKeys[] = {
+    "text_config", "llm_config", "lm_config", "thinker_config", "language_config", "lfm", "transformer_layer_config"};
 
 // Returns the text model's configuration in a checkpoint of several models: the value of the last of the names that
 // exists.

@@ -52,7 +52,7 @@ const std::map<std::string, std::set<std::string>> kTooLarge{{"llama-dtypes", {"
 const std::set<std::string> kWithoutTemplates{"rwkv6", "rwkv7-original"};
 
 // The outputs in ../shared/hf-more that are supported, by the kind of case.
-const std::map<std::string, std::size_t> kParts{{"mm", 112}, {"draft", 8}, {"dense", 3}};
+const std::map<std::string, std::size_t> kParts{{"mm", 112}, {"draft", 16}, {"dense", 3}};
 
 // Projectors that the reference refuses by accident, and that this program converts.
 const std::set<std::string> kPartsOtherwise{"mm-too-few-layers"};

@@ -19,6 +19,7 @@
 #include "tests/support/temp_dir.h"
 
 using namespace ggufmill;
+using namespace std::string_literals;
 namespace fs = std::filesystem;
 namespace json = boost::json;
 
@@ -224,7 +225,7 @@ TEST_CASE("all that was read of a checkpoint is a file of the model") {
 TEST_CASE("a type that rows are not whole blocks of is one that F16 stands for") {
   const Folder checkpoint;
   huggingface::SourceOptions options = checkpoint.options();
-  options.out_type = huggingface::OutType::kQ8_0;
+  options.out_type = OutType::kQ8_0;
   const auto converted = checkpoint.read(options);
   REQUIRE(converted);
   const Tensor& embedding = converted.value().model.tensors.front();
@@ -285,12 +286,87 @@ TEST_CASE("options that a checkpoint has no use for") {
   CHECK(converted.value().model.warnings ==
         std::vector<std::string>{"fuse_gate_up_experts has no effect: no layer has gate and up experts",
                                  "fp8_as_q8_0 has no effect: no tensor is stored in 8-bit floats"});
-  options.draft_head = huggingface::DraftHead::kOnly;
+}
+
+TEST_CASE("a draft of a checkpoint without layers that predict further tokens") {
+  const Folder checkpoint;
+  const auto [option, text] =
+      GENERATE(table<std::string, std::string>({{"part", "part: draft"}, {"draft_head", "draft_head: leave_out"}}));
+  huggingface::SourceOptions options = checkpoint.options();
+  if (option == "part") options.part = ModelPart::kDraft;
+  if (option == "draft_head") options.draft_head = huggingface::DraftHead::kLeaveOut;
   const auto refused = checkpoint.read(options);
   REQUIRE_FALSE(refused);
   CHECK(refused.error().code == ExitCode::kUsage);
   CHECK(has(render(refused.error()),
-            "draft_head: only is not possible: the map of 'llama' has no layers that predict further tokens"));
+            text + " is not possible: the map of 'llama' has no layers that predict further tokens"));
+}
+
+namespace {
+
+// Draws two tokens of its own from the five of the target, which is any other folder.
+void make_eagle3_draft(Folder& folder, const std::vector<std::int64_t>& differences) {
+  const std::string bytes(reinterpret_cast<const char*>(differences.data()), differences.size() * sizeof(std::int64_t));
+  folder.config(R"({"draft_vocab_size": 2})");
+  folder.put("model.safetensors", safetensors_bytes({tensor("fc.weight", {4, 12}, 0),
+                                                     tensor("midlayer.hidden_norm.weight", {4}, 1),
+                                                     tensor("midlayer.input_layernorm.weight", {4}, 2),
+                                                     tensor("midlayer.self_attn.q_proj.weight", {4, 8}, 100),
+                                                     tensor("norm.weight", {4}, 3),
+                                                     tensor("lm_head.weight", {2, 4}, 4),
+                                                     {"d2t", "I64", {differences.size()}, bytes},
+                                                     {"t2d", "BOOL", {5}, "\1\0\0\1\0"s}}));
+}
+
+std::string fault_of_draft(const std::vector<std::int64_t>& differences) {
+  const Folder target;
+  Folder draft;
+  make_eagle3_draft(draft, differences);
+  huggingface::SourceOptions options = draft.options();
+  options.target = target.path();
+  const auto read = draft.read(options);
+  return read ? "" : render(read.error());
+}
+
+}  // namespace
+
+TEST_CASE("a draft of one layer with a vocabulary of its own is an EAGLE-3 model whatever its class") {
+  const Folder target;
+  Folder draft;
+  make_eagle3_draft(draft, {1, 2});
+  huggingface::SourceOptions options = draft.options();
+  options.target = target.path();
+  const auto read = draft.read(options);
+  if (!read) FAIL(render(read.error()));
+  const Model& model = read.value().model;
+  CHECK(*model.metadata.find("general.architecture") == metadata_string("eagle3"));
+  CHECK(model.tensors.back().name == "d2t");
+  CHECK(model.tensors.back().type->name == "I64");
+  CHECK(std::ranges::count(model.paths(), (fs::path(target.path()) / "config.json").string()) == 1);
+}
+
+TEST_CASE("the tokens of a draft must be different tokens of its target") {
+  CHECK(has(fault_of_draft({0, 4}), "token 1 stands for a token outside the target's vocabulary of 5"));
+  CHECK(has(fault_of_draft({-1, 0}), "token 0 stands for a token outside the target's vocabulary of 5"));
+  CHECK(has(fault_of_draft({1, 0}), "two tokens stand for the target's token 1"));
+}
+
+TEST_CASE("a draft without its target is refused") {
+  Folder draft;
+  make_eagle3_draft(draft, {1, 2});
+  const std::string error = draft.fault();
+  CHECK(has(error, "DIR: error: is a draft for another model, whose config.json and tokenizer are needed"));
+  CHECK(has(error, "`target: FOLDER` in the source, or --target-model-dir FOLDER"));
+}
+
+TEST_CASE("a target for a model that is no draft is refused") {
+  const Folder model, target;
+  huggingface::SourceOptions options = model.options();
+  options.target = target.path();
+  const auto read = model.read(options);
+  REQUIRE_FALSE(read);
+  CHECK(read.error().code == ExitCode::kUsage);
+  CHECK(has(render(read.error()), "the map 'llama' does not describe a draft for another model"));
 }
 
 TEST_CASE("gates and ups of experts are not fused where llama.cpp has no tensor for both") {
@@ -398,8 +474,6 @@ TEST_CASE("a Qwen 3 reranker without the two tokens is refused") {
 }
 
 TEST_CASE("checkpoints whose class is served, but that are something else") {
-  Folder draft;
-  CHECK(has(draft.config(R"({"draft_vocab_size": 5})").fault(), "config.json: error: is an EAGLE-3 draft model"));
   Folder kimi;
   CHECK(has(kimi.config(R"({"architectures": ["KimiK3ForConditionalGeneration"],
                             "text_config": {"architectures": ["KimiLinearForCausalLM"]}})")
@@ -580,7 +654,7 @@ TEST_CASE("a checkpoint is compared with the file that is made of it, in the typ
   run(fmt::format("{{path: {}, pre: default}}", checkpoint.path()), half);
   const auto context = Context::create();
   REQUIRE(context);
-  const auto differing = [&](const std::string& file, huggingface::OutType type) {
+  const auto differing = [&](const std::string& file, OutType type) {
     const auto comparison = context.value().compare(checkpoint.path(), file, {.out_type = type});
     if (!comparison) FAIL(render(comparison.error()));
     const ReportOutput& output = comparison.value().report.outputs.at(0);
@@ -589,9 +663,9 @@ TEST_CASE("a checkpoint is compared with the file that is made of it, in the typ
     return std::ranges::count_if(output.tensors,
                                  [](const ReportTensor& each) { return each.state != ErrorState::kExact; });
   };
-  CHECK(differing(full, huggingface::OutType::kF32) == 0);
-  CHECK(differing(half, huggingface::OutType::kAuto) == 0);
-  CHECK(differing(full, huggingface::OutType::kAuto) == 2);  // the two-dimensional ones are F16
+  CHECK(differing(full, OutType::kF32) == 0);
+  CHECK(differing(half, OutType::kAuto) == 0);
+  CHECK(differing(full, OutType::kAuto) == 2);  // the two-dimensional ones are F16
 }
 
 TEST_CASE("a checkpoint is inspected as the model that it becomes, its file as it stands") {
@@ -600,7 +674,7 @@ TEST_CASE("a checkpoint is inspected as the model that it becomes, its file as i
   REQUIRE(context);
   CHECK_FALSE(context.value().inspect(checkpoint.path()));  // its pre-tokenizer is unknown
   checkpoint.put("tokenizer.model", "\12\11\12\5<unk>\30\2\12\3\12\1b\22\2\30\2");
-  const auto model = context.value().inspect(checkpoint.path(), huggingface::OutType::kBf16);
+  const auto model = context.value().inspect(checkpoint.path(), OutType::kBf16);
   if (!model) FAIL(render(model.error()));
   CHECK(model.value().tensors.at(0).name == "token_embd.weight");
   CHECK(model.value().tensors.at(0).type->name == "BF16");

@@ -240,7 +240,7 @@ void make_weights(const json::value& spec, const fs::path& folder) {
       fs::create_directories(path.parent_path());
       write_safetensors(path, tensors, "usual");
     }
-  if (!listed) return;
+  if (!listed || listed->as_array().empty()) return;
   const std::size_t shards = given ? given->to_number<std::size_t>() : 1;
   const std::string order = how ? how->as_string().c_str() : "usual";
   std::vector<TensorSpec> tensors;
@@ -286,6 +286,8 @@ fs::path make_checkpoint(const fs::path& hf, const json::value& spec, const fs::
   const fs::path folder = parent / spec.at("folder").as_string().c_str();
   make_checkpoint_files(hf, spec, folder);
   make_weights(spec, folder);
+  if (const json::value* others = member(spec, "beside"))
+    for (const json::value& other : others->as_array()) make_checkpoint(hf, other, parent);
   return folder;
 }
 

@@ -80,7 +80,7 @@ const TensorOperation& cast_operation() { return the_only<CastOperation>(); }
 
 Result<ExpressionRef> expressions::cast(ExpressionRef input, const TypeInfo& type) {
   if (input->type == &type) return input;
-  if (type.type_class == TypeClass::kInteger || is_source_type(type))
+  if (is_source_type(type))
     return broken(Operation::kCast, fmt::format("conversion to {} is not supported", type.name));
   Expression node = node_of(Operation::kCast, {std::move(input)});
   node.type = &type;
