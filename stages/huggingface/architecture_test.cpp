@@ -93,7 +93,7 @@ TEST_CASE("a class that only convert_hf_to_gguf.py converts: what it is, and the
     ++rows;
   }
   CHECK(rows > 30);
-  CHECK(find_architecture("DSparkDraftModel", "").error().help ==
+  CHECK(find_architecture("DeepseekV4DSparkModel", "").error().help ==
         "convert_hf_to_gguf.py --target-model-dir converts it");
   CHECK(find_architecture("Gemma3nForCausalLM", "").error().help == "convert_hf_to_gguf.py converts it");
 }
