@@ -49,6 +49,7 @@ std::string key_of(const Expression& expression, const std::function<std::string
     key += fmt::format("@{}({:#x})", expression.map->name, std::bit_cast<std::uint32_t>(expression.parameter));
   if (expression.operation == Operation::kScaleBlocks)
     key += fmt::format("@{}x{}", expression.block[0], expression.block[1]);
+  for (const double scale : expression.scales) key += fmt::format("@{:x}", std::bit_cast<std::uint64_t>(scale));
   if (expression.repack) key += fmt::format("@{}", expression.repack->name);
   for (const float value : expression.values) key += fmt::format(" {:x}", std::bit_cast<std::uint32_t>(value));
   if (expression.inputs.empty()) return key;

@@ -64,6 +64,7 @@ enum class Operation : std::uint8_t {
   kMap,          // F32: a named function of each value
   kScaleBlocks,  // F32: (value - offset) * scale, with an offset and a scale per block of rows and columns
   kGather,       // for each row, the columns whose indices another tensor lists: scales by a table of groups
+  kLowRank,      // F32: the sum of a tensor and of products of two smaller matrices: adapters
   kRepack,       // blocks of one format built from the bytes of another, with unchanged values
   kConstant,     // values computed in the header plane
 };
@@ -108,6 +109,7 @@ struct Expression {
   std::array<std::uint64_t, 2> block{};  // kScaleBlocks: columns and rows of a block
   const MapFunction* map = nullptr;      // kMap
   float parameter = 0;                   // kMap
+  std::vector<double> scales;            // kLowRank: the factor of each product
   const RepackFunction* repack = nullptr;
   std::vector<float> values;  // kConstant, F32
 
@@ -150,6 +152,11 @@ Result<ExpressionRef> scale_blocks(ExpressionRef input, ExpressionRef scales, st
 // row of the result.
 inline constexpr std::uint64_t kGatheredColumns = 1 << 14;
 Result<ExpressionRef> gather(ExpressionRef input, ExpressionRef columns);
+// input + scale * B A, with A of {columns, r} and B of {r, rows}, and one such pair for each matrix. `input`: null for
+// the product alone. Sums and products are in double precision and rounded once to F32, also if the input is itself
+// such a sum. A pair has at most kMaxLowRank rows and columns r, since A is read in full for all rows of the result.
+inline constexpr std::uint64_t kMaxLowRank = 1 << 12;
+Result<ExpressionRef> low_rank(ExpressionRef input, ExpressionRef a, ExpressionRef b, double scale);
 Result<ExpressionRef> repack(const RepackFunction& function, ExpressionRef first, ExpressionRef second);
 Result<ExpressionRef> constant(const Shape& shape, std::vector<float> values);
 }  // namespace expressions

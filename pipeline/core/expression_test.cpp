@@ -90,6 +90,18 @@ TEST_CASE("numeric types can be cast, but not to source-only types") {
         "cast: rows of 8 elements are not a multiple of the block size 32 of Q8_0");
 }
 
+TEST_CASE("the matrices of a product of low rank must fit each other and the tensor") {
+  CHECK(shape(low_rank(leaf("BF16", {300, 130, 4}), leaf("F16", {300, 8, 4}), leaf("F32", {8, 130, 4}), 2)) ==
+        "300 x 130 x 4");
+  CHECK(shape(low_rank(nullptr, leaf("F16", {300, 8}), leaf("F32", {8, 130}), 2)) == "300 x 130");
+  CHECK(shape(low_rank(nullptr, leaf("F16", {300, 8}), leaf("F32", {4, 130}), 2)) ==
+        "low_rank: A of 300 x 8 and B of 4 x 130 do not have the same rank");
+  CHECK(shape(low_rank(leaf("F32", {300, 131}), leaf("F16", {300, 8}), leaf("F32", {8, 130}), 2)) ==
+        "low_rank: the product of A of 300 x 8 and B of 8 x 130 is 300 x 130, but the tensor is 300 x 131");
+  CHECK(shape(low_rank(nullptr, leaf("F16", {300, 5000}), leaf("F32", {5000, 130}), 2)) ==
+        "low_rank: a rank of 5000 is above the limit of 4096");
+}
+
 TEST_CASE("functions and scales need F32, and scales must cover the values") {
   const MapFunction& add = *find_map_function("add");
   CHECK(map(leaf("F32", {8}), add, 1));

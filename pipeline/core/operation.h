@@ -118,6 +118,7 @@ const TensorOperation& cast_operation();
 const TensorOperation& map_operation();
 const TensorOperation& scale_blocks_operation();
 const TensorOperation& gather_operation();
+const TensorOperation& low_rank_operation();
 const TensorOperation& repack_operation();
 const TensorOperation& constant_operation();
 

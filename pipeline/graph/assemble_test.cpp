@@ -120,6 +120,22 @@ Bytes computed(const Expression& node, const World& world) {
       const std::uint64_t element = i / node.shape.columns() * columns + static_cast<std::uint64_t>(from);
       std::memcpy(result.data() + i * bytes, inputs[0].data() + element * bytes, bytes);
     }
+  } else if (node.operation == Operation::kLowRank) {
+    const std::uint64_t columns = node.shape.dims[0], rows = node.shape.dims[1];
+    const auto floats = [&](std::size_t input) { return reinterpret_cast<const float*>(inputs[input].data()); };
+    for (std::uint64_t i = 0; i < elements; ++i) {
+      const std::size_t first = inputs.size() % 2;
+      double sum = first == 1 ? values[i] : 0;
+      for (std::size_t p = 0; p < node.scales.size(); ++p) {
+        const std::uint64_t rank = node.inputs[first + 2 * p + 1]->shape.dims[0], matrix = i / columns / rows;
+        const float* const a = floats(first + 2 * p) + matrix * columns * rank + i % columns;
+        const float* const b = floats(first + 2 * p + 1) + i / columns * rank;
+        double product = 0;
+        for (std::uint64_t k = 0; k < rank; ++k) product += static_cast<double>(b[k]) * a[k * columns];
+        sum += node.scales[p] * product;
+      }
+      results[i] = static_cast<float>(sum);
+    }
   } else if (node.operation == Operation::kScaleBlocks) {
     const auto* scales = reinterpret_cast<const float*>(inputs[1].data());
     const Expression& of_scales = *node.inputs[1];
@@ -209,7 +225,7 @@ class RandomExpression {
   Result<ExpressionRef> grown(ExpressionRef node) {
     using namespace expressions;
     const Shape shape = node->shape;
-    switch (static_cast<Operation>(1 + world_.below(10))) {
+    switch (static_cast<Operation>(1 + world_.below(11))) {
       case Operation::kStack:
         return stack({node, like(*node), node});
       case Operation::kConcat:
@@ -239,6 +255,13 @@ class RandomExpression {
         return cast(node, type_named(std::array{"F32", "F16", "BF16", "Q8_0", "Q4_0"}[world_.below(5)]));
       case Operation::kMap:
         return map(node, *find_map_function("add"), 0.25f);
+      case Operation::kLowRank: {
+        Shape a = shape, b = shape;
+        a.rank = b.rank = std::max(shape.rank, 2u);
+        a.dims[1] = b.dims[0] = 1 + world_.below(9);
+        return low_rank(world_.below(4) == 0 ? nullptr : node, world_.leaf(type_named("BF16"), a),
+                        world_.leaf(type_named("F32"), b), 0.25);
+      }
       case Operation::kGather:
         return gather(node, world_.numbers(32 * (1 + world_.below(4)), shape.dims[0]));
       default: {
@@ -317,6 +340,17 @@ TEST_CASE("rows longer than what is computed at a time are the same") {
   auto node = expressions::cast(world.leaf(type_named("BF16"), shape), type_named("F32")).value();
   node = expressions::map(node, *find_map_function("add"), 1).value();
   check(*expressions::cast(node, type_named("Q8_0")).value(), world);
+}
+
+TEST_CASE("a sum with products of low rank is the same however long its rows are") {
+  World world(1);
+  const TypeInfo &f32 = type_named("F32"), &bf16 = type_named("BF16");
+  for (const std::uint64_t rank : {1, 7, 300}) {
+    const auto wide = world.leaf(bf16, {2, {5000, 3, 1, 1}}), a = world.leaf(bf16, {2, {5000, rank, 1, 1}}),
+               b = world.leaf(f32, {2, {rank, 3, 1, 1}});
+    const auto one = expressions::low_rank(wide, a, b, 0.7).value();
+    check(*expressions::low_rank(one, a, b, -0.3).value(), world);
+  }
 }
 
 TEST_CASE("the rows of query heads are permuted as llama's are") {

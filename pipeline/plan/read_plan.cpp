@@ -194,6 +194,7 @@ class Reader {
       return valid(transpose(input, numbers_of<std::uint32_t>(object, "order")));
     if (operation == name_of(Operation::kCast)) return valid(cast(input, type_of(object, "type")));
     if (operation == name_of(Operation::kGather)) return valid(gather(input, inputs.at(1)));
+    if (operation == name_of(Operation::kLowRank)) return low_rank_of(numbers_of<double>(object, "scales"), inputs);
     if (operation == name_of(Operation::kScaleBlocks)) {
       const auto block = numbers_of<std::uint64_t>(object, "block");
       return valid(
@@ -207,6 +208,19 @@ class Reader {
       if (const RepackFunction* known = find_repack_function(function()))
         return valid(repack(*known, input, inputs.at(1)));
     throw InvalidPlan(fmt::format("unknown operation or function in {}", quoted_name(operation)));
+  }
+
+  // `inputs`: the tensor, if the number is odd, and the pairs.
+  static ExpressionRef low_rank_of(const std::vector<double>& scales, const std::vector<ExpressionRef>& inputs) {
+    if (scales.empty() || inputs.size() / 2 != scales.size())
+      throw InvalidPlan("a low_rank expression does not have one scale per pair");
+    std::size_t next = inputs.size() % 2;
+    ExpressionRef sum = next == 1 ? inputs[0] : nullptr;
+    for (const double scale : scales) {
+      sum = valid(expressions::low_rank(std::move(sum), inputs[next], inputs[next + 1], scale));
+      next += 2;
+    }
+    return sum;
   }
 
   PlannedTensor tensor_of(const json::object& object) const {

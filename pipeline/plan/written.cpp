@@ -109,6 +109,9 @@ class Writer {
       case Operation::kScaleBlocks:
         object["block"] = json::value_from(node.block);
         break;
+      case Operation::kLowRank:
+        object["scales"] = json::value_from(node.scales);
+        break;
       case Operation::kRepack:
         object["function"] = node.repack->name;
         break;

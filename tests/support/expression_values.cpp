@@ -119,6 +119,20 @@ std::vector<float> expression_values(const Expression& node) {
         values.push_back((inputs[0][i] - (inputs.size() > 2 ? inputs[2][block] : 0)) * inputs[1][block]);
         continue;
       }
+      case Operation::kLowRank: {
+        const std::size_t first = inputs.size() % 2;
+        double sum = first == 1 ? inputs[0][i] : 0;
+        for (std::size_t p = 0; p < node.scales.size(); ++p) {
+          const Shape &a = node.inputs[first + 2 * p]->shape, &b = node.inputs[first + 2 * p + 1]->shape;
+          double product = 0;
+          for (std::uint64_t k = 0; k < b.dims[0]; ++k)
+            product += static_cast<double>(inputs[first + 2 * p + 1][index_of(b, {k, at[1], at[2], at[3]})]) *
+                       static_cast<double>(inputs[first + 2 * p][index_of(a, {at[0], k, at[2], at[3]})]);
+          sum += node.scales[p] * product;
+        }
+        values.push_back(static_cast<float>(sum));
+        continue;
+      }
       case Operation::kGather:
         at[0] = static_cast<std::uint64_t>(inputs[1].at(at[0]));
         break;
