@@ -83,6 +83,13 @@ Result<std::string> Context::convert_pipeline(const ConvertOptions& options) con
   });
 }
 
+Result<std::string> Context::convert_pipeline(const ConvertLoraOptions& options) const {
+  return pipeline_of(options, [](const huggingface::AdapterOptions& source) -> Result<CheckpointName> {
+    BOOST_OUTCOME_TRY(ConvertedCheckpoint adapter, read_huggingface_adapter(source, read_safetensors));
+    return std::move(adapter.name);
+  });
+}
+
 Status Context::convert_rows(const RowConversion& conversion, const RowsOptions& options) const {
   return ggufmill::convert_rows(conversion, kernels(), options);
 }

@@ -160,6 +160,9 @@ class Context {
   // headers of the checkpoint if the output's name depends on them.
   Result<std::string> convert_pipeline(const ConvertOptions& options) const;
 
+  // The same for an adapter and convert_lora_to_gguf.py.
+  Result<std::string> convert_pipeline(const ConvertLoraOptions& options) const;
+
   // Plans a job. Reads headers, never weights; writes nothing. Warnings are in Plan::warnings. Conditions that prevent
   // a run are not errors yet: see problems() and check().
   Result<Plan> plan(const Job& job) const;

@@ -1,5 +1,6 @@
 #pragma once
-// The arguments of `ggufmill convert`, which are those of convert_hf_to_gguf.py, and the equivalent pipeline file.
+// The arguments of `ggufmill convert` and `ggufmill convert-lora`, which are those of convert_hf_to_gguf.py and
+// convert_lora_to_gguf.py, and the equivalent pipeline files.
 
 #include <cstdint>
 #include <functional>
@@ -26,6 +27,15 @@ struct ConvertOptions {
   bool is_split() const { return split_max_size != 0 || split_max_tensors != 0 || no_tensor_first_split; }
 };
 
+struct ConvertLoraOptions {
+  std::string adapter;
+  std::string base{};           // empty: as adapter_config.json states, if that is a local folder
+  std::string outfile{};        // file or folder; empty: `adapter`. In a folder: the reference's default name
+  std::string outtype = "f32";  // f32, f16, bf16, q8_0, auto
+  bool bigendian = false;
+  bool class_defaults = true;  // see ConvertOptions
+};
+
 // Returns the sorted class names that config.json may list under `architectures`.
 Result<std::vector<std::string>> convertible_classes();
 
@@ -37,6 +47,12 @@ huggingface::SourceOptions source_of(const ConvertOptions& options);
 
 // Returns the name of a checkpoint, reading everything in it except the weights.
 using CheckpointNamer = std::function<Result<CheckpointName>(const huggingface::SourceOptions& source)>;
+
+// Returns the name of an adapter, reading everything in it except the weights.
+using AdapterNamer = std::function<Result<CheckpointName>(const huggingface::AdapterOptions& source)>;
+
+// Returns the equivalent pipeline file; as below.
+Result<std::string> pipeline_of(const ConvertLoraOptions& options, const AdapterNamer& name_of_adapter);
 
 // Returns the equivalent pipeline file. Calls `name_of_checkpoint` only if the output's name depends on it. Fails with
 // exit code 2 for unusable arguments; pipeline/api/convert.md lists the differences from the reference.

@@ -11,6 +11,7 @@
 #include "pipeline/api/quantize_options.h"
 #include "pipeline/config/yaml_words.h"
 #include "pipeline/core/text.h"
+#include "pipeline/io/json_file.h"
 #include "pipeline/io/source_path.h"
 #include "stages/huggingface/architecture.h"
 #include "stages/huggingface/huggingface_source.h"
@@ -76,6 +77,13 @@ std::string source_text(const ConvertOptions& options) {
   return text;
 }
 
+// Returns the output in a pipeline file. `fields`: options of the sink, each after ", ".
+std::string output_text(const std::string& path, const std::string& fields) {
+  const std::string quoted = yaml_quoted(path);
+  return fmt::format("outputs:\n  - gguf: {}\n",
+                     fields.empty() ? quoted : fmt::format("{{path: {}{}}}", quoted, fields));
+}
+
 std::string pipeline_text(const ConvertOptions& options, const std::string& path) {
   std::string sink;
   const auto add = [&](const std::string& field) { sink += ", " + field; };
@@ -84,24 +92,63 @@ std::string pipeline_text(const ConvertOptions& options, const std::string& path
   if (options.no_tensor_first_split) add("metadata_shard: true");
   if (options.is_split() || options.vocab_only) add("shard_rule: convert");
   if (options.bigendian) add("byte_order: big");
-  const std::string quoted = yaml_quoted(path);
-  return fmt::format("version: 1\n{}outputs:\n  - gguf: {}\n", source_text(options),
-                     sink.empty() ? quoted : fmt::format("{{path: {}{}}}", quoted, sink));
+  return fmt::format("version: 1\n{}{}", source_text(options), output_text(path, sink));
 }
 
-// Returns the output's file name if none is given or a template is.
-Result<std::string> made_name(const ConvertOptions& options, const std::string& given, const CheckpointName& name) {
+// Returns the output's file name if none is given or a template is. `folder`: the source.
+Result<std::string> made_name(const std::string& folder, OutputContent content, const std::string& given,
+                              const CheckpointName& name) {
   if (!given.empty()) return fill_output_name(given, name.file_type);
-  const OutputContent content = options.vocab_only ? OutputContent::kVocabulary
-                                : options.mtp      ? OutputContent::kDraftHead
-                                : options.mmproj   ? OutputContent::kProjector
-                                                   : OutputContent::kModel;
   auto made = default_output_name(name.id, name.file_type, content);
   if (made) return made;
   Error error = made.error();
-  error.where = options.folder;
+  error.where = folder;
   error.help = "name the output: --outfile NAME.gguf";
   return error;
+}
+
+// Returns the path of the output. `outfile`: file, folder, or empty for the folder of the source. Calls `name` only if
+// the file's name depends on it.
+Result<std::string> output_path(const std::string& folder, const std::string& outfile, OutputContent content,
+                                const std::function<Result<CheckpointName>()>& name) {
+  std::error_code none;
+  // Nothing can be written next to a model on a server.
+  const fs::path inside = is_address(folder) ? "." : folder;
+  const fs::path asked = outfile.empty() ? inside : fs::path(outfile);
+  const bool is_folder = fs::is_directory(asked, none);
+  const std::string given = is_folder ? "" : asked.filename().string();
+  if (!is_folder && given.find_first_of("{}") == std::string::npos) return asked.string();
+  BOOST_OUTCOME_TRY(const CheckpointName id, name());
+  BOOST_OUTCOME_TRY(const std::string made, made_name(folder, content, given, id));
+  return ((is_folder ? asked : asked.parent_path()) / made).string();
+}
+
+// Returns the folder of the base that an adapter names.
+Result<std::string> base_of(const std::string& adapter) {
+  const std::string path = fs::path(adapter) / "adapter_config.json";
+  std::string named;
+  if (is_file(path)) {
+    BOOST_OUTCOME_TRY(const boost::json::value config, read_checkpoint_json(path));
+    named = std::string(json_string(config, "base_model_name_or_path").value_or(""));
+  }
+  if (!named.empty() && is_folder(named)) return named;
+  return usage_error(named.empty() ? "no base model is given, and the adapter names none"
+                                   : fmt::format("the adapter's base model {} is not a folder", quoted_name(named)),
+                     named.empty() ? "add --base FOLDER, with the config.json of the base model"
+                                   : fmt::format("add --base FOLDER, with the config.json of the base model, or --base "
+                                                 "hf://{} to read it from the hub",
+                                                 named));
+}
+
+constexpr std::string_view kAdapterTypes[] = {"f32", "f16", "bf16", "q8_0", "auto"};
+
+huggingface::AdapterOptions source_of(const ConvertLoraOptions& options, const std::string& base) {
+  huggingface::AdapterOptions source;
+  source.adapter = options.adapter;
+  source.base = base;
+  source.out_type = out_type_named(options.outtype).value_or(source.out_type);
+  source.class_defaults = options.class_defaults;
+  return source;
 }
 
 }  // namespace
@@ -149,17 +196,32 @@ huggingface::SourceOptions source_of(const ConvertOptions& options) {
 
 Result<std::string> pipeline_of(const ConvertOptions& options, const CheckpointNamer& name_of_checkpoint) {
   BOOST_OUTCOME_TRY(check(options));
-  std::error_code none;
-  // Nothing can be written next to a model on a server.
-  const fs::path inside = is_address(options.folder) ? "." : options.folder;
-  const fs::path outfile = options.outfile.empty() ? inside : fs::path(options.outfile);
-  const bool is_folder = fs::is_directory(outfile, none);
-  const fs::path folder = is_folder ? outfile : outfile.parent_path();
-  const std::string given = is_folder ? "" : outfile.filename().string();
-  if (!is_folder && given.find_first_of("{}") == std::string::npos) return pipeline_text(options, outfile);
-  BOOST_OUTCOME_TRY(const CheckpointName name, name_of_checkpoint(source_of(options)));
-  BOOST_OUTCOME_TRY(const std::string made, made_name(options, given, name));
-  return pipeline_text(options, folder / made);
+  const OutputContent content = options.vocab_only ? OutputContent::kVocabulary
+                                : options.mtp      ? OutputContent::kDraftHead
+                                : options.mmproj   ? OutputContent::kProjector
+                                                   : OutputContent::kModel;
+  BOOST_OUTCOME_TRY(const std::string path, output_path(options.folder, options.outfile, content,
+                                                        [&] { return name_of_checkpoint(source_of(options)); }));
+  return pipeline_text(options, path);
+}
+
+Result<std::string> pipeline_of(const ConvertLoraOptions& options, const AdapterNamer& name_of_adapter) {
+  if (std::ranges::count(kAdapterTypes, options.outtype) == 0)
+    return usage_error(fmt::format("unknown --outtype {}", quoted_name(options.outtype)),
+                       fmt::format("one of: {}", fmt::join(kAdapterTypes, ", ")));
+  std::string base = options.base;
+  if (base.empty()) {
+    BOOST_OUTCOME_TRY(base, base_of(options.adapter));
+  }
+  BOOST_OUTCOME_TRY(const std::string path, output_path(options.adapter, options.outfile, OutputContent::kAdapter,
+                                                        [&] { return name_of_adapter(source_of(options, base)); }));
+  std::string source =
+      fmt::format("source:\n  lora:\n    adapter: {}\n    base: {}\n", yaml_quoted(options.adapter), yaml_quoted(base));
+  if (options.outtype != out_type_name(huggingface::AdapterOptions().out_type))
+    source += fmt::format("    outtype: {}\n", options.outtype);
+  if (!options.class_defaults)
+    source += fmt::format("    defaults: {}\n", huggingface::class_defaults_form().write(false));
+  return fmt::format("version: 1\n{}{}", source, output_text(path, options.bigendian ? ", byte_order: big" : ""));
 }
 
 }  // namespace ggufmill

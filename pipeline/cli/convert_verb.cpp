@@ -140,14 +140,6 @@ int print_supported_models() {
   return 0;
 }
 
-// Prints only the file names, for scripts. Problems that would stop a run are printed as warnings.
-int dry_convert(const Planned& planned) {
-  const PlannedOutput& output = planned.plan.outputs.front();
-  for (const Error& problem : output.problems) print_warning(problem.what);
-  for (const OutputFile& file : output.files) std::puts(file.path.c_str());
-  return 0;
-}
-
 int convert_verb(const Parsed& parsed) {
   if (parsed.values.count("print-supported-models")) return print_supported_models();
   if (!parsed.values.count("folder"))
@@ -159,15 +151,7 @@ int convert_verb(const Parsed& parsed) {
   if (!context) return fail(context.error());
   const auto pipeline = context.value().convert_pipeline(options.value());
   if (!pipeline) return fail(pipeline.error());
-  if (parsed.values.count("emit-pipeline")) {
-    std::fputs(pipeline.value().c_str(), stdout);
-    return 0;
-  }
-  const auto planned = plan_arguments(std::move(context).value(), pipeline.value(), {}, parsed.values);
-  if (!planned) return fail(planned.error());
-  if (parsed.values.count("verbose")) print_tensors(planned.value().plan.outputs.front());
-  if (parsed.values.count("dry-run")) return dry_convert(planned.value());
-  return execute(planned.value(), parsed.values, parsed.values.count("overwrite") > 0);
+  return run_conversion(std::move(context).value(), pipeline.value(), parsed.values);
 }
 
 }  // namespace

@@ -23,11 +23,12 @@ namespace {
 
 // In the order of `ggufmill --help`; the verbs of a group are adjacent.
 constexpr const Verb* kVerbs[] = {
-    &kRunVerb,     &kQuantizeVerb, &kConvertVerb,       &kCheckVerb,   &kPlanVerb,   &kStatusVerb,
-    &kInspectVerb, &kCompareVerb,  &kVerifyVerb,        &kHashVerb,    &kSplitVerb,  &kMergeVerb,
-    &kEditVerb,    &kNameVerb,     &kImatrixVerb,       &kMeasureVerb, &kProbeVerb,  &kRecipeVerb,
-    &kSubmitVerb,  &kResumeVerb,   &kCancelVerb,        &kRenderVerb,  &kPartVerb,   &kSealVerb,
-    &kTypesVerb,   &kKernelsVerb,  &kArchitecturesVerb, &kSchemaVerb,  &kManualVerb, &kCompletionVerb,
+    &kRunVerb,        &kQuantizeVerb, &kConvertVerb, &kConvertLoraVerb,   &kCheckVerb,   &kPlanVerb,
+    &kStatusVerb,     &kInspectVerb,  &kCompareVerb, &kVerifyVerb,        &kHashVerb,    &kSplitVerb,
+    &kMergeVerb,      &kEditVerb,     &kNameVerb,    &kImatrixVerb,       &kMeasureVerb, &kProbeVerb,
+    &kRecipeVerb,     &kSubmitVerb,   &kResumeVerb,  &kCancelVerb,        &kRenderVerb,  &kPartVerb,
+    &kSealVerb,       &kTypesVerb,    &kKernelsVerb, &kArchitecturesVerb, &kSchemaVerb,  &kManualVerb,
+    &kCompletionVerb,
 };
 
 // By VerbGroup.

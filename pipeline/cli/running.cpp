@@ -107,6 +107,14 @@ void print_profile(const Profile& profile) {
                    rows_of(sums)));
 }
 
+// Prints only the file names, for scripts. Problems that would stop a run are printed as warnings.
+int print_names(const Planned& planned) {
+  const PlannedOutput& output = planned.plan.outputs.front();
+  for (const Error& problem : output.problems) print_warning(problem.what);
+  for (const OutputFile& file : output.files) std::puts(file.path.c_str());
+  return 0;
+}
+
 }  // namespace
 
 void add_run_options(po::options_description& options) {
@@ -216,6 +224,18 @@ int finish_batch(const BatchReport& report, bool quiet) {
     if (code == 0) code = failed;
   }
   return code;
+}
+
+int run_conversion(Context context, const std::string& pipeline, const po::variables_map& values) {
+  if (values.count("emit-pipeline")) {
+    std::fputs(pipeline.c_str(), stdout);
+    return 0;
+  }
+  const auto planned = plan_arguments(std::move(context), pipeline, {}, values);
+  if (!planned) return fail(planned.error());
+  if (values.count("verbose")) print_tensors(planned.value().plan.outputs.front());
+  if (values.count("dry-run")) return print_names(planned.value());
+  return execute(planned.value(), values, values.count("overwrite") > 0);
 }
 
 int execute_batch(const Loaded& loaded, const po::variables_map& values, bool overwrite) {

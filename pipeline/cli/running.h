@@ -1,5 +1,5 @@
 #pragma once
-// Executes plans; shared by `run`, `quantize` and `convert`.
+// Executes plans; shared by `run`, `quantize`, `convert` and `convert-lora`.
 
 #include "pipeline/cli/planning.h"
 
@@ -17,6 +17,10 @@ void print_tensors(const PlannedOutput& output);
 // Runs the plan with progress on stderr and prints a summary of the outputs; with --discard, removes the leftover files
 // of earlier runs instead. Returns the exit code.
 int execute(const Planned& planned, const boost::program_options::variables_map& values, bool overwrite);
+
+// Runs the pipeline of `convert` or `convert-lora`; with --emit-pipeline or --dry-run, prints it or the names of its
+// files instead. Returns the exit code.
+int run_conversion(Context context, const std::string& pipeline, const boost::program_options::variables_map& values);
 
 // Runs all jobs of a batch in order. Unchanged outputs are skipped, and failures are printed at the end. Returns the
 // exit code of the first failure.

@@ -47,6 +47,7 @@ extern const Verb kTypesVerb;
 extern const Verb kKernelsVerb;
 extern const Verb kQuantizeVerb;
 extern const Verb kConvertVerb;
+extern const Verb kConvertLoraVerb;
 extern const Verb kRecipeVerb;
 extern const Verb kArchitecturesVerb;
 extern const Verb kSchemaVerb;

@@ -8,11 +8,14 @@
 #include <iterator>
 #include <map>
 #include <unordered_map>
+#include <unordered_set>
 
+#include "pipeline/core/adapter.h"
 #include "pipeline/core/text.h"
 #include "pipeline/io/input_file.h"
 #include "pipeline/io/json_file.h"
 #include "pipeline/io/source_path.h"
+#include "stages/huggingface/adapter.h"
 #include "stages/huggingface/architecture.h"
 #include "stages/huggingface/checkpoint/torch_file.h"
 #include "stages/huggingface/general.h"
@@ -92,7 +95,9 @@ std::uint64_t layer_of(std::string_view name) {
 
 class Conversion {
  public:
-  Conversion(const SourceOptions& options, CheckpointFiles& files) : options_(options), files_(files) {}
+  // `adapter`: converted instead of the checkpoint, which is its base.
+  Conversion(const SourceOptions& options, CheckpointFiles& files, const Adapter* adapter = nullptr)
+      : options_(options), files_(files), adapter_(adapter) {}
 
   Result<ConvertedCheckpoint> run() {
     const std::string asked = options_.folder;
@@ -137,8 +142,8 @@ class Conversion {
       BOOST_OUTCOME_TRY(read_vocabulary());
     }
     out_type_ = options_.out_type;
-    BOOST_OUTCOME_TRY(read_tensors());
-    BOOST_OUTCOME_TRY(add_metadata());
+    BOOST_OUTCOME_TRY(adapter_ ? read_pairs() : read_tensors());
+    BOOST_OUTCOME_TRY(adapter_ ? add_adapter_metadata() : add_metadata());
     if (has_tokenizer()) {
       BOOST_OUTCOME_TRY(add_tokenizer());
     }
@@ -174,9 +179,11 @@ class Conversion {
     if (const std::string adapter = file("adapter_config.json"); is_file(adapter)) {
       const auto config = read_checkpoint_json(adapter);
       const auto base = config ? json_string(config.value(), "base_model_name_or_path") : std::nullopt;
-      return input_error(options_.folder, "is a LoRA adapter, not a model",
-                         fmt::format("convert its base model{}; llama.cpp's convert_lora_to_gguf.py converts adapters",
-                                     base ? fmt::format(", {}", quoted_name(*base)) : ""));
+      return input_error(
+          options_.folder, "is a LoRA adapter, not a model",
+          fmt::format("`ggufmill convert-lora` converts adapters; to convert its base model{}, give that "
+                      "model's folder",
+                      base ? fmt::format(" ({})", quoted_name(*base)) : ""));
     }
     std::string help = fmt::format(
         "a checkpoint folder has {}, a tokenizer, and weights: *.safetensors or pytorch_model*.bin; to read "
@@ -206,7 +213,7 @@ class Conversion {
     return ok();
   }
 
-  bool has_tokenizer() const { return architecture_.part == ModelPart::kText; }
+  bool has_tokenizer() const { return architecture_.part == ModelPart::kText && !adapter_; }
 
   Status check_part() const {
     if (architecture_.part != described_part(options_.part))
@@ -214,7 +221,7 @@ class Conversion {
                       fmt::format("the map '{}' describes the {}, but the source asks for the {}", architecture_.file,
                                   part_name(architecture_.part), part_name(options_.part)),
                       fmt::format("ask for `part: {}`, or choose another map", part_name(architecture_.part)));
-    if (options_.vocabulary_only && !has_tokenizer())
+    if (options_.vocabulary_only && architecture_.part != ModelPart::kText)
       return error_at(options_.origin, "a projector has no vocabulary", "omit vocabulary_only, or `part: projector`");
     return ok();
   }
@@ -469,7 +476,8 @@ class Conversion {
       break;
     }
     if (!type && options_.fp8_as_q8_0 && tensor.was_fp8) type = &type_named("Q8_0");
-    if (!type && !tensor.name.ends_with(".weight")) type = &f32;
+    const auto is_matrix = [&](std::string_view ending) { return tensor.name.ends_with(ending); };
+    if (!type && !is_matrix(".weight") && !is_matrix(kLoraA) && !is_matrix(kLoraB)) type = &f32;
     if (!type) type = &type_named(file_type_of(out_type_).tensor_type);
     return type;
   }
@@ -487,6 +495,121 @@ class Conversion {
     tensor.type = type;
     if (!fits) tensor.fallback_from = wanted;
     result_.model.tensors.push_back(std::move(tensor));
+    return ok();
+  }
+
+  // Appends the tensors of the adapter: norms, and the matrices of each pair.
+  Status read_pairs() {
+    BOOST_OUTCOME_TRY(check_shapes());
+    std::vector<std::string> names;
+    for (const NamedTensor& tensor : adapter_->tensors) names.push_back(tensor.name);
+    facts_->set_tensors(
+        std::move(names),
+        [](const std::string& name) {
+          return input_error({}, fmt::format("tensor {} is part of an adapter", quoted_name(name)));
+        },
+        [](const std::string&) { return 0; });
+    if (out_type_ == OutType::kAuto)
+      out_type_ = adapter_->stored && adapter_->stored->name == "BF16" ? OutType::kBf16 : OutType::kF16;
+    // The rest of the map is about tensors that an adapter does not have.
+    architecture_.computed.clear();
+    architecture_.types.clear();
+    for (TensorRule& rule : architecture_.tensors) rule.required = rule.early = false;
+    BOOST_OUTCOME_TRY(auto tensors, rename_tensors(architecture_, *facts_, adapter_->tensors));
+    BOOST_OUTCOME_TRY(auto mapped, map_tensors(architecture_, *facts_, tensors, adapter_->folder));
+    warn_of_dropped(mapped);
+    for (MappedTensor& tensor : mapped) {
+      BOOST_OUTCOME_TRY(add_mapped(std::move(tensor)));
+    }
+    for (const SourceRef& each : adapter_->files) result_.model.files.push_back(each);
+    return ok();
+  }
+
+  // Checks the products against the base's weights, if its folder has them. Packed weights have other shapes.
+  Status check_shapes() const {
+    BOOST_OUTCOME_TRY(const bool has_weights, has_file("model", ".safetensors"));
+    if (!has_weights) return ok();
+    BOOST_OUTCOME_TRY(const Checkpoint base, open_weights());
+    std::unordered_map<std::string_view, const Expression*> weights;
+    for (const CheckpointTensor& tensor : base.tensors) weights[tensor.name] = tensor.values.get();
+    for (const NamedTensor& tensor : adapter_->tensors) {
+      const auto found = weights.find(tensor.name);
+      if (found == weights.end()) continue;
+      const std::string_view type = found->second->type->name;
+      if (type != "F32" && type != "F16" && type != "BF16") continue;
+      Shape shape = tensor.values->shape;
+      if (shape.dims == found->second->shape.dims) continue;
+      std::swap(shape.dims[0], shape.dims[1]);  // an embedding
+      if (shape.dims == found->second->shape.dims && tensor.values->operation == Operation::kLowRank) continue;
+      return input_error(adapter_->folder,
+                         fmt::format("the adapter changes {} of {}, but the base's is {}", quoted_name(tensor.name),
+                                     describe(tensor.values->shape), describe(found->second->shape)),
+                         fmt::format("it belongs to another base model than {}", options_.folder));
+    }
+    return ok();
+  }
+
+  // Warns of the adapter's tensors that the map drops.
+  void warn_of_dropped(const std::vector<MappedTensor>& mapped) {
+    std::unordered_set<const Expression*> used;
+    const auto add = [&](const auto& self, const Expression& node) -> void {
+      used.insert(&node);
+      for (const ExpressionRef& input : node.inputs) self(self, *input);
+    };
+    for (const MappedTensor& tensor : mapped) add(add, *tensor.values);
+    for (const NamedTensor& tensor : adapter_->tensors)
+      if (!used.contains(tensor.values.get()))
+        warn(fmt::format("{}: {} is dropped: llama.cpp has no such tensor in '{}'", adapter_->folder,
+                         quoted_name(tensor.name), architecture_.name));
+  }
+
+  Status add_mapped(MappedTensor mapped) {
+    if (mapped.values->shape.rank < 2 && mapped.name.find("_norm") != std::string::npos)
+      return add_tensor(std::move(mapped));
+    auto pair = pair_of(*mapped.values);
+    if (pair && pair.value().swapped)
+      pair =
+          input_error({}, adapter_->transposed ? "'fan_in_fan_out' is set, but the weight is not transposed in the base"
+                                               : "the base's weight is transposed");
+    // llama.cpp looks rows of the embedding's A up by token.
+    if (pair && mapped.name == "token_embd.weight") {
+      auto turned = expressions::transpose(pair.value().a, {1, 0});
+      if (!turned) return turned.error();
+      pair.value().a = std::move(turned).value();
+    }
+    if (!pair)
+      return input_error(
+          adapter_->folder, fmt::format("pair of {}: {}", quoted_name(mapped.name), pair.error().what),
+          "merge the adapter into its base model with PEFT's merge_and_unload(), and convert the result");
+    BOOST_OUTCOME_TRY(add_tensor({mapped.name + std::string(kLoraA), std::move(pair.value().a)}));
+    return add_tensor({mapped.name + std::string(kLoraB), std::move(pair.value().b)});
+  }
+
+  Status add_adapter_metadata() {
+    Metadata& metadata = result_.model.metadata;
+    metadata.set("general.architecture", metadata_string(architecture_.name));
+    json::object config;
+    if (const std::string path = fs::path(adapter_->folder) / "config.json"; is_file(path)) {
+      BOOST_OUTCOME_TRY(const json::value own, read_checkpoint_json(path));
+      if (own.is_object()) config = own.get_object();
+    }
+    BOOST_OUTCOME_TRY(General general, read_general({adapter_->folder, {}, {}, "adapter"}, config,
+                                                    count_weights(result_.model.tensors)));
+    for (const MetadataEntry& entry : general.metadata.entries()) {
+      metadata.set(entry.key, entry.value);
+      if (entry.key == "general.type") metadata.set("adapter.type", metadata_string("lora"));
+    }
+    for (std::string& warning : general.warnings) warn(std::move(warning));
+    for (const std::string& warning : adapter_->warnings) warn(warning);
+    metadata.set(std::string(kLoraAlpha), metadata_float(MetadataType::kFloat32, adapter_->alpha));
+    if (!adapter_->invocation_tokens.empty()) {
+      std::vector<MetadataValue> tokens;
+      for (const std::uint32_t token : adapter_->invocation_tokens)
+        tokens.push_back(metadata_unsigned(MetadataType::kUint32, token));
+      metadata.set("adapter.alora.invocation_tokens", metadata_array(MetadataType::kUint32, tokens));
+    }
+    metadata.set("general.quantization_version", metadata_unsigned(MetadataType::kUint32, 2));
+    result_.name = {std::move(general.id), std::string(file_type_of(out_type_).tensor_type)};
     return ok();
   }
 
@@ -602,6 +725,9 @@ class Conversion {
     }
     for (const std::string& path : architecture_.files) paths.emplace_back(path);
     if (options_.metadata_file) paths.emplace_back(*options_.metadata_file);
+    if (adapter_)
+      for (const std::string_view name : {"adapter_config.json", "config.json", "generation_config.json", "README.md"})
+        paths.push_back(fs::path(adapter_->folder) / name);
     std::ranges::sort(paths);
     paths.erase(std::unique(paths.begin(), paths.end()), paths.end());
     for (const fs::path& path : paths) {
@@ -614,7 +740,7 @@ class Conversion {
 
   // Notes on a text model which parts its checkpoint has.
   void note_parts() {
-    if (options_.part != ModelPart::kText) return;
+    if (adapter_ || options_.part != ModelPart::kText) return;
     std::vector<ModelPart> parts{ModelPart::kText};
     SourceOptions projector = options_;
     projector.part = ModelPart::kProjector;
@@ -628,7 +754,8 @@ class Conversion {
 
   SourceOptions options_;
   CheckpointFiles& files_;
-  json::object config_;  // as in the file
+  const Adapter* adapter_ = nullptr;  // null: converts the checkpoint
+  json::object config_;               // as in the file
   std::string class_;
   Architecture architecture_;
   std::optional<Facts> facts_;
@@ -678,6 +805,20 @@ Result<std::vector<ConvertedCheckpoint>> read_huggingface_parts(const huggingfac
     BOOST_OUTCOME_TRY(parts.emplace_back(), huggingface::Conversion(one, files).run());
   }
   return parts;
+}
+
+Result<ConvertedCheckpoint> read_huggingface_adapter(const huggingface::AdapterOptions& options,
+                                                     const CheckpointOpener& open) {
+  BOOST_OUTCOME_TRY(const std::string folder, pinned(options.adapter));
+  BOOST_OUTCOME_TRY(const huggingface::Adapter adapter, huggingface::read_adapter(folder, open));
+  huggingface::SourceOptions base;
+  base.folder = options.base;
+  base.out_type = options.out_type;
+  base.architecture = options.architecture;
+  base.class_defaults = options.class_defaults;
+  base.origin = options.origin;
+  huggingface::CheckpointFiles files(open);
+  return huggingface::Conversion(base, files, &adapter).run();
 }
 
 }  // namespace ggufmill

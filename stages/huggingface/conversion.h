@@ -46,6 +46,20 @@ struct CheckpointName {
 // Returns the error for a path that is not a folder, with a hint if it looks like the name of a model on the hub.
 Error no_checkpoint_folder(const std::string& path);
 
+namespace huggingface {
+
+// An adapter in the format of PEFT, and the model that it belongs to.
+struct AdapterOptions {
+  std::string adapter{};  // folder
+  std::string base{};     // folder with the base's config.json; weights are not needed
+  OutType out_type = OutType::kF32;
+  std::string architecture{};  // see SourceOptions
+  bool class_defaults = true;
+  Origin origin{};
+};
+
+}  // namespace huggingface
+
 // The result of read_huggingface(), which reads config.json, the tokenizer and the headers of the weights, but not the
 // weights.
 struct ConvertedCheckpoint {
@@ -57,5 +71,11 @@ Result<ConvertedCheckpoint> read_huggingface(const huggingface::SourceOptions& o
 Result<std::vector<ConvertedCheckpoint>> read_huggingface_parts(const huggingface::SourceOptions& options,
                                                                 std::span<const PartRequest> requests,
                                                                 const CheckpointOpener& open);
+
+// Converts an adapter as llama.cpp's convert_lora_to_gguf.py does: what the base's map does to a weight is done to the
+// pair of matrices of each adapted weight. See pipeline/core/adapter.h for the result. Also reads adapter_config.json
+// and the headers of the adapter's weights, and those of the base if its folder has weights.
+Result<ConvertedCheckpoint> read_huggingface_adapter(const huggingface::AdapterOptions& options,
+                                                     const CheckpointOpener& open);
 
 }  // namespace ggufmill

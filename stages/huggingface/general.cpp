@@ -174,7 +174,7 @@ class GeneralMaker {
     BOOST_OUTCOME_TRY(use_metadata_file());
     if (options_.model_name) put("general.name", json::string(*options_.model_name), "", "--model-name");
     if (!found_.count("general.name")) put("general.name", json::string(folder_name_), "", "folder");
-    if (!found_.count("general.size_label") && weights_.total > 0)
+    if (!found_.count("general.size_label") && weights_.total > 0 && !weights_.is_adapter)
       put("general.size_label", json::string(size_label(weights_)), "", "");
     BOOST_OUTCOME_TRY(write());
     return std::move(out_);
@@ -253,7 +253,7 @@ class GeneralMaker {
   json::object model_named(string_view id) const {
     json::object model;
     const auto put_id = [&](string_view named) {
-      ModelId parts = read_model_id(named, weights_.total);
+      ModelId parts = read_model_id(named, weights_);
       model["name"] = model_title(*parts.name);
       if (parts.organization) model["organization"] = model_title(*parts.organization);
       if (parts.version) model["version"] = *parts.version;
@@ -293,7 +293,7 @@ class GeneralMaker {
   }
 
   void use_id(string_view id) {
-    const ModelId parts = read_model_id(id, weights_.total);
+    const ModelId parts = read_model_id(id, weights_);
     put_new("general.name", model_title(*parts.name));
     if (parts.organization) put_new("general.organization", model_title(*parts.organization));
     put_new("general.basename", parts.basename);

@@ -8,8 +8,11 @@
 #include <cmath>
 #include <limits>
 #include <unordered_set>
+#include <utility>
 
+#include "pipeline/core/adapter.h"
 #include "pipeline/core/pattern.h"
+#include "pipeline/core/text.h"
 #include "stages/huggingface/unicode.h"
 
 namespace ggufmill {
@@ -84,14 +87,16 @@ std::optional<double> weights_of(const std::string& size) {
 
 // Returns true if a size differs from the actual number of weights by more than 7/8 of that number; it may be a
 // context length, for example.
-bool is_far(const std::string& size, std::uint64_t weights) {
+bool is_far(const std::string& size, const WeightCount& count) {
   const auto said = weights_of(size);
+  const std::uint64_t weights = count.total;
   if (weights == 0 || !said) return false;
+  if (count.is_adapter) return *said < static_cast<double>(weights / 8);
   const std::uint64_t limit = weights - weights / 8 - (weights % 8 != 0 ? 1 : 0);
   return std::abs(*said - static_cast<double>(weights)) > static_cast<double>(limit);
 }
 
-void recognize(Part& part, bool is_first, std::uint64_t weights, const PartPatterns& patterns) {
+void recognize(Part& part, bool is_first, const WeightCount& weights, const PartPatterns& patterns) {
   if (patterns.is_version(part.text)) {
     part.version = true;
   } else if (patterns.is_type(part.text)) {
@@ -106,6 +111,7 @@ void recognize(Part& part, bool is_first, std::uint64_t weights, const PartPatte
     if (part.finetune) part.text.back() = static_cast<char>(std::tolower(part.text.back()));
   } else {
     part.finetune = patterns.is_tuning(part.text);
+    if (weights.is_adapter && same_word(part.text, "lora")) part.type = std::exchange(part.finetune, false);
   }
 }
 
@@ -170,9 +176,17 @@ std::string rounded(double count) {
 
 WeightCount count_weights(const std::vector<Tensor>& tensors) {
   WeightCount count;
-  std::uint64_t experts = 0, of_experts = 0;
+  std::uint64_t experts = 0, of_experts = 0, columns = 0;
   for (const Tensor& tensor : tensors) {
-    const std::uint64_t weights = tensor.shape().elements();
+    std::uint64_t weights = tensor.shape().elements();
+    if (tensor.name.ends_with(kLoraA)) {
+      columns = tensor.shape().columns();
+      continue;
+    }
+    if (tensor.name.ends_with(kLoraB)) {
+      count.is_adapter = true;
+      weights = tensor.shape().rows() * columns;
+    }
     count.total += weights;
     if (tensor.name.find("_exps.") == std::string::npos || tensor.shape().rank < 3) {
       count.shared += weights;
@@ -193,7 +207,7 @@ std::string size_label(const WeightCount& count) {
   return fmt::format("{}x{}", count.experts, rounded(static_cast<double>(count.shared + count.expert)));
 }
 
-ModelId read_model_id(std::string_view id, std::uint64_t weights) {
+ModelId read_model_id(std::string_view id, const WeightCount& weights) {
   ModelId model;
   model.name = id;
   if (id.find(' ') != std::string_view::npos) return model;

@@ -18,6 +18,7 @@ struct WeightCount {
   std::uint64_t shared = 0;   // everything except experts
   std::uint64_t expert = 0;   // one expert in every layer
   std::uint64_t experts = 0;  // per layer, on average
+  bool is_adapter = false;    // the weights that an adapter changes, which need not be all of the model's
 };
 WeightCount count_weights(const std::vector<Tensor>& tensors);
 
@@ -30,8 +31,9 @@ struct ModelId {
 };
 
 // Parses a model id. `weights` is the actual number of weights; 0 if unknown. A size far from that number does not
-// count as a size but as part of `finetune`. For an id with a space, only the name is set.
-ModelId read_model_id(std::string_view id, std::uint64_t weights);
+// count as a size but as part of `finetune`; for an adapter, only if it is far below. The word "LoRA" in the name of an
+// adapter has no meaning. For an id with a space, only the name is set.
+ModelId read_model_id(std::string_view id, const WeightCount& weights);
 
 // Returns a name as a title: "some-model v2 7B" becomes "Some Model v2 7B": capitalizes lowercase words, except
 // versions and words that begin with a digit.

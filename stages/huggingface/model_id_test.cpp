@@ -18,7 +18,7 @@ TEST_CASE("ids are parsed as the reference does") {
   REQUIRE(table.names == std::vector<std::string>{"id", "weights", "title", "organization", "basename", "finetune",
                                                   "version", "size_label", "file"});
   for (const std::vector<std::string>& row : table.rows) {
-    const ModelId id = read_model_id(row[0], std::stoull(row[1]));
+    const ModelId id = read_model_id(row[0], {std::stoull(row[1])});
     REQUIRE(id.name);
     ModelId titled = id;
     titled.name = model_title(*id.name);
@@ -71,6 +71,6 @@ TEST_CASE("the experts of a layer are counted once, with their number") {
 TEST_CASE("an id of any length is read in linear time") {
   std::string id = "a";
   for (int i = 0; i < 100000; ++i) id += "-" + std::to_string(i) + "k";
-  CHECK(read_model_id(id, 0).size_label->size() == id.size() - 2);
-  CHECK(read_model_id("x-" + std::string(1 << 20, '1'), 7).finetune->size() == 1 << 20);
+  CHECK(read_model_id(id, {}).size_label->size() == id.size() - 2);
+  CHECK(read_model_id("x-" + std::string(1 << 20, '1'), {7}).finetune->size() == 1 << 20);
 }

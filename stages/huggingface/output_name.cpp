@@ -36,10 +36,12 @@ Result<std::string> default_output_name(const ModelId& id, std::string_view file
   std::replace(name.begin(), name.end(), '/', '-');
   if (content == OutputContent::kDraftHead) name.insert(0, "mtp-");
   if (content == OutputContent::kProjector) name.insert(0, "mmproj-");
-  if (id.size_label && content == OutputContent::kModel) name += "-" + *id.size_label;
+  const bool is_adapter = content == OutputContent::kAdapter;
+  if (id.size_label && (content == OutputContent::kModel || is_adapter)) name += "-" + *id.size_label;
   if (id.finetune) name += "-" + with_dashes(*id.finetune);
   if (id.version) name += "-" + with_dashes(*id.version);
-  name += "-" + (content == OutputContent::kVocabulary ? "vocab" : in_case(file_type, std::toupper)) + ".gguf";
+  name += "-" + (content == OutputContent::kVocabulary ? "vocab" : in_case(file_type, std::toupper));
+  name += is_adapter ? "-LoRA.gguf" : ".gguf";
   const bool fits = std::none_of(name.begin(), name.end(),
                                  [](char c) { return c == '/' || static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
   if (!fits)

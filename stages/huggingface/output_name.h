@@ -13,10 +13,12 @@ enum class OutputContent {
   kModel,
   kVocabulary,
   kDraftHead,
-  kProjector
-};  // the last two: the outputs of --mtp and --mmproj
+  kProjector,
+  kAdapter
+};  // kDraftHead, kProjector: the outputs of --mtp and --mmproj
 
-// Returns "Some-Model-1.7M-Chat-v0.3-BF16.gguf", "...-vocab.gguf", "mtp-....gguf" or "mmproj-....gguf". `file_type`:
+// Returns "Some-Model-1.7M-Chat-v0.3-BF16.gguf", "...-vocab.gguf", "mtp-....gguf", "mmproj-....gguf" or
+// "...-LoRA.gguf". `file_type`:
 // "BF16", "Q8_0". Exit code 4 if a part of the id is not allowed in a file name, for example because of a slash or a
 // control character.
 Result<std::string> default_output_name(const ModelId& id, std::string_view file_type, OutputContent content);

@@ -247,8 +247,7 @@ void make_weights(const json::value& spec, const fs::path& folder) {
   for (const json::value& row : listed->as_array()) tensors.push_back(read_tensor(row));
   const json::value *index = member(spec, "index"), *file = member(spec, "weights");
   if (shards == 1 && !(index && index->is_bool() && index->get_bool()))
-    return write_safetensors(folder / fmt::format("{}.safetensors", file ? file->as_string().c_str() : "model"),
-                             tensors, order);
+    return write_safetensors(folder / (file ? file->as_string().c_str() : "model.safetensors"), tensors, order);
   json::object map;
   for (std::size_t k = 0; k < shards; ++k) {
     const std::string name = fmt::format("model-{:05}-of-{:05}.safetensors", k + 1, shards);

@@ -13,7 +13,8 @@ namespace ggufmill {
 void make_checkpoint_files(const std::filesystem::path& hf, const boost::json::value& spec,
                            const std::filesystem::path& folder);
 
-// Creates `parent`/FOLDER, including weights; returns its path. Throws std::runtime_error.
+// Creates `parent`/FOLDER, including weights, and the further folders of the spec; returns the path of the first.
+// Throws std::runtime_error.
 std::filesystem::path make_checkpoint(const std::filesystem::path& hf, const boost::json::value& spec,
                                       const std::filesystem::path& parent);
 

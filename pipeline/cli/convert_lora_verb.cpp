@@ -1,0 +1,90 @@
+// `ggufmill convert-lora`: accepts the arguments of convert_lora_to_gguf.py.
+
+#include <cstdio>
+
+#include "pipeline/cli/messages.h"
+#include "pipeline/cli/running.h"
+#include "pipeline/cli/verb.h"
+#include "stages/huggingface/huggingface_source.h"
+
+namespace ggufmill {
+namespace {
+
+namespace po = boost::program_options;
+
+CommandSpec convert_lora_command() {
+  CommandSpec spec;
+  spec.usage = "ggufmill convert-lora [options] ADAPTER";
+  spec.description =
+      "Convert a LoRA adapter in the format of PEFT to GGUF, with the arguments of convert_lora_to_gguf.py and the "
+      "same "
+      "bytes as its output. ADAPTER is a folder with adapter_config.json; of the base model, only config.json is "
+      "needed. Without --outfile, the output is written into ADAPTER, under the name that convert_lora_to_gguf.py "
+      "uses. "
+      "--emit-pipeline prints the equivalent pipeline file.";
+  spec.examples =
+      "  ggufmill convert-lora adapters/my-lora --base models/Llama-3-8B\n"
+      "  ggufmill convert-lora adapters/my-lora --base hf://meta-llama/Llama-3.1-8B --outtype f16 --outfile out/";
+  spec.positional = "adapter";
+  spec.optional = true;
+  auto add = spec.options.add_options();
+  add("outfile", po::value<std::string>(), "file to write, or a folder; {ftype} in it is replaced by the type");
+  add("outtype", po::value<std::string>()->default_value(ConvertLoraOptions().outtype),
+      "f32, f16, bf16, q8_0, or auto (like the adapter)");
+  add("base", po::value<std::string>(), "folder or address of the base model's config.json");
+  add("base-model-id", po::value<std::string>(), "base model on the hub: --base hf://ID");
+  add("bigendian", "write for big-endian machines");
+  add("dry-run", "print the name of the file without writing anything");
+  add("verbose", "print what is done with each tensor");
+  add("no-lazy", "no effect: an adapter is never read into memory entirely");
+  add("trust-remote-code", "no effect: no code of a model is run");
+  add("defaults",
+      po::value<std::string>()->default_value(
+          huggingface::class_defaults_form().write(ConvertLoraOptions().class_defaults)),
+      "defaults for missing keys of the base's config.json: transformers or none");
+  add("overwrite", "replace existing outputs");
+  add("emit-pipeline", "print the equivalent pipeline file and exit");
+  add_kernel_options(spec.options);
+  add_run_options(spec.options);
+  return spec;
+}
+
+Result<ConvertLoraOptions> read_lora_options(const po::variables_map& values) {
+  ConvertLoraOptions options;
+  options.adapter = values["adapter"].as<std::string>();
+  options.outfile = text_of(values, "outfile").value_or("");
+  options.outtype = values["outtype"].as<std::string>();
+  options.base = text_of(values, "base").value_or("");
+  if (const auto id = text_of(values, "base-model-id")) {
+    if (!options.base.empty())
+      return usage_error("--base and --base-model-id cannot be used together", "give one of them");
+    options.base = "hf://" + *id;
+  }
+  options.bigendian = values.count("bigendian") > 0;
+  BOOST_OUTCOME_TRY(options.class_defaults, parse_option("--defaults", huggingface::class_defaults_form(),
+                                                         values["defaults"].as<std::string>()));
+  for (const char* const idle : {"no-lazy", "trust-remote-code"})
+    if (values.count(idle)) print_note(std::string("--") + idle + " has no effect");
+  return options;
+}
+
+int convert_lora_verb(const Parsed& parsed) {
+  if (!parsed.values.count("adapter"))
+    return fail(usage_error("no adapter given", "usage: ggufmill convert-lora [options] ADAPTER; see `--help`"));
+  if (const Status usable = check_dry_run(parsed.values); !usable) return fail(usable.error());
+  const auto options = read_lora_options(parsed.values);
+  if (!options) return fail(options.error());
+  auto context = open_context(parsed.values);
+  if (!context) return fail(context.error());
+  const auto pipeline = context.value().convert_pipeline(options.value());
+  if (!pipeline) return fail(pipeline.error());
+  return run_conversion(std::move(context).value(), pipeline.value(), parsed.values);
+}
+
+}  // namespace
+
+const Verb kConvertLoraVerb{"convert-lora", VerbGroup::kConvert,
+                            "Convert a LoRA adapter to GGUF, with convert_lora_to_gguf.py's arguments",
+                            convert_lora_command, convert_lora_verb};
+
+}  // namespace ggufmill
