@@ -260,7 +260,7 @@ class AdapterReader {
   }
 
   const CheckpointOpener& open_;
-  json::value config_;  // an object
+  json::value config_;            // an object
   std::string weights_;           // path
   double alpha_ = 0;              // of the modules without their own
   bool rank_stabilized_ = false;  // rsLoRA
