@@ -144,4 +144,5 @@ TEST_CASE("the exponential equals that of torch's vectors") {
   CHECK(negate_exp(0.0f, 0) == -1.0f);
   CHECK(negate_exp(-200.0f, 0) == 0.0f);
   CHECK(negate_exp(1.0f, 0) == -2.7182817459106445f);
+  CHECK(negate_exp(3.08999968f, 0) == -21.9770699f);
 }

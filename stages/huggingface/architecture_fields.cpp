@@ -20,17 +20,18 @@ Form<std::vector<MetadataRule>> metadata_form() {
   for (const char* name : {"uint32", "int32", "uint64", "float32", "bool", "string"})
     types.emplace_back(name, *metadata_type_named(name));
   return list_of(
-      map_of<Rule>({
-                       field("key", &Rule::key,
-                             "Key; complete for `general.`, `tokenizer.`, `xielu.`, and `diffusion.` keys, otherwise "
-                             "without the architecture's prefix.")
-                           .required(),
-                       field("type", &Rule::type, word<MetadataType>(std::move(types)),
-                             "Type of the value; for lists, of their elements."),
-                       field("value", &Rule::value, value_form(), "Value.").required(),
-                       field("optional", &Rule::optional, "Allow it to be missing."),
-                       when_field(&Rule::when),
-                   })
+      map_of<Rule>(
+          {
+              field("key", &Rule::key,
+                    "Key; complete for `general.`, `tokenizer.`, `xielu.`, and `diffusion.` keys, and after a leading "
+                    "dot, otherwise without the architecture's prefix.")
+                  .required(),
+              field("type", &Rule::type, word<MetadataType>(std::move(types)),
+                    "Type of the value; for lists, of their elements."),
+              field("value", &Rule::value, value_form(), "Value.").required(),
+              field("optional", &Rule::optional, "Allow it to be missing."),
+              when_field(&Rule::when),
+          })
           .doc("Metadata entry."));
 }
 

@@ -96,6 +96,7 @@ Status add_tokens(const std::vector<SpecialTokenData>& from, const Facts& facts,
 }  // namespace
 
 std::string whole_key(const std::string& key, const std::string& architecture) {
+  if (key.starts_with('.')) return key.substr(1);
   for (const char* group : {"general.", "tokenizer.", "xielu.", "diffusion."})
     if (key.starts_with(group)) return key;
   return architecture + "." + key;

@@ -9,7 +9,7 @@
 namespace ggufmill::huggingface {
 
 // Returns the full key: the key prefixed with the architecture, unless it begins with "general.", "tokenizer.",
-// "xielu." or "diffusion.".
+// "xielu." or "diffusion."; without its first character if that is a dot.
 std::string whole_key(const std::string& key, const std::string& architecture);
 
 // Sets an entry for each rule whose condition is true; an existing entry keeps its position. Empty texts and lists

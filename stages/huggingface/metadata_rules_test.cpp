@@ -34,6 +34,7 @@ TEST_CASE("entries have the type of their rule if the value fits it") {
   CHECK(made("{key: a, value: x}", R"({"x": 4294967295})") == "m.a uint32 4294967295");
   CHECK(made("{key: general.a, value: x}", R"({"x": 1})") == "general.a uint32 1");
   CHECK(made("{key: xielu.a, value: x}", R"({"x": 1})") == "xielu.a uint32 1");
+  CHECK(made("{key: .a.b, value: x}", R"({"x": 1})") == "a.b uint32 1");
   CHECK(made("{key: a, type: int32, value: x}", R"({"x": -5})") == "m.a int32 -5");
   CHECK(made("{key: a, type: uint64, value: x}", R"({"x": 4294967296})") == "m.a uint64 4294967296");
   CHECK(made("{key: a, type: float32, value: x}", R"({"x": 1})") == "m.a float32 1");

@@ -67,6 +67,9 @@ std::optional<NameNumbers> NameTemplate::match(std::string_view name) const {
   return numbers;
 }
 
+// Those of a linear layer, whose inputs and outputs may be limited.
+constexpr std::string_view kEndings[] = {".weight", ".bias", ".input_max", ".input_min", ".output_max", ".output_min"};
+
 Result<NamePattern> NamePattern::parse(std::string_view text) {
   NamePattern result;
   BOOST_OUTCOME_TRY(result.name_, NameTemplate::parse(text));
@@ -77,7 +80,7 @@ Result<NamePattern> NamePattern::parse(std::string_view text) {
 std::optional<NamePattern::Match> NamePattern::match(std::string_view name) const {
   if (const auto numbers = name_.match(name)) return Match{*numbers, ""};
   if (open_)
-    for (const std::string_view suffix : {".weight", ".bias"})
+    for (const std::string_view suffix : kEndings)
       if (name.ends_with(suffix))
         if (const auto numbers = name_.match(name.substr(0, name.size() - suffix.size())))
           return Match{*numbers, std::string(suffix)};

@@ -41,14 +41,15 @@ class NameTemplate {
   bool has_layer_ = false, has_expert_ = false;
 };
 
-// A template for checkpoint names: unless it ends in '.weight' or '.bias', it also matches names with these endings.
+// A template for checkpoint names: unless it ends in '.weight' or '.bias', it also matches names with these endings,
+// and with those of the limits of a linear layer: '.input_min', '.input_max', '.output_min', '.output_max'.
 class NamePattern {
  public:
   static Result<NamePattern> parse(std::string_view text);
 
   struct Match {
     NameNumbers numbers;
-    std::string suffix;  // ".weight", ".bias" or empty; appended to the GGUF name
+    std::string suffix;  // ".weight", ".bias", ".input_min" and so on, or empty; appended to the GGUF name
   };
   std::optional<Match> match(std::string_view name) const;
   const NameTemplate& name() const { return name_; }

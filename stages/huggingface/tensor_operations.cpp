@@ -12,6 +12,9 @@
 #include <vector>
 
 #include "pipeline/io/source_path.h"
+#include "stages/huggingface/batch_norm.h"
+#include "stages/huggingface/resize_grid.h"
+#include "stages/huggingface/sinusoids.h"
 #include "stages/huggingface/values.h"
 
 namespace ggufmill::huggingface {
@@ -61,6 +64,8 @@ Result<ExpressionRef> multiply(ExpressionRef input, Arguments a) {
 }
 
 Result<ExpressionRef> negate_exp(ExpressionRef input, Arguments) { return mapped(std::move(input), "negate_exp", 0); }
+
+Result<ExpressionRef> softplus(ExpressionRef input, Arguments) { return mapped(std::move(input), "softplus", 0); }
 
 // Applies an operation on rows to the elements of a one-dimensional tensor: {n} as {1, n}.
 Result<ExpressionRef> with_rows(ExpressionRef input, const auto& operation) {
@@ -142,11 +147,24 @@ Result<ExpressionRef> grid(ExpressionRef input, Arguments a) {
   return expressions::reshape(std::move(input), shape);
 }
 
-// Reshapes a one-dimensional tensor to rows of one column.
-Result<ExpressionRef> column(ExpressionRef input, Arguments) {
+// Reshapes a one-dimensional tensor to rows of one column, or to more dimensions of 1 before and after its own.
+Result<ExpressionRef> column(ExpressionRef input, Arguments a) {
+  std::uint64_t before = 1, after = 0;
+  if (!a.empty()) {
+    BOOST_OUTCOME_TRY(before, whole(a[0]));
+  }
+  if (a.size() > 1) {
+    BOOST_OUTCOME_TRY(after, whole(a[1]));
+  }
   if (input->shape.rank != 1)
     return input_error({}, fmt::format("{} has more than one dimension", describe(input->shape)));
-  return expressions::reshape(input, {2, {1, input->shape.dims[0], 1, 1}});
+  constexpr std::uint64_t kMax = 3;
+  if (before > kMax || after > kMax - before)
+    return input_error({}, fmt::format("{} and {} dimensions of 1; expected at most {}", before, after, kMax));
+  Shape shape;
+  shape.rank = static_cast<std::uint32_t>(before + 1 + after);
+  shape.dims[before] = input->shape.dims[0];
+  return expressions::reshape(std::move(input), shape);
 }
 
 // Merges all dimensions but the columns; columns of length 1 are removed.
@@ -317,7 +335,17 @@ constexpr TensorOperation kOperations[] = {
     {"add", 1, 1, "Add a number to every value.", add},
     {"alternate", 2, 2, "Every second index of a dimension: even (0) or odd (1) ones.", alternate},
     {"alternate_signs", 1, 1, "Negate every second group of this many rows.", alternate_signs},
-    {"column", 0, 1, "Turn a tensor of one dimension into rows of one column.", column},
+    {"batch_norm_scale", 0, 0,
+     "Of weight and variance of a batch normalization, concatenated: the weight with the variance in it.",
+     batch_norm_scale},
+    {"batch_norm_shift", 0, 0,
+     "Of weight, variance, bias, and mean of a batch normalization, concatenated: the bias with the others in it.",
+     batch_norm_shift},
+    {"column", 0, 2,
+     "Turn a tensor of one dimension into rows of one column, or give it this many dimensions of 1 before and after "
+     "its "
+     "own.",
+     column},
     {"fill", 2, 2, "Replace it with a tensor of one dimension: this many values, all equal to the number.", fill},
     {"first_rows", 1, 1, "Keep at most this many rows.", first_rows},
     {"grid", 1, 3, "Arrange the rows as a grid of these factors, the fastest first.", grid},
@@ -328,8 +356,10 @@ constexpr TensorOperation kOperations[] = {
     {"reorder_rows", 2, 2, "Arrange the rows as a grid of factors, the fastest first, and reorder its axes.",
      reorder_rows},
     {"reshape", 1, 1, "The same values with other dimensions.", reshape},
+    {"resize_grid", 1, 1, "Resize a square of positions, one per row: the new side.", resize_grid},
     {"rows", 0, 1, "Merge all dimensions except the columns.", rows},
     {"slice", 2, 3, "Slice of a dimension: dimension, first index, count (default: all).", slice},
+    {"softplus", 0, 1, "log(1 + exp(x)) of every value.", softplus},
     {"split_pairs", 2, 2, "Split this many rows of every head, which are pairs, into two halves: heads, rows.",
      split_pairs},
     {"squeeze", 0, 1, "Remove all dimensions of 1, or the given one.", squeeze},
@@ -446,6 +476,7 @@ constexpr TensorFunction kTensorFunctions[] = {
      "head.",
      llama3_rope_factors_padded},
     {"numbers", 1, 2, "Numbers of a list; the second argument is their required count.", numbers},
+    {"sinusoids", 2, 2, "Sines and cosines of positions: their number, and values of each position.", sinusoids},
 };
 
 }  // namespace

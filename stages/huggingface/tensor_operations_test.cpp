@@ -128,8 +128,6 @@ TEST_CASE("dimensions are swapped, split, joined, and dropped") {
   check("rows", counted({1, 3, 2}), "[]", {6}, kSame);
   check("squeeze", counted({1, 3, 1, 2}), "[]", {3, 2}, [](auto x, auto y, auto, auto) { return y * 3 + x; });
   check("squeeze", counted({1, 1}), "[]", {1}, kSame);
-  check("column", counted({3}), "[]", {1, 3}, [](auto, auto y, auto, auto) { return y; });
-  CHECK(fault("column", counted({1, 3}), "[]") == "1 x 3 has more than one dimension");
   CHECK(fault("reshape", counted({2, 6}), "[[5, 2]]") != "");
   CHECK(fault("reshape", counted({2, 6}), "[[1, 2, 3, 1, 2]]") == "reshape takes a list of one to four dimensions");
   CHECK(fault("reshape", counted({2, 6}), "[[4294967296, 4294967296, 4294967296]]") != "");
@@ -170,8 +168,20 @@ TEST_CASE("values are changed in single precision") {
   const auto negated = apply("negate_exp", counted({2}), "[]");
   REQUIRE(negated);
   CHECK(expression_values(*negated.value())[0] == -1);
+  const auto soft = apply("softplus", counted({2}), "[]");
+  REQUIRE(soft);
+  CHECK(expression_values(*soft.value())[0] == 0.6931471824645996f);
   CHECK(fault("add", counted({3}), "[1e300]") == "1e+300 is too large for F32");
   CHECK(fault("add", counted({3}), "[\"x\"]") == "expected a number");
+}
+
+TEST_CASE("a tensor of one dimension gets dimensions of 1") {
+  check("column", counted({3}), "[]", {1, 3}, [](auto, auto y, auto, auto) { return y; });
+  CHECK(apply("column", counted({3}), "[2]").value()->shape == shape_of({1, 1, 3}));
+  CHECK(apply("column", counted({3}), "[0, 1]").value()->shape == shape_of({3, 1}));
+  CHECK(apply("column", counted({3}), "[2, 1]").value()->shape == shape_of({1, 1, 3, 1}));
+  CHECK(fault("column", counted({1, 3}), "[]") == "1 x 3 has more than one dimension");
+  CHECK(fault("column", counted({3}), "[2, 2]") == "2 and 2 dimensions of 1; expected at most 3");
 }
 
 TEST_CASE("every second group of rows is negated") {

@@ -15,6 +15,7 @@
 #include "pipeline/core/text.h"
 #include "pipeline/io/json_file.h"
 #include "pipeline/io/source_path.h"
+#include "stages/huggingface/list_functions.h"
 #include "stages/huggingface/tokenizer_json.h"
 #include "stages/huggingface/values.h"
 
@@ -644,6 +645,7 @@ constexpr ValueFunction kFunctions[] = {
     {"added_token", 1, 1, "The id of the token with this text among those that the tokenizer adds to the vocabulary.",
      added_token},
     {"all", 1, kMany, "Whether all are true.", all},
+    {"alternating", 2, 2, "The elements of two lists in turn.", alternating},
     {"any", 1, kMany, "Whether any is true.", any},
     {"as_rope_type", 1, 1, "An object with a copy of its member `type` as `rope_type`.", as_rope_type},
     {"choice", 3, kMany, "Of a value and pairs: the counterpart of the value; any other value is an error.", choice},
@@ -654,6 +656,7 @@ constexpr ValueFunction kFunctions[] = {
      "The first rounded to a multiple of the second: the nearest that loses at most a tenth; for lists by element.",
      divisible, true},
     {"each_choose", 3, 3, "For every element of a list: the second if it is true, otherwise the third.", each_choose},
+    {"each_element", 2, 2, "The element at an index of every list in a list.", each_element},
     {"each_first", 2, 2, "Every element of a list, or the second if it is null.", each_first},
     {"each_is", 2, kMany, "For every element of a list: whether it is one of the others.", each_is},
     {"each_member", 2, 8, "A member of every element of a list: the names on the path to it.", each_member},
@@ -668,10 +671,13 @@ constexpr ValueFunction kFunctions[] = {
      file_value},
     {"first", 1, kMany, "The first that exists and is not null.", first},
     {"first_true", 1, kMany, "The first that is true.", first_true},
+    {"from_end", 2, 2, "The integers of a list; the second is added to negative ones.", from_end},
     {"from_index", 2, 2, "A list of this many flags: true from an index on.", from_index},
     {"has_tensor", 1, 1, "Whether the checkpoint has a tensor of this name.", has_tensor},
+    {"indices", 1, 1, "A list of the numbers from 0 to this, exclusive.", indices},
     {"int", 1, 1, "The integer part; for lists by element.", truncated, true},
     {"is", 2, kMany, "Whether the first is one of the others.", is_one_of},
+    {"joined", 1, kMany, "The elements of these lists, in one.", joined},
     {"lacks_rope_keys", 1, 1, "Whether a rope_scaling is missing a key that its type requires.", lacks_rope_keys},
     {"largest", 1, kMany, "The largest of those that exist.", largest},
     {"layers_of", 1, 1, "One more than the largest number after this text in the checkpoint's names.", layers_of},
@@ -688,6 +694,7 @@ constexpr ValueFunction kFunctions[] = {
     {"member_instead", 4, 4, "An object in which the member named by the second is the fourth if it is the third.",
      member_instead},
     {"not", 1, 1, "Whether it is not true.", negation},
+    {"number_in", 2, 2, "The integer in a string such as \"4/8\" at an index; null if there is none.", number_in},
     {"numbered", 2, 2, "A list of this many strings: the first followed by the index.", numbered},
     {"object", 2, kMany, "An object of alternating names and values.", object},
     {"of_length", 2, 2, "A list, which must have this many elements.", of_length},
@@ -699,6 +706,8 @@ constexpr ValueFunction kFunctions[] = {
     {"quotient", 2, 2, "The integer quotient of two integers; for lists by element.", quotient, true},
     {"ratio", 2, 2, "The quotient of two numbers; for lists by element.", ratio, true},
     {"real", 1, 1, "Whether it is a number written with a decimal point or an exponent.", real},
+    {"sorted_by", 2, 2, "The elements of a list in the order of the integers at their places in the second.",
+     sorted_by},
     {"sorted_values", 1, 1, "The values of an object in the order of their names; a list as is.", sorted_values},
     {"sum", 2, kMany, "The sum; for lists by element.", sum, true},
     {"tensor_rows", 1, 1, "The number of rows of a tensor of this name; null if there is none.", tensor_rows},

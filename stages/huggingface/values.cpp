@@ -191,6 +191,10 @@ Facts::Facts(std::filesystem::path folder, json::object config, const std::map<s
     : folder_(std::move(folder)), config_(std::move(config)), values_(values) {
   set_["root"] = config_;
   merge(config_, text_config(config_));
+  if (const json::value* const thinker = config_.if_contains("thinker_config"))
+    for (const std::string_view name : {"vision_config", "audio_config"})
+      if (const json::value* const found = json_member(*thinker, name); found && !config_.contains(name))
+        config_[name] = json::value(*found);
   read_rope();
 }
 

@@ -55,8 +55,8 @@ Result<ValueRule> read_value_rule(const ConfigNode& node);
 // accessed.
 class Facts {
  public:
-  // `config` is the file's content: members of text_config and similar keys are looked up as if they were at its top
-  // level. `values` must outlive this object.
+  // `config` is the file's content: members of text_config and similar keys, and the encoders' configurations in
+  // thinker_config, are looked up as if they were at its top level. `values` must outlive this object.
   Facts(std::filesystem::path folder, boost::json::object config, const std::map<std::string, ValueRule>& values);
 
   void set(std::string name, boost::json::value value);

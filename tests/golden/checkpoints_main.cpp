@@ -54,10 +54,10 @@ const std::map<std::string, std::set<std::string>> kTooLarge{{"llama-dtypes", {"
 const std::set<std::string> kWithoutTemplates{"rwkv6", "rwkv7-original"};
 
 // The outputs in ../shared/hf-more that are supported, by the kind of case.
-const std::map<std::string, std::size_t> kParts{{"mm", 112}, {"draft", 16}, {"dense", 3}};
+const std::map<std::string, std::size_t> kParts{{"mm", 156}, {"draft", 16}, {"dense", 3}};
 
 // Projectors that the reference refuses by accident, and that this program converts.
-const std::set<std::string> kPartsOtherwise{"mm-too-few-layers"};
+const std::set<std::string> kPartsOtherwise{"mm-gemma3n-conv-norm", "mm-qwen3-omni-real-names", "mm-too-few-layers"};
 
 // The same for adapters. The reference writes others that llama.cpp applies wrongly, and this program right: it ignores
 // use_rslora and alpha_pattern, and exchanges the matrices of Conv1D modules, which then do not fit the model.

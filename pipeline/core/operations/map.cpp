@@ -4,34 +4,20 @@
 #include <cmath>
 
 #include "pipeline/core/operation.h"
+#include "pipeline/core/sleef.h"
 
 namespace ggufmill {
 namespace {
 
-// Torch's exponential for float32 vectors. Its results are not always the nearest float: it uses Sleef's expf, with an
-// error of up to 1.0 units in the last place, computed with fused multiply-adds. Source of the method and the
-// constants: SLEEF, sleefsp.c, xexpf (Boost Software License).
-float sleef_exp(float x) {
-  if (x < -104) return 0;
-  if (x > 104) return INFINITY;
-  const float q = std::nearbyintf(x * 1.442695040888963407359924681001892137426645954152985934135449406931f);
-  float s = std::fmaf(q, -0.693145751953125f, x);
-  s = std::fmaf(q, -1.428606765330187045e-06f, s);
-  float u = 0.000198527617612853646278381f;
-  for (const float c : {0.00139304355252534151077271f, 0.00833336077630519866943359f, 0.0416664853692054748535156f,
-                        0.166666671633720397949219f, 0.5f})
-    u = std::fmaf(u, s, c);
-  u = 1.0f + std::fmaf(s * s, u, s);
-  // Scales by two factors, so that neither exceeds the exponent range.
-  const int power = static_cast<int>(q), half = power >> 1;
-  return u * std::ldexp(1.0f, half) * std::ldexp(1.0f, power - half);
-}
+// Torch's softplus for float32 vectors: log(1 + exp(x)), and the identity above its threshold.
+float softplus(float x) { return x > 20 ? x : sleef::log1p(sleef::exp(x)); }
 
 constexpr MapFunction kMapFunctions[] = {
     {"add", [](float value, float parameter) { return value + parameter; }},
     {"log_negated", [](float value, float) { return static_cast<float>(std::log(-static_cast<double>(value))); }},
     {"multiply", [](float value, float parameter) { return value * parameter; }},
-    {"negate_exp", [](float value, float) { return -sleef_exp(value); }},
+    {"negate_exp", [](float value, float) { return -sleef::exp(value); }},
+    {"softplus", [](float value, float) { return softplus(value); }},
 };
 
 class MapOperation final : public ComputingOperation {
