@@ -185,6 +185,7 @@ Result<Translated> from_convert(const Context& context, const char* text) {
   options.read("fuse-gate-up-exps", it.fuse_gate_up_exps);
   options.read("fp8-as-q8", it.fp8_as_q8);
   options.read("mistral-format", it.mistral_format);
+  options.read("sentence-transformers-dense-modules", it.sentence_transformers_dense_modules);
   options.read("defaults", defaults, huggingface::class_defaults_form().spec.choices);
   BOOST_OUTCOME_TRY(options.finish());
   it.class_defaults = defaults == 1;

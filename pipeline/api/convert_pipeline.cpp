@@ -72,6 +72,7 @@ std::string source_text(const ConvertOptions& options) {
   if (!options.target_model_dir.empty()) text += fmt::format("    target: {}\n", yaml_quoted(options.target_model_dir));
   if (options.fuse_gate_up_exps) text += "    fuse_gate_up_experts: true\n";
   if (options.fp8_as_q8) text += "    fp8_as_q8_0: true\n";
+  if (options.sentence_transformers_dense_modules) text += "    dense_modules: true\n";
   if (!options.class_defaults)
     text += fmt::format("    defaults: {}\n", huggingface::class_defaults_form().write(false));
   return text;
@@ -188,6 +189,7 @@ huggingface::SourceOptions source_of(const ConvertOptions& options) {
   source.vocabulary_only = options.vocab_only;
   source.fuse_gate_up_experts = options.fuse_gate_up_exps;
   source.fp8_as_q8_0 = options.fp8_as_q8;
+  source.dense_modules = options.sentence_transformers_dense_modules;
   source.class_defaults = options.class_defaults;
   if (options.mtp) source.part = ModelPart::kDraft;
   if (options.no_mtp) source.draft_head = huggingface::DraftHead::kLeaveOut;

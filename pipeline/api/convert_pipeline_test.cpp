@@ -67,7 +67,7 @@ TEST_CASE("every argument has its place") {
   all.split_max_size = 5000000;
   all.split_max_tensors = 7;
   all.no_tensor_first_split = all.bigendian = all.mtp = all.fuse_gate_up_exps = all.fp8_as_q8 = all.mistral_format =
-      true;
+      all.sentence_transformers_dense_modules = true;
   all.class_defaults = false;
   CHECK(
       conversion.pipeline(all) ==
@@ -82,6 +82,7 @@ TEST_CASE("every argument has its place") {
       "    metadata: 'm.json'\n"
       "    fuse_gate_up_experts: true\n"
       "    fp8_as_q8_0: true\n"
+      "    dense_modules: true\n"
       "    defaults: none\n"
       "outputs:\n"
       "  - gguf: {path: 'out.gguf', shard_size: 5000000, shard_tensors: 7, metadata_shard: true, shard_rule: convert, "

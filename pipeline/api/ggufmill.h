@@ -179,7 +179,7 @@ GGUFMILL_API void ggufmill_job_free(ggufmill_job* job);
  *       folder, outfile, outtype, model-name, metadata, split-max-size, target-model-dir: string
  *       split-max-tensors: number
  *       no-tensor-first-split, bigendian, vocab-only, mmproj, mtp, no-mtp, fuse-gate-up-exps, fp8-as-q8,
- *       mistral-format: true or false
+ *       mistral-format, sentence-transformers-dense-modules: true or false
  *       defaults: "transformers" or "none"
  *   "llama-gguf-split"
  *       input, output: string; without `merge`, `output` is the name of the shards without -00001-of-0000N.gguf

@@ -31,7 +31,6 @@ constexpr OddOption kOddOptions[] = {
     {"disable-mistral-community-chat-template", "the name of a template that llama.cpp supports is always written"},
     {"remote", "models on the hub are given by address",
      "run `ggufmill convert hf://{folder}`; weights are read from the server, and no copy is kept"},
-    {"sentence-transformers-dense-modules", "dense modules are not converted", "use convert_hf_to_gguf.py"},
     {"dspark", "such draft models are not converted", "use convert_hf_to_gguf.py"},
 };
 
@@ -53,6 +52,7 @@ void add_llama_cpp_options(po::options_description& options) {
   add("target-model-dir", po::value<std::string>(), "folder of the model for which the checkpoint is a draft");
   add("fuse-gate-up-exps", "fuse the gate and up tensors of each layer's experts into one");
   add("fp8-as-q8", "write FP8 tensors as Q8_0");
+  add("sentence-transformers-dense-modules", "include the Dense modules of an embedding model");
   add("mistral-format", "read params.json and consolidated.safetensors, Mistral's own format");
   add("dry-run", "print the names of the files without writing anything");
   add("print-supported-models", "list the supported classes of config.json and exit");
@@ -128,6 +128,7 @@ Result<ConvertOptions> read_options(const po::variables_map& values) {
   options.fuse_gate_up_exps = values.count("fuse-gate-up-exps") > 0;
   options.mistral_format = values.count("mistral-format") > 0;
   options.fp8_as_q8 = values.count("fp8-as-q8") > 0;
+  options.sentence_transformers_dense_modules = values.count("sentence-transformers-dense-modules") > 0;
   BOOST_OUTCOME_TRY(options.class_defaults, parse_option("--defaults", huggingface::class_defaults_form(),
                                                          values["defaults"].as<std::string>()));
   return options;

@@ -72,6 +72,7 @@ void extend(Architecture& map, MapFile own) {
   replace(map.config, std::move(own.config));
   replace(map.weights, std::move(own.weights));
   replace(map.draft_head, own.draft_head);
+  replace(map.dense_modules, own.dense_modules);
   replace(map.fused_experts, own.fused_experts);
   replace(map.layers, std::move(own.layers));
   replace(map.computed, std::move(own.computed));

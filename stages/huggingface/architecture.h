@@ -110,6 +110,7 @@ struct TokenizerRules {
   std::optional<ValueRule> token_types;
   std::string pre;
   std::optional<ValueRule> space_prefix_of_config;
+  std::vector<std::string> omitted_roles;
   std::vector<std::string> user_tokens;
   std::vector<std::string> control_tokens;
   std::vector<SpecialTokenData> special_tokens;
@@ -162,6 +163,7 @@ struct Architecture {
   ModelPart part = ModelPart::kText;
   bool partial = false;        // only for other maps to extend
   bool draft_head = false;     // has layers that predict further tokens; these can be skipped or written alone
+  bool dense_modules = false;  // the source's option of this name has an effect
   bool fused_experts = false;  // llama.cpp has a combined tensor for the experts' gate and up weights
   std::map<std::string, ValueRule> values;
   ValueRule layers;
@@ -193,7 +195,7 @@ struct MapFile {
   std::optional<TargetTokenizer> target_tokenizer{};
   std::optional<ModelPart> part{};
   bool partial = false;
-  std::optional<bool> draft_head{}, fused_experts{};
+  std::optional<bool> draft_head{}, dense_modules{}, fused_experts{};
   std::vector<std::string> serves{}, serves_whole{}, further_weights{};
   std::optional<std::string> config{}, weights{};
   std::optional<ValueRule> serves_when{}, layers{};

@@ -146,6 +146,8 @@ Form<TokenizerRules> tokenizer_form() {
       field("pre", &Rules::pre, "Pre-tokenizer; if omitted, identified by its check text."),
       field("space_prefix_of_config", &Rules::space_prefix_of_config, value_form(),
             "Prefer add_prefix_space of tokenizer_config.json."),
+      field("omitted_roles", &Rules::omitted_roles, texts("Role."),
+            "Roles of special tokens that are not written if config.json has a negative id for them."),
       field("user_tokens", &Rules::user_tokens, texts("String."),
             "Tokens to mark as user-defined, overriding the files."),
       field("control_tokens", &Rules::control_tokens, texts("String."),
@@ -217,6 +219,8 @@ Fields<MapFile> map_fields() {
             "It has layers that predict further tokens: the source's option `draft_head` can omit them, and the part "
             "`draft` "
             "consists of them."),
+      field("dense_modules", &Map::dense_modules,
+            "The source's option `dense_modules` has an effect; its value is `option.dense_modules`."),
       field("fused_experts", &Map::fused_experts,
             "Whether llama.cpp supports the fused gate and up experts that the source's `fuse_gate_up_experts` "
             "creates."),

@@ -132,6 +132,7 @@ class Conversion {
     const bool is_draft = options_.part == ModelPart::kDraft;
     facts_->set("option", json::object{{"draft_head", is_draft || options_.draft_head == DraftHead::kInclude},
                                        {"draft_head_only", is_draft},
+                                       {"dense_modules", options_.dense_modules},
                                        {"class", class_},
                                        {"folder", folder_name(asked)}});
     BOOST_OUTCOME_TRY(read_preprocessor());
@@ -284,6 +285,10 @@ class Conversion {
   Facts& tokenizer_facts() { return target_facts_ ? *target_facts_ : *facts_; }
 
   Status check_options() const {
+    if (options_.dense_modules && !architecture_.dense_modules)
+      return error_at(options_.origin,
+                      fmt::format("dense_modules is not possible: the map of '{}' has none", architecture_.name),
+                      "omit it; a map with such modules sets `dense_modules: true`");
     const bool is_draft = options_.part == ModelPart::kDraft;
     const bool omits_draft = options_.part == ModelPart::kText && options_.draft_head == DraftHead::kLeaveOut;
     if (architecture_.draft_head || !(is_draft || omits_draft)) return ok();

@@ -29,6 +29,7 @@ struct SourceOptions {
   bool vocabulary_only = false;
   bool fuse_gate_up_experts = false;
   bool fp8_as_q8_0 = false;
+  bool dense_modules = false;  // append the Dense modules of sentence-transformers
   DraftHead draft_head = DraftHead::kInclude;
   std::string target{};        // folder of the model for which the checkpoint is a draft
   bool class_defaults = true;  // complete config.json as transformers does

@@ -59,6 +59,8 @@ Form<SourceOptions> options_form() {
                  field("fuse_gate_up_experts", &Options::fuse_gate_up_experts,
                        "Fuse gate and up experts into one tensor."),
                  field("fp8_as_q8_0", &Options::fp8_as_q8_0, "Write tensors of 8-bit floats as Q8_0."),
+                 field("dense_modules", &Options::dense_modules,
+                       "Include the Dense modules of sentence-transformers (2_Dense, 3_Dense) of an embedding model."),
                  field("draft_head", &Options::draft_head,
                        word<DraftHead>({{"include", DraftHead::kInclude}, {"leave_out", DraftHead::kLeaveOut}}),
                        "Whether the text model includes its layers that predict further tokens."),

@@ -147,6 +147,7 @@ Result<TokenizerOptions> tokenizer_options(const TokenizerRules& rules, const Fa
   if (rules.space_prefix_of_config) {
     BOOST_OUTCOME_TRY(options.space_prefix_of_config, facts.holds(*rules.space_prefix_of_config));
   }
+  options.omitted_roles = rules.omitted_roles;
   options.user_tokens = rules.user_tokens;
   options.control_tokens = rules.control_tokens;
   BOOST_OUTCOME_TRY(add_tokens(rules.special_tokens, facts, options.special_tokens));

@@ -104,7 +104,9 @@ class Restorer {
     if (!found) return found.error();
     architecture_ = found.value();
     facts_.emplace(path.parent_path(), config, architecture_.values);
-    facts_->set("option", json::object{{"draft_head", true}, {"draft_head_only", false}, {"class", own_class}});
+    facts_->set(
+        "option",
+        json::object{{"draft_head", true}, {"draft_head_only", false}, {"dense_modules", false}, {"class", own_class}});
     BOOST_OUTCOME_TRY(choose_name(architecture_, *facts_));
     const MetadataValue* name = model_.metadata.find("general.architecture");
     if (name && as_string(*name) != architecture_.name)

@@ -13,6 +13,7 @@
 
 #include "pipeline/io/source_path.h"
 #include "stages/huggingface/batch_norm.h"
+#include "stages/huggingface/padding.h"
 #include "stages/huggingface/resize_grid.h"
 #include "stages/huggingface/sinusoids.h"
 #include "stages/huggingface/values.h"
@@ -326,6 +327,13 @@ Result<ExpressionRef> fill(ExpressionRef, Arguments a) {
   return expressions::constant(Shape{1, {count, 1, 1, 1}}, std::vector<float>(count, value));
 }
 
+// The operation `function`, which takes one integer.
+template <Result<ExpressionRef> (*function)(ExpressionRef, std::uint64_t)>
+Result<ExpressionRef> with_count(ExpressionRef input, Arguments a) {
+  BOOST_OUTCOME_TRY(const std::uint64_t count, whole(a[0]));
+  return function(std::move(input), count);
+}
+
 constexpr TensorOperation kOperations[] = {
     {"absolute_ids", 1, 1,
      "Add its index to every value of a small I64 tensor, and keep that type: the results must be different and less "
@@ -351,11 +359,13 @@ constexpr TensorOperation kOperations[] = {
     {"grid", 1, 3, "Arrange the rows as a grid of these factors, the fastest first.", grid},
     {"multiply", 1, 1, "Multiply every value by a number.", multiply},
     {"negate_exp", 0, 1, "-exp of every value.", negate_exp},
+    {"pad_rows", 1, 1, "Append rows of zeros up to this number.", with_count<pad_rows>},
     {"pair_halves", 1, 1, "Interleave the halves of every head's rows: number of heads.", pair_halves},
     {"part", 3, 3, "One of several equal parts of a dimension: dimension, index, number of parts.", part},
     {"reorder_rows", 2, 2, "Arrange the rows as a grid of factors, the fastest first, and reorder its axes.",
      reorder_rows},
     {"reshape", 1, 1, "The same values with other dimensions.", reshape},
+    {"repeat_rows", 1, 1, "Repeat the rows this many times.", with_count<repeat_rows>},
     {"resize_grid", 1, 1, "Resize a square of positions, one per row: the new side.", resize_grid},
     {"rows", 0, 1, "Merge all dimensions except the columns.", rows},
     {"slice", 2, 3, "Slice of a dimension: dimension, first index, count (default: all).", slice},

@@ -154,6 +154,18 @@ TEST_CASE("parts of a dimension") {
   CHECK(fault("first_rows", counted({6}), "[2]") != "");
 }
 
+TEST_CASE("rows are repeated, and zeros appended") {
+  check("repeat_rows", counted({4, 3}), "[2]", {4, 6}, [](auto x, auto y, auto, auto) { return x + y % 3 * 4; });
+  CHECK(fault("repeat_rows", counted({4, 3}), "[0]") == "0 copies; expected 1 to 65536");
+  const auto padded = apply("pad_rows", to_type(counted({4, 3}), "BF16").value(), "[5]");
+  REQUIRE(padded);
+  CHECK(padded.value()->shape == shape_of({4, 5}));
+  CHECK(padded.value()->type->name == "BF16");
+  check("pad_rows", counted({4, 3}), "[2]", {4, 3}, [](auto x, auto y, auto, auto) { return x + y * 4; });
+  CHECK(fault("pad_rows", counted({4, 3}), "[16777216]") ==
+        "16777213 rows of zeros are missing in 4 x 3, which are more than 16777216 values");
+}
+
 TEST_CASE("values are changed in single precision") {
   const auto added = apply("add", counted({3}), "[1]");
   REQUIRE(added);

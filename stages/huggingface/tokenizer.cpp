@@ -200,9 +200,14 @@ class TokenizerMaker {
       out_.entries = files_.tokenizer->vocabulary.size() + (added ? added->size() : 0);
     }
     const std::size_t tokens = vocabulary.tokens.size();
+    std::vector<std::string> roles{"bos", "eos", "unk", "sep", "pad", "cls", "mask"};
+    std::erase_if(roles, [&](const std::string& role) {
+      const json::value* id = json_member(files_.config, role + "_token_id");
+      return std::ranges::count(options_.omitted_roles, role) > 0 && id && id->is_int64() && id->get_int64() < 0;
+    });
     BOOST_OUTCOME_TRY(
         SpecialTokens special,
-        SpecialTokens::find(files_, {"bos", "eos", "unk", "sep", "pad", "cls", "mask"},
+        SpecialTokens::find(files_, std::move(roles),
                             vocabulary.special_beyond ? std::nullopt : std::optional<std::uint64_t>(tokens),
                             out_.warnings));
     BOOST_OUTCOME_TRY(apply(options_.special_tokens, special));

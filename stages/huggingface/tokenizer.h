@@ -66,9 +66,11 @@ struct TokenizerOptions {
   std::vector<TokenizerChoice> readers;            // the first one whose files exist is used
   std::optional<std::uint64_t> vocabulary_size{};  // from config.json; the vocabulary is padded to it
   std::optional<std::uint32_t> token_types{};      // type_vocab_size, for tokenizer.ggml.token_type_count
-  std::string pre{};                          // tokenizer.ggml.pre; empty: determined by the hash of the check text
-  bool space_prefix_of_config = false;        // add_prefix_space of tokenizer_config.json is written first
-  std::vector<std::string> user_tokens{};     // texts of tokens that are user-defined, regardless of the files
+  std::string pre{};                    // tokenizer.ggml.pre; empty: determined by the hash of the check text
+  bool space_prefix_of_config = false;  // add_prefix_space of tokenizer_config.json is written first
+  std::vector<std::string>
+      omitted_roles{};                     // special tokens of these roles are ignored if config.json has a negative id
+  std::vector<std::string> user_tokens{};  // texts of tokens that are user-defined, regardless of the files
   std::vector<std::string> control_tokens{};  // texts of control tokens, regardless of the files
   std::vector<SpecialTokenRule> special_tokens{};
   std::string chat_template{};  // used if the files have none; a text, or the name of a template that llama.cpp knows

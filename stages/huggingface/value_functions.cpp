@@ -16,6 +16,7 @@
 #include "pipeline/io/json_file.h"
 #include "pipeline/io/source_path.h"
 #include "stages/huggingface/list_functions.h"
+#include "stages/huggingface/normal_quantile.h"
 #include "stages/huggingface/tokenizer_json.h"
 #include "stages/huggingface/values.h"
 
@@ -597,6 +598,20 @@ Result<json::value> added_token(Arguments a, const Facts& facts) {
   return json::value();
 }
 
+// Returns the quantile of the standard normal distribution for every probability of a list.
+Result<json::value> each_normal_quantile(Arguments a, const Facts&) {
+  const json::array* list = a[0].if_array();
+  if (!list) return json::value();
+  json::array result;
+  for (const json::value& each : *list) {
+    const auto number = number_value(each);
+    if (!number || !(*number >= 0 && *number <= 1))
+      return input_error({}, fmt::format("{} is not a probability", shown(each)));
+    result.emplace_back(static_cast<double>(normal_quantile(static_cast<float>(*number))));
+  }
+  return json::value(std::move(result));
+}
+
 // Returns the pooling of sentence embeddings according to the file of the Pooling module: 1 mean, 2 CLS, 3 last.
 Result<json::value> pooling_type(Arguments, const Facts& facts) {
   const auto modules = facts.file("modules.json");
@@ -660,6 +675,8 @@ constexpr ValueFunction kFunctions[] = {
     {"each_first", 2, 2, "Every element of a list, or the second if it is null.", each_first},
     {"each_is", 2, kMany, "For every element of a list: whether it is one of the others.", each_is},
     {"each_member", 2, 8, "A member of every element of a list: the names on the path to it.", each_member},
+    {"each_normal_quantile", 1, 1, "For every probability in a list: the quantile of the standard normal distribution.",
+     each_normal_quantile},
     {"each_not", 1, 1, "For every element of a list: whether it is not true.", each_not},
     {"each_true", 1, 1, "For every element of a list: whether it is true.", each_true},
     {"element", 2, 2, "The element of a list at an index; null if there is none.", element},

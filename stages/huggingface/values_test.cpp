@@ -90,6 +90,7 @@ TEST_CASE("every value function works as documented") {
       {"{each_member: [a, \"b\", \"c\"]}", R"({"a": [{"b": {"c": 1}}, {"b": 2}, 3]})", "[1,null,null]"},
       {"{each_is: [a, \"f\"]}", R"({"a": ["f", "g"]})", "[true,false]"},
       {"{each_not: a}", R"({"a": [0, 1]})", "[true,false]"},
+      {"{each_normal_quantile: a}", R"({"a": [0.5]})", "[0E0]"},
       {"{each_true: a}", R"({"a": [0, 1]})", "[false,true]"},
       {"{element: [a, 1]}", R"({"a": [4, 5]})", "5"},
       {"{element: [a, 2]}", R"({"a": [4, 5]})", "null"},

@@ -54,7 +54,7 @@ const std::map<std::string, std::set<std::string>> kTooLarge{{"llama-dtypes", {"
 const std::set<std::string> kWithoutTemplates{"rwkv6", "rwkv7-original"};
 
 // The outputs in ../shared/hf-more that are supported, by the kind of case.
-const std::map<std::string, std::size_t> kParts{{"mm", 156}, {"draft", 16}, {"dense", 3}};
+const std::map<std::string, std::size_t> kParts{{"mm", 156}, {"draft", 16}, {"dense", 8}};
 
 // Projectors that the reference refuses by accident, and that this program converts.
 const std::set<std::string> kPartsOtherwise{"mm-gemma3n-conv-norm", "mm-qwen3-omni-real-names", "mm-too-few-layers"};
