@@ -132,12 +132,10 @@ std::optional<Error> unserved(std::string_view checkpoint_class, const std::stri
   return {};
 }
 
-// The kind of checkpoint in unserved_classes.tsv that has no text model.
+// The kind of checkpoint that has no text model.
 constexpr std::string_view kProjectorKind = "an encoder of images or sound (a projector)";
 
 Error no_projector(const std::string& checkpoint_class, const std::string& where) {
-  for (const auto& row : table_rows(unserved_class_table()))
-    if (row[0] == checkpoint_class && row[1] == kProjectorKind) return *unserved(checkpoint_class, where);
   Error error = input_error(where, fmt::format("no map describes the projector of '{}'", checkpoint_class));
   error.help =
       "if it has one, start from another model's map: `ggufmill architectures show clip-gemma3 > mine.yaml`, then set "

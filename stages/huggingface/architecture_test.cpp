@@ -106,10 +106,11 @@ TEST_CASE("a class that is only a projector is converted as one") {
   CHECK(text.error().help == "convert it as one: `ggufmill convert --mmproj`, or `part: projector` in the source");
 }
 
-TEST_CASE("whether the projector of a class is known to the reference") {
-  const auto help = [](const char* name) { return find_architecture(name, "", ModelPart::kProjector).error().help; };
-  CHECK(help("MERaLiON2ForConditionalGeneration") == "convert_hf_to_gguf.py --mmproj converts it");
-  CHECK(help("LlamaForCausalLM").starts_with("if it has one, start from another model's map"));
+TEST_CASE("a class without a projector") {
+  const auto found = find_architecture("LlamaForCausalLM", "config.json", ModelPart::kProjector);
+  REQUIRE(!found);
+  CHECK(found.error().what == "no map describes the projector of 'LlamaForCausalLM'");
+  CHECK(found.error().help.starts_with("if it has one, start from another model's map"));
 }
 
 TEST_CASE("names of maps") {

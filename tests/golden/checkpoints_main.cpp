@@ -1,7 +1,8 @@
-// golden_checkpoints: converts every line of ../shared/hf/expected.tsv and of tests/golden/checkpoints/expected.tsv
-// (whose tokenizers are in ../shared as well) with `ggufmill convert --defaults none`, every line of
-// ../shared/hf-defaults/expected.tsv with `ggufmill convert`, including the names of its outputs, and every refused
-// checkpoint. Prints N of N; succeeds if there is no difference. Skipped with a message if ../shared is missing.
+// golden_checkpoints: converts every line of ../shared/hf/expected.tsv and of
+// tests/golden/{checkpoints,projectors}/expected.tsv (whose tokenizers are in ../shared as well) with `ggufmill convert
+// --defaults none`, every line of ../shared/hf-defaults/expected.tsv with `ggufmill convert`, including the names of its
+// outputs, and every refused checkpoint. Prints N of N; succeeds if there is no difference. Skipped with a message if
+// ../shared is missing.
 //
 // golden_checkpoints GGUFMILL parts: does the same for the projectors, drafts, and dense modules of
 // ../shared/hf-more/expected.tsv. Not all of them are supported: those must be refused, and the number of the others is
@@ -271,10 +272,13 @@ int main(int count, char** words) {
       checker.check_parts(*shared / "hf-more", kinds, parts ? kPartsOtherwise : kAdaptersOtherwise);
       return checker.tell_parts(kinds);
     }
-    const fs::path own = "tests/golden/checkpoints", with_classes = *shared / "hf-defaults";
-    std::vector<Table> tables{{*shared / "hf" / "expected.tsv", "none"}, {own / "expected.tsv", "none"}};
+    const fs::path own = "tests/golden/checkpoints", projectors = "tests/golden/projectors",
+                   with_classes = *shared / "hf-defaults";
+    std::vector<Table> tables{{*shared / "hf" / "expected.tsv", "none"},
+                              {own / "expected.tsv", "none"},
+                              {projectors / "expected.tsv", "none"}};
     if (fs::exists(with_classes)) tables.push_back({with_classes / "expected.tsv", "transformers"});
-    checker.check_expected(tables, {*shared / "hf" / "specs", own, with_classes / "specs"});
+    checker.check_expected(tables, {*shared / "hf" / "specs", own, projectors, with_classes / "specs"});
     checker.check_refused(*shared / "hf", 1, kOtherwise, [](const std::string&) { return true; });
     return checker.tell();
   } catch (const std::exception& error) {
