@@ -1,5 +1,7 @@
 #include "pipeline/api/registry.h"
 
+#include "pipeline/io/source_path.h"
+
 #include "stages/arrays/arrays.h"
 #include "stages/ggml/ggml.h"
 #include "stages/gguf/gguf.h"
@@ -7,6 +9,7 @@
 #include "stages/huggingface/huggingface_source.h"
 #include "stages/huggingface/restored_checkpoint.h"
 #include "stages/importance/importance_stage.h"
+#include "stages/lora/lora_stage.h"
 #include "stages/metadata/metadata_stage.h"
 #include "stages/prune/prune_stage.h"
 #include "stages/quantize/quantize_stage.h"
@@ -14,14 +17,33 @@
 #include "stages/safetensors/safetensors.h"
 
 namespace ggufmill {
+namespace {
+
+// Returns a function that opens adapters: folders in the format of PEFT, and GGUF files.
+AdapterOpener adapter_opener(const Types& types) {
+  return [types](const std::string& path, const std::string& base) -> Result<Model> {
+    if (!is_folder(path) && !is_address(path)) return read_gguf(path, types);
+    if (base.empty())
+      return input_error(path, "is a PEFT adapter, and the source is not a checkpoint with a config.json",
+                         "add `base: FOLDER`, with the config.json of the base model, or convert the adapter with "
+                         "`ggufmill convert-lora` and merge the result");
+    huggingface::AdapterOptions options;
+    options.adapter = path;
+    options.base = base;
+    BOOST_OUTCOME_TRY(ConvertedCheckpoint converted, read_huggingface_adapter(options, read_safetensors));
+    return std::move(converted.model);
+  };
+}
+
+}  // namespace
 
 Registry make_registry(const Types& types) {
-  return {
-      types,
-      {gguf_source(types), safetensors_source(), huggingface_source(read_safetensors), adapter_source(read_safetensors),
-       arrays_source(types), ggml_source()},
-      {importance_stage(gguf_opener(types)), prune_stage(), rename_stage(), metadata_stage(), quantize_stage(types)},
-      {gguf_sink(), safetensors_sink(huggingface::restore_checkpoint), npy_sink()}};
+  return {types,
+          {gguf_source(types), safetensors_source(), huggingface_source(read_safetensors),
+           adapter_source(read_safetensors), arrays_source(types), ggml_source()},
+          {importance_stage(gguf_opener(types)), prune_stage(), rename_stage(), lora_stage(adapter_opener(types)),
+           metadata_stage(), quantize_stage(types)},
+          {gguf_sink(), safetensors_sink(huggingface::restore_checkpoint), npy_sink()}};
 }
 
 }  // namespace ggufmill

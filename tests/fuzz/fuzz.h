@@ -45,6 +45,11 @@ std::string fuzz_architecture(std::string_view yaml);
 // Returns the built-in maps.
 std::vector<std::string> architecture_seeds();
 
+// Reads adapter_config.json and, after a zero byte, the names of the adapter's tensors, one per line. Defects: an
+// incomplete error, or a product whose matrices are lost. Not thread-safe.
+std::string fuzz_adapter(std::string_view bytes);
+std::vector<std::string> adapter_seeds();
+
 // Reads a pipeline file and, after a zero byte, the text of a --set. Defects: an error with an empty or far too long
 // message, or neither a job nor an error.
 std::string fuzz_pipeline(std::string_view bytes);

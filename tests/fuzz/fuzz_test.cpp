@@ -142,6 +142,8 @@ TEST_CASE("no marker of a cluster job, damaged or not, breaks the reader") {
 
 TEST_CASE("no recipe, damaged or not, breaks the reader") { check(recipe_seeds(), fuzz_recipe, 10); }
 
+TEST_CASE("no adapter, damaged or not, breaks the reader") { check(adapter_seeds(), fuzz_adapter, 1000); }
+
 TEST_CASE("no map of an architecture, damaged or not, breaks what reads it and what follows it") {
   check(architecture_seeds(), fuzz_architecture, 19);
 }

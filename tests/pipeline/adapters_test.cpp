@@ -1,4 +1,4 @@
-// LoRA adapters in the format of PEFT as sources: what becomes of a pair, and adapters that are refused.
+// LoRA adapters in the format of PEFT, converted and merged.
 
 #include <fmt/format.h>
 
@@ -11,6 +11,7 @@
 #include "pipeline/api/context.h"
 #include "tests/support/catch.h"
 #include "tests/support/files.h"
+#include "tests/support/gguf_builder.h"
 #include "tests/support/safetensors_builder.h"
 #include "tests/support/temp_dir.h"
 
@@ -23,6 +24,7 @@ namespace fs = std::filesystem;
 constexpr const char* kBase =
     R"({"architectures": ["LlamaForCausalLM"], "hidden_size": 4, "num_attention_heads": 1, "num_hidden_layers": 1,
         "vocab_size": 5, "intermediate_size": 8, "rms_norm_eps": 1e-5, "max_position_embeddings": 16})";
+constexpr const char* kWeight = "blk.0.ffn_up.weight";
 constexpr const char* kModule = "base_model.model.model.layers.0.mlp.up_proj";
 
 SafetensorsTensor tensor(const std::string& name, const std::vector<std::uint64_t>& dims) {
@@ -55,9 +57,26 @@ class Adapter {
     write_text(file("adapter/adapter_model.safetensors"), safetensors_bytes(std::move(tensors)));
     return *this;
   }
-  Adapter& base_weight(const std::vector<std::uint64_t>& dims) {
-    write_text(file("base/model.safetensors"), safetensors_bytes({tensor("model.layers.0.mlp.up_proj.weight", dims)}));
-    return *this;
+  // Writes a model whose weight is 0, merged with an adapter, and returns the weight.
+  std::vector<float> merged(const std::string& adapter) const {
+    GgufBuilder builder;
+    builder.metadata = {{"general.architecture", metadata_string("llama")}};
+    builder.tensors = {{kWeight, {4, 8}, "F32", std::string(128, '\0')}};
+    builder.write(file("model.gguf"));
+    const Context context = Context::create().value();
+    const auto job = context.parse_job(
+        fmt::format(
+            "version: 1\nsource: {{gguf: {0}/model.gguf}}\noutputs: [{{gguf: {0}/merged.gguf, lora: {{{1}}}}}]\n",
+            folder_.path().string(), adapter),
+        "j.yaml");
+    if (!job) FAIL(render(job.error()));
+    const auto plan = context.plan(job.value());
+    if (!plan) FAIL(render(plan.error()));
+    RunOptions options;
+    options.overwrite = true;
+    const auto report = context.run(plan.value(), options);
+    if (!report) FAIL(render(report.error()));
+    return values(context.inspect(file("merged.gguf")).value(), kWeight, "merged.gguf");
   }
   std::string file(const std::string& name) const { return folder_.file(name); }
 
@@ -72,10 +91,6 @@ class Adapter {
             "j.yaml"));
     return context.plan(job);
   }
-  std::string fault() const {
-    const auto made = plan();
-    return made ? "" : render(made.error());
-  }
   // Writes the adapter and opens the result.
   Model written() const {
     const Context context = Context::create().value();
@@ -85,12 +100,12 @@ class Adapter {
     if (!report) FAIL(render(report.error()));
     return context.inspect(file("out.gguf")).value();
   }
-  std::vector<float> values(const Model& model, std::string_view name) const {
+  std::vector<float> values(const Model& model, std::string_view name, const std::string& path = "out.gguf") const {
     for (const Tensor& tensor : model.tensors)
       if (tensor.name == name) {
         const Extent& extent = *tensor.expression->as_extent();
         std::vector<float> values(extent.bytes / sizeof(float));
-        std::memcpy(values.data(), read_text(file("out.gguf")).data() + extent.offset, extent.bytes);
+        std::memcpy(values.data(), read_text(file(path)).data() + extent.offset, extent.bytes);
         return values;
       }
     FAIL(name);
@@ -102,12 +117,6 @@ class Adapter {
 };
 
 double alpha_of(const Model& model) { return as_number(*model.metadata.find("adapter.lora.alpha")).value(); }
-
-bool has(const std::string& text, const std::string& part) {
-  const bool found = text.find(part) != std::string::npos;
-  if (!found) UNSCOPED_INFO(text << "does not say: " << part);
-  return found;
-}
 
 constexpr const char* kA = "blk.0.ffn_up.weight.lora_a";
 constexpr const char* kB = "blk.0.ffn_up.weight.lora_b";
@@ -139,41 +148,12 @@ TEST_CASE("a module's own alpha scales its B") {
   CHECK(adapter.values(model, kA)[15] == 16);
 }
 
-TEST_CASE("adapters that a pair of matrices does not describe are refused") {
-  const auto [config, message] = GENERATE(table<std::string, std::string>({
-      {R"({"peft_type": "LORA", "lora_alpha": 8, "use_dora": true})", "the adapter uses DoRA"},
-      {R"({"peft_type": "IA3"})", "the adapter is of type 'IA3', not LORA"},
-      {R"({"peft_type": "LORA"})", "'lora_alpha' is missing"},
-      {R"({"peft_type": "LORA", "lora_alpha": -1})", "'lora_alpha' is '-1', not a positive number"},
-      {R"({"peft_type": "LORA", "lora_alpha": 8, "alpha_pattern": {"(": 1}})", "is not a regular expression"},
-      {R"({"peft_type": "LORA", "lora_alpha": 8, "layer_replication": [[0, 1]]})", "'layer_replication' is set"},
-  }));
-  Adapter adapter;
-  CHECK(has(adapter.config(config).fault(), message));
-}
-
-TEST_CASE("half a pair is refused") {
-  Adapter adapter;
-  adapter.weights({tensor(std::string(kModule).append(".lora_A.weight"), {4, 4})});
-  CHECK(has(adapter.fault(), "lora_B of 'model.layers.0.mlp.up_proj.weight' is missing"));
-}
-
-TEST_CASE("the ranks of a pair must agree") {
-  Adapter adapter;
-  adapter.weights({tensor(std::string(kModule).append(".lora_A.weight"), {4, 4}),
-                   tensor(std::string(kModule).append(".lora_B.weight"), {8, 3})});
-  CHECK(has(adapter.fault(), "pair of 'model.layers.0.mlp.up_proj.weight'"));
-}
-
-TEST_CASE("an adapter of another base is refused if the base's weights are there") {
-  Adapter adapter;
-  CHECK(adapter.base_weight({8, 4}).fault().empty());
-  CHECK(has(adapter.base_weight({16, 4}).fault(),
-            "the adapter changes 'model.layers.0.mlp.up_proj.weight' of 4 x 8, but the base's is 4 x 16"));
-}
-
-TEST_CASE("tensors that are no pairs are refused") {
-  Adapter adapter;
-  adapter.weights({tensor("base_model.model.lm_head.weight", {5, 4})});
-  CHECK(has(adapter.fault(), "'base_model.model.lm_head.weight' is neither a lora_A nor a lora_B tensor"));
+TEST_CASE("an adapter is merged from a folder of PEFT and from GGUF alike") {
+  const Adapter adapter;
+  adapter.written();
+  const std::string folder = fmt::format("adapter: {0}, base: {1}", adapter.file("adapter"), adapter.file("base"));
+  const std::vector<float> merged = adapter.merged(folder);
+  // Row 0 of B is 1, 2, 3, 4; column 0 of A is 1, 5, 9, 13; alpha / rank is 2.
+  CHECK(merged[0] == 2 * (1 * 1 + 2 * 5 + 3 * 9 + 4 * 13));
+  CHECK(adapter.merged(fmt::format("adapter: {}", adapter.file("out.gguf"))) == merged);
 }
